@@ -1,0 +1,17 @@
+// CRC32C (Castagnoli, as in iSCSI, RFC 3720), by ISA-L.
+#pragma once
+
+#include <cstdint>
+
+#include "base/bytes.hpp"
+
+namespace cairn {
+
+/// CRC32C of `data`; crc32c("123456789") == 0xE3069283. Pass an earlier result as `before` to
+/// continue over the next piece of the same stream.
+std::uint32_t crc32c(Bytes data, std::uint32_t before = 0);
+
+/// The same by a bitwise loop: the reference that tests compare against.
+std::uint32_t crc32c_reference(Bytes data, std::uint32_t before = 0);
+
+}  // namespace cairn

@@ -1,0 +1,41 @@
+#include "base/error.hpp"
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+namespace cairn {
+
+std::string_view name_of(Code code) {
+  static constexpr std::array<std::string_view, 16> names = {
+      "ok",   "wrong_state", "differs",      "bad_argument", "bad_setting", "io",
+      "no_space", "corrupt", "lost",         "wrong_ranks",  "not_found",   "busy",
+      "newer_format", "untrusted", "invalid", "disabled"};
+  const auto index = static_cast<std::size_t>(code);
+  return index < names.size() ? names[index] : "unknown";
+}
+
+namespace {
+
+Code code_of_errno(int error_number) {
+  switch (error_number) {
+    case ENOSPC:
+    case EDQUOT:
+      return Code::no_space;
+    case ENOENT:
+      return Code::not_found;
+    case ELOOP:
+      return Code::untrusted;
+    default:
+      return Code::io;
+  }
+}
+
+}  // namespace
+
+Error errno_error(int error_number, std::string_view action, std::string_view path) {
+  return Error{code_of_errno(error_number),
+               fmt::format("cannot {} {}: {}", action, path, std::strerror(error_number)), -1};
+}
+
+}  // namespace cairn

@@ -1,0 +1,51 @@
+#include "base/error.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+namespace cairn {
+namespace {
+
+Result<int> half(int value) {
+  if (value % 2 != 0) return fail(Code::bad_argument, "{} is odd", value);
+  return value / 2;
+}
+
+Result<int> quarter(int value) {
+  CAIRN_ASSIGN(const int once, half(value));
+  CAIRN_ASSIGN(const int twice, half(once));
+  return twice;
+}
+
+Status is_even(int value) {
+  CAIRN_TRY(half(value));
+  return {};
+}
+
+TEST(Error, TravelsThroughAssignAndTry) {
+  EXPECT_EQ(*quarter(8), 2);
+  const auto failed = quarter(6);
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().code, Code::bad_argument);
+  EXPECT_EQ(failed.error().text, "3 is odd");
+  EXPECT_TRUE(is_even(2));
+  EXPECT_FALSE(is_even(3));
+}
+
+TEST(Error, ErrnoTellsActionPathAndCause) {
+  const Error full = errno_error(ENOSPC, "write", "/a/b");
+  EXPECT_EQ(full.code, Code::no_space);
+  EXPECT_EQ(full.text, "cannot write /a/b: No space left on device");
+  EXPECT_EQ(errno_error(EDQUOT, "write", "x").code, Code::no_space);
+  EXPECT_EQ(errno_error(ENOENT, "open", "x").code, Code::not_found);
+  EXPECT_EQ(errno_error(EIO, "read", "x").code, Code::io);
+}
+
+TEST(Error, EveryCodeHasAName) {
+  for (int code = 0; code <= static_cast<int>(Code::disabled); ++code)
+    EXPECT_NE(name_of(static_cast<Code>(code)), "unknown") << code;
+}
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,16 @@
+#include "base/log.hpp"
+
+#include <unistd.h>
+
+namespace cairn {
+
+void log_to_stderr(Level level, const std::string& text) {
+  const char* kind = level == Level::error     ? "error: "
+                     : level == Level::warning ? "warning: "
+                                               : "";
+  const std::string line = fmt::format("cairn: {}{}\n", kind, text);
+  // A log line that cannot be written has nowhere left to be reported.
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
+}
+
+}  // namespace cairn

@@ -1,0 +1,54 @@
+// One line per thing worth telling, through a sink that the owner chooses.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <string>
+#include <utility>
+
+namespace cairn {
+
+enum class Level { debug, info, warning, error };
+
+/// Where lines go; the text has no newline. Must be callable from several threads.
+using LogSink = std::function<void(Level, const std::string&)>;
+
+/// "cairn: warning: TEXT" on stderr in one write, so that lines of ranks never mix.
+void log_to_stderr(Level level, const std::string& text);
+
+/// A sink with a threshold; copies share nothing, so hand it by value.
+class Log {
+ public:
+  Log() = default;
+  explicit Log(LogSink sink, Level threshold = Level::info)
+      : sink_(std::move(sink)), threshold_(threshold) {}
+
+  template <class... Args>
+  void debug(fmt::format_string<Args...> format, Args&&... args) const {
+    write(Level::debug, format, std::forward<Args>(args)...);
+  }
+  template <class... Args>
+  void info(fmt::format_string<Args...> format, Args&&... args) const {
+    write(Level::info, format, std::forward<Args>(args)...);
+  }
+  template <class... Args>
+  void warning(fmt::format_string<Args...> format, Args&&... args) const {
+    write(Level::warning, format, std::forward<Args>(args)...);
+  }
+  template <class... Args>
+  void error(fmt::format_string<Args...> format, Args&&... args) const {
+    write(Level::error, format, std::forward<Args>(args)...);
+  }
+
+ private:
+  template <class... Args>
+  void write(Level level, fmt::format_string<Args...> format, Args&&... args) const {
+    if (sink_ && level >= threshold_) sink_(level, fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  LogSink sink_;
+  Level threshold_ = Level::info;
+};
+
+}  // namespace cairn

@@ -1,0 +1,22 @@
+// Sizes and durations as people write and read them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/error.hpp"
+
+namespace cairn {
+
+/// "64MB", "1 GiB", "4096" -> bytes. Units are powers of 1024 with or without the "i" and the "B",
+/// in any case, as SCR reads them. Fails with bad_argument on anything else, negative or too large.
+Result<std::uint64_t> parse_bytes(std::string_view text);
+
+/// 67108864 -> "64 MiB"; three significant digits.
+std::string format_bytes(std::uint64_t bytes);
+
+/// 0.0123 -> "12.3 ms".
+std::string format_seconds(double seconds);
+
+}  // namespace cairn

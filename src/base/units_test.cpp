@@ -1,0 +1,34 @@
+#include "base/units.hpp"
+
+#include <gtest/gtest.h>
+
+namespace cairn {
+namespace {
+
+TEST(Units, ParsesSizes) {
+  EXPECT_EQ(*parse_bytes("0"), 0U);
+  EXPECT_EQ(*parse_bytes("4096"), 4096U);
+  EXPECT_EQ(*parse_bytes("64kb"), 65536U);
+  EXPECT_EQ(*parse_bytes(" 1 GiB "), 1ULL << 30);
+  EXPECT_EQ(*parse_bytes("2T"), 2ULL << 40);
+}
+
+TEST(Units, RefusesWhatIsNoSize) {
+  for (const char* text : {"", "MB", "-1", "1.5GB", "10 apples", "1KBB", "99999999E"}) {
+    const auto size = parse_bytes(text);
+    ASSERT_FALSE(size) << text;
+    EXPECT_NE(size.error().text.find(text), std::string::npos);
+  }
+}
+
+TEST(Units, FormatsForPeople) {
+  EXPECT_EQ(format_bytes(512), "512 B");
+  EXPECT_EQ(format_bytes(64ULL << 20), "64 MiB");
+  EXPECT_EQ(format_bytes(1536), "1.5 KiB");
+  EXPECT_EQ(format_seconds(0.0123), "12.3 ms");
+  EXPECT_EQ(format_seconds(2), "2 s");
+  EXPECT_EQ(format_seconds(0.00005), "50 us");
+}
+
+}  // namespace
+}  // namespace cairn

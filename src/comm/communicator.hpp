@@ -1,0 +1,99 @@
+// The only way ranks talk to each other.
+//
+// A function of Cairn is collective if and only if its first parameter is a Communicator&: all
+// ranks of that communicator must call it, in the same order. A rank is a role, not a process: MPI
+// implements this in the job, a Team of threads in tests and in post-mortem tools, and wrappers
+// check, count or break it.
+//
+// Nothing here blocks inside the transport. A wait tests and then calls idle(), which gives the
+// processor away: with more ranks than cores a blocking call costs tens of milliseconds.
+//
+// Messages between two ranks with one tag arrive in the order sent. The receiver must pass a buffer
+// of exactly the size sent. Failure of the transport itself is not an Error: MPI ends the job by its
+// own handler, a Team unwinds all its ranks (docs/adr/0003-transport-failure.md).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/bytes.hpp"
+#include "base/error.hpp"
+
+namespace cairn {
+
+/// A send or receive under way. It must be waited for before it is destroyed: its buffer belongs to
+/// the transport until then.
+class PendingMessage {
+ public:
+  virtual ~PendingMessage() = default;
+  /// True once complete; stays true.
+  virtual bool test() = 0;
+};
+
+/// Null once the message has been waited for.
+using Request = std::unique_ptr<PendingMessage>;
+
+enum class Reduce { sum, min, max };
+
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  /// Local calls, complete when the Request tests true. `tag` is from 0 to max_tag.
+  virtual Request isend(Bytes data, int to, int tag) = 0;
+  virtual Request irecv(MutableBytes buffer, int from, int tag) = 0;
+
+  /// Called when nothing this rank waits for is complete; may return at any time.
+  virtual void idle() = 0;
+
+  // Collectives, by binomial trees over the calls above. A transport with better ones overrides them.
+  virtual void barrier();
+  /// Element-wise over all ranks; the result replaces `values` everywhere.
+  virtual void allreduce(std::span<std::int64_t> values, Reduce op);
+  virtual void bcast(MutableBytes data, int root);
+  /// `all` holds size() pieces as large as `mine`, in rank order.
+  virtual void allgather(Bytes mine, MutableBytes all);
+
+  static constexpr int max_tag = 16000;
+};
+
+// --- waiting (local) ---
+
+void wait(Communicator& comm, Request& request);
+void wait_all(Communicator& comm, std::span<Request> requests);
+/// Index of a request that is complete, and sets it null; null entries are passed over.
+/// -1 when all are null.
+int wait_any(Communicator& comm, std::span<Request> requests);
+
+// --- point to point, blocking (local) ---
+
+void send(Communicator& comm, Bytes data, int to, int tag);
+void recv(Communicator& comm, MutableBytes buffer, int from, int tag);
+
+// --- collectives built on the above ---
+
+std::int64_t allreduce(Communicator& comm, std::int64_t value, Reduce op);
+
+/// A byte string of any length from `root` to all: two broadcasts.
+void bcast_blob(Communicator& comm, Blob& blob, int root);
+
+/// All ranks return the same verdict: success if `mine` is success on all, else the error of the
+/// lowest rank that has one, its `rank` field set. Costs one allreduce when all is well.
+Status agree(Communicator& comm, Status mine);
+
+/// A small message to one rank, or one from it.
+struct Parcel {
+  int peer = 0;
+  Blob payload;
+};
+
+/// Delivers every parcel to its peer in ceil(log2(size)) steps, whoever sends to whom; a rank learns
+/// only what was sent to it. For kilobytes, not for files. Order: by sender, then as sent.
+std::vector<Parcel> exchange(Communicator& comm, std::vector<Parcel> outgoing);
+
+}  // namespace cairn

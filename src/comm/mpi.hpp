@@ -1,0 +1,37 @@
+// Ranks as MPI processes. This and mpi.cpp belong to the targets built once per MPI.
+#pragma once
+
+#include <mpi.h>
+
+#include "comm/communicator.hpp"
+
+namespace cairn {
+
+/// Works on a duplicate of `parent`, so its messages never meet the application's. Needs no more
+/// than MPI_THREAD_FUNNELED: only the thread that calls Cairn makes MPI calls.
+class MpiCommunicator final : public Communicator {
+ public:
+  /// Collective over `parent`.
+  explicit MpiCommunicator(MPI_Comm parent);
+  /// Collective; does nothing after MPI_Finalize.
+  ~MpiCommunicator() override;
+  MpiCommunicator(const MpiCommunicator&) = delete;
+  MpiCommunicator& operator=(const MpiCommunicator&) = delete;
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  Request isend(Bytes data, int to, int tag) override;
+  Request irecv(MutableBytes buffer, int from, int tag) override;
+  void idle() override;
+  void barrier() override;
+  void allreduce(std::span<std::int64_t> values, Reduce op) override;
+  void bcast(MutableBytes data, int root) override;
+  void allgather(Bytes mine, MutableBytes all) override;
+
+ private:
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  int rank_ = 0;
+  int size_ = 1;
+};
+
+}  // namespace cairn

@@ -1,0 +1,40 @@
+// Ranks as threads of one process: for tests, and for tools that work after the job has died.
+#pragma once
+
+#include <functional>
+#include <stdexcept>
+
+#include "comm/communicator.hpp"
+
+namespace cairn {
+
+/// Thrown in every rank that waits, or goes on to communicate, after another rank has thrown.
+class TeamStopped : public std::runtime_error {
+ public:
+  TeamStopped() : std::runtime_error("another rank of the team has ended with an exception") {}
+};
+
+class Team {
+ public:
+  enum class Mode {
+    buffered,    ///< a send completes at once
+    rendezvous,  ///< a send completes when it is received: shows the deadlocks that buffers hide
+  };
+
+  explicit Team(int size, Mode mode = Mode::rendezvous);
+  ~Team();
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+
+  /// Runs `rank_main` once per rank, each in a thread of its own, and returns when all have ended.
+  /// When one throws, all others are unwound by TeamStopped, and the first exception is rethrown
+  /// here. May be called again afterwards; messages nobody received are dropped.
+  void run(const std::function<void(Communicator&)>& rank_main);
+
+  struct Shared;
+
+ private:
+  std::unique_ptr<Shared> shared_;
+};
+
+}  // namespace cairn

@@ -1,0 +1,135 @@
+// The file-system seam: everything Cairn does to files goes through a Files.
+//
+// POSIX implements it in production; wrappers stop it at a chosen operation or make it fail. All
+// paths are absolute. No call follows a symbolic link in the last component, and none changes a
+// file it did not name. Errors name the action and the path (errno_error).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/bytes.hpp"
+#include "base/error.hpp"
+
+namespace cairn {
+
+enum class Kind { file, folder, link, other };
+
+struct FileTimes {
+  std::int64_t access_ns = 0;
+  std::int64_t modify_ns = 0;
+};
+
+struct FileInfo {
+  Kind kind = Kind::file;
+  std::uint64_t size = 0;
+  std::uint32_t mode = 0;  ///< permission bits, 07777
+  std::uint32_t owner = 0;
+  std::uint32_t group = 0;
+  FileTimes times;
+};
+
+struct Space {
+  std::uint64_t free_bytes = 0;   ///< what an unprivileged user may still write
+  std::uint64_t total_bytes = 0;
+};
+
+/// An open file. Closing happens on destruction; errors of delayed writing show up in sync().
+class File {
+ public:
+  virtual ~File() = default;
+  /// Fills all of `buffer`; a file that ends before that is an io error naming both sizes.
+  virtual Status read_at(std::uint64_t offset, MutableBytes buffer) = 0;
+  virtual Status write_at(std::uint64_t offset, Bytes data) = 0;
+  virtual Status resize(std::uint64_t bytes) = 0;
+  virtual Status sync() = 0;
+  virtual Result<std::uint64_t> size() = 0;
+};
+
+/// A read-only window on a whole file: a mapping where the store is memory, else reads into a
+/// buffer. The file must not shrink while it is open.
+class View {
+ public:
+  virtual ~View() = default;
+  virtual std::uint64_t size() const = 0;
+  /// The bytes [offset, offset + length). Points into the mapping, or into `scratch` (at least
+  /// `length` bytes), which then must live as long as the result is used.
+  virtual Result<Bytes> at(std::uint64_t offset, std::size_t length, MutableBytes scratch) = 0;
+};
+
+/// Held until destroyed, or until the process ends however it ends.
+class FileLock {
+ public:
+  virtual ~FileLock() = default;
+};
+
+class Files {
+ public:
+  virtual ~Files() = default;
+
+  /// Opens for reading. A folder, link or device is an error.
+  virtual Result<std::unique_ptr<File>> open(const std::string& path) = 0;
+  /// Opens for reading and writing; must exist.
+  virtual Result<std::unique_ptr<File>> open_for_update(const std::string& path) = 0;
+  /// Creates, or empties, a regular file.
+  virtual Result<std::unique_ptr<File>> create(const std::string& path, std::uint32_t mode) = 0;
+  virtual Result<std::unique_ptr<View>> view(const std::string& path) = 0;
+
+  /// not_found when there is nothing of that name; a link is told as a link.
+  virtual Result<FileInfo> info(const std::string& path) = 0;
+  /// Names in a folder without "." and "..", sorted.
+  virtual Result<std::vector<std::string>> list(const std::string& folder) = 0;
+
+  /// Makes one folder; success if it is there already as a folder.
+  virtual Status make_folder(const std::string& path, std::uint32_t mode) = 0;
+  /// Replaces what is at `to`; both in one folder tree of one file system.
+  virtual Status rename(const std::string& from, const std::string& to) = 0;
+  /// Success if it is not there.
+  virtual Status remove_file(const std::string& path) = 0;
+  /// Success if it is not there, not_empty is an io error.
+  virtual Status remove_folder(const std::string& path) = 0;
+  virtual Status set_attributes(const std::string& path, std::uint32_t mode,
+                                const FileTimes& times) = 0;
+  /// Makes the names in a folder durable.
+  virtual Status sync_folder(const std::string& folder) = 0;
+
+  virtual Result<Space> space(const std::string& path) = 0;
+  /// True where the store is main memory: what survives the process but not the node anyway, so
+  /// syncing gains nothing.
+  virtual Result<bool> is_memory(const std::string& path) = 0;
+  /// Creates the file if need be; fails with busy while another holder lives.
+  virtual Result<std::unique_ptr<FileLock>> lock(const std::string& path) = 0;
+  /// The user this process acts for.
+  virtual std::uint32_t effective_user() = 0;
+};
+
+// --- built on the seam, the same for every implementation ---
+
+/// Makes a folder and the missing ones above it, each with `mode`.
+Status make_folders(Files& files, const std::string& path, std::uint32_t mode);
+
+/// Removes a file or folder and everything in it; links are removed, not followed. Success if it is
+/// not there.
+Status remove_all(Files& files, const std::string& path);
+
+/// The whole content of a file of at most `limit_bytes`.
+Result<Blob> read_file(Files& files, const std::string& path, std::uint64_t limit_bytes);
+
+/// Writes `content` to `path` so that after a crash there is either the old file or all of the new
+/// one: temporary name, sync, rename, sync of the folder. `durable` false leaves the syncs out, for
+/// stores that are memory.
+Status write_file_atomically(Files& files, const std::string& path, Bytes content, bool durable);
+
+/// The folder that a path is in ("/a/b" -> "/a"), and its last component ("b").
+std::string folder_of(const std::string& path);
+std::string name_of_path(const std::string& path);
+
+/// Lexically: makes absolute against `base`, removes ".", ".." and double slashes.
+std::string normalise(const std::string& path, const std::string& base);
+
+/// `path` relative to `folder` if it lies below it, else nothing. Both normalised.
+bool lies_below(const std::string& path, const std::string& folder, std::string* relative);
+
+}  // namespace cairn
