@@ -1,0 +1,42 @@
+#include "codec/xor.hpp"
+
+#include <isa-l/raid.h>
+
+#include <array>
+#include <cassert>
+#include <cstdint>
+
+namespace cairn {
+namespace {
+
+constexpr std::uintptr_t isal_alignment = 32;
+
+bool aligned(const void* pointer) {
+  return reinterpret_cast<std::uintptr_t>(pointer) % isal_alignment == 0;
+}
+
+}  // namespace
+
+void xor_into_reference(MutableBytes target, Bytes source) {
+  assert(source.size() <= target.size());
+  for (std::size_t i = 0; i < source.size(); ++i) target[i] ^= source[i];
+}
+
+void xor_into(MutableBytes target, Bytes source) {
+  assert(source.size() <= target.size());
+  // ISA-L works in whole vectors of 32 aligned bytes; the rest goes through the loop, which the
+  // compiler vectorises.
+  const std::size_t whole =
+      aligned(target.data()) && aligned(source.data()) ? source.size() / 32 * 32 : 0;
+  if (whole > 0) {
+    std::array<void*, 3> vectors = {target.data(), const_cast<std::byte*>(source.data()),
+                                    target.data()};
+    if (xor_gen(3, static_cast<int>(whole), vectors.data()) != 0) {
+      xor_into_reference(target, source);
+      return;
+    }
+  }
+  xor_into_reference(target.subspan(whole), source.subspan(whole));
+}
+
+}  // namespace cairn

@@ -1,0 +1,23 @@
+// The names of what one rank keeps of one dataset in a cache (docs/format/cache.md).
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace cairn {
+
+/// dataset.<number>.<uuid>/rank.<r>/{record, record.new, parity.<generation>, files/<name>}
+struct RankFolder {
+  std::string path;
+
+  std::string files() const { return path + "/files"; }
+  std::string file(const std::string& name) const { return files() + "/" + name; }
+  std::string parity(std::uint64_t generation) const {
+    return path + "/parity." + std::to_string(generation);
+  }
+  std::string record() const { return path + "/record"; }
+  /// Written and synced, but not yet agreed: a commit renames it to record().
+  std::string prepared() const { return path + "/record.new"; }
+};
+
+}  // namespace cairn

@@ -1,0 +1,192 @@
+#include "records/rank_record.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "records/wire.hpp"
+
+namespace cairn {
+namespace {
+
+constexpr std::size_t longest_name = 1024;  // SCR_MAX_FILENAME
+constexpr std::size_t most_members = 1024;
+
+void put(Encoder& out, const DatasetInfo& dataset) {
+  out.u64(dataset.uuid.high);
+  out.u64(dataset.uuid.low);
+  out.i64(dataset.created_us);
+  out.u64(dataset.number);
+  out.u64(dataset.checkpoint);
+  out.u32(dataset.flags);
+  out.u32(dataset.ranks);
+  out.text(dataset.name);
+}
+
+DatasetInfo get_dataset(Decoder& in) {
+  DatasetInfo dataset;
+  dataset.uuid.high = in.u64();
+  dataset.uuid.low = in.u64();
+  dataset.created_us = in.i64();
+  dataset.number = in.u64();
+  dataset.checkpoint = in.u64();
+  dataset.flags = in.u32();
+  dataset.ranks = in.u32();
+  dataset.name = in.text();
+  return dataset;
+}
+
+void put(Encoder& out, const FileEntry& file) {
+  out.text(file.name);
+  out.u64(file.size);
+  out.u32(file.mode);
+  out.u32(file.owner);
+  out.u32(file.group);
+  out.i64(file.times.access_ns);
+  out.i64(file.times.modify_ns);
+}
+
+FileEntry get_file(Decoder& in) {
+  FileEntry file;
+  file.name = in.text();
+  file.size = in.u64();
+  file.mode = in.u32();
+  file.owner = in.u32();
+  file.group = in.u32();
+  file.times.access_ns = in.i64();
+  file.times.modify_ns = in.i64();
+  return file;
+}
+
+void put(Encoder& out, const Encoding& encoding) {
+  out.u64(encoding.generation);
+  out.u32(static_cast<std::uint32_t>(encoding.scheme));
+  out.u32(encoding.failures);
+  out.u32(encoding.geometry.block_bytes);
+  out.u32(encoding.geometry.columns);
+  out.u32(encoding.geometry.parity_columns);
+  out.u64(encoding.geometry.full_rows);
+  out.u32(encoding.geometry.tail_bytes);
+  out.u64(encoding.members.size());
+  for (const int member : encoding.members) out.u32(static_cast<std::uint32_t>(member));
+  for (const std::string& node : encoding.member_nodes) out.text(node);
+}
+
+Encoding get_encoding(Decoder& in) {
+  Encoding encoding;
+  encoding.generation = in.u64();
+  encoding.scheme = static_cast<Scheme>(in.u32());
+  encoding.failures = in.u32();
+  encoding.geometry.block_bytes = in.u32();
+  encoding.geometry.columns = in.u32();
+  encoding.geometry.parity_columns = in.u32();
+  encoding.geometry.full_rows = in.u64();
+  encoding.geometry.tail_bytes = in.u32();
+  const std::uint64_t members = in.count(4);
+  for (std::uint64_t i = 0; i < members; ++i) encoding.members.push_back(static_cast<int>(in.u32()));
+  for (std::uint64_t i = 0; i < members; ++i) encoding.member_nodes.push_back(in.text());
+  return encoding;
+}
+
+void put(Encoder& out, const std::vector<std::uint32_t>& crcs) {
+  out.u64(crcs.size());
+  for (const std::uint32_t crc : crcs) out.u32(crc);
+}
+
+std::vector<std::uint32_t> get_crcs(Decoder& in) {
+  std::vector<std::uint32_t> crcs(in.count(4));
+  for (std::uint32_t& crc : crcs) crc = in.u32();
+  return crcs;
+}
+
+bool sizes_are_sane(const std::vector<FileEntry>& files) {
+  std::uint64_t total = 0;
+  std::set<std::string> names;
+  for (const FileEntry& file : files) {
+    if (!is_safe_name(file.name) || !names.insert(file.name).second) return false;
+    if (file.size > (std::uint64_t{1} << 60) || (total += file.size) > (std::uint64_t{1} << 60))
+      return false;
+  }
+  return true;
+}
+
+bool set_is_sane(const RankRecord& record) {
+  const std::vector<int>& members = record.encoding.members;
+  const std::set<int> distinct(members.begin(), members.end());
+  const int ranks = static_cast<int>(record.dataset.ranks);
+  return !members.empty() && members.size() <= most_members && distinct.size() == members.size() &&
+         *distinct.begin() >= 0 && *distinct.rbegin() < ranks &&
+         distinct.count(record.rank) == 1 && record.encoding.failures < members.size() &&
+         record.encoding.scheme >= Scheme::single && record.encoding.scheme <= Scheme::rs;
+}
+
+bool blocks_are_sane(const RankRecord& record) {
+  const Geometry& geometry = record.encoding.geometry;
+  if (!is_sound(geometry)) return false;
+  const std::uint64_t capacity = geometry.data_offset(geometry.rows() * geometry.columns);
+  return record.data_bytes() <= capacity &&
+         record.data_crcs.size() == geometry.data_blocks(record.data_bytes()) &&
+         record.parity_crcs.size() == geometry.parity_blocks();
+}
+
+}  // namespace
+
+std::string text_of(const Uuid& uuid) { return fmt::format("{:016x}{:016x}", uuid.high, uuid.low); }
+
+std::uint64_t RankRecord::data_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const FileEntry& file : files) bytes += file.size;
+  return bytes;
+}
+
+int RankRecord::index_in_set() const {
+  const auto found = std::find(encoding.members.begin(), encoding.members.end(), rank);
+  return static_cast<int>(found - encoding.members.begin());
+}
+
+Blob encode(const RankRecord& record) {
+  Encoder out;
+  put(out, record.dataset);
+  out.u32(static_cast<std::uint32_t>(record.rank));
+  out.u64(record.files.size());
+  for (const FileEntry& file : record.files) put(out, file);
+  put(out, record.encoding);
+  put(out, record.data_crcs);
+  put(out, record.parity_crcs);
+  return seal(RecordType::rank, rank_record_version, out.take());
+}
+
+Result<RankRecord> decode_rank_record(Bytes payload, std::uint32_t version) {
+  if (version > rank_record_version)
+    return fail(Code::newer_format,
+                "written in format {} by a newer Cairn; this one reads up to {}: use the newer one, "
+                "or set another SCR_JOB_ID to start apart from it",
+                version, rank_record_version);
+  constexpr std::size_t smallest_file_bytes = 44;
+  Decoder in(payload);
+  RankRecord record;
+  record.dataset = get_dataset(in);
+  record.rank = static_cast<int>(in.u32());
+  const std::uint64_t files = in.count(smallest_file_bytes);
+  for (std::uint64_t i = 0; i < files; ++i) record.files.push_back(get_file(in));
+  record.encoding = get_encoding(in);
+  record.data_crcs = get_crcs(in);
+  record.parity_crcs = get_crcs(in);
+  if (in.failed() || !in.at_end() || !sizes_are_sane(record.files) || !set_is_sane(record) ||
+      !blocks_are_sane(record))
+    return fail(Code::corrupt, "the record is intact but makes no sense");
+  return record;
+}
+
+bool is_safe_name(const std::string& name) {
+  if (name.empty() || name.size() >= longest_name || name.find('\0') != std::string::npos) return false;
+  std::size_t from = 0;
+  while (from <= name.size()) {
+    const std::size_t to = std::min(name.find('/', from), name.size());
+    const std::string part = name.substr(from, to - from);
+    if (part.empty() || part == "." || part == "..") return false;
+    from = to + 1;
+  }
+  return true;
+}
+
+}  // namespace cairn

@@ -1,0 +1,98 @@
+#include "records/rank_record.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "base/checksum.hpp"
+#include "records/wire.hpp"
+
+namespace cairn {
+namespace {
+
+RankRecord example() {
+  RankRecord record;
+  record.dataset = {{1, 2}, 1'700'000'000'000'000, 5, 5, 1, 8, "ckpt.5"};
+  record.rank = 3;
+  record.files = {{"a/state", 1000, 0644, 1, 2, {3, 4}}, {"b/state", 77, 0600, 1, 2, {5, 6}}};
+  record.encoding = {1, Scheme::xor_, 1, {1, 3, 5}, {"n0", "n1", "n2"},
+                     make_geometry(1077, 2, 1, 256)};
+  record.data_crcs.resize(record.encoding.geometry.data_blocks(1077), 7);
+  record.parity_crcs.resize(record.encoding.geometry.parity_blocks(), 9);
+  return record;
+}
+
+Result<RankRecord> decode(const Blob& sealed) {
+  const auto found = find_envelopes(sealed);
+  if (found.size() != 1) return fail(Code::corrupt, "no envelope");
+  return decode_rank_record(found[0].payload, found[0].version);
+}
+
+TEST(RankRecord, ComesBackWhole) {
+  const RankRecord record = example();
+  const auto back = decode(encode(record));
+  ASSERT_TRUE(back) << back.error().text;
+  EXPECT_EQ(back->dataset, record.dataset);
+  EXPECT_EQ(back->rank, 3);
+  EXPECT_EQ(back->index_in_set(), 1);
+  EXPECT_EQ(back->data_bytes(), 1077U);
+  EXPECT_EQ(back->files[1].name, "b/state");
+  EXPECT_EQ(back->files[0].times.modify_ns, 4);
+  EXPECT_EQ(back->encoding.member_nodes, record.encoding.member_nodes);
+  EXPECT_EQ(back->encoding.geometry, record.encoding.geometry);
+  EXPECT_EQ(back->data_crcs, record.data_crcs);
+  EXPECT_EQ(encode(*back), encode(record));
+}
+
+TEST(RankRecord, ANewerFormatIsRefusedByName) {
+  const auto refused = decode_rank_record({}, rank_record_version + 1);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::newer_format);
+  EXPECT_NE(refused.error().text.find("newer Cairn"), std::string::npos);
+}
+
+TEST(RankRecord, NamesThatLeadOutsideAreRefused) {
+  for (const char* name : {"", "/etc/passwd", "..", "../x", "a/../b", "a//b", "./a", "a/", "a/."}) {
+    EXPECT_FALSE(is_safe_name(name)) << name;
+    RankRecord record = example();
+    record.files[0].name = name;
+    EXPECT_FALSE(decode(encode(record))) << name;
+  }
+  EXPECT_FALSE(is_safe_name(std::string("a\0b", 3)));
+  EXPECT_FALSE(is_safe_name(std::string(2000, 'a')));
+  EXPECT_TRUE(is_safe_name("ckpt.1/rank..2"));
+}
+
+TEST(RankRecord, WhatDoesNotFitTogetherIsRefused) {
+  const auto refused = [](auto change) {
+    RankRecord record = example();
+    change(record);
+    return !decode(encode(record));
+  };
+  EXPECT_TRUE(refused([](RankRecord& r) { r.data_crcs.pop_back(); }));
+  EXPECT_TRUE(refused([](RankRecord& r) { r.parity_crcs.push_back(1); }));
+  EXPECT_TRUE(refused([](RankRecord& r) { r.encoding.members = {1, 1, 3}; }));
+  EXPECT_TRUE(refused([](RankRecord& r) { r.encoding.members = {1, 2, 5}; }));
+  EXPECT_TRUE(refused([](RankRecord& r) { r.encoding.members[0] = 8; }));
+  EXPECT_TRUE(refused([](RankRecord& r) { r.encoding.failures = 3; }));
+  EXPECT_TRUE(refused([](RankRecord& r) { r.encoding.geometry.columns = 0; }));
+  EXPECT_TRUE(refused([](RankRecord& r) { r.files[1].name = r.files[0].name; }));
+  EXPECT_TRUE(refused([](RankRecord& r) { r.files[1].size = ~std::uint64_t{0}; }));
+}
+
+TEST(RankRecord, RandomPayloadsNeverCrashTheDecoder) {
+  std::mt19937 random(1);
+  const Blob sealed = encode(example());
+  const Bytes payload = find_envelopes(sealed)[0].payload;
+  for (int round = 0; round < 20'000; ++round) {
+    Blob bytes(payload.begin(), payload.end());
+    for (int i = 0; i < 1 + round % 4; ++i) bytes[random() % bytes.size()] = static_cast<std::byte>(random());
+    bytes.resize(bytes.size() - random() % 3);
+    if (const auto record = decode_rank_record(bytes, rank_record_version)) {
+      for (const FileEntry& file : record->files) ASSERT_TRUE(is_safe_name(file.name));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,108 @@
+#include "records/wire.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "base/checksum.hpp"
+
+namespace cairn {
+namespace {
+
+constexpr std::string_view magic = "CAIRNREC";
+// magic, type, version, payload length, payload checksum, header checksum
+constexpr std::size_t header_bytes = 8 + 4 + 4 + 8 + 4 + 4;
+
+struct Header {
+  std::uint32_t type;
+  std::uint32_t version;
+  std::uint64_t payload_bytes;
+  std::uint32_t payload_crc;
+};
+
+std::optional<Header> read_header(Bytes content) {
+  if (content.size() < header_bytes ||
+      std::memcmp(content.data(), magic.data(), magic.size()) != 0)
+    return std::nullopt;
+  Decoder in(content.subspan(magic.size()));
+  const Header header{in.u32(), in.u32(), in.u64(), in.u32()};
+  if (in.u32() != crc32c(content.first(header_bytes - 4))) return std::nullopt;
+  return header;
+}
+
+}  // namespace
+
+void Encoder::integer(std::uint64_t value, int bytes) {
+  for (int i = 0; i < bytes; ++i) out_.push_back(static_cast<std::byte>(value >> (8 * i)));
+}
+
+void Encoder::text(std::string_view value) {
+  u32(static_cast<std::uint32_t>(value.size()));
+  const Bytes bytes = std::as_bytes(std::span(value.data(), value.size()));
+  out_.insert(out_.end(), bytes.begin(), bytes.end());
+}
+
+std::uint64_t Decoder::integer(int bytes) {
+  if (failed_ || in_.size() < static_cast<std::size_t>(bytes)) {
+    failed_ = true;
+    return 0;
+  }
+  std::uint64_t value = 0;
+  for (int i = 0; i < bytes; ++i)
+    value |= static_cast<std::uint64_t>(in_[static_cast<std::size_t>(i)]) << (8 * i);
+  in_ = in_.subspan(static_cast<std::size_t>(bytes));
+  return value;
+}
+
+std::string Decoder::text() {
+  const std::uint64_t length = u32();
+  if (failed_ || length > in_.size()) {
+    failed_ = true;
+    return {};
+  }
+  const std::string value(reinterpret_cast<const char*>(in_.data()), length);
+  in_ = in_.subspan(length);
+  return value;
+}
+
+std::uint64_t Decoder::count(std::size_t element_bytes) {
+  const std::uint64_t value = u64();
+  if (value > in_.size() / element_bytes) failed_ = true;
+  return failed_ ? 0 : value;
+}
+
+Blob seal(RecordType type, std::uint32_t version, Bytes payload) {
+  Encoder out;
+  out.u32(static_cast<std::uint32_t>(type));
+  out.u32(version);
+  out.u64(payload.size());
+  out.u32(crc32c(payload));
+  const Blob fields = out.take();
+  Blob sealed(magic.size());
+  std::memcpy(sealed.data(), magic.data(), magic.size());
+  sealed.insert(sealed.end(), fields.begin(), fields.end());
+  Encoder check;
+  check.u32(crc32c(sealed));
+  const Blob crc = check.take();
+  sealed.insert(sealed.end(), crc.begin(), crc.end());
+  sealed.insert(sealed.end(), payload.begin(), payload.end());
+  return sealed;
+}
+
+std::vector<Envelope> find_envelopes(Bytes content) {
+  std::vector<Envelope> found;
+  while (content.size() >= header_bytes) {
+    const auto header = read_header(content);
+    if (!header || header->payload_bytes > content.size() - header_bytes) {
+      content = content.subspan(1);
+      continue;
+    }
+    const Bytes payload = content.subspan(header_bytes, header->payload_bytes);
+    if (crc32c(payload) == header->payload_crc)
+      found.push_back({static_cast<RecordType>(header->type), header->version, payload,
+                       content.first(header_bytes + payload.size())});
+    content = content.subspan(header_bytes + payload.size());
+  }
+  return found;
+}
+
+}  // namespace cairn

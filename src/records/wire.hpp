@@ -1,0 +1,64 @@
+// Little-endian encoding, and the envelope around every record (docs/format/envelope.md).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/bytes.hpp"
+#include "base/error.hpp"
+
+namespace cairn {
+
+class Encoder {
+ public:
+  void u32(std::uint32_t value) { integer(value, 4); }
+  void u64(std::uint64_t value) { integer(value, 8); }
+  void i64(std::int64_t value) { integer(static_cast<std::uint64_t>(value), 8); }
+  /// Length, then the bytes.
+  void text(std::string_view value);
+  Blob take() { return std::move(out_); }
+
+ private:
+  void integer(std::uint64_t value, int bytes);
+  Blob out_;
+};
+
+/// Reads what an Encoder wrote. Reading past the end, or a length that does not fit, sets failed()
+/// and gives zeros and empty strings from then on; check once at the end.
+class Decoder {
+ public:
+  explicit Decoder(Bytes in) : in_(in) {}
+  std::uint32_t u32() { return static_cast<std::uint32_t>(integer(4)); }
+  std::uint64_t u64() { return integer(8); }
+  std::int64_t i64() { return static_cast<std::int64_t>(integer(8)); }
+  std::string text();
+  /// A count of elements that take at least `element_bytes` each: fails where so many cannot follow,
+  /// so that a bad count never leads to a huge allocation.
+  std::uint64_t count(std::size_t element_bytes);
+  bool failed() const { return failed_; }
+  bool at_end() const { return in_.empty(); }
+
+ private:
+  std::uint64_t integer(int bytes);
+  Bytes in_;
+  bool failed_ = false;
+};
+
+enum class RecordType : std::uint32_t { rank = 1 };
+
+/// Header with magic, type, version, length and checksums, then the payload.
+Blob seal(RecordType type, std::uint32_t version, Bytes payload);
+
+struct Envelope {
+  RecordType type{};
+  std::uint32_t version = 0;
+  Bytes payload;  ///< points into the input
+  Bytes whole;    ///< header and payload, as seal() made them
+};
+
+/// All intact envelopes in `content`, in order. Damaged ones are passed over: the search goes on at
+/// the next header that is whole.
+std::vector<Envelope> find_envelopes(Bytes content);
+
+}  // namespace cairn

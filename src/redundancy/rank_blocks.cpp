@@ -1,0 +1,175 @@
+#include "redundancy/rank_blocks.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "base/checksum.hpp"
+
+namespace cairn {
+namespace {
+
+constexpr std::uint32_t private_file = 0600;
+constexpr std::uint32_t private_folder = 0700;
+
+void append(BlockRanges& ranges, std::uint64_t index) {
+  if (!ranges.empty() && ranges.back().second == index)
+    ++ranges.back().second;
+  else
+    ranges.emplace_back(index, index + 1);
+}
+
+template <class ReadBlock>
+BlockRanges find_bad(const std::vector<std::uint32_t>& crcs, ReadBlock read_block) {
+  BlockRanges bad;
+  for (std::uint64_t index = 0; index < crcs.size(); ++index) {
+    const Result<Bytes> block = read_block(index);
+    if (!block || crc32c(*block) != crcs[index]) append(bad, index);
+  }
+  return bad;
+}
+
+}  // namespace
+
+RankBlocks::RankBlocks(Files& files, RankFolder folder, const RankRecord& record)
+    : files_(files), folder_(std::move(folder)), record_(record) {
+  std::uint64_t start = 0;
+  for (const FileEntry& file : record.files) {
+    extents_.push_back({folder_.file(file.name), file.size, start, nullptr, nullptr});
+    start += file.size;
+  }
+  parity_ = {folder_.parity(record.encoding.generation), record.encoding.geometry.parity_bytes(), 0,
+             nullptr, nullptr};
+}
+
+std::vector<RankBlocks::Piece> RankBlocks::pieces_of(std::uint64_t offset, std::size_t length) {
+  std::vector<Piece> pieces;
+  auto extent = std::upper_bound(
+      extents_.begin(), extents_.end(), offset,
+      [](std::uint64_t at, const Extent& candidate) { return at < candidate.start + candidate.size; });
+  for (; length > 0 && extent != extents_.end(); ++extent) {
+    const std::uint64_t within = offset - extent->start;
+    const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(length, extent->size - within));
+    if (part == 0) continue;  // an empty file
+    pieces.push_back({&*extent, within, part});
+    offset += part;
+    length -= part;
+  }
+  return pieces;
+}
+
+Result<Bytes> RankBlocks::read_piece(const Piece& piece, MutableBytes scratch) {
+  if (!piece.extent->view) {
+    CAIRN_ASSIGN(piece.extent->view, files_.view(piece.extent->path));
+  }
+  return piece.extent->view->at(piece.offset, piece.length, scratch);
+}
+
+Result<Bytes> RankBlocks::data(std::uint64_t index, MutableBytes scratch) {
+  const Geometry& geometry = record_.encoding.geometry;
+  const std::size_t length = geometry.data_length(index, record_.data_bytes());
+  const auto pieces = pieces_of(geometry.data_offset(index), length);
+  if (pieces.empty()) return Bytes{};
+  if (pieces.size() == 1) return read_piece(pieces[0], scratch);
+  std::size_t at = 0;
+  for (const Piece& piece : pieces) {
+    const MutableBytes target = scratch.subspan(at, piece.length);
+    CAIRN_ASSIGN(const Bytes part, read_piece(piece, target));
+    if (part.data() != target.data()) std::copy(part.begin(), part.end(), target.begin());
+    at += piece.length;
+  }
+  return Bytes(scratch.first(length));
+}
+
+Result<Bytes> RankBlocks::parity(std::uint64_t index, MutableBytes scratch) {
+  const Geometry& geometry = record_.encoding.geometry;
+  const std::uint64_t row = index / std::max(geometry.parity_columns, 1U);
+  return read_piece({&parity_, geometry.parity_offset(index), geometry.width(row)}, scratch);
+}
+
+bool RankBlocks::looks_complete() {
+  const auto fits = [this](const Extent& extent) {
+    const auto info = files_.info(extent.path);
+    return info && info->kind == Kind::file && info->size == extent.size;
+  };
+  return std::all_of(extents_.begin(), extents_.end(), fits) &&
+         (parity_.size == 0 || fits(parity_));
+}
+
+Status RankBlocks::reshape(Extent& extent) {
+  const auto info = files_.info(extent.path);
+  if (info && info->kind == Kind::file && info->size == extent.size) return {};
+  extent.view.reset();
+  if (!info || info->kind != Kind::file) {
+    CAIRN_TRY(remove_all(files_, extent.path));
+    CAIRN_TRY(make_folders(files_, folder_of(extent.path), private_folder));
+    CAIRN_TRY(files_.create(extent.path, private_file));
+  }
+  CAIRN_TRY(open_writer(extent));
+  return extent.writer->resize(extent.size);
+}
+
+Status RankBlocks::open_writer(Extent& extent) {
+  // The application may have made its file read-only; restore_attributes() gives that back.
+  CAIRN_TRY(files_.set_attributes(extent.path, private_file, {}));
+  CAIRN_ASSIGN(extent.writer, files_.open_for_update(extent.path));
+  return {};
+}
+
+Status RankBlocks::make_room() {
+  for (Extent& extent : extents_) CAIRN_TRY(reshape(extent));
+  return parity_.size > 0 ? reshape(parity_) : Status{};
+}
+
+Status RankBlocks::write_piece(const Piece& piece, Bytes part) {
+  if (!piece.extent->writer) CAIRN_TRY(open_writer(*piece.extent));
+  return piece.extent->writer->write_at(piece.offset, part);
+}
+
+Status RankBlocks::write_data(std::uint64_t index, Bytes block) {
+  for (const Piece& piece : pieces_of(record_.encoding.geometry.data_offset(index), block.size())) {
+    CAIRN_TRY(write_piece(piece, block.first(piece.length)));
+    block = block.subspan(piece.length);
+  }
+  return {};
+}
+
+Status RankBlocks::start_parity() {
+  CAIRN_ASSIGN(parity_.writer, files_.create(parity_.path, private_file));
+  return {};
+}
+
+Status RankBlocks::write_parity(std::uint64_t index, Bytes block) {
+  return write_piece({&parity_, record_.encoding.geometry.parity_offset(index), block.size()}, block);
+}
+
+Status RankBlocks::sync() {
+  std::set<std::string> folders = {folder_.path};
+  const auto sync_extent = [this](const Extent& extent) -> Status {
+    CAIRN_ASSIGN(const auto file, files_.open(extent.path));
+    return file->sync();
+  };
+  for (const Extent& extent : extents_) {
+    CAIRN_TRY(sync_extent(extent));
+    for (std::string up = folder_of(extent.path); up.size() > folder_.path.size(); up = folder_of(up))
+      folders.insert(up);
+  }
+  if (parity_.size > 0) CAIRN_TRY(sync_extent(parity_));
+  for (const std::string& folder : folders) CAIRN_TRY(files_.sync_folder(folder));
+  return {};
+}
+
+Status RankBlocks::restore_attributes() {
+  for (std::size_t i = 0; i < extents_.size(); ++i)
+    CAIRN_TRY(files_.set_attributes(extents_[i].path, record_.files[i].mode, record_.files[i].times));
+  return {};
+}
+
+Erasures find_erasures(RankBlocks& blocks, const RankRecord& record) {
+  Blob scratch(record.encoding.geometry.block_bytes);
+  return {find_bad(record.data_crcs,
+                   [&](std::uint64_t index) { return blocks.data(index, scratch); }),
+          find_bad(record.parity_crcs,
+                   [&](std::uint64_t index) { return blocks.parity(index, scratch); })};
+}
+
+}  // namespace cairn

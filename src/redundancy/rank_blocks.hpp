@@ -1,0 +1,80 @@
+// One rank's files and parity as numbered blocks.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "files/files.hpp"
+#include "records/rank_folder.hpp"
+#include "records/rank_record.hpp"
+
+namespace cairn {
+
+/// Reads and writes the blocks that a record describes. `record` and `files` must outlive it; the
+/// record's files, geometry and generation must be set, its checksums are not looked at.
+class RankBlocks {
+ public:
+  RankBlocks(Files& files, RankFolder folder, const RankRecord& record);
+
+  /// Data block `index`: points into a mapping or into `scratch` (a block long). An error where the
+  /// file is missing, too short or unreadable.
+  Result<Bytes> data(std::uint64_t index, MutableBytes scratch);
+  Result<Bytes> parity(std::uint64_t index, MutableBytes scratch);
+
+  /// True if every file, and the parity, is a regular file of the right size.
+  bool looks_complete();
+
+  /// Makes every file and the parity a regular file of the right size, keeping what is there of it;
+  /// what stands in the way is removed.
+  Status make_room();
+  /// Creates the parity file anew, empty.
+  Status start_parity();
+  Status write_data(std::uint64_t index, Bytes block);
+  Status write_parity(std::uint64_t index, Bytes block);
+
+  /// Syncs files, parity and the folders they are in.
+  Status sync();
+  /// Gives every file the mode and times of the record.
+  Status restore_attributes();
+
+ private:
+  struct Extent {
+    std::string path;
+    std::uint64_t size = 0;
+    std::uint64_t start = 0;  ///< where the file begins in the stream
+    std::unique_ptr<View> view;
+    std::unique_ptr<File> writer;
+  };
+  struct Piece {
+    Extent* extent;
+    std::uint64_t offset;  ///< within the file
+    std::size_t length;
+  };
+
+  std::vector<Piece> pieces_of(std::uint64_t offset, std::size_t length);
+  Result<Bytes> read_piece(const Piece& piece, MutableBytes scratch);
+  Status write_piece(const Piece& piece, Bytes part);
+  Status reshape(Extent& extent);
+  Status open_writer(Extent& extent);
+
+  Files& files_;
+  RankFolder folder_;
+  const RankRecord& record_;
+  std::vector<Extent> extents_;  ///< the files, in stream order
+  Extent parity_;
+};
+
+/// Ranges [first, second) of block indices, ascending.
+using BlockRanges = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
+
+/// Blocks that are missing, unreadable or do not match the record.
+struct Erasures {
+  BlockRanges data;
+  BlockRanges parity;
+  bool none() const { return data.empty() && parity.empty(); }
+};
+
+/// Reads every block and compares it with the record's checksum. Local.
+Erasures find_erasures(RankBlocks& blocks, const RankRecord& record);
+
+}  // namespace cairn

@@ -1,0 +1,361 @@
+// Protect and heal one set over a Team of threads and real files.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include "base/checksum.hpp"
+#include "comm/team.hpp"
+#include "files/posix_files.hpp"
+#include "files/temporary_folder.hpp"
+#include "redundancy/protect.hpp"
+#include "redundancy/rank_blocks.hpp"
+#include "redundancy/repair.hpp"
+#include "redundancy/replicas.hpp"
+
+namespace cairn {
+namespace {
+
+constexpr std::uint32_t block_bytes = 4096;
+constexpr std::uint64_t encode_bytes = 1 << 20;
+
+std::string content_of(int rank, int file, std::size_t size) {
+  std::mt19937 random(static_cast<unsigned>(rank * 10 + file));
+  std::string content(size, '\0');
+  for (char& c : content) c = static_cast<char>(random());
+  return content;
+}
+
+std::string read(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+void write(const std::string& path, const std::string& content) {
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+  std::ofstream(path, std::ios::binary) << content;
+}
+
+/// A set whose members each have two files of the sizes given, in a folder per member.
+class SetOnDisk {
+ public:
+  SetOnDisk(const std::string& base, std::vector<std::vector<std::size_t>> sizes)
+      : root_(base), sizes_(std::move(sizes)), records_(sizes_.size()) {
+    for (int rank = 0; rank < members(); ++rank) {
+      RankRecord& record = records_[static_cast<std::size_t>(rank)];
+      record.rank = rank;
+      record.dataset.ranks = static_cast<std::uint32_t>(members());
+      record.encoding.scheme = members() > 1 ? Scheme::xor_ : Scheme::single;
+      record.encoding.failures = members() > 1 ? 1 : 0;
+      for (int member = 0; member < members(); ++member) {
+        record.encoding.members.push_back(member);
+        record.encoding.member_nodes.push_back("n" + std::to_string(member));
+      }
+      for (int file = 0; file < files(rank); ++file) {
+        write(path(rank, file), content_of(rank, file, size(rank, file)));
+        FileEntry& entry = record.files.emplace_back();
+        entry.name = name(file);
+        entry.size = size(rank, file);
+        entry.mode = 0640;
+        entry.times = {1'000'000'000, 1'600'000'000'123'456'789};
+      }
+    }
+  }
+
+  int members() const { return static_cast<int>(sizes_.size()); }
+  int files(int rank) const { return static_cast<int>(sizes_[static_cast<std::size_t>(rank)].size()); }
+  std::size_t size(int rank, int file) const {
+    return sizes_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(file)];
+  }
+  std::string name(int file) const { return "d" + std::to_string(file) + "/state"; }
+  RankFolder folder(int rank) const { return {root_ + "/rank." + std::to_string(rank)}; }
+  std::string path(int rank, int file) const { return folder(rank).file(name(file)); }
+  std::string parity(int rank) const { return folder(rank).parity(1); }
+  RankRecord& record(int rank) { return records_[static_cast<std::size_t>(rank)]; }
+
+  void protect_all(Team::Mode mode = Team::Mode::rendezvous) {
+    Team(members(), mode).run([this](Communicator& set) {
+      const auto files = make_posix_files();
+      const auto done = protect(set, *files, folder(set.rank()), record(set.rank()), block_bytes, encode_bytes);
+      EXPECT_TRUE(done) << done.error().text;
+    });
+  }
+
+  /// The members' common verdict.
+  Result<std::uint64_t> heal_all(bool read_everything) {
+    Result<std::uint64_t> verdict = 0;
+    std::mutex mutex;
+    Team(members()).run([&](Communicator& set) {
+      const auto files = make_posix_files();
+      HealOptions options;
+      options.read_everything = read_everything;
+      options.encode_bytes = encode_bytes;
+      const auto healed = heal(set, *files, folder(set.rank()), record(set.rank()), options);
+      const std::scoped_lock lock(mutex);
+      if (!healed)
+        verdict = tl::unexpected(healed.error());
+      else if (verdict)
+        *verdict += healed->repaired_blocks;
+    });
+    return verdict;
+  }
+
+  void expect_intact() {
+    for (int rank = 0; rank < members(); ++rank) {
+      for (int file = 0; file < files(rank); ++file) {
+        ASSERT_EQ(read(path(rank, file)), content_of(rank, file, size(rank, file))) << rank;
+        const auto info = make_posix_files()->info(path(rank, file));
+        ASSERT_TRUE(info);
+      }
+      const auto posix = make_posix_files();
+      RankBlocks blocks(*posix, folder(rank), record(rank));
+      EXPECT_TRUE(blocks.looks_complete());
+      EXPECT_TRUE(find_erasures(blocks, record(rank)).none()) << "rank " << rank;
+    }
+  }
+
+ private:
+  std::string root_;
+  std::vector<std::vector<std::size_t>> sizes_;
+  std::vector<RankRecord> records_;
+};
+
+void flip(const std::string& path, std::uint64_t offset) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(static_cast<std::streamoff>(offset));
+  const char byte = static_cast<char>(file.get() ^ 0x40);
+  file.seekp(static_cast<std::streamoff>(offset));
+  file.put(byte);
+  ASSERT_TRUE(file.good());
+}
+
+std::vector<std::vector<std::size_t>> unequal() {
+  return {{30'000, 5}, {12'345, 40'001}, {0, 0}, {100'000, 1}};
+}
+
+TEST(Protect, ParityTakesTheFormulaToTheByte) {
+  TemporaryFolder base;
+  SetOnDisk set(base.path(), unequal());
+  set.protect_all();
+  for (int rank = 0; rank < set.members(); ++rank)
+    EXPECT_EQ(std::filesystem::file_size(set.parity(rank)), (100'001U + 2) / 3);
+}
+
+TEST(Protect, ParityIsTheSumOfTheStripe) {
+  TemporaryFolder base;
+  SetOnDisk set(base.path(), {{4096 * 2}, {4096 * 2}, {4096 * 2}});
+  set.protect_all();
+  // Row 0, position 0: the first data blocks of members 1 and 2.
+  const std::string one = read(set.path(1, 0));
+  const std::string two = read(set.path(2, 0));
+  const std::string parity = read(set.parity(0));
+  ASSERT_EQ(parity.size(), 4096U);
+  for (std::size_t i = 0; i < parity.size(); ++i) ASSERT_EQ(parity[i], static_cast<char>(one[i] ^ two[i]));
+}
+
+TEST(Protect, ChecksumsAreThoseOfTheBlocks) {
+  TemporaryFolder base;
+  SetOnDisk set(base.path(), unequal());
+  set.protect_all(Team::Mode::buffered);
+  set.expect_intact();
+  const RankRecord& record = set.record(0);
+  const std::string stream = content_of(0, 0, 30'000) + content_of(0, 1, 5);
+  ASSERT_EQ(record.data_crcs.size(), record.encoding.geometry.data_blocks(30'005));
+  for (std::size_t i = 0; i < record.data_crcs.size(); ++i) {
+    const std::string block = stream.substr(record.encoding.geometry.data_offset(i),
+                                            record.encoding.geometry.data_length(i, 30'005));
+    EXPECT_EQ(record.data_crcs[i], crc32c(std::as_bytes(std::span(block))));
+  }
+}
+
+TEST(Protect, AMissingFileFailsOnItsRankAndHangsNobody) {
+  TemporaryFolder base;
+  SetOnDisk set(base.path(), unequal());
+  std::filesystem::remove(set.path(1, 0));
+  Team(4).run([&](Communicator& comm) {
+    const auto files = make_posix_files();
+    const auto done =
+        protect(comm, *files, set.folder(comm.rank()), set.record(comm.rank()), block_bytes, encode_bytes);
+    EXPECT_EQ(done.has_value(), comm.rank() != 1);
+    if (!done) {
+      EXPECT_NE(done.error().text.find("rank.1/files/d0/state"), std::string::npos);
+    }
+  });
+}
+
+TEST(Heal, AnyOneMemberLostIsRebuiltBitForBit) {
+  for (const auto& sizes : {unequal(), {{70'000, 1}, {50'000, 2}}, {{1}, {2}, {3}, {0}, {4}, {5}, {6}, {9000}}}) {
+    TemporaryFolder base;
+    SetOnDisk set(base.path(), sizes);
+    set.protect_all();
+    for (int lost = 0; lost < set.members(); ++lost) {
+      std::filesystem::remove_all(set.folder(lost).path);
+      const auto healed = set.heal_all(false);
+      ASSERT_TRUE(healed) << healed.error().text;
+      set.expect_intact();
+    }
+  }
+}
+
+TEST(Heal, RebuiltFilesHaveTheirModeAndTimes) {
+  TemporaryFolder base;
+  SetOnDisk set(base.path(), unequal());
+  set.protect_all();
+  std::filesystem::remove_all(set.folder(3).path);
+  ASSERT_TRUE(set.heal_all(false));
+  const auto info = make_posix_files()->info(set.path(3, 0));
+  ASSERT_TRUE(info);
+  EXPECT_EQ(info->mode, 0640U);
+  EXPECT_EQ(info->times.modify_ns, 1'600'000'000'123'456'789);
+}
+
+TEST(Heal, AFlippedByteAnywhereIsFoundAndRepaired) {
+  TemporaryFolder base;
+  SetOnDisk set(base.path(), unequal());
+  set.protect_all();
+  for (int rank = 0; rank < set.members(); ++rank)
+    for (const std::string& path : {set.path(rank, 0), set.path(rank, 1), set.parity(rank)}) {
+      const auto size = std::filesystem::file_size(path);
+      for (const std::uint64_t at : {std::uint64_t{0}, size / 2, size - 1}) {
+        if (size == 0) continue;
+        flip(path, at);
+        const auto healed = set.heal_all(true);
+        ASSERT_TRUE(healed) << healed.error().text;
+        ASSERT_EQ(*healed, 1U) << path << " at " << at;
+        set.expect_intact();
+      }
+    }
+}
+
+TEST(Heal, TruncatedDeletedLongerAndReplacedFilesAreRepaired) {
+  namespace fs = std::filesystem;
+  TemporaryFolder base;
+  SetOnDisk set(base.path(), unequal());
+  set.protect_all();
+  const std::vector<std::function<void(const std::string&)>> damages = {
+      [](const std::string& path) { fs::resize_file(path, 100); },
+      [](const std::string& path) { fs::resize_file(path, fs::file_size(path) + 50); },
+      [](const std::string& path) { fs::remove(path); },
+      [](const std::string& path) {
+        fs::remove(path);
+        fs::create_directories(path + "/in/the/way");
+      },
+      [](const std::string& path) {
+        fs::remove(path);
+        fs::create_symlink("/etc/passwd", path);
+      }};
+  for (const auto& damage : damages)
+    for (const std::string& path : {set.path(0, 0), set.path(2, 0), set.parity(1)}) {
+      damage(path);
+      const auto healed = set.heal_all(false);
+      ASSERT_TRUE(healed) << healed.error().text;
+      set.expect_intact();
+    }
+}
+
+TEST(Heal, TwoLostMembersAreRefusedByNameAndNothingIsTouched) {
+  TemporaryFolder base;
+  SetOnDisk set(base.path(), unequal());
+  set.protect_all();
+  std::filesystem::remove_all(set.folder(1).path);
+  std::filesystem::remove_all(set.folder(3).path);
+  const auto healed = set.heal_all(false);
+  ASSERT_FALSE(healed);
+  EXPECT_EQ(healed.error().code, Code::lost);
+  EXPECT_NE(healed.error().text.find("rank 1 (written on n1)"), std::string::npos) << healed.error().text;
+  EXPECT_NE(healed.error().text.find("rank 3 (written on n3)"), std::string::npos);
+  EXPECT_FALSE(std::filesystem::exists(set.folder(1).path));
+}
+
+TEST(Heal, DamageInDifferentStripesIsRepairedEvenOnSeveralMembers) {
+  TemporaryFolder base;
+  SetOnDisk set(base.path(), {{100'000}, {100'000}, {100'000}, {100'000}});
+  set.protect_all();
+  flip(set.path(0, 0), 0);          // row 0
+  flip(set.path(1, 0), 50'000);     // row 4
+  flip(set.parity(2), 4096 * 2);    // row 2
+  const auto healed = set.heal_all(true);
+  ASSERT_TRUE(healed) << healed.error().text;
+  EXPECT_EQ(*healed, 3U);
+  set.expect_intact();
+}
+
+TEST(Heal, AFlipInTheStripeOfALostMemberIsRefusedNeverSpread) {
+  TemporaryFolder base;
+  SetOnDisk set(base.path(), unequal());
+  set.protect_all();
+  flip(set.path(0, 0), 20'000);
+  std::filesystem::remove_all(set.folder(3).path);
+  const auto healed = set.heal_all(false);
+  ASSERT_FALSE(healed);
+  EXPECT_EQ(healed.error().code, Code::lost);
+  EXPECT_FALSE(std::filesystem::exists(set.path(3, 0)));
+}
+
+TEST(Heal, ASingleRankFindsDamageButCannotRepairIt) {
+  TemporaryFolder base;
+  SetOnDisk set(base.path(), {{9000, 10}});
+  set.protect_all();
+  EXPECT_TRUE(set.heal_all(true));
+  flip(set.path(0, 0), 5000);
+  const auto healed = set.heal_all(true);
+  ASSERT_FALSE(healed);
+  EXPECT_EQ(healed.error().code, Code::lost);
+}
+
+TEST(Heal, DamageBeyondFourGigabytesIsFound) {
+  const std::uint64_t far = (4ULL << 30) + 12'345;
+  TemporaryFolder base;
+  SetOnDisk set(base.path(), {{10}});
+  std::filesystem::resize_file(set.path(0, 0), far + 1);  // sparse
+  set.record(0).files[0].size = far + 1;
+  Team(1).run([&](Communicator& comm) {
+    const auto files = make_posix_files();
+    EXPECT_TRUE(protect(comm, *files, set.folder(0), set.record(0), 1 << 20, 32 << 20));
+  });
+  flip(set.path(0, 0), far);
+  const auto files = make_posix_files();
+  RankBlocks blocks(*files, set.folder(0), set.record(0));
+  const Erasures erasures = find_erasures(blocks, set.record(0));
+  EXPECT_EQ(erasures.data, (BlockRanges{{4096, 4097}}));
+}
+
+TEST(RankBlocks, WritesAndReadsBeyondFourGigabytesAcrossFiles) {
+  TemporaryFolder base;
+  RankRecord record;
+  record.files.resize(2);
+  record.files[0].name = "first";
+  record.files[0].size = (4ULL << 30) + 100;
+  record.files[1].name = "second";
+  record.files[1].size = 5000;
+  record.encoding.geometry = make_geometry(record.data_bytes(), 3, 1, block_bytes);
+  const auto files = make_posix_files();
+  RankBlocks blocks(*files, {base.path()}, record);
+  ASSERT_TRUE(blocks.make_room());
+  const std::uint64_t index = (4ULL << 30) / block_bytes;  // its last bytes are in the second file
+  const Geometry& geometry = record.encoding.geometry;
+  Blob block(geometry.data_length(index, record.data_bytes()), std::byte{7});
+  ASSERT_TRUE(blocks.write_data(index, block));
+  Blob scratch(block_bytes);
+  const auto back = blocks.data(index, scratch);
+  ASSERT_TRUE(back) << back.error().text;
+  EXPECT_TRUE(std::equal(back->begin(), back->end(), block.begin(), block.end()));
+  EXPECT_EQ(read(RankFolder{base.path()}.file("second")).substr(0, 1), "\a");
+}
+
+TEST(Replicas, GoToTheRightNeighbours) {
+  for (const std::uint32_t failures : {0U, 1U, 2U, 9U})
+    Team(4).run([&](Communicator& set) {
+      const Blob mine(static_cast<std::size_t>(10 + set.rank()), static_cast<std::byte>(set.rank()));
+      const auto kept = exchange_records(set, mine, failures);
+      ASSERT_EQ(kept.size(), std::min<std::size_t>(failures, 3));
+      for (std::size_t hop = 0; hop < kept.size(); ++hop) {
+        const int left = (set.rank() + 3 - static_cast<int>(hop)) % 4;
+        EXPECT_EQ(kept[hop], Blob(static_cast<std::size_t>(10 + left), static_cast<std::byte>(left)));
+      }
+    });
+}
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,37 @@
+// Where the ranks of this run are.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "comm/communicator.hpp"
+#include "config/settings.hpp"
+
+namespace cairn {
+
+/// A number that stands for a name in messages: 64 bits of FNV-1a.
+std::uint64_t hash_of_name(std::string_view name);
+
+/// One entry per rank; equal numbers are the same node. Known on every rank, at 8 bytes a rank.
+struct Placement {
+  std::vector<std::uint64_t> node_of_rank;
+
+  int size() const { return static_cast<int>(node_of_rank.size()); }
+  int nodes() const;
+  /// Ranks on the node of `rank`, ascending.
+  std::vector<int> beside(int rank) const;
+};
+
+/// One allgather of 8 bytes per rank.
+Placement gather_placement(Communicator& comm, const std::string& node_name);
+
+/// A number per rank, equal where two ranks are in the same failure group `group`: NODE and WORLD are
+/// built in, others come from the GROUPS lines. Fails naming a node that no line mentions.
+Result<std::vector<std::uint64_t>> failure_groups(
+    const Placement& placement, const std::string& group,
+    const std::map<std::string, NodeGroups>& node_groups);
+
+}  // namespace cairn
