@@ -29,7 +29,8 @@ endfunction()
 
 add_library(cairn_warnings INTERFACE)
 target_compile_options(cairn_warnings INTERFACE
-  -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual
+  -Wall -Wextra -Wshadow
+  $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor> $<$<COMPILE_LANGUAGE:CXX>:-Woverloaded-virtual>
   $<$<BOOL:${CAIRN_WERROR}>:-Werror>)
 if(CAIRN_SANITIZE)
   target_compile_options(cairn_warnings INTERFACE -fsanitize=${CAIRN_SANITIZE}

@@ -9,10 +9,12 @@
 // processor away: with more ranks than cores a blocking call costs tens of milliseconds.
 //
 // Messages between two ranks with one tag arrive in the order sent. The receiver must pass a buffer
-// of exactly the size sent. Failure of the transport itself is not an Error: MPI ends the job by its
+// of exactly the size sent, at most max_message_bytes (1 GiB; cut longer data into pieces). A rank
+// may send to itself. Failure of the transport itself is not an Error: MPI ends the job by its
 // own handler, a Team unwinds all its ranks (docs/adr/0003-transport-failure.md).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -24,7 +26,8 @@
 namespace cairn {
 
 /// A send or receive under way. It must be waited for before it is destroyed: its buffer belongs to
-/// the transport until then.
+/// the transport until then. While an exception unwinds it may be destroyed unwaited, which takes
+/// the message back; so declare buffers before requests, that the buffer still lives then.
 class PendingMessage {
  public:
   virtual ~PendingMessage() = default;
@@ -48,10 +51,12 @@ class Communicator {
   virtual Request isend(Bytes data, int to, int tag) = 0;
   virtual Request irecv(MutableBytes buffer, int from, int tag) = 0;
 
-  /// Called when nothing this rank waits for is complete; may return at any time.
+  /// Called when no message this rank waits for is complete; may return at any time, and may sleep
+  /// until something happens to a message of this rank, so it must not be used to wait for others.
   virtual void idle() = 0;
 
-  // Collectives, by binomial trees over the calls above. A transport with better ones overrides them.
+  // Collectives, by binomial trees over the calls above. A transport with better ones overrides
+  // them.
   virtual void barrier();
   /// Element-wise over all ranks; the result replaces `values` everywhere.
   virtual void allreduce(std::span<std::int64_t> values, Reduce op);
@@ -60,6 +65,9 @@ class Communicator {
   virtual void allgather(Bytes mine, MutableBytes all);
 
   static constexpr int max_tag = 16000;
+  /// Tags from here on are the collectives' own.
+  static constexpr int first_reserved_tag = 15001;
+  static constexpr std::size_t max_message_bytes = std::size_t{1} << 30;
 };
 
 // --- waiting (local) ---
@@ -92,8 +100,8 @@ struct Parcel {
   Blob payload;
 };
 
-/// Delivers every parcel to its peer in ceil(log2(size)) steps, whoever sends to whom; a rank learns
-/// only what was sent to it. For kilobytes, not for files. Order: by sender, then as sent.
+/// Delivers every parcel to its peer in ceil(log2(size)) steps, whoever sends to whom; a rank
+/// learns only what was sent to it. For kilobytes, not for files. Order: by sender, then as sent.
 std::vector<Parcel> exchange(Communicator& comm, std::vector<Parcel> outgoing);
 
 }  // namespace cairn

@@ -7,8 +7,9 @@
 
 namespace cairn {
 
-/// Works on a duplicate of `parent`, so its messages never meet the application's. Needs no more
-/// than MPI_THREAD_FUNNELED: only the thread that calls Cairn makes MPI calls.
+/// Works on a duplicate of `parent`, so its messages never meet the application's; errors of MPI
+/// are fatal on it, also when the application has chosen otherwise for its own. Needs no more than
+/// MPI_THREAD_FUNNELED: only the thread that calls Cairn makes MPI calls.
 class MpiCommunicator final : public Communicator {
  public:
   /// Collective over `parent`.

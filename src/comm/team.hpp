@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <stdexcept>
 
 #include "comm/communicator.hpp"
@@ -12,6 +13,12 @@ namespace cairn {
 class TeamStopped : public std::runtime_error {
  public:
   TeamStopped() : std::runtime_error("another rank of the team has ended with an exception") {}
+};
+
+/// Thrown when every rank that has not ended waits for a message: none can ever arrive.
+class TeamDeadlock : public std::runtime_error {
+ public:
+  TeamDeadlock() : std::runtime_error("every rank of the team waits for another") {}
 };
 
 class Team {
@@ -28,7 +35,9 @@ class Team {
 
   /// Runs `rank_main` once per rank, each in a thread of its own, and returns when all have ended.
   /// When one throws, all others are unwound by TeamStopped, and the first exception is rethrown
-  /// here. May be called again afterwards; messages nobody received are dropped.
+  /// here. A deadlock (TeamDeadlock), and a message of another size than its receiver expects or to
+  /// a rank or tag there is not (std::logic_error), count as thrown by a rank. May be called again
+  /// afterwards; messages nobody received are dropped.
   void run(const std::function<void(Communicator&)>& rank_main);
 
   struct Shared;

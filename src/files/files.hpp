@@ -2,7 +2,8 @@
 //
 // POSIX implements it in production; wrappers stop it at a chosen operation or make it fail. All
 // paths are absolute. No call follows a symbolic link in the last component, and none changes a
-// file it did not name. Errors name the action and the path (errno_error).
+// file it did not name. Errors name the action and the path (errno_error). Modes are permission
+// bits, less the process's umask where something is created.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +33,7 @@ struct FileInfo {
 };
 
 struct Space {
-  std::uint64_t free_bytes = 0;   ///< what an unprivileged user may still write
+  std::uint64_t free_bytes = 0;  ///< what an unprivileged user may still write
   std::uint64_t total_bytes = 0;
 };
 
@@ -114,22 +115,26 @@ Status make_folders(Files& files, const std::string& path, std::uint32_t mode);
 /// not there.
 Status remove_all(Files& files, const std::string& path);
 
-/// The whole content of a file of at most `limit_bytes`.
+/// The whole content of a file of at most `limit_bytes`; a larger one is an io error.
 Result<Blob> read_file(Files& files, const std::string& path, std::uint64_t limit_bytes);
 
 /// Writes `content` to `path` so that after a crash there is either the old file or all of the new
-/// one: temporary name, sync, rename, sync of the folder. `durable` false leaves the syncs out, for
-/// stores that are memory.
+/// one: temporary name (PATH.tmp), sync, rename, sync of the folder. `durable` false leaves the
+/// syncs out, for stores that are memory. On an error the old file is still there, unless it was
+/// the sync of the folder that failed. One writer of a path at a time.
 Status write_file_atomically(Files& files, const std::string& path, Bytes content, bool durable);
 
-/// The folder that a path is in ("/a/b" -> "/a"), and its last component ("b").
+/// The folder that a path is in ("/a/b" -> "/a"), and its last component ("b"). "/" is in itself
+/// and has no name.
 std::string folder_of(const std::string& path);
 std::string name_of_path(const std::string& path);
 
-/// Lexically: makes absolute against `base`, removes ".", ".." and double slashes.
+/// Lexically: makes absolute against `base`, removes ".", "..", double and trailing slashes. What
+/// is above "/" is "/".
 std::string normalise(const std::string& path, const std::string& base);
 
-/// `path` relative to `folder` if it lies below it, else nothing. Both normalised.
+/// `path` relative to `folder` if it lies below it, else nothing; a folder does not lie below
+/// itself. Both normalised. `relative` may be null.
 bool lies_below(const std::string& path, const std::string& folder, std::string* relative);
 
 }  // namespace cairn

@@ -1,6 +1,8 @@
 #include "records/rank_record.hpp"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <set>
 
 #include "records/wire.hpp"
@@ -12,9 +14,8 @@ constexpr std::size_t longest_name = 1024;  // SCR_MAX_FILENAME
 constexpr std::size_t most_members = 1024;
 
 void put(Encoder& out, const DatasetInfo& dataset) {
-  out.u64(dataset.uuid.high);
-  out.u64(dataset.uuid.low);
-  out.i64(dataset.created_us);
+  out.i64(dataset.uuid.time_us);
+  out.i64(dataset.uuid.chance);
   out.u64(dataset.number);
   out.u64(dataset.checkpoint);
   out.u32(dataset.flags);
@@ -24,9 +25,8 @@ void put(Encoder& out, const DatasetInfo& dataset) {
 
 DatasetInfo get_dataset(Decoder& in) {
   DatasetInfo dataset;
-  dataset.uuid.high = in.u64();
-  dataset.uuid.low = in.u64();
-  dataset.created_us = in.i64();
+  dataset.uuid.time_us = in.i64();
+  dataset.uuid.chance = in.i64();
   dataset.number = in.u64();
   dataset.checkpoint = in.u64();
   dataset.flags = in.u32();
@@ -130,7 +130,21 @@ bool blocks_are_sane(const RankRecord& record) {
 
 }  // namespace
 
-std::string text_of(const Uuid& uuid) { return fmt::format("{:016x}{:016x}", uuid.high, uuid.low); }
+std::string text_of(const Uuid& uuid) {
+  return fmt::format("{:016x}{:016x}", static_cast<std::uint64_t>(uuid.time_us),
+                     static_cast<std::uint64_t>(uuid.chance));
+}
+
+std::optional<Uuid> parse_uuid(std::string_view text) {
+  if (text.size() != 32) return std::nullopt;
+  std::array<std::uint64_t, 2> halves{};
+  for (std::size_t half = 0; half < 2; ++half) {
+    const char* from = text.data() + 16 * half;
+    const auto [end, error] = std::from_chars(from, from + 16, halves[half], 16);
+    if (error != std::errc() || end != from + 16) return std::nullopt;
+  }
+  return Uuid{static_cast<std::int64_t>(halves[0]), static_cast<std::int64_t>(halves[1])};
+}
 
 std::uint64_t RankRecord::data_bytes() const {
   std::uint64_t bytes = 0;

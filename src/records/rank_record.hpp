@@ -2,7 +2,9 @@
 #pragma once
 
 #include <compare>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.hpp"
@@ -12,19 +14,21 @@
 
 namespace cairn {
 
+/// Identity and age in one: datasets sort by when they were begun, and two never share one.
 struct Uuid {
-  std::uint64_t high = 0;
-  std::uint64_t low = 0;
+  std::int64_t time_us = 0;  ///< strictly later than every older dataset the job knew of
+  std::int64_t chance = 0;   ///< 63 random bits
   auto operator<=>(const Uuid&) const = default;
 };
 
 /// 32 hexadecimal digits.
 std::string text_of(const Uuid& uuid);
+/// The other way; nothing else is taken.
+std::optional<Uuid> parse_uuid(std::string_view text);
 
 /// What all ranks of a dataset agree on.
 struct DatasetInfo {
-  Uuid uuid;                    ///< the identity; the rest is for people and for order
-  std::int64_t created_us = 0;  ///< strictly later than every older dataset the job knew of
+  Uuid uuid;                     ///< the identity; the rest is for people
   std::uint64_t number = 0;      ///< counts datasets of the job
   std::uint64_t checkpoint = 0;  ///< counts checkpoints of the job, 0 if it is none
   std::uint32_t flags = 0;       ///< SCR_FLAG_*

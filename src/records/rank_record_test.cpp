@@ -12,7 +12,7 @@ namespace {
 
 RankRecord example() {
   RankRecord record;
-  record.dataset = {{1, 2}, 1'700'000'000'000'000, 5, 5, 1, 8, "ckpt.5"};
+  record.dataset = {{1'700'000'000'000'000, 2}, 5, 5, 1, 8, "ckpt.5"};
   record.rank = 3;
   record.files = {{"a/state", 1000, 0644, 1, 2, {3, 4}}, {"b/state", 77, 0600, 1, 2, {5, 6}}};
   record.encoding = {1, Scheme::xor_, 1, {1, 3, 5}, {"n0", "n1", "n2"},
@@ -42,6 +42,16 @@ TEST(RankRecord, ComesBackWhole) {
   EXPECT_EQ(back->encoding.geometry, record.encoding.geometry);
   EXPECT_EQ(back->data_crcs, record.data_crcs);
   EXPECT_EQ(encode(*back), encode(record));
+}
+
+TEST(Uuid, ReadsWhatItWritesAndSortsByTime) {
+  const Uuid early{5, 9};
+  const Uuid late{6, 1};
+  EXPECT_LT(early, late);
+  EXPECT_LT(text_of(early), text_of(late));
+  EXPECT_EQ(parse_uuid(text_of(late)), late);
+  for (const char* text : {"", "5", "000000000000000500000000000000g9", "+00000000000000500000000000000009"})
+    EXPECT_FALSE(parse_uuid(text)) << text;
 }
 
 TEST(RankRecord, ANewerFormatIsRefusedByName) {

@@ -55,15 +55,16 @@ class XorEncoder {
   }
 
  private:
+  // In both, the buffer outlives the request that points into it.
   struct Send {
+    Blob scratch;  ///< used where the store cannot be mapped, or a block spans two files
     Request request;
-    Blob scratch;  ///< only where the store cannot be mapped, or a block spans two files
   };
   struct Receive {
     explicit Receive(std::size_t bytes) : buffer(bytes) {}
-    Request request;
     BlockBuffer buffer;
     std::size_t length = 0;
+    Request request;
   };
 
   std::size_t me() const { return static_cast<std::size_t>(set_.rank()); }

@@ -304,23 +304,6 @@ TEST(Heal, ASingleRankFindsDamageButCannotRepairIt) {
   EXPECT_EQ(healed.error().code, Code::lost);
 }
 
-TEST(Heal, DamageBeyondFourGigabytesIsFound) {
-  const std::uint64_t far = (4ULL << 30) + 12'345;
-  TemporaryFolder base;
-  SetOnDisk set(base.path(), {{10}});
-  std::filesystem::resize_file(set.path(0, 0), far + 1);  // sparse
-  set.record(0).files[0].size = far + 1;
-  Team(1).run([&](Communicator& comm) {
-    const auto files = make_posix_files();
-    EXPECT_TRUE(protect(comm, *files, set.folder(0), set.record(0), 1 << 20, 32 << 20));
-  });
-  flip(set.path(0, 0), far);
-  const auto files = make_posix_files();
-  RankBlocks blocks(*files, set.folder(0), set.record(0));
-  const Erasures erasures = find_erasures(blocks, set.record(0));
-  EXPECT_EQ(erasures.data, (BlockRanges{{4096, 4097}}));
-}
-
 TEST(RankBlocks, WritesAndReadsBeyondFourGigabytesAcrossFiles) {
   TemporaryFolder base;
   RankRecord record;

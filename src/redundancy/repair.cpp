@@ -177,9 +177,9 @@ class Repairer {
   }
 
   void repair(std::span<const Damage> damages) {
-    std::vector<Request> requests;
     std::vector<Gather> gathers;
     std::vector<Blob> scratch;
+    std::vector<Request> requests;  // after the buffers they point into
     gathers.reserve(damages.size());
     scratch.reserve(damages.size());
     for (const Damage& damage : damages)

@@ -1,0 +1,71 @@
+# Thin: the build is CMake's (CMakePresets.json), the packages are packaging/'s, the tests CTest's.
+
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+PREFIX ?= /usr/local
+LAUNCHER := $(if $(shell command -v ccache),-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+SOURCES = git ls-files '*.c' '*.h' '*.cpp' '*.hpp'
+
+# Open MPI refuses to start as root without these, and containers and chroots are mostly root.
+export OMPI_ALLOW_RUN_AS_ROOT := 1
+export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
+
+.PHONY: help demo test asan tsan build bench lint format install clean memory-folder \
+        build-packages lint-packages bench-packages
+
+help:
+	@echo 'make demo      lose a node, keep the run: the main job of Cairn, with proof (about a minute)'
+	@echo 'make test      build everything and run all tests'
+	@echo
+	@echo 'make build     build the library, the tool cairn and the examples, optimised (build/release)'
+	@echo 'make install   install them below PREFIX (now $(PREFIX))'
+	@echo 'make asan      run the tests without MPI under the address and undefined-behaviour sanitizers'
+	@echo 'make tsan      run the same under the thread sanitizer'
+	@echo 'make bench     build the programs in bench/ and run them (the target bench of bench/)'
+	@echo 'make format    lay the sources out with clang-format'
+	@echo 'make lint      check the layout, and run clang-tidy on what is built (minutes)'
+	@echo 'make clean     delete build/'
+	@echo
+	@echo 'JOBS=N sets how many processes compile and test at once (now $(JOBS)).'
+
+build-packages lint-packages bench-packages: %-packages:
+	@packaging/install-dependencies build $(filter-out build,$*)
+
+# The demo and some tests keep their node-local storage there, as programs do.
+memory-folder:
+	@test -w /dev/shm || { echo '/dev/shm is not there; in a chroot: mount -t tmpfs tmpfs /dev/shm' >&2; exit 1; }
+	@test "$$(stat -f -c %T /dev/shm)" = tmpfs || echo 'note: /dev/shm is not in memory here; figures will be those of the disk'
+
+build: build-packages
+	cmake --preset release $(LAUNCHER) -DCMAKE_INSTALL_PREFIX=$(PREFIX)
+	cmake --build build/release --parallel $(JOBS)
+
+demo: memory-folder build
+	python3 examples/demo/demo.py --build build/release
+
+test: memory-folder build-packages
+	@JOBS=$(JOBS) tests/run dev $(LAUNCHER)
+
+# Without MPI, which is not built for the sanitizers: the same code runs over a Team of threads.
+asan tsan: build-packages
+	@JOBS=$(JOBS) tests/run $@ $(LAUNCHER)
+
+bench: bench-packages
+	@test -e bench/CMakeLists.txt || { echo 'bench/ has no programs yet' >&2; exit 1; }
+	cmake --preset release $(LAUNCHER) -DCAIRN_BENCH=ON
+	cmake --build build/release --parallel $(JOBS)
+	cmake --build build/release --target bench
+
+format: lint-packages
+	$(SOURCES) | xargs -r clang-format -i
+
+lint: lint-packages
+	$(SOURCES) | xargs -r clang-format --dry-run -Werror
+	cmake --preset dev $(LAUNCHER)
+	cmake --build build/dev --parallel $(JOBS)
+	git ls-files 'src/*.cpp' | xargs -r -n 1 -P $(JOBS) clang-tidy --quiet -p build/dev
+
+install: build
+	cmake --install build/release
+
+clean:
+	rm -rf build

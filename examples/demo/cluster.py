@@ -1,0 +1,185 @@
+"""Nodes simulated on one machine without privileges, and MPI programs run on them.
+
+A node is a name (SCR_NODE_NAME of its ranks) and a folder in memory (its node-local storage).
+Losing one is real: its processes get SIGKILL and its folder is deleted. Used by the demo and by
+tests/faults.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+
+from on_node import started_at
+
+MEMORY = Path("/dev/shm")
+ON_NODE = Path(__file__).resolve().parent / "on_node.py"
+LAUNCHERS = {
+    "openmpi": ("mpirun.openmpi", "mpirun"),
+    "mpich": ("mpiexec.mpich", "mpiexec.hydra"),
+    "system": ("mpirun", "mpiexec"),
+}
+# More ranks than cores, on one machine, by root too in containers; MPICH needs none of it.
+OPENMPI_SETTINGS = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+    "OMPI_MCA_hwloc_base_binding_policy": "none",
+    "OMPI_MCA_mpi_yield_when_idle": "1",
+}
+SETTINGS = ("SCR_", "CAIRN_")
+
+
+def launcher_of(flavour: str) -> Optional[str]:
+    """The path of an MPI's launcher ("openmpi", "mpich", "system"), None if it is not installed."""
+    return next(filter(None, map(shutil.which, LAUNCHERS[flavour])), None)
+
+
+def kill_recorded(pid: int, start: str) -> bool:
+    """SIGKILL to exactly the process recorded, never to a later one of the same id."""
+    try:
+        handle = os.pidfd_open(pid)
+    except OSError:
+        return False
+    try:
+        if started_at(pid) != start:
+            return False
+        signal.pidfd_send_signal(handle, signal.SIGKILL)
+        return True
+    except ProcessLookupError:
+        return False
+    finally:
+        os.close(handle)
+
+
+def tree_bytes(folder: Path) -> int:
+    """The bytes of all files below `folder`."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+class Run:
+    """One launch of a program; `process.stdout` is what its ranks print, `log` their stderr."""
+
+    def __init__(self, process: "subprocess.Popen[str]", placement: Sequence[str], pids: Path,
+                 log: Path) -> None:
+        self.process = process
+        self.placement = list(placement)
+        self.log = log
+        self._pids = pids
+
+    def kill_ranks(self, node: Optional[str] = None) -> List[int]:
+        """SIGKILL to the ranks on `node` (to all when None); those that it reached."""
+        return [rank for rank, name in enumerate(self.placement)
+                if node in (None, name) and self._kill_rank(rank)]
+
+    def _kill_rank(self, rank: int) -> bool:
+        try:
+            pid, start = (self._pids / str(rank)).read_text().split()
+        except FileNotFoundError:
+            return False
+        return kill_recorded(int(pid), start)
+
+    def end(self, patience_s: float = 5) -> None:
+        """Ends what still runs: the launcher is asked, then it and its ranks are killed."""
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(patience_s)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        self.kill_ranks()
+        if self.process.stdout:
+            self.process.stdout.close()
+
+
+class Cluster:
+    """Simulated nodes under one new folder in memory, and the runs started on them.
+
+    A context manager: leaving it ends every run and deletes the folder.
+    """
+
+    def __init__(self, flavour: str, name: str = "cairn") -> None:
+        launcher = launcher_of(flavour)
+        if launcher is None:
+            raise FileNotFoundError(f"no launcher of {flavour}: {' or '.join(LAUNCHERS[flavour])}")
+        self._launcher = launcher
+        self._runs: List[Run] = []
+        self.root = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=MEMORY))
+        self.prefix = self.root / "prefix"
+        for folder in (self.prefix, self.root / "nodes", self.root / "tmp"):
+            folder.mkdir()
+
+    def __enter__(self) -> "Cluster":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for run in self._runs:
+            run.end()
+        shutil.rmtree(self.root, ignore_errors=True)
+
+    def storage(self, node: str) -> Path:
+        """The node-local storage of `node`."""
+        return self.root / "nodes" / node
+
+    def start(self, placement: Sequence[str], program: Sequence[str],
+              settings: Optional[Mapping[str, str]] = None) -> Run:
+        """Starts `program` with rank i on node placement[i]."""
+        for node in set(placement):
+            self.storage(node).mkdir(exist_ok=True)
+        number = len(self._runs)
+        pids = self.root / f"pids.{number}"
+        pids.mkdir()
+        log = self.root / f"log.{number}"
+        environment = self._environment(settings or {})
+        environment.update(CLUSTER_PLACEMENT=",".join(placement), CLUSTER_PIDS=str(pids))
+        command = [self._launcher, "-np", str(len(placement)), sys.executable, "-S", str(ON_NODE),
+                   *program]
+        with log.open("w") as errors:
+            process = subprocess.Popen(command, env=environment, cwd=self.prefix,
+                                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                       stderr=errors, text=True, start_new_session=True)
+        self._runs.append(Run(process, placement, pids, log))
+        return self._runs[-1]
+
+    def run(self, placement: Sequence[str], program: Sequence[str],
+            settings: Optional[Mapping[str, str]] = None,
+            timeout_s: float = 60) -> Tuple[int, str, str]:
+        """Starts a program and waits for it: exit code, output, log."""
+        run = self.start(placement, program, settings)
+        try:
+            output, _ = run.process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            run.end()
+            raise
+        return run.process.returncode, output, run.log.read_text(errors="replace")
+
+    def lose_storage(self, node: str) -> int:
+        """Deletes all that the node holds; the bytes lost."""
+        lost = tree_bytes(self.storage(node))
+        with suppress(FileNotFoundError):
+            shutil.rmtree(self.storage(node))
+        return lost
+
+    def _environment(self, settings: Mapping[str, str]) -> Dict[str, str]:
+        """Ours, less any Cairn settings of the user's, plus those of this cluster and run."""
+        environment = {key: value for key, value in os.environ.items()
+                       if not key.startswith(SETTINGS)}
+        environment.update(OPENMPI_SETTINGS)
+        environment.update(
+            TMPDIR=str(self.root / "tmp"),
+            OMPI_MCA_btl_vader_backing_directory=str(self.root / "tmp"),
+            SCR_PREFIX=str(self.prefix),
+            SCR_JOB_ID="simulated",
+            SCR_CACHE_BASE=str(self.storage("%n")),
+            SCR_CNTL_BASE=str(self.storage("%n")),
+            SCR_CACHE_BYPASS="0",
+        )
+        environment.update(settings)
+        return environment

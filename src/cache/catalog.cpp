@@ -1,0 +1,117 @@
+#include "cache/catalog.hpp"
+
+#include <charconv>
+#include <optional>
+
+#include "records/wire.hpp"
+
+namespace cairn {
+namespace {
+
+constexpr std::uint64_t largest_record_bytes = 1ULL << 30;
+
+template <class Integer>
+std::optional<Integer> parse_number(std::string_view text) {
+  Integer value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size() || text[0] == '-')
+    return std::nullopt;
+  return value;
+}
+
+struct DatasetName {
+  std::uint64_t number;
+  Uuid uuid;
+};
+
+/// dataset.NUMBER.UUID
+std::optional<DatasetName> parse_dataset_name(std::string_view name) {
+  constexpr std::string_view prefix = "dataset.";
+  if (name.substr(0, prefix.size()) != prefix) return std::nullopt;
+  name.remove_prefix(prefix.size());
+  const auto dot = name.find('.');
+  if (dot == std::string_view::npos) return std::nullopt;
+  const auto number = parse_number<std::uint64_t>(name.substr(0, dot));
+  const auto uuid = parse_uuid(name.substr(dot + 1));
+  if (!number || !uuid) return std::nullopt;
+  return DatasetName{*number, *uuid};
+}
+
+/// rank.N
+std::optional<int> parse_rank_name(std::string_view name) {
+  constexpr std::string_view prefix = "rank.";
+  if (name.substr(0, prefix.size()) != prefix) return std::nullopt;
+  return parse_number<int>(name.substr(prefix.size()));
+}
+
+void add_records(HeldPart& part, Bytes content, bool committed) {
+  bool own_found = false;
+  for (const Envelope& envelope : find_envelopes(content)) {
+    if (envelope.type != RecordType::rank) continue;
+    auto record = decode_rank_record(envelope.payload, envelope.version);
+    if (!record) {
+      part.newer = part.newer || record.error().code == Code::newer_format;
+      continue;
+    }
+    const bool own = record->rank == part.owner;
+    own_found = own_found || own;
+    (own ? part.own : part.kept)
+        .push_back({*std::move(record), Blob(envelope.whole.begin(), envelope.whole.end()), committed});
+  }
+  if (!own_found && committed) part.damaged = true;
+}
+
+Status read_dataset(Files& files, const std::string& folder, const LooksAfter& looks_after,
+                    HeldDataset& dataset) {
+  CAIRN_ASSIGN(const std::vector<std::string> names, files.list(folder));
+  for (const std::string& name : names) {
+    const auto owner = parse_rank_name(name);
+    if (owner && looks_after(dataset.store, *owner))
+      dataset.parts.push_back(read_part(files, {folder + "/" + name}, *owner));
+  }
+  return {};
+}
+
+}  // namespace
+
+const HeldRecord* HeldDataset::own_record(int owner, std::uint64_t generation) const {
+  for (const HeldPart& part : parts)
+    for (const HeldRecord& held : part.own)
+      if (part.owner == owner && held.record.encoding.generation == generation) return &held;
+  return nullptr;
+}
+
+HeldPart read_part(Files& files, const RankFolder& folder, int owner) {
+  HeldPart part;
+  part.folder = folder;
+  part.owner = owner;
+  const auto committed = read_file(files, folder.record(), largest_record_bytes);
+  if (committed)
+    add_records(part, *committed, true);
+  else if (committed.error().code != Code::not_found)
+    part.damaged = true;
+  if (const auto prepared = read_file(files, folder.prepared(), largest_record_bytes))
+    add_records(part, *prepared, false);
+  return part;
+}
+
+Result<Catalog> read_catalog(Files& files, const std::vector<Store>& stores,
+                             const LooksAfter& looks_after) {
+  Catalog catalog;
+  for (std::size_t store = 0; store < stores.size(); ++store) {
+    CAIRN_ASSIGN(const std::vector<std::string> names, files.list(stores[store].root()));
+    for (const std::string& name : names) {
+      const auto parsed = parse_dataset_name(name);
+      if (!parsed) continue;
+      HeldDataset dataset{store, parsed->number, {}};
+      const std::string folder = stores[store].root() + "/" + name;
+      const Status read = read_dataset(files, folder, looks_after, dataset);
+      // A neighbour that is ahead may just have removed it.
+      if (!read && read.error().code != Code::not_found) return tl::unexpected(read.error());
+      if (!dataset.parts.empty()) catalog.emplace(parsed->uuid, std::move(dataset));
+    }
+  }
+  return catalog;
+}
+
+}  // namespace cairn

@@ -1,0 +1,53 @@
+// What is found in the stores of this node when a run begins.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "cache/store.hpp"
+
+namespace cairn {
+
+/// An intact record with the bytes it was read from.
+struct HeldRecord {
+  RankRecord record;
+  Blob sealed;
+  bool committed = false;  ///< from `record`; else from `record.new`
+};
+
+/// One rank's part of a dataset.
+struct HeldPart {
+  RankFolder folder;
+  int owner = 0;
+  std::vector<HeldRecord> own;   ///< records of the owner: committed, prepared
+  std::vector<HeldRecord> kept;  ///< records of others, kept for them
+  bool damaged = false;          ///< there is a record file without an intact record of the owner
+  bool newer = false;            ///< there is a record of a newer format
+};
+
+/// The parts of one dataset that this rank looks after.
+struct HeldDataset {
+  std::size_t store = 0;
+  std::uint64_t number = 0;
+  std::vector<HeldPart> parts;
+
+  /// The owner's record of that generation, prepared or committed; null if none is intact.
+  const HeldRecord* own_record(int owner, std::uint64_t generation) const;
+};
+
+/// By identity, oldest first.
+using Catalog = std::map<Uuid, HeldDataset>;
+
+/// Decides whether this rank looks after what is found of rank `owner` in store number `store`.
+using LooksAfter = std::function<bool(std::size_t store, int owner)>;
+
+/// Reads the records of all parts this rank looks after. A folder that cannot be listed is an error;
+/// a damaged record is not: it is told in the part. Names that are not Cairn's are passed over.
+Result<Catalog> read_catalog(Files& files, const std::vector<Store>& stores,
+                             const LooksAfter& looks_after);
+
+/// What is in one rank's folder.
+HeldPart read_part(Files& files, const RankFolder& folder, int owner);
+
+}  // namespace cairn

@@ -1,0 +1,50 @@
+#include "cache/private_folder.hpp"
+
+namespace cairn {
+namespace {
+
+constexpr std::uint32_t only_me = 0700;
+constexpr std::uint32_t others_may_enter = 0077;
+constexpr std::uint32_t others_may_write = 0022;
+constexpr std::uint32_t anyone_may_write = 0002;
+constexpr std::uint32_t sticky = 01000;
+
+Status check_base(Files& files, const std::string& base) {
+  CAIRN_ASSIGN(const FileInfo info, files.info(base));
+  if (info.kind == Kind::folder && (info.mode & anyone_may_write) != 0 && (info.mode & sticky) == 0)
+    return fail(Code::untrusted,
+                "everybody may replace what is in {} (mode {:o}); set the sticky bit or choose "
+                "another SCR_CACHE_BASE or SCR_CNTL_BASE",
+                base, info.mode);
+  return {};
+}
+
+Status claim(Files& files, const std::string& path, std::uint32_t forbidden) {
+  CAIRN_TRY(files.make_folder(path, only_me));
+  CAIRN_ASSIGN(const FileInfo info, files.info(path));
+  if (info.kind != Kind::folder)
+    return fail(Code::untrusted, "{} is not a folder but a link or file; remove it", path);
+  if (info.owner != files.effective_user())
+    return fail(Code::untrusted,
+                "{} belongs to user {}, not to {}; choose another SCR_CACHE_BASE or SCR_CNTL_BASE", path,
+                info.owner, files.effective_user());
+  if ((info.mode & forbidden) != 0)
+    return fail(Code::untrusted, "{} is open to others (mode {:o}); run: chmod 700 {}", path, info.mode,
+                path);
+  return {};
+}
+
+}  // namespace
+
+Result<std::string> claim_private_folder(Files& files, const std::string& base, bool make_base,
+                                         const std::string& user, const std::string& job) {
+  if (make_base) CAIRN_TRY(make_folders(files, base, only_me));
+  CAIRN_TRY(check_base(files, base));
+  const std::string user_folder = base + "/" + user;
+  CAIRN_TRY(claim(files, user_folder, others_may_write));
+  const std::string job_folder = user_folder + "/cairn." + job;
+  CAIRN_TRY(claim(files, job_folder, others_may_enter));
+  return job_folder;
+}
+
+}  // namespace cairn

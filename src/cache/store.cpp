@@ -1,0 +1,55 @@
+#include "cache/store.hpp"
+
+#include "cache/private_folder.hpp"
+
+namespace cairn {
+namespace {
+constexpr std::uint32_t only_me = 0700;
+}  // namespace
+
+Result<Store> Store::open(Files& files, const StoreSettings& store, const Settings& settings) {
+  const std::string base = expand_node(store.path, settings.node_name);
+  CAIRN_ASSIGN(std::string root,
+               claim_private_folder(files, base, store.mkdir, settings.user, settings.job_id));
+  CAIRN_ASSIGN(const bool memory, files.is_memory(root));
+  return Store(files, store, std::move(root), !memory);
+}
+
+std::string Store::dataset_folder(const DatasetInfo& dataset) const {
+  return fmt::format("{}/dataset.{}.{}", root_, dataset.number, text_of(dataset.uuid));
+}
+
+RankFolder Store::rank_folder(const DatasetInfo& dataset, int rank) const {
+  return {fmt::format("{}/rank.{}", dataset_folder(dataset), rank)};
+}
+
+Status Store::make_rank_folder(const DatasetInfo& dataset, int rank) {
+  const RankFolder folder = rank_folder(dataset, rank);
+  for (const std::string& path : {dataset_folder(dataset), folder.path, folder.files()})
+    CAIRN_TRY(files_->make_folder(path, only_me));
+  return {};
+}
+
+Status Store::sync_names(const DatasetInfo& dataset) {
+  if (!durable_) return {};
+  CAIRN_TRY(files_->sync_folder(dataset_folder(dataset)));
+  return files_->sync_folder(root_);
+}
+
+Status Store::remove(const RankFolder& folder) {
+  CAIRN_TRY(files_->remove_file(folder.record()));
+  CAIRN_TRY(files_->remove_file(folder.prepared()));
+  CAIRN_TRY(remove_all(*files_, folder.path));
+  const std::string dataset = folder_of(folder.path);
+  const auto rest = files_->list(dataset);
+  if (!rest && rest.error().code == Code::not_found) return {};
+  if (rest && !rest->empty()) return {};
+  const Status removed = files_->remove_folder(dataset);
+  // Between the two calls a neighbour may have removed it, or, where a dataset is about to be moved
+  // here, put something in it.
+  const auto again = files_->list(dataset);
+  if (!removed && again && again->empty()) return removed;
+  return {};
+}
+
+}  // namespace cairn

@@ -1,0 +1,50 @@
+// One store of the cache as this rank sees it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "config/settings.hpp"
+#include "files/files.hpp"
+#include "records/rank_folder.hpp"
+#include "records/rank_record.hpp"
+
+namespace cairn {
+
+/// The job's folder in a store. Datasets are folders dataset.NUMBER.UUID, ranks are folders in these.
+class Store {
+ public:
+  /// Claims the job's private folder below the store's base. `settings` gives user, job and node.
+  static Result<Store> open(Files& files, const StoreSettings& store, const Settings& settings);
+
+  const StoreSettings& settings() const { return settings_; }
+  const std::string& root() const { return root_; }
+  /// Syncing gains something: the store is not main memory.
+  bool durable() const { return durable_; }
+  /// All ranks see the same files here.
+  bool shared() const { return settings_.view == StoreView::global || settings_.group == "WORLD"; }
+
+  std::string dataset_folder(const DatasetInfo& dataset) const;
+  RankFolder rank_folder(const DatasetInfo& dataset, int rank) const;
+
+  /// Makes the folders for a rank's part of a new dataset; their names durable.
+  Status make_rank_folder(const DatasetInfo& dataset, int rank);
+  /// Makes the names above a rank's folder durable, where syncing gains something.
+  Status sync_names(const DatasetInfo& dataset);
+
+  /// Removes a rank's part, and the dataset's folder with the last one.
+  Status remove(const RankFolder& folder);
+
+  Result<Space> space() const { return files_->space(root_); }
+
+ private:
+  Store(Files& files, StoreSettings settings, std::string root, bool durable)
+      : files_(&files), settings_(std::move(settings)), root_(std::move(root)), durable_(durable) {}
+
+  Files* files_;
+  StoreSettings settings_;
+  std::string root_;
+  bool durable_;
+};
+
+}  // namespace cairn

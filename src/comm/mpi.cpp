@@ -1,0 +1,121 @@
+#include "comm/mpi.hpp"
+
+#include <sched.h>
+
+#include <cstddef>
+
+namespace cairn {
+namespace {
+
+/// A message too long for one count becomes a count that MPI refuses, by its handler.
+int count_of(std::size_t bytes) {
+  return bytes <= Communicator::max_message_bytes ? static_cast<int>(bytes) : -1;
+}
+
+class MpiRequest final : public PendingMessage {
+ public:
+  enum class Kind { send, receive };
+
+  explicit MpiRequest(Kind kind) : kind_(kind) {}
+  MpiRequest(const MpiRequest&) = delete;
+  MpiRequest& operator=(const MpiRequest&) = delete;
+
+  // Unwaited only while an exception unwinds. A receive can be taken back; a send cannot in every
+  // MPI, so it is let go, and at worst a peer gets bytes from a buffer that is no more.
+  ~MpiRequest() override {
+    if (request == MPI_REQUEST_NULL) return;
+    if (kind_ == Kind::send) {
+      MPI_Request_free(&request);
+    } else {
+      MPI_Cancel(&request);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+  }
+
+  bool test() override {
+    int complete = 0;
+    MPI_Test(&request, &complete, MPI_STATUS_IGNORE);
+    return complete != 0;
+  }
+
+  MPI_Request request = MPI_REQUEST_NULL;
+
+ private:
+  const Kind kind_;
+};
+
+void finish(Communicator& comm, MPI_Request request) {
+  for (int complete = 0; !complete;) {
+    MPI_Test(&request, &complete, MPI_STATUS_IGNORE);
+    if (!complete) comm.idle();
+  }
+}
+
+MPI_Op mpi_op(Reduce op) {
+  switch (op) {
+    case Reduce::sum:
+      return MPI_SUM;
+    case Reduce::min:
+      return MPI_MIN;
+    case Reduce::max:
+      return MPI_MAX;
+  }
+  return MPI_OP_NULL;
+}
+
+}  // namespace
+
+MpiCommunicator::MpiCommunicator(MPI_Comm parent) {
+  MPI_Comm_dup(parent, &comm_);
+  MPI_Comm_set_errhandler(comm_, MPI_ERRORS_ARE_FATAL);
+  MPI_Comm_rank(comm_, &rank_);
+  MPI_Comm_size(comm_, &size_);
+}
+
+MpiCommunicator::~MpiCommunicator() {
+  int finalized = 0;
+  MPI_Finalized(&finalized);
+  if (!finalized) MPI_Comm_free(&comm_);
+}
+
+Request MpiCommunicator::isend(Bytes data, int to, int tag) {
+  auto message = std::make_unique<MpiRequest>(MpiRequest::Kind::send);
+  MPI_Isend(data.data(), count_of(data.size()), MPI_BYTE, to, tag, comm_, &message->request);
+  return message;
+}
+
+Request MpiCommunicator::irecv(MutableBytes buffer, int from, int tag) {
+  auto message = std::make_unique<MpiRequest>(MpiRequest::Kind::receive);
+  MPI_Irecv(buffer.data(), count_of(buffer.size()), MPI_BYTE, from, tag, comm_, &message->request);
+  return message;
+}
+
+void MpiCommunicator::idle() { sched_yield(); }
+
+void MpiCommunicator::barrier() {
+  MPI_Request request;
+  MPI_Ibarrier(comm_, &request);
+  finish(*this, request);
+}
+
+void MpiCommunicator::allreduce(std::span<std::int64_t> values, Reduce op) {
+  MPI_Request request;
+  MPI_Iallreduce(MPI_IN_PLACE, values.data(), count_of(values.size()), MPI_INT64_T, mpi_op(op),
+                 comm_, &request);
+  finish(*this, request);
+}
+
+void MpiCommunicator::bcast(MutableBytes data, int root) {
+  MPI_Request request;
+  MPI_Ibcast(data.data(), count_of(data.size()), MPI_BYTE, root, comm_, &request);
+  finish(*this, request);
+}
+
+void MpiCommunicator::allgather(Bytes mine, MutableBytes all) {
+  const int count = count_of(mine.size());
+  MPI_Request request;
+  MPI_Iallgather(mine.data(), count, MPI_BYTE, all.data(), count, MPI_BYTE, comm_, &request);
+  finish(*this, request);
+}
+
+}  // namespace cairn

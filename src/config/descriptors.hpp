@@ -1,0 +1,13 @@
+// From merged STORE, CKPT and GROUPS lines to stores, checkpoint descriptors and failure groups.
+#pragma once
+
+#include "config/layers.hpp"
+#include "config/resolve.hpp"
+
+namespace cairn {
+
+/// Fills stores, checkpoints and node_groups. All options of the table must be in `resolved`: they
+/// are the defaults of the leaves.
+Status resolve_descriptors(const Layers& layers, ResolvedSettings& resolved);
+
+}  // namespace cairn

@@ -1,0 +1,105 @@
+#include "config/gather.hpp"
+
+#include <unistd.h>
+
+#include <array>
+#include <climits>
+#include <filesystem>
+#include <optional>
+
+#include "config/layers.hpp"
+#include "config/options.hpp"
+
+namespace cairn {
+namespace {
+
+constexpr std::uint64_t max_file_bytes = 1 << 20;
+
+std::map<std::string, std::string> environment_of_process() {
+  std::map<std::string, std::string> environment;
+  for (char** variable = environ; variable && *variable; ++variable) {
+    const std::string_view text = *variable;
+    const std::size_t equals = text.find('=');
+    if (equals != std::string_view::npos)
+      environment.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return environment;
+}
+
+Result<SettingsFile> read_settings_file(Files& files, const std::string& path,
+                                        const ProcessFacts& process) {
+  CAIRN_ASSIGN(const Blob content, read_file(files, path, max_file_bytes));
+  const Lookup variable = [&](const std::string& name) -> std::optional<std::string> {
+    const auto found = process.environment.find(name);
+    if (found == process.environment.end()) return std::nullopt;
+    return found->second;
+  };
+  const std::string_view text(reinterpret_cast<const char*>(content.data()), content.size());
+  CAIRN_ASSIGN(auto entries, parse_entries(text, path, variable));
+  return SettingsFile{path, std::move(entries)};
+}
+
+/// A file that is not there has no name and no entries.
+Result<SettingsFile> read_if_there(Files& files, const std::string& path,
+                                   const ProcessFacts& process) {
+  auto file = read_settings_file(files, path, process);
+  if (!file && file.error().code == Code::not_found) return SettingsFile{};
+  return file;
+}
+
+Result<std::string> path_option(const Layers& layers, const std::string& key,
+                                const std::string& otherwise) {
+  const auto given = layers.values.find(key);
+  if (given == layers.values.end()) return otherwise;
+  CAIRN_ASSIGN(const Value path, read_value(find_option(key)->rule, key, given->second));
+  return path.text;
+}
+
+/// `sources` has all but the user's file, which thus cannot say where it is.
+Result<SettingsFile> read_user_file(Files& files, const ProcessFacts& process,
+                                    const SettingSources& sources) {
+  CAIRN_ASSIGN(const Layers layers, read_layers(sources));
+  CAIRN_ASSIGN(const std::string named, path_option(layers, "SCR_CONF_FILE", ""));
+  if (!named.empty()) {
+    auto file = read_settings_file(files, named, process);
+    if (!file && file.error().code == Code::not_found)
+      return fail(Code::bad_setting,
+                  "SCR_CONF_FILE={} ({}) does not exist; correct it, or remove it to read .scrconf "
+                  "in the prefix directory",
+                  named, layers.values.at("SCR_CONF_FILE").source);
+    return file;
+  }
+  CAIRN_ASSIGN(const std::string prefix, path_option(layers, "SCR_PREFIX", process.working_folder));
+  return read_if_there(files, normalise(".scrconf", prefix), process);
+}
+
+}  // namespace
+
+ProcessFacts current_process() {
+  ProcessFacts process;
+  process.environment = environment_of_process();
+  std::array<char, HOST_NAME_MAX + 1> host{};
+  if (gethostname(host.data(), host.size() - 1) == 0) process.host_name = host.data();
+  if (process.host_name.empty()) process.host_name = "localhost";
+  std::error_code ignored;  // an empty folder is refused as SCR_PREFIX, unless that is set
+  process.working_folder = std::filesystem::current_path(ignored).string();
+  process.user_id = geteuid();
+  return process;
+}
+
+std::string system_settings_path() { return CAIRN_SYSTEM_CONF; }
+
+Result<SettingSources> gather_sources(Files& files, const ProcessFacts& process,
+                                      const std::vector<Entry>& app_entries,
+                                      const std::string& system_path) {
+  SettingSources sources;
+  sources.process = process;
+  std::erase_if(sources.process.environment,
+                [](const auto& variable) { return !concerns_settings(variable.first); });
+  sources.app_entries = app_entries;
+  CAIRN_ASSIGN(sources.system_file, read_if_there(files, system_path, process));
+  CAIRN_ASSIGN(sources.user_file, read_user_file(files, process, sources));
+  return sources;
+}
+
+}  // namespace cairn

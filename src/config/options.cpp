@@ -1,0 +1,264 @@
+#include "config/options.hpp"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <vector>
+
+namespace cairn {
+namespace {
+
+using namespace std::string_view_literals;
+
+constexpr std::array copy_types = {"SINGLE"sv, "PARTNER"sv, "XOR"sv, "RS"sv, "FILE"sv};
+constexpr std::span<const std::string_view> schemes = std::span(copy_types).first(4);
+constexpr std::array views = {"PRIVATE"sv, "GLOBAL"sv};
+constexpr std::array mismatch_answers = {"refuse"sv, "fresh"sv};
+
+constexpr std::uint64_t max_int = std::numeric_limits<int>::max();
+constexpr Rule boolean{ValueType::boolean};
+constexpr Rule text{ValueType::text};
+constexpr Rule path{ValueType::path};
+constexpr Rule component{ValueType::component};
+constexpr Rule group{ValueType::group};
+constexpr Rule percent{ValueType::percent};
+constexpr Rule at_least_0{ValueType::integer, 0, max_int};
+constexpr Rule at_least_1{ValueType::integer, 1, max_int};
+constexpr Rule epoch_s{ValueType::integer};
+constexpr Rule set_size{ValueType::integer, 2, 65536};
+constexpr Rule set_failures{ValueType::integer, 1, 8};
+constexpr Rule block_size{ValueType::bytes, 4 << 10, 1 << 20, true};
+constexpr Rule encode_memory{ValueType::bytes, 1 << 20, 64ULL << 30};
+constexpr Rule any_size{ValueType::bytes};
+
+constexpr Rule one_of(std::span<const std::string_view> words) {
+  return Rule{ValueType::word, 0, 0, false, words};
+}
+
+constexpr Flags usual{};
+constexpr Flags not_by_app{.not_by_app = true};
+constexpr Flags outside_files{.not_in_files = true};
+constexpr Flags of_process{.not_by_app = true, .not_in_files = true, .per_rank = true};
+constexpr Flags unused{.unused = true};
+constexpr Flags unused_not_by_app{.unused = true, .not_by_app = true};
+constexpr Flags unused_secret{.unused = true, .not_by_app = true, .secret = true};
+
+bool is_on(const Value& value) { return value.number != 0; }
+int as_int(const Value& value) { return static_cast<int>(value.number); }
+
+constexpr Option table[] = {
+    // --- the run ---
+    {"SCR_ENABLE", boolean, "", "1",
+     "0 switches checkpoint/restart off: every call returns at once", usual,
+     [](Settings& s, const Value& v) { s.enable = is_on(v); }},
+    {"SCR_DEBUG", Rule{ValueType::integer, 0, 9}, "", "0",
+     "how much to tell on stderr: 1 and 2 tell more", usual,
+     [](Settings& s, const Value& v) { s.debug = as_int(v); }},
+    {"SCR_PREFIX", path, "", "", "the prefix directory; default: the working directory", usual,
+     [](Settings& s, const Value& v) { s.prefix = v.text; }},
+    {"SCR_CONF_FILE", path, "", "",
+     "the user's configuration file; default: .scrconf in the prefix directory", outside_files},
+    {"SCR_USER_NAME", component, "", "",
+     "the user's name in paths; default: $USER, else the user id", usual,
+     [](Settings& s, const Value& v) { s.user = v.text; }},
+    {"SCR_JOB_ID", component, "", "",
+     "the job's id in paths; default: the resource manager's, else defjobid", usual,
+     [](Settings& s, const Value& v) { s.job_id = v.text; }},
+    {"SCR_JOB_NAME", text, "", "", "a name for the sequence of runs, for people", not_by_app,
+     [](Settings& s, const Value& v) { s.job_name = v.text; }},
+    {"SCR_NODE_NAME", component, "", "",
+     "this node's name; default: the host name. Ranks with one name share a node", of_process,
+     [](Settings& s, const Value& v) { s.node_name = v.text; }},
+
+    // --- when to checkpoint ---
+    {"SCR_CHECKPOINT_INTERVAL", at_least_0, "", "0",
+     "SCR_Need_checkpoint says yes at each n-th call", usual,
+     [](Settings& s, const Value& v) { s.checkpoint_interval = as_int(v); }},
+    {"SCR_CHECKPOINT_SECONDS", at_least_0, "s", "0",
+     "SCR_Need_checkpoint says yes when the last checkpoint is this old", usual,
+     [](Settings& s, const Value& v) { s.checkpoint_seconds = as_int(v); }},
+    {"SCR_CHECKPOINT_OVERHEAD", percent, "%", "0",
+     "SCR_Need_checkpoint says yes while checkpoints cost less of the run time than this", usual,
+     [](Settings& s, const Value& v) { s.checkpoint_overhead = v.real; }},
+    {"SCR_HALT_SECONDS", at_least_0, "s", "0", "halt when the allocation ends within this time",
+     usual, [](Settings& s, const Value& v) { s.halt_seconds = as_int(v); }},
+    {"SCR_HALT_EXIT", boolean, "", "0", "1 lets the library end the program when it is to halt",
+     usual, [](Settings& s, const Value& v) { s.halt_exit = is_on(v); }},
+    {"SCR_END_TIME", epoch_s, "s", "0",
+     "when the allocation ends, in seconds since 1970; 0: not known", usual,
+     [](Settings& s, const Value& v) { s.end_time_s = static_cast<std::int64_t>(v.number); }},
+
+    // --- the cache ---
+    {"SCR_CNTL_BASE", path, "", "/dev/shm",
+     "node-local folder for the control directory; %n is the node's name", not_by_app,
+     [](Settings& s, const Value& v) { s.control_base = v.text; }},
+    {"SCR_CACHE_BASE", path, "", "/dev/shm", "the default store; %n is the node's name",
+     not_by_app},
+    {"SCR_CACHE_SIZE", at_least_1, "", "1", "datasets kept in the default store", not_by_app},
+    {"SCR_CACHE_BYPASS", boolean, "", "0",
+     "1 asks to write straight to the prefix directory (not there yet: the cache is used)"},
+    {"SCR_CACHE_PURGE", boolean, "", "0", "1 deletes all cached datasets at the start", usual,
+     [](Settings& s, const Value& v) { s.cache_purge = is_on(v); }},
+    {"SCR_DISTRIBUTE", boolean, "", "1", "0 leaves cached datasets alone at the start", usual,
+     [](Settings& s, const Value& v) { s.distribute = is_on(v); }},
+    {"SCR_COPY_METADATA", boolean, "", "1", "keep the mode and times of files", usual,
+     [](Settings& s, const Value& v) { s.copy_metadata = is_on(v); }},
+    {"CAIRN_KEEP_OLD", boolean, "", "1",
+     "1 keeps the old checkpoint until the new one is protected; 0 needs less space, but a failure "
+     "meanwhile loses both",
+     usual, [](Settings& s, const Value& v) { s.keep_old = is_on(v); }},
+    {"CAIRN_ON_MISMATCH", one_of(mismatch_answers), "", "refuse",
+     "what to do with a cache written by another number of ranks: refuse to start, or start fresh",
+     usual, [](Settings& s, const Value& v) { s.on_mismatch = static_cast<OnMismatch>(v.number); }},
+
+    // --- redundancy ---
+    {"SCR_COPY_TYPE", one_of(copy_types), "", "XOR",
+     "how checkpoints are protected; FILE: as the CKPT lines say"},
+    {"SCR_GROUP", group, "", "NODE", "ranks that are likely to fail together"},
+    {"SCR_SET_SIZE", set_size, "", "8", "least number of members of a redundancy set"},
+    {"SCR_SET_FAILURES", set_failures, "", "2", "lost members of a set that RS can rebuild"},
+    {"CAIRN_BLOCK_SIZE", block_size, "bytes", "128KB",
+     "the piece that has one checksum, is repaired and is sent as a whole", usual,
+     [](Settings& s, const Value& v) { s.block_bytes = v.number; }},
+    {"CAIRN_ENCODE_MEMORY", encode_memory, "bytes", "32MB",
+     "memory of each rank for encoding and rebuilding", usual,
+     [](Settings& s, const Value& v) { s.encode_bytes = v.number; }},
+    {"CAIRN_CHECKPOINT_SIZE", any_size, "bytes", "0",
+     "expected size of a checkpoint per rank, to check the space at the start; 0: not known", usual,
+     [](Settings& s, const Value& v) { s.checkpoint_bytes = v.number; }},
+
+    // --- of SCR, accepted but not used yet ---
+    {"SCR_PREFIX_SIZE", text, "", "0", "checkpoints kept in the prefix directory; 0: all", unused},
+    {"SCR_PREFIX_PURGE", text, "", "0",
+     "1 deletes the datasets in the prefix directory at the start", unused},
+    {"SCR_CURRENT", text, "", "", "name of the checkpoint to start from", unused},
+    {"SCR_DROP_AFTER_CURRENT", text, "", "0", "1 forgets datasets newer than SCR_CURRENT", unused},
+    {"SCR_FETCH", text, "", "1", "look for a checkpoint in the prefix directory", unused},
+    {"SCR_FETCH_BYPASS", text, "", "0", "1 reads the restart straight from the prefix directory",
+     unused},
+    {"SCR_FETCH_TYPE", text, "", "SYNC", "how files are fetched", unused},
+    {"SCR_FETCH_WIDTH", text, "", "256", "readers at a time", unused},
+    {"SCR_FLUSH", text, "", "10", "flush each n-th checkpoint; 0: never", unused},
+    {"SCR_FLUSH_TYPE", text, "", "SYNC", "how files are flushed", unused},
+    {"SCR_FLUSH_WIDTH", text, "", "256", "writers at a time", unused},
+    {"SCR_FLUSH_ASYNC", text, "", "0", "1 flushes while the application goes on", unused},
+    {"SCR_FLUSH_ASYNC_BW", text, "", "200MB", "bytes a second and node for such a flush", unused},
+    {"SCR_FLUSH_ASYNC_PERCENT", text, "", "0", "processor share for such a flush", unused},
+    {"SCR_FLUSH_ASYNC_USLEEP", text, "", "1000", "microseconds between looks at such a flush",
+     unused},
+    {"SCR_FLUSH_POSTSTAGE", text, "", "0", "1 lets flushes end after the job", unused},
+    {"SCR_FLUSH_ON_RESTART", text, "", "0", "1 flushes a rebuilt checkpoint at once", unused},
+    {"SCR_GLOBAL_RESTART", text, "", "0", "1 restarts from the prefix directory", unused},
+    {"SCR_RUNS", text, "", "1", "launches in one allocation; -1: no limit", unused},
+    {"SCR_RETRIES", text, "", "", "older name: SCR_RUNS less one", unused},
+    {"SCR_MIN_NODES", text, "", "", "stop when fewer nodes are healthy", unused},
+    {"SCR_EXCLUDE_NODES", text, "", "", "nodes never used", unused_not_by_app},
+    {"SCR_NODE_TESTS", text, "", "ping,echo,dir_capacity", "health tests of nodes", unused},
+    {"SCR_NODELIST", text, "", "", "nodes of the allocation", unused},
+    {"SCR_CLUSTER_NAME", text, "", "", "name of the cluster", unused},
+    {"SCR_LOG_ENABLE", text, "", "0", "1 logs events", unused_not_by_app},
+    {"SCR_LOG_TXT_ENABLE", text, "", "1", "log to a file", unused_not_by_app},
+    {"SCR_LOG_SYSLOG_ENABLE", text, "", "1", "log to syslog", unused_not_by_app},
+    {"SCR_LOG_DB_ENABLE", text, "", "0", "log to a database", unused_not_by_app},
+    {"SCR_LOG_DB_DEBUG", text, "", "0", "tell about that", unused_not_by_app},
+    {"SCR_LOG_DB_HOST", text, "", "", "its host", unused_not_by_app},
+    {"SCR_LOG_DB_NAME", text, "", "", "its name", unused_not_by_app},
+    {"SCR_LOG_DB_USER", text, "", "", "its user", unused_not_by_app},
+    {"SCR_LOG_DB_PASS", text, "", "", "its password", unused_secret},
+    {"SCR_MPI_BUF_SIZE", text, "", "", "pieces of messages; see CAIRN_BLOCK_SIZE", unused},
+    {"SCR_FILE_BUF_SIZE", text, "", "", "pieces of file copies", unused},
+    {"SCR_AXL_MKDIR", text, "", "0", "who makes folders at a flush", unused},
+    {"SCR_CRC_ON_COPY", text, "", "0", "checksums at copies; every byte is always checked", unused},
+    {"SCR_CRC_ON_FLUSH", text, "", "1", "checksums at flushes; every byte is always checked",
+     unused},
+    {"SCR_CRC_ON_DELETE", text, "", "0", "checksums at deletion", unused},
+    {"SCR_WATCHDOG", text, "", "0", "1 ends a run without progress", unused},
+    {"SCR_WATCHDOG_TIMEOUT", text, "", "", "seconds without progress", unused_not_by_app},
+    {"SCR_WATCHDOG_TIMEOUT_PFS", text, "", "", "seconds without progress of a flush",
+     unused_not_by_app},
+    {"SCR_CHECKPOINT_PATTERN", text, "", "", "checkpoint files of the interposer", unused},
+    {"SCR_CHECKPOINT_PATTERN_TOKEN", text, "", ",", "separates those patterns", unused},
+    {"SCR_CHECKPOINT_DIR_PATTERN", text, "", "", "checkpoint folders of the interposer", unused},
+    {"SCR_USE_CONTAINERS", text, "", "0", "few large files in the prefix directory", unused},
+    {"SCR_CONTAINER_SIZE", text, "", "100GB", "size of those", unused},
+    {"REDSET_ENCODE", text, "", "CPU", "what encodes", unused},
+};
+
+constexpr Leaf<StoreSettings> store_table[] = {
+    {"GROUP", group, "", "NODE", "ranks that see the same files there",
+     [](StoreSettings& s, const Value& v) { s.group = v.text; }},
+    {"COUNT", at_least_1, "SCR_CACHE_SIZE", "", "datasets kept",
+     [](StoreSettings& s, const Value& v) { s.count = as_int(v); }},
+    {"ENABLED", boolean, "", "1", "0 switches the store off",
+     [](StoreSettings& s, const Value& v) { s.enabled = is_on(v); }},
+    {"MKDIR", boolean, "", "1", "make the folder when it is missing",
+     [](StoreSettings& s, const Value& v) { s.mkdir = is_on(v); }},
+    {"VIEW", one_of(views), "", "PRIVATE",
+     "PRIVATE: each group has files of its own there; GLOBAL: all share them",
+     [](StoreSettings& s, const Value& v) { s.view = static_cast<StoreView>(v.number); }},
+    {"FLUSH", text, "", "SYNC", "how files are flushed from there (accepted, not used yet)",
+     nullptr},
+};
+
+constexpr Leaf<CheckpointSettings> checkpoint_table[] = {
+    {"INTERVAL", at_least_1, "", "1",
+     "protects each n-th checkpoint; the largest that fits is taken",
+     [](CheckpointSettings& c, const Value& v) { c.interval = as_int(v); }},
+    {"ENABLED", boolean, "", "1", "0 switches the descriptor off",
+     [](CheckpointSettings& c, const Value& v) { c.enabled = is_on(v); }},
+    {"STORE", path, "SCR_CACHE_BASE", "", "where datasets are cached",
+     [](CheckpointSettings& c, const Value& v) { c.store = v.text; }},
+    {"GROUP", group, "SCR_GROUP", "", "ranks that are likely to fail together",
+     [](CheckpointSettings& c, const Value& v) { c.group = v.text; }},
+    {"TYPE", one_of(schemes), "SCR_COPY_TYPE", "", "the redundancy scheme",
+     [](CheckpointSettings& c, const Value& v) { c.scheme = static_cast<Scheme>(v.number); }},
+    {"SET_SIZE", set_size, "SCR_SET_SIZE", "", "least number of members of a redundancy set",
+     [](CheckpointSettings& c, const Value& v) { c.set_size = as_int(v); }},
+    {"SET_FAILURES", set_failures, "SCR_SET_FAILURES", "",
+     "lost members of a set that RS can rebuild",
+     [](CheckpointSettings& c, const Value& v) { c.set_failures = as_int(v); }},
+    {"BYPASS", boolean, "SCR_CACHE_BYPASS", "", "1 asks to write straight to the prefix directory",
+     [](CheckpointSettings& c, const Value& v) { c.bypass = is_on(v); }},
+    {"OUTPUT", boolean, "", "0", "1 takes this descriptor for output",
+     [](CheckpointSettings& c, const Value& v) { c.output = is_on(v); }},
+};
+
+constexpr DescriptorKey descriptor_table[] = {{"STORE", path},
+                                              {"CKPT", at_least_0},
+                                              {"GROUPS", component},
+                                              {"CACHE", text, true, true},
+                                              {"CACHEDIR", text, true, true},
+                                              {"CNTLDIR", text, true, true}};
+
+constexpr auto keys_of_all() {
+  std::array<std::string_view, std::size(table) + std::size(descriptor_table)> keys;
+  auto* next = keys.data();
+  for (const Option& option : table) *next++ = option.key;
+  for (const DescriptorKey& descriptor : descriptor_table) *next++ = descriptor.key;
+  return keys;
+}
+
+constexpr auto all_keys = keys_of_all();
+
+template <class Row>
+const Row* find_row(std::span<const Row> rows, std::string_view key) {
+  const auto row =
+      std::find_if(rows.begin(), rows.end(), [&](const Row& r) { return r.key == key; });
+  return row == rows.end() ? nullptr : &*row;
+}
+
+}  // namespace
+
+std::span<const Option> options() { return table; }
+std::span<const Leaf<StoreSettings>> store_leaves() { return store_table; }
+std::span<const Leaf<CheckpointSettings>> checkpoint_leaves() { return checkpoint_table; }
+std::span<const DescriptorKey> descriptor_keys() { return descriptor_table; }
+std::span<const std::string_view> known_keys() { return all_keys; }
+
+const Option* find_option(std::string_view key) { return find_row(options(), key); }
+
+const DescriptorKey* find_descriptor_key(std::string_view key) {
+  return find_row(descriptor_keys(), key);
+}
+
+}  // namespace cairn

@@ -1,0 +1,158 @@
+#include "config/parser.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace cairn {
+namespace {
+
+// Not <cctype>: what a byte means must not depend on the locale of the application.
+bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f'; }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_name(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_';
+}
+
+class LineReader {
+ public:
+  LineReader(std::string_view line, const Lookup& variable) : line_(line), variable_(variable) {}
+
+  /// Steps over blanks; false at the end of the line or at a comment.
+  bool at_word() {
+    while (!at_end() && is_blank(line_[at_])) ++at_;
+    return !at_end() && line_[at_] != '#';
+  }
+
+  Result<Word> word() {
+    Word word;
+    word.key = upper_case(name());
+    if (word.key.empty())
+      return fail(Code::bad_setting,
+                  "'{}' cannot begin a key; write KEY=VALUE without blanks around '='",
+                  printable(line_[at_]));
+    if (at_end() || is_blank(line_[at_]) || line_[at_] == '#') return word;
+    if (line_[at_] != '=')
+      return fail(Code::bad_setting, "'{}' cannot be part of a key; write KEY=VALUE",
+                  printable(line_[at_]));
+    ++at_;
+    CAIRN_ASSIGN(word.value, value());
+    return word;
+  }
+
+ private:
+  bool at_end() const { return at_ >= line_.size(); }
+
+  static std::string printable(char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte < 0x20 || byte >= 0x7f ? fmt::format("\\x{:02x}", byte) : std::string(1, c);
+  }
+
+  std::string_view name() {
+    const std::size_t begin = at_;
+    while (!at_end() && is_name(line_[at_])) ++at_;
+    return line_.substr(begin, at_ - begin);
+  }
+
+  Result<std::string> value() {
+    std::string value;
+    char quote = 0;
+    while (!at_end() && (quote || (!is_blank(line_[at_]) && line_[at_] != '#'))) {
+      const char c = line_[at_++];
+      if (c == '\0') return fail(Code::bad_setting, "a value holds a NUL byte");
+      if (c == quote) {
+        quote = 0;
+      } else if (quote == '\'') {
+        value += c;
+      } else if (!quote && (c == '\'' || c == '"')) {
+        quote = c;
+      } else if (c == '\\') {
+        if (at_end())
+          return fail(Code::bad_setting, "a backslash ends the line; write \\\\ for one");
+        value += line_[at_++];
+      } else if (c == '$') {
+        CAIRN_TRY(expand(value));
+      } else {
+        value += c;
+      }
+    }
+    if (quote) return fail(Code::bad_setting, "the quote {} is not closed", quote);
+    return value;
+  }
+
+  /// After a '$'. One that no name follows is just a '$'.
+  Status expand(std::string& value) {
+    const bool braced = !at_end() && line_[at_] == '{';
+    if (braced) ++at_;
+    const std::string variable(name());
+    if (braced && (at_end() || line_[at_] != '}' || variable.empty()))
+      return fail(Code::bad_setting, "'${{' must be followed by a name and '}}'");
+    if (braced) ++at_;
+    if (variable.empty()) {
+      value += '$';
+      return {};
+    }
+    const auto found = variable_(variable);
+    // An empty replacement could turn a path of the user into one of the system.
+    if (!found)
+      return fail(Code::bad_setting, "${} is not set in the environment; set it or write \\$",
+                  variable);
+    value += *found;
+    return {};
+  }
+
+  std::string_view line_;
+  const Lookup& variable_;
+  std::size_t at_ = 0;
+};
+
+/// No words give no entry, which is not an error.
+Result<std::optional<Entry>> entry_of(std::vector<Word> words, int line) {
+  if (words.empty()) return std::nullopt;
+  for (const Word& word : words)
+    if (!word.value)
+      return fail(Code::bad_setting, "'{}' has no value; write {}=VALUE", word.key, word.key);
+  Entry entry{words[0].key, *words[0].value, {}, line};
+  for (std::size_t i = 1; i < words.size(); ++i)
+    entry.children.push_back({std::move(words[i].key), *std::move(words[i].value)});
+  return entry;
+}
+
+}  // namespace
+
+std::string upper_case(std::string_view text) {
+  std::string upper;
+  std::transform(text.begin(), text.end(), std::back_inserter(upper), [](char c) {
+    return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  });
+  return upper;
+}
+
+Result<std::vector<Word>> parse_words(std::string_view line, const Lookup& variable) {
+  LineReader reader(line, variable);
+  std::vector<Word> words;
+  while (reader.at_word()) {
+    CAIRN_ASSIGN(Word word, reader.word());
+    words.push_back(std::move(word));
+  }
+  return words;
+}
+
+Result<std::vector<Entry>> parse_entries(std::string_view text, const std::string& file,
+                                         const Lookup& variable) {
+  std::vector<Entry> entries;
+  for (int number = 1; !text.empty(); ++number) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    auto entry = parse_words(line, variable).and_then([number](std::vector<Word> words) {
+      return entry_of(std::move(words), number);
+    });
+    if (!entry)
+      return fail(Code::bad_setting, "{}:{}: {}; the line is: {}", file, number, entry.error().text,
+                  line.substr(0, 200));
+    if (*entry) entries.push_back(**std::move(entry));
+  }
+  return entries;
+}
+
+}  // namespace cairn

@@ -1,0 +1,93 @@
+#include "config/resolve.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "config/descriptors.hpp"
+#include "config/layers.hpp"
+#include "config/options.hpp"
+
+namespace cairn {
+namespace {
+
+/// The first of the variables that is set and not empty.
+template <std::size_t Count>
+std::optional<Sourced> first_set(const ProcessFacts& process,
+                                 const std::array<const char*, Count>& variables) {
+  for (const char* variable : variables) {
+    const auto found = process.environment.find(variable);
+    if (found != process.environment.end() && !found->second.empty())
+      return Sourced{found->second, fmt::format("environment, {}", variable)};
+  }
+  return std::nullopt;
+}
+
+/// Of an option whose default depends on where and by whom the job was started.
+std::optional<Sourced> default_from_process(std::string_view key, const SettingSources& sources) {
+  const ProcessFacts& process = sources.process;
+  if (key == "SCR_PREFIX") return Sourced{process.working_folder, "working directory"};
+  if (key == "SCR_NODE_NAME") return Sourced{process.host_name, "host name"};
+  if (key == "SCR_USER_NAME")
+    return first_set(process, std::array{"USER"})
+        .value_or(Sourced{std::to_string(process.user_id), "user id"});
+  if (key == "SCR_JOB_ID")
+    return first_set(process, std::array{"FLUX_JOB_ID", "SLURM_JOBID", "SLURM_JOB_ID", "PBS_JOBID",
+                                         "LSB_JOBID"})
+        .value_or(Sourced{"defjobid", "default"});
+  if (key == "SCR_CONF_FILE" && !sources.user_file.name.empty())
+    return Sourced{sources.user_file.name, "default"};
+  return std::nullopt;
+}
+
+Sourced text_of(const Option& option, const Layers& layers, const SettingSources& sources) {
+  const auto given = layers.values.find(option.key);
+  if (given != layers.values.end()) return given->second;
+  return default_from_process(option.key, sources)
+      .value_or(Sourced{std::string(option.default_text), "default"});
+}
+
+Status resolve_option(const Option& option, const Sourced& text, ResolvedSettings& resolved) {
+  const std::string unit = option.unit.empty() ? "" : fmt::format(" [{}]", option.unit);
+  ResolvedOption shown{std::string(option.key), text.value, text.source,
+                       std::string(option.help) + unit, !option.flags.unused};
+  // Nothing is a default, but no answer: what comes from the process must be fit for its use.
+  if (!text.value.empty() || text.source != "default") {
+    CAIRN_ASSIGN(const Value value, read_value(option.rule, shown.key, text));
+    if (option.set) option.set(resolved.settings, value);
+    shown.value = option.flags.secret ? "(not shown)" : value.text;
+  }
+  resolved.options.push_back(std::move(shown));
+  return {};
+}
+
+void note_unused(const Layers& layers, ResolvedSettings& resolved) {
+  std::vector<std::string> unused;
+  for (const auto& [key, given] : layers.values)
+    if (find_option(key)->flags.unused) unused.push_back(fmt::format("{} ({})", key, given.source));
+  if (!unused.empty())
+    resolved.notes.push_back(fmt::format("accepted, but this version does not act on it yet: {}",
+                                         fmt::join(unused, ", ")));
+}
+
+}  // namespace
+
+std::optional<std::string> ResolvedSettings::value_of(const std::string& key) const {
+  const auto option = std::find_if(options.begin(), options.end(),
+                                   [&](const ResolvedOption& o) { return o.key == key; });
+  if (option == options.end() || option->value.empty()) return std::nullopt;
+  return option->value;
+}
+
+Result<ResolvedSettings> resolve(const SettingSources& sources) {
+  CAIRN_ASSIGN(const Layers layers, read_layers(sources));
+  ResolvedSettings resolved;
+  resolved.warnings = layers.warnings;
+  resolved.notes = layers.notes;
+  for (const Option& option : options())
+    CAIRN_TRY(resolve_option(option, text_of(option, layers, sources), resolved));
+  note_unused(layers, resolved);
+  CAIRN_TRY(resolve_descriptors(layers, resolved));
+  return resolved;
+}
+
+}  // namespace cairn

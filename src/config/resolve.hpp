@@ -1,0 +1,36 @@
+// From the sources to the settings: a pure function, the same on every rank but for what differs
+// between nodes.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/settings.hpp"
+#include "config/sources.hpp"
+
+namespace cairn {
+
+struct ResolvedOption {
+  std::string key;  ///< "SCR_DEBUG", or "CKPT=0 TYPE" for a leaf of a descriptor
+  std::string value;
+  std::string source;  ///< "environment", "FILE:LINE", "SCR_Config", "default", ...
+  std::string help;
+  bool used = true;  ///< false: accepted, but this version does not act on it yet
+};
+
+struct ResolvedSettings {
+  Settings settings;
+  std::vector<ResolvedOption> options;  ///< the table's, in its order, then descriptors
+  std::vector<std::string> warnings;    ///< what is probably not as the user meant it
+  std::vector<std::string> notes;       ///< what is as meant, but worth a line
+
+  /// Of an option, or of a leaf as "CKPT=0 TYPE"; nothing when it is unknown or has no value.
+  std::optional<std::string> value_of(const std::string& key) const;
+};
+
+/// Fails with bad_setting on a value that is not allowed, and on values that do not go together;
+/// the text names the key, the value, where it was set and the remedy.
+Result<ResolvedSettings> resolve(const SettingSources& sources);
+
+}  // namespace cairn

@@ -1,0 +1,18 @@
+#include "config/settings.hpp"
+
+namespace cairn {
+
+std::string expand_node(const std::string& path, const std::string& node_name) {
+  std::string expanded;
+  for (std::size_t i = 0; i < path.size(); ++i) {
+    if (path.compare(i, 2, "%n") == 0) {
+      expanded += node_name;
+      ++i;
+    } else {
+      expanded += path[i];
+    }
+  }
+  return expanded;
+}
+
+}  // namespace cairn

@@ -1,0 +1,82 @@
+// What the user chose, typed and checked. The table of options (options.cpp) is the one place that
+// knows names, defaults and ranges; it drives parsing, `cairn config` and the manual page.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace cairn {
+
+enum class Scheme { single, partner, xor_, rs };
+
+/// What to do at Init with cached datasets written by another number of ranks.
+enum class OnMismatch { refuse, fresh };
+
+/// Who sees the files of a store: private to each member of its group, or one shared namespace.
+enum class StoreView { private_, global };
+
+/// STORE=path GROUP=NODE COUNT=1 ENABLED=1 MKDIR=1 VIEW=PRIVATE
+struct StoreSettings {
+  std::string path;  ///< may hold %n, the name of the node
+  std::string group = "NODE";
+  int count = 1;  ///< datasets kept
+  bool enabled = true;
+  bool mkdir = true;  ///< make the base folder when it is missing
+  StoreView view = StoreView::private_;
+};
+
+/// CKPT=0 INTERVAL=1 GROUP=NODE STORE=/dev/shm TYPE=XOR SET_SIZE=8 SET_FAILURES=2 BYPASS=0 OUTPUT=0
+struct CheckpointSettings {
+  int id = 0;
+  bool enabled = true;
+  std::string store;  ///< path of a store
+  std::string group = "NODE";
+  Scheme scheme = Scheme::xor_;
+  int interval = 1;
+  int set_size = 8;
+  int set_failures = 2;
+  bool bypass = false;
+  bool output = false;
+};
+
+/// GROUPS=host SWITCH=leaf3 RACK=r7: failure groups of one node by group name.
+using NodeGroups = std::map<std::string, std::string>;
+
+struct Settings {
+  bool enable = true;
+  int debug = 0;
+  std::string prefix;  ///< absolute
+  std::string user;    ///< SCR_USER_NAME, USER, else the uid in digits
+  std::string job_id;  ///< SCR_JOB_ID, else the resource manager's, else "defjobid"
+  std::string job_name;
+  std::string node_name;     ///< SCR_NODE_NAME, else the host name; differs between ranks
+  std::string control_base;  ///< may hold %n
+
+  int checkpoint_interval = 0;
+  int checkpoint_seconds = 0;
+  double checkpoint_overhead = 0;
+
+  bool cache_purge = false;
+  bool distribute = true;
+  bool copy_metadata = true;
+  bool keep_old = true;                         ///< CAIRN_KEEP_OLD
+  OnMismatch on_mismatch = OnMismatch::refuse;  ///< CAIRN_ON_MISMATCH
+  std::uint64_t block_bytes = 128 << 10;        ///< CAIRN_BLOCK_SIZE: checksum, repair, messages
+  std::uint64_t encode_bytes = 32 << 20;        ///< CAIRN_ENCODE_MEMORY per rank
+  std::uint64_t checkpoint_bytes = 0;           ///< CAIRN_CHECKPOINT_SIZE per rank, 0 unknown
+
+  int halt_seconds = 0;
+  bool halt_exit = false;
+  std::int64_t end_time_s = 0;  ///< SCR_END_TIME, seconds since 1970, 0 unknown
+
+  std::vector<StoreSettings> stores;
+  std::vector<CheckpointSettings> checkpoints;    ///< enabled ones, by id
+  std::map<std::string, NodeGroups> node_groups;  ///< by node name; NODE and WORLD are built in
+};
+
+/// Replaces every %n by the node's name.
+std::string expand_node(const std::string& path, const std::string& node_name);
+
+}  // namespace cairn

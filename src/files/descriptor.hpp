@@ -1,0 +1,67 @@
+// A file descriptor that closes itself, and the one way this room opens a path.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/error.hpp"
+#include "files/files.hpp"
+
+namespace cairn {
+
+/// Owns an open file descriptor.
+class Descriptor {
+ public:
+  explicit Descriptor(int number) : number_(number) {}
+  ~Descriptor();
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor& operator=(Descriptor&&) = delete;
+
+  int number() const { return number_; }
+  /// Gives the descriptor away; the caller closes it.
+  int release() { return std::exchange(number_, -1); }
+
+ private:
+  int number_;
+};
+
+/// Calls again while a signal interrupts. Returns what the system call returned, errno set.
+template <class Call>
+auto uninterrupted(Call call) {
+  auto result = call();
+  while (result == -1 && errno == EINTR) result = call();
+  return result;
+}
+
+Kind kind_of(mode_t mode);
+
+/// errno_error, but a link that was not followed is named as such, whatever errno says about it.
+Error path_error(int error_number, std::string_view action, const std::string& path);
+
+/// Opens anything but a link. Never waits for the other end of a pipe, never becomes the
+/// controlling terminal, never leaks into a program started later.
+Result<Descriptor> open_unfollowed(const std::string& path, int flags, std::string_view action,
+                                   std::uint32_t mode = 0);
+
+/// The same, and it is an error if what was opened is no regular file.
+Result<Descriptor> open_regular(const std::string& path, int flags, std::string_view action,
+                                std::uint32_t mode = 0);
+
+/// A handle on a path of any kind but a link, good for asking about it and not for reading: needs
+/// no permission on the file itself.
+Result<Descriptor> open_handle(const std::string& path, std::string_view action);
+
+Result<struct stat> stat_of(const Descriptor& descriptor, std::string_view action,
+                            const std::string& path);
+
+/// The type of the file system, TMPFS_MAGIC and so on.
+Result<std::uint64_t> file_system_of(const Descriptor& descriptor, const std::string& path);
+
+}  // namespace cairn

@@ -1,0 +1,158 @@
+#include "files/hooked_files.hpp"
+
+#include <atomic>
+#include <utility>
+
+namespace cairn {
+namespace {
+
+/// The hook and its count, shared with all that was opened.
+class Gate {
+ public:
+  explicit Gate(FileHook hook) : hook_(std::move(hook)) {}
+
+  Status pass(std::string_view name, std::string_view path, std::string_view to = {}) {
+    return hook_(FileOperation{name, path, next_++, to});
+  }
+
+ private:
+  FileHook hook_;
+  std::atomic<std::uint64_t> next_ = 0;
+};
+
+class HookedFile final : public File {
+ public:
+  HookedFile(std::shared_ptr<Gate> gate, std::string path, std::unique_ptr<File> inner)
+      : gate_(std::move(gate)), path_(std::move(path)), inner_(std::move(inner)) {}
+
+  Status read_at(std::uint64_t offset, MutableBytes buffer) override {
+    CAIRN_TRY(gate_->pass("read", path_));
+    return inner_->read_at(offset, buffer);
+  }
+  Status write_at(std::uint64_t offset, Bytes data) override {
+    CAIRN_TRY(gate_->pass("write", path_));
+    return inner_->write_at(offset, data);
+  }
+  Status resize(std::uint64_t bytes) override {
+    CAIRN_TRY(gate_->pass("resize", path_));
+    return inner_->resize(bytes);
+  }
+  Status sync() override {
+    CAIRN_TRY(gate_->pass("sync", path_));
+    return inner_->sync();
+  }
+  Result<std::uint64_t> size() override {
+    CAIRN_TRY(gate_->pass("size", path_));
+    return inner_->size();
+  }
+
+ private:
+  std::shared_ptr<Gate> gate_;
+  std::string path_;
+  std::unique_ptr<File> inner_;
+};
+
+class HookedView final : public View {
+ public:
+  HookedView(std::shared_ptr<Gate> gate, std::string path, std::unique_ptr<View> inner)
+      : gate_(std::move(gate)), path_(std::move(path)), inner_(std::move(inner)) {}
+
+  std::uint64_t size() const override { return inner_->size(); }
+  Result<Bytes> at(std::uint64_t offset, std::size_t length, MutableBytes scratch) override {
+    CAIRN_TRY(gate_->pass("view_at", path_));
+    return inner_->at(offset, length, scratch);
+  }
+
+ private:
+  std::shared_ptr<Gate> gate_;
+  std::string path_;
+  std::unique_ptr<View> inner_;
+};
+
+class HookedFiles final : public Files {
+ public:
+  HookedFiles(Files& inner, FileHook hook)
+      : inner_(inner), gate_(std::make_shared<Gate>(std::move(hook))) {}
+
+  Result<std::unique_ptr<File>> open(const std::string& path) override {
+    CAIRN_TRY(gate_->pass("open", path));
+    return hooked(path, inner_.open(path));
+  }
+  Result<std::unique_ptr<File>> open_for_update(const std::string& path) override {
+    CAIRN_TRY(gate_->pass("open_for_update", path));
+    return hooked(path, inner_.open_for_update(path));
+  }
+  Result<std::unique_ptr<File>> create(const std::string& path, std::uint32_t mode) override {
+    CAIRN_TRY(gate_->pass("create", path));
+    return hooked(path, inner_.create(path, mode));
+  }
+  Result<std::unique_ptr<View>> view(const std::string& path) override {
+    CAIRN_TRY(gate_->pass("view", path));
+    CAIRN_ASSIGN(auto opened, inner_.view(path));
+    return std::make_unique<HookedView>(gate_, path, std::move(opened));
+  }
+  Result<FileInfo> info(const std::string& path) override {
+    CAIRN_TRY(gate_->pass("info", path));
+    return inner_.info(path);
+  }
+  Result<std::vector<std::string>> list(const std::string& folder) override {
+    CAIRN_TRY(gate_->pass("list", folder));
+    return inner_.list(folder);
+  }
+  Status make_folder(const std::string& path, std::uint32_t mode) override {
+    CAIRN_TRY(gate_->pass("make_folder", path));
+    return inner_.make_folder(path, mode);
+  }
+  Status rename(const std::string& from, const std::string& to) override {
+    CAIRN_TRY(gate_->pass("rename", from, to));
+    return inner_.rename(from, to);
+  }
+  Status remove_file(const std::string& path) override {
+    CAIRN_TRY(gate_->pass("remove_file", path));
+    return inner_.remove_file(path);
+  }
+  Status remove_folder(const std::string& path) override {
+    CAIRN_TRY(gate_->pass("remove_folder", path));
+    return inner_.remove_folder(path);
+  }
+  Status set_attributes(const std::string& path, std::uint32_t mode,
+                        const FileTimes& times) override {
+    CAIRN_TRY(gate_->pass("set_attributes", path));
+    return inner_.set_attributes(path, mode, times);
+  }
+  Status sync_folder(const std::string& folder) override {
+    CAIRN_TRY(gate_->pass("sync_folder", folder));
+    return inner_.sync_folder(folder);
+  }
+  Result<Space> space(const std::string& path) override {
+    CAIRN_TRY(gate_->pass("space", path));
+    return inner_.space(path);
+  }
+  Result<bool> is_memory(const std::string& path) override {
+    CAIRN_TRY(gate_->pass("is_memory", path));
+    return inner_.is_memory(path);
+  }
+  Result<std::unique_ptr<FileLock>> lock(const std::string& path) override {
+    CAIRN_TRY(gate_->pass("lock", path));
+    return inner_.lock(path);
+  }
+  std::uint32_t effective_user() override { return inner_.effective_user(); }
+
+ private:
+  Result<std::unique_ptr<File>> hooked(const std::string& path,
+                                       Result<std::unique_ptr<File>> opened) {
+    CAIRN_ASSIGN(auto file, std::move(opened));
+    return std::make_unique<HookedFile>(gate_, path, std::move(file));
+  }
+
+  Files& inner_;
+  std::shared_ptr<Gate> gate_;
+};
+
+}  // namespace
+
+std::unique_ptr<Files> make_hooked_files(Files& inner, FileHook hook) {
+  return std::make_unique<HookedFiles>(inner, std::move(hook));
+}
+
+}  // namespace cairn

@@ -1,0 +1,169 @@
+#include "files/posix_file.hpp"
+
+#include <linux/magic.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace cairn {
+namespace {
+
+/// Linux moves at most 2 GiB less a page per call; a round number below that.
+constexpr std::size_t piece_bytes = std::size_t{1} << 30;
+
+Result<std::uint64_t> size_of(const Descriptor& descriptor, const std::string& path) {
+  CAIRN_ASSIGN(const struct stat status, stat_of(descriptor, "inspect", path));
+  return static_cast<std::uint64_t>(status.st_size);
+}
+
+tl::unexpected<Error> too_short(const std::string& path, std::uint64_t actual, std::uint64_t offset,
+                                std::uint64_t length) {
+  return fail(Code::io, "cannot read {}: it has {} bytes where {} were expected from byte {} on",
+              path, actual, length, offset);
+}
+
+Status read_all(const Descriptor& descriptor, const std::string& path, std::uint64_t offset,
+                MutableBytes buffer) {
+  for (std::size_t done = 0; done < buffer.size();) {
+    const std::size_t wanted = std::min(buffer.size() - done, piece_bytes);
+    const ssize_t got = uninterrupted([&] {
+      return ::pread(descriptor.number(), buffer.data() + done, wanted,
+                     static_cast<off_t>(offset + done));
+    });
+    if (got < 0) return tl::unexpected<Error>(errno_error(errno, "read", path));
+    if (got == 0) {
+      CAIRN_ASSIGN(const std::uint64_t actual, size_of(descriptor, path));
+      return too_short(path, actual, offset, buffer.size());
+    }
+    done += static_cast<std::size_t>(got);
+  }
+  return {};
+}
+
+Status write_all(const Descriptor& descriptor, const std::string& path, std::uint64_t offset,
+                 Bytes data) {
+  for (std::size_t done = 0; done < data.size();) {
+    const std::size_t wanted = std::min(data.size() - done, piece_bytes);
+    const ssize_t put = uninterrupted([&] {
+      return ::pwrite(descriptor.number(), data.data() + done, wanted,
+                      static_cast<off_t>(offset + done));
+    });
+    // A write of nothing tells no reason; going on could go on forever.
+    if (put <= 0) return tl::unexpected<Error>(errno_error(put < 0 ? errno : EIO, "write", path));
+    done += static_cast<std::size_t>(put);
+  }
+  return {};
+}
+
+class PosixFile final : public File {
+ public:
+  PosixFile(Descriptor descriptor, std::string path)
+      : descriptor_(std::move(descriptor)), path_(std::move(path)) {}
+
+  Status read_at(std::uint64_t offset, MutableBytes buffer) override {
+    return read_all(descriptor_, path_, offset, buffer);
+  }
+
+  Status write_at(std::uint64_t offset, Bytes data) override {
+    return write_all(descriptor_, path_, offset, data);
+  }
+
+  Status resize(std::uint64_t bytes) override {
+    const auto resized =
+        uninterrupted([&] { return ::ftruncate(descriptor_.number(), static_cast<off_t>(bytes)); });
+    if (resized != 0) return tl::unexpected<Error>(errno_error(errno, "resize", path_));
+    return {};
+  }
+
+  // fdatasync, not fsync: it makes the bytes durable and the size and block map needed to read
+  // them back, and spares the journal a commit for the times, which nothing relies on.
+  Status sync() override {
+    if (uninterrupted([&] { return ::fdatasync(descriptor_.number()); }) != 0)
+      return tl::unexpected<Error>(errno_error(errno, "sync", path_));
+    return {};
+  }
+
+  Result<std::uint64_t> size() override { return size_of(descriptor_, path_); }
+
+ private:
+  Descriptor descriptor_;
+  std::string path_;
+};
+
+/// Either a mapping or, with `mapping` null, reads into the caller's scratch.
+class PosixView final : public View {
+ public:
+  PosixView(Descriptor descriptor, std::string path, std::uint64_t size, std::byte* mapping)
+      : descriptor_(std::move(descriptor)),
+        path_(std::move(path)),
+        size_(size),
+        mapping_(mapping) {}
+  ~PosixView() override {
+    if (mapping_ != nullptr) ::munmap(mapping_, size_);
+  }
+  PosixView(const PosixView&) = delete;
+  PosixView& operator=(const PosixView&) = delete;
+
+  std::uint64_t size() const override { return size_; }
+
+  Result<Bytes> at(std::uint64_t offset, std::size_t length, MutableBytes scratch) override {
+    if (length > size_ || offset > size_ - length) return too_short(path_, size_, offset, length);
+    if (mapping_ != nullptr) return mapped(offset, length);
+    if (scratch.size() < length)
+      return fail(Code::bad_argument, "cannot read {} bytes of {} into a buffer of {}", length,
+                  path_, scratch.size());
+    CAIRN_TRY(read_all(descriptor_, path_, offset, scratch.first(length)));
+    return scratch.first(length);
+  }
+
+ private:
+  // Touching a mapping past the end of its file is SIGBUS, which would end the application. One
+  // fstat per block, nothing beside the block's checksum, makes a file cut short under us an error;
+  // what is left is one cut while the block is being read.
+  Result<Bytes> mapped(std::uint64_t offset, std::size_t length) const {
+    CAIRN_ASSIGN(const std::uint64_t actual, size_of(descriptor_, path_));
+    if (actual < offset + length) return too_short(path_, actual, offset, length);
+    return Bytes(mapping_ + offset, length);
+  }
+
+  Descriptor descriptor_;
+  std::string path_;
+  std::uint64_t size_;
+  std::byte* mapping_;
+};
+
+/// True where reading a mapping of the whole file neither waits for a device nor allocates. Reading
+/// a hole through a mapping takes a page of tmpfs, and is SIGBUS when there is none left. (ramfs
+/// counts no blocks and has no limit.)
+bool worth_mapping(std::uint64_t file_system, const struct stat& status) {
+  constexpr std::uint64_t stat_block_bytes = 512;
+  if (status.st_size == 0 || !is_memory_file_system(file_system)) return false;
+  const bool has_holes = static_cast<std::uint64_t>(status.st_blocks) * stat_block_bytes <
+                         static_cast<std::uint64_t>(status.st_size);
+  return file_system == RAMFS_MAGIC || !has_holes;
+}
+
+}  // namespace
+
+std::unique_ptr<File> make_posix_file(Descriptor descriptor, std::string path) {
+  return std::make_unique<PosixFile>(std::move(descriptor), std::move(path));
+}
+
+Result<std::unique_ptr<View>> make_posix_view(Descriptor descriptor, std::string path) {
+  CAIRN_ASSIGN(const struct stat status, stat_of(descriptor, "view", path));
+  CAIRN_ASSIGN(const std::uint64_t file_system, file_system_of(descriptor, path));
+  const auto size = static_cast<std::uint64_t>(status.st_size);
+  void* mapping = MAP_FAILED;
+  if (worth_mapping(file_system, status))
+    mapping = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor.number(), 0);
+  // Too little address space is no reason to fail: reading works without.
+  auto* start = mapping == MAP_FAILED ? nullptr : static_cast<std::byte*>(mapping);
+  return std::make_unique<PosixView>(std::move(descriptor), std::move(path), size, start);
+}
+
+bool is_memory_file_system(std::uint64_t type) {
+  return type == TMPFS_MAGIC || type == RAMFS_MAGIC;
+}
+
+}  // namespace cairn

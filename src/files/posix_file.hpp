@@ -1,0 +1,22 @@
+// One open file of the real file system, and a window on one.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "files/descriptor.hpp"
+#include "files/files.hpp"
+
+namespace cairn {
+
+/// `descriptor` is on a regular file; `path` is for the text of errors.
+std::unique_ptr<File> make_posix_file(Descriptor descriptor, std::string path);
+
+/// As Files::view.
+Result<std::unique_ptr<View>> make_posix_view(Descriptor descriptor, std::string path);
+
+/// True for the type of a file system that is main memory.
+bool is_memory_file_system(std::uint64_t type);
+
+}  // namespace cairn

@@ -1,0 +1,184 @@
+#include "files/posix_files.hpp"
+
+#include <dirent.h>
+#include <sys/file.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "files/descriptor.hpp"
+#include "files/posix_file.hpp"
+
+namespace cairn {
+namespace {
+
+constexpr std::int64_t ns_per_s = 1'000'000'000;
+
+std::int64_t ns_of(const timespec& time) {
+  return static_cast<std::int64_t>(time.tv_sec) * ns_per_s + time.tv_nsec;
+}
+
+timespec timespec_of(std::int64_t ns) {
+  std::int64_t seconds = ns / ns_per_s;
+  if (ns % ns_per_s < 0) --seconds;  // before 1970 the nanoseconds still count forwards
+  timespec time = {};
+  time.tv_sec = seconds;
+  time.tv_nsec = ns - seconds * ns_per_s;
+  return time;
+}
+
+/// The Status of a system call that returns 0 on success.
+Status outcome(int returned, std::string_view action, const std::string& path) {
+  if (returned != 0) return tl::unexpected<Error>(errno_error(errno, action, path));
+  return {};
+}
+
+/// The Status of a removal, which has nothing to do where nothing is.
+Status removal(int returned, const std::string& path) {
+  return returned != 0 && errno == ENOENT ? Status{} : outcome(returned, "remove", path);
+}
+
+struct CloseFolder {
+  void operator()(DIR* folder) const { ::closedir(folder); }
+};
+
+Result<std::vector<std::string>> names_in(DIR* folder, const std::string& path) {
+  std::vector<std::string> names;
+  errno = 0;
+  while (const dirent* entry = ::readdir(folder)) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+    errno = 0;
+  }
+  if (errno != 0) return tl::unexpected<Error>(errno_error(errno, "list", path));
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// flock belongs to the open file, so two locks of one process exclude each other as well, and the
+/// kernel releases it whatever way the last descriptor goes.
+class PosixLock final : public FileLock {
+ public:
+  explicit PosixLock(Descriptor descriptor) : descriptor_(std::move(descriptor)) {}
+
+ private:
+  Descriptor descriptor_;
+};
+
+class PosixFiles final : public Files {
+ public:
+  Result<std::unique_ptr<File>> open(const std::string& path) override {
+    CAIRN_ASSIGN(Descriptor descriptor, open_regular(path, O_RDONLY, "open"));
+    return make_posix_file(std::move(descriptor), path);
+  }
+
+  Result<std::unique_ptr<File>> open_for_update(const std::string& path) override {
+    CAIRN_ASSIGN(Descriptor descriptor, open_regular(path, O_RDWR, "open"));
+    return make_posix_file(std::move(descriptor), path);
+  }
+
+  Result<std::unique_ptr<File>> create(const std::string& path, std::uint32_t mode) override {
+    // O_TRUNC does nothing to what is no regular file, so refusing that afterwards is soon enough.
+    CAIRN_ASSIGN(Descriptor descriptor,
+                 open_regular(path, O_RDWR | O_CREAT | O_TRUNC, "create", mode));
+    return make_posix_file(std::move(descriptor), path);
+  }
+
+  Result<std::unique_ptr<View>> view(const std::string& path) override {
+    CAIRN_ASSIGN(Descriptor descriptor, open_regular(path, O_RDONLY, "open"));
+    return make_posix_view(std::move(descriptor), path);
+  }
+
+  Result<FileInfo> info(const std::string& path) override {
+    struct stat status = {};
+    CAIRN_TRY(outcome(::lstat(path.c_str(), &status), "inspect", path));
+    return FileInfo{kind_of(status.st_mode), static_cast<std::uint64_t>(status.st_size),
+                    status.st_mode & 07777U, status.st_uid,
+                    status.st_gid,           {ns_of(status.st_atim), ns_of(status.st_mtim)}};
+  }
+
+  Result<std::vector<std::string>> list(const std::string& folder) override {
+    CAIRN_ASSIGN(Descriptor descriptor, open_unfollowed(folder, O_RDONLY | O_DIRECTORY, "list"));
+    const std::unique_ptr<DIR, CloseFolder> stream(::fdopendir(descriptor.number()));
+    if (stream == nullptr) return tl::unexpected<Error>(errno_error(errno, "list", folder));
+    descriptor.release();  // the stream owns it now
+    return names_in(stream.get(), folder);
+  }
+
+  Status make_folder(const std::string& path, std::uint32_t mode) override {
+    if (::mkdir(path.c_str(), mode) == 0) return {};
+    const int why = errno;
+    // Asked whatever the reason: a read-only or automounted parent need not say EEXIST.
+    struct stat status = {};
+    if (::lstat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) return {};
+    return tl::unexpected<Error>(path_error(why, "make folder", path));
+  }
+
+  Status rename(const std::string& from, const std::string& to) override {
+    return outcome(::rename(from.c_str(), to.c_str()), "rename", from + " to " + to);
+  }
+
+  Status remove_file(const std::string& path) override {
+    return removal(::unlink(path.c_str()), path);
+  }
+
+  Status remove_folder(const std::string& path) override {
+    return removal(::rmdir(path.c_str()), path);
+  }
+
+  Status set_attributes(const std::string& path, std::uint32_t mode,
+                        const FileTimes& times) override {
+    constexpr std::string_view action = "set the attributes of";
+    CAIRN_ASSIGN(const Descriptor handle, open_handle(path, action));
+    // Through /proc, for want of a chmod that does not follow links in older kernels and C
+    // libraries; and so both act on one file, though it may not be readable.
+    const std::string self = fmt::format("/proc/self/fd/{}", handle.number());
+    const timespec both[] = {timespec_of(times.access_ns), timespec_of(times.modify_ns)};
+    CAIRN_TRY(outcome(::chmod(self.c_str(), mode), action, path));
+    return outcome(::utimensat(AT_FDCWD, self.c_str(), both, 0), action, path);
+  }
+
+  Status sync_folder(const std::string& folder) override {
+    CAIRN_ASSIGN(const Descriptor descriptor,
+                 open_unfollowed(folder, O_RDONLY | O_DIRECTORY, "sync folder"));
+    const int synced = uninterrupted([&] { return ::fsync(descriptor.number()); });
+    // EINVAL: this file system has no sync of folders, so there is nothing more to be had.
+    return synced != 0 && errno == EINVAL ? Status{} : outcome(synced, "sync folder", folder);
+  }
+
+  Result<Space> space(const std::string& path) override {
+    constexpr std::string_view action = "tell the free space at";
+    CAIRN_ASSIGN(const Descriptor handle, open_handle(path, action));
+    struct statvfs status = {};
+    CAIRN_TRY(
+        outcome(uninterrupted([&] { return ::fstatvfs(handle.number(), &status); }), action, path));
+    return Space{std::uint64_t{status.f_bavail} * status.f_frsize,
+                 std::uint64_t{status.f_blocks} * status.f_frsize};
+  }
+
+  Result<bool> is_memory(const std::string& path) override {
+    CAIRN_ASSIGN(const Descriptor handle, open_handle(path, "inspect the file system of"));
+    CAIRN_ASSIGN(const std::uint64_t type, file_system_of(handle, path));
+    return is_memory_file_system(type);
+  }
+
+  Result<std::unique_ptr<FileLock>> lock(const std::string& path) override {
+    CAIRN_ASSIGN(Descriptor descriptor, open_regular(path, O_RDWR | O_CREAT, "lock", 0600));
+    const int locked =
+        uninterrupted([&] { return ::flock(descriptor.number(), LOCK_EX | LOCK_NB); });
+    if (locked != 0 && errno == EWOULDBLOCK)
+      return fail(Code::busy, "cannot lock {}: another process holds it; wait until it has ended",
+                  path);
+    CAIRN_TRY(outcome(locked, "lock", path));
+    return std::make_unique<PosixLock>(std::move(descriptor));
+  }
+
+  std::uint32_t effective_user() override { return ::geteuid(); }
+};
+
+}  // namespace
+
+std::unique_ptr<Files> make_posix_files() { return std::make_unique<PosixFiles>(); }
+
+}  // namespace cairn

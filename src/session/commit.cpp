@@ -1,0 +1,52 @@
+#include "session/commit.hpp"
+
+#include "comm/group.hpp"
+#include "redundancy/protect.hpp"
+#include "redundancy/rank_blocks.hpp"
+#include "redundancy/replicas.hpp"
+
+namespace cairn {
+namespace {
+
+constexpr std::uint32_t private_file = 0600;
+
+Status write_prepared(Files& files, const Store& store, const RankFolder& folder, Bytes content) {
+  CAIRN_ASSIGN(const auto file, files.create(folder.prepared(), private_file));
+  CAIRN_TRY(file->write_at(0, content));
+  return store.durable() ? file->sync() : Status{};
+}
+
+/// Data, parity and prepared record are on the store, with their names.
+Status prepare(Files& files, Store& store, const RankFolder& folder, const RankRecord& record,
+               Bytes content) {
+  CAIRN_TRY(write_prepared(files, store, folder, content));
+  if (store.durable()) CAIRN_TRY(RankBlocks(files, folder, record).sync());
+  return store.sync_names(record.dataset);
+}
+
+Status commit(Files& files, const Store& store, const RankFolder& folder) {
+  CAIRN_TRY(files.rename(folder.prepared(), folder.record()));
+  return store.durable() ? files.sync_folder(folder.path) : Status{};
+}
+
+}  // namespace
+
+Status protect_and_commit(Communicator& comm, Files& files, Store& store, const RankFolder& folder,
+                          RankRecord& record, const Settings& settings) {
+  Group set(comm, record.encoding.members);
+  Status status = protect(set, files, folder, record, static_cast<std::uint32_t>(settings.block_bytes),
+                          settings.encode_bytes);
+  const Blob sealed = encode(record);
+  const Blob content =
+      join_records(sealed, exchange_records(set, sealed, record.encoding.failures));
+  if (status) status = prepare(files, store, folder, record, content);
+  CAIRN_TRY(agree(comm, std::move(status)));
+  return agree(comm, commit(files, store, folder));
+}
+
+Status rewrite_record(Files& files, const Store& store, const RankFolder& folder, Bytes content) {
+  CAIRN_TRY(write_file_atomically(files, folder.record(), content, store.durable()));
+  return files.remove_file(folder.prepared());
+}
+
+}  // namespace cairn

@@ -1,0 +1,27 @@
+// From files written to a dataset that exists: protect, prepare, agree, commit.
+#pragma once
+
+#include "cache/store.hpp"
+#include "comm/communicator.hpp"
+#include "config/settings.hpp"
+#include "records/rank_record.hpp"
+
+namespace cairn {
+
+/// Collective. `record` has dataset, rank, files and the encoding's set; checksums, geometry and parity
+/// are made here, and the record is committed as its generation.
+///
+/// The protocol: data and parity are written and synced; the record is written beside its place and
+/// synced; all ranks agree that they have come so far; only then does each rename its record into
+/// place. So one committed record anywhere proves that every rank's part was complete, and a
+/// prepared record next to it may be taken for committed.
+///
+/// Errors are agreed. The rank's folder is then as it was, but for parity and prepared record of this
+/// generation, which mean nothing.
+Status protect_and_commit(Communicator& comm, Files& files, Store& store, const RankFolder& folder,
+                          RankRecord& record, const Settings& settings);
+
+/// Local: writes what a committed record file must hold, in one step.
+Status rewrite_record(Files& files, const Store& store, const RankFolder& folder, Bytes content);
+
+}  // namespace cairn

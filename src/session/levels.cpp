@@ -1,0 +1,90 @@
+#include "session/levels.hpp"
+
+#include <algorithm>
+
+#include "comm/blobs.hpp"
+#include "comm/group.hpp"
+#include "topology/layout_text.hpp"
+
+namespace cairn {
+namespace {
+
+Result<std::size_t> find_store(const std::vector<Store>& stores, const std::string& path) {
+  const auto found = std::find_if(stores.begin(), stores.end(), [&](const Store& store) {
+    return store.settings().path == path;
+  });
+  if (found == stores.end())
+    return fail(Code::bad_setting, "checkpoint descriptor names store {}, which has no STORE line", path);
+  return static_cast<std::size_t>(found - stores.begin());
+}
+
+Status check_scheme(Scheme scheme) {
+  if (scheme == Scheme::single || scheme == Scheme::xor_) return {};
+  return fail(Code::bad_setting,
+              "redundancy scheme {} is not in this version; use SCR_COPY_TYPE=XOR or SINGLE",
+              name_of_scheme(scheme));
+}
+
+std::vector<std::string> node_names(Communicator& comm, const std::vector<int>& members,
+                                    const std::string& mine) {
+  Group set(comm, members);
+  std::vector<std::string> names;
+  for (const Blob& blob : allgather_blobs(set, std::as_bytes(std::span(mine.data(), mine.size()))))
+    names.emplace_back(reinterpret_cast<const char*>(blob.data()), blob.size());
+  return names;
+}
+
+Result<Level> resolve(Communicator& comm, const CheckpointSettings& checkpoint,
+                      const Settings& settings, const std::vector<Store>& stores,
+                      const Placement& placement) {
+  Level level;
+  level.settings = checkpoint;
+  CAIRN_ASSIGN(level.store, find_store(stores, checkpoint.store));
+  CAIRN_TRY(check_scheme(checkpoint.scheme));
+  CAIRN_ASSIGN(level.failure_groups, failure_groups(placement, checkpoint.group, settings.node_groups));
+  level.encoding.members = {comm.rank()};
+  if (checkpoint.scheme != Scheme::single && !stores[level.store].shared()) {
+    const auto sets = form_sets(level.failure_groups, checkpoint.set_size);
+    level.encoding.members = set_of(sets, comm.rank());
+    level.unprotected_ranks = static_cast<int>(std::count_if(
+        sets.begin(), sets.end(), [](const RedundancySet& set) { return set.size() == 1; }));
+  }
+  if (level.encoding.members.size() > 1) {
+    level.encoding.scheme = checkpoint.scheme;
+    level.encoding.failures = 1;
+  }
+  return level;
+}
+
+}  // namespace
+
+Result<std::vector<Level>> resolve_levels(Communicator& comm, const Settings& settings,
+                                          const std::vector<Store>& stores,
+                                          const Placement& placement) {
+  std::vector<Level> levels;
+  for (const CheckpointSettings& checkpoint : settings.checkpoints) {
+    // Settings and placement are the same everywhere, so all ranks fail here or none does.
+    CAIRN_ASSIGN(Level level, resolve(comm, checkpoint, settings, stores, placement));
+    level.encoding.member_nodes = node_names(comm, level.encoding.members, settings.node_name);
+    levels.push_back(std::move(level));
+  }
+  return levels;
+}
+
+std::size_t choose_level(const std::vector<Level>& levels, const DatasetInfo& dataset) {
+  std::size_t best = 0;
+  int best_interval = 0;
+  for (std::size_t i = 0; i < levels.size(); ++i) {
+    const CheckpointSettings& candidate = levels[i].settings;
+    if (dataset.is_output() && candidate.output) return i;
+    const auto interval = static_cast<std::uint64_t>(candidate.interval);
+    const bool due = dataset.is_checkpoint() ? dataset.checkpoint % interval == 0 : interval == 1;
+    if (due && candidate.interval > best_interval) {
+      best = i;
+      best_interval = candidate.interval;
+    }
+  }
+  return best;
+}
+
+}  // namespace cairn

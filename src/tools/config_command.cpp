@@ -1,0 +1,73 @@
+#include "tools/config_command.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "tools/exit_codes.hpp"
+
+namespace cairn {
+namespace {
+
+// A long path pushes the rest of its own line to the right, not that of all others.
+constexpr std::size_t widest_column = 32;
+
+std::size_t width_of(const std::vector<ResolvedOption>& options,
+                     std::string ResolvedOption::*column) {
+  std::size_t width = 0;
+  for (const ResolvedOption& option : options)
+    width = std::max(width, std::min((option.*column).size(), widest_column));
+  return width;
+}
+
+std::string shown_value(const ResolvedOption& option) {
+  return option.value.empty() ? "-" : option.value;
+}
+
+}  // namespace
+
+std::string settings_table(const ResolvedSettings& resolved) {
+  const auto& options = resolved.options;
+  const std::size_t key = width_of(options, &ResolvedOption::key);
+  const std::size_t value = width_of(options, &ResolvedOption::value);
+  const std::size_t source = width_of(options, &ResolvedOption::source);
+  std::string table;
+  for (const bool used : {true, false}) {
+    if (!used) table += "\nAccepted, but this version does not act on them yet:\n";
+    for (const ResolvedOption& option : options)
+      if (option.used == used)
+        table += fmt::format("{:<{}}  {:<{}}  {:<{}}  {}\n", option.key, key, shown_value(option),
+                             value, option.source, source, option.help);
+  }
+  return table;
+}
+
+std::string settings_json(const ResolvedSettings& resolved) {
+  nlohmann::ordered_json settings = nlohmann::ordered_json::array();
+  for (const ResolvedOption& option : resolved.options)
+    settings.push_back({{"key", option.key},
+                        {"value", option.value},
+                        {"source", option.source},
+                        {"help", option.help},
+                        {"used", option.used}});
+  const nlohmann::ordered_json all = {
+      {"settings", settings}, {"warnings", resolved.warnings}, {"notes", resolved.notes}};
+  // JSON is UTF-8 and a path need not be.
+  return all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+int run_config_command(const ConfigCommand& command, Files& files, ProcessFacts process,
+                       std::ostream& out, const Log& log) {
+  if (!command.prefix.empty())
+    process.environment["SCR_PREFIX"] = normalise(command.prefix, process.working_folder);
+  const auto resolved = gather_sources(files, process, {}, command.system_path).and_then(resolve);
+  if (!resolved) {
+    log.error("{}", resolved.error().text);
+    return exit_failure;
+  }
+  for (const std::string& warning : resolved->warnings) log.warning("{}", warning);
+  for (const std::string& note : resolved->notes) log.info("{}", note);
+  out << (command.json ? settings_json(*resolved) : settings_table(*resolved)) << std::flush;
+  return out ? exit_ok : exit_failure;
+}
+
+}  // namespace cairn

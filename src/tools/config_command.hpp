@@ -1,0 +1,30 @@
+// cairn config: every setting in force, where it came from and what it means.
+#pragma once
+
+#include <ostream>
+#include <string>
+
+#include "base/log.hpp"
+#include "config/gather.hpp"
+#include "config/resolve.hpp"
+
+namespace cairn {
+
+/// For a terminal: aligned columns, the settings that are not used yet last.
+std::string settings_table(const ResolvedSettings& resolved);
+
+/// {"settings": [{"key", "value", "source", "help", "used"}], "warnings": [], "notes": []}
+std::string settings_json(const ResolvedSettings& resolved);
+
+struct ConfigCommand {
+  bool json = false;
+  std::string prefix;  ///< in place of SCR_PREFIX if not empty
+  std::string system_path = system_settings_path();
+};
+
+/// As SCR_Init would see the settings, started by `process`. Returns the exit code: 0, or 1 when a
+/// setting is wrong.
+int run_config_command(const ConfigCommand& command, Files& files, ProcessFacts process,
+                       std::ostream& out, const Log& log);
+
+}  // namespace cairn

@@ -1,0 +1,86 @@
+#include "tools/config_command.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "files/posix_files.hpp"
+#include "files/temporary_folder.hpp"
+
+namespace cairn {
+namespace {
+
+class ConfigCommandTest : public ::testing::Test {
+ protected:
+  ConfigCommandTest() {
+    process_ = {{{"USER", "ann"}, {"SCR_SET_SIZE", "4"}}, "node1", folder_.path(), 1};
+    command_.system_path = folder_ / "scr.conf";
+    std::ofstream(folder_ / "scr.conf") << "SCR_DEBUG=1\nSCR_FLUSH=5\nSCR_DEBUGG=1\n";
+  }
+
+  int run() {
+    const Log log([this](Level, const std::string& text) { told_ += text + "\n"; });
+    return run_config_command(command_, *files_, process_, out_, log);
+  }
+
+  TemporaryFolder folder_;
+  std::unique_ptr<Files> files_ = make_posix_files();
+  ProcessFacts process_;
+  ConfigCommand command_;
+  std::ostringstream out_;
+  std::string told_;
+};
+
+/// The first line that begins with `key`.
+std::string line_of(const std::string& text, const std::string& key) {
+  const std::size_t begin = ("\n" + text).find("\n" + key + " ");
+  return begin == std::string::npos ? "" : text.substr(begin, text.find('\n', begin) - begin);
+}
+
+TEST_F(ConfigCommandTest, PrintsAlignedLines) {
+  ASSERT_EQ(run(), 0);
+  const std::string debug = line_of(out_.str(), "SCR_DEBUG");
+  const std::string size = line_of(out_.str(), "SCR_SET_SIZE");
+  EXPECT_NE(debug.find(" " + command_.system_path + ":1 "), std::string::npos) << debug;
+  EXPECT_EQ(size.find(" environment "), debug.find(" " + folder_.path())) << debug << "\n" << size;
+  EXPECT_NE(size.find("least number of members"), std::string::npos) << size;
+  EXPECT_GT(out_.str().find("SCR_FLUSH "), out_.str().find("does not act on them yet"));
+  EXPECT_NE(line_of(out_.str(), "CKPT=0 SET_SIZE"), "");
+  EXPECT_NE(told_.find("did you mean SCR_DEBUG?"), std::string::npos) << told_;
+  EXPECT_NE(told_.find("SCR_FLUSH (" + command_.system_path + ":2)"), std::string::npos) << told_;
+}
+
+TEST_F(ConfigCommandTest, PrintsJson) {
+  command_.json = true;
+  process_.environment["SCR_JOB_NAME"] = "\xff";
+  ASSERT_EQ(run(), 0);
+  const auto all = nlohmann::json::parse(out_.str());
+  EXPECT_EQ(all.at("warnings").size(), 1U);
+  EXPECT_EQ(all.at("notes").size(), 1U);
+  const auto& first = all.at("settings").at(0);
+  EXPECT_EQ(first.at("key"), "SCR_ENABLE");
+  EXPECT_EQ(first.at("value"), "1");
+  EXPECT_EQ(first.at("source"), "default");
+  EXPECT_EQ(first.at("used"), true);
+}
+
+TEST_F(ConfigCommandTest, ThePrefixMayBeGivenRelative) {
+  std::filesystem::create_directory(folder_ / "run");
+  std::ofstream(folder_ / "run/.scrconf") << "SCR_SET_FAILURES=3\n";
+  command_.prefix = "run";
+  ASSERT_EQ(run(), 0);
+  EXPECT_NE(line_of(out_.str(), "SCR_SET_FAILURES").find("/run/.scrconf:1"), std::string::npos);
+}
+
+TEST_F(ConfigCommandTest, AWrongSettingFails) {
+  process_.environment["SCR_SET_SIZE"] = "one";
+  EXPECT_EQ(run(), 1);
+  EXPECT_EQ(out_.str(), "");
+  EXPECT_NE(told_.find("SCR_SET_SIZE=one (environment) is not allowed"), std::string::npos)
+      << told_;
+}
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,10 @@
+// What the command `cairn` returns to the shell.
+#pragma once
+
+namespace cairn {
+
+constexpr int exit_ok = 0;
+constexpr int exit_failure = 1;  ///< the command could not do what was asked; stderr says why
+constexpr int exit_usage = 2;    ///< the command line is wrong
+
+}  // namespace cairn

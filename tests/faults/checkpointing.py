@@ -1,0 +1,105 @@
+"""The program under test (tests/mpi/checkpointer.cpp) on simulated nodes, and what lies there.
+
+On a node: USER/cairn.JOB/dataset.ID.UUID/rank.R/ with the files `record` and `parity` and the
+folder `files`, which holds the rank's files under their names in the prefix directory.
+"""
+
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Dict, List, Mapping, Optional, Sequence
+
+from cluster import Cluster
+
+NODES = ["n0", "n1", "n2", "n3"]
+NEWEST = 3
+WRONG_RANKS = 9
+SETTINGS = {"SCR_COPY_TYPE": "XOR", "SCR_SET_SIZE": "4", "SCR_CACHE_SIZE": "2"}
+
+
+def placement(nodes: Sequence[str]) -> List[str]:
+    """The node of each rank: two consecutive ranks share one."""
+    return [node for node in nodes for _ in range(2)]
+
+
+FULL = placement(NODES)
+
+
+def with_spare(lost: str, spare: str = "n4") -> List[str]:
+    """The full placement with the spare where the lost node was."""
+    return [spare if node == lost else node for node in FULL]
+
+
+def ranks_on(node: str) -> List[int]:
+    """The ranks that the full placement puts on `node`."""
+    return [rank for rank, name in enumerate(FULL) if name == node]
+
+
+@dataclass
+class Outcome:
+    """What came of one launch; `report` is empty when the program did not live to print it."""
+
+    code: int
+    log: str
+    report: Dict[str, Any] = field(default_factory=dict)
+
+    def restarted_from(self) -> int:
+        """The step it restarted from, -1 for none. Whatever else happened, the codes were the same
+        on all ranks and no wrong byte was handed out."""
+        assert self.code == 0 and self.report, self.log
+        assert self.report["agreed"], self.report
+        assert self.report["wrong"] == 0, f"wrong bytes were handed out: {self.report}"
+        return self.report["restart"]
+
+    def said(self, *words: str) -> bool:
+        """Whether Cairn's lines in the log hold all these words."""
+        lines = "\n".join(line for line in self.log.splitlines() if line.startswith("cairn: "))
+        return all(re.search(rf"\b{re.escape(word)}\b", lines) for word in words)
+
+
+class Job:
+    """A simulated cluster and the launches on it."""
+
+    def __init__(self, build: Path, flavour: str) -> None:
+        self.cluster = Cluster(flavour, "cairn-faults")
+        self.calm: Dict[str, Any] = {}
+        self._program = str(self.program_of(build, flavour).resolve())
+
+    @staticmethod
+    def program_of(build: Path, flavour: str) -> Path:
+        """Where the build leaves the program."""
+        return build / "tests" / "faults" / flavour / "checkpointer"
+
+    def __enter__(self) -> "Job":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.cluster.__exit__()
+
+    def launch(self, where: Sequence[str], settings: Optional[Mapping[str, str]] = None,
+               **options: object) -> Outcome:
+        """Runs the program: launch(FULL, checkpoints=2, kill_at="start", ...)."""
+        command = [self._program]
+        for key, value in options.items():
+            command += ["--" + key.replace("_", "-"), str(value)]
+        code, output, log = self.cluster.run(where, command, {**SETTINGS, **(settings or {})})
+        lines = [line for line in output.splitlines() if line.startswith("{")]
+        return Outcome(code, log, json.loads(lines[0]) if lines else {})
+
+    def storage(self, node: str) -> Path:
+        """The node's folder."""
+        return self.cluster.storage(node)
+
+    def rank_folder(self, rank: int, step: int = NEWEST) -> Path:
+        """Where the full placement's rank keeps its part of the checkpoint of `step`. A cluster
+        begins with dataset 1, step 1, so the two numbers are the same."""
+        [folder] = self.storage(FULL[rank]).glob(f"*/cairn.*/dataset.{step}.*/rank.{rank}")
+        return folder
+
+    def file(self, kind: str, rank: int, step: int = NEWEST) -> Path:
+        """A file of that rank's: "record", "parity", or one of its data files, "left", "right"."""
+        folder = self.rank_folder(rank, step)
+        if kind in ("record", "parity"):
+            return folder / kind
+        return folder / "files" / f"step.{step}" / kind / f"rank.{rank}"

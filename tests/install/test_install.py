@@ -1,0 +1,111 @@
+"""What is installed can be found, linked and run by programs outside the tree."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import List, Sequence
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+CONSUMER = Path(__file__).resolve().parent / "consumer"
+FIRST_PROGRAM = ROOT / "examples" / "1_first_program.c"
+
+
+def run(command: Sequence[object], **more) -> str:
+    """What the command prints; its failure shows all of that."""
+    done = subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120, **more)
+    assert done.returncode == 0, f"{' '.join(map(str, command))}\n{done.stdout}"
+    return done.stdout
+
+
+def run_ranks(launch: List[str], program: Path, folder: Path, **environment: str) -> str:
+    """The program on two ranks, with everything it writes below `folder`."""
+    places = {"SCR_PREFIX": folder, "SCR_CACHE_BASE": folder / "cache",
+              "SCR_CNTL_BASE": folder / "control"}
+    for place in places.values():
+        place.mkdir(exist_ok=True)
+    root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    everything = {**os.environ, **root, **{key: str(path) for key, path in places.items()},
+                  **environment}
+    return run([*launch, 2, program], cwd=folder, env=everything)
+
+
+def compiler(language: str, flavour: str) -> str:
+    """Debian's name of an MPI's compiler (mpicc.openmpi), else the plain one."""
+    found = shutil.which(f"{language}.{flavour}") or shutil.which(language)
+    assert found, f"no {language} for {flavour}"
+    return found
+
+
+@pytest.fixture(scope="session")
+def prefix(pytestconfig, tmp_path_factory) -> Path:
+    """Installed once, then moved: what is installed must not depend on where it was put."""
+    folder = tmp_path_factory.mktemp("install")
+    run(["cmake", "--install", pytestconfig.getoption("--build"), "--prefix", folder / "first"])
+    (folder / "first").rename(folder / "moved")
+    return folder / "moved"
+
+
+def library(prefix: Path, primary: str, flavour: str) -> Path:
+    """The library of a flavour, by the name that programs link."""
+    libdir = next(prefix.rglob("pkgconfig/cairn.pc")).parents[1]
+    return (libdir if flavour == primary else libdir / "cairn" / flavour) / "libcairn.so"
+
+
+def build_consumer(prefix: Path, folder: Path, flavour: str, **variables: object) -> Path:
+    build = folder / "build"
+    run(["cmake", "-S", CONSUMER, "-B", build, f"-DCMAKE_PREFIX_PATH={prefix}",
+         f"-DMPI_C_COMPILER={compiler('mpicc', flavour)}",
+         f"-DMPI_CXX_COMPILER={compiler('mpicxx', flavour)}",
+         *(f"-D{key}={value}" for key, value in variables.items())])
+    run(["cmake", "--build", build])
+    return build / "consumer"
+
+
+def test_c_program_by_find_package_cairn(prefix, launch, flavour, tmp_path):
+    program = build_consumer(prefix, tmp_path, flavour, PACKAGE="cairn", VERSION="0.1",
+                             LIBRARY=f"cairn::{flavour}", SOURCE=FIRST_PROGRAM)
+    assert "step 100" in run_ranks(launch[flavour], program, tmp_path)
+
+
+def test_cxx_program_by_find_package_scr(prefix, launch, primary, tmp_path):
+    program = build_consumer(prefix, tmp_path, primary, PACKAGE="scr", VERSION="3.0",
+                             LIBRARY="scr::scr", SOURCE="program.cpp")
+    assert "checkpoint written by v3" in run_ranks(launch[primary], program, tmp_path)
+
+
+@pytest.mark.parametrize("package", ["cairn", "scr"])
+def test_c_program_by_pkg_config(prefix, launch, primary, tmp_path, package):
+    libdir = library(prefix, primary, primary).parent
+    flags = run(["pkg-config", "--cflags", "--libs", package],
+                env={**os.environ, "PKG_CONFIG_PATH": str(libdir / "pkgconfig")}).split()
+    program = tmp_path / "program"
+    run([compiler("mpicc", primary), FIRST_PROGRAM, "-o", program, *flags])
+    assert "step 100" in run_ranks(launch[primary], program, tmp_path, LD_LIBRARY_PATH=str(libdir))
+
+
+def test_only_the_interface_is_exported(prefix, primary, flavour):
+    symbols = {line.split()[-1].split("@")[0] for line in run(
+        ["nm", "-D", "--defined-only", library(prefix, primary, flavour)]).splitlines()}
+    declared = set(re.findall(r"^CAIRN_EXPORT [^(]*\b(SCR_\w+)\(",
+                              (prefix / "include" / "scr.h").read_text(), re.MULTILINE))
+    assert len(declared) == 21
+    assert declared <= symbols
+    assert {name for name in symbols - declared if not name.startswith("cairn_")} == set()
+
+
+def test_each_flavour_is_loaded_by_a_name_of_its_own(prefix, primary, launch):
+    sonames = {re.search(r"soname: \[(.*)\]", run(
+        ["readelf", "-dW", library(prefix, primary, flavour)])).group(1) for flavour in launch}
+    assert len(sonames) == len(launch)
+
+
+def test_installed_files(prefix):
+    names = {path.name for path in prefix.rglob("*") if not path.is_dir()}
+    assert {"cairn", "scr.h", "libcairn.so", "libscr.so", "cairnConfig.cmake", "scrConfig.cmake",
+            "cairn.pc", "scr.pc"} <= names
+    assert not [name for name in names if name.endswith((".a", ".hpp"))]

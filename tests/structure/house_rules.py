@@ -1,0 +1,144 @@
+"""The rules of the house that a program can check.
+
+Each check takes the root of a checkout and returns its violations, one line of text each, so that the
+tests can run the same check over the real tree and over a small tree with a known violation.
+"""
+
+import re
+from pathlib import Path
+from typing import Iterator, List, NamedTuple
+
+FLOORS = {
+    "base": 1,
+    "codec": 2, "comm": 2, "files": 2, "config": 2,
+    "topology": 3, "records": 3, "transfer": 3, "aggregate": 3,
+    "cache": 4, "redundancy": 4, "prefix": 4, "rbio": 4, "crfs": 4,
+    "session": 5, "tools": 5, "agent": 5,
+    "api": 6,
+    "interpose": 7,
+}
+# Rooms on one floor do not know each other. config reads its files through the seam of files.
+SAME_FLOOR_ALLOWED = {("config", "files")}
+
+MPI_ALLOWED = re.compile(r"^(comm/mpi\.|api/|interpose/)")
+FORBIDDEN_WORDS = {"util", "utils", "common", "helper", "helpers", "manager", "misc"}
+NOT_OURS = re.compile(r"^(build.*|\..*|__pycache__)$")
+
+FILE_LINES_MAX = 600
+FUNCTION_LINES_MAX = 70
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.MULTILINE)
+
+
+def sources(root: Path) -> Iterator[Path]:
+    """Every C and C++ file under src/."""
+    for path in sorted((root / "src").rglob("*")):
+        if path.suffix in (".c", ".cpp", ".h", ".hpp"):
+            yield path
+
+
+def check_arrows(root: Path) -> List[str]:
+    """A room includes only rooms below it."""
+    found = []
+    for path in sources(root):
+        room = path.relative_to(root / "src").parts[0]
+        for included in INCLUDE.findall(path.read_text()):
+            other = included.split("/")[0]
+            if other == room or other not in FLOORS or "/" not in included:
+                continue
+            if room not in FLOORS:
+                found.append(f"{path}: room '{room}' has no floor")
+            elif FLOORS[other] >= FLOORS[room] and (room, other) not in SAME_FLOOR_ALLOWED:
+                found.append(f"{path}: {room} (floor {FLOORS[room]}) includes {included} "
+                             f"(floor {FLOORS[other]})")
+    return found
+
+
+def check_mpi(root: Path) -> List[str]:
+    """mpi.h is known only to what is built once per MPI."""
+    return [f"{path}: includes mpi.h"
+            for path in sources(root)
+            if "mpi.h" in INCLUDE.findall(path.read_text())
+            and not MPI_ALLOWED.match(path.relative_to(root / "src").as_posix())]
+
+
+def check_file_lengths(root: Path) -> List[str]:
+    """A file that needs a table of contents is two files."""
+    lengths = ((path, path.read_text().count("\n")) for path in sources(root))
+    return [f"{path}: {lines} lines, more than {FILE_LINES_MAX}"
+            for path, lines in lengths if lines > FILE_LINES_MAX]
+
+
+def check_function_lengths(root: Path) -> List[str]:
+    """No function is longer than can be read at once."""
+    return [f"{path}:{function.line}: {function.lines} lines in '{function.header}', "
+            f"more than {FUNCTION_LINES_MAX}"
+            for path in sources(root)
+            for function in functions(path.read_text())
+            if function.lines > FUNCTION_LINES_MAX]
+
+
+def check_names(root: Path) -> List[str]:
+    """Names say what is inside; these words do not."""
+    return [f"{path}: a forbidden word in the name"
+            for path in our_paths(root)
+            if FORBIDDEN_WORDS & set(re.split(r"[^a-z]+", path.name.lower()))]
+
+
+def our_paths(folder: Path) -> Iterator[Path]:
+    for path in sorted(folder.iterdir()):
+        if NOT_OURS.match(path.name):
+            continue
+        yield path
+        if path.is_dir():
+            yield from our_paths(path)
+
+
+class Function(NamedTuple):
+    header: str
+    line: int
+    lines: int
+
+
+# What may hold braces without being code, and preprocessor lines.
+NOT_CODE = re.compile(
+    r'//[^\n]*|/\*.*?\*/|R"(?P<tag>[^(\s]*)\(.*?\)(?P=tag)"|"(?:\\.|[^"\\\n])*"'
+    r"|(?<![0-9a-fA-F])'(?:\\.|[^'\\\n])+'|^[ \t]*#(?:\\\n|[^\n])*",
+    re.DOTALL | re.MULTILINE)
+TEMPLATE = re.compile(r"^template\s*<[^{}]*?>\s*(?=[\w:\[])")
+CONTAINER = re.compile(r"^(inline\s+)?(namespace|extern|class|struct|union)\b")
+
+
+def functions(text: str) -> Iterator[Function]:
+    """The functions defined at namespace or class scope; lambdas count as part of theirs."""
+    text = NOT_CODE.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), text)
+    open_blocks = []  # kind, header and position of the header of each block
+    start = 0  # where the statement that a brace would belong to begins
+    for match in re.finditer(r"[{};]", text):
+        position = match.start()
+        if match.group() == "{":
+            header = " ".join(text[start:position].split())
+            begins = position if not header else start + len(text[start:position]) - len(
+                text[start:position].lstrip())
+            open_blocks.append((block_kind(header, open_blocks), header, begins))
+        elif match.group() == "}" and open_blocks:
+            kind, header, begins = open_blocks.pop()
+            if kind == "function":
+                yield Function(header, text.count("\n", 0, begins) + 1,
+                               text.count("\n", begins, position) + 1)
+        start = position + 1
+
+
+def block_kind(header: str, open_blocks: list) -> str:
+    """container, function, or other: a block inside a function, or data."""
+    if any(kind != "container" for kind, _, _ in open_blocks):
+        return "other"
+    header = TEMPLATE.sub("", re.sub(r"^(public|private|protected)\s*:\s*", "", header))
+    if CONTAINER.match(header) and "(" not in header:
+        return "container"
+    # After a constructor's initialisers in braces, its body has no header of its own.
+    is_function = header == "" or ("(" in header and not header.endswith("="))
+    return "function" if is_function else "other"
+
+
+CHECKS = [check_arrows, check_mpi, check_file_lengths, check_function_lengths, check_names]

@@ -1,0 +1,106 @@
+"""The tree keeps the rules of the house, and each check catches what it is there for."""
+
+from pathlib import Path
+
+import pytest
+
+import house_rules
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def write(root: Path, name: str, text: str) -> Path:
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def function_of(lines: int, header: str = "int f(int a)") -> str:
+    """A function that is `lines` long, braces included."""
+    return header + " {\n" + "  a = a;\n" * (lines - 2) + "}\n"
+
+
+def test_there_are_sources_to_check():
+    assert sum(1 for _ in house_rules.sources(ROOT)) > 10
+
+
+@pytest.mark.parametrize("check", house_rules.CHECKS, ids=lambda check: check.__name__)
+def test_tree_keeps_the_rule(check):
+    violations = check(ROOT)
+    assert not violations, "\n" + "\n".join(violations)
+
+
+@pytest.mark.parametrize("room, included", [
+    ("base", "comm/team.hpp"),           # up
+    ("codec", "comm/communicator.hpp"),  # sideways
+    ("files", "config/settings.hpp"),    # the exception holds in one direction only
+    ("cache", "redundancy/protect.hpp"),
+    ("attic", "base/error.hpp"),         # a room that the house does not have
+])
+def test_an_arrow_up_is_caught(tmp_path, room, included):
+    write(tmp_path, f"src/{room}/a.cpp", f'#include <vector>\n#include "{included}"\n')
+    assert len(house_rules.check_arrows(tmp_path)) == 1
+
+
+def test_an_arrow_down_is_allowed(tmp_path):
+    write(tmp_path, "src/session/a.cpp", '#include "session/b.hpp"\n#include "base/error.hpp"\n')
+    write(tmp_path, "src/config/a.cpp", '#include "files/files.hpp"\n')
+    assert house_rules.check_arrows(tmp_path) == []
+
+
+@pytest.mark.parametrize("name, count", [
+    ("src/comm/mpi.cpp", 0), ("src/api/scr.cpp", 0), ("src/interpose/open.cpp", 0),
+    ("src/comm/team.cpp", 1), ("src/session/session.cpp", 1),
+])
+def test_mpi_outside_its_targets_is_caught(tmp_path, name, count):
+    write(tmp_path, name, "#include <mpi.h>\n")
+    assert len(house_rules.check_mpi(tmp_path)) == count
+
+
+def test_a_long_file_is_caught(tmp_path):
+    write(tmp_path, "src/base/short.cpp", "\n" * house_rules.FILE_LINES_MAX)
+    write(tmp_path, "src/base/long.cpp", "\n" * (house_rules.FILE_LINES_MAX + 1))
+    assert [Path(line.split(":")[0]).name for line in house_rules.check_file_lengths(tmp_path)] == [
+        "long.cpp"]
+
+
+@pytest.mark.parametrize("header", [
+    "int f(int a)",
+    "template <class T>\nResult<T> f(T a) noexcept",
+    "A::A(int a)\n    : a_{a}, b_(a)",
+    "namespace x {\nclass B final : public A<int> {\n public:\n  void f() const override",
+])
+def test_a_long_function_is_caught(tmp_path, header):
+    longest = house_rules.FUNCTION_LINES_MAX
+    body = function_of(longest + 1, header).replace("a = a;", "g('{', \"}\", [] { return 1; });")
+    write(tmp_path, "src/base/a.cpp", body + "}}\n" * header.count("class B"))
+    assert len(house_rules.check_function_lengths(tmp_path)) == 1
+
+
+def test_what_is_not_a_long_function_is_passed_over(tmp_path):
+    longest = house_rules.FUNCTION_LINES_MAX
+    write(tmp_path, "src/base/fits.cpp", function_of(longest) * 3)
+    write(tmp_path, "src/base/table.cpp", function_of(longest + 9, "const Row table[] ="))
+    write(tmp_path, "src/base/class.hpp",
+          "// it's a comment {\nstruct A {\n" + "  int f() { return 1'000; }\n" * 99 + "};\n")
+    assert house_rules.check_function_lengths(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["src/util/a.cpp", "src/base/string_utils.hpp",
+                                  "docs/misc.md", "tests/mpi/common.cpp"])
+def test_a_forbidden_name_is_caught(tmp_path, name):
+    write(tmp_path, name, "")
+    assert len(house_rules.check_names(tmp_path)) == 1
+
+
+def test_names_that_only_contain_such_a_word_are_allowed(tmp_path):
+    write(tmp_path, "src/base/utility_of.cpp", "")
+    write(tmp_path, "src/comm/communicator.cpp", "")
+    write(tmp_path, "build/dev/common.cpp", "")
+    assert house_rules.check_names(tmp_path) == []
+
+
+def test_the_program_in_the_readme_is_the_example():
+    program = (ROOT / "README.md").read_text().split("```c\n")[1].split("```")[0]
+    assert program in (ROOT / "examples" / "1_first_program.c").read_text()
