@@ -4,9 +4,9 @@
 
 namespace cairn {
 
-void log_to_stderr(Level level, const std::string& text) {
-  const char* kind = level == Level::error     ? "error: "
-                     : level == Level::warning ? "warning: "
+void log_to_stderr(Severity severity, const std::string& text) {
+  const char* kind = severity == Severity::error     ? "error: "
+                     : severity == Severity::warning ? "warning: "
                                                : "";
   const std::string line = fmt::format("cairn: {}{}\n", kind, text);
   // A log line that cannot be written has nowhere left to be reported.

@@ -9,46 +9,46 @@
 
 namespace cairn {
 
-enum class Level { debug, info, warning, error };
+enum class Severity { debug, info, warning, error };
 
 /// Where lines go; the text has no newline. Must be callable from several threads.
-using LogSink = std::function<void(Level, const std::string&)>;
+using LogSink = std::function<void(Severity, const std::string&)>;
 
 /// "cairn: warning: TEXT" on stderr in one write, so that lines of ranks never mix.
-void log_to_stderr(Level level, const std::string& text);
+void log_to_stderr(Severity severity, const std::string& text);
 
 /// A sink with a threshold; copies share nothing, so hand it by value.
 class Log {
  public:
   Log() = default;
-  explicit Log(LogSink sink, Level threshold = Level::info)
+  explicit Log(LogSink sink, Severity threshold = Severity::info)
       : sink_(std::move(sink)), threshold_(threshold) {}
 
   template <class... Args>
   void debug(fmt::format_string<Args...> format, Args&&... args) const {
-    write(Level::debug, format, std::forward<Args>(args)...);
+    write(Severity::debug, format, std::forward<Args>(args)...);
   }
   template <class... Args>
   void info(fmt::format_string<Args...> format, Args&&... args) const {
-    write(Level::info, format, std::forward<Args>(args)...);
+    write(Severity::info, format, std::forward<Args>(args)...);
   }
   template <class... Args>
   void warning(fmt::format_string<Args...> format, Args&&... args) const {
-    write(Level::warning, format, std::forward<Args>(args)...);
+    write(Severity::warning, format, std::forward<Args>(args)...);
   }
   template <class... Args>
   void error(fmt::format_string<Args...> format, Args&&... args) const {
-    write(Level::error, format, std::forward<Args>(args)...);
+    write(Severity::error, format, std::forward<Args>(args)...);
   }
 
  private:
   template <class... Args>
-  void write(Level level, fmt::format_string<Args...> format, Args&&... args) const {
-    if (sink_ && level >= threshold_) sink_(level, fmt::format(format, std::forward<Args>(args)...));
+  void write(Severity severity, fmt::format_string<Args...> format, Args&&... args) const {
+    if (sink_ && severity >= threshold_) sink_(severity, fmt::format(format, std::forward<Args>(args)...));
   }
 
   LogSink sink_;
-  Level threshold_ = Level::info;
+  Severity threshold_ = Severity::info;
 };
 
 }  // namespace cairn

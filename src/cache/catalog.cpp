@@ -61,13 +61,21 @@ void add_records(HeldPart& part, Bytes content, bool committed) {
   if (!own_found && committed) part.damaged = true;
 }
 
+/// Cairn's names, but not Cairn's: nothing of ours is in a file or behind a link.
+bool is_other_than_folder(Files& files, const std::string& path) {
+  const auto info = files.info(path);
+  return info && info->kind != Kind::folder;
+}
+
 Status read_dataset(Files& files, const std::string& folder, const LooksAfter& looks_after,
                     HeldDataset& dataset) {
+  if (is_other_than_folder(files, folder)) return {};
   CAIRN_ASSIGN(const std::vector<std::string> names, files.list(folder));
   for (const std::string& name : names) {
     const auto owner = parse_rank_name(name);
-    if (owner && looks_after(dataset.store, *owner))
-      dataset.parts.push_back(read_part(files, {folder + "/" + name}, *owner));
+    const std::string path = folder + "/" + name;
+    if (owner && looks_after(dataset.store, *owner) && !is_other_than_folder(files, path))
+      dataset.parts.push_back(read_part(files, {path}, *owner));
   }
   return {};
 }

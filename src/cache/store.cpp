@@ -5,6 +5,26 @@
 namespace cairn {
 namespace {
 constexpr std::uint32_t only_me = 0700;
+
+/// A folder that is not there is none.
+Result<bool> is_empty_folder(Files& files, const std::string& path) {
+  auto names = files.list(path);
+  if (!names && names.error().code == Code::not_found) return false;
+  CAIRN_ASSIGN(const std::vector<std::string> listed, std::move(names));
+  return listed.empty();
+}
+
+Status remove_if_empty(Files& files, const std::string& folder) {
+  CAIRN_ASSIGN(const bool empty, is_empty_folder(files, folder));
+  if (!empty) return {};
+  const Status removed = files.remove_folder(folder);
+  if (removed) return {};
+  // Between the two calls a neighbour may have removed it, or, where a dataset is about to be moved
+  // here, put something in it.
+  CAIRN_ASSIGN(const bool still_empty, is_empty_folder(files, folder));
+  return still_empty ? removed : Status{};
+}
+
 }  // namespace
 
 Result<Store> Store::open(Files& files, const StoreSettings& store, const Settings& settings) {
@@ -40,16 +60,7 @@ Status Store::remove(const RankFolder& folder) {
   CAIRN_TRY(files_->remove_file(folder.record()));
   CAIRN_TRY(files_->remove_file(folder.prepared()));
   CAIRN_TRY(remove_all(*files_, folder.path));
-  const std::string dataset = folder_of(folder.path);
-  const auto rest = files_->list(dataset);
-  if (!rest && rest.error().code == Code::not_found) return {};
-  if (rest && !rest->empty()) return {};
-  const Status removed = files_->remove_folder(dataset);
-  // Between the two calls a neighbour may have removed it, or, where a dataset is about to be moved
-  // here, put something in it.
-  const auto again = files_->list(dataset);
-  if (!removed && again && again->empty()) return removed;
-  return {};
+  return remove_if_empty(*files_, folder_of(folder.path));
 }
 
 }  // namespace cairn

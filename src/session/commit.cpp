@@ -24,6 +24,13 @@ Status prepare(Files& files, Store& store, const RankFolder& folder, const RankR
   return store.sync_names(record.dataset);
 }
 
+Status check_still_intact(Files& files, const RankFolder& folder, const RankRecord& record) {
+  RankBlocks blocks(files, folder, record);
+  if (find_erasures(blocks, record).data.empty()) return {};
+  return fail(Code::corrupt, "files of rank {} in {} do not match their checksums", record.rank,
+              folder.path);
+}
+
 Status commit(Files& files, const Store& store, const RankFolder& folder) {
   CAIRN_TRY(files.rename(folder.prepared(), folder.record()));
   return store.durable() ? files.sync_folder(folder.path) : Status{};
@@ -32,13 +39,15 @@ Status commit(Files& files, const Store& store, const RankFolder& folder) {
 }  // namespace
 
 Status protect_and_commit(Communicator& comm, Files& files, Store& store, const RankFolder& folder,
-                          RankRecord& record, const Settings& settings) {
+                          RankRecord& record, const Settings& settings,
+                          const RankRecord* intact_by) {
   Group set(comm, record.encoding.members);
   Status status = protect(set, files, folder, record, static_cast<std::uint32_t>(settings.block_bytes),
                           settings.encode_bytes);
   const Blob sealed = encode(record);
   const Blob content =
       join_records(sealed, exchange_records(set, sealed, record.encoding.failures));
+  if (status && intact_by != nullptr) status = check_still_intact(files, folder, *intact_by);
   if (status) status = prepare(files, store, folder, record, content);
   CAIRN_TRY(agree(comm, std::move(status)));
   return agree(comm, commit(files, store, folder));

@@ -16,10 +16,14 @@ namespace cairn {
 /// place. So one committed record anywhere proves that every rank's part was complete, and a
 /// prepared record next to it may be taken for committed.
 ///
+/// Where the files were protected before, `intact_by` is the record they must still match after the new
+/// checksums were taken: so new checksums are never taken of damaged bytes unseen.
+///
 /// Errors are agreed. The rank's folder is then as it was, but for parity and prepared record of this
 /// generation, which mean nothing.
 Status protect_and_commit(Communicator& comm, Files& files, Store& store, const RankFolder& folder,
-                          RankRecord& record, const Settings& settings);
+                          RankRecord& record, const Settings& settings,
+                          const RankRecord* intact_by = nullptr);
 
 /// Local: writes what a committed record file must hold, in one step.
 Status rewrite_record(Files& files, const Store& store, const RankFolder& folder, Bytes content);

@@ -50,11 +50,14 @@ std::vector<Travelling> decode_manifest(Bytes blob) {
   return manifest;
 }
 
-/// One side of one transfer: does what it can without waiting; false once it is done.
+enum class Step { waits, moved, done };
+
+/// One side of one transfer.
 class Transfer {
  public:
   virtual ~Transfer() = default;
-  virtual bool advance() = 0;
+  /// Goes one message further, or tells that there is nothing to do until one under way is complete.
+  virtual Step advance() = 0;
 };
 
 class Sender final : public Transfer {
@@ -68,17 +71,17 @@ class Sender final : public Transfer {
     requests_.push_back(comm.isend(blob_, part.to, manifest_tag));
   }
 
-  bool advance() override {
+  Step advance() override {
     for (Request& request : requests_)
-      if (request && !request->test()) return true;
+      if (request && !request->test()) return Step::waits;
     requests_.clear();
     while (file_ < manifest_.size() && offset_ == manifest_[file_].size) next_file();
-    if (file_ == manifest_.size()) return false;
+    if (file_ == manifest_.size()) return Step::done;
     const auto length = static_cast<std::size_t>(
         std::min<std::uint64_t>(piece_.size(), manifest_[file_].size - offset_));
     requests_.push_back(comm_.isend(read(length), part_.to, piece_tag));
     offset_ += length;
-    return true;
+    return Step::moved;
   }
 
  private:
@@ -120,15 +123,15 @@ class Receiver final : public Transfer {
     request_ = comm.irecv(mutable_bytes_of(length_), part.from, length_tag);
   }
 
-  bool advance() override {
-    if (request_ && !request_->test()) return true;
+  Step advance() override {
+    if (request_ && !request_->test()) return Step::waits;
     request_.reset();
     switch (stage_) {
       case Stage::length:
         blob_.resize(length_);
         request_ = comm_.irecv(blob_, part_.from, manifest_tag);
         stage_ = Stage::manifest;
-        return true;
+        return Step::moved;
       case Stage::manifest:
         manifest_ = decode_manifest(blob_);
         stage_ = Stage::pieces;
@@ -148,22 +151,24 @@ class Receiver final : public Transfer {
  private:
   enum class Stage { length, manifest, pieces };
 
-  bool expect_piece() {
+  Step expect_piece() {
     while (file_ < manifest_.size() && offset_ == manifest_[file_].size) next_file();
-    if (file_ == manifest_.size()) return false;
+    if (file_ == manifest_.size()) return Step::done;
     expected_ = static_cast<std::size_t>(
         std::min<std::uint64_t>(piece_.size(), manifest_[file_].size - offset_));
     request_ = comm_.irecv(MutableBytes(piece_).first(expected_), part_.from, piece_tag);
-    return true;
+    return Step::moved;
   }
 
   void take_piece() {
-    if (status_ && wanted(manifest_[file_].name)) {
-      if (!writer_) status_ = open_writer();
-      if (status_) status_ = writer_->write_at(offset_, Bytes(piece_).first(expected_));
-    }
+    open_if_wanted();
+    if (status_ && writer_) status_ = writer_->write_at(offset_, Bytes(piece_).first(expected_));
     offset_ += expected_;
     received_ += expected_;
+  }
+
+  void open_if_wanted() {
+    if (status_ && !writer_ && wanted(manifest_[file_].name)) status_ = open_writer();
   }
 
   Status open_writer() {
@@ -174,6 +179,7 @@ class Receiver final : public Transfer {
   }
 
   void next_file() {
+    if (manifest_[file_].size == 0) open_if_wanted();  // no piece does
     ++file_;
     offset_ = 0;
     writer_.reset();
@@ -205,6 +211,20 @@ class Receiver final : public Transfer {
   Request request_;  ///< after the buffers it points into
 };
 
+/// All transfers in turn, so that none gets far ahead of the others.
+void carry_out(Communicator& comm, std::vector<Transfer*> active) {
+  while (!active.empty()) {
+    bool moved = false;
+    std::erase_if(active, [&moved](Transfer* transfer) {
+      const Step step = transfer->advance();
+      moved = moved || step != Step::waits;
+      return step == Step::done;
+    });
+    // A message that was complete as soon as it was posted wakes nobody.
+    if (!moved) comm.idle();
+  }
+}
+
 }  // namespace
 
 Result<std::uint64_t> relocate(Communicator& comm, Files& files,
@@ -219,9 +239,7 @@ Result<std::uint64_t> relocate(Communicator& comm, Files& files,
   std::vector<Transfer*> active;
   for (const auto& sender : senders) active.push_back(sender.get());
   if (receiver) active.push_back(&*receiver);
-  while (std::erase_if(active, [](Transfer* transfer) { return !transfer->advance(); }),
-         !active.empty())
-    comm.idle();
+  carry_out(comm, std::move(active));
   return receiver ? receiver->result() : 0;
 }
 

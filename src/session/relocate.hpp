@@ -25,9 +25,10 @@ struct IncomingPart {
 };
 
 /// Collective. Sends every outgoing part and receives the incoming one, all at once, in pieces of
-/// `piece_bytes`; data and parity files travel, records do not. What could not be read at the source,
-/// or written here, is left out or cut short: the checksums tell afterwards, and repair fills it in.
-/// Returns the number of bytes received. Errors (local): this rank could not write.
+/// `piece_bytes`; all that is in a folder travels, and data and parity files that the record names are
+/// kept. What could not be read at the source is left out or filled with zeros: the checksums tell
+/// afterwards, and repair fills it in. Returns the number of bytes received. Errors (local): this
+/// rank could not write; it has received all the same, so that its peers finish.
 Result<std::uint64_t> relocate(Communicator& comm, Files& files,
                                const std::vector<OutgoingPart>& outgoing,
                                const std::optional<IncomingPart>& incoming, std::size_t piece_bytes);

@@ -55,16 +55,13 @@ std::string settings_json(const ResolvedSettings& resolved) {
   return all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-int run_config_command(const ConfigCommand& command, Files& files, ProcessFacts process,
+int run_config_command(const ConfigCommand& command, Files& files, const ProcessFacts& process,
                        std::ostream& out, const Log& log) {
-  if (!command.prefix.empty())
-    process.environment["SCR_PREFIX"] = normalise(command.prefix, process.working_folder);
-  const auto resolved = gather_sources(files, process, {}, command.system_path).and_then(resolve);
+  const auto resolved = read_job_settings(command.source, files, process, log);
   if (!resolved) {
     log.error("{}", resolved.error().text);
     return exit_failure;
   }
-  for (const std::string& warning : resolved->warnings) log.warning("{}", warning);
   for (const std::string& note : resolved->notes) log.info("{}", note);
   out << (command.json ? settings_json(*resolved) : settings_table(*resolved)) << std::flush;
   return out ? exit_ok : exit_failure;

@@ -4,9 +4,7 @@
 #include <ostream>
 #include <string>
 
-#include "base/log.hpp"
-#include "config/gather.hpp"
-#include "config/resolve.hpp"
+#include "tools/job_settings.hpp"
 
 namespace cairn {
 
@@ -18,13 +16,12 @@ std::string settings_json(const ResolvedSettings& resolved);
 
 struct ConfigCommand {
   bool json = false;
-  std::string prefix;  ///< in place of SCR_PREFIX if not empty
-  std::string system_path = system_settings_path();
+  JobSettingsSource source;
 };
 
 /// As SCR_Init would see the settings, started by `process`. Returns the exit code: 0, or 1 when a
 /// setting is wrong.
-int run_config_command(const ConfigCommand& command, Files& files, ProcessFacts process,
+int run_config_command(const ConfigCommand& command, Files& files, const ProcessFacts& process,
                        std::ostream& out, const Log& log);
 
 }  // namespace cairn

@@ -16,12 +16,12 @@ class ConfigCommandTest : public ::testing::Test {
  protected:
   ConfigCommandTest() {
     process_ = {{{"USER", "ann"}, {"SCR_SET_SIZE", "4"}}, "node1", folder_.path(), 1};
-    command_.system_path = folder_ / "scr.conf";
+    command_.source.system_path = folder_ / "scr.conf";
     std::ofstream(folder_ / "scr.conf") << "SCR_DEBUG=1\nSCR_FLUSH=5\nSCR_DEBUGG=1\n";
   }
 
   int run() {
-    const Log log([this](Level, const std::string& text) { told_ += text + "\n"; });
+    const Log log([this](Severity, const std::string& text) { told_ += text + "\n"; });
     return run_config_command(command_, *files_, process_, out_, log);
   }
 
@@ -43,13 +43,13 @@ TEST_F(ConfigCommandTest, PrintsAlignedLines) {
   ASSERT_EQ(run(), 0);
   const std::string debug = line_of(out_.str(), "SCR_DEBUG");
   const std::string size = line_of(out_.str(), "SCR_SET_SIZE");
-  EXPECT_NE(debug.find(" " + command_.system_path + ":1 "), std::string::npos) << debug;
+  EXPECT_NE(debug.find(" " + command_.source.system_path + ":1 "), std::string::npos) << debug;
   EXPECT_EQ(size.find(" environment "), debug.find(" " + folder_.path())) << debug << "\n" << size;
   EXPECT_NE(size.find("least number of members"), std::string::npos) << size;
   EXPECT_GT(out_.str().find("SCR_FLUSH "), out_.str().find("does not act on them yet"));
   EXPECT_NE(line_of(out_.str(), "CKPT=0 SET_SIZE"), "");
   EXPECT_NE(told_.find("did you mean SCR_DEBUG?"), std::string::npos) << told_;
-  EXPECT_NE(told_.find("SCR_FLUSH (" + command_.system_path + ":2)"), std::string::npos) << told_;
+  EXPECT_NE(told_.find("SCR_FLUSH (" + command_.source.system_path + ":2)"), std::string::npos) << told_;
 }
 
 TEST_F(ConfigCommandTest, PrintsJson) {
@@ -69,7 +69,7 @@ TEST_F(ConfigCommandTest, PrintsJson) {
 TEST_F(ConfigCommandTest, ThePrefixMayBeGivenRelative) {
   std::filesystem::create_directory(folder_ / "run");
   std::ofstream(folder_ / "run/.scrconf") << "SCR_SET_FAILURES=3\n";
-  command_.prefix = "run";
+  command_.source.prefix = "run";
   ASSERT_EQ(run(), 0);
   EXPECT_NE(line_of(out_.str(), "SCR_SET_FAILURES").find("/run/.scrconf:1"), std::string::npos);
 }

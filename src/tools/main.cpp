@@ -7,18 +7,56 @@
 #include "files/posix_files.hpp"
 #include "tools/config_command.hpp"
 #include "tools/exit_codes.hpp"
+#include "tools/layout_command.hpp"
 
 namespace {
+
+void add_prefix(CLI::App& sub, cairn::JobSettingsSource& source) {
+  sub.add_option("-p,--prefix", source.prefix, "The prefix directory, in place of SCR_PREFIX");
+}
 
 void add_config(CLI::App& app, int& exit_code) {
   auto* sub =
       app.add_subcommand("config", "Show every setting, where it comes from, and its meaning");
   auto command = std::make_shared<cairn::ConfigCommand>();
   sub->add_flag("--json", command->json, "Print JSON");
-  sub->add_option("-p,--prefix", command->prefix, "The prefix directory, in place of SCR_PREFIX");
+  add_prefix(*sub, command->source);
   sub->callback([command, &exit_code] {
     const auto files = cairn::make_posix_files();
     exit_code = cairn::run_config_command(*command, *files, cairn::current_process(), std::cout,
+                                          cairn::Log(cairn::log_to_stderr));
+  });
+}
+
+/// How --nodes are filled, or else --hosts; one of the two must be there.
+void add_ranks(CLI::App& sub, cairn::LayoutRanks& ranks) {
+  auto* where = sub.add_option_group("Ranks", "Where the ranks are");
+  auto* nodes = where->add_option("--nodes", ranks.nodes, "Number of nodes: node0, node1, ...");
+  where->add_option("--hosts", ranks.hosts, "The node of each rank: n0,n0,n1,...");
+  where->require_option(1);
+  sub.add_option("--ranks-per-node", ranks.per_node, "Ranks on each of --nodes, 1 if not given")
+      ->needs(nodes);
+  sub.add_option_function<std::string>(
+         "--placement", [&ranks](const std::string& order) { ranks.cyclic = order == "cyclic"; },
+         "block (a node is filled, then the next; if not given) or cyclic")
+      ->check(CLI::IsMember({"block", "cyclic"}))
+      ->needs(nodes);
+}
+
+void add_layout(CLI::App& app, int& exit_code) {
+  auto* sub = app.add_subcommand(
+      "layout", "Show the redundancy sets of a job and who protects whom, before it is started");
+  auto command = std::make_shared<cairn::LayoutCommand>();
+  add_ranks(*sub, command->ranks);
+  sub->add_option("--scheme", command->scheme, "SINGLE, PARTNER, XOR or RS; else by the settings");
+  sub->add_option("--set-size", command->set_size, "Least members of a set; else by the settings");
+  sub->add_option("--group", command->group,
+                  "NODE, WORLD or one of the GROUPS lines; else by the settings");
+  sub->add_flag("--json", command->json, "Print JSON");
+  add_prefix(*sub, command->source);
+  sub->callback([command, &exit_code] {
+    const auto files = cairn::make_posix_files();
+    exit_code = cairn::run_layout_command(*command, *files, cairn::current_process(), std::cout,
                                           cairn::Log(cairn::log_to_stderr));
   });
 }
@@ -30,6 +68,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   int exit_code = cairn::exit_ok;
   add_config(app, exit_code);
+  add_layout(app, exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -44,7 +83,7 @@ int main(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const std::exception& error) {  // of the standard library: out of memory and the like
-    cairn::log_to_stderr(cairn::Level::error, error.what());
+    cairn::log_to_stderr(cairn::Severity::error, error.what());
     return cairn::exit_failure;
   }
 }

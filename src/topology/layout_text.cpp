@@ -37,8 +37,10 @@ std::string describe_sets(const std::vector<RedundancySet>& sets,
   int unprotected = 0;
   for (std::size_t number = 0; number < sets.size(); ++number) {
     const RedundancySet& set = sets[number];
-    text += fmt::format("set {} of {}, {} ranks, {}\n", number + 1, sets.size(), set.size(),
-                        set.size() == 1 ? "not protected" : name_of_scheme(scheme));
+    text += fmt::format("set {} of {}, {}\n", number + 1, sets.size(),
+                        set.size() == 1
+                            ? "1 rank, not protected"
+                            : fmt::format("{} ranks, {}", set.size(), name_of_scheme(scheme)));
     for (std::size_t index = 0; index < set.size(); ++index)
       text += describe_member(set, index, node_of_rank, scheme);
     unprotected += set.size() == 1 ? 1 : 0;

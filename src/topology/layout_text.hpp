@@ -9,7 +9,7 @@
 
 namespace cairn {
 
-/// A line per set ("set 0: rank 0 on node0 -> ...") and what each member keeps for whom.
+/// A line per set ("set 1 of 4, 4 ranks, XOR"), and one per member: its node, what it keeps for whom.
 /// `node_of_rank` are node names, one per rank.
 std::string describe_sets(const std::vector<RedundancySet>& sets,
                           const std::vector<std::string>& node_of_rank, Scheme scheme);

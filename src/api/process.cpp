@@ -1,0 +1,131 @@
+#include "api/process.hpp"
+
+#include <filesystem>
+
+#include "config/gather.hpp"
+#include "files/posix_files.hpp"
+
+namespace cairn {
+
+Process::Process()
+    : log_(log_to_stderr), files_(make_posix_files()), clock_(make_system_clock()) {}
+
+Process& process() {
+  static Process instance;
+  return instance;
+}
+
+Lookup Process::lookup() const {
+  return [this](const std::string& key) {
+    return resolved_ ? resolved_->value_of(key) : std::optional<std::string>{};
+  };
+}
+
+/// Rank 0 reads, all work out the same; only the node's name is each rank's own.
+Status Process::resolve_settings() {
+  Blob blob;
+  Status gathered;
+  if (comm_->rank() == 0) {
+    auto sources = gather_sources(*files_, current_process(), app_.entries(), system_settings_path());
+    if (sources)
+      blob = to_blob(*sources);
+    else
+      gathered = tl::unexpected(std::move(sources).error());
+  }
+  CAIRN_TRY(agree(*comm_, std::move(gathered)));
+  bcast_blob(*comm_, blob, 0);
+  CAIRN_ASSIGN(SettingSources sources, sources_from_blob(blob));
+  take_own_facts(sources, current_process());
+  auto resolved = resolve(sources);
+  CAIRN_TRY(agree(*comm_, resolved ? Status{} : Status(tl::unexpected(resolved.error()))));
+  resolved_ = *std::move(resolved);
+  if (resolved_->settings.debug > 0) log_ = Log(log_to_stderr, Severity::debug);
+  if (comm_->rank() == 0) {
+    for (const std::string& warning : resolved_->warnings) log_.warning("{}", warning);
+    for (const std::string& note : resolved_->notes) log_.info("{}", note);
+  }
+  return {};
+}
+
+Status Process::init() {
+  int ready = 0;
+  int over = 0;
+  MPI_Initialized(&ready);
+  MPI_Finalized(&over);
+  if (ready == 0 || over != 0)
+    return fail(Code::wrong_state, "SCR_Init must come after MPI_Init and before MPI_Finalize");
+  if (state_ == State::running) return fail(Code::wrong_state, "SCR_Init in state {}", session_->state_name());
+  state_ = State::failed;
+  session_.reset();
+  comm_ = std::make_unique<MpiCommunicator>(MPI_COMM_WORLD);
+  CAIRN_TRY(resolve_settings());
+  if (!resolved_->settings.enable) {
+    state_ = State::disabled;
+    return fail(Code::disabled, "SCR_ENABLE=0: the run goes on without checkpoints");
+  }
+  CAIRN_ASSIGN(session_, Session::init({*comm_, *files_, *clock_, log_}, resolved_->settings));
+  state_ = State::running;
+  return {};
+}
+
+Status Process::finalize() {
+  CAIRN_ASSIGN(Session* running, session("SCR_Finalize"));
+  CAIRN_TRY(running->finalize());
+  session_.reset();
+  comm_.reset();
+  resolved_.reset();
+  state_ = State::finalized;
+  return {};
+}
+
+Result<Session*> Process::session(std::string_view call) {
+  switch (state_) {
+    case State::running: return session_.get();
+    case State::disabled: return fail(Code::disabled, "{}: SCR_ENABLE=0", call);
+    case State::failed: return fail(Code::disabled, "{}: SCR_Init has failed", call);
+    case State::before_init: return fail(Code::wrong_state, "{} in state UNINIT: call SCR_Init first", call);
+    case State::finalized: break;
+  }
+  return fail(Code::wrong_state, "{} in state UNINIT: SCR_Finalize has been called", call);
+}
+
+std::optional<std::string> Process::configure(const std::string& text) {
+  const Lookup environment = [facts = current_process()](const std::string& name) -> std::optional<std::string> {
+    const auto found = facts.environment.find(name);
+    if (found == facts.environment.end()) return std::nullopt;
+    return found->second;
+  };
+  const auto request = parse_request(text, environment);
+  if (!request) {
+    log_.error("SCR_Config(\"{}\"): {}", text, request.error().text);
+    return std::nullopt;
+  }
+  if (request->kind == ConfigRequest::Kind::change && state_ == State::running) {
+    if (rank() == 0)
+      log_.error("SCR_Config(\"{}\"): settings can be changed before SCR_Init only; this one is unchanged",
+                 text);
+    return std::nullopt;
+  }
+  const ConfigAnswer answer = request->kind == ConfigRequest::Kind::change
+                                  ? app_.change(request->entry)
+                                  : app_.query(*request, lookup());
+  if (rank() == 0)
+    for (const std::string& warning : answer.warnings) log_.warning("SCR_Config(\"{}\"): {}", text, warning);
+  return answer.value;
+}
+
+std::string Process::absolute(const std::string& name) const {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const std::string path = normalise(name, fs::current_path(error).string());
+  if (!resolved_) return path;
+  const std::string& prefix = resolved_->settings.prefix;
+  if (lies_below(path, prefix, nullptr)) return path;
+  // The application may name the prefix directory by another way that leads there.
+  const std::string real_path = fs::weakly_canonical(path, error).string();
+  const std::string real_prefix = fs::weakly_canonical(prefix, error).string();
+  std::string relative;
+  return !error && lies_below(real_path, real_prefix, &relative) ? prefix + "/" + relative : path;
+}
+
+}  // namespace cairn

@@ -1,0 +1,57 @@
+// The job of this process behind scr.h: one Session on MPI_COMM_WORLD, and how it came by its settings.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "comm/mpi.hpp"
+#include "config/app_settings.hpp"
+#include "config/resolve.hpp"
+#include "files/clock.hpp"
+#include "files/files.hpp"
+#include "session/session.hpp"
+
+namespace cairn {
+
+class Process {
+ public:
+  Process();
+
+  /// Collective over MPI_COMM_WORLD.
+  Status init();
+  Status finalize();
+
+  /// The session, or why there is none: not initialised, disabled, or Init failed.
+  Result<Session*> session(std::string_view call);
+
+  /// SCR_Config: the value asked for, if any. Local, but for the agreement at init.
+  std::optional<std::string> configure(const std::string& request);
+
+  /// Absolute and normalised, below settings().prefix if there is a way to see it so.
+  std::string absolute(const std::string& name) const;
+
+  /// True if the user allows that a halted program is ended (SCR_HALT_EXIT).
+  bool may_exit() const { return resolved_ && resolved_->settings.halt_exit; }
+
+  int rank() const { return comm_ ? comm_->rank() : 0; }
+  const Log& log() const { return log_; }
+
+ private:
+  Status resolve_settings();
+  Lookup lookup() const;
+
+  Log log_;
+  std::unique_ptr<Files> files_;
+  std::unique_ptr<Clock> clock_;
+  AppSettings app_;
+  std::optional<ResolvedSettings> resolved_;
+  std::unique_ptr<MpiCommunicator> comm_;
+  std::unique_ptr<Session> session_;
+  enum class State { before_init, running, disabled, failed, finalized } state_ = State::before_init;
+};
+
+/// The one process-wide object; made on first use.
+Process& process();
+
+}  // namespace cairn

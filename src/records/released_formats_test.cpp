@@ -1,0 +1,70 @@
+// What a released version wrote is read for ever: the bytes in tests/golden/records never change, a
+// new version of a format adds a file of its own.
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "records/rank_record.hpp"
+#include "records/wire.hpp"
+
+namespace cairn {
+namespace {
+
+/// The worked example of docs/format/rank-record.md.
+RankRecord example() {
+  RankRecord record;
+  record.dataset = {{1'700'000'000'000'000, 0x0123456789abcdef}, 12, 6, 1, 8, "ckpt.6"};
+  record.rank = 2;
+  record.files = {{"ckpt.6/rank_2.dat",
+                   1000,
+                   0640,
+                   1000,
+                   100,
+                   {1'700'000'000'123'456'789, 1'700'000'001'000'000'000}},
+                  {"log", 0, 0600, 1000, 100, {-1, 0}}};
+  record.encoding = {1, Scheme::xor_, 1, {0, 2, 4}, {"n0", "n1", "n2"},
+                     make_geometry(1100, 2, 1, 512)};
+  record.data_crcs = {0x11111111, 0x22222222};
+  record.parity_crcs = {0x33333333, 0x44444444};
+  return record;
+}
+
+Blob golden() {
+  std::ifstream in(CAIRN_GOLDEN "/records/rank-record-v1.bin", std::ios::binary);
+  const std::string content{std::istreambuf_iterator<char>(in), {}};
+  const Bytes bytes = std::as_bytes(std::span(content));
+  return {bytes.begin(), bytes.end()};
+}
+
+TEST(ReleasedFormats, RankRecordVersion1IsRead) {
+  const Blob content = golden();
+  const auto found = find_envelopes(content);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].type, RecordType::rank);
+  EXPECT_EQ(found[0].version, 1U);
+  const auto record = decode_rank_record(found[0].payload, found[0].version);
+  ASSERT_TRUE(record) << record.error().text;
+  const RankRecord expected = example();
+  EXPECT_EQ(record->dataset, expected.dataset);
+  EXPECT_EQ(record->rank, expected.rank);
+  ASSERT_EQ(record->files.size(), 2U);
+  EXPECT_EQ(record->files[0].name, "ckpt.6/rank_2.dat");
+  EXPECT_EQ(record->files[0].size, 1000U);
+  EXPECT_EQ(record->files[0].mode, 0640U);
+  EXPECT_EQ(record->files[0].times.modify_ns, 1'700'000'001'000'000'000);
+  EXPECT_EQ(record->files[1].times.access_ns, -1);
+  EXPECT_EQ(record->encoding.scheme, Scheme::xor_);
+  EXPECT_EQ(record->encoding.members, expected.encoding.members);
+  EXPECT_EQ(record->encoding.member_nodes, expected.encoding.member_nodes);
+  EXPECT_EQ(record->encoding.geometry, expected.encoding.geometry);
+  EXPECT_EQ(record->data_crcs, expected.data_crcs);
+  EXPECT_EQ(record->parity_crcs, expected.parity_crcs);
+}
+
+TEST(ReleasedFormats, RankRecordVersion1IsWrittenByteForByte) {
+  ASSERT_EQ(rank_record_version, 1U) << "a new version: give it a golden file and a test of its own";
+  EXPECT_EQ(encode(example()), golden());
+}
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,283 @@
+#include "session/recovery.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "base/units.hpp"
+#include "cache/catalog.hpp"
+#include "comm/group.hpp"
+#include "redundancy/repair.hpp"
+#include "session/commit.hpp"
+#include "session/restore.hpp"
+
+namespace cairn {
+namespace {
+
+/// What all ranks know of a dataset before they look closer.
+struct Summary {
+  Uuid uuid;
+  std::uint64_t generation = 0;  ///< largest committed, 0 if none
+  bool newer = false;
+  bool damaged = false;
+  std::uint32_t ranks = 0;
+  std::size_t store = 0;
+  std::uint64_t number = 0;
+};
+
+class Recovery {
+ public:
+  Recovery(Communicator& comm, Files& files, Clock& clock, std::vector<Store>& stores,
+           const std::vector<Level>& levels, const Placement& placement, const Settings& settings,
+           const Log& log)
+      : comm_(comm),
+        files_(files),
+        clock_(clock),
+        stores_(stores),
+        levels_(levels),
+        placement_(placement),
+        settings_(settings),
+        log_(log) {}
+
+  Result<std::vector<CachedDataset>> run() {
+    auto looks_after = responsibility();
+    Status status = looks_after ? Status{} : Status(tl::unexpected(looks_after.error()));
+    if (status) {
+      auto catalog = read_catalog(files_, stores_, *looks_after);
+      if (catalog)
+        catalog_ = *std::move(catalog);
+      else
+        status = tl::unexpected(catalog.error());
+    }
+    CAIRN_TRY(agree(comm_, std::move(status)));
+    std::vector<CachedDataset> found;
+    while (const auto uuid = next_older()) CAIRN_TRY(take_in(summarise(*uuid), found));
+    return found;
+  }
+
+ private:
+  /// A part belongs to its owner where that sees the store, else to one of those who do.
+  Result<LooksAfter> responsibility() const {
+    std::vector<std::vector<int>> beside;
+    for (const Store& store : stores_) {
+      CAIRN_ASSIGN(const auto groups,
+                   failure_groups(placement_, store.shared() ? "WORLD" : store.settings().group,
+                                  settings_.node_groups));
+      const auto mine = groups[static_cast<std::size_t>(comm_.rank())];
+      std::vector<int>& here = beside.emplace_back();
+      for (int rank = 0; rank < comm_.size(); ++rank)
+        if (groups[static_cast<std::size_t>(rank)] == mine) here.push_back(rank);
+    }
+    return LooksAfter([beside, me = comm_.rank()](std::size_t store, int owner) {
+      const std::vector<int>& here = beside[store];
+      if (std::binary_search(here.begin(), here.end(), owner)) return owner == me;
+      return here[static_cast<std::size_t>(owner) % here.size()] == me;
+    });
+  }
+
+  /// The newest dataset older than the one before, over all ranks.
+  std::optional<Uuid> next_older() {
+    const auto mine = last_ ? catalog_.lower_bound(*last_) : catalog_.end();
+    const Uuid candidate = mine == catalog_.begin() ? Uuid{} : std::prev(mine)->first;
+    Uuid next;
+    next.time_us = allreduce(comm_, candidate.time_us, Reduce::max);
+    next.chance = allreduce(comm_, candidate.time_us == next.time_us ? candidate.chance : 0, Reduce::max);
+    if (next == Uuid{}) return std::nullopt;
+    last_ = next;
+    return next;
+  }
+
+  Summary summarise(const Uuid& uuid) {
+    std::array<std::int64_t, 6> facts{};
+    auto& [generation, newer, damaged, ranks, store, number] = facts;
+    const HeldDataset& held = catalog_[uuid];  // an empty one where this rank has none of it
+    store = static_cast<std::int64_t>(held.store);
+    number = static_cast<std::int64_t>(held.number);
+    for (const HeldPart& part : held.parts) {
+      newer |= part.newer ? 1 : 0;
+      damaged |= part.damaged ? 1 : 0;
+      for (const auto* records : {&part.own, &part.kept})
+        for (const HeldRecord& record : *records) {
+          ranks = std::max<std::int64_t>(ranks, record.record.dataset.ranks);
+          if (record.committed)
+            generation = std::max(generation, static_cast<std::int64_t>(record.record.encoding.generation));
+        }
+    }
+    comm_.allreduce(facts, Reduce::max);
+    return {uuid, static_cast<std::uint64_t>(generation), newer != 0, damaged != 0,
+            static_cast<std::uint32_t>(ranks), static_cast<std::size_t>(store),
+            static_cast<std::uint64_t>(number)};
+  }
+
+  Status take_in(const Summary& summary, std::vector<CachedDataset>& found) {
+    const HeldDataset& held = catalog_[summary.uuid];
+    CachedDataset dataset;
+    dataset.info.uuid = summary.uuid;
+    dataset.info.number = summary.number;
+    dataset.info.ranks = summary.ranks;
+    dataset.store = summary.store;
+    if (summary.newer) {
+      dataset.state = CachedDataset::State::newer_format;
+      dataset.reason = "its records are in a newer format; it is left alone";
+      tell(Severity::warning, fmt::format("dataset {}: {}", summary.number, dataset.reason));
+    } else if (summary.generation == 0) {
+      return remove_uncommitted(summary, held);
+    } else if (!settings_.distribute) {
+      set_aside(held, CachedDataset::State::unusable, "SCR_DISTRIBUTE=0 leaves it where it is", dataset);
+    } else if (summary.ranks != static_cast<std::uint32_t>(comm_.size())) {
+      set_aside(held, CachedDataset::State::other_ranks,
+                fmt::format("it was written by {} ranks", summary.ranks), dataset);
+    } else {
+      restore_dataset(held, summary.generation, found, dataset);
+    }
+    found.push_back(std::move(dataset));
+    return {};
+  }
+
+  static void set_aside(const HeldDataset& held, CachedDataset::State state, std::string reason,
+                        CachedDataset& dataset) {
+    dataset.state = state;
+    dataset.reason = std::move(reason);
+    for (const HeldPart& part : held.parts) dataset.parts.push_back(part.folder);
+  }
+
+  Status remove_uncommitted(const Summary& summary, const HeldDataset& held) {
+    tell(Severity::info, fmt::format("dataset {} was {}; its remains are removed", summary.number,
+                                   summary.damaged ? "left without any intact record"
+                                                   : "not complete when its run ended"));
+    Status status;
+    for (const HeldPart& part : held.parts)
+      if (status) status = stores_[summary.store].remove(part.folder);
+    return agree(comm_, std::move(status));
+  }
+
+  void restore_dataset(const HeldDataset& held, std::uint64_t generation,
+                       const std::vector<CachedDataset>& newer, CachedDataset& dataset) {
+    const bool newest = std::none_of(newer.begin(), newer.end(), [](const CachedDataset& other) {
+      return other.usable() && other.info.is_checkpoint();
+    });
+    const std::int64_t from_us = clock_.steady_us();
+    auto account = restore(comm_, files_, stores_, settings_, held, generation, newest, dataset, log_);
+    if (!account) {
+      set_aside(held, CachedDataset::State::unusable, account.error().text, dataset);
+      tell(Severity::warning, fmt::format("dataset {} cannot be restored: {}", dataset.info.number,
+                                        dataset.reason));
+      return;
+    }
+    report(dataset, *account, static_cast<double>(clock_.steady_us() - from_us) * 1e-6);
+    protect_anew(dataset);
+  }
+
+  void report(const CachedDataset& dataset, const RestoreAccount& account, double seconds) {
+    std::string what;
+    const auto add = [&what](std::string part) { what += (what.empty() ? "" : ", ") + std::move(part); };
+    if (account.rebuilt_ranks > 0)
+      add(fmt::format("rebuilt {} that were lost", account.rebuilt_names));
+    if (account.moved_ranks > 0)
+      add(fmt::format("moved {} of {} ranks to another node",
+                      format_bytes(static_cast<std::uint64_t>(account.moved_bytes)), account.moved_ranks));
+    if (account.repaired_blocks > 0)
+      add(fmt::format("{} in {} blocks came from redundancy",
+                      format_bytes(static_cast<std::uint64_t>(account.repaired_bytes)),
+                      account.repaired_blocks));
+    if (!what.empty())
+      tell(Severity::info, fmt::format("{}: {}; took {}", dataset.label(), what, format_seconds(seconds)));
+  }
+
+  /// The level under which a dataset found here would be protected now.
+  const Level* level_of(const CachedDataset& dataset) const {
+    const Level& chosen = levels_[choose_level(levels_, dataset.info)];
+    if (chosen.store == dataset.store) return &chosen;
+    const auto same_store = std::find_if(levels_.begin(), levels_.end(), [&](const Level& level) {
+      return level.store == dataset.store;
+    });
+    return same_store == levels_.end() ? nullptr : &*same_store;
+  }
+
+  /// Where members of one set have come to share a failure group, makes new sets, if that helps.
+  void protect_anew(CachedDataset& dataset) {
+    const Level* level = level_of(dataset);
+    if (level == nullptr) return;
+    const bool crowded = !spread_over_groups(dataset.record.encoding.members, level->failure_groups);
+    if (allreduce(comm_, crowded ? 1 : 0, Reduce::max) == 0) return;
+    if (level->unprotected_ranks > 0) {
+      tell(Severity::warning, fmt::format("{}: ranks that protect each other share a {} now, and there are "
+                                        "too few to protect all anew: its loss may lose the dataset",
+                                        dataset.label(), level->settings.group));
+      return;
+    }
+    if (!dataset.checked && !check_and_heal(comm_, files_, stores_, settings_, dataset, log_)) return;
+    encode_again(dataset, *level);
+  }
+
+  void encode_again(CachedDataset& dataset, const Level& level) {
+    Store& store = stores_[dataset.store];
+    const RankFolder folder = store.rank_folder(dataset.info, comm_.rank());
+    const RankRecord old = dataset.record;
+    RankRecord fresh = old;
+    const std::uint64_t generation = old.encoding.generation + 1;
+    fresh.encoding = level.encoding;
+    fresh.encoding.generation = generation;
+    Status status = protect_and_commit(comm_, files_, store, folder, fresh, settings_, &old);
+    const std::uint64_t obsolete = status ? old.encoding.generation : generation;
+    if (!status) {
+      tell(Severity::warning, fmt::format("{} keeps its old redundancy sets: {}", dataset.label(),
+                                        status.error().text));
+    } else {
+      dataset.record = std::move(fresh);
+      tell(Severity::info, fmt::format("{} is protected anew for the nodes of this run", dataset.label()));
+    }
+    if (const Status removed = files_.remove_file(folder.parity(obsolete)); !removed)
+      log_.warning("rank {}: {}", comm_.rank(), removed.error().text);
+  }
+
+  void tell(Severity severity, const std::string& text) const {
+    if (comm_.rank() != 0) return;
+    if (severity == Severity::warning)
+      log_.warning("{}", text);
+    else
+      log_.info("{}", text);
+  }
+
+  Communicator& comm_;
+  Files& files_;
+  Clock& clock_;
+  std::vector<Store>& stores_;
+  const std::vector<Level>& levels_;
+  const Placement& placement_;
+  const Settings& settings_;
+  const Log& log_;
+  Catalog catalog_;
+  std::optional<Uuid> last_;
+};
+
+}  // namespace
+
+Result<std::vector<CachedDataset>> recover_cache(Communicator& comm, Files& files, Clock& clock,
+                                                 std::vector<Store>& stores,
+                                                 const std::vector<Level>& levels,
+                                                 const Placement& placement,
+                                                 const Settings& settings, const Log& log) {
+  return Recovery(comm, files, clock, stores, levels, placement, settings, log).run();
+}
+
+Status check_and_heal(Communicator& comm, Files& files, std::vector<Store>& stores,
+                      const Settings& settings, CachedDataset& dataset, const Log& log) {
+  Group set(comm, dataset.record.encoding.members);
+  const Store& store = stores[dataset.store];
+  HealOptions options{true, store.durable(), settings.copy_metadata, settings.encode_bytes};
+  const auto healed = heal(set, files, store.rank_folder(dataset.info, comm.rank()), dataset.record, options);
+  const Status status = agree(comm, healed ? Status{} : Status(tl::unexpected(healed.error())));
+  if (!status) {
+    dataset.state = CachedDataset::State::unusable;
+    dataset.reason = status.error().text;
+    if (comm.rank() == 0) log.warning("{} cannot be restored: {}", dataset.label(), dataset.reason);
+    return status;
+  }
+  dataset.checked = true;
+  const auto blocks = allreduce(comm, static_cast<std::int64_t>(healed->repaired_blocks), Reduce::sum);
+  if (blocks > 0 && comm.rank() == 0)
+    log.warning("{}: {} blocks did not match their checksums and were repaired", dataset.label(), blocks);
+  return {};
+}
+
+}  // namespace cairn

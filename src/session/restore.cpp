@@ -1,0 +1,308 @@
+#include "session/restore.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "comm/group.hpp"
+#include "records/wire.hpp"
+#include "redundancy/repair.hpp"
+#include "redundancy/replicas.hpp"
+#include "session/commit.hpp"
+#include "session/relocate.hpp"
+
+namespace cairn {
+namespace {
+
+/// What a holder tells an owner it has.
+enum class Offer : std::int32_t { record, bare_files, files_with_record };
+
+Parcel parcel(int peer, Offer offer) {
+  const Bytes bytes = bytes_of(offer);
+  return {peer, Blob(bytes.begin(), bytes.end())};
+}
+
+Offer offer_of(const Parcel& parcel) {
+  Offer offer{};
+  std::memcpy(&offer, parcel.payload.data(), sizeof offer);
+  return offer;
+}
+
+class Restorer {
+ public:
+  Restorer(Communicator& comm, Files& files, Store& store, const Settings& settings,
+           const HeldDataset& held, std::uint64_t generation, CachedDataset& dataset, const Log& log)
+      : comm_(comm),
+        files_(files),
+        store_(store),
+        settings_(settings),
+        held_(held),
+        generation_(generation),
+        dataset_(dataset),
+        log_(log) {}
+
+  Result<RestoreAccount> run(bool read_everything) {
+    find_local();
+    find_remote();
+    CAIRN_TRY(fetch_records());
+    folder_ = store_.rank_folder(dataset_.info, comm_.rank());
+    for (const HeldPart& part : held_.parts) dataset_.parts.push_back(part.folder);
+    if (local_ == nullptr) dataset_.parts.push_back(folder_);
+    CAIRN_TRY(fetch_files());
+    CAIRN_TRY(heal_set(read_everything));
+    CAIRN_TRY(agree(comm_, settle_records()));
+    warn(remove_leftovers());
+    warn(remove_what_is_elsewhere());
+    dataset_.parts = {folder_};
+    return sum_up();
+  }
+
+ private:
+  bool is_current(const HeldRecord& held) const {
+    return held.record.encoding.generation == generation_;
+  }
+
+  Offer files_offer(const HeldPart& part) const {
+    const bool has_record = std::any_of(part.own.begin(), part.own.end(),
+                                        [this](const HeldRecord& held) { return is_current(held); });
+    return has_record ? Offer::files_with_record : Offer::bare_files;
+  }
+
+  void find_local() {
+    for (const HeldPart& part : held_.parts)
+      if (part.owner == comm_.rank()) local_ = &part;
+    if (const HeldRecord* own = held_.own_record(comm_.rank(), generation_)) sealed_ = own->sealed;
+  }
+
+  /// Holders tell owners what they have; owners choose.
+  void find_remote() {
+    std::vector<Parcel> offers;
+    for (const HeldPart& part : held_.parts) {
+      if (part.owner != comm_.rank()) offers.push_back(parcel(part.owner, files_offer(part)));
+      for (const auto* records : {&part.own, &part.kept})
+        for (const HeldRecord& held : *records)
+          if (is_current(held)) offers.push_back(parcel(held.record.rank, Offer::record));
+    }
+    std::int32_t best = local_ != nullptr ? static_cast<std::int32_t>(files_offer(*local_)) : 0;
+    for (const Parcel& offer : exchange(comm_, std::move(offers))) {
+      const Offer kind = offer_of(offer);
+      if (kind == Offer::record && record_from_ < 0) record_from_ = offer.peer;
+      if (static_cast<std::int32_t>(kind) > best) {
+        best = static_cast<std::int32_t>(kind);
+        files_from_ = offer.peer;
+      }
+    }
+  }
+
+  /// After this every rank has its record, or all return the same error.
+  Status fetch_records() {
+    const bool needs_record = sealed_.empty();
+    const bool any_request = allreduce(comm_, needs_record || files_from_ >= 0, Reduce::max) != 0;
+    if (any_request) {
+      std::vector<Parcel> requests;
+      if (needs_record && record_from_ >= 0) requests.push_back(parcel(record_from_, Offer::record));
+      if (files_from_ >= 0) requests.push_back(parcel(files_from_, Offer::bare_files));
+      for (Parcel& answer : exchange(comm_, answer_requests(exchange(comm_, std::move(requests)))))
+        sealed_ = std::move(answer.payload);
+    }
+    const bool decoded = decode();
+    if (allreduce(comm_, decoded ? 0 : 1, Reduce::max) == 0) return {};
+    return explain_missing(decoded);
+  }
+
+  std::vector<Parcel> answer_requests(const std::vector<Parcel>& requests) {
+    std::vector<Parcel> answers;
+    for (const Parcel& request : requests) {
+      if (offer_of(request) == Offer::record)
+        answers.push_back({request.peer, *find_record(request.peer)});
+      else
+        outgoing_.push_back({request.peer, find_part(request.peer).folder});
+    }
+    return answers;
+  }
+
+  /// Asked only for what was offered.
+  const Blob* find_record(int rank) const {
+    for (const HeldPart& part : held_.parts)
+      for (const auto* records : {&part.own, &part.kept})
+        for (const HeldRecord& held : *records)
+          if (held.record.rank == rank && is_current(held)) return &held.sealed;
+    return nullptr;
+  }
+
+  const HeldPart& find_part(int owner) const {
+    return *std::find_if(held_.parts.begin(), held_.parts.end(),
+                         [owner](const HeldPart& part) { return part.owner == owner; });
+  }
+
+  bool decode() {
+    const auto envelopes = find_envelopes(sealed_);
+    if (envelopes.empty()) return false;
+    auto record = decode_rank_record(envelopes[0].payload, envelopes[0].version);
+    if (!record) return false;
+    dataset_.record = *std::move(record);
+    dataset_.info = dataset_.record.dataset;
+    return true;
+  }
+
+  /// The lowest rank that knows a set with a missing member says which, and where it ran.
+  Status explain_missing(bool have_record) {
+    std::vector<std::int64_t> missing(static_cast<std::size_t>(comm_.size()));
+    missing[static_cast<std::size_t>(comm_.rank())] = have_record ? 0 : 1;
+    comm_.allreduce(missing, Reduce::sum);
+    std::string names;
+    if (have_record) {
+      const Encoding& encoding = dataset_.record.encoding;
+      for (std::size_t i = 0; i < encoding.members.size(); ++i)
+        if (missing[static_cast<std::size_t>(encoding.members[i])] != 0)
+          names += fmt::format("{}rank {} (written on {})", names.empty() ? "" : ", ",
+                               encoding.members[i], encoding.member_nodes[i]);
+    }
+    const auto count = std::count(missing.begin(), missing.end(), 1);
+    const bool witness = !names.empty();
+    const bool any_witness = allreduce(comm_, witness ? 1 : 0, Reduce::max) != 0;
+    if (witness)
+      return agree(comm_, fail(Code::lost,
+                               "{} of the set of ranks {} left no record; {} of {} ranks are missing "
+                               "so, more than the scheme holds",
+                               names, fmt::join(dataset_.record.encoding.members, ","), count,
+                               comm_.size()));
+    return agree(comm_, any_witness ? Status{}
+                                    : fail(Code::lost, "no intact record of rank {} is left on any node",
+                                           comm_.rank()));
+  }
+
+  Status fetch_files() {
+    std::optional<IncomingPart> incoming;
+    if (files_from_ >= 0) incoming = IncomingPart{files_from_, folder_, &dataset_.record};
+    const auto piece = static_cast<std::size_t>(settings_.block_bytes);
+    const auto bytes = relocate(comm_, files_, outgoing_, incoming, piece);
+    if (bytes) {
+      account_.moved_bytes = static_cast<std::int64_t>(*bytes);
+      account_.moved_ranks = incoming ? 1 : 0;
+      account_.rebuilt_ranks = local_ == nullptr && !incoming ? 1 : 0;
+    }
+    return agree(comm_, bytes ? Status{} : Status(tl::unexpected(bytes.error())));
+  }
+
+  Status heal_set(bool read_everything) {
+    Group set(comm_, dataset_.record.encoding.members);
+    HealOptions options;
+    options.read_everything = read_everything;
+    options.durable = store_.durable();
+    options.copy_metadata = settings_.copy_metadata;
+    options.encode_bytes = settings_.encode_bytes;
+    const auto healed = heal(set, files_, folder_, dataset_.record, options);
+    CAIRN_TRY(agree(comm_, healed ? Status{} : Status(tl::unexpected(healed.error()))));
+    dataset_.checked = healed->checked;
+    account_.repaired_blocks = static_cast<std::int64_t>(healed->repaired_blocks);
+    account_.repaired_bytes = static_cast<std::int64_t>(healed->repaired_bytes);
+    return {};
+  }
+
+  /// The record file is there, committed, with the copies it has to keep for others.
+  bool record_file_is_whole() const {
+    if (local_ == nullptr || local_->damaged || files_from_ >= 0) return false;
+    const bool committed = std::any_of(
+        local_->own.begin(), local_->own.end(),
+        [this](const HeldRecord& held) { return held.committed && is_current(held); });
+    const Encoding& encoding = dataset_.record.encoding;
+    const auto members = encoding.members.size();
+    for (std::size_t hop = 1; hop <= encoding.failures; ++hop) {
+      const auto at = (static_cast<std::size_t>(dataset_.record.index_in_set()) + members - hop) % members;
+      const bool kept = std::any_of(local_->kept.begin(), local_->kept.end(), [&](const HeldRecord& held) {
+        return held.committed && is_current(held) && held.record.rank == encoding.members[at];
+      });
+      if (!kept) return false;
+    }
+    return committed;
+  }
+
+  Status settle_records() {
+    Group set(comm_, dataset_.record.encoding.members);
+    const bool whole = record_file_is_whole();
+    if (allreduce(set, whole ? 0 : 1, Reduce::max) != 0) {
+      const auto kept = exchange_records(set, sealed_, dataset_.record.encoding.failures);
+      if (!whole) CAIRN_TRY(rewrite_record(files_, store_, folder_, join_records(sealed_, kept)));
+    }
+    return store_.sync_names(dataset_.info);
+  }
+
+  /// Parity of other generations, records prepared and given up.
+  Status remove_leftovers() {
+    CAIRN_ASSIGN(const auto names, files_.list(folder_.path));
+    const std::array<std::string, 3> wanted = {folder_.record(), folder_.parity(generation_),
+                                               folder_.files()};
+    for (const std::string& name : names) {
+      const std::string path = folder_.path + "/" + name;
+      if (std::find(wanted.begin(), wanted.end(), path) == wanted.end())
+        CAIRN_TRY(remove_all(files_, path));
+    }
+    return {};
+  }
+
+  Status remove_what_is_elsewhere() {
+    for (const HeldPart& part : held_.parts)
+      if (part.folder.path != folder_.path) CAIRN_TRY(store_.remove(part.folder));
+    return {};
+  }
+
+  void warn(const Status& status) const {
+    if (!status) log_.warning("rank {}: {}", comm_.rank(), status.error().text);
+  }
+
+  RestoreAccount sum_up() {
+    std::array<std::int64_t, 5> sums = {account_.rebuilt_ranks, account_.moved_ranks,
+                                        account_.moved_bytes, account_.repaired_blocks,
+                                        account_.repaired_bytes};
+    const bool rebuilt = account_.rebuilt_ranks > 0;
+    comm_.allreduce(sums, Reduce::sum);
+    account_ = {sums[0], sums[1], sums[2], sums[3], sums[4], {}};
+    if (account_.rebuilt_ranks > 0) name_the_rebuilt(rebuilt);
+    return account_;
+  }
+
+  void name_the_rebuilt(bool rebuilt) {
+    std::vector<Parcel> names;
+    if (rebuilt) {
+      const Encoding& encoding = dataset_.record.encoding;
+      const auto index = static_cast<std::size_t>(dataset_.record.index_in_set());
+      const std::string text = fmt::format("rank {} ({})", comm_.rank(), encoding.member_nodes[index]);
+      const Bytes bytes = std::as_bytes(std::span(text));
+      names.push_back({0, Blob(bytes.begin(), bytes.end())});
+    }
+    for (const Parcel& name : exchange(comm_, std::move(names))) {
+      if (!account_.rebuilt_names.empty()) account_.rebuilt_names += ", ";
+      account_.rebuilt_names.append(reinterpret_cast<const char*>(name.payload.data()),
+                                    name.payload.size());
+    }
+  }
+
+  Communicator& comm_;
+  Files& files_;
+  Store& store_;
+  const Settings& settings_;
+  const HeldDataset& held_;
+  const std::uint64_t generation_;
+  CachedDataset& dataset_;
+  const Log& log_;
+  RankFolder folder_;
+  const HeldPart* local_ = nullptr;  ///< this rank's part, if it is on this node
+  Blob sealed_;                      ///< this rank's record, once known
+  int record_from_ = -1;
+  int files_from_ = -1;
+  std::vector<OutgoingPart> outgoing_;
+  RestoreAccount account_;
+};
+
+}  // namespace
+
+Result<RestoreAccount> restore(Communicator& comm, Files& files, std::vector<Store>& stores,
+                               const Settings& settings, const HeldDataset& held,
+                               std::uint64_t generation, bool read_everything,
+                               CachedDataset& dataset, const Log& log) {
+  return Restorer(comm, files, stores[dataset.store], settings, held, generation, dataset, log)
+      .run(read_everything);
+}
+
+}  // namespace cairn

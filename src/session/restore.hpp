@@ -1,0 +1,37 @@
+// Makes one committed dataset whole again on the ranks of this run.
+#pragma once
+
+#include "base/log.hpp"
+#include "cache/catalog.hpp"
+#include "comm/communicator.hpp"
+#include "config/settings.hpp"
+#include "session/cached_dataset.hpp"
+
+namespace cairn {
+
+/// What it took, over all ranks.
+struct RestoreAccount {
+  std::int64_t rebuilt_ranks = 0;  ///< had no files anywhere
+  std::int64_t moved_ranks = 0;    ///< had theirs on another node
+  std::int64_t moved_bytes = 0;
+  std::int64_t repaired_blocks = 0;  ///< data and parity, those of rebuilt ranks included
+  std::int64_t repaired_bytes = 0;
+  std::string rebuilt_names;  ///< "rank 2 (n1), rank 3 (n1)"; on rank 0
+};
+
+/// Collective. `held` is what this rank looks after of the dataset (nothing, often, on a spare);
+/// `generation` the largest committed encoding; `dataset.store` and `.info.uuid`, `.info.number` are
+/// set.
+///
+/// Finds every rank's record and files, wherever they are; moves files to their ranks; rebuilds what is
+/// missing; commits again; then removes the copies that are elsewhere. Fills in `dataset`.
+/// A crash at any point leaves all that was needed to begin with.
+///
+/// Errors are agreed: lost, naming ranks and nodes, if it cannot be done; nothing is removed then. A copy
+/// that has become needless and cannot be removed is only logged.
+Result<RestoreAccount> restore(Communicator& comm, Files& files, std::vector<Store>& stores,
+                               const Settings& settings, const HeldDataset& held,
+                               std::uint64_t generation, bool read_everything,
+                               CachedDataset& dataset, const Log& log);
+
+}  // namespace cairn

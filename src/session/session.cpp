@@ -1,0 +1,517 @@
+#include "session/session.hpp"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "base/units.hpp"
+#include "cache/catalog.hpp"
+#include "cache/private_folder.hpp"
+#include "session/commit.hpp"
+#include "session/recovery.hpp"
+#include "session/space.hpp"
+#include "topology/layout_text.hpp"
+
+namespace cairn {
+namespace {
+
+constexpr std::size_t longest_name = 1023;  // SCR_MAX_FILENAME without the final zero
+constexpr std::int64_t lock_patience_us = 10'000'000;
+constexpr std::int64_t lock_pause_us = 50'000;
+
+}  // namespace
+
+// --- init and the rules of every call ---
+
+Session::Session(const Environment& environment, const Settings& settings)
+    : comm_(environment.comm),
+      files_(environment.files),
+      clock_(environment.clock),
+      log_(environment.log),
+      settings_(settings) {}
+
+Result<std::unique_ptr<Session>> Session::init(const Environment& environment,
+                                               const Settings& settings) {
+  std::unique_ptr<Session> session(new Session(environment, settings));
+  CAIRN_TRY(session->prepare());
+  return session;
+}
+
+Status Session::prepare() {
+  placement_ = gather_placement(comm_, settings_.node_name);
+  CAIRN_TRY(agree(comm_, open_stores()));
+  CAIRN_TRY(agree(comm_, take_lock()));
+  CAIRN_ASSIGN(levels_, resolve_levels(comm_, settings_, stores_, placement_));
+  CAIRN_TRY(purge_if_asked());
+  CAIRN_ASSIGN(datasets_, recover_cache(comm_, files_, clock_, stores_, levels_, placement_, settings_, log_));
+  for (const CachedDataset& dataset : datasets_) {
+    last_number_ = std::max(last_number_, dataset.info.number);
+    last_checkpoint_ = std::max(last_checkpoint_, dataset.info.checkpoint);
+  }
+  tell_about_protection();
+  const CachedDataset* loaded = restart_candidate();
+  warn_if_too_small(loaded != nullptr ? loaded->record.data_bytes() : settings_.checkpoint_bytes);
+  last_end_us_ = clock_.steady_us();
+  return {};
+}
+
+Status Session::open_stores() {
+  for (const StoreSettings& store : settings_.stores) {
+    if (!store.enabled) continue;
+    CAIRN_ASSIGN(Store opened, Store::open(files_, store, settings_));
+    stores_.push_back(std::move(opened));
+  }
+  return {};
+}
+
+/// Two runs of one job on a node at once would take each other's datasets for garbage. A run that was
+/// killed may take a moment to be gone, so wait a little.
+Status Session::take_lock() {
+  if (placement_.beside(comm_.rank()).front() != comm_.rank()) return {};
+  const std::string base = expand_node(settings_.control_base, settings_.node_name);
+  CAIRN_ASSIGN(const std::string folder,
+               claim_private_folder(files_, base, true, settings_.user, settings_.job_id));
+  const std::int64_t give_up_us = clock_.steady_us() + lock_patience_us;
+  while (true) {
+    auto lock = files_.lock(folder + "/lock");
+    if (lock) {
+      lock_ = *std::move(lock);
+      return {};
+    }
+    if (lock.error().code != Code::busy) return tl::unexpected(std::move(lock).error());
+    if (clock_.steady_us() > give_up_us)
+      return fail(Code::busy,
+                  "another run of job {} is alive on node {} (it holds {}/lock); end it, or set "
+                  "another SCR_JOB_ID",
+                  settings_.job_id, settings_.node_name, folder);
+    clock_.sleep_us(lock_pause_us);
+  }
+}
+
+Status Session::purge_if_asked() {
+  if (!settings_.cache_purge) return {};
+  const auto purge = [this]() -> Status {
+    const auto mine = [this](std::size_t, int owner) { return owner % comm_.size() == comm_.rank(); };
+    const bool leader = placement_.beside(comm_.rank()).front() == comm_.rank();
+    const auto everything = [](std::size_t, int) { return true; };
+    for (std::size_t store = 0; store < stores_.size(); ++store) {
+      if (!stores_[store].shared() && !leader) continue;
+      const std::vector<Store> one = {stores_[store]};
+      CAIRN_ASSIGN(const Catalog catalog,
+                   read_catalog(files_, one, stores_[store].shared() ? LooksAfter(mine) : everything));
+      for (const auto& [uuid, dataset] : catalog)
+        for (const HeldPart& part : dataset.parts) CAIRN_TRY(stores_[store].remove(part.folder));
+    }
+    return {};
+  };
+  CAIRN_TRY(agree(comm_, purge()));
+  tell("SCR_CACHE_PURGE=1: the caches of job {} are empty now", settings_.job_id);
+  return {};
+}
+
+void Session::tell_about_protection() const {
+  for (const Level& level : levels_) {
+    if (level.unprotected_ranks > 0)
+      warn("{} of {} ranks have no rank in another failure group {} to be protected by: what they "
+           "write is lost with their node; run on more nodes",
+           level.unprotected_ranks, comm_.size(), level.settings.group);
+  }
+  if (!settings_.keep_old)
+    warn("CAIRN_KEEP_OLD=0: the older checkpoint is removed before the new one is written; a failure in "
+         "between loses both");
+}
+
+std::string_view Session::name_of_phase(Phase phase) {
+  static constexpr std::array<std::string_view, 5> names = {"IDLE", "RESTART", "CHECKPOINT", "OUTPUT",
+                                                            "UNINIT"};
+  return names[static_cast<std::size_t>(phase)];
+}
+
+std::string_view Session::state_name() const { return name_of_phase(phase_); }
+
+/// All ranks are in the same call, with the same arguments, in the state that it needs. One allreduce.
+Status Session::enter(std::string_view call, Phase required, std::uint64_t arguments) {
+  if (phase_ == Phase::ended) return fail(Code::wrong_state, "{} after SCR_Finalize", call);
+  const std::string everything = fmt::format("{} {} {}", call, state_name(), arguments);
+  const auto hash = static_cast<std::int64_t>(hash_of_name(everything) >> 1);
+  std::array<std::int64_t, 2> extremes = {hash, -hash};
+  comm_.allreduce(extremes, Reduce::min);
+  if (extremes[0] != -extremes[1])
+    return agree(comm_, hash == extremes[0]
+                            ? Status(fail(Code::differs,
+                                          "{} in state {}: other ranks made another call, or passed other "
+                                          "arguments; all ranks must make the same calls in the same order",
+                                          call, state_name()))
+                            : Status{});
+  if (phase_ != required)
+    return fail(Code::wrong_state, "{} is not allowed in state {}, only in {}", call, state_name(),
+                name_of_phase(required));
+  return {};
+}
+
+Status Session::finalize() {
+  CAIRN_TRY(enter("SCR_Finalize", Phase::idle));
+  phase_ = Phase::ended;
+  lock_.reset();
+  return {};
+}
+
+// --- restart ---
+
+CachedDataset* Session::restart_candidate() {
+  const auto found = std::find_if(datasets_.begin(), datasets_.end(), [](const CachedDataset& dataset) {
+    return dataset.usable() && dataset.info.is_checkpoint();
+  });
+  return restart_done_ || found == datasets_.end() ? nullptr : &*found;
+}
+
+/// The newest dataset, if it was written by another number of ranks.
+const CachedDataset* Session::mismatched() const {
+  const auto newest = std::find_if(datasets_.begin(), datasets_.end(), [](const CachedDataset& dataset) {
+    return dataset.state != CachedDataset::State::newer_format &&
+           dataset.state != CachedDataset::State::unusable;
+  });
+  return newest != datasets_.end() && newest->state == CachedDataset::State::other_ranks ? &*newest
+                                                                                        : nullptr;
+}
+
+Status Session::check_ranks() const {
+  const CachedDataset* other = mismatched();
+  if (other == nullptr || settings_.on_mismatch == OnMismatch::fresh) return {};
+  return fail(Code::wrong_ranks,
+              "dataset {} in the cache was written by {} ranks, and this run has {}: start with {} ranks to "
+              "restart from it, or set CAIRN_ON_MISMATCH=fresh to begin anew in its place",
+              other->info.number, other->info.ranks, comm_.size(), other->info.ranks);
+}
+
+Result<std::optional<std::string>> Session::have_restart() {
+  CAIRN_TRY(enter("SCR_Have_restart", Phase::idle));
+  CAIRN_TRY(check_ranks());
+  const CachedDataset* candidate = restart_candidate();
+  if (candidate == nullptr) return std::nullopt;
+  return candidate->info.name;
+}
+
+Result<std::string> Session::start_restart() {
+  CAIRN_TRY(enter("SCR_Start_restart", Phase::idle));
+  CAIRN_TRY(check_ranks());
+  CachedDataset* candidate = restart_candidate();
+  if (candidate == nullptr)
+    return fail(Code::not_found, "SCR_Start_restart: there is no checkpoint to restart from; ask "
+                                 "SCR_Have_restart first");
+  CAIRN_TRY(check_and_heal(comm_, files_, stores_, settings_, *candidate, log_));
+  phase_ = Phase::restart;
+  return candidate->info.name;
+}
+
+Status Session::complete_restart(bool valid) {
+  CAIRN_TRY(enter("SCR_Complete_restart", Phase::restart));
+  phase_ = Phase::idle;
+  const std::string label = restart_candidate()->label();
+  const Status verdict =
+      agree(comm_, valid ? Status{}
+                         : Status(fail(Code::invalid, "{}: rank {} could not restart from it", label,
+                                       comm_.rank())));
+  const CachedDataset dataset = *restart_candidate();
+  if (!verdict) {
+    datasets_.erase(datasets_.begin() + (restart_candidate() - datasets_.data()));
+    remove_everywhere(dataset);
+    return verdict;
+  }
+  restart_done_ = true;
+  last_number_ = dataset.info.number;
+  last_checkpoint_ = dataset.info.checkpoint;
+  tell("restarted from {}", label);
+  return {};
+}
+
+// --- writing ---
+
+Status Session::start(Phase phase, const std::string& name, std::uint32_t flags) {
+  const bool checkpoint = phase == Phase::checkpoint;
+  const char* call = checkpoint ? "SCR_Start_checkpoint" : "SCR_Start_output";
+  CAIRN_TRY(enter(call, Phase::idle, hash_of_name(name) ^ flags));
+  CAIRN_TRY(check_ranks());
+  if ((flags & ~(flag_checkpoint | flag_output)) != 0)
+    return fail(Code::bad_argument, "{}: flags {} have bits other than SCR_FLAG_CHECKPOINT and SCR_FLAG_OUTPUT",
+                call, flags);
+  if (name.size() > longest_name)
+    return fail(Code::bad_argument, "{}: the name has {} bytes, {} are allowed", call, name.size(),
+                longest_name);
+  started_us_ = clock_.steady_us();
+  clear_unusable();
+  CAIRN_TRY(make_dataset(name, flags));
+  phase_ = phase;
+  return {};
+}
+
+Status Session::make_dataset(const std::string& name, std::uint32_t flags) {
+  DatasetInfo info;
+  info.uuid.time_us = std::max(clock_.now_us(), datasets_.empty() ? 1 : datasets_[0].info.uuid.time_us + 1);
+  info.uuid.chance = static_cast<std::int64_t>(clock_.random() >> 1);
+  comm_.bcast(mutable_bytes_of(info.uuid), 0);
+  info.number = last_number_ + 1;
+  info.flags = flags;
+  info.checkpoint = info.is_checkpoint() ? last_checkpoint_ + 1 : 0;
+  info.ranks = static_cast<std::uint32_t>(comm_.size());
+  info.name = name.empty() ? fmt::format("scr.dataset.{}", info.number) : name;
+
+  current_level_ = choose_level(levels_, info);
+  current_ = {};
+  current_.info = info;
+  current_.store = levels_[current_level_].store;
+  Store& store = stores_[current_.store];
+  current_.parts = {store.rank_folder(info, comm_.rank())};
+  if (!settings_.keep_old) evict(current_.store, static_cast<std::size_t>(store.settings().count) - 1);
+  const Status made = agree(comm_, store.make_rank_folder(info, comm_.rank()));
+  if (!made) {
+    abandon_current();
+    return made;
+  }
+  const std::scoped_lock lock(routed_mutex_);
+  routed_.clear();
+  return {};
+}
+
+Status Session::complete(Phase phase, bool valid) {
+  const bool checkpoint = phase == Phase::checkpoint;
+  CAIRN_TRY(enter(checkpoint ? "SCR_Complete_checkpoint" : "SCR_Complete_output", phase));
+  phase_ = Phase::idle;
+  const Status done = protect_current(valid);
+  if (!done) abandon_current();
+  last_end_us_ = clock_.steady_us();
+  if (done && current_.info.is_checkpoint()) {
+    cost_us_ += last_end_us_ - started_us_;
+    ++costed_;
+  }
+  return done;
+}
+
+Result<std::vector<FileEntry>> Session::collect_files(bool valid) {
+  if (!valid)
+    return fail(Code::invalid, "{}: rank {} declared its part invalid", current_.label(), comm_.rank());
+  std::vector<FileEntry> entries;
+  const std::scoped_lock lock(routed_mutex_);
+  for (const auto& [name, path] : routed_) {
+    const auto info = files_.info(path);
+    if (!info || info->kind != Kind::file)
+      return fail(Code::invalid, "{}: rank {} has not written the file {} it asked for ({})",
+                  current_.label(), comm_.rank(), name, info ? "not a regular file" : info.error().text);
+    entries.push_back({name, info->size, info->mode, info->owner, info->group, info->times});
+  }
+  return entries;
+}
+
+Status Session::protect_current(bool valid) {
+  auto entries = collect_files(valid);
+  CAIRN_TRY(agree(comm_, entries ? Status{} : Status(tl::unexpected(entries.error()))));
+  const std::int64_t from_us = clock_.steady_us();
+  RankRecord record;
+  record.dataset = current_.info;
+  record.rank = comm_.rank();
+  record.files = *std::move(entries);
+  record.encoding = levels_[current_level_].encoding;
+  CAIRN_TRY(protect_and_commit(comm_, files_, stores_[current_.store], current_.parts[0], record, settings_));
+
+  report_commit(record, clock_.steady_us() - from_us);
+  last_number_ = current_.info.number;
+  last_checkpoint_ = std::max(last_checkpoint_, current_.info.checkpoint);
+  restart_done_ = true;
+  const std::uint64_t data_bytes = record.data_bytes();
+  current_.record = std::move(record);
+  datasets_.insert(datasets_.begin(), current_);
+  evict(current_.store, static_cast<std::size_t>(stores_[current_.store].settings().count));
+  if (!size_told_) warn_if_too_small(data_bytes);
+  return {};
+}
+
+void Session::report_commit(const RankRecord& record, std::int64_t protect_us) {
+  std::array<std::int64_t, 2> sums = {static_cast<std::int64_t>(record.data_bytes()),
+                                      static_cast<std::int64_t>(record.files.size())};
+  comm_.allreduce(sums, Reduce::sum);
+  const double seconds = static_cast<double>(clock_.steady_us() - started_us_) * 1e-6;
+  const auto bytes = static_cast<std::uint64_t>(sums[0]);
+  tell("{}: {} in {} files, {}; {} from Start to Complete ({}/s), {} of it to protect", current_.label(),
+       format_bytes(bytes), sums[1],
+       record.encoding.members.size() > 1
+           ? fmt::format("{} over sets of {}", name_of_scheme(record.encoding.scheme),
+                         record.encoding.members.size())
+           : std::string("SINGLE"),
+       format_seconds(seconds), format_bytes(static_cast<std::uint64_t>(static_cast<double>(bytes) / std::max(seconds, 1e-6))),
+       format_seconds(static_cast<double>(protect_us) * 1e-6));
+  if (current_.info.is_output())
+    tell("{} is kept in the cache only: this version does not write to the prefix directory yet",
+         current_.label());
+}
+
+void Session::abandon_current() { remove_everywhere(current_); }
+
+/// Removes a dataset on all ranks: every record is gone before any data is, so that no rank's crash in
+/// between leaves something that looks committed and is not whole. What cannot be removed is only told.
+void Session::remove_everywhere(CachedDataset dataset) {
+  const auto note = [this](const Status& status) {
+    if (!status) log_.warning("rank {}: {}", comm_.rank(), status.error().text);
+  };
+  for (const RankFolder& part : dataset.parts) note(files_.remove_file(part.record()));
+  comm_.barrier();
+  for (const RankFolder& part : dataset.parts) note(stores_[dataset.store].remove(part));
+}
+
+/// Removes the oldest datasets of a store until `keep` are left; outputs stay, they are the user's.
+void Session::evict(std::size_t store, std::size_t keep) {
+  std::vector<CachedDataset> kept;
+  std::size_t counted = 0;
+  for (CachedDataset& dataset : datasets_) {
+    const bool evictable = dataset.store == store && !dataset.info.is_output() &&
+                           dataset.state != CachedDataset::State::newer_format;
+    if (evictable && ++counted > keep)
+      remove_everywhere(std::move(dataset));
+    else
+      kept.push_back(std::move(dataset));
+  }
+  datasets_ = std::move(kept);
+}
+
+/// What could not be restored is given up now: the run has gone on without it.
+void Session::clear_unusable() {
+  const auto given_up = [this](const CachedDataset& dataset) {
+    return dataset.state == CachedDataset::State::unusable;
+  };
+  for (const CachedDataset& dataset : datasets_)
+    if (given_up(dataset)) remove_everywhere(dataset);
+  std::erase_if(datasets_, given_up);
+}
+
+void Session::warn_if_too_small(std::uint64_t data_bytes) {
+  if (allreduce(comm_, static_cast<std::int64_t>(data_bytes), Reduce::max) == 0) return;
+  size_told_ = true;
+  if (const Status fits = check_space(comm_, stores_, levels_, placement_, settings_, datasets_, data_bytes); !fits)
+    warn("{}", fits.error().text);
+}
+
+// --- routing ---
+
+std::optional<std::string> Session::relative_name(const std::string& path) const {
+  std::string relative;
+  if (!lies_below(path, settings_.prefix, &relative) || !is_safe_name(relative)) return std::nullopt;
+  return relative;
+}
+
+std::optional<std::string> Session::find_in_restart(const std::string& path) {
+  const CachedDataset* dataset = restart_candidate();
+  if (dataset == nullptr) return std::nullopt;
+  const auto relative = relative_name(path);
+  const std::string base = name_of_path(path);
+  const FileEntry* by_name = nullptr;
+  const FileEntry* by_base = nullptr;
+  int same_base = 0;
+  for (const FileEntry& file : dataset->record.files) {
+    if (relative && file.name == *relative) by_name = &file;
+    if (name_of_path("/" + file.name) == base) {
+      by_base = &file;
+      ++same_base;
+    }
+  }
+  const FileEntry* found = by_name != nullptr ? by_name : same_base == 1 ? by_base : nullptr;
+  if (found == nullptr) return std::nullopt;
+  return stores_[dataset->store].rank_folder(dataset->info, comm_.rank()).file(found->name);
+}
+
+Result<std::string> Session::route_file(const std::string& path) {
+  if (phase_ == Phase::restart) {
+    const auto found = find_in_restart(path);
+    if (!found)
+      return fail(Code::not_found, "rank {} wrote no file {} in {}; a rank reads back its own files only",
+                  comm_.rank(), path, restart_candidate()->label());
+    CAIRN_TRY(files_.info(*found));
+    return *found;
+  }
+  if (phase_ != Phase::checkpoint && phase_ != Phase::output) return path;
+  const auto name = relative_name(path);
+  if (!name)
+    return fail(Code::bad_argument,
+                "{} is not below the prefix directory {}; set SCR_PREFIX to a folder above all "
+                "checkpoint files",
+                path, settings_.prefix);
+  const std::string cached = current_.parts[0].file(*name);
+  if (cached.size() > longest_name)
+    return fail(Code::bad_argument, "the path {} has {} bytes, {} are allowed", cached, cached.size(),
+                longest_name);
+  const std::scoped_lock lock(routed_mutex_);
+  if (!routed_.contains(*name)) {
+    CAIRN_TRY(make_folders(files_, folder_of(cached), 0700));
+    routed_.emplace(*name, cached);
+  }
+  return cached;
+}
+
+std::string Session::route_loaded(const std::string& path) {
+  return find_in_restart(path).value_or(path);
+}
+
+// --- when to checkpoint, when to stop ---
+
+bool Session::halting() {
+  if (settings_.end_time_s == 0 || settings_.halt_seconds == 0) return false;
+  return clock_.now_us() / 1'000'000 >= settings_.end_time_s - settings_.halt_seconds;
+}
+
+bool Session::checkpoint_due() {
+  ++calls_;
+  if (halting()) return true;
+  if (settings_.checkpoint_interval > 0 && calls_ % settings_.checkpoint_interval == 0) return true;
+  const std::int64_t since_us = clock_.steady_us() - last_end_us_;
+  if (settings_.checkpoint_seconds > 0 && since_us >= settings_.checkpoint_seconds * std::int64_t{1'000'000})
+    return true;
+  if (settings_.checkpoint_overhead <= 0) return false;
+  if (costed_ == 0) return true;
+  const double cost_us = static_cast<double>(cost_us_) / static_cast<double>(costed_);
+  return 100 * cost_us / (static_cast<double>(since_us) + cost_us) < settings_.checkpoint_overhead;
+}
+
+Result<bool> Session::need_checkpoint() {
+  CAIRN_TRY(enter("SCR_Need_checkpoint", Phase::idle));
+  std::int64_t due = comm_.rank() == 0 && checkpoint_due() ? 1 : 0;
+  comm_.bcast(mutable_bytes_of(due), 0);
+  return due != 0;
+}
+
+Result<bool> Session::should_exit() {
+  CAIRN_TRY(enter("SCR_Should_exit", Phase::idle));
+  std::int64_t exit = comm_.rank() == 0 && halting() ? 1 : 0;
+  comm_.bcast(mutable_bytes_of(exit), 0);
+  return exit != 0;
+}
+
+// --- by name ---
+
+Status Session::current(const std::string& name) {
+  CAIRN_TRY(enter("SCR_Current", Phase::idle, hash_of_name(name)));
+  restart_done_ = true;
+  const auto named = std::find_if(datasets_.begin(), datasets_.end(),
+                                  [&](const CachedDataset& dataset) { return dataset.info.name == name; });
+  if (named == datasets_.end()) return {};
+  last_number_ = named->info.number;
+  last_checkpoint_ = named->info.checkpoint;
+  for (auto newer = datasets_.begin(); newer != named; ++newer)
+    if (newer->state != CachedDataset::State::newer_format) remove_everywhere(*newer);
+  datasets_.erase(datasets_.begin(), named);
+  return {};
+}
+
+Status Session::drop(const std::string& name) {
+  return enter("SCR_Drop", Phase::idle, hash_of_name(name));
+}
+
+Status Session::remove(const std::string& name) {
+  CAIRN_TRY(enter("SCR_Delete", Phase::idle, hash_of_name(name)));
+  const auto named = [&](const CachedDataset& dataset) {
+    return dataset.info.name == name && dataset.state != CachedDataset::State::newer_format;
+  };
+  for (const CachedDataset& dataset : datasets_)
+    if (named(dataset)) remove_everywhere(dataset);
+  std::erase_if(datasets_, named);
+  return {};
+}
+
+}  // namespace cairn

@@ -1,0 +1,166 @@
+// The job's view of Cairn: what scr.h stands on.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/log.hpp"
+#include "comm/communicator.hpp"
+#include "config/settings.hpp"
+#include "files/clock.hpp"
+#include "files/files.hpp"
+#include "session/cached_dataset.hpp"
+#include "session/levels.hpp"
+
+namespace cairn {
+
+/// Names of the bits in DatasetInfo::flags, as in scr.h.
+inline constexpr std::uint32_t flag_checkpoint = 1U << 0;
+inline constexpr std::uint32_t flag_output = 1U << 1;
+
+/// One job on one communicator. Every member function but route_file and route_loaded is collective
+/// over it, although the communicator is passed once, at init: all ranks call it, in the same order,
+/// with equal arguments unless said otherwise. Unequal calls or arguments, and calls in a wrong state,
+/// are the same error on all ranks and change nothing. All that is passed in must outlive the session.
+class Session {
+ public:
+  struct Environment {
+    Communicator& comm;
+    Files& files;
+    Clock& clock;
+    Log log;  ///< rank 0 says what concerns all, other ranks what concerns them alone
+  };
+
+  /// Collective. Opens the stores, takes the job's lock on every node, and restores what the caches
+  /// hold. `settings` are equal on all ranks but for node_name.
+  /// Errors: bad_setting, untrusted, busy, io.
+  static Result<std::unique_ptr<Session>> init(const Environment& environment,
+                                               const Settings& settings);
+
+  /// Ends the session: from here on every call is wrong_state. IDLE.
+  Status finalize();
+
+  /// Is there a checkpoint to restart from? Its name. wrong_ranks if the newest one was written by
+  /// another number of ranks. IDLE.
+  Result<std::optional<std::string>> have_restart();
+  /// Checks all its blocks, repairs what is bad, and opens it for reading; returns its name. On an error
+  /// that checkpoint is out, and have_restart() names the next older one. IDLE -> RESTART.
+  Result<std::string> start_restart();
+  /// `valid` may differ. Unless it is true everywhere the checkpoint is removed: invalid. RESTART -> IDLE.
+  Status complete_restart(bool valid);
+
+  Result<bool> need_checkpoint();
+  Result<bool> should_exit();
+
+  /// `name` may be empty. IDLE -> CHECKPOINT or OUTPUT.
+  Status start_checkpoint() { return start(Phase::checkpoint, "", flag_checkpoint); }
+  Status start_output(const std::string& name, std::uint32_t flags) {
+    return start(Phase::output, name, flags);
+  }
+  /// Protects and commits what was written; `valid` may differ, and is false for all if it is for one.
+  /// On an error the dataset is gone, and the older ones are as they were. -> IDLE.
+  Status complete_checkpoint(bool valid) { return complete(Phase::checkpoint, valid); }
+  Status complete_output(bool valid) { return complete(Phase::output, valid); }
+
+  /// Local, thread-safe. Where to open the file that the application calls `path` (absolute). In
+  /// CHECKPOINT and OUTPUT a place in the cache, its folder made; in RESTART the file of this rank, if it
+  /// is there; in IDLE the path itself.
+  Result<std::string> route_file(const std::string& path);
+  /// Local. The file in the checkpoint that a restart would come from, or `path` if it is in none.
+  std::string route_loaded(const std::string& path);
+
+  /// The application restarted from dataset `name` by its own means.
+  Status current(const std::string& name);
+  /// Forgets the dataset's entry in the prefix directory's index; there is none in this version.
+  Status drop(const std::string& name);
+  /// Removes the dataset.
+  Status remove(const std::string& name);
+
+  /// CHECKPOINT, for messages.
+  std::string_view state_name() const;
+  int rank() const { return comm_.rank(); }
+
+ private:
+  enum class Phase { idle, restart, checkpoint, output, ended };
+
+  Session(const Environment& environment, const Settings& settings);
+
+  // init
+  Status prepare();
+  Status open_stores();
+  Status take_lock();
+  Status purge_if_asked();
+  void tell_about_protection() const;
+
+  // the rules of every call
+  Status enter(std::string_view call, Phase required, std::uint64_t arguments = 0);
+  static std::string_view name_of_phase(Phase phase);
+
+  // datasets
+  Status start(Phase phase, const std::string& name, std::uint32_t flags);
+  Status complete(Phase phase, bool valid);
+  Status make_dataset(const std::string& name, std::uint32_t flags);
+  Result<std::vector<FileEntry>> collect_files(bool valid);
+  Status protect_current(bool valid);
+  void report_commit(const RankRecord& record, std::int64_t protect_us);
+  void abandon_current();
+  void remove_everywhere(CachedDataset dataset);
+  void evict(std::size_t store, std::size_t keep);
+  void clear_unusable();
+  void warn_if_too_small(std::uint64_t data_bytes);
+
+  CachedDataset* restart_candidate();
+  const CachedDataset* mismatched() const;
+  Status check_ranks() const;
+  std::optional<std::string> relative_name(const std::string& path) const;
+  std::optional<std::string> find_in_restart(const std::string& path);
+
+  bool halting();
+  bool checkpoint_due();
+
+  template <class... Args>
+  void tell(fmt::format_string<Args...> format, Args&&... args) const {
+    if (comm_.rank() == 0) log_.info(format, std::forward<Args>(args)...);
+  }
+  template <class... Args>
+  void warn(fmt::format_string<Args...> format, Args&&... args) const {
+    if (comm_.rank() == 0) log_.warning(format, std::forward<Args>(args)...);
+  }
+
+  Communicator& comm_;
+  Files& files_;
+  Clock& clock_;
+  Log log_;
+  const Settings settings_;
+
+  Placement placement_;
+  std::vector<Store> stores_;
+  std::vector<Level> levels_;
+  std::unique_ptr<FileLock> lock_;  ///< on the lowest rank of each node
+
+  Phase phase_ = Phase::idle;
+  std::vector<CachedDataset> datasets_;  ///< newest first, the same on all ranks
+  bool restart_done_ = false;
+  std::uint64_t last_number_ = 0;
+  std::uint64_t last_checkpoint_ = 0;
+  bool size_told_ = false;
+
+  /// The dataset being written.
+  CachedDataset current_;
+  std::size_t current_level_ = 0;
+  std::int64_t started_us_ = 0;
+  std::mutex routed_mutex_;  ///< guards routed_
+  std::map<std::string, std::string> routed_;  ///< name relative to the prefix -> path in the cache
+
+  // for need_checkpoint, on rank 0
+  std::int64_t calls_ = 0;
+  std::int64_t last_end_us_ = 0;
+  std::int64_t cost_us_ = 0;
+  std::int64_t costed_ = 0;
+};
+
+}  // namespace cairn

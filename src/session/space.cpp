@@ -1,0 +1,54 @@
+#include "session/space.hpp"
+
+#include <algorithm>
+
+#include "base/units.hpp"
+
+namespace cairn {
+namespace {
+
+Status check_store(const Store& store, std::uint64_t per_dataset, std::uint64_t ranks_here,
+                   std::uint64_t cached_datasets, const Settings& settings) {
+  const auto copies = static_cast<std::uint64_t>(store.settings().count) + (settings.keep_old ? 1 : 0);
+  const std::uint64_t need = copies * ranks_here * per_dataset;
+  CAIRN_ASSIGN(const Space space, store.space());
+  const std::uint64_t available = space.free_bytes + cached_datasets * ranks_here * per_dataset;
+  if (need <= available) return {};
+  return fail(Code::no_space,
+              "{} on node {} is too small: {} ranks keep up to {} datasets of {} each (data and parity), "
+              "{} in all, and there are {}; lower SCR_CACHE_SIZE, choose a larger SCR_CACHE_BASE{}",
+              store.root(), settings.node_name, ranks_here, copies, format_bytes(per_dataset),
+              format_bytes(need), format_bytes(available),
+              settings.keep_old ? ", or set CAIRN_KEEP_OLD=0" : "");
+}
+
+}  // namespace
+
+std::uint64_t cached_bytes(std::uint64_t data_bytes, const Encoding& encoding) {
+  const std::uint64_t members = encoding.members.size();
+  return members > 1 ? data_bytes + (data_bytes + members - 2) / (members - 1) : data_bytes;
+}
+
+Status check_space(Communicator& comm, const std::vector<Store>& stores,
+                   const std::vector<Level>& levels, const Placement& placement,
+                   const Settings& settings, const std::vector<CachedDataset>& datasets,
+                   std::uint64_t data_bytes) {
+  Status status;
+  for (std::size_t store = 0; store < stores.size(); ++store) {
+    std::uint64_t per_dataset = 0;
+    for (const Level& level : levels)
+      if (level.store == store)
+        per_dataset = std::max(per_dataset, cached_bytes(data_bytes, level.encoding));
+    const auto ranks_here =
+        stores[store].shared() ? comm.size() : static_cast<int>(placement.beside(comm.rank()).size());
+    const auto cached = std::count_if(datasets.begin(), datasets.end(), [store](const auto& dataset) {
+      return dataset.store == store && dataset.usable();
+    });
+    if (status && per_dataset > 0)
+      status = check_store(stores[store], per_dataset, static_cast<std::uint64_t>(ranks_here),
+                           static_cast<std::uint64_t>(cached), settings);
+  }
+  return agree(comm, std::move(status));
+}
+
+}  // namespace cairn
