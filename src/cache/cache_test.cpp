@@ -56,7 +56,8 @@ TEST_F(PrivateFolderTest, IsMadeForItsOwnerOnlyAndAcceptedAgain) {
     const auto claimed = claim();
     ASSERT_TRUE(claimed) << claimed.error().text;
     EXPECT_EQ(*claimed, job_);
-    for (const std::string& path : {user_, job_}) EXPECT_EQ(files_->info(path)->mode, 0700U) << path;
+    for (const std::string& path : {user_, job_})
+      EXPECT_EQ(files_->info(path)->mode, 0700U) << path;
   }
 }
 
@@ -138,8 +139,7 @@ RankRecord record_of(std::uint64_t number, int rank, std::uint64_t generation = 
   record.dataset = dataset(number);
   record.rank = rank;
   record.files = {{"state", 4, 0600, 0, 0, {}}};
-  record.encoding = {generation,       Scheme::single, 0, {rank}, {"n0"},
-                     make_geometry(4, 1, 0, 256)};
+  record.encoding = {generation, Scheme::single, 0, {rank}, {"n0"}, make_geometry(4, 1, 0, 256)};
   record.data_crcs = {5};
   return record;
 }

@@ -56,7 +56,8 @@ void add_records(HeldPart& part, Bytes content, bool committed) {
     const bool own = record->rank == part.owner;
     own_found = own_found || own;
     (own ? part.own : part.kept)
-        .push_back({*std::move(record), Blob(envelope.whole.begin(), envelope.whole.end()), committed});
+        .push_back(
+            {*std::move(record), Blob(envelope.whole.begin(), envelope.whole.end()), committed});
   }
   if (!own_found && committed) part.damaged = true;
 }

@@ -185,7 +185,7 @@ Result<RankRecord> decode_rank_record(Bytes payload, std::uint32_t version) {
   record.encoding = get_encoding(in);
   record.data_crcs = get_crcs(in);
   record.parity_crcs = get_crcs(in);
-  if (in.failed() || !in.at_end() || !sizes_are_sane(record.files) || !set_is_sane(record) ||
+  if (version == 0 || in.failed() || !in.at_end() || !sizes_are_sane(record.files) || !set_is_sane(record) ||
       !blocks_are_sane(record))
     return fail(Code::corrupt, "the record is intact but makes no sense");
   return record;

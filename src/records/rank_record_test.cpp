@@ -61,6 +61,13 @@ TEST(RankRecord, ANewerFormatIsRefusedByName) {
   EXPECT_NE(refused.error().text.find("newer Cairn"), std::string::npos);
 }
 
+TEST(RankRecord, AVersionThatNeverWasIsRefused) {
+  const Blob sealed = encode(example());
+  const Bytes payload = find_envelopes(sealed)[0].payload;
+  EXPECT_TRUE(decode_rank_record(payload, 1));
+  EXPECT_FALSE(decode_rank_record(payload, 0));
+}
+
 TEST(RankRecord, NamesThatLeadOutsideAreRefused) {
   for (const char* name : {"", "/etc/passwd", "..", "../x", "a/../b", "a//b", "./a", "a/", "a/."}) {
     EXPECT_FALSE(is_safe_name(name)) << name;

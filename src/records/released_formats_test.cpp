@@ -22,8 +22,8 @@ RankRecord example() {
                    100,
                    {1'700'000'000'123'456'789, 1'700'000'001'000'000'000}},
                   {"log", 0, 0600, 1000, 100, {-1, 0}}};
-  record.encoding = {1, Scheme::xor_, 1, {0, 2, 4}, {"n0", "n1", "n2"},
-                     make_geometry(1100, 2, 1, 512)};
+  record.encoding = {1,         Scheme::xor_,       1,
+                     {0, 2, 4}, {"n0", "n1", "n2"}, make_geometry(1100, 2, 1, 512)};
   record.data_crcs = {0x11111111, 0x22222222};
   record.parity_crcs = {0x33333333, 0x44444444};
   return record;
@@ -62,8 +62,29 @@ TEST(ReleasedFormats, RankRecordVersion1IsRead) {
 }
 
 TEST(ReleasedFormats, RankRecordVersion1IsWrittenByteForByte) {
-  ASSERT_EQ(rank_record_version, 1U) << "a new version: give it a golden file and a test of its own";
+  ASSERT_EQ(rank_record_version, 1U)
+      << "a new version: give it a golden file and a test of its own";
   EXPECT_EQ(encode(example()), golden());
+}
+
+/// The bytes of the lines "OFFSET  xx xx ...  meaning" in the first block after the heading
+/// "Example".
+Blob example_of(const std::string& document) {
+  std::ifstream in(document);
+  std::string line;
+  while (std::getline(in, line) && line != "## Example") continue;
+  while (std::getline(in, line) && line != "```") continue;
+  Blob bytes;
+  while (std::getline(in, line) && line != "```") {
+    EXPECT_EQ(std::stoul(line.substr(0, 4), nullptr, 16), bytes.size()) << line;
+    for (std::size_t at = 6; at < 6 + 3 * 16 && at < line.size() && line[at] != ' '; at += 3)
+      bytes.push_back(static_cast<std::byte>(std::stoul(line.substr(at, 2), nullptr, 16)));
+  }
+  return bytes;
+}
+
+TEST(ReleasedFormats, TheWorkedExampleIsTheGoldenFile) {
+  EXPECT_EQ(example_of(CAIRN_FORMAT_DOCS "/rank-record.md"), golden());
 }
 
 }  // namespace

@@ -54,6 +54,8 @@ Status protect_and_commit(Communicator& comm, Files& files, Store& store, const 
 }
 
 Status rewrite_record(Files& files, const Store& store, const RankFolder& folder, Bytes content) {
+  const auto in_the_way = files.info(folder.record());
+  if (in_the_way && in_the_way->kind != Kind::file) CAIRN_TRY(remove_all(files, folder.record()));
   CAIRN_TRY(write_file_atomically(files, folder.record(), content, store.durable()));
   return files.remove_file(folder.prepared());
 }

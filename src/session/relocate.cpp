@@ -56,7 +56,8 @@ enum class Step { waits, moved, done };
 class Transfer {
  public:
   virtual ~Transfer() = default;
-  /// Goes one message further, or tells that there is nothing to do until one under way is complete.
+  /// Goes one message further, or tells that there is nothing to do until one under way is
+  /// complete.
   virtual Step advance() = 0;
 };
 
@@ -94,7 +95,8 @@ class Sender final : public Transfer {
   /// Bytes that cannot be read travel as zeros, which no checksum takes for the data.
   Bytes read(std::size_t length) {
     if (!view_)
-      if (auto view = files_.view(part_.folder.path + "/" + manifest_[file_].name)) view_ = *std::move(view);
+      if (auto view = files_.view(part_.folder.path + "/" + manifest_[file_].name))
+        view_ = *std::move(view);
     if (view_)
       if (const auto bytes = view_->at(offset_, length, piece_)) return *bytes;
     std::fill(piece_.begin(), piece_.end(), std::byte{0});
@@ -229,7 +231,8 @@ void carry_out(Communicator& comm, std::vector<Transfer*> active) {
 
 Result<std::uint64_t> relocate(Communicator& comm, Files& files,
                                const std::vector<OutgoingPart>& outgoing,
-                               const std::optional<IncomingPart>& incoming, std::size_t piece_bytes) {
+                               const std::optional<IncomingPart>& incoming,
+                               std::size_t piece_bytes) {
   std::vector<std::unique_ptr<Sender>> senders;
   for (const OutgoingPart& part : outgoing)
     senders.push_back(std::make_unique<Sender>(comm, files, part, piece_bytes));

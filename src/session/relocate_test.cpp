@@ -134,9 +134,9 @@ TEST(Relocate, AnyPermutationArrivesWhole) {
 
 TEST(Relocate, OneRankMaySendSeveralPartsAndOthersNone) {
   for (const auto mode : {Team::Mode::rendezvous, Team::Mode::buffered})
-    for (const std::vector<int>& holders :
-         {std::vector<int>{nobody, 0, 0, 4, nobody}, {2, 2, 2, 2, 2},
-          {nobody, nobody, nobody, nobody, nobody}}) {
+    for (const std::vector<int>& holders : {std::vector<int>{nobody, 0, 0, 4, nobody},
+                                            {2, 2, 2, 2, 2},
+                                            {nobody, nobody, nobody, nobody, nobody}}) {
       Parts parts(5);
       parts.expect_arrived(holders, parts.move(holders, mode));
     }
@@ -146,9 +146,9 @@ TEST(Relocate, AnyLengthOfPiecesWillDo) {
   const std::vector<int> holders = {2, 0, 1};
   for (const std::size_t piece : {std::size_t{7}, std::size_t{2500}, std::size_t{1} << 20}) {
     Parts parts(3);
-    parts.expect_arrived(holders, parts.move(holders, Team::Mode::rendezvous,
-                                             [](int, const FileOperation&) { return Status{}; },
-                                             piece));
+    parts.expect_arrived(holders, parts.move(
+                                      holders, Team::Mode::rendezvous,
+                                      [](int, const FileOperation&) { return Status{}; }, piece));
   }
 }
 

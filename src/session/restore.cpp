@@ -145,28 +145,32 @@ class Restorer {
     return true;
   }
 
-  /// The lowest rank that knows a set with a missing member says which, and where it ran.
+  /// Called where some rank has no record. The lowest rank that knows such a rank's set says which of
+  /// its members are gone, and where they ran.
   Status explain_missing(bool have_record) {
-    std::vector<std::int64_t> missing(static_cast<std::size_t>(comm_.size()));
-    missing[static_cast<std::size_t>(comm_.rank())] = have_record ? 0 : 1;
-    comm_.allreduce(missing, Reduce::sum);
-    std::string names;
-    if (have_record) {
-      const Encoding& encoding = dataset_.record.encoding;
-      for (std::size_t i = 0; i < encoding.members.size(); ++i)
-        if (missing[static_cast<std::size_t>(encoding.members[i])] != 0)
-          names += fmt::format("{}rank {} (written on {})", names.empty() ? "" : ", ",
-                               encoding.members[i], encoding.member_nodes[i]);
+    enum Trace : std::int64_t { whole, no_files, no_record };
+    const bool have_files = local_ != nullptr || files_from_ >= 0;
+    std::vector<std::int64_t> traces(static_cast<std::size_t>(comm_.size()));
+    traces[static_cast<std::size_t>(comm_.rank())] = !have_record ? no_record : have_files ? whole : no_files;
+    comm_.allreduce(traces, Reduce::sum);
+
+    std::string gone;
+    bool witness = false;
+    const Encoding& encoding = dataset_.record.encoding;
+    for (std::size_t i = 0; have_record && i < encoding.members.size(); ++i) {
+      const std::int64_t trace = traces[static_cast<std::size_t>(encoding.members[i])];
+      witness = witness || trace == no_record;
+      if (trace != whole)
+        gone += fmt::format("{}rank {} (written on {})", gone.empty() ? "" : ", ",
+                            encoding.members[i], encoding.member_nodes[i]);
     }
-    const auto count = std::count(missing.begin(), missing.end(), 1);
-    const bool witness = !names.empty();
     const bool any_witness = allreduce(comm_, witness ? 1 : 0, Reduce::max) != 0;
     if (witness)
       return agree(comm_, fail(Code::lost,
-                               "{} of the set of ranks {} left no record; {} of {} ranks are missing "
-                               "so, more than the scheme holds",
-                               names, fmt::join(dataset_.record.encoding.members, ","), count,
-                               comm_.size()));
+                               "of the set of ranks {}, the files or records of {} are gone, more than "
+                               "the scheme holds ({} lost); {} of all {} ranks have no record left",
+                               fmt::join(encoding.members, ","), gone, encoding.failures,
+                               std::count(traces.begin(), traces.end(), no_record), comm_.size()));
     return agree(comm_, any_witness ? Status{}
                                     : fail(Code::lost, "no intact record of rank {} is left on any node",
                                            comm_.rank()));

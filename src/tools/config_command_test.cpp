@@ -49,7 +49,8 @@ TEST_F(ConfigCommandTest, PrintsAlignedLines) {
   EXPECT_GT(out_.str().find("SCR_FLUSH "), out_.str().find("does not act on them yet"));
   EXPECT_NE(line_of(out_.str(), "CKPT=0 SET_SIZE"), "");
   EXPECT_NE(told_.find("did you mean SCR_DEBUG?"), std::string::npos) << told_;
-  EXPECT_NE(told_.find("SCR_FLUSH (" + command_.source.system_path + ":2)"), std::string::npos) << told_;
+  EXPECT_NE(told_.find("SCR_FLUSH (" + command_.source.system_path + ":2)"), std::string::npos)
+      << told_;
 }
 
 TEST_F(ConfigCommandTest, PrintsJson) {

@@ -76,9 +76,8 @@ Result<Layout> lay_out(const LayoutCommand& command, Files& files, ProcessFacts 
   Placement placement;
   for (const std::string& node : layout.node_of_rank)
     placement.node_of_rank.push_back(hash_of_name(node));
-  CAIRN_ASSIGN(
-      const std::vector<std::uint64_t> groups,
-      failure_groups(placement, layout.checkpoint.group, resolved.settings.node_groups));
+  CAIRN_ASSIGN(const std::vector<std::uint64_t> groups,
+               failure_groups(placement, layout.checkpoint.group, resolved.settings.node_groups));
   layout.sets = layout.checkpoint.scheme == Scheme::single
                     ? single_sets(layout.node_of_rank.size())
                     : form_sets(groups, layout.checkpoint.set_size);
@@ -121,10 +120,10 @@ Result<std::vector<std::string>> node_names_of(const LayoutRanks& ranks) {
 
 std::string layout_table(const Layout& layout) {
   const CheckpointSettings& checkpoint = layout.checkpoint;
-  const std::string sets = checkpoint.scheme == Scheme::single
-                               ? ""
-                               : fmt::format(" in sets of {}, failure group {}",
-                                             checkpoint.set_size, checkpoint.group);
+  const std::string sets =
+      checkpoint.scheme == Scheme::single
+          ? ""
+          : fmt::format(" in sets of {}, failure group {}", checkpoint.set_size, checkpoint.group);
   return fmt::format("ranks {}, nodes {}: {}{}\n\n", layout.node_of_rank.size(), nodes_in(layout),
                      name_of_scheme(checkpoint.scheme), sets) +
          describe_sets(layout.sets, layout.node_of_rank, checkpoint.scheme);

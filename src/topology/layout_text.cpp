@@ -23,10 +23,14 @@ std::string describe_member(const RedundancySet& set, std::size_t index,
 
 std::string name_of_scheme(Scheme scheme) {
   switch (scheme) {
-    case Scheme::single: return "SINGLE";
-    case Scheme::partner: return "PARTNER";
-    case Scheme::xor_: return "XOR";
-    case Scheme::rs: return "RS";
+    case Scheme::single:
+      return "SINGLE";
+    case Scheme::partner:
+      return "PARTNER";
+    case Scheme::xor_:
+      return "XOR";
+    case Scheme::rs:
+      return "RS";
   }
   return "unknown";
 }
@@ -46,8 +50,10 @@ std::string describe_sets(const std::vector<RedundancySet>& sets,
     unprotected += set.size() == 1 ? 1 : 0;
   }
   if (unprotected > 0 && scheme != Scheme::single)
-    text += fmt::format("{} of {} ranks cannot be protected: no rank in another failure group is "
-                        "left to pair them with\n", unprotected, node_of_rank.size());
+    text += fmt::format(
+        "{} of {} ranks cannot be protected: no rank in another failure group is "
+        "left to pair them with\n",
+        unprotected, node_of_rank.size());
   return text;
 }
 

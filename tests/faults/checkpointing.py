@@ -1,6 +1,6 @@
 """The program under test (tests/mpi/checkpointer.cpp) on simulated nodes, and what lies there.
 
-On a node: USER/cairn.JOB/dataset.ID.UUID/rank.R/ with the files `record` and `parity` and the
+On a node: USER/cairn.JOB/dataset.ID.UUID/rank.R/ with the files `record` and `parity.1` and the
 folder `files`, which holds the rank's files under their names in the prefix directory.
 """
 
@@ -98,8 +98,8 @@ class Job:
         return folder
 
     def file(self, kind: str, rank: int, step: int = NEWEST) -> Path:
-        """A file of that rank's: "record", "parity", or one of its data files, "left", "right"."""
+        """A file of that rank's: "record", "parity.1", or one of its data files, "left", "right"."""
         folder = self.rank_folder(rank, step)
-        if kind in ("record", "parity"):
+        if kind in ("record", "parity.1"):
             return folder / kind
         return folder / "files" / f"step.{step}" / kind / f"rank.{rank}"

@@ -10,7 +10,7 @@ import pytest
 from checkpointing import FULL, NEWEST, Job, with_spare
 from damage import POSITIONS, delete, flip_byte, replace_by_folder, truncate
 
-KINDS = ("left", "right", "parity", "record")
+KINDS = ("left", "right", "parity.1", "record")
 
 
 @pytest.mark.parametrize("position", POSITIONS)
@@ -29,7 +29,7 @@ def test_byte_flipped_is_repaired_for_good(job: Job) -> None:
 
 
 @pytest.mark.parametrize("position", POSITIONS)
-@pytest.mark.parametrize("kind", ["left", "parity"])
+@pytest.mark.parametrize("kind", ["left", "parity.1"])
 def test_byte_flipped_and_other_node_lost(job: Job, kind: str, position: str) -> None:
     """More than XOR holds if the byte is needed to rebuild the lost node, which depends on where
     it lies; then the older checkpoint is used."""
@@ -52,7 +52,7 @@ def test_byte_flipped_on_lost_node_does_not_matter(job: Job) -> None:
 
 def test_bytes_flipped_in_every_file_of_a_node(job: Job) -> None:
     for rank in (2, 3):
-        for kind in ("left", "right", "parity"):
+        for kind in ("left", "right", "parity.1"):
             flip_byte(job.file(kind, rank))
     assert job.launch(FULL).restarted_from() == NEWEST
 
