@@ -219,6 +219,16 @@ TEST_F(CacheTest, ListsDatasetsOldestFirst) {
   EXPECT_EQ(found.begin()->second.own_record(2, 1), nullptr);
 }
 
+TEST_F(CacheTest, ARecordOfAnotherDatasetDescribesNothingHere) {
+  const RankFolder folder = add_part(1, 0);
+  write(folder.record(), encode(record_of(2, 0)));
+  const Catalog found = catalog();
+  ASSERT_EQ(found.size(), 1U);
+  const HeldPart& part = found.begin()->second.parts[0];
+  EXPECT_TRUE(part.own.empty());
+  EXPECT_TRUE(part.damaged);
+}
+
 TEST_F(CacheTest, TellsCommittedPreparedAndKeptRecordsApart) {
   const RankFolder folder = add_part(1, 0);
   const Blob own = encode(record_of(1, 0));

@@ -68,15 +68,23 @@ bool is_other_than_folder(Files& files, const std::string& path) {
   return info && info->kind != Kind::folder;
 }
 
+/// Records of another dataset than the folder's, copied here by hand, describe nothing that is here.
+void drop_strangers(HeldPart& part, const Uuid& uuid) {
+  const auto strange = [&uuid](const HeldRecord& held) { return held.record.dataset.uuid != uuid; };
+  if (std::erase_if(part.own, strange) > 0) part.damaged = true;
+  std::erase_if(part.kept, strange);
+}
+
 Status read_dataset(Files& files, const std::string& folder, const LooksAfter& looks_after,
-                    HeldDataset& dataset) {
+                    const Uuid& uuid, HeldDataset& dataset) {
   if (is_other_than_folder(files, folder)) return {};
   CAIRN_ASSIGN(const std::vector<std::string> names, files.list(folder));
   for (const std::string& name : names) {
     const auto owner = parse_rank_name(name);
     const std::string path = folder + "/" + name;
-    if (owner && looks_after(dataset.store, *owner) && !is_other_than_folder(files, path))
-      dataset.parts.push_back(read_part(files, {path}, *owner));
+    if (!owner || !looks_after(dataset.store, *owner) || is_other_than_folder(files, path)) continue;
+    dataset.parts.push_back(read_part(files, {path}, *owner));
+    drop_strangers(dataset.parts.back(), uuid);
   }
   return {};
 }
@@ -114,7 +122,7 @@ Result<Catalog> read_catalog(Files& files, const std::vector<Store>& stores,
       if (!parsed) continue;
       HeldDataset dataset{store, parsed->number, {}};
       const std::string folder = stores[store].root() + "/" + name;
-      const Status read = read_dataset(files, folder, looks_after, dataset);
+      const Status read = read_dataset(files, folder, looks_after, parsed->uuid, dataset);
       // A neighbour that is ahead may just have removed it.
       if (!read && read.error().code != Code::not_found) return tl::unexpected(read.error());
       if (!dataset.parts.empty()) catalog.emplace(parsed->uuid, std::move(dataset));
