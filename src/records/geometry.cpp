@@ -4,9 +4,8 @@
 
 namespace cairn {
 
-std::uint64_t Geometry::offset(std::uint64_t index, std::uint32_t per_row) const {
-  if (per_row == 0) return 0;
-  const std::uint64_t full = full_rows * per_row;
+std::uint64_t Geometry::data_offset(std::uint64_t index) const {
+  const std::uint64_t full = full_rows * columns;
   return index <= full ? index * block_bytes : full * block_bytes + (index - full) * tail_bytes;
 }
 
@@ -23,22 +22,13 @@ std::uint64_t Geometry::data_blocks(std::uint64_t data_bytes) const {
 }
 
 Geometry make_geometry(std::uint64_t largest_bytes, std::uint32_t columns,
-                       std::uint32_t parity_columns, std::uint32_t block_bytes) {
-  Geometry geometry{block_bytes, columns, parity_columns, 0, 0};
+                       std::uint32_t block_bytes) {
+  Geometry geometry{block_bytes, columns, 0, 0};
   const std::uint64_t row_bytes = std::uint64_t{block_bytes} * columns;
   geometry.full_rows = largest_bytes / row_bytes;
   const std::uint64_t rest = largest_bytes % row_bytes;
   geometry.tail_bytes = static_cast<std::uint32_t>((rest + columns - 1) / columns);
   return geometry;
-}
-
-bool is_sound(const Geometry& geometry) {
-  constexpr std::uint32_t largest_block = 1 << 24;
-  constexpr std::uint32_t most_columns = 1 << 10;
-  return geometry.block_bytes >= 1 && geometry.block_bytes <= largest_block &&
-         geometry.columns >= 1 && geometry.columns <= most_columns &&
-         geometry.parity_columns <= most_columns && geometry.tail_bytes <= geometry.block_bytes &&
-         geometry.full_rows < (std::uint64_t{1} << 62) / geometry.block_bytes / most_columns;
 }
 
 }  // namespace cairn

@@ -1,10 +1,9 @@
-// How one rank's bytes are cut into blocks, and which blocks of a set protect each other.
+// How one rank's bytes are cut into blocks.
 //
-// The files of a rank, one after the other, are its data: a stream of data_bytes. A block is the unit
-// of checksum, of parity and of repair. Blocks are laid out in rows: each row holds
-// `columns` data blocks and `parity_columns` parity blocks of every member of the set. All rows
-// have blocks of block_bytes except the last, whose blocks are just as long as it takes
-// to hold what is left of the largest member; so parity takes ceil(max data / columns) bytes to the byte.
+// The files of a rank, one after the other, are its data: a stream of bytes. A block is the unit of
+// checksum, of parity and of repair. Blocks are laid out in rows of `columns` data blocks for each member of
+// a set. All rows have blocks of block_bytes except the last, whose blocks are just as long as it takes to
+// hold what is left of the largest member; so parity takes ceil(largest / columns) bytes to the byte.
 #pragma once
 
 #include <cstdint>
@@ -13,36 +12,26 @@ namespace cairn {
 
 struct Geometry {
   std::uint32_t block_bytes = 128 << 10;
-  std::uint32_t columns = 1;         ///< data blocks of a member in a row
-  std::uint32_t parity_columns = 0;  ///< parity blocks of a member in a row
-  std::uint64_t full_rows = 0;       ///< rows whose blocks are block_bytes long
-  std::uint32_t tail_bytes = 0;      ///< block length of the last row, 0 if there is none
+  std::uint32_t columns = 1;     ///< data blocks of a member in a row
+  std::uint64_t full_rows = 0;   ///< rows whose blocks are block_bytes long
+  std::uint32_t tail_bytes = 0;  ///< block length of the last row, 0 if there is none
 
   bool operator==(const Geometry&) const = default;
 
   std::uint64_t rows() const { return full_rows + (tail_bytes > 0 ? 1 : 0); }
   std::uint32_t width(std::uint64_t row) const { return row < full_rows ? block_bytes : tail_bytes; }
+  /// Bytes of one column of all rows: of one parity block in each.
+  std::uint64_t column_bytes() const { return full_rows * block_bytes + tail_bytes; }
 
   /// Where data block `index` starts in the stream; blocks are numbered row by row.
-  std::uint64_t data_offset(std::uint64_t index) const { return offset(index, columns); }
+  std::uint64_t data_offset(std::uint64_t index) const;
   /// Length of data block `index` of a member with `data_bytes`: 0 past its end.
   std::uint32_t data_length(std::uint64_t index, std::uint64_t data_bytes) const;
   /// Data blocks that hold anything.
   std::uint64_t data_blocks(std::uint64_t data_bytes) const;
-
-  std::uint64_t parity_offset(std::uint64_t index) const { return offset(index, parity_columns); }
-  std::uint64_t parity_blocks() const { return rows() * parity_columns; }
-  std::uint64_t parity_bytes() const { return parity_offset(parity_blocks()); }
-
- private:
-  std::uint64_t offset(std::uint64_t index, std::uint32_t per_row) const;
 };
 
 /// The geometry for a set whose largest member has `largest_bytes`. columns >= 1, block_bytes >= 1.
-Geometry make_geometry(std::uint64_t largest_bytes, std::uint32_t columns,
-                       std::uint32_t parity_columns, std::uint32_t block_bytes);
-
-/// False for values that no make_geometry() gives: a decoder must not trust them.
-bool is_sound(const Geometry& geometry);
+Geometry make_geometry(std::uint64_t largest_bytes, std::uint32_t columns, std::uint32_t block_bytes);
 
 }  // namespace cairn

@@ -11,7 +11,6 @@ namespace cairn {
 namespace {
 
 constexpr std::size_t longest_name = 1024;  // SCR_MAX_FILENAME
-constexpr std::size_t most_members = 1024;
 
 void put(Encoder& out, const DatasetInfo& dataset) {
   out.i64(dataset.uuid.time_us);
@@ -61,29 +60,30 @@ void put(Encoder& out, const Encoding& encoding) {
   out.u64(encoding.generation);
   out.u32(static_cast<std::uint32_t>(encoding.scheme));
   out.u32(encoding.failures);
-  out.u32(encoding.geometry.block_bytes);
-  out.u32(encoding.geometry.columns);
-  out.u32(encoding.geometry.parity_columns);
-  out.u64(encoding.geometry.full_rows);
-  out.u32(encoding.geometry.tail_bytes);
+  out.u32(encoding.hop);
+  out.u32(encoding.block_bytes);
   out.u64(encoding.members.size());
-  for (const int member : encoding.members) out.u32(static_cast<std::uint32_t>(member));
-  for (const std::string& node : encoding.member_nodes) out.text(node);
+  for (std::size_t i = 0; i < encoding.members.size(); ++i) {
+    out.u32(static_cast<std::uint32_t>(encoding.members[i]));
+    out.u64(encoding.member_bytes[i]);
+    out.text(encoding.member_nodes[i]);
+  }
 }
 
 Encoding get_encoding(Decoder& in) {
+  constexpr std::size_t smallest_member_bytes = 16;
   Encoding encoding;
   encoding.generation = in.u64();
   encoding.scheme = static_cast<Scheme>(in.u32());
   encoding.failures = in.u32();
-  encoding.geometry.block_bytes = in.u32();
-  encoding.geometry.columns = in.u32();
-  encoding.geometry.parity_columns = in.u32();
-  encoding.geometry.full_rows = in.u64();
-  encoding.geometry.tail_bytes = in.u32();
-  const std::uint64_t members = in.count(4);
-  for (std::uint64_t i = 0; i < members; ++i) encoding.members.push_back(static_cast<int>(in.u32()));
-  for (std::uint64_t i = 0; i < members; ++i) encoding.member_nodes.push_back(in.text());
+  encoding.hop = in.u32();
+  encoding.block_bytes = in.u32();
+  const std::uint64_t members = in.count(smallest_member_bytes);
+  for (std::uint64_t i = 0; i < members; ++i) {
+    encoding.members.push_back(static_cast<int>(in.u32()));
+    encoding.member_bytes.push_back(in.u64());
+    encoding.member_nodes.push_back(in.text());
+  }
   return encoding;
 }
 
@@ -113,19 +113,15 @@ bool set_is_sane(const RankRecord& record) {
   const std::vector<int>& members = record.encoding.members;
   const std::set<int> distinct(members.begin(), members.end());
   const int ranks = static_cast<int>(record.dataset.ranks);
-  return !members.empty() && members.size() <= most_members && distinct.size() == members.size() &&
-         *distinct.begin() >= 0 && *distinct.rbegin() < ranks &&
-         distinct.count(record.rank) == 1 && record.encoding.failures < members.size() &&
-         record.encoding.scheme >= Scheme::single && record.encoding.scheme <= Scheme::rs;
+  return is_sound(record.encoding) && distinct.size() == members.size() && *distinct.begin() >= 0 &&
+         *distinct.rbegin() < ranks && distinct.count(record.rank) == 1 &&
+         record.encoding.member_bytes[static_cast<std::size_t>(record.index_in_set())] == record.data_bytes();
 }
 
 bool blocks_are_sane(const RankRecord& record) {
-  const Geometry& geometry = record.encoding.geometry;
-  if (!is_sound(geometry)) return false;
-  const std::uint64_t capacity = geometry.data_offset(geometry.rows() * geometry.columns);
-  return record.data_bytes() <= capacity &&
-         record.data_crcs.size() == geometry.data_blocks(record.data_bytes()) &&
-         record.parity_crcs.size() == geometry.parity_blocks();
+  const SetLayout layout(record.encoding);
+  return record.data_crcs.size() == layout.data_blocks(record.index_in_set()) &&
+         record.parity_crcs.size() == layout.parity_blocks();
 }
 
 }  // namespace

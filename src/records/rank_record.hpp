@@ -10,7 +10,7 @@
 #include "base/error.hpp"
 #include "config/settings.hpp"
 #include "files/files.hpp"
-#include "records/geometry.hpp"
+#include "records/set_layout.hpp"
 
 namespace cairn {
 
@@ -51,23 +51,13 @@ struct FileEntry {
   FileTimes times;
 };
 
-/// How a rank's data are protected.
-struct Encoding {
-  std::uint64_t generation = 1;  ///< counts encodings of the same dataset; the largest committed one counts
-  Scheme scheme = Scheme::single;
-  std::uint32_t failures = 0;  ///< members that may be lost
-  std::vector<int> members;    ///< ranks of the set in ring order
-  std::vector<std::string> member_nodes;  ///< where they ran when it was encoded
-  Geometry geometry;
-};
-
 struct RankRecord {
   DatasetInfo dataset;
   int rank = 0;
   std::vector<FileEntry> files;
   Encoding encoding;
   std::vector<std::uint32_t> data_crcs;    ///< one per data block
-  std::vector<std::uint32_t> parity_crcs;  ///< one per parity block
+  std::vector<std::uint32_t> parity_crcs;  ///< one per parity block, by parity_index
 
   std::uint64_t data_bytes() const;
   /// Index of this rank in its set.

@@ -15,10 +15,10 @@ RankRecord example() {
   record.dataset = {{1'700'000'000'000'000, 2}, 5, 5, 1, 8, "ckpt.5"};
   record.rank = 3;
   record.files = {{"a/state", 1000, 0644, 1, 2, {3, 4}}, {"b/state", 77, 0600, 1, 2, {5, 6}}};
-  record.encoding = {1, Scheme::xor_, 1, {1, 3, 5}, {"n0", "n1", "n2"},
-                     make_geometry(1077, 2, 1, 256)};
-  record.data_crcs.resize(record.encoding.geometry.data_blocks(1077), 7);
-  record.parity_crcs.resize(record.encoding.geometry.parity_blocks(), 9);
+  record.encoding = {1, Scheme::xor_, 1, 1, 256, {1, 3, 5}, {"n0", "n1", "n2"}, {900, 1077, 0}};
+  const SetLayout layout(record.encoding);
+  record.data_crcs.resize(layout.data_blocks(1), 7);
+  record.parity_crcs.resize(layout.parity_blocks(), 9);
   return record;
 }
 
@@ -39,7 +39,8 @@ TEST(RankRecord, ComesBackWhole) {
   EXPECT_EQ(back->files[1].name, "b/state");
   EXPECT_EQ(back->files[0].times.modify_ns, 4);
   EXPECT_EQ(back->encoding.member_nodes, record.encoding.member_nodes);
-  EXPECT_EQ(back->encoding.geometry, record.encoding.geometry);
+  EXPECT_EQ(back->encoding.member_bytes, record.encoding.member_bytes);
+  EXPECT_EQ(back->encoding.block_bytes, 256U);
   EXPECT_EQ(back->data_crcs, record.data_crcs);
   EXPECT_EQ(encode(*back), encode(record));
 }
@@ -92,7 +93,8 @@ TEST(RankRecord, WhatDoesNotFitTogetherIsRefused) {
   EXPECT_TRUE(refused([](RankRecord& r) { r.encoding.members = {1, 2, 5}; }));
   EXPECT_TRUE(refused([](RankRecord& r) { r.encoding.members[0] = 8; }));
   EXPECT_TRUE(refused([](RankRecord& r) { r.encoding.failures = 3; }));
-  EXPECT_TRUE(refused([](RankRecord& r) { r.encoding.geometry.columns = 0; }));
+  EXPECT_TRUE(refused([](RankRecord& r) { r.encoding.block_bytes = 0; }));
+  EXPECT_TRUE(refused([](RankRecord& r) { r.encoding.member_bytes[1] += 1; }));
   EXPECT_TRUE(refused([](RankRecord& r) { r.files[1].name = r.files[0].name; }));
   EXPECT_TRUE(refused([](RankRecord& r) { r.files[1].size = ~std::uint64_t{0}; }));
 }

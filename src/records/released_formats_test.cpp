@@ -22,8 +22,7 @@ RankRecord example() {
                    100,
                    {1'700'000'000'123'456'789, 1'700'000'001'000'000'000}},
                   {"log", 0, 0600, 1000, 100, {-1, 0}}};
-  record.encoding = {1,         Scheme::xor_,       1,
-                     {0, 2, 4}, {"n0", "n1", "n2"}, make_geometry(1100, 2, 1, 512)};
+  record.encoding = {1, Scheme::xor_, 1, 1, 512, {0, 2, 4}, {"n0", "n1", "n2"}, {1100, 1000, 0}};
   record.data_crcs = {0x11111111, 0x22222222};
   record.parity_crcs = {0x33333333, 0x44444444};
   return record;
@@ -56,7 +55,8 @@ TEST(ReleasedFormats, RankRecordVersion1IsRead) {
   EXPECT_EQ(record->encoding.scheme, Scheme::xor_);
   EXPECT_EQ(record->encoding.members, expected.encoding.members);
   EXPECT_EQ(record->encoding.member_nodes, expected.encoding.member_nodes);
-  EXPECT_EQ(record->encoding.geometry, expected.encoding.geometry);
+  EXPECT_EQ(record->encoding.member_bytes, expected.encoding.member_bytes);
+  EXPECT_EQ(record->encoding.block_bytes, 512U);
   EXPECT_EQ(record->data_crcs, expected.data_crcs);
   EXPECT_EQ(record->parity_crcs, expected.parity_crcs);
 }

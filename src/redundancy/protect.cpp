@@ -3,45 +3,52 @@
 #include <algorithm>
 
 #include "base/checksum.hpp"
+#include "codec/erasure_code.hpp"
 #include "redundancy/buffers.hpp"
 #include "redundancy/rank_blocks.hpp"
-#include "redundancy/stripes.hpp"
 
 namespace cairn {
 namespace {
 
-constexpr int parity_tag = 101;
+constexpr int data_tag = 101;
+constexpr int parity_tag = 105;
 /// Receives under way: few, so that a block is combined while it is still in the processor's cache.
 constexpr std::size_t receives_ahead = 2;
+/// Rows whose parity may be on its way to other members.
+constexpr std::size_t rows_ahead = 2;
 
-/// Every member sends each of its blocks to the one member that keeps the parity over it. Work is
-/// counted in steps: step (row, shift) sends to the member `shift` places to the right and receives
-/// from the one as far to the left, so that at each step every member sends and receives once.
+/// Every member coordinates one stripe of each row: the one whose first parity it keeps. It receives the
+/// stripe's data blocks, adds them up to all of its parity, keeps the first and forwards the others to their
+/// owners. So each data block travels once, however many parities there are.
+///
+/// Work is counted in steps: step (row, shift) sends to the member `shift` places to the right, if this
+/// member has data in the stripe that one coordinates, and receives from the one as far to the left.
 ///
 /// No deadlock: a member waits only for members that are behind it in steps, given that sends run at
 /// least two steps ahead of the receive that is waited for.
-class XorEncoder {
+class StripeEncoder {
  public:
-  XorEncoder(Communicator& set, RankBlocks& blocks, RankRecord& record,
-             std::vector<std::uint64_t> data_bytes, std::uint64_t encode_bytes)
+  StripeEncoder(Communicator& set, RankBlocks& blocks, RankRecord& record, std::uint64_t encode_bytes)
       : set_(set),
         blocks_(blocks),
         record_(record),
-        geometry_(record.encoding.geometry),
-        stripes_{set.size()},
-        data_bytes_(std::move(data_bytes)),
-        sum_(geometry_.block_bytes) {
-    const std::size_t affordable = encode_bytes / 2 / geometry_.block_bytes;
+        layout_(record.encoding),
+        combination_(ErasureCode(layout_.columns(), layout_.parity()).encoder()),
+        me_(set.rank()),
+        my_position_(layout_.position_of_parity(me_, 0)),
+        forwarded_(record.encoding.block_bytes) {
+    const std::size_t block = record.encoding.block_bytes;
     const auto useful = static_cast<std::size_t>(2 * (set.size() - 1));
-    sends_.resize(std::clamp<std::size_t>(affordable, 2, std::max<std::size_t>(useful, 2)));
-    for (std::size_t i = 0; i < receives_ahead; ++i) receives_.emplace_back(geometry_.block_bytes);
+    sends_.resize(std::clamp<std::size_t>(encode_bytes / 2 / block, 2, std::max<std::size_t>(useful, 2)));
+    for (std::size_t i = 0; i < receives_ahead; ++i) receives_.emplace_back(block);
+    for (std::size_t i = 0; i < rows_ahead; ++i) sums_.emplace_back(layout_.parity(), block);
   }
 
   Status run() {
     note(blocks_.start_parity());
-    record_.data_crcs.assign(geometry_.data_blocks(data_bytes_[me()]), 0);
-    record_.parity_crcs.assign(geometry_.parity_blocks(), 0);
-    const std::uint64_t steps = geometry_.rows() * shifts();
+    record_.data_crcs.assign(layout_.data_blocks(me_), 0);
+    record_.parity_crcs.assign(layout_.parity_blocks(), 0);
+    const std::uint64_t steps = layout_.rows() * shifts();
     for (std::uint64_t step = 0; step < std::min<std::uint64_t>(steps, receives_ahead); ++step)
       start_receive(step);
     std::uint64_t sent = 0;
@@ -49,13 +56,15 @@ class XorEncoder {
       while (sent < std::min(steps, step + sends_.size())) start_send(sent++);
       finish_receive(step);
       if (step + receives_ahead < steps) start_receive(step + receives_ahead);
+      if (step % shifts() + 1 == shifts()) finish_row(step / shifts());
     }
     for (Send& pending : sends_) wait(set_, pending.request);
+    for (Sums& pending : sums_) wait_all(set_, pending.forwards);
     return status_;
   }
 
  private:
-  // In both, the buffer outlives the request that points into it.
+  // In all three, the buffers outlive the requests that point into them.
   struct Send {
     Blob scratch;  ///< used where the store cannot be mapped, or a block spans two files
     Request request;
@@ -66,8 +75,15 @@ class XorEncoder {
     std::size_t length = 0;
     Request request;
   };
+  struct Sums {
+    Sums(int parity, std::size_t bytes) {
+      for (int i = 0; i < parity; ++i) buffers.emplace_back(bytes);
+    }
+    std::vector<BlockBuffer> buffers;
+    std::vector<MutableBytes> views;  ///< of this row's length
+    std::vector<Request> forwards;
+  };
 
-  std::size_t me() const { return static_cast<std::size_t>(set_.rank()); }
   std::uint64_t shifts() const { return static_cast<std::uint64_t>(set_.size() - 1); }
   int shift_of(std::uint64_t step) const { return 1 + static_cast<int>(step % shifts()); }
 
@@ -76,59 +92,94 @@ class XorEncoder {
   }
 
   void start_send(std::uint64_t step) {
-    const int to = (set_.rank() + shift_of(step)) % set_.size();
-    const std::uint64_t index = stripes_.data_index(step / shifts(), set_.rank(), to);
-    const std::size_t length = geometry_.data_length(index, data_bytes_[me()]);
-    Send& slot = sends_[step % sends_.size()];
-    wait(set_, slot.request);
+    const int to = (me_ + shift_of(step)) % set_.size();
+    Send& pending = sends_[step % sends_.size()];
+    wait(set_, pending.request);
+    const auto slot = layout_.slot_of(me_, layout_.position_of_parity(to, 0));
+    if (!slot) return;
+    const std::uint64_t index = layout_.data_index(step / shifts(), *slot);
+    const std::size_t length = layout_.data_length(me_, index);
     if (length == 0) return;
-    slot.scratch.resize(geometry_.block_bytes);
-    Result<Bytes> block = blocks_.data(index, slot.scratch);
+    pending.scratch.resize(record_.encoding.block_bytes);
+    Result<Bytes> block = blocks_.data(index, pending.scratch);
     if (!block) {
       // The others need a block of this length to go on; the agreed error voids what comes of it.
       note(tl::unexpected(block.error()));
-      block = Bytes(slot.scratch).first(length);
+      block = Bytes(pending.scratch).first(length);
     }
     record_.data_crcs[index] = crc32c(*block);
-    slot.request = set_.isend(*block, to, parity_tag);
+    pending.request = set_.isend(*block, to, data_tag);
   }
 
   void start_receive(std::uint64_t step) {
-    const int from = (set_.rank() - shift_of(step) + set_.size()) % set_.size();
-    const std::uint64_t index = stripes_.data_index(step / shifts(), from, set_.rank());
-    Receive& slot = receives_[step % receives_ahead];
-    slot.length = geometry_.data_length(index, data_bytes_[static_cast<std::size_t>(from)]);
-    if (slot.length > 0)
-      slot.request = set_.irecv(slot.buffer.first(slot.length), from, parity_tag);
+    const int from = (me_ - shift_of(step) + set_.size()) % set_.size();
+    Receive& pending = receives_[step % receives_ahead];
+    const auto slot = layout_.slot_of(from, my_position_);
+    pending.length = slot ? layout_.data_length(from, layout_.data_index(step / shifts(), *slot)) : 0;
+    if (pending.length > 0)
+      pending.request = set_.irecv(pending.buffer.first(pending.length), from, data_tag);
   }
 
   void finish_receive(std::uint64_t step) {
     const std::uint64_t row = step / shifts();
-    Receive& slot = receives_[step % receives_ahead];
-    wait(set_, slot.request);
-    const MutableBytes sum = sum_.first(geometry_.width(row));
-    if (step % shifts() == 0) std::fill(sum.begin(), sum.end(), std::byte{0});
-    xor_into(sum, slot.buffer.first(slot.length));
-    if (step % shifts() + 1 < shifts()) return;
-    record_.parity_crcs[row] = crc32c(sum);
-    if (status_) note(blocks_.write_parity(row, sum));
+    Sums& sums = sums_[row % rows_ahead];
+    if (step % shifts() == 0) start_row(row, sums);
+    Receive& pending = receives_[step % receives_ahead];
+    wait(set_, pending.request);
+    const int from = (me_ - shift_of(step) + set_.size()) % set_.size();
+    if (pending.length > 0)
+      combination_.add(*layout_.slot_of(from, my_position_), pending.buffer.first(pending.length), sums.views);
+  }
+
+  void start_row(std::uint64_t row, Sums& sums) {
+    wait_all(set_, sums.forwards);
+    sums.forwards.clear();
+    sums.views.clear();
+    for (BlockBuffer& buffer : sums.buffers) {
+      const MutableBytes view = buffer.first(layout_.stripe_length(row, my_position_));
+      std::fill(view.begin(), view.end(), std::byte{0});
+      sums.views.push_back(view);
+    }
+  }
+
+  /// Keeps the first parity of the own stripe, forwards the others, and takes what others forward.
+  void finish_row(std::uint64_t row) {
+    Sums& sums = sums_[row % rows_ahead];
+    keep(layout_.parity_index(row, 0), sums.views[0]);
+    for (int i = 1; i < layout_.parity(); ++i) {
+      const Bytes sum = sums.views[static_cast<std::size_t>(i)];
+      if (!sum.empty()) sums.forwards.push_back(set_.isend(sum, layout_.owner(my_position_, i), parity_tag));
+    }
+    for (int i = 1; i < layout_.parity(); ++i) {
+      const int position = layout_.position_of_parity(me_, i);
+      const MutableBytes sum = forwarded_.first(layout_.stripe_length(row, position));
+      if (!sum.empty()) recv(set_, sum, layout_.owner(position, 0), parity_tag);
+      keep(layout_.parity_index(row, i), sum);
+    }
+  }
+
+  void keep(std::uint64_t index, Bytes parity) {
+    record_.parity_crcs[index] = crc32c(parity);
+    if (status_ && !parity.empty()) note(blocks_.write_parity(index, parity));
   }
 
   Communicator& set_;
   RankBlocks& blocks_;
   RankRecord& record_;
-  const Geometry geometry_;
-  const Stripes stripes_;
-  const std::vector<std::uint64_t> data_bytes_;  ///< of each member
+  const SetLayout layout_;
+  const Combination combination_;
+  const int me_;
+  const int my_position_;  ///< of the stripe this member coordinates
   std::vector<Send> sends_;
   std::vector<Receive> receives_;
-  BlockBuffer sum_;
+  std::vector<Sums> sums_;
+  BlockBuffer forwarded_;
   Status status_;
 };
 
 Status take_checksums(RankBlocks& blocks, RankRecord& record) {
-  Blob scratch(record.encoding.geometry.block_bytes);
-  const std::uint64_t count = record.encoding.geometry.data_blocks(record.data_bytes());
+  Blob scratch(record.encoding.block_bytes);
+  const std::uint64_t count = SetLayout(record.encoding).data_blocks(0);
   record.data_crcs.clear();
   record.parity_crcs.clear();
   for (std::uint64_t index = 0; index < count; ++index) {
@@ -141,17 +192,13 @@ Status take_checksums(RankBlocks& blocks, RankRecord& record) {
 }  // namespace
 
 Status protect(Communicator& set, Files& files, const RankFolder& folder, RankRecord& record,
-               std::uint32_t block_bytes, std::uint64_t encode_bytes) {
-  std::vector<std::uint64_t> data_bytes(static_cast<std::size_t>(set.size()));
+               std::uint64_t encode_bytes) {
+  record.encoding.member_bytes.resize(static_cast<std::size_t>(set.size()));
   const std::uint64_t mine = record.data_bytes();
-  set.allgather(bytes_of(mine), std::as_writable_bytes(std::span(data_bytes)));
-  const Stripes stripes{set.size()};
-  record.encoding.geometry =
-      make_geometry(*std::max_element(data_bytes.begin(), data_bytes.end()), stripes.columns(),
-                    stripes.parity_columns(), block_bytes);
+  set.allgather(bytes_of(mine), std::as_writable_bytes(std::span(record.encoding.member_bytes)));
   RankBlocks blocks(files, folder, record);
   if (set.size() == 1) return take_checksums(blocks, record);
-  return XorEncoder(set, blocks, record, std::move(data_bytes), encode_bytes).run();
+  return StripeEncoder(set, blocks, record, encode_bytes).run();
 }
 
 }  // namespace cairn

@@ -31,14 +31,17 @@ BlockRanges find_bad(const std::vector<std::uint32_t>& crcs, ReadBlock read_bloc
 }  // namespace
 
 RankBlocks::RankBlocks(Files& files, RankFolder folder, const RankRecord& record)
-    : files_(files), folder_(std::move(folder)), record_(record) {
+    : files_(files),
+      folder_(std::move(folder)),
+      record_(record),
+      layout_(record.encoding),
+      me_(record.index_in_set()) {
   std::uint64_t start = 0;
   for (const FileEntry& file : record.files) {
     extents_.push_back({folder_.file(file.name), file.size, start, nullptr, nullptr});
     start += file.size;
   }
-  parity_ = {folder_.parity(record.encoding.generation), record.encoding.geometry.parity_bytes(), 0,
-             nullptr, nullptr};
+  parity_ = {folder_.parity(record.encoding.generation), layout_.parity_bytes(me_), 0, nullptr, nullptr};
 }
 
 std::vector<RankBlocks::Piece> RankBlocks::pieces_of(std::uint64_t offset, std::size_t length) {
@@ -65,9 +68,8 @@ Result<Bytes> RankBlocks::read_piece(const Piece& piece, MutableBytes scratch) {
 }
 
 Result<Bytes> RankBlocks::data(std::uint64_t index, MutableBytes scratch) {
-  const Geometry& geometry = record_.encoding.geometry;
-  const std::size_t length = geometry.data_length(index, record_.data_bytes());
-  const auto pieces = pieces_of(geometry.data_offset(index), length);
+  const std::size_t length = layout_.data_length(me_, index);
+  const auto pieces = pieces_of(layout_.geometry().data_offset(index), length);
   if (pieces.empty()) return Bytes{};
   if (pieces.size() == 1) return read_piece(pieces[0], scratch);
   std::size_t at = 0;
@@ -81,9 +83,9 @@ Result<Bytes> RankBlocks::data(std::uint64_t index, MutableBytes scratch) {
 }
 
 Result<Bytes> RankBlocks::parity(std::uint64_t index, MutableBytes scratch) {
-  const Geometry& geometry = record_.encoding.geometry;
-  const std::uint64_t row = index / std::max(geometry.parity_columns, 1U);
-  return read_piece({&parity_, geometry.parity_offset(index), geometry.width(row)}, scratch);
+  const std::size_t length = layout_.parity_length(me_, index);
+  if (length == 0) return Bytes{};
+  return read_piece({&parity_, layout_.parity_offset(me_, index), length}, scratch);
 }
 
 bool RankBlocks::looks_complete() {
@@ -126,7 +128,7 @@ Status RankBlocks::write_piece(const Piece& piece, Bytes part) {
 }
 
 Status RankBlocks::write_data(std::uint64_t index, Bytes block) {
-  for (const Piece& piece : pieces_of(record_.encoding.geometry.data_offset(index), block.size())) {
+  for (const Piece& piece : pieces_of(layout_.geometry().data_offset(index), block.size())) {
     CAIRN_TRY(write_piece(piece, block.first(piece.length)));
     block = block.subspan(piece.length);
   }
@@ -139,7 +141,7 @@ Status RankBlocks::start_parity() {
 }
 
 Status RankBlocks::write_parity(std::uint64_t index, Bytes block) {
-  return write_piece({&parity_, record_.encoding.geometry.parity_offset(index), block.size()}, block);
+  return write_piece({&parity_, layout_.parity_offset(me_, index), block.size()}, block);
 }
 
 Status RankBlocks::sync() {
@@ -165,7 +167,7 @@ Status RankBlocks::restore_attributes() {
 }
 
 Erasures find_erasures(RankBlocks& blocks, const RankRecord& record) {
-  Blob scratch(record.encoding.geometry.block_bytes);
+  Blob scratch(record.encoding.block_bytes);
   return {find_bad(record.data_crcs,
                    [&](std::uint64_t index) { return blocks.data(index, scratch); }),
           find_bad(record.parity_crcs,

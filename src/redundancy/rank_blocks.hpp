@@ -11,7 +11,7 @@
 namespace cairn {
 
 /// Reads and writes the blocks that a record describes. `record` and `files` must outlive it; the
-/// record's files, geometry and generation must be set, its checksums are not looked at.
+/// record's rank, files and encoding must be set, its checksums are not looked at.
 class RankBlocks {
  public:
   RankBlocks(Files& files, RankFolder folder, const RankRecord& record);
@@ -60,6 +60,8 @@ class RankBlocks {
   Files& files_;
   RankFolder folder_;
   const RankRecord& record_;
+  const SetLayout layout_;
+  const int me_;  ///< in the set
   std::vector<Extent> extents_;  ///< the files, in stream order
   Extent parity_;
 };

@@ -1,8 +1,11 @@
 // Protect and heal one set over a Team of threads and real files.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <mutex>
 #include <random>
 
 #include "base/checksum.hpp"
@@ -18,6 +21,12 @@ namespace cairn {
 namespace {
 
 constexpr std::uint32_t block_bytes = 4096;
+
+struct Protection {
+  Scheme scheme = Scheme::xor_;
+  std::uint32_t failures = 1;
+  std::uint32_t hop = 1;
+};
 constexpr std::uint64_t encode_bytes = 1 << 20;
 
 std::string content_of(int rank, int file, std::size_t size) {
@@ -40,14 +49,17 @@ void write(const std::string& path, const std::string& content) {
 /// A set whose members each have two files of the sizes given, in a folder per member.
 class SetOnDisk {
  public:
-  SetOnDisk(const std::string& base, std::vector<std::vector<std::size_t>> sizes)
+  SetOnDisk(const std::string& base, std::vector<std::vector<std::size_t>> sizes,
+            Protection protection = {})
       : root_(base), sizes_(std::move(sizes)), records_(sizes_.size()) {
     for (int rank = 0; rank < members(); ++rank) {
       RankRecord& record = records_[static_cast<std::size_t>(rank)];
       record.rank = rank;
       record.dataset.ranks = static_cast<std::uint32_t>(members());
-      record.encoding.scheme = members() > 1 ? Scheme::xor_ : Scheme::single;
-      record.encoding.failures = members() > 1 ? 1 : 0;
+      record.encoding.scheme = members() > 1 ? protection.scheme : Scheme::single;
+      record.encoding.failures = members() > 1 ? protection.failures : 0;
+      record.encoding.hop = protection.hop;
+      record.encoding.block_bytes = block_bytes;
       for (int member = 0; member < members(); ++member) {
         record.encoding.members.push_back(member);
         record.encoding.member_nodes.push_back("n" + std::to_string(member));
@@ -77,7 +89,7 @@ class SetOnDisk {
   void protect_all(Team::Mode mode = Team::Mode::rendezvous) {
     Team(members(), mode).run([this](Communicator& set) {
       const auto files = make_posix_files();
-      const auto done = protect(set, *files, folder(set.rank()), record(set.rank()), block_bytes, encode_bytes);
+      const auto done = protect(set, *files, folder(set.rank()), record(set.rank()), encode_bytes);
       EXPECT_TRUE(done) << done.error().text;
     });
   }
@@ -146,8 +158,8 @@ TEST(Protect, ParityIsTheSumOfTheStripe) {
   TemporaryFolder base;
   SetOnDisk set(base.path(), {{4096 * 2}, {4096 * 2}, {4096 * 2}});
   set.protect_all();
-  // Row 0, position 0: the first data blocks of members 1 and 2.
-  const std::string one = read(set.path(1, 0));
+  // Row 0, position 0: the second data block of member 1 and the first of member 2.
+  const std::string one = read(set.path(1, 0)).substr(4096);
   const std::string two = read(set.path(2, 0));
   const std::string parity = read(set.parity(0));
   ASSERT_EQ(parity.size(), 4096U);
@@ -161,10 +173,10 @@ TEST(Protect, ChecksumsAreThoseOfTheBlocks) {
   set.expect_intact();
   const RankRecord& record = set.record(0);
   const std::string stream = content_of(0, 0, 30'000) + content_of(0, 1, 5);
-  ASSERT_EQ(record.data_crcs.size(), record.encoding.geometry.data_blocks(30'005));
+  const Geometry geometry = SetLayout(record.encoding).geometry();
+  ASSERT_EQ(record.data_crcs.size(), geometry.data_blocks(30'005));
   for (std::size_t i = 0; i < record.data_crcs.size(); ++i) {
-    const std::string block = stream.substr(record.encoding.geometry.data_offset(i),
-                                            record.encoding.geometry.data_length(i, 30'005));
+    const std::string block = stream.substr(geometry.data_offset(i), geometry.data_length(i, 30'005));
     EXPECT_EQ(record.data_crcs[i], crc32c(std::as_bytes(std::span(block))));
   }
 }
@@ -176,7 +188,7 @@ TEST(Protect, AMissingFileFailsOnItsRankAndHangsNobody) {
   Team(4).run([&](Communicator& comm) {
     const auto files = make_posix_files();
     const auto done =
-        protect(comm, *files, set.folder(comm.rank()), set.record(comm.rank()), block_bytes, encode_bytes);
+        protect(comm, *files, set.folder(comm.rank()), set.record(comm.rank()), encode_bytes);
     EXPECT_EQ(done.has_value(), comm.rank() != 1);
     if (!done) {
       EXPECT_NE(done.error().text.find("rank.1/files/d0/state"), std::string::npos);
@@ -312,12 +324,13 @@ TEST(RankBlocks, WritesAndReadsBeyondFourGigabytesAcrossFiles) {
   record.files[0].size = (4ULL << 30) + 100;
   record.files[1].name = "second";
   record.files[1].size = 5000;
-  record.encoding.geometry = make_geometry(record.data_bytes(), 3, 1, block_bytes);
+  record.encoding = {1, Scheme::xor_, 1, 1, block_bytes, {0, 1, 2, 3}, {"a", "b", "c", "d"},
+                     {record.data_bytes(), 0, 0, 0}};
   const auto files = make_posix_files();
   RankBlocks blocks(*files, {base.path()}, record);
   ASSERT_TRUE(blocks.make_room());
   const std::uint64_t index = (4ULL << 30) / block_bytes;  // its last bytes are in the second file
-  const Geometry& geometry = record.encoding.geometry;
+  const Geometry geometry = SetLayout(record.encoding).geometry();
   Blob block(geometry.data_length(index, record.data_bytes()), std::byte{7});
   ASSERT_TRUE(blocks.write_data(index, block));
   Blob scratch(block_bytes);
@@ -327,17 +340,97 @@ TEST(RankBlocks, WritesAndReadsBeyondFourGigabytesAcrossFiles) {
   EXPECT_EQ(read(RankFolder{base.path()}.file("second")).substr(0, 1), "\a");
 }
 
-TEST(Replicas, GoToTheRightNeighbours) {
-  for (const std::uint32_t failures : {0U, 1U, 2U, 9U})
-    Team(4).run([&](Communicator& set) {
-      const Blob mine(static_cast<std::size_t>(10 + set.rank()), static_cast<std::byte>(set.rank()));
-      const auto kept = exchange_records(set, mine, failures);
-      ASSERT_EQ(kept.size(), std::min<std::size_t>(failures, 3));
-      for (std::size_t hop = 0; hop < kept.size(); ++hop) {
-        const int left = (set.rank() + 3 - static_cast<int>(hop)) % 4;
-        EXPECT_EQ(kept[hop], Blob(static_cast<std::size_t>(10 + left), static_cast<std::byte>(left)));
+/// Every way to lose at most `most` of `members`, with `action` told which.
+void each_loss(int members, int most, const std::function<void(const std::vector<int>&)>& action) {
+  for (unsigned mask = 1; mask < 1U << members; ++mask) {
+    std::vector<int> lost;
+    for (int member = 0; member < members; ++member)
+      if ((mask >> member & 1U) != 0) lost.push_back(member);
+    if (static_cast<int>(lost.size()) <= most) action(lost);
+  }
+}
+
+bool partner_holds(const std::vector<int>& lost, int members, const Protection& protection) {
+  const auto gone = [&](int member) { return std::find(lost.begin(), lost.end(), member) != lost.end(); };
+  return std::all_of(lost.begin(), lost.end(), [&](int member) {
+    for (std::uint32_t copy = 1; copy <= protection.failures; ++copy)
+      if (!gone((member + static_cast<int>(copy * protection.hop)) % members)) return true;
+    return false;
+  });
+}
+
+class EveryScheme : public testing::TestWithParam<Protection> {};
+
+TEST_P(EveryScheme, EveryLossItHoldsIsRebuiltAndEveryOtherRefused) {
+  const Protection protection = GetParam();
+  const std::vector<std::vector<std::size_t>> sizes = {{30'000, 5}, {12'345, 40'001}, {20'000, 0}, {100'000, 1}, {17'000}};
+  TemporaryFolder base("/dev/shm");
+  SetOnDisk set(base.path(), sizes, protection);
+  set.protect_all();
+  set.expect_intact();
+  each_loss(set.members(), set.members(), [&](const std::vector<int>& lost) {
+    const bool holds = protection.scheme == Scheme::partner
+                           ? partner_holds(lost, set.members(), protection)
+                           : lost.size() <= protection.failures;
+    const std::string aside = base.path() + "/aside";
+    std::filesystem::create_directory(aside);
+    for (const int member : lost)
+      std::filesystem::rename(set.folder(member).path, aside + "/" + std::to_string(member));
+    const auto healed = set.heal_all(false);
+    ASSERT_EQ(healed.has_value(), holds) << (healed ? "repaired" : healed.error().text);
+    if (holds) {
+      set.expect_intact();
+    } else {
+      EXPECT_EQ(healed.error().code, Code::lost);
+      for (const int member : lost) {
+        ASSERT_FALSE(std::filesystem::exists(set.folder(member).path));
+        std::filesystem::rename(aside + "/" + std::to_string(member), set.folder(member).path);
       }
-    });
+    }
+    std::filesystem::remove_all(aside);
+  });
+}
+
+TEST_P(EveryScheme, AFlippedByteAnywhereIsRepairedToo) {
+  TemporaryFolder base("/dev/shm");
+  SetOnDisk set(base.path(), unequal(), GetParam());
+  set.protect_all(Team::Mode::buffered);
+  for (int rank = 0; rank < set.members(); ++rank)
+    for (const std::string& path : {set.path(rank, 0), set.path(rank, 1), set.parity(rank)}) {
+      const auto size = std::filesystem::file_size(path);
+      for (const std::uint64_t at : {std::uint64_t{0}, size / 2, size - 1}) {
+        if (size == 0) continue;
+        flip(path, at);
+        const auto healed = set.heal_all(true);
+        ASSERT_TRUE(healed) << healed.error().text;
+        ASSERT_EQ(*healed, 1U) << path << " at " << at;
+      }
+    }
+  set.expect_intact();
+}
+
+INSTANTIATE_TEST_SUITE_P(Redundancy, EveryScheme,
+                         testing::Values(Protection{Scheme::xor_, 1, 1}, Protection{Scheme::partner, 1, 1},
+                                         Protection{Scheme::partner, 1, 2}, Protection{Scheme::partner, 2, 1},
+                                         Protection{Scheme::rs, 1, 1}, Protection{Scheme::rs, 2, 1},
+                                         Protection{Scheme::rs, 3, 1}));
+
+TEST(Replicas, AreKeptWhereTheCopiesAre) {
+  for (const std::uint32_t failures : {0U, 1U, 2U, 3U})
+    for (const std::uint32_t hop : {1U, 3U})
+      Team(4).run([&](Communicator& set) {
+        Encoding encoding;
+        encoding.members = {0, 1, 2, 3};
+        encoding.failures = failures;
+        encoding.hop = hop;
+        const Blob mine(static_cast<std::size_t>(10 + set.rank()), static_cast<std::byte>(set.rank()));
+        const auto kept = exchange_records(set, encoding, mine);
+        ASSERT_EQ(kept.size(), failures);
+        for (std::uint32_t i = 0; i < failures; ++i) {
+          const int owner = (set.rank() + 12 - static_cast<int>((i + 1) * hop)) % 4;
+          EXPECT_EQ(kept[i], Blob(static_cast<std::size_t>(10 + owner), static_cast<std::byte>(owner)));
+        }
+      });
 }
 
 }  // namespace

@@ -1,26 +1,19 @@
 #include "redundancy/repair.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include "base/checksum.hpp"
+#include "codec/erasure_code.hpp"
 #include "comm/blobs.hpp"
 #include "records/wire.hpp"
 #include "redundancy/buffers.hpp"
 #include "redundancy/rank_blocks.hpp"
-#include "redundancy/stripes.hpp"
 
 namespace cairn {
 namespace {
 
 constexpr int block_tag = 103;
 constexpr int rebuilt_tag = 104;
-
-/// What one member has told the others.
-struct MemberState {
-  std::uint64_t data_bytes = 0;
-  Erasures erasures;
-};
 
 void put(Encoder& out, const BlockRanges& ranges) {
   out.u64(ranges.size());
@@ -36,22 +29,18 @@ BlockRanges get_ranges(Decoder& in) {
   return ranges;
 }
 
-std::vector<MemberState> exchange_states(Communicator& set, const RankRecord& record,
-                                         const Erasures& mine) {
+std::vector<Erasures> exchange_erasures(Communicator& set, const Erasures& mine) {
   Encoder out;
-  out.u64(record.data_bytes());
   put(out, mine.data);
   put(out, mine.parity);
-  std::vector<MemberState> states;
+  std::vector<Erasures> all;
   for (const Blob& blob : allgather_blobs(set, out.take())) {
     Decoder in(blob);
-    MemberState state;
-    state.data_bytes = in.u64();
-    state.erasures.data = get_ranges(in);
-    state.erasures.parity = get_ranges(in);
-    states.push_back(std::move(state));
+    Erasures& erasures = all.emplace_back();
+    erasures.data = get_ranges(in);
+    erasures.parity = get_ranges(in);
   }
-  return states;
+  return all;
 }
 
 bool contains(const BlockRanges& ranges, std::uint64_t index) {
@@ -61,27 +50,33 @@ bool contains(const BlockRanges& ranges, std::uint64_t index) {
   return after != ranges.begin() && index < std::prev(after)->second;
 }
 
-/// One stripe with one block missing: whose it is. holder == position means the parity itself.
+/// The member that has a slot of the erasure code in a position.
+int member_at(const SetLayout& layout, int position, int slot) {
+  return slot < layout.columns() ? layout.contributor(position, slot)
+                                 : layout.owner(position, slot - layout.columns());
+}
+
+/// One stripe with blocks missing.
 struct Damage {
   std::uint64_t row;
   int position;
-  int holder;
+  std::vector<int> lost;  ///< slots of the erasure code, ascending
 };
 
-/// All members compute the same damage from the same states.
+/// All members compute the same damage from the same erasures.
 class DamageReport {
  public:
-  DamageReport(const RankRecord& record, const std::vector<MemberState>& states)
-      : encoding_(record.encoding), states_(states), stripes_{static_cast<int>(states.size())} {}
+  DamageReport(const Encoding& encoding, const std::vector<Erasures>& erasures)
+      : encoding_(encoding), layout_(encoding), erasures_(erasures) {}
 
   /// Damaged stripes in order, or the error that names the first one that cannot be repaired.
   Result<std::vector<Damage>> find() const {
     std::vector<Damage> damages;
     for (const std::uint64_t row : damaged_rows())
-      for (int position = 0; position < stripes_.members; ++position) {
-        const std::vector<int> holders = holders_of_damage(row, position);
-        if (holders.size() > encoding_.failures) return too_much(holders);
-        if (!holders.empty()) damages.push_back({row, position, holders[0]});
+      for (int position = 0; position < layout_.members(); ++position) {
+        Damage damage{row, position, lost_slots(row, position)};
+        if (static_cast<int>(damage.lost.size()) > layout_.parity()) return too_much(damage);
+        if (!damage.lost.empty()) damages.push_back(std::move(damage));
       }
     return damages;
   }
@@ -89,38 +84,40 @@ class DamageReport {
  private:
   std::vector<std::uint64_t> damaged_rows() const {
     std::vector<std::uint64_t> rows;
-    const auto add = [&rows](const BlockRanges& ranges, std::uint64_t per_row) {
-      for (const auto& [from, to] : ranges)
-        for (std::uint64_t row = from / per_row; row <= (to - 1) / per_row; ++row) rows.push_back(row);
+    const auto add = [&rows](const BlockRanges& ranges, int per_row) {
+      for (const auto& [from, to] : ranges) {
+        const auto width = static_cast<std::uint64_t>(per_row);
+        for (std::uint64_t row = from / width; row <= (to - 1) / width; ++row) rows.push_back(row);
+      }
     };
-    for (const MemberState& state : states_) {
-      add(state.erasures.data, stripes_.columns());
-      add(state.erasures.parity, std::max(stripes_.parity_columns(), 1U));
+    for (const Erasures& erasures : erasures_) {
+      add(erasures.data, layout_.columns());
+      add(erasures.parity, layout_.parity());
     }
     std::sort(rows.begin(), rows.end());
     rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
     return rows;
   }
 
-  std::vector<int> holders_of_damage(std::uint64_t row, int position) const {
-    std::vector<int> holders;
-    for (int member = 0; member < stripes_.members; ++member) {
-      const Erasures& erasures = states_[static_cast<std::size_t>(member)].erasures;
-      const bool damaged =
-          stripes_.members == 1 ? contains(erasures.data, row)
-          : member == position  ? contains(erasures.parity, row)
-                                : contains(erasures.data, stripes_.data_index(row, member, position));
-      if (damaged) holders.push_back(member);
-    }
-    return holders;
+  std::vector<int> lost_slots(std::uint64_t row, int position) const {
+    std::vector<int> lost;
+    for (int slot = 0; slot < layout_.columns(); ++slot)
+      if (contains(of(layout_.contributor(position, slot)).data, layout_.data_index(row, slot)))
+        lost.push_back(slot);
+    for (int i = 0; i < layout_.parity(); ++i)
+      if (contains(of(layout_.owner(position, i)).parity, layout_.parity_index(row, i)))
+        lost.push_back(layout_.columns() + i);
+    return lost;
   }
 
-  tl::unexpected<Error> too_much(const std::vector<int>& holders) const {
+  const Erasures& of(int member) const { return erasures_[static_cast<std::size_t>(member)]; }
+
+  tl::unexpected<Error> too_much(const Damage& damage) const {
     std::string names;
-    for (const int member : holders) {
-      const auto index = static_cast<std::size_t>(member);
+    for (const int slot : damage.lost) {
+      const auto member = static_cast<std::size_t>(member_at(layout_, damage.position, slot));
       names += fmt::format("{}rank {} (written on {})", names.empty() ? "" : ", ",
-                           encoding_.members[index], encoding_.member_nodes[index]);
+                           encoding_.members[member], encoding_.member_nodes[member]);
     }
     return fail(Code::lost,
                 "data of {} in the set of ranks {} are missing or damaged, and the scheme holds {} "
@@ -129,28 +126,26 @@ class DamageReport {
   }
 
   const Encoding& encoding_;
-  const std::vector<MemberState>& states_;
-  const Stripes stripes_;
+  const SetLayout layout_;
+  const std::vector<Erasures>& erasures_;
 };
 
-/// Rebuilds damaged stripes. The member at a stripe's position collects what is left of it, adds it
-/// up, and sends the sum to the member that misses it; so the work on one lost member is spread evenly
-/// over the others.
+/// Rebuilds damaged stripes. The member that keeps a stripe's first parity collects what is left of it,
+/// combines it, and sends each lost block to the member that misses it; so the work on one lost member is
+/// spread evenly over the others.
 class Repairer {
  public:
-  Repairer(Communicator& set, RankBlocks& blocks, const RankRecord& record,
-           const std::vector<MemberState>& states)
+  Repairer(Communicator& set, RankBlocks& blocks, const RankRecord& record)
       : set_(set),
         blocks_(blocks),
         record_(record),
-        geometry_(record.encoding.geometry),
-        states_(states),
-        stripes_{set.size()} {}
+        layout_(record.encoding),
+        code_(layout_.columns(), layout_.parity()) {}
 
   /// `damages` are the same on all members; each batch holds what fits into `encode_bytes`.
   Result<Healed> run(const std::vector<Damage>& damages, std::uint64_t encode_bytes) {
     const std::uint64_t stripe_bytes =
-        std::uint64_t{geometry_.block_bytes} * static_cast<std::uint64_t>(set_.size() + 1);
+        std::uint64_t{record_.encoding.block_bytes} * static_cast<std::uint64_t>(set_.size() + 1);
     const auto batch = std::max<std::size_t>(1, encode_bytes / stripe_bytes);
     for (std::size_t from = 0; from < damages.size(); from += batch)
       repair(std::span(damages).subspan(from, std::min(batch, damages.size() - from)));
@@ -159,21 +154,25 @@ class Repairer {
   }
 
  private:
+  /// What the coordinator of a stripe holds while it is repaired.
   struct Gather {
     const Damage* damage;
-    std::vector<BlockBuffer> parts;
-    std::vector<std::size_t> lengths;
-    BlockBuffer sum;
+    StripeRepair plan;
+    std::vector<BlockBuffer> parts;    ///< by source; own ones are filled at once
+    std::vector<std::size_t> lengths;  ///< of the parts
+    std::vector<BlockBuffer> rebuilt;  ///< by target
   };
 
   void note(Status status) {
     if (status_ && !status) status_ = std::move(status);
   }
 
-  std::size_t length_at(const Damage& damage, int member) const {
-    if (member == damage.position) return geometry_.width(damage.row);
-    return geometry_.data_length(stripes_.data_index(damage.row, member, damage.position),
-                                 states_[static_cast<std::size_t>(member)].data_bytes);
+  int coordinator(const Damage& damage) const { return layout_.owner(damage.position, 0); }
+
+  std::size_t length_at(const Damage& damage, int slot) const {
+    if (slot >= layout_.columns()) return layout_.stripe_length(damage.row, damage.position);
+    return layout_.data_length(layout_.contributor(damage.position, slot),
+                               layout_.data_index(damage.row, slot));
   }
 
   void repair(std::span<const Damage> damages) {
@@ -181,85 +180,104 @@ class Repairer {
     std::vector<Blob> scratch;
     std::vector<Request> requests;  // after the buffers they point into
     gathers.reserve(damages.size());
-    scratch.reserve(damages.size());
-    for (const Damage& damage : damages)
-      if (damage.position == set_.rank()) {
-        start_gather(damage, gathers, requests);
-      } else if (damage.holder != set_.rank()) {
-        send_part(damage, scratch, requests);
-      }
+    for (const Damage& damage : damages) {
+      StripeRepair plan = code_.repair(damage.lost);
+      if (coordinator(damage) == set_.rank())
+        start_gather(damage, std::move(plan), gathers, requests);
+      else
+        send_parts(damage, plan, scratch, requests);
+    }
     wait_all(set_, requests);
     requests.clear();
     for (Gather& gather : gathers) finish_gather(gather, requests);
     for (const Damage& damage : damages)
-      if (damage.holder == set_.rank() && damage.position != set_.rank()) receive_rebuilt(damage);
+      if (coordinator(damage) != set_.rank()) receive_rebuilt(damage);
     wait_all(set_, requests);
   }
 
-  void start_gather(const Damage& damage, std::vector<Gather>& gathers,
+  void start_gather(const Damage& damage, StripeRepair plan, std::vector<Gather>& gathers,
                     std::vector<Request>& requests) {
-    Gather& gather = gathers.emplace_back(Gather{&damage, {}, {}, BlockBuffer(geometry_.block_bytes)});
-    gather.parts.reserve(static_cast<std::size_t>(set_.size()));
-    for (int member = 0; member < set_.size(); ++member) {
-      const std::size_t length = length_at(damage, member);
-      if (member == damage.position || member == damage.holder || length == 0) continue;
-      gather.parts.emplace_back(geometry_.block_bytes);
+    Gather& gather = gathers.emplace_back(Gather{&damage, std::move(plan), {}, {}, {}});
+    for (const int slot : gather.plan.sources) {
+      const std::size_t length = length_at(damage, slot);
+      const int member = member_at(layout_, damage.position, slot);
+      BlockBuffer& part = gather.parts.emplace_back(record_.encoding.block_bytes);
       gather.lengths.push_back(length);
-      requests.push_back(set_.irecv(gather.parts.back().first(length), member, block_tag));
+      if (length == 0) continue;
+      if (member != set_.rank()) {
+        requests.push_back(set_.irecv(part.first(length), member, block_tag));
+        continue;
+      }
+      const Bytes own = own_block(damage, slot, part.first(length));
+      if (own.data() != part.all().data()) std::copy(own.begin(), own.end(), part.all().begin());
     }
   }
 
-  void send_part(const Damage& damage, std::vector<Blob>& scratch, std::vector<Request>& requests) {
-    const std::size_t length = length_at(damage, set_.rank());
-    if (length == 0) return;
-    Blob& buffer = scratch.emplace_back(geometry_.block_bytes);
-    const auto index = stripes_.data_index(damage.row, set_.rank(), damage.position);
-    Result<Bytes> block = blocks_.data(index, buffer);
-    if (!block) {
-      note(tl::unexpected(block.error()));
-      block = Bytes(buffer).first(length);
+  /// This member's block of a stripe, of `scratch`'s length; zeros, and an error noted, if it cannot be read.
+  Bytes own_block(const Damage& damage, int slot, MutableBytes scratch) {
+    const Result<Bytes> block =
+        slot < layout_.columns()
+            ? blocks_.data(layout_.data_index(damage.row, slot), scratch)
+            : blocks_.parity(layout_.parity_index(damage.row, slot - layout_.columns()), scratch);
+    if (block) return *block;
+    note(tl::unexpected(block.error()));
+    std::fill(scratch.begin(), scratch.end(), std::byte{0});
+    return scratch;
+  }
+
+  void send_parts(const Damage& damage, const StripeRepair& plan, std::vector<Blob>& scratch,
+                  std::vector<Request>& requests) {
+    for (const int slot : plan.sources) {
+      const std::size_t length = length_at(damage, slot);
+      if (length == 0 || member_at(layout_, damage.position, slot) != set_.rank()) continue;
+      const Bytes block = own_block(damage, slot, scratch.emplace_back(length));
+      requests.push_back(set_.isend(block, coordinator(damage), block_tag));
     }
-    requests.push_back(set_.isend(*block, damage.position, block_tag));
   }
 
   void finish_gather(Gather& gather, std::vector<Request>& requests) {
     const Damage& damage = *gather.damage;
-    const MutableBytes sum = gather.sum.first(geometry_.width(damage.row));
-    std::fill(sum.begin(), sum.end(), std::byte{0});
-    for (std::size_t i = 0; i < gather.parts.size(); ++i)
-      xor_into(sum, gather.parts[i].first(gather.lengths[i]));
-    if (damage.holder == damage.position) {
-      accept(damage, sum);
-      return;
+    std::vector<MutableBytes> outputs;
+    gather.rebuilt.reserve(gather.plan.targets.size());
+    for (std::size_t i = 0; i < gather.plan.targets.size(); ++i) {
+      gather.rebuilt.emplace_back(record_.encoding.block_bytes);
+      outputs.push_back(gather.rebuilt.back().first(layout_.stripe_length(damage.row, damage.position)));
+      std::fill(outputs.back().begin(), outputs.back().end(), std::byte{0});
     }
-    Blob scratch(geometry_.block_bytes);
-    if (const auto parity = blocks_.parity(damage.row, scratch))
-      xor_into(sum, *parity);
-    else
-      note(tl::unexpected(parity.error()));
-    requests.push_back(
-        set_.isend(sum.first(length_at(damage, damage.holder)), damage.holder, rebuilt_tag));
+    for (std::size_t i = 0; i < gather.parts.size(); ++i)
+      gather.plan.combination.add(static_cast<int>(i), gather.parts[i].first(gather.lengths[i]), outputs);
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      const int slot = gather.plan.targets[i];
+      const int member = member_at(layout_, damage.position, slot);
+      const Bytes block = outputs[i].first(length_at(damage, slot));
+      if (member == set_.rank())
+        accept(damage, slot, block);
+      else
+        requests.push_back(set_.isend(block, member, rebuilt_tag));
+    }
   }
 
   void receive_rebuilt(const Damage& damage) {
-    BlockBuffer buffer(geometry_.block_bytes);
-    const MutableBytes block = buffer.first(length_at(damage, damage.holder));
-    recv(set_, block, damage.position, rebuilt_tag);
-    accept(damage, block);
+    for (const int slot : damage.lost) {
+      if (member_at(layout_, damage.position, slot) != set_.rank()) continue;
+      BlockBuffer buffer(record_.encoding.block_bytes);
+      const MutableBytes block = buffer.first(length_at(damage, slot));
+      recv(set_, block, coordinator(damage), rebuilt_tag);
+      accept(damage, slot, block);
+    }
   }
 
   /// Writes a rebuilt block of this rank, if it is what the record says.
-  void accept(const Damage& damage, Bytes block) {
-    const bool is_parity = damage.position == set_.rank();
-    const std::uint64_t index =
-        is_parity ? damage.row : stripes_.data_index(damage.row, set_.rank(), damage.position);
-    const auto& crcs = is_parity ? record_.parity_crcs : record_.data_crcs;
-    if (crc32c(block) != crcs[index]) {
+  void accept(const Damage& damage, int slot, Bytes block) {
+    const bool is_data = slot < layout_.columns();
+    const std::uint64_t index = is_data ? layout_.data_index(damage.row, slot)
+                                        : layout_.parity_index(damage.row, slot - layout_.columns());
+    if (crc32c(block) != (is_data ? record_.data_crcs : record_.parity_crcs)[index]) {
       note(fail(Code::corrupt, "rebuilt {} block {} of rank {} does not match its checksum",
-                is_parity ? "parity" : "data", index, record_.rank));
+                is_data ? "data" : "parity", index, record_.rank));
       return;
     }
-    note(is_parity ? blocks_.write_parity(index, block) : blocks_.write_data(index, block));
+    note(is_data ? blocks_.write_data(index, block) : blocks_.write_parity(index, block));
     ++healed_.repaired_blocks;
     healed_.repaired_bytes += block.size();
   }
@@ -267,9 +285,8 @@ class Repairer {
   Communicator& set_;
   RankBlocks& blocks_;
   const RankRecord& record_;
-  const Geometry geometry_;
-  const std::vector<MemberState>& states_;
-  const Stripes stripes_;
+  const SetLayout layout_;
+  const ErasureCode code_;
   Healed healed_;
   Status status_;
 };
@@ -294,12 +311,12 @@ Result<Healed> heal(Communicator& set, Files& files, const RankFolder& folder,
   const Erasures mine = find_erasures(blocks, record);
   if (!any_member(set, !mine.none() || !complete)) return Healed{true, 0, 0};
 
-  const std::vector<MemberState> states = exchange_states(set, record, mine);
-  CAIRN_ASSIGN(const std::vector<Damage> damages, DamageReport(record, states).find());
+  const std::vector<Erasures> erasures = exchange_erasures(set, mine);
+  CAIRN_ASSIGN(const std::vector<Damage> damages, DamageReport(record.encoding, erasures).find());
   const bool touched = !mine.none() || !complete;
   Status ready = touched ? blocks.make_room() : Status{};
   CAIRN_TRY(agree(set, std::move(ready)));
-  Result<Healed> healed = Repairer(set, blocks, record, states).run(damages, options.encode_bytes);
+  Result<Healed> healed = Repairer(set, blocks, record).run(damages, options.encode_bytes);
   Status settled = healed ? (touched ? settle(blocks, options) : Status{})
                           : Status(tl::unexpected(healed.error()));
   CAIRN_TRY(agree(set, std::move(settled)));

@@ -1,32 +1,36 @@
 #include "redundancy/replicas.hpp"
 
-#include <algorithm>
-
-#include "comm/blobs.hpp"
-
 namespace cairn {
 namespace {
 constexpr int record_tag = 102;
 }  // namespace
 
-std::vector<Blob> exchange_records(Communicator& set, Bytes sealed, std::uint32_t failures) {
-  const int copies = std::min(static_cast<int>(failures), set.size() - 1);
+std::vector<int> records_kept_by(const Encoding& encoding, int index) {
+  const int members = static_cast<int>(encoding.members.size());
+  std::vector<int> owners;
+  for (int i = 1; i <= static_cast<int>(encoding.failures); ++i) {
+    const int away = i * static_cast<int>(encoding.hop) % members;
+    owners.push_back((index - away + members) % members);
+  }
+  return owners;
+}
+
+std::vector<Blob> exchange_records(Communicator& set, const Encoding& encoding, Bytes sealed) {
+  const std::vector<int> owners = records_kept_by(encoding, set.rank());
   const std::uint64_t my_size = sealed.size();
-  std::vector<std::uint64_t> sizes(static_cast<std::size_t>(copies));
+  std::vector<std::uint64_t> sizes(owners.size());
   std::vector<Request> requests;
-  const auto right = [&](int hop) { return (set.rank() + hop) % set.size(); };
-  const auto left = [&](int hop) { return (set.rank() - hop + set.size()) % set.size(); };
-  for (int hop = 1; hop <= copies; ++hop) {
-    auto& size = sizes[static_cast<std::size_t>(hop - 1)];
-    requests.push_back(set.irecv(mutable_bytes_of(size), left(hop), record_tag));
-    requests.push_back(set.isend(bytes_of(my_size), right(hop), record_tag));
-    requests.push_back(set.isend(sealed, right(hop), record_tag));
+  for (std::size_t i = 0; i < owners.size(); ++i) {
+    const int keeper = (2 * set.rank() - owners[i] + set.size()) % set.size();  // as far to the right
+    requests.push_back(set.irecv(mutable_bytes_of(sizes[i]), owners[i], record_tag));
+    requests.push_back(set.isend(bytes_of(my_size), keeper, record_tag));
+    requests.push_back(set.isend(sealed, keeper, record_tag));
   }
   std::vector<Blob> kept;
-  for (int hop = 1; hop <= copies; ++hop) {
-    wait(set, requests[static_cast<std::size_t>(3 * (hop - 1))]);
-    kept.emplace_back(sizes[static_cast<std::size_t>(hop - 1)]);
-    recv(set, kept.back(), left(hop), record_tag);
+  for (std::size_t i = 0; i < owners.size(); ++i) {
+    wait(set, requests[3 * i]);
+    kept.emplace_back(sizes[i]);
+    recv(set, kept.back(), owners[i], record_tag);
   }
   wait_all(set, requests);
   return kept;

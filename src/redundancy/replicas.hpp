@@ -8,9 +8,13 @@
 
 namespace cairn {
 
-/// Collective over the set: sends `sealed` to the `failures` members on the right, and returns those
-/// of as many on the left, nearest first. Fewer when the set is smaller.
-std::vector<Blob> exchange_records(Communicator& set, Bytes sealed, std::uint32_t failures);
+/// The members, by index, whose records member `index` keeps: as many as may be lost, so that one copy is
+/// left whatever is lost that the scheme holds.
+std::vector<int> records_kept_by(const Encoding& encoding, int index);
+
+/// Collective over the set: sends `sealed` to those who keep it, and returns the records of
+/// records_kept_by(), in its order.
+std::vector<Blob> exchange_records(Communicator& set, const Encoding& encoding, Bytes sealed);
 
 /// What a record file holds: the rank's own record first, then those it keeps for others.
 Blob join_records(Bytes own, const std::vector<Blob>& kept);

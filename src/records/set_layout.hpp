@@ -1,0 +1,100 @@
+// Which blocks of a redundancy set protect each other, and where they lie.
+//
+// In every row, each position p (0 to members-1) is one stripe: `columns` data blocks of as many members,
+// and `parity` blocks on others.
+//
+//   XOR, RS(k):  parity i of position p is on member p+i, for i < k; the n-k members after these each have
+//                one data block in it. XOR is k = 1.
+//   PARTNER(k):  position p has the one data block of member p; copy i is on member p + (i+1)*hop.
+//   SINGLE:      one member, no parity.
+//
+// All modulo the number of members. A member thus has `columns` data blocks and `parity` parity blocks in
+// each row, and keeps no parity of its own data.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/settings.hpp"
+#include "records/geometry.hpp"
+
+namespace cairn {
+
+/// How a rank's data are protected.
+struct Encoding {
+  std::uint64_t generation = 1;  ///< counts encodings of one dataset; the largest committed one counts
+  Scheme scheme = Scheme::single;
+  std::uint32_t failures = 0;  ///< parity blocks of a stripe: members that may be lost
+  std::uint32_t hop = 1;       ///< PARTNER: how far away the copies are
+  std::uint32_t block_bytes = 128 << 10;
+  std::vector<int> members;               ///< ranks of the set in ring order
+  std::vector<std::string> member_nodes;  ///< where they ran when it was encoded
+  std::vector<std::uint64_t> member_bytes;  ///< how much data each has
+};
+
+/// True if the values are such as an encoding can have; a decoder must not trust them.
+bool is_sound(const Encoding& encoding);
+
+/// Pure arithmetic on a sound encoding. Members are meant by their index in the set.
+class SetLayout {
+ public:
+  explicit SetLayout(const Encoding& encoding);
+
+  int members() const { return members_; }
+  int columns() const { return static_cast<int>(geometry_.columns); }
+  int parity() const { return parity_; }
+  const Geometry& geometry() const { return geometry_; }
+  std::uint64_t rows() const { return geometry_.rows(); }
+
+  // --- stripes ---
+
+  /// The member that keeps parity `i` of a position.
+  int owner(int position, int i) const;
+  /// The member that has data slot `slot` (0 to columns-1) of a position.
+  int contributor(int position, int slot) const;
+  /// The other ways round; nothing where the member has no part of that kind.
+  std::optional<int> slot_of(int member, int position) const;
+  std::optional<int> parity_of(int member, int position) const;
+  /// The position whose parity `i` a member keeps, and the one its data column is in.
+  int position_of_parity(int member, int i) const;
+  int position_of_data(int member, std::uint64_t index) const;
+
+  /// Number of the contributor's data block in data slot `slot` of a stripe.
+  std::uint64_t data_index(std::uint64_t row, int slot) const {
+    return row * geometry_.columns + static_cast<std::uint64_t>(columns() - 1 - slot);
+  }
+  std::uint64_t parity_index(std::uint64_t row, int i) const {
+    return row * static_cast<std::uint64_t>(parity_) + static_cast<std::uint64_t>(i);
+  }
+
+  // --- blocks ---
+
+  std::uint64_t data_bytes(int member) const { return member_bytes_[static_cast<std::size_t>(member)]; }
+  std::uint64_t data_blocks(int member) const { return geometry_.data_blocks(data_bytes(member)); }
+  std::uint32_t data_length(int member, std::uint64_t index) const {
+    return geometry_.data_length(index, data_bytes(member));
+  }
+  std::uint64_t parity_blocks() const { return rows() * static_cast<std::uint64_t>(parity_); }
+  /// Length of the parity blocks of a stripe, and of what is computed for it.
+  std::uint32_t stripe_length(std::uint64_t row, int position) const;
+
+  /// The parity file of a member: its parity columns one after the other.
+  std::uint64_t parity_bytes(int member) const;
+  std::uint64_t parity_offset(int member, std::uint64_t index) const;
+  std::uint32_t parity_length(int member, std::uint64_t index) const;
+
+ private:
+  int wrap(int index) const { return ((index % members_) + members_) % members_; }
+  std::uint64_t parity_column_bytes(int member, int i) const;
+
+  Scheme scheme_;
+  int members_;
+  int parity_;
+  int hop_;
+  std::vector<std::uint64_t> member_bytes_;
+  Geometry geometry_;
+};
+
+}  // namespace cairn
