@@ -139,7 +139,7 @@ RankRecord record_of(std::uint64_t number, int rank, std::uint64_t generation = 
   record.dataset = dataset(number);
   record.rank = rank;
   record.files = {{"state", 4, 0600, 0, 0, {}}};
-  record.encoding = {generation, Scheme::single, 0, {rank}, {"n0"}, make_geometry(4, 1, 0, 256)};
+  record.encoding = {generation, Scheme::single, 0, 1, 256, {rank}, {"n0"}, {4}};
   record.data_crcs = {5};
   return record;
 }

@@ -112,6 +112,12 @@ Status check_checkpoint(const CheckpointSettings& checkpoint, const std::string&
                 "failures or a larger set",
                 name, checkpoint.set_size, option_of(resolved, name + " SET_SIZE").source,
                 checkpoint.set_failures, option_of(resolved, name + " SET_FAILURES").source);
+  if (checkpoint.scheme == Scheme::partner && checkpoint.partner_copies >= checkpoint.set_size)
+    return fail(Code::bad_setting,
+                "{} TYPE=PARTNER with SET_SIZE={} ({}) has no room for COPIES={} ({}); write fewer "
+                "copies or a larger set",
+                name, checkpoint.set_size, option_of(resolved, name + " SET_SIZE").source,
+                checkpoint.partner_copies, option_of(resolved, name + " COPIES").source);
   return {};
 }
 

@@ -27,6 +27,7 @@ constexpr Rule at_least_1{ValueType::integer, 1, max_int};
 constexpr Rule epoch_s{ValueType::integer};
 constexpr Rule set_size{ValueType::integer, 2, 65536};
 constexpr Rule set_failures{ValueType::integer, 1, 8};
+constexpr Rule partner_hop{ValueType::integer, 1, 255};
 constexpr Rule block_size{ValueType::bytes, 4 << 10, 1 << 20, true};
 constexpr Rule encode_memory{ValueType::bytes, 1 << 20, 64ULL << 30};
 constexpr Rule any_size{ValueType::bytes};
@@ -117,6 +118,9 @@ constexpr Option table[] = {
     {"SCR_GROUP", group, "", "NODE", "ranks that are likely to fail together"},
     {"SCR_SET_SIZE", set_size, "", "8", "least number of members of a redundancy set"},
     {"SCR_SET_FAILURES", set_failures, "", "2", "lost members of a set that RS can rebuild"},
+    {"CAIRN_PARTNER_COPIES", set_failures, "", "1", "copies that PARTNER keeps on other members"},
+    {"CAIRN_PARTNER_HOP", partner_hop, "", "1",
+     "how far away in the set PARTNER keeps a copy, and each further one from the one before"},
     {"CAIRN_BLOCK_SIZE", block_size, "bytes", "128KB",
      "the piece that has one checksum, is repaired and is sent as a whole", usual,
      [](Settings& s, const Value& v) { s.block_bytes = v.number; }},
@@ -217,6 +221,10 @@ constexpr Leaf<CheckpointSettings> checkpoint_table[] = {
     {"SET_FAILURES", set_failures, "SCR_SET_FAILURES", "",
      "lost members of a set that RS can rebuild",
      [](CheckpointSettings& c, const Value& v) { c.set_failures = as_int(v); }},
+    {"COPIES", set_failures, "CAIRN_PARTNER_COPIES", "", "copies that PARTNER keeps on other members",
+     [](CheckpointSettings& c, const Value& v) { c.partner_copies = as_int(v); }},
+    {"HOP", partner_hop, "CAIRN_PARTNER_HOP", "", "how far away in the set PARTNER keeps a copy",
+     [](CheckpointSettings& c, const Value& v) { c.partner_hop = as_int(v); }},
     {"BYPASS", boolean, "SCR_CACHE_BYPASS", "", "1 asks to write straight to the prefix directory",
      [](CheckpointSettings& c, const Value& v) { c.bypass = is_on(v); }},
     {"OUTPUT", boolean, "", "0", "1 takes this descriptor for output",

@@ -2,6 +2,16 @@
 
 namespace cairn {
 
+std::string_view name_of(Scheme scheme) {
+  switch (scheme) {
+    case Scheme::single: return "SINGLE";
+    case Scheme::partner: return "PARTNER";
+    case Scheme::xor_: return "XOR";
+    case Scheme::rs: return "RS";
+  }
+  return "unknown";
+}
+
 std::string expand_node(const std::string& path, const std::string& node_name) {
   std::string expanded;
   for (std::size_t i = 0; i < path.size(); ++i) {

@@ -5,11 +5,15 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace cairn {
 
 enum class Scheme { single, partner, xor_, rs };
+
+/// "XOR" for Scheme::xor_, as in SCR_COPY_TYPE.
+std::string_view name_of(Scheme scheme);
 
 /// What to do at Init with cached datasets written by another number of ranks.
 enum class OnMismatch { refuse, fresh };
@@ -27,7 +31,8 @@ struct StoreSettings {
   StoreView view = StoreView::private_;
 };
 
-/// CKPT=0 INTERVAL=1 GROUP=NODE STORE=/dev/shm TYPE=XOR SET_SIZE=8 SET_FAILURES=2 BYPASS=0 OUTPUT=0
+/// CKPT=0 INTERVAL=1 GROUP=NODE STORE=/dev/shm TYPE=XOR SET_SIZE=8 SET_FAILURES=2 COPIES=1 HOP=1 BYPASS=0
+/// OUTPUT=0
 struct CheckpointSettings {
   int id = 0;
   bool enabled = true;
@@ -36,7 +41,9 @@ struct CheckpointSettings {
   Scheme scheme = Scheme::xor_;
   int interval = 1;
   int set_size = 8;
-  int set_failures = 2;
+  int set_failures = 2;    ///< of RS
+  int partner_copies = 1;  ///< of PARTNER
+  int partner_hop = 1;     ///< of PARTNER: how far away in the set
   bool bypass = false;
   bool output = false;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 namespace cairn {
 namespace {
@@ -10,27 +11,57 @@ constexpr std::size_t most_members = 256;
 constexpr std::uint32_t largest_block = 1 << 24;
 constexpr std::uint64_t most_bytes = std::uint64_t{1} << 60;
 
+/// No copy comes home or meets another.
+bool copies_are_apart(std::uint64_t members, std::uint64_t copies, std::uint64_t hop) {
+  std::set<std::uint64_t> places = {0};
+  for (std::uint64_t copy = 1; copy <= copies; ++copy) places.insert(copy * hop % members);
+  return places.size() == copies + 1;
+}
+
 bool scheme_fits(const Encoding& encoding) {
   const std::uint64_t members = encoding.members.size();
+  const bool some_left = encoding.failures >= 1 && encoding.failures < members;
   switch (encoding.scheme) {
     case Scheme::single: return members == 1 && encoding.failures == 0;
     case Scheme::xor_: return members >= 2 && encoding.failures == 1;
-    case Scheme::rs: return encoding.failures >= 1 && encoding.failures < members;
-    case Scheme::partner: break;
+    case Scheme::rs: return some_left;
+    case Scheme::partner:
+      return some_left && encoding.hop < members &&
+             copies_are_apart(members, encoding.failures, encoding.hop);
   }
-  if (encoding.scheme != Scheme::partner || encoding.failures < 1 || encoding.failures >= members ||
-      encoding.hop < 1 || encoding.hop >= members)
-    return false;
-  std::set<std::uint64_t> places = {0};  // the member itself and its copies
-  for (std::uint64_t copy = 1; copy <= encoding.failures; ++copy) places.insert(copy * encoding.hop % members);
-  return places.size() == encoding.failures + 1;
+  return false;
 }
 
 }  // namespace
 
+std::uint32_t failures_asked(const CheckpointSettings& settings) {
+  switch (settings.scheme) {
+    case Scheme::single: return 0;
+    case Scheme::xor_: return 1;
+    case Scheme::rs: return static_cast<std::uint32_t>(settings.set_failures);
+    case Scheme::partner: return static_cast<std::uint32_t>(settings.partner_copies);
+  }
+  return 0;
+}
+
+Encoding make_encoding(const CheckpointSettings& settings, std::vector<int> members,
+                       std::uint32_t block_bytes) {
+  Encoding encoding;
+  encoding.block_bytes = block_bytes;
+  encoding.members = std::move(members);
+  const auto count = static_cast<std::uint32_t>(encoding.members.size());
+  if (count < 2 || settings.scheme == Scheme::single) return encoding;
+  encoding.scheme = settings.scheme;
+  encoding.failures = std::min(failures_asked(settings), count - 1);
+  if (settings.scheme != Scheme::partner) return encoding;
+  const auto hop = static_cast<std::uint32_t>(settings.partner_hop) % count;
+  if (copies_are_apart(count, encoding.failures, hop)) encoding.hop = hop;
+  return encoding;
+}
+
 bool is_sound(const Encoding& encoding) {
   const std::size_t members = encoding.members.size();
-  return members >= 1 && members <= most_members && encoding.member_nodes.size() == members &&
+  return members >= 1 && members <= most_members && encoding.hop >= 1 && encoding.member_nodes.size() == members &&
          encoding.member_bytes.size() == members && scheme_fits(encoding) && encoding.block_bytes >= 1 &&
          encoding.block_bytes <= largest_block &&
          std::all_of(encoding.member_bytes.begin(), encoding.member_bytes.end(),

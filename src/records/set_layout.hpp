@@ -34,6 +34,15 @@ struct Encoding {
   std::vector<std::uint64_t> member_bytes;  ///< how much data each has
 };
 
+/// How many lost members of a set a checkpoint descriptor asks to survive.
+std::uint32_t failures_asked(const CheckpointSettings& settings);
+
+/// The encoding of a set of `members` under a checkpoint descriptor. A set that is too small for all the
+/// losses asked for survives as many as it can: RS and PARTNER at most members-1; a rank alone is SINGLE.
+/// A hop that would bring a copy home becomes 1.
+Encoding make_encoding(const CheckpointSettings& settings, std::vector<int> members,
+                       std::uint32_t block_bytes);
+
 /// True if the values are such as an encoding can have; a decoder must not trust them.
 bool is_sound(const Encoding& encoding);
 

@@ -113,6 +113,32 @@ TEST(SetLayout, PartnerKeepsAsMuchAsItsNeighbourHas) {
     EXPECT_EQ(layout.parity_bytes(member), layout.data_bytes((member + 3) % 4));
 }
 
+TEST(SetLayout, AnEncodingIsMadeOfADescriptorAndASet) {
+  CheckpointSettings settings;
+  const auto made = [&](Scheme scheme, int members) {
+    settings.scheme = scheme;
+    std::vector<int> set;
+    for (int rank = 0; rank < members; ++rank) set.push_back(10 + rank);
+    Encoding encoding = make_encoding(settings, set, 4096);
+    encoding.member_nodes.resize(set.size());
+    encoding.member_bytes.resize(set.size());
+    EXPECT_TRUE(is_sound(encoding)) << members;
+    return encoding;
+  };
+  settings.set_failures = 3;
+  settings.partner_copies = 2;
+  settings.partner_hop = 2;
+  for (int members = 2; members <= 9; ++members) {
+    EXPECT_EQ(made(Scheme::xor_, members).failures, 1U);
+    EXPECT_EQ(made(Scheme::rs, members).failures, static_cast<std::uint32_t>(std::min(3, members - 1)));
+    EXPECT_EQ(made(Scheme::partner, members).failures, static_cast<std::uint32_t>(std::min(2, members - 1)));
+  }
+  EXPECT_EQ(made(Scheme::partner, 5).hop, 2U);
+  EXPECT_EQ(made(Scheme::partner, 4).hop, 1U) << "the second copy would come home";
+  EXPECT_EQ(made(Scheme::rs, 1).scheme, Scheme::single);
+  EXPECT_EQ(made(Scheme::xor_, 1).failures, 0U);
+}
+
 TEST(SetLayout, UnsoundEncodingsAreSeen) {
   EXPECT_TRUE(is_sound(make(Scheme::partner, 5, 2, 2)));
   EXPECT_FALSE(is_sound(make(Scheme::partner, 4, 2, 2))) << "the second copy would be at home";

@@ -42,11 +42,10 @@ Status protect_and_commit(Communicator& comm, Files& files, Store& store, const 
                           RankRecord& record, const Settings& settings,
                           const RankRecord* intact_by) {
   Group set(comm, record.encoding.members);
-  Status status = protect(set, files, folder, record, static_cast<std::uint32_t>(settings.block_bytes),
-                          settings.encode_bytes);
+  Status status = protect(set, files, folder, record, settings.encode_bytes);
   const Blob sealed = encode(record);
   const Blob content =
-      join_records(sealed, exchange_records(set, sealed, record.encoding.failures));
+      join_records(sealed, exchange_records(set, record.encoding, sealed));
   if (status && intact_by != nullptr) status = check_still_intact(files, folder, *intact_by);
   if (status) status = prepare(files, store, folder, record, content);
   CAIRN_TRY(agree(comm, std::move(status)));

@@ -4,7 +4,6 @@
 
 #include "comm/blobs.hpp"
 #include "comm/group.hpp"
-#include "topology/layout_text.hpp"
 
 namespace cairn {
 namespace {
@@ -16,13 +15,6 @@ Result<std::size_t> find_store(const std::vector<Store>& stores, const std::stri
   if (found == stores.end())
     return fail(Code::bad_setting, "checkpoint descriptor names store {}, which has no STORE line", path);
   return static_cast<std::size_t>(found - stores.begin());
-}
-
-Status check_scheme(Scheme scheme) {
-  if (scheme == Scheme::single || scheme == Scheme::xor_) return {};
-  return fail(Code::bad_setting,
-              "redundancy scheme {} is not in this version; use SCR_COPY_TYPE=XOR or SINGLE",
-              name_of_scheme(scheme));
 }
 
 std::vector<std::string> node_names(Communicator& comm, const std::vector<int>& members,
@@ -40,19 +32,19 @@ Result<Level> resolve(Communicator& comm, const CheckpointSettings& checkpoint,
   Level level;
   level.settings = checkpoint;
   CAIRN_ASSIGN(level.store, find_store(stores, checkpoint.store));
-  CAIRN_TRY(check_scheme(checkpoint.scheme));
   CAIRN_ASSIGN(level.failure_groups, failure_groups(placement, checkpoint.group, settings.node_groups));
-  level.encoding.members = {comm.rank()};
+  std::vector<int> members = {comm.rank()};
   if (checkpoint.scheme != Scheme::single && !stores[level.store].shared()) {
     const auto sets = form_sets(level.failure_groups, checkpoint.set_size);
-    level.encoding.members = set_of(sets, comm.rank());
-    level.unprotected_ranks = static_cast<int>(std::count_if(
-        sets.begin(), sets.end(), [](const RedundancySet& set) { return set.size() == 1; }));
+    members = set_of(sets, comm.rank());
+    for (const RedundancySet& set : sets) {
+      const Encoding encoding = make_encoding(checkpoint, set, 1);
+      level.unprotected_ranks += encoding.scheme == Scheme::single ? 1 : 0;
+      level.fewest_failures = std::min(level.fewest_failures, encoding.failures);
+    }
   }
-  if (level.encoding.members.size() > 1) {
-    level.encoding.scheme = checkpoint.scheme;
-    level.encoding.failures = 1;
-  }
+  level.encoding =
+      make_encoding(checkpoint, std::move(members), static_cast<std::uint32_t>(settings.block_bytes));
   return level;
 }
 

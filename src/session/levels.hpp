@@ -19,10 +19,11 @@ struct Level {
   std::vector<std::uint64_t> failure_groups;  ///< by rank
   Encoding encoding;                          ///< scheme, failures, my set and its nodes
   int unprotected_ranks = 0;                  ///< in sets of one, in the whole job
+  std::uint32_t fewest_failures = ~0U;        ///< that some set survives
 };
 
 /// Collective. Where a store is seen by all ranks, or a rank is alone in its set, the scheme becomes
-/// SINGLE. Errors: unknown store or failure group, a scheme this version does not have.
+/// SINGLE. Errors: unknown store or failure group.
 Result<std::vector<Level>> resolve_levels(Communicator& comm, const Settings& settings,
                                           const std::vector<Store>& stores,
                                           const Placement& placement);

@@ -211,11 +211,10 @@ class Restorer {
         local_->own.begin(), local_->own.end(),
         [this](const HeldRecord& held) { return held.committed && is_current(held); });
     const Encoding& encoding = dataset_.record.encoding;
-    const auto members = encoding.members.size();
-    for (std::size_t hop = 1; hop <= encoding.failures; ++hop) {
-      const auto at = (static_cast<std::size_t>(dataset_.record.index_in_set()) + members - hop) % members;
+    for (const int member : records_kept_by(encoding, dataset_.record.index_in_set())) {
+      const int rank = encoding.members[static_cast<std::size_t>(member)];
       const bool kept = std::any_of(local_->kept.begin(), local_->kept.end(), [&](const HeldRecord& held) {
-        return held.committed && is_current(held) && held.record.rank == encoding.members[at];
+        return held.committed && is_current(held) && held.record.rank == rank;
       });
       if (!kept) return false;
     }
@@ -226,7 +225,7 @@ class Restorer {
     Group set(comm_, dataset_.record.encoding.members);
     const bool whole = record_file_is_whole();
     if (allreduce(set, whole ? 0 : 1, Reduce::max) != 0) {
-      const auto kept = exchange_records(set, sealed_, dataset_.record.encoding.failures);
+      const auto kept = exchange_records(set, dataset_.record.encoding, sealed_);
       if (!whole) CAIRN_TRY(rewrite_record(files_, store_, folder_, join_records(sealed_, kept)));
     }
     return store_.sync_names(dataset_.info);

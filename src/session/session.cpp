@@ -10,7 +10,6 @@
 #include "session/commit.hpp"
 #include "session/recovery.hpp"
 #include "session/space.hpp"
-#include "topology/layout_text.hpp"
 
 namespace cairn {
 namespace {
@@ -115,6 +114,11 @@ void Session::tell_about_protection() const {
       warn("{} of {} ranks have no rank in another failure group {} to be protected by: what they "
            "write is lost with their node; run on more nodes",
            level.unprotected_ranks, comm_.size(), level.settings.group);
+    const std::uint32_t asked = failures_asked(level.settings);
+    if (level.unprotected_ranks == 0 && level.fewest_failures < asked)
+      warn("{} is to survive {} lost members of each set, and some sets are so small that they survive {}; "
+           "run on more nodes",
+           name_of(level.settings.scheme), asked, level.fewest_failures);
   }
   if (!settings_.keep_old)
     warn("CAIRN_KEEP_OLD=0: the older checkpoint is removed before the new one is written; a failure in "
@@ -334,7 +338,7 @@ void Session::report_commit(const RankRecord& record, std::int64_t protect_us) {
   tell("{}: {} in {} files, {}; {} from Start to Complete ({}/s), {} of it to protect", current_.label(),
        format_bytes(bytes), sums[1],
        record.encoding.members.size() > 1
-           ? fmt::format("{} over sets of {}", name_of_scheme(record.encoding.scheme),
+           ? fmt::format("{} over sets of {}", name_of(record.encoding.scheme),
                          record.encoding.members.size())
            : std::string("SINGLE"),
        format_seconds(seconds), format_bytes(static_cast<std::uint64_t>(static_cast<double>(bytes) / std::max(seconds, 1e-6))),

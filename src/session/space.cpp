@@ -24,9 +24,9 @@ Status check_store(const Store& store, std::uint64_t per_dataset, std::uint64_t 
 
 }  // namespace
 
-std::uint64_t cached_bytes(std::uint64_t data_bytes, const Encoding& encoding) {
-  const std::uint64_t members = encoding.members.size();
-  return members > 1 ? data_bytes + (data_bytes + members - 2) / (members - 1) : data_bytes;
+std::uint64_t cached_bytes(std::uint64_t data_bytes, Encoding encoding) {
+  encoding.member_bytes.assign(encoding.members.size(), data_bytes);
+  return data_bytes + SetLayout(encoding).parity_bytes(0);
 }
 
 Status check_space(Communicator& comm, const std::vector<Store>& stores,

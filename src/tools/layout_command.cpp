@@ -8,7 +8,7 @@
 
 #include "config/options.hpp"
 #include "tools/exit_codes.hpp"
-#include "topology/layout_text.hpp"
+#include "tools/layout_text.hpp"
 #include "topology/placement.hpp"
 
 namespace cairn {
@@ -125,8 +125,8 @@ std::string layout_table(const Layout& layout) {
           ? ""
           : fmt::format(" in sets of {}, failure group {}", checkpoint.set_size, checkpoint.group);
   return fmt::format("ranks {}, nodes {}: {}{}\n\n", layout.node_of_rank.size(), nodes_in(layout),
-                     name_of_scheme(checkpoint.scheme), sets) +
-         describe_sets(layout.sets, layout.node_of_rank, checkpoint.scheme);
+                     name_of(checkpoint.scheme), sets) +
+         describe_sets(layout.sets, layout.node_of_rank, checkpoint);
 }
 
 std::string layout_json(const Layout& layout) {
@@ -134,7 +134,7 @@ std::string layout_json(const Layout& layout) {
   for (const RedundancySet& set : layout.sets) sets.push_back(set_json(set, layout));
   const auto alone = std::count_if(layout.sets.begin(), layout.sets.end(),
                                    [](const RedundancySet& set) { return set.size() == 1; });
-  const nlohmann::ordered_json all = {{"scheme", name_of_scheme(layout.checkpoint.scheme)},
+  const nlohmann::ordered_json all = {{"scheme", name_of(layout.checkpoint.scheme)},
                                       {"set_size", layout.checkpoint.set_size},
                                       {"group", layout.checkpoint.group},
                                       {"ranks", layout.node_of_rank.size()},
