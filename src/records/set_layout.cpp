@@ -137,4 +137,18 @@ std::uint32_t SetLayout::parity_length(int member, std::uint64_t index) const {
   return stripe_length(index / parity, position_of_parity(member, static_cast<int>(index % parity)));
 }
 
+bool survives(const SetLayout& layout, const std::vector<bool>& lost_members) {
+  const auto lost = [&](int member) {
+    return lost_members[static_cast<std::size_t>(member)] ? 1 : 0;
+  };
+  for (int position = 0; position < layout.members(); ++position) {
+    int missing = 0;
+    for (int slot = 0; slot < layout.columns(); ++slot)
+      missing += lost(layout.contributor(position, slot));
+    for (int i = 0; i < layout.parity(); ++i) missing += lost(layout.owner(position, i));
+    if (missing > layout.parity()) return false;
+  }
+  return true;
+}
+
 }  // namespace cairn

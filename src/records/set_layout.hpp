@@ -106,4 +106,8 @@ class SetLayout {
   Geometry geometry_;
 };
 
+/// True if what the other members of a set have brings the lost ones back: no stripe misses more than its
+/// parity. `lost_members` has an entry per member. A set without parity survives no loss.
+bool survives(const SetLayout& layout, const std::vector<bool>& lost_members);
+
 }  // namespace cairn

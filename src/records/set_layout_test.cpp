@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 namespace cairn {
@@ -137,6 +138,35 @@ TEST(SetLayout, AnEncodingIsMadeOfADescriptorAndASet) {
   EXPECT_EQ(made(Scheme::partner, 4).hop, 1U) << "the second copy would come home";
   EXPECT_EQ(made(Scheme::rs, 1).scheme, Scheme::single);
   EXPECT_EQ(made(Scheme::xor_, 1).failures, 0U);
+}
+
+/// The rule as people state it, without stripes.
+bool holds(const Encoding& encoding, const std::vector<bool>& lost) {
+  const std::size_t members = lost.size();
+  if (encoding.scheme != Scheme::partner)
+    return std::count(lost.begin(), lost.end(), true) <= static_cast<int>(encoding.failures);
+  for (std::size_t member = 0; member < members; ++member) {
+    bool left = !lost[member];
+    for (std::size_t copy = 1; copy <= encoding.failures; ++copy)
+      left = left || !lost[(member + copy * encoding.hop) % members];
+    if (!left) return false;
+  }
+  return true;
+}
+
+TEST(SetLayout, ASetSurvivesTheLossesItsSchemeIsMadeFor) {
+  for (const Encoding& encoding : all_kinds()) {
+    const std::size_t members = encoding.members.size();
+    if (members > 8) continue;
+    const SetLayout layout(encoding);
+    for (unsigned mask = 0; mask < 1U << members; ++mask) {
+      std::vector<bool> lost(members);
+      for (std::size_t member = 0; member < members; ++member) lost[member] = (mask >> member & 1U) != 0;
+      ASSERT_EQ(survives(layout, lost), holds(encoding, lost))
+          << name_of(encoding.scheme) << " of " << members << ", " << encoding.failures << " failures, hop "
+          << encoding.hop << ", lost " << mask;
+    }
+  }
 }
 
 TEST(SetLayout, UnsoundEncodingsAreSeen) {
