@@ -15,11 +15,14 @@
  *     Phases do not nest or overlap. Before SCR_Init and after SCR_Finalize the state is UNINIT.
  *     "Legal in" below names the states in which a call may be made.
  *  3. Result. SCR_SUCCESS, or one of the CAIRN_E_ codes: the same one on every rank for a
- * collective call, with one line on standard error that names the call, what is wrong and what to
- * do. A call out of order gives CAIRN_E_WRONG_STATE and leaves the state as it was; a Complete that
- *     is in order ends its phase whether it succeeds or not.
+ *     collective call, and one line on standard error, from rank 0, that names the call, what is
+ *     wrong and what to do; a local call's line is from its own rank. A call out of order gives
+ *     CAIRN_E_WRONG_STATE, unequal calls or arguments CAIRN_E_DIFFERS; both leave everything as it
+ *     was. A Complete that is in order ends its phase whether it succeeds or not.
  *  4. The process. No call ends or aborts it, installs a signal handler or changes its folder; only
- *     SCR_HALT_EXIT=1, which the user sets, lets SCR_Init and the Complete calls end the run.
+ *     SCR_HALT_EXIT=1, which the user sets, lets SCR_Init, SCR_Complete_checkpoint and
+ *     SCR_Complete_output end a run that is to stop: MPI is finalized, the exit code is 0. An error
+ *     of MPI itself ends the job, as MPI does by default.
  *  5. Strings end with NUL. Buffers that receive a name or a path hold SCR_MAX_FILENAME bytes, NUL
  *     included; a longer one is an error, never cut short. Out-arguments are untouched on error,
  *     flags excepted: those are 0 then.
@@ -27,8 +30,9 @@
  *     rank writes files of its own, reads back its own, and closes them before Complete.
  *  7. Threads. SCR_Route_file may be called by several threads at once. All other calls are made by
  *     one thread at a time, one that may call MPI (MPI_THREAD_FUNNELED is enough).
- *  8. SCR_ENABLE=0, or an SCR_Init that failed: every call returns non-success at once, flags are
- * 0, SCR_Route_file still copies the name. A program that goes on runs without checkpoints.
+ *  8. SCR_ENABLE=0, or an SCR_Init that failed: SCR_Init says so, and every other call returns
+ *     CAIRN_E_DISABLED at once, without a line; flags are 0, SCR_Route_file and SCR_Route still
+ *     copy the name. A program that goes on runs without checkpoints.
  *
  * Booleans are ints: 0 is false, anything else is true.
  */
@@ -48,7 +52,7 @@
 /* What a dataset is for; joined by |. */
 #define SCR_FLAG_NONE (0 << 0)
 #define SCR_FLAG_CHECKPOINT (1 << 0) /* usable for restart, dropped once superseded */
-#define SCR_FLAG_OUTPUT (1 << 1)     /* must reach the prefix directory, never dropped */
+#define SCR_FLAG_OUTPUT (1 << 1)     /* kept until SCR_Delete; in this version in the cache only */
 
 /* Why a call failed. Programs that must also build with SCR compare with SCR_SUCCESS only. */
 #define CAIRN_E_WRONG_STATE 1   /* not legal in this state */
@@ -83,8 +87,10 @@ extern "C" {
 
 /* Reads the settings, finds what the nodes' caches hold, moves files to where their ranks now run,
  * rebuilds what is missing and drops what cannot be saved, saying why. Legal in UNINIT, then IDLE.
- * Success does not mean that there is a checkpoint: ask SCR_Have_restart.
- * Errors: BAD_SETTING, BUSY, UNTRUSTED, NO_SPACE, IO; the state stays UNINIT. */
+ * Success does not mean that there is a checkpoint: ask SCR_Have_restart. May be called again
+ * after an error, and after SCR_Finalize.
+ * Errors: BAD_SETTING, DIFFERS (unequal SCR_Config calls), BUSY, UNTRUSTED, NO_SPACE, IO,
+ * DISABLED (SCR_ENABLE=0); the state stays UNINIT. */
 CAIRN_EXPORT int SCR_Init(void);
 
 /* Ends what is still under way and frees everything; cached datasets stay. Legal in IDLE, then
@@ -95,17 +101,18 @@ CAIRN_EXPORT int SCR_Finalize(void);
  * ("KEY=") or queries ("KEY", "CKPT=0 TYPE") a setting. The environment and the user's
  * configuration file take precedence over values set here. Setting and unsetting: legal in UNINIT,
  * the result is NULL. Querying: any state; the result is NULL, or a string that the caller frees
- * with free(). Same string on all ranks, checked in SCR_Init. */
+ * with free(); before SCR_Init it knows only what was set here. Local; SCR_Init checks that all
+ * ranks have set the same. What cannot be read or is too late changes nothing, and is told. */
 CAIRN_EXPORT const char* SCR_Config(const char* config);
 
-/* SCR_Config of a text made as by printf. */
+/* SCR_Config of a text made as by printf, of less than 4 * SCR_MAX_FILENAME bytes. */
 CAIRN_EXPORT const char* SCR_Configf(const char* format, ...) CAIRN_PRINTF(1, 2);
 
 /* Local, any state, any thread: SCR_VERSION. Static; do not free. */
 CAIRN_EXPORT char* SCR_Get_version(void);
 
-/* Sets *flag when the run should end now: halted by the user, or its time is nearly over. Legal in
- * IDLE. Never ends anything itself. */
+/* Sets *flag when the run should end now: its time is nearly over (less than SCR_HALT_SECONDS to
+ * SCR_END_TIME, where both are set). Legal in IDLE. Never ends anything itself. */
 CAIRN_EXPORT int SCR_Should_exit(int* flag);
 
 /* ---- files ---- */
@@ -114,7 +121,8 @@ CAIRN_EXPORT int SCR_Should_exit(int* flag);
  * calls `name`; the same name gives the same path as long as the phase lasts.
  *   CHECKPOINT, OUTPUT: the path to write. Its folder exists. The file belongs to the dataset from
  *     now on and must be there at Complete. Names that differ only in their folder are two files.
- *   RESTART: the path to read, checked and complete. NOT_FOUND if this rank wrote no such file.
+ *   RESTART: the path to read, checked and complete. A file that this rank wrote under another
+ *     folder is found too, if it is its only one of that base name; else NOT_FOUND.
  *   IDLE: `name`, unchanged. UNINIT too, when convention 8 applies.
  * Errors: WRONG_STATE, BAD_ARGUMENT (not under SCR_PREFIX, too long), NOT_FOUND, IO, NO_SPACE. */
 CAIRN_EXPORT int SCR_Route_file(const char* name, char* file);
@@ -123,13 +131,14 @@ CAIRN_EXPORT int SCR_Route_file(const char* name, char* file);
 
 /* Sets *flag if a checkpoint can be restarted from: the newest one not tried yet. `name`, if not
  * NULL, receives its name. Legal in IDLE. When the restart fails, call again: the next older one is
- * offered, until *flag is 0.
+ * offered, until *flag is 0. It is 0 also once a restart or a checkpoint has succeeded.
  * Errors: WRONG_RANKS, with both numbers in the text; the cached datasets stay as they are. */
 CAIRN_EXPORT int SCR_Have_restart(int* flag, char* name);
 
-/* Begins to read the checkpoint that SCR_Have_restart offered; `name` as there. All its bytes have
+/* Begins to read the checkpoint that SCR_Have_restart offers; `name` as there. All its bytes have
  * been compared with their checksums when this returns. Legal in IDLE, then RESTART.
- * Errors: NOT_FOUND (nothing was offered), CORRUPT. */
+ * Errors: NOT_FOUND (there is none), WRONG_RANKS; LOST or CORRUPT: it cannot be repaired and is not
+ * offered again. */
 CAIRN_EXPORT int SCR_Start_restart(char* name);
 
 /* Ends the reading; `valid` may differ between ranks: this rank got what it needs. Legal in
@@ -137,7 +146,9 @@ CAIRN_EXPORT int SCR_Start_restart(char* name);
 CAIRN_EXPORT int SCR_Complete_restart(int valid);
 
 /* Declares that the program restarted from the dataset `name` by its own means: numbering goes on
- * from there, newer cached checkpoints are dropped. Legal in IDLE. */
+ * from there, newer cached datasets are dropped. A name that is not known is no error: nothing is
+ * dropped. SCR_Have_restart offers nothing any more. Legal in IDLE.
+ * Errors: BAD_ARGUMENT (NULL or ""). */
 CAIRN_EXPORT int SCR_Current(const char* name);
 
 /* ---- checkpoints and output ---- */
@@ -167,10 +178,13 @@ CAIRN_EXPORT int SCR_Start_output(const char* name, int flags);
  * IDLE. */
 CAIRN_EXPORT int SCR_Complete_output(int valid);
 
-/* Forgets the dataset `name`; files in the prefix directory stay. Legal in IDLE. */
+/* Takes the dataset `name` out of the index of the prefix directory; all its files stay. This
+ * version keeps no index yet, so there is nothing to take out. Legal in IDLE.
+ * Errors: BAD_ARGUMENT (NULL or ""). */
 CAIRN_EXPORT int SCR_Drop(const char* name);
 
-/* Deletes the dataset `name` wherever it is kept. Legal in IDLE. */
+/* Deletes the dataset `name` wherever it is kept; no error if there is none. Legal in IDLE.
+ * Errors: BAD_ARGUMENT (NULL or ""). */
 CAIRN_EXPORT int SCR_Delete(const char* name);
 
 /* ---- the calls of 2009 ----
@@ -178,14 +192,14 @@ CAIRN_EXPORT int SCR_Delete(const char* name);
  * at the start of a run SCR_Route alone gives the path of the newest checkpoint's file. */
 
 /* Local. SCR_Route_file into a buffer of `size` bytes. In IDLE: the path of `name` in the
- * checkpoint loaded last, if this rank has that file there, else `name`. */
+ * checkpoint that SCR_Have_restart would offer, if this rank has that file there, else `name`. */
 CAIRN_EXPORT int SCR_Route(const char* name, char* file, int size);
 
-/* SCR_Start_checkpoint for the one file `file`, which may differ between ranks. */
+/* SCR_Start_checkpoint. `file` says which one the rank is about to write, may differ between ranks
+ * and may be NULL; SCR_Route is what makes a file part of the checkpoint. */
 CAIRN_EXPORT int SCR_Start(const char* file);
 
-/* SCR_Complete_checkpoint for the file given to SCR_Start; both arguments may differ between
- * ranks. */
+/* SCR_Complete_checkpoint; `file` as for SCR_Start. Both arguments may differ between ranks. */
 CAIRN_EXPORT int SCR_Complete(const char* file, int valid);
 
 #ifdef __cplusplus

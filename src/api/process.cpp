@@ -1,18 +1,48 @@
 #include "api/process.hpp"
 
+#include <array>
 #include <filesystem>
 
 #include "config/gather.hpp"
 #include "files/posix_files.hpp"
+#include "topology/placement.hpp"
 
 namespace cairn {
 
-Process::Process()
-    : log_(log_to_stderr), files_(make_posix_files()), clock_(make_system_clock()) {}
+Process::Process() : log_(log_to_stderr), files_(make_posix_files()), clock_(make_system_clock()) {}
 
 Process& process() {
   static Process instance;
   return instance;
+}
+
+int Process::rank() const {
+  if (comm_) return comm_->rank();
+  int ready = 0;
+  int over = 0;
+  int rank = 0;
+  MPI_Initialized(&ready);
+  MPI_Finalized(&over);
+  if (ready != 0 && over == 0) MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  return rank;
+}
+
+Status Process::agree(Status mine) { return cairn::agree(*comm_, std::move(mine)); }
+
+/// Only what rank 0 was told counts; a rank that was told otherwise must hear of it.
+Status Process::compare_app_settings() {
+  SettingSources told;
+  told.app_entries = app_.entries();
+  const Blob blob = to_blob(told);
+  const std::string_view bytes(reinterpret_cast<const char*>(blob.data()), blob.size());
+  const auto hash = static_cast<std::int64_t>(hash_of_name(bytes) >> 1);
+  std::array<std::int64_t, 2> extremes = {hash, -hash};
+  comm_->allreduce(extremes, Reduce::min);
+  if (extremes[0] == -extremes[1]) return {};
+  return fail(
+      Code::differs,
+      "SCR_Init in state UNINIT: ranks have made different SCR_Config calls; all ranks must make "
+      "the same ones in the same order");
 }
 
 Lookup Process::lookup() const {
@@ -23,21 +53,23 @@ Lookup Process::lookup() const {
 
 /// Rank 0 reads, all work out the same; only the node's name is each rank's own.
 Status Process::resolve_settings() {
+  CAIRN_TRY(compare_app_settings());
   Blob blob;
   Status gathered;
   if (comm_->rank() == 0) {
-    auto sources = gather_sources(*files_, current_process(), app_.entries(), system_settings_path());
+    auto sources =
+        gather_sources(*files_, current_process(), app_.entries(), system_settings_path());
     if (sources)
       blob = to_blob(*sources);
     else
       gathered = tl::unexpected(std::move(sources).error());
   }
-  CAIRN_TRY(agree(*comm_, std::move(gathered)));
+  CAIRN_TRY(agree(std::move(gathered)));
   bcast_blob(*comm_, blob, 0);
   CAIRN_ASSIGN(SettingSources sources, sources_from_blob(blob));
   take_own_facts(sources, current_process());
   auto resolved = resolve(sources);
-  CAIRN_TRY(agree(*comm_, resolved ? Status{} : Status(tl::unexpected(resolved.error()))));
+  CAIRN_TRY(agree(resolved ? Status{} : Status(tl::unexpected(resolved.error()))));
   resolved_ = *std::move(resolved);
   if (resolved_->settings.debug > 0) log_ = Log(log_to_stderr, Severity::debug);
   if (comm_->rank() == 0) {
@@ -54,14 +86,17 @@ Status Process::init() {
   MPI_Finalized(&over);
   if (ready == 0 || over != 0)
     return fail(Code::wrong_state, "SCR_Init must come after MPI_Init and before MPI_Finalize");
-  if (state_ == State::running) return fail(Code::wrong_state, "SCR_Init in state {}", session_->state_name());
+  if (state_ == State::running)
+    return fail(Code::wrong_state, "SCR_Init is not allowed in state {}, only in UNINIT",
+                session_->state_name());
   state_ = State::failed;
   session_.reset();
   comm_ = std::make_unique<MpiCommunicator>(MPI_COMM_WORLD);
   CAIRN_TRY(resolve_settings());
   if (!resolved_->settings.enable) {
     state_ = State::disabled;
-    return fail(Code::disabled, "SCR_ENABLE=0: the run goes on without checkpoints");
+    if (rank() == 0) log_.info("SCR_ENABLE=0: the run goes on without checkpoints");
+    return fail(Code::disabled, "SCR_ENABLE=0");
   }
   CAIRN_ASSIGN(session_, Session::init({*comm_, *files_, *clock_, log_}, resolved_->settings));
   state_ = State::running;
@@ -69,7 +104,7 @@ Status Process::init() {
 }
 
 Status Process::finalize() {
-  CAIRN_ASSIGN(Session* running, session("SCR_Finalize"));
+  CAIRN_ASSIGN(Session * running, session("SCR_Finalize"));
   CAIRN_TRY(running->finalize());
   session_.reset();
   comm_.reset();
@@ -80,38 +115,40 @@ Status Process::finalize() {
 
 Result<Session*> Process::session(std::string_view call) {
   switch (state_) {
-    case State::running: return session_.get();
-    case State::disabled: return fail(Code::disabled, "{}: SCR_ENABLE=0", call);
-    case State::failed: return fail(Code::disabled, "{}: SCR_Init has failed", call);
-    case State::before_init: return fail(Code::wrong_state, "{} in state UNINIT: call SCR_Init first", call);
-    case State::finalized: break;
+    case State::running:
+      return session_.get();
+    case State::disabled:
+      return fail(Code::disabled, "{}: SCR_ENABLE=0", call);
+    case State::failed:
+      return fail(Code::disabled, "{}: SCR_Init has failed", call);
+    case State::before_init:
+      return fail(Code::wrong_state, "{} in state UNINIT: call SCR_Init first", call);
+    case State::finalized:
+      break;
   }
   return fail(Code::wrong_state, "{} in state UNINIT: SCR_Finalize has been called", call);
 }
 
-std::optional<std::string> Process::configure(const std::string& text) {
-  const Lookup environment = [facts = current_process()](const std::string& name) -> std::optional<std::string> {
+Result<std::optional<std::string>> Process::configure(const std::string& text) {
+  const Lookup environment =
+      [facts = current_process()](const std::string& name) -> std::optional<std::string> {
     const auto found = facts.environment.find(name);
     if (found == facts.environment.end()) return std::nullopt;
     return found->second;
   };
-  const auto request = parse_request(text, environment);
-  if (!request) {
-    log_.error("SCR_Config(\"{}\"): {}", text, request.error().text);
-    return std::nullopt;
-  }
-  if (request->kind == ConfigRequest::Kind::change && state_ == State::running) {
-    if (rank() == 0)
-      log_.error("SCR_Config(\"{}\"): settings can be changed before SCR_Init only; this one is unchanged",
-                 text);
-    return std::nullopt;
-  }
-  const ConfigAnswer answer = request->kind == ConfigRequest::Kind::change
-                                  ? app_.change(request->entry)
-                                  : app_.query(*request, lookup());
+  CAIRN_ASSIGN(const ConfigRequest request, parse_request(text, environment));
+  const bool change = request.kind == ConfigRequest::Kind::change;
+  if (change && state_ == State::running)
+    return fail(
+        Code::wrong_state,
+        "SCR_Config(\"{}\") in state {}: settings can be changed before SCR_Init only; this one "
+        "is unchanged",
+        text, session_->state_name());
+  ConfigAnswer answer = change ? app_.change(request.entry) : app_.query(request, lookup());
   if (rank() == 0)
-    for (const std::string& warning : answer.warnings) log_.warning("SCR_Config(\"{}\"): {}", text, warning);
-  return answer.value;
+    for (const std::string& warning : answer.warnings)
+      log_.warning("SCR_Config(\"{}\"): {}", text, warning);
+  return std::move(answer.value);
 }
 
 std::string Process::absolute(const std::string& name) const {

@@ -1,4 +1,5 @@
-// The job of this process behind scr.h: one Session on MPI_COMM_WORLD, and how it came by its settings.
+// The job of this process behind scr.h: one Session on MPI_COMM_WORLD, and how it came by its
+// settings.
 #pragma once
 
 #include <memory>
@@ -25,8 +26,11 @@ class Process {
   /// The session, or why there is none: not initialised, disabled, or Init failed.
   Result<Session*> session(std::string_view call);
 
-  /// SCR_Config: the value asked for, if any. Local, but for the agreement at init.
-  std::optional<std::string> configure(const std::string& request);
+  /// SCR_Config: the value asked for, if any. Local; init compares what the ranks were told.
+  Result<std::optional<std::string>> configure(const std::string& request);
+
+  /// Collective over MPI_COMM_WORLD, while there is a session.
+  Status agree(Status mine);
 
   /// Absolute and normalised, below settings().prefix if there is a way to see it so.
   std::string absolute(const std::string& name) const;
@@ -34,10 +38,12 @@ class Process {
   /// True if the user allows that a halted program is ended (SCR_HALT_EXIT).
   bool may_exit() const { return resolved_ && resolved_->settings.halt_exit; }
 
-  int rank() const { return comm_ ? comm_->rank() : 0; }
+  /// In MPI_COMM_WORLD; 0 while there is no MPI.
+  int rank() const;
   const Log& log() const { return log_; }
 
  private:
+  Status compare_app_settings();
   Status resolve_settings();
   Lookup lookup() const;
 
@@ -48,7 +54,13 @@ class Process {
   std::optional<ResolvedSettings> resolved_;
   std::unique_ptr<MpiCommunicator> comm_;
   std::unique_ptr<Session> session_;
-  enum class State { before_init, running, disabled, failed, finalized } state_ = State::before_init;
+  enum class State {
+    before_init,
+    running,
+    disabled,
+    failed,
+    finalized
+  } state_ = State::before_init;
 };
 
 /// The one process-wide object; made on first use.

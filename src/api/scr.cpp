@@ -19,64 +19,108 @@ using cairn::Session;
 using cairn::Status;
 
 static_assert(CAIRN_E_DISABLED == static_cast<int>(Code::disabled));
-static_assert(SCR_FLAG_OUTPUT == cairn::flag_output && SCR_FLAG_CHECKPOINT == cairn::flag_checkpoint);
+static_assert(SCR_FLAG_OUTPUT == cairn::flag_output &&
+              SCR_FLAG_CHECKPOINT == cairn::flag_checkpoint);
 
 enum class Kind { collective, local };
 
-int code_of(const cairn::Error& error, Kind kind) {
+/// The error as one line that names the call and, where it is one rank's own, the rank.
+std::string line_of(const cairn::Error& error, Kind kind, const char* call) {
+  const std::string whose = kind == Kind::local ? fmt::format("rank {}: ", process().rank()) : "";
+  // These name the calls that the ranks made, which need not be this one.
+  const bool names_call = error.code == Code::wrong_state || error.code == Code::differs;
+  if (names_call || error.text.starts_with(call)) return whose + error.text;
+  return fmt::format("{}{}: {}", whose, call, error.text);
+}
+
+int code_of(const cairn::Error& error, Kind kind, const char* call) {
   // A disabled library is silent: the program was told once, by SCR_Init.
   if (error.code != Code::disabled && (kind == Kind::local || process().rank() == 0))
-    process().log().error("{}", error.text);
+    process().log().error("{}", line_of(error, kind, call));
   return static_cast<int>(error.code);
 }
 
 /// Runs a call; no exception of the standard library (out of memory, say) may leave it.
-template <class Call>
-int guarded(Kind kind, Call call) noexcept {
+template <class Action>
+int guarded(const char* call, Kind kind, Action action) noexcept {
   try {
-    const Status status = call();
-    return status ? SCR_SUCCESS : code_of(status.error(), kind);
+    const Status status = action();
+    return status ? SCR_SUCCESS : code_of(status.error(), kind, call);
   } catch (const std::exception& error) {
-    process().log().error("rank {}: {}", process().rank(), error.what());
+    process().log().error("rank {}: {}: {}", process().rank(), call, error.what());
     return CAIRN_E_IO;
   }
 }
 
 /// A call on the running session.
-template <class Call>
-int with_session(const char* name, Kind kind, Call call) noexcept {
-  return guarded(kind, [&]() -> Status {
-    CAIRN_ASSIGN(Session * session, process().session(name));
-    return call(*session);
+template <class Action>
+int with_session(const char* call, Kind kind, Action action) noexcept {
+  return guarded(call, kind, [&]() -> Status {
+    CAIRN_ASSIGN(Session * session, process().session(call));
+    return action(*session);
   });
 }
 
 Status copy_out(const std::string& text, char* out, std::size_t size, const char* call) {
   if (out == nullptr) return {};
   if (text.size() >= size)
-    return cairn::fail(Code::bad_argument, "{}: {} needs {} bytes, the buffer has {}", call, text,
+    return cairn::fail(Code::bad_argument,
+                       "{}: the path or name {} needs {} bytes, the buffer has {}", call, text,
                        text.size() + 1, size);
   std::memcpy(out, text.c_str(), text.size() + 1);
   return {};
 }
 
-Status null_argument(const char* call, const char* argument) {
-  return cairn::fail(Code::bad_argument, "{}: {} is NULL", call, argument);
+Status fail_on_null(const char* call, const void* argument, const char* name) {
+  if (argument != nullptr) return {};
+  return cairn::fail(Code::bad_argument, "{}: {} is NULL", call, name);
 }
 
-int answer_flag(const char* name, int* flag, Result<bool> (Session::*question)()) {
-  if (flag == nullptr) return guarded(Kind::local, [&] { return null_argument(name, "flag"); });
-  return with_session(name, Kind::collective, [&](Session& session) -> Status {
-    CAIRN_ASSIGN(const bool answer, (session.*question)());
+/// A question to the session that every rank must ask; only then, when they are known to be in one
+/// call, do they compare whether each has given a place for the answer.
+template <class Question>
+int ask(const char* call, int* flag, Question question) {
+  if (flag != nullptr) *flag = 0;
+  return with_session(call, Kind::collective, [&](Session& session) -> Status {
+    CAIRN_ASSIGN(const bool answer, question(session));
+    CAIRN_TRY(process().agree(fail_on_null(call, flag, "flag")));
     *flag = answer ? 1 : 0;
     return {};
   });
 }
 
+/// NULL is the empty name, which no dataset has, so all ranks see it alike.
 int by_name(const char* call, const char* name, Status (Session::*action)(const std::string&)) {
-  return with_session(call, Kind::collective, [&](Session& session) {
-    return (session.*action)(name == nullptr ? "" : name);
+  return with_session(call, Kind::collective, [&](Session& session) -> Status {
+    const std::string text = name == nullptr ? "" : name;
+    CAIRN_TRY((session.*action)(text));
+    if (!text.empty()) return {};
+    return cairn::fail(Code::bad_argument, "{}: the name is NULL or empty", call);
   });
+}
+
+/// The absolute path of `name`, which must fit where paths are kept.
+Result<std::string> absolute(const char* name) {
+  std::string path = process().absolute(name);
+  if (path.size() < SCR_MAX_FILENAME) return path;
+  return cairn::fail(Code::bad_argument, "the path {} has {} bytes, {} are allowed", path,
+                     path.size(), SCR_MAX_FILENAME - 1);
+}
+
+/// Writes the path that `find` gives to `file`. A program that runs without checkpoints still opens
+/// its files: it gets the name back.
+template <class Find>
+int route(const char* call, const char* name, char* file, int size, Find find) {
+  const auto bytes = static_cast<std::size_t>(size > 0 ? size : 0);
+  const int rc = with_session(call, Kind::local, [&](Session& session) -> Status {
+    CAIRN_TRY(fail_on_null(call, name, "name"));
+    CAIRN_TRY(fail_on_null(call, file, "file"));
+    CAIRN_ASSIGN(const std::string path, find(session));
+    return copy_out(path, file, bytes, call);
+  });
+  if (rc == CAIRN_E_DISABLED && name != nullptr)
+    guarded(call, Kind::local, [&] { return copy_out(name, file, bytes, call); });
+  return rc;
 }
 
 /// SCR_HALT_EXIT=1: where the run is to halt, ends it, after the checkpoint that was just made.
@@ -90,8 +134,8 @@ void exit_if_halted() {
   std::exit(EXIT_SUCCESS);
 }
 
-int complete(const char* name, int valid, Status (Session::*action)(bool)) {
-  const int rc = with_session(name, Kind::collective,
+int complete(const char* call, int valid, Status (Session::*action)(bool)) {
+  const int rc = with_session(call, Kind::collective,
                               [&](Session& session) { return (session.*action)(valid != 0); });
   if (rc == SCR_SUCCESS) exit_if_halted();
   return rc;
@@ -100,39 +144,39 @@ int complete(const char* name, int valid, Status (Session::*action)(bool)) {
 }  // namespace
 
 int SCR_Init(void) {
-  const int rc = guarded(Kind::collective, [] { return process().init(); });
+  const int rc = guarded("SCR_Init", Kind::collective, [] { return process().init(); });
   if (rc == SCR_SUCCESS) exit_if_halted();
   return rc;
 }
 
 int SCR_Finalize(void) {
-  return guarded(Kind::collective, [] { return process().finalize(); });
+  return guarded("SCR_Finalize", Kind::collective, [] { return process().finalize(); });
 }
 
 const char* SCR_Config(const char* config) {
   if (config == nullptr) return nullptr;
   char* answer = nullptr;
-  guarded(Kind::local, [&]() -> Status {
-    if (const auto value = process().configure(config)) answer = ::strdup(value->c_str());
+  guarded("SCR_Config", Kind::collective, [&]() -> Status {
+    CAIRN_ASSIGN(const auto value, process().configure(config));
+    if (value) answer = ::strdup(value->c_str());
     return {};
   });
   return answer;
 }
 
 const char* SCR_Configf(const char* format, ...) {
+  if (format == nullptr) return nullptr;
   char text[4 * SCR_MAX_FILENAME];
   va_list arguments;
   va_start(arguments, format);
   const int length = std::vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
-  if (length < 0 || static_cast<std::size_t>(length) >= sizeof text) {
-    guarded(Kind::local, [&] {
-      return Status(cairn::fail(Code::bad_argument, "SCR_Configf: the text has {} bytes, {} are allowed",
-                                length, sizeof text - 1));
-    });
-    return nullptr;
-  }
-  return SCR_Config(text);
+  if (length >= 0 && static_cast<std::size_t>(length) < sizeof text) return SCR_Config(text);
+  guarded("SCR_Configf", Kind::collective, [&]() -> Status {
+    return cairn::fail(Code::bad_argument, "SCR_Configf: the text has {} bytes, {} are allowed",
+                       length, sizeof text - 1);
+  });
+  return nullptr;
 }
 
 char* SCR_Get_version(void) {
@@ -140,36 +184,30 @@ char* SCR_Get_version(void) {
   return version;
 }
 
-int SCR_Should_exit(int* flag) { return answer_flag("SCR_Should_exit", flag, &Session::should_exit); }
+int SCR_Should_exit(int* flag) {
+  return ask("SCR_Should_exit", flag, [](Session& session) { return session.should_exit(); });
+}
 
 int SCR_Need_checkpoint(int* flag) {
-  if (flag != nullptr) *flag = 0;
-  return answer_flag("SCR_Need_checkpoint", flag, &Session::need_checkpoint);
+  return ask("SCR_Need_checkpoint", flag,
+             [](Session& session) { return session.need_checkpoint(); });
 }
 
 int SCR_Route_file(const char* name, char* file) {
   constexpr const char* call = "SCR_Route_file";
-  if (name == nullptr || file == nullptr)
-    return guarded(Kind::local, [&] { return null_argument(call, name == nullptr ? "name" : "file"); });
-  const int rc = with_session(call, Kind::local, [&](Session& session) -> Status {
-    CAIRN_ASSIGN(const std::string path, session.route_file(process().absolute(name)));
-    return copy_out(session.state_name() == "IDLE" ? name : path, file, SCR_MAX_FILENAME, call);
+  return route(call, name, file, SCR_MAX_FILENAME, [&](Session& session) -> Result<std::string> {
+    if (session.state_name() == "IDLE") return std::string(name);
+    CAIRN_ASSIGN(const std::string path, absolute(name));
+    return session.route_file(path);
   });
-  // A program that runs without checkpoints still opens its files.
-  if (rc == CAIRN_E_DISABLED)
-    guarded(Kind::local, [&] { return copy_out(name, file, SCR_MAX_FILENAME, call); });
-  return rc;
 }
 
 int SCR_Have_restart(int* flag, char* name) {
   constexpr const char* call = "SCR_Have_restart";
-  if (flag == nullptr) return guarded(Kind::local, [&] { return null_argument(call, "flag"); });
-  *flag = 0;
-  return with_session(call, Kind::collective, [&](Session& session) -> Status {
+  return ask(call, flag, [&](Session& session) -> Result<bool> {
     CAIRN_ASSIGN(const auto found, session.have_restart());
-    if (!found) return {};
-    *flag = 1;
-    return copy_out(*found, name, SCR_MAX_FILENAME, call);
+    if (found && flag != nullptr) CAIRN_TRY(copy_out(*found, name, SCR_MAX_FILENAME, call));
+    return found.has_value();
   });
 }
 
@@ -213,28 +251,14 @@ int SCR_Delete(const char* name) { return by_name("SCR_Delete", name, &Session::
 
 int SCR_Route(const char* name, char* file, int size) {
   constexpr const char* call = "SCR_Route";
-  if (name == nullptr || file == nullptr || size <= 0)
-    return guarded(Kind::local, [&] { return null_argument(call, name == nullptr ? "name" : "file"); });
-  const auto bytes = static_cast<std::size_t>(size);
-  const int rc = with_session(call, Kind::local, [&](Session& session) -> Status {
-    const std::string absolute = process().absolute(name);
-    if (session.state_name() != "IDLE") {
-      CAIRN_ASSIGN(const std::string path, session.route_file(absolute));
-      return copy_out(path, file, bytes, call);
-    }
-    const std::string loaded = session.route_loaded(absolute);
-    return copy_out(loaded == absolute ? name : loaded, file, bytes, call);
+  return route(call, name, file, size, [&](Session& session) -> Result<std::string> {
+    CAIRN_ASSIGN(const std::string path, absolute(name));
+    if (session.state_name() != "IDLE") return session.route_file(path);
+    std::string loaded = session.route_loaded(path);
+    return loaded == path ? std::string(name) : loaded;
   });
-  if (rc == CAIRN_E_DISABLED) guarded(Kind::local, [&] { return copy_out(name, file, bytes, call); });
-  return rc;
 }
 
-int SCR_Start(const char* file) {
-  if (file == nullptr) return guarded(Kind::local, [] { return null_argument("SCR_Start", "file"); });
-  return SCR_Start_checkpoint();
-}
+int SCR_Start(const char*) { return SCR_Start_checkpoint(); }
 
-int SCR_Complete(const char* file, int valid) {
-  if (file == nullptr) return guarded(Kind::local, [] { return null_argument("SCR_Complete", "file"); });
-  return SCR_Complete_checkpoint(valid);
-}
+int SCR_Complete(const char*, int valid) { return SCR_Complete_checkpoint(valid); }

@@ -176,7 +176,7 @@ TEST(Resolve, TellsOnceOfWhatIsNotUsedYet) {
                                    "SCR_RETRIES (environment)"});
   expect_parts(resolved.notes[2], {"STORE=/dev/shm FLUSH"});
   EXPECT_FALSE(option(resolved, "SCR_FLUSH").used);
-  EXPECT_TRUE(option(resolved, "SCR_DEBUG").used);
+  EXPECT_TRUE(option(resolved, "SCR_ENABLE").used);
   EXPECT_EQ(option(resolved, "SCR_LOG_DB_PASS").value, "(not shown)");
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include "base/units.hpp"
 #include "cache/catalog.hpp"
@@ -17,6 +18,7 @@ namespace {
 struct Summary {
   Uuid uuid;
   std::uint64_t generation = 0;  ///< largest committed, 0 if none
+  bool several = false;          ///< ranks have committed different generations
   bool newer = false;
   bool damaged = false;
   std::uint32_t ranks = 0;
@@ -86,26 +88,70 @@ class Recovery {
     return next;
   }
 
+  template <class Visit>
+  static void for_each_record(const HeldDataset& held, Visit visit) {
+    for (const HeldPart& part : held.parts)
+      for (const auto* records : {&part.own, &part.kept})
+        for (const HeldRecord& record : *records) visit(record);
+  }
+
   Summary summarise(const Uuid& uuid) {
-    std::array<std::int64_t, 6> facts{};
-    auto& [generation, newer, damaged, ranks, store, number] = facts;
+    constexpr std::int64_t none = -std::numeric_limits<std::int64_t>::max();
+    std::array<std::int64_t, 7> facts{0, none};
+    auto& [newest, minus_oldest, newer, damaged, ranks, store, number] = facts;
     const HeldDataset& held = catalog_[uuid];  // an empty one where this rank has none of it
     store = static_cast<std::int64_t>(held.store);
     number = static_cast<std::int64_t>(held.number);
     for (const HeldPart& part : held.parts) {
       newer |= part.newer ? 1 : 0;
       damaged |= part.damaged ? 1 : 0;
-      for (const auto* records : {&part.own, &part.kept})
-        for (const HeldRecord& record : *records) {
-          ranks = std::max<std::int64_t>(ranks, record.record.dataset.ranks);
-          if (record.committed)
-            generation = std::max(generation, static_cast<std::int64_t>(record.record.encoding.generation));
-        }
     }
+    for_each_record(held, [&](const HeldRecord& record) {
+      ranks = std::max<std::int64_t>(ranks, record.record.dataset.ranks);
+      if (!record.committed) return;
+      newest = std::max(newest, generation_of(record));
+      minus_oldest = std::max(minus_oldest, -generation_of(record));
+    });
     comm_.allreduce(facts, Reduce::max);
-    return {uuid, static_cast<std::uint64_t>(generation), newer != 0, damaged != 0,
-            static_cast<std::uint32_t>(ranks), static_cast<std::size_t>(store),
+    return {uuid,
+            static_cast<std::uint64_t>(newest),
+            newest != 0 && newest != -minus_oldest,
+            newer != 0,
+            damaged != 0,
+            static_cast<std::uint32_t>(ranks),
+            static_cast<std::size_t>(store),
             static_cast<std::uint64_t>(number)};
+  }
+
+  static std::int64_t generation_of(const HeldRecord& held) {
+    return static_cast<std::int64_t>(held.record.encoding.generation);
+  }
+
+  /// Ranks have committed different generations where a run died while it made new sets, or where a
+  /// node comes back that was left out since. Then the newest counts of which every rank's record
+  /// is left somewhere.
+  std::uint64_t choose_generation(const Summary& summary, const HeldDataset& held) {
+    if (!summary.several) return summary.generation;
+    auto generation = static_cast<std::int64_t>(summary.generation);
+    while (generation > 0 && !every_rank_has_record(held, generation)) {
+      std::int64_t next = 0;
+      for_each_record(held, [&](const HeldRecord& record) {
+        if (record.committed && generation_of(record) < generation)
+          next = std::max(next, generation_of(record));
+      });
+      generation = allreduce(comm_, next, Reduce::max);
+    }
+    return generation > 0 ? static_cast<std::uint64_t>(generation) : summary.generation;
+  }
+
+  bool every_rank_has_record(const HeldDataset& held, std::int64_t generation) {
+    std::vector<std::int64_t> known(static_cast<std::size_t>(comm_.size()));
+    for_each_record(held, [&](const HeldRecord& record) {
+      if (generation_of(record) == generation && record.record.rank < comm_.size())
+        known[static_cast<std::size_t>(record.record.rank)] = 1;
+    });
+    comm_.allreduce(known, Reduce::max);
+    return std::find(known.begin(), known.end(), 0) == known.end();
   }
 
   Status take_in(const Summary& summary, std::vector<CachedDataset>& found) {
@@ -119,15 +165,20 @@ class Recovery {
       dataset.state = CachedDataset::State::newer_format;
       dataset.reason = "its records are in a newer format; it is left alone";
       tell(Severity::warning, fmt::format("dataset {}: {}", summary.number, dataset.reason));
-    } else if (summary.generation == 0) {
+    } else if (summary.generation == 0 && !summary.damaged) {
       return remove_uncommitted(summary, held);
+    } else if (summary.generation == 0) {
+      // A store that cannot be read now may be readable in the next run, so this removes nothing.
+      set_aside(held, CachedDataset::State::unusable, "none of its records can be read", dataset);
+      tell(Severity::warning,
+           fmt::format("dataset {} cannot be restored: {}", summary.number, dataset.reason));
     } else if (!settings_.distribute) {
       set_aside(held, CachedDataset::State::unusable, "SCR_DISTRIBUTE=0 leaves it where it is", dataset);
     } else if (summary.ranks != static_cast<std::uint32_t>(comm_.size())) {
       set_aside(held, CachedDataset::State::other_ranks,
                 fmt::format("it was written by {} ranks", summary.ranks), dataset);
     } else {
-      restore_dataset(held, summary.generation, found, dataset);
+      restore_dataset(held, choose_generation(summary, held), found, dataset);
     }
     found.push_back(std::move(dataset));
     return {};
@@ -141,9 +192,9 @@ class Recovery {
   }
 
   Status remove_uncommitted(const Summary& summary, const HeldDataset& held) {
-    tell(Severity::info, fmt::format("dataset {} was {}; its remains are removed", summary.number,
-                                   summary.damaged ? "left without any intact record"
-                                                   : "not complete when its run ended"));
+    tell(Severity::info,
+         fmt::format("dataset {} was not complete when its run ended; its remains are removed",
+                     summary.number));
     Status status;
     for (const HeldPart& part : held.parts)
       if (status) status = stores_[summary.store].remove(part.folder);
@@ -164,7 +215,19 @@ class Recovery {
       return;
     }
     report(dataset, *account, static_cast<double>(clock_.steady_us() - from_us) * 1e-6);
-    protect_anew(dataset);
+    if (protect_anew(dataset)) remove_what_is_elsewhere(dataset);
+  }
+
+  /// The copies that were moved. They stay until now because the places they were moved to may have
+  /// needed new sets, and a node lost before those are committed may take two of an old one.
+  void remove_what_is_elsewhere(CachedDataset& dataset) {
+    Store& store = stores_[dataset.store];
+    const RankFolder own = store.rank_folder(dataset.info, comm_.rank());
+    for (const RankFolder& part : dataset.parts) {
+      const Status removed = part.path == own.path ? Status{} : store.remove(part);
+      if (!removed) log_.warning("rank {}: {}", comm_.rank(), removed.error().text);
+    }
+    dataset.parts = {own};
   }
 
   void report(const CachedDataset& dataset, const RestoreAccount& account, double seconds) {
@@ -194,40 +257,52 @@ class Recovery {
   }
 
   /// Where members of one set have come to share a failure group, makes new sets, if that helps.
-  void protect_anew(CachedDataset& dataset) {
+  /// False if it would, and failed.
+  bool protect_anew(CachedDataset& dataset) {
     const Level* level = level_of(dataset);
-    if (level == nullptr) return;
+    if (level == nullptr) return true;
     const bool crowded = !spread_over_groups(dataset.record.encoding.members, level->failure_groups);
-    if (allreduce(comm_, crowded ? 1 : 0, Reduce::max) == 0) return;
+    if (allreduce(comm_, crowded ? 1 : 0, Reduce::max) == 0) return true;
     if (level->unprotected_ranks > 0) {
       tell(Severity::warning, fmt::format("{}: ranks that protect each other share a {} now, and there are "
                                         "too few to protect all anew: its loss may lose the dataset",
                                         dataset.label(), level->settings.group));
-      return;
+      return true;
     }
-    if (!dataset.checked && !check_and_heal(comm_, files_, stores_, settings_, dataset, log_)) return;
-    encode_again(dataset, *level);
+    if (!dataset.checked && !check_and_heal(comm_, files_, stores_, settings_, dataset, log_))
+      return false;
+    return encode_again(dataset, *level);
   }
 
-  void encode_again(CachedDataset& dataset, const Level& level) {
+  /// Later than the old one, and one that no other run can have given, not even a run that died
+  /// with this step half done on nodes that are not here now.
+  std::uint64_t new_generation(const RankRecord& old) {
+    const std::int64_t now_us = allreduce(comm_, clock_.now_us(), Reduce::max);
+    return std::max(old.encoding.generation + 1,
+                    static_cast<std::uint64_t>(std::max<std::int64_t>(now_us, 0)));
+  }
+
+  bool encode_again(CachedDataset& dataset, const Level& level) {
     Store& store = stores_[dataset.store];
     const RankFolder folder = store.rank_folder(dataset.info, comm_.rank());
     const RankRecord old = dataset.record;
     RankRecord fresh = old;
-    const std::uint64_t generation = old.encoding.generation + 1;
+    const std::uint64_t generation = new_generation(old);
     fresh.encoding = level.encoding;
     fresh.encoding.generation = generation;
     Status status = protect_and_commit(comm_, files_, store, folder, fresh, settings_, &old);
-    const std::uint64_t obsolete = status ? old.encoding.generation : generation;
     if (!status) {
+      // What was made of the new generation stays: some rank may have committed it.
       tell(Severity::warning, fmt::format("{} keeps its old redundancy sets: {}", dataset.label(),
                                         status.error().text));
-    } else {
-      dataset.record = std::move(fresh);
-      tell(Severity::info, fmt::format("{} is protected anew for the nodes of this run", dataset.label()));
+      return false;
     }
-    if (const Status removed = files_.remove_file(folder.parity(obsolete)); !removed)
+    dataset.record = std::move(fresh);
+    tell(Severity::info,
+         fmt::format("{} is protected anew for the nodes of this run", dataset.label()));
+    if (const Status removed = files_.remove_file(folder.parity(old.encoding.generation)); !removed)
       log_.warning("rank {}: {}", comm_.rank(), removed.error().text);
+    return true;
   }
 
   void tell(Severity severity, const std::string& text) const {

@@ -6,6 +6,7 @@
 
 #include "comm/group.hpp"
 #include "records/wire.hpp"
+#include "redundancy/rank_blocks.hpp"
 #include "redundancy/repair.hpp"
 #include "redundancy/replicas.hpp"
 #include "session/commit.hpp"
@@ -52,8 +53,6 @@ class Restorer {
     CAIRN_TRY(heal_set(read_everything));
     CAIRN_TRY(agree(comm_, settle_records()));
     warn(remove_leftovers());
-    warn(remove_what_is_elsewhere());
-    dataset_.parts = {folder_};
     return sum_up();
   }
 
@@ -192,13 +191,13 @@ class Restorer {
   Status heal_set(bool read_everything) {
     Group set(comm_, dataset_.record.encoding.members);
     HealOptions options;
-    options.read_everything = read_everything;
+    options.read_everything = read_everything || files_from_ >= 0;  // what was moved is compared
     options.durable = store_.durable();
     options.copy_metadata = settings_.copy_metadata;
     options.encode_bytes = settings_.encode_bytes;
     const auto healed = heal(set, files_, folder_, dataset_.record, options);
     CAIRN_TRY(agree(comm_, healed ? Status{} : Status(tl::unexpected(healed.error()))));
-    dataset_.checked = healed->checked;
+    dataset_.checked = allreduce(comm_, healed->checked ? 1 : 0, Reduce::min) != 0;
     account_.repaired_blocks = static_cast<std::int64_t>(healed->repaired_blocks);
     account_.repaired_bytes = static_cast<std::int64_t>(healed->repaired_bytes);
     return {};
@@ -221,14 +220,26 @@ class Restorer {
     return committed;
   }
 
+  /// Commits what was moved or rebuilt here: the files first, then the record that says they are
+  /// good.
   Status settle_records() {
     Group set(comm_, dataset_.record.encoding.members);
     const bool whole = record_file_is_whole();
-    if (allreduce(set, whole ? 0 : 1, Reduce::max) != 0) {
-      const auto kept = exchange_records(set, dataset_.record.encoding, sealed_);
-      if (!whole) CAIRN_TRY(rewrite_record(files_, store_, folder_, join_records(sealed_, kept)));
-    }
+    std::vector<Blob> kept;
+    if (allreduce(set, whole ? 0 : 1, Reduce::max) != 0)
+      kept = exchange_records(set, dataset_.record.encoding, sealed_);
+    if (whole) return {};
+    CAIRN_TRY(store_.make_rank_folder(dataset_.info, comm_.rank()));
+    if (files_from_ >= 0) CAIRN_TRY(settle_moved_files());
+    CAIRN_TRY(rewrite_record(files_, store_, folder_, join_records(sealed_, kept)));
     return store_.sync_names(dataset_.info);
+  }
+
+  /// Those that were repaired are settled by heal(); it leaves alone what came here whole.
+  Status settle_moved_files() {
+    RankBlocks blocks(files_, folder_, dataset_.record);
+    if (settings_.copy_metadata) CAIRN_TRY(blocks.restore_attributes());
+    return store_.durable() ? blocks.sync() : Status{};
   }
 
   /// Parity of other generations, records prepared and given up.
@@ -241,12 +252,6 @@ class Restorer {
       if (std::find(wanted.begin(), wanted.end(), path) == wanted.end())
         CAIRN_TRY(remove_all(files_, path));
     }
-    return {};
-  }
-
-  Status remove_what_is_elsewhere() {
-    for (const HeldPart& part : held_.parts)
-      if (part.folder.path != folder_.path) CAIRN_TRY(store_.remove(part.folder));
     return {};
   }
 

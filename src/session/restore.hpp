@@ -20,15 +20,15 @@ struct RestoreAccount {
 };
 
 /// Collective. `held` is what this rank looks after of the dataset (nothing, often, on a spare);
-/// `generation` the largest committed encoding; `dataset.store` and `.info.uuid`, `.info.number` are
-/// set.
+/// `generation` the committed encoding to restore; `dataset.store` and `.info.uuid`, `.info.number`
+/// are set.
 ///
-/// Finds every rank's record and files, wherever they are; moves files to their ranks; rebuilds what is
-/// missing; commits again; then removes the copies that are elsewhere. Fills in `dataset`.
-/// A crash at any point leaves all that was needed to begin with.
+/// Finds every rank's record and files, wherever they are; moves files to their ranks; rebuilds
+/// what is missing; commits again. Fills in `dataset`; its `parts` still hold the copies that are
+/// elsewhere, for the caller to remove once what was made of them is as well protected as they
+/// were. A crash at any point leaves all that was needed to begin with.
 ///
-/// Errors are agreed: lost, naming ranks and nodes, if it cannot be done; nothing is removed then. A copy
-/// that has become needless and cannot be removed is only logged.
+/// Errors are agreed: lost, naming ranks and nodes, if it cannot be done.
 Result<RestoreAccount> restore(Communicator& comm, Files& files, std::vector<Store>& stores,
                                const Settings& settings, const HeldDataset& held,
                                std::uint64_t generation, bool read_everything,

@@ -135,7 +135,9 @@ std::string_view Session::state_name() const { return name_of_phase(phase_); }
 
 /// All ranks are in the same call, with the same arguments, in the state that it needs. One allreduce.
 Status Session::enter(std::string_view call, Phase required, std::uint64_t arguments) {
-  if (phase_ == Phase::ended) return fail(Code::wrong_state, "{} after SCR_Finalize", call);
+  if (phase_ == Phase::ended)
+    return fail(Code::wrong_state, "{} in state {}: SCR_Finalize has been called", call,
+                state_name());
   const std::string everything = fmt::format("{} {} {}", call, state_name(), arguments);
   const auto hash = static_cast<std::int64_t>(hash_of_name(everything) >> 1);
   std::array<std::int64_t, 2> extremes = {hash, -hash};

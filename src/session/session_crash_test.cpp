@@ -1,0 +1,149 @@
+// The job dies at any file operation of any phase, and the next run finds a whole dataset.
+#include <atomic>
+
+#include "session/session_harness.hpp"
+
+namespace cairn {
+namespace {
+
+/// Where the crashing rank is, and how many operations apart the crash points are.
+struct Victim {
+  int rank;
+  int stride;
+};
+
+const std::vector<Victim> writers =
+    sanitized ? std::vector<Victim>{{3, 3}} : std::vector<Victim>{{3, 1}, {0, 1}, {6, 1}};
+const std::vector<Victim> restorers =
+    sanitized ? std::vector<Victim>{{2, 5}} : std::vector<Victim>{{2, 2}, {0, 3}, {5, 3}};
+
+/// Dataset 1 is committed and dataset 2 begun, with room for one, when `victim` crashes after
+/// `count` operations; then `node` is lost, if any. Returns false when there were no more
+/// operations.
+bool survives_crash_while_writing(Cluster& cluster, int victim, int count,
+                                  const std::string& node) {
+  cluster.bring_back("one");
+  std::atomic<bool> completed = false;
+  const bool ended = cluster.run(four_nodes(), [&](JobRank& rank) {
+    ASSERT_TRUE(rank.init());
+    EXPECT_EQ(rank.restart(), 1);
+    if (rank.number() == victim) rank.hook = crash_after(count);
+    if (rank.write(2)) completed = true;
+    rank.hook = {};
+  });
+  Nodes nodes = four_nodes();
+  if (!node.empty()) {
+    cluster.lose(node);
+    nodes = replaced(nodes, node, "n4");
+  }
+  const int from = cluster.restart(nodes, [](JobRank& rank) { rank.expect_written(3); });
+  EXPECT_TRUE(from == 2 || (from == 1 && !completed)) << "restarted from " << from;
+  for (const std::string& each : nodes)
+    EXPECT_EQ(cluster.parts(each), cluster.parts(each, std::max(from, 1) + 1))
+        << "remains on " << each;
+  EXPECT_EQ(cluster.restart(nodes), 3);
+  return !ended;
+}
+
+void crash_everywhere_while_writing(Cluster& cluster, const std::vector<Victim>& who,
+                                    bool with_node) {
+  cluster.write(four_nodes(), {1});
+  cluster.save("one");
+  for (const Victim& victim : who) {
+    const std::string node = with_node ? fmt::format("n{}", victim.rank / 2) : "";
+    int count = 0;
+    while (survives_crash_while_writing(cluster, victim.rank, count, node)) {
+      ASSERT_FALSE(testing::Test::HasFailure()) << "rank " << victim.rank << " after " << count;
+      count += victim.stride;
+    }
+    EXPECT_GT(count, 20) << "Start to Complete is more than a few operations";
+    ASSERT_FALSE(testing::Test::HasFailure()) << "rank " << victim.rank << " after " << count;
+  }
+}
+
+TEST(SessionCrash, WhileWritingAtAnyOperation) {
+  Cluster cluster;
+  crash_everywhere_while_writing(cluster, writers, false);
+}
+
+TEST(SessionCrash, WhileWritingAtAnyOperationAndTheNodeIsLost) {
+  Cluster cluster;
+  crash_everywhere_while_writing(cluster, writers, true);
+}
+
+TEST(SessionCrash, WhileWritingToADisk) {
+  Cluster cluster("/tmp");
+  crash_everywhere_while_writing(cluster, {{2, sanitized ? 17 : 5}}, true);
+}
+
+/// What a run finds, and what comes after it was crashed.
+struct Recovery {
+  const char* name;
+  std::string lost;        ///< before the run
+  Nodes nodes;             ///< of the run
+  std::string lost_later;  ///< after the crash
+  Nodes later;             ///< of the run after it
+};
+
+/// Rank 0 and 2, which protect each other, come to the same node; so do the others, two by two.
+const Nodes crowded = {"n0", "n1", "n0", "n1", "n2", "n3", "n2", "n3"};
+const Nodes turned = {"n3", "n3", "n0", "n0", "n1", "n1", "n2", "n2"};
+
+std::vector<Recovery> recoveries() {
+  const Nodes spare = replaced(four_nodes(), "n1", "n4");
+  const Nodes crowded_spare = replaced(crowded, "n1", "n4");
+  return {{"spare", "n1", spare, "", spare},
+          {"spare lost too", "n1", spare, "n4", replaced(spare, "n4", "n5")},
+          {"turned", "", turned, "", turned},
+          {"turned, then a node lost", "", turned, "n0", replaced(turned, "n0", "n4")},
+          {"turned with spare", "n1", replaced(turned, "n1", "n4"), "", four_nodes()},
+          {"crowded", "", crowded, "", crowded},
+          {"crowded, then back", "", crowded, "", four_nodes()},
+          {"crowded, then a node lost", "", crowded, "n0", replaced(crowded, "n0", "n4")},
+          {"crowded with spare", "n1", crowded_spare, "", crowded_spare},
+          {"crowded with spare, lost too", "n1", crowded_spare, "n4",
+           replaced(four_nodes(), "n1", "n5")}};
+}
+
+bool survives_crash_while_recovering(Cluster& cluster, const Recovery& recovery, int victim,
+                                     int count) {
+  cluster.bring_back("two");
+  if (!recovery.lost.empty()) cluster.lose(recovery.lost);
+  const bool ended = cluster.run(recovery.nodes, [&](JobRank& rank) {
+    if (rank.number() == victim) rank.hook = crash_after(count);
+    EXPECT_TRUE(rank.init());
+    rank.hook = {};
+  });
+  if (!recovery.lost_later.empty()) cluster.lose(recovery.lost_later);
+  EXPECT_EQ(cluster.restart(recovery.later, [](JobRank& rank) { rank.expect_written(3); }), 2)
+      << cluster.said();
+  for (const std::string& each : recovery.later)
+    EXPECT_EQ(cluster.parts(each), cluster.parts(each, 3)) << "remains on " << each;
+  return !ended;
+}
+
+class SessionCrashRecovery : public testing::TestWithParam<Recovery> {};
+
+TEST_P(SessionCrashRecovery, AtAnyOperation) {
+  Cluster cluster;
+  cluster.write(four_nodes(), {1, 2});
+  cluster.save("two");
+  for (const Victim& victim : restorers) {
+    int count = 0;
+    while (survives_crash_while_recovering(cluster, GetParam(), victim.rank, count)) {
+      ASSERT_FALSE(HasFailure()) << "rank " << victim.rank << " after " << count;
+      count += victim.stride;
+    }
+    EXPECT_GT(count, 5) << "recovery is more than a few operations";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Session, SessionCrashRecovery, testing::ValuesIn(recoveries()),
+                         [](const auto& tested) {
+                           std::string name = tested.param.name;
+                           std::erase_if(name, [](char c) { return std::isalpha(c) == 0; });
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,157 @@
+// Any file operation fails, and nobody dies of it: all ranks learn the same, nothing older is lost.
+#include "session/session_harness.hpp"
+
+namespace cairn {
+namespace {
+
+constexpr int stride = sanitized ? 5 : 1;
+
+/// All ranks' verdicts of one collective call; none of them is a failure of its own.
+class Verdicts {
+ public:
+  explicit Verdicts(const Nodes& nodes) : codes_(nodes.size()), texts_(nodes.size()) {}
+
+  void take(int rank, const Status& status) {
+    if (status) return;
+    codes_[static_cast<std::size_t>(rank)] = status.error().code;
+    texts_[static_cast<std::size_t>(rank)] = status.error().text;
+  }
+  /// The code that all ranks have got.
+  Code agreed() const {
+    EXPECT_EQ(codes_, std::vector<Code>(codes_.size(), codes_[0]));
+    EXPECT_EQ(texts_, std::vector<std::string>(texts_.size(), texts_[0]));
+    return codes_[0];
+  }
+  const std::string& text() const { return texts_[0]; }
+
+ private:
+  std::vector<Code> codes_;
+  std::vector<std::string> texts_;
+};
+
+/// With dataset 1 committed, operation `count` of `victim` in the Complete of dataset 2 fails.
+/// False when there were no more operations.
+bool survives_error_in_complete(Cluster& cluster, int victim, int count, Code code) {
+  cluster.bring_back("one");
+  const bool goes_on = count % 2 == 0;
+  std::string injected;
+  Verdicts verdicts(four_nodes());
+  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+    EXPECT_EQ(rank.restart(), 1);
+    ASSERT_TRUE(rank.session->start_output("ckpt.2", flag_checkpoint));
+    ASSERT_TRUE(rank.write_files(2));
+    if (rank.number() == victim) rank.hook = fail_after(count, code, injected);
+    verdicts.take(rank.number(), rank.session->complete_output(true));
+    rank.hook = {};
+    if (goes_on) rank.expect_written(3);
+  });
+  const bool failed = verdicts.agreed() != Code::ok;
+  if (failed) {
+    EXPECT_TRUE(verdicts.agreed() == code || verdicts.agreed() == Code::invalid) << verdicts.text();
+    EXPECT_NE(verdicts.text().find(cluster.node(four_nodes()[static_cast<std::size_t>(victim)])),
+              std::string::npos)
+        << verdicts.text();
+  }
+  // A folder that could not be removed may have been removed by the other rank on the node since.
+  EXPECT_TRUE(failed || injected.empty() || injected == "remove_folder" || cluster.said("injected"))
+      << injected << ": an error was swallowed";
+  EXPECT_EQ(cluster.restart(four_nodes()), goes_on ? 3 : failed ? 1 : 2);
+  return !injected.empty();
+}
+
+TEST(SessionErrors, InCompleteAtAnyOperation) {
+  Cluster cluster;
+  cluster.write(four_nodes(), {1});
+  cluster.save("one");
+  for (const auto& [victim, code] : {std::pair{2, Code::no_space}, {5, Code::io}}) {
+    int count = 0;
+    while (survives_error_in_complete(cluster, victim, count, code)) {
+      ASSERT_FALSE(HasFailure()) << "rank " << victim << " at operation " << count;
+      count += stride;
+    }
+    EXPECT_GT(count, 20);
+  }
+}
+
+TEST(SessionErrors, InStartTheSessionStaysIdle) {
+  Cluster cluster;
+  cluster.write(four_nodes(), {1});
+  std::string injected;
+  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+    EXPECT_EQ(rank.restart(), 1);
+    if (rank.number() == 7) rank.hook = fail_after(1, Code::no_space, injected);
+    const Status started = rank.session->start_checkpoint();
+    rank.hook = {};
+    ASSERT_FALSE(started);
+    EXPECT_EQ(started.error().code, Code::no_space);
+    EXPECT_EQ(started.error().rank, 7);
+    EXPECT_EQ(rank.session->state_name(), "IDLE");
+    rank.expect_written(3);
+  });
+  EXPECT_FALSE(injected.empty());
+  EXPECT_EQ(cluster.restart(four_nodes()), 3);
+}
+
+/// Operation `count` of `victim` fails in an Init that has to restore datasets 1 and 2. Whatever
+/// that Init comes to, the next one finds dataset 2. False when there were no more operations.
+bool survives_error_in_init(Cluster& cluster, const std::string& lost, const Nodes& nodes,
+                            int victim, int count) {
+  cluster.bring_back("two");
+  if (!lost.empty()) cluster.lose(lost);
+  std::string injected;
+  Verdicts verdicts(nodes);
+  cluster.run(nodes, [&](JobRank& rank) {
+    if (rank.number() == victim) rank.hook = fail_after(count, Code::io, injected);
+    const Status ready = rank.init();
+    verdicts.take(rank.number(), ready);
+    rank.hook = {};
+    if (ready) rank.restart();
+  });
+  if (verdicts.agreed() != Code::ok) {
+    EXPECT_NE(verdicts.text().find("injected"), std::string::npos) << verdicts.text();
+  }
+  EXPECT_EQ(cluster.restart(nodes), 2) << cluster.said();
+  return !injected.empty();
+}
+
+void fail_everywhere_in_init(Cluster& cluster, const std::string& lost, const Nodes& nodes,
+                             const std::vector<int>& victims) {
+  cluster.settings.stores[0].count = 2;
+  cluster.write(replaced(nodes, "spare", lost), {1, 2});
+  cluster.save("two");
+  for (const int victim : victims) {
+    int count = 0;
+    while (survives_error_in_init(cluster, lost, nodes, victim, count)) {
+      ASSERT_FALSE(testing::Test::HasFailure()) << "rank " << victim << " at operation " << count;
+      count += 2 * stride;
+    }
+    EXPECT_GT(count, 20);
+  }
+}
+
+TEST(SessionErrors, InRecoveryAtAnyOperation) {
+  Cluster cluster;
+  fail_everywhere_in_init(cluster, "n1", replaced(four_nodes(), "n1", "spare"), {0, 2});
+}
+
+TEST(SessionErrors, InRecoveryOfOneRankWithoutProtection) {
+  Cluster cluster;
+  fail_everywhere_in_init(cluster, "", {"n0"}, {0});
+}
+
+TEST(SessionErrors, WithMoveAndNewSetsAtAnyOperation) {
+  Cluster cluster;
+  cluster.settings.stores[0].count = 2;
+  cluster.write(four_nodes(), {1, 2});
+  cluster.save("two");
+  const Nodes crowded = {"n0", "n1", "n0", "n1", "n2", "n3", "n2", "n3"};
+  int count = 0;
+  while (survives_error_in_init(cluster, "", crowded, 2, count)) {
+    ASSERT_FALSE(HasFailure()) << "at operation " << count;
+    count += 3 * stride;
+  }
+  EXPECT_GT(count, 20);
+}
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,167 @@
+// Several stores and descriptors, what is evicted when, and whether it all fits.
+#include "cache/catalog.hpp"
+#include "session/session_harness.hpp"
+
+namespace cairn {
+namespace {
+
+const Nodes other_nodes = {"m0", "m0", "m1", "m1", "m2", "m2", "m3", "m3"};
+
+/// Every third checkpoint goes to a store that all see.
+void add_shared_store(Cluster& cluster) {
+  StoreSettings store;
+  store.path = cluster.node("shared");
+  store.group = "WORLD";
+  store.view = StoreView::global;
+  store.count = 2;
+  cluster.settings.stores.push_back(store);
+  CheckpointSettings checkpoint;
+  checkpoint.id = 1;
+  checkpoint.store = store.path;
+  checkpoint.scheme = Scheme::single;
+  checkpoint.group = "WORLD";
+  checkpoint.interval = 3;
+  cluster.settings.checkpoints.push_back(checkpoint);
+}
+
+TEST(SessionLevels, SharedStoreOutlivesAllNodes) {
+  Cluster cluster;
+  add_shared_store(cluster);
+  cluster.write(four_nodes(), {1, 2, 3, 4});
+  EXPECT_EQ(cluster.parts("n0"), cluster.parts("n0", 4)) << "the private store keeps one";
+  EXPECT_EQ(cluster.parts("shared"), cluster.parts("shared", 3));
+  EXPECT_EQ(cluster.parts("shared").size(), 8U);
+  for (const std::string node : {"n0", "n1", "n2", "n3"}) cluster.lose(node);
+  EXPECT_EQ(cluster.restart(other_nodes, [](JobRank& rank) { rank.expect_written(4); }), 3);
+  EXPECT_EQ(cluster.restart(other_nodes), 4);
+}
+
+TEST(SessionLevels, EachStoreKeepsItsOwnCount) {
+  Cluster cluster;
+  add_shared_store(cluster);
+  cluster.write(four_nodes(), {1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
+  EXPECT_EQ(cluster.parts("n1"), cluster.parts("n1", 10));
+  EXPECT_EQ(cluster.parts("shared").size(), 16U);
+  EXPECT_EQ(cluster.parts("shared", 6).size(), 8U);
+  EXPECT_EQ(cluster.parts("shared", 9).size(), 8U);
+  EXPECT_EQ(cluster.restart(four_nodes()), 10);
+}
+
+TEST(SessionLevels, SetSizeOfEachDescriptor) {
+  Cluster cluster;
+  cluster.settings.stores[0].count = 2;
+  cluster.settings.checkpoints[0].set_size = 2;
+  CheckpointSettings larger = cluster.settings.checkpoints[0];
+  larger.id = 1;
+  larger.interval = 2;
+  larger.set_size = 4;
+  cluster.settings.checkpoints.push_back(larger);
+  cluster.write(four_nodes(), {1, 2});
+  const auto files = make_posix_files();
+  for (const auto& [dataset, members] : {std::pair{1, 2U}, {2, 4U}}) {
+    const std::vector<std::string> parts = cluster.parts("n2", dataset);
+    ASSERT_EQ(parts.size(), 2U);
+    const HeldPart part = read_part(*files, {parts[0]}, 4);
+    ASSERT_EQ(part.own.size(), 1U);
+    EXPECT_EQ(part.own[0].record.encoding.members.size(), members) << dataset;
+  }
+}
+
+TEST(SessionLevels, OutputsAreNotEvictedAndNotRestartedFrom) {
+  Cluster cluster;
+  cluster.run_well(four_nodes(), [](JobRank& rank) { rank.expect_written(1, flag_output); });
+  EXPECT_TRUE(cluster.said("is kept in the cache only")) << cluster.said();
+  EXPECT_EQ(cluster.restart(four_nodes()), 0);
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    rank.expect_written(2, flag_checkpoint | flag_output);
+    for (const int dataset : {3, 4}) rank.expect_written(dataset);
+  });
+  for (const int kept : {1, 2, 4}) EXPECT_EQ(cluster.parts("n3", kept).size(), 2U) << kept;
+  EXPECT_EQ(cluster.parts("n3").size(), 6U);
+  EXPECT_EQ(cluster.restart(four_nodes()), 4);
+}
+
+TEST(SessionLevels, OldOneStaysUntilTheNewIsProtectedUnlessGivenUp) {
+  for (const bool keep_old : {true, false}) {
+    Cluster cluster;
+    cluster.write(four_nodes(), {1});
+    cluster.settings.keep_old = keep_old;
+    EXPECT_EQ(cluster.restart(four_nodes(),
+                              [&](JobRank& rank) {
+                                ASSERT_TRUE(rank.session->start_output("ckpt.2", flag_checkpoint));
+                                rank.comm.barrier();
+                                EXPECT_EQ(cluster.parts("n0", 1).size(), keep_old ? 2U : 0U);
+                                EXPECT_TRUE(rank.write_files(2));
+                                EXPECT_TRUE(rank.session->complete_output(true));
+                              }),
+              1);
+    EXPECT_EQ(cluster.said("CAIRN_KEEP_OLD=0"), !keep_old) << cluster.said();
+    EXPECT_EQ(cluster.restart(four_nodes()), 2);
+  }
+}
+
+TEST(SessionLevels, PurgedCachesAreEmpty) {
+  Cluster cluster;
+  add_shared_store(cluster);
+  cluster.write(four_nodes(), {1, 2, 3, 4});
+  cluster.settings.cache_purge = true;
+  EXPECT_EQ(cluster.restart(four_nodes()), 0);
+  for (const std::string node : {"n0", "n1", "n2", "n3", "shared"})
+    EXPECT_TRUE(cluster.parts(node).empty()) << node;
+}
+
+TEST(SessionLevels, WhatCannotFitIsToldAtInitWithTheFigures) {
+  Cluster cluster;
+  cluster.settings.checkpoint_bytes = std::uint64_t{1} << 50;
+  cluster.run_well(four_nodes(), [](JobRank& rank) { rank.expect_written(1); });
+  EXPECT_TRUE(cluster.said("on node n0 is too small: 2 ranks keep up to 2 datasets of 1.33 PiB"))
+      << cluster.said();
+  EXPECT_TRUE(cluster.said("5.33 PiB in all")) << cluster.said();
+}
+
+TEST(SessionLevels, RanksWithoutAnotherNodeAreToldThatNothingProtectsThem) {
+  Cluster cluster;
+  cluster.write({"n0", "n0"}, {1});
+  EXPECT_TRUE(cluster.said("2 of 2 ranks")) << cluster.said();
+  EXPECT_EQ(cluster.restart({"n0", "n0"}), 1);
+}
+
+// --- above 4 GiB ---
+
+constexpr std::uint64_t large_bytes = (std::uint64_t{4} << 30) + (std::uint64_t{1} << 20);
+
+std::string large_file(JobRank& rank) {
+  return rank.session->route_file(rank.settings.prefix + "/large").value_or("/nowhere");
+}
+
+void put_byte(const std::string& path, std::uint64_t offset, char byte) {
+  std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+  file.seekp(static_cast<std::streamoff>(offset)).put(byte);
+  ASSERT_TRUE(file.good()) << path;
+}
+
+TEST(SessionLevels, FileAbove4GiBIsCheckedToItsEnd) {
+  if (sanitized) GTEST_SKIP() << "reads 12 GiB";
+  Cluster cluster("/tmp");  // sparse there, also when it is read
+  cluster.settings.block_bytes = 1 << 20;
+  cluster.settings.encode_bytes = 32 << 20;
+  cluster.run_well({"n0"}, [](JobRank& rank) {
+    ASSERT_TRUE(rank.session->start_checkpoint());
+    const std::string path = large_file(rank);
+    ASSERT_TRUE(rank.files->create(path, 0600).value()->resize(large_bytes));
+    put_byte(path, large_bytes - 1, 'x');
+    const Status done = rank.session->complete_checkpoint(true);
+    ASSERT_TRUE(done) << done.error().text;
+  });
+  cluster.run_well({"n0"}, [](JobRank& rank) {
+    ASSERT_EQ(*rank.session->have_restart(), "scr.dataset.1");
+    const std::string path = rank.session->route_loaded("/prefix/large");
+    EXPECT_EQ(std::filesystem::file_size(path), large_bytes);
+    put_byte(path, large_bytes - 2, 'y');
+    EXPECT_FALSE(rank.session->start_restart());
+    EXPECT_FALSE(*rank.session->have_restart());
+  });
+}
+
+}  // namespace
+}  // namespace cairn

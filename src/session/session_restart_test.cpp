@@ -1,0 +1,309 @@
+// What a restart finds after nodes, files, incarnations or ranks have changed.
+#include <sys/stat.h>
+
+#include <atomic>
+#include <thread>
+
+#include "session/session_harness.hpp"
+
+namespace cairn {
+namespace {
+
+namespace fs = std::filesystem;
+
+const Nodes six_ranks = {"n0", "n0", "n1", "n1", "n2", "n2"};
+
+void flip_byte(const std::string& path, std::int64_t offset) {
+  std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+  char byte = 0;
+  file.seekg(offset).get(byte);
+  file.seekp(offset).put(static_cast<char>(byte ^ 1));
+  ASSERT_TRUE(file.good()) << path;
+}
+
+std::string data_file(const Cluster& cluster, const std::string& node, int dataset, int rank) {
+  for (const std::string& part : cluster.parts(node, dataset))
+    if (part.ends_with(fmt::format("rank.{}", rank)))
+      return fmt::format("{}/files/ckpt.{}/rank {}.0", part, dataset, rank);
+  return "there is none";
+}
+
+TEST(SessionRestart, AnyNodeLostOnSpareOrOnSurvivorsPermuted) {
+  for (const std::string node : {"n0", "n1", "n2", "n3"}) {
+    Cluster cluster;
+    cluster.write(four_nodes(), {1});
+    cluster.lose(node);
+    Nodes permuted = replaced({"n1", "n3", "n2", "n0", "n3", "n1", "n0", "n2"}, node, "n4");
+    EXPECT_EQ(cluster.restart(permuted), 1) << node;
+    cluster.lose("n4");
+    EXPECT_EQ(cluster.restart(replaced(four_nodes(), node, "n5")), 1) << node;
+  }
+}
+
+TEST(SessionRestart, TwoNodesOfASetLostIsTooMuchAndSaysSo) {
+  Cluster cluster;
+  cluster.settings.stores[0].count = 2;
+  cluster.write(four_nodes(), {1, 2});
+  cluster.lose("n1");
+  cluster.lose("n2");
+  EXPECT_EQ(cluster.restart(replaced(replaced(four_nodes(), "n1", "n4"), "n2", "n5")), 0);
+  EXPECT_TRUE(cluster.said("dataset 2 cannot be restored")) << cluster.said();
+  EXPECT_TRUE(cluster.said("dataset 1 cannot be restored")) << cluster.said();
+  EXPECT_TRUE(cluster.said("(written on n1)")) << cluster.said();
+  EXPECT_TRUE(cluster.said("(written on n2)")) << cluster.said();
+}
+
+TEST(SessionRestart, OlderOneWhereTheNewestIsBeyondRepair) {
+  Cluster cluster;
+  cluster.settings.stores[0].count = 2;
+  cluster.write(four_nodes(), {1, 2});
+  for (const std::string node : {"n1", "n3"})
+    for (const std::string& part : cluster.parts(node, 2)) fs::remove_all(part);
+  EXPECT_EQ(cluster.restart(four_nodes()), 1);
+  EXPECT_TRUE(cluster.said("(written on n1)")) << cluster.said();
+  EXPECT_TRUE(cluster.said("(written on n3)")) << cluster.said();
+  EXPECT_EQ(cluster.restart(four_nodes(), [](JobRank& rank) { rank.expect_written(3); }), 1);
+  EXPECT_EQ(cluster.parts("n0").size(), 4U) << "what was given up has made room";
+  EXPECT_EQ(cluster.parts("n0", 1).size(), 2U) << "and is not counted";
+  EXPECT_EQ(cluster.restart(four_nodes()), 3);
+}
+
+TEST(SessionRestart, FlippedByteFoundAtStartRestartGoesToTheOlderOneWhenBeyondRepair) {
+  Cluster cluster;
+  cluster.settings.stores[0].count = 2;
+  cluster.write(four_nodes(), {1, 2});
+  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+    EXPECT_EQ(*rank.session->have_restart(), "ckpt.2");
+    rank.comm.barrier();
+    if (rank.number() == 2) flip_byte(data_file(cluster, "n1", 2, 2), 0);
+    if (rank.number() == 4) flip_byte(data_file(cluster, "n2", 2, 4), 0);
+    rank.comm.barrier();
+    const auto started = rank.session->start_restart();
+    ASSERT_FALSE(started);
+    EXPECT_EQ(started.error().code, Code::lost);
+    EXPECT_NE(started.error().text.find("n2"), std::string::npos) << started.error().text;
+    EXPECT_EQ(rank.restart(), 1);
+  });
+}
+
+TEST(SessionRestart, FlippedByteIsRepairedAlsoWithItsFileMoved) {
+  for (const bool moved : {false, true}) {
+    Cluster cluster;
+    cluster.settings.stores[0].count = 2;
+    cluster.write(four_nodes(), {1, 2});
+    // Of the older one: at Init it is compared with its checksums because it is moved.
+    flip_byte(data_file(cluster, "n1", moved ? 1 : 2, 2), 40);
+    const Nodes nodes =
+        moved ? Nodes{"n1", "n1", "n0", "n0", "n2", "n2", "n3", "n3"} : four_nodes();
+    EXPECT_EQ(cluster.restart(nodes), 2);
+    const std::string path = data_file(cluster, moved ? "n0" : "n1", moved ? 1 : 2, 2);
+    EXPECT_TRUE(read_all(path) == content_of(2, 0, moved ? 1 : 2)) << path;
+  }
+}
+
+TEST(SessionRestart, OneSetMovedTogetherAndTheOtherNot) {
+  Cluster cluster;
+  cluster.settings.stores[0].count = 2;
+  cluster.write(four_nodes(), {1, 2});
+  const Nodes crowded_in_one = {"n0", "n0", "n0", "n1", "n2", "n2", "n3", "n3"};
+  EXPECT_EQ(cluster.restart(crowded_in_one), 2);
+  EXPECT_TRUE(cluster.said("dataset 1 (ckpt.1) is protected anew")) << cluster.said();
+  cluster.lose("n0");
+  EXPECT_EQ(cluster.restart(replaced(crowded_in_one, "n0", "n4")), 2);
+}
+
+// --- incarnations ---
+
+TEST(SessionRestart, ReturnOfANodeWithAnOldDatasetIsNotMixedIn) {
+  Cluster cluster;
+  cluster.write(four_nodes(), {4, 5});
+  cluster.save("n1 of old", "n1");
+  cluster.lose("n1");
+  const Nodes spare = replaced(four_nodes(), "n1", "n4");
+  EXPECT_EQ(cluster.restart(spare, [](JobRank& rank) { rank.expect_written(6); }), 5);
+  cluster.bring_back("n1 of old", "n1");
+  cluster.lose("n4");
+  EXPECT_EQ(cluster.restart(four_nodes(), [](JobRank& rank) { rank.expect_written(7); }), 6);
+  EXPECT_EQ(cluster.restart(four_nodes()), 7);
+  EXPECT_EQ(cluster.parts("n1").size(), 2U) << "nothing of the old one is left";
+}
+
+TEST(SessionRestart, DatasetOfTheSameNumberAndAnotherIdentityIsNotMixedIn) {
+  for (const bool other_looks_newer : {false, true}) {
+    Cluster cluster;
+    cluster.write(four_nodes(), {1});
+    cluster.save(other_looks_newer ? "mine" : "other");
+    for (const std::string node : {"n0", "n1", "n2", "n3"}) cluster.lose(node);
+    cluster.write(four_nodes(), {2});  // number 1 again
+    cluster.save(other_looks_newer ? "other" : "mine");
+    cluster.bring_back("mine");
+    for (const std::string& part : cluster.parts("n1")) fs::remove_all(part);
+    for (const std::string node : {"n1", "n2"})
+      fs::copy(cluster.saved("other", node), cluster.node(node),
+               fs::copy_options::recursive | fs::copy_options::skip_existing);
+    EXPECT_EQ(cluster.restart(four_nodes()), other_looks_newer ? 1 : 2) << cluster.said();
+  }
+}
+
+// --- one rank alone has come to commit ---
+
+/// Of all ranks only `alone` renames its prepared record into place, and the job is dead.
+FileHook commit_of_one(int rank, int alone, std::atomic<bool>& committed) {
+  return [=, &committed](const FileOperation& operation) -> Status {
+    if (operation.name != "rename" || !operation.path.ends_with("/record.new")) return {};
+    if (rank == alone) {
+      fs::rename(operation.path, operation.to);
+      committed = true;
+    }
+    while (!committed) std::this_thread::yield();
+    throw Crash();
+  };
+}
+
+TEST(SessionRestart, CommittedByOneRankIsCommitted) {
+  Cluster cluster;
+  cluster.write(four_nodes(), {1});
+  std::atomic<bool> committed = false;
+  EXPECT_FALSE(cluster.run(four_nodes(), [&](JobRank& rank) {
+    ASSERT_TRUE(rank.init());
+    EXPECT_EQ(rank.restart(), 1);
+    rank.hook = commit_of_one(rank.number(), 5, committed);
+    EXPECT_TRUE(rank.write(2));
+  }));
+  cluster.save("crashed");
+  EXPECT_EQ(cluster.restart(four_nodes()), 2);
+  cluster.bring_back("crashed");
+  cluster.lose("n0");
+  EXPECT_EQ(cluster.restart(replaced(four_nodes(), "n0", "n4")), 2);
+}
+
+TEST(SessionRestart, NewSetsCommittedOnOneNodeThatGoesAndReturns) {
+  const Nodes crowded = {"n0", "n1", "n0", "n1", "n2", "n3", "n2", "n3"};
+  const Nodes crowded_otherwise = {"n0", "n0", "n1", "n2", "n1", "n2", "n3", "n3"};
+  for (const Nodes& later : {four_nodes(), crowded_otherwise}) {
+    Cluster cluster;
+    cluster.write(four_nodes(), {1});
+    std::atomic<bool> committed = false;
+    EXPECT_FALSE(cluster.run(crowded, [&](JobRank& rank) {
+      rank.hook = commit_of_one(rank.number(), 0, committed);
+      EXPECT_TRUE(rank.init());
+    }));
+    cluster.save("n0 of old", "n0");
+    cluster.lose("n0");
+    EXPECT_EQ(cluster.restart(replaced(later, "n0", "n4")), 1) << cluster.said();
+    cluster.bring_back("n0 of old", "n0");
+    cluster.lose("n4");
+    EXPECT_EQ(cluster.restart(later), 1) << cluster.said();
+  }
+}
+
+// --- another number of ranks ---
+
+TEST(SessionRestart, OtherNumberOfRanksIsRefusedAndTheCacheUntouched) {
+  Cluster cluster;
+  cluster.write(four_nodes(), {1});
+  const auto before = cluster.parts("n1");
+  cluster.run_well(six_ranks, [](JobRank& rank) {
+    const auto have = rank.session->have_restart();
+    ASSERT_FALSE(have);
+    EXPECT_EQ(have.error().code, Code::wrong_ranks);
+    EXPECT_NE(have.error().text.find("8 ranks"), std::string::npos) << have.error().text;
+    EXPECT_NE(have.error().text.find("6"), std::string::npos) << have.error().text;
+    const auto restarted = rank.session->start_restart();
+    ASSERT_FALSE(restarted);
+    EXPECT_EQ(restarted.error().code, Code::wrong_ranks);
+    const Status started = rank.session->start_checkpoint();
+    ASSERT_FALSE(started);
+    EXPECT_EQ(started.error().code, Code::wrong_ranks);
+    EXPECT_EQ(rank.session->state_name(), "IDLE");
+  });
+  EXPECT_EQ(cluster.parts("n1"), before);
+  EXPECT_EQ(cluster.restart(four_nodes()), 1);
+}
+
+TEST(SessionRestart, OtherNumberOfRanksMayBeginAfresh) {
+  Cluster cluster;
+  cluster.write(four_nodes(), {1});
+  cluster.settings.on_mismatch = OnMismatch::fresh;
+  EXPECT_EQ(cluster.restart(six_ranks, [](JobRank& rank) { rank.expect_written(2); }), 0);
+  EXPECT_EQ(cluster.parts("n1"), cluster.parts("n1", 2));
+  EXPECT_EQ(cluster.restart(six_ranks), 2);
+}
+
+// --- what the application says of it ---
+
+TEST(SessionRestart, InvalidOnOneRankIsInvalidOnAllAndLeavesTheOlderOne) {
+  Cluster cluster;
+  cluster.write(four_nodes(), {1});
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    ASSERT_TRUE(rank.session->start_checkpoint());
+    EXPECT_TRUE(rank.write_files(2));
+    const Status done = rank.session->complete_checkpoint(rank.number() != 5);
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code, Code::invalid);
+    EXPECT_NE(done.error().text.find("rank 5"), std::string::npos) << done.error().text;
+  });
+  EXPECT_EQ(cluster.parts("n2"), cluster.parts("n2", 1));
+  EXPECT_EQ(cluster.restart(four_nodes()), 1);
+}
+
+TEST(SessionRestart, ARoutedFileThatWasNotWrittenIsInvalid) {
+  Cluster cluster;
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    ASSERT_TRUE(rank.session->start_checkpoint());
+    ASSERT_TRUE(rank.session->route_file(rank.settings.prefix + "/only asked for"));
+    const Status done = rank.session->complete_checkpoint(true);
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code, Code::invalid);
+  });
+}
+
+TEST(SessionRestart, ARestartThatOneRankCouldNotUseGoesToTheOlderOne) {
+  Cluster cluster;
+  cluster.settings.stores[0].count = 2;
+  cluster.write(four_nodes(), {1, 2});
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    EXPECT_EQ(*rank.session->start_restart(), "ckpt.2");
+    const Status done = rank.session->complete_restart(rank.number() != 6);
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code, Code::invalid);
+    EXPECT_EQ(rank.restart(), 1);
+  });
+  EXPECT_EQ(cluster.parts("n3"), cluster.parts("n3", 1));
+}
+
+// --- what is kept of a file ---
+
+struct stat stat_of_file(const std::string& path) {
+  struct stat facts {};
+  EXPECT_EQ(::stat(path.c_str(), &facts), 0) << path;
+  return facts;
+}
+
+TEST(SessionRestart, ModeAndTimesAreKeptOverRebuildAndMove) {
+  const std::int64_t then_s = 1'600'000'000;
+  const Nodes turned = {"n3", "n3", "n0", "n0", "n4", "n4", "n2", "n2"};  // n1 is lost
+  for (const Nodes& nodes : {replaced(four_nodes(), "n1", "n4"), turned}) {
+    Cluster cluster;
+    cluster.run_well(four_nodes(), [&](JobRank& rank) {
+      ASSERT_TRUE(rank.session->start_output("ckpt.1", flag_checkpoint));
+      ASSERT_TRUE(rank.write_files(1));
+      const auto path = rank.session->route_file(rank.file_name(0, 1));
+      const std::int64_t then_ns = then_s * 1'000'000'000 + 123'456'789;
+      ASSERT_TRUE(rank.files->set_attributes(*path, 0440, {then_ns, then_ns}));
+      ASSERT_TRUE(rank.session->complete_output(true));
+    });
+    cluster.lose("n1");
+    cluster.run_well(nodes, [&](JobRank& rank) {
+      ASSERT_TRUE(rank.session->start_restart());
+      const auto facts = stat_of_file(*rank.session->route_file(rank.file_name(0, 1)));
+      EXPECT_EQ(facts.st_mode & 07777, 0440U) << rank.number();
+      EXPECT_EQ(facts.st_mtim.tv_sec, then_s) << rank.number();
+      EXPECT_EQ(facts.st_mtim.tv_nsec, 123'456'789) << rank.number();
+      rank.expect_files(1);
+    });
+  }
+}
+
+}  // namespace
+}  // namespace cairn

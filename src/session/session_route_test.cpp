@@ -1,0 +1,162 @@
+// Names of the application's files, and the places they get.
+#include <set>
+#include <thread>
+
+#include "session/session_harness.hpp"
+
+namespace cairn {
+namespace {
+
+namespace fs = std::filesystem;
+
+const Nodes two_nodes = {"n0", "n1"};
+
+void write_text(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+std::string routed(JobRank& rank, const std::string& name) {
+  const auto path = rank.session->route_file(rank.settings.prefix + "/" + name);
+  EXPECT_TRUE(path) << path.error().text;
+  return path.value_or("/nowhere");
+}
+
+/// A run that writes these files on every rank, each holding its own name and the rank.
+void write_named(Cluster& cluster, const Nodes& nodes, const std::vector<std::string>& names) {
+  cluster.run_well(nodes, [&](JobRank& rank) {
+    ASSERT_TRUE(rank.session->start_checkpoint());
+    for (const std::string& name : names)
+      write_text(routed(rank, name), fmt::format("{} {}", name, rank.number()));
+    ASSERT_TRUE(rank.session->complete_checkpoint(true));
+  });
+}
+
+TEST(SessionRoute, FilesOfOneBaseNameInTwoFoldersAreBothKept) {
+  const std::vector<std::string> names = {"a/r0", "b/r0", "r0", "a b/r 0 ", "b/c/r0", "ü\n"};
+  Cluster cluster;
+  write_named(cluster, two_nodes, names);
+  cluster.lose("n1");
+  cluster.run_well({"n0", "n2"}, [&](JobRank& rank) {
+    ASSERT_TRUE(rank.session->start_restart());
+    for (const std::string& name : names)
+      EXPECT_EQ(read_all(routed(rank, name)), fmt::format("{} {}", name, rank.number()));
+  });
+}
+
+TEST(SessionRoute, OutsideThePrefixIsRefused) {
+  Cluster cluster;
+  cluster.run_well(two_nodes, [](JobRank& rank) {
+    ASSERT_TRUE(rank.session->start_checkpoint());
+    for (const char* path : {"/elsewhere/file", "/prefix", "/prefixed/file", "/prefix/../file",
+                             "/prefix/a/../../file", "/prefix/./file", "/prefix//file"}) {
+      const auto refused = rank.session->route_file(path);
+      ASSERT_FALSE(refused) << path;
+      EXPECT_EQ(refused.error().code, Code::bad_argument);
+      EXPECT_NE(refused.error().text.find("SCR_PREFIX"), std::string::npos) << refused.error().text;
+    }
+    const auto too_long = rank.session->route_file("/prefix/" + std::string(1000, 'x'));
+    ASSERT_FALSE(too_long);
+    EXPECT_EQ(too_long.error().code, Code::bad_argument);
+    ASSERT_TRUE(rank.session->complete_checkpoint(true));
+  });
+}
+
+TEST(SessionRoute, IdleGivesThePathItself) {
+  Cluster cluster;
+  cluster.run_well(two_nodes, [](JobRank& rank) {
+    EXPECT_EQ(*rank.session->route_file("/anywhere/at/all"), "/anywhere/at/all");
+    EXPECT_EQ(*rank.session->route_file("/prefix/file"), "/prefix/file");
+    EXPECT_EQ(rank.session->route_loaded("/prefix/file"), "/prefix/file");
+  });
+}
+
+TEST(SessionRoute, TheSameNameGivesTheSamePath) {
+  Cluster cluster;
+  cluster.run_well(two_nodes, [](JobRank& rank) {
+    ASSERT_TRUE(rank.session->start_checkpoint());
+    const std::string path = routed(rank, "a/file");
+    EXPECT_EQ(path, routed(rank, "a/file"));
+    EXPECT_TRUE(fs::is_directory(fs::path(path).parent_path()));
+    write_text(path, "x");
+    ASSERT_TRUE(rank.session->complete_checkpoint(true));
+  });
+}
+
+TEST(SessionRoute, InRestartARankReadsItsOwnFilesOnly) {
+  Cluster cluster;
+  cluster.run_well(two_nodes, [](JobRank& rank) {
+    ASSERT_TRUE(rank.session->start_checkpoint());
+    write_text(routed(rank, fmt::format("d/r{}", rank.number())), "mine");
+    write_text(routed(rank, "d/same"), "d");
+    write_text(routed(rank, "e/same"), "e");
+    ASSERT_TRUE(rank.session->complete_checkpoint(true));
+  });
+  cluster.run_well(two_nodes, [](JobRank& rank) {
+    EXPECT_EQ(read_all(rank.session->route_loaded("/prefix/e/same")), "e");
+    ASSERT_TRUE(rank.session->start_restart());
+    const auto others = rank.session->route_file(fmt::format("/prefix/d/r{}", 1 - rank.number()));
+    ASSERT_FALSE(others);
+    EXPECT_EQ(others.error().code, Code::not_found);
+    EXPECT_EQ(read_all(routed(rank, "d/same")), "d");
+    // By its base name alone where that says which one is meant.
+    const std::string own = fmt::format("r{}", rank.number());
+    EXPECT_EQ(read_all(*rank.session->route_file("/moved/" + own)), "mine");
+    EXPECT_FALSE(rank.session->route_file("/moved/same"));
+  });
+}
+
+TEST(SessionRoute, ManyThreadsAtOnce) {
+  constexpr int threads = 8;
+  constexpr int names = 100;
+  const auto name_of = [](int thread, int name) {
+    // One in ten is asked for by all threads.
+    return name % 10 == 0 ? fmt::format("all/{}", name) : fmt::format("{}/{}", thread, name);
+  };
+  Cluster cluster;
+  cluster.run_well(two_nodes, [&](JobRank& rank) {
+    ASSERT_TRUE(rank.session->start_checkpoint());
+    std::vector<std::thread> running;
+    for (int thread = 0; thread < threads; ++thread)
+      running.emplace_back([&, thread] {
+        for (int name = 0; name < names; ++name) routed(rank, name_of(thread, name));
+      });
+    for (std::thread& each : running) each.join();
+    std::set<std::string> paths;
+    for (int thread = 0; thread < threads; ++thread)
+      for (int name = 0; name < names; ++name) {
+        paths.insert(routed(rank, name_of(thread, name)));
+        write_text(routed(rank, name_of(thread, name)), name_of(thread, name));
+      }
+    EXPECT_EQ(paths.size(), 8U * 90U + 10U);
+    ASSERT_TRUE(rank.session->complete_checkpoint(true));
+  });
+  cluster.run_well(two_nodes, [&](JobRank& rank) {
+    ASSERT_TRUE(rank.session->start_restart());
+    for (int thread = 0; thread < threads; ++thread)
+      for (int name = 0; name < names; ++name)
+        EXPECT_EQ(read_all(routed(rank, name_of(thread, name))), name_of(thread, name));
+  });
+}
+
+TEST(SessionRoute, DatasetWithoutFilesOnSomeOrAllRanks) {
+  for (const int writers : {0, 1, 5}) {
+    Cluster cluster;
+    cluster.run_well(four_nodes(), [&](JobRank& rank) {
+      ASSERT_TRUE(rank.session->start_output("ckpt.1", flag_checkpoint));
+      const Status written = rank.number() < writers ? rank.write_files(1) : Status{};
+      EXPECT_TRUE(written);
+      const Status done = rank.session->complete_output(true);
+      ASSERT_TRUE(done) << done.error().text;
+    });
+    cluster.lose("n0");
+    cluster.run_well(replaced(four_nodes(), "n0", "n4"), [&](JobRank& rank) {
+      EXPECT_EQ(rank.session->have_restart().value(), "ckpt.1");
+      ASSERT_TRUE(rank.session->start_restart());
+      if (rank.number() < writers) rank.expect_files(1);
+      ASSERT_TRUE(rank.session->complete_restart(true));
+    });
+  }
+}
+
+}  // namespace
+}  // namespace cairn

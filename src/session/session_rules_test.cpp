@@ -1,0 +1,233 @@
+// What may be called when, by whom at once, and that a mistake is told to all and costs nothing.
+#include <atomic>
+#include <map>
+
+#include "comm/group.hpp"
+#include "session/session_harness.hpp"
+
+namespace cairn {
+namespace {
+
+struct Call {
+  const char* name;
+  const char* state;  ///< in which it is allowed
+  std::function<Status(Session&)> make;
+};
+
+template <class Outcome>
+Status status_of(const Outcome& outcome) {
+  return outcome ? Status{} : Status(tl::unexpected(outcome.error()));
+}
+
+const std::vector<Call> calls = {
+    {"SCR_Have_restart", "IDLE", [](Session& s) { return status_of(s.have_restart()); }},
+    {"SCR_Start_restart", "IDLE", [](Session& s) { return status_of(s.start_restart()); }},
+    {"SCR_Complete_restart", "RESTART", [](Session& s) { return s.complete_restart(true); }},
+    {"SCR_Need_checkpoint", "IDLE", [](Session& s) { return status_of(s.need_checkpoint()); }},
+    {"SCR_Start_checkpoint", "IDLE", [](Session& s) { return s.start_checkpoint(); }},
+    {"SCR_Complete_checkpoint", "CHECKPOINT",
+     [](Session& s) { return s.complete_checkpoint(true); }},
+    {"SCR_Start_output", "IDLE", [](Session& s) { return s.start_output("o", flag_output); }},
+    {"SCR_Complete_output", "OUTPUT", [](Session& s) { return s.complete_output(true); }},
+    {"SCR_Should_exit", "IDLE", [](Session& s) { return status_of(s.should_exit()); }},
+    {"SCR_Current", "IDLE", [](Session& s) { return s.current("ckpt.1"); }},
+    {"SCR_Drop", "IDLE", [](Session& s) { return s.drop("ckpt.1"); }},
+    {"SCR_Delete", "IDLE", [](Session& s) { return s.remove("ckpt.1"); }},
+    {"SCR_Finalize", "IDLE", [](Session& s) { return s.finalize(); }},
+};
+
+const Call& call_named(std::string_view name) {
+  return *std::find_if(calls.begin(), calls.end(),
+                       [name](const Call& call) { return call.name == name; });
+}
+
+void expect_wrong_everywhere(Session& session) {
+  const std::string state(session.state_name());
+  for (const Call& call : calls) {
+    if (call.state == state) continue;
+    const Status refused = call.make(session);
+    ASSERT_FALSE(refused) << call.name << " in " << state;
+    EXPECT_EQ(refused.error().code, Code::wrong_state) << refused.error().text;
+    EXPECT_NE(refused.error().text.find(call.name), std::string::npos) << refused.error().text;
+    EXPECT_NE(refused.error().text.find(state), std::string::npos) << refused.error().text;
+    EXPECT_EQ(session.state_name(), state);
+  }
+}
+
+TEST(SessionRules, EveryCallInEveryWrongStateIsRefusedAndHarmless) {
+  Cluster cluster;
+  cluster.write(four_nodes(), {1});
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    Session& session = *rank.session;
+    expect_wrong_everywhere(session);
+    ASSERT_TRUE(session.start_restart());
+    expect_wrong_everywhere(session);
+    rank.expect_files(1);
+    ASSERT_TRUE(session.complete_restart(true));
+    ASSERT_TRUE(session.start_checkpoint());
+    ASSERT_TRUE(rank.write_files(2));
+    expect_wrong_everywhere(session);
+    ASSERT_TRUE(session.complete_checkpoint(true));
+    ASSERT_TRUE(session.start_output("ckpt.3", flag_checkpoint));
+    ASSERT_TRUE(rank.write_files(3));
+    expect_wrong_everywhere(session);
+    ASSERT_TRUE(session.complete_output(true));
+    ASSERT_TRUE(session.finalize());
+    expect_wrong_everywhere(session);
+  });
+  EXPECT_EQ(cluster.restart(four_nodes()), 3);
+}
+
+/// Rank 3 makes `odd`, the others `usual`; all learn the same, and can go on.
+void expect_differs(JobRank& rank, const std::function<Status(Session&)>& usual,
+                    const std::function<Status(Session&)>& odd) {
+  const Status refused = (rank.number() == 3 ? odd : usual)(*rank.session);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::differs) << refused.error().text;
+  EXPECT_EQ(rank.session->state_name(), "IDLE");
+}
+
+TEST(SessionRules, UnequalCallsAndArgumentsAreToldToAll) {
+  Cluster cluster;
+  cluster.write(four_nodes(), {1});
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    const auto output = [](const char* name, std::uint32_t flags) {
+      return [=](Session& session) { return session.start_output(name, flags); };
+    };
+    expect_differs(rank, output("a", flag_output), output("b", flag_output));
+    expect_differs(rank, output("a", flag_output), output("a", flag_checkpoint));
+    expect_differs(rank, call_named("SCR_Start_checkpoint").make, output("", flag_checkpoint));
+    expect_differs(rank, call_named("SCR_Need_checkpoint").make,
+                   call_named("SCR_Should_exit").make);
+    expect_differs(rank, call_named("SCR_Delete").make, [](Session& s) { return s.remove("x"); });
+    expect_differs(rank, call_named("SCR_Current").make, [](Session& s) { return s.current("x"); });
+    expect_differs(rank, call_named("SCR_Finalize").make, call_named("SCR_Have_restart").make);
+    EXPECT_EQ(rank.restart(), 1);
+    rank.expect_written(2);
+  });
+}
+
+TEST(SessionRules, ArgumentsOutOfTheirDomain) {
+  Cluster cluster;
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    for (const Status& refused :
+         {rank.session->start_output("x", 4),
+          rank.session->start_output(std::string(2000, 'x'), flag_output)}) {
+      ASSERT_FALSE(refused);
+      EXPECT_EQ(refused.error().code, Code::bad_argument);
+    }
+    const auto restarted = rank.session->start_restart();
+    ASSERT_FALSE(restarted);
+    EXPECT_EQ(restarted.error().code, Code::not_found);
+    rank.expect_written(1);
+  });
+}
+
+TEST(SessionRules, NamesAndCurrentAndDelete) {
+  Cluster cluster;
+  cluster.settings.stores[0].count = 3;
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    ASSERT_TRUE(rank.session->start_checkpoint());
+    ASSERT_TRUE(rank.session->complete_checkpoint(true));
+    for (const int dataset : {2, 3}) rank.expect_written(dataset);
+    EXPECT_FALSE(*rank.session->have_restart()) << "what this run has written needs no restart";
+  });
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    EXPECT_EQ(*rank.session->have_restart(), "ckpt.3");
+    EXPECT_TRUE(rank.session->remove("ckpt.3"));
+    EXPECT_EQ(*rank.session->have_restart(), "ckpt.2");
+    EXPECT_TRUE(rank.session->current("scr.dataset.1"));
+    EXPECT_FALSE(*rank.session->have_restart());
+    rank.expect_written(7);
+  });
+  EXPECT_TRUE(cluster.parts("n0", 3).empty());
+  EXPECT_FALSE(cluster.parts("n0", 2).empty()) << "7 is the second dataset";
+  EXPECT_EQ(cluster.restart(four_nodes()), 7);
+}
+
+TEST(SessionRules, NeedCheckpointEveryThirdCall) {
+  Cluster cluster;
+  cluster.settings.checkpoint_interval = 3;
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    for (int call = 1; call <= 7; ++call)
+      EXPECT_EQ(*rank.session->need_checkpoint(), call % 3 == 0) << call;
+    EXPECT_FALSE(*rank.session->should_exit());
+  });
+}
+
+// --- several sessions ---
+
+/// Time passes only by sleeping.
+class PatientClock final : public Clock {
+ public:
+  std::int64_t now_us() override { return 1 + steady_us_; }
+  std::int64_t steady_us() override { return steady_us_; }
+  void sleep_us(std::int64_t us) override { steady_us_ += us; }
+  std::uint64_t random() override { return ++draws_; }
+
+ private:
+  std::atomic<std::int64_t> steady_us_ = 0;
+  std::atomic<std::uint64_t> draws_ = 0;
+};
+
+TEST(SessionRules, SecondSessionOfAJobOnANodeIsBusyWhileTheFirstLives) {
+  Cluster cluster;
+  cluster.clock = std::make_unique<PatientClock>();
+  cluster.run_well(four_nodes(), [&](JobRank& first) {
+    JobRank second(first.comm, first.settings, first.clock, cluster.log());
+    const std::int64_t from_us = first.clock.steady_us();
+    const Status busy = second.init();
+    ASSERT_FALSE(busy);
+    EXPECT_EQ(busy.error().code, Code::busy);
+    EXPECT_NE(busy.error().text.find("job job"), std::string::npos) << busy.error().text;
+    EXPECT_NE(busy.error().text.find("node n"), std::string::npos) << busy.error().text;
+    EXPECT_GE(first.clock.steady_us() - from_us, 10'000'000) << "it waits for a dying one";
+    ASSERT_TRUE(first.session->finalize());
+    EXPECT_TRUE(second.init());
+    second.expect_written(1);
+  });
+  EXPECT_EQ(cluster.restart(four_nodes()), 1);
+}
+
+TEST(SessionRules, TwoJobsOnTwoHalvesOfATeamSideBySide) {
+  Cluster cluster;
+  const Nodes nodes = {"n0", "n1", "n2", "n3", "n0", "n1", "n2", "n3"};
+  const auto run = [&](const std::function<void(JobRank&, int job)>& main) {
+    EXPECT_TRUE(cluster.run(nodes, [&](JobRank& whole) {
+      const int job = whole.number() / 4;
+      Group half(whole.comm, {4 * job, 4 * job + 1, 4 * job + 2, 4 * job + 3});
+      Settings mine = whole.settings;
+      mine.job_id = fmt::format("job{}", job);
+      JobRank rank(half, mine, whole.clock, cluster.log());
+      ASSERT_TRUE(rank.init());
+      main(rank, job);
+    }));
+  };
+  run([](JobRank& rank, int job) {
+    for (int dataset = 1; dataset <= 2 + job; ++dataset) rank.expect_written(dataset);
+  });
+  cluster.lose("n2");
+  run([](JobRank& rank, int job) { EXPECT_EQ(rank.restart(), 2 + job); });
+}
+
+TEST(SessionRules, TwoJobsOnTheSameRanksSideBySide) {
+  Cluster cluster;
+  cluster.run_well(four_nodes(), [&](JobRank& one) {
+    Settings others = one.settings;
+    others.job_id = "other";
+    JobRank other(one.comm, others, one.clock, cluster.log());
+    ASSERT_TRUE(other.init());
+    ASSERT_TRUE(one.session->start_output("ckpt.1", flag_checkpoint));
+    ASSERT_TRUE(other.session->start_output("ckpt.9", flag_checkpoint));
+    ASSERT_TRUE(one.write_files(1));
+    ASSERT_TRUE(other.write_files(9));
+    ASSERT_TRUE(other.session->complete_output(true));
+    ASSERT_TRUE(one.session->complete_output(true));
+  });
+  EXPECT_EQ(cluster.restart(four_nodes()), 1);
+  cluster.settings.job_id = "other";
+  EXPECT_EQ(cluster.restart(four_nodes()), 9);
+}
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,118 @@
+"""Every call of scr.h, in and out of order, in MPI processes: codes, effects, and lines on stderr.
+
+The program (main.cpp beside this file) checks codes and effects on every rank. Each rank announces
+the errors that it provokes and that it is to tell of; here its announcements and Cairn's error lines
+on its stderr are compared one for one, so that a line too many fails as one too few does, and so
+does one from the wrong rank.
+"""
+
+from itertools import zip_longest
+from pathlib import Path
+from typing import List, Mapping, Optional, Tuple
+
+import pytest
+
+from cluster import Cluster
+
+NODES = ["n0", "n0", "n1", "n1"]
+BAD_SETTING = 4
+
+
+def differences(announced: List[str], told: List[str]) -> List[str]:
+    """Where the lines told are not those announced: each holds all of "WORD|WORD", in order."""
+    return [f"announced {words!r}, told {line!r}"
+            for words, line in zip_longest(announced, told)
+            if words is None or line is None or not all(word in line for word in words.split("|"))]
+
+
+class Program:
+    """The scenarios, run on one cluster."""
+
+    def __init__(self, cluster: Cluster, build: Path, flavour: str) -> None:
+        self.cluster = cluster
+        self._program = str(build / "tests" / "api" / flavour / "api_program")
+        self._launches = 0
+
+    def launch(self, scenario: str, settings: Optional[Mapping[str, str]] = None
+               ) -> Tuple[int, List[str], str]:
+        """Exit code, lines on stdout, all of stderr."""
+        self._launches += 1
+        lines = self.cluster.root / f"lines.{self._launches}"
+        lines.mkdir()
+        code, output, log = self.cluster.run(
+            NODES, [self._program, scenario],
+            {"SCR_CACHE_SIZE": "2", "API_LINES": str(lines), **(settings or {})})
+        told = [(lines / f"stderr.{rank}").read_text() for rank in range(len(NODES))]
+        log = "\n".join([*told, output, log])
+        for rank, text in enumerate(told):
+            announced = (lines / f"announced.{rank}").read_text().splitlines()
+            errors = [line for line in text.splitlines() if line.startswith("cairn: error: ")]
+            wrong = differences(announced, errors)
+            assert not wrong, "\n".join([f"rank {rank}:", *wrong, log])
+        return code, output.splitlines(), log
+
+    def run(self, scenario: str, settings: Optional[Mapping[str, str]] = None) -> List[str]:
+        """A scenario that runs to its end: what it printed before "done"."""
+        code, lines, log = self.launch(scenario, settings)
+        assert code == 0 and lines and lines[-1] == "done", log
+        return lines[:-1]
+
+
+@pytest.fixture
+def program(cluster: Cluster, build: Path, flavour: str) -> Program:
+    return Program(cluster, build, flavour)
+
+
+def test_a_line_too_many_or_too_few_is_seen() -> None:
+    assert differences(["a|b", "c"], ["a and b", "c"]) == []
+    assert len(differences(["a|c"], ["a and b"])) == 1
+    assert len(differences(["a"], ["a", "a"])) == 1
+    assert len(differences(["a", "a"], ["a"])) == 1
+
+
+def test_calls_out_of_order(program: Program) -> None:
+    assert program.run("wrong_order") == []
+    assert program.run("wrong_order") == ["restarted from named"]
+
+
+@pytest.mark.parametrize("scenario", ["unequal_calls", "bad_arguments", "routes", "threads",
+                                      "settings", "when_to_checkpoint", "when_to_stop"])
+def test_in_one_run(program: Program, scenario: str) -> None:
+    assert program.run(scenario) == []
+
+
+def test_disabled_by_the_user(program: Program) -> None:
+    code, lines, log = program.launch("switched_off", {"SCR_ENABLE": "0"})
+    assert (code, lines) == (0, ["done"]), log
+    told = [line for line in log.splitlines() if line.startswith("cairn: ")]
+    assert len(told) == 1 and "SCR_ENABLE=0" in told[0], log
+
+
+def test_init_that_failed(program: Program) -> None:
+    refused = {"SCR_COPY_TYPE": "RS", "API_INIT_ERROR": str(BAD_SETTING)}
+    assert program.run("switched_off", refused) == []
+
+
+def test_halt_ends_the_run(program: Program) -> None:
+    assert program.launch("ended_by_init", {"SCR_HALT_EXIT": "1"})[:2] == (0, [])
+    assert program.launch("ended_by_complete", {"SCR_HALT_EXIT": "1"})[:2] == (0, [])
+    # The checkpoint that ended the run is there.
+    assert program.run("wrong_order") == ["restarted from last"]
+
+
+def test_calls_of_2009(program: Program) -> None:
+    assert program.run("calls_of_2009") == []
+    assert program.run("calls_of_2009") == ["restarted"]
+
+
+def test_datasets_by_name(program: Program) -> None:
+    for scenario in ("names_first_run", "names_second_run", "names_third_run"):
+        assert program.run(scenario, {"SCR_CACHE_SIZE": "9"}) == []
+
+
+def test_prefix_through_a_link(program: Program) -> None:
+    link = program.cluster.root / "link"
+    link.symlink_to(program.cluster.prefix)
+    settings = {"SCR_PREFIX": str(link), "API_REAL_PREFIX": str(program.cluster.prefix)}
+    assert program.run("linked_prefix", settings) == []
+    assert program.run("linked_prefix", settings) == ["restarted"]
