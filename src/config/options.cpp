@@ -25,7 +25,7 @@ constexpr Rule percent{ValueType::percent};
 constexpr Rule at_least_0{ValueType::integer, 0, max_int};
 constexpr Rule at_least_1{ValueType::integer, 1, max_int};
 constexpr Rule epoch_s{ValueType::integer};
-constexpr Rule set_size{ValueType::integer, 2, 65536};
+constexpr Rule set_size{ValueType::integer, 2, 128};  // sets of up to twice as many; GF(2^8) ends at 256
 constexpr Rule set_failures{ValueType::integer, 1, 8};
 constexpr Rule partner_hop{ValueType::integer, 1, 255};
 constexpr Rule block_size{ValueType::bytes, 4 << 10, 1 << 20, true};

@@ -91,14 +91,12 @@ class PosixFile final : public File {
   std::string path_;
 };
 
-/// Either a mapping or, with `mapping` null, reads into the caller's scratch.
+/// Either a mapping or, with `mapping` null, reads into the caller's scratch. Holds no descriptor: a rank may
+/// have more files in a dataset than a process may have open.
 class PosixView final : public View {
  public:
-  PosixView(Descriptor descriptor, std::string path, std::uint64_t size, std::byte* mapping)
-      : descriptor_(std::move(descriptor)),
-        path_(std::move(path)),
-        size_(size),
-        mapping_(mapping) {}
+  PosixView(std::string path, std::uint64_t size, std::byte* mapping)
+      : path_(std::move(path)), size_(size), mapping_(mapping) {}
   ~PosixView() override {
     if (mapping_ != nullptr) ::munmap(mapping_, size_);
   }
@@ -113,21 +111,24 @@ class PosixView final : public View {
     if (scratch.size() < length)
       return fail(Code::bad_argument, "cannot read {} bytes of {} into a buffer of {}", length,
                   path_, scratch.size());
-    CAIRN_TRY(read_all(descriptor_, path_, offset, scratch.first(length)));
+    CAIRN_ASSIGN(const Descriptor descriptor, open_regular(path_, O_RDONLY, "read"));
+    CAIRN_TRY(read_all(descriptor, path_, offset, scratch.first(length)));
     return scratch.first(length);
   }
 
  private:
   // Touching a mapping past the end of its file is SIGBUS, which would end the application. One
-  // fstat per block, nothing beside the block's checksum, makes a file cut short under us an error;
+  // lstat per block, nothing beside the block's checksum, makes a file cut short under us an error;
   // what is left is one cut while the block is being read.
   Result<Bytes> mapped(std::uint64_t offset, std::size_t length) const {
-    CAIRN_ASSIGN(const std::uint64_t actual, size_of(descriptor_, path_));
+    struct stat status {};
+    if (::lstat(path_.c_str(), &status) != 0)
+      return tl::unexpected<Error>(path_error(errno, "view", path_));
+    const auto actual = static_cast<std::uint64_t>(status.st_size);
     if (actual < offset + length) return too_short(path_, actual, offset, length);
     return Bytes(mapping_ + offset, length);
   }
 
-  Descriptor descriptor_;
   std::string path_;
   std::uint64_t size_;
   std::byte* mapping_;
@@ -159,7 +160,7 @@ Result<std::unique_ptr<View>> make_posix_view(Descriptor descriptor, std::string
     mapping = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor.number(), 0);
   // Too little address space is no reason to fail: reading works without.
   auto* start = mapping == MAP_FAILED ? nullptr : static_cast<std::byte*>(mapping);
-  return std::make_unique<PosixView>(std::move(descriptor), std::move(path), size, start);
+  return std::make_unique<PosixView>(std::move(path), size, start);
 }
 
 bool is_memory_file_system(std::uint64_t type) {

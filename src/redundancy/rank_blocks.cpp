@@ -38,10 +38,10 @@ RankBlocks::RankBlocks(Files& files, RankFolder folder, const RankRecord& record
       me_(record.index_in_set()) {
   std::uint64_t start = 0;
   for (const FileEntry& file : record.files) {
-    extents_.push_back({folder_.file(file.name), file.size, start, nullptr, nullptr});
+    extents_.push_back({folder_.file(file.name), file.size, start, nullptr});
     start += file.size;
   }
-  parity_ = {folder_.parity(record.encoding.generation), layout_.parity_bytes(me_), 0, nullptr, nullptr};
+  parity_ = {folder_.parity(record.encoding.generation), layout_.parity_bytes(me_), 0, nullptr};
 }
 
 std::vector<RankBlocks::Piece> RankBlocks::pieces_of(std::uint64_t offset, std::size_t length) {
@@ -107,13 +107,14 @@ Status RankBlocks::reshape(Extent& extent) {
     CAIRN_TRY(files_.create(extent.path, private_file));
   }
   CAIRN_TRY(open_writer(extent));
-  return extent.writer->resize(extent.size);
+  return writer_->resize(extent.size);
 }
 
 Status RankBlocks::open_writer(Extent& extent) {
   // The application may have made its file read-only; restore_attributes() gives that back.
   CAIRN_TRY(files_.set_attributes(extent.path, private_file, {}));
-  CAIRN_ASSIGN(extent.writer, files_.open_for_update(extent.path));
+  CAIRN_ASSIGN(writer_, files_.open_for_update(extent.path));
+  writing_ = &extent;
   return {};
 }
 
@@ -123,8 +124,8 @@ Status RankBlocks::make_room() {
 }
 
 Status RankBlocks::write_piece(const Piece& piece, Bytes part) {
-  if (!piece.extent->writer) CAIRN_TRY(open_writer(*piece.extent));
-  return piece.extent->writer->write_at(piece.offset, part);
+  if (writing_ != piece.extent) CAIRN_TRY(open_writer(*piece.extent));
+  return writer_->write_at(piece.offset, part);
 }
 
 Status RankBlocks::write_data(std::uint64_t index, Bytes block) {
@@ -136,7 +137,8 @@ Status RankBlocks::write_data(std::uint64_t index, Bytes block) {
 }
 
 Status RankBlocks::start_parity() {
-  CAIRN_ASSIGN(parity_.writer, files_.create(parity_.path, private_file));
+  CAIRN_ASSIGN(writer_, files_.create(parity_.path, private_file));
+  writing_ = &parity_;
   return {};
 }
 

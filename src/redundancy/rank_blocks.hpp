@@ -43,7 +43,6 @@ class RankBlocks {
     std::uint64_t size = 0;
     std::uint64_t start = 0;  ///< where the file begins in the stream
     std::unique_ptr<View> view;
-    std::unique_ptr<File> writer;
   };
   struct Piece {
     Extent* extent;
@@ -64,6 +63,10 @@ class RankBlocks {
   const int me_;  ///< in the set
   std::vector<Extent> extents_;  ///< the files, in stream order
   Extent parity_;
+  /// The file written last, kept open: blocks mostly come in order, and a rank may have more files
+  /// than a process may have open.
+  std::unique_ptr<File> writer_;
+  const Extent* writing_ = nullptr;
 };
 
 /// Ranges [first, second) of block indices, ascending.

@@ -1,5 +1,7 @@
 #include "redundancy/replicas.hpp"
 
+#include <algorithm>
+
 namespace cairn {
 namespace {
 constexpr int record_tag = 102;
@@ -8,9 +10,11 @@ constexpr int record_tag = 102;
 std::vector<int> records_kept_by(const Encoding& encoding, int index) {
   const int members = static_cast<int>(encoding.members.size());
   std::vector<int> owners;
-  for (int i = 1; i <= static_cast<int>(encoding.failures); ++i) {
+  const int copies = encoding.failures > 0 ? static_cast<int>(encoding.failures) + 1 : 0;
+  for (int i = 1; i <= copies; ++i) {
     const int away = i * static_cast<int>(encoding.hop) % members;
-    owners.push_back((index - away + members) % members);
+    const int owner = (index - away + members) % members;
+    if (away != 0 && std::find(owners.begin(), owners.end(), owner) == owners.end()) owners.push_back(owner);
   }
   return owners;
 }

@@ -24,6 +24,19 @@ Status prepare(Files& files, Store& store, const RankFolder& folder, const RankR
   return store.sync_names(record.dataset);
 }
 
+/// A file that is still open may have been written to while its checksums were taken.
+Status check_unchanged(Files& files, const RankFolder& folder, const RankRecord& record) {
+  for (const FileEntry& file : record.files) {
+    CAIRN_ASSIGN(const FileInfo now, files.info(folder.file(file.name)));
+    if (now.kind != Kind::file || now.size != file.size || now.times.modify_ns != file.times.modify_ns)
+      return fail(Code::invalid,
+                  "rank {} is still writing file {}; close all files before the call that completes the "
+                  "dataset",
+                  record.rank, file.name);
+  }
+  return {};
+}
+
 Status check_still_intact(Files& files, const RankFolder& folder, const RankRecord& record) {
   RankBlocks blocks(files, folder, record);
   if (find_erasures(blocks, record).data.empty()) return {};
@@ -46,6 +59,7 @@ Status protect_and_commit(Communicator& comm, Files& files, Store& store, const 
   const Blob sealed = encode(record);
   const Blob content =
       join_records(sealed, exchange_records(set, record.encoding, sealed));
+  if (status && intact_by == nullptr) status = check_unchanged(files, folder, record);
   if (status && intact_by != nullptr) status = check_still_intact(files, folder, *intact_by);
   if (status) status = prepare(files, store, folder, record, content);
   CAIRN_TRY(agree(comm, std::move(status)));
