@@ -53,7 +53,7 @@ struct FileEntry {
 
 /// How a rank's data are protected.
 struct Encoding {
-  std::uint64_t generation = 1;  ///< counts encodings of the same dataset; the largest committed one counts
+  std::uint64_t generation = 1;  ///< the largest committed one counts; later ones are times
   Scheme scheme = Scheme::single;
   std::uint32_t failures = 0;  ///< members that may be lost
   std::vector<int> members;    ///< ranks of the set in ring order
