@@ -79,6 +79,7 @@ Status read_dataset(Files& files, const std::string& folder, const LooksAfter& l
                     const Uuid& uuid, HeldDataset& dataset) {
   if (is_other_than_folder(files, folder)) return {};
   CAIRN_ASSIGN(const std::vector<std::string> names, files.list(folder));
+  if (names.empty()) return files.remove_folder(folder);
   for (const std::string& name : names) {
     const auto owner = parse_rank_name(name);
     const std::string path = folder + "/" + name;

@@ -43,7 +43,8 @@ using Catalog = std::map<Uuid, HeldDataset>;
 using LooksAfter = std::function<bool(std::size_t store, int owner)>;
 
 /// Reads the records of all parts this rank looks after. A folder that cannot be listed is an error;
-/// a damaged record is not: it is told in the part. Names that are not Cairn's are passed over.
+/// a damaged record is not: it is told in the part. Names that are not Cairn's are passed over. A
+/// dataset's folder with nothing in it, as a crash may leave it, is removed.
 Result<Catalog> read_catalog(Files& files, const std::vector<Store>& stores,
                              const LooksAfter& looks_after);
 

@@ -32,6 +32,9 @@ Result<Store> Store::open(Files& files, const StoreSettings& store, const Settin
   CAIRN_ASSIGN(std::string root,
                claim_private_folder(files, base, store.mkdir, settings.user, settings.job_id));
   CAIRN_ASSIGN(const bool memory, files.is_memory(root));
+  // The folders just made, or made by a run that died before it came to this.
+  if (!memory)
+    for (const std::string& above : {folder_of(root), base}) CAIRN_TRY(files.sync_folder(above));
   return Store(files, store, std::move(root), !memory);
 }
 

@@ -24,7 +24,7 @@ namespace cairn {
 
 /// How a rank's data are protected.
 struct Encoding {
-  std::uint64_t generation = 1;  ///< counts encodings of one dataset; the largest committed one counts
+  std::uint64_t generation = 1;  ///< the largest committed one counts; later ones are times
   Scheme scheme = Scheme::single;
   std::uint32_t failures = 0;  ///< parity blocks of a stripe: members that may be lost
   std::uint32_t hop = 1;       ///< PARTNER: how far away the copies are

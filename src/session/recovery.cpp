@@ -24,6 +24,8 @@ struct Summary {
   std::uint32_t ranks = 0;
   std::size_t store = 0;
   std::uint64_t number = 0;
+  std::uint64_t checkpoint = 0;
+  std::uint32_t flags = 0;
 };
 
 class Recovery {
@@ -97,8 +99,8 @@ class Recovery {
 
   Summary summarise(const Uuid& uuid) {
     constexpr std::int64_t none = -std::numeric_limits<std::int64_t>::max();
-    std::array<std::int64_t, 7> facts{0, none};
-    auto& [newest, minus_oldest, newer, damaged, ranks, store, number] = facts;
+    std::array<std::int64_t, 9> facts{0, none};
+    auto& [newest, minus_oldest, newer, damaged, ranks, store, number, checkpoint, flags] = facts;
     const HeldDataset& held = catalog_[uuid];  // an empty one where this rank has none of it
     store = static_cast<std::int64_t>(held.store);
     number = static_cast<std::int64_t>(held.number);
@@ -107,7 +109,10 @@ class Recovery {
       damaged |= part.damaged ? 1 : 0;
     }
     for_each_record(held, [&](const HeldRecord& record) {
-      ranks = std::max<std::int64_t>(ranks, record.record.dataset.ranks);
+      const DatasetInfo& info = record.record.dataset;
+      ranks = std::max<std::int64_t>(ranks, info.ranks);
+      checkpoint = std::max(checkpoint, static_cast<std::int64_t>(info.checkpoint));
+      flags = std::max<std::int64_t>(flags, info.flags);
       if (!record.committed) return;
       newest = std::max(newest, generation_of(record));
       minus_oldest = std::max(minus_oldest, -generation_of(record));
@@ -120,7 +125,9 @@ class Recovery {
             damaged != 0,
             static_cast<std::uint32_t>(ranks),
             static_cast<std::size_t>(store),
-            static_cast<std::uint64_t>(number)};
+            static_cast<std::uint64_t>(number),
+            static_cast<std::uint64_t>(checkpoint),
+            static_cast<std::uint32_t>(flags)};
   }
 
   static std::int64_t generation_of(const HeldRecord& held) {
@@ -159,6 +166,8 @@ class Recovery {
     CachedDataset dataset;
     dataset.info.uuid = summary.uuid;
     dataset.info.number = summary.number;
+    dataset.info.checkpoint = summary.checkpoint;
+    dataset.info.flags = summary.flags;
     dataset.info.ranks = summary.ranks;
     dataset.store = summary.store;
     if (summary.newer) {
@@ -207,8 +216,11 @@ class Recovery {
       return other.usable() && other.info.is_checkpoint();
     });
     const std::int64_t from_us = clock_.steady_us();
+    const DatasetInfo known_to_all = dataset.info;
     auto account = restore(comm_, files_, stores_, settings_, held, generation, newest, dataset, log_);
     if (!account) {
+      // Some ranks may have read more in a record; what is decided by it must be equal everywhere.
+      dataset.info = known_to_all;
       set_aside(held, CachedDataset::State::unusable, account.error().text, dataset);
       tell(Severity::warning, fmt::format("dataset {} cannot be restored: {}", dataset.info.number,
                                         dataset.reason));

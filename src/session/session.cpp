@@ -268,7 +268,8 @@ Status Session::make_dataset(const std::string& name, std::uint32_t flags) {
   current_.store = levels_[current_level_].store;
   Store& store = stores_[current_.store];
   current_.parts = {store.rank_folder(info, comm_.rank())};
-  if (!settings_.keep_old) evict(current_.store, static_cast<std::size_t>(store.settings().count) - 1);
+  if (!settings_.keep_old && !info.is_output())
+    evict(current_.store, static_cast<std::size_t>(store.settings().count) - 1);
   const Status made = agree(comm_, store.make_rank_folder(info, comm_.rank()));
   if (!made) {
     abandon_current();
