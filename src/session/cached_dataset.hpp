@@ -12,9 +12,9 @@ namespace cairn {
 struct CachedDataset {
   enum class State {
     usable,        ///< every rank has its files, and they are protected as the record says
-    unusable,      ///< cannot be restored now; what is left goes when the next dataset begins
-    other_ranks,   ///< written by another number of ranks
-    newer_format,  ///< written by a later Cairn; never touched
+    unusable,     ///< cannot be restored now; removed once a newer one is committed
+    other_ranks,  ///< written by another number of ranks; as above
+    left_alone,   ///< never touched: written by a later Cairn, or the user says so
   };
 
   DatasetInfo info;

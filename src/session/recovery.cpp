@@ -171,9 +171,12 @@ class Recovery {
     dataset.info.ranks = summary.ranks;
     dataset.store = summary.store;
     if (summary.newer) {
-      dataset.state = CachedDataset::State::newer_format;
+      dataset.state = CachedDataset::State::left_alone;
       dataset.reason = "its records are in a newer format; it is left alone";
       tell(Severity::warning, fmt::format("dataset {}: {}", summary.number, dataset.reason));
+    } else if (summary.generation == 0 && summary.ranks != 0 && !same_ranks(summary)) {
+      // With the number of ranks that wrote it, another run may still see it committed on other nodes.
+      set_aside(held, CachedDataset::State::unusable, "it was not complete when its run ended", dataset);
     } else if (summary.generation == 0 && !summary.damaged) {
       return remove_uncommitted(summary, held);
     } else if (summary.generation == 0) {
@@ -182,8 +185,9 @@ class Recovery {
       tell(Severity::warning,
            fmt::format("dataset {} cannot be restored: {}", summary.number, dataset.reason));
     } else if (!settings_.distribute) {
-      set_aside(held, CachedDataset::State::unusable, "SCR_DISTRIBUTE=0 leaves it where it is", dataset);
-    } else if (summary.ranks != static_cast<std::uint32_t>(comm_.size())) {
+      set_aside(held, CachedDataset::State::left_alone, "SCR_DISTRIBUTE=0 leaves it where it is", dataset);
+      tell(Severity::info, fmt::format("dataset {} in the cache: {}", summary.number, dataset.reason));
+    } else if (!same_ranks(summary)) {
       set_aside(held, CachedDataset::State::other_ranks,
                 fmt::format("it was written by {} ranks", summary.ranks), dataset);
     } else {
@@ -191,6 +195,10 @@ class Recovery {
     }
     found.push_back(std::move(dataset));
     return {};
+  }
+
+  bool same_ranks(const Summary& summary) const {
+    return summary.ranks == static_cast<std::uint32_t>(comm_.size());
   }
 
   static void set_aside(const HeldDataset& held, CachedDataset::State state, std::string reason,

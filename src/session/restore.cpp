@@ -49,6 +49,16 @@ class Restorer {
     folder_ = store_.rank_folder(dataset_.info, comm_.rank());
     for (const HeldPart& part : held_.parts) dataset_.parts.push_back(part.folder);
     if (local_ == nullptr) dataset_.parts.push_back(folder_);
+    auto account = restore_files(read_everything);
+    // What was begun here must not fill the space that an older dataset needs. All it was made of is
+    // still where it was.
+    const bool begun_here = local_ == nullptr || files_from_ >= 0;
+    if (!account && begun_here) warn(store_.remove(folder_));
+    return account;
+  }
+
+ private:
+  Result<RestoreAccount> restore_files(bool read_everything) {
     CAIRN_TRY(fetch_files());
     CAIRN_TRY(heal_set(read_everything));
     CAIRN_TRY(agree(comm_, settle_records()));
@@ -56,7 +66,6 @@ class Restorer {
     return sum_up();
   }
 
- private:
   bool is_current(const HeldRecord& held) const {
     return held.record.encoding.generation == generation_;
   }

@@ -6,8 +6,8 @@
 
 #include "base/units.hpp"
 #include "cache/catalog.hpp"
-#include "cache/private_folder.hpp"
 #include "session/commit.hpp"
+#include "session/open_stores.hpp"
 #include "session/recovery.hpp"
 #include "session/space.hpp"
 
@@ -15,8 +15,6 @@ namespace cairn {
 namespace {
 
 constexpr std::size_t longest_name = 1023;  // SCR_MAX_FILENAME without the final zero
-constexpr std::int64_t lock_patience_us = 10'000'000;
-constexpr std::int64_t lock_pause_us = 50'000;
 
 }  // namespace
 
@@ -38,8 +36,9 @@ Result<std::unique_ptr<Session>> Session::init(const Environment& environment,
 
 Status Session::prepare() {
   placement_ = gather_placement(comm_, settings_.node_name);
-  CAIRN_TRY(agree(comm_, open_stores()));
-  CAIRN_TRY(agree(comm_, take_lock()));
+  CAIRN_ASSIGN(OpenStores open, open_stores(comm_, files_, clock_, placement_, settings_));
+  stores_ = std::move(open.stores);
+  locks_ = std::move(open.locks);
   CAIRN_ASSIGN(levels_, resolve_levels(comm_, settings_, stores_, placement_));
   CAIRN_TRY(purge_if_asked());
   CAIRN_ASSIGN(datasets_, recover_cache(comm_, files_, clock_, stores_, levels_, placement_, settings_, log_));
@@ -49,42 +48,9 @@ Status Session::prepare() {
   }
   tell_about_protection();
   const CachedDataset* loaded = restart_candidate();
-  warn_if_too_small(loaded != nullptr ? loaded->record.data_bytes() : settings_.checkpoint_bytes);
+  warn_if_too_small(std::max(loaded != nullptr ? loaded->record.data_bytes() : 0, settings_.checkpoint_bytes));
   last_end_us_ = clock_.steady_us();
   return {};
-}
-
-Status Session::open_stores() {
-  for (const StoreSettings& store : settings_.stores) {
-    if (!store.enabled) continue;
-    CAIRN_ASSIGN(Store opened, Store::open(files_, store, settings_));
-    stores_.push_back(std::move(opened));
-  }
-  return {};
-}
-
-/// Two runs of one job on a node at once would take each other's datasets for garbage. A run that was
-/// killed may take a moment to be gone, so wait a little.
-Status Session::take_lock() {
-  if (placement_.beside(comm_.rank()).front() != comm_.rank()) return {};
-  const std::string base = expand_node(settings_.control_base, settings_.node_name);
-  CAIRN_ASSIGN(const std::string folder,
-               claim_private_folder(files_, base, true, settings_.user, settings_.job_id));
-  const std::int64_t give_up_us = clock_.steady_us() + lock_patience_us;
-  while (true) {
-    auto lock = files_.lock(folder + "/lock");
-    if (lock) {
-      lock_ = *std::move(lock);
-      return {};
-    }
-    if (lock.error().code != Code::busy) return tl::unexpected(std::move(lock).error());
-    if (clock_.steady_us() > give_up_us)
-      return fail(Code::busy,
-                  "another run of job {} is alive on node {} (it holds {}/lock); end it, or set "
-                  "another SCR_JOB_ID",
-                  settings_.job_id, settings_.node_name, folder);
-    clock_.sleep_us(lock_pause_us);
-  }
 }
 
 Status Session::purge_if_asked() {
@@ -158,7 +124,7 @@ Status Session::enter(std::string_view call, Phase required, std::uint64_t argum
 Status Session::finalize() {
   CAIRN_TRY(enter("SCR_Finalize", Phase::idle));
   phase_ = Phase::ended;
-  lock_.reset();
+  locks_.clear();
   return {};
 }
 
@@ -174,7 +140,7 @@ CachedDataset* Session::restart_candidate() {
 /// The newest dataset, if it was written by another number of ranks.
 const CachedDataset* Session::mismatched() const {
   const auto newest = std::find_if(datasets_.begin(), datasets_.end(), [](const CachedDataset& dataset) {
-    return dataset.state != CachedDataset::State::newer_format &&
+    return dataset.state != CachedDataset::State::left_alone &&
            dataset.state != CachedDataset::State::unusable;
   });
   return newest != datasets_.end() && newest->state == CachedDataset::State::other_ranks ? &*newest
@@ -245,8 +211,11 @@ Status Session::start(Phase phase, const std::string& name, std::uint32_t flags)
     return fail(Code::bad_argument, "{}: the name has {} bytes, {} are allowed", call, name.size(),
                 longest_name);
   started_us_ = clock_.steady_us();
-  clear_unusable();
-  CAIRN_TRY(make_dataset(name, flags));
+  const Status made = make_dataset(name, flags);
+  if (!made) {
+    make_room_after(made.error());
+    return made;
+  }
   phase_ = phase;
   return {};
 }
@@ -285,7 +254,10 @@ Status Session::complete(Phase phase, bool valid) {
   CAIRN_TRY(enter(checkpoint ? "SCR_Complete_checkpoint" : "SCR_Complete_output", phase));
   phase_ = Phase::idle;
   const Status done = protect_current(valid);
-  if (!done) abandon_current();
+  if (!done) {
+    abandon_current();
+    make_room_after(done.error());
+  }
   last_end_us_ = clock_.steady_us();
   if (done && current_.info.is_checkpoint()) {
     cost_us_ += last_end_us_ - started_us_;
@@ -364,14 +336,20 @@ void Session::remove_everywhere(CachedDataset dataset) {
   for (const RankFolder& part : dataset.parts) note(stores_[dataset.store].remove(part));
 }
 
-/// Removes the oldest datasets of a store until `keep` are left; outputs stay, they are the user's.
+/// Removes the oldest usable datasets of a store until `keep` are left, and what cannot be restored once there
+/// is a usable newer one: until then a later run, on other nodes or with more space, may still find it
+/// whole. Outputs stay, they are the user's.
 void Session::evict(std::size_t store, std::size_t keep) {
   std::vector<CachedDataset> kept;
   std::size_t counted = 0;
+  bool newer_usable = false;
   for (CachedDataset& dataset : datasets_) {
     const bool evictable = dataset.store == store && !dataset.info.is_output() &&
-                           dataset.state != CachedDataset::State::newer_format;
-    if (evictable && ++counted > keep)
+                           dataset.state != CachedDataset::State::left_alone;
+    const bool usable = dataset.usable();
+    const bool superseded = usable ? evictable && ++counted > keep : newer_usable;
+    newer_usable = newer_usable || usable;
+    if (evictable && superseded)
       remove_everywhere(std::move(dataset));
     else
       kept.push_back(std::move(dataset));
@@ -379,13 +357,19 @@ void Session::evict(std::size_t store, std::size_t keep) {
   datasets_ = std::move(kept);
 }
 
-/// What could not be restored is given up now: the run has gone on without it.
-void Session::clear_unusable() {
-  const auto given_up = [this](const CachedDataset& dataset) {
+/// Where the store is full, the run that has a checkpoint to go back to gives up what it cannot restore.
+void Session::make_room_after(const Error& error) {
+  const auto given_up = [](const CachedDataset& dataset) {
     return dataset.state == CachedDataset::State::unusable;
   };
-  for (const CachedDataset& dataset : datasets_)
-    if (given_up(dataset)) remove_everywhere(dataset);
+  const bool safe = std::any_of(datasets_.begin(), datasets_.end(),
+                                [](const CachedDataset& dataset) { return dataset.usable(); });
+  if (error.code != Code::no_space || !safe) return;
+  for (const CachedDataset& dataset : datasets_) {
+    if (!given_up(dataset)) continue;
+    tell("what is left of dataset {}, which cannot be restored, is removed to make room", dataset.info.number);
+    remove_everywhere(dataset);
+  }
   std::erase_if(datasets_, given_up);
 }
 
@@ -494,6 +478,7 @@ Result<bool> Session::should_exit() {
 
 Status Session::current(const std::string& name) {
   CAIRN_TRY(enter("SCR_Current", Phase::idle, hash_of_name(name)));
+  if (name.empty()) return fail(Code::bad_argument, "SCR_Current: the name is empty");
   restart_done_ = true;
   const auto named = std::find_if(datasets_.begin(), datasets_.end(),
                                   [&](const CachedDataset& dataset) { return dataset.info.name == name; });
@@ -501,8 +486,13 @@ Status Session::current(const std::string& name) {
   last_number_ = named->info.number;
   last_checkpoint_ = named->info.checkpoint;
   for (auto newer = datasets_.begin(); newer != named; ++newer)
-    if (newer->state != CachedDataset::State::newer_format) remove_everywhere(*newer);
-  datasets_.erase(datasets_.begin(), named);
+    if (newer->state != CachedDataset::State::left_alone && !newer->info.is_output()) remove_everywhere(*newer);
+  datasets_.erase(std::remove_if(datasets_.begin(), named,
+                                 [](const CachedDataset& dataset) {
+                                   return dataset.state != CachedDataset::State::left_alone &&
+                                          !dataset.info.is_output();
+                                 }),
+                  named);
   return {};
 }
 
@@ -513,7 +503,7 @@ Status Session::drop(const std::string& name) {
 Status Session::remove(const std::string& name) {
   CAIRN_TRY(enter("SCR_Delete", Phase::idle, hash_of_name(name)));
   const auto named = [&](const CachedDataset& dataset) {
-    return dataset.info.name == name && dataset.state != CachedDataset::State::newer_format;
+    return dataset.info.name == name && dataset.state != CachedDataset::State::left_alone;
   };
   for (const CachedDataset& dataset : datasets_)
     if (named(dataset)) remove_everywhere(dataset);

@@ -91,8 +91,6 @@ class Session {
 
   // init
   Status prepare();
-  Status open_stores();
-  Status take_lock();
   Status purge_if_asked();
   void tell_about_protection() const;
 
@@ -110,7 +108,7 @@ class Session {
   void abandon_current();
   void remove_everywhere(CachedDataset dataset);
   void evict(std::size_t store, std::size_t keep);
-  void clear_unusable();
+  void make_room_after(const Error& error);
   void warn_if_too_small(std::uint64_t data_bytes);
 
   CachedDataset* restart_candidate();
@@ -140,7 +138,7 @@ class Session {
   Placement placement_;
   std::vector<Store> stores_;
   std::vector<Level> levels_;
-  std::unique_ptr<FileLock> lock_;  ///< on the lowest rank of each node
+  std::vector<std::unique_ptr<FileLock>> locks_;  ///< on the ranks that took them
 
   Phase phase_ = Phase::idle;
   std::vector<CachedDataset> datasets_;  ///< newest first, the same on all ranks

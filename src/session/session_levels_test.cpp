@@ -1,4 +1,7 @@
 // Several stores and descriptors, what is evicted when, and whether it all fits.
+#include <atomic>
+#include <map>
+
 #include "cache/catalog.hpp"
 #include "session/session_harness.hpp"
 
@@ -110,11 +113,48 @@ TEST(SessionLevels, PurgedCachesAreEmpty) {
     EXPECT_TRUE(cluster.parts(node).empty()) << node;
 }
 
+TEST(SessionLevels, TheExpectedSizeCountsBesideALoadedCheckpoint) {
+  Cluster cluster;
+  cluster.write(four_nodes(), {1});
+  cluster.settings.checkpoint_bytes = std::uint64_t{1} << 50;
+  EXPECT_EQ(cluster.restart(four_nodes()), 1);
+  EXPECT_TRUE(cluster.said("is too small")) << cluster.said();
+}
+
+TEST(SessionLevels, AStoreSaidToBePrivateButSeenByTwoNodesIsRefused) {
+  Cluster cluster;
+  cluster.settings.stores[0].path = cluster.node("all");
+  cluster.settings.checkpoints[0].store = cluster.settings.stores[0].path;
+  std::atomic<int> refused = 0;
+  cluster.run(four_nodes(), [&](JobRank& rank) {
+    const Status ready = rank.init();
+    ASSERT_FALSE(ready);
+    if (ready.error().text.find("add %n") != std::string::npos) ++refused;
+  });
+  EXPECT_EQ(refused, 8);
+  cluster.settings.stores[0].group = "WORLD";
+  cluster.write(four_nodes(), {1});
+  EXPECT_EQ(cluster.restart(four_nodes()), 1) << "nor does the refusal leave anything behind";
+}
+
+TEST(SessionLevels, ARackMayBeLostWhereRacksAreTheFailureGroup) {
+  Cluster cluster;
+  for (const auto& [node, rack] : std::map<std::string, std::string>{
+           {"n0", "r0"}, {"n1", "r0"}, {"n2", "r1"}, {"n3", "r1"}, {"n4", "r2"}, {"n5", "r2"}})
+    cluster.settings.node_groups[node]["RACK"] = rack;
+  cluster.settings.checkpoints[0].group = "RACK";
+  const Nodes three_racks = {"n0", "n1", "n2", "n3", "n4", "n5"};
+  cluster.write(three_racks, {1});
+  cluster.lose("n2");
+  cluster.lose("n3");
+  EXPECT_EQ(cluster.restart(three_racks), 1);
+}
+
 TEST(SessionLevels, WhatCannotFitIsToldAtInitWithTheFigures) {
   Cluster cluster;
   cluster.settings.checkpoint_bytes = std::uint64_t{1} << 50;
   cluster.run_well(four_nodes(), [](JobRank& rank) { rank.expect_written(1); });
-  EXPECT_TRUE(cluster.said("on node n0 is too small: 2 ranks keep up to 2 datasets of 1.33 PiB"))
+  EXPECT_TRUE(cluster.said("on node n0 is too small: its ranks keep up to 2 datasets of 2.67 PiB"))
       << cluster.said();
   EXPECT_TRUE(cluster.said("5.33 PiB in all")) << cluster.said();
 }

@@ -68,6 +68,12 @@ TEST(SessionRestart, OlderOneWhereTheNewestIsBeyondRepair) {
   EXPECT_EQ(cluster.restart(four_nodes()), 3);
 }
 
+/// In whichever stripes they are: two members of a set that are damaged so share some.
+void flip_every_block(const std::string& path) {
+  constexpr std::uint64_t less_than_a_block = 50;
+  for (std::uint64_t at = 0; at < fs::file_size(path); at += less_than_a_block) flip_byte(path, at);
+}
+
 TEST(SessionRestart, FlippedByteFoundAtStartRestartGoesToTheOlderOneWhenBeyondRepair) {
   Cluster cluster;
   cluster.settings.stores[0].count = 2;
@@ -75,8 +81,8 @@ TEST(SessionRestart, FlippedByteFoundAtStartRestartGoesToTheOlderOneWhenBeyondRe
   cluster.run_well(four_nodes(), [&](JobRank& rank) {
     EXPECT_EQ(*rank.session->have_restart(), "ckpt.2");
     rank.comm.barrier();
-    if (rank.number() == 2) flip_byte(data_file(cluster, "n1", 2, 2), 0);
-    if (rank.number() == 4) flip_byte(data_file(cluster, "n2", 2, 4), 0);
+    if (rank.number() == 2) flip_every_block(data_file(cluster, "n1", 2, 2));
+    if (rank.number() == 4) flip_every_block(data_file(cluster, "n2", 2, 4));
     rank.comm.barrier();
     const auto started = rank.session->start_restart();
     ASSERT_FALSE(started);
@@ -304,6 +310,99 @@ TEST(SessionRestart, ModeAndTimesAreKeptOverRebuildAndMove) {
     });
   }
 }
+
+TEST(SessionRestart, WhatIsLostNowIsKeptUntilANewerOneIsCommitted) {
+  Cluster cluster;
+  cluster.write(four_nodes(), {1});
+  cluster.save("n1", "n1");
+  cluster.save("n2", "n2");
+  cluster.lose("n1");
+  cluster.lose("n2");
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    EXPECT_EQ(rank.restart(), 0);
+    EXPECT_TRUE(rank.session->start_checkpoint()) << "and this run dies here";
+  });
+  cluster.bring_back("n1", "n1");
+  cluster.bring_back("n2", "n2");
+  EXPECT_EQ(cluster.restart(four_nodes()), 1);
+}
+
+TEST(SessionRestart, ASpareWithoutSpaceLosesNothing) {
+  Cluster cluster;
+  cluster.write(four_nodes(), {1});
+  cluster.lose("n1");
+  const Nodes with_spare = {"n0", "n0", "n4", "n4", "n2", "n2", "n3", "n3"};
+  cluster.run_well(with_spare, [](JobRank& rank) { EXPECT_EQ(rank.restart(), 1); });
+  cluster.lose("n4");
+  cluster.run(with_spare, [](JobRank& rank) {
+    if (rank.settings.node_name == "n4")
+      rank.hook = [](const FileOperation& operation) -> Status {
+        if (operation.name != "write") return {};
+        return fail(Code::no_space, "injected: no space for {}", operation.path);
+      };
+    ASSERT_TRUE(rank.init());
+    EXPECT_EQ(rank.restart(), 0);
+    EXPECT_FALSE(rank.write(2));
+  });
+  EXPECT_TRUE(cluster.parts("n4").empty()) << "half of a dataset is of no use there";
+  EXPECT_EQ(cluster.restart({"n0", "n0", "n5", "n5", "n2", "n2", "n3", "n3"}), 1);
+}
+
+TEST(SessionRestart, AFileStillOpenAtCompleteIsRefused) {
+  Cluster cluster;
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    ASSERT_TRUE(rank.session->start_checkpoint());
+    const auto path = rank.session->route_file(rank.file_name(0, 1));
+    ASSERT_TRUE(path);
+    const auto file = rank.files->create(*path, 0600);
+    ASSERT_TRUE(file);
+    ASSERT_TRUE((*file)->write_at(0, std::as_bytes(std::span("early", 5))));
+    bool at_work = true;
+    rank.hook = [&](const FileOperation& operation) -> Status {
+      if (rank.number() != 2 || operation.name != "view" || !at_work) return {};
+      at_work = false;  // the library reads, and the application writes on
+      return (*file)->write_at(5, std::as_bytes(std::span("late", 4)));
+    };
+    const Status done = rank.session->complete_checkpoint(true);
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code, Code::invalid);
+    EXPECT_NE(done.error().text.find("close all files"), std::string::npos) << done.error().text;
+  });
+}
+
+struct SchemeCase {
+  Scheme scheme;
+  std::vector<std::vector<std::string>> held;    ///< losses that are survived
+  std::vector<std::vector<std::string>> broken;  ///< losses that are not
+};
+
+class SessionSchemes : public testing::TestWithParam<SchemeCase> {};
+
+TEST_P(SessionSchemes, SurviveTheLossesTheyPromise) {
+  for (const bool held : {true, false})
+    for (const std::vector<std::string>& lost : held ? GetParam().held : GetParam().broken) {
+      Cluster cluster;
+      cluster.settings.checkpoints[0].scheme = GetParam().scheme;
+      cluster.write(four_nodes(), {1});
+      for (const std::string& node : lost) cluster.lose(node);
+      EXPECT_EQ(cluster.restart(four_nodes()), held ? 1 : 0) << fmt::format("{}", fmt::join(lost, ","));
+      if (held) {
+        EXPECT_EQ(cluster.restart({"n3", "n2", "n1", "n0", "n0", "n1", "n2", "n3"}), 1) << "moved about";
+      } else {
+        EXPECT_TRUE(cluster.said("cannot be restored")) << cluster.said();
+      }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Session, SessionSchemes,
+    testing::Values(SchemeCase{Scheme::partner,
+                               {{"n0"}, {"n3"}, {"n0", "n2"}, {"n1", "n3"}},
+                               {{"n0", "n1"}, {"n1", "n2"}, {"n3", "n0"}}},
+                    SchemeCase{Scheme::rs,
+                               {{"n1"}, {"n0", "n1"}, {"n0", "n2"}, {"n0", "n3"}, {"n1", "n2"}, {"n1", "n3"},
+                                {"n2", "n3"}},
+                               {{"n0", "n1", "n2"}, {"n1", "n2", "n3"}}}));
 
 }  // namespace
 }  // namespace cairn

@@ -1,0 +1,148 @@
+#include "session/open_stores.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "cache/private_folder.hpp"
+
+namespace cairn {
+namespace {
+
+constexpr std::int64_t lock_patience_us = 10'000'000;
+constexpr std::int64_t lock_pause_us = 50'000;
+constexpr std::string_view mark_prefix = "seen.";
+
+Result<std::vector<Store>> open_all(Files& files, const Settings& settings) {
+  std::vector<Store> stores;
+  for (const StoreSettings& store : settings.stores) {
+    if (!store.enabled) continue;
+    CAIRN_ASSIGN(Store opened, Store::open(files, store, settings));
+    stores.push_back(std::move(opened));
+  }
+  return stores;
+}
+
+Result<std::unique_ptr<FileLock>> lock_patiently(Files& files, Clock& clock, const std::string& folder,
+                                                 const Settings& settings) {
+  const std::int64_t give_up_us = clock.steady_us() + lock_patience_us;
+  while (true) {
+    auto lock = files.lock(folder + "/lock");
+    if (lock || lock.error().code != Code::busy) return lock;
+    if (clock.steady_us() > give_up_us)
+      return fail(Code::busy,
+                  "node {}: another run of job {} is alive (it holds {}/lock); end it, or set another "
+                  "SCR_JOB_ID. If the folder is seen by several nodes, add %n to its path",
+                  settings.node_name, settings.job_id, folder);
+    clock.sleep_us(lock_pause_us);
+  }
+}
+
+Result<std::vector<std::unique_ptr<FileLock>>> take_locks(Communicator& comm, Files& files, Clock& clock,
+                                                          const Placement& placement,
+                                                          const std::vector<Store>& stores,
+                                                          const Settings& settings) {
+  std::set<std::string> folders;
+  if (placement.beside(comm.rank()).front() == comm.rank()) {
+    const std::string base = expand_node(settings.control_base, settings.node_name);
+    CAIRN_ASSIGN(std::string folder,
+                 claim_private_folder(files, base, true, settings.user, settings.job_id));
+    folders.insert(std::move(folder));
+  }
+  if (comm.rank() == 0)
+    for (const Store& store : stores)
+      if (store.shared()) folders.insert(store.root());
+  std::vector<std::unique_ptr<FileLock>> locks;
+  for (const std::string& folder : folders) {
+    CAIRN_ASSIGN(auto lock, lock_patiently(files, clock, folder, settings));
+    locks.push_back(std::move(lock));
+  }
+  return locks;
+}
+
+/// Every group of ranks that has a store to itself leaves a mark in it, and looks for those of others.
+class PrivacyCheck {
+ public:
+  PrivacyCheck(Communicator& comm, Files& files, const Placement& placement,
+               const std::vector<Store>& stores, const Settings& settings, std::int64_t run)
+      : comm_(comm), files_(files), placement_(placement), stores_(stores), settings_(settings), run_(run) {}
+
+  Status run() {
+    CAIRN_TRY(agree(comm_, for_each_private([this](const Store& store, std::uint64_t group) {
+                      return leave_mark(store, group);
+                    })));
+    const Status alone = agree(comm_, for_each_private([this](const Store& store, std::uint64_t group) {
+                                 return find_others(store, group);
+                               }));
+    CAIRN_TRY(agree(comm_, for_each_private([this](const Store& store, std::uint64_t group) {
+                      return files_.remove_file(mark(store, group));
+                    })));
+    return alone;
+  }
+
+ private:
+  /// On the lowest rank of each group.
+  template <class Action>
+  Status for_each_private(Action action) {
+    for (const Store& store : stores_) {
+      if (store.shared()) continue;
+      CAIRN_ASSIGN(const auto groups,
+                   failure_groups(placement_, store.settings().group, settings_.node_groups));
+      const std::uint64_t mine = groups[static_cast<std::size_t>(comm_.rank())];
+      const auto leader = std::find(groups.begin(), groups.end(), mine) - groups.begin();
+      if (leader == comm_.rank()) CAIRN_TRY(action(store, mine));
+    }
+    return {};
+  }
+
+  std::string mark_of_run() const { return fmt::format("{}{:016x}.", mark_prefix, run_); }
+
+  std::string mark(const Store& store, std::uint64_t group) const {
+    return fmt::format("{}/{}{:016x}.{}", store.root(), mark_of_run(), group, settings_.node_name);
+  }
+
+  Status leave_mark(const Store& store, std::uint64_t group) {
+    CAIRN_TRY(files_.create(mark(store, group), 0600));
+    return {};
+  }
+
+  Status find_others(const Store& store, std::uint64_t group) {
+    CAIRN_ASSIGN(const auto names, files_.list(store.root()));
+    const std::string own = name_of_path(mark(store, group));
+    for (const std::string& name : names) {
+      if (!name.starts_with(mark_prefix) || name == own) continue;
+      if (name.starts_with(mark_of_run()))
+        return fail(Code::bad_setting,
+                    "nodes {} and {} see the same folder {}, which each is to have for itself: add %n to "
+                    "its path, or give it a line STORE=... GROUP=WORLD",
+                    settings_.node_name, name.substr(mark_of_run().size() + 17), store.root());
+      CAIRN_TRY(files_.remove_file(store.root() + "/" + name));  // of a run that died here
+    }
+    return {};
+  }
+
+  Communicator& comm_;
+  Files& files_;
+  const Placement& placement_;
+  const std::vector<Store>& stores_;
+  const Settings& settings_;
+  const std::int64_t run_;
+};
+
+}  // namespace
+
+Result<OpenStores> open_stores(Communicator& comm, Files& files, Clock& clock,
+                               const Placement& placement, const Settings& settings) {
+  OpenStores open;
+  auto stores = open_all(files, settings);
+  CAIRN_TRY(agree(comm, stores ? Status{} : Status(tl::unexpected(stores.error()))));
+  open.stores = *std::move(stores);
+  auto locks = take_locks(comm, files, clock, placement, open.stores, settings);
+  CAIRN_TRY(agree(comm, locks ? Status{} : Status(tl::unexpected(locks.error()))));
+  open.locks = *std::move(locks);
+  auto run = static_cast<std::int64_t>(clock.random() >> 1);
+  comm.bcast(mutable_bytes_of(run), 0);
+  CAIRN_TRY(PrivacyCheck(comm, files, placement, open.stores, settings, run).run());
+  return open;
+}
+
+}  // namespace cairn
