@@ -62,6 +62,9 @@ Status Store::sync_names(const DatasetInfo& dataset) {
 Status Store::remove(const RankFolder& folder) {
   CAIRN_TRY(files_->remove_file(folder.record()));
   CAIRN_TRY(files_->remove_file(folder.prepared()));
+  // A record must never come back without its data, or it would be preferred to a whole copy.
+  const Status synced = durable_ ? files_->sync_folder(folder.path) : Status{};
+  if (!synced && synced.error().code != Code::not_found) return synced;
   CAIRN_TRY(remove_all(*files_, folder.path));
   return remove_if_empty(*files_, folder_of(folder.path));
 }

@@ -100,6 +100,8 @@ bool RankBlocks::looks_complete() {
 Status RankBlocks::reshape(Extent& extent) {
   const auto info = files_.info(extent.path);
   if (info && info->kind == Kind::file && info->size == extent.size) return {};
+  // Only what is surely no file may be replaced: the blocks of it that are good are not rebuilt.
+  if (!info && info.error().code != Code::not_found) return tl::unexpected(info.error());
   extent.view.reset();
   if (!info || info->kind != Kind::file) {
     CAIRN_TRY(remove_all(files_, extent.path));

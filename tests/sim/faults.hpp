@@ -1,0 +1,52 @@
+// File operations that fail.
+#pragma once
+
+#include <set>
+#include <string>
+
+#include "chance.hpp"
+#include "files/hooked_files.hpp"
+#include "trace.hpp"
+
+namespace cairn::sim {
+
+/// Which of the file operations of a run fail: one in `one_in` of those from number `from` to `to`.
+struct FaultPlan {
+  std::uint64_t from = 0;
+  std::uint64_t to = 0;
+  std::uint64_t one_in = 1;
+};
+
+class Faults {
+ public:
+  Faults(Chance chance, Trace& trace) : chance_(chance), trace_(trace) {}
+
+  void begin(const FaultPlan& plan);
+  /// ENOSPC, EDQUOT, EIO or ESTALE instead of the operation, if it is one of those that fail.
+  Status at(const FileOperation& operation);
+  /// While a volume is full, operations fail that are none of these.
+  void set_full(bool full) {
+    full_ = full;
+    was_full_ = true;
+    ++count_;
+  }
+
+  /// How many there have been in this run. Compare two readings to learn whether there were any in
+  /// between; `lasting()` says that there may be one at any time.
+  std::uint64_t count() const { return count_; }
+  bool lasting() const { return full_; }
+  /// The text names one of the paths that were hit, as far as is known which were.
+  bool named_in(const std::string& text) const;
+
+ private:
+  Chance chance_;
+  Trace& trace_;
+  FaultPlan plan_;
+  std::uint64_t operations_ = 0;
+  std::uint64_t count_ = 0;
+  bool full_ = false;
+  bool was_full_ = false;
+  std::set<std::string, std::less<>> paths_;
+};
+
+}  // namespace cairn::sim

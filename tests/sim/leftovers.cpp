@@ -1,0 +1,74 @@
+#include "leftovers.hpp"
+
+#include <algorithm>
+#include <set>
+
+namespace cairn::sim {
+namespace {
+
+class Inspection {
+ public:
+  Inspection(const World& world, const RunPlan& plan) : world_(world), plan_(plan) {}
+
+  void look_at(const Place& place) {
+    const std::string root = fmt::format("/{}/cairn.{}", world_.shape.settings.user,
+                                         world_.shape.settings.job_id);
+    const InodePtr job = place.volume->find(root);
+    if (!job) return;
+    for (const auto& [name, dataset] : job->names) {
+      if (name == "lock") continue;
+      const std::string path = place.mount + root + "/" + name;
+      const int key = world_.model.committed_key(path);
+      if (key == 0) left_behind(place, path);
+      keys_[place.mount].insert(key);
+      for (const auto& [part, rank] : dataset->names) look_at_part(place, path + "/" + part, *rank);
+    }
+  }
+
+  /// Only where this run has written: a dataset that came back with its node goes with the next one.
+  void count() {
+    const std::string& mount = world_.model.store_of(plan_.datasets.back().key);
+    const auto evictable = std::count_if(keys_[mount].begin(), keys_[mount].end(),
+                                         [this](int key) { return !world_.model.is_output(key); });
+    if (evictable > world_.model.count_of_store(mount))
+      throw Violation(fmt::format("(h) {} checkpoints are kept in {}, {} are to be", evictable, mount,
+                                  world_.model.count_of_store(mount)));
+  }
+
+ private:
+  void look_at_part(const Place& place, const std::string& path, const Inode& part) const {
+    const auto rank = static_cast<std::size_t>(std::stoi(path.substr(path.rfind('.') + 1)));
+    if (!place.node.empty() && plan_.nodes[rank] != place.node) left_behind(place, path);
+    int parities = 0;
+    for (const auto& [name, inode] : part.names) {
+      if (name.starts_with("parity."))
+        ++parities;
+      else if (name != "record" && name != "files")
+        left_behind(place, path + "/" + name);
+    }
+    if (parities > 1) left_behind(place, path + "/parity.*");
+  }
+
+  [[noreturn]] static void left_behind(const Place& place, const std::string& path) {
+    throw Violation(fmt::format("(h) left behind on {}: {}", place.node, path));
+  }
+
+  const World& world_;
+  const RunPlan& plan_;
+  std::map<std::string, std::set<int>> keys_;
+};
+
+}  // namespace
+
+void check_leftovers(const World& world, const RunPlan& plan) {
+  if (plan.datasets.empty()) return;
+  Inspection inspection(world, plan);
+  for (const Place& place : world.cluster.places()) {
+    const bool used = place.node.empty() ||
+                      std::find(plan.nodes.begin(), plan.nodes.end(), place.node) != plan.nodes.end();
+    if (used) inspection.look_at(place);
+  }
+  inspection.count();
+}
+
+}  // namespace cairn::sim

@@ -1,0 +1,294 @@
+#include "memory_files.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <list>
+#include <utility>
+
+namespace cairn::sim {
+namespace {
+
+constexpr std::uint32_t umask = 022;
+constexpr std::uint32_t owner_reads = 0400;
+constexpr std::uint32_t owner_writes = 0200;
+constexpr std::uint32_t user = 1000;
+
+tl::unexpected<Error> refuse(int error_number, std::string_view action, const std::string& path) {
+  return tl::unexpected<Error>(errno_error(error_number, action, path));
+}
+
+tl::unexpected<Error> too_short(const std::string& path, std::uint64_t actual, std::uint64_t offset,
+                                std::uint64_t length) {
+  return fail(Code::io, "cannot read {}: it has {} bytes where {} were expected from byte {} on",
+              path, actual, length, offset);
+}
+
+bool reaches(const Inode& file, std::uint64_t offset, std::uint64_t length) {
+  return length <= file.content.size() && offset <= file.content.size() - length;
+}
+
+using Now = std::function<std::int64_t()>;
+
+class MemoryFile final : public File {
+ public:
+  MemoryFile(std::shared_ptr<Volume> volume, InodePtr inode, std::string path, Now now)
+      : volume_(std::move(volume)),
+        inode_(std::move(inode)),
+        path_(std::move(path)),
+        now_(std::move(now)) {}
+
+  Status read_at(std::uint64_t offset, MutableBytes buffer) override {
+    if (!reaches(*inode_, offset, buffer.size()))
+      return too_short(path_, inode_->content.size(), offset, buffer.size());
+    std::copy_n(inode_->content.begin() + static_cast<std::ptrdiff_t>(offset), buffer.size(),
+                buffer.begin());
+    return {};
+  }
+
+  Status write_at(std::uint64_t offset, Bytes data) override {
+    if (!volume_->write(*inode_, offset, data, now_())) return refuse(ENOSPC, "write", path_);
+    return {};
+  }
+
+  Status resize(std::uint64_t bytes) override {
+    inode_->content.resize(bytes);
+    return {};
+  }
+
+  Status sync() override {
+    volume_->sync_content(*inode_);
+    return {};
+  }
+
+  Result<std::uint64_t> size() override { return inode_->content.size(); }
+
+ private:
+  std::shared_ptr<Volume> volume_;
+  InodePtr inode_;
+  std::string path_;
+  Now now_;
+};
+
+class MemoryView final : public View {
+ public:
+  MemoryView(const Volume& volume, InodePtr inode, std::string path)
+      : mapped_(volume.medium() == Volume::Medium::memory),
+        inode_(std::move(inode)),
+        path_(std::move(path)),
+        size_(inode_->content.size()) {}
+
+  std::uint64_t size() const override { return size_; }
+
+  Result<Bytes> at(std::uint64_t offset, std::size_t length, MutableBytes scratch) override {
+    if (!reaches(*inode_, offset, length) || offset + length > size_)
+      return too_short(path_, inode_->content.size(), offset, length);
+    const auto begin = inode_->content.begin() + static_cast<std::ptrdiff_t>(offset);
+    const auto end = begin + static_cast<std::ptrdiff_t>(length);
+    if (mapped_) return Bytes(handed_out_.emplace_back(begin, end));
+    if (scratch.size() < length)
+      return fail(Code::bad_argument, "cannot read {} bytes of {} into a buffer of {}", length,
+                  path_, scratch.size());
+    std::copy(begin, end, scratch.begin());
+    return scratch.first(length);
+  }
+
+ private:
+  bool mapped_;
+  InodePtr inode_;
+  std::string path_;
+  std::uint64_t size_;
+  std::list<Blob> handed_out_;
+};
+
+class MemoryLock final : public FileLock {
+ public:
+  explicit MemoryLock(InodePtr inode) : inode_(std::move(inode)) { inode_->locked = true; }
+  ~MemoryLock() override { inode_->locked = false; }
+  MemoryLock(const MemoryLock&) = delete;
+  MemoryLock& operator=(const MemoryLock&) = delete;
+
+ private:
+  InodePtr inode_;
+};
+
+class MemoryFiles final : public Files {
+ public:
+  MemoryFiles(Mounts mounts, Now now) : mounts_(std::move(mounts)), now_(std::move(now)) {}
+
+  Result<std::unique_ptr<File>> open(const std::string& path) override {
+    return open_existing(path, owner_reads);
+  }
+  Result<std::unique_ptr<File>> open_for_update(const std::string& path) override {
+    return open_existing(path, owner_reads | owner_writes);
+  }
+
+  Result<std::unique_ptr<File>> create(const std::string& path, std::uint32_t mode) override {
+    CAIRN_ASSIGN(const Place place, make_file(path, mode, "create"));
+    place.inode->content.clear();
+    return std::make_unique<MemoryFile>(place.volume, place.inode, path, now_);
+  }
+
+  Result<std::unique_ptr<View>> view(const std::string& path) override {
+    CAIRN_ASSIGN(const Place place, find_file(path, owner_reads));
+    return std::make_unique<MemoryView>(*place.volume, place.inode, path);
+  }
+
+  Result<FileInfo> info(const std::string& path) override {
+    const Place place = find(path);
+    if (!place.inode) return refuse(ENOENT, "inspect", path);
+    const Inode& inode = *place.inode;
+    return FileInfo{inode.kind, inode.content.size(), inode.mode, user, user, inode.times};
+  }
+
+  Result<std::vector<std::string>> list(const std::string& folder) override {
+    CAIRN_ASSIGN(const Place place, find_folder(folder, "list"));
+    std::vector<std::string> names;
+    for (const auto& [name, child] : place.inode->names) names.push_back(name);
+    return names;
+  }
+
+  Status make_folder(const std::string& path, std::uint32_t mode) override {
+    const Place place = find(path);
+    if (place.inode && place.inode->kind == Kind::folder) return {};
+    if (place.inode) return refuse(EEXIST, "make folder", path);
+    if (!place.parent) return refuse(ENOENT, "make folder", path);
+    if (place.volume->free_bytes() == 0) return refuse(ENOSPC, "make folder", path);
+    add(place, Kind::folder, mode);
+    return {};
+  }
+
+  Status rename(const std::string& from, const std::string& to) override {
+    const Place source = find(from);
+    const Place target = find(to);
+    if (!source.inode || !target.parent) return refuse(ENOENT, "rename", from + " to " + to);
+    if (source.parent != target.parent) return refuse(EXDEV, "rename", from + " to " + to);
+    if (target.inode && target.inode->kind == Kind::folder)
+      return refuse(EISDIR, "rename", from + " to " + to);
+    source.volume->change_names(*source.parent, {source.name, target.name, source.inode});
+    return {};
+  }
+
+  Status remove_file(const std::string& path) override {
+    const Place place = find(path);
+    if (!place.inode) return {};
+    if (place.inode->kind == Kind::folder) return refuse(EISDIR, "remove", path);
+    place.volume->change_names(*place.parent, {place.name, "", nullptr});
+    return {};
+  }
+
+  Status remove_folder(const std::string& path) override {
+    const Place place = find(path);
+    if (!place.inode) return {};
+    if (place.inode->kind != Kind::folder) return refuse(ENOTDIR, "remove", path);
+    if (!place.inode->names.empty()) return refuse(ENOTEMPTY, "remove", path);
+    place.volume->change_names(*place.parent, {place.name, "", nullptr});
+    return {};
+  }
+
+  Status set_attributes(const std::string& path, std::uint32_t mode,
+                        const FileTimes& times) override {
+    const Place place = find(path);
+    if (!place.inode) return refuse(ENOENT, "set the attributes of", path);
+    place.inode->mode = mode;
+    place.inode->times = times;
+    return {};
+  }
+
+  Status sync_folder(const std::string& folder) override {
+    CAIRN_ASSIGN(const Place place, find_folder(folder, "sync folder"));
+    place.volume->sync_names(*place.inode);
+    return {};
+  }
+
+  Result<Space> space(const std::string& path) override {
+    const Place place = find(path);
+    if (!place.inode) return refuse(ENOENT, "tell the free space at", path);
+    return Space{place.volume->free_bytes(), std::uint64_t{1} << 40};
+  }
+
+  Result<bool> is_memory(const std::string& path) override {
+    const Place place = find(path);
+    if (!place.inode) return refuse(ENOENT, "inspect the file system of", path);
+    return place.volume->medium() == Volume::Medium::memory;
+  }
+
+  Result<std::unique_ptr<FileLock>> lock(const std::string& path) override {
+    CAIRN_ASSIGN(const Place place, make_file(path, 0600, "lock"));
+    if (place.inode->locked)
+      return fail(Code::busy, "cannot lock {}: another process holds it; wait until it has ended",
+                  path);
+    return std::make_unique<MemoryLock>(place.inode);
+  }
+
+  std::uint32_t effective_user() override { return user; }
+
+ private:
+  struct Place {
+    std::shared_ptr<Volume> volume;
+    InodePtr parent;  ///< null if there is no such folder, or for the root of a volume
+    std::string name;
+    InodePtr inode;  ///< null if there is nothing
+  };
+
+  Place find(const std::string& path) const {
+    for (const auto& [folder, volume] : mounts_) {
+      if (path == folder) return {volume, nullptr, "", volume->root()};
+      if (!lies_below(path, folder, nullptr)) continue;
+      const std::string inside = path.substr(folder.size());
+      return {volume, volume->folder_of(inside), name_of_path(path), volume->find(inside)};
+    }
+    return {};
+  }
+
+  Result<Place> find_folder(const std::string& path, std::string_view action) const {
+    Place place = find(path);
+    if (!place.inode) return refuse(ENOENT, action, path);
+    if (place.inode->kind != Kind::folder) return refuse(ENOTDIR, action, path);
+    return place;
+  }
+
+  Result<Place> find_file(const std::string& path, std::uint32_t access) const {
+    Place place = find(path);
+    if (!place.inode) return refuse(ENOENT, "open", path);
+    if (place.inode->kind != Kind::file) return refuse(EISDIR, "open", path);
+    if ((place.inode->mode & access) != access) return refuse(EACCES, "open", path);
+    return place;
+  }
+
+  Result<std::unique_ptr<File>> open_existing(const std::string& path, std::uint32_t access) {
+    CAIRN_ASSIGN(const Place place, find_file(path, access));
+    return std::make_unique<MemoryFile>(place.volume, place.inode, path, now_);
+  }
+
+  Result<Place> make_file(const std::string& path, std::uint32_t mode, std::string_view action) {
+    Place place = find(path);
+    if (place.inode) {
+      if (place.inode->kind != Kind::file) return refuse(EISDIR, action, path);
+      if ((place.inode->mode & owner_writes) == 0) return refuse(EACCES, action, path);
+      return place;
+    }
+    if (!place.parent) return refuse(ENOENT, action, path);
+    place.inode = add(place, Kind::file, mode);
+    return place;
+  }
+
+  InodePtr add(const Place& place, Kind kind, std::uint32_t mode) {
+    auto inode = std::make_shared<Inode>();
+    inode->kind = kind;
+    inode->mode = mode & ~umask;
+    inode->times = {now_(), now_()};
+    place.volume->change_names(*place.parent, {"", place.name, inode});
+    return inode;
+  }
+
+  Mounts mounts_;
+  Now now_;
+};
+
+}  // namespace
+
+std::unique_ptr<Files> make_memory_files(Mounts mounts, std::function<std::int64_t()> now_ns) {
+  return std::make_unique<MemoryFiles>(std::move(mounts), std::move(now_ns));
+}
+
+}  // namespace cairn::sim

@@ -1,0 +1,298 @@
+#include "model.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "session/session.hpp"
+#include "topology/sets.hpp"
+
+namespace cairn::sim {
+
+// --- a run ---
+
+void Model::begin_run(const Nodes& placement) {
+  ++run_;
+  placement_ = placement;
+  present_ = {placement.begin(), placement.end()};
+  lost_in_run_.clear();
+  in_init_ = true;
+  restarted_ = false;
+  damages_since_init_ = 0;
+}
+
+void Model::init_done(bool disturbed) {
+  if (!in_init_) return;
+  for (auto& [key, dataset] : datasets_) {
+    if (!dataset.promised) continue;
+    // A fault may have cost any of them, for this run, and the next dataset clears it away.
+    dataset.promised = !disturbed && survives(dataset);
+    if (dataset.promised) settle_at(dataset, placement_);
+  }
+  in_init_ = false;
+}
+
+void Model::end_run() {
+  for (auto& [key, dataset] : datasets_) {
+    if (dataset.state == State::begun) dataset.state = State::never;
+    if (dataset.state != State::completing) continue;
+    dataset.state = dataset.commit_begun ? State::maybe : State::never;
+    if (!dataset.commit_begun) continue;
+    const auto& stores = shape_.settings.stores;
+    for (const StoreSettings& store : stores)
+      if (store.path == dataset.store)
+        for (Dataset* older : beyond_count(store.path, store.count)) older->superseded_by = key;
+  }
+}
+
+// --- writing ---
+
+void Model::begin(int key, std::uint32_t flags) {
+  if (datasets_.contains(key)) return;
+  Dataset& dataset = datasets_[key];
+  dataset.flags = flags;
+  dataset.home = placement_;
+  // The old one goes first; in which store is not known yet. Outputs take nobody's place.
+  if (!shape_.settings.keep_old && (flags & flag_output) == 0)
+    for (const StoreSettings& store : shape_.settings.stores)
+      for (Dataset* older : beyond_count(store.path, store.count - 1)) older->promised = false;
+}
+
+void Model::place(int key, const std::string& folder, const std::string& store) {
+  Dataset& dataset = datasets_.at(key);
+  dataset.folder = folder;
+  dataset.store = store;
+}
+
+void Model::complete_begins(int key) {
+  Dataset& dataset = datasets_.at(key);
+  if (dataset.state == State::begun) dataset.state = State::completing;
+}
+
+void Model::complete_returns(int key, bool success, bool disturbed) {
+  Dataset& dataset = datasets_.at(key);
+  if (dataset.state != State::completing) return;
+  if (!success) {
+    dataset.state = dataset.commit_begun ? State::withdrawn : State::never;
+    dataset.may_return = disturbed;
+    return;
+  }
+  dataset.state = State::committed;
+  dataset.promised = (dataset.flags & flag_checkpoint) != 0;
+  dataset.tolerates = strength(dataset, placement_);
+  for (const StoreSettings& store : shape_.settings.stores)
+    if (store.path == dataset.store)
+      for (Dataset* older : beyond_count(store.path, store.count)) older->promised = false;
+}
+
+/// Checkpoints that a store has no room for beside its `keep` newest, as far as the model knows.
+std::vector<Model::Dataset*> Model::beyond_count(const std::string& store, int keep) {
+  std::vector<Dataset*> beyond;
+  int counted = 0;
+  for (auto entry = datasets_.rbegin(); entry != datasets_.rend(); ++entry) {
+    Dataset& dataset = entry->second;
+    const bool evictable = dataset.store == store && dataset.state != State::never &&
+                           (dataset.flags & flag_output) == 0;
+    if (evictable && ++counted > keep) beyond.push_back(&dataset);
+  }
+  return beyond;
+}
+
+// --- what is seen of the files ---
+
+Model::Dataset* Model::by_folder(const std::string& folder) {
+  for (auto& [key, dataset] : datasets_)
+    if (dataset.folder == folder) return &dataset;
+  return nullptr;
+}
+
+const Model::Dataset* Model::by_folder(const std::string& folder) const {
+  return const_cast<Model*>(this)->by_folder(folder);
+}
+
+int Model::committed_key(const std::string& folder) const {
+  for (const auto& [key, dataset] : datasets_)
+    if (dataset.folder == folder && may_be_offered(dataset)) return key;
+  return 0;
+}
+
+void Model::record_renamed(const std::string& folder) {
+  Dataset* dataset = by_folder(folder);
+  if (dataset == nullptr) return;
+  if (dataset->state == State::completing) dataset->commit_begun = true;
+  // New sets count from the first record that names them on; all parts are ready for them.
+  moved(*dataset);
+}
+
+/// Copies at the old places are removed only once all is whole at the new ones.
+void Model::record_removed(const std::string& folder) {
+  if (Dataset* dataset = by_folder(folder)) moved(*dataset);
+}
+
+void Model::moved(Dataset& dataset) {
+  if (!in_init_ || !dataset.promised) return;
+  dataset.promised = survives(dataset);
+  if (dataset.promised) settle_at(dataset, placement_);
+}
+
+void Model::settle_at(Dataset& dataset, const Nodes& home) {
+  dataset.tolerates = std::min(dataset.tolerates, strength(dataset, home));
+  dataset.home = home;
+  dataset.wiped.clear();
+  for (const auto& [node, mount] : lost_in_run_) wipe(dataset, node, mount);
+}
+
+// --- restart ---
+
+bool Model::may_be_offered(const Dataset& dataset) const {
+  switch (dataset.state) {
+    case State::committed:
+    case State::maybe:
+      return true;
+    case State::withdrawn:
+      return dataset.may_return;
+    default:
+      return false;
+  }
+}
+
+bool Model::must_be_offered(const Dataset& dataset) const {
+  if (!dataset.promised || !survives(dataset)) return false;
+  return dataset.superseded_by == 0 || survives(datasets_.at(dataset.superseded_by));
+}
+
+void Model::offered(int key, int below, bool disturbed) const {
+  if (key != 0) {
+    const auto found = datasets_.find(key);
+    if (found == datasets_.end() || !may_be_offered(found->second))
+      throw Violation(fmt::format("(d) d{} is offered, which was never committed", key));
+    if ((found->second.flags & flag_checkpoint) == 0)
+      throw Violation(fmt::format("(a) d{} is offered, which is no checkpoint", key));
+  }
+  if (disturbed) return;
+  for (auto entry = datasets_.rbegin(); entry != datasets_.rend(); ++entry)
+    if (entry->first > key && entry->first < below && must_be_offered(entry->second))
+      throw Violation(fmt::format("(b) d{} should be offered, which was committed on {} and is "
+                                  "whole but for {} failure groups; instead: {}",
+                                  entry->first, fmt::join(entry->second.home, " "),
+                                  entry->second.tolerates,
+                                  key == 0 ? "nothing" : fmt::format("d{}", key)));
+}
+
+void Model::restarted(int key, bool disturbed) {
+  if (std::exchange(restarted_, true)) return;  // the first rank has said so
+  Dataset& dataset = datasets_.at(key);
+  if (dataset.state == State::maybe || !dataset.promised) {
+    if (dataset.state == State::maybe) dataset.tolerates = strength(dataset, dataset.home);
+    dataset.state = State::committed;
+    dataset.promised = true;
+    settle_at(dataset, placement_);
+  }
+  if (disturbed) dataset.tolerates = 0;
+  // All its blocks have been compared, and its records written where they were not whole.
+  std::erase_if(dataset.damages, [this](const Damage& damage) {
+    return damage.run < run_ && (damage.node.empty() || present_.contains(damage.node));
+  });
+}
+
+void Model::rejected(int key) {
+  Dataset& dataset = datasets_.at(key);
+  dataset.state = State::withdrawn;
+  dataset.may_return = true;  // on a node that is away now
+  dataset.promised = false;
+}
+
+bool Model::must_open(int key) const {
+  return damages_since_init_ == 0 && must_be_offered(datasets_.at(key));
+}
+
+// --- what happens to storage ---
+
+void Model::lost(const std::string& node, const std::string& mount) {
+  lost_in_run_.emplace(node, mount);
+  for (auto& [key, dataset] : datasets_) wipe(dataset, node, mount);
+}
+
+void Model::wipe(Dataset& dataset, const std::string& node, const std::string& mount) {
+  if (dataset.store != mount) return;
+  for (std::size_t rank = 0; rank < dataset.home.size(); ++rank)
+    if (dataset.home[rank] == node) dataset.wiped.insert(static_cast<int>(rank));
+  std::erase_if(dataset.damages, [&](const Damage& damage) { return damage.node == node; });
+}
+
+void Model::unsynced_dropped() {
+  for (auto& [key, dataset] : datasets_)
+    if (dataset.commit_begun) dataset.may_return = true;  // its removal was not synced
+}
+
+bool Model::may_damage(const std::string& folder) const {
+  const Dataset* dataset = by_folder(folder);
+  return dataset != nullptr && dataset->state != State::begun && dataset->state != State::completing;
+}
+
+void Model::damaged(const std::string& folder, int rank, const std::string& node) {
+  by_folder(folder)->damages.push_back({node, rank, run_});
+  ++damages_since_init_;
+}
+
+// --- the promise ---
+
+const CheckpointSettings& Model::level_of(const Dataset& dataset) const {
+  const auto& levels = shape_.settings.checkpoints;
+  return *std::find_if(levels.begin(), levels.end(),
+                       [&](const auto& level) { return level.store == dataset.store; });
+}
+
+std::uint64_t Model::group_of(const Dataset& dataset, const std::string& node) const {
+  const std::string& group = level_of(dataset).group;
+  return hash_of_name(group == "NODE" ? node : shape_.settings.node_groups.at(node).at(group));
+}
+
+/// How many failure groups of a placement may be lost, by what the scheme promises.
+int Model::strength(const Dataset& dataset, const Nodes& placement) const {
+  if (shared(dataset)) return 0;
+  const CheckpointSettings& level = level_of(dataset);
+  std::vector<std::uint64_t> groups;
+  for (const std::string& node : placement) groups.push_back(group_of(dataset, node));
+  const auto sets = form_sets(groups, level.set_size);
+  std::size_t smallest = placement.size();
+  for (const RedundancySet& set : sets) smallest = std::min(smallest, set.size());
+  switch (level.scheme) {
+    case Scheme::single:
+      return 0;
+    case Scheme::xor_:
+      return smallest > 1 ? 1 : 0;
+    case Scheme::partner:
+    case Scheme::rs:
+      return std::min(level.set_failures, static_cast<int>(smallest) - 1);
+  }
+  return 0;
+}
+
+bool Model::survives(const Dataset& dataset) const {
+  std::set<std::uint64_t> groups;
+  for (std::size_t i = 0; i < dataset.home.size(); ++i) {
+    const auto rank = static_cast<int>(i);
+    const std::string home = shared(dataset) ? "" : dataset.home[i];
+    // A damaged copy counts wherever it is: one that a node brings back, or that was moved, may be
+    // chosen before the whole one, since both have a good record.
+    const bool damaged = std::any_of(
+        dataset.damages.begin(), dataset.damages.end(), [&](const Damage& damage) {
+          return damage.rank == rank && (damage.node == home || present_.contains(damage.node));
+        });
+    const bool away = !shared(dataset) && !present_.contains(home);
+    if (!damaged && !away && !dataset.wiped.contains(rank)) continue;
+    if (shared(dataset)) return false;
+    groups.insert(group_of(dataset, home));
+  }
+  return static_cast<int>(groups.size()) <= dataset.tolerates;
+}
+
+int Model::count_of_store(const std::string& mount) const {
+  for (const StoreSettings& store : shape_.settings.stores)
+    if (store.path == mount) return store.count;
+  return 0;
+}
+
+}  // namespace cairn::sim

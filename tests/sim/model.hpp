@@ -1,0 +1,132 @@
+// What must survive, by a bookkeeping of its own.
+//
+// The model knows what was committed, where it was when it was last known to be whole, and what has
+// happened to those places since. It says of a dataset that it must be offered only where the
+// promise made to users says so: "any `tolerates` failure groups of those it was protected over may
+// lose their storage, or be away, or have damaged files". What may survive beyond that (two damaged
+// blocks that happen to lie in different stripes) is allowed and not demanded; what is offered must
+// have been committed in any case, and its bytes are compared.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "seam.hpp"
+#include "shape.hpp"
+
+namespace cairn::sim {
+
+class Model {
+ public:
+  explicit Model(const JobShape& shape) : shape_(shape) {}
+
+  // --- a run ---
+
+  void begin_run(const Nodes& placement);
+  /// Init has returned success on a rank: all datasets that must survive have been restored.
+  void init_done(bool disturbed);
+  void end_run();
+
+  // --- writing ---
+
+  void begin(int key, std::uint32_t flags);
+  /// The folder that dataset `key` has in the caches, and the store it is in.
+  void place(int key, const std::string& folder, const std::string& store);
+  void complete_begins(int key);
+  void complete_returns(int key, bool success, bool disturbed);
+
+  // --- what is seen of the files ---
+
+  /// A rename to "record", or the removal of one, by a rank; `folder` is the dataset's.
+  void record_renamed(const std::string& folder);
+  void record_removed(const std::string& folder);
+
+  // --- restart ---
+
+  /// What is offered (0 for nothing), of what is older than `below`. Violation unless it may be.
+  void offered(int key, int below, bool disturbed) const;
+  void restarted(int key, bool disturbed);
+  bool restarted_in_run() const { return restarted_; }
+  /// The application has rejected it, or it could not be opened.
+  void rejected(int key);
+  /// It was offered, and nothing that was done to it excuses a refusal.
+  bool must_open(int key) const;
+
+  // --- what happens to storage ---
+
+  /// All of `mount` on a node is gone.
+  void lost(const std::string& node, const std::string& mount);
+  /// What was not synced is gone.
+  void unsynced_dropped();
+  /// A file of this dataset and rank on that node (empty: in the shared store). False if nobody may
+  /// damage it: what is not committed is not protected yet.
+  bool may_damage(const std::string& folder) const;
+  void damaged(const std::string& folder, int rank, const std::string& node);
+
+  /// The key of a dataset's folder; 0 if it is none that was ever committed.
+  int committed_key(const std::string& folder) const;
+  const std::string& store_of(int key) const { return datasets_.at(key).store; }
+  int count_of_store(const std::string& mount) const;
+  bool is_output(int key) const { return (datasets_.at(key).flags & 2U) != 0; }
+
+ private:
+  enum class State {
+    begun,       ///< no rank has come to Complete
+    completing,  ///< some has, none has returned
+    committed,   ///< Complete returned success
+    maybe,       ///< the run ended after a record was committed
+    never,       ///< no record was committed: must not be seen again
+    withdrawn,   ///< Complete failed after a record was committed, or the application rejected it
+  };
+
+  struct Damage {
+    std::string node;
+    int rank;
+    int run;
+  };
+
+  struct Dataset {
+    State state = State::begun;
+    std::uint32_t flags = 0;
+    std::string folder;
+    std::string store;
+    bool commit_begun = false;
+    bool promised = false;  ///< must be offered unless lost
+    Nodes home;             ///< where every rank's part is
+    int tolerates = 0;      ///< failure groups of `home`
+    std::set<int> wiped;    ///< ranks whose part has gone with its storage
+    std::vector<Damage> damages;
+    int superseded_by = 0;  ///< may have been removed if that dataset was committed
+    bool may_return = false;
+  };
+
+  bool shared(const Dataset& dataset) const { return dataset.store == shared_mount; }
+  const CheckpointSettings& level_of(const Dataset& dataset) const;
+  std::uint64_t group_of(const Dataset& dataset, const std::string& node) const;
+  int strength(const Dataset& dataset, const Nodes& placement) const;
+  bool survives(const Dataset& dataset) const;
+  bool must_be_offered(const Dataset& dataset) const;
+  bool may_be_offered(const Dataset& dataset) const;
+  static void wipe(Dataset& dataset, const std::string& node, const std::string& mount);
+  void moved(Dataset& dataset);
+  void settle_at(Dataset& dataset, const Nodes& home);
+  std::vector<Dataset*> beyond_count(const std::string& store, int keep);
+  Dataset* by_folder(const std::string& folder);
+  const Dataset* by_folder(const std::string& folder) const;
+
+  const JobShape& shape_;
+  std::map<int, Dataset> datasets_;
+  Nodes placement_;
+  std::set<std::string> present_;  ///< nodes of this run
+  std::set<std::pair<std::string, std::string>> lost_in_run_;  ///< node and mount
+  int run_ = 0;
+  bool in_init_ = false;
+  bool restarted_ = false;
+  int damages_since_init_ = 0;
+};
+
+}  // namespace cairn::sim

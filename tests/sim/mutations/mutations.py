@@ -1,0 +1,168 @@
+"""Deliberate defects, and what it takes the simulation to find each.
+
+Builds the simulation from a copy of the checkout, once per defect, and runs seeds from 1 on until one
+fails. A defect that outlives all of them is an error: then the simulation does not test what it says.
+
+    mutations.py [--seeds N] [--build DIR] [name ...]
+
+Prints one line of a table for each. A text to be replaced that is not there, or is there twice, is an
+error too: the sources have moved on, and the defect must follow.
+"""
+
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import List, NamedTuple, Optional
+
+ROOT = Path(__file__).resolve().parents[3]
+COPIED = ["CMakeLists.txt", "cmake", "include", "src", "tests", "packaging"]
+
+
+class Mutation(NamedTuple):
+    name: str
+    file: str
+    old: str
+    new: str
+
+
+MUTATIONS = [
+    # durability
+    Mutation("commit before data are synced", "src/session/commit.cpp",
+             "if (store.durable()) CAIRN_TRY(RankBlocks(files, folder, record).sync());", ""),
+    Mutation("prepared record is not synced", "src/session/commit.cpp",
+             "return store.durable() ? file->sync() : Status{};", "return {};"),
+    Mutation("rename of the record is not synced", "src/session/commit.cpp",
+             "return store.durable() ? files.sync_folder(folder.path) : Status{};", "return {};"),
+    Mutation("names of folders are not synced", "src/cache/store.cpp",
+             "if (!durable_) return {};", "return {};"),
+    Mutation("the job's folder is not synced", "src/cache/store.cpp",
+             "if (!memory)\n", "if (false)\n"),
+    Mutation("record is not gone before its data", "src/cache/store.cpp",
+             "durable_ ? files_->sync_folder(folder.path) : Status{}", "Status{}"),
+    Mutation("repaired blocks are not synced", "src/redundancy/repair.cpp",
+             "return options.durable ? blocks.sync() : Status{};", "return {};"),
+    Mutation("moved files are not synced", "src/session/restore.cpp",
+             "return store_.durable() ? blocks.sync() : Status{};", "return {};"),
+    Mutation("replaced record is not synced", "src/files/files.cpp",
+             "if (durable) CAIRN_TRY(file.sync());", ""),
+    # order and agreement
+    Mutation("evict before protect", "src/session/session.cpp",
+             "if (!settings_.keep_old && !info.is_output())", "if (!info.is_output())"),
+    Mutation("an output takes a checkpoint's place", "src/session/session.cpp",
+             "if (!settings_.keep_old && !info.is_output())", "if (!settings_.keep_old)"),
+    Mutation("no agreement before the commit", "src/session/commit.cpp",
+             "CAIRN_TRY(agree(comm, std::move(status)));", "CAIRN_TRY(std::move(status));"),
+    Mutation("a part declared invalid is committed", "src/session/session.cpp",
+             "if (!valid)\n    return fail(Code::invalid, \"{}: rank {} declared",
+             "if (false)\n    return fail(Code::invalid, \"{}: rank {} declared"),
+    Mutation("prepared counts as committed", "src/cache/catalog.cpp",
+             "add_records(part, *prepared, false);", "add_records(part, *prepared, true);"),
+    Mutation("one dataset too many is evicted", "src/session/session.cpp",
+             "if (evictable && ++counted > keep)", "if (evictable && ++counted >= keep)"),
+    Mutation("ranks know different things of a lost dataset", "src/session/recovery.cpp",
+             "dataset.info = known_to_all;", ""),
+    Mutation("old copies go before new sets are made", "src/session/recovery.cpp",
+             "if (protect_anew(dataset)) remove_what_is_elsewhere(dataset);",
+             "remove_what_is_elsewhere(dataset);\n    protect_anew(dataset);"),
+    # protection
+    Mutation("checksums are not compared", "src/redundancy/rank_blocks.cpp",
+             "if (!block || crc32c(*block) != crcs[index]) append", "if (!block) append"),
+    Mutation("restart does not check the blocks again", "src/session/session.cpp",
+             "CAIRN_TRY(check_and_heal(comm_, files_, stores_, settings_, *candidate, log_));", ""),
+    Mutation("an error while writing parity is swallowed", "src/redundancy/protect.cpp",
+             "if (status_) note(blocks_.write_parity(row, sum));",
+             "if (status_ && !blocks_.write_parity(row, sum)) status_ = Status{};"),
+    Mutation("parity is not kept by generation", "src/records/rank_folder.hpp",
+             "std::to_string(generation)", "std::to_string(generation * 0 + 1)"),
+    Mutation("no copies of others' records", "src/redundancy/replicas.cpp",
+             "for (const Blob& record : kept) content.insert(content.end(), record.begin(), "
+             "record.end());", "(void)kept;"),
+    Mutation("crowded sets are left as they are", "src/session/recovery.cpp",
+             "if (allreduce(comm_, crowded ? 1 : 0, Reduce::max) == 0) return true;",
+             "if (allreduce(comm_, crowded ? 0 : 0, Reduce::max) == 0) return true;"),
+    # cleaning
+    Mutation("uncommitted remains stay", "src/session/recovery.cpp",
+             "if (status) status = stores_[summary.store].remove(part.folder);", ""),
+    Mutation("an empty dataset folder stays", "src/cache/catalog.cpp",
+             "if (names.empty()) return files.remove_folder(folder);", ""),
+    Mutation("files of other generations stay", "src/session/restore.cpp",
+             "    warn(remove_leftovers());\n", ""),
+    Mutation("moved copies stay where they were", "src/session/recovery.cpp",
+             "if (protect_anew(dataset)) remove_what_is_elsewhere(dataset);",
+             "protect_anew(dataset);"),
+]
+
+
+class Bench:
+    """A copy of the checkout, with a build folder."""
+
+    def __init__(self, folder: Path):
+        self.tree = folder / "tree"
+        self.build = folder / "build"
+        shutil.rmtree(self.tree, ignore_errors=True)
+        self.tree.mkdir(parents=True)
+        for name in COPIED:
+            source = ROOT / name
+            if source.is_dir():
+                shutil.copytree(source, self.tree / name)
+            elif source.exists():
+                shutil.copy(source, self.tree / name)
+        launcher = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
+        self.call("cmake", "-S", self.tree, "-B", self.build, "-G", "Ninja",
+                  "-DCAIRN_EXAMPLES=OFF", *launcher)
+
+    def call(self, *command):
+        done = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, universal_newlines=True, check=False)
+        if done.returncode != 0:
+            raise SystemExit(done.stdout)
+
+    def seeds_until_caught(self, mutation: Mutation, seeds: int) -> Optional[str]:
+        """A line of the table: how many seeds it took, and the property; None if not caught."""
+        path = self.tree / mutation.file
+        original = path.read_text()
+        if original.count(mutation.old) != 1:
+            raise SystemExit(f"{mutation.name}: {mutation.file} has the text "
+                             f"{original.count(mutation.old)} times: {mutation.old}")
+        path.write_text(original.replace(mutation.old, mutation.new))
+        try:
+            self.call("cmake", "--build", self.build, "--target", "sim", "--parallel", "2")
+        finally:
+            path.write_text(original)
+        ran = subprocess.run([str(self.build / "tests/sim/sim"), "--soak", str(seeds)],
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                             universal_newlines=True, check=False)
+        if ran.returncode == 0:
+            return None
+        seed = re.search(r"--seed (\d+)", ran.stdout).group(1)
+        property_ = re.search(r"fails: run \d+: (\(.\))", ran.stdout)
+        return f"{seed} | {property_.group(1) if property_ else 'crash or broken message'}"
+
+
+def main(arguments: List[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--seeds", type=int, default=20000, help="at most so many for each")
+    parser.add_argument("--build", type=Path, help="folder to build in, kept")
+    parser.add_argument("names", nargs="*", help="only the defects whose names hold one of these")
+    chosen = parser.parse_args(arguments)
+    folder = chosen.build or Path(tempfile.mkdtemp(prefix="cairn-mutations-"))
+    bench = Bench(folder)
+    missed = 0
+    print("| defect | seeds | property |\n|---|---|---|")
+    for mutation in MUTATIONS:
+        if chosen.names and not any(name in mutation.name for name in chosen.names):
+            continue
+        caught = bench.seeds_until_caught(mutation, chosen.seeds)
+        missed += caught is None
+        print(f"| {mutation.name} | {caught or f'not within {chosen.seeds} | -'} |", flush=True)
+    if not chosen.build:
+        shutil.rmtree(folder)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,100 @@
+#include "plan.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace cairn::sim {
+
+PlannedRun Planner::stormy() {
+  PlannedRun planned;
+  planned.run = draw_run(chance_.between(0, 3));
+  planned.run.restart = !chance_.one_in(10);
+  planned.run.reject_restart = chance_.one_in(25);
+  planned.run.finalize = !chance_.one_in(4);
+  for (DatasetPlan& dataset : planned.run.datasets) dataset = draw_dataset();
+  if (!chance_.one_in(3)) draw_crash(planned.run);
+  if (chance_.one_in(4)) draw_faults(planned.run);
+  draw_weather(planned);
+  return planned;
+}
+
+PlannedRun Planner::calm(int datasets) {
+  PlannedRun planned;
+  planned.run = draw_run(datasets);
+  planned.calm = true;
+  for (DatasetPlan& dataset : planned.run.datasets) dataset.key = ++last_key_;
+  return planned;
+}
+
+RunPlan Planner::draw_run(int datasets) {
+  RunPlan run;
+  if (!first_) placement_ = draw_placement(shape_, placement_, chance_);
+  first_ = false;
+  run.nodes = placement_;
+  run.datasets.resize(static_cast<std::size_t>(datasets));
+  return run;
+}
+
+DatasetPlan Planner::draw_dataset() {
+  DatasetPlan dataset;
+  dataset.key = ++last_key_;
+  if (chance_.one_in(10)) dataset.flags = flag_checkpoint | flag_output;
+  if (chance_.one_in(12)) dataset.flags = flag_output;
+  if (chance_.one_in(12)) dataset.invalid_rank = chance_.between(0, shape_.ranks() - 1);
+  return dataset;
+}
+
+Moment Planner::draw_moment(const RunPlan& run) {
+  constexpr std::uint64_t calls_per_rank = 400;
+  const int last_phase = restart_phase + static_cast<int>(run.datasets.size());
+  const int phase = chance_.one_in(3) ? init_phase : chance_.between(init_phase, last_phase);
+  return {phase,
+          chance_.of_any_size_below(calls_per_rank * static_cast<std::uint64_t>(shape_.ranks()))};
+}
+
+void Planner::draw_crash(RunPlan& run) {
+  static const std::vector<Crash> kinds = {Crash::process, Crash::job,   Crash::node,
+                                           Crash::power,   Crash::storage, Crash::storage};
+  run.crash = chance_.pick(kinds);
+  run.crash_at = draw_moment(run);
+}
+
+void Planner::draw_faults(RunPlan& run) {
+  constexpr std::uint64_t operations_per_rank = 150;
+  FaultPlan& faults = run.faults;
+  faults.from =
+      chance_.of_any_size_below(operations_per_rank * static_cast<std::uint64_t>(shape_.ranks()));
+  faults.to = faults.from + 1 + (chance_.one_in(2) ? 0 : chance_.of_any_size_below(300));
+  faults.one_in = 1 + chance_.below(8);
+  if (faults.to == faults.from + 1) faults.one_in = 1;
+  if (!chance_.one_in(3)) return;
+  run.full = true;
+  run.full_from = draw_moment(run);
+  run.full_calls = chance_.of_any_size_below(4000);
+}
+
+void Planner::draw_weather(PlannedRun& planned) {
+  constexpr std::size_t most_damages = 6;
+  if (chance_.one_in(5)) planned.lost_before.push_back(chance_.pick(shape_.nodes));
+  if (chance_.one_in(8)) planned.rebooted_before.push_back(chance_.pick(shape_.nodes));
+  if (chance_.one_in(3))
+    planned.damages_before = 1 + static_cast<int>(chance_.of_any_size_below(most_damages));
+  if (chance_.one_in(4)) {
+    planned.run.damages.resize(1 + chance_.of_any_size_below(most_damages));
+    for (Moment& damage : planned.run.damages) damage = draw_moment(planned.run);
+  }
+}
+
+std::string describe(const RunPlan& run) {
+  static const std::vector<std::string> crashes = {"no crash",   "process crash", "job crash",
+                                                   "node crash", "power failure", "storage lost"};
+  return fmt::format("ranks on {}; {} datasets; {} at phase {} + {}; faults {}..{} one in {}; {} "
+                     "damages{}",
+                     fmt::join(run.nodes, " "), run.datasets.size(),
+                     crashes[static_cast<std::size_t>(run.crash)], run.crash_at.phase,
+                     run.crash_at.calls, run.faults.from, run.faults.to, run.faults.one_in,
+                     run.damages.size(), run.full ? "; a full store" : "");
+}
+
+}  // namespace cairn::sim

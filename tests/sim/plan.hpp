@@ -1,0 +1,45 @@
+// Draws what the runs of a job do, and what is done to them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "run.hpp"
+
+namespace cairn::sim {
+
+struct PlannedRun {
+  RunPlan run;
+  bool calm = false;  ///< nothing is done to it
+  std::vector<std::string> lost_before;
+  std::vector<std::string> rebooted_before;
+  int damages_before = 0;
+};
+
+class Planner {
+ public:
+  Planner(const JobShape& shape, Chance chance)
+      : shape_(shape), chance_(chance), placement_(shape.first_placement) {}
+
+  PlannedRun stormy();
+  /// The last runs: each must restart, and write `datasets`.
+  PlannedRun calm(int datasets);
+
+ private:
+  RunPlan draw_run(int datasets);
+  DatasetPlan draw_dataset();
+  Moment draw_moment(const RunPlan& run);
+  void draw_crash(RunPlan& run);
+  void draw_faults(RunPlan& run);
+  void draw_weather(PlannedRun& planned);
+
+  const JobShape& shape_;
+  Chance chance_;
+  Nodes placement_;
+  bool first_ = true;
+  int last_key_ = 0;
+};
+
+std::string describe(const RunPlan& run);
+
+}  // namespace cairn::sim

@@ -1,0 +1,205 @@
+#include "rank_program.hpp"
+
+#include <algorithm>
+
+namespace cairn::sim {
+namespace {
+
+class SimulatedClock final : public Clock {
+ public:
+  SimulatedClock(Seam& seam, Chance& chance) : seam_(seam), chance_(chance) {}
+  std::int64_t now_us() override {
+    seam_.pass("now");
+    return start_us + seam_.scheduler().now_us();
+  }
+  std::int64_t steady_us() override {
+    seam_.pass("steady");
+    return seam_.scheduler().now_us();
+  }
+  void sleep_us(std::int64_t us) override {
+    seam_.pass("sleep");
+    seam_.scheduler().sleep_us(us);
+  }
+  std::uint64_t random() override { return chance_.next(); }
+
+ private:
+  static constexpr std::int64_t start_us = 1'700'000'000'000'000;
+  Seam& seam_;
+  Chance& chance_;
+};
+
+std::string verdict_of(const Status& status) {
+  if (status) return "ok";
+  return fmt::format("{} from rank {}: {}", name_of(status.error().code), status.error().rank,
+                     status.error().text);
+}
+
+template <class T>
+Status status_of(const Result<T>& result) {
+  return result ? Status{} : Status(tl::unexpected(result.error()));
+}
+
+int key_of(const std::string& name) { return std::stoi(name.substr(1)); }
+
+}  // namespace
+
+RankProgram::RankProgram(Run& run, int rank)
+    : run_(run),
+      world_(run.world_),
+      comm_(run.boxes_, rank),
+      clock_(std::make_unique<SimulatedClock>(world_.seam, world_.chance)),
+      memory_(make_memory_files(world_.cluster.mounts_of(run.plan_.nodes[static_cast<std::size_t>(rank)]),
+                                [this] { return world_.scheduler.now_us() * 1000; })),
+      files_(make_hooked_files(
+          *memory_, [this](const FileOperation& operation) { return run_.observe(operation, may_fail_); })),
+      settings_(world_.shape.settings),
+      log_([this, rank](Severity, const std::string& text) {
+        world_.trace.say("rank {} says: {}", rank, text);
+      }) {
+  settings_.node_name = run.plan_.nodes[static_cast<std::size_t>(rank)];
+}
+
+void RankProgram::carry_out() {
+  if (!init()) return;
+  if (run_.plan_.restart) restart();
+  for (std::size_t i = 0; i < run_.plan_.datasets.size(); ++i) {
+    run_.enter_phase(first_dataset_phase + static_cast<int>(i));
+    write(run_.plan_.datasets[i]);
+  }
+  if (run_.plan_.finalize) finalize();
+}
+
+/// (g): what failed names the file, and is told as the same kind of error that it was.
+void RankProgram::check_error(std::string_view call, const Error& error) const {
+  if (error.rank < 0 || error.rank >= comm_.size())
+    throw Violation(fmt::format("(c) {}: the error names no rank: {}", call, error.text));
+  const bool from_files = error.code == Code::io || error.code == Code::no_space;
+  if (from_files && !world_.faults.named_in(error.text))
+    throw Violation(fmt::format("(g) {}: the error names no file that failed: {}", call, error.text));
+}
+
+bool RankProgram::init() {
+  run_.enter_phase(init_phase);
+  auto session = Session::init({comm_, *files_, *clock_, log_}, settings_);
+  run_.compare("Init", verdict_of(status_of(session)));
+  const bool disturbed = run_.disturbed_since(0);
+  if (!session) {
+    if (!disturbed) throw Violation(fmt::format("(g) Init fails: {}", session.error().text));
+    check_error("Init", session.error());
+    return false;
+  }
+  world_.model.init_done(disturbed);
+  session_ = *std::move(session);
+  return true;
+}
+
+// --- restart ---
+
+void RankProgram::restart() {
+  run_.enter_phase(restart_phase);
+  int below = 1 << 30;
+  while (!try_restart(below)) continue;
+}
+
+bool RankProgram::try_restart(int& below) {
+  const auto offer = session_->have_restart();
+  const int key = offer && *offer ? key_of(**offer) : 0;
+  run_.compare(fmt::format("Have_restart below d{}", below),
+               offer ? fmt::format("d{}", key) : offer.error().text);
+  if (!offer) throw Violation(fmt::format("(b) Have_restart fails: {}", offer.error().text));
+  world_.model.offered(key, below, run_.disturbed_since(0));
+  if (key == 0) return true;
+  below = key;
+
+  ++run_.reading_;
+  const auto opened = session_->start_restart();
+  run_.compare(fmt::format("Start_restart of d{}", key), verdict_of(status_of(opened)));
+  if (!opened) {
+    --run_.reading_;
+    if (!run_.disturbed_since(0) && world_.model.must_open(key))
+      throw Violation(fmt::format("(b) d{} was offered and is refused: {}", key, opened.error().text));
+    world_.model.rejected(key);
+    return false;
+  }
+  read_back(key);
+  --run_.reading_;
+  const bool valid = !run_.plan_.reject_restart || comm_.rank() + 1 != comm_.size();
+  if (run_.plan_.reject_restart) world_.model.rejected(key);
+  const Status completed = session_->complete_restart(valid);
+  run_.compare(fmt::format("Complete_restart of d{}", key), verdict_of(completed));
+  if (completed.has_value() == run_.plan_.reject_restart)
+    throw Violation(fmt::format("(c) Complete_restart of d{}: {}", key, verdict_of(completed)));
+  if (completed) world_.model.restarted(key, run_.disturbed_since(0));
+  return completed.has_value();
+}
+
+/// (a) and (d). The application's own reading has no faults: what it cannot read, nobody can help.
+void RankProgram::read_back(int key) {
+  for (const FileShape& file : files_of(world_.shape, key, comm_.rank())) {
+    world_.seam.pass("read_back", file.name);
+    may_fail_ = false;
+    const auto path = session_->route_file(file.name);
+    may_fail_ = true;
+    if (!path) throw Violation(fmt::format("(a) d{} lacks {}: {}", key, file.name, path.error().text));
+    const auto opened = memory_->open(*path);
+    Blob content(file.bytes);
+    const bool whole = opened && *(*opened)->size() == file.bytes && (*opened)->read_at(0, content);
+    if (!whole || content != content_of(world_.shape, key, comm_.rank(), file))
+      throw Violation(fmt::format("(a) d{}: rank {} does not get back the bytes of {}", key,
+                                  comm_.rank(), *path));
+  }
+}
+
+// --- writing ---
+
+void RankProgram::write(const DatasetPlan& dataset) {
+  const std::uint64_t faults_before = run_.faults_before(dataset.key);
+  world_.model.begin(dataset.key, dataset.flags);
+  const std::string name = fmt::format("d{}", dataset.key);
+  const Status started = session_->start_output(name, dataset.flags);
+  run_.compare("Start of " + name, verdict_of(started));
+  if (!started) {
+    if (!run_.disturbed_since(faults_before))
+      throw Violation(fmt::format("(g) Start of {} fails: {}", name, started.error().text));
+    return check_error("Start", started.error());
+  }
+  const bool valid = write_files(dataset) && dataset.invalid_rank != comm_.rank();
+  world_.model.complete_begins(dataset.key);
+  const Status completed = session_->complete_output(valid);
+  run_.compare("Complete of " + name, verdict_of(completed));
+  const bool disturbed = run_.disturbed_since(faults_before);
+  world_.model.complete_returns(dataset.key, completed.has_value(), disturbed);
+  if (completed) {
+    if (dataset.invalid_rank >= 0)
+      throw Violation(fmt::format("{} is committed, though rank {} declared it invalid", name,
+                                  dataset.invalid_rank));
+    return;
+  }
+  if (!disturbed && dataset.invalid_rank < 0)
+    throw Violation(fmt::format("(g) Complete of {} fails: {}", name, completed.error().text));
+  check_error("Complete", completed.error());
+}
+
+bool RankProgram::write_files(const DatasetPlan& dataset) {
+  bool all = true;
+  for (const FileShape& file : files_of(world_.shape, dataset.key, comm_.rank()))
+    all = write_file(dataset, file).has_value() && all;
+  return all;
+}
+
+Status RankProgram::write_file(const DatasetPlan& dataset, const FileShape& file) {
+  CAIRN_ASSIGN(const std::string path, session_->route_file(file.name));
+  const std::string folder = path.substr(0, path.find("/rank."));
+  world_.model.place(dataset.key, folder, path.substr(0, path.find('/', 1)));
+  CAIRN_ASSIGN(const auto out, files_->create(path, 0640));
+  CAIRN_TRY(out->write_at(0, content_of(world_.shape, dataset.key, comm_.rank(), file)));
+  return files_->set_attributes(path, file.mode, {1'000'000'000, 2'000'000'000});
+}
+
+void RankProgram::finalize() {
+  const Status ended = session_->finalize();
+  run_.compare("Finalize", verdict_of(ended));
+  if (!ended) throw Violation(fmt::format("Finalize fails: {}", ended.error().text));
+}
+
+}  // namespace cairn::sim

@@ -1,0 +1,181 @@
+#include "run.hpp"
+
+#include <algorithm>
+
+#include "rank_program.hpp"
+
+namespace cairn::sim {
+
+Run::Run(World& world, const RunPlan& plan)
+    : world_(world),
+      plan_(plan),
+      boxes_(static_cast<int>(plan.nodes.size()), world.seam, world.chance.fork()) {}
+
+bool Run::carry_out() {
+  const int ranks = boxes_.size();
+  world_.seam.begin(ranks);
+  world_.faults.begin(plan_.faults);
+  world_.model.begin_run(plan_.nodes);
+  try {
+    world_.scheduler.run(ranks, [this](int rank) {
+      RankProgram(*this, rank).carry_out();
+      ++finished_;
+    });
+  } catch (const Deadlock& deadlock) {
+    throw Violation(fmt::format("(f) {}", deadlock.what()));
+  }
+  for (const Place& place : world_.cluster.places()) place.volume->lift_limit();
+  world_.model.end_run();
+  const bool whole = finished_ == ranks;
+  if (whole && boxes_.undelivered() > 0)
+    throw Violation(fmt::format("{} messages were sent that nobody received", boxes_.undelivered()));
+  return whole;
+}
+
+void Run::compare(const std::string& step, const std::string& verdict) {
+  const auto [first, is_first] = verdicts_.emplace(step, verdict);
+  if (first->second != verdict)
+    throw Violation(fmt::format("(c) {}: rank {} has '{}', another '{}'", step,
+                                world_.scheduler.current(), verdict, first->second));
+  if (is_first) world_.trace.say("{}: {}", step, verdict);
+}
+
+bool Run::disturbed_since(std::uint64_t reading) const {
+  return world_.faults.lasting() || world_.faults.count() != reading;
+}
+
+// --- what happens, and when ---
+
+void Run::enter_phase(int phase) {
+  if (phase <= phase_) return;
+  phase_ = phase;
+  if (plan_.crash != Crash::none) arm(plan_.crash_at, phase, [this] { crash(); });
+  for (const Moment& damage : plan_.damages)
+    arm(damage, phase, [this] {
+      // Nobody can protect what the application is reading, or what has not been read once.
+      if (reading_ == 0) damage_something(world_);
+    });
+  if (plan_.full) arm(plan_.full_from, phase, [this] { fill_a_store(); });
+}
+
+void Run::arm(const Moment& moment, int phase, std::function<void()> event) {
+  if (moment.phase == phase) world_.seam.after(moment.calls, std::move(event));
+}
+
+void Run::end_all_within(int calls) {
+  for (int rank = 0; rank < boxes_.size(); ++rank)
+    world_.seam.end_after(rank, calls == 0 ? 0 : world_.chance.between(0, calls));
+}
+
+/// The rank that runs is the first victim.
+void Run::crash() {
+  constexpr int longest_agony_calls = 60;
+  const int victim = world_.scheduler.current();
+  const std::string node = plan_.nodes[static_cast<std::size_t>(victim)];
+  world_.trace.say("crash {} of rank {} on {}", static_cast<int>(plan_.crash), victim, node);
+  const bool at_once = plan_.crash == Crash::job || plan_.crash == Crash::power;
+  end_all_within(at_once || world_.chance.one_in(2) ? 0 : longest_agony_calls);
+  const bool whole_node = plan_.crash == Crash::node || plan_.crash == Crash::storage;
+  for (int rank = 0; rank < boxes_.size(); ++rank)
+    if (at_once || rank == victim ||
+        (whole_node && plan_.nodes[static_cast<std::size_t>(rank)] == node))
+      world_.scheduler.end(rank);
+  if (plan_.crash == Crash::node) lose_power(node);
+  if (plan_.crash == Crash::power)
+    for (const Place& place : world_.cluster.places())
+      if (place.mount == disk_mount) lose_power(place.node);
+  if (plan_.crash == Crash::power) world_.cluster.volume("", shared_mount).power_failure(world_.chance);
+  if (plan_.crash == Crash::storage)
+    for (const char* mount : {memory_mount, disk_mount}) {
+      world_.cluster.volume(node, mount).wipe();
+      world_.model.lost(node, mount);
+    }
+}
+
+void Run::lose_power(const std::string& node) {
+  for (const char* mount : {memory_mount, disk_mount})
+    world_.cluster.volume(node, mount).power_failure(world_.chance);
+  world_.model.lost(node, memory_mount);
+  world_.model.unsynced_dropped();
+}
+
+void Run::fill_a_store() {
+  const std::string mount = world_.chance.pick(world_.shape.settings.stores).path;
+  Volume& volume = world_.cluster.volume(world_.chance.pick(plan_.nodes), mount);
+  volume.limit_free_bytes(world_.chance.of_any_size_below(20000));
+  world_.faults.set_full(true);
+  world_.seam.after(plan_.full_calls, [this, &volume] {
+    volume.lift_limit();
+    world_.faults.set_full(false);
+  });
+}
+
+namespace {
+
+/// A file of a dataset in a cache: .../dataset.N.U/rank.R/...
+struct CachedFile {
+  Place place;
+  std::string path;
+  std::string folder;  ///< the dataset's
+  int rank = 0;
+};
+
+std::vector<CachedFile> find_cached_files(World& world) {
+  std::vector<CachedFile> found;
+  for (const Place& place : world.cluster.places())
+    for (const std::string& path : place.volume->files_below()) {
+      const auto rank_at = path.find("/rank.");
+      if (rank_at == std::string::npos || path.find("/dataset.") > rank_at) continue;
+      const std::string folder = place.mount + path.substr(0, rank_at);
+      if (world.model.may_damage(folder))
+        found.push_back({place, path, folder, std::stoi(path.substr(rank_at + 6))});
+    }
+  return found;
+}
+
+std::string damage(Inode& file, Chance& chance) {
+  if (!file.content.empty() && !chance.one_in(4)) {
+    const std::uint64_t bit = chance.below(8 * file.content.size());
+    file.content[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
+    return fmt::format("bit {} flips", bit);
+  }
+  file.content.resize(chance.below(file.content.size() + 2));
+  return fmt::format("cut to {} bytes", file.content.size());
+}
+
+}  // namespace
+
+void Run::damage_something(World& world) {
+  const std::vector<CachedFile> files = find_cached_files(world);
+  if (files.empty()) return;
+  const CachedFile& file = world.chance.pick(files);
+  std::string what = "removed";
+  if (world.chance.one_in(6)) {
+    Volume& volume = *file.place.volume;
+    const InodePtr folder = volume.folder_of(file.path);
+    volume.change_names(*folder, {name_of_path(file.path), "", nullptr});
+    volume.sync_names(*folder);
+  } else {
+    Inode& inode = *file.place.volume->find(file.path);
+    what = damage(inode, world.chance);
+    inode.synced_content = inode.content;
+  }
+  world.trace.say("damage on {}: {}{} {}", file.place.node, file.place.mount, file.path, what);
+  world.model.damaged(file.folder, file.rank, file.place.node);
+}
+
+Status Run::observe(const FileOperation& operation, bool may_fail) {
+  if (std::uncaught_exceptions() > 0)
+    return fail(Code::io, "cannot {} {}: the process has ended", operation.name, operation.path);
+  world_.seam.pass(operation.name, operation.path, operation.to);
+  if (may_fail) CAIRN_TRY(world_.faults.at(operation));
+  const std::string path(operation.name == "rename" ? operation.to : operation.path);
+  if (name_of_path(path) != "record") return {};
+  const std::string dataset = folder_of(folder_of(path));
+  if (operation.name == "rename" && operation.path.ends_with(".new"))
+    world_.model.record_renamed(dataset);
+  if (operation.name == "remove_file") world_.model.record_removed(dataset);
+  return {};
+}
+
+}  // namespace cairn::sim

@@ -1,0 +1,109 @@
+// One run of the simulated job, from the start of its processes to the end of the last.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cluster.hpp"
+#include "faults.hpp"
+#include "model.hpp"
+#include "postboxes.hpp"
+#include "session/session.hpp"
+
+namespace cairn::sim {
+
+struct DatasetPlan {
+  int key = 0;  ///< unique in the job, ascending; its name is d<key>
+  std::uint32_t flags = flag_checkpoint;
+  int invalid_rank = -1;  ///< this one declares its part invalid
+};
+
+/// What ends a run before its time.
+enum class Crash {
+  none,
+  process,  ///< of one rank; the launcher ends the others a little later
+  job,      ///< all at once
+  node,     ///< one node loses power; of its memory nothing is left, of its disks what was synced
+  power,    ///< all nodes do
+  storage,  ///< one node is gone with all it held
+};
+
+/// A point in a run: so many calls after the first rank has begun a phase.
+struct Moment {
+  int phase = 0;
+  std::uint64_t calls = 0;
+};
+
+struct RunPlan {
+  Nodes nodes;
+  bool restart = true;
+  bool reject_restart = false;  ///< one rank cannot use what it gets
+  bool finalize = true;
+  std::vector<DatasetPlan> datasets;
+  Crash crash = Crash::none;
+  Moment crash_at;
+  FaultPlan faults;
+  std::vector<Moment> damages;
+  bool full = false;  ///< the store of one node has no room for a while
+  Moment full_from;
+  std::uint64_t full_calls = 0;
+};
+
+/// Phases: 0 is Init, 1 restart, 2 + i dataset i.
+inline constexpr int init_phase = 0;
+inline constexpr int restart_phase = 1;
+inline constexpr int first_dataset_phase = 2;
+
+/// All that outlives a run.
+struct World {
+  const JobShape& shape;
+  Cluster& cluster;
+  Model& model;
+  Scheduler& scheduler;
+  Seam& seam;
+  Faults& faults;
+  Chance& chance;
+  Trace& trace;
+};
+
+class Run {
+ public:
+  Run(World& world, const RunPlan& plan);
+
+  /// Throws what breaks a property. True if the job came to its end, all calls made.
+  bool carry_out();
+
+  /// A bit flips in a file of the caches, or it loses its end, or is gone.
+  static void damage_something(World& world);
+
+ private:
+  friend class RankProgram;
+
+  void enter_phase(int phase);
+  void arm(const Moment& moment, int phase, std::function<void()> event);
+  void crash();
+  void end_all_within(int calls);
+  void lose_power(const std::string& node);
+  void fill_a_store();
+  bool disturbed_since(std::uint64_t reading) const;
+  /// (c): every rank comes to the same at the same step.
+  void compare(const std::string& step, const std::string& verdict);
+  /// What was read of the faults before the first rank began dataset `key`.
+  std::uint64_t faults_before(int key) {
+    return faults_before_.emplace(key, world_.faults.count()).first->second;
+  }
+  Status observe(const FileOperation& operation, bool may_fail);
+
+  World& world_;
+  const RunPlan& plan_;
+  Postboxes boxes_;
+  int phase_ = -1;
+  std::map<std::string, std::string> verdicts_;
+  int reading_ = 0;  ///< ranks between Start_restart and the last byte read
+  int finished_ = 0;
+  std::map<int, std::uint64_t> faults_before_;
+};
+
+}  // namespace cairn::sim

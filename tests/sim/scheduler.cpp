@@ -1,0 +1,134 @@
+#include "scheduler.hpp"
+
+#include <algorithm>
+
+namespace cairn::sim {
+namespace {
+constexpr int outside = -1;
+constexpr std::uint64_t longest_step_us = 40;
+}  // namespace
+
+// Some defects need ranks in lockstep, others one that is far ahead; so how often they change is
+// drawn too.
+Scheduler::Scheduler(Chance chance)
+    : chance_(chance), calls_per_switch_(std::uint64_t{1} << (2 * chance_.below(4))) {}
+
+void Scheduler::run(int ranks, const std::function<void(int)>& rank_main) {
+  ranks_.clear();
+  ranks_.resize(static_cast<std::size_t>(ranks));
+  ready_.clear();
+  somebody_ended_ = false;
+  first_error_ = nullptr;
+  for (int rank = 0; rank < ranks; ++rank) {
+    at(rank).fiber = std::make_unique<Fiber>([this, rank, &rank_main] { live(rank, rank_main); });
+    ready_.push_back(rank);
+  }
+  current_ = outside;
+  go_to(choose());
+  ranks_.clear();
+  if (first_error_) std::rethrow_exception(first_error_);
+}
+
+void Scheduler::live(int rank, const std::function<void(int)>& rank_main) {
+  try {
+    if (!at(rank).ended) rank_main(rank);
+  } catch (const Ended&) {
+    // Its process is gone; nobody is told.
+  } catch (...) {
+    if (!first_error_) first_error_ = std::current_exception();
+    end_all();
+  }
+  at(rank).state = State::finished;
+  std::erase(ready_, rank);
+  const int next = choose();
+  Fiber& leaving = *at(rank).fiber;
+  current_ = next;
+  leaving.leave_for(next == outside ? outside_ : *at(next).fiber);
+}
+
+void Scheduler::throw_if_ended() {
+  if (std::uncaught_exceptions() == 0 && at(current_).ended) throw Ended();
+}
+
+void Scheduler::yield() {
+  if (std::uncaught_exceptions() > 0) return;
+  now_us_ += 1 + static_cast<std::int64_t>(chance_.below(longest_step_us));
+  if (chance_.one_in(calls_per_switch_)) go_to(choose());
+  throw_if_ended();
+}
+
+void Scheduler::block() { wait_as(State::blocked); }
+
+void Scheduler::sleep_us(std::int64_t us) {
+  at(current_).until_us = now_us_ + us;
+  wait_as(State::sleeping);
+}
+
+void Scheduler::wait_as(State state) {
+  if (std::uncaught_exceptions() > 0) return;
+  throw_if_ended();
+  at(current_).state = state;
+  std::erase(ready_, current_);
+  go_to(choose());
+  throw_if_ended();
+}
+
+void Scheduler::make_ready(int rank) {
+  if (at(rank).state != State::blocked && at(rank).state != State::sleeping) return;
+  at(rank).state = State::ready;
+  ready_.push_back(rank);
+}
+
+void Scheduler::wake(int rank) {
+  if (at(rank).state == State::blocked) make_ready(rank);
+}
+
+void Scheduler::end(int rank) {
+  somebody_ended_ = true;
+  at(rank).ended = true;
+  make_ready(rank);
+}
+
+void Scheduler::end_all() {
+  for (std::size_t rank = 0; rank < ranks_.size(); ++rank) end(static_cast<int>(rank));
+}
+
+void Scheduler::go_to(int next) {
+  if (next == current_) return;
+  Fiber& from = current_ == outside ? outside_ : *at(current_).fiber;
+  current_ = next;
+  from.switch_to(next == outside ? outside_ : *at(next).fiber);
+}
+
+int Scheduler::choose() {
+  wake_sleepers();
+  if (ready_.empty()) resolve_standstill();
+  return ready_.empty() ? outside : ready_[chance_.below(ready_.size())];
+}
+
+bool Scheduler::wake_sleepers() {
+  for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
+    if (ranks_[rank].state == State::sleeping && ranks_[rank].until_us <= now_us_)
+      make_ready(static_cast<int>(rank));
+  return !ready_.empty();
+}
+
+/// Nobody can go on now: time passes until a sleeper wakes; else it is the end.
+void Scheduler::resolve_standstill() {
+  std::int64_t next_us = -1;
+  bool anybody = false;
+  for (const Rank& rank : ranks_) {
+    anybody = anybody || rank.state != State::finished;
+    if (rank.state == State::sleeping && (next_us < 0 || rank.until_us < next_us))
+      next_us = rank.until_us;
+  }
+  if (next_us >= 0) {
+    now_us_ = next_us;
+    wake_sleepers();
+  } else if (anybody) {
+    if (!somebody_ended_) first_error_ = std::make_exception_ptr(Deadlock());
+    end_all();
+  }
+}
+
+}  // namespace cairn::sim

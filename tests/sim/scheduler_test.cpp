@@ -1,0 +1,171 @@
+#include "scheduler.hpp"
+
+#include <gtest/gtest.h>
+
+#include "postboxes.hpp"
+
+namespace cairn::sim {
+namespace {
+
+std::vector<int> order_of(std::uint64_t seed) {
+  Scheduler scheduler{Chance(seed)};
+  std::vector<int> order;
+  scheduler.run(4, [&](int rank) {
+    for (int i = 0; i < 50; ++i) {
+      order.push_back(rank);
+      scheduler.yield();
+    }
+  });
+  return order;
+}
+
+TEST(Scheduler, SameSeedSameOrder) {
+  EXPECT_EQ(order_of(1).size(), 200U);
+  EXPECT_EQ(order_of(1), order_of(1));
+  EXPECT_NE(order_of(1), order_of(2));
+}
+
+TEST(Scheduler, TimePassesForSleepersOnly) {
+  Scheduler scheduler{Chance(3)};
+  std::vector<int> woken;
+  scheduler.run(3, [&](int rank) {
+    scheduler.sleep_us(1'000'000 * (3 - rank));
+    woken.push_back(rank);
+  });
+  EXPECT_EQ(woken, (std::vector<int>{2, 1, 0}));
+  EXPECT_GE(scheduler.now_us(), 3'000'000);
+  EXPECT_LT(scheduler.now_us(), 3'100'000);
+}
+
+TEST(Scheduler, DeadlockIsFound) {
+  Scheduler scheduler{Chance(4)};
+  EXPECT_THROW(scheduler.run(3, [&](int) { scheduler.block(); }), Deadlock);
+}
+
+TEST(Scheduler, AnEndedRankIsUnwoundAndTheOthersWithIt) {
+  Scheduler scheduler{Chance(5)};
+  struct Unwound {
+    explicit Unwound(int& count) : count_(count) {}
+    ~Unwound() { ++count_; }
+    int& count_;
+  };
+  int unwound = 0;
+  bool went_on = false;
+  scheduler.run(3, [&](int rank) {
+    const Unwound guard(unwound);
+    if (rank == 1) scheduler.end(1);
+    scheduler.block();
+    went_on = true;
+  });
+  EXPECT_EQ(unwound, 3);
+  EXPECT_FALSE(went_on);
+}
+
+TEST(Scheduler, AnExceptionEndsAllAndComesOut) {
+  Scheduler scheduler{Chance(6)};
+  EXPECT_THROW(scheduler.run(3,
+                             [&](int rank) {
+                               if (rank == 2) throw Violation("x");
+                               scheduler.block();
+                             }),
+               Violation);
+}
+
+/// Ranks that talk over postboxes.
+class Talk {
+ public:
+  explicit Talk(std::uint64_t seed, int ranks = 2)
+      : scheduler_(Chance(seed)), seam_(scheduler_, trace_), boxes_(ranks, seam_, Chance(seed)) {}
+
+  void run(const std::function<void(Communicator&)>& rank_main) {
+    seam_.begin(boxes_.size());
+    scheduler_.run(boxes_.size(), [&](int rank) {
+      ScheduledCommunicator comm(boxes_, rank);
+      rank_main(comm);
+    });
+  }
+
+  Trace trace_;
+  Scheduler scheduler_;
+  Seam seam_;
+  Postboxes boxes_;
+};
+
+TEST(Postboxes, MessagesArriveInOrder) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    Talk talk(seed);
+    std::vector<int> got;
+    talk.run([&](Communicator& comm) {
+      std::vector<Request> requests;
+      std::vector<int> numbers(10);
+      for (int i = 0; i < 10; ++i) {
+        int& number = numbers[static_cast<std::size_t>(i)];
+        if (comm.rank() == 0) number = i;
+        requests.push_back(comm.rank() == 0 ? comm.isend(bytes_of(number), 1, 7)
+                                            : comm.irecv(mutable_bytes_of(number), 0, 7));
+      }
+      wait_all(comm, requests);
+      if (comm.rank() == 1) got = numbers;
+    });
+    EXPECT_EQ(got, (std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9})) << "seed " << seed;
+    EXPECT_EQ(talk.boxes_.undelivered(), 0U);
+  }
+}
+
+TEST(Postboxes, SendingToEachOtherFirstIsADeadlockForSomeSeed) {
+  int deadlocks = 0;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    Talk talk(seed);
+    try {
+      talk.run([&](Communicator& comm) {
+        int mine = comm.rank();
+        send(comm, bytes_of(mine), 1 - comm.rank(), 1);
+        recv(comm, mutable_bytes_of(mine), 1 - comm.rank(), 1);
+      });
+    } catch (const Deadlock&) {
+      ++deadlocks;
+    }
+  }
+  EXPECT_GT(deadlocks, 0);
+  EXPECT_LT(deadlocks, 20);
+}
+
+TEST(Postboxes, AnotherSizeIsAViolation) {
+  Talk talk(1);
+  EXPECT_THROW(talk.run([&](Communicator& comm) {
+    const std::int32_t four = 4;
+    std::int64_t eight = 8;
+    if (comm.rank() == 0)
+      send(comm, bytes_of(four), 1, 1);
+    else
+      recv(comm, mutable_bytes_of(eight), 0, 1);
+  }),
+               Violation);
+}
+
+TEST(Postboxes, CollectivesAgree) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    Talk talk(seed, 7);
+    talk.run([&](Communicator& comm) {
+      EXPECT_EQ(allreduce(comm, comm.rank(), Reduce::sum), 21);
+      const Status verdict = agree(comm, comm.rank() == 3 ? fail(Code::io, "no") : Status{});
+      EXPECT_EQ(verdict.error().rank, 3);
+    });
+  }
+}
+
+TEST(Seam, AnEventComesWithItsCall) {
+  Talk talk(1, 1);
+  int calls = 0;
+  talk.run([&](Communicator&) {
+    talk.seam_.after(3, [&] { talk.scheduler_.end_all(); });
+    while (true) {
+      talk.seam_.pass("call");
+      ++calls;
+    }
+  });
+  EXPECT_EQ(calls, 3);
+}
+
+}  // namespace
+}  // namespace cairn::sim

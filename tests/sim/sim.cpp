@@ -1,0 +1,64 @@
+// The simulation from the command line.
+//
+//   sim --seed N [--trace]            replays one seed
+//   sim --soak COUNT [--from N] [--jobs J]   as many seeds as wanted
+//   sim --list FILE                   the seeds in a file, one a line, text after it is a comment
+//
+// Exit code 1 if a property does not hold; the last lines name the command that replays it.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "simulation.hpp"
+#include "soak.hpp"
+
+namespace cairn::sim {
+namespace {
+
+int replay(std::uint64_t seed, bool trace) {
+  const Outcome outcome = simulate(seed, trace);
+  fmt::print("seed {}: {} runs, {} crashes, {} restarts, {} calls, trace {:016x}\n", seed,
+             outcome.runs, outcome.crashes, outcome.restarts, outcome.calls, outcome.trace_hash);
+  if (outcome.failure.empty()) return 0;
+  fmt::print("seed {} fails: {}\n", seed, outcome.failure);
+  return 1;
+}
+
+std::vector<std::uint64_t> seeds_in(const std::string& path) {
+  std::ifstream in(path);
+  std::vector<std::uint64_t> seeds;
+  for (std::string line; std::getline(in, line);)
+    if (!line.empty() && line[0] != '#') seeds.push_back(std::stoull(line));
+  return seeds;
+}
+
+}  // namespace
+}  // namespace cairn::sim
+
+int main(int argc, char** argv) {
+  using namespace cairn::sim;
+  CLI::App app("Simulates jobs whose nodes, processes, files and bits fail, and checks what is left.");
+  std::uint64_t seed = 0;
+  std::uint64_t count = 0;
+  std::uint64_t from = 1;
+  int jobs = 1;
+  bool trace = false;
+  std::string list;
+  auto* one = app.add_option("--seed", seed, "replay this seed");
+  app.add_flag("--trace", trace, "print every call")->needs(one);
+  auto* many = app.add_option("--soak", count, "so many seeds")->excludes(one);
+  app.add_option("--from", from, "the first of them")->needs(many);
+  app.add_option("--jobs", jobs, "processes at once")->needs(many);
+  auto* file = app.add_option("--list", list, "the seeds in this file")->excludes(one)->excludes(many);
+  app.require_option(1, 0);
+  CLI11_PARSE(app, argc, argv);
+  if (*one) return replay(seed, trace);
+  if (*file) return soak(seeds_in(list), 1, argv[0]);
+  std::vector<std::uint64_t> seeds(count);
+  for (std::uint64_t i = 0; i < count; ++i) seeds[i] = from + i;
+  return soak(seeds, jobs, argv[0]);
+}

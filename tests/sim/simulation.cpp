@@ -1,0 +1,91 @@
+#include "simulation.hpp"
+
+#include <algorithm>
+#include <exception>
+
+#include "leftovers.hpp"
+#include "plan.hpp"
+#include "run.hpp"
+
+namespace cairn::sim {
+namespace {
+
+constexpr std::int64_t pause_us = 60'000'000;
+
+class Simulation {
+ public:
+  Simulation(std::uint64_t seed, bool print)
+      : chance_(seed ^ 0x5bd1e995U),
+        trace_(print),
+        shape_(draw_shape(seed)),
+        cluster_(shape_.nodes),
+        model_(shape_),
+        scheduler_(chance_.fork()),
+        seam_(scheduler_, trace_),
+        faults_(chance_.fork(), trace_),
+        world_{shape_, cluster_, model_, scheduler_, seam_, faults_, chance_, trace_},
+        plans_(shape_, chance_.fork()) {}
+
+  Outcome carry_out() {
+    try {
+      trace_.say("seed {}: {}", shape_.seed, shape_.describe());
+      const int stormy = chance_.between(1, 4);
+      for (int run = 0; run < stormy; ++run) carry_out(plans_.stormy());
+      carry_out(plans_.calm(1));
+      carry_out(plans_.calm(0));
+    } catch (const std::exception& broken) {
+      outcome_.failure = fmt::format("run {}: {}", outcome_.runs, broken.what());
+      trace_.say("failed: {}", outcome_.failure);
+    }
+    outcome_.trace_hash = trace_.hash();
+    return outcome_;
+  }
+
+ private:
+  void carry_out(const PlannedRun& planned) {
+    scheduler_.pass_time_us(pause_us);
+    befall(planned);
+    ++outcome_.runs;
+    trace_.say("run {}: {}", outcome_.runs, describe(planned.run));
+    const bool whole = Run(world_, planned.run).carry_out();
+    outcome_.calls += seam_.calls();
+    outcome_.crashes += whole ? 0 : 1;
+    outcome_.restarts += model_.restarted_in_run() ? 1 : 0;
+    if (planned.calm) check_leftovers(world_, planned.run);
+  }
+
+  /// What happens while no run is alive.
+  void befall(const PlannedRun& planned) {
+    for (const std::string& node : planned.lost_before) {
+      trace_.say("node {} is replaced by an empty one", node);
+      for (const char* mount : {memory_mount, disk_mount}) {
+        cluster_.volume(node, mount).wipe();
+        model_.lost(node, mount);
+      }
+    }
+    for (const std::string& node : planned.rebooted_before) {
+      trace_.say("node {} is rebooted", node);
+      cluster_.volume(node, memory_mount).wipe();
+      model_.lost(node, memory_mount);
+    }
+    for (int i = 0; i < planned.damages_before; ++i) Run::damage_something(world_);
+  }
+
+  Chance chance_;
+  Trace trace_;
+  const JobShape shape_;
+  Cluster cluster_;
+  Model model_;
+  Scheduler scheduler_;
+  Seam seam_;
+  Faults faults_;
+  World world_;
+  Planner plans_;
+  Outcome outcome_;
+};
+
+}  // namespace
+
+Outcome simulate(std::uint64_t seed, bool print) { return Simulation(seed, print).carry_out(); }
+
+}  // namespace cairn::sim

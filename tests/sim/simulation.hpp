@@ -1,0 +1,22 @@
+// One seed: a job of several runs, with all that befalls it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace cairn::sim {
+
+struct Outcome {
+  std::string failure;  ///< the property that does not hold; empty: all do
+  std::uint64_t trace_hash = 0;
+  std::uint64_t calls = 0;  ///< at the seam
+  int runs = 0;
+  int crashes = 0;
+  int restarts = 0;  ///< runs in which a dataset was read back
+};
+
+/// The same seed gives the same outcome, on every machine, for one state of the sources. `print`
+/// writes every call to standard output.
+Outcome simulate(std::uint64_t seed, bool print = false);
+
+}  // namespace cairn::sim

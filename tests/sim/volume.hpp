@@ -1,0 +1,88 @@
+// One file system in memory, with what a power failure would leave of it.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "chance.hpp"
+#include "files/files.hpp"
+
+namespace cairn::sim {
+
+/// A file or folder. Of a file the bytes as last synced are kept beside the present ones; of a
+/// folder the names, with the changes made since in order.
+struct Inode {
+  Kind kind = Kind::file;
+  std::uint32_t mode = 0;
+  FileTimes times;
+
+  Blob content;
+  Blob synced_content;
+
+  using Names = std::map<std::string, std::shared_ptr<Inode>, std::less<>>;
+  /// `removed` goes, then `inode` appears as `added`; either name may be empty. One such change is
+  /// whole after a power failure, or not there at all.
+  struct Change {
+    std::string removed;
+    std::string added;
+    std::shared_ptr<Inode> inode;
+  };
+  Names names;
+  Names synced_names;
+  std::vector<Change> changes;
+
+  bool locked = false;
+};
+
+using InodePtr = std::shared_ptr<Inode>;
+
+/// The file system of one node, or one that all nodes see. Paths are relative to its root and begin
+/// with "/".
+class Volume {
+ public:
+  enum class Medium {
+    memory,  ///< keeps nothing when its node goes down; there is nothing to sync
+    disk,    ///< keeps what was synced, and of the rest whatever it likes
+  };
+
+  explicit Volume(Medium medium);
+
+  Medium medium() const { return medium_; }
+  const InodePtr& root() const { return root_; }
+
+  /// Null if there is nothing of that name.
+  InodePtr find(std::string_view path) const;
+  /// The folder that a path is in; null if that is missing or is not a folder.
+  InodePtr folder_of(std::string_view path) const;
+
+  void change_names(Inode& folder, Inode::Change change) const;
+  void sync_content(Inode& file) const;
+  void sync_names(Inode& folder) const;
+  /// Writes as much as there is space for; false if that was not all.
+  bool write(Inode& file, std::uint64_t offset, Bytes data, std::int64_t now_ns);
+
+  /// New bytes that may still be written; plenty, unless limited.
+  std::uint64_t free_bytes() const { return free_bytes_; }
+  void limit_free_bytes(std::uint64_t bytes) { free_bytes_ = bytes; }
+  void lift_limit() { free_bytes_ = plenty; }
+
+  /// The node goes down without a word and comes back.
+  void power_failure(Chance& chance);
+  /// The storage is replaced by an empty one.
+  void wipe();
+
+  /// Every path below `folder` that is a file, in order.
+  std::vector<std::string> files_below(const std::string& folder = "") const;
+
+ private:
+  static constexpr std::uint64_t plenty = std::uint64_t{1} << 40;
+
+  Medium medium_;
+  InodePtr root_;
+  std::uint64_t free_bytes_ = plenty;
+};
+
+}  // namespace cairn::sim
