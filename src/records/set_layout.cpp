@@ -138,6 +138,8 @@ std::uint32_t SetLayout::parity_length(int member, std::uint64_t index) const {
 }
 
 bool survives(const SetLayout& layout, const std::vector<bool>& lost_members) {
+  // No stripe misses more than all that is lost: this settles most cases in one pass.
+  if (std::count(lost_members.begin(), lost_members.end(), true) <= layout.parity()) return true;
   const auto lost = [&](int member) {
     return lost_members[static_cast<std::size_t>(member)] ? 1 : 0;
   };

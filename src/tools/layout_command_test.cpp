@@ -21,9 +21,9 @@ class LayoutCommandTest : public ::testing::Test {
  protected:
   LayoutCommandTest() {
     process_ = {{{"USER", "ann"}}, "login1", folder_.path(), 1};
-    command_.source.system_path = folder_ / "scr.conf";
-    command_.scheme = "xor";
-    command_.set_size = "4";
+    command_.job.source.system_path = folder_ / "scr.conf";
+    command_.job.scheme = "xor";
+    command_.job.set_size = "4";
   }
 
   int run() {
@@ -44,7 +44,7 @@ class LayoutCommandTest : public ::testing::Test {
     EXPECT_NE(told_.find(part), std::string::npos) << told_;
   }
 
-  void settings(const std::string& lines) { std::ofstream(command_.source.system_path) << lines; }
+  void settings(const std::string& lines) { std::ofstream(command_.job.source.system_path) << lines; }
 
   TemporaryFolder folder_;
   std::unique_ptr<Files> files_ = make_posix_files();
@@ -55,56 +55,56 @@ class LayoutCommandTest : public ::testing::Test {
 };
 
 TEST_F(LayoutCommandTest, EightNodesOfTwoRanks) {
-  command_.ranks.nodes = 8;
-  command_.ranks.per_node = 2;
+  command_.job.ranks.nodes = 8;
+  command_.job.ranks.per_node = 2;
   expect_golden("8x2-sets-of-4");
 }
 
 TEST_F(LayoutCommandTest, FourNodesOfTwoRanks) {
-  command_.ranks.nodes = 4;
-  command_.ranks.per_node = 2;
+  command_.job.ranks.nodes = 4;
+  command_.job.ranks.per_node = 2;
   expect_golden("4x2-sets-of-4");
 }
 
 TEST_F(LayoutCommandTest, FourNodesOfTwoRanksCyclic) {
-  command_.ranks = {"", 4, 2, true};
+  command_.job.ranks = {"", 4, 2, true};
   expect_golden("4x2-cyclic-sets-of-4");
 }
 
 TEST_F(LayoutCommandTest, ARemainderMakesASetLonger) {
-  command_.ranks.nodes = 7;
-  command_.set_size = "3";
+  command_.job.ranks.nodes = 7;
+  command_.job.set_size = "3";
   expect_golden("7x1-sets-of-3");
 }
 
 TEST_F(LayoutCommandTest, UnevenNodes) {
-  command_.ranks.hosts = "n0,n0,n0,n1,n2,n3";
+  command_.job.ranks.hosts = "n0,n0,n0,n1,n2,n3";
   expect_golden("3-1-1-1-sets-of-4");
 }
 
 TEST_F(LayoutCommandTest, Partners) {
-  command_.ranks.nodes = 4;
-  command_.scheme = "PARTNER";
+  command_.job.ranks.nodes = 4;
+  command_.job.scheme = "PARTNER";
   expect_golden("4x1-partner");
 }
 
 TEST_F(LayoutCommandTest, OneNodeCannotProtectItself) {
-  command_.ranks.hosts = "n0,n0,n0";
+  command_.job.ranks.hosts = "n0,n0,n0";
   expect_golden("one-node");
 }
 
 TEST_F(LayoutCommandTest, SingleProtectsNobody) {
-  command_.ranks.nodes = 2;
-  command_.scheme = "SINGLE";
+  command_.job.ranks.nodes = 2;
+  command_.job.scheme = "SINGLE";
   expect_golden("2x1-single");
 }
 
 TEST_F(LayoutCommandTest, FailureGroupsComeFromTheSettings) {
   settings("GROUPS=n0 RACK=r0\nGROUPS=n1 RACK=r0\nGROUPS=n2 RACK=r1\nGROUPS=n3 RACK=r1\n");
-  command_.ranks.hosts = "n0,n1,n2,n3";
-  command_.group = "rack";
+  command_.job.ranks.hosts = "n0,n1,n2,n3";
+  command_.job.group = "rack";
   expect_golden("two-racks-of-two");
-  command_.ranks.hosts = "n0,n1,n2,n9";
+  command_.job.ranks.hosts = "n0,n1,n2,n9";
   expect_error(1, "the node of rank 3 is in no failure group RACK");
 }
 
@@ -112,7 +112,8 @@ TEST_F(LayoutCommandTest, WhatIsNotGivenComesFromTheSettings) {
   settings(
       "SCR_COPY_TYPE=FILE\nGROUPS=n0 RACK=r0\nGROUPS=n1 RACK=r1\n"
       "CKPT=0 INTERVAL=4 TYPE=XOR SET_SIZE=9\nCKPT=1 TYPE=PARTNER SET_SIZE=5 GROUP=RACK\n");
-  command_ = {true, {"n0,n1"}, "", "", "", command_.source};
+  command_.json = true;
+  command_.job = {{"n0,n1"}, "", "", "", "", "", "", command_.job.source};
   ASSERT_EQ(run(), 0) << told_;
   const auto layout = nlohmann::json::parse(out_.str());
   EXPECT_EQ(layout.at("scheme"), "PARTNER");
@@ -122,7 +123,7 @@ TEST_F(LayoutCommandTest, WhatIsNotGivenComesFromTheSettings) {
 
 TEST_F(LayoutCommandTest, JsonTellsWhoKeepsWhoseRecord) {
   command_.json = true;
-  command_.ranks.hosts = "n0,n0,\xff,n2";
+  command_.job.ranks.hosts = "n0,n0,\xff,n2";
   ASSERT_EQ(run(), 0) << told_;
   const auto layout = nlohmann::json::parse(out_.str());
   EXPECT_EQ(layout.at("ranks"), 4);
@@ -131,7 +132,7 @@ TEST_F(LayoutCommandTest, JsonTellsWhoKeepsWhoseRecord) {
   const auto& members = layout.at("sets").at(0).at("members");
   EXPECT_EQ(members.at(0), (nlohmann::json{{"rank", 0}, {"node", "n0"}, {"left", 2}}));
   EXPECT_EQ(members.at(1).at("left"), 0);
-  command_.ranks.hosts = "n0";
+  command_.job.ranks.hosts = "n0";
   ASSERT_EQ(run(), 0);
   const auto alone = nlohmann::json::parse(out_.str());
   EXPECT_TRUE(alone.at("sets").at(0).at("members").at(0).at("left").is_null());
@@ -139,23 +140,32 @@ TEST_F(LayoutCommandTest, JsonTellsWhoKeepsWhoseRecord) {
 }
 
 TEST_F(LayoutCommandTest, WrongArgumentsAreNamed) {
-  command_.ranks.hosts = "n0,,n1";
+  command_.job.ranks.hosts = "n0,,n1";
   expect_error(2, "--hosts=n0,,n1 gives no node for rank 1");
-  command_.ranks = {"", 0, 2};
+  command_.job.ranks = {"", 0, 2};
   expect_error(2, "--nodes=0 --ranks-per-node=2 is no layout");
-  command_.ranks = {"", 1 << 30, 1 << 30};
+  command_.job.ranks = {"", 1 << 30, 1 << 30};
   expect_error(2, "is no layout");
-  command_.ranks = {"", 2};
-  command_.scheme = "FILE";
+  command_.job.ranks = {"", 2};
+  command_.job.scheme = "FILE";
   expect_error(2, "--scheme=FILE (command line) is not allowed: write one of SINGLE, PARTNER");
-  command_.scheme = "XOR";
-  command_.set_size = "1";
+  command_.job.scheme = "XOR";
+  command_.job.set_size = "2";
+  command_.job.scheme = "RS";
+  expect_error(2, "RS in sets of 2 cannot survive 2 failures in each");
+  command_.job.scheme = "PARTNER";
+  command_.job.copies = "3";
+  expect_error(2, "PARTNER in sets of 2 cannot survive 3 failures in each");
+  command_.job.hop = "0";
+  expect_error(2, "--hop=0 (command line) is not allowed: write a whole number from 1");
+  command_.job.hop = "";
+  command_.job.set_size = "1";
   expect_error(2, "--set-size=1 (command line) is not allowed: write a whole number from 2");
 }
 
 TEST_F(LayoutCommandTest, AWrongSettingFails) {
   settings("SCR_SET_SIZE=one\n");
-  command_.ranks.nodes = 2;
+  command_.job.ranks.nodes = 2;
   expect_error(1, "SCR_SET_SIZE=one");
 }
 

@@ -13,6 +13,7 @@ std::string describe_what_it_keeps(const Encoding& encoding, int index) {
   std::vector<int> kept;
   for (const int member : records_kept_by(encoding, index))
     kept.push_back(encoding.members[static_cast<std::size_t>(member)]);
+  if (encoding.scheme == Scheme::partner) kept.resize(encoding.failures);  // of others, the record only
   const std::string ranks =
       fmt::format("{} {}", kept.size() == 1 ? "rank" : "ranks", fmt::join(kept, ", "));
   switch (encoding.scheme) {
@@ -36,13 +37,23 @@ std::string describe_set(const Encoding& encoding, const std::vector<std::string
   return text;
 }
 
+}  // namespace
+
+std::string describe_job(const Layout& layout) {
+  const CheckpointSettings& checkpoint = layout.checkpoint;
+  const std::string sets =
+      checkpoint.scheme == Scheme::single
+          ? ""
+          : fmt::format(" in sets of {}, failure group {}", checkpoint.set_size, checkpoint.group);
+  return fmt::format("ranks {}, nodes {}: {}{}\n", layout.node_of_rank.size(), nodes_in(layout),
+                     name_of(checkpoint.scheme), sets);
+}
+
 std::string describe_protection(const Encoding& encoding) {
   if (encoding.members.size() == 1) return "1 rank, not protected";
   const std::string ranks = fmt::format("{} ranks, {}", encoding.members.size(), name_of(encoding.scheme));
   return encoding.scheme == Scheme::rs ? ranks + fmt::format("({})", encoding.failures) : ranks;
 }
-
-}  // namespace
 
 std::string describe_sets(const std::vector<RedundancySet>& sets,
                           const std::vector<std::string>& node_of_rank,

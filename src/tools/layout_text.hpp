@@ -1,13 +1,20 @@
-// Redundancy sets as people read them: what `cairn layout` prints and the golden tables pin.
+// Redundancy sets as people read them: what `cairn layout` and `cairn simulate` print and the golden
+// tables pin.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "config/settings.hpp"
-#include "topology/sets.hpp"
+#include "records/set_layout.hpp"
+#include "tools/planned_job.hpp"
 
 namespace cairn {
+
+/// A line about the whole: how many ranks and nodes, and the descriptor.
+std::string describe_job(const Layout& layout);
+
+/// "4 ranks, RS(2)".
+std::string describe_protection(const Encoding& encoding);
 
 /// A line per set and what each member keeps for whom, under the scheme of the descriptor.
 /// `node_of_rank` are node names, one per rank.

@@ -8,6 +8,7 @@
 #include "tools/config_command.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/layout_command.hpp"
+#include "tools/simulate_command.hpp"
 
 namespace {
 
@@ -29,7 +30,7 @@ void add_config(CLI::App& app, int& exit_code) {
 }
 
 /// How --nodes are filled, or else --hosts; one of the two must be there.
-void add_ranks(CLI::App& sub, cairn::LayoutRanks& ranks) {
+void add_ranks(CLI::App& sub, cairn::PlannedRanks& ranks) {
   auto* where = sub.add_option_group("Ranks", "Where the ranks are");
   auto* nodes = where->add_option("--nodes", ranks.nodes, "Number of nodes: node0, node1, ...");
   where->add_option("--hosts", ranks.hosts, "The node of each rank: n0,n0,n1,...");
@@ -43,21 +44,49 @@ void add_ranks(CLI::App& sub, cairn::LayoutRanks& ranks) {
       ->needs(nodes);
 }
 
+void add_job(CLI::App& sub, cairn::PlannedJob& job) {
+  add_ranks(sub, job.ranks);
+  sub.add_option("--scheme", job.scheme, "SINGLE, PARTNER, XOR or RS; else by the settings");
+  sub.add_option("--set-size", job.set_size, "Least members of a set; else by the settings");
+  sub.add_option("--group", job.group,
+                 "NODE, WORLD or one of the GROUPS lines; else by the settings");
+  sub.add_option("--failures", job.failures,
+                 "Lost members of a set that RS can rebuild; else by the settings");
+  sub.add_option("--copies", job.copies, "Copies that PARTNER keeps; else by the settings");
+  sub.add_option("--hop", job.hop, "How far away PARTNER keeps them; else by the settings");
+  add_prefix(sub, job.source);
+}
+
 void add_layout(CLI::App& app, int& exit_code) {
   auto* sub = app.add_subcommand(
       "layout", "Show the redundancy sets of a job and who protects whom, before it is started");
   auto command = std::make_shared<cairn::LayoutCommand>();
-  add_ranks(*sub, command->ranks);
-  sub->add_option("--scheme", command->scheme, "SINGLE, PARTNER, XOR or RS; else by the settings");
-  sub->add_option("--set-size", command->set_size, "Least members of a set; else by the settings");
-  sub->add_option("--group", command->group,
-                  "NODE, WORLD or one of the GROUPS lines; else by the settings");
+  add_job(*sub, command->job);
   sub->add_flag("--json", command->json, "Print JSON");
-  add_prefix(*sub, command->source);
   sub->callback([command, &exit_code] {
     const auto files = cairn::make_posix_files();
     exit_code = cairn::run_layout_command(*command, *files, cairn::current_process(), std::cout,
                                           cairn::Log(cairn::log_to_stderr));
+  });
+}
+
+void add_simulate(CLI::App& app, int& exit_code) {
+  auto* sub = app.add_subcommand(
+      "simulate", "Tell which losses of nodes a job would survive, before it is started");
+  auto command = std::make_shared<cairn::SimulateCommand>();
+  add_job(*sub, command->job);
+  sub->add_option("--lose", command->lose,
+                  "Names of nodes (n0,n5); 'any K': every choice of K failure groups; 'rate P': "
+                  "each group with probability P; another kind of group than --group may follow")
+      ->required();
+  sub->add_option("--seed", command->seed, "Of the samples that are drawn where there is too much "
+                                           "to count, 1 if not given");
+  sub->add_option("--samples", command->samples, "How many of them, 100000 if not given");
+  sub->add_flag("--json", command->json, "Print JSON");
+  sub->callback([command, &exit_code] {
+    const auto files = cairn::make_posix_files();
+    exit_code = cairn::run_simulate_command(*command, *files, cairn::current_process(), std::cout,
+                                            cairn::Log(cairn::log_to_stderr));
   });
 }
 
@@ -69,6 +98,7 @@ int run(int argc, char** argv) {
   int exit_code = cairn::exit_ok;
   add_config(app, exit_code);
   add_layout(app, exit_code);
+  add_simulate(app, exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
