@@ -1,5 +1,5 @@
-// Start to Complete of a whole checkpoint, as a multiple of the floor: the same bytes written plainly to
-// the same kind of folder, then a barrier. Floor and checkpoint alternate in each round.
+// Start to Complete of a whole checkpoint, as a multiple of the floor: the same bytes written
+// plainly to the same kind of folder, then a barrier. Floor and checkpoint alternate in each round.
 //
 //   mpirun -np N checkpoint RANKS_PER_NODE KIB_PER_RANK ROUNDS
 #include <fmt/format.h>
@@ -35,8 +35,8 @@ void check(bool good, const std::string& what) {
   MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
 }
 
-/// Asks and sleeps: a blocking barrier of more ranks than cores costs tens of milliseconds, which would
-/// be charged to whatever is measured.
+/// Asks and sleeps: a blocking barrier of more ranks than cores costs tens of milliseconds, which
+/// would be charged to whatever is measured.
 void barrier() {
   MPI_Request request;
   MPI_Ibarrier(MPI_COMM_WORLD, &request);
@@ -50,8 +50,8 @@ void write_file(const std::string& path, const std::vector<char>& data) {
   check(std::fclose(file) == 0, "cannot close " + path);
 }
 
-/// From when the first rank began to when the first one left the barrier: what a rank does after it (deleting,
-/// for one) is not charged.
+/// From when the first rank began to when the first one left the barrier: what a rank does after it
+/// (deleting, for one) is not charged.
 double span(double begin, double end) {
   double first_begin = 0;
   double first_end = 0;
@@ -93,7 +93,8 @@ void measure(const std::string& scheme, const std::string& folder, const Options
   SCR_Configf("SCR_COPY_TYPE=%s", scheme.c_str());
   check(SCR_Init() == SCR_SUCCESS, "SCR_Init failed");
   std::vector<char> data(options.bytes);
-  for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<char>(i * 31 + static_cast<std::size_t>(rank()));
+  for (std::size_t i = 0; i < data.size(); ++i)
+    data[i] = static_cast<char>(i * 31 + static_cast<std::size_t>(rank()));
   std::vector<double> floors;
   std::vector<double> times;
   std::vector<double> ratios;
@@ -107,8 +108,8 @@ void measure(const std::string& scheme, const std::string& folder, const Options
   }
   check(SCR_Finalize() == SCR_SUCCESS, "SCR_Finalize failed");
   if (rank() == 0)
-    fmt::print("  {:<8} {:6.2f} x floor  [{:.2f} to {:.2f}]   {:8.2f} ms   floor {:8.2f} ms\n", scheme,
-               quantile(ratios, 0.5), quantile(ratios, 0.1), quantile(ratios, 0.9),
+    fmt::print("  {:<8} {:6.2f} x floor  [{:.2f} to {:.2f}]   {:8.2f} ms   floor {:8.2f} ms\n",
+               scheme, quantile(ratios, 0.5), quantile(ratios, 0.1), quantile(ratios, 0.9),
                1e3 * quantile(times, 0.5), 1e3 * quantile(floors, 0.5));
 }
 

@@ -8,9 +8,9 @@ namespace cairn {
 
 std::string_view name_of(Code code) {
   static constexpr std::array<std::string_view, 16> names = {
-      "ok",   "wrong_state", "differs",      "bad_argument", "bad_setting", "io",
-      "no_space", "corrupt", "lost",         "wrong_ranks",  "not_found",   "busy",
-      "newer_format", "untrusted", "invalid", "disabled"};
+      "ok",           "wrong_state", "differs", "bad_argument", "bad_setting", "io",
+      "no_space",     "corrupt",     "lost",    "wrong_ranks",  "not_found",   "busy",
+      "newer_format", "untrusted",   "invalid", "disabled"};
   const auto index = static_cast<std::size_t>(code);
   return index < names.size() ? names[index] : "unknown";
 }

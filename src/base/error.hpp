@@ -57,19 +57,19 @@ Error errno_error(int error_number, std::string_view action, std::string_view pa
 }  // namespace cairn
 
 /// Returns the error of a Result from the enclosing function, or goes on.
-#define CAIRN_TRY(expression)                                                          \
-  do {                                                                                 \
-    if (auto cairn_try_ = (expression); !cairn_try_)                                   \
-      return tl::unexpected<::cairn::Error>(std::move(cairn_try_).error());            \
+#define CAIRN_TRY(expression)                                               \
+  do {                                                                      \
+    if (auto cairn_try_ = (expression); !cairn_try_)                        \
+      return tl::unexpected<::cairn::Error>(std::move(cairn_try_).error()); \
   } while (false)
 
 #define CAIRN_CONCAT2_(a, b) a##b
 #define CAIRN_CONCAT_(a, b) CAIRN_CONCAT2_(a, b)
 
 /// CAIRN_ASSIGN(auto file, files.open(path)): declares or assigns the value, or returns the error.
-#define CAIRN_ASSIGN(target, expression)                                                        \
-  auto CAIRN_CONCAT_(cairn_result_, __LINE__) = (expression);                                   \
-  if (!CAIRN_CONCAT_(cairn_result_, __LINE__))                                                  \
-    return tl::unexpected<::cairn::Error>(                                                      \
-        std::move(CAIRN_CONCAT_(cairn_result_, __LINE__)).error());                             \
+#define CAIRN_ASSIGN(target, expression)                            \
+  auto CAIRN_CONCAT_(cairn_result_, __LINE__) = (expression);       \
+  if (!CAIRN_CONCAT_(cairn_result_, __LINE__))                      \
+    return tl::unexpected<::cairn::Error>(                          \
+        std::move(CAIRN_CONCAT_(cairn_result_, __LINE__)).error()); \
   target = *std::move(CAIRN_CONCAT_(cairn_result_, __LINE__))

@@ -44,7 +44,8 @@ class Log {
  private:
   template <class... Args>
   void write(Severity severity, fmt::format_string<Args...> format, Args&&... args) const {
-    if (sink_ && severity >= threshold_) sink_(severity, fmt::format(format, std::forward<Args>(args)...));
+    if (sink_ && severity >= threshold_)
+      sink_(severity, fmt::format(format, std::forward<Args>(args)...));
   }
 
   LogSink sink_;

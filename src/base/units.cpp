@@ -12,8 +12,10 @@ namespace {
 constexpr std::string_view unit_letters = "KMGTPE";
 
 std::string_view trim(std::string_view text) {
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front()))) text.remove_prefix(1);
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.remove_suffix(1);
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front())))
+    text.remove_prefix(1);
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())))
+    text.remove_suffix(1);
   return text;
 }
 
@@ -45,9 +47,11 @@ Result<std::uint64_t> parse_bytes(std::string_view text) {
   std::uint64_t number = 0;
   const auto [end, error] =
       std::from_chars(trimmed.data(), trimmed.data() + trimmed.size(), number);
-  const int power = power_of_unit(trim(trimmed.substr(static_cast<std::size_t>(end - trimmed.data()))));
+  const int power =
+      power_of_unit(trim(trimmed.substr(static_cast<std::size_t>(end - trimmed.data()))));
   if (error != std::errc() || power < 0)
-    return fail(Code::bad_argument, "'{}' is not a size; write for example 4096, 64KB or 1GB", text);
+    return fail(Code::bad_argument, "'{}' is not a size; write for example 4096, 64KB or 1GB",
+                text);
   for (int i = 0; i < power; ++i) {
     if (number > std::numeric_limits<std::uint64_t>::max() / 1024)
       return fail(Code::bad_argument, "size '{}' is too large", text);

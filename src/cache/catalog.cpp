@@ -68,7 +68,8 @@ bool is_other_than_folder(Files& files, const std::string& path) {
   return info && info->kind != Kind::folder;
 }
 
-/// Records of another dataset than the folder's, copied here by hand, describe nothing that is here.
+/// Records of another dataset than the folder's, copied here by hand, describe nothing that is
+/// here.
 void drop_strangers(HeldPart& part, const Uuid& uuid) {
   const auto strange = [&uuid](const HeldRecord& held) { return held.record.dataset.uuid != uuid; };
   if (std::erase_if(part.own, strange) > 0) part.damaged = true;
@@ -83,7 +84,8 @@ Status read_dataset(Files& files, const std::string& folder, const LooksAfter& l
   for (const std::string& name : names) {
     const auto owner = parse_rank_name(name);
     const std::string path = folder + "/" + name;
-    if (!owner || !looks_after(dataset.store, *owner) || is_other_than_folder(files, path)) continue;
+    if (!owner || !looks_after(dataset.store, *owner) || is_other_than_folder(files, path))
+      continue;
     dataset.parts.push_back(read_part(files, {path}, *owner));
     drop_strangers(dataset.parts.back(), uuid);
   }

@@ -42,9 +42,9 @@ using Catalog = std::map<Uuid, HeldDataset>;
 /// Decides whether this rank looks after what is found of rank `owner` in store number `store`.
 using LooksAfter = std::function<bool(std::size_t store, int owner)>;
 
-/// Reads the records of all parts this rank looks after. A folder that cannot be listed is an error;
-/// a damaged record is not: it is told in the part. Names that are not Cairn's are passed over. A
-/// dataset's folder with nothing in it, as a crash may leave it, is removed.
+/// Reads the records of all parts this rank looks after. A folder that cannot be listed is an
+/// error; a damaged record is not: it is told in the part. Names that are not Cairn's are passed
+/// over. A dataset's folder with nothing in it, as a crash may leave it, is removed.
 Result<Catalog> read_catalog(Files& files, const std::vector<Store>& stores,
                              const LooksAfter& looks_after);
 

@@ -26,11 +26,11 @@ Status claim(Files& files, const std::string& path, std::uint32_t forbidden) {
     return fail(Code::untrusted, "{} is not a folder but a link or file; remove it", path);
   if (info.owner != files.effective_user())
     return fail(Code::untrusted,
-                "{} belongs to user {}, not to {}; choose another SCR_CACHE_BASE or SCR_CNTL_BASE", path,
-                info.owner, files.effective_user());
+                "{} belongs to user {}, not to {}; choose another SCR_CACHE_BASE or SCR_CNTL_BASE",
+                path, info.owner, files.effective_user());
   if ((info.mode & forbidden) != 0)
-    return fail(Code::untrusted, "{} is open to others (mode {:o}); run: chmod 700 {}", path, info.mode,
-                path);
+    return fail(Code::untrusted, "{} is open to others (mode {:o}); run: chmod 700 {}", path,
+                info.mode, path);
   return {};
 }
 

@@ -11,7 +11,8 @@
 
 namespace cairn {
 
-/// The job's folder in a store. Datasets are folders dataset.NUMBER.UUID, ranks are folders in these.
+/// The job's folder in a store. Datasets are folders dataset.NUMBER.UUID, ranks are folders in
+/// these.
 class Store {
  public:
   /// Claims the job's private folder below the store's base. `settings` gives user, job and node.

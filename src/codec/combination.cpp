@@ -15,7 +15,8 @@ constexpr std::size_t table_bytes = 32;  // per coefficient, fixed by ISA-L
 Combination::Combination(GfMatrix coefficients)
     : coefficients_(std::move(coefficients)), tables_(table_bytes * coefficients_.values.size()) {
   if (!tables_.empty())
-    ec_init_tables(coefficients_.columns, coefficients_.rows, coefficients_.values.data(), tables_.data());
+    ec_init_tables(coefficients_.columns, coefficients_.rows, coefficients_.values.data(),
+                   tables_.data());
 }
 
 bool Combination::is_plain_sum(int input) const {
@@ -30,7 +31,8 @@ void Combination::add(int input, Bytes block, std::span<const MutableBytes> outp
   assert(block.size() <= outputs[0].size());
   if (is_plain_sum(input)) {
     for (int output = 0; output < this->outputs(); ++output)
-      if (coefficients_.at(output, input) == 1) xor_into(outputs[static_cast<std::size_t>(output)], block);
+      if (coefficients_.at(output, input) == 1)
+        xor_into(outputs[static_cast<std::size_t>(output)], block);
     return;
   }
   std::vector<unsigned char*> targets;
@@ -41,7 +43,8 @@ void Combination::add(int input, Bytes block, std::span<const MutableBytes> outp
                         const_cast<unsigned char*>(tables_.data()), source, targets.data());
 }
 
-void Combination::add_reference(int input, Bytes block, std::span<const MutableBytes> outputs) const {
+void Combination::add_reference(int input, Bytes block,
+                                std::span<const MutableBytes> outputs) const {
   for (int output = 0; output < this->outputs(); ++output) {
     const Coefficient factor = coefficients_.at(output, input);
     const MutableBytes target = outputs[static_cast<std::size_t>(output)];

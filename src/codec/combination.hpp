@@ -17,8 +17,8 @@ class Combination {
   int inputs() const { return coefficients_.columns; }
   int outputs() const { return coefficients_.rows; }
 
-  /// Adds one input to all outputs. The input may be shorter than the outputs: it counts as filled up
-  /// with zeros. Outputs all have one length; they start as zeros. Any order, each input once.
+  /// Adds one input to all outputs. The input may be shorter than the outputs: it counts as filled
+  /// up with zeros. Outputs all have one length; they start as zeros. Any order, each input once.
   void add(int input, Bytes block, std::span<const MutableBytes> outputs) const;
 
   /// The same byte by byte: the reference that tests compare against.

@@ -24,7 +24,8 @@ TEST(Galois, InverseTimesMatrixIsOne) {
     GfMatrix matrix(size, size);  // upper triangular with ones on the diagonal, rows added: regular
     for (int row = 0; row < size; ++row)
       for (int column = row; column < size; ++column)
-        matrix.at(row, column) = row == column ? Coefficient{1} : static_cast<Coefficient>(random());
+        matrix.at(row, column) =
+            row == column ? Coefficient{1} : static_cast<Coefficient>(random());
     for (int row = 1; row < size; ++row)
       for (int column = 0; column < size; ++column) matrix.at(row, column) ^= matrix.at(0, column);
     const GfMatrix product = inverse(matrix) * matrix;

@@ -12,7 +12,8 @@ GfMatrix make_generator(int data, int parity) {
     std::fill(generator.values.begin(), generator.values.end(), Coefficient{1});  // copies
     return generator;
   }
-  // Cauchy: 1 / (x_i + y_j) with all x and y distinct. Scaling columns keeps every square part regular.
+  // Cauchy: 1 / (x_i + y_j) with all x and y distinct. Scaling columns keeps every square part
+  // regular.
   const auto cauchy = [data](int row, int column) {
     return gf_inverse(static_cast<Coefficient>((data + row) ^ column));
   };
@@ -27,7 +28,8 @@ bool contains(const std::vector<int>& slots, int slot) {
 }
 
 /// Columns of `matrix`, in the order given.
-GfMatrix pick(const GfMatrix& matrix, const std::vector<int>& rows, const std::vector<int>& columns) {
+GfMatrix pick(const GfMatrix& matrix, const std::vector<int>& rows,
+              const std::vector<int>& columns) {
   GfMatrix part(static_cast<int>(rows.size()), static_cast<int>(columns.size()));
   for (int row = 0; row < part.rows; ++row)
     for (int column = 0; column < part.columns; ++column)
@@ -73,11 +75,10 @@ StripeRepair ErasureCode::repair(const std::vector<int>& lost) const {
   std::copy(rebuild.values.begin(), rebuild.values.end(), all.values.begin());
   for (int row = 0; row < through_lost.rows; ++row)
     for (int i = 0; i < all.columns; ++i)
-      all.at(used + row, i) =
-          through_lost.at(row, i) ^
-          (i < kept ? generator_.at(lost_parity[static_cast<std::size_t>(row)],
-                                    kept_data[static_cast<std::size_t>(i)])
-                    : Coefficient{0});
+      all.at(used + row, i) = through_lost.at(row, i) ^
+                              (i < kept ? generator_.at(lost_parity[static_cast<std::size_t>(row)],
+                                                        kept_data[static_cast<std::size_t>(i)])
+                                        : Coefficient{0});
 
   StripeRepair plan{kept_data, lost_data, Combination(std::move(all))};
   for (const int parity_row : used_parity) plan.sources.push_back(data() + parity_row);

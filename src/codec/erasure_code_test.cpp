@@ -33,7 +33,8 @@ void expect_repaired(const ErasureCode& code, const Stripe& stripe, const std::v
   const std::vector<MutableBytes> outputs(rebuilt.begin(), rebuilt.end());
   for (std::size_t input = 0; input < plan.sources.size(); ++input) {
     for (const int slot : lost) ASSERT_NE(plan.sources[input], slot) << "reads what is lost";
-    plan.combination.add(static_cast<int>(input), stripe[static_cast<std::size_t>(plan.sources[input])], outputs);
+    plan.combination.add(static_cast<int>(input),
+                         stripe[static_cast<std::size_t>(plan.sources[input])], outputs);
   }
   for (std::size_t i = 0; i < lost.size(); ++i)
     ASSERT_EQ(rebuilt[i], stripe[static_cast<std::size_t>(plan.targets[i])]);
@@ -56,7 +57,8 @@ TEST(ErasureCode, EveryLossThatTheCodeHoldsIsRepaired) {
            {1, 1}, {1, 3}, {2, 1}, {7, 1}, {2, 2}, {3, 2}, {6, 2}, {4, 3}, {5, 4}, {6, 6}}) {
     const ErasureCode code(data, parity);
     const Stripe stripe = make_stripe(code, 100, 5);
-    each_loss(data + parity, parity, [&](const std::vector<int>& lost) { expect_repaired(code, stripe, lost); });
+    each_loss(data + parity, parity,
+              [&](const std::vector<int>& lost) { expect_repaired(code, stripe, lost); });
   }
 }
 

@@ -77,8 +77,8 @@ Status resolve_groups(const Descriptors& lines, Settings& settings) {
   return {};
 }
 
-/// Of the STORE or CKPT `name`, which is enabled. Whether every node of the job has a line is for the run to
-/// see: `cairn config` is also asked on login nodes, which have none.
+/// Of the STORE or CKPT `name`, which is enabled. Whether every node of the job has a line is for
+/// the run to see: `cairn config` is also asked on login nodes, which have none.
 Status check_group(const std::string& name, const ResolvedSettings& resolved) {
   const ResolvedOption& group = option_of(resolved, name + " GROUP");
   if (group.value == "NODE" || group.value == "WORLD") return {};

@@ -25,7 +25,8 @@ constexpr Rule percent{ValueType::percent};
 constexpr Rule at_least_0{ValueType::integer, 0, max_int};
 constexpr Rule at_least_1{ValueType::integer, 1, max_int};
 constexpr Rule epoch_s{ValueType::integer};
-constexpr Rule set_size{ValueType::integer, 2, 128};  // sets of up to twice as many; GF(2^8) ends at 256
+constexpr Rule set_size{ValueType::integer, 2,
+                        128};  // sets of up to twice as many; GF(2^8) ends at 256
 constexpr Rule set_failures{ValueType::integer, 1, 8};
 constexpr Rule partner_hop{ValueType::integer, 1, 255};
 constexpr Rule block_size{ValueType::bytes, 4 << 10, 1 << 20, true};
@@ -65,8 +66,7 @@ constexpr Option table[] = {
     {"SCR_JOB_ID", component, "", "",
      "the job's id in paths; default: the resource manager's, else defjobid", usual,
      [](Settings& s, const Value& v) { s.job_id = v.text; }},
-    {"SCR_JOB_NAME", text, "", "", "a name for the sequence of runs, for people",
-     unused_not_by_app,
+    {"SCR_JOB_NAME", text, "", "", "a name for the sequence of runs, for people", unused_not_by_app,
      [](Settings& s, const Value& v) { s.job_name = v.text; }},
     {"SCR_NODE_NAME", component, "", "",
      "this node's name; default: the host name. Ranks with one name share a node", of_process,
@@ -222,7 +222,8 @@ constexpr Leaf<CheckpointSettings> checkpoint_table[] = {
     {"SET_FAILURES", set_failures, "SCR_SET_FAILURES", "",
      "lost members of a set that RS can rebuild",
      [](CheckpointSettings& c, const Value& v) { c.set_failures = as_int(v); }},
-    {"COPIES", set_failures, "CAIRN_PARTNER_COPIES", "", "copies that PARTNER keeps on other members",
+    {"COPIES", set_failures, "CAIRN_PARTNER_COPIES", "",
+     "copies that PARTNER keeps on other members",
      [](CheckpointSettings& c, const Value& v) { c.partner_copies = as_int(v); }},
     {"HOP", partner_hop, "CAIRN_PARTNER_HOP", "", "how far away in the set PARTNER keeps a copy",
      [](CheckpointSettings& c, const Value& v) { c.partner_hop = as_int(v); }},

@@ -4,10 +4,14 @@ namespace cairn {
 
 std::string_view name_of(Scheme scheme) {
   switch (scheme) {
-    case Scheme::single: return "SINGLE";
-    case Scheme::partner: return "PARTNER";
-    case Scheme::xor_: return "XOR";
-    case Scheme::rs: return "RS";
+    case Scheme::single:
+      return "SINGLE";
+    case Scheme::partner:
+      return "PARTNER";
+    case Scheme::xor_:
+      return "XOR";
+    case Scheme::rs:
+      return "RS";
   }
   return "unknown";
 }

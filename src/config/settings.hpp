@@ -31,8 +31,8 @@ struct StoreSettings {
   StoreView view = StoreView::private_;
 };
 
-/// CKPT=0 INTERVAL=1 GROUP=NODE STORE=/dev/shm TYPE=XOR SET_SIZE=8 SET_FAILURES=2 COPIES=1 HOP=1 BYPASS=0
-/// OUTPUT=0
+/// CKPT=0 INTERVAL=1 GROUP=NODE STORE=/dev/shm TYPE=XOR SET_SIZE=8 SET_FAILURES=2 COPIES=1 HOP=1
+/// BYPASS=0 OUTPUT=0
 struct CheckpointSettings {
   int id = 0;
   bool enabled = true;

@@ -91,8 +91,8 @@ class PosixFile final : public File {
   std::string path_;
 };
 
-/// Either a mapping or, with `mapping` null, reads into the caller's scratch. Holds no descriptor: a rank may
-/// have more files in a dataset than a process may have open.
+/// Either a mapping or, with `mapping` null, reads into the caller's scratch. Holds no descriptor:
+/// a rank may have more files in a dataset than a process may have open.
 class PosixView final : public View {
  public:
   PosixView(std::string path, std::uint64_t size, std::byte* mapping)

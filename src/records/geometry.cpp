@@ -12,7 +12,8 @@ std::uint64_t Geometry::data_offset(std::uint64_t index) const {
 std::uint32_t Geometry::data_length(std::uint64_t index, std::uint64_t data_bytes) const {
   const std::uint64_t from = data_offset(index);
   if (from >= data_bytes) return 0;
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(width(index / columns), data_bytes - from));
+  return static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(width(index / columns), data_bytes - from));
 }
 
 std::uint64_t Geometry::data_blocks(std::uint64_t data_bytes) const {

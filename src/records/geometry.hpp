@@ -1,9 +1,10 @@
 // How one rank's bytes are cut into blocks.
 //
 // The files of a rank, one after the other, are its data: a stream of bytes. A block is the unit of
-// checksum, of parity and of repair. Blocks are laid out in rows of `columns` data blocks for each member of
-// a set. All rows have blocks of block_bytes except the last, whose blocks are just as long as it takes to
-// hold what is left of the largest member; so parity takes ceil(largest / columns) bytes to the byte.
+// checksum, of parity and of repair. Blocks are laid out in rows of `columns` data blocks for each
+// member of a set. All rows have blocks of block_bytes except the last, whose blocks are just as
+// long as it takes to hold what is left of the largest member; so parity takes ceil(largest /
+// columns) bytes to the byte.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,9 @@ struct Geometry {
   bool operator==(const Geometry&) const = default;
 
   std::uint64_t rows() const { return full_rows + (tail_bytes > 0 ? 1 : 0); }
-  std::uint32_t width(std::uint64_t row) const { return row < full_rows ? block_bytes : tail_bytes; }
+  std::uint32_t width(std::uint64_t row) const {
+    return row < full_rows ? block_bytes : tail_bytes;
+  }
   /// Bytes of one column of all rows: of one parity block in each.
   std::uint64_t column_bytes() const { return full_rows * block_bytes + tail_bytes; }
 
@@ -32,6 +35,7 @@ struct Geometry {
 };
 
 /// The geometry for a set whose largest member has `largest_bytes`. columns >= 1, block_bytes >= 1.
-Geometry make_geometry(std::uint64_t largest_bytes, std::uint32_t columns, std::uint32_t block_bytes);
+Geometry make_geometry(std::uint64_t largest_bytes, std::uint32_t columns,
+                       std::uint32_t block_bytes);
 
 }  // namespace cairn

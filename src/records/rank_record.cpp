@@ -115,7 +115,8 @@ bool set_is_sane(const RankRecord& record) {
   const int ranks = static_cast<int>(record.dataset.ranks);
   return is_sound(record.encoding) && distinct.size() == members.size() && *distinct.begin() >= 0 &&
          *distinct.rbegin() < ranks && distinct.count(record.rank) == 1 &&
-         record.encoding.member_bytes[static_cast<std::size_t>(record.index_in_set())] == record.data_bytes();
+         record.encoding.member_bytes[static_cast<std::size_t>(record.index_in_set())] ==
+             record.data_bytes();
 }
 
 bool blocks_are_sane(const RankRecord& record) {
@@ -167,10 +168,11 @@ Blob encode(const RankRecord& record) {
 
 Result<RankRecord> decode_rank_record(Bytes payload, std::uint32_t version) {
   if (version > rank_record_version)
-    return fail(Code::newer_format,
-                "written in format {} by a newer Cairn; this one reads up to {}: use the newer one, "
-                "or set another SCR_JOB_ID to start apart from it",
-                version, rank_record_version);
+    return fail(
+        Code::newer_format,
+        "written in format {} by a newer Cairn; this one reads up to {}: use the newer one, "
+        "or set another SCR_JOB_ID to start apart from it",
+        version, rank_record_version);
   constexpr std::size_t smallest_file_bytes = 44;
   Decoder in(payload);
   RankRecord record;
@@ -181,14 +183,15 @@ Result<RankRecord> decode_rank_record(Bytes payload, std::uint32_t version) {
   record.encoding = get_encoding(in);
   record.data_crcs = get_crcs(in);
   record.parity_crcs = get_crcs(in);
-  if (version == 0 || in.failed() || !in.at_end() || !sizes_are_sane(record.files) || !set_is_sane(record) ||
-      !blocks_are_sane(record))
+  if (version == 0 || in.failed() || !in.at_end() || !sizes_are_sane(record.files) ||
+      !set_is_sane(record) || !blocks_are_sane(record))
     return fail(Code::corrupt, "the record is intact but makes no sense");
   return record;
 }
 
 bool is_safe_name(const std::string& name) {
-  if (name.empty() || name.size() >= longest_name || name.find('\0') != std::string::npos) return false;
+  if (name.empty() || name.size() >= longest_name || name.find('\0') != std::string::npos)
+    return false;
   std::size_t from = 0;
   while (from <= name.size()) {
     const std::size_t to = std::min(name.find('/', from), name.size());

@@ -73,7 +73,8 @@ Blob encode(const RankRecord& record);
 /// that does not fit together is corrupt.
 Result<RankRecord> decode_rank_record(Bytes payload, std::uint32_t version);
 
-/// True for a relative path without empty, "." or ".." components, and no longer than a path may be.
+/// True for a relative path without empty, "." or ".." components, and no longer than a path may
+/// be.
 bool is_safe_name(const std::string& name);
 
 }  // namespace cairn

@@ -51,7 +51,8 @@ TEST(Uuid, ReadsWhatItWritesAndSortsByTime) {
   EXPECT_LT(early, late);
   EXPECT_LT(text_of(early), text_of(late));
   EXPECT_EQ(parse_uuid(text_of(late)), late);
-  for (const char* text : {"", "5", "000000000000000500000000000000g9", "+00000000000000500000000000000009"})
+  for (const char* text :
+       {"", "5", "000000000000000500000000000000g9", "+00000000000000500000000000000009"})
     EXPECT_FALSE(parse_uuid(text)) << text;
 }
 
@@ -105,7 +106,8 @@ TEST(RankRecord, RandomPayloadsNeverCrashTheDecoder) {
   const Bytes payload = find_envelopes(sealed)[0].payload;
   for (int round = 0; round < 20'000; ++round) {
     Blob bytes(payload.begin(), payload.end());
-    for (int i = 0; i < 1 + round % 4; ++i) bytes[random() % bytes.size()] = static_cast<std::byte>(random());
+    for (int i = 0; i < 1 + round % 4; ++i)
+      bytes[random() % bytes.size()] = static_cast<std::byte>(random());
     bytes.resize(bytes.size() - random() % 3);
     if (const auto record = decode_rank_record(bytes, rank_record_version)) {
       for (const FileEntry& file : record->files) ASSERT_TRUE(is_safe_name(file.name));

@@ -22,9 +22,12 @@ bool scheme_fits(const Encoding& encoding) {
   const std::uint64_t members = encoding.members.size();
   const bool some_left = encoding.failures >= 1 && encoding.failures < members;
   switch (encoding.scheme) {
-    case Scheme::single: return members == 1 && encoding.failures == 0;
-    case Scheme::xor_: return members >= 2 && encoding.failures == 1;
-    case Scheme::rs: return some_left;
+    case Scheme::single:
+      return members == 1 && encoding.failures == 0;
+    case Scheme::xor_:
+      return members >= 2 && encoding.failures == 1;
+    case Scheme::rs:
+      return some_left;
     case Scheme::partner:
       return some_left && encoding.hop < members &&
              copies_are_apart(members, encoding.failures, encoding.hop);
@@ -36,10 +39,14 @@ bool scheme_fits(const Encoding& encoding) {
 
 std::uint32_t failures_asked(const CheckpointSettings& settings) {
   switch (settings.scheme) {
-    case Scheme::single: return 0;
-    case Scheme::xor_: return 1;
-    case Scheme::rs: return static_cast<std::uint32_t>(settings.set_failures);
-    case Scheme::partner: return static_cast<std::uint32_t>(settings.partner_copies);
+    case Scheme::single:
+      return 0;
+    case Scheme::xor_:
+      return 1;
+    case Scheme::rs:
+      return static_cast<std::uint32_t>(settings.set_failures);
+    case Scheme::partner:
+      return static_cast<std::uint32_t>(settings.partner_copies);
   }
   return 0;
 }
@@ -61,8 +68,9 @@ Encoding make_encoding(const CheckpointSettings& settings, std::vector<int> memb
 
 bool is_sound(const Encoding& encoding) {
   const std::size_t members = encoding.members.size();
-  return members >= 1 && members <= most_members && encoding.hop >= 1 && encoding.member_nodes.size() == members &&
-         encoding.member_bytes.size() == members && scheme_fits(encoding) && encoding.block_bytes >= 1 &&
+  return members >= 1 && members <= most_members && encoding.hop >= 1 &&
+         encoding.member_nodes.size() == members && encoding.member_bytes.size() == members &&
+         scheme_fits(encoding) && encoding.block_bytes >= 1 &&
          encoding.block_bytes <= largest_block &&
          std::all_of(encoding.member_bytes.begin(), encoding.member_bytes.end(),
                      [](std::uint64_t bytes) { return bytes <= most_bytes; });
@@ -85,7 +93,8 @@ int SetLayout::owner(int position, int i) const {
 }
 
 int SetLayout::contributor(int position, int slot) const {
-  return scheme_ == Scheme::xor_ || scheme_ == Scheme::rs ? wrap(position + parity_ + slot) : position;
+  return scheme_ == Scheme::xor_ || scheme_ == Scheme::rs ? wrap(position + parity_ + slot)
+                                                          : position;
 }
 
 std::optional<int> SetLayout::slot_of(int member, int position) const {
@@ -116,7 +125,8 @@ std::uint32_t SetLayout::stripe_length(std::uint64_t row, int position) const {
 }
 
 std::uint64_t SetLayout::parity_column_bytes(int member, int i) const {
-  return scheme_ == Scheme::partner ? data_bytes(position_of_parity(member, i)) : geometry_.column_bytes();
+  return scheme_ == Scheme::partner ? data_bytes(position_of_parity(member, i))
+                                    : geometry_.column_bytes();
 }
 
 std::uint64_t SetLayout::parity_bytes(int member) const {
@@ -134,7 +144,8 @@ std::uint64_t SetLayout::parity_offset(int member, std::uint64_t index) const {
 
 std::uint32_t SetLayout::parity_length(int member, std::uint64_t index) const {
   const auto parity = static_cast<std::uint64_t>(parity_);
-  return stripe_length(index / parity, position_of_parity(member, static_cast<int>(index % parity)));
+  return stripe_length(index / parity,
+                       position_of_parity(member, static_cast<int>(index % parity)));
 }
 
 bool survives(const SetLayout& layout, const std::vector<bool>& lost_members) {

@@ -1,15 +1,16 @@
 // Which blocks of a redundancy set protect each other, and where they lie.
 //
-// In every row, each position p (0 to members-1) is one stripe: `columns` data blocks of as many members,
-// and `parity` blocks on others.
+// In every row, each position p (0 to members-1) is one stripe: `columns` data blocks of as many
+// members, and `parity` blocks on others.
 //
-//   XOR, RS(k):  parity i of position p is on member p+i, for i < k; the n-k members after these each have
+//   XOR, RS(k):  parity i of position p is on member p+i, for i < k; the n-k members after these
+//   each have
 //                one data block in it. XOR is k = 1.
 //   PARTNER(k):  position p has the one data block of member p; copy i is on member p + (i+1)*hop.
 //   SINGLE:      one member, no parity.
 //
-// All modulo the number of members. A member thus has `columns` data blocks and `parity` parity blocks in
-// each row, and keeps no parity of its own data.
+// All modulo the number of members. A member thus has `columns` data blocks and `parity` parity
+// blocks in each row, and keeps no parity of its own data.
 #pragma once
 
 #include <cstdint>
@@ -29,17 +30,17 @@ struct Encoding {
   std::uint32_t failures = 0;  ///< parity blocks of a stripe: members that may be lost
   std::uint32_t hop = 1;       ///< PARTNER: how far away the copies are
   std::uint32_t block_bytes = 128 << 10;
-  std::vector<int> members;               ///< ranks of the set in ring order
-  std::vector<std::string> member_nodes;  ///< where they ran when it was encoded
+  std::vector<int> members;                 ///< ranks of the set in ring order
+  std::vector<std::string> member_nodes;    ///< where they ran when it was encoded
   std::vector<std::uint64_t> member_bytes;  ///< how much data each has
 };
 
 /// How many lost members of a set a checkpoint descriptor asks to survive.
 std::uint32_t failures_asked(const CheckpointSettings& settings);
 
-/// The encoding of a set of `members` under a checkpoint descriptor. A set that is too small for all the
-/// losses asked for survives as many as it can: RS and PARTNER at most members-1; a rank alone is SINGLE.
-/// A hop that would bring a copy home becomes 1.
+/// The encoding of a set of `members` under a checkpoint descriptor. A set that is too small for
+/// all the losses asked for survives as many as it can: RS and PARTNER at most members-1; a rank
+/// alone is SINGLE. A hop that would bring a copy home becomes 1.
 Encoding make_encoding(const CheckpointSettings& settings, std::vector<int> members,
                        std::uint32_t block_bytes);
 
@@ -80,7 +81,9 @@ class SetLayout {
 
   // --- blocks ---
 
-  std::uint64_t data_bytes(int member) const { return member_bytes_[static_cast<std::size_t>(member)]; }
+  std::uint64_t data_bytes(int member) const {
+    return member_bytes_[static_cast<std::size_t>(member)];
+  }
   std::uint64_t data_blocks(int member) const { return geometry_.data_blocks(data_bytes(member)); }
   std::uint32_t data_length(int member, std::uint64_t index) const {
     return geometry_.data_length(index, data_bytes(member));
@@ -106,8 +109,8 @@ class SetLayout {
   Geometry geometry_;
 };
 
-/// True if what the other members of a set have brings the lost ones back: no stripe misses more than its
-/// parity. `lost_members` has an entry per member. A set without parity survives no loss.
+/// True if what the other members of a set have brings the lost ones back: no stripe misses more
+/// than its parity. `lost_members` has an entry per member. A set without parity survives no loss.
 bool survives(const SetLayout& layout, const std::vector<bool>& lost_members);
 
 }  // namespace cairn

@@ -17,7 +17,8 @@ Encoding make(Scheme scheme, int members, int failures, int hop, std::uint64_t b
   for (int member = 0; member < members; ++member) {
     encoding.members.push_back(member);
     encoding.member_nodes.push_back("n");
-    encoding.member_bytes.push_back(member % 2 == 0 ? bytes : bytes / 3 + static_cast<std::uint64_t>(member));
+    encoding.member_bytes.push_back(
+        member % 2 == 0 ? bytes : bytes / 3 + static_cast<std::uint64_t>(member));
   }
   return encoding;
 }
@@ -59,7 +60,8 @@ TEST(SetLayout, EveryBlockIsInOneStripeWithDistinctMembers) {
           ++seen[member];
           ASSERT_EQ(layout.parity_of(member, position), i);
           ASSERT_EQ(layout.position_of_parity(member, i), position);
-          ASSERT_EQ(layout.parity_length(member, layout.parity_index(row, i)), layout.stripe_length(row, position));
+          ASSERT_EQ(layout.parity_length(member, layout.parity_index(row, i)),
+                    layout.stripe_length(row, position));
         }
         for (const auto& [member, count] : seen) ASSERT_EQ(count, 1) << "twice in a stripe";
       }
@@ -131,8 +133,10 @@ TEST(SetLayout, AnEncodingIsMadeOfADescriptorAndASet) {
   settings.partner_hop = 2;
   for (int members = 2; members <= 9; ++members) {
     EXPECT_EQ(made(Scheme::xor_, members).failures, 1U);
-    EXPECT_EQ(made(Scheme::rs, members).failures, static_cast<std::uint32_t>(std::min(3, members - 1)));
-    EXPECT_EQ(made(Scheme::partner, members).failures, static_cast<std::uint32_t>(std::min(2, members - 1)));
+    EXPECT_EQ(made(Scheme::rs, members).failures,
+              static_cast<std::uint32_t>(std::min(3, members - 1)));
+    EXPECT_EQ(made(Scheme::partner, members).failures,
+              static_cast<std::uint32_t>(std::min(2, members - 1)));
   }
   EXPECT_EQ(made(Scheme::partner, 5).hop, 2U);
   EXPECT_EQ(made(Scheme::partner, 4).hop, 1U) << "the second copy would come home";
@@ -161,10 +165,11 @@ TEST(SetLayout, ASetSurvivesTheLossesItsSchemeIsMadeFor) {
     const SetLayout layout(encoding);
     for (unsigned mask = 0; mask < 1U << members; ++mask) {
       std::vector<bool> lost(members);
-      for (std::size_t member = 0; member < members; ++member) lost[member] = (mask >> member & 1U) != 0;
+      for (std::size_t member = 0; member < members; ++member)
+        lost[member] = (mask >> member & 1U) != 0;
       ASSERT_EQ(survives(layout, lost), holds(encoding, lost))
-          << name_of(encoding.scheme) << " of " << members << ", " << encoding.failures << " failures, hop "
-          << encoding.hop << ", lost " << mask;
+          << name_of(encoding.scheme) << " of " << members << ", " << encoding.failures
+          << " failures, hop " << encoding.hop << ", lost " << mask;
     }
   }
 }

@@ -20,8 +20,7 @@ struct Header {
 };
 
 std::optional<Header> read_header(Bytes content) {
-  if (content.size() < header_bytes ||
-      std::memcmp(content.data(), magic.data(), magic.size()) != 0)
+  if (content.size() < header_bytes || std::memcmp(content.data(), magic.data(), magic.size()) != 0)
     return std::nullopt;
   Decoder in(content.subspan(magic.size()));
   const Header header{in.u32(), in.u32(), in.u64(), in.u32()};

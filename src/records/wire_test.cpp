@@ -5,7 +5,9 @@
 namespace cairn {
 namespace {
 
-Blob payload_of(char letter, std::size_t size) { return Blob(size, static_cast<std::byte>(letter)); }
+Blob payload_of(char letter, std::size_t size) {
+  return Blob(size, static_cast<std::byte>(letter));
+}
 
 Blob joined(const std::vector<Blob>& parts) {
   Blob all;

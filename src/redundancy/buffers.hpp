@@ -13,8 +13,8 @@ class BlockBuffer {
  public:
   explicit BlockBuffer(std::size_t bytes)
       : bytes_(bytes),
-        memory_(static_cast<std::byte*>(
-            ::operator new(bytes, std::align_val_t{codec_alignment}))) {}
+        memory_(
+            static_cast<std::byte*>(::operator new (bytes, std::align_val_t{codec_alignment}))) {}
 
   MutableBytes all() { return {memory_.get(), bytes_}; }
   MutableBytes first(std::size_t length) { return {memory_.get(), length}; }
@@ -22,7 +22,7 @@ class BlockBuffer {
  private:
   struct Free {
     void operator()(std::byte* memory) const {
-      ::operator delete(memory, std::align_val_t{codec_alignment});
+      ::operator delete (memory, std::align_val_t{codec_alignment});
     }
   };
   std::size_t bytes_;

@@ -17,18 +17,21 @@ constexpr std::size_t receives_ahead = 2;
 /// Rows whose parity may be on its way to other members.
 constexpr std::size_t rows_ahead = 2;
 
-/// Every member coordinates one stripe of each row: the one whose first parity it keeps. It receives the
-/// stripe's data blocks, adds them up to all of its parity, keeps the first and forwards the others to their
-/// owners. So each data block travels once, however many parities there are.
+/// Every member coordinates one stripe of each row: the one whose first parity it keeps. It
+/// receives the stripe's data blocks, adds them up to all of its parity, keeps the first and
+/// forwards the others to their owners. So each data block travels once, however many parities
+/// there are.
 ///
-/// Work is counted in steps: step (row, shift) sends to the member `shift` places to the right, if this
-/// member has data in the stripe that one coordinates, and receives from the one as far to the left.
+/// Work is counted in steps: step (row, shift) sends to the member `shift` places to the right, if
+/// this member has data in the stripe that one coordinates, and receives from the one as far to the
+/// left.
 ///
-/// No deadlock: a member waits only for members that are behind it in steps, given that sends run at
-/// least two steps ahead of the receive that is waited for.
+/// No deadlock: a member waits only for members that are behind it in steps, given that sends run
+/// at least two steps ahead of the receive that is waited for.
 class StripeEncoder {
  public:
-  StripeEncoder(Communicator& set, RankBlocks& blocks, RankRecord& record, std::uint64_t encode_bytes)
+  StripeEncoder(Communicator& set, RankBlocks& blocks, RankRecord& record,
+                std::uint64_t encode_bytes)
       : set_(set),
         blocks_(blocks),
         record_(record),
@@ -39,7 +42,8 @@ class StripeEncoder {
         forwarded_(record.encoding.block_bytes) {
     const std::size_t block = record.encoding.block_bytes;
     const auto useful = static_cast<std::size_t>(2 * (set.size() - 1));
-    sends_.resize(std::clamp<std::size_t>(encode_bytes / 2 / block, 2, std::max<std::size_t>(useful, 2)));
+    sends_.resize(
+        std::clamp<std::size_t>(encode_bytes / 2 / block, 2, std::max<std::size_t>(useful, 2)));
     for (std::size_t i = 0; i < receives_ahead; ++i) receives_.emplace_back(block);
     for (std::size_t i = 0; i < rows_ahead; ++i) sums_.emplace_back(layout_.parity(), block);
   }
@@ -115,7 +119,8 @@ class StripeEncoder {
     const int from = (me_ - shift_of(step) + set_.size()) % set_.size();
     Receive& pending = receives_[step % receives_ahead];
     const auto slot = layout_.slot_of(from, my_position_);
-    pending.length = slot ? layout_.data_length(from, layout_.data_index(step / shifts(), *slot)) : 0;
+    pending.length =
+        slot ? layout_.data_length(from, layout_.data_index(step / shifts(), *slot)) : 0;
     if (pending.length > 0)
       pending.request = set_.irecv(pending.buffer.first(pending.length), from, data_tag);
   }
@@ -128,7 +133,8 @@ class StripeEncoder {
     wait(set_, pending.request);
     const int from = (me_ - shift_of(step) + set_.size()) % set_.size();
     if (pending.length > 0)
-      combination_.add(*layout_.slot_of(from, my_position_), pending.buffer.first(pending.length), sums.views);
+      combination_.add(*layout_.slot_of(from, my_position_), pending.buffer.first(pending.length),
+                       sums.views);
   }
 
   void start_row(std::uint64_t row, Sums& sums) {
@@ -148,7 +154,8 @@ class StripeEncoder {
     keep(layout_.parity_index(row, 0), sums.views[0]);
     for (int i = 1; i < layout_.parity(); ++i) {
       const Bytes sum = sums.views[static_cast<std::size_t>(i)];
-      if (!sum.empty()) sums.forwards.push_back(set_.isend(sum, layout_.owner(my_position_, i), parity_tag));
+      if (!sum.empty())
+        sums.forwards.push_back(set_.isend(sum, layout_.owner(my_position_, i), parity_tag));
     }
     for (int i = 1; i < layout_.parity(); ++i) {
       const int position = layout_.position_of_parity(me_, i);

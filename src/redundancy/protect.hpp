@@ -8,12 +8,13 @@
 
 namespace cairn {
 
-/// Collective over the set. Of `record`, rank, files and the encoding's scheme, failures, hop, block_bytes
-/// and members must be set; the members are the ranks of `set` in its order, or just this rank for SINGLE.
+/// Collective over the set. Of `record`, rank, files and the encoding's scheme, failures, hop,
+/// block_bytes and members must be set; the members are the ranks of `set` in its order, or just
+/// this rank for SINGLE.
 ///
-/// Reads the files named in the record once, fills in member_bytes and the checksum of every block, and
-/// writes the parity file of the record's generation. Holds at most about `encode_bytes` of memory. Nothing
-/// is synced.
+/// Reads the files named in the record once, fills in member_bytes and the checksum of every block,
+/// and writes the parity file of the record's generation. Holds at most about `encode_bytes` of
+/// memory. Nothing is synced.
 ///
 /// Errors are local: a member that cannot read or write still takes part to the end; agree on the
 /// result before using it.

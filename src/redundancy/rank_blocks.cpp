@@ -46,12 +46,14 @@ RankBlocks::RankBlocks(Files& files, RankFolder folder, const RankRecord& record
 
 std::vector<RankBlocks::Piece> RankBlocks::pieces_of(std::uint64_t offset, std::size_t length) {
   std::vector<Piece> pieces;
-  auto extent = std::upper_bound(
-      extents_.begin(), extents_.end(), offset,
-      [](std::uint64_t at, const Extent& candidate) { return at < candidate.start + candidate.size; });
+  auto extent = std::upper_bound(extents_.begin(), extents_.end(), offset,
+                                 [](std::uint64_t at, const Extent& candidate) {
+                                   return at < candidate.start + candidate.size;
+                                 });
   for (; length > 0 && extent != extents_.end(); ++extent) {
     const std::uint64_t within = offset - extent->start;
-    const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(length, extent->size - within));
+    const auto part =
+        static_cast<std::size_t>(std::min<std::uint64_t>(length, extent->size - within));
     if (part == 0) continue;  // an empty file
     pieces.push_back({&*extent, within, part});
     offset += part;
@@ -156,7 +158,8 @@ Status RankBlocks::sync() {
   };
   for (const Extent& extent : extents_) {
     CAIRN_TRY(sync_extent(extent));
-    for (std::string up = folder_of(extent.path); up.size() > folder_.path.size(); up = folder_of(up))
+    for (std::string up = folder_of(extent.path); up.size() > folder_.path.size();
+         up = folder_of(up))
       folders.insert(up);
   }
   if (parity_.size > 0) CAIRN_TRY(sync_extent(parity_));
@@ -166,16 +169,17 @@ Status RankBlocks::sync() {
 
 Status RankBlocks::restore_attributes() {
   for (std::size_t i = 0; i < extents_.size(); ++i)
-    CAIRN_TRY(files_.set_attributes(extents_[i].path, record_.files[i].mode, record_.files[i].times));
+    CAIRN_TRY(
+        files_.set_attributes(extents_[i].path, record_.files[i].mode, record_.files[i].times));
   return {};
 }
 
 Erasures find_erasures(RankBlocks& blocks, const RankRecord& record) {
   Blob scratch(record.encoding.block_bytes);
-  return {find_bad(record.data_crcs,
-                   [&](std::uint64_t index) { return blocks.data(index, scratch); }),
-          find_bad(record.parity_crcs,
-                   [&](std::uint64_t index) { return blocks.parity(index, scratch); })};
+  return {
+      find_bad(record.data_crcs, [&](std::uint64_t index) { return blocks.data(index, scratch); }),
+      find_bad(record.parity_crcs,
+               [&](std::uint64_t index) { return blocks.parity(index, scratch); })};
 }
 
 }  // namespace cairn

@@ -60,7 +60,7 @@ class RankBlocks {
   RankFolder folder_;
   const RankRecord& record_;
   const SetLayout layout_;
-  const int me_;  ///< in the set
+  const int me_;                 ///< in the set
   std::vector<Extent> extents_;  ///< the files, in stream order
   Extent parity_;
   /// The file written last, kept open: blocks mostly come in order, and a rank may have more files

@@ -77,7 +77,9 @@ class SetOnDisk {
   }
 
   int members() const { return static_cast<int>(sizes_.size()); }
-  int files(int rank) const { return static_cast<int>(sizes_[static_cast<std::size_t>(rank)].size()); }
+  int files(int rank) const {
+    return static_cast<int>(sizes_[static_cast<std::size_t>(rank)].size());
+  }
   std::size_t size(int rank, int file) const {
     return sizes_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(file)];
   }
@@ -164,7 +166,8 @@ TEST(Protect, ParityIsTheSumOfTheStripe) {
   const std::string two = read(set.path(2, 0));
   const std::string parity = read(set.parity(0));
   ASSERT_EQ(parity.size(), 4096U);
-  for (std::size_t i = 0; i < parity.size(); ++i) ASSERT_EQ(parity[i], static_cast<char>(one[i] ^ two[i]));
+  for (std::size_t i = 0; i < parity.size(); ++i)
+    ASSERT_EQ(parity[i], static_cast<char>(one[i] ^ two[i]));
 }
 
 TEST(Protect, ChecksumsAreThoseOfTheBlocks) {
@@ -177,7 +180,8 @@ TEST(Protect, ChecksumsAreThoseOfTheBlocks) {
   const Geometry geometry = SetLayout(record.encoding).geometry();
   ASSERT_EQ(record.data_crcs.size(), geometry.data_blocks(30'005));
   for (std::size_t i = 0; i < record.data_crcs.size(); ++i) {
-    const std::string block = stream.substr(geometry.data_offset(i), geometry.data_length(i, 30'005));
+    const std::string block =
+        stream.substr(geometry.data_offset(i), geometry.data_length(i, 30'005));
     EXPECT_EQ(record.data_crcs[i], crc32c(std::as_bytes(std::span(block))));
   }
 }
@@ -198,7 +202,8 @@ TEST(Protect, AMissingFileFailsOnItsRankAndHangsNobody) {
 }
 
 TEST(Heal, AnyOneMemberLostIsRebuiltBitForBit) {
-  for (const auto& sizes : {unequal(), {{70'000, 1}, {50'000, 2}}, {{1}, {2}, {3}, {0}, {4}, {5}, {6}, {9000}}}) {
+  for (const auto& sizes :
+       {unequal(), {{70'000, 1}, {50'000, 2}}, {{1}, {2}, {3}, {0}, {4}, {5}, {6}, {9000}}}) {
     TemporaryFolder base;
     SetOnDisk set(base.path(), sizes);
     set.protect_all();
@@ -276,7 +281,8 @@ TEST(Heal, TwoLostMembersAreRefusedByNameAndNothingIsTouched) {
   const auto healed = set.heal_all(false);
   ASSERT_FALSE(healed);
   EXPECT_EQ(healed.error().code, Code::lost);
-  EXPECT_NE(healed.error().text.find("rank 1 (written on n1)"), std::string::npos) << healed.error().text;
+  EXPECT_NE(healed.error().text.find("rank 1 (written on n1)"), std::string::npos)
+      << healed.error().text;
   EXPECT_NE(healed.error().text.find("rank 3 (written on n3)"), std::string::npos);
   EXPECT_FALSE(std::filesystem::exists(set.folder(1).path));
 }
@@ -285,9 +291,9 @@ TEST(Heal, DamageInDifferentStripesIsRepairedEvenOnSeveralMembers) {
   TemporaryFolder base;
   SetOnDisk set(base.path(), {{100'000}, {100'000}, {100'000}, {100'000}});
   set.protect_all();
-  flip(set.path(0, 0), 0);          // row 0
-  flip(set.path(1, 0), 50'000);     // row 4
-  flip(set.parity(2), 4096 * 2);    // row 2
+  flip(set.path(0, 0), 0);        // row 0
+  flip(set.path(1, 0), 50'000);   // row 4
+  flip(set.parity(2), 4096 * 2);  // row 2
   const auto healed = set.heal_all(true);
   ASSERT_TRUE(healed) << healed.error().text;
   EXPECT_EQ(*healed, 3U);
@@ -341,7 +347,13 @@ TEST(RankBlocks, WritesAndReadsBeyondFourGigabytesAcrossFiles) {
   record.files[0].size = (4ULL << 30) + 100;
   record.files[1].name = "second";
   record.files[1].size = 5000;
-  record.encoding = {1, Scheme::xor_, 1, 1, block_bytes, {0, 1, 2, 3}, {"a", "b", "c", "d"},
+  record.encoding = {1,
+                     Scheme::xor_,
+                     1,
+                     1,
+                     block_bytes,
+                     {0, 1, 2, 3},
+                     {"a", "b", "c", "d"},
                      {record.data_bytes(), 0, 0, 0}};
   const auto files = make_posix_files();
   RankBlocks blocks(*files, {base.path()}, record);
@@ -366,15 +378,16 @@ void each_loss(int members, const std::function<void(const std::vector<bool>&)>&
   }
 }
 
-/// Loses members of a protected set: the set is as before where survives() says so, refused and untouched
-/// otherwise.
+/// Loses members of a protected set: the set is as before where survives() says so, refused and
+/// untouched otherwise.
 void lose(SetOnDisk& set, const std::vector<bool>& lost, const std::string& aside) {
   std::filesystem::create_directory(aside);
-  const auto each_lost = [&](const std::function<void(const std::string&, const std::string&)>& action) {
-    for (int member = 0; member < set.members(); ++member)
-      if (lost[static_cast<std::size_t>(member)])
-        action(set.folder(member).path, aside + "/" + std::to_string(member));
-  };
+  const auto each_lost =
+      [&](const std::function<void(const std::string&, const std::string&)>& action) {
+        for (int member = 0; member < set.members(); ++member)
+          if (lost[static_cast<std::size_t>(member)])
+            action(set.folder(member).path, aside + "/" + std::to_string(member));
+      };
   each_lost([](const auto& path, const auto& kept) { std::filesystem::rename(path, kept); });
   const auto healed = set.heal_all(false);
   ASSERT_EQ(healed.has_value(), survives(SetLayout(set.record(0).encoding), lost))
@@ -394,16 +407,20 @@ void lose(SetOnDisk& set, const std::vector<bool>& lost, const std::string& asid
 class EveryScheme : public testing::TestWithParam<Protection> {};
 
 TEST_P(EveryScheme, EveryLossItHoldsIsRebuiltAndEveryOtherRefused) {
-  const std::vector<std::vector<std::size_t>> sizes = {{30'000, 5}, {12'345, 40'001}, {20'000, 0}, {100'000, 1}, {17'000}};
+  const std::vector<std::vector<std::size_t>> sizes = {
+      {30'000, 5}, {12'345, 40'001}, {20'000, 0}, {100'000, 1}, {17'000}};
   for (std::size_t members = 1; members <= sizes.size(); ++members) {
     TemporaryFolder base("/dev/shm");
-    SetOnDisk set(base.path(), {sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(members)}, GetParam());
+    SetOnDisk set(base.path(),
+                  {sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(members)},
+                  GetParam());
     Encoding encoding = set.record(0).encoding;
     encoding.member_bytes.resize(members);
     if (!is_sound(encoding)) continue;
     set.protect_all();
     set.expect_intact();
-    each_loss(set.members(), [&](const std::vector<bool>& lost) { lose(set, lost, base.path() + "/aside"); });
+    each_loss(set.members(),
+              [&](const std::vector<bool>& lost) { lose(set, lost, base.path() + "/aside"); });
   }
 }
 
@@ -426,8 +443,10 @@ TEST_P(EveryScheme, AFlippedByteAnywhereIsRepairedToo) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Redundancy, EveryScheme,
-                         testing::Values(Protection{Scheme::xor_, 1, 1}, Protection{Scheme::partner, 1, 1},
-                                         Protection{Scheme::partner, 1, 2}, Protection{Scheme::partner, 2, 1},
+                         testing::Values(Protection{Scheme::xor_, 1, 1},
+                                         Protection{Scheme::partner, 1, 1},
+                                         Protection{Scheme::partner, 1, 2},
+                                         Protection{Scheme::partner, 2, 1},
                                          Protection{Scheme::rs, 1, 1}, Protection{Scheme::rs, 2, 1},
                                          Protection{Scheme::rs, 3, 1}));
 
@@ -439,12 +458,14 @@ TEST(Replicas, AreKeptWhereTheCopiesAre) {
         encoding.members = {0, 1, 2, 3};
         encoding.failures = failures;
         encoding.hop = hop;
-        const Blob mine(static_cast<std::size_t>(10 + set.rank()), static_cast<std::byte>(set.rank()));
+        const Blob mine(static_cast<std::size_t>(10 + set.rank()),
+                        static_cast<std::byte>(set.rank()));
         const auto kept = exchange_records(set, encoding, mine);
         ASSERT_EQ(kept.size(), failures == 0 ? 0 : std::min(failures + 1, 3U));
         for (std::uint32_t i = 0; i < kept.size(); ++i) {
           const int owner = (set.rank() + 12 - static_cast<int>((i + 1) * hop)) % 4;
-          EXPECT_EQ(kept[i], Blob(static_cast<std::size_t>(10 + owner), static_cast<std::byte>(owner)));
+          EXPECT_EQ(kept[i],
+                    Blob(static_cast<std::size_t>(10 + owner), static_cast<std::byte>(owner)));
         }
       });
 }

@@ -44,9 +44,9 @@ std::vector<Erasures> exchange_erasures(Communicator& set, const Erasures& mine)
 }
 
 bool contains(const BlockRanges& ranges, std::uint64_t index) {
-  const auto after = std::upper_bound(
-      ranges.begin(), ranges.end(), index,
-      [](std::uint64_t value, const auto& range) { return value < range.first; });
+  const auto after =
+      std::upper_bound(ranges.begin(), ranges.end(), index,
+                       [](std::uint64_t value, const auto& range) { return value < range.first; });
   return after != ranges.begin() && index < std::prev(after)->second;
 }
 
@@ -130,9 +130,9 @@ class DamageReport {
   const std::vector<Erasures>& erasures_;
 };
 
-/// Rebuilds damaged stripes. The member that keeps a stripe's first parity collects what is left of it,
-/// combines it, and sends each lost block to the member that misses it; so the work on one lost member is
-/// spread evenly over the others.
+/// Rebuilds damaged stripes. The member that keeps a stripe's first parity collects what is left of
+/// it, combines it, and sends each lost block to the member that misses it; so the work on one lost
+/// member is spread evenly over the others.
 class Repairer {
  public:
   Repairer(Communicator& set, RankBlocks& blocks, const RankRecord& record)
@@ -213,7 +213,8 @@ class Repairer {
     }
   }
 
-  /// This member's block of a stripe, of `scratch`'s length; zeros, and an error noted, if it cannot be read.
+  /// This member's block of a stripe, of `scratch`'s length; zeros, and an error noted, if it
+  /// cannot be read.
   Bytes own_block(const Damage& damage, int slot, MutableBytes scratch) {
     const Result<Bytes> block =
         slot < layout_.columns()
@@ -241,11 +242,13 @@ class Repairer {
     gather.rebuilt.reserve(gather.plan.targets.size());
     for (std::size_t i = 0; i < gather.plan.targets.size(); ++i) {
       gather.rebuilt.emplace_back(record_.encoding.block_bytes);
-      outputs.push_back(gather.rebuilt.back().first(layout_.stripe_length(damage.row, damage.position)));
+      outputs.push_back(
+          gather.rebuilt.back().first(layout_.stripe_length(damage.row, damage.position)));
       std::fill(outputs.back().begin(), outputs.back().end(), std::byte{0});
     }
     for (std::size_t i = 0; i < gather.parts.size(); ++i)
-      gather.plan.combination.add(static_cast<int>(i), gather.parts[i].first(gather.lengths[i]), outputs);
+      gather.plan.combination.add(static_cast<int>(i), gather.parts[i].first(gather.lengths[i]),
+                                  outputs);
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       const int slot = gather.plan.targets[i];
       const int member = member_at(layout_, damage.position, slot);
@@ -270,8 +273,9 @@ class Repairer {
   /// Writes a rebuilt block of this rank, if it is what the record says.
   void accept(const Damage& damage, int slot, Bytes block) {
     const bool is_data = slot < layout_.columns();
-    const std::uint64_t index = is_data ? layout_.data_index(damage.row, slot)
-                                        : layout_.parity_index(damage.row, slot - layout_.columns());
+    const std::uint64_t index = is_data
+                                    ? layout_.data_index(damage.row, slot)
+                                    : layout_.parity_index(damage.row, slot - layout_.columns());
     if (crc32c(block) != (is_data ? record_.data_crcs : record_.parity_crcs)[index]) {
       note(fail(Code::corrupt, "rebuilt {} block {} of rank {} does not match its checksum",
                 is_data ? "data" : "parity", index, record_.rank));

@@ -9,28 +9,29 @@
 namespace cairn {
 
 struct HealOptions {
-  bool read_everything = false;  ///< check all blocks even where files look complete
-  bool durable = false;          ///< sync what was repaired
-  bool copy_metadata = true;     ///< give rebuilt files the mode and times they had
+  bool read_everything = false;           ///< check all blocks even where files look complete
+  bool durable = false;                   ///< sync what was repaired
+  bool copy_metadata = true;              ///< give rebuilt files the mode and times they had
   std::uint64_t encode_bytes = 32 << 20;  ///< memory to use, about
 };
 
 /// What was found and done, on this rank.
 struct Healed {
-  bool checked = false;              ///< every block of this rank was read and compared
+  bool checked = false;               ///< every block of this rank was read and compared
   std::uint64_t repaired_blocks = 0;  ///< data and parity
   std::uint64_t repaired_bytes = 0;
 };
 
-/// Collective over the set; every member passes its own folder (which may be missing altogether) and
-/// its record.
+/// Collective over the set; every member passes its own folder (which may be missing altogether)
+/// and its record.
 ///
-/// Where any member's files look incomplete, or `read_everything`, all members read all their blocks;
-/// each block that is missing or does not match its checksum is rebuilt from the stripe it is in.
-/// Afterwards every member's files and parity are as the records say.
+/// Where any member's files look incomplete, or `read_everything`, all members read all their
+/// blocks; each block that is missing or does not match its checksum is rebuilt from the stripe it
+/// is in. Afterwards every member's files and parity are as the records say.
 ///
-/// Errors: lost, naming members and nodes, if some stripe misses more than the scheme holds; nothing
-/// has been changed then. io or no_space if a rebuilt block cannot be written. Agreed within the set.
+/// Errors: lost, naming members and nodes, if some stripe misses more than the scheme holds;
+/// nothing has been changed then. io or no_space if a rebuilt block cannot be written. Agreed
+/// within the set.
 Result<Healed> heal(Communicator& set, Files& files, const RankFolder& folder,
                     const RankRecord& record, const HealOptions& options);
 

@@ -14,7 +14,8 @@ std::vector<int> records_kept_by(const Encoding& encoding, int index) {
   for (int i = 1; i <= copies; ++i) {
     const int away = i * static_cast<int>(encoding.hop) % members;
     const int owner = (index - away + members) % members;
-    if (away != 0 && std::find(owners.begin(), owners.end(), owner) == owners.end()) owners.push_back(owner);
+    if (away != 0 && std::find(owners.begin(), owners.end(), owner) == owners.end())
+      owners.push_back(owner);
   }
   return owners;
 }
@@ -25,7 +26,8 @@ std::vector<Blob> exchange_records(Communicator& set, const Encoding& encoding, 
   std::vector<std::uint64_t> sizes(owners.size());
   std::vector<Request> requests;
   for (std::size_t i = 0; i < owners.size(); ++i) {
-    const int keeper = (2 * set.rank() - owners[i] + set.size()) % set.size();  // as far to the right
+    const int keeper =
+        (2 * set.rank() - owners[i] + set.size()) % set.size();  // as far to the right
     requests.push_back(set.irecv(mutable_bytes_of(sizes[i]), owners[i], record_tag));
     requests.push_back(set.isend(bytes_of(my_size), keeper, record_tag));
     requests.push_back(set.isend(sealed, keeper, record_tag));

@@ -8,9 +8,9 @@
 
 namespace cairn {
 
-/// The members, by index, whose records member `index` keeps, those first of which it keeps copies (PARTNER).
-/// One more than may be lost, where there are so many: so that whatever is lost that the scheme holds, a
-/// damaged record has a copy left.
+/// The members, by index, whose records member `index` keeps, those first of which it keeps copies
+/// (PARTNER). One more than may be lost, where there are so many: so that whatever is lost that the
+/// scheme holds, a damaged record has a copy left.
 std::vector<int> records_kept_by(const Encoding& encoding, int index);
 
 /// Collective over the set: sends `sealed` to those who keep it, and returns the records of

@@ -11,7 +11,7 @@ namespace cairn {
 
 struct CachedDataset {
   enum class State {
-    usable,        ///< every rank has its files, and they are protected as the record says
+    usable,       ///< every rank has its files, and they are protected as the record says
     unusable,     ///< cannot be restored now; removed once a newer one is committed
     other_ranks,  ///< written by another number of ranks; as above
     left_alone,   ///< never touched: written by a later Cairn, or the user says so
@@ -20,10 +20,10 @@ struct CachedDataset {
   DatasetInfo info;
   std::size_t store = 0;
   State state = State::usable;
-  RankRecord record;                ///< this rank's, where usable
-  bool checked = false;             ///< in this run, all blocks were compared with their checksums
-  std::vector<RankFolder> parts;    ///< what this rank removes to be rid of the dataset
-  std::string reason;               ///< why it is not usable
+  RankRecord record;              ///< this rank's, where usable
+  bool checked = false;           ///< in this run, all blocks were compared with their checksums
+  std::vector<RankFolder> parts;  ///< what this rank removes to be rid of the dataset
+  std::string reason;             ///< why it is not usable
 
   bool usable() const { return state == State::usable; }
   /// "dataset 5 (ckpt.5)"

@@ -28,11 +28,13 @@ Status prepare(Files& files, Store& store, const RankFolder& folder, const RankR
 Status check_unchanged(Files& files, const RankFolder& folder, const RankRecord& record) {
   for (const FileEntry& file : record.files) {
     CAIRN_ASSIGN(const FileInfo now, files.info(folder.file(file.name)));
-    if (now.kind != Kind::file || now.size != file.size || now.times.modify_ns != file.times.modify_ns)
-      return fail(Code::invalid,
-                  "rank {} is still writing file {}; close all files before the call that completes the "
-                  "dataset",
-                  record.rank, file.name);
+    if (now.kind != Kind::file || now.size != file.size ||
+        now.times.modify_ns != file.times.modify_ns)
+      return fail(
+          Code::invalid,
+          "rank {} is still writing file {}; close all files before the call that completes the "
+          "dataset",
+          record.rank, file.name);
   }
   return {};
 }
@@ -57,8 +59,7 @@ Status protect_and_commit(Communicator& comm, Files& files, Store& store, const 
   Group set(comm, record.encoding.members);
   Status status = protect(set, files, folder, record, settings.encode_bytes);
   const Blob sealed = encode(record);
-  const Blob content =
-      join_records(sealed, exchange_records(set, record.encoding, sealed));
+  const Blob content = join_records(sealed, exchange_records(set, record.encoding, sealed));
   if (status && intact_by == nullptr) status = check_unchanged(files, folder, record);
   if (status && intact_by != nullptr) status = check_still_intact(files, folder, *intact_by);
   if (status) status = prepare(files, store, folder, record, content);

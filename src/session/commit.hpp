@@ -8,21 +8,21 @@
 
 namespace cairn {
 
-/// Collective. `record` has dataset, rank, files and the encoding's set; checksums, geometry and parity
-/// are made here, and the record is committed as its generation.
+/// Collective. `record` has dataset, rank, files and the encoding's set; checksums, geometry and
+/// parity are made here, and the record is committed as its generation.
 ///
 /// The protocol: data and parity are written and synced; the record is written beside its place and
 /// synced; all ranks agree that they have come so far; only then does each rename its record into
 /// place. So one committed record anywhere proves that every rank's part was complete, and a
 /// prepared record next to it may be taken for committed.
 ///
-/// Where the files were protected before, `intact_by` is the record they must still match after the new
-/// checksums were taken: so new checksums are never taken of damaged bytes unseen.
+/// Where the files were protected before, `intact_by` is the record they must still match after the
+/// new checksums were taken: so new checksums are never taken of damaged bytes unseen.
 ///
 /// invalid if a file's size or time of change is no longer what the record says.
 ///
-/// Errors are agreed. The rank's folder is then as it was, but for parity and prepared record of this
-/// generation, which mean nothing.
+/// Errors are agreed. The rank's folder is then as it was, but for parity and prepared record of
+/// this generation, which mean nothing.
 Status protect_and_commit(Communicator& comm, Files& files, Store& store, const RankFolder& folder,
                           RankRecord& record, const Settings& settings,
                           const RankRecord* intact_by = nullptr);

@@ -13,7 +13,8 @@ Result<std::size_t> find_store(const std::vector<Store>& stores, const std::stri
     return store.settings().path == path;
   });
   if (found == stores.end())
-    return fail(Code::bad_setting, "checkpoint descriptor names store {}, which has no STORE line", path);
+    return fail(Code::bad_setting, "checkpoint descriptor names store {}, which has no STORE line",
+                path);
   return static_cast<std::size_t>(found - stores.begin());
 }
 
@@ -32,7 +33,8 @@ Result<Level> resolve(Communicator& comm, const CheckpointSettings& checkpoint,
   Level level;
   level.settings = checkpoint;
   CAIRN_ASSIGN(level.store, find_store(stores, checkpoint.store));
-  CAIRN_ASSIGN(level.failure_groups, failure_groups(placement, checkpoint.group, settings.node_groups));
+  CAIRN_ASSIGN(level.failure_groups,
+               failure_groups(placement, checkpoint.group, settings.node_groups));
   std::vector<int> members = {comm.rank()};
   if (checkpoint.scheme != Scheme::single && !stores[level.store].shared()) {
     const auto sets = form_sets(level.failure_groups, checkpoint.set_size);
@@ -43,8 +45,8 @@ Result<Level> resolve(Communicator& comm, const CheckpointSettings& checkpoint,
       level.fewest_failures = std::min(level.fewest_failures, encoding.failures);
     }
   }
-  level.encoding =
-      make_encoding(checkpoint, std::move(members), static_cast<std::uint32_t>(settings.block_bytes));
+  level.encoding = make_encoding(checkpoint, std::move(members),
+                                 static_cast<std::uint32_t>(settings.block_bytes));
   return level;
 }
 

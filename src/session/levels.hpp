@@ -22,8 +22,8 @@ struct Level {
   std::uint32_t fewest_failures = ~0U;        ///< that some set survives
 };
 
-/// Collective. Where a store is seen by all ranks, or a rank is alone in its set, the scheme becomes
-/// SINGLE. Errors: unknown store or failure group.
+/// Collective. Where a store is seen by all ranks, or a rank is alone in its set, the scheme
+/// becomes SINGLE. Errors: unknown store or failure group.
 Result<std::vector<Level>> resolve_levels(Communicator& comm, const Settings& settings,
                                           const std::vector<Store>& stores,
                                           const Placement& placement);

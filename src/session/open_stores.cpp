@@ -22,23 +22,25 @@ Result<std::vector<Store>> open_all(Files& files, const Settings& settings) {
   return stores;
 }
 
-Result<std::unique_ptr<FileLock>> lock_patiently(Files& files, Clock& clock, const std::string& folder,
+Result<std::unique_ptr<FileLock>> lock_patiently(Files& files, Clock& clock,
+                                                 const std::string& folder,
                                                  const Settings& settings) {
   const std::int64_t give_up_us = clock.steady_us() + lock_patience_us;
   while (true) {
     auto lock = files.lock(folder + "/lock");
     if (lock || lock.error().code != Code::busy) return lock;
     if (clock.steady_us() > give_up_us)
-      return fail(Code::busy,
-                  "node {}: another run of job {} is alive (it holds {}/lock); end it, or set another "
-                  "SCR_JOB_ID. If the folder is seen by several nodes, add %n to its path",
-                  settings.node_name, settings.job_id, folder);
+      return fail(
+          Code::busy,
+          "node {}: another run of job {} is alive (it holds {}/lock); end it, or set another "
+          "SCR_JOB_ID. If the folder is seen by several nodes, add %n to its path",
+          settings.node_name, settings.job_id, folder);
     clock.sleep_us(lock_pause_us);
   }
 }
 
-Result<std::vector<std::unique_ptr<FileLock>>> take_locks(Communicator& comm, Files& files, Clock& clock,
-                                                          const Placement& placement,
+Result<std::vector<std::unique_ptr<FileLock>>> take_locks(Communicator& comm, Files& files,
+                                                          Clock& clock, const Placement& placement,
                                                           const std::vector<Store>& stores,
                                                           const Settings& settings) {
   std::set<std::string> folders;
@@ -59,20 +61,27 @@ Result<std::vector<std::unique_ptr<FileLock>>> take_locks(Communicator& comm, Fi
   return locks;
 }
 
-/// Every group of ranks that has a store to itself leaves a mark in it, and looks for those of others.
+/// Every group of ranks that has a store to itself leaves a mark in it, and looks for those of
+/// others.
 class PrivacyCheck {
  public:
   PrivacyCheck(Communicator& comm, Files& files, const Placement& placement,
                const std::vector<Store>& stores, const Settings& settings, std::int64_t run)
-      : comm_(comm), files_(files), placement_(placement), stores_(stores), settings_(settings), run_(run) {}
+      : comm_(comm),
+        files_(files),
+        placement_(placement),
+        stores_(stores),
+        settings_(settings),
+        run_(run) {}
 
   Status run() {
     CAIRN_TRY(agree(comm_, for_each_private([this](const Store& store, std::uint64_t group) {
                       return leave_mark(store, group);
                     })));
-    const Status alone = agree(comm_, for_each_private([this](const Store& store, std::uint64_t group) {
-                                 return find_others(store, group);
-                               }));
+    const Status alone =
+        agree(comm_, for_each_private([this](const Store& store, std::uint64_t group) {
+                return find_others(store, group);
+              }));
     CAIRN_TRY(agree(comm_, for_each_private([this](const Store& store, std::uint64_t group) {
                       return files_.remove_file(mark(store, group));
                     })));
@@ -111,10 +120,11 @@ class PrivacyCheck {
     for (const std::string& name : names) {
       if (!name.starts_with(mark_prefix) || name == own) continue;
       if (name.starts_with(mark_of_run()))
-        return fail(Code::bad_setting,
-                    "nodes {} and {} see the same folder {}, which each is to have for itself: add %n to "
-                    "its path, or give it a line STORE=... GROUP=WORLD",
-                    settings_.node_name, name.substr(mark_of_run().size() + 17), store.root());
+        return fail(
+            Code::bad_setting,
+            "nodes {} and {} see the same folder {}, which each is to have for itself: add %n to "
+            "its path, or give it a line STORE=... GROUP=WORLD",
+            settings_.node_name, name.substr(mark_of_run().size() + 17), store.root());
       CAIRN_TRY(files_.remove_file(store.root() + "/" + name));  // of a run that died here
     }
     return {};

@@ -84,7 +84,8 @@ class Recovery {
     const Uuid candidate = mine == catalog_.begin() ? Uuid{} : std::prev(mine)->first;
     Uuid next;
     next.time_us = allreduce(comm_, candidate.time_us, Reduce::max);
-    next.chance = allreduce(comm_, candidate.time_us == next.time_us ? candidate.chance : 0, Reduce::max);
+    next.chance =
+        allreduce(comm_, candidate.time_us == next.time_us ? candidate.chance : 0, Reduce::max);
     if (next == Uuid{}) return std::nullopt;
     last_ = next;
     return next;
@@ -175,8 +176,10 @@ class Recovery {
       dataset.reason = "its records are in a newer format; it is left alone";
       tell(Severity::warning, fmt::format("dataset {}: {}", summary.number, dataset.reason));
     } else if (summary.generation == 0 && summary.ranks != 0 && !same_ranks(summary)) {
-      // With the number of ranks that wrote it, another run may still see it committed on other nodes.
-      set_aside(held, CachedDataset::State::unusable, "it was not complete when its run ended", dataset);
+      // With the number of ranks that wrote it, another run may still see it committed on other
+      // nodes.
+      set_aside(held, CachedDataset::State::unusable, "it was not complete when its run ended",
+                dataset);
     } else if (summary.generation == 0 && !summary.damaged) {
       return remove_uncommitted(summary, held);
     } else if (summary.generation == 0) {
@@ -185,8 +188,10 @@ class Recovery {
       tell(Severity::warning,
            fmt::format("dataset {} cannot be restored: {}", summary.number, dataset.reason));
     } else if (!settings_.distribute) {
-      set_aside(held, CachedDataset::State::left_alone, "SCR_DISTRIBUTE=0 leaves it where it is", dataset);
-      tell(Severity::info, fmt::format("dataset {} in the cache: {}", summary.number, dataset.reason));
+      set_aside(held, CachedDataset::State::left_alone, "SCR_DISTRIBUTE=0 leaves it where it is",
+                dataset);
+      tell(Severity::info,
+           fmt::format("dataset {} in the cache: {}", summary.number, dataset.reason));
     } else if (!same_ranks(summary)) {
       set_aside(held, CachedDataset::State::other_ranks,
                 fmt::format("it was written by {} ranks", summary.ranks), dataset);
@@ -225,13 +230,14 @@ class Recovery {
     });
     const std::int64_t from_us = clock_.steady_us();
     const DatasetInfo known_to_all = dataset.info;
-    auto account = restore(comm_, files_, stores_, settings_, held, generation, newest, dataset, log_);
+    auto account =
+        restore(comm_, files_, stores_, settings_, held, generation, newest, dataset, log_);
     if (!account) {
       // Some ranks may have read more in a record; what is decided by it must be equal everywhere.
       dataset.info = known_to_all;
       set_aside(held, CachedDataset::State::unusable, account.error().text, dataset);
-      tell(Severity::warning, fmt::format("dataset {} cannot be restored: {}", dataset.info.number,
-                                        dataset.reason));
+      tell(Severity::warning,
+           fmt::format("dataset {} cannot be restored: {}", dataset.info.number, dataset.reason));
       return;
     }
     report(dataset, *account, static_cast<double>(clock_.steady_us() - from_us) * 1e-6);
@@ -252,18 +258,22 @@ class Recovery {
 
   void report(const CachedDataset& dataset, const RestoreAccount& account, double seconds) {
     std::string what;
-    const auto add = [&what](std::string part) { what += (what.empty() ? "" : ", ") + std::move(part); };
+    const auto add = [&what](std::string part) {
+      what += (what.empty() ? "" : ", ") + std::move(part);
+    };
     if (account.rebuilt_ranks > 0)
       add(fmt::format("rebuilt {} that were lost", account.rebuilt_names));
     if (account.moved_ranks > 0)
       add(fmt::format("moved {} of {} ranks to another node",
-                      format_bytes(static_cast<std::uint64_t>(account.moved_bytes)), account.moved_ranks));
+                      format_bytes(static_cast<std::uint64_t>(account.moved_bytes)),
+                      account.moved_ranks));
     if (account.repaired_blocks > 0)
       add(fmt::format("{} in {} blocks came from redundancy",
                       format_bytes(static_cast<std::uint64_t>(account.repaired_bytes)),
                       account.repaired_blocks));
     if (!what.empty())
-      tell(Severity::info, fmt::format("{}: {}; took {}", dataset.label(), what, format_seconds(seconds)));
+      tell(Severity::info,
+           fmt::format("{}: {}; took {}", dataset.label(), what, format_seconds(seconds)));
   }
 
   /// The level under which a dataset found here would be protected now.
@@ -281,12 +291,14 @@ class Recovery {
   bool protect_anew(CachedDataset& dataset) {
     const Level* level = level_of(dataset);
     if (level == nullptr) return true;
-    const bool crowded = !spread_over_groups(dataset.record.encoding.members, level->failure_groups);
+    const bool crowded =
+        !spread_over_groups(dataset.record.encoding.members, level->failure_groups);
     if (allreduce(comm_, crowded ? 1 : 0, Reduce::max) == 0) return true;
     if (level->unprotected_ranks > 0) {
-      tell(Severity::warning, fmt::format("{}: ranks that protect each other share a {} now, and there are "
-                                        "too few to protect all anew: its loss may lose the dataset",
-                                        dataset.label(), level->settings.group));
+      tell(Severity::warning,
+           fmt::format("{}: ranks that protect each other share a {} now, and there are "
+                       "too few to protect all anew: its loss may lose the dataset",
+                       dataset.label(), level->settings.group));
       return true;
     }
     if (!dataset.checked && !check_and_heal(comm_, files_, stores_, settings_, dataset, log_))
@@ -314,7 +326,7 @@ class Recovery {
     if (!status) {
       // What was made of the new generation stays: some rank may have committed it.
       tell(Severity::warning, fmt::format("{} keeps its old redundancy sets: {}", dataset.label(),
-                                        status.error().text));
+                                          status.error().text));
       return false;
     }
     dataset.record = std::move(fresh);
@@ -360,7 +372,8 @@ Status check_and_heal(Communicator& comm, Files& files, std::vector<Store>& stor
   Group set(comm, dataset.record.encoding.members);
   const Store& store = stores[dataset.store];
   HealOptions options{true, store.durable(), settings.copy_metadata, settings.encode_bytes};
-  const auto healed = heal(set, files, store.rank_folder(dataset.info, comm.rank()), dataset.record, options);
+  const auto healed =
+      heal(set, files, store.rank_folder(dataset.info, comm.rank()), dataset.record, options);
   const Status status = agree(comm, healed ? Status{} : Status(tl::unexpected(healed.error())));
   if (!status) {
     dataset.state = CachedDataset::State::unusable;
@@ -369,9 +382,11 @@ Status check_and_heal(Communicator& comm, Files& files, std::vector<Store>& stor
     return status;
   }
   dataset.checked = true;
-  const auto blocks = allreduce(comm, static_cast<std::int64_t>(healed->repaired_blocks), Reduce::sum);
+  const auto blocks =
+      allreduce(comm, static_cast<std::int64_t>(healed->repaired_blocks), Reduce::sum);
   if (blocks > 0 && comm.rank() == 0)
-    log.warning("{}: {} blocks did not match their checksums and were repaired", dataset.label(), blocks);
+    log.warning("{}: {} blocks did not match their checksums and were repaired", dataset.label(),
+                blocks);
   return {};
 }
 

@@ -10,12 +10,12 @@
 
 namespace cairn {
 
-/// Collective. All datasets in the stores, newest first, restored to the ranks of this run as far as
-/// possible: usable, or told why not. What was never committed is removed. Datasets that were written
-/// by another number of ranks, or by a newer Cairn, are left as they are.
+/// Collective. All datasets in the stores, newest first, restored to the ranks of this run as far
+/// as possible: usable, or told why not. What was never committed is removed. Datasets that were
+/// written by another number of ranks, or by a newer Cairn, are left as they are.
 ///
-/// The newest usable checkpoint has all its blocks checked; a dataset whose set members came to share
-/// a failure group is protected anew over sets that fit the present places.
+/// The newest usable checkpoint has all its blocks checked; a dataset whose set members came to
+/// share a failure group is protected anew over sets that fit the present places.
 ///
 /// Errors (agreed): a store that cannot be listed, uncommitted remains that cannot be removed.
 Result<std::vector<CachedDataset>> recover_cache(Communicator& comm, Files& files, Clock& clock,
@@ -24,8 +24,8 @@ Result<std::vector<CachedDataset>> recover_cache(Communicator& comm, Files& file
                                                  const Placement& placement,
                                                  const Settings& settings, const Log& log);
 
-/// Collective. Reads every block of a usable dataset and repairs what is bad. On an agreed error the
-/// dataset is marked unusable with the reason.
+/// Collective. Reads every block of a usable dataset and repairs what is bad. On an agreed error
+/// the dataset is marked unusable with the reason.
 Status check_and_heal(Communicator& comm, Files& files, std::vector<Store>& stores,
                       const Settings& settings, CachedDataset& dataset, const Log& log);
 

@@ -32,7 +32,8 @@ Offer offer_of(const Parcel& parcel) {
 class Restorer {
  public:
   Restorer(Communicator& comm, Files& files, Store& store, const Settings& settings,
-           const HeldDataset& held, std::uint64_t generation, CachedDataset& dataset, const Log& log)
+           const HeldDataset& held, std::uint64_t generation, CachedDataset& dataset,
+           const Log& log)
       : comm_(comm),
         files_(files),
         store_(store),
@@ -50,8 +51,8 @@ class Restorer {
     for (const HeldPart& part : held_.parts) dataset_.parts.push_back(part.folder);
     if (local_ == nullptr) dataset_.parts.push_back(folder_);
     auto account = restore_files(read_everything);
-    // What was begun here must not fill the space that an older dataset needs. All it was made of is
-    // still where it was.
+    // What was begun here must not fill the space that an older dataset needs. All it was made of
+    // is still where it was.
     const bool begun_here = local_ == nullptr || files_from_ >= 0;
     if (!account && begun_here) warn(store_.remove(folder_));
     return account;
@@ -71,8 +72,9 @@ class Restorer {
   }
 
   Offer files_offer(const HeldPart& part) const {
-    const bool has_record = std::any_of(part.own.begin(), part.own.end(),
-                                        [this](const HeldRecord& held) { return is_current(held); });
+    const bool has_record =
+        std::any_of(part.own.begin(), part.own.end(),
+                    [this](const HeldRecord& held) { return is_current(held); });
     return has_record ? Offer::files_with_record : Offer::bare_files;
   }
 
@@ -108,7 +110,8 @@ class Restorer {
     const bool any_request = allreduce(comm_, needs_record || files_from_ >= 0, Reduce::max) != 0;
     if (any_request) {
       std::vector<Parcel> requests;
-      if (needs_record && record_from_ >= 0) requests.push_back(parcel(record_from_, Offer::record));
+      if (needs_record && record_from_ >= 0)
+        requests.push_back(parcel(record_from_, Offer::record));
       if (files_from_ >= 0) requests.push_back(parcel(files_from_, Offer::bare_files));
       for (Parcel& answer : exchange(comm_, answer_requests(exchange(comm_, std::move(requests)))))
         sealed_ = std::move(answer.payload);
@@ -153,13 +156,15 @@ class Restorer {
     return true;
   }
 
-  /// Called where some rank has no record. The lowest rank that knows such a rank's set says which of
-  /// its members are gone, and where they ran.
+  /// Called where some rank has no record. The lowest rank that knows such a rank's set says which
+  /// of its members are gone, and where they ran.
   Status explain_missing(bool have_record) {
     enum Trace : std::int64_t { whole, no_files, no_record };
     const bool have_files = local_ != nullptr || files_from_ >= 0;
     std::vector<std::int64_t> traces(static_cast<std::size_t>(comm_.size()));
-    traces[static_cast<std::size_t>(comm_.rank())] = !have_record ? no_record : have_files ? whole : no_files;
+    traces[static_cast<std::size_t>(comm_.rank())] = !have_record ? no_record
+                                                     : have_files ? whole
+                                                                  : no_files;
     comm_.allreduce(traces, Reduce::sum);
 
     std::string gone;
@@ -174,14 +179,16 @@ class Restorer {
     }
     const bool any_witness = allreduce(comm_, witness ? 1 : 0, Reduce::max) != 0;
     if (witness)
-      return agree(comm_, fail(Code::lost,
-                               "of the set of ranks {}, the files or records of {} are gone, more than "
-                               "the scheme holds ({} lost); {} of all {} ranks have no record left",
-                               fmt::join(encoding.members, ","), gone, encoding.failures,
-                               std::count(traces.begin(), traces.end(), no_record), comm_.size()));
-    return agree(comm_, any_witness ? Status{}
-                                    : fail(Code::lost, "no intact record of rank {} is left on any node",
-                                           comm_.rank()));
+      return agree(comm_,
+                   fail(Code::lost,
+                        "of the set of ranks {}, the files or records of {} are gone, more than "
+                        "the scheme holds ({} lost); {} of all {} ranks have no record left",
+                        fmt::join(encoding.members, ","), gone, encoding.failures,
+                        std::count(traces.begin(), traces.end(), no_record), comm_.size()));
+    return agree(comm_, any_witness
+                            ? Status{}
+                            : fail(Code::lost, "no intact record of rank {} is left on any node",
+                                   comm_.rank()));
   }
 
   Status fetch_files() {
@@ -215,15 +222,16 @@ class Restorer {
   /// The record file is there, committed, with the copies it has to keep for others.
   bool record_file_is_whole() const {
     if (local_ == nullptr || local_->damaged || files_from_ >= 0) return false;
-    const bool committed = std::any_of(
-        local_->own.begin(), local_->own.end(),
-        [this](const HeldRecord& held) { return held.committed && is_current(held); });
+    const bool committed =
+        std::any_of(local_->own.begin(), local_->own.end(),
+                    [this](const HeldRecord& held) { return held.committed && is_current(held); });
     const Encoding& encoding = dataset_.record.encoding;
     for (const int member : records_kept_by(encoding, dataset_.record.index_in_set())) {
       const int rank = encoding.members[static_cast<std::size_t>(member)];
-      const bool kept = std::any_of(local_->kept.begin(), local_->kept.end(), [&](const HeldRecord& held) {
-        return held.committed && is_current(held) && held.record.rank == rank;
-      });
+      const bool kept =
+          std::any_of(local_->kept.begin(), local_->kept.end(), [&](const HeldRecord& held) {
+            return held.committed && is_current(held) && held.record.rank == rank;
+          });
       if (!kept) return false;
     }
     return committed;
@@ -284,7 +292,8 @@ class Restorer {
     if (rebuilt) {
       const Encoding& encoding = dataset_.record.encoding;
       const auto index = static_cast<std::size_t>(dataset_.record.index_in_set());
-      const std::string text = fmt::format("rank {} ({})", comm_.rank(), encoding.member_nodes[index]);
+      const std::string text =
+          fmt::format("rank {} ({})", comm_.rank(), encoding.member_nodes[index]);
       const Bytes bytes = std::as_bytes(std::span(text));
       names.push_back({0, Blob(bytes.begin(), bytes.end())});
     }

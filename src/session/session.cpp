@@ -41,14 +41,16 @@ Status Session::prepare() {
   locks_ = std::move(open.locks);
   CAIRN_ASSIGN(levels_, resolve_levels(comm_, settings_, stores_, placement_));
   CAIRN_TRY(purge_if_asked());
-  CAIRN_ASSIGN(datasets_, recover_cache(comm_, files_, clock_, stores_, levels_, placement_, settings_, log_));
+  CAIRN_ASSIGN(datasets_,
+               recover_cache(comm_, files_, clock_, stores_, levels_, placement_, settings_, log_));
   for (const CachedDataset& dataset : datasets_) {
     last_number_ = std::max(last_number_, dataset.info.number);
     last_checkpoint_ = std::max(last_checkpoint_, dataset.info.checkpoint);
   }
   tell_about_protection();
   const CachedDataset* loaded = restart_candidate();
-  warn_if_too_small(std::max(loaded != nullptr ? loaded->record.data_bytes() : 0, settings_.checkpoint_bytes));
+  warn_if_too_small(
+      std::max(loaded != nullptr ? loaded->record.data_bytes() : 0, settings_.checkpoint_bytes));
   last_end_us_ = clock_.steady_us();
   return {};
 }
@@ -56,14 +58,17 @@ Status Session::prepare() {
 Status Session::purge_if_asked() {
   if (!settings_.cache_purge) return {};
   const auto purge = [this]() -> Status {
-    const auto mine = [this](std::size_t, int owner) { return owner % comm_.size() == comm_.rank(); };
+    const auto mine = [this](std::size_t, int owner) {
+      return owner % comm_.size() == comm_.rank();
+    };
     const bool leader = placement_.beside(comm_.rank()).front() == comm_.rank();
     const auto everything = [](std::size_t, int) { return true; };
     for (std::size_t store = 0; store < stores_.size(); ++store) {
       if (!stores_[store].shared() && !leader) continue;
       const std::vector<Store> one = {stores_[store]};
-      CAIRN_ASSIGN(const Catalog catalog,
-                   read_catalog(files_, one, stores_[store].shared() ? LooksAfter(mine) : everything));
+      CAIRN_ASSIGN(
+          const Catalog catalog,
+          read_catalog(files_, one, stores_[store].shared() ? LooksAfter(mine) : everything));
       for (const auto& [uuid, dataset] : catalog)
         for (const HeldPart& part : dataset.parts) CAIRN_TRY(stores_[store].remove(part.folder));
     }
@@ -77,29 +82,35 @@ Status Session::purge_if_asked() {
 void Session::tell_about_protection() const {
   for (const Level& level : levels_) {
     if (level.unprotected_ranks > 0)
-      warn("{} of {} ranks have no rank in another failure group {} to be protected by: what they "
-           "write is lost with their node; run on more nodes",
-           level.unprotected_ranks, comm_.size(), level.settings.group);
+      warn(
+          "{} of {} ranks have no rank in another failure group {} to be protected by: what they "
+          "write is lost with their node; run on more nodes",
+          level.unprotected_ranks, comm_.size(), level.settings.group);
     const std::uint32_t asked = failures_asked(level.settings);
     if (level.unprotected_ranks == 0 && level.fewest_failures < asked)
-      warn("{} is to survive {} lost members of each set, and some sets are so small that they survive {}; "
-           "run on more nodes",
-           name_of(level.settings.scheme), asked, level.fewest_failures);
+      warn(
+          "{} is to survive {} lost members of each set, and some sets are so small that they "
+          "survive {}; "
+          "run on more nodes",
+          name_of(level.settings.scheme), asked, level.fewest_failures);
   }
   if (!settings_.keep_old)
-    warn("CAIRN_KEEP_OLD=0: the older checkpoint is removed before the new one is written; a failure in "
-         "between loses both");
+    warn(
+        "CAIRN_KEEP_OLD=0: the older checkpoint is removed before the new one is written; a "
+        "failure in "
+        "between loses both");
 }
 
 std::string_view Session::name_of_phase(Phase phase) {
-  static constexpr std::array<std::string_view, 5> names = {"IDLE", "RESTART", "CHECKPOINT", "OUTPUT",
-                                                            "UNINIT"};
+  static constexpr std::array<std::string_view, 5> names = {"IDLE", "RESTART", "CHECKPOINT",
+                                                            "OUTPUT", "UNINIT"};
   return names[static_cast<std::size_t>(phase)];
 }
 
 std::string_view Session::state_name() const { return name_of_phase(phase_); }
 
-/// All ranks are in the same call, with the same arguments, in the state that it needs. One allreduce.
+/// All ranks are in the same call, with the same arguments, in the state that it needs. One
+/// allreduce.
 Status Session::enter(std::string_view call, Phase required, std::uint64_t arguments) {
   if (phase_ == Phase::ended)
     return fail(Code::wrong_state, "{} in state {}: SCR_Finalize has been called", call,
@@ -109,12 +120,13 @@ Status Session::enter(std::string_view call, Phase required, std::uint64_t argum
   std::array<std::int64_t, 2> extremes = {hash, -hash};
   comm_.allreduce(extremes, Reduce::min);
   if (extremes[0] != -extremes[1])
-    return agree(comm_, hash == extremes[0]
-                            ? Status(fail(Code::differs,
-                                          "{} in state {}: other ranks made another call, or passed other "
-                                          "arguments; all ranks must make the same calls in the same order",
-                                          call, state_name()))
-                            : Status{});
+    return agree(
+        comm_, hash == extremes[0]
+                   ? Status(fail(Code::differs,
+                                 "{} in state {}: other ranks made another call, or passed other "
+                                 "arguments; all ranks must make the same calls in the same order",
+                                 call, state_name()))
+                   : Status{});
   if (phase_ != required)
     return fail(Code::wrong_state, "{} is not allowed in state {}, only in {}", call, state_name(),
                 name_of_phase(required));
@@ -131,27 +143,30 @@ Status Session::finalize() {
 // --- restart ---
 
 CachedDataset* Session::restart_candidate() {
-  const auto found = std::find_if(datasets_.begin(), datasets_.end(), [](const CachedDataset& dataset) {
-    return dataset.usable() && dataset.info.is_checkpoint();
-  });
+  const auto found =
+      std::find_if(datasets_.begin(), datasets_.end(), [](const CachedDataset& dataset) {
+        return dataset.usable() && dataset.info.is_checkpoint();
+      });
   return restart_done_ || found == datasets_.end() ? nullptr : &*found;
 }
 
 /// The newest dataset, if it was written by another number of ranks.
 const CachedDataset* Session::mismatched() const {
-  const auto newest = std::find_if(datasets_.begin(), datasets_.end(), [](const CachedDataset& dataset) {
-    return dataset.state != CachedDataset::State::left_alone &&
-           dataset.state != CachedDataset::State::unusable;
-  });
+  const auto newest =
+      std::find_if(datasets_.begin(), datasets_.end(), [](const CachedDataset& dataset) {
+        return dataset.state != CachedDataset::State::left_alone &&
+               dataset.state != CachedDataset::State::unusable;
+      });
   return newest != datasets_.end() && newest->state == CachedDataset::State::other_ranks ? &*newest
-                                                                                        : nullptr;
+                                                                                         : nullptr;
 }
 
 Status Session::check_ranks() const {
   const CachedDataset* other = mismatched();
   if (other == nullptr || settings_.on_mismatch == OnMismatch::fresh) return {};
   return fail(Code::wrong_ranks,
-              "dataset {} in the cache was written by {} ranks, and this run has {}: start with {} ranks to "
+              "dataset {} in the cache was written by {} ranks, and this run has {}: start with {} "
+              "ranks to "
               "restart from it, or set CAIRN_ON_MISMATCH=fresh to begin anew in its place",
               other->info.number, other->info.ranks, comm_.size(), other->info.ranks);
 }
@@ -169,8 +184,9 @@ Result<std::string> Session::start_restart() {
   CAIRN_TRY(check_ranks());
   CachedDataset* candidate = restart_candidate();
   if (candidate == nullptr)
-    return fail(Code::not_found, "SCR_Start_restart: there is no checkpoint to restart from; ask "
-                                 "SCR_Have_restart first");
+    return fail(Code::not_found,
+                "SCR_Start_restart: there is no checkpoint to restart from; ask "
+                "SCR_Have_restart first");
   CAIRN_TRY(check_and_heal(comm_, files_, stores_, settings_, *candidate, log_));
   phase_ = Phase::restart;
   return candidate->info.name;
@@ -182,8 +198,8 @@ Status Session::complete_restart(bool valid) {
   const std::string label = restart_candidate()->label();
   const Status verdict =
       agree(comm_, valid ? Status{}
-                         : Status(fail(Code::invalid, "{}: rank {} could not restart from it", label,
-                                       comm_.rank())));
+                         : Status(fail(Code::invalid, "{}: rank {} could not restart from it",
+                                       label, comm_.rank())));
   const CachedDataset dataset = *restart_candidate();
   if (!verdict) {
     datasets_.erase(datasets_.begin() + (restart_candidate() - datasets_.data()));
@@ -205,8 +221,9 @@ Status Session::start(Phase phase, const std::string& name, std::uint32_t flags)
   CAIRN_TRY(enter(call, Phase::idle, hash_of_name(name) ^ flags));
   CAIRN_TRY(check_ranks());
   if ((flags & ~(flag_checkpoint | flag_output)) != 0)
-    return fail(Code::bad_argument, "{}: flags {} have bits other than SCR_FLAG_CHECKPOINT and SCR_FLAG_OUTPUT",
-                call, flags);
+    return fail(Code::bad_argument,
+                "{}: flags {} have bits other than SCR_FLAG_CHECKPOINT and SCR_FLAG_OUTPUT", call,
+                flags);
   if (name.size() > longest_name)
     return fail(Code::bad_argument, "{}: the name has {} bytes, {} are allowed", call, name.size(),
                 longest_name);
@@ -222,7 +239,8 @@ Status Session::start(Phase phase, const std::string& name, std::uint32_t flags)
 
 Status Session::make_dataset(const std::string& name, std::uint32_t flags) {
   DatasetInfo info;
-  info.uuid.time_us = std::max(clock_.now_us(), datasets_.empty() ? 1 : datasets_[0].info.uuid.time_us + 1);
+  info.uuid.time_us =
+      std::max(clock_.now_us(), datasets_.empty() ? 1 : datasets_[0].info.uuid.time_us + 1);
   info.uuid.chance = static_cast<std::int64_t>(clock_.random() >> 1);
   comm_.bcast(mutable_bytes_of(info.uuid), 0);
   info.number = last_number_ + 1;
@@ -268,14 +286,16 @@ Status Session::complete(Phase phase, bool valid) {
 
 Result<std::vector<FileEntry>> Session::collect_files(bool valid) {
   if (!valid)
-    return fail(Code::invalid, "{}: rank {} declared its part invalid", current_.label(), comm_.rank());
+    return fail(Code::invalid, "{}: rank {} declared its part invalid", current_.label(),
+                comm_.rank());
   std::vector<FileEntry> entries;
   const std::scoped_lock lock(routed_mutex_);
   for (const auto& [name, path] : routed_) {
     const auto info = files_.info(path);
     if (!info || info->kind != Kind::file)
       return fail(Code::invalid, "{}: rank {} has not written the file {} it asked for ({})",
-                  current_.label(), comm_.rank(), name, info ? "not a regular file" : info.error().text);
+                  current_.label(), comm_.rank(), name,
+                  info ? "not a regular file" : info.error().text);
     entries.push_back({name, info->size, info->mode, info->owner, info->group, info->times});
   }
   return entries;
@@ -290,7 +310,8 @@ Status Session::protect_current(bool valid) {
   record.rank = comm_.rank();
   record.files = *std::move(entries);
   record.encoding = levels_[current_level_].encoding;
-  CAIRN_TRY(protect_and_commit(comm_, files_, stores_[current_.store], current_.parts[0], record, settings_));
+  CAIRN_TRY(protect_and_commit(comm_, files_, stores_[current_.store], current_.parts[0], record,
+                               settings_));
 
   report_commit(record, clock_.steady_us() - from_us);
   last_number_ = current_.info.number;
@@ -310,13 +331,15 @@ void Session::report_commit(const RankRecord& record, std::int64_t protect_us) {
   comm_.allreduce(sums, Reduce::sum);
   const double seconds = static_cast<double>(clock_.steady_us() - started_us_) * 1e-6;
   const auto bytes = static_cast<std::uint64_t>(sums[0]);
-  tell("{}: {} in {} files, {}; {} from Start to Complete ({}/s), {} of it to protect", current_.label(),
-       format_bytes(bytes), sums[1],
+  tell("{}: {} in {} files, {}; {} from Start to Complete ({}/s), {} of it to protect",
+       current_.label(), format_bytes(bytes), sums[1],
        record.encoding.members.size() > 1
            ? fmt::format("{} over sets of {}", name_of(record.encoding.scheme),
                          record.encoding.members.size())
            : std::string("SINGLE"),
-       format_seconds(seconds), format_bytes(static_cast<std::uint64_t>(static_cast<double>(bytes) / std::max(seconds, 1e-6))),
+       format_seconds(seconds),
+       format_bytes(
+           static_cast<std::uint64_t>(static_cast<double>(bytes) / std::max(seconds, 1e-6))),
        format_seconds(static_cast<double>(protect_us) * 1e-6));
   if (current_.info.is_output())
     tell("{} is kept in the cache only: this version does not write to the prefix directory yet",
@@ -325,8 +348,9 @@ void Session::report_commit(const RankRecord& record, std::int64_t protect_us) {
 
 void Session::abandon_current() { remove_everywhere(current_); }
 
-/// Removes a dataset on all ranks: every record is gone before any data is, so that no rank's crash in
-/// between leaves something that looks committed and is not whole. What cannot be removed is only told.
+/// Removes a dataset on all ranks: every record is gone before any data is, so that no rank's crash
+/// in between leaves something that looks committed and is not whole. What cannot be removed is
+/// only told.
 void Session::remove_everywhere(CachedDataset dataset) {
   const auto note = [this](const Status& status) {
     if (!status) log_.warning("rank {}: {}", comm_.rank(), status.error().text);
@@ -336,20 +360,21 @@ void Session::remove_everywhere(CachedDataset dataset) {
   for (const RankFolder& part : dataset.parts) note(stores_[dataset.store].remove(part));
 }
 
-/// Removes the oldest usable datasets of a store until `keep` are left, and what cannot be restored once there
-/// is a usable newer one: until then a later run, on other nodes or with more space, may still find it
-/// whole. Outputs stay, they are the user's.
+/// Removes the oldest usable datasets of a store until `keep` are left, and from all stores what
+/// cannot be restored, once there is a usable newer one: until then a later run, on other nodes or
+/// with more space, may still find it whole. Outputs stay, they are the user's.
 void Session::evict(std::size_t store, std::size_t keep) {
   std::vector<CachedDataset> kept;
   std::size_t counted = 0;
   bool newer_usable = false;
   for (CachedDataset& dataset : datasets_) {
-    const bool evictable = dataset.store == store && !dataset.info.is_output() &&
-                           dataset.state != CachedDataset::State::left_alone;
     const bool usable = dataset.usable();
-    const bool superseded = usable ? evictable && ++counted > keep : newer_usable;
+    const bool superseded =
+        usable ? dataset.store == store && !dataset.info.is_output() && ++counted > keep
+               : newer_usable;
     newer_usable = newer_usable || usable;
-    if (evictable && superseded)
+    if (superseded && !dataset.info.is_output() &&
+        dataset.state != CachedDataset::State::left_alone)
       remove_everywhere(std::move(dataset));
     else
       kept.push_back(std::move(dataset));
@@ -357,7 +382,8 @@ void Session::evict(std::size_t store, std::size_t keep) {
   datasets_ = std::move(kept);
 }
 
-/// Where the store is full, the run that has a checkpoint to go back to gives up what it cannot restore.
+/// Where the store is full, the run that has a checkpoint to go back to gives up what it cannot
+/// restore.
 void Session::make_room_after(const Error& error) {
   const auto given_up = [](const CachedDataset& dataset) {
     return dataset.state == CachedDataset::State::unusable;
@@ -367,7 +393,8 @@ void Session::make_room_after(const Error& error) {
   if (error.code != Code::no_space || !safe) return;
   for (const CachedDataset& dataset : datasets_) {
     if (!given_up(dataset)) continue;
-    tell("what is left of dataset {}, which cannot be restored, is removed to make room", dataset.info.number);
+    tell("what is left of dataset {}, which cannot be restored, is removed to make room",
+         dataset.info.number);
     remove_everywhere(dataset);
   }
   std::erase_if(datasets_, given_up);
@@ -376,7 +403,9 @@ void Session::make_room_after(const Error& error) {
 void Session::warn_if_too_small(std::uint64_t data_bytes) {
   if (allreduce(comm_, static_cast<std::int64_t>(data_bytes), Reduce::max) == 0) return;
   size_told_ = true;
-  if (const Status fits = check_space(comm_, stores_, levels_, placement_, settings_, datasets_, data_bytes); !fits)
+  if (const Status fits =
+          check_space(comm_, stores_, levels_, placement_, settings_, datasets_, data_bytes);
+      !fits)
     warn("{}", fits.error().text);
 }
 
@@ -384,7 +413,8 @@ void Session::warn_if_too_small(std::uint64_t data_bytes) {
 
 std::optional<std::string> Session::relative_name(const std::string& path) const {
   std::string relative;
-  if (!lies_below(path, settings_.prefix, &relative) || !is_safe_name(relative)) return std::nullopt;
+  if (!lies_below(path, settings_.prefix, &relative) || !is_safe_name(relative))
+    return std::nullopt;
   return relative;
 }
 
@@ -412,7 +442,8 @@ Result<std::string> Session::route_file(const std::string& path) {
   if (phase_ == Phase::restart) {
     const auto found = find_in_restart(path);
     if (!found)
-      return fail(Code::not_found, "rank {} wrote no file {} in {}; a rank reads back its own files only",
+      return fail(Code::not_found,
+                  "rank {} wrote no file {} in {}; a rank reads back its own files only",
                   comm_.rank(), path, restart_candidate()->label());
     CAIRN_TRY(files_.info(*found));
     return *found;
@@ -426,8 +457,8 @@ Result<std::string> Session::route_file(const std::string& path) {
                 path, settings_.prefix);
   const std::string cached = current_.parts[0].file(*name);
   if (cached.size() > longest_name)
-    return fail(Code::bad_argument, "the path {} has {} bytes, {} are allowed", cached, cached.size(),
-                longest_name);
+    return fail(Code::bad_argument, "the path {} has {} bytes, {} are allowed", cached,
+                cached.size(), longest_name);
   const std::scoped_lock lock(routed_mutex_);
   if (!routed_.contains(*name)) {
     CAIRN_TRY(make_folders(files_, folder_of(cached), 0700));
@@ -452,7 +483,8 @@ bool Session::checkpoint_due() {
   if (halting()) return true;
   if (settings_.checkpoint_interval > 0 && calls_ % settings_.checkpoint_interval == 0) return true;
   const std::int64_t since_us = clock_.steady_us() - last_end_us_;
-  if (settings_.checkpoint_seconds > 0 && since_us >= settings_.checkpoint_seconds * std::int64_t{1'000'000})
+  if (settings_.checkpoint_seconds > 0 &&
+      since_us >= settings_.checkpoint_seconds * std::int64_t{1'000'000})
     return true;
   if (settings_.checkpoint_overhead <= 0) return false;
   if (costed_ == 0) return true;
@@ -478,15 +510,17 @@ Result<bool> Session::should_exit() {
 
 Status Session::current(const std::string& name) {
   CAIRN_TRY(enter("SCR_Current", Phase::idle, hash_of_name(name)));
-  if (name.empty()) return fail(Code::bad_argument, "SCR_Current: the name is empty");
+  if (name.empty()) return fail(Code::bad_argument, "SCR_Current: the name is NULL or empty");
   restart_done_ = true;
-  const auto named = std::find_if(datasets_.begin(), datasets_.end(),
-                                  [&](const CachedDataset& dataset) { return dataset.info.name == name; });
+  const auto named =
+      std::find_if(datasets_.begin(), datasets_.end(),
+                   [&](const CachedDataset& dataset) { return dataset.info.name == name; });
   if (named == datasets_.end()) return {};
   last_number_ = named->info.number;
   last_checkpoint_ = named->info.checkpoint;
   for (auto newer = datasets_.begin(); newer != named; ++newer)
-    if (newer->state != CachedDataset::State::left_alone && !newer->info.is_output()) remove_everywhere(*newer);
+    if (newer->state != CachedDataset::State::left_alone && !newer->info.is_output())
+      remove_everywhere(*newer);
   datasets_.erase(std::remove_if(datasets_.begin(), named,
                                  [](const CachedDataset& dataset) {
                                    return dataset.state != CachedDataset::State::left_alone &&

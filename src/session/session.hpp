@@ -23,9 +23,10 @@ inline constexpr std::uint32_t flag_checkpoint = 1U << 0;
 inline constexpr std::uint32_t flag_output = 1U << 1;
 
 /// One job on one communicator. Every member function but route_file and route_loaded is collective
-/// over it, although the communicator is passed once, at init: all ranks call it, in the same order,
-/// with equal arguments unless said otherwise. Unequal calls or arguments, and calls in a wrong state,
-/// are the same error on all ranks and change nothing. All that is passed in must outlive the session.
+/// over it, although the communicator is passed once, at init: all ranks call it, in the same
+/// order, with equal arguments unless said otherwise. Unequal calls or arguments, and calls in a
+/// wrong state, are the same error on all ranks and change nothing. All that is passed in must
+/// outlive the session.
 class Session {
  public:
   struct Environment {
@@ -47,10 +48,11 @@ class Session {
   /// Is there a checkpoint to restart from? Its name. wrong_ranks if the newest one was written by
   /// another number of ranks. IDLE.
   Result<std::optional<std::string>> have_restart();
-  /// Checks all its blocks, repairs what is bad, and opens it for reading; returns its name. On an error
-  /// that checkpoint is out, and have_restart() names the next older one. IDLE -> RESTART.
+  /// Checks all its blocks, repairs what is bad, and opens it for reading; returns its name. On an
+  /// error that checkpoint is out, and have_restart() names the next older one. IDLE -> RESTART.
   Result<std::string> start_restart();
-  /// `valid` may differ. Unless it is true everywhere the checkpoint is removed: invalid. RESTART -> IDLE.
+  /// `valid` may differ. Unless it is true everywhere the checkpoint is removed: invalid. RESTART
+  /// -> IDLE.
   Status complete_restart(bool valid);
 
   Result<bool> need_checkpoint();
@@ -61,14 +63,14 @@ class Session {
   Status start_output(const std::string& name, std::uint32_t flags) {
     return start(Phase::output, name, flags);
   }
-  /// Protects and commits what was written; `valid` may differ, and is false for all if it is for one.
-  /// On an error the dataset is gone, and the older ones are as they were. -> IDLE.
+  /// Protects and commits what was written; `valid` may differ, and is false for all if it is for
+  /// one. On an error the dataset is gone, and the older ones are as they were. -> IDLE.
   Status complete_checkpoint(bool valid) { return complete(Phase::checkpoint, valid); }
   Status complete_output(bool valid) { return complete(Phase::output, valid); }
 
   /// Local, thread-safe. Where to open the file that the application calls `path` (absolute). In
-  /// CHECKPOINT and OUTPUT a place in the cache, its folder made; in RESTART the file of this rank, if it
-  /// is there; in IDLE the path itself.
+  /// CHECKPOINT and OUTPUT a place in the cache, its folder made; in RESTART the file of this rank,
+  /// if it is there; in IDLE the path itself.
   Result<std::string> route_file(const std::string& path);
   /// Local. The file in the checkpoint that a restart would come from, or `path` if it is in none.
   std::string route_loaded(const std::string& path);
@@ -151,7 +153,7 @@ class Session {
   CachedDataset current_;
   std::size_t current_level_ = 0;
   std::int64_t started_us_ = 0;
-  std::mutex routed_mutex_;  ///< guards routed_
+  std::mutex routed_mutex_;                    ///< guards routed_
   std::map<std::string, std::string> routed_;  ///< name relative to the prefix -> path in the cache
 
   // for need_checkpoint, on rank 0

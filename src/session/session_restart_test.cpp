@@ -385,24 +385,30 @@ TEST_P(SessionSchemes, SurviveTheLossesTheyPromise) {
       cluster.settings.checkpoints[0].scheme = GetParam().scheme;
       cluster.write(four_nodes(), {1});
       for (const std::string& node : lost) cluster.lose(node);
-      EXPECT_EQ(cluster.restart(four_nodes()), held ? 1 : 0) << fmt::format("{}", fmt::join(lost, ","));
+      EXPECT_EQ(cluster.restart(four_nodes()), held ? 1 : 0)
+          << fmt::format("{}", fmt::join(lost, ","));
       if (held) {
-        EXPECT_EQ(cluster.restart({"n3", "n2", "n1", "n0", "n0", "n1", "n2", "n3"}), 1) << "moved about";
+        EXPECT_EQ(cluster.restart({"n3", "n2", "n1", "n0", "n0", "n1", "n2", "n3"}), 1)
+            << "moved about";
       } else {
         EXPECT_TRUE(cluster.said("cannot be restored")) << cluster.said();
       }
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Session, SessionSchemes,
-    testing::Values(SchemeCase{Scheme::partner,
-                               {{"n0"}, {"n3"}, {"n0", "n2"}, {"n1", "n3"}},
-                               {{"n0", "n1"}, {"n1", "n2"}, {"n3", "n0"}}},
-                    SchemeCase{Scheme::rs,
-                               {{"n1"}, {"n0", "n1"}, {"n0", "n2"}, {"n0", "n3"}, {"n1", "n2"}, {"n1", "n3"},
-                                {"n2", "n3"}},
-                               {{"n0", "n1", "n2"}, {"n1", "n2", "n3"}}}));
+INSTANTIATE_TEST_SUITE_P(Session, SessionSchemes,
+                         testing::Values(SchemeCase{Scheme::partner,
+                                                    {{"n0"}, {"n3"}, {"n0", "n2"}, {"n1", "n3"}},
+                                                    {{"n0", "n1"}, {"n1", "n2"}, {"n3", "n0"}}},
+                                         SchemeCase{Scheme::rs,
+                                                    {{"n1"},
+                                                     {"n0", "n1"},
+                                                     {"n0", "n2"},
+                                                     {"n0", "n3"},
+                                                     {"n1", "n2"},
+                                                     {"n1", "n3"},
+                                                     {"n2", "n3"}},
+                                                    {{"n0", "n1", "n2"}, {"n1", "n2", "n3"}}}));
 
 }  // namespace
 }  // namespace cairn

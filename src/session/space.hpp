@@ -10,13 +10,14 @@
 
 namespace cairn {
 
-/// Bytes that one rank with `data_bytes` of files takes in a cache under this encoding if the others of its
-/// set have as much, parity included, records (some KiB) not.
+/// Bytes that one rank with `data_bytes` of files takes in a cache under this encoding if the
+/// others of its set have as much, parity included, records (some KiB) not.
 std::uint64_t cached_bytes(std::uint64_t data_bytes, Encoding encoding);
 
-/// Collective. Compares, store by store, what the ranks of this node need at the peak (COUNT datasets,
-/// and one more while a new one is being protected) with what is free or already theirs. `data_bytes` is
-/// this rank's. Fails with no_space and the figures of the lowest rank that does not fit.
+/// Collective. Compares, store by store, what the ranks of this node need at the peak (COUNT
+/// datasets, and one more while a new one is being protected) with what is free or already theirs.
+/// `data_bytes` is this rank's. Fails with no_space and the figures of the lowest rank that does
+/// not fit.
 Status check_space(Communicator& comm, const std::vector<Store>& stores,
                    const std::vector<Level>& levels, const Placement& placement,
                    const Settings& settings, const std::vector<CachedDataset>& datasets,

@@ -44,7 +44,9 @@ class LayoutCommandTest : public ::testing::Test {
     EXPECT_NE(told_.find(part), std::string::npos) << told_;
   }
 
-  void settings(const std::string& lines) { std::ofstream(command_.job.source.system_path) << lines; }
+  void settings(const std::string& lines) {
+    std::ofstream(command_.job.source.system_path) << lines;
+  }
 
   TemporaryFolder folder_;
   std::unique_ptr<Files> files_ = make_posix_files();

@@ -13,12 +13,15 @@ std::string describe_what_it_keeps(const Encoding& encoding, int index) {
   std::vector<int> kept;
   for (const int member : records_kept_by(encoding, index))
     kept.push_back(encoding.members[static_cast<std::size_t>(member)]);
-  if (encoding.scheme == Scheme::partner) kept.resize(encoding.failures);  // of others, the record only
+  if (encoding.scheme == Scheme::partner)
+    kept.resize(encoding.failures);  // of others, the record only
   const std::string ranks =
       fmt::format("{} {}", kept.size() == 1 ? "rank" : "ranks", fmt::join(kept, ", "));
   switch (encoding.scheme) {
-    case Scheme::single: break;
-    case Scheme::partner: return fmt::format("keeps a copy of the data of {}", ranks);
+    case Scheme::single:
+      break;
+    case Scheme::partner:
+      return fmt::format("keeps a copy of the data of {}", ranks);
     case Scheme::xor_:
     case Scheme::rs:
       return fmt::format("keeps {}/{} of the set's parity, and the {} of {}", encoding.failures,
@@ -31,7 +34,8 @@ std::string describe_set(const Encoding& encoding, const std::vector<std::string
   std::string text;
   for (std::size_t index = 0; index < encoding.members.size(); ++index) {
     const int rank = encoding.members[index];
-    text += fmt::format("  rank {:<4} on {:<12} {}\n", rank, node_of_rank[static_cast<std::size_t>(rank)],
+    text += fmt::format("  rank {:<4} on {:<12} {}\n", rank,
+                        node_of_rank[static_cast<std::size_t>(rank)],
                         describe_what_it_keeps(encoding, static_cast<int>(index)));
   }
   return text;
@@ -51,7 +55,8 @@ std::string describe_job(const Layout& layout) {
 
 std::string describe_protection(const Encoding& encoding) {
   if (encoding.members.size() == 1) return "1 rank, not protected";
-  const std::string ranks = fmt::format("{} ranks, {}", encoding.members.size(), name_of(encoding.scheme));
+  const std::string ranks =
+      fmt::format("{} ranks, {}", encoding.members.size(), name_of(encoding.scheme));
   return encoding.scheme == Scheme::rs ? ranks + fmt::format("({})", encoding.failures) : ranks;
 }
 
@@ -61,10 +66,12 @@ std::string describe_sets(const std::vector<RedundancySet>& sets,
   std::string text;
   for (std::size_t number = 0; number < sets.size(); ++number) {
     const Encoding encoding = make_encoding(checkpoint, sets[number], 1);
-    text += fmt::format("set {} of {}, {}\n", number + 1, sets.size(), describe_protection(encoding)) +
-            describe_set(encoding, node_of_rank);
+    text +=
+        fmt::format("set {} of {}, {}\n", number + 1, sets.size(), describe_protection(encoding)) +
+        describe_set(encoding, node_of_rank);
   }
-  const auto alone = std::count_if(sets.begin(), sets.end(), [](const auto& set) { return set.size() == 1; });
+  const auto alone =
+      std::count_if(sets.begin(), sets.end(), [](const auto& set) { return set.size() == 1; });
   if (alone > 0 && checkpoint.scheme != Scheme::single)
     text += fmt::format(
         "{} of {} ranks cannot be protected: no rank in another failure group is "

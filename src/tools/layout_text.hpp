@@ -1,5 +1,5 @@
-// Redundancy sets as people read them: what `cairn layout` and `cairn simulate` print and the golden
-// tables pin.
+// Redundancy sets as people read them: what `cairn layout` and `cairn simulate` print and the
+// golden tables pin.
 #pragma once
 
 #include <string>

@@ -79,8 +79,9 @@ void add_simulate(CLI::App& app, int& exit_code) {
                   "Names of nodes (n0,n5); 'any K': every choice of K failure groups; 'rate P': "
                   "each group with probability P; another kind of group than --group may follow")
       ->required();
-  sub->add_option("--seed", command->seed, "Of the samples that are drawn where there is too much "
-                                           "to count, 1 if not given");
+  sub->add_option("--seed", command->seed,
+                  "Of the samples that are drawn where there is too much "
+                  "to count, 1 if not given");
   sub->add_option("--samples", command->samples, "How many of them, 100000 if not given");
   sub->add_flag("--json", command->json, "Print JSON");
   sub->callback([command, &exit_code] {

@@ -28,8 +28,8 @@ struct Placement {
 /// One allgather of 8 bytes per rank.
 Placement gather_placement(Communicator& comm, const std::string& node_name);
 
-/// A number per rank, equal where two ranks are in the same failure group `group`: NODE and WORLD are
-/// built in, others come from the GROUPS lines. Fails naming a node that no line mentions.
+/// A number per rank, equal where two ranks are in the same failure group `group`: NODE and WORLD
+/// are built in, others come from the GROUPS lines. Fails naming a node that no line mentions.
 Result<std::vector<std::uint64_t>> failure_groups(
     const Placement& placement, const std::string& group,
     const std::map<std::string, NodeGroups>& node_groups);

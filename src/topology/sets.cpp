@@ -24,7 +24,8 @@ std::vector<std::vector<int>> split_into_levels(const FailureGroups& group_of_ra
 
 /// Runs of consecutive ranks, the first ones longer by one where it does not divide.
 void cut_level(const std::vector<int>& level, int set_size, std::vector<RedundancySet>& sets) {
-  const std::size_t pieces = std::max<std::size_t>(1, level.size() / static_cast<std::size_t>(set_size));
+  const std::size_t pieces =
+      std::max<std::size_t>(1, level.size() / static_cast<std::size_t>(set_size));
   const std::size_t length = level.size() / pieces;
   const std::size_t longer = level.size() % pieces;
   auto from = level.begin();
@@ -103,9 +104,8 @@ const RedundancySet& set_of(const std::vector<RedundancySet>& sets, int rank) {
 
 bool spread_over_groups(const RedundancySet& set, const FailureGroups& failure_group_of_rank) {
   std::unordered_set<std::uint64_t> seen;
-  return std::all_of(set.begin(), set.end(), [&](int rank) {
-    return seen.insert(failure_group_of_rank[rank]).second;
-  });
+  return std::all_of(set.begin(), set.end(),
+                     [&](int rank) { return seen.insert(failure_group_of_rank[rank]).second; });
 }
 
 }  // namespace cairn

@@ -17,8 +17,8 @@ using RedundancySet = std::vector<int>;
 /// The ranks of each failure group are numbered; those with equal numbers over all groups, in rank
 /// order, are cut into runs of consecutive ranks. So on equal nodes the first ranks of neighbouring
 /// nodes make a set, the second ranks another. Where groups have unequal numbers of ranks, a rank
-/// that is left alone takes a partner from a larger set. A set of one means that this rank cannot be
-/// protected: all others are in its own failure group, or already needed.
+/// that is left alone takes a partner from a larger set. A set of one means that this rank cannot
+/// be protected: all others are in its own failure group, or already needed.
 ///
 /// Sets are ordered by their first rank. Pure: the same table gives the same sets everywhere.
 std::vector<RedundancySet> form_sets(const std::vector<std::uint64_t>& failure_group_of_rank,

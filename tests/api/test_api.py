@@ -89,7 +89,7 @@ def test_disabled_by_the_user(program: Program) -> None:
 
 
 def test_init_that_failed(program: Program) -> None:
-    refused = {"SCR_COPY_TYPE": "RS", "API_INIT_ERROR": str(BAD_SETTING)}
+    refused = {"SCR_COPY_TYPE": "RAID", "API_INIT_ERROR": str(BAD_SETTING)}
     assert program.run("switched_off", refused) == []
 
 

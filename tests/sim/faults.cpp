@@ -38,8 +38,8 @@ Status Faults::at(const FileOperation& operation) {
 
 bool Faults::named_in(const std::string& text) const {
   return was_full_ || std::any_of(paths_.begin(), paths_.end(), [&](const std::string& path) {
-    return text.find(path) != std::string::npos;
-  });
+           return text.find(path) != std::string::npos;
+         });
 }
 
 }  // namespace cairn::sim

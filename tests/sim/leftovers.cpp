@@ -11,8 +11,8 @@ class Inspection {
   Inspection(const World& world, const RunPlan& plan) : world_(world), plan_(plan) {}
 
   void look_at(const Place& place) {
-    const std::string root = fmt::format("/{}/cairn.{}", world_.shape.settings.user,
-                                         world_.shape.settings.job_id);
+    const std::string root =
+        fmt::format("/{}/cairn.{}", world_.shape.settings.user, world_.shape.settings.job_id);
     const InodePtr job = place.volume->find(root);
     if (!job) return;
     for (const auto& [name, dataset] : job->names) {
@@ -21,18 +21,22 @@ class Inspection {
       const int key = world_.model.committed_key(path);
       if (key == 0) left_behind(place, path);
       keys_[place.mount].insert(key);
+      // What is left of an output stays as it is, whether it can be restored now or not: it is the
+      // user's.
+      if (world_.model.is_output(key)) continue;
       for (const auto& [part, rank] : dataset->names) look_at_part(place, path + "/" + part, *rank);
     }
   }
 
-  /// Only where this run has written: a dataset that came back with its node goes with the next one.
+  /// Only where this run has written: a dataset that came back with its node goes with the next
+  /// one.
   void count() {
     const std::string& mount = world_.model.store_of(plan_.datasets.back().key);
     const auto evictable = std::count_if(keys_[mount].begin(), keys_[mount].end(),
                                          [this](int key) { return !world_.model.is_output(key); });
     if (evictable > world_.model.count_of_store(mount))
-      throw Violation(fmt::format("(h) {} checkpoints are kept in {}, {} are to be", evictable, mount,
-                                  world_.model.count_of_store(mount)));
+      throw Violation(fmt::format("(h) {} checkpoints are kept in {}, {} are to be", evictable,
+                                  mount, world_.model.count_of_store(mount)));
   }
 
  private:
@@ -64,8 +68,8 @@ void check_leftovers(const World& world, const RunPlan& plan) {
   if (plan.datasets.empty()) return;
   Inspection inspection(world, plan);
   for (const Place& place : world.cluster.places()) {
-    const bool used = place.node.empty() ||
-                      std::find(plan.nodes.begin(), plan.nodes.end(), place.node) != plan.nodes.end();
+    const bool used = place.node.empty() || std::find(plan.nodes.begin(), plan.nodes.end(),
+                                                      place.node) != plan.nodes.end();
     if (used) inspection.look_at(place);
   }
   inspection.count();

@@ -173,11 +173,11 @@ void Model::offered(int key, int below, bool disturbed) const {
   if (disturbed) return;
   for (auto entry = datasets_.rbegin(); entry != datasets_.rend(); ++entry)
     if (entry->first > key && entry->first < below && must_be_offered(entry->second))
-      throw Violation(fmt::format("(b) d{} should be offered, which was committed on {} and is "
-                                  "whole but for {} failure groups; instead: {}",
-                                  entry->first, fmt::join(entry->second.home, " "),
-                                  entry->second.tolerates,
-                                  key == 0 ? "nothing" : fmt::format("d{}", key)));
+      throw Violation(
+          fmt::format("(b) d{} should be offered, which was committed on {} and is "
+                      "whole but for {} failure groups; instead: {}",
+                      entry->first, fmt::join(entry->second.home, " "), entry->second.tolerates,
+                      key == 0 ? "nothing" : fmt::format("d{}", key)));
 }
 
 void Model::restarted(int key, bool disturbed) {
@@ -228,7 +228,8 @@ void Model::unsynced_dropped() {
 
 bool Model::may_damage(const std::string& folder) const {
   const Dataset* dataset = by_folder(folder);
-  return dataset != nullptr && dataset->state != State::begun && dataset->state != State::completing;
+  return dataset != nullptr && dataset->state != State::begun &&
+         dataset->state != State::completing;
 }
 
 void Model::damaged(const std::string& folder, int rank, const std::string& node) {
@@ -277,8 +278,8 @@ bool Model::survives(const Dataset& dataset) const {
     const std::string home = shared(dataset) ? "" : dataset.home[i];
     // A damaged copy counts wherever it is: one that a node brings back, or that was moved, may be
     // chosen before the whole one, since both have a good record.
-    const bool damaged = std::any_of(
-        dataset.damages.begin(), dataset.damages.end(), [&](const Damage& damage) {
+    const bool damaged =
+        std::any_of(dataset.damages.begin(), dataset.damages.end(), [&](const Damage& damage) {
           return damage.rank == rank && (damage.node == home || present_.contains(damage.node));
         });
     const bool away = !shared(dataset) && !present_.contains(home);

@@ -121,7 +121,7 @@ class Model {
   const JobShape& shape_;
   std::map<int, Dataset> datasets_;
   Nodes placement_;
-  std::set<std::string> present_;  ///< nodes of this run
+  std::set<std::string> present_;                              ///< nodes of this run
   std::set<std::pair<std::string, std::string>> lost_in_run_;  ///< node and mount
   int run_ = 0;
   bool in_init_ = false;

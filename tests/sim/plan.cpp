@@ -54,7 +54,7 @@ Moment Planner::draw_moment(const RunPlan& run) {
 }
 
 void Planner::draw_crash(RunPlan& run) {
-  static const std::vector<Crash> kinds = {Crash::process, Crash::job,   Crash::node,
+  static const std::vector<Crash> kinds = {Crash::process, Crash::job,     Crash::node,
                                            Crash::power,   Crash::storage, Crash::storage};
   run.crash = chance_.pick(kinds);
   run.crash_at = draw_moment(run);
@@ -89,12 +89,12 @@ void Planner::draw_weather(PlannedRun& planned) {
 std::string describe(const RunPlan& run) {
   static const std::vector<std::string> crashes = {"no crash",   "process crash", "job crash",
                                                    "node crash", "power failure", "storage lost"};
-  return fmt::format("ranks on {}; {} datasets; {} at phase {} + {}; faults {}..{} one in {}; {} "
-                     "damages{}",
-                     fmt::join(run.nodes, " "), run.datasets.size(),
-                     crashes[static_cast<std::size_t>(run.crash)], run.crash_at.phase,
-                     run.crash_at.calls, run.faults.from, run.faults.to, run.faults.one_in,
-                     run.damages.size(), run.full ? "; a full store" : "");
+  return fmt::format(
+      "ranks on {}; {} datasets; {} at phase {} + {}; faults {}..{} one in {}; {} "
+      "damages{}",
+      fmt::join(run.nodes, " "), run.datasets.size(), crashes[static_cast<std::size_t>(run.crash)],
+      run.crash_at.phase, run.crash_at.calls, run.faults.from, run.faults.to, run.faults.one_in,
+      run.damages.size(), run.full ? "; a full store" : "");
 }
 
 }  // namespace cairn::sim

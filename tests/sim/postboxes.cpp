@@ -17,7 +17,8 @@ class Postboxes::Ticket final : public PendingMessage {
     // What a dead process sent after a message that never left does not arrive either.
     const auto unsent = std::find_if(box_.offers.begin(), box_.offers.end(), is_this);
     if (unsent != box_.offers.end())
-      box_.offers.remove_if([from = unsent->from](const Offer& offer) { return offer.from == from; });
+      box_.offers.remove_if(
+          [from = unsent->from](const Offer& offer) { return offer.from == from; });
     if (std::uncaught_exceptions() > 0) return;
     fmt::print(stderr, "a request was dropped that has not been waited for\n");
     std::abort();  // a destructor cannot throw, and the buffer may be gone already

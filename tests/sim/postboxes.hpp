@@ -9,10 +9,10 @@
 
 namespace cairn::sim {
 
-/// What is under way between the ranks of one run. Messages between two ranks with one tag arrive in
-/// the order sent; whether a send is complete at once or only when it is received is drawn for each
-/// message, with odds drawn for the run. A message of another size than its receiver expects, and a
-/// request that is dropped without having been waited for, are Violations.
+/// What is under way between the ranks of one run. Messages between two ranks with one tag arrive
+/// in the order sent; whether a send is complete at once or only when it is received is drawn for
+/// each message, with odds drawn for the run. A message of another size than its receiver expects,
+/// and a request that is dropped without having been waited for, are Violations.
 class Postboxes {
  public:
   Postboxes(int ranks, Seam& seam, Chance chance);

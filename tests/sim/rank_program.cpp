@@ -48,10 +48,12 @@ RankProgram::RankProgram(Run& run, int rank)
       world_(run.world_),
       comm_(run.boxes_, rank),
       clock_(std::make_unique<SimulatedClock>(world_.seam, world_.chance)),
-      memory_(make_memory_files(world_.cluster.mounts_of(run.plan_.nodes[static_cast<std::size_t>(rank)]),
-                                [this] { return world_.scheduler.now_us() * 1000; })),
+      memory_(make_memory_files(
+          world_.cluster.mounts_of(run.plan_.nodes[static_cast<std::size_t>(rank)]),
+          [this] { return world_.scheduler.now_us() * 1000; })),
       files_(make_hooked_files(
-          *memory_, [this](const FileOperation& operation) { return run_.observe(operation, may_fail_); })),
+          *memory_,
+          [this](const FileOperation& operation) { return run_.observe(operation, may_fail_); })),
       settings_(world_.shape.settings),
       log_([this, rank](Severity, const std::string& text) {
         world_.trace.say("rank {} says: {}", rank, text);
@@ -75,7 +77,8 @@ void RankProgram::check_error(std::string_view call, const Error& error) const {
     throw Violation(fmt::format("(c) {}: the error names no rank: {}", call, error.text));
   const bool from_files = error.code == Code::io || error.code == Code::no_space;
   if (from_files && !world_.faults.named_in(error.text))
-    throw Violation(fmt::format("(g) {}: the error names no file that failed: {}", call, error.text));
+    throw Violation(
+        fmt::format("(g) {}: the error names no file that failed: {}", call, error.text));
 }
 
 bool RankProgram::init() {
@@ -117,7 +120,8 @@ bool RankProgram::try_restart(int& below) {
   if (!opened) {
     --run_.reading_;
     if (!run_.disturbed_since(0) && world_.model.must_open(key))
-      throw Violation(fmt::format("(b) d{} was offered and is refused: {}", key, opened.error().text));
+      throw Violation(
+          fmt::format("(b) d{} was offered and is refused: {}", key, opened.error().text));
     world_.model.rejected(key);
     return false;
   }
@@ -140,7 +144,8 @@ void RankProgram::read_back(int key) {
     may_fail_ = false;
     const auto path = session_->route_file(file.name);
     may_fail_ = true;
-    if (!path) throw Violation(fmt::format("(a) d{} lacks {}: {}", key, file.name, path.error().text));
+    if (!path)
+      throw Violation(fmt::format("(a) d{} lacks {}: {}", key, file.name, path.error().text));
     const auto opened = memory_->open(*path);
     Blob content(file.bytes);
     const bool whole = opened && *(*opened)->size() == file.bytes && (*opened)->read_at(0, content);

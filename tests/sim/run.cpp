@@ -28,7 +28,8 @@ bool Run::carry_out() {
   world_.model.end_run();
   const bool whole = finished_ == ranks;
   if (whole && boxes_.undelivered() > 0)
-    throw Violation(fmt::format("{} messages were sent that nobody received", boxes_.undelivered()));
+    throw Violation(
+        fmt::format("{} messages were sent that nobody received", boxes_.undelivered()));
   return whole;
 }
 
@@ -84,7 +85,8 @@ void Run::crash() {
   if (plan_.crash == Crash::power)
     for (const Place& place : world_.cluster.places())
       if (place.mount == disk_mount) lose_power(place.node);
-  if (plan_.crash == Crash::power) world_.cluster.volume("", shared_mount).power_failure(world_.chance);
+  if (plan_.crash == Crash::power)
+    world_.cluster.volume("", shared_mount).power_failure(world_.chance);
   if (plan_.crash == Crash::storage)
     for (const char* mount : {memory_mount, disk_mount}) {
       world_.cluster.volume(node, mount).wipe();

@@ -180,8 +180,9 @@ std::vector<FileShape> files_of(const JobShape& shape, int key, int rank) {
   for (int file = 0; file < count; ++file) {
     const std::string folder = chance.one_in(3) ? "step/" : "";
     const std::uint32_t mode = chance.one_in(4) ? 0440 : 0640;
-    files.push_back({fmt::format("{}/{}d{}.rank{}.{}", shape.settings.prefix, folder, key, rank, file),
-                     draw_bytes(shape.settings.block_bytes, chance), mode});
+    files.push_back(
+        {fmt::format("{}/{}d{}.rank{}.{}", shape.settings.prefix, folder, key, rank, file),
+         draw_bytes(shape.settings.block_bytes, chance), mode});
   }
   return files;
 }

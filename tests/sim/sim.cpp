@@ -41,7 +41,8 @@ std::vector<std::uint64_t> seeds_in(const std::string& path) {
 
 int main(int argc, char** argv) {
   using namespace cairn::sim;
-  CLI::App app("Simulates jobs whose nodes, processes, files and bits fail, and checks what is left.");
+  CLI::App app(
+      "Simulates jobs whose nodes, processes, files and bits fail, and checks what is left.");
   std::uint64_t seed = 0;
   std::uint64_t count = 0;
   std::uint64_t from = 1;
@@ -53,7 +54,8 @@ int main(int argc, char** argv) {
   auto* many = app.add_option("--soak", count, "so many seeds")->excludes(one);
   app.add_option("--from", from, "the first of them")->needs(many);
   app.add_option("--jobs", jobs, "processes at once")->needs(many);
-  auto* file = app.add_option("--list", list, "the seeds in this file")->excludes(one)->excludes(many);
+  auto* file =
+      app.add_option("--list", list, "the seeds in this file")->excludes(one)->excludes(many);
   app.require_option(1, 0);
   CLI11_PARSE(app, argc, argv);
   if (*one) return replay(seed, trace);

@@ -35,8 +35,8 @@ struct Board {
 class SharedBoard {
  public:
   SharedBoard() {
-    void* memory = ::mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE,
-                          MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void* memory =
+        ::mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) throw std::runtime_error("no memory to share");
     board_ = new (memory) Board;
   }
@@ -125,7 +125,8 @@ std::int64_t supervise(std::vector<Worker>& workers, Board& board) {
 int soak(const std::vector<std::uint64_t>& seeds, int jobs, const std::string& program) {
   SharedBoard board;
   const auto from = std::chrono::steady_clock::now();
-  std::vector<Worker> workers(std::min<std::size_t>(static_cast<std::size_t>(std::max(jobs, 1)), most_jobs));
+  std::vector<Worker> workers(
+      std::min<std::size_t>(static_cast<std::size_t>(std::max(jobs, 1)), most_jobs));
   for (std::size_t job = 0; job < workers.size(); ++job)
     workers[job] = {start(seeds, *board, static_cast<int>(job)), 0, from};
   const std::int64_t failed = supervise(workers, *board);

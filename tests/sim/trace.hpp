@@ -21,8 +21,8 @@ class Trace {
     add(where);
     add(to);
     if (print_)
-      fmt::print("{:>7} rank {:>2}  {} {}{}{}\n", number, rank, what, where, to.empty() ? "" : " -> ",
-                 to);
+      fmt::print("{:>7} rank {:>2}  {} {}{}{}\n", number, rank, what, where,
+                 to.empty() ? "" : " -> ", to);
   }
 
   /// Anything else worth reading in a trace.
