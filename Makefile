@@ -2,6 +2,7 @@
 
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 PREFIX ?= /usr/local
+SEEDS ?= 100000
 LAUNCHER := $(if $(shell command -v ccache),-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 SOURCES = git ls-files '*.c' '*.h' '*.cpp' '*.hpp'
 
@@ -9,7 +10,7 @@ SOURCES = git ls-files '*.c' '*.h' '*.cpp' '*.hpp'
 export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 
-.PHONY: help demo test asan tsan build bench lint format install clean memory-folder \
+.PHONY: help demo test asan tsan build bench soak lint format install clean memory-folder \
         build-packages lint-packages bench-packages
 
 help:
@@ -20,6 +21,7 @@ help:
 	@echo 'make install   install them below PREFIX (now $(PREFIX))'
 	@echo 'make asan      run the tests without MPI under the address and undefined-behaviour sanitizers'
 	@echo 'make tsan      run the same under the thread sanitizer'
+	@echo 'make soak      run SEEDS=n seeds of the simulation (now $(SEEDS)); a failing one prints how to replay it'
 	@echo 'make bench     build the programs in bench/ and run them (the target bench of bench/)'
 	@echo 'make format    lay the sources out with clang-format'
 	@echo 'make lint      check the layout, and run clang-tidy on what is built (minutes)'
@@ -54,6 +56,11 @@ bench: bench-packages
 	cmake --preset release $(LAUNCHER) -DCAIRN_BENCH=ON
 	cmake --build build/release --parallel $(JOBS)
 	cmake --build build/release --target bench
+
+soak: build-packages
+	cmake --preset dev $(LAUNCHER)
+	cmake --build build/dev --parallel $(JOBS) --target sim
+	build/dev/tests/sim/sim --soak $(SEEDS) --jobs $(JOBS)
 
 format: lint-packages
 	$(SOURCES) | xargs -r clang-format -i

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "records/set_layout.hpp"
 #include "session/session.hpp"
 #include "topology/sets.hpp"
 
@@ -264,9 +265,9 @@ int Model::strength(const Dataset& dataset, const Nodes& placement) const {
       return 0;
     case Scheme::xor_:
       return smallest > 1 ? 1 : 0;
-    case Scheme::partner:
+    case Scheme::partner:  // more, if they are not neighbours in the ring
     case Scheme::rs:
-      return std::min(level.set_failures, static_cast<int>(smallest) - 1);
+      return std::min(static_cast<int>(failures_asked(level)), static_cast<int>(smallest) - 1);
   }
   return 0;
 }

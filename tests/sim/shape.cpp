@@ -12,7 +12,8 @@ namespace cairn::sim {
 namespace {
 
 /// A scheme that is listed twice is drawn twice as often.
-const std::vector<Scheme> schemes = {Scheme::single, Scheme::xor_, Scheme::xor_, Scheme::xor_};
+const std::vector<Scheme> schemes = {Scheme::single, Scheme::partner, Scheme::xor_, Scheme::xor_,
+                                     Scheme::rs};
 
 std::vector<std::string> name_nodes(int count) {
   std::vector<std::string> names;
@@ -57,7 +58,9 @@ CheckpointSettings draw_checkpoint(int id, const std::string& store, Chance& cha
   checkpoint.store = store;
   checkpoint.scheme = chance.pick(schemes);
   checkpoint.set_size = chance.between(2, 8);
-  checkpoint.set_failures = chance.between(1, 2);
+  checkpoint.set_failures = chance.between(1, 3);
+  checkpoint.partner_copies = chance.between(1, 2);
+  checkpoint.partner_hop = chance.between(1, 3);
   checkpoint.interval = id == 0 ? 1 : chance.between(2, 3);
   checkpoint.group = chance.one_in(6) ? "RACK" : "NODE";
   return checkpoint;
