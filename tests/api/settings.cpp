@@ -92,7 +92,7 @@ void settings(Verdict& verdict) {
 /// With SCR_ENABLE=0, or (API_INIT_ERROR set) with settings that SCR_Init refuses with that code.
 void switched_off(Verdict& verdict) {
   const char* error = std::getenv("API_INIT_ERROR");
-  if (error) expect_error("SCR_Init|RS is not in this version");
+  if (error) expect_error("SCR_Init|SCR_COPY_TYPE=RAID");
   verdict.check(SCR_Init() == (error ? std::atoi(error) : CAIRN_E_DISABLED), "SCR_Init", __LINE__);
   int need = 7, exit = 7, have = 7;
   char path[SCR_MAX_FILENAME] = "", name[SCR_MAX_FILENAME] = "untouched";
