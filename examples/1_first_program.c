@@ -15,16 +15,17 @@ static int move_state(const char* mode, int rank, double state[2]) {
 }
 
 int main(int argc, char** argv) {
-  int rank, found = 0;
+  int rank, answer, found = 0;
   double state[2] = {0, 1}; /* steps done, and the result so far */
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  SCR_Init();
-  while (SCR_Have_restart(&found, NULL) == SCR_SUCCESS && found) {
+  if (SCR_Init() != SCR_SUCCESS && rank == 0) puts("no checkpoints in this run");
+  while ((answer = SCR_Have_restart(&found, NULL)) == SCR_SUCCESS && found) {
     SCR_Start_restart(NULL);
     if (SCR_Complete_restart(move_state("rb", rank, state)) == SCR_SUCCESS) break;
     state[0] = 0, state[1] = 1; /* it could not be read: the next older one is tried */
   }
+  if (answer == CAIRN_E_WRONG_RANKS) return MPI_Finalize(), 1; /* written by more or fewer ranks */
   while (state[0] < 100) {
     state[0] += 1, state[1] *= 1.01; /* the work */
     if ((int)state[0] % 10 != 0) continue;

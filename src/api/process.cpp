@@ -5,6 +5,7 @@
 
 #include "config/gather.hpp"
 #include "files/posix_files.hpp"
+#include "session/same_call.hpp"
 #include "topology/placement.hpp"
 
 namespace cairn {
@@ -28,6 +29,20 @@ int Process::rank() const {
 }
 
 Status Process::agree(Status mine) { return cairn::agree(*comm_, std::move(mine)); }
+
+/// All ranks are in this call, before SCR_Init or after SCR_Finalize; else all say so.
+Status Process::enter_outside(std::string_view call) {
+  int ready = 0;
+  int over = 0;
+  MPI_Initialized(&ready);
+  MPI_Finalized(&over);
+  if (ready == 0 || over != 0)
+    return fail(
+        Code::wrong_state,
+        "{} in state UNINIT: the calls of scr.h come after MPI_Init and before MPI_Finalize", call);
+  if (!comm_) comm_ = std::make_unique<MpiCommunicator>(MPI_COMM_WORLD);
+  return check_same_call(*comm_, call, "UNINIT");
+}
 
 /// Only what rank 0 was told counts; a rank that was told otherwise must hear of it.
 Status Process::compare_app_settings() {
@@ -75,23 +90,25 @@ Status Process::resolve_settings() {
   if (comm_->rank() == 0) {
     for (const std::string& warning : resolved_->warnings) log_.warning("{}", warning);
     for (const std::string& note : resolved_->notes) log_.info("{}", note);
+    warn_of_shared_job();
   }
   return {};
 }
 
+void Process::warn_of_shared_job() const {
+  const ResolvedOption* job = resolved_->find("SCR_JOB_ID");
+  if (!resolved_->settings.enable || job->source != "default") return;
+  log_.warning(
+      "no resource manager tells a job id: all your programs on these nodes take each other's "
+      "checkpoints for theirs, in job {}; set SCR_JOB_ID to a name of this job's own, the same "
+      "whenever it is started again",
+      job->value);
+}
+
 Status Process::init() {
-  int ready = 0;
-  int over = 0;
-  MPI_Initialized(&ready);
-  MPI_Finalized(&over);
-  if (ready == 0 || over != 0)
-    return fail(Code::wrong_state, "SCR_Init must come after MPI_Init and before MPI_Finalize");
-  if (state_ == State::running)
-    return fail(Code::wrong_state, "SCR_Init is not allowed in state {}, only in UNINIT",
-                session_->state_name());
+  if (state_ == State::running) return session_->refuse("SCR_Init", "UNINIT");
+  CAIRN_TRY(enter_outside("SCR_Init"));
   state_ = State::failed;
-  session_.reset();
-  comm_ = std::make_unique<MpiCommunicator>(MPI_COMM_WORLD);
   CAIRN_TRY(resolve_settings());
   if (!resolved_->settings.enable) {
     state_ = State::disabled;
@@ -104,13 +121,18 @@ Status Process::init() {
 }
 
 Status Process::finalize() {
-  CAIRN_ASSIGN(Session * running, session("SCR_Finalize"));
+  CAIRN_ASSIGN(Session * running, session_for_all("SCR_Finalize"));
   CAIRN_TRY(running->finalize());
   session_.reset();
   comm_.reset();
   resolved_.reset();
   state_ = State::finalized;
   return {};
+}
+
+Result<Session*> Process::session_for_all(std::string_view call) {
+  if (outside()) CAIRN_TRY(enter_outside(call));
+  return session(call);
 }
 
 Result<Session*> Process::session(std::string_view call) {

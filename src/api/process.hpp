@@ -23,7 +23,10 @@ class Process {
   Status init();
   Status finalize();
 
-  /// The session, or why there is none: not initialised, disabled, or Init failed.
+  /// The session, or why there is none. For collective calls: where SCR_Init has not been called
+  /// yet, or SCR_Finalize has, the ranks first make sure that they are in the same call.
+  Result<Session*> session_for_all(std::string_view call);
+  /// Local: as session_for_all, for local calls.
   Result<Session*> session(std::string_view call);
 
   /// SCR_Config: the value asked for, if any. Local; init compares what the ranks were told.
@@ -43,8 +46,11 @@ class Process {
   const Log& log() const { return log_; }
 
  private:
+  bool outside() const { return state_ == State::before_init || state_ == State::finalized; }
+  Status enter_outside(std::string_view call);
   Status compare_app_settings();
   Status resolve_settings();
+  void warn_of_shared_job() const;
   Lookup lookup() const;
 
   Log log_;

@@ -56,7 +56,8 @@ int guarded(const char* call, Kind kind, Action action) noexcept {
 template <class Action>
 int with_session(const char* call, Kind kind, Action action) noexcept {
   return guarded(call, kind, [&]() -> Status {
-    CAIRN_ASSIGN(Session * session, process().session(call));
+    CAIRN_ASSIGN(Session * session, kind == Kind::collective ? process().session_for_all(call)
+                                                             : process().session(call));
     return action(*session);
   });
 }

@@ -1,5 +1,6 @@
 #include "config/gather.hpp"
 
+#include <pwd.h>
 #include <unistd.h>
 
 #include <array>
@@ -73,6 +74,15 @@ Result<SettingsFile> read_user_file(Files& files, const ProcessFacts& process,
   return read_if_there(files, normalise(".scrconf", prefix), process);
 }
 
+/// Empty if the user database does not know the user.
+std::string name_of_user(uid_t user) {
+  std::array<char, 4096> buffer{};
+  passwd entry{};
+  passwd* found = nullptr;
+  const int error = getpwuid_r(user, &entry, buffer.data(), buffer.size(), &found);
+  return error == 0 && found != nullptr ? found->pw_name : "";
+}
+
 }  // namespace
 
 ProcessFacts current_process() {
@@ -84,6 +94,11 @@ ProcessFacts current_process() {
   std::error_code ignored;  // an empty folder is refused as SCR_PREFIX, unless that is set
   process.working_folder = std::filesystem::current_path(ignored).string();
   process.user_id = geteuid();
+  // Only where it must be: a site's database may be far away, and all ranks come here.
+  const auto given = process.environment.find("USER");
+  if (given == process.environment.end() || given->second.empty())
+    if (std::string name = name_of_user(geteuid()); !name.empty())
+      process.environment["USER"] = std::move(name);
   return process;
 }
 

@@ -69,25 +69,37 @@ void note_unused(const Layers& layers, ResolvedSettings& resolved) {
                                          fmt::join(unused, ", ")));
 }
 
-}  // namespace
-
-std::optional<std::string> ResolvedSettings::value_of(const std::string& key) const {
-  const auto option = std::find_if(options.begin(), options.end(),
-                                   [&](const ResolvedOption& o) { return o.key == key; });
-  if (option == options.end() || option->value.empty()) return std::nullopt;
-  return option->value;
-}
-
-Result<ResolvedSettings> resolve(const SettingSources& sources) {
+Status resolve_all(const SettingSources& sources, ResolvedSettings& resolved) {
   CAIRN_ASSIGN(const Layers layers, read_layers(sources));
-  ResolvedSettings resolved;
   resolved.warnings = layers.warnings;
   resolved.notes = layers.notes;
   for (const Option& option : options())
     CAIRN_TRY(resolve_option(option, text_of(option, layers, sources), resolved));
   note_unused(layers, resolved);
-  CAIRN_TRY(resolve_descriptors(layers, resolved));
-  return resolved;
+  return resolve_descriptors(layers, resolved);
+}
+
+}  // namespace
+
+const ResolvedOption* ResolvedSettings::find(const std::string& key) const {
+  const auto option = std::find_if(options.begin(), options.end(),
+                                   [&](const ResolvedOption& o) { return o.key == key; });
+  return option == options.end() ? nullptr : &*option;
+}
+
+std::optional<std::string> ResolvedSettings::value_of(const std::string& key) const {
+  const ResolvedOption* option = find(key);
+  if (option == nullptr || option->value.empty()) return std::nullopt;
+  return option->value;
+}
+
+Result<ResolvedSettings> resolve(const SettingSources& sources) {
+  ResolvedSettings resolved;
+  Status status = resolve_all(sources, resolved);
+  if (status) return resolved;
+  // What is told of a key that was mistyped may be why the value beside it does not fit.
+  for (const std::string& warning : resolved.warnings) status.error().text += "; also: " + warning;
+  return tl::unexpected(std::move(status).error());
 }
 
 }  // namespace cairn

@@ -25,12 +25,14 @@ struct ResolvedSettings {
   std::vector<std::string> warnings;    ///< what is probably not as the user meant it
   std::vector<std::string> notes;       ///< what is as meant, but worth a line
 
-  /// Of an option, or of a leaf as "CKPT=0 TYPE"; nothing when it is unknown or has no value.
+  /// An option, or a leaf as "CKPT=0 TYPE"; null when it is unknown.
+  const ResolvedOption* find(const std::string& key) const;
+  /// Its value; nothing when it is unknown or has none.
   std::optional<std::string> value_of(const std::string& key) const;
 };
 
 /// Fails with bad_setting on a value that is not allowed, and on values that do not go together;
-/// the text names the key, the value, where it was set and the remedy.
+/// the text names the key, the value, where it was set and the remedy, and then the warnings.
 Result<ResolvedSettings> resolve(const SettingSources& sources);
 
 }  // namespace cairn

@@ -139,6 +139,8 @@ TEST(Resolve, BadValuesNameKeyValueSourceAndRemedy) {
                {"STORE=/ssd VIEW=ALL", "one of PRIVATE, GLOBAL"});
   expect_parts(error_of(with_file("SCR_DEBUG=1 SCR_FLUSH=2")),
                {"SCR_DEBUG=1 (/p/.scrconf:1)", "SCR_FLUSH", "on a line of its own"});
+  expect_parts(error_of(with_file("SCR_SET_SIZ=4\nSCR_COPY_TYPE=RAID")),
+               {"SCR_COPY_TYPE=RAID", "; also: unknown setting SCR_SET_SIZ", "SCR_SET_SIZE?"});
   SettingSources by_app = plain();
   by_app.app_entries = app("SCR_SET_SIZE=1");
   expect_parts(error_of(by_app), {"SCR_SET_SIZE=1 (SCR_Config)"});

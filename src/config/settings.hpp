@@ -55,7 +55,7 @@ struct Settings {
   bool enable = true;
   int debug = 0;
   std::string prefix;  ///< absolute
-  std::string user;    ///< SCR_USER_NAME, USER, else the uid in digits
+  std::string user;    ///< SCR_USER_NAME, USER, the user database, else the uid in digits
   std::string job_id;  ///< SCR_JOB_ID, else the resource manager's, else "defjobid"
   std::string job_name;
   std::string node_name;     ///< SCR_NODE_NAME, else the host name; differs between ranks

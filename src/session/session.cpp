@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <utility>
 
 #include "base/units.hpp"
 #include "cache/catalog.hpp"
 #include "session/commit.hpp"
 #include "session/open_stores.hpp"
 #include "session/recovery.hpp"
+#include "session/same_call.hpp"
 #include "session/space.hpp"
 
 namespace cairn {
@@ -115,22 +117,17 @@ Status Session::enter(std::string_view call, Phase required, std::uint64_t argum
   if (phase_ == Phase::ended)
     return fail(Code::wrong_state, "{} in state {}: SCR_Finalize has been called", call,
                 state_name());
-  const std::string everything = fmt::format("{} {} {}", call, state_name(), arguments);
-  const auto hash = static_cast<std::int64_t>(hash_of_name(everything) >> 1);
-  std::array<std::int64_t, 2> extremes = {hash, -hash};
-  comm_.allreduce(extremes, Reduce::min);
-  if (extremes[0] != -extremes[1])
-    return agree(
-        comm_, hash == extremes[0]
-                   ? Status(fail(Code::differs,
-                                 "{} in state {}: other ranks made another call, or passed other "
-                                 "arguments; all ranks must make the same calls in the same order",
-                                 call, state_name()))
-                   : Status{});
+  CAIRN_TRY(check_same_call(comm_, call, state_name(), arguments));
   if (phase_ != required)
     return fail(Code::wrong_state, "{} is not allowed in state {}, only in {}", call, state_name(),
                 name_of_phase(required));
   return {};
+}
+
+Status Session::refuse(std::string_view call, std::string_view legal) {
+  CAIRN_TRY(check_same_call(comm_, call, state_name(), 0));
+  return fail(Code::wrong_state, "{} is not allowed in state {}, only in {}", call, state_name(),
+              legal);
 }
 
 Status Session::finalize() {
@@ -207,7 +204,8 @@ Status Session::complete_restart(bool valid) {
     return verdict;
   }
   restart_done_ = true;
-  last_number_ = dataset.info.number;
+  // Which level the next checkpoint takes goes on from here; numbers of datasets that are still
+  // there are not given again.
   last_checkpoint_ = dataset.info.checkpoint;
   tell("restarted from {}", label);
   return {};
@@ -331,19 +329,34 @@ void Session::report_commit(const RankRecord& record, std::int64_t protect_us) {
   comm_.allreduce(sums, Reduce::sum);
   const double seconds = static_cast<double>(clock_.steady_us() - started_us_) * 1e-6;
   const auto bytes = static_cast<std::uint64_t>(sums[0]);
-  tell("{}: {} in {} files, {}; {} from Start to Complete ({}/s), {} of it to protect",
-       current_.label(), format_bytes(bytes), sums[1],
-       record.encoding.members.size() > 1
-           ? fmt::format("{} over sets of {}", name_of(record.encoding.scheme),
-                         record.encoding.members.size())
-           : std::string("SINGLE"),
-       format_seconds(seconds),
-       format_bytes(
-           static_cast<std::uint64_t>(static_cast<double>(bytes) / std::max(seconds, 1e-6))),
-       format_seconds(static_cast<double>(protect_us) * 1e-6));
-  if (current_.info.is_output())
-    tell("{} is kept in the cache only: this version does not write to the prefix directory yet",
-         current_.label());
+  const std::string line =
+      fmt::format("{}: {} in {} files, {}; {} from Start to Complete ({}/s), {} of it to protect",
+                  current_.label(), format_bytes(bytes), sums[1],
+                  record.encoding.members.size() > 1
+                      ? fmt::format("{} over sets of {}", name_of(record.encoding.scheme),
+                                    record.encoding.members.size())
+                      : std::string("SINGLE"),
+                  format_seconds(seconds),
+                  format_bytes(static_cast<std::uint64_t>(static_cast<double>(bytes) /
+                                                          std::max(seconds, 1e-6))),
+                  format_seconds(static_cast<double>(protect_us) * 1e-6));
+  // One line shows that it works; a program may write thousands.
+  if (std::exchange(first_told_, true))
+    debug("{}", line);
+  else
+    tell("{}", line);
+  if (current_.info.is_output()) tell_about_outputs();
+}
+
+/// They stay until the user removes them, so it is the user who must know how many there are.
+void Session::tell_about_outputs() const {
+  const auto before = std::count_if(
+      datasets_.begin(), datasets_.end(),
+      [](const CachedDataset& dataset) { return dataset.usable() && dataset.info.is_output(); });
+  tell(
+      "{} is kept in the cache only, with {} older outputs: this version does not write to the "
+      "prefix directory yet; SCR_Delete makes room",
+      current_.label(), before);
 }
 
 void Session::abandon_current() { remove_everywhere(current_); }
@@ -516,7 +529,6 @@ Status Session::current(const std::string& name) {
       std::find_if(datasets_.begin(), datasets_.end(),
                    [&](const CachedDataset& dataset) { return dataset.info.name == name; });
   if (named == datasets_.end()) return {};
-  last_number_ = named->info.number;
   last_checkpoint_ = named->info.checkpoint;
   for (auto newer = datasets_.begin(); newer != named; ++newer)
     if (newer->state != CachedDataset::State::left_alone && !newer->info.is_output())

@@ -42,6 +42,9 @@ class Session {
   static Result<std::unique_ptr<Session>> init(const Environment& environment,
                                                const Settings& settings);
 
+  /// For a call that has no place in a session: wrong_state, or differs where ranks make others.
+  Status refuse(std::string_view call, std::string_view legal);
+
   /// Ends the session: from here on every call is wrong_state. IDLE.
   Status finalize();
 
@@ -107,6 +110,7 @@ class Session {
   Result<std::vector<FileEntry>> collect_files(bool valid);
   Status protect_current(bool valid);
   void report_commit(const RankRecord& record, std::int64_t protect_us);
+  void tell_about_outputs() const;
   void abandon_current();
   void remove_everywhere(CachedDataset dataset);
   void evict(std::size_t store, std::size_t keep);
@@ -125,6 +129,10 @@ class Session {
   template <class... Args>
   void tell(fmt::format_string<Args...> format, Args&&... args) const {
     if (comm_.rank() == 0) log_.info(format, std::forward<Args>(args)...);
+  }
+  template <class... Args>
+  void debug(fmt::format_string<Args...> format, Args&&... args) const {
+    if (comm_.rank() == 0) log_.debug(format, std::forward<Args>(args)...);
   }
   template <class... Args>
   void warn(fmt::format_string<Args...> format, Args&&... args) const {
@@ -148,6 +156,7 @@ class Session {
   std::uint64_t last_number_ = 0;
   std::uint64_t last_checkpoint_ = 0;
   bool size_told_ = false;
+  bool first_told_ = false;
 
   /// The dataset being written.
   CachedDataset current_;

@@ -140,9 +140,17 @@ TEST(SessionRules, NamesAndCurrentAndDelete) {
     EXPECT_FALSE(*rank.session->have_restart());
     rank.expect_written(7);
   });
-  EXPECT_TRUE(cluster.parts("n0", 3).empty());
-  EXPECT_FALSE(cluster.parts("n0", 2).empty()) << "7 is the second dataset";
+  for (const int removed : {2, 3}) EXPECT_TRUE(cluster.parts("n0", removed).empty()) << removed;
+  EXPECT_FALSE(cluster.parts("n0", 4).empty()) << "no number is given twice";
   EXPECT_EQ(cluster.restart(four_nodes()), 7);
+}
+
+TEST(SessionRules, TheFirstCheckpointOfARunIsToldTheOthersAreNot) {
+  Cluster cluster;
+  cluster.write(four_nodes(), {1, 2, 3});
+  EXPECT_TRUE(cluster.said("dataset 1 (ckpt.1): ")) << cluster.said();
+  EXPECT_TRUE(cluster.said("XOR over sets of 4")) << cluster.said();
+  EXPECT_FALSE(cluster.said("dataset 2 (ckpt.2): ")) << cluster.said();
 }
 
 TEST(SessionRules, NeedCheckpointEveryThirdCall) {

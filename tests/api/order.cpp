@@ -102,9 +102,16 @@ void wrong_order(Verdict& verdict) {
 }
 
 void unequal_calls(Verdict& verdict) {
-  CHECK_CODE(SCR_SUCCESS, SCR_Init());
   const bool odd = rank_of_this() == 2;
+  const std::string outside = "SCR_|state UNINIT|other ranks";
+  expect_error(outside);
+  CHECK_CODE(CAIRN_E_DIFFERS, odd ? SCR_Init() : SCR_Start_checkpoint());
+  expect_error(outside);
+  CHECK_CODE(CAIRN_E_DIFFERS, odd ? SCR_Finalize() : SCR_Init());
+  CHECK_CODE(SCR_SUCCESS, SCR_Init());
   const std::string idle = "SCR_|state IDLE|other ranks";
+  expect_error(idle);
+  CHECK_CODE(CAIRN_E_DIFFERS, odd ? SCR_Init() : SCR_Should_exit(&flag));
   expect_error(idle);
   CHECK_CODE(CAIRN_E_DIFFERS, SCR_Start_output(odd ? "this" : "that", SCR_FLAG_CHECKPOINT));
   expect_error(idle);
@@ -126,4 +133,6 @@ void unequal_calls(Verdict& verdict) {
   CHECK_CODE(SCR_SUCCESS, SCR_Complete_output(1));
   CHECK(make_checkpoint("b"));
   CHECK_CODE(SCR_SUCCESS, SCR_Finalize());
+  expect_error(outside);
+  CHECK_CODE(CAIRN_E_DIFFERS, odd ? SCR_Finalize() : SCR_Init());
 }

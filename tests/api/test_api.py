@@ -16,6 +16,7 @@ from cluster import Cluster
 
 NODES = ["n0", "n0", "n1", "n1"]
 BAD_SETTING = 4
+RESOURCE_MANAGERS = ["FLUX_JOB_ID", "SLURM_JOBID", "SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID"]
 
 
 def differences(announced: List[str], told: List[str]) -> List[str]:
@@ -86,6 +87,13 @@ def test_disabled_by_the_user(program: Program) -> None:
     assert (code, lines) == (0, ["done"]), log
     told = [line for line in log.splitlines() if line.startswith("cairn: ")]
     assert len(told) == 1 and "SCR_ENABLE=0" in told[0], log
+
+
+def test_a_job_without_an_id_is_told_so(program: Program) -> None:
+    unnamed = {"SCR_JOB_ID": "", **{name: "" for name in RESOURCE_MANAGERS}}
+    for settings, warnings in ((unnamed, 1), ({**unnamed, "SLURM_JOB_ID": "7"}, 0)):
+        _, _, log = program.launch("when_to_stop", settings)
+        assert log.count("cairn: warning: no resource manager tells a job id") == warnings, log
 
 
 def test_init_that_failed(program: Program) -> None:

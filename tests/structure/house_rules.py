@@ -85,6 +85,13 @@ def check_names(root: Path) -> List[str]:
             if FORBIDDEN_WORDS & set(re.split(r"[^a-z]+", path.name.lower()))]
 
 
+def check_portable(root: Path) -> List[str]:
+    """Instructions of one processor are left to libraries and the compiler."""
+    return [f"{path}: '{found.group().strip()}' compiles on one kind of processor only"
+            for path in sources(root)
+            for found in OF_ONE_PROCESSOR.finditer(without_text(path.read_text()))]
+
+
 def our_paths(folder: Path) -> Iterator[Path]:
     for path in sorted(folder.iterdir()):
         if NOT_OURS.match(path.name):
@@ -105,13 +112,26 @@ NOT_CODE = re.compile(
     r'//[^\n]*|/\*.*?\*/|R"(?P<tag>[^(\s]*)\(.*?\)(?P=tag)"|"(?:\\.|[^"\\\n])*"'
     r"|(?<![0-9a-fA-F])'(?:\\.|[^'\\\n])+'|^[ \t]*#(?:\\\n|[^\n])*",
     re.DOTALL | re.MULTILINE)
+COMMENT_OR_TEXT = re.compile(NOT_CODE.pattern.rsplit("|^", 1)[0], re.DOTALL)
+OF_ONE_PROCESSOR = re.compile(
+    r"\w*intrin\.h|\barm_(neon|acle|sve)\.h|\b__builtin_(ia32|arm|aarch64)_\w+"
+    r"|\b(__)?asm(__)?\b|\b__(x86_64|aarch64|AVX\w*|SSE\w*|ARM_\w+)__?\b")
 TEMPLATE = re.compile(r"^template\s*<[^{}]*?>\s*(?=[\w:\[])")
 CONTAINER = re.compile(r"^(inline\s+)?(namespace|extern|class|struct|union)\b")
 
 
+def blank(match: "re.Match[str]") -> str:
+    return re.sub(r"[^\n]", " ", match.group())
+
+
+def without_text(text: str) -> str:
+    """Code and preprocessor lines only."""
+    return COMMENT_OR_TEXT.sub(blank, text)
+
+
 def functions(text: str) -> Iterator[Function]:
     """The functions defined at namespace or class scope; lambdas count as part of theirs."""
-    text = NOT_CODE.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), text)
+    text = NOT_CODE.sub(blank, text)
     open_blocks = []  # kind, header and position of the header of each block
     start = 0  # where the statement that a brace would belong to begins
     for match in re.finditer(r"[{};]", text):
@@ -141,4 +161,5 @@ def block_kind(header: str, open_blocks: list) -> str:
     return "function" if is_function else "other"
 
 
-CHECKS = [check_arrows, check_mpi, check_file_lengths, check_function_lengths, check_names]
+CHECKS = [check_arrows, check_mpi, check_file_lengths, check_function_lengths, check_names,
+          check_portable]

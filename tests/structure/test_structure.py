@@ -101,6 +101,16 @@ def test_names_that_only_contain_such_a_word_are_allowed(tmp_path):
     assert house_rules.check_names(tmp_path) == []
 
 
+@pytest.mark.parametrize("line, count", [
+    ("#include <immintrin.h>", 1), ("#include <arm_neon.h>", 1),
+    ("x = __builtin_ia32_crc32di(x, y);", 1), ('__asm__("nop");', 1), ("#ifdef __x86_64__", 1),
+    ("// no asm here", 0), ('say("asm");', 0), ("x = __builtin_popcount(y);", 0),
+])
+def test_code_for_one_processor_is_caught(tmp_path, line, count):
+    write(tmp_path, "src/codec/a.cpp", line + "\n")
+    assert len(house_rules.check_portable(tmp_path)) == count
+
+
 def test_the_program_in_the_readme_is_the_example():
     program = (ROOT / "README.md").read_text().split("```c\n")[1].split("```")[0]
     assert program in (ROOT / "examples" / "1_first_program.c").read_text()
