@@ -92,7 +92,7 @@ def test_disabled_by_the_user(program: Program) -> None:
 def test_a_job_without_an_id_is_told_so(program: Program) -> None:
     unnamed = {"SCR_JOB_ID": "", **{name: "" for name in RESOURCE_MANAGERS}}
     for settings, warnings in ((unnamed, 1), ({**unnamed, "SLURM_JOB_ID": "7"}, 0)):
-        _, _, log = program.launch("when_to_stop", settings)
+        _, _, log = program.launch("unequal_calls", settings)
         assert log.count("cairn: warning: no resource manager tells a job id") == warnings, log
 
 
