@@ -1,7 +1,8 @@
-// Start to Complete of a whole checkpoint, as a multiple of the floor: the same bytes written
-// plainly to the same kind of folder, then a barrier. Floor and checkpoint alternate in each round.
+// Start to Complete of a whole checkpoint, and SCR_Init with nodes lost, as multiples of the floor:
+// the same bytes written plainly to the same kind of folder, then a barrier. Floor and what is
+// measured alternate in each round.
 //
-//   mpirun -np N checkpoint RANKS_PER_NODE KIB_PER_RANK ROUNDS
+//   mpirun -np N checkpoint RANKS_PER_NODE KIB_PER_RANK ROUNDS [SCHEME ...]
 #include <fmt/format.h>
 #include <mpi.h>
 #include <unistd.h>
@@ -21,6 +22,14 @@ struct Options {
   int ranks_per_node = 1;
   std::size_t bytes = 0;
   int rounds = 0;
+  std::string folder;  ///< of all nodes
+
+  std::string node() const;
+};
+
+struct SchemeCase {
+  std::string name;
+  int lost_nodes = 0;  ///< of the rebuild that is measured; what the scheme survives
 };
 
 int rank() {
@@ -28,6 +37,8 @@ int rank() {
   MPI_Comm_rank(MPI_COMM_WORLD, &value);
   return value;
 }
+
+std::string Options::node() const { return fmt::format("n{}", rank() / ranks_per_node); }
 
 void check(bool good, const std::string& what) {
   if (good) return;
@@ -89,61 +100,101 @@ double quantile(std::vector<double> values, double at) {
   return values[static_cast<std::size_t>(at * static_cast<double>(values.size() - 1) + 0.5)];
 }
 
-void measure(const std::string& scheme, const std::string& folder, const Options& options) {
-  SCR_Configf("SCR_COPY_TYPE=%s", scheme.c_str());
+/// Of a run that begins when `lost_nodes` are gone. Every other node is lost, so that no two of
+/// them are neighbours.
+double restart_once(const Options& options, int lost_nodes) {
+  const int node = rank() / options.ranks_per_node;
+  const bool lost = node % 2 == 0 && node / 2 < lost_nodes;
+  check(SCR_Finalize() == SCR_SUCCESS, "SCR_Finalize failed");
+  if (lost && rank() % options.ranks_per_node == 0)
+    std::filesystem::remove_all(options.folder + "/" + options.node());
+  barrier();
+  const double begin = MPI_Wtime();
   check(SCR_Init() == SCR_SUCCESS, "SCR_Init failed");
-  std::vector<char> data(options.bytes);
-  for (std::size_t i = 0; i < data.size(); ++i)
-    data[i] = static_cast<char>(i * 31 + static_cast<std::size_t>(rank()));
+  barrier();
+  const double seconds = span(begin, MPI_Wtime());
+  int found = 0;
+  check(SCR_Have_restart(&found, nullptr) == SCR_SUCCESS && found != 0, "nothing was rebuilt");
+  return seconds;
+}
+
+/// What is measured, beside the floor of the same round; the first round warms up.
+template <class Measured>
+void report(const std::string& what, const Options& options, const std::vector<char>& data,
+            Measured measured) {
   std::vector<double> floors;
   std::vector<double> times;
   std::vector<double> ratios;
   for (int round = -1; round < options.rounds; ++round) {
-    const double floor = floor_once(folder, data);
-    const double time = checkpoint_once(data);
-    if (round < 0) continue;  // the first one warms up
+    const double floor = floor_once(options.folder, data);
+    const double time = measured();
+    if (round < 0) continue;
     floors.push_back(floor);
     times.push_back(time);
     ratios.push_back(time / floor);
   }
-  check(SCR_Finalize() == SCR_SUCCESS, "SCR_Finalize failed");
   if (rank() == 0)
-    fmt::print("  {:<8} {:6.2f} x floor  [{:.2f} to {:.2f}]   {:8.2f} ms   floor {:8.2f} ms\n",
-               scheme, quantile(ratios, 0.5), quantile(ratios, 0.1), quantile(ratios, 0.9),
+    fmt::print("  {:<24} {:6.2f} x floor  [{:.2f} to {:.2f}]   {:8.2f} ms   floor {:8.2f} ms\n",
+               what, quantile(ratios, 0.5), quantile(ratios, 0.1), quantile(ratios, 0.9),
                1e3 * quantile(times, 0.5), 1e3 * quantile(floors, 0.5));
 }
 
+void measure(const SchemeCase& scheme, const Options& options) {
+  SCR_Configf("SCR_COPY_TYPE=%s", scheme.name.c_str());
+  check(SCR_Init() == SCR_SUCCESS, "SCR_Init failed");
+  std::vector<char> data(options.bytes);
+  for (std::size_t i = 0; i < data.size(); ++i)
+    data[i] = static_cast<char>(i * 31 + static_cast<std::size_t>(rank()));
+  report(scheme.name, options, data, [&] { return checkpoint_once(data); });
+  // Of these, 0 is what a restart costs when nothing was lost: every block is read and compared.
+  for (int lost = 0; lost <= scheme.lost_nodes; ++lost)
+    report(fmt::format("{} restart, {} lost", scheme.name, lost), options, data,
+           [&] { return restart_once(options, lost); });
+  check(SCR_Finalize() == SCR_SUCCESS, "SCR_Finalize failed");
+}
+
 /// Every group of ranks plays a node with storage of its own, under one folder in memory.
-std::string simulate_nodes(const Options& options) {
+void simulate_nodes(Options& options) {
   long id = static_cast<long>(getpid());
   MPI_Bcast(&id, 1, MPI_LONG, 0, MPI_COMM_WORLD);
-  const std::string folder = fmt::format("/dev/shm/cairn-bench-{}", id);
+  options.folder = fmt::format("/dev/shm/cairn-bench-{}", id);
+  const std::string& folder = options.folder;
   std::filesystem::create_directories(folder);
-  const std::string node = fmt::format("n{}", rank() / options.ranks_per_node);
-  setenv("SCR_NODE_NAME", node.c_str(), 1);
+  setenv("SCR_NODE_NAME", options.node().c_str(), 1);
+  setenv("SCR_JOB_ID", "bench", 1);
   setenv("SCR_CACHE_BASE", (folder + "/%n").c_str(), 1);
   setenv("SCR_CNTL_BASE", (folder + "/%n").c_str(), 1);
   setenv("SCR_PREFIX", "/", 1);
-  return folder;
+}
+
+std::vector<SchemeCase> chosen(int count, char** names) {
+  const std::vector<SchemeCase> all = {{"SINGLE", 0}, {"PARTNER", 1}, {"XOR", 1}, {"RS", 2}};
+  std::vector<SchemeCase> some;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(some), [&](const SchemeCase& scheme) {
+    return count == 0 || std::find(names, names + count, scheme.name) != names + count;
+  });
+  return some;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
-  check(argc == 4, "usage: checkpoint RANKS_PER_NODE KIB_PER_RANK ROUNDS");
-  const Options options{std::atoi(argv[1]), static_cast<std::size_t>(std::atol(argv[2])) * 1024,
-                        std::atoi(argv[3])};
+  check(argc >= 4, "usage: checkpoint RANKS_PER_NODE KIB_PER_RANK ROUNDS [SCHEME ...]");
+  Options options{std::atoi(argv[1]),
+                  static_cast<std::size_t>(std::atol(argv[2])) * 1024,
+                  std::atoi(argv[3]),
+                  {}};
   check(options.ranks_per_node > 0 && options.rounds > 0, "the numbers must be positive");
   int ranks = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  const std::string folder = simulate_nodes(options);
+  simulate_nodes(options);
   if (rank() == 0)
     fmt::print("{} ranks, {} on a node, {} KiB each; median [10 % to 90 %] of {} rounds\n", ranks,
                options.ranks_per_node, options.bytes / 1024, options.rounds);
-  for (const char* scheme : {"SINGLE", "XOR"}) measure(scheme, folder, options);
+  for (const SchemeCase& scheme : chosen(argc - 4, argv + 4)) measure(scheme, options);
   barrier();
-  if (rank() == 0) std::filesystem::remove_all(folder);
+  if (rank() == 0) std::filesystem::remove_all(options.folder);
   MPI_Finalize();
   return EXIT_SUCCESS;
 }
