@@ -3,30 +3,11 @@
 #include <algorithm>
 #include <set>
 
-#include "base/checksum.hpp"
-
 namespace cairn {
 namespace {
 
 constexpr std::uint32_t private_file = 0600;
 constexpr std::uint32_t private_folder = 0700;
-
-void append(BlockRanges& ranges, std::uint64_t index) {
-  if (!ranges.empty() && ranges.back().second == index)
-    ++ranges.back().second;
-  else
-    ranges.emplace_back(index, index + 1);
-}
-
-template <class ReadBlock>
-BlockRanges find_bad(const std::vector<std::uint32_t>& crcs, ReadBlock read_block) {
-  BlockRanges bad;
-  for (std::uint64_t index = 0; index < crcs.size(); ++index) {
-    const Result<Bytes> block = read_block(index);
-    if (!block || crc32c(*block) != crcs[index]) append(bad, index);
-  }
-  return bad;
-}
 
 }  // namespace
 
@@ -97,6 +78,26 @@ bool RankBlocks::looks_complete() {
   };
   return std::all_of(extents_.begin(), extents_.end(), fits) &&
          (parity_.size == 0 || fits(parity_));
+}
+
+RankBlocks::Presence RankBlocks::presence() {
+  if (looks_complete()) return Presence::complete;
+  const auto missing = [this](const Extent& extent) {
+    if (extent.size == 0) return true;
+    const auto info = files_.info(extent.path);
+    return !info && info.error().code == Code::not_found;
+  };
+  return std::all_of(extents_.begin(), extents_.end(), missing) && missing(parity_)
+             ? Presence::missing
+             : Presence::partial;
+}
+
+Status RankBlocks::remove() {
+  for (Extent& extent : extents_) {
+    extent.view.reset();
+    CAIRN_TRY(files_.remove_file(extent.path));
+  }
+  return files_.remove_file(parity_.path);
 }
 
 Status RankBlocks::reshape(Extent& extent) {
@@ -172,14 +173,6 @@ Status RankBlocks::restore_attributes() {
     CAIRN_TRY(
         files_.set_attributes(extents_[i].path, record_.files[i].mode, record_.files[i].times));
   return {};
-}
-
-Erasures find_erasures(RankBlocks& blocks, const RankRecord& record) {
-  Blob scratch(record.encoding.block_bytes);
-  return {
-      find_bad(record.data_crcs, [&](std::uint64_t index) { return blocks.data(index, scratch); }),
-      find_bad(record.parity_crcs,
-               [&](std::uint64_t index) { return blocks.parity(index, scratch); })};
 }
 
 }  // namespace cairn

@@ -21,12 +21,18 @@ class RankBlocks {
   Result<Bytes> data(std::uint64_t index, MutableBytes scratch);
   Result<Bytes> parity(std::uint64_t index, MutableBytes scratch);
 
-  /// True if every file, and the parity, is a regular file of the right size.
-  bool looks_complete();
+  enum class Presence {
+    complete,  ///< every file, and the parity, is a regular file of the right size
+    partial,
+    missing,  ///< nothing at all
+  };
+  Presence presence();
 
   /// Makes every file and the parity a regular file of the right size, keeping what is there of it;
   /// what stands in the way is removed.
   Status make_room();
+  /// Removes files and parity.
+  Status remove();
   /// Creates the parity file anew, empty.
   Status start_parity();
   Status write_data(std::uint64_t index, Bytes block);
@@ -50,6 +56,7 @@ class RankBlocks {
     std::size_t length;
   };
 
+  bool looks_complete();
   std::vector<Piece> pieces_of(std::uint64_t offset, std::size_t length);
   Result<Bytes> read_piece(const Piece& piece, MutableBytes scratch);
   Status write_piece(const Piece& piece, Bytes part);
@@ -68,18 +75,5 @@ class RankBlocks {
   std::unique_ptr<File> writer_;
   const Extent* writing_ = nullptr;
 };
-
-/// Ranges [first, second) of block indices, ascending.
-using BlockRanges = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
-
-/// Blocks that are missing, unreadable or do not match the record.
-struct Erasures {
-  BlockRanges data;
-  BlockRanges parity;
-  bool none() const { return data.empty() && parity.empty(); }
-};
-
-/// Reads every block and compares it with the record's checksum. Local.
-Erasures find_erasures(RankBlocks& blocks, const RankRecord& record);
 
 }  // namespace cairn

@@ -13,8 +13,8 @@
 #include "comm/team.hpp"
 #include "files/posix_files.hpp"
 #include "files/temporary_folder.hpp"
+#include "redundancy/block_check.hpp"
 #include "redundancy/protect.hpp"
-#include "redundancy/rank_blocks.hpp"
 #include "redundancy/repair.hpp"
 #include "redundancy/replicas.hpp"
 
@@ -125,7 +125,7 @@ class SetOnDisk {
       }
       const auto posix = make_posix_files();
       RankBlocks blocks(*posix, folder(rank), record(rank));
-      EXPECT_TRUE(blocks.looks_complete());
+      EXPECT_EQ(blocks.presence(), RankBlocks::Presence::complete);
       EXPECT_TRUE(find_erasures(blocks, record(rank)).none()) << "rank " << rank;
     }
   }
@@ -424,6 +424,18 @@ TEST_P(EveryScheme, EveryLossItHoldsIsRebuiltAndEveryOtherRefused) {
   }
 }
 
+TEST_P(EveryScheme, AMemberWithoutDataCountsAsOneToo) {
+  TemporaryFolder base("/dev/shm");
+  SetOnDisk set(base.path(), {{30'000, 5}, {0}, {20'000}, {0, 0}, {9'000}}, GetParam());
+  set.protect_all();
+  for (int member = 0; member < set.members(); ++member) {
+    std::filesystem::remove_all(set.folder(member).path);
+    const auto healed = set.heal_all(false);
+    ASSERT_TRUE(healed) << member << ": " << healed.error().text;
+    set.expect_intact();
+  }
+}
+
 TEST_P(EveryScheme, AFlippedByteAnywhereIsRepairedToo) {
   TemporaryFolder base("/dev/shm");
   SetOnDisk set(base.path(), unequal(), GetParam());
@@ -439,6 +451,32 @@ TEST_P(EveryScheme, AFlippedByteAnywhereIsRepairedToo) {
         ASSERT_EQ(*healed, 1U) << path << " at " << at;
       }
     }
+  set.expect_intact();
+}
+
+TEST_P(EveryScheme, AFlippedByteBesideALostMemberIsRepairedWhereTheStripeHoldsIt) {
+  TemporaryFolder base("/dev/shm");
+  SetOnDisk set(base.path(), unequal(), GetParam());
+  set.protect_all(Team::Mode::buffered);
+  const std::string lost = set.folder(3).path;
+  const std::string aside = base.path() + "/aside";
+  for (const std::string& path : {set.path(0, 0), set.parity(1), set.path(2, 0)}) {
+    std::filesystem::rename(lost, aside);
+    flip(path, 0);
+    const auto healed = set.heal_all(false);
+    ASSERT_TRUE(healed || GetParam().failures == 1) << path << ": " << healed.error().text;
+    if (healed) {
+      set.expect_intact();
+      std::filesystem::remove_all(aside);
+      continue;
+    }
+    EXPECT_EQ(healed.error().code, Code::lost);
+    EXPECT_FALSE(std::filesystem::exists(set.path(3, 0))) << "begun, and looks like a whole file";
+    EXPECT_FALSE(std::filesystem::exists(set.parity(3)));
+    flip(path, 0);
+    std::filesystem::remove_all(lost);
+    std::filesystem::rename(aside, lost);
+  }
   set.expect_intact();
 }
 

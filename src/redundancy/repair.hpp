@@ -29,9 +29,9 @@ struct Healed {
 /// blocks; each block that is missing or does not match its checksum is rebuilt from the stripe it
 /// is in. Afterwards every member's files and parity are as the records say.
 ///
-/// Errors: lost, naming members and nodes, if some stripe misses more than the scheme holds;
-/// nothing has been changed then. io or no_space if a rebuilt block cannot be written. Agreed
-/// within the set.
+/// Errors: lost, naming members and nodes, if some stripe misses more than the scheme holds; the
+/// files of a member that had none are not there then either, and what others had is as it was or
+/// better. io or no_space if a rebuilt block cannot be written. Agreed within the set.
 Result<Healed> heal(Communicator& set, Files& files, const RankFolder& folder,
                     const RankRecord& record, const HealOptions& options);
 

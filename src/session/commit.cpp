@@ -2,7 +2,7 @@
 
 #include "comm/group.hpp"
 #include "redundancy/protect.hpp"
-#include "redundancy/rank_blocks.hpp"
+#include "redundancy/block_check.hpp"
 #include "redundancy/replicas.hpp"
 
 namespace cairn {

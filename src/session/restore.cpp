@@ -207,7 +207,8 @@ class Restorer {
   Status heal_set(bool read_everything) {
     Group set(comm_, dataset_.record.encoding.members);
     HealOptions options;
-    options.read_everything = read_everything || files_from_ >= 0;  // what was moved is compared
+    // What was moved is compared, and what has no record, as a rebuild that a crash has ended.
+    options.read_everything = read_everything || files_from_ >= 0 || !is_committed_here();
     options.durable = store_.durable();
     options.copy_metadata = settings_.copy_metadata;
     options.encode_bytes = settings_.encode_bytes;
@@ -219,12 +220,16 @@ class Restorer {
     return {};
   }
 
+  bool is_committed_here() const {
+    return local_ != nullptr &&
+           std::any_of(local_->own.begin(), local_->own.end(), [this](const HeldRecord& held) {
+             return held.committed && is_current(held);
+           });
+  }
+
   /// The record file is there, committed, with the copies it has to keep for others.
   bool record_file_is_whole() const {
     if (local_ == nullptr || local_->damaged || files_from_ >= 0) return false;
-    const bool committed =
-        std::any_of(local_->own.begin(), local_->own.end(),
-                    [this](const HeldRecord& held) { return held.committed && is_current(held); });
     const Encoding& encoding = dataset_.record.encoding;
     for (const int member : records_kept_by(encoding, dataset_.record.index_in_set())) {
       const int rank = encoding.members[static_cast<std::size_t>(member)];
@@ -234,7 +239,7 @@ class Restorer {
           });
       if (!kept) return false;
     }
-    return committed;
+    return is_committed_here();
   }
 
   /// Commits what was moved or rebuilt here: the files first, then the record that says they are

@@ -1,0 +1,126 @@
+#include "redundancy/damage.hpp"
+
+#include <algorithm>
+
+#include "comm/blobs.hpp"
+#include "records/wire.hpp"
+
+namespace cairn {
+namespace {
+
+void put(Encoder& out, const BlockRanges& ranges) {
+  out.u64(ranges.size());
+  for (const auto& [from, to] : ranges) {
+    out.u64(from);
+    out.u64(to);
+  }
+}
+
+BlockRanges get_ranges(Decoder& in) {
+  BlockRanges ranges(in.count(16));
+  for (auto& range : ranges) range = {in.u64(), in.u64()};
+  return ranges;
+}
+
+std::vector<Erasures> exchange_erasures(Communicator& set, const Erasures& mine) {
+  Encoder out;
+  put(out, mine.data);
+  put(out, mine.parity);
+  std::vector<Erasures> all;
+  for (const Blob& blob : allgather_blobs(set, out.take())) {
+    Decoder in(blob);
+    Erasures& erasures = all.emplace_back();
+    erasures.data = get_ranges(in);
+    erasures.parity = get_ranges(in);
+  }
+  return all;
+}
+
+bool contains(const BlockRanges& ranges, std::uint64_t index) {
+  const auto after =
+      std::upper_bound(ranges.begin(), ranges.end(), index,
+                       [](std::uint64_t value, const auto& range) { return value < range.first; });
+  return after != ranges.begin() && index < std::prev(after)->second;
+}
+
+/// All members compute the same damage from the same erasures.
+class DamageReport {
+ public:
+  DamageReport(const Encoding& encoding, const std::vector<Erasures>& erasures)
+      : encoding_(encoding), layout_(encoding), erasures_(erasures) {}
+
+  /// Damaged stripes in order, or the error that names the first one that cannot be repaired.
+  Result<std::vector<Damage>> find() const {
+    std::vector<Damage> damages;
+    for (const std::uint64_t row : damaged_rows())
+      for (int position = 0; position < layout_.members(); ++position) {
+        Damage damage{row, position, lost_slots(row, position)};
+        if (static_cast<int>(damage.lost.size()) > layout_.parity()) return too_much(damage);
+        if (!damage.lost.empty()) damages.push_back(std::move(damage));
+      }
+    return damages;
+  }
+
+ private:
+  std::vector<std::uint64_t> damaged_rows() const {
+    std::vector<std::uint64_t> rows;
+    const auto add = [&rows](const BlockRanges& ranges, int per_row) {
+      for (const auto& [from, to] : ranges) {
+        const auto width = static_cast<std::uint64_t>(per_row);
+        for (std::uint64_t row = from / width; row <= (to - 1) / width; ++row) rows.push_back(row);
+      }
+    };
+    for (const Erasures& erasures : erasures_) {
+      add(erasures.data, layout_.columns());
+      add(erasures.parity, layout_.parity());
+    }
+    std::sort(rows.begin(), rows.end());
+    rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+    return rows;
+  }
+
+  std::vector<int> lost_slots(std::uint64_t row, int position) const {
+    std::vector<int> lost;
+    for (int slot = 0; slot < layout_.columns(); ++slot)
+      if (contains(of(layout_.contributor(position, slot)).data, layout_.data_index(row, slot)))
+        lost.push_back(slot);
+    for (int i = 0; i < layout_.parity(); ++i)
+      if (contains(of(layout_.owner(position, i)).parity, layout_.parity_index(row, i)))
+        lost.push_back(layout_.columns() + i);
+    return lost;
+  }
+
+  const Erasures& of(int member) const { return erasures_[static_cast<std::size_t>(member)]; }
+
+  tl::unexpected<Error> too_much(const Damage& damage) const {
+    std::string names;
+    for (const int slot : damage.lost) {
+      const auto member = static_cast<std::size_t>(member_at(layout_, damage.position, slot));
+      names += fmt::format("{}rank {} (written on {})", names.empty() ? "" : ", ",
+                           encoding_.members[member], encoding_.member_nodes[member]);
+    }
+    return fail(Code::lost,
+                "data of {} in the set of ranks {} are missing or damaged, and the scheme holds {} "
+                "lost at the same place",
+                names, fmt::join(encoding_.members, ","), encoding_.failures);
+  }
+
+  const Encoding& encoding_;
+  const SetLayout layout_;
+  const std::vector<Erasures>& erasures_;
+};
+
+}  // namespace
+
+int member_at(const SetLayout& layout, int position, int slot) {
+  return slot < layout.columns() ? layout.contributor(position, slot)
+                                 : layout.owner(position, slot - layout.columns());
+}
+
+Result<std::vector<Damage>> find_damages(Communicator& set, const Encoding& encoding,
+                                         const Erasures& mine) {
+  const std::vector<Erasures> erasures = exchange_erasures(set, mine);
+  return DamageReport(encoding, erasures).find();
+}
+
+}  // namespace cairn
