@@ -460,7 +460,7 @@ TEST_P(EveryScheme, AFlippedByteBesideALostMemberIsRepairedWhereTheStripeHoldsIt
   set.protect_all(Team::Mode::buffered);
   const std::string lost = set.folder(3).path;
   const std::string aside = base.path() + "/aside";
-  for (const std::string& path : {set.path(0, 0), set.parity(1), set.path(2, 0)}) {
+  for (const std::string& path : {set.path(0, 0), set.parity(1), set.path(1, 1)}) {
     std::filesystem::rename(lost, aside);
     flip(path, 0);
     const auto healed = set.heal_all(false);
