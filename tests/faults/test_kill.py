@@ -27,15 +27,14 @@ IN_EVICT = [("complete", "unlink:record", 1), ("complete", "unlink:rank.2", 2),
             ("complete", "unlink:record", 2), ("complete", "rmdir:rank.2", 2)]
 
 
-def kill_in(job: Job, moment: Moment, who: str, keep: int = 2) -> None:
-    """Kills a run in the checkpoint after NEWEST, or in Init."""
+def kill_in(job: Job, moment: Moment, who: str, keep: int) -> None:
+    """Kills a run in its first checkpoint; stores have room for `keep`."""
     call, operation, nth = moment
-    step = 0 if call == "init" else NEWEST + 1
     death = job.launch(FULL, {"SCR_CACHE_SIZE": str(keep)}, checkpoints=1, kill_at=call,
-                       kill_step=step, kill_striker=STRIKER, kill_ranks=WHO[who], kill_nth=nth,
-                       kill_operation=operation).killed()
+                       kill_step=NEWEST + 1, kill_striker=STRIKER, kill_ranks=WHO[who],
+                       kill_nth=nth, kill_operation=operation).killed()
     wanted, _, name = operation.partition(":")
-    assert (death.call, death.step, death.what) == (call, step, wanted)
+    assert (death.call, death.step, death.what) == (call, NEWEST + 1, wanted)
     assert death.where.endswith(name)
 
 
@@ -60,7 +59,8 @@ def test_killed_while_the_program_writes(job: Job, point: str, who: str) -> None
 @pytest.mark.parametrize("who", WHO)
 @pytest.mark.parametrize("moment", IN_START + IN_ENCODE + IN_PREPARE)
 def test_killed_before_commit(job: Job, moment: Moment, who: str) -> None:
-    kill_in(job, moment, who)
+    """A store for one dataset must not give up the old one too early."""
+    kill_in(job, moment, who, keep=1)
     assert restart(job, who).restarted_from() == NEWEST
 
 
@@ -69,7 +69,7 @@ def test_killed_before_commit(job: Job, moment: Moment, who: str) -> None:
 @pytest.mark.parametrize("moment", IN_COMMIT)
 def test_killed_in_commit(job: Job, moment: Moment, who: str) -> None:
     """The others may have renamed their records by then, which commits it for all."""
-    kill_in(job, moment, who)
+    kill_in(job, moment, who, keep=1)
     assert restart(job, who).restarted_from() in (NEWEST, NEWEST + 1)
 
 
@@ -122,7 +122,7 @@ def test_killed_in_init_while_moving(job: Job, init_changes: Tuple[int, int],
 @pytest.mark.each_mpi
 def test_killed_in_complete_then_again_in_init(job: Job) -> None:
     """The second run dies as it brings in order what the first one left."""
-    kill_in(job, IN_COMMIT[0], "all")
+    kill_in(job, IN_COMMIT[0], "all", keep=2)
     job.launch(FULL, kill_at="init", kill_striker=STRIKER, kill_ranks="all", kill_nth=1,
                kill_operation="unlink:record.new").killed()
     assert job.launch(FULL).restarted_from() in (NEWEST, NEWEST + 1)

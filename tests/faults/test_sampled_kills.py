@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, List, Set, Tuple
 
 import pytest
 
-from checkpointing import FULL, NEWEST, NODES, SCHEMES, SPARES, Death, Job, placement, ranks_on
+from checkpointing import FULL, NEWEST, NODES, SPARES, Death, Job
 
 CHECKPOINTS = 2
 # What a dying run was about: it writes, or its Init rebuilds what is lost, or moves all ranks.
@@ -36,7 +36,7 @@ def replaced(where: List[str], lost: Tuple[str, ...]) -> List[str]:
 def backwards(where: List[str]) -> List[str]:
     """Nodes and ranks the other way round, and two ranks exchanged, so that sets become crowded."""
     moved = where[::-1]
-    moved[0], moved[2] = moved[2], moved[0]
+    moved[0], moved[3] = moved[3], moved[0]
     return moved
 
 
@@ -50,6 +50,7 @@ class Plan:
     striker: int
     victims: str
     lost_after: Tuple[str, ...]
+    keep: str
     moment: Dict[str, object]
 
     def launch_options(self) -> Dict[str, object]:
@@ -76,6 +77,8 @@ def draw(seed: int, scheme: str, flavour: str, calm: Calm) -> Plan:
     # SINGLE has nothing to rebuild from.
     kind = chance.choice([WRITE, WRITE, MOVE] + ([REBUILD] if HELD[scheme] else []))
     lost = chance.choice(HELD[scheme]) if HELD[scheme] else ()
+    if (kind, scheme) == (MOVE, "PARTNER"):
+        lost = lost[:1]  # nodes that are not partners before the move may be after it
     lost_before = lost if kind == REBUILD else ()
     where = replaced(backwards(FULL) if kind == MOVE else FULL, lost_before)
     # In a rebuild, what is lost a second time is the spares.
@@ -86,7 +89,7 @@ def draw(seed: int, scheme: str, flavour: str, calm: Calm) -> Plan:
     striker = chance.choice(dying or range(8))
     everyone = not dying or chance.random() < 0.5
     return Plan(kind, lost_before, where, striker,
-                "all" if everyone else ",".join(map(str, dying)), lost_after,
+                "all" if everyone else ",".join(map(str, dying)), lost_after, chance.choice("12"),
                 draw_moment(chance, kind, striker, calm(flavour, scheme, kind)))
 
 
@@ -122,7 +125,7 @@ def calm(build, written) -> Calm:
 
 def judge(job: Job, plan: Plan) -> None:
     job.lose(*plan.lost_before)
-    death = job.launch(plan.where, **plan.launch_options()).killed()
+    death = job.launch(plan.where, {"SCR_CACHE_SIZE": plan.keep}, **plan.launch_options()).killed()
     job.lose(*plan.lost_after)
     outcome = job.launch(replaced(plan.where, plan.lost_after))
     assert outcome.restarted_from() in acceptable(death), (death, outcome)
