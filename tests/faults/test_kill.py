@@ -43,7 +43,8 @@ def restart(job: Job, who: str) -> Outcome:
     if who == "node":
         job.lose(NODE)
     outcome = job.launch(with_spares(NODE) if who == "node" else FULL)
-    assert outcome.report["offered"] == [outcome.restarted_from()]
+    assert outcome.restarted_from() > 0, outcome.log
+    assert outcome.report["offered"] == [outcome.report["restart"]]
     return outcome
 
 
@@ -117,6 +118,16 @@ def test_killed_in_init_while_moving(job: Job, init_changes: Tuple[int, int],
     job.launch(FULL[::-1], kill_at="init", kill_striker=STRIKER, kill_ranks="all",
                kill_nth=round(init_changes[1] * fraction)).killed()
     assert job.launch(FULL).restarted_from() == NEWEST
+
+
+@pytest.mark.parametrize("lost", ["n1", "n2"])
+def test_killed_when_files_are_moved_and_records_are_not(job: Job, lost: str) -> None:
+    """The striker moves from n1 to n2; whichever is lost then, the sources are still there."""
+    death = job.launch(FULL[::-1], kill_at="init", kill_striker=STRIKER, kill_ranks="all",
+                       kill_nth=1, kill_operation="pwrite:record.tmp").killed()
+    assert f"dataset.{NEWEST}." in death.where
+    job.lose(lost)
+    assert job.launch(with_spares(lost)).restarted_from() == NEWEST
 
 
 @pytest.mark.each_mpi
