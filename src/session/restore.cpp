@@ -185,7 +185,7 @@ class Restorer {
                         "the scheme holds ({} lost); {} of all {} ranks have no record left",
                         fmt::join(encoding.members, ","), gone, encoding.failures,
                         std::count(traces.begin(), traces.end(), no_record), comm_.size()));
-    return agree(comm_, any_witness
+    return agree(comm_, any_witness || have_record
                             ? Status{}
                             : fail(Code::lost, "no intact record of rank {} is left on any node",
                                    comm_.rank()));

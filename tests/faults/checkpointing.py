@@ -6,16 +6,26 @@ folder `files`, which holds the rank's files under their names in the prefix dir
 
 import json
 import re
+import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from cluster import Cluster
 
 NODES = ["n0", "n1", "n2", "n3"]
 NEWEST = 3
 WRONG_RANKS = 9
-SETTINGS = {"SCR_COPY_TYPE": "XOR", "SCR_SET_SIZE": "4", "SCR_CACHE_SIZE": "2"}
+# Blocks are small, so that a file has many.
+SETTINGS = {"SCR_SET_SIZE": "4", "SCR_CACHE_SIZE": "2", "CAIRN_BLOCK_SIZE": "16KB"}
+SCHEMES = {
+    "SINGLE": {"SCR_COPY_TYPE": "SINGLE"},
+    "PARTNER": {"SCR_COPY_TYPE": "PARTNER"},
+    "XOR": {"SCR_COPY_TYPE": "XOR"},
+    "RS": {"SCR_COPY_TYPE": "RS", "SCR_SET_FAILURES": "2"},
+}
+# The spare that takes the place of each node.
+SPARES = {"n0": "m0", "n1": "m1", "n2": "m2", "n3": "m3"}
 
 
 def placement(nodes: Sequence[str]) -> List[str]:
@@ -26,14 +36,25 @@ def placement(nodes: Sequence[str]) -> List[str]:
 FULL = placement(NODES)
 
 
-def with_spare(lost: str, spare: str = "n4") -> List[str]:
-    """The full placement with the spare where the lost node was."""
-    return [spare if node == lost else node for node in FULL]
+def with_spares(*lost: str) -> List[str]:
+    """The full placement with spares where the lost nodes were."""
+    return [SPARES[node] if node in lost else node for node in FULL]
 
 
 def ranks_on(node: str) -> List[int]:
     """The ranks that the full placement puts on `node`."""
     return [rank for rank, name in enumerate(FULL) if name == node]
+
+
+class Death(NamedTuple):
+    """Where the striker was when it killed: in `call` of `step`, making the change `what` to
+    `where`; or at a point ("point", "outside"), or by time ("time", and "inside" the call or
+    "outside" if it was over)."""
+
+    call: str
+    step: int
+    what: str
+    where: str
 
 
 @dataclass
@@ -43,6 +64,13 @@ class Outcome:
     code: int
     log: str
     report: Dict[str, Any] = field(default_factory=dict)
+    death: Optional[Death] = None
+
+    def killed(self) -> Death:
+        """The run was killed as it was told to be; where."""
+        assert self.death, f"the run ended before the kill: {self.report}\n{self.log}"
+        assert self.code != 0 and not self.report, (self.code, self.death, self.report, self.log)
+        return self.death
 
     def restarted_from(self) -> int:
         """The step it restarted from, -1 for none. Whatever else happened, the codes were the same
@@ -59,12 +87,13 @@ class Outcome:
 
 
 class Job:
-    """A simulated cluster and the launches on it."""
+    """A simulated cluster and the launches on it, all with one redundancy scheme."""
 
-    def __init__(self, build: Path, flavour: str) -> None:
+    def __init__(self, build: Path, flavour: str, scheme: str = "XOR") -> None:
         self.cluster = Cluster(flavour, "cairn-faults")
-        self.calm: Dict[str, Any] = {}
+        self.scheme = scheme
         self._program = str(self.program_of(build, flavour).resolve())
+        self._note = self.cluster.root / "death"
 
     @staticmethod
     def program_of(build: Path, flavour: str) -> Path:
@@ -80,12 +109,32 @@ class Job:
     def launch(self, where: Sequence[str], settings: Optional[Mapping[str, str]] = None,
                **options: object) -> Outcome:
         """Runs the program: launch(FULL, checkpoints=2, kill_at="start", ...)."""
-        command = [self._program]
+        self._note.unlink(missing_ok=True)
+        command = [self._program, "--kill-note", str(self._note)]
         for key, value in options.items():
             command += ["--" + key.replace("_", "-"), str(value)]
-        code, output, log = self.cluster.run(where, command, {**SETTINGS, **(settings or {})})
+        code, output, log = self.cluster.run(
+            where, command, {**SETTINGS, **SCHEMES[self.scheme], **(settings or {})})
         lines = [line for line in output.splitlines() if line.startswith("{")]
-        return Outcome(code, log, json.loads(lines[0]) if lines else {})
+        return Outcome(code, log, json.loads(lines[0]) if lines else {}, self._death())
+
+    def _death(self) -> Optional[Death]:
+        if not self._note.exists():
+            return None
+        call, step, what, where = self._note.read_text().split(" ", 3)
+        return Death(call, int(step), what, where)
+
+    def copy(self, other: "Job") -> "Job":
+        """Makes all nodes and the prefix directory as they are in `other`."""
+        for folder in ("nodes", "prefix"):
+            shutil.rmtree(self.cluster.root / folder)
+            shutil.copytree(other.cluster.root / folder, self.cluster.root / folder, symlinks=True)
+        return self
+
+    def lose(self, *nodes: str) -> None:
+        """Deletes what these nodes hold."""
+        for node in nodes:
+            self.cluster.lose_storage(node)
 
     def storage(self, node: str) -> Path:
         """The node's folder."""

@@ -4,21 +4,28 @@ Each test gets a cluster of its own whose nodes already hold two committed check
 3, see checkpointing.py), damages it, starts the program again and judges what it says.
 """
 
-import shutil
 import sys
 from pathlib import Path
-from typing import Dict, Iterator, List
+from typing import Callable, Dict, Iterator, List, Tuple
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples" / "demo"))
 
-from checkpointing import FULL, NEWEST, Job  # noqa: E402
+from checkpointing import FULL, NEWEST, SCHEMES, Job  # noqa: E402
 from cluster import LAUNCHERS, launcher_of  # noqa: E402
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--build", type=Path, default=Path("build"), help="the build folder")
+    parser.addoption("--seeds", type=seeds_of, default=range(20), metavar="FROM:TO",
+                     help="moments at which test_sampled_kills.py kills, the last one excluded")
+
+
+def seeds_of(text: str) -> range:
+    """"3:5" are 3 and 4."""
+    first, _, end = text.partition(":")
+    return range(int(first), int(end))
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -38,6 +45,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     flavours = built_flavours(build)
     if not flavours:
         pytest.exit(f"no checkpointer in {build} with a launcher for its MPI: build first", 2)
+    if "seed" in metafunc.fixturenames:
+        # The schemes take turns, and of five rounds the last goes to the next MPI.
+        metafunc.parametrize("flavour, scheme, seed", [
+            (flavours[1 % len(flavours) if seed % 5 == 4 else 0],
+             list(SCHEMES)[seed % len(SCHEMES)], seed)
+            for seed in metafunc.config.getoption("seeds")])
+        return
     every = metafunc.definition.get_closest_marker("each_mpi")
     metafunc.parametrize("flavour", flavours if every else flavours[:1], scope="session")
 
@@ -47,37 +61,37 @@ def build(request: pytest.FixtureRequest) -> Path:
     return request.config.getoption("build").resolve()
 
 
+@pytest.fixture(scope="session")
+def written(build: Path) -> Iterator[Callable[[str, str], Job]]:
+    """written(flavour, scheme): the cluster that tests copy. Not to be changed."""
+    jobs: Dict[Tuple[str, str], Job] = {}
+
+    def of(flavour: str, scheme: str) -> Job:
+        if (flavour, scheme) not in jobs:
+            job = jobs[flavour, scheme] = Job(build, flavour, scheme)
+            outcome = job.launch(FULL, checkpoints=NEWEST)
+            assert outcome.report.get("written") == list(range(1, NEWEST + 1)), outcome
+        return jobs[flavour, scheme]
+
+    yield of
+    for job in jobs.values():
+        job.cluster.__exit__()
+
+
 @pytest.fixture
-def empty(build: Path, flavour: str) -> Iterator[Job]:
+def empty(build: Path, flavour: str, scheme: str) -> Iterator[Job]:
     """A cluster whose nodes hold nothing."""
-    with Job(build, flavour) as job:
-        yield job
-
-
-@pytest.fixture(scope="session")
-def written(build: Path, flavour: str) -> Iterator[Job]:
-    """The cluster that `job` copies. Not to be changed."""
-    with Job(build, flavour) as job:
-        job.calm = job.launch(FULL, checkpoints=NEWEST).report
-        assert job.calm["written"] == list(range(1, NEWEST + 1))
+    with Job(build, flavour, scheme) as job:
         yield job
 
 
 @pytest.fixture
-def job(empty: Job, written: Job) -> Job:
+def job(empty: Job, flavour: str, scheme: str, written: Callable[[str, str], Job]) -> Job:
     """A cluster on which a run ended after its checkpoint NEWEST; the one before is there too."""
-    for folder in ("nodes", "prefix"):
-        shutil.rmtree(empty.cluster.root / folder)
-        shutil.copytree(written.cluster.root / folder, empty.cluster.root / folder, symlinks=True)
-    empty.calm = written.calm
-    return empty
+    return empty.copy(written(flavour, scheme))
 
 
-@pytest.fixture(scope="session")
-def calm_rebuild(build: Path, flavour: str, written: Job) -> Dict[str, float]:
-    """The report of a restart that rebuilds a node and is left alone."""
-    with Job(build, flavour) as job:
-        shutil.rmtree(job.cluster.root / "nodes")
-        shutil.copytree(written.cluster.root / "nodes", job.cluster.root / "nodes", symlinks=True)
-        job.cluster.lose_storage("n1")
-        return job.launch(["n4" if node == "n1" else node for node in FULL]).report
+@pytest.fixture
+def scheme() -> str:
+    """Of the jobs of a test; tests of another one override it."""
+    return "XOR"

@@ -1,82 +1,139 @@
 """Processes are killed in the middle of a call; the next run finds the newest committed checkpoint
-and is never offered a partial one."""
+and is never offered a partial one.
+
+Rank 2, on node n1, is the striker: it dies in the middle of a change to a file, and takes all ranks
+or the other rank of its node with it.
+"""
+
+from typing import Tuple
 
 import pytest
 
-from checkpointing import FULL, NEWEST, Job, Outcome, ranks_on, with_spare
+from checkpointing import FULL, NEWEST, Job, Outcome, ranks_on, with_spares
 
-MIDDLE = ("start", "between", "before-complete")
 NODE = "n1"
+STRIKER, _ = ranks_on(NODE)
 WHO = {"all": "all", "node": ",".join(map(str, ranks_on(NODE)))}
 FRACTIONS = (0.1, 0.35, 0.6, 0.85)
 
+# A moment: the call, which changes count, and the how manieth of them.
+Moment = Tuple[str, str, int]
+IN_START = [("start", "mkdir", nth) for nth in (1, 3)]
+IN_ENCODE = [("complete", "pwrite:parity.1", nth) for nth in (1, 4)]
+IN_PREPARE = [("complete", "pwrite:record.new", 1)]
+IN_COMMIT = [("complete", "rename:record", 1)]
+# With room for one dataset two are evicted.
+IN_EVICT = [("complete", "unlink:record", 1), ("complete", "unlink:rank.2", 2),
+            ("complete", "unlink:record", 2), ("complete", "rmdir:rank.2", 2)]
 
-def restart(job: Job, storage_lost: bool) -> Outcome:
+
+def kill_in(job: Job, moment: Moment, who: str, keep: int) -> None:
+    """Kills a run in its first checkpoint; stores have room for `keep`."""
+    call, operation, nth = moment
+    death = job.launch(FULL, {"SCR_CACHE_SIZE": str(keep)}, checkpoints=1, kill_at=call,
+                       kill_step=NEWEST + 1, kill_striker=STRIKER, kill_ranks=WHO[who],
+                       kill_nth=nth, kill_operation=operation).killed()
+    wanted, _, name = operation.partition(":")
+    assert (death.call, death.step, death.what) == (call, NEWEST + 1, wanted)
+    assert death.where.endswith(name)
+
+
+def restart(job: Job, who: str) -> Outcome:
     """Starts again, on the spare if the node's storage went with its processes."""
-    if not storage_lost:
-        return job.launch(FULL)
-    job.cluster.lose_storage(NODE)
-    return job.launch(with_spare(NODE))
-
-
-@pytest.mark.parametrize("who", WHO)
-@pytest.mark.parametrize("point", MIDDLE)
-def test_killed_before_commit(job: Job, point: str, who: str) -> None:
-    killed = job.launch(FULL, checkpoints=1, kill_at=point, kill_step=NEWEST + 1,
-                        kill_ranks=WHO[who])
-    assert killed.code != 0
-    outcome = restart(job, storage_lost=who == "node")
-    assert outcome.restarted_from() == NEWEST
-    assert outcome.report["offered"] == [NEWEST]
-
-
-@pytest.mark.parametrize("fraction", FRACTIONS[1:3])
-def test_killed_in_start(job: Job, fraction: float) -> None:
-    """If Start is over by then, it happens during the writes; nothing is committed yet."""
-    job.launch(FULL, checkpoints=1, kill_at="in-start", kill_step=NEWEST + 1,
-               kill_after_us=int(job.calm["start_s"] * fraction * 1e6))
-    assert job.launch(FULL).restarted_from() == NEWEST
-
-
-@pytest.mark.parametrize("keep", ["1", "2"])
-@pytest.mark.parametrize("who", WHO)
-@pytest.mark.parametrize("fraction", FRACTIONS)
-def test_killed_in_complete(job: Job, fraction: float, who: str, keep: str) -> None:
-    """Somewhere between the first byte encoded and the last old dataset evicted; a store for one
-    dataset must not give up the old one too early."""
-    after_us = int(job.calm["complete_s"] * fraction * 1e6)
-    settings = {"SCR_CACHE_SIZE": keep}
-    job.launch(FULL, settings, checkpoints=1, kill_at="complete", kill_step=NEWEST + 1,
-               kill_ranks=WHO[who], kill_after_us=after_us)
-    outcome = restart(job, storage_lost=who == "node")
-    assert outcome.restarted_from() in (NEWEST, NEWEST + 1)
+    if who == "node":
+        job.lose(NODE)
+    outcome = job.launch(with_spares(NODE) if who == "node" else FULL)
+    assert outcome.restarted_from() > 0, outcome.log
     assert outcome.report["offered"] == [outcome.report["restart"]]
+    return outcome
+
+
+@pytest.mark.parametrize("who", WHO)
+@pytest.mark.parametrize("point", ["before-writes", "between-writes", "after-writes"])
+def test_killed_while_the_program_writes(job: Job, point: str, who: str) -> None:
+    death = job.launch(FULL, checkpoints=1, kill_at=point, kill_step=NEWEST + 1,
+                       kill_striker=STRIKER, kill_ranks=WHO[who]).killed()
+    assert (death.call, death.step) == (point, NEWEST + 1)
+    assert restart(job, who).restarted_from() == NEWEST
+
+
+@pytest.mark.parametrize("who", WHO)
+@pytest.mark.parametrize("moment", IN_START + IN_ENCODE + IN_PREPARE)
+def test_killed_before_commit(job: Job, moment: Moment, who: str) -> None:
+    """A store for one dataset must not give up the old one too early."""
+    kill_in(job, moment, who, keep=1)
+    assert restart(job, who).restarted_from() == NEWEST
+
+
+@pytest.mark.each_mpi
+@pytest.mark.parametrize("who", WHO)
+@pytest.mark.parametrize("moment", IN_COMMIT)
+def test_killed_in_commit(job: Job, moment: Moment, who: str) -> None:
+    """The others may have renamed their records by then, which commits it for all."""
+    kill_in(job, moment, who, keep=1)
+    assert restart(job, who).restarted_from() in (NEWEST, NEWEST + 1)
+
+
+@pytest.mark.parametrize("who", WHO)
+@pytest.mark.parametrize("moment", IN_EVICT)
+def test_killed_in_evict(job: Job, moment: Moment, who: str) -> None:
+    """Old datasets are evicted when the new one is committed everywhere."""
+    kill_in(job, moment, who, keep=1)
+    assert restart(job, who).restarted_from() == NEWEST + 1
+
+
+@pytest.fixture(scope="session")
+def init_changes(build, flavour: str, written) -> Tuple[int, int]:
+    """How many changes the striker makes in an Init that rebuilds its node, and in one that moves
+    all ranks, when left alone."""
+    counts = []
+    for where, lost in ((with_spares(NODE), [NODE]), (FULL[::-1], [])):
+        with Job(build, flavour) as job:
+            job.copy(written(flavour, "XOR")).lose(*lost)
+            counts.append(job.launch(where).report["effort"]["init"]["changes"][STRIKER])
+    assert min(counts) > 10
+    return counts[0], counts[1]
 
 
 @pytest.mark.parametrize("who", ["all", "spare"])
 @pytest.mark.parametrize("fraction", FRACTIONS)
-def test_killed_in_init_while_rebuilding(job: Job, calm_rebuild: dict, fraction: float,
+def test_killed_in_init_while_rebuilding(job: Job, init_changes: Tuple[int, int], fraction: float,
                                          who: str) -> None:
     """A second failure during move and rebuild loses nothing."""
-    job.cluster.lose_storage(NODE)
-    job.launch(with_spare(NODE), kill_at="init", kill_ranks=WHO["all" if who == "all" else "node"],
-               kill_after_us=int(calm_rebuild["init_s"] * fraction * 1e6))
+    job.lose(NODE)
+    job.launch(with_spares(NODE), kill_at="init", kill_striker=STRIKER,
+               kill_ranks=WHO["all" if who == "all" else "node"],
+               kill_nth=round(init_changes[0] * fraction)).killed()
+    where = with_spares(NODE)
     if who == "spare":
-        job.cluster.lose_storage("n4")
-    assert job.launch(with_spare(NODE, "n5" if who == "spare" else "n4")).restarted_from() == NEWEST
+        job.lose("m1")
+        where = ["another" if node == "m1" else node for node in where]
+    assert job.launch(where).restarted_from() == NEWEST
 
 
-@pytest.mark.parametrize("fraction", FRACTIONS[1:3])
-def test_killed_in_init_while_moving(job: Job, calm_rebuild: dict, fraction: float) -> None:
+@pytest.mark.parametrize("fraction", FRACTIONS)
+def test_killed_in_init_while_moving(job: Job, init_changes: Tuple[int, int],
+                                     fraction: float) -> None:
     """Every rank is on another node than before, so that everything moves."""
-    job.launch(FULL[::-1], kill_at="init",
-               kill_after_us=int(calm_rebuild["init_s"] * fraction * 1e6))
+    job.launch(FULL[::-1], kill_at="init", kill_striker=STRIKER, kill_ranks="all",
+               kill_nth=round(init_changes[1] * fraction)).killed()
     assert job.launch(FULL).restarted_from() == NEWEST
+
+
+@pytest.mark.parametrize("lost", ["n1", "n2"])
+def test_killed_when_files_are_moved_and_records_are_not(job: Job, lost: str) -> None:
+    """The striker moves from n1 to n2; whichever is lost then, the sources are still there."""
+    death = job.launch(FULL[::-1], kill_at="init", kill_striker=STRIKER, kill_ranks="all",
+                       kill_nth=1, kill_operation="pwrite:record.tmp").killed()
+    assert f"dataset.{NEWEST}." in death.where
+    job.lose(lost)
+    assert job.launch(with_spares(lost)).restarted_from() == NEWEST
 
 
 @pytest.mark.each_mpi
 def test_killed_in_complete_then_again_in_init(job: Job) -> None:
-    job.launch(FULL, checkpoints=1, kill_at="complete", kill_step=NEWEST + 1, kill_ranks="3",
-               kill_after_us=int(job.calm["complete_s"] * 5e5))
-    job.launch(FULL, kill_at="init", kill_ranks="5", kill_after_us=2000)
+    """The second run dies as it brings in order what the first one left."""
+    kill_in(job, IN_COMMIT[0], "all", keep=2)
+    job.launch(FULL, kill_at="init", kill_striker=STRIKER, kill_ranks="all", kill_nth=1,
+               kill_operation="unlink:record.new").killed()
     assert job.launch(FULL).restarted_from() in (NEWEST, NEWEST + 1)

@@ -1,5 +1,5 @@
 // The program of the fault table: restarts through scr.h, compares every byte, writes checkpoints
-// and, where told to, kills itself. Rank 0 prints one line of JSON; the tests judge it.
+// and, where told to, is killed (death.hpp). Rank 0 prints one line of JSON; the tests judge it.
 //
 // Each rank writes two files of one base name in two folders. Sizes differ between ranks, files and
 // steps; the bytes follow from (seed, rank, file, step), so a byte of another rank, step or run is
@@ -10,26 +10,29 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
-#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
+
+#include "death.hpp"
 
 namespace {
 
 struct Options {
   int checkpoints = 0;  ///< to write, after the restart
   std::uint64_t seed = 0;
-  std::string kill_at;    ///< init, start, in-start, between, before-complete, complete
-  int kill_step = 0;      ///< in which checkpoint; no matter for init
-  int kill_after_us = 0;  ///< for init, in-start and complete: time since the call was entered
-  std::string kill_ranks = "all";  ///< or "2,3"
+  DeathPlan death;
+};
+
+/// What a call took the last time: on this rank, and the changes to files on each.
+struct Effort {
+  double seconds = 0;
+  std::vector<int> changes;
 };
 
 /// What rank 0 reports. A code is that of the last call of its kind, -1 if it was not made.
@@ -40,7 +43,7 @@ struct Report {
   bool agreed = true;        ///< ranks got equal codes from every collective call
   std::vector<int> offered;  ///< steps offered by SCR_Have_restart, in order
   std::vector<int> written;  ///< steps committed
-  double init_s = 0, start_s = 0, complete_s = 0;
+  std::map<std::string, Effort> effort;  ///< by call
 };
 
 struct Job {
@@ -105,31 +108,6 @@ Found check_file(const Job& job, int file, int step) {
   return right ? Found::right : Found::wrong;
 }
 
-// --- being killed ---
-
-bool dies_here(const Job& job, const std::string& point, int step) {
-  const Options& options = job.options;
-  if (options.kill_at != point || (point != "init" && step != options.kill_step)) return false;
-  return options.kill_ranks == "all" ||
-         ("," + options.kill_ranks + ",").find("," + std::to_string(job.rank) + ",") !=
-             std::string::npos;
-}
-
-void die() { kill(getpid(), SIGKILL); }
-
-void perhaps_die(const Job& job, const std::string& point, int step) {
-  if (dies_here(job, point, step)) die();
-}
-
-/// Dies while the call that follows is under way, or after it when the call is faster.
-void perhaps_die_soon(const Job& job, const std::string& point, int step) {
-  if (!dies_here(job, point, step)) return;
-  std::thread([delay = std::chrono::microseconds(job.options.kill_after_us)] {
-    std::this_thread::sleep_for(delay);
-    die();
-  }).detach();
-}
-
 // --- the calls ---
 
 /// The code of a collective call, which must be the same everywhere.
@@ -140,11 +118,17 @@ int agreed(Job& job, int code) {
   return range[0];
 }
 
+/// A collective call in which the process may be killed.
 template <class Call>
-int timed(Job& job, double& seconds, Call call) {
+int watched(Job& job, const std::string& name, int step, Call call) {
+  Effort& effort = job.report.effort[name];
+  enter_call(name, step);
   const double start = MPI_Wtime();
   const int code = call();
-  seconds = MPI_Wtime() - start;
+  effort.seconds = MPI_Wtime() - start;
+  const int mine = leave_call();
+  effort.changes.resize(static_cast<std::size_t>(job.ranks));
+  MPI_Allgather(&mine, 1, MPI_INT, effort.changes.data(), 1, MPI_INT, MPI_COMM_WORLD);
   return agreed(job, code);
 }
 
@@ -171,7 +155,7 @@ void restart(Job& job) {
     if (report.have != SCR_SUCCESS || !found) return;
     std::sscanf(name, "step.%d", &step);
     report.offered.push_back(step);
-    if (agreed(job, SCR_Start_restart(name)) != SCR_SUCCESS) return;
+    if (watched(job, "restart", 0, [&] { return SCR_Start_restart(name); }) != SCR_SUCCESS) return;
     if (agreed(job, SCR_Complete_restart(read_checkpoint(job, step))) != SCR_SUCCESS) continue;
     report.restart = step;
     return;
@@ -181,17 +165,15 @@ void restart(Job& job) {
 bool write_checkpoint(Job& job, int step) {
   Report& report = job.report;
   const std::string name = "step." + std::to_string(step);
-  perhaps_die_soon(job, "in-start", step);
-  report.start = timed(job, report.start_s,
-                       [&] { return SCR_Start_output(name.c_str(), SCR_FLAG_CHECKPOINT); });
+  report.start = watched(job, "start", step,
+                         [&] { return SCR_Start_output(name.c_str(), SCR_FLAG_CHECKPOINT); });
   if (report.start != SCR_SUCCESS) return false;
-  perhaps_die(job, "start", step);
+  pass_point("before-writes", step);
   bool written = write_file(job, 0, step);
-  perhaps_die(job, "between", step);
+  pass_point("between-writes", step);
   written = write_file(job, 1, step) && written;
-  perhaps_die(job, "before-complete", step);
-  perhaps_die_soon(job, "complete", step);
-  report.complete = timed(job, report.complete_s, [&] { return SCR_Complete_output(written); });
+  pass_point("after-writes", step);
+  report.complete = watched(job, "complete", step, [&] { return SCR_Complete_output(written); });
   if (report.complete != SCR_SUCCESS) return false;
   report.written.push_back(step);
   return true;
@@ -199,8 +181,7 @@ bool write_checkpoint(Job& job, int step) {
 
 void run(Job& job) {
   Report& report = job.report;
-  perhaps_die_soon(job, "init", 0);
-  report.init = timed(job, report.init_s, [] { return SCR_Init(); });
+  report.init = watched(job, "init", 0, [] { return SCR_Init(); });
   if (report.init != SCR_SUCCESS) return;
   restart(job);
   const int first = std::max(report.restart, 0) + 1;
@@ -211,10 +192,19 @@ void run(Job& job) {
 
 // --- the line of JSON ---
 
-std::string list(const std::vector<int>& steps) {
+std::string list(const std::vector<int>& numbers) {
   std::string text;
-  for (const int step : steps) text += (text.empty() ? "" : ", ") + std::to_string(step);
+  for (const int number : numbers) text += (text.empty() ? "" : ", ") + std::to_string(number);
   return "[" + text + "]";
+}
+
+std::string object(const std::map<std::string, Effort>& efforts) {
+  std::string text;
+  for (const auto& [call, effort] : efforts)
+    text += (text.empty() ? "\"" : ", \"") + call +
+            "\": {\"seconds\": " + std::to_string(effort.seconds) +
+            ", \"changes\": " + list(effort.changes) + "}";
+  return "{" + text + "}";
 }
 
 void print(const Job& job) {
@@ -222,10 +212,10 @@ void print(const Job& job) {
   std::printf(
       "{\"ranks\": %d, \"init\": %d, \"have\": %d, \"start\": %d, \"complete\": %d, "
       "\"restart\": %d, \"wrong\": %d, \"agreed\": %s, \"offered\": %s, \"written\": %s, "
-      "\"init_s\": %.6f, \"start_s\": %.6f, \"complete_s\": %.6f}\n",
+      "\"effort\": %s}\n",
       job.ranks, r.init, r.have, r.start, r.complete, r.restart, r.wrong,
-      r.agreed ? "true" : "false", list(r.offered).c_str(), list(r.written).c_str(), r.init_s,
-      r.start_s, r.complete_s);
+      r.agreed ? "true" : "false", list(r.offered).c_str(), list(r.written).c_str(),
+      object(r.effort).c_str());
 }
 
 bool parse(int argc, char** argv, Options& options) {
@@ -236,17 +226,33 @@ bool parse(int argc, char** argv, Options& options) {
     else if (option == "--seed")
       options.seed = std::strtoull(value.c_str(), nullptr, 10);
     else if (option == "--kill-at")
-      options.kill_at = value;
+      options.death.at = value;
     else if (option == "--kill-step")
-      options.kill_step = std::atoi(value.c_str());
-    else if (option == "--kill-after-us")
-      options.kill_after_us = std::atoi(value.c_str());
+      options.death.step = std::atoi(value.c_str());
+    else if (option == "--kill-striker")
+      options.death.striker = std::atoi(value.c_str());
     else if (option == "--kill-ranks")
-      options.kill_ranks = value;
+      options.death.victims = value;
+    else if (option == "--kill-nth")
+      options.death.nth = std::atoi(value.c_str());
+    else if (option == "--kill-operation")
+      options.death.operation = value;
+    else if (option == "--kill-after-us")
+      options.death.after_us = std::atoi(value.c_str());
+    else if (option == "--kill-note")
+      options.death.note = value;
     else
       return false;
   }
   return argc % 2 == 1;
+}
+
+void prepare_death(const Job& job) {
+  static_assert(sizeof(pid_t) == sizeof(int));
+  const pid_t mine = getpid();
+  std::vector<pid_t> all(static_cast<std::size_t>(job.ranks));
+  MPI_Allgather(&mine, 1, MPI_INT, all.data(), 1, MPI_INT, MPI_COMM_WORLD);
+  plan_death(job.options.death, job.rank, all);
 }
 
 }  // namespace
@@ -258,6 +264,7 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &job.ranks);
   const bool understood = parse(argc, argv, job.options);
   if (understood) {
+    prepare_death(job);
     run(job);
     if (job.rank == 0) print(job);
   }
