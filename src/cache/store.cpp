@@ -38,6 +38,11 @@ Result<Store> Store::open(Files& files, const StoreSettings& store, const Settin
   return Store(files, store, std::move(root), !memory);
 }
 
+Result<Store> Store::at(Files& files, const std::string& root) {
+  CAIRN_ASSIGN(const bool memory, files.is_memory(root));
+  return Store(files, {}, root, !memory);
+}
+
 std::string Store::dataset_folder(const DatasetInfo& dataset) const {
   return fmt::format("{}/dataset.{}.{}", root_, dataset.number, text_of(dataset.uuid));
 }

@@ -18,6 +18,10 @@ class Store {
   /// Claims the job's private folder below the store's base. `settings` gives user, job and node.
   static Result<Store> open(Files& files, const StoreSettings& store, const Settings& settings);
 
+  /// The folder of a job that is there, whatever it is called. Claims nothing, checks nobody's
+  /// rights: for tools that work on what is left of a job.
+  static Result<Store> at(Files& files, const std::string& root);
+
   const StoreSettings& settings() const { return settings_; }
   const std::string& root() const { return root_; }
   /// Syncing gains something: the store is not main memory.

@@ -7,9 +7,10 @@
 
 #include "base/units.hpp"
 #include "cache/catalog.hpp"
-#include "session/commit.hpp"
+#include "recovery/commit.hpp"
+#include "recovery/restore.hpp"
 #include "session/open_stores.hpp"
-#include "session/recovery.hpp"
+#include "session/recover_cache.hpp"
 #include "session/same_call.hpp"
 #include "session/space.hpp"
 

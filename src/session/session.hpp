@@ -13,7 +13,7 @@
 #include "config/settings.hpp"
 #include "files/clock.hpp"
 #include "files/files.hpp"
-#include "session/cached_dataset.hpp"
+#include "recovery/cached_dataset.hpp"
 #include "session/levels.hpp"
 
 namespace cairn {

@@ -5,7 +5,7 @@
 
 #include "cache/store.hpp"
 #include "comm/communicator.hpp"
-#include "session/cached_dataset.hpp"
+#include "recovery/cached_dataset.hpp"
 #include "session/levels.hpp"
 
 namespace cairn {

@@ -8,6 +8,7 @@
 #include "tools/config_command.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/layout_command.hpp"
+#include "tools/rebuild_command.hpp"
 #include "tools/simulate_command.hpp"
 
 namespace {
@@ -91,6 +92,23 @@ void add_simulate(CLI::App& app, int& exit_code) {
   });
 }
 
+void add_rebuild(CLI::App& app, int& exit_code) {
+  auto* sub =
+      app.add_subcommand("rebuild", "Make whole what a dead job left in the caches of its nodes");
+  auto command = std::make_shared<cairn::RebuildCommand>();
+  sub->add_option("folder", command->folder,
+                  "Holds the caches (<store>/<user>/cairn.<job>), or copies, at any depth")
+      ->required();
+  sub->add_option("--dataset", command->dataset, "The number of the dataset; all if not given");
+  sub->add_flag("--json", command->json, "Print JSON");
+  sub->callback([command, &exit_code] {
+    const auto files = cairn::make_posix_files();
+    command->folder = cairn::normalise(command->folder, cairn::current_process().working_folder);
+    exit_code =
+        cairn::run_rebuild_command(*command, *files, std::cout, cairn::Log(cairn::log_to_stderr));
+  });
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Scalable checkpoint/restart for parallel applications", "cairn");
   app.set_version_flag("--version", "cairn " CAIRN_VERSION);
@@ -100,6 +118,7 @@ int run(int argc, char** argv) {
   add_config(app, exit_code);
   add_layout(app, exit_code);
   add_simulate(app, exit_code);
+  add_rebuild(app, exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

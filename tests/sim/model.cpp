@@ -112,6 +112,12 @@ const Model::Dataset* Model::by_folder(const std::string& folder) const {
   return const_cast<Model*>(this)->by_folder(folder);
 }
 
+int Model::key_of(const std::string& name) const {
+  for (const auto& [key, dataset] : datasets_)
+    if (dataset.folder.ends_with("/" + name) && may_be_offered(dataset)) return key;
+  return 0;
+}
+
 int Model::committed_key(const std::string& folder) const {
   for (const auto& [key, dataset] : datasets_)
     if (dataset.folder == folder && may_be_offered(dataset)) return key;
@@ -158,9 +164,16 @@ bool Model::may_be_offered(const Dataset& dataset) const {
   }
 }
 
-bool Model::must_be_offered(const Dataset& dataset) const {
-  if (!dataset.promised || !survives(dataset)) return false;
-  return dataset.superseded_by == 0 || survives(datasets_.at(dataset.superseded_by));
+bool Model::must_come_back(const Dataset& dataset, const std::set<std::string>& present) const {
+  if (!dataset.promised || !survives(dataset, present)) return false;
+  return dataset.superseded_by == 0 || survives(datasets_.at(dataset.superseded_by), present);
+}
+
+void Model::rebuilt_offline(const std::set<int>& whole) const {
+  for (const auto& [key, dataset] : datasets_)
+    if (!whole.contains(key) && !whole.contains(dataset.superseded_by) &&
+        must_come_back(dataset, {shape_.nodes.begin(), shape_.nodes.end()}))
+      throw Violation(fmt::format("(e) d{} is not rebuilt offline", key));
 }
 
 void Model::offered(int key, int below, bool disturbed) const {
@@ -173,7 +186,7 @@ void Model::offered(int key, int below, bool disturbed) const {
   }
   if (disturbed) return;
   for (auto entry = datasets_.rbegin(); entry != datasets_.rend(); ++entry)
-    if (entry->first > key && entry->first < below && must_be_offered(entry->second))
+    if (entry->first > key && entry->first < below && must_come_back(entry->second, present_))
       throw Violation(
           fmt::format("(b) d{} should be offered, which was committed on {} and is "
                       "whole but for {} failure groups; instead: {}",
@@ -205,7 +218,7 @@ void Model::rejected(int key) {
 }
 
 bool Model::must_open(int key) const {
-  return damages_since_init_ == 0 && must_be_offered(datasets_.at(key));
+  return damages_since_init_ == 0 && must_come_back(datasets_.at(key), present_);
 }
 
 // --- what happens to storage ---
@@ -272,7 +285,7 @@ int Model::strength(const Dataset& dataset, const Nodes& placement) const {
   return 0;
 }
 
-bool Model::survives(const Dataset& dataset) const {
+bool Model::survives(const Dataset& dataset, const std::set<std::string>& present) const {
   std::set<std::uint64_t> groups;
   for (std::size_t i = 0; i < dataset.home.size(); ++i) {
     const auto rank = static_cast<int>(i);
@@ -281,9 +294,9 @@ bool Model::survives(const Dataset& dataset) const {
     // chosen before the whole one, since both have a good record.
     const bool damaged =
         std::any_of(dataset.damages.begin(), dataset.damages.end(), [&](const Damage& damage) {
-          return damage.rank == rank && (damage.node == home || present_.contains(damage.node));
+          return damage.rank == rank && (damage.node == home || present.contains(damage.node));
         });
-    const bool away = !shared(dataset) && !present_.contains(home);
+    const bool away = !shared(dataset) && !present.contains(home);
     if (!damaged && !away && !dataset.wiped.contains(rank)) continue;
     if (shared(dataset)) return false;
     groups.insert(group_of(dataset, home));

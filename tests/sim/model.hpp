@@ -69,6 +69,10 @@ class Model {
 
   /// The key of a dataset's folder; 0 if it is none that was ever committed.
   int committed_key(const std::string& folder) const;
+  /// The same by the last part of the folder's path.
+  int key_of(const std::string& name) const;
+  /// What is whole when all nodes there are give what they have. Violation if something is not.
+  void rebuilt_offline(const std::set<int>& whole) const;
   const std::string& store_of(int key) const { return datasets_.at(key).store; }
   int count_of_store(const std::string& mount) const;
   bool is_output(int key) const { return (datasets_.at(key).flags & 2U) != 0; }
@@ -108,8 +112,10 @@ class Model {
   const CheckpointSettings& level_of(const Dataset& dataset) const;
   std::uint64_t group_of(const Dataset& dataset, const std::string& node) const;
   int strength(const Dataset& dataset, const Nodes& placement) const;
-  bool survives(const Dataset& dataset) const;
-  bool must_be_offered(const Dataset& dataset) const;
+  /// Where the nodes of `present` are there.
+  bool survives(const Dataset& dataset, const std::set<std::string>& present) const;
+  bool survives(const Dataset& dataset) const { return survives(dataset, present_); }
+  bool must_come_back(const Dataset& dataset, const std::set<std::string>& present) const;
   bool may_be_offered(const Dataset& dataset) const;
   static void wipe(Dataset& dataset, const std::string& node, const std::string& mount);
   void moved(Dataset& dataset);

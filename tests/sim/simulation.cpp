@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "leftovers.hpp"
+#include "offline.hpp"
 #include "plan.hpp"
 #include "run.hpp"
 
@@ -45,6 +46,7 @@ class Simulation {
   void carry_out(const PlannedRun& planned) {
     scheduler_.pass_time_us(pause_us);
     befall(planned);
+    if (chance_.one_in(3)) check_offline_rebuild(world_);
     ++outcome_.runs;
     trace_.say("run {}: {}", outcome_.runs, describe(planned.run));
     const bool whole = Run(world_, planned.run).carry_out();

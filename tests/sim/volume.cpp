@@ -16,6 +16,16 @@ InodePtr make_root() {
   return root;
 }
 
+InodePtr copy_of(const Inode& inode) {
+  auto copy = std::make_shared<Inode>();
+  copy->kind = inode.kind;
+  copy->mode = inode.mode;
+  copy->times = inode.times;
+  copy->content = inode.content;
+  for (const auto& [name, below] : inode.names) copy->names[name] = copy_of(*below);
+  return copy;
+}
+
 std::pair<std::string_view, std::string_view> split_last(std::string_view path) {
   const auto slash = path.rfind('/');
   return {path.substr(0, slash), path.substr(slash + 1)};
@@ -126,6 +136,12 @@ bool Volume::write(Inode& file, std::uint64_t offset, Bytes data, std::int64_t n
 void Volume::power_failure(Chance& chance) {
   if (medium_ == Medium::memory) return wipe();
   settle(*root_, chance);
+}
+
+Volume Volume::copy() const {
+  Volume copy(medium_);
+  copy.root_ = copy_of(*root_);
+  return copy;
 }
 
 void Volume::wipe() { root_ = make_root(); }

@@ -69,6 +69,8 @@ class Volume {
   void limit_free_bytes(std::uint64_t bytes) { free_bytes_ = bytes; }
   void lift_limit() { free_bytes_ = plenty; }
 
+  /// Its present state, for somebody who only reads the present.
+  Volume copy() const;
   /// The node goes down without a word and comes back.
   void power_failure(Chance& chance);
   /// The storage is replaced by an empty one.

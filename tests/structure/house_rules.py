@@ -13,9 +13,10 @@ FLOORS = {
     "codec": 2, "comm": 2, "files": 2, "config": 2,
     "topology": 3, "records": 3, "transfer": 3, "aggregate": 3,
     "cache": 4, "redundancy": 4, "prefix": 4, "rbio": 4, "crfs": 4,
-    "session": 5, "tools": 5, "agent": 5,
-    "api": 6,
-    "interpose": 7,
+    "recovery": 5,
+    "session": 6, "tools": 6, "agent": 6,
+    "api": 7,
+    "interpose": 8,
 }
 # Rooms on one floor do not know each other. config reads its files through the seam of files.
 SAME_FLOOR_ALLOWED = {("config", "files")}

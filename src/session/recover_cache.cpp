@@ -1,32 +1,16 @@
-#include "session/recovery.hpp"
+#include "session/recover_cache.hpp"
 
 #include <algorithm>
-#include <array>
-#include <limits>
+#include <optional>
 
 #include "base/units.hpp"
 #include "cache/catalog.hpp"
-#include "comm/group.hpp"
-#include "redundancy/repair.hpp"
-#include "session/commit.hpp"
-#include "session/restore.hpp"
+#include "recovery/commit.hpp"
+#include "recovery/restore.hpp"
+#include "recovery/survey.hpp"
 
 namespace cairn {
 namespace {
-
-/// What all ranks know of a dataset before they look closer.
-struct Summary {
-  Uuid uuid;
-  std::uint64_t generation = 0;  ///< largest committed, 0 if none
-  bool several = false;          ///< ranks have committed different generations
-  bool newer = false;
-  bool damaged = false;
-  std::uint32_t ranks = 0;
-  std::size_t store = 0;
-  std::uint64_t number = 0;
-  std::uint64_t checkpoint = 0;
-  std::uint32_t flags = 0;
-};
 
 class Recovery {
  public:
@@ -45,16 +29,18 @@ class Recovery {
   Result<std::vector<CachedDataset>> run() {
     auto looks_after = responsibility();
     Status status = looks_after ? Status{} : Status(tl::unexpected(looks_after.error()));
+    Catalog catalog;
     if (status) {
-      auto catalog = read_catalog(files_, stores_, *looks_after);
-      if (catalog)
-        catalog_ = *std::move(catalog);
+      auto read = read_catalog(files_, stores_, *looks_after);
+      if (read)
+        catalog = *std::move(read);
       else
-        status = tl::unexpected(catalog.error());
+        status = tl::unexpected(read.error());
     }
     CAIRN_TRY(agree(comm_, std::move(status)));
+    survey_.emplace(comm_, std::move(catalog));
     std::vector<CachedDataset> found;
-    while (const auto uuid = next_older()) CAIRN_TRY(take_in(summarise(*uuid), found));
+    while (const auto summary = survey_->next_older()) CAIRN_TRY(take_in(*summary, found));
     return found;
   }
 
@@ -78,92 +64,8 @@ class Recovery {
     });
   }
 
-  /// The newest dataset older than the one before, over all ranks.
-  std::optional<Uuid> next_older() {
-    const auto mine = last_ ? catalog_.lower_bound(*last_) : catalog_.end();
-    const Uuid candidate = mine == catalog_.begin() ? Uuid{} : std::prev(mine)->first;
-    Uuid next;
-    next.time_us = allreduce(comm_, candidate.time_us, Reduce::max);
-    next.chance =
-        allreduce(comm_, candidate.time_us == next.time_us ? candidate.chance : 0, Reduce::max);
-    if (next == Uuid{}) return std::nullopt;
-    last_ = next;
-    return next;
-  }
-
-  template <class Visit>
-  static void for_each_record(const HeldDataset& held, Visit visit) {
-    for (const HeldPart& part : held.parts)
-      for (const auto* records : {&part.own, &part.kept})
-        for (const HeldRecord& record : *records) visit(record);
-  }
-
-  Summary summarise(const Uuid& uuid) {
-    constexpr std::int64_t none = -std::numeric_limits<std::int64_t>::max();
-    std::array<std::int64_t, 9> facts{0, none};
-    auto& [newest, minus_oldest, newer, damaged, ranks, store, number, checkpoint, flags] = facts;
-    const HeldDataset& held = catalog_[uuid];  // an empty one where this rank has none of it
-    store = static_cast<std::int64_t>(held.store);
-    number = static_cast<std::int64_t>(held.number);
-    for (const HeldPart& part : held.parts) {
-      newer |= part.newer ? 1 : 0;
-      damaged |= part.damaged ? 1 : 0;
-    }
-    for_each_record(held, [&](const HeldRecord& record) {
-      const DatasetInfo& info = record.record.dataset;
-      ranks = std::max<std::int64_t>(ranks, info.ranks);
-      checkpoint = std::max(checkpoint, static_cast<std::int64_t>(info.checkpoint));
-      flags = std::max<std::int64_t>(flags, info.flags);
-      if (!record.committed) return;
-      newest = std::max(newest, generation_of(record));
-      minus_oldest = std::max(minus_oldest, -generation_of(record));
-    });
-    comm_.allreduce(facts, Reduce::max);
-    return {uuid,
-            static_cast<std::uint64_t>(newest),
-            newest != 0 && newest != -minus_oldest,
-            newer != 0,
-            damaged != 0,
-            static_cast<std::uint32_t>(ranks),
-            static_cast<std::size_t>(store),
-            static_cast<std::uint64_t>(number),
-            static_cast<std::uint64_t>(checkpoint),
-            static_cast<std::uint32_t>(flags)};
-  }
-
-  static std::int64_t generation_of(const HeldRecord& held) {
-    return static_cast<std::int64_t>(held.record.encoding.generation);
-  }
-
-  /// Ranks have committed different generations where a run died while it made new sets, or where a
-  /// node comes back that was left out since. Then the newest counts of which every rank's record
-  /// is left somewhere.
-  std::uint64_t choose_generation(const Summary& summary, const HeldDataset& held) {
-    if (!summary.several) return summary.generation;
-    auto generation = static_cast<std::int64_t>(summary.generation);
-    while (generation > 0 && !every_rank_has_record(held, generation)) {
-      std::int64_t next = 0;
-      for_each_record(held, [&](const HeldRecord& record) {
-        if (record.committed && generation_of(record) < generation)
-          next = std::max(next, generation_of(record));
-      });
-      generation = allreduce(comm_, next, Reduce::max);
-    }
-    return generation > 0 ? static_cast<std::uint64_t>(generation) : summary.generation;
-  }
-
-  bool every_rank_has_record(const HeldDataset& held, std::int64_t generation) {
-    std::vector<std::int64_t> known(static_cast<std::size_t>(comm_.size()));
-    for_each_record(held, [&](const HeldRecord& record) {
-      if (generation_of(record) == generation && record.record.rank < comm_.size())
-        known[static_cast<std::size_t>(record.record.rank)] = 1;
-    });
-    comm_.allreduce(known, Reduce::max);
-    return std::find(known.begin(), known.end(), 0) == known.end();
-  }
-
   Status take_in(const Summary& summary, std::vector<CachedDataset>& found) {
-    const HeldDataset& held = catalog_[summary.uuid];
+    const HeldDataset& held = survey_->held(summary);
     CachedDataset dataset;
     dataset.info.uuid = summary.uuid;
     dataset.info.number = summary.number;
@@ -196,7 +98,7 @@ class Recovery {
       set_aside(held, CachedDataset::State::other_ranks,
                 fmt::format("it was written by {} ranks", summary.ranks), dataset);
     } else {
-      restore_dataset(held, choose_generation(summary, held), found, dataset);
+      restore_dataset(held, survey_->choose_generation(summary), found, dataset);
     }
     found.push_back(std::move(dataset));
     return {};
@@ -257,21 +159,7 @@ class Recovery {
   }
 
   void report(const CachedDataset& dataset, const RestoreAccount& account, double seconds) {
-    std::string what;
-    const auto add = [&what](std::string part) {
-      what += (what.empty() ? "" : ", ") + std::move(part);
-    };
-    if (account.rebuilt_ranks > 0)
-      add(fmt::format("rebuilt {} that were lost", account.rebuilt_names));
-    if (account.moved_ranks > 0)
-      add(fmt::format("moved {} of {} ranks to another node",
-                      format_bytes(static_cast<std::uint64_t>(account.moved_bytes)),
-                      account.moved_ranks));
-    if (account.repaired_blocks > 0)
-      add(fmt::format("{} in {} blocks came from redundancy",
-                      format_bytes(static_cast<std::uint64_t>(account.repaired_bytes)),
-                      account.repaired_blocks));
-    if (!what.empty())
+    if (const std::string what = describe(account); !what.empty())
       tell(Severity::info,
            fmt::format("{}: {}; took {}", dataset.label(), what, format_seconds(seconds)));
   }
@@ -353,8 +241,7 @@ class Recovery {
   const Placement& placement_;
   const Settings& settings_;
   const Log& log_;
-  Catalog catalog_;
-  std::optional<Uuid> last_;
+  std::optional<Survey> survey_;
 };
 
 }  // namespace
@@ -365,29 +252,6 @@ Result<std::vector<CachedDataset>> recover_cache(Communicator& comm, Files& file
                                                  const Placement& placement,
                                                  const Settings& settings, const Log& log) {
   return Recovery(comm, files, clock, stores, levels, placement, settings, log).run();
-}
-
-Status check_and_heal(Communicator& comm, Files& files, std::vector<Store>& stores,
-                      const Settings& settings, CachedDataset& dataset, const Log& log) {
-  Group set(comm, dataset.record.encoding.members);
-  const Store& store = stores[dataset.store];
-  HealOptions options{true, store.durable(), settings.copy_metadata, settings.encode_bytes};
-  const auto healed =
-      heal(set, files, store.rank_folder(dataset.info, comm.rank()), dataset.record, options);
-  const Status status = agree(comm, healed ? Status{} : Status(tl::unexpected(healed.error())));
-  if (!status) {
-    dataset.state = CachedDataset::State::unusable;
-    dataset.reason = status.error().text;
-    if (comm.rank() == 0) log.warning("{} cannot be restored: {}", dataset.label(), dataset.reason);
-    return status;
-  }
-  dataset.checked = true;
-  const auto blocks =
-      allreduce(comm, static_cast<std::int64_t>(healed->repaired_blocks), Reduce::sum);
-  if (blocks > 0 && comm.rank() == 0)
-    log.warning("{}: {} blocks did not match their checksums and were repaired", dataset.label(),
-                blocks);
-  return {};
 }
 
 }  // namespace cairn

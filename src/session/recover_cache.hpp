@@ -5,7 +5,7 @@
 
 #include "base/log.hpp"
 #include "files/clock.hpp"
-#include "session/cached_dataset.hpp"
+#include "recovery/cached_dataset.hpp"
 #include "session/levels.hpp"
 
 namespace cairn {
@@ -23,10 +23,5 @@ Result<std::vector<CachedDataset>> recover_cache(Communicator& comm, Files& file
                                                  const std::vector<Level>& levels,
                                                  const Placement& placement,
                                                  const Settings& settings, const Log& log);
-
-/// Collective. Reads every block of a usable dataset and repairs what is bad. On an agreed error
-/// the dataset is marked unusable with the reason.
-Status check_and_heal(Communicator& comm, Files& files, std::vector<Store>& stores,
-                      const Settings& settings, CachedDataset& dataset, const Log& log);
 
 }  // namespace cairn

@@ -1,8 +1,9 @@
-#include "session/relocate.hpp"
+#include "recovery/relocate.hpp"
 
 #include <algorithm>
 #include <memory>
 
+#include "comm/activity.hpp"
 #include "records/wire.hpp"
 
 namespace cairn {
@@ -50,18 +51,7 @@ std::vector<Travelling> decode_manifest(Bytes blob) {
   return manifest;
 }
 
-enum class Step { waits, moved, done };
-
-/// One side of one transfer.
-class Transfer {
- public:
-  virtual ~Transfer() = default;
-  /// Goes one message further, or tells that there is nothing to do until one under way is
-  /// complete.
-  virtual Step advance() = 0;
-};
-
-class Sender final : public Transfer {
+class Sender final : public Activity {
  public:
   Sender(Communicator& comm, Files& files, const OutgoingPart& part, std::size_t piece_bytes)
       : comm_(comm), files_(files), part_(part), piece_(piece_bytes) {
@@ -116,7 +106,7 @@ class Sender final : public Transfer {
   std::vector<Request> requests_;  ///< after the buffers it points into
 };
 
-class Receiver final : public Transfer {
+class Receiver final : public Activity {
  public:
   Receiver(Communicator& comm, Files& files, const IncomingPart& part, std::size_t piece_bytes)
       : comm_(comm), files_(files), part_(part), piece_(piece_bytes) {
@@ -213,20 +203,6 @@ class Receiver final : public Transfer {
   Request request_;  ///< after the buffers it points into
 };
 
-/// All transfers in turn, so that none gets far ahead of the others.
-void carry_out(Communicator& comm, std::vector<Transfer*> active) {
-  while (!active.empty()) {
-    bool moved = false;
-    std::erase_if(active, [&moved](Transfer* transfer) {
-      const Step step = transfer->advance();
-      moved = moved || step != Step::waits;
-      return step == Step::done;
-    });
-    // A message that was complete as soon as it was posted wakes nobody.
-    if (!moved) comm.idle();
-  }
-}
-
 }  // namespace
 
 Result<std::uint64_t> relocate(Communicator& comm, Files& files,
@@ -239,7 +215,7 @@ Result<std::uint64_t> relocate(Communicator& comm, Files& files,
   std::optional<Receiver> receiver;
   if (incoming) receiver.emplace(comm, files, *incoming, piece_bytes);
 
-  std::vector<Transfer*> active;
+  std::vector<Activity*> active;
   for (const auto& sender : senders) active.push_back(sender.get());
   if (receiver) active.push_back(&*receiver);
   carry_out(comm, std::move(active));

@@ -5,7 +5,7 @@
 #include "cache/catalog.hpp"
 #include "comm/communicator.hpp"
 #include "config/settings.hpp"
-#include "session/cached_dataset.hpp"
+#include "recovery/cached_dataset.hpp"
 
 namespace cairn {
 
@@ -18,6 +18,10 @@ struct RestoreAccount {
   std::int64_t repaired_bytes = 0;
   std::string rebuilt_names;  ///< "rank 2 (n1), rank 3 (n1)"; on rank 0
 };
+
+/// "rebuilt rank 2 (n1) that were lost, 3 MiB in 24 blocks came from redundancy"; empty where
+/// nothing had to be done.
+std::string describe(const RestoreAccount& account);
 
 /// Collective. `held` is what this rank looks after of the dataset (nothing, often, on a spare);
 /// `generation` the committed encoding to restore; `dataset.store` and `.info.uuid`, `.info.number`
@@ -33,5 +37,10 @@ Result<RestoreAccount> restore(Communicator& comm, Files& files, std::vector<Sto
                                const Settings& settings, const HeldDataset& held,
                                std::uint64_t generation, bool read_everything,
                                CachedDataset& dataset, const Log& log);
+
+/// Collective. Reads every block of a usable dataset and repairs what is bad. On an agreed error
+/// the dataset is marked unusable with the reason.
+Status check_and_heal(Communicator& comm, Files& files, std::vector<Store>& stores,
+                      const Settings& settings, CachedDataset& dataset, const Log& log);
 
 }  // namespace cairn

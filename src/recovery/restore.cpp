@@ -1,16 +1,17 @@
-#include "session/restore.hpp"
+#include "recovery/restore.hpp"
 
 #include <algorithm>
 #include <array>
 #include <optional>
 
+#include "base/units.hpp"
 #include "comm/group.hpp"
 #include "records/wire.hpp"
+#include "recovery/commit.hpp"
+#include "recovery/relocate.hpp"
 #include "redundancy/rank_blocks.hpp"
 #include "redundancy/repair.hpp"
 #include "redundancy/replicas.hpp"
-#include "session/commit.hpp"
-#include "session/relocate.hpp"
 
 namespace cairn {
 namespace {
@@ -328,12 +329,51 @@ class Restorer {
 
 }  // namespace
 
+std::string describe(const RestoreAccount& account) {
+  std::vector<std::string> parts;
+  const auto bytes = [](std::int64_t count) {
+    return format_bytes(static_cast<std::uint64_t>(count));
+  };
+  if (account.rebuilt_ranks > 0)
+    parts.push_back(fmt::format("rebuilt {} that were lost", account.rebuilt_names));
+  if (account.moved_ranks > 0)
+    parts.push_back(fmt::format("moved {} of {} ranks to another node", bytes(account.moved_bytes),
+                                account.moved_ranks));
+  if (account.repaired_blocks > 0)
+    parts.push_back(fmt::format("{} in {} blocks came from redundancy",
+                                bytes(account.repaired_bytes), account.repaired_blocks));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
 Result<RestoreAccount> restore(Communicator& comm, Files& files, std::vector<Store>& stores,
                                const Settings& settings, const HeldDataset& held,
                                std::uint64_t generation, bool read_everything,
                                CachedDataset& dataset, const Log& log) {
   return Restorer(comm, files, stores[dataset.store], settings, held, generation, dataset, log)
       .run(read_everything);
+}
+
+Status check_and_heal(Communicator& comm, Files& files, std::vector<Store>& stores,
+                      const Settings& settings, CachedDataset& dataset, const Log& log) {
+  Group set(comm, dataset.record.encoding.members);
+  const Store& store = stores[dataset.store];
+  HealOptions options{true, store.durable(), settings.copy_metadata, settings.encode_bytes};
+  const auto healed =
+      heal(set, files, store.rank_folder(dataset.info, comm.rank()), dataset.record, options);
+  const Status status = agree(comm, healed ? Status{} : Status(tl::unexpected(healed.error())));
+  if (!status) {
+    dataset.state = CachedDataset::State::unusable;
+    dataset.reason = status.error().text;
+    if (comm.rank() == 0) log.warning("{} cannot be restored: {}", dataset.label(), dataset.reason);
+    return status;
+  }
+  dataset.checked = true;
+  const auto blocks =
+      allreduce(comm, static_cast<std::int64_t>(healed->repaired_blocks), Reduce::sum);
+  if (blocks > 0 && comm.rank() == 0)
+    log.warning("{}: {} blocks did not match their checksums and were repaired", dataset.label(),
+                blocks);
+  return {};
 }
 
 }  // namespace cairn

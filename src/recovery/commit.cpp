@@ -1,8 +1,8 @@
-#include "session/commit.hpp"
+#include "recovery/commit.hpp"
 
 #include "comm/group.hpp"
-#include "redundancy/protect.hpp"
 #include "redundancy/block_check.hpp"
+#include "redundancy/protect.hpp"
 #include "redundancy/replicas.hpp"
 
 namespace cairn {

@@ -1,5 +1,5 @@
 // Parts of a dataset on their way between ranks of a Team, on real files.
-#include "session/relocate.hpp"
+#include "recovery/relocate.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,95 @@
+#include "recovery/survey.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+namespace cairn {
+namespace {
+
+template <class Visit>
+void for_each_record(const HeldDataset& held, Visit visit) {
+  for (const HeldPart& part : held.parts)
+    for (const auto* records : {&part.own, &part.kept})
+      for (const HeldRecord& record : *records) visit(record);
+}
+
+std::int64_t generation_of(const HeldRecord& held) {
+  return static_cast<std::int64_t>(held.record.encoding.generation);
+}
+
+}  // namespace
+
+std::optional<Summary> Survey::next_older() {
+  const auto mine = last_ ? catalog_.lower_bound(*last_) : catalog_.end();
+  const Uuid candidate = mine == catalog_.begin() ? Uuid{} : std::prev(mine)->first;
+  Uuid next;
+  next.time_us = allreduce(comm_, candidate.time_us, Reduce::max);
+  next.chance =
+      allreduce(comm_, candidate.time_us == next.time_us ? candidate.chance : 0, Reduce::max);
+  if (next == Uuid{}) return std::nullopt;
+  last_ = next;
+  return summarise(next);
+}
+
+Summary Survey::summarise(const Uuid& uuid) {
+  constexpr std::int64_t none = -std::numeric_limits<std::int64_t>::max();
+  std::array<std::int64_t, 9> facts{0, none};
+  auto& [newest, minus_oldest, newer, damaged, ranks, store, number, checkpoint, flags] = facts;
+  const HeldDataset& held = catalog_[uuid];  // an empty one where this rank has none of it
+  store = static_cast<std::int64_t>(held.store);
+  number = static_cast<std::int64_t>(held.number);
+  for (const HeldPart& part : held.parts) {
+    newer |= part.newer ? 1 : 0;
+    damaged |= part.damaged ? 1 : 0;
+  }
+  for_each_record(held, [&](const HeldRecord& record) {
+    const DatasetInfo& info = record.record.dataset;
+    ranks = std::max<std::int64_t>(ranks, info.ranks);
+    checkpoint = std::max(checkpoint, static_cast<std::int64_t>(info.checkpoint));
+    flags = std::max<std::int64_t>(flags, info.flags);
+    if (!record.committed) return;
+    newest = std::max(newest, generation_of(record));
+    minus_oldest = std::max(minus_oldest, -generation_of(record));
+  });
+  comm_.allreduce(facts, Reduce::max);
+  return {uuid,
+          static_cast<std::uint64_t>(newest),
+          newest != 0 && newest != -minus_oldest,
+          newer != 0,
+          damaged != 0,
+          static_cast<std::uint32_t>(ranks),
+          static_cast<std::size_t>(store),
+          static_cast<std::uint64_t>(number),
+          static_cast<std::uint64_t>(checkpoint),
+          static_cast<std::uint32_t>(flags)};
+}
+
+std::uint64_t Survey::choose_generation(const Summary& summary) {
+  const HeldDataset& held = catalog_[summary.uuid];
+  if (!summary.several) return summary.generation;
+  auto generation = static_cast<std::int64_t>(summary.generation);
+  while (generation > 0 && !every_rank_has_record(held, generation, summary.ranks)) {
+    std::int64_t next = 0;
+    for_each_record(held, [&](const HeldRecord& record) {
+      if (record.committed && generation_of(record) < generation)
+        next = std::max(next, generation_of(record));
+    });
+    generation = allreduce(comm_, next, Reduce::max);
+  }
+  return generation > 0 ? static_cast<std::uint64_t>(generation) : summary.generation;
+}
+
+bool Survey::every_rank_has_record(const HeldDataset& held, std::int64_t generation,
+                                   std::uint32_t ranks) {
+  std::vector<std::int64_t> known(ranks);
+  for_each_record(held, [&](const HeldRecord& record) {
+    if (generation_of(record) == generation &&
+        static_cast<std::uint32_t>(record.record.rank) < ranks)
+      known[static_cast<std::size_t>(record.record.rank)] = 1;
+  });
+  comm_.allreduce(known, Reduce::max);
+  return std::find(known.begin(), known.end(), 0) == known.end();
+}
+
+}  // namespace cairn

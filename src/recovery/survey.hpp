@@ -1,0 +1,51 @@
+// What is left of the datasets in the stores, as all ranks together know it.
+#pragma once
+
+#include <optional>
+
+#include "cache/catalog.hpp"
+#include "comm/communicator.hpp"
+
+namespace cairn {
+
+/// What all ranks know of a dataset before they look closer.
+struct Summary {
+  Uuid uuid;
+  std::uint64_t generation = 0;  ///< largest committed, 0 if none
+  bool several = false;          ///< ranks have committed different generations
+  bool newer = false;            ///< there are records of a newer format
+  bool damaged = false;          ///< there are record files that cannot be read
+  std::uint32_t ranks = 0;       ///< that wrote it, 0 if no record tells
+  std::size_t store = 0;
+  std::uint64_t number = 0;
+  std::uint64_t checkpoint = 0;
+  std::uint32_t flags = 0;
+};
+
+/// Goes through the datasets of a catalog of which each rank has read a part. Its functions but
+/// held() are collective.
+class Survey {
+ public:
+  Survey(Communicator& comm, Catalog mine) : comm_(comm), catalog_(std::move(mine)) {}
+
+  /// The newest dataset older than the one before; nothing when there is none left.
+  std::optional<Summary> next_older();
+
+  /// Local. What this rank looks after of it; empty where that is nothing.
+  const HeldDataset& held(const Summary& summary) { return catalog_[summary.uuid]; }
+
+  /// The committed encoding to restore. Ranks have committed different generations where a run died
+  /// while it made new sets, or where a node comes back that was left out since. Then the newest
+  /// counts of which every rank's record is left somewhere.
+  std::uint64_t choose_generation(const Summary& summary);
+
+ private:
+  Summary summarise(const Uuid& uuid);
+  bool every_rank_has_record(const HeldDataset& held, std::int64_t generation, std::uint32_t ranks);
+
+  Communicator& comm_;
+  Catalog catalog_;
+  std::optional<Uuid> last_;
+};
+
+}  // namespace cairn

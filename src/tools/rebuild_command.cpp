@@ -1,0 +1,205 @@
+#include "tools/rebuild_command.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+#include <nlohmann/json.hpp>
+
+#include "base/units.hpp"
+#include "comm/team.hpp"
+#include "recovery/remains.hpp"
+#include "tools/exit_codes.hpp"
+
+namespace cairn {
+namespace {
+
+/// For the messages and blocks of all ranks of a Team together.
+constexpr std::uint64_t memory_bytes = 1 << 30;
+
+std::string_view name_of(Rebuild::Outcome outcome) {
+  switch (outcome) {
+    case Rebuild::Outcome::whole:
+      return "whole";
+    case Rebuild::Outcome::lost:
+      return "lost";
+    case Rebuild::Outcome::uncommitted:
+      return "uncommitted";
+    case Rebuild::Outcome::newer:
+      return "newer";
+  }
+  return "";
+}
+
+/// The folders below `folder` that hold datasets. Links are not followed.
+Status find_caches(Files& files, const std::string& folder, std::vector<std::string>& caches) {
+  CAIRN_ASSIGN(const std::vector<std::string> names, files.list(folder));
+  const auto is_folder = [&](const std::string& name) {
+    const auto info = files.info(folder + "/" + name);
+    return info && info->kind == Kind::folder;
+  };
+  const auto is_dataset = [&](const std::string& name) {
+    return name.starts_with("dataset.") && is_folder(name);
+  };
+  if (std::any_of(names.begin(), names.end(), is_dataset)) {
+    caches.push_back(folder);
+    return {};
+  }
+  for (const std::string& name : names)
+    if (is_folder(name)) CAIRN_TRY(find_caches(files, folder + "/" + name, caches));
+  return {};
+}
+
+/// A running job holds the lock in its control directory, which mostly is in a cache.
+Result<std::vector<std::unique_ptr<FileLock>>> lock_caches(Files& files,
+                                                           const std::vector<std::string>& caches) {
+  std::vector<std::unique_ptr<FileLock>> locks;
+  for (const std::string& cache : caches) {
+    const std::string path = cache + "/lock";
+    if (!files.info(path)) continue;
+    auto lock = files.lock(path);
+    if (lock)
+      locks.push_back(*std::move(lock));
+    else if (lock.error().code == Code::busy)
+      return fail(Code::busy, "a job is running with the cache {} (it holds {}): wait for its end",
+                  cache, path);
+    else
+      return tl::unexpected(lock.error());
+  }
+  return locks;
+}
+
+struct Report {
+  const Remains* remains;
+  Rebuild rebuild;
+  std::vector<std::string> folders;  ///< by rank
+  double seconds = 0;
+};
+
+std::string line_of(const Report& report) {
+  const Remains& remains = *report.remains;
+  const std::string name = remains.name.empty() ? "" : fmt::format(" ({})", remains.name);
+  std::string what = describe(report.rebuild.account);
+  switch (report.rebuild.outcome) {
+    case Rebuild::Outcome::whole:
+      what = what.empty() ? "whole" : fmt::format("whole now: {}", what);
+      break;
+    case Rebuild::Outcome::lost:
+      what = fmt::format("cannot be rebuilt: {}", report.rebuild.reason);
+      break;
+    case Rebuild::Outcome::uncommitted:
+    case Rebuild::Outcome::newer:
+      what = fmt::format("left alone: {}", report.rebuild.reason);
+      break;
+  }
+  return fmt::format("dataset {}{} of {} ranks: {}; took {}", remains.number, name, remains.ranks,
+                     what, format_seconds(report.seconds));
+}
+
+nlohmann::ordered_json json_of(const Report& report) {
+  const RestoreAccount& account = report.rebuild.account;
+  return {
+      {"number", report.remains->number},           {"name", report.remains->name},
+      {"uuid", text_of(report.remains->uuid)},      {"ranks", report.remains->ranks},
+      {"outcome", name_of(report.rebuild.outcome)}, {"reason", report.rebuild.reason},
+      {"rebuilt_ranks", account.rebuilt_ranks},     {"repaired_blocks", account.repaired_blocks},
+      {"repaired_bytes", account.repaired_bytes},   {"folders", report.folders}};
+}
+
+/// Runs the ranks of a dataset's job as threads.
+Report rebuild(Files& files, const Remains& remains, const std::string& spare_root,
+               const Log& log) {
+  const auto begin = std::chrono::steady_clock::now();
+  Settings settings;
+  settings.encode_bytes = std::min(settings.encode_bytes, memory_bytes / remains.ranks);
+  Report report{&remains, {}, std::vector<std::string>(remains.ranks), 0};
+  std::mutex mutex;
+  Team(static_cast<int>(remains.ranks)).run([&](Communicator& comm) {
+    Rebuild mine = rebuild_remains(comm, files, remains, spare_root, settings, log);
+    const std::scoped_lock lock(mutex);
+    report.folders[static_cast<std::size_t>(comm.rank())] = mine.folder.path;
+    if (comm.rank() == 0) report.rebuild = std::move(mine);
+  });
+  if (report.rebuild.outcome != Rebuild::Outcome::whole) report.folders.clear();
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return report;
+}
+
+/// Where no record tells how many ranks there were, there is nobody to do anything.
+Report without_records(const Remains& remains) {
+  const bool damaged = std::any_of(remains.parts.begin(), remains.parts.end(),
+                                   [](const HeldPart& part) { return part.damaged; });
+  const bool newer = std::any_of(remains.parts.begin(), remains.parts.end(),
+                                 [](const HeldPart& part) { return part.newer; });
+  if (newer)
+    return {
+        &remains, {Rebuild::Outcome::newer, "its records are in a newer format", {}, {}}, {}, 0};
+  if (damaged)
+    return {&remains, {Rebuild::Outcome::lost, "none of its records can be read", {}, {}}, {}, 0};
+  return {&remains,
+          {Rebuild::Outcome::uncommitted, "it was not complete when its run ended", {}, {}},
+          {},
+          0};
+}
+
+Result<std::vector<Remains>> find_wanted(const RebuildCommand& command, Files& files,
+                                         const std::vector<std::string>& caches) {
+  CAIRN_ASSIGN(std::vector<Remains> found, find_remains(files, caches));
+  if (command.dataset)
+    std::erase_if(found,
+                  [&](const Remains& remains) { return remains.number != *command.dataset; });
+  if (!found.empty()) return found;
+  if (command.dataset)
+    return fail(Code::not_found, "there is no dataset {} in the caches below {}", *command.dataset,
+                command.folder);
+  return fail(Code::not_found,
+              "there are no datasets below {}; name a folder that holds the caches of the nodes "
+              "(<store>/<user>/cairn.<job>), or copies of them",
+              command.folder);
+}
+
+Status rebuild_all(const RebuildCommand& command, Files& files, const Log& log,
+                   const std::vector<Remains>& wanted, std::vector<Report>& reports) {
+  const std::string spare_root = command.folder + "/rebuilt";
+  CAIRN_TRY(files.make_folder(spare_root, 0700));
+  for (const Remains& remains : wanted)
+    reports.push_back(remains.ranks == 0 ? without_records(remains)
+                                         : rebuild(files, remains, spare_root, log));
+  CAIRN_ASSIGN(const auto made, files.list(spare_root));
+  return made.empty() ? files.remove_folder(spare_root) : Status{};
+}
+
+Status carry_out(const RebuildCommand& command, Files& files, const Log& log,
+                 std::vector<Remains>& wanted, std::vector<Report>& reports) {
+  std::vector<std::string> caches;
+  CAIRN_TRY(find_caches(files, command.folder, caches));
+  CAIRN_ASSIGN(const auto locks, lock_caches(files, caches));
+  CAIRN_ASSIGN(wanted, find_wanted(command, files, caches));
+  return rebuild_all(command, files, log, wanted, reports);
+}
+
+}  // namespace
+
+int run_rebuild_command(const RebuildCommand& command, Files& files, std::ostream& out,
+                        const Log& log) {
+  std::vector<Remains> wanted;
+  std::vector<Report> reports;
+  const Status done = carry_out(command, files, log, wanted, reports);
+  if (!done) log.error("{}", done.error().text);
+  if (command.json) {
+    auto datasets = nlohmann::ordered_json::array();
+    for (const Report& report : reports) datasets.push_back(json_of(report));
+    const nlohmann::ordered_json all = {{"datasets", std::move(datasets)}};
+    // JSON is UTF-8 and a path need not be.
+    out << all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+  } else {
+    for (const Report& report : reports) out << line_of(report) << "\n";
+  }
+  out << std::flush;
+  const bool good = std::all_of(reports.begin(), reports.end(), [](const Report& report) {
+    return report.rebuild.outcome == Rebuild::Outcome::whole ||
+           report.rebuild.outcome == Rebuild::Outcome::uncommitted;
+  });
+  return done && good && out ? exit_ok : exit_failure;
+}
+
+}  // namespace cairn

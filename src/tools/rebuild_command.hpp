@@ -1,0 +1,28 @@
+// cairn rebuild: makes whole what a dead job left in the caches of its nodes.
+#pragma once
+
+#include <optional>
+#include <ostream>
+#include <string>
+
+#include "base/log.hpp"
+#include "files/files.hpp"
+
+namespace cairn {
+
+/// With json: {"datasets": [{"number", "name", "uuid", "ranks", "outcome": "whole", "lost",
+/// "uncommitted" or "newer", "reason", "rebuilt_ranks", "repaired_blocks", "repaired_bytes",
+/// "folders": [one per rank, where whole]}]}, newest first.
+struct RebuildCommand {
+  std::string folder;                    ///< absolute; the caches are in it, at any depth
+  std::optional<std::uint64_t> dataset;  ///< only this number
+  bool json = false;
+};
+
+/// Works where the datasets lie; the parts of ranks that have none are made in FOLDER/rebuilt.
+/// Returns the exit code: 0 if every dataset that was ever committed is whole now; 1 if one is not,
+/// if there is none, or if a job is alive in one of the caches.
+int run_rebuild_command(const RebuildCommand& command, Files& files, std::ostream& out,
+                        const Log& log);
+
+}  // namespace cairn

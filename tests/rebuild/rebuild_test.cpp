@@ -1,0 +1,252 @@
+// What `cairn rebuild` makes of a dead job's caches is what the job itself would have made.
+#include <sys/stat.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "session/session_harness.hpp"
+#include "tools/rebuild_command.hpp"
+
+namespace cairn {
+namespace {
+
+/// Every file below a folder: what is in it, its mode and its time.
+struct Content {
+  std::string bytes;
+  std::uint32_t mode = 0;
+  std::int64_t modify_ns = 0;
+  bool operator==(const Content&) const = default;
+};
+using Tree = std::map<std::string, Content>;
+
+Tree tree_of(const std::string& folder) {
+  Tree tree;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (!entry.is_regular_file()) continue;
+    struct stat status {};
+    EXPECT_EQ(::stat(entry.path().c_str(), &status), 0);
+    tree[std::filesystem::relative(entry.path(), folder)] = {
+        read_all(entry.path()), status.st_mode & 07777U,
+        status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec};
+  }
+  return tree;
+}
+
+struct Answer {
+  int exit_code = 0;
+  nlohmann::json datasets;
+  std::string told;
+};
+
+Answer rebuild(const std::string& folder) {
+  const auto files = make_posix_files();
+  std::ostringstream out;
+  Answer answer;
+  std::mutex mutex;
+  const Log log([&](Severity, const std::string& text) {
+    const std::scoped_lock lock(mutex);
+    answer.told += text + "\n";
+  });
+  answer.exit_code = run_rebuild_command({folder, {}, true}, *files, out, log);
+  answer.datasets = nlohmann::json::parse(out.str()).at("datasets");
+  return answer;
+}
+
+void flip(const std::string& path, std::size_t at) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(static_cast<std::streamoff>(at));
+  const char byte = static_cast<char>(file.get() ^ 1);
+  file.seekp(static_cast<std::streamoff>(at));
+  file.put(byte);
+  ASSERT_TRUE(file.good()) << path;
+}
+
+struct SchemeCase {
+  Scheme scheme;
+  int failures;
+  int hop = 1;
+};
+
+class EveryScheme : public testing::TestWithParam<SchemeCase> {
+ protected:
+  EveryScheme() {
+    CheckpointSettings& checkpoint = cluster_.settings.checkpoints[0];
+    checkpoint.scheme = GetParam().scheme;
+    checkpoint.set_failures = GetParam().failures;
+    checkpoint.partner_copies = GetParam().failures;
+    checkpoint.partner_hop = GetParam().hop;
+    cluster_.write(four_nodes(), {1});
+    cluster_.save("all");
+  }
+
+  /// What is left when some nodes are lost, in the cluster and, untouched by the job, in a copy.
+  std::string lose(unsigned mask) {
+    cluster_.bring_back("all");
+    for (unsigned node = 0; node < 4; ++node)
+      if ((mask >> node & 1U) != 0) cluster_.lose(fmt::format("n{}", node));
+    cluster_.save("left");
+    return cluster_.saved("left", "");
+  }
+
+  /// Where a rank's part is after the restart of the job.
+  std::string in_job(int rank) const {
+    for (const std::string& part : cluster_.parts(four_nodes()[static_cast<std::size_t>(rank)], 1))
+      if (part.ends_with(fmt::format("/rank.{}", rank))) return part;
+    return "";
+  }
+
+  /// Copying gives the files that were left another time; those that were rebuilt have the one they
+  /// had.
+  void expect_same(const nlohmann::json& folders, unsigned mask) const {
+    ASSERT_EQ(folders.size(), 8U);
+    for (int rank = 0; rank < 8; ++rank) {
+      const Tree job = tree_of(in_job(rank));
+      const Tree offline = tree_of(folders.at(static_cast<std::size_t>(rank)));
+      ASSERT_EQ(job.size(), offline.size()) << "rank " << rank;
+      for (const auto& [name, content] : job) {
+        ASSERT_TRUE(offline.contains(name)) << name;
+        EXPECT_TRUE(offline.at(name).bytes == content.bytes) << "rank " << rank << ", " << name;
+        const bool users = name.starts_with("files/");
+        if ((mask >> (rank / 2) & 1U) != 0 && users) {
+          EXPECT_EQ(offline.at(name).mode, content.mode) << name;
+          EXPECT_EQ(offline.at(name).modify_ns, content.modify_ns) << name;
+        }
+      }
+    }
+  }
+
+  Cluster cluster_;
+};
+
+TEST_P(EveryScheme, OfflineAndInTheJobGiveTheSameBytesForEveryLoss) {
+  int rebuilt = 0;
+  for (unsigned mask = 0; mask < 15; ++mask) {
+    const std::string left = lose(mask);
+    const bool survived = cluster_.restart(four_nodes()) == 1;
+    const Tree before = tree_of(left);
+    const Answer answer = rebuild(left);
+    ASSERT_EQ(answer.exit_code, survived ? 0 : 1) << mask << ": " << answer.datasets;
+    if (survived) {
+      EXPECT_EQ(answer.datasets.at(0).at("outcome"), "whole");
+      expect_same(answer.datasets.at(0).at("folders"), mask);
+      ++rebuilt;
+    } else {
+      const std::string reason = answer.datasets.at(0).at("reason");
+      EXPECT_NE(reason.find("rank "), std::string::npos) << reason;
+      EXPECT_TRUE(tree_of(left) == before) << "what cannot be rebuilt is left as it is";
+      EXPECT_FALSE(std::filesystem::exists(left + "/rebuilt"));
+    }
+  }
+  EXPECT_GE(rebuilt, GetParam().scheme == Scheme::single ? 1 : 5);
+}
+
+TEST_P(EveryScheme, ASecondRunFindsNothingToDo) {
+  const unsigned lost = GetParam().scheme == Scheme::single ? 0U : 2U;
+  const std::string left = lose(lost);
+  EXPECT_EQ(rebuild(left).datasets.at(0).at("rebuilt_ranks"), lost == 0 ? 0 : 2);
+  const Tree once = tree_of(left);
+  const Answer again = rebuild(left);
+  EXPECT_EQ(again.exit_code, 0);
+  EXPECT_EQ(again.datasets.at(0).at("rebuilt_ranks"), 0);
+  EXPECT_EQ(again.datasets.at(0).at("repaired_blocks"), 0);
+  EXPECT_TRUE(tree_of(left) == once);
+}
+
+TEST_P(EveryScheme, AFlippedByteIsRepairedOrRefused) {
+  const std::string left = lose(0);
+  const Tree whole = tree_of(left);
+  for (const auto& [name, content] : whole) {
+    if (content.bytes.empty() || name.ends_with("/lock")) continue;
+    flip(left + "/" + name, content.bytes.size() / 2);
+    const Answer answer = rebuild(left);
+    const bool data_unprotected =
+        GetParam().scheme == Scheme::single && name.find("/record") == std::string::npos;
+    if (data_unprotected || (GetParam().scheme == Scheme::single && answer.exit_code != 0)) {
+      EXPECT_EQ(answer.exit_code, 1) << name;
+      flip(left + "/" + name, content.bytes.size() / 2);
+      continue;
+    }
+    ASSERT_EQ(answer.exit_code, 0) << name << ": " << answer.datasets;
+    EXPECT_TRUE(read_all(left + "/" + name) == content.bytes) << name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Rebuild, EveryScheme,
+                         testing::Values(SchemeCase{Scheme::single, 0}, SchemeCase{Scheme::xor_, 1},
+                                         SchemeCase{Scheme::partner, 1},
+                                         SchemeCase{Scheme::partner, 1, 2},
+                                         SchemeCase{Scheme::partner, 2}, SchemeCase{Scheme::rs, 1},
+                                         SchemeCase{Scheme::rs, 2}, SchemeCase{Scheme::rs, 3}));
+
+TEST(Rebuild, TheNewestEncodingCountsWhereARankHasTwoParts) {
+  Cluster cluster;
+  cluster.write(four_nodes(), {1});
+  cluster.save("old", "n1");
+  cluster.lose("n1");
+  // Its ranks are rebuilt on a spare; then the old node comes back with what it had, damaged.
+  const Nodes with_spare = replaced(four_nodes(), "n1", "n9");
+  EXPECT_EQ(cluster.restart(with_spare), 1);
+  cluster.bring_back("old", "n1");
+  for (const std::string& part : cluster.parts("n1", 1))
+    for (const auto& [name, content] : tree_of(part))
+      if (!content.bytes.empty()) flip(part + "/" + name, 0);
+  cluster.lose("n3");
+  cluster.save("left");
+  const Answer answer = rebuild(cluster.saved("left", ""));
+  ASSERT_EQ(answer.exit_code, 0) << answer.datasets;
+  EXPECT_EQ(answer.datasets.at(0).at("rebuilt_ranks"), 2);
+  for (int rank = 0; rank < 8; ++rank) {
+    const std::string folder =
+        answer.datasets.at(0).at("folders").at(static_cast<std::size_t>(rank));
+    for (int file = 0; file < files_per_rank; ++file)
+      EXPECT_TRUE(read_all(fmt::format("{}/files/ckpt.1/rank {}.{}", folder, rank, file)) ==
+                  content_of(rank, file, 1))
+          << folder;
+  }
+}
+
+TEST(Rebuild, WhatWasNotCompleteIsLeftAlone) {
+  Cluster cluster;
+  cluster.settings.stores[0].count = 2;
+  cluster.write(four_nodes(), {1});
+  cluster.restart(four_nodes(), [](JobRank& rank) {
+    ASSERT_TRUE(rank.session->start_checkpoint());
+    ASSERT_TRUE(rank.write_files(2)) << "and the run dies here";
+  });
+  cluster.save("left");
+  const std::string left = cluster.saved("left", "");
+  const Tree before = tree_of(left);
+  const Answer answer = rebuild(left);
+  EXPECT_EQ(answer.exit_code, 0);
+  ASSERT_EQ(answer.datasets.size(), 2U);
+  EXPECT_EQ(answer.datasets.at(0).at("outcome"), "uncommitted");
+  EXPECT_EQ(answer.datasets.at(1).at("outcome"), "whole");
+  EXPECT_TRUE(tree_of(left) == before);
+}
+
+TEST(Rebuild, AJobThatIsAliveIsNotDisturbed) {
+  Cluster cluster;
+  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+    rank.expect_written(1);
+    rank.comm.barrier();
+    if (rank.number() == 0) {
+      const Answer answer = rebuild(cluster.node(""));
+      EXPECT_EQ(answer.exit_code, 1);
+      EXPECT_NE(answer.told.find("a job is running"), std::string::npos) << answer.told;
+    }
+    rank.comm.barrier();
+  });
+}
+
+TEST(Rebuild, AFolderWithoutCachesIsNamed) {
+  const TemporaryFolder empty;
+  for (const std::string& folder : {empty.path(), empty / "none"}) {
+    const Answer answer = rebuild(folder);
+    EXPECT_EQ(answer.exit_code, 1);
+    EXPECT_NE(answer.told.find(folder), std::string::npos) << answer.told;
+  }
+}
+
+}  // namespace
+}  // namespace cairn
