@@ -113,12 +113,13 @@ std::string_view Session::name_of_phase(Phase phase) {
 std::string_view Session::state_name() const { return name_of_phase(phase_); }
 
 /// All ranks are in the same call, with the same arguments, in the state that it needs. One
-/// allreduce.
-Status Session::enter(std::string_view call, Phase required, std::uint64_t arguments) {
+/// allreduce, which takes the largest of `also` along.
+Status Session::enter(std::string_view call, Phase required, std::uint64_t arguments,
+                      std::span<std::int64_t> also) {
   if (phase_ == Phase::ended)
     return fail(Code::wrong_state, "{} in state {}: SCR_Finalize has been called", call,
                 state_name());
-  CAIRN_TRY(check_same_call(comm_, call, state_name(), arguments));
+  CAIRN_TRY(check_same_call(comm_, call, state_name(), arguments, also));
   if (phase_ != required)
     return fail(Code::wrong_state, "{} is not allowed in state {}, only in {}", call, state_name(),
                 name_of_phase(required));
@@ -217,7 +218,9 @@ Status Session::complete_restart(bool valid) {
 Status Session::start(Phase phase, const std::string& name, std::uint32_t flags) {
   const bool checkpoint = phase == Phase::checkpoint;
   const char* call = checkpoint ? "SCR_Start_checkpoint" : "SCR_Start_output";
-  CAIRN_TRY(enter(call, Phase::idle, hash_of_name(name) ^ flags));
+  const Uuid mine = comm_.rank() == 0 ? draw_uuid() : Uuid{};
+  std::array<std::int64_t, 2> uuid = {mine.time_us, mine.chance};
+  CAIRN_TRY(enter(call, Phase::idle, hash_of_name(name) ^ flags, uuid));
   CAIRN_TRY(check_ranks());
   if ((flags & ~(flag_checkpoint | flag_output)) != 0)
     return fail(Code::bad_argument,
@@ -227,7 +230,7 @@ Status Session::start(Phase phase, const std::string& name, std::uint32_t flags)
     return fail(Code::bad_argument, "{}: the name has {} bytes, {} are allowed", call, name.size(),
                 longest_name);
   started_us_ = clock_.steady_us();
-  const Status made = make_dataset(name, flags);
+  const Status made = make_dataset({uuid[0], uuid[1]}, name, flags);
   if (!made) {
     make_room_after(made.error());
     return made;
@@ -236,12 +239,15 @@ Status Session::start(Phase phase, const std::string& name, std::uint32_t flags)
   return {};
 }
 
-Status Session::make_dataset(const std::string& name, std::uint32_t flags) {
+/// Later than all that are there.
+Uuid Session::draw_uuid() const {
+  const std::int64_t earliest_us = datasets_.empty() ? 1 : datasets_[0].info.uuid.time_us + 1;
+  return {std::max(clock_.now_us(), earliest_us), static_cast<std::int64_t>(clock_.random() >> 1)};
+}
+
+Status Session::make_dataset(const Uuid& uuid, const std::string& name, std::uint32_t flags) {
   DatasetInfo info;
-  info.uuid.time_us =
-      std::max(clock_.now_us(), datasets_.empty() ? 1 : datasets_[0].info.uuid.time_us + 1);
-  info.uuid.chance = static_cast<std::int64_t>(clock_.random() >> 1);
-  comm_.bcast(mutable_bytes_of(info.uuid), 0);
+  info.uuid = uuid;
   info.number = last_number_ + 1;
   info.flags = flags;
   info.checkpoint = info.is_checkpoint() ? last_checkpoint_ + 1 : 0;
@@ -267,10 +273,15 @@ Status Session::make_dataset(const std::string& name, std::uint32_t flags) {
 }
 
 Status Session::complete(Phase phase, bool valid) {
-  const bool checkpoint = phase == Phase::checkpoint;
-  CAIRN_TRY(enter(checkpoint ? "SCR_Complete_checkpoint" : "SCR_Complete_output", phase));
+  auto files = phase_ == phase ? collect_files(valid) : std::vector<FileEntry>{};
+  std::array<std::int64_t, 1> some_failed = {files ? 0 : 1};
+  const char* call = phase == Phase::checkpoint ? "SCR_Complete_checkpoint" : "SCR_Complete_output";
+  CAIRN_TRY(enter(call, phase, 0, some_failed));
   phase_ = Phase::idle;
-  const Status done = protect_current(valid);
+  const Status done =
+      some_failed[0] == 0
+          ? protect_current(*std::move(files))
+          : agree(comm_, files ? Status{} : Status(tl::unexpected(std::move(files).error())));
   if (!done) {
     abandon_current();
     make_room_after(done.error());
@@ -300,14 +311,12 @@ Result<std::vector<FileEntry>> Session::collect_files(bool valid) {
   return entries;
 }
 
-Status Session::protect_current(bool valid) {
-  auto entries = collect_files(valid);
-  CAIRN_TRY(agree(comm_, entries ? Status{} : Status(tl::unexpected(entries.error()))));
+Status Session::protect_current(std::vector<FileEntry> files) {
   const std::int64_t from_us = clock_.steady_us();
   RankRecord record;
   record.dataset = current_.info;
   record.rank = comm_.rank();
-  record.files = *std::move(entries);
+  record.files = std::move(files);
   record.encoding = levels_[current_level_].encoding;
   CAIRN_TRY(protect_and_commit(comm_, files_, stores_[current_.store], current_.parts[0], record,
                                settings_));
@@ -325,28 +334,24 @@ Status Session::protect_current(bool valid) {
 }
 
 void Session::report_commit(const RankRecord& record, std::int64_t protect_us) {
+  if (current_.info.is_output()) tell_about_outputs();
+  // One line shows that it works; a program may write thousands.
+  if (std::exchange(first_told_, true) && settings_.debug == 0) return;
   std::array<std::int64_t, 2> sums = {static_cast<std::int64_t>(record.data_bytes()),
                                       static_cast<std::int64_t>(record.files.size())};
   comm_.allreduce(sums, Reduce::sum);
   const double seconds = static_cast<double>(clock_.steady_us() - started_us_) * 1e-6;
   const auto bytes = static_cast<std::uint64_t>(sums[0]);
-  const std::string line =
-      fmt::format("{}: {} in {} files, {}; {} from Start to Complete ({}/s), {} of it to protect",
-                  current_.label(), format_bytes(bytes), sums[1],
-                  record.encoding.members.size() > 1
-                      ? fmt::format("{} over sets of {}", name_of(record.encoding.scheme),
-                                    record.encoding.members.size())
-                      : std::string("SINGLE"),
-                  format_seconds(seconds),
-                  format_bytes(static_cast<std::uint64_t>(static_cast<double>(bytes) /
-                                                          std::max(seconds, 1e-6))),
-                  format_seconds(static_cast<double>(protect_us) * 1e-6));
-  // One line shows that it works; a program may write thousands.
-  if (std::exchange(first_told_, true))
-    debug("{}", line);
-  else
-    tell("{}", line);
-  if (current_.info.is_output()) tell_about_outputs();
+  tell("{}: {} in {} files, {}; {} from Start to Complete ({}/s), {} of it to protect",
+       current_.label(), format_bytes(bytes), sums[1],
+       record.encoding.members.size() > 1
+           ? fmt::format("{} over sets of {}", name_of(record.encoding.scheme),
+                         record.encoding.members.size())
+           : std::string("SINGLE"),
+       format_seconds(seconds),
+       format_bytes(
+           static_cast<std::uint64_t>(static_cast<double>(bytes) / std::max(seconds, 1e-6))),
+       format_seconds(static_cast<double>(protect_us) * 1e-6));
 }
 
 /// They stay until the user removes them, so it is the user who must know how many there are.

@@ -100,15 +100,17 @@ class Session {
   void tell_about_protection() const;
 
   // the rules of every call
-  Status enter(std::string_view call, Phase required, std::uint64_t arguments = 0);
+  Status enter(std::string_view call, Phase required, std::uint64_t arguments = 0,
+               std::span<std::int64_t> also = {});
   static std::string_view name_of_phase(Phase phase);
 
   // datasets
   Status start(Phase phase, const std::string& name, std::uint32_t flags);
   Status complete(Phase phase, bool valid);
-  Status make_dataset(const std::string& name, std::uint32_t flags);
+  Uuid draw_uuid() const;
+  Status make_dataset(const Uuid& uuid, const std::string& name, std::uint32_t flags);
   Result<std::vector<FileEntry>> collect_files(bool valid);
-  Status protect_current(bool valid);
+  Status protect_current(std::vector<FileEntry> files);
   void report_commit(const RankRecord& record, std::int64_t protect_us);
   void tell_about_outputs() const;
   void abandon_current();
@@ -129,10 +131,6 @@ class Session {
   template <class... Args>
   void tell(fmt::format_string<Args...> format, Args&&... args) const {
     if (comm_.rank() == 0) log_.info(format, std::forward<Args>(args)...);
-  }
-  template <class... Args>
-  void debug(fmt::format_string<Args...> format, Args&&... args) const {
-    if (comm_.rank() == 0) log_.debug(format, std::forward<Args>(args)...);
   }
   template <class... Args>
   void warn(fmt::format_string<Args...> format, Args&&... args) const {
