@@ -86,7 +86,6 @@ Status Process::resolve_settings() {
   auto resolved = resolve(sources);
   CAIRN_TRY(agree(resolved ? Status{} : Status(tl::unexpected(resolved.error()))));
   resolved_ = *std::move(resolved);
-  if (resolved_->settings.debug > 0) log_ = Log(log_to_stderr, Severity::debug);
   if (comm_->rank() == 0) {
     for (const std::string& warning : resolved_->warnings) log_.warning("{}", warning);
     for (const std::string& note : resolved_->notes) log_.info("{}", note);

@@ -9,7 +9,7 @@
 
 namespace cairn {
 
-enum class Severity { debug, info, warning, error };
+enum class Severity { info, warning, error };
 
 /// Where lines go; the text has no newline. Must be callable from several threads.
 using LogSink = std::function<void(Severity, const std::string&)>;
@@ -17,17 +17,12 @@ using LogSink = std::function<void(Severity, const std::string&)>;
 /// "cairn: warning: TEXT" on stderr in one write, so that lines of ranks never mix.
 void log_to_stderr(Severity severity, const std::string& text);
 
-/// A sink with a threshold; copies share nothing, so hand it by value.
+/// Copies share nothing, so hand it by value.
 class Log {
  public:
   Log() = default;
-  explicit Log(LogSink sink, Severity threshold = Severity::info)
-      : sink_(std::move(sink)), threshold_(threshold) {}
+  explicit Log(LogSink sink) : sink_(std::move(sink)) {}
 
-  template <class... Args>
-  void debug(fmt::format_string<Args...> format, Args&&... args) const {
-    write(Severity::debug, format, std::forward<Args>(args)...);
-  }
   template <class... Args>
   void info(fmt::format_string<Args...> format, Args&&... args) const {
     write(Severity::info, format, std::forward<Args>(args)...);
@@ -44,12 +39,10 @@ class Log {
  private:
   template <class... Args>
   void write(Severity severity, fmt::format_string<Args...> format, Args&&... args) const {
-    if (sink_ && severity >= threshold_)
-      sink_(severity, fmt::format(format, std::forward<Args>(args)...));
+    if (sink_) sink_(severity, fmt::format(format, std::forward<Args>(args)...));
   }
 
   LogSink sink_;
-  Severity threshold_ = Severity::info;
 };
 
 }  // namespace cairn
