@@ -143,8 +143,9 @@ void measure(const SchemeCase& scheme, const Options& options) {
   SCR_Configf("SCR_COPY_TYPE=%s", scheme.name.c_str());
   check(SCR_Init() == SCR_SUCCESS, "SCR_Init failed");
   std::vector<char> data(options.bytes);
+  const int me = rank();
   for (std::size_t i = 0; i < data.size(); ++i)
-    data[i] = static_cast<char>(i * 31 + static_cast<std::size_t>(rank()));
+    data[i] = static_cast<char>(i * 31 + static_cast<std::size_t>(me));
   report(scheme.name, options, data, [&] { return checkpoint_once(data); });
   // Of these, 0 is what a restart costs when nothing was lost: every block is read and compared.
   for (int lost = 0; lost <= scheme.lost_nodes; ++lost)

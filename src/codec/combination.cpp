@@ -1,6 +1,7 @@
 #include "codec/combination.hpp"
 
 #include <isa-l/erasure_code.h>
+#include <isa-l/gf_vect_mul.h>
 
 #include <algorithm>
 #include <cassert>
@@ -23,6 +24,38 @@ bool Combination::is_plain_sum(int input) const {
   for (int output = 0; output < outputs(); ++output)
     if (coefficients_.at(output, input) > 1) return false;
   return true;
+}
+
+/// target = coefficient * block. ISA-L works in runs of 32 bytes; the rest goes byte by byte.
+void Combination::multiply(int output, int input, Bytes block, MutableBytes target) const {
+  constexpr std::size_t run_bytes = 32;
+  const std::size_t whole = block.size() / run_bytes * run_bytes;
+  const auto entry = static_cast<std::size_t>(output * inputs() + input);
+  const auto* table = tables_.data() + table_bytes * entry;
+  if (whole > 0)
+    gf_vect_mul(static_cast<int>(whole), const_cast<unsigned char*>(table),
+                const_cast<std::byte*>(block.data()), target.data());
+  for (std::size_t i = whole; i < block.size(); ++i)
+    target[i] = static_cast<std::byte>(
+        gf_multiply(coefficients_.at(output, input), static_cast<Coefficient>(block[i])));
+}
+
+void Combination::begin(int input, Bytes block, std::span<const MutableBytes> outputs) const {
+  assert(static_cast<int>(outputs.size()) == this->outputs());
+  // The first output last: it may be the block itself.
+  for (int output = this->outputs() - 1; output >= 0; --output) {
+    const MutableBytes target = outputs[static_cast<std::size_t>(output)];
+    assert(block.size() <= target.size());
+    const Coefficient factor = coefficients_.at(output, input);
+    if (factor == 0)
+      std::fill(target.begin(), target.end(), std::byte{0});
+    else if (factor != 1)
+      multiply(output, input, block, target);
+    else if (block.data() != target.data())
+      std::copy(block.begin(), block.end(), target.begin());
+    std::fill(target.begin() + static_cast<std::ptrdiff_t>(block.size()), target.end(),
+              std::byte{0});
+  }
 }
 
 void Combination::add(int input, Bytes block, std::span<const MutableBytes> outputs) const {

@@ -17,8 +17,14 @@ class Combination {
   int inputs() const { return coefficients_.columns; }
   int outputs() const { return coefficients_.rows; }
 
-  /// Adds one input to all outputs. The input may be shorter than the outputs: it counts as filled
-  /// up with zeros. Outputs all have one length; they start as zeros. Any order, each input once.
+  /// The first input, whatever was in the outputs before. It may be shorter than the outputs: it
+  /// counts as filled up with zeros. Outputs all have one length. `block` may begin where
+  /// outputs[0] does, if the input is taken there as it is (takes_first_as_is): so it need not be
+  /// copied.
+  void begin(int input, Bytes block, std::span<const MutableBytes> outputs) const;
+  bool takes_first_as_is(int input) const { return coefficients_.at(0, input) == 1; }
+
+  /// Adds another input to all outputs. Any order, each input once.
   void add(int input, Bytes block, std::span<const MutableBytes> outputs) const;
 
   /// The same byte by byte: the reference that tests compare against.
@@ -26,6 +32,7 @@ class Combination {
 
  private:
   bool is_plain_sum(int input) const;
+  void multiply(int output, int input, Bytes block, MutableBytes target) const;
 
   GfMatrix coefficients_;
   std::vector<unsigned char> tables_;  ///< ISA-L's expanded coefficients, row by row

@@ -43,18 +43,40 @@ TEST(Combination, EqualsReferenceAtEveryShapeAndLength) {
         GfMatrix matrix(outputs, inputs);
         for (Coefficient& value : matrix.values) value = static_cast<Coefficient>(random());
         const Combination combination(matrix);
-        std::vector<Blob> fast(static_cast<std::size_t>(outputs), Blob(length));
-        std::vector<Blob> plain = fast;
+        std::vector<Blob> fast(static_cast<std::size_t>(outputs), Blob(length, std::byte{7}));
+        std::vector<Blob> plain(static_cast<std::size_t>(outputs), Blob(length));
         std::vector<MutableBytes> fast_out(fast.begin(), fast.end());
         std::vector<MutableBytes> plain_out(plain.begin(), plain.end());
         for (int input = 0; input < inputs; ++input) {
           Blob block(length - random() % std::min<std::size_t>(length, 40));
           for (std::byte& byte : block) byte = static_cast<std::byte>(random());
-          combination.add(input, block, fast_out);
+          if (input == 0)
+            combination.begin(input, block, fast_out);
+          else
+            combination.add(input, block, fast_out);
           combination.add_reference(input, block, plain_out);
         }
         ASSERT_EQ(fast, plain) << inputs << " " << outputs << " " << length;
       }
+}
+
+TEST(Combination, TheFirstInputMayBeInPlace) {
+  GfMatrix matrix(3, 2);
+  matrix.values = {1, 1, 9, 5, 0, 1};
+  const Combination combination(matrix);
+  ASSERT_TRUE(combination.takes_first_as_is(1));
+  for (const std::size_t length : {1UL, 31UL, 64UL, 100UL, 1000UL}) {
+    std::mt19937 random(static_cast<unsigned>(length));
+    std::vector<Blob> outputs(3, Blob(1000, std::byte{3}));
+    for (std::byte& byte : outputs[0]) byte = static_cast<std::byte>(random());
+    const Blob block(outputs[0].begin(), outputs[0].begin() + static_cast<std::ptrdiff_t>(length));
+    std::vector<MutableBytes> views(outputs.begin(), outputs.end());
+    combination.begin(1, Bytes(outputs[0]).first(length), views);
+    std::vector<Blob> expected(3, Blob(1000));
+    std::vector<MutableBytes> expected_views(expected.begin(), expected.end());
+    combination.add_reference(1, block, expected_views);
+    EXPECT_EQ(outputs, expected) << length;
+  }
 }
 
 }  // namespace

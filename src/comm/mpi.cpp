@@ -1,6 +1,7 @@
 #include "comm/mpi.hpp"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <cstddef>
 
@@ -79,27 +80,40 @@ MpiCommunicator::~MpiCommunicator() {
 }
 
 Request MpiCommunicator::isend(Bytes data, int to, int tag) {
+  vain_looks_ = 0;
   auto message = std::make_unique<MpiRequest>(MpiRequest::Kind::send);
   MPI_Isend(data.data(), count_of(data.size()), MPI_BYTE, to, tag, comm_, &message->request);
   return message;
 }
 
 Request MpiCommunicator::irecv(MutableBytes buffer, int from, int tag) {
+  vain_looks_ = 0;
   auto message = std::make_unique<MpiRequest>(MpiRequest::Kind::receive);
   MPI_Irecv(buffer.data(), count_of(buffer.size()), MPI_BYTE, from, tag, comm_, &message->request);
   return message;
 }
 
-void MpiCommunicator::idle() { sched_yield(); }
+// Ranks that share cores would take them from those that still work, one yield after the other;
+// so who has waited in vain for long enough sleeps between looks.
+void MpiCommunicator::idle() {
+  constexpr int patience_looks = 100;
+  constexpr useconds_t nap_us = 20;
+  if (++vain_looks_ < patience_looks)
+    sched_yield();
+  else
+    usleep(nap_us);
+}
 
 void MpiCommunicator::barrier() {
   MPI_Request request;
+  vain_looks_ = 0;
   MPI_Ibarrier(comm_, &request);
   finish(*this, request);
 }
 
 void MpiCommunicator::allreduce(std::span<std::int64_t> values, Reduce op) {
   MPI_Request request;
+  vain_looks_ = 0;
   MPI_Iallreduce(MPI_IN_PLACE, values.data(), count_of(values.size()), MPI_INT64_T, mpi_op(op),
                  comm_, &request);
   finish(*this, request);
@@ -107,6 +121,7 @@ void MpiCommunicator::allreduce(std::span<std::int64_t> values, Reduce op) {
 
 void MpiCommunicator::bcast(MutableBytes data, int root) {
   MPI_Request request;
+  vain_looks_ = 0;
   MPI_Ibcast(data.data(), count_of(data.size()), MPI_BYTE, root, comm_, &request);
   finish(*this, request);
 }
@@ -114,6 +129,7 @@ void MpiCommunicator::bcast(MutableBytes data, int root) {
 void MpiCommunicator::allgather(Bytes mine, MutableBytes all) {
   const int count = count_of(mine.size());
   MPI_Request request;
+  vain_looks_ = 0;
   MPI_Iallgather(mine.data(), count, MPI_BYTE, all.data(), count, MPI_BYTE, comm_, &request);
   finish(*this, request);
 }

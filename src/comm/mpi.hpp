@@ -33,6 +33,7 @@ class MpiCommunicator final : public Communicator {
   MPI_Comm comm_ = MPI_COMM_NULL;
   int rank_ = 0;
   int size_ = 1;
+  int vain_looks_ = 0;  ///< idle() since a message was begun
 };
 
 }  // namespace cairn

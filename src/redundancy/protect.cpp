@@ -14,8 +14,9 @@ constexpr int data_tag = 101;
 constexpr int parity_tag = 105;
 /// Receives under way: few, so that a block is combined while it is still in the processor's cache.
 constexpr std::size_t receives_ahead = 2;
-/// Rows whose parity may be on its way to other members.
-constexpr std::size_t rows_ahead = 2;
+/// Rows that are being received, or whose parity is on its way to other members: with two members
+/// each step is a row.
+constexpr std::size_t rows_ahead = receives_ahead + 1;
 
 /// Every member coordinates one stripe of each row: the one whose first parity it keeps. It
 /// receives the stripe's data blocks, adds them up to all of its parity, keeps the first and
@@ -76,7 +77,7 @@ class StripeEncoder {
   struct Receive {
     explicit Receive(std::size_t bytes) : buffer(bytes) {}
     BlockBuffer buffer;
-    std::size_t length = 0;
+    MutableBytes block;  ///< in `buffer`, or in the sum itself where it is the first of a stripe
     Request request;
   };
   struct Sums {
@@ -85,6 +86,7 @@ class StripeEncoder {
     }
     std::vector<BlockBuffer> buffers;
     std::vector<MutableBytes> views;  ///< of this row's length
+    bool begun = false;               ///< the first block is, or is being, received
     std::vector<Request> forwards;
   };
 
@@ -115,42 +117,51 @@ class StripeEncoder {
     pending.request = set_.isend(*block, to, data_tag);
   }
 
-  void start_receive(std::uint64_t step) {
-    const int from = (me_ - shift_of(step) + set_.size()) % set_.size();
-    Receive& pending = receives_[step % receives_ahead];
-    const auto slot = layout_.slot_of(from, my_position_);
-    pending.length =
-        slot ? layout_.data_length(from, layout_.data_index(step / shifts(), *slot)) : 0;
-    if (pending.length > 0)
-      pending.request = set_.irecv(pending.buffer.first(pending.length), from, data_tag);
+  int sender_of(std::uint64_t step) const {
+    return (me_ - shift_of(step) + set_.size()) % set_.size();
   }
 
-  void finish_receive(std::uint64_t step) {
+  void start_receive(std::uint64_t step) {
     const std::uint64_t row = step / shifts();
     Sums& sums = sums_[row % rows_ahead];
     if (step % shifts() == 0) start_row(row, sums);
+    const int from = sender_of(step);
+    Receive& pending = receives_[step % receives_ahead];
+    const auto slot = layout_.slot_of(from, my_position_);
+    const std::size_t length = slot ? layout_.data_length(from, layout_.data_index(row, *slot)) : 0;
+    const bool in_place = !sums.begun && combination_.takes_first_as_is(slot.value_or(0));
+    pending.block = in_place ? sums.views[0].first(length) : pending.buffer.first(length);
+    if (length == 0) return;
+    sums.begun = true;
+    pending.request = set_.irecv(pending.block, from, data_tag);
+  }
+
+  void finish_receive(std::uint64_t step) {
+    const std::vector<MutableBytes>& sums = sums_[step / shifts() % rows_ahead].views;
     Receive& pending = receives_[step % receives_ahead];
     wait(set_, pending.request);
-    const int from = (me_ - shift_of(step) + set_.size()) % set_.size();
-    if (pending.length > 0)
-      combination_.add(*layout_.slot_of(from, my_position_), pending.buffer.first(pending.length),
-                       sums.views);
+    if (pending.block.empty()) return;
+    const int slot = *layout_.slot_of(sender_of(step), my_position_);
+    if (pending.block.data() == sums[0].data())
+      combination_.begin(slot, pending.block, sums);
+    else
+      combination_.add(slot, pending.block, sums);
   }
 
   void start_row(std::uint64_t row, Sums& sums) {
     wait_all(set_, sums.forwards);
     sums.forwards.clear();
     sums.views.clear();
-    for (BlockBuffer& buffer : sums.buffers) {
-      const MutableBytes view = buffer.first(layout_.stripe_length(row, my_position_));
-      std::fill(view.begin(), view.end(), std::byte{0});
-      sums.views.push_back(view);
-    }
+    sums.begun = false;
+    for (BlockBuffer& buffer : sums.buffers)
+      sums.views.push_back(buffer.first(layout_.stripe_length(row, my_position_)));
   }
 
   /// Keeps the first parity of the own stripe, forwards the others, and takes what others forward.
   void finish_row(std::uint64_t row) {
     Sums& sums = sums_[row % rows_ahead];
+    if (!sums.begun)  // past the end of all that have data in this stripe
+      for (const MutableBytes view : sums.views) std::fill(view.begin(), view.end(), std::byte{0});
     keep(layout_.parity_index(row, 0), sums.views[0]);
     for (int i = 1; i < layout_.parity(); ++i) {
       const Bytes sum = sums.views[static_cast<std::size_t>(i)];
