@@ -3,6 +3,7 @@
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 PREFIX ?= /usr/local
 SEEDS ?= 100000
+KILLS ?= 1000:1200
 LAUNCHER := $(if $(shell command -v ccache),-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 SOURCES = git ls-files '*.c' '*.h' '*.cpp' '*.hpp'
 
@@ -10,7 +11,7 @@ SOURCES = git ls-files '*.c' '*.h' '*.cpp' '*.hpp'
 export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 
-.PHONY: help demo test asan tsan build bench soak lint format install clean memory-folder \
+.PHONY: help demo test asan tsan build bench soak mutations lint format install clean memory-folder \
         build-packages lint-packages bench-packages
 
 help:
@@ -21,7 +22,9 @@ help:
 	@echo 'make install   install them below PREFIX (now $(PREFIX))'
 	@echo 'make asan      run the tests without MPI under the address and undefined-behaviour sanitizers'
 	@echo 'make tsan      run the same under the thread sanitizer'
-	@echo 'make soak      run SEEDS=n seeds of the simulation (now $(SEEDS)); a failing one prints how to replay it'
+	@echo 'make soak      run SEEDS=n seeds of the simulation (now $(SEEDS)), then kill real processes at the moments'
+	@echo '               that the seeds KILLS=from:to draw (now $(KILLS)); a failing one prints how to replay it'
+	@echo 'make mutations put deliberate defects into a copy of the sources, and see the simulation find them'
 	@echo 'make bench     build the programs in bench/ and run them (the target bench of bench/)'
 	@echo 'make format    lay the sources out with clang-format'
 	@echo 'make lint      check the layout, and run clang-tidy on what is built (minutes)'
@@ -59,8 +62,13 @@ bench: bench-packages
 
 soak: build-packages
 	cmake --preset dev $(LAUNCHER)
-	cmake --build build/dev --parallel $(JOBS) --target sim
+	cmake --build build/dev --parallel $(JOBS)
 	build/dev/tests/sim/sim --soak $(SEEDS) --jobs $(JOBS)
+	python3 -B -m pytest -q -p no:cacheprovider tests/faults/test_sampled_kills.py \
+	  --build build/dev --seeds $(KILLS)
+
+mutations: build-packages
+	python3 -B tests/sim/mutations/mutations.py
 
 format: lint-packages
 	$(SOURCES) | xargs -r clang-format -i

@@ -3,7 +3,7 @@
 Builds the simulation from a copy of the checkout, once per defect, and runs seeds from 1 on until one
 fails. A defect that outlives all of them is an error: then the simulation does not test what it says.
 
-    mutations.py [--seeds N] [--build DIR] [name ...]
+    mutations.py [--seeds N] [--build DIR] [--check] [name ...]
 
 Prints one line of a table for each. A text to be replaced that is not there, or is there twice, is an
 error too: the sources have moved on, and the defect must follow.
@@ -31,11 +31,11 @@ class Mutation(NamedTuple):
 
 MUTATIONS = [
     # durability
-    Mutation("commit before data are synced", "src/session/commit.cpp",
+    Mutation("commit before data are synced", "src/recovery/commit.cpp",
              "if (store.durable()) CAIRN_TRY(RankBlocks(files, folder, record).sync());", ""),
-    Mutation("prepared record is not synced", "src/session/commit.cpp",
+    Mutation("prepared record is not synced", "src/recovery/commit.cpp",
              "return store.durable() ? file->sync() : Status{};", "return {};"),
-    Mutation("rename of the record is not synced", "src/session/commit.cpp",
+    Mutation("rename of the record is not synced", "src/recovery/commit.cpp",
              "return store.durable() ? files.sync_folder(folder.path) : Status{};", "return {};"),
     Mutation("names of folders are not synced", "src/cache/store.cpp",
              "if (!durable_) return {};", "return {};"),
@@ -45,7 +45,7 @@ MUTATIONS = [
              "durable_ ? files_->sync_folder(folder.path) : Status{}", "Status{}"),
     Mutation("repaired blocks are not synced", "src/redundancy/repair.cpp",
              "return options.durable ? blocks.sync() : Status{};", "return {};"),
-    Mutation("moved files are not synced", "src/session/restore.cpp",
+    Mutation("moved files are not synced", "src/recovery/restore.cpp",
              "return store_.durable() ? blocks.sync() : Status{};", "return {};"),
     Mutation("replaced record is not synced", "src/files/files.cpp",
              "if (durable) CAIRN_TRY(file.sync());", ""),
@@ -54,7 +54,7 @@ MUTATIONS = [
              "if (!settings_.keep_old && !info.is_output())", "if (!info.is_output())"),
     Mutation("an output takes a checkpoint's place", "src/session/session.cpp",
              "if (!settings_.keep_old && !info.is_output())", "if (!settings_.keep_old)"),
-    Mutation("no agreement before the commit", "src/session/commit.cpp",
+    Mutation("no agreement before the commit", "src/recovery/commit.cpp",
              "CAIRN_TRY(agree(comm, std::move(status)));", "CAIRN_TRY(std::move(status));"),
     Mutation("a part declared invalid is committed", "src/session/session.cpp",
              "if (!valid)\n    return fail(Code::invalid, \"{}: rank {} declared",
@@ -62,39 +62,80 @@ MUTATIONS = [
     Mutation("prepared counts as committed", "src/cache/catalog.cpp",
              "add_records(part, *prepared, false);", "add_records(part, *prepared, true);"),
     Mutation("one dataset too many is evicted", "src/session/session.cpp",
-             "if (evictable && ++counted > keep)", "if (evictable && ++counted >= keep)"),
-    Mutation("ranks know different things of a lost dataset", "src/session/recovery.cpp",
-             "dataset.info = known_to_all;", ""),
-    Mutation("old copies go before new sets are made", "src/session/recovery.cpp",
+             "++counted > keep", "++counted >= keep"),
+    Mutation("ranks know different things of a lost dataset", "src/session/recover_cache.cpp",
+             "dataset.info = known_to_all;",
+             "if (held.parts.empty()) dataset.info.checkpoint = 0;"),
+    Mutation("old copies go before new sets are made", "src/session/recover_cache.cpp",
              "if (protect_anew(dataset)) remove_what_is_elsewhere(dataset);",
              "remove_what_is_elsewhere(dataset);\n    protect_anew(dataset);"),
     # protection
-    Mutation("checksums are not compared", "src/redundancy/rank_blocks.cpp",
-             "if (!block || crc32c(*block) != crcs[index]) append", "if (!block) append"),
+    Mutation("checksums are not compared", "src/redundancy/block_check.cpp",
+             "const bool good = crc32c(block) == crcs[index];",
+             "const bool good = block.size() > 0 || crcs[index] == 0;"),
+    Mutation("blocks are not compared as they are used", "src/redundancy/rebuild.cpp",
+             "if (check.is_good(kind_of(slot), index, block)) return *block;",
+             "if (block) return *block;"),
+    Mutation("a rebuilt block is taken as it comes", "src/redundancy/rebuild.cpp",
+             "if (!check.compare(kind_of(slot), index, block)) return;",
+             "check.compare(kind_of(slot), index, block);"),
+    Mutation("a truncated file passes for whole", "src/redundancy/rank_blocks.cpp",
+             "return info && info->kind == Kind::file && info->size == extent.size;",
+             "return info && info->kind == Kind::file;"),
+    Mutation("a file that cannot be inspected is made anew", "src/redundancy/rank_blocks.cpp",
+             "if (!info && info.error().code != Code::not_found) return tl::unexpected(info.error());",
+             ""),
+    Mutation("what was begun stays when it is given up", "src/redundancy/repair.cpp",
+             "CAIRN_TRY(blocks_.remove());", "(void)blocks_;"),
+    Mutation("a begun rebuild passes for whole", "src/recovery/restore.cpp",
+             "files_from_ >= 0 || !is_committed_here();", "files_from_ >= 0;"),
+    Mutation("second parity on a member that has data", "src/records/set_layout.cpp",
+             ": wrap(position + i);", ": wrap(position + 2 * i);"),
+    Mutation("both parities of Reed-Solomon are the same", "src/codec/erasure_code.cpp",
+             "(data + row) ^ column", "(data + row / 2 * 2) ^ column"),
+    Mutation("a stripe begins with what was there before", "src/codec/combination.cpp",
+             "std::fill(target.begin() + static_cast<std::ptrdiff_t>(block.size()), target.end(),\n"
+             "              std::byte{0});", ""),
     Mutation("restart does not check the blocks again", "src/session/session.cpp",
              "CAIRN_TRY(check_and_heal(comm_, files_, stores_, settings_, *candidate, log_));", ""),
     Mutation("an error while writing parity is swallowed", "src/redundancy/protect.cpp",
-             "if (status_) note(blocks_.write_parity(row, sum));",
-             "if (status_ && !blocks_.write_parity(row, sum)) status_ = Status{};"),
+             "note(blocks_.write_parity(index, parity));",
+             "if (!blocks_.write_parity(index, parity)) return;"),
     Mutation("parity is not kept by generation", "src/records/rank_folder.hpp",
              "std::to_string(generation)", "std::to_string(generation * 0 + 1)"),
     Mutation("no copies of others' records", "src/redundancy/replicas.cpp",
              "for (const Blob& record : kept) content.insert(content.end(), record.begin(), "
              "record.end());", "(void)kept;"),
-    Mutation("crowded sets are left as they are", "src/session/recovery.cpp",
+    Mutation("crowded sets are left as they are", "src/session/recover_cache.cpp",
              "if (allreduce(comm_, crowded ? 1 : 0, Reduce::max) == 0) return true;",
              "if (allreduce(comm_, crowded ? 0 : 0, Reduce::max) == 0) return true;"),
     # cleaning
-    Mutation("uncommitted remains stay", "src/session/recovery.cpp",
+    Mutation("uncommitted remains stay", "src/session/recover_cache.cpp",
              "if (status) status = stores_[summary.store].remove(part.folder);", ""),
     Mutation("an empty dataset folder stays", "src/cache/catalog.cpp",
              "if (names.empty()) return files.remove_folder(folder);", ""),
-    Mutation("files of other generations stay", "src/session/restore.cpp",
-             "    warn(remove_leftovers());\n", ""),
-    Mutation("moved copies stay where they were", "src/session/recovery.cpp",
+    Mutation("files of other generations stay", "src/recovery/restore.cpp",
+             "warn(remove_leftovers());", ""),
+    Mutation("the older of two parts is rebuilt offline", "src/recovery/remains.cpp",
+             "generation_of(part) > generation_of(*best)",
+             "generation_of(part) < generation_of(*best)"),
+    Mutation("moved copies stay where they were", "src/session/recover_cache.cpp",
              "if (protect_anew(dataset)) remove_what_is_elsewhere(dataset);",
              "protect_anew(dataset);"),
 ]
+
+
+def occurrences(mutation: Mutation, root: Path) -> int:
+    path = root / mutation.file
+    return path.read_text().count(mutation.old) if path.exists() else 0
+
+
+def check_texts() -> int:
+    stale = [mutation for mutation in MUTATIONS if occurrences(mutation, ROOT) != 1]
+    for mutation in stale:
+        print(f"{mutation.name}: {mutation.file} has the text {occurrences(mutation, ROOT)} times: "
+              f"{mutation.old}")
+    return 1 if stale else 0
 
 
 class Bench:
@@ -133,7 +174,7 @@ class Bench:
             self.call("cmake", "--build", self.build, "--target", "sim", "--parallel", "2")
         finally:
             path.write_text(original)
-        ran = subprocess.run([str(self.build / "tests/sim/sim"), "--soak", str(seeds)],
+        ran = subprocess.run([str(self.build / "tests/sim/sim"), "--soak", str(seeds), "--jobs", "2"],
                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                              universal_newlines=True, check=False)
         if ran.returncode == 0:
@@ -147,8 +188,11 @@ def main(arguments: List[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--seeds", type=int, default=20000, help="at most so many for each")
     parser.add_argument("--build", type=Path, help="folder to build in, kept")
+    parser.add_argument("--check", action="store_true", help="only look for the texts")
     parser.add_argument("names", nargs="*", help="only the defects whose names hold one of these")
     chosen = parser.parse_args(arguments)
+    if chosen.check:
+        return check_texts()
     folder = chosen.build or Path(tempfile.mkdtemp(prefix="cairn-mutations-"))
     bench = Bench(folder)
     missed = 0
