@@ -151,6 +151,9 @@ TEST(SessionRules, TheFirstCheckpointOfARunIsToldTheOthersAreNot) {
   EXPECT_TRUE(cluster.said("dataset 1 (ckpt.1): ")) << cluster.said();
   EXPECT_TRUE(cluster.said("XOR over sets of 4")) << cluster.said();
   EXPECT_FALSE(cluster.said("dataset 2 (ckpt.2): ")) << cluster.said();
+  cluster.settings.debug = 1;
+  cluster.write(four_nodes(), {4, 5});
+  EXPECT_TRUE(cluster.said("(ckpt.5): ")) << "SCR_DEBUG=1 tells of all: " << cluster.said();
 }
 
 TEST(SessionRules, NeedCheckpointEveryThirdCall) {
