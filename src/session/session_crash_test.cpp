@@ -145,5 +145,32 @@ INSTANTIATE_TEST_SUITE_P(Session, SessionCrashRecovery, testing::ValuesIn(recove
                            return name;
                          });
 
+/// The older of two datasets is not read through by Init; so half a rebuild of it must not look
+/// like all of it.
+TEST(SessionCrash, WhileTheOlderDatasetIsRebuilt) {
+  Cluster cluster;
+  cluster.settings.stores[0].count = 2;
+  cluster.write(four_nodes(), {1, 2});
+  cluster.save("two");
+  const int stride = sanitized ? 11 : 3;
+  for (int count = 0, ended = 0; ended == 0; count += stride) {
+    cluster.bring_back("two");
+    cluster.lose("n1");
+    ended = cluster.run(four_nodes(),
+                        [&](JobRank& rank) {
+                          if (rank.number() == 2) rank.hook = crash_after(count);
+                          EXPECT_TRUE(rank.init());
+                          rank.hook = {};
+                        })
+                ? 1
+                : 0;
+    cluster.run_well(four_nodes(), [](JobRank&) {});
+    for (const std::string node : {"n0", "n1", "n2", "n3"})
+      for (const std::string& part : cluster.parts(node, 2)) std::filesystem::remove_all(part);
+    cluster.lose("n0");
+    ASSERT_EQ(cluster.restart(four_nodes()), 1) << "after " << count << ": " << cluster.said();
+  }
+}
+
 }  // namespace
 }  // namespace cairn

@@ -35,6 +35,7 @@ void Model::init_done(bool disturbed) {
 }
 
 void Model::end_run() {
+  in_init_ = false;
   for (auto& [key, dataset] : datasets_) {
     if (dataset.state == State::begun) dataset.state = State::never;
     if (dataset.state != State::completing) continue;

@@ -30,6 +30,7 @@ class Model {
   /// Init has returned success on a rank: all datasets that must survive have been restored.
   void init_done(bool disturbed);
   void end_run();
+  bool in_init() const { return in_init_; }
 
   // --- writing ---
 

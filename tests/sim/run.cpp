@@ -152,7 +152,9 @@ void Run::damage_something(World& world) {
   if (files.empty()) return;
   const CachedFile& file = world.chance.pick(files);
   std::string what = "removed";
-  if (world.chance.one_in(6)) {
+  // Nobody removes files while they are being rebuilt: that costs the dataset for this run, and no
+  // more is promised.
+  if (world.chance.one_in(6) && !world.model.in_init()) {
     Volume& volume = *file.place.volume;
     const InodePtr folder = volume.folder_of(file.path);
     volume.change_names(*folder, {name_of_path(file.path), "", nullptr});

@@ -66,9 +66,6 @@ MUTATIONS = [
     Mutation("ranks know different things of a lost dataset", "src/session/recover_cache.cpp",
              "dataset.info = known_to_all;",
              "if (held.parts.empty()) dataset.info.checkpoint = 0;"),
-    Mutation("old copies go before new sets are made", "src/session/recover_cache.cpp",
-             "if (protect_anew(dataset)) remove_what_is_elsewhere(dataset);",
-             "remove_what_is_elsewhere(dataset);\n    protect_anew(dataset);"),
     # protection
     Mutation("checksums are not compared", "src/redundancy/block_check.cpp",
              "const bool good = crc32c(block) == crcs[index];",
@@ -79,8 +76,6 @@ MUTATIONS = [
     Mutation("a file that cannot be inspected is made anew", "src/redundancy/rank_blocks.cpp",
              "if (!info && info.error().code != Code::not_found) return tl::unexpected(info.error());",
              ""),
-    Mutation("a begun rebuild passes for whole", "src/recovery/restore.cpp",
-             "files_from_ >= 0 || !is_committed_here();", "files_from_ >= 0;"),
     Mutation("second parity on a member that has data", "src/records/set_layout.cpp",
              ": wrap(position + i);", ": wrap(position + 2 * i);"),
     Mutation("both parities of Reed-Solomon are the same", "src/codec/erasure_code.cpp",
@@ -175,7 +170,7 @@ class Bench:
 
 def main(arguments: List[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--seeds", type=int, default=20000, help="at most so many for each")
+    parser.add_argument("--seeds", type=int, default=60000, help="at most so many for each")
     parser.add_argument("--build", type=Path, help="folder to build in, kept")
     parser.add_argument("--check", action="store_true", help="only look for the texts")
     parser.add_argument("names", nargs="*", help="only the defects whose names hold one of these")
