@@ -17,9 +17,9 @@
  *  3. Result. SCR_SUCCESS, or one of the CAIRN_E_ codes: the same one on every rank for a
  *     collective call, and one line on standard error, from rank 0, that names the call, what is
  *     wrong and what to do; a local call's line is from its own rank. A call out of order gives
- *     (also before SCR_Init and after SCR_Finalize, where the ranks are compared all the same)
  *     CAIRN_E_WRONG_STATE, unequal calls or arguments CAIRN_E_DIFFERS; both leave everything as it
- *     was. A Complete that is in order ends its phase whether it succeeds or not.
+ *     was. The ranks compare their calls in every state, UNINIT included. A Complete that is in
+ *     order ends its phase whether it succeeds or not.
  *  4. The process. No call ends or aborts it, installs a signal handler or changes its folder; only
  *     SCR_HALT_EXIT=1, which the user sets, lets SCR_Init, SCR_Complete_checkpoint and
  *     SCR_Complete_output end a run that is to stop: MPI is finalized, the exit code is 0. An error
