@@ -89,6 +89,7 @@ class Restorer {
   void find_remote() {
     std::vector<Parcel> offers;
     for (const HeldPart& part : held_.parts) {
+      if (part.owner >= comm_.size()) continue;  // somebody has put it there: there is no such rank
       if (part.owner != comm_.rank()) offers.push_back(parcel(part.owner, files_offer(part)));
       for (const auto* records : {&part.own, &part.kept})
         for (const HeldRecord& held : *records)

@@ -348,6 +348,17 @@ TEST(SessionRestart, ASpareWithoutSpaceLosesNothing) {
   EXPECT_EQ(cluster.restart({"n0", "n0", "n5", "n5", "n2", "n2", "n3", "n3"}), 1);
 }
 
+TEST(SessionRestart, APartOfARankThatThereIsNotHarmsNobody) {
+  Cluster cluster;
+  cluster.write(four_nodes(), {1});
+  const std::string dataset = folder_of(cluster.parts("n0", 1)[0]);
+  std::filesystem::create_directories(dataset + "/rank.99/files");
+  std::filesystem::copy(cluster.parts("n0", 1)[0] + "/record", dataset + "/rank.99/record");
+  cluster.lose("n1");
+  EXPECT_EQ(cluster.restart(four_nodes(), [](JobRank& rank) { rank.expect_written(2); }), 1);
+  EXPECT_EQ(cluster.parts("n0"), cluster.parts("n0", 2)) << "it goes with its dataset";
+}
+
 TEST(SessionRestart, AFileStillOpenAtCompleteIsRefused) {
   Cluster cluster;
   cluster.run_well(four_nodes(), [](JobRank& rank) {
