@@ -11,6 +11,10 @@ namespace {
 constexpr int ranks_per_node = 2;
 constexpr std::size_t file_bytes = 1000;
 
+/// The ranks of a node make its folders together: who comes first tries a folder, makes the three
+/// above it and tries again; who comes last finds all of them. The one count that timing changes.
+constexpr std::uint64_t shared_folder_operations = 6;
+
 /// Of one rank, between two points.
 struct Cost {
   std::uint64_t messages = 0;
@@ -165,7 +169,7 @@ TEST(Scale, EachRanksShareGrowsWithTheLogarithmOfTheJob) {
       const double growth = powers / std::log2(64);
       EXPECT_LE(static_cast<double>(cost.messages), 1.1 * growth * base.messages) << step;
       EXPECT_LE(static_cast<double>(cost.bytes), 1.1 * growth * base.bytes) << step;
-      EXPECT_LE(cost.file_operations, base.file_operations) << step;
+      EXPECT_LE(cost.file_operations, base.file_operations + shared_folder_operations) << step;
       EXPECT_LE(cost.gathered_bytes,
                 step.starts_with("Init") || step.starts_with("first I") ? 16U : 0U)
           << step;
