@@ -24,7 +24,7 @@ LAUNCHERS = {
     "mpich": ("mpiexec.mpich", "mpiexec.hydra"),
     "system": ("mpirun", "mpiexec"),
 }
-# More ranks than cores, on one machine, by root too in containers; MPICH needs none of it.
+# More ranks than cores, on one machine, by root too in containers.
 OPENMPI_SETTINGS = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -33,6 +33,8 @@ OPENMPI_SETTINGS = {
     "OMPI_MCA_hwloc_base_binding_policy": "none",
     "OMPI_MCA_mpi_yield_when_idle": "1",
 }
+# Where there is no /sys, as in a chroot, its network layer says so on stdout, amid the program's lines.
+MPICH_SETTINGS = {"UCX_LOG_LEVEL": "fatal"}
 SETTINGS = ("SCR_", "CAIRN_")
 
 
@@ -172,6 +174,7 @@ class Cluster:
         environment = {key: value for key, value in os.environ.items()
                        if not key.startswith(SETTINGS)}
         environment.update(OPENMPI_SETTINGS)
+        environment.update(MPICH_SETTINGS)
         environment.update(
             TMPDIR=str(self.root / "tmp"),
             OMPI_MCA_btl_vader_backing_directory=str(self.root / "tmp"),
