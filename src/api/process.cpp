@@ -114,7 +114,8 @@ Status Process::init() {
     if (rank() == 0) log_.info("SCR_ENABLE=0: the run goes on without checkpoints");
     return fail(Code::disabled, "SCR_ENABLE=0");
   }
-  CAIRN_ASSIGN(session_, Session::init({*comm_, *files_, *clock_, log_}, resolved_->settings));
+  CAIRN_ASSIGN(session_,
+               Session::init({*comm_, *files_, *clock_, *background_, log_}, resolved_->settings));
   state_ = State::running;
   return {};
 }

@@ -60,6 +60,8 @@ class Process {
   std::optional<ResolvedSettings> resolved_;
   std::unique_ptr<MpiCommunicator> comm_;
   std::unique_ptr<Session> session_;
+  /// Ends before the session and its lock do.
+  std::unique_ptr<Background> background_ = make_background_thread();
   enum class State {
     before_init,
     running,

@@ -27,6 +27,7 @@ Session::Session(const Environment& environment, const Settings& settings)
     : comm_(environment.comm),
       files_(environment.files),
       clock_(environment.clock),
+      background_(environment.background),
       log_(environment.log),
       settings_(settings) {}
 
@@ -135,6 +136,7 @@ Status Session::refuse(std::string_view call, std::string_view legal) {
 Status Session::finalize() {
   CAIRN_TRY(enter("SCR_Finalize", Phase::idle));
   phase_ = Phase::ended;
+  background_.wait();  // whoever gets the lock next finds nothing on its way
   locks_.clear();
   return {};
 }
@@ -262,6 +264,7 @@ Status Session::make_dataset(const Uuid& uuid, const std::string& name, std::uin
   current_.parts = {store.rank_folder(info, comm_.rank())};
   if (!settings_.keep_old && !info.is_output())
     evict(current_.store, static_cast<std::size_t>(store.settings().count) - 1);
+  background_.wait();  // so that never more is kept than check_space() counts with
   const Status made = agree(comm_, store.make_rank_folder(info, comm_.rank()));
   if (!made) {
     abandon_current();
@@ -368,15 +371,17 @@ void Session::tell_about_outputs() const {
 void Session::abandon_current() { remove_everywhere(current_); }
 
 /// Removes a dataset on all ranks: every record is gone before any data is, so that no rank's crash
-/// in between leaves something that looks committed and is not whole. What cannot be removed is
-/// only told.
+/// in between leaves something that looks committed and is not whole. The data, which take long, go
+/// in the background. What cannot be removed is only told.
 void Session::remove_everywhere(CachedDataset dataset) {
-  const auto note = [this](const Status& status) {
-    if (!status) log_.warning("rank {}: {}", comm_.rank(), status.error().text);
+  const auto note = [log = log_, rank = comm_.rank()](const Status& status) {
+    if (!status) log.warning("rank {}: {}", rank, status.error().text);
   };
   for (const RankFolder& part : dataset.parts) note(files_.remove_file(part.record()));
   comm_.barrier();
-  for (const RankFolder& part : dataset.parts) note(stores_[dataset.store].remove(part));
+  for (const RankFolder& part : dataset.parts)
+    background_.post(
+        [note, part, store = stores_[dataset.store]]() mutable { note(store.remove(part)); });
 }
 
 /// Removes the oldest usable datasets of a store until `keep` are left, and from all stores what
@@ -559,6 +564,7 @@ Status Session::remove(const std::string& name) {
   };
   for (const CachedDataset& dataset : datasets_)
     if (named(dataset)) remove_everywhere(dataset);
+  background_.wait();  // the room is there when this returns
   std::erase_if(datasets_, named);
   return {};
 }

@@ -11,6 +11,7 @@
 #include "base/log.hpp"
 #include "comm/communicator.hpp"
 #include "config/settings.hpp"
+#include "files/background.hpp"
 #include "files/clock.hpp"
 #include "files/files.hpp"
 #include "recovery/cached_dataset.hpp"
@@ -33,6 +34,7 @@ class Session {
     Communicator& comm;
     Files& files;
     Clock& clock;
+    Background& background;  ///< removes what is superseded
     Log log;  ///< rank 0 says what concerns all, other ranks what concerns them alone
   };
 
@@ -140,6 +142,7 @@ class Session {
   Communicator& comm_;
   Files& files_;
   Clock& clock_;
+  Background& background_;
   Log log_;
   const Settings settings_;
 

@@ -101,7 +101,7 @@ struct JobRank {
 
   /// Collective.
   Status init() {
-    CAIRN_ASSIGN(session, Session::init({comm, *files, clock, log}, settings));
+    CAIRN_ASSIGN(session, Session::init({comm, *files, clock, *background, log}, settings));
     return {};
   }
 
@@ -162,6 +162,8 @@ struct JobRank {
   FileHook hook;
   std::unique_ptr<Files> posix;
   std::unique_ptr<Files> files;
+  /// A thread of its own could not be crashed by a hook; the simulation can.
+  std::unique_ptr<Background> background = make_foreground();
   std::unique_ptr<Session> session;
 };
 

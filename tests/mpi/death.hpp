@@ -33,6 +33,7 @@ void plan_death(const DeathPlan& plan, int rank, const std::vector<pid_t>& pids)
 void pass_point(const std::string& point, int step);
 
 /// Changes made to files in a call, and whatever is planned for it. A striker that was to die by
-/// time never gets out alive: where the call was faster, the note says "outside".
+/// time never gets out alive: where the call was faster, the note says "outside". One that was to
+/// die in a change stays a while, as the change may be made in the background.
 void enter_call(const std::string& call, int step);
 int leave_call();

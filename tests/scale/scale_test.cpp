@@ -50,7 +50,7 @@ class CountedRank {
 
   void init(const std::string& step) {
     begin();
-    auto session = Session::init({comm_, *files_, *clock_, Log()}, settings_);
+    auto session = Session::init({comm_, *files_, *clock_, *background_, Log()}, settings_);
     ASSERT_TRUE(session) << session.error().text;
     session_ = *std::move(session);
     end(step);
@@ -107,6 +107,7 @@ class CountedRank {
   std::unique_ptr<Files> posix_;
   std::unique_ptr<Files> files_;
   std::unique_ptr<Clock> clock_;
+  std::unique_ptr<Background> background_ = make_foreground();
   std::unique_ptr<Session> session_;
   Costs& costs_;
   std::mutex& mutex_;

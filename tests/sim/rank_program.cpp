@@ -55,6 +55,7 @@ RankProgram::RankProgram(Run& run, int rank)
           *memory_,
           [this](const FileOperation& operation) { return run_.observe(operation, may_fail_); })),
       settings_(world_.shape.settings),
+      background_(run.helpers_[static_cast<std::size_t>(rank)]),
       log_([this, rank](Severity, const std::string& text) {
         world_.trace.say("rank {} says: {}", rank, text);
       }) {
@@ -62,6 +63,11 @@ RankProgram::RankProgram(Run& run, int rank)
 }
 
 void RankProgram::carry_out() {
+  make_calls();
+  background_.finish();
+}
+
+void RankProgram::make_calls() {
   if (!init()) return;
   if (run_.plan_.restart) restart();
   for (std::size_t i = 0; i < run_.plan_.datasets.size(); ++i) {
@@ -83,7 +89,7 @@ void RankProgram::check_error(std::string_view call, const Error& error) const {
 
 bool RankProgram::init() {
   run_.enter_phase(init_phase);
-  auto session = Session::init({comm_, *files_, *clock_, log_}, settings_);
+  auto session = Session::init({comm_, *files_, *clock_, background_, log_}, settings_);
   run_.compare("Init", verdict_of(status_of(session)));
   const bool disturbed = run_.disturbed_since(0);
   if (!session) {

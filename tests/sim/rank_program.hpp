@@ -13,6 +13,7 @@ class RankProgram {
   void carry_out();
 
  private:
+  void make_calls();
   bool init();
   void restart();
   /// One offer, opened and read. True when there is nothing more to try.
@@ -31,6 +32,7 @@ class RankProgram {
   std::unique_ptr<Files> memory_;
   std::unique_ptr<Files> files_;
   Settings settings_;
+  HelperBackground& background_;
   Log log_;
   std::unique_ptr<Session> session_;
   bool may_fail_ = true;  ///< operations on files

@@ -9,7 +9,9 @@ namespace cairn::sim {
 Run::Run(World& world, const RunPlan& plan)
     : world_(world),
       plan_(plan),
-      boxes_(static_cast<int>(plan.nodes.size()), world.seam, world.chance.fork()) {}
+      boxes_(static_cast<int>(plan.nodes.size()), world.seam, world.chance.fork()) {
+  for (int rank = 0; rank < boxes_.size(); ++rank) helpers_.emplace_back(world.scheduler, rank);
+}
 
 bool Run::carry_out() {
   const int ranks = boxes_.size();
@@ -17,10 +19,12 @@ bool Run::carry_out() {
   world_.faults.begin(plan_.faults);
   world_.model.begin_run(plan_.nodes);
   try {
-    world_.scheduler.run(ranks, [this](int rank) {
+    const auto rank_main = [this](int rank) {
       RankProgram(*this, rank).carry_out();
       ++finished_;
-    });
+    };
+    const auto helper_main = [this](int rank) { helpers_[static_cast<std::size_t>(rank)].work(); };
+    world_.scheduler.run(ranks, rank_main, helper_main);
   } catch (const Deadlock& deadlock) {
     throw Violation(fmt::format("(f) {}", deadlock.what()));
   }

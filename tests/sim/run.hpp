@@ -8,6 +8,7 @@
 
 #include "cluster.hpp"
 #include "faults.hpp"
+#include "background.hpp"
 #include "model.hpp"
 #include "postboxes.hpp"
 #include "session/session.hpp"
@@ -99,6 +100,7 @@ class Run {
   World& world_;
   const RunPlan& plan_;
   Postboxes boxes_;
+  std::deque<HelperBackground> helpers_;  ///< by rank; in place, others refer to them
   int phase_ = -1;
   std::map<std::string, std::string> verdicts_;
   int reading_ = 0;  ///< ranks between Start_restart and the last byte read

@@ -13,35 +13,38 @@ constexpr std::uint64_t longest_step_us = 40;
 Scheduler::Scheduler(Chance chance)
     : chance_(chance), calls_per_switch_(std::uint64_t{1} << (2 * chance_.below(4))) {}
 
-void Scheduler::run(int ranks, const std::function<void(int)>& rank_main) {
-  ranks_.clear();
-  ranks_.resize(static_cast<std::size_t>(ranks));
+void Scheduler::run(int ranks, const std::function<void(int)>& rank_main,
+                    const std::function<void(int)>& helper_main) {
+  ranks_ = ranks;
+  threads_.clear();
+  threads_.resize(2 * static_cast<std::size_t>(ranks));
   ready_.clear();
   somebody_ended_ = false;
   first_error_ = nullptr;
-  for (int rank = 0; rank < ranks; ++rank) {
-    at(rank).fiber = std::make_unique<Fiber>([this, rank, &rank_main] { live(rank, rank_main); });
-    ready_.push_back(rank);
+  for (int thread = 0; thread < 2 * ranks; ++thread) {
+    const auto& main = thread < ranks ? rank_main : helper_main;
+    at(thread).fiber = std::make_unique<Fiber>([this, thread, &main] { live(thread, main); });
+    ready_.push_back(thread);
   }
   current_ = outside;
   go_to(choose());
-  ranks_.clear();
+  threads_.clear();
   if (first_error_) std::rethrow_exception(first_error_);
 }
 
-void Scheduler::live(int rank, const std::function<void(int)>& rank_main) {
+void Scheduler::live(int thread, const std::function<void(int)>& main) {
   try {
-    if (!at(rank).ended) rank_main(rank);
+    if (!at(thread).ended) main(thread % ranks_);
   } catch (const Ended&) {
     // Its process is gone; nobody is told.
   } catch (...) {
     if (!first_error_) first_error_ = std::current_exception();
     end_all();
   }
-  at(rank).state = State::finished;
-  std::erase(ready_, rank);
+  at(thread).state = State::finished;
+  std::erase(ready_, thread);
   const int next = choose();
-  Fiber& leaving = *at(rank).fiber;
+  Fiber& leaving = *at(thread).fiber;
   current_ = next;
   leaving.leave_for(next == outside ? outside_ : *at(next).fiber);
 }
@@ -73,10 +76,10 @@ void Scheduler::wait_as(State state) {
   throw_if_ended();
 }
 
-void Scheduler::make_ready(int rank) {
-  if (at(rank).state != State::blocked && at(rank).state != State::sleeping) return;
-  at(rank).state = State::ready;
-  ready_.push_back(rank);
+void Scheduler::make_ready(int thread) {
+  if (at(thread).state != State::blocked && at(thread).state != State::sleeping) return;
+  at(thread).state = State::ready;
+  ready_.push_back(thread);
 }
 
 void Scheduler::wake(int rank) {
@@ -85,12 +88,14 @@ void Scheduler::wake(int rank) {
 
 void Scheduler::end(int rank) {
   somebody_ended_ = true;
-  at(rank).ended = true;
-  make_ready(rank);
+  for (const int thread : {rank, rank + ranks_}) {
+    at(thread).ended = true;
+    make_ready(thread);
+  }
 }
 
 void Scheduler::end_all() {
-  for (std::size_t rank = 0; rank < ranks_.size(); ++rank) end(static_cast<int>(rank));
+  for (int rank = 0; rank < ranks_; ++rank) end(rank);
 }
 
 void Scheduler::go_to(int next) {
@@ -107,9 +112,8 @@ int Scheduler::choose() {
 }
 
 bool Scheduler::wake_sleepers() {
-  for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
-    if (ranks_[rank].state == State::sleeping && ranks_[rank].until_us <= now_us_)
-      make_ready(static_cast<int>(rank));
+  for (int thread = 0; thread < 2 * ranks_; ++thread)
+    if (at(thread).state == State::sleeping && at(thread).until_us <= now_us_) make_ready(thread);
   return !ready_.empty();
 }
 
@@ -117,10 +121,10 @@ bool Scheduler::wake_sleepers() {
 void Scheduler::resolve_standstill() {
   std::int64_t next_us = -1;
   bool anybody = false;
-  for (const Rank& rank : ranks_) {
-    anybody = anybody || rank.state != State::finished;
-    if (rank.state == State::sleeping && (next_us < 0 || rank.until_us < next_us))
-      next_us = rank.until_us;
+  for (const Thread& thread : threads_) {
+    anybody = anybody || thread.state != State::finished;
+    if (thread.state == State::sleeping && (next_us < 0 || thread.until_us < next_us))
+      next_us = thread.until_us;
   }
   if (next_us >= 0) {
     now_us_ = next_us;

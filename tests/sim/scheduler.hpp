@@ -26,43 +26,48 @@ class Scheduler {
  public:
   explicit Scheduler(Chance chance);
 
-  /// Runs `rank_main` once per rank and returns when all have returned or were unwound. The first
+  /// Runs `rank_main` once per rank, and beside it, as another thread of the same process,
+  /// `helper_main`; returns when all have returned or were unwound. The first
   /// exception other than Ended ends all ranks and is rethrown here; so is Deadlock, unless a rank
   /// was ended before: then the others are ended as well, as a launcher does. May be called again.
-  void run(int ranks, const std::function<void(int)>& rank_main);
+  void run(
+      int ranks, const std::function<void(int)>& rank_main,
+      const std::function<void(int)>& helper_main = [](int) {});
 
-  // Called by the rank that runs. All throw Ended if its process has ended, except while an
-  // exception unwinds: then they do nothing.
+  // Called by the rank, or the helper, that runs. All throw Ended if its process has ended, except
+  // while an exception unwinds: then they do nothing.
 
   /// Others may go first.
   void yield();
-  /// Until wake() is called for this rank.
+  /// Until wake() is called for this rank, or wake_helper() for its helper.
   void block();
   void sleep_us(std::int64_t us);
   void throw_if_ended();
 
   void wake(int rank);
+  void wake_helper(int rank) { wake(rank + ranks_); }
   /// The process of that rank ends at its next call, or at once if it waits.
   void end(int rank);
   void end_all();
 
-  int current() const { return current_; }
+  /// The rank that runs, itself or its helper.
+  int current() const { return current_ % ranks_; }
   std::int64_t now_us() const { return now_us_; }
   /// Between runs.
   void pass_time_us(std::int64_t us) { now_us_ += us; }
 
  private:
   enum class State { ready, blocked, sleeping, finished };
-  struct Rank {
+  struct Thread {
     std::unique_ptr<Fiber> fiber;
     State state = State::ready;
     bool ended = false;
     std::int64_t until_us = 0;
   };
 
-  Rank& at(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
-  void live(int rank, const std::function<void(int)>& rank_main);
-  void make_ready(int rank);
+  Thread& at(int thread) { return threads_[static_cast<std::size_t>(thread)]; }
+  void live(int thread, const std::function<void(int)>& main);
+  void make_ready(int thread);
   void wait_as(State state);
   void go_to(int next);
   int choose();
@@ -72,7 +77,8 @@ class Scheduler {
   Chance chance_;
   std::uint64_t calls_per_switch_;
   std::int64_t now_us_ = 0;
-  std::vector<Rank> ranks_;
+  int ranks_ = 1;
+  std::vector<Thread> threads_;  ///< by rank, then their helpers
   std::vector<int> ready_;
   Fiber outside_;
   int current_ = -1;

@@ -1,0 +1,92 @@
+#include "files/background.hpp"
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <deque>
+#include <mutex>
+#include <thread>
+
+namespace cairn {
+namespace {
+
+/// What a thread that is started meanwhile inherits.
+class BlockedSignals {
+ public:
+  BlockedSignals() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
+class BackgroundThread final : public Background {
+ public:
+  BackgroundThread() = default;
+  BackgroundThread(const BackgroundThread&) = delete;
+  BackgroundThread& operator=(const BackgroundThread&) = delete;
+  ~BackgroundThread() override {
+    if (thread_.joinable() && process_ != ::getpid()) thread_.detach();
+    wait();
+  }
+
+  void post(std::function<void()> task) override {
+    {
+      const std::scoped_lock lock(mutex_);
+      tasks_.push_back(std::move(task));
+      if (running_) return;
+    }
+    wait();  // for a thread that has nothing left to do
+    const BlockedSignals blocked;
+    running_ = true;
+    process_ = ::getpid();
+    thread_ = std::thread([this] { work(); });
+  }
+
+  void wait() override {
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  void work() {
+    while (true) {
+      std::function<void()> task;
+      {
+        const std::scoped_lock lock(mutex_);
+        running_ = !tasks_.empty();
+        if (!running_) return;
+        task = std::move(tasks_.front());
+        tasks_.pop_front();
+      }
+      task();
+    }
+  }
+
+  std::mutex mutex_;
+  std::deque<std::function<void()>> tasks_;  ///< guarded by mutex_
+  bool running_ = false;                     ///< guarded by mutex_ while there is a thread
+  std::thread thread_;
+  pid_t process_ = 0;
+};
+
+class Foreground final : public Background {
+ public:
+  void post(std::function<void()> task) override { task(); }
+  void wait() override {}
+};
+
+}  // namespace
+
+std::unique_ptr<Background> make_background_thread() {
+  return std::make_unique<BackgroundThread>();
+}
+std::unique_ptr<Background> make_foreground() { return std::make_unique<Foreground>(); }
+
+}  // namespace cairn

@@ -1,0 +1,27 @@
+// Work on files that nobody waits for: the third part of the seam, so that a simulation decides
+// when it is done.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+namespace cairn {
+
+/// Carries out tasks one after the other while its owner does something else. A task must not
+/// throw, and must not use the communicator.
+class Background {
+ public:
+  virtual ~Background() = default;
+  virtual void post(std::function<void()> task) = 0;
+  /// Returns when all that was posted is done.
+  virtual void wait() = 0;
+};
+
+/// One thread, which is there while there is work. All signals go to the program's own threads. The
+/// destructor waits; in a process made by fork() it does not, the thread is not there.
+std::unique_ptr<Background> make_background_thread();
+
+/// post() carries the task out itself.
+std::unique_ptr<Background> make_foreground();
+
+}  // namespace cairn

@@ -1,0 +1,90 @@
+#include "files/background.hpp"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <future>
+#include <thread>
+#include <vector>
+
+namespace cairn {
+namespace {
+
+TEST(Background, TasksAreDoneInOrderByTheTimeWaitReturns) {
+  const auto background = make_background_thread();
+  for (int round = 0; round < 100; ++round) {
+    std::vector<int> done;
+    for (int i = 0; i < 5; ++i) background->post([&done, i] { done.push_back(i); });
+    background->wait();
+    ASSERT_EQ(done, (std::vector<int>{0, 1, 2, 3, 4}));
+  }
+}
+
+TEST(Background, PostDoesNotWaitForTheTask) {
+  std::promise<void> go;
+  std::atomic<bool> done = false;
+  const auto background = make_background_thread();
+  background->post([&] {
+    go.get_future().wait();
+    done = true;
+  });
+  EXPECT_FALSE(done);
+  go.set_value();
+  background->wait();
+  EXPECT_TRUE(done);
+}
+
+TEST(Background, TheDestructorWaits) {
+  std::atomic<bool> done = false;
+  make_background_thread()->post([&] { done = true; });
+  EXPECT_TRUE(done);
+}
+
+TEST(Background, SignalsGoToTheProgramsOwnThreads) {
+  bool blocked = false;
+  const auto background = make_background_thread();
+  background->post([&] {
+    sigset_t mask;
+    pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+    blocked = sigismember(&mask, SIGTERM) == 1;
+  });
+  background->wait();
+  EXPECT_TRUE(blocked);
+  sigset_t mine;
+  pthread_sigmask(SIG_SETMASK, nullptr, &mine);
+  EXPECT_EQ(sigismember(&mine, SIGTERM), 0);
+}
+
+#if !defined(__SANITIZE_THREAD__)
+TEST(Background, AChildMadeByForkWhileATaskRunsCanEnd) {
+  std::promise<void> begun;
+  std::promise<void> go;
+  auto background = make_background_thread();
+  background->post([&] {
+    begun.set_value();
+    go.get_future().wait();
+  });
+  begun.get_future().wait();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    background.reset();
+    ::_exit(7);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 7);
+  go.set_value();
+}
+#endif
+
+TEST(Foreground, PostCarriesOut) {
+  bool done = false;
+  make_foreground()->post([&] { done = true; });
+  EXPECT_TRUE(done);
+}
+
+}  // namespace
+}  // namespace cairn
