@@ -67,7 +67,10 @@ MPI_Op mpi_op(Reduce op) {
 }  // namespace
 
 MpiCommunicator::MpiCommunicator(MPI_Comm parent) {
-  MPI_Comm_dup(parent, &comm_);
+  // A blocking call of more ranks than cores takes tens of milliseconds in some MPIs.
+  MPI_Request request;
+  MPI_Comm_idup(parent, &comm_, &request);
+  finish(*this, request);
   MPI_Comm_set_errhandler(comm_, MPI_ERRORS_ARE_FATAL);
   MPI_Comm_rank(comm_, &rank_);
   MPI_Comm_size(comm_, &size_);

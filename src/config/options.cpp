@@ -122,7 +122,7 @@ constexpr Option table[] = {
     {"CAIRN_PARTNER_COPIES", set_failures, "", "1", "copies that PARTNER keeps on other members"},
     {"CAIRN_PARTNER_HOP", partner_hop, "", "1",
      "how far away in the set PARTNER keeps a copy, and each further one from the one before"},
-    {"CAIRN_BLOCK_SIZE", block_size, "bytes", "128KB",
+    {"CAIRN_BLOCK_SIZE", block_size, "bytes", "256KB",
      "the piece that has one checksum, is repaired and is sent as a whole", usual,
      [](Settings& s, const Value& v) { s.block_bytes = v.number; }},
     {"CAIRN_ENCODE_MEMORY", encode_memory, "bytes", "32MB",

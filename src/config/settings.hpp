@@ -70,7 +70,7 @@ struct Settings {
   bool copy_metadata = true;
   bool keep_old = true;                         ///< CAIRN_KEEP_OLD
   OnMismatch on_mismatch = OnMismatch::refuse;  ///< CAIRN_ON_MISMATCH
-  std::uint64_t block_bytes = 128 << 10;        ///< CAIRN_BLOCK_SIZE: checksum, repair, messages
+  std::uint64_t block_bytes = 256 << 10;        ///< CAIRN_BLOCK_SIZE: checksum, repair, messages
   std::uint64_t encode_bytes = 32 << 20;        ///< CAIRN_ENCODE_MEMORY per rank
   std::uint64_t checkpoint_bytes = 0;           ///< CAIRN_CHECKPOINT_SIZE per rank, 0 unknown
 

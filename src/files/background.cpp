@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <deque>
@@ -10,6 +11,10 @@
 
 namespace cairn {
 namespace {
+
+// To start a thread takes as long as to remove some hundred KiB from memory.
+constexpr std::uint64_t worth_a_thread = std::uint64_t{1} << 20;
+constexpr int lowest_priority = 19;
 
 /// What a thread that is started meanwhile inherits.
 class BlockedSignals {
@@ -37,7 +42,8 @@ class BackgroundThread final : public Background {
     wait();
   }
 
-  void post(std::function<void()> task) override {
+  void post(std::uint64_t bytes, std::function<void()> task) override {
+    if (bytes < worth_a_thread && !thread_.joinable()) return task();
     {
       const std::scoped_lock lock(mutex_);
       tasks_.push_back(std::move(task));
@@ -56,6 +62,7 @@ class BackgroundThread final : public Background {
 
  private:
   void work() {
+    ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), lowest_priority);
     while (true) {
       std::function<void()> task;
       {
@@ -78,7 +85,7 @@ class BackgroundThread final : public Background {
 
 class Foreground final : public Background {
  public:
-  void post(std::function<void()> task) override { task(); }
+  void post(std::uint64_t, std::function<void()> task) override { task(); }
   void wait() override {}
 };
 

@@ -2,6 +2,7 @@
 // when it is done.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -12,13 +13,16 @@ namespace cairn {
 class Background {
  public:
   virtual ~Background() = default;
-  virtual void post(std::function<void()> task) = 0;
+  /// `bytes`: how much the task reads, writes or removes, about.
+  virtual void post(std::uint64_t bytes, std::function<void()> task) = 0;
   /// Returns when all that was posted is done.
   virtual void wait() = 0;
 };
 
-/// One thread, which is there while there is work. All signals go to the program's own threads. The
-/// destructor waits; in a process made by fork() it does not, the thread is not there.
+/// One thread, which is there while there is work, and stands back where there are too few cores.
+/// It is not started for little: then post() carries the task out. All signals go to the program's
+/// own threads. The destructor waits; in a process made by fork() it does not, the thread is not
+/// there.
 std::unique_ptr<Background> make_background_thread();
 
 /// post() carries the task out itself.

@@ -13,11 +13,13 @@
 namespace cairn {
 namespace {
 
+constexpr std::uint64_t much = std::uint64_t{1} << 30;
+
 TEST(Background, TasksAreDoneInOrderByTheTimeWaitReturns) {
   const auto background = make_background_thread();
   for (int round = 0; round < 100; ++round) {
     std::vector<int> done;
-    for (int i = 0; i < 5; ++i) background->post([&done, i] { done.push_back(i); });
+    for (int i = 0; i < 5; ++i) background->post(much, [&done, i] { done.push_back(i); });
     background->wait();
     ASSERT_EQ(done, (std::vector<int>{0, 1, 2, 3, 4}));
   }
@@ -27,7 +29,7 @@ TEST(Background, PostDoesNotWaitForTheTask) {
   std::promise<void> go;
   std::atomic<bool> done = false;
   const auto background = make_background_thread();
-  background->post([&] {
+  background->post(much, [&] {
     go.get_future().wait();
     done = true;
   });
@@ -37,16 +39,32 @@ TEST(Background, PostDoesNotWaitForTheTask) {
   EXPECT_TRUE(done);
 }
 
+TEST(Background, LittleIsDoneByPostUnlessMuchIsBeforeIt) {
+  const auto background = make_background_thread();
+  std::vector<int> done;
+  background->post(1, [&] { done.push_back(1); });
+  EXPECT_EQ(done, (std::vector<int>{1}));
+  std::promise<void> go;
+  background->post(much, [&] {
+    go.get_future().wait();
+    done.push_back(2);
+  });
+  background->post(1, [&] { done.push_back(3); });
+  go.set_value();
+  background->wait();
+  EXPECT_EQ(done, (std::vector<int>{1, 2, 3}));
+}
+
 TEST(Background, TheDestructorWaits) {
   std::atomic<bool> done = false;
-  make_background_thread()->post([&] { done = true; });
+  make_background_thread()->post(much, [&] { done = true; });
   EXPECT_TRUE(done);
 }
 
 TEST(Background, SignalsGoToTheProgramsOwnThreads) {
   bool blocked = false;
   const auto background = make_background_thread();
-  background->post([&] {
+  background->post(much, [&] {
     sigset_t mask;
     pthread_sigmask(SIG_SETMASK, nullptr, &mask);
     blocked = sigismember(&mask, SIGTERM) == 1;
@@ -63,7 +81,7 @@ TEST(Background, AChildMadeByForkWhileATaskRunsCanEnd) {
   std::promise<void> begun;
   std::promise<void> go;
   auto background = make_background_thread();
-  background->post([&] {
+  background->post(much, [&] {
     begun.set_value();
     go.get_future().wait();
   });
@@ -82,7 +100,7 @@ TEST(Background, AChildMadeByForkWhileATaskRunsCanEnd) {
 
 TEST(Foreground, PostCarriesOut) {
   bool done = false;
-  make_foreground()->post([&] { done = true; });
+  make_foreground()->post(0, [&] { done = true; });
   EXPECT_TRUE(done);
 }
 

@@ -12,7 +12,7 @@
 namespace cairn {
 
 struct Geometry {
-  std::uint32_t block_bytes = 128 << 10;
+  std::uint32_t block_bytes = 256 << 10;
   std::uint32_t columns = 1;     ///< data blocks of a member in a row
   std::uint64_t full_rows = 0;   ///< rows whose blocks are block_bytes long
   std::uint32_t tail_bytes = 0;  ///< block length of the last row, 0 if there is none
@@ -23,6 +23,8 @@ struct Geometry {
   std::uint32_t width(std::uint64_t row) const {
     return row < full_rows ? block_bytes : tail_bytes;
   }
+  /// No block is longer.
+  std::uint32_t widest() const { return rows() > 0 ? width(0) : 0; }
   /// Bytes of one column of all rows: of one parity block in each.
   std::uint64_t column_bytes() const { return full_rows * block_bytes + tail_bytes; }
 

@@ -29,7 +29,7 @@ struct Encoding {
   Scheme scheme = Scheme::single;
   std::uint32_t failures = 0;  ///< parity blocks of a stripe: members that may be lost
   std::uint32_t hop = 1;       ///< PARTNER: how far away the copies are
-  std::uint32_t block_bytes = 128 << 10;
+  std::uint32_t block_bytes = 256 << 10;
   std::vector<int> members;                 ///< ranks of the set in ring order
   std::vector<std::string> member_nodes;    ///< where they ran when it was encoded
   std::vector<std::uint64_t> member_bytes;  ///< how much data each has

@@ -27,7 +27,7 @@ bool BlockCheck::is_good(BlockKind kind, std::uint64_t index, const Result<Bytes
 }
 
 void BlockCheck::read_unknown(RankBlocks& blocks) {
-  Blob scratch(record_.encoding.block_bytes);
+  Blob scratch(SetLayout(record_.encoding).geometry().widest());
   for (std::uint64_t index = 0; index < data_.size(); ++index)
     if (data_[index] == Found::unknown)
       is_good(BlockKind::data, index, blocks.data(index, scratch));

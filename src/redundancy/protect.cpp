@@ -40,11 +40,11 @@ class StripeEncoder {
         combination_(ErasureCode(layout_.columns(), layout_.parity()).encoder()),
         me_(set.rank()),
         my_position_(layout_.position_of_parity(me_, 0)),
-        forwarded_(record.encoding.block_bytes) {
-    const std::size_t block = record.encoding.block_bytes;
+        forwarded_(layout_.geometry().widest()) {
+    const std::size_t block = layout_.geometry().widest();
     const auto useful = static_cast<std::size_t>(2 * (set.size() - 1));
     sends_.resize(
-        std::clamp<std::size_t>(encode_bytes / 2 / block, 2, std::max<std::size_t>(useful, 2)));
+        std::clamp<std::size_t>(encode_bytes / 2 / record.encoding.block_bytes, 2, std::max<std::size_t>(useful, 2)));
     for (std::size_t i = 0; i < receives_ahead; ++i) receives_.emplace_back(block);
     for (std::size_t i = 0; i < rows_ahead; ++i) sums_.emplace_back(layout_.parity(), block);
   }
@@ -106,7 +106,7 @@ class StripeEncoder {
     const std::uint64_t index = layout_.data_index(step / shifts(), *slot);
     const std::size_t length = layout_.data_length(me_, index);
     if (length == 0) return;
-    pending.scratch.resize(record_.encoding.block_bytes);
+    pending.scratch.resize(layout_.geometry().widest());
     Result<Bytes> block = blocks_.data(index, pending.scratch);
     if (!block) {
       // The others need a block of this length to go on; the agreed error voids what comes of it.
@@ -196,8 +196,9 @@ class StripeEncoder {
 };
 
 Status take_checksums(RankBlocks& blocks, RankRecord& record) {
-  Blob scratch(record.encoding.block_bytes);
-  const std::uint64_t count = SetLayout(record.encoding).data_blocks(0);
+  const SetLayout layout(record.encoding);
+  Blob scratch(layout.geometry().widest());
+  const std::uint64_t count = layout.data_blocks(0);
   record.data_crcs.clear();
   record.parity_crcs.clear();
   for (std::uint64_t index = 0; index < count; ++index) {

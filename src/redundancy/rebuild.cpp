@@ -55,7 +55,7 @@ class Work {
   /// This member's block of a stripe, perhaps in `scratch`; zeros if it is not good: the others
   /// need a block of this length to go on.
   Bytes own_block(const Damage& damage, int slot, Blob& scratch) {
-    scratch.resize(record.encoding.block_bytes);
+    scratch.resize(layout.geometry().widest());
     const std::uint64_t index = index_of(damage, slot);
     const Result<Bytes> block = kind_of(slot) == BlockKind::data ? blocks.data(index, scratch)
                                                                  : blocks.parity(index, scratch);
@@ -151,7 +151,7 @@ class Contributing final : public Activity {
 class Coordinating final : public Activity {
  public:
   explicit Coordinating(Work& work) : work_(work) {
-    const std::size_t block = work.record.encoding.block_bytes;
+    const std::size_t block = work.layout.geometry().widest();
     for (const Damage& damage : work.damages) {
       if (work.coordinator(damage) != work.set.rank()) continue;
       stripes_.push_back(&damage);
@@ -271,7 +271,7 @@ class Receiving final : public Activity {
         if (work.is_mine(damage, slot)) parts_.push_back({&damage, slot});
     }
     for (std::size_t i = 0; i < std::min(parts_.size(), receives_ahead); ++i) {
-      receives_.emplace_back(work.record.encoding.block_bytes);
+      receives_.emplace_back(work.layout.geometry().widest());
       start_receive(i);
     }
   }

@@ -381,6 +381,7 @@ void Session::remove_everywhere(CachedDataset dataset) {
   comm_.barrier();
   for (const RankFolder& part : dataset.parts)
     background_.post(
+        dataset.record.data_bytes(),
         [note, part, store = stores_[dataset.store]]() mutable { note(store.remove(part)); });
 }
 

@@ -13,7 +13,7 @@ class HelperBackground final : public Background {
  public:
   HelperBackground(Scheduler& scheduler, int rank) : scheduler_(scheduler), rank_(rank) {}
 
-  void post(std::function<void()> task) override {
+  void post(std::uint64_t, std::function<void()> task) override {
     tasks_.push_back(std::move(task));
     scheduler_.wake_helper(rank_);
   }
