@@ -3,18 +3,60 @@
 // measured alternate in each round.
 //
 //   mpirun -np N checkpoint RANKS_PER_NODE KIB_PER_RANK ROUNDS [SCHEME ...]
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <malloc.h>
 #include <mpi.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "base/checksum.hpp"
 #include "scr.h"
+
+/// What operator new has given out in this process; the library's memory comes from there.
+namespace heap {
+
+std::atomic<std::int64_t> used = 0;
+std::atomic<std::int64_t> peak = 0;
+std::atomic<std::int64_t> at_begin = 0;
+
+void begin_peak() {
+  at_begin = used.load();
+  peak = used.load();
+}
+
+void* take(void* memory) {
+  if (memory == nullptr) throw std::bad_alloc();
+  const std::int64_t now = used += static_cast<std::int64_t>(malloc_usable_size(memory));
+  std::int64_t highest = peak;
+  while (now > highest && !peak.compare_exchange_weak(highest, now)) continue;
+  return memory;
+}
+
+void give(void* memory) {
+  used -= static_cast<std::int64_t>(malloc_usable_size(memory));
+  std::free(memory);
+}
+
+}  // namespace heap
+
+void* operator new(std::size_t bytes) { return heap::take(std::malloc(bytes)); }
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  const auto unit = static_cast<std::size_t>(alignment);
+  return heap::take(std::aligned_alloc(unit, (bytes + unit - 1) / unit * unit));
+}
+void operator delete(void* memory) noexcept { heap::give(memory); }
+void operator delete(void* memory, std::size_t) noexcept { heap::give(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { heap::give(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { heap::give(memory); }
 
 namespace {
 
@@ -82,7 +124,57 @@ double floor_once(const std::string& folder, const std::vector<char>& data) {
   return seconds;
 }
 
-double checkpoint_once(const std::vector<char>& data) {
+/// One pass of checksums over a file that was just written and is mapped anew: what SINGLE does
+/// beside the floor.
+double checksum_once(const std::string& folder, const std::vector<char>& data) {
+  const std::string path = folder + "/checksum." + std::to_string(rank());
+  write_file(path, data);
+  const int file = open(path.c_str(), O_RDONLY);
+  barrier();
+  const double begin = MPI_Wtime();
+  void* view = mmap(nullptr, data.size(), PROT_READ, MAP_SHARED, file, 0);
+  check(view != MAP_FAILED, "cannot map " + path);
+  volatile std::uint32_t keep =
+      cairn::crc32c(cairn::Bytes(static_cast<const std::byte*>(view), data.size()));
+  (void)keep;
+  munmap(view, data.size());
+  barrier();
+  const double seconds = span(begin, MPI_Wtime());
+  close(file);
+  std::filesystem::remove(path);
+  return seconds;
+}
+
+double removal_once(const std::string& folder, const std::vector<char>& data) {
+  const std::string path = folder + "/removal." + std::to_string(rank());
+  write_file(path, data);
+  barrier();
+  const double begin = MPI_Wtime();
+  std::filesystem::remove(path);
+  barrier();
+  return span(begin, MPI_Wtime());
+}
+
+/// Of this rank's checkpoints; the older one is removed in the background.
+std::size_t checkpoints_kept(const Options& options) {
+  namespace fs = std::filesystem;
+  std::size_t kept = 0;
+  std::error_code gone;  // what is listed may be removed at this moment
+  const std::string own = "rank." + std::to_string(rank());
+  for (const auto& user : fs::directory_iterator(options.folder + "/" + options.node()))
+    for (const auto& dataset : fs::directory_iterator(user.path() / "cairn.bench", gone))
+      kept += fs::exists(dataset.path() / own / "files", gone) ? 1 : 0;
+  return kept;
+}
+
+struct Times {
+  double complete = 0;  ///< until Complete has returned
+  double evicted = 0;   ///< until the older checkpoint is gone too
+};
+
+/// What the program does next would compute; here it waits for the removal, so that the next floor
+/// is not charged with it.
+Times checkpoint_once(const Options& options, const std::vector<char>& data) {
   barrier();
   const double begin = MPI_Wtime();
   check(SCR_Start_checkpoint() == SCR_SUCCESS, "SCR_Start_checkpoint failed");
@@ -92,7 +184,11 @@ double checkpoint_once(const std::vector<char>& data) {
   write_file(path, data);
   check(SCR_Complete_checkpoint(1) == SCR_SUCCESS, "SCR_Complete_checkpoint failed");
   barrier();
-  return span(begin, MPI_Wtime());
+  const double end = MPI_Wtime();
+  while (checkpoints_kept(options) > 1) usleep(100);
+  barrier();
+  const double gone = MPI_Wtime();
+  return {span(begin, end), span(begin, gone)};
 }
 
 double quantile(std::vector<double> values, double at) {
@@ -118,25 +214,60 @@ double restart_once(const Options& options, int lost_nodes) {
   return seconds;
 }
 
-/// What is measured, beside the floor of the same round; the first round warms up.
-template <class Measured>
-void report(const std::string& what, const Options& options, const std::vector<char>& data,
-            Measured measured) {
-  std::vector<double> floors;
-  std::vector<double> times;
-  std::vector<double> ratios;
-  for (int round = -1; round < options.rounds; ++round) {
-    const double floor = floor_once(options.folder, data);
-    const double time = measured();
-    if (round < 0) continue;
-    floors.push_back(floor);
-    times.push_back(time);
-    ratios.push_back(time / floor);
+/// Seconds, each with the floor of its round.
+class Series {
+ public:
+  void add(double seconds, double floor) {
+    seconds_.push_back(seconds);
+    floors_.push_back(floor);
+    ratios_.push_back(seconds / floor);
   }
-  if (rank() == 0)
-    fmt::print("  {:<24} {:6.2f} x floor  [{:.2f} to {:.2f}]   {:8.2f} ms   floor {:8.2f} ms\n",
-               what, quantile(ratios, 0.5), quantile(ratios, 0.1), quantile(ratios, 0.9),
-               1e3 * quantile(times, 0.5), 1e3 * quantile(floors, 0.5));
+
+  void print(const std::string& what) const {
+    if (rank() != 0) return;
+    fmt::print("  {:<28} {:6.2f} x floor  [{:.2f} to {:.2f}]   {:8.2f} ms   floor {:8.2f} ms\n",
+               what, quantile(ratios_, 0.5), quantile(ratios_, 0.1), quantile(ratios_, 0.9),
+               1e3 * quantile(seconds_, 0.5), 1e3 * quantile(floors_, 0.5));
+    std::fflush(stdout);
+  }
+
+ private:
+  std::vector<double> seconds_;
+  std::vector<double> floors_;
+  std::vector<double> ratios_;
+};
+
+/// Calls `measured` with the floor of each round; the first round warms up.
+template <class Measured>
+void repeat(const Options& options, const std::vector<char>& data, Measured measured) {
+  for (int round = -1; round < options.rounds; ++round)
+    measured(floor_once(options.folder, data), round >= 0);
+}
+
+/// Heap in use beyond what there was at the last begin_peak(), at its highest, of all ranks.
+double peak_mib() {
+  auto mine = static_cast<double>(heap::peak.load() - heap::at_begin.load());
+  double most = 0;
+  MPI_Allreduce(&mine, &most, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  return most / (1 << 20);
+}
+
+void print_memory(const std::string& what) {
+  const double mib = peak_mib();
+  if (rank() == 0) fmt::print("  {:<28} {:6.1f} MiB of memory at most, of any rank\n", what, mib);
+}
+
+void measure_restarts(const SchemeCase& scheme, const Options& options,
+                      const std::vector<char>& data, int lost) {
+  Series restarts;
+  heap::begin_peak();
+  repeat(options, data, [&](double floor, bool counts) {
+    const double seconds = restart_once(options, lost);
+    if (counts) restarts.add(seconds, floor);
+  });
+  const std::string what = fmt::format("{} Init, {} lost", scheme.name, lost);
+  restarts.print(what);
+  print_memory(what);
 }
 
 void measure(const SchemeCase& scheme, const Options& options) {
@@ -146,12 +277,38 @@ void measure(const SchemeCase& scheme, const Options& options) {
   const int me = rank();
   for (std::size_t i = 0; i < data.size(); ++i)
     data[i] = static_cast<char>(i * 31 + static_cast<std::size_t>(me));
-  report(scheme.name, options, data, [&] { return checkpoint_once(data); });
+  Series complete;
+  Series evicted;
+  heap::begin_peak();
+  repeat(options, data, [&](double floor, bool counts) {
+    const Times times = checkpoint_once(options, data);
+    if (!counts) return;
+    complete.add(times.complete, floor);
+    evicted.add(times.evicted, floor);
+  });
+  complete.print(scheme.name);
+  evicted.print(scheme.name + ", older one removed");
+  print_memory(scheme.name);
   // Of these, 0 is what a restart costs when nothing was lost: every block is read and compared.
   for (int lost = 0; lost <= scheme.lost_nodes; ++lost)
-    report(fmt::format("{} restart, {} lost", scheme.name, lost), options, data,
-           [&] { return restart_once(options, lost); });
+    measure_restarts(scheme, options, data, lost);
   check(SCR_Finalize() == SCR_SUCCESS, "SCR_Finalize failed");
+}
+
+void measure_parts(const Options& options) {
+  const std::vector<char> data(options.bytes, 'x');
+  Series checksum;
+  Series removal;
+  repeat(options, data, [&](double floor, bool counts) {
+    const double seconds = checksum_once(options.folder, data);
+    if (counts) checksum.add(seconds, floor);
+  });
+  repeat(options, data, [&](double floor, bool counts) {
+    const double seconds = removal_once(options.folder, data);
+    if (counts) removal.add(seconds, floor);
+  });
+  checksum.print("(a pass of checksums)");
+  removal.print("(removing the file)");
 }
 
 /// Every group of ranks plays a node with storage of its own, under one folder in memory.
@@ -165,7 +322,7 @@ void simulate_nodes(Options& options) {
   setenv("SCR_JOB_ID", "bench", 1);
   setenv("SCR_CACHE_BASE", (folder + "/%n").c_str(), 1);
   setenv("SCR_CNTL_BASE", (folder + "/%n").c_str(), 1);
-  setenv("SCR_PREFIX", "/", 1);
+  setenv("SCR_PREFIX", std::filesystem::current_path().c_str(), 1);
 }
 
 std::vector<SchemeCase> chosen(int count, char** names) {
@@ -193,6 +350,7 @@ int main(int argc, char** argv) {
   if (rank() == 0)
     fmt::print("{} ranks, {} on a node, {} KiB each; median [10 % to 90 %] of {} rounds\n", ranks,
                options.ranks_per_node, options.bytes / 1024, options.rounds);
+  measure_parts(options);
   for (const SchemeCase& scheme : chosen(argc - 4, argv + 4)) measure(scheme, options);
   barrier();
   if (rank() == 0) std::filesystem::remove_all(options.folder);
