@@ -363,6 +363,29 @@ TEST_F(CacheTest, RemovingTakesTheDatasetsFolderWithTheLastPart) {
   EXPECT_TRUE(stores_[0].remove(second)) << "what is not there is removed already";
 }
 
+TEST_F(CacheTest, WhereTheStoreIsMemoryAParityFileIsKeptAsTheRanksSpare) {
+  const std::map<bool, std::string> bases = {{true, "/dev/shm"}, {false, ""}};
+  for (const auto& [memory, base] : bases) {
+    const TemporaryFolder folder(base);
+    store_settings_.path = folder / "%n";
+    stores_ = {open(*files_)};
+    for (const std::uint64_t number : {1, 2}) {  // the later one takes the earlier one's place
+      const RankFolder part = add_part(number, 3);
+      ASSERT_TRUE(stores_[0].recycle(part, part.parity(1), 3));
+      EXPECT_FALSE(fs::exists(folder_of(part.path)));
+    }
+    const bool kept = fs::exists(stores_[0].spare(3));
+    EXPECT_EQ(kept, !stores_[0].durable());
+    if (memory && !stores_[0].durable()) {
+      EXPECT_EQ(fs::file_size(stores_[0].spare(3)), 6U);
+    }
+    catalog([](std::size_t, int owner) { return owner != 3; });
+    EXPECT_EQ(fs::exists(stores_[0].spare(3)), kept) << "another rank looks after it";
+    catalog();
+    EXPECT_TRUE(fs::is_empty(stores_[0].root())) << "no run needs an earlier run's";
+  }
+}
+
 TEST_F(CacheTest, APartHalfRemovedIsNeverTakenForWhole) {
   bool removed = false;
   std::uint64_t operations = 0;

@@ -37,9 +37,8 @@ std::optional<DatasetName> parse_dataset_name(std::string_view name) {
   return DatasetName{*number, *uuid};
 }
 
-/// rank.N
-std::optional<int> parse_rank_name(std::string_view name) {
-  constexpr std::string_view prefix = "rank.";
+/// rank.N, spare.N
+std::optional<int> parse_rank_name(std::string_view prefix, std::string_view name) {
   if (name.substr(0, prefix.size()) != prefix) return std::nullopt;
   return parse_number<int>(name.substr(prefix.size()));
 }
@@ -82,7 +81,7 @@ Status read_dataset(Files& files, const std::string& folder, const LooksAfter& l
   CAIRN_ASSIGN(const std::vector<std::string> names, files.list(folder));
   if (names.empty()) return files.remove_folder(folder);
   for (const std::string& name : names) {
-    const auto owner = parse_rank_name(name);
+    const auto owner = parse_rank_name("rank.", name);
     const std::string path = folder + "/" + name;
     if (!owner || !looks_after(dataset.store, *owner) || is_other_than_folder(files, path))
       continue;
@@ -121,6 +120,9 @@ Result<Catalog> read_catalog(Files& files, const std::vector<Store>& stores,
   for (std::size_t store = 0; store < stores.size(); ++store) {
     CAIRN_ASSIGN(const std::vector<std::string> names, files.list(stores[store].root()));
     for (const std::string& name : names) {
+      const std::optional<int> spare = parse_rank_name("spare.", name);
+      if (spare && looks_after(store, *spare))
+        CAIRN_TRY(files.remove_file(stores[store].spare(*spare)));
       const auto parsed = parse_dataset_name(name);
       if (!parsed) continue;
       HeldDataset dataset{store, parsed->number, {}};

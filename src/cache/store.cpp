@@ -74,4 +74,14 @@ Status Store::remove(const RankFolder& folder) {
   return remove_if_empty(*files_, folder_of(folder.path));
 }
 
+std::string Store::spare(int rank) const { return fmt::format("{}/spare.{}", root_, rank); }
+
+Status Store::recycle(const RankFolder& folder, const std::string& parity, int rank) {
+  const Status kept = durable_ ? Status{} : files_->rename(parity, spare(rank));
+  CAIRN_TRY(remove(folder));
+  return kept || kept.error().code == Code::not_found ? Status{} : kept;
+}
+
+Status Store::drop_spare(int rank) { return files_->remove_file(spare(rank)); }
+
 }  // namespace cairn

@@ -40,6 +40,16 @@ class Store {
   /// Removes a rank's part, and the dataset's folder with the last one.
   Status remove(const RankFolder& folder);
 
+  // A parity file that is done with is kept for the next one where the store is memory: to write
+  // over pages that are there takes half as long as to have new ones made. The room is needed then
+  // in any case.
+
+  /// spare.RANK
+  std::string spare(int rank) const;
+  /// As remove(), but `parity`, which is in the folder, becomes the spare.
+  Status recycle(const RankFolder& folder, const std::string& parity, int rank);
+  Status drop_spare(int rank);
+
   Result<Space> space() const { return files_->space(root_); }
 
  private:

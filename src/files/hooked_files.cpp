@@ -11,8 +11,9 @@ class Gate {
  public:
   explicit Gate(FileHook hook) : hook_(std::move(hook)) {}
 
-  Status pass(std::string_view name, std::string_view path, std::string_view to = {}) {
-    return hook_(FileOperation{name, path, next_++, to});
+  Status pass(std::string_view name, std::string_view path, std::string_view to = {},
+              std::uint64_t bytes = 0) {
+    return hook_(FileOperation{name, path, next_++, to, bytes});
   }
 
  private:
@@ -26,11 +27,11 @@ class HookedFile final : public File {
       : gate_(std::move(gate)), path_(std::move(path)), inner_(std::move(inner)) {}
 
   Status read_at(std::uint64_t offset, MutableBytes buffer) override {
-    CAIRN_TRY(gate_->pass("read", path_));
+    CAIRN_TRY(gate_->pass("read", path_, {}, buffer.size()));
     return inner_->read_at(offset, buffer);
   }
   Status write_at(std::uint64_t offset, Bytes data) override {
-    CAIRN_TRY(gate_->pass("write", path_));
+    CAIRN_TRY(gate_->pass("write", path_, {}, data.size()));
     return inner_->write_at(offset, data);
   }
   Status resize(std::uint64_t bytes) override {
@@ -59,7 +60,7 @@ class HookedView final : public View {
 
   std::uint64_t size() const override { return inner_->size(); }
   Result<Bytes> at(std::uint64_t offset, std::size_t length, MutableBytes scratch) override {
-    CAIRN_TRY(gate_->pass("view_at", path_));
+    CAIRN_TRY(gate_->pass("view_at", path_, {}, length));
     return inner_->at(offset, length, scratch);
   }
 

@@ -57,7 +57,8 @@ Status protect_and_commit(Communicator& comm, Files& files, Store& store, const 
                           RankRecord& record, const Settings& settings,
                           const RankRecord* intact_by) {
   Group set(comm, record.encoding.members);
-  Status status = protect(set, files, folder, record, settings.encode_bytes);
+  Status status = protect(set, files, folder, record, settings.encode_bytes,
+                          store.durable() ? "" : store.spare(record.rank));
   const Blob sealed = encode(record);
   const Blob content = join_records(sealed, exchange_records(set, record.encoding, sealed));
   if (status && intact_by == nullptr) status = check_unchanged(files, folder, record);

@@ -43,14 +43,14 @@ class StripeEncoder {
         forwarded_(layout_.geometry().widest()) {
     const std::size_t block = layout_.geometry().widest();
     const auto useful = static_cast<std::size_t>(2 * (set.size() - 1));
-    sends_.resize(
-        std::clamp<std::size_t>(encode_bytes / 2 / record.encoding.block_bytes, 2, std::max<std::size_t>(useful, 2)));
+    sends_.resize(std::clamp<std::size_t>(encode_bytes / 2 / record.encoding.block_bytes, 2,
+                                          std::max<std::size_t>(useful, 2)));
     for (std::size_t i = 0; i < receives_ahead; ++i) receives_.emplace_back(block);
     for (std::size_t i = 0; i < rows_ahead; ++i) sums_.emplace_back(layout_.parity(), block);
   }
 
-  Status run() {
-    note(blocks_.start_parity());
+  Status run(const std::string& spare) {
+    note(blocks_.start_parity(spare));
     record_.data_crcs.assign(layout_.data_blocks(me_), 0);
     record_.parity_crcs.assign(layout_.parity_blocks(), 0);
     const std::uint64_t steps = layout_.rows() * shifts();
@@ -211,13 +211,13 @@ Status take_checksums(RankBlocks& blocks, RankRecord& record) {
 }  // namespace
 
 Status protect(Communicator& set, Files& files, const RankFolder& folder, RankRecord& record,
-               std::uint64_t encode_bytes) {
+               std::uint64_t encode_bytes, const std::string& spare) {
   record.encoding.member_bytes.resize(static_cast<std::size_t>(set.size()));
   const std::uint64_t mine = record.data_bytes();
   set.allgather(bytes_of(mine), std::as_writable_bytes(std::span(record.encoding.member_bytes)));
   RankBlocks blocks(files, folder, record);
   if (set.size() == 1) return take_checksums(blocks, record);
-  return StripeEncoder(set, blocks, record, encode_bytes).run();
+  return StripeEncoder(set, blocks, record, encode_bytes).run(spare);
 }
 
 }  // namespace cairn

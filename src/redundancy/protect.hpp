@@ -13,12 +13,12 @@ namespace cairn {
 /// this rank for SINGLE.
 ///
 /// Reads the files named in the record once, fills in member_bytes and the checksum of every block,
-/// and writes the parity file of the record's generation. Holds at most about `encode_bytes` of
-/// memory. Nothing is synced.
+/// and writes the parity file of the record's generation, over the file `spare` if there is one.
+/// Holds at most about `encode_bytes` of memory. Nothing is synced.
 ///
 /// Errors are local: a member that cannot read or write still takes part to the end; agree on the
 /// result before using it.
 Status protect(Communicator& set, Files& files, const RankFolder& folder, RankRecord& record,
-               std::uint64_t encode_bytes);
+               std::uint64_t encode_bytes, const std::string& spare = {});
 
 }  // namespace cairn

@@ -141,7 +141,14 @@ Status RankBlocks::write_data(std::uint64_t index, Bytes block) {
   return {};
 }
 
-Status RankBlocks::start_parity() {
+Status RankBlocks::start_parity(const std::string& spare) {
+  const Status taken = spare.empty() ? Status(fail(Code::not_found, "no spare"))
+                                     : files_.rename(spare, parity_.path);
+  if (taken) {
+    CAIRN_TRY(open_writer(parity_));
+    return writer_->resize(parity_.size);
+  }
+  if (taken.error().code != Code::not_found) return taken;
   CAIRN_ASSIGN(writer_, files_.create(parity_.path, private_file));
   writing_ = &parity_;
   return {};

@@ -33,8 +33,9 @@ class RankBlocks {
   Status make_room();
   /// Removes files and parity.
   Status remove();
-  /// Creates the parity file anew, empty.
-  Status start_parity();
+  /// Makes the parity file anew: of the file `spare`, if there is one, else empty. Every byte of it
+  /// is still to be written.
+  Status start_parity(const std::string& spare);
   Status write_data(std::uint64_t index, Bytes block);
   Status write_parity(std::uint64_t index, Bytes block);
 

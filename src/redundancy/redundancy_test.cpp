@@ -201,6 +201,26 @@ TEST(Protect, AMissingFileFailsOnItsRankAndHangsNobody) {
   });
 }
 
+TEST(Protect, OverASpareOfAnySizeTheParityIsTheSame) {
+  for (const std::size_t spare_bytes : {0U, 100U, 1'000'000U}) {
+    TemporaryFolder base;
+    SetOnDisk set(base.path(), unequal());
+    set.protect_all();
+    const std::string fresh = read(set.parity(2));
+    const std::string spare = base / "spare.2";
+    write(spare, std::string(spare_bytes, '\xff'));
+    Team(4).run([&](Communicator& comm) {
+      const auto files = make_posix_files();
+      const auto done = protect(comm, *files, set.folder(comm.rank()), set.record(comm.rank()),
+                                encode_bytes, comm.rank() == 2 ? spare : "");
+      EXPECT_TRUE(done) << done.error().text;
+    });
+    EXPECT_EQ(read(set.parity(2)), fresh) << "over " << spare_bytes << " bytes";
+    EXPECT_FALSE(std::filesystem::exists(spare));
+    set.expect_intact();
+  }
+}
+
 TEST(Heal, AnyOneMemberLostIsRebuiltBitForBit) {
   for (const auto& sizes :
        {unequal(), {{70'000, 1}, {50'000, 2}}, {{1}, {2}, {3}, {0}, {4}, {5}, {6}, {9000}}}) {

@@ -137,6 +137,7 @@ Status Session::finalize() {
   CAIRN_TRY(enter("SCR_Finalize", Phase::idle));
   phase_ = Phase::ended;
   background_.wait();  // whoever gets the lock next finds nothing on its way
+  drop_spares();
   locks_.clear();
   return {};
 }
@@ -265,6 +266,7 @@ Status Session::make_dataset(const Uuid& uuid, const std::string& name, std::uin
   if (!settings_.keep_old && !info.is_output())
     evict(current_.store, static_cast<std::size_t>(store.settings().count) - 1);
   background_.wait();  // so that never more is kept than check_space() counts with
+  if (levels_[current_level_].encoding.members.size() == 1) drop_spares();
   const Status made = agree(comm_, store.make_rank_folder(info, comm_.rank()));
   if (!made) {
     abandon_current();
@@ -373,16 +375,30 @@ void Session::abandon_current() { remove_everywhere(current_); }
 /// Removes a dataset on all ranks: every record is gone before any data is, so that no rank's crash
 /// in between leaves something that looks committed and is not whole. The data, which take long, go
 /// in the background. What cannot be removed is only told.
-void Session::remove_everywhere(CachedDataset dataset) {
+void Session::remove_everywhere(CachedDataset dataset, Parity parity) {
   const auto note = [log = log_, rank = comm_.rank()](const Status& status) {
     if (!status) log.warning("rank {}: {}", rank, status.error().text);
   };
   for (const RankFolder& part : dataset.parts) note(files_.remove_file(part.record()));
   comm_.barrier();
-  for (const RankFolder& part : dataset.parts)
+  const RankFolder own = stores_[dataset.store].rank_folder(dataset.info, comm_.rank());
+  for (const RankFolder& part : dataset.parts) {
+    const bool keep = parity == Parity::recycled && part.path == own.path &&
+                      dataset.record.encoding.members.size() > 1;
     background_.post(
         dataset.record.data_bytes(),
-        [note, part, store = stores_[dataset.store]]() mutable { note(store.remove(part)); });
+        [note, part, store = stores_[dataset.store], rank = comm_.rank(),
+         spare = keep ? part.parity(dataset.record.encoding.generation) : ""]() mutable {
+          note(spare.empty() ? store.remove(part) : store.recycle(part, spare, rank));
+        });
+  }
+}
+
+/// What is kept for the next checkpoint, where there is none or it has no parity.
+void Session::drop_spares() {
+  for (Store& store : stores_)
+    if (const Status dropped = store.drop_spare(comm_.rank()); !dropped)
+      log_.warning("rank {}: {}", comm_.rank(), dropped.error().text);
 }
 
 /// Removes the oldest usable datasets of a store until `keep` are left, and from all stores what
@@ -400,7 +416,7 @@ void Session::evict(std::size_t store, std::size_t keep) {
     newer_usable = newer_usable || usable;
     if (superseded && !dataset.info.is_output() &&
         dataset.state != CachedDataset::State::left_alone)
-      remove_everywhere(std::move(dataset));
+      remove_everywhere(std::move(dataset), Parity::recycled);
     else
       kept.push_back(std::move(dataset));
   }

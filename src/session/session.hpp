@@ -116,7 +116,9 @@ class Session {
   void report_commit(const RankRecord& record, std::int64_t protect_us);
   void tell_about_outputs() const;
   void abandon_current();
-  void remove_everywhere(CachedDataset dataset);
+  enum class Parity { removed, recycled };
+  void remove_everywhere(CachedDataset dataset, Parity parity = Parity::removed);
+  void drop_spares();
   void evict(std::size_t store, std::size_t keep);
   void make_room_after(const Error& error);
   void warn_if_too_small(std::uint64_t data_bytes);

@@ -87,6 +87,21 @@ void expect_differs(JobRank& rank, const std::function<Status(Session&)>& usual,
   EXPECT_EQ(rank.session->state_name(), "IDLE");
 }
 
+TEST(SessionRules, NoSpareOutlivesTheSession) {
+  Cluster cluster;
+  const std::string job = cluster.node("n0") + "/tester/cairn.job";
+  const bool memory = *make_posix_files()->is_memory(cluster.node(""));
+  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+    for (const int dataset : {1, 2, 3}) rank.expect_written(dataset);
+    if (rank.number() == 0) {
+      EXPECT_EQ(std::filesystem::exists(job + "/spare.0"), memory);
+    }
+    ASSERT_TRUE(rank.session->finalize());
+  });
+  EXPECT_FALSE(std::filesystem::exists(job + "/spare.0"));
+  EXPECT_EQ(cluster.restart(four_nodes()), 3);
+}
+
 TEST(SessionRules, UnequalCallsAndArgumentsAreToldToAll) {
   Cluster cluster;
   cluster.write(four_nodes(), {1});

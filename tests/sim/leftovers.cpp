@@ -18,6 +18,10 @@ class Inspection {
     for (const auto& [name, dataset] : job->names) {
       if (name == "lock") continue;
       const std::string path = place.mount + root + "/" + name;
+      if (name.starts_with("spare.")) {
+        look_at_spare(place, path);
+        continue;
+      }
       const int key = world_.model.committed_key(path);
       if (key == 0) left_behind(place, path);
       keys_[place.mount].insert(key);
@@ -40,6 +44,13 @@ class Inspection {
   }
 
  private:
+  /// Of a rank that ran here; Finalize removes it.
+  void look_at_spare(const Place& place, const std::string& path) const {
+    const auto rank = static_cast<std::size_t>(std::stoi(path.substr(path.rfind('.') + 1)));
+    const bool own = rank < plan_.nodes.size() && plan_.nodes[rank] == place.node;
+    if (!own || plan_.finalize) left_behind(place, path);
+  }
+
   void look_at_part(const Place& place, const std::string& path, const Inode& part) const {
     const auto rank = static_cast<std::size_t>(std::stoi(path.substr(path.rfind('.') + 1)));
     if (!place.node.empty() && plan_.nodes[rank] != place.node) left_behind(place, path);

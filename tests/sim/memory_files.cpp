@@ -161,10 +161,20 @@ class MemoryFiles final : public Files {
     const Place source = find(from);
     const Place target = find(to);
     if (!source.inode || !target.parent) return refuse(ENOENT, "rename", from + " to " + to);
-    if (source.parent != target.parent) return refuse(EXDEV, "rename", from + " to " + to);
+    // From folder to folder in memory only: on disk, which of the two is durable first is not
+    // modelled.
+    const bool one_folder = source.parent == target.parent;
+    if (source.volume != target.volume ||
+        (!one_folder && source.volume->medium() == Volume::Medium::disk))
+      return refuse(EXDEV, "rename", from + " to " + to);
     if (target.inode && target.inode->kind == Kind::folder)
       return refuse(EISDIR, "rename", from + " to " + to);
-    source.volume->change_names(*source.parent, {source.name, target.name, source.inode});
+    if (one_folder) {
+      source.volume->change_names(*source.parent, {source.name, target.name, source.inode});
+      return {};
+    }
+    target.volume->change_names(*target.parent, {"", target.name, source.inode});
+    source.volume->change_names(*source.parent, {source.name, "", nullptr});
     return {};
   }
 
