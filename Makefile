@@ -11,8 +11,8 @@ SOURCES = git ls-files '*.c' '*.h' '*.cpp' '*.hpp'
 export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 
-.PHONY: help demo test asan tsan build bench soak mutations lint format install clean memory-folder \
-        build-packages lint-packages bench-packages
+.PHONY: help demo test asan tsan build bench bench-simgrid soak mutations lint format install clean memory-folder \
+        build-packages lint-packages bench-packages simgrid-packages
 
 help:
 	@echo 'make demo      lose a node, keep the run: the main job of Cairn, with proof (about a minute)'
@@ -26,13 +26,14 @@ help:
 	@echo '               that the seeds KILLS=from:to draw (now $(KILLS)); a failing one prints how to replay it'
 	@echo 'make mutations put deliberate defects into a copy of the sources, and see the simulation find them'
 	@echo 'make bench     build the programs in bench/ and run them (the target bench of bench/)'
+	@echo 'make bench-simgrid   run the real encode on simulated networks of up to 2048 nodes (ten minutes)'
 	@echo 'make format    lay the sources out with clang-format'
 	@echo 'make lint      check the layout, and run clang-tidy on what is built (minutes)'
 	@echo 'make clean     delete build/'
 	@echo
 	@echo 'JOBS=N sets how many processes compile and test at once (now $(JOBS)).'
 
-build-packages lint-packages bench-packages: %-packages:
+build-packages lint-packages bench-packages simgrid-packages: %-packages:
 	@packaging/install-dependencies build $(filter-out build,$*)
 
 # The demo and some tests keep their node-local storage there, as programs do.
@@ -59,6 +60,10 @@ bench: bench-packages
 	cmake --preset release $(LAUNCHER) -DCAIRN_BENCH=ON
 	cmake --build build/release --parallel $(JOBS)
 	cmake --build build/release --target bench
+
+bench-simgrid: simgrid-packages
+	cmake --preset release $(LAUNCHER) -DCAIRN_BENCH=ON
+	cmake --build build/release --parallel $(JOBS) --target bench-simgrid
 
 soak: build-packages
 	cmake --preset dev $(LAUNCHER)

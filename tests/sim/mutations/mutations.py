@@ -49,6 +49,14 @@ MUTATIONS = [
              "return store_.durable() ? blocks.sync() : Status{};", "return {};"),
     Mutation("replaced record is not synced", "src/files/files.cpp",
              "if (durable) CAIRN_TRY(file.sync());", ""),
+    # the background
+    Mutation("Finalize does not wait for removals", "src/session/session.cpp",
+             "background_.wait();  // whoever gets the lock next finds nothing on its way", ""),
+    Mutation("a spare outlives Finalize", "src/session/session.cpp",
+             "  drop_spares();\n  locks_.clear();", "  locks_.clear();"),
+    Mutation("parity over a longer spare keeps its length", "src/redundancy/rank_blocks.cpp",
+             "CAIRN_TRY(open_writer(parity_));\n    return writer_->resize(parity_.size);",
+             "return open_writer(parity_);"),
     # order and agreement
     Mutation("evict before protect", "src/session/session.cpp",
              "if (!settings_.keep_old && !info.is_output())", "if (!info.is_output())"),
