@@ -22,7 +22,8 @@ def run(command: Sequence[object], **more) -> str:
     return done.stdout
 
 
-def run_ranks(launch: List[str], program: Path, folder: Path, **environment: str) -> str:
+def run_ranks(launch: List[str], program: Path, folder: Path, arguments: Sequence[object] = (),
+              **environment: str) -> str:
     """The program on two ranks, with everything it writes below `folder`."""
     places = {"SCR_PREFIX": folder, "SCR_CACHE_BASE": folder / "cache",
               "SCR_CNTL_BASE": folder / "control"}
@@ -31,7 +32,7 @@ def run_ranks(launch: List[str], program: Path, folder: Path, **environment: str
     root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     everything = {**os.environ, **root, **{key: str(path) for key, path in places.items()},
                   **environment}
-    return run([*launch, 2, program], cwd=folder, env=everything)
+    return run([*launch, 2, program, *arguments], cwd=folder, env=everything)
 
 
 def compiler(language: str, flavour: str) -> str:
@@ -95,7 +96,12 @@ def test_only_the_interface_is_exported(prefix, primary, flavour):
                               (prefix / "include" / "scr.h").read_text(), re.MULTILINE))
     assert len(declared) == 21
     assert declared <= symbols
-    assert {name for name in symbols - declared if not name.startswith("cairn_")} == set()
+    fortran = {f"{name.lower()}_" for name in re.findall(
+        r"EXTERNAL (\w+)", (prefix / "include" / "scrf.h").read_text())}
+    assert len(fortran) == 17
+    assert fortran <= symbols
+    others = symbols - declared - fortran
+    assert {name for name in others if not name.startswith("cairn_")} == set()
 
 
 def test_each_flavour_is_loaded_by_a_name_of_its_own(prefix, primary, launch):
@@ -106,6 +112,6 @@ def test_each_flavour_is_loaded_by_a_name_of_its_own(prefix, primary, launch):
 
 def test_installed_files(prefix):
     names = {path.name for path in prefix.rglob("*") if not path.is_dir()}
-    assert {"cairn", "scr.h", "libcairn.so", "libscr.so", "cairnConfig.cmake", "scrConfig.cmake",
+    assert {"cairn", "scr.h", "scrf.h", "scr.f90", "scr.mod", "libcairn.so", "libscr.so", "libscrf.so", "cairnConfig.cmake", "scrConfig.cmake",
             "cairn.pc", "scr.pc"} <= names
     assert not [name for name in names if name.endswith((".a", ".hpp"))]

@@ -1,0 +1,95 @@
+// The calls of scrf.h and of the module scr: names as Fortran compilers on Linux make them, lengths
+// of strings behind the other arguments.
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "scr.h"
+
+namespace {
+
+/// Fortran fills its strings up with blanks.
+std::string trimmed(const char* text, std::size_t length) {
+  while (length > 0 && text[length - 1] == ' ') --length;
+  return {text, length};
+}
+
+/// Never cut short: what does not fit is an error.
+int fill(char* text, std::size_t length, const char* value) {
+  const std::size_t bytes = std::strlen(value);
+  if (bytes > length) return CAIRN_E_BAD_ARGUMENT;
+  std::fill(std::copy_n(value, bytes, text), text + length, ' ');
+  return SCR_SUCCESS;
+}
+
+/// A call that gives a name or a path; `text` is untouched where it fails.
+template <class Call>
+int fill_by(char* text, std::size_t length, Call call) {
+  std::array<char, SCR_MAX_FILENAME> value{};
+  const int status = call(value.data());
+  return status == SCR_SUCCESS ? fill(text, length, value.data()) : status;
+}
+
+}  // namespace
+
+#define CAIRN_FORTRAN extern "C" CAIRN_EXPORT void
+
+CAIRN_FORTRAN scr_init_(int* error) { *error = SCR_Init(); }
+CAIRN_FORTRAN scr_finalize_(int* error) { *error = SCR_Finalize(); }
+
+CAIRN_FORTRAN scr_get_version_(char* version, int* error, std::size_t length) {
+  *error = fill(version, length, SCR_Get_version());
+}
+
+CAIRN_FORTRAN scr_config_(const char* config, char* value, int* error, std::size_t config_length,
+                          std::size_t value_length) {
+  const char* found = SCR_Config(trimmed(config, config_length).c_str());
+  *error = fill(value, value_length, found == nullptr ? "" : found);
+  std::free(const_cast<char*>(found));
+}
+
+CAIRN_FORTRAN scr_should_exit_(int* flag, int* error) { *error = SCR_Should_exit(flag); }
+CAIRN_FORTRAN scr_need_checkpoint_(int* flag, int* error) { *error = SCR_Need_checkpoint(flag); }
+
+CAIRN_FORTRAN scr_route_file_(const char* name, char* file, int* error, std::size_t name_length,
+                              std::size_t file_length) {
+  *error = fill_by(file, file_length, [&](char* path) {
+    return SCR_Route_file(trimmed(name, name_length).c_str(), path);
+  });
+}
+
+CAIRN_FORTRAN scr_have_restart_(int* flag, char* name, int* error, std::size_t length) {
+  *error = fill_by(name, length, [&](char* found) { return SCR_Have_restart(flag, found); });
+}
+CAIRN_FORTRAN scr_start_restart_(char* name, int* error, std::size_t length) {
+  *error = fill_by(name, length, [](char* found) { return SCR_Start_restart(found); });
+}
+CAIRN_FORTRAN scr_complete_restart_(const int* valid, int* error) {
+  *error = SCR_Complete_restart(*valid);
+}
+
+CAIRN_FORTRAN scr_start_checkpoint_(int* error) { *error = SCR_Start_checkpoint(); }
+CAIRN_FORTRAN scr_complete_checkpoint_(const int* valid, int* error) {
+  *error = SCR_Complete_checkpoint(*valid);
+}
+
+CAIRN_FORTRAN scr_start_output_(const char* name, const int* flags, int* error,
+                                std::size_t length) {
+  *error = SCR_Start_output(trimmed(name, length).c_str(), *flags);
+}
+CAIRN_FORTRAN scr_complete_output_(const int* valid, int* error) {
+  *error = SCR_Complete_output(*valid);
+}
+
+CAIRN_FORTRAN scr_current_(const char* name, int* error, std::size_t length) {
+  *error = SCR_Current(trimmed(name, length).c_str());
+}
+CAIRN_FORTRAN scr_drop_(const char* name, int* error, std::size_t length) {
+  *error = SCR_Drop(trimmed(name, length).c_str());
+}
+CAIRN_FORTRAN scr_delete_(const char* name, int* error, std::size_t length) {
+  *error = SCR_Delete(trimmed(name, length).c_str());
+}

@@ -1,0 +1,26 @@
+! The modules mpi and scr together; a name with blanks at its end, a path that is read back.
+program with_mpi_module
+  use mpi
+  use scr
+  implicit none
+  character(len=SCR_MAX_FILENAME) :: path, name
+  integer :: ierror, found, unit
+
+  call MPI_Init(ierror)
+  call SCR_Init(ierror)
+  call SCR_Have_restart(found, name, ierror)
+  if (found /= 0) then
+    call SCR_Start_restart(name, ierror)
+    print '(2a)', 'restarted from ', trim(name)
+    call SCR_Complete_restart(1, ierror)
+  end if
+  call SCR_Start_output('first one  ', SCR_FLAG_CHECKPOINT, ierror)
+  call SCR_Route_file('state', path, ierror)
+  open (newunit=unit, file=trim(path), status='new')
+  write (unit, '(a)') 'data'
+  close (unit)
+  call SCR_Complete_output(1, ierror)
+  if (ierror /= SCR_SUCCESS) error stop 'the checkpoint was not kept'
+  call SCR_Finalize(ierror)
+  call MPI_Finalize(ierror)
+end program

@@ -1,0 +1,50 @@
+"""Fortran programs as users compile them, with what is installed: scrf.h, the module scr, libcairn."""
+
+from pathlib import Path
+from typing import List
+
+import pytest
+
+from test_install import ROOT, compiler, library, prefix, run, run_ranks  # noqa: F401
+
+SOURCES = Path(__file__).resolve().parent / "fortran"
+HEAT = ROOT / "examples" / "2_heat.f90"
+
+
+@pytest.fixture
+def build(prefix, primary, flavour, tmp_path):
+    def of(source: Path) -> Path:
+        libdir = library(prefix, primary, flavour).parent
+        program = tmp_path / source.stem
+        run([compiler("mpifort", flavour), "-Wall", "-Werror", source, "-o", program,
+             f"-I{prefix / 'include'}", f"-L{libdir}", "-lcairn", f"-Wl,-rpath,{libdir}"], cwd=tmp_path)
+        return program
+    return of
+
+
+def heat(launch: List[str], program: Path, folder: Path, steps: int) -> str:
+    folder.mkdir(exist_ok=True)
+    return run_ranks(launch, program, folder,
+                     arguments=["40", "60", steps, "10", folder / "result"])
+
+
+def test_scrf_h_in_fixed_form(build, launch, flavour, tmp_path):
+    assert "all calls made" in run_ranks(launch[flavour], build(SOURCES / "fixed_form.f"), tmp_path)
+
+
+def test_with_the_module_mpi(build, launch, flavour, tmp_path):
+    program = build(SOURCES / "with_mpi_module.f90")
+    assert "restarted from" not in run_ranks(launch[flavour], program, tmp_path)
+    assert run_ranks(launch[flavour], program, tmp_path).count("restarted from first one\n") == 2
+
+
+def test_the_heat_solver_goes_on_where_it_was(build, launch, flavour, tmp_path):
+    program = build(HEAT)
+    whole, parted = tmp_path / "whole", tmp_path / "parted"
+    assert "starts at step 0" in heat(launch[flavour], program, whole, 45)
+    assert "starts at step 0" in heat(launch[flavour], program, parted, 25)
+    assert "starts at step 20" in heat(launch[flavour], program, parted, 45)
+    for rank in range(2):
+        result = (whole / f"result.{rank}").read_bytes()
+        assert len(result) == 4 + 8 * 40 * 60
+        assert result == (parted / f"result.{rank}").read_bytes()
