@@ -2,6 +2,7 @@
 ! is in scr.h; each has the result of the call there in its last argument, SCR_SUCCESS or one of the
 ! CAIRN_E_ codes. Flags and "valid" are integers: 0 is false. Strings come back filled up with blanks;
 ! one that is too short for what it is to receive is CAIRN_E_BAD_ARGUMENT. SCR_MAX_FILENAME is enough.
+! SCR_START_RESTART alone cuts a name short: the restart has begun then.
 ! SPDX-License-Identifier: BSD-3-Clause
 module scr
   implicit none

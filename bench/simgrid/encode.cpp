@@ -32,7 +32,7 @@ namespace {
 constexpr int set_size = 8;
 constexpr int lost_rank = 1;
 constexpr std::uint64_t encode_bytes = 32 << 20;
-constexpr std::uint32_t block_bytes = 128 << 10;
+constexpr std::uint32_t block_bytes = 256 << 10;
 
 /// Bytes, and bytes per second of one node.
 struct Options {

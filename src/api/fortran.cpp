@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <string>
 
+#include "api/configure.hpp"
 #include "scr.h"
 
 namespace {
@@ -25,12 +26,15 @@ int fill(char* text, std::size_t length, const char* value) {
   return SCR_SUCCESS;
 }
 
-/// A call that gives a name or a path; `text` is untouched where it fails.
+/// A call that gives a name or a path. Where it gives none, `text` is untouched; it may give one
+/// and fail, as SCR_Route_file does where the library is disabled.
 template <class Call>
 int fill_by(char* text, std::size_t length, Call call) {
   std::array<char, SCR_MAX_FILENAME> value{};
   const int status = call(value.data());
-  return status == SCR_SUCCESS ? fill(text, length, value.data()) : status;
+  if (value[0] == '\0') return status;
+  const int filled = fill(text, length, value.data());
+  return status == SCR_SUCCESS ? filled : status;
 }
 
 }  // namespace
@@ -46,9 +50,9 @@ CAIRN_FORTRAN scr_get_version_(char* version, int* error, std::size_t length) {
 
 CAIRN_FORTRAN scr_config_(const char* config, char* value, int* error, std::size_t config_length,
                           std::size_t value_length) {
-  const char* found = SCR_Config(trimmed(config, config_length).c_str());
-  *error = fill(value, value_length, found == nullptr ? "" : found);
-  std::free(const_cast<char*>(found));
+  std::optional<std::string> found;
+  *error = cairn::configure(trimmed(config, config_length), found);
+  if (*error == SCR_SUCCESS) *error = fill(value, value_length, found.value_or("").c_str());
 }
 
 CAIRN_FORTRAN scr_should_exit_(int* flag, int* error) { *error = SCR_Should_exit(flag); }
@@ -63,9 +67,16 @@ CAIRN_FORTRAN scr_route_file_(const char* name, char* file, int* error, std::siz
 
 CAIRN_FORTRAN scr_have_restart_(int* flag, char* name, int* error, std::size_t length) {
   *error = fill_by(name, length, [&](char* found) { return SCR_Have_restart(flag, found); });
+  if (*error != SCR_SUCCESS) *flag = 0;
 }
 CAIRN_FORTRAN scr_start_restart_(char* name, int* error, std::size_t length) {
-  *error = fill_by(name, length, [](char* found) { return SCR_Start_restart(found); });
+  std::array<char, SCR_MAX_FILENAME> found{};
+  *error = SCR_Start_restart(found.data());
+  if (*error != SCR_SUCCESS) return;
+  // The restart has begun: a name that is too long for its variable, as SCR_HAVE_RESTART has told,
+  // is cut, or nobody could end it.
+  found[std::min(length, found.size() - 1)] = '\0';
+  fill(name, length, found.data());
 }
 CAIRN_FORTRAN scr_complete_restart_(const int* valid, int* error) {
   *error = SCR_Complete_restart(*valid);

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <exception>
 
+#include "api/configure.hpp"
 #include "api/process.hpp"
 
 namespace {
@@ -29,8 +30,10 @@ std::string line_of(const cairn::Error& error, Kind kind, const char* call) {
   const std::string whose = kind == Kind::local ? fmt::format("rank {}: ", process().rank()) : "";
   // These name the calls that the ranks made, which need not be this one.
   const bool names_call = error.code == Code::wrong_state || error.code == Code::differs;
-  if (names_call || error.text.starts_with(call)) return whose + error.text;
-  return fmt::format("{}{}: {}", whose, call, error.text);
+  const std::string_view remedy = remedy_for(error.code);
+  const std::string text = remedy.empty() ? error.text : fmt::format("{}; {}", error.text, remedy);
+  if (names_call || error.text.starts_with(call)) return whose + text;
+  return fmt::format("{}{}: {}", whose, call, text);
 }
 
 int code_of(const cairn::Error& error, Kind kind, const char* call) {
@@ -154,15 +157,17 @@ int SCR_Finalize(void) {
   return guarded("SCR_Finalize", Kind::collective, [] { return process().finalize(); });
 }
 
-const char* SCR_Config(const char* config) {
-  if (config == nullptr) return nullptr;
-  char* answer = nullptr;
-  guarded("SCR_Config", Kind::collective, [&]() -> Status {
-    CAIRN_ASSIGN(const auto value, process().configure(config));
-    if (value) answer = ::strdup(value->c_str());
+int cairn::configure(const std::string& config, std::optional<std::string>& value) noexcept {
+  return guarded("SCR_Config", ::Kind::collective, [&]() -> Status {
+    CAIRN_ASSIGN(value, process().configure(config));
     return {};
   });
-  return answer;
+}
+
+const char* SCR_Config(const char* config) {
+  std::optional<std::string> value;
+  if (config == nullptr || cairn::configure(config, value) != SCR_SUCCESS) return nullptr;
+  return value ? ::strdup(value->c_str()) : nullptr;
 }
 
 const char* SCR_Configf(const char* format, ...) {

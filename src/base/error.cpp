@@ -38,4 +38,17 @@ Error errno_error(int error_number, std::string_view action, std::string_view pa
                fmt::format("cannot {} {}: {}", action, path, std::strerror(error_number)), -1};
 }
 
+std::string_view remedy_for(Code code) {
+  switch (code) {
+    case Code::io:
+      return "if it comes again, leave that node out of the next run";
+    case Code::no_space:
+      return "make room there, or set SCR_CACHE_BASE to a larger store";
+    case Code::untrusted:
+      return "remove it, or set SCR_CACHE_BASE to a folder of your own";
+    default:
+      return "";
+  }
+}
+
 }  // namespace cairn

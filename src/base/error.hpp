@@ -34,6 +34,9 @@ enum class Code : int {
 /// A short name of the code, for logs and JSON ("no_space").
 std::string_view name_of(Code code);
 
+/// What to do about it, for errors whose text cannot know: "" or a clause to put behind the text.
+std::string_view remedy_for(Code code);
+
 struct [[nodiscard]] Error {
   Code code = Code::ok;
   std::string text;  ///< one line: what, which file, which node, and the remedy

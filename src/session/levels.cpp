@@ -81,4 +81,22 @@ std::size_t choose_level(const std::vector<Level>& levels, const DatasetInfo& da
   return best;
 }
 
+std::vector<std::string> weaknesses_of(const std::vector<Level>& levels, int ranks) {
+  std::vector<std::string> weaknesses;
+  for (const Level& level : levels) {
+    const std::uint32_t asked = failures_asked(level.settings);
+    if (level.unprotected_ranks > 0)
+      weaknesses.push_back(fmt::format(
+          "{} of {} ranks have no rank in another failure group {} to be protected by: what they "
+          "write is lost with their node; run on more nodes",
+          level.unprotected_ranks, ranks, level.settings.group));
+    else if (level.fewest_failures < asked)
+      weaknesses.push_back(fmt::format(
+          "{} is to survive {} lost members of each set, and some sets are so small that they "
+          "survive {}; run on more nodes",
+          name_of(level.settings.scheme), asked, level.fewest_failures));
+  }
+  return weaknesses;
+}
+
 }  // namespace cairn

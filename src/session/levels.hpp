@@ -1,6 +1,7 @@
 // The checkpoint descriptors of the settings, resolved for this run: which store, which set.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "cache/store.hpp"
@@ -31,5 +32,8 @@ Result<std::vector<Level>> resolve_levels(Communicator& comm, const Settings& se
 /// Index of the level for a dataset: the OUTPUT one for an output, else the one with the largest
 /// interval that divides the checkpoint's number, else the one with interval 1.
 std::size_t choose_level(const std::vector<Level>& levels, const DatasetInfo& dataset);
+
+/// Where a job of so many ranks is protected less than the settings ask for, and what helps.
+std::vector<std::string> weaknesses_of(const std::vector<Level>& levels, int ranks);
 
 }  // namespace cairn

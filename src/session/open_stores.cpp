@@ -39,10 +39,22 @@ Result<std::unique_ptr<FileLock>> lock_patiently(Files& files, Clock& clock,
   }
 }
 
-Result<std::vector<std::unique_ptr<FileLock>>> take_locks(Communicator& comm, Files& files,
-                                                          Clock& clock, const Placement& placement,
-                                                          const std::vector<Store>& stores,
-                                                          const Settings& settings) {
+/// The lowest of the ranks that see what this rank sees in a store.
+Result<int> leader_of(const Communicator& comm, const Placement& placement, const Store& store,
+                      const Settings& settings) {
+  if (store.shared()) return 0;
+  CAIRN_ASSIGN(const auto groups,
+               failure_groups(placement, store.settings().group, settings.node_groups));
+  const std::uint64_t mine = groups[static_cast<std::size_t>(comm.rank())];
+  return static_cast<int>(std::find(groups.begin(), groups.end(), mine) - groups.begin());
+}
+
+/// The folders whose locks this rank takes before anything else: one rank for each node, and one
+/// for each store that all share.
+Result<std::set<std::string>> first_locks(const Communicator& comm, Files& files,
+                                          const Placement& placement,
+                                          const std::vector<Store>& stores,
+                                          const Settings& settings) {
   std::set<std::string> folders;
   if (placement.beside(comm.rank()).front() == comm.rank()) {
     const std::string base = expand_node(settings.control_base, settings.node_name);
@@ -53,12 +65,19 @@ Result<std::vector<std::unique_ptr<FileLock>>> take_locks(Communicator& comm, Fi
   if (comm.rank() == 0)
     for (const Store& store : stores)
       if (store.shared()) folders.insert(store.root());
-  std::vector<std::unique_ptr<FileLock>> locks;
-  for (const std::string& folder : folders) {
-    CAIRN_ASSIGN(auto lock, lock_patiently(files, clock, folder, settings));
-    locks.push_back(std::move(lock));
+  return folders;
+}
+
+/// And those of the other stores, so that whoever finds a cache finds out whether its job is alive.
+Result<std::set<std::string>> further_locks(const Communicator& comm, const Placement& placement,
+                                            const std::vector<Store>& stores,
+                                            const Settings& settings) {
+  std::set<std::string> folders;
+  for (const Store& store : stores) {
+    CAIRN_ASSIGN(const int leader, leader_of(comm, placement, store, settings));
+    if (leader == comm.rank()) folders.insert(store.root());
   }
-  return locks;
+  return folders;
 }
 
 /// Every group of ranks that has a store to itself leaves a mark in it, and looks for those of
@@ -94,11 +113,8 @@ class PrivacyCheck {
   Status for_each_private(Action action) {
     for (const Store& store : stores_) {
       if (store.shared()) continue;
-      CAIRN_ASSIGN(const auto groups,
-                   failure_groups(placement_, store.settings().group, settings_.node_groups));
-      const std::uint64_t mine = groups[static_cast<std::size_t>(comm_.rank())];
-      const auto leader = std::find(groups.begin(), groups.end(), mine) - groups.begin();
-      if (leader == comm_.rank()) CAIRN_TRY(action(store, mine));
+      CAIRN_ASSIGN(const int leader, leader_of(comm_, placement_, store, settings_));
+      if (leader == comm_.rank()) CAIRN_TRY(action(store, static_cast<std::uint64_t>(leader)));
     }
     return {};
   }
@@ -146,12 +162,23 @@ Result<OpenStores> open_stores(Communicator& comm, Files& files, Clock& clock,
   auto stores = open_all(files, settings);
   CAIRN_TRY(agree(comm, stores ? Status{} : Status(tl::unexpected(stores.error()))));
   open.stores = *std::move(stores);
-  auto locks = take_locks(comm, files, clock, placement, open.stores, settings);
-  CAIRN_TRY(agree(comm, locks ? Status{} : Status(tl::unexpected(locks.error()))));
-  open.locks = *std::move(locks);
+
+  std::set<std::string> locked;
+  const auto lock_all = [&](const Result<std::set<std::string>>& folders) -> Status {
+    if (!folders) return tl::unexpected(folders.error());
+    for (const std::string& folder : *folders) {
+      if (!locked.insert(folder).second) continue;
+      CAIRN_ASSIGN(auto lock, lock_patiently(files, clock, folder, settings));
+      open.locks.push_back(std::move(lock));
+    }
+    return {};
+  };
+  CAIRN_TRY(agree(comm, lock_all(first_locks(comm, files, placement, open.stores, settings))));
   auto run = static_cast<std::int64_t>(clock.random() >> 1);
   comm.bcast(mutable_bytes_of(run), 0);
+  // Before the further locks: nodes that see one folder by mistake are told so, not to wait.
   CAIRN_TRY(PrivacyCheck(comm, files, placement, open.stores, settings, run).run());
+  CAIRN_TRY(agree(comm, lock_all(further_locks(comm, placement, open.stores, settings))));
   return open;
 }
 

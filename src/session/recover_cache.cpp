@@ -36,6 +36,7 @@ class Recovery {
         catalog = *std::move(read);
       else
         status = tl::unexpected(read.error());
+      if (status) status = drop_old_spares(files_, stores_, *looks_after);
     }
     CAIRN_TRY(agree(comm_, std::move(status)));
     survey_.emplace(comm_, std::move(catalog));
@@ -117,8 +118,10 @@ class Recovery {
 
   Status remove_uncommitted(const Summary& summary, const HeldDataset& held) {
     tell(Severity::info,
-         fmt::format("dataset {} was not complete when its run ended; its remains are removed",
-                     summary.number));
+         fmt::format(
+             "dataset {} is not committed (its run ended while it was written, or removed); its "
+             "remains are removed",
+             summary.number));
     Status status;
     for (const HeldPart& part : held.parts)
       if (status) status = stores_[summary.store].remove(part.folder);

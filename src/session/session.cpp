@@ -29,7 +29,9 @@ Session::Session(const Environment& environment, const Settings& settings)
       clock_(environment.clock),
       background_(environment.background),
       log_(environment.log),
-      settings_(settings) {}
+      settings_(settings) {
+  comm_.set_place(settings_.node_name);
+}
 
 Result<std::unique_ptr<Session>> Session::init(const Environment& environment,
                                                const Settings& settings) {
@@ -51,7 +53,12 @@ Status Session::prepare() {
     last_number_ = std::max(last_number_, dataset.info.number);
     last_checkpoint_ = std::max(last_checkpoint_, dataset.info.checkpoint);
   }
-  tell_about_protection();
+  for (const std::string& weakness : weaknesses_of(levels_, comm_.size())) warn("{}", weakness);
+  if (!settings_.keep_old)
+    warn(
+        "CAIRN_KEEP_OLD=0: the older checkpoint is removed before the new one is written; a "
+        "failure in "
+        "between loses both");
   const CachedDataset* loaded = restart_candidate();
   warn_if_too_small(
       std::max(loaded != nullptr ? loaded->record.data_bytes() : 0, settings_.checkpoint_bytes));
@@ -81,28 +88,6 @@ Status Session::purge_if_asked() {
   CAIRN_TRY(agree(comm_, purge()));
   tell("SCR_CACHE_PURGE=1: the caches of job {} are empty now", settings_.job_id);
   return {};
-}
-
-void Session::tell_about_protection() const {
-  for (const Level& level : levels_) {
-    if (level.unprotected_ranks > 0)
-      warn(
-          "{} of {} ranks have no rank in another failure group {} to be protected by: what they "
-          "write is lost with their node; run on more nodes",
-          level.unprotected_ranks, comm_.size(), level.settings.group);
-    const std::uint32_t asked = failures_asked(level.settings);
-    if (level.unprotected_ranks == 0 && level.fewest_failures < asked)
-      warn(
-          "{} is to survive {} lost members of each set, and some sets are so small that they "
-          "survive {}; "
-          "run on more nodes",
-          name_of(level.settings.scheme), asked, level.fewest_failures);
-  }
-  if (!settings_.keep_old)
-    warn(
-        "CAIRN_KEEP_OLD=0: the older checkpoint is removed before the new one is written; a "
-        "failure in "
-        "between loses both");
 }
 
 std::string_view Session::name_of_phase(Phase phase) {
@@ -138,6 +123,7 @@ Status Session::finalize() {
   phase_ = Phase::ended;
   background_.wait();  // whoever gets the lock next finds nothing on its way
   drop_spares();
+  comm_.barrier();  // the lock is one rank's, the work that of all on its node
   locks_.clear();
   return {};
 }
@@ -379,6 +365,13 @@ void Session::remove_everywhere(CachedDataset dataset, Parity parity) {
   const auto note = [log = log_, rank = comm_.rank()](const Status& status) {
     if (!status) log.warning("rank {}: {}", rank, status.error().text);
   };
+  const auto without_throwing = [note](const std::function<Status()>& action) {
+    try {
+      note(action());
+    } catch (const std::exception& error) {
+      note(fail(Code::io, "what is superseded cannot be removed: {}", error.what()));
+    }
+  };
   for (const RankFolder& part : dataset.parts) note(files_.remove_file(part.record()));
   comm_.barrier();
   const RankFolder own = stores_[dataset.store].rank_folder(dataset.info, comm_.rank());
@@ -387,9 +380,11 @@ void Session::remove_everywhere(CachedDataset dataset, Parity parity) {
                       dataset.record.encoding.members.size() > 1;
     background_.post(
         dataset.record.data_bytes(),
-        [note, part, store = stores_[dataset.store], rank = comm_.rank(),
+        [=, store = stores_[dataset.store], rank = comm_.rank(),
          spare = keep ? part.parity(dataset.record.encoding.generation) : ""]() mutable {
-          note(spare.empty() ? store.remove(part) : store.recycle(part, spare, rank));
+          without_throwing([&] {
+            return spare.empty() ? store.remove(part) : store.recycle(part, spare, rank);
+          });
         });
   }
 }
@@ -431,7 +426,10 @@ void Session::make_room_after(const Error& error) {
   };
   const bool safe = std::any_of(datasets_.begin(), datasets_.end(),
                                 [](const CachedDataset& dataset) { return dataset.usable(); });
-  if (error.code != Code::no_space || !safe) return;
+  if (error.code != Code::no_space) return;
+  background_.wait();
+  drop_spares();
+  if (!safe) return;
   for (const CachedDataset& dataset : datasets_) {
     if (!given_up(dataset)) continue;
     tell("what is left of dataset {}, which cannot be restored, is removed to make room",
@@ -581,7 +579,8 @@ Status Session::remove(const std::string& name) {
   };
   for (const CachedDataset& dataset : datasets_)
     if (named(dataset)) remove_everywhere(dataset);
-  background_.wait();  // the room is there when this returns
+  background_.wait();
+  comm_.barrier();  // the room is there when this returns, on every rank's node
   std::erase_if(datasets_, named);
   return {};
 }

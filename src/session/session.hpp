@@ -99,7 +99,6 @@ class Session {
   // init
   Status prepare();
   Status purge_if_asked();
-  void tell_about_protection() const;
 
   // the rules of every call
   Status enter(std::string_view call, Phase required, std::uint64_t arguments = 0,

@@ -52,8 +52,10 @@ bool survives_error_in_complete(Cluster& cluster, int victim, int count, Code co
               std::string::npos)
         << verdicts.text();
   }
-  // A folder that could not be removed may have been removed by the other rank on the node since.
-  EXPECT_TRUE(failed || injected.empty() || injected == "remove_folder" || cluster.said("injected"))
+  // A folder that could not be removed may have been removed by the other rank on the node since; a
+  // spare that cannot be had is no loss.
+  const bool harmless = injected == "remove_folder" || injected == "spare";
+  EXPECT_TRUE(failed || injected.empty() || harmless || cluster.said("injected"))
       << injected << ": an error was swallowed";
   EXPECT_EQ(cluster.restart(four_nodes()), goes_on ? 3 : failed ? 1 : 2);
   return !injected.empty();

@@ -53,11 +53,13 @@ inline FileHook crash_after(int count) {
   };
 }
 
-/// The hook lets `count` operations pass, then one fails; `failed` is its name.
+/// The hook lets `count` operations pass, then one fails; `failed` is its name, or "spare" where it
+/// is about a spare.
 inline FileHook fail_after(int count, Code code, std::string& failed) {
   return [count, code, &failed](const FileOperation& operation) mutable -> Status {
     if (count-- != 0) return {};
-    failed = operation.name;
+    const bool spare = operation.path.find("/spare.") != std::string_view::npos;
+    failed = spare ? "spare" : operation.name;
     return fail(code, "injected: cannot {} {}", operation.name, operation.path);
   };
 }

@@ -102,6 +102,29 @@ TEST(SessionRules, NoSpareOutlivesTheSession) {
   EXPECT_EQ(cluster.restart(four_nodes()), 3);
 }
 
+TEST(SessionRules, WhatIsSupersededGoesInAThreadOfItsOwn) {
+  Cluster cluster;
+  cluster.settings.block_bytes = 64 << 10;
+  const auto write = [](JobRank& rank, int dataset) {
+    ASSERT_TRUE(rank.session->start_output(fmt::format("ckpt.{}", dataset), flag_checkpoint));
+    const auto path = rank.session->route_file("/prefix/state");
+    ASSERT_TRUE(path);
+    const Blob content(600'000, static_cast<std::byte>(dataset));  // worth a thread
+    ASSERT_TRUE((*rank.files->create(*path, 0600))->write_at(0, content));
+    ASSERT_TRUE(rank.session->complete_output(true));
+  };
+  cluster.run(four_nodes(), [&](JobRank& rank) {
+    rank.background = make_background_thread();
+    ASSERT_TRUE(rank.init());
+    for (int dataset = 1; dataset <= 5; ++dataset) write(rank, dataset);
+    ASSERT_TRUE(rank.session->finalize());
+  });
+  for (const std::string node : {"n0", "n1", "n2", "n3"}) {
+    EXPECT_EQ(cluster.parts(node).size(), 2U) << node;
+    EXPECT_EQ(cluster.parts(node, 5).size(), 2U) << node;
+  }
+}
+
 TEST(SessionRules, UnequalCallsAndArgumentsAreToldToAll) {
   Cluster cluster;
   cluster.write(four_nodes(), {1});

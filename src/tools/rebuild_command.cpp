@@ -30,8 +30,10 @@ std::string_view name_of(Rebuild::Outcome outcome) {
   return "";
 }
 
-/// The folders below `folder` that hold datasets. Links are not followed.
-Status find_caches(Files& files, const std::string& folder, std::vector<std::string>& caches) {
+/// The folders below `folder` that hold datasets. Links are not followed, and what somebody else
+/// keeps to himself is passed over, but told.
+Status find_caches(Files& files, const std::string& folder, std::vector<std::string>& caches,
+                   const Log& log) {
   CAIRN_ASSIGN(const std::vector<std::string> names, files.list(folder));
   const auto is_folder = [&](const std::string& name) {
     const auto info = files.info(folder + "/" + name);
@@ -45,11 +47,13 @@ Status find_caches(Files& files, const std::string& folder, std::vector<std::str
     return {};
   }
   for (const std::string& name : names)
-    if (is_folder(name)) CAIRN_TRY(find_caches(files, folder + "/" + name, caches));
+    if (is_folder(name))
+      if (const Status found = find_caches(files, folder + "/" + name, caches, log); !found)
+        log.warning("{}; it is passed over", found.error().text);
   return {};
 }
 
-/// A running job holds the lock in its control directory, which mostly is in a cache.
+/// A running job holds a lock in each of its caches.
 Result<std::vector<std::unique_ptr<FileLock>>> lock_caches(Files& files,
                                                            const std::vector<std::string>& caches) {
   std::vector<std::unique_ptr<FileLock>> locks;
@@ -171,7 +175,7 @@ Status rebuild_all(const RebuildCommand& command, Files& files, const Log& log,
 Status carry_out(const RebuildCommand& command, Files& files, const Log& log,
                  std::vector<Remains>& wanted, std::vector<Report>& reports) {
   std::vector<std::string> caches;
-  CAIRN_TRY(find_caches(files, command.folder, caches));
+  CAIRN_TRY(find_caches(files, command.folder, caches, log));
   CAIRN_ASSIGN(const auto locks, lock_caches(files, caches));
   CAIRN_ASSIGN(wanted, find_wanted(command, files, caches));
   return rebuild_all(command, files, log, wanted, reports);

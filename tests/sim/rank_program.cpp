@@ -85,6 +85,11 @@ void RankProgram::check_error(std::string_view call, const Error& error) const {
   if (from_files && !world_.faults.named_in(error.text))
     throw Violation(
         fmt::format("(g) {}: the error names no file that failed: {}", call, error.text));
+  const std::string& node = run_.plan_.nodes[static_cast<std::size_t>(error.rank)];
+  if (from_files && error.text.find(node) == std::string::npos)
+    throw Violation(fmt::format("(g) {}: the error does not name {}: {}", call, node, error.text));
+  if (from_files && remedy_for(error.code).empty())
+    throw Violation(fmt::format("(g) {}: no remedy for: {}", call, error.text));
 }
 
 bool RankProgram::init() {

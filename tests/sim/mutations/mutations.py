@@ -53,10 +53,9 @@ MUTATIONS = [
     Mutation("Finalize does not wait for removals", "src/session/session.cpp",
              "background_.wait();  // whoever gets the lock next finds nothing on its way", ""),
     Mutation("a spare outlives Finalize", "src/session/session.cpp",
-             "  drop_spares();\n  locks_.clear();", "  locks_.clear();"),
+             "  drop_spares();\n  comm_.barrier();", "  comm_.barrier();"),
     Mutation("parity over a longer spare keeps its length", "src/redundancy/rank_blocks.cpp",
-             "CAIRN_TRY(open_writer(parity_));\n    return writer_->resize(parity_.size);",
-             "return open_writer(parity_);"),
+             "open_writer(parity_) &&\n      writer_->resize(parity_.size))", "open_writer(parity_))"),
     # order and agreement
     Mutation("evict before protect", "src/session/session.cpp",
              "if (!settings_.keep_old && !info.is_output())", "if (!info.is_output())"),
