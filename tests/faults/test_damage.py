@@ -87,6 +87,7 @@ def test_both_checkpoints_beyond_repair(job: Job) -> None:
     assert outcome.report["have"] == 0
 
 
+@pytest.mark.parametrize("scheme", ["PARTNER", "XOR", "RS"])
 @pytest.mark.parametrize("damage", [truncate, delete, replace_by_folder])
 @pytest.mark.parametrize("kind", KINDS)
 def test_file_damaged(job: Job, kind: str, damage: Callable) -> None:

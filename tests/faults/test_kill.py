@@ -27,6 +27,11 @@ IN_EVICT = [("complete", "unlink:record", 1), ("complete", "unlink:rank.2", 2),
             ("complete", "unlink:record", 2), ("complete", "rmdir:rank.2", 2)]
 
 
+@pytest.fixture(scope="session", params=["PARTNER", "XOR", "RS"])
+def scheme(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
 def kill_in(job: Job, moment: Moment, who: str, keep: int) -> None:
     """Kills a run in its first checkpoint; stores have room for `keep`."""
     call, operation, nth = moment
@@ -83,13 +88,13 @@ def test_killed_in_evict(job: Job, moment: Moment, who: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def init_changes(build, flavour: str, written) -> Tuple[int, int]:
+def init_changes(build, flavour: str, scheme: str, written) -> Tuple[int, int]:
     """How many changes the striker makes in an Init that rebuilds its node, and in one that moves
     all ranks, when left alone."""
     counts = []
     for where, lost in ((with_spares(NODE), [NODE]), (FULL[::-1], [])):
-        with Job(build, flavour) as job:
-            job.copy(written(flavour, "XOR")).lose(*lost)
+        with Job(build, flavour, scheme) as job:
+            job.copy(written(flavour, scheme)).lose(*lost)
             counts.append(job.launch(where).report["effort"]["init"]["changes"][STRIKER])
     assert min(counts) > 10
     return counts[0], counts[1]

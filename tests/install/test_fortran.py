@@ -38,6 +38,11 @@ def test_with_the_module_mpi(build, launch, flavour, tmp_path):
     assert run_ranks(launch[flavour], program, tmp_path).count("restarted from first one\n") == 2
 
 
+def test_without_checkpoints(build, launch, flavour, tmp_path):
+    output = run_ranks(launch[flavour], build(SOURCES / "disabled.f90"), tmp_path, SCR_ENABLE="0")
+    assert output.count("went on without\n") == 2
+
+
 def test_the_heat_solver_goes_on_where_it_was(build, launch, flavour, tmp_path):
     program = build(HEAT)
     whole, parted = tmp_path / "whole", tmp_path / "parted"

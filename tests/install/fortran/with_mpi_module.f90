@@ -4,13 +4,17 @@ program with_mpi_module
   use scr
   implicit none
   character(len=SCR_MAX_FILENAME) :: path, name
+  character(len=3) :: short
   integer :: ierror, found, unit
 
   call MPI_Init(ierror)
   call SCR_Init(ierror)
   call SCR_Have_restart(found, name, ierror)
   if (found /= 0) then
-    call SCR_Start_restart(name, ierror)
+    call SCR_Have_restart(found, short, ierror)
+    if (found /= 0 .or. ierror /= CAIRN_E_BAD_ARGUMENT) error stop 'a name that does not fit'
+    call SCR_Start_restart(short, ierror)
+    if (short /= 'fir' .or. ierror /= SCR_SUCCESS) error stop 'a restart that has begun'
     print '(2a)', 'restarted from ', trim(name)
     call SCR_Complete_restart(1, ierror)
   end if
