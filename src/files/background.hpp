@@ -20,9 +20,9 @@ class Background {
 };
 
 /// One thread, which is there while there is work, and stands back where there are too few cores.
-/// It is not started for little, or where there may be no more threads: then post() carries the task
-/// out. All signals go to the program's own threads. The destructor waits; in a process made by
-/// fork() it does not, the thread is not there.
+/// It is not started for little, or where there may be no more threads: then post() carries the
+/// task out. All signals go to the program's own threads. The destructor waits; in a process made
+/// by fork() it does not, the thread is not there.
 std::unique_ptr<Background> make_background_thread();
 
 /// post() carries the task out itself.

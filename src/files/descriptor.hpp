@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-#include <cerrno>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -13,6 +12,7 @@
 
 #include "base/error.hpp"
 #include "files/files.hpp"
+#include "files/uninterrupted.hpp"
 
 namespace cairn {
 
@@ -31,14 +31,6 @@ class Descriptor {
  private:
   int number_;
 };
-
-/// Calls again while a signal interrupts. Returns what the system call returned, errno set.
-template <class Call>
-auto uninterrupted(Call call) {
-  auto result = call();
-  while (result == -1 && errno == EINTR) result = call();
-  return result;
-}
 
 Kind kind_of(mode_t mode);
 

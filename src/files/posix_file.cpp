@@ -9,9 +9,6 @@
 namespace cairn {
 namespace {
 
-/// Linux moves at most 2 GiB less a page per call; a round number below that.
-constexpr std::size_t piece_bytes = std::size_t{1} << 30;
-
 Result<std::uint64_t> size_of(const Descriptor& descriptor, const std::string& path) {
   CAIRN_ASSIGN(const struct stat status, stat_of(descriptor, "inspect", path));
   return static_cast<std::uint64_t>(status.st_size);
@@ -25,35 +22,20 @@ tl::unexpected<Error> too_short(const std::string& path, std::uint64_t actual, s
 
 Status read_all(const Descriptor& descriptor, const std::string& path, std::uint64_t offset,
                 MutableBytes buffer) {
-  for (std::size_t done = 0; done < buffer.size();) {
-    const std::size_t wanted = std::min(buffer.size() - done, piece_bytes);
-    const ssize_t got = uninterrupted([&] {
-      return ::pread(descriptor.number(), buffer.data() + done, wanted,
-                     static_cast<off_t>(offset + done));
-    });
-    if (got < 0) return tl::unexpected<Error>(errno_error(errno, "read", path));
-    if (got == 0) {
-      CAIRN_ASSIGN(const std::uint64_t actual, size_of(descriptor, path));
-      return too_short(path, actual, offset, buffer.size());
-    }
-    done += static_cast<std::size_t>(got);
-  }
-  return {};
+  const auto read_some = [&](MutableBytes part, std::uint64_t at) {
+    return ::pread(descriptor.number(), part.data(), part.size(), static_cast<off_t>(at));
+  };
+  CAIRN_ASSIGN(const std::size_t done, read_on(path, offset, buffer, read_some));
+  if (done == buffer.size()) return {};
+  CAIRN_ASSIGN(const std::uint64_t actual, size_of(descriptor, path));
+  return too_short(path, actual, offset, buffer.size());
 }
 
 Status write_all(const Descriptor& descriptor, const std::string& path, std::uint64_t offset,
                  Bytes data) {
-  for (std::size_t done = 0; done < data.size();) {
-    const std::size_t wanted = std::min(data.size() - done, piece_bytes);
-    const ssize_t put = uninterrupted([&] {
-      return ::pwrite(descriptor.number(), data.data() + done, wanted,
-                      static_cast<off_t>(offset + done));
-    });
-    // A write of nothing tells no reason; going on could go on forever.
-    if (put <= 0) return tl::unexpected<Error>(errno_error(put < 0 ? errno : EIO, "write", path));
-    done += static_cast<std::size_t>(put);
-  }
-  return {};
+  return write_on(path, offset, data, [&](Bytes part, std::uint64_t at) {
+    return ::pwrite(descriptor.number(), part.data(), part.size(), static_cast<off_t>(at));
+  });
 }
 
 class PosixFile final : public File {

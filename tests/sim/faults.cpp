@@ -36,6 +36,11 @@ Status Faults::at(const FileOperation& operation) {
   return tl::unexpected<Error>(errno_error(error_number, operation.name, operation.path));
 }
 
+std::size_t Faults::moved(std::size_t wanted) {
+  if (chance_.one_in(16)) return 0;
+  return chance_.one_in(8) ? 1 + static_cast<std::size_t>(chance_.below(wanted)) : wanted;
+}
+
 bool Faults::named_in(const std::string& text) const {
   return was_full_ || std::any_of(paths_.begin(), paths_.end(), [&](const std::string& path) {
            return text.find(path) != std::string::npos;

@@ -24,6 +24,9 @@ class Faults {
   void begin(const FaultPlan& plan);
   /// ENOSPC, EDQUOT, EIO or ESTALE instead of the operation, if it is one of those that fail.
   Status at(const FileOperation& operation);
+  /// How many of `wanted` bytes a call reads or writes, mostly all; 0: it is interrupted. No error,
+  /// so not counted as one.
+  std::size_t moved(std::size_t wanted);
   /// While a volume is full, operations fail that are none of these.
   void set_full(bool full) {
     full_ = full;

@@ -29,25 +29,50 @@ bool reaches(const Inode& file, std::uint64_t offset, std::uint64_t length) {
 
 using Now = std::function<std::int64_t()>;
 
+/// As pread.
+ssize_t read_some(const Inode& file, const Moved& moved, MutableBytes part, std::uint64_t offset) {
+  const std::size_t size = file.content.size();
+  const std::size_t left = offset < size ? size - static_cast<std::size_t>(offset) : 0;
+  const std::size_t wanted = std::min(left, part.size());
+  const std::size_t count = wanted > 0 ? moved(wanted) : 0;
+  if (wanted > 0 && count == 0) {
+    errno = EINTR;
+    return -1;
+  }
+  std::copy_n(file.content.begin() + static_cast<std::ptrdiff_t>(offset), count, part.begin());
+  return static_cast<ssize_t>(count);
+}
+
+Status read_all(const Inode& file, const Moved& moved, const std::string& path,
+                std::uint64_t offset, MutableBytes buffer) {
+  CAIRN_ASSIGN(const std::size_t done,
+               read_on(path, offset, buffer, [&](MutableBytes part, std::uint64_t at) {
+                 return read_some(file, moved, part, at);
+               }));
+  if (done == buffer.size()) return {};
+  return too_short(path, file.content.size(), offset, buffer.size());
+}
+
 class MemoryFile final : public File {
  public:
-  MemoryFile(std::shared_ptr<Volume> volume, InodePtr inode, std::string path, Now now)
+  MemoryFile(std::shared_ptr<Volume> volume, InodePtr inode, std::string path, Now now, Moved moved)
       : volume_(std::move(volume)),
         inode_(std::move(inode)),
         path_(std::move(path)),
-        now_(std::move(now)) {}
+        now_(std::move(now)),
+        moved_(std::move(moved)) {}
 
   Status read_at(std::uint64_t offset, MutableBytes buffer) override {
-    if (!reaches(*inode_, offset, buffer.size()))
-      return too_short(path_, inode_->content.size(), offset, buffer.size());
-    std::copy_n(inode_->content.begin() + static_cast<std::ptrdiff_t>(offset), buffer.size(),
-                buffer.begin());
-    return {};
+    return read_all(*inode_, moved_, path_, offset, buffer);
   }
 
   Status write_at(std::uint64_t offset, Bytes data) override {
-    if (!volume_->write(*inode_, offset, data, now_())) return refuse(ENOSPC, "write", path_);
-    return {};
+    return write_on(path_, offset, data, [&](Bytes part, std::uint64_t at) -> ssize_t {
+      const std::size_t count = moved_(part.size());
+      const bool room = count > 0 && volume_->write(*inode_, at, part.first(count), now_());
+      errno = count == 0 ? EINTR : ENOSPC;
+      return room ? static_cast<ssize_t>(count) : -1;
+    });
   }
 
   Status resize(std::uint64_t bytes) override {
@@ -67,14 +92,16 @@ class MemoryFile final : public File {
   InodePtr inode_;
   std::string path_;
   Now now_;
+  Moved moved_;
 };
 
 class MemoryView final : public View {
  public:
-  MemoryView(const Volume& volume, InodePtr inode, std::string path)
+  MemoryView(const Volume& volume, InodePtr inode, std::string path, Moved moved)
       : mapped_(volume.medium() == Volume::Medium::memory),
         inode_(std::move(inode)),
         path_(std::move(path)),
+        moved_(std::move(moved)),
         size_(inode_->content.size()) {}
 
   std::uint64_t size() const override { return size_; }
@@ -88,7 +115,7 @@ class MemoryView final : public View {
     if (scratch.size() < length)
       return fail(Code::bad_argument, "cannot read {} bytes of {} into a buffer of {}", length,
                   path_, scratch.size());
-    std::copy(begin, end, scratch.begin());
+    CAIRN_TRY(read_all(*inode_, moved_, path_, offset, scratch.first(length)));
     return scratch.first(length);
   }
 
@@ -96,6 +123,7 @@ class MemoryView final : public View {
   bool mapped_;
   InodePtr inode_;
   std::string path_;
+  Moved moved_;
   std::uint64_t size_;
   std::list<Blob> handed_out_;
 };
@@ -113,7 +141,8 @@ class MemoryLock final : public FileLock {
 
 class MemoryFiles final : public Files {
  public:
-  MemoryFiles(Mounts mounts, Now now) : mounts_(std::move(mounts)), now_(std::move(now)) {}
+  MemoryFiles(Mounts mounts, Now now, Moved moved)
+      : mounts_(std::move(mounts)), now_(std::move(now)), moved_(std::move(moved)) {}
 
   Result<std::unique_ptr<File>> open(const std::string& path) override {
     return open_existing(path, owner_reads);
@@ -125,12 +154,12 @@ class MemoryFiles final : public Files {
   Result<std::unique_ptr<File>> create(const std::string& path, std::uint32_t mode) override {
     CAIRN_ASSIGN(const Place place, make_file(path, mode, "create"));
     place.inode->content.clear();
-    return std::make_unique<MemoryFile>(place.volume, place.inode, path, now_);
+    return std::make_unique<MemoryFile>(place.volume, place.inode, path, now_, moved_);
   }
 
   Result<std::unique_ptr<View>> view(const std::string& path) override {
     CAIRN_ASSIGN(const Place place, find_file(path, owner_reads));
-    return std::make_unique<MemoryView>(*place.volume, place.inode, path);
+    return std::make_unique<MemoryView>(*place.volume, place.inode, path, moved_);
   }
 
   Result<FileInfo> info(const std::string& path) override {
@@ -267,7 +296,7 @@ class MemoryFiles final : public Files {
 
   Result<std::unique_ptr<File>> open_existing(const std::string& path, std::uint32_t access) {
     CAIRN_ASSIGN(const Place place, find_file(path, access));
-    return std::make_unique<MemoryFile>(place.volume, place.inode, path, now_);
+    return std::make_unique<MemoryFile>(place.volume, place.inode, path, now_, moved_);
   }
 
   Result<Place> make_file(const std::string& path, std::uint32_t mode, std::string_view action) {
@@ -293,12 +322,14 @@ class MemoryFiles final : public Files {
 
   Mounts mounts_;
   Now now_;
+  Moved moved_;
 };
 
 }  // namespace
 
-std::unique_ptr<Files> make_memory_files(Mounts mounts, std::function<std::int64_t()> now_ns) {
-  return std::make_unique<MemoryFiles>(std::move(mounts), std::move(now_ns));
+std::unique_ptr<Files> make_memory_files(Mounts mounts, std::function<std::int64_t()> now_ns,
+                                         Moved moved) {
+  return std::make_unique<MemoryFiles>(std::move(mounts), std::move(now_ns), std::move(moved));
 }
 
 }  // namespace cairn::sim

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "files/files.hpp"
+#include "files/uninterrupted.hpp"
 #include "volume.hpp"
 
 namespace cairn::sim {
@@ -18,6 +19,12 @@ using Mounts = std::map<std::string, std::shared_ptr<Volume>>;
 /// link, and in that a view hands out copies where a mapping would show later changes; so what is
 /// read stays readable as long as the view is there, and address sanitizer finds what outlives it.
 /// `now_ns` gives times to files. No faults and no waiting: wrap it for those.
-std::unique_ptr<Files> make_memory_files(Mounts mounts, std::function<std::int64_t()> now_ns);
+///
+/// Reads and writes go through the loops of production (files/uninterrupted.hpp): of so many bytes
+/// that are wanted, a call moves as many as `moved` says, and is interrupted where that is 0.
+using Moved = std::function<std::size_t(std::size_t wanted)>;
+std::unique_ptr<Files> make_memory_files(
+    Mounts mounts, std::function<std::int64_t()> now_ns,
+    Moved moved = [](std::size_t wanted) { return wanted; });
 
 }  // namespace cairn::sim

@@ -50,7 +50,8 @@ RankProgram::RankProgram(Run& run, int rank)
       clock_(std::make_unique<SimulatedClock>(world_.seam, world_.chance)),
       memory_(make_memory_files(
           world_.cluster.mounts_of(run.plan_.nodes[static_cast<std::size_t>(rank)]),
-          [this] { return world_.scheduler.now_us() * 1000; })),
+          [this] { return world_.scheduler.now_us() * 1000; },
+          [this](std::size_t wanted) { return world_.faults.moved(wanted); })),
       files_(make_hooked_files(
           *memory_,
           [this](const FileOperation& operation) { return run_.observe(operation, may_fail_); })),

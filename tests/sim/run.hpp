@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "background.hpp"
 #include "cluster.hpp"
 #include "faults.hpp"
-#include "background.hpp"
 #include "model.hpp"
 #include "postboxes.hpp"
 #include "session/session.hpp"

@@ -49,6 +49,12 @@ MUTATIONS = [
              "return store_.durable() ? blocks.sync() : Status{};", "return {};"),
     Mutation("replaced record is not synced", "src/files/files.cpp",
              "if (durable) CAIRN_TRY(file.sync());", ""),
+    # system calls
+    Mutation("an interrupted call is not made again", "src/files/uninterrupted.hpp",
+             "while (result == -1 && errno == EINTR) result = call();", ""),
+    Mutation("a short read passes for a whole one", "src/files/uninterrupted.hpp",
+             "if (got == 0) break;\n    done += static_cast<std::size_t>(got);",
+             "if (got == 0) break;\n    done = buffer.size();"),
     # the background
     Mutation("Finalize does not wait for removals", "src/session/session.cpp",
              "background_.wait();  // whoever gets the lock next finds nothing on its way", ""),
