@@ -1,6 +1,6 @@
 """Runs the simulated encode over growing numbers of nodes: a table, and a plot that should be flat.
 
-    python3 run.py PROGRAM [--nodes 64,128,...] [--mib 16] [--plot FILE.svg]
+    python3 run.py PROGRAM [--nodes 64,128,...] [--mib 8] [--plot FILE.svg]
 """
 
 import argparse
@@ -86,7 +86,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("program", type=Path)
     parser.add_argument("--nodes", default="64,128,256,512,1024,2048")
-    parser.add_argument("--mib", type=int, default=16)
+    parser.add_argument("--mib", type=int, default=8)
     parser.add_argument("--plot", type=Path)
     arguments = parser.parse_args()
     rows: List[Row] = []

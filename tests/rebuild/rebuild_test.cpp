@@ -39,8 +39,11 @@ struct Answer {
   std::string told;
 };
 
-Answer rebuild(const std::string& folder) {
-  const auto files = make_posix_files();
+Answer rebuild(
+    const std::string& folder,
+    const FileHook& hook = [](const FileOperation&) { return Status{}; }) {
+  const auto posix = make_posix_files();
+  const auto files = make_hooked_files(*posix, hook);
   std::ostringstream out;
   Answer answer;
   std::mutex mutex;
@@ -225,6 +228,8 @@ TEST(Rebuild, WhatWasNotCompleteIsLeftAlone) {
 
 TEST(Rebuild, AJobThatIsAliveIsNotDisturbed) {
   Cluster cluster;
+  const TemporaryFolder elsewhere(Cluster::memory());
+  cluster.settings.control_base = elsewhere / "%n";  // the cache itself must tell
   cluster.run_well(four_nodes(), [&](JobRank& rank) {
     rank.expect_written(1);
     rank.comm.barrier();
@@ -235,6 +240,18 @@ TEST(Rebuild, AJobThatIsAliveIsNotDisturbed) {
     }
     rank.comm.barrier();
   });
+}
+
+TEST(Rebuild, WhatSomebodyKeepsToHimselfIsPassedOverAndTold) {
+  Cluster cluster;
+  cluster.write(four_nodes(), {1});
+  std::filesystem::create_directory(cluster.node("lost+found"));
+  const Answer answer = rebuild(cluster.node(""), [](const FileOperation& operation) -> Status {
+    if (operation.name != "list" || !operation.path.ends_with("/lost+found")) return {};
+    return fail(Code::io, "cannot list {}", operation.path);  // root may list everything
+  });
+  EXPECT_EQ(answer.exit_code, 0) << answer.told;
+  EXPECT_NE(answer.told.find("/lost+found"), std::string::npos) << answer.told;
 }
 
 TEST(Rebuild, AFolderWithoutCachesIsNamed) {
