@@ -2,9 +2,10 @@
 //
 //   slow_storage MIB_PER_RANK ROUNDS
 //
-// Eight ranks, each a node whose storage takes so many MB/s and no more. What was just written is
-// read back from memory at no charge, as a kernel would. Whole sessions, from Start to Complete;
-// the floor is the same bytes written plainly to the same storage, then a barrier.
+// Eight ranks, each a node whose storage ($TMPDIR or /tmp, no memory) takes so many MB/s and no
+// more. What was just written is read back from memory at no charge, as a kernel would. Whole
+// sessions, from Start to Complete; the floor is the same bytes written plainly to the same
+// storage, then a barrier.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -136,7 +137,7 @@ Settings settings_in(const std::string& folder, Scheme scheme) {
 }
 
 void measure(Scheme scheme, double mb_per_second, const Options& options) {
-  const TemporaryFolder folder("/dev/shm");
+  const TemporaryFolder folder;  // no store in memory: it is synced, and its files are not mapped
   const Settings settings = settings_in(folder / "nodes", scheme);
   check(make_posix_files()->make_folder(folder / "nodes", 0700));
   std::vector<double> ratios;
