@@ -68,7 +68,7 @@ Status Store::remove(const RankFolder& folder) {
   CAIRN_TRY(files_->remove_file(folder.record()));
   CAIRN_TRY(files_->remove_file(folder.prepared()));
   // A record must never come back without its data, or it would be preferred to a whole copy.
-  const Status synced = durable_ ? files_->sync_folder(folder.path) : Status{};
+  Status synced = durable_ ? files_->sync_folder(folder.path) : Status{};
   if (!synced && synced.error().code != Code::not_found) return synced;
   CAIRN_TRY(remove_all(*files_, folder.path));
   return remove_if_empty(*files_, folder_of(folder.path));
@@ -77,7 +77,7 @@ Status Store::remove(const RankFolder& folder) {
 std::string Store::spare(int rank) const { return fmt::format("{}/spare.{}", root_, rank); }
 
 Status Store::recycle(const RankFolder& folder, const std::string& parity, int rank) {
-  const Status kept = durable_ ? Status{} : files_->rename(parity, spare(rank));
+  Status kept = durable_ ? Status{} : files_->rename(parity, spare(rank));
   CAIRN_TRY(remove(folder));
   return kept || kept.error().code == Code::not_found ? Status{} : kept;
 }

@@ -97,7 +97,7 @@ class PrivacyCheck {
     CAIRN_TRY(agree(comm_, for_each_private([this](const Store& store, std::uint64_t group) {
                       return leave_mark(store, group);
                     })));
-    const Status alone =
+    Status alone =
         agree(comm_, for_each_private([this](const Store& store, std::uint64_t group) {
                 return find_others(store, group);
               }));

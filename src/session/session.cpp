@@ -184,7 +184,7 @@ Status Session::complete_restart(bool valid) {
   CAIRN_TRY(enter("SCR_Complete_restart", Phase::restart));
   phase_ = Phase::idle;
   const std::string label = restart_candidate()->label();
-  const Status verdict =
+  Status verdict =
       agree(comm_, valid ? Status{}
                          : Status(fail(Code::invalid, "{}: rank {} could not restart from it",
                                        label, comm_.rank())));
@@ -219,7 +219,7 @@ Status Session::start(Phase phase, const std::string& name, std::uint32_t flags)
     return fail(Code::bad_argument, "{}: the name has {} bytes, {} are allowed", call, name.size(),
                 longest_name);
   started_us_ = clock_.steady_us();
-  const Status made = make_dataset({uuid[0], uuid[1]}, name, flags);
+  Status made = make_dataset({uuid[0], uuid[1]}, name, flags);
   if (!made) {
     make_room_after(made.error());
     return made;
@@ -253,7 +253,7 @@ Status Session::make_dataset(const Uuid& uuid, const std::string& name, std::uin
     evict(current_.store, static_cast<std::size_t>(store.settings().count) - 1);
   background_.wait();  // so that never more is kept than check_space() counts with
   if (levels_[current_level_].encoding.members.size() == 1) drop_spares();
-  const Status made = agree(comm_, store.make_rank_folder(info, comm_.rank()));
+  Status made = agree(comm_, store.make_rank_folder(info, comm_.rank()));
   if (!made) {
     abandon_current();
     return made;
@@ -269,7 +269,7 @@ Status Session::complete(Phase phase, bool valid) {
   const char* call = phase == Phase::checkpoint ? "SCR_Complete_checkpoint" : "SCR_Complete_output";
   CAIRN_TRY(enter(call, phase, 0, some_failed));
   phase_ = Phase::idle;
-  const Status done =
+  Status done =
       some_failed[0] == 0
           ? protect_current(*std::move(files))
           : agree(comm_, files ? Status{} : Status(tl::unexpected(std::move(files).error())));

@@ -60,8 +60,6 @@ MUTATIONS = [
              "background_.wait();  // whoever gets the lock next finds nothing on its way", ""),
     Mutation("a spare outlives Finalize", "src/session/session.cpp",
              "  drop_spares();\n  comm_.barrier();", "  comm_.barrier();"),
-    Mutation("parity over a longer spare keeps its length", "src/redundancy/rank_blocks.cpp",
-             "open_writer(parity_) &&\n      writer_->resize(parity_.size))", "open_writer(parity_))"),
     # order and agreement
     Mutation("evict before protect", "src/session/session.cpp",
              "if (!settings_.keep_old && !info.is_output())", "if (!info.is_output())"),
