@@ -1,4 +1,4 @@
-// PARTNER writes every byte twice, XOR an eighth more: on slow storage that decides.
+// PARTNER writes every byte twice, XOR a seventh more: on slow storage that decides.
 //
 //   slow_storage MIB_PER_RANK ROUNDS
 //
