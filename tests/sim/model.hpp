@@ -42,7 +42,8 @@ class Model {
 
   // --- what is seen of the files ---
 
-  /// A rename to "record", or the removal of one, by a rank; `folder` is the dataset's.
+  /// A rename to "record", or the removal of one that is there, by a rank; `folder` is the
+  /// dataset's.
   void record_renamed(const std::string& folder);
   void record_removed(const std::string& folder);
 

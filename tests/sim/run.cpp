@@ -182,8 +182,16 @@ Status Run::observe(const FileOperation& operation, bool may_fail) {
   const std::string dataset = folder_of(folder_of(path));
   if (operation.name == "rename" && operation.path.ends_with(".new"))
     world_.model.record_renamed(dataset);
-  if (operation.name == "remove_file") world_.model.record_removed(dataset);
+  if (operation.name == "remove_file" && exists(path)) world_.model.record_removed(dataset);
   return {};
+}
+
+/// On the node of the rank that runs.
+bool Run::exists(const std::string& path) const {
+  const std::string& node = plan_.nodes[static_cast<std::size_t>(world_.scheduler.current())];
+  for (const auto& [mount, volume] : world_.cluster.mounts_of(node))
+    if (path.starts_with(mount + "/")) return volume->find(path.substr(mount.size())) != nullptr;
+  return false;
 }
 
 }  // namespace cairn::sim

@@ -96,6 +96,7 @@ class Run {
     return faults_before_.emplace(key, world_.faults.count()).first->second;
   }
   Status observe(const FileOperation& operation, bool may_fail);
+  bool exists(const std::string& path) const;
 
   World& world_;
   const RunPlan& plan_;
