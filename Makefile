@@ -13,7 +13,7 @@ export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 
 .PHONY: help demo test asan tsan build bench bench-simgrid soak mutations lint format install clean memory-folder \
-        build-packages lint-packages bench-packages simgrid-packages
+        build-packages test-packages lint-packages bench-packages simgrid-packages
 
 help:
 	@echo 'make demo      lose a node, keep the run: the main job of Cairn, with proof (about a minute)'
@@ -34,7 +34,7 @@ help:
 	@echo
 	@echo 'JOBS=N sets how many processes compile and test at once (now $(JOBS)).'
 
-build-packages lint-packages bench-packages simgrid-packages: %-packages:
+build-packages test-packages lint-packages bench-packages simgrid-packages: %-packages:
 	@packaging/install-dependencies build $(filter-out build,$*)
 
 # The demo and some tests keep their node-local storage there, as programs do.
@@ -49,11 +49,11 @@ build: build-packages
 demo: memory-folder build
 	python3 examples/demo/demo.py --build build/release
 
-test: memory-folder build-packages
+test: memory-folder test-packages
 	@JOBS=$(JOBS) tests/run dev $(LAUNCHER)
 
 # Without MPI, which is not built for the sanitizers: the same code runs over a Team of threads.
-asan tsan: build-packages
+asan tsan: test-packages
 	@JOBS=$(JOBS) tests/run $@ $(LAUNCHER)
 
 bench: bench-packages
@@ -66,20 +66,20 @@ bench-simgrid: simgrid-packages
 	cmake --preset release $(LAUNCHER) -DCAIRN_BENCH=ON
 	cmake --build build/release --parallel $(JOBS) --target bench-simgrid
 
-soak: build-packages
+soak: test-packages
 	cmake --preset dev $(LAUNCHER)
 	cmake --build build/dev --parallel $(JOBS)
 	build/dev/tests/sim/sim --soak $(SEEDS) --jobs $(JOBS)
 	python3 -B -m pytest -q -p no:cacheprovider tests/faults/test_sampled_kills.py \
 	  --build build/dev --seeds $(KILLS)
 
-mutations: build-packages
+mutations: test-packages
 	python3 -B tests/sim/mutations/mutations.py
 
 format: lint-packages
 	$(SOURCES) | xargs -r clang-format -i
 
-lint: lint-packages
+lint: lint-packages test-packages
 	$(SOURCES) | xargs -r clang-format --dry-run -Werror
 	cmake --preset dev $(LAUNCHER)
 	cmake --build build/dev --parallel $(JOBS)

@@ -35,6 +35,7 @@ struct FileInfo {
 struct Space {
   std::uint64_t free_bytes = 0;  ///< what an unprivileged user may still write
   std::uint64_t total_bytes = 0;
+  std::uint64_t file_system = 0;  ///< equal for two paths of one node that share this space
 };
 
 /// An open file. Closing happens on destruction; errors of delayed writing show up in sync().

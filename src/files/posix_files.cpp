@@ -150,11 +150,13 @@ class PosixFiles final : public Files {
   Result<Space> space(const std::string& path) override {
     constexpr std::string_view action = "tell the free space at";
     CAIRN_ASSIGN(const Descriptor handle, open_handle(path, action));
-    struct statvfs status = {};
+    struct statvfs space = {};
     CAIRN_TRY(
-        outcome(uninterrupted([&] { return ::fstatvfs(handle.number(), &status); }), action, path));
-    return Space{std::uint64_t{status.f_bavail} * status.f_frsize,
-                 std::uint64_t{status.f_blocks} * status.f_frsize};
+        outcome(uninterrupted([&] { return ::fstatvfs(handle.number(), &space); }), action, path));
+    struct stat status = {};
+    CAIRN_TRY(outcome(::fstat(handle.number(), &status), action, path));
+    return Space{std::uint64_t{space.f_bavail} * space.f_frsize,
+                 std::uint64_t{space.f_blocks} * space.f_frsize, status.st_dev};
   }
 
   Result<bool> is_memory(const std::string& path) override {

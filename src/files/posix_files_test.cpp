@@ -326,6 +326,8 @@ TEST_P(PosixFiles, TellsTheSpaceAndKindOfAStore) {
   ASSERT_TRUE(space);
   EXPECT_GT(space->total_bytes, 0U);
   EXPECT_LE(space->free_bytes, space->total_bytes);
+  EXPECT_EQ(space->file_system, files_->space(folder_.path() + "/..")->file_system);
+  EXPECT_NE(space->file_system, files_->space("/proc")->file_system);
   const bool asked_for_memory = *GetParam() != '\0';
   EXPECT_TRUE(!asked_for_memory || *files_->is_memory(folder_.path()));
   EXPECT_FALSE(*files_->is_memory("/proc"));

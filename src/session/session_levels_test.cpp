@@ -130,7 +130,7 @@ TEST(SessionLevels, TheExpectedSizeCountsBesideALoadedCheckpoint) {
   cluster.write(four_nodes(), {1});
   cluster.settings.checkpoint_bytes = std::uint64_t{1} << 50;
   EXPECT_EQ(cluster.restart(four_nodes()), 1);
-  EXPECT_TRUE(cluster.said("is too small")) << cluster.said();
+  EXPECT_TRUE(cluster.said("has too little space")) << cluster.said();
 }
 
 TEST(SessionLevels, AStoreSaidToBePrivateButSeenByTwoNodesIsRefused) {
@@ -166,9 +166,35 @@ TEST(SessionLevels, WhatCannotFitIsToldAtInitWithTheFigures) {
   Cluster cluster;
   cluster.settings.checkpoint_bytes = std::uint64_t{1} << 50;
   cluster.run_well(four_nodes(), [](JobRank& rank) { rank.expect_written(1); });
-  EXPECT_TRUE(cluster.said("on node n0 is too small: its ranks keep up to 2 datasets of 2.67 PiB"))
-      << cluster.said();
+  EXPECT_TRUE(cluster.said("node n0 has too little space")) << cluster.said();
+  EXPECT_TRUE(cluster.said("up to 2 datasets of 2.67 PiB")) << cluster.said();
   EXPECT_TRUE(cluster.said("5.33 PiB in all")) << cluster.said();
+}
+
+std::uint64_t free_bytes_at(const std::string& folder) {
+  std::filesystem::create_directories(folder);
+  return std::filesystem::space(folder).available;
+}
+
+TEST(SessionLevels, StoresOnOneFileSystemMustFitTogether) {
+  for (const bool both : {false, true}) {
+    Cluster cluster;
+    cluster.settings.checkpoint_bytes = free_bytes_at(cluster.node("n0")) * 3 / 10;
+    if (both) add_shared_store(cluster);  // which keeps two and one, of the same space
+    cluster.run_well({"n0"}, [](JobRank& rank) { rank.expect_written(1); });
+    EXPECT_EQ(cluster.said("has too little space"), both) << cluster.said();
+    EXPECT_EQ(cluster.said("up to 3 datasets"), both) << cluster.said();
+  }
+}
+
+TEST(SessionLevels, OutputsTakeNoPartInTheSpaceOfCheckpoints) {
+  Cluster cluster;
+  cluster.settings.checkpoint_bytes = free_bytes_at(cluster.node("n0")) * 6 / 10;
+  cluster.run_well({"n0"}, [](JobRank& rank) {
+    for (const int output : {1, 2, 3}) rank.expect_written(output, flag_output);
+  });
+  cluster.run_well({"n0"}, [](JobRank&) {});
+  EXPECT_TRUE(cluster.said("has too little space")) << cluster.said();
 }
 
 TEST(SessionLevels, RanksWithoutAnotherNodeAreToldThatNothingProtectsThem) {

@@ -1,6 +1,9 @@
 #include "session/space.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <map>
 
 #include "base/units.hpp"
 #include "comm/group.hpp"
@@ -8,21 +11,48 @@
 namespace cairn {
 namespace {
 
-/// `per_dataset` is what all ranks that share the store write for one dataset.
-Status check_store(const Store& store, std::uint64_t per_dataset, std::uint64_t cached_datasets,
-                   const Settings& settings) {
-  const auto copies =
-      static_cast<std::uint64_t>(store.settings().count) + (settings.keep_old ? 1 : 0);
-  const std::uint64_t need = copies * per_dataset;
-  CAIRN_ASSIGN(const Space space, store.space());
-  const std::uint64_t available = space.free_bytes + cached_datasets * per_dataset;
-  if (need <= available) return {};
-  return fail(
-      Code::no_space,
-      "{} on node {} is too small: its ranks keep up to {} datasets of {} (data and parity), {} in "
-      "all, and there are {}; lower SCR_CACHE_SIZE, choose a larger SCR_CACHE_BASE{}",
-      store.root(), settings.node_name, copies, format_bytes(per_dataset), format_bytes(need),
-      format_bytes(available), settings.keep_old ? ", or set CAIRN_KEEP_OLD=0" : "");
+/// What all ranks that share a store keep in it.
+struct Demand {
+  const Store* store;
+  Space space;
+  std::uint64_t per_dataset;
+  std::uint64_t copies;  ///< at the peak
+  std::uint64_t cached;  ///< of these, already there
+
+  std::uint64_t peak_bytes() const { return copies * per_dataset; }
+  std::uint64_t present_bytes() const { return std::min(copies, cached) * per_dataset; }
+};
+
+std::string describe(const Demand& demand) {
+  return fmt::format("{}: up to {} datasets of {} (data and parity)", demand.store->root(),
+                     demand.copies, format_bytes(demand.per_dataset));
+}
+
+/// `demands` are those of the stores on one file system.
+Status check_file_system(const std::vector<Demand>& demands, const Settings& settings) {
+  std::uint64_t peak = 0;
+  std::uint64_t available = demands[0].space.free_bytes;
+  std::vector<std::string> described;
+  for (const Demand& demand : demands) {
+    peak += demand.peak_bytes();
+    available += demand.present_bytes();
+    described.push_back(describe(demand));
+  }
+  if (peak <= available) return {};
+  return fail(Code::no_space,
+              "node {} has too little space for what its ranks keep in {}; {} in all, and there "
+              "are {}; lower SCR_CACHE_SIZE, choose a larger SCR_CACHE_BASE{}",
+              settings.node_name, fmt::join(described, ", "), format_bytes(peak),
+              format_bytes(available), settings.keep_old ? ", or set CAIRN_KEEP_OLD=0" : "");
+}
+
+Status check_demands(const std::vector<Demand>& demands, const Settings& settings) {
+  std::map<std::uint64_t, std::vector<Demand>> by_file_system;
+  for (const Demand& demand : demands)
+    if (demand.per_dataset > 0) by_file_system[demand.space.file_system].push_back(demand);
+  for (const auto& [file_system, sharing] : by_file_system)
+    CAIRN_TRY(check_file_system(sharing, settings));
+  return {};
 }
 
 /// What this rank writes for one dataset under the level that takes most.
@@ -46,19 +76,28 @@ Status check_space(Communicator& comm, const std::vector<Store>& stores,
                    const Settings& settings, const std::vector<CachedDataset>& datasets,
                    std::uint64_t data_bytes) {
   Group node(comm, placement.beside(comm.rank()));
-  Status status;
+  std::vector<Demand> demands;
   for (std::size_t store = 0; store < stores.size(); ++store) {
     const auto share = static_cast<std::int64_t>(largest_share(levels, store, data_bytes));
     Communicator& sharing = stores[store].shared() ? comm : static_cast<Communicator&>(node);
-    const auto per_dataset = static_cast<std::uint64_t>(allreduce(sharing, share, Reduce::sum));
-    const auto cached = std::count_if(
-        datasets.begin(), datasets.end(),
-        [store](const auto& dataset) { return dataset.store == store && dataset.usable(); });
-    if (status && per_dataset > 0)
-      status =
-          check_store(stores[store], per_dataset, static_cast<std::uint64_t>(cached), settings);
+    const auto cached =
+        std::count_if(datasets.begin(), datasets.end(), [store](const CachedDataset& dataset) {
+          return dataset.store == store && dataset.usable() && !dataset.info.is_output();
+        });
+    const int count = stores[store].settings().count;
+    demands.push_back({&stores[store],
+                       {},
+                       static_cast<std::uint64_t>(allreduce(sharing, share, Reduce::sum)),
+                       static_cast<std::uint64_t>(count) + (settings.keep_old ? 1 : 0),
+                       static_cast<std::uint64_t>(cached)});
   }
-  return agree(comm, std::move(status));
+  const auto fits = [&]() -> Status {
+    for (Demand& demand : demands) {
+      CAIRN_ASSIGN(demand.space, demand.store->space());
+    }
+    return check_demands(demands, settings);
+  };
+  return agree(comm, fits());
 }
 
 }  // namespace cairn

@@ -14,10 +14,11 @@ namespace cairn {
 /// others of its set have as much, parity included, records (some KiB) not.
 std::uint64_t cached_bytes(std::uint64_t data_bytes, Encoding encoding);
 
-/// Collective. Compares, store by store, what the ranks of this node need at the peak (COUNT
-/// datasets, and one more while a new one is being protected) with what is free or already theirs.
-/// `data_bytes` is this rank's. Fails with no_space and the figures of the lowest rank that does
-/// not fit.
+/// Collective. Compares, for each file system, what the ranks of this node keep at the peak in all
+/// stores that lie on it (COUNT datasets each, and one more while a new one is being protected)
+/// with what is free or already theirs. Outputs come on top: nobody knows how many a job will keep,
+/// and those that are there take nobody's place. `data_bytes` is this rank's. Fails with no_space
+/// and the figures of the lowest rank that does not fit.
 Status check_space(Communicator& comm, const std::vector<Store>& stores,
                    const std::vector<Level>& levels, const Placement& placement,
                    const Settings& settings, const std::vector<CachedDataset>& datasets,

@@ -242,7 +242,11 @@ class MemoryFiles final : public Files {
   Result<Space> space(const std::string& path) override {
     const Place place = find(path);
     if (!place.inode) return refuse(ENOENT, "tell the free space at", path);
-    return Space{place.volume->free_bytes(), std::uint64_t{1} << 40};
+    const auto mount = std::find_if(mounts_.begin(), mounts_.end(), [&](const auto& candidate) {
+      return candidate.second == place.volume;
+    });
+    return Space{place.volume->free_bytes(), std::uint64_t{1} << 40,
+                 static_cast<std::uint64_t>(std::distance(mounts_.begin(), mount))};
   }
 
   Result<bool> is_memory(const std::string& path) override {

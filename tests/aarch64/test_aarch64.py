@@ -1,0 +1,61 @@
+"""The sources compile for another processor: nothing in them is x86's alone."""
+
+import json
+import shlex
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+COMPILERS = {".cpp": ["aarch64-linux-gnu-g++", "-std=c++20"], ".c": ["aarch64-linux-gnu-gcc"]}
+
+
+def has_place_of_its_own(include: str) -> bool:
+    """False for folders of the host's own C library, which are not this processor's."""
+    return include not in ("/usr/include", "/usr/include/x86_64-linux-gnu")
+
+
+def cross_command(entry: dict) -> list[str]:
+    """The command of compile_commands.json that checks the same source for aarch64."""
+    words = shlex.split(entry["command"])
+    kept = [word for word in words if word.startswith(("-D", "-I", "-W"))]
+    for flag, folder in zip(words, words[1:]):
+        if flag == "-isystem" and has_place_of_its_own(folder):
+            kept += [flag, folder]
+    source = Path(entry["file"])
+    # Headers of libraries that have no code for a processor, where the compiler's own have nothing.
+    libraries = ["-idirafter", "/usr/include"]
+    return [*COMPILERS[source.suffix], *kept, *libraries, "-fsyntax-only", str(source)]
+
+
+def sources(build: Path) -> list[dict]:
+    """Each library, tool and example source once, of the first MPI it is built for."""
+    entries = json.loads((build / "compile_commands.json").read_text())
+    ours = {}
+    for entry in entries:
+        path = Path(entry["file"]).relative_to(ROOT)
+        if path.parts[0] in ("src", "examples") and not path.stem.endswith("_test"):
+            if path.suffix in COMPILERS:
+                ours.setdefault(path, entry)
+    return list(ours.values())
+
+
+def check(command: list[str]) -> subprocess.CompletedProcess:
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_every_source_compiles(build):
+    entries = sources(build)
+    assert len(entries) > 50
+    failures = []
+    for entry in entries:
+        result = check(cross_command(entry))
+        if result.returncode != 0:
+            failures.append(f"{entry['file']}:\n{result.stderr[:2000]}")
+    assert not failures, "\n".join(failures)
+
+
+def test_an_intrinsic_would_be_found(build, tmp_path):
+    source = tmp_path / "intrinsic.cpp"
+    source.write_text("#include <immintrin.h>\n__m128i zero() { return _mm_setzero_si128(); }\n")
+    entry = {**sources(build)[0], "file": str(source)}
+    assert check(cross_command(entry)).returncode != 0
