@@ -176,7 +176,7 @@ Result<std::optional<std::string>> Process::configure(const std::string& text) {
 std::string Process::absolute(const std::string& name) const {
   namespace fs = std::filesystem;
   std::error_code error;
-  const std::string path = normalise(name, fs::current_path(error).string());
+  std::string path = normalise(name, fs::current_path(error).string());
   if (!resolved_) return path;
   const std::string& prefix = resolved_->settings.prefix;
   if (lies_below(path, prefix, nullptr)) return path;

@@ -62,15 +62,13 @@ class LineReader {
       if (c == '\0') return fail(Code::bad_setting, "a value holds a NUL byte");
       if (c == quote) {
         quote = 0;
-      } else if (quote == '\'') {
-        value += c;
       } else if (!quote && (c == '\'' || c == '"')) {
         quote = c;
-      } else if (c == '\\') {
+      } else if (c == '\\' && quote != '\'') {
         if (at_end())
           return fail(Code::bad_setting, "a backslash ends the line; write \\\\ for one");
         value += line_[at_++];
-      } else if (c == '$') {
+      } else if (c == '$' && quote != '\'') {
         CAIRN_TRY(expand(value));
       } else {
         value += c;

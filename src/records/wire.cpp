@@ -58,7 +58,7 @@ std::string Decoder::text() {
     failed_ = true;
     return {};
   }
-  const std::string value(reinterpret_cast<const char*>(in_.data()), length);
+  std::string value(reinterpret_cast<const char*>(in_.data()), length);
   in_ = in_.subspan(length);
   return value;
 }

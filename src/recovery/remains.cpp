@@ -83,9 +83,8 @@ Rebuild rebuild_remains(Communicator& comm, Files& files, const Remains& remains
   const Share share = share_of(comm.rank(), comm.size(), remains, spare_root);
   std::vector<Store> stores;
   auto store = Store::at(files, share.root);
-  if (store) stores.push_back(*std::move(store));
-  const Status opened =
-      agree(comm, store ? Status{} : Status(tl::unexpected(std::move(store).error())));
+  if (store) stores.push_back(*store);
+  const Status opened = agree(comm, store ? Status{} : Status(tl::unexpected(store.error())));
   if (!opened) return not_whole(Rebuild::Outcome::lost, opened.error().text);
 
   Survey survey(comm, {{remains.uuid, share.held}});

@@ -361,7 +361,7 @@ Status check_and_heal(Communicator& comm, Files& files, std::vector<Store>& stor
   HealOptions options{true, store.durable(), settings.copy_metadata, settings.encode_bytes};
   const auto healed =
       heal(set, files, store.rank_folder(dataset.info, comm.rank()), dataset.record, options);
-  const Status status = agree(comm, healed ? Status{} : Status(tl::unexpected(healed.error())));
+  Status status = agree(comm, healed ? Status{} : Status(tl::unexpected(healed.error())));
   if (!status) {
     dataset.state = CachedDataset::State::unusable;
     dataset.reason = status.error().text;

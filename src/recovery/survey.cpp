@@ -35,7 +35,10 @@ std::optional<Summary> Survey::next_older() {
 Summary Survey::summarise(const Uuid& uuid) {
   constexpr std::int64_t none = -std::numeric_limits<std::int64_t>::max();
   std::array<std::int64_t, 9> facts{0, none};
-  auto& [newest, minus_oldest, newer, damaged, ranks, store, number, checkpoint, flags] = facts;
+  // Plain references: lambdas may not capture structured bindings with every compiler.
+  std::int64_t &newest = facts[0], &minus_oldest = facts[1], &newer = facts[2], &damaged = facts[3],
+               &ranks = facts[4], &store = facts[5], &number = facts[6], &checkpoint = facts[7],
+               &flags = facts[8];
   const HeldDataset& held = catalog_[uuid];  // an empty one where this rank has none of it
   store = static_cast<std::int64_t>(held.store);
   number = static_cast<std::int64_t>(held.number);

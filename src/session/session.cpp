@@ -361,7 +361,7 @@ void Session::abandon_current() { remove_everywhere(current_); }
 /// Removes a dataset on all ranks: every record is gone before any data is, so that no rank's crash
 /// in between leaves something that looks committed and is not whole. The data, which take long, go
 /// in the background. What cannot be removed is only told.
-void Session::remove_everywhere(CachedDataset dataset, Parity parity) {
+void Session::remove_everywhere(const CachedDataset& dataset, Parity parity) {
   const auto note = [log = log_, rank = comm_.rank()](const Status& status) {
     if (!status) log.warning("rank {}: {}", rank, status.error().text);
   };
@@ -411,7 +411,7 @@ void Session::evict(std::size_t store, std::size_t keep) {
     newer_usable = newer_usable || usable;
     if (superseded && !dataset.info.is_output() &&
         dataset.state != CachedDataset::State::left_alone)
-      remove_everywhere(std::move(dataset), Parity::recycled);
+      remove_everywhere(dataset, Parity::recycled);
     else
       kept.push_back(std::move(dataset));
   }

@@ -116,7 +116,7 @@ class Session {
   void tell_about_outputs() const;
   void abandon_current();
   enum class Parity { removed, recycled };
-  void remove_everywhere(CachedDataset dataset, Parity parity = Parity::removed);
+  void remove_everywhere(const CachedDataset& dataset, Parity parity = Parity::removed);
   void drop_spares();
   void evict(std::size_t store, std::size_t keep);
   void make_room_after(const Error& error);

@@ -22,7 +22,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     flavours = [name for name in LAUNCHERS
                 if (build / "tests" / "api" / name / "api_program").exists()]
     if not flavours:
-        pytest.exit(f"no api_program in {build} with a launcher for its MPI: build first", 2)
+        pytest.exit(f"no api_program in {build}: build first", 2)
     metafunc.parametrize("flavour", flavours)
 
 

@@ -16,6 +16,7 @@ def assert_refused(job: Job, where: list, ranks_then: int, ranks_now: int) -> No
 
 
 @pytest.mark.each_mpi
+@pytest.mark.parametrize("scheme", ["PARTNER", "XOR", "RS"])
 def test_eight_then_six_then_eight(job: Job) -> None:
     assert_refused(job, FULL[:6], 8, 6)
     assert job.launch(FULL).restarted_from() == NEWEST
