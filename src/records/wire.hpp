@@ -45,7 +45,7 @@ class Decoder {
   bool failed_ = false;
 };
 
-enum class RecordType : std::uint32_t { rank = 1 };
+enum class RecordType : std::uint32_t { rank = 1, dataset = 2, owner = 3, halt = 4, index = 5 };
 
 /// Header with magic, type, version, length and checksums, then the payload.
 Blob seal(RecordType type, std::uint32_t version, Bytes payload);
