@@ -1,8 +1,6 @@
 #include "records/rank_record.hpp"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <set>
 
 #include "records/wire.hpp"
@@ -11,28 +9,6 @@ namespace cairn {
 namespace {
 
 constexpr std::size_t longest_name = 1024;  // SCR_MAX_FILENAME
-
-void put(Encoder& out, const DatasetInfo& dataset) {
-  out.i64(dataset.uuid.time_us);
-  out.i64(dataset.uuid.chance);
-  out.u64(dataset.number);
-  out.u64(dataset.checkpoint);
-  out.u32(dataset.flags);
-  out.u32(dataset.ranks);
-  out.text(dataset.name);
-}
-
-DatasetInfo get_dataset(Decoder& in) {
-  DatasetInfo dataset;
-  dataset.uuid.time_us = in.i64();
-  dataset.uuid.chance = in.i64();
-  dataset.number = in.u64();
-  dataset.checkpoint = in.u64();
-  dataset.flags = in.u32();
-  dataset.ranks = in.u32();
-  dataset.name = in.text();
-  return dataset;
-}
 
 void put(Encoder& out, const FileEntry& file) {
   out.text(file.name);
@@ -127,22 +103,6 @@ bool blocks_are_sane(const RankRecord& record) {
 
 }  // namespace
 
-std::string text_of(const Uuid& uuid) {
-  return fmt::format("{:016x}{:016x}", static_cast<std::uint64_t>(uuid.time_us),
-                     static_cast<std::uint64_t>(uuid.chance));
-}
-
-std::optional<Uuid> parse_uuid(std::string_view text) {
-  if (text.size() != 32) return std::nullopt;
-  std::array<std::uint64_t, 2> halves{};
-  for (std::size_t half = 0; half < 2; ++half) {
-    const char* from = text.data() + 16 * half;
-    const auto [end, error] = std::from_chars(from, from + 16, halves[half], 16);
-    if (error != std::errc() || end != from + 16) return std::nullopt;
-  }
-  return Uuid{static_cast<std::int64_t>(halves[0]), static_cast<std::int64_t>(halves[1])};
-}
-
 std::uint64_t RankRecord::data_bytes() const {
   std::uint64_t bytes = 0;
   for (const FileEntry& file : files) bytes += file.size;
@@ -185,7 +145,7 @@ Result<RankRecord> decode_rank_record(Bytes payload, std::uint32_t version) {
   record.parity_crcs = get_crcs(in);
   if (version == 0 || in.failed() || !in.at_end() || !sizes_are_sane(record.files) ||
       !set_is_sane(record) || !blocks_are_sane(record))
-    return fail(Code::corrupt, "the record is intact but makes no sense");
+    return fail_as_senseless();
   return record;
 }
 

@@ -87,6 +87,22 @@ Blob seal(RecordType type, std::uint32_t version, Bytes payload) {
   return sealed;
 }
 
+Result<Bytes> open_only(Bytes content, RecordType type, std::uint32_t newest) {
+  const auto found = find_envelopes(content);
+  if (found.size() != 1 || found[0].whole.size() != content.size() || found[0].type != type ||
+      found[0].version == 0)
+    return fail(Code::corrupt, "it does not hold what was written to it");
+  if (found[0].version > newest)
+    return fail(Code::newer_format,
+                "written in format {} by a newer Cairn; this one reads up to {}: use the newer one",
+                found[0].version, newest);
+  return found[0].payload;
+}
+
+tl::unexpected<Error> fail_as_senseless() {
+  return fail(Code::corrupt, "the record is intact but makes no sense");
+}
+
 std::vector<Envelope> find_envelopes(Bytes content) {
   std::vector<Envelope> found;
   while (content.size() >= header_bytes) {

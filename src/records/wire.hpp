@@ -45,7 +45,14 @@ class Decoder {
   bool failed_ = false;
 };
 
-enum class RecordType : std::uint32_t { rank = 1, dataset = 2, owner = 3, halt = 4, index = 5 };
+enum class RecordType : std::uint32_t {
+  rank = 1,
+  dataset = 2,
+  owner = 3,
+  halt = 4,
+  index = 5,
+  current = 6
+};
 
 /// Header with magic, type, version, length and checksums, then the payload.
 Blob seal(RecordType type, std::uint32_t version, Bytes payload);
@@ -56,6 +63,13 @@ struct Envelope {
   Bytes payload;  ///< points into the input
   Bytes whole;    ///< header and payload, as seal() made them
 };
+
+/// The payload of a file that holds one record, of this type. newer_format for a later version than
+/// `newest`; corrupt for anything else. What is wrong with the file is told, not its name.
+Result<Bytes> open_only(Bytes content, RecordType type, std::uint32_t newest);
+
+/// For a payload that is intact, and whose fields do not fit together.
+tl::unexpected<Error> fail_as_senseless();
 
 /// All intact envelopes in `content`, in order. Damaged ones are passed over: the search goes on at
 /// the next header that is whole.

@@ -1,0 +1,43 @@
+// Which dataset: what every record of it begins with.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "records/wire.hpp"
+
+namespace cairn {
+
+/// Identity and age in one: datasets sort by when they were begun, and two never share one.
+struct Uuid {
+  std::int64_t time_us = 0;  ///< strictly later than every older dataset the job knew of
+  std::int64_t chance = 0;   ///< 63 random bits
+  auto operator<=>(const Uuid&) const = default;
+};
+
+/// 32 hexadecimal digits.
+std::string text_of(const Uuid& uuid);
+/// The other way; nothing else is taken.
+std::optional<Uuid> parse_uuid(std::string_view text);
+
+/// What all ranks of a dataset agree on.
+struct DatasetInfo {
+  Uuid uuid;                     ///< the identity; the rest is for people
+  std::uint64_t number = 0;      ///< counts datasets of the job
+  std::uint64_t checkpoint = 0;  ///< counts checkpoints of the job, 0 if it is none
+  std::uint32_t flags = 0;       ///< SCR_FLAG_*
+  std::uint32_t ranks = 0;       ///< ranks that wrote it
+  std::string name;
+
+  bool operator==(const DatasetInfo&) const = default;
+  bool is_checkpoint() const { return (flags & 1U) != 0; }
+  bool is_output() const { return (flags & 2U) != 0; }
+};
+
+void put(Encoder& out, const DatasetInfo& dataset);
+DatasetInfo get_dataset(Decoder& in);
+
+}  // namespace cairn

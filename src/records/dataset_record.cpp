@@ -1,0 +1,86 @@
+#include "records/dataset_record.hpp"
+
+#include <fmt/format.h>
+
+namespace cairn {
+namespace {
+
+void put(Encoder& out, const DatasetRecord& record) {
+  put(out, record.info);
+  out.text(record.job_id);
+  out.u64(record.files);
+  out.u64(record.bytes);
+  out.u32(record.ranks_per_manifest);
+  out.u32(record.settled ? 1 : 0);
+  out.i64(record.flushed_us);
+  out.i64(record.fetched_us);
+  out.i64(record.failed_us);
+  out.text(record.failure);
+  out.u32(record.attempts);
+  out.u32(record.quarantined ? 1 : 0);
+}
+
+DatasetRecord get_record(Decoder& in) {
+  DatasetRecord record;
+  record.info = get_dataset(in);
+  record.job_id = in.text();
+  record.files = in.u64();
+  record.bytes = in.u64();
+  record.ranks_per_manifest = in.u32();
+  record.settled = in.u32() != 0;
+  record.flushed_us = in.i64();
+  record.fetched_us = in.i64();
+  record.failed_us = in.i64();
+  record.failure = in.text();
+  record.attempts = in.u32();
+  record.quarantined = in.u32() != 0;
+  return record;
+}
+
+bool is_sane(const DatasetRecord& record) {
+  return record.info.ranks > 0 && record.ranks_per_manifest > 0;
+}
+
+}  // namespace
+
+std::string DatasetRecord::label() const {
+  return fmt::format("dataset {} ({})", info.number, info.name);
+}
+
+Blob encode(const DatasetRecord& record) {
+  Encoder out;
+  put(out, record);
+  return seal(RecordType::dataset, dataset_record_version, out.take());
+}
+
+Result<DatasetRecord> decode_dataset_record(Bytes content) {
+  CAIRN_ASSIGN(const Bytes payload,
+               open_only(content, RecordType::dataset, dataset_record_version));
+  Decoder in(payload);
+  DatasetRecord record = get_record(in);
+  if (in.failed() || !in.at_end() || !is_sane(record)) return fail_as_senseless();
+  return record;
+}
+
+Blob encode(const std::vector<DatasetRecord>& listing) {
+  Encoder out;
+  out.u64(listing.size());
+  for (const DatasetRecord& record : listing) put(out, record);
+  return seal(RecordType::index, listing_version, out.take());
+}
+
+Result<std::vector<DatasetRecord>> decode_listing(Bytes content) {
+  constexpr std::size_t smallest_record_bytes = 112;
+  CAIRN_ASSIGN(const Bytes payload, open_only(content, RecordType::index, listing_version));
+  Decoder in(payload);
+  std::vector<DatasetRecord> listing;
+  const std::uint64_t count = in.count(smallest_record_bytes);
+  for (std::uint64_t i = 0; i < count && !in.failed(); ++i) {
+    listing.push_back(get_record(in));
+    if (!is_sane(listing.back())) return fail_as_senseless();
+  }
+  if (in.failed() || !in.at_end()) return fail_as_senseless();
+  return listing;
+}
+
+}  // namespace cairn

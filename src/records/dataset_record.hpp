@@ -1,0 +1,43 @@
+// What the prefix directory knows of a dataset as a whole (docs/format/dataset-record.md), and the
+// listing made of all of them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "records/dataset_info.hpp"
+
+namespace cairn {
+
+struct DatasetRecord {
+  DatasetInfo info;
+  std::string job_id;
+  std::uint64_t files = 0;
+  std::uint64_t bytes = 0;
+  std::uint32_t ranks_per_manifest = 1;
+  bool settled = false;  ///< every file has its own name; else some still have the staged one
+  std::int64_t flushed_us = 0;  ///< since 1970, as all times here; 0: never
+  std::int64_t fetched_us = 0;
+  std::int64_t failed_us = 0;  ///< could not be fetched, or the application could not use it
+  std::string failure;         ///< why
+  std::uint32_t attempts = 0;  ///< restarts begun from it since the last one that went well
+  bool quarantined = false;    ///< not offered until somebody lifts it
+
+  bool operator==(const DatasetRecord&) const = default;
+  /// "dataset 5 (ckpt.5)"
+  std::string label() const;
+};
+
+inline constexpr std::uint32_t dataset_record_version = 1;
+inline constexpr std::uint32_t listing_version = 1;
+
+/// As a sealed envelope.
+Blob encode(const DatasetRecord& record);
+/// From the content of a file that holds one. corrupt, or newer_format.
+Result<DatasetRecord> decode_dataset_record(Bytes content);
+
+Blob encode(const std::vector<DatasetRecord>& listing);
+Result<std::vector<DatasetRecord>> decode_listing(Bytes content);
+
+}  // namespace cairn
