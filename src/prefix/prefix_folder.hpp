@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "records/rank_record.hpp"
+
 namespace cairn {
 
 /// <prefix>/.cairn and what is in it; `prefix` is absolute and normalised.
@@ -11,8 +13,44 @@ struct PrefixFolder {
   std::string prefix;
 
   std::string root() const { return prefix + "/.cairn"; }
+
   /// When and why the job is to stop; `cairn halt` writes it, the library reads it.
   std::string halt() const { return root() + "/halt"; }
+  std::string owner() const { return root() + "/owner"; }
+  std::string owner_lock() const { return root() + "/owner.lock"; }
+  std::string current() const { return root() + "/current"; }
+  /// A copy of all dataset records in one file; may be missing, and is made anew from them then.
+  std::string listing() const { return root() + "/listing"; }
+
+  /// Datasets that are there: all of each, and durable.
+  std::string datasets() const { return root() + "/datasets"; }
+  std::string dataset(const DatasetInfo& dataset) const {
+    return datasets() + "/" + folder_name(dataset);
+  }
+  /// What the owner of an epoch prepares. All that it publishes is renamed from here, so that
+  /// closing the folder, by a rename too, ends its rights.
+  std::string epoch(std::uint64_t epoch) const { return root() + "/epoch." + text(epoch); }
+  std::string closed(std::uint64_t epoch) const { return root() + "/closed." + text(epoch); }
+  std::string pending(std::uint64_t of_epoch, const DatasetInfo& dataset) const {
+    return epoch(of_epoch) + "/" + folder_name(dataset);
+  }
+
+  static std::string folder_name(const DatasetInfo& dataset) {
+    return "dataset." + text(dataset.number) + "." + text_of(dataset.uuid);
+  }
+  /// In the folder of a dataset.
+  static std::string record(const std::string& folder) { return folder + "/dataset"; }
+  /// The records of ranks [number * ranks_per_manifest, ...) one after the other.
+  static std::string manifest(const std::string& folder, std::uint64_t number) {
+    return folder + "/manifest." + text(number);
+  }
+
+  /// The program's own name of a file, and where it is until its dataset has been published.
+  std::string file(const FileEntry& entry) const { return prefix + "/" + entry.name; }
+  std::string staged(const RankRecord& record, std::size_t file) const;
+
+ private:
+  static std::string text(std::uint64_t number) { return std::to_string(number); }
 };
 
 }  // namespace cairn

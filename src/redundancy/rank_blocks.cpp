@@ -17,12 +17,24 @@ RankBlocks::RankBlocks(Files& files, RankFolder folder, const RankRecord& record
       record_(record),
       layout_(record.encoding),
       me_(record.index_in_set()) {
-  std::uint64_t start = 0;
-  for (const FileEntry& file : record.files) {
-    extents_.push_back({folder_.file(file.name), file.size, start, nullptr});
-    start += file.size;
-  }
+  std::vector<std::string> paths;
+  for (const FileEntry& file : record.files) paths.push_back(folder_.file(file.name));
+  add_extents(paths);
   parity_ = {folder_.parity(record.encoding.generation), layout_.parity_bytes(me_), 0, nullptr};
+}
+
+RankBlocks::RankBlocks(Files& files, const std::vector<std::string>& paths,
+                       const RankRecord& record)
+    : files_(files), record_(record), layout_(record.encoding), me_(record.index_in_set()) {
+  add_extents(paths);
+}
+
+void RankBlocks::add_extents(const std::vector<std::string>& paths) {
+  std::uint64_t start = 0;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    extents_.push_back({paths[i], record_.files[i].size, start, nullptr});
+    start += record_.files[i].size;
+  }
 }
 
 std::vector<RankBlocks::Piece> RankBlocks::pieces_of(std::uint64_t offset, std::size_t length) {

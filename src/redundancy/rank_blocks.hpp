@@ -15,6 +15,8 @@ namespace cairn {
 class RankBlocks {
  public:
   RankBlocks(Files& files, RankFolder folder, const RankRecord& record);
+  /// The files only, wherever they are: one path for each file of the record. No parity.
+  RankBlocks(Files& files, const std::vector<std::string>& paths, const RankRecord& record);
 
   /// Data block `index`: points into a mapping or into `scratch` (a block long). An error where the
   /// file is missing, too short or unreadable.
@@ -57,6 +59,7 @@ class RankBlocks {
     std::size_t length;
   };
 
+  void add_extents(const std::vector<std::string>& paths);
   bool looks_complete();
   std::vector<Piece> pieces_of(std::uint64_t offset, std::size_t length);
   Result<Bytes> read_piece(const Piece& piece, MutableBytes scratch);

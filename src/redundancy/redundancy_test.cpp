@@ -376,7 +376,7 @@ TEST(RankBlocks, WritesAndReadsBeyondFourGigabytesAcrossFiles) {
                      {"a", "b", "c", "d"},
                      {record.data_bytes(), 0, 0, 0}};
   const auto files = make_posix_files();
-  RankBlocks blocks(*files, {base.path()}, record);
+  RankBlocks blocks(*files, RankFolder{base.path()}, record);
   ASSERT_TRUE(blocks.make_room());
   const std::uint64_t index = (4ULL << 30) / block_bytes;  // its last bytes are in the second file
   const Geometry geometry = SetLayout(record.encoding).geometry();

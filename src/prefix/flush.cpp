@@ -1,0 +1,187 @@
+#include "prefix/flush.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+
+#include "prefix/copy_files.hpp"
+#include "prefix/manifest.hpp"
+#include "topology/placement.hpp"
+
+namespace cairn {
+namespace {
+
+constexpr std::uint32_t folder_for_all = 0777;  // less the umask, as the program would have it
+constexpr std::uint32_t file_for_all = 0666;
+constexpr std::uint32_t only_me = 0600;
+
+std::vector<std::string> staged_paths(const PrefixFolder& folder, const RankRecord& record) {
+  std::vector<std::string> paths;
+  for (std::size_t i = 0; i < record.files.size(); ++i) paths.push_back(folder.staged(record, i));
+  return paths;
+}
+
+std::set<std::string> folders_of(const PrefixFolder& folder, const RankRecord& record) {
+  std::set<std::string> folders;
+  for (const FileEntry& file : record.files) folders.insert(folder_of(folder.file(file)));
+  return folders;
+}
+
+/// Makes a folder below the prefix directory and the missing ones above it. A link on the way is
+/// refused: nobody may lead what is written out of the prefix directory.
+Status make_folder_below(Files& files, const std::string& prefix, const std::string& path) {
+  if (path.size() <= prefix.size()) return {};
+  CAIRN_TRY(make_folder_below(files, prefix, folder_of(path)));
+  return files.make_folder(path, folder_for_all);
+}
+
+/// Names that two ranks have written. Each rank looks after those whose hash falls to it.
+Status refuse_double_names(Communicator& comm, const RankRecord& record) {
+  std::map<int, Blob> by_keeper;
+  for (const FileEntry& file : record.files) {
+    const std::uint64_t hash = hash_of_name(file.name);
+    const Bytes bytes = bytes_of(hash);
+    Blob& payload = by_keeper[static_cast<int>(hash % static_cast<std::uint64_t>(comm.size()))];
+    payload.insert(payload.end(), bytes.begin(), bytes.end());
+  }
+  std::vector<Parcel> parcels;
+  for (auto& [keeper, payload] : by_keeper) parcels.push_back({keeper, std::move(payload)});
+  std::map<std::uint64_t, int> writer;
+  Status status;
+  for (const Parcel& parcel : exchange(comm, std::move(parcels)))
+    for (std::size_t at = 0; at + 8 <= parcel.payload.size(); at += 8) {
+      std::uint64_t hash = 0;
+      std::copy_n(parcel.payload.begin() + static_cast<std::ptrdiff_t>(at), 8,
+                  mutable_bytes_of(hash).begin());
+      const auto [known, first] = writer.emplace(hash, parcel.peer);
+      if (!first && status)
+        status = fail(Code::invalid,
+                      "ranks {} and {} have both written a file of one name in {}: give each rank "
+                      "a name of its own",
+                      known->second, parcel.peer, record.dataset.name);
+    }
+  return status;
+}
+
+class Flush {
+ public:
+  Flush(Communicator& comm, const Site& site, const RankRecord& mine,
+        const std::vector<std::string>& cached)
+      : comm_(comm),
+        site_(site),
+        files_(site.files),
+        mine_(mine),
+        cached_(cached),
+        pending_(site.folder.pending(site.epoch, mine.dataset)) {}
+
+  Result<FlushAccount> run(const std::string& job_id, Status& settle_status) {
+    DatasetRecord record = describe(job_id);
+    if (Status staged = stage(); !staged) {
+      give_up();
+      return tl::unexpected(std::move(staged).error());
+    }
+    if (Status published = on_keeper([&](Keeper& keeper) { return keeper.publish(record); });
+        !published) {
+      give_up();
+      return tl::unexpected(std::move(published).error());
+    }
+    settle_status = settle(record);
+    return FlushAccount{record.files, record.bytes};
+  }
+
+ private:
+  DatasetRecord describe(const std::string& job_id) {
+    std::array<std::int64_t, 2> sums = {static_cast<std::int64_t>(mine_.files.size()),
+                                        static_cast<std::int64_t>(mine_.data_bytes())};
+    comm_.allreduce(sums, Reduce::sum);
+    DatasetRecord record;
+    record.info = mine_.dataset;
+    record.job_id = job_id;
+    record.files = static_cast<std::uint64_t>(sums[0]);
+    record.bytes = static_cast<std::uint64_t>(sums[1]);
+    record.ranks_per_manifest = ranks_per_manifest;
+    record.flushed_us = site_.clock.now_us();
+    return record;
+  }
+
+  template <class Action>
+  Status on_keeper(Action action) {
+    return agree(comm_, site_.keeper != nullptr ? action(*site_.keeper) : Status{});
+  }
+
+  Status stage() {
+    CAIRN_TRY(on_keeper([&](Keeper& keeper) { return keeper.begin(mine_.dataset); }));
+    // What is about to be staged is known first, so that whoever finds it can remove it.
+    Status told = write_manifests(comm_, files_, pending_, mine_);
+    const Status single = refuse_double_names(comm_, mine_);
+    if (told) told = single;
+    CAIRN_TRY(agree(comm_, std::move(told)));
+    Status copied;
+    in_turns(comm_, site_.limits.width, [&] { copied = copy(); });
+    return agree(comm_, std::move(copied));
+  }
+
+  Status copy() {
+    for (const std::string& folder : folders_of(site_.folder, mine_))
+      CAIRN_TRY(make_folder_below(files_, site_.folder.prefix, folder));
+    Throttle throttle(site_.clock, site_.bytes_per_s_rank());
+    const std::vector<std::string> staged = staged_paths(site_.folder, mine_);
+    CAIRN_TRY(copy_files(files_, mine_, cached_, staged,
+                         site_.copy_metadata ? only_me : file_for_all, true, throttle));
+    for (std::size_t i = 0; site_.copy_metadata && i < staged.size(); ++i)
+      CAIRN_TRY(files_.set_attributes(staged[i], mine_.files[i].mode, mine_.files[i].times));
+    for (const std::string& folder : folders_of(site_.folder, mine_))
+      for (std::string up = folder; up.size() >= site_.folder.prefix.size(); up = folder_of(up)) {
+        CAIRN_TRY(files_.sync_folder(up));
+        if (up == site_.folder.prefix) break;
+      }
+    return {};
+  }
+
+  /// Others may find what cannot be removed now.
+  void give_up() {
+    (void)unstage_rank(files_, site_.folder, mine_);
+    comm_.barrier();
+    if (site_.keeper != nullptr) (void)site_.keeper->abandon(mine_.dataset);
+  }
+
+  Status settle(DatasetRecord record) {
+    CAIRN_TRY(agree(comm_, settle_rank(files_, site_.folder, mine_)));
+    record.settled = true;
+    return on_keeper([&](Keeper& keeper) { return keeper.update(record); });
+  }
+
+  Communicator& comm_;
+  const Site& site_;
+  Files& files_;
+  const RankRecord& mine_;
+  const std::vector<std::string>& cached_;
+  const std::string pending_;
+};
+
+}  // namespace
+
+Result<FlushAccount> flush(Communicator& comm, const Site& site, const RankRecord& mine,
+                           const std::vector<std::string>& cached, const std::string& job_id,
+                           Status& settle_status) {
+  return Flush(comm, site, mine, cached).run(job_id, settle_status);
+}
+
+Status settle_rank(Files& files, const PrefixFolder& folder, const RankRecord& record) {
+  for (std::size_t i = 0; i < record.files.size(); ++i) {
+    const Status named = files.rename(folder.staged(record, i), folder.file(record.files[i]));
+    if (!named && named.error().code != Code::not_found) return named;  // else it has its name
+  }
+  for (const std::string& path : folders_of(folder, record)) CAIRN_TRY(files.sync_folder(path));
+  return {};
+}
+
+Status unstage_rank(Files& files, const PrefixFolder& folder, const RankRecord& record) {
+  Status status;
+  for (const std::string& path : staged_paths(folder, record))
+    if (Status removed = files.remove_file(path); !removed && status) status = std::move(removed);
+  return status;
+}
+
+}  // namespace cairn

@@ -1,0 +1,35 @@
+// From a dataset in the cache to one in the prefix directory.
+#pragma once
+
+#include "prefix/site.hpp"
+
+namespace cairn {
+
+struct FlushAccount {
+  std::uint64_t files = 0;  ///< of all ranks
+  std::uint64_t bytes = 0;
+};
+
+/// Collective. Copies the dataset that `mine` describes this rank's part of, from `cached` (one
+/// path for each file), to the program's own names below the prefix directory.
+///
+/// The protocol: the records of all ranks are written to a folder of the epoch; every file is
+/// written beside its place under a staged name, and synced; all ranks agree; the folder is renamed
+/// to where datasets are, which publishes; then the files get their own names. So a crash leaves
+/// either nothing that counts, or a whole dataset, and files of older datasets with the same names
+/// are replaced only once this one is there.
+///
+/// Errors are agreed: nothing was published then, and what was written is removed. A file that
+/// cannot get its own name after that is no error: the dataset is whole, settle() is to be called
+/// again; only `settle_status` tells.
+Result<FlushAccount> flush(Communicator& comm, const Site& site, const RankRecord& mine,
+                           const std::vector<std::string>& cached, const std::string& job_id,
+                           Status& settle_status);
+
+/// Local. Gives the files of one rank their own names, where they do not have them yet.
+Status settle_rank(Files& files, const PrefixFolder& folder, const RankRecord& record);
+
+/// Local. Removes what one rank has staged of a dataset that was not published.
+Status unstage_rank(Files& files, const PrefixFolder& folder, const RankRecord& record);
+
+}  // namespace cairn

@@ -1,0 +1,294 @@
+#include "prefix/keeper.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+namespace cairn {
+namespace {
+
+constexpr std::uint64_t largest_record = 1 << 20;
+constexpr std::uint64_t largest_listing = std::uint64_t{1} << 30;
+constexpr std::uint32_t for_all = 0777;  // less the umask, as what the program makes
+
+bool is_absent(const Error& error) { return error.code == Code::not_found; }
+
+std::vector<std::string> with_start(const std::vector<std::string>& names, std::string_view start) {
+  std::vector<std::string> found;
+  for (const std::string& name : names)
+    if (name.starts_with(start)) found.push_back(name);
+  return found;
+}
+
+Error in_file(const std::string& path, const Error& error) {
+  return {error.code, fmt::format("{}: {}", path, error.text), -1};
+}
+
+/// The decoded content of a file; nothing if there is none.
+template <class Decode>
+auto read_record(Files& files, const std::string& path, std::uint64_t largest, Decode decode)
+    -> Result<std::optional<typename decltype(decode(Bytes{}))::value_type>> {
+  auto content = read_file(files, path, largest);
+  if (!content && is_absent(content.error())) return std::nullopt;
+  CAIRN_ASSIGN(const Blob blob, std::move(content));
+  auto decoded = decode(blob);
+  if (!decoded) return tl::unexpected<Error>(in_file(path, decoded.error()));
+  return *std::move(decoded);
+}
+
+Result<std::vector<std::string>> names_in(Files& files, const std::string& folder) {
+  auto names = files.list(folder);
+  if (!names && is_absent(names.error())) return std::vector<std::string>{};
+  return names;
+}
+
+void sort_newest_first(Listing& listing) {
+  std::sort(listing.begin(), listing.end(), [](const DatasetRecord& a, const DatasetRecord& b) {
+    return a.info.uuid > b.info.uuid;
+  });
+}
+
+Result<Listing> read_records(Files& files, const PrefixFolder& folder,
+                             std::vector<std::string>& damaged) {
+  Listing listing;
+  CAIRN_ASSIGN(const auto names, names_in(files, folder.datasets()));
+  for (const std::string& name : names) {
+    const std::string path = PrefixFolder::record(folder.datasets() + "/" + name);
+    auto record = read_record(files, path, largest_record, decode_dataset_record);
+    if (record && *record)
+      listing.push_back(**std::move(record));
+    else
+      damaged.push_back(record ? path + ": it is not there" : record.error().text);
+  }
+  sort_newest_first(listing);
+  return listing;
+}
+
+/// The numbers of "epoch.7" and the like.
+std::vector<std::uint64_t> numbers_after(const std::string& prefix,
+                                         const std::vector<std::string>& names) {
+  std::vector<std::uint64_t> numbers;
+  for (const std::string& name : names) {
+    std::uint64_t number = 0;
+    if (!name.starts_with(prefix)) continue;
+    const char* end = name.data() + name.size();
+    const auto parsed = std::from_chars(name.data() + prefix.size(), end, number);
+    if (parsed.ec == std::errc() && parsed.ptr == end) numbers.push_back(number);
+  }
+  return numbers;
+}
+
+/// Held while the owner changes. Some parallel file systems have no locks; then the epochs alone
+/// must do, which keep two owners from publishing, but not from both believing to be the only one.
+std::unique_ptr<FileLock> lock_owner(Files& files, Clock& clock, const PrefixFolder& folder) {
+  constexpr int tries = 50;
+  for (int i = 0; i < tries; ++i) {
+    auto lock = files.lock(folder.owner_lock());
+    if (lock) return *std::move(lock);
+    if (lock.error().code != Code::busy) break;
+    clock.sleep_us(100'000);
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+// --- reading ---
+
+Result<Listing> read_listing(Files& files, const PrefixFolder& folder,
+                             std::vector<std::string>& damaged) {
+  auto listing = read_record(files, folder.listing(), largest_listing, decode_listing);
+  if (listing && *listing) return **std::move(listing);
+  // A damaged listing is only a damaged copy.
+  return read_records(files, folder, damaged);
+}
+
+Result<std::string> read_current(Files& files, const PrefixFolder& folder) {
+  CAIRN_ASSIGN(const auto name,
+               read_record(files, folder.current(), largest_record, decode_current));
+  return name.value_or("");
+}
+
+Result<std::optional<OwnerRecord>> read_owner(Files& files, const PrefixFolder& folder) {
+  return read_record(files, folder.owner(), largest_record, decode_owner_record);
+}
+
+bool keeps_out(const OwnerRecord& owner, const OwnerRecord& other, std::int64_t now_us) {
+  if (owner.beat_us == 0 || now_us - owner.beat_us > fresh_us) return false;
+  // A job that is started again finds what its dead run has left; that must not stop it.
+  return owner.job_id != other.job_id || owner.user != other.user;
+}
+
+// --- taking over ---
+
+Keeper::Keeper(Files& files, Clock& clock, PrefixFolder folder, OwnerRecord me)
+    : files_(&files), clock_(&clock), folder_(std::move(folder)), me_(std::move(me)) {}
+
+Result<Keeper> Keeper::take_over(Files& files, Clock& clock, PrefixFolder folder, OwnerRecord me) {
+  CAIRN_TRY(make_folders(files, folder.datasets(), for_all));
+  const auto lock = lock_owner(files, clock, folder);
+  const auto before = read_owner(files, folder);
+  if (!before && before.error().code == Code::newer_format) return tl::unexpected(before.error());
+  const OwnerRecord* owner = before && *before ? &**before : nullptr;
+  if (owner != nullptr && keeps_out(*owner, me, clock.now_us()))
+    return fail(Code::busy,
+                "{} belongs to job {} of {}, which ran on {} {} s ago: wait until it has ended, or "
+                "set SCR_PREFIX to another folder",
+                folder.prefix, owner->job_id, owner->user, owner->host,
+                (clock.now_us() - owner->beat_us) / 1'000'000);
+  me.epoch = owner != nullptr ? owner->epoch : 0;
+  CAIRN_ASSIGN(const auto names, names_in(files, folder.root()));
+  for (const char* kind : {"epoch.", "closed."})
+    for (const std::uint64_t epoch : numbers_after(kind, names))
+      me.epoch = std::max(me.epoch, epoch);
+  ++me.epoch;
+  Keeper keeper(files, clock, std::move(folder), std::move(me));
+  CAIRN_TRY(files.make_folder(keeper.folder_.epoch(keeper.epoch()), for_all));
+  CAIRN_TRY(keeper.beat());
+  CAIRN_TRY(keeper.close_others());
+  CAIRN_ASSIGN(keeper.listing_, read_listing(files, keeper.folder_, keeper.damaged_));
+  CAIRN_ASSIGN(keeper.current_, read_current(files, keeper.folder_));
+  return keeper;
+}
+
+/// Nobody publishes from these any more.
+Status Keeper::close_others() {
+  CAIRN_ASSIGN(const auto names, names_in(*files_, folder_.root()));
+  for (const std::uint64_t epoch : numbers_after("epoch.", names))
+    if (epoch != me_.epoch) CAIRN_TRY(files_->rename(folder_.epoch(epoch), folder_.closed(epoch)));
+  return files_->sync_folder(folder_.root());
+}
+
+Result<std::vector<Keeper::Remains>> Keeper::remains() const {
+  std::vector<Remains> found;
+  CAIRN_ASSIGN(const auto names, names_in(*files_, folder_.root()));
+  for (const std::uint64_t epoch : numbers_after("closed.", names)) {
+    const std::string closed = folder_.closed(epoch);
+    CAIRN_ASSIGN(const auto inside, names_in(*files_, closed));
+    for (const std::string& name : with_start(inside, "dataset."))
+      found.push_back({closed + "/" + name, Remains::Kind::staged, {}});
+    for (const std::string& name : with_start(inside, "deleted."))
+      found.push_back({closed + "/" + name, Remains::Kind::deleted, {}});
+  }
+  for (const DatasetRecord& record : listing_)
+    if (!record.settled)
+      found.push_back({folder_.dataset(record.info), Remains::Kind::unsettled, {}});
+  for (Remains& remains : found) {
+    CAIRN_ASSIGN(const auto inside, names_in(*files_, remains.folder));
+    for (const std::string& name : with_start(inside, "manifest."))
+      remains.manifests.push_back(remains.folder + "/" + name);
+  }
+  return found;
+}
+
+Status Keeper::remove_closed() {
+  CAIRN_ASSIGN(const auto names, names_in(*files_, folder_.root()));
+  for (const std::uint64_t epoch : numbers_after("closed.", names))
+    CAIRN_TRY(remove_all(*files_, folder_.closed(epoch)));
+  return {};
+}
+
+// --- changing ---
+
+/// What is not found where this epoch prepares things has been closed by a later one.
+Status Keeper::under_epoch(Status status) const {
+  if (status || !is_absent(status.error())) return status;
+  return fail(Code::busy,
+              "another run has taken over the prefix directory {}: this one may not change it any "
+              "more",
+              folder_.prefix);
+}
+
+Status Keeper::place(const std::string& path, Bytes content) {
+  const std::string prepared = folder_.epoch(me_.epoch) + "/new." + name_of_path(path);
+  const auto write = [&]() -> Status {
+    CAIRN_ASSIGN(const auto file, files_->create(prepared, 0666));
+    CAIRN_TRY(file->write_at(0, content));
+    CAIRN_TRY(file->sync());
+    return files_->rename(prepared, path);
+  };
+  CAIRN_TRY(under_epoch(write()));
+  return files_->sync_folder(folder_of(path));
+}
+
+Status Keeper::open_listing() {
+  if (!std::exchange(listing_there_, false)) return {};
+  CAIRN_TRY(files_->remove_file(folder_.listing()));
+  return files_->sync_folder(folder_.root());
+}
+
+Status Keeper::save_listing() {
+  CAIRN_TRY(place(folder_.listing(), encode(listing_)));
+  listing_there_ = true;
+  return {};
+}
+
+DatasetRecord* Keeper::find(const Uuid& uuid) {
+  const auto found = std::find_if(listing_.begin(), listing_.end(),
+                                  [&](const auto& record) { return record.info.uuid == uuid; });
+  return found == listing_.end() ? nullptr : &*found;
+}
+
+Status Keeper::begin(const DatasetInfo& dataset) {
+  return under_epoch(files_->make_folder(folder_.pending(me_.epoch, dataset), for_all));
+}
+
+Status Keeper::publish(const DatasetRecord& record) {
+  CAIRN_TRY(open_listing());
+  const std::string pending = folder_.pending(me_.epoch, record.info);
+  const std::string published = folder_.dataset(record.info);
+  CAIRN_TRY(under_epoch(
+      write_file_atomically(*files_, PrefixFolder::record(pending), encode(record), true)));
+  CAIRN_TRY(under_epoch(files_->rename(pending, published)));
+  if (Status durable = files_->sync_folder(folder_.datasets()); !durable) {
+    // Taken back, so that what the caller does after an error harms nothing that counts.
+    CAIRN_TRY(files_->rename(published, pending));
+    return durable;
+  }
+  listing_.push_back(record);
+  sort_newest_first(listing_);
+  return {};
+}
+
+Status Keeper::abandon(const DatasetInfo& dataset) {
+  return remove_all(*files_, folder_.pending(me_.epoch, dataset));
+}
+
+Status Keeper::update(const DatasetRecord& record) {
+  DatasetRecord* known = find(record.info.uuid);
+  if (known == nullptr)
+    return fail(Code::not_found, "{} is not in {}", record.label(), folder_.prefix);
+  CAIRN_TRY(open_listing());
+  CAIRN_TRY(place(PrefixFolder::record(folder_.dataset(record.info)), encode(record)));
+  *known = record;
+  return {};
+}
+
+Status Keeper::set_current(const std::string& name) {
+  CAIRN_TRY(place(folder_.current(), encode_current(name)));
+  current_ = name;
+  return {};
+}
+
+Result<std::string> Keeper::take_out(const DatasetInfo& dataset, TakenOut why) {
+  CAIRN_TRY(open_listing());
+  const std::string removed = folder_.epoch(me_.epoch) + "/" +
+                              (why == TakenOut::deleted ? "deleted." : "dropped.") +
+                              PrefixFolder::folder_name(dataset);
+  CAIRN_TRY(under_epoch(files_->rename(folder_.dataset(dataset), removed)));
+  CAIRN_TRY(files_->sync_folder(folder_.datasets()));
+  std::erase_if(listing_,
+                [&](const DatasetRecord& record) { return record.info.uuid == dataset.uuid; });
+  return removed;
+}
+
+Status Keeper::beat() {
+  me_.beat_us = clock_->now_us();
+  return place(folder_.owner(), encode(me_));
+}
+
+Status Keeper::resign() {
+  me_.beat_us = 0;
+  return place(folder_.owner(), encode(me_));
+}
+
+}  // namespace cairn

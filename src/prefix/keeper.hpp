@@ -1,0 +1,111 @@
+// Changes what is in the prefix directory: one process of the job that owns it does, and nobody
+// else.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "files/clock.hpp"
+#include "files/files.hpp"
+#include "prefix/prefix_folder.hpp"
+#include "records/dataset_record.hpp"
+#include "records/owner_record.hpp"
+
+namespace cairn {
+
+/// Newest first.
+using Listing = std::vector<DatasetRecord>;
+
+/// What is there, from the listing or, where there is none, from the records. Records that cannot
+/// be read are left out, and named in `damaged`. No folder at all is an empty listing.
+Result<Listing> read_listing(Files& files, const PrefixFolder& folder,
+                             std::vector<std::string>& damaged);
+
+/// The name of the current checkpoint; empty if there is none.
+Result<std::string> read_current(Files& files, const PrefixFolder& folder);
+
+/// Nothing if nobody ever was.
+Result<std::optional<OwnerRecord>> read_owner(Files& files, const PrefixFolder& folder);
+
+/// True while another job must be taken to run on the directory.
+bool keeps_out(const OwnerRecord& owner, const OwnerRecord& other, std::int64_t now_us);
+
+/// How long after its last sign of life an owner is held for alive.
+inline constexpr std::int64_t fresh_us = 60'000'000;
+
+/// Local. The rights of one epoch. Every change is a rename out of the epoch's folder, so a keeper
+/// whose epoch has been closed by a later one can change nothing: its calls fail with busy.
+class Keeper {
+ public:
+  /// Becomes the owner in place of whoever was, unless that is another job that still lives: busy.
+  /// Makes `<prefix>/.cairn` if need be. `me` lacks the epoch.
+  static Result<Keeper> take_over(Files& files, Clock& clock, PrefixFolder folder, OwnerRecord me);
+
+  std::uint64_t epoch() const { return me_.epoch; }
+  const Listing& listing() const { return listing_; }
+  const std::string& current() const { return current_; }
+  /// Records that could not be read at the start.
+  const std::vector<std::string>& damaged() const { return damaged_; }
+
+  /// The folder that a dataset's manifests go to.
+  Status begin(const DatasetInfo& dataset);
+  /// The dataset is there from here on: all its files and manifests are durable.
+  Status publish(const DatasetRecord& record);
+  /// Removes what begin() made; manifests included.
+  Status abandon(const DatasetInfo& dataset);
+
+  Status update(const DatasetRecord& record);
+  /// Empty: none.
+  Status set_current(const std::string& name);
+  enum class TakenOut {
+    dropped,  ///< its files stay
+    deleted,  ///< they are to go
+  };
+  /// The dataset is not there from here on. Returns the folder that its manifests are in now, which
+  /// the caller removes when it is done with them.
+  Result<std::string> take_out(const DatasetInfo& dataset, TakenOut why);
+
+  /// What earlier owners have left half done.
+  struct Remains {
+    enum class Kind {
+      staged,     ///< not published: its staged files are to go
+      deleted,    ///< taken out: its files are to go
+      unsettled,  ///< published: its files are to get their own names
+    };
+    std::string folder;
+    Kind kind{};
+    std::vector<std::string> manifests;  ///< paths
+  };
+  Result<std::vector<Remains>> remains() const;
+  /// The folders of earlier epochs; once nothing in them is needed any more.
+  Status remove_closed();
+
+  /// After changes: writes the listing, which the first change has removed.
+  Status save_listing();
+  /// A sign of life.
+  Status beat();
+  /// The last one: nobody needs to wait for this owner any more.
+  Status resign();
+
+ private:
+  Keeper(Files& files, Clock& clock, PrefixFolder folder, OwnerRecord me);
+
+  Status close_others();
+  Status open_listing();
+  Status under_epoch(Status status) const;
+  /// Writes a file, durable, in one step and under the rights of the epoch.
+  Status place(const std::string& path, Bytes content);
+  DatasetRecord* find(const Uuid& uuid);
+
+  Files* files_;
+  Clock* clock_;
+  PrefixFolder folder_;
+  OwnerRecord me_;
+  bool listing_there_ = true;  ///< for all we know
+  Listing listing_;
+  std::string current_;
+  std::vector<std::string> damaged_;
+};
+
+}  // namespace cairn

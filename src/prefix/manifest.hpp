@@ -1,0 +1,25 @@
+// The records of all ranks of a dataset, a few ranks to a file (docs/format/prefix.md).
+#pragma once
+
+#include "comm/communicator.hpp"
+#include "files/files.hpp"
+#include "prefix/prefix_folder.hpp"
+#include "records/rank_record.hpp"
+
+namespace cairn {
+
+/// So that neither the number of files nor what one of them holds grows beyond measure.
+inline constexpr std::uint32_t ranks_per_manifest = 64;
+
+/// Collective. The first rank of each manifest writes it into `folder`. Errors are local.
+Status write_manifests(Communicator& comm, Files& files, const std::string& folder,
+                       const RankRecord& mine);
+
+/// Local. The record of `rank` in the dataset whose folder this is. corrupt if there is none.
+Result<RankRecord> read_from_manifest(Files& files, const std::string& folder, int rank,
+                                      std::uint32_t ranks_in_each);
+
+/// Local. All records of a manifest that are whole; none if there is no such file.
+Result<std::vector<RankRecord>> read_manifest(Files& files, const std::string& path);
+
+}  // namespace cairn

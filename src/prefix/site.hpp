@@ -1,0 +1,42 @@
+// What every rank knows of the prefix directory of its job.
+#pragma once
+
+#include "comm/communicator.hpp"
+#include "files/clock.hpp"
+#include "prefix/keeper.hpp"
+
+namespace cairn {
+
+/// Limits of what a job does to the parallel file system.
+struct TransferLimits {
+  int width = 256;                     ///< ranks that copy at a time
+  std::uint64_t bytes_per_s_node = 0;  ///< 0: no limit
+};
+
+struct Site {
+  Files& files;
+  Clock& clock;
+  PrefixFolder folder;
+  std::uint64_t epoch = 0;
+  int ranks_on_node = 1;
+  bool copy_metadata = true;  ///< modes and times of files are kept
+  TransferLimits limits;
+  Keeper* keeper = nullptr;  ///< on rank 0
+
+  std::uint64_t bytes_per_s_rank() const {
+    return limits.bytes_per_s_node / static_cast<std::uint64_t>(ranks_on_node);
+  }
+};
+
+/// Collective. Does `action` on all ranks, on at most `width` of them at a time.
+template <class Action>
+void in_turns(Communicator& comm, int width, Action action) {
+  constexpr int turn_tag = 301;
+  std::byte turn{};
+  const MutableBytes token(&turn, 1);
+  if (comm.rank() >= width) recv(comm, token, comm.rank() - width, turn_tag);
+  action();
+  if (comm.rank() + width < comm.size()) send(comm, token, comm.rank() + width, turn_tag);
+}
+
+}  // namespace cairn

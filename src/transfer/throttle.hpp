@@ -1,0 +1,24 @@
+// Keeps a stream of bytes below a rate.
+#pragma once
+
+#include <cstdint>
+
+#include "files/clock.hpp"
+
+namespace cairn {
+
+class Throttle {
+ public:
+  /// 0: no limit. What was not used of the rate is not saved up for more than a tenth of a second.
+  Throttle(Clock& clock, std::uint64_t bytes_per_s);
+
+  /// Sleeps until `bytes` more may go.
+  void take(std::uint64_t bytes);
+
+ private:
+  Clock& clock_;
+  std::uint64_t bytes_per_s_;
+  std::int64_t free_at_us_;  ///< when what was taken so far has gone at the rate
+};
+
+}  // namespace cairn
