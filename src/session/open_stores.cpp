@@ -97,10 +97,9 @@ class PrivacyCheck {
     CAIRN_TRY(agree(comm_, for_each_private([this](const Store& store, std::uint64_t group) {
                       return leave_mark(store, group);
                     })));
-    Status alone =
-        agree(comm_, for_each_private([this](const Store& store, std::uint64_t group) {
-                return find_others(store, group);
-              }));
+    Status alone = agree(comm_, for_each_private([this](const Store& store, std::uint64_t group) {
+                           return find_others(store, group);
+                         }));
     CAIRN_TRY(agree(comm_, for_each_private([this](const Store& store, std::uint64_t group) {
                       return files_.remove_file(mark(store, group));
                     })));

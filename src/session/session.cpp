@@ -15,12 +15,6 @@
 #include "session/space.hpp"
 
 namespace cairn {
-namespace {
-
-constexpr std::size_t longest_name = 1023;  // SCR_MAX_FILENAME without the final zero
-
-}  // namespace
-
 // --- init and the rules of every call ---
 
 Session::Session(const Environment& environment, const Settings& settings)
@@ -29,7 +23,8 @@ Session::Session(const Environment& environment, const Settings& settings)
       clock_(environment.clock),
       background_(environment.background),
       log_(environment.log),
-      settings_(settings) {
+      settings_(settings),
+      routing_(files_, settings_.prefix) {
   comm_.set_place(settings_.node_name);
 }
 
@@ -215,9 +210,9 @@ Status Session::start(Phase phase, const std::string& name, std::uint32_t flags)
     return fail(Code::bad_argument,
                 "{}: flags {} have bits other than SCR_FLAG_CHECKPOINT and SCR_FLAG_OUTPUT", call,
                 flags);
-  if (name.size() > longest_name)
+  if (name.size() > longest_path)
     return fail(Code::bad_argument, "{}: the name has {} bytes, {} are allowed", call, name.size(),
-                longest_name);
+                longest_path);
   started_us_ = clock_.steady_us();
   Status made = make_dataset({uuid[0], uuid[1]}, name, flags);
   if (!made) {
@@ -258,8 +253,7 @@ Status Session::make_dataset(const Uuid& uuid, const std::string& name, std::uin
     abandon_current();
     return made;
   }
-  const std::scoped_lock lock(routed_mutex_);
-  routed_.clear();
+  routing_.begin(current_.parts[0]);
   return {};
 }
 
@@ -290,8 +284,7 @@ Result<std::vector<FileEntry>> Session::collect_files(bool valid) {
     return fail(Code::invalid, "{}: rank {} declared its part invalid", current_.label(),
                 comm_.rank());
   std::vector<FileEntry> entries;
-  const std::scoped_lock lock(routed_mutex_);
-  for (const auto& [name, path] : routed_) {
+  for (const auto& [name, path] : routing_.asked_for()) {
     const auto info = files_.info(path);
     if (!info || info->kind != Kind::file)
       return fail(Code::invalid, "{}: rank {} has not written the file {} it asked for ({})",
@@ -450,60 +443,23 @@ void Session::warn_if_too_small(std::uint64_t data_bytes) {
 
 // --- routing ---
 
-std::optional<std::string> Session::relative_name(const std::string& path) const {
-  std::string relative;
-  if (!lies_below(path, settings_.prefix, &relative) || !is_safe_name(relative))
-    return std::nullopt;
-  return relative;
-}
-
 std::optional<std::string> Session::find_in_restart(const std::string& path) {
   const CachedDataset* dataset = restart_candidate();
   if (dataset == nullptr) return std::nullopt;
-  const auto relative = relative_name(path);
-  const std::string base = name_of_path(path);
-  const FileEntry* by_name = nullptr;
-  const FileEntry* by_base = nullptr;
-  int same_base = 0;
-  for (const FileEntry& file : dataset->record.files) {
-    if (relative && file.name == *relative) by_name = &file;
-    if (name_of_path("/" + file.name) == base) {
-      by_base = &file;
-      ++same_base;
-    }
-  }
-  const FileEntry* found = by_name != nullptr ? by_name : same_base == 1 ? by_base : nullptr;
-  if (found == nullptr) return std::nullopt;
-  return stores_[dataset->store].rank_folder(dataset->info, comm_.rank()).file(found->name);
+  return routing_.read_from(path, dataset->record,
+                            stores_[dataset->store].rank_folder(dataset->info, comm_.rank()));
 }
 
 Result<std::string> Session::route_file(const std::string& path) {
-  if (phase_ == Phase::restart) {
-    const auto found = find_in_restart(path);
-    if (!found)
-      return fail(Code::not_found,
-                  "rank {} wrote no file {} in {}; a rank reads back its own files only",
-                  comm_.rank(), path, restart_candidate()->label());
-    CAIRN_TRY(files_.info(*found));
-    return *found;
-  }
-  if (phase_ != Phase::checkpoint && phase_ != Phase::output) return path;
-  const auto name = relative_name(path);
-  if (!name)
-    return fail(Code::bad_argument,
-                "{} is not below the prefix directory {}; set SCR_PREFIX to a folder above all "
-                "checkpoint files",
-                path, settings_.prefix);
-  const std::string cached = current_.parts[0].file(*name);
-  if (cached.size() > longest_name)
-    return fail(Code::bad_argument, "the path {} has {} bytes, {} are allowed", cached,
-                cached.size(), longest_name);
-  const std::scoped_lock lock(routed_mutex_);
-  if (!routed_.contains(*name)) {
-    CAIRN_TRY(make_folders(files_, folder_of(cached), 0700));
-    routed_.emplace(*name, cached);
-  }
-  return cached;
+  if (phase_ == Phase::checkpoint || phase_ == Phase::output) return routing_.write_to(path);
+  if (phase_ != Phase::restart) return path;
+  const auto found = find_in_restart(path);
+  if (!found)
+    return fail(Code::not_found,
+                "rank {} wrote no file {} in {}; a rank reads back its own files only",
+                comm_.rank(), path, restart_candidate()->label());
+  CAIRN_TRY(files_.info(*found));
+  return *found;
 }
 
 std::string Session::route_loaded(const std::string& path) {

@@ -1,9 +1,7 @@
 // The job's view of Cairn: what scr.h stands on.
 #pragma once
 
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +14,7 @@
 #include "files/files.hpp"
 #include "recovery/cached_dataset.hpp"
 #include "session/levels.hpp"
+#include "session/routing.hpp"
 
 namespace cairn {
 
@@ -125,7 +124,6 @@ class Session {
   CachedDataset* restart_candidate();
   const CachedDataset* mismatched() const;
   Status check_ranks() const;
-  std::optional<std::string> relative_name(const std::string& path) const;
   std::optional<std::string> find_in_restart(const std::string& path);
 
   bool halting();
@@ -164,8 +162,7 @@ class Session {
   CachedDataset current_;
   std::size_t current_level_ = 0;
   std::int64_t started_us_ = 0;
-  std::mutex routed_mutex_;                    ///< guards routed_
-  std::map<std::string, std::string> routed_;  ///< name relative to the prefix -> path in the cache
+  Routing routing_;
 
   // for need_checkpoint, on rank 0
   std::int64_t calls_ = 0;
