@@ -24,7 +24,8 @@ RANKS_PER_NODE = 2
 RANKS = RANKS_PER_NODE * len(NODES)
 STEPS, EVERY = 24, 4
 KILL_AFTER_CHECKPOINTS = 2
-SETTINGS = {"SCR_COPY_TYPE": "XOR", "SCR_SET_SIZE": "4"}
+# The prefix directory is in memory here as well, where a second copy of it all would not fit.
+SETTINGS = {"SCR_COPY_TYPE": "XOR", "SCR_SET_SIZE": "4", "SCR_FLUSH": "0"}
 MIB = 1 << 20
 
 Event = Tuple[str, Dict[str, str]]

@@ -13,6 +13,7 @@ using namespace std::string_view_literals;
 constexpr std::array copy_types = {"SINGLE"sv, "PARTNER"sv, "XOR"sv, "RS"sv, "FILE"sv};
 constexpr std::span<const std::string_view> schemes = std::span(copy_types).first(4);
 constexpr std::array views = {"PRIVATE"sv, "GLOBAL"sv};
+constexpr std::array fetch_answers = {"stop"sv, "older"sv, "fresh"sv};
 constexpr std::array mismatch_answers = {"refuse"sv, "fresh"sv};
 
 constexpr std::uint64_t max_int = std::numeric_limits<int>::max();
@@ -113,6 +114,37 @@ constexpr Option table[] = {
      "what to do with a cache written by another number of ranks: refuse to start, or start fresh",
      usual, [](Settings& s, const Value& v) { s.on_mismatch = static_cast<OnMismatch>(v.number); }},
 
+    // --- the prefix directory ---
+    {"SCR_FLUSH", at_least_0, "", "10",
+     "copies each n-th checkpoint to the prefix directory, and the newest at SCR_Finalize; 0: "
+     "none. "
+     "Outputs are always copied",
+     usual,
+     [](Settings& s, const Value& v) {
+       s.flush = true;
+       s.flush_interval = as_int(v);
+     }},
+    {"SCR_FLUSH_WIDTH", at_least_1, "", "256", "ranks that copy to or from it at a time", usual,
+     [](Settings& s, const Value& v) { s.flush_width = as_int(v); }},
+    {"CAIRN_FLUSH_BANDWIDTH", any_size, "bytes/s", "0",
+     "what a node may copy to or from it in a second; 0: no limit", usual,
+     [](Settings& s, const Value& v) { s.flush_bytes_per_s = v.number; }},
+    {"SCR_FLUSH_ON_RESTART", boolean, "", "0", "1 copies the checkpoint of a restart there first",
+     usual, [](Settings& s, const Value& v) { s.flush_on_restart = is_on(v); }},
+    {"SCR_PREFIX_SIZE", at_least_0, "", "0", "checkpoints kept there; 0: all", usual,
+     [](Settings& s, const Value& v) { s.prefix_size = as_int(v); }},
+    {"SCR_FETCH", boolean, "", "1",
+     "1 looks for a checkpoint there, where the cache has none to restart from", usual,
+     [](Settings& s, const Value& v) { s.fetch = is_on(v); }},
+    {"SCR_CURRENT", text, "", "", "name of the checkpoint to fetch first", usual,
+     [](Settings& s, const Value& v) { s.current = v.text; }},
+    {"CAIRN_ON_FETCH_FAIL", one_of(fetch_answers), "", "older",
+     "where one cannot be fetched: stop, take the next older one, or start fresh", usual,
+     [](Settings& s, const Value& v) { s.on_fetch_fail = static_cast<OnFetchFail>(v.number); }},
+    {"CAIRN_RESTART_ATTEMPTS", at_least_0, "", "3",
+     "restarts from one checkpoint that may die before an older one is taken; 0: any number", usual,
+     [](Settings& s, const Value& v) { s.restart_attempts = as_int(v); }},
+
     // --- redundancy ---
     {"SCR_COPY_TYPE", one_of(copy_types), "", "XOR",
      "how checkpoints are protected; FILE: as the CKPT lines say"},
@@ -133,26 +165,20 @@ constexpr Option table[] = {
      [](Settings& s, const Value& v) { s.checkpoint_bytes = v.number; }},
 
     // --- of SCR, accepted but not used yet ---
-    {"SCR_PREFIX_SIZE", text, "", "0", "checkpoints kept in the prefix directory; 0: all", unused},
     {"SCR_PREFIX_PURGE", text, "", "0",
      "1 deletes the datasets in the prefix directory at the start", unused},
-    {"SCR_CURRENT", text, "", "", "name of the checkpoint to start from", unused},
     {"SCR_DROP_AFTER_CURRENT", text, "", "0", "1 forgets datasets newer than SCR_CURRENT", unused},
-    {"SCR_FETCH", text, "", "1", "look for a checkpoint in the prefix directory", unused},
     {"SCR_FETCH_BYPASS", text, "", "0", "1 reads the restart straight from the prefix directory",
      unused},
     {"SCR_FETCH_TYPE", text, "", "SYNC", "how files are fetched", unused},
     {"SCR_FETCH_WIDTH", text, "", "256", "readers at a time", unused},
-    {"SCR_FLUSH", text, "", "10", "flush each n-th checkpoint; 0: never", unused},
     {"SCR_FLUSH_TYPE", text, "", "SYNC", "how files are flushed", unused},
-    {"SCR_FLUSH_WIDTH", text, "", "256", "writers at a time", unused},
     {"SCR_FLUSH_ASYNC", text, "", "0", "1 flushes while the application goes on", unused},
     {"SCR_FLUSH_ASYNC_BW", text, "", "200MB", "bytes a second and node for such a flush", unused},
     {"SCR_FLUSH_ASYNC_PERCENT", text, "", "0", "processor share for such a flush", unused},
     {"SCR_FLUSH_ASYNC_USLEEP", text, "", "1000", "microseconds between looks at such a flush",
      unused},
     {"SCR_FLUSH_POSTSTAGE", text, "", "0", "1 lets flushes end after the job", unused},
-    {"SCR_FLUSH_ON_RESTART", text, "", "0", "1 flushes a rebuilt checkpoint at once", unused},
     {"SCR_GLOBAL_RESTART", text, "", "0", "1 restarts from the prefix directory", unused},
     {"SCR_RUNS", text, "", "1", "launches in one allocation; -1: no limit", unused},
     {"SCR_RETRIES", text, "", "", "older name: SCR_RUNS less one", unused},

@@ -18,6 +18,9 @@ std::string_view name_of(Scheme scheme);
 /// What to do at Init with cached datasets written by another number of ranks.
 enum class OnMismatch { refuse, fresh };
 
+/// What to do where a checkpoint of the prefix directory cannot be fetched.
+enum class OnFetchFail { stop, older, fresh };
+
 /// Who sees the files of a store: private to each member of its group, or one shared namespace.
 enum class StoreView { private_, global };
 
@@ -73,6 +76,19 @@ struct Settings {
   std::uint64_t block_bytes = 256 << 10;        ///< CAIRN_BLOCK_SIZE: checksum, repair, messages
   std::uint64_t encode_bytes = 32 << 20;        ///< CAIRN_ENCODE_MEMORY per rank
   std::uint64_t checkpoint_bytes = 0;           ///< CAIRN_CHECKPOINT_SIZE per rank, 0 unknown
+
+  /// False only where there is no prefix directory, in tests of the cache: outputs are always
+  /// copied otherwise.
+  bool flush = false;
+  int flush_interval = 0;               ///< SCR_FLUSH, checkpoints; 0: only outputs
+  int flush_width = 256;                ///< ranks that copy at a time
+  std::uint64_t flush_bytes_per_s = 0;  ///< CAIRN_FLUSH_BANDWIDTH of a node, 0: any
+  bool flush_on_restart = false;
+  int prefix_size = 0;  ///< checkpoints kept, 0: all
+  bool fetch = false;
+  std::string current;                             ///< SCR_CURRENT
+  OnFetchFail on_fetch_fail = OnFetchFail::older;  ///< CAIRN_ON_FETCH_FAIL
+  int restart_attempts = 3;                        ///< CAIRN_RESTART_ATTEMPTS, 0: any number
 
   int halt_seconds = 0;
   bool halt_exit = false;

@@ -21,6 +21,7 @@ struct CachedDataset {
   std::size_t store = 0;
   State state = State::usable;
   RankRecord record;              ///< this rank's, where usable
+  bool flushed = false;           ///< the prefix directory has it too
   bool checked = false;           ///< in this run, all blocks were compared with their checksums
   std::vector<RankFolder> parts;  ///< what this rank removes to be rid of the dataset
   std::string reason;             ///< why it is not usable

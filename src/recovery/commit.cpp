@@ -1,5 +1,7 @@
 #include "recovery/commit.hpp"
 
+#include <algorithm>
+
 #include "comm/group.hpp"
 #include "redundancy/block_check.hpp"
 #include "redundancy/protect.hpp"
@@ -66,6 +68,11 @@ Status protect_and_commit(Communicator& comm, Files& files, Store& store, const 
   if (status) status = prepare(files, store, folder, record, content);
   CAIRN_TRY(agree(comm, std::move(status)));
   return agree(comm, commit(files, store, folder));
+}
+
+std::uint64_t later_generation(Communicator& comm, Clock& clock, std::uint64_t old) {
+  const std::int64_t now_us = allreduce(comm, clock.now_us(), Reduce::max);
+  return std::max(old + 1, static_cast<std::uint64_t>(std::max<std::int64_t>(now_us, 0)));
 }
 
 Status rewrite_record(Files& files, const Store& store, const RankFolder& folder, Bytes content) {

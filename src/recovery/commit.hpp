@@ -4,6 +4,7 @@
 #include "cache/store.hpp"
 #include "comm/communicator.hpp"
 #include "config/settings.hpp"
+#include "files/clock.hpp"
 #include "records/rank_record.hpp"
 
 namespace cairn {
@@ -26,6 +27,10 @@ namespace cairn {
 Status protect_and_commit(Communicator& comm, Files& files, Store& store, const RankFolder& folder,
                           RankRecord& record, const Settings& settings,
                           const RankRecord* intact_by = nullptr);
+
+/// Collective. A generation later than the old one, and one that no other run can have given, not
+/// even a run that died with this step half done on nodes that are not here now.
+std::uint64_t later_generation(Communicator& comm, Clock& clock, std::uint64_t old);
 
 /// Local: writes what a committed record file must hold, in one step.
 Status rewrite_record(Files& files, const Store& store, const RankFolder& folder, Bytes content);

@@ -197,20 +197,12 @@ class Recovery {
     return encode_again(dataset, *level);
   }
 
-  /// Later than the old one, and one that no other run can have given, not even a run that died
-  /// with this step half done on nodes that are not here now.
-  std::uint64_t new_generation(const RankRecord& old) {
-    const std::int64_t now_us = allreduce(comm_, clock_.now_us(), Reduce::max);
-    return std::max(old.encoding.generation + 1,
-                    static_cast<std::uint64_t>(std::max<std::int64_t>(now_us, 0)));
-  }
-
   bool encode_again(CachedDataset& dataset, const Level& level) {
     Store& store = stores_[dataset.store];
     const RankFolder folder = store.rank_folder(dataset.info, comm_.rank());
     const RankRecord old = dataset.record;
     RankRecord fresh = old;
-    const std::uint64_t generation = new_generation(old);
+    const std::uint64_t generation = later_generation(comm_, clock_, old.encoding.generation);
     fresh.encoding = level.encoding;
     fresh.encoding.generation = generation;
     Status status = protect_and_commit(comm_, files_, store, folder, fresh, settings_, &old);

@@ -24,7 +24,8 @@ Session::Session(const Environment& environment, const Settings& settings)
       background_(environment.background),
       log_(environment.log),
       settings_(settings),
-      routing_(files_, settings_.prefix) {
+      routing_(files_, settings_.prefix),
+      prefix_(comm_, files_, clock_, settings_, log_) {
   comm_.set_place(settings_.node_name);
 }
 
@@ -44,10 +45,7 @@ Status Session::prepare() {
   CAIRN_TRY(purge_if_asked());
   CAIRN_ASSIGN(datasets_,
                recover_cache(comm_, files_, clock_, stores_, levels_, placement_, settings_, log_));
-  for (const CachedDataset& dataset : datasets_) {
-    last_number_ = std::max(last_number_, dataset.info.number);
-    last_checkpoint_ = std::max(last_checkpoint_, dataset.info.checkpoint);
-  }
+  CAIRN_TRY(open_prefix());
   for (const std::string& weakness : weaknesses_of(levels_, comm_.size())) warn("{}", weakness);
   if (!settings_.keep_old)
     warn(
@@ -58,6 +56,21 @@ Status Session::prepare() {
   warn_if_too_small(
       std::max(loaded != nullptr ? loaded->record.data_bytes() : 0, settings_.checkpoint_bytes));
   last_end_us_ = clock_.steady_us();
+  return {};
+}
+
+Status Session::open_prefix() {
+  CAIRN_TRY(prefix_.open(placement_));
+  prefix_.mark_flushed(datasets_);
+  last_number_ = prefix_.last_number();
+  last_checkpoint_ = prefix_.last_checkpoint();
+  for (const CachedDataset& dataset : datasets_) {
+    last_number_ = std::max(last_number_, dataset.info.number);
+    last_checkpoint_ = std::max(last_checkpoint_, dataset.info.checkpoint);
+  }
+  // Outputs that an earlier run did not get out, and what is to be safe before it is computed on.
+  flush_wanted_ = settings_.flush_on_restart;
+  (void)flush_due();
   return {};
 }
 
@@ -116,6 +129,9 @@ Status Session::refuse(std::string_view call, std::string_view legal) {
 Status Session::finalize() {
   CAIRN_TRY(enter("SCR_Finalize", Phase::idle));
   phase_ = Phase::ended;
+  flush_wanted_ = settings_.flush_interval > 0;
+  (void)flush_due();  // what could not be copied has been told, and is in the cache
+  prefix_.close();
   background_.wait();  // whoever gets the lock next finds nothing on its way
   drop_spares();
   comm_.barrier();  // the lock is one rank's, the work that of all on its node
@@ -157,6 +173,7 @@ Status Session::check_ranks() const {
 Result<std::optional<std::string>> Session::have_restart() {
   CAIRN_TRY(enter("SCR_Have_restart", Phase::idle));
   CAIRN_TRY(check_ranks());
+  if (restart_candidate() == nullptr) CAIRN_TRY(fetch_checkpoint());
   const CachedDataset* candidate = restart_candidate();
   if (candidate == nullptr) return std::nullopt;
   return candidate->info.name;
@@ -171,6 +188,7 @@ Result<std::string> Session::start_restart() {
                 "SCR_Start_restart: there is no checkpoint to restart from; ask "
                 "SCR_Have_restart first");
   CAIRN_TRY(check_and_heal(comm_, files_, stores_, settings_, *candidate, log_));
+  prefix_.note_attempt(candidate->info.uuid);
   phase_ = Phase::restart;
   return candidate->info.name;
 }
@@ -187,8 +205,11 @@ Status Session::complete_restart(bool valid) {
   if (!verdict) {
     datasets_.erase(datasets_.begin() + (restart_candidate() - datasets_.data()));
     remove_everywhere(dataset);
+    prefix_.note_failed(dataset.info.uuid, verdict.error().text);
+    fetch_done_ = false;  // an older one may be there
     return verdict;
   }
+  prefix_.note_restarted(dataset.info.uuid);
   restart_done_ = true;
   // Which level the next checkpoint takes goes on from here; numbers of datasets that are still
   // there are not given again.
@@ -225,8 +246,10 @@ Status Session::start(Phase phase, const std::string& name, std::uint32_t flags)
 
 /// Later than all that are there.
 Uuid Session::draw_uuid() const {
-  const std::int64_t earliest_us = datasets_.empty() ? 1 : datasets_[0].info.uuid.time_us + 1;
-  return {std::max(clock_.now_us(), earliest_us), static_cast<std::int64_t>(clock_.random() >> 1)};
+  const std::int64_t newest_us =
+      std::max(prefix_.newest_us(), datasets_.empty() ? 0 : datasets_[0].info.uuid.time_us);
+  return {std::max(clock_.now_us(), newest_us + 1),
+          static_cast<std::int64_t>(clock_.random() >> 1)};
 }
 
 Status Session::make_dataset(const Uuid& uuid, const std::string& name, std::uint32_t flags) {
@@ -270,13 +293,16 @@ Status Session::complete(Phase phase, bool valid) {
   if (!done) {
     abandon_current();
     make_room_after(done.error());
+    last_end_us_ = clock_.steady_us();
+    return done;
   }
+  const Status flushed = flush_what_is_due();
   last_end_us_ = clock_.steady_us();
-  if (done && current_.info.is_checkpoint()) {
+  if (current_.info.is_checkpoint()) {
     cost_us_ += last_end_us_ - started_us_;
     ++costed_;
   }
-  return done;
+  return flushed;
 }
 
 Result<std::vector<FileEntry>> Session::collect_files(bool valid) {
@@ -317,8 +343,18 @@ Status Session::protect_current(std::vector<FileEntry> files) {
   return {};
 }
 
+/// The error of an output that is not where it must be; a checkpoint is safe in the cache.
+Status Session::flush_what_is_due() {
+  const std::uint64_t number = current_.info.checkpoint;
+  const auto interval = static_cast<std::uint64_t>(settings_.flush_interval);
+  if (interval > 0 && number > 0 && number % interval == 0) flush_wanted_ = true;
+  const Status flushed = flush_due();
+  const std::size_t store = current_.store;
+  evict(store, static_cast<std::size_t>(stores_[store].settings().count));
+  return current_.info.is_output() ? flushed : Status{};
+}
+
 void Session::report_commit(const RankRecord& record, std::int64_t protect_us) {
-  if (current_.info.is_output()) tell_about_outputs();
   // One line shows that it works; a program may write thousands.
   if (std::exchange(first_told_, true) && settings_.debug == 0) return;
   std::array<std::int64_t, 2> sums = {static_cast<std::int64_t>(record.data_bytes()),
@@ -336,17 +372,6 @@ void Session::report_commit(const RankRecord& record, std::int64_t protect_us) {
        format_bytes(
            static_cast<std::uint64_t>(static_cast<double>(bytes) / std::max(seconds, 1e-6))),
        format_seconds(static_cast<double>(protect_us) * 1e-6));
-}
-
-/// They stay until the user removes them, so it is the user who must know how many there are.
-void Session::tell_about_outputs() const {
-  const auto before = std::count_if(
-      datasets_.begin(), datasets_.end(),
-      [](const CachedDataset& dataset) { return dataset.usable() && dataset.info.is_output(); });
-  tell(
-      "{} is kept in the cache only, with {} older outputs: this version does not write to the "
-      "prefix directory yet; SCR_Delete makes room",
-      current_.label(), before);
 }
 
 void Session::abandon_current() { remove_everywhere(current_); }
@@ -391,19 +416,22 @@ void Session::drop_spares() {
 
 /// Removes the oldest usable datasets of a store until `keep` are left, and from all stores what
 /// cannot be restored, once there is a usable newer one: until then a later run, on other nodes or
-/// with more space, may still find it whole. Outputs stay, they are the user's.
+/// with more space, may still find it whole. Outputs stay until they are where they must be, and
+/// go then, unless they are checkpoints too.
 void Session::evict(std::size_t store, std::size_t keep) {
   std::vector<CachedDataset> kept;
   std::size_t counted = 0;
   bool newer_usable = false;
   for (CachedDataset& dataset : datasets_) {
     const bool usable = dataset.usable();
+    const bool must_stay = (dataset.info.is_output() && !dataset.flushed) ||
+                           dataset.state == CachedDataset::State::left_alone;
+    const bool of_no_use = dataset.flushed && !dataset.info.is_checkpoint();
     const bool superseded =
-        usable ? dataset.store == store && !dataset.info.is_output() && ++counted > keep
+        usable ? dataset.store == store && !must_stay && (of_no_use || ++counted > keep)
                : newer_usable;
     newer_usable = newer_usable || usable;
-    if (superseded && !dataset.info.is_output() &&
-        dataset.state != CachedDataset::State::left_alone)
+    if (superseded && !must_stay)
       remove_everywhere(dataset, Parity::recycled);
     else
       kept.push_back(std::move(dataset));
@@ -499,46 +527,6 @@ Result<bool> Session::should_exit() {
   std::int64_t exit = comm_.rank() == 0 && halting() ? 1 : 0;
   comm_.bcast(mutable_bytes_of(exit), 0);
   return exit != 0;
-}
-
-// --- by name ---
-
-Status Session::current(const std::string& name) {
-  CAIRN_TRY(enter("SCR_Current", Phase::idle, hash_of_name(name)));
-  if (name.empty()) return fail(Code::bad_argument, "SCR_Current: the name is NULL or empty");
-  restart_done_ = true;
-  const auto named =
-      std::find_if(datasets_.begin(), datasets_.end(),
-                   [&](const CachedDataset& dataset) { return dataset.info.name == name; });
-  if (named == datasets_.end()) return {};
-  last_checkpoint_ = named->info.checkpoint;
-  for (auto newer = datasets_.begin(); newer != named; ++newer)
-    if (newer->state != CachedDataset::State::left_alone && !newer->info.is_output())
-      remove_everywhere(*newer);
-  datasets_.erase(std::remove_if(datasets_.begin(), named,
-                                 [](const CachedDataset& dataset) {
-                                   return dataset.state != CachedDataset::State::left_alone &&
-                                          !dataset.info.is_output();
-                                 }),
-                  named);
-  return {};
-}
-
-Status Session::drop(const std::string& name) {
-  return enter("SCR_Drop", Phase::idle, hash_of_name(name));
-}
-
-Status Session::remove(const std::string& name) {
-  CAIRN_TRY(enter("SCR_Delete", Phase::idle, hash_of_name(name)));
-  const auto named = [&](const CachedDataset& dataset) {
-    return dataset.info.name == name && dataset.state != CachedDataset::State::left_alone;
-  };
-  for (const CachedDataset& dataset : datasets_)
-    if (named(dataset)) remove_everywhere(dataset);
-  background_.wait();
-  comm_.barrier();  // the room is there when this returns, on every rank's node
-  std::erase_if(datasets_, named);
-  return {};
 }
 
 }  // namespace cairn

@@ -14,6 +14,7 @@
 #include "files/files.hpp"
 #include "recovery/cached_dataset.hpp"
 #include "session/levels.hpp"
+#include "session/prefix_side.hpp"
 #include "session/routing.hpp"
 
 namespace cairn {
@@ -49,8 +50,9 @@ class Session {
   /// Ends the session: from here on every call is wrong_state. IDLE.
   Status finalize();
 
-  /// Is there a checkpoint to restart from? Its name. wrong_ranks if the newest one was written by
-  /// another number of ranks. IDLE.
+  /// Is there a checkpoint to restart from? Its name. Where the cache has none, fetches one from
+  /// the prefix directory. wrong_ranks if the newest one was written by another number of ranks.
+  /// IDLE.
   Result<std::optional<std::string>> have_restart();
   /// Checks all its blocks, repairs what is bad, and opens it for reading; returns its name. On an
   /// error that checkpoint is out, and have_restart() names the next older one. IDLE -> RESTART.
@@ -68,7 +70,9 @@ class Session {
     return start(Phase::output, name, flags);
   }
   /// Protects and commits what was written; `valid` may differ, and is false for all if it is for
-  /// one. On an error the dataset is gone, and the older ones are as they were. -> IDLE.
+  /// one. On an error the dataset is gone, and the older ones are as they were; but an output that
+  /// could not be copied to the prefix directory is an error too, and stays in the cache, to be
+  /// tried again with the next dataset. -> IDLE.
   Status complete_checkpoint(bool valid) { return complete(Phase::checkpoint, valid); }
   Status complete_output(bool valid) { return complete(Phase::output, valid); }
 
@@ -81,9 +85,9 @@ class Session {
 
   /// The application restarted from dataset `name` by its own means.
   Status current(const std::string& name);
-  /// Forgets the dataset's entry in the prefix directory's index; there is none in this version.
+  /// Takes the dataset out of the prefix directory's index; its files stay there.
   Status drop(const std::string& name);
-  /// Removes the dataset.
+  /// Removes the dataset from the cache and from the prefix directory, files and all.
   Status remove(const std::string& name);
 
   /// CHECKPOINT, for messages.
@@ -97,6 +101,7 @@ class Session {
 
   // init
   Status prepare();
+  Status open_prefix();
   Status purge_if_asked();
 
   // the rules of every call
@@ -112,7 +117,7 @@ class Session {
   Result<std::vector<FileEntry>> collect_files(bool valid);
   Status protect_current(std::vector<FileEntry> files);
   void report_commit(const RankRecord& record, std::int64_t protect_us);
-  void tell_about_outputs() const;
+  Status flush_what_is_due();
   void abandon_current();
   enum class Parity { removed, recycled };
   void remove_everywhere(const CachedDataset& dataset, Parity parity = Parity::removed);
@@ -120,6 +125,15 @@ class Session {
   void evict(std::size_t store, std::size_t keep);
   void make_room_after(const Error& error);
   void warn_if_too_small(std::uint64_t data_bytes);
+
+  // the prefix directory (session_prefix.cpp)
+  Status flush_dataset(CachedDataset& dataset);
+  Status flush_due();
+  Status fetch_checkpoint();
+  Status take_in(const DatasetRecord& candidate);
+  Status fetch_into(const RankFolder& folder, const Level& level, const DatasetRecord& candidate,
+                    CachedDataset& dataset);
+  void forget_remains_of(const Uuid& uuid);
 
   CachedDataset* restart_candidate();
   const CachedDataset* mismatched() const;
@@ -153,6 +167,8 @@ class Session {
   Phase phase_ = Phase::idle;
   std::vector<CachedDataset> datasets_;  ///< newest first, the same on all ranks
   bool restart_done_ = false;
+  bool fetch_done_ = false;    ///< the prefix directory has been asked
+  bool flush_wanted_ = false;  ///< of the newest checkpoint
   std::uint64_t last_number_ = 0;
   std::uint64_t last_checkpoint_ = 0;
   bool size_told_ = false;
@@ -163,6 +179,7 @@ class Session {
   std::size_t current_level_ = 0;
   std::int64_t started_us_ = 0;
   Routing routing_;
+  PrefixSide prefix_;
 
   // for need_checkpoint, on rank 0
   std::int64_t calls_ = 0;

@@ -16,8 +16,10 @@ from cluster import Cluster
 NODES = ["n0", "n1", "n2", "n3"]
 NEWEST = 3
 WRONG_RANKS = 9
-# Blocks are small, so that a file has many.
-SETTINGS = {"SCR_SET_SIZE": "4", "SCR_CACHE_SIZE": "2", "CAIRN_BLOCK_SIZE": "16KB"}
+# Blocks are small, so that a file has many. What is tested is the cache, so nothing is copied to the
+# prefix directory, or from there.
+SETTINGS = {"SCR_SET_SIZE": "4", "SCR_CACHE_SIZE": "2", "CAIRN_BLOCK_SIZE": "16KB",
+            "SCR_FLUSH": "0", "SCR_FETCH": "0"}
 SCHEMES = {
     "SINGLE": {"SCR_COPY_TYPE": "SINGLE"},
     "PARTNER": {"SCR_COPY_TYPE": "PARTNER"},

@@ -1,0 +1,324 @@
+#include "session/prefix_side.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/units.hpp"
+#include "prefix/fetch.hpp"
+#include "prefix/flush.hpp"
+#include "prefix/tidy.hpp"
+
+namespace cairn {
+
+PrefixSide::PrefixSide(Communicator& comm, Files& files, Clock& clock, const Settings& settings,
+                       Log log)
+    : comm_(comm),
+      files_(files),
+      clock_(clock),
+      settings_(settings),
+      log_(std::move(log)),
+      site_{files,
+            clock,
+            {settings.prefix},
+            0,
+            1,
+            settings.copy_metadata,
+            {settings.flush_width, settings.flush_bytes_per_s},
+            nullptr} {}
+
+template <class... Args>
+void PrefixSide::tell(Severity severity, fmt::format_string<Args...> format, Args&&... args) const {
+  if (comm_.rank() != 0) return;
+  const std::string text = fmt::format(format, std::forward<Args>(args)...);
+  if (severity == Severity::info)
+    log_.info("{}", text);
+  else
+    log_.warning("{}", text);
+}
+
+template <class Action>
+Status PrefixSide::on_keeper(Action action) {
+  return agree(comm_, keeper_ ? action(*keeper_) : Status{});
+}
+
+// --- becoming its owner ---
+
+Status PrefixSide::open(const Placement& placement) {
+  site_.ranks_on_node = static_cast<int>(placement.beside(comm_.rank()).size());
+  if (!settings_.flush && !settings_.fetch) return {};
+  std::int64_t there = 0;
+  if (comm_.rank() == 0) {
+    const auto info = files_.info(site_.folder.root());
+    there = info && info->kind == Kind::folder ? 1 : 0;
+  }
+  comm_.bcast(mutable_bytes_of(there), 0);
+  if (there == 0) return {};
+  Status owned = own();
+  if (!owned && owned.error().code != Code::busy) {
+    tell(Severity::warning, "nothing can be fetched or flushed now: {}", owned.error().text);
+    return {};
+  }
+  return owned;
+}
+
+Status PrefixSide::own() {
+  if (owned_) return {};
+  Status taken;
+  if (comm_.rank() == 0) {
+    OwnerRecord me;
+    me.run = {clock_.now_us(), static_cast<std::int64_t>(clock_.random() >> 1)};
+    me.job_id = settings_.job_id;
+    me.user = settings_.user;
+    me.host = settings_.node_name;
+    me.process = static_cast<std::uint64_t>(::getpid());
+    me.started_us = clock_.now_us();
+    auto keeper = Keeper::take_over(files_, clock_, site_.folder, std::move(me));
+    if (keeper)
+      keeper_.emplace(*std::move(keeper));
+    else
+      taken = tl::unexpected(std::move(keeper).error());
+  }
+  CAIRN_TRY(agree(comm_, std::move(taken)));
+  owned_ = true;
+  if (keeper_) {
+    site_.keeper = &*keeper_;
+    site_.epoch = keeper_->epoch();
+    for (const std::string& damaged : keeper_->damaged())
+      tell(Severity::warning, "a dataset in the prefix directory cannot be used: {}", damaged);
+  }
+  comm_.bcast(mutable_bytes_of(site_.epoch), 0);
+  announce_extremes();
+  if (const Status tidied = tidy(comm_, site_); !tidied)
+    tell(Severity::warning, "what an earlier run has left in the prefix directory stays: {}",
+         tidied.error().text);
+  return {};
+}
+
+void PrefixSide::announce_extremes() {
+  std::array<std::int64_t, 3> highest{};
+  if (keeper_)
+    for (const DatasetRecord& record : keeper_->listing()) {
+      highest[0] = std::max(highest[0], static_cast<std::int64_t>(record.info.number));
+      highest[1] = std::max(highest[1], static_cast<std::int64_t>(record.info.checkpoint));
+      highest[2] = std::max(highest[2], record.info.uuid.time_us);
+    }
+  comm_.bcast(std::as_writable_bytes(std::span(highest)), 0);
+  last_number_ = static_cast<std::uint64_t>(highest[0]);
+  last_checkpoint_ = static_cast<std::uint64_t>(highest[1]);
+  newest_us_ = highest[2];
+}
+
+void PrefixSide::mark_flushed(std::vector<CachedDataset>& datasets) {
+  if (!owned_ || datasets.empty()) return;
+  Blob there(datasets.size());
+  if (keeper_)
+    for (std::size_t i = 0; i < datasets.size(); ++i)
+      for (const DatasetRecord& record : keeper_->listing())
+        if (record.info.uuid == datasets[i].info.uuid) there[i] = std::byte{1};
+  comm_.bcast(there, 0);
+  for (std::size_t i = 0; i < datasets.size(); ++i) datasets[i].flushed = there[i] != std::byte{0};
+}
+
+void PrefixSide::close() {
+  if (!keeper_) return;
+  Status closed = keeper_->save_listing();
+  if (closed) closed = keeper_->resign();
+  if (!closed) tell(Severity::warning, "{}", closed.error().text);
+}
+
+// --- flush ---
+
+Status PrefixSide::flush(const CachedDataset& dataset, const std::vector<std::string>& cached) {
+  CAIRN_TRY(own());
+  const std::int64_t from_us = clock_.steady_us();
+  Status settled;
+  auto account = cairn::flush(comm_, site_, dataset.record, cached, settings_.job_id, settled);
+  if (!account) return tl::unexpected(std::move(account).error());
+  if (!settled)
+    tell(Severity::warning, "{}: some files still have a name of their own in {}: {}",
+         dataset.label(), settings_.prefix, settled.error().text);
+  const Status listed = on_keeper([&](Keeper& keeper) -> Status {
+    if (dataset.info.is_checkpoint()) CAIRN_TRY(keeper.set_current(dataset.info.name));
+    return keeper.save_listing();
+  });
+  if (!listed) tell(Severity::warning, "{}", listed.error().text);
+  const double seconds = static_cast<double>(clock_.steady_us() - from_us) * 1e-6;
+  tell(Severity::info, "{} is in {}: {} in {} files, in {} ({}/s)", dataset.label(),
+       settings_.prefix, format_bytes(account->bytes), account->files, format_seconds(seconds),
+       format_bytes(static_cast<std::uint64_t>(static_cast<double>(account->bytes) /
+                                               std::max(seconds, 1e-6))));
+  return keep_to_window();
+}
+
+/// SCR_PREFIX_SIZE: the oldest checkpoints go, outputs stay.
+Status PrefixSide::keep_to_window() {
+  if (settings_.prefix_size == 0) return {};
+  while (true) {
+    std::string oldest;
+    if (keeper_) {
+      int checkpoints = 0;
+      for (const DatasetRecord& record : keeper_->listing())
+        if (record.info.is_checkpoint() && !record.info.is_output() &&
+            ++checkpoints > settings_.prefix_size)
+          oldest = record.info.name;
+    }
+    Blob name(std::as_bytes(std::span(oldest)).begin(), std::as_bytes(std::span(oldest)).end());
+    bcast_blob(comm_, name, 0);
+    if (name.empty()) return {};
+    const std::string which(reinterpret_cast<const char*>(name.data()), name.size());
+    if (const Status removed = remove(which); !removed) {
+      tell(Severity::warning, "{} stays in the prefix directory: {}", which, removed.error().text);
+      return {};
+    }
+  }
+}
+
+// --- fetch ---
+
+bool PrefixSide::may_be_tried(const DatasetRecord& record) const {
+  return record.info.is_checkpoint() && record.failed_us == 0 && !record.quarantined;
+}
+
+const DatasetRecord* PrefixSide::find(const std::string& name) const {
+  if (!keeper_ || name.empty()) return nullptr;
+  for (const DatasetRecord& record : keeper_->listing())
+    if (record.info.name == name) return &record;
+  return nullptr;
+}
+
+/// On rank 0.
+std::optional<DatasetRecord> PrefixSide::choose_candidate() {
+  if (!keeper_ || !settings_.fetch) return std::nullopt;
+  if (!last_tried_) {
+    const DatasetRecord* asked_for = find(settings_.current);
+    if (asked_for != nullptr && asked_for->info.is_checkpoint()) return *asked_for;
+    if (!settings_.current.empty())
+      tell(Severity::warning, "SCR_CURRENT={}: there is no such checkpoint in {}",
+           settings_.current, settings_.prefix);
+    const DatasetRecord* current = find(keeper_->current());
+    if (current != nullptr && may_be_tried(*current)) return *current;
+  }
+  for (const DatasetRecord& record : keeper_->listing())
+    if (may_be_tried(record) && (!last_tried_ || record.info.uuid < *last_tried_)) return record;
+  return std::nullopt;
+}
+
+Result<std::optional<DatasetRecord>> PrefixSide::next_candidate() {
+  if (!owned_) return std::nullopt;
+  while (true) {
+    const auto chosen = choose_candidate();
+    Blob blob = chosen ? encode(*chosen) : Blob{};
+    bcast_blob(comm_, blob, 0);
+    if (blob.empty()) return std::nullopt;
+    CAIRN_ASSIGN(DatasetRecord record, decode_dataset_record(blob));
+    last_tried_ = record.info.uuid;
+    ++tried_;
+    if (record.info.ranks == static_cast<std::uint32_t>(comm_.size())) return record;
+    if (settings_.on_mismatch == OnMismatch::refuse)
+      return fail(Code::wrong_ranks,
+                  "{} in {} was written by {} ranks, and this run has {}: start with {} ranks to "
+                  "restart from it, or set CAIRN_ON_MISMATCH=fresh to pass it over",
+                  record.label(), settings_.prefix, record.info.ranks, comm_.size(),
+                  record.info.ranks);
+  }
+}
+
+Result<RankRecord> PrefixSide::fetch(const DatasetRecord& dataset, const RankFolder& into) {
+  return cairn::fetch(comm_, site_, dataset, into);
+}
+
+// --- what became of a dataset ---
+
+template <class Change>
+void PrefixSide::change_record(const Uuid& uuid, Change change) {
+  if (!keeper_) return;
+  for (const DatasetRecord& known : keeper_->listing()) {
+    if (known.info.uuid != uuid) continue;
+    DatasetRecord record = known;
+    change(record);
+    Status kept = keeper_->update(record);
+    if (kept) kept = keeper_->save_listing();
+    if (!kept) tell(Severity::warning, "{}: {}", record.label(), kept.error().text);
+    return;
+  }
+}
+
+void PrefixSide::note_fetched(const Uuid& uuid) {
+  change_record(uuid, [&](DatasetRecord& record) { record.fetched_us = clock_.now_us(); });
+}
+
+void PrefixSide::note_failed(const Uuid& uuid, const std::string& reason) {
+  change_record(uuid, [&](DatasetRecord& record) {
+    record.failed_us = clock_.now_us();
+    record.failure = reason;
+  });
+}
+
+void PrefixSide::note_attempt(const Uuid& uuid) {
+  change_record(uuid, [&](DatasetRecord& record) {
+    ++record.attempts;
+    if (settings_.restart_attempts == 0 ||
+        record.attempts < static_cast<std::uint32_t>(settings_.restart_attempts))
+      return;
+    record.quarantined = true;
+    tell(Severity::warning,
+         "{}: this is attempt {} to restart from it, and the last: should the run die again, an "
+         "older checkpoint is taken (CAIRN_RESTART_ATTEMPTS); cairn index quarantine --lift {} "
+         "brings it back",
+         record.label(), record.attempts, record.info.name);
+  });
+}
+
+void PrefixSide::note_restarted(const Uuid& uuid) {
+  change_record(uuid, [](DatasetRecord& record) {
+    record.attempts = 0;
+    record.quarantined = false;
+  });
+}
+
+// --- by name ---
+
+Result<DatasetRecord> PrefixSide::share_record(const std::string& call, const std::string& name) {
+  const DatasetRecord* known = find(name);
+  Blob blob = known != nullptr ? encode(*known) : Blob{};
+  bcast_blob(comm_, blob, 0);
+  if (blob.empty())
+    return fail(Code::not_found, "{}: there is no dataset {} in {}", call, name, settings_.prefix);
+  return decode_dataset_record(blob);
+}
+
+Status PrefixSide::current(const std::string& name) {
+  CAIRN_TRY(share_record("SCR_Current", name));
+  return on_keeper([&](Keeper& keeper) { return keeper.set_current(name); });
+}
+
+Status PrefixSide::drop(const std::string& name) {
+  CAIRN_ASSIGN(const DatasetRecord record, share_record("SCR_Drop", name));
+  return on_keeper([&](Keeper& keeper) -> Status {
+    CAIRN_ASSIGN(const std::string folder, keeper.take_out(record.info, Keeper::TakenOut::dropped));
+    CAIRN_TRY(remove_all(files_, folder));
+    return keeper.save_listing();
+  });
+}
+
+Status PrefixSide::remove(const std::string& name) {
+  CAIRN_ASSIGN(const DatasetRecord record, share_record("SCR_Delete", name));
+  return remove_dataset(record);
+}
+
+Status PrefixSide::remove_dataset(const DatasetRecord& record) {
+  std::string taken;
+  CAIRN_TRY(on_keeper([&](Keeper& keeper) -> Status {
+    CAIRN_ASSIGN(taken, keeper.take_out(record.info, Keeper::TakenOut::deleted));
+    return {};
+  }));
+  Blob blob(std::as_bytes(std::span(taken)).begin(), std::as_bytes(std::span(taken)).end());
+  bcast_blob(comm_, blob, 0);
+  const std::string folder(reinterpret_cast<const char*>(blob.data()), blob.size());
+  CAIRN_TRY(remove_files(comm_, site_, folder, record.info.ranks, record.ranks_per_manifest));
+  return on_keeper([](Keeper& keeper) { return keeper.save_listing(); });
+}
+
+}  // namespace cairn

@@ -1,0 +1,97 @@
+// The job's dealings with its prefix directory: what to flush there is the session's choice, what
+// to fetch from there, and in which order, is decided here.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/log.hpp"
+#include "comm/communicator.hpp"
+#include "config/settings.hpp"
+#include "prefix/site.hpp"
+#include "recovery/cached_dataset.hpp"
+#include "topology/placement.hpp"
+
+namespace cairn {
+
+/// All ranks call all member functions in the same order. Rank 0 keeps the books; nothing is made
+/// in the prefix directory before there is something to put into it.
+class PrefixSide {
+ public:
+  PrefixSide(Communicator& comm, Files& files, Clock& clock, const Settings& settings, Log log);
+
+  /// At Init: where an earlier run has left something, takes over and ends what was half done. busy
+  /// if another job lives there. A prefix directory that cannot be used now is told, and is no
+  /// error: the caches are there.
+  Status open(const Placement& placement);
+
+  /// The highest of all datasets there; known on all ranks.
+  std::uint64_t last_number() const { return last_number_; }
+  std::uint64_t last_checkpoint() const { return last_checkpoint_; }
+  std::int64_t newest_us() const { return newest_us_; }
+  /// Sets `flushed` of those that are there.
+  void mark_flushed(std::vector<CachedDataset>& datasets);
+
+  /// Copies a dataset there; it is current then, if it is a checkpoint. `cached`: one path for each
+  /// file. Errors are agreed.
+  Status flush(const CachedDataset& dataset, const std::vector<std::string>& cached);
+
+  /// The next checkpoint to try: the one named by SCR_CURRENT, else the current one, else the
+  /// newest that has not failed; then the next older ones. Nothing if there is none, or
+  /// SCR_FETCH=0. wrong_ranks if it was written by another number of ranks, unless that is to be
+  /// passed over.
+  Result<std::optional<DatasetRecord>> next_candidate();
+  /// How many were tried.
+  std::size_t tried() const { return tried_; }
+  Result<RankRecord> fetch(const DatasetRecord& dataset, const RankFolder& into);
+
+  // What became of a dataset; those that are not there are passed over. Trouble is only told.
+  void note_fetched(const Uuid& uuid);
+  void note_failed(const Uuid& uuid, const std::string& reason);
+  /// A restart from it begins; the application may die of it.
+  void note_attempt(const Uuid& uuid);
+  void note_restarted(const Uuid& uuid);
+
+  /// As scr.h has them. not_found if there is none of that name.
+  Status current(const std::string& name);
+  Status drop(const std::string& name);
+  Status remove(const std::string& name);
+
+  /// At Finalize: another job may come.
+  void close();
+
+ private:
+  Status own();
+  void announce_extremes();
+  template <class Action>
+  Status on_keeper(Action action);
+  template <class Change>
+  void change_record(const Uuid& uuid, Change change);
+  std::optional<DatasetRecord> choose_candidate();
+  bool may_be_tried(const DatasetRecord& record) const;
+  const DatasetRecord* find(const std::string& name) const;
+  Result<DatasetRecord> share_record(const std::string& call, const std::string& name);
+  Status remove_dataset(const DatasetRecord& record);
+  Status keep_to_window();
+  template <class... Args>
+  void tell(Severity severity, fmt::format_string<Args...> format, Args&&... args) const;
+
+  Communicator& comm_;
+  Files& files_;
+  Clock& clock_;
+  const Settings& settings_;
+  Log log_;
+  Site site_;
+  bool owned_ = false;
+  std::optional<Keeper> keeper_;  ///< on rank 0, where owned
+
+  std::uint64_t last_number_ = 0;
+  std::uint64_t last_checkpoint_ = 0;
+  std::int64_t newest_us_ = 0;
+  std::size_t tried_ = 0;
+  std::optional<Uuid> last_tried_;  ///< on rank 0
+};
+
+}  // namespace cairn

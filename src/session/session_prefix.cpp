@@ -1,0 +1,172 @@
+// The calls and steps of a Session that concern the prefix directory.
+
+#include <algorithm>
+
+#include "recovery/commit.hpp"
+#include "recovery/restore.hpp"
+#include "session/same_call.hpp"
+#include "session/session.hpp"
+
+namespace cairn {
+
+// --- flush ---
+
+/// A block that does not match its checksum any more is repaired first.
+Status Session::flush_dataset(CachedDataset& dataset) {
+  const RankFolder folder = stores_[dataset.store].rank_folder(dataset.info, comm_.rank());
+  std::vector<std::string> cached;
+  for (const FileEntry& file : dataset.record.files) cached.push_back(folder.file(file.name));
+  Status flushed = prefix_.flush(dataset, cached);
+  if (!flushed && flushed.error().code == Code::corrupt) {
+    CAIRN_TRY(check_and_heal(comm_, files_, stores_, settings_, dataset, log_));
+    flushed = prefix_.flush(dataset, cached);
+  }
+  if (flushed)
+    dataset.flushed = true;
+  else
+    warn("{} is not in {} yet, and stays in the cache: {}; it is tried again with the next dataset",
+         dataset.label(), settings_.prefix, flushed.error().text);
+  return flushed;
+}
+
+/// All outputs that are not there yet, the oldest first, then the newest checkpoint where one is
+/// due. The error of the first that failed.
+Status Session::flush_due() {
+  Status first;
+  if (!settings_.flush) return first;
+  const auto flush_one = [&](CachedDataset& dataset) {
+    Status flushed = flush_dataset(dataset);
+    if (first && !flushed) first = flushed;
+    return flushed.has_value();
+  };
+  for (auto dataset = datasets_.rbegin(); dataset != datasets_.rend(); ++dataset)
+    if (dataset->usable() && dataset->info.is_output() && !dataset->flushed) flush_one(*dataset);
+  const auto newest = std::find_if(datasets_.begin(), datasets_.end(), [](const auto& dataset) {
+    return dataset.usable() && dataset.info.is_checkpoint();
+  });
+  if (!flush_wanted_ || newest == datasets_.end()) return first;
+  flush_wanted_ = !newest->flushed && !flush_one(*newest);
+  return first;
+}
+
+// --- fetch ---
+
+/// Brings a checkpoint of the prefix directory into the cache, where there is none to restart from.
+Status Session::fetch_checkpoint() {
+  if (restart_done_ || fetch_done_) return {};
+  fetch_done_ = true;
+  std::string trouble;
+  while (true) {
+    CAIRN_ASSIGN(const auto candidate, prefix_.next_candidate());
+    if (!candidate) break;
+    const Status taken = take_in(*candidate);
+    if (taken) return {};
+    trouble = taken.error().text;
+    prefix_.note_failed(candidate->info.uuid, trouble);
+    warn("{} in {} cannot be used: {}", candidate->label(), settings_.prefix, trouble);
+    if (settings_.on_fetch_fail == OnFetchFail::stop) return taken;
+    if (settings_.on_fetch_fail == OnFetchFail::fresh) break;
+  }
+  if (!trouble.empty())
+    warn(
+        "THE RUN STARTS FROM ZERO, although {} checkpoints were tried in {}: the last could not be "
+        "used because {}",
+        prefix_.tried(), settings_.prefix, trouble);
+  return {};
+}
+
+Status Session::take_in(const DatasetRecord& candidate) {
+  CachedDataset dataset;
+  dataset.info = candidate.info;
+  const Level& level = levels_[choose_level(levels_, dataset.info)];
+  dataset.store = level.store;
+  dataset.flushed = true;
+  Store& store = stores_[dataset.store];
+  const RankFolder folder = store.rank_folder(dataset.info, comm_.rank());
+  dataset.parts = {folder};
+  forget_remains_of(dataset.info.uuid);
+  background_.wait();
+  const Status made = agree(comm_, store.make_rank_folder(dataset.info, comm_.rank()));
+  const Status fetched = made ? fetch_into(folder, level, candidate, dataset) : made;
+  if (!fetched) {
+    remove_everywhere(dataset);
+    return fetched;
+  }
+  prefix_.note_fetched(dataset.info.uuid);
+  tell("{} was fetched from {}", dataset.label(), settings_.prefix);
+  const auto older = std::find_if(datasets_.begin(), datasets_.end(), [&](const auto& other) {
+    return other.info.uuid < dataset.info.uuid;
+  });
+  datasets_.insert(older, std::move(dataset));
+  return {};
+}
+
+Status Session::fetch_into(const RankFolder& folder, const Level& level,
+                           const DatasetRecord& candidate, CachedDataset& dataset) {
+  CAIRN_ASSIGN(const RankRecord flushed, prefix_.fetch(candidate, folder));
+  RankRecord record = flushed;
+  record.encoding = level.encoding;
+  record.encoding.generation = later_generation(comm_, clock_, flushed.encoding.generation);
+  // The new checksums are taken of what lies in the cache now; the old ones must hold for it too.
+  CAIRN_TRY(protect_and_commit(comm_, files_, stores_[dataset.store], folder, record, settings_,
+                               &flushed));
+  dataset.record = std::move(record);
+  return {};
+}
+
+/// What is left in the caches of a dataset that is about to come from elsewhere.
+void Session::forget_remains_of(const Uuid& uuid) {
+  for (const CachedDataset& dataset : datasets_)
+    if (dataset.info.uuid == uuid) remove_everywhere(dataset);
+  std::erase_if(datasets_, [&](const CachedDataset& dataset) { return dataset.info.uuid == uuid; });
+}
+
+// --- by name ---
+
+namespace {
+
+/// A name that the prefix directory does not know may be one of the cache's only.
+Status unless_absent(Status status) {
+  return !status && status.error().code == Code::not_found ? Status{} : status;
+}
+
+}  // namespace
+
+Status Session::current(const std::string& name) {
+  CAIRN_TRY(enter("SCR_Current", Phase::idle, hash_of_name(name)));
+  if (name.empty()) return fail(Code::bad_argument, "SCR_Current: the name is NULL or empty");
+  restart_done_ = true;
+  const auto named =
+      std::find_if(datasets_.begin(), datasets_.end(),
+                   [&](const CachedDataset& dataset) { return dataset.info.name == name; });
+  if (named != datasets_.end()) {
+    if (named->info.is_checkpoint()) last_checkpoint_ = named->info.checkpoint;
+    const auto superseded = [](const CachedDataset& dataset) {
+      return dataset.state != CachedDataset::State::left_alone && !dataset.info.is_output();
+    };
+    for (auto newer = datasets_.begin(); newer != named; ++newer)
+      if (superseded(*newer)) remove_everywhere(*newer);
+    datasets_.erase(std::remove_if(datasets_.begin(), named, superseded), named);
+  }
+  return unless_absent(prefix_.current(name));
+}
+
+Status Session::drop(const std::string& name) {
+  CAIRN_TRY(enter("SCR_Drop", Phase::idle, hash_of_name(name)));
+  return unless_absent(prefix_.drop(name));
+}
+
+Status Session::remove(const std::string& name) {
+  CAIRN_TRY(enter("SCR_Delete", Phase::idle, hash_of_name(name)));
+  const auto named = [&](const CachedDataset& dataset) {
+    return dataset.info.name == name && dataset.state != CachedDataset::State::left_alone;
+  };
+  for (const CachedDataset& dataset : datasets_)
+    if (named(dataset)) remove_everywhere(dataset);
+  background_.wait();
+  comm_.barrier();  // the room is there when this returns, on every rank's node
+  std::erase_if(datasets_, named);
+  return unless_absent(prefix_.remove(name));
+}
+
+}  // namespace cairn

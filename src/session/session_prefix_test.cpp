@@ -1,0 +1,349 @@
+// Datasets on their way to the prefix directory and back, as a job sees it.
+#include <filesystem>
+
+#include "prefix/keeper.hpp"
+#include "session/session_harness.hpp"
+
+namespace cairn {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A cluster with a prefix directory; every second checkpoint is copied there.
+class PrefixCluster : public Cluster {
+ public:
+  PrefixCluster() {
+    settings.prefix = node("pfs");
+    fs::create_directories(settings.prefix);
+    settings.flush = true;
+    settings.flush_interval = 2;
+    settings.fetch = true;
+  }
+
+  void lose_all_nodes() {
+    for (const std::string name : {"n0", "n1", "n2", "n3"}) lose(name);
+  }
+
+  /// Writes these datasets, and ends well.
+  void write_and_finalize(const std::vector<int>& datasets, std::uint32_t flags = flag_checkpoint) {
+    run_well(four_nodes(), [&](JobRank& rank) {
+      for (const int dataset : datasets) rank.expect_written(dataset, flags);
+      EXPECT_TRUE(rank.session->finalize());
+    });
+  }
+
+  std::string file(int dataset, int rank, int number = 0) const {
+    return fmt::format("{}/ckpt.{}/rank {}.{}", settings.prefix, dataset, rank, number);
+  }
+
+  /// Names in the listing, newest first.
+  std::vector<std::string> listed() const {
+    std::vector<std::string> names;
+    std::vector<std::string> damaged;
+    const auto files = make_posix_files();
+    const Listing listing = *read_listing(*files, {settings.prefix}, damaged);
+    for (const DatasetRecord& record : listing) names.push_back(record.info.name);
+    EXPECT_TRUE(damaged.empty());
+    return names;
+  }
+
+  void expect_own_files(int dataset) const {
+    for (int rank = 0; rank < 8; ++rank)
+      for (int number = 0; number < files_per_rank; ++number)
+        EXPECT_EQ(read_all(file(dataset, rank, number)), content_of(rank, number, dataset));
+  }
+
+  void flip(const std::string& path) const {
+    std::fstream stream(path, std::ios::binary | std::ios::in | std::ios::out);
+    const int byte = stream.get();
+    stream.seekp(0).put(static_cast<char>(byte ^ 1));
+    ASSERT_TRUE(stream.good()) << path;
+  }
+};
+
+using Names = std::vector<std::string>;
+
+TEST(SessionPrefix, EveryNthCheckpointIsThereAndTheNewestAfterFinalize) {
+  PrefixCluster cluster;
+  cluster.write(four_nodes(), {1, 2, 3});
+  EXPECT_EQ(cluster.listed(), Names({"ckpt.2"}));
+  cluster.expect_own_files(2);
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    EXPECT_EQ(rank.restart(), 3);
+    EXPECT_TRUE(rank.session->finalize());
+  });
+  EXPECT_EQ(cluster.listed(), Names({"ckpt.3", "ckpt.2"}));
+  cluster.expect_own_files(3);
+}
+
+TEST(SessionPrefix, NothingIsMadeThereBeforeThereIsSomethingToKeep) {
+  PrefixCluster cluster;
+  cluster.write(four_nodes(), {1});
+  EXPECT_TRUE(fs::is_empty(cluster.settings.prefix));
+  cluster.settings.flush_interval = 0;
+  cluster.write_and_finalize({2});
+  EXPECT_TRUE(fs::is_empty(cluster.settings.prefix));
+}
+
+TEST(SessionPrefix, WhatIsThereOutlivesAllNodesAndIsProtectedAgain) {
+  PrefixCluster cluster;
+  cluster.write_and_finalize({1, 2, 3});
+  cluster.lose_all_nodes();
+  EXPECT_EQ(cluster.restart(four_nodes()), 3);
+  EXPECT_TRUE(cluster.said("was fetched from")) << cluster.said();
+  cluster.settings.fetch = false;
+  cluster.lose("n2");
+  EXPECT_EQ(cluster.restart(four_nodes()), 3) << "from the cache";
+}
+
+TEST(SessionPrefix, NumbersGoOnWhereThePrefixDirectoryEnds) {
+  PrefixCluster cluster;
+  cluster.write_and_finalize({1, 2, 3});
+  cluster.lose_all_nodes();
+  cluster.settings.fetch = false;
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    ASSERT_TRUE(rank.session->start_checkpoint());
+    EXPECT_TRUE(rank.write_files(4));
+    EXPECT_TRUE(rank.session->complete_checkpoint(true));
+  });
+  EXPECT_EQ(cluster.listed()[0], "scr.dataset.4");
+}
+
+TEST(SessionPrefix, ADamagedOneIsPassedOverAndTheReasonTold) {
+  PrefixCluster cluster;
+  cluster.write_and_finalize({1, 2, 3, 4});
+  cluster.lose_all_nodes();
+  cluster.flip(cluster.file(4, 5));
+  EXPECT_EQ(cluster.restart(four_nodes()), 2);
+  EXPECT_TRUE(cluster.said("rank 5.0")) << cluster.said();
+  EXPECT_TRUE(cluster.said("does not match its checksum")) << cluster.said();
+  cluster.lose_all_nodes();
+  EXPECT_EQ(cluster.restart(four_nodes()), 2);
+  EXPECT_FALSE(cluster.said("does not match")) << "it is known to have failed";
+}
+
+TEST(SessionPrefix, StopAndFreshDoAsTheySay) {
+  for (const OnFetchFail answer : {OnFetchFail::stop, OnFetchFail::fresh}) {
+    PrefixCluster cluster;
+    cluster.write_and_finalize({1, 2, 3, 4});
+    cluster.lose_all_nodes();
+    cluster.flip(cluster.file(4, 0));
+    cluster.settings.on_fetch_fail = answer;
+    cluster.run_well(four_nodes(), [&](JobRank& rank) {
+      const auto found = rank.session->have_restart();
+      if (answer == OnFetchFail::stop) {
+        ASSERT_FALSE(found);
+        EXPECT_EQ(found.error().code, Code::corrupt);
+      } else {
+        ASSERT_TRUE(found);
+        EXPECT_FALSE(found->has_value());
+      }
+    });
+    EXPECT_EQ(cluster.said("STARTS FROM ZERO"), answer == OnFetchFail::fresh) << cluster.said();
+  }
+}
+
+TEST(SessionPrefix, ARestartFromZeroAlthoughThereAreCheckpointsIsSaidLoudly) {
+  PrefixCluster cluster;
+  cluster.write_and_finalize({1, 2});
+  cluster.lose_all_nodes();
+  fs::remove(cluster.file(2, 3));
+  EXPECT_EQ(cluster.restart(four_nodes()), 0);
+  EXPECT_TRUE(cluster.said("STARTS FROM ZERO")) << cluster.said();
+}
+
+TEST(SessionPrefix, ABadBlockInTheCacheIsRepairedBeforeItIsCopied) {
+  PrefixCluster cluster;
+  cluster.write(four_nodes(), {1});
+  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+    EXPECT_EQ(rank.restart(), 1);
+    rank.comm.barrier();
+    if (rank.number() == 4) cluster.flip(cluster.parts("n2", 1)[0] + "/files/ckpt.1/rank 4.0");
+    rank.comm.barrier();
+    EXPECT_TRUE(rank.session->finalize());
+  });
+  EXPECT_EQ(cluster.listed(), Names({"ckpt.1"}));
+  cluster.expect_own_files(1);
+}
+
+TEST(SessionPrefix, OutputsLeaveTheCacheOnceTheyAreThere) {
+  PrefixCluster cluster;
+  cluster.settings.flush_interval = 0;
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    rank.expect_written(1, flag_output);
+    rank.expect_written(2, flag_output | flag_checkpoint);
+  });
+  EXPECT_EQ(cluster.listed(), Names({"ckpt.2", "ckpt.1"}));
+  EXPECT_TRUE(cluster.parts("n0", 1).empty());
+  EXPECT_EQ(cluster.parts("n0", 2).size(), 2U);
+  EXPECT_EQ(cluster.restart(four_nodes()), 2);
+}
+
+TEST(SessionPrefix, AnOutputThatCannotBeCopiedStaysAndIsTriedAgain) {
+  PrefixCluster cluster;
+  const std::string prefix = cluster.settings.prefix;
+  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+    rank.hook = [prefix](const FileOperation& operation) -> Status {
+      if (!operation.path.starts_with(prefix)) return {};
+      return fail(Code::no_space, "injected: {} is full", operation.path);
+    };
+    const Status written = rank.write(1, flag_output);
+    ASSERT_FALSE(written);
+    EXPECT_EQ(written.error().code, Code::no_space);
+    EXPECT_EQ(cluster.parts("n0", 1).size(), 2U);
+    rank.expect_written(2);  // a checkpoint is safe in the cache
+    rank.comm.barrier();
+    rank.hook = nullptr;
+    rank.expect_written(3);
+  });
+  EXPECT_EQ(cluster.listed(), Names({"ckpt.3", "ckpt.1"})) << "2 was due, 3 goes in its place";
+  cluster.expect_own_files(1);
+}
+
+TEST(SessionPrefix, AnotherNumberOfRanksIsRefusedWithBothNumbers) {
+  PrefixCluster cluster;
+  cluster.write_and_finalize({1, 2});
+  cluster.lose_all_nodes();
+  const Nodes six = {"n0", "n0", "n1", "n1", "n2", "n2"};
+  cluster.run_well(six, [](JobRank& rank) {
+    const auto found = rank.session->have_restart();
+    ASSERT_FALSE(found);
+    EXPECT_EQ(found.error().code, Code::wrong_ranks);
+    EXPECT_NE(found.error().text.find("by 8 ranks, and this run has 6"), std::string::npos);
+  });
+  EXPECT_EQ(cluster.restart(four_nodes()), 2);
+}
+
+TEST(SessionPrefix, ACheckpointWhoseRestartsDieIsQuarantined) {
+  PrefixCluster cluster;
+  cluster.write_and_finalize({1, 2, 3, 4});
+  const auto die_in_restart = [&] {
+    cluster.run_well(four_nodes(), [](JobRank& rank) {
+      EXPECT_EQ(*rank.session->have_restart(), "ckpt.4");
+      EXPECT_TRUE(rank.session->start_restart());
+    });
+  };
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    cluster.lose_all_nodes();
+    die_in_restart();
+  }
+  EXPECT_TRUE(cluster.said("CAIRN_RESTART_ATTEMPTS")) << cluster.said();
+  cluster.lose_all_nodes();
+  EXPECT_EQ(cluster.restart(four_nodes()), 2);
+}
+
+TEST(SessionPrefix, OnlyTheNewestCheckpointsAreKeptThere) {
+  PrefixCluster cluster;
+  cluster.settings.prefix_size = 2;
+  cluster.settings.flush_interval = 1;
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    rank.expect_written(1, flag_output);
+    for (const int dataset : {2, 3, 4, 5}) rank.expect_written(dataset);
+  });
+  EXPECT_EQ(cluster.listed(), Names({"ckpt.5", "ckpt.4", "ckpt.1"}));
+  EXPECT_FALSE(fs::exists(cluster.settings.prefix + "/ckpt.2"));
+  cluster.expect_own_files(1);
+  cluster.expect_own_files(4);
+}
+
+TEST(SessionPrefix, CurrentDropAndDelete) {
+  PrefixCluster cluster;
+  cluster.settings.flush_interval = 1;
+  cluster.write_and_finalize({1, 2, 3});
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    EXPECT_TRUE(rank.session->drop("ckpt.3"));
+    EXPECT_TRUE(rank.session->remove("ckpt.1"));
+    EXPECT_TRUE(rank.session->remove("no such name"));
+  });
+  EXPECT_EQ(cluster.listed(), Names({"ckpt.2"}));
+  cluster.expect_own_files(3);
+  EXPECT_FALSE(fs::exists(cluster.settings.prefix + "/ckpt.1"));
+}
+
+TEST(SessionPrefix, TheOneNamedIsFetchedFirst) {
+  PrefixCluster cluster;
+  cluster.settings.flush_interval = 1;
+  cluster.write_and_finalize({1, 2, 3});
+  cluster.lose_all_nodes();
+  cluster.settings.current = "ckpt.2";
+  EXPECT_EQ(cluster.restart(four_nodes()), 2);
+  cluster.lose_all_nodes();
+  cluster.settings.current.clear();
+  EXPECT_EQ(cluster.restart(four_nodes()), 3);
+  cluster.run_well(four_nodes(),
+                   [](JobRank& rank) { EXPECT_TRUE(rank.session->current("ckpt.1")); });
+  cluster.lose_all_nodes();
+  EXPECT_EQ(cluster.restart(four_nodes()), 1);
+}
+
+TEST(SessionPrefix, AnotherLivingJobOnThePrefixDirectoryIsRefused) {
+  PrefixCluster cluster;
+  cluster.write(four_nodes(), {1, 2});
+  cluster.settings.job_id = "other";
+  cluster.run(four_nodes(), [](JobRank& rank) {
+    const Status ready = rank.init();
+    ASSERT_FALSE(ready);
+    EXPECT_EQ(ready.error().code, Code::busy);
+    EXPECT_NE(ready.error().text.find("job job of tester"), std::string::npos);
+  });
+  cluster.settings.job_id = "job";
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    EXPECT_EQ(rank.restart(), 2);
+    EXPECT_TRUE(rank.session->finalize());
+  });
+  cluster.settings.job_id = "other";
+  EXPECT_EQ(cluster.restart(four_nodes()), 2) << "from the prefix directory";
+}
+
+/// Of all calls that one rank makes in the prefix directory, the run dies before one.
+class SessionPrefixCrash : public ::testing::TestWithParam<int> {};
+
+TEST_P(SessionPrefixCrash, InAFlushLosesNothing) {
+  bool crashed = true;
+  for (std::uint64_t step = 0; crashed; step += 3) {
+    PrefixCluster cluster;
+    cluster.write(four_nodes(), {1, 2, 3});
+    crashed = !cluster.run(four_nodes(), [&](JobRank& rank) {
+      ASSERT_TRUE(rank.init());
+      EXPECT_EQ(rank.restart(), 3);
+      if (rank.number() == GetParam())
+        rank.hook = [&,
+                     count = std::uint64_t{0}](const FileOperation& operation) mutable -> Status {
+          if (operation.path.starts_with(cluster.settings.prefix) && count++ == step) throw Crash{};
+          return {};
+        };
+      rank.expect_written(4);
+      rank.hook = nullptr;
+    });
+    ASSERT_EQ(cluster.restart(four_nodes()), 4) << step;
+    cluster.lose_all_nodes();
+    const int from = cluster.restart(four_nodes());
+    ASSERT_TRUE(from == 4 || from == 2) << step << " gave " << from;
+    cluster.expect_own_files(from);
+  }
+}
+
+TEST_P(SessionPrefixCrash, InAFetchLosesNothing) {
+  bool crashed = true;
+  for (std::uint64_t step = 0; crashed; step += 3) {
+    PrefixCluster cluster;
+    cluster.write_and_finalize({1, 2});
+    cluster.lose_all_nodes();
+    crashed = !cluster.run(four_nodes(), [&](JobRank& rank) {
+      ASSERT_TRUE(rank.init());
+      if (rank.number() == GetParam())
+        rank.hook = [&, count = std::uint64_t{0}](const FileOperation&) mutable -> Status {
+          if (count++ == step) throw Crash{};
+          return {};
+        };
+      EXPECT_EQ(rank.restart(), 2);
+      rank.hook = nullptr;
+    });
+    ASSERT_EQ(cluster.restart(four_nodes()), 2) << step;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Session, SessionPrefixCrash, ::testing::Values(0, 5));
+
+}  // namespace
+}  // namespace cairn
