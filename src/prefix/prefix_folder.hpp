@@ -13,6 +13,8 @@ struct PrefixFolder {
   std::string root() const { return prefix + "/.cairn"; }
   /// When and why the job is to stop; `cairn halt` writes it, the library reads it.
   std::string halt() const { return root() + "/halt"; }
+  /// Locked while the halt file is changed.
+  std::string halt_lock() const { return root() + "/halt.lock"; }
 };
 
 }  // namespace cairn
