@@ -15,6 +15,8 @@
 #include "files/clock.hpp"
 #include "files/files.hpp"
 #include "recovery/cached_dataset.hpp"
+#include "session/cadence.hpp"
+#include "session/halting.hpp"
 #include "session/levels.hpp"
 
 namespace cairn {
@@ -60,8 +62,14 @@ class Session {
   /// -> IDLE.
   Status complete_restart(bool valid);
 
+  /// A run that is to stop needs one more, unless it is to stop at once. IDLE.
   Result<bool> need_checkpoint();
+  /// The run is to stop. IDLE.
   Result<bool> should_exit();
+  /// Local. As the last answer of those two has it: no further checkpoint is wanted.
+  bool stops_at_once() const { return halting_state_ == Halting::State::halts_at_once; }
+  /// Local. Nothing that the run has made since its last checkpoint is lost if it stops here.
+  bool is_at_checkpoint() const { return at_checkpoint_; }
 
   /// `name` may be empty. IDLE -> CHECKPOINT or OUTPUT.
   Status start_checkpoint() { return start(Phase::checkpoint, "", flag_checkpoint); }
@@ -128,8 +136,8 @@ class Session {
   std::optional<std::string> relative_name(const std::string& path) const;
   std::optional<std::string> find_in_restart(const std::string& path);
 
-  bool halting();
-  bool checkpoint_due();
+  void learn_from_rank_0(bool& due);
+  void count(const Status& checkpoint);
 
   template <class... Args>
   void tell(fmt::format_string<Args...> format, Args&&... args) const {
@@ -167,11 +175,10 @@ class Session {
   std::mutex routed_mutex_;                    ///< guards routed_
   std::map<std::string, std::string> routed_;  ///< name relative to the prefix -> path in the cache
 
-  // for need_checkpoint, on rank 0
-  std::int64_t calls_ = 0;
-  std::int64_t last_end_us_ = 0;
-  std::int64_t cost_us_ = 0;
-  std::int64_t costed_ = 0;
+  Cadence cadence_;  ///< on rank 0
+  Halting halting_;  ///< on rank 0
+  Halting::State halting_state_ = Halting::State::goes_on;
+  bool at_checkpoint_ = true;
 };
 
 }  // namespace cairn
