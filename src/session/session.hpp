@@ -25,8 +25,8 @@ namespace cairn {
 inline constexpr std::uint32_t flag_checkpoint = 1U << 0;
 inline constexpr std::uint32_t flag_output = 1U << 1;
 
-/// One job on one communicator. Every member function but route_file and route_loaded is collective
-/// over it, although the communicator is passed once, at init: all ranks call it, in the same
+/// One job on one communicator. Every member function that does not say "Local" is collective over
+/// it, although the communicator is passed once, at init: all ranks call it, in the same
 /// order, with equal arguments unless said otherwise. Unequal calls or arguments, and calls in a
 /// wrong state, are the same error on all ranks and change nothing. All that is passed in must
 /// outlive the session.
@@ -95,8 +95,9 @@ class Session {
   /// Removes the dataset.
   Status remove(const std::string& name);
 
-  /// CHECKPOINT, for messages.
+  /// Local. CHECKPOINT, for messages.
   std::string_view state_name() const;
+  /// Local.
   int rank() const { return comm_.rank(); }
 
  private:
