@@ -21,9 +21,9 @@
  *     was. The ranks compare their calls in every state, UNINIT included. A Complete that is in
  *     order ends its phase whether it succeeds or not.
  *  4. The process. No call ends or aborts it, installs a signal handler or changes its folder; only
- *     SCR_HALT_EXIT=1, which the user sets, lets SCR_Init, SCR_Complete_checkpoint and
- *     SCR_Complete_output end a run that is to stop: MPI is finalized, the exit code is 0. An error
- *     of MPI itself ends the job, as MPI does by default.
+ *     SCR_HALT_EXIT=1, which the user sets, lets SCR_Init and the Complete of a checkpoint end a run
+ *     that is to stop, and SCR_Need_checkpoint and every Complete one that is to stop at once: MPI
+ *     is finalized, the exit code is 0. An error of MPI itself ends the job, as MPI does by default.
  *  5. Strings end with NUL. Buffers that receive a name or a path hold SCR_MAX_FILENAME bytes, NUL
  *     included; a longer one is an error, never cut short. Out-arguments are untouched on error,
  *     flags excepted: those are 0 then.
@@ -112,8 +112,9 @@ CAIRN_EXPORT const char* SCR_Configf(const char* format, ...) CAIRN_PRINTF(1, 2)
 /* Local, any state, any thread: SCR_VERSION. Static; do not free. */
 CAIRN_EXPORT char* SCR_Get_version(void);
 
-/* Sets *flag when the run should end now: its time is nearly over (less than SCR_HALT_SECONDS to
- * SCR_END_TIME, where both are set). Legal in IDLE. Never ends anything itself. */
+/* Sets *flag when the run should end: the user has asked for it (the command `cairn halt`), or its
+ * time is nearly over (SCR_HALT_SECONDS or less to SCR_END_TIME, where both are set). Rank 0 looks
+ * into the prefix directory for it. Legal in IDLE. Never ends anything itself. */
 CAIRN_EXPORT int SCR_Should_exit(int* flag);
 
 /* ---- files ---- */
@@ -156,7 +157,8 @@ CAIRN_EXPORT int SCR_Current(const char* name);
 
 /* Sets *flag when a checkpoint is due: by SCR_CHECKPOINT_INTERVAL (calls of this function),
  * _SECONDS (since the last one) or _OVERHEAD (per cent of the run time), or because the run is to
- * be halted. 0 if none of them is set. Advice only. Legal in IDLE. */
+ * stop, as SCR_Should_exit has it. 0 if none of them is set, and if the run is to stop at once,
+ * without a further checkpoint (`cairn halt --immediate`). Advice only. Legal in IDLE. */
 CAIRN_EXPORT int SCR_Need_checkpoint(int* flag);
 
 /* SCR_Start_output with a name made from the dataset's number and SCR_FLAG_CHECKPOINT. Legal in

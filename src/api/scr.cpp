@@ -127,15 +127,29 @@ int route(const char* call, const char* name, char* file, int size, Find find) {
   return rc;
 }
 
-/// SCR_HALT_EXIT=1: where the run is to halt, ends it, after the checkpoint that was just made.
+[[noreturn]] void end_program() {
+  if (process().rank() == 0) process().log().info("the run ends here (SCR_HALT_EXIT=1)");
+  SCR_Finalize();
+  MPI_Finalize();
+  std::exit(EXIT_SUCCESS);
+}
+
+/// SCR_HALT_EXIT=1: ends the run if it is to stop, where nothing is lost by that: it has just begun
+/// or made a checkpoint. One that is to stop at once ends anyway.
 void exit_if_halted() {
   if (!process().may_exit()) return;
   int halted = 0;
   if (SCR_Should_exit(&halted) != SCR_SUCCESS || halted == 0) return;
-  if (process().rank() == 0) process().log().info("the run is halted (SCR_HALT_EXIT=1)");
-  SCR_Finalize();
-  MPI_Finalize();
-  std::exit(EXIT_SUCCESS);
+  const auto session = process().session("SCR_Should_exit");
+  if (session && ((*session)->is_at_checkpoint() || (*session)->stops_at_once())) end_program();
+}
+
+/// SCR_HALT_EXIT=1: ends a run that is to stop at once. No checkpoint is asked of it any more, so
+/// it may never come to a Complete.
+void exit_if_halted_at_once() {
+  if (!process().may_exit()) return;
+  const auto session = process().session("SCR_Need_checkpoint");
+  if (session && (*session)->stops_at_once()) end_program();
 }
 
 int complete(const char* call, int valid, Status (Session::*action)(bool)) {
@@ -195,8 +209,10 @@ int SCR_Should_exit(int* flag) {
 }
 
 int SCR_Need_checkpoint(int* flag) {
-  return ask("SCR_Need_checkpoint", flag,
-             [](Session& session) { return session.need_checkpoint(); });
+  const int rc =
+      ask("SCR_Need_checkpoint", flag, [](Session& session) { return session.need_checkpoint(); });
+  if (rc == SCR_SUCCESS) exit_if_halted_at_once();
+  return rc;
 }
 
 int SCR_Route_file(const char* name, char* file) {

@@ -74,7 +74,7 @@ TEST(Resolve, WithNothingSetTheDefaultsHold) {
   EXPECT_EQ(resolved.value_of("SCR_JOB_NAME"), std::nullopt);
   EXPECT_EQ(resolved.value_of("SCR_NONE"), std::nullopt);
   EXPECT_EQ(option(resolved, "SCR_HALT_SECONDS").help,
-            "halt when the allocation ends within this time [s]");
+            "stop when the allocation ends within this time; cairn halt --seconds goes before [s]");
 }
 
 TEST(Resolve, TheHighestLayerWins) {

@@ -16,6 +16,8 @@ struct PrefixFolder {
 
   /// When and why the job is to stop; `cairn halt` writes it, the library reads it.
   std::string halt() const { return root() + "/halt"; }
+  /// Locked while the halt file is changed.
+  std::string halt_lock() const { return root() + "/halt.lock"; }
   std::string owner() const { return root() + "/owner"; }
   std::string owner_lock() const { return root() + "/owner.lock"; }
   std::string current() const { return root() + "/current"; }

@@ -4,6 +4,7 @@
 
 #include <fstream>
 
+#include "records/halt_record.hpp"
 #include "records/rank_record.hpp"
 #include "records/wire.hpp"
 
@@ -28,8 +29,8 @@ RankRecord example() {
   return record;
 }
 
-Blob golden() {
-  std::ifstream in(CAIRN_GOLDEN "/records/rank-record-v1.bin", std::ios::binary);
+Blob golden(const std::string& name = "rank-record-v1.bin") {
+  std::ifstream in(CAIRN_GOLDEN "/records/" + name, std::ios::binary);
   const std::string content{std::istreambuf_iterator<char>(in), {}};
   const Bytes bytes = std::as_bytes(std::span(content));
   return {bytes.begin(), bytes.end()};
@@ -85,6 +86,26 @@ Blob example_of(const std::string& document) {
 
 TEST(ReleasedFormats, TheWorkedExampleIsTheGoldenFile) {
   EXPECT_EQ(example_of(CAIRN_FORMAT_DOCS "/rank-record.md"), golden());
+}
+
+/// The worked example of docs/format/halt.md.
+HaltRecord halt_example() { return {3, 1'800'000'000, 1'700'000'000, 600, "JOB_HALTED", true}; }
+
+TEST(ReleasedFormats, HaltRecordVersion1IsRead) {
+  const Blob content = golden("halt-record-v1.bin");
+  const auto found = find_envelopes(content);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].type, RecordType::halt);
+  const auto record = decode_halt_record(found[0].payload, found[0].version);
+  ASSERT_TRUE(record) << record.error().text;
+  EXPECT_EQ(*record, halt_example());
+}
+
+TEST(ReleasedFormats, HaltRecordVersion1IsWrittenByteForByte) {
+  ASSERT_EQ(halt_record_version, 1U)
+      << "a new version: give it a golden file and a test of its own";
+  EXPECT_EQ(encode(halt_example()), golden("halt-record-v1.bin"));
+  EXPECT_EQ(example_of(CAIRN_FORMAT_DOCS "/halt.md"), golden("halt-record-v1.bin"));
 }
 
 }  // namespace

@@ -249,4 +249,23 @@ Result<std::vector<CachedDataset>> recover_cache(Communicator& comm, Files& file
   return Recovery(comm, files, clock, stores, levels, placement, settings, log).run();
 }
 
+Status purge_cache(Communicator& comm, Files& files, std::vector<Store>& stores,
+                   const Placement& placement) {
+  const auto mine = [&](std::size_t, int owner) { return owner % comm.size() == comm.rank(); };
+  const auto everything = [](std::size_t, int) { return true; };
+  const bool leader = placement.beside(comm.rank()).front() == comm.rank();
+  const auto purge = [&](Store& store) -> Status {
+    const std::vector<Store> one = {store};
+    CAIRN_ASSIGN(const Catalog catalog,
+                 read_catalog(files, one, store.shared() ? LooksAfter(mine) : everything));
+    for (const auto& [uuid, dataset] : catalog)
+      for (const HeldPart& part : dataset.parts) CAIRN_TRY(store.remove(part.folder));
+    return {};
+  };
+  Status purged;
+  for (Store& store : stores)
+    if (purged && (store.shared() || leader)) purged = purge(store);
+  return agree(comm, std::move(purged));
+}
+
 }  // namespace cairn

@@ -24,4 +24,9 @@ Result<std::vector<CachedDataset>> recover_cache(Communicator& comm, Files& file
                                                  const Placement& placement,
                                                  const Settings& settings, const Log& log);
 
+/// Collective. Removes all datasets in the stores. Errors (agreed): what cannot be listed or
+/// removed.
+Status purge_cache(Communicator& comm, Files& files, std::vector<Store>& stores,
+                   const Placement& placement);
+
 }  // namespace cairn

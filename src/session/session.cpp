@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/units.hpp"
-#include "cache/catalog.hpp"
 #include "recovery/commit.hpp"
 #include "recovery/restore.hpp"
 #include "session/open_stores.hpp"
@@ -25,7 +24,9 @@ Session::Session(const Environment& environment, const Settings& settings)
       log_(environment.log),
       settings_(settings),
       routing_(files_, settings_.prefix),
-      prefix_(comm_, files_, clock_, settings_, log_) {
+      prefix_(comm_, files_, clock_, settings_, log_),
+      cadence_(settings_, clock_.steady_us()),
+      halting_(files_, clock_, settings_, log_) {
   comm_.set_place(settings_.node_name);
 }
 
@@ -55,7 +56,8 @@ Status Session::prepare() {
   const CachedDataset* loaded = restart_candidate();
   warn_if_too_small(
       std::max(loaded != nullptr ? loaded->record.data_bytes() : 0, settings_.checkpoint_bytes));
-  last_end_us_ = clock_.steady_us();
+  if (comm_.rank() == 0) halting_.begin();
+  cadence_ = Cadence(settings_, clock_.steady_us());
   return {};
 }
 
@@ -76,24 +78,7 @@ Status Session::open_prefix() {
 
 Status Session::purge_if_asked() {
   if (!settings_.cache_purge) return {};
-  const auto purge = [this]() -> Status {
-    const auto mine = [this](std::size_t, int owner) {
-      return owner % comm_.size() == comm_.rank();
-    };
-    const bool leader = placement_.beside(comm_.rank()).front() == comm_.rank();
-    const auto everything = [](std::size_t, int) { return true; };
-    for (std::size_t store = 0; store < stores_.size(); ++store) {
-      if (!stores_[store].shared() && !leader) continue;
-      const std::vector<Store> one = {stores_[store]};
-      CAIRN_ASSIGN(
-          const Catalog catalog,
-          read_catalog(files_, one, stores_[store].shared() ? LooksAfter(mine) : everything));
-      for (const auto& [uuid, dataset] : catalog)
-        for (const HeldPart& part : dataset.parts) CAIRN_TRY(stores_[store].remove(part.folder));
-    }
-    return {};
-  };
-  CAIRN_TRY(agree(comm_, purge()));
+  CAIRN_TRY(purge_cache(comm_, files_, stores_, placement_));
   tell("SCR_CACHE_PURGE=1: the caches of job {} are empty now", settings_.job_id);
   return {};
 }
@@ -132,6 +117,7 @@ Status Session::finalize() {
   flush_wanted_ = settings_.flush_interval > 0;
   (void)flush_due();  // what could not be copied has been told, and is in the cache
   prefix_.close();
+  if (comm_.rank() == 0) halting_.end();
   background_.wait();  // whoever gets the lock next finds nothing on its way
   drop_spares();
   comm_.barrier();  // the lock is one rank's, the work that of all on its node
@@ -293,16 +279,19 @@ Status Session::complete(Phase phase, bool valid) {
   if (!done) {
     abandon_current();
     make_room_after(done.error());
-    last_end_us_ = clock_.steady_us();
-    return done;
   }
-  const Status flushed = flush_what_is_due();
-  last_end_us_ = clock_.steady_us();
-  if (current_.info.is_checkpoint()) {
-    cost_us_ += last_end_us_ - started_us_;
-    ++costed_;
-  }
-  return flushed;
+  const Status flushed = done ? flush_what_is_due() : Status{};
+  at_checkpoint_ = current_.info.is_checkpoint();
+  if (at_checkpoint_ && comm_.rank() == 0) count(done);
+  return done ? flushed : done;
+}
+
+/// What a checkpoint has come to, for when the next one is due and whether one is to be made.
+void Session::count(const Status& checkpoint) {
+  const std::int64_t now_us = clock_.steady_us();
+  if (!checkpoint) return cadence_.failed(now_us);
+  cadence_.made(started_us_, now_us);
+  halting_.count_checkpoint();
 }
 
 Result<std::vector<FileEntry>> Session::collect_files(bool valid) {
@@ -496,37 +485,27 @@ std::string Session::route_loaded(const std::string& path) {
 
 // --- when to checkpoint, when to stop ---
 
-bool Session::halting() {
-  if (settings_.end_time_s == 0 || settings_.halt_seconds == 0) return false;
-  return clock_.now_us() / 1'000'000 >= settings_.end_time_s - settings_.halt_seconds;
-}
-
-bool Session::checkpoint_due() {
-  ++calls_;
-  if (halting()) return true;
-  if (settings_.checkpoint_interval > 0 && calls_ % settings_.checkpoint_interval == 0) return true;
-  const std::int64_t since_us = clock_.steady_us() - last_end_us_;
-  if (settings_.checkpoint_seconds > 0 &&
-      since_us >= settings_.checkpoint_seconds * std::int64_t{1'000'000})
-    return true;
-  if (settings_.checkpoint_overhead <= 0) return false;
-  if (costed_ == 0) return true;
-  const double cost_us = static_cast<double>(cost_us_) / static_cast<double>(costed_);
-  return 100 * cost_us / (static_cast<double>(since_us) + cost_us) < settings_.checkpoint_overhead;
+/// Rank 0 knows whether the run is to stop, and then all do. `due` goes from rank 0 to all as well.
+void Session::learn_from_rank_0(bool& due) {
+  std::array<std::int64_t, 2> known{};
+  if (comm_.rank() == 0) known = {static_cast<std::int64_t>(halting_.look()), due ? 1 : 0};
+  comm_.bcast(mutable_bytes_of(known), 0);
+  halting_state_ = static_cast<Halting::State>(known[0]);
+  due = known[1] != 0;
 }
 
 Result<bool> Session::need_checkpoint() {
   CAIRN_TRY(enter("SCR_Need_checkpoint", Phase::idle));
-  std::int64_t due = comm_.rank() == 0 && checkpoint_due() ? 1 : 0;
-  comm_.bcast(mutable_bytes_of(due), 0);
-  return due != 0;
+  bool due = comm_.rank() == 0 && cadence_.due(clock_.steady_us());
+  learn_from_rank_0(due);
+  return halting_state_ == Halting::State::goes_on ? due : !stops_at_once();
 }
 
 Result<bool> Session::should_exit() {
   CAIRN_TRY(enter("SCR_Should_exit", Phase::idle));
-  std::int64_t exit = comm_.rank() == 0 && halting() ? 1 : 0;
-  comm_.bcast(mutable_bytes_of(exit), 0);
-  return exit != 0;
+  bool due = false;
+  learn_from_rank_0(due);
+  return halting_state_ != Halting::State::goes_on;
 }
 
 }  // namespace cairn

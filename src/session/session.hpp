@@ -13,6 +13,8 @@
 #include "files/clock.hpp"
 #include "files/files.hpp"
 #include "recovery/cached_dataset.hpp"
+#include "session/cadence.hpp"
+#include "session/halting.hpp"
 #include "session/levels.hpp"
 #include "session/prefix_side.hpp"
 #include "session/routing.hpp"
@@ -23,8 +25,8 @@ namespace cairn {
 inline constexpr std::uint32_t flag_checkpoint = 1U << 0;
 inline constexpr std::uint32_t flag_output = 1U << 1;
 
-/// One job on one communicator. Every member function but route_file and route_loaded is collective
-/// over it, although the communicator is passed once, at init: all ranks call it, in the same
+/// One job on one communicator. Every member function that does not say "Local" is collective over
+/// it, although the communicator is passed once, at init: all ranks call it, in the same
 /// order, with equal arguments unless said otherwise. Unequal calls or arguments, and calls in a
 /// wrong state, are the same error on all ranks and change nothing. All that is passed in must
 /// outlive the session.
@@ -61,8 +63,14 @@ class Session {
   /// -> IDLE.
   Status complete_restart(bool valid);
 
+  /// A run that is to stop needs one more, unless it is to stop at once. IDLE.
   Result<bool> need_checkpoint();
+  /// The run is to stop. IDLE.
   Result<bool> should_exit();
+  /// Local. As the last answer of those two has it: no further checkpoint is wanted.
+  bool stops_at_once() const { return halting_state_ == Halting::State::halts_at_once; }
+  /// Local. Nothing that the run has made since its last checkpoint is lost if it stops here.
+  bool is_at_checkpoint() const { return at_checkpoint_; }
 
   /// `name` may be empty. IDLE -> CHECKPOINT or OUTPUT.
   Status start_checkpoint() { return start(Phase::checkpoint, "", flag_checkpoint); }
@@ -90,8 +98,9 @@ class Session {
   /// Removes the dataset from the cache and from the prefix directory, files and all.
   Status remove(const std::string& name);
 
-  /// CHECKPOINT, for messages.
+  /// Local. CHECKPOINT, for messages.
   std::string_view state_name() const;
+  /// Local.
   int rank() const { return comm_.rank(); }
 
  private:
@@ -140,8 +149,8 @@ class Session {
   Status check_ranks() const;
   std::optional<std::string> find_in_restart(const std::string& path);
 
-  bool halting();
-  bool checkpoint_due();
+  void learn_from_rank_0(bool& due);
+  void count(const Status& checkpoint);
 
   template <class... Args>
   void tell(fmt::format_string<Args...> format, Args&&... args) const {
@@ -181,11 +190,10 @@ class Session {
   Routing routing_;
   PrefixSide prefix_;
 
-  // for need_checkpoint, on rank 0
-  std::int64_t calls_ = 0;
-  std::int64_t last_end_us_ = 0;
-  std::int64_t cost_us_ = 0;
-  std::int64_t costed_ = 0;
+  Cadence cadence_;  ///< on rank 0
+  Halting halting_;  ///< on rank 0
+  Halting::State halting_state_ = Halting::State::goes_on;
+  bool at_checkpoint_ = true;
 };
 
 }  // namespace cairn

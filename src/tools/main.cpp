@@ -1,12 +1,15 @@
 // The native command `cairn`: one subcommand per thing to do, each in a file of its own.
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
 #include <exception>
 #include <iostream>
 
 #include "files/posix_files.hpp"
 #include "tools/config_command.hpp"
 #include "tools/exit_codes.hpp"
+#include "tools/halt_command.hpp"
 #include "tools/layout_command.hpp"
 #include "tools/rebuild_command.hpp"
 #include "tools/simulate_command.hpp"
@@ -109,6 +112,66 @@ void add_rebuild(CLI::App& app, int& exit_code) {
   });
 }
 
+void add_halt_conditions(CLI::App& sub, cairn::HaltCommand& command) {
+  sub.add_option("-c,--checkpoints", command.checkpoints, "Stop after this many more checkpoints")
+      ->type_name("N");
+  sub.add_option("-b,--before", command.before,
+                 "Be over before this local time: stop --seconds or SCR_HALT_SECONDS earlier")
+      ->type_name("YYYY-MM-DDTHH:MM:SS");
+  sub.add_option("-a,--after", command.after, "Stop once this local time has come")
+      ->type_name("YYYY-MM-DDTHH:MM:SS");
+  sub.add_option("-s,--seconds", command.seconds,
+                 "Stop so long before the allocation ends, in place of SCR_HALT_SECONDS")
+      ->type_name("N");
+  sub.add_flag("-i,--immediate", command.immediate,
+               "Stop at the next call that can, without a further checkpoint");
+  sub.add_flag("--unset-checkpoints", command.unset_checkpoints, "Take --checkpoints back");
+  sub.add_flag("--unset-before", command.unset_before, "Take --before back");
+  sub.add_flag("--unset-after", command.unset_after, "Take --after back");
+  sub.add_flag("--unset-seconds", command.unset_seconds, "Take --seconds back");
+  sub.add_flag("--unset-reason", command.unset_reason,
+               "Take back the wish to stop after the next checkpoint, or --immediate");
+}
+
+void add_halt(CLI::App& app, int& exit_code) {
+  auto* sub = app.add_subcommand(
+      "halt", "Ask a job to stop; without options, after its next checkpoint (JOB_HALTED)");
+  auto command = std::make_shared<cairn::HaltCommand>();
+  add_halt_conditions(*sub, *command);
+  sub->add_flag("-l,--list", command->list, "Change nothing, show what is in force");
+  sub->add_flag("-r,--remove", command->remove, "Take everything back");
+  sub->add_flag("-v,--verbose", command->verbose, "Name the halt file as well");
+  sub->add_flag("--json", command->json, "Print JSON");
+  sub->add_option("prefix", command->prefixes,
+                  "Prefix directories of the jobs; if none is given SCR_PREFIX, else the working "
+                  "folder");
+  sub->footer(
+      "Exit codes: 0 done, 1 a halt file could not be read or written, 2 wrong usage or value.");
+  sub->callback([command, &exit_code] {
+    const auto files = cairn::make_posix_files();
+    const auto clock = cairn::make_system_clock();
+    exit_code = cairn::run_halt_command(*command, *files, *clock, cairn::current_process(),
+                                        std::cout, cairn::Log(cairn::log_to_stderr));
+  });
+}
+
+/// Further names that cairn is installed under, and the subcommand that each stands for.
+struct OtherName {
+  std::string_view name;
+  const char* subcommand;
+};
+constexpr std::array other_names = {OtherName{"scr_halt", "halt"}};
+
+/// What follows "cairn", last word first, as CLI11 takes it.
+std::vector<std::string> words_of(int argc, char** argv) {
+  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  const std::string called = argc > 0 ? cairn::name_of_path(argv[0]) : "";
+  for (const OtherName& other : other_names)
+    if (called == other.name) words.insert(words.begin(), other.subcommand);
+  std::reverse(words.begin(), words.end());
+  return words;
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Scalable checkpoint/restart for parallel applications", "cairn");
   app.set_version_flag("--version", "cairn " CAIRN_VERSION);
@@ -119,8 +182,9 @@ int run(int argc, char** argv) {
   add_layout(app, exit_code);
   add_simulate(app, exit_code);
   add_rebuild(app, exit_code);
+  add_halt(app, exit_code);
   try {
-    app.parse(argc, argv);
+    app.parse(words_of(argc, argv));
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? cairn::exit_ok : cairn::exit_usage;
   }

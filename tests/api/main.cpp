@@ -29,6 +29,8 @@ const std::map<std::string, Scenario> scenarios = {
     {"names_second_run", names_second_run},
     {"names_third_run", names_third_run},
     {"linked_prefix", linked_prefix},
+    {"until_told", until_told},
+    {"until_ended", until_ended},
 };
 
 std::string content_of(const std::string& name) {

@@ -1,0 +1,82 @@
+#include "prefix/halt_file.hpp"
+
+#include <algorithm>
+
+#include "records/wire.hpp"
+
+namespace cairn {
+namespace {
+
+constexpr std::uint64_t most_bytes = 1 << 16;
+constexpr std::uint32_t folder_mode = 0755;
+
+// An update takes milliseconds. A longer wait would hold up all ranks of a job.
+constexpr std::int64_t patience_us = 2'000'000;
+constexpr std::int64_t pause_us = 10'000;
+
+Result<HaltRecord> decode_halt_file(Bytes content) {
+  for (const Envelope& envelope : find_envelopes(content))
+    if (envelope.type == RecordType::halt)
+      return decode_halt_record(envelope.payload, envelope.version);
+  return fail(Code::corrupt, "it holds no whole record");
+}
+
+}  // namespace
+
+Result<HaltRecord> HaltFile::read() const {
+  const auto content = read_file(*files_, folder_.halt(), most_bytes);
+  if (!content && content.error().code == Code::not_found) return HaltRecord{};
+  if (!content) return tl::unexpected(content.error());
+  auto record = decode_halt_file(*content);
+  if (record) return record;
+  if (record.error().code == Code::newer_format)
+    return fail(Code::newer_format, "the halt file {} is {}", folder_.halt(), record.error().text);
+  return fail(Code::corrupt,
+              "the halt file {} is damaged ({}): \"cairn halt --remove {}\" removes it",
+              folder_.halt(), record.error().text, folder_.prefix);
+}
+
+/// Nothing where the file system has no locks, or this user may not take this one: then the rename
+/// alone keeps the file whole, and of two updates at the same moment one may be lost.
+Result<std::unique_ptr<FileLock>> HaltFile::lock() {
+  const std::int64_t from_us = clock_->steady_us();
+  while (true) {
+    auto taken = files_->lock(folder_.halt_lock());
+    if (taken || taken.error().code == Code::not_found || taken.error().code == Code::no_space)
+      return taken;
+    if (taken.error().code != Code::busy) return nullptr;
+    if (clock_->steady_us() - from_us >= patience_us)
+      return fail(Code::busy,
+                  "cannot change the halt file {}: another process has held {} for {} s; try again "
+                  "when it has ended",
+                  folder_.halt(), folder_.halt_lock(), patience_us / 1'000'000);
+    clock_->sleep_us(pause_us);
+  }
+}
+
+Status HaltFile::write(const HaltRecord& record) {
+  return write_file_atomically(*files_, folder_.halt(), encode(record), true);
+}
+
+Status HaltFile::update(const std::function<void(HaltRecord&)>& change) {
+  CAIRN_ASSIGN(HaltRecord before, read());
+  HaltRecord changed = before;
+  change(changed);
+  if (changed == before) return {};
+  CAIRN_TRY(files_->make_folder(folder_.root(), folder_mode));
+  CAIRN_ASSIGN(const auto locked, lock());
+  CAIRN_ASSIGN(before, read());  // somebody else may have come first
+  changed = before;
+  change(changed);
+  return changed == before ? Status{} : write(changed);
+}
+
+Status HaltFile::remove() {
+  if (const auto there = files_->info(folder_.halt()); !there)
+    return there.error().code == Code::not_found ? Status{} : Status(tl::unexpected(there.error()));
+  CAIRN_ASSIGN(const auto locked, lock());
+  CAIRN_TRY(files_->remove_file(folder_.halt()));
+  return files_->sync_folder(folder_.root());
+}
+
+}  // namespace cairn

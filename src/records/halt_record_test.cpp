@@ -1,0 +1,123 @@
+#include "records/halt_record.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <random>
+#include <vector>
+
+#include "base/local_time.hpp"
+#include "records/wire.hpp"
+
+namespace cairn {
+namespace {
+
+HaltRecord full() {
+  HaltRecord record;
+  record.checkpoints_left = 3;
+  record.exit_before_s = 1'800'000'000;
+  record.exit_after_s = 1'700'000'000;
+  record.halt_seconds = 600;
+  record.reason = halt_reason::job_halted;
+  record.immediate = true;
+  return record;
+}
+
+Result<HaltRecord> decode(const Blob& sealed) {
+  const auto found = find_envelopes(sealed);
+  if (found.size() != 1 || found[0].type != RecordType::halt)
+    return fail(Code::corrupt, "no envelope");
+  return decode_halt_record(found[0].payload, found[0].version);
+}
+
+/// Of version 1, sealed whether or not it makes sense.
+Blob payload_of(const HaltRecord& record) {
+  const Blob sealed = encode(record);
+  const Bytes payload = find_envelopes(sealed)[0].payload;
+  return {payload.begin(), payload.end()};
+}
+
+TEST(HaltRecord, ComesBackWhole) {
+  std::vector<HaltRecord> records = {HaltRecord{}, full()};
+  for (const auto member : {&HaltRecord::checkpoints_left, &HaltRecord::exit_before_s,
+                            &HaltRecord::exit_after_s, &HaltRecord::halt_seconds}) {
+    HaltRecord zero;
+    zero.*member = 0;
+    HaltRecord without = full();
+    without.*member = std::nullopt;
+    records.insert(records.end(), {zero, without});
+  }
+  for (const HaltRecord& record : records) {
+    const auto back = decode(encode(record));
+    ASSERT_TRUE(back) << back.error().text;
+    EXPECT_EQ(*back, record);
+  }
+}
+
+TEST(HaltRecord, OtherVersionsAreRefused) {
+  const Blob payload = payload_of(full());
+  EXPECT_TRUE(decode_halt_record(payload, 1));
+  EXPECT_EQ(decode_halt_record(payload, 0).error().code, Code::corrupt);
+  EXPECT_EQ(decode_halt_record(payload, 2).error().code, Code::newer_format);
+}
+
+TEST(HaltRecord, WhatMakesNoSenseIsRefused) {
+  const auto refuses = [](const std::function<void(HaltRecord&)>& spoil) {
+    HaltRecord record = full();
+    spoil(record);
+    const auto back = decode(encode(record));
+    return !back && back.error().code == Code::corrupt;
+  };
+  EXPECT_TRUE(refuses([](HaltRecord& r) { r.checkpoints_left = -1; }));
+  EXPECT_TRUE(refuses([](HaltRecord& r) { r.checkpoints_left = largest_halt_count + 1; }));
+  EXPECT_TRUE(refuses([](HaltRecord& r) { r.exit_before_s = latest_time_s + 1; }));
+  EXPECT_TRUE(refuses([](HaltRecord& r) { r.exit_after_s = -5; }));
+  EXPECT_TRUE(refuses([](HaltRecord& r) { r.halt_seconds = largest_halt_count + 1; }));
+  EXPECT_TRUE(refuses([](HaltRecord& r) { r.reason = "two\nlines"; }));
+  EXPECT_TRUE(refuses([](HaltRecord& r) { r.reason = std::string(256, 'x'); }));
+  EXPECT_TRUE(refuses([](HaltRecord& r) { r.reason = ""; })) << "at once, but for no reason";
+  EXPECT_TRUE(refuses([](HaltRecord& r) { r.reason = halt_reason::time_limit; }));
+}
+
+TEST(HaltRecord, FieldsThatAreNotThereAreZeroAndFlagsAreKnown) {
+  Blob payload = payload_of(HaltRecord{});
+  payload[4] = std::byte{1};  // a count that the flags do not announce
+  EXPECT_FALSE(decode_halt_record(payload, 1));
+  payload = payload_of(HaltRecord{});
+  payload[0] = std::byte{32};
+  EXPECT_FALSE(decode_halt_record(payload, 1));
+}
+
+TEST(HaltRecord, AnyBytesGiveAValueOrAnError) {
+  const Blob whole = payload_of(full());
+  for (std::size_t bytes = 0; bytes < whole.size(); ++bytes)
+    EXPECT_FALSE(decode_halt_record(Bytes(whole).first(bytes), 1)) << bytes;
+  Blob longer = whole;
+  longer.push_back(std::byte{0});
+  EXPECT_FALSE(decode_halt_record(longer, 1));
+  std::minstd_rand random(5);
+  for (int i = 0; i < 20'000; ++i) {
+    Blob payload = whole;
+    for (int changes = 0; changes < 3; ++changes)
+      payload[random() % payload.size()] = static_cast<std::byte>(random());
+    const auto back = decode_halt_record(payload, 1);
+    if (back) {
+      EXPECT_EQ(payload_of(*back), payload);
+    }
+  }
+}
+
+TEST(HaltReason, TheLibrarysOwnStopNothing) {
+  using namespace halt_reason;
+  for (const auto reason : {time_limit, no_checkpoints_left, exit_before_time, exit_after_time}) {
+    EXPECT_TRUE(tells_condition(reason)) << reason;
+    EXPECT_FALSE(is_request(reason)) << reason;
+  }
+  EXPECT_FALSE(is_request(finalize_called) || tells_condition(finalize_called));
+  EXPECT_FALSE(is_request("") || tells_condition(""));
+  EXPECT_TRUE(is_request(job_halted) && is_request("MAINTENANCE"));
+  EXPECT_FALSE(tells_condition(job_halted));
+}
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,155 @@
+#include "session/halting.hpp"
+
+#include <algorithm>
+
+#include "base/local_time.hpp"
+
+namespace cairn {
+namespace {
+
+using Cause = std::optional<HaltCause>;
+
+Cause cause_of_request(const HaltRecord& record) {
+  if (!is_request(record.reason)) return std::nullopt;
+  return HaltCause{record.reason, record.reason == halt_reason::job_halted
+                                      ? "\"cairn halt\" has asked for it"
+                                      : "its halt file says so"};
+}
+
+Cause cause_of_count(const HaltRecord& record) {
+  if (!record.checkpoints_left || *record.checkpoints_left > 0) return std::nullopt;
+  return HaltCause{halt_reason::no_checkpoints_left, "the last checkpoint it was to make is made"};
+}
+
+/// Behind a time that is not to be reached.
+std::string kept_for_stopping(std::int64_t halt_s) {
+  return halt_s == 0 ? "" : fmt::format(", and the last {} s are kept for stopping", halt_s);
+}
+
+Cause cause_of_times(const HaltRecord& record, std::int64_t halt_s, std::int64_t now_s) {
+  if (record.exit_before_s && now_s >= *record.exit_before_s - halt_s)
+    return HaltCause{
+        halt_reason::exit_before_time,
+        fmt::format("it is to be over before {}{}", format_local_time(*record.exit_before_s),
+                    kept_for_stopping(halt_s))};
+  if (record.exit_after_s && now_s >= *record.exit_after_s)
+    return HaltCause{halt_reason::exit_after_time,
+                     fmt::format("it is past {}", format_local_time(*record.exit_after_s))};
+  return std::nullopt;
+}
+
+Cause cause_of_allocation(std::int64_t end_s, std::int64_t halt_s, std::int64_t now_s) {
+  if (end_s == 0 || halt_s == 0 || now_s < end_s - halt_s) return std::nullopt;
+  return HaltCause{halt_reason::time_limit,
+                   fmt::format("its allocation ends at {}{}", format_local_time(end_s),
+                               kept_for_stopping(halt_s))};
+}
+
+/// Conditions of the file; the end of the allocation comes from the settings and is there in every
+/// run.
+bool is_of_file(std::string_view reason) { return reason != halt_reason::time_limit; }
+
+void count_down(HaltRecord& record, std::int64_t checkpoints) {
+  if (record.checkpoints_left)
+    record.checkpoints_left = std::max<std::int64_t>(0, *record.checkpoints_left - checkpoints);
+}
+
+}  // namespace
+
+Cause halt_cause(const HaltRecord& record, const Settings& settings, std::int64_t now_s) {
+  const std::int64_t halt_s = record.halt_seconds.value_or(settings.halt_seconds);
+  Cause cause = cause_of_request(record);
+  if (!cause) cause = cause_of_count(record);
+  if (!cause) cause = cause_of_times(record, halt_s, now_s);
+  if (!cause) cause = cause_of_allocation(settings.end_time_s, halt_s, now_s);
+  return cause;
+}
+
+void Halting::begin() {
+  const HaltRecord record = read();
+  const Cause cause = halt_cause(record, settings_, now_s());
+  const bool stale = !record.reason.empty() && !is_request(record.reason) &&
+                     (!cause || cause->reason != record.reason);
+  if (stale)
+    update([](HaltRecord& r) {
+      if (!is_request(r.reason)) r.reason.clear();
+    });
+  look();
+}
+
+Halting::State Halting::look() {
+  const HaltRecord record = read();
+  const Cause cause = halt_cause(record, settings_, now_s());
+  tell(record, cause);
+  if (!cause) return State::goes_on;
+  return record.immediate ? State::halts_at_once : State::halts;
+}
+
+void Halting::count_checkpoint() {
+  ++uncounted_;
+  const HaltRecord record = read();
+  if (!record.checkpoints_left) uncounted_ = 0;
+  if (uncounted_ > 0) update([](HaltRecord&) {});
+  look();
+}
+
+/// Says to whoever starts runs that no further one is needed. A reason that is there already says
+/// more.
+void Halting::end() {
+  if (!files_.info(file_.folder().root())) return;
+  update([](HaltRecord& record) {
+    if (record.reason.empty()) record.reason = halt_reason::finalize_called;
+  });
+}
+
+/// As it would be if all that was to be written had been.
+HaltRecord Halting::read() {
+  auto record = file_.read();
+  if (!record) warn_once(record.error());
+  HaltRecord known = record ? *std::move(record) : HaltRecord{};
+  count_down(known, uncounted_);
+  return known;
+}
+
+void Halting::tell(const HaltRecord& record, const Cause& cause) {
+  const std::string tale =
+      cause ? fmt::format("{}{}", cause->reason, record.immediate ? " at once" : "") : "";
+  if (tale == told_) return;
+  told_ = tale;
+  if (!cause) {
+    log_.info("the run is not to stop any more");
+    return;
+  }
+  log_.info("the run is to stop {}: {} ({}){}",
+            record.immediate ? "now, without a further checkpoint" : "after its next checkpoint",
+            cause->text, cause->reason,
+            is_of_file(cause->reason)
+                ? fmt::format("; \"cairn halt --remove {}\" takes it back", settings_.prefix)
+                : "");
+  record_reason(record, cause->reason);
+}
+
+void Halting::record_reason(const HaltRecord& record, std::string_view reason) {
+  if (is_request(record.reason)) return;
+  update([reason](HaltRecord& r) {
+    if (!is_request(r.reason)) r.reason = reason;
+  });
+}
+
+/// Subtracts as well what could not be subtracted before.
+void Halting::update(const std::function<void(HaltRecord&)>& change) {
+  const Status done = file_.update([&](HaltRecord& record) {
+    count_down(record, uncounted_);
+    change(record);
+  });
+  if (done)
+    uncounted_ = 0;
+  else if (done.error().code != Code::not_found)  // without a prefix directory there is no file
+    warn_once(done.error());
+}
+
+void Halting::warn_once(const Error& error) {
+  if (warned_.insert(error.text).second) log_.warning("{}; the run goes on without it", error.text);
+}
+
+}  // namespace cairn

@@ -1,0 +1,72 @@
+// When a run is to stop: the five conditions of the halt file and the settings.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "base/log.hpp"
+#include "config/settings.hpp"
+#include "prefix/halt_file.hpp"
+
+namespace cairn {
+
+/// Why a run is to stop.
+struct HaltCause {
+  std::string_view reason;  ///< as in the halt file, in which it may point
+  std::string text;         ///< the same for people
+};
+
+/// The first condition that holds at `now_s` (seconds since 1970), if one does.
+std::optional<HaltCause> halt_cause(const HaltRecord& record, const Settings& settings,
+                                    std::int64_t now_s);
+
+/// What rank 0 knows of the end of the run. Local; only rank 0 may ask it. Whatever befalls the
+/// halt file is told once, and never more than that: a run does not end because of it.
+class Halting {
+ public:
+  enum class State {
+    goes_on = 0,
+    halts = 1,          ///< after its next checkpoint
+    halts_at_once = 2,  ///< no further checkpoint is wanted
+  };
+
+  /// All that is passed in must outlive this, but for the log.
+  Halting(Files& files, Clock& clock, const Settings& settings, Log log)
+      : file_(files, clock, PrefixFolder{settings.prefix}),
+        files_(files),
+        clock_(clock),
+        settings_(settings),
+        log_(std::move(log)) {}
+
+  /// The run begins: what earlier ones have recorded and no longer holds is taken back.
+  void begin();
+  /// Reads the halt file anew. Where there is something new to tell or to record, does so.
+  State look();
+  /// A checkpoint was made.
+  void count_checkpoint();
+  /// The run has come to its end.
+  void end();
+
+ private:
+  HaltRecord read();
+  void tell(const HaltRecord& record, const std::optional<HaltCause>& cause);
+  void record_reason(const HaltRecord& record, std::string_view reason);
+  void update(const std::function<void(HaltRecord&)>& change);
+  void warn_once(const Error& error);
+  std::int64_t now_s() { return clock_.now_us() / 1'000'000; }
+
+  HaltFile file_;
+  Files& files_;
+  Clock& clock_;
+  const Settings& settings_;
+  Log log_;
+  std::int64_t uncounted_ = 0;  ///< checkpoints that could not be subtracted in the file yet
+  std::string told_;            ///< the reason, and how it ends the run; empty: none
+  std::set<std::string> warned_;
+};
+
+}  // namespace cairn

@@ -1,0 +1,294 @@
+#include "session/halting.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "files/hooked_files.hpp"
+#include "files/posix_files.hpp"
+#include "files/temporary_folder.hpp"
+
+namespace cairn {
+namespace {
+
+constexpr std::int64_t now_s = 1'800'000'000;
+
+std::string reason_of(const HaltRecord& record, const Settings& settings = {}) {
+  const auto cause = halt_cause(record, settings, now_s);
+  return cause ? std::string(cause->reason) : "";
+}
+
+TEST(HaltCause, NothingAskedForNothingHolds) { EXPECT_EQ(reason_of({}), ""); }
+
+TEST(HaltCause, CheckpointsLeft) {
+  HaltRecord record;
+  record.checkpoints_left = 1;
+  EXPECT_EQ(reason_of(record), "");
+  record.checkpoints_left = 0;
+  EXPECT_EQ(reason_of(record), "NO_CHECKPOINTS_LEFT");
+}
+
+TEST(HaltCause, ExitBeforeLessHaltSeconds) {
+  HaltRecord record;
+  Settings settings;
+  record.exit_before_s = now_s + 1;
+  EXPECT_EQ(reason_of(record), "");
+  settings.halt_seconds = 1;
+  EXPECT_EQ(reason_of(record, settings), "EXIT_BEFORE_TIME");
+  record.halt_seconds = 0;
+  EXPECT_EQ(reason_of(record, settings), "") << "that of the file counts";
+  record.exit_before_s = now_s;
+  EXPECT_EQ(reason_of(record, settings), "EXIT_BEFORE_TIME");
+}
+
+TEST(HaltCause, ExitAfter) {
+  HaltRecord record;
+  record.exit_after_s = now_s + 1;
+  record.halt_seconds = 100;
+  EXPECT_EQ(reason_of(record), "");
+  record.exit_after_s = now_s;
+  EXPECT_EQ(reason_of(record), "EXIT_AFTER_TIME");
+}
+
+TEST(HaltCause, EndOfTheAllocation) {
+  HaltRecord record;
+  Settings settings;
+  settings.end_time_s = now_s - 5;
+  EXPECT_EQ(reason_of(record, settings), "") << "nobody has asked for it";
+  settings.end_time_s = now_s + 100;
+  settings.halt_seconds = 99;
+  EXPECT_EQ(reason_of(record, settings), "");
+  settings.halt_seconds = 100;
+  EXPECT_EQ(reason_of(record, settings), "TIME_LIMIT");
+  record.halt_seconds = 99;
+  EXPECT_EQ(reason_of(record, settings), "") << "that of the file counts";
+  settings.halt_seconds = 0;
+  record.halt_seconds = 100;
+  EXPECT_EQ(reason_of(record, settings), "TIME_LIMIT");
+  settings.end_time_s = 0;
+  EXPECT_EQ(reason_of(record, settings), "") << "the end is not known";
+}
+
+TEST(HaltCause, ReasonsButTheLibrarysOwn) {
+  HaltRecord record;
+  for (const char* reason : {"JOB_HALTED", "MAINTENANCE"}) {
+    record.reason = reason;
+    EXPECT_EQ(reason_of(record), reason);
+  }
+  for (const char* reason : {"SCR_FINALIZE_CALLED", "TIME_LIMIT", "NO_CHECKPOINTS_LEFT"}) {
+    record.reason = reason;
+    EXPECT_EQ(reason_of(record), "") << reason;
+  }
+}
+
+class StoppedClock final : public Clock {
+ public:
+  std::int64_t now_us() override { return time_s * 1'000'000 + 999'999; }
+  std::int64_t steady_us() override { return steady_us_; }
+  void sleep_us(std::int64_t us) override { steady_us_ += us; }
+  std::uint64_t random() override { return 4; }
+  std::int64_t time_s = now_s;
+
+ private:
+  std::int64_t steady_us_ = 0;
+};
+
+class HaltingTest : public ::testing::Test {
+ protected:
+  using State = Halting::State;
+
+  HaltingTest() { settings_.prefix = prefix_.path(); }
+
+  Halting halting() {
+    return {*files_, clock_, settings_,
+            Log([this](Severity, const std::string& text) { told_ += text + "\n"; })};
+  }
+  HaltFile file() { return {*posix_, clock_, PrefixFolder{settings_.prefix}}; }
+  HaltRecord record() { return *file().read(); }
+  void ask(const std::function<void(HaltRecord&)>& change) { ASSERT_TRUE(file().update(change)); }
+  void ask_for(const std::string& reason) {
+    ask([&](HaltRecord& r) { r.reason = reason; });
+  }
+  bool told(const std::string& text) const { return told_.find(text) != std::string::npos; }
+  std::ptrdiff_t lines() const { return std::count(told_.begin(), told_.end(), '\n'); }
+
+  TemporaryFolder prefix_;
+  Settings settings_;
+  StoppedClock clock_;
+  std::unique_ptr<Files> posix_ = make_posix_files();
+  FileHook hook_;
+  std::unique_ptr<Files> files_ = make_hooked_files(
+      *posix_,
+      [this](const FileOperation& operation) { return hook_ ? hook_(operation) : Status{}; });
+  std::string told_;
+};
+
+TEST_F(HaltingTest, WithoutAHaltNothingIsToldOrWritten) {
+  Halting run = halting();
+  run.begin();
+  EXPECT_EQ(run.look(), State::goes_on);
+  run.count_checkpoint();
+  run.end();
+  EXPECT_EQ(told_, "");
+  EXPECT_TRUE(std::filesystem::is_empty(prefix_.path()));
+}
+
+TEST_F(HaltingTest, WithoutAPrefixDirectoryNothingIsToldOrWritten) {
+  settings_.prefix = prefix_ / "gone";
+  settings_.end_time_s = now_s + 10;
+  settings_.halt_seconds = 20;
+  Halting run = halting();
+  run.begin();
+  EXPECT_EQ(run.look(), State::halts);
+  run.count_checkpoint();
+  run.end();
+  EXPECT_TRUE(told("(TIME_LIMIT)")) << told_;
+  EXPECT_EQ(lines(), 1) << told_;
+  EXPECT_TRUE(std::filesystem::is_empty(prefix_.path()));
+}
+
+TEST_F(HaltingTest, ARequestIsSeenToldOnceAndKeptForTheNextRun) {
+  Halting run = halting();
+  run.begin();
+  EXPECT_EQ(run.look(), State::goes_on);
+  ask_for("JOB_HALTED");
+  EXPECT_EQ(run.look(), State::halts);
+  EXPECT_EQ(run.look(), State::halts);
+  EXPECT_EQ(lines(), 1) << told_;
+  EXPECT_TRUE(told("after its next checkpoint") && told("(JOB_HALTED)") &&
+              told("cairn halt --remove " + settings_.prefix))
+      << told_;
+  run.end();
+  EXPECT_EQ(record().reason, "JOB_HALTED");
+  Halting next = halting();
+  next.begin();
+  EXPECT_EQ(next.look(), State::halts);
+}
+
+TEST_F(HaltingTest, AtOnceIsToldAsThatAndCanBeTakenBack) {
+  ask_for("JOB_HALTED");
+  Halting run = halting();
+  run.begin();
+  ask([](HaltRecord& r) { r.immediate = true; });
+  EXPECT_EQ(run.look(), State::halts_at_once);
+  EXPECT_TRUE(told("now, without a further checkpoint")) << told_;
+  ASSERT_TRUE(file().remove());
+  EXPECT_EQ(run.look(), State::goes_on);
+  EXPECT_TRUE(told("not to stop any more")) << told_;
+  EXPECT_EQ(lines(), 3) << told_;
+}
+
+TEST_F(HaltingTest, CheckpointsAreCountedDownToNoLessThanNothing) {
+  ask([](HaltRecord& r) { r.checkpoints_left = 2; });
+  Halting run = halting();
+  run.begin();
+  run.count_checkpoint();
+  EXPECT_EQ(record().checkpoints_left, 1);
+  EXPECT_EQ(run.look(), State::goes_on);
+  run.count_checkpoint();
+  EXPECT_EQ(run.look(), State::halts);
+  run.count_checkpoint();
+  EXPECT_EQ(record().checkpoints_left, 0);
+  EXPECT_EQ(record().reason, "NO_CHECKPOINTS_LEFT");
+  run.end();
+  EXPECT_EQ(record().reason, "NO_CHECKPOINTS_LEFT") << "it says more than that the run has ended";
+  EXPECT_EQ(lines(), 1) << told_;
+}
+
+TEST_F(HaltingTest, WhatCannotBeWrittenIsCountedAllTheSame) {
+  ask([](HaltRecord& r) { r.checkpoints_left = 3; });
+  Halting run = halting();
+  run.begin();
+  hook_ = [](const FileOperation& operation) -> Status {
+    if (operation.name == "create") return fail(Code::io, "read-only file system");
+    return {};
+  };
+  run.count_checkpoint();
+  run.count_checkpoint();
+  EXPECT_EQ(record().checkpoints_left, 3);
+  EXPECT_EQ(run.look(), State::goes_on);
+  EXPECT_EQ(lines(), 1) << "warned of once: " << told_;
+  run.count_checkpoint();
+  EXPECT_EQ(run.look(), State::halts);
+  hook_ = {};
+  run.count_checkpoint();
+  EXPECT_EQ(record().checkpoints_left, 0);
+}
+
+TEST_F(HaltingTest, TheReasonOfAConditionIsRecorded) {
+  const auto recorded = [&](const std::function<void(HaltRecord&)>& change) {
+    EXPECT_TRUE(file().remove());
+    ask(change);
+    Halting run = halting();
+    run.begin();
+    EXPECT_EQ(run.look(), State::halts);
+    return record().reason;
+  };
+  EXPECT_EQ(recorded([](HaltRecord& r) { r.exit_before_s = now_s; }), "EXIT_BEFORE_TIME");
+  EXPECT_EQ(recorded([](HaltRecord& r) { r.exit_after_s = now_s; }), "EXIT_AFTER_TIME");
+  EXPECT_EQ(recorded([](HaltRecord& r) { r.checkpoints_left = 0; }), "NO_CHECKPOINTS_LEFT");
+  settings_.end_time_s = now_s + 10;
+  EXPECT_EQ(recorded([](HaltRecord& r) { r.halt_seconds = 10; }), "TIME_LIMIT");
+}
+
+TEST_F(HaltingTest, ARunThatEndsSaysSoToTheNextWhichGoesOn) {
+  ask([](HaltRecord& r) { r.checkpoints_left = 5; });
+  Halting run = halting();
+  run.begin();
+  run.end();
+  EXPECT_EQ(record().reason, "SCR_FINALIZE_CALLED");
+  Halting next = halting();
+  next.begin();
+  EXPECT_EQ(next.look(), State::goes_on);
+  EXPECT_EQ(record().reason, "");
+  EXPECT_EQ(record().checkpoints_left, 5);
+}
+
+TEST_F(HaltingTest, AConditionThatHoldsNoLongerDoesNotStopTheNextRun) {
+  settings_.end_time_s = now_s + 10;
+  settings_.halt_seconds = 60;
+  Halting run = halting();
+  run.begin();
+  EXPECT_EQ(record().reason, "TIME_LIMIT");
+  settings_.end_time_s = now_s + 10'000;
+  Halting next = halting();
+  next.begin();
+  EXPECT_EQ(next.look(), State::goes_on);
+  EXPECT_EQ(record().reason, "");
+  ask([](HaltRecord& r) { r.exit_after_s = now_s - 10; });
+  Halting again = halting();
+  again.begin();
+  EXPECT_EQ(again.look(), State::halts) << "but one that holds does";
+}
+
+TEST_F(HaltingTest, ADamagedFileIsWarnedOfOnceAndStopsNothing) {
+  std::filesystem::create_directory(prefix_ / ".cairn");
+  std::ofstream(prefix_ / ".cairn/halt") << "nonsense";
+  Halting run = halting();
+  run.begin();
+  EXPECT_EQ(run.look(), State::goes_on);
+  run.count_checkpoint();
+  run.end();
+  EXPECT_EQ(lines(), 1) << told_;
+  EXPECT_TRUE(told("is damaged") && told("cairn halt --remove")) << told_;
+}
+
+TEST_F(HaltingTest, APrefixDirectoryThatCannotBeWrittenIsAWarning) {
+  hook_ = [](const FileOperation& operation) -> Status {
+    if (operation.name == "make_folder") return fail(Code::io, "permission denied");
+    return {};
+  };
+  settings_.end_time_s = now_s + 10;
+  settings_.halt_seconds = 60;
+  Halting run = halting();
+  run.begin();
+  EXPECT_EQ(run.look(), State::halts);
+  run.count_checkpoint();
+  run.end();
+  EXPECT_TRUE(told("permission denied")) << told_;
+  EXPECT_EQ(lines(), 2) << told_;
+}
+
+}  // namespace
+}  // namespace cairn

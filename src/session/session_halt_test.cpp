@@ -1,0 +1,193 @@
+// The halt file and the end of the allocation, as the ranks of a run see them.
+#include <atomic>
+
+#include "prefix/halt_file.hpp"
+#include "session/session_harness.hpp"
+
+namespace cairn {
+namespace {
+
+/// The test says what time it is.
+class SetClock final : public Clock {
+ public:
+  std::int64_t now_us() override { return time_s * 1'000'000; }
+  std::int64_t steady_us() override { return steady_us_ += 10; }
+  void sleep_us(std::int64_t us) override { steady_us_ += us; }
+  std::uint64_t random() override { return ++draws_; }
+
+  std::atomic<std::int64_t> time_s = 1'800'000'000;
+
+ private:
+  std::atomic<std::int64_t> steady_us_ = 0;
+  std::atomic<std::uint64_t> draws_ = 0;
+};
+
+class SessionHalt : public ::testing::Test {
+ protected:
+  SessionHalt() {
+    auto clock = std::make_unique<SetClock>();
+    clock_ = clock.get();
+    cluster_.clock = std::move(clock);
+    cluster_.settings.prefix = prefix_.path();
+  }
+
+  void ask(const std::function<void(HaltRecord&)>& change) {
+    ASSERT_TRUE(HaltFile(*files_, *clock_, {prefix_.path()}).update(change));
+  }
+  HaltRecord record() { return *HaltFile(*files_, *clock_, {prefix_.path()}).read(); }
+  std::int64_t now_s() const { return clock_->time_s; }
+
+  /// What one rank does while no other is in a call.
+  static void alone(JobRank& rank, const std::function<void()>& action) {
+    rank.comm.barrier();
+    if (rank.number() == 5) action();
+    rank.comm.barrier();
+  }
+  static void expect(JobRank& rank, bool need, bool exit) {
+    EXPECT_EQ(*rank.session->need_checkpoint(), need) << "rank " << rank.number();
+    EXPECT_EQ(*rank.session->should_exit(), exit) << "rank " << rank.number();
+  }
+  /// The run goes on until `begin` is done, and then is to stop for `reason`.
+  void expect_stop(const std::function<void()>& begin, const std::string& reason) {
+    cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+      expect(rank, false, false);
+      alone(rank, begin);
+      expect(rank, true, true);
+      rank.expect_written(1);
+      expect(rank, true, true);
+      ASSERT_TRUE(rank.session->finalize());
+    });
+    EXPECT_TRUE(cluster_.said("(" + reason + ")")) << cluster_.said();
+    EXPECT_EQ(record().reason, reason);
+    EXPECT_EQ(cluster_.said().find("is to stop"), cluster_.said().rfind("is to stop"));
+  }
+
+  TemporaryFolder prefix_;
+  Cluster cluster_;
+  SetClock* clock_ = nullptr;
+  std::unique_ptr<Files> files_ = make_posix_files();
+};
+
+TEST_F(SessionHalt, ByReason) {
+  expect_stop([&] { ask([](HaltRecord& r) { r.reason = halt_reason::job_halted; }); },
+              "JOB_HALTED");
+}
+
+TEST_F(SessionHalt, ByExitAfter) {
+  ask([&](HaltRecord& r) { r.exit_after_s = now_s() + 100; });
+  expect_stop([&] { clock_->time_s += 100; }, "EXIT_AFTER_TIME");
+}
+
+TEST_F(SessionHalt, ByExitBefore) {
+  cluster_.settings.halt_seconds = 40;
+  ask([&](HaltRecord& r) { r.exit_before_s = now_s() + 100; });
+  expect_stop([&] { clock_->time_s += 60; }, "EXIT_BEFORE_TIME");
+}
+
+TEST_F(SessionHalt, ByTheEndOfTheAllocation) {
+  cluster_.settings.halt_seconds = 40;
+  cluster_.settings.end_time_s = now_s() + 100;
+  expect_stop([&] { clock_->time_s += 60; }, "TIME_LIMIT");
+}
+
+TEST_F(SessionHalt, HaltSecondsInTheFileWinOverTheParameter) {
+  cluster_.settings.halt_seconds = 40;
+  cluster_.settings.end_time_s = now_s() + 100;
+  ask([](HaltRecord& r) { r.halt_seconds = 10; });
+  clock_->time_s += 60;
+  expect_stop([&] { clock_->time_s += 30; }, "TIME_LIMIT");
+}
+
+TEST_F(SessionHalt, AfterSoManyCheckpointsButNotOutputs) {
+  ask([](HaltRecord& r) { r.checkpoints_left = 2; });
+  cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+    rank.expect_written(1);
+    expect(rank, false, false);
+    rank.expect_written(2, flag_output);
+    EXPECT_FALSE(rank.session->is_at_checkpoint());
+    rank.expect_written(3);
+    EXPECT_TRUE(rank.session->is_at_checkpoint());
+    expect(rank, true, true);
+    rank.expect_written(4);
+    ASSERT_TRUE(rank.session->finalize());
+  });
+  EXPECT_EQ(record().checkpoints_left, 0);
+  EXPECT_EQ(record().reason, "NO_CHECKPOINTS_LEFT");
+}
+
+TEST_F(SessionHalt, AFailedCheckpointIsNotCounted) {
+  ask([](HaltRecord& r) { r.checkpoints_left = 1; });
+  cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+    ASSERT_TRUE(rank.session->start_checkpoint());
+    EXPECT_FALSE(rank.session->complete_checkpoint(rank.number() != 2));
+    expect(rank, false, false);
+  });
+  EXPECT_EQ(record().checkpoints_left, 1);
+}
+
+TEST_F(SessionHalt, AtOnceMeansWithoutAFurtherCheckpoint) {
+  cluster_.settings.checkpoint_interval = 1;
+  cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+    expect(rank, true, false);
+    EXPECT_FALSE(rank.session->stops_at_once());
+    alone(rank, [&] {
+      ask([](HaltRecord& r) {
+        r.reason = halt_reason::job_halted;
+        r.immediate = true;
+      });
+    });
+    expect(rank, false, true);
+    EXPECT_TRUE(rank.session->stops_at_once());
+    rank.expect_written(1);  // who makes one all the same may
+    expect(rank, false, true);
+  });
+  EXPECT_TRUE(cluster_.said("without a further checkpoint")) << cluster_.said();
+}
+
+TEST_F(SessionHalt, IsSeenAtInitToo) {
+  ask([](HaltRecord& r) { r.reason = halt_reason::job_halted; });
+  cluster_.run_well(four_nodes(), [](JobRank&) {});
+  EXPECT_TRUE(cluster_.said("(JOB_HALTED)")) << cluster_.said();
+}
+
+TEST_F(SessionHalt, ARunThatCameToItsEndDoesNotStopTheNext) {
+  ask([](HaltRecord& r) { r.checkpoints_left = 9; });
+  for (int run = 0; run < 2; ++run)
+    cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+      rank.restart();
+      expect(rank, false, false);
+      rank.expect_written(1 + run);
+      ASSERT_TRUE(rank.session->finalize());
+    });
+  EXPECT_EQ(record().reason, "SCR_FINALIZE_CALLED");
+  EXPECT_EQ(record().checkpoints_left, 7);
+}
+
+TEST_F(SessionHalt, WithoutAHaltThePrefixDirectoryIsNotTouched) {
+  cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+    expect(rank, false, false);
+    rank.expect_written(1);
+    ASSERT_TRUE(rank.session->finalize());
+  });
+  EXPECT_TRUE(std::filesystem::is_empty(prefix_.path()));
+}
+
+/// Whatever fails in Cairn's folder of the prefix directory, the checkpoint is made.
+TEST_F(SessionHalt, AHaltFileThatCannotBeReadOrWrittenStopsNothing) {
+  ask([](HaltRecord& r) { r.checkpoints_left = 5; });
+  cluster_.run(four_nodes(), [&](JobRank& rank) {
+    rank.hook = [](const FileOperation& operation) -> Status {
+      if (operation.path.find("/.cairn") == std::string_view::npos) return {};
+      return fail(Code::io, "injected: cannot {} {}", operation.name, operation.path);
+    };
+    ASSERT_TRUE(rank.init());
+    expect(rank, false, false);
+    rank.expect_written(1);
+    expect(rank, false, false);
+    ASSERT_TRUE(rank.session->finalize());
+  });
+  EXPECT_TRUE(cluster_.said("injected")) << cluster_.said();
+}
+
+}  // namespace
+}  // namespace cairn

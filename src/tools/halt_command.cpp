@@ -1,0 +1,250 @@
+#include "tools/halt_command.hpp"
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "base/local_time.hpp"
+#include "prefix/halt_file.hpp"
+#include "tools/exit_codes.hpp"
+#include "tools/job_settings.hpp"
+
+namespace cairn {
+namespace {
+
+using Number = std::optional<std::int64_t>;
+
+/// What is to become of a halt record.
+struct Change {
+  Number checkpoints_left;
+  Number exit_before_s;
+  Number exit_after_s;
+  Number halt_seconds;
+};
+
+// --- the values on the command line ---
+
+/// --list and --remove stand alone, and nothing is set and unset at once.
+Status check_combination(const HaltCommand& command) {
+  struct Pair {
+    const char* one;
+    const char* other;
+    bool both;
+  };
+  const bool sets = command.checkpoints || command.before || command.after || command.seconds ||
+                    command.immediate;
+  const bool unsets = command.unset_checkpoints || command.unset_before || command.unset_after ||
+                      command.unset_seconds || command.unset_reason;
+  const Pair pairs[] = {
+      {"--list", "--remove", command.list && command.remove},
+      {"--list", "what changes something", command.list && (sets || unsets)},
+      {"--remove", "what sets or unsets something", command.remove && (sets || unsets)},
+      {"--checkpoints", "--unset-checkpoints", command.checkpoints && command.unset_checkpoints},
+      {"--before", "--unset-before", command.before && command.unset_before},
+      {"--after", "--unset-after", command.after && command.unset_after},
+      {"--seconds", "--unset-seconds", command.seconds && command.unset_seconds},
+      {"--immediate", "--unset-reason", command.immediate && command.unset_reason}};
+  for (const Pair& pair : pairs)
+    if (pair.both)
+      return fail(Code::bad_argument, "{} and {} exclude each other: give one of them", pair.one,
+                  pair.other);
+  return {};
+}
+
+Result<Number> read_count(const std::optional<std::string>& text, std::string_view option,
+                          std::string_view what) {
+  if (!text) return Number{};
+  std::int64_t value = 0;
+  const char* end = text->data() + text->size();
+  const auto [read_to, error] = std::from_chars(text->data(), end, value);
+  if (error != std::errc() || read_to != end || value < 0 || value > largest_halt_count)
+    return fail(Code::bad_argument, "{} \"{}\": give a number of {} from 0 to {}", option, *text,
+                what, largest_halt_count);
+  return Number{value};
+}
+
+Result<Number> read_time(const std::optional<std::string>& text, std::string_view option) {
+  if (!text) return Number{};
+  const auto time_s = parse_local_time(*text);
+  if (!time_s) return fail(Code::bad_argument, "{}: {}", option, time_s.error().text);
+  return Number{*time_s};
+}
+
+Result<Change> read_values(const HaltCommand& command) {
+  CAIRN_TRY(check_combination(command));
+  Change change;
+  CAIRN_ASSIGN(change.checkpoints_left,
+               read_count(command.checkpoints, "--checkpoints", "checkpoints"));
+  CAIRN_ASSIGN(change.exit_before_s, read_time(command.before, "--before"));
+  CAIRN_ASSIGN(change.exit_after_s, read_time(command.after, "--after"));
+  CAIRN_ASSIGN(change.halt_seconds, read_count(command.seconds, "--seconds", "seconds"));
+  return change;
+}
+
+// --- the change ---
+
+bool changes_condition(const HaltCommand& command) {
+  return command.checkpoints || command.before || command.after || command.seconds ||
+         command.unset_checkpoints || command.unset_before || command.unset_after ||
+         command.unset_seconds;
+}
+
+/// Stop after the next checkpoint: what is asked for where nothing else is.
+bool asks_for_stop(const HaltCommand& command) {
+  return command.immediate || (!changes_condition(command) && !command.unset_reason);
+}
+
+void set(Number& number, const Number& to, bool unset) {
+  if (unset) number.reset();
+  if (to) number = to;
+}
+
+void apply(const HaltCommand& command, const Change& change, HaltRecord& record) {
+  set(record.checkpoints_left, change.checkpoints_left, command.unset_checkpoints);
+  set(record.exit_before_s, change.exit_before_s, command.unset_before);
+  set(record.exit_after_s, change.exit_after_s, command.unset_after);
+  set(record.halt_seconds, change.halt_seconds, command.unset_seconds);
+  // The library recorded what held before the change; it records it again if it still does.
+  const bool outdated = changes_condition(command) && tells_condition(record.reason);
+  if (command.unset_reason || outdated) {
+    record.reason.clear();
+    record.immediate = false;
+  }
+  if (!asks_for_stop(command)) return;
+  record.reason = halt_reason::job_halted;
+  record.immediate = record.immediate || command.immediate;
+}
+
+// --- what is in force ---
+
+std::string counted(std::int64_t number, std::string_view what) {
+  return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
+}
+
+std::string words_for_request(const HaltRecord& record) {
+  return fmt::format("{} ({})",
+                     record.immediate
+                         ? "at once: at the next call that can, without a further checkpoint"
+                         : "after its next checkpoint",
+                     record.reason);
+}
+
+std::vector<std::string> words_for(const HaltRecord& record) {
+  std::vector<std::string> words;
+  if (is_request(record.reason)) words.push_back(words_for_request(record));
+  if (record.checkpoints_left)
+    words.push_back(
+        *record.checkpoints_left == 0
+            ? "after its next checkpoint: of those it was to make none is left"
+            : fmt::format("after {}", counted(*record.checkpoints_left, "more checkpoint")));
+  if (record.exit_before_s)
+    words.push_back(fmt::format("to be over before {}", format_local_time(*record.exit_before_s)));
+  if (record.exit_after_s)
+    words.push_back(fmt::format("after the first checkpoint that is made after {}",
+                                format_local_time(*record.exit_after_s)));
+  if (record.halt_seconds)
+    words.push_back(
+        *record.halt_seconds == 0
+            ? "not because its allocation ends (in place of SCR_HALT_SECONDS)"
+            : fmt::format("{} before its allocation ends (in place of SCR_HALT_SECONDS)",
+                          counted(*record.halt_seconds, "second")));
+  return words;
+}
+
+void print(std::ostream& out, const HaltFile& file, const HaltRecord& record, bool verbose) {
+  out << file.folder().prefix;
+  if (verbose) out << " (" << file.folder().halt() << ")";
+  const std::vector<std::string> words = words_for(record);
+  out << (words.empty() ? ": nothing stops the job\n" : ": the job stops\n");
+  for (const std::string& line : words) out << "  " << line << "\n";
+  if (!record.reason.empty() && !is_request(record.reason))
+    out << "  recorded by its run: " << record.reason << "\n";
+}
+
+nlohmann::ordered_json json_of(const Number& number) {
+  return number ? nlohmann::ordered_json(*number) : nlohmann::ordered_json();
+}
+
+nlohmann::ordered_json json_of_time(const Number& time_s) {
+  return time_s ? nlohmann::ordered_json(format_local_time(*time_s)) : nlohmann::ordered_json();
+}
+
+nlohmann::ordered_json json_of(const HaltFile& file, const HaltRecord& record) {
+  return {{"prefix", file.folder().prefix},
+          {"checkpoints_left", json_of(record.checkpoints_left)},
+          {"exit_before", json_of_time(record.exit_before_s)},
+          {"exit_before_s", json_of(record.exit_before_s)},
+          {"exit_after", json_of_time(record.exit_after_s)},
+          {"exit_after_s", json_of(record.exit_after_s)},
+          {"halt_seconds", json_of(record.halt_seconds)},
+          {"reason", record.reason.empty() ? nlohmann::ordered_json()
+                                           : nlohmann::ordered_json(record.reason)},
+          {"immediate", record.immediate}};
+}
+
+// --- one prefix directory ---
+
+Status check_folder(Files& files, const std::string& prefix) {
+  // Through "/.", so that a link to the folder will do.
+  const auto info = files.info(prefix + "/.");
+  if (info && info->kind == Kind::folder) return {};
+  return fail(Code::not_found, "{} is no folder; name the prefix directory of the job (SCR_PREFIX)",
+              prefix);
+}
+
+Result<HaltRecord> carry_out(const HaltCommand& command, const Change& change, HaltFile& file,
+                             Files& files) {
+  CAIRN_TRY(check_folder(files, file.folder().prefix));
+  if (command.remove)
+    CAIRN_TRY(file.remove());
+  else if (!command.list)
+    CAIRN_TRY(file.update([&](HaltRecord& record) { apply(command, change, record); }));
+  return file.read();
+}
+
+/// What SCR_Init would take, where none is named.
+Result<std::vector<std::string>> prefixes_of(const HaltCommand& command, Files& files,
+                                             const ProcessFacts& process) {
+  std::vector<std::string> prefixes;
+  for (const std::string& prefix : command.prefixes)
+    prefixes.push_back(normalise(prefix, process.working_folder));
+  if (!prefixes.empty()) return prefixes;
+  CAIRN_ASSIGN(const ResolvedSettings resolved, read_job_settings({}, files, process, Log()));
+  return std::vector<std::string>{resolved.settings.prefix};
+}
+
+}  // namespace
+
+int run_halt_command(const HaltCommand& command, Files& files, Clock& clock,
+                     const ProcessFacts& process, std::ostream& out, const Log& log) {
+  const auto change = read_values(command);
+  if (!change) {
+    log.error("{}", change.error().text);
+    return exit_usage;
+  }
+  const auto prefixes = prefixes_of(command, files, process);
+  if (!prefixes) {
+    log.error("{}", prefixes.error().text);
+    return exit_failure;
+  }
+  bool good = true;
+  auto shown = nlohmann::ordered_json::array();
+  for (const std::string& prefix : *prefixes) {
+    HaltFile file(files, clock, PrefixFolder{prefix});
+    const auto record = carry_out(command, *change, file, files);
+    good = good && record;
+    if (!record)
+      log.error("{}", record.error().text);
+    else if (command.json)
+      shown.push_back(json_of(file, *record));
+    else
+      print(out, file, *record, command.verbose);
+  }
+  const nlohmann::ordered_json all = {{"prefixes", std::move(shown)}};
+  // JSON is UTF-8 and a path need not be.
+  if (command.json)
+    out << all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+  out << std::flush;
+  return good && out ? exit_ok : exit_failure;
+}
+
+}  // namespace cairn

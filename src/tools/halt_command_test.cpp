@@ -1,0 +1,226 @@
+#include "tools/halt_command.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "files/posix_files.hpp"
+#include "files/temporary_folder.hpp"
+#include "prefix/halt_file.hpp"
+
+namespace cairn {
+namespace {
+
+class HaltCommandTest : public ::testing::Test {
+ protected:
+  HaltCommandTest() {
+    ::setenv("TZ", "UTC0", 1);
+    ::tzset();
+    process_ = {{{"USER", "ann"}}, "node1", folder_.path(), 1};
+  }
+
+  int run(const HaltCommand& command) {
+    told_.clear();
+    out_.str("");
+    const Log log([this](Severity, const std::string& text) { told_ += text + "\n"; });
+    return run_halt_command(command, *files_, *clock_, process_, out_, log);
+  }
+  HaltFile file(const std::string& prefix) { return {*files_, *clock_, PrefixFolder{prefix}}; }
+  HaltRecord record() { return *file(folder_.path()).read(); }
+  void leave(const std::function<void(HaltRecord&)>& change) {
+    ASSERT_TRUE(file(folder_.path()).update(change));
+  }
+  bool shows(const std::string& text) const { return out_.str().find(text) != std::string::npos; }
+  bool told(const std::string& text) const { return told_.find(text) != std::string::npos; }
+
+  TemporaryFolder folder_;
+  std::unique_ptr<Files> files_ = make_posix_files();
+  std::unique_ptr<Clock> clock_ = make_system_clock();
+  ProcessFacts process_;
+  std::ostringstream out_;
+  std::string told_;
+};
+
+TEST_F(HaltCommandTest, WithoutOptionsTheJobStopsAfterItsNextCheckpoint) {
+  ASSERT_EQ(run({}), 0) << told_;
+  EXPECT_EQ(record().reason, "JOB_HALTED");
+  EXPECT_FALSE(record().immediate);
+  EXPECT_TRUE(shows(folder_.path() + ": the job stops\n  after its next checkpoint (JOB_HALTED)\n"))
+      << out_.str();
+}
+
+TEST_F(HaltCommandTest, ImmediateSaysWhatItMeansAndStaysUntilItIsTakenBack) {
+  HaltCommand command;
+  command.immediate = true;
+  ASSERT_EQ(run(command), 0) << told_;
+  EXPECT_TRUE(record().immediate);
+  EXPECT_EQ(record().reason, "JOB_HALTED");
+  EXPECT_TRUE(shows("at the next call that can, without a further checkpoint")) << out_.str();
+  ASSERT_EQ(run({}), 0);
+  EXPECT_TRUE(record().immediate) << "a lesser wish does not take the greater back";
+  HaltCommand unset;
+  unset.unset_reason = true;
+  ASSERT_EQ(run(unset), 0);
+  EXPECT_EQ(record(), HaltRecord{});
+  EXPECT_TRUE(shows(": nothing stops the job")) << out_.str();
+}
+
+TEST_F(HaltCommandTest, ConditionsAreSetShownAndUnset) {
+  HaltCommand command;
+  command.checkpoints = "3";
+  command.before = "2030-01-01T00:00:00";
+  command.after = "2029-12-31T12:00:00";
+  command.seconds = "600";
+  ASSERT_EQ(run(command), 0) << told_;
+  EXPECT_EQ(record().checkpoints_left, 3);
+  EXPECT_EQ(record().exit_before_s, 1'893'456'000);
+  EXPECT_EQ(record().exit_after_s, 1'893'412'800);
+  EXPECT_EQ(record().halt_seconds, 600);
+  EXPECT_EQ(record().reason, "") << "conditions alone ask for no stop now";
+  for (const char* words : {"after 3 more checkpoints", "to be over before 2030-01-01T00:00:00",
+                            "made after 2029-12-31T12:00:00", "600 seconds before its allocation"})
+    EXPECT_TRUE(shows(words)) << words << " in\n" << out_.str();
+  HaltCommand unset;
+  unset.unset_checkpoints = unset.unset_before = unset.unset_after = unset.unset_seconds = true;
+  ASSERT_EQ(run(unset), 0);
+  EXPECT_EQ(record(), HaltRecord{});
+}
+
+TEST_F(HaltCommandTest, ListChangesNothingAndRemoveTakesAllBack) {
+  HaltCommand list;
+  list.list = true;
+  ASSERT_EQ(run(list), 0);
+  EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
+  leave([](HaltRecord& r) { r.checkpoints_left = 1; });
+  ASSERT_EQ(run(list), 0);
+  EXPECT_TRUE(shows("after 1 more checkpoint\n")) << out_.str();
+  HaltCommand remove;
+  remove.remove = true;
+  ASSERT_EQ(run(remove), 0);
+  EXPECT_EQ(record(), HaltRecord{});
+}
+
+TEST_F(HaltCommandTest, WhatTheLibraryRecordedOfAnOldConditionGoesWithIt) {
+  leave([](HaltRecord& r) {
+    r.checkpoints_left = 0;
+    r.reason = halt_reason::no_checkpoints_left;
+  });
+  HaltCommand list;
+  list.list = true;
+  ASSERT_EQ(run(list), 0);
+  EXPECT_TRUE(shows("recorded by its run: NO_CHECKPOINTS_LEFT")) << out_.str();
+  HaltCommand command;
+  command.checkpoints = "4";
+  ASSERT_EQ(run(command), 0);
+  EXPECT_EQ(record().checkpoints_left, 4);
+  EXPECT_EQ(record().reason, "");
+  leave([](HaltRecord& r) { r.reason = halt_reason::finalize_called; });
+  ASSERT_EQ(run(command), 0);
+  EXPECT_EQ(record().reason, "SCR_FINALIZE_CALLED") << "that is no condition";
+}
+
+TEST_F(HaltCommandTest, WrongValuesAreNamedAndChangeNothing) {
+  using Member = std::optional<std::string> HaltCommand::*;
+  const std::vector<std::pair<Member, std::vector<std::string>>> wrong = {
+      {&HaltCommand::checkpoints, {"", "-1", "x", "1.5", "3 ", "99999999999999999999"}},
+      {&HaltCommand::seconds, {"", "-1", "10m", "2147483648"}},
+      {&HaltCommand::before, {"", "tomorrow", "2030-02-30T00:00:00", "2030-01-01"}},
+      {&HaltCommand::after, {"18:00", "2030-01-01 00:00:00"}}};
+  for (const auto& [member, values] : wrong)
+    for (const std::string& value : values) {
+      HaltCommand command;
+      command.*member = value;
+      EXPECT_EQ(run(command), 2) << value;
+      EXPECT_TRUE(told("\"" + value + "\"") && told("--")) << told_;
+      EXPECT_EQ(out_.str(), "");
+    }
+  EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
+}
+
+TEST_F(HaltCommandTest, OptionsThatExcludeEachOtherChangeNothing) {
+  std::vector<HaltCommand> commands(9);
+  commands[0].list = commands[0].remove = true;
+  commands[1].list = commands[1].immediate = true;
+  commands[2].remove = commands[2].unset_after = true;
+  commands[3].checkpoints = "1";
+  commands[3].unset_checkpoints = true;
+  commands[4].before = "2030-01-01T00:00:00";
+  commands[4].unset_before = true;
+  commands[5].after = "2030-01-01T00:00:00";
+  commands[5].unset_after = true;
+  commands[6].seconds = "1";
+  commands[6].unset_seconds = true;
+  commands[7].immediate = commands[7].unset_reason = true;
+  commands[8].list = true;
+  commands[8].seconds = "5";
+  for (const HaltCommand& command : commands) {
+    EXPECT_EQ(run(command), 2);
+    EXPECT_TRUE(told("exclude each other")) << told_;
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
+}
+
+TEST_F(HaltCommandTest, SeveralPrefixDirectoriesOneOfThemWrong) {
+  std::filesystem::create_directories(folder_ / "a");
+  std::filesystem::create_directories(folder_ / "b");
+  std::filesystem::create_directory_symlink(folder_ / "a", folder_ / "link");
+  HaltCommand command;
+  command.prefixes = {"link", "gone", folder_ / "b"};
+  EXPECT_EQ(run(command), 1);
+  EXPECT_TRUE(told(folder_ / "gone is no folder")) << told_;
+  EXPECT_EQ(file(folder_ / "a").read()->reason, "JOB_HALTED");
+  EXPECT_EQ(file(folder_ / "b").read()->reason, "JOB_HALTED");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "gone"));
+}
+
+TEST_F(HaltCommandTest, WithoutANameThePrefixDirectoryIsThatOfTheSettings) {
+  std::filesystem::create_directories(folder_ / "run");
+  process_.environment["SCR_PREFIX"] = folder_ / "run";
+  ASSERT_EQ(run({}), 0) << told_;
+  EXPECT_EQ(file(folder_ / "run").read()->reason, "JOB_HALTED");
+  EXPECT_EQ(record().reason, "");
+}
+
+TEST_F(HaltCommandTest, ADamagedFileIsToldWithItsRemedyWhichWorks) {
+  std::filesystem::create_directory(folder_ / ".cairn");
+  std::ofstream(folder_ / ".cairn/halt") << "nonsense";
+  EXPECT_EQ(run({}), 1);
+  EXPECT_TRUE(told("cairn halt --remove")) << told_;
+  HaltCommand remove;
+  remove.remove = true;
+  EXPECT_EQ(run(remove), 0);
+  EXPECT_EQ(run({}), 0);
+}
+
+TEST_F(HaltCommandTest, PrintsJson) {
+  HaltCommand command;
+  command.checkpoints = "2";
+  command.after = "2029-12-31T12:00:00";
+  command.immediate = true;
+  command.json = true;
+  ASSERT_EQ(run(command), 0);
+  const auto shown = nlohmann::json::parse(out_.str())["prefixes"][0];
+  EXPECT_EQ(shown["prefix"], folder_.path());
+  EXPECT_EQ(shown["checkpoints_left"], 2);
+  EXPECT_TRUE(shown["exit_before"].is_null() && shown["exit_before_s"].is_null());
+  EXPECT_EQ(shown["exit_after"], "2029-12-31T12:00:00");
+  EXPECT_EQ(shown["exit_after_s"], 1'893'412'800);
+  EXPECT_TRUE(shown["halt_seconds"].is_null());
+  EXPECT_EQ(shown["reason"], "JOB_HALTED");
+  EXPECT_EQ(shown["immediate"], true);
+}
+
+TEST_F(HaltCommandTest, VerboseNamesTheFile) {
+  HaltCommand command;
+  command.verbose = true;
+  ASSERT_EQ(run(command), 0);
+  EXPECT_TRUE(shows(folder_ / ".cairn/halt")) << out_.str();
+}
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,66 @@
+"""The manual pages are well-formed mdoc and tell of every option."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import List
+
+import pytest
+
+PAGES = Path(__file__).resolve().parents[2] / "docs" / "man"
+SECTIONS = ["NAME", "SYNOPSIS", "DESCRIPTION", "EXIT STATUS"]
+# A page with options of its own, and the command that has them.
+PAGE_OF = {"cairn-halt": ["halt"]}
+
+
+def help_of(cairn: Path, command: List[str]) -> str:
+    return subprocess.run([cairn, *command, "--help"], stdout=subprocess.PIPE, text=True, check=True,
+                          timeout=30).stdout
+
+
+def documented(page: str) -> "set[str]":
+    """The long options that have an entry of their own."""
+    return set(re.findall(r"^\.It Fl (?:\w , )?-([\w-]+)", page, re.MULTILINE))
+
+
+@pytest.mark.parametrize("name", PAGE_OF)
+def test_every_option_has_an_entry_and_every_entry_an_option(cairn: Path, name: str) -> None:
+    options = set(re.findall(r"^  (?:-\w,)?--([\w-]+)", help_of(cairn, PAGE_OF[name]), re.MULTILINE))
+    assert len(options) > 10
+    assert documented((PAGES / f"{name}.1").read_text()) == options
+
+
+def test_every_command_is_on_the_main_page(cairn: Path) -> None:
+    commands = set(re.findall(r"^  (\w+) {2,}", help_of(cairn, []).split("Subcommands:")[1],
+                              re.MULTILINE))
+    assert "halt" in commands
+    page = (PAGES / "cairn.1").read_text()
+    assert set(re.findall(r"^\.It Cm (\w+)", page, re.MULTILINE)) == commands
+
+
+@pytest.mark.parametrize("name", ["cairn", "cairn-halt"])
+def test_a_page_is_well_formed(name: str) -> None:
+    lines = (PAGES / f"{name}.1").read_text().splitlines()
+    assert [line.split()[0] for line in lines[:3]] == [".Dd", ".Dt", ".Os"]
+    sections = [line[len(".Sh "):] for line in lines if line.startswith(".Sh ")]
+    assert [section for section in SECTIONS if section in sections] == SECTIONS
+    assert sum(line.startswith(".Bl") for line in lines) == lines.count(".El")
+    assert all(line and line == line.rstrip() for line in lines), "no empty lines, no blanks at ends"
+    known = {"Dd", "Dt", "Os", "Sh", "Nm", "Nd", "Op", "Fl", "Ar", "Bl", "It", "El", "Pp", "Dl", "Xr",
+             "Ev", "Dv", "Pa", "Cm", "Fn", "Pq"}
+    assert {line[1:].split()[0] for line in lines if line.startswith(".")} <= known
+
+
+def test_the_page_of_another_name_leads_to_the_page() -> None:
+    assert (PAGES / "scr_halt.1").read_text() == ".so man1/cairn-halt.1\n"
+
+
+@pytest.mark.parametrize("name", ["cairn", "cairn-halt"])
+def test_a_formatter_takes_the_page(name: str) -> None:
+    groff = shutil.which("groff")
+    if groff is None:
+        pytest.skip("there is no groff here")
+    done = subprocess.run([groff, "-mandoc", "-Tascii", PAGES / f"{name}.1"], text=True, check=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=30)
+    assert done.stderr == "" and "EXIT STATUS" in re.sub(".\b", "", done.stdout)
