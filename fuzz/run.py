@@ -15,7 +15,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import List, NamedTuple, Optional
+from typing import Iterable, List, NamedTuple, Optional
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build" / "fuzz"
@@ -24,8 +24,9 @@ PROGRAMS = BUILD / "fuzz"
 # One input that takes longer, or more memory, is a defect.
 LIMITS = ["-timeout=10", "-rss_limit_mb=2048"]
 MAX_INPUT_BYTES = 4096
-# A corpus is committed, so it stays small: one input per branch of the code, not per number of passes.
-MERGE = ["-merge=1", "-use_counters=0"]
+# A corpus is committed, so it stays small: what reaches branches of the code that no seed reaches, however
+# often. All finds stay in the build folder.
+MERGE = ["-set_cover_merge=1", "-use_counters=0"]
 CORPUS_FILES_MAX = 60
 CORPUS_BYTES_MAX = 100_000
 
@@ -90,14 +91,16 @@ class Target:
             failures=[f"{self.name} did not run, see {log}"])
 
     def keep(self) -> None:
-        """The smallest set of inputs that reaches what all reach becomes the corpus."""
+        """A small set of inputs that reaches, with the seeds, what all reach becomes the corpus."""
         merged = BUILD / "merged" / self.name
         shutil.rmtree(merged, ignore_errors=True)
-        merged.mkdir(parents=True)
+        shutil.copytree(self.seeds, merged)  # what is there already is not merged again
         subprocess.run([self.program, *LIMITS, *MERGE, merged, *self.sources(), self.finds],
                        capture_output=True, check=True)
         shutil.rmtree(self.corpus, ignore_errors=True)
-        shutil.copytree(merged, self.corpus)
+        self.corpus.mkdir(parents=True)
+        for path in within_limits(set(files_in(merged)) - {merged / seed.name for seed in files_in(self.seeds)}):
+            shutil.copy(path, self.corpus)
         for crash in files_in(self.crashes):
             self.regressions.mkdir(parents=True, exist_ok=True)
             shutil.copy(crash, self.regressions)
@@ -109,6 +112,16 @@ def run(command: list) -> subprocess.CompletedProcess:
 
 def files_in(folder: Path) -> List[Path]:
     return sorted(path for path in folder.iterdir() if path.is_file()) if folder.exists() else []
+
+
+def within_limits(paths: Iterable[Path]) -> List[Path]:
+    """The smallest inputs, as many as a corpus may have."""
+    kept, total = [], 0
+    for path in sorted(paths, key=lambda path: (path.stat().st_size, path.name))[:CORPUS_FILES_MAX]:
+        total += path.stat().st_size
+        if total <= CORPUS_BYTES_MAX:
+            kept.append(path)
+    return kept
 
 
 def failure_text(program: Path, path: Path, stderr: str) -> str:
