@@ -27,13 +27,13 @@ DatasetRecord get_record(Decoder& in) {
   record.files = in.u64();
   record.bytes = in.u64();
   record.ranks_per_manifest = in.u32();
-  record.settled = in.u32() != 0;
+  record.settled = in.boolean();
   record.flushed_us = in.i64();
   record.fetched_us = in.i64();
   record.failed_us = in.i64();
   record.failure = in.text();
   record.attempts = in.u32();
-  record.quarantined = in.u32() != 0;
+  record.quarantined = in.boolean();
   return record;
 }
 
