@@ -125,12 +125,28 @@ TEST(SessionLevels, PurgedCachesAreEmpty) {
     EXPECT_TRUE(cluster.parts(node).empty()) << node;
 }
 
+std::uint64_t free_bytes_at(const std::string& folder) {
+  std::filesystem::create_directories(folder);
+  return std::filesystem::space(folder).available;
+}
+
 TEST(SessionLevels, TheExpectedSizeCountsBesideALoadedCheckpoint) {
   Cluster cluster;
   cluster.write(four_nodes(), {1});
   cluster.settings.checkpoint_bytes = std::uint64_t{1} << 50;
   EXPECT_EQ(cluster.restart(four_nodes()), 1);
   EXPECT_TRUE(cluster.said("has too little space")) << cluster.said();
+}
+
+TEST(SessionLevels, ASmallCheckpointInTheCacheMakesLittleRoomForALargeOne) {
+  for (const int tenths : {4, 6}) {
+    Cluster cluster;
+    cluster.write({"n0"}, {1});
+    cluster.settings.checkpoint_bytes =
+        free_bytes_at(cluster.node("n0")) / 10 * static_cast<std::uint64_t>(tenths);
+    EXPECT_EQ(cluster.restart({"n0"}), 1);
+    EXPECT_EQ(cluster.said("has too little space"), tenths == 6) << cluster.said();
+  }
 }
 
 TEST(SessionLevels, AStoreSaidToBePrivateButSeenByTwoNodesIsRefused) {
@@ -169,11 +185,6 @@ TEST(SessionLevels, WhatCannotFitIsToldAtInitWithTheFigures) {
   EXPECT_TRUE(cluster.said("node n0 has too little space")) << cluster.said();
   EXPECT_TRUE(cluster.said("up to 2 datasets of 2.67 PiB")) << cluster.said();
   EXPECT_TRUE(cluster.said("5.33 PiB in all")) << cluster.said();
-}
-
-std::uint64_t free_bytes_at(const std::string& folder) {
-  std::filesystem::create_directories(folder);
-  return std::filesystem::space(folder).available;
 }
 
 TEST(SessionLevels, StoresOnOneFileSystemMustFitTogether) {
