@@ -555,7 +555,7 @@ Status Session::current(const std::string& name) {
       std::find_if(datasets_.begin(), datasets_.end(),
                    [&](const CachedDataset& dataset) { return dataset.info.name == name; });
   if (named == datasets_.end()) return {};
-  last_checkpoint_ = named->info.checkpoint;
+  if (named->info.is_checkpoint()) last_checkpoint_ = named->info.checkpoint;
   for (auto newer = datasets_.begin(); newer != named; ++newer)
     if (newer->state != CachedDataset::State::left_alone && !newer->info.is_output())
       remove_everywhere(*newer);

@@ -96,6 +96,18 @@ TEST(SessionLevels, TheNumberOfAnOutputIsNotGivenAgainAfterARestart) {
   EXPECT_EQ(cluster.parts("n0").size(), 6U);
 }
 
+TEST(SessionLevels, CurrentWithAnOutputDoesNotCountCheckpointsAnew) {
+  Cluster cluster;
+  add_shared_store(cluster);
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    for (const int dataset : {1, 2}) rank.expect_written(dataset);
+    rank.expect_written(3, flag_output);
+    EXPECT_TRUE(rank.session->current("ckpt.3"));
+    rank.expect_written(4);
+  });
+  EXPECT_EQ(cluster.parts("shared", 4).size(), 8U) << "it is the third checkpoint";
+}
+
 TEST(SessionLevels, OldOneStaysUntilTheNewIsProtectedUnlessGivenUp) {
   for (const bool keep_old : {true, false}) {
     Cluster cluster;
