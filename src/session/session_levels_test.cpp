@@ -227,6 +227,18 @@ TEST(SessionLevels, RanksWithoutAnotherNodeAreToldThatNothingProtectsThem) {
   EXPECT_EQ(cluster.restart({"n0", "n0"}), 1);
 }
 
+TEST(SessionLevels, AHopThatDoesNotFitTheSetsIsTold) {
+  for (const int hop : {1, 2, 3}) {
+    Cluster cluster;
+    cluster.settings.checkpoints[0].scheme = Scheme::partner;
+    cluster.settings.checkpoints[0].partner_copies = 2;
+    cluster.settings.checkpoints[0].partner_hop = hop;
+    cluster.run_well(four_nodes(), [](JobRank&) {});
+    EXPECT_EQ(cluster.said("in 2 of 2 redundancy sets a copy 2 members away"), hop == 2)
+        << hop << ": " << cluster.said();
+  }
+}
+
 // --- above 4 GiB ---
 
 constexpr std::uint64_t large_bytes = (std::uint64_t{4} << 30) + (std::uint64_t{1} << 20);

@@ -141,6 +141,19 @@ TEST_F(LayoutCommandTest, JsonTellsWhoKeepsWhoseRecord) {
   EXPECT_EQ(alone.at("unprotected_ranks"), 1);
 }
 
+TEST_F(LayoutCommandTest, AHopThatDoesNotFitIsTold) {
+  command_.job.ranks.nodes = 8;
+  command_.job.scheme = "PARTNER";
+  command_.job.copies = "2";
+  for (const std::string hop : {"1", "2", "3"}) {
+    command_.job.hop = hop;
+    ASSERT_EQ(run(), 0) << told_;
+    const bool told = out_.str().find("in 2 of 2 sets a copy 2 members away would come home") !=
+                      std::string::npos;
+    EXPECT_EQ(told, hop == "2") << out_.str();
+  }
+}
+
 TEST_F(LayoutCommandTest, WrongArgumentsAreNamed) {
   command_.job.ranks.hosts = "n0,,n1";
   expect_error(2, "--hosts=n0,,n1 gives no node for rank 1");

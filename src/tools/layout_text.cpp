@@ -77,6 +77,14 @@ std::string describe_sets(const std::vector<RedundancySet>& sets,
         "{} of {} ranks cannot be protected: no rank in another failure group is "
         "left to pair them with\n",
         alone, node_of_rank.size());
+  const auto without_hop = std::count_if(sets.begin(), sets.end(), [&](const auto& set) {
+    return hop_fell_back(checkpoint, make_encoding(checkpoint, set, 1));
+  });
+  if (without_hop > 0)
+    text += fmt::format(
+        "in {} of {} sets a copy {} members away would come home or meet another: it goes to the "
+        "next member\n",
+        without_hop, sets.size(), checkpoint.partner_hop);
   return text;
 }
 
