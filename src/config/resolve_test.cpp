@@ -224,6 +224,8 @@ CKPT=3 ENABLED=0 STORE=/nowhere GROUP=nothing
   EXPECT_FALSE(settings.stores[1].mkdir);
   EXPECT_EQ(settings.stores[1].group, "WORLD");
   EXPECT_EQ(settings.stores[1].view, StoreView::global);
+  EXPECT_EQ(resolved.value_of("GROUPS=node1 SWITCH"), "leaf3");
+  EXPECT_EQ(option(resolved, "GROUPS=node2 RACK").source, "/p/.scrconf:5");
   ASSERT_EQ(settings.checkpoints.size(), 3U);
   const CheckpointSettings& first = settings.checkpoints[0];
   EXPECT_EQ(first.id, 0);

@@ -75,6 +75,15 @@ TEST_F(ConfigCommandTest, ThePrefixMayBeGivenRelative) {
   EXPECT_NE(line_of(out_.str(), "SCR_SET_FAILURES").find("/run/.scrconf:1"), std::string::npos);
 }
 
+TEST_F(ConfigCommandTest, GroupsAreShownToo) {
+  std::ofstream(folder_ / "scr.conf") << "GROUPS=a RACK=r1 SWITCH=s1\nGROUPS=b RACK=r2 SWITCH=s1\n";
+  ASSERT_EQ(run(), 0) << told_;
+  const std::string line = line_of(out_.str(), "GROUPS=b RACK");
+  EXPECT_NE(line.find("r2"), std::string::npos) << out_.str();
+  EXPECT_NE(line.find("/scr.conf:2 "), std::string::npos) << out_.str();
+  EXPECT_NE(line_of(out_.str(), "GROUPS=a SWITCH"), "");
+}
+
 TEST_F(ConfigCommandTest, AWrongSettingFails) {
   process_.environment["SCR_SET_SIZE"] = "one";
   EXPECT_EQ(run(), 1);
