@@ -27,12 +27,14 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::string did_you_mean(std::string_view key, std::span<const std::string_view> candidates) {
   constexpr std::size_t longest_key = 64;  // what is longer is no typing error, and costs time
-  if (key.size() > longest_key) return "";
+  constexpr std::string_view none = "; no setting has a name like it; `cairn config` lists all";
+  if (key.size() > longest_key) return std::string(none);
   const auto distance = [key](std::string_view other) { return edit_distance(key, other); };
   const auto nearest = std::min_element(
       candidates.begin(), candidates.end(),
       [&](std::string_view a, std::string_view b) { return distance(a) < distance(b); });
-  if (nearest == candidates.end() || distance(*nearest) > 1 + key.size() / 4) return "";
+  if (nearest == candidates.end() || distance(*nearest) > 1 + key.size() / 4)
+    return std::string(none);
   return fmt::format("; did you mean {}?", *nearest);
 }
 
