@@ -138,4 +138,15 @@ Status check_space(Communicator& comm, const std::vector<Store>& stores,
   return agree(comm, fits());
 }
 
+std::string outputs_held(const std::vector<CachedDataset>& datasets, std::size_t store) {
+  const auto outputs =
+      std::count_if(datasets.begin(), datasets.end(), [store](const CachedDataset& dataset) {
+        return dataset.usable() && dataset.info.is_output() && dataset.store == store;
+      });
+  if (outputs == 0) return "";
+  return fmt::format(
+      "; the store holds {} {} that stay until they are removed: SCR_Delete makes room", outputs,
+      outputs == 1 ? "output" : "outputs");
+}
+
 }  // namespace cairn

@@ -1,6 +1,7 @@
 // Does what the job keeps in its caches fit?
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "cache/store.hpp"
@@ -24,5 +25,9 @@ Status check_space(Communicator& comm, const std::vector<Store>& stores,
                    const std::vector<Level>& levels, const Placement& placement,
                    const Settings& settings, const std::vector<CachedDataset>& datasets,
                    std::uint64_t data_bytes);
+
+/// "; the store holds 2 outputs ...", to be added to an error for want of space: they are never
+/// removed to make room. Empty where there are none.
+std::string outputs_held(const std::vector<CachedDataset>& datasets, std::size_t store);
 
 }  // namespace cairn
