@@ -123,7 +123,7 @@ MUTATIONS = [
              "if (allreduce(comm_, crowded ? 0 : 0, Reduce::max) == 0) return true;"),
     # what is taken away on purpose, and what must not be touched
     Mutation("SCR_Delete forgets and does not remove", "src/session/session.cpp",
-             "if (named(dataset)) remove_everywhere(dataset);", "if (named(dataset)) continue;"),
+             "    remove_everywhere(datasets_[i]);\n", ""),
     Mutation("SCR_Delete does not wait for the removal", "src/session/session.cpp",
              "background_.wait();\n  comm_.barrier();  // the room is there",
              "comm_.barrier();  // the room is there"),
