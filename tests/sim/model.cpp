@@ -252,6 +252,15 @@ bool Model::known_to_run(int key) const {
   return found != datasets_.end() && found->second.promised && survives(found->second);
 }
 
+/// An output that cannot be restored now, but of which a node of this run has a part.
+bool Model::waits_here(const Dataset& dataset) const {
+  if (!dataset.promised || !dataset.damages.empty()) return false;
+  for (std::size_t rank = 0; rank < dataset.home.size(); ++rank)
+    if (present_.contains(dataset.home[rank]) && !dataset.wiped.contains(static_cast<int>(rank)))
+      return true;
+  return false;
+}
+
 Model::Doomed Model::doom(int key, bool surely) {
   datasets_.at(key).promised = false;
   // What is older may have gone for its sake.
@@ -263,7 +272,7 @@ Model::Doomed Model::doom(int key, bool surely) {
 std::vector<Model::Doomed> Model::remove_begins(int key) {
   const auto found = datasets_.find(key);
   if (found == datasets_.end() || !may_be_offered(found->second)) return {};
-  return {doom(key, known_to_run(key))};
+  return {doom(key, known_to_run(key) || waits_here(found->second))};
 }
 
 std::vector<Model::Doomed> Model::current_begins(int key) {

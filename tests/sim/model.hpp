@@ -149,6 +149,7 @@ class Model {
   bool must_come_back(const Dataset& dataset, const std::set<std::string>& present) const;
   bool may_be_offered(const Dataset& dataset) const;
   bool known_to_run(int key) const;
+  bool waits_here(const Dataset& dataset) const;
   Doomed doom(int key, bool surely);
   static void wipe(Dataset& dataset, const std::string& node, const std::string& mount);
   void moved(Dataset& dataset);
