@@ -249,7 +249,8 @@ bool Model::must_find_something() const {
 
 bool Model::known_to_run(int key) const {
   const auto found = datasets_.find(key);
-  return found != datasets_.end() && found->second.promised && survives(found->second);
+  if (found == datasets_.end() || found->second.superseded_by != 0) return false;
+  return found->second.promised && survives(found->second);
 }
 
 /// An output that cannot be restored now, but of which a node of this run has a part.
