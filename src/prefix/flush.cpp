@@ -139,11 +139,10 @@ class Flush {
     return {};
   }
 
-  /// Others may find what cannot be removed now.
+  /// The manifests stay where some staged file does: by them a later run finds it.
   void give_up() {
-    (void)unstage_rank(files_, site_.folder, mine_);
-    comm_.barrier();
-    if (site_.keeper != nullptr) (void)site_.keeper->abandon(mine_.dataset);
+    const Status unstaged = agree(comm_, unstage_rank(files_, site_.folder, mine_));
+    if (unstaged && site_.keeper != nullptr) (void)site_.keeper->abandon(mine_.dataset);
   }
 
   Status settle(DatasetRecord record) {
@@ -179,8 +178,12 @@ Status settle_rank(Files& files, const PrefixFolder& folder, const RankRecord& r
 
 Status unstage_rank(Files& files, const PrefixFolder& folder, const RankRecord& record) {
   Status status;
-  for (const std::string& path : staged_paths(folder, record))
-    if (Status removed = files.remove_file(path); !removed && status) status = std::move(removed);
+  const auto note = [&status](Status done) {
+    if (!done && done.error().code != Code::not_found && status) status = std::move(done);
+  };
+  for (const std::string& path : staged_paths(folder, record)) note(files.remove_file(path));
+  // They must not come back once the manifest that tells of them is gone.
+  for (const std::string& path : folders_of(folder, record)) note(files.sync_folder(path));
   return status;
 }
 

@@ -247,7 +247,8 @@ DatasetRecord* Keeper::find(const Uuid& uuid) {
 }
 
 Status Keeper::begin(const DatasetInfo& dataset) {
-  return under_epoch(files_->make_folder(folder_.pending(me_.epoch, dataset), for_all));
+  CAIRN_TRY(under_epoch(files_->make_folder(folder_.pending(me_.epoch, dataset), for_all)));
+  return files_->sync_folder(folder_.epoch(me_.epoch));
 }
 
 Status Keeper::publish(const DatasetRecord& record) {

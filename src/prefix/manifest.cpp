@@ -25,12 +25,6 @@ Blob recv_record(Communicator& comm, int from) {
   return sealed;
 }
 
-Status write_file(Files& files, const std::string& path, Bytes content) {
-  CAIRN_ASSIGN(const auto file, files.create(path, 0666));
-  CAIRN_TRY(file->write_at(0, content));
-  return file->sync();
-}
-
 }  // namespace
 
 Status write_manifests(Communicator& comm, Files& files, const std::string& folder,
@@ -48,8 +42,8 @@ Status write_manifests(Communicator& comm, Files& files, const std::string& fold
     content.insert(content.end(), other.begin(), other.end());
   }
   const auto number = static_cast<std::uint64_t>(first / ranks_each);
-  CAIRN_TRY(write_file(files, PrefixFolder::manifest(folder, number), content));
-  return files.sync_folder(folder);
+  // In one step: an earlier try may have left one, and staged files that only that one names.
+  return write_file_atomically(files, PrefixFolder::manifest(folder, number), content, true);
 }
 
 Result<std::vector<RankRecord>> read_manifest(Files& files, const std::string& path) {

@@ -210,20 +210,17 @@ class MemoryFiles final : public Files {
     const Place source = find(from);
     const Place target = find(to);
     if (!source.inode || !target.parent) return refuse(ENOENT, "rename", from + " to " + to);
-    // From folder to folder in memory only: on disk, which of the two is durable first is not
-    // modelled.
     const bool one_folder = source.parent == target.parent;
-    if (source.volume != target.volume ||
-        (!one_folder && source.volume->medium() == Volume::Medium::disk))
-      return refuse(EXDEV, "rename", from + " to " + to);
+    if (source.volume != target.volume) return refuse(EXDEV, "rename", from + " to " + to);
     if (target.inode && target.inode->kind == Kind::folder)
       return refuse(EISDIR, "rename", from + " to " + to);
     if (one_folder) {
-      source.volume->change_names(*source.parent, {source.name, target.name, source.inode});
+      source.volume->change_names(*source.parent, {source.name, target.name, source.inode, {}});
       return {};
     }
-    target.volume->change_names(*target.parent, {"", target.name, source.inode});
-    source.volume->change_names(*source.parent, {source.name, "", nullptr});
+    const auto both = std::make_shared<std::optional<bool>>();
+    target.volume->change_names(*target.parent, {"", target.name, source.inode, both});
+    source.volume->change_names(*source.parent, {source.name, "", nullptr, both});
     return {};
   }
 
@@ -231,7 +228,7 @@ class MemoryFiles final : public Files {
     const Place place = find(path);
     if (!place.inode) return {};
     if (place.inode->kind == Kind::folder) return refuse(EISDIR, "remove", path);
-    place.volume->change_names(*place.parent, {place.name, "", nullptr});
+    place.volume->change_names(*place.parent, {place.name, "", nullptr, {}});
     return {};
   }
 
@@ -240,7 +237,7 @@ class MemoryFiles final : public Files {
     if (!place.inode) return {};
     if (place.inode->kind != Kind::folder) return refuse(ENOTDIR, "remove", path);
     if (!place.inode->names.empty()) return refuse(ENOTEMPTY, "remove", path);
-    place.volume->change_names(*place.parent, {place.name, "", nullptr});
+    place.volume->change_names(*place.parent, {place.name, "", nullptr, {}});
     return {};
   }
 
@@ -346,7 +343,7 @@ class MemoryFiles final : public Files {
     inode->kind = kind;
     inode->mode = mode & ~umask;
     inode->times = {now_(), now_()};
-    place.volume->change_names(*place.parent, {"", place.name, inode});
+    place.volume->change_names(*place.parent, {"", place.name, inode, {}});
     return inode;
   }
 

@@ -210,7 +210,7 @@ void Run::damage_something(World& world) {
   if (world.chance.one_in(6) && !world.model.in_init()) {
     Volume& volume = *file.place.volume;
     const InodePtr folder = volume.folder_of(file.path);
-    volume.change_names(*folder, {name_of_path(file.path), "", nullptr});
+    volume.change_names(*folder, {name_of_path(file.path), "", nullptr, {}});
     volume.sync_names(*folder);
   } else {
     Inode& inode = *file.place.volume->find(file.path);

@@ -2,6 +2,7 @@
 //
 //   sim --seed N [--trace]            replays one seed
 //   sim --soak COUNT [--from N] [--jobs J]   as many seeds as wanted
+//   sim --prefix ...                  seeds of jobs with a prefix directory
 //   sim --list FILE                   the seeds in a file, one a line, text after it is a comment
 //
 // Exit code 1 if a property does not hold; the last lines name the command that replays it.
@@ -13,13 +14,14 @@
 #include <string>
 #include <vector>
 
+#include "prefix_job.hpp"
 #include "simulation.hpp"
 #include "soak.hpp"
 
 namespace cairn::sim {
 namespace {
 
-int replay(std::uint64_t seed, bool trace) {
+int replay(Simulate simulate, std::uint64_t seed, bool trace) {
   const Outcome outcome = simulate(seed, trace);
   fmt::print("seed {}: {} runs, {} crashes, {} restarts, {} calls, trace {:016x}\n", seed,
              outcome.runs, outcome.crashes, outcome.restarts, outcome.calls, outcome.trace_hash);
@@ -56,11 +58,15 @@ int main(int argc, char** argv) {
   app.add_option("--jobs", jobs, "processes at once")->needs(many);
   auto* file =
       app.add_option("--list", list, "the seeds in this file")->excludes(one)->excludes(many);
+  bool prefix = false;
+  app.add_flag("--prefix", prefix, "jobs with a prefix directory");
   app.require_option(1, 0);
   CLI11_PARSE(app, argc, argv);
-  if (*one) return replay(seed, trace);
-  if (*file) return soak(seeds_in(list), 1, argv[0]);
+  const Simulate kind = prefix ? simulate_prefix : simulate;
+  const std::string program = std::string(argv[0]) + (prefix ? " --prefix" : "");
+  if (*one) return replay(kind, seed, trace);
+  if (*file) return soak(kind, seeds_in(list), 1, program);
   std::vector<std::uint64_t> seeds(count);
   for (std::uint64_t i = 0; i < count; ++i) seeds[i] = from + i;
-  return soak(seeds, jobs, argv[0]);
+  return soak(kind, seeds, jobs, program);
 }

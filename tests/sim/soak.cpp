@@ -13,8 +13,6 @@
 #include <stdexcept>
 #include <thread>
 
-#include "simulation.hpp"
-
 namespace cairn::sim {
 namespace {
 
@@ -51,12 +49,12 @@ class SharedBoard {
 };
 
 /// In a process of its own: 0 if all seeds it took hold.
-int work(const std::vector<std::uint64_t>& seeds, Board& board, int job) {
+int work(Simulate simulate, const std::vector<std::uint64_t>& seeds, Board& board, int job) {
   while (true) {
     const std::uint64_t index = board.next++;
     if (index >= seeds.size()) return 0;
     board.at[job] = index;
-    const Outcome outcome = simulate(seeds[index]);
+    const Outcome outcome = simulate(seeds[index], false);
     board.calls += outcome.calls;
     board.runs += static_cast<std::uint64_t>(outcome.runs);
     board.crashes += static_cast<std::uint64_t>(outcome.crashes);
@@ -74,11 +72,11 @@ struct Worker {
   std::chrono::steady_clock::time_point since;
 };
 
-pid_t start(const std::vector<std::uint64_t>& seeds, Board& board, int job) {
+pid_t start(Simulate simulate, const std::vector<std::uint64_t>& seeds, Board& board, int job) {
   std::fflush(stdout);
   const pid_t process = ::fork();
   if (process < 0) throw std::runtime_error("cannot start a process");
-  if (process == 0) ::_exit(work(seeds, board, job));
+  if (process == 0) ::_exit(work(simulate, seeds, board, job));
   return process;
 }
 
@@ -122,13 +120,14 @@ std::int64_t supervise(std::vector<Worker>& workers, Board& board) {
 
 }  // namespace
 
-int soak(const std::vector<std::uint64_t>& seeds, int jobs, const std::string& program) {
+int soak(Simulate simulate, const std::vector<std::uint64_t>& seeds, int jobs,
+         const std::string& program) {
   SharedBoard board;
   const auto from = std::chrono::steady_clock::now();
   std::vector<Worker> workers(
       std::min<std::size_t>(static_cast<std::size_t>(std::max(jobs, 1)), most_jobs));
   for (std::size_t job = 0; job < workers.size(); ++job)
-    workers[job] = {start(seeds, *board, static_cast<int>(job)), 0, from};
+    workers[job] = {start(simulate, seeds, *board, static_cast<int>(job)), 0, from};
   const std::int64_t failed = supervise(workers, *board);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - from;
   fmt::print("{} seeds: {} runs, {} crashes, {} restarts, {} calls in {:.1f} s, {} at once\n",

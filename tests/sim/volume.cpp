@@ -59,7 +59,11 @@ void settle_names(Inode& folder, Chance& chance) {
   const auto kind = chance.below(4);  // nothing, all, the first so many, any
   const std::size_t first = folder.changes.empty() ? 0 : chance.below(folder.changes.size());
   for (std::size_t i = 0; i < folder.changes.size(); ++i) {
-    const bool kept = kind == 1 || (kind == 2 && i < first) || (kind == 3 && chance.one_in(2));
+    bool kept = kind == 1 || (kind == 2 && i < first) || (kind == 3 && chance.one_in(2));
+    if (const auto& both = folder.changes[i].both) {
+      if (*both) kept = **both;
+      *both = kept;
+    }
     if (kept) take_over(folder.synced_names, folder.changes[i]);
   }
   folder.changes.clear();
@@ -116,6 +120,8 @@ void Volume::sync_content(Inode& file) const {
 
 void Volume::sync_names(Inode& folder) const {
   if (medium_ == Medium::disk) folder.synced_names = folder.names;
+  for (const Inode::Change& change : folder.changes)
+    if (change.both) *change.both = true;
   folder.changes.clear();
 }
 

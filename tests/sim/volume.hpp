@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,9 @@ struct Inode {
     std::string removed;
     std::string added;
     std::shared_ptr<Inode> inode;
+    /// Of the two changes that a rename between folders makes: both are there after a power
+    /// failure or neither, and which, once that is known. Null for others.
+    std::shared_ptr<std::optional<bool>> both;
   };
   Names names;
   Names synced_names;

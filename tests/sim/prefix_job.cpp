@@ -1,0 +1,302 @@
+#include "prefix_job.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "background.hpp"
+#include "cluster.hpp"
+#include "faults.hpp"
+#include "postboxes.hpp"
+#include "prefix/keeper.hpp"
+#include "session/session.hpp"
+#include "simulated_clock.hpp"
+
+namespace cairn::sim {
+namespace {
+
+constexpr std::int64_t pause_us = 60'000'000;
+
+struct Plan {
+  int datasets = 0;
+  bool finalize = true;
+  bool power = false;            ///< what ends it is a power failure of everything
+  std::uint64_t ends_after = 0;  ///< calls; 0: it does not end before its time
+  FaultPlan faults;
+};
+
+/// What a job was told of its datasets, by key.
+enum class Told { begun, complete, unsure };
+
+class PrefixJob {
+ public:
+  PrefixJob(std::uint64_t seed, bool print)
+      : chance_(seed ^ 0x2545f491U),
+        trace_(print),
+        shape_(draw_shape(seed)),
+        cluster_(shape_.nodes),
+        prefix_(std::make_shared<Volume>(Volume::Medium::disk)),
+        scheduler_(chance_.fork()),
+        seam_(scheduler_, trace_),
+        faults_(chance_.fork(), trace_) {
+    Settings& settings = shape_.settings;
+    settings.flush = true;
+    settings.fetch = true;
+    settings.flush_interval = 1;
+    settings.flush_width = chance_.between(1, 4);
+    settings.restart_attempts = 0;
+    placement_ = shape_.first_placement;
+  }
+
+  Outcome carry_out() {
+    try {
+      trace_.say("prefix seed {}: {}", shape_.seed, shape_.describe());
+      const int stormy = chance_.between(1, 5);
+      for (int run = 0; run < stormy; ++run) carry_out(draw_plan());
+      carry_out(calm(1));
+      check_leftovers();
+      carry_out(calm(0));
+    } catch (const std::exception& broken) {
+      outcome_.failure = fmt::format("run {}: {}", outcome_.runs, broken.what());
+      trace_.say("failed: {}", outcome_.failure);
+    }
+    outcome_.trace_hash = trace_.hash();
+    return outcome_;
+  }
+
+ private:
+  // --- plans ---
+
+  Plan draw_plan() {
+    Plan plan;
+    plan.datasets = chance_.between(0, 3);
+    plan.finalize = !chance_.one_in(3);
+    const auto ranks = static_cast<std::uint64_t>(shape_.ranks());
+    if (!chance_.one_in(4)) plan.ends_after = 1 + chance_.of_any_size_below(900 * ranks);
+    plan.power = chance_.one_in(3);
+    if (chance_.one_in(4)) {
+      plan.faults.from = chance_.of_any_size_below(300 * ranks);
+      plan.faults.to = plan.faults.from + 1 + chance_.of_any_size_below(60);
+      plan.faults.one_in = 1 + chance_.below(4);
+    }
+    if (chance_.one_in(3)) placement_ = draw_placement(shape_, placement_, chance_);
+    return plan;
+  }
+
+  static Plan calm(int datasets) {
+    Plan plan;
+    plan.datasets = datasets;
+    return plan;
+  }
+
+  // --- a run ---
+
+  void carry_out(const Plan& plan) {
+    scheduler_.pass_time_us(pause_us);
+    if (plan.ends_after == 0 || chance_.one_in(2)) lose_all_nodes();
+    ++outcome_.runs;
+    trace_.say("run {}: {} datasets, ends after {}, power {}, faults {}..{}", outcome_.runs,
+               plan.datasets, plan.ends_after, plan.power, plan.faults.from, plan.faults.to);
+    Postboxes boxes(shape_.ranks(), seam_, chance_.fork());
+    std::deque<HelperBackground> helpers;
+    for (int rank = 0; rank < shape_.ranks(); ++rank) helpers.emplace_back(scheduler_, rank);
+    seam_.begin(shape_.ranks());
+    faults_.begin(plan.faults);
+    verdicts_.clear();
+    for (int rank = 0; rank < shape_.ranks(); ++rank)
+      written_[rank] = static_cast<int>(told_.size());
+    bool ended = false;
+    if (plan.ends_after > 0) seam_.after(plan.ends_after, [&] { ended = true, end(plan.power); });
+    try {
+      scheduler_.run(
+          shape_.ranks(),
+          [&](int rank) { be_rank(plan, boxes, rank, helpers[static_cast<std::size_t>(rank)]); },
+          [&](int rank) { helpers[static_cast<std::size_t>(rank)].work(); });
+    } catch (const Deadlock& deadlock) {
+      throw Violation(fmt::format("(f) {}", deadlock.what()));
+    }
+    outcome_.calls += seam_.calls();
+    outcome_.crashes += ended ? 1 : 0;
+    for (auto& [key, told] : told_)
+      if (told == Told::begun) told = Told::unsure;
+  }
+
+  void lose_all_nodes() {
+    trace_.say("all nodes are lost");
+    for (const Place& place : cluster_.places()) place.volume->wipe();
+  }
+
+  void end(bool power) {
+    trace_.say("all processes end");
+    scheduler_.end_all();
+    if (!power) return;
+    for (const Place& place : cluster_.places()) place.volume->power_failure(chance_);
+    prefix_->power_failure(chance_);
+  }
+
+  void be_rank(const Plan& plan, Postboxes& boxes, int rank, HelperBackground& background) {
+    ScheduledCommunicator comm(boxes, rank);
+    SimulatedClock clock(seam_, chance_);
+    Settings settings = shape_.settings;
+    settings.node_name = placement_[static_cast<std::size_t>(rank)];
+    Mounts mounts = cluster_.mounts_of(settings.node_name);
+    mounts.emplace(settings.prefix, prefix_);
+    const auto memory = make_memory_files(mounts, [this] { return scheduler_.now_us() * 1000; });
+    const auto files = make_hooked_files(*memory, [&](const FileOperation& operation) -> Status {
+      if (std::uncaught_exceptions() > 0)
+        return fail(Code::io, "cannot {} {}: the process has ended", operation.name,
+                    operation.path);
+      seam_.pass(operation.name, operation.path, operation.to);
+      return operation.path.starts_with(settings.prefix + "/.cairn") ||
+                     operation.path.find("/.cairn.") != std::string_view::npos
+                 ? faults_.at(operation)
+                 : Status{};
+    });
+    const Log log([this, rank](Severity, const std::string& text) {
+      trace_.say("rank {} says: {}", rank, text);
+    });
+    auto session = Session::init({comm, *files, clock, background, log}, settings);
+    compare("Init", session ? "ok" : session.error().text);
+    if (!session) throw Violation(fmt::format("(g) Init fails: {}", session.error().text));
+    restart(**session, *memory, rank);
+    for (int i = 0; i < plan.datasets; ++i) write(**session, *files, rank);
+    if (plan.finalize) compare("Finalize", (*session)->finalize() ? "ok" : "failed");
+    background.finish();  // what it does uses the files above
+  }
+
+  void compare(const std::string& step, const std::string& verdict) {
+    const auto [first, is_first] = verdicts_.emplace(step, verdict);
+    if (first->second != verdict)
+      throw Violation(fmt::format("(c) {}: '{}' and '{}'", step, first->second, verdict));
+    if (is_first) trace_.say("{}: {}", step, verdict);
+  }
+
+  // --- restart ---
+
+  int newest_complete() const {
+    int newest = 0;
+    for (const auto& [key, told] : told_)
+      if (told == Told::complete && !outputs_.contains(key)) newest = key;
+    return newest;
+  }
+
+  void restart(Session& session, Files& memory, int rank) {
+    const auto offer = session.have_restart();
+    compare("Have_restart", offer ? offer->value_or("nothing") : offer.error().text);
+    if (!offer) throw Violation(fmt::format("(b) Have_restart fails: {}", offer.error().text));
+    const int key = *offer ? std::stoi((*offer)->substr(1)) : 0;
+    if (key < newest_complete() && faults_.count() == 0)
+      throw Violation(
+          fmt::format("(b) d{} was complete, and d{} is offered", newest_complete(), key));
+    if (key == 0) return;
+    if (!told_.contains(key) || outputs_.contains(key))
+      throw Violation(fmt::format("(a) d{} is offered", key));
+    if (const auto opened = session.start_restart(); !opened)
+      throw Violation(fmt::format("(b) d{} is refused: {}", key, opened.error().text));
+    for (const FileShape& file : files_of(shape_, key, rank)) {
+      const auto path = session.route_file(file.name);
+      if (!path) throw Violation(fmt::format("(a) d{}: {}", key, path.error().text));
+      const auto content = read_file(memory, *path, std::uint64_t{1} << 30);
+      if (!content || *content != content_of(shape_, key, rank, file))
+        throw Violation(fmt::format("(a) d{}: wrong bytes in {}", key, *path));
+    }
+    compare("Complete_restart", session.complete_restart(true) ? "ok" : "failed");
+    if (rank == 0) ++outcome_.restarts;
+  }
+
+  // --- writing ---
+
+  void write(Session& session, Files& files, int rank) {
+    const int key = begin(rank);
+    const std::string name = fmt::format("d{}", key);
+    const std::uint32_t flags = outputs_.contains(key) ? flag_output : flag_checkpoint;
+    const std::uint64_t faults_before = faults_.count();
+    const Status started = session.start_output(name, flags);
+    compare("Start of " + name, started ? "ok" : started.error().text);
+    if (!started) throw Violation(fmt::format("(g) Start fails: {}", started.error().text));
+    bool written = true;
+    for (const FileShape& file : files_of(shape_, key, rank))
+      written = write_file(session, files, key, rank, file).has_value() && written;
+    const Status completed = session.complete_output(written);
+    compare("Complete of " + name, completed ? "ok" : completed.error().text);
+    if (!completed && faults_.count() == 0)
+      throw Violation(fmt::format("(g) Complete fails: {}", completed.error().text));
+    // With faults it may be in the caches only.
+    const bool sure = completed && faults_.count() == 0 && faults_before == 0;
+    Told& told = told_[key];
+    if (told == Told::begun) told = sure ? Told::complete : Told::unsure;
+  }
+
+  /// The key of the dataset that this rank writes next; the first to come draws it.
+  int begin(int rank) {
+    int& written = written_[rank];
+    if (++written > static_cast<int>(told_.size())) {
+      const int key = static_cast<int>(told_.size()) + 1;
+      told_[key] = Told::begun;
+      if (chance_.one_in(5)) outputs_.insert(key);
+    }
+    return written;
+  }
+
+  Status write_file(Session& session, Files& files, int key, int rank, const FileShape& file) {
+    CAIRN_ASSIGN(const std::string path, session.route_file(file.name));
+    CAIRN_ASSIGN(const auto out, files.create(path, 0640));
+    CAIRN_TRY(out->write_at(0, content_of(shape_, key, rank, file)));
+    return files.set_attributes(path, file.mode, {1'000'000'000, 2'000'000'000});
+  }
+
+  // --- what is left ---
+
+  void check_leftovers() {
+    Mounts mounts;
+    mounts.emplace(shape_.settings.prefix, prefix_);
+    const auto files = make_memory_files(mounts, [] { return 0; });
+    for (const std::string& path : prefix_->files_below())
+      if (path.find("/.cairn.") != std::string::npos || path.starts_with("/.cairn/closed."))
+        throw Violation(fmt::format("(h) {} is left", path));
+    std::vector<std::string> damaged;
+    const auto listing = read_listing(*files, {shape_.settings.prefix}, damaged);
+    if (!listing || !damaged.empty()) throw Violation("(h) the listing cannot be read");
+    for (const auto& [key, told] : told_) {
+      const std::string name = fmt::format("d{}", key);
+      const bool listed = std::any_of(listing->begin(), listing->end(), [&](const auto& record) {
+        return record.info.name == name && record.settled;
+      });
+      if (told == Told::complete && !listed)
+        throw Violation(fmt::format("(b) {} was complete, and is not listed", name));
+      if (listed) check_own_files(*files, key);
+    }
+  }
+
+  /// Under the program's own names, so that it could read them without Cairn.
+  void check_own_files(Files& files, int key) {
+    for (int rank = 0; rank < shape_.ranks(); ++rank)
+      for (const FileShape& file : files_of(shape_, key, rank)) {
+        const auto content = read_file(files, file.name, std::uint64_t{1} << 30);
+        if (!content || *content != content_of(shape_, key, rank, file))
+          throw Violation(fmt::format("(a) {} is not as rank {} wrote it", file.name, rank));
+      }
+  }
+
+  Chance chance_;
+  Trace trace_;
+  JobShape shape_;
+  Cluster cluster_;
+  std::shared_ptr<Volume> prefix_;
+  Scheduler scheduler_;
+  Seam seam_;
+  Faults faults_;
+  Nodes placement_;
+  std::map<std::string, std::string> verdicts_;
+  std::map<int, Told> told_;
+  std::set<int> outputs_;
+  std::map<int, int> written_;  ///< by rank: the last key
+  Outcome outcome_;
+};
+
+}  // namespace
+
+Outcome simulate_prefix(std::uint64_t seed, bool print) {
+  return PrefixJob(seed, print).carry_out();
+}
+
+}  // namespace cairn::sim

@@ -1,0 +1,19 @@
+// One seed of another kind: a job with a prefix directory, whose nodes lose all they hold.
+#pragma once
+
+#include "simulation.hpp"
+
+namespace cairn::sim {
+
+/// Runs that write, are killed at any call, lose power or all nodes, and meet faults in the prefix
+/// directory. What must hold:
+///   (a) what is offered was committed, byte for byte;
+///   (b) it is at least as new as the newest dataset that a run without faults has been told to be
+///       complete, also when all nodes are gone; outputs that were complete are listed;
+///   (c) all ranks get the same verdict;
+///   (f) nothing hangs;
+///   (h) nothing half done is left after a run that ended well.
+/// As simulate() otherwise.
+Outcome simulate_prefix(std::uint64_t seed, bool print = false);
+
+}  // namespace cairn::sim
