@@ -47,16 +47,18 @@ void sort_newest_first(Listing& listing) {
   });
 }
 
-Result<Listing> read_records(Files& files, const PrefixFolder& folder,
+/// Of the datasets that have their folders in `folder`.
+Result<Listing> read_records(Files& files, const std::string& folder,
                              std::vector<std::string>& damaged) {
   Listing listing;
-  CAIRN_ASSIGN(const auto names, names_in(files, folder.datasets()));
+  CAIRN_ASSIGN(const auto names, names_in(files, folder));
   for (const std::string& name : names) {
-    const std::string path = PrefixFolder::record(folder.datasets() + "/" + name);
+    const std::string path = PrefixFolder::record(folder + "/" + name);
     auto record = read_record(files, path, largest_record, decode_dataset_record);
+    const auto there = files.info(folder + "/" + name);
     if (record && *record)
       listing.push_back(**std::move(record));
-    else
+    else if (there || !is_absent(there.error()))  // else its owner has moved it meanwhile
       damaged.push_back(record ? path + ": it is not there" : record.error().text);
   }
   sort_newest_first(listing);
@@ -90,6 +92,24 @@ std::unique_ptr<FileLock> lock_owner(Files& files, Clock& clock, const PrefixFol
   return nullptr;
 }
 
+/// Whether the owner before must be left in peace; a remedy for the message then.
+std::optional<std::string_view> reason_to_yield(const OwnerRecord& owner, const OwnerRecord& me,
+                                                std::int64_t now_us, Claim claim, bool locked) {
+  if (claim == Claim::forced) return std::nullopt;
+  const bool lives = owner.beat_us != 0 && locked && claim == Claim::command;
+  if (!lives && !keeps_out(owner, me, now_us)) return std::nullopt;
+  return claim == Claim::command ? "wait until it has ended, or give --force if it is dead"
+                                 : "wait until it has ended, or set SCR_PREFIX to another folder";
+}
+
+/// Taken by every owner. That it is taken proves that one lives; that it is free proves nothing,
+/// since some file systems have locks within a node only.
+std::unique_ptr<FileLock> lock_alive(Files& files, const PrefixFolder& folder, bool& locked) {
+  auto lock = files.lock(folder.alive_lock());
+  locked = !lock && lock.error().code == Code::busy;
+  return lock ? *std::move(lock) : nullptr;
+}
+
 }  // namespace
 
 // --- reading ---
@@ -99,7 +119,12 @@ Result<Listing> read_listing(Files& files, const PrefixFolder& folder,
   auto listing = read_record(files, folder.listing(), largest_listing, decode_listing);
   if (listing && *listing) return **std::move(listing);
   // A damaged listing is only a damaged copy.
-  return read_records(files, folder, damaged);
+  return read_records(files, folder.datasets(), damaged);
+}
+
+Result<Listing> read_dropped(Files& files, const PrefixFolder& folder,
+                             std::vector<std::string>& damaged) {
+  return read_records(files, folder.dropped(), damaged);
 }
 
 Result<std::string> read_current(Files& files, const PrefixFolder& folder) {
@@ -123,18 +148,21 @@ bool keeps_out(const OwnerRecord& owner, const OwnerRecord& other, std::int64_t 
 Keeper::Keeper(Files& files, Clock& clock, PrefixFolder folder, OwnerRecord me)
     : files_(&files), clock_(&clock), folder_(std::move(folder)), me_(std::move(me)) {}
 
-Result<Keeper> Keeper::take_over(Files& files, Clock& clock, PrefixFolder folder, OwnerRecord me) {
+Result<Keeper> Keeper::take_over(Files& files, Clock& clock, PrefixFolder folder, OwnerRecord me,
+                                 Claim claim) {
   CAIRN_TRY(make_folders(files, folder.datasets(), for_all));
   const auto lock = lock_owner(files, clock, folder);
   const auto before = read_owner(files, folder);
   if (!before && before.error().code == Code::newer_format) return tl::unexpected(before.error());
   const OwnerRecord* owner = before && *before ? &**before : nullptr;
-  if (owner != nullptr && keeps_out(*owner, me, clock.now_us()))
-    return fail(Code::busy,
-                "{} belongs to job {} of {}, which ran on {} {} s ago: wait until it has ended, or "
-                "set SCR_PREFIX to another folder",
-                folder.prefix, owner->job_id, owner->user, owner->host,
-                (clock.now_us() - owner->beat_us) / 1'000'000);
+  bool locked = false;
+  auto alive = lock_alive(files, folder, locked);
+  const std::int64_t now_us = clock.now_us();
+  if (owner != nullptr)
+    if (const auto remedy = reason_to_yield(*owner, me, now_us, claim, locked))
+      return fail(Code::busy, "{} belongs to job {} of {}, which ran on {} {} s ago: {}",
+                  folder.prefix, owner->job_id, owner->user, owner->host,
+                  (now_us - owner->beat_us) / 1'000'000, *remedy);
   me.epoch = owner != nullptr ? owner->epoch : 0;
   CAIRN_ASSIGN(const auto names, names_in(files, folder.root()));
   for (const char* kind : {"epoch.", "closed."})
@@ -142,6 +170,7 @@ Result<Keeper> Keeper::take_over(Files& files, Clock& clock, PrefixFolder folder
       me.epoch = std::max(me.epoch, epoch);
   ++me.epoch;
   Keeper keeper(files, clock, std::move(folder), std::move(me));
+  keeper.alive_ = std::move(alive);
   CAIRN_TRY(files.make_folder(keeper.folder_.epoch(keeper.epoch()), for_all));
   CAIRN_TRY(keeper.beat());
   CAIRN_TRY(keeper.close_others());
@@ -182,8 +211,20 @@ Result<std::vector<Keeper::Remains>> Keeper::remains() const {
 
 Status Keeper::remove_closed() {
   CAIRN_ASSIGN(const auto names, names_in(*files_, folder_.root()));
-  for (const std::uint64_t epoch : numbers_after("closed.", names))
-    CAIRN_TRY(remove_all(*files_, folder_.closed(epoch)));
+  for (const std::uint64_t epoch : numbers_after("closed.", names)) {
+    const std::string closed = folder_.closed(epoch);
+    CAIRN_ASSIGN(const auto inside, names_in(*files_, closed));
+    for (const std::string& name : with_start(inside, PrefixFolder::transit_start))
+      CAIRN_TRY(move_to_dropped(closed + "/" + name));
+    CAIRN_TRY(remove_all(*files_, closed));
+  }
+  return {};
+}
+
+Status Keeper::read_anew() {
+  CAIRN_TRY(open_listing());
+  damaged_.clear();
+  CAIRN_ASSIGN(listing_, read_records(*files_, folder_.datasets(), damaged_));
   return {};
 }
 
@@ -269,16 +310,62 @@ Status Keeper::set_current(const std::string& name) {
   return {};
 }
 
-Result<std::string> Keeper::take_out(const DatasetInfo& dataset, TakenOut why) {
-  CAIRN_TRY(open_listing());
-  const std::string removed = folder_.epoch(me_.epoch) + "/" +
-                              (why == TakenOut::deleted ? "deleted." : "dropped.") +
-                              PrefixFolder::folder_name(dataset);
-  CAIRN_TRY(under_epoch(files_->rename(folder_.dataset(dataset), removed)));
+/// The dataset's folder has been moved from where datasets are.
+Status Keeper::forget(const DatasetInfo& dataset) {
   CAIRN_TRY(files_->sync_folder(folder_.datasets()));
   std::erase_if(listing_,
                 [&](const DatasetRecord& record) { return record.info.uuid == dataset.uuid; });
+  const bool is_there =
+      std::any_of(listing_.begin(), listing_.end(),
+                  [&](const DatasetRecord& record) { return record.info.name == current_; });
+  return current_.empty() || is_there ? Status{} : set_current("");
+}
+
+Result<std::string> Keeper::take_out(const DatasetInfo& dataset) {
+  CAIRN_TRY(open_listing());
+  const std::string removed =
+      folder_.epoch(me_.epoch) + "/deleted." + PrefixFolder::folder_name(dataset);
+  const bool listed = find(dataset.uuid) != nullptr;
+  CAIRN_TRY(under_epoch(
+      files_->rename(listed ? folder_.dataset(dataset) : folder_.dropped(dataset), removed)));
+  if (!listed) CAIRN_TRY(files_->sync_folder(folder_.dropped()));
+  CAIRN_TRY(forget(dataset));
   return removed;
+}
+
+/// `from` is in transit.
+Status Keeper::move_to_dropped(const std::string& from) {
+  CAIRN_TRY(files_->make_folder(folder_.dropped(), for_all));
+  const std::string name = name_of_path(from).substr(PrefixFolder::transit_start.size());
+  const std::string to = folder_.dropped() + "/" + name;
+  CAIRN_TRY(remove_all(*files_, to));  // of an earlier time: it was flushed again since
+  CAIRN_TRY(under_epoch(files_->rename(from, to)));
+  return files_->sync_folder(folder_.dropped());
+}
+
+/// Two renames: the first, which is under the rights of the epoch, decides. What lies between them
+/// when the owner dies is found by the next one.
+Status Keeper::drop(const DatasetInfo& dataset) {
+  CAIRN_TRY(open_listing());
+  const std::string transit = folder_.in_transit(me_.epoch, dataset);
+  CAIRN_TRY(under_epoch(files_->rename(folder_.dataset(dataset), transit)));
+  CAIRN_TRY(forget(dataset));
+  return move_to_dropped(transit);
+}
+
+/// The other way round; here the second decides.
+Status Keeper::put_back(const DatasetRecord& record) {
+  if (find(record.info.uuid) != nullptr)
+    return fail(Code::bad_argument, "{} is in {} already", record.label(), folder_.prefix);
+  CAIRN_TRY(open_listing());
+  const std::string transit = folder_.in_transit(me_.epoch, record.info);
+  CAIRN_TRY(under_epoch(files_->rename(folder_.dropped(record.info), transit)));
+  CAIRN_TRY(under_epoch(files_->rename(transit, folder_.dataset(record.info))));
+  CAIRN_TRY(files_->sync_folder(folder_.datasets()));
+  CAIRN_TRY(files_->sync_folder(folder_.dropped()));
+  listing_.push_back(record);
+  sort_newest_first(listing_);
+  return {};
 }
 
 Status Keeper::beat() {
@@ -288,7 +375,9 @@ Status Keeper::beat() {
 
 Status Keeper::resign() {
   me_.beat_us = 0;
-  return place(folder_.owner(), encode(me_));
+  CAIRN_TRY(place(folder_.owner(), encode(me_)));
+  alive_.reset();
+  return {};
 }
 
 }  // namespace cairn

@@ -2,6 +2,7 @@
 // else.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,6 +23,10 @@ using Listing = std::vector<DatasetRecord>;
 Result<Listing> read_listing(Files& files, const PrefixFolder& folder,
                              std::vector<std::string>& damaged);
 
+/// What was dropped and could be put back, newest first. Needs the records, as these are few.
+Result<Listing> read_dropped(Files& files, const PrefixFolder& folder,
+                             std::vector<std::string>& damaged);
+
 /// The name of the current checkpoint; empty if there is none.
 Result<std::string> read_current(Files& files, const PrefixFolder& folder);
 
@@ -34,13 +39,21 @@ bool keeps_out(const OwnerRecord& owner, const OwnerRecord& other, std::int64_t 
 /// How long after its last sign of life an owner is held for alive.
 inline constexpr std::int64_t fresh_us = 60'000'000;
 
+/// Who comes to own the directory, and whom that may cost it.
+enum class Claim {
+  job,      ///< gives way to another job that lives by its last sign of life; never to its own
+  command,  ///< gives way also to an owner that holds its lock: nothing is in a hurry
+  forced,   ///< gives way to nobody: somebody knows that the owner is dead
+};
+
 /// Local. The rights of one epoch. Every change is a rename out of the epoch's folder, so a keeper
 /// whose epoch has been closed by a later one can change nothing: its calls fail with busy.
 class Keeper {
  public:
-  /// Becomes the owner in place of whoever was, unless that is another job that still lives: busy.
+  /// Becomes the owner in place of whoever was, unless the claim gives way to that one: busy.
   /// Makes `<prefix>/.cairn` if need be. `me` lacks the epoch.
-  static Result<Keeper> take_over(Files& files, Clock& clock, PrefixFolder folder, OwnerRecord me);
+  static Result<Keeper> take_over(Files& files, Clock& clock, PrefixFolder folder, OwnerRecord me,
+                                  Claim claim = Claim::job);
 
   std::uint64_t epoch() const { return me_.epoch; }
   const Listing& listing() const { return listing_; }
@@ -58,13 +71,14 @@ class Keeper {
   Status update(const DatasetRecord& record);
   /// Empty: none.
   Status set_current(const std::string& name);
-  enum class TakenOut {
-    dropped,  ///< its files stay
-    deleted,  ///< they are to go
-  };
-  /// The dataset is not there from here on. Returns the folder that its manifests are in now, which
-  /// the caller removes when it is done with them.
-  Result<std::string> take_out(const DatasetInfo& dataset, TakenOut why);
+  /// The dataset is not there from here on, and its files are to go. Returns the folder that its
+  /// manifests are in now, which the caller removes when it is done with them. Whether it was
+  /// dropped before makes no difference.
+  Result<std::string> take_out(const DatasetInfo& dataset);
+  /// The dataset is not there from here on; its files, record and manifests are kept.
+  Status drop(const DatasetInfo& dataset);
+  /// A dropped one is there again. What its files are now is the caller's to know.
+  Status put_back(const DatasetRecord& record);
 
   /// What earlier owners have left half done.
   struct Remains {
@@ -78,8 +92,11 @@ class Keeper {
     std::vector<std::string> manifests;  ///< paths
   };
   Result<std::vector<Remains>> remains() const;
-  /// The folders of earlier epochs; once nothing in them is needed any more.
+  /// The folders of earlier epochs; once nothing in them is needed any more. What was being dropped
+  /// or put back in them is dropped.
   Status remove_closed();
+  /// Reads all records again, whatever the listing says.
+  Status read_anew();
 
   /// After changes: writes the listing, which the first change has removed.
   Status save_listing();
@@ -93,6 +110,8 @@ class Keeper {
 
   Status close_others();
   Status open_listing();
+  Status move_to_dropped(const std::string& from);
+  Status forget(const DatasetInfo& dataset);
   Status under_epoch(Status status) const;
   /// Writes a file, durable, in one step and under the rights of the epoch.
   Status place(const std::string& path, Bytes content);
@@ -102,7 +121,8 @@ class Keeper {
   Clock* clock_;
   PrefixFolder folder_;
   OwnerRecord me_;
-  bool listing_there_ = true;  ///< for all we know
+  std::unique_ptr<FileLock> alive_;  ///< nothing where there are no locks
+  bool listing_there_ = true;        ///< for all we know
   Listing listing_;
   std::string current_;
   std::vector<std::string> damaged_;
