@@ -4,6 +4,7 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 PREFIX ?= /usr/local
 SEEDS ?= 100000
 KILLS ?= 1000:1200
+FUZZ_SECONDS ?= 600
 LAUNCHER := $(if $(shell command -v ccache),-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 # scrf.h is Fortran.
 SOURCES = git ls-files '*.c' '*.h' '*.cpp' '*.hpp' ':!include/scrf.h'
@@ -12,7 +13,7 @@ SOURCES = git ls-files '*.c' '*.h' '*.cpp' '*.hpp' ':!include/scrf.h'
 export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 
-.PHONY: help demo test asan tsan build bench bench-simgrid soak mutations lint format install clean memory-folder \
+.PHONY: help demo test asan tsan build bench bench-simgrid soak mutations fuzz lint format install clean memory-folder \
         build-packages test-packages lint-packages bench-packages simgrid-packages
 
 help:
@@ -26,6 +27,8 @@ help:
 	@echo 'make soak      run SEEDS=n seeds of the simulation (now $(SEEDS)), then kill real processes at the moments'
 	@echo '               that the seeds KILLS=from:to draw (now $(KILLS)); a failing one prints how to replay it'
 	@echo 'make mutations put deliberate defects into a copy of the sources, and see the simulation find them'
+	@echo 'make fuzz      run each fuzz target for FUZZ_SECONDS=n (now $(FUZZ_SECONDS)), JOBS at once, and keep what it finds;'
+	@echo '               FUZZ_TARGETS=name runs that one'
 	@echo 'make bench     build the programs in bench/ and run them (the target bench of bench/)'
 	@echo 'make bench-simgrid   run the real encode on simulated networks of up to 2048 nodes (ten minutes)'
 	@echo 'make format    lay the sources out with clang-format'
@@ -75,6 +78,9 @@ soak: test-packages
 
 mutations: test-packages
 	python3 -B tests/sim/mutations/mutations.py
+
+fuzz: test-packages
+	python3 -B fuzz/run.py --seconds $(FUZZ_SECONDS) --jobs $(JOBS) --keep $(FUZZ_TARGETS)
 
 format: lint-packages
 	$(SOURCES) | xargs -r clang-format -i

@@ -28,12 +28,18 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 std::string did_you_mean(std::string_view key, std::span<const std::string_view> candidates) {
   constexpr std::size_t longest_key = 64;  // what is longer is no typing error, and costs time
   if (key.size() > longest_key) return "";
-  const auto distance = [key](std::string_view other) { return edit_distance(key, other); };
-  const auto nearest = std::min_element(
-      candidates.begin(), candidates.end(),
-      [&](std::string_view a, std::string_view b) { return distance(a) < distance(b); });
-  if (nearest == candidates.end() || distance(*nearest) > 1 + key.size() / 4) return "";
-  return fmt::format("; did you mean {}?", *nearest);
+  std::size_t smallest = 2 + key.size() / 4;  // what is as far away is not meant
+  std::string_view nearest;
+  for (const std::string_view other : candidates) {
+    // So many bytes are inserted or deleted at least.
+    if (std::max(key.size(), other.size()) - std::min(key.size(), other.size()) >= smallest)
+      continue;
+    const std::size_t distance = edit_distance(key, other);
+    if (distance >= smallest) continue;
+    smallest = distance;
+    nearest = other;
+  }
+  return nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest);
 }
 
 }  // namespace cairn

@@ -14,6 +14,56 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SettingsFile, name, entries)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ProcessFacts, environment, host_name, working_folder, user_id)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SettingSources, process, user_file, app_entries, system_file)
 
+namespace {
+
+/// Looks through a blob before it is read, and stops at what to_blob() never makes: the reader of
+/// the library goes as deep as the bytes say, until its stack ends, and makes integers of any
+/// float.
+class Inspector final : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  const std::string& wrong() const { return wrong_; }
+
+  bool null() override { return refuse("null"); }
+  bool boolean(bool) override { return refuse("a boolean"); }
+  bool number_integer(number_integer_t) override { return refuse("a negative number"); }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return refuse("a fraction"); }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return refuse("raw bytes"); }
+  bool start_object(std::size_t) override { return deeper(); }
+  bool key(string_t&) override { return true; }
+  bool end_object() override { return shallower(); }
+  bool start_array(std::size_t) override { return deeper(); }
+  bool end_array() override { return shallower(); }
+  bool parse_error(std::size_t, const std::string&,
+                   const nlohmann::json::exception& error) override {
+    return refuse(error.what());
+  }
+
+ private:
+  // sources, file, entries, entry, children, child
+  static constexpr int deepest = 6;
+
+  bool deeper() { return ++depth_ <= deepest || refuse("too much nested"); }
+  bool shallower() {
+    --depth_;
+    return true;
+  }
+  bool refuse(const char* what) {
+    wrong_ = what;
+    return false;
+  }
+
+  int depth_ = 0;
+  std::string wrong_;
+};
+
+tl::unexpected<Error> unreadable(std::string_view why) {
+  return fail(Code::corrupt, "the settings sent by rank 0 cannot be read: {}", why);
+}
+
+}  // namespace
+
 bool concerns_settings(const std::string& variable) {
   static constexpr std::array<std::string_view, 7> others = {
       "USER",      "FLUX_JOB_ID", "SLURM_JOBID",  "SLURM_JOB_ID",
@@ -31,10 +81,17 @@ Blob to_blob(const SettingSources& sources) {
 
 Result<SettingSources> sources_from_blob(Bytes blob) {
   const auto* begin = reinterpret_cast<const std::uint8_t*>(blob.data());
+  const auto* end = begin + blob.size();
+  Inspector inspector;
+  if (!nlohmann::json::sax_parse(begin, end, &inspector, nlohmann::json::input_format_t::cbor))
+    return unreadable(inspector.wrong());
   try {
-    return nlohmann::json::from_cbor(begin, begin + blob.size()).get<SettingSources>();
+    const auto sources = nlohmann::json::from_cbor(begin, end).get<SettingSources>();
+    // What is read too leniently, a number that is too large or a field too many, shows here.
+    if (!std::ranges::equal(to_blob(sources), blob)) return unreadable("not as they are written");
+    return sources;
   } catch (const nlohmann::json::exception& wrong) {
-    return fail(Code::corrupt, "the settings sent by rank 0 cannot be read: {}", wrong.what());
+    return unreadable(wrong.what());
   }
 }
 

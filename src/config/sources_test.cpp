@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "config/resolve.hpp"
 
@@ -40,6 +41,34 @@ TEST(Sources, BytesOfSomethingElseAreCorrupt) {
     ASSERT_FALSE(back);
     EXPECT_EQ(back.error().code, Code::corrupt);
   }
+}
+
+Result<SettingSources> read_back(const nlohmann::json& json) {
+  const auto cbor = nlohmann::json::to_cbor(json);
+  return sources_from_blob(std::as_bytes(std::span(cbor)));
+}
+
+TEST(Sources, WhatIsNestedWithoutEndIsCorrupt) {
+  const auto back = sources_from_blob(Blob(1 << 20, std::byte{0x81}));
+  ASSERT_FALSE(back);
+  EXPECT_EQ(back.error().code, Code::corrupt);
+}
+
+TEST(Sources, WhatIsNotWrittenSoIsCorrupt) {
+  const Blob blob = to_blob(full());
+  const auto* begin = reinterpret_cast<const std::uint8_t*>(blob.data());
+  const auto good = nlohmann::json::from_cbor(begin, begin + blob.size());
+  ASSERT_TRUE(read_back(good));
+  for (const nlohmann::json& number :
+       {nlohmann::json(1e300), nlohmann::json(7.0), nlohmann::json(-7), nlohmann::json(true),
+        nlohmann::json(std::uint64_t{7} + (std::uint64_t{1} << 32))}) {
+    auto bad = good;
+    bad["process"]["user_id"] = number;
+    EXPECT_FALSE(read_back(bad)) << number;
+  }
+  auto more = good;
+  more["more"] = 1;
+  EXPECT_FALSE(read_back(more));
 }
 
 TEST(Sources, EachRankTakesItsOwnNode) {

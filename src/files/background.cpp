@@ -5,6 +5,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <condition_variable>
 #include <deque>
 #include <mutex>
 #include <system_error>
@@ -33,6 +35,47 @@ class BlockedSignals {
   sigset_t before_{};
 };
 
+class RepeatingThread final : public Repeated {
+ public:
+  RepeatingThread(std::int64_t period_us, std::function<void()> task)
+      : period_(period_us), task_(std::move(task)), process_(::getpid()) {
+    const BlockedSignals blocked;
+    thread_ = std::thread([this] { work(); });
+  }
+  RepeatingThread(const RepeatingThread&) = delete;
+  RepeatingThread& operator=(const RepeatingThread&) = delete;
+  ~RepeatingThread() override {
+    if (process_ != ::getpid()) {
+      thread_.detach();  // it is not there
+      return;
+    }
+    {
+      const std::scoped_lock lock(mutex_);
+      over_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+
+ private:
+  void work() {
+    std::unique_lock lock(mutex_);
+    while (!changed_.wait_for(lock, period_, [this] { return over_; })) {
+      lock.unlock();
+      task_();
+      lock.lock();
+    }
+  }
+
+  const std::chrono::microseconds period_;
+  const std::function<void()> task_;
+  const pid_t process_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool over_ = false;  ///< guarded by mutex_
+  std::thread thread_;
+};
+
 class BackgroundThread final : public Background {
  public:
   BackgroundThread() = default;
@@ -58,6 +101,14 @@ class BackgroundThread final : public Background {
 
   void wait() override {
     if (thread_.joinable()) thread_.join();
+  }
+
+  std::unique_ptr<Repeated> repeat(std::int64_t period_us, std::function<void()> task) override {
+    try {
+      return std::make_unique<RepeatingThread>(period_us, std::move(task));
+    } catch (const std::system_error&) {
+      return nullptr;
+    }
   }
 
  private:
@@ -100,6 +151,7 @@ class Foreground final : public Background {
  public:
   void post(std::uint64_t, std::function<void()> task) override { task(); }
   void wait() override {}
+  std::unique_ptr<Repeated> repeat(std::int64_t, std::function<void()>) override { return nullptr; }
 };
 
 }  // namespace

@@ -8,6 +8,12 @@
 
 namespace cairn {
 
+/// Something that is done again and again until this is destroyed, which waits for it.
+class Repeated {
+ public:
+  virtual ~Repeated() = default;
+};
+
 /// Carries out tasks one after the other while its owner does something else. A task must not
 /// throw, and must not use the communicator.
 class Background {
@@ -17,6 +23,9 @@ class Background {
   virtual void post(std::uint64_t bytes, std::function<void()> task) = 0;
   /// Returns when all that was posted is done.
   virtual void wait() = 0;
+  /// Does `task` every `period_us` from now on, beside all that was posted; it must not throw. Null
+  /// where there is no thread for it.
+  virtual std::unique_ptr<Repeated> repeat(std::int64_t period_us, std::function<void()> task) = 0;
 };
 
 /// One thread, which is there while there is work, and stands back where there are too few cores.

@@ -104,5 +104,24 @@ TEST(Foreground, PostCarriesOut) {
   EXPECT_TRUE(done);
 }
 
+TEST(Background, WhatIsRepeatedIsDoneUntilItIsDestroyed) {
+  std::atomic<int> times = 0;
+  const auto background = make_background_thread();
+  auto repeated = background->repeat(1'000, [&] { ++times; });
+  ASSERT_NE(repeated, nullptr);
+  while (times < 3) std::this_thread::yield();
+  repeated.reset();
+  const int at_the_end = times;
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(times, at_the_end);
+}
+
+TEST(Background, ARepetitionEndsWithoutWaitingForItsPeriod) {
+  const auto from = std::chrono::steady_clock::now();
+  const auto background = make_background_thread();
+  background->repeat(3'600'000'000, [] {}).reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - from, std::chrono::minutes(1));
+}
+
 }  // namespace
 }  // namespace cairn

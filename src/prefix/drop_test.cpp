@@ -10,9 +10,7 @@ using namespace prefix_harness;
 
 class Drop : public Prefix {
  protected:
-  Result<Keeper> own(Files& files) {
-    return Keeper::take_over(files, *clock_, folder(), owner());
-  }
+  Result<Keeper> own(Files& files) { return Keeper::take_over(files, *clock_, folder(), owner()); }
   bool is_listed() {
     std::vector<std::string> damaged;
     return !read_listing(*files_, folder(), damaged)->empty();
@@ -129,32 +127,21 @@ TEST_F(Drop, CrashAtEveryStepOfPuttingBackLosesNothing) {
   EXPECT_EQ(fetch_again(1), "") << "in the end it is there";
 }
 
-TEST_F(Drop, ACommandGivesWayToWhoeverHoldsTheLockUnlessForced) {
-  flush_well(1);
-  class Later : public Clock {
-   public:
-    explicit Later(Clock& clock) : clock_(clock) {}
-    std::int64_t now_us() override { return clock_.now_us() + 2 * fresh_us; }
-    std::int64_t steady_us() override { return clock_.steady_us(); }
-    void sleep_us(std::int64_t us) override { clock_.sleep_us(us); }
-    std::uint64_t random() override { return clock_.random(); }
-
-   private:
-    Clock& clock_;
-  } later(*clock_);
-  auto job = own(*files_);
-  ASSERT_TRUE(job);
-  const auto command = [&](Claim claim) {
-    return Keeper::take_over(*files_, later, folder(), owner("command"), claim);
-  };
-  const auto refused = command(Claim::command);
-  ASSERT_FALSE(refused) << "no sign of life for long, but it holds its lock";
-  EXPECT_EQ(refused.error().code, Code::busy);
-  EXPECT_NE(refused.error().text.find("--force"), std::string::npos) << refused.error().text;
-  EXPECT_TRUE(command(Claim::forced));
-  EXPECT_EQ(job->set_current("x").error().code, Code::busy);
-  job = tl::unexpected(Error{});  // it dies, and its lock with it
-  EXPECT_TRUE(command(Claim::command));
+TEST_F(Drop, WhoeverIsKnownToBeDeadIsNotWaitedFor) {
+  SleepersClock clock;
+  auto dead = Keeper::take_over(*files_, clock, folder(), owner("a"));
+  ASSERT_TRUE(dead);
+  clock.meanwhile = [] { FAIL() << "slept"; };
+  const auto next = Keeper::take_over(*files_, clock, folder(), owner("b"), Claim::forced);
+  ASSERT_TRUE(next) << next.error().text;
+  EXPECT_EQ(dead->set_current("x").error().code, Code::busy);
+  std::ofstream(folder().owner(), std::ios::binary) << [] {
+    const Blob newer = seal(RecordType::owner, owner_record_version + 1, {});
+    return std::string(reinterpret_cast<const char*>(newer.data()), newer.size());
+  }();
+  const auto refused = Keeper::take_over(*files_, clock, folder(), owner("c"), Claim::forced);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::newer_format);
 }
 
 TEST_F(Drop, ACheckNamesEveryFileThatIsNotWhatItWas) {

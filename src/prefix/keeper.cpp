@@ -55,10 +55,12 @@ Result<Listing> read_records(Files& files, const std::string& folder,
   for (const std::string& name : names) {
     const std::string path = PrefixFolder::record(folder + "/" + name);
     auto record = read_record(files, path, largest_record, decode_dataset_record);
-    const auto there = files.info(folder + "/" + name);
-    if (record && *record)
+    if (record && *record) {
       listing.push_back(**std::move(record));
-    else if (there || !is_absent(there.error()))  // else its owner has moved it meanwhile
+      continue;
+    }
+    const auto there = files.info(folder + "/" + name);
+    if (there || !is_absent(there.error()))  // else its owner has moved it meanwhile
       damaged.push_back(record ? path + ": it is not there" : record.error().text);
   }
   sort_newest_first(listing);
@@ -92,24 +94,6 @@ std::unique_ptr<FileLock> lock_owner(Files& files, Clock& clock, const PrefixFol
   return nullptr;
 }
 
-/// Whether the owner before must be left in peace; a remedy for the message then.
-std::optional<std::string_view> reason_to_yield(const OwnerRecord& owner, const OwnerRecord& me,
-                                                std::int64_t now_us, Claim claim, bool locked) {
-  if (claim == Claim::forced) return std::nullopt;
-  const bool lives = owner.beat_us != 0 && locked && claim == Claim::command;
-  if (!lives && !keeps_out(owner, me, now_us)) return std::nullopt;
-  return claim == Claim::command ? "wait until it has ended, or give --force if it is dead"
-                                 : "wait until it has ended, or set SCR_PREFIX to another folder";
-}
-
-/// Taken by every owner. That it is taken proves that one lives; that it is free proves nothing,
-/// since some file systems have locks within a node only.
-std::unique_ptr<FileLock> lock_alive(Files& files, const PrefixFolder& folder, bool& locked) {
-  auto lock = files.lock(folder.alive_lock());
-  locked = !lock && lock.error().code == Code::busy;
-  return lock ? *std::move(lock) : nullptr;
-}
-
 }  // namespace
 
 // --- reading ---
@@ -137,10 +121,9 @@ Result<std::optional<OwnerRecord>> read_owner(Files& files, const PrefixFolder& 
   return read_record(files, folder.owner(), largest_record, decode_owner_record);
 }
 
-bool keeps_out(const OwnerRecord& owner, const OwnerRecord& other, std::int64_t now_us) {
-  if (owner.beat_us == 0 || now_us - owner.beat_us > fresh_us) return false;
-  // A job that is started again finds what its dead run has left; that must not stop it.
-  return owner.job_id != other.job_id || owner.user != other.user;
+/// A job that is started again finds what its dead run has left; that must not stop it.
+bool is_rival(const OwnerRecord& owner, const OwnerRecord& me) {
+  return owner.beat_us != 0 && (owner.job_id != me.job_id || owner.user != me.user);
 }
 
 // --- taking over ---
@@ -148,35 +131,52 @@ bool keeps_out(const OwnerRecord& owner, const OwnerRecord& other, std::int64_t 
 Keeper::Keeper(Files& files, Clock& clock, PrefixFolder folder, OwnerRecord me)
     : files_(&files), clock_(&clock), folder_(std::move(folder)), me_(std::move(me)) {}
 
+Status Keeper::wait_for_rivals(Files& files, Clock& clock, const PrefixFolder& folder,
+                               const OwnerRecord& me) {
+  CAIRN_ASSIGN(const auto first, read_owner(files, folder));
+  if (!first || !is_rival(*first, me)) return {};
+  constexpr std::int64_t look_us = 500'000;
+  for (std::int64_t waited_us = 0; waited_us < silence_us; waited_us += look_us) {
+    clock.sleep_us(look_us);
+    CAIRN_ASSIGN(const auto now, read_owner(files, folder));
+    if (!now || !is_rival(*now, me)) return {};
+    if (now->beat_us != first->beat_us || now->epoch != first->epoch)
+      return fail(Code::busy,
+                  "{} belongs to job {} of {}, which runs on {} (process {}): wait until it has "
+                  "ended, or set SCR_PREFIX to another folder",
+                  folder.prefix, now->job_id, now->user, now->host, now->process);
+  }
+  return {};
+}
+
 Result<Keeper> Keeper::take_over(Files& files, Clock& clock, PrefixFolder folder, OwnerRecord me,
                                  Claim claim) {
   CAIRN_TRY(make_folders(files, folder.datasets(), for_all));
+  Status alone = claim == Claim::forced ? Status(read_owner(files, folder).map([](const auto&) {}))
+                                        : wait_for_rivals(files, clock, folder, me);
+  // A record that nobody can read keeps nobody out.
+  if (!alone && alone.error().code != Code::corrupt) return tl::unexpected(alone.error());
   const auto lock = lock_owner(files, clock, folder);
-  const auto before = read_owner(files, folder);
-  if (!before && before.error().code == Code::newer_format) return tl::unexpected(before.error());
-  const OwnerRecord* owner = before && *before ? &**before : nullptr;
-  bool locked = false;
-  auto alive = lock_alive(files, folder, locked);
-  const std::int64_t now_us = clock.now_us();
-  if (owner != nullptr)
-    if (const auto remedy = reason_to_yield(*owner, me, now_us, claim, locked))
-      return fail(Code::busy, "{} belongs to job {} of {}, which ran on {} {} s ago: {}",
-                  folder.prefix, owner->job_id, owner->user, owner->host,
-                  (now_us - owner->beat_us) / 1'000'000, *remedy);
-  me.epoch = owner != nullptr ? owner->epoch : 0;
-  CAIRN_ASSIGN(const auto names, names_in(files, folder.root()));
-  for (const char* kind : {"epoch.", "closed."})
-    for (const std::uint64_t epoch : numbers_after(kind, names))
-      me.epoch = std::max(me.epoch, epoch);
-  ++me.epoch;
   Keeper keeper(files, clock, std::move(folder), std::move(me));
-  keeper.alive_ = std::move(alive);
-  CAIRN_TRY(files.make_folder(keeper.folder_.epoch(keeper.epoch()), for_all));
-  CAIRN_TRY(keeper.beat());
-  CAIRN_TRY(keeper.close_others());
+  CAIRN_TRY(keeper.become_owner());
   CAIRN_ASSIGN(keeper.listing_, read_listing(files, keeper.folder_, keeper.damaged_));
   CAIRN_ASSIGN(keeper.current_, read_current(files, keeper.folder_));
   return keeper;
+}
+
+/// Of an epoch that is later than all that have left a trace.
+Status Keeper::become_owner() {
+  const auto before = read_owner(*files_, folder_);
+  if (before && *before) me_.epoch = (*before)->epoch;
+  CAIRN_ASSIGN(const auto names, names_in(*files_, folder_.root()));
+  for (const char* kind : {"epoch.", "closed."})
+    for (const std::uint64_t epoch : numbers_after(kind, names))
+      me_.epoch = std::max(me_.epoch, epoch);
+  ++me_.epoch;
+  CAIRN_TRY(files_->make_folder(folder_.epoch(me_.epoch), for_all));
+  CAIRN_TRY(close_others());  // first: a sign of life of theirs must not replace the one below
+  me_.beat_us = clock_->now_us();
+  return place(folder_.owner(), encode(me_));
 }
 
 /// Nobody publishes from these any more.
@@ -368,16 +368,22 @@ Status Keeper::put_back(const DatasetRecord& record) {
   return {};
 }
 
-Status Keeper::beat() {
-  me_.beat_us = clock_->now_us();
-  return place(folder_.owner(), encode(me_));
+std::function<void()> Keeper::heartbeat() const {
+  return [files = files_, clock = clock_, folder = folder_, me = me_]() mutable {
+    me.beat_us = clock->now_us();
+    const std::string prepared = folder.epoch(me.epoch) + "/beat";
+    const auto beat = [&]() -> Status {
+      CAIRN_ASSIGN(const auto file, files->create(prepared, 0666));
+      CAIRN_TRY(file->write_at(0, encode(me)));
+      return files->rename(prepared, folder.owner());
+    };
+    (void)beat();
+  };
 }
 
 Status Keeper::resign() {
   me_.beat_us = 0;
-  CAIRN_TRY(place(folder_.owner(), encode(me_)));
-  alive_.reset();
-  return {};
+  return place(folder_.owner(), encode(me_));
 }
 
 }  // namespace cairn

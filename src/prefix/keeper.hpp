@@ -2,7 +2,7 @@
 // else.
 #pragma once
 
-#include <memory>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,27 +33,29 @@ Result<std::string> read_current(Files& files, const PrefixFolder& folder);
 /// Nothing if nobody ever was.
 Result<std::optional<OwnerRecord>> read_owner(Files& files, const PrefixFolder& folder);
 
-/// True while another job must be taken to run on the directory.
-bool keeps_out(const OwnerRecord& owner, const OwnerRecord& other, std::int64_t now_us);
+/// How often an owner gives a sign of life.
+inline constexpr std::int64_t beat_period_us = 5'000'000;
+/// How long it is silent before it is held for dead.
+inline constexpr std::int64_t silence_us = 4 * beat_period_us;
 
-/// How long after its last sign of life an owner is held for alive.
-inline constexpr std::int64_t fresh_us = 60'000'000;
+/// True where `owner` is another job than that of `me`, and has not ended: whether it lives, its
+/// next sign of life will tell.
+bool is_rival(const OwnerRecord& owner, const OwnerRecord& me);
 
-/// Who comes to own the directory, and whom that may cost it.
 enum class Claim {
-  job,      ///< gives way to another job that lives by its last sign of life; never to its own
-  command,  ///< gives way also to an owner that holds its lock: nothing is in a hurry
-  forced,   ///< gives way to nobody: somebody knows that the owner is dead
+  polite,  ///< another job that lives keeps the directory
+  forced,  ///< whoever has it is known to be dead
 };
 
 /// Local. The rights of one epoch. Every change is a rename out of the epoch's folder, so a keeper
 /// whose epoch has been closed by a later one can change nothing: its calls fail with busy.
 class Keeper {
  public:
-  /// Becomes the owner in place of whoever was, unless the claim gives way to that one: busy.
-  /// Makes `<prefix>/.cairn` if need be. `me` lacks the epoch.
+  /// Becomes the owner in place of whoever was, unless that is another job that still lives: busy.
+  /// Where that cannot be known at once, watches for signs of life, for silence_us at most; clocks
+  /// of nodes need not agree. Makes `<prefix>/.cairn` if need be. `me` lacks the epoch.
   static Result<Keeper> take_over(Files& files, Clock& clock, PrefixFolder folder, OwnerRecord me,
-                                  Claim claim = Claim::job);
+                                  Claim claim = Claim::polite);
 
   std::uint64_t epoch() const { return me_.epoch; }
   const Listing& listing() const { return listing_; }
@@ -100,14 +102,18 @@ class Keeper {
 
   /// After changes: writes the listing, which the first change has removed.
   Status save_listing();
-  /// A sign of life.
-  Status beat();
+  /// Gives a sign of life; may be called by another thread, and after this is gone. A sign that
+  /// cannot be given is not told: the next change will fail for the same reason.
+  std::function<void()> heartbeat() const;
   /// The last one: nobody needs to wait for this owner any more.
   Status resign();
 
  private:
   Keeper(Files& files, Clock& clock, PrefixFolder folder, OwnerRecord me);
 
+  static Status wait_for_rivals(Files& files, Clock& clock, const PrefixFolder& folder,
+                                const OwnerRecord& me);
+  Status become_owner();
   Status close_others();
   Status open_listing();
   Status move_to_dropped(const std::string& from);
@@ -121,8 +127,7 @@ class Keeper {
   Clock* clock_;
   PrefixFolder folder_;
   OwnerRecord me_;
-  std::unique_ptr<FileLock> alive_;  ///< nothing where there are no locks
-  bool listing_there_ = true;        ///< for all we know
+  bool listing_there_ = true;  ///< for all we know
   Listing listing_;
   std::string current_;
   std::vector<std::string> damaged_;

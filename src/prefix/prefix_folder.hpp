@@ -21,8 +21,6 @@ struct PrefixFolder {
   std::string halt_lock() const { return root() + "/halt.lock"; }
   std::string owner() const { return root() + "/owner"; }
   std::string owner_lock() const { return root() + "/owner.lock"; }
-  /// Locked by the owner for as long as it lives, where the file system has locks.
-  std::string alive_lock() const { return root() + "/alive.lock"; }
   std::string current() const { return root() + "/current"; }
   /// A copy of all dataset records in one file; may be missing, and is made anew from them then.
   std::string listing() const { return root() + "/listing"; }

@@ -24,6 +24,20 @@ inline constexpr int ranks = 3;
 
 struct Crash {};
 
+/// Time goes on where somebody sleeps; what happens meanwhile is the test's.
+class SleepersClock final : public Clock {
+ public:
+  std::int64_t now_us() override { return now; }
+  std::int64_t steady_us() override { return now; }
+  void sleep_us(std::int64_t us) override {
+    now += us;
+    if (meanwhile) meanwhile();
+  }
+  std::uint64_t random() override { return 0; }
+  std::int64_t now = std::int64_t{1} << 50;
+  std::function<void()> meanwhile;
+};
+
 inline std::string read(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};

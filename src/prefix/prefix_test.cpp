@@ -222,7 +222,6 @@ TEST_F(Prefix, WhoseEpochIsOverChangesNothing) {
   record.quarantined = true;
   EXPECT_TRUE(busy(early->update(record)));
   EXPECT_TRUE(busy(early->set_current("x")));
-  EXPECT_TRUE(busy(early->beat()));
   EXPECT_TRUE(busy(early->begin(info_of(3))));
   record.info = info_of(2);
   EXPECT_TRUE(busy(early->publish(record)));
@@ -236,26 +235,55 @@ TEST_F(Prefix, WhoseEpochIsOverChangesNothing) {
 }
 
 TEST_F(Prefix, AnotherLivingJobIsKeptOut) {
-  const std::int64_t now_us = std::int64_t{1} << 50;
-  OwnerRecord alive = owner("a");
-  alive.beat_us = now_us - fresh_us / 2;
-  EXPECT_TRUE(keeps_out(alive, owner("b"), now_us));
-  EXPECT_FALSE(keeps_out(alive, owner("a"), now_us)) << "its own job, started again";
-  alive.beat_us = now_us - 2 * fresh_us;
-  EXPECT_FALSE(keeps_out(alive, owner("b"), now_us)) << "dead";
-  alive.beat_us = 0;
-  EXPECT_FALSE(keeps_out(alive, owner("b"), now_us)) << "ended";
-
   const auto files = make_posix_files();
-  const auto clock = make_system_clock();
-  auto first = Keeper::take_over(*files, *clock, folder(), owner("a"));
+  SleepersClock clock;
+  auto first = Keeper::take_over(*files, clock, folder(), owner("a"));
   ASSERT_TRUE(first);
-  const auto second = Keeper::take_over(*files, *clock, folder(), owner("b"));
+  clock.meanwhile = first->heartbeat();
+  const auto second = Keeper::take_over(*files, clock, folder(), owner("b"));
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, Code::busy);
-  EXPECT_NE(second.error().text.find("job a"), std::string::npos) << second.error().text;
-  ASSERT_TRUE(first->resign());
-  EXPECT_TRUE(Keeper::take_over(*files, *clock, folder(), owner("b")));
+  EXPECT_NE(second.error().text.find("job a of tester"), std::string::npos) << second.error().text;
+  EXPECT_TRUE(first->set_current("x")) << "it still owns it";
+}
+
+TEST_F(Prefix, NobodyWaitsForAJobThatHasEndedOrIsTheSame) {
+  const auto files = make_posix_files();
+  SleepersClock clock;
+  clock.meanwhile = [] { FAIL() << "slept"; };
+  auto first = Keeper::take_over(*files, clock, folder(), owner("a"));
+  ASSERT_TRUE(first);
+  auto again = Keeper::take_over(*files, clock, folder(), owner("a"));
+  ASSERT_TRUE(again) << "its dead run must not stop a job that is started again";
+  ASSERT_TRUE(again->resign());
+  EXPECT_TRUE(Keeper::take_over(*files, clock, folder(), owner("b")));
+}
+
+TEST_F(Prefix, AJobThatIsSilentIsTakenForDead) {
+  const auto files = make_posix_files();
+  SleepersClock clock;
+  auto dead = Keeper::take_over(*files, clock, folder(), owner("a"));
+  ASSERT_TRUE(dead);
+  const std::int64_t from_us = clock.now;
+  const auto heartbeat = dead->heartbeat();
+  const auto next = Keeper::take_over(*files, clock, folder(), owner("b"));
+  ASSERT_TRUE(next) << next.error().text;
+  EXPECT_GE(clock.now - from_us, 2 * beat_period_us);
+  EXPECT_LE(clock.now - from_us, 2 * silence_us);
+  heartbeat();  // it was only slow
+  EXPECT_EQ((*read_owner(*files, folder()))->job_id, "b");
+  EXPECT_EQ(dead->set_current("x").error().code, Code::busy);
+}
+
+TEST_F(Prefix, AnOwnerRecordThatNobodyCanReadKeepsNobodyOut) {
+  const auto files = make_posix_files();
+  SleepersClock clock;
+  const auto first = Keeper::take_over(*files, clock, folder(), owner("a"));
+  ASSERT_TRUE(first);
+  fs::resize_file(folder().owner(), 20);
+  const auto next = Keeper::take_over(*files, clock, folder(), owner("b"));
+  ASSERT_TRUE(next);
+  EXPECT_GT(next->epoch(), first->epoch());
 }
 
 TEST_F(Prefix, ADeletedDatasetTakesItsFilesAlongAndNobodyElses) {

@@ -22,31 +22,22 @@ void put(Encoder& out, const DatasetRecord& record) {
   out.u32(record.quarantined ? 1 : 0);
 }
 
-/// What is written as neither 0 nor 1 is no answer: `sane` becomes false.
-bool get_answer(Decoder& in, bool& sane) {
-  const std::uint32_t value = in.u32();
-  sane = sane && value <= 1;
-  return value == 1;
-}
-
 /// Nothing if its fields do not fit together.
 std::optional<DatasetRecord> get_record(Decoder& in) {
   DatasetRecord record;
-  bool sane = true;
   record.info = get_dataset(in);
   record.job_id = in.text();
   record.files = in.u64();
   record.bytes = in.u64();
   record.ranks_per_manifest = in.u32();
-  record.settled = get_answer(in, sane);
+  record.settled = in.boolean();
   record.flushed_us = in.i64();
   record.fetched_us = in.i64();
   record.failed_us = in.i64();
   record.failure = in.text();
   record.attempts = in.u32();
-  record.quarantined = get_answer(in, sane);
-  if (in.failed() || !sane || record.info.ranks == 0 || record.ranks_per_manifest == 0)
-    return std::nullopt;
+  record.quarantined = in.boolean();
+  if (in.failed() || record.info.ranks == 0 || record.ranks_per_manifest == 0) return std::nullopt;
   return record;
 }
 

@@ -97,7 +97,9 @@ bool set_is_sane(const RankRecord& record) {
 
 bool blocks_are_sane(const RankRecord& record) {
   const SetLayout layout(record.encoding);
-  return record.data_crcs.size() == layout.data_blocks(record.index_in_set()) &&
+  // Asked first: the number of parity blocks of more rows may not fit into its type.
+  const bool rows_have_parity = layout.parity() == 0 || layout.rows() <= record.parity_crcs.size();
+  return rows_have_parity && record.data_crcs.size() == layout.data_blocks(record.index_in_set()) &&
          record.parity_crcs.size() == layout.parity_blocks();
 }
 

@@ -95,9 +95,26 @@ TEST(RankRecord, WhatDoesNotFitTogetherIsRefused) {
   EXPECT_TRUE(refused([](RankRecord& r) { r.encoding.members[0] = 8; }));
   EXPECT_TRUE(refused([](RankRecord& r) { r.encoding.failures = 3; }));
   EXPECT_TRUE(refused([](RankRecord& r) { r.encoding.block_bytes = 0; }));
+  EXPECT_TRUE(refused([](RankRecord& r) { r.encoding.hop = 0x7fffffff; })) << "not PARTNER";
   EXPECT_TRUE(refused([](RankRecord& r) { r.encoding.member_bytes[1] += 1; }));
   EXPECT_TRUE(refused([](RankRecord& r) { r.files[1].name = r.files[0].name; }));
   EXPECT_TRUE(refused([](RankRecord& r) { r.files[1].size = ~std::uint64_t{0}; }));
+}
+
+TEST(RankRecord, MoreParityBlocksThanCanBeCountedAreRefused) {
+  RankRecord record = example();
+  const std::uint64_t rows = std::uint64_t{1} << 60;
+  record.rank = 0;
+  record.files.clear();
+  record.data_crcs.clear();
+  record.parity_crcs.clear();
+  record.dataset.ranks = 17;
+  record.encoding = {1, Scheme::rs, 16, 1, 1, {}, std::vector<std::string>(17, "n"), {}};
+  for (int rank = 0; rank < 17; ++rank) record.encoding.members.push_back(rank);
+  record.encoding.member_bytes.resize(17);
+  record.encoding.member_bytes[1] = rows;
+  ASSERT_EQ(SetLayout(record.encoding).parity_blocks(), 0U) << "16 * 2^60 is 2^64";
+  EXPECT_FALSE(decode(encode(record)));
 }
 
 TEST(RankRecord, RandomPayloadsNeverCrashTheDecoder) {

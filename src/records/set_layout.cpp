@@ -20,6 +20,7 @@ bool copies_are_apart(std::uint64_t members, std::uint64_t copies, std::uint64_t
 
 bool scheme_fits(const Encoding& encoding) {
   const std::uint64_t members = encoding.members.size();
+  if (encoding.scheme != Scheme::partner && encoding.hop != 1) return false;
   const bool some_left = encoding.failures >= 1 && encoding.failures < members;
   switch (encoding.scheme) {
     case Scheme::single:

@@ -63,6 +63,12 @@ std::string Decoder::text() {
   return value;
 }
 
+bool Decoder::boolean() {
+  const std::uint32_t value = u32();
+  if (value > 1) failed_ = true;
+  return value == 1;
+}
+
 std::uint64_t Decoder::count(std::size_t element_bytes) {
   const std::uint64_t value = u64();
   if (value > in_.size() / element_bytes) failed_ = true;

@@ -33,6 +33,8 @@ class Decoder {
   std::uint64_t u64() { return integer(8); }
   std::int64_t i64() { return static_cast<std::int64_t>(integer(8)); }
   std::string text();
+  /// A u32 that is 0 or 1; anything else fails.
+  bool boolean();
   /// A count of elements that take at least `element_bytes` each: fails where so many cannot
   /// follow, so that a bad count never leads to a huge allocation.
   std::uint64_t count(std::size_t element_bytes);

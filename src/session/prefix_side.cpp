@@ -12,11 +12,12 @@
 
 namespace cairn {
 
-PrefixSide::PrefixSide(Communicator& comm, Files& files, Clock& clock, const Settings& settings,
-                       Log log)
+PrefixSide::PrefixSide(Communicator& comm, Files& files, Clock& clock, Background& background,
+                       const Settings& settings, Log log)
     : comm_(comm),
       files_(files),
       clock_(clock),
+      background_(background),
       settings_(settings),
       log_(std::move(log)),
       site_{files,
@@ -84,6 +85,7 @@ Status PrefixSide::own() {
   owned_ = true;
   if (keeper_) {
     site_.keeper = &*keeper_;
+    heartbeat_ = background_.repeat(beat_period_us, keeper_->heartbeat());
     site_.epoch = keeper_->epoch();
     for (const std::string& damaged : keeper_->damaged())
       tell(Severity::warning, "a dataset in the prefix directory cannot be used: {}", damaged);
@@ -123,6 +125,7 @@ void PrefixSide::mark_flushed(std::vector<CachedDataset>& datasets) {
 
 void PrefixSide::close() {
   if (!keeper_) return;
+  heartbeat_.reset();
   Status closed = keeper_->save_listing();
   if (closed) closed = keeper_->resign();
   if (!closed) tell(Severity::warning, "{}", closed.error().text);

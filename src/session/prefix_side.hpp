@@ -10,6 +10,7 @@
 #include "base/log.hpp"
 #include "comm/communicator.hpp"
 #include "config/settings.hpp"
+#include "files/background.hpp"
 #include "prefix/site.hpp"
 #include "recovery/cached_dataset.hpp"
 #include "topology/placement.hpp"
@@ -20,7 +21,8 @@ namespace cairn {
 /// in the prefix directory before there is something to put into it.
 class PrefixSide {
  public:
-  PrefixSide(Communicator& comm, Files& files, Clock& clock, const Settings& settings, Log log);
+  PrefixSide(Communicator& comm, Files& files, Clock& clock, Background& background,
+             const Settings& settings, Log log);
 
   /// At Init: where an earlier run has left something, takes over and ends what was half done. busy
   /// if another job lives there. A prefix directory that cannot be used now is told, and is no
@@ -81,11 +83,13 @@ class PrefixSide {
   Communicator& comm_;
   Files& files_;
   Clock& clock_;
+  Background& background_;
   const Settings& settings_;
   Log log_;
   Site site_;
   bool owned_ = false;
-  std::optional<Keeper> keeper_;  ///< on rank 0, where owned
+  std::optional<Keeper> keeper_;         ///< on rank 0, where owned
+  std::unique_ptr<Repeated> heartbeat_;  ///< on rank 0, where owned
 
   std::uint64_t last_number_ = 0;
   std::uint64_t last_checkpoint_ = 0;

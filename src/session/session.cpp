@@ -24,7 +24,7 @@ Session::Session(const Environment& environment, const Settings& settings)
       log_(environment.log),
       settings_(settings),
       routing_(files_, settings_.prefix),
-      prefix_(comm_, files_, clock_, settings_, log_),
+      prefix_(comm_, files_, clock_, background_, settings_, log_),
       cadence_(settings_, clock_.steady_us()),
       halting_(files_, clock_, settings_, log_) {
   comm_.set_place(settings_.node_name);

@@ -279,13 +279,21 @@ TEST(SessionPrefix, TheOneNamedIsFetchedFirst) {
 TEST(SessionPrefix, AnotherLivingJobOnThePrefixDirectoryIsRefused) {
   PrefixCluster cluster;
   cluster.write(four_nodes(), {1, 2});
-  cluster.settings.job_id = "other";
-  cluster.run(four_nodes(), [](JobRank& rank) {
-    const Status ready = rank.init();
-    ASSERT_FALSE(ready);
-    EXPECT_EQ(ready.error().code, Code::busy);
-    EXPECT_NE(ready.error().text.find("job job of tester"), std::string::npos);
-  });
+  const auto files = make_posix_files();
+  const auto owner = *read_owner(*files, {cluster.settings.prefix});
+  auto living = Keeper::take_over(*files, *cluster.clock, {cluster.settings.prefix}, *owner);
+  ASSERT_TRUE(living);
+  {
+    const auto background = make_background_thread();
+    const auto heartbeat = background->repeat(100'000, living->heartbeat());
+    cluster.settings.job_id = "other";
+    cluster.run(four_nodes(), [](JobRank& rank) {
+      const Status ready = rank.init();
+      ASSERT_FALSE(ready);
+      EXPECT_EQ(ready.error().code, Code::busy);
+      EXPECT_NE(ready.error().text.find("job job of tester"), std::string::npos);
+    });
+  }
   cluster.settings.job_id = "job";
   cluster.run_well(four_nodes(), [](JobRank& rank) {
     EXPECT_EQ(rank.restart(), 2);

@@ -22,6 +22,9 @@ class HelperBackground final : public Background {
     while (!tasks_.empty()) scheduler_.block();
   }
 
+  /// Nobody else is there whom signs of life could keep out.
+  std::unique_ptr<Repeated> repeat(std::int64_t, std::function<void()>) override { return nullptr; }
+
   /// By the rank, as its last act: the helper returns.
   void finish() {
     wait();

@@ -1,0 +1,47 @@
+// The records of the prefix directory, each given as the payload of an intact envelope.
+#include <algorithm>
+
+#include "decoder.hpp"
+#include "records/dataset_record.hpp"
+#include "records/owner_record.hpp"
+
+namespace cairn::fuzz {
+namespace {
+
+template <class Decode, class Encode>
+void check_one(RecordType type, Bytes payload, Decode decode, Encode encode_again) {
+  const Blob sealed = seal(type, 1, payload);
+  const auto record = decode(sealed);
+  if (record) expect(encode_again(*record) == sealed, "what was decoded encodes to the same");
+}
+
+Blob payload_of(const Blob& sealed) {
+  const Bytes payload = find_envelopes(sealed).front().payload;
+  return Blob(payload.begin(), payload.end());
+}
+
+}  // namespace
+
+void check(Bytes input) {
+  const auto again = [](const auto& record) { return encode(record); };
+  check_one(RecordType::dataset, input, decode_dataset_record, again);
+  check_one(RecordType::index, input, decode_listing, again);
+  check_one(RecordType::owner, input, decode_owner_record, again);
+  check_one(RecordType::current, input, decode_current, encode_current);
+  for (const auto& decoded :
+       {decode_dataset_record(input).has_value(), decode_listing(input).has_value()})
+    expect(!decoded || input.size() > 32, "a file without an envelope holds no record");
+}
+
+std::vector<Blob> seeds() {
+  DatasetRecord record;
+  record.info = {{1'700'000'000'000'000, 2}, 5, 4, 3, 8, "ckpt.5"};
+  record.job_id = "1234";
+  record.ranks_per_manifest = 64;
+  record.failure = "why";
+  const OwnerRecord owner{3, {5, 6}, "1234", "ada", "n0", 77, 8, 9};
+  return {payload_of(encode(record)), payload_of(encode(std::vector{record, record})),
+          payload_of(encode(owner)), payload_of(encode_current("ckpt.5"))};
+}
+
+}  // namespace cairn::fuzz

@@ -1,0 +1,16 @@
+// Rank records as production makes them, for the seeds of several targets.
+#pragma once
+
+#include <vector>
+
+#include "records/rank_record.hpp"
+
+namespace cairn::fuzz {
+
+/// The records of the members of one set that `settings` asks for.
+std::vector<RankRecord> records_of_set(const CheckpointSettings& settings, int members);
+
+/// One record of every scheme, each of another size of set.
+std::vector<RankRecord> one_of_each_scheme();
+
+}  // namespace cairn::fuzz
