@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "comm/team.hpp"
+#include "files/background.hpp"
 #include "prefix/check.hpp"
 #include "prefix/tidy.hpp"
 
@@ -205,6 +206,15 @@ OwnerRecord owner_of(const Settings& settings, Clock& clock) {
   return me;
 }
 
+Result<Keeper> own(const IndexCommand& command, Files& files, Clock& clock,
+                   const Settings& settings) {
+  auto keeper = Keeper::take_over(files, clock, {settings.prefix}, owner_of(settings, clock),
+                                  command.force ? Claim::forced : Claim::polite);
+  if (!keeper && keeper.error().code == Code::busy)
+    return fail(Code::busy, "{}; if it is dead for certain, give --force", keeper.error().text);
+  return keeper;
+}
+
 }  // namespace
 
 const DatasetRecord* find_dataset(const Listing& listing, const std::string& name) {
@@ -219,8 +229,9 @@ Result<IndexChange> change_index(const IndexCommand& command, Files& files, Cloc
                                  const Settings& settings, const Log& log) {
   const PrefixFolder folder{settings.prefix};
   CAIRN_TRY(look_before(command, files, folder));
-  CAIRN_ASSIGN(Keeper keeper, Keeper::take_over(files, clock, folder, owner_of(settings, clock),
-                                                command.force ? Claim::forced : Claim::command));
+  CAIRN_ASSIGN(Keeper keeper, own(command, files, clock, settings));
+  const auto background = make_background_thread();
+  auto heartbeat = background->repeat(beat_period_us, keeper.heartbeat());
   IndexChange change;
   Status done;
   Team(1).run([&](Communicator& comm) {
@@ -229,6 +240,7 @@ Result<IndexChange> change_index(const IndexCommand& command, Files& files, Cloc
     done = changes.run();
     change = changes.take();
   });
+  heartbeat.reset();
   // Whatever has happened: what was changed is listed, and the next job need not wait.
   const Status listed = keeper.save_listing();
   const Status resigned = keeper.resign();

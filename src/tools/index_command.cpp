@@ -12,12 +12,6 @@ namespace {
 using Action = IndexCommand::Action;
 using Json = nlohmann::ordered_json;
 
-Json json_of_all(const Listing& listing) {
-  Json all = Json::array();
-  for (const DatasetRecord& record : listing) all.push_back(json_of(record));
-  return all;
-}
-
 /// list and show.
 class Reader {
  public:
@@ -43,9 +37,10 @@ class Reader {
     }
     const char* kind = command_.dropped ? "dropped" : "datasets";
     if (command_.json)
-      out_ << text_of_json({{"prefix", folder_.prefix},
-                            {"current", current_.empty() ? Json() : Json(current_)},
-                            {kind, json_of_all(listing_)}});
+      write_json(
+          out_,
+          {{"prefix", folder_.prefix}, {"current", current_.empty() ? Json() : Json(current_)}},
+          kind, listing_);
     else if (listing_.empty())
       out_ << folder_.prefix << ": no " << (command_.dropped ? "dropped datasets\n" : "datasets\n");
     else
@@ -162,10 +157,11 @@ Result<bool> change(const IndexCommand& command, Files& files, Clock& clock,
   CAIRN_TRY(check_prefix_folder(files, settings.prefix));
   CAIRN_ASSIGN(const IndexChange done, change_index(command, files, clock, settings, log));
   if (command.json)
-    out << text_of_json({{"prefix", settings.prefix},
-                         {"action", name_of(command.action)},
-                         {"datasets", json_of_all(done.datasets)},
-                         {"damaged", done.damaged}});
+    write_json(out,
+               {{"prefix", settings.prefix},
+                {"action", name_of(command.action)},
+                {"damaged", done.damaged}},
+               "datasets", done.datasets);
   else
     for (const std::string& line : done.lines) out << printable(line) << "\n";
   for (const std::string& damaged : done.damaged) log.error("cannot be read: {}", damaged);

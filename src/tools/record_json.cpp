@@ -47,7 +47,8 @@ std::string_view kind_of(const DatasetInfo& info) {
 }
 
 nlohmann::ordered_json json_of(const DatasetRecord& record) {
-  Json json;
+  Json json = Json::object();
+  json.get_ref<Json::object_t&>().reserve(24);  // there are many of these
   add_info(json, record.info);
   json["state"] = state_of(record);
   json["job"] = record.job_id;
@@ -122,6 +123,18 @@ nlohmann::ordered_json json_of(const RankRecord& record) {
 
 std::string time_text(std::int64_t time_us) {
   return has_text(time_us) ? format_local_time(time_us / 1'000'000) : "never";
+}
+
+void write_json(std::ostream& out, const nlohmann::ordered_json& head, std::string_view key,
+                const std::vector<DatasetRecord>& datasets) {
+  std::string text = text_of_json(head);
+  text.resize(text.size() - std::string_view("\n}\n").size());
+  text += fmt::format(",\n  \"{}\": [", key);
+  for (const DatasetRecord& record : datasets) {
+    if (&record != &datasets.front()) text += ",";
+    text += "\n    " + json_of(record).dump(-1, ' ', false, Json::error_handler_t::replace);
+  }
+  out << text << (datasets.empty() ? "]\n}\n" : "\n  ]\n}\n");
 }
 
 std::string text_of_json(const nlohmann::ordered_json& json) {

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <ostream>
 #include <string>
+#include <vector>
 
 #include "records/dataset_record.hpp"
 #include "records/halt_record.hpp"
@@ -25,6 +27,10 @@ nlohmann::ordered_json json_of(const FileEntry& file);
 
 /// Local time, or "never" for 0 and what no calendar has.
 std::string time_text(std::int64_t time_us);
+
+/// Writes `head` with one more member `key`: the datasets, a line each, as there may be many.
+void write_json(std::ostream& out, const nlohmann::ordered_json& head, std::string_view key,
+                const std::vector<DatasetRecord>& datasets);
 
 /// As text. JSON is UTF-8, and a name or path need not be.
 std::string text_of_json(const nlohmann::ordered_json& json);
