@@ -181,8 +181,8 @@ CAIRN_EXPORT int SCR_Start_output(const char* name, int flags);
  * IDLE. */
 CAIRN_EXPORT int SCR_Complete_output(int valid);
 
-/* Takes the dataset `name` out of the index of the prefix directory; all its files stay. This
- * version keeps no index yet, so there is nothing to take out. Legal in IDLE.
+/* Takes the dataset `name` out of the index of the prefix directory; all its files stay, and
+ * "cairn index add" puts it back. Legal in IDLE.
  * Errors: BAD_ARGUMENT (NULL or ""). */
 CAIRN_EXPORT int SCR_Drop(const char* name);
 
