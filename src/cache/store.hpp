@@ -26,8 +26,7 @@ class Store {
   const std::string& root() const { return root_; }
   /// Syncing gains something: the store is not main memory.
   bool durable() const { return durable_; }
-  /// All ranks see the same files here.
-  bool shared() const { return settings_.view == StoreView::global || settings_.group == "WORLD"; }
+  bool shared() const { return settings_.shared(); }
 
   std::string dataset_folder(const DatasetInfo& dataset) const;
   RankFolder rank_folder(const DatasetInfo& dataset, int rank) const;

@@ -54,7 +54,8 @@ Status fill(std::span<const Leaf<T>> leaves, const std::string& name, const Desc
   return {};
 }
 
-Status resolve_groups(const Descriptors& lines, Settings& settings) {
+Status resolve_groups(const Descriptors& lines, ResolvedSettings& resolved) {
+  Settings& settings = resolved.settings;
   for (const auto& [node, line] : lines) {
     NodeGroups& groups = settings.node_groups[node];
     for (const auto& [group, member] : line.leaves) {
@@ -63,6 +64,9 @@ Status resolve_groups(const Descriptors& lines, Settings& settings) {
                     "GROUPS={} ({}) defines {}, which is built in; give the group another name",
                     node, line.source, group);
       groups[group] = member.value;
+      resolved.options.push_back({fmt::format("GROUPS={} {}", node, group), member.value,
+                                  member.source, "what the node is in of that failure group",
+                                  true});
     }
   }
   const auto same_names = [](const auto& a, const auto& b) { return a.first == b.first; };
@@ -195,7 +199,7 @@ Status resolve_stores(const Descriptors& lines, ResolvedSettings& resolved) {
 
 Status resolve_descriptors(const Layers& layers, ResolvedSettings& resolved) {
   const Descriptors& groups = descriptors_of(layers, "GROUPS");
-  if (!groups.empty()) CAIRN_TRY(resolve_groups(groups, resolved.settings));
+  if (!groups.empty()) CAIRN_TRY(resolve_groups(groups, resolved));
   CAIRN_TRY(resolve_checkpoints(descriptors_of(layers, "CKPT"), resolved));
   set_bypass_aside(resolved);
   return resolve_stores(descriptors_of(layers, "STORE"), resolved);

@@ -27,7 +27,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::string did_you_mean(std::string_view key, std::span<const std::string_view> candidates) {
   constexpr std::size_t longest_key = 64;  // what is longer is no typing error, and costs time
-  if (key.size() > longest_key) return "";
+  constexpr std::string_view none = "; no setting has a name like it; `cairn config` lists all";
+  if (key.size() > longest_key) return std::string(none);
   std::size_t smallest = 2 + key.size() / 4;  // what is as far away is not meant
   std::string_view nearest;
   for (const std::string_view other : candidates) {
@@ -39,7 +40,7 @@ std::string did_you_mean(std::string_view key, std::span<const std::string_view>
     smallest = distance;
     nearest = other;
   }
-  return nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest);
+  return nearest.empty() ? std::string(none) : fmt::format("; did you mean {}?", nearest);
 }
 
 }  // namespace cairn

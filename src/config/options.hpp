@@ -68,8 +68,8 @@ const DescriptorKey* find_descriptor_key(std::string_view key);
 /// Every key that may begin a line.
 std::span<const std::string_view> known_keys();
 
-/// "; did you mean KEY?" with the candidate at the smallest edit distance, or nothing if none is
-/// near.
+/// "; did you mean KEY?" with the candidate at the smallest edit distance, or, if none is near,
+/// where all are listed.
 std::string did_you_mean(std::string_view key, std::span<const std::string_view> candidates);
 
 }  // namespace cairn

@@ -160,7 +160,9 @@ TEST(Resolve, WarnsOfTheUnknown) {
           "unknown setting CAIRN_KEEP_OLDER in the environment is ignored; did you mean "
           "CAIRN_KEEP_OLD?",
           "unknown setting COUT of STORE=/dev/shm in /p/.scrconf:4 is ignored; did you mean COUNT?",
-          "unknown setting SCR_PERFECTLY_STRANGE in the environment is ignored",
+          "unknown setting SCR_PERFECTLY_STRANGE in the environment is ignored; no setting has a "
+          "name "
+          "like it; `cairn config` lists all",
           "unknown setting SCR_SET_SIZ in /p/.scrconf:3 is ignored; did you mean SCR_SET_SIZE?",
           "unknown setting STORES in SCR_Config is ignored; did you mean STORE?"}));
 }
@@ -224,6 +226,8 @@ CKPT=3 ENABLED=0 STORE=/nowhere GROUP=nothing
   EXPECT_FALSE(settings.stores[1].mkdir);
   EXPECT_EQ(settings.stores[1].group, "WORLD");
   EXPECT_EQ(settings.stores[1].view, StoreView::global);
+  EXPECT_EQ(resolved.value_of("GROUPS=node1 SWITCH"), "leaf3");
+  EXPECT_EQ(option(resolved, "GROUPS=node2 RACK").source, "/p/.scrconf:5");
   ASSERT_EQ(settings.checkpoints.size(), 3U);
   const CheckpointSettings& first = settings.checkpoints[0];
   EXPECT_EQ(first.id, 0);

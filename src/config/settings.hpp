@@ -32,6 +32,9 @@ struct StoreSettings {
   bool enabled = true;
   bool mkdir = true;  ///< make the base folder when it is missing
   StoreView view = StoreView::private_;
+
+  /// All ranks see the same files there.
+  bool shared() const { return view == StoreView::global || group == "WORLD"; }
 };
 
 /// CKPT=0 INTERVAL=1 GROUP=NODE STORE=/dev/shm TYPE=XOR SET_SIZE=8 SET_FAILURES=2 COPIES=1 HOP=1

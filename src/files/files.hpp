@@ -51,7 +51,9 @@ class File {
 };
 
 /// A read-only window on a whole file: a mapping where the store is memory, else reads into a
-/// buffer. The file must not shrink while it is open.
+/// buffer. A file that has been cut short since is an error of at(), which looks at its size each
+/// time; one that another process cuts while the result is in use may be SIGBUS
+/// (docs/adr/0011-a-file-cut-under-a-mapping.md).
 class View {
  public:
   virtual ~View() = default;
@@ -77,6 +79,7 @@ class Files {
   virtual Result<std::unique_ptr<File>> open_for_update(const std::string& path) = 0;
   /// Creates, or empties, a regular file.
   virtual Result<std::unique_ptr<File>> create(const std::string& path, std::uint32_t mode) = 0;
+  /// See View for what is promised of a file that is cut meanwhile.
   virtual Result<std::unique_ptr<View>> view(const std::string& path) = 0;
 
   /// not_found when there is nothing of that name; a link is told as a link.

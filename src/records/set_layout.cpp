@@ -67,6 +67,11 @@ Encoding make_encoding(const CheckpointSettings& settings, std::vector<int> memb
   return encoding;
 }
 
+bool hop_fell_back(const CheckpointSettings& settings, const Encoding& encoding) {
+  return encoding.scheme == Scheme::partner &&
+         encoding.hop != static_cast<std::uint32_t>(settings.partner_hop) % encoding.members.size();
+}
+
 bool is_sound(const Encoding& encoding) {
   const std::size_t members = encoding.members.size();
   return members >= 1 && members <= most_members && encoding.hop >= 1 &&

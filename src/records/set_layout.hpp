@@ -44,6 +44,9 @@ std::uint32_t failures_asked(const CheckpointSettings& settings);
 Encoding make_encoding(const CheckpointSettings& settings, std::vector<int> members,
                        std::uint32_t block_bytes);
 
+/// True if make_encoding() could not keep the hop asked for.
+bool hop_fell_back(const CheckpointSettings& settings, const Encoding& encoding);
+
 /// True if the values are such as an encoding can have; a decoder must not trust them.
 bool is_sound(const Encoding& encoding);
 

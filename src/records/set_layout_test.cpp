@@ -141,6 +141,11 @@ TEST(SetLayout, AnEncodingIsMadeOfADescriptorAndASet) {
   EXPECT_EQ(made(Scheme::partner, 5).hop, 2U);
   EXPECT_EQ(made(Scheme::partner, 4).hop, 1U) << "the second copy would come home";
   EXPECT_EQ(made(Scheme::rs, 1).scheme, Scheme::single);
+  for (const int members : {4, 5, 8})
+    EXPECT_EQ(hop_fell_back(settings, made(Scheme::partner, members)), members == 4) << members;
+  EXPECT_FALSE(hop_fell_back(settings, made(Scheme::rs, 4)));
+  settings.partner_hop = 9;
+  EXPECT_FALSE(hop_fell_back(settings, made(Scheme::partner, 4))) << "9 is once round, and 1";
   EXPECT_EQ(made(Scheme::xor_, 1).failures, 0U);
 }
 

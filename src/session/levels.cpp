@@ -43,6 +43,8 @@ Result<Level> resolve(Communicator& comm, const CheckpointSettings& checkpoint,
       const Encoding encoding = make_encoding(checkpoint, set, 1);
       level.unprotected_ranks += encoding.scheme == Scheme::single ? 1 : 0;
       level.fewest_failures = std::min(level.fewest_failures, encoding.failures);
+      level.sets_without_hop += hop_fell_back(checkpoint, encoding) ? 1 : 0;
+      ++level.sets;
     }
   }
   level.encoding = make_encoding(checkpoint, std::move(members),
@@ -95,6 +97,13 @@ std::vector<std::string> weaknesses_of(const std::vector<Level>& levels, int ran
           "{} is to survive {} lost members of each set, and some sets are so small that they "
           "survive {}; run on more nodes",
           name_of(level.settings.scheme), asked, level.fewest_failures));
+    if (level.sets_without_hop > 0)
+      weaknesses.push_back(fmt::format(
+          "in {} of {} redundancy sets a copy {} members away would come home or meet another: it "
+          "goes to the next member; choose a CAIRN_PARTNER_HOP without a divisor in common with "
+          "the "
+          "size of the sets",
+          level.sets_without_hop, level.sets, level.settings.partner_hop));
   }
   return weaknesses;
 }

@@ -21,6 +21,8 @@ struct Level {
   Encoding encoding;                          ///< scheme, failures, my set and its nodes
   int unprotected_ranks = 0;                  ///< in sets of one, in the whole job
   std::uint32_t fewest_failures = ~0U;        ///< that some set survives
+  int sets = 0;                               ///< in the whole job
+  int sets_without_hop = 0;                   ///< of these: PARTNER could not keep the hop
 };
 
 /// Collective. Where a store is seen by all ranks, or a rank is alone in its set, the scheme

@@ -1,9 +1,9 @@
 #include "session/open_stores.hpp"
 
-#include <algorithm>
 #include <set>
 
 #include "cache/private_folder.hpp"
+#include "session/sharing.hpp"
 
 namespace cairn {
 namespace {
@@ -42,11 +42,9 @@ Result<std::unique_ptr<FileLock>> lock_patiently(Files& files, Clock& clock,
 /// The lowest of the ranks that see what this rank sees in a store.
 Result<int> leader_of(const Communicator& comm, const Placement& placement, const Store& store,
                       const Settings& settings) {
-  if (store.shared()) return 0;
-  CAIRN_ASSIGN(const auto groups,
-               failure_groups(placement, store.settings().group, settings.node_groups));
-  const std::uint64_t mine = groups[static_cast<std::size_t>(comm.rank())];
-  return static_cast<int>(std::find(groups.begin(), groups.end(), mine) - groups.begin());
+  CAIRN_ASSIGN(const std::vector<int> sharing,
+               ranks_sharing(store, comm.rank(), placement, settings));
+  return sharing.front();
 }
 
 /// The folders whose locks this rank takes before anything else: one rank for each node, and one

@@ -8,6 +8,7 @@
 #include "recovery/commit.hpp"
 #include "recovery/restore.hpp"
 #include "recovery/survey.hpp"
+#include "session/sharing.hpp"
 
 namespace cairn {
 namespace {
@@ -50,13 +51,9 @@ class Recovery {
   Result<LooksAfter> responsibility() const {
     std::vector<std::vector<int>> beside;
     for (const Store& store : stores_) {
-      CAIRN_ASSIGN(const auto groups,
-                   failure_groups(placement_, store.shared() ? "WORLD" : store.settings().group,
-                                  settings_.node_groups));
-      const auto mine = groups[static_cast<std::size_t>(comm_.rank())];
-      std::vector<int>& here = beside.emplace_back();
-      for (int rank = 0; rank < comm_.size(); ++rank)
-        if (groups[static_cast<std::size_t>(rank)] == mine) here.push_back(rank);
+      CAIRN_ASSIGN(std::vector<int> here,
+                   ranks_sharing(store, comm_.rank(), placement_, settings_));
+      beside.push_back(std::move(here));
     }
     return LooksAfter([beside, me = comm_.rank()](std::size_t store, int owner) {
       const std::vector<int>& here = beside[store];

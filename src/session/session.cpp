@@ -428,15 +428,16 @@ void Session::evict(std::size_t store, std::size_t keep) {
   datasets_ = std::move(kept);
 }
 
-/// Where the store is full, the run that has a checkpoint to go back to gives up what it cannot
-/// restore.
-void Session::make_room_after(const Error& error) {
+/// Where the store is full, the error tells what stays there, and the run that has a checkpoint to
+/// go back to gives up what it cannot restore.
+void Session::make_room_after(Error& error) {
   const auto given_up = [](const CachedDataset& dataset) {
     return dataset.state == CachedDataset::State::unusable;
   };
   const bool safe = std::any_of(datasets_.begin(), datasets_.end(),
                                 [](const CachedDataset& dataset) { return dataset.usable(); });
   if (error.code != Code::no_space) return;
+  error.text += outputs_held(datasets_, current_.store);
   background_.wait();
   drop_spares();
   if (!safe) return;

@@ -132,7 +132,7 @@ class Session {
   void remove_everywhere(const CachedDataset& dataset, Parity parity = Parity::removed);
   void drop_spares();
   void evict(std::size_t store, std::size_t keep);
-  void make_room_after(const Error& error);
+  void make_room_after(Error& error);
   void warn_if_too_small(std::uint64_t data_bytes);
 
   // the prefix directory (session_prefix.cpp)

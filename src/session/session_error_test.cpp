@@ -94,6 +94,29 @@ TEST(SessionErrors, InStartTheSessionStaysIdle) {
   EXPECT_EQ(cluster.restart(four_nodes()), 3);
 }
 
+TEST(SessionErrors, AFullStoreTellsHowManyOutputsItHolds) {
+  Cluster cluster;
+  std::string injected;
+  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+    const auto fails_for_want_of_space = [&] {
+      EXPECT_TRUE(rank.session->start_output("ckpt.3", flag_checkpoint));
+      EXPECT_TRUE(rank.write_files(3));
+      if (rank.number() == 3) rank.hook = fail_after(4, Code::no_space, injected);
+      const Status done = rank.session->complete_output(true);
+      rank.hook = {};
+      EXPECT_FALSE(done);
+      return done ? std::string() : done.error().text;
+    };
+    rank.expect_written(1);
+    EXPECT_EQ(fails_for_want_of_space().find("outputs"), std::string::npos);
+    for (const int output : {1, 2}) rank.expect_written(output, flag_output);
+    const std::string text = fails_for_want_of_space();
+    EXPECT_NE(text.find("injected"), std::string::npos) << text;
+    EXPECT_NE(text.find("holds 2 outputs"), std::string::npos) << text;
+    EXPECT_NE(text.find("SCR_Delete makes room"), std::string::npos) << text;
+  });
+}
+
 /// Operation `count` of `victim` fails in an Init that has to restore datasets 1 and 2. Whatever
 /// that Init comes to, the next one finds dataset 2. False when there were no more operations.
 bool survives_error_in_init(Cluster& cluster, const std::string& lost, const Nodes& nodes,

@@ -94,6 +94,18 @@ TEST(SessionLevels, TheNumberOfAnOutputIsNotGivenAgainAfterARestart) {
   EXPECT_EQ(cluster.parts("n0").size(), 6U);
 }
 
+TEST(SessionLevels, CurrentWithAnOutputDoesNotCountCheckpointsAnew) {
+  Cluster cluster;
+  add_shared_store(cluster);
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    for (const int dataset : {1, 2}) rank.expect_written(dataset);
+    rank.expect_written(3, flag_output);
+    EXPECT_TRUE(rank.session->current("ckpt.3"));
+    rank.expect_written(4);
+  });
+  EXPECT_EQ(cluster.parts("shared", 4).size(), 8U) << "it is the third checkpoint";
+}
+
 TEST(SessionLevels, OldOneStaysUntilTheNewIsProtectedUnlessGivenUp) {
   for (const bool keep_old : {true, false}) {
     Cluster cluster;
@@ -123,12 +135,28 @@ TEST(SessionLevels, PurgedCachesAreEmpty) {
     EXPECT_TRUE(cluster.parts(node).empty()) << node;
 }
 
+std::uint64_t free_bytes_at(const std::string& folder) {
+  std::filesystem::create_directories(folder);
+  return std::filesystem::space(folder).available;
+}
+
 TEST(SessionLevels, TheExpectedSizeCountsBesideALoadedCheckpoint) {
   Cluster cluster;
   cluster.write(four_nodes(), {1});
   cluster.settings.checkpoint_bytes = std::uint64_t{1} << 50;
   EXPECT_EQ(cluster.restart(four_nodes()), 1);
   EXPECT_TRUE(cluster.said("has too little space")) << cluster.said();
+}
+
+TEST(SessionLevels, ASmallCheckpointInTheCacheMakesLittleRoomForALargeOne) {
+  for (const int tenths : {4, 6}) {
+    Cluster cluster;
+    cluster.write({"n0"}, {1});
+    cluster.settings.checkpoint_bytes =
+        free_bytes_at(cluster.node("n0")) / 10 * static_cast<std::uint64_t>(tenths);
+    EXPECT_EQ(cluster.restart({"n0"}), 1);
+    EXPECT_EQ(cluster.said("has too little space"), tenths == 6) << cluster.said();
+  }
 }
 
 TEST(SessionLevels, AStoreSaidToBePrivateButSeenByTwoNodesIsRefused) {
@@ -169,11 +197,6 @@ TEST(SessionLevels, WhatCannotFitIsToldAtInitWithTheFigures) {
   EXPECT_TRUE(cluster.said("5.33 PiB in all")) << cluster.said();
 }
 
-std::uint64_t free_bytes_at(const std::string& folder) {
-  std::filesystem::create_directories(folder);
-  return std::filesystem::space(folder).available;
-}
-
 TEST(SessionLevels, StoresOnOneFileSystemMustFitTogether) {
   for (const bool both : {false, true}) {
     Cluster cluster;
@@ -200,6 +223,18 @@ TEST(SessionLevels, RanksWithoutAnotherNodeAreToldThatNothingProtectsThem) {
   cluster.write({"n0", "n0"}, {1});
   EXPECT_TRUE(cluster.said("2 of 2 ranks")) << cluster.said();
   EXPECT_EQ(cluster.restart({"n0", "n0"}), 1);
+}
+
+TEST(SessionLevels, AHopThatDoesNotFitTheSetsIsTold) {
+  for (const int hop : {1, 2, 3}) {
+    Cluster cluster;
+    cluster.settings.checkpoints[0].scheme = Scheme::partner;
+    cluster.settings.checkpoints[0].partner_copies = 2;
+    cluster.settings.checkpoints[0].partner_hop = hop;
+    cluster.run_well(four_nodes(), [](JobRank&) {});
+    EXPECT_EQ(cluster.said("in 2 of 2 redundancy sets a copy 2 members away"), hop == 2)
+        << hop << ": " << cluster.said();
+  }
 }
 
 // --- above 4 GiB ---

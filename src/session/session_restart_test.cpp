@@ -4,6 +4,7 @@
 #include <atomic>
 #include <thread>
 
+#include "records/wire.hpp"
 #include "session/session_harness.hpp"
 
 namespace cairn {
@@ -325,6 +326,49 @@ TEST(SessionRestart, WhatIsLostNowIsKeptUntilANewerOneIsCommitted) {
   cluster.bring_back("n1", "n1");
   cluster.bring_back("n2", "n2");
   EXPECT_EQ(cluster.restart(four_nodes()), 1);
+}
+
+/// The records in a file, as a later Cairn would have written them.
+void make_newer(const std::string& path) {
+  const std::string content = read_all(path);
+  std::ofstream out(path, std::ios::binary);
+  for (const Envelope& envelope : find_envelopes(std::as_bytes(std::span(content)))) {
+    const Blob sealed = seal(envelope.type, envelope.version + 1, envelope.payload);
+    out.write(reinterpret_cast<const char*>(sealed.data()),
+              static_cast<std::streamsize>(sealed.size()));
+  }
+}
+
+TEST(SessionRestart, ADatasetOfANewerFormatIsToldAndLeftAloneUntilAPurge) {
+  Cluster cluster;
+  cluster.settings.stores[0].count = 2;
+  cluster.write(four_nodes(), {1, 2});
+  for (const std::string& part : cluster.parts("n1", 2)) make_newer(part + "/record");
+  cluster.save("two");
+  cluster.settings.stores[0].count = 1;
+  EXPECT_EQ(cluster.restart(four_nodes(),
+                            [](JobRank& rank) {
+                              EXPECT_TRUE(rank.session->current("ckpt.1"));
+                              EXPECT_TRUE(rank.session->remove("ckpt.2"));
+                              for (const int dataset : {3, 4}) rank.expect_written(dataset);
+                            }),
+            1);
+  EXPECT_TRUE(cluster.said("dataset 2: its records are in a newer format")) << cluster.said();
+  EXPECT_EQ(cluster.restart(four_nodes()), 4);
+  EXPECT_TRUE(cluster.parts("n0", 1).empty());
+  for (const std::string node : {"n0", "n1"}) {
+    const std::vector<std::string> parts = cluster.parts(node, 2);
+    ASSERT_EQ(parts.size(), 2U) << node;
+    for (const std::string& part : parts) {
+      const std::string before =
+          cluster.saved("two", node) + part.substr(cluster.node(node).size());
+      EXPECT_TRUE(read_all(part + "/record") == read_all(before + "/record")) << part;
+      EXPECT_TRUE(read_all(part + "/parity.1") == read_all(before + "/parity.1")) << part;
+    }
+  }
+  cluster.settings.cache_purge = true;
+  EXPECT_EQ(cluster.restart(four_nodes()), 0);
+  EXPECT_TRUE(cluster.parts("n1").empty());
 }
 
 TEST(SessionRestart, ASpareWithoutSpaceLosesNothing) {

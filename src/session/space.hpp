@@ -1,6 +1,7 @@
 // Does what the job keeps in its caches fit?
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "cache/store.hpp"
@@ -10,18 +11,23 @@
 
 namespace cairn {
 
-/// Bytes that one rank with `data_bytes` of files takes in a cache under this encoding if the
-/// others of its set have as much, parity included, records (some KiB) not.
-std::uint64_t cached_bytes(std::uint64_t data_bytes, Encoding encoding);
+/// Bytes that a member of a set takes in a cache, by its index: data and parity, records (some KiB)
+/// not.
+std::uint64_t cached_bytes(const Encoding& encoding, int member);
 
-/// Collective. Compares, for each file system, what the ranks of this node keep at the peak in all
-/// stores that lie on it (COUNT datasets each, and one more while a new one is being protected)
-/// with what is free or already theirs. Outputs come on top: nobody knows how many a job will keep,
-/// and those that are there take nobody's place. `data_bytes` is this rank's. Fails with no_space
-/// and the figures of the lowest rank that does not fit.
+/// Collective. Compares, for each file system, what the ranks that share a store keep at the peak
+/// in all stores that lie on it (COUNT datasets each, and one more while a new one is being
+/// protected) with what is free or taken by the datasets that make room. Outputs come on top:
+/// nobody knows how many a job will keep, and those that are there take nobody's place.
+/// `data_bytes` is this rank's, and may differ: parity is as large as the set needs. Fails with
+/// no_space and the figures of the lowest rank that does not fit.
 Status check_space(Communicator& comm, const std::vector<Store>& stores,
                    const std::vector<Level>& levels, const Placement& placement,
                    const Settings& settings, const std::vector<CachedDataset>& datasets,
                    std::uint64_t data_bytes);
+
+/// "; the store holds 2 outputs ...", to be added to an error for want of space: they are never
+/// removed to make room. Empty where there are none.
+std::string outputs_held(const std::vector<CachedDataset>& datasets, std::size_t store);
 
 }  // namespace cairn

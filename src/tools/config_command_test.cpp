@@ -17,7 +17,7 @@ class ConfigCommandTest : public ::testing::Test {
   ConfigCommandTest() {
     process_ = {{{"USER", "ann"}, {"SCR_SET_SIZE", "4"}}, "node1", folder_.path(), 1};
     command_.source.system_path = folder_ / "scr.conf";
-    std::ofstream(folder_ / "scr.conf") << "SCR_DEBUG=1\nSCR_FLUSH=5\nSCR_DEBUGG=1\n";
+    std::ofstream(folder_ / "scr.conf") << "SCR_DEBUG=1\nSCR_WATCHDOG=5\nSCR_DEBUGG=1\n";
   }
 
   int run() {
@@ -46,10 +46,10 @@ TEST_F(ConfigCommandTest, PrintsAlignedLines) {
   EXPECT_NE(debug.find(" " + command_.source.system_path + ":1 "), std::string::npos) << debug;
   EXPECT_EQ(size.find(" environment "), debug.find(" " + folder_.path())) << debug << "\n" << size;
   EXPECT_NE(size.find("least number of members"), std::string::npos) << size;
-  EXPECT_GT(out_.str().find("SCR_FLUSH "), out_.str().find("does not act on them yet"));
+  EXPECT_GT(out_.str().find("SCR_WATCHDOG "), out_.str().find("does not act on them yet"));
   EXPECT_NE(line_of(out_.str(), "CKPT=0 SET_SIZE"), "");
   EXPECT_NE(told_.find("did you mean SCR_DEBUG?"), std::string::npos) << told_;
-  EXPECT_NE(told_.find("SCR_FLUSH (" + command_.source.system_path + ":2)"), std::string::npos)
+  EXPECT_NE(told_.find("SCR_WATCHDOG (" + command_.source.system_path + ":2)"), std::string::npos)
       << told_;
 }
 
@@ -73,6 +73,15 @@ TEST_F(ConfigCommandTest, ThePrefixMayBeGivenRelative) {
   command_.source.prefix = "run";
   ASSERT_EQ(run(), 0);
   EXPECT_NE(line_of(out_.str(), "SCR_SET_FAILURES").find("/run/.scrconf:1"), std::string::npos);
+}
+
+TEST_F(ConfigCommandTest, GroupsAreShownToo) {
+  std::ofstream(folder_ / "scr.conf") << "GROUPS=a RACK=r1 SWITCH=s1\nGROUPS=b RACK=r2 SWITCH=s1\n";
+  ASSERT_EQ(run(), 0) << told_;
+  const std::string line = line_of(out_.str(), "GROUPS=b RACK");
+  EXPECT_NE(line.find("r2"), std::string::npos) << out_.str();
+  EXPECT_NE(line.find("/scr.conf:2 "), std::string::npos) << out_.str();
+  EXPECT_NE(line_of(out_.str(), "GROUPS=a SWITCH"), "");
 }
 
 TEST_F(ConfigCommandTest, AWrongSettingFails) {

@@ -26,6 +26,7 @@ nlohmann::ordered_json set_json(const RedundancySet& set, const Layout& layout) 
 }  // namespace
 
 std::string layout_table(const Layout& layout) {
+  if (layout.shared) return describe_job(layout);
   return describe_job(layout) + "\n" +
          describe_sets(layout.sets, layout.node_of_rank, layout.checkpoint);
 }
@@ -35,13 +36,9 @@ std::string layout_json(const Layout& layout) {
   for (const RedundancySet& set : layout.sets) sets.push_back(set_json(set, layout));
   const auto alone = std::count_if(layout.sets.begin(), layout.sets.end(),
                                    [](const RedundancySet& set) { return set.size() == 1; });
-  const nlohmann::ordered_json all = {{"scheme", name_of(layout.checkpoint.scheme)},
-                                      {"set_size", layout.checkpoint.set_size},
-                                      {"group", layout.checkpoint.group},
-                                      {"ranks", layout.node_of_rank.size()},
-                                      {"nodes", nodes_in(layout)},
-                                      {"unprotected_ranks", alone},
-                                      {"sets", std::move(sets)}};
+  nlohmann::ordered_json all = descriptor_json(layout);
+  all["unprotected_ranks"] = alone;
+  all["sets"] = std::move(sets);
   // JSON is UTF-8 and the name of a node need not be.
   return all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }

@@ -11,9 +11,9 @@ namespace cairn {
 /// A line about the whole, then describe_sets().
 std::string layout_table(const Layout& layout);
 
-/// {"scheme", "set_size", "group", "ranks", "nodes", "unprotected_ranks", "sets": [{"members":
-/// [{"rank", "node", "left"}]}]}; "left" is the rank whose record, and with PARTNER data, the
-/// member keeps, null where it is alone.
+/// What descriptor_json() gives, and {"unprotected_ranks", "sets": [{"members": [{"rank", "node",
+/// "left"}]}]}; "left" is the rank whose record, and with PARTNER data, the member keeps, null
+/// where it is alone. Where all ranks share the store there are no sets.
 std::string layout_json(const Layout& layout);
 
 struct LayoutCommand {

@@ -115,7 +115,7 @@ TEST_F(LayoutCommandTest, WhatIsNotGivenComesFromTheSettings) {
       "SCR_COPY_TYPE=FILE\nGROUPS=n0 RACK=r0\nGROUPS=n1 RACK=r1\n"
       "CKPT=0 INTERVAL=4 TYPE=XOR SET_SIZE=9\nCKPT=1 TYPE=PARTNER SET_SIZE=5 GROUP=RACK\n");
   command_.json = true;
-  command_.job = {{"n0,n1"}, "", "", "", "", "", "", command_.job.source};
+  command_.job = {{"n0,n1"}, "", "", "", "", "", "", "", command_.job.source};
   ASSERT_EQ(run(), 0) << told_;
   const auto layout = nlohmann::json::parse(out_.str());
   EXPECT_EQ(layout.at("scheme"), "PARTNER");
@@ -139,6 +139,34 @@ TEST_F(LayoutCommandTest, JsonTellsWhoKeepsWhoseRecord) {
   const auto alone = nlohmann::json::parse(out_.str());
   EXPECT_TRUE(alone.at("sets").at(0).at("members").at(0).at("left").is_null());
   EXPECT_EQ(alone.at("unprotected_ranks"), 1);
+}
+
+TEST_F(LayoutCommandTest, ASharedStoreNeedsNoSets) {
+  settings("SCR_CACHE_BASE=/shared\nSTORE=/shared VIEW=GLOBAL\n");
+  command_.job.ranks.nodes = 4;
+  ASSERT_EQ(run(), 0) << told_;
+  EXPECT_EQ(out_.str(),
+            "ranks 4, nodes 4: SINGLE, because all ranks share the store /shared: no loss of nodes "
+            "touches it\n");
+  command_.json = true;
+  ASSERT_EQ(run(), 0) << told_;
+  const auto layout = nlohmann::json::parse(out_.str());
+  EXPECT_EQ(layout.at("shared"), true);
+  EXPECT_EQ(layout.at("unprotected_ranks"), 0);
+  EXPECT_TRUE(layout.at("sets").empty());
+}
+
+TEST_F(LayoutCommandTest, AHopThatDoesNotFitIsTold) {
+  command_.job.ranks.nodes = 8;
+  command_.job.scheme = "PARTNER";
+  command_.job.copies = "2";
+  for (const std::string hop : {"1", "2", "3"}) {
+    command_.job.hop = hop;
+    ASSERT_EQ(run(), 0) << told_;
+    const bool told = out_.str().find("in 2 of 2 sets a copy 2 members away would come home") !=
+                      std::string::npos;
+    EXPECT_EQ(told, hop == "2") << out_.str();
+  }
 }
 
 TEST_F(LayoutCommandTest, WrongArgumentsAreNamed) {

@@ -1,6 +1,6 @@
 #include "tools/layout_text.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -8,6 +8,10 @@
 
 namespace cairn {
 namespace {
+
+std::string describe_use(const CheckpointSettings& checkpoint) {
+  return fmt::format("INTERVAL={}{}", checkpoint.interval, checkpoint.output ? " OUTPUT=1" : "");
+}
 
 std::string describe_what_it_keeps(const Encoding& encoding, int index) {
   std::vector<int> kept;
@@ -30,6 +34,17 @@ std::string describe_what_it_keeps(const Encoding& encoding, int index) {
   return "keeps its own data only";
 }
 
+/// Which descriptor this is about, where there are several.
+std::string describe_choice(const Layout& layout) {
+  if (layout.others.empty()) return "";
+  const CheckpointSettings& chosen = layout.checkpoint;
+  std::vector<std::string> others;
+  for (const CheckpointSettings& other : layout.others)
+    others.push_back(fmt::format("CKPT={} ({})", other.id, describe_use(other)));
+  return fmt::format("this is CKPT={} ({}); with --ckpt there are {}\n", chosen.id,
+                     describe_use(chosen), fmt::join(others, ", "));
+}
+
 std::string describe_set(const Encoding& encoding, const std::vector<std::string>& node_of_rank) {
   std::string text;
   for (std::size_t index = 0; index < encoding.members.size(); ++index) {
@@ -49,8 +64,29 @@ std::string describe_job(const Layout& layout) {
       checkpoint.scheme == Scheme::single
           ? ""
           : fmt::format(" in sets of {}, failure group {}", checkpoint.set_size, checkpoint.group);
-  return fmt::format("ranks {}, nodes {}: {}{}\n", layout.node_of_rank.size(), nodes_in(layout),
-                     name_of(checkpoint.scheme), sets);
+  const std::string job =
+      fmt::format("ranks {}, nodes {}: ", layout.node_of_rank.size(), nodes_in(layout));
+  if (layout.shared)
+    return job +
+           fmt::format(
+               "SINGLE, because all ranks share the store {}: no loss of nodes touches it\n{}",
+               checkpoint.store, describe_choice(layout));
+  return job + fmt::format("{}{}\n{}", name_of(checkpoint.scheme), sets, describe_choice(layout));
+}
+
+nlohmann::ordered_json descriptor_json(const Layout& layout) {
+  const CheckpointSettings& checkpoint = layout.checkpoint;
+  auto others = nlohmann::ordered_json::array();
+  for (const CheckpointSettings& other : layout.others) others.push_back(other.id);
+  return {{"ckpt", checkpoint.id},
+          {"other_ckpts", std::move(others)},
+          {"store", checkpoint.store},
+          {"shared", layout.shared},
+          {"scheme", name_of(layout.shared ? Scheme::single : checkpoint.scheme)},
+          {"set_size", checkpoint.set_size},
+          {"group", checkpoint.group},
+          {"ranks", layout.node_of_rank.size()},
+          {"nodes", nodes_in(layout)}};
 }
 
 std::string describe_protection(const Encoding& encoding) {
@@ -77,6 +113,14 @@ std::string describe_sets(const std::vector<RedundancySet>& sets,
         "{} of {} ranks cannot be protected: no rank in another failure group is "
         "left to pair them with\n",
         alone, node_of_rank.size());
+  const auto without_hop = std::count_if(sets.begin(), sets.end(), [&](const auto& set) {
+    return hop_fell_back(checkpoint, make_encoding(checkpoint, set, 1));
+  });
+  if (without_hop > 0)
+    text += fmt::format(
+        "in {} of {} sets a copy {} members away would come home or meet another: it goes to the "
+        "next member\n",
+        without_hop, sets.size(), checkpoint.partner_hop);
   return text;
 }
 

@@ -2,6 +2,7 @@
 // golden tables pin.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -10,8 +11,13 @@
 
 namespace cairn {
 
-/// A line about the whole: how many ranks and nodes, and the descriptor.
+/// A line about the whole: how many ranks and nodes, and the descriptor; one more where there are
+/// other descriptors.
 std::string describe_job(const Layout& layout);
+
+/// {"ckpt", "other_ckpts", "store", "shared", "scheme", "set_size", "group", "ranks", "nodes"}, the
+/// scheme as the job uses it.
+nlohmann::ordered_json descriptor_json(const Layout& layout);
 
 /// "4 ranks, RS(2)".
 std::string describe_protection(const Encoding& encoding);

@@ -51,6 +51,9 @@ void add_ranks(CLI::App& sub, cairn::PlannedRanks& ranks) {
 
 void add_job(CLI::App& sub, cairn::PlannedJob& job) {
   add_ranks(sub, job.ranks);
+  sub.add_option("--ckpt", job.ckpt,
+                 "Id of the CKPT descriptor; else the one with the smallest interval that is not "
+                 "for output");
   sub.add_option("--scheme", job.scheme, "SINGLE, PARTNER, XOR or RS; else by the settings");
   sub.add_option("--set-size", job.set_size, "Least members of a set; else by the settings");
   sub.add_option("--group", job.group,

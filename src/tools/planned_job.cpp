@@ -6,6 +6,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include <fmt/ranges.h>
+
 #include "config/options.hpp"
 #include "records/set_layout.hpp"
 #include "topology/placement.hpp"
@@ -28,11 +30,38 @@ Status set_leaf(CheckpointSettings& checkpoint, std::string_view key, const std:
   return {};
 }
 
-Result<CheckpointSettings> choose_checkpoint(const PlannedJob& job, const Settings& settings) {
-  // One with interval 1 there always is: settings without do not resolve.
-  CheckpointSettings checkpoint =
-      *std::find_if(settings.checkpoints.begin(), settings.checkpoints.end(),
-                    [](const CheckpointSettings& c) { return c.interval == 1; });
+/// Settings without any descriptor do not resolve, so there is one.
+const CheckpointSettings& usual_checkpoint(const std::vector<CheckpointSettings>& checkpoints) {
+  return *std::min_element(
+      checkpoints.begin(), checkpoints.end(), [](const auto& a, const auto& b) {
+        return std::pair(a.output, a.interval) < std::pair(b.output, b.interval);
+      });
+}
+
+Result<CheckpointSettings> find_checkpoint(const std::vector<CheckpointSettings>& checkpoints,
+                                           const std::string& id) {
+  if (id.empty()) return usual_checkpoint(checkpoints);
+  std::vector<std::string> ids;
+  for (const CheckpointSettings& checkpoint : checkpoints) {
+    ids.push_back(std::to_string(checkpoint.id));
+    if (ids.back() == id) return checkpoint;
+  }
+  return fail(
+      Code::bad_argument,
+      "--ckpt={}: no enabled descriptor has that id; there {} {}. Descriptors are CKPT lines "
+      "of the settings, used with SCR_COPY_TYPE=FILE",
+      id, ids.size() == 1 ? "is" : "are", fmt::join(ids, ", "));
+}
+
+bool in_shared_store(const CheckpointSettings& checkpoint, const Settings& settings) {
+  return std::any_of(settings.stores.begin(), settings.stores.end(), [&](const StoreSettings& s) {
+    return s.path == checkpoint.store && s.shared();
+  });
+}
+
+/// `checkpoint` with what the command line says of it.
+Result<CheckpointSettings> as_on_command_line(CheckpointSettings checkpoint,
+                                              const PlannedJob& job) {
   CAIRN_TRY(set_leaf(checkpoint, "TYPE", "--scheme", job.scheme));
   CAIRN_TRY(set_leaf(checkpoint, "SET_SIZE", "--set-size", job.set_size));
   CAIRN_TRY(set_leaf(checkpoint, "GROUP", "--group", job.group));
@@ -109,10 +138,16 @@ Result<Layout> lay_out(const PlannedJob& job, Files& files, ProcessFacts process
   if (!job.ranks.hosts.empty()) process.environment["SCR_NODE_NAME"] = layout.node_of_rank.front();
   CAIRN_ASSIGN(const ResolvedSettings resolved,
                read_job_settings(job.source, files, std::move(process), log));
-  CAIRN_ASSIGN(layout.checkpoint, choose_checkpoint(job, resolved.settings));
-  layout.node_groups = resolved.settings.node_groups;
+  const Settings& settings = resolved.settings;
+  CAIRN_ASSIGN(layout.checkpoint, find_checkpoint(settings.checkpoints, job.ckpt));
+  for (const CheckpointSettings& other : settings.checkpoints)
+    if (other.id != layout.checkpoint.id) layout.others.push_back(other);
+  CAIRN_ASSIGN(layout.checkpoint, as_on_command_line(layout.checkpoint, job));
+  layout.shared = in_shared_store(layout.checkpoint, settings);
+  layout.node_groups = settings.node_groups;
   CAIRN_ASSIGN(const std::vector<std::uint64_t> groups,
                group_numbers(layout, layout.checkpoint.group));
+  if (layout.shared) return layout;
   layout.sets = layout.checkpoint.scheme == Scheme::single
                     ? single_sets(layout.node_of_rank.size())
                     : form_sets(groups, layout.checkpoint.set_size);

@@ -25,10 +25,11 @@ Result<std::vector<std::string>> node_names_of(const PlannedRanks& ranks);
 /// "a,b,c" -> a, b, c; empty names too.
 std::vector<std::string> split_names(const std::string& names);
 
-/// A job as on the command line. Texts that are empty come from the settings, of the descriptor
-/// with interval 1.
+/// A job as on the command line. Texts that are empty come from the settings: of the descriptor
+/// `ckpt`, else of the one with the smallest interval that is not for output.
 struct PlannedJob {
   PlannedRanks ranks;
+  std::string ckpt;  ///< id of the descriptor
   std::string scheme;
   std::string set_size;
   std::string group;
@@ -41,8 +42,10 @@ struct PlannedJob {
 /// As SCR_Init would form them: one descriptor for all ranks.
 struct Layout {
   CheckpointSettings checkpoint;
+  std::vector<CheckpointSettings> others;  ///< descriptors that are not shown
+  bool shared = false;                     ///< all ranks see the store, so nodes do not matter
   std::vector<std::string> node_of_rank;
-  std::vector<RedundancySet> sets;
+  std::vector<RedundancySet> sets;  ///< none where the store is shared
   std::map<std::string, NodeGroups> node_groups;
 };
 

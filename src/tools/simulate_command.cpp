@@ -81,14 +81,6 @@ Json hits_json(const std::vector<HitSet>& hits) {
   return sets;
 }
 
-Json job_json(const Layout& layout) {
-  return {{"scheme", name_of(layout.checkpoint.scheme)},
-          {"set_size", layout.checkpoint.set_size},
-          {"group", layout.checkpoint.group},
-          {"ranks", layout.node_of_rank.size()},
-          {"nodes", nodes_in(layout)}};
-}
-
 /// What both ways to ask lead to.
 struct Answer {
   std::string text;
@@ -210,7 +202,7 @@ Result<std::string> simulate(const SimulateCommand& command, Files& files, Proce
   CAIRN_ASSIGN(const Answer found,
                std::visit([&](const auto& l) { return answer(command, layout, l); }, loss));
   if (!command.json) return describe_job(layout) + found.text;
-  Json json = job_json(layout);
+  Json json = descriptor_json(layout);
   json["lose"] = command.lose;
   json.update(found.json);
   // JSON is UTF-8 and the name of a node need not be.

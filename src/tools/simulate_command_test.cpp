@@ -150,6 +150,53 @@ TEST_F(SimulateCommandTest, SingleSurvivesNothing) {
             std::string::npos);
 }
 
+TEST_F(SimulateCommandTest, WhatLiesInASharedStoreOutlivesEveryNode) {
+  for (const std::string how : {"GROUP=WORLD", "VIEW=GLOBAL"}) {
+    std::ofstream(command_.job.source.system_path)
+        << "SCR_CACHE_BASE=/shared\nSTORE=/shared " << how << "\n";
+    command_.json = false;
+    const std::string job =
+        "ranks 8, nodes 8: SINGLE, because all ranks share the store /shared: no loss of nodes "
+        "touches it\n";
+    EXPECT_EQ(answer_to("node0,node1,node2"), job + "lose node0, node1, node2: survived\n") << how;
+    EXPECT_EQ(answer_to("any 3"),
+              job + "lose any 3 of 8 nodes: 56 of 56 losses survived, 0 not (0 %)\n");
+    EXPECT_NE(answer_to("rate 0.5").find("not survived with probability 0 (counted)"),
+              std::string::npos)
+        << out_.str();
+    const auto json = json_of("any 8");
+    EXPECT_EQ(json.at("shared"), true);
+    EXPECT_EQ(json.at("scheme"), "SINGLE");
+    EXPECT_EQ(json.at("survived"), 1);
+  }
+}
+
+TEST_F(SimulateCommandTest, TheDescriptorIsChosenByItsId) {
+  std::ofstream(command_.job.source.system_path)
+      << "SCR_COPY_TYPE=FILE\nSTORE=/shared GROUP=WORLD\n"
+         "CKPT=0 INTERVAL=1 OUTPUT=1 TYPE=SINGLE\nCKPT=2 INTERVAL=4 STORE=/shared\n"
+         "CKPT=7 INTERVAL=1 TYPE=RS SET_SIZE=8\n";
+  command_.job.scheme = "";
+  command_.job.set_size = "";
+  EXPECT_EQ(answer_to("any 2"),
+            "ranks 8, nodes 8: RS in sets of 8, failure group NODE\n"
+            "this is CKPT=7 (INTERVAL=1); with --ckpt there are CKPT=0 (INTERVAL=1 OUTPUT=1), "
+            "CKPT=2 (INTERVAL=4)\n"
+            "lose any 2 of 8 nodes: 28 of 28 losses survived, 0 not (0 %)\n");
+  command_.job.ckpt = "0";
+  EXPECT_NE(
+      answer_to("any 1").find("ranks 8, nodes 8: SINGLE\nthis is CKPT=0 (INTERVAL=1 OUTPUT=1)"),
+      std::string::npos)
+      << out_.str();
+  command_.job.ckpt = "1";
+  expect_error("any 1", 2, "--ckpt=1: no enabled descriptor has that id; there are 0, 2, 7.");
+  command_.job.ckpt = "2";
+  const auto json = json_of("any 1");
+  EXPECT_EQ(json.at("shared"), true);
+  EXPECT_EQ(json.at("ckpt"), 2);
+  EXPECT_EQ(json.at("other_ckpts"), (nlohmann::json{0, 7}));
+}
+
 TEST_F(SimulateCommandTest, WrongArgumentsAreNamed) {
   for (const std::string wrong : {"any", "any 0", "any -1", "any 2x", "any 1 NODE too", "rate 0",
                                   "rate 1.5", "rate nan", "rate x"})

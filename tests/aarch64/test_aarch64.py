@@ -1,12 +1,17 @@
 """The sources compile for another processor: nothing in them is x86's alone."""
 
 import json
+import re
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 COMPILERS = {".cpp": ["aarch64-linux-gnu-g++", "-std=c++20"], ".c": ["aarch64-linux-gnu-gcc"]}
+PACKAGE = "g++-aarch64-linux-gnu"
 
 
 def has_place_of_its_own(include: str) -> bool:
@@ -43,6 +48,18 @@ def check(command: list[str]) -> subprocess.CompletedProcess:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
+def require_compilers() -> None:
+    missing = [command[0] for command in COMPILERS.values() if not shutil.which(command[0])]
+    if missing:
+        pytest.fail(f"there is no {' and no '.join(missing)}: install the package {PACKAGE}")
+
+
+@pytest.fixture
+def compilers():
+    require_compilers()
+
+
+@pytest.mark.usefixtures("compilers")
 def test_every_source_compiles(build):
     entries = sources(build)
     assert len(entries) > 50
@@ -54,8 +71,17 @@ def test_every_source_compiles(build):
     assert not failures, "\n".join(failures)
 
 
+@pytest.mark.usefixtures("compilers")
 def test_an_intrinsic_would_be_found(build, tmp_path):
     source = tmp_path / "intrinsic.cpp"
     source.write_text("#include <immintrin.h>\n__m128i zero() { return _mm_setzero_si128(); }\n")
     entry = {**sources(build)[0], "file": str(source)}
     assert check(cross_command(entry)).returncode != 0
+
+
+def test_a_missing_compiler_is_told_by_its_package(monkeypatch, tmp_path):
+    packages = (ROOT / "packaging" / "debian-packages.txt").read_text()
+    assert PACKAGE in packages
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(pytest.fail.Exception, match=f"install the package {re.escape(PACKAGE)}"):
+        require_compilers()

@@ -43,6 +43,13 @@ def test_without_checkpoints(build, launch, flavour, tmp_path):
     assert output.count("went on without\n") == 2
 
 
+def test_by_find_package_and_scrf(prefix, launch, primary, tmp_path):
+    run(["cmake", "-S", SOURCES, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={prefix}",
+         f"-DMPI_Fortran_COMPILER={compiler('mpifort', primary)}"])
+    run(["cmake", "--build", tmp_path / "build"])
+    assert "restarted from" not in run_ranks(launch[primary], tmp_path / "build/program", tmp_path)
+
+
 def test_the_heat_solver_goes_on_where_it_was(build, launch, flavour, tmp_path):
     program = build(HEAT)
     whole, parted = tmp_path / "whole", tmp_path / "parted"

@@ -151,7 +151,7 @@ void restart(Job& job) {
   for (;;) {
     int found = 0, step = -1;
     char name[SCR_MAX_FILENAME] = "";
-    report.have = agreed(job, SCR_Have_restart(&found, name));
+    report.have = watched(job, "have", 0, [&] { return SCR_Have_restart(&found, name); });
     if (report.have != SCR_SUCCESS || !found) return;
     std::sscanf(name, "step.%d", &step);
     report.offered.push_back(step);
@@ -187,7 +187,7 @@ void run(Job& job) {
   const int first = std::max(report.restart, 0) + 1;
   for (int i = 0; i < job.options.checkpoints; ++i)
     if (!write_checkpoint(job, first + i)) break;
-  agreed(job, SCR_Finalize());
+  watched(job, "finalize", 0, [] { return SCR_Finalize(); });
 }
 
 // --- the line of JSON ---

@@ -1,0 +1,115 @@
+"""Checkpoints in the prefix directory outlive all nodes, damage to them is found, and processes that
+are killed while they are copied there, or from there, cost nothing that was committed."""
+
+import shutil
+from pathlib import Path
+from typing import Callable, Dict
+
+import pytest
+
+from checkpointing import FULL, NEWEST, NODES, Job
+
+COPIED = {"SCR_FLUSH": "1", "SCR_FETCH": "1"}
+OLDER = NEWEST + 1  # the first that is copied
+NEWER = NEWEST + 2
+STRIKERS = {"the keeper": 0, "another": 2}
+# The keeper's renames: of a spare, of its own record (which commits in the cache), of the dataset's
+# record, of all of it to where it is published, of its two files, and those that tell it is done.
+# Another rank has a spare, its record and its two files.
+COMMITS = 2
+RENAMES = [("the keeper", nth) for nth in range(COMMITS, 10)] + [("another", nth) for nth in (3, 4)]
+
+
+@pytest.fixture
+def copied(job: Job) -> Job:
+    """A job with one checkpoint in the prefix directory."""
+    assert job.launch(FULL, COPIED, checkpoints=1).report["written"] == [OLDER]
+    return job
+
+
+def prefix_file(job: Job, step: int, rank: int) -> Path:
+    return job.cluster.prefix / f"step.{step}" / "left" / f"rank.{rank}"
+
+
+@pytest.mark.each_mpi
+@pytest.mark.parametrize("scheme", ["SINGLE", "PARTNER", "XOR", "RS"])
+def test_all_nodes_are_lost(copied: Job) -> None:
+    copied.lose(*NODES)
+    assert copied.launch(FULL, COPIED).restarted_from() == OLDER
+    copied.lose("n1")  # what was fetched is protected again
+    if copied.scheme != "SINGLE":
+        assert copied.launch(FULL).restarted_from() == OLDER
+
+
+def test_files_have_their_own_names(copied: Job) -> None:
+    copied.lose(*NODES)
+    files = [path for path in copied.cluster.prefix.rglob("*") if path.is_file()]
+    own = [path for path in files if ".cairn" not in path.parts]
+    assert len(own) == 2 * len(FULL)
+    assert not [path for path in own if path.name.startswith(".cairn.")]
+
+
+def flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def remove(path: Path) -> None:
+    path.unlink()
+
+
+def put_a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def put_another(path: Path) -> None:
+    """The file of the same name in the older dataset."""
+    shutil.copy(str(path).replace(f"step.{NEWER}", f"step.{OLDER}"), path)
+
+
+DAMAGE: Dict[str, Callable[[Path], None]] = {
+    what.__name__: what for what in (flip, cut, remove, put_a_folder, put_another)}
+
+
+@pytest.mark.parametrize("what", DAMAGE)
+def test_damage_is_found_and_the_next_older_taken(copied: Job, what: str) -> None:
+    assert copied.launch(FULL, COPIED, checkpoints=1).report["written"] == [NEWER]
+    DAMAGE[what](prefix_file(copied, NEWER, 5))
+    copied.lose(*NODES)
+    outcome = copied.launch(FULL, COPIED)
+    assert outcome.restarted_from() == OLDER
+    assert outcome.said("cannot be used") and "rank.5" in outcome.log, outcome.log
+
+
+@pytest.mark.parametrize("striker, nth", RENAMES)
+def test_killed_in_a_flush(copied: Job, striker: str, nth: int) -> None:
+    """Before the n-th rename; then, every other time, all nodes go as well."""
+    death = copied.launch(FULL, COPIED, checkpoints=1, kill_at="complete", kill_step=NEWER,
+                          kill_striker=STRIKERS[striker], kill_ranks="all", kill_nth=nth,
+                          kill_operation="rename").killed()
+    assert (death.call, death.step) == ("complete", NEWER)
+    lost = nth % 2 == 0
+    if lost:
+        copied.lose(*NODES)
+    outcome = copied.launch(FULL, COPIED)
+    expected = [OLDER, NEWER] if lost or nth <= COMMITS else [NEWER]
+    assert outcome.restarted_from() in expected, death
+    assert not list(copied.cluster.prefix.glob(".cairn/closed.*"))
+    staged = list(copied.cluster.prefix.glob("step.*/*/.cairn.*"))
+    assert not staged, staged
+
+
+@pytest.mark.parametrize("nth", [1, 3, 7])
+@pytest.mark.parametrize("striker", STRIKERS)
+def test_killed_in_a_fetch(copied: Job, striker: str, nth: int) -> None:
+    copied.lose(*NODES)
+    death = copied.launch(FULL, COPIED, kill_at="have", kill_striker=STRIKERS[striker],
+                          kill_ranks="all", kill_nth=nth).killed()
+    assert death.call == "have"
+    assert copied.launch(FULL, COPIED).restarted_from() == OLDER
