@@ -67,6 +67,12 @@ Result<Listing> read_records(Files& files, const std::string& folder,
   return listing;
 }
 
+/// The listing, if there is one. A damaged one is only a damaged copy.
+std::optional<Listing> read_copy(Files& files, const PrefixFolder& folder) {
+  auto listing = read_record(files, folder.listing(), largest_listing, decode_listing);
+  return listing ? *std::move(listing) : std::nullopt;
+}
+
 /// The numbers of "epoch.7" and the like.
 std::vector<std::uint64_t> numbers_after(const std::string& prefix,
                                          const std::vector<std::string>& names) {
@@ -100,9 +106,7 @@ std::unique_ptr<FileLock> lock_owner(Files& files, Clock& clock, const PrefixFol
 
 Result<Listing> read_listing(Files& files, const PrefixFolder& folder,
                              std::vector<std::string>& damaged) {
-  auto listing = read_record(files, folder.listing(), largest_listing, decode_listing);
-  if (listing && *listing) return **std::move(listing);
-  // A damaged listing is only a damaged copy.
+  if (auto copy = read_copy(files, folder)) return *std::move(copy);
   return read_records(files, folder.datasets(), damaged);
 }
 
@@ -159,9 +163,20 @@ Result<Keeper> Keeper::take_over(Files& files, Clock& clock, PrefixFolder folder
   const auto lock = lock_owner(files, clock, folder);
   Keeper keeper(files, clock, std::move(folder), std::move(me));
   CAIRN_TRY(keeper.become_owner());
-  CAIRN_ASSIGN(keeper.listing_, read_listing(files, keeper.folder_, keeper.damaged_));
+  CAIRN_TRY(keeper.read_datasets());
   CAIRN_ASSIGN(keeper.current_, read_current(files, keeper.folder_));
   return keeper;
+}
+
+Status Keeper::read_datasets() {
+  auto copy = read_copy(*files_, folder_);
+  listing_good_ = copy.has_value();
+  if (listing_good_) {
+    listing_ = *std::move(copy);
+  } else {
+    CAIRN_ASSIGN(listing_, read_records(*files_, folder_.datasets(), damaged_));
+  }
+  return {};
 }
 
 /// Of an epoch that is later than all that have left a trace.
@@ -252,14 +267,19 @@ Status Keeper::place(const std::string& path, Bytes content) {
 }
 
 Status Keeper::open_listing() {
-  if (!std::exchange(listing_there_, false)) return {};
+  if (listing_opened_) return {};
+  listing_good_ = false;
   CAIRN_TRY(files_->remove_file(folder_.listing()));
-  return files_->sync_folder(folder_.root());
+  CAIRN_TRY(files_->sync_folder(folder_.root()));
+  listing_opened_ = true;
+  return {};
 }
 
 Status Keeper::save_listing() {
+  if (listing_good_) return {};
   CAIRN_TRY(place(folder_.listing(), encode(listing_)));
-  listing_there_ = true;
+  listing_good_ = true;
+  listing_opened_ = false;
   return {};
 }
 

@@ -100,7 +100,8 @@ class Keeper {
   /// Reads all records again, whatever the listing says.
   Status read_anew();
 
-  /// After changes: writes the listing, which the first change has removed.
+  /// After changes: writes the listing, which the first change has removed. Costs nothing where it
+  /// says what is there already.
   Status save_listing();
   /// Gives a sign of life; may be called by another thread, and after this is gone. A sign that
   /// cannot be given is not told: the next change will fail for the same reason.
@@ -116,6 +117,7 @@ class Keeper {
   Status become_owner();
   Status close_others();
   Status open_listing();
+  Status read_datasets();
   Status move_to_dropped(const std::string& from);
   Status forget(const DatasetInfo& dataset);
   Status under_epoch(Status status) const;
@@ -127,7 +129,8 @@ class Keeper {
   Clock* clock_;
   PrefixFolder folder_;
   OwnerRecord me_;
-  bool listing_there_ = true;  ///< for all we know
+  bool listing_opened_ = false;  ///< removed, since what it says is being changed
+  bool listing_good_ = false;    ///< it says what is there
   Listing listing_;
   std::string current_;
   std::vector<std::string> damaged_;

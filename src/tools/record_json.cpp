@@ -12,9 +12,14 @@ using Json = nlohmann::ordered_json;
 
 bool has_text(std::int64_t time_us) { return time_us > 0 && time_us / 1'000'000 <= latest_time_s; }
 
-void add_time(Json& json, const std::string& name, std::int64_t time_us) {
-  json[name] = has_text(time_us) ? Json(time_text(time_us)) : Json();
-  json[name + "_us"] = time_us;
+/// At the end, and without looking for an older one of that name: there are many of these.
+void put(Json& json, std::string name, Json value) {
+  json.get_ref<Json::object_t&>().emplace_back(std::move(name), std::move(value));
+}
+
+void put_time(Json& json, const std::string& name, std::int64_t time_us) {
+  put(json, name, has_text(time_us) ? Json(time_text(time_us)) : Json());
+  put(json, name + "_us", time_us);
 }
 
 Json json_of_seconds(const std::optional<std::int64_t>& time_s) {
@@ -23,15 +28,15 @@ Json json_of_seconds(const std::optional<std::int64_t>& time_s) {
 
 Json json_of(const std::optional<std::int64_t>& number) { return number ? Json(*number) : Json(); }
 
-void add_info(Json& json, const DatasetInfo& info) {
-  json["number"] = info.number;
-  json["name"] = info.name;
-  json["uuid"] = text_of(info.uuid);
-  json["kind"] = kind_of(info);
-  json["checkpoint"] = info.checkpoint;
-  json["flags"] = info.flags;
-  json["ranks"] = info.ranks;
-  add_time(json, "begun", info.uuid.time_us);
+void put_info(Json& json, const DatasetInfo& info) {
+  put(json, "number", info.number);
+  put(json, "name", info.name);
+  put(json, "uuid", text_of(info.uuid));
+  put(json, "kind", kind_of(info));
+  put(json, "checkpoint", info.checkpoint);
+  put(json, "flags", info.flags);
+  put(json, "ranks", info.ranks);
+  put_time(json, "begun", info.uuid.time_us);
 }
 
 }  // namespace
@@ -48,34 +53,34 @@ std::string_view kind_of(const DatasetInfo& info) {
 
 nlohmann::ordered_json json_of(const DatasetRecord& record) {
   Json json = Json::object();
-  json.get_ref<Json::object_t&>().reserve(24);  // there are many of these
-  add_info(json, record.info);
-  json["state"] = state_of(record);
-  json["job"] = record.job_id;
-  json["files"] = record.files;
-  json["bytes"] = record.bytes;
-  json["ranks_per_manifest"] = record.ranks_per_manifest;
-  json["settled"] = record.settled;
-  add_time(json, "flushed", record.flushed_us);
-  add_time(json, "fetched", record.fetched_us);
-  add_time(json, "failed", record.failed_us);
-  json["failure"] = record.failure;
-  json["attempts"] = record.attempts;
-  json["quarantined"] = record.quarantined;
+  json.get_ref<Json::object_t&>().reserve(24);
+  put_info(json, record.info);
+  put(json, "state", state_of(record));
+  put(json, "job", record.job_id);
+  put(json, "files", record.files);
+  put(json, "bytes", record.bytes);
+  put(json, "ranks_per_manifest", record.ranks_per_manifest);
+  put(json, "settled", record.settled);
+  put_time(json, "flushed", record.flushed_us);
+  put_time(json, "fetched", record.fetched_us);
+  put_time(json, "failed", record.failed_us);
+  put(json, "failure", record.failure);
+  put(json, "attempts", record.attempts);
+  put(json, "quarantined", record.quarantined);
   return json;
 }
 
 nlohmann::ordered_json json_of(const OwnerRecord& record) {
-  Json json;
-  json["epoch"] = record.epoch;
-  json["run"] = text_of(record.run);
-  json["job"] = record.job_id;
-  json["user"] = record.user;
-  json["host"] = record.host;
-  json["process"] = record.process;
-  json["ended"] = record.beat_us == 0;
-  add_time(json, "started", record.started_us);
-  add_time(json, "beat", record.beat_us);
+  Json json = Json::object();
+  put(json, "epoch", record.epoch);
+  put(json, "run", text_of(record.run));
+  put(json, "job", record.job_id);
+  put(json, "user", record.user);
+  put(json, "host", record.host);
+  put(json, "process", record.process);
+  put(json, "ended", record.beat_us == 0);
+  put_time(json, "started", record.started_us);
+  put_time(json, "beat", record.beat_us);
   return json;
 }
 
@@ -103,7 +108,7 @@ nlohmann::ordered_json json_of(const FileEntry& file) {
 nlohmann::ordered_json json_of(const RankRecord& record) {
   Json json;
   json["dataset"] = Json::object();
-  add_info(json["dataset"], record.dataset);
+  put_info(json["dataset"], record.dataset);
   json["rank"] = record.rank;
   json["files"] = Json::array();
   for (const FileEntry& file : record.files) json["files"].push_back(json_of(file));
