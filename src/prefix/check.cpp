@@ -58,7 +58,7 @@ class RankCheck {
 
 std::string place_of(Files& files, const PrefixFolder& folder, const DatasetRecord& dataset,
                      const RankRecord& record, std::size_t file) {
-  const std::string staged = folder.staged(record, file);
+  std::string staged = folder.staged(record, file);
   if (!dataset.settled && files.info(staged)) return staged;
   return folder.file(record.files[file]);
 }
