@@ -24,8 +24,8 @@ help:
 	@echo 'make install   install them below PREFIX (now $(PREFIX))'
 	@echo 'make asan      run the tests without MPI under the address and undefined-behaviour sanitizers'
 	@echo 'make tsan      run the same under the thread sanitizer'
-	@echo 'make soak      run SEEDS=n seeds of the simulation (now $(SEEDS)), then kill real processes at the moments'
-	@echo '               that the seeds KILLS=from:to draw (now $(KILLS)); a failing one prints how to replay it'
+	@echo 'make soak      run SEEDS=n seeds of the simulation (now $(SEEDS)), then kill real processes and damage'
+	@echo '               real files as the seeds KILLS=from:to draw it (now $(KILLS)); a failing one prints how to replay it'
 	@echo 'make mutations put deliberate defects into a copy of the sources, and see the simulation find them'
 	@echo 'make fuzz      run each fuzz target for FUZZ_SECONDS=n (now $(FUZZ_SECONDS)), JOBS at once, and keep what it finds;'
 	@echo '               FUZZ_TARGETS=name runs that one'
@@ -74,7 +74,7 @@ soak: test-packages
 	cmake --build build/dev --parallel $(JOBS)
 	build/dev/tests/sim/sim --soak $(SEEDS) --jobs $(JOBS)
 	python3 -B -m pytest -q -p no:cacheprovider tests/faults/test_sampled_kills.py \
-	  --build build/dev --seeds $(KILLS)
+	  tests/faults/test_sampled_damage.py --build build/dev --seeds $(KILLS)
 
 mutations: test-packages
 	python3 -B tests/sim/mutations/mutations.py

@@ -53,7 +53,7 @@
 /* What a dataset is for; joined by |. */
 #define SCR_FLAG_NONE (0 << 0)
 #define SCR_FLAG_CHECKPOINT (1 << 0) /* usable for restart, dropped once superseded */
-#define SCR_FLAG_OUTPUT (1 << 1)     /* kept until SCR_Delete; in this version in the cache only */
+#define SCR_FLAG_OUTPUT (1 << 1)     /* must reach the prefix directory, and stays there */
 
 /* Why a call failed. Programs that must also build with SCR compare with SCR_SUCCESS only. */
 #define CAIRN_E_WRONG_STATE 1   /* not legal in this state */
@@ -133,8 +133,10 @@ CAIRN_EXPORT int SCR_Route_file(const char* name, char* file);
 
 /* Sets *flag if a checkpoint can be restarted from: the newest one not tried yet. `name`, if not
  * NULL, receives its name. Legal in IDLE. When the restart fails, call again: the next older one is
- * offered, until *flag is 0. It is 0 also once a restart or a checkpoint has succeeded.
- * Errors: WRONG_RANKS, with both numbers in the text; the cached datasets stay as they are. */
+ * offered, until *flag is 0. It is 0 also once a restart or a checkpoint has succeeded. Where the
+ * caches have none, one is brought from the prefix directory, which takes its time.
+ * Errors: WRONG_RANKS, with both numbers in the text; the datasets stay as they are. CORRUPT, LOST,
+ * IO: what was in the prefix directory is damaged, and CAIRN_ON_FETCH_FAIL=stop. */
 CAIRN_EXPORT int SCR_Have_restart(int* flag, char* name);
 
 /* Begins to read the checkpoint that SCR_Have_restart offers; `name` as there. All its bytes have
@@ -144,12 +146,13 @@ CAIRN_EXPORT int SCR_Have_restart(int* flag, char* name);
 CAIRN_EXPORT int SCR_Start_restart(char* name);
 
 /* Ends the reading; `valid` may differ between ranks: this rank got what it needs. Legal in
- * RESTART, then IDLE. When some rank says no: INVALID on all ranks, and the dataset is dropped. */
+ * RESTART, then IDLE. When some rank says no: INVALID on all ranks; the dataset leaves the cache, and
+ * is marked as failed in the prefix directory. */
 CAIRN_EXPORT int SCR_Complete_restart(int valid);
 
 /* Declares that the program restarted from the dataset `name` by its own means: numbering goes on
- * from there, newer cached datasets are dropped. A name that is not known is no error: nothing is
- * dropped. SCR_Have_restart offers nothing any more. Legal in IDLE.
+ * from there, newer cached datasets are dropped, and it is the current one of the prefix directory.
+ * A name that is not known is no error: nothing is dropped. SCR_Have_restart offers nothing any more. Legal in IDLE.
  * Errors: BAD_ARGUMENT (NULL or ""). */
 CAIRN_EXPORT int SCR_Current(const char* name);
 
@@ -177,12 +180,13 @@ CAIRN_EXPORT int SCR_Start_output(const char* name, int flags);
 /* Ends the dataset; `valid` may differ between ranks: this rank's files are written and closed. On
  * success all files are protected and the dataset survives what its scheme tolerates; older ones
  * that the store has no room for are dropped only now. Otherwise the dataset is gone and the older
- * ones stay: INVALID (some rank said no, or a file is missing), NO_SPACE, IO. Legal in OUTPUT, then
- * IDLE. */
+ * ones stay: INVALID (some rank said no, or a file is missing), NO_SPACE, IO. Where an output could
+ * not be copied to the prefix directory, the error is that of the copy, and the dataset stays in the
+ * cache, to be copied with the next one. Legal in OUTPUT, then IDLE. */
 CAIRN_EXPORT int SCR_Complete_output(int valid);
 
 /* Takes the dataset `name` out of the index of the prefix directory; all its files stay, and
- * "cairn index add" puts it back. Legal in IDLE.
+ * "cairn index add" puts it back. A name that is not there is no error. Legal in IDLE.
  * Errors: BAD_ARGUMENT (NULL or ""). */
 CAIRN_EXPORT int SCR_Drop(const char* name);
 

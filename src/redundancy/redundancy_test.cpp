@@ -1,7 +1,10 @@
 // Protect and heal one set over a Team of threads and real files.
 #include <sys/resource.h>
 
+#include <algorithm>
+
 #include "base/checksum.hpp"
+#include "files/hooked_files.hpp"
 #include "redundancy/block_check.hpp"
 #include "redundancy/replicas.hpp"
 #include "redundancy/set_on_disk.hpp"
@@ -230,6 +233,23 @@ TEST(Heal, MoreFilesThanAProcessMayOpenAreRebuilt) {
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   ASSERT_TRUE(healed) << healed.error().text;
   set.expect_intact();
+}
+
+TEST(RankBlocks, AFileThatCannotBeInspectedIsNotMadeAnew) {
+  const TemporaryFolder folder;
+  SetOnDisk set(folder.path(), {{10'000, 3'000}, {9'000}});
+  set.protect_all();
+  const auto posix = make_posix_files();
+  bool failed = false;
+  const auto files = make_hooked_files(*posix, [&](const FileOperation& operation) -> Status {
+    const bool its = operation.name == "info" && operation.path == set.path(0, 0);
+    if (!its || std::exchange(failed, true)) return {};
+    return fail(Code::io, "injected: cannot inspect {}", operation.path);
+  });
+  const Status made = RankBlocks(*files, set.folder(0), set.record(0)).make_room();
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code, Code::io);
+  EXPECT_EQ(read(set.path(0, 0)), content_of(0, 0, 10'000)) << "its good blocks are not rebuilt";
 }
 
 TEST(RankBlocks, WritesAndReadsBeyondFourGigabytesAcrossFiles) {

@@ -110,7 +110,11 @@ class Recovery {
                         CachedDataset& dataset) {
     dataset.state = state;
     dataset.reason = std::move(reason);
-    for (const HeldPart& part : held.parts) dataset.parts.push_back(part.folder);
+    for (const HeldPart& part : held.parts) {
+      dataset.parts.push_back(part.folder);
+      for (const auto* records : {&part.own, &part.kept})
+        for (const HeldRecord& record : *records) dataset.name_here = record.record.dataset.name;
+    }
   }
 
   Status remove_uncommitted(const Summary& summary, const HeldDataset& held) {

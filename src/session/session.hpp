@@ -147,6 +147,7 @@ class Session {
   CachedDataset* restart_candidate();
   const CachedDataset* mismatched() const;
   Status check_ranks() const;
+  std::vector<std::int64_t> find_named(const std::string& name);
   std::optional<std::string> find_in_restart(const std::string& path);
 
   void learn_from_rank_0(bool& due);

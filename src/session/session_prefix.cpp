@@ -156,16 +156,28 @@ Status Session::drop(const std::string& name) {
   return unless_absent(prefix_.drop(name));
 }
 
+/// 1 for each of the datasets that has this name and may be removed, 0 for the others. Not every
+/// rank has a record of one that cannot be restored.
+std::vector<std::int64_t> Session::find_named(const std::string& name) {
+  std::vector<std::int64_t> named;
+  for (const CachedDataset& dataset : datasets_) {
+    const bool it_is = dataset.info.name == name || dataset.name_here == name;
+    named.push_back(it_is && dataset.state != CachedDataset::State::left_alone ? 1 : 0);
+  }
+  if (!named.empty()) comm_.allreduce(named, Reduce::max);
+  return named;
+}
+
 Status Session::remove(const std::string& name) {
   CAIRN_TRY(enter("SCR_Delete", Phase::idle, hash_of_name(name)));
-  const auto named = [&](const CachedDataset& dataset) {
-    return dataset.info.name == name && dataset.state != CachedDataset::State::left_alone;
-  };
-  for (const CachedDataset& dataset : datasets_)
-    if (named(dataset)) remove_everywhere(dataset);
+  const std::vector<std::int64_t> named = find_named(name);
+  for (std::size_t i = named.size(); i-- > 0;) {
+    if (named[i] == 0) continue;
+    remove_everywhere(datasets_[i]);
+    datasets_.erase(datasets_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
   background_.wait();
   comm_.barrier();  // the room is there when this returns, on every rank's node
-  std::erase_if(datasets_, named);
   return unless_absent(prefix_.remove(name));
 }
 

@@ -183,6 +183,30 @@ TEST(SessionRules, NamesAndCurrentAndDelete) {
   EXPECT_EQ(cluster.restart(four_nodes()), 7);
 }
 
+TEST(SessionRules, DeleteRemovesAnOutputThatCannotBeRestored) {
+  Cluster cluster;
+  cluster.run_well(four_nodes(), [](JobRank& rank) { rank.expect_written(1, flag_output); });
+  for (const char* lost : {"n1", "n2"}) cluster.lose(lost);
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    EXPECT_TRUE(rank.session->remove("another"));
+    rank.expect_written(2);
+  });
+  EXPECT_FALSE(cluster.parts("n0", 1).empty()) << "it is the user's";
+  cluster.run_well(four_nodes(),
+                   [](JobRank& rank) { EXPECT_TRUE(rank.session->remove("ckpt.1")); });
+  for (const char* node : {"n0", "n3"}) EXPECT_TRUE(cluster.parts(node, 1).empty()) << node;
+  EXPECT_EQ(cluster.restart(four_nodes()), 2);
+}
+
+TEST(SessionRules, DeleteRemovesWhatAnotherNumberOfRanksHasWritten) {
+  Cluster cluster;
+  cluster.write(four_nodes(), {1});
+  cluster.run_well({"n0", "n1", "n2", "n3"},
+                   [](JobRank& rank) { EXPECT_TRUE(rank.session->remove("ckpt.1")); });
+  for (const char* node : {"n0", "n1", "n2", "n3"})
+    EXPECT_TRUE(cluster.parts(node).empty()) << node;
+}
+
 TEST(SessionRules, TheFirstCheckpointOfARunIsToldTheOthersAreNot) {
   Cluster cluster;
   cluster.write(four_nodes(), {1, 2, 3});

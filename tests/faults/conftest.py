@@ -18,8 +18,8 @@ from cluster import LAUNCHERS  # noqa: E402
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--build", type=Path, default=Path("build"), help="the build folder")
-    parser.addoption("--seeds", type=seeds_of, default=range(20), metavar="FROM:TO",
-                     help="moments at which test_sampled_kills.py kills, the last one excluded")
+    parser.addoption("--seeds", type=seeds_of, metavar="FROM:TO",
+                     help="what test_sampled_*.py draw from, the last one excluded")
 
 
 def seeds_of(text: str) -> range:
@@ -49,7 +49,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("flavour, scheme, seed", [
             (flavours[1 % len(flavours) if seed % 5 == 4 else 0],
              list(SCHEMES)[seed % len(SCHEMES)], seed)
-            for seed in metafunc.config.getoption("seeds")])
+            for seed in metafunc.config.getoption("seeds") or metafunc.module.EVERY_DAY])
         return
     every = metafunc.definition.get_closest_marker("each_mpi")
     metafunc.parametrize("flavour", flavours if every else flavours[:1], scope="session")

@@ -20,7 +20,6 @@ void Faults::begin(const FaultPlan& plan) {
   operations_ = 0;
   count_ = 0;
   full_ = false;
-  was_full_ = false;
   paths_.clear();
 }
 
@@ -42,9 +41,8 @@ std::size_t Faults::moved(std::size_t wanted) {
 }
 
 bool Faults::named_in(const std::string& text) const {
-  return was_full_ || std::any_of(paths_.begin(), paths_.end(), [&](const std::string& path) {
-           return text.find(path) != std::string::npos;
-         });
+  return std::any_of(paths_.begin(), paths_.end(),
+                     [&](const std::string& path) { return text.find(path) != std::string::npos; });
 }
 
 }  // namespace cairn::sim

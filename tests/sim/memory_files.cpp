@@ -29,12 +29,24 @@ bool reaches(const Inode& file, std::uint64_t offset, std::uint64_t length) {
 
 using Now = std::function<std::int64_t()>;
 
+/// What comes before a call that production makes again when a signal interrupts it.
+Status outlast_signals(const Disturbances& disturbances, std::string_view action,
+                       const std::string& path) {
+  const int made = uninterrupted([&] {
+    errno = EINTR;
+    return disturbances.interrupted() ? -1 : 0;
+  });
+  if (made != 0) return refuse(errno, action, path);
+  return {};
+}
+
 /// As pread.
-ssize_t read_some(const Inode& file, const Moved& moved, MutableBytes part, std::uint64_t offset) {
+ssize_t read_some(const Inode& file, const Disturbances& disturbances, MutableBytes part,
+                  std::uint64_t offset) {
   const std::size_t size = file.content.size();
   const std::size_t left = offset < size ? size - static_cast<std::size_t>(offset) : 0;
   const std::size_t wanted = std::min(left, part.size());
-  const std::size_t count = wanted > 0 ? moved(wanted) : 0;
+  const std::size_t count = wanted > 0 ? disturbances.moved(wanted) : 0;
   if (wanted > 0 && count == 0) {
     errno = EINTR;
     return -1;
@@ -43,11 +55,11 @@ ssize_t read_some(const Inode& file, const Moved& moved, MutableBytes part, std:
   return static_cast<ssize_t>(count);
 }
 
-Status read_all(const Inode& file, const Moved& moved, const std::string& path,
+Status read_all(const Inode& file, const Disturbances& disturbances, const std::string& path,
                 std::uint64_t offset, MutableBytes buffer) {
   CAIRN_ASSIGN(const std::size_t done,
                read_on(path, offset, buffer, [&](MutableBytes part, std::uint64_t at) {
-                 return read_some(file, moved, part, at);
+                 return read_some(file, disturbances, part, at);
                }));
   if (done == buffer.size()) return {};
   return too_short(path, file.content.size(), offset, buffer.size());
@@ -55,32 +67,36 @@ Status read_all(const Inode& file, const Moved& moved, const std::string& path,
 
 class MemoryFile final : public File {
  public:
-  MemoryFile(std::shared_ptr<Volume> volume, InodePtr inode, std::string path, Now now, Moved moved)
+  MemoryFile(std::shared_ptr<Volume> volume, InodePtr inode, std::string path, Now now,
+             Disturbances disturbances)
       : volume_(std::move(volume)),
         inode_(std::move(inode)),
         path_(std::move(path)),
         now_(std::move(now)),
-        moved_(std::move(moved)) {}
+        disturbances_(std::move(disturbances)) {}
 
   Status read_at(std::uint64_t offset, MutableBytes buffer) override {
-    return read_all(*inode_, moved_, path_, offset, buffer);
+    return read_all(*inode_, disturbances_, path_, offset, buffer);
   }
 
   Status write_at(std::uint64_t offset, Bytes data) override {
     return write_on(path_, offset, data, [&](Bytes part, std::uint64_t at) -> ssize_t {
-      const std::size_t count = moved_(part.size());
+      const std::size_t count = disturbances_.moved(part.size());
       const bool room = count > 0 && volume_->write(*inode_, at, part.first(count), now_());
       errno = count == 0 ? EINTR : ENOSPC;
+      if (count > 0 && !room) disturbances_.refused_room(path_);
       return room ? static_cast<ssize_t>(count) : -1;
     });
   }
 
   Status resize(std::uint64_t bytes) override {
+    CAIRN_TRY(outlast_signals(disturbances_, "resize", path_));
     inode_->content.resize(bytes);
     return {};
   }
 
   Status sync() override {
+    CAIRN_TRY(outlast_signals(disturbances_, "sync", path_));
     volume_->sync_content(*inode_);
     return {};
   }
@@ -92,16 +108,16 @@ class MemoryFile final : public File {
   InodePtr inode_;
   std::string path_;
   Now now_;
-  Moved moved_;
+  Disturbances disturbances_;
 };
 
 class MemoryView final : public View {
  public:
-  MemoryView(const Volume& volume, InodePtr inode, std::string path, Moved moved)
+  MemoryView(const Volume& volume, InodePtr inode, std::string path, Disturbances disturbances)
       : mapped_(volume.medium() == Volume::Medium::memory),
         inode_(std::move(inode)),
         path_(std::move(path)),
-        moved_(std::move(moved)),
+        disturbances_(std::move(disturbances)),
         size_(inode_->content.size()) {}
 
   std::uint64_t size() const override { return size_; }
@@ -115,7 +131,7 @@ class MemoryView final : public View {
     if (scratch.size() < length)
       return fail(Code::bad_argument, "cannot read {} bytes of {} into a buffer of {}", length,
                   path_, scratch.size());
-    CAIRN_TRY(read_all(*inode_, moved_, path_, offset, scratch.first(length)));
+    CAIRN_TRY(read_all(*inode_, disturbances_, path_, offset, scratch.first(length)));
     return scratch.first(length);
   }
 
@@ -123,7 +139,7 @@ class MemoryView final : public View {
   bool mapped_;
   InodePtr inode_;
   std::string path_;
-  Moved moved_;
+  Disturbances disturbances_;
   std::uint64_t size_;
   std::list<Blob> handed_out_;
 };
@@ -141,8 +157,8 @@ class MemoryLock final : public FileLock {
 
 class MemoryFiles final : public Files {
  public:
-  MemoryFiles(Mounts mounts, Now now, Moved moved)
-      : mounts_(std::move(mounts)), now_(std::move(now)), moved_(std::move(moved)) {}
+  MemoryFiles(Mounts mounts, Now now, Disturbances disturbances)
+      : mounts_(std::move(mounts)), now_(std::move(now)), disturbances_(std::move(disturbances)) {}
 
   Result<std::unique_ptr<File>> open(const std::string& path) override {
     return open_existing(path, owner_reads);
@@ -154,12 +170,12 @@ class MemoryFiles final : public Files {
   Result<std::unique_ptr<File>> create(const std::string& path, std::uint32_t mode) override {
     CAIRN_ASSIGN(const Place place, make_file(path, mode, "create"));
     place.inode->content.clear();
-    return std::make_unique<MemoryFile>(place.volume, place.inode, path, now_, moved_);
+    return std::make_unique<MemoryFile>(place.volume, place.inode, path, now_, disturbances_);
   }
 
   Result<std::unique_ptr<View>> view(const std::string& path) override {
     CAIRN_ASSIGN(const Place place, find_file(path, owner_reads));
-    return std::make_unique<MemoryView>(*place.volume, place.inode, path, moved_);
+    return std::make_unique<MemoryView>(*place.volume, place.inode, path, disturbances_);
   }
 
   Result<FileInfo> info(const std::string& path) override {
@@ -170,6 +186,7 @@ class MemoryFiles final : public Files {
   }
 
   Result<std::vector<std::string>> list(const std::string& folder) override {
+    CAIRN_TRY(outlast_signals(disturbances_, "list", folder));
     CAIRN_ASSIGN(const Place place, find_folder(folder, "list"));
     std::vector<std::string> names;
     for (const auto& [name, child] : place.inode->names) names.push_back(name);
@@ -181,7 +198,10 @@ class MemoryFiles final : public Files {
     if (place.inode && place.inode->kind == Kind::folder) return {};
     if (place.inode) return refuse(EEXIST, "make folder", path);
     if (!place.parent) return refuse(ENOENT, "make folder", path);
-    if (place.volume->free_bytes() == 0) return refuse(ENOSPC, "make folder", path);
+    if (place.volume->free_bytes() == 0) {
+      disturbances_.refused_room(path);
+      return refuse(ENOSPC, "make folder", path);
+    }
     add(place, Kind::folder, mode);
     return {};
   }
@@ -226,6 +246,7 @@ class MemoryFiles final : public Files {
 
   Status set_attributes(const std::string& path, std::uint32_t mode,
                         const FileTimes& times) override {
+    CAIRN_TRY(outlast_signals(disturbances_, "set the attributes of", path));
     const Place place = find(path);
     if (!place.inode) return refuse(ENOENT, "set the attributes of", path);
     place.inode->mode = mode;
@@ -234,12 +255,14 @@ class MemoryFiles final : public Files {
   }
 
   Status sync_folder(const std::string& folder) override {
+    CAIRN_TRY(outlast_signals(disturbances_, "sync folder", folder));
     CAIRN_ASSIGN(const Place place, find_folder(folder, "sync folder"));
     place.volume->sync_names(*place.inode);
     return {};
   }
 
   Result<Space> space(const std::string& path) override {
+    CAIRN_TRY(outlast_signals(disturbances_, "tell the free space at", path));
     const Place place = find(path);
     if (!place.inode) return refuse(ENOENT, "tell the free space at", path);
     const auto mount = std::find_if(mounts_.begin(), mounts_.end(), [&](const auto& candidate) {
@@ -250,6 +273,7 @@ class MemoryFiles final : public Files {
   }
 
   Result<bool> is_memory(const std::string& path) override {
+    CAIRN_TRY(outlast_signals(disturbances_, "inspect the file system of", path));
     const Place place = find(path);
     if (!place.inode) return refuse(ENOENT, "inspect the file system of", path);
     return place.volume->medium() == Volume::Medium::memory;
@@ -291,6 +315,7 @@ class MemoryFiles final : public Files {
   }
 
   Result<Place> find_file(const std::string& path, std::uint32_t access) const {
+    CAIRN_TRY(outlast_signals(disturbances_, "open", path));
     Place place = find(path);
     if (!place.inode) return refuse(ENOENT, "open", path);
     if (place.inode->kind != Kind::file) return refuse(EISDIR, "open", path);
@@ -300,10 +325,11 @@ class MemoryFiles final : public Files {
 
   Result<std::unique_ptr<File>> open_existing(const std::string& path, std::uint32_t access) {
     CAIRN_ASSIGN(const Place place, find_file(path, access));
-    return std::make_unique<MemoryFile>(place.volume, place.inode, path, now_, moved_);
+    return std::make_unique<MemoryFile>(place.volume, place.inode, path, now_, disturbances_);
   }
 
   Result<Place> make_file(const std::string& path, std::uint32_t mode, std::string_view action) {
+    CAIRN_TRY(outlast_signals(disturbances_, action, path));
     Place place = find(path);
     if (place.inode) {
       if (place.inode->kind != Kind::file) return refuse(EISDIR, action, path);
@@ -326,14 +352,15 @@ class MemoryFiles final : public Files {
 
   Mounts mounts_;
   Now now_;
-  Moved moved_;
+  Disturbances disturbances_;
 };
 
 }  // namespace
 
 std::unique_ptr<Files> make_memory_files(Mounts mounts, std::function<std::int64_t()> now_ns,
-                                         Moved moved) {
-  return std::make_unique<MemoryFiles>(std::move(mounts), std::move(now_ns), std::move(moved));
+                                         Disturbances disturbances) {
+  return std::make_unique<MemoryFiles>(std::move(mounts), std::move(now_ns),
+                                       std::move(disturbances));
 }
 
 }  // namespace cairn::sim

@@ -20,11 +20,18 @@ using Mounts = std::map<std::string, std::shared_ptr<Volume>>;
 /// read stays readable as long as the view is there, and address sanitizer finds what outlives it.
 /// `now_ns` gives times to files. No faults and no waiting: wrap it for those.
 ///
-/// Reads and writes go through the loops of production (files/uninterrupted.hpp): of so many bytes
-/// that are wanted, a call moves as many as `moved` says, and is interrupted where that is 0.
-using Moved = std::function<std::size_t(std::size_t wanted)>;
-std::unique_ptr<Files> make_memory_files(
-    Mounts mounts, std::function<std::int64_t()> now_ns,
-    Moved moved = [](std::size_t wanted) { return wanted; });
+/// Every call that production makes again when a signal interrupts it goes through the same loops
+/// here (files/uninterrupted.hpp).
+struct Disturbances {
+  /// Of so many bytes that are wanted, a read or write moves so many, and is interrupted where that
+  /// is 0.
+  std::function<std::size_t(std::size_t wanted)> moved = [](std::size_t wanted) { return wanted; };
+  /// Any other call that can be interrupted is, before it has done anything.
+  std::function<bool()> interrupted = [] { return false; };
+  /// Told of what a volume without room refuses.
+  std::function<void(const std::string& path)> refused_room = [](const std::string&) {};
+};
+std::unique_ptr<Files> make_memory_files(Mounts mounts, std::function<std::int64_t()> now_ns,
+                                         Disturbances disturbances = {});
 
 }  // namespace cairn::sim

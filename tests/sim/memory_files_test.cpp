@@ -78,6 +78,38 @@ TEST_F(MemoryFilesTest, AFullVolumeTakesWhatFits) {
   EXPECT_TRUE(file->write_at(0, blob("HEL")));
 }
 
+TEST_F(MemoryFilesTest, WhatIsRefusedForLackOfRoomIsTold) {
+  std::vector<std::string> refused;
+  const auto told = make_memory_files(
+      {{"/disk", disk}}, [] { return std::int64_t{5}; },
+      {.refused_room = [&](const std::string& path) { refused.push_back(path); }});
+  disk->limit_free_bytes(3);
+  EXPECT_FALSE((*told->create("/disk/f", 0600))->write_at(0, blob("hello")));
+  EXPECT_FALSE(told->make_folder("/disk/g", 0700));
+  EXPECT_EQ(refused, (std::vector<std::string>{"/disk/f", "/disk/g"}));
+}
+
+TEST_F(MemoryFilesTest, InterruptedCallsAreMadeAgain) {
+  int calls = 0;
+  int signals = 0;
+  const auto disturbed =
+      make_memory_files({{"/disk", disk}}, [] { return std::int64_t{5}; },
+                        {.interrupted = [&] { return ++calls % 2 == 1 && ++signals > 0; }});
+  const auto file = *disturbed->create("/disk/f", 0600);
+  EXPECT_TRUE(file->resize(1));
+  EXPECT_TRUE(file->sync());
+  EXPECT_TRUE(disturbed->open("/disk/f"));
+  EXPECT_TRUE(disturbed->open_for_update("/disk/f"));
+  EXPECT_TRUE(disturbed->view("/disk/f"));
+  EXPECT_TRUE(disturbed->set_attributes("/disk/f", 0600, {}));
+  EXPECT_TRUE(disturbed->list("/disk"));
+  EXPECT_TRUE(disturbed->sync_folder("/disk"));
+  EXPECT_TRUE(disturbed->space("/disk"));
+  EXPECT_TRUE(disturbed->is_memory("/disk"));
+  EXPECT_TRUE(disturbed->lock("/disk/lock"));
+  EXPECT_EQ(signals, 12) << "each of them once";
+}
+
 TEST_F(MemoryFilesTest, WhatIsSyncedOutlivesAPowerFailure) {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     Chance chance(seed);

@@ -23,13 +23,23 @@ void Model::begin_run(const Nodes& placement) {
   damages_since_init_ = 0;
 }
 
+void Model::begin_visit(const Nodes& placement) {
+  ++run_;
+  present_ = {placement.begin(), placement.end()};
+  lost_in_run_.clear();
+  restarted_ = false;
+}
+
 void Model::init_done(bool disturbed) {
   if (!in_init_) return;
   for (auto& [key, dataset] : datasets_) {
     if (!dataset.promised) continue;
     // A fault may have cost any of them, for this run, and the next dataset clears it away.
-    dataset.promised = !disturbed && survives(dataset);
-    if (dataset.promised) settle_at(dataset, placement_);
+    const bool restored = !disturbed && survives(dataset);
+    // What cannot be restored goes with the next dataset as well, outputs excepted: these stay
+    // where they are, for the nodes that are away may come back.
+    dataset.promised = restored || (!disturbed && (dataset.flags & flag_output) != 0);
+    if (restored) settle_at(dataset, placement_);
   }
   in_init_ = false;
 }
@@ -78,14 +88,21 @@ void Model::complete_returns(int key, bool success, bool disturbed) {
   if (!success) {
     dataset.state = dataset.commit_begun ? State::withdrawn : State::never;
     dataset.may_return = disturbed;
+    give_up_outputs(disturbed);
     return;
   }
   dataset.state = State::committed;
-  dataset.promised = (dataset.flags & flag_checkpoint) != 0;
+  dataset.promised = true;
   dataset.tolerates = strength(dataset, placement_);
   for (const StoreSettings& store : shape_.settings.stores)
     if (store.path == dataset.store)
       for (Dataset* older : beyond_count(store.path, store.count)) older->promised = false;
+}
+
+/// Where a store is full, what the run cannot restore makes room, outputs too.
+void Model::give_up_outputs(bool disturbed) {
+  for (auto& [key, dataset] : datasets_)
+    if (disturbed && dataset.promised && !survives(dataset)) dataset.promised = false;
 }
 
 /// Checkpoints that a store has no room for beside its `keep` newest, as far as the model knows.
@@ -95,7 +112,7 @@ std::vector<Model::Dataset*> Model::beyond_count(const std::string& store, int k
   for (auto entry = datasets_.rbegin(); entry != datasets_.rend(); ++entry) {
     Dataset& dataset = entry->second;
     const bool evictable = dataset.store == store && dataset.state != State::never &&
-                           (dataset.flags & flag_output) == 0;
+                           dataset.state != State::removed && (dataset.flags & flag_output) == 0;
     if (evictable && ++counted > keep) beyond.push_back(&dataset);
   }
   return beyond;
@@ -187,7 +204,8 @@ void Model::offered(int key, int below, bool disturbed) const {
   }
   if (disturbed) return;
   for (auto entry = datasets_.rbegin(); entry != datasets_.rend(); ++entry)
-    if (entry->first > key && entry->first < below && must_come_back(entry->second, present_))
+    if (entry->first > key && entry->first < below &&
+        (entry->second.flags & flag_checkpoint) != 0 && must_come_back(entry->second, present_))
       throw Violation(
           fmt::format("(b) d{} should be offered, which was committed on {} and is "
                       "whole but for {} failure groups; instead: {}",
@@ -220,6 +238,79 @@ void Model::rejected(int key) {
 
 bool Model::must_open(int key) const {
   return damages_since_init_ == 0 && must_come_back(datasets_.at(key), present_);
+}
+
+bool Model::must_find_something() const {
+  return std::any_of(datasets_.begin(), datasets_.end(),
+                     [this](const auto& entry) { return must_come_back(entry.second, present_); });
+}
+
+// --- what is taken away on purpose ---
+
+bool Model::known_to_run(int key) const {
+  const auto found = datasets_.find(key);
+  if (found == datasets_.end() || found->second.superseded_by != 0) return false;
+  return found->second.promised && survives(found->second);
+}
+
+/// An output that cannot be restored now, but of which a node of this run has a part.
+bool Model::waits_here(const Dataset& dataset) const {
+  if (!dataset.promised || !dataset.damages.empty()) return false;
+  for (std::size_t rank = 0; rank < dataset.home.size(); ++rank)
+    if (present_.contains(dataset.home[rank]) && !dataset.wiped.contains(static_cast<int>(rank)))
+      return true;
+  return false;
+}
+
+Model::Doomed Model::doom(int key, bool surely) {
+  datasets_.at(key).promised = false;
+  // What is older may have gone for its sake.
+  for (auto& [older, dataset] : datasets_)
+    if (dataset.superseded_by == key) dataset.promised = false;
+  return {key, surely};
+}
+
+std::vector<Model::Doomed> Model::remove_begins(int key) {
+  const auto found = datasets_.find(key);
+  if (found == datasets_.end() || !may_be_offered(found->second)) return {};
+  return {doom(key, known_to_run(key) || waits_here(found->second))};
+}
+
+std::vector<Model::Doomed> Model::current_begins(int key) {
+  const auto named = datasets_.find(key);
+  if (named == datasets_.end() || !may_be_offered(named->second)) return {};
+  std::vector<Doomed> doomed;
+  for (auto newer = std::next(named); newer != datasets_.end(); ++newer)
+    if (may_be_offered(newer->second) && (newer->second.flags & flag_output) == 0)
+      doomed.push_back(doom(newer->first, known_to_run(key) && known_to_run(newer->first)));
+  return doomed;
+}
+
+std::vector<Model::Doomed> Model::purge_begins() {
+  std::vector<Doomed> doomed;
+  for (auto& [key, dataset] : datasets_)
+    if (may_be_offered(dataset)) doomed.push_back(doom(key, true));
+  return doomed;
+}
+
+void Model::taken_away(const Doomed& doomed, const WhatIsLeft& left, bool waits, bool disturbed) {
+  Dataset& dataset = datasets_.at(doomed.key);
+  // A node without power has back what was not synced, so data, but no record.
+  const bool power_failed =
+      std::any_of(lost_in_run_.begin(), lost_in_run_.end(),
+                  [](const auto& lost) { return lost.second == memory_mount; });
+  const bool still_there = left.record_here || (left.here && waits && !power_failed);
+  if (doomed.surely && !disturbed && still_there)
+    throw Violation(fmt::format("(h) d{} was taken away and is still there", doomed.key));
+  dataset.state = State::withdrawn;
+  dataset.may_return = left.record_here || left.elsewhere || disturbed;
+  if (!dataset.may_return && waits) dataset.state = State::removed;
+}
+
+int Model::count_removed() const {
+  return static_cast<int>(std::count_if(datasets_.begin(), datasets_.end(), [](const auto& entry) {
+    return entry.second.state == State::removed;
+  }));
 }
 
 // --- what happens to storage ---

@@ -20,6 +20,13 @@
 
 namespace cairn::sim {
 
+/// Of a dataset that was to be taken away.
+struct WhatIsLeft {
+  bool here = false;         ///< anything, on the nodes of the run
+  bool record_here = false;  ///< a record even
+  bool elsewhere = false;    ///< anything, on other nodes
+};
+
 class Model {
  public:
   explicit Model(const JobShape& shape) : shape_(shape) {}
@@ -27,6 +34,8 @@ class Model {
   // --- a run ---
 
   void begin_run(const Nodes& placement);
+  /// A run on these nodes that must leave all as it is.
+  void begin_visit(const Nodes& placement);
   /// Init has returned success on a rank: all datasets that must survive have been restored.
   void init_done(bool disturbed);
   void end_run();
@@ -37,6 +46,7 @@ class Model {
   void begin(int key, std::uint32_t flags);
   /// The folder that dataset `key` has in the caches, and the store it is in.
   void place(int key, const std::string& folder, const std::string& store);
+  void start_failed() { give_up_outputs(true); }
   void complete_begins(int key);
   void complete_returns(int key, bool success, bool disturbed);
 
@@ -57,6 +67,24 @@ class Model {
   void rejected(int key);
   /// It was offered, and nothing that was done to it excuses a refusal.
   bool must_open(int key) const;
+
+  /// Is there something in the caches that a visit must find?
+  bool must_find_something() const;
+
+  // --- what is taken away on purpose ---
+
+  struct Doomed {
+    int key;
+    bool surely;  ///< the run knows it, so it must go
+  };
+  /// The first rank comes to a call that removes datasets: none of them is promised from here on.
+  std::vector<Doomed> remove_begins(int key);
+  std::vector<Doomed> current_begins(int key);
+  std::vector<Doomed> purge_begins();
+  /// It has returned success on a rank. `waits`: not before all is gone, and durably so.
+  void taken_away(const Doomed& doomed, const WhatIsLeft& left, bool waits, bool disturbed);
+  int count_removed() const;
+  const std::string& folder_of(int key) const { return datasets_.at(key).folder; }
 
   // --- what happens to storage ---
 
@@ -87,6 +115,7 @@ class Model {
     maybe,       ///< the run ended after a record was committed
     never,       ///< no record was committed: must not be seen again
     withdrawn,   ///< Complete failed after a record was committed, or the application rejected it
+    removed,     ///< on purpose, wherever it was: must not be seen again
   };
 
   struct Damage {
@@ -119,8 +148,12 @@ class Model {
   bool survives(const Dataset& dataset) const { return survives(dataset, present_); }
   bool must_come_back(const Dataset& dataset, const std::set<std::string>& present) const;
   bool may_be_offered(const Dataset& dataset) const;
+  bool known_to_run(int key) const;
+  bool waits_here(const Dataset& dataset) const;
+  Doomed doom(int key, bool surely);
   static void wipe(Dataset& dataset, const std::string& node, const std::string& mount);
   void moved(Dataset& dataset);
+  void give_up_outputs(bool disturbed);
   void settle_at(Dataset& dataset, const Nodes& home);
   std::vector<Dataset*> beyond_count(const std::string& store, int keep);
   Dataset* by_folder(const std::string& folder);

@@ -16,7 +16,32 @@ PlannedRun Planner::stormy() {
   if (!chance_.one_in(3)) draw_crash(planned.run);
   if (chance_.one_in(4)) draw_faults(planned.run);
   draw_weather(planned);
+  draw_named_calls(planned.run);
+  planned.run.purge = rare_.one_in(40);
   return planned;
+}
+
+std::optional<PlannedRun> Planner::visit() {
+  if (first_ || !rare_.one_in(6)) return std::nullopt;
+  static const std::vector<Visit> kinds = {Visit::other_ranks, Visit::other_ranks_fresh,
+                                           Visit::left_alone};
+  PlannedRun planned;
+  RunPlan& run = planned.run;
+  run.visit = rare_.pick(kinds);
+  run.nodes = run.visit == Visit::left_alone ? placement_ : draw_others();
+  if (rare_.one_in(4)) run.crash = Crash::job;
+  run.crash_at = {init_phase, rare_.of_any_size_below(200 * run.nodes.size())};
+  return planned;
+}
+
+/// Too many ranks, or too few.
+Nodes Planner::draw_others() {
+  Nodes others = placement_;
+  const bool fewer = others.size() > 1 && rare_.one_in(2);
+  if (fewer) others.resize(1 + rare_.below(others.size() - 1));
+  for (int more = fewer ? 0 : rare_.between(1, 3); more > 0; --more)
+    others.push_back(rare_.pick(shape_.nodes));
+  return others;
 }
 
 PlannedRun Planner::calm(int datasets) {
@@ -24,6 +49,7 @@ PlannedRun Planner::calm(int datasets) {
   planned.run = draw_run(datasets);
   planned.calm = true;
   for (DatasetPlan& dataset : planned.run.datasets) dataset.key = ++last_key_;
+  draw_named_calls(planned.run);
   return planned;
 }
 
@@ -86,15 +112,39 @@ void Planner::draw_weather(PlannedRun& planned) {
   }
 }
 
+/// Of datasets that may be there; where the run crashes, often in the middle of such a call.
+void Planner::draw_named_calls(RunPlan& run) {
+  constexpr int newest_of = 4;
+  constexpr std::uint64_t calls_per_rank = 60;
+  if (!rare_.one_in(3)) return;
+  const auto datasets = static_cast<int>(run.datasets.size());
+  for (int before = 0; before <= datasets; ++before) {
+    const int newest = last_key_ - (datasets - before);
+    if (newest == 0 || !rare_.one_in(2)) continue;
+    NamedCall& call = run.named_calls.emplace_back();
+    call.kind = rare_.one_in(3) ? NamedCall::Kind::current : NamedCall::Kind::remove;
+    call.key = rare_.between(std::max(1, newest - newest_of + 1), newest);
+    call.before = static_cast<std::size_t>(before);
+  }
+  if (run.named_calls.empty() || run.crash == Crash::none || !rare_.one_in(2)) return;
+  const auto last = static_cast<int>(run.named_calls.size()) - 1;
+  run.crash_at = {first_named_phase - rare_.between(0, last),
+                  rare_.of_any_size_below(calls_per_rank * run.nodes.size())};
+}
+
 std::string describe(const RunPlan& run) {
+  if (run.visit != Visit::none)
+    return fmt::format("a visit of kind {} by ranks on {}", static_cast<int>(run.visit),
+                       fmt::join(run.nodes, " "));
   static const std::vector<std::string> crashes = {"no crash",   "process crash", "job crash",
                                                    "node crash", "power failure", "storage lost"};
   return fmt::format(
-      "ranks on {}; {} datasets; {} at phase {} + {}; faults {}..{} one in {}; {} "
-      "damages{}",
-      fmt::join(run.nodes, " "), run.datasets.size(), crashes[static_cast<std::size_t>(run.crash)],
-      run.crash_at.phase, run.crash_at.calls, run.faults.from, run.faults.to, run.faults.one_in,
-      run.damages.size(), run.full ? "; a full store" : "");
+      "ranks on {}; {} datasets; {} calls by name; {} at phase {} + {}; faults {}..{} one in {}; "
+      "{} damages{}{}",
+      fmt::join(run.nodes, " "), run.datasets.size(), run.named_calls.size(),
+      crashes[static_cast<std::size_t>(run.crash)], run.crash_at.phase, run.crash_at.calls,
+      run.faults.from, run.faults.to, run.faults.one_in, run.damages.size(),
+      run.full ? "; a full store" : "", run.purge ? "; purged" : "");
 }
 
 }  // namespace cairn::sim

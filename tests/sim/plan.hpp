@@ -1,6 +1,7 @@
 // Draws what the runs of a job do, and what is done to them.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,9 +20,14 @@ struct PlannedRun {
 class Planner {
  public:
   Planner(const JobShape& shape, Chance chance)
-      : shape_(shape), chance_(chance), placement_(shape.first_placement) {}
+      : shape_(shape),
+        chance_(chance),
+        rare_(Chance(chance).fork().fork()),
+        placement_(shape.first_placement) {}
 
   PlannedRun stormy();
+  /// Now and then one that must leave all as it is.
+  std::optional<PlannedRun> visit();
   /// The last runs: each must restart, and write `datasets`.
   PlannedRun calm(int datasets);
 
@@ -32,9 +38,13 @@ class Planner {
   void draw_crash(RunPlan& run);
   void draw_faults(RunPlan& run);
   void draw_weather(PlannedRun& planned);
+  void draw_named_calls(RunPlan& run);
+  Nodes draw_others();
 
   const JobShape& shape_;
   Chance chance_;
+  /// What came later is drawn apart, so that what a seed did before it still does.
+  Chance rare_;
   Nodes placement_;
   bool first_ = true;
   int last_key_ = 0;

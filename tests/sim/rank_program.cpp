@@ -51,7 +51,9 @@ RankProgram::RankProgram(Run& run, int rank)
       memory_(make_memory_files(
           world_.cluster.mounts_of(run.plan_.nodes[static_cast<std::size_t>(rank)]),
           [this] { return world_.scheduler.now_us() * 1000; },
-          [this](std::size_t wanted) { return world_.faults.moved(wanted); })),
+          {[this](std::size_t wanted) { return world_.faults.moved(wanted); },
+           [this] { return world_.faults.interrupted(); },
+           [this](const std::string& path) { world_.faults.refused_room(path); }})),
       files_(make_hooked_files(
           *memory_,
           [this](const FileOperation& operation) { return run_.observe(operation, may_fail_); })),
@@ -61,6 +63,9 @@ RankProgram::RankProgram(Run& run, int rank)
         world_.trace.say("rank {} says: {}", rank, text);
       }) {
   settings_.node_name = run.plan_.nodes[static_cast<std::size_t>(rank)];
+  settings_.cache_purge = run.plan_.purge;
+  settings_.distribute = run.plan_.visit != Visit::left_alone;
+  if (run.plan_.visit == Visit::other_ranks_fresh) settings_.on_mismatch = OnMismatch::fresh;
 }
 
 void RankProgram::carry_out() {
@@ -70,11 +75,14 @@ void RankProgram::carry_out() {
 
 void RankProgram::make_calls() {
   if (!init()) return;
+  if (run_.plan_.visit != Visit::none) return visit();
   if (run_.plan_.restart) restart();
   for (std::size_t i = 0; i < run_.plan_.datasets.size(); ++i) {
+    make_named_calls(i);
     run_.enter_phase(first_dataset_phase + static_cast<int>(i));
     write(run_.plan_.datasets[i]);
   }
+  make_named_calls(run_.plan_.datasets.size());
   if (run_.plan_.finalize) finalize();
 }
 
@@ -103,6 +111,7 @@ bool RankProgram::init() {
     check_error("Init", session.error());
     return false;
   }
+  if (run_.plan_.purge) run_.purge_returns();
   world_.model.init_done(disturbed);
   session_ = *std::move(session);
   return true;
@@ -178,6 +187,7 @@ void RankProgram::write(const DatasetPlan& dataset) {
   if (!started) {
     if (!run_.disturbed_since(faults_before))
       throw Violation(fmt::format("(g) Start of {} fails: {}", name, started.error().text));
+    world_.model.start_failed();
     return check_error("Start", started.error());
   }
   const bool valid = write_files(dataset) && dataset.invalid_rank != comm_.rank();
@@ -211,6 +221,43 @@ Status RankProgram::write_file(const DatasetPlan& dataset, const FileShape& file
   CAIRN_ASSIGN(const auto out, files_->create(path, 0640));
   CAIRN_TRY(out->write_at(0, content_of(world_.shape, dataset.key, comm_.rank(), file)));
   return files_->set_attributes(path, file.mode, {1'000'000'000, 2'000'000'000});
+}
+
+// --- what is neither ---
+
+void RankProgram::make_named_calls(std::size_t next) {
+  for (std::size_t i = 0; i < run_.plan_.named_calls.size(); ++i) {
+    const NamedCall& call = run_.plan_.named_calls[i];
+    if (call.before != next) continue;
+    const std::string name = fmt::format("d{}", call.key);
+    const bool removes = call.kind == NamedCall::Kind::remove;
+    run_.named_call_begins(i);
+    const Status done = removes ? session_->remove(name) : session_->current(name);
+    run_.compare(fmt::format("call {}: {} of {}", i, removes ? "Delete" : "Current", name),
+                 verdict_of(done));
+    if (!done) throw Violation(fmt::format("(g) {} is refused: {}", name, done.error().text));
+    run_.named_call_returns(i);
+  }
+}
+
+void RankProgram::visit() {
+  const auto offer = session_->have_restart();
+  run_.compare("Have_restart", verdict_of(status_of(offer)));
+  if (offer && *offer)
+    throw Violation(fmt::format("(d) {} is offered to a run that cannot use it", **offer));
+  const bool may_refuse = run_.plan_.visit == Visit::other_ranks;
+  if (!offer && (!may_refuse || offer.error().code != Code::wrong_ranks))
+    throw Violation(fmt::format("(b) Have_restart fails: {}", offer.error().text));
+  if (offer && may_refuse && world_.model.must_find_something())
+    throw Violation(
+        fmt::format("(b) {} ranks are not told that others have written", comm_.size()));
+  if (!offer) {
+    run_.refused_ = true;
+    const Status started = session_->start_output("d0", flag_checkpoint);
+    run_.compare("Start", verdict_of(started));
+    if (started) throw Violation("(d) ranks that are too many or too few may write");
+  }
+  finalize();
 }
 
 void RankProgram::finalize() {

@@ -22,6 +22,9 @@ class RankProgram {
   void write(const DatasetPlan& dataset);
   bool write_files(const DatasetPlan& dataset);
   Status write_file(const DatasetPlan& dataset, const FileShape& file);
+  /// Those before the dataset `next` of the run.
+  void make_named_calls(std::size_t next);
+  void visit();
   void finalize();
   void check_error(std::string_view call, const Error& error) const;
 

@@ -1,6 +1,7 @@
 #include "run.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "rank_program.hpp"
 
@@ -17,7 +18,11 @@ bool Run::carry_out() {
   const int ranks = boxes_.size();
   world_.seam.begin(ranks);
   world_.faults.begin(plan_.faults);
-  world_.model.begin_run(plan_.nodes);
+  if (plan_.visit == Visit::none)
+    world_.model.begin_run(plan_.nodes);
+  else
+    world_.model.begin_visit(plan_.nodes);
+  if (plan_.purge) doomed_ = world_.model.purge_begins();
   try {
     const auto rank_main = [this](int rank) {
       RankProgram(*this, rank).carry_out();
@@ -54,6 +59,10 @@ bool Run::disturbed_since(std::uint64_t reading) const {
 void Run::enter_phase(int phase) {
   if (phase <= phase_) return;
   phase_ = phase;
+  arm_all(phase);
+}
+
+void Run::arm_all(int phase) {
   if (plan_.crash != Crash::none) arm(plan_.crash_at, phase, [this] { crash(); });
   for (const Moment& damage : plan_.damages)
     arm(damage, phase, [this] {
@@ -61,6 +70,46 @@ void Run::enter_phase(int phase) {
       if (reading_ == 0) damage_something(world_);
     });
   if (plan_.full) arm(plan_.full_from, phase, [this] { fill_a_store(); });
+}
+
+// --- what is taken away on purpose ---
+
+void Run::named_call_begins(std::size_t index) {
+  if (index < named_calls_begun_) return;
+  named_calls_begun_ = index + 1;
+  const NamedCall& call = plan_.named_calls[index];
+  doomed_ = call.kind == NamedCall::Kind::remove ? world_.model.remove_begins(call.key)
+                                                 : world_.model.current_begins(call.key);
+  arm_all(first_named_phase - static_cast<int>(index));
+}
+
+void Run::named_call_returns(std::size_t index) {
+  if (index < named_calls_returned_) return;
+  named_calls_returned_ = index + 1;
+  const bool waits = plan_.named_calls[index].kind == NamedCall::Kind::remove;
+  for (const Model::Doomed& doomed : std::exchange(doomed_, {}))
+    world_.model.taken_away(doomed, what_is_left_of(doomed.key), waits, disturbed_since(0));
+}
+
+void Run::purge_returns() {
+  for (const Model::Doomed& doomed : std::exchange(doomed_, {}))
+    world_.model.taken_away(doomed, what_is_left_of(doomed.key), true, disturbed_since(0));
+}
+
+WhatIsLeft Run::what_is_left_of(int key) const {
+  WhatIsLeft left;
+  const std::string& folder = world_.model.folder_of(key);
+  for (const Place& place : world_.cluster.places()) {
+    if (!folder.starts_with(place.mount + "/")) continue;
+    const InodePtr dataset = place.volume->find(folder.substr(place.mount.size()));
+    if (!dataset) continue;
+    const bool here = place.node.empty() || std::find(plan_.nodes.begin(), plan_.nodes.end(),
+                                                      place.node) != plan_.nodes.end();
+    (here ? left.here : left.elsewhere) = true;
+    for (const auto& [name, part] : dataset->names)
+      if (here && part->names.contains("record")) left.record_here = true;
+  }
+  return left;
 }
 
 void Run::arm(const Moment& moment, int phase, std::function<void()> event) {

@@ -31,6 +31,25 @@ enum class Crash {
   storage,  ///< one node is gone with all it held
 };
 
+/// SCR_Delete or SCR_Current.
+struct NamedCall {
+  enum class Kind {
+    remove,   ///< the dataset itself
+    current,  ///< what is newer than the dataset, outputs excepted
+  };
+  Kind kind = Kind::remove;
+  int key = 0;             ///< of the dataset named; it need not be there
+  std::size_t before = 0;  ///< this dataset of the run; or after the last
+};
+
+/// A run that finds what it cannot use, and must leave it as it is.
+enum class Visit {
+  none,
+  other_ranks,        ///< another number of ranks: refused
+  other_ranks_fresh,  ///< the same, CAIRN_ON_MISMATCH=fresh: offered nothing; it writes nothing
+  left_alone,         ///< SCR_DISTRIBUTE=0: offered nothing
+};
+
 /// A point in a run: so many calls after the first rank has begun a phase.
 struct Moment {
   int phase = 0;
@@ -42,7 +61,10 @@ struct RunPlan {
   bool restart = true;
   bool reject_restart = false;  ///< one rank cannot use what it gets
   bool finalize = true;
+  bool purge = false;  ///< SCR_CACHE_PURGE=1
+  Visit visit = Visit::none;
   std::vector<DatasetPlan> datasets;
+  std::vector<NamedCall> named_calls;  ///< in order
   Crash crash = Crash::none;
   Moment crash_at;
   FaultPlan faults;
@@ -52,10 +74,11 @@ struct RunPlan {
   std::uint64_t full_calls = 0;
 };
 
-/// Phases: 0 is Init, 1 restart, 2 + i dataset i.
+/// Phases: 0 is Init, 1 restart, 2 + i dataset i; -2 - i the named call i.
 inline constexpr int init_phase = 0;
 inline constexpr int restart_phase = 1;
 inline constexpr int first_dataset_phase = 2;
+inline constexpr int first_named_phase = -2;
 
 /// All that outlives a run.
 struct World {
@@ -79,10 +102,19 @@ class Run {
   /// A bit flips in a file of the caches, or it loses its end, or is gone.
   static void damage_something(World& world);
 
+  /// Was a visit refused?
+  bool refused() const { return refused_; }
+
  private:
   friend class RankProgram;
 
   void enter_phase(int phase);
+  /// By every rank; what is to be done at its begin and at its end is done once.
+  void named_call_begins(std::size_t index);
+  void named_call_returns(std::size_t index);
+  void purge_returns();
+  WhatIsLeft what_is_left_of(int key) const;
+  void arm_all(int phase);
   void arm(const Moment& moment, int phase, std::function<void()> event);
   void crash();
   void end_all_within(int calls);
@@ -103,6 +135,10 @@ class Run {
   Postboxes boxes_;
   std::deque<HelperBackground> helpers_;  ///< by rank; in place, others refer to them
   int phase_ = -1;
+  std::size_t named_calls_begun_ = 0;
+  std::size_t named_calls_returned_ = 0;
+  std::vector<Model::Doomed> doomed_;  ///< by the named call, or the purge, that is under way
+  bool refused_ = false;
   std::map<std::string, std::string> verdicts_;
   int reading_ = 0;  ///< ranks between Start_restart and the last byte read
   int finished_ = 0;

@@ -31,25 +31,38 @@ class Simulation {
     try {
       trace_.say("seed {}: {}", shape_.seed, shape_.describe());
       const int stormy = chance_.between(1, 4);
-      for (int run = 0; run < stormy; ++run) carry_out(plans_.stormy());
+      for (int run = 0; run < stormy; ++run) {
+        be_visited();
+        carry_out(plans_.stormy());
+      }
       carry_out(plans_.calm(1));
+      be_visited();
       carry_out(plans_.calm(0));
+      // Outputs are offered to nobody: this is how they are missed.
+      check_offline_rebuild(world_);
     } catch (const std::exception& broken) {
       outcome_.failure = fmt::format("run {}: {}", outcome_.runs, broken.what());
       trace_.say("failed: {}", outcome_.failure);
     }
+    outcome_.removals = model_.count_removed();
     outcome_.trace_hash = trace_.hash();
     return outcome_;
   }
 
  private:
+  void be_visited() {
+    if (const auto visit = plans_.visit()) carry_out(*visit);
+  }
+
   void carry_out(const PlannedRun& planned) {
     scheduler_.pass_time_us(pause_us);
     befall(planned);
     if (chance_.one_in(3)) check_offline_rebuild(world_);
     ++outcome_.runs;
     trace_.say("run {}: {}", outcome_.runs, describe(planned.run));
-    const bool whole = Run(world_, planned.run).carry_out();
+    Run run(world_, planned.run);
+    const bool whole = run.carry_out();
+    outcome_.refusals += run.refused() ? 1 : 0;
     outcome_.calls += seam_.calls();
     outcome_.crashes += whole ? 0 : 1;
     outcome_.restarts += model_.restarted_in_run() ? 1 : 0;

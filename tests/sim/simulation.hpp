@@ -13,6 +13,8 @@ struct Outcome {
   int runs = 0;
   int crashes = 0;
   int restarts = 0;  ///< runs in which a dataset was read back
+  int removals = 0;  ///< datasets taken away on purpose, for good
+  int refusals = 0;  ///< runs of another number of ranks, refused
 };
 
 /// The same seed gives the same outcome, on every machine, for one state of the sources. `print`

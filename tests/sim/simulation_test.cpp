@@ -22,10 +22,14 @@ TEST(Simulation, MuchHappens) {
     sum.runs += outcome.runs;
     sum.crashes += outcome.crashes;
     sum.restarts += outcome.restarts;
+    sum.removals += outcome.removals;
+    sum.refusals += outcome.refusals;
   }
   EXPECT_GT(sum.runs, 600);
   EXPECT_GT(sum.crashes, 100);
   EXPECT_GT(sum.restarts, 100);
+  EXPECT_GT(sum.removals, 50);
+  EXPECT_GT(sum.refusals, 5);
 }
 
 }  // namespace
