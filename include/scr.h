@@ -185,8 +185,8 @@ CAIRN_EXPORT int SCR_Start_output(const char* name, int flags);
  * cache, to be copied with the next one. Legal in OUTPUT, then IDLE. */
 CAIRN_EXPORT int SCR_Complete_output(int valid);
 
-/* Takes the dataset `name` out of the index of the prefix directory; all its files stay.
- * A name that is not there is no error. Legal in IDLE.
+/* Takes the dataset `name` out of the index of the prefix directory; all its files stay, and
+ * "cairn index add" puts it back. A name that is not there is no error. Legal in IDLE.
  * Errors: BAD_ARGUMENT (NULL or ""). */
 CAIRN_EXPORT int SCR_Drop(const char* name);
 

@@ -67,7 +67,8 @@ class StreamWriter {
   std::uint64_t offset_ = 0;
 };
 
-/// Which files a block of the stream is in, for a message.
+}  // namespace
+
 std::string names_at(const RankRecord& record, std::uint64_t offset, std::uint64_t length,
                      const std::vector<std::string>& paths) {
   std::vector<std::string> names;
@@ -80,23 +81,20 @@ std::string names_at(const RankRecord& record, std::uint64_t offset, std::uint64
   return fmt::format("{}", fmt::join(names, " or "));
 }
 
-Status check_sizes(Files& files, const RankRecord& record, const std::vector<std::string>& paths) {
-  for (std::size_t i = 0; i < paths.size(); ++i) {
-    CAIRN_ASSIGN(const FileInfo info, files.info(paths[i]));
-    if (info.kind != Kind::file) return fail(Code::corrupt, "{} is not a regular file", paths[i]);
-    if (info.size != record.files[i].size)
-      return fail(Code::corrupt, "{} has {} bytes, and {} were written to it", paths[i], info.size,
-                  record.files[i].size);
-  }
+Status check_size(Files& files, const FileEntry& entry, const std::string& path) {
+  CAIRN_ASSIGN(const FileInfo info, files.info(path));
+  if (info.kind != Kind::file) return fail(Code::corrupt, "{} is not a regular file", path);
+  if (info.size != entry.size)
+    return fail(Code::corrupt, "{} has {} bytes, and {} were written to it", path, info.size,
+                entry.size);
   return {};
 }
-
-}  // namespace
 
 Status copy_files(Files& files, const RankRecord& record, const std::vector<std::string>& from,
                   const std::vector<std::string>& to, std::uint32_t mode, bool durable,
                   Throttle& throttle) {
-  CAIRN_TRY(check_sizes(files, record, from));
+  for (std::size_t i = 0; i < from.size(); ++i)
+    CAIRN_TRY(check_size(files, record.files[i], from[i]));
   RankBlocks source(files, from, record);
   const SetLayout layout(record.encoding);
   Blob scratch(layout.geometry().widest());

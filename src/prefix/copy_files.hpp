@@ -17,4 +17,11 @@ Status copy_files(Files& files, const RankRecord& record, const std::vector<std:
                   const std::vector<std::string>& to, std::uint32_t mode, bool durable,
                   Throttle& throttle);
 
+/// corrupt unless it is a regular file and as long as the entry says; not_found if it is not there.
+Status check_size(Files& files, const FileEntry& entry, const std::string& path);
+
+/// Which of `paths`, one for each file of the record, hold these bytes of its data: for a message.
+std::string names_at(const RankRecord& record, std::uint64_t offset, std::uint64_t length,
+                     const std::vector<std::string>& paths);
+
 }  // namespace cairn

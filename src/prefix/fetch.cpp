@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "prefix/check.hpp"
 #include "prefix/copy_files.hpp"
 #include "prefix/manifest.hpp"
 
@@ -20,21 +21,12 @@ Result<RankRecord> read_own_record(const Site& site, const DatasetRecord& datase
   return record;
 }
 
-/// A staged file that is still there is the newer one: only a dataset that was published after all
-/// others of the same names has any.
-std::string source_of(const Site& site, const DatasetRecord& dataset, const RankRecord& record,
-                      std::size_t file) {
-  const std::string staged = site.folder.staged(record, file);
-  if (!dataset.settled && site.files.info(staged)) return staged;
-  return site.folder.file(record.files[file]);
-}
-
 Status copy_in(const Site& site, const DatasetRecord& dataset, const RankRecord& record,
                const RankFolder& into) {
   std::vector<std::string> from;
   std::vector<std::string> to;
   for (std::size_t i = 0; i < record.files.size(); ++i) {
-    from.push_back(source_of(site, dataset, record, i));
+    from.push_back(place_of(site.files, site.folder, dataset, record, i));
     to.push_back(into.file(record.files[i].name));
     CAIRN_TRY(make_folders(site.files, folder_of(to.back()), private_folder));
   }

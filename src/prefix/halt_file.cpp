@@ -1,9 +1,5 @@
 #include "prefix/halt_file.hpp"
 
-#include <algorithm>
-
-#include "records/wire.hpp"
-
 namespace cairn {
 namespace {
 
@@ -14,20 +10,13 @@ constexpr std::uint32_t folder_mode = 0755;
 constexpr std::int64_t patience_us = 2'000'000;
 constexpr std::int64_t pause_us = 10'000;
 
-Result<HaltRecord> decode_halt_file(Bytes content) {
-  for (const Envelope& envelope : find_envelopes(content))
-    if (envelope.type == RecordType::halt)
-      return decode_halt_record(envelope.payload, envelope.version);
-  return fail(Code::corrupt, "it holds no whole record");
-}
-
 }  // namespace
 
 Result<HaltRecord> HaltFile::read() const {
   const auto content = read_file(*files_, folder_.halt(), most_bytes);
   if (!content && content.error().code == Code::not_found) return HaltRecord{};
   if (!content) return tl::unexpected(content.error());
-  auto record = decode_halt_file(*content);
+  auto record = decode_halt_record(*content);
   if (record) return record;
   if (record.error().code == Code::newer_format)
     return fail(Code::newer_format, "the halt file {} is {}", folder_.halt(), record.error().text);

@@ -47,20 +47,30 @@ void sort_newest_first(Listing& listing) {
   });
 }
 
-Result<Listing> read_records(Files& files, const PrefixFolder& folder,
+/// Of the datasets that have their folders in `folder`.
+Result<Listing> read_records(Files& files, const std::string& folder,
                              std::vector<std::string>& damaged) {
   Listing listing;
-  CAIRN_ASSIGN(const auto names, names_in(files, folder.datasets()));
+  CAIRN_ASSIGN(const auto names, names_in(files, folder));
   for (const std::string& name : names) {
-    const std::string path = PrefixFolder::record(folder.datasets() + "/" + name);
+    const std::string path = PrefixFolder::record(folder + "/" + name);
     auto record = read_record(files, path, largest_record, decode_dataset_record);
-    if (record && *record)
+    if (record && *record) {
       listing.push_back(**std::move(record));
-    else
+      continue;
+    }
+    const auto there = files.info(folder + "/" + name);
+    if (there || !is_absent(there.error()))  // else its owner has moved it meanwhile
       damaged.push_back(record ? path + ": it is not there" : record.error().text);
   }
   sort_newest_first(listing);
   return listing;
+}
+
+/// The listing, if there is one. A damaged one is only a damaged copy.
+std::optional<Listing> read_copy(Files& files, const PrefixFolder& folder) {
+  auto listing = read_record(files, folder.listing(), largest_listing, decode_listing);
+  return listing ? *std::move(listing) : std::nullopt;
 }
 
 /// The numbers of "epoch.7" and the like.
@@ -96,10 +106,13 @@ std::unique_ptr<FileLock> lock_owner(Files& files, Clock& clock, const PrefixFol
 
 Result<Listing> read_listing(Files& files, const PrefixFolder& folder,
                              std::vector<std::string>& damaged) {
-  auto listing = read_record(files, folder.listing(), largest_listing, decode_listing);
-  if (listing && *listing) return **std::move(listing);
-  // A damaged listing is only a damaged copy.
-  return read_records(files, folder, damaged);
+  if (auto copy = read_copy(files, folder)) return *std::move(copy);
+  return read_records(files, folder.datasets(), damaged);
+}
+
+Result<Listing> read_dropped(Files& files, const PrefixFolder& folder,
+                             std::vector<std::string>& damaged) {
+  return read_records(files, folder.dropped(), damaged);
 }
 
 Result<std::string> read_current(Files& files, const PrefixFolder& folder) {
@@ -140,17 +153,30 @@ Status Keeper::wait_for_rivals(Files& files, Clock& clock, const PrefixFolder& f
   return {};
 }
 
-Result<Keeper> Keeper::take_over(Files& files, Clock& clock, PrefixFolder folder, OwnerRecord me) {
+Result<Keeper> Keeper::take_over(Files& files, Clock& clock, PrefixFolder folder, OwnerRecord me,
+                                 Claim claim) {
   CAIRN_TRY(make_folders(files, folder.datasets(), for_all));
-  Status alone = wait_for_rivals(files, clock, folder, me);
+  Status alone = claim == Claim::forced ? Status(read_owner(files, folder).map([](const auto&) {}))
+                                        : wait_for_rivals(files, clock, folder, me);
   // A record that nobody can read keeps nobody out.
   if (!alone && alone.error().code != Code::corrupt) return tl::unexpected(alone.error());
   const auto lock = lock_owner(files, clock, folder);
   Keeper keeper(files, clock, std::move(folder), std::move(me));
   CAIRN_TRY(keeper.become_owner());
-  CAIRN_ASSIGN(keeper.listing_, read_listing(files, keeper.folder_, keeper.damaged_));
+  CAIRN_TRY(keeper.read_datasets());
   CAIRN_ASSIGN(keeper.current_, read_current(files, keeper.folder_));
   return keeper;
+}
+
+Status Keeper::read_datasets() {
+  auto copy = read_copy(*files_, folder_);
+  listing_good_ = copy.has_value();
+  if (listing_good_) {
+    listing_ = *std::move(copy);
+  } else {
+    CAIRN_ASSIGN(listing_, read_records(*files_, folder_.datasets(), damaged_));
+  }
+  return {};
 }
 
 /// Of an epoch that is later than all that have left a trace.
@@ -200,8 +226,20 @@ Result<std::vector<Keeper::Remains>> Keeper::remains() const {
 
 Status Keeper::remove_closed() {
   CAIRN_ASSIGN(const auto names, names_in(*files_, folder_.root()));
-  for (const std::uint64_t epoch : numbers_after("closed.", names))
-    CAIRN_TRY(remove_all(*files_, folder_.closed(epoch)));
+  for (const std::uint64_t epoch : numbers_after("closed.", names)) {
+    const std::string closed = folder_.closed(epoch);
+    CAIRN_ASSIGN(const auto inside, names_in(*files_, closed));
+    for (const std::string& name : with_start(inside, PrefixFolder::transit_start))
+      CAIRN_TRY(move_to_dropped(closed + "/" + name));
+    CAIRN_TRY(remove_all(*files_, closed));
+  }
+  return {};
+}
+
+Status Keeper::read_anew() {
+  CAIRN_TRY(open_listing());
+  damaged_.clear();
+  CAIRN_ASSIGN(listing_, read_records(*files_, folder_.datasets(), damaged_));
   return {};
 }
 
@@ -229,14 +267,19 @@ Status Keeper::place(const std::string& path, Bytes content) {
 }
 
 Status Keeper::open_listing() {
-  if (!std::exchange(listing_there_, false)) return {};
+  if (listing_opened_) return {};
+  listing_good_ = false;
   CAIRN_TRY(files_->remove_file(folder_.listing()));
-  return files_->sync_folder(folder_.root());
+  CAIRN_TRY(files_->sync_folder(folder_.root()));
+  listing_opened_ = true;
+  return {};
 }
 
 Status Keeper::save_listing() {
+  if (listing_good_) return {};
   CAIRN_TRY(place(folder_.listing(), encode(listing_)));
-  listing_there_ = true;
+  listing_good_ = true;
+  listing_opened_ = false;
   return {};
 }
 
@@ -288,16 +331,62 @@ Status Keeper::set_current(const std::string& name) {
   return {};
 }
 
-Result<std::string> Keeper::take_out(const DatasetInfo& dataset, TakenOut why) {
-  CAIRN_TRY(open_listing());
-  const std::string removed = folder_.epoch(me_.epoch) + "/" +
-                              (why == TakenOut::deleted ? "deleted." : "dropped.") +
-                              PrefixFolder::folder_name(dataset);
-  CAIRN_TRY(under_epoch(files_->rename(folder_.dataset(dataset), removed)));
+/// The dataset's folder has been moved from where datasets are.
+Status Keeper::forget(const DatasetInfo& dataset) {
   CAIRN_TRY(files_->sync_folder(folder_.datasets()));
   std::erase_if(listing_,
                 [&](const DatasetRecord& record) { return record.info.uuid == dataset.uuid; });
+  const bool is_there =
+      std::any_of(listing_.begin(), listing_.end(),
+                  [&](const DatasetRecord& record) { return record.info.name == current_; });
+  return current_.empty() || is_there ? Status{} : set_current("");
+}
+
+Result<std::string> Keeper::take_out(const DatasetInfo& dataset) {
+  CAIRN_TRY(open_listing());
+  const std::string removed =
+      folder_.epoch(me_.epoch) + "/deleted." + PrefixFolder::folder_name(dataset);
+  const bool listed = find(dataset.uuid) != nullptr;
+  CAIRN_TRY(under_epoch(
+      files_->rename(listed ? folder_.dataset(dataset) : folder_.dropped(dataset), removed)));
+  if (!listed) CAIRN_TRY(files_->sync_folder(folder_.dropped()));
+  CAIRN_TRY(forget(dataset));
   return removed;
+}
+
+/// `from` is in transit.
+Status Keeper::move_to_dropped(const std::string& from) {
+  CAIRN_TRY(files_->make_folder(folder_.dropped(), for_all));
+  const std::string name = name_of_path(from).substr(PrefixFolder::transit_start.size());
+  const std::string to = folder_.dropped() + "/" + name;
+  CAIRN_TRY(remove_all(*files_, to));  // of an earlier time: it was flushed again since
+  CAIRN_TRY(under_epoch(files_->rename(from, to)));
+  return files_->sync_folder(folder_.dropped());
+}
+
+/// Two renames: the first, which is under the rights of the epoch, decides. What lies between them
+/// when the owner dies is found by the next one.
+Status Keeper::drop(const DatasetInfo& dataset) {
+  CAIRN_TRY(open_listing());
+  const std::string transit = folder_.in_transit(me_.epoch, dataset);
+  CAIRN_TRY(under_epoch(files_->rename(folder_.dataset(dataset), transit)));
+  CAIRN_TRY(forget(dataset));
+  return move_to_dropped(transit);
+}
+
+/// The other way round; here the second decides.
+Status Keeper::put_back(const DatasetRecord& record) {
+  if (find(record.info.uuid) != nullptr)
+    return fail(Code::bad_argument, "{} is in {} already", record.label(), folder_.prefix);
+  CAIRN_TRY(open_listing());
+  const std::string transit = folder_.in_transit(me_.epoch, record.info);
+  CAIRN_TRY(under_epoch(files_->rename(folder_.dropped(record.info), transit)));
+  CAIRN_TRY(under_epoch(files_->rename(transit, folder_.dataset(record.info))));
+  CAIRN_TRY(files_->sync_folder(folder_.datasets()));
+  CAIRN_TRY(files_->sync_folder(folder_.dropped()));
+  listing_.push_back(record);
+  sort_newest_first(listing_);
+  return {};
 }
 
 std::function<void()> Keeper::heartbeat() const {

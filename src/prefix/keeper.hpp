@@ -23,6 +23,10 @@ using Listing = std::vector<DatasetRecord>;
 Result<Listing> read_listing(Files& files, const PrefixFolder& folder,
                              std::vector<std::string>& damaged);
 
+/// What was dropped and could be put back, newest first. Needs the records, as these are few.
+Result<Listing> read_dropped(Files& files, const PrefixFolder& folder,
+                             std::vector<std::string>& damaged);
+
 /// The name of the current checkpoint; empty if there is none.
 Result<std::string> read_current(Files& files, const PrefixFolder& folder);
 
@@ -38,6 +42,11 @@ inline constexpr std::int64_t silence_us = 4 * beat_period_us;
 /// next sign of life will tell.
 bool is_rival(const OwnerRecord& owner, const OwnerRecord& me);
 
+enum class Claim {
+  polite,  ///< another job that lives keeps the directory
+  forced,  ///< whoever has it is known to be dead
+};
+
 /// Local. The rights of one epoch. Every change is a rename out of the epoch's folder, so a keeper
 /// whose epoch has been closed by a later one can change nothing: its calls fail with busy.
 class Keeper {
@@ -45,7 +54,8 @@ class Keeper {
   /// Becomes the owner in place of whoever was, unless that is another job that still lives: busy.
   /// Where that cannot be known at once, watches for signs of life, for silence_us at most; clocks
   /// of nodes need not agree. Makes `<prefix>/.cairn` if need be. `me` lacks the epoch.
-  static Result<Keeper> take_over(Files& files, Clock& clock, PrefixFolder folder, OwnerRecord me);
+  static Result<Keeper> take_over(Files& files, Clock& clock, PrefixFolder folder, OwnerRecord me,
+                                  Claim claim = Claim::polite);
 
   std::uint64_t epoch() const { return me_.epoch; }
   const Listing& listing() const { return listing_; }
@@ -63,13 +73,14 @@ class Keeper {
   Status update(const DatasetRecord& record);
   /// Empty: none.
   Status set_current(const std::string& name);
-  enum class TakenOut {
-    dropped,  ///< its files stay
-    deleted,  ///< they are to go
-  };
-  /// The dataset is not there from here on. Returns the folder that its manifests are in now, which
-  /// the caller removes when it is done with them.
-  Result<std::string> take_out(const DatasetInfo& dataset, TakenOut why);
+  /// The dataset is not there from here on, and its files are to go. Returns the folder that its
+  /// manifests are in now, which the caller removes when it is done with them. Whether it was
+  /// dropped before makes no difference.
+  Result<std::string> take_out(const DatasetInfo& dataset);
+  /// The dataset is not there from here on; its files, record and manifests are kept.
+  Status drop(const DatasetInfo& dataset);
+  /// A dropped one is there again. What its files are now is the caller's to know.
+  Status put_back(const DatasetRecord& record);
 
   /// What earlier owners have left half done.
   struct Remains {
@@ -83,10 +94,14 @@ class Keeper {
     std::vector<std::string> manifests;  ///< paths
   };
   Result<std::vector<Remains>> remains() const;
-  /// The folders of earlier epochs; once nothing in them is needed any more.
+  /// The folders of earlier epochs; once nothing in them is needed any more. What was being dropped
+  /// or put back in them is dropped.
   Status remove_closed();
+  /// Reads all records again, whatever the listing says.
+  Status read_anew();
 
-  /// After changes: writes the listing, which the first change has removed.
+  /// After changes: writes the listing, which the first change has removed. Costs nothing where it
+  /// says what is there already.
   Status save_listing();
   /// Gives a sign of life; may be called by another thread, and after this is gone. A sign that
   /// cannot be given is not told: the next change will fail for the same reason.
@@ -102,6 +117,9 @@ class Keeper {
   Status become_owner();
   Status close_others();
   Status open_listing();
+  Status read_datasets();
+  Status move_to_dropped(const std::string& from);
+  Status forget(const DatasetInfo& dataset);
   Status under_epoch(Status status) const;
   /// Writes a file, durable, in one step and under the rights of the epoch.
   Status place(const std::string& path, Bytes content);
@@ -111,7 +129,8 @@ class Keeper {
   Clock* clock_;
   PrefixFolder folder_;
   OwnerRecord me_;
-  bool listing_there_ = true;  ///< for all we know
+  bool listing_opened_ = false;  ///< removed, since what it says is being changed
+  bool listing_good_ = false;    ///< it says what is there
   Listing listing_;
   std::string current_;
   std::vector<std::string> damaged_;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "records/rank_record.hpp"
 
@@ -29,6 +30,11 @@ struct PrefixFolder {
   std::string dataset(const DatasetInfo& dataset) const {
     return datasets() + "/" + folder_name(dataset);
   }
+  /// Datasets that are no longer there, though their files are; they can be put back.
+  std::string dropped() const { return root() + "/dropped"; }
+  std::string dropped(const DatasetInfo& dataset) const {
+    return dropped() + "/" + folder_name(dataset);
+  }
   /// What the owner of an epoch prepares. All that it publishes is renamed from here, so that
   /// closing the folder, by a rename too, ends its rights.
   std::string epoch(std::uint64_t epoch) const { return root() + "/epoch." + text(epoch); }
@@ -36,6 +42,12 @@ struct PrefixFolder {
   std::string pending(std::uint64_t of_epoch, const DatasetInfo& dataset) const {
     return epoch(of_epoch) + "/" + folder_name(dataset);
   }
+
+  /// On its way between the datasets and the dropped ones.
+  std::string in_transit(std::uint64_t of_epoch, const DatasetInfo& dataset) const {
+    return epoch(of_epoch) + "/" + std::string(transit_start) + folder_name(dataset);
+  }
+  static constexpr std::string_view transit_start = "dropped.";
 
   static std::string folder_name(const DatasetInfo& dataset) {
     return "dataset." + text(dataset.number) + "." + text_of(dataset.uuid);

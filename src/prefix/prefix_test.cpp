@@ -1,201 +1,11 @@
 // Datasets of a Team on their way to the prefix directory and back, on real files.
-#include <gtest/gtest.h>
-
-#include <filesystem>
-#include <fstream>
-#include <functional>
-
-#include "comm/group.hpp"
-#include "comm/team.hpp"
-#include "files/hooked_files.hpp"
-#include "files/posix_files.hpp"
-#include "files/temporary_folder.hpp"
-#include "prefix/fetch.hpp"
-#include "prefix/flush.hpp"
-#include "prefix/manifest.hpp"
-#include "prefix/tidy.hpp"
-#include "redundancy/protect.hpp"
+#include "prefix/prefix_harness.hpp"
 
 namespace cairn {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr int ranks = 3;
-
-struct Crash {};
-
-std::string read(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-std::string content_of(int dataset, int rank, int file) {
-  std::string content(static_cast<std::size_t>(3000 * rank + 5000 * file), '\0');
-  for (std::size_t i = 0; i < content.size(); ++i)
-    content[i] =
-        static_cast<char>('a' + (i * 7 + static_cast<std::size_t>(dataset * 5 + rank)) % 23);
-  return content;
-}
-
-/// One rank of a run: what it needs to flush and to fetch.
-struct RankRun {
-  Communicator& comm;
-  Files& files;
-  Site site;
-  std::optional<Keeper> keeper;
-};
-
-using RankMain = std::function<void(RankRun&)>;
-using RankHook = std::function<Status(int rank, const FileOperation&)>;
-
-class Prefix : public ::testing::Test {
- protected:
-  Prefix() {
-    fs::create_directories(prefix());
-    fs::create_directories(base_.path() + "/cache");
-  }
-
-  std::string prefix() const { return base_.path() + "/prefix"; }
-  PrefixFolder folder() const { return {prefix()}; }
-
-  /// One launch of the job: takes over, tidies, then does `rank_main`.
-  void run(const RankMain& rank_main, const RankHook& hook = nullptr) {
-    Team(ranks).run([&](Communicator& comm) {
-      const auto posix = make_posix_files();
-      const auto files = make_hooked_files(*posix, [&](const FileOperation& operation) {
-        return hook ? hook(comm.rank(), operation) : Status{};
-      });
-      const auto clock = make_system_clock();
-      RankRun rank{comm, *files, {*files, *clock, folder(), 0, 1, true, {2, 0}, nullptr}, {}};
-      ASSERT_NO_FATAL_FAILURE(take_over(rank, *clock));
-      rank_main(rank);
-    });
-  }
-
-  /// As run(), with every call good.
-  void run_well(const RankMain& rank_main) {
-    run([&](RankRun& rank) {
-      const Status tidied = tidy(rank.comm, rank.site);
-      ASSERT_TRUE(tidied) << tidied.error().text;
-      rank_main(rank);
-    });
-  }
-
-  static OwnerRecord owner(const std::string& job = "job") {
-    return {0, {1, 2}, job, "tester", "n0", 1, 1, 0};
-  }
-
-  void take_over(RankRun& rank, Clock& clock) {
-    if (rank.comm.rank() == 0) {
-      auto keeper = Keeper::take_over(rank.files, clock, folder(), owner());
-      ASSERT_TRUE(keeper) << keeper.error().text;
-      rank.keeper.emplace(*std::move(keeper));
-      rank.site.keeper = &*rank.keeper;
-    }
-    std::uint64_t epoch = rank.keeper ? rank.keeper->epoch() : 0;
-    rank.comm.bcast(mutable_bytes_of(epoch), 0);
-    rank.site.epoch = epoch;
-  }
-
-  static DatasetInfo info_of(int dataset) {
-    const auto number = static_cast<std::uint64_t>(dataset);
-    return {{1000 + dataset, 7}, number, number, 1, ranks, fmt::format("ckpt.{}", dataset)};
-  }
-
-  RankFolder cached(int dataset, int rank) const {
-    return {fmt::format("{}/cache/{}.{}", base_.path(), dataset, rank)};
-  }
-
-  /// Writes a rank's part of a dataset into its cache. All datasets have files of the same names.
-  RankRecord write_part(RankRun& rank, int dataset) const {
-    RankRecord record;
-    record.dataset = info_of(dataset);
-    record.rank = rank.comm.rank();
-    record.encoding.block_bytes = 4096;
-    record.encoding.members = {record.rank};
-    record.encoding.member_nodes = {"n"};
-    const RankFolder folder = cached(dataset, record.rank);
-    for (int file = 0; file < 2; ++file) {
-      const std::string name = fmt::format("ckpt/r{}/f{}", record.rank, file);
-      fs::create_directories(fs::path(folder.file(name)).parent_path());
-      std::ofstream(folder.file(name), std::ios::binary) << content_of(dataset, record.rank, file);
-      const FileInfo info = *rank.files.info(folder.file(name));
-      record.files.push_back({name, info.size, 0640, info.owner, info.group, {5, 1'000'000'000}});
-    }
-    Group alone(rank.comm, {record.rank});
-    EXPECT_TRUE(protect(alone, rank.files, folder, record, 1 << 20));
-    return record;
-  }
-
-  std::vector<std::string> cached_paths(const RankRecord& record, int dataset) const {
-    std::vector<std::string> paths;
-    for (const FileEntry& file : record.files)
-      paths.push_back(cached(dataset, record.rank).file(file.name));
-    return paths;
-  }
-
-  Status flush_dataset(RankRun& rank, int dataset) const {
-    const RankRecord record = write_part(rank, dataset);
-    Status settled;
-    auto account =
-        flush(rank.comm, rank.site, record, cached_paths(record, dataset), "job", settled);
-    CAIRN_TRY(account);
-    return settled;
-  }
-
-  void flush_well(int dataset) {
-    run_well([&](RankRun& rank) {
-      const Status flushed = flush_dataset(rank, dataset);
-      ASSERT_TRUE(flushed) << flushed.error().text;
-    });
-  }
-
-  /// The error of fetching a dataset; empty if it came back byte for byte, with modes and times.
-  std::string fetch_again(int dataset) {
-    std::string trouble;
-    run_well([&](RankRun& rank) {
-      std::vector<std::string> damaged;
-      const Listing listing = *read_listing(rank.files, folder(), damaged);
-      const auto known = std::find_if(listing.begin(), listing.end(), [&](const auto& record) {
-        return record.info == info_of(dataset);
-      });
-      if (known == listing.end()) {
-        trouble = "not listed";
-        return;
-      }
-      const RankFolder into{fmt::format("{}/fetched.{}", base_.path(), rank.comm.rank())};
-      fs::remove_all(into.path);
-      const auto record = fetch(rank.comm, rank.site, *known, into);
-      if (!record && rank.comm.rank() == 0) trouble = record.error().text;
-      if (record) expect_part(*record, into, dataset);
-    });
-    return trouble;
-  }
-
-  static void expect_part(const RankRecord& record, const RankFolder& into, int dataset) {
-    for (int file = 0; file < 2; ++file) {
-      const FileEntry& entry = record.files[static_cast<std::size_t>(file)];
-      EXPECT_EQ(read(into.file(entry.name)), content_of(dataset, record.rank, file)) << entry.name;
-      const FileInfo info = *make_posix_files()->info(into.file(entry.name));
-      EXPECT_EQ(info.mode, 0640U);
-      EXPECT_EQ(info.times.modify_ns, 1'000'000'000);
-    }
-  }
-
-  std::vector<std::string> names_of_cairn() const {
-    std::vector<std::string> found;
-    for (const auto& entry : fs::recursive_directory_iterator(prefix())) {
-      const std::string relative = fs::relative(entry.path(), prefix());
-      const bool staged = entry.path().filename().string().starts_with(".cairn.");
-      const bool closed = relative.starts_with(".cairn/closed.");
-      if (staged || closed) found.push_back(relative);
-    }
-    return found;
-  }
-
-  TemporaryFolder base_{"/dev/shm"};
-};
+using namespace prefix_harness;
 
 TEST_F(Prefix, FlushedFilesHaveTheirOwnNamesBytesAndModes) {
   flush_well(1);
@@ -415,27 +225,14 @@ TEST_F(Prefix, WhoseEpochIsOverChangesNothing) {
   EXPECT_TRUE(busy(early->begin(info_of(3))));
   record.info = info_of(2);
   EXPECT_TRUE(busy(early->publish(record)));
-  const auto dropped = early->take_out(info_of(1), Keeper::TakenOut::dropped);
-  EXPECT_FALSE(dropped);
+  const auto dropped = early->drop(info_of(1));
+  EXPECT_TRUE(busy(dropped));
+  EXPECT_TRUE(busy(Status(early->take_out(info_of(1)).map([](const std::string&) {}))));
   std::vector<std::string> damaged;
   const Listing listing = *read_listing(*files, folder(), damaged);
   ASSERT_EQ(listing.size(), 1U);
   EXPECT_FALSE(listing[0].quarantined);
 }
-
-/// Time goes on where somebody sleeps; what happens meanwhile is the test's.
-class SleepersClock final : public Clock {
- public:
-  std::int64_t now_us() override { return now; }
-  std::int64_t steady_us() override { return now; }
-  void sleep_us(std::int64_t us) override {
-    now += us;
-    if (meanwhile) meanwhile();
-  }
-  std::uint64_t random() override { return 0; }
-  std::int64_t now = std::int64_t{1} << 50;
-  std::function<void()> meanwhile;
-};
 
 TEST_F(Prefix, AnotherLivingJobIsKeptOut) {
   const auto files = make_posix_files();
@@ -494,7 +291,7 @@ TEST_F(Prefix, ADeletedDatasetTakesItsFilesAlongAndNobodyElses) {
   std::ofstream(prefix() + "/ckpt/r0/mine") << "the user's";
   run_well([&](RankRun& rank) {
     std::string taken;
-    if (rank.keeper) taken = *rank.keeper->take_out(info_of(1), Keeper::TakenOut::deleted);
+    if (rank.keeper) taken = *rank.keeper->take_out(info_of(1));
     Blob blob(std::as_bytes(std::span(taken)).begin(), std::as_bytes(std::span(taken)).end());
     bcast_blob(rank.comm, blob, 0);
     const std::string removed(reinterpret_cast<const char*>(blob.data()), blob.size());

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+
 namespace cairn {
 namespace {
 
@@ -20,7 +22,8 @@ void put(Encoder& out, const DatasetRecord& record) {
   out.u32(record.quarantined ? 1 : 0);
 }
 
-DatasetRecord get_record(Decoder& in) {
+/// Nothing if its fields do not fit together.
+std::optional<DatasetRecord> get_record(Decoder& in) {
   DatasetRecord record;
   record.info = get_dataset(in);
   record.job_id = in.text();
@@ -34,11 +37,8 @@ DatasetRecord get_record(Decoder& in) {
   record.failure = in.text();
   record.attempts = in.u32();
   record.quarantined = in.boolean();
+  if (in.failed() || record.info.ranks == 0 || record.ranks_per_manifest == 0) return std::nullopt;
   return record;
-}
-
-bool is_sane(const DatasetRecord& record) {
-  return record.info.ranks > 0 && record.ranks_per_manifest > 0;
 }
 
 }  // namespace
@@ -57,9 +57,9 @@ Result<DatasetRecord> decode_dataset_record(Bytes content) {
   CAIRN_ASSIGN(const Bytes payload,
                open_only(content, RecordType::dataset, dataset_record_version));
   Decoder in(payload);
-  DatasetRecord record = get_record(in);
-  if (in.failed() || !in.at_end() || !is_sane(record)) return fail_as_senseless();
-  return record;
+  auto record = get_record(in);
+  if (!record || !in.at_end()) return fail_as_senseless();
+  return *std::move(record);
 }
 
 Blob encode(const std::vector<DatasetRecord>& listing) {
@@ -70,14 +70,16 @@ Blob encode(const std::vector<DatasetRecord>& listing) {
 }
 
 Result<std::vector<DatasetRecord>> decode_listing(Bytes content) {
-  constexpr std::size_t smallest_record_bytes = 112;
+  constexpr std::size_t smallest_record_bytes = 108;
   CAIRN_ASSIGN(const Bytes payload, open_only(content, RecordType::index, listing_version));
   Decoder in(payload);
   std::vector<DatasetRecord> listing;
   const std::uint64_t count = in.count(smallest_record_bytes);
-  for (std::uint64_t i = 0; i < count && !in.failed(); ++i) {
-    listing.push_back(get_record(in));
-    if (!is_sane(listing.back())) return fail_as_senseless();
+  listing.reserve(count);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    auto record = get_record(in);
+    if (!record) return fail_as_senseless();
+    listing.push_back(*std::move(record));
   }
   if (in.failed() || !in.at_end()) return fail_as_senseless();
   return listing;

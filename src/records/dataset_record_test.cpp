@@ -42,6 +42,13 @@ TEST(DatasetRecord, AListingComesBackInItsOrder) {
   EXPECT_EQ(decode_listing(encode(std::vector<DatasetRecord>{})), std::vector<DatasetRecord>{});
 }
 
+TEST(DatasetRecord, AListingOfTheSmallestRecordsComesBack) {
+  DatasetRecord smallest;
+  smallest.info.ranks = 1;
+  const std::vector<DatasetRecord> listing(3, smallest);
+  EXPECT_EQ(decode_listing(encode(listing)), listing);
+}
+
 TEST(DatasetRecord, OwnerAndCurrentComeBackWhole) {
   EXPECT_EQ(decode_owner_record(encode(owner())), owner());
   EXPECT_EQ(decode_current(encode_current("a/ckpt 5")), "a/ckpt 5");
@@ -62,6 +69,11 @@ TEST(DatasetRecord, WhatMakesNoSenseIsRefused) {
   record = example(5);
   record.info.ranks = 0;
   EXPECT_FALSE(decode_dataset_record(encode(record)));
+  const Blob sealed = encode(example(5));
+  const Bytes payload = find_envelopes(sealed)[0].payload;
+  Blob neither(payload.begin(), payload.end());
+  neither[neither.size() - 4] = std::byte{2};  // quarantined
+  EXPECT_FALSE(decode_dataset_record(seal(RecordType::dataset, 1, neither)));
   OwnerRecord nobody = owner();
   nobody.epoch = 0;
   EXPECT_FALSE(decode_owner_record(encode(nobody)));

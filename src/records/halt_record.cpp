@@ -61,11 +61,8 @@ Blob encode(const HaltRecord& record) {
   return seal(RecordType::halt, halt_record_version, out.take());
 }
 
-Result<HaltRecord> decode_halt_record(Bytes payload, std::uint32_t version) {
-  if (version > halt_record_version)
-    return fail(Code::newer_format,
-                "written in format {} by a newer Cairn; this one reads up to {}: use the newer one",
-                version, halt_record_version);
+Result<HaltRecord> decode_halt_record(Bytes content) {
+  CAIRN_ASSIGN(const Bytes payload, open_only(content, RecordType::halt, halt_record_version));
   Decoder in(payload);
   HaltRecord record;
   const std::uint32_t flags = in.u32();
@@ -77,10 +74,9 @@ Result<HaltRecord> decode_halt_record(Bytes payload, std::uint32_t version) {
       take(in, has(has_halt_seconds), largest_halt_count, record.halt_seconds);
   record.reason = in.text();
   record.immediate = has(is_immediate);
-  if (version == 0 || in.failed() || !in.at_end() || (flags & ~all_flags) != 0 ||
-      !numbers_are_sane || !is_sane(record.reason) ||
-      (record.immediate && !is_request(record.reason)))
-    return fail(Code::corrupt, "the record is intact but makes no sense");
+  if (in.failed() || !in.at_end() || (flags & ~all_flags) != 0 || !numbers_are_sane ||
+      !is_sane(record.reason) || (record.immediate && !is_request(record.reason)))
+    return fail_as_senseless();
   return record;
 }
 

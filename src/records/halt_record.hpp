@@ -47,8 +47,7 @@ inline constexpr std::int64_t largest_halt_count = 2'147'483'647;
 /// The record as a sealed envelope.
 Blob encode(const HaltRecord& record);
 
-/// From the payload of an envelope of the given version. A later version is newer_format; anything
-/// that does not fit together is corrupt.
-Result<HaltRecord> decode_halt_record(Bytes payload, std::uint32_t version);
+/// From the content of a file that holds one. corrupt, or newer_format.
+Result<HaltRecord> decode_halt_record(Bytes content);
 
 }  // namespace cairn

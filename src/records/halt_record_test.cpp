@@ -23,13 +23,6 @@ HaltRecord full() {
   return record;
 }
 
-Result<HaltRecord> decode(const Blob& sealed) {
-  const auto found = find_envelopes(sealed);
-  if (found.size() != 1 || found[0].type != RecordType::halt)
-    return fail(Code::corrupt, "no envelope");
-  return decode_halt_record(found[0].payload, found[0].version);
-}
-
 /// Of version 1, sealed whether or not it makes sense.
 Blob payload_of(const HaltRecord& record) {
   const Blob sealed = encode(record);
@@ -48,7 +41,7 @@ TEST(HaltRecord, ComesBackWhole) {
     records.insert(records.end(), {zero, without});
   }
   for (const HaltRecord& record : records) {
-    const auto back = decode(encode(record));
+    const auto back = decode_halt_record(encode(record));
     ASSERT_TRUE(back) << back.error().text;
     EXPECT_EQ(*back, record);
   }
@@ -56,16 +49,18 @@ TEST(HaltRecord, ComesBackWhole) {
 
 TEST(HaltRecord, OtherVersionsAreRefused) {
   const Blob payload = payload_of(full());
-  EXPECT_TRUE(decode_halt_record(payload, 1));
-  EXPECT_EQ(decode_halt_record(payload, 0).error().code, Code::corrupt);
-  EXPECT_EQ(decode_halt_record(payload, 2).error().code, Code::newer_format);
+  EXPECT_TRUE(decode_halt_record(seal(RecordType::halt, 1, payload)));
+  EXPECT_EQ(decode_halt_record(seal(RecordType::halt, 0, payload)).error().code, Code::corrupt);
+  EXPECT_EQ(decode_halt_record(seal(RecordType::halt, 2, payload)).error().code,
+            Code::newer_format);
+  EXPECT_FALSE(decode_halt_record(seal(RecordType::owner, 1, payload))) << "another record";
 }
 
 TEST(HaltRecord, WhatMakesNoSenseIsRefused) {
   const auto refuses = [](const std::function<void(HaltRecord&)>& spoil) {
     HaltRecord record = full();
     spoil(record);
-    const auto back = decode(encode(record));
+    const auto back = decode_halt_record(encode(record));
     return !back && back.error().code == Code::corrupt;
   };
   EXPECT_TRUE(refuses([](HaltRecord& r) { r.checkpoints_left = -1; }));
@@ -82,25 +77,25 @@ TEST(HaltRecord, WhatMakesNoSenseIsRefused) {
 TEST(HaltRecord, FieldsThatAreNotThereAreZeroAndFlagsAreKnown) {
   Blob payload = payload_of(HaltRecord{});
   payload[4] = std::byte{1};  // a count that the flags do not announce
-  EXPECT_FALSE(decode_halt_record(payload, 1));
+  EXPECT_FALSE(decode_halt_record(seal(RecordType::halt, 1, payload)));
   payload = payload_of(HaltRecord{});
   payload[0] = std::byte{32};
-  EXPECT_FALSE(decode_halt_record(payload, 1));
+  EXPECT_FALSE(decode_halt_record(seal(RecordType::halt, 1, payload)));
 }
 
 TEST(HaltRecord, AnyBytesGiveAValueOrAnError) {
   const Blob whole = payload_of(full());
   for (std::size_t bytes = 0; bytes < whole.size(); ++bytes)
-    EXPECT_FALSE(decode_halt_record(Bytes(whole).first(bytes), 1)) << bytes;
+    EXPECT_FALSE(decode_halt_record(seal(RecordType::halt, 1, Bytes(whole).first(bytes)))) << bytes;
   Blob longer = whole;
   longer.push_back(std::byte{0});
-  EXPECT_FALSE(decode_halt_record(longer, 1));
+  EXPECT_FALSE(decode_halt_record(seal(RecordType::halt, 1, longer)));
   std::minstd_rand random(5);
   for (int i = 0; i < 20'000; ++i) {
     Blob payload = whole;
     for (int changes = 0; changes < 3; ++changes)
       payload[random() % payload.size()] = static_cast<std::byte>(random());
-    const auto back = decode_halt_record(payload, 1);
+    const auto back = decode_halt_record(seal(RecordType::halt, 1, payload));
     if (back) {
       EXPECT_EQ(payload_of(*back), payload);
     }

@@ -4,7 +4,9 @@
 
 #include <fstream>
 
+#include "records/dataset_record.hpp"
 #include "records/halt_record.hpp"
+#include "records/owner_record.hpp"
 #include "records/rank_record.hpp"
 #include "records/wire.hpp"
 
@@ -92,11 +94,7 @@ TEST(ReleasedFormats, TheWorkedExampleIsTheGoldenFile) {
 HaltRecord halt_example() { return {3, 1'800'000'000, 1'700'000'000, 600, "JOB_HALTED", true}; }
 
 TEST(ReleasedFormats, HaltRecordVersion1IsRead) {
-  const Blob content = golden("halt-record-v1.bin");
-  const auto found = find_envelopes(content);
-  ASSERT_EQ(found.size(), 1U);
-  EXPECT_EQ(found[0].type, RecordType::halt);
-  const auto record = decode_halt_record(found[0].payload, found[0].version);
+  const auto record = decode_halt_record(golden("halt-record-v1.bin"));
   ASSERT_TRUE(record) << record.error().text;
   EXPECT_EQ(*record, halt_example());
 }
@@ -106,6 +104,66 @@ TEST(ReleasedFormats, HaltRecordVersion1IsWrittenByteForByte) {
       << "a new version: give it a golden file and a test of its own";
   EXPECT_EQ(encode(halt_example()), golden("halt-record-v1.bin"));
   EXPECT_EQ(example_of(CAIRN_FORMAT_DOCS "/halt.md"), golden("halt-record-v1.bin"));
+}
+
+/// The worked example of docs/format/dataset-record.md.
+DatasetRecord dataset_example() {
+  DatasetRecord record;
+  record.info = {{1'700'000'000'000'000, 0x0123456789abcdef}, 12, 6, 1, 8, "ckpt.6"};
+  record.job_id = "4711";
+  record.files = 16;
+  record.bytes = 8000;
+  record.ranks_per_manifest = 64;
+  record.settled = true;
+  record.flushed_us = 1'700'000'002'000'000;
+  record.fetched_us = 1'700'000'003'000'000;
+  record.failed_us = 1'700'000'004'000'000;
+  record.failure = "bad";
+  record.attempts = 3;
+  record.quarantined = true;
+  return record;
+}
+
+/// Of docs/format/listing.md: that one, and one of which little is known.
+std::vector<DatasetRecord> listing_example() {
+  DatasetRecord older;
+  older.info = {{1'600'000'000'000'000, 1}, 11, 0, 2, 1, "ckpt.5"};
+  return {dataset_example(), older};
+}
+
+OwnerRecord owner_example() {
+  return {3,
+          {1'700'000'000'000'000, 0x0123456789abcdef},
+          "4711",
+          "ada",
+          "n0",
+          77,
+          1'700'000'000'000'000,
+          1'700'000'060'000'000};
+}
+
+TEST(ReleasedFormats, RecordsOfThePrefixDirectoryVersion1AreRead) {
+  const auto dataset = decode_dataset_record(golden("dataset-record-v1.bin"));
+  ASSERT_TRUE(dataset) << dataset.error().text;
+  EXPECT_EQ(*dataset, dataset_example());
+  const auto listing = decode_listing(golden("listing-v1.bin"));
+  ASSERT_TRUE(listing) << listing.error().text;
+  EXPECT_EQ(*listing, listing_example());
+  const auto owner = decode_owner_record(golden("owner-record-v1.bin"));
+  ASSERT_TRUE(owner) << owner.error().text;
+  EXPECT_EQ(*owner, owner_example());
+  EXPECT_EQ(decode_current(golden("current-record-v1.bin")), "ckpt.6");
+}
+
+TEST(ReleasedFormats, RecordsOfThePrefixDirectoryVersion1AreWrittenByteForByte) {
+  ASSERT_EQ(dataset_record_version + listing_version + owner_record_version + current_version, 4U)
+      << "a new version: give it a golden file and a test of its own";
+  EXPECT_EQ(encode(dataset_example()), golden("dataset-record-v1.bin"));
+  EXPECT_EQ(encode(listing_example()), golden("listing-v1.bin"));
+  EXPECT_EQ(encode(owner_example()), golden("owner-record-v1.bin"));
+  EXPECT_EQ(encode_current("ckpt.6"), golden("current-record-v1.bin"));
+  for (const std::string name : {"dataset-record", "listing", "owner-record", "current-record"})
+    EXPECT_EQ(example_of(CAIRN_FORMAT_DOCS "/" + name + ".md"), golden(name + "-v1.bin")) << name;
 }
 
 }  // namespace

@@ -300,8 +300,7 @@ Status PrefixSide::current(const std::string& name) {
 Status PrefixSide::drop(const std::string& name) {
   CAIRN_ASSIGN(const DatasetRecord record, share_record("SCR_Drop", name));
   return on_keeper([&](Keeper& keeper) -> Status {
-    CAIRN_ASSIGN(const std::string folder, keeper.take_out(record.info, Keeper::TakenOut::dropped));
-    CAIRN_TRY(remove_all(files_, folder));
+    CAIRN_TRY(keeper.drop(record.info));
     return keeper.save_listing();
   });
 }
@@ -314,7 +313,7 @@ Status PrefixSide::remove(const std::string& name) {
 Status PrefixSide::remove_dataset(const DatasetRecord& record) {
   std::string taken;
   CAIRN_TRY(on_keeper([&](Keeper& keeper) -> Status {
-    CAIRN_ASSIGN(taken, keeper.take_out(record.info, Keeper::TakenOut::deleted));
+    CAIRN_ASSIGN(taken, keeper.take_out(record.info));
     return {};
   }));
   Blob blob(std::as_bytes(std::span(taken)).begin(), std::as_bytes(std::span(taken)).end());

@@ -1,12 +1,12 @@
 #include "tools/halt_command.hpp"
 
 #include <charconv>
-#include <nlohmann/json.hpp>
 
 #include "base/local_time.hpp"
 #include "prefix/halt_file.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/job_settings.hpp"
+#include "tools/record_json.hpp"
 
 namespace cairn {
 namespace {
@@ -160,40 +160,17 @@ void print(std::ostream& out, const HaltFile& file, const HaltRecord& record, bo
     out << "  recorded by its run: " << record.reason << "\n";
 }
 
-nlohmann::ordered_json json_of(const Number& number) {
-  return number ? nlohmann::ordered_json(*number) : nlohmann::ordered_json();
-}
-
-nlohmann::ordered_json json_of_time(const Number& time_s) {
-  return time_s ? nlohmann::ordered_json(format_local_time(*time_s)) : nlohmann::ordered_json();
-}
-
 nlohmann::ordered_json json_of(const HaltFile& file, const HaltRecord& record) {
-  return {{"prefix", file.folder().prefix},
-          {"checkpoints_left", json_of(record.checkpoints_left)},
-          {"exit_before", json_of_time(record.exit_before_s)},
-          {"exit_before_s", json_of(record.exit_before_s)},
-          {"exit_after", json_of_time(record.exit_after_s)},
-          {"exit_after_s", json_of(record.exit_after_s)},
-          {"halt_seconds", json_of(record.halt_seconds)},
-          {"reason", record.reason.empty() ? nlohmann::ordered_json()
-                                           : nlohmann::ordered_json(record.reason)},
-          {"immediate", record.immediate}};
+  nlohmann::ordered_json json = {{"prefix", file.folder().prefix}};
+  json.update(json_of(record));
+  return json;
 }
 
 // --- one prefix directory ---
 
-Status check_folder(Files& files, const std::string& prefix) {
-  // Through "/.", so that a link to the folder will do.
-  const auto info = files.info(prefix + "/.");
-  if (info && info->kind == Kind::folder) return {};
-  return fail(Code::not_found, "{} is no folder; name the prefix directory of the job (SCR_PREFIX)",
-              prefix);
-}
-
 Result<HaltRecord> carry_out(const HaltCommand& command, const Change& change, HaltFile& file,
                              Files& files) {
-  CAIRN_TRY(check_folder(files, file.folder().prefix));
+  CAIRN_TRY(check_prefix_folder(files, file.folder().prefix));
   if (command.remove)
     CAIRN_TRY(file.remove());
   else if (!command.list)
@@ -240,9 +217,7 @@ int run_halt_command(const HaltCommand& command, Files& files, Clock& clock,
       print(out, file, *record, command.verbose);
   }
   const nlohmann::ordered_json all = {{"prefixes", std::move(shown)}};
-  // JSON is UTF-8 and a path need not be.
-  if (command.json)
-    out << all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+  if (command.json) out << text_of_json(all);
   out << std::flush;
   return good && out ? exit_ok : exit_failure;
 }

@@ -13,4 +13,12 @@ Result<ResolvedSettings> read_job_settings(const JobSettingsSource& source, File
   return resolved;
 }
 
+Status check_prefix_folder(Files& files, const std::string& prefix) {
+  // Through "/.", so that a link to the folder will do.
+  const auto info = files.info(prefix + "/.");
+  if (info && info->kind == Kind::folder) return {};
+  return fail(Code::not_found, "{} is no folder; name the prefix directory of the job (SCR_PREFIX)",
+              prefix);
+}
+
 }  // namespace cairn

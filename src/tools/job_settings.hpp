@@ -18,4 +18,7 @@ struct JobSettingsSource {
 Result<ResolvedSettings> read_job_settings(const JobSettingsSource& source, Files& files,
                                            ProcessFacts process, const Log& log);
 
+/// not_found if it is no folder.
+Status check_prefix_folder(Files& files, const std::string& prefix);
+
 }  // namespace cairn

@@ -10,6 +10,7 @@
 #include "tools/config_command.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/halt_command.hpp"
+#include "tools/index_arguments.hpp"
 #include "tools/layout_command.hpp"
 #include "tools/rebuild_command.hpp"
 #include "tools/simulate_command.hpp"
@@ -163,7 +164,8 @@ struct OtherName {
   std::string_view name;
   const char* subcommand;
 };
-constexpr std::array other_names = {OtherName{"scr_halt", "halt"}};
+constexpr std::array other_names = {OtherName{"scr_halt", "halt"}, OtherName{"scr_print", "print"},
+                                    OtherName{"scr_index", cairn::scr_index_command}};
 
 /// What follows "cairn", last word first, as CLI11 takes it.
 std::vector<std::string> words_of(int argc, char** argv) {
@@ -186,6 +188,9 @@ int run(int argc, char** argv) {
   add_simulate(app, exit_code);
   add_rebuild(app, exit_code);
   add_halt(app, exit_code);
+  cairn::add_index(app, exit_code);
+  cairn::add_print(app, exit_code);
+  cairn::add_scr_index(app, exit_code);
   try {
     app.parse(words_of(argc, argv));
   } catch (const CLI::ParseError& error) {

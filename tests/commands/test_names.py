@@ -23,6 +23,53 @@ def test_scr_halt_is_cairn_halt(cairn: Path, tmp_path: Path) -> None:
     assert "after 2 more checkpoints" in by_either[0][1]
 
 
+@pytest.mark.parametrize("by_scr, by_cairn", [
+    (["--list"], ["list"]), ([], ["list"]), (["--add", "x"], ["add", "x"]),
+    (["-b", "7"], ["build"]), (["-c", "x"], ["current", "x"]), (["-d", "x"], ["drop", "x"]),
+    (["--drop-after", "x"], ["drop", "--after", "x"]),
+])
+def test_scr_index_is_cairn_index(cairn: Path, tmp_path: Path, by_scr: List[str],
+                                  by_cairn: List[str]) -> None:
+    """What they do to datasets is tested in tools_test."""
+    scr_index = cairn.parent / "scr_index"
+    assert scr_index.resolve() == cairn
+    (tmp_path / ".cairn" / "datasets").mkdir(parents=True)
+    scr = run(scr_index, "-p", tmp_path, *by_scr, folder=tmp_path)
+    native = run(cairn, "index", *by_cairn, "-p", tmp_path, folder=tmp_path)
+    if by_scr == ["-b", "7"]:
+        assert (scr[0], native[0]) == (1, 0)
+        assert "no dataset of number 7" in scr[2]
+    else:
+        assert scr == native
+
+
+@pytest.mark.parametrize("arguments", [
+    [], ["no-such-action"], ["drop"], ["list", "name"], ["build", "--check"], ["show", "x", "--force"],
+])
+def test_what_index_does_not_know_is_wrong_usage(cairn: Path, tmp_path: Path,
+                                                 arguments: List[str]) -> None:
+    assert run(cairn, "index", *arguments, folder=tmp_path)[0] == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_scr_index_does_one_thing_at_a_time(cairn: Path, tmp_path: Path) -> None:
+    scr_index = cairn.parent / "scr_index"
+    assert run(scr_index, "-d", "a", "-c", "b", folder=tmp_path)[0] == 2
+    assert run(scr_index, "-b", "x", folder=tmp_path)[0] == 2
+
+
+def test_scr_print_is_cairn_print(cairn: Path, tmp_path: Path) -> None:
+    scr_print = cairn.parent / "scr_print"
+    assert scr_print.resolve() == cairn
+    run(cairn, "halt", "-c", 2, tmp_path, folder=tmp_path)
+    by_either = [run(scr_print, ".cairn/halt", folder=tmp_path),
+                 run(cairn, "print", ".cairn/halt", folder=tmp_path)]
+    assert by_either[0] == by_either[1]
+    assert by_either[0][0] == 0 and "checkpoints_left: 2" in by_either[0][1]
+    assert run(scr_print, folder=tmp_path)[0] == 2
+    assert run(scr_print, "gone", folder=tmp_path)[0] == 1
+
+
 def test_any_other_name_is_cairn(cairn: Path, tmp_path: Path) -> None:
     (tmp_path / "other").symlink_to(cairn)
     assert run(tmp_path / "other", "--version", folder=tmp_path)[1].startswith("cairn ")

@@ -1,0 +1,171 @@
+#include "tools/index_arguments.hpp"
+
+#include <iostream>
+
+#include "files/posix_files.hpp"
+#include "tools/index_command.hpp"
+#include "tools/print_command.hpp"
+
+namespace cairn {
+namespace {
+
+using Action = IndexCommand::Action;
+using Shared = std::shared_ptr<IndexCommand>;
+
+constexpr const char* exit_codes =
+    "Exit codes: 0 done, 1 it could not be done, or something is damaged, 2 wrong usage.";
+
+void run(const IndexCommand& command, int& exit_code) {
+  const auto files = make_posix_files();
+  const auto clock = make_system_clock();
+  exit_code =
+      run_index_command(command, *files, *clock, current_process(), std::cout, Log(log_to_stderr));
+}
+
+void add_prefix(CLI::App& sub, IndexCommand& command) {
+  sub.add_option("-p,--prefix", command.source.prefix,
+                 "The prefix directory, in place of SCR_PREFIX")
+      ->type_name("DIR");
+}
+
+/// What all actions have.
+Shared add_action(CLI::App& index, const std::string& name, const std::string& help, Action action,
+                  int& exit_code) {
+  auto* sub = index.add_subcommand(name, help);
+  auto command = std::make_shared<IndexCommand>();
+  command->action = action;
+  add_prefix(*sub, *command);
+  sub->add_flag("--json", command->json, "Print JSON");
+  sub->footer(exit_codes);
+  sub->callback([command, &exit_code] { run(*command, exit_code); });
+  return command;
+}
+
+void add_name(CLI::App& sub, IndexCommand& command) {
+  sub.add_option("name", command.name, "Name of a dataset, or its UUID")
+      ->required()
+      ->type_name("NAME");
+}
+
+void add_force(CLI::App& sub, IndexCommand& command) {
+  sub.add_flag("--force", command.force, "The job that seems to live there is known to be dead");
+}
+
+void add_reading(CLI::App& index, int& exit_code) {
+  auto list = add_action(index, "list", "List the datasets, newest first", Action::list, exit_code);
+  index.get_subcommand("list")->add_flag("--dropped", list->dropped,
+                                         "List those that were dropped, and can be added again");
+  auto show = add_action(index, "show", "Show all about one dataset", Action::show, exit_code);
+  auto* sub = index.get_subcommand("show");
+  add_name(*sub, *show);
+  sub->add_flag("--files", show->files, "Also the files of each rank");
+  sub->add_flag("--check", show->check, "Read every file, and compare it with its checksums");
+}
+
+/// Those that have a name and nothing else.
+void add_simple_changes(CLI::App& index, int& exit_code) {
+  struct Simple {
+    const char* name;
+    const char* help;
+    Action action;
+  };
+  for (const Simple& simple :
+       {Simple{"current", "Name the checkpoint that a restart begins with", Action::current},
+        Simple{"delete", "Remove a dataset and its files", Action::remove},
+        Simple{"add", "Put a dataset back that was dropped", Action::add}}) {
+    auto command = add_action(index, simple.name, simple.help, simple.action, exit_code);
+    add_name(*index.get_subcommand(simple.name), *command);
+    add_force(*index.get_subcommand(simple.name), *command);
+  }
+  auto build = add_action(index, "build", "Make the listing anew from the records of the datasets",
+                          Action::build, exit_code);
+  add_force(*index.get_subcommand("build"), *build);
+}
+
+/// A flag that makes it another action.
+void add_changes_in_two_ways(CLI::App& index, int& exit_code) {
+  auto drop =
+      add_action(index, "drop", "Forget a dataset; its files stay", Action::drop, exit_code);
+  auto* sub = index.get_subcommand("drop");
+  add_name(*sub, *drop);
+  sub->add_flag_callback(
+      "--after", [drop] { drop->action = Action::drop_after; },
+      "Forget all that are newer than NAME, not NAME itself");
+  add_force(*sub, *drop);
+  auto quarantine = add_action(index, "quarantine", "Have restarts pass a checkpoint over",
+                               Action::quarantine, exit_code);
+  sub = index.get_subcommand("quarantine");
+  add_name(*sub, *quarantine);
+  sub->add_flag_callback(
+      "--lift", [quarantine] { quarantine->action = Action::lift; },
+      "Have it offered again, also where it has failed");
+  add_force(*sub, *quarantine);
+}
+
+}  // namespace
+
+void add_index(CLI::App& app, int& exit_code) {
+  auto* index = app.add_subcommand(
+      "index", "Show and change which datasets are in the prefix directory of a job");
+  index->require_subcommand(1);
+  index->footer(exit_codes);
+  add_reading(*index, exit_code);
+  add_simple_changes(*index, exit_code);
+  add_changes_in_two_ways(*index, exit_code);
+}
+
+void add_scr_index(CLI::App& app, int& exit_code) {
+  auto* sub = app.add_subcommand(
+      scr_index_command, "Show and change which datasets are in the prefix directory of a job");
+  sub->group("");
+  auto command = std::make_shared<IndexCommand>();
+  auto* what = sub->add_option_group("What to do", "One of them; if none is given, --list");
+  what->add_flag_callback(
+      "-l,--list", [command] { command->action = Action::list; }, "List the datasets");
+  const auto by_name = [&](const char* option, Action action, const char* help) {
+    what->add_option_function<std::string>(
+            option,
+            [command, action](const std::string& name) {
+              command->action = action;
+              command->name = name;
+            },
+            help)
+        ->type_name("NAME");
+  };
+  by_name("-a,--add", Action::add, "Put a dataset back that was dropped");
+  what->add_option_function<std::uint64_t>(
+          "-b,--build",
+          [command](std::uint64_t number) {
+            command->action = Action::build;
+            command->number = number;
+          },
+          "Make the listing anew; the dataset of this number must be in it")
+      ->type_name("ID");
+  by_name("-c,--current", Action::current, "Name the checkpoint that a restart begins with");
+  by_name("-d,--drop", Action::drop, "Forget a dataset; its files stay");
+  by_name("--drop-after", Action::drop_after, "Forget all that are newer");
+  what->require_option(0, 1);
+  add_prefix(*sub, *command);
+  add_force(*sub, *command);
+  sub->add_flag("--json", command->json, "Print JSON");
+  sub->footer(exit_codes);
+  sub->callback([command, &exit_code] { run(*command, exit_code); });
+}
+
+void add_print(CLI::App& app, int& exit_code) {
+  auto* sub = app.add_subcommand("print", "Show what is in a file that Cairn has written");
+  auto command = std::make_shared<PrintCommand>();
+  sub->add_option("file", command->file, "A record, or several in one file")
+      ->required()
+      ->type_name("FILE");
+  sub->add_flag("--json", command->json, "Print JSON");
+  sub->footer(
+      "Exit codes: 0 done, 1 it cannot be read, or not all of it is whole records, 2 wrong usage.");
+  sub->callback([command, &exit_code] {
+    const auto files = make_posix_files();
+    command->file = normalise(command->file, current_process().working_folder);
+    exit_code = run_print_command(*command, *files, std::cout, Log(log_to_stderr));
+  });
+}
+
+}  // namespace cairn

@@ -1,0 +1,253 @@
+#include "tools/index_changes.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "comm/team.hpp"
+#include "files/background.hpp"
+#include "prefix/check.hpp"
+#include "prefix/tidy.hpp"
+
+namespace cairn {
+namespace {
+
+using Action = IndexCommand::Action;
+
+constexpr std::size_t most_troubles_told = 10;
+
+/// Once the process owns the prefix directory.
+class Changes {
+ public:
+  Changes(const IndexCommand& command, Communicator& comm, Site& site, const Log& log)
+      : command_(command), comm_(comm), site_(site), keeper_(*site.keeper), log_(log) {}
+
+  Status run() {
+    if (command_.action == Action::build) CAIRN_TRY(keeper_.read_anew());
+    tidy_up();
+    switch (command_.action) {
+      case Action::current:
+        return set_current();
+      case Action::drop:
+        return drop();
+      case Action::drop_after:
+        return drop_after();
+      case Action::remove:
+        return remove();
+      case Action::add:
+        return add();
+      case Action::build:
+        return build();
+      case Action::quarantine:
+      case Action::lift:
+        return set_quarantine();
+      case Action::list:
+      case Action::show:
+        break;
+    }
+    return {};
+  }
+
+  IndexChange take() { return std::move(change_); }
+
+ private:
+  void tidy_up() {
+    if (const Status tidied = tidy(comm_, site_); !tidied)
+      log_.warning("what an earlier run has left half done stays: {}", tidied.error().text);
+  }
+
+  tl::unexpected<Error> fail_as_unknown() const {
+    return fail(Code::not_found, "there is no dataset {} in {}: see cairn index list{}",
+                command_.name, site_.folder.prefix,
+                command_.action == Action::add ? " --dropped" : "");
+  }
+
+  /// A copy, since what it is found in changes.
+  Result<DatasetRecord> named() const {
+    const DatasetRecord* found = find_dataset(keeper_.listing(), command_.name);
+    if (found == nullptr) return fail_as_unknown();
+    return *found;
+  }
+
+  Result<DatasetRecord> named_of_dropped() const {
+    std::vector<std::string> damaged;
+    CAIRN_ASSIGN(const Listing dropped, read_dropped(site_.files, site_.folder, damaged));
+    const DatasetRecord* found = find_dataset(dropped, command_.name);
+    if (found == nullptr) return fail_as_unknown();
+    return *found;
+  }
+
+  void note(const DatasetRecord& record, std::string_view what) {
+    change_.datasets.push_back(record);
+    change_.lines.push_back(fmt::format("{} {}", record.label(), what));
+  }
+
+  Status set_current() {
+    CAIRN_ASSIGN(const DatasetRecord record, named());
+    if (!record.info.is_checkpoint())
+      return fail(Code::bad_argument, "{} is no checkpoint, so nothing restarts from it",
+                  record.label());
+    CAIRN_TRY(keeper_.set_current(record.info.name));
+    note(record, "is current: a restart begins with it");
+    if (record.quarantined || record.failed_us != 0)
+      log_.warning("a restart passes {} over all the same: cairn index quarantine --lift {}",
+                   record.label(), record.info.name);
+    return {};
+  }
+
+  Status drop() {
+    CAIRN_ASSIGN(const DatasetRecord record, named());
+    return drop(record);
+  }
+
+  Status drop(const DatasetRecord& record) {
+    CAIRN_TRY(keeper_.drop(record.info));
+    note(record, "is dropped; its files stay, and cairn index add puts it back");
+    return {};
+  }
+
+  Status drop_after() {
+    CAIRN_ASSIGN(const DatasetRecord last, named());
+    const Listing before = keeper_.listing();
+    for (const DatasetRecord& record : before)
+      if (record.info.uuid > last.info.uuid) CAIRN_TRY(drop(record));
+    if (change_.lines.empty())
+      change_.lines.push_back(fmt::format("nothing is newer than {}", last.label()));
+    return {};
+  }
+
+  Status remove() {
+    auto found = named();
+    if (!found && found.error().code == Code::not_found) found = named_of_dropped();
+    CAIRN_ASSIGN(const DatasetRecord record, std::move(found));
+    CAIRN_ASSIGN(const std::string folder, keeper_.take_out(record.info));
+    note(record, "is deleted");
+    return remove_files(comm_, site_, folder, record.info.ranks, record.ranks_per_manifest);
+  }
+
+  Status add() {
+    CAIRN_ASSIGN(const DatasetRecord record, named_of_dropped());
+    CAIRN_ASSIGN(const CheckAccount account,
+                 check_dataset(site_.files, site_.folder, site_.folder.dropped(record.info), record,
+                               CheckDepth::sizes));
+    for (std::size_t i = 0; i < account.troubles.size() && i < most_troubles_told; ++i)
+      log_.warning("{}", account.troubles[i]);
+    if (!account.troubles.empty())
+      return fail(Code::lost, "{} is not what it was ({} of its files are not), and stays dropped",
+                  record.label(), account.troubles.size());
+    CAIRN_TRY(keeper_.put_back(record));
+    if (!record.settled) tidy_up();
+    note(record, "is there again");
+    return {};
+  }
+
+  Status build() {
+    change_.datasets = keeper_.listing();
+    change_.damaged = keeper_.damaged();
+    change_.lines.push_back(
+        fmt::format("{} datasets are in {}", change_.datasets.size(), site_.folder.prefix));
+    const bool there = std::any_of(
+        change_.datasets.begin(), change_.datasets.end(),
+        [&](const DatasetRecord& record) { return record.info.number == command_.number; });
+    if (!command_.number || there) return {};
+    return fail(Code::not_found, "there is no dataset of number {} in {}: see cairn index list",
+                *command_.number, site_.folder.prefix);
+  }
+
+  Status set_quarantine() {
+    CAIRN_ASSIGN(DatasetRecord record, named());
+    record.quarantined = command_.action == Action::quarantine;
+    if (!record.quarantined) {
+      record.attempts = 0;
+      record.failed_us = 0;
+      record.failure.clear();
+    }
+    CAIRN_TRY(keeper_.update(record));
+    note(record, record.quarantined ? "is quarantined: a restart passes it over"
+                                    : "is offered to a restart again");
+    return {};
+  }
+
+  const IndexCommand& command_;
+  Communicator& comm_;
+  Site& site_;
+  Keeper& keeper_;
+  const Log& log_;
+  IndexChange change_;
+};
+
+/// So that nothing is made, and nobody loses the directory, for a dataset that there is not.
+Status look_before(const IndexCommand& command, Files& files, const PrefixFolder& folder) {
+  const auto info = files.info(folder.root());
+  if (!info || info->kind != Kind::folder)
+    return fail(Code::not_found, "there is nothing of Cairn's in {}", folder.prefix);
+  if (command.action == Action::build) return {};
+  std::vector<std::string> damaged;
+  CAIRN_ASSIGN(const Listing listing, read_listing(files, folder, damaged));
+  CAIRN_ASSIGN(const Listing dropped, read_dropped(files, folder, damaged));
+  if (find_dataset(listing, command.name) != nullptr) {
+    if (command.action != Action::add) return {};
+    return fail(Code::bad_argument, "dataset {} is in {} already", command.name, folder.prefix);
+  }
+  const bool may_be_dropped = command.action == Action::add || command.action == Action::remove;
+  if (may_be_dropped && find_dataset(dropped, command.name) != nullptr) return {};
+  return fail(Code::not_found, "there is no dataset {} in {}: see cairn index list{}", command.name,
+              folder.prefix, may_be_dropped ? " --dropped" : "");
+}
+
+OwnerRecord owner_of(const Settings& settings, Clock& clock) {
+  OwnerRecord me;
+  me.run = {clock.now_us(), static_cast<std::int64_t>(clock.random() >> 1)};
+  me.job_id = "of cairn index";  // not that of the job it may have been started in
+  me.user = settings.user;
+  me.host = settings.node_name;
+  me.process = static_cast<std::uint64_t>(::getpid());
+  me.started_us = clock.now_us();
+  return me;
+}
+
+Result<Keeper> own(const IndexCommand& command, Files& files, Clock& clock,
+                   const Settings& settings) {
+  auto keeper = Keeper::take_over(files, clock, {settings.prefix}, owner_of(settings, clock),
+                                  command.force ? Claim::forced : Claim::polite);
+  if (!keeper && keeper.error().code == Code::busy)
+    return fail(Code::busy, "{}; if it is dead for certain, give --force", keeper.error().text);
+  return keeper;
+}
+
+}  // namespace
+
+const DatasetRecord* find_dataset(const Listing& listing, const std::string& name) {
+  const auto uuid = parse_uuid(name);
+  const auto found = std::find_if(listing.begin(), listing.end(), [&](const auto& record) {
+    return record.info.name == name || (uuid && record.info.uuid == *uuid);
+  });
+  return found == listing.end() ? nullptr : &*found;
+}
+
+Result<IndexChange> change_index(const IndexCommand& command, Files& files, Clock& clock,
+                                 const Settings& settings, const Log& log) {
+  const PrefixFolder folder{settings.prefix};
+  CAIRN_TRY(look_before(command, files, folder));
+  CAIRN_ASSIGN(Keeper keeper, own(command, files, clock, settings));
+  const auto background = make_background_thread();
+  auto heartbeat = background->repeat(beat_period_us, keeper.heartbeat());
+  IndexChange change;
+  Status done;
+  Team(1).run([&](Communicator& comm) {
+    Site site{files, clock, folder, keeper.epoch(), 1, settings.copy_metadata, {1, 0}, &keeper};
+    Changes changes(command, comm, site, log);
+    done = changes.run();
+    change = changes.take();
+  });
+  heartbeat.reset();
+  // Whatever has happened: what was changed is listed, and the next job need not wait.
+  const Status listed = keeper.save_listing();
+  const Status resigned = keeper.resign();
+  CAIRN_TRY(std::move(done));
+  CAIRN_TRY(listed);
+  CAIRN_TRY(resigned);
+  return change;
+}
+
+}  // namespace cairn

@@ -1,0 +1,27 @@
+// The part of cairn index that changes things.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "config/settings.hpp"
+#include "prefix/keeper.hpp"
+#include "tools/index_command.hpp"
+
+namespace cairn {
+
+/// A dataset by the name or UUID that the user gave; the newest of several of one name.
+const DatasetRecord* find_dataset(const Listing& listing, const std::string& name);
+
+struct IndexChange {
+  Listing datasets;                  ///< those that were changed, as they are now
+  std::vector<std::string> lines;    ///< what has happened, for people
+  std::vector<std::string> damaged;  ///< build: records that cannot be read
+};
+
+/// Does what an action other than list and show says, as the owner of the prefix directory.
+/// Warnings go to `log`. Errors: busy where another owner lives; not_found; those of the files.
+Result<IndexChange> change_index(const IndexCommand& command, Files& files, Clock& clock,
+                                 const Settings& settings, const Log& log);
+
+}  // namespace cairn

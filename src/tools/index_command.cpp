@@ -1,0 +1,188 @@
+#include "tools/index_command.hpp"
+
+#include "prefix/check.hpp"
+#include "tools/exit_codes.hpp"
+#include "tools/index_changes.hpp"
+#include "tools/index_table.hpp"
+#include "tools/record_json.hpp"
+
+namespace cairn {
+namespace {
+
+using Action = IndexCommand::Action;
+using Json = nlohmann::ordered_json;
+
+/// list and show.
+class Reader {
+ public:
+  Reader(const IndexCommand& command, Files& files, const Settings& settings, std::ostream& out,
+         const Log& log)
+      : command_(command), files_(files), folder_{settings.prefix}, out_(out), log_(log) {}
+
+  /// False if a check has found damage.
+  Result<bool> run() {
+    CAIRN_TRY(check_prefix_folder(files_, folder_.prefix));
+    std::vector<std::string> damaged;
+    CAIRN_ASSIGN(listing_, read_listing(files_, folder_, damaged));
+    CAIRN_ASSIGN(current_, read_current(files_, folder_));
+    for (const std::string& record : damaged) log_.warning("a dataset cannot be used: {}", record);
+    return command_.action == Action::list ? list() : show();
+  }
+
+ private:
+  Result<bool> list() {
+    if (command_.dropped) {
+      std::vector<std::string> damaged;
+      CAIRN_ASSIGN(listing_, read_dropped(files_, folder_, damaged));
+    }
+    const char* kind = command_.dropped ? "dropped" : "datasets";
+    if (command_.json)
+      write_json(
+          out_,
+          {{"prefix", folder_.prefix}, {"current", current_.empty() ? Json() : Json(current_)}},
+          kind, listing_);
+    else if (listing_.empty())
+      out_ << folder_.prefix << ": no " << (command_.dropped ? "dropped datasets\n" : "datasets\n");
+    else
+      out_ << dataset_table(listing_, command_.dropped ? "" : current_);
+    return true;
+  }
+
+  Result<bool> show() {
+    CAIRN_TRY(find());
+    const DatasetRecord* current = find_dataset(listing_, current_);
+    const bool is_current = current != nullptr && current->info.uuid == record_.info.uuid;
+    Json json = {{"prefix", folder_.prefix},
+                 {"dataset", json_of(record_)},
+                 {"current", is_current},
+                 {"dropped", dropped_}};
+    if (!command_.json) out_ << dataset_text(record_, is_current, dropped_);
+    if (command_.files) CAIRN_TRY(show_files(json));
+    Result<bool> good = command_.check ? check(json) : true;
+    if (good && command_.json) out_ << text_of_json(json);
+    return good;
+  }
+
+  Status find() {
+    const DatasetRecord* found = find_dataset(listing_, command_.name);
+    Listing all_dropped;
+    if (found == nullptr) {
+      std::vector<std::string> damaged;
+      CAIRN_ASSIGN(all_dropped, read_dropped(files_, folder_, damaged));
+      found = find_dataset(all_dropped, command_.name);
+      dropped_ = true;
+    }
+    if (found == nullptr)
+      return fail(Code::not_found, "there is no dataset {} in {}: see cairn index list",
+                  command_.name, folder_.prefix);
+    record_ = *found;
+    return {};
+  }
+
+  std::string manifests() const {
+    return dropped_ ? folder_.dropped(record_.info) : folder_.dataset(record_.info);
+  }
+
+  Status show_files(Json& json) {
+    std::vector<std::string> troubles;
+    Json shown = Json::array();
+    CAIRN_TRY(visit_ranks(files_, manifests(), record_, troubles, [&](const RankRecord& rank) {
+      if (!command_.json) out_ << "rank " << rank.rank << "\n";
+      for (const FileEntry& file : rank.files)
+        if (command_.json) {
+          Json entry = {{"rank", rank.rank}};
+          entry.update(json_of(file));
+          shown.push_back(std::move(entry));
+        } else {
+          out_ << fmt::format("{:>16}  {}\n", file.size, printable(file.name));
+        }
+    }));
+    for (const std::string& trouble : troubles) log_.warning("{}", trouble);
+    json["files"] = std::move(shown);
+    return {};
+  }
+
+  Result<bool> check(Json& json) {
+    CAIRN_ASSIGN(const CheckAccount account,
+                 check_dataset(files_, folder_, manifests(), record_, CheckDepth::blocks));
+    json["check"] = {
+        {"files", account.files}, {"bytes", account.bytes}, {"troubles", account.troubles}};
+    if (command_.json) return account.troubles.empty();
+    for (const std::string& trouble : account.troubles) out_ << "bad: " << trouble << "\n";
+    out_ << fmt::format("{} files read, {}\n", account.files,
+                        account.troubles.empty() ? "all as they were written" : "not all good");
+    return account.troubles.empty();
+  }
+
+  const IndexCommand& command_;
+  Files& files_;
+  const PrefixFolder folder_;
+  std::ostream& out_;
+  const Log& log_;
+  Listing listing_;
+  std::string current_;
+  DatasetRecord record_;  ///< the one to show
+  bool dropped_ = false;
+};
+
+std::string_view name_of(Action action) {
+  switch (action) {
+    case Action::list:
+      return "list";
+    case Action::show:
+      return "show";
+    case Action::current:
+      return "current";
+    case Action::drop:
+      return "drop";
+    case Action::drop_after:
+      return "drop_after";
+    case Action::remove:
+      return "delete";
+    case Action::add:
+      return "add";
+    case Action::build:
+      return "build";
+    case Action::quarantine:
+      return "quarantine";
+    case Action::lift:
+      return "lift";
+  }
+  return "";
+}
+
+/// False if build has found what it cannot read.
+Result<bool> change(const IndexCommand& command, Files& files, Clock& clock,
+                    const Settings& settings, std::ostream& out, const Log& log) {
+  CAIRN_TRY(check_prefix_folder(files, settings.prefix));
+  CAIRN_ASSIGN(const IndexChange done, change_index(command, files, clock, settings, log));
+  if (command.json)
+    write_json(out,
+               {{"prefix", settings.prefix},
+                {"action", name_of(command.action)},
+                {"damaged", done.damaged}},
+               "datasets", done.datasets);
+  else
+    for (const std::string& line : done.lines) out << printable(line) << "\n";
+  for (const std::string& damaged : done.damaged) log.error("cannot be read: {}", damaged);
+  return done.damaged.empty();
+}
+
+}  // namespace
+
+int run_index_command(const IndexCommand& command, Files& files, Clock& clock,
+                      const ProcessFacts& process, std::ostream& out, const Log& log) {
+  Result<bool> good = false;
+  const auto resolved = read_job_settings(command.source, files, process, Log());
+  if (!resolved)
+    good = tl::unexpected(resolved.error());
+  else if (command.action == Action::list || command.action == Action::show)
+    good = Reader(command, files, resolved->settings, out, log).run();
+  else
+    good = change(command, files, clock, resolved->settings, out, log);
+  if (!good) log.error("{}", good.error().text);
+  out << std::flush;
+  return good && *good && out ? exit_ok : exit_failure;
+}
+
+}  // namespace cairn

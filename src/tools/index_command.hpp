@@ -1,0 +1,51 @@
+// cairn index: what is in the prefix directory, and what is to become of it.
+#pragma once
+
+#include <optional>
+#include <ostream>
+#include <string>
+
+#include "files/clock.hpp"
+#include "tools/job_settings.hpp"
+
+namespace cairn {
+
+/// With json, {"prefix", ...} and
+///   list: "current", "datasets", or "dropped" where these are asked for; newest first
+///   show: "dataset", "current", "dropped" and, where asked for, "files": [{"rank", ...}] and
+///         "check": {"files", "bytes", "troubles"}
+///   else: "action", "datasets": those that were changed; "damaged" by build
+/// where a dataset has the fields of record_json.hpp.
+struct IndexCommand {
+  enum class Action {
+    list,
+    show,
+    current,
+    drop,
+    drop_after,
+    remove,
+    add,
+    build,
+    quarantine,
+    lift,
+  };
+  Action action = Action::list;
+  std::string name;                     ///< of a dataset: the newest of that name, or its UUID
+  std::optional<std::uint64_t> number;  ///< build: that of a dataset that must be there then
+  JobSettingsSource source;
+
+  bool dropped = false;  ///< list: those that were dropped
+  bool files = false;    ///< show: the files of each rank
+  bool check = false;    ///< show: read every file
+  bool force = false;    ///< change things though their owner seems to live
+  bool json = false;
+};
+
+/// Started by `process`. list and show change nothing and need no lock. The others own the prefix
+/// directory while they work, and end what earlier runs have left half done. Returns the exit code:
+/// 0; 1 if it could not be done, a check has found damage, or build has found a record that cannot
+/// be read.
+int run_index_command(const IndexCommand& command, Files& files, Clock& clock,
+                      const ProcessFacts& process, std::ostream& out, const Log& log);
+
+}  // namespace cairn

@@ -1,0 +1,420 @@
+#include "tools/index_command.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "files/background.hpp"
+#include "prefix/prefix_harness.hpp"
+#include "tools/index_table.hpp"
+
+namespace cairn {
+namespace {
+
+namespace fs = std::filesystem;
+using prefix_harness::RankRun;
+using Action = IndexCommand::Action;
+
+/// Three checkpoints of three ranks, the newest of them current, and a job that has ended.
+class IndexCommandTest : public prefix_harness::Prefix {
+ protected:
+  IndexCommandTest() {
+    ::setenv("TZ", "UTC0", 1);
+    ::tzset();
+    process_ = {{{"USER", "ann"}, {"SCR_PREFIX", prefix()}}, "node1", base_.path(), 1};
+  }
+
+  /// All have files of the same names: those of the newest are what it has written.
+  void flush_three() {
+    for (const int dataset : {1, 2, 3}) flush_well(dataset);
+    run_well([](RankRun& rank) {
+      if (!rank.keeper) return;
+      ASSERT_TRUE(rank.keeper->set_current("ckpt.3"));
+      ASSERT_TRUE(rank.keeper->resign());
+    });
+  }
+  std::string own_name(int rank, int file) const {
+    return fmt::format("{}/ckpt/r{}/f{}", prefix(), rank, file);
+  }
+
+  int run_index(IndexCommand command) {
+    told_.clear();
+    out_.str("");
+    const Log log([this](Severity, const std::string& text) { told_ += text + "\n"; });
+    return run_index_command(command, *files_, *clock_, process_, out_, log);
+  }
+  int run_index(Action action, const std::string& name = "") {
+    return run_index(command_for(action, name));
+  }
+  static IndexCommand command_for(Action action, const std::string& name = "") {
+    IndexCommand command;
+    command.action = action;
+    command.name = name;
+    return command;
+  }
+  nlohmann::json json_of_index(IndexCommand command) {
+    command.json = true;
+    exit_code_ = run_index(command);
+    return nlohmann::json::parse(out_.str());
+  }
+  std::vector<std::string> listed(bool dropped = false) {
+    IndexCommand command;
+    command.dropped = dropped;
+    std::vector<std::string> names;
+    const auto json = json_of_index(command);
+    for (const auto& dataset : json[dropped ? "dropped" : "datasets"])
+      names.push_back(dataset["name"]);
+    return names;
+  }
+  std::string current() { return *read_current(*files_, folder()); }
+  bool shows(const std::string& text) const { return out_.str().find(text) != std::string::npos; }
+  bool told(const std::string& text) const { return told_.find(text) != std::string::npos; }
+
+  std::unique_ptr<Files> files_ = make_posix_files();
+  std::unique_ptr<Clock> clock_ = make_system_clock();
+  ProcessFacts process_;
+  std::ostringstream out_;
+  std::string told_;
+  int exit_code_ = 0;
+};
+
+using Names = std::vector<std::string>;
+
+TEST_F(IndexCommandTest, ListsNewestFirstWithAStarAtTheCurrentOne) {
+  flush_three();
+  ASSERT_EQ(run_index(Action::list), 0) << told_;
+  std::istringstream lines(out_.str());
+  std::string line;
+  std::getline(lines, line);
+  EXPECT_EQ(line.substr(0, 24), "  DSET KIND       STATE ");
+  for (const char* start : {"*    3 checkpoint whole", "     2 checkpoint whole"}) {
+    std::getline(lines, line);
+    EXPECT_TRUE(line.starts_with(start)) << line;
+  }
+  EXPECT_TRUE(line.ends_with(" ckpt.2")) << line;
+}
+
+TEST_F(IndexCommandTest, ReadingChangesNothing) {
+  flush_three();
+  const auto snapshot = [&] {
+    std::map<std::string, fs::file_time_type> times;
+    for (const auto& entry : fs::recursive_directory_iterator(prefix()))
+      times[entry.path()] = entry.last_write_time();
+    return times;
+  };
+  const auto before = snapshot();
+  EXPECT_EQ(run_index(Action::list), 0);
+  IndexCommand show = command_for(Action::show, "ckpt.3");
+  show.files = show.check = true;
+  EXPECT_EQ(run_index(show), 0) << told_ << out_.str();
+  EXPECT_EQ(snapshot(), before);
+}
+
+/// So that ten thousand datasets are listed as fast as one.
+TEST_F(IndexCommandTest, ReadingTakesNoMoreFilesForMoreDatasets) {
+  const auto posix = make_posix_files();
+  int operations = 0;
+  files_ = make_hooked_files(*posix, [&](const FileOperation&) {
+    ++operations;
+    return Status{};
+  });
+  std::vector<int> counts;
+  for (const int dataset : {1, 2, 3}) {
+    flush_well(dataset);
+    run_well([](RankRun&) {});  // tidies, and so writes the listing
+    for (const Action action : {Action::list, Action::show}) {
+      operations = 0;
+      EXPECT_EQ(run_index(action, "ckpt.1"), 0) << told_;
+      counts.push_back(operations);
+    }
+  }
+  EXPECT_EQ(counts[4], counts[0]) << "list";
+  EXPECT_EQ(counts[5], counts[1]) << "show";
+}
+
+TEST_F(IndexCommandTest, AFolderWithoutDatasetsIsListedAndOtherwiseLeftAlone) {
+  EXPECT_EQ(run_index(Action::list), 0);
+  EXPECT_TRUE(shows("no datasets"));
+  for (const Action action : {Action::show, Action::current, Action::drop, Action::drop_after,
+                              Action::remove, Action::add, Action::quarantine, Action::lift})
+    EXPECT_EQ(run_index(action, "x"), 1);
+  EXPECT_EQ(run_index(Action::build), 1);
+  EXPECT_TRUE(fs::is_empty(prefix()));
+  IndexCommand elsewhere;
+  elsewhere.source.prefix = "gone";
+  EXPECT_EQ(run_index(elsewhere), 1);
+  EXPECT_TRUE(told(base_.path() + "/gone is no folder")) << told_;
+}
+
+TEST_F(IndexCommandTest, ShowsAllFieldsAndFiles) {
+  flush_three();
+  IndexCommand show = command_for(Action::show, "ckpt.3");
+  show.files = true;
+  ASSERT_EQ(run_index(show), 0) << told_;
+  for (const char* words :
+       {"ckpt.3 (current)", "number    3", "in 6 files", "ranks     3", "rank 2\n", "ckpt/r2/f1"})
+    EXPECT_TRUE(shows(words)) << words << " in\n" << out_.str();
+  const auto json = json_of_index(show);
+  EXPECT_EQ(json["dataset"]["name"], "ckpt.3");
+  EXPECT_EQ(json["dataset"]["state"], "whole");
+  EXPECT_EQ(json["dataset"]["kind"], "checkpoint");
+  EXPECT_EQ(json["current"], true);
+  ASSERT_EQ(json["files"].size(), 6U);
+  EXPECT_EQ(json["files"][5]["name"], "ckpt/r2/f1");
+  EXPECT_EQ(json["files"][5]["rank"], 2);
+}
+
+TEST_F(IndexCommandTest, ACheckNamesTheBadFileAndFails) {
+  flush_three();
+  IndexCommand show = command_for(Action::show, "ckpt.3");
+  show.check = true;
+  ASSERT_EQ(run_index(show), 0) << out_.str();
+  EXPECT_TRUE(shows("6 files read, all as they were written"));
+  std::fstream(own_name(1, 1), std::ios::in | std::ios::out).seekp(5000).put('!');
+  EXPECT_EQ(run_index(show), 1);
+  EXPECT_TRUE(shows("bad: " + own_name(1, 1) + " does not match its checksum")) << out_.str();
+  EXPECT_EQ(json_of_index(show)["check"]["troubles"].size(), 1U);
+  EXPECT_EQ(exit_code_, 1);
+}
+
+TEST_F(IndexCommandTest, NamesTheCurrentOne) {
+  flush_three();
+  EXPECT_EQ(run_index(Action::current, "ckpt.1"), 0) << told_;
+  EXPECT_EQ(current(), "ckpt.1");
+  EXPECT_EQ(run_index(Action::current, "ckpt.9"), 1);
+  EXPECT_TRUE(told("no dataset ckpt.9")) << told_;
+  EXPECT_EQ(current(), "ckpt.1");
+}
+
+TEST_F(IndexCommandTest, DropsAndAdds) {
+  flush_three();
+  ASSERT_EQ(run_index(Action::drop, "ckpt.3"), 0) << told_;
+  EXPECT_EQ(listed(), Names({"ckpt.2", "ckpt.1"}));
+  EXPECT_EQ(listed(true), Names({"ckpt.3"}));
+  EXPECT_EQ(current(), "");
+  EXPECT_TRUE(fs::exists(own_name(0, 1)));
+  ASSERT_EQ(run_index(Action::show, "ckpt.3"), 0);
+  EXPECT_TRUE(shows("dropped"));
+  ASSERT_EQ(run_index(Action::add, "ckpt.3"), 0) << told_;
+  EXPECT_EQ(listed(), Names({"ckpt.3", "ckpt.2", "ckpt.1"}));
+  EXPECT_EQ(fetch_again(3), "");
+  EXPECT_EQ(run_index(Action::add, "ckpt.3"), 1) << "it is there";
+}
+
+TEST_F(IndexCommandTest, DropAfterDropsWhatIsNewer) {
+  flush_three();
+  ASSERT_EQ(run_index(Action::drop_after, "ckpt.1"), 0) << told_;
+  EXPECT_EQ(listed(), Names({"ckpt.1"}));
+  EXPECT_EQ(listed(true), Names({"ckpt.3", "ckpt.2"}));
+  EXPECT_EQ(run_index(Action::drop_after, "ckpt.1"), 0);
+  EXPECT_TRUE(shows("nothing is newer"));
+}
+
+TEST_F(IndexCommandTest, WhatIsNotWhatItWasIsNotAdded) {
+  flush_three();
+  ASSERT_EQ(run_index(Action::drop, "ckpt.3"), 0);
+  fs::resize_file(own_name(2, 1), 7);
+  EXPECT_EQ(run_index(Action::add, "ckpt.3"), 1);
+  EXPECT_TRUE(told(own_name(2, 1) + " has 7 bytes")) << told_;
+  EXPECT_EQ(listed(true), Names({"ckpt.3"}));
+}
+
+TEST_F(IndexCommandTest, DeletesListedAndDropped) {
+  flush_three();
+  ASSERT_EQ(run_index(Action::drop, "ckpt.3"), 0);
+  ASSERT_EQ(run_index(Action::remove, "ckpt.3"), 0) << told_;
+  ASSERT_EQ(run_index(Action::remove, "ckpt.2"), 0) << told_;
+  EXPECT_EQ(listed(), Names({"ckpt.1"}));
+  EXPECT_EQ(listed(true), Names({}));
+  EXPECT_FALSE(fs::exists(own_name(0, 1)));
+}
+
+TEST_F(IndexCommandTest, QuarantineIsSetAndLifted) {
+  flush_three();
+  const auto state = [&] {
+    return json_of_index(command_for(Action::show, "ckpt.3"))["dataset"]["state"];
+  };
+  ASSERT_EQ(run_index(Action::quarantine, "ckpt.3"), 0) << told_;
+  EXPECT_EQ(state(), "quarantined");
+  run_well([](RankRun& rank) {
+    if (!rank.keeper) return;
+    DatasetRecord record = rank.keeper->listing()[0];
+    record.attempts = 3;
+    record.failed_us = 5'000'000;
+    record.failure = "r1/f1 does not match its checksum";
+    ASSERT_TRUE(rank.keeper->update(record));
+    ASSERT_TRUE(rank.keeper->resign());
+  });
+  ASSERT_EQ(run_index(Action::list), 0);
+  EXPECT_TRUE(shows("quarantined") && shows("failed: r1/f1 does not match")) << out_.str();
+  ASSERT_EQ(run_index(Action::lift, "ckpt.3"), 0) << told_;
+  const auto lifted = json_of_index(command_for(Action::show, "ckpt.3"))["dataset"];
+  EXPECT_EQ(lifted["state"], "whole");
+  EXPECT_EQ(lifted["attempts"], 0);
+  EXPECT_TRUE(lifted["failed"].is_null());
+}
+
+TEST_F(IndexCommandTest, BuildMakesTheListingAnewAndTellsWhatCannotBeRead) {
+  flush_three();
+  fs::remove(folder().listing());
+  ASSERT_EQ(run_index(Action::build), 0) << told_;
+  EXPECT_TRUE(fs::exists(folder().listing()));
+  std::ofstream(PrefixFolder::record(folder().dataset(info_of(2)))) << "nonsense";
+  EXPECT_EQ(listed().size(), 3U) << "the listing is a copy";
+  const auto built = json_of_index(command_for(Action::build));
+  EXPECT_EQ(exit_code_, 1);
+  ASSERT_EQ(built["damaged"].size(), 1U);
+  EXPECT_TRUE(told("dataset.2.")) << told_;
+  EXPECT_EQ(listed(), Names({"ckpt.3", "ckpt.1"}));
+  IndexCommand of_number = command_for(Action::build);
+  fs::remove_all(folder().dataset(info_of(2)));
+  of_number.number = 3;
+  EXPECT_EQ(run_index(of_number), 0) << told_;
+  of_number.number = 2;
+  EXPECT_EQ(run_index(of_number), 1);
+}
+
+TEST_F(IndexCommandTest, BuildEndsWhatAnEarlierRunLeftHalfDone) {
+  flush_three();
+  auto dead = Keeper::take_over(*files_, *clock_, folder(), owner());
+  ASSERT_TRUE(dead && dead->take_out(info_of(3)) && dead->resign());
+  ASSERT_EQ(run_index(Action::build), 0) << told_;
+  EXPECT_EQ(listed(), Names({"ckpt.2", "ckpt.1"}));
+  EXPECT_FALSE(fs::exists(own_name(0, 1)));
+  EXPECT_EQ(names_of_cairn(), Names({}));
+}
+
+/// Rank 0 of a job, in another process; it lives until it is told.
+class LivingJob {
+ public:
+  LivingJob(const std::string& prefix, const OwnerRecord& owner) {
+    std::array<int, 2> ready{};
+    std::array<int, 2> end{};
+    EXPECT_EQ(::pipe(ready.data()) + ::pipe(end.data()), 0);
+    child_ = ::fork();
+    if (child_ == 0) {
+      ::close(end[1]);
+      live(prefix, owner, ready[1], end[0]);
+    }
+    ::close(end[0]);
+    ::close(ready[1]);
+    char byte = 0;
+    EXPECT_EQ(::read(ready[0], &byte, 1), 1);
+    ::close(ready[0]);
+    end_ = end[1];
+  }
+  LivingJob(const LivingJob&) = delete;
+  LivingJob& operator=(const LivingJob&) = delete;
+  ~LivingJob() {
+    ::close(end_);
+    ::waitpid(child_, nullptr, 0);
+  }
+
+ private:
+  [[noreturn]] static void live(const std::string& prefix, const OwnerRecord& owner, int ready,
+                                int end) {
+    const auto files = make_posix_files();
+    const auto clock = make_system_clock();
+    const auto background = make_background_thread();
+    const auto keeper = Keeper::take_over(*files, *clock, {prefix}, owner);
+    if (!keeper) ::_exit(1);
+    const auto heartbeat = background->repeat(50'000, keeper->heartbeat());
+    char byte = 0;
+    if (::write(ready, &byte, 1) == 1) (void)!::read(end, &byte, 1);
+    ::_exit(0);
+  }
+
+  int child_ = 0;
+  int end_ = -1;
+};
+
+TEST_F(IndexCommandTest, WhileAJobLivesNothingIsChangedUnlessForced) {
+  flush_three();
+  LivingJob job(prefix(), owner());
+  for (const Action action : {Action::drop, Action::lift, Action::build}) {
+    EXPECT_EQ(run_index(action, "ckpt.2"), 1);
+    EXPECT_TRUE(told("belongs to job job of tester") && told("--force")) << told_;
+  }
+  EXPECT_EQ(run_index(Action::list), 0);
+  EXPECT_EQ(listed().size(), 3U);
+  IndexCommand forced = command_for(Action::drop, "ckpt.2");
+  forced.force = true;
+  EXPECT_EQ(run_index(forced), 0) << told_;
+  EXPECT_EQ(listed(), Names({"ckpt.3", "ckpt.1"}));
+}
+
+TEST_F(IndexCommandTest, ADeadJobIsWaitedForAndNobodyWaitsAfterwards) {
+  flush_three();
+  ASSERT_TRUE(Keeper::take_over(*files_, *clock_, folder(), owner()));
+  auto sleeper = std::make_unique<prefix_harness::SleepersClock>();
+  prefix_harness::SleepersClock& clock = *sleeper;
+  clock_ = std::move(sleeper);
+  const std::int64_t from_us = clock.now;
+  EXPECT_EQ(run_index(Action::lift, "ckpt.2"), 0) << told_;
+  EXPECT_GE(clock.now - from_us, silence_us);
+  clock.meanwhile = [] { FAIL() << "slept"; };
+  EXPECT_TRUE(Keeper::take_over(*files_, clock, folder(), owner("another")));
+}
+
+TEST_F(IndexCommandTest, OfSeveralOfOneNameTheNewestIsMeantAndAnyByItsUuid) {
+  flush_three();
+  run_well([](RankRun& rank) {
+    if (!rank.keeper) return;
+    DatasetRecord record = rank.keeper->listing()[1];
+    record.info.name = "ckpt.3";
+    ASSERT_TRUE(rank.keeper->update(record));
+    ASSERT_TRUE(rank.keeper->save_listing());
+    ASSERT_TRUE(rank.keeper->resign());
+  });
+  EXPECT_EQ(json_of_index(command_for(Action::show, "ckpt.3"))["dataset"]["number"], 3);
+  EXPECT_EQ(json_of_index(command_for(Action::show, text_of(info_of(2).uuid)))["dataset"]["number"],
+            2);
+  ASSERT_EQ(run_index(Action::drop, text_of(info_of(2).uuid)), 0) << told_;
+  EXPECT_EQ(listed(), Names({"ckpt.3", "ckpt.1"}));
+}
+
+Listing long_listing(std::size_t count) {
+  Listing listing;
+  for (std::size_t i = count; i > 0; --i) {
+    DatasetRecord record;
+    const auto number = static_cast<std::uint64_t>(i);
+    record.info = {
+        {1'700'000'000'000'000 + static_cast<std::int64_t>(i), 7}, number, number, 3, 4096,
+        fmt::format("run 7/timestep.{:08}/checkpoint", i)};
+    record.bytes = number << 33U;
+    record.files = 4096 * 2;
+    record.flushed_us = record.info.uuid.time_us;
+    record.settled = true;
+    record.quarantined = i % 3 == 0;
+    record.failed_us = i % 3 == 1 ? 5 : 0;
+    if (record.failed_us != 0)
+      record.failure = "/scratch/heat/" + record.info.name + "/rank 77.dat does not match";
+    listing.push_back(std::move(record));
+  }
+  return listing;
+}
+
+TEST(IndexTable, IsNeverWiderThanATerminalAndShowsTheEndOfLongNames) {
+  std::istringstream lines(dataset_table(long_listing(9999), "none"));
+  std::string line;
+  while (std::getline(lines, line)) ASSERT_LE(line.size(), 80U) << line;
+  const std::string table = dataset_table(long_listing(3), "none");
+  EXPECT_NE(table.find("...000003/checkpoint\n"), std::string::npos) << table;
+  EXPECT_NE(table.find("    failed: /scratch/heat/run 7/timestep.00000001"), std::string::npos);
+}
+
+TEST(IndexTable, WhatATerminalWouldObeyIsNotPrinted) {
+  Listing listing = long_listing(1);
+  listing[0].info.name = "a\x1b[2Jb\nc";
+  listing[0].failure = "x\ry";
+  const std::string table = dataset_table(listing, "");
+  EXPECT_NE(table.find("a?[2Jb?c"), std::string::npos) << table;
+  EXPECT_EQ(table.find('\x1b'), std::string::npos);
+  EXPECT_EQ(dataset_text(listing[0], false, false).find('\x1b'), std::string::npos);
+}
+
+}  // namespace
+}  // namespace cairn

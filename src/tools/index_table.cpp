@@ -1,0 +1,139 @@
+#include "tools/index_table.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "base/units.hpp"
+#include "tools/record_json.hpp"
+
+namespace cairn {
+namespace {
+
+enum Column { mark, number, kind, state, size, files, ranks, flushed, name, all_columns };
+using Row = std::array<std::string, all_columns>;
+
+constexpr std::size_t narrowest_name = 12;
+constexpr std::string_view cut_mark = "...";
+
+bool is_right(int column) {
+  return column == number || column == size || column == files || column == ranks;
+}
+
+/// In the middle of a character of UTF-8.
+bool continues(char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80; }
+
+/// The end of a name tells it from its neighbours.
+std::string without_beginning(const std::string& text, std::size_t width) {
+  if (text.size() <= width) return text;
+  std::size_t from = text.size() - (width - cut_mark.size());
+  while (from < text.size() && continues(text[from])) ++from;
+  return std::string(cut_mark) + text.substr(from);
+}
+
+std::string without_end(const std::string& text, std::size_t width) {
+  if (text.size() <= width) return text;
+  std::size_t to = width - cut_mark.size();
+  while (to > 0 && continues(text[to])) --to;
+  return text.substr(0, to) + std::string(cut_mark);
+}
+
+/// To the minute.
+std::string short_time(std::int64_t time_us) {
+  std::string text = time_text(time_us);
+  if (const auto day_ends = text.find('T'); day_ends != std::string::npos) {
+    text[day_ends] = ' ';
+    text.resize(text.rfind(':'));
+  }
+  return text;
+}
+
+Row row_of(const DatasetRecord& record, bool is_current) {
+  return {is_current ? "*" : "",
+          fmt::format("{}", record.info.number),
+          std::string(kind_of(record.info)),
+          std::string(state_of(record)),
+          format_bytes(record.bytes),
+          fmt::format("{}", record.files),
+          fmt::format("{}", record.info.ranks),
+          short_time(record.flushed_us),
+          printable(record.info.name)};
+}
+
+std::string line_of(const Row& row, const std::array<std::size_t, all_columns>& widths) {
+  std::string line;
+  for (int column = 0; column < name; ++column) {
+    const std::string& cell = row[static_cast<std::size_t>(column)];
+    const std::string fill(widths[static_cast<std::size_t>(column)] - cell.size(), ' ');
+    line += is_right(column) ? fill + cell : cell + fill;
+    line += ' ';
+  }
+  return line + row[name] + "\n";
+}
+
+std::string counted(std::uint64_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+std::string state_text(const DatasetRecord& record) {
+  std::string text = record.quarantined ? "quarantined: a restart passes it over" : "whole";
+  if (record.failed_us != 0)
+    text = fmt::format("{}failed {}: {}", record.quarantined ? "quarantined; " : "",
+                       time_text(record.failed_us), printable(record.failure));
+  if (!record.settled) text += "; some files still have a name of Cairn's";
+  return text;
+}
+
+}  // namespace
+
+std::string dataset_table(const Listing& listing, const std::string& current, std::size_t columns) {
+  std::vector<Row> rows = {
+      {"", "DSET", "KIND", "STATE", "SIZE", "FILES", "RANKS", "FLUSHED", "NAME"}};
+  bool current_shown = false;  // of several of one name the newest is meant
+  for (const DatasetRecord& record : listing) {
+    const bool is_current = !current_shown && !current.empty() && record.info.name == current;
+    current_shown = current_shown || is_current;
+    rows.push_back(row_of(record, is_current));
+  }
+  std::array<std::size_t, all_columns> widths{1};
+  for (const Row& row : rows)
+    for (std::size_t column = 0; column < all_columns; ++column)
+      widths[column] = std::max(widths[column], row[column].size());
+  std::size_t before_name = 0;
+  for (std::size_t column = 0; column < name; ++column) before_name += widths[column] + 1;
+  const std::size_t room = std::max(columns, before_name + narrowest_name) - before_name;
+  std::string table;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    rows[i][name] = without_beginning(rows[i][name], room);
+    table += line_of(rows[i], widths);
+    const std::string reason = i == 0 ? "" : printable(listing[i - 1].failure);
+    if (i > 0 && listing[i - 1].failed_us != 0)
+      table += without_end("    failed: " + reason, columns) + "\n";
+  }
+  return table;
+}
+
+std::string dataset_text(const DatasetRecord& record, bool is_current, bool is_dropped) {
+  std::string text;
+  const auto line = [&](std::string_view field, const std::string& value) {
+    text += fmt::format("{:<10}{}\n", field, value);
+  };
+  const DatasetInfo& info = record.info;
+  line("name", printable(info.name) + (is_current ? " (current)" : ""));
+  line("number", fmt::format("{}", info.number));
+  line("uuid", text_of(info.uuid));
+  line("kind", info.checkpoint == 0
+                   ? std::string(kind_of(info))
+                   : fmt::format("{}, number {} of its kind", kind_of(info), info.checkpoint));
+  line("state", is_dropped ? "dropped: cairn index add puts it back" : state_text(record));
+  line("size", fmt::format("{} ({}) in {}", format_bytes(record.bytes),
+                           counted(record.bytes, "byte"), counted(record.files, "file")));
+  line("ranks", fmt::format("{}", info.ranks));
+  line("job", printable(record.job_id));
+  line("begun", time_text(info.uuid.time_us));
+  line("flushed", time_text(record.flushed_us));
+  line("fetched", time_text(record.fetched_us));
+  line("attempts", fmt::format("{} to restart since one went well", record.attempts));
+  return text;
+}
+
+}  // namespace cairn

@@ -1,0 +1,18 @@
+// What cairn index shows people.
+#pragma once
+
+#include <string>
+
+#include "prefix/keeper.hpp"
+
+namespace cairn {
+
+/// Newest first as they come, with a star at the current one. Not wider than `columns` unless
+/// numbers are: long names lose their beginning, reasons of failures their end.
+std::string dataset_table(const Listing& listing, const std::string& current,
+                          std::size_t columns = 80);
+
+/// All that is known of one, a line each.
+std::string dataset_text(const DatasetRecord& record, bool is_current, bool is_dropped);
+
+}  // namespace cairn

@@ -1,0 +1,154 @@
+#include "tools/print_command.hpp"
+
+#include "records/wire.hpp"
+#include "tools/exit_codes.hpp"
+#include "tools/record_json.hpp"
+
+namespace cairn {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::uint64_t largest_file = std::uint64_t{1} << 30;
+constexpr std::size_t most_numbers_on_a_line = 8;
+
+std::string name_of(RecordType type) {
+  switch (type) {
+    case RecordType::rank:
+      return "rank";
+    case RecordType::dataset:
+      return "dataset";
+    case RecordType::owner:
+      return "owner";
+    case RecordType::halt:
+      return "halt";
+    case RecordType::index:
+      return "listing";
+    case RecordType::current:
+      return "current";
+  }
+  return fmt::format("type {}", static_cast<std::uint32_t>(type));
+}
+
+template <class Decoded>
+Result<Json> json_or_error(const Decoded& decoded) {
+  CAIRN_TRY(decoded);
+  return json_of(*decoded);
+}
+
+Result<Json> json_of_listing(Bytes whole) {
+  CAIRN_ASSIGN(const auto listing, decode_listing(whole));
+  Json all = Json::array();
+  for (const DatasetRecord& record : listing) all.push_back(json_of(record));
+  return Json{{"datasets", std::move(all)}};
+}
+
+Result<Json> json_of_current(Bytes whole) {
+  CAIRN_ASSIGN(const std::string name, decode_current(whole));
+  return Json{{"name", name}};
+}
+
+Result<Json> content_of(const Envelope& envelope) {
+  switch (envelope.type) {
+    case RecordType::rank:
+      return json_or_error(decode_rank_record(envelope.payload, envelope.version));
+    case RecordType::dataset:
+      return json_or_error(decode_dataset_record(envelope.whole));
+    case RecordType::owner:
+      return json_or_error(decode_owner_record(envelope.whole));
+    case RecordType::halt:
+      return json_or_error(decode_halt_record(envelope.whole));
+    case RecordType::index:
+      return json_of_listing(envelope.whole);
+    case RecordType::current:
+      return json_of_current(envelope.whole);
+  }
+  return fail(Code::newer_format, "this version of Cairn does not know such records");
+}
+
+std::string text_of_value(const Json& value) {
+  if (value.is_string()) return printable(value.get<std::string>());
+  if (value.is_null()) return "-";
+  return value.dump();
+}
+
+bool is_list_of_numbers(const Json& value) {
+  return value.is_array() && (value.empty() || value[0].is_number());
+}
+
+std::string text_of_numbers(const Json& numbers) {
+  std::string text;
+  for (std::size_t i = 0; i < numbers.size() && i < most_numbers_on_a_line; ++i)
+    text += fmt::format("{:08x} ", numbers[i].get<std::uint64_t>());
+  if (numbers.size() > most_numbers_on_a_line) text += "... ";
+  return text + fmt::format("({})", numbers.size());
+}
+
+/// A field to a line; what is in a field is further to the right.
+void print_fields(std::ostream& out, const Json& fields, std::size_t indent) {
+  const std::string margin(indent, ' ');
+  for (const auto& [name, value] : fields.items()) {
+    if (is_list_of_numbers(value)) {
+      out << margin << name << ": " << text_of_numbers(value) << "\n";
+    } else if (value.is_structured()) {
+      out << margin << name << ":\n";
+      print_fields(out, value, indent + 2);
+    } else {
+      out << margin << name << ": " << text_of_value(value) << "\n";
+    }
+  }
+}
+
+void print_text(std::ostream& out, const Json& all) {
+  for (const Json& record : all["records"]) {
+    out << text_of_value(record["type"]) << " record, version " << record["version"] << ", "
+        << record["bytes"] << " bytes\n";
+    if (record.contains("content"))
+      print_fields(out, record["content"], 2);
+    else
+      out << "  cannot be read: " << text_of_value(record["error"]) << "\n";
+  }
+}
+
+}  // namespace
+
+int run_print_command(const PrintCommand& command, Files& files, std::ostream& out,
+                      const Log& log) {
+  const auto content = read_file(files, command.file, largest_file);
+  if (!content) {
+    log.error("{}", content.error().text);
+    return exit_failure;
+  }
+  Json records = Json::array();
+  std::size_t lost_bytes = content->size();
+  bool good = true;
+  for (const Envelope& envelope : find_envelopes(*content)) {
+    lost_bytes -= envelope.whole.size();
+    Json record = {{"type", name_of(envelope.type)},
+                   {"version", envelope.version},
+                   {"bytes", envelope.whole.size()}};
+    auto read = content_of(envelope);
+    good = good && read;
+    if (read)
+      record["content"] = *std::move(read);
+    else
+      record["error"] = read.error().text;
+    records.push_back(std::move(record));
+  }
+  good = good && lost_bytes == 0 && !records.empty();
+  const Json all = {{"file", command.file},
+                    {"bytes", content->size()},
+                    {"records", std::move(records)},
+                    {"lost_bytes", lost_bytes}};
+  if (command.json)
+    out << text_of_json(all);
+  else
+    print_text(out, all);
+  if (lost_bytes > 0 || all["records"].empty())
+    log.error("{}: {} of {} bytes are in no whole record of Cairn's", command.file, lost_bytes,
+              content->size());
+  out << std::flush;
+  return good && out ? exit_ok : exit_failure;
+}
+
+}  // namespace cairn

@@ -1,0 +1,88 @@
+#include "tools/print_command.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "files/posix_files.hpp"
+#include "files/temporary_folder.hpp"
+#include "records/wire.hpp"
+
+namespace cairn {
+namespace {
+
+class PrintCommandTest : public ::testing::Test {
+ protected:
+  int run(const std::string& file, bool json = false) {
+    told_.clear();
+    out_.str("");
+    const Log log([this](Severity, const std::string& text) { told_ += text + "\n"; });
+    return run_print_command({file, json}, *files_, out_, log);
+  }
+  int run(const Blob& content, bool json = false) {
+    std::ofstream(folder_ / "file", std::ios::binary)
+        .write(reinterpret_cast<const char*>(content.data()),
+               static_cast<std::streamsize>(content.size()));
+    return run(folder_ / "file", json);
+  }
+  nlohmann::json shown() const { return nlohmann::json::parse(out_.str()); }
+  bool shows(const std::string& text) const { return out_.str().find(text) != std::string::npos; }
+
+  TemporaryFolder folder_;
+  std::unique_ptr<Files> files_ = make_posix_files();
+  std::ostringstream out_;
+  std::string told_;
+};
+
+std::string golden(const std::string& name) { return CAIRN_GOLDEN "/records/" + name; }
+
+TEST_F(PrintCommandTest, EveryReleasedRecordIsShown) {
+  const std::vector<std::pair<std::string, std::vector<std::string>>> all = {
+      {"rank-record-v1.bin",
+       {"rank record, version 1", "rank: 2", "scheme: XOR", "name: ckpt.6/rank_2.dat",
+        "data_crcs: 11111111 22222222 (2)"}},
+      {"dataset-record-v1.bin",
+       {"dataset record, version 1", "name: ckpt.6", "state: quarantined"}},
+      {"listing-v1.bin", {"listing record, version 1", "name: ckpt.6", "name: ckpt.5"}},
+      {"owner-record-v1.bin", {"owner record, version 1", "job: 4711", "host: n0"}},
+      {"current-record-v1.bin", {"current record, version 1", "name: ckpt.6"}},
+      {"halt-record-v1.bin", {"halt record, version 1", "checkpoints_left: 3"}}};
+  for (const auto& [name, words] : all) {
+    EXPECT_EQ(run(golden(name)), 0) << told_;
+    for (const std::string& word : words) EXPECT_TRUE(shows(word)) << word << " in\n" << out_.str();
+    EXPECT_EQ(run(golden(name), true), 0);
+    EXPECT_EQ(shown()["records"].size(), 1U);
+    EXPECT_EQ(shown()["lost_bytes"], 0);
+    EXPECT_TRUE(shown()["records"][0].contains("content"));
+  }
+}
+
+TEST_F(PrintCommandTest, OfADamagedFileTheRestIsShown) {
+  const Blob good = seal(RecordType::owner, 1, {});
+  std::ifstream in(golden("halt-record-v1.bin"), std::ios::binary);
+  const std::string content = "junk!" + std::string{std::istreambuf_iterator<char>(in), {}};
+  const Bytes bytes = std::as_bytes(std::span(content));
+  EXPECT_EQ(run(Blob(bytes.begin(), bytes.end()), true), 1);
+  EXPECT_EQ(shown()["records"][0]["type"], "halt");
+  EXPECT_EQ(shown()["lost_bytes"], 5);
+  EXPECT_NE(told_.find("5 of"), std::string::npos) << told_;
+  EXPECT_EQ(run(good, true), 1);
+  EXPECT_NE(shown()["records"][0]["error"], "");
+}
+
+TEST_F(PrintCommandTest, WhatIsNewerOrUnknownOrNoRecordIsToldAsThat) {
+  EXPECT_EQ(run(seal(RecordType::dataset, 2, {})), 1);
+  EXPECT_TRUE(shows("newer Cairn")) << out_.str();
+  EXPECT_EQ(run(seal(static_cast<RecordType>(77), 1, {})), 1);
+  EXPECT_TRUE(shows("type 77 record") && shows("does not know")) << out_.str();
+  EXPECT_EQ(run(Blob{}), 1);
+  EXPECT_EQ(run(Blob(100, std::byte{7})), 1);
+  EXPECT_EQ(run(folder_ / "gone"), 1);
+  EXPECT_EQ(run(folder_.path()), 1);
+}
+
+}  // namespace
+}  // namespace cairn
