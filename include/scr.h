@@ -134,7 +134,7 @@ CAIRN_EXPORT int SCR_Route_file(const char* name, char* file);
 /* Sets *flag if a checkpoint can be restarted from: the newest one not tried yet. `name`, if not
  * NULL, receives its name. Legal in IDLE. When the restart fails, call again: the next older one is
  * offered, until *flag is 0. It is 0 also once a restart or a checkpoint has succeeded. Where the
- * caches have none, one is brought from the prefix directory, which takes its time.
+ * caches have none as new, one is brought from the prefix directory, which takes its time.
  * Errors: WRONG_RANKS, with both numbers in the text; the datasets stay as they are. CORRUPT, LOST,
  * IO: what was in the prefix directory is damaged, and CAIRN_ON_FETCH_FAIL=stop. */
 CAIRN_EXPORT int SCR_Have_restart(int* flag, char* name);

@@ -276,7 +276,8 @@ Status Keeper::open_listing() {
 }
 
 Status Keeper::save_listing() {
-  if (listing_good_) return {};
+  // What could not be read once may be readable the next time, and must not be forgotten.
+  if (listing_good_ || !damaged_.empty()) return {};
   CAIRN_TRY(place(folder_.listing(), encode(listing_)));
   listing_good_ = true;
   listing_opened_ = false;

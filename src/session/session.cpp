@@ -159,7 +159,7 @@ Status Session::check_ranks() const {
 Result<std::optional<std::string>> Session::have_restart() {
   CAIRN_TRY(enter("SCR_Have_restart", Phase::idle));
   CAIRN_TRY(check_ranks());
-  if (restart_candidate() == nullptr) CAIRN_TRY(fetch_checkpoint());
+  CAIRN_TRY(fetch_checkpoint());
   const CachedDataset* candidate = restart_candidate();
   if (candidate == nullptr) return std::nullopt;
   return candidate->info.name;

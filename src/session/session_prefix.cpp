@@ -51,23 +51,35 @@ Status Session::flush_due() {
 
 // --- fetch ---
 
-/// Brings a checkpoint of the prefix directory into the cache, where there is none to restart from.
+namespace {
+
+/// What fails for another reason, a file system that is away, may be there for the next run.
+bool is_damage(Code code) {
+  return code == Code::corrupt || code == Code::lost || code == Code::not_found;
+}
+
+}  // namespace
+
+/// Brings a checkpoint of the prefix directory into the cache, where there is none to restart from
+/// that is as new.
 Status Session::fetch_checkpoint() {
   if (restart_done_ || fetch_done_) return {};
   fetch_done_ = true;
+  const CachedDataset* cached = restart_candidate();
+  const Uuid newest_cached = cached != nullptr ? cached->info.uuid : Uuid{};
   std::string trouble;
   while (true) {
     CAIRN_ASSIGN(const auto candidate, prefix_.next_candidate());
-    if (!candidate) break;
+    if (!candidate || candidate->info.uuid <= newest_cached) break;
     const Status taken = take_in(*candidate);
     if (taken) return {};
     trouble = taken.error().text;
-    prefix_.note_failed(candidate->info.uuid, trouble);
+    if (is_damage(taken.error().code)) prefix_.note_failed(candidate->info.uuid, trouble);
     warn("{} in {} cannot be used: {}", candidate->label(), settings_.prefix, trouble);
     if (settings_.on_fetch_fail == OnFetchFail::stop) return taken;
     if (settings_.on_fetch_fail == OnFetchFail::fresh) break;
   }
-  if (!trouble.empty())
+  if (!trouble.empty() && restart_candidate() == nullptr)
     warn(
         "THE RUN STARTS FROM ZERO, although {} checkpoints were tried in {}: the last could not be "
         "used because {}",
