@@ -156,6 +156,8 @@ Status Keeper::wait_for_rivals(Files& files, Clock& clock, const PrefixFolder& f
 Result<Keeper> Keeper::take_over(Files& files, Clock& clock, PrefixFolder folder, OwnerRecord me,
                                  Claim claim) {
   CAIRN_TRY(make_folders(files, folder.datasets(), for_all));
+  for (const std::string& above : {folder.root(), folder.prefix})
+    CAIRN_TRY(files.sync_folder(above));
   Status alone = claim == Claim::forced ? Status(read_owner(files, folder).map([](const auto&) {}))
                                         : wait_for_rivals(files, clock, folder, me);
   // A record that nobody can read keeps nobody out.
