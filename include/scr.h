@@ -21,9 +21,10 @@
  *     was. The ranks compare their calls in every state, UNINIT included. A Complete that is in
  *     order ends its phase whether it succeeds or not.
  *  4. The process. No call ends or aborts it, installs a signal handler or changes its folder; only
- *     SCR_HALT_EXIT=1, which the user sets, lets SCR_Init and the Complete of a checkpoint end a run
- *     that is to stop, and SCR_Need_checkpoint and every Complete one that is to stop at once: MPI
- *     is finalized, the exit code is 0. An error of MPI itself ends the job, as MPI does by default.
+ *     SCR_HALT_EXIT=1, which the user sets, lets SCR_Init and the Complete of a checkpoint end a
+ * run that is to stop, and SCR_Need_checkpoint and every Complete one that is to stop at once: MPI
+ *     is finalized, the exit code is 0. An error of MPI itself ends the job, as MPI does by
+ * default.
  *  5. Strings end with NUL. Buffers that receive a name or a path hold SCR_MAX_FILENAME bytes, NUL
  *     included; a longer one is an error, never cut short. Out-arguments are untouched on error,
  *     flags excepted: those are 0 then.
@@ -146,14 +147,14 @@ CAIRN_EXPORT int SCR_Have_restart(int* flag, char* name);
 CAIRN_EXPORT int SCR_Start_restart(char* name);
 
 /* Ends the reading; `valid` may differ between ranks: this rank got what it needs. Legal in
- * RESTART, then IDLE. When some rank says no: INVALID on all ranks; the dataset leaves the cache, and
- * is marked as failed in the prefix directory. */
+ * RESTART, then IDLE. When some rank says no: INVALID on all ranks; the dataset leaves the cache,
+ * and is marked as failed in the prefix directory. */
 CAIRN_EXPORT int SCR_Complete_restart(int valid);
 
 /* Declares that the program restarted from the dataset `name` by its own means: numbering goes on
  * from there, newer cached datasets are dropped, and it is the current one of the prefix directory.
- * A name that is not known is no error: nothing is dropped. SCR_Have_restart offers nothing any more. Legal in IDLE.
- * Errors: BAD_ARGUMENT (NULL or ""). */
+ * A name that is not known is no error: nothing is dropped. SCR_Have_restart offers nothing any
+ * more. Legal in IDLE. Errors: BAD_ARGUMENT (NULL or ""). */
 CAIRN_EXPORT int SCR_Current(const char* name);
 
 /* ---- checkpoints and output ---- */
@@ -181,8 +182,8 @@ CAIRN_EXPORT int SCR_Start_output(const char* name, int flags);
  * success all files are protected and the dataset survives what its scheme tolerates; older ones
  * that the store has no room for are dropped only now. Otherwise the dataset is gone and the older
  * ones stay: INVALID (some rank said no, or a file is missing), NO_SPACE, IO. Where an output could
- * not be copied to the prefix directory, the error is that of the copy, and the dataset stays in the
- * cache, to be copied with the next one. Legal in OUTPUT, then IDLE. */
+ * not be copied to the prefix directory, the error is that of the copy, and the dataset stays in
+ * the cache, to be copied with the next one. Legal in OUTPUT, then IDLE. */
 CAIRN_EXPORT int SCR_Complete_output(int valid);
 
 /* Takes the dataset `name` out of the index of the prefix directory; all its files stay, and

@@ -304,11 +304,10 @@ Status Keeper::publish(const DatasetRecord& record) {
   CAIRN_TRY(under_epoch(
       write_file_atomically(*files_, PrefixFolder::record(pending), encode(record), true)));
   CAIRN_TRY(under_epoch(files_->rename(pending, published)));
-  if (Status durable = files_->sync_folder(folder_.datasets()); !durable) {
-    // Taken back, so that what the caller does after an error harms nothing that counts.
-    CAIRN_TRY(files_->rename(published, pending));
-    return durable;
-  }
+  // Taken back, so that what the caller does after an error harms nothing that counts. If that
+  // cannot be done it is there, for all who look.
+  Status durable = files_->sync_folder(folder_.datasets());
+  if (!durable && files_->rename(published, pending)) return durable;
   listing_.push_back(record);
   sort_newest_first(listing_);
   return {};

@@ -78,16 +78,9 @@ MUTATIONS = [
     Mutation("one dataset too many is evicted", "src/session/session.cpp",
              "++counted > keep", "++counted >= keep"),
     Mutation("outputs are evicted like checkpoints", "src/session/session.cpp",
-             "dataset.store == store && !dataset.info.is_output() && ++counted > keep\n"
-             "               : newer_usable;\n"
-             "    newer_usable = newer_usable || usable;\n"
-             "    if (superseded && !dataset.info.is_output() &&",
-             "dataset.store == store && ++counted > keep\n"
-             "               : newer_usable;\n"
-             "    newer_usable = newer_usable || usable;\n"
-             "    if (superseded &&"),
+             "(dataset.info.is_output() && !dataset.flushed) ||", "false ||"),
     Mutation("an output that waits for its nodes is evicted", "src/session/session.cpp",
-             "if (superseded && !dataset.info.is_output() &&", "if (superseded &&"),
+             "if (superseded && !must_stay)", "if (superseded && (!must_stay || !usable))"),
     Mutation("ranks know different things of a lost dataset", "src/session/recover_cache.cpp",
              "dataset.info = known_to_all;",
              "if (held.parts.empty()) dataset.info.checkpoint = 0;"),
@@ -119,16 +112,16 @@ MUTATIONS = [
              "if (allreduce(comm_, crowded ? 1 : 0, Reduce::max) == 0) return true;",
              "if (allreduce(comm_, crowded ? 0 : 0, Reduce::max) == 0) return true;"),
     # what is taken away on purpose, and what must not be touched
-    Mutation("SCR_Delete forgets and does not remove", "src/session/session.cpp",
+    Mutation("SCR_Delete forgets and does not remove", "src/session/session_prefix.cpp",
              "    remove_everywhere(datasets_[i]);\n", ""),
-    Mutation("SCR_Delete does not wait for the removal", "src/session/session.cpp",
+    Mutation("SCR_Delete does not wait for the removal", "src/session/session_prefix.cpp",
              "background_.wait();\n  comm_.barrier();  // the room is there",
              "comm_.barrier();  // the room is there"),
-    Mutation("SCR_Current leaves what is newer", "src/session/session.cpp",
-             "      remove_everywhere(*newer);", "      continue;"),
-    Mutation("SCR_CACHE_PURGE removes nothing", "src/session/session.cpp",
-             "for (const HeldPart& part : dataset.parts) "
-             "CAIRN_TRY(stores_[store].remove(part.folder));", "(void)dataset;"),
+    Mutation("SCR_Current leaves what is newer", "src/session/session_prefix.cpp",
+             "if (superseded(*newer)) remove_everywhere(*newer);", "continue;"),
+    Mutation("SCR_CACHE_PURGE removes nothing", "src/session/recover_cache.cpp",
+             "for (const HeldPart& part : dataset.parts) CAIRN_TRY(store.remove(part.folder));",
+             "(void)dataset;"),
     Mutation("another number of ranks is not refused", "src/session/session.cpp",
              "if (other == nullptr || settings_.on_mismatch == OnMismatch::fresh) return {};",
              "if (other == nullptr || other->info.ranks > 0) return {};"),
