@@ -37,6 +37,11 @@ Status copy_in(const Site& site, const DatasetRecord& dataset, const RankRecord&
   return {};
 }
 
+/// Where this node does not have the file system, nothing is wrong with the dataset.
+bool sees(const Site& site, const DatasetRecord& dataset) {
+  return site.files.info(PrefixFolder::record(site.folder.dataset(dataset.info))).has_value();
+}
+
 }  // namespace
 
 Result<RankRecord> fetch(Communicator& comm, const Site& site, const DatasetRecord& dataset,
@@ -46,6 +51,9 @@ Result<RankRecord> fetch(Communicator& comm, const Site& site, const DatasetReco
   in_turns(comm, site.limits.width, [&] {
     if (status) status = copy_in(site, dataset, *record, into);
   });
+  if (!status && !sees(site, dataset))
+    status = fail(Code::io, "{} is not seen here: {}", site.folder.dataset(dataset.info),
+                  status.error().text);
   CAIRN_TRY(agree(comm, std::move(status)));
   return *std::move(record);
 }

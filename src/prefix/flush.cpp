@@ -123,20 +123,33 @@ class Flush {
   }
 
   Status copy() {
+    if (const auto seen = files_.info(pending_); !seen)
+      return fail(Code::io,
+                  "{} is not one folder for all nodes: what rank 0 made there is not "
+                  "seen here ({}); set SCR_PREFIX to a folder that all nodes share",
+                  site_.folder.prefix, seen.error().text);
     for (const std::string& folder : folders_of(site_.folder, mine_))
       CAIRN_TRY(make_folder_below(files_, site_.folder.prefix, folder));
     Throttle throttle(site_.clock, site_.bytes_per_s_rank());
     const std::vector<std::string> staged = staged_paths(site_.folder, mine_);
     CAIRN_TRY(copy_files(files_, mine_, cached_, staged,
-                         site_.copy_metadata ? only_me : file_for_all, true, throttle));
+                         site_.copy_metadata ? only_me : file_for_all, !site_.copy_metadata,
+                         throttle));
     for (std::size_t i = 0; site_.copy_metadata && i < staged.size(); ++i)
-      CAIRN_TRY(files_.set_attributes(staged[i], mine_.files[i].mode, mine_.files[i].times));
+      CAIRN_TRY(keep_attributes(staged[i], mine_.files[i]));
     for (const std::string& folder : folders_of(site_.folder, mine_))
       for (std::string up = folder; up.size() >= site_.folder.prefix.size(); up = folder_of(up)) {
         CAIRN_TRY(files_.sync_folder(up));
         if (up == site_.folder.prefix) break;
       }
     return {};
+  }
+
+  /// Before the file is synced, that they are durable with it.
+  Status keep_attributes(const std::string& path, const FileEntry& entry) {
+    CAIRN_ASSIGN(const auto file, files_.open(path));
+    CAIRN_TRY(files_.set_attributes(path, entry.mode, entry.times));
+    return file->sync();
   }
 
   /// The manifests stay where some staged file does: by them a later run finds it.

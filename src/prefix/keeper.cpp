@@ -162,7 +162,14 @@ Result<Keeper> Keeper::take_over(Files& files, Clock& clock, PrefixFolder folder
                                         : wait_for_rivals(files, clock, folder, me);
   // A record that nobody can read keeps nobody out.
   if (!alone && alone.error().code != Code::corrupt) return tl::unexpected(alone.error());
+  const auto before = read_owner(files, folder);
   const auto lock = lock_owner(files, clock, folder);
+  const auto now = read_owner(files, folder);
+  const bool overtaken =
+      claim != Claim::forced && before && now && *now && *before != *now && is_rival(**now, me);
+  if (overtaken)
+    return fail(Code::busy, "job {} of {} has just begun on {}: set SCR_PREFIX to another folder",
+                (*now)->job_id, (*now)->user, folder.prefix);
   Keeper keeper(files, clock, std::move(folder), std::move(me));
   CAIRN_TRY(keeper.become_owner());
   CAIRN_TRY(keeper.read_datasets());
@@ -215,9 +222,9 @@ Result<std::vector<Keeper::Remains>> Keeper::remains() const {
     for (const std::string& name : with_start(inside, "deleted."))
       found.push_back({closed + "/" + name, Remains::Kind::deleted, {}});
   }
-  for (const DatasetRecord& record : listing_)
-    if (!record.settled)
-      found.push_back({folder_.dataset(record.info), Remains::Kind::unsettled, {}});
+  for (auto record = listing_.rbegin(); record != listing_.rend(); ++record)  // the oldest first
+    if (!record->settled)
+      found.push_back({folder_.dataset(record->info), Remains::Kind::unsettled, {}});
   for (Remains& remains : found) {
     CAIRN_ASSIGN(const auto inside, names_in(*files_, remains.folder));
     for (const std::string& name : with_start(inside, "manifest."))
@@ -335,9 +342,9 @@ Status Keeper::set_current(const std::string& name) {
 
 /// The dataset's folder has been moved from where datasets are.
 Status Keeper::forget(const DatasetInfo& dataset) {
-  CAIRN_TRY(files_->sync_folder(folder_.datasets()));
   std::erase_if(listing_,
                 [&](const DatasetRecord& record) { return record.info.uuid == dataset.uuid; });
+  CAIRN_TRY(files_->sync_folder(folder_.datasets()));
   const bool is_there =
       std::any_of(listing_.begin(), listing_.end(),
                   [&](const DatasetRecord& record) { return record.info.name == current_; });
@@ -384,11 +391,10 @@ Status Keeper::put_back(const DatasetRecord& record) {
   const std::string transit = folder_.in_transit(me_.epoch, record.info);
   CAIRN_TRY(under_epoch(files_->rename(folder_.dropped(record.info), transit)));
   CAIRN_TRY(under_epoch(files_->rename(transit, folder_.dataset(record.info))));
-  CAIRN_TRY(files_->sync_folder(folder_.datasets()));
-  CAIRN_TRY(files_->sync_folder(folder_.dropped()));
   listing_.push_back(record);
   sort_newest_first(listing_);
-  return {};
+  CAIRN_TRY(files_->sync_folder(folder_.datasets()));
+  return files_->sync_folder(folder_.dropped());
 }
 
 std::function<void()> Keeper::heartbeat() const {

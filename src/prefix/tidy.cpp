@@ -32,14 +32,14 @@ std::vector<Remains> decode_all(Bytes blob) {
 }
 
 /// A file that is no longer what the dataset wrote, because the program wrote it again since,
-/// stays.
+/// stays; so does one of which that cannot be known, as its times were not kept.
 Status remove_own_file(Files& files, const std::string& path, const FileEntry& entry,
                        bool times_kept) {
   const auto info = files.info(path);
   if (!info && info.error().code == Code::not_found) return {};
   CAIRN_TRY(info);
-  const bool same = info->kind == Kind::file && info->size == entry.size &&
-                    (!times_kept || info->times.modify_ns == entry.times.modify_ns);
+  const bool same = times_kept && info->kind == Kind::file && info->size == entry.size &&
+                    info->times.modify_ns == entry.times.modify_ns;
   return same ? files.remove_file(path) : Status{};
 }
 
@@ -68,6 +68,7 @@ Status treat(const Site& site, Remains::Kind kind, const RankRecord& record) {
 }
 
 Status treat_manifest(const Site& site, Remains::Kind kind, const std::string& path) {
+  CAIRN_TRY(site.files.info(path));  // another rank has just seen it
   CAIRN_ASSIGN(const auto records, read_manifest(site.files, path));
   for (const RankRecord& record : records) CAIRN_TRY(treat(site, kind, record));
   return {};
@@ -104,15 +105,17 @@ Status note_settled(Keeper& keeper) {
 
 Status tidy(Communicator& comm, const Site& site) {
   CAIRN_ASSIGN(const auto all, share_remains(comm, site));
-  Status status;
   std::size_t number = 0;
-  for (const Remains& remains : all)
+  for (const Remains& remains : all) {
+    Status status;
     for (const std::string& manifest : remains.manifests)
       if (number++ % static_cast<std::size_t>(comm.size()) ==
               static_cast<std::size_t>(comm.rank()) &&
           status)
         status = treat_manifest(site, remains.kind, manifest);
-  CAIRN_TRY(agree(comm, std::move(status)));
+    // One after the other: of files with one name, that of the newest dataset must come last.
+    CAIRN_TRY(agree(comm, std::move(status)));
+  }
   return agree(comm, site.keeper != nullptr ? note_settled(*site.keeper) : Status{});
 }
 

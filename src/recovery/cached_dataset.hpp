@@ -22,6 +22,7 @@ struct CachedDataset {
   State state = State::usable;
   RankRecord record;              ///< this rank's, where usable
   bool flushed = false;           ///< the prefix directory has it too
+  bool quarantined = false;       ///< restarts from it have died too often
   bool checked = false;           ///< in this run, all blocks were compared with their checksums
   std::vector<RankFolder> parts;  ///< what this rank removes to be rid of the dataset
   std::string reason;             ///< why it is not usable

@@ -52,13 +52,14 @@ Status PrefixSide::open(const Placement& placement) {
   std::int64_t there = 0;
   if (comm_.rank() == 0) {
     const auto info = files_.info(site_.folder.root());
-    there = info && info->kind == Kind::folder ? 1 : 0;
+    there = info || info.error().code != Code::not_found ? 1 : 0;
   }
   comm_.bcast(mutable_bytes_of(there), 0);
   if (there == 0) return {};
   Status owned = own();
   if (!owned && owned.error().code != Code::busy) {
     tell(Severity::warning, "nothing can be fetched or flushed now: {}", owned.error().text);
+    trouble_ = owned.error().text;
     return {};
   }
   return owned;
@@ -118,9 +119,13 @@ void PrefixSide::mark_flushed(std::vector<CachedDataset>& datasets) {
   if (keeper_)
     for (std::size_t i = 0; i < datasets.size(); ++i)
       for (const DatasetRecord& record : keeper_->listing())
-        if (record.info.uuid == datasets[i].info.uuid) there[i] = std::byte{1};
+        if (record.info.uuid == datasets[i].info.uuid)
+          there[i] = record.quarantined ? std::byte{2} : std::byte{1};
   comm_.bcast(there, 0);
-  for (std::size_t i = 0; i < datasets.size(); ++i) datasets[i].flushed = there[i] != std::byte{0};
+  for (std::size_t i = 0; i < datasets.size(); ++i) {
+    datasets[i].flushed = there[i] != std::byte{0};
+    datasets[i].quarantined = there[i] == std::byte{2};
+  }
 }
 
 void PrefixSide::close() {
@@ -135,6 +140,7 @@ void PrefixSide::close() {
 
 Status PrefixSide::flush(const CachedDataset& dataset, const std::vector<std::string>& cached) {
   CAIRN_TRY(own());
+  CAIRN_TRY(settle_older());
   const std::int64_t from_us = clock_.steady_us();
   Status settled;
   auto account = cairn::flush(comm_, site_, dataset.record, cached, settings_.job_id, settled);
@@ -143,7 +149,8 @@ Status PrefixSide::flush(const CachedDataset& dataset, const std::vector<std::st
     tell(Severity::warning, "{}: some files still have a name of their own in {}: {}",
          dataset.label(), settings_.prefix, settled.error().text);
   const Status listed = on_keeper([&](Keeper& keeper) -> Status {
-    if (dataset.info.is_checkpoint()) CAIRN_TRY(keeper.set_current(dataset.info.name));
+    const bool newest = keeper.listing()[0].info.uuid == dataset.info.uuid;
+    if (newest && dataset.info.is_checkpoint()) CAIRN_TRY(keeper.set_current(dataset.info.name));
     return keeper.save_listing();
   });
   if (!listed) tell(Severity::warning, "{}", listed.error().text);
@@ -155,27 +162,44 @@ Status PrefixSide::flush(const CachedDataset& dataset, const std::vector<std::st
   return keep_to_window();
 }
 
+/// Files that still have their staged names must not be given their own ones after this dataset's,
+/// which may have the same.
+Status PrefixSide::settle_older() {
+  std::int64_t unsettled = 0;
+  if (keeper_)
+    for (const DatasetRecord& record : keeper_->listing())
+      if (!record.settled) unsettled = 1;
+  comm_.bcast(mutable_bytes_of(unsettled), 0);
+  return unsettled == 0 ? Status{} : tidy(comm_, site_);
+}
+
+/// Rank 0's record on all ranks; nothing for null.
+std::optional<DatasetRecord> PrefixSide::share(const DatasetRecord* record) {
+  Blob blob = record != nullptr ? encode(*record) : Blob{};
+  bcast_blob(comm_, blob, 0);
+  if (blob.empty()) return std::nullopt;
+  return decode_dataset_record(blob).value();
+}
+
 /// SCR_PREFIX_SIZE: the oldest checkpoints go, outputs stay.
 Status PrefixSide::keep_to_window() {
-  if (settings_.prefix_size == 0) return {};
-  while (true) {
-    std::string oldest;
-    if (keeper_) {
-      int checkpoints = 0;
+  while (settings_.prefix_size > 0) {
+    const DatasetRecord* oldest = nullptr;
+    int checkpoints = 0;
+    if (keeper_)
       for (const DatasetRecord& record : keeper_->listing())
         if (record.info.is_checkpoint() && !record.info.is_output() &&
             ++checkpoints > settings_.prefix_size)
-          oldest = record.info.name;
-    }
-    Blob name(std::as_bytes(std::span(oldest)).begin(), std::as_bytes(std::span(oldest)).end());
-    bcast_blob(comm_, name, 0);
-    if (name.empty()) return {};
-    const std::string which(reinterpret_cast<const char*>(name.data()), name.size());
-    if (const Status removed = remove(which); !removed) {
-      tell(Severity::warning, "{} stays in the prefix directory: {}", which, removed.error().text);
+          oldest = &record;
+    const auto goes = share(oldest);
+    if (!goes) return {};
+    if (const Status removed = remove_dataset(*goes); !removed) {
+      tell(Severity::warning, "{} stays in the prefix directory: {}", goes->label(),
+           removed.error().text);
       return {};
     }
   }
+  return {};
 }
 
 // --- fetch ---
@@ -194,7 +218,7 @@ const DatasetRecord* PrefixSide::find(const std::string& name) const {
 /// On rank 0.
 std::optional<DatasetRecord> PrefixSide::choose_candidate() {
   if (!keeper_ || !settings_.fetch) return std::nullopt;
-  if (!last_tried_) {
+  if (tried_.empty()) {
     const DatasetRecord* asked_for = find(settings_.current);
     if (asked_for != nullptr && asked_for->info.is_checkpoint()) return *asked_for;
     if (!settings_.current.empty())
@@ -204,20 +228,18 @@ std::optional<DatasetRecord> PrefixSide::choose_candidate() {
     if (current != nullptr && may_be_tried(*current)) return *current;
   }
   for (const DatasetRecord& record : keeper_->listing())
-    if (may_be_tried(record) && (!last_tried_ || record.info.uuid < *last_tried_)) return record;
+    if (may_be_tried(record) && !tried_.contains(record.info.uuid)) return record;
   return std::nullopt;
 }
 
-Result<std::optional<DatasetRecord>> PrefixSide::next_candidate() {
+Result<std::optional<DatasetRecord>> PrefixSide::next_candidate(const Uuid& newer_than) {
   if (!owned_) return std::nullopt;
   while (true) {
     const auto chosen = choose_candidate();
-    Blob blob = chosen ? encode(*chosen) : Blob{};
-    bcast_blob(comm_, blob, 0);
-    if (blob.empty()) return std::nullopt;
-    CAIRN_ASSIGN(DatasetRecord record, decode_dataset_record(blob));
-    last_tried_ = record.info.uuid;
-    ++tried_;
+    const auto shared = share(chosen ? &*chosen : nullptr);
+    if (!shared || shared->info.uuid <= newer_than) return std::nullopt;
+    const DatasetRecord& record = *shared;
+    tried_.insert(record.info.uuid);
     if (record.info.ranks == static_cast<std::uint32_t>(comm_.size())) return record;
     if (settings_.on_mismatch == OnMismatch::refuse)
       return fail(Code::wrong_ranks,

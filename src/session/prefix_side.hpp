@@ -44,9 +44,12 @@ class PrefixSide {
   /// newest that has not failed; then the next older ones. Nothing if there is none, or
   /// SCR_FETCH=0. wrong_ranks if it was written by another number of ranks, unless that is to be
   /// passed over.
-  Result<std::optional<DatasetRecord>> next_candidate();
+  /// Of those begun after `newer_than` only.
+  Result<std::optional<DatasetRecord>> next_candidate(const Uuid& newer_than);
   /// How many were tried.
-  std::size_t tried() const { return tried_; }
+  std::size_t tried() const { return tried_.size(); }
+  /// Why it could not be looked into at Init; empty if it could.
+  const std::string& trouble() const { return trouble_; }
   Result<RankRecord> fetch(const DatasetRecord& dataset, const RankFolder& into);
 
   // What became of a dataset; those that are not there are passed over. Trouble is only told.
@@ -77,6 +80,8 @@ class PrefixSide {
   Result<DatasetRecord> share_record(const std::string& call, const std::string& name);
   Status remove_dataset(const DatasetRecord& record);
   Status keep_to_window();
+  Status settle_older();
+  std::optional<DatasetRecord> share(const DatasetRecord* record);
   template <class... Args>
   void tell(Severity severity, fmt::format_string<Args...> format, Args&&... args) const;
 
@@ -94,8 +99,8 @@ class PrefixSide {
   std::uint64_t last_number_ = 0;
   std::uint64_t last_checkpoint_ = 0;
   std::int64_t newest_us_ = 0;
-  std::size_t tried_ = 0;
-  std::optional<Uuid> last_tried_;  ///< on rank 0
+  std::set<Uuid> tried_;
+  std::string trouble_;
 };
 
 }  // namespace cairn

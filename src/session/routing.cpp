@@ -11,6 +11,7 @@ void Routing::begin(RankFolder into) {
 std::optional<std::string> Routing::relative_name(const std::string& path) const {
   std::string relative;
   if (!lies_below(path, prefix_, &relative) || !is_safe_name(relative)) return std::nullopt;
+  if (relative.starts_with(".cairn/")) return std::nullopt;  // ours
   return relative;
 }
 

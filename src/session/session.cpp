@@ -130,7 +130,7 @@ Status Session::finalize() {
 CachedDataset* Session::restart_candidate() {
   const auto found =
       std::find_if(datasets_.begin(), datasets_.end(), [](const CachedDataset& dataset) {
-        return dataset.usable() && dataset.info.is_checkpoint();
+        return dataset.usable() && dataset.info.is_checkpoint() && !dataset.quarantined;
       });
   return restart_done_ || found == datasets_.end() ? nullptr : &*found;
 }
@@ -241,7 +241,7 @@ Uuid Session::draw_uuid() const {
 Status Session::make_dataset(const Uuid& uuid, const std::string& name, std::uint32_t flags) {
   DatasetInfo info;
   info.uuid = uuid;
-  info.number = last_number_ + 1;
+  info.number = std::max(last_number_, prefix_.last_number()) + 1;
   info.flags = flags;
   info.checkpoint = info.is_checkpoint() ? last_checkpoint_ + 1 : 0;
   info.ranks = static_cast<std::uint32_t>(comm_.size());

@@ -139,9 +139,10 @@ class Session {
   Status flush_dataset(CachedDataset& dataset);
   Status flush_due();
   Status fetch_checkpoint();
-  Status take_in(const DatasetRecord& candidate);
+  Status refuse_to_start(Status why);
+  Status take_in(const DatasetRecord& candidate, bool& damaged);
   Status fetch_into(const RankFolder& folder, const Level& level, const DatasetRecord& candidate,
-                    CachedDataset& dataset);
+                    CachedDataset& dataset, bool& damaged);
   void forget_remains_of(const Uuid& uuid);
 
   CachedDataset* restart_candidate();
@@ -178,6 +179,7 @@ class Session {
   std::vector<CachedDataset> datasets_;  ///< newest first, the same on all ranks
   bool restart_done_ = false;
   bool fetch_done_ = false;    ///< the prefix directory has been asked
+  Status fetch_refused_;       ///< what it was asked for cannot be had, and nothing else will do
   bool flush_wanted_ = false;  ///< of the newest checkpoint
   std::uint64_t last_number_ = 0;
   std::uint64_t last_checkpoint_ = 0;

@@ -63,20 +63,26 @@ bool is_damage(Code code) {
 /// Brings a checkpoint of the prefix directory into the cache, where there is none to restart from
 /// that is as new.
 Status Session::fetch_checkpoint() {
+  if (!fetch_refused_) return fetch_refused_;
   if (restart_done_ || fetch_done_) return {};
   fetch_done_ = true;
   const CachedDataset* cached = restart_candidate();
   const Uuid newest_cached = cached != nullptr ? cached->info.uuid : Uuid{};
-  std::string trouble;
+  std::string trouble = prefix_.trouble();
+  if (!trouble.empty() && cached == nullptr && settings_.on_fetch_fail == OnFetchFail::stop)
+    return refuse_to_start(fail(Code::io, "{}", trouble));
   while (true) {
-    CAIRN_ASSIGN(const auto candidate, prefix_.next_candidate());
-    if (!candidate || candidate->info.uuid <= newest_cached) break;
-    const Status taken = take_in(*candidate);
+    const auto next = prefix_.next_candidate(newest_cached);
+    if (!next) return refuse_to_start(tl::unexpected(next.error()));
+    const auto& candidate = *next;
+    if (!candidate) break;
+    bool damaged = false;
+    const Status taken = take_in(*candidate, damaged);
     if (taken) return {};
     trouble = taken.error().text;
-    if (is_damage(taken.error().code)) prefix_.note_failed(candidate->info.uuid, trouble);
+    if (damaged) prefix_.note_failed(candidate->info.uuid, trouble);
     warn("{} in {} cannot be used: {}", candidate->label(), settings_.prefix, trouble);
-    if (settings_.on_fetch_fail == OnFetchFail::stop) return taken;
+    if (settings_.on_fetch_fail == OnFetchFail::stop) return refuse_to_start(taken);
     if (settings_.on_fetch_fail == OnFetchFail::fresh) break;
   }
   if (!trouble.empty() && restart_candidate() == nullptr)
@@ -87,7 +93,13 @@ Status Session::fetch_checkpoint() {
   return {};
 }
 
-Status Session::take_in(const DatasetRecord& candidate) {
+/// Asked again, it says the same: the answer must not be to start from zero.
+Status Session::refuse_to_start(Status why) {
+  fetch_refused_ = why;
+  return why;
+}
+
+Status Session::take_in(const DatasetRecord& candidate, bool& damaged) {
   CachedDataset dataset;
   dataset.info = candidate.info;
   const Level& level = levels_[choose_level(levels_, dataset.info)];
@@ -99,7 +111,7 @@ Status Session::take_in(const DatasetRecord& candidate) {
   forget_remains_of(dataset.info.uuid);
   background_.wait();
   const Status made = agree(comm_, store.make_rank_folder(dataset.info, comm_.rank()));
-  const Status fetched = made ? fetch_into(folder, level, candidate, dataset) : made;
+  const Status fetched = made ? fetch_into(folder, level, candidate, dataset, damaged) : made;
   if (!fetched) {
     remove_everywhere(dataset);
     return fetched;
@@ -114,8 +126,10 @@ Status Session::take_in(const DatasetRecord& candidate) {
 }
 
 Status Session::fetch_into(const RankFolder& folder, const Level& level,
-                           const DatasetRecord& candidate, CachedDataset& dataset) {
-  CAIRN_ASSIGN(const RankRecord flushed, prefix_.fetch(candidate, folder));
+                           const DatasetRecord& candidate, CachedDataset& dataset, bool& damaged) {
+  auto fetched = prefix_.fetch(candidate, folder);
+  damaged = !fetched && is_damage(fetched.error().code);
+  CAIRN_ASSIGN(const RankRecord flushed, std::move(fetched));
   RankRecord record = flushed;
   record.encoding = level.encoding;
   record.encoding.generation = later_generation(comm_, clock_, flushed.encoding.generation);

@@ -228,7 +228,61 @@ TEST(SessionPrefix, ACheckpointWhoseRestartsDieIsQuarantined) {
     die_in_restart();
   }
   EXPECT_TRUE(cluster.said("CAIRN_RESTART_ATTEMPTS")) << cluster.said();
+  EXPECT_EQ(cluster.restart(four_nodes()), 2) << "although the cache has the other one";
+}
+
+TEST(SessionPrefix, OfDatasetsWithOneNameTheOldestLeaveTheWindow) {
+  PrefixCluster cluster;
+  cluster.settings.prefix_size = 2;
+  cluster.settings.flush_interval = 1;
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    for (int i = 0; i < 4; ++i) rank.expect_written(1);
+  });
+  EXPECT_EQ(cluster.listed(), Names({"ckpt.1", "ckpt.1"}));
   cluster.lose_all_nodes();
+  EXPECT_EQ(cluster.restart(four_nodes()), 1);
+  EXPECT_TRUE(cluster.said("dataset 4 (ckpt.1) was fetched")) << cluster.said();
+}
+
+TEST(SessionPrefix, AnotherNumberOfRanksIsRefusedEveryTimeItIsAsked) {
+  PrefixCluster cluster;
+  cluster.write_and_finalize({1, 2});
+  cluster.lose_all_nodes();
+  cluster.run_well({"n0", "n0"}, [](JobRank& rank) {
+    for (int times = 0; times < 2; ++times) EXPECT_FALSE(rank.session->have_restart());
+  });
+}
+
+TEST(SessionPrefix, APrefixDirectoryThatCannotBeReadNowIsNoQuietStartFromZero) {
+  PrefixCluster cluster;
+  cluster.write_and_finalize({1, 2});
+  cluster.lose_all_nodes();
+  const auto away = [&cluster](const FileOperation& operation) -> Status {
+    if (!operation.path.starts_with(cluster.settings.prefix)) return {};
+    return fail(Code::io, "injected: {} is away", operation.path);
+  };
+  EXPECT_TRUE(cluster.run(four_nodes(), [&](JobRank& rank) {
+    rank.hook = away;
+    ASSERT_TRUE(rank.init());
+    EXPECT_FALSE(*rank.session->have_restart());
+  }));
+  EXPECT_TRUE(cluster.said("STARTS FROM ZERO")) << cluster.said();
+  EXPECT_EQ(cluster.restart(four_nodes()), 2) << "nothing was marked";
+}
+
+TEST(SessionPrefix, ANodeThatDoesNotSeeTheDirectoryMarksNothing) {
+  PrefixCluster cluster;
+  cluster.write_and_finalize({1, 2});
+  cluster.lose_all_nodes();
+  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+    if (rank.number() == 6)
+      rank.hook = [&cluster](const FileOperation& operation) -> Status {
+        if (!operation.path.starts_with(cluster.settings.prefix)) return {};
+        return fail(Code::not_found, "cannot find {}", operation.path);
+      };
+    EXPECT_FALSE(*rank.session->have_restart());
+    rank.hook = nullptr;
+  });
   EXPECT_EQ(cluster.restart(four_nodes()), 2);
 }
 
