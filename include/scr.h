@@ -115,7 +115,9 @@ CAIRN_EXPORT char* SCR_Get_version(void);
 
 /* Sets *flag when the run should end: the user has asked for it (the command `cairn halt`), or its
  * time is nearly over (SCR_HALT_SECONDS or less to SCR_END_TIME, where both are set). Rank 0 looks
- * into the prefix directory for it. Legal in IDLE. Never ends anything itself. */
+ * into the prefix directory for it. What comes right after SCR_Need_checkpoint has said no is told by
+ * that call first, so that there is a last checkpoint; whoever asks twice without it learns it here.
+ * Legal in IDLE. Never ends anything itself. */
 CAIRN_EXPORT int SCR_Should_exit(int* flag);
 
 /* ---- files ---- */

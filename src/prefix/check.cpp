@@ -69,7 +69,9 @@ Status visit_ranks(Files& files, const std::string& dataset_folder, const Datase
   const std::uint64_t in_each = dataset.ranks_per_manifest;
   for (std::uint64_t first = 0; first < dataset.info.ranks; first += in_each) {
     const std::string path = PrefixFolder::manifest(dataset_folder, first / in_each);
-    CAIRN_ASSIGN(const std::vector<RankRecord> records, read_manifest(files, path));
+    auto manifest = read_manifest(files, path);
+    if (!manifest && manifest.error().code == Code::not_found) manifest.emplace();
+    CAIRN_ASSIGN(const std::vector<RankRecord> records, std::move(manifest));
     const std::uint64_t last = std::min<std::uint64_t>(first + in_each, dataset.info.ranks) - 1;
     if (records.empty())
       troubles.push_back(

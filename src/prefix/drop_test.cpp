@@ -76,13 +76,9 @@ TEST_F(Drop, ADroppedOneCanBeDeletedWithItsFiles) {
   flush_well(1);
   drop_well();
   run_well([&](RankRun& rank) {
-    const std::string removed = prefix() + "/.cairn/epoch." + std::to_string(rank.site.epoch) +
-                                "/deleted." + PrefixFolder::folder_name(info_of(1));
-    if (rank.keeper) {
-      ASSERT_EQ(*rank.keeper->take_out(info_of(1)), removed);
-    }
-    rank.comm.barrier();
-    ASSERT_TRUE(remove_files(rank.comm, rank.site, removed, ranks, ranks_per_manifest));
+    ASSERT_TRUE(on_keeper(rank.comm, rank.site,
+                          [](Keeper& keeper) { return keeper.take_out(info_of(1)); }));
+    ASSERT_TRUE(remove_files(rank.comm, rank.site, info_of(1), ranks_per_manifest));
   });
   EXPECT_FALSE(find_dropped());
   EXPECT_FALSE(fs::exists(prefix() + "/ckpt/r1"));
@@ -149,7 +145,7 @@ TEST_F(Drop, ACheckNamesEveryFileThatIsNotWhatItWas) {
   std::vector<std::string> damaged;
   const DatasetRecord record = (*read_listing(*files_, folder(), damaged))[0];
   const auto check = [&](CheckDepth depth) {
-    return *check_dataset(*files_, folder(), folder().dataset(record.info), record, depth);
+    return check_dataset(*files_, folder(), folder().dataset(record.info), record, depth).value();
   };
   EXPECT_TRUE(check(CheckDepth::blocks).troubles.empty());
   EXPECT_EQ(check(CheckDepth::blocks).files, 6U);

@@ -81,7 +81,8 @@ class Flush {
       give_up();
       return tl::unexpected(std::move(staged).error());
     }
-    if (Status published = on_keeper([&](Keeper& keeper) { return keeper.publish(record); });
+    if (Status published =
+            on_keeper(comm_, site_, [&](Keeper& keeper) { return keeper.publish(record); });
         !published) {
       give_up();
       return tl::unexpected(std::move(published).error());
@@ -105,13 +106,8 @@ class Flush {
     return record;
   }
 
-  template <class Action>
-  Status on_keeper(Action action) {
-    return agree(comm_, site_.keeper != nullptr ? action(*site_.keeper) : Status{});
-  }
-
   Status stage() {
-    CAIRN_TRY(on_keeper([&](Keeper& keeper) { return keeper.begin(mine_.dataset); }));
+    CAIRN_TRY(on_keeper(comm_, site_, [&](Keeper& keeper) { return keeper.begin(mine_.dataset); }));
     // What is about to be staged is known first, so that whoever finds it can remove it.
     Status told = write_manifests(comm_, files_, pending_, mine_);
     const Status single = refuse_double_names(comm_, mine_);
@@ -158,10 +154,9 @@ class Flush {
     if (unstaged && site_.keeper != nullptr) (void)site_.keeper->abandon(mine_.dataset);
   }
 
-  Status settle(DatasetRecord record) {
+  Status settle(const DatasetRecord& record) {
     CAIRN_TRY(agree(comm_, settle_rank(files_, site_.folder, mine_)));
-    record.settled = true;
-    return on_keeper([&](Keeper& keeper) { return keeper.update(record); });
+    return on_keeper(comm_, site_, [&](Keeper& keeper) { return keeper.mark_settled(record); });
   }
 
   Communicator& comm_;

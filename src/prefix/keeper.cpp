@@ -334,6 +334,15 @@ Status Keeper::update(const DatasetRecord& record) {
   return {};
 }
 
+Status Keeper::mark_settled(DatasetRecord record) {
+  const auto newest = std::find_if(listing_.begin(), listing_.end(),
+                                   [](const auto& listed) { return listed.info.is_checkpoint(); });
+  if (newest != listing_.end() && newest->info.uuid == record.info.uuid)
+    CAIRN_TRY(set_current(record.info.name));
+  record.settled = true;
+  return update(record);
+}
+
 Status Keeper::set_current(const std::string& name) {
   CAIRN_TRY(place(folder_.current(), encode_current(name)));
   current_ = name;
@@ -351,16 +360,14 @@ Status Keeper::forget(const DatasetInfo& dataset) {
   return current_.empty() || is_there ? Status{} : set_current("");
 }
 
-Result<std::string> Keeper::take_out(const DatasetInfo& dataset) {
+Status Keeper::take_out(const DatasetInfo& dataset) {
   CAIRN_TRY(open_listing());
-  const std::string removed =
-      folder_.epoch(me_.epoch) + "/deleted." + PrefixFolder::folder_name(dataset);
+  const std::string removed = folder_.deleted(me_.epoch, dataset);
   const bool listed = find(dataset.uuid) != nullptr;
   CAIRN_TRY(under_epoch(
       files_->rename(listed ? folder_.dataset(dataset) : folder_.dropped(dataset), removed)));
   if (!listed) CAIRN_TRY(files_->sync_folder(folder_.dropped()));
-  CAIRN_TRY(forget(dataset));
-  return removed;
+  return forget(dataset);
 }
 
 /// `from` is in transit.

@@ -71,12 +71,14 @@ class Keeper {
   Status abandon(const DatasetInfo& dataset);
 
   Status update(const DatasetRecord& record);
+  /// Its files have their own names now. If it is the newest checkpoint it becomes current, and
+  /// that first, so that whoever ends what a crash has left half done comes by here again.
+  Status mark_settled(DatasetRecord record);
   /// Empty: none.
   Status set_current(const std::string& name);
-  /// The dataset is not there from here on, and its files are to go. Returns the folder that its
-  /// manifests are in now, which the caller removes when it is done with them. Whether it was
-  /// dropped before makes no difference.
-  Result<std::string> take_out(const DatasetInfo& dataset);
+  /// The dataset is not there from here on, and its files are to go: see remove_files(). Whether it
+  /// was dropped before makes no difference.
+  Status take_out(const DatasetInfo& dataset);
   /// The dataset is not there from here on; its files, record and manifests are kept.
   Status drop(const DatasetInfo& dataset);
   /// A dropped one is there again. What its files are now is the caller's to know.

@@ -47,10 +47,8 @@ Status write_manifests(Communicator& comm, Files& files, const std::string& fold
 }
 
 Result<std::vector<RankRecord>> read_manifest(Files& files, const std::string& path) {
-  auto content = read_file(files, path, largest_manifest);
+  CAIRN_ASSIGN(const Blob blob, read_file(files, path, largest_manifest));
   std::vector<RankRecord> records;
-  if (!content && content.error().code == Code::not_found) return records;
-  CAIRN_ASSIGN(const Blob blob, std::move(content));
   for (const Envelope& envelope : find_envelopes(blob)) {
     if (envelope.type != RecordType::rank) continue;
     auto record = decode_rank_record(envelope.payload, envelope.version);

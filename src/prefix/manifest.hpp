@@ -19,7 +19,7 @@ Status write_manifests(Communicator& comm, Files& files, const std::string& fold
 Result<RankRecord> read_from_manifest(Files& files, const std::string& folder, int rank,
                                       std::uint32_t ranks_in_each);
 
-/// Local. All records of a manifest that are whole; none if there is no such file.
+/// Local. All records of a manifest that are whole.
 Result<std::vector<RankRecord>> read_manifest(Files& files, const std::string& path);
 
 }  // namespace cairn

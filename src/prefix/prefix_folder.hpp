@@ -49,6 +49,11 @@ struct PrefixFolder {
   }
   static constexpr std::string_view transit_start = "dropped.";
 
+  /// Taken out, its files being removed.
+  std::string deleted(std::uint64_t of_epoch, const DatasetInfo& dataset) const {
+    return epoch(of_epoch) + "/deleted." + folder_name(dataset);
+  }
+
   static std::string folder_name(const DatasetInfo& dataset) {
     return "dataset." + text(dataset.number) + "." + text_of(dataset.uuid);
   }

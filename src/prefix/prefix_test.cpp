@@ -227,7 +227,7 @@ TEST_F(Prefix, WhoseEpochIsOverChangesNothing) {
   EXPECT_TRUE(busy(early->publish(record)));
   const auto dropped = early->drop(info_of(1));
   EXPECT_TRUE(busy(dropped));
-  EXPECT_TRUE(busy(Status(early->take_out(info_of(1)).map([](const std::string&) {}))));
+  EXPECT_TRUE(busy(early->take_out(info_of(1))));
   std::vector<std::string> damaged;
   const Listing listing = *read_listing(*files, folder(), damaged);
   ASSERT_EQ(listing.size(), 1U);
@@ -290,12 +290,9 @@ TEST_F(Prefix, ADeletedDatasetTakesItsFilesAlongAndNobodyElses) {
   flush_well(1);
   std::ofstream(prefix() + "/ckpt/r0/mine") << "the user's";
   run_well([&](RankRun& rank) {
-    std::string taken;
-    if (rank.keeper) taken = *rank.keeper->take_out(info_of(1));
-    Blob blob(std::as_bytes(std::span(taken)).begin(), std::as_bytes(std::span(taken)).end());
-    bcast_blob(rank.comm, blob, 0);
-    const std::string removed(reinterpret_cast<const char*>(blob.data()), blob.size());
-    ASSERT_TRUE(remove_files(rank.comm, rank.site, removed, ranks, ranks_per_manifest));
+    ASSERT_TRUE(on_keeper(rank.comm, rank.site,
+                          [](Keeper& keeper) { return keeper.take_out(info_of(1)); }));
+    ASSERT_TRUE(remove_files(rank.comm, rank.site, info_of(1), ranks_per_manifest));
   });
   EXPECT_FALSE(fs::exists(prefix() + "/ckpt/r1"));
   EXPECT_FALSE(fs::exists(prefix() + "/ckpt/r0/f1"));

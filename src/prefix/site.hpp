@@ -28,6 +28,12 @@ struct Site {
   }
 };
 
+/// Collective. What the keeper of rank 0 has to say, to all.
+template <class Action>
+Status on_keeper(Communicator& comm, const Site& site, Action action) {
+  return agree(comm, site.keeper != nullptr ? action(*site.keeper) : Status{});
+}
+
 /// Collective. Does `action` on all ranks, on at most `width` of them at a time.
 template <class Action>
 void in_turns(Communicator& comm, int width, Action action) {

@@ -68,7 +68,6 @@ Status treat(const Site& site, Remains::Kind kind, const RankRecord& record) {
 }
 
 Status treat_manifest(const Site& site, Remains::Kind kind, const std::string& path) {
-  CAIRN_TRY(site.files.info(path));  // another rank has just seen it
   CAIRN_ASSIGN(const auto records, read_manifest(site.files, path));
   for (const RankRecord& record : records) CAIRN_TRY(treat(site, kind, record));
   return {};
@@ -92,11 +91,8 @@ Result<std::vector<Remains>> share_remains(Communicator& comm, const Site& site)
 
 Status note_settled(Keeper& keeper) {
   const Listing listing = keeper.listing();
-  for (DatasetRecord record : listing) {
-    if (record.settled) continue;
-    record.settled = true;
-    CAIRN_TRY(keeper.update(record));
-  }
+  for (const DatasetRecord& record : listing)
+    if (!record.settled) CAIRN_TRY(keeper.mark_settled(record));
   CAIRN_TRY(keeper.remove_closed());
   return keeper.save_listing();
 }
@@ -116,19 +112,20 @@ Status tidy(Communicator& comm, const Site& site) {
     // One after the other: of files with one name, that of the newest dataset must come last.
     CAIRN_TRY(agree(comm, std::move(status)));
   }
-  return agree(comm, site.keeper != nullptr ? note_settled(*site.keeper) : Status{});
+  return on_keeper(comm, site, note_settled);
 }
 
-Status remove_files(Communicator& comm, const Site& site, const std::string& folder,
-                    std::uint32_t ranks, std::uint32_t ranks_in_each) {
-  const std::uint32_t manifests = (ranks + ranks_in_each - 1) / ranks_in_each;
+Status remove_files(Communicator& comm, const Site& site, const DatasetInfo& dataset,
+                    std::uint32_t ranks_in_each) {
+  const std::string folder = site.folder.deleted(site.epoch, dataset);
+  const std::uint32_t manifests = (dataset.ranks + ranks_in_each - 1) / ranks_in_each;
   Status status;
   for (auto number = static_cast<std::uint32_t>(comm.rank()); number < manifests;
        number += static_cast<std::uint32_t>(comm.size()))
     if (status)
       status = treat_manifest(site, Remains::Kind::deleted, PrefixFolder::manifest(folder, number));
   CAIRN_TRY(agree(comm, std::move(status)));
-  return agree(comm, site.keeper != nullptr ? remove_all(site.files, folder) : Status{});
+  return on_keeper(comm, site, [&](Keeper&) { return remove_all(site.files, folder); });
 }
 
 }  // namespace cairn

@@ -10,8 +10,9 @@ namespace cairn {
 /// agreed; what is left then is left for the next time, and harms nothing.
 Status tidy(Communicator& comm, const Site& site);
 
-/// Collective. Removes the files of a dataset that was taken out, and the folder of its manifests.
-Status remove_files(Communicator& comm, const Site& site, const std::string& folder,
-                    std::uint32_t ranks, std::uint32_t ranks_in_each);
+/// Collective. Removes the files of a dataset that the keeper has taken out, and the folder of its
+/// manifests.
+Status remove_files(Communicator& comm, const Site& site, const DatasetInfo& dataset,
+                    std::uint32_t ranks_in_each);
 
 }  // namespace cairn

@@ -23,9 +23,20 @@ std::optional<Uuid> parse_uuid(std::string_view text) {
   return Uuid{static_cast<std::int64_t>(halves[0]), static_cast<std::int64_t>(halves[1])};
 }
 
+void put(Encoder& out, const Uuid& uuid) {
+  out.i64(uuid.time_us);
+  out.i64(uuid.chance);
+}
+
+Uuid get_uuid(Decoder& in) {
+  Uuid uuid;
+  uuid.time_us = in.i64();
+  uuid.chance = in.i64();
+  return uuid;
+}
+
 void put(Encoder& out, const DatasetInfo& dataset) {
-  out.i64(dataset.uuid.time_us);
-  out.i64(dataset.uuid.chance);
+  put(out, dataset.uuid);
   out.u64(dataset.number);
   out.u64(dataset.checkpoint);
   out.u32(dataset.flags);
@@ -35,8 +46,7 @@ void put(Encoder& out, const DatasetInfo& dataset) {
 
 DatasetInfo get_dataset(Decoder& in) {
   DatasetInfo dataset;
-  dataset.uuid.time_us = in.i64();
-  dataset.uuid.chance = in.i64();
+  dataset.uuid = get_uuid(in);
   dataset.number = in.u64();
   dataset.checkpoint = in.u64();
   dataset.flags = in.u32();

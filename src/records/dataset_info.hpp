@@ -37,6 +37,8 @@ struct DatasetInfo {
   bool is_output() const { return (flags & 2U) != 0; }
 };
 
+void put(Encoder& out, const Uuid& uuid);
+Uuid get_uuid(Decoder& in);
 void put(Encoder& out, const DatasetInfo& dataset);
 DatasetInfo get_dataset(Decoder& in);
 

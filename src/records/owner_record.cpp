@@ -5,8 +5,7 @@ namespace cairn {
 Blob encode(const OwnerRecord& record) {
   Encoder out;
   out.u64(record.epoch);
-  out.i64(record.run.time_us);
-  out.i64(record.run.chance);
+  put(out, record.run);
   out.text(record.job_id);
   out.text(record.user);
   out.text(record.host);
@@ -21,8 +20,7 @@ Result<OwnerRecord> decode_owner_record(Bytes content) {
   Decoder in(payload);
   OwnerRecord record;
   record.epoch = in.u64();
-  record.run.time_us = in.i64();
-  record.run.chance = in.i64();
+  record.run = get_uuid(in);
   record.job_id = in.text();
   record.user = in.text();
   record.host = in.text();

@@ -39,11 +39,6 @@ void PrefixSide::tell(Severity severity, fmt::format_string<Args...> format, Arg
     log_.warning("{}", text);
 }
 
-template <class Action>
-Status PrefixSide::on_keeper(Action action) {
-  return agree(comm_, keeper_ ? action(*keeper_) : Status{});
-}
-
 // --- becoming its owner ---
 
 Status PrefixSide::open(const Placement& placement) {
@@ -148,11 +143,8 @@ Status PrefixSide::flush(const CachedDataset& dataset, const std::vector<std::st
   if (!settled)
     tell(Severity::warning, "{}: some files still have a name of their own in {}: {}",
          dataset.label(), settings_.prefix, settled.error().text);
-  const Status listed = on_keeper([&](Keeper& keeper) -> Status {
-    const bool newest = keeper.listing()[0].info.uuid == dataset.info.uuid;
-    if (newest && dataset.info.is_checkpoint()) CAIRN_TRY(keeper.set_current(dataset.info.name));
-    return keeper.save_listing();
-  });
+  const Status listed =
+      on_keeper(comm_, site_, [](Keeper& keeper) { return keeper.save_listing(); });
   if (!listed) tell(Severity::warning, "{}", listed.error().text);
   const double seconds = static_cast<double>(clock_.steady_us() - from_us) * 1e-6;
   tell(Severity::info, "{} is in {}: {} in {} files, in {} ({}/s)", dataset.label(),
@@ -306,22 +298,18 @@ void PrefixSide::note_restarted(const Uuid& uuid) {
 // --- by name ---
 
 Result<DatasetRecord> PrefixSide::share_record(const std::string& call, const std::string& name) {
-  const DatasetRecord* known = find(name);
-  Blob blob = known != nullptr ? encode(*known) : Blob{};
-  bcast_blob(comm_, blob, 0);
-  if (blob.empty())
-    return fail(Code::not_found, "{}: there is no dataset {} in {}", call, name, settings_.prefix);
-  return decode_dataset_record(blob);
+  if (const auto known = share(find(name))) return *known;
+  return fail(Code::not_found, "{}: there is no dataset {} in {}", call, name, settings_.prefix);
 }
 
 Status PrefixSide::current(const std::string& name) {
   CAIRN_TRY(share_record("SCR_Current", name));
-  return on_keeper([&](Keeper& keeper) { return keeper.set_current(name); });
+  return on_keeper(comm_, site_, [&](Keeper& keeper) { return keeper.set_current(name); });
 }
 
 Status PrefixSide::drop(const std::string& name) {
   CAIRN_ASSIGN(const DatasetRecord record, share_record("SCR_Drop", name));
-  return on_keeper([&](Keeper& keeper) -> Status {
+  return on_keeper(comm_, site_, [&](Keeper& keeper) -> Status {
     CAIRN_TRY(keeper.drop(record.info));
     return keeper.save_listing();
   });
@@ -333,16 +321,9 @@ Status PrefixSide::remove(const std::string& name) {
 }
 
 Status PrefixSide::remove_dataset(const DatasetRecord& record) {
-  std::string taken;
-  CAIRN_TRY(on_keeper([&](Keeper& keeper) -> Status {
-    CAIRN_ASSIGN(taken, keeper.take_out(record.info));
-    return {};
-  }));
-  Blob blob(std::as_bytes(std::span(taken)).begin(), std::as_bytes(std::span(taken)).end());
-  bcast_blob(comm_, blob, 0);
-  const std::string folder(reinterpret_cast<const char*>(blob.data()), blob.size());
-  CAIRN_TRY(remove_files(comm_, site_, folder, record.info.ranks, record.ranks_per_manifest));
-  return on_keeper([](Keeper& keeper) { return keeper.save_listing(); });
+  CAIRN_TRY(on_keeper(comm_, site_, [&](Keeper& keeper) { return keeper.take_out(record.info); }));
+  CAIRN_TRY(remove_files(comm_, site_, record.info, record.ranks_per_manifest));
+  return on_keeper(comm_, site_, [](Keeper& keeper) { return keeper.save_listing(); });
 }
 
 }  // namespace cairn

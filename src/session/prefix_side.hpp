@@ -70,8 +70,6 @@ class PrefixSide {
  private:
   Status own();
   void announce_extremes();
-  template <class Action>
-  Status on_keeper(Action action);
   template <class Change>
   void change_record(const Uuid& uuid, Change change);
   std::optional<DatasetRecord> choose_candidate();

@@ -282,6 +282,7 @@ Status Session::complete(Phase phase, bool valid) {
   }
   const Status flushed = done ? flush_what_is_due() : Status{};
   at_checkpoint_ = current_.info.is_checkpoint();
+  if (at_checkpoint_) no_need_told_ = false;
   if (at_checkpoint_ && comm_.rank() == 0) count(done);
   return done ? flushed : done;
 }
@@ -499,14 +500,19 @@ Result<bool> Session::need_checkpoint() {
   CAIRN_TRY(enter("SCR_Need_checkpoint", Phase::idle));
   bool due = comm_.rank() == 0 && cadence_.due(clock_.steady_us());
   learn_from_rank_0(due);
-  return halting_state_ == Halting::State::goes_on ? due : !stops_at_once();
+  const bool needed = halting_state_ == Halting::State::goes_on ? due : !stops_at_once();
+  no_need_told_ = !needed;
+  return needed;
 }
 
+/// A request that comes between the two questions waits for the next SCR_Need_checkpoint: else a
+/// program that has just been told to go on would stop without its last checkpoint.
 Result<bool> Session::should_exit() {
   CAIRN_TRY(enter("SCR_Should_exit", Phase::idle));
   bool due = false;
   learn_from_rank_0(due);
-  return halting_state_ != Halting::State::goes_on;
+  const bool needs_one_first = std::exchange(no_need_told_, false) && !stops_at_once();
+  return halting_state_ != Halting::State::goes_on && !needs_one_first;
 }
 
 }  // namespace cairn

@@ -196,6 +196,7 @@ class Session {
   Cadence cadence_;  ///< on rank 0
   Halting halting_;  ///< on rank 0
   Halting::State halting_state_ = Halting::State::goes_on;
+  bool no_need_told_ = false;  ///< the last answer of SCR_Need_checkpoint, until acted upon
   bool at_checkpoint_ = true;
 };
 

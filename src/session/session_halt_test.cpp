@@ -73,6 +73,28 @@ TEST_F(SessionHalt, ByReason) {
               "JOB_HALTED");
 }
 
+/// Whatever moment it comes at, there is a last checkpoint; but a program that does not ask for it
+/// is not kept going.
+TEST_F(SessionHalt, BetweenTheTwoQuestionsOfAStep) {
+  cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+    EXPECT_FALSE(*rank.session->need_checkpoint());
+    alone(rank, [&] { ask([](HaltRecord& r) { r.reason = halt_reason::job_halted; }); });
+    EXPECT_FALSE(*rank.session->should_exit());
+    expect(rank, true, true);
+    alone(rank, [&] { ask([](HaltRecord& r) { r.reason.clear(); }); });
+    EXPECT_FALSE(*rank.session->need_checkpoint());
+    rank.expect_written(1);
+    alone(rank, [&] { ask([](HaltRecord& r) { r.reason = halt_reason::job_halted; }); });
+    EXPECT_TRUE(*rank.session->should_exit());
+    alone(rank, [&] { ask([](HaltRecord& r) { r.reason.clear(); }); });
+    EXPECT_FALSE(*rank.session->need_checkpoint());
+    alone(rank, [&] { ask([](HaltRecord& r) { r.reason = halt_reason::job_halted; }); });
+    EXPECT_FALSE(*rank.session->should_exit());
+    EXPECT_TRUE(*rank.session->should_exit());
+    ASSERT_TRUE(rank.session->finalize());
+  });
+}
+
 TEST_F(SessionHalt, ByExitAfter) {
   ask([&](HaltRecord& r) { r.exit_after_s = now_s() + 100; });
   expect_stop([&] { clock_->time_s += 100; }, "EXIT_AFTER_TIME");

@@ -30,13 +30,13 @@ Status Session::flush_dataset(CachedDataset& dataset) {
 }
 
 /// All outputs that are not there yet, the oldest first, then the newest checkpoint where one is
-/// due. The error of the first that failed.
+/// due. The error of the dataset that was written last, if that one failed; others are only told.
 Status Session::flush_due() {
-  Status first;
-  if (!settings_.flush) return first;
+  Status last;
+  if (!settings_.flush) return last;
   const auto flush_one = [&](CachedDataset& dataset) {
     Status flushed = flush_dataset(dataset);
-    if (first && !flushed) first = flushed;
+    if (dataset.info.uuid == current_.info.uuid) last = flushed;
     return flushed.has_value();
   };
   for (auto dataset = datasets_.rbegin(); dataset != datasets_.rend(); ++dataset)
@@ -44,9 +44,9 @@ Status Session::flush_due() {
   const auto newest = std::find_if(datasets_.begin(), datasets_.end(), [](const auto& dataset) {
     return dataset.usable() && dataset.info.is_checkpoint();
   });
-  if (!flush_wanted_ || newest == datasets_.end()) return first;
+  if (!flush_wanted_ || newest == datasets_.end()) return last;
   flush_wanted_ = !newest->flushed && !flush_one(*newest);
-  return first;
+  return last;
 }
 
 // --- fetch ---

@@ -200,6 +200,23 @@ TEST(SessionPrefix, AnOutputThatCannotBeCopiedStaysAndIsTriedAgain) {
   cluster.expect_own_files(1);
 }
 
+TEST(SessionPrefix, TheVerdictOfAnOutputIsItsOwn) {
+  PrefixCluster cluster;
+  const std::string first = cluster.settings.prefix + "/ckpt.1/";
+  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+    rank.hook = [first](const FileOperation& operation) -> Status {
+      if (!operation.path.starts_with(first)) return {};
+      return fail(Code::io, "injected: {}", operation.path);
+    };
+    EXPECT_FALSE(rank.write(1, flag_output));
+    rank.expect_written(2, flag_output);
+    rank.comm.barrier();
+    rank.hook = nullptr;
+    EXPECT_TRUE(rank.session->finalize());
+  });
+  EXPECT_EQ(cluster.listed(), Names({"ckpt.2", "ckpt.1"}));
+}
+
 TEST(SessionPrefix, AnotherNumberOfRanksIsRefusedWithBothNumbers) {
   PrefixCluster cluster;
   cluster.write_and_finalize({1, 2});

@@ -120,9 +120,9 @@ class Changes {
     auto found = named();
     if (!found && found.error().code == Code::not_found) found = named_of_dropped();
     CAIRN_ASSIGN(const DatasetRecord record, std::move(found));
-    CAIRN_ASSIGN(const std::string folder, keeper_.take_out(record.info));
+    CAIRN_TRY(keeper_.take_out(record.info));
     note(record, "is deleted");
-    return remove_files(comm_, site_, folder, record.info.ranks, record.ranks_per_manifest);
+    return remove_files(comm_, site_, record.info, record.ranks_per_manifest);
   }
 
   Status add() {
