@@ -148,6 +148,17 @@ constexpr Option table[] = {
      "restarts from one checkpoint that may die before an older one is taken; 0: any number", usual,
      [](Settings& s, const Value& v) { s.restart_attempts = as_int(v); }},
 
+    // --- the log ---
+    {"SCR_LOG_ENABLE", boolean, "", "0", "1 logs what the run does, as the next two say",
+     not_by_app, [](Settings& s, const Value& v) { s.log = is_on(v); }},
+    {"SCR_LOG_TXT_ENABLE", boolean, "", "1", "in .cairn/log of the prefix directory", not_by_app,
+     [](Settings& s, const Value& v) { s.log_text = is_on(v); }},
+    {"SCR_LOG_SYSLOG_ENABLE", boolean, "", "1", "in the system's log: LOCAL7, INFO", not_by_app,
+     [](Settings& s, const Value& v) { s.log_syslog = is_on(v); }},
+    {"CAIRN_LOG_JSON", boolean, "", "0",
+     "1 logs in .cairn/log.json of the prefix directory, one JSON object in a line", not_by_app,
+     [](Settings& s, const Value& v) { s.log_json = is_on(v); }},
+
     // --- redundancy ---
     {"SCR_COPY_TYPE", one_of(copy_types), "", "XOR",
      "how checkpoints are protected; FILE: as the CKPT lines say"},
@@ -190,9 +201,6 @@ constexpr Option table[] = {
     {"SCR_NODE_TESTS", text, "", "ping,echo,dir_capacity", "health tests of nodes", unused},
     {"SCR_NODELIST", text, "", "", "nodes of the allocation", unused},
     {"SCR_CLUSTER_NAME", text, "", "", "name of the cluster", unused},
-    {"SCR_LOG_ENABLE", text, "", "0", "1 logs events", unused_not_by_app},
-    {"SCR_LOG_TXT_ENABLE", text, "", "1", "log to a file", unused_not_by_app},
-    {"SCR_LOG_SYSLOG_ENABLE", text, "", "1", "log to syslog", unused_not_by_app},
     {"SCR_LOG_DB_ENABLE", text, "", "0", "log to a database", unused_not_by_app},
     {"SCR_LOG_DB_DEBUG", text, "", "0", "tell about that", unused_not_by_app},
     {"SCR_LOG_DB_HOST", text, "", "", "its host", unused_not_by_app},

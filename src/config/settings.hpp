@@ -97,6 +97,11 @@ struct Settings {
   bool halt_exit = false;
   std::int64_t end_time_s = 0;  ///< SCR_END_TIME, seconds since 1970, 0 unknown
 
+  bool log = false;        ///< SCR_LOG_ENABLE, for the next two
+  bool log_text = true;    ///< SCR_LOG_TXT_ENABLE
+  bool log_syslog = true;  ///< SCR_LOG_SYSLOG_ENABLE
+  bool log_json = false;   ///< CAIRN_LOG_JSON
+
   std::vector<StoreSettings> stores;
   std::vector<CheckpointSettings> checkpoints;    ///< enabled ones, by id
   std::map<std::string, NodeGroups> node_groups;  ///< by node name; NODE and WORLD are built in

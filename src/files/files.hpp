@@ -79,6 +79,9 @@ class Files {
   virtual Result<std::unique_ptr<File>> open_for_update(const std::string& path) = 0;
   /// Creates, or empties, a regular file.
   virtual Result<std::unique_ptr<File>> create(const std::string& path, std::uint32_t mode) = 0;
+  /// Adds to the end of a regular file, which is created if need be. Several processes of one node
+  /// may do so at the same time; nothing is synced.
+  virtual Status append(const std::string& path, Bytes data, std::uint32_t mode) = 0;
   /// See View for what is promised of a file that is cut meanwhile.
   virtual Result<std::unique_ptr<View>> view(const std::string& path) = 0;
 

@@ -87,6 +87,10 @@ class HookedFiles final : public Files {
     CAIRN_TRY(gate_->pass("create", path));
     return hooked(path, inner_.create(path, mode));
   }
+  Status append(const std::string& path, Bytes data, std::uint32_t mode) override {
+    CAIRN_TRY(gate_->pass("append", path, {}, data.size()));
+    return inner_.append(path, data, mode);
+  }
   Result<std::unique_ptr<View>> view(const std::string& path) override {
     CAIRN_TRY(gate_->pass("view", path));
     CAIRN_ASSIGN(auto opened, inner_.view(path));

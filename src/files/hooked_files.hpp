@@ -18,7 +18,7 @@ struct FileOperation {
   std::string_view path;
   std::uint64_t index = 0;  ///< 0, 1, 2... in the order asked, over this Files and what it opened
   std::string_view to;      ///< of rename: the new name
-  std::uint64_t bytes = 0;  ///< of read, write and view_at: how many
+  std::uint64_t bytes = 0;  ///< of read, write, append and view_at: how many
 };
 
 /// An Error means that the operation is not done and fails with it. It may also throw, which passes

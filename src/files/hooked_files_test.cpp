@@ -32,6 +32,7 @@ void do_everything(Files& files, const TemporaryFolder& folder) {
   }
   EXPECT_TRUE(files.open(path));
   EXPECT_TRUE(files.open_for_update(path));
+  EXPECT_TRUE(files.append(path, {}, 0600));
   if (const auto view = files.view(path)) {
     EXPECT_EQ((*view)->size(), 4U);
     EXPECT_TRUE((*view)->at(0, 4, buffer));
@@ -61,16 +62,16 @@ TEST_F(HookedFilesTest, AsksBeforeEveryOperationInOrder) {
     return {};
   });
   do_everything(*hooked, folder_);
-  EXPECT_EQ(
-      names,
-      (std::vector<std::string>{
-          "create",      "write",           "read",   "resize",      "sync",          "size",
-          "open",        "open_for_update", "view",   "view_at",     "info",          "list",
-          "make_folder", "set_attributes",  "rename", "remove_file", "remove_folder", "sync_folder",
-          "space",       "is_memory",       "lock"}));
-  ASSERT_EQ(paths.size(), 21U);
-  for (int i = 0; i < 11; ++i) EXPECT_EQ(paths[i], folder_ / "f") << names[i];
-  EXPECT_EQ(paths[11], folder_.path());
+  EXPECT_EQ(names, (std::vector<std::string>{
+                       "create",      "write",         "read",           "resize",
+                       "sync",        "size",          "open",           "open_for_update",
+                       "append",      "view",          "view_at",        "info",
+                       "list",        "make_folder",   "set_attributes", "rename",
+                       "remove_file", "remove_folder", "sync_folder",    "space",
+                       "is_memory",   "lock"}));
+  ASSERT_EQ(paths.size(), 22U);
+  for (int i = 0; i < 12; ++i) EXPECT_EQ(paths[i], folder_ / "f") << names[i];
+  EXPECT_EQ(paths[12], folder_.path());
   EXPECT_EQ(renamed_to, folder_ / "g");
   EXPECT_EQ(hooked->effective_user(), disk_->effective_user());
 }

@@ -85,6 +85,14 @@ class PosixFiles final : public Files {
     return make_posix_file(std::move(descriptor), path);
   }
 
+  Status append(const std::string& path, Bytes data, std::uint32_t mode) override {
+    CAIRN_ASSIGN(const Descriptor descriptor,
+                 open_regular(path, O_WRONLY | O_APPEND | O_CREAT, "append to", mode));
+    return write_on(path, 0, data, [&](Bytes part, std::uint64_t) {
+      return ::write(descriptor.number(), part.data(), part.size());
+    });
+  }
+
   Result<std::unique_ptr<View>> view(const std::string& path) override {
     CAIRN_ASSIGN(Descriptor descriptor, open_regular(path, O_RDONLY, "open"));
     return make_posix_view(std::move(descriptor), path);

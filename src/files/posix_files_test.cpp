@@ -84,6 +84,15 @@ TEST_P(PosixFiles, CreateEmptiesAndKeepsItsMode) {
   EXPECT_EQ(files_->info(folder_ / "g")->mode, 0600U);
 }
 
+TEST_P(PosixFiles, AppendsToWhatIsThere) {
+  for (const char* line : {"one\n", "two\n"})
+    ASSERT_TRUE(files_->append(folder_ / "log", bytes(line), 0640));
+  EXPECT_EQ(get(folder_ / "log"), "one\ntwo\n");
+  EXPECT_EQ(files_->info(folder_ / "log")->mode, 0640U);
+  EXPECT_EQ(files_->append(folder_ / "no/log", {}, 0640).error().code, Code::not_found);
+  EXPECT_FALSE(files_->append(folder_.path(), {}, 0640));
+}
+
 TEST_P(PosixFiles, AShortReadNamesBothSizes) {
   put(folder_ / "f", "0123456789");
   Blob buffer(8);

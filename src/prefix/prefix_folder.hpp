@@ -19,6 +19,9 @@ struct PrefixFolder {
   std::string halt() const { return root() + "/halt"; }
   /// Locked while the halt file is changed.
   std::string halt_lock() const { return root() + "/halt.lock"; }
+  /// What the runs of the job have done, for people and for programs.
+  std::string log() const { return root() + "/log"; }
+  std::string json_log() const { return root() + "/log.json"; }
   std::string owner() const { return root() + "/owner"; }
   std::string owner_lock() const { return root() + "/owner.lock"; }
   std::string current() const { return root() + "/current"; }

@@ -26,7 +26,9 @@ struct CachedDataset {
   bool checked = false;           ///< in this run, all blocks were compared with their checksums
   std::vector<RankFolder> parts;  ///< what this rank removes to be rid of the dataset
   std::string reason;             ///< why it is not usable
-  std::string name_here;          ///< if not usable: as a record tells that this rank has read
+  std::string restored;           ///< what it took to make it usable; empty: nothing. On rank 0
+  double restore_seconds = 0;
+  std::string name_here;  ///< if not usable: as a record tells that this rank has read
 
   bool usable() const { return state == State::usable; }
   /// "dataset 5 (ckpt.5)"

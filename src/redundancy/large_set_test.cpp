@@ -120,6 +120,9 @@ class HoleyFiles final : public Files {
     CAIRN_ASSIGN(auto file, inner_->create(path, mode));
     return std::make_unique<HoleyFile>(std::move(file));
   }
+  Status append(const std::string& path, Bytes data, std::uint32_t mode) override {
+    return inner_->append(path, data, mode);
+  }
   Result<std::unique_ptr<View>> view(const std::string& path) override {
     CAIRN_ASSIGN(auto opened, inner_->view(path));
     return std::make_unique<HoleyView>(std::move(opened), path);

@@ -126,6 +126,7 @@ void Halting::tell(const HaltRecord& record, const Cause& cause) {
             is_of_file(cause->reason)
                 ? fmt::format("; \"cairn halt --remove {}\" takes it back", settings_.prefix)
                 : "");
+  events_.happened("HALT", fmt::format("{}: {}", cause->reason, cause->text));
   record_reason(record, cause->reason);
 }
 

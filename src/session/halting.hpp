@@ -10,6 +10,7 @@
 
 #include "base/log.hpp"
 #include "config/settings.hpp"
+#include "prefix/event_log.hpp"
 #include "prefix/halt_file.hpp"
 
 namespace cairn {
@@ -35,12 +36,13 @@ class Halting {
   };
 
   /// All that is passed in must outlive this, but for the log.
-  Halting(Files& files, Clock& clock, const Settings& settings, Log log)
+  Halting(Files& files, Clock& clock, const Settings& settings, Log log, EventLog& events)
       : file_(files, clock, PrefixFolder{settings.prefix}),
         files_(files),
         clock_(clock),
         settings_(settings),
-        log_(std::move(log)) {}
+        log_(std::move(log)),
+        events_(events) {}
 
   /// The run begins: what earlier ones have recorded and no longer holds is taken back.
   void begin();
@@ -64,6 +66,7 @@ class Halting {
   Clock& clock_;
   const Settings& settings_;
   Log log_;
+  EventLog& events_;
   std::int64_t uncounted_ = 0;  ///< checkpoints that could not be subtracted in the file yet
   std::string told_;            ///< the reason, and how it ends the run; empty: none
   std::set<std::string> warned_;

@@ -102,7 +102,7 @@ class HaltingTest : public ::testing::Test {
 
   Halting halting() {
     return {*files_, clock_, settings_,
-            Log([this](Severity, const std::string& text) { told_ += text + "\n"; })};
+            Log([this](Severity, const std::string& text) { told_ += text + "\n"; }), events_};
   }
   HaltFile file() { return {*posix_, clock_, PrefixFolder{settings_.prefix}}; }
   HaltRecord record() { return *file().read(); }
@@ -117,6 +117,7 @@ class HaltingTest : public ::testing::Test {
   Settings settings_;
   StoppedClock clock_;
   std::unique_ptr<Files> posix_ = make_posix_files();
+  EventLog events_{*posix_, clock_, settings_, Log(), EventLog::Part::silent};
   FileHook hook_;
   std::unique_ptr<Files> files_ = make_hooked_files(
       *posix_,

@@ -75,7 +75,11 @@ std::size_t choose_level(const std::vector<Level>& levels, const DatasetInfo& da
     if (dataset.is_output() && candidate.output) return i;
     const auto interval = static_cast<std::uint64_t>(candidate.interval);
     const bool due = dataset.is_checkpoint() ? dataset.checkpoint % interval == 0 : interval == 1;
-    if (due && candidate.interval > best_interval) {
+    // Of two alike, the one that is not there for outputs.
+    const bool fits_better =
+        candidate.interval > best_interval ||
+        (candidate.interval == best_interval && levels[best].settings.output && !candidate.output);
+    if (due && fits_better) {
       best = i;
       best_interval = candidate.interval;
     }

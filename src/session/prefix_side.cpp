@@ -7,19 +7,19 @@
 
 #include "base/units.hpp"
 #include "prefix/fetch.hpp"
-#include "prefix/flush.hpp"
 #include "prefix/tidy.hpp"
 
 namespace cairn {
 
 PrefixSide::PrefixSide(Communicator& comm, Files& files, Clock& clock, Background& background,
-                       const Settings& settings, Log log)
+                       const Settings& settings, Log log, EventLog& events)
     : comm_(comm),
       files_(files),
       clock_(clock),
       background_(background),
       settings_(settings),
       log_(std::move(log)),
+      events_(events),
       site_{files,
             clock,
             {settings.prefix},
@@ -133,25 +133,38 @@ void PrefixSide::close() {
 
 // --- flush ---
 
-Status PrefixSide::flush(const CachedDataset& dataset, const std::vector<std::string>& cached) {
+Status PrefixSide::flush(const CachedDataset& dataset, const std::string& store,
+                         const std::vector<std::string>& cached) {
+  const std::int64_t from_us = clock_.steady_us();
+  events_.happened("FLUSH_START", dataset.info);
+  const auto account = copy_out(dataset, cached);
+  const double seconds = static_cast<double>(clock_.steady_us() - from_us) * 1e-6;
+  events_.happened(account ? "FLUSH_SUCCESS" : "FLUSH_FAIL", dataset.info, seconds,
+                   account ? "" : account.error().text);
+  if (!account) return tl::unexpected(account.error());
+  events_.moved("FLUSH_SYNC", store, settings_.prefix, dataset.info, seconds, account->bytes,
+                account->files);
+  tell(Severity::info, "{} is in {}: {} in {} files, in {} ({}/s)", dataset.label(),
+       settings_.prefix, format_bytes(account->bytes), account->files, format_seconds(seconds),
+       format_bytes(static_cast<std::uint64_t>(static_cast<double>(account->bytes) /
+                                               std::max(seconds, 1e-6))));
+  return keep_to_window();
+}
+
+Result<FlushAccount> PrefixSide::copy_out(const CachedDataset& dataset,
+                                          const std::vector<std::string>& cached) {
   CAIRN_TRY(own());
   CAIRN_TRY(settle_older());
-  const std::int64_t from_us = clock_.steady_us();
   Status settled;
-  auto account = cairn::flush(comm_, site_, dataset.record, cached, settings_.job_id, settled);
-  if (!account) return tl::unexpected(std::move(account).error());
+  CAIRN_ASSIGN(const FlushAccount account,
+               cairn::flush(comm_, site_, dataset.record, cached, settings_.job_id, settled));
   if (!settled)
     tell(Severity::warning, "{}: some files still have a name of their own in {}: {}",
          dataset.label(), settings_.prefix, settled.error().text);
   const Status listed =
       on_keeper(comm_, site_, [](Keeper& keeper) { return keeper.save_listing(); });
   if (!listed) tell(Severity::warning, "{}", listed.error().text);
-  const double seconds = static_cast<double>(clock_.steady_us() - from_us) * 1e-6;
-  tell(Severity::info, "{} is in {}: {} in {} files, in {} ({}/s)", dataset.label(),
-       settings_.prefix, format_bytes(account->bytes), account->files, format_seconds(seconds),
-       format_bytes(static_cast<std::uint64_t>(static_cast<double>(account->bytes) /
-                                               std::max(seconds, 1e-6))));
-  return keep_to_window();
+  return account;
 }
 
 /// Files that still have their staged names must not be given their own ones after this dataset's,

@@ -11,6 +11,8 @@
 #include "comm/communicator.hpp"
 #include "config/settings.hpp"
 #include "files/background.hpp"
+#include "prefix/event_log.hpp"
+#include "prefix/flush.hpp"
 #include "prefix/site.hpp"
 #include "recovery/cached_dataset.hpp"
 #include "topology/placement.hpp"
@@ -22,7 +24,7 @@ namespace cairn {
 class PrefixSide {
  public:
   PrefixSide(Communicator& comm, Files& files, Clock& clock, Background& background,
-             const Settings& settings, Log log);
+             const Settings& settings, Log log, EventLog& events);
 
   /// At Init: where an earlier run has left something, takes over and ends what was half done. busy
   /// if another job lives there. A prefix directory that cannot be used now is told, and is no
@@ -36,9 +38,10 @@ class PrefixSide {
   /// Sets `flushed` of those that are there.
   void mark_flushed(std::vector<CachedDataset>& datasets);
 
-  /// Copies a dataset there; it is current then, if it is a checkpoint. `cached`: one path for each
-  /// file. Errors are agreed.
-  Status flush(const CachedDataset& dataset, const std::vector<std::string>& cached);
+  /// Copies a dataset from `store` there; it is current then, if it is a checkpoint. `cached`: one
+  /// path for each file. Errors are agreed.
+  Status flush(const CachedDataset& dataset, const std::string& store,
+               const std::vector<std::string>& cached);
 
   /// The next checkpoint to try: the one named by SCR_CURRENT, else the current one, else the
   /// newest that has not failed; then the next older ones. Nothing if there is none, or
@@ -68,6 +71,8 @@ class PrefixSide {
   void close();
 
  private:
+  Result<FlushAccount> copy_out(const CachedDataset& dataset,
+                                const std::vector<std::string>& cached);
   Status own();
   void announce_extremes();
   template <class Change>
@@ -89,6 +94,7 @@ class PrefixSide {
   Background& background_;
   const Settings& settings_;
   Log log_;
+  EventLog& events_;
   Site site_;
   bool owned_ = false;
   std::optional<Keeper> keeper_;         ///< on rank 0, where owned

@@ -162,10 +162,12 @@ class Recovery {
     dataset.parts = {own};
   }
 
-  void report(const CachedDataset& dataset, const RestoreAccount& account, double seconds) {
-    if (const std::string what = describe(account); !what.empty())
-      tell(Severity::info,
-           fmt::format("{}: {}; took {}", dataset.label(), what, format_seconds(seconds)));
+  void report(CachedDataset& dataset, const RestoreAccount& account, double seconds) {
+    dataset.restored = describe(account);
+    dataset.restore_seconds = seconds;
+    if (!dataset.restored.empty())
+      tell(Severity::info, fmt::format("{}: {}; took {}", dataset.label(), dataset.restored,
+                                       format_seconds(seconds)));
   }
 
   /// The level under which a dataset found here would be protected now.

@@ -24,9 +24,11 @@ Session::Session(const Environment& environment, const Settings& settings)
       log_(environment.log),
       settings_(settings),
       routing_(files_, settings_.prefix),
-      prefix_(comm_, files_, clock_, background_, settings_, log_),
+      events_(files_, clock_, settings_, log_,
+              comm_.rank() == 0 ? EventLog::Part::writer : EventLog::Part::silent),
+      prefix_(comm_, files_, clock_, background_, settings_, log_, events_),
       cadence_(settings_, clock_.steady_us()),
-      halting_(files_, clock_, settings_, log_) {
+      halting_(files_, clock_, settings_, log_, events_) {
   comm_.set_place(settings_.node_name);
 }
 
@@ -39,6 +41,7 @@ Result<std::unique_ptr<Session>> Session::init(const Environment& environment,
 
 Status Session::prepare() {
   placement_ = gather_placement(comm_, settings_.node_name);
+  events_.happened("START", fmt::format("{} ranks on {} nodes", comm_.size(), placement_.nodes()));
   CAIRN_ASSIGN(OpenStores open, open_stores(comm_, files_, clock_, placement_, settings_));
   stores_ = std::move(open.stores);
   locks_ = std::move(open.locks);
@@ -46,6 +49,7 @@ Status Session::prepare() {
   CAIRN_TRY(purge_if_asked());
   CAIRN_ASSIGN(datasets_,
                recover_cache(comm_, files_, clock_, stores_, levels_, placement_, settings_, log_));
+  log_recovery();
   CAIRN_TRY(open_prefix());
   for (const std::string& weakness : weaknesses_of(levels_, comm_.size())) warn("{}", weakness);
   if (!settings_.keep_old)
@@ -58,7 +62,28 @@ Status Session::prepare() {
       std::max(loaded != nullptr ? loaded->record.data_bytes() : 0, settings_.checkpoint_bytes));
   if (comm_.rank() == 0) halting_.begin();
   cadence_ = Cadence(settings_, clock_.steady_us());
+  log_computing();
   return {};
+}
+
+/// What came of the datasets in the caches, where something had to be done for them.
+void Session::log_recovery() {
+  for (auto dataset = datasets_.rbegin(); dataset != datasets_.rend(); ++dataset) {
+    if (dataset->state == CachedDataset::State::unusable)
+      events_.happened("REBUILD_FAIL", dataset->info, {}, dataset->reason);
+    else if (!dataset->restored.empty())
+      events_.happened("REBUILD_SUCCESS", dataset->info, dataset->restore_seconds,
+                       dataset->restored);
+  }
+}
+
+void Session::log_computing() {
+  computes_since_us_ = clock_.steady_us();
+  events_.happened("COMPUTE_START");
+}
+
+double Session::seconds_since(std::int64_t steady_us) const {
+  return static_cast<double>(clock_.steady_us() - steady_us) * 1e-6;
 }
 
 Status Session::open_prefix() {
@@ -117,6 +142,7 @@ Status Session::finalize() {
   flush_wanted_ = settings_.flush_interval > 0;
   (void)flush_due();  // what could not be copied has been told, and is in the cache
   prefix_.close();
+  events_.happened("FINALIZE");
   if (comm_.rank() == 0) halting_.end();
   background_.wait();  // whoever gets the lock next finds nothing on its way
   drop_spares();
@@ -175,6 +201,7 @@ Result<std::string> Session::start_restart() {
                 "SCR_Have_restart first");
   CAIRN_TRY(check_and_heal(comm_, files_, stores_, settings_, *candidate, log_));
   prefix_.note_attempt(candidate->info.uuid);
+  events_.happened("RESTART_START", candidate->info);
   phase_ = Phase::restart;
   return candidate->info.name;
 }
@@ -188,6 +215,8 @@ Status Session::complete_restart(bool valid) {
                          : Status(fail(Code::invalid, "{}: rank {} could not restart from it",
                                        label, comm_.rank())));
   const CachedDataset dataset = *restart_candidate();
+  events_.happened(verdict ? "RESTART_SUCCESS" : "RESTART_FAIL", dataset.info, {},
+                   verdict ? "" : verdict.error().text);
   if (!verdict) {
     datasets_.erase(datasets_.begin() + (restart_candidate() - datasets_.data()));
     remove_everywhere(dataset);
@@ -227,6 +256,9 @@ Status Session::start(Phase phase, const std::string& name, std::uint32_t flags)
     return made;
   }
   phase_ = phase;
+  events_.happened("COMPUTE_END", DatasetInfo{}, seconds_since(computes_since_us_));
+  events_.happened(current_.info.is_checkpoint() ? "CHECKPOINT_START" : "OUTPUT_START",
+                   current_.info);
   return {};
 }
 
@@ -280,7 +312,10 @@ Status Session::complete(Phase phase, bool valid) {
     abandon_current();
     make_room_after(done.error());
   }
+  events_.happened(current_.info.is_checkpoint() ? "CHECKPOINT_END" : "OUTPUT_END", current_.info,
+                   seconds_since(started_us_), done ? "" : done.error().text);
   const Status flushed = done ? flush_what_is_due() : Status{};
+  log_computing();
   at_checkpoint_ = current_.info.is_checkpoint();
   if (at_checkpoint_) no_need_told_ = false;
   if (at_checkpoint_ && comm_.rank() == 0) count(done);
@@ -321,7 +356,7 @@ Status Session::protect_current(std::vector<FileEntry> files) {
   CAIRN_TRY(protect_and_commit(comm_, files_, stores_[current_.store], current_.parts[0], record,
                                settings_));
 
-  report_commit(record, clock_.steady_us() - from_us);
+  report_commit(record, from_us);
   last_number_ = current_.info.number;
   last_checkpoint_ = std::max(last_checkpoint_, current_.info.checkpoint);
   restart_done_ = true;
@@ -344,14 +379,25 @@ Status Session::flush_what_is_due() {
   return current_.info.is_output() ? flushed : Status{};
 }
 
-void Session::report_commit(const RankRecord& record, std::int64_t protect_us) {
+/// All was written at `written_us`.
+void Session::report_commit(const RankRecord& record, std::int64_t written_us) {
   // One line shows that it works; a program may write thousands.
-  if (std::exchange(first_told_, true) && settings_.debug == 0) return;
+  const bool told = !std::exchange(first_told_, true) || settings_.debug > 0;
+  if (!told && !events_.is_on()) return;
   std::array<std::int64_t, 2> sums = {static_cast<std::int64_t>(record.data_bytes()),
                                       static_cast<std::int64_t>(record.files.size())};
   comm_.allreduce(sums, Reduce::sum);
-  const double seconds = static_cast<double>(clock_.steady_us() - started_us_) * 1e-6;
+  const double seconds = seconds_since(started_us_);
+  const double protect_seconds = seconds_since(written_us);
   const auto bytes = static_cast<std::uint64_t>(sums[0]);
+  const auto files = static_cast<std::uint64_t>(sums[1]);
+  const std::string& store = levels_[current_level_].settings.store;
+  const auto& dataset = current_.info;
+  events_.moved("WRITE", "", store, dataset, seconds - protect_seconds, bytes, files);
+  events_.moved("ENCODE", store, store, dataset, protect_seconds, bytes, files);
+  events_.moved(dataset.is_checkpoint() ? "CHECKPOINT" : "OUTPUT", "", store, dataset, seconds,
+                bytes, files);
+  if (!told) return;
   tell("{}: {} in {} files, {}; {} from Start to Complete ({}/s), {} of it to protect",
        current_.label(), format_bytes(bytes), sums[1],
        record.encoding.members.size() > 1
@@ -361,7 +407,7 @@ void Session::report_commit(const RankRecord& record, std::int64_t protect_us) {
        format_seconds(seconds),
        format_bytes(
            static_cast<std::uint64_t>(static_cast<double>(bytes) / std::max(seconds, 1e-6))),
-       format_seconds(static_cast<double>(protect_us) * 1e-6));
+       format_seconds(protect_seconds));
 }
 
 void Session::abandon_current() { remove_everywhere(current_); }

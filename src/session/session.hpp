@@ -12,6 +12,7 @@
 #include "files/background.hpp"
 #include "files/clock.hpp"
 #include "files/files.hpp"
+#include "prefix/event_log.hpp"
 #include "recovery/cached_dataset.hpp"
 #include "session/cadence.hpp"
 #include "session/halting.hpp"
@@ -125,7 +126,10 @@ class Session {
   Status make_dataset(const Uuid& uuid, const std::string& name, std::uint32_t flags);
   Result<std::vector<FileEntry>> collect_files(bool valid);
   Status protect_current(std::vector<FileEntry> files);
-  void report_commit(const RankRecord& record, std::int64_t protect_us);
+  void report_commit(const RankRecord& record, std::int64_t written_us);
+  void log_recovery();
+  void log_computing();
+  double seconds_since(std::int64_t steady_us) const;
   Status flush_what_is_due();
   void abandon_current();
   enum class Parity { removed, recycled };
@@ -139,6 +143,7 @@ class Session {
   Status flush_dataset(CachedDataset& dataset);
   Status flush_due();
   Status fetch_checkpoint();
+  void log_fetch(const DatasetRecord& dataset, const Status& taken, double seconds);
   Status refuse_to_start(Status why);
   Status take_in(const DatasetRecord& candidate, bool& damaged);
   Status fetch_into(const RankFolder& folder, const Level& level, const DatasetRecord& candidate,
@@ -190,7 +195,9 @@ class Session {
   CachedDataset current_;
   std::size_t current_level_ = 0;
   std::int64_t started_us_ = 0;
+  std::int64_t computes_since_us_ = 0;
   Routing routing_;
+  EventLog events_;
   PrefixSide prefix_;
 
   Cadence cadence_;  ///< on rank 0

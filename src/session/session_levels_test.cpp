@@ -50,6 +50,26 @@ TEST(SessionLevels, EachStoreKeepsItsOwnCount) {
   EXPECT_EQ(cluster.restart(four_nodes()), 10);
 }
 
+TEST(SessionLevels, ADescriptorForOutputsIsNotForCheckpointsIfAnotherFits) {
+  Cluster cluster;
+  CheckpointSettings plain = cluster.settings.checkpoints[0];
+  plain.id = 1;
+  plain.set_size = 4;
+  cluster.settings.checkpoints[0].output = true;
+  cluster.settings.checkpoints[0].set_size = 2;
+  cluster.settings.checkpoints.push_back(plain);
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    rank.expect_written(1);
+    rank.expect_written(2, flag_output);
+  });
+  const auto files = make_posix_files();
+  for (const auto& [dataset, members] : {std::pair{1, 4U}, {2, 2U}}) {
+    const HeldPart part = read_part(*files, {cluster.parts("n2", dataset).at(0)}, 4);
+    ASSERT_EQ(part.own.size(), 1U);
+    EXPECT_EQ(part.own[0].record.encoding.members.size(), members) << dataset;
+  }
+}
+
 TEST(SessionLevels, SetSizeOfEachDescriptor) {
   Cluster cluster;
   cluster.settings.stores[0].count = 2;

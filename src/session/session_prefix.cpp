@@ -16,10 +16,11 @@ Status Session::flush_dataset(CachedDataset& dataset) {
   const RankFolder folder = stores_[dataset.store].rank_folder(dataset.info, comm_.rank());
   std::vector<std::string> cached;
   for (const FileEntry& file : dataset.record.files) cached.push_back(folder.file(file.name));
-  Status flushed = prefix_.flush(dataset, cached);
+  const std::string& store = stores_[dataset.store].settings().path;
+  Status flushed = prefix_.flush(dataset, store, cached);
   if (!flushed && flushed.error().code == Code::corrupt) {
     CAIRN_TRY(check_and_heal(comm_, files_, stores_, settings_, dataset, log_));
-    flushed = prefix_.flush(dataset, cached);
+    flushed = prefix_.flush(dataset, store, cached);
   }
   if (flushed)
     dataset.flushed = true;
@@ -77,7 +78,10 @@ Status Session::fetch_checkpoint() {
     const auto& candidate = *next;
     if (!candidate) break;
     bool damaged = false;
+    events_.happened("FETCH_START", candidate->info);
+    const std::int64_t from_us = clock_.steady_us();
     const Status taken = take_in(*candidate, damaged);
+    log_fetch(*candidate, taken, seconds_since(from_us));
     if (taken) return {};
     trouble = taken.error().text;
     if (damaged) prefix_.note_failed(candidate->info.uuid, trouble);
@@ -91,6 +95,15 @@ Status Session::fetch_checkpoint() {
         "used because {}",
         prefix_.tried(), settings_.prefix, trouble);
   return {};
+}
+
+void Session::log_fetch(const DatasetRecord& dataset, const Status& taken, double seconds) {
+  events_.happened(taken ? "FETCH_SUCCESS" : "FETCH_FAIL", dataset.info, seconds,
+                   taken ? "" : taken.error().text);
+  if (taken)
+    events_.moved("FETCH", settings_.prefix,
+                  levels_[choose_level(levels_, dataset.info)].settings.store, dataset.info,
+                  seconds, dataset.bytes, dataset.files);
 }
 
 /// Asked again, it says the same: the answer must not be to start from zero.

@@ -173,6 +173,12 @@ class MemoryFiles final : public Files {
     return std::make_unique<MemoryFile>(place.volume, place.inode, path, now_, disturbances_);
   }
 
+  Status append(const std::string& path, Bytes data, std::uint32_t mode) override {
+    CAIRN_ASSIGN(const Place place, make_file(path, mode, "append to"));
+    MemoryFile file(place.volume, place.inode, path, now_, disturbances_);
+    return file.write_at(place.inode->content.size(), data);
+  }
+
   Result<std::unique_ptr<View>> view(const std::string& path) override {
     CAIRN_ASSIGN(const Place place, find_file(path, owner_reads));
     return std::make_unique<MemoryView>(*place.volume, place.inode, path, disturbances_);

@@ -1,0 +1,80 @@
+#include "prefix/event_log.hpp"
+
+#include <syslog.h>
+
+namespace cairn {
+namespace {
+
+constexpr std::uint32_t folder_mode = 0755;
+constexpr std::uint32_t file_mode = 0644;
+
+}  // namespace
+
+void write_to_syslog(const std::string& line) {
+  ::syslog(LOG_LOCAL7 | LOG_INFO, "cairn: %s", line.c_str());
+}
+
+EventLog::EventLog(Files& files, Clock& clock, const Settings& settings, Log log, Part part,
+                   LineSink to_syslog)
+    : files_(files),
+      clock_(clock),
+      folder_{settings.prefix},
+      origin_{settings.node_name, settings.job_id},
+      text_(settings.log && settings.log_text),
+      json_(settings.log_json),
+      syslog_(settings.log && settings.log_syslog),
+      part_(part),
+      log_(std::move(log)),
+      to_syslog_(std::move(to_syslog)) {}
+
+void EventLog::happened(const std::string& name, const std::string& note) {
+  add({.name = name, .note = note});
+}
+
+void EventLog::happened(const std::string& name, const DatasetInfo& dataset,
+                        std::optional<double> seconds, const std::string& note) {
+  add({.name = name,
+       .note = note,
+       .dataset = dataset.number,
+       .dataset_name = dataset.name,
+       .seconds = seconds});
+}
+
+void EventLog::moved(const std::string& name, const std::string& from, const std::string& to,
+                     const DatasetInfo& dataset, double seconds, std::uint64_t bytes,
+                     std::uint64_t files) {
+  add({.name = name,
+       .kind = Event::Kind::transfer,
+       .from = from,
+       .to = to,
+       .dataset = dataset.number,
+       .dataset_name = dataset.name,
+       .seconds = seconds,
+       .bytes = bytes,
+       .files = files});
+}
+
+void EventLog::add(const Event& event) {
+  if (part_ == Part::silent || !is_on()) return;
+  const std::int64_t now_us = clock_.now_us();
+  const std::string text = text_ || syslog_ ? text_line(event, origin_, now_us) : "";
+  if (text_) append(folder_.log(), text);
+  if (json_) append(folder_.json_log(), json_line(event, origin_, now_us));
+  if (syslog_) to_syslog_(text);
+}
+
+void EventLog::append(const std::string& path, std::string line) {
+  line += '\n';
+  const Status done = append_to(path, std::as_bytes(std::span(line)));
+  if (done || std::exchange(trouble_told_, true)) return;
+  log_.warning("the log {} lacks lines: {}; the run goes on without them", path, done.error().text);
+}
+
+Status EventLog::append_to(const std::string& path, Bytes line) {
+  Status done = files_.append(path, line, file_mode);
+  if (done || done.error().code != Code::not_found) return done;
+  CAIRN_TRY(files_.make_folder(folder_.root(), folder_mode));
+  return files_.append(path, line, file_mode);
+}
+
+}  // namespace cairn

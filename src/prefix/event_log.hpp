@@ -1,0 +1,57 @@
+// The log of a job: what its runs have done, in its prefix directory and in the system's log.
+#pragma once
+
+#include "base/log.hpp"
+#include "config/settings.hpp"
+#include "files/clock.hpp"
+#include "files/files.hpp"
+#include "prefix/prefix_folder.hpp"
+#include "records/dataset_info.hpp"
+#include "records/event.hpp"
+
+namespace cairn {
+
+/// Where lines for the system's log go.
+using LineSink = std::function<void(const std::string&)>;
+
+/// Facility LOCAL7, level INFO.
+void write_to_syslog(const std::string& line);
+
+/// Local. A log that cannot be written is told once, and the run goes on without it.
+class EventLog {
+ public:
+  enum class Part { writer, silent };
+
+  /// One process of a run is its writer. All that is passed by reference must outlive this.
+  EventLog(Files& files, Clock& clock, const Settings& settings, Log log, Part part,
+           LineSink to_syslog = write_to_syslog);
+
+  /// By the settings, the same for all parts: there is somebody to read it.
+  bool is_on() const { return text_ || json_ || syslog_; }
+
+  void happened(const std::string& name, const std::string& note = {});
+  void happened(const std::string& name, const DatasetInfo& dataset,
+                std::optional<double> seconds = {}, const std::string& note = {});
+  /// `bytes` and `files` over all ranks.
+  void moved(const std::string& name, const std::string& from, const std::string& to,
+             const DatasetInfo& dataset, double seconds, std::uint64_t bytes, std::uint64_t files);
+
+ private:
+  void add(const Event& event);
+  void append(const std::string& path, std::string line);
+  Status append_to(const std::string& path, Bytes line);
+
+  Files& files_;
+  Clock& clock_;
+  PrefixFolder folder_;
+  EventOrigin origin_;
+  bool text_;
+  bool json_;
+  bool syslog_;
+  Part part_;
+  Log log_;
+  LineSink to_syslog_;
+  bool trouble_told_ = false;
+};
+
+}  // namespace cairn

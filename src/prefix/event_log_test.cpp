@@ -1,0 +1,112 @@
+#include "prefix/event_log.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "files/hooked_files.hpp"
+#include "files/posix_files.hpp"
+#include "files/temporary_folder.hpp"
+
+namespace cairn {
+namespace {
+
+class EventLogTest : public ::testing::Test {
+ protected:
+  EventLogTest() {
+    settings_.prefix = prefix_.path();
+    settings_.node_name = "n0";
+    settings_.job_id = "7";
+  }
+
+  EventLog open(Files& files, EventLog::Part part = EventLog::Part::writer) {
+    return {files,     *clock_,
+            settings_, Log([this](Severity, const std::string& text) {
+              told_.push_back(text); }),
+            part,      [this](const std::string& line) { syslog_.push_back(line); }};
+  }
+  /// What comes after the time in each line.
+  std::vector<std::string> lines(const char* name) const {
+    std::ifstream in(prefix_.path() + "/.cairn/" + name);
+    std::vector<std::string> all;
+    for (std::string line; std::getline(in, line);)
+      all.push_back(line.substr(std::min(line.size(), line.find("host"))));
+    return all;
+  }
+
+  using Lines = std::vector<std::string>;
+
+  TemporaryFolder prefix_;
+  std::unique_ptr<Files> files_ = make_posix_files();
+  std::unique_ptr<Clock> clock_ = make_system_clock();
+  Settings settings_;
+  Lines told_;
+  Lines syslog_;
+};
+
+TEST_F(EventLogTest, IsOffUnlessAskedFor) {
+  EventLog log = open(*files_);
+  EXPECT_FALSE(log.is_on());
+  log.happened("START");
+  EXPECT_EQ(files_->info(prefix_.path() + "/.cairn").error().code, Code::not_found);
+}
+
+TEST_F(EventLogTest, LinesOfAllRunsFollowEachOther) {
+  settings_.log = true;
+  for (const char* name : {"START", "CHECKPOINT_END"}) open(*files_).happened(name);
+  EXPECT_EQ(lines("log"),
+            Lines({"host=n0, jobid=7, event=START", "host=n0, jobid=7, event=CHECKPOINT_END"}));
+  EXPECT_EQ(syslog_.size(), 2U);
+  EXPECT_NE(syslog_[1].find("event=CHECKPOINT_END"), std::string::npos);
+  EXPECT_TRUE(lines("log.json").empty());
+}
+
+TEST_F(EventLogTest, OneProcessWrites) {
+  settings_.log = true;
+  EventLog log = open(*files_, EventLog::Part::silent);
+  EXPECT_TRUE(log.is_on());
+  log.happened("START");
+  EXPECT_TRUE(lines("log").empty());
+  EXPECT_TRUE(syslog_.empty());
+}
+
+TEST_F(EventLogTest, JsonAlone) {
+  settings_.log_json = true;
+  open(*files_).happened("START");
+  EXPECT_TRUE(lines("log").empty());
+  EXPECT_EQ(lines("log.json"), Lines({"host\":\"n0\",\"job\":\"7\",\"event\":\"START\"}"}));
+  EXPECT_TRUE(syslog_.empty());
+}
+
+TEST_F(EventLogTest, TroubleIsToldOnceWithThePathAndTheRest) {
+  settings_.log = true;
+  settings_.log_syslog = false;
+  bool full = true;
+  const auto files = make_hooked_files(*files_, [&](const FileOperation& operation) -> Status {
+    if (full && operation.name == "append") return fail(Code::no_space, "the disk is full");
+    return {};
+  });
+  EventLog log = open(*files);
+  log.happened("START");
+  log.happened("HALT");
+  ASSERT_EQ(told_.size(), 1U);
+  EXPECT_NE(told_[0].find(prefix_.path() + "/.cairn/log"), std::string::npos);
+  EXPECT_NE(told_[0].find("the disk is full"), std::string::npos);
+  full = false;
+  log.happened("RESTART_SUCCESS");
+  EXPECT_EQ(lines("log"), Lines({"host=n0, jobid=7, event=RESTART_SUCCESS"}));
+}
+
+TEST_F(EventLogTest, ALinkInItsPlaceIsNotFollowed) {
+  settings_.log = true;
+  TemporaryFolder elsewhere;
+  ASSERT_TRUE(files_->make_folder(prefix_.path() + "/.cairn", 0755));
+  std::filesystem::create_symlink(elsewhere.path() + "/log", prefix_.path() + "/.cairn/log");
+  open(*files_).happened("START");
+  EXPECT_EQ(told_.size(), 1U);
+  EXPECT_FALSE(std::filesystem::exists(elsewhere.path() + "/log"));
+}
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,69 @@
+#include "records/event.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/local_time.hpp"
+
+namespace cairn {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// What is no UTF-8 is replaced: names are the program's.
+std::string dump(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string local_time(std::int64_t now_us) { return format_local_time(now_us / 1'000'000); }
+
+const char* key_of(Event::Kind kind, const char* event, const char* transfer) {
+  return kind == Event::Kind::event ? event : transfer;
+}
+
+/// A line break in a path must not make two lines of one.
+std::string one_line(std::string text) {
+  for (char& letter : text)
+    if (letter == '\n' || letter == '\r') letter = ' ';
+  return text;
+}
+
+}  // namespace
+
+std::string text_line(const Event& event, const EventOrigin& origin, std::int64_t now_us) {
+  std::string line = fmt::format("{}: host={}, jobid={}, {}={}", local_time(now_us), origin.host,
+                                 origin.job_id, key_of(event.kind, "event", "xfer"), event.name);
+  const auto add = [&line](const char* key, const std::string& value) {
+    line += fmt::format(", {}={}", key, value);
+  };
+  if (!event.note.empty()) add("note", dump(event.note));
+  if (!event.from.empty()) add("from", one_line(event.from));
+  if (!event.to.empty()) add("to", one_line(event.to));
+  if (event.dataset != 0) add("dset", fmt::format("{}", event.dataset));
+  if (!event.dataset_name.empty()) add("name", dump(event.dataset_name));
+  if (event.seconds) add("secs", fmt::format("{:.6f}", *event.seconds));
+  if (event.bytes) add("bytes", fmt::format("{}", *event.bytes));
+  if (event.files) add("files", fmt::format("{}", *event.files));
+  return line;
+}
+
+std::string json_line(const Event& event, const EventOrigin& origin, std::int64_t now_us) {
+  Json line;
+  line["time"] = local_time(now_us);
+  line["time_us"] = now_us;
+  line["host"] = origin.host;
+  line["job"] = origin.job_id;
+  line[key_of(event.kind, "event", "transfer")] = event.name;
+  if (!event.note.empty()) line["note"] = event.note;
+  if (!event.from.empty()) line["from"] = event.from;
+  if (!event.to.empty()) line["to"] = event.to;
+  if (event.dataset != 0) line["dataset"] = event.dataset;
+  if (!event.dataset_name.empty()) line["name"] = event.dataset_name;
+  if (event.seconds) line["seconds"] = *event.seconds;
+  if (event.bytes) line["bytes"] = *event.bytes;
+  if (event.files) line["files"] = *event.files;
+  return dump(line);
+}
+
+}  // namespace cairn

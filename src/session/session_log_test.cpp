@@ -1,0 +1,127 @@
+// What a job writes into its log.
+#include <filesystem>
+#include <fstream>
+
+#include <nlohmann/json.hpp>
+
+#include "session/session_harness.hpp"
+
+namespace cairn {
+namespace {
+
+using Json = nlohmann::json;
+
+class SessionLog : public ::testing::Test {
+ protected:
+  SessionLog() {
+    cluster_.settings.prefix = cluster_.node("pfs");
+    std::filesystem::create_directories(cluster_.settings.prefix);
+    cluster_.settings.flush = true;
+    cluster_.settings.flush_interval = 2;
+    cluster_.settings.fetch = true;
+    cluster_.settings.log_json = true;
+  }
+
+  /// What was logged since the last call.
+  std::vector<Json> news() {
+    std::ifstream in(cluster_.settings.prefix + "/.cairn/log.json");
+    std::vector<Json> all;
+    for (std::string line; std::getline(in, line);) all.push_back(Json::parse(line));
+    std::vector<Json> fresh(all.begin() + static_cast<std::ptrdiff_t>(seen_), all.end());
+    seen_ = all.size();
+    return fresh;
+  }
+
+  /// "CHECKPOINT_END 1", a transfer as "ENCODE> 1"; those of computing are left out.
+  static std::vector<std::string> brief(const std::vector<Json>& lines) {
+    std::vector<std::string> told;
+    for (const Json& line : lines) {
+      std::string text = line.contains("event") ? line["event"].get<std::string>()
+                                                : line["transfer"].get<std::string>() + ">";
+      if (text.starts_with("COMPUTE")) continue;
+      if (line.contains("dataset")) text += fmt::format(" {}", line["dataset"].get<int>());
+      told.push_back(text);
+    }
+    return told;
+  }
+
+  /// The one of this name; and it must be the only one.
+  static Json the(const std::string& name, const std::vector<Json>& lines) {
+    std::vector<Json> found;
+    for (const Json& line : lines)
+      if (line.value("event", line.value("transfer", "")) == name) found.push_back(line);
+    EXPECT_EQ(found.size(), 1U) << name;
+    return found.empty() ? Json() : found[0];
+  }
+
+  using Lines = std::vector<std::string>;
+
+  Cluster cluster_;
+  std::size_t seen_ = 0;
+};
+
+TEST_F(SessionLog, TheCourseOfAJobThatLosesANode) {
+  cluster_.run_well(four_nodes(), [](JobRank& rank) {
+    for (const int dataset : {1, 2}) rank.expect_written(dataset);
+  });
+  const std::vector<Json> first = news();
+  EXPECT_EQ(brief(first), Lines({"START", "CHECKPOINT_START 1", "WRITE> 1", "ENCODE> 1",
+                                 "CHECKPOINT> 1", "CHECKPOINT_END 1", "CHECKPOINT_START 2",
+                                 "WRITE> 2", "ENCODE> 2", "CHECKPOINT> 2", "CHECKPOINT_END 2",
+                                 "FLUSH_START 2", "FLUSH_SUCCESS 2", "FLUSH_SYNC> 2"}));
+  const Json flushed = the("FLUSH_SYNC", first);
+  EXPECT_EQ(flushed["to"], cluster_.settings.prefix);
+  EXPECT_EQ(flushed["files"], 8 * files_per_rank);
+  std::size_t bytes = 0;
+  for (int rank = 0; rank < 8; ++rank)
+    for (int file = 0; file < files_per_rank; ++file) bytes += content_of(rank, file, 2).size();
+  EXPECT_EQ(flushed["bytes"], bytes);
+  EXPECT_EQ(flushed["name"], "ckpt.2");
+  EXPECT_EQ(the("START", first)["note"], "8 ranks on 4 nodes");
+
+  cluster_.lose("n1");
+  EXPECT_EQ(cluster_.restart(four_nodes()), 2);
+  const std::vector<Json> second = news();
+  EXPECT_EQ(brief(second),
+            Lines({"START", "REBUILD_SUCCESS 2", "RESTART_START 2", "RESTART_SUCCESS 2"}));
+  EXPECT_NE(the("REBUILD_SUCCESS", second)["note"].get<std::string>().find("rank 2 (n1)"),
+            std::string::npos);
+}
+
+TEST_F(SessionLog, FailuresAreToldWithTheirReason) {
+  cluster_.run_well(four_nodes(), [](JobRank& rank) {
+    for (const int dataset : {1, 2}) rank.expect_written(dataset);
+    EXPECT_TRUE(rank.session->start_output("bad", flag_checkpoint));
+    EXPECT_FALSE(rank.session->complete_output(rank.number() != 3));
+  });
+  const std::vector<Json> first = news();
+  EXPECT_EQ(brief(first).back(), "CHECKPOINT_END 3");
+  EXPECT_NE(first[first.size() - 2]["note"].get<std::string>().find("rank 3"), std::string::npos);
+
+  for (const std::string name : {"n0", "n1"}) cluster_.lose(name);
+  const std::string damaged = cluster_.settings.prefix + "/ckpt.2/rank 5.0";
+  std::filesystem::resize_file(damaged, 1);
+  cluster_.run_well(four_nodes(),
+                    [](JobRank& rank) { EXPECT_FALSE(*rank.session->have_restart()); });
+  const std::vector<Json> second = news();
+  EXPECT_EQ(brief(second), Lines({"START", "REBUILD_FAIL 2", "FETCH_START 2", "FETCH_FAIL 2"}));
+  EXPECT_NE(the("FETCH_FAIL", second)["note"].get<std::string>().find(damaged), std::string::npos);
+}
+
+TEST_F(SessionLog, FetchedAndHalted) {
+  cluster_.run_well(four_nodes(), [](JobRank& rank) {
+    for (const int dataset : {1, 2}) rank.expect_written(dataset);
+  });
+  for (const std::string name : {"n0", "n1", "n2", "n3"}) cluster_.lose(name);
+  news();
+  cluster_.settings.end_time_s = 1;
+  cluster_.settings.halt_seconds = 1;
+  EXPECT_EQ(cluster_.restart(four_nodes()), 2);
+  const std::vector<Json> lines = news();
+  EXPECT_EQ(brief(lines), Lines({"START", "HALT", "FETCH_START 2", "FETCH_SUCCESS 2", "FETCH> 2",
+                                 "RESTART_START 2", "RESTART_SUCCESS 2"}));
+  EXPECT_EQ(the("HALT", lines)["note"].get<std::string>().rfind("TIME_LIMIT", 0), 0U);
+}
+
+}  // namespace
+}  // namespace cairn
