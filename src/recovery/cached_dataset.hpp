@@ -31,6 +31,8 @@ struct CachedDataset {
   std::string name_here;  ///< if not usable: as a record tells that this rank has read
 
   bool usable() const { return state == State::usable; }
+  /// A run may go back to it.
+  bool restorable() const { return usable() && info.is_checkpoint() && !quarantined; }
   /// "dataset 5 (ckpt.5)"
   std::string label() const { return fmt::format("dataset {} ({})", info.number, info.name); }
 };

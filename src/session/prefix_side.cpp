@@ -88,6 +88,7 @@ Status PrefixSide::own() {
   }
   comm_.bcast(mutable_bytes_of(site_.epoch), 0);
   announce_extremes();
+  announce_first();
   if (const Status tidied = tidy(comm_, site_); !tidied)
     tell(Severity::warning, "what an earlier run has left in the prefix directory stays: {}",
          tidied.error().text);
@@ -221,37 +222,63 @@ const DatasetRecord* PrefixSide::find(const std::string& name) const {
 }
 
 /// On rank 0.
-std::optional<DatasetRecord> PrefixSide::choose_candidate() {
-  if (!keeper_ || !settings_.fetch) return std::nullopt;
+const DatasetRecord* PrefixSide::choose_candidate() const {
+  if (!keeper_ || !settings_.fetch) return nullptr;
   if (tried_.empty()) {
     const DatasetRecord* asked_for = find(settings_.current);
-    if (asked_for != nullptr && asked_for->info.is_checkpoint()) return *asked_for;
-    if (!settings_.current.empty())
-      tell(Severity::warning, "SCR_CURRENT={}: there is no such checkpoint in {}",
-           settings_.current, settings_.prefix);
+    if (asked_for != nullptr && asked_for->info.is_checkpoint()) return asked_for;
     const DatasetRecord* current = find(keeper_->current());
-    if (current != nullptr && may_be_tried(*current)) return *current;
+    if (current != nullptr && may_be_tried(*current)) return current;
   }
   for (const DatasetRecord& record : keeper_->listing())
-    if (may_be_tried(record) && !tried_.contains(record.info.uuid)) return record;
-  return std::nullopt;
+    if (may_be_tried(record) && !tried_.contains(record.info.uuid)) return &record;
+  return nullptr;
+}
+
+void PrefixSide::announce_first() { first_ = share(choose_candidate()); }
+
+Error PrefixSide::wrong_ranks(const DatasetRecord& record) const {
+  return Error{Code::wrong_ranks,
+               fmt::format("{} in {} was written by {} ranks, and this run has {}: start with {} "
+                           "ranks to restart from it, or set CAIRN_ON_MISMATCH=fresh to pass it "
+                           "over",
+                           record.label(), settings_.prefix, record.info.ranks, comm_.size(),
+                           record.info.ranks)};
+}
+
+Status PrefixSide::check_ranks(const Uuid& newer_than) const {
+  if (!first_ || first_->info.uuid <= newer_than ||
+      first_->info.ranks == static_cast<std::uint32_t>(comm_.size()))
+    return {};
+  return tl::unexpected(wrong_ranks(*first_));
+}
+
+void PrefixSide::tell_quarantined(const Uuid& offered) {
+  if (!keeper_ || std::exchange(quarantine_told_, true)) return;
+  for (const DatasetRecord& record : keeper_->listing()) {
+    if (!record.quarantined || !record.info.is_checkpoint() || record.info.uuid <= offered)
+      continue;
+    tell(Severity::warning,
+         "{}{} is in quarantine, as {} restarts from it have died, and is passed over; \"cairn "
+         "index "
+         "quarantine --lift {}\" brings it back",
+         offered == Uuid{} ? "THE RUN STARTS FROM ZERO, although there is a checkpoint: " : "",
+         record.label(), record.attempts, record.info.name);
+  }
 }
 
 Result<std::optional<DatasetRecord>> PrefixSide::next_candidate(const Uuid& newer_than) {
   if (!owned_) return std::nullopt;
   while (true) {
-    const auto chosen = choose_candidate();
-    const auto shared = share(chosen ? &*chosen : nullptr);
+    if (keeper_ && tried_.empty() && !settings_.current.empty() && !find(settings_.current))
+      tell(Severity::warning, "SCR_CURRENT={}: there is no such checkpoint in {}",
+           settings_.current, settings_.prefix);
+    const auto shared = share(choose_candidate());
     if (!shared || shared->info.uuid <= newer_than) return std::nullopt;
     const DatasetRecord& record = *shared;
     tried_.insert(record.info.uuid);
     if (record.info.ranks == static_cast<std::uint32_t>(comm_.size())) return record;
-    if (settings_.on_mismatch == OnMismatch::refuse)
-      return fail(Code::wrong_ranks,
-                  "{} in {} was written by {} ranks, and this run has {}: start with {} ranks to "
-                  "restart from it, or set CAIRN_ON_MISMATCH=fresh to pass it over",
-                  record.label(), settings_.prefix, record.info.ranks, comm_.size(),
-                  record.info.ranks);
+    if (settings_.on_mismatch == OnMismatch::refuse) return tl::unexpected(wrong_ranks(record));
   }
 }
 
@@ -317,20 +344,26 @@ Result<DatasetRecord> PrefixSide::share_record(const std::string& call, const st
 
 Status PrefixSide::current(const std::string& name) {
   CAIRN_TRY(share_record("SCR_Current", name));
-  return on_keeper(comm_, site_, [&](Keeper& keeper) { return keeper.set_current(name); });
+  CAIRN_TRY(on_keeper(comm_, site_, [&](Keeper& keeper) { return keeper.set_current(name); }));
+  announce_first();
+  return {};
 }
 
 Status PrefixSide::drop(const std::string& name) {
   CAIRN_ASSIGN(const DatasetRecord record, share_record("SCR_Drop", name));
-  return on_keeper(comm_, site_, [&](Keeper& keeper) -> Status {
+  const Status dropped = on_keeper(comm_, site_, [&](Keeper& keeper) -> Status {
     CAIRN_TRY(keeper.drop(record.info));
     return keeper.save_listing();
   });
+  announce_first();
+  return dropped;
 }
 
 Status PrefixSide::remove(const std::string& name) {
   CAIRN_ASSIGN(const DatasetRecord record, share_record("SCR_Delete", name));
-  return remove_dataset(record);
+  const Status removed = remove_dataset(record);
+  announce_first();
+  return removed;
 }
 
 Status PrefixSide::remove_dataset(const DatasetRecord& record) {

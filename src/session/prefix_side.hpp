@@ -49,6 +49,12 @@ class PrefixSide {
   /// passed over.
   /// Of those begun after `newer_than` only.
   Result<std::optional<DatasetRecord>> next_candidate(const Uuid& newer_than);
+  /// wrong_ranks if a run would go back to a checkpoint there, begun after `newer_than`, that
+  /// another number of ranks has written.
+  Status check_ranks(const Uuid& newer_than) const;
+  /// Tells, once, which checkpoints begun after `offered` are passed over because restarts from
+  /// them have died too often. Zeros: none is offered.
+  void tell_quarantined(const Uuid& offered);
   /// How many were tried.
   std::size_t tried() const { return tried_.size(); }
   /// Why it could not be looked into at Init; empty if it could.
@@ -77,7 +83,9 @@ class PrefixSide {
   void announce_extremes();
   template <class Change>
   void change_record(const Uuid& uuid, Change change);
-  std::optional<DatasetRecord> choose_candidate();
+  const DatasetRecord* choose_candidate() const;
+  void announce_first();
+  Error wrong_ranks(const DatasetRecord& record) const;
   bool may_be_tried(const DatasetRecord& record) const;
   const DatasetRecord* find(const std::string& name) const;
   Result<DatasetRecord> share_record(const std::string& call, const std::string& name);
@@ -103,6 +111,8 @@ class PrefixSide {
   std::uint64_t last_number_ = 0;
   std::uint64_t last_checkpoint_ = 0;
   std::int64_t newest_us_ = 0;
+  std::optional<DatasetRecord> first_;  ///< the candidate before any was tried
+  bool quarantine_told_ = false;
   std::set<Uuid> tried_;
   std::string trouble_;
 };

@@ -155,9 +155,8 @@ Status Session::finalize() {
 
 CachedDataset* Session::restart_candidate() {
   const auto found =
-      std::find_if(datasets_.begin(), datasets_.end(), [](const CachedDataset& dataset) {
-        return dataset.usable() && dataset.info.is_checkpoint() && !dataset.quarantined;
-      });
+      std::find_if(datasets_.begin(), datasets_.end(),
+                   [](const CachedDataset& dataset) { return dataset.restorable(); });
   return restart_done_ || found == datasets_.end() ? nullptr : &*found;
 }
 
@@ -172,9 +171,11 @@ const CachedDataset* Session::mismatched() const {
                                                                                          : nullptr;
 }
 
-Status Session::check_ranks() const {
+/// Nothing may be begun in the place of what another number of ranks has written.
+Status Session::check_ranks() {
+  if (settings_.on_mismatch == OnMismatch::fresh) return {};
   const CachedDataset* other = mismatched();
-  if (other == nullptr || settings_.on_mismatch == OnMismatch::fresh) return {};
+  if (other == nullptr) return restart_done_ ? Status{} : prefix_.check_ranks(newest_restorable());
   return fail(Code::wrong_ranks,
               "dataset {} in the cache was written by {} ranks, and this run has {}: start with {} "
               "ranks to "
@@ -182,10 +183,17 @@ Status Session::check_ranks() const {
               other->info.number, other->info.ranks, comm_.size(), other->info.ranks);
 }
 
+/// Zeros if there is none.
+Uuid Session::newest_restorable() {
+  const CachedDataset* candidate = restart_candidate();
+  return candidate == nullptr ? Uuid{} : candidate->info.uuid;
+}
+
 Result<std::optional<std::string>> Session::have_restart() {
   CAIRN_TRY(enter("SCR_Have_restart", Phase::idle));
   CAIRN_TRY(check_ranks());
   CAIRN_TRY(fetch_checkpoint());
+  if (!restart_done_) prefix_.tell_quarantined(newest_restorable());
   const CachedDataset* candidate = restart_candidate();
   if (candidate == nullptr) return std::nullopt;
   return candidate->info.name;
@@ -242,6 +250,7 @@ Status Session::start(Phase phase, const std::string& name, std::uint32_t flags)
   std::array<std::int64_t, 2> uuid = {mine.time_us, mine.chance};
   CAIRN_TRY(enter(call, Phase::idle, hash_of_name(name) ^ flags, uuid));
   CAIRN_TRY(check_ranks());
+  CAIRN_TRY(fetch_refused_);
   if ((flags & ~(flag_checkpoint | flag_output)) != 0)
     return fail(Code::bad_argument,
                 "{}: flags {} have bits other than SCR_FLAG_CHECKPOINT and SCR_FLAG_OUTPUT", call,
@@ -285,7 +294,7 @@ Status Session::make_dataset(const Uuid& uuid, const std::string& name, std::uin
   current_.store = levels_[current_level_].store;
   Store& store = stores_[current_.store];
   current_.parts = {store.rank_folder(info, comm_.rank())};
-  if (!settings_.keep_old && !info.is_output())
+  if (!settings_.keep_old && info.is_checkpoint() && !info.is_output())
     evict(current_.store, static_cast<std::size_t>(store.settings().count) - 1);
   background_.wait();  // so that never more is kept than check_space() counts with
   if (levels_[current_level_].encoding.members.size() == 1) drop_spares();
@@ -359,7 +368,7 @@ Status Session::protect_current(std::vector<FileEntry> files) {
   report_commit(record, from_us);
   last_number_ = current_.info.number;
   last_checkpoint_ = std::max(last_checkpoint_, current_.info.checkpoint);
-  restart_done_ = true;
+  restart_done_ = restart_done_ || current_.info.is_checkpoint();
   const std::uint64_t data_bytes = record.data_bytes();
   current_.record = std::move(record);
   datasets_.insert(datasets_.begin(), current_);
@@ -450,28 +459,33 @@ void Session::drop_spares() {
       log_.warning("rank {}: {}", comm_.rank(), dropped.error().text);
 }
 
-/// Removes the oldest usable datasets of a store until `keep` are left, and from all stores what
-/// cannot be restored, once there is a usable newer one: until then a later run, on other nodes or
-/// with more space, may still find it whole. Outputs stay until they are where they must be, and
-/// go then, unless they are checkpoints too.
+/// Removes the oldest checkpoints of a store until `keep` are left, and from all stores those to
+/// which no run can go back, once there is a newer one to which it can: until then a later run, on
+/// other nodes or with more space, may still find them whole. Outputs stay until they are where
+/// they must be, and go then, unless they are checkpoints too. What is neither goes with the next
+/// dataset.
 void Session::evict(std::size_t store, std::size_t keep) {
   std::vector<CachedDataset> kept;
-  std::size_t counted = 0;
-  bool newer_usable = false;
-  for (CachedDataset& dataset : datasets_) {
-    const bool usable = dataset.usable();
-    const bool must_stay = (dataset.info.is_output() && !dataset.flushed) ||
-                           dataset.state == CachedDataset::State::left_alone;
-    const bool of_no_use = dataset.flushed && !dataset.info.is_checkpoint();
-    const bool superseded =
-        usable ? dataset.store == store && !must_stay && (of_no_use || ++counted > keep)
-               : newer_usable;
-    newer_usable = newer_usable || usable;
-    if (superseded && !must_stay)
-      remove_everywhere(dataset, Parity::recycled);
-    else
-      kept.push_back(std::move(dataset));
+  std::size_t checkpoints = 0;
+  bool newer_is_safe = false;
+  const auto is_superseded = [&](const CachedDataset& dataset) {
+    if (dataset.state == CachedDataset::State::left_alone) return false;
+    if (dataset.info.is_output() && !dataset.flushed) return false;
+    if (!dataset.usable() || dataset.quarantined) return newer_is_safe;
+    if (dataset.store != store) return false;
+    if (dataset.info.is_checkpoint()) return ++checkpoints > keep;
+    return dataset.flushed || dataset.info.uuid != datasets_[0].info.uuid;
+  };
+  std::vector<bool> goes;
+  for (const CachedDataset& dataset : datasets_) {
+    goes.push_back(is_superseded(dataset));
+    newer_is_safe = newer_is_safe || dataset.restorable();
   }
+  for (std::size_t i = 0; i < goes.size(); ++i)
+    if (goes[i])
+      remove_everywhere(datasets_[i], Parity::recycled);
+    else
+      kept.push_back(std::move(datasets_[i]));
   datasets_ = std::move(kept);
 }
 
@@ -479,10 +493,10 @@ void Session::evict(std::size_t store, std::size_t keep) {
 /// go back to gives up what it cannot restore.
 void Session::make_room_after(Error& error) {
   const auto given_up = [](const CachedDataset& dataset) {
-    return dataset.state == CachedDataset::State::unusable;
+    return dataset.state == CachedDataset::State::unusable || dataset.quarantined;
   };
   const bool safe = std::any_of(datasets_.begin(), datasets_.end(),
-                                [](const CachedDataset& dataset) { return dataset.usable(); });
+                                [](const CachedDataset& dataset) { return dataset.restorable(); });
   if (error.code != Code::no_space) return;
   error.text += outputs_held(datasets_, current_.store);
   background_.wait();
@@ -490,7 +504,7 @@ void Session::make_room_after(Error& error) {
   if (!safe) return;
   for (const CachedDataset& dataset : datasets_) {
     if (!given_up(dataset)) continue;
-    tell("what is left of dataset {}, which cannot be restored, is removed to make room",
+    tell("what is left of dataset {}, from which no run can restart, is removed to make room",
          dataset.info.number);
     remove_everywhere(dataset);
   }
@@ -528,7 +542,8 @@ Result<std::string> Session::route_file(const std::string& path) {
 }
 
 std::string Session::route_loaded(const std::string& path) {
-  return find_in_restart(path).value_or(path);
+  const CachedDataset* candidate = restart_candidate();
+  return candidate != nullptr && candidate->checked ? find_in_restart(path).value_or(path) : path;
 }
 
 // --- when to checkpoint, when to stop ---

@@ -89,7 +89,8 @@ class Session {
   /// CHECKPOINT and OUTPUT a place in the cache, its folder made; in RESTART the file of this rank,
   /// if it is there; in IDLE the path itself.
   Result<std::string> route_file(const std::string& path);
-  /// Local. The file in the checkpoint that a restart would come from, or `path` if it is in none.
+  /// Local. The file in the checkpoint that a restart would come from, if its blocks were checked
+  /// in this run, else `path`.
   std::string route_loaded(const std::string& path);
 
   /// The application restarted from dataset `name` by its own means.
@@ -152,7 +153,8 @@ class Session {
 
   CachedDataset* restart_candidate();
   const CachedDataset* mismatched() const;
-  Status check_ranks() const;
+  Status check_ranks();
+  Uuid newest_restorable();
   std::vector<std::int64_t> find_named(const std::string& name);
   std::optional<std::string> find_in_restart(const std::string& path);
 

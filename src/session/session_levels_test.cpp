@@ -103,6 +103,53 @@ TEST(SessionLevels, OutputsAreNotEvictedAndNotRestartedFrom) {
   EXPECT_EQ(cluster.restart(four_nodes()), 4);
 }
 
+/// A dataset with neither flag is of no use to a later run.
+TEST(SessionLevels, WhatIsNoCheckpointTakesNoCheckpointsPlace) {
+  for (const bool keep_old : {true, false}) {
+    Cluster cluster;
+    cluster.settings.keep_old = keep_old;
+    cluster.run_well(four_nodes(), [](JobRank& rank) {
+      rank.expect_written(1);
+      rank.expect_written(2, 0);
+      rank.expect_written(3, 0);
+    });
+    EXPECT_EQ(cluster.parts("n0", 1).size(), 2U);
+    EXPECT_TRUE(cluster.parts("n0", 2).empty());
+    EXPECT_EQ(cluster.parts("n0", 3).size(), 2U);
+    EXPECT_EQ(cluster.restart(four_nodes()), 1);
+  }
+}
+
+TEST(SessionLevels, WhatIsWrittenBeforeTheRestartDoesNotHideIt) {
+  for (const std::uint32_t flags : {0U, flag_output}) {
+    Cluster cluster;
+    cluster.write(four_nodes(), {1});
+    cluster.run_well(four_nodes(), [&](JobRank& rank) {
+      rank.expect_written(2, flags);
+      EXPECT_EQ(rank.restart(), 1);
+      rank.expect_written(3);
+      EXPECT_FALSE(*rank.session->have_restart());
+    });
+  }
+}
+
+/// Nodes that are away may come back with it.
+TEST(SessionLevels, AnOutputDoesNotGiveUpACheckpointThatCannotBeRestoredNow) {
+  Cluster cluster;
+  cluster.write(four_nodes(), {1});
+  for (const std::string name : {"n0", "n1"}) {
+    cluster.save("away." + name, name);
+    cluster.lose(name);
+  }
+  cluster.run_well({"m0", "m0", "m1", "m1", "n2", "n2", "n3", "n3"}, [](JobRank& rank) {
+    EXPECT_FALSE(*rank.session->have_restart());
+    rank.expect_written(2, flag_output);
+    rank.expect_written(3, 0);
+  });
+  for (const std::string name : {"n0", "n1"}) cluster.bring_back("away." + name, name);
+  EXPECT_EQ(cluster.restart(four_nodes()), 1);
+}
+
 TEST(SessionLevels, TheNumberOfAnOutputIsNotGivenAgainAfterARestart) {
   Cluster cluster;
   cluster.run_well(four_nodes(), [](JobRank& rank) {

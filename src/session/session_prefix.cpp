@@ -67,10 +67,9 @@ Status Session::fetch_checkpoint() {
   if (!fetch_refused_) return fetch_refused_;
   if (restart_done_ || fetch_done_) return {};
   fetch_done_ = true;
-  const CachedDataset* cached = restart_candidate();
-  const Uuid newest_cached = cached != nullptr ? cached->info.uuid : Uuid{};
+  const Uuid newest_cached = newest_restorable();
   std::string trouble = prefix_.trouble();
-  if (!trouble.empty() && cached == nullptr && settings_.on_fetch_fail == OnFetchFail::stop)
+  if (!trouble.empty() && newest_cached == Uuid{} && settings_.on_fetch_fail == OnFetchFail::stop)
     return refuse_to_start(fail(Code::io, "{}", trouble));
   while (true) {
     const auto next = prefix_.next_candidate(newest_cached);
@@ -118,6 +117,7 @@ Status Session::take_in(const DatasetRecord& candidate, bool& damaged) {
   const Level& level = levels_[choose_level(levels_, dataset.info)];
   dataset.store = level.store;
   dataset.flushed = true;
+  dataset.checked = true;
   Store& store = stores_[dataset.store];
   const RankFolder folder = store.rank_folder(dataset.info, comm_.rank());
   dataset.parts = {folder};
@@ -173,6 +173,7 @@ Status unless_absent(Status status) {
 
 Status Session::current(const std::string& name) {
   CAIRN_TRY(enter("SCR_Current", Phase::idle, hash_of_name(name)));
+  CAIRN_TRY(check_ranks());
   if (name.empty()) return fail(Code::bad_argument, "SCR_Current: the name is NULL or empty");
   restart_done_ = true;
   const auto named =

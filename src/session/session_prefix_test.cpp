@@ -231,6 +231,81 @@ TEST(SessionPrefix, AnotherNumberOfRanksIsRefusedWithBothNumbers) {
   EXPECT_EQ(cluster.restart(four_nodes()), 2);
 }
 
+TEST(SessionPrefix, AnotherNumberOfRanksBeginsNothingInItsPlace) {
+  PrefixCluster cluster;
+  cluster.write_and_finalize({1, 2});
+  cluster.lose_all_nodes();
+  const Nodes six = {"n0", "n0", "n1", "n1", "n2", "n2"};
+  const auto is_refused = [](const Status& status) {
+    return !status && status.error().code == Code::wrong_ranks;
+  };
+  for (const bool asks_first : {true, false})
+    cluster.run_well(six, [&](JobRank& rank) {
+      if (asks_first) {
+        EXPECT_FALSE(rank.session->have_restart());
+      }
+      EXPECT_TRUE(is_refused(rank.session->start_checkpoint()));
+      EXPECT_TRUE(is_refused(rank.session->start_output("two", flag_output)));
+      EXPECT_TRUE(is_refused(rank.session->current("ckpt.1")));
+    });
+  cluster.expect_own_files(2);
+  cluster.run_well(six, [](JobRank& rank) {
+    EXPECT_TRUE(rank.session->remove("ckpt.2")) << "what is in the way can be deleted";
+    EXPECT_TRUE(rank.session->remove("ckpt.1"));
+    rank.expect_written(3);
+  });
+  EXPECT_TRUE(cluster.listed().empty());
+}
+
+TEST(SessionPrefix, WhatMustNotBePassedOverIsNotWrittenOver) {
+  PrefixCluster cluster;
+  cluster.write_and_finalize({1, 2});
+  cluster.lose_all_nodes();
+  cluster.flip(cluster.file(2, 5));
+  cluster.settings.on_fetch_fail = OnFetchFail::stop;
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    EXPECT_FALSE(rank.session->have_restart());
+    EXPECT_FALSE(rank.session->start_checkpoint());
+  });
+}
+
+TEST(SessionPrefix, WhereOnlyQuarantinedOnesAreLeftItIsSaidLoudly) {
+  PrefixCluster cluster;
+  cluster.write_and_finalize({1, 2});
+  cluster.settings.restart_attempts = 1;
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    EXPECT_EQ(*rank.session->have_restart(), "ckpt.2");
+    EXPECT_TRUE(rank.session->start_restart());
+  });
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    EXPECT_FALSE(*rank.session->have_restart());
+    EXPECT_FALSE(*rank.session->have_restart());
+  });
+  const std::string said = cluster.said();
+  EXPECT_NE(said.find("THE RUN STARTS FROM ZERO"), std::string::npos) << said;
+  EXPECT_EQ(said.find("THE RUN STARTS"), said.rfind("THE RUN STARTS")) << said;
+  EXPECT_NE(said.find("cairn index quarantine --lift ckpt.2"), std::string::npos) << said;
+}
+
+TEST(SessionPrefix, AQuarantinedOneTakesNoOthersPlace) {
+  PrefixCluster cluster;
+  cluster.settings.stores[0].count = 2;
+  cluster.settings.flush_interval = 1;
+  cluster.write(four_nodes(), {1, 2});
+  cluster.settings.restart_attempts = 1;
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    EXPECT_EQ(*rank.session->have_restart(), "ckpt.2");
+    EXPECT_TRUE(rank.session->start_restart());
+  });
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    EXPECT_EQ(rank.restart(), 1);
+    rank.expect_written(3);
+  });
+  EXPECT_EQ(cluster.parts("n0", 1).size(), 2U);
+  EXPECT_EQ(cluster.parts("n0", 3).size(), 2U);
+  EXPECT_TRUE(cluster.parts("n0", 2).empty());
+}
+
 TEST(SessionPrefix, ACheckpointWhoseRestartsDieIsQuarantined) {
   PrefixCluster cluster;
   cluster.write_and_finalize({1, 2, 3, 4});

@@ -208,7 +208,8 @@ TEST(SessionRestart, NewSetsCommittedOnOneNodeThatGoesAndReturns) {
 
 TEST(SessionRestart, OtherNumberOfRanksIsRefusedAndTheCacheUntouched) {
   Cluster cluster;
-  cluster.write(four_nodes(), {1});
+  cluster.settings.stores[0].count = 2;
+  cluster.write(four_nodes(), {1, 2});
   const auto before = cluster.parts("n1");
   cluster.run_well(six_ranks, [](JobRank& rank) {
     const auto have = rank.session->have_restart();
@@ -222,10 +223,13 @@ TEST(SessionRestart, OtherNumberOfRanksIsRefusedAndTheCacheUntouched) {
     const Status started = rank.session->start_checkpoint();
     ASSERT_FALSE(started);
     EXPECT_EQ(started.error().code, Code::wrong_ranks);
+    const Status renamed = rank.session->current("ckpt.1");
+    ASSERT_FALSE(renamed);
+    EXPECT_EQ(renamed.error().code, Code::wrong_ranks);
     EXPECT_EQ(rank.session->state_name(), "IDLE");
   });
   EXPECT_EQ(cluster.parts("n1"), before);
-  EXPECT_EQ(cluster.restart(four_nodes()), 1);
+  EXPECT_EQ(cluster.restart(four_nodes()), 2);
 }
 
 TEST(SessionRestart, OtherNumberOfRanksMayBeginAfresh) {

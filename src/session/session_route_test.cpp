@@ -70,6 +70,23 @@ TEST(SessionRoute, IdleGivesThePathItself) {
   });
 }
 
+/// Before SCR_Start_restart only the newest has been read as a whole.
+TEST(SessionRoute, IdleHandsOutNothingThatWasNotChecked) {
+  Cluster cluster;
+  cluster.settings.stores[0].count = 2;
+  cluster.write(two_nodes, {1, 2});
+  cluster.run_well(two_nodes, [](JobRank& rank) {
+    const std::string newest = rank.file_name(0, 2);
+    const std::string older = rank.file_name(0, 1);
+    EXPECT_EQ(read_all(rank.session->route_loaded(newest)), content_of(rank.number(), 0, 2));
+    EXPECT_TRUE(rank.session->remove("ckpt.2"));
+    EXPECT_EQ(rank.session->route_loaded(older), older);
+    ASSERT_TRUE(rank.session->start_restart());
+    ASSERT_TRUE(rank.session->route_file(older));
+    EXPECT_EQ(read_all(rank.session->route_loaded(older)), content_of(rank.number(), 0, 1));
+  });
+}
+
 TEST(SessionRoute, TheSameNameGivesTheSamePath) {
   Cluster cluster;
   cluster.run_well(two_nodes, [](JobRank& rank) {
