@@ -52,7 +52,7 @@
 #define SCR_MAX_FILENAME 1024
 
 /* What a dataset is for; joined by |. */
-#define SCR_FLAG_NONE (0 << 0)
+#define SCR_FLAG_NONE (0 << 0)       /* neither: dropped with the next dataset */
 #define SCR_FLAG_CHECKPOINT (1 << 0) /* usable for restart, dropped once superseded */
 #define SCR_FLAG_OUTPUT (1 << 1)     /* must reach the prefix directory, and stays there */
 
@@ -115,9 +115,9 @@ CAIRN_EXPORT char* SCR_Get_version(void);
 
 /* Sets *flag when the run should end: the user has asked for it (the command `cairn halt`), or its
  * time is nearly over (SCR_HALT_SECONDS or less to SCR_END_TIME, where both are set). Rank 0 looks
- * into the prefix directory for it. What comes right after SCR_Need_checkpoint has said no is told by
- * that call first, so that there is a last checkpoint; whoever asks twice without it learns it here.
- * Legal in IDLE. Never ends anything itself. */
+ * into the prefix directory for it. What comes right after SCR_Need_checkpoint has said no is told
+ * by that call first, so that there is a last checkpoint; whoever asks twice without it learns it
+ * here. Legal in IDLE. Never ends anything itself. */
 CAIRN_EXPORT int SCR_Should_exit(int* flag);
 
 /* ---- files ---- */
@@ -154,9 +154,10 @@ CAIRN_EXPORT int SCR_Start_restart(char* name);
 CAIRN_EXPORT int SCR_Complete_restart(int valid);
 
 /* Declares that the program restarted from the dataset `name` by its own means: numbering goes on
- * from there, newer cached datasets are dropped, and it is the current one of the prefix directory.
- * A name that is not known is no error: nothing is dropped. SCR_Have_restart offers nothing any
- * more. Legal in IDLE. Errors: BAD_ARGUMENT (NULL or ""). */
+ * from there, newer cached datasets but outputs are dropped, and it is the current one of the
+ * prefix directory. A name that is not known is no error: nothing is dropped. SCR_Have_restart
+ * offers nothing any more. Legal in IDLE. Errors: BAD_ARGUMENT (NULL or ""), WRONG_RANKS as
+ * SCR_Start_output. */
 CAIRN_EXPORT int SCR_Current(const char* name);
 
 /* ---- checkpoints and output ---- */
@@ -176,8 +177,9 @@ CAIRN_EXPORT int SCR_Complete_checkpoint(int valid);
 
 /* Begins a dataset of any number of files per rank, none included. `name` is for people and should
  * be unique; NULL or "" lets Cairn make one. `flags`: SCR_FLAG_ values. Legal in IDLE, then OUTPUT.
- * Errors: WRONG_RANKS (the cache holds checkpoints of another number of ranks; set
- * CAIRN_ON_MISMATCH=fresh to give them up), DIFFERS, BAD_ARGUMENT, NO_SPACE, IO. */
+ * Errors: WRONG_RANKS (the newest checkpoint, in the caches or the prefix directory, is of another
+ * number of ranks; set CAIRN_ON_MISMATCH=fresh to begin in its place), what SCR_Have_restart
+ * refused with CAIRN_ON_FETCH_FAIL=stop, DIFFERS, BAD_ARGUMENT, NO_SPACE, IO. */
 CAIRN_EXPORT int SCR_Start_output(const char* name, int flags);
 
 /* Ends the dataset; `valid` may differ between ranks: this rank's files are written and closed. On
@@ -202,7 +204,8 @@ CAIRN_EXPORT int SCR_Delete(const char* name);
  * at the start of a run SCR_Route alone gives the path of the newest checkpoint's file. */
 
 /* Local. SCR_Route_file into a buffer of `size` bytes. In IDLE: the path of `name` in the
- * checkpoint that SCR_Have_restart would offer, if this rank has that file there, else `name`. */
+ * checkpoint that SCR_Have_restart would offer, if this rank has that file there and all bytes of
+ * the checkpoint have been checked in this run, else `name`. */
 CAIRN_EXPORT int SCR_Route(const char* name, char* file, int size);
 
 /* SCR_Start_checkpoint. `file` says which one the rank is about to write, may differ between ranks

@@ -99,7 +99,7 @@ constexpr Option table[] = {
      [](Settings& s, const Value& v) { s.control_base = v.text; }},
     {"SCR_CACHE_BASE", path, "", "/dev/shm", "the default store; %n is the node's name",
      not_by_app},
-    {"SCR_CACHE_SIZE", at_least_1, "", "1", "datasets kept in the default store", not_by_app},
+    {"SCR_CACHE_SIZE", at_least_1, "", "1", "checkpoints kept in the default store", not_by_app},
     {"SCR_CACHE_BYPASS", boolean, "", "0",
      "1 asks to write straight to the prefix directory (not there yet: the cache is used)"},
     {"SCR_CACHE_PURGE", boolean, "", "0",
@@ -229,7 +229,7 @@ constexpr Option table[] = {
 constexpr Leaf<StoreSettings> store_table[] = {
     {"GROUP", group, "", "NODE", "ranks that see the same files there",
      [](StoreSettings& s, const Value& v) { s.group = v.text; }},
-    {"COUNT", at_least_1, "SCR_CACHE_SIZE", "", "datasets kept",
+    {"COUNT", at_least_1, "SCR_CACHE_SIZE", "", "checkpoints kept",
      [](StoreSettings& s, const Value& v) { s.count = as_int(v); }},
     {"ENABLED", boolean, "", "1", "0 switches the store off",
      [](StoreSettings& s, const Value& v) { s.enabled = is_on(v); }},

@@ -36,12 +36,20 @@ void Model::init_done(bool disturbed) {
     if (!dataset.promised) continue;
     // A fault may have cost any of them, for this run, and the next dataset clears it away.
     const bool restored = !disturbed && survives(dataset);
-    // What cannot be restored goes with the next dataset as well, outputs excepted: these stay
-    // where they are, for the nodes that are away may come back.
-    dataset.promised = restored || (!disturbed && (dataset.flags & flag_output) != 0);
+    // What cannot be restored stays for the nodes that are away, which may come back: an output
+    // for ever, a checkpoint until there is a newer one.
+    dataset.waits = !restored && !has(dataset, flag_output);
+    dataset.promised =
+        restored || (!disturbed && (has(dataset, flag_output) || !may_be_superseded(key)));
     if (restored) settle_at(dataset, placement_);
   }
   in_init_ = false;
+}
+
+bool Model::may_be_superseded(int key) const {
+  return std::any_of(datasets_.upper_bound(key), datasets_.end(), [this](const auto& newer) {
+    return has(newer.second, flag_checkpoint) && may_be_offered(newer.second);
+  });
 }
 
 void Model::end_run() {
@@ -50,7 +58,9 @@ void Model::end_run() {
     if (dataset.state == State::begun) dataset.state = State::never;
     if (dataset.state != State::completing) continue;
     dataset.state = dataset.commit_begun ? State::maybe : State::never;
-    if (!dataset.commit_begun) continue;
+    if (!dataset.commit_begun || !has(dataset, flag_checkpoint)) continue;
+    for (auto& [older_key, older] : datasets_)
+      if (older.waits && older.promised) older.superseded_by = key;
     const auto& stores = shape_.settings.stores;
     for (const StoreSettings& store : stores)
       if (store.path == dataset.store)
@@ -65,8 +75,8 @@ void Model::begin(int key, std::uint32_t flags) {
   Dataset& dataset = datasets_[key];
   dataset.flags = flags;
   dataset.home = placement_;
-  // The old one goes first; in which store is not known yet. Outputs take nobody's place.
-  if (!shape_.settings.keep_old && (flags & flag_output) == 0)
+  // The old one goes first; in which store is not known yet. Only a checkpoint takes its place.
+  if (!shape_.settings.keep_old && is_counted(dataset))
     for (const StoreSettings& store : shape_.settings.stores)
       for (Dataset* older : beyond_count(store.path, store.count - 1)) older->promised = false;
 }
@@ -92,7 +102,11 @@ void Model::complete_returns(int key, bool success, bool disturbed) {
     return;
   }
   dataset.state = State::committed;
-  dataset.promised = true;
+  // What is neither a checkpoint nor an output goes with the next dataset.
+  dataset.promised = dataset.flags != 0;
+  if (has(dataset, flag_checkpoint))
+    for (auto& [older_key, older] : datasets_)
+      if (older.waits) older.promised = false;
   dataset.tolerates = strength(dataset, placement_);
   for (const StoreSettings& store : shape_.settings.stores)
     if (store.path == dataset.store)
@@ -112,7 +126,7 @@ std::vector<Model::Dataset*> Model::beyond_count(const std::string& store, int k
   for (auto entry = datasets_.rbegin(); entry != datasets_.rend(); ++entry) {
     Dataset& dataset = entry->second;
     const bool evictable = dataset.store == store && dataset.state != State::never &&
-                           dataset.state != State::removed && (dataset.flags & flag_output) == 0;
+                           dataset.state != State::removed && is_counted(dataset);
     if (evictable && ++counted > keep) beyond.push_back(&dataset);
   }
   return beyond;
@@ -204,8 +218,8 @@ void Model::offered(int key, int below, bool disturbed) const {
   }
   if (disturbed) return;
   for (auto entry = datasets_.rbegin(); entry != datasets_.rend(); ++entry)
-    if (entry->first > key && entry->first < below &&
-        (entry->second.flags & flag_checkpoint) != 0 && must_come_back(entry->second, present_))
+    if (entry->first > key && entry->first < below && has(entry->second, flag_checkpoint) &&
+        must_come_back(entry->second, present_))
       throw Violation(
           fmt::format("(b) d{} should be offered, which was committed on {} and is "
                       "whole but for {} failure groups; instead: {}",
@@ -281,7 +295,7 @@ std::vector<Model::Doomed> Model::current_begins(int key) {
   if (named == datasets_.end() || !may_be_offered(named->second)) return {};
   std::vector<Doomed> doomed;
   for (auto newer = std::next(named); newer != datasets_.end(); ++newer)
-    if (may_be_offered(newer->second) && (newer->second.flags & flag_output) == 0)
+    if (may_be_offered(newer->second) && is_counted(newer->second))
       doomed.push_back(doom(newer->first, known_to_run(key) && known_to_run(newer->first)));
   return doomed;
 }

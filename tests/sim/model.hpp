@@ -16,6 +16,7 @@
 
 #include "base/error.hpp"
 #include "seam.hpp"
+#include "session/session.hpp"
 #include "shape.hpp"
 
 namespace cairn::sim {
@@ -105,7 +106,7 @@ class Model {
   void rebuilt_offline(const std::set<int>& whole) const;
   const std::string& store_of(int key) const { return datasets_.at(key).store; }
   int count_of_store(const std::string& mount) const;
-  bool is_output(int key) const { return (datasets_.at(key).flags & 2U) != 0; }
+  bool is_output(int key) const { return has(datasets_.at(key), flag_output); }
 
  private:
   enum class State {
@@ -131,6 +132,7 @@ class Model {
     std::string store;
     bool commit_begun = false;
     bool promised = false;  ///< must be offered unless lost
+    bool waits = false;     ///< promised, but not to this run: for nodes that are away
     Nodes home;             ///< where every rank's part is
     int tolerates = 0;      ///< failure groups of `home`
     std::set<int> wiped;    ///< ranks whose part has gone with its storage
@@ -139,6 +141,14 @@ class Model {
     bool may_return = false;
   };
 
+  static bool has(const Dataset& dataset, std::uint32_t flag) {
+    return (dataset.flags & flag) != 0;
+  }
+  /// COUNT is of these.
+  static bool is_counted(const Dataset& dataset) {
+    return has(dataset, flag_checkpoint) && !has(dataset, flag_output);
+  }
+  bool may_be_superseded(int key) const;
   bool shared(const Dataset& dataset) const { return dataset.store == shared_mount; }
   const CheckpointSettings& level_of(const Dataset& dataset) const;
   std::uint64_t group_of(const Dataset& dataset, const std::string& node) const;

@@ -12,6 +12,7 @@ PlannedRun Planner::stormy() {
   planned.run.restart = !chance_.one_in(10);
   planned.run.reject_restart = chance_.one_in(25);
   planned.run.finalize = !chance_.one_in(4);
+  if (rare_.one_in(8)) planned.run.before_restart = draw_what_is_no_checkpoint();
   for (DatasetPlan& dataset : planned.run.datasets) dataset = draw_dataset();
   if (!chance_.one_in(3)) draw_crash(planned.run);
   if (chance_.one_in(4)) draw_faults(planned.run);
@@ -68,6 +69,14 @@ DatasetPlan Planner::draw_dataset() {
   if (chance_.one_in(10)) dataset.flags = flag_checkpoint | flag_output;
   if (chance_.one_in(12)) dataset.flags = flag_output;
   if (chance_.one_in(12)) dataset.invalid_rank = chance_.between(0, shape_.ranks() - 1);
+  if (rare_.one_in(15)) dataset.flags = 0;
+  return dataset;
+}
+
+DatasetPlan Planner::draw_what_is_no_checkpoint() {
+  DatasetPlan dataset;
+  dataset.key = ++last_key_;
+  dataset.flags = rare_.one_in(2) ? flag_output : 0;
   return dataset;
 }
 

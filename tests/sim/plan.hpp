@@ -34,6 +34,7 @@ class Planner {
  private:
   RunPlan draw_run(int datasets);
   DatasetPlan draw_dataset();
+  DatasetPlan draw_what_is_no_checkpoint();
   Moment draw_moment(const RunPlan& run);
   void draw_crash(RunPlan& run);
   void draw_faults(RunPlan& run);

@@ -55,6 +55,7 @@ void RankProgram::carry_out() {
 void RankProgram::make_calls() {
   if (!init()) return;
   if (run_.plan_.visit != Visit::none) return visit();
+  if (run_.plan_.before_restart) write(*run_.plan_.before_restart);
   if (run_.plan_.restart) restart();
   for (std::size_t i = 0; i < run_.plan_.datasets.size(); ++i) {
     make_named_calls(i);
@@ -235,6 +236,9 @@ void RankProgram::visit() {
     const Status started = session_->start_output("d0", flag_checkpoint);
     run_.compare("Start", verdict_of(started));
     if (started) throw Violation("(d) ranks that are too many or too few may write");
+    const Status renamed = session_->current("d1");
+    run_.compare("Current", verdict_of(renamed));
+    if (renamed) throw Violation("(d) ranks that are too many or too few may take away");
   }
   finalize();
 }

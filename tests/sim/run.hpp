@@ -63,6 +63,7 @@ struct RunPlan {
   bool finalize = true;
   bool purge = false;  ///< SCR_CACHE_PURGE=1
   Visit visit = Visit::none;
+  std::optional<DatasetPlan> before_restart;
   std::vector<DatasetPlan> datasets;
   std::vector<NamedCall> named_calls;  ///< in order
   Crash crash = Crash::none;

@@ -28,7 +28,7 @@ TEST(Simulation, MuchHappens) {
   EXPECT_GT(sum.runs, 600);
   EXPECT_GT(sum.crashes, 100);
   EXPECT_GT(sum.restarts, 100);
-  EXPECT_GT(sum.removals, 50);
+  EXPECT_GT(sum.removals, 30);
   EXPECT_GT(sum.refusals, 5);
 }
 
