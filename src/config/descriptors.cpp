@@ -156,16 +156,6 @@ Status resolve_checkpoints(const Descriptors& lines, ResolvedSettings& resolved)
   return {};
 }
 
-void set_bypass_aside(ResolvedSettings& resolved) {
-  bool asked = false;
-  for (CheckpointSettings& checkpoint : resolved.settings.checkpoints)
-    asked = std::exchange(checkpoint.bypass, false) || asked;
-  if (asked)
-    resolved.warnings.push_back(
-        "SCR_CACHE_BYPASS=1 or BYPASS=1 asks to write straight to the prefix directory, which is "
-        "not there yet in this version; the cache is used");
-}
-
 /// The store that a checkpoint descriptor names; the default one comes into being with its first
 /// use.
 Status require_store(const CheckpointSettings& checkpoint, ResolvedSettings& resolved) {
@@ -201,7 +191,6 @@ Status resolve_descriptors(const Layers& layers, ResolvedSettings& resolved) {
   const Descriptors& groups = descriptors_of(layers, "GROUPS");
   if (!groups.empty()) CAIRN_TRY(resolve_groups(groups, resolved));
   CAIRN_TRY(resolve_checkpoints(descriptors_of(layers, "CKPT"), resolved));
-  set_bypass_aside(resolved);
   return resolve_stores(descriptors_of(layers, "STORE"), resolved);
 }
 

@@ -101,7 +101,7 @@ constexpr Option table[] = {
      not_by_app},
     {"SCR_CACHE_SIZE", at_least_1, "", "1", "checkpoints kept in the default store", not_by_app},
     {"SCR_CACHE_BYPASS", boolean, "", "0",
-     "1 asks to write straight to the prefix directory (not there yet: the cache is used)"},
+     "1 lets the program write straight to the prefix directory: nothing is cached or protected"},
     {"SCR_CACHE_PURGE", boolean, "", "0",
      "1 deletes all cached datasets at the start, also those of a newer format", usual,
      [](Settings& s, const Value& v) { s.cache_purge = is_on(v); }},
@@ -136,9 +136,24 @@ constexpr Option table[] = {
      usual, [](Settings& s, const Value& v) { s.flush_on_restart = is_on(v); }},
     {"SCR_PREFIX_SIZE", at_least_0, "", "0", "checkpoints kept there; 0: all", usual,
      [](Settings& s, const Value& v) { s.prefix_size = as_int(v); }},
+    {"SCR_PREFIX_PURGE", boolean, "", "0",
+     "1 deletes all datasets there at the start, with their files: for one run only", usual,
+     [](Settings& s, const Value& v) { s.prefix_purge = is_on(v); }},
     {"SCR_FETCH", boolean, "", "1",
      "1 looks for a checkpoint there, where the cache has none to restart from", usual,
      [](Settings& s, const Value& v) { s.fetch = is_on(v); }},
+    {"SCR_FETCH_BYPASS", boolean, "", "0",
+     "1 restarts from the files in the prefix directory, without a copy in the cache", usual,
+     [](Settings& s, const Value& v) { s.fetch_bypass = is_on(v); }},
+    // After the settings that it goes before.
+    {"SCR_GLOBAL_RESTART", boolean, "", "0",
+     "1 restarts from the prefix directory only: as SCR_FLUSH_ON_RESTART, SCR_FETCH_BYPASS and "
+     "SCR_FETCH of 1",
+     usual,
+     [](Settings& s, const Value& v) {
+       s.global_restart = is_on(v);
+       if (s.global_restart) s.fetch = s.fetch_bypass = s.flush_on_restart = true;
+     }},
     {"SCR_CURRENT", text, "", "", "name of the checkpoint to fetch first", usual,
      [](Settings& s, const Value& v) { s.current = v.text; }},
     {"CAIRN_ON_FETCH_FAIL", one_of(fetch_answers), "", "older",
@@ -179,11 +194,7 @@ constexpr Option table[] = {
      [](Settings& s, const Value& v) { s.checkpoint_bytes = v.number; }},
 
     // --- of SCR, accepted but not used yet ---
-    {"SCR_PREFIX_PURGE", text, "", "0",
-     "1 deletes the datasets in the prefix directory at the start", unused},
     {"SCR_DROP_AFTER_CURRENT", text, "", "0", "1 forgets datasets newer than SCR_CURRENT", unused},
-    {"SCR_FETCH_BYPASS", text, "", "0", "1 reads the restart straight from the prefix directory",
-     unused},
     {"SCR_FETCH_TYPE", text, "", "SYNC", "how files are fetched", unused},
     {"SCR_FETCH_WIDTH", text, "", "256", "readers at a time", unused},
     {"SCR_FLUSH_TYPE", text, "", "SYNC", "how files are flushed", unused},
@@ -193,7 +204,6 @@ constexpr Option table[] = {
     {"SCR_FLUSH_ASYNC_USLEEP", text, "", "1000", "microseconds between looks at such a flush",
      unused},
     {"SCR_FLUSH_POSTSTAGE", text, "", "0", "1 lets flushes end after the job", unused},
-    {"SCR_GLOBAL_RESTART", text, "", "0", "1 restarts from the prefix directory", unused},
     {"SCR_RUNS", text, "", "1", "launches in one allocation; -1: no limit", unused},
     {"SCR_RETRIES", text, "", "", "older name: SCR_RUNS less one", unused},
     {"SCR_MIN_NODES", text, "", "", "stop when fewer nodes are healthy", unused},
@@ -265,7 +275,7 @@ constexpr Leaf<CheckpointSettings> checkpoint_table[] = {
     {"HOP", partner_hop, "CAIRN_PARTNER_HOP", "", "how far away in the set PARTNER keeps a copy",
      [](CheckpointSettings& c, const Value& v) { c.partner_hop = as_int(v); }},
     {"BYPASS", boolean, "SCR_CACHE_BYPASS", "",
-     "1 asks to write straight to the prefix directory (not there yet: the cache is used)",
+     "1 lets the program write such checkpoints straight to the prefix directory",
      [](CheckpointSettings& c, const Value& v) { c.bypass = is_on(v); }},
     {"OUTPUT", boolean, "", "0", "1 takes this descriptor for output",
      [](CheckpointSettings& c, const Value& v) { c.output = is_on(v); }},

@@ -87,9 +87,13 @@ struct Settings {
   int flush_width = 256;                ///< ranks that copy at a time
   std::uint64_t flush_bytes_per_s = 0;  ///< CAIRN_FLUSH_BANDWIDTH of a node, 0: any
   bool flush_on_restart = false;
+  bool prefix_purge = false;
   int prefix_size = 0;  ///< checkpoints kept, 0: all
   bool fetch = false;
-  std::string current;                             ///< SCR_CURRENT
+  bool fetch_bypass = false;  ///< restart files are read where they are
+  bool global_restart =
+      false;            ///< never from the cache; sets fetch, fetch_bypass, flush_on_restart
+  std::string current;  ///< SCR_CURRENT
   OnFetchFail on_fetch_fail = OnFetchFail::older;  ///< CAIRN_ON_FETCH_FAIL
   int restart_attempts = 3;                        ///< CAIRN_RESTART_ATTEMPTS, 0: any number
 

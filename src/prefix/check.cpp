@@ -99,7 +99,7 @@ Result<CheckAccount> check_dataset(Files& files, const PrefixFolder& folder,
         std::vector<std::string> paths;
         for (std::size_t i = 0; i < record.files.size(); ++i)
           paths.push_back(place_of(files, folder, dataset, record, i));
-        account.files += paths.size();
+        for (const FileEntry& file : record.files) account.files += file.begins_here() ? 1 : 0;
         account.bytes += record.data_bytes();
         RankCheck check(files, record, std::move(paths), account.troubles);
         if (check.sizes() && depth == CheckDepth::blocks) check.blocks();

@@ -74,7 +74,7 @@ std::string names_at(const RankRecord& record, std::uint64_t offset, std::uint64
   std::vector<std::string> names;
   std::uint64_t start = 0;
   for (std::size_t i = 0; i < paths.size(); ++i) {
-    const std::uint64_t end = start + record.files[i].size;
+    const std::uint64_t end = start + record.files[i].length();
     if (start < offset + length && offset < end) names.push_back(paths[i]);
     start = end;
   }

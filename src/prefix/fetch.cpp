@@ -2,9 +2,11 @@
 
 #include <set>
 
+#include "base/checksum.hpp"
 #include "prefix/check.hpp"
 #include "prefix/copy_files.hpp"
 #include "prefix/manifest.hpp"
+#include "redundancy/rank_blocks.hpp"
 
 namespace cairn {
 namespace {
@@ -37,25 +39,64 @@ Status copy_in(const Site& site, const DatasetRecord& dataset, const RankRecord&
   return {};
 }
 
+/// Reads every block where it is.
+Status compare(const Site& site, const RankRecord& record) {
+  std::vector<std::string> paths;
+  for (const FileEntry& file : record.files) {
+    paths.push_back(site.folder.file(file));
+    CAIRN_TRY(check_size(site.files, file, paths.back()));
+  }
+  RankBlocks source(site.files, paths, record);
+  const SetLayout layout(record.encoding);
+  Blob scratch(layout.geometry().widest());
+  Throttle throttle(site.clock, site.bytes_per_s_rank());
+  for (std::uint64_t index = 0; index < record.data_crcs.size(); ++index) {
+    CAIRN_ASSIGN(const Bytes block, source.data(index, scratch));
+    throttle.take(block.size());
+    if (crc32c(block) != record.data_crcs[index])
+      return fail(Code::corrupt, "{} does not match its checksum",
+                  names_at(record, layout.geometry().data_offset(index), block.size(), paths));
+  }
+  return {};
+}
+
 /// Where this node does not have the file system, nothing is wrong with the dataset.
 bool sees(const Site& site, const DatasetRecord& dataset) {
   return site.files.info(PrefixFolder::record(site.folder.dataset(dataset.info))).has_value();
 }
 
-}  // namespace
-
-Result<RankRecord> fetch(Communicator& comm, const Site& site, const DatasetRecord& dataset,
-                         const RankFolder& into) {
+/// Collective. This rank's record, of which `read` reads the files.
+template <class Read>
+Result<RankRecord> read_own_files(Communicator& comm, const Site& site,
+                                  const DatasetRecord& dataset, Read read) {
   auto record = read_own_record(site, dataset, comm.rank());
   Status status = record ? Status{} : Status(tl::unexpected(record.error()));
   in_turns(comm, site.limits.width, [&] {
-    if (status) status = copy_in(site, dataset, *record, into);
+    if (status) status = read(*record);
   });
   if (!status && !sees(site, dataset))
     status = fail(Code::io, "{} is not seen here: {}", site.folder.dataset(dataset.info),
                   status.error().text);
   CAIRN_TRY(agree(comm, std::move(status)));
   return *std::move(record);
+}
+
+}  // namespace
+
+Result<RankRecord> fetch(Communicator& comm, const Site& site, const DatasetRecord& dataset,
+                         const RankFolder& into) {
+  return read_own_files(comm, site, dataset, [&](const RankRecord& record) {
+    return copy_in(site, dataset, record, into);
+  });
+}
+
+Result<RankRecord> check_in_place(Communicator& comm, const Site& site,
+                                  const DatasetRecord& dataset) {
+  // Files in place never had other names.
+  if (!dataset.settled && !dataset.info.in_place())
+    return fail(Code::io, "some of its files could not be given their own names yet");
+  return read_own_files(comm, site, dataset,
+                        [&](const RankRecord& record) { return compare(site, record); });
 }
 
 }  // namespace cairn

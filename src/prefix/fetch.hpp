@@ -1,4 +1,4 @@
-// From a dataset in the prefix directory to files in the cache.
+// Restart from a dataset in the prefix directory: from a copy in the cache, or where it is.
 #pragma once
 
 #include "prefix/site.hpp"
@@ -12,5 +12,10 @@ namespace cairn {
 /// folder is the caller's to remove then.
 Result<RankRecord> fetch(Communicator& comm, const Site& site, const DatasetRecord& dataset,
                          const RankFolder& into);
+
+/// Collective. Reads this rank's part of the dataset where it is, every block compared with its
+/// checksum; returns its record. Errors as of fetch().
+Result<RankRecord> check_in_place(Communicator& comm, const Site& site,
+                                  const DatasetRecord& dataset);
 
 }  // namespace cairn

@@ -7,33 +7,19 @@
 
 #include "prefix/copy_files.hpp"
 #include "prefix/manifest.hpp"
+#include "prefix/own_names.hpp"
 #include "topology/placement.hpp"
 
 namespace cairn {
 namespace {
 
-constexpr std::uint32_t folder_for_all = 0777;  // less the umask, as the program would have it
-constexpr std::uint32_t file_for_all = 0666;
+constexpr std::uint32_t file_for_all = 0666;  // less the umask, as the program would have it
 constexpr std::uint32_t only_me = 0600;
 
 std::vector<std::string> staged_paths(const PrefixFolder& folder, const RankRecord& record) {
   std::vector<std::string> paths;
   for (std::size_t i = 0; i < record.files.size(); ++i) paths.push_back(folder.staged(record, i));
   return paths;
-}
-
-std::set<std::string> folders_of(const PrefixFolder& folder, const RankRecord& record) {
-  std::set<std::string> folders;
-  for (const FileEntry& file : record.files) folders.insert(folder_of(folder.file(file)));
-  return folders;
-}
-
-/// Makes a folder below the prefix directory and the missing ones above it. A link on the way is
-/// refused: nobody may lead what is written out of the prefix directory.
-Status make_folder_below(Files& files, const std::string& prefix, const std::string& path) {
-  if (path.size() <= prefix.size()) return {};
-  CAIRN_TRY(make_folder_below(files, prefix, folder_of(path)));
-  return files.make_folder(path, folder_for_all);
 }
 
 /// Names that two ranks have written. Each rank looks after those whose hash falls to it.
@@ -76,7 +62,7 @@ class Flush {
         pending_(site.folder.pending(site.epoch, mine.dataset)) {}
 
   Result<FlushAccount> run(const std::string& job_id, Status& settle_status) {
-    DatasetRecord record = describe(job_id);
+    DatasetRecord record = describe(comm_, site_, mine_, job_id);
     if (Status staged = stage(); !staged) {
       give_up();
       return tl::unexpected(std::move(staged).error());
@@ -92,20 +78,6 @@ class Flush {
   }
 
  private:
-  DatasetRecord describe(const std::string& job_id) {
-    std::array<std::int64_t, 2> sums = {static_cast<std::int64_t>(mine_.files.size()),
-                                        static_cast<std::int64_t>(mine_.data_bytes())};
-    comm_.allreduce(sums, Reduce::sum);
-    DatasetRecord record;
-    record.info = mine_.dataset;
-    record.job_id = job_id;
-    record.files = static_cast<std::uint64_t>(sums[0]);
-    record.bytes = static_cast<std::uint64_t>(sums[1]);
-    record.ranks_per_manifest = ranks_per_manifest;
-    record.flushed_us = site_.clock.now_us();
-    return record;
-  }
-
   Status stage() {
     CAIRN_TRY(on_keeper(comm_, site_, [&](Keeper& keeper) { return keeper.begin(mine_.dataset); }));
     // What is about to be staged is known first, so that whoever finds it can remove it.
@@ -133,12 +105,7 @@ class Flush {
                          throttle));
     for (std::size_t i = 0; site_.copy_metadata && i < staged.size(); ++i)
       CAIRN_TRY(keep_attributes(staged[i], mine_.files[i]));
-    for (const std::string& folder : folders_of(site_.folder, mine_))
-      for (std::string up = folder; up.size() >= site_.folder.prefix.size(); up = folder_of(up)) {
-        CAIRN_TRY(files_.sync_folder(up));
-        if (up == site_.folder.prefix) break;
-      }
-    return {};
+    return sync_folders(files_, site_.folder, mine_);
   }
 
   /// Before the file is synced, that they are durable with it.
@@ -168,6 +135,22 @@ class Flush {
 };
 
 }  // namespace
+
+DatasetRecord describe(Communicator& comm, const Site& site, const RankRecord& mine,
+                       const std::string& job_id) {
+  const auto files = std::count_if(mine.files.begin(), mine.files.end(),
+                                   [](const FileEntry& file) { return file.begins_here(); });
+  std::array<std::int64_t, 2> sums = {files, static_cast<std::int64_t>(mine.data_bytes())};
+  comm.allreduce(sums, Reduce::sum);
+  DatasetRecord record;
+  record.info = mine.dataset;
+  record.job_id = job_id;
+  record.files = static_cast<std::uint64_t>(sums[0]);
+  record.bytes = static_cast<std::uint64_t>(sums[1]);
+  record.ranks_per_manifest = ranks_per_manifest;
+  record.flushed_us = site.clock.now_us();
+  return record;
+}
 
 Result<FlushAccount> flush(Communicator& comm, const Site& site, const RankRecord& mine,
                            const std::vector<std::string>& cached, const std::string& job_id,

@@ -47,7 +47,9 @@ Status remove_rank_files(const Site& site, const RankRecord& record) {
   CAIRN_TRY(unstage_rank(site.files, site.folder, record));
   for (const FileEntry& entry : record.files) {
     const std::string path = site.folder.file(entry);
-    CAIRN_TRY(remove_own_file(site.files, path, entry, site.copy_metadata));
+    // What was written in place has the times that the program gave it.
+    const bool times_kept = site.copy_metadata || record.dataset.in_place();
+    CAIRN_TRY(remove_own_file(site.files, path, entry, times_kept));
     // The folder, if that was the last file in it; the program's folders above stay.
     const std::string folder = folder_of(path);
     if (folder != site.folder.prefix) (void)site.files.remove_folder(folder);

@@ -2,10 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 
 namespace cairn {
 namespace {
+
+std::uint32_t version_of(const DatasetRecord& record) { return record.info.in_place() ? 2 : 1; }
+
+std::uint32_t version_of(const std::vector<DatasetRecord>& listing) {
+  const bool some_in_place = std::any_of(listing.begin(), listing.end(),
+                                         [](const auto& record) { return record.info.in_place(); });
+  return some_in_place ? 2 : 1;
+}
 
 void put(Encoder& out, const DatasetRecord& record) {
   put(out, record.info);
@@ -50,15 +59,16 @@ std::string DatasetRecord::label() const {
 Blob encode(const DatasetRecord& record) {
   Encoder out;
   put(out, record);
-  return seal(RecordType::dataset, dataset_record_version, out.take());
+  return seal(RecordType::dataset, version_of(record), out.take());
 }
 
 Result<DatasetRecord> decode_dataset_record(Bytes content) {
-  CAIRN_ASSIGN(const Bytes payload,
-               open_only(content, RecordType::dataset, dataset_record_version));
-  Decoder in(payload);
+  CAIRN_ASSIGN(const Envelope envelope,
+               open_only_envelope(content, RecordType::dataset, dataset_record_version));
+  Decoder in(envelope.payload);
   auto record = get_record(in);
-  if (!record || !in.at_end()) return fail_as_senseless();
+  if (!record || !in.at_end() || version_of(*record) != envelope.version)
+    return fail_as_senseless();
   return *std::move(record);
 }
 
@@ -66,13 +76,14 @@ Blob encode(const std::vector<DatasetRecord>& listing) {
   Encoder out;
   out.u64(listing.size());
   for (const DatasetRecord& record : listing) put(out, record);
-  return seal(RecordType::index, listing_version, out.take());
+  return seal(RecordType::index, version_of(listing), out.take());
 }
 
 Result<std::vector<DatasetRecord>> decode_listing(Bytes content) {
   constexpr std::size_t smallest_record_bytes = 108;
-  CAIRN_ASSIGN(const Bytes payload, open_only(content, RecordType::index, listing_version));
-  Decoder in(payload);
+  CAIRN_ASSIGN(const Envelope envelope,
+               open_only_envelope(content, RecordType::index, listing_version));
+  Decoder in(envelope.payload);
   std::vector<DatasetRecord> listing;
   const std::uint64_t count = in.count(smallest_record_bytes);
   listing.reserve(count);
@@ -81,7 +92,8 @@ Result<std::vector<DatasetRecord>> decode_listing(Bytes content) {
     if (!record) return fail_as_senseless();
     listing.push_back(*std::move(record));
   }
-  if (in.failed() || !in.at_end()) return fail_as_senseless();
+  if (in.failed() || !in.at_end() || version_of(listing) != envelope.version)
+    return fail_as_senseless();
   return listing;
 }
 

@@ -29,8 +29,9 @@ struct DatasetRecord {
   std::string label() const;
 };
 
-inline constexpr std::uint32_t dataset_record_version = 1;
-inline constexpr std::uint32_t listing_version = 1;
+/// Written for datasets in place, and for listings that have one; else of version 1.
+inline constexpr std::uint32_t dataset_record_version = 2;
+inline constexpr std::uint32_t listing_version = 2;
 
 /// As a sealed envelope.
 Blob encode(const DatasetRecord& record);

@@ -10,7 +10,9 @@ namespace {
 
 constexpr std::size_t longest_name = 1024;  // SCR_MAX_FILENAME
 
-void put(Encoder& out, const FileEntry& file) {
+std::uint32_t version_of(const RankRecord& record) { return record.dataset.in_place() ? 2 : 1; }
+
+void put(Encoder& out, const FileEntry& file, std::uint32_t version) {
   out.text(file.name);
   out.u64(file.size);
   out.u32(file.mode);
@@ -18,9 +20,12 @@ void put(Encoder& out, const FileEntry& file) {
   out.u32(file.group);
   out.i64(file.times.access_ns);
   out.i64(file.times.modify_ns);
+  if (version == 1) return;
+  out.u64(file.begin());
+  out.u64(file.length());
 }
 
-FileEntry get_file(Decoder& in) {
+FileEntry get_file(Decoder& in, std::uint32_t version) {
   FileEntry file;
   file.name = in.text();
   file.size = in.u64();
@@ -29,6 +34,11 @@ FileEntry get_file(Decoder& in) {
   file.group = in.u32();
   file.times.access_ns = in.i64();
   file.times.modify_ns = in.i64();
+  if (version == 1) return file;
+  FilePart part;
+  part.begin = in.u64();
+  part.length = in.u64();
+  if (part.begin != 0 || part.length != file.size) file.part = part;
   return file;
 }
 
@@ -75,11 +85,13 @@ std::vector<std::uint32_t> get_crcs(Decoder& in) {
 }
 
 bool sizes_are_sane(const std::vector<FileEntry>& files) {
+  constexpr std::uint64_t largest = std::uint64_t{1} << 60;
   std::uint64_t total = 0;
   std::set<std::string> names;
   for (const FileEntry& file : files) {
     if (!is_safe_name(file.name) || !names.insert(file.name).second) return false;
-    if (file.size > (std::uint64_t{1} << 60) || (total += file.size) > (std::uint64_t{1} << 60))
+    if (file.size > largest || file.begin() > file.size ||
+        file.length() > file.size - file.begin() || (total += file.length()) > largest)
       return false;
   }
   return true;
@@ -107,7 +119,7 @@ bool blocks_are_sane(const RankRecord& record) {
 
 std::uint64_t RankRecord::data_bytes() const {
   std::uint64_t bytes = 0;
-  for (const FileEntry& file : files) bytes += file.size;
+  for (const FileEntry& file : files) bytes += file.length();
   return bytes;
 }
 
@@ -121,11 +133,11 @@ Blob encode(const RankRecord& record) {
   put(out, record.dataset);
   out.u32(static_cast<std::uint32_t>(record.rank));
   out.u64(record.files.size());
-  for (const FileEntry& file : record.files) put(out, file);
+  for (const FileEntry& file : record.files) put(out, file, version_of(record));
   put(out, record.encoding);
   put(out, record.data_crcs);
   put(out, record.parity_crcs);
-  return seal(RecordType::rank, rank_record_version, out.take());
+  return seal(RecordType::rank, version_of(record), out.take());
 }
 
 Result<RankRecord> decode_rank_record(Bytes payload, std::uint32_t version) {
@@ -141,12 +153,12 @@ Result<RankRecord> decode_rank_record(Bytes payload, std::uint32_t version) {
   record.dataset = get_dataset(in);
   record.rank = static_cast<int>(in.u32());
   const std::uint64_t files = in.count(smallest_file_bytes);
-  for (std::uint64_t i = 0; i < files; ++i) record.files.push_back(get_file(in));
+  for (std::uint64_t i = 0; i < files; ++i) record.files.push_back(get_file(in, version));
   record.encoding = get_encoding(in);
   record.data_crcs = get_crcs(in);
   record.parity_crcs = get_crcs(in);
-  if (version == 0 || in.failed() || !in.at_end() || !sizes_are_sane(record.files) ||
-      !set_is_sane(record) || !blocks_are_sane(record))
+  if (version != version_of(record) || in.failed() || !in.at_end() ||
+      !sizes_are_sane(record.files) || !set_is_sane(record) || !blocks_are_sane(record))
     return fail_as_senseless();
   return record;
 }

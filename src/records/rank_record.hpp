@@ -1,6 +1,7 @@
 // What one rank knows of its part of one dataset: the commit record (docs/format/rank-record.md).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,12 @@
 
 namespace cairn {
 
+/// Bytes [begin, begin + length) of a file.
+struct FilePart {
+  std::uint64_t begin = 0;
+  std::uint64_t length = 0;
+};
+
 /// One file of a rank. `name` is relative to the prefix directory, normalised, and cannot lead
 /// outside.
 struct FileEntry {
@@ -21,6 +28,13 @@ struct FileEntry {
   std::uint32_t owner = 0;
   std::uint32_t group = 0;
   FileTimes times;
+  /// What of the file is this rank's data, where several ranks have written it; else all of it is.
+  std::optional<FilePart> part{};
+
+  std::uint64_t begin() const { return part ? part->begin : 0; }
+  std::uint64_t length() const { return part ? part->length : size; }
+  /// True for one of those who share a file that is not empty: so it is counted once.
+  bool begins_here() const { return begin() == 0 && (length() > 0 || size == 0); }
 };
 
 struct RankRecord {
@@ -36,7 +50,8 @@ struct RankRecord {
   int index_in_set() const;
 };
 
-inline constexpr std::uint32_t rank_record_version = 1;
+/// Written for datasets in place only; others are of version 1.
+inline constexpr std::uint32_t rank_record_version = 2;
 
 /// The record as a sealed envelope.
 Blob encode(const RankRecord& record);

@@ -93,7 +93,7 @@ Blob seal(RecordType type, std::uint32_t version, Bytes payload) {
   return sealed;
 }
 
-Result<Bytes> open_only(Bytes content, RecordType type, std::uint32_t newest) {
+Result<Envelope> open_only_envelope(Bytes content, RecordType type, std::uint32_t newest) {
   const auto found = find_envelopes(content);
   if (found.size() != 1 || found[0].whole.size() != content.size() || found[0].type != type ||
       found[0].version == 0)
@@ -102,7 +102,12 @@ Result<Bytes> open_only(Bytes content, RecordType type, std::uint32_t newest) {
     return fail(Code::newer_format,
                 "written in format {} by a newer Cairn; this one reads up to {}: use the newer one",
                 found[0].version, newest);
-  return found[0].payload;
+  return found[0];
+}
+
+Result<Bytes> open_only(Bytes content, RecordType type, std::uint32_t newest) {
+  CAIRN_ASSIGN(const Envelope envelope, open_only_envelope(content, type, newest));
+  return envelope.payload;
 }
 
 tl::unexpected<Error> fail_as_senseless() {

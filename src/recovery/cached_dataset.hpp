@@ -1,4 +1,5 @@
-// A dataset of the cache as this run knows it.
+// A dataset to restart from as this run knows it: of the cache, or read where it is in the prefix
+// directory.
 #pragma once
 
 #include <string>
@@ -17,7 +18,13 @@ struct CachedDataset {
     left_alone,   ///< never touched: written by a later Cairn, or the user says so
   };
 
+  enum class Place {
+    cache,   ///< in `store`
+    prefix,  ///< under the program's own names; the caches have nothing to do with it
+  };
+
   DatasetInfo info;
+  Place place = Place::cache;
   std::size_t store = 0;
   State state = State::usable;
   RankRecord record;              ///< this rank's, where usable
@@ -33,6 +40,8 @@ struct CachedDataset {
   bool usable() const { return state == State::usable; }
   /// A run may go back to it.
   bool restorable() const { return usable() && info.is_checkpoint() && !quarantined; }
+  bool in_prefix() const { return place == Place::prefix; }
+  bool is_in(std::size_t a_store) const { return place == Place::cache && store == a_store; }
   /// "dataset 5 (ckpt.5)"
   std::string label() const { return fmt::format("dataset {} ({})", info.number, info.name); }
 };

@@ -5,7 +5,6 @@
 #include "base/checksum.hpp"
 #include "codec/erasure_code.hpp"
 #include "redundancy/buffers.hpp"
-#include "redundancy/rank_blocks.hpp"
 
 namespace cairn {
 namespace {
@@ -195,6 +194,8 @@ class StripeEncoder {
   Status status_;
 };
 
+}  // namespace
+
 Status take_checksums(RankBlocks& blocks, RankRecord& record) {
   const SetLayout layout(record.encoding);
   Blob scratch(layout.geometry().widest());
@@ -207,8 +208,6 @@ Status take_checksums(RankBlocks& blocks, RankRecord& record) {
   }
   return {};
 }
-
-}  // namespace
 
 Status protect(Communicator& set, Files& files, const RankFolder& folder, RankRecord& record,
                std::uint64_t encode_bytes, const std::string& spare) {

@@ -5,6 +5,7 @@
 #include "files/files.hpp"
 #include "records/rank_folder.hpp"
 #include "records/rank_record.hpp"
+#include "redundancy/rank_blocks.hpp"
 
 namespace cairn {
 
@@ -20,5 +21,9 @@ namespace cairn {
 /// result before using it.
 Status protect(Communicator& set, Files& files, const RankFolder& folder, RankRecord& record,
                std::uint64_t encode_bytes, const std::string& spare = {});
+
+/// Local. The checksum of every block of a rank alone in its set, read by `blocks` from wherever
+/// its files are.
+Status take_checksums(RankBlocks& blocks, RankRecord& record);
 
 }  // namespace cairn

@@ -20,7 +20,7 @@ RankBlocks::RankBlocks(Files& files, RankFolder folder, const RankRecord& record
   std::vector<std::string> paths;
   for (const FileEntry& file : record.files) paths.push_back(folder_.file(file.name));
   add_extents(paths);
-  parity_ = {folder_.parity(record.encoding.generation), layout_.parity_bytes(me_), 0, nullptr};
+  parity_ = {folder_.parity(record.encoding.generation), layout_.parity_bytes(me_), 0, 0, nullptr};
 }
 
 RankBlocks::RankBlocks(Files& files, const std::vector<std::string>& paths,
@@ -32,8 +32,9 @@ RankBlocks::RankBlocks(Files& files, const std::vector<std::string>& paths,
 void RankBlocks::add_extents(const std::vector<std::string>& paths) {
   std::uint64_t start = 0;
   for (std::size_t i = 0; i < paths.size(); ++i) {
-    extents_.push_back({paths[i], record_.files[i].size, start, nullptr});
-    start += record_.files[i].size;
+    const FileEntry& file = record_.files[i];
+    extents_.push_back({paths[i], file.length(), start, file.begin(), nullptr});
+    start += file.length();
   }
 }
 
@@ -48,7 +49,7 @@ std::vector<RankBlocks::Piece> RankBlocks::pieces_of(std::uint64_t offset, std::
     const auto part =
         static_cast<std::size_t>(std::min<std::uint64_t>(length, extent->size - within));
     if (part == 0) continue;  // an empty file
-    pieces.push_back({&*extent, within, part});
+    pieces.push_back({&*extent, extent->begin + within, part});
     offset += part;
     length -= part;
   }

@@ -51,6 +51,7 @@ class RankBlocks {
     std::string path;
     std::uint64_t size = 0;
     std::uint64_t start = 0;  ///< where the file begins in the stream
+    std::uint64_t begin = 0;  ///< where what belongs to the stream begins in the file
     std::unique_ptr<View> view;
   };
   struct Piece {

@@ -36,7 +36,8 @@ Result<Level> resolve(Communicator& comm, const CheckpointSettings& checkpoint,
   CAIRN_ASSIGN(level.failure_groups,
                failure_groups(placement, checkpoint.group, settings.node_groups));
   std::vector<int> members = {comm.rank()};
-  if (checkpoint.scheme != Scheme::single && !stores[level.store].shared()) {
+  const bool alone = checkpoint.scheme == Scheme::single || checkpoint.bypass;
+  if (!alone && !stores[level.store].shared()) {
     const auto sets = form_sets(level.failure_groups, checkpoint.set_size);
     members = set_of(sets, comm.rank());
     for (const RedundancySet& set : sets) {

@@ -25,8 +25,8 @@ struct Level {
   int sets_without_hop = 0;                   ///< of these: PARTNER could not keep the hop
 };
 
-/// Collective. Where a store is seen by all ranks, or a rank is alone in its set, the scheme
-/// becomes SINGLE. Errors: unknown store or failure group.
+/// Collective. Where a store is seen by all ranks or bypassed, or a rank is alone in its set, the
+/// scheme becomes SINGLE. Errors: unknown store or failure group.
 Result<std::vector<Level>> resolve_levels(Communicator& comm, const Settings& settings,
                                           const std::vector<Store>& stores,
                                           const Placement& placement);

@@ -1,5 +1,6 @@
 #include "session/prefix_side.hpp"
 
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 
 #include "base/units.hpp"
 #include "prefix/fetch.hpp"
+#include "prefix/in_place.hpp"
 #include "prefix/tidy.hpp"
 
 namespace cairn {
@@ -52,7 +54,8 @@ Status PrefixSide::open(const Placement& placement) {
   comm_.bcast(mutable_bytes_of(there), 0);
   if (there == 0) return {};
   Status owned = own();
-  if (!owned && owned.error().code != Code::busy) {
+  if (owned && settings_.prefix_purge) return purge();
+  if (!owned && owned.error().code != Code::busy && !settings_.prefix_purge) {
     tell(Severity::warning, "nothing can be fetched or flushed now: {}", owned.error().text);
     trouble_ = owned.error().text;
     return {};
@@ -124,6 +127,22 @@ void PrefixSide::mark_flushed(std::vector<CachedDataset>& datasets) {
   }
 }
 
+/// SCR_PREFIX_PURGE: one after the other, as SCR_Delete does.
+Status PrefixSide::purge() {
+  std::vector<std::string> names;
+  while (true) {
+    const bool more = keeper_ && !keeper_->listing().empty();
+    const auto record = share(more ? &keeper_->listing().back() : nullptr);
+    if (!record) break;
+    CAIRN_TRY(remove_dataset(*record));
+    names.push_back(record->info.name);
+  }
+  tell(Severity::info, "SCR_PREFIX_PURGE=1: {} datasets are deleted from {}{}{}", names.size(),
+       settings_.prefix, names.empty() ? "" : ": ", fmt::join(names, ", "));
+  announce_first();
+  return {};
+}
+
 void PrefixSide::close() {
   if (!keeper_) return;
   heartbeat_.reset();
@@ -133,6 +152,23 @@ void PrefixSide::close() {
 }
 
 // --- flush ---
+
+Status PrefixSide::claim() {
+  CAIRN_TRY(own());
+  return settle_older();
+}
+
+Status PrefixSide::publish(RankRecord& record, const std::string& label) {
+  Status settled;
+  const auto published = publish_in_place(comm_, site_, record, settings_.job_id, settled);
+  if (!published) return tl::unexpected(published.error());
+  newest_us_ = std::max(newest_us_, record.dataset.uuid.time_us);
+  if (!settled)
+    tell(Severity::warning, "{} is in {}, and is not the current one yet: {}", label,
+         settings_.prefix, settled.error().text);
+  save_listing();
+  return keep_to_window();
+}
 
 Status PrefixSide::flush(const CachedDataset& dataset, const std::string& store,
                          const std::vector<std::string>& cached) {
@@ -154,18 +190,21 @@ Status PrefixSide::flush(const CachedDataset& dataset, const std::string& store,
 
 Result<FlushAccount> PrefixSide::copy_out(const CachedDataset& dataset,
                                           const std::vector<std::string>& cached) {
-  CAIRN_TRY(own());
-  CAIRN_TRY(settle_older());
+  CAIRN_TRY(claim());
   Status settled;
   CAIRN_ASSIGN(const FlushAccount account,
                cairn::flush(comm_, site_, dataset.record, cached, settings_.job_id, settled));
   if (!settled)
     tell(Severity::warning, "{}: some files still have a name of their own in {}: {}",
          dataset.label(), settings_.prefix, settled.error().text);
+  save_listing();
+  return account;
+}
+
+void PrefixSide::save_listing() {
   const Status listed =
       on_keeper(comm_, site_, [](Keeper& keeper) { return keeper.save_listing(); });
   if (!listed) tell(Severity::warning, "{}", listed.error().text);
-  return account;
 }
 
 /// Files that still have their staged names must not be given their own ones after this dataset's,
@@ -284,6 +323,10 @@ Result<std::optional<DatasetRecord>> PrefixSide::next_candidate(const Uuid& newe
 
 Result<RankRecord> PrefixSide::fetch(const DatasetRecord& dataset, const RankFolder& into) {
   return cairn::fetch(comm_, site_, dataset, into);
+}
+
+Result<RankRecord> PrefixSide::check_in_place(const DatasetRecord& dataset) {
+  return cairn::check_in_place(comm_, site_, dataset);
 }
 
 // --- what became of a dataset ---

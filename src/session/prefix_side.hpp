@@ -28,7 +28,7 @@ class PrefixSide {
 
   /// At Init: where an earlier run has left something, takes over and ends what was half done. busy
   /// if another job lives there. A prefix directory that cannot be used now is told, and is no
-  /// error: the caches are there.
+  /// error: the caches are there. But it is one where it was to be purged.
   Status open(const Placement& placement);
 
   /// The highest of all datasets there; known on all ranks.
@@ -37,6 +37,13 @@ class PrefixSide {
   std::int64_t newest_us() const { return newest_us_; }
   /// Sets `flushed` of those that are there.
   void mark_flushed(std::vector<CachedDataset>& datasets);
+
+  /// For a dataset that is about to be written there: the directory is this job's, and no file of
+  /// an older dataset will still be given its name. Errors are agreed.
+  Status claim();
+  /// Publishes what has been written there since; takes the checksums for `record`, which has all
+  /// else. As flush() then.
+  Status publish(RankRecord& record, const std::string& label);
 
   /// Copies a dataset from `store` there; it is current then, if it is a checkpoint. `cached`: one
   /// path for each file. Errors are agreed.
@@ -60,6 +67,7 @@ class PrefixSide {
   /// Why it could not be looked into at Init; empty if it could.
   const std::string& trouble() const { return trouble_; }
   Result<RankRecord> fetch(const DatasetRecord& dataset, const RankFolder& into);
+  Result<RankRecord> check_in_place(const DatasetRecord& dataset);
 
   // What became of a dataset; those that are not there are passed over. Trouble is only told.
   void note_fetched(const Uuid& uuid);
@@ -90,6 +98,8 @@ class PrefixSide {
   const DatasetRecord* find(const std::string& name) const;
   Result<DatasetRecord> share_record(const std::string& call, const std::string& name);
   Status remove_dataset(const DatasetRecord& record);
+  Status purge();
+  void save_listing();
   Status keep_to_window();
   Status settle_older();
   std::optional<DatasetRecord> share(const DatasetRecord* record);

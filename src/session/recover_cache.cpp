@@ -170,14 +170,15 @@ class Recovery {
                                        format_seconds(seconds)));
   }
 
-  /// The level under which a dataset found here would be protected now.
+  /// The level under which a dataset found here would be protected now, if there is one.
   const Level* level_of(const CachedDataset& dataset) const {
     const Level& chosen = levels_[choose_level(levels_, dataset.info)];
-    if (chosen.store == dataset.store) return &chosen;
-    const auto same_store = std::find_if(levels_.begin(), levels_.end(), [&](const Level& level) {
-      return level.store == dataset.store;
-    });
-    return same_store == levels_.end() ? nullptr : &*same_store;
+    const auto protects_it = [&](const Level& level) {
+      return level.store == dataset.store && !level.settings.bypass;
+    };
+    if (protects_it(chosen)) return &chosen;
+    const auto another = std::find_if(levels_.begin(), levels_.end(), protects_it);
+    return another == levels_.end() ? nullptr : &*another;
   }
 
   /// Where members of one set have come to share a failure group, makes new sets, if that helps.

@@ -1,8 +1,10 @@
 #include "session/routing.hpp"
 
+#include "prefix/own_names.hpp"
+
 namespace cairn {
 
-void Routing::begin(RankFolder into) {
+void Routing::begin(std::optional<RankFolder> into) {
   const std::scoped_lock lock(mutex_);
   into_ = std::move(into);
   asked_for_.clear();
@@ -11,7 +13,7 @@ void Routing::begin(RankFolder into) {
 std::optional<std::string> Routing::relative_name(const std::string& path) const {
   std::string relative;
   if (!lies_below(path, prefix_, &relative) || !is_safe_name(relative)) return std::nullopt;
-  if (relative.starts_with(".cairn/")) return std::nullopt;  // ours
+  if (relative == ".cairn" || relative.starts_with(".cairn/")) return std::nullopt;  // ours
   return relative;
 }
 
@@ -22,16 +24,29 @@ Result<std::string> Routing::write_to(const std::string& path) {
                 "{} is not below the prefix directory {}; set SCR_PREFIX to a folder above all "
                 "checkpoint files",
                 path, prefix_);
-  const std::string cached = into_.file(*name);
-  if (cached.size() > longest_path)
-    return fail(Code::bad_argument, "the path {} has {} bytes, {} are allowed", cached,
-                cached.size(), longest_path);
+  const std::string target = into_ ? into_->file(*name) : prefix_ + "/" + *name;
+  if (target.size() > longest_path)
+    return fail(Code::bad_argument, "the path {} has {} bytes, {} are allowed", target,
+                target.size(), longest_path);
   const std::scoped_lock lock(mutex_);
   if (!asked_for_.contains(*name)) {
-    CAIRN_TRY(make_folders(files_, folder_of(cached), 0700));
-    asked_for_.emplace(*name, cached);
+    CAIRN_TRY(make_place(target));
+    asked_for_.emplace(*name, target);
   }
-  return cached;
+  return target;
+}
+
+/// The program is about to open `target` with calls that follow links.
+Status Routing::make_place(const std::string& target) {
+  if (into_) return make_folders(files_, folder_of(target), 0700);
+  CAIRN_TRY(make_folder_below(files_, prefix_, folder_of(target)));
+  const auto there = files_.info(target);
+  if (!there)
+    return there.error().code == Code::not_found ? Status{} : tl::unexpected(there.error());
+  if (there->kind == Kind::file) return {};
+  return fail(Code::bad_argument, "{} is {}: remove it, or give the file another name", target,
+              there->kind == Kind::link ? "a link, which may lead out of the prefix directory"
+                                        : "no regular file");
 }
 
 std::map<std::string, std::string> Routing::asked_for() const {
@@ -39,8 +54,8 @@ std::map<std::string, std::string> Routing::asked_for() const {
   return asked_for_;
 }
 
-std::optional<std::string> Routing::read_from(const std::string& path, const RankRecord& record,
-                                              const RankFolder& folder) const {
+std::optional<std::string> Routing::find_in(const RankRecord& record,
+                                            const std::string& path) const {
   const auto relative = relative_name(path);
   const std::string base = name_of_path(path);
   const FileEntry* by_name = nullptr;
@@ -55,7 +70,7 @@ std::optional<std::string> Routing::read_from(const std::string& path, const Ran
   }
   const FileEntry* found = by_name != nullptr ? by_name : same_base == 1 ? by_base : nullptr;
   if (found == nullptr) return std::nullopt;
-  return folder.file(found->name);
+  return found->name;
 }
 
 }  // namespace cairn

@@ -155,8 +155,9 @@ Status Session::finalize() {
 
 CachedDataset* Session::restart_candidate() {
   const auto found =
-      std::find_if(datasets_.begin(), datasets_.end(),
-                   [](const CachedDataset& dataset) { return dataset.restorable(); });
+      std::find_if(datasets_.begin(), datasets_.end(), [this](const CachedDataset& dataset) {
+        return dataset.restorable() && (dataset.in_prefix() || !settings_.global_restart);
+      });
   return restart_done_ || found == datasets_.end() ? nullptr : &*found;
 }
 
@@ -207,7 +208,8 @@ Result<std::string> Session::start_restart() {
     return fail(Code::not_found,
                 "SCR_Start_restart: there is no checkpoint to restart from; ask "
                 "SCR_Have_restart first");
-  CAIRN_TRY(check_and_heal(comm_, files_, stores_, settings_, *candidate, log_));
+  if (!candidate->in_prefix())
+    CAIRN_TRY(check_and_heal(comm_, files_, stores_, settings_, *candidate, log_));
   prefix_.note_attempt(candidate->info.uuid);
   events_.happened("RESTART_START", candidate->info);
   phase_ = Phase::restart;
@@ -282,16 +284,29 @@ Uuid Session::draw_uuid() const {
 Status Session::make_dataset(const Uuid& uuid, const std::string& name, std::uint32_t flags) {
   DatasetInfo info;
   info.uuid = uuid;
-  info.number = std::max(last_number_, prefix_.last_number()) + 1;
   info.flags = flags;
   info.checkpoint = info.is_checkpoint() ? last_checkpoint_ + 1 : 0;
   info.ranks = static_cast<std::uint32_t>(comm_.size());
-  info.name = name.empty() ? fmt::format("scr.dataset.{}", info.number) : name;
 
   current_level_ = choose_level(levels_, info);
   current_ = {};
-  current_.info = info;
   current_.store = levels_[current_level_].store;
+  if (levels_[current_level_].settings.bypass) {
+    info.flags |= flag_in_place;
+    current_.place = CachedDataset::Place::prefix;
+    CAIRN_TRY(prefix_.claim());
+  }
+  info.number = std::max(last_number_, prefix_.last_number()) + 1;
+  info.name = name.empty() ? fmt::format("scr.dataset.{}", info.number) : name;
+  current_.info = info;
+  if (!current_.in_prefix()) return make_place_of_current();
+  routing_.begin(std::nullopt);
+  return {};
+}
+
+/// In its store.
+Status Session::make_place_of_current() {
+  const DatasetInfo& info = current_.info;
   Store& store = stores_[current_.store];
   current_.parts = {store.rank_folder(info, comm_.rank())};
   if (!settings_.keep_old && info.is_checkpoint() && !info.is_output())
@@ -315,7 +330,7 @@ Status Session::complete(Phase phase, bool valid) {
   phase_ = Phase::idle;
   Status done =
       some_failed[0] == 0
-          ? protect_current(*std::move(files))
+          ? (current_.in_prefix() ? publish_current() : protect_current(*std::move(files)))
           : agree(comm_, files ? Status{} : Status(tl::unexpected(std::move(files).error())));
   if (!done) {
     abandon_current();
@@ -343,6 +358,11 @@ Result<std::vector<FileEntry>> Session::collect_files(bool valid) {
   if (!valid)
     return fail(Code::invalid, "{}: rank {} declared its part invalid", current_.label(),
                 comm_.rank());
+  // Other ranks may still be writing to files in place.
+  return current_.in_prefix() ? std::vector<FileEntry>{} : look_at_files();
+}
+
+Result<std::vector<FileEntry>> Session::look_at_files() {
   std::vector<FileEntry> entries;
   for (const auto& [name, path] : routing_.asked_for()) {
     const auto info = files_.info(path);
@@ -355,33 +375,43 @@ Result<std::vector<FileEntry>> Session::collect_files(bool valid) {
   return entries;
 }
 
-Status Session::protect_current(std::vector<FileEntry> files) {
-  const std::int64_t from_us = clock_.steady_us();
+RankRecord Session::record_of_current(std::vector<FileEntry> files) const {
   RankRecord record;
   record.dataset = current_.info;
   record.rank = comm_.rank();
   record.files = std::move(files);
   record.encoding = levels_[current_level_].encoding;
+  return record;
+}
+
+Status Session::protect_current(std::vector<FileEntry> files) {
+  const std::int64_t from_us = clock_.steady_us();
+  RankRecord record = record_of_current(std::move(files));
   CAIRN_TRY(protect_and_commit(comm_, files_, stores_[current_.store], current_.parts[0], record,
                                settings_));
-
-  report_commit(record, from_us);
-  last_number_ = current_.info.number;
-  last_checkpoint_ = std::max(last_checkpoint_, current_.info.checkpoint);
-  restart_done_ = restart_done_ || current_.info.is_checkpoint();
   const std::uint64_t data_bytes = record.data_bytes();
-  current_.record = std::move(record);
-  datasets_.insert(datasets_.begin(), current_);
+  take_in_current(std::move(record), from_us);
   evict(current_.store, static_cast<std::size_t>(stores_[current_.store].settings().count));
   if (!size_told_) warn_if_too_small(data_bytes);
   return {};
+}
+
+/// It exists.
+void Session::take_in_current(RankRecord record, std::int64_t written_us) {
+  report_commit(record, written_us);
+  last_number_ = current_.info.number;
+  last_checkpoint_ = std::max(last_checkpoint_, current_.info.checkpoint);
+  restart_done_ = restart_done_ || current_.info.is_checkpoint();
+  current_.record = std::move(record);
+  datasets_.insert(datasets_.begin(), current_);
 }
 
 /// The error of an output that is not where it must be; a checkpoint is safe in the cache.
 Status Session::flush_what_is_due() {
   const std::uint64_t number = current_.info.checkpoint;
   const auto interval = static_cast<std::uint64_t>(settings_.flush_interval);
-  if (interval > 0 && number > 0 && number % interval == 0) flush_wanted_ = true;
+  const bool due = interval > 0 && number > 0 && number % interval == 0;
+  if (due && !current_.in_prefix()) flush_wanted_ = true;
   const Status flushed = flush_due();
   const std::size_t store = current_.store;
   evict(store, static_cast<std::size_t>(stores_[store].settings().count));
@@ -393,14 +423,16 @@ void Session::report_commit(const RankRecord& record, std::int64_t written_us) {
   // One line shows that it works; a program may write thousands.
   const bool told = !std::exchange(first_told_, true) || settings_.debug > 0;
   if (!told && !events_.is_on()) return;
-  std::array<std::int64_t, 2> sums = {static_cast<std::int64_t>(record.data_bytes()),
-                                      static_cast<std::int64_t>(record.files.size())};
+  const auto own_files = std::count_if(record.files.begin(), record.files.end(),
+                                       [](const FileEntry& file) { return file.begins_here(); });
+  std::array<std::int64_t, 2> sums = {static_cast<std::int64_t>(record.data_bytes()), own_files};
   comm_.allreduce(sums, Reduce::sum);
   const double seconds = seconds_since(started_us_);
   const double protect_seconds = seconds_since(written_us);
   const auto bytes = static_cast<std::uint64_t>(sums[0]);
   const auto files = static_cast<std::uint64_t>(sums[1]);
-  const std::string& store = levels_[current_level_].settings.store;
+  const std::string& store =
+      current_.in_prefix() ? settings_.prefix : levels_[current_level_].settings.store;
   const auto& dataset = current_.info;
   events_.moved("WRITE", "", store, dataset, seconds - protect_seconds, bytes, files);
   events_.moved("ENCODE", store, store, dataset, protect_seconds, bytes, files);
@@ -409,7 +441,8 @@ void Session::report_commit(const RankRecord& record, std::int64_t written_us) {
   if (!told) return;
   tell("{}: {} in {} files, {}; {} from Start to Complete ({}/s), {} of it to protect",
        current_.label(), format_bytes(bytes), sums[1],
-       record.encoding.members.size() > 1
+       current_.in_prefix() ? "in " + settings_.prefix
+       : record.encoding.members.size() > 1
            ? fmt::format("{} over sets of {}", name_of(record.encoding.scheme),
                          record.encoding.members.size())
            : std::string("SINGLE"),
@@ -419,11 +452,16 @@ void Session::report_commit(const RankRecord& record, std::int64_t written_us) {
        format_seconds(protect_seconds));
 }
 
-void Session::abandon_current() { remove_everywhere(current_); }
+/// Files in place stay as they are: they are the program's, and may be those of an older dataset.
+void Session::abandon_current() {
+  if (!current_.in_prefix()) return remove_everywhere(current_);
+  tell("{} does not count; what was written of it in {} is left as it is", current_.label(),
+       settings_.prefix);
+}
 
-/// Removes a dataset on all ranks: every record is gone before any data is, so that no rank's crash
-/// in between leaves something that looks committed and is not whole. The data, which take long, go
-/// in the background. What cannot be removed is only told.
+/// Removes a dataset of the cache on all ranks: every record is gone before any data is, so that no
+/// rank's crash in between leaves something that looks committed and is not whole. The data, which
+/// take long, go in the background. What cannot be removed is only told.
 void Session::remove_everywhere(const CachedDataset& dataset, Parity parity) {
   const auto note = [log = log_, rank = comm_.rank()](const Status& status) {
     if (!status) log.warning("rank {}: {}", rank, status.error().text);
@@ -435,6 +473,7 @@ void Session::remove_everywhere(const CachedDataset& dataset, Parity parity) {
       note(fail(Code::io, "what is superseded cannot be removed: {}", error.what()));
     }
   };
+  if (dataset.in_prefix()) return;
   for (const RankFolder& part : dataset.parts) note(files_.remove_file(part.record()));
   comm_.barrier();
   const RankFolder own = stores_[dataset.store].rank_folder(dataset.info, comm_.rank());
@@ -472,7 +511,7 @@ void Session::evict(std::size_t store, std::size_t keep) {
     if (dataset.state == CachedDataset::State::left_alone) return false;
     if (dataset.info.is_output() && !dataset.flushed) return false;
     if (!dataset.usable() || dataset.quarantined) return newer_is_safe;
-    if (dataset.store != store) return false;
+    if (!dataset.is_in(store)) return false;
     if (dataset.info.is_checkpoint()) return ++checkpoints > keep;
     return dataset.flushed || dataset.info.uuid != datasets_[0].info.uuid;
   };
@@ -497,7 +536,7 @@ void Session::make_room_after(Error& error) {
   };
   const bool safe = std::any_of(datasets_.begin(), datasets_.end(),
                                 [](const CachedDataset& dataset) { return dataset.restorable(); });
-  if (error.code != Code::no_space) return;
+  if (error.code != Code::no_space || current_.in_prefix()) return;
   error.text += outputs_held(datasets_, current_.store);
   background_.wait();
   drop_spares();
@@ -525,8 +564,10 @@ void Session::warn_if_too_small(std::uint64_t data_bytes) {
 std::optional<std::string> Session::find_in_restart(const std::string& path) {
   const CachedDataset* dataset = restart_candidate();
   if (dataset == nullptr) return std::nullopt;
-  return routing_.read_from(path, dataset->record,
-                            stores_[dataset->store].rank_folder(dataset->info, comm_.rank()));
+  const auto name = routing_.find_in(dataset->record, path);
+  if (!name) return std::nullopt;
+  if (dataset->in_prefix()) return settings_.prefix + "/" + *name;
+  return stores_[dataset->store].rank_folder(dataset->info, comm_.rank()).file(*name);
 }
 
 Result<std::string> Session::route_file(const std::string& path) {

@@ -57,7 +57,8 @@ class Session {
   /// the prefix directory. wrong_ranks if the newest one was written by another number of ranks.
   /// IDLE.
   Result<std::optional<std::string>> have_restart();
-  /// Checks all its blocks, repairs what is bad, and opens it for reading; returns its name. On an
+  /// Checks all its blocks, repairs what is bad, and opens it for reading; returns its name. One
+  /// that is read where it is in the prefix directory has been checked by have_restart(). On an
   /// error that checkpoint is out, and have_restart() names the next older one. IDLE -> RESTART.
   Result<std::string> start_restart();
   /// `valid` may differ. Unless it is true everywhere the checkpoint is removed: invalid. RESTART
@@ -86,8 +87,8 @@ class Session {
   Status complete_output(bool valid) { return complete(Phase::output, valid); }
 
   /// Local, thread-safe. Where to open the file that the application calls `path` (absolute). In
-  /// CHECKPOINT and OUTPUT a place in the cache, its folder made; in RESTART the file of this rank,
-  /// if it is there; in IDLE the path itself.
+  /// CHECKPOINT and OUTPUT a place in the cache, or the path itself where the cache is bypassed,
+  /// its folder made; in RESTART the file of this rank, if it is there; in IDLE the path itself.
   Result<std::string> route_file(const std::string& path);
   /// Local. The file in the checkpoint that a restart would come from, if its blocks were checked
   /// in this run, else `path`.
@@ -125,8 +126,12 @@ class Session {
   Status complete(Phase phase, bool valid);
   Uuid draw_uuid() const;
   Status make_dataset(const Uuid& uuid, const std::string& name, std::uint32_t flags);
+  Status make_place_of_current();
   Result<std::vector<FileEntry>> collect_files(bool valid);
+  Result<std::vector<FileEntry>> look_at_files();
+  RankRecord record_of_current(std::vector<FileEntry> files) const;
   Status protect_current(std::vector<FileEntry> files);
+  void take_in_current(RankRecord record, std::int64_t written_us);
   void report_commit(const RankRecord& record, std::int64_t written_us);
   void log_recovery();
   void log_computing();
@@ -141,12 +146,18 @@ class Session {
   void warn_if_too_small(std::uint64_t data_bytes);
 
   // the prefix directory (session_prefix.cpp)
+  Status publish_current();
   Status flush_dataset(CachedDataset& dataset);
   Status flush_due();
+  CachedDataset* newest_checkpoint();
   Status fetch_checkpoint();
   void log_fetch(const DatasetRecord& dataset, const Status& taken, double seconds);
+  Status flush_for_restart();
   Status refuse_to_start(Status why);
+  bool is_read_in_place(const DatasetRecord& candidate) const;
   Status take_in(const DatasetRecord& candidate, bool& damaged);
+  Status take_in_place(const DatasetRecord& candidate, bool& damaged);
+  void insert(CachedDataset dataset);
   Status fetch_into(const RankFolder& folder, const Level& level, const DatasetRecord& candidate,
                     CachedDataset& dataset, bool& damaged);
   void forget_remains_of(const Uuid& uuid);

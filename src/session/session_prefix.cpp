@@ -9,6 +9,23 @@
 
 namespace cairn {
 
+// --- written in place ---
+
+Status Session::publish_current() {
+  const std::int64_t from_us = clock_.steady_us();
+  auto files = look_at_files();
+  CAIRN_TRY(agree(comm_, files ? Status{} : Status(tl::unexpected(files.error()))));
+  RankRecord record = record_of_current(*std::move(files));
+  CAIRN_TRY(prefix_.publish(record, current_.label()));
+  current_.flushed = true;
+  // Which older ones are there the prefix directory knows; but a restart may still be to come.
+  std::erase_if(datasets_, [this](const CachedDataset& dataset) {
+    return dataset.in_prefix() && (current_.info.is_checkpoint() || !dataset.info.is_checkpoint());
+  });
+  take_in_current(std::move(record), from_us);
+  return {};
+}
+
 // --- flush ---
 
 /// A block that does not match its checksum any more is repaired first.
@@ -42,12 +59,17 @@ Status Session::flush_due() {
   };
   for (auto dataset = datasets_.rbegin(); dataset != datasets_.rend(); ++dataset)
     if (dataset->usable() && dataset->info.is_output() && !dataset->flushed) flush_one(*dataset);
+  CachedDataset* newest = newest_checkpoint();
+  if (!flush_wanted_ || newest == nullptr) return last;
+  flush_wanted_ = !newest->flushed && !flush_one(*newest);
+  return last;
+}
+
+CachedDataset* Session::newest_checkpoint() {
   const auto newest = std::find_if(datasets_.begin(), datasets_.end(), [](const auto& dataset) {
     return dataset.usable() && dataset.info.is_checkpoint();
   });
-  if (!flush_wanted_ || newest == datasets_.end()) return last;
-  flush_wanted_ = !newest->flushed && !flush_one(*newest);
-  return last;
+  return newest == datasets_.end() ? nullptr : &*newest;
 }
 
 // --- fetch ---
@@ -61,17 +83,18 @@ bool is_damage(Code code) {
 
 }  // namespace
 
-/// Brings a checkpoint of the prefix directory into the cache, where there is none to restart from
-/// that is as new.
+/// Takes a checkpoint of the prefix directory, where the cache has none to restart from that is as
+/// new.
 Status Session::fetch_checkpoint() {
   if (!fetch_refused_) return fetch_refused_;
   if (restart_done_ || fetch_done_) return {};
   fetch_done_ = true;
   const Uuid newest_cached = newest_restorable();
   std::string trouble = prefix_.trouble();
+  if (const Status copied = flush_for_restart(); !copied) trouble = copied.error().text;
   if (!trouble.empty() && newest_cached == Uuid{} && settings_.on_fetch_fail == OnFetchFail::stop)
     return refuse_to_start(fail(Code::io, "{}", trouble));
-  while (true) {
+  while (trouble.empty() || settings_.on_fetch_fail == OnFetchFail::older) {
     const auto next = prefix_.next_candidate(newest_cached);
     if (!next) return refuse_to_start(tl::unexpected(next.error()));
     const auto& candidate = *next;
@@ -86,7 +109,6 @@ Status Session::fetch_checkpoint() {
     if (damaged) prefix_.note_failed(candidate->info.uuid, trouble);
     warn("{} in {} cannot be used: {}", candidate->label(), settings_.prefix, trouble);
     if (settings_.on_fetch_fail == OnFetchFail::stop) return refuse_to_start(taken);
-    if (settings_.on_fetch_fail == OnFetchFail::fresh) break;
   }
   if (!trouble.empty() && restart_candidate() == nullptr)
     warn(
@@ -99,10 +121,16 @@ Status Session::fetch_checkpoint() {
 void Session::log_fetch(const DatasetRecord& dataset, const Status& taken, double seconds) {
   events_.happened(taken ? "FETCH_SUCCESS" : "FETCH_FAIL", dataset.info, seconds,
                    taken ? "" : taken.error().text);
+  const std::string& store = levels_[choose_level(levels_, dataset.info)].settings.store;
   if (taken)
-    events_.moved("FETCH", settings_.prefix,
-                  levels_[choose_level(levels_, dataset.info)].settings.store, dataset.info,
-                  seconds, dataset.bytes, dataset.files);
+    events_.moved("FETCH", settings_.prefix, is_read_in_place(dataset) ? settings_.prefix : store,
+                  dataset.info, seconds, dataset.bytes, dataset.files);
+}
+
+/// SCR_GLOBAL_RESTART: what only the caches have could not be restarted from.
+Status Session::flush_for_restart() {
+  CachedDataset* newest = settings_.global_restart ? newest_checkpoint() : nullptr;
+  return newest == nullptr || newest->flushed ? Status{} : flush_dataset(*newest);
 }
 
 /// Asked again, it says the same: the answer must not be to start from zero.
@@ -111,7 +139,36 @@ Status Session::refuse_to_start(Status why) {
   return why;
 }
 
+/// Rather than copied to the cache.
+bool Session::is_read_in_place(const DatasetRecord& candidate) const {
+  return candidate.info.in_place() || settings_.fetch_bypass ||
+         levels_[choose_level(levels_, candidate.info)].settings.bypass;
+}
+
+Status Session::take_in_place(const DatasetRecord& candidate, bool& damaged) {
+  auto checked = prefix_.check_in_place(candidate);
+  damaged = !checked && is_damage(checked.error().code);
+  CachedDataset dataset;
+  CAIRN_ASSIGN(dataset.record, std::move(checked));
+  dataset.info = candidate.info;
+  dataset.place = CachedDataset::Place::prefix;
+  dataset.flushed = true;
+  dataset.checked = true;
+  prefix_.note_fetched(dataset.info.uuid);
+  tell("{} is read where it is, in {}", dataset.label(), settings_.prefix);
+  insert(std::move(dataset));
+  return {};
+}
+
+void Session::insert(CachedDataset dataset) {
+  const auto older = std::find_if(datasets_.begin(), datasets_.end(), [&](const auto& other) {
+    return other.info.uuid < dataset.info.uuid;
+  });
+  datasets_.insert(older, std::move(dataset));
+}
+
 Status Session::take_in(const DatasetRecord& candidate, bool& damaged) {
+  if (is_read_in_place(candidate)) return take_in_place(candidate, damaged);
   CachedDataset dataset;
   dataset.info = candidate.info;
   const Level& level = levels_[choose_level(levels_, dataset.info)];
@@ -131,10 +188,7 @@ Status Session::take_in(const DatasetRecord& candidate, bool& damaged) {
   }
   prefix_.note_fetched(dataset.info.uuid);
   tell("{} was fetched from {}", dataset.label(), settings_.prefix);
-  const auto older = std::find_if(datasets_.begin(), datasets_.end(), [&](const auto& other) {
-    return other.info.uuid < dataset.info.uuid;
-  });
-  datasets_.insert(older, std::move(dataset));
+  insert(std::move(dataset));
   return {};
 }
 
@@ -193,6 +247,11 @@ Status Session::current(const std::string& name) {
 
 Status Session::drop(const std::string& name) {
   CAIRN_TRY(enter("SCR_Drop", Phase::idle, hash_of_name(name)));
+  // What is read where it is goes with its entry; there may be another.
+  const auto goes = [&](const auto& dataset) {
+    return dataset.in_prefix() && dataset.info.name == name;
+  };
+  if (std::erase_if(datasets_, goes) > 0) fetch_done_ = false;
   return unless_absent(prefix_.drop(name));
 }
 
@@ -213,6 +272,7 @@ Status Session::remove(const std::string& name) {
   const std::vector<std::int64_t> named = find_named(name);
   for (std::size_t i = named.size(); i-- > 0;) {
     if (named[i] == 0) continue;
+    if (datasets_[i].in_prefix()) fetch_done_ = false;
     remove_everywhere(datasets_[i]);
     datasets_.erase(datasets_.begin() + static_cast<std::ptrdiff_t>(i));
   }

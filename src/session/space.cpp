@@ -70,7 +70,7 @@ std::uint64_t largest_share(Communicator& comm, const std::vector<Level>& levels
                             std::uint64_t data_bytes) {
   std::uint64_t largest = 0;
   for (const Level& level : levels) {
-    if (level.store != store) continue;
+    if (level.store != store || level.settings.bypass) continue;
     Encoding encoding = level.encoding;
     encoding.member_bytes = bytes_of_members(comm, encoding.members, data_bytes);
     const auto me = std::find(encoding.members.begin(), encoding.members.end(), comm.rank());
@@ -85,7 +85,7 @@ std::uint64_t present_bytes(const std::vector<CachedDataset>& datasets, std::siz
                             std::uint64_t copies) {
   std::uint64_t bytes = 0;
   for (const CachedDataset& dataset : datasets) {
-    if (dataset.store != store || !dataset.usable() || dataset.info.is_output()) continue;
+    if (!dataset.is_in(store) || !dataset.usable() || dataset.info.is_output()) continue;
     if (copies-- == 0) break;
     bytes += cached_bytes(dataset.record.encoding, dataset.record.index_in_set());
   }
@@ -142,7 +142,7 @@ std::string outputs_held(const std::vector<CachedDataset>& datasets, std::size_t
   const auto outputs =
       std::count_if(datasets.begin(), datasets.end(), [store](const CachedDataset& dataset) {
         return dataset.usable() && dataset.info.is_output() && !dataset.flushed &&
-               dataset.store == store;
+               dataset.is_in(store);
       });
   if (outputs == 0) return "";
   return fmt::format(

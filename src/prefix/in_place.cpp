@@ -1,0 +1,180 @@
+#include "prefix/in_place.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "prefix/manifest.hpp"
+#include "prefix/own_names.hpp"
+#include "records/wire.hpp"
+#include "redundancy/protect.hpp"
+#include "topology/placement.hpp"
+
+namespace cairn {
+namespace {
+
+/// One rank's claim to a file.
+struct Claim {
+  int rank = 0;
+  std::uint64_t file = 0;  ///< its number among those of the rank
+  std::uint64_t size = 0;  ///< as the rank sees it
+};
+
+/// By name; in the order of ranks.
+using Claims = std::map<std::string, std::vector<Claim>>;
+
+/// Sends `payloads` and calls `read` with what came, until it is read to its end.
+template <class Read>
+void exchange_payloads(Communicator& comm, std::map<int, Encoder> payloads, Read read) {
+  std::vector<Parcel> parcels;
+  for (auto& [peer, payload] : payloads) parcels.push_back({peer, payload.take()});
+  for (const Parcel& parcel : exchange(comm, std::move(parcels))) {
+    Decoder in(parcel.payload);
+    while (!in.at_end() && !in.failed()) read(parcel.peer, in);
+  }
+}
+
+/// Each rank hears of the names whose hash falls to it.
+Claims gather_claims(Communicator& comm, const RankRecord& mine) {
+  std::map<int, Encoder> told;
+  for (std::size_t i = 0; i < mine.files.size(); ++i) {
+    const std::uint64_t hash = hash_of_name(mine.files[i].name);
+    Encoder& out = told[static_cast<int>(hash % static_cast<std::uint64_t>(comm.size()))];
+    out.text(mine.files[i].name);
+    out.u64(i);
+    out.u64(mine.files[i].size);
+  }
+  Claims claims;
+  exchange_payloads(comm, std::move(told), [&](int rank, Decoder& in) {
+    std::vector<Claim>& of_file = claims[in.text()];
+    const std::uint64_t file = in.u64();
+    of_file.push_back({rank, file, in.u64()});
+  });
+  return claims;
+}
+
+Status check_sizes(const std::string& name, const std::vector<Claim>& sharers) {
+  for (const Claim& claim : sharers)
+    if (claim.size != sharers[0].size)
+      return fail(
+          Code::invalid,
+          "{} has {} bytes for rank {} and {} for rank {}: all ranks that share a file must "
+          "close it before the call that completes the dataset",
+          name, sharers[0].size, sharers[0].rank, claim.size, claim.rank);
+  return {};
+}
+
+/// Collective. Gives each rank its part of the files that it shares. The error is local.
+Status divide_shared(Communicator& comm, RankRecord& mine) {
+  Status status;
+  std::map<int, Encoder> answers;
+  for (const auto& [name, sharers] : gather_claims(comm, mine)) {
+    if (sharers.size() == 1) continue;
+    if (status) status = check_sizes(name, sharers);
+    for (std::size_t i = 0; i < sharers.size(); ++i) {
+      Encoder& out = answers[sharers[i].rank];
+      out.u64(sharers[i].file);
+      out.u64(i);
+      out.u64(sharers.size());
+    }
+  }
+  exchange_payloads(comm, std::move(answers), [&](int, Decoder& in) {
+    FileEntry& file = mine.files[in.u64()];
+    const std::uint64_t index = in.u64();
+    file.part = part_of(file.size, mine.encoding.block_bytes, index, in.u64());
+  });
+  return status;
+}
+
+class Publication {
+ public:
+  Publication(Communicator& comm, const Site& site, RankRecord& mine)
+      : comm_(comm),
+        site_(site),
+        files_(site.files),
+        mine_(mine),
+        pending_(site.folder.pending(site.epoch, mine.dataset)) {}
+
+  Result<FlushAccount> run(const std::string& job_id, Status& settle_status) {
+    Status prepared = prepare();
+    DatasetRecord record = describe(comm_, site_, mine_, job_id);
+    if (prepared)
+      prepared = on_keeper(comm_, site_, [&](Keeper& keeper) { return keeper.publish(record); });
+    if (!prepared) {
+      // Should this fail too, a later run finds it, and that nothing of it was staged.
+      if (site_.keeper != nullptr) (void)site_.keeper->abandon(mine_.dataset);
+      return tl::unexpected(std::move(prepared).error());
+    }
+    settle_status =
+        on_keeper(comm_, site_, [&](Keeper& keeper) { return keeper.mark_settled(record); });
+    return FlushAccount{record.files, record.bytes};
+  }
+
+ private:
+  Status prepare() {
+    CAIRN_TRY(on_keeper(comm_, site_, [&](Keeper& keeper) { return keeper.begin(mine_.dataset); }));
+    CAIRN_TRY(agree(comm_, divide_shared(comm_, mine_)));
+    Status durable;
+    in_turns(comm_, site_.limits.width, [&] { durable = make_durable(); });
+    CAIRN_TRY(agree(comm_, std::move(durable)));
+    return agree(comm_, write_manifests(comm_, files_, pending_, mine_));
+  }
+
+  Status make_durable() {
+    if (const auto seen = files_.info(pending_); !seen)
+      return fail(Code::io,
+                  "{} is not one folder for all nodes: what rank 0 made there is not "
+                  "seen here ({}); set SCR_PREFIX to a folder that all nodes share",
+                  site_.folder.prefix, seen.error().text);
+    std::vector<std::string> paths;
+    for (const FileEntry& file : mine_.files) paths.push_back(site_.folder.file(file));
+    mine_.encoding.member_bytes = {mine_.data_bytes()};
+    RankBlocks blocks(files_, paths, mine_);
+    CAIRN_TRY(take_checksums(blocks, mine_));
+    // Of a shared file, too, each node may hold what its ranks have written.
+    for (const std::string& path : paths) {
+      CAIRN_ASSIGN(const auto file, files_.open(path));
+      CAIRN_TRY(file->sync());
+    }
+    CAIRN_TRY(sync_folders(files_, site_.folder, mine_));
+    return check_unchanged(paths);
+  }
+
+  /// A file that is still open may have been written to while its checksums were taken.
+  Status check_unchanged(const std::vector<std::string>& paths) {
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+      const FileEntry& was = mine_.files[i];
+      CAIRN_ASSIGN(const FileInfo now, files_.info(paths[i]));
+      if (now.kind != Kind::file || now.size != was.size ||
+          now.times.modify_ns != was.times.modify_ns)
+        return fail(Code::invalid,
+                    "{} has changed while rank {} took its checksums: close all files before the "
+                    "call that completes the dataset",
+                    paths[i], mine_.rank);
+    }
+    return {};
+  }
+
+  Communicator& comm_;
+  const Site& site_;
+  Files& files_;
+  RankRecord& mine_;
+  const std::string pending_;
+};
+
+}  // namespace
+
+Result<FlushAccount> publish_in_place(Communicator& comm, const Site& site, RankRecord& mine,
+                                      const std::string& job_id, Status& settle_status) {
+  return Publication(comm, site, mine).run(job_id, settle_status);
+}
+
+FilePart part_of(std::uint64_t size, std::uint64_t block_bytes, std::uint64_t index,
+                 std::uint64_t sharers) {
+  const std::uint64_t blocks = (size + block_bytes - 1) / block_bytes;
+  const auto start = [&](std::uint64_t of) {
+    return std::min(size, (blocks * of + sharers - 1) / sharers * block_bytes);
+  };
+  return {start(index), start(index + 1) - start(index)};
+}
+
+}  // namespace cairn

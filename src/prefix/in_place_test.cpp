@@ -1,0 +1,172 @@
+// Datasets written in place: who answers for which part of a shared file, and what is refused.
+#include "prefix/in_place.hpp"
+
+#include "prefix/prefix_harness.hpp"
+
+namespace cairn {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace prefix_harness;
+
+TEST(PartOf, CoversAFileOnceInWholeBlocks) {
+  constexpr std::uint64_t block = 512;
+  for (const std::uint64_t size : {0, 1, 511, 512, 513, 4096, 5000, 100'000})
+    for (const std::uint64_t sharers : {1, 2, 3, 7, 64}) {
+      std::uint64_t at = 0;
+      for (std::uint64_t i = 0; i < sharers; ++i) {
+        const FilePart part = part_of(size, block, i, sharers);
+        ASSERT_EQ(part.begin, at) << size << " " << i << " of " << sharers;
+        ASSERT_TRUE(part.begin % block == 0 || part.length == 0) << size << " " << i;
+        const std::uint64_t fair = (size / block + 1) / sharers + 1;
+        ASSERT_LE(part.length, fair * block) << size << " " << i << " of " << sharers;
+        at += part.length;
+      }
+      ASSERT_EQ(at, size);
+      ASSERT_TRUE(size == 0 || part_of(size, block, 0, sharers).length > 0) << "the first has some";
+    }
+}
+
+/// One file of every rank, and one of all.
+class InPlace : public Prefix {
+ protected:
+  static constexpr std::size_t shared_bytes = 50'000;
+
+  static DatasetInfo info_of(int dataset) {
+    DatasetInfo info = Prefix::info_of(dataset);
+    info.flags |= flag_in_place;
+    return info;
+  }
+
+  RankRecord write(const RankRun& rank, int dataset) const {
+    RankRecord record;
+    record.dataset = info_of(dataset);
+    record.rank = rank.comm.rank();
+    record.encoding.block_bytes = 4096;
+    record.encoding.members = {record.rank};
+    record.encoding.member_nodes = {"n"};
+    const std::string own = fmt::format("d{}/r{}", dataset, record.rank);
+    const std::string shared = fmt::format("d{}/all", dataset);
+    fs::create_directories(fmt::format("{}/d{}", prefix(), dataset));
+    std::ofstream(prefix() + "/" + own) << content_of(dataset, record.rank, 1);
+    if (record.rank == 0) std::ofstream(prefix() + "/" + shared) << std::string(shared_bytes, 's');
+    rank.comm.barrier();
+    for (const std::string& name : {own, shared}) {
+      const FileInfo info = *rank.files.info(prefix() + "/" + name);
+      record.files.push_back({name, info.size, info.mode, info.owner, info.group, info.times});
+    }
+    return record;
+  }
+
+  void write_well(int dataset) {
+    run_well([&](RankRun& rank) {
+      RankRecord record = write(rank, dataset);
+      Status settled;
+      const auto published = publish_in_place(rank.comm, rank.site, record, "job", settled);
+      ASSERT_TRUE(published) << published.error().text;
+      ASSERT_TRUE(settled);
+      EXPECT_EQ(published->files, ranks + 1U);
+      if (rank.keeper) {
+        EXPECT_TRUE(rank.keeper->save_listing());
+      }
+    });
+  }
+
+  /// What every rank says to the dataset; empty where it is good.
+  std::string check(int dataset) {
+    std::string trouble;
+    run_well([&](RankRun& rank) {
+      std::vector<std::string> damaged;
+      const Listing listing = *read_listing(rank.files, folder(), damaged);
+      for (const DatasetRecord& record : listing) {
+        if (record.info.uuid != info_of(dataset).uuid) continue;
+        const auto checked = check_in_place(rank.comm, rank.site, record);
+        if (!checked && rank.comm.rank() == 0) trouble = checked.error().text;
+      }
+    });
+    return trouble;
+  }
+};
+
+TEST_F(InPlace, EveryRankAnswersForAPartOfASharedFile) {
+  write_well(1);
+  EXPECT_EQ(check(1), "");
+  std::uint64_t at = 0;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const RankRecord record = *read_from_manifest(*make_posix_files(), folder().dataset(info_of(1)),
+                                                  rank, ranks_per_manifest);
+    EXPECT_TRUE(record.dataset.in_place());
+    ASSERT_EQ(record.files.size(), 2U);
+    EXPECT_FALSE(record.files[0].part) << "its own";
+    EXPECT_EQ(record.files[1].size, shared_bytes);
+    EXPECT_EQ(record.files[1].begin(), at);
+    EXPECT_GT(record.files[1].length(), 0U);
+    at += record.files[1].length();
+  }
+  EXPECT_EQ(at, shared_bytes);
+}
+
+TEST_F(InPlace, AByteFlippedAnywhereInASharedFileIsFound) {
+  write_well(1);
+  const std::string path = prefix() + "/d1/all";
+  const auto flip = [&](std::size_t at) {
+    std::fstream(path, std::ios::binary | std::ios::in | std::ios::out)
+        .seekp(static_cast<std::streamoff>(at))
+        .put('x');
+  };
+  for (std::size_t at = 0; at < shared_bytes; at += 1999) {
+    flip(at);
+    ASSERT_NE(check(1).find("d1/all does not match its checksum"), std::string::npos) << at;
+    std::ofstream(path) << std::string(shared_bytes, 's');
+  }
+  EXPECT_EQ(check(1), "");
+}
+
+TEST_F(InPlace, RanksThatSeeASharedFileDifferentlyAreRefused) {
+  run_well([&](RankRun& rank) {
+    RankRecord record = write(rank, 1);
+    if (record.rank == 2) record.files[1].size -= 1;
+    Status settled;
+    const auto published = publish_in_place(rank.comm, rank.site, record, "job", settled);
+    ASSERT_FALSE(published);
+    EXPECT_EQ(published.error().code, Code::invalid);
+    EXPECT_NE(published.error().text.find("d1/all has 50000 bytes for rank 0 and 49999 for rank 2"),
+              std::string::npos)
+        << published.error().text;
+  });
+  EXPECT_TRUE(fs::exists(prefix() + "/d1/all")) << "it is the program's";
+  EXPECT_FALSE(fs::exists(folder().dataset(info_of(1))));
+}
+
+TEST_F(InPlace, AFileThatIsStillWrittenToIsRefused) {
+  run(
+      [&](RankRun& rank) {
+        RankRecord record = write(rank, 1);
+        Status settled;
+        const auto published = publish_in_place(rank.comm, rank.site, record, "job", settled);
+        ASSERT_FALSE(published);
+        EXPECT_NE(published.error().text.find("d1/r1 has changed"), std::string::npos)
+            << published.error().text;
+      },
+      [&](int rank, const FileOperation& operation) -> Status {
+        if (rank == 1 && operation.name == "sync" && operation.path.ends_with("d1/r1"))
+          std::ofstream(std::string(operation.path), std::ios::app) << "more";
+        return {};
+      });
+}
+
+TEST_F(InPlace, DeletingTakesTheSharedFileToo) {
+  write_well(1);
+  std::ofstream(prefix() + "/d1/mine") << "the user's";
+  run_well([&](RankRun& rank) {
+    rank.site.copy_metadata = false;
+    ASSERT_TRUE(on_keeper(rank.comm, rank.site,
+                          [](Keeper& keeper) { return keeper.take_out(info_of(1)); }));
+    ASSERT_TRUE(remove_files(rank.comm, rank.site, info_of(1), ranks_per_manifest));
+  });
+  EXPECT_EQ(read(prefix() + "/d1/mine"), "the user's");
+  EXPECT_EQ(std::distance(fs::directory_iterator(prefix() + "/d1"), {}), 1);
+}
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,23 @@
+// Folders of the program's own files, below the prefix directory.
+#pragma once
+
+#include <set>
+#include <string>
+
+#include "files/files.hpp"
+#include "prefix/prefix_folder.hpp"
+
+namespace cairn {
+
+/// Makes a folder below the prefix directory and the missing ones above it, as the program would. A
+/// link on the way is refused: nobody may lead what is written out of the prefix directory.
+Status make_folder_below(Files& files, const std::string& prefix, const std::string& path);
+
+/// Those that the files of a rank are in.
+std::set<std::string> folders_of(const PrefixFolder& folder, const RankRecord& record);
+
+/// Makes the names of a rank's files durable: in their folders, and those up to the prefix
+/// directory.
+Status sync_folders(Files& files, const PrefixFolder& folder, const RankRecord& record);
+
+}  // namespace cairn

@@ -1,0 +1,175 @@
+// Restarts from the prefix directory without a copy in the cache, and a purge of it.
+#include <filesystem>
+
+#include "session/prefix_cluster.hpp"
+
+namespace cairn {
+namespace {
+
+namespace fs = std::filesystem;
+using Names = std::vector<std::string>;
+
+TEST(SessionFetchBypass, ReadsWhatWasFlushedWhereItIs) {
+  PrefixCluster cluster;
+  cluster.write_and_finalize({1, 2, 3});
+  cluster.lose_all_nodes();
+  cluster.settings.fetch_bypass = true;
+  EXPECT_EQ(cluster.restart(four_nodes()), 3);
+  for (const std::string node : {"n0", "n1", "n2", "n3"}) EXPECT_EQ(cluster.parts(node), Names());
+  cluster.flip(cluster.file(3, 6));
+  EXPECT_EQ(cluster.restart(four_nodes(), [](JobRank& rank) { rank.expect_written(4); }), 2);
+  EXPECT_TRUE(cluster.said("ckpt.3/rank 6.0")) << cluster.said();
+  EXPECT_EQ(cluster.restart(four_nodes()), 4) << "from the cache";
+}
+
+TEST(SessionFetchBypass, AFileWithoutItsOwnNameYetIsNoDamage) {
+  PrefixCluster cluster;
+  const auto no_names = [&](const FileOperation& operation) -> Status {
+    const bool naming =
+        operation.name == "rename" && operation.path.find("/.cairn.") != std::string_view::npos;
+    return naming ? fail(Code::io, "injected: cannot rename {}", operation.path) : Status{};
+  };
+  const auto without_names = [&](const auto& rank_main) {
+    EXPECT_TRUE(cluster.run(four_nodes(), [&](JobRank& rank) {
+      rank.hook = no_names;
+      ASSERT_TRUE(rank.init());
+      rank_main(rank);
+      rank.hook = nullptr;
+    }));
+  };
+  without_names([](JobRank& rank) {
+    rank.expect_written(1);
+    rank.expect_written(2);
+  });
+  cluster.lose_all_nodes();
+  cluster.settings.fetch_bypass = true;
+  without_names([](JobRank& rank) { EXPECT_FALSE(*rank.session->have_restart()); });
+  EXPECT_TRUE(cluster.said("their own names")) << cluster.said();
+  EXPECT_EQ(cluster.restart(four_nodes()), 2) << "it has not been marked";
+}
+
+class GlobalCluster : public PrefixCluster {
+ public:
+  void restart_globally() {
+    settings.global_restart = settings.fetch_bypass = settings.flush_on_restart = true;
+  }
+};
+
+TEST(SessionGlobalRestart, WhatOnlyTheCacheHasIsCopiedFirst) {
+  GlobalCluster cluster;
+  cluster.write(four_nodes(), {1, 2, 3});
+  EXPECT_EQ(cluster.listed(), Names({"ckpt.2"}));
+  cluster.restart_globally();
+  cluster.settings.flush_interval = 10;
+  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+    EXPECT_EQ(*rank.session->have_restart(), "ckpt.3");
+    ASSERT_TRUE(rank.session->start_restart());
+    const auto path = rank.session->route_file(rank.file_name(0, 3));
+    EXPECT_EQ(*path, cluster.file(3, rank.number()));
+    rank.expect_files(3);
+    EXPECT_TRUE(rank.session->complete_restart(true));
+    rank.expect_written(4);
+  });
+  EXPECT_EQ(cluster.listed(), Names({"ckpt.3", "ckpt.2"}));
+  EXPECT_EQ(cluster.restart(four_nodes()), 4);
+  EXPECT_EQ(cluster.listed(), Names({"ckpt.4", "ckpt.3", "ckpt.2"}));
+}
+
+TEST(SessionGlobalRestart, WhereItCannotBeCopiedTheAnswerIsAsForAFetch) {
+  for (const OnFetchFail answer : {OnFetchFail::older, OnFetchFail::stop, OnFetchFail::fresh}) {
+    GlobalCluster cluster;
+    cluster.write(four_nodes(), {1, 2, 3});
+    cluster.restart_globally();
+    cluster.settings.on_fetch_fail = answer;
+    EXPECT_TRUE(cluster.run(four_nodes(), [&](JobRank& rank) {
+      rank.hook = [](const FileOperation& operation) -> Status {
+        if (operation.path.find("/.cairn.") == std::string_view::npos) return {};
+        return fail(Code::no_space, "injected: cannot {} {}", operation.name, operation.path);
+      };
+      ASSERT_TRUE(rank.init());
+      if (answer == OnFetchFail::stop) {
+        EXPECT_FALSE(rank.session->have_restart());
+        EXPECT_FALSE(rank.session->have_restart()) << "asked again, it says the same";
+      } else {
+        EXPECT_EQ(rank.restart(), answer == OnFetchFail::older ? 2 : 0);
+      }
+      rank.hook = nullptr;
+    }));
+    EXPECT_TRUE(cluster.said("ckpt.3) is not in")) << cluster.said();
+    EXPECT_EQ(cluster.said("STARTS FROM ZERO"), answer == OnFetchFail::fresh) << cluster.said();
+    EXPECT_EQ(cluster.restart(four_nodes()), 3) << "nothing of it is lost";
+  }
+}
+
+TEST(SessionPurge, DeletesWhatIsListedAndNothingElse) {
+  PrefixCluster cluster;
+  cluster.write_and_finalize({1, 2, 3, 4});
+  cluster.lose_all_nodes();
+  std::ofstream(cluster.settings.prefix + "/ckpt.4/mine") << "the user's";
+  cluster.settings.prefix_purge = true;
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    EXPECT_EQ(rank.restart(), 0);
+    rank.expect_written(5, flag_output);
+  });
+  EXPECT_TRUE(cluster.said("2 datasets are deleted")) << cluster.said();
+  EXPECT_TRUE(cluster.said("ckpt.2, ckpt.4")) << cluster.said();
+  EXPECT_EQ(cluster.listed(), Names({"ckpt.5"}));
+  EXPECT_FALSE(fs::exists(cluster.settings.prefix + "/ckpt.2"));
+  EXPECT_EQ(read_all(cluster.settings.prefix + "/ckpt.4/mine"), "the user's");
+  EXPECT_EQ(std::distance(fs::directory_iterator(cluster.settings.prefix + "/ckpt.4"), {}), 1);
+}
+
+TEST(SessionPurge, OneThatCannotBeDoneIsAnErrorOfInit) {
+  PrefixCluster cluster;
+  cluster.write_and_finalize({1, 2});
+  cluster.settings.prefix_purge = true;
+  cluster.run(four_nodes(), [](JobRank& rank) {
+    rank.hook = [](const FileOperation& operation) -> Status {
+      if (operation.name != "rename" || operation.to.find("/deleted.") == std::string_view::npos)
+        return {};
+      return fail(Code::io, "injected: cannot rename {}", operation.path);
+    };
+    EXPECT_FALSE(rank.init());
+    rank.hook = nullptr;
+  });
+  cluster.settings.prefix_purge = false;
+  cluster.lose_all_nodes();
+  EXPECT_EQ(cluster.restart(four_nodes()), 2);
+}
+
+/// Every dataset is there or not, and what is not leaves nothing behind.
+TEST(SessionPurge, ACrashAtAnyCallLeavesEachDatasetWholeOrGone) {
+  constexpr int stride = sanitized ? 19 : 3;
+  bool crashed = true;
+  for (int step = 0; crashed; step += stride) {
+    PrefixCluster cluster;
+    cluster.settings.flush_interval = 1;
+    cluster.write(four_nodes(), {1, 2});
+    cluster.lose_all_nodes();
+    cluster.settings.prefix_purge = true;
+    crashed = !cluster.run(four_nodes(), [&](JobRank& rank) {
+      if (rank.number() == 0)
+        rank.hook = [&, count = 0](const FileOperation& operation) mutable -> Status {
+          if (operation.path.starts_with(cluster.settings.prefix) && count++ == step) throw Crash{};
+          return {};
+        };
+      (void)rank.init();
+      rank.hook = nullptr;
+    });
+    cluster.settings.prefix_purge = false;
+    cluster.run_well(four_nodes(), [](JobRank&) {});
+    const Names left = cluster.listed();
+    for (const int dataset : {1, 2}) {
+      const std::string name = fmt::format("ckpt.{}", dataset);
+      if (std::find(left.begin(), left.end(), name) != left.end())
+        cluster.expect_own_files(dataset);
+      else
+        ASSERT_FALSE(fs::exists(cluster.settings.prefix + "/" + name)) << step;
+    }
+    ASSERT_EQ(cluster.restart(four_nodes()), left.empty() ? 0 : 2) << step;
+    ASSERT_FALSE(::testing::Test::HasFailure()) << step;
+  }
+}
+
+}  // namespace
+}  // namespace cairn
