@@ -10,9 +10,11 @@ namespace {
 
 template <class Decode, class Encode>
 void check_one(RecordType type, Bytes payload, Decode decode, Encode encode_again) {
-  const Blob sealed = seal(type, 1, payload);
-  const auto record = decode(sealed);
-  if (record) expect(encode_again(*record) == sealed, "what was decoded encodes to the same");
+  for (const std::uint32_t version : {1U, 2U}) {
+    const Blob sealed = seal(type, version, payload);
+    const auto record = decode(sealed);
+    if (record) expect(encode_again(*record) == sealed, "what was decoded encodes to the same");
+  }
 }
 
 Blob payload_of(const Blob& sealed) {
@@ -39,9 +41,12 @@ std::vector<Blob> seeds() {
   record.job_id = "1234";
   record.ranks_per_manifest = 64;
   record.failure = "why";
+  DatasetRecord in_place = record;
+  in_place.info.flags |= flag_in_place;
   const OwnerRecord owner{3, {5, 6}, "1234", "ada", "n0", 77, 8, 9};
-  return {payload_of(encode(record)), payload_of(encode(std::vector{record, record})),
-          payload_of(encode(owner)), payload_of(encode_current("ckpt.5"))};
+  return {payload_of(encode(record)),   payload_of(encode(std::vector{record, record})),
+          payload_of(encode(in_place)), payload_of(encode(std::vector{in_place, record})),
+          payload_of(encode(owner)),    payload_of(encode_current("ckpt.5"))};
 }
 
 }  // namespace cairn::fuzz

@@ -80,22 +80,33 @@ Blob payload_of(const RankRecord& record) {
   return Blob(payload.begin(), payload.end());
 }
 
-}  // namespace
-
-void check(Bytes input) {
-  const auto record = decode_rank_record(input, rank_record_version);
+void check_as(Bytes input, std::uint32_t version) {
+  const auto record = decode_rank_record(input, version);
   if (!record) return;
   expect(std::ranges::equal(payload_of(*record), input), "what was decoded encodes to the same");
   expect(
       std::ranges::all_of(record->files, [](const FileEntry& f) { return is_safe_name(f.name); }),
       "no name leads outside");
+  expect(std::ranges::all_of(record->files,
+                             [](const FileEntry& f) {
+                               return f.begin() <= f.size && f.length() <= f.size - f.begin();
+                             }),
+         "no part lies beyond the end of its file");
   check_layout(*record);
   check_replicas(*record);
+}
+
+}  // namespace
+
+void check(Bytes input) {
+  for (std::uint32_t version = 1; version <= rank_record_version; ++version)
+    check_as(input, version);
 }
 
 std::vector<Blob> seeds() {
   std::vector<Blob> payloads;
   for (const RankRecord& record : one_of_each_scheme()) payloads.push_back(payload_of(record));
+  payloads.push_back(payload_of(one_in_place()));
   return payloads;
 }
 

@@ -53,4 +53,16 @@ std::vector<RankRecord> one_of_each_scheme() {
   return records;
 }
 
+RankRecord one_in_place() {
+  CheckpointSettings settings;
+  settings.scheme = Scheme::single;
+  RankRecord record = record_of(0, encoding_of(settings, 1));
+  record.dataset.flags |= flag_in_place;
+  record.files[1].size = 4000;
+  record.files[1].part = FilePart{1024, 700};
+  record.encoding.member_bytes = {record.data_bytes()};
+  record.data_crcs.assign(SetLayout(record.encoding).data_blocks(0), 0x11111111);
+  return record;
+}
+
 }  // namespace cairn::fuzz

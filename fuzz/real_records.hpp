@@ -13,4 +13,7 @@ std::vector<RankRecord> records_of_set(const CheckpointSettings& settings, int m
 /// One record of every scheme, each of another size of set.
 std::vector<RankRecord> one_of_each_scheme();
 
+/// Of a dataset in place, with a part of a shared file.
+RankRecord one_in_place();
+
 }  // namespace cairn::fuzz

@@ -29,7 +29,8 @@
  *     included; a longer one is an error, never cut short. Out-arguments are untouched on error,
  *     flags excepted: those are 0 then.
  *  6. Names of files are relative to the current folder or absolute, and lie under SCR_PREFIX. Each
- *     rank writes files of its own, reads back its own, and closes them before Complete.
+ *     rank writes files of its own, reads back its own, and closes them before Complete. Where the
+ *     cache is bypassed, several ranks may write one file, and all that have asked for it read it.
  *  7. Threads. SCR_Route_file may be called by several threads at once. All other calls are made by
  *     one thread at a time, one that may call MPI (MPI_THREAD_FUNNELED is enough).
  *  8. SCR_ENABLE=0, or an SCR_Init that failed: SCR_Init says so, and every other call returns
@@ -126,6 +127,8 @@ CAIRN_EXPORT int SCR_Should_exit(int* flag);
  * calls `name`; the same name gives the same path as long as the phase lasts.
  *   CHECKPOINT, OUTPUT: the path to write. Its folder exists. The file belongs to the dataset from
  *     now on and must be there at Complete. Names that differ only in their folder are two files.
+ *     Where the cache is bypassed it is the absolute path of `name` itself; a link in the place of
+ *     one of its folders below SCR_PREFIX, or of the file, is an error.
  *   RESTART: the path to read, checked and complete. A file that this rank wrote under another
  *     folder is found too, if it is its only one of that base name; else NOT_FOUND.
  *   IDLE: `name`, unchanged. UNINIT too, when convention 8 applies.
@@ -137,13 +140,15 @@ CAIRN_EXPORT int SCR_Route_file(const char* name, char* file);
 /* Sets *flag if a checkpoint can be restarted from: the newest one not tried yet. `name`, if not
  * NULL, receives its name. Legal in IDLE. When the restart fails, call again: the next older one is
  * offered, until *flag is 0. It is 0 also once a restart or a checkpoint has succeeded. Where the
- * caches have none as new, one is brought from the prefix directory, which takes its time.
+ * caches have none as new, one is brought from the prefix directory, or checked there if it is to be
+ * read where it is (SCR_FETCH_BYPASS, or written without the cache), which takes its time.
  * Errors: WRONG_RANKS, with both numbers in the text; the datasets stay as they are. CORRUPT, LOST,
  * IO: what was in the prefix directory is damaged, and CAIRN_ON_FETCH_FAIL=stop. */
 CAIRN_EXPORT int SCR_Have_restart(int* flag, char* name);
 
 /* Begins to read the checkpoint that SCR_Have_restart offers; `name` as there. All its bytes have
- * been compared with their checksums when this returns. Legal in IDLE, then RESTART.
+ * been compared with their checksums when this returns (those that are read in the prefix directory
+ * itself by SCR_Have_restart, and not once more). Legal in IDLE, then RESTART.
  * Errors: NOT_FOUND (there is none), WRONG_RANKS; LOST or CORRUPT: it cannot be repaired and is not
  * offered again. */
 CAIRN_EXPORT int SCR_Start_restart(char* name);
@@ -185,7 +190,7 @@ CAIRN_EXPORT int SCR_Start_output(const char* name, int flags);
 /* Ends the dataset; `valid` may differ between ranks: this rank's files are written and closed. On
  * success all files are protected and the dataset survives what its scheme tolerates; older ones
  * that the store has no room for are dropped only now. Otherwise the dataset is gone and the older
- * ones stay: INVALID (some rank said no, or a file is missing), NO_SPACE, IO. Where an output could
+ * ones stay (files that were written without the cache are left as they are): INVALID (some rank said no, or a file is missing), NO_SPACE, IO. Where an output could
  * not be copied to the prefix directory, the error is that of the copy, and the dataset stays in
  * the cache, to be copied with the next one. Legal in OUTPUT, then IDLE. */
 CAIRN_EXPORT int SCR_Complete_output(int valid);

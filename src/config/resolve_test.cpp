@@ -197,11 +197,27 @@ TEST(Resolve, WarnsWhereAKeyMayNotStand) {
                {"SCR_CACHE_BASE cannot be set in SCR_Config", "or in a file"});
 }
 
-TEST(Resolve, BypassIsAnsweredWithAWarning) {
-  const auto resolved = resolve(with_file("SCR_CACHE_BYPASS=1")).value();
-  EXPECT_FALSE(resolved.settings.checkpoints[0].bypass);
-  ASSERT_EQ(resolved.warnings.size(), 1U);
-  expect_parts(resolved.warnings[0], {"SCR_CACHE_BYPASS=1", "the cache is used"});
+TEST(Resolve, BypassIsOfAllDescriptorsOrOfSome) {
+  const auto all = resolve(with_file("SCR_CACHE_BYPASS=1")).value();
+  EXPECT_TRUE(all.settings.checkpoints[0].bypass);
+  EXPECT_TRUE(all.warnings.empty() && all.notes.empty());
+  const auto some = resolve(with_file("SCR_COPY_TYPE=FILE\nCKPT=0 INTERVAL=1 TYPE=XOR\n"
+                                      "CKPT=1 INTERVAL=8 BYPASS=1"))
+                        .value();
+  EXPECT_FALSE(some.settings.checkpoints[0].bypass);
+  EXPECT_TRUE(some.settings.checkpoints[1].bypass);
+}
+
+TEST(Resolve, AGlobalRestartFlushesAndFetchesWhateverElseIsSaid) {
+  const auto settings = resolve(with_file("SCR_GLOBAL_RESTART=1\nSCR_FETCH=0\nSCR_FETCH_BYPASS=0\n"
+                                          "SCR_FLUSH_ON_RESTART=0"))
+                            .value()
+                            .settings;
+  EXPECT_TRUE(settings.global_restart && settings.fetch && settings.fetch_bypass &&
+              settings.flush_on_restart);
+  const auto usual = resolve(with_file("")).value().settings;
+  EXPECT_FALSE(usual.global_restart || usual.fetch_bypass || usual.flush_on_restart);
+  EXPECT_TRUE(usual.fetch);
 }
 
 TEST(Resolve, ReadsDescriptors) {

@@ -22,6 +22,15 @@ RankRecord example() {
   return record;
 }
 
+/// Of a dataset in place, with a file that others have written to as well.
+RankRecord shared_example() {
+  RankRecord record = example();
+  record.dataset.flags |= flag_in_place;
+  record.files[0].size = 5000;
+  record.files[0].part = FilePart{1024, 1000};
+  return record;
+}
+
 Result<RankRecord> decode(const Blob& sealed) {
   const auto found = find_envelopes(sealed);
   if (found.size() != 1) return fail(Code::corrupt, "no envelope");
@@ -43,6 +52,33 @@ TEST(RankRecord, ComesBackWhole) {
   EXPECT_EQ(back->encoding.block_bytes, 256U);
   EXPECT_EQ(back->data_crcs, record.data_crcs);
   EXPECT_EQ(encode(*back), encode(record));
+}
+
+TEST(RankRecord, PartsOfSharedFilesComeBack) {
+  const RankRecord record = shared_example();
+  EXPECT_EQ(find_envelopes(encode(record))[0].version, 2U);
+  const auto back = decode(encode(record));
+  ASSERT_TRUE(back) << back.error().text;
+  EXPECT_EQ(back->files[0].size, 5000U);
+  EXPECT_EQ(back->files[0].begin(), 1024U);
+  EXPECT_EQ(back->files[0].length(), 1000U);
+  EXPECT_FALSE(back->files[1].part) << "its own";
+  EXPECT_EQ(back->files[1].length(), 77U);
+  EXPECT_EQ(back->data_bytes(), 1077U);
+  EXPECT_EQ(encode(*back), encode(record));
+}
+
+TEST(RankRecord, PartsBeyondTheEndOfTheFileAreRefused) {
+  const auto refused = [](FilePart part) {
+    RankRecord record = shared_example();
+    record.files[0].part = part;
+    return !decode(encode(record));
+  };
+  EXPECT_FALSE(refused({4000, 1000}));
+  EXPECT_TRUE(refused({4001, 1000}));
+  EXPECT_TRUE(refused({5001, 0}));
+  EXPECT_TRUE(refused({~std::uint64_t{0}, 1000}));
+  EXPECT_TRUE(refused({0, 999})) << "its set says 1077 bytes in all";
 }
 
 TEST(Uuid, ReadsWhatItWritesAndSortsByTime) {
@@ -68,6 +104,9 @@ TEST(RankRecord, AVersionThatNeverWasIsRefused) {
   const Bytes payload = find_envelopes(sealed)[0].payload;
   EXPECT_TRUE(decode_rank_record(payload, 1));
   EXPECT_FALSE(decode_rank_record(payload, 0));
+  EXPECT_FALSE(decode_rank_record(payload, 2)) << "that is for datasets in place";
+  const Blob in_place = encode(shared_example());
+  EXPECT_FALSE(decode_rank_record(find_envelopes(in_place)[0].payload, 1));
 }
 
 TEST(RankRecord, NamesThatLeadOutsideAreRefused) {

@@ -337,7 +337,7 @@ void make_newer(const std::string& path) {
   const std::string content = read_all(path);
   std::ofstream out(path, std::ios::binary);
   for (const Envelope& envelope : find_envelopes(std::as_bytes(std::span(content)))) {
-    const Blob sealed = seal(envelope.type, envelope.version + 1, envelope.payload);
+    const Blob sealed = seal(envelope.type, rank_record_version + 1, envelope.payload);
     out.write(reinterpret_cast<const char*>(sealed.data()),
               static_cast<std::streamsize>(sealed.size()));
   }

@@ -94,7 +94,8 @@ class Reader {
           entry.update(json_of(file));
           shown.push_back(std::move(entry));
         } else {
-          out_ << fmt::format("{:>16}  {}\n", file.size, printable(file.name));
+          out_ << fmt::format("{:>16}  {}{}\n", file.size, printable(file.name),
+                              file.part ? " (shared)" : "");
         }
     }));
     for (const std::string& trouble : troubles) log_.warning("{}", trouble);

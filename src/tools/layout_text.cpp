@@ -10,7 +10,8 @@ namespace cairn {
 namespace {
 
 std::string describe_use(const CheckpointSettings& checkpoint) {
-  return fmt::format("INTERVAL={}{}", checkpoint.interval, checkpoint.output ? " OUTPUT=1" : "");
+  return fmt::format("INTERVAL={}{}{}", checkpoint.interval, checkpoint.output ? " OUTPUT=1" : "",
+                     checkpoint.bypass ? " BYPASS=1" : "");
 }
 
 std::string describe_what_it_keeps(const Encoding& encoding, int index) {
@@ -66,6 +67,12 @@ std::string describe_job(const Layout& layout) {
           : fmt::format(" in sets of {}, failure group {}", checkpoint.set_size, checkpoint.group);
   const std::string job =
       fmt::format("ranks {}, nodes {}: ", layout.node_of_rank.size(), nodes_in(layout));
+  if (checkpoint.bypass)
+    return job +
+           fmt::format(
+               "SINGLE, because the cache is bypassed: no loss of nodes touches what is in the "
+               "prefix directory\n{}",
+               describe_choice(layout));
   if (layout.shared)
     return job +
            fmt::format(
@@ -82,6 +89,7 @@ nlohmann::ordered_json descriptor_json(const Layout& layout) {
           {"other_ckpts", std::move(others)},
           {"store", checkpoint.store},
           {"shared", layout.shared},
+          {"bypass", checkpoint.bypass},
           {"scheme", name_of(layout.shared ? Scheme::single : checkpoint.scheme)},
           {"set_size", checkpoint.set_size},
           {"group", checkpoint.group},

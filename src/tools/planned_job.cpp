@@ -143,7 +143,7 @@ Result<Layout> lay_out(const PlannedJob& job, Files& files, ProcessFacts process
   for (const CheckpointSettings& other : settings.checkpoints)
     if (other.id != layout.checkpoint.id) layout.others.push_back(other);
   CAIRN_ASSIGN(layout.checkpoint, as_on_command_line(layout.checkpoint, job));
-  layout.shared = in_shared_store(layout.checkpoint, settings);
+  layout.shared = layout.checkpoint.bypass || in_shared_store(layout.checkpoint, settings);
   layout.node_groups = settings.node_groups;
   CAIRN_ASSIGN(const std::vector<std::uint64_t> groups,
                group_numbers(layout, layout.checkpoint.group));

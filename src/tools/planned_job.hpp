@@ -43,7 +43,7 @@ struct PlannedJob {
 struct Layout {
   CheckpointSettings checkpoint;
   std::vector<CheckpointSettings> others;  ///< descriptors that are not shown
-  bool shared = false;                     ///< all ranks see the store, so nodes do not matter
+  bool shared = false;  ///< all ranks see the store, or it is bypassed: nodes do not matter
   std::vector<std::string> node_of_rank;
   std::vector<RedundancySet> sets;  ///< none where the store is shared
   std::map<std::string, NodeGroups> node_groups;

@@ -74,7 +74,7 @@ TEST_F(PrintCommandTest, OfADamagedFileTheRestIsShown) {
 }
 
 TEST_F(PrintCommandTest, WhatIsNewerOrUnknownOrNoRecordIsToldAsThat) {
-  EXPECT_EQ(run(seal(RecordType::dataset, 2, {})), 1);
+  EXPECT_EQ(run(seal(RecordType::dataset, dataset_record_version + 1, {})), 1);
   EXPECT_TRUE(shows("newer Cairn")) << out_.str();
   EXPECT_EQ(run(seal(static_cast<RecordType>(77), 1, {})), 1);
   EXPECT_TRUE(shows("type 77 record") && shows("does not know")) << out_.str();

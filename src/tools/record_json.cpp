@@ -35,6 +35,7 @@ void put_info(Json& json, const DatasetInfo& info) {
   put(json, "kind", kind_of(info));
   put(json, "checkpoint", info.checkpoint);
   put(json, "flags", info.flags);
+  put(json, "in_place", info.in_place());
   put(json, "ranks", info.ranks);
   put_time(json, "begun", info.uuid.time_us);
 }
@@ -96,13 +97,15 @@ nlohmann::ordered_json json_of(const HaltRecord& record) {
 }
 
 nlohmann::ordered_json json_of(const FileEntry& file) {
-  return {{"name", file.name},
-          {"size", file.size},
-          {"mode", fmt::format("{:04o}", file.mode)},
-          {"owner", file.owner},
-          {"group", file.group},
-          {"access_ns", file.times.access_ns},
-          {"modify_ns", file.times.modify_ns}};
+  Json json = {{"name", file.name},
+               {"size", file.size},
+               {"mode", fmt::format("{:04o}", file.mode)},
+               {"owner", file.owner},
+               {"group", file.group},
+               {"access_ns", file.times.access_ns},
+               {"modify_ns", file.times.modify_ns}};
+  if (file.part) json["part"] = {{"begin", file.begin()}, {"length", file.length()}};
+  return json;
 }
 
 nlohmann::ordered_json json_of(const RankRecord& record) {
