@@ -74,6 +74,7 @@ soak: test-packages
 	cmake --build build/dev --parallel $(JOBS)
 	build/dev/tests/sim/sim --soak $(SEEDS) --jobs $(JOBS)
 	build/dev/tests/sim/sim --prefix --soak $(SEEDS) --jobs $(JOBS)
+	build/dev/tests/sim/sim --bypass --soak $(SEEDS) --jobs $(JOBS)
 	python3 -B -m pytest -q -p no:cacheprovider tests/faults/test_sampled_kills.py \
 	  tests/faults/test_sampled_damage.py --build build/dev --seeds $(KILLS)
 

@@ -156,6 +156,22 @@ TEST_F(LayoutCommandTest, ASharedStoreNeedsNoSets) {
   EXPECT_TRUE(layout.at("sets").empty());
 }
 
+TEST_F(LayoutCommandTest, WhatBypassesTheCacheNeedsNoSets) {
+  settings("SCR_COPY_TYPE=FILE\nCKPT=0 INTERVAL=1 BYPASS=1\nCKPT=1 INTERVAL=2 TYPE=XOR\n");
+  command_.job.ranks.nodes = 4;
+  ASSERT_EQ(run(), 0) << told_;
+  EXPECT_EQ(
+      out_.str(),
+      "ranks 4, nodes 4: SINGLE, because the cache is bypassed: no loss of nodes touches what "
+      "is in the prefix directory\nthis is CKPT=0 (INTERVAL=1 BYPASS=1); with --ckpt there are "
+      "CKPT=1 (INTERVAL=2)\n");
+  command_.json = true;
+  ASSERT_EQ(run(), 0) << told_;
+  const auto layout = nlohmann::json::parse(out_.str());
+  EXPECT_EQ(layout.at("bypass"), true);
+  EXPECT_TRUE(layout.at("sets").empty());
+}
+
 TEST_F(LayoutCommandTest, AHopThatDoesNotFitIsTold) {
   command_.job.ranks.nodes = 8;
   command_.job.scheme = "PARTNER";

@@ -9,6 +9,7 @@
 
 #include "files/posix_files.hpp"
 #include "files/temporary_folder.hpp"
+#include "records/dataset_record.hpp"
 #include "records/wire.hpp"
 
 namespace cairn {
@@ -44,6 +45,9 @@ TEST_F(PrintCommandTest, EveryReleasedRecordIsShown) {
       {"rank-record-v1.bin",
        {"rank record, version 1", "rank: 2", "scheme: XOR", "name: ckpt.6/rank_2.dat",
         "data_crcs: 11111111 22222222 (2)"}},
+      {"rank-record-v2.bin", {"rank record, version 2", "name: all", "begin: 512", "length: 512"}},
+      {"dataset-record-v2.bin", {"dataset record, version 2", "in_place: "}},
+      {"listing-v2.bin", {"listing record, version 2", "name: ckpt.6", "name: ckpt.5"}},
       {"dataset-record-v1.bin",
        {"dataset record, version 1", "name: ckpt.6", "state: quarantined"}},
       {"listing-v1.bin", {"listing record, version 1", "name: ckpt.6", "name: ckpt.5"}},

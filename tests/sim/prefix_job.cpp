@@ -22,6 +22,7 @@ struct Plan {
   bool power = false;            ///< what ends it is a power failure of everything
   std::uint64_t ends_after = 0;  ///< calls; 0: it does not end before its time
   FaultPlan faults;
+  Settings settings;
 };
 
 /// What a job was told of its datasets, by key.
@@ -29,8 +30,10 @@ enum class Told { begun, complete, unsure };
 
 class PrefixJob {
  public:
-  PrefixJob(std::uint64_t seed, bool print)
-      : chance_(seed ^ 0x2545f491U),
+  PrefixJob(std::uint64_t seed, bool print, bool bypass)
+      : bypass_(bypass),
+        ways_(seed ^ 0x9e3779b9U),
+        chance_(seed ^ 0x2545f491U),
         trace_(print),
         shape_(draw_shape(seed)),
         cluster_(shape_.nodes),
@@ -79,13 +82,35 @@ class PrefixJob {
       plan.faults.one_in = 1 + chance_.below(4);
     }
     if (chance_.one_in(3)) placement_ = draw_placement(shape_, placement_, chance_);
+    draw_ways(plan);
+    plan.settings.prefix_purge = bypass_ && ways_.one_in(12);
     return plan;
   }
 
-  static Plan calm(int datasets) {
+  Plan calm(int datasets) {
     Plan plan;
     plan.datasets = datasets;
+    draw_ways(plan);
     return plan;
+  }
+
+  /// Whether the run bypasses the cache, and when.
+  void draw_ways(Plan& plan) {
+    plan.settings = shape_.settings;
+    if (!bypass_) return;
+    Settings& settings = plan.settings;
+    const int for_all = ways_.between(0, 3);
+    for (CheckpointSettings& level : settings.checkpoints)
+      level.bypass = for_all > 1 || (for_all == 1 && ways_.one_in(2));
+    settings.global_restart = ways_.one_in(4);
+    settings.fetch_bypass = settings.global_restart || ways_.one_in(4);
+    settings.flush_on_restart = settings.global_restart || ways_.one_in(4);
+  }
+
+  static bool shares_a_file(const Plan& plan) {
+    const auto& levels = plan.settings.checkpoints;
+    return std::all_of(levels.begin(), levels.end(),
+                       [](const auto& level) { return level.bypass; });
   }
 
   // --- a run ---
@@ -96,12 +121,15 @@ class PrefixJob {
     ++outcome_.runs;
     trace_.say("run {}: {} datasets, ends after {}, power {}, faults {}..{}", outcome_.runs,
                plan.datasets, plan.ends_after, plan.power, plan.faults.from, plan.faults.to);
+    if (plan.settings.prefix_purge)
+      for (auto& [key, told] : told_) told = Told::unsure;
     Postboxes boxes(shape_.ranks(), seam_, chance_.fork());
     std::deque<HelperBackground> helpers;
     for (int rank = 0; rank < shape_.ranks(); ++rank) helpers.emplace_back(scheduler_, rank);
     seam_.begin(shape_.ranks());
     faults_.begin(plan.faults);
     verdicts_.clear();
+    asked_.clear();
     for (int rank = 0; rank < shape_.ranks(); ++rank)
       written_[rank] = static_cast<int>(told_.size());
     bool ended = false;
@@ -136,7 +164,7 @@ class PrefixJob {
   void be_rank(const Plan& plan, Postboxes& boxes, int rank, HelperBackground& background) {
     ScheduledCommunicator comm(boxes, rank);
     SimulatedClock clock(seam_, chance_);
-    Settings settings = shape_.settings;
+    Settings settings = plan.settings;
     settings.node_name = placement_[static_cast<std::size_t>(rank)];
     Mounts mounts = cluster_.mounts_of(settings.node_name);
     mounts.emplace(settings.prefix, prefix_);
@@ -146,19 +174,21 @@ class PrefixJob {
         return fail(Code::io, "cannot {} {}: the process has ended", operation.name,
                     operation.path);
       seam_.pass(operation.name, operation.path, operation.to);
-      return operation.path.starts_with(settings.prefix + "/.cairn") ||
-                     operation.path.find("/.cairn.") != std::string_view::npos
-                 ? faults_.at(operation)
-                 : Status{};
+      const bool may_fail = operation.path.starts_with(settings.prefix + "/.cairn") ||
+                            operation.path.find("/.cairn.") != std::string_view::npos ||
+                            (bypass_ && operation.path.starts_with(settings.prefix));
+      return may_fail ? faults_.at(operation) : Status{};
     });
     const Log log([this, rank](Severity, const std::string& text) {
       trace_.say("rank {} says: {}", rank, text);
     });
     auto session = Session::init({comm, *files, clock, background, log}, settings);
     compare("Init", session ? "ok" : session.error().text);
+    // It must tell that it could not purge.
+    if (!session && settings.prefix_purge && faults_.count() > 0) return background.finish();
     if (!session) throw Violation(fmt::format("(g) Init fails: {}", session.error().text));
-    restart(**session, *memory, rank);
-    for (int i = 0; i < plan.datasets; ++i) write(**session, *files, rank);
+    while (!restart(**session, *memory, rank)) continue;
+    for (int i = 0; i < plan.datasets; ++i) write(plan, **session, *files, rank);
     if (plan.finalize) compare("Finalize", (*session)->finalize() ? "ok" : "failed");
     background.finish();  // what it does uses the files above
   }
@@ -179,42 +209,54 @@ class PrefixJob {
     return newest;
   }
 
-  void restart(Session& session, Files& memory, int rank) {
+  /// False where a call has failed, so that another checkpoint is wanted.
+  bool restart(Session& session, Files& memory, int rank) {
     const auto offer = session.have_restart();
-    compare("Have_restart", offer ? offer->value_or("nothing") : offer.error().text);
+    const std::string step = fmt::format("Have_restart {}", ++asked_[rank]);
+    compare(step, offer ? offer->value_or("nothing") : offer.error().text);
     if (!offer) throw Violation(fmt::format("(b) Have_restart fails: {}", offer.error().text));
     const int key = *offer ? std::stoi((*offer)->substr(1)) : 0;
     if (key < newest_complete() && faults_.count() == 0)
       throw Violation(
           fmt::format("(b) d{} was complete, and d{} is offered", newest_complete(), key));
-    if (key == 0) return;
+    if (key == 0) return true;
     if (!told_.contains(key) || outputs_.contains(key))
       throw Violation(fmt::format("(a) d{} is offered", key));
     if (const auto opened = session.start_restart(); !opened)
       throw Violation(fmt::format("(b) d{} is refused: {}", key, opened.error().text));
-    for (const FileShape& file : files_of(shape_, key, rank)) {
+    bool found = true;
+    for (const FileShape& file : files_of_rank(key, rank)) {
       const auto path = session.route_file(file.name);
+      found = found && path;
+      if (!path && bypass_ && faults_.count() > 0) continue;
       if (!path) throw Violation(fmt::format("(a) d{}: {}", key, path.error().text));
       const auto content = read_file(memory, *path, std::uint64_t{1} << 30);
-      if (!content || *content != content_of(shape_, key, rank, file))
+      if (!content || *content != content_of(shape_, key, writer_of(rank, file), file))
         throw Violation(fmt::format("(a) d{}: wrong bytes in {}", key, *path));
     }
-    compare("Complete_restart", session.complete_restart(true) ? "ok" : "failed");
-    if (rank == 0) ++outcome_.restarts;
+    const Status completed = session.complete_restart(found);
+    compare(fmt::format("Complete_restart of d{}", key), completed ? "ok" : "failed");
+    if (completed && rank == 0) ++outcome_.restarts;
+    if (!completed) told_[key] = Told::unsure;  // the program has rejected it
+    return completed.has_value();
   }
 
   // --- writing ---
 
-  void write(Session& session, Files& files, int rank) {
-    const int key = begin(rank);
+  void write(const Plan& plan, Session& session, Files& files, int rank) {
+    const int key = begin(plan, rank);
     const std::string name = fmt::format("d{}", key);
     const std::uint32_t flags = outputs_.contains(key) ? flag_output : flag_checkpoint;
     const std::uint64_t faults_before = faults_.count();
     const Status started = session.start_output(name, flags);
     compare("Start of " + name, started ? "ok" : started.error().text);
+    if (!started && bypass_ && faults_.count() > 0) {
+      told_[key] = Told::unsure;
+      return;
+    }
     if (!started) throw Violation(fmt::format("(g) Start fails: {}", started.error().text));
     bool written = true;
-    for (const FileShape& file : files_of(shape_, key, rank))
+    for (const FileShape& file : files_of_rank(key, rank))
       written = write_file(session, files, key, rank, file).has_value() && written;
     const Status completed = session.complete_output(written);
     compare("Complete of " + name, completed ? "ok" : completed.error().text);
@@ -227,18 +269,34 @@ class PrefixJob {
   }
 
   /// The key of the dataset that this rank writes next; the first to come draws it.
-  int begin(int rank) {
+  int begin(const Plan& plan, int rank) {
     int& written = written_[rank];
     if (++written > static_cast<int>(told_.size())) {
       const int key = static_cast<int>(told_.size()) + 1;
       told_[key] = Told::begun;
       if (chance_.one_in(5)) outputs_.insert(key);
+      if (shares_a_file(plan)) shared_.insert(key);
     }
     return written;
   }
 
+  static bool is_shared(const FileShape& file) { return file.name.ends_with(".all"); }
+
+  /// And one of all ranks, if the dataset has such a file; rank 0 writes it.
+  std::vector<FileShape> files_of_rank(int key, int rank) const {
+    std::vector<FileShape> files = files_of(shape_, key, rank);
+    if (!shared_.contains(key)) return files;
+    const auto blocks = static_cast<std::size_t>(key % 5);
+    files.push_back({fmt::format("{}/shared/d{}.all", shape_.settings.prefix, key),
+                     blocks * shape_.settings.block_bytes + blocks, 0640});
+    return files;
+  }
+
+  static int writer_of(int rank, const FileShape& file) { return is_shared(file) ? 0 : rank; }
+
   Status write_file(Session& session, Files& files, int key, int rank, const FileShape& file) {
     CAIRN_ASSIGN(const std::string path, session.route_file(file.name));
+    if (is_shared(file) && rank != 0) return {};
     CAIRN_ASSIGN(const auto out, files.create(path, 0640));
     CAIRN_TRY(out->write_at(0, content_of(shape_, key, rank, file)));
     return files.set_attributes(path, file.mode, {1'000'000'000, 2'000'000'000});
@@ -270,13 +328,15 @@ class PrefixJob {
   /// Under the program's own names, so that it could read them without Cairn.
   void check_own_files(Files& files, int key) {
     for (int rank = 0; rank < shape_.ranks(); ++rank)
-      for (const FileShape& file : files_of(shape_, key, rank)) {
+      for (const FileShape& file : files_of_rank(key, rank)) {
         const auto content = read_file(files, file.name, std::uint64_t{1} << 30);
-        if (!content || *content != content_of(shape_, key, rank, file))
+        if (!content || *content != content_of(shape_, key, writer_of(rank, file), file))
           throw Violation(fmt::format("(a) {} is not as rank {} wrote it", file.name, rank));
       }
   }
 
+  const bool bypass_;
+  Chance ways_;  ///< of its own, so that seeds of one kind stay what they are
   Chance chance_;
   Trace trace_;
   JobShape shape_;
@@ -289,6 +349,8 @@ class PrefixJob {
   std::map<std::string, std::string> verdicts_;
   std::map<int, Told> told_;
   std::set<int> outputs_;
+  std::set<int> shared_;        ///< those with a file of all ranks
+  std::map<int, int> asked_;    ///< by rank: how often for a restart
   std::map<int, int> written_;  ///< by rank: the last key
   Outcome outcome_;
 };
@@ -296,7 +358,11 @@ class PrefixJob {
 }  // namespace
 
 Outcome simulate_prefix(std::uint64_t seed, bool print) {
-  return PrefixJob(seed, print).carry_out();
+  return PrefixJob(seed, print, false).carry_out();
+}
+
+Outcome simulate_bypass(std::uint64_t seed, bool print) {
+  return PrefixJob(seed, print, true).carry_out();
 }
 
 }  // namespace cairn::sim

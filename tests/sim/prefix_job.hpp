@@ -1,4 +1,4 @@
-// One seed of another kind: a job with a prefix directory, whose nodes lose all they hold.
+// Seeds of other kinds: a job with a prefix directory, whose nodes lose all they hold.
 #pragma once
 
 #include "simulation.hpp"
@@ -15,5 +15,10 @@ namespace cairn::sim {
 ///   (h) nothing half done is left after a run that ended well.
 /// As simulate() otherwise.
 Outcome simulate_prefix(std::uint64_t seed, bool print = false);
+
+/// The same with runs that bypass the cache, for all checkpoints or some, whose ranks share a file;
+/// that restart without a copy in the cache, or never from it; and that purge the prefix directory.
+/// Every call in that directory may fail.
+Outcome simulate_bypass(std::uint64_t seed, bool print = false);
 
 }  // namespace cairn::sim

@@ -3,6 +3,7 @@
 //   sim --seed N [--trace]            replays one seed
 //   sim --soak COUNT [--from N] [--jobs J]   as many seeds as wanted
 //   sim --prefix ...                  seeds of jobs with a prefix directory
+//   sim --bypass ...                  and such as bypass the cache
 //   sim --list FILE                   the seeds in a file, one a line, text after it is a comment
 //
 // Exit code 1 if a property does not hold; the last lines name the command that replays it.
@@ -59,11 +60,15 @@ int main(int argc, char** argv) {
   auto* file =
       app.add_option("--list", list, "the seeds in this file")->excludes(one)->excludes(many);
   bool prefix = false;
-  app.add_flag("--prefix", prefix, "jobs with a prefix directory");
+  bool bypass = false;
+  auto* with_prefix = app.add_flag("--prefix", prefix, "jobs with a prefix directory");
+  app.add_flag("--bypass", bypass, "such jobs that bypass the cache")->excludes(with_prefix);
   app.require_option(1, 0);
   CLI11_PARSE(app, argc, argv);
-  const Simulate kind = prefix ? simulate_prefix : simulate;
-  const std::string program = std::string(argv[0]) + (prefix ? " --prefix" : "");
+  const Simulate kind = bypass ? simulate_bypass : prefix ? simulate_prefix : simulate;
+  const std::string program = std::string(argv[0]) + (bypass   ? " --bypass"
+                                                      : prefix ? " --prefix"
+                                                               : "");
   if (*one) return replay(kind, seed, trace);
   if (*file) return soak(kind, seeds_in(list), 1, program);
   std::vector<std::uint64_t> seeds(count);

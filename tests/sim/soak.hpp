@@ -9,7 +9,7 @@
 
 namespace cairn::sim {
 
-/// What a seed stands for: simulate() or simulate_prefix().
+/// What a seed stands for: simulate() or one of prefix_job.hpp.
 using Simulate = Outcome (*)(std::uint64_t seed, bool print);
 
 /// Simulates all `seeds` in `jobs` processes; one that crashes or hangs is a failure of the seed it
