@@ -137,8 +137,9 @@ Status PrefixSide::purge() {
     CAIRN_TRY(remove_dataset(*record));
     names.push_back(record->info.name);
   }
-  tell(Severity::info, "SCR_PREFIX_PURGE=1: {} datasets are deleted from {}{}{}", names.size(),
-       settings_.prefix, names.empty() ? "" : ": ", fmt::join(names, ", "));
+  tell(Severity::info, "SCR_PREFIX_PURGE=1: {} {} deleted from {}{}{}", names.size(),
+       names.size() == 1 ? "dataset is" : "datasets are", settings_.prefix,
+       names.empty() ? "" : ": ", fmt::join(names, ", "));
   announce_first();
   return {};
 }

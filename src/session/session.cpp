@@ -410,8 +410,7 @@ void Session::take_in_current(RankRecord record, std::int64_t written_us) {
 Status Session::flush_what_is_due() {
   const std::uint64_t number = current_.info.checkpoint;
   const auto interval = static_cast<std::uint64_t>(settings_.flush_interval);
-  const bool due = interval > 0 && number > 0 && number % interval == 0;
-  if (due && !current_.in_prefix()) flush_wanted_ = true;
+  if (interval > 0 && number > 0 && number % interval == 0) flush_wanted_ = true;
   const Status flushed = flush_due();
   const std::size_t store = current_.store;
   evict(store, static_cast<std::size_t>(stores_[store].settings().count));

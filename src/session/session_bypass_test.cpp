@@ -201,6 +201,39 @@ TEST(SessionBypass, LevelsMayBypassAndNotAndTheNewestIsTaken) {
   EXPECT_EQ(cluster.restart(four_nodes()), 2);
 }
 
+/// Its files are staged still; they must not be given the names of what is about to be written.
+TEST(SessionBypass, AnOlderDatasetGetsItsNamesBeforeTheProgramWrites) {
+  BypassCluster cluster;
+  CheckpointSettings cached = cluster.settings.checkpoints[0];
+  cached.bypass = false;
+  cluster.settings.checkpoints[0].interval = 2;
+  cluster.settings.checkpoints.push_back(cached);
+  cluster.settings.flush_interval = 1;
+  const auto write = [](JobRank& rank, const std::string& content) {
+    ASSERT_TRUE(rank.session->start_checkpoint());
+    const auto path =
+        rank.session->route_file(fmt::format("{}/r{}", rank.settings.prefix, rank.number()));
+    ASSERT_TRUE(path) << path.error().text;
+    std::ofstream(*path) << content;
+    EXPECT_TRUE(rank.session->complete_checkpoint(true));
+  };
+  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+    rank.hook = [](const FileOperation& operation) -> Status {
+      const bool naming =
+          operation.name == "rename" && operation.path.find("/.cairn.") != std::string_view::npos;
+      return naming ? fail(Code::io, "injected: cannot rename {}", operation.path) : Status{};
+    };
+    write(rank, "older");
+    rank.hook = nullptr;
+    write(rank, "newer");
+  });
+  cluster.lose_all_nodes();
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    EXPECT_EQ(rank.session->have_restart()->value_or("none"), "scr.dataset.2");
+    EXPECT_EQ(read_all(fmt::format("{}/r{}", rank.settings.prefix, rank.number())), "newer");
+  });
+}
+
 TEST(SessionBypass, WhatWasWrittenInPlaceIsReadInPlaceAfterwards) {
   BypassCluster cluster;
   cluster.write(four_nodes(), {1});

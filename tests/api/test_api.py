@@ -122,3 +122,15 @@ def test_prefix_through_a_link(program: Program) -> None:
     settings = {"SCR_PREFIX": str(link), "API_REAL_PREFIX": str(program.cluster.prefix)}
     assert program.run("linked_prefix", settings) == []
     assert program.run("linked_prefix", settings) == ["restarted"]
+
+
+def test_a_file_of_all_ranks(program: Program) -> None:
+    settings = {"SCR_CACHE_BYPASS": "1", "CAIRN_BLOCK_SIZE": "16KB"}
+    assert program.run("shared_file", settings) == []
+    assert program.run("shared_file", settings) == ["restarted from first"]
+    newer = program.cluster.prefix / "second" / "all"
+    assert newer.stat().st_size == 250_000
+    with newer.open("r+b") as content:
+        content.seek(200_000)
+        content.write(b"x")
+    assert program.run("shared_file", settings) == ["restarted from first"]
