@@ -52,8 +52,8 @@ def test_damage_is_found_and_the_next_older_taken(bypassed: Job, what: str) -> N
 @pytest.mark.parametrize("nth", [1, PUBLISHED, PUBLISHED + 1, RENAMES])
 def test_killed_while_it_is_published(bypassed: Job, nth: int) -> None:
     death = bypassed.launch(FULL, BYPASS, checkpoints=1, kill_at="complete", kill_step=NEWER,
-                             kill_striker=0, kill_ranks="all", kill_nth=nth,
-                             kill_operation="rename").killed()
+                            kill_striker=0, kill_ranks="all", kill_nth=nth,
+                            kill_operation="rename").killed()
     there = any(bypassed.cluster.prefix.glob(f".cairn/datasets/dataset.{NEWER}.*"))
     assert there == (nth > PUBLISHED), death
     assert bypassed.launch(FULL, BYPASS).restarted_from() == (NEWER if there else OLDER), death
