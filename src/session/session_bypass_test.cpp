@@ -291,6 +291,17 @@ TEST(SessionBypass, TheWindowDropAndDeleteConcernThemToo) {
   cluster.expect_in_place(6);
 }
 
+TEST(SessionBypass, AnOutputDoesNotHideTheRestart) {
+  BypassCluster cluster;
+  cluster.write(four_nodes(), {1});
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    EXPECT_EQ(*rank.session->have_restart(), "ckpt.1");
+    rank.expect_written(2, flag_output);
+    EXPECT_EQ(rank.restart(), 1);
+  });
+  EXPECT_EQ(cluster.listed(), Names({"ckpt.2", "ckpt.1"}));
+}
+
 TEST(SessionBypass, OneThatTheProgramRejectsIsNotOfferedAgain) {
   BypassCluster cluster;
   cluster.write(four_nodes(), {1, 2});
