@@ -23,6 +23,14 @@ std::vector<int> Placement::beside(int rank) const {
   return ranks;
 }
 
+std::vector<int> Placement::first_ranks() const {
+  std::unordered_set<std::uint64_t> seen;
+  std::vector<int> first;
+  for (int rank = 0; rank < size(); ++rank)
+    if (seen.insert(node_of_rank[static_cast<std::size_t>(rank)]).second) first.push_back(rank);
+  return first;
+}
+
 Placement gather_placement(Communicator& comm, const std::string& node_name) {
   Placement placement;
   placement.node_of_rank.resize(static_cast<std::size_t>(comm.size()));

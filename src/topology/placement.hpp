@@ -23,6 +23,8 @@ struct Placement {
   int nodes() const;
   /// Ranks on the node of `rank`, ascending.
   std::vector<int> beside(int rank) const;
+  /// The first rank of each node, ascending.
+  std::vector<int> first_ranks() const;
 };
 
 /// One allgather of 8 bytes per rank.
