@@ -82,6 +82,17 @@ Status Store::recycle(const RankFolder& folder, const std::string& parity, int r
   return kept || kept.error().code == Code::not_found ? Status{} : kept;
 }
 
+std::string Store::broadcast(int first_rank) const {
+  return fmt::format("{}/broadcast.{}", root_, first_rank);
+}
+
+Status Store::drop_broadcasts() {
+  CAIRN_ASSIGN(const std::vector<std::string> names, files_->list(root_));
+  for (const std::string& name : names)
+    if (name.starts_with("broadcast.")) CAIRN_TRY(remove_all(*files_, root_ + "/" + name));
+  return {};
+}
+
 Status Store::drop_spare(int rank) { return files_->remove_file(spare(rank)); }
 
 }  // namespace cairn

@@ -49,6 +49,11 @@ class Store {
   Status recycle(const RankFolder& folder, const std::string& parity, int rank);
   Status drop_spare(int rank);
 
+  /// Copies of files for all ranks of the node whose first rank this is: broadcast.RANK. They are
+  /// of no use to a later run.
+  std::string broadcast(int first_rank) const;
+  Status drop_broadcasts();
+
   Result<Space> space() const { return files_->space(root_); }
 
  private:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <sstream>
 #include <vector>
 
 namespace cairn {
@@ -47,6 +48,15 @@ constexpr Flags unused_not_by_app{.unused = true, .not_by_app = true};
 constexpr Flags unused_secret{.unused = true, .not_by_app = true, .secret = true};
 
 bool is_on(const Value& value) { return value.number != 0; }
+
+/// "a,b" -> a and b; empty parts are left out.
+std::vector<std::string> split_at_commas(const std::string& list) {
+  std::vector<std::string> parts;
+  std::istringstream in(list);
+  for (std::string part; std::getline(in, part, ',');)
+    if (!part.empty()) parts.push_back(part);
+  return parts;
+}
 int as_int(const Value& value) { return static_cast<int>(value.number); }
 
 constexpr Option table[] = {
@@ -116,6 +126,15 @@ constexpr Option table[] = {
     {"CAIRN_ON_MISMATCH", one_of(mismatch_answers), "", "refuse",
      "what to do with a cache written by another number of ranks: refuse to start, or start fresh",
      usual, [](Settings& s, const Value& v) { s.on_mismatch = static_cast<OnMismatch>(v.number); }},
+
+    {"CAIRN_ELASTIC", boolean, "", "0",
+     "1 restarts also from what another number of ranks has written, read in the prefix directory; "
+     "any rank then reads any file",
+     usual, [](Settings& s, const Value& v) { s.elastic = is_on(v); }},
+    {"CAIRN_BROADCAST", text, "", "",
+     "patterns of file names, as of the shell and with commas between: at a restart each node gets "
+     "a copy, for all its ranks",
+     usual, [](Settings& s, const Value& v) { s.broadcast = split_at_commas(v.text); }},
 
     // --- the prefix directory ---
     {"SCR_FLUSH", at_least_0, "", "10",

@@ -76,6 +76,8 @@ struct Settings {
   bool copy_metadata = true;
   bool keep_old = true;                         ///< CAIRN_KEEP_OLD
   OnMismatch on_mismatch = OnMismatch::refuse;  ///< CAIRN_ON_MISMATCH
+  bool elastic = false;                         ///< CAIRN_ELASTIC: any number of ranks restarts
+  std::vector<std::string> broadcast;           ///< CAIRN_BROADCAST: shell patterns of names
   std::uint64_t block_bytes = 256 << 10;        ///< CAIRN_BLOCK_SIZE: checksum, repair, messages
   std::uint64_t encode_bytes = 32 << 20;        ///< CAIRN_ENCODE_MEMORY per rank
   std::uint64_t checkpoint_bytes = 0;           ///< CAIRN_CHECKPOINT_SIZE per rank, 0 unknown

@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint32_t private_folder = 0700;
 constexpr std::uint32_t private_file = 0600;
 
-Result<RankRecord> read_own_record(const Site& site, const DatasetRecord& dataset, int rank) {
+Result<RankRecord> read_record(const Site& site, const DatasetRecord& dataset, int rank) {
   const std::string folder = site.folder.dataset(dataset.info);
   CAIRN_ASSIGN(RankRecord record,
                read_from_manifest(site.files, folder, rank, dataset.ranks_per_manifest));
@@ -65,38 +65,48 @@ bool sees(const Site& site, const DatasetRecord& dataset) {
   return site.files.info(PrefixFolder::record(site.folder.dataset(dataset.info))).has_value();
 }
 
-/// Collective. This rank's record, of which `read` reads the files.
+/// Collective. The records of this rank's share, of which `read` reads the files: its own, where as
+/// many ranks have written.
 template <class Read>
-Result<RankRecord> read_own_files(Communicator& comm, const Site& site,
-                                  const DatasetRecord& dataset, Read read) {
-  auto record = read_own_record(site, dataset, comm.rank());
-  Status status = record ? Status{} : Status(tl::unexpected(record.error()));
-  in_turns(comm, site.limits.width, [&] {
-    if (status) status = read(*record);
-  });
+Result<std::vector<RankRecord>> read_share(Communicator& comm, const Site& site,
+                                           const DatasetRecord& dataset, Read read) {
+  std::vector<RankRecord> records;
+  const auto read_all = [&]() -> Status {
+    for (auto rank = static_cast<std::uint32_t>(comm.rank()); rank < dataset.info.ranks;
+         rank += static_cast<std::uint32_t>(comm.size())) {
+      CAIRN_ASSIGN(RankRecord record, read_record(site, dataset, static_cast<int>(rank)));
+      CAIRN_TRY(read(record));
+      records.push_back(std::move(record));
+    }
+    return {};
+  };
+  Status status;
+  in_turns(comm, site.limits.width, [&] { status = read_all(); });
   if (!status && !sees(site, dataset))
     status = fail(Code::io, "{} is not seen here: {}", site.folder.dataset(dataset.info),
                   status.error().text);
   CAIRN_TRY(agree(comm, std::move(status)));
-  return *std::move(record);
+  return records;
 }
 
 }  // namespace
 
 Result<RankRecord> fetch(Communicator& comm, const Site& site, const DatasetRecord& dataset,
                          const RankFolder& into) {
-  return read_own_files(comm, site, dataset, [&](const RankRecord& record) {
-    return copy_in(site, dataset, record, into);
-  });
+  CAIRN_ASSIGN(std::vector<RankRecord> records,
+               read_share(comm, site, dataset, [&](const RankRecord& record) {
+                 return copy_in(site, dataset, record, into);
+               }));
+  return std::move(records.at(0));
 }
 
-Result<RankRecord> check_in_place(Communicator& comm, const Site& site,
-                                  const DatasetRecord& dataset) {
+Result<std::vector<RankRecord>> check_in_place(Communicator& comm, const Site& site,
+                                               const DatasetRecord& dataset) {
   // Files in place never had other names.
   if (!dataset.settled && !dataset.info.in_place())
     return fail(Code::io, "some of its files could not be given their own names yet");
-  return read_own_files(comm, site, dataset,
-                        [&](const RankRecord& record) { return compare(site, record); });
+  return read_share(comm, site, dataset,
+                    [&](const RankRecord& record) { return compare(site, record); });
 }
 
 }  // namespace cairn

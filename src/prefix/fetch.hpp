@@ -14,8 +14,9 @@ Result<RankRecord> fetch(Communicator& comm, const Site& site, const DatasetReco
                          const RankFolder& into);
 
 /// Collective. Reads this rank's part of the dataset where it is, every block compared with its
-/// checksum; returns its record. Errors as of fetch().
-Result<RankRecord> check_in_place(Communicator& comm, const Site& site,
-                                  const DatasetRecord& dataset);
+/// checksum; returns its record. Where another number of ranks has written it, all share the work,
+/// and a rank gets no record, one or several. Errors as of fetch().
+Result<std::vector<RankRecord>> check_in_place(Communicator& comm, const Site& site,
+                                               const DatasetRecord& dataset);
 
 }  // namespace cairn

@@ -277,19 +277,21 @@ const DatasetRecord* PrefixSide::choose_candidate() const {
 
 void PrefixSide::announce_first() { first_ = share(choose_candidate()); }
 
+bool PrefixSide::has_right_ranks(const DatasetRecord& record) const {
+  return settings_.elastic || record.info.ranks == static_cast<std::uint32_t>(comm_.size());
+}
+
 Error PrefixSide::wrong_ranks(const DatasetRecord& record) const {
   return Error{Code::wrong_ranks,
                fmt::format("{} in {} was written by {} ranks, and this run has {}: start with {} "
-                           "ranks to restart from it, or set CAIRN_ON_MISMATCH=fresh to pass it "
-                           "over",
+                           "ranks to restart from it, set CAIRN_ELASTIC=1 to restart with any, or "
+                           "CAIRN_ON_MISMATCH=fresh to pass it over",
                            record.label(), settings_.prefix, record.info.ranks, comm_.size(),
                            record.info.ranks)};
 }
 
 Status PrefixSide::check_ranks(const Uuid& newer_than) const {
-  if (!first_ || first_->info.uuid <= newer_than ||
-      first_->info.ranks == static_cast<std::uint32_t>(comm_.size()))
-    return {};
+  if (!first_ || first_->info.uuid <= newer_than || has_right_ranks(*first_)) return {};
   return tl::unexpected(wrong_ranks(*first_));
 }
 
@@ -317,7 +319,7 @@ Result<std::optional<DatasetRecord>> PrefixSide::next_candidate(const Uuid& newe
     if (!shared || shared->info.uuid <= newer_than) return std::nullopt;
     const DatasetRecord& record = *shared;
     tried_.insert(record.info.uuid);
-    if (record.info.ranks == static_cast<std::uint32_t>(comm_.size())) return record;
+    if (has_right_ranks(record)) return record;
     if (settings_.on_mismatch == OnMismatch::refuse) return tl::unexpected(wrong_ranks(record));
   }
 }
@@ -326,8 +328,12 @@ Result<RankRecord> PrefixSide::fetch(const DatasetRecord& dataset, const RankFol
   return cairn::fetch(comm_, site_, dataset, into);
 }
 
-Result<RankRecord> PrefixSide::check_in_place(const DatasetRecord& dataset) {
+Result<std::vector<RankRecord>> PrefixSide::check_in_place(const DatasetRecord& dataset) {
   return cairn::check_in_place(comm_, site_, dataset);
+}
+
+std::unique_ptr<FileFinder> PrefixSide::finder(const DatasetRecord& dataset) const {
+  return std::make_unique<FileFinder>(files_, site_.folder, dataset, comm_.rank(), comm_.size());
 }
 
 // --- what became of a dataset ---

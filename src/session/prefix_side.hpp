@@ -12,6 +12,7 @@
 #include "config/settings.hpp"
 #include "files/background.hpp"
 #include "prefix/event_log.hpp"
+#include "prefix/file_finder.hpp"
 #include "prefix/flush.hpp"
 #include "prefix/site.hpp"
 #include "recovery/cached_dataset.hpp"
@@ -53,7 +54,7 @@ class PrefixSide {
   /// The next checkpoint to try: the one named by SCR_CURRENT, else the current one, else the
   /// newest that has not failed; then the next older ones. Nothing if there is none, or
   /// SCR_FETCH=0. wrong_ranks if it was written by another number of ranks, unless that is to be
-  /// passed over.
+  /// passed over, or CAIRN_ELASTIC=1 takes any.
   /// Of those begun after `newer_than` only.
   Result<std::optional<DatasetRecord>> next_candidate(const Uuid& newer_than);
   /// wrong_ranks if a run would go back to a checkpoint there, begun after `newer_than`, that
@@ -67,7 +68,9 @@ class PrefixSide {
   /// Why it could not be looked into at Init; empty if it could.
   const std::string& trouble() const { return trouble_; }
   Result<RankRecord> fetch(const DatasetRecord& dataset, const RankFolder& into);
-  Result<RankRecord> check_in_place(const DatasetRecord& dataset);
+  Result<std::vector<RankRecord>> check_in_place(const DatasetRecord& dataset);
+  /// Local. Finds the files of a dataset that another number of ranks has written.
+  std::unique_ptr<FileFinder> finder(const DatasetRecord& dataset) const;
 
   // What became of a dataset; those that are not there are passed over. Trouble is only told.
   void note_fetched(const Uuid& uuid);
@@ -95,6 +98,7 @@ class PrefixSide {
   void announce_first();
   Error wrong_ranks(const DatasetRecord& record) const;
   bool may_be_tried(const DatasetRecord& record) const;
+  bool has_right_ranks(const DatasetRecord& record) const;
   const DatasetRecord* find(const std::string& name) const;
   Result<DatasetRecord> share_record(const std::string& call, const std::string& name);
   Status remove_dataset(const DatasetRecord& record);

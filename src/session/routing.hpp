@@ -30,9 +30,10 @@ class Routing {
   /// Which of these files it is: by its name, else by the last part of it, if that is one file's
   /// only.
   std::optional<std::string> find_in(const RankRecord& record, const std::string& path) const;
+  /// Relative to the prefix directory; nothing if it is not below, or is Cairn's own.
+  std::optional<std::string> relative_name(const std::string& path) const;
 
  private:
-  std::optional<std::string> relative_name(const std::string& path) const;
   Status make_place(const std::string& target);
 
   Files& files_;

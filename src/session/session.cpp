@@ -23,6 +23,7 @@ Session::Session(const Environment& environment, const Settings& settings)
       log_(environment.log),
       settings_(settings),
       routing_(files_, settings_.prefix),
+      broadcast_(files_, placement_),
       events_(files_, clock_, settings_, log_,
               comm_.rank() == 0 ? EventLog::Part::writer : EventLog::Part::silent),
       prefix_(comm_, files_, clock_, background_, settings_, log_, events_),
@@ -48,6 +49,7 @@ Status Session::prepare() {
   CAIRN_TRY(purge_if_asked());
   CAIRN_ASSIGN(datasets_,
                recover_cache(comm_, files_, clock_, stores_, levels_, placement_, settings_, log_));
+  drop_old_broadcasts();
   log_recovery();
   CAIRN_TRY(open_prefix());
   for (const std::string& weakness : weaknesses_of(levels_, comm_.size())) warn("{}", weakness);
@@ -463,34 +465,6 @@ void Session::warn_if_too_small(std::uint64_t data_bytes) {
           check_space(comm_, stores_, levels_, placement_, settings_, datasets_, data_bytes);
       !fits)
     warn("{}", fits.error().text);
-}
-
-// --- routing ---
-
-std::optional<std::string> Session::find_in_restart(const std::string& path) {
-  const CachedDataset* dataset = restart_candidate();
-  if (dataset == nullptr) return std::nullopt;
-  const auto name = routing_.find_in(dataset->record, path);
-  if (!name) return std::nullopt;
-  if (dataset->in_prefix()) return settings_.prefix + "/" + *name;
-  return stores_[dataset->store].rank_folder(dataset->info, comm_.rank()).file(*name);
-}
-
-Result<std::string> Session::route_file(const std::string& path) {
-  if (phase_ == Phase::checkpoint || phase_ == Phase::output) return routing_.write_to(path);
-  if (phase_ != Phase::restart) return path;
-  const auto found = find_in_restart(path);
-  if (!found)
-    return fail(Code::not_found,
-                "rank {} wrote no file {} in {}; a rank reads back its own files only",
-                comm_.rank(), path, restart_candidate()->label());
-  CAIRN_TRY(files_.info(*found));
-  return *found;
-}
-
-std::string Session::route_loaded(const std::string& path) {
-  const CachedDataset* candidate = restart_candidate();
-  return candidate != nullptr && candidate->checked ? find_in_restart(path).value_or(path) : path;
 }
 
 // --- when to checkpoint, when to stop ---

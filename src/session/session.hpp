@@ -13,6 +13,7 @@
 #include "files/clock.hpp"
 #include "files/files.hpp"
 #include "prefix/event_log.hpp"
+#include "recovery/broadcast_files.hpp"
 #include "recovery/cached_dataset.hpp"
 #include "session/cadence.hpp"
 #include "session/halting.hpp"
@@ -167,7 +168,15 @@ class Session {
   Status check_ranks();
   Uuid newest_restorable();
   std::vector<std::int64_t> find_named(const std::string& name);
-  std::optional<std::string> find_in_restart(const std::string& path);
+  void drop_old_broadcasts();
+  Status place_broadcast(CachedDataset& dataset);
+  bool written_by_as_many(const DatasetInfo& dataset) const {
+    return dataset.ranks == static_cast<std::uint32_t>(comm_.size());
+  }
+  Result<std::optional<std::string>> find_in_restart(const std::string& path);
+  Result<std::optional<std::string>> find_anybodys(const std::string& path);
+  Result<std::optional<std::string>> find_broadcast(const CachedDataset& dataset,
+                                                    const std::string& path);
 
   void learn_from_rank_0(bool& due);
   void count(const Status& checkpoint);
@@ -210,6 +219,8 @@ class Session {
   std::int64_t started_us_ = 0;
   std::int64_t computes_since_us_ = 0;
   Routing routing_;
+  std::unique_ptr<FileFinder> finder_;  ///< where the restart is from files in place
+  BroadcastFiles broadcast_;
   EventLog events_;
   PrefixSide prefix_;
 

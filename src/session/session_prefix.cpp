@@ -142,14 +142,17 @@ Status Session::refuse_to_start(Status why) {
 /// Rather than copied to the cache.
 bool Session::is_read_in_place(const DatasetRecord& candidate) const {
   return candidate.info.in_place() || settings_.fetch_bypass ||
-         levels_[choose_level(levels_, candidate.info)].settings.bypass;
+         levels_[choose_level(levels_, candidate.info)].settings.bypass ||
+         !written_by_as_many(candidate.info);
 }
 
 Status Session::take_in_place(const DatasetRecord& candidate, bool& damaged) {
   auto checked = prefix_.check_in_place(candidate);
   damaged = !checked && is_damage(checked.error().code);
+  CAIRN_ASSIGN(std::vector<RankRecord> records, std::move(checked));
   CachedDataset dataset;
-  CAIRN_ASSIGN(dataset.record, std::move(checked));
+  if (written_by_as_many(candidate.info)) dataset.record = std::move(records.at(0));
+  finder_ = prefix_.finder(candidate);
   dataset.info = candidate.info;
   dataset.place = CachedDataset::Place::prefix;
   dataset.flushed = true;

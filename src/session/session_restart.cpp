@@ -1,4 +1,4 @@
-// The calls of a Session that begin and end a restart.
+// The calls of a Session that begin and end a restart, and where its files are meanwhile.
 
 #include <algorithm>
 
@@ -30,7 +30,10 @@ const CachedDataset* Session::mismatched() const {
 Status Session::check_ranks() {
   if (settings_.on_mismatch == OnMismatch::fresh) return {};
   const CachedDataset* other = mismatched();
-  if (other == nullptr) return restart_done_ ? Status{} : prefix_.check_ranks(newest_restorable());
+  const bool is_elsewhere =
+      other != nullptr && settings_.elastic && settings_.fetch && other->flushed;
+  if (other == nullptr || is_elsewhere)
+    return restart_done_ ? Status{} : prefix_.check_ranks(newest_restorable());
   return fail(Code::wrong_ranks,
               "dataset {} in the cache was written by {} ranks, and this run has {}: start with {} "
               "ranks to "
@@ -64,6 +67,7 @@ Result<std::string> Session::start_restart() {
                 "SCR_Have_restart first");
   if (!candidate->in_prefix())
     CAIRN_TRY(check_and_heal(comm_, files_, stores_, settings_, *candidate, log_));
+  CAIRN_TRY(place_broadcast(*candidate));
   prefix_.note_attempt(candidate->info.uuid);
   events_.happened("RESTART_START", candidate->info);
   phase_ = Phase::restart;
@@ -73,6 +77,8 @@ Result<std::string> Session::start_restart() {
 Status Session::complete_restart(bool valid) {
   CAIRN_TRY(enter("SCR_Complete_restart", Phase::restart));
   phase_ = Phase::idle;
+  if (const Status removed = broadcast_.remove(comm_.rank()); !removed)
+    log_.warning("rank {}: {}", comm_.rank(), removed.error().text);
   const std::string label = restart_candidate()->label();
   Status verdict =
       agree(comm_, valid ? Status{}
@@ -95,6 +101,84 @@ Status Session::complete_restart(bool valid) {
   last_checkpoint_ = dataset.info.checkpoint;
   tell("restarted from {}", label);
   return {};
+}
+
+// --- routing ---
+
+Result<std::optional<std::string>> Session::find_in_restart(const std::string& path) {
+  const CachedDataset* dataset = restart_candidate();
+  if (dataset == nullptr) return std::nullopt;
+  if (!written_by_as_many(dataset->info)) return find_anybodys(path);
+  const auto name = routing_.find_in(dataset->record, path);
+  if (!name) return find_broadcast(*dataset, path);
+  if (dataset->in_prefix()) return settings_.prefix + "/" + *name;
+  return stores_[dataset->store].rank_folder(dataset->info, comm_.rank()).file(*name);
+}
+
+/// Of a file that another rank has written.
+Result<std::optional<std::string>> Session::find_broadcast(const CachedDataset& dataset,
+                                                           const std::string& path) {
+  const auto name = routing_.relative_name(path);
+  if (!name || !matches_any(settings_.broadcast, *name)) return std::nullopt;
+  return dataset.in_prefix() ? find_anybodys(path) : broadcast_.find(*name);
+}
+
+/// Where a dataset is read in place, the file that all read is there for all.
+Status Session::place_broadcast(CachedDataset& dataset) {
+  if (settings_.broadcast.empty() || dataset.in_prefix()) return {};
+  const Store& store = stores_[dataset.store];
+  const RankFolder folder = store.rank_folder(dataset.info, comm_.rank());
+  std::vector<std::string> paths;
+  for (const FileEntry& file : dataset.record.files) paths.push_back(folder.file(file.name));
+  Status placed = broadcast_.place(comm_, settings_.broadcast, dataset.record, paths,
+                                   store.broadcast(placement_.beside(comm_.rank()).front()));
+  if (!placed) {
+    // Out for this run, or the program would be offered it again for ever; a later one may try.
+    dataset.state = CachedDataset::State::unusable;
+    dataset.reason = placed.error().text;
+  }
+  return placed;
+}
+
+/// A run that died in its restart has left some.
+void Session::drop_old_broadcasts() {
+  for (Store& store : stores_) {
+    const bool mine = store.shared() ? comm_.rank() == 0
+                                     : placement_.beside(comm_.rank()).front() == comm_.rank();
+    const Status dropped = mine ? store.drop_broadcasts() : Status{};
+    if (!dropped) log_.warning("rank {}: {}", comm_.rank(), dropped.error().text);
+  }
+}
+
+/// Any rank reads any file.
+Result<std::optional<std::string>> Session::find_anybodys(const std::string& path) {
+  const auto name = routing_.relative_name(path);
+  if (!name) return std::nullopt;
+  CAIRN_ASSIGN(const bool is_there, finder_->has(*name));
+  return is_there ? std::optional(settings_.prefix + "/" + *name) : std::nullopt;
+}
+
+Result<std::string> Session::route_file(const std::string& path) {
+  if (phase_ == Phase::checkpoint || phase_ == Phase::output) return routing_.write_to(path);
+  if (phase_ != Phase::restart) return path;
+  CAIRN_ASSIGN(const auto found, find_in_restart(path));
+  const CachedDataset& dataset = *restart_candidate();
+  if (!found && !written_by_as_many(dataset.info))
+    return fail(Code::not_found, "no rank wrote a file {} in {}", path, dataset.label());
+  if (!found)
+    return fail(Code::not_found,
+                "rank {} wrote no file {} in {}; a rank reads back its own files only, unless "
+                "CAIRN_BROADCAST names them",
+                comm_.rank(), path, dataset.label());
+  CAIRN_TRY(files_.info(*found));
+  return *found;
+}
+
+std::string Session::route_loaded(const std::string& path) {
+  const CachedDataset* candidate = restart_candidate();
+  if (candidate == nullptr || !candidate->checked) return path;
+  const auto found = find_in_restart(path);
+  return found && *found ? **found : path;
 }
 
 }  // namespace cairn
