@@ -131,8 +131,10 @@ CAIRN_EXPORT int SCR_Should_exit(int* flag);
  *     one of its folders below SCR_PREFIX, or of the file, is an error.
  *   RESTART: the path to read, checked and complete. A file that this rank wrote under another
  *     folder is found too, if it is its only one of that base name; else NOT_FOUND.
- *   IDLE: `name`, unchanged. UNINIT too, when convention 8 applies.
- * Errors: WRONG_STATE, BAD_ARGUMENT (not under SCR_PREFIX, too long), NOT_FOUND, IO, NO_SPACE. */
+ *     With CAIRN_ELASTIC=1 and another number of ranks: any file of the checkpoint. What
+ * CAIRN_BROADCAST names: whoever wrote it. IDLE: `name`, unchanged. UNINIT too, when convention 8
+ * applies. Errors: WRONG_STATE, BAD_ARGUMENT (not under SCR_PREFIX, too long), NOT_FOUND, IO,
+ * NO_SPACE. */
 CAIRN_EXPORT int SCR_Route_file(const char* name, char* file);
 
 /* ---- restart ---- */
@@ -140,8 +142,8 @@ CAIRN_EXPORT int SCR_Route_file(const char* name, char* file);
 /* Sets *flag if a checkpoint can be restarted from: the newest one not tried yet. `name`, if not
  * NULL, receives its name. Legal in IDLE. When the restart fails, call again: the next older one is
  * offered, until *flag is 0. It is 0 also once a restart or a checkpoint has succeeded. Where the
- * caches have none as new, one is brought from the prefix directory, or checked there if it is to be
- * read where it is (SCR_FETCH_BYPASS, or written without the cache), which takes its time.
+ * caches have none as new, one is brought from the prefix directory, or checked there if it is to
+ * be read where it is (SCR_FETCH_BYPASS, or written without the cache), which takes its time.
  * Errors: WRONG_RANKS, with both numbers in the text; the datasets stay as they are. CORRUPT, LOST,
  * IO: what was in the prefix directory is damaged, and CAIRN_ON_FETCH_FAIL=stop. */
 CAIRN_EXPORT int SCR_Have_restart(int* flag, char* name);
@@ -190,9 +192,10 @@ CAIRN_EXPORT int SCR_Start_output(const char* name, int flags);
 /* Ends the dataset; `valid` may differ between ranks: this rank's files are written and closed. On
  * success all files are protected and the dataset survives what its scheme tolerates; older ones
  * that the store has no room for are dropped only now. Otherwise the dataset is gone and the older
- * ones stay (files that were written without the cache are left as they are): INVALID (some rank said no, or a file is missing), NO_SPACE, IO. Where an output could
- * not be copied to the prefix directory, the error is that of the copy, and the dataset stays in
- * the cache, to be copied with the next one. Legal in OUTPUT, then IDLE. */
+ * ones stay (files that were written without the cache are left as they are): INVALID (some rank
+ * said no, or a file is missing), NO_SPACE, IO. Where an output could not be copied to the prefix
+ * directory, the error is that of the copy, and the dataset stays in the cache, to be copied with
+ * the next one. Legal in OUTPUT, then IDLE. */
 CAIRN_EXPORT int SCR_Complete_output(int valid);
 
 /* Takes the dataset `name` out of the index of the prefix directory; all its files stay, and
