@@ -131,10 +131,10 @@ CAIRN_EXPORT int SCR_Should_exit(int* flag);
  *     one of its folders below SCR_PREFIX, or of the file, is an error.
  *   RESTART: the path to read, checked and complete. A file that this rank wrote under another
  *     folder is found too, if it is its only one of that base name; else NOT_FOUND.
- *     With CAIRN_ELASTIC=1 and another number of ranks: any file of the checkpoint. What
- * CAIRN_BROADCAST names: whoever wrote it. IDLE: `name`, unchanged. UNINIT too, when convention 8
- * applies. Errors: WRONG_STATE, BAD_ARGUMENT (not under SCR_PREFIX, too long), NOT_FOUND, IO,
- * NO_SPACE. */
+ *     With CAIRN_ELASTIC=1 and another number of ranks, any file of the checkpoint; and one that
+ *     CAIRN_BROADCAST names, whoever has written it.
+ *   IDLE: `name`, unchanged. UNINIT too, when convention 8 applies.
+ * Errors: WRONG_STATE, BAD_ARGUMENT (not under SCR_PREFIX, too long), NOT_FOUND, IO, NO_SPACE. */
 CAIRN_EXPORT int SCR_Route_file(const char* name, char* file);
 
 /* ---- restart ---- */
