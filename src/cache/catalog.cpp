@@ -139,10 +139,8 @@ Status drop_old_spares(Files& files, const std::vector<Store>& stores,
     CAIRN_ASSIGN(const std::vector<std::string> names, files.list(stores[store].root()));
     for (const std::string& name : names) {
       const std::optional<int> owner = parse_rank_name("spare.", name);
-      if (!owner || !looks_after(store, *owner)) continue;
-      const auto info = files.info(stores[store].spare(*owner));
-      if (info && info->kind == Kind::file)
-        CAIRN_TRY(files.remove_file(stores[store].spare(*owner)));
+      if (owner && looks_after(store, *owner))
+        CAIRN_TRY(remove_all(files, stores[store].spare(*owner)));
     }
   }
   return {};

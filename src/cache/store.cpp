@@ -65,8 +65,9 @@ Status Store::sync_names(const DatasetInfo& dataset) {
 }
 
 Status Store::remove(const RankFolder& folder) {
-  CAIRN_TRY(files_->remove_file(folder.record()));
-  CAIRN_TRY(files_->remove_file(folder.prepared()));
+  // Whatever they are: a folder in their place must not stay for ever.
+  CAIRN_TRY(remove_all(*files_, folder.record()));
+  CAIRN_TRY(remove_all(*files_, folder.prepared()));
   // A record must never come back without its data, or it would be preferred to a whole copy.
   Status synced = durable_ ? files_->sync_folder(folder.path) : Status{};
   if (!synced && synced.error().code != Code::not_found) return synced;
@@ -93,6 +94,6 @@ Status Store::drop_broadcasts() {
   return {};
 }
 
-Status Store::drop_spare(int rank) { return files_->remove_file(spare(rank)); }
+Status Store::drop_spare(int rank) { return remove_all(*files_, spare(rank)); }
 
 }  // namespace cairn

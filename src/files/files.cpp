@@ -44,6 +44,13 @@ Status remove_all(Files& files, const std::string& path) {
                                    : files.remove_file(path);
 }
 
+Status remove_unless(Files& files, Kind wanted, const std::string& path) {
+  auto found = files.info(path);
+  if (!found && is_absent(found.error())) return {};
+  CAIRN_ASSIGN(const FileInfo info, std::move(found));
+  return info.kind == wanted ? Status{} : remove_all(files, path);
+}
+
 Result<Blob> read_file(Files& files, const std::string& path, std::uint64_t limit_bytes) {
   CAIRN_ASSIGN(const auto file, files.open(path));
   CAIRN_ASSIGN(const std::uint64_t size, file->size());

@@ -122,6 +122,9 @@ Status make_folders(Files& files, const std::string& path, std::uint32_t mode);
 /// not there.
 Status remove_all(Files& files, const std::string& path);
 
+/// The same, unless what is there is of this kind: makes way for a file or folder.
+Status remove_unless(Files& files, Kind wanted, const std::string& path);
+
 /// The whole content of a file of at most `limit_bytes`; a larger one is an io error.
 Result<Blob> read_file(Files& files, const std::string& path, std::uint64_t limit_bytes);
 

@@ -76,10 +76,9 @@ std::uint64_t later_generation(Communicator& comm, Clock& clock, std::uint64_t o
 }
 
 Status rewrite_record(Files& files, const Store& store, const RankFolder& folder, Bytes content) {
-  const auto in_the_way = files.info(folder.record());
-  if (in_the_way && in_the_way->kind != Kind::file) CAIRN_TRY(remove_all(files, folder.record()));
+  CAIRN_TRY(remove_unless(files, Kind::file, folder.record()));
   CAIRN_TRY(write_file_atomically(files, folder.record(), content, store.durable()));
-  return files.remove_file(folder.prepared());
+  return remove_all(files, folder.prepared());
 }
 
 }  // namespace cairn

@@ -159,6 +159,7 @@ Status RankBlocks::start_parity(const std::string& spare) {
   if (!spare.empty() && files_.rename(spare, parity_.path) && open_writer(parity_) &&
       writer_->resize(parity_.size))
     return {};
+  CAIRN_TRY(remove_unless(files_, Kind::file, parity_.path));
   CAIRN_ASSIGN(writer_, files_.create(parity_.path, private_file));
   writing_ = &parity_;
   return {};

@@ -138,7 +138,7 @@ class PrivacyCheck {
             "nodes {} and {} see the same folder {}, which each is to have for itself: add %n to "
             "its path, or give it a line STORE=... GROUP=WORLD",
             settings_.node_name, name.substr(mark_of_run().size() + 17), store.root());
-      CAIRN_TRY(files_.remove_file(store.root() + "/" + name));  // of a run that died here
+      CAIRN_TRY(remove_all(files_, store.root() + "/" + name));  // of a run that died here
     }
     return {};
   }

@@ -37,12 +37,12 @@ class Recovery {
         catalog = *std::move(read);
       else
         status = tl::unexpected(read.error());
-      if (status) status = drop_old_spares(files_, stores_, *looks_after);
+      if (status) warn(drop_old_spares(files_, stores_, *looks_after));
     }
     CAIRN_TRY(agree(comm_, std::move(status)));
     survey_.emplace(comm_, std::move(catalog));
     std::vector<CachedDataset> found;
-    while (const auto summary = survey_->next_older()) CAIRN_TRY(take_in(*summary, found));
+    while (const auto summary = survey_->next_older()) take_in(*summary, found);
     return found;
   }
 
@@ -62,7 +62,7 @@ class Recovery {
     });
   }
 
-  Status take_in(const Summary& summary, std::vector<CachedDataset>& found) {
+  void take_in(const Summary& summary, std::vector<CachedDataset>& found) {
     const HeldDataset& held = survey_->held(summary);
     CachedDataset dataset;
     dataset.info.uuid = summary.uuid;
@@ -81,7 +81,8 @@ class Recovery {
       set_aside(held, CachedDataset::State::unusable, "it was not complete when its run ended",
                 dataset);
     } else if (summary.generation == 0 && !summary.damaged) {
-      return remove_uncommitted(summary, held);
+      remove_uncommitted(summary, held);
+      return;
     } else if (summary.generation == 0) {
       // A store that cannot be read now may be readable in the next run, so this removes nothing.
       set_aside(held, CachedDataset::State::unusable, "none of its records can be read", dataset);
@@ -99,7 +100,6 @@ class Recovery {
       restore_dataset(held, survey_->choose_generation(summary), found, dataset);
     }
     found.push_back(std::move(dataset));
-    return {};
   }
 
   bool same_ranks(const Summary& summary) const {
@@ -117,16 +117,15 @@ class Recovery {
     }
   }
 
-  Status remove_uncommitted(const Summary& summary, const HeldDataset& held) {
+  /// What cannot be removed stays without a record to be taken for one, and the next run tries
+  /// again.
+  void remove_uncommitted(const Summary& summary, const HeldDataset& held) {
     tell(Severity::info,
          fmt::format(
              "dataset {} is not committed (its run ended while it was written, or removed); its "
              "remains are removed",
              summary.number));
-    Status status;
-    for (const HeldPart& part : held.parts)
-      if (status) status = stores_[summary.store].remove(part.folder);
-    return agree(comm_, std::move(status));
+    for (const HeldPart& part : held.parts) warn(stores_[summary.store].remove(part.folder));
   }
 
   void restore_dataset(const HeldDataset& held, std::uint64_t generation,
@@ -156,8 +155,7 @@ class Recovery {
     Store& store = stores_[dataset.store];
     const RankFolder own = store.rank_folder(dataset.info, comm_.rank());
     for (const RankFolder& part : dataset.parts) {
-      const Status removed = part.path == own.path ? Status{} : store.remove(part);
-      if (!removed) log_.warning("rank {}: {}", comm_.rank(), removed.error().text);
+      if (part.path != own.path) warn(store.remove(part));
     }
     dataset.parts = {own};
   }
@@ -219,9 +217,12 @@ class Recovery {
     dataset.record = std::move(fresh);
     tell(Severity::info,
          fmt::format("{} is protected anew for the nodes of this run", dataset.label()));
-    if (const Status removed = files_.remove_file(folder.parity(old.encoding.generation)); !removed)
-      log_.warning("rank {}: {}", comm_.rank(), removed.error().text);
+    warn(remove_all(files_, folder.parity(old.encoding.generation)));
     return true;
+  }
+
+  void warn(const Status& status) const {
+    if (!status) log_.warning("rank {}: {}", comm_.rank(), status.error().text);
   }
 
   void tell(Severity severity, const std::string& text) const {

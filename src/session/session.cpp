@@ -382,7 +382,7 @@ void Session::remove_everywhere(const CachedDataset& dataset, Parity parity) {
     }
   };
   if (dataset.in_prefix()) return;
-  for (const RankFolder& part : dataset.parts) note(files_.remove_file(part.record()));
+  for (const RankFolder& part : dataset.parts) note(remove_all(files_, part.record()));
   comm_.barrier();
   const RankFolder own = stores_[dataset.store].rank_folder(dataset.info, comm_.rank());
   for (const RankFolder& part : dataset.parts) {

@@ -143,7 +143,7 @@ MUTATIONS = [
              "} else if (!settings_.distribute) {", "} else if (!settings_.prefix.empty() && false) {"),
     # cleaning
     Mutation("uncommitted remains stay", "src/session/recover_cache.cpp",
-             "if (status) status = stores_[summary.store].remove(part.folder);", ""),
+             "warn(stores_[summary.store].remove(part.folder));", ""),
     Mutation("an empty dataset folder stays", "src/cache/catalog.cpp",
              "if (names.empty()) return files.remove_folder(folder);", ""),
     Mutation("files of other generations stay", "src/recovery/restore.cpp",

@@ -1,0 +1,87 @@
+// What lies where the job's own files and folders should be: other kinds of files, links, nothing.
+#include "session/session_harness.hpp"
+
+namespace cairn {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A folder with something in it takes the place of whatever is there.
+void put_folder(const std::string& path) {
+  fs::remove_all(path);
+  fs::create_directories(path + "/x");
+}
+
+/// A run that ends within dataset `number`.
+void begin(Cluster& cluster, int number) {
+  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+    ASSERT_TRUE(rank.session->start_output(fmt::format("ckpt.{}", number), flag_checkpoint));
+    ASSERT_TRUE(rank.write_files(number));
+  });
+}
+
+// --- folders where files should be ---
+
+TEST(SessionRemains, AFolderForARecordOfWhatIsNotCommittedIsRemovedWithTheRest) {
+  for (const char* name : {"record", "record.new"}) {
+    Cluster cluster;
+    cluster.write(four_nodes(), {1});
+    begin(cluster, 2);
+    const std::string part = cluster.parts("n0", 2).at(1);
+    put_folder(part + "/" + name);
+    EXPECT_EQ(cluster.restart(four_nodes(), [](JobRank& rank) { rank.expect_written(3); }), 1);
+    EXPECT_FALSE(fs::exists(folder_of(part))) << name;
+  }
+}
+
+TEST(SessionRemains, AFolderForARecordGoesWithWhatCannotBeRestored) {
+  for (const bool purge : {false, true}) {
+    Cluster cluster;
+    cluster.settings.checkpoints[0].scheme = Scheme::single;
+    cluster.write(four_nodes(), {1});
+    const std::string part = cluster.parts("n0", 1).at(1);
+    put_folder(part + "/record");
+    cluster.settings.cache_purge = purge;
+    EXPECT_EQ(cluster.restart(four_nodes(), [](JobRank& rank) { rank.expect_written(2); }), 0);
+    EXPECT_FALSE(fs::exists(folder_of(part))) << "purged: " << purge;
+    cluster.settings.cache_purge = false;
+    EXPECT_EQ(cluster.restart(four_nodes()), 2);
+  }
+}
+
+TEST(SessionRemains, AFolderForASpareIsNone) {
+  Cluster cluster;
+  const std::string spare = cluster.node("n0") + "/tester/cairn.job/spare.1";
+  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+    for (const int dataset : {1, 2}) {
+      if (rank.number() == 1) put_folder(spare);
+      rank.expect_written(dataset);
+    }
+  });
+  put_folder(spare);
+  EXPECT_EQ(cluster.restart(four_nodes()), 2);
+  EXPECT_FALSE(fs::exists(spare));
+}
+
+TEST(SessionRemains, WhatCannotBeRemovedIsToldAndEndsNoRun) {
+  Cluster cluster;
+  cluster.write(four_nodes(), {1});
+  begin(cluster, 2);
+  EXPECT_TRUE(cluster.run(four_nodes(), [](JobRank& rank) {
+    rank.hook = [](const FileOperation& operation) -> Status {
+      if (operation.name != "remove_file" || operation.path.find("/rank.") == std::string::npos)
+        return {};
+      return fail(Code::io, "injected: cannot remove {}", operation.path);
+    };
+    const Status ready = rank.init();
+    ASSERT_TRUE(ready) << ready.error().text;
+    rank.hook = nullptr;
+    EXPECT_EQ(rank.restart(), 1);
+  }));
+  EXPECT_TRUE(cluster.said("injected: cannot remove")) << cluster.said();
+  EXPECT_EQ(cluster.restart(four_nodes()), 1);
+  EXPECT_TRUE(cluster.parts("n0", 2).empty()) << "the next run has tried again";
+}
+
+}  // namespace
+}  // namespace cairn
