@@ -23,6 +23,7 @@ Code code_of_errno(int error_number) {
     case EDQUOT:
       return Code::no_space;
     case ENOENT:
+    case ENOTDIR:  // on the way to it there is something that is no folder
       return Code::not_found;
     case ELOOP:
       return Code::untrusted;

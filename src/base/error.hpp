@@ -53,8 +53,8 @@ tl::unexpected<Error> fail(Code code, fmt::format_string<Args...> format, Args&&
   return tl::unexpected<Error>(Error{code, fmt::format(format, std::forward<Args>(args)...), -1});
 }
 
-/// The Error for errno after `action` on `path`: ENOSPC and EDQUOT become no_space, ENOENT
-/// not_found, the rest io.
+/// The Error for errno after `action` on `path`: ENOSPC and EDQUOT become no_space, ENOENT and
+/// ENOTDIR not_found, ELOOP untrusted, the rest io.
 Error errno_error(int error_number, std::string_view action, std::string_view path);
 
 }  // namespace cairn

@@ -39,6 +39,7 @@ TEST(Error, ErrnoTellsActionPathAndCause) {
   EXPECT_EQ(full.text, "cannot write /a/b: No space left on device");
   EXPECT_EQ(errno_error(EDQUOT, "write", "x").code, Code::no_space);
   EXPECT_EQ(errno_error(ENOENT, "open", "x").code, Code::not_found);
+  EXPECT_EQ(errno_error(ENOTDIR, "open", "x/y").code, Code::not_found);
   EXPECT_EQ(errno_error(EIO, "read", "x").code, Code::io);
 }
 

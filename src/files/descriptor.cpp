@@ -20,11 +20,6 @@ std::string_view describe(Kind kind) {
   return "a device, pipe or socket";
 }
 
-bool is_link(const std::string& path) {
-  struct stat status = {};
-  return ::lstat(path.c_str(), &status) == 0 && S_ISLNK(status.st_mode);
-}
-
 }  // namespace
 
 Descriptor::~Descriptor() {
@@ -40,14 +35,23 @@ Kind kind_of(mode_t mode) {
 }
 
 Error path_error(int error_number, std::string_view action, const std::string& path) {
-  const bool may_be_link =
+  const bool of_another_kind =
       error_number == ELOOP || error_number == ENOTDIR || error_number == EEXIST;
-  if (!may_be_link || !is_link(path)) return errno_error(error_number, action, path);
-  return Error{Code::untrusted,
-               fmt::format("cannot {} {}: it is a symbolic link, which is not followed; name what "
-                           "it points to instead",
-                           action, path),
-               -1};
+  struct stat status = {};
+  if (!of_another_kind || ::lstat(path.c_str(), &status) != 0)
+    return errno_error(error_number, action, path);
+  const Kind kind = kind_of(status.st_mode);
+  if (kind == Kind::link)
+    return Error{Code::untrusted,
+                 fmt::format("cannot {} {}: it is a symbolic link, which is not followed; name "
+                             "what it points to instead",
+                             action, path),
+                 -1};
+  if (kind != Kind::folder)
+    return Error{Code::io,
+                 fmt::format("cannot {} {}: it is {}, not a folder", action, path, describe(kind)),
+                 -1};
+  return errno_error(error_number, action, path);
 }
 
 Result<Descriptor> open_unfollowed(const std::string& path, int flags, std::string_view action,

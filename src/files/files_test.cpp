@@ -126,6 +126,23 @@ TEST_F(Whole, RemovesATreeAndNothingLinkedFromIt) {
   EXPECT_EQ(content_of(folder_ / "kept"), "outside");
 }
 
+TEST_F(Whole, MakesWayForOneKind) {
+  ASSERT_TRUE(make_folders(*files_, folder_ / "folder/full", 0700));
+  put(folder_ / "file", "x");
+  ASSERT_EQ(::symlink("folder", (folder_ / "link").c_str()), 0);
+  for (const char* name : {"folder", "none"})
+    EXPECT_TRUE(remove_unless(*files_, Kind::folder, folder_ / name)) << name;
+  EXPECT_TRUE(remove_unless(*files_, Kind::file, folder_ / "file"));
+  EXPECT_EQ(files_->list(folder_.path())->size(), 3U) << "nothing is in the way";
+  EXPECT_TRUE(remove_unless(*files_, Kind::folder, folder_ / "link"));
+  EXPECT_TRUE(remove_unless(*files_, Kind::folder, folder_ / "file"));
+  EXPECT_EQ(*files_->list(folder_.path()), std::vector<std::string>{"folder"});
+  const auto failing = make_hooked_files(*files_, FailAt{0});
+  EXPECT_FALSE(remove_unless(*failing, Kind::file, folder_ / "folder"));
+  EXPECT_TRUE(remove_unless(*files_, Kind::file, folder_ / "folder"));
+  EXPECT_TRUE(files_->list(folder_.path())->empty());
+}
+
 TEST_F(Whole, RemovesALinkToAFolderAsALink) {
   ASSERT_TRUE(make_folders(*files_, folder_ / "outside/deep", 0700));
   ASSERT_EQ(::symlink("outside", (folder_ / "link").c_str()), 0);

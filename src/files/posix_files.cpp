@@ -36,7 +36,10 @@ Status outcome(int returned, std::string_view action, const std::string& path) {
 
 /// The Status of a removal, which has nothing to do where nothing is.
 Status removal(int returned, const std::string& path) {
-  return returned != 0 && errno == ENOENT ? Status{} : outcome(returned, "remove", path);
+  if (returned == 0) return {};
+  Error error = path_error(errno, "remove", path);
+  if (error.code == Code::not_found) return {};
+  return tl::unexpected<Error>(std::move(error));
 }
 
 struct CloseFolder {

@@ -138,6 +138,22 @@ TEST_P(PosixFiles, NothingThereIsNotFound) {
   EXPECT_TRUE(files_->remove_folder(path));
 }
 
+TEST_P(PosixFiles, BelowAFileThereIsNothing) {
+  put(folder_ / "file", "");
+  const std::string path = folder_ / "file/absent";
+  EXPECT_EQ(files_->open(path).error().code, Code::not_found);
+  EXPECT_EQ(files_->info(path).error().code, Code::not_found);
+  EXPECT_EQ(files_->list(path).error().code, Code::not_found);
+  EXPECT_EQ(files_->make_folder(path, 0700).error().code, Code::not_found);
+  EXPECT_TRUE(files_->remove_file(path));
+  EXPECT_TRUE(files_->remove_folder(path));
+  for (const Error& error :
+       {files_->list(folder_ / "file").error(), files_->remove_folder(folder_ / "file").error()}) {
+    EXPECT_EQ(error.code, Code::io) << "the file itself is something: " << error.text;
+    EXPECT_TRUE(mentions(error, "it is a file, not a folder"));
+  }
+}
+
 TEST_P(PosixFiles, ALinkIsNotFollowed) {
   put(folder_ / "target", "kept");
   ASSERT_EQ(::mkdir((folder_ / "folder").c_str(), 0700), 0);

@@ -193,7 +193,17 @@ class Restorer {
                                    comm_.rank()));
   }
 
+  /// Where this rank has no part, nothing behind a file or a link can be one. Before anybody makes
+  /// the dataset's folder, which is that of several ranks.
+  Status clear_way() {
+    if (local_ != nullptr) return {};
+    for (const std::string& folder : {folder_of(folder_.path), folder_.path})
+      CAIRN_TRY(remove_unless(files_, Kind::folder, folder));
+    return {};
+  }
+
   Status fetch_files() {
+    CAIRN_TRY(agree(comm_, clear_way()));
     std::optional<IncomingPart> incoming;
     if (files_from_ >= 0) incoming = IncomingPart{files_from_, folder_, &dataset_.record};
     const auto piece = static_cast<std::size_t>(settings_.block_bytes);

@@ -1,7 +1,6 @@
 #include "redundancy/rank_blocks.hpp"
 
 #include <algorithm>
-#include <set>
 
 namespace cairn {
 namespace {
@@ -169,20 +168,29 @@ Status RankBlocks::write_parity(std::uint64_t index, Bytes block) {
   return write_piece({&parity_, layout_.parity_offset(me_, index), block.size()}, block);
 }
 
-Status RankBlocks::sync() {
+std::set<std::string> RankBlocks::folders() const {
   std::set<std::string> folders = {folder_.path};
+  for (const Extent& extent : extents_)
+    for (std::string up = folder_of(extent.path); up.size() > folder_.path.size();
+         up = folder_of(up))
+      folders.insert(up);
+  return folders;
+}
+
+Status RankBlocks::clear_way() {
+  for (const std::string& folder : folders())
+    CAIRN_TRY(remove_unless(files_, Kind::folder, folder));
+  return {};
+}
+
+Status RankBlocks::sync() {
   const auto sync_extent = [this](const Extent& extent) -> Status {
     CAIRN_ASSIGN(const auto file, files_.open(extent.path));
     return file->sync();
   };
-  for (const Extent& extent : extents_) {
-    CAIRN_TRY(sync_extent(extent));
-    for (std::string up = folder_of(extent.path); up.size() > folder_.path.size();
-         up = folder_of(up))
-      folders.insert(up);
-  }
+  for (const Extent& extent : extents_) CAIRN_TRY(sync_extent(extent));
   if (parity_.size > 0) CAIRN_TRY(sync_extent(parity_));
-  for (const std::string& folder : folders) CAIRN_TRY(files_.sync_folder(folder));
+  for (const std::string& folder : folders()) CAIRN_TRY(files_.sync_folder(folder));
   return {};
 }
 

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "files/files.hpp"
@@ -30,6 +32,9 @@ class RankBlocks {
   };
   Presence presence();
 
+  /// Removes what is in the place of a folder: a file, or a link. So ask first whether anything is
+  /// missing: what a link leads to is not read any more.
+  Status clear_way();
   /// Makes every file and the parity a regular file of the right size, keeping what is there of it;
   /// what stands in the way is removed.
   Status make_room();
@@ -62,6 +67,8 @@ class RankBlocks {
 
   void add_extents(const std::vector<std::string>& paths);
   bool looks_complete();
+  /// The rank's folder and those below it that hold its files; each comes after the one it is in.
+  std::set<std::string> folders() const;
   std::vector<Piece> pieces_of(std::uint64_t offset, std::size_t length);
   Result<Bytes> read_piece(const Piece& piece, MutableBytes scratch);
   Status write_piece(const Piece& piece, Bytes part);

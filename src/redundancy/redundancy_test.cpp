@@ -158,6 +158,10 @@ TEST(Heal, TruncatedDeletedLongerAndReplacedFilesAreRepaired) {
       [](const std::string& path) {
         fs::remove(path);
         fs::create_symlink("/etc/passwd", path);
+      },
+      [](const std::string& path) {  // parity.1: the rank's folder
+        fs::remove_all(folder_of(path));
+        std::ofstream(folder_of(path)) << "in the way";
       }};
   for (const auto& damage : damages)
     for (const std::string& path : {set.path(0, 0), set.path(2, 0), set.parity(1)}) {

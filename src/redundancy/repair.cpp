@@ -30,6 +30,10 @@ class Healer {
 
   Result<Healed> run() {
     presence_ = blocks_.presence();
+    if (presence_ != RankBlocks::Presence::complete) {
+      cleared_ = blocks_.clear_way();
+      presence_ = blocks_.presence();
+    }
     const bool complete = presence_ == RankBlocks::Presence::complete;
     if (!any_member(set_, options_.read_everything || !complete)) return Healed{};
     look_closer();
@@ -58,7 +62,7 @@ class Healer {
       const auto damages = find_damages(set_, record_.encoding, mine);
       if (!damages) return agree(set_, give_up(damages.error()));
       touched_ = touched_ || !mine.none();
-      CAIRN_TRY(agree(set_, touched_ ? blocks_.make_room() : Status{}));
+      CAIRN_TRY(agree(set_, touched_ ? make_room() : Status{}));
       CAIRN_TRY(agree(set_, rebuild_round(*damages)));
       check_.read_unknown(blocks_);
       if (!any_member(set_, !check_.erasures().none()))
@@ -69,6 +73,11 @@ class Healer {
                            : Status(fail(Code::corrupt,
                                          "rebuilt blocks of rank {} do not match their checksums",
                                          record_.rank)));
+  }
+
+  Status make_room() {
+    CAIRN_TRY(cleared_);
+    return blocks_.make_room();
   }
 
   Status rebuild_round(const std::vector<Damage>& damages) {
@@ -91,6 +100,7 @@ class Healer {
   RankBlocks blocks_;
   BlockCheck check_;
   RankBlocks::Presence presence_ = RankBlocks::Presence::complete;
+  Status cleared_;
   bool touched_ = false;
   Rebuilt rebuilt_;
 };

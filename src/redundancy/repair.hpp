@@ -27,7 +27,9 @@ struct Healed {
 ///
 /// Where any member's files look incomplete, or `read_everything`, all members read all their
 /// blocks; each block that is missing or does not match its checksum is rebuilt from the stripe it
-/// is in. Afterwards every member's files and parity are as the records say.
+/// is in. Where files are missing, whatever is in the place of the rank's folder or of one below it
+/// and is no folder is removed; links are not followed. Afterwards every member's files and parity
+/// are as the records say.
 ///
 /// Errors: lost, naming members and nodes, if some stripe misses more than the scheme holds; the
 /// files of a member that had none are not there then either, and what others had is as it was or

@@ -1,4 +1,6 @@
 // What lies where the job's own files and folders should be: other kinds of files, links, nothing.
+#include <map>
+
 #include "session/session_harness.hpp"
 
 namespace cairn {
@@ -81,6 +83,57 @@ TEST(SessionRemains, WhatCannotBeRemovedIsToldAndEndsNoRun) {
   EXPECT_TRUE(cluster.said("injected: cannot remove")) << cluster.said();
   EXPECT_EQ(cluster.restart(four_nodes()), 1);
   EXPECT_TRUE(cluster.parts("n0", 2).empty()) << "the next run has tried again";
+}
+
+// --- files and links where folders should be ---
+
+/// The dataset's folder, that of rank 3, and those of its files.
+std::vector<std::string> folders_of_rank_3(const Cluster& cluster) {
+  const std::string part = cluster.parts("n1", 1).at(1);
+  return {folder_of(part), part, part + "/files", part + "/files/ckpt.1"};
+}
+
+using Replacement = std::function<void(const std::string& path, const std::string& elsewhere)>;
+
+/// What was there is elsewhere now, with bytes that are not the checkpoint's.
+const std::map<std::string, Replacement> replacements = {
+    {"a file", [](const std::string& path, const std::string&) { std::ofstream(path) << "x"; }},
+    {"a dangling link",
+     [](const std::string& path, const std::string&) { fs::create_symlink("/nowhere", path); }},
+    {"a link to a folder", [](const std::string& path, const std::string& elsewhere) {
+       fs::create_directory_symlink(elsewhere, path);
+     }}};
+
+TEST(SessionRemains, WhatIsInThePlaceOfAFolderIsReplacedAndTheLossRebuilt) {
+  for (const auto& [kind, put] : replacements)
+    for (std::size_t which = 0; which < 4; ++which) {
+      Cluster cluster;
+      cluster.write(four_nodes(), {1});
+      const std::string path = folders_of_rank_3(cluster).at(which);
+      const TemporaryFolder elsewhere;
+      std::ofstream(elsewhere / "record") << "not yours";
+      fs::remove_all(path);
+      put(path, elsewhere.path());
+      EXPECT_EQ(cluster.restart(four_nodes()), 1) << kind << " for " << path << cluster.said();
+      EXPECT_TRUE(fs::is_directory(fs::symlink_status(path))) << kind << " for " << path;
+      EXPECT_EQ(read_all(elsewhere / "record"), "not yours");
+      EXPECT_EQ(std::distance(fs::directory_iterator(elsewhere.path()), {}), 1) << "nothing more";
+      cluster.lose("n2");
+      EXPECT_EQ(cluster.restart(four_nodes()), 1) << "as well protected as before";
+    }
+}
+
+TEST(SessionRemains, NothingIsRemovedBehindALinkWhenARebuildFails) {
+  Cluster cluster;
+  cluster.write(four_nodes(), {1});
+  const std::string part = cluster.parts("n1", 1).at(1);
+  const TemporaryFolder elsewhere(Cluster::memory());
+  fs::rename(part, elsewhere / "part");
+  fs::create_directory_symlink(elsewhere / "part", part);
+  cluster.lose("n3");
+  EXPECT_EQ(cluster.restart(four_nodes()), 0);
+  EXPECT_TRUE(fs::is_regular_file(elsewhere / "part/record"));
+  EXPECT_TRUE(fs::is_regular_file(elsewhere / "part/files/ckpt.1/rank 3.0"));
 }
 
 }  // namespace

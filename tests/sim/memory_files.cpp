@@ -23,6 +23,10 @@ tl::unexpected<Error> too_short(const std::string& path, std::uint64_t actual, s
               path, actual, length, offset);
 }
 
+tl::unexpected<Error> no_folder(std::string_view action, const std::string& path) {
+  return fail(Code::io, "cannot {} {}: it is a file, not a folder", action, path);
+}
+
 bool reaches(const Inode& file, std::uint64_t offset, std::uint64_t length) {
   return length <= file.content.size() && offset <= file.content.size() - length;
 }
@@ -241,7 +245,7 @@ class MemoryFiles final : public Files {
   Status remove_folder(const std::string& path) override {
     const Place place = find(path);
     if (!place.inode) return {};
-    if (place.inode->kind != Kind::folder) return refuse(ENOTDIR, "remove", path);
+    if (place.inode->kind != Kind::folder) return no_folder("remove", path);
     if (!place.inode->names.empty()) return refuse(ENOTEMPTY, "remove", path);
     place.volume->change_names(*place.parent, {place.name, "", nullptr, {}});
     return {};
@@ -313,7 +317,7 @@ class MemoryFiles final : public Files {
   Result<Place> find_folder(const std::string& path, std::string_view action) const {
     Place place = find(path);
     if (!place.inode) return refuse(ENOENT, action, path);
-    if (place.inode->kind != Kind::folder) return refuse(ENOTDIR, action, path);
+    if (place.inode->kind != Kind::folder) return no_folder(action, path);
     return place;
   }
 
