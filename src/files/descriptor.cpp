@@ -28,6 +28,10 @@ Descriptor::~Descriptor() {
   if (number_ >= 0) ::close(number_);
 }
 
+int look_at(const std::string& path, struct stat& status) {
+  return uninterrupted([&] { return ::lstat(path.c_str(), &status); });
+}
+
 Kind kind_of(mode_t mode) {
   if (S_ISREG(mode)) return Kind::file;
   if (S_ISDIR(mode)) return Kind::folder;
@@ -38,7 +42,7 @@ Error path_error(int error_number, std::string_view action, const std::string& p
   const bool of_another_kind =
       error_number == ELOOP || error_number == ENOTDIR || error_number == EEXIST;
   struct stat status = {};
-  if (!of_another_kind || ::lstat(path.c_str(), &status) != 0)
+  if (!of_another_kind || look_at(path, status) != 0)
     return errno_error(error_number, action, path);
   const Kind kind = kind_of(status.st_mode);
   if (kind == Kind::link)
@@ -84,7 +88,7 @@ Result<Descriptor> open_handle(const std::string& path, std::string_view action)
 Result<struct stat> stat_of(const Descriptor& descriptor, std::string_view action,
                             const std::string& path) {
   struct stat status = {};
-  if (::fstat(descriptor.number(), &status) != 0)
+  if (uninterrupted([&] { return ::fstat(descriptor.number(), &status); }) != 0)
     return tl::unexpected<Error>(errno_error(errno, action, path));
   return status;
 }

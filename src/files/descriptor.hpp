@@ -34,8 +34,11 @@ class Descriptor {
 
 Kind kind_of(mode_t mode);
 
-/// errno_error, but a link that was not followed is named as such, whatever errno says about it, and
-/// so is what is there and should be a folder: that is not the same as nothing.
+/// lstat, errno set.
+int look_at(const std::string& path, struct stat& status);
+
+/// errno_error, but a link that was not followed is named as such, whatever errno says about it,
+/// and so is what is there and should be a folder: that is not the same as nothing.
 Error path_error(int error_number, std::string_view action, const std::string& path);
 
 /// Opens anything but a link. Never waits for the other end of a pipe, never becomes the

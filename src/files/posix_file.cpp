@@ -104,7 +104,7 @@ class PosixView final : public View {
   // what is left is one cut while the block is being read.
   Result<Bytes> mapped(std::uint64_t offset, std::size_t length) const {
     struct stat status {};
-    if (::lstat(path_.c_str(), &status) != 0)
+    if (look_at(path_, status) != 0)
       return tl::unexpected<Error>(path_error(errno, "view", path_));
     const auto actual = static_cast<std::uint64_t>(status.st_size);
     if (actual < offset + length) return too_short(path_, actual, offset, length);

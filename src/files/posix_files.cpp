@@ -46,13 +46,22 @@ struct CloseFolder {
   void operator()(DIR* folder) const { ::closedir(folder); }
 };
 
+/// Null at the end, and on an error, which errno tells.
+const dirent* next_in(DIR* folder) {
+  const dirent* entry = nullptr;
+  uninterrupted([&] {
+    errno = 0;
+    entry = ::readdir(folder);
+    return errno == 0 ? 0 : -1;
+  });
+  return entry;
+}
+
 Result<std::vector<std::string>> names_in(DIR* folder, const std::string& path) {
   std::vector<std::string> names;
-  errno = 0;
-  while (const dirent* entry = ::readdir(folder)) {
+  while (const dirent* entry = next_in(folder)) {
     const std::string_view name = entry->d_name;
     if (name != "." && name != "..") names.emplace_back(name);
-    errno = 0;
   }
   if (errno != 0) return tl::unexpected<Error>(errno_error(errno, "list", path));
   std::sort(names.begin(), names.end());
@@ -103,10 +112,15 @@ class PosixFiles final : public Files {
 
   Result<FileInfo> info(const std::string& path) override {
     struct stat status = {};
-    CAIRN_TRY(outcome(::lstat(path.c_str(), &status), "inspect", path));
-    return FileInfo{kind_of(status.st_mode), static_cast<std::uint64_t>(status.st_size),
-                    status.st_mode & 07777U, status.st_uid,
-                    status.st_gid,           {ns_of(status.st_atim), ns_of(status.st_mtim)}};
+    CAIRN_TRY(outcome(look_at(path, status), "inspect", path));
+    FileInfo info;
+    info.kind = kind_of(status.st_mode);
+    info.size = static_cast<std::uint64_t>(status.st_size);
+    info.mode = status.st_mode & 07777U;
+    info.owner = status.st_uid;
+    info.group = status.st_gid;
+    info.times = {ns_of(status.st_atim), ns_of(status.st_mtim)};
+    return info;
   }
 
   Result<std::vector<std::string>> list(const std::string& folder) override {
@@ -118,24 +132,25 @@ class PosixFiles final : public Files {
   }
 
   Status make_folder(const std::string& path, std::uint32_t mode) override {
-    if (::mkdir(path.c_str(), mode) == 0) return {};
+    if (uninterrupted([&] { return ::mkdir(path.c_str(), mode); }) == 0) return {};
     const int why = errno;
     // Asked whatever the reason: a read-only or automounted parent need not say EEXIST.
     struct stat status = {};
-    if (::lstat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) return {};
+    if (look_at(path, status) == 0 && S_ISDIR(status.st_mode)) return {};
     return tl::unexpected<Error>(path_error(why, "make folder", path));
   }
 
   Status rename(const std::string& from, const std::string& to) override {
-    return outcome(::rename(from.c_str(), to.c_str()), "rename", from + " to " + to);
+    const int renamed = uninterrupted([&] { return ::rename(from.c_str(), to.c_str()); });
+    return outcome(renamed, "rename", from + " to " + to);
   }
 
   Status remove_file(const std::string& path) override {
-    return removal(::unlink(path.c_str()), path);
+    return removal(uninterrupted([&] { return ::unlink(path.c_str()); }), path);
   }
 
   Status remove_folder(const std::string& path) override {
-    return removal(::rmdir(path.c_str()), path);
+    return removal(uninterrupted([&] { return ::rmdir(path.c_str()); }), path);
   }
 
   Status set_attributes(const std::string& path, std::uint32_t mode,
@@ -146,8 +161,10 @@ class PosixFiles final : public Files {
     // libraries; and so both act on one file, though it may not be readable.
     const std::string self = fmt::format("/proc/self/fd/{}", handle.number());
     const timespec both[] = {timespec_of(times.access_ns), timespec_of(times.modify_ns)};
-    CAIRN_TRY(outcome(::chmod(self.c_str(), mode), action, path));
-    return outcome(::utimensat(AT_FDCWD, self.c_str(), both, 0), action, path);
+    const int changed = uninterrupted([&] { return ::chmod(self.c_str(), mode); });
+    CAIRN_TRY(outcome(changed, action, path));
+    const int dated = uninterrupted([&] { return ::utimensat(AT_FDCWD, self.c_str(), both, 0); });
+    return outcome(dated, action, path);
   }
 
   Status sync_folder(const std::string& folder) override {
@@ -164,8 +181,7 @@ class PosixFiles final : public Files {
     struct statvfs space = {};
     CAIRN_TRY(
         outcome(uninterrupted([&] { return ::fstatvfs(handle.number(), &space); }), action, path));
-    struct stat status = {};
-    CAIRN_TRY(outcome(::fstat(handle.number(), &status), action, path));
+    CAIRN_ASSIGN(const struct stat status, stat_of(handle, action, path));
     return Space{std::uint64_t{space.f_bavail} * space.f_frsize,
                  std::uint64_t{space.f_blocks} * space.f_frsize, status.st_dev};
   }
