@@ -104,8 +104,7 @@ class PosixView final : public View {
   // what is left is one cut while the block is being read.
   Result<Bytes> mapped(std::uint64_t offset, std::size_t length) const {
     struct stat status {};
-    if (look_at(path_, status) != 0)
-      return tl::unexpected<Error>(path_error(errno, "view", path_));
+    if (look_at(path_, status) != 0) return tl::unexpected<Error>(path_error(errno, "view", path_));
     const auto actual = static_cast<std::uint64_t>(status.st_size);
     if (actual < offset + length) return too_short(path_, actual, offset, length);
     return Bytes(mapping_ + offset, length);
@@ -116,15 +115,23 @@ class PosixView final : public View {
   std::byte* mapping_;
 };
 
+/// Some of its bytes have no place yet. The number of blocks alone does not tell: they may lie past
+/// the end.
+bool has_holes(const Descriptor& descriptor, const struct stat& status) {
+  constexpr std::uint64_t stat_block_bytes = 512;
+  const off_t first = ::lseek(descriptor.number(), 0, SEEK_HOLE);
+  return (first >= 0 && first < status.st_size) ||
+         static_cast<std::uint64_t>(status.st_blocks) * stat_block_bytes <
+             static_cast<std::uint64_t>(status.st_size);
+}
+
 /// True where reading a mapping of the whole file neither waits for a device nor allocates. Reading
 /// a hole through a mapping takes a page of tmpfs, and is SIGBUS when there is none left. (ramfs
 /// counts no blocks and has no limit.)
-bool worth_mapping(std::uint64_t file_system, const struct stat& status) {
-  constexpr std::uint64_t stat_block_bytes = 512;
+bool worth_mapping(const Descriptor& descriptor, std::uint64_t file_system,
+                   const struct stat& status) {
   if (status.st_size == 0 || !is_memory_file_system(file_system)) return false;
-  const bool has_holes = static_cast<std::uint64_t>(status.st_blocks) * stat_block_bytes <
-                         static_cast<std::uint64_t>(status.st_size);
-  return file_system == RAMFS_MAGIC || !has_holes;
+  return file_system == RAMFS_MAGIC || !has_holes(descriptor, status);
 }
 
 }  // namespace
@@ -138,7 +145,7 @@ Result<std::unique_ptr<View>> make_posix_view(Descriptor descriptor, std::string
   CAIRN_ASSIGN(const std::uint64_t file_system, file_system_of(descriptor, path));
   const auto size = static_cast<std::uint64_t>(status.st_size);
   void* mapping = MAP_FAILED;
-  if (worth_mapping(file_system, status))
+  if (worth_mapping(descriptor, file_system, status))
     mapping = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor.number(), 0);
   // Too little address space is no reason to fail: reading works without.
   auto* start = mapping == MAP_FAILED ? nullptr : static_cast<std::byte*>(mapping);

@@ -1,5 +1,6 @@
 #include "files/posix_files.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -293,6 +294,32 @@ TEST_P(PosixFiles, ReadingAHoleTakesNoSpace) {
   struct stat status = {};
   ASSERT_EQ(::stat((folder_ / "f").c_str(), &status), 0);
   EXPECT_EQ(status.st_blocks, 0);
+}
+
+TEST_P(PosixFiles, RoomPastTheEndHidesNoHole) {
+  constexpr std::size_t half = 1 << 20;
+  const std::string path = folder_ / "f";
+  const auto file = files_->create(path, 0600);
+  ASSERT_TRUE(file && (*file)->write_at(half, Blob(half, std::byte{7})));
+  const int raw = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  const int allocated = ::fallocate(raw, FALLOC_FL_KEEP_SIZE, 2 * half, 4 * half);
+  ::close(raw);
+  if (allocated != 0) GTEST_SKIP() << "this file system reserves nothing";
+  const auto blocks = [&] {
+    struct stat status = {};
+    EXPECT_EQ(::stat(path.c_str(), &status), 0);
+    return status.st_blocks;
+  };
+  const auto before = blocks();
+  Blob scratch(2 * half);
+  const auto view = files_->view(path);
+  ASSERT_TRUE(view);
+  const auto read = (*view)->at(0, scratch.size(), scratch);
+  ASSERT_TRUE(read);
+  Blob expected(2 * half);
+  std::fill(expected.begin() + half, expected.end(), std::byte{7});
+  EXPECT_EQ(Blob(read->begin(), read->end()), expected);
+  EXPECT_EQ(blocks(), before) << "a page that reading takes is SIGBUS where there is none";
 }
 
 TEST_P(PosixFiles, ListsSortedNames) {
