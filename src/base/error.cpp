@@ -39,8 +39,25 @@ Error errno_error(int error_number, std::string_view action, std::string_view pa
                fmt::format("cannot {} {}: {}", action, path, std::strerror(error_number)), -1};
 }
 
-std::string_view remedy_for(Code code) {
-  switch (code) {
+bool concerns_files(const Error& error) {
+  switch (error.code) {
+    case Code::io:
+    case Code::no_space:
+    case Code::corrupt:
+    case Code::untrusted:
+      return true;
+    case Code::not_found:  // or it is about a dataset of that name; errno_error() makes the others
+      return error.text.find("cannot ") != std::string::npos;
+    default:
+      return false;
+  }
+}
+
+std::string_view remedy_for(const Error& error) {
+  if (!concerns_files(error)) return "";
+  switch (error.code) {
+    case Code::not_found:
+      return "if it was there, see to it that nothing removes it while the job is running";
     case Code::io:
       return "if it comes again, leave that node out of the next run";
     case Code::no_space:

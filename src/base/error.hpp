@@ -34,9 +34,6 @@ enum class Code : int {
 /// A short name of the code, for logs and JSON ("no_space").
 std::string_view name_of(Code code);
 
-/// What to do about it, for errors whose text cannot know: "" or a clause to put behind the text.
-std::string_view remedy_for(Code code);
-
 struct [[nodiscard]] Error {
   Code code = Code::ok;
   std::string text;  ///< one line: what, which file, which node, and the remedy
@@ -46,6 +43,12 @@ struct [[nodiscard]] Error {
 template <class T>
 using Result = tl::expected<T, Error>;
 using Status = Result<void>;
+
+/// True where it is about a file, which may be another one on each node.
+bool concerns_files(const Error& error);
+
+/// What to do about it, for errors whose text cannot know: "" or a clause to put behind the text.
+std::string_view remedy_for(const Error& error);
 
 /// fail(Code::io, "cannot write {}: {}", path, why) -> usable as any Result<T>.
 template <class... Args>

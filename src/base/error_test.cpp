@@ -43,6 +43,17 @@ TEST(Error, ErrnoTellsActionPathAndCause) {
   EXPECT_EQ(errno_error(EIO, "read", "x").code, Code::io);
 }
 
+TEST(Error, WhatAFileOperationTellsHasARemedy) {
+  for (const int why : {EIO, ENOSPC, EDQUOT, ENOENT, ENOTDIR, ELOOP, EACCES}) {
+    const Error error = errno_error(why, "open", "/a/b");
+    EXPECT_TRUE(concerns_files(error)) << error.text;
+    EXPECT_NE(remedy_for(error), "") << error.text;
+  }
+  const Error unknown{Code::not_found, "there is no dataset x in /prefix", -1};
+  EXPECT_FALSE(concerns_files(unknown));
+  EXPECT_EQ(remedy_for(unknown), "") << "it is the caller's name that is wrong";
+}
+
 TEST(Error, EveryCodeHasAName) {
   for (int code = 0; code <= static_cast<int>(Code::disabled); ++code)
     EXPECT_NE(name_of(static_cast<Code>(code)), "unknown") << code;

@@ -152,10 +152,9 @@ namespace {
 
 /// The same path may be a file on each node.
 void add_place(const Communicator& comm, Error& error) {
-  const bool of_files = error.code == Code::io || error.code == Code::no_space ||
-                        error.code == Code::corrupt || error.code == Code::untrusted;
   const std::string place = fmt::format("(rank {} on {})", comm.rank(), comm.place());
-  if (of_files && !comm.place().empty() && error.text.find("(rank ") == std::string::npos)
+  if (concerns_files(error) && !comm.place().empty() &&
+      error.text.find("(rank ") == std::string::npos)
     error.text += " " + place;
 }
 

@@ -6,6 +6,7 @@
 // bits, less the process's umask where something is created.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -23,6 +24,14 @@ struct FileTimes {
   std::int64_t modify_ns = 0;
 };
 
+/// Equal for two names of one file or folder that is there, as seen by one node.
+struct FileId {
+  std::uint64_t file_system = 0;
+  std::uint64_t number = 0;
+
+  auto operator<=>(const FileId&) const = default;
+};
+
 struct FileInfo {
   Kind kind = Kind::file;
   std::uint64_t size = 0;
@@ -30,6 +39,7 @@ struct FileInfo {
   std::uint32_t owner = 0;
   std::uint32_t group = 0;
   FileTimes times;
+  FileId id;
 };
 
 struct Space {

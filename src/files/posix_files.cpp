@@ -120,6 +120,7 @@ class PosixFiles final : public Files {
     info.owner = status.st_uid;
     info.group = status.st_gid;
     info.times = {ns_of(status.st_atim), ns_of(status.st_mtim)};
+    info.id = {status.st_dev, status.st_ino};
     return info;
   }
 

@@ -373,6 +373,15 @@ TEST_P(PosixFiles, KeepsAttributesToTheNanosecond) {
   }
 }
 
+TEST_P(PosixFiles, KnowsAFolderUnderAnotherName) {
+  ASSERT_TRUE(make_folders(*files_, folder_ / "a/b", 0700));
+  ASSERT_EQ(::symlink("a", (folder_ / "link").c_str()), 0);
+  const FileId b = files_->info(folder_ / "a/b")->id;
+  EXPECT_EQ(b, files_->info(folder_ / "link/b")->id);
+  EXPECT_NE(b, files_->info(folder_ / "a")->id);
+  EXPECT_NE(b, files_->info("/proc")->id);
+}
+
 TEST_P(PosixFiles, TellsTheSpaceAndKindOfAStore) {
   const auto space = files_->space(folder_.path());
   ASSERT_TRUE(space);

@@ -22,12 +22,14 @@ Result<std::vector<Store>> open_all(Files& files, const Settings& settings) {
   return stores;
 }
 
+std::string lock_in(const std::string& folder) { return folder + "/lock"; }
+
 Result<std::unique_ptr<FileLock>> lock_patiently(Files& files, Clock& clock,
                                                  const std::string& folder,
                                                  const Settings& settings) {
   const std::int64_t give_up_us = clock.steady_us() + lock_patience_us;
   while (true) {
-    auto lock = files.lock(folder + "/lock");
+    auto lock = files.lock(lock_in(folder));
     if (lock || lock.error().code != Code::busy) return lock;
     if (clock.steady_us() > give_up_us)
       return fail(
@@ -37,6 +39,18 @@ Result<std::unique_ptr<FileLock>> lock_patiently(Files& files, Clock& clock,
           settings.node_name, settings.job_id, folder);
     clock.sleep_us(lock_pause_us);
   }
+}
+
+/// A folder may have several names, and a file that was locked may have been removed: what is held
+/// is known by the file itself.
+Status take_lock(Files& files, Clock& clock, const std::string& folder, const Settings& settings,
+                 Locks& held) {
+  const std::string path = lock_in(folder);
+  if (const auto there = files.info(path); there && held.contains(there->id)) return {};
+  CAIRN_ASSIGN(auto lock, lock_patiently(files, clock, folder, settings));
+  CAIRN_ASSIGN(const FileInfo locked, files.info(path));
+  held[locked.id] = std::move(lock);
+  return {};
 }
 
 /// The lowest of the ranks that see what this rank sees in a store.
@@ -153,30 +167,24 @@ class PrivacyCheck {
 
 }  // namespace
 
-Result<OpenStores> open_stores(Communicator& comm, Files& files, Clock& clock,
-                               const Placement& placement, const Settings& settings) {
-  OpenStores open;
-  auto stores = open_all(files, settings);
-  CAIRN_TRY(agree(comm, stores ? Status{} : Status(tl::unexpected(stores.error()))));
-  open.stores = *std::move(stores);
+Status open_stores(Communicator& comm, Files& files, Clock& clock, const Placement& placement,
+                   const Settings& settings, std::vector<Store>& stores, Locks& locks) {
+  auto opened = open_all(files, settings);
+  CAIRN_TRY(agree(comm, opened ? Status{} : Status(tl::unexpected(opened.error()))));
+  stores = *std::move(opened);
 
-  std::set<std::string> locked;
   const auto lock_all = [&](const Result<std::set<std::string>>& folders) -> Status {
     if (!folders) return tl::unexpected(folders.error());
-    for (const std::string& folder : *folders) {
-      if (!locked.insert(folder).second) continue;
-      CAIRN_ASSIGN(auto lock, lock_patiently(files, clock, folder, settings));
-      open.locks.push_back(std::move(lock));
-    }
+    for (const std::string& folder : *folders)
+      CAIRN_TRY(take_lock(files, clock, folder, settings, locks));
     return {};
   };
-  CAIRN_TRY(agree(comm, lock_all(first_locks(comm, files, placement, open.stores, settings))));
+  CAIRN_TRY(agree(comm, lock_all(first_locks(comm, files, placement, stores, settings))));
   auto run = static_cast<std::int64_t>(clock.random() >> 1);
   comm.bcast(mutable_bytes_of(run), 0);
   // Before the further locks: nodes that see one folder by mistake are told so, not to wait.
-  CAIRN_TRY(PrivacyCheck(comm, files, placement, open.stores, settings, run).run());
-  CAIRN_TRY(agree(comm, lock_all(further_locks(comm, placement, open.stores, settings))));
-  return open;
+  CAIRN_TRY(PrivacyCheck(comm, files, placement, stores, settings, run).run());
+  return agree(comm, lock_all(further_locks(comm, placement, stores, settings)));
 }
 
 }  // namespace cairn

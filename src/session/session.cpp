@@ -7,7 +7,6 @@
 
 #include "base/units.hpp"
 #include "recovery/commit.hpp"
-#include "session/open_stores.hpp"
 #include "session/recover_cache.hpp"
 #include "session/same_call.hpp"
 #include "session/space.hpp"
@@ -42,9 +41,7 @@ Result<std::unique_ptr<Session>> Session::init(const Environment& environment,
 Status Session::prepare() {
   placement_ = gather_placement(comm_, settings_.node_name);
   events_.happened("START", fmt::format("{} ranks on {} nodes", comm_.size(), placement_.nodes()));
-  CAIRN_ASSIGN(OpenStores open, open_stores(comm_, files_, clock_, placement_, settings_));
-  stores_ = std::move(open.stores);
-  locks_ = std::move(open.locks);
+  CAIRN_TRY(open_stores(comm_, files_, clock_, placement_, settings_, stores_, locks_));
   CAIRN_ASSIGN(levels_, resolve_levels(comm_, settings_, stores_, placement_));
   CAIRN_TRY(purge_if_asked());
   CAIRN_ASSIGN(datasets_,
@@ -222,13 +219,26 @@ Status Session::make_place_of_current() {
     evict(current_.store, static_cast<std::size_t>(store.settings().count) - 1);
   background_.wait();  // so that never more is kept than check_space() counts with
   if (levels_[current_level_].encoding.members.size() == 1) drop_spares();
-  Status made = agree(comm_, store.make_rank_folder(info, comm_.rank()));
+  Status made = make_rank_folder();
   if (!made) {
     abandon_current();
     return made;
   }
   routing_.begin(current_.parts[0]);
   return {};
+}
+
+/// Where somebody has removed the job's folder in the middle of the run, it is made again.
+Status Session::make_rank_folder() {
+  const auto make = [this] {
+    return agree(comm_, stores_[current_.store].make_rank_folder(current_.info, comm_.rank()));
+  };
+  const Status made = make();
+  if (made || made.error().code != Code::not_found) return made;
+  warn("{}: the folder of the job is made again, but what it held is lost; {}", made.error().text,
+       remedy_for(made.error()));
+  CAIRN_TRY(open_stores(comm_, files_, clock_, placement_, settings_, stores_, locks_));
+  return make();
 }
 
 Status Session::complete(Phase phase, bool valid) {

@@ -18,6 +18,7 @@
 #include "session/cadence.hpp"
 #include "session/halting.hpp"
 #include "session/levels.hpp"
+#include "session/open_stores.hpp"
 #include "session/prefix_side.hpp"
 #include "session/routing.hpp"
 
@@ -128,6 +129,7 @@ class Session {
   Uuid draw_uuid() const;
   Status make_dataset(const Uuid& uuid, const std::string& name, std::uint32_t flags);
   Status make_place_of_current();
+  Status make_rank_folder();
   Result<std::vector<FileEntry>> collect_files(bool valid);
   Result<std::vector<FileEntry>> look_at_files();
   RankRecord record_of_current(std::vector<FileEntry> files) const;
@@ -200,7 +202,7 @@ class Session {
   Placement placement_;
   std::vector<Store> stores_;
   std::vector<Level> levels_;
-  std::vector<std::unique_ptr<FileLock>> locks_;  ///< on the ranks that took them
+  Locks locks_;
 
   Phase phase_ = Phase::idle;
   std::vector<CachedDataset> datasets_;  ///< newest first, the same on all ranks

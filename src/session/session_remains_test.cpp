@@ -136,5 +136,73 @@ TEST(SessionRemains, NothingIsRemovedBehindALinkWhenARebuildFails) {
   EXPECT_TRUE(fs::is_regular_file(elsewhere / "part/files/ckpt.1/rank 3.0"));
 }
 
+// --- the folder of the job itself ---
+
+std::string job_folder(const Cluster& cluster, const std::string& node) {
+  return cluster.node(node) + "/tester/cairn.job";
+}
+
+TEST(SessionRemains, AJobFolderThatIsRemovedDuringTheRunIsMadeAndLockedAgain) {
+  Cluster cluster;
+  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+    rank.expect_written(1);
+    rank.comm.barrier();
+    if (rank.number() == 2) cluster.lose("n1");
+    rank.comm.barrier();
+    rank.expect_written(2);
+    for (const std::string node : {"n0", "n1"}) {
+      const auto lock = rank.posix->lock(job_folder(cluster, node) + "/lock");
+      ASSERT_FALSE(lock) << "another run could begin beside this one on " << node;
+      EXPECT_EQ(lock.error().code, Code::busy);
+    }
+    rank.comm.barrier();
+    EXPECT_TRUE(rank.session->finalize());
+    rank.comm.barrier();
+    if (rank.number() == 0) {
+      EXPECT_TRUE(rank.posix->lock(job_folder(cluster, "n1") + "/lock")) << "free at the end";
+    }
+  });
+  EXPECT_TRUE(cluster.said("on n1): the folder of the job is made again")) << cluster.said();
+  EXPECT_EQ(make_posix_files()->info(job_folder(cluster, "n1"))->mode, 0700U);
+  cluster.lose("n0");
+  EXPECT_EQ(cluster.restart(four_nodes()), 2) << "as well protected as ever";
+}
+
+TEST(SessionRemains, NothingIsWrittenWhereAJobFolderWasReplaced) {
+  Cluster cluster;
+  const TemporaryFolder elsewhere;
+  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+    rank.expect_written(1);
+    rank.comm.barrier();
+    if (rank.number() == 2) {
+      cluster.lose("n1");
+      fs::create_directories(folder_of(job_folder(cluster, "n1")));
+      fs::create_symlink(elsewhere / "gone", job_folder(cluster, "n1"));
+    }
+    rank.comm.barrier();
+    const Status started = rank.session->start_checkpoint();
+    ASSERT_FALSE(started);
+    EXPECT_EQ(started.error().code, Code::untrusted) << started.error().text;
+    EXPECT_NE(started.error().text.find(job_folder(cluster, "n1")), std::string::npos);
+    EXPECT_NE(started.error().text.find("on n1)"), std::string::npos) << started.error().text;
+    rank.comm.barrier();
+    if (rank.number() == 2) fs::remove(job_folder(cluster, "n1"));
+    rank.comm.barrier();
+    rank.expect_written(2);
+  });
+  EXPECT_TRUE(fs::is_empty(elsewhere.path()));
+  EXPECT_EQ(cluster.restart(four_nodes()), 2);
+}
+
+TEST(SessionRemains, OneFolderUnderTwoNamesIsLockedOnce) {
+  Cluster cluster;
+  const TemporaryFolder links;
+  fs::create_directory_symlink(cluster.node(""), links / "nodes");
+  cluster.settings.stores[0].path = links / "nodes/%n";
+  cluster.settings.checkpoints[0].store = cluster.settings.stores[0].path;
+  cluster.write(four_nodes(), {1});
+  EXPECT_EQ(cluster.restart(four_nodes()), 1);
+}
+
 }  // namespace
 }  // namespace cairn

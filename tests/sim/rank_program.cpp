@@ -77,7 +77,7 @@ void RankProgram::check_error(std::string_view call, const Error& error) const {
   const std::string& node = run_.plan_.nodes[static_cast<std::size_t>(error.rank)];
   if (from_files && error.text.find(node) == std::string::npos)
     throw Violation(fmt::format("(g) {}: the error does not name {}: {}", call, node, error.text));
-  if (from_files && remedy_for(error.code).empty())
+  if (from_files && remedy_for(error).empty())
     throw Violation(fmt::format("(g) {}: no remedy for: {}", call, error.text));
 }
 
