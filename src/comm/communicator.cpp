@@ -152,10 +152,9 @@ namespace {
 
 /// The same path may be a file on each node.
 void add_place(const Communicator& comm, Error& error) {
-  const std::string place = fmt::format("(rank {} on {})", comm.rank(), comm.place());
   if (concerns_files(error) && !comm.place().empty() &&
       error.text.find("(rank ") == std::string::npos)
-    error.text += " " + place;
+    error.text += fmt::format(" ({})", comm.place());
 }
 
 }  // namespace

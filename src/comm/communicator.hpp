@@ -66,7 +66,8 @@ class Communicator {
   /// `all` holds size() pieces as large as `mine`, in rank order.
   virtual void allgather(Bytes mine, MutableBytes all);
 
-  /// Where this rank runs, for people: agree() adds it to the errors of this rank. Empty: unknown.
+  /// Who this rank is, for people ("rank 2 on n1"), also as a member of a Group: agree() adds it to
+  /// the errors of this rank. Empty: unknown.
   const std::string& place() const { return place_; }
   void set_place(std::string place) { place_ = std::move(place); }
 
@@ -100,8 +101,8 @@ std::int64_t allreduce(Communicator& comm, std::int64_t value, Reduce op);
 void bcast_blob(Communicator& comm, Blob& blob, int root);
 
 /// All ranks return the same verdict: success if `mine` is success on all, else the error of the
-/// lowest rank that has one, its `rank` field set; where it tells of files, rank and place() are
-/// added to its text. Costs one allreduce when all is well.
+/// lowest rank that has one, its `rank` field set; where it tells of files, place() is added to its
+/// text. Costs one allreduce when all is well.
 Status agree(Communicator& comm, Status mine);
 
 /// A small message to one rank, or one from it.

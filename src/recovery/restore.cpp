@@ -180,6 +180,8 @@ class Restorer {
                             encoding.members[i], encoding.member_nodes[i]);
     }
     const bool any_witness = allreduce(comm_, witness ? 1 : 0, Reduce::max) != 0;
+    const bool in_a_set = have_record && encoding.scheme != Scheme::single;
+    const bool any_set = allreduce(comm_, in_a_set ? 1 : 0, Reduce::max) != 0;
     if (witness)
       return agree(comm_,
                    fail(Code::lost,
@@ -187,10 +189,19 @@ class Restorer {
                         "the scheme holds ({} lost); {} of all {} ranks have no record left",
                         fmt::join(encoding.members, ","), gone, encoding.failures,
                         std::count(traces.begin(), traces.end(), no_record), comm_.size()));
-    return agree(comm_, any_witness || have_record
-                            ? Status{}
-                            : fail(Code::lost, "no intact record of rank {} is left on any node",
-                                   comm_.rank()));
+    if (any_witness || have_record) return agree(comm_, {});
+    return agree(comm_, fail(Code::lost, "no intact record of rank {} is left on any node{}: {}",
+                             comm_.rank(), files_seen(),
+                             any_set ? "it was not protected, or its whole set is gone"
+                                     : "it was not protected against the loss of its node"));
+  }
+
+  /// Where the files are of a rank that has no record.
+  std::string files_seen() const {
+    if (local_ != nullptr)
+      return fmt::format(" (its files are in {} on {})", local_->folder.path, settings_.node_name);
+    return files_from_ < 0 ? ""
+                           : fmt::format(" (its files are on the node of rank {})", files_from_);
   }
 
   /// Where this rank has no part, nothing behind a file or a link can be one. Before anybody makes
@@ -356,6 +367,14 @@ std::string describe(const RestoreAccount& account) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
+std::string cannot_be_restored(const CachedDataset& dataset, const Error& why) {
+  const std::string_view known = remedy_for(why);
+  const std::string_view given_up = "; once a new checkpoint is written it is given up";
+  return fmt::format("dataset {} cannot be restored: {}; {}{}", dataset.info.number, why.text,
+                     known.empty() ? "start again with the nodes it was written on" : known,
+                     dataset.info.is_output() ? "" : given_up);
+}
+
 Result<RestoreAccount> restore(Communicator& comm, Files& files, std::vector<Store>& stores,
                                const Settings& settings, const HeldDataset& held,
                                std::uint64_t generation, bool read_everything,
@@ -375,7 +394,7 @@ Status check_and_heal(Communicator& comm, Files& files, std::vector<Store>& stor
   if (!status) {
     dataset.state = CachedDataset::State::unusable;
     dataset.reason = status.error().text;
-    if (comm.rank() == 0) log.warning("{} cannot be restored: {}", dataset.label(), dataset.reason);
+    if (comm.rank() == 0) log.warning("{}", cannot_be_restored(dataset, status.error()));
     return status;
   }
   dataset.checked = true;

@@ -23,6 +23,9 @@ struct RestoreAccount {
 /// nothing had to be done.
 std::string describe(const RestoreAccount& account);
 
+/// The line that says so, with what the user can do.
+std::string cannot_be_restored(const CachedDataset& dataset, const Error& why);
+
 /// Collective. `held` is what this rank looks after of the dataset (nothing, often, on a spare);
 /// `generation` the committed encoding to restore; `dataset.store` and `.info.uuid`, `.info.number`
 /// are set.

@@ -86,8 +86,7 @@ class Recovery {
     } else if (summary.generation == 0) {
       // A store that cannot be read now may be readable in the next run, so this removes nothing.
       set_aside(held, CachedDataset::State::unusable, "none of its records can be read", dataset);
-      tell(Severity::warning,
-           fmt::format("dataset {} cannot be restored: {}", summary.number, dataset.reason));
+      tell(Severity::warning, cannot_be_restored(dataset, {Code::lost, dataset.reason, -1}));
     } else if (!settings_.distribute) {
       set_aside(held, CachedDataset::State::left_alone, "SCR_DISTRIBUTE=0 leaves it where it is",
                 dataset);
@@ -141,8 +140,7 @@ class Recovery {
       // Some ranks may have read more in a record; what is decided by it must be equal everywhere.
       dataset.info = known_to_all;
       set_aside(held, CachedDataset::State::unusable, account.error().text, dataset);
-      tell(Severity::warning,
-           fmt::format("dataset {} cannot be restored: {}", dataset.info.number, dataset.reason));
+      tell(Severity::warning, cannot_be_restored(dataset, account.error()));
       return;
     }
     report(dataset, *account, static_cast<double>(clock_.steady_us() - from_us) * 1e-6);

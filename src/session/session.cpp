@@ -28,7 +28,7 @@ Session::Session(const Environment& environment, const Settings& settings)
       prefix_(comm_, files_, clock_, background_, settings_, log_, events_),
       cadence_(settings_, clock_.steady_us()),
       halting_(files_, clock_, settings_, log_, events_) {
-  comm_.set_place(settings_.node_name);
+  comm_.set_place(fmt::format("rank {} on {}", comm_.rank(), settings_.node_name));
 }
 
 Result<std::unique_ptr<Session>> Session::init(const Environment& environment,

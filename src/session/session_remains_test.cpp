@@ -204,5 +204,59 @@ TEST(SessionRemains, OneFolderUnderTwoNamesIsLockedOnce) {
   EXPECT_EQ(cluster.restart(four_nodes()), 1);
 }
 
+// --- what cannot be restored ---
+
+TEST(SessionRemains, WhatCannotBeRestoredIsToldWithWhatToDo) {
+  const std::string what_to_do =
+      "; start again with the nodes it was written on; once a new checkpoint is written it is "
+      "given up";
+  const std::map<Scheme, std::string> reasons = {
+      {Scheme::single,
+       "no intact record of rank 2 is left on any node: it was not protected against the loss of "
+       "its node"},
+      {Scheme::xor_,
+       "data of rank 2 (written on n1), rank 4 (written on n2) in the set of ranks 0,2,4,6 are "
+       "missing or damaged, and the scheme holds 1 lost at the same place"}};
+  for (const auto& [scheme, reason] : reasons) {
+    Cluster cluster;
+    cluster.settings.checkpoints[0].scheme = scheme;
+    cluster.write(four_nodes(), {1});
+    cluster.save("before");
+    for (const std::string node : {"n1", "n2"}) cluster.lose(node);
+    EXPECT_EQ(cluster.restart(four_nodes()), 0);
+    EXPECT_TRUE(cluster.said(reason + what_to_do)) << cluster.said();
+    cluster.bring_back("before");
+    EXPECT_EQ(cluster.restart(four_nodes()), 1) << "with the nodes it was written on";
+  }
+}
+
+TEST(SessionRemains, OfARankWithoutARecordTheNodeOfItsFilesIsNamed) {
+  Cluster cluster;
+  cluster.settings.checkpoints[0].scheme = Scheme::single;
+  cluster.write(four_nodes(), {1});
+  fs::remove(cluster.parts("n1", 1).at(0) + "/record");
+  EXPECT_EQ(cluster.restart(four_nodes()), 0);
+  EXPECT_TRUE(cluster.said("no intact record of rank 2 is left on any node (its files are in "))
+      << cluster.said();
+  EXPECT_TRUE(cluster.said("/rank.2 on n1): it was not protected")) << cluster.said();
+  EXPECT_EQ(cluster.restart({"n0", "n0", "n3", "n3", "n2", "n2", "n1", "n1"}), 0);
+  EXPECT_TRUE(cluster.said("(its files are on the node of rank 6)")) << cluster.said();
+}
+
+TEST(SessionRemains, AnErrorOfTheFilesThatEndsARestoreHasItsRemedy) {
+  Cluster cluster;
+  cluster.write(four_nodes(), {1});
+  cluster.lose("n1");
+  EXPECT_TRUE(cluster.run(four_nodes(), [](JobRank& rank) {
+    rank.hook = [](const FileOperation& operation) -> Status {
+      if (operation.name != "resize") return {};
+      return tl::unexpected(errno_error(ENOSPC, "resize", operation.path));
+    };
+    EXPECT_TRUE(rank.init());
+  }));
+  EXPECT_TRUE(cluster.said("(rank 2 on n1); make room there")) << cluster.said();
+  EXPECT_TRUE(cluster.said("once a new checkpoint is written it is given up")) << cluster.said();
+}
+
 }  // namespace
 }  // namespace cairn

@@ -66,18 +66,19 @@ void RankProgram::make_calls() {
   if (run_.plan_.finalize) finalize();
 }
 
-/// (g): what failed names the file, and is told as the same kind of error that it was.
+/// (g): what failed names the file and the node, and has a remedy.
 void RankProgram::check_error(std::string_view call, const Error& error) const {
   if (error.rank < 0 || error.rank >= comm_.size())
     throw Violation(fmt::format("(c) {}: the error names no rank: {}", call, error.text));
-  const bool from_files = error.code == Code::io || error.code == Code::no_space;
-  if (from_files && !world_.faults.named_in(error.text))
+  const bool injected = error.code == Code::io || error.code == Code::no_space;
+  if (injected && !world_.faults.named_in(error.text))
     throw Violation(
         fmt::format("(g) {}: the error names no file that failed: {}", call, error.text));
   const std::string& node = run_.plan_.nodes[static_cast<std::size_t>(error.rank)];
-  if (from_files && error.text.find(node) == std::string::npos)
+  if (concerns_files(error) && error.text.find(node) == std::string::npos)
     throw Violation(fmt::format("(g) {}: the error does not name {}: {}", call, node, error.text));
-  if (from_files && remedy_for(error).empty())
+  // A block beyond repair is no failure of a call: what there is to do depends on the dataset.
+  if (concerns_files(error) && error.code != Code::corrupt && remedy_for(error).empty())
     throw Violation(fmt::format("(g) {}: no remedy for: {}", call, error.text));
 }
 
