@@ -22,15 +22,16 @@
  *     order ends its phase whether it succeeds or not.
  *  4. The process. No call ends or aborts it, installs a signal handler or changes its folder; only
  *     SCR_HALT_EXIT=1, which the user sets, lets SCR_Init and the Complete of a checkpoint end a
- * run that is to stop, and SCR_Need_checkpoint and every Complete one that is to stop at once: MPI
- *     is finalized, the exit code is 0. An error of MPI itself ends the job, as MPI does by
- * default.
+ *     run that is to stop, and SCR_Need_checkpoint and every Complete one that is to stop at once:
+ *     MPI is finalized, the exit code is 0. An error of MPI itself ends the job, as MPI does by
+ *     default.
  *  5. Strings end with NUL. Buffers that receive a name or a path hold SCR_MAX_FILENAME bytes, NUL
  *     included; a longer one is an error, never cut short. Out-arguments are untouched on error,
  *     flags excepted: those are 0 then.
  *  6. Names of files are relative to the current folder or absolute, and lie under SCR_PREFIX. Each
  *     rank writes files of its own, reads back its own, and closes them before Complete. Where the
  *     cache is bypassed, several ranks may write one file, and all that have asked for it read it.
+ *     The name .cairn under SCR_PREFIX, and names of files that begin with .cairn. are Cairn's own.
  *  7. Threads. SCR_Route_file may be called by several threads at once. All other calls are made by
  *     one thread at a time, one that may call MPI (MPI_THREAD_FUNNELED is enough).
  *  8. SCR_ENABLE=0, or an SCR_Init that failed: SCR_Init says so, and every other call returns
@@ -134,7 +135,8 @@ CAIRN_EXPORT int SCR_Should_exit(int* flag);
  *     With CAIRN_ELASTIC=1 and another number of ranks, any file of the checkpoint; and one that
  *     CAIRN_BROADCAST names, whoever has written it.
  *   IDLE: `name`, unchanged. UNINIT too, when convention 8 applies.
- * Errors: WRONG_STATE, BAD_ARGUMENT (not under SCR_PREFIX, too long), NOT_FOUND, IO, NO_SPACE. */
+ * Errors: WRONG_STATE, BAD_ARGUMENT (not under SCR_PREFIX, Cairn's own, too long), NOT_FOUND, IO,
+ * NO_SPACE. */
 CAIRN_EXPORT int SCR_Route_file(const char* name, char* file);
 
 /* ---- restart ---- */

@@ -3,6 +3,15 @@
 #include "prefix/own_names.hpp"
 
 namespace cairn {
+namespace {
+
+/// What Cairn keeps in the prefix directory, and files on their way to their names there.
+bool is_own_name(const std::string& relative) {
+  return relative == ".cairn" || relative.starts_with(".cairn/") ||
+         name_of_path(relative).starts_with(".cairn.");
+}
+
+}  // namespace
 
 void Routing::begin(std::optional<RankFolder> into) {
   const std::scoped_lock lock(mutex_);
@@ -13,7 +22,6 @@ void Routing::begin(std::optional<RankFolder> into) {
 std::optional<std::string> Routing::relative_name(const std::string& path) const {
   std::string relative;
   if (!lies_below(path, prefix_, &relative) || !is_safe_name(relative)) return std::nullopt;
-  if (relative == ".cairn" || relative.starts_with(".cairn/")) return std::nullopt;  // ours
   return relative;
 }
 
@@ -23,6 +31,11 @@ Result<std::string> Routing::write_to(const std::string& path) {
     return fail(Code::bad_argument,
                 "{} is not below the prefix directory {}; set SCR_PREFIX to a folder above all "
                 "checkpoint files",
+                path, prefix_);
+  if (is_own_name(*name))
+    return fail(Code::bad_argument,
+                "{} is a name of Cairn's own in the prefix directory {}; choose one that is not "
+                ".cairn and does not begin with .cairn.",
                 path, prefix_);
   const std::string target = into_ ? into_->file(*name) : prefix_ + "/" + *name;
   if (target.size() > longest_path)

@@ -61,6 +61,24 @@ TEST(SessionRoute, OutsideThePrefixIsRefused) {
   });
 }
 
+TEST(SessionRoute, NamesOfCairnsOwnAreRefused) {
+  Cluster cluster;
+  cluster.run_well(two_nodes, [](JobRank& rank) {
+    ASSERT_TRUE(rank.session->start_checkpoint());
+    for (const char* path : {"/prefix/.cairn", "/prefix/.cairn/file", "/prefix/.cairn.0123.0.0",
+                             "/prefix/a/b/.cairn.file"}) {
+      const auto refused = rank.session->route_file(path);
+      ASSERT_FALSE(refused) << path;
+      EXPECT_EQ(refused.error().code, Code::bad_argument);
+      EXPECT_NE(refused.error().text.find("name of Cairn's own"), std::string::npos)
+          << refused.error().text;
+    }
+    for (const char* name : {"cairn", ".cairnrc", "a/.cairn", "a.cairn.b"})
+      write_text(routed(rank, name), name);
+    ASSERT_TRUE(rank.session->complete_checkpoint(true));
+  });
+}
+
 TEST(SessionRoute, IdleGivesThePathItself) {
   Cluster cluster;
   cluster.run_well(two_nodes, [](JobRank& rank) {
