@@ -120,6 +120,18 @@ TEST_F(PrivateFolderTest, AFolderOfAnotherOwnerIsRefused) {
   }
 }
 
+TEST_F(PrivateFolderTest, ABaseOfAnotherUserIsRefused) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root gives folders away";
+  set_mode(base_.path(), 01777);
+  constexpr uid_t somebody = 1234;
+  constexpr uid_t unknown = 65534;
+  ASSERT_EQ(::chown(base_.path().c_str(), somebody, somebody), 0);
+  expect_untrusted(base_.path());
+  EXPECT_FALSE(fs::exists(user_));
+  ASSERT_EQ(::chown(base_.path().c_str(), unknown, unknown), 0);
+  EXPECT_TRUE(claim()) << "what root's folders look like in a container";
+}
+
 TEST_F(PrivateFolderTest, AWorldWritableBaseMustBeSticky) {
   set_mode(base_.path(), 0777);
   expect_untrusted(base_.path());

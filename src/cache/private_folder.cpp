@@ -8,9 +8,19 @@ constexpr std::uint32_t others_may_enter = 0077;
 constexpr std::uint32_t others_may_write = 0022;
 constexpr std::uint32_t anyone_may_write = 0002;
 constexpr std::uint32_t sticky = 01000;
+constexpr std::uint32_t root = 0;
+/// In a container all that it does not know are this one, among them its host's root.
+constexpr std::uint32_t nobody = 65534;
 
 Status check_base(Files& files, const std::string& base) {
   CAIRN_ASSIGN(const FileInfo info, files.info(base));
+  const bool trusted =
+      info.owner == files.effective_user() || info.owner == root || info.owner == nobody;
+  if (info.kind == Kind::folder && !trusted)
+    return fail(Code::untrusted,
+                "{} belongs to user {}, who may replace what is in it; choose another "
+                "SCR_CACHE_BASE or SCR_CNTL_BASE",
+                base, info.owner);
   if (info.kind == Kind::folder && (info.mode & anyone_may_write) != 0 && (info.mode & sticky) == 0)
     return fail(Code::untrusted,
                 "everybody may replace what is in {} (mode {:o}); set the sticky bit or choose "
