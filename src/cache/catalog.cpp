@@ -93,6 +93,10 @@ Status read_dataset(Files& files, const std::string& folder, const LooksAfter& l
 
 }  // namespace
 
+std::optional<int> owner_of(const RankFolder& folder) {
+  return parse_rank_name("rank.", name_of_path(folder.path));
+}
+
 const HeldRecord* HeldDataset::own_record(int owner, std::uint64_t generation) const {
   for (const HeldPart& part : parts)
     for (const HeldRecord& held : part.own)

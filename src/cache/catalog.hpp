@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "cache/store.hpp"
@@ -47,6 +48,9 @@ using LooksAfter = std::function<bool(std::size_t store, int owner)>;
 /// over. A dataset's folder with nothing in it, as a crash may leave it, is removed.
 Result<Catalog> read_catalog(Files& files, const std::vector<Store>& stores,
                              const LooksAfter& looks_after);
+
+/// The rank whose folder this is, as its name tells.
+std::optional<int> owner_of(const RankFolder& folder);
 
 /// What is in one rank's folder.
 HeldPart read_part(Files& files, const RankFolder& folder, int owner);

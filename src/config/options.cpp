@@ -151,6 +151,8 @@ constexpr Option table[] = {
     {"CAIRN_FLUSH_BANDWIDTH", any_size, "bytes/s", "0",
      "what a node may copy to or from it in a second; 0: no limit", usual,
      [](Settings& s, const Value& v) { s.flush_bytes_per_s = v.number; }},
+    {"CAIRN_IO_THREADS", at_least_1, "", "2", "threads by which a rank copies to or from it", usual,
+     [](Settings& s, const Value& v) { s.io_threads = as_int(v); }},
     {"SCR_FLUSH_ON_RESTART", boolean, "", "0", "1 copies the checkpoint of a restart there first",
      usual, [](Settings& s, const Value& v) { s.flush_on_restart = is_on(v); }},
     {"SCR_PREFIX_SIZE", at_least_0, "", "0", "checkpoints kept there; 0: all", usual,

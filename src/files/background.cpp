@@ -8,9 +8,11 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <exception>
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <vector>
 
 namespace cairn {
 namespace {
@@ -76,6 +78,45 @@ class RepeatingThread final : public Repeated {
   std::thread thread_;
 };
 
+/// Several threads that do the same work, that of the owner among them.
+class Crew {
+ public:
+  explicit Crew(const std::function<void()>& work) : work_(work) {}
+
+  /// As many as may be had.
+  void hire(int others) {
+    const BlockedSignals blocked;
+    try {
+      for (int i = 0; i < others; ++i) {
+        others_.reserve(others_.size() + 1);
+        others_.emplace_back([this] { work(); });
+      }
+    } catch (const std::system_error&) {
+      return;
+    }
+  }
+
+  void work() {
+    try {
+      work_();
+    } catch (...) {
+      const std::scoped_lock lock(mutex_);
+      if (!thrown_) thrown_ = std::current_exception();
+    }
+  }
+
+  void wait() {
+    for (std::thread& other : others_) other.join();
+    if (thrown_) std::rethrow_exception(thrown_);
+  }
+
+ private:
+  const std::function<void()>& work_;
+  std::vector<std::thread> others_;
+  std::mutex mutex_;
+  std::exception_ptr thrown_;  ///< guarded by mutex_ until all have ended
+};
+
 class BackgroundThread final : public Background {
  public:
   BackgroundThread() = default;
@@ -109,6 +150,13 @@ class BackgroundThread final : public Background {
     } catch (const std::system_error&) {
       return nullptr;
     }
+  }
+
+  void in_parallel(int threads, const std::function<void()>& work) override {
+    Crew crew(work);
+    crew.hire(threads - 1);
+    crew.work();
+    crew.wait();
   }
 
  private:
@@ -152,6 +200,7 @@ class Foreground final : public Background {
   void post(std::uint64_t, std::function<void()> task) override { task(); }
   void wait() override {}
   std::unique_ptr<Repeated> repeat(std::int64_t, std::function<void()>) override { return nullptr; }
+  void in_parallel(int, const std::function<void()>& work) override { work(); }
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Work on files that nobody waits for: the third part of the seam, so that a simulation decides
-// when it is done.
+// Work on files by other threads, which nobody waits for or which is shared among several: the
+// third part of the seam, so that a simulation decides when it is done.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +26,10 @@ class Background {
   /// Does `task` every `period_us` from now on, beside all that was posted; it must not throw. Null
   /// where there is no thread for it.
   virtual std::unique_ptr<Repeated> repeat(std::int64_t period_us, std::function<void()> task) = 0;
+  /// Calls `work` in up to `threads` threads at once, that of the caller included, and returns when
+  /// all have returned. It may be fewer, so each call takes what is left to be done from a common
+  /// heap. What one throws is thrown here. Beside all that was posted; no communicator either.
+  virtual void in_parallel(int threads, const std::function<void()>& work) = 0;
 };
 
 /// One thread, which is there while there is work, and stands back where there are too few cores.
@@ -34,7 +38,7 @@ class Background {
 /// by fork() it does not, the thread is not there.
 std::unique_ptr<Background> make_background_thread();
 
-/// post() carries the task out itself.
+/// The caller carries everything out itself.
 std::unique_ptr<Background> make_foreground();
 
 }  // namespace cairn

@@ -98,6 +98,41 @@ TEST(Background, AChildMadeByForkWhileATaskRunsCanEnd) {
 }
 #endif
 
+TEST(Background, SeveralThreadsShareTheWork) {
+  constexpr int threads = 3;
+  const auto background = make_background_thread();
+  std::atomic<int> here = 0;
+  std::atomic<int> left = 100;
+  background->in_parallel(threads, [&] {
+    ++here;
+    while (here < threads) std::this_thread::yield();  // ends only if all are there at once
+    while (left.fetch_sub(1) > 0) continue;
+  });
+  EXPECT_EQ(here, threads);
+  EXPECT_EQ(left, -threads);
+}
+
+TEST(Background, WhatOneOfSeveralThreadsThrowsComesOutWhenAllHaveEnded) {
+  const auto background = make_background_thread();
+  std::atomic<int> ended = 0;
+  std::atomic<int> number = 0;
+  EXPECT_THROW(background->in_parallel(3,
+                                       [&] {
+                                         if (number++ == 1) throw std::bad_alloc();
+                                         ++ended;
+                                       }),
+               std::bad_alloc);
+  EXPECT_EQ(ended, 2);
+}
+
+TEST(Foreground, TheCallerDoesAllThatThreadsWouldShare) {
+  int left = 5;
+  make_foreground()->in_parallel(4, [&] {
+    while (left > 0) --left;
+  });
+  EXPECT_EQ(left, 0);
+}
+
 TEST(Foreground, PostCarriesOut) {
   bool done = false;
   make_foreground()->post(0, [&] { done = true; });

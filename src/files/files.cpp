@@ -26,6 +26,10 @@ Status fill_and_rename(Files& files, File& file, const std::string& temporary,
 
 }  // namespace
 
+Status Files::sync_file_system(const std::string& folder) {
+  return fail(Code::io, "cannot sync all of {} at once", folder);
+}
+
 Status make_folders(Files& files, const std::string& path, std::uint32_t mode) {
   // From the last one upwards, so that nothing is asked of folders that are there: they may be
   // links or belong to somebody else.

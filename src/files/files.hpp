@@ -113,6 +113,11 @@ class Files {
   /// Makes the names in a folder durable.
   virtual Status sync_folder(const std::string& folder) = 0;
 
+  /// True where sync_file_system() makes all files durable that were written to the file system of
+  /// `folder`, and tells if some could not be. Else each file is to be synced.
+  virtual Result<bool> syncs_at_once(const std::string& /*folder*/) { return false; }
+  virtual Status sync_file_system(const std::string& folder);
+
   virtual Result<Space> space(const std::string& path) = 0;
   /// True where the store is main memory: what survives the process but not the node anyway, so
   /// syncing gains nothing.

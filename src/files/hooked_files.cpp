@@ -129,6 +129,14 @@ class HookedFiles final : public Files {
     CAIRN_TRY(gate_->pass("sync_folder", folder));
     return inner_.sync_folder(folder);
   }
+  Result<bool> syncs_at_once(const std::string& folder) override {
+    CAIRN_TRY(gate_->pass("syncs_at_once", folder));
+    return inner_.syncs_at_once(folder);
+  }
+  Status sync_file_system(const std::string& folder) override {
+    CAIRN_TRY(gate_->pass("sync_file_system", folder));
+    return inner_.sync_file_system(folder);
+  }
   Result<Space> space(const std::string& path) override {
     CAIRN_TRY(gate_->pass("space", path));
     return inner_.space(path);

@@ -4,68 +4,264 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 
 #include "base/checksum.hpp"
-#include "redundancy/rank_blocks.hpp"
 
 namespace cairn {
 namespace {
 
-/// Writes a stream of bytes over the files it is made of, one after the other.
-class StreamWriter {
- public:
-  StreamWriter(Files& files, const RankRecord& record, const std::vector<std::string>& paths,
-               std::uint32_t mode, bool durable)
-      : files_(files), record_(record), paths_(paths), mode_(mode), durable_(durable) {}
+/// What a thread takes at a time: blocks that hold about so many bytes, or begin so many files.
+constexpr std::uint64_t piece_bytes = std::uint64_t{16} << 20;
+constexpr std::size_t piece_files = 256;
+/// From here on one sync of the whole file system costs less than one for each file.
+constexpr std::size_t many_files = 64;
 
-  Status write(Bytes data) {
-    while (!data.empty()) {
-      CAIRN_TRY(open_next());
-      const auto length = static_cast<std::size_t>(
-          std::min<std::uint64_t>(data.size(), record_.files[at_].size - offset_));
-      CAIRN_TRY(file_->write_at(offset_, data.first(length)));
-      data = data.subspan(length);
-      offset_ += length;
-    }
-    return {};
+struct Piece {
+  std::uint64_t first_block = 0;
+  std::uint64_t end_block = 0;
+  std::uint64_t begin = 0;  ///< in the stream that the files make one after the other
+  std::uint64_t end = 0;
+};
+
+class RankCopy {
+ public:
+  RankCopy(Files& files, const RankRecord& record, const std::vector<std::string>& from,
+           const std::vector<std::string>& to, const CopyOptions& options, Throttle& throttle)
+      : files_(files),
+        record_(record),
+        geometry_(SetLayout(record.encoding).geometry()),
+        from_(from),
+        to_(to),
+        options_(options),
+        throttle_(throttle) {
+    for (const FileEntry& file : record.files) starts_.push_back(starts_.back() + file.size);
+    cut();
   }
 
-  /// Empty files at the end are made too.
-  Status finish() {
-    while (at_ < paths_.size()) {
-      CAIRN_TRY(open_next());
-      if (at_ < paths_.size() && offset_ < record_.files[at_].size)
-        return fail(Code::corrupt, "{} would end at byte {} of {}", paths_[at_], offset_,
-                    record_.files[at_].size);
-    }
-    return {};
+  Status run(const IoThreads& io) {
+    one_by_one_ = options_.durable;
+    if (one_by_one_ && to_.size() >= many_files) CAIRN_TRY(ask_for_one_sync());
+    const std::vector<std::size_t> parted = files_in_parts();
+    const auto each_parted = [&](Status (RankCopy::*action)(std::size_t) const) {
+      return io.each(parted.size(), [&](std::size_t i) { return (this->*action)(parted[i]); });
+    };
+    CAIRN_TRY(each_parted(&RankCopy::begin_parted));
+    CAIRN_TRY(io.each(pieces_.size(), [this](std::size_t i) { return copy(pieces_[i]); }));
+    CAIRN_TRY(each_parted(&RankCopy::end_parted));
+    return options_.durable && !one_by_one_ ? sync_at_once() : Status{};
   }
 
  private:
-  /// Closes the open file if it is full, and opens the next that is not.
-  Status open_next() {
-    while (at_ < paths_.size()) {
-      if (!file_) {
-        CAIRN_ASSIGN(file_, files_.create(paths_[at_], mode_));
-        offset_ = 0;
-      }
-      if (offset_ < record_.files[at_].size) return {};
-      if (durable_) CAIRN_TRY(file_->sync());
-      file_.reset();
-      ++at_;
+  class Source;
+  class Target;
+
+  void cut() {
+    Piece piece;
+    std::size_t file = 0;
+    for (std::uint64_t block = 0; block < record_.data_crcs.size(); ++block) {
+      piece.end_block = block + 1;
+      piece.end = geometry_.data_offset(block) + length_of(block);
+      std::size_t last = file;
+      while (last < to_.size() && starts_[last] < piece.end) ++last;
+      if (piece.end - piece.begin < piece_bytes && last - file < piece_files) continue;
+      pieces_.push_back(piece);
+      piece = {piece.end_block, 0, piece.end, 0};
+      file = last;
     }
+    if (piece.end > piece.begin) pieces_.push_back(piece);
+  }
+
+  std::uint32_t length_of(std::uint64_t block) const {
+    return geometry_.data_length(block, starts_.back());
+  }
+
+  bool lies_within(std::size_t file, const Piece& piece) const {
+    return starts_[file] < starts_[file + 1] && piece.begin <= starts_[file] &&
+           starts_[file + 1] <= piece.end;
+  }
+
+  /// Those that no single piece makes: they reach over several, or have no bytes at all.
+  std::vector<std::size_t> files_in_parts() const {
+    std::vector<std::size_t> parted;
+    auto piece = pieces_.begin();
+    for (std::size_t file = 0; file < to_.size(); ++file) {
+      while (piece != pieces_.end() && piece->end <= starts_[file]) ++piece;
+      if (piece == pieces_.end() || !lies_within(file, *piece)) parted.push_back(file);
+    }
+    return parted;
+  }
+
+  Result<std::unique_ptr<File>> begin(std::size_t file) const {
+    auto made = files_.create(to_[file], options_.mode);
+    if (made) return made;
+    // What an earlier try has left may be read-only by now.
+    CAIRN_TRY(files_.remove_file(to_[file]));
+    return files_.create(to_[file], options_.mode);
+  }
+
+  /// The attributes before the sync, that they are durable with the rest.
+  Status end(std::size_t file, File& copy) const {
+    const FileEntry& entry = record_.files[file];
+    if (options_.keep_attributes)
+      CAIRN_TRY(files_.set_attributes(to_[file], entry.mode, entry.times));
+    return one_by_one_ ? copy.sync() : Status{};
+  }
+
+  Status begin_parted(std::size_t file) const {
+    CAIRN_TRY(check_size(files_, record_.files[file], from_[file]));
+    return begin(file).map([](const auto&) {});
+  }
+
+  Status end_parted(std::size_t file) const {
+    CAIRN_ASSIGN(const auto copy, files_.open(to_[file]));
+    return end(file, *copy);
+  }
+
+  Status copy(const Piece& piece) const;
+
+  /// False in one_by_one_ if every file system on which there are copies promises to do it.
+  Status ask_for_one_sync() {
+    std::set<std::uint64_t> known;
+    for (const std::string& path : to_) {
+      std::string folder = folder_of(path);
+      if (!folders_.insert(folder).second) continue;
+      CAIRN_ASSIGN(const Space space, files_.space(folder));
+      if (known.insert(space.file_system).second) places_.push_back(std::move(folder));
+    }
+    one_by_one_ = false;
+    for (const std::string& place : places_) {
+      CAIRN_ASSIGN(const bool syncs_all, files_.syncs_at_once(place));
+      one_by_one_ = one_by_one_ || !syncs_all;
+    }
+    return {};
+  }
+
+  Status sync_at_once() {
+    for (const std::string& place : places_) CAIRN_TRY(files_.sync_file_system(place));
     return {};
   }
 
   Files& files_;
   const RankRecord& record_;
-  const std::vector<std::string>& paths_;
-  const std::uint32_t mode_;
-  const bool durable_;
-  std::size_t at_ = 0;
-  std::unique_ptr<File> file_;
-  std::uint64_t offset_ = 0;
+  const Geometry geometry_;
+  const std::vector<std::string>& from_;
+  const std::vector<std::string>& to_;
+  const CopyOptions& options_;
+  Throttle& throttle_;
+  std::vector<std::uint64_t> starts_ = {0};  ///< of file i, and the end of the last
+  std::vector<Piece> pieces_;
+  bool one_by_one_ = false;  ///< each file is synced on its own
+  std::set<std::string> folders_;
+  std::vector<std::string> places_;  ///< one on each file system that has copies
 };
+
+/// Reads ranges of the stream, which come in order.
+class RankCopy::Source {
+ public:
+  Source(const RankCopy& job, const Piece& piece) : job_(job) {
+    file_ = static_cast<std::size_t>(
+        std::upper_bound(job.starts_.begin(), job.starts_.end(), piece.begin) -
+        job.starts_.begin() - 1);
+  }
+
+  /// Points into a mapping or into `scratch`.
+  Result<Bytes> read(std::uint64_t offset, std::size_t length, MutableBytes scratch) {
+    std::size_t done = 0;
+    while (true) {
+      CAIRN_TRY(go_to(offset + done));
+      const auto part = static_cast<std::size_t>(
+          std::min<std::uint64_t>(length - done, job_.starts_[file_ + 1] - offset - done));
+      const MutableBytes target = scratch.subspan(done, part);
+      CAIRN_ASSIGN(const Bytes bytes, view_->at(offset + done - job_.starts_[file_], part, target));
+      if (part == length) return bytes;
+      if (bytes.data() != target.data()) std::copy(bytes.begin(), bytes.end(), target.begin());
+      done += part;
+      if (done == length) return Bytes(scratch.first(length));
+    }
+  }
+
+ private:
+  Status go_to(std::uint64_t offset) {
+    while (job_.starts_[file_ + 1] <= offset) {
+      ++file_;
+      view_.reset();
+    }
+    if (view_) return {};
+    CAIRN_TRY(check_size(job_.files_, job_.record_.files[file_], job_.from_[file_]));
+    CAIRN_ASSIGN(view_, job_.files_.view(job_.from_[file_]));
+    return {};
+  }
+
+  const RankCopy& job_;
+  std::size_t file_;
+  std::unique_ptr<View> view_;
+};
+
+/// Writes the bytes of one piece, in order, over the files that they belong to.
+class RankCopy::Target {
+ public:
+  Target(const RankCopy& job, const Piece& piece, std::size_t file)
+      : job_(job), piece_(piece), file_(file), offset_(piece.begin) {}
+
+  Status write(Bytes data) {
+    while (!data.empty()) {
+      CAIRN_TRY(open());
+      const std::uint64_t start = job_.starts_[file_];
+      const std::uint64_t end = job_.starts_[file_ + 1];
+      const auto part =
+          static_cast<std::size_t>(std::min<std::uint64_t>(data.size(), end - offset_));
+      CAIRN_TRY(copy_->write_at(offset_ - start, data.first(part)));
+      data = data.subspan(part);
+      offset_ += part;
+      if (offset_ == end && job_.lies_within(file_, piece_)) CAIRN_TRY(job_.end(file_, *copy_));
+    }
+    return {};
+  }
+
+  /// Of the file that goes on in the next piece: so that the disk works while that is read.
+  Status sync_the_last() {
+    const bool goes_on = copy_ && !job_.lies_within(file_, piece_);
+    return goes_on && job_.one_by_one_ ? copy_->sync() : Status{};
+  }
+
+ private:
+  Status open() {
+    while (job_.starts_[file_ + 1] <= offset_) {
+      ++file_;
+      copy_.reset();
+    }
+    if (copy_) return {};
+    CAIRN_ASSIGN(copy_, job_.lies_within(file_, piece_)
+                            ? job_.begin(file_)
+                            : job_.files_.open_for_update(job_.to_[file_]));
+    return {};
+  }
+
+  const RankCopy& job_;
+  const Piece& piece_;
+  std::size_t file_;
+  std::uint64_t offset_;  ///< in the stream
+  std::unique_ptr<File> copy_;
+};
+
+Status RankCopy::copy(const Piece& piece) const {
+  const auto first = std::upper_bound(starts_.begin(), starts_.end(), piece.begin);
+  const auto file = static_cast<std::size_t>(first - starts_.begin() - 1);
+  Source source(*this, piece);
+  Target target(*this, piece, file);
+  Blob scratch(geometry_.widest());
+  for (std::uint64_t block = piece.first_block; block < piece.end_block; ++block) {
+    const std::uint64_t offset = geometry_.data_offset(block);
+    CAIRN_ASSIGN(const Bytes bytes, source.read(offset, length_of(block), scratch));
+    if (crc32c(bytes) != record_.data_crcs[block])
+      return fail(Code::corrupt, "{} does not match its checksum",
+                  names_at(record_, offset, bytes.size(), from_));
+    throttle_.take(bytes.size());
+    CAIRN_TRY(target.write(bytes));
+  }
+  return target.sync_the_last();
+}
 
 }  // namespace
 
@@ -90,24 +286,10 @@ Status check_size(Files& files, const FileEntry& entry, const std::string& path)
   return {};
 }
 
-Status copy_files(Files& files, const RankRecord& record, const std::vector<std::string>& from,
-                  const std::vector<std::string>& to, std::uint32_t mode, bool durable,
-                  Throttle& throttle) {
-  for (std::size_t i = 0; i < from.size(); ++i)
-    CAIRN_TRY(check_size(files, record.files[i], from[i]));
-  RankBlocks source(files, from, record);
-  const SetLayout layout(record.encoding);
-  Blob scratch(layout.geometry().widest());
-  StreamWriter out(files, record, to, mode, durable);
-  for (std::uint64_t index = 0; index < record.data_crcs.size(); ++index) {
-    CAIRN_ASSIGN(const Bytes block, source.data(index, scratch));
-    if (crc32c(block) != record.data_crcs[index])
-      return fail(Code::corrupt, "{} does not match its checksum",
-                  names_at(record, layout.geometry().data_offset(index), block.size(), from));
-    throttle.take(block.size());
-    CAIRN_TRY(out.write(block));
-  }
-  return out.finish();
+Status copy_files(Files& files, const IoThreads& io, const RankRecord& record,
+                  const std::vector<std::string>& from, const std::vector<std::string>& to,
+                  const CopyOptions& options, Throttle& throttle) {
+  return RankCopy(files, record, from, to, options, throttle).run(io);
 }
 
 }  // namespace cairn

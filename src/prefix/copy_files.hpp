@@ -6,16 +6,24 @@
 
 #include "files/files.hpp"
 #include "records/rank_record.hpp"
+#include "transfer/io_threads.hpp"
 #include "transfer/throttle.hpp"
 
 namespace cairn {
 
-/// Local. Copies file i of the record from `from[i]` to `to[i]`, which are made anew, with the mode
-/// `mode`, in folders that are there; synced, if `durable`. corrupt if a block does not match its
-/// checksum, or a file is not as long as the record says; the copies mean nothing then.
-Status copy_files(Files& files, const RankRecord& record, const std::vector<std::string>& from,
-                  const std::vector<std::string>& to, std::uint32_t mode, bool durable,
-                  Throttle& throttle);
+struct CopyOptions {
+  std::uint32_t mode = 0600;     ///< of the copies, while they are made
+  bool keep_attributes = false;  ///< then mode and times as the record has them
+  bool durable = false;          ///< synced at the end; the names are the caller's to sync
+};
+
+/// Local. Copies file i of the record from `from[i]` to `to[i]`, which are made anew, in folders
+/// that are there. The data are cut into pieces, which the threads share: while one of them reads
+/// and checks, another writes or waits for the disk. corrupt if a block does not match its
+/// checksum, or a file is not as long as the record says. After an error the copies mean nothing.
+Status copy_files(Files& files, const IoThreads& io, const RankRecord& record,
+                  const std::vector<std::string>& from, const std::vector<std::string>& to,
+                  const CopyOptions& options, Throttle& throttle);
 
 /// corrupt unless it is a regular file and as long as the entry says; not_found if it is not there.
 Status check_size(Files& files, const FileEntry& entry, const std::string& path);

@@ -33,10 +33,7 @@ Status copy_in(const Site& site, const DatasetRecord& dataset, const RankRecord&
     CAIRN_TRY(make_folders(site.files, folder_of(to.back()), private_folder));
   }
   Throttle throttle(site.clock, site.bytes_per_s_rank());
-  CAIRN_TRY(copy_files(site.files, record, from, to, private_file, false, throttle));
-  for (std::size_t i = 0; i < to.size(); ++i)
-    CAIRN_TRY(site.files.set_attributes(to[i], record.files[i].mode, record.files[i].times));
-  return {};
+  return copy_files(site.files, site.io, record, from, to, {private_file, true, false}, throttle);
 }
 
 /// Reads every block where it is.

@@ -5,16 +5,13 @@
 #include <map>
 #include <set>
 
-#include "prefix/copy_files.hpp"
+#include "prefix/flush_plan.hpp"
 #include "prefix/manifest.hpp"
 #include "prefix/own_names.hpp"
 #include "topology/placement.hpp"
 
 namespace cairn {
 namespace {
-
-constexpr std::uint32_t file_for_all = 0666;  // less the umask, as the program would have it
-constexpr std::uint32_t only_me = 0600;
 
 std::vector<std::string> staged_paths(const PrefixFolder& folder, const RankRecord& record) {
   std::vector<std::string> paths;
@@ -62,8 +59,8 @@ class Flush {
         pending_(site.folder.pending(site.epoch, mine.dataset)) {}
 
   Result<FlushAccount> run(const std::string& job_id, Status& settle_status) {
-    DatasetRecord record = describe(comm_, site_, mine_, job_id);
-    if (Status staged = stage(); !staged) {
+    const DatasetRecord record = describe(comm_, site_, mine_, job_id);
+    if (Status staged = stage(record); !staged) {
       give_up();
       return tl::unexpected(std::move(staged).error());
     }
@@ -78,45 +75,37 @@ class Flush {
   }
 
  private:
-  Status stage() {
+  Status stage(const DatasetRecord& record) {
     CAIRN_TRY(on_keeper(comm_, site_, [&](Keeper& keeper) { return keeper.begin(mine_.dataset); }));
     // What is about to be staged is known first, so that whoever finds it can remove it.
     Status told = write_manifests(comm_, files_, pending_, mine_);
     const Status single = refuse_double_names(comm_, mine_);
     if (told) told = single;
     CAIRN_TRY(agree(comm_, std::move(told)));
-    Status copied;
-    in_turns(comm_, site_.limits.width, [&] { copied = copy(); });
-    return agree(comm_, std::move(copied));
+    Status done = site_.keeper != nullptr ? site_.keeper->plan(record) : Status{};
+    in_turns(comm_, site_.limits.width, [&] {
+      if (done) done = do_part();
+    });
+    return agree(comm_, std::move(done));
   }
 
-  Status copy() {
+  Status do_part() {
     if (const auto seen = files_.info(pending_); !seen)
       return fail(Code::io,
                   "{} is not one folder for all nodes: what rank 0 made there is not "
                   "seen here ({}); set SCR_PREFIX to a folder that all nodes share",
                   site_.folder.prefix, seen.error().text);
-    for (const std::string& folder : folders_of(site_.folder, mine_))
-      CAIRN_TRY(make_folder_below(files_, site_.folder.prefix, folder));
-    Throttle throttle(site_.clock, site_.bytes_per_s_rank());
-    const std::vector<std::string> staged = staged_paths(site_.folder, mine_);
-    CAIRN_TRY(copy_files(files_, mine_, cached_, staged,
-                         site_.copy_metadata ? only_me : file_for_all, !site_.copy_metadata,
-                         throttle));
-    for (std::size_t i = 0; site_.copy_metadata && i < staged.size(); ++i)
-      CAIRN_TRY(keep_attributes(staged[i], mine_.files[i]));
-    return sync_folders(files_, site_.folder, mine_);
+    CAIRN_TRY(stage_part(site_, mine_, cached_));
+    // For whoever carries on if this run dies; the ranks of this one agree by messages.
+    return DoneMarkers(files_, pending_, mine_.dataset.ranks).mark(mine_.rank);
   }
 
-  /// Before the file is synced, that they are durable with it.
-  Status keep_attributes(const std::string& path, const FileEntry& entry) {
-    CAIRN_ASSIGN(const auto file, files_.open(path));
-    CAIRN_TRY(files_.set_attributes(path, entry.mode, entry.times));
-    return file->sync();
-  }
-
-  /// The manifests stay where some staged file does: by them a later run finds it.
+  /// The manifests stay where some staged file does: by them a later run finds it. Whoever has
+  /// taken over meanwhile has the plan, and all that was staged for it.
   void give_up() {
+    const Status withdrawn =
+        on_keeper(comm_, site_, [&](Keeper& keeper) { return keeper.withdraw(mine_.dataset); });
+    if (!withdrawn) return;
     const Status unstaged = agree(comm_, unstage_rank(files_, site_.folder, mine_));
     if (unstaged && site_.keeper != nullptr) (void)site_.keeper->abandon(mine_.dataset);
   }
@@ -164,7 +153,8 @@ Status settle_rank(Files& files, const PrefixFolder& folder, const RankRecord& r
     if (!named && named.error().code != Code::not_found) return named;  // else it has its name
   }
   for (const std::string& path : folders_of(folder, record)) CAIRN_TRY(files.sync_folder(path));
-  return {};
+  return DoneMarkers(files, folder.dataset(record.dataset), record.dataset.ranks)
+      .remove(record.rank);
 }
 
 Status unstage_rank(Files& files, const PrefixFolder& folder, const RankRecord& record) {

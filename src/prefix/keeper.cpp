@@ -211,20 +211,37 @@ Status Keeper::close_others() {
   return files_->sync_folder(folder_.root());
 }
 
+/// The record of a plan that was made to its end, unless something newer is there: its files must
+/// not take the names of that.
+std::optional<DatasetRecord> Keeper::plan_in(const std::string& folder) const {
+  const auto plan =
+      read_record(*files_, PrefixFolder::record(folder), largest_record, decode_dataset_record);
+  if (!plan || !*plan) return std::nullopt;
+  const bool newest = listing_.empty() || listing_.front().info.uuid < (*plan)->info.uuid;
+  return newest ? *plan : std::nullopt;
+}
+
 Result<std::vector<Keeper::Remains>> Keeper::remains() const {
   std::vector<Remains> found;
+  std::vector<Remains> staged;
   CAIRN_ASSIGN(const auto names, names_in(*files_, folder_.root()));
   for (const std::uint64_t epoch : numbers_after("closed.", names)) {
     const std::string closed = folder_.closed(epoch);
     CAIRN_ASSIGN(const auto inside, names_in(*files_, closed));
-    for (const std::string& name : with_start(inside, "dataset."))
-      found.push_back({closed + "/" + name, Remains::Kind::staged, {}});
+    for (const std::string& name : with_start(inside, "dataset.")) {
+      const std::string folder = closed + "/" + name;
+      staged.push_back({folder, Remains::Kind::staged, {}, plan_in(folder)});
+    }
     for (const std::string& name : with_start(inside, "deleted."))
-      found.push_back({closed + "/" + name, Remains::Kind::deleted, {}});
+      found.push_back({closed + "/" + name, Remains::Kind::deleted, {}, {}});
   }
   for (auto record = listing_.rbegin(); record != listing_.rend(); ++record)  // the oldest first
     if (!record->settled)
-      found.push_back({folder_.dataset(record->info), Remains::Kind::unsettled, {}});
+      found.push_back({folder_.dataset(record->info), Remains::Kind::unsettled, {}, {}});
+  std::sort(staged.begin(), staged.end(), [](const Remains& a, const Remains& b) {
+    return (a.plan ? a.plan->info.uuid : Uuid{}) < (b.plan ? b.plan->info.uuid : Uuid{});
+  });
+  found.insert(found.end(), staged.begin(), staged.end());
   for (Remains& remains : found) {
     CAIRN_ASSIGN(const auto inside, names_in(*files_, remains.folder));
     for (const std::string& name : with_start(inside, "manifest."))
@@ -300,16 +317,44 @@ DatasetRecord* Keeper::find(const Uuid& uuid) {
 }
 
 Status Keeper::begin(const DatasetInfo& dataset) {
-  CAIRN_TRY(under_epoch(files_->make_folder(folder_.pending(me_.epoch, dataset), for_all)));
+  const std::string pending = folder_.pending(me_.epoch, dataset);
+  const std::string markers = PrefixFolder::markers(pending);
+  CAIRN_TRY(under_epoch(files_->make_folder(pending, for_all)));
+  CAIRN_TRY(remove_all(*files_, markers));  // of an earlier try, whose files are made anew
+  CAIRN_TRY(files_->make_folder(markers, for_all));
+  CAIRN_TRY(files_->sync_folder(pending));
   return files_->sync_folder(folder_.epoch(me_.epoch));
+}
+
+Status Keeper::plan(const DatasetRecord& record) {
+  const std::string pending = folder_.pending(me_.epoch, record.info);
+  return under_epoch(
+      write_file_atomically(*files_, PrefixFolder::record(pending), encode(record), true));
+}
+
+/// Durable before anything is done of it here: what comes back after a power failure must not be a
+/// half of it in each place.
+Status Keeper::adopt(const std::string& folder, const DatasetInfo& dataset) {
+  const std::string mine = folder_.pending(me_.epoch, dataset);
+  CAIRN_TRY(under_epoch(files_->rename(folder, mine)));
+  Status durable = files_->sync_folder(folder_.epoch(me_.epoch));
+  if (durable) durable = files_->sync_folder(folder_of(folder));
+  if (!durable && files_->rename(mine, folder)) return durable;
+  return {};
+}
+
+Status Keeper::withdraw(const DatasetInfo& dataset) {
+  const std::string pending = folder_.pending(me_.epoch, dataset);
+  const Status renamed =
+      files_->rename(PrefixFolder::record(pending), PrefixFolder::withdrawn(pending));
+  if (renamed || !is_absent(renamed.error())) return renamed;
+  return under_epoch(files_->info(pending).map([](const auto&) {}));  // it was no plan yet
 }
 
 Status Keeper::publish(const DatasetRecord& record) {
   CAIRN_TRY(open_listing());
   const std::string pending = folder_.pending(me_.epoch, record.info);
   const std::string published = folder_.dataset(record.info);
-  CAIRN_TRY(under_epoch(
-      write_file_atomically(*files_, PrefixFolder::record(pending), encode(record), true)));
   CAIRN_TRY(under_epoch(files_->rename(pending, published)));
   // Taken back, so that what the caller does after an error harms nothing that counts. If that
   // cannot be done it is there, for all who look.
@@ -339,6 +384,7 @@ Status Keeper::mark_settled(DatasetRecord record) {
                                    [](const auto& listed) { return listed.info.is_checkpoint(); });
   if (newest != listing_.end() && newest->info.uuid == record.info.uuid)
     CAIRN_TRY(set_current(record.info.name));
+  CAIRN_TRY(remove_all(*files_, PrefixFolder::markers(folder_.dataset(record.info))));
   record.settled = true;
   return update(record);
 }

@@ -63,10 +63,19 @@ class Keeper {
   /// Records that could not be read at the start.
   const std::vector<std::string>& damaged() const { return damaged_; }
 
-  /// The folder that a dataset's manifests go to.
+  // A flush: begin, the manifests, plan, every rank's part, publish; or withdraw, abandon.
+
+  /// The folder that a dataset's manifests go to, and the markers of a plan.
   Status begin(const DatasetInfo& dataset);
+  /// All manifests are there: from here on anybody can carry the flush out.
+  Status plan(const DatasetRecord& record);
+  /// A plan that an earlier owner has left is this one's, with all that was done of it.
+  Status adopt(const std::string& folder, const DatasetInfo& dataset);
   /// The dataset is there from here on: all its files and manifests are durable.
   Status publish(const DatasetRecord& record);
+  /// Nobody is to carry the plan on any more. What was staged is removed only after this: a later
+  /// owner may have the plan by now.
+  Status withdraw(const DatasetInfo& dataset);
   /// Removes what begin() made; manifests included.
   Status abandon(const DatasetInfo& dataset);
 
@@ -87,14 +96,17 @@ class Keeper {
   /// What earlier owners have left half done.
   struct Remains {
     enum class Kind {
-      staged,     ///< not published: its staged files are to go
       deleted,    ///< taken out: its files are to go
       unsettled,  ///< published: its files are to get their own names
+      staged,     ///< not published: its staged files are to go, unless the plan can be carried on
     };
     std::string folder;
     Kind kind{};
     std::vector<std::string> manifests;  ///< paths
+    std::optional<DatasetRecord> plan;   ///< of a staged one that is newer than what is there
   };
+  /// In the order in which they are to be treated: where files of several datasets have one name,
+  /// that of the newest must come last.
   Result<std::vector<Remains>> remains() const;
   /// The folders of earlier epochs; once nothing in them is needed any more. What was being dropped
   /// or put back in them is dropped.
@@ -120,6 +132,7 @@ class Keeper {
   Status close_others();
   Status open_listing();
   Status read_datasets();
+  std::optional<DatasetRecord> plan_in(const std::string& folder) const;
   Status move_to_dropped(const std::string& from);
   Status forget(const DatasetInfo& dataset);
   Status under_epoch(Status status) const;

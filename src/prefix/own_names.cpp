@@ -13,19 +13,29 @@ Status make_folder_below(Files& files, const std::string& prefix, const std::str
   return files.make_folder(path, folder_for_all);
 }
 
+Status make_folders(Files& files, const PrefixFolder& folder, const RankRecord& record) {
+  for (const std::string& each : folders_above(folder, record))
+    if (each != folder.prefix) CAIRN_TRY(files.make_folder(each, folder_for_all));
+  return {};
+}
+
 std::set<std::string> folders_of(const PrefixFolder& folder, const RankRecord& record) {
   std::set<std::string> folders;
   for (const FileEntry& file : record.files) folders.insert(folder_of(folder.file(file)));
   return folders;
 }
 
+std::set<std::string> folders_above(const PrefixFolder& folder, const RankRecord& record) {
+  std::set<std::string> folders;
+  for (const FileEntry& file : record.files)
+    for (std::string up = folder_of(folder.file(file));
+         up.size() >= folder.prefix.size() && folders.insert(up).second; up = folder_of(up))
+      continue;
+  return folders;
+}
+
 Status sync_folders(Files& files, const PrefixFolder& folder, const RankRecord& record) {
-  std::set<std::string> named;
-  for (const std::string& own : folders_of(folder, record))
-    for (std::string up = own; up.size() > folder.prefix.size(); up = folder_of(up))
-      named.insert(up);
-  if (!record.files.empty()) named.insert(folder.prefix);
-  for (const std::string& each : named) CAIRN_TRY(files.sync_folder(each));
+  for (const std::string& each : folders_above(folder, record)) CAIRN_TRY(files.sync_folder(each));
   return {};
 }
 

@@ -13,8 +13,14 @@ namespace cairn {
 /// link on the way is refused: nobody may lead what is written out of the prefix directory.
 Status make_folder_below(Files& files, const std::string& prefix, const std::string& path);
 
+/// The same for all folders of a rank's files.
+Status make_folders(Files& files, const PrefixFolder& folder, const RankRecord& record);
+
 /// Those that the files of a rank are in.
 std::set<std::string> folders_of(const PrefixFolder& folder, const RankRecord& record);
+
+/// Those, and all above them up to the prefix directory. A folder comes after what it is in.
+std::set<std::string> folders_above(const PrefixFolder& folder, const RankRecord& record);
 
 /// Makes the names of a rank's files durable: in their folders, and those up to the prefix
 /// directory.

@@ -62,10 +62,15 @@ struct PrefixFolder {
   }
   /// In the folder of a dataset.
   static std::string record(const std::string& folder) { return folder + "/dataset"; }
+  /// What the dataset record becomes where it is a plan that nobody is to carry out any more.
+  static std::string withdrawn(const std::string& folder) { return folder + "/withdrawn"; }
   /// The records of ranks [number * ranks_per_manifest, ...) one after the other.
   static std::string manifest(const std::string& folder, std::uint64_t number) {
     return folder + "/manifest." + text(number);
   }
+
+  /// Who has carried out his part of the plan; gone when the dataset is settled.
+  static std::string markers(const std::string& folder) { return folder + "/done"; }
 
   /// The program's own name of a file, and where it is until its dataset has been published.
   std::string file(const FileEntry& entry) const { return prefix + "/" + entry.name; }

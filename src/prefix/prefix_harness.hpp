@@ -81,7 +81,11 @@ class Prefix : public ::testing::Test {
         return hook ? hook(comm.rank(), operation) : Status{};
       });
       const auto clock = make_system_clock();
-      RankRun rank{comm, *files, {*files, *clock, folder(), 0, 1, true, {2, 0}, nullptr}, {}};
+      const auto background = threads > 1 ? make_background_thread() : make_foreground();
+      RankRun rank{comm,
+                   *files,
+                   {*files, *clock, folder(), 0, 1, true, {2, 0}, {*background, threads}, nullptr},
+                   {}};
       ASSERT_NO_FATAL_FAILURE(take_over(rank, *clock));
       rank_main(rank);
     });
@@ -90,7 +94,7 @@ class Prefix : public ::testing::Test {
   /// As run(), with every call good.
   void run_well(const RankMain& rank_main) {
     run([&](RankRun& rank) {
-      const Status tidied = tidy(rank.comm, rank.site);
+      const auto tidied = tidy(rank.comm, rank.site);
       ASSERT_TRUE(tidied) << tidied.error().text;
       rank_main(rank);
     });
@@ -209,6 +213,7 @@ class Prefix : public ::testing::Test {
   }
 
   TemporaryFolder base_{"/dev/shm"};
+  int threads = 1;  ///< by which a rank copies
 };
 
 }  // namespace cairn::prefix_harness

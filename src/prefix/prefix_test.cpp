@@ -85,7 +85,7 @@ TEST_F(Prefix, AnErrorAtAnyStepIsToldToAllAndHarmsNothing) {
         std::array<bool, ranks> failed{};
         run(
             [&](RankRun& rank) {
-              const Status tidied = tidy(rank.comm, rank.site);
+              const auto tidied = tidy(rank.comm, rank.site);
               const RankRecord record = write_part(rank, 2);
               Status settled;
               failed[static_cast<std::size_t>(rank.comm.rank())] =

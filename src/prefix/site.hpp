@@ -1,9 +1,12 @@
 // What every rank knows of the prefix directory of its job.
 #pragma once
 
+#include <algorithm>
+
 #include "comm/communicator.hpp"
 #include "files/clock.hpp"
 #include "prefix/keeper.hpp"
+#include "transfer/io_threads.hpp"
 
 namespace cairn {
 
@@ -21,10 +24,14 @@ struct Site {
   int ranks_on_node = 1;
   bool copy_metadata = true;  ///< modes and times of files are kept
   TransferLimits limits;
+  IoThreads io;              ///< of this rank
   Keeper* keeper = nullptr;  ///< on rank 0
 
+  /// No more ranks of a node than these copy at a time.
   std::uint64_t bytes_per_s_rank() const {
-    return limits.bytes_per_s_node / static_cast<std::uint64_t>(ranks_on_node);
+    if (limits.bytes_per_s_node == 0) return 0;
+    const auto writers = static_cast<std::uint64_t>(std::min(ranks_on_node, limits.width));
+    return std::max<std::uint64_t>(1, limits.bytes_per_s_node / writers);
   }
 };
 

@@ -1,5 +1,9 @@
 #include "prefix/tidy.hpp"
 
+#include <map>
+#include <set>
+#include <span>
+
 #include "prefix/flush.hpp"
 #include "prefix/manifest.hpp"
 #include "records/wire.hpp"
@@ -14,6 +18,9 @@ Blob encode_all(const std::vector<Remains>& all) {
   out.u64(all.size());
   for (const Remains& remains : all) {
     out.u32(static_cast<std::uint32_t>(remains.kind));
+    out.text(remains.folder);
+    const Blob plan = remains.plan ? encode(*remains.plan) : Blob{};
+    out.text({reinterpret_cast<const char*>(plan.data()), plan.size()});
     out.u64(remains.manifests.size());
     for (const std::string& manifest : remains.manifests) out.text(manifest);
   }
@@ -21,10 +28,14 @@ Blob encode_all(const std::vector<Remains>& all) {
 }
 
 std::vector<Remains> decode_all(Bytes blob) {
+  constexpr std::size_t smallest_bytes = 20;
   Decoder in(blob);
-  std::vector<Remains> all(in.count(12));
+  std::vector<Remains> all(in.count(smallest_bytes));
   for (Remains& remains : all) {
     remains.kind = static_cast<Remains::Kind>(in.u32());
+    remains.folder = in.text();
+    const std::string plan = in.text();
+    if (!plan.empty()) remains.plan = *decode_dataset_record(std::as_bytes(std::span(plan)));
     remains.manifests.resize(in.count(4));
     for (std::string& manifest : remains.manifests) manifest = in.text();
   }
@@ -99,22 +110,120 @@ Status note_settled(Keeper& keeper) {
   return keeper.save_listing();
 }
 
+/// Those that come to this rank when they are dealt out.
+template <class Visit>
+void visit_dealt(Communicator& comm, std::size_t count, Visit visit) {
+  for (auto i = static_cast<std::size_t>(comm.rank()); i < count;
+       i += static_cast<std::size_t>(comm.size()))
+    visit(i);
+}
+
+/// Collective.
+Status treat_all(Communicator& comm, const Site& site, const Remains& remains) {
+  Status status;
+  visit_dealt(comm, remains.manifests.size(), [&](std::size_t i) {
+    if (status) status = treat_manifest(site, remains.kind, remains.manifests[i]);
+  });
+  return agree(comm, std::move(status));
+}
+
+/// Collective. Which of the cached parts of a dataset this process is to do: of several that have
+/// the same one, the first. Rank r is asked about parts r, r + size and so on.
+std::vector<CachedPart> claim(Communicator& comm, const DatasetInfo& dataset,
+                              const std::vector<CachedPart>& cached) {
+  std::map<int, Encoder> questions;
+  for (const CachedPart& part : cached)
+    if (part.dataset == dataset.uuid && part.rank >= 0 &&
+        static_cast<std::uint32_t>(part.rank) < dataset.ranks)
+      questions[part.rank % comm.size()].u32(static_cast<std::uint32_t>(part.rank));
+  const auto deliver = [&comm](std::map<int, Encoder>& letters) {
+    std::vector<Parcel> parcels;
+    for (auto& [to, letter] : letters) parcels.push_back({to, letter.take()});
+    return exchange(comm, std::move(parcels));
+  };
+  std::set<std::uint32_t> given;
+  std::map<int, Encoder> answers;
+  for (const Parcel& question : deliver(questions))
+    for (Decoder in(question.payload); !in.at_end();)
+      if (const std::uint32_t rank = in.u32(); given.insert(rank).second)
+        answers[question.peer].u32(rank);
+  std::set<int> mine;
+  for (const Parcel& answer : deliver(answers))
+    for (Decoder in(answer.payload); !in.at_end();) mine.insert(static_cast<int>(in.u32()));
+  std::vector<CachedPart> parts;
+  for (const CachedPart& part : cached)
+    if (part.dataset == dataset.uuid && mine.erase(part.rank) > 0) parts.push_back(part);
+  return parts;
+}
+
+/// Collective. The plan, which this epoch has now, carried out as far as it can be: true if that is
+/// all of it. Nobody needs his peers for his part, nor to know that it was the last.
+Result<bool> carry_out(Communicator& comm, const Site& site, const DatasetRecord& plan,
+                       const std::vector<CachedPart>& cached) {
+  bool whole = false;
+  Status status;
+  const auto note = [&](Result<bool> done) {
+    if (!done && status) status = tl::unexpected(std::move(done).error());
+    whole = whole || (done && *done);
+  };
+  const std::vector<CachedPart> parts = claim(comm, plan.info, cached);
+  in_turns(comm, site.limits.width, [&] {
+    for (const CachedPart& part : parts)
+      if (status) note(carry_on(site, plan, part));
+  });
+  visit_dealt(comm, plan.manifests(), [&](std::size_t i) {
+    if (status) note(look_after(site, plan, static_cast<std::uint32_t>(i)));
+  });
+  CAIRN_TRY(agree(comm, std::move(status)));
+  return allreduce(comm, whole ? 1 : 0, Reduce::max) != 0;
+}
+
+/// Collective. True if the dataset is published and settled now. Else nobody can carry its plan on
+/// any more, and `remains` is what is to be removed of it: only then, as an owner of a later epoch,
+/// which this run may not have heard of, would do so else.
+Result<bool> finish(Communicator& comm, const Site& site, const std::vector<CachedPart>& cached,
+                    Remains& remains) {
+  const DatasetRecord& plan = *remains.plan;
+  const auto move_to = [&](const std::string& folder) {
+    for (std::string& path : remains.manifests) path = folder + "/" + name_of_path(path);
+  };
+  CAIRN_TRY(on_keeper(comm, site,
+                      [&](Keeper& keeper) { return keeper.adopt(remains.folder, plan.info); }));
+  move_to(site.folder.pending(site.epoch, plan.info));
+  const auto whole = carry_out(comm, site, plan, cached);
+  if (!whole || !*whole ||
+      !on_keeper(comm, site, [&](Keeper& keeper) { return keeper.publish(plan); })) {
+    CAIRN_TRY(on_keeper(comm, site, [&](Keeper& keeper) { return keeper.withdraw(plan.info); }));
+    return false;
+  }
+  move_to(site.folder.dataset(plan.info));
+  remains.kind = Remains::Kind::unsettled;
+  CAIRN_TRY(treat_all(comm, site, remains));
+  return true;
+}
+
 }  // namespace
 
-Status tidy(Communicator& comm, const Site& site) {
-  CAIRN_ASSIGN(const auto all, share_remains(comm, site));
-  std::size_t number = 0;
-  for (const Remains& remains : all) {
-    Status status;
-    for (const std::string& manifest : remains.manifests)
-      if (number++ % static_cast<std::size_t>(comm.size()) ==
-              static_cast<std::size_t>(comm.rank()) &&
-          status)
-        status = treat_manifest(site, remains.kind, manifest);
-    // One after the other: of files with one name, that of the newest dataset must come last.
-    CAIRN_TRY(agree(comm, std::move(status)));
+Result<std::vector<DatasetRecord>> tidy(Communicator& comm, const Site& site,
+                                        const std::vector<CachedPart>& cached) {
+  CAIRN_ASSIGN(auto all, share_remains(comm, site));
+  std::vector<DatasetRecord> published;
+  for (Remains& remains : all) {
+    bool finished = false;
+    if (remains.plan) {
+      CAIRN_ASSIGN(finished, finish(comm, site, cached, remains));
+    }
+    if (finished) {
+      published.push_back(*remains.plan);
+      continue;
+    }
+    CAIRN_TRY(treat_all(comm, site, remains));
+    if (remains.plan)
+      CAIRN_TRY(on_keeper(comm, site,
+                          [&](Keeper& keeper) { return keeper.abandon(remains.plan->info); }));
   }
-  return on_keeper(comm, site, note_settled);
+  CAIRN_TRY(on_keeper(comm, site, note_settled));
+  return published;
 }
 
 Status remove_files(Communicator& comm, const Site& site, const DatasetInfo& dataset,

@@ -1,14 +1,17 @@
 // Ends what earlier runs have left half done in the prefix directory.
 #pragma once
 
-#include "prefix/site.hpp"
+#include "prefix/flush_plan.hpp"
 
 namespace cairn {
 
-/// Collective. Files staged for datasets that were not published go, as do those of deleted ones;
-/// files of published datasets get their own names. Every manifest is read by one rank. Errors are
-/// agreed; what is left then is left for the next time, and harms nothing.
-Status tidy(Communicator& comm, const Site& site);
+/// Collective. Files of published datasets get their own names; those of deleted ones go. A flush
+/// that was not ended is carried on where every part of it was done, or is `cached` in some process
+/// of this run; else the files that were staged for it go. Every manifest is read by one rank, and
+/// by those who have a part to do. Returns what was published, on all ranks. Errors are agreed;
+/// what is left then is left for the next time, and harms nothing.
+Result<std::vector<DatasetRecord>> tidy(Communicator& comm, const Site& site,
+                                        const std::vector<CachedPart>& cached = {});
 
 /// Collective. Removes the files of a dataset that the keeper has taken out, and the folder of its
 /// manifests.

@@ -25,6 +25,9 @@ struct DatasetRecord {
   bool quarantined = false;    ///< not offered until somebody lifts it
 
   bool operator==(const DatasetRecord&) const = default;
+  std::uint32_t manifests() const {
+    return (info.ranks + ranks_per_manifest - 1) / ranks_per_manifest;
+  }
   /// "dataset 5 (ckpt.5)"
   std::string label() const;
 };

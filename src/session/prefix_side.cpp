@@ -29,6 +29,7 @@ PrefixSide::PrefixSide(Communicator& comm, Files& files, Clock& clock, Backgroun
             1,
             settings.copy_metadata,
             {settings.flush_width, settings.flush_bytes_per_s},
+            {background, settings.io_threads},
             nullptr} {}
 
 template <class... Args>
@@ -43,7 +44,7 @@ void PrefixSide::tell(Severity severity, fmt::format_string<Args...> format, Arg
 
 // --- becoming its owner ---
 
-Status PrefixSide::open(const Placement& placement) {
+Status PrefixSide::open(const Placement& placement, const std::vector<CachedPart>& cached) {
   site_.ranks_on_node = static_cast<int>(placement.beside(comm_.rank()).size());
   if (!settings_.flush && !settings_.fetch) return {};
   std::int64_t there = 0;
@@ -53,7 +54,7 @@ Status PrefixSide::open(const Placement& placement) {
   }
   comm_.bcast(mutable_bytes_of(there), 0);
   if (there == 0) return {};
-  Status owned = own();
+  Status owned = own(cached);
   if (owned && settings_.prefix_purge) return purge();
   if (!owned && owned.error().code != Code::busy && !settings_.prefix_purge) {
     tell(Severity::warning, "nothing can be fetched or flushed now: {}", owned.error().text);
@@ -63,7 +64,7 @@ Status PrefixSide::open(const Placement& placement) {
   return owned;
 }
 
-Status PrefixSide::own() {
+Status PrefixSide::own(const std::vector<CachedPart>& cached) {
   if (owned_) return {};
   Status taken;
   if (comm_.rank() == 0) {
@@ -90,11 +91,19 @@ Status PrefixSide::own() {
       tell(Severity::warning, "a dataset in the prefix directory cannot be used: {}", damaged);
   }
   comm_.bcast(mutable_bytes_of(site_.epoch), 0);
-  announce_extremes();
   announce_first();
-  if (const Status tidied = tidy(comm_, site_); !tidied)
+  if (const Status tidied = tidy_up(cached); !tidied)
     tell(Severity::warning, "what an earlier run has left in the prefix directory stays: {}",
          tidied.error().text);
+  announce_extremes();
+  return {};
+}
+
+Status PrefixSide::tidy_up(const std::vector<CachedPart>& cached) {
+  CAIRN_ASSIGN(const auto published, tidy(comm_, site_, cached));
+  for (const DatasetRecord& record : published)
+    tell(Severity::info, "{} is in {}: the flush that an earlier run had begun is done",
+         record.label(), settings_.prefix);
   return {};
 }
 
@@ -216,7 +225,7 @@ Status PrefixSide::settle_older() {
     for (const DatasetRecord& record : keeper_->listing())
       if (!record.settled) unsettled = 1;
   comm_.bcast(mutable_bytes_of(unsettled), 0);
-  return unsettled == 0 ? Status{} : tidy(comm_, site_);
+  return unsettled == 0 ? Status{} : tidy_up({});
 }
 
 /// Rank 0's record on all ranks; nothing for null.

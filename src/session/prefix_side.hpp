@@ -14,7 +14,7 @@
 #include "prefix/event_log.hpp"
 #include "prefix/file_finder.hpp"
 #include "prefix/flush.hpp"
-#include "prefix/site.hpp"
+#include "prefix/flush_plan.hpp"
 #include "recovery/cached_dataset.hpp"
 #include "topology/placement.hpp"
 
@@ -27,10 +27,11 @@ class PrefixSide {
   PrefixSide(Communicator& comm, Files& files, Clock& clock, Background& background,
              const Settings& settings, Log log, EventLog& events);
 
-  /// At Init: where an earlier run has left something, takes over and ends what was half done. busy
-  /// if another job lives there. A prefix directory that cannot be used now is told, and is no
-  /// error: the caches are there. But it is one where it was to be purged.
-  Status open(const Placement& placement);
+  /// At Init: where an earlier run has left something, takes over and ends what was half done, with
+  /// the parts that this rank has in its caches. busy if another job lives there. A prefix
+  /// directory that cannot be used now is told, and is no error: the caches are there. But it is
+  /// one where it was to be purged.
+  Status open(const Placement& placement, const std::vector<CachedPart>& cached);
 
   /// The highest of all datasets there; known on all ranks.
   std::uint64_t last_number() const { return last_number_; }
@@ -90,7 +91,8 @@ class PrefixSide {
  private:
   Result<FlushAccount> copy_out(const CachedDataset& dataset,
                                 const std::vector<std::string>& cached);
-  Status own();
+  Status own(const std::vector<CachedPart>& cached = {});
+  Status tidy_up(const std::vector<CachedPart>& cached);
   void announce_extremes();
   template <class Change>
   void change_record(const Uuid& uuid, Change change);

@@ -85,7 +85,7 @@ double Session::seconds_since(std::int64_t steady_us) const {
 }
 
 Status Session::open_prefix() {
-  CAIRN_TRY(prefix_.open(placement_));
+  CAIRN_TRY(prefix_.open(placement_, cached_parts()));
   prefix_.mark_flushed(datasets_);
   last_number_ = prefix_.last_number();
   last_checkpoint_ = prefix_.last_checkpoint();

@@ -150,6 +150,7 @@ class Session {
 
   // the prefix directory (session_prefix.cpp)
   Status publish_current();
+  std::vector<CachedPart> cached_parts() const;
   Status flush_dataset(CachedDataset& dataset);
   Status flush_due();
   CachedDataset* newest_checkpoint();

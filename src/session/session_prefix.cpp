@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cache/catalog.hpp"
 #include "recovery/commit.hpp"
 #include "recovery/restore.hpp"
 #include "session/same_call.hpp"
@@ -27,6 +28,22 @@ Status Session::publish_current() {
 }
 
 // --- flush ---
+
+/// What this rank has of datasets that an earlier run may have begun to flush: of those that cannot
+/// be restored too, where others have done the parts that are lost.
+std::vector<CachedPart> Session::cached_parts() const {
+  std::vector<CachedPart> parts;
+  for (const CachedDataset& dataset : datasets_) {
+    if (dataset.usable()) {
+      const RankFolder own = stores_[dataset.store].rank_folder(dataset.info, comm_.rank());
+      parts.push_back({dataset.info.uuid, comm_.rank(), own});
+      continue;
+    }
+    for (const RankFolder& folder : dataset.parts)
+      if (const auto owner = owner_of(folder)) parts.push_back({dataset.info.uuid, *owner, folder});
+  }
+  return parts;
+}
 
 /// A block that does not match its checksum any more is repaired first.
 Status Session::flush_dataset(CachedDataset& dataset) {

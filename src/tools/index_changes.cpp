@@ -52,7 +52,7 @@ class Changes {
 
  private:
   void tidy_up() {
-    if (const Status tidied = tidy(comm_, site_); !tidied)
+    if (const auto tidied = tidy(comm_, site_); !tidied)
       log_.warning("what an earlier run has left half done stays: {}", tidied.error().text);
   }
 
@@ -235,7 +235,9 @@ Result<IndexChange> change_index(const IndexCommand& command, Files& files, Cloc
   IndexChange change;
   Status done;
   Team(1).run([&](Communicator& comm) {
-    Site site{files, clock, folder, keeper.epoch(), 1, settings.copy_metadata, {1, 0}, &keeper};
+    Site site{
+        files,  clock, folder, keeper.epoch(), 1, settings.copy_metadata, {1, 0}, {*background, 1},
+        &keeper};
     Changes changes(command, comm, site, log);
     done = changes.run();
     change = changes.take();

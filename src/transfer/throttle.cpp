@@ -10,11 +10,18 @@ Throttle::Throttle(Clock& clock, std::uint64_t bytes_per_s)
 void Throttle::take(std::uint64_t bytes) {
   if (bytes_per_s_ == 0) return;
   constexpr std::int64_t saved_us = 100'000;
+  const auto takes_us = static_cast<std::int64_t>(static_cast<double>(bytes) * 1e6 /
+                                                  static_cast<double>(bytes_per_s_));
   const std::int64_t now_us = clock_.steady_us();
-  free_at_us_ = std::max(free_at_us_, now_us - saved_us);
-  if (free_at_us_ > now_us) clock_.sleep_us(free_at_us_ - now_us);
-  free_at_us_ += static_cast<std::int64_t>(static_cast<double>(bytes) * 1e6 /
-                                           static_cast<double>(bytes_per_s_));
+  std::int64_t wait_us = 0;
+  {
+    const std::scoped_lock lock(
+        mutex_);  // not while the clock is asked, which may let others go on
+    free_at_us_ = std::max(free_at_us_, now_us - saved_us);
+    wait_us = free_at_us_ - now_us;
+    free_at_us_ += takes_us;
+  }
+  if (wait_us > 0) clock_.sleep_us(wait_us);
 }
 
 }  // namespace cairn

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 
 #include "files/clock.hpp"
 
@@ -12,13 +13,14 @@ class Throttle {
   /// 0: no limit. What was not used of the rate is not saved up for more than a tenth of a second.
   Throttle(Clock& clock, std::uint64_t bytes_per_s);
 
-  /// Sleeps until `bytes` more may go.
+  /// Sleeps until `bytes` more may go. Several threads may share the rate.
   void take(std::uint64_t bytes);
 
  private:
   Clock& clock_;
   std::uint64_t bytes_per_s_;
-  std::int64_t free_at_us_;  ///< when what was taken so far has gone at the rate
+  std::mutex mutex_;
+  std::int64_t free_at_us_;  ///< when what was taken so far has gone at the rate; guarded
 };
 
 }  // namespace cairn

@@ -25,6 +25,13 @@ class HelperBackground final : public Background {
   /// Nobody else is there whom signs of life could keep out.
   std::unique_ptr<Repeated> repeat(std::int64_t, std::function<void()>) override { return nullptr; }
 
+  /// The rank and its helper: who takes what is the scheduler's choice.
+  void in_parallel(int threads, const std::function<void()>& work) override {
+    if (threads > 1) post(0, work);
+    work();
+    wait();
+  }
+
   /// By the rank, as its last act: the helper returns.
   void finish() {
     wait();

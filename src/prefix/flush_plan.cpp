@@ -1,0 +1,119 @@
+#include "prefix/flush_plan.hpp"
+
+#include "prefix/copy_files.hpp"
+#include "prefix/manifest.hpp"
+#include "prefix/own_names.hpp"
+
+namespace cairn {
+namespace {
+
+constexpr std::uint32_t file_for_all = 0666;  // less the umask, as the program would have it
+constexpr std::uint32_t only_me = 0600;
+
+}  // namespace
+
+// --- markers ---
+
+DoneMarkers::DoneMarkers(Files& files, const std::string& folder, std::uint32_t ranks)
+    : files_(files), folder_(PrefixFolder::markers(folder)), ranks_(ranks) {}
+
+std::string DoneMarkers::path_of(const Node& node) const {
+  return fmt::format("{}/{}.{}", folder_, node.first, node.second);
+}
+
+/// Not synced: what it tells of was durable before it.
+Status DoneMarkers::make(const Node& node) {
+  if (known_.contains(node)) return {};
+  CAIRN_TRY(files_.create(path_of(node), file_for_all));
+  known_.insert(node);
+  return {};
+}
+
+Result<bool> DoneMarkers::is_there(const Node& node) {
+  if (known_.contains(node)) return true;
+  const auto found = files_.info(path_of(node));
+  if (!found && found.error().code == Code::not_found) return false;
+  CAIRN_TRY(found);
+  known_.insert(node);
+  return true;
+}
+
+Status DoneMarkers::mark(int rank) { return make({0, static_cast<std::uint32_t>(rank)}); }
+
+Result<bool> DoneMarkers::is_done(int rank) {
+  return is_there({0, static_cast<std::uint32_t>(rank)});
+}
+
+Result<bool> DoneMarkers::climb(int rank) {
+  Node at = {0, static_cast<std::uint32_t>(rank)};
+  for (std::uint32_t at_level = ranks_; at_level > 1; at_level = (at_level + 1) / 2) {
+    const Node sibling = {at.first, at.second ^ 1U};
+    if (sibling.second < at_level) {
+      CAIRN_ASSIGN(const bool both, is_there(sibling));
+      if (!both) return false;
+    }
+    at = {at.first + 1, at.second / 2};
+    CAIRN_TRY(make(at));
+  }
+  return true;
+}
+
+Status DoneMarkers::remove(int rank) {
+  Node at = {0, static_cast<std::uint32_t>(rank)};
+  CAIRN_TRY(files_.remove_file(path_of(at)));
+  for (std::uint32_t at_level = ranks_; at_level > 1 && at.second % 2 == 0;
+       at_level = (at_level + 1) / 2) {
+    at = {at.first + 1, at.second / 2};
+    CAIRN_TRY(files_.remove_file(path_of(at)));
+  }
+  return {};
+}
+
+// --- parts ---
+
+Status stage_part(const Site& site, const RankRecord& record,
+                  const std::vector<std::string>& cached) {
+  CAIRN_TRY(make_folders(site.files, site.folder, record));
+  std::vector<std::string> staged;
+  for (std::size_t i = 0; i < record.files.size(); ++i)
+    staged.push_back(site.folder.staged(record, i));
+  Throttle throttle(site.clock, site.bytes_per_s_rank());
+  const bool keep = site.copy_metadata;
+  CAIRN_TRY(copy_files(site.files, site.io, record, cached, staged,
+                       {keep ? only_me : file_for_all, keep, true}, throttle));
+  return sync_folders(site.files, site.folder, record);
+}
+
+Result<bool> carry_on(const Site& site, const DatasetRecord& plan, const CachedPart& part) {
+  const std::string folder = site.folder.pending(site.epoch, plan.info);
+  DoneMarkers markers(site.files, folder, plan.info.ranks);
+  CAIRN_ASSIGN(const bool done, markers.is_done(part.rank));
+  if (!done) {
+    CAIRN_ASSIGN(const RankRecord record,
+                 read_from_manifest(site.files, folder, part.rank, plan.ranks_per_manifest));
+    std::vector<std::string> cached;
+    for (const FileEntry& file : record.files) cached.push_back(part.folder.file(file.name));
+    CAIRN_TRY(stage_part(site, record, cached));
+    CAIRN_TRY(markers.mark(part.rank));
+  }
+  return markers.climb(part.rank);
+}
+
+Result<bool> look_after(const Site& site, const DatasetRecord& plan, std::uint32_t number) {
+  const std::string folder = site.folder.pending(site.epoch, plan.info);
+  DoneMarkers markers(site.files, folder, plan.info.ranks);
+  CAIRN_ASSIGN(const auto records,
+               read_manifest(site.files, PrefixFolder::manifest(folder, number)));
+  bool all = false;
+  for (const RankRecord& record : records) {
+    CAIRN_ASSIGN(const bool done, markers.is_done(record.rank));
+    if (!done) continue;
+    for (std::size_t i = 0; i < record.files.size(); ++i)
+      CAIRN_TRY(check_size(site.files, record.files[i], site.folder.staged(record, i)));
+    CAIRN_ASSIGN(const bool top, markers.climb(record.rank));
+    all = all || top;
+  }
+  return all;
+}
+
+}  // namespace cairn

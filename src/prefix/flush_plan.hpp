@@ -1,0 +1,69 @@
+// A flush as a plan on disk, which anybody can carry out who has the files: without peers, in any
+// order, again after a crash (docs/format/prefix.md, docs/adr/0013-the-flush-is-a-plan-on-disk.md).
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "prefix/site.hpp"
+#include "records/rank_folder.hpp"
+
+namespace cairn {
+
+/// One rank's part of a dataset in a cache that this process sees.
+struct CachedPart {
+  Uuid dataset;
+  int rank = 0;  ///< that wrote it
+  RankFolder folder;
+};
+
+/// Who has done his part, as the markers in the plan's folder tell. They are empty files, one for
+/// each node of a binary tree over the ranks: that of a leaf says that this rank's files are
+/// durable under their staged names, that of a node above that all leaves below it have one.
+///
+/// Whoever has made one looks for that of its sibling, and makes that of their parent if it is
+/// there. Of two siblings, one looks after both are there; so somebody gets to the root after the
+/// last part is done, and knows it, though nobody has looked at more than log2(ranks) markers of
+/// others. To make a marker twice does no harm, nor does one that a power failure takes: its part
+/// is done again.
+class DoneMarkers {
+ public:
+  /// `folder`: of the plan.
+  DoneMarkers(Files& files, const std::string& folder, std::uint32_t ranks);
+
+  Status mark(int rank);
+  Result<bool> is_done(int rank);
+  /// To be called after the part of `rank` is done, by whoever did it or finds it done. True if all
+  /// parts are.
+  Result<bool> climb(int rank);
+  /// Removes what marks `rank`, and the nodes above it whose first leaf it is.
+  Status remove(int rank);
+
+ private:
+  using Node = std::pair<int, std::uint32_t>;  ///< level, 0 for leaves; number at this level
+
+  std::string path_of(const Node& node) const;
+  Status make(const Node& node);
+  Result<bool> is_there(const Node& node);
+
+  Files& files_;
+  const std::string folder_;
+  const std::uint32_t ranks_;
+  std::set<Node> known_;  ///< to be there
+};
+
+/// Local. Puts the files of one rank, durable, beside their places under their staged names.
+/// `cached`: one path for each file of the record. Begins from nothing, whatever an earlier try
+/// left.
+Status stage_part(const Site& site, const RankRecord& record,
+                  const std::vector<std::string>& cached);
+
+/// Local. Does a part of the plan in the folder of this epoch, if nobody has; true if all are done.
+Result<bool> carry_on(const Site& site, const DatasetRecord& plan, const CachedPart& part);
+
+/// Local. Looks at the parts whose records are in manifest `number`, whoever did them; true if all
+/// of the plan are done. corrupt if staged files of a part that was done are not there any more.
+Result<bool> look_after(const Site& site, const DatasetRecord& plan, std::uint32_t number);
+
+}  // namespace cairn
