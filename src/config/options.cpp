@@ -33,6 +33,8 @@ constexpr Rule set_failures{ValueType::integer, 1, 8};
 constexpr Rule partner_hop{ValueType::integer, 1, 255};
 constexpr Rule block_size{ValueType::bytes, 4 << 10, 1 << 20, true};
 constexpr Rule encode_memory{ValueType::bytes, 1 << 20, 64ULL << 30};
+constexpr Rule io_threads{ValueType::integer, 1, 64};
+constexpr Rule io_size{ValueType::bytes, 1 << 20, 1ULL << 30};
 constexpr Rule any_size{ValueType::bytes};
 
 constexpr Rule one_of(std::span<const std::string_view> words) {
@@ -151,8 +153,11 @@ constexpr Option table[] = {
     {"CAIRN_FLUSH_BANDWIDTH", any_size, "bytes/s", "0",
      "what a node may copy to or from it in a second; 0: no limit", usual,
      [](Settings& s, const Value& v) { s.flush_bytes_per_s = v.number; }},
-    {"CAIRN_IO_THREADS", at_least_1, "", "2", "threads by which a rank copies to or from it", usual,
+    {"CAIRN_IO_THREADS", io_threads, "", "2", "threads by which a rank copies to or from it", usual,
      [](Settings& s, const Value& v) { s.io_threads = as_int(v); }},
+    {"CAIRN_IO_SIZE", io_size, "bytes", "16MB",
+     "what a thread copies before it takes the next piece", usual,
+     [](Settings& s, const Value& v) { s.io_piece_bytes = v.number; }},
     {"SCR_FLUSH_ON_RESTART", boolean, "", "0", "1 copies the checkpoint of a restart there first",
      usual, [](Settings& s, const Value& v) { s.flush_on_restart = is_on(v); }},
     {"SCR_PREFIX_SIZE", at_least_0, "", "0", "checkpoints kept there; 0: all", usual,

@@ -85,9 +85,10 @@ struct Settings {
   /// False only where there is no prefix directory, in tests of the cache: outputs are always
   /// copied otherwise.
   bool flush = false;
-  int flush_interval = 0;               ///< SCR_FLUSH, checkpoints; 0: only outputs
-  int flush_width = 256;                ///< ranks that copy at a time
-  int io_threads = 2;                   ///< of a rank that copies
+  int flush_interval = 0;  ///< SCR_FLUSH, checkpoints; 0: only outputs
+  int flush_width = 256;   ///< ranks that copy at a time
+  int io_threads = 2;      ///< of a rank that copies
+  std::uint64_t io_piece_bytes = std::uint64_t{16} << 20;
   std::uint64_t flush_bytes_per_s = 0;  ///< CAIRN_FLUSH_BANDWIDTH of a node, 0: any
   bool flush_on_restart = false;
   bool prefix_purge = false;

@@ -11,8 +11,7 @@
 namespace cairn {
 namespace {
 
-/// What a thread takes at a time: blocks that hold about so many bytes, or begin so many files.
-constexpr std::uint64_t piece_bytes = std::uint64_t{16} << 20;
+/// A piece of small files begins no more than these.
 constexpr std::size_t piece_files = 256;
 /// From here on one sync of the whole file system costs less than one for each file.
 constexpr std::size_t many_files = 64;
@@ -36,10 +35,10 @@ class RankCopy {
         options_(options),
         throttle_(throttle) {
     for (const FileEntry& file : record.files) starts_.push_back(starts_.back() + file.size);
-    cut();
   }
 
   Status run(const IoThreads& io) {
+    cut(io.piece_bytes);
     one_by_one_ = options_.durable;
     if (one_by_one_ && to_.size() >= many_files) CAIRN_TRY(ask_for_one_sync());
     const std::vector<std::size_t> parted = files_in_parts();
@@ -56,7 +55,7 @@ class RankCopy {
   class Source;
   class Target;
 
-  void cut() {
+  void cut(std::uint64_t piece_bytes) {
     Piece piece;
     std::size_t file = 0;
     for (std::uint64_t block = 0; block < record_.data_crcs.size(); ++block) {

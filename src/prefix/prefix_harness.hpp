@@ -73,14 +73,14 @@ class Prefix : public ::testing::Test {
   std::string prefix() const { return base_.path() + "/prefix"; }
   PrefixFolder folder() const { return {prefix()}; }
 
-  /// One launch of the job: takes over, tidies, then does `rank_main`.
-  void run(const RankMain& rank_main, const RankHook& hook = nullptr) {
-    Team(ranks).run([&](Communicator& comm) {
+  /// One launch of the job: takes over, then does `rank_main`.
+  void run(const RankMain& rank_main, const RankHook& hook = nullptr, int processes = ranks) {
+    Team(processes).run([&](Communicator& comm) {
       const auto posix = make_posix_files();
       const auto files = make_hooked_files(*posix, [&](const FileOperation& operation) {
         return hook ? hook(comm.rank(), operation) : Status{};
       });
-      const auto clock = make_system_clock();
+      const auto clock = make_clock(comm.rank());
       const auto background = threads > 1 ? make_background_thread() : make_foreground();
       RankRun rank{comm,
                    *files,
@@ -214,6 +214,9 @@ class Prefix : public ::testing::Test {
 
   TemporaryFolder base_{"/dev/shm"};
   int threads = 1;  ///< by which a rank copies
+  std::function<std::unique_ptr<Clock>(int rank)> make_clock = [](int) {
+    return make_system_clock();
+  };
 };
 
 }  // namespace cairn::prefix_harness

@@ -29,7 +29,7 @@ PrefixSide::PrefixSide(Communicator& comm, Files& files, Clock& clock, Backgroun
             1,
             settings.copy_metadata,
             {settings.flush_width, settings.flush_bytes_per_s},
-            {background, settings.io_threads},
+            {background, settings.io_threads, settings.io_piece_bytes},
             nullptr} {}
 
 template <class... Args>

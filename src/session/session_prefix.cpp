@@ -200,6 +200,7 @@ Status Session::take_in(const DatasetRecord& candidate, bool& damaged) {
   dataset.parts = {folder};
   forget_remains_of(dataset.info.uuid);
   background_.wait();
+  comm_.barrier();  // who is the last to remove his part of it removes the dataset's folder
   const Status made = agree(comm_, store.make_rank_folder(dataset.info, comm_.rank()));
   const Status fetched = made ? fetch_into(folder, level, candidate, dataset, damaged) : made;
   if (!fetched) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "background.hpp"
 #include "cluster.hpp"
@@ -19,8 +20,10 @@ constexpr std::int64_t pause_us = 60'000'000;
 struct Plan {
   int datasets = 0;
   bool finalize = true;
-  bool power = false;            ///< what ends it is a power failure of everything
-  std::uint64_t ends_after = 0;  ///< calls; 0: it does not end before its time
+  bool loses_nodes = true;          ///< all of them, before it begins
+  bool power = false;               ///< what ends it is a power failure of everything
+  std::uint64_t ends_after = 0;     ///< calls; 0: it does not end before its time
+  std::uint64_t ends_in_flush = 0;  ///< as many calls after the first plan of a flush is made
   FaultPlan faults;
   Settings settings;
 };
@@ -34,6 +37,7 @@ class PrefixJob {
       : bypass_(bypass),
         ways_(seed ^ 0x9e3779b9U),
         chance_(seed ^ 0x2545f491U),
+        of_flushes_(seed ^ 0x6a09e667U),
         trace_(print),
         shape_(draw_shape(seed)),
         cluster_(shape_.nodes),
@@ -46,6 +50,8 @@ class PrefixJob {
     settings.fetch = true;
     settings.flush_interval = 1;
     settings.flush_width = chance_.between(1, 4);
+    settings.io_threads = of_flushes_.between(1, 2);
+    settings.io_piece_bytes = std::uint64_t{1} << of_flushes_.between(8, 14);
     settings.restart_attempts = 0;
     placement_ = shape_.first_placement;
   }
@@ -84,6 +90,12 @@ class PrefixJob {
     if (chance_.one_in(3)) placement_ = draw_placement(shape_, placement_, chance_);
     draw_ways(plan);
     plan.settings.prefix_purge = bypass_ && ways_.one_in(12);
+    plan.loses_nodes = plan.ends_after == 0 || chance_.one_in(2);
+    if (of_flushes_.one_in(2)) {
+      plan.ends_after = 0;
+      plan.ends_in_flush = 1 + of_flushes_.of_any_size_below(60 * ranks);
+      plan.loses_nodes = of_flushes_.one_in(3);
+    }
     return plan;
   }
 
@@ -117,7 +129,7 @@ class PrefixJob {
 
   void carry_out(const Plan& plan) {
     scheduler_.pass_time_us(pause_us);
-    if (plan.ends_after == 0 || chance_.one_in(2)) lose_all_nodes();
+    if (plan.loses_nodes) lose_all_nodes();
     ++outcome_.runs;
     trace_.say("run {}: {} datasets, ends after {}, power {}, faults {}..{}", outcome_.runs,
                plan.datasets, plan.ends_after, plan.power, plan.faults.from, plan.faults.to);
@@ -132,8 +144,9 @@ class PrefixJob {
     asked_.clear();
     for (int rank = 0; rank < shape_.ranks(); ++rank)
       written_[rank] = static_cast<int>(told_.size());
-    bool ended = false;
-    if (plan.ends_after > 0) seam_.after(plan.ends_after, [&] { ended = true, end(plan.power); });
+    ended_ = false;
+    planned_ = false;
+    if (plan.ends_after > 0) seam_.after(plan.ends_after, [&] { end(plan.power); });
     try {
       scheduler_.run(
           shape_.ranks(),
@@ -143,7 +156,7 @@ class PrefixJob {
       throw Violation(fmt::format("(f) {}", deadlock.what()));
     }
     outcome_.calls += seam_.calls();
-    outcome_.crashes += ended ? 1 : 0;
+    outcome_.crashes += ended_ ? 1 : 0;
     for (auto& [key, told] : told_)
       if (told == Told::begun) told = Told::unsure;
   }
@@ -154,6 +167,7 @@ class PrefixJob {
   }
 
   void end(bool power) {
+    ended_ = true;
     trace_.say("all processes end");
     scheduler_.end_all();
     if (!power) return;
@@ -174,6 +188,8 @@ class PrefixJob {
         return fail(Code::io, "cannot {} {}: the process has ended", operation.name,
                     operation.path);
       seam_.pass(operation.name, operation.path, operation.to);
+      if (plan.ends_in_flush > 0 && is_plan(operation) && !std::exchange(planned_, true))
+        seam_.after(plan.ends_in_flush, [&] { end(plan.power); });
       const bool may_fail = operation.path.starts_with(settings.prefix + "/.cairn") ||
                             operation.path.find("/.cairn.") != std::string_view::npos ||
                             (bypass_ && operation.path.starts_with(settings.prefix));
@@ -191,6 +207,12 @@ class PrefixJob {
     for (int i = 0; i < plan.datasets; ++i) write(plan, **session, *files, rank);
     if (plan.finalize) compare("Finalize", (*session)->finalize() ? "ok" : "failed");
     background.finish();  // what it does uses the files above
+  }
+
+  /// The last file of a plan gets its name.
+  static bool is_plan(const FileOperation& operation) {
+    return operation.name == "rename" && operation.to.find("/.cairn/epoch.") != std::string::npos &&
+           operation.to.ends_with("/dataset");
   }
 
   void compare(const std::string& step, const std::string& verdict) {
@@ -338,6 +360,7 @@ class PrefixJob {
   const bool bypass_;
   Chance ways_;  ///< of its own, so that seeds of one kind stay what they are
   Chance chance_;
+  Chance of_flushes_;
   Trace trace_;
   JobShape shape_;
   Cluster cluster_;
@@ -352,6 +375,8 @@ class PrefixJob {
   std::set<int> shared_;        ///< those with a file of all ranks
   std::map<int, int> asked_;    ///< by rank: how often for a restart
   std::map<int, int> written_;  ///< by rank: the last key
+  bool ended_ = false;          ///< the present run, before its time
+  bool planned_ = false;        ///< a flush, in the present run
   Outcome outcome_;
 };
 

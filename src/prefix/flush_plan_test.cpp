@@ -1,0 +1,484 @@
+// A flush that died is carried on by others, from what the plan and its markers tell.
+#include "prefix/flush_plan.hpp"
+
+#include <atomic>
+#include <cmath>
+#include <mutex>
+#include <numeric>
+#include <random>
+#include <thread>
+
+#include "prefix/prefix_harness.hpp"
+
+namespace cairn {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace prefix_harness;
+
+// --- markers ---
+
+class Markers : public ::testing::Test {
+ protected:
+  static constexpr std::array<int, 9> sizes = {1, 2, 3, 4, 5, 7, 8, 17, 64};
+
+  void begin() {
+    fs::remove_all(PrefixFolder::markers(base_.path()));
+    fs::create_directories(PrefixFolder::markers(base_.path()));
+  }
+
+  Result<bool> finish(Files& files, int rank, int of) {
+    DoneMarkers markers(files, base_.path(), static_cast<std::uint32_t>(of));
+    CAIRN_TRY(markers.mark(rank));
+    return markers.climb(rank);
+  }
+
+  static std::vector<int> in_some_order(int of, unsigned seed) {
+    std::vector<int> order(static_cast<std::size_t>(of));
+    std::iota(order.begin(), order.end(), 0);
+    std::shuffle(order.begin(), order.end(), std::mt19937(seed));
+    return order;
+  }
+
+  TemporaryFolder base_{"/dev/shm"};
+  std::unique_ptr<Files> posix_ = make_posix_files();
+};
+
+TEST_F(Markers, TheLastToComeKnowsItAndNobodyBefore) {
+  for (const int of : sizes)
+    for (unsigned seed = 0; seed < 20; ++seed) {
+      begin();
+      const std::vector<int> order = in_some_order(of, seed);
+      for (const int rank : order)
+        ASSERT_EQ(finish(*posix_, rank, of).value(), rank == order.back()) << rank << " of " << of;
+    }
+}
+
+TEST_F(Markers, OfThoseWhoComeAtOnceSomebodyKnowsIt) {
+  constexpr int of = 8;
+  for (int round = 0; round < 200; ++round) {
+    begin();
+    std::atomic<int> there = 0;
+    std::atomic<int> knowing = 0;
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < of; ++rank)
+      threads.emplace_back([&, rank] {
+        ++there;
+        while (there < of) std::this_thread::yield();
+        knowing += finish(*posix_, rank, of).value() ? 1 : 0;
+      });
+    for (std::thread& thread : threads) thread.join();
+    ASSERT_GE(knowing, 1) << round;
+  }
+}
+
+TEST_F(Markers, OperationsGrowWithTheRanks) {
+  for (const int of : {64, 512, 4096}) {
+    begin();
+    int all = 0;
+    int of_one = 0;
+    const auto counted = make_hooked_files(*posix_, [&](const FileOperation&) {
+      ++all, ++of_one;
+      return Status{};
+    });
+    int most = 0;
+    for (const int rank : in_some_order(of, 1)) {
+      of_one = 0;
+      ASSERT_TRUE(finish(*counted, rank, of));
+      most = std::max(most, of_one);
+    }
+    EXPECT_LE(all, 4 * of);
+    EXPECT_LE(most, 1 + 2 * static_cast<int>(std::log2(of)));
+  }
+}
+
+/// Whoever is stopped at whatever step: once all have tried again, somebody knows.
+TEST_F(Markers, ACrashAtAnyStepLosesNothing) {
+  constexpr int of = 5;
+  bool crashed = true;
+  for (std::uint64_t step = 0; crashed; ++step) {
+    begin();
+    crashed = false;
+    const auto mortal = make_hooked_files(*posix_, [&](const FileOperation& operation) -> Status {
+      if (operation.index == step) throw Crash{};
+      return {};
+    });
+    bool known = false;
+    for (int rank = 0; rank < of; ++rank) try {
+        known = finish(*mortal, rank, of).value() || known;
+      } catch (const Crash&) {
+        crashed = true;
+      }
+    for (int rank = 0; rank < of && crashed; ++rank)
+      known = finish(*posix_, rank, of).value() || known;
+    ASSERT_TRUE(known) << step;
+  }
+}
+
+TEST_F(Markers, EachTakesHisOwnAwayAndNoneIsLeft) {
+  for (const int of : sizes) {
+    begin();
+    for (int rank = 0; rank < of; ++rank) ASSERT_TRUE(finish(*posix_, rank, of));
+    for (int rank = 0; rank < of; ++rank)
+      ASSERT_TRUE(DoneMarkers(*posix_, base_.path(), static_cast<std::uint32_t>(of)).remove(rank));
+    EXPECT_TRUE(fs::is_empty(PrefixFolder::markers(base_.path()))) << of;
+  }
+}
+
+// --- carrying on ---
+
+class CarryOn : public Prefix {
+ protected:
+  /// Dataset 1 is there; then a run dies in the flush of `dataset`.
+  void die(int dataset, const RankHook& hook) {
+    try {
+      run([&](RankRun& rank) { (void)flush_dataset(rank, dataset); }, hook);
+      FAIL() << "nothing died";
+    } catch (const Crash&) {
+    }
+  }
+
+  static bool is_marker(const FileOperation& operation) {
+    return operation.name == "create" && operation.path.find("/done/0.") != std::string_view::npos;
+  }
+
+  /// Those who have done their part before the death, all others having made none of it.
+  void die_after_the_parts_of(const std::set<int>& doers, int dataset = 2) {
+    std::atomic<std::size_t> done = 0;
+    die(dataset, [&](int rank, const FileOperation& operation) -> Status {
+      const bool own_part = operation.path.find("/.cairn.") != std::string_view::npos;
+      if (operation.name == "rename" && operation.to.starts_with(folder().datasets()))
+        throw Crash{};
+      if (doers.contains(rank) && is_marker(operation)) {
+        ++done;
+        return {};
+      }
+      // `width` are 2: the third comes when the first has ended.
+      if (!doers.contains(rank) && own_part) {
+        while (done < doers.size()) std::this_thread::yield();
+        throw Crash{};
+      }
+      return {};
+    });
+  }
+
+  std::vector<CachedPart> parts(const std::set<int>& of, int dataset = 2) const {
+    std::vector<CachedPart> found;
+    for (const int rank : of) found.push_back({info_of(dataset).uuid, rank, cached(dataset, rank)});
+    return found;
+  }
+
+  /// The next run, of so many processes, of which each sees what `parts_of` tells. The datasets
+  /// that it has published.
+  std::vector<std::string> carry_on(
+      int processes, const std::function<std::vector<CachedPart>(int process)>& parts_of,
+      const RankHook& hook = nullptr) {
+    std::vector<std::string> published;
+    run(
+        [&](RankRun& rank) {
+          const auto tidied = tidy(rank.comm, rank.site, parts_of(rank.comm.rank()));
+          if (!tidied || rank.comm.rank() != 0) return;
+          for (const DatasetRecord& record : *tidied) published.push_back(record.info.name);
+        },
+        hook, processes);
+    return published;
+  }
+
+  void begin() {
+    fs::remove_all(prefix());
+    fs::create_directories(prefix());
+    flush_well(1);
+  }
+
+  using Names = std::vector<std::string>;
+};
+
+TEST_F(CarryOn, WhatIsDoneIsNotDoneAgainAndNeedsNoCache) {
+  begin();
+  die_after_the_parts_of({0});
+  std::set<std::string> made;
+  const auto published = carry_on(
+      1,
+      [&](int) {
+        return parts({1, 2});
+      },
+      [&](int, const FileOperation& operation) -> Status {
+        if (operation.name == "create" && operation.path.find("/.cairn.") != std::string_view::npos)
+          made.insert(name_of_path(std::string(operation.path)));
+        return {};
+      });
+  EXPECT_EQ(published, Names({"ckpt.2"}));
+  EXPECT_EQ(made.size(), 4U) << "two files of each of two ranks";
+  for (const std::string& name : made) EXPECT_EQ(name.find(".0."), std::string::npos) << name;
+  EXPECT_EQ(names_of_cairn(), Names());
+  EXPECT_FALSE(fs::exists(PrefixFolder::markers(folder().dataset(info_of(2)))));
+  EXPECT_EQ(fetch_again(2), "");
+}
+
+TEST_F(CarryOn, WithoutAPartAllOfItIsRemoved) {
+  begin();
+  die_after_the_parts_of({0, 1});
+  EXPECT_EQ(carry_on(2, [&](int process) { return parts({process}); }), Names());
+  EXPECT_EQ(names_of_cairn(), Names());
+  EXPECT_EQ(fetch_again(2), "not listed");
+  EXPECT_EQ(fetch_again(1), "");
+}
+
+/// However many processes there are, and whatever each has: also the same as another.
+TEST_F(CarryOn, AnyNumberOfProcessesDoesEveryPartOnce) {
+  for (const int processes : {1, 2, 3, 5}) {
+    begin();
+    die_after_the_parts_of({1});
+    std::mutex mutex;
+    std::map<std::string, int> made;
+    const auto published = carry_on(
+        processes,
+        [&](int) {
+          return parts({0, 2});
+        },
+        [&](int, const FileOperation& operation) -> Status {
+          const std::scoped_lock lock(mutex);
+          if (operation.name == "create" &&
+              operation.path.find("/.cairn.") != std::string_view::npos)
+            ++made[std::string(operation.path)];
+          return {};
+        });
+    EXPECT_EQ(published, Names({"ckpt.2"})) << processes;
+    EXPECT_EQ(made.size(), 4U);
+    for (const auto& [path, times] : made) EXPECT_EQ(times, 1) << path;
+    EXPECT_EQ(fetch_again(2), "");
+  }
+}
+
+/// The caches being there, a plan that was made is carried out, wherever its run died.
+TEST_F(CarryOn, AFlushThatDiedAtAnyStepIsEndedByTheNextRun) {
+  int carried_on = 0;
+  for (int victim = 0; victim < ranks; ++victim) {
+    bool crashed = true;
+    for (std::uint64_t step = 0; crashed; ++step) {
+      begin();
+      crashed = false;
+      try {
+        run([&](RankRun& rank) { (void)flush_dataset(rank, 2); },
+            [&](int rank, const FileOperation& operation) -> Status {
+              if (rank == victim && operation.index >= step &&
+                  std::string(operation.path).starts_with(prefix())) {
+                crashed = true;
+                throw Crash{};
+              }
+              return {};
+            });
+      } catch (const Crash&) {
+      }
+      bool planned = fs::exists(folder().dataset(info_of(2)));
+      for (const auto& entry : fs::directory_iterator(folder().root()))
+        planned =
+            planned || fs::exists(PrefixFolder::record(entry.path().string() + "/" +
+                                                       PrefixFolder::folder_name(info_of(2))));
+      carried_on += carry_on(1 + victim, [&](int) { return parts({0, 1, 2}); }).empty() ? 0 : 1;
+      ASSERT_EQ(names_of_cairn(), Names()) << victim << " step " << step;
+      ASSERT_EQ(fetch_again(planned ? 2 : 1), "") << victim << " step " << step;
+    }
+  }
+  EXPECT_GT(carried_on, ranks);
+}
+
+/// Of whoever carries on too; and whoever comes then has less left to do.
+TEST_F(CarryOn, WhoDiesCarryingOnIsCarriedOn) {
+  for (const int processes : {1, 2})
+    for (int victim = 0; victim < processes; ++victim) {
+      bool crashed = true;
+      for (std::uint64_t step = 0; crashed; ++step) {
+        begin();
+        die_after_the_parts_of({0});
+        crashed = false;
+        try {
+          carry_on(
+              processes,
+              [&](int) {
+                return parts({1, 2});
+              },
+              [&](int rank, const FileOperation& operation) -> Status {
+                if (rank != victim || operation.index < step) return {};
+                crashed = true;
+                throw Crash{};
+              });
+        } catch (const Crash&) {
+        }
+        carry_on(1, [&](int) { return parts({1, 2}); });
+        ASSERT_EQ(names_of_cairn(), Names()) << processes << " step " << step;
+        ASSERT_EQ(fetch_again(2), "") << processes << " step " << step;
+      }
+    }
+}
+
+TEST_F(CarryOn, AnErrorAtAnyStepLeavesAllOrNothing) {
+  bool struck = true;
+  for (std::uint64_t step = 0; struck; ++step) {
+    begin();
+    die_after_the_parts_of({0});
+    struck = false;
+    bool owned = false;
+    std::uint64_t at = 0;
+    carry_on(
+        2,
+        [&](int process) {
+          if (process == 0) owned = true;
+          return parts({1, 2});
+        },
+        [&](int rank, const FileOperation& operation) -> Status {
+          if (rank != 0 || !owned || at++ != step) return {};
+          struck = true;
+          return fail(Code::io, "injected: {} {}", operation.name, operation.path);
+        });
+    carry_on(1, [&](int) { return parts({1, 2}); });
+    ASSERT_EQ(names_of_cairn(), Names()) << "step " << step;
+    ASSERT_EQ(fetch_again(fetch_again(2) == "not listed" ? 1 : 2), "") << "step " << step;
+  }
+}
+
+TEST_F(CarryOn, AStagedFileThatIsGoneOrCutIsNotPublished) {
+  for (const bool gone : {true, false}) {
+    begin();
+    die_after_the_parts_of({0, 1});
+    for (const std::string& name : names_of_cairn())
+      if (name.ends_with(".1.1")) fs::resize_file(prefix() + "/" + name, 5);
+    for (const std::string& name : names_of_cairn())
+      if (gone && name.ends_with(".1.1")) fs::remove(prefix() + "/" + name);
+    EXPECT_EQ(carry_on(1, [&](int) { return parts({1, 2}); }), Names()) << gone;
+    EXPECT_EQ(names_of_cairn(), Names());
+    EXPECT_EQ(fetch_again(1), "");
+  }
+}
+
+TEST_F(CarryOn, ADamagedCacheIsNotPublished) {
+  begin();
+  die_after_the_parts_of({0});
+  const std::string damaged = cached(2, 1).file("ckpt/r1/f1");
+  std::fstream(damaged, std::ios::binary | std::ios::in | std::ios::out).seekp(4000).put('#');
+  EXPECT_EQ(carry_on(1, [&](int) { return parts({1, 2}); }), Names());
+  EXPECT_EQ(names_of_cairn(), Names());
+  EXPECT_EQ(fetch_again(1), "");
+}
+
+/// Its files have the same names: they must not come over those of the newer one.
+TEST_F(CarryOn, WhatIsOlderThanWhatIsThereIsNotCarriedOn) {
+  begin();
+  die_after_the_parts_of({0, 1, 2}, 2);
+  run([&](RankRun& rank) { ASSERT_TRUE(flush_dataset(rank, 3)); });
+  EXPECT_EQ(carry_on(1, [&](int) { return parts({0, 1, 2}); }), Names());
+  EXPECT_EQ(fetch_again(3), "");
+  EXPECT_EQ(names_of_cairn(), Names());
+}
+
+/// Of two that were begun both are ended, the newer last.
+TEST_F(CarryOn, TwoAreEndedInTheirOrder) {
+  begin();
+  die_after_the_parts_of({0}, 2);
+  die_after_the_parts_of({0}, 3);
+  const auto published = carry_on(2, [&](int) {
+    auto both = parts({1, 2}, 2);
+    const auto newer = parts({1, 2}, 3);
+    both.insert(both.end(), newer.begin(), newer.end());
+    return both;
+  });
+  EXPECT_EQ(published, Names({"ckpt.2", "ckpt.3"}));
+  EXPECT_EQ(fetch_again(3), "");
+}
+
+/// A run that was taken for dead fails to publish; what it has staged is no longer its own.
+TEST_F(CarryOn, AnOwnerOfAnEarlierEpochRemovesNothing) {
+  begin();
+  const auto posix = make_posix_files();
+  const auto clock = make_system_clock();
+  run(
+      [&](RankRun& rank) {
+        const Status flushed = flush_dataset(rank, 2);
+        ASSERT_FALSE(flushed);
+        EXPECT_EQ(flushed.error().code, Code::busy);
+      },
+      [&](int, const FileOperation& operation) -> Status {
+        if (operation.name != "rename" || operation.to != folder().dataset(info_of(2))) return {};
+        EXPECT_TRUE(Keeper::take_over(*posix, *clock, folder(), owner()));
+        return {};
+      });
+  EXPECT_FALSE(names_of_cairn().empty());
+  EXPECT_EQ(carry_on(1, [](int) { return std::vector<CachedPart>{}; }), Names({"ckpt.2"}));
+  EXPECT_EQ(fetch_again(2), "");
+}
+
+// --- limits ---
+
+using Limits = Prefix;
+
+TEST_F(Limits, SoManyRanksCopyAtATimeAndNoMore) {
+  for (int width = 1; width <= ranks; ++width) {
+    fs::remove_all(prefix());
+    fs::create_directories(prefix());
+    std::mutex mutex;
+    std::set<int> writing;
+    std::size_t most = 0;
+    const auto watch = [&](int rank, const FileOperation& operation) -> Status {
+      const bool begins =
+          operation.name == "create" && operation.path.find("/.cairn.") != std::string_view::npos;
+      const bool ends = operation.path.find("/done/0.") != std::string_view::npos;
+      if (!begins && !ends) return {};
+      {
+        const std::scoped_lock lock(mutex);
+        if (begins) writing.insert(rank);
+        if (ends) writing.erase(rank);
+        most = std::max(most, writing.size());
+      }
+      while (begins) {  // ends only if so many come
+        const std::scoped_lock lock(mutex);
+        if (most >= static_cast<std::size_t>(width)) break;
+      }
+      return {};
+    };
+    run(
+        [&](RankRun& rank) {
+          rank.site.limits.width = width;
+          ASSERT_TRUE(flush_dataset(rank, 1));
+        },
+        watch);
+    EXPECT_EQ(most, static_cast<std::size_t>(width));
+  }
+}
+
+/// What the ranks of a node move in a second, by their clocks, on the way there and back.
+TEST_F(Limits, ANodeKeepsToItsBandwidth) {
+  constexpr std::uint64_t bytes_per_s = 10'000;
+  constexpr double saved_s = 0.1;
+  std::array<SleepersClock*, ranks> clocks{};
+  make_clock = [&](int rank) {
+    auto clock = std::make_unique<SleepersClock>();
+    clocks[static_cast<std::size_t>(rank)] = clock.get();
+    return clock;
+  };
+  for (const int width : {2, ranks}) {
+    fs::remove_all(prefix());
+    fs::create_directories(prefix());
+    run([&](RankRun& rank) {
+      rank.site.ranks_on_node = ranks;
+      rank.site.limits = {width, bytes_per_s};
+      const auto& clock = *clocks[static_cast<std::size_t>(rank.comm.rank())];
+      const RankRecord record = write_part(rank, 1);
+      // The last block is on its way when the copy ends.
+      const auto moved = static_cast<double>(record.data_bytes() - 4096);
+      const double least_s = moved * width / static_cast<double>(bytes_per_s) - saved_s;
+      std::int64_t from_us = clock.now;
+      Status settled;
+      ASSERT_TRUE(flush(rank.comm, rank.site, record, cached_paths(record, 1), "job", settled));
+      EXPECT_GE(static_cast<double>(clock.now - from_us) * 1e-6, least_s);
+      from_us = clock.now;
+      std::vector<std::string> damaged;
+      const Listing listing = *read_listing(rank.files, folder(), damaged);
+      const RankFolder into{fmt::format("{}/back.{}", base_.path(), rank.comm.rank())};
+      ASSERT_TRUE(fetch(rank.comm, rank.site, listing[0], into));
+      EXPECT_GE(static_cast<double>(clock.now - from_us) * 1e-6, least_s);
+    });
+  }
+}
+
+}  // namespace
+}  // namespace cairn
