@@ -57,6 +57,8 @@ class File {
   virtual Status write_at(std::uint64_t offset, Bytes data) = 0;
   virtual Status resize(std::uint64_t bytes) = 0;
   virtual Status sync() = 0;
+  /// A hint: these bytes will be synced later, and may be on their way already.
+  virtual void start_writing(std::uint64_t /*offset*/, std::uint64_t /*length*/) {}
   virtual Result<std::uint64_t> size() = 0;
 };
 

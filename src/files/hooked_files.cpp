@@ -42,6 +42,9 @@ class HookedFile final : public File {
     CAIRN_TRY(gate_->pass("sync", path_));
     return inner_->sync();
   }
+  void start_writing(std::uint64_t offset, std::uint64_t length) override {
+    inner_->start_writing(offset, length);
+  }
   Result<std::uint64_t> size() override {
     CAIRN_TRY(gate_->pass("size", path_));
     return inner_->size();

@@ -26,7 +26,8 @@ struct FileOperation {
 using FileHook = std::function<Status(const FileOperation&)>;
 
 /// `hook` is called from whichever threads use the result. `inner` must outlive the result and all
-/// that was opened by it. effective_user, View::size and closing ask nobody: they cannot fail.
+/// that was opened by it. effective_user, View::size, start_writing and closing ask nobody: they
+/// cannot fail.
 std::unique_ptr<Files> make_hooked_files(Files& inner, FileHook hook);
 
 }  // namespace cairn

@@ -1,5 +1,6 @@
 #include "files/posix_file.hpp"
 
+#include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -64,6 +65,11 @@ class PosixFile final : public File {
     if (uninterrupted([&] { return ::fdatasync(descriptor_.number()); }) != 0)
       return tl::unexpected<Error>(errno_error(errno, "sync", path_));
     return {};
+  }
+
+  void start_writing(std::uint64_t offset, std::uint64_t length) override {
+    (void)::sync_file_range(descriptor_.number(), static_cast<off_t>(offset),
+                            static_cast<off_t>(length), SYNC_FILE_RANGE_WRITE);
   }
 
   Result<std::uint64_t> size() override { return size_of(descriptor_, path_); }

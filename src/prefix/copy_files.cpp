@@ -218,10 +218,12 @@ class RankCopy::Target {
     return {};
   }
 
-  /// Of the file that goes on in the next piece: so that the disk works while that is read.
-  Status sync_the_last() {
-    const bool goes_on = copy_ && !job_.lies_within(file_, piece_);
-    return goes_on && job_.one_by_one_ ? copy_->sync() : Status{};
+  /// So that the disk has work while the next piece is read.
+  void start_writing() {
+    if (!copy_ || !job_.options_.durable) return;
+    const std::uint64_t start = job_.starts_[file_];
+    const std::uint64_t from = std::max(start, piece_.begin);
+    copy_->start_writing(from - start, offset_ - from);
   }
 
  private:
@@ -259,7 +261,8 @@ Status RankCopy::copy(const Piece& piece) const {
     throttle_.take(bytes.size());
     CAIRN_TRY(target.write(bytes));
   }
-  return target.sync_the_last();
+  target.start_writing();
+  return {};
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 // Datasets on their way to the prefix directory and back, as a job sees it.
+#include <atomic>
 #include <filesystem>
+#include <thread>
 
 #include "session/prefix_cluster.hpp"
 
@@ -392,6 +394,52 @@ TEST(SessionPrefix, AnotherLivingJobOnThePrefixDirectoryIsRefused) {
   });
   cluster.settings.job_id = "other";
   EXPECT_EQ(cluster.restart(four_nodes()), 2) << "from the prefix directory";
+}
+
+bool is_marker_of(const FileOperation& operation, int rank) {
+  return operation.name == "create" && operation.path.ends_with(fmt::format("/done/0.{}", rank));
+}
+
+TEST(SessionPrefix, AFlushThatDiedIsEndedByTheNextInit) {
+  PrefixCluster cluster;
+  cluster.write(four_nodes(), {1, 2, 3});
+  EXPECT_FALSE(cluster.run(four_nodes(), [](JobRank& rank) {
+    ASSERT_TRUE(rank.init());
+    rank.hook = [&](const FileOperation& operation) -> Status {
+      if (is_marker_of(operation, 7)) throw Crash{};
+      return {};
+    };
+    (void)rank.write(4);
+  }));
+  EXPECT_EQ(cluster.listed(), Names({"ckpt.2"}));
+  cluster.run_well(four_nodes(), [](JobRank& rank) { EXPECT_EQ(rank.restart(), 4); });
+  EXPECT_TRUE(cluster.said("the flush that an earlier run had begun is done")) << cluster.said();
+  EXPECT_EQ(cluster.listed(), Names({"ckpt.4", "ckpt.2"}));
+  cluster.expect_own_files(4);
+}
+
+/// The caches cannot restore it any more; but what the lost node had is on its way already, and the
+/// rest is still there.
+TEST(SessionPrefix, AFlushIsEndedThoughANodeIsLostThatHadDoneItsPart) {
+  PrefixCluster cluster;
+  cluster.settings.checkpoints[0].scheme = Scheme::single;
+  cluster.write(four_nodes(), {1, 2, 3});
+  std::atomic<int> done = 0;
+  EXPECT_FALSE(cluster.run(four_nodes(), [&](JobRank& rank) {
+    ASSERT_TRUE(rank.init());
+    rank.hook = [&](const FileOperation& operation) -> Status {
+      if (is_marker_of(operation, 6) || is_marker_of(operation, 7)) ++done;
+      if (!is_marker_of(operation, 0)) return {};
+      while (done < 2) std::this_thread::yield();
+      throw Crash{};
+    };
+    (void)rank.write(4);
+  }));
+  cluster.lose("n3");
+  cluster.run_well(four_nodes(), [](JobRank& rank) { EXPECT_EQ(rank.restart(), 4); });
+  EXPECT_TRUE(cluster.said("the flush that an earlier run had begun is done")) << cluster.said();
+  EXPECT_TRUE(cluster.said("was fetched from")) << cluster.said();
+  cluster.expect_own_files(4);
 }
 
 /// Of all calls that one rank makes in the prefix directory, the run dies before one.

@@ -1,8 +1,10 @@
 // What a checkpoint and a restart cost each rank, counted, as the job grows. Counts carry no noise,
 // so they are asserted; docs/performance.md shows the table that this program prints.
+#include <atomic>
 #include <cmath>
 
 #include "comm/counting.hpp"
+#include "prefix/manifest.hpp"
 #include "session/session_harness.hpp"
 
 namespace cairn {
@@ -114,6 +116,174 @@ class CountedRank {
   Traffic before_;
   std::uint64_t operations_before_ = 0;
 };
+
+// --- the prefix directory ---
+
+/// Which operations on it a job makes, of all ranks together and of the busiest.
+struct PrefixCost {
+  std::uint64_t operations = 0;  ///< but for reads and writes of bytes
+  std::uint64_t busiest = 0;
+  std::uint64_t records_read = 0;  ///< the most that one process has read of the ranks' records
+};
+
+class PrefixCosts {
+ public:
+  void count(const std::string& step, int rank, const FileOperation& operation) {
+    const std::scoped_lock lock(mutex_);
+    Counts& counts = of_[step];
+    if (operation.name != "read" && operation.name != "write") ++counts.of_rank[rank];
+    if (operation.name == "open" && operation.path.find("/manifest.") != std::string::npos)
+      ++counts.manifests_read[rank];
+  }
+
+  PrefixCost of(const std::string& step) const {
+    PrefixCost cost;
+    for (const auto& [rank, operations] : of_.at(step).of_rank) {
+      cost.operations += operations;
+      cost.busiest = std::max(cost.busiest, operations);
+    }
+    for (const auto& [rank, manifests] : of_.at(step).manifests_read)
+      cost.records_read = std::max(cost.records_read, manifests * ranks_per_manifest);
+    return cost;
+  }
+
+ private:
+  struct Counts {
+    std::map<int, std::uint64_t> of_rank;
+    std::map<int, std::uint64_t> manifests_read;
+  };
+  std::mutex mutex_;
+  std::map<std::string, Counts> of_;
+};
+
+struct Killed {};
+
+/// A job that copies each checkpoint to its prefix directory; its nodes are lost; what was in the
+/// middle of a flush then is carried on.
+class PrefixJob {
+ public:
+  PrefixJob(int ranks, int files_each) : ranks_(ranks), files_each_(files_each) {
+    settings_.prefix = folder_ / "prefix";
+    std::filesystem::create_directory(settings_.prefix);
+    settings_.user = "tester";
+    settings_.job_id = "job";
+    settings_.control_base = folder_ / "%n";
+    settings_.stores.emplace_back().path = settings_.control_base;
+    settings_.checkpoints.emplace_back().store = settings_.control_base;
+    settings_.checkpoints.back().scheme = Scheme::single;
+    settings_.flush = true;
+    settings_.flush_interval = 1;
+    settings_.fetch = true;
+  }
+
+  PrefixCosts& carry_out() {
+    run("first flush", [&](Session& session) {
+      write(session);
+      step_ = "flush";
+      write(session);  // the prefix directory is this run's by now
+      EXPECT_TRUE(session.finalize());
+    });
+    for (int node = 0; node * ranks_per_node < ranks_; ++node)
+      std::filesystem::remove_all(folder_ / fmt::format("n{}", node));
+    run("fetch", [&](Session& session) {
+      EXPECT_TRUE(session.have_restart().value());
+      EXPECT_TRUE(session.finalize());
+    });
+    std::atomic<int> done = 0;
+    const auto half = [&](const FileOperation& operation) {
+      if (operation.path.find("/done/0.") != std::string_view::npos && ++done > ranks_ / 2)
+        throw Killed{};
+    };
+    EXPECT_THROW(run(
+                     "killed", [&](Session& session) { write(session); }, half),
+                 Killed);
+    run("Init that ends a flush", [&](Session& session) {
+      step_ = "after";
+      EXPECT_TRUE(session.finalize());
+    });
+    return costs_;
+  }
+
+ private:
+  void run(const std::string& step, const std::function<void(Session&)>& steps,
+           const std::function<void(const FileOperation&)>& hook = nullptr) {
+    Team(ranks_, Team::Mode::buffered).run([&](Communicator& comm) {
+      step_ = step;
+      const auto posix = make_posix_files();
+      const auto files = make_hooked_files(*posix, [&](const FileOperation& operation) {
+        if (operation.path.starts_with(settings_.prefix))
+          costs_.count(step_, comm.rank(), operation);
+        if (hook) hook(operation);
+        return Status{};
+      });
+      const auto clock = make_system_clock();
+      const auto background = make_foreground();
+      Settings mine = settings_;
+      mine.node_name = fmt::format("n{}", comm.rank() / ranks_per_node);
+      rank_ = comm.rank();
+      auto session = Session::init({comm, *files, *clock, *background, Log()}, mine);
+      ASSERT_TRUE(session) << session.error().text;
+      steps(**session);
+    });
+  }
+
+  void write(Session& session) {
+    ASSERT_TRUE(session.start_checkpoint());
+    for (int file = 0; file < files_each_; ++file) {
+      const auto path =
+          session.route_file(fmt::format("{}/rank.{}.{}", settings_.prefix, rank_, file));
+      ASSERT_TRUE(path);
+      const auto out = make_posix_files()->create(*path, 0600);
+      ASSERT_TRUE((*out)->write_at(0, Blob(file_bytes)));
+    }
+    const Status done = session.complete_checkpoint(true);
+    ASSERT_TRUE(done) << done.error().text;
+  }
+
+  TemporaryFolder folder_{Cluster::memory()};
+  const int ranks_;
+  const int files_each_;
+  Settings settings_;
+  PrefixCosts costs_;
+  static thread_local std::string step_;
+  static thread_local int rank_;
+};
+
+thread_local std::string PrefixJob::step_;
+thread_local int PrefixJob::rank_ = 0;
+
+TEST(Scale, OperationsInThePrefixDirectoryGrowWithFilesAndRanks) {
+  constexpr int small = 64;
+  constexpr int large = sanitized ? 128 : 512;
+  std::map<std::string, PrefixCost> base;
+  for (const auto& [ranks, files] : {std::pair{small, 1}, {small, 9}, {large, 1}}) {
+    PrefixJob job(ranks, files);
+    PrefixCosts& costs = job.carry_out();
+    for (const char* step : {"flush", "fetch", "Init that ends a flush"}) {
+      const PrefixCost cost = costs.of(step);
+      fmt::print("| {} | {} | {} | {} | {:.1f} | {} |\n", ranks, files, step, cost.operations,
+                 static_cast<double>(cost.operations) / ranks, cost.busiest);
+      if (ranks == small && files == 1) base[step] = cost;
+      const PrefixCost& first = base[step];
+      const auto grown = static_cast<std::uint64_t>(ranks / small);
+      // A file costs so many on its way: its copy's making and naming, attributes, sync, checks.
+      constexpr std::uint64_t for_each_file = 9;
+      const std::uint64_t more_files = static_cast<std::uint64_t>(ranks) * (files - 1);
+      EXPECT_LE(cost.operations, first.operations * grown + for_each_file * more_files) << step;
+      // The keeper makes a few beside its own part, for each manifest of 64 ranks; whoever ends
+      // what others began does so for the ranks of a manifest, however many manifests there are.
+      const bool for_others = step == std::string_view("Init that ends a flush");
+      const std::uint64_t at_most_ranks = for_others ? ranks_per_manifest : 1;
+      EXPECT_LE(cost.busiest,
+                first.busiest + 4 * grown + at_most_ranks * (1 + for_each_file * (files - 1)))
+          << step;
+      // That of its own part, and one dealt to it, which it reads again to give files their names.
+      EXPECT_LE(cost.records_read, 3 * ranks_per_manifest) << "of " << ranks << " at " << step;
+    }
+  }
+}
+
+// --- the caches ---
 
 /// A job of so many ranks: its first run, a restart with nothing lost, and one with a node lost.
 Costs costs_of(int ranks) {
