@@ -1,5 +1,5 @@
 // A flush as a plan on disk, which anybody can carry out who has the files: without peers, in any
-// order, again after a crash (docs/format/prefix.md, docs/adr/0013-the-flush-is-a-plan-on-disk.md).
+// order, again after a crash (docs/format/prefix.md, docs/adr/0014-the-flush-is-a-plan-on-disk.md).
 #pragma once
 
 #include <set>

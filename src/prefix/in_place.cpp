@@ -98,7 +98,10 @@ class Publication {
     Status prepared = prepare();
     DatasetRecord record = describe(comm_, site_, mine_, job_id);
     if (prepared)
-      prepared = on_keeper(comm_, site_, [&](Keeper& keeper) { return keeper.publish(record); });
+      prepared = on_keeper(comm_, site_, [&](Keeper& keeper) {
+        const Status planned = keeper.plan(record);
+        return planned ? keeper.publish(record) : planned;
+      });
     if (!prepared) {
       // Should this fail too, a later run finds it, and that nothing of it was staged.
       if (site_.keeper != nullptr) (void)site_.keeper->abandon(mine_.dataset);

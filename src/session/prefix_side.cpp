@@ -91,11 +91,11 @@ Status PrefixSide::own(const std::vector<CachedPart>& cached) {
       tell(Severity::warning, "a dataset in the prefix directory cannot be used: {}", damaged);
   }
   comm_.bcast(mutable_bytes_of(site_.epoch), 0);
-  announce_first();
   if (const Status tidied = tidy_up(cached); !tidied)
     tell(Severity::warning, "what an earlier run has left in the prefix directory stays: {}",
          tidied.error().text);
   announce_extremes();
+  announce_first();
   return {};
 }
 
