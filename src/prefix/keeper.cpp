@@ -47,21 +47,41 @@ void sort_newest_first(Listing& listing) {
   });
 }
 
+/// The record in the folder of a dataset; what is wrong with it, if something is.
+struct ReadRecord {
+  std::optional<DatasetRecord> record;
+  std::string trouble;
+};
+
+ReadRecord read_one(Files& files, const std::string& folder) {
+  const std::string path = PrefixFolder::record(folder);
+  auto record = read_record(files, path, largest_record, decode_dataset_record);
+  if (record && *record) return {*std::move(record), {}};
+  const auto there = files.info(folder);
+  if (!there && is_absent(there.error())) return {};  // its owner has moved it meanwhile
+  return {{}, record ? path + ": it is not there" : record.error().text};
+}
+
 /// Of the datasets that have their folders in `folder`.
 Result<Listing> read_records(Files& files, const std::string& folder,
-                             std::vector<std::string>& damaged) {
-  Listing listing;
+                             std::vector<std::string>& damaged, const IoThreads* io = nullptr) {
+  constexpr std::size_t at_a_time = 64;
   CAIRN_ASSIGN(const auto names, names_in(files, folder));
-  for (const std::string& name : names) {
-    const std::string path = PrefixFolder::record(folder + "/" + name);
-    auto record = read_record(files, path, largest_record, decode_dataset_record);
-    if (record && *record) {
-      listing.push_back(**std::move(record));
-      continue;
-    }
-    const auto there = files.info(folder + "/" + name);
-    if (there || !is_absent(there.error()))  // else its owner has moved it meanwhile
-      damaged.push_back(record ? path + ": it is not there" : record.error().text);
+  std::vector<ReadRecord> found(names.size());
+  const auto read_some = [&](std::size_t piece) {
+    const std::size_t end = std::min(names.size(), (piece + 1) * at_a_time);
+    for (std::size_t i = piece * at_a_time; i < end; ++i)
+      found[i] = read_one(files, folder + "/" + names[i]);
+    return Status{};
+  };
+  const auto alone = make_foreground();
+  const IoThreads& threads = io != nullptr ? *io : IoThreads{*alone, 1};
+  CAIRN_TRY(threads.each((names.size() + at_a_time - 1) / at_a_time, read_some));
+  Listing listing;
+  listing.reserve(found.size());
+  for (ReadRecord& one : found) {
+    if (one.record) listing.push_back(*std::move(one.record));
+    if (!one.trouble.empty()) damaged.push_back(std::move(one.trouble));
   }
   sort_newest_first(listing);
   return listing;
@@ -105,9 +125,9 @@ std::unique_ptr<FileLock> lock_owner(Files& files, Clock& clock, const PrefixFol
 // --- reading ---
 
 Result<Listing> read_listing(Files& files, const PrefixFolder& folder,
-                             std::vector<std::string>& damaged) {
+                             std::vector<std::string>& damaged, const IoThreads* io) {
   if (auto copy = read_copy(files, folder)) return *std::move(copy);
-  return read_records(files, folder.datasets(), damaged);
+  return read_records(files, folder.datasets(), damaged, io);
 }
 
 Result<Listing> read_dropped(Files& files, const PrefixFolder& folder,
@@ -262,10 +282,10 @@ Status Keeper::remove_closed() {
   return {};
 }
 
-Status Keeper::read_anew() {
+Status Keeper::read_anew(const IoThreads& io) {
   CAIRN_TRY(open_listing());
   damaged_.clear();
-  CAIRN_ASSIGN(listing_, read_records(*files_, folder_.datasets(), damaged_));
+  CAIRN_ASSIGN(listing_, read_records(*files_, folder_.datasets(), damaged_, &io));
   return {};
 }
 

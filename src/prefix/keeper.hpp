@@ -12,6 +12,7 @@
 #include "prefix/prefix_folder.hpp"
 #include "records/dataset_record.hpp"
 #include "records/owner_record.hpp"
+#include "transfer/io_threads.hpp"
 
 namespace cairn {
 
@@ -19,9 +20,10 @@ namespace cairn {
 using Listing = std::vector<DatasetRecord>;
 
 /// What is there, from the listing or, where there is none, from the records. Records that cannot
-/// be read are left out, and named in `damaged`. No folder at all is an empty listing.
+/// be read are left out, and named in `damaged`. No folder at all is an empty listing. Records are
+/// read by `io`, if there is one: there may be many.
 Result<Listing> read_listing(Files& files, const PrefixFolder& folder,
-                             std::vector<std::string>& damaged);
+                             std::vector<std::string>& damaged, const IoThreads* io = nullptr);
 
 /// What was dropped and could be put back, newest first. Needs the records, as these are few.
 Result<Listing> read_dropped(Files& files, const PrefixFolder& folder,
@@ -112,7 +114,7 @@ class Keeper {
   /// or put back in them is dropped.
   Status remove_closed();
   /// Reads all records again, whatever the listing says.
-  Status read_anew();
+  Status read_anew(const IoThreads& io);
 
   /// After changes: writes the listing, which the first change has removed. Costs nothing where it
   /// says what is there already.

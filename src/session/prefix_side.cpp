@@ -101,9 +101,11 @@ Status PrefixSide::own(const std::vector<CachedPart>& cached) {
 
 Status PrefixSide::tidy_up(const std::vector<CachedPart>& cached) {
   CAIRN_ASSIGN(const auto published, tidy(comm_, site_, cached));
-  for (const DatasetRecord& record : published)
+  for (const DatasetRecord& record : published) {
+    events_.happened("FLUSH_SUCCESS", record.info, {}, "begun by an earlier run");
     tell(Severity::info, "{} is in {}: the flush that an earlier run had begun is done",
          record.label(), settings_.prefix);
+  }
   return {};
 }
 

@@ -23,7 +23,7 @@ class Changes {
       : command_(command), comm_(comm), site_(site), keeper_(*site.keeper), log_(log) {}
 
   Status run() {
-    if (command_.action == Action::build) CAIRN_TRY(keeper_.read_anew());
+    if (command_.action == Action::build) CAIRN_TRY(keeper_.read_anew(site_.io));
     tidy_up();
     switch (command_.action) {
       case Action::current:
@@ -235,9 +235,11 @@ Result<IndexChange> change_index(const IndexCommand& command, Files& files, Cloc
   IndexChange change;
   Status done;
   Team(1).run([&](Communicator& comm) {
-    Site site{
-        files,  clock, folder, keeper.epoch(), 1, settings.copy_metadata, {1, 0}, {*background, 1},
-        &keeper};
+    Site site{files,  clock,
+              folder, keeper.epoch(),
+              1,      settings.copy_metadata,
+              {1, 0}, {*background, reading_threads},
+              &keeper};
     Changes changes(command, comm, site, log);
     done = changes.run();
     change = changes.take();

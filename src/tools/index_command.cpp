@@ -23,7 +23,9 @@ class Reader {
   Result<bool> run() {
     CAIRN_TRY(check_prefix_folder(files_, folder_.prefix));
     std::vector<std::string> damaged;
-    CAIRN_ASSIGN(listing_, read_listing(files_, folder_, damaged));
+    const auto background = make_background_thread();
+    const IoThreads io{*background, reading_threads};
+    CAIRN_ASSIGN(listing_, read_listing(files_, folder_, damaged, &io));
     CAIRN_ASSIGN(current_, read_current(files_, folder_));
     for (const std::string& record : damaged) log_.warning("a dataset cannot be used: {}", record);
     return command_.action == Action::list ? list() : show();

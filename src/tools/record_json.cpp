@@ -4,6 +4,7 @@
 
 #include "base/local_time.hpp"
 #include "config/descriptors.hpp"
+#include "transfer/io_threads.hpp"
 
 namespace cairn {
 namespace {
@@ -135,14 +136,23 @@ std::string time_text(std::int64_t time_us) {
 
 void write_json(std::ostream& out, const nlohmann::ordered_json& head, std::string_view key,
                 const std::vector<DatasetRecord>& datasets) {
+  constexpr std::size_t at_a_time = 512;
+  constexpr int threads = 4;
+  std::vector<std::string> pieces((datasets.size() + at_a_time - 1) / at_a_time);
+  const auto background = make_background_thread();
+  (void)IoThreads{*background, threads}.each(pieces.size(), [&](std::size_t piece) -> Status {
+    const std::size_t end = std::min(datasets.size(), (piece + 1) * at_a_time);
+    for (std::size_t i = piece * at_a_time; i < end; ++i) {
+      pieces[piece] += i == 0 ? "\n    " : ",\n    ";
+      pieces[piece] += json_of(datasets[i]).dump(-1, ' ', false, Json::error_handler_t::replace);
+    }
+    return {};
+  });
   std::string text = text_of_json(head);
   text.resize(text.size() - std::string_view("\n}\n").size());
-  text += fmt::format(",\n  \"{}\": [", key);
-  for (const DatasetRecord& record : datasets) {
-    if (&record != &datasets.front()) text += ",";
-    text += "\n    " + json_of(record).dump(-1, ' ', false, Json::error_handler_t::replace);
-  }
-  out << text << (datasets.empty() ? "]\n}\n" : "\n  ]\n}\n");
+  out << text << fmt::format(",\n  \"{}\": [", key);
+  for (const std::string& piece : pieces) out << piece;
+  out << (datasets.empty() ? "]\n}\n" : "\n  ]\n}\n");
 }
 
 std::string text_of_json(const nlohmann::ordered_json& json) {
