@@ -3,6 +3,7 @@
 
 #include "decoder.hpp"
 #include "records/dataset_record.hpp"
+#include "records/halt_record.hpp"
 #include "records/owner_record.hpp"
 
 namespace cairn::fuzz {
@@ -30,6 +31,7 @@ void check(Bytes input) {
   check_one(RecordType::index, input, decode_listing, again);
   check_one(RecordType::owner, input, decode_owner_record, again);
   check_one(RecordType::current, input, decode_current, encode_current);
+  check_one(RecordType::halt, input, decode_halt_record, again);
   for (const auto& decoded :
        {decode_dataset_record(input).has_value(), decode_listing(input).has_value()})
     expect(!decoded || input.size() > 32, "a file without an envelope holds no record");
@@ -44,7 +46,9 @@ std::vector<Blob> seeds() {
   DatasetRecord in_place = record;
   in_place.info.flags |= flag_in_place;
   const OwnerRecord owner{3, {5, 6}, "1234", "ada", "n0", 77, 8, 9};
-  return {payload_of(encode(record)),   payload_of(encode(std::vector{record, record})),
+  HaltRecord halt{3, 1'800'000'000, 1'700'000'000, 600, "JOB_HALTED", true};
+  return {payload_of(encode(halt)),     payload_of(encode(HaltRecord{})),
+          payload_of(encode(record)),   payload_of(encode(std::vector{record, record})),
           payload_of(encode(in_place)), payload_of(encode(std::vector{in_place, record})),
           payload_of(encode(owner)),    payload_of(encode_current("ckpt.5"))};
 }

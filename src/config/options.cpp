@@ -165,6 +165,9 @@ constexpr Option table[] = {
     {"SCR_PREFIX_PURGE", boolean, "", "0",
      "1 deletes all datasets there at the start, with their files: for one run only", usual,
      [](Settings& s, const Value& v) { s.prefix_purge = is_on(v); }},
+    {"SCR_DROP_AFTER_CURRENT", boolean, "", "0",
+     "1 lets SCR_Current drop the newer checkpoints there; their files stay", usual,
+     [](Settings& s, const Value& v) { s.drop_after_current = is_on(v); }},
     {"SCR_FETCH", boolean, "", "1",
      "1 looks for a checkpoint there, where the cache has none to restart from", usual,
      [](Settings& s, const Value& v) { s.fetch = is_on(v); }},
@@ -220,7 +223,6 @@ constexpr Option table[] = {
      [](Settings& s, const Value& v) { s.checkpoint_bytes = v.number; }},
 
     // --- of SCR, accepted but not used yet ---
-    {"SCR_DROP_AFTER_CURRENT", text, "", "0", "1 forgets datasets newer than SCR_CURRENT", unused},
     {"SCR_FETCH_TYPE", text, "", "SYNC", "how files are fetched", unused},
     {"SCR_FETCH_WIDTH", text, "", "256", "readers at a time", unused},
     {"SCR_FLUSH_TYPE", text, "", "SYNC", "how files are flushed", unused},

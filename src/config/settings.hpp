@@ -92,6 +92,7 @@ struct Settings {
   std::uint64_t flush_bytes_per_s = 0;  ///< CAIRN_FLUSH_BANDWIDTH of a node, 0: any
   bool flush_on_restart = false;
   bool prefix_purge = false;
+  bool drop_after_current = false;
   int prefix_size = 0;  ///< checkpoints kept, 0: all
   bool fetch = false;
   bool fetch_bypass = false;  ///< restart files are read where they are

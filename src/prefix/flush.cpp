@@ -149,7 +149,7 @@ Result<FlushAccount> flush(Communicator& comm, const Site& site, const RankRecor
 
 Status settle_rank(Files& files, const PrefixFolder& folder, const RankRecord& record) {
   for (std::size_t i = 0; i < record.files.size(); ++i) {
-    const Status named = files.rename(folder.staged(record, i), folder.file(record.files[i]));
+    Status named = files.rename(folder.staged(record, i), folder.file(record.files[i]));
     if (!named && named.error().code != Code::not_found) return named;  // else it has its name
   }
   for (const std::string& path : folders_of(folder, record)) CAIRN_TRY(files.sync_folder(path));

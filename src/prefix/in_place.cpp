@@ -24,7 +24,7 @@ using Claims = std::map<std::string, std::vector<Claim>>;
 
 /// Sends `payloads` and calls `read` with what came, until it is read to its end.
 template <class Read>
-void exchange_payloads(Communicator& comm, std::map<int, Encoder> payloads, Read read) {
+void exchange_payloads(Communicator& comm, std::map<int, Encoder>&& payloads, Read read) {
   std::vector<Parcel> parcels;
   for (auto& [peer, payload] : payloads) parcels.push_back({peer, payload.take()});
   for (const Parcel& parcel : exchange(comm, std::move(parcels))) {

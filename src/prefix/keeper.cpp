@@ -365,8 +365,7 @@ Status Keeper::adopt(const std::string& folder, const DatasetInfo& dataset) {
 
 Status Keeper::withdraw(const DatasetInfo& dataset) {
   const std::string pending = folder_.pending(me_.epoch, dataset);
-  const Status renamed =
-      files_->rename(PrefixFolder::record(pending), PrefixFolder::withdrawn(pending));
+  Status renamed = files_->rename(PrefixFolder::record(pending), PrefixFolder::withdrawn(pending));
   if (renamed || !is_absent(renamed.error())) return renamed;
   return under_epoch(files_->info(pending).map([](const auto&) {}));  // it was no plan yet
 }

@@ -163,8 +163,8 @@ Result<bool> carry_out(Communicator& comm, const Site& site, const DatasetRecord
   bool whole = false;
   Status status;
   const auto note = [&](Result<bool> done) {
-    if (!done && status) status = tl::unexpected(std::move(done).error());
     whole = whole || (done && *done);
+    if (!done && status) status = tl::unexpected(std::move(done).error());
   };
   const std::vector<CachedPart> parts = claim(comm, plan.info, cached);
   in_turns(comm, site.limits.width, [&] {

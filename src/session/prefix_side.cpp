@@ -403,16 +403,32 @@ Result<DatasetRecord> PrefixSide::share_record(const std::string& call, const st
   return fail(Code::not_found, "{}: there is no dataset {} in {}", call, name, settings_.prefix);
 }
 
+namespace {
+
+/// Outputs stay, as they do in the caches.
+Status drop_newer(Keeper& keeper, const Uuid& than) {
+  const Listing listing = keeper.listing();
+  for (const DatasetRecord& record : listing)
+    if (than < record.info.uuid && record.info.is_checkpoint() && !record.info.is_output())
+      CAIRN_TRY(keeper.drop(record.info));
+  return keeper.save_listing();
+}
+
+}  // namespace
+
 Status PrefixSide::current(const std::string& name) {
-  CAIRN_TRY(share_record("SCR_Current", name));
-  CAIRN_TRY(on_keeper(comm_, site_, [&](Keeper& keeper) { return keeper.set_current(name); }));
+  CAIRN_ASSIGN(const DatasetRecord record, share_record("SCR_Current", name));
+  Status made = on_keeper(comm_, site_, [&](Keeper& keeper) {
+    const Status set = keeper.set_current(name);
+    return set && settings_.drop_after_current ? drop_newer(keeper, record.info.uuid) : set;
+  });
   announce_first();
-  return {};
+  return made;
 }
 
 Status PrefixSide::drop(const std::string& name) {
   CAIRN_ASSIGN(const DatasetRecord record, share_record("SCR_Drop", name));
-  const Status dropped = on_keeper(comm_, site_, [&](Keeper& keeper) -> Status {
+  Status dropped = on_keeper(comm_, site_, [&](Keeper& keeper) -> Status {
     CAIRN_TRY(keeper.drop(record.info));
     return keeper.save_listing();
   });
@@ -422,7 +438,7 @@ Status PrefixSide::drop(const std::string& name) {
 
 Status PrefixSide::remove(const std::string& name) {
   CAIRN_ASSIGN(const DatasetRecord record, share_record("SCR_Delete", name));
-  const Status removed = remove_dataset(record);
+  Status removed = remove_dataset(record);
   announce_first();
   return removed;
 }

@@ -369,6 +369,25 @@ TEST(SessionPrefix, TheOneNamedIsFetchedFirst) {
   EXPECT_EQ(cluster.restart(four_nodes()), 1);
 }
 
+TEST(SessionPrefix, NewerCheckpointsThanTheCurrentOneAreDroppedIfAsked) {
+  PrefixCluster cluster;
+  cluster.settings.flush_interval = 1;
+  cluster.write_and_finalize({1, 2, 3});
+  const auto choose_second = [](JobRank& rank) {
+    EXPECT_TRUE(rank.session->current("ckpt.2"));
+    EXPECT_TRUE(rank.session->finalize());
+  };
+  cluster.run_well(four_nodes(), choose_second);
+  EXPECT_EQ(cluster.listed(), Names({"ckpt.3", "ckpt.2", "ckpt.1"}));
+  cluster.settings.drop_after_current = true;
+  cluster.run_well(four_nodes(), choose_second);
+  EXPECT_EQ(cluster.listed(), Names({"ckpt.2", "ckpt.1"}));
+  cluster.expect_own_files(3);
+  cluster.lose_all_nodes();
+  cluster.settings.current = "ckpt.3";  // which is not listed any more
+  EXPECT_EQ(cluster.restart(four_nodes()), 2);
+}
+
 TEST(SessionPrefix, AnotherLivingJobOnThePrefixDirectoryIsRefused) {
   PrefixCluster cluster;
   cluster.write(four_nodes(), {1, 2});
