@@ -233,7 +233,7 @@ Status Session::make_rank_folder() {
   const auto make = [this] {
     return agree(comm_, stores_[current_.store].make_rank_folder(current_.info, comm_.rank()));
   };
-  const Status made = make();
+  Status made = make();
   if (made || made.error().code != Code::not_found) return made;
   warn("{}: the folder of the job is made again, but what it held is lost; {}", made.error().text,
        remedy_for(made.error()));

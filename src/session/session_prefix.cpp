@@ -202,7 +202,7 @@ Status Session::take_in(const DatasetRecord& candidate, bool& damaged) {
   background_.wait();
   comm_.barrier();  // who is the last to remove his part of it removes the dataset's folder
   const Status made = agree(comm_, store.make_rank_folder(dataset.info, comm_.rank()));
-  const Status fetched = made ? fetch_into(folder, level, candidate, dataset, damaged) : made;
+  Status fetched = made ? fetch_into(folder, level, candidate, dataset, damaged) : made;
   if (!fetched) {
     remove_everywhere(dataset);
     return fetched;

@@ -27,6 +27,7 @@ class Mutation(NamedTuple):
     file: str
     old: str
     new: str
+    kind: str = ""  # of the seeds that are to find it: an option of sim
 
 
 MUTATIONS = [
@@ -151,6 +152,38 @@ MUTATIONS = [
     Mutation("moved copies stay where they were", "src/session/recover_cache.cpp",
              "if (protect_anew(dataset)) remove_what_is_elsewhere(dataset);",
              "protect_anew(dataset);"),
+    # the prefix directory
+    Mutation("staged files are not synced", "src/prefix/flush_plan.cpp",
+             "{keep ? only_me : file_for_all, keep, true}",
+             "{keep ? only_me : file_for_all, keep, false}", "--prefix"),
+    Mutation("staged names are not synced", "src/prefix/flush_plan.cpp",
+             "return sync_folders(site.files, site.folder, record);", "return {};", "--prefix"),
+    Mutation("a part is marked before it is done", "src/prefix/flush_plan.cpp",
+             "    CAIRN_TRY(stage_part(site, record, cached));\n"
+             "    CAIRN_TRY(markers.mark(part.rank));\n",
+             "    CAIRN_TRY(markers.mark(part.rank));\n"
+             "    CAIRN_TRY(stage_part(site, record, cached));\n", "--prefix"),
+    Mutation("what one rank could not copy is published", "src/prefix/flush.cpp",
+             "return agree(comm_, std::move(done));",
+             "(void)agree(comm_, std::move(done));\n    return {};", "--prefix"),
+    Mutation("a dead flush is published though parts are missing", "src/prefix/tidy.cpp",
+             "if (!whole || !*whole ||", "if (!whole ||", "--prefix"),
+    Mutation("a dead flush is carried on over what is newer", "src/prefix/keeper.cpp",
+             "return newest ? *plan : std::nullopt;", "return *plan;", "--prefix"),
+    Mutation("publishing is not synced", "src/prefix/keeper.cpp",
+             "Status durable = files_->sync_folder(folder_.datasets());", "Status durable;",
+             "--prefix"),
+    Mutation("own names are not synced", "src/prefix/flush.cpp",
+             "for (const std::string& path : folders_of(folder, record)) "
+             "CAIRN_TRY(files.sync_folder(path));", "", "--prefix"),
+    Mutation("the listing of before stays while a dataset is published", "src/prefix/keeper.cpp",
+             "  CAIRN_TRY(open_listing());\n  const std::string pending",
+             "  const std::string pending", "--prefix"),
+    Mutation("remains of a dead flush stay", "src/prefix/tidy.cpp",
+             "      return unstage_rank(site.files, site.folder, record);\n", "      return {};\n",
+             "--prefix"),
+    Mutation("what was bypassed is not synced", "src/prefix/in_place.cpp",
+             "CAIRN_TRY(file->sync());", "", "--bypass"),
 ]
 
 
@@ -204,7 +237,8 @@ class Bench:
             self.call("cmake", "--build", self.build, "--target", "sim", "--parallel", "2")
         finally:
             path.write_text(original)
-        ran = subprocess.run([str(self.build / "tests/sim/sim"), "--soak", str(seeds), "--jobs", "2"],
+        sim = [str(self.build / "tests/sim/sim"), *mutation.kind.split()]
+        ran = subprocess.run([*sim, "--soak", str(seeds), "--jobs", "2"],
                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                              universal_newlines=True, check=False)
         if ran.returncode == 0:
