@@ -32,6 +32,9 @@ OPENMPI_SETTINGS = {
     "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
     "OMPI_MCA_hwloc_base_binding_policy": "none",
     "OMPI_MCA_mpi_yield_when_idle": "1",
+    # All ranks share the machine's memory; looking for networks takes a fifth of a short run.
+    "OMPI_MCA_pml": "ob1",
+    "OMPI_MCA_btl": "^tcp,openib,ofi,usnic",
 }
 # Where there is no /sys, as in a chroot, its network layer says so on stdout, amid the program's lines.
 MPICH_SETTINGS = {"UCX_LOG_LEVEL": "fatal"}
