@@ -79,10 +79,11 @@ TEST(SessionCrash, WhileWritingToADisk) {
 /// What a run finds, and what comes after it was crashed.
 struct Recovery {
   const char* name;
-  std::string lost;        ///< before the run
-  Nodes nodes;             ///< of the run
-  std::string lost_later;  ///< after the crash
-  Nodes later;             ///< of the run after it
+  std::vector<std::string> lost;        ///< before the run
+  Nodes nodes;                          ///< of the run
+  std::vector<std::string> lost_later;  ///< after the crash
+  Nodes later;                          ///< of the run after it
+  Scheme scheme = Scheme::xor_;
 };
 
 /// Rank 0 and 2, which protect each other, come to the same node; so do the others, two by two.
@@ -92,29 +93,49 @@ const Nodes turned = {"n3", "n3", "n0", "n0", "n1", "n1", "n2", "n2"};
 std::vector<Recovery> recoveries() {
   const Nodes spare = replaced(four_nodes(), "n1", "n4");
   const Nodes crowded_spare = replaced(crowded, "n1", "n4");
-  return {{"spare", "n1", spare, "", spare},
-          {"spare lost too", "n1", spare, "n4", replaced(spare, "n4", "n5")},
-          {"turned", "", turned, "", turned},
-          {"turned, then a node lost", "", turned, "n0", replaced(turned, "n0", "n4")},
-          {"turned with spare", "n1", replaced(turned, "n1", "n4"), "", four_nodes()},
-          {"crowded", "", crowded, "", crowded},
-          {"crowded, then back", "", crowded, "", four_nodes()},
-          {"crowded, then a node lost", "", crowded, "n0", replaced(crowded, "n0", "n4")},
-          {"crowded with spare", "n1", crowded_spare, "", crowded_spare},
-          {"crowded with spare, lost too", "n1", crowded_spare, "n4",
+  return {{"spare", {"n1"}, spare, {}, spare},
+          {"spare lost too", {"n1"}, spare, {"n4"}, replaced(spare, "n4", "n5")},
+          {"turned", {}, turned, {}, turned},
+          {"turned, then a node lost", {}, turned, {"n0"}, replaced(turned, "n0", "n4")},
+          {"turned with spare", {"n1"}, replaced(turned, "n1", "n4"), {}, four_nodes()},
+          {"crowded", {}, crowded, {}, crowded},
+          {"crowded, then back", {}, crowded, {}, four_nodes()},
+          {"crowded, then a node lost", {}, crowded, {"n0"}, replaced(crowded, "n0", "n4")},
+          {"crowded with spare", {"n1"}, crowded_spare, {}, crowded_spare},
+          {"crowded with spare, lost too",
+           {"n1"},
+           crowded_spare,
+           {"n4"},
            replaced(four_nodes(), "n1", "n5")}};
+}
+
+/// Where a scheme holds two nodes, the second one may be any that it holds, and any spare again.
+std::vector<Recovery> recoveries_of_two() {
+  const Nodes spare = replaced(four_nodes(), "n1", "n4");
+  const Nodes spares = replaced(spare, "n3", "n5");
+  const Nodes others = replaced(replaced(four_nodes(), "n1", "n6"), "n3", "n7");
+  const Nodes neighbours = replaced(spare, "n2", "n5");
+  return {{"partner, both spares lost too",
+           {"n1", "n3"},
+           spares,
+           {"n4", "n5"},
+           others,
+           Scheme::partner},
+          {"partner, then another", {"n1"}, spare, {"n3"}, spares, Scheme::partner},
+          {"rs, both spares lost too", {"n1", "n3"}, spares, {"n4", "n5"}, others, Scheme::rs},
+          {"rs, then another", {"n1"}, spare, {"n2"}, neighbours, Scheme::rs}};
 }
 
 bool survives_crash_while_recovering(Cluster& cluster, const Recovery& recovery, int victim,
                                      int count) {
   cluster.bring_back("two");
-  if (!recovery.lost.empty()) cluster.lose(recovery.lost);
+  for (const std::string& node : recovery.lost) cluster.lose(node);
   const bool ended = cluster.run(recovery.nodes, [&](JobRank& rank) {
     if (rank.number() == victim) rank.hook = crash_after(count);
     EXPECT_TRUE(rank.init());
     rank.hook = {};
   });
-  if (!recovery.lost_later.empty()) cluster.lose(recovery.lost_later);
+  for (const std::string& node : recovery.lost_later) cluster.lose(node);
   EXPECT_EQ(cluster.restart(recovery.later, [](JobRank& rank) { rank.expect_written(3); }), 2)
       << cluster.said();
   for (const std::string& each : recovery.later)
@@ -126,6 +147,7 @@ class SessionCrashRecovery : public testing::TestWithParam<Recovery> {};
 
 TEST_P(SessionCrashRecovery, AtAnyOperation) {
   Cluster cluster;
+  cluster.settings.checkpoints[0].scheme = GetParam().scheme;
   cluster.write(four_nodes(), {1, 2});
   cluster.save("two");
   for (const Victim& victim : restorers) {
@@ -138,12 +160,16 @@ TEST_P(SessionCrashRecovery, AtAnyOperation) {
   }
 }
 
+std::string name_of_recovery(const testing::TestParamInfo<Recovery>& tested) {
+  std::string name = tested.param.name;
+  std::erase_if(name, [](char c) { return std::isalpha(c) == 0; });
+  return name;
+}
+
 INSTANTIATE_TEST_SUITE_P(Session, SessionCrashRecovery, testing::ValuesIn(recoveries()),
-                         [](const auto& tested) {
-                           std::string name = tested.param.name;
-                           std::erase_if(name, [](char c) { return std::isalpha(c) == 0; });
-                           return name;
-                         });
+                         name_of_recovery);
+INSTANTIATE_TEST_SUITE_P(OfTwo, SessionCrashRecovery, testing::ValuesIn(recoveries_of_two()),
+                         name_of_recovery);
 
 /// The older of two datasets is not read through by Init; so half a rebuild of it must not look
 /// like all of it.
