@@ -6,6 +6,7 @@
 #include "comm/team.hpp"
 #include "files/posix_files.hpp"
 #include "files/temporary_folder.hpp"
+#include "session/session.hpp"
 
 namespace cairn {
 namespace {
@@ -40,9 +41,24 @@ class SpaceTest : public testing::Test {
     return text;
   }
 
+  /// Has each rank a dataset in its store already, of this share.
+  void put_there(double share, std::uint32_t flags) {
+    CachedDataset& dataset = present_.emplace_back();
+    dataset.info.flags = flags;
+    dataset.record.encoding.members = {0};
+    dataset.record.encoding.member_nodes = {"n0"};
+    dataset.record.encoding.member_bytes = {bytes_of_share(share)};
+  }
+
+  TemporaryFolder folder_;
   Settings settings_;
+  std::vector<CachedDataset> present_;
 
  private:
+  std::uint64_t bytes_of_share(double share) const {
+    return static_cast<std::uint64_t>(share * static_cast<double>(free_bytes_));
+  }
+
   Status check(Communicator& comm, const Rank& rank) {
     const auto files = make_posix_files();
     Settings mine = settings_;
@@ -54,11 +70,9 @@ class SpaceTest : public testing::Test {
       stores.push_back(std::move(opened));
     }
     CAIRN_ASSIGN(const auto levels, resolve_levels(comm, mine, stores, placement));
-    const auto bytes = static_cast<std::uint64_t>(rank.share * static_cast<double>(free_bytes_));
-    return check_space(comm, stores, levels, placement, mine, {}, bytes);
+    return check_space(comm, stores, levels, placement, mine, present_, bytes_of_share(rank.share));
   }
 
-  TemporaryFolder folder_;
   std::uint64_t free_bytes_ = 0;
 };
 
@@ -86,6 +100,30 @@ TEST_F(SpaceTest, AStoreOfARackIsFilledByAllItsNodes) {
   settings_.stores[0].group = "RACK";
   EXPECT_NE(complaint(ranks).find("node n0 has too little space"), std::string::npos)
       << complaint(ranks);
+}
+
+TEST_F(SpaceTest, ACheckpointGivesItsRoomToTheNextOneAnOutputDoesNot) {
+  const std::vector<Rank> alone = {{"n0", 1.5}};
+  EXPECT_NE(complaint(alone), "");
+  for (const std::uint32_t flags : {flag_output, flag_output | flag_checkpoint, flag_checkpoint}) {
+    present_.clear();
+    put_there(0.6, flags);
+    EXPECT_EQ(complaint(alone).empty(), flags == flag_checkpoint) << flags;
+  }
+}
+
+TEST_F(SpaceTest, TwoStoresOnOneFileSystemAreFilledTogether) {
+  const std::vector<Rank> alone = {{"n0", 0.6}};
+  EXPECT_EQ(complaint(alone), "");
+  settings_.stores.emplace_back().path = folder_ / "second.%n";
+  CheckpointSettings second = settings_.checkpoints[0];
+  second.id = 1;
+  second.interval = 2;
+  second.store = settings_.stores[1].path;
+  settings_.checkpoints.push_back(second);
+  const std::string text = complaint(alone);
+  EXPECT_NE(text.find("second.n0"), std::string::npos) << text;
+  EXPECT_NE(text.find("up to 1 datasets of"), text.rfind("up to 1 datasets of")) << text;
 }
 
 }  // namespace
