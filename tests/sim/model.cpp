@@ -107,7 +107,7 @@ void Model::complete_returns(int key, bool success, bool disturbed) {
   if (has(dataset, flag_checkpoint))
     for (auto& [older_key, older] : datasets_)
       if (older.waits) older.promised = false;
-  dataset.tolerates = strength(dataset, placement_);
+  protect_over(dataset, placement_);
   for (const StoreSettings& store : shape_.settings.stores)
     if (store.path == dataset.store)
       for (Dataset* older : beyond_count(store.path, store.count)) older->promised = false;
@@ -177,6 +177,7 @@ void Model::moved(Dataset& dataset) {
 
 void Model::settle_at(Dataset& dataset, const Nodes& home) {
   dataset.tolerates = std::min(dataset.tolerates, strength(dataset, home));
+  if (dataset.home != home) dataset.divisions.insert(sets_over(dataset, home));
   dataset.home = home;
   dataset.wiped.clear();
   for (const auto& [node, mount] : lost_in_run_) wipe(dataset, node, mount);
@@ -222,7 +223,7 @@ void Model::offered(int key, int below, bool disturbed) const {
         must_come_back(entry->second, present_))
       throw Violation(
           fmt::format("(b) d{} should be offered, which was committed on {} and is "
-                      "whole but for {} failure groups; instead: {}",
+                      "whole but for {} failure groups, or by its sets; instead: {}",
                       entry->first, fmt::join(entry->second.home, " "), entry->second.tolerates,
                       key == 0 ? "nothing" : fmt::format("d{}", key)));
 }
@@ -231,7 +232,7 @@ void Model::restarted(int key, bool disturbed) {
   if (std::exchange(restarted_, true)) return;  // the first rank has said so
   Dataset& dataset = datasets_.at(key);
   if (dataset.state == State::maybe || !dataset.promised) {
-    if (dataset.state == State::maybe) dataset.tolerates = strength(dataset, dataset.home);
+    if (dataset.state == State::maybe) protect_over(dataset, dataset.home);
     dataset.state = State::committed;
     dataset.promised = true;
     settle_at(dataset, placement_);
@@ -370,29 +371,57 @@ std::uint64_t Model::group_of(const Dataset& dataset, const std::string& node) c
   return hash_of_name(group == "NODE" ? node : shape_.settings.node_groups.at(node).at(group));
 }
 
-/// How many failure groups of a placement may be lost, by what the scheme promises.
-int Model::strength(const Dataset& dataset, const Nodes& placement) const {
-  if (shared(dataset)) return 0;
-  const CheckpointSettings& level = level_of(dataset);
+std::vector<RedundancySet> Model::sets_over(const Dataset& dataset, const Nodes& placement) const {
+  if (shared(dataset)) return {};
   std::vector<std::uint64_t> groups;
   for (const std::string& node : placement) groups.push_back(group_of(dataset, node));
-  const auto sets = form_sets(groups, level.set_size);
+  return form_sets(groups, level_of(dataset).set_size);
+}
+
+/// How many failure groups of a placement may be lost, whichever they are.
+int Model::strength(const Dataset& dataset, const Nodes& placement) const {
+  if (shared(dataset)) return 0;
   std::size_t smallest = placement.size();
-  for (const RedundancySet& set : sets) smallest = std::min(smallest, set.size());
-  switch (level.scheme) {
-    case Scheme::single:
-      return 0;
-    case Scheme::xor_:
-      return smallest > 1 ? 1 : 0;
-    case Scheme::partner:  // more, if they are not neighbours in the ring
-    case Scheme::rs:
-      return std::min(static_cast<int>(failures_asked(level)), static_cast<int>(smallest) - 1);
+  for (const RedundancySet& set : sets_over(dataset, placement))
+    smallest = std::min(smallest, set.size());
+  const auto asked = static_cast<int>(failures_asked(level_of(dataset)));
+  return std::min(asked, static_cast<int>(smallest) - 1);
+}
+
+void Model::protect_over(Dataset& dataset, const Nodes& placement) const {
+  dataset.tolerates = strength(dataset, placement);
+  dataset.divisions = {sets_over(dataset, placement)};
+}
+
+/// By the promise of the scheme; how many copies there are in a set of that size, and how far away,
+/// is as the library says.
+bool Model::holds(const Dataset& dataset, const RedundancySet& set,
+                  const std::set<int>& failed) const {
+  const Encoding encoding = make_encoding(level_of(dataset), set, 1);
+  const auto has_failed = [&](std::size_t member) { return failed.contains(set[member]); };
+  std::size_t lost = 0;
+  bool each_has_a_copy = true;
+  for (std::size_t member = 0; member < set.size(); ++member) {
+    if (!has_failed(member)) continue;
+    ++lost;
+    bool copied = false;
+    for (std::uint32_t copy = 1; copy <= encoding.failures; ++copy)
+      copied = copied || !has_failed((member + copy * encoding.hop) % set.size());
+    each_has_a_copy = each_has_a_copy && copied;
   }
-  return 0;
+  return encoding.scheme == Scheme::partner ? each_has_a_copy : lost <= encoding.failures;
+}
+
+bool Model::every_set_holds(const Dataset& dataset, const std::set<int>& failed) const {
+  return std::all_of(dataset.divisions.begin(), dataset.divisions.end(), [&](const auto& sets) {
+    return std::all_of(sets.begin(), sets.end(),
+                       [&](const auto& set) { return holds(dataset, set, failed); });
+  });
 }
 
 bool Model::survives(const Dataset& dataset, const std::set<std::string>& present) const {
   std::set<std::uint64_t> groups;
+  std::set<int> failed;
   for (std::size_t i = 0; i < dataset.home.size(); ++i) {
     const auto rank = static_cast<int>(i);
     const std::string home = shared(dataset) ? "" : dataset.home[i];
@@ -406,8 +435,10 @@ bool Model::survives(const Dataset& dataset, const std::set<std::string>& presen
     if (!damaged && !away && !dataset.wiped.contains(rank)) continue;
     if (shared(dataset)) return false;
     groups.insert(group_of(dataset, home));
+    failed.insert(rank);
   }
-  return static_cast<int>(groups.size()) <= dataset.tolerates;
+  if (static_cast<int>(groups.size()) <= dataset.tolerates) return true;
+  return dataset.tolerates > 0 && every_set_holds(dataset, failed);
 }
 
 int Model::count_of_store(const std::string& mount) const {

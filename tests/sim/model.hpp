@@ -3,9 +3,12 @@
 // The model knows what was committed, where it was when it was last known to be whole, and what has
 // happened to those places since. It says of a dataset that it must be offered only where the
 // promise made to users says so: "any `tolerates` failure groups of those it was protected over may
-// lose their storage, or be away, or have damaged files". What may survive beyond that (two damaged
-// blocks that happen to lie in different stripes) is allowed and not demanded; what is offered must
-// have been committed in any case, and its bytes are compared.
+// lose their storage, or be away, or have damaged files", and beyond that any ranks that leave
+// every set what its scheme needs: of PARTNER each rank or one of its copies, of the others all
+// members but so many. Whether ranks that have moved got new sets the model does not know: then all
+// sets that may be in force must hold. What may survive beyond that (two damaged blocks that happen
+// to lie in different stripes) is allowed and not demanded; what is offered must have been
+// committed in any case, and its bytes are compared.
 #pragma once
 
 #include <map>
@@ -18,6 +21,7 @@
 #include "seam.hpp"
 #include "session/session.hpp"
 #include "shape.hpp"
+#include "topology/sets.hpp"
 
 namespace cairn::sim {
 
@@ -135,7 +139,8 @@ class Model {
     bool waits = false;     ///< promised, but not to this run: for nodes that are away
     Nodes home;             ///< where every rank's part is
     int tolerates = 0;      ///< failure groups of `home`
-    std::set<int> wiped;    ///< ranks whose part has gone with its storage
+    std::set<std::vector<RedundancySet>> divisions;  ///< the sets, as they may be by now
+    std::set<int> wiped;                             ///< ranks whose part has gone with its storage
     std::vector<Damage> damages;
     int superseded_by = 0;  ///< may have been removed if that dataset was committed
     bool may_return = false;
@@ -152,7 +157,11 @@ class Model {
   bool shared(const Dataset& dataset) const { return dataset.store == shared_mount; }
   const CheckpointSettings& level_of(const Dataset& dataset) const;
   std::uint64_t group_of(const Dataset& dataset, const std::string& node) const;
+  std::vector<RedundancySet> sets_over(const Dataset& dataset, const Nodes& placement) const;
   int strength(const Dataset& dataset, const Nodes& placement) const;
+  void protect_over(Dataset& dataset, const Nodes& placement) const;
+  bool holds(const Dataset& dataset, const RedundancySet& set, const std::set<int>& failed) const;
+  bool every_set_holds(const Dataset& dataset, const std::set<int>& failed) const;
   /// Where the nodes of `present` are there.
   bool survives(const Dataset& dataset, const std::set<std::string>& present) const;
   bool survives(const Dataset& dataset) const { return survives(dataset, present_); }

@@ -77,9 +77,12 @@ void RankProgram::check_error(std::string_view call, const Error& error) const {
   const std::string& node = run_.plan_.nodes[static_cast<std::size_t>(error.rank)];
   if (concerns_files(error) && error.text.find(node) == std::string::npos)
     throw Violation(fmt::format("(g) {}: the error does not name {}: {}", call, node, error.text));
-  // A block beyond repair is no failure of a call: what there is to do depends on the dataset.
-  if (concerns_files(error) && error.code != Code::corrupt && remedy_for(error).empty())
-    throw Violation(fmt::format("(g) {}: no remedy for: {}", call, error.text));
+  // A text that knows what to do says so behind a semicolon. That a rank declares its part invalid
+  // is the program's own affair.
+  const bool has_remedy = !remedy_for(error).empty() || error.text.find("; ") != std::string::npos;
+  if (error.code != Code::invalid && !has_remedy)
+    throw Violation(
+        fmt::format("(g) {}: no remedy for {}: {}", call, name_of(error.code), error.text));
 }
 
 bool RankProgram::init() {

@@ -59,6 +59,10 @@ MUTATIONS = [
     Mutation("an error names no file", "src/files/uninterrupted.hpp",
              "errno_error(put < 0 ? errno : EIO, \"write\", path)",
              "errno_error(put < 0 ? errno : EIO, \"write\", \"a file\")"),
+    Mutation("an error names no node", "src/comm/communicator.cpp",
+             "    add_place(comm, verdict);\n", ""),
+    Mutation("a full store is told without a remedy", "src/base/error.cpp",
+             "return \"make room there, or set SCR_CACHE_BASE to a larger store\";", "return \"\";"),
     # the background
     Mutation("Finalize does not wait for removals", "src/session/session.cpp",
              "background_.wait();  // whoever gets the lock next finds nothing on its way", ""),
@@ -106,6 +110,12 @@ MUTATIONS = [
     Mutation("a truncated file passes for whole", "src/redundancy/rank_blocks.cpp",
              "return info && info->kind == Kind::file && info->size == extent.size;",
              "return info && info->kind == Kind::file;"),
+    Mutation("PARTNER holds no two lost members", "src/redundancy/damage.cpp",
+             "if (static_cast<int>(damage.lost.size()) > layout_.parity()) return",
+             "int hurt = 0;\n"
+             "for (const Erasures& each : erasures_) hurt += contains(each.data, row) ? 1 : 0;\n"
+             "if (static_cast<int>(damage.lost.size()) > layout_.parity() ||\n"
+             "    (!damage.lost.empty() && layout_.columns() == 1 && hurt > layout_.parity())) return"),
     Mutation("second parity on a member that has data", "src/records/set_layout.cpp",
              ": wrap(position + i);", ": wrap(position + 2 * i);"),
     Mutation("both parities of Reed-Solomon are the same", "src/codec/erasure_code.cpp",
