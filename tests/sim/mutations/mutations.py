@@ -60,7 +60,7 @@ MUTATIONS = [
              "errno_error(put < 0 ? errno : EIO, \"write\", path)",
              "errno_error(put < 0 ? errno : EIO, \"write\", \"a file\")"),
     Mutation("an error names no node", "src/comm/communicator.cpp",
-             "    add_place(comm, verdict);\n", ""),
+             "if (concerns_files(error) && !comm.place()", "if (false && !comm.place()"),
     Mutation("a full store is told without a remedy", "src/base/error.cpp",
              "return \"make room there, or set SCR_CACHE_BASE to a larger store\";", "return \"\";"),
     # the background
