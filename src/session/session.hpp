@@ -162,8 +162,9 @@ class Session {
   Status take_in(const DatasetRecord& candidate, bool& damaged);
   Status take_in_place(const DatasetRecord& candidate, bool& damaged);
   void insert(CachedDataset dataset);
-  Status fetch_into(const RankFolder& folder, const Level& level, const DatasetRecord& candidate,
-                    CachedDataset& dataset, bool& damaged);
+  Result<RankRecord> fetch_aside(const DatasetRecord& candidate, Store& store, bool& damaged);
+  Status take_fetched(const RankRecord& flushed, const Level& level, CachedDataset& dataset);
+  bool has_remains_of(const Uuid& uuid) const;
   void forget_remains_of(const Uuid& uuid);
 
   CachedDataset* restart_candidate();

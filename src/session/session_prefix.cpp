@@ -158,9 +158,14 @@ Status Session::refuse_to_start(Status why) {
 
 /// Rather than copied to the cache.
 bool Session::is_read_in_place(const DatasetRecord& candidate) const {
+  const auto lies_in_the_way = [&](const CachedDataset& dataset) {
+    return dataset.state == CachedDataset::State::left_alone &&
+           dataset.info.uuid == candidate.info.uuid;
+  };
   return candidate.info.in_place() || settings_.fetch_bypass ||
          levels_[choose_level(levels_, candidate.info)].settings.bypass ||
-         !written_by_as_many(candidate.info);
+         !written_by_as_many(candidate.info) ||
+         std::any_of(datasets_.begin(), datasets_.end(), lies_in_the_way);
 }
 
 Status Session::take_in_place(const DatasetRecord& candidate, bool& damaged) {
@@ -196,16 +201,11 @@ Status Session::take_in(const DatasetRecord& candidate, bool& damaged) {
   dataset.flushed = true;
   dataset.checked = true;
   Store& store = stores_[dataset.store];
-  const RankFolder folder = store.rank_folder(dataset.info, comm_.rank());
-  dataset.parts = {folder};
-  forget_remains_of(dataset.info.uuid);
-  background_.wait();
-  comm_.barrier();  // who is the last to remove his part of it removes the dataset's folder
-  const Status made = agree(comm_, store.make_rank_folder(dataset.info, comm_.rank()));
-  Status fetched = made ? fetch_into(folder, level, candidate, dataset, damaged) : made;
-  if (!fetched) {
+  dataset.parts = {store.rank_folder(dataset.info, comm_.rank())};
+  CAIRN_ASSIGN(const RankRecord flushed, fetch_aside(candidate, store, damaged));
+  if (Status taken = take_fetched(flushed, level, dataset); !taken) {
     remove_everywhere(dataset);
-    return fetched;
+    return taken;
   }
   prefix_.note_fetched(dataset.info.uuid);
   tell("{} was fetched from {}", dataset.label(), settings_.prefix);
@@ -213,22 +213,52 @@ Status Session::take_in(const DatasetRecord& candidate, bool& damaged) {
   return {};
 }
 
-Status Session::fetch_into(const RankFolder& folder, const Level& level,
-                           const DatasetRecord& candidate, CachedDataset& dataset, bool& damaged) {
-  auto fetched = prefix_.fetch(candidate, folder);
+/// What the caches have left of the dataset, which another run with other nodes may find whole,
+/// stays until the copy is known to be good; unless there is no room for both.
+Result<RankRecord> Session::fetch_aside(const DatasetRecord& candidate, Store& store,
+                                        bool& damaged) {
+  const RankFolder aside = store.fetch_folder(comm_.rank());
+  const auto fetch = [&]() -> Result<RankRecord> {
+    CAIRN_TRY(agree(comm_, make_folders(files_, aside.files(), 0700)));
+    return prefix_.fetch(candidate, aside);
+  };
+  auto fetched = fetch();
+  if (!fetched && fetched.error().code == Code::no_space && has_remains_of(candidate.info.uuid)) {
+    forget_remains_of(candidate.info.uuid);
+    background_.wait();
+    comm_.barrier();  // the room is there on all nodes
+    fetched = fetch();
+  }
   damaged = !fetched && is_damage(fetched.error().code);
-  CAIRN_ASSIGN(const RankRecord flushed, std::move(fetched));
+  if (fetched) return fetched;
+  if (const Status removed = remove_all(files_, aside.path); !removed)
+    log_.warning("rank {}: {}", comm_.rank(), removed.error().text);
+  return fetched;
+}
+
+Status Session::take_fetched(const RankRecord& flushed, const Level& level,
+                             CachedDataset& dataset) {
+  Store& store = stores_[dataset.store];
+  forget_remains_of(dataset.info.uuid);
+  background_.wait();
+  comm_.barrier();  // who is the last to remove his part of it removes the dataset's folder
+  CAIRN_TRY(agree(comm_, store.take_fetched(dataset.info, comm_.rank())));
   RankRecord record = flushed;
   record.encoding = level.encoding;
   record.encoding.generation = later_generation(comm_, clock_, flushed.encoding.generation);
   // The new checksums are taken of what lies in the cache now; the old ones must hold for it too.
-  CAIRN_TRY(protect_and_commit(comm_, files_, stores_[dataset.store], folder, record, settings_,
-                               &flushed));
+  CAIRN_TRY(
+      protect_and_commit(comm_, files_, store, dataset.parts[0], record, settings_, &flushed));
   dataset.record = std::move(record);
   return {};
 }
 
-/// What is left in the caches of a dataset that is about to come from elsewhere.
+bool Session::has_remains_of(const Uuid& uuid) const {
+  return std::any_of(datasets_.begin(), datasets_.end(),
+                     [&](const CachedDataset& dataset) { return dataset.info.uuid == uuid; });
+}
+
+/// What is left in the caches of a dataset that has come from elsewhere.
 void Session::forget_remains_of(const Uuid& uuid) {
   for (const CachedDataset& dataset : datasets_)
     if (dataset.info.uuid == uuid) remove_everywhere(dataset);
