@@ -82,11 +82,31 @@ class Flush {
     const Status single = refuse_double_names(comm_, mine_);
     if (told) told = single;
     CAIRN_TRY(agree(comm_, std::move(told)));
+    CAIRN_TRY(refuse_late_names());
     Status done = site_.keeper != nullptr ? site_.keeper->plan(record) : Status{};
     in_turns(comm_, site_.limits.width, [&] {
       if (done) done = do_part();
     });
     return agree(comm_, std::move(done));
+  }
+
+  /// Collective. Files of a dataset that is older than one which is there must not take the names
+  /// of files that were written since.
+  Status refuse_late_names() {
+    const bool late = site_.keeper != nullptr && site_.keeper->has_newer_than(mine_.dataset.uuid);
+    if (allreduce(comm_, late ? 1 : 0, Reduce::max) == 0) return {};
+    Status status;
+    for (const FileEntry& file : mine_.files) {
+      const std::string path = site_.folder.file(file);
+      const auto there = files_.info(path);
+      if (there && there->times.modify_ns > file.times.modify_ns && status)
+        status =
+            fail(Code::invalid,
+                 "{} was written again for a newer dataset: delete this one, and give the files "
+                 "of each dataset names of their own",
+                 path);
+    }
+    return agree(comm_, std::move(status));
   }
 
   Status do_part() {

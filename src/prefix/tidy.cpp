@@ -4,6 +4,7 @@
 #include <set>
 #include <span>
 
+#include "prefix/copy_files.hpp"
 #include "prefix/flush.hpp"
 #include "prefix/manifest.hpp"
 #include "records/wire.hpp"
@@ -178,11 +179,14 @@ Result<bool> carry_out(Communicator& comm, const Site& site, const DatasetRecord
   return allreduce(comm, whole ? 1 : 0, Reduce::max) != 0;
 }
 
-/// Collective. True if the dataset is published and settled now. Else nobody can carry its plan on
-/// any more, and `remains` is what is to be removed of it: only then, as an owner of a later epoch,
-/// which this run may not have heard of, would do so else.
-Result<bool> finish(Communicator& comm, const Site& site, const std::vector<CachedPart>& cached,
-                    Remains& remains) {
+enum class Ending { published, left, withdrawn };
+
+/// Collective. Published: and settled. Left: whoever takes over from this epoch may carry the plan
+/// on; as after an error, that of a directory that is full or away for instance. Withdrawn: nobody
+/// can do so any more, and `remains` is what is to be removed of it: only then, as an owner of a
+/// later epoch, which this run may not have heard of, would do so else.
+Result<Ending> finish(Communicator& comm, const Site& site, const std::vector<CachedPart>* cached,
+                      Remains& remains) {
   const DatasetRecord& plan = *remains.plan;
   const auto move_to = [&](const std::string& folder) {
     for (std::string& path : remains.manifests) path = folder + "/" + name_of_path(path);
@@ -190,32 +194,32 @@ Result<bool> finish(Communicator& comm, const Site& site, const std::vector<Cach
   CAIRN_TRY(on_keeper(comm, site,
                       [&](Keeper& keeper) { return keeper.adopt(remains.folder, plan.info); }));
   move_to(site.folder.pending(site.epoch, plan.info));
-  const auto whole = carry_out(comm, site, plan, cached);
-  if (!whole || !*whole ||
-      !on_keeper(comm, site, [&](Keeper& keeper) { return keeper.publish(plan); })) {
+  const auto whole =
+      carry_out(comm, site, plan, cached != nullptr ? *cached : std::vector<CachedPart>{});
+  if (!whole && !is_damage(whole.error().code)) return tl::unexpected(whole.error());
+  if (whole && !*whole && cached == nullptr) return Ending::left;
+  if (!whole || !*whole) {
     CAIRN_TRY(on_keeper(comm, site, [&](Keeper& keeper) { return keeper.withdraw(plan.info); }));
-    return false;
+    return Ending::withdrawn;
   }
+  CAIRN_TRY(on_keeper(comm, site, [&](Keeper& keeper) { return keeper.publish(plan); }));
   move_to(site.folder.dataset(plan.info));
   remains.kind = Remains::Kind::unsettled;
   CAIRN_TRY(treat_all(comm, site, remains));
-  return true;
+  return Ending::published;
 }
 
 }  // namespace
 
 Result<std::vector<DatasetRecord>> tidy(Communicator& comm, const Site& site,
-                                        const std::vector<CachedPart>& cached) {
+                                        const std::vector<CachedPart>* cached) {
   CAIRN_ASSIGN(auto all, share_remains(comm, site));
   std::vector<DatasetRecord> published;
   for (Remains& remains : all) {
-    bool finished = false;
     if (remains.plan) {
-      CAIRN_ASSIGN(finished, finish(comm, site, cached, remains));
-    }
-    if (finished) {
-      published.push_back(*remains.plan);
-      continue;
+      CAIRN_ASSIGN(const Ending ending, finish(comm, site, cached, remains));
+      if (ending == Ending::published) published.push_back(*remains.plan);
+      if (ending != Ending::withdrawn) continue;
     }
     CAIRN_TRY(treat_all(comm, site, remains));
     if (remains.plan)

@@ -100,7 +100,7 @@ class Session {
   Status current(const std::string& name);
   /// Takes the dataset out of the prefix directory's index; its files stay there.
   Status drop(const std::string& name);
-  /// Removes the dataset from the cache and from the prefix directory, files and all.
+  /// Removes all datasets of that name from the cache and from the prefix directory, files and all.
   Status remove(const std::string& name);
 
   /// Local. CHECKPOINT, for messages.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cache/catalog.hpp"
+#include "prefix/copy_files.hpp"
 #include "recovery/commit.hpp"
 #include "recovery/restore.hpp"
 #include "session/same_call.hpp"
@@ -83,22 +84,12 @@ Status Session::flush_due() {
 }
 
 CachedDataset* Session::newest_checkpoint() {
-  const auto newest = std::find_if(datasets_.begin(), datasets_.end(), [](const auto& dataset) {
-    return dataset.usable() && dataset.info.is_checkpoint();
-  });
+  const auto newest = std::find_if(datasets_.begin(), datasets_.end(),
+                                   [](const auto& dataset) { return dataset.restorable(); });
   return newest == datasets_.end() ? nullptr : &*newest;
 }
 
 // --- fetch ---
-
-namespace {
-
-/// What fails for another reason, a file system that is away, may be there for the next run.
-bool is_damage(Code code) {
-  return code == Code::corrupt || code == Code::lost || code == Code::not_found;
-}
-
-}  // namespace
 
 /// Takes a checkpoint of the prefix directory, where the cache has none to restart from that is as
 /// new.

@@ -68,7 +68,7 @@ Result<std::string> Session::start_restart() {
   if (!candidate->in_prefix())
     CAIRN_TRY(check_and_heal(comm_, files_, stores_, settings_, *candidate, log_));
   CAIRN_TRY(place_broadcast(*candidate));
-  prefix_.note_attempt(candidate->info.uuid);
+  prefix_.note_attempt(candidate->info);
   events_.happened("RESTART_START", candidate->info);
   phase_ = Phase::restart;
   return candidate->info.name;
@@ -94,7 +94,7 @@ Status Session::complete_restart(bool valid) {
     fetch_done_ = false;  // an older one may be there
     return verdict;
   }
-  prefix_.note_restarted(dataset.info.uuid);
+  prefix_.note_restarted(dataset.info);
   restart_done_ = true;
   // Which level the next checkpoint takes goes on from here; numbers of datasets that are still
   // there are not given again.
