@@ -1,9 +1,8 @@
 #include "prefix/tidy.hpp"
 
-#include <map>
-#include <set>
 #include <span>
 
+#include "prefix/carry_out.hpp"
 #include "prefix/copy_files.hpp"
 #include "prefix/flush.hpp"
 #include "prefix/manifest.hpp"
@@ -111,14 +110,6 @@ Status note_settled(Keeper& keeper) {
   return keeper.save_listing();
 }
 
-/// Those that come to this rank when they are dealt out.
-template <class Visit>
-void visit_dealt(Communicator& comm, std::size_t count, Visit visit) {
-  for (auto i = static_cast<std::size_t>(comm.rank()); i < count;
-       i += static_cast<std::size_t>(comm.size()))
-    visit(i);
-}
-
 /// Collective.
 Status treat_all(Communicator& comm, const Site& site, const Remains& remains) {
   Status status;
@@ -126,57 +117,6 @@ Status treat_all(Communicator& comm, const Site& site, const Remains& remains) {
     if (status) status = treat_manifest(site, remains.kind, remains.manifests[i]);
   });
   return agree(comm, std::move(status));
-}
-
-/// Collective. Which of the cached parts of a dataset this process is to do: of several that have
-/// the same one, the first. Rank r is asked about parts r, r + size and so on.
-std::vector<CachedPart> claim(Communicator& comm, const DatasetInfo& dataset,
-                              const std::vector<CachedPart>& cached) {
-  std::map<int, Encoder> questions;
-  for (const CachedPart& part : cached)
-    if (part.dataset == dataset.uuid && part.rank >= 0 &&
-        static_cast<std::uint32_t>(part.rank) < dataset.ranks)
-      questions[part.rank % comm.size()].u32(static_cast<std::uint32_t>(part.rank));
-  const auto deliver = [&comm](std::map<int, Encoder>& letters) {
-    std::vector<Parcel> parcels;
-    for (auto& [to, letter] : letters) parcels.push_back({to, letter.take()});
-    return exchange(comm, std::move(parcels));
-  };
-  std::set<std::uint32_t> given;
-  std::map<int, Encoder> answers;
-  for (const Parcel& question : deliver(questions))
-    for (Decoder in(question.payload); !in.at_end();)
-      if (const std::uint32_t rank = in.u32(); given.insert(rank).second)
-        answers[question.peer].u32(rank);
-  std::set<int> mine;
-  for (const Parcel& answer : deliver(answers))
-    for (Decoder in(answer.payload); !in.at_end();) mine.insert(static_cast<int>(in.u32()));
-  std::vector<CachedPart> parts;
-  for (const CachedPart& part : cached)
-    if (part.dataset == dataset.uuid && mine.erase(part.rank) > 0) parts.push_back(part);
-  return parts;
-}
-
-/// Collective. The plan, which this epoch has now, carried out as far as it can be: true if that is
-/// all of it. Nobody needs his peers for his part, nor to know that it was the last.
-Result<bool> carry_out(Communicator& comm, const Site& site, const DatasetRecord& plan,
-                       const std::vector<CachedPart>& cached) {
-  bool whole = false;
-  Status status;
-  const auto note = [&](Result<bool> done) {
-    whole = whole || (done && *done);
-    if (!done && status) status = tl::unexpected(std::move(done).error());
-  };
-  const std::vector<CachedPart> parts = claim(comm, plan.info, cached);
-  in_turns(comm, site.limits.width, [&] {
-    for (const CachedPart& part : parts)
-      if (status) note(carry_on(site, plan, part));
-  });
-  visit_dealt(comm, plan.manifests(), [&](std::size_t i) {
-    if (status) note(look_after(site, plan, static_cast<std::uint32_t>(i)));
-  });
-  CAIRN_TRY(agree(comm, std::move(status)));
-  return allreduce(comm, whole ? 1 : 0, Reduce::max) != 0;
 }
 
 enum class Ending { published, left, withdrawn };

@@ -245,6 +245,20 @@ Result<FlushAccount> PrefixSide::copy_out(const CachedDataset& dataset,
   return account;
 }
 
+Status PrefixSide::flush_parts(const DatasetInfo& dataset,
+                               const std::vector<RecordedPart>& cached) {
+  CAIRN_TRY(claim());
+  events_.happened("FLUSH_START", dataset);
+  const std::int64_t from_us = clock_.steady_us();
+  Status flushed = cairn::flush_parts(comm_, site_, dataset, cached, settings_.job_id);
+  events_.happened(flushed ? "FLUSH_SUCCESS" : "FLUSH_FAIL", dataset,
+                   static_cast<double>(clock_.steady_us() - from_us) * 1e-6,
+                   flushed ? "" : flushed.error().text);
+  save_listing();
+  announce_first();
+  return flushed;
+}
+
 void PrefixSide::save_listing() {
   const Status listed =
       on_keeper(comm_, site_, [](Keeper& keeper) { return keeper.save_listing(); });

@@ -11,6 +11,7 @@
 #include "comm/communicator.hpp"
 #include "config/settings.hpp"
 #include "files/background.hpp"
+#include "prefix/carry_out.hpp"
 #include "prefix/event_log.hpp"
 #include "prefix/file_finder.hpp"
 #include "prefix/flush.hpp"
@@ -52,6 +53,10 @@ class PrefixSide {
   /// path for each file. Errors are agreed.
   Status flush(const CachedDataset& dataset, const std::string& store,
                const std::vector<std::string>& cached);
+
+  /// The same for a dataset that another number of ranks has written: what this rank's caches have
+  /// of it.
+  Status flush_parts(const DatasetInfo& dataset, const std::vector<RecordedPart>& cached);
 
   /// The next checkpoint to try: the one named by SCR_CURRENT, else the current one, else the
   /// newest that has not failed; then the next older ones. Nothing if there is none, or

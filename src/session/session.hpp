@@ -157,6 +157,8 @@ class Session {
   Status fetch_checkpoint();
   void log_fetch(const DatasetRecord& dataset, const Status& taken, double seconds);
   Status flush_for_restart();
+  std::vector<CachedDataset*> only_others_have();
+  void flush_what_others_wrote();
   Status refuse_to_start(Status why);
   bool is_read_in_place(const DatasetRecord& candidate) const;
   Status take_in(const DatasetRecord& candidate, bool& damaged);
@@ -170,6 +172,7 @@ class Session {
   CachedDataset* restart_candidate();
   const CachedDataset* mismatched() const;
   Status check_ranks();
+  bool is_elsewhere();
   Uuid newest_restorable();
   std::vector<std::int64_t> find_named(const std::string& name);
   void drop_old_broadcasts();

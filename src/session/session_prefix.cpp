@@ -141,6 +141,42 @@ Status Session::flush_for_restart() {
   return newest == nullptr || newest->flushed ? Status{} : flush_dataset(*newest);
 }
 
+/// Written by another number of ranks and not in the prefix directory, the oldest first: what would
+/// be lost by a restart from there. Checkpoints older than one that is there would not.
+std::vector<CachedDataset*> Session::only_others_have() {
+  std::vector<CachedDataset*> found;
+  for (CachedDataset& dataset : datasets_) {
+    if (dataset.state != CachedDataset::State::other_ranks) continue;
+    if (!dataset.flushed) found.insert(found.begin(), &dataset);
+    if (dataset.info.is_checkpoint()) break;
+  }
+  return found;
+}
+
+/// CAIRN_ELASTIC: it is copied there first. Nothing is rebuilt, for which all its ranks are needed.
+void Session::flush_what_others_wrote() {
+  if (!settings_.elastic || !settings_.fetch || mismatched() == nullptr) return;
+  for (CachedDataset* dataset : only_others_have()) {
+    std::vector<RecordedPart> parts;
+    for (const RankFolder& folder : dataset->parts) {
+      const auto owner = owner_of(folder);
+      const HeldPart part = owner ? read_part(files_, folder, *owner) : HeldPart{};
+      if (!part.own.empty())
+        parts.push_back({{dataset->info.uuid, *owner, folder}, part.own[0].record});
+    }
+    const Status flushed = prefix_.flush_parts(dataset->info, parts);
+    if (flushed) {
+      dataset->flushed = true;
+      tell("dataset {}, which {} ranks have written, is in {} now", dataset->info.number,
+           dataset->info.ranks, settings_.prefix);
+    } else {
+      warn("dataset {} in the cache, which {} ranks have written, could not be copied to {}: {}",
+           dataset->info.number, dataset->info.ranks, settings_.prefix, flushed.error().text);
+      return;
+    }
+  }
+}
+
 /// Asked again, it says the same: the answer must not be to start from zero.
 Status Session::refuse_to_start(Status why) {
   fetch_refused_ = why;
