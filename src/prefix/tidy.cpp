@@ -106,7 +106,6 @@ Status note_settled(Keeper& keeper) {
   const Listing listing = keeper.listing();
   for (const DatasetRecord& record : listing)
     if (!record.settled) CAIRN_TRY(keeper.mark_settled(record));
-  CAIRN_TRY(keeper.remove_closed());
   return keeper.save_listing();
 }
 
@@ -155,18 +154,27 @@ Result<std::vector<DatasetRecord>> tidy(Communicator& comm, const Site& site,
                                         const std::vector<CachedPart>* cached) {
   CAIRN_ASSIGN(auto all, share_remains(comm, site));
   std::vector<DatasetRecord> published;
+  Status deleted;
   for (Remains& remains : all) {
     if (remains.plan) {
       CAIRN_ASSIGN(const Ending ending, finish(comm, site, cached, remains));
       if (ending == Ending::published) published.push_back(*remains.plan);
       if (ending != Ending::withdrawn) continue;
     }
-    CAIRN_TRY(treat_all(comm, site, remains));
+    Status treated = treat_all(comm, site, remains);
+    // Of files that must get their names one after the other nothing may be passed over.
+    if (!treated && remains.kind == Remains::Kind::deleted) {
+      deleted = std::move(treated);
+      continue;
+    }
+    CAIRN_TRY(treated);
     if (remains.plan)
       CAIRN_TRY(on_keeper(comm, site,
                           [&](Keeper& keeper) { return keeper.abandon(remains.plan->info); }));
   }
   CAIRN_TRY(on_keeper(comm, site, note_settled));
+  CAIRN_TRY(deleted);
+  CAIRN_TRY(on_keeper(comm, site, [](Keeper& keeper) { return keeper.remove_closed(); }));
   return published;
 }
 

@@ -211,6 +211,37 @@ TEST(SessionAgain, ARunThatEndsGivesTheDirectoryBackWithoutAListing) {
   EXPECT_EQ(owner->beat_us, 0) << "no other job needs to wait";
 }
 
+TEST(SessionAgain, WhatCannotBeDeletedKeepsNothingElseFromItsNames) {
+  AgainCluster cluster;
+  cluster.settings.flush_interval = 1;
+  const std::string first = cluster.settings.prefix + "/ckpt.1";
+  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+    rank.expect_written(1);
+    rank.comm.barrier();
+    if (rank.number() == 0) {
+      fs::rename(first, cluster.node("elsewhere"));
+      fs::create_directory_symlink(cluster.node("elsewhere"), first);
+    }
+    rank.comm.barrier();
+    EXPECT_FALSE(rank.session->remove("ckpt.1"));
+    rank.hook = [](const FileOperation& operation) -> Status {
+      const bool naming =
+          operation.name == "rename" && operation.path.find("/.cairn.") != std::string_view::npos;
+      return naming ? fail(Code::io, "injected: cannot rename {}", operation.path) : Status{};
+    };
+    rank.expect_written(2);
+    rank.hook = nullptr;
+  });
+  EXPECT_EQ(std::distance(fs::directory_iterator(cluster.node("elsewhere")), {}), 16);
+  cluster.run_well(four_nodes(), [](JobRank& rank) { rank.expect_written(3); });
+  EXPECT_TRUE(cluster.said("it is a symbolic link")) << cluster.said();
+  EXPECT_EQ(cluster.listed(), Names({"ckpt.3", "ckpt.2"}));
+  cluster.expect_own_files(2);
+  fs::remove(first);
+  cluster.run_well(four_nodes(), [](JobRank&) {});
+  EXPECT_FALSE(cluster.said("stays")) << cluster.said();
+}
+
 bool is_marker_of(const FileOperation& operation, int rank) {
   return operation.name == "create" && operation.path.ends_with(fmt::format("/done/0.{}", rank));
 }
