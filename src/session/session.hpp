@@ -155,6 +155,7 @@ class Session {
   Status flush_due();
   CachedDataset* newest_checkpoint();
   Status fetch_checkpoint();
+  void tell_of_zero(const std::string& trouble);
   void log_fetch(const DatasetRecord& dataset, const Status& taken, double seconds);
   Status flush_for_restart();
   std::vector<CachedDataset*> only_others_have();

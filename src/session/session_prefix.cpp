@@ -118,12 +118,18 @@ Status Session::fetch_checkpoint() {
     warn("{} in {} cannot be used: {}", candidate->label(), settings_.prefix, trouble);
     if (settings_.on_fetch_fail == OnFetchFail::stop) return refuse_to_start(taken);
   }
-  if (!trouble.empty() && restart_candidate() == nullptr)
-    warn(
-        "THE RUN STARTS FROM ZERO, although {} checkpoints were tried in {}: the last could not be "
-        "used because {}",
-        prefix_.tried(), settings_.prefix, trouble);
+  if (!trouble.empty() && restart_candidate() == nullptr) tell_of_zero(trouble);
   return {};
+}
+
+void Session::tell_of_zero(const std::string& trouble) {
+  const std::size_t tried = prefix_.tried();
+  if (tried == 0)
+    return warn("THE RUN STARTS FROM ZERO; whether {} has a checkpoint is not known, because {}",
+                settings_.prefix, trouble);
+  warn(
+      "THE RUN STARTS FROM ZERO, although {} {} tried in {}: the last could not be used because {}",
+      tried, tried == 1 ? "checkpoint was" : "checkpoints were", settings_.prefix, trouble);
 }
 
 void Session::log_fetch(const DatasetRecord& dataset, const Status& taken, double seconds) {
