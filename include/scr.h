@@ -205,7 +205,8 @@ CAIRN_EXPORT int SCR_Complete_output(int valid);
  * Errors: BAD_ARGUMENT (NULL or ""). */
 CAIRN_EXPORT int SCR_Drop(const char* name);
 
-/* Deletes the dataset `name` wherever it is kept; no error if there is none. Legal in IDLE.
+/* Deletes the dataset `name` wherever it is kept, all of them if several have that name; no error
+ * if there is none. Legal in IDLE.
  * Errors: BAD_ARGUMENT (NULL or ""). */
 CAIRN_EXPORT int SCR_Delete(const char* name);
 

@@ -404,12 +404,12 @@ TEST_F(CacheTest, WhereTheStoreIsMemoryAParityFileIsKeptAsTheRanksSpare) {
       EXPECT_EQ(fs::file_size(stores_[0].spare(3)), 6U);
     }
     ASSERT_TRUE(
-        drop_old_spares(*files_, stores_, [](std::size_t, int owner) { return owner != 3; }));
+        drop_leftovers(*files_, stores_, [](std::size_t, int owner) { return owner != 3; }));
     EXPECT_EQ(fs::exists(stores_[0].spare(3)), kept) << "another rank looks after it";
-    ASSERT_TRUE(drop_old_spares(*files_, stores_, [](std::size_t, int) { return true; }));
+    ASSERT_TRUE(drop_leftovers(*files_, stores_, [](std::size_t, int) { return true; }));
     EXPECT_TRUE(fs::is_empty(stores_[0].root())) << "no run needs an earlier run's";
     fs::create_directories(stores_[0].spare(7) + "/x");
-    ASSERT_TRUE(drop_old_spares(*files_, stores_, [](std::size_t, int) { return true; }));
+    ASSERT_TRUE(drop_leftovers(*files_, stores_, [](std::size_t, int) { return true; }));
     EXPECT_FALSE(fs::exists(stores_[0].spare(7))) << "whatever it is, its name is Cairn's";
   }
 }

@@ -37,7 +37,7 @@ std::optional<DatasetName> parse_dataset_name(std::string_view name) {
   return DatasetName{*number, *uuid};
 }
 
-/// rank.N, spare.N
+/// rank.N, spare.N, fetch.N
 std::optional<int> parse_rank_name(std::string_view prefix, std::string_view name) {
   if (name.substr(0, prefix.size()) != prefix) return std::nullopt;
   return parse_number<int>(name.substr(prefix.size()));
@@ -137,14 +137,16 @@ Result<Catalog> read_catalog(Files& files, const std::vector<Store>& stores,
   return catalog;
 }
 
-Status drop_old_spares(Files& files, const std::vector<Store>& stores,
-                       const LooksAfter& looks_after) {
+Status drop_leftovers(Files& files, const std::vector<Store>& stores,
+                      const LooksAfter& looks_after) {
   for (std::size_t store = 0; store < stores.size(); ++store) {
     CAIRN_ASSIGN(const std::vector<std::string> names, files.list(stores[store].root()));
     for (const std::string& name : names) {
-      const std::optional<int> owner = parse_rank_name("spare.", name);
-      if (owner && looks_after(store, *owner))
-        CAIRN_TRY(remove_all(files, stores[store].spare(*owner)));
+      for (const std::string_view kind : {"spare.", "fetch."}) {
+        const std::optional<int> owner = parse_rank_name(kind, name);
+        if (owner && looks_after(store, *owner))
+          CAIRN_TRY(remove_all(files, stores[store].root() + "/" + name));
+      }
     }
   }
   return {};

@@ -55,9 +55,9 @@ std::optional<int> owner_of(const RankFolder& folder);
 /// What is in one rank's folder.
 HeldPart read_part(Files& files, const RankFolder& folder, int owner);
 
-/// Removes the spare parity files (Store::spare) that earlier runs have left, of the ranks that
-/// `looks_after` names.
-Status drop_old_spares(Files& files, const std::vector<Store>& stores,
-                       const LooksAfter& looks_after);
+/// Removes the spare parity files (Store::spare) and what was not fetched to its end
+/// (Store::fetch_folder) that earlier runs have left, of the ranks that `looks_after` names.
+Status drop_leftovers(Files& files, const std::vector<Store>& stores,
+                      const LooksAfter& looks_after);
 
 }  // namespace cairn

@@ -75,6 +75,15 @@ Status Store::remove(const RankFolder& folder) {
   return remove_if_empty(*files_, folder_of(folder.path));
 }
 
+RankFolder Store::fetch_folder(int rank) const { return {fmt::format("{}/fetch.{}", root_, rank)}; }
+
+Status Store::take_fetched(const DatasetInfo& dataset, int rank) {
+  const RankFolder part = rank_folder(dataset, rank);
+  CAIRN_TRY(files_->make_folder(dataset_folder(dataset), only_me));
+  CAIRN_TRY(remove_all(*files_, part.path));
+  return files_->rename(fetch_folder(rank).path, part.path);
+}
+
 std::string Store::spare(int rank) const { return fmt::format("{}/spare.{}", root_, rank); }
 
 Status Store::recycle(const RankFolder& folder, const std::string& parity, int rank) {

@@ -39,6 +39,12 @@ class Store {
   /// Removes a rank's part, and the dataset's folder with the last one.
   Status remove(const RankFolder& folder);
 
+  /// Where a rank's part of a dataset is put together that the store may have remains of, until it
+  /// is known to be good: fetch.RANK. Of no use to a later run.
+  RankFolder fetch_folder(int rank) const;
+  /// It becomes the rank's part, in the place of whatever is there.
+  Status take_fetched(const DatasetInfo& dataset, int rank);
+
   // A parity file that is done with is kept for the next one where the store is memory: to write
   // over pages that are there takes half as long as to have new ones made. The room is needed then
   // in any case.

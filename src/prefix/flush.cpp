@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <set>
 
 #include "prefix/flush_plan.hpp"
 #include "prefix/manifest.hpp"
 #include "prefix/own_names.hpp"
+#include "records/wire.hpp"
 #include "topology/placement.hpp"
 
 namespace cairn {
@@ -17,34 +17,6 @@ std::vector<std::string> staged_paths(const PrefixFolder& folder, const RankReco
   std::vector<std::string> paths;
   for (std::size_t i = 0; i < record.files.size(); ++i) paths.push_back(folder.staged(record, i));
   return paths;
-}
-
-/// Names that two ranks have written. Each rank looks after those whose hash falls to it.
-Status refuse_double_names(Communicator& comm, const RankRecord& record) {
-  std::map<int, Blob> by_keeper;
-  for (const FileEntry& file : record.files) {
-    const std::uint64_t hash = hash_of_name(file.name);
-    const Bytes bytes = bytes_of(hash);
-    Blob& payload = by_keeper[static_cast<int>(hash % static_cast<std::uint64_t>(comm.size()))];
-    payload.insert(payload.end(), bytes.begin(), bytes.end());
-  }
-  std::vector<Parcel> parcels;
-  for (auto& [keeper, payload] : by_keeper) parcels.push_back({keeper, std::move(payload)});
-  std::map<std::uint64_t, int> writer;
-  Status status;
-  for (const Parcel& parcel : exchange(comm, std::move(parcels)))
-    for (std::size_t at = 0; at + 8 <= parcel.payload.size(); at += 8) {
-      std::uint64_t hash = 0;
-      std::copy_n(parcel.payload.begin() + static_cast<std::ptrdiff_t>(at), 8,
-                  mutable_bytes_of(hash).begin());
-      const auto [known, first] = writer.emplace(hash, parcel.peer);
-      if (!first && status)
-        status = fail(Code::invalid,
-                      "ranks {} and {} have both written a file of one name in {}: give each rank "
-                      "a name of its own",
-                      known->second, parcel.peer, record.dataset.name);
-    }
-  return status;
 }
 
 class Flush {
@@ -79,14 +51,34 @@ class Flush {
     CAIRN_TRY(on_keeper(comm_, site_, [&](Keeper& keeper) { return keeper.begin(mine_.dataset); }));
     // What is about to be staged is known first, so that whoever finds it can remove it.
     Status told = write_manifests(comm_, files_, pending_, mine_);
-    const Status single = refuse_double_names(comm_, mine_);
+    const Status single = refuse_double_names(comm_, {mine_});
     if (told) told = single;
     CAIRN_TRY(agree(comm_, std::move(told)));
+    CAIRN_TRY(refuse_late_names());
     Status done = site_.keeper != nullptr ? site_.keeper->plan(record) : Status{};
     in_turns(comm_, site_.limits.width, [&] {
       if (done) done = do_part();
     });
     return agree(comm_, std::move(done));
+  }
+
+  /// Collective. Files of a dataset that is older than one which is there must not take the names
+  /// of files that were written since.
+  Status refuse_late_names() {
+    const bool late = site_.keeper != nullptr && site_.keeper->has_newer_than(mine_.dataset.uuid);
+    if (allreduce(comm_, late ? 1 : 0, Reduce::max) == 0) return {};
+    Status status;
+    for (const FileEntry& file : mine_.files) {
+      const std::string path = site_.folder.file(file);
+      const auto there = files_.info(path);
+      if (there && there->times.modify_ns > file.times.modify_ns && status)
+        status =
+            fail(Code::invalid,
+                 "{} was written again for a newer dataset: delete this one, and give the files "
+                 "of each dataset names of their own",
+                 path);
+    }
+    return agree(comm_, std::move(status));
   }
 
   Status do_part() {
@@ -124,6 +116,33 @@ class Flush {
 };
 
 }  // namespace
+
+Status refuse_double_names(Communicator& comm, const std::vector<RankRecord>& records) {
+  std::map<int, Encoder> told;
+  for (const RankRecord& record : records)
+    for (const FileEntry& file : record.files) {
+      const std::uint64_t hash = hash_of_name(file.name);
+      Encoder& out = told[static_cast<int>(hash % static_cast<std::uint64_t>(comm.size()))];
+      out.u64(hash);
+      out.u32(static_cast<std::uint32_t>(record.rank));
+    }
+  std::vector<Parcel> parcels;
+  for (auto& [keeper, letter] : told) parcels.push_back({keeper, letter.take()});
+  std::map<std::uint64_t, std::uint32_t> writers;
+  Status status;
+  for (const Parcel& parcel : exchange(comm, std::move(parcels)))
+    for (Decoder in(parcel.payload); !in.at_end();) {
+      const std::uint64_t hash = in.u64();
+      const std::uint32_t rank = in.u32();
+      const auto [known, first] = writers.emplace(hash, rank);
+      if (!first && status)
+        status = fail(Code::invalid,
+                      "ranks {} and {} have both written a file of one name: give each rank a name "
+                      "of its own",
+                      known->second, rank);
+    }
+  return status;
+}
 
 DatasetRecord describe(Communicator& comm, const Site& site, const RankRecord& mine,
                        const std::string& job_id) {

@@ -30,6 +30,10 @@ Result<FlushAccount> flush(Communicator& comm, const Site& site, const RankRecor
                            const std::vector<std::string>& cached, const std::string& job_id,
                            Status& settle_status);
 
+/// Collective. invalid where two ranks have written files of one name; the error is that of the
+/// rank that looks after the name.
+Status refuse_double_names(Communicator& comm, const std::vector<RankRecord>& records);
+
 /// Local. Gives the files of one rank their own names, where they do not have them yet.
 Status settle_rank(Files& files, const PrefixFolder& folder, const RankRecord& record);
 

@@ -176,7 +176,8 @@ class CarryOn : public Prefix {
     std::vector<std::string> published;
     run(
         [&](RankRun& rank) {
-          const auto tidied = tidy(rank.comm, rank.site, parts_of(rank.comm.rank()));
+          const std::vector<CachedPart> parts = parts_of(rank.comm.rank());
+          const auto tidied = tidy(rank.comm, rank.site, &parts);
           if (!tidied || rank.comm.rank() != 0) return;
           for (const DatasetRecord& record : *tidied) published.push_back(record.info.name);
         },

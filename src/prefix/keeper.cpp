@@ -135,6 +135,12 @@ Result<Listing> read_dropped(Files& files, const PrefixFolder& folder,
   return read_records(files, folder.dropped(), damaged);
 }
 
+Result<Listing> read_attempts(Files& files, const PrefixFolder& folder) {
+  CAIRN_ASSIGN(auto attempts,
+               read_record(files, folder.attempts(), largest_listing, decode_listing));
+  return std::move(attempts).value_or(Listing{});
+}
+
 Result<std::string> read_current(Files& files, const PrefixFolder& folder) {
   CAIRN_ASSIGN(const auto name,
                read_record(files, folder.current(), largest_record, decode_current));
@@ -194,6 +200,8 @@ Result<Keeper> Keeper::take_over(Files& files, Clock& clock, PrefixFolder folder
   CAIRN_TRY(keeper.become_owner());
   CAIRN_TRY(keeper.read_datasets());
   CAIRN_ASSIGN(keeper.current_, read_current(files, keeper.folder_));
+  // One that cannot be read keeps no job from its work.
+  keeper.attempts_ = read_attempts(files, keeper.folder_).value_or(Listing{});
   return keeper;
 }
 
@@ -275,8 +283,11 @@ Status Keeper::remove_closed() {
   for (const std::uint64_t epoch : numbers_after("closed.", names)) {
     const std::string closed = folder_.closed(epoch);
     CAIRN_ASSIGN(const auto inside, names_in(*files_, closed));
-    for (const std::string& name : with_start(inside, PrefixFolder::transit_start))
-      CAIRN_TRY(move_to_dropped(closed + "/" + name));
+    for (const std::string& name : with_start(inside, PrefixFolder::transit_start)) {
+      const std::string dataset = name.substr(PrefixFolder::transit_start.size());
+      const auto again = files_->info(folder_.datasets() + "/" + dataset);  // published since
+      if (!again) CAIRN_TRY(move_to_dropped(closed + "/" + name));
+    }
     CAIRN_TRY(remove_all(*files_, closed));
   }
   return {};
@@ -370,17 +381,39 @@ Status Keeper::withdraw(const DatasetInfo& dataset) {
   return under_epoch(files_->info(pending).map([](const auto&) {}));  // it was no plan yet
 }
 
+/// A dataset that is published again stands aside until that is done, as one that is dropped: its
+/// files stay whatever happens.
+Status Keeper::make_way(const DatasetInfo& dataset) {
+  if (find(dataset.uuid) == nullptr) return {};
+  return under_epoch(
+      files_->rename(folder_.dataset(dataset), folder_.in_transit(me_.epoch, dataset)));
+}
+
 Status Keeper::publish(const DatasetRecord& record) {
   CAIRN_TRY(open_listing());
   const std::string pending = folder_.pending(me_.epoch, record.info);
   const std::string published = folder_.dataset(record.info);
-  CAIRN_TRY(under_epoch(files_->rename(pending, published)));
+  const std::string aside = folder_.in_transit(me_.epoch, record.info);
+  CAIRN_TRY(make_way(record.info));
+  const auto take_back = [&] {
+    if (find(record.info.uuid) != nullptr) (void)files_->rename(aside, published);
+  };
+  if (Status moved = under_epoch(files_->rename(pending, published)); !moved) {
+    take_back();
+    return moved;
+  }
   // Taken back, so that what the caller does after an error harms nothing that counts. If that
   // cannot be done it is there, for all who look.
   Status durable = files_->sync_folder(folder_.datasets());
-  if (!durable && files_->rename(published, pending)) return durable;
+  if (!durable && files_->rename(published, pending)) {
+    take_back();
+    return durable;
+  }
+  std::erase_if(listing_,
+                [&](const DatasetRecord& old) { return old.info.uuid == record.info.uuid; });
   listing_.push_back(record);
   sort_newest_first(listing_);
+  (void)remove_all(*files_, aside);  // else the next owner finds it
   return {};
 }
 
@@ -406,6 +439,12 @@ Status Keeper::mark_settled(DatasetRecord record) {
   CAIRN_TRY(remove_all(*files_, PrefixFolder::markers(folder_.dataset(record.info))));
   record.settled = true;
   return update(record);
+}
+
+Status Keeper::set_attempts(Listing attempts) {
+  CAIRN_TRY(place(folder_.attempts(), encode(attempts)));
+  attempts_ = std::move(attempts);
+  return {};
 }
 
 Status Keeper::set_current(const std::string& name) {

@@ -29,6 +29,9 @@ Result<Listing> read_listing(Files& files, const PrefixFolder& folder,
 Result<Listing> read_dropped(Files& files, const PrefixFolder& folder,
                              std::vector<std::string>& damaged);
 
+/// What Keeper::attempts() says.
+Result<Listing> read_attempts(Files& files, const PrefixFolder& folder);
+
 /// The name of the current checkpoint; empty if there is none.
 Result<std::string> read_current(Files& files, const PrefixFolder& folder);
 
@@ -62,6 +65,11 @@ class Keeper {
   std::uint64_t epoch() const { return me_.epoch; }
   const Listing& listing() const { return listing_; }
   const std::string& current() const { return current_; }
+  bool has_newer_than(const Uuid& uuid) const {
+    return !listing_.empty() && listing_.front().info.uuid > uuid;
+  }
+  /// Of checkpoints that only the caches have: how often a restart was begun from them.
+  const Listing& attempts() const { return attempts_; }
   /// Records that could not be read at the start.
   const std::vector<std::string>& damaged() const { return damaged_; }
 
@@ -73,7 +81,8 @@ class Keeper {
   Status plan(const DatasetRecord& record);
   /// A plan that an earlier owner has left is this one's, with all that was done of it.
   Status adopt(const std::string& folder, const DatasetInfo& dataset);
-  /// The dataset is there from here on: all its files and manifests are durable.
+  /// The dataset is there from here on: all its files and manifests are durable. If it was there
+  /// already, because its files there have been damaged, this takes its place.
   Status publish(const DatasetRecord& record);
   /// Nobody is to carry the plan on any more. What was staged is removed only after this: a later
   /// owner may have the plan by now.
@@ -87,6 +96,7 @@ class Keeper {
   Status mark_settled(DatasetRecord record);
   /// Empty: none.
   Status set_current(const std::string& name);
+  Status set_attempts(Listing attempts);
   /// The dataset is not there from here on, and its files are to go: see remove_files(). Whether it
   /// was dropped before makes no difference.
   Status take_out(const DatasetInfo& dataset);
@@ -135,6 +145,7 @@ class Keeper {
   Status open_listing();
   Status read_datasets();
   std::optional<DatasetRecord> plan_in(const std::string& folder) const;
+  Status make_way(const DatasetInfo& dataset);
   Status move_to_dropped(const std::string& from);
   Status forget(const DatasetInfo& dataset);
   Status under_epoch(Status status) const;
@@ -150,6 +161,7 @@ class Keeper {
   bool listing_good_ = false;    ///< it says what is there
   Listing listing_;
   std::string current_;
+  Listing attempts_;
   std::vector<std::string> damaged_;
 };
 

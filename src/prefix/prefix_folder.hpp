@@ -22,6 +22,8 @@ struct PrefixFolder {
   /// What the runs of the job have done, for people and for programs.
   std::string log() const { return root() + "/log"; }
   std::string json_log() const { return root() + "/log.json"; }
+  /// How often restarts from checkpoints that only the caches have were begun; may be missing.
+  std::string attempts() const { return root() + "/attempts"; }
   std::string owner() const { return root() + "/owner"; }
   std::string owner_lock() const { return root() + "/owner.lock"; }
   std::string current() const { return root() + "/current"; }

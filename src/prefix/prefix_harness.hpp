@@ -94,7 +94,8 @@ class Prefix : public ::testing::Test {
   /// As run(), with every call good.
   void run_well(const RankMain& rank_main) {
     run([&](RankRun& rank) {
-      const auto tidied = tidy(rank.comm, rank.site);
+      const std::vector<CachedPart> none;
+      const auto tidied = tidy(rank.comm, rank.site, &none);
       ASSERT_TRUE(tidied) << tidied.error().text;
       rank_main(rank);
     });

@@ -85,7 +85,8 @@ TEST_F(Prefix, AnErrorAtAnyStepIsToldToAllAndHarmsNothing) {
         std::array<bool, ranks> failed{};
         run(
             [&](RankRun& rank) {
-              const auto tidied = tidy(rank.comm, rank.site);
+              const std::vector<CachedPart> none;
+              const auto tidied = tidy(rank.comm, rank.site, &none);
               const RankRecord record = write_part(rank, 2);
               Status settled;
               failed[static_cast<std::size_t>(rank.comm.rank())] =

@@ -41,6 +41,14 @@ Status on_keeper(Communicator& comm, const Site& site, Action action) {
   return agree(comm, site.keeper != nullptr ? action(*site.keeper) : Status{});
 }
 
+/// Visits those of `count` that come to this rank when they are dealt out.
+template <class Visit>
+void visit_dealt(Communicator& comm, std::size_t count, Visit visit) {
+  for (auto i = static_cast<std::size_t>(comm.rank()); i < count;
+       i += static_cast<std::size_t>(comm.size()))
+    visit(i);
+}
+
 /// Collective. Does `action` on all ranks, on at most `width` of them at a time.
 template <class Action>
 void in_turns(Communicator& comm, int width, Action action) {

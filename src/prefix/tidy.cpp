@@ -1,9 +1,9 @@
 #include "prefix/tidy.hpp"
 
-#include <map>
-#include <set>
 #include <span>
 
+#include "prefix/carry_out.hpp"
+#include "prefix/copy_files.hpp"
 #include "prefix/flush.hpp"
 #include "prefix/manifest.hpp"
 #include "records/wire.hpp"
@@ -106,16 +106,7 @@ Status note_settled(Keeper& keeper) {
   const Listing listing = keeper.listing();
   for (const DatasetRecord& record : listing)
     if (!record.settled) CAIRN_TRY(keeper.mark_settled(record));
-  CAIRN_TRY(keeper.remove_closed());
   return keeper.save_listing();
-}
-
-/// Those that come to this rank when they are dealt out.
-template <class Visit>
-void visit_dealt(Communicator& comm, std::size_t count, Visit visit) {
-  for (auto i = static_cast<std::size_t>(comm.rank()); i < count;
-       i += static_cast<std::size_t>(comm.size()))
-    visit(i);
 }
 
 /// Collective.
@@ -127,62 +118,14 @@ Status treat_all(Communicator& comm, const Site& site, const Remains& remains) {
   return agree(comm, std::move(status));
 }
 
-/// Collective. Which of the cached parts of a dataset this process is to do: of several that have
-/// the same one, the first. Rank r is asked about parts r, r + size and so on.
-std::vector<CachedPart> claim(Communicator& comm, const DatasetInfo& dataset,
-                              const std::vector<CachedPart>& cached) {
-  std::map<int, Encoder> questions;
-  for (const CachedPart& part : cached)
-    if (part.dataset == dataset.uuid && part.rank >= 0 &&
-        static_cast<std::uint32_t>(part.rank) < dataset.ranks)
-      questions[part.rank % comm.size()].u32(static_cast<std::uint32_t>(part.rank));
-  const auto deliver = [&comm](std::map<int, Encoder>& letters) {
-    std::vector<Parcel> parcels;
-    for (auto& [to, letter] : letters) parcels.push_back({to, letter.take()});
-    return exchange(comm, std::move(parcels));
-  };
-  std::set<std::uint32_t> given;
-  std::map<int, Encoder> answers;
-  for (const Parcel& question : deliver(questions))
-    for (Decoder in(question.payload); !in.at_end();)
-      if (const std::uint32_t rank = in.u32(); given.insert(rank).second)
-        answers[question.peer].u32(rank);
-  std::set<int> mine;
-  for (const Parcel& answer : deliver(answers))
-    for (Decoder in(answer.payload); !in.at_end();) mine.insert(static_cast<int>(in.u32()));
-  std::vector<CachedPart> parts;
-  for (const CachedPart& part : cached)
-    if (part.dataset == dataset.uuid && mine.erase(part.rank) > 0) parts.push_back(part);
-  return parts;
-}
+enum class Ending { published, left, withdrawn };
 
-/// Collective. The plan, which this epoch has now, carried out as far as it can be: true if that is
-/// all of it. Nobody needs his peers for his part, nor to know that it was the last.
-Result<bool> carry_out(Communicator& comm, const Site& site, const DatasetRecord& plan,
-                       const std::vector<CachedPart>& cached) {
-  bool whole = false;
-  Status status;
-  const auto note = [&](Result<bool> done) {
-    whole = whole || (done && *done);
-    if (!done && status) status = tl::unexpected(std::move(done).error());
-  };
-  const std::vector<CachedPart> parts = claim(comm, plan.info, cached);
-  in_turns(comm, site.limits.width, [&] {
-    for (const CachedPart& part : parts)
-      if (status) note(carry_on(site, plan, part));
-  });
-  visit_dealt(comm, plan.manifests(), [&](std::size_t i) {
-    if (status) note(look_after(site, plan, static_cast<std::uint32_t>(i)));
-  });
-  CAIRN_TRY(agree(comm, std::move(status)));
-  return allreduce(comm, whole ? 1 : 0, Reduce::max) != 0;
-}
-
-/// Collective. True if the dataset is published and settled now. Else nobody can carry its plan on
-/// any more, and `remains` is what is to be removed of it: only then, as an owner of a later epoch,
-/// which this run may not have heard of, would do so else.
-Result<bool> finish(Communicator& comm, const Site& site, const std::vector<CachedPart>& cached,
-                    Remains& remains) {
+/// Collective. Published: and settled. Left: whoever takes over from this epoch may carry the plan
+/// on; as after an error, that of a directory that is full or away for instance. Withdrawn: nobody
+/// can do so any more, and `remains` is what is to be removed of it: only then, as an owner of a
+/// later epoch, which this run may not have heard of, would do so else.
+Result<Ending> finish(Communicator& comm, const Site& site, const std::vector<CachedPart>* cached,
+                      Remains& remains) {
   const DatasetRecord& plan = *remains.plan;
   const auto move_to = [&](const std::string& folder) {
     for (std::string& path : remains.manifests) path = folder + "/" + name_of_path(path);
@@ -190,39 +133,48 @@ Result<bool> finish(Communicator& comm, const Site& site, const std::vector<Cach
   CAIRN_TRY(on_keeper(comm, site,
                       [&](Keeper& keeper) { return keeper.adopt(remains.folder, plan.info); }));
   move_to(site.folder.pending(site.epoch, plan.info));
-  const auto whole = carry_out(comm, site, plan, cached);
-  if (!whole || !*whole ||
-      !on_keeper(comm, site, [&](Keeper& keeper) { return keeper.publish(plan); })) {
+  const auto whole =
+      carry_out(comm, site, plan, cached != nullptr ? *cached : std::vector<CachedPart>{});
+  if (!whole && !is_damage(whole.error().code)) return tl::unexpected(whole.error());
+  if (whole && !*whole && cached == nullptr) return Ending::left;
+  if (!whole || !*whole) {
     CAIRN_TRY(on_keeper(comm, site, [&](Keeper& keeper) { return keeper.withdraw(plan.info); }));
-    return false;
+    return Ending::withdrawn;
   }
+  CAIRN_TRY(on_keeper(comm, site, [&](Keeper& keeper) { return keeper.publish(plan); }));
   move_to(site.folder.dataset(plan.info));
   remains.kind = Remains::Kind::unsettled;
   CAIRN_TRY(treat_all(comm, site, remains));
-  return true;
+  return Ending::published;
 }
 
 }  // namespace
 
 Result<std::vector<DatasetRecord>> tidy(Communicator& comm, const Site& site,
-                                        const std::vector<CachedPart>& cached) {
+                                        const std::vector<CachedPart>* cached) {
   CAIRN_ASSIGN(auto all, share_remains(comm, site));
   std::vector<DatasetRecord> published;
+  Status deleted;
   for (Remains& remains : all) {
-    bool finished = false;
     if (remains.plan) {
-      CAIRN_ASSIGN(finished, finish(comm, site, cached, remains));
+      CAIRN_ASSIGN(const Ending ending, finish(comm, site, cached, remains));
+      if (ending == Ending::published) published.push_back(*remains.plan);
+      if (ending != Ending::withdrawn) continue;
     }
-    if (finished) {
-      published.push_back(*remains.plan);
+    Status treated = treat_all(comm, site, remains);
+    // Of files that must get their names one after the other nothing may be passed over.
+    if (!treated && remains.kind == Remains::Kind::deleted) {
+      deleted = std::move(treated);
       continue;
     }
-    CAIRN_TRY(treat_all(comm, site, remains));
+    CAIRN_TRY(treated);
     if (remains.plan)
       CAIRN_TRY(on_keeper(comm, site,
                           [&](Keeper& keeper) { return keeper.abandon(remains.plan->info); }));
   }
   CAIRN_TRY(on_keeper(comm, site, note_settled));
+  CAIRN_TRY(deleted);
+  CAIRN_TRY(on_keeper(comm, site, [](Keeper& keeper) { return keeper.remove_closed(); }));
   return published;
 }
 

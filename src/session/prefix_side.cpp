@@ -54,7 +54,7 @@ Status PrefixSide::open(const Placement& placement, const std::vector<CachedPart
   }
   comm_.bcast(mutable_bytes_of(there), 0);
   if (there == 0) return {};
-  Status owned = own(cached);
+  Status owned = own(&cached);
   if (owned && settings_.prefix_purge) return purge();
   if (!owned && owned.error().code != Code::busy && !settings_.prefix_purge) {
     tell(Severity::warning, "nothing can be fetched or flushed now: {}", owned.error().text);
@@ -64,7 +64,7 @@ Status PrefixSide::open(const Placement& placement, const std::vector<CachedPart
   return owned;
 }
 
-Status PrefixSide::own(const std::vector<CachedPart>& cached) {
+Status PrefixSide::own(const std::vector<CachedPart>* cached) {
   if (owned_) return {};
   Status taken;
   if (comm_.rank() == 0) {
@@ -99,7 +99,7 @@ Status PrefixSide::own(const std::vector<CachedPart>& cached) {
   return {};
 }
 
-Status PrefixSide::tidy_up(const std::vector<CachedPart>& cached) {
+Status PrefixSide::tidy_up(const std::vector<CachedPart>* cached) {
   CAIRN_ASSIGN(const auto published, tidy(comm_, site_, cached));
   for (const DatasetRecord& record : published) {
     events_.happened("FLUSH_SUCCESS", record.info, {}, "begun by an earlier run");
@@ -125,17 +125,48 @@ void PrefixSide::announce_extremes() {
 
 void PrefixSide::mark_flushed(std::vector<CachedDataset>& datasets) {
   if (!owned_ || datasets.empty()) return;
-  Blob there(datasets.size());
-  if (keeper_)
-    for (std::size_t i = 0; i < datasets.size(); ++i)
-      for (const DatasetRecord& record : keeper_->listing())
-        if (record.info.uuid == datasets[i].info.uuid)
-          there[i] = record.quarantined ? std::byte{2} : std::byte{1};
-  comm_.bcast(there, 0);
-  for (std::size_t i = 0; i < datasets.size(); ++i) {
-    datasets[i].flushed = there[i] != std::byte{0};
-    datasets[i].quarantined = there[i] == std::byte{2};
+  constexpr std::byte flushed{1};
+  constexpr std::byte quarantined{2};
+  Blob known(datasets.size());
+  if (keeper_) {
+    std::vector<std::string> damaged;
+    const auto dropped = read_dropped(files_, site_.folder, damaged);
+    const auto mark = [&](const Listing& listing, auto state_of) {
+      for (const DatasetRecord& record : listing)
+        for (std::size_t i = 0; i < datasets.size(); ++i)
+          if (datasets[i].info.uuid == record.info.uuid) known[i] |= state_of(record);
+    };
+    const auto held_back = [](const DatasetRecord& record) {
+      return record.quarantined ? quarantined : std::byte{};
+    };
+    const auto there = [&](const DatasetRecord& record) {
+      return record.failed_us == 0 || record.quarantined ? flushed | held_back(record)
+                                                         : std::byte{};
+    };
+    if (dropped)
+      mark(*dropped, [&](const DatasetRecord& record) {
+        return is_listed(record.info.uuid) ? std::byte{} : there(record);
+      });
+    mark(keeper_->listing(), there);
+    mark(keeper_->attempts(), held_back);
+    forget_attempts(datasets);
   }
+  comm_.bcast(known, 0);
+  for (std::size_t i = 0; i < datasets.size(); ++i) {
+    datasets[i].flushed = (known[i] & flushed) != std::byte{};
+    datasets[i].quarantined = (known[i] & quarantined) != std::byte{};
+  }
+}
+
+/// Those of checkpoints that the caches do not have any more.
+void PrefixSide::forget_attempts(const std::vector<CachedDataset>& datasets) {
+  Listing kept = keeper_->attempts();
+  std::erase_if(kept, [&](const DatasetRecord& record) {
+    return std::none_of(datasets.begin(), datasets.end(), [&](const CachedDataset& dataset) {
+      return dataset.info.uuid == record.info.uuid;
+    });
+  });
+  if (kept != keeper_->attempts()) (void)keeper_->set_attempts(std::move(kept));
 }
 
 /// SCR_PREFIX_PURGE: one after the other, as SCR_Delete does.
@@ -158,9 +189,9 @@ Status PrefixSide::purge() {
 void PrefixSide::close() {
   if (!keeper_) return;
   heartbeat_.reset();
-  Status closed = keeper_->save_listing();
-  if (closed) closed = keeper_->resign();
-  if (!closed) tell(Severity::warning, "{}", closed.error().text);
+  // Whatever has happened, the next job need not wait.
+  for (const Status& closed : {keeper_->save_listing(), keeper_->resign()})
+    if (!closed) tell(Severity::warning, "{}", closed.error().text);
 }
 
 // --- flush ---
@@ -209,8 +240,23 @@ Result<FlushAccount> PrefixSide::copy_out(const CachedDataset& dataset,
   if (!settled)
     tell(Severity::warning, "{}: some files still have a name of their own in {}: {}",
          dataset.label(), settings_.prefix, settled.error().text);
+  carry_attempts_over(dataset.info);
   save_listing();
   return account;
+}
+
+Status PrefixSide::flush_parts(const DatasetInfo& dataset,
+                               const std::vector<RecordedPart>& cached) {
+  CAIRN_TRY(claim());
+  events_.happened("FLUSH_START", dataset);
+  const std::int64_t from_us = clock_.steady_us();
+  Status flushed = cairn::flush_parts(comm_, site_, dataset, cached, settings_.job_id);
+  events_.happened(flushed ? "FLUSH_SUCCESS" : "FLUSH_FAIL", dataset,
+                   static_cast<double>(clock_.steady_us() - from_us) * 1e-6,
+                   flushed ? "" : flushed.error().text);
+  save_listing();
+  announce_first();
+  return flushed;
 }
 
 void PrefixSide::save_listing() {
@@ -227,7 +273,7 @@ Status PrefixSide::settle_older() {
     for (const DatasetRecord& record : keeper_->listing())
       if (!record.settled) unsettled = 1;
   comm_.bcast(mutable_bytes_of(unsettled), 0);
-  return unsettled == 0 ? Status{} : tidy_up({});
+  return unsettled == 0 ? Status{} : tidy_up(nullptr);
 }
 
 /// Rank 0's record on all ranks; nothing for null.
@@ -308,7 +354,9 @@ Status PrefixSide::check_ranks(const Uuid& newer_than) const {
 
 void PrefixSide::tell_quarantined(const Uuid& offered) {
   if (!keeper_ || std::exchange(quarantine_told_, true)) return;
-  for (const DatasetRecord& record : keeper_->listing()) {
+  Listing all = keeper_->listing();
+  all.insert(all.end(), keeper_->attempts().begin(), keeper_->attempts().end());
+  for (const DatasetRecord& record : all) {
     if (!record.quarantined || !record.info.is_checkpoint() || record.info.uuid <= offered)
       continue;
     tell(Severity::warning,
@@ -327,7 +375,15 @@ Result<std::optional<DatasetRecord>> PrefixSide::next_candidate(const Uuid& newe
       tell(Severity::warning, "SCR_CURRENT={}: there is no such checkpoint in {}",
            settings_.current, settings_.prefix);
     const auto shared = share(choose_candidate());
-    if (!shared || shared->info.uuid <= newer_than) return std::nullopt;
+    if (!shared || shared->info.uuid <= newer_than) {
+      if (shared && tried_.empty() && shared->info.name == settings_.current &&
+          shared->info.uuid != newer_than)
+        tell(Severity::warning,
+             "SCR_CURRENT={} is passed over: the caches have a newer checkpoint, and go before the "
+             "prefix directory; SCR_CACHE_PURGE=1 for one run gives up what they have",
+             settings_.current);
+      return std::nullopt;
+    }
     const DatasetRecord& record = *shared;
     tried_.insert(record.info.uuid);
     if (has_right_ranks(record)) return record;
@@ -348,6 +404,11 @@ std::unique_ptr<FileFinder> PrefixSide::finder(const DatasetRecord& dataset) con
 }
 
 // --- what became of a dataset ---
+
+bool PrefixSide::is_listed(const Uuid& uuid) const {
+  return std::any_of(keeper_->listing().begin(), keeper_->listing().end(),
+                     [&](const DatasetRecord& record) { return record.info.uuid == uuid; });
+}
 
 template <class Change>
 void PrefixSide::change_record(const Uuid& uuid, Change change) {
@@ -374,25 +435,74 @@ void PrefixSide::note_failed(const Uuid& uuid, const std::string& reason) {
   });
 }
 
-void PrefixSide::note_attempt(const Uuid& uuid) {
-  change_record(uuid, [&](DatasetRecord& record) {
-    ++record.attempts;
-    if (settings_.restart_attempts == 0 ||
-        record.attempts < static_cast<std::uint32_t>(settings_.restart_attempts))
-      return;
-    record.quarantined = true;
-    tell(Severity::warning,
-         "{}: this is attempt {} to restart from it, and the last: should the run die again, an "
-         "older checkpoint is taken (CAIRN_RESTART_ATTEMPTS); cairn index quarantine --lift {} "
-         "brings it back",
-         record.label(), record.attempts, record.info.name);
+void PrefixSide::count_attempt(DatasetRecord& record) {
+  ++record.attempts;
+  if (settings_.restart_attempts == 0 ||
+      record.attempts < static_cast<std::uint32_t>(settings_.restart_attempts))
+    return;
+  record.quarantined = true;
+  tell(Severity::warning,
+       "{}: this is attempt {} to restart from it, and the last: should the run die again, an "
+       "older checkpoint is taken (CAIRN_RESTART_ATTEMPTS); cairn index quarantine --lift {} "
+       "brings it back",
+       record.label(), record.attempts, record.info.name);
+}
+
+/// Of a dataset that only the caches have. `change` says whether its record is to be kept.
+template <class Change>
+void PrefixSide::change_attempts(const DatasetInfo& dataset, Change change) {
+  Listing attempts = keeper_->attempts();
+  const auto known = std::find_if(attempts.begin(), attempts.end(), [&](const auto& record) {
+    return record.info.uuid == dataset.uuid;
+  });
+  DatasetRecord record;
+  record.info = dataset;
+  record.job_id = settings_.job_id;
+  if (known != attempts.end()) {
+    record = *known;
+    attempts.erase(known);
+  }
+  if (change(record)) attempts.push_back(record);
+  if (attempts == keeper_->attempts()) return;
+  const Status kept = keeper_->set_attempts(std::move(attempts));
+  if (!kept) tell(Severity::warning, "{}: {}", record.label(), kept.error().text);
+}
+
+void PrefixSide::note_attempt(const DatasetInfo& dataset) {
+  if (!settings_.flush && !settings_.fetch) return;
+  if (const Status owned = own(); !owned) {
+    tell(Severity::warning, "the restarts from {} are not counted: {}", dataset.name,
+         owned.error().text);
+    return;
+  }
+  if (!keeper_) return;
+  if (is_listed(dataset.uuid))
+    return change_record(dataset.uuid, [this](DatasetRecord& record) { count_attempt(record); });
+  change_attempts(dataset, [this](DatasetRecord& record) {
+    count_attempt(record);
+    return true;
   });
 }
 
-void PrefixSide::note_restarted(const Uuid& uuid) {
-  change_record(uuid, [](DatasetRecord& record) {
+void PrefixSide::note_restarted(const DatasetInfo& dataset) {
+  if (!keeper_) return;
+  change_record(dataset.uuid, [](DatasetRecord& record) {
     record.attempts = 0;
     record.quarantined = false;
+  });
+  change_attempts(dataset, [](DatasetRecord&) { return false; });
+}
+
+/// It is there now.
+void PrefixSide::carry_attempts_over(const DatasetInfo& dataset) {
+  if (!keeper_) return;
+  change_attempts(dataset, [&](const DatasetRecord& counted) {
+    if (counted.attempts > 0)
+      change_record(dataset.uuid, [&](DatasetRecord& record) {
+        record.attempts = counted.attempts;
+        record.quarantined = counted.quarantined;
+      });
+    return false;
   });
 }
 
@@ -436,9 +546,15 @@ Status PrefixSide::drop(const std::string& name) {
   return dropped;
 }
 
+/// All that have the name.
 Status PrefixSide::remove(const std::string& name) {
-  CAIRN_ASSIGN(const DatasetRecord record, share_record("SCR_Delete", name));
-  Status removed = remove_dataset(record);
+  CAIRN_TRY(share_record("SCR_Delete", name));
+  Status removed;
+  while (removed) {
+    const auto record = share(find(name));
+    if (!record) break;
+    removed = remove_dataset(*record);
+  }
   announce_first();
   return removed;
 }

@@ -11,6 +11,7 @@
 #include "comm/communicator.hpp"
 #include "config/settings.hpp"
 #include "files/background.hpp"
+#include "prefix/carry_out.hpp"
 #include "prefix/event_log.hpp"
 #include "prefix/file_finder.hpp"
 #include "prefix/flush.hpp"
@@ -37,7 +38,8 @@ class PrefixSide {
   std::uint64_t last_number() const { return last_number_; }
   std::uint64_t last_checkpoint() const { return last_checkpoint_; }
   std::int64_t newest_us() const { return newest_us_; }
-  /// Sets `flushed` of those that are there.
+  /// Sets `flushed` of those that are there and not known to be damaged, and of those that somebody
+  /// has dropped, which are not to come back; `quarantined` of all.
   void mark_flushed(std::vector<CachedDataset>& datasets);
 
   /// For a dataset that is about to be written there: the directory is this job's, and no file of
@@ -51,6 +53,10 @@ class PrefixSide {
   /// path for each file. Errors are agreed.
   Status flush(const CachedDataset& dataset, const std::string& store,
                const std::vector<std::string>& cached);
+
+  /// The same for a dataset that another number of ranks has written: what this rank's caches have
+  /// of it.
+  Status flush_parts(const DatasetInfo& dataset, const std::vector<RecordedPart>& cached);
 
   /// The next checkpoint to try: the one named by SCR_CURRENT, else the current one, else the
   /// newest that has not failed; then the next older ones. Nothing if there is none, or
@@ -76,9 +82,9 @@ class PrefixSide {
   // What became of a dataset; those that are not there are passed over. Trouble is only told.
   void note_fetched(const Uuid& uuid);
   void note_failed(const Uuid& uuid, const std::string& reason);
-  /// A restart from it begins; the application may die of it.
-  void note_attempt(const Uuid& uuid);
-  void note_restarted(const Uuid& uuid);
+  /// A restart from it begins; the application may die of it. Of those that are not there too.
+  void note_attempt(const DatasetInfo& dataset);
+  void note_restarted(const DatasetInfo& dataset);
 
   /// As scr.h has them. not_found if there is none of that name.
   Status current(const std::string& name);
@@ -91,8 +97,13 @@ class PrefixSide {
  private:
   Result<FlushAccount> copy_out(const CachedDataset& dataset,
                                 const std::vector<std::string>& cached);
-  Status own(const std::vector<CachedPart>& cached = {});
-  Status tidy_up(const std::vector<CachedPart>& cached);
+  Status own(const std::vector<CachedPart>* cached = nullptr);
+  Status tidy_up(const std::vector<CachedPart>* cached);
+  void forget_attempts(const std::vector<CachedDataset>& datasets);
+  template <class Change>
+  void change_attempts(const DatasetInfo& dataset, Change change);
+  void count_attempt(DatasetRecord& record);
+  void carry_attempts_over(const DatasetInfo& dataset);
   void announce_extremes();
   template <class Change>
   void change_record(const Uuid& uuid, Change change);
@@ -102,6 +113,7 @@ class PrefixSide {
   bool may_be_tried(const DatasetRecord& record) const;
   bool has_right_ranks(const DatasetRecord& record) const;
   const DatasetRecord* find(const std::string& name) const;
+  bool is_listed(const Uuid& uuid) const;
   Result<DatasetRecord> share_record(const std::string& call, const std::string& name);
   Status remove_dataset(const DatasetRecord& record);
   Status purge();

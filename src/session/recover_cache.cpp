@@ -37,7 +37,7 @@ class Recovery {
         catalog = *std::move(read);
       else
         status = tl::unexpected(read.error());
-      if (status) warn(drop_old_spares(files_, stores_, *looks_after));
+      if (status) warn(drop_leftovers(files_, stores_, *looks_after));
     }
     CAIRN_TRY(agree(comm_, std::move(status)));
     survey_.emplace(comm_, std::move(catalog));

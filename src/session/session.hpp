@@ -100,7 +100,7 @@ class Session {
   Status current(const std::string& name);
   /// Takes the dataset out of the prefix directory's index; its files stay there.
   Status drop(const std::string& name);
-  /// Removes the dataset from the cache and from the prefix directory, files and all.
+  /// Removes all datasets of that name from the cache and from the prefix directory, files and all.
   Status remove(const std::string& name);
 
   /// Local. CHECKPOINT, for messages.
@@ -155,20 +155,25 @@ class Session {
   Status flush_due();
   CachedDataset* newest_checkpoint();
   Status fetch_checkpoint();
+  void tell_of_zero(const std::string& trouble);
   void log_fetch(const DatasetRecord& dataset, const Status& taken, double seconds);
   Status flush_for_restart();
+  std::vector<CachedDataset*> only_others_have();
+  void flush_what_others_wrote();
   Status refuse_to_start(Status why);
   bool is_read_in_place(const DatasetRecord& candidate) const;
   Status take_in(const DatasetRecord& candidate, bool& damaged);
   Status take_in_place(const DatasetRecord& candidate, bool& damaged);
   void insert(CachedDataset dataset);
-  Status fetch_into(const RankFolder& folder, const Level& level, const DatasetRecord& candidate,
-                    CachedDataset& dataset, bool& damaged);
+  Result<RankRecord> fetch_aside(const DatasetRecord& candidate, Store& store, bool& damaged);
+  Status take_fetched(const RankRecord& flushed, const Level& level, CachedDataset& dataset);
+  bool has_remains_of(const Uuid& uuid) const;
   void forget_remains_of(const Uuid& uuid);
 
   CachedDataset* restart_candidate();
   const CachedDataset* mismatched() const;
   Status check_ranks();
+  bool is_elsewhere();
   Uuid newest_restorable();
   std::vector<std::int64_t> find_named(const std::string& name);
   void drop_old_broadcasts();

@@ -65,6 +65,74 @@ TEST(SessionElastic, WhatTheCachesHaveTooIsReadInThePrefixDirectory) {
   EXPECT_EQ(cluster.restart(six), 3) << "from the cache";
 }
 
+TEST(SessionElastic, WhatOnlyTheCachesHaveIsCopiedFirst) {
+  for (const Nodes& nodes : {six, Nodes{"n3", "n2", "n1", "n0"}}) {
+    ElasticCluster cluster;
+    cluster.settings.flush_interval = 2;
+    cluster.write(four_nodes(), {1, 2, 3});
+    EXPECT_EQ(cluster.listed(), Names({"ckpt.2"}));
+    const bool all_nodes = nodes.size() == 4;
+    if (!all_nodes) {  // a part is on a node that is not there
+      cluster.run_well(nodes, [](JobRank& rank) {
+        const auto found = rank.session->have_restart();
+        ASSERT_FALSE(found);
+        EXPECT_EQ(found.error().code, Code::wrong_ranks);
+      });
+      EXPECT_TRUE(cluster.said("no node of this run has the part of rank 6")) << cluster.said();
+      EXPECT_EQ(cluster.restart(four_nodes()), 3) << "with the number that wrote it";
+      continue;
+    }
+    EXPECT_EQ(cluster.restart_from(8, nodes, [](JobRank& rank) { rank.expect_written(4); }), 3);
+    EXPECT_EQ(cluster.listed(), Names({"ckpt.4", "ckpt.3", "ckpt.2"}));
+    cluster.expect_own_files(3);
+  }
+}
+
+TEST(SessionElastic, MoreRanksCopyWhatTheCachesHave) {
+  ElasticCluster cluster;
+  cluster.settings.flush_interval = 0;
+  cluster.write(one, {1, 2});
+  EXPECT_EQ(cluster.restart_from(1, four_nodes()), 2);
+  EXPECT_EQ(cluster.listed(), Names({"ckpt.2"}));
+}
+
+TEST(SessionElastic, WhatCannotBeCopiedIsRefusedAndStays) {
+  ElasticCluster cluster;
+  cluster.settings.flush_interval = 0;
+  cluster.write(four_nodes(), {1});
+  cluster.save("whole");
+  cluster.flip(cluster.parts("n2", 1)[0] + "/files/ckpt.1/rank 4.0");
+  const Nodes four = {"n0", "n1", "n2", "n3"};
+  cluster.run_well(four, [](JobRank& rank) { EXPECT_FALSE(rank.session->have_restart()); });
+  EXPECT_TRUE(cluster.said("rank 4.0 does not match its checksum")) << cluster.said();
+  EXPECT_EQ(cluster.listed(), Names());
+  EXPECT_EQ(cluster.restart(four_nodes()), 1) << "which repairs it";
+}
+
+/// At every call that one of the ranks makes in the prefix directory.
+TEST(SessionElastic, ACrashWhileItIsCopiedLosesNothing) {
+  constexpr int stride = sanitized ? 23 : 5;
+  const Nodes four = {"n0", "n1", "n2", "n3"};
+  bool crashed = true;
+  for (int step = 0; crashed; step += stride) {
+    ElasticCluster cluster;
+    cluster.settings.flush_interval = 0;
+    cluster.write(four_nodes(), {1});
+    crashed = !cluster.run(four, [&](JobRank& rank) {
+      ASSERT_TRUE(rank.init());
+      if (rank.number() == step % 2)
+        rank.hook = [&, count = 0](const FileOperation& operation) mutable -> Status {
+          if (operation.path.starts_with(cluster.settings.prefix) && count++ == step) throw Crash{};
+          return {};
+        };
+      (void)rank.session->have_restart();
+      rank.hook = nullptr;
+    });
+    ASSERT_EQ(cluster.restart_from(8, four), 1) << step;
+    ASSERT_EQ(cluster.listed(), Names({"ckpt.1"})) << step;
+  }
+}
+
 TEST(SessionElastic, DamageIsFoundInWhateverPartAndTheNextOlderTaken) {
   for (const int writer : {0, 5, 7}) {
     ElasticCluster cluster;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cache/catalog.hpp"
+#include "prefix/copy_files.hpp"
 #include "recovery/commit.hpp"
 #include "recovery/restore.hpp"
 #include "session/same_call.hpp"
@@ -83,22 +84,12 @@ Status Session::flush_due() {
 }
 
 CachedDataset* Session::newest_checkpoint() {
-  const auto newest = std::find_if(datasets_.begin(), datasets_.end(), [](const auto& dataset) {
-    return dataset.usable() && dataset.info.is_checkpoint();
-  });
+  const auto newest = std::find_if(datasets_.begin(), datasets_.end(),
+                                   [](const auto& dataset) { return dataset.restorable(); });
   return newest == datasets_.end() ? nullptr : &*newest;
 }
 
 // --- fetch ---
-
-namespace {
-
-/// What fails for another reason, a file system that is away, may be there for the next run.
-bool is_damage(Code code) {
-  return code == Code::corrupt || code == Code::lost || code == Code::not_found;
-}
-
-}  // namespace
 
 /// Takes a checkpoint of the prefix directory, where the cache has none to restart from that is as
 /// new.
@@ -127,12 +118,18 @@ Status Session::fetch_checkpoint() {
     warn("{} in {} cannot be used: {}", candidate->label(), settings_.prefix, trouble);
     if (settings_.on_fetch_fail == OnFetchFail::stop) return refuse_to_start(taken);
   }
-  if (!trouble.empty() && restart_candidate() == nullptr)
-    warn(
-        "THE RUN STARTS FROM ZERO, although {} checkpoints were tried in {}: the last could not be "
-        "used because {}",
-        prefix_.tried(), settings_.prefix, trouble);
+  if (!trouble.empty() && restart_candidate() == nullptr) tell_of_zero(trouble);
   return {};
+}
+
+void Session::tell_of_zero(const std::string& trouble) {
+  const std::size_t tried = prefix_.tried();
+  if (tried == 0)
+    return warn("THE RUN STARTS FROM ZERO; whether {} has a checkpoint is not known, because {}",
+                settings_.prefix, trouble);
+  warn(
+      "THE RUN STARTS FROM ZERO, although {} {} tried in {}: the last could not be used because {}",
+      tried, tried == 1 ? "checkpoint was" : "checkpoints were", settings_.prefix, trouble);
 }
 
 void Session::log_fetch(const DatasetRecord& dataset, const Status& taken, double seconds) {
@@ -150,6 +147,42 @@ Status Session::flush_for_restart() {
   return newest == nullptr || newest->flushed ? Status{} : flush_dataset(*newest);
 }
 
+/// Written by another number of ranks and not in the prefix directory, the oldest first: what would
+/// be lost by a restart from there. Checkpoints older than one that is there would not.
+std::vector<CachedDataset*> Session::only_others_have() {
+  std::vector<CachedDataset*> found;
+  for (CachedDataset& dataset : datasets_) {
+    if (dataset.state != CachedDataset::State::other_ranks) continue;
+    if (!dataset.flushed) found.insert(found.begin(), &dataset);
+    if (dataset.info.is_checkpoint()) break;
+  }
+  return found;
+}
+
+/// CAIRN_ELASTIC: it is copied there first. Nothing is rebuilt, for which all its ranks are needed.
+void Session::flush_what_others_wrote() {
+  if (!settings_.elastic || !settings_.fetch || mismatched() == nullptr) return;
+  for (CachedDataset* dataset : only_others_have()) {
+    std::vector<RecordedPart> parts;
+    for (const RankFolder& folder : dataset->parts) {
+      const auto owner = owner_of(folder);
+      const HeldPart part = owner ? read_part(files_, folder, *owner) : HeldPart{};
+      if (!part.own.empty())
+        parts.push_back({{dataset->info.uuid, *owner, folder}, part.own[0].record});
+    }
+    const Status flushed = prefix_.flush_parts(dataset->info, parts);
+    if (flushed) {
+      dataset->flushed = true;
+      tell("dataset {}, which {} ranks have written, is in {} now", dataset->info.number,
+           dataset->info.ranks, settings_.prefix);
+    } else {
+      warn("dataset {} in the cache, which {} ranks have written, could not be copied to {}: {}",
+           dataset->info.number, dataset->info.ranks, settings_.prefix, flushed.error().text);
+      return;
+    }
+  }
+}
+
 /// Asked again, it says the same: the answer must not be to start from zero.
 Status Session::refuse_to_start(Status why) {
   fetch_refused_ = why;
@@ -158,9 +191,14 @@ Status Session::refuse_to_start(Status why) {
 
 /// Rather than copied to the cache.
 bool Session::is_read_in_place(const DatasetRecord& candidate) const {
+  const auto lies_in_the_way = [&](const CachedDataset& dataset) {
+    return dataset.state == CachedDataset::State::left_alone &&
+           dataset.info.uuid == candidate.info.uuid;
+  };
   return candidate.info.in_place() || settings_.fetch_bypass ||
          levels_[choose_level(levels_, candidate.info)].settings.bypass ||
-         !written_by_as_many(candidate.info);
+         !written_by_as_many(candidate.info) ||
+         std::any_of(datasets_.begin(), datasets_.end(), lies_in_the_way);
 }
 
 Status Session::take_in_place(const DatasetRecord& candidate, bool& damaged) {
@@ -196,16 +234,11 @@ Status Session::take_in(const DatasetRecord& candidate, bool& damaged) {
   dataset.flushed = true;
   dataset.checked = true;
   Store& store = stores_[dataset.store];
-  const RankFolder folder = store.rank_folder(dataset.info, comm_.rank());
-  dataset.parts = {folder};
-  forget_remains_of(dataset.info.uuid);
-  background_.wait();
-  comm_.barrier();  // who is the last to remove his part of it removes the dataset's folder
-  const Status made = agree(comm_, store.make_rank_folder(dataset.info, comm_.rank()));
-  Status fetched = made ? fetch_into(folder, level, candidate, dataset, damaged) : made;
-  if (!fetched) {
+  dataset.parts = {store.rank_folder(dataset.info, comm_.rank())};
+  CAIRN_ASSIGN(const RankRecord flushed, fetch_aside(candidate, store, damaged));
+  if (Status taken = take_fetched(flushed, level, dataset); !taken) {
     remove_everywhere(dataset);
-    return fetched;
+    return taken;
   }
   prefix_.note_fetched(dataset.info.uuid);
   tell("{} was fetched from {}", dataset.label(), settings_.prefix);
@@ -213,22 +246,52 @@ Status Session::take_in(const DatasetRecord& candidate, bool& damaged) {
   return {};
 }
 
-Status Session::fetch_into(const RankFolder& folder, const Level& level,
-                           const DatasetRecord& candidate, CachedDataset& dataset, bool& damaged) {
-  auto fetched = prefix_.fetch(candidate, folder);
+/// What the caches have left of the dataset, which another run with other nodes may find whole,
+/// stays until the copy is known to be good; unless there is no room for both.
+Result<RankRecord> Session::fetch_aside(const DatasetRecord& candidate, Store& store,
+                                        bool& damaged) {
+  const RankFolder aside = store.fetch_folder(comm_.rank());
+  const auto fetch = [&]() -> Result<RankRecord> {
+    CAIRN_TRY(agree(comm_, make_folders(files_, aside.files(), 0700)));
+    return prefix_.fetch(candidate, aside);
+  };
+  auto fetched = fetch();
+  if (!fetched && fetched.error().code == Code::no_space && has_remains_of(candidate.info.uuid)) {
+    forget_remains_of(candidate.info.uuid);
+    background_.wait();
+    comm_.barrier();  // the room is there on all nodes
+    fetched = fetch();
+  }
   damaged = !fetched && is_damage(fetched.error().code);
-  CAIRN_ASSIGN(const RankRecord flushed, std::move(fetched));
+  if (fetched) return fetched;
+  if (const Status removed = remove_all(files_, aside.path); !removed)
+    log_.warning("rank {}: {}", comm_.rank(), removed.error().text);
+  return fetched;
+}
+
+Status Session::take_fetched(const RankRecord& flushed, const Level& level,
+                             CachedDataset& dataset) {
+  Store& store = stores_[dataset.store];
+  forget_remains_of(dataset.info.uuid);
+  background_.wait();
+  comm_.barrier();  // who is the last to remove his part of it removes the dataset's folder
+  CAIRN_TRY(agree(comm_, store.take_fetched(dataset.info, comm_.rank())));
   RankRecord record = flushed;
   record.encoding = level.encoding;
   record.encoding.generation = later_generation(comm_, clock_, flushed.encoding.generation);
   // The new checksums are taken of what lies in the cache now; the old ones must hold for it too.
-  CAIRN_TRY(protect_and_commit(comm_, files_, stores_[dataset.store], folder, record, settings_,
-                               &flushed));
+  CAIRN_TRY(
+      protect_and_commit(comm_, files_, store, dataset.parts[0], record, settings_, &flushed));
   dataset.record = std::move(record);
   return {};
 }
 
-/// What is left in the caches of a dataset that is about to come from elsewhere.
+bool Session::has_remains_of(const Uuid& uuid) const {
+  return std::any_of(datasets_.begin(), datasets_.end(),
+                     [&](const CachedDataset& dataset) { return dataset.info.uuid == uuid; });
+}
+
+/// What is left in the caches of a dataset that has come from elsewhere.
 void Session::forget_remains_of(const Uuid& uuid) {
   for (const CachedDataset& dataset : datasets_)
     if (dataset.info.uuid == uuid) remove_everywhere(dataset);

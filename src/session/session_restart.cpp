@@ -30,15 +30,18 @@ const CachedDataset* Session::mismatched() const {
 Status Session::check_ranks() {
   if (settings_.on_mismatch == OnMismatch::fresh) return {};
   const CachedDataset* other = mismatched();
-  const bool is_elsewhere =
-      other != nullptr && settings_.elastic && settings_.fetch && other->flushed;
-  if (other == nullptr || is_elsewhere)
+  if (other == nullptr || is_elsewhere())
     return restart_done_ ? Status{} : prefix_.check_ranks(newest_restorable());
   return fail(Code::wrong_ranks,
               "dataset {} in the cache was written by {} ranks, and this run has {}: start with {} "
               "ranks to "
               "restart from it, or set CAIRN_ON_MISMATCH=fresh to begin anew in its place",
               other->info.number, other->info.ranks, comm_.size(), other->info.ranks);
+}
+
+/// What another number of ranks has written can be restarted from in the prefix directory.
+bool Session::is_elsewhere() {
+  return settings_.elastic && settings_.fetch && only_others_have().empty();
 }
 
 /// Zeros if there is none.
@@ -49,6 +52,7 @@ Uuid Session::newest_restorable() {
 
 Result<std::optional<std::string>> Session::have_restart() {
   CAIRN_TRY(enter("SCR_Have_restart", Phase::idle));
+  flush_what_others_wrote();
   CAIRN_TRY(check_ranks());
   CAIRN_TRY(fetch_checkpoint());
   if (!restart_done_) prefix_.tell_quarantined(newest_restorable());
@@ -68,7 +72,7 @@ Result<std::string> Session::start_restart() {
   if (!candidate->in_prefix())
     CAIRN_TRY(check_and_heal(comm_, files_, stores_, settings_, *candidate, log_));
   CAIRN_TRY(place_broadcast(*candidate));
-  prefix_.note_attempt(candidate->info.uuid);
+  prefix_.note_attempt(candidate->info);
   events_.happened("RESTART_START", candidate->info);
   phase_ = Phase::restart;
   return candidate->info.name;
@@ -94,7 +98,7 @@ Status Session::complete_restart(bool valid) {
     fetch_done_ = false;  // an older one may be there
     return verdict;
   }
-  prefix_.note_restarted(dataset.info.uuid);
+  prefix_.note_restarted(dataset.info);
   restart_done_ = true;
   // Which level the next checkpoint takes goes on from here; numbers of datasets that are still
   // there are not given again.

@@ -51,8 +51,12 @@ class Changes {
   IndexChange take() { return std::move(change_); }
 
  private:
+  /// What a run has not flushed to its end is left to the next run, which has the caches; unless
+  /// all that is half done is to be ended.
   void tidy_up() {
-    if (const auto tidied = tidy(comm_, site_); !tidied)
+    const std::vector<CachedPart> none;
+    const auto tidied = tidy(comm_, site_, command_.action == Action::build ? &none : nullptr);
+    if (!tidied)
       log_.warning("what an earlier run has left half done stays: {}", tidied.error().text);
   }
 
@@ -155,6 +159,9 @@ class Changes {
   }
 
   Status set_quarantine() {
+    if (command_.action == Action::lift &&
+        find_dataset(keeper_.listing(), command_.name) == nullptr)
+      return lift_cached();
     CAIRN_ASSIGN(DatasetRecord record, named());
     record.quarantined = command_.action == Action::quarantine;
     if (!record.quarantined) {
@@ -165,6 +172,18 @@ class Changes {
     CAIRN_TRY(keeper_.update(record));
     note(record, record.quarantined ? "is quarantined: a restart passes it over"
                                     : "is offered to a restart again");
+    return {};
+  }
+
+  /// One that only the caches have.
+  Status lift_cached() {
+    Listing attempts = keeper_.attempts();
+    const DatasetRecord* found = find_dataset(attempts, command_.name);
+    if (found == nullptr) return fail_as_unknown();
+    const DatasetRecord record = *found;
+    std::erase(attempts, record);
+    CAIRN_TRY(keeper_.set_attempts(std::move(attempts)));
+    note(record, "is offered to a restart again");
     return {};
   }
 
@@ -188,6 +207,10 @@ Status look_before(const IndexCommand& command, Files& files, const PrefixFolder
   if (find_dataset(listing, command.name) != nullptr) {
     if (command.action != Action::add) return {};
     return fail(Code::bad_argument, "dataset {} is in {} already", command.name, folder.prefix);
+  }
+  if (command.action == Action::lift) {
+    CAIRN_ASSIGN(const Listing attempts, read_attempts(files, folder));
+    if (find_dataset(attempts, command.name) != nullptr) return {};
   }
   const bool may_be_dropped = command.action == Action::add || command.action == Action::remove;
   if (may_be_dropped && find_dataset(dropped, command.name) != nullptr) return {};

@@ -277,6 +277,53 @@ TEST_F(IndexCommandTest, BuildMakesTheListingAnewAndTellsWhatCannotBeRead) {
   EXPECT_EQ(run_index(of_number), 1);
 }
 
+TEST_F(IndexCommandTest, LiftsTheQuarantineOfWhatOnlyTheCachesHave) {
+  flush_three();
+  run_well([](RankRun& rank) {
+    if (!rank.keeper) return;
+    DatasetRecord record;
+    record.info = info_of(4);
+    record.attempts = 3;
+    record.quarantined = true;
+    ASSERT_TRUE(rank.keeper->set_attempts({record}));
+    ASSERT_TRUE(rank.keeper->resign());
+  });
+  EXPECT_EQ(run_index(Action::quarantine, "ckpt.4"), 1) << "there is no such dataset there";
+  ASSERT_EQ(run_index(Action::lift, "ckpt.4"), 0) << told_;
+  EXPECT_TRUE(shows("is offered to a restart again"));
+  EXPECT_TRUE(read_attempts(*files_, folder())->empty());
+  EXPECT_EQ(run_index(Action::lift, "ckpt.4"), 1);
+  EXPECT_EQ(listed(), Names({"ckpt.3", "ckpt.2", "ckpt.1"}));
+}
+
+/// Its parts are in the caches of the job, of which a command knows nothing.
+TEST_F(IndexCommandTest, AFlushThatDiedIsLeftToTheNextRunUnlessAllIsToBeEnded) {
+  for (const Action action : {Action::quarantine, Action::build}) {
+    fs::remove_all(prefix());
+    fs::create_directories(prefix());
+    flush_three();
+    const auto dies = [](int rank, const FileOperation& operation) -> Status {
+      if (rank == 0 && operation.path.ends_with("/done/0.0")) throw prefix_harness::Crash{};
+      return {};
+    };
+    EXPECT_THROW(run([this](RankRun& rank) { (void)flush_dataset(rank, 4); }, dies),
+                 prefix_harness::Crash);
+    ASSERT_EQ(run_index(action, "ckpt.1"), 0) << told_;
+    const bool left = action != Action::build;
+    EXPECT_EQ(names_of_cairn().empty(), !left);
+    std::vector<DatasetRecord> published;
+    run([&](RankRun& rank) {
+      const int me = rank.comm.rank();
+      const std::vector<CachedPart> parts = {{info_of(4).uuid, me, cached(4, me)}};
+      const auto tidied = tidy(rank.comm, rank.site, &parts);
+      ASSERT_TRUE(tidied) << tidied.error().text;
+      if (me == 0) published = *tidied;
+    });
+    EXPECT_EQ(published.size(), left ? 1U : 0U);
+    EXPECT_EQ(fetch_again(4), left ? "" : "not listed");
+  }
+}
+
 TEST_F(IndexCommandTest, BuildEndsWhatAnEarlierRunLeftHalfDone) {
   flush_three();
   auto dead = Keeper::take_over(*files_, *clock_, folder(), owner());

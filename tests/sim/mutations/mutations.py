@@ -177,7 +177,7 @@ MUTATIONS = [
              "return agree(comm_, std::move(done));",
              "(void)agree(comm_, std::move(done));\n    return {};", "--prefix"),
     Mutation("a dead flush is published though parts are missing", "src/prefix/tidy.cpp",
-             "if (!whole || !*whole ||", "if (!whole ||", "--prefix"),
+             "  if (!whole || !*whole) {", "  if (!whole) {", "--prefix"),
     Mutation("a dead flush is carried on over what is newer", "src/prefix/keeper.cpp",
              "return newest ? *plan : std::nullopt;", "return *plan;", "--prefix"),
     Mutation("publishing is not synced", "src/prefix/keeper.cpp",

@@ -1,0 +1,33 @@
+// A flush carried out together, by those who have its files in their caches.
+#pragma once
+
+#include <vector>
+
+#include "prefix/flush_plan.hpp"
+
+namespace cairn {
+
+/// Collective. Which of the cached parts of a dataset this process is to do: of several that have
+/// the same one, the first.
+std::vector<CachedPart> claim(Communicator& comm, const DatasetInfo& dataset,
+                              const std::vector<CachedPart>& cached);
+
+/// Collective. The plan, which this epoch has now, carried out as far as it can be: true if that is
+/// all of it. Nobody needs his peers for his part, nor to know that it was the last. Errors are
+/// agreed.
+Result<bool> carry_out(Communicator& comm, const Site& site, const DatasetRecord& plan,
+                       const std::vector<CachedPart>& cached);
+
+/// One rank's part in a cache, and its record.
+struct RecordedPart {
+  CachedPart part;
+  RankRecord record;
+};
+
+/// Collective. As flush(), of a dataset that another number of ranks has written: from what of it
+/// is cached in the processes of this run, several of which may have the same part. Nothing is
+/// rebuilt: lost if a part is in none. Errors are agreed, and leave the caches as they are.
+Status flush_parts(Communicator& comm, const Site& site, const DatasetInfo& dataset,
+                   const std::vector<RecordedPart>& cached, const std::string& job_id);
+
+}  // namespace cairn

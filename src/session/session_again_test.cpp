@@ -1,0 +1,280 @@
+// Datasets that are copied to the prefix directory again, late, or not any more.
+#include <atomic>
+
+#include "session/prefix_cluster.hpp"
+
+namespace cairn {
+namespace {
+
+namespace fs = std::filesystem;
+
+class AgainCluster : public PrefixCluster {
+ public:
+  /// The caches are as they were; only the prefix directory remembers what happened.
+  template <class Action>
+  void with_lost_caches(Action action) {
+    for (const std::string name : {"n0", "n1", "n2", "n3"}) {
+      save("saved." + name, name);
+      lose(name);
+    }
+    action();
+    for (const std::string name : {"n0", "n1", "n2", "n3"}) bring_back("saved." + name, name);
+  }
+
+  /// What `cairn index` does, between two runs.
+  void by_command(const std::function<Status(Keeper&, const DatasetRecord&)>& change) {
+    const auto files = make_posix_files();
+    OwnerRecord me;
+    me.job_id = "of cairn index";
+    auto keeper = Keeper::take_over(*files, *clock, {settings.prefix}, me, Claim::forced);
+    ASSERT_TRUE(keeper) << keeper.error().text;
+    const DatasetRecord newest = keeper->listing().at(0);
+    EXPECT_TRUE(change(*keeper, newest));
+    EXPECT_TRUE(keeper->save_listing());
+    EXPECT_TRUE(keeper->resign());
+  }
+
+  DatasetRecord newest() const {
+    std::vector<std::string> damaged;
+    return read_listing(*make_posix_files(), {settings.prefix}, damaged)->at(0);
+  }
+
+  /// A run that restarts from the cache and ends well.
+  void restart_and_finalize(int from) {
+    EXPECT_EQ(restart(four_nodes(), [](JobRank& rank) { EXPECT_TRUE(rank.session->finalize()); }),
+              from);
+  }
+
+  /// A run that dies while the program reads the checkpoint.
+  void die_in_restart(const std::string& name) {
+    run_well(four_nodes(), [&](JobRank& rank) {
+      EXPECT_EQ(*rank.session->have_restart(), name);
+      EXPECT_TRUE(rank.session->start_restart());
+    });
+  }
+};
+
+// --- again ---
+
+TEST(SessionAgain, OneThatIsDamagedThereIsCopiedAgainFromTheCache) {
+  AgainCluster cluster;
+  cluster.write_and_finalize({1, 2});
+  cluster.flip(cluster.file(2, 5));
+  cluster.with_lost_caches([&] { EXPECT_EQ(cluster.restart(four_nodes()), 0); });
+  EXPECT_NE(cluster.newest().failed_us, 0);
+  cluster.restart_and_finalize(2);
+  EXPECT_EQ(cluster.listed(), Names({"ckpt.2"}));
+  EXPECT_EQ(cluster.newest().failed_us, 0);
+  cluster.expect_own_files(2);
+  cluster.lose_all_nodes();
+  EXPECT_EQ(cluster.restart(four_nodes()), 2);
+}
+
+TEST(SessionAgain, ACrashWhileOneIsCopiedAgainLosesNothing) {
+  constexpr int stride = sanitized ? 23 : 5;
+  bool crashed = true;
+  for (int step = 0; crashed; step += stride) {
+    AgainCluster cluster;
+    cluster.write_and_finalize({1, 2});
+    cluster.flip(cluster.file(2, 5));
+    cluster.with_lost_caches([&] { EXPECT_EQ(cluster.restart(four_nodes()), 0); });
+    crashed = !cluster.run(four_nodes(), [&](JobRank& rank) {
+      ASSERT_TRUE(rank.init());
+      if (rank.number() == 0)
+        rank.hook = [&, count = 0](const FileOperation& operation) mutable -> Status {
+          if (operation.path.starts_with(cluster.settings.prefix) && count++ == step) throw Crash{};
+          return {};
+        };
+      (void)rank.session->finalize();
+      rank.hook = nullptr;
+    });
+    cluster.restart_and_finalize(2);
+    ASSERT_EQ(cluster.listed(), Names({"ckpt.2"})) << step;
+    cluster.lose_all_nodes();
+    ASSERT_EQ(cluster.restart(four_nodes()), 2) << step;
+    cluster.expect_own_files(2);
+    ASSERT_FALSE(::testing::Test::HasFailure()) << step;
+  }
+}
+
+// --- not any more ---
+
+TEST(SessionAgain, OneThatWasDroppedStaysDropped) {
+  AgainCluster cluster;
+  cluster.write_and_finalize({1, 2});
+  cluster.by_command([](Keeper& keeper, const DatasetRecord& record) -> Status {
+    return keeper.drop(record.info);
+  });
+  cluster.settings.flush_on_restart = true;
+  cluster.restart_and_finalize(2);
+  EXPECT_EQ(cluster.listed(), Names());
+  cluster.expect_own_files(2);
+}
+
+TEST(SessionAgain, AllOfANameAreDeleted) {
+  AgainCluster cluster;
+  cluster.settings.flush_interval = 1;
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    for (int i = 0; i < 3; ++i) rank.expect_written(1);
+    rank.expect_written(2);
+    EXPECT_TRUE(rank.session->remove("ckpt.1"));
+  });
+  EXPECT_EQ(cluster.listed(), Names({"ckpt.2"}));
+  EXPECT_FALSE(fs::exists(cluster.settings.prefix + "/ckpt.1"));
+}
+
+// --- attempts ---
+
+TEST(SessionAgain, RestartsFromTheCacheAloneAreCountedToo) {
+  AgainCluster cluster;
+  cluster.settings.stores[0].count = 2;
+  cluster.settings.flush_interval = 0;
+  cluster.write(four_nodes(), {1, 2});
+  for (int attempt = 0; attempt < 2; ++attempt) cluster.die_in_restart("ckpt.2");
+  EXPECT_FALSE(cluster.said("CAIRN_RESTART_ATTEMPTS")) << cluster.said();
+  cluster.lose("n0");
+  cluster.die_in_restart("ckpt.2");
+  EXPECT_TRUE(cluster.said("CAIRN_RESTART_ATTEMPTS")) << cluster.said();
+  EXPECT_EQ(cluster.restart(four_nodes(), [](JobRank& rank) { rank.expect_written(3); }), 1);
+  EXPECT_TRUE(cluster.said("3 restarts from it have died")) << cluster.said();
+  EXPECT_EQ(cluster.restart(four_nodes()), 3);
+}
+
+TEST(SessionAgain, ARestartThatGoesWellIsNotCounted) {
+  AgainCluster cluster;
+  cluster.settings.flush_interval = 0;
+  cluster.write(four_nodes(), {1});
+  for (int attempt = 0; attempt < 2; ++attempt) cluster.die_in_restart("ckpt.1");
+  EXPECT_EQ(cluster.restart(four_nodes()), 1);
+  for (int attempt = 0; attempt < 2; ++attempt) cluster.die_in_restart("ckpt.1");
+  EXPECT_EQ(cluster.restart(four_nodes()), 1);
+}
+
+TEST(SessionAgain, ThatTheCachesGoBeforeTheOneNamedIsTold) {
+  AgainCluster cluster;
+  cluster.settings.flush_interval = 1;
+  cluster.write_and_finalize({1, 2});
+  cluster.settings.current = "ckpt.1";
+  EXPECT_EQ(cluster.restart(four_nodes()), 2);
+  EXPECT_TRUE(cluster.said("SCR_CURRENT=ckpt.1 is passed over")) << cluster.said();
+  cluster.settings.cache_purge = true;
+  EXPECT_EQ(cluster.restart(four_nodes()), 1);
+  EXPECT_FALSE(cluster.said("passed over")) << cluster.said();
+}
+
+// --- late ---
+
+/// Writes one file of one name from every rank.
+Status write_same(JobRank& rank, const std::string& name) {
+  CAIRN_TRY(rank.session->start_output(name, flag_output));
+  const auto path =
+      rank.session->route_file(fmt::format("{}/out/{}", rank.settings.prefix, rank.number()));
+  std::ofstream(*path) << name;
+  return rank.session->complete_output(true);
+}
+
+TEST(SessionAgain, AnOutputThatComesLateTakesNoNameOfANewerOne) {
+  AgainCluster cluster;
+  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+    std::string first;
+    rank.hook = [&first](const FileOperation& operation) -> Status {
+      const auto at = operation.path.find("/.cairn.");
+      if (operation.name != "create" || at == std::string_view::npos) return {};
+      const std::string uuid(operation.path.substr(at, 40));
+      if (first.empty()) first = uuid;
+      return uuid == first ? fail(Code::no_space, "injected: {}", operation.path) : Status{};
+    };
+    EXPECT_FALSE(write_same(rank, "older"));
+    EXPECT_TRUE(write_same(rank, "newer"));
+    rank.comm.barrier();
+    rank.hook = nullptr;
+    EXPECT_TRUE(rank.session->finalize());
+  });
+  for (int rank = 0; rank < 8; ++rank)
+    EXPECT_EQ(read_all(fmt::format("{}/out/{}", cluster.settings.prefix, rank)), "newer");
+}
+
+// --- trouble at the wrong time ---
+
+TEST(SessionAgain, ARunThatEndsGivesTheDirectoryBackWithoutAListing) {
+  AgainCluster cluster;
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    rank.hook = [](const FileOperation& operation) -> Status {
+      if (!operation.path.ends_with("/new.listing")) return {};
+      return fail(Code::no_space, "injected: {}", operation.path);
+    };
+    rank.expect_written(1, flag_output);
+    EXPECT_TRUE(rank.session->finalize());
+    rank.hook = nullptr;
+  });
+  const auto owner = *read_owner(*make_posix_files(), {cluster.settings.prefix});
+  EXPECT_EQ(owner->beat_us, 0) << "no other job needs to wait";
+}
+
+TEST(SessionAgain, WhatCannotBeDeletedKeepsNothingElseFromItsNames) {
+  AgainCluster cluster;
+  cluster.settings.flush_interval = 1;
+  const std::string first = cluster.settings.prefix + "/ckpt.1";
+  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+    rank.expect_written(1);
+    rank.comm.barrier();
+    if (rank.number() == 0) {
+      fs::rename(first, cluster.node("elsewhere"));
+      fs::create_directory_symlink(cluster.node("elsewhere"), first);
+    }
+    rank.comm.barrier();
+    EXPECT_FALSE(rank.session->remove("ckpt.1"));
+    rank.hook = [](const FileOperation& operation) -> Status {
+      const bool naming =
+          operation.name == "rename" && operation.path.find("/.cairn.") != std::string_view::npos;
+      return naming ? fail(Code::io, "injected: cannot rename {}", operation.path) : Status{};
+    };
+    rank.expect_written(2);
+    rank.hook = nullptr;
+  });
+  EXPECT_EQ(std::distance(fs::directory_iterator(cluster.node("elsewhere")), {}), 16);
+  cluster.run_well(four_nodes(), [](JobRank& rank) { rank.expect_written(3); });
+  EXPECT_TRUE(cluster.said("it is a symbolic link")) << cluster.said();
+  EXPECT_EQ(cluster.listed(), Names({"ckpt.3", "ckpt.2"}));
+  cluster.expect_own_files(2);
+  fs::remove(first);
+  cluster.run_well(four_nodes(), [](JobRank&) {});
+  EXPECT_FALSE(cluster.said("stays")) << cluster.said();
+}
+
+bool is_marker_of(const FileOperation& operation, int rank) {
+  return operation.name == "create" && operation.path.ends_with(fmt::format("/done/0.{}", rank));
+}
+
+/// The next run cannot write there at first; the one after it can.
+TEST(SessionAgain, AFlushThatDiedWaitsUntilTheDirectoryCanBeWritten) {
+  AgainCluster cluster;
+  cluster.settings.checkpoints[0].scheme = Scheme::single;
+  cluster.write(four_nodes(), {1, 2, 3});
+  std::atomic<int> done = 0;
+  EXPECT_FALSE(cluster.run(four_nodes(), [&](JobRank& rank) {
+    ASSERT_TRUE(rank.init());
+    rank.hook = [&](const FileOperation& operation) -> Status {
+      if (is_marker_of(operation, 6) || is_marker_of(operation, 7)) ++done;
+      if (!is_marker_of(operation, 0)) return {};
+      while (done < 2) std::this_thread::yield();
+      throw Crash{};
+    };
+    (void)rank.write(4);
+  }));
+  cluster.lose("n3");
+  EXPECT_TRUE(cluster.run(four_nodes(), [](JobRank& rank) {
+    rank.hook = [](const FileOperation& operation) -> Status {
+      const bool staged = operation.path.find("/.cairn.") != std::string_view::npos;
+      if (operation.name != "create" || !staged) return {};
+      return fail(Code::no_space, "injected: {}", operation.path);
+    };
+    EXPECT_TRUE(rank.init());
+    rank.hook = nullptr;
+  }));
+  EXPECT_EQ(cluster.restart(four_nodes()), 4) << cluster.said();
+  cluster.expect_own_files(4);
+}
+
+}  // namespace
+}  // namespace cairn
