@@ -33,7 +33,7 @@ std::optional<Sourced> default_from_process(std::string_view key, const SettingS
   if (key == "SCR_JOB_ID")
     return first_set(process, std::array{"FLUX_JOB_ID", "SLURM_JOBID", "SLURM_JOB_ID", "PBS_JOBID",
                                          "LSB_JOBID"})
-        .value_or(Sourced{"defjobid", "default"});
+        .value_or(Sourced{std::string(unnamed_job), "default"});
   if (key == "SCR_CONF_FILE" && !sources.user_file.name.empty())
     return Sourced{sources.user_file.name, "default"};
   return std::nullopt;

@@ -57,12 +57,15 @@ struct CheckpointSettings {
 /// GROUPS=host SWITCH=leaf3 RACK=r7: failure groups of one node by group name.
 using NodeGroups = std::map<std::string, std::string>;
 
+/// The id of all jobs that nobody has given one.
+inline constexpr std::string_view unnamed_job = "defjobid";
+
 struct Settings {
   bool enable = true;
   int debug = 0;
   std::string prefix;  ///< absolute
   std::string user;    ///< SCR_USER_NAME, USER, the user database, else the uid in digits
-  std::string job_id;  ///< SCR_JOB_ID, else the resource manager's, else "defjobid"
+  std::string job_id;  ///< SCR_JOB_ID, else the resource manager's, else unnamed_job
   std::string job_name;
   std::string node_name;     ///< SCR_NODE_NAME, else the host name; differs between ranks
   std::string control_base;  ///< may hold %n

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "config/settings.hpp"
+
 namespace cairn {
 namespace {
 
@@ -153,7 +155,9 @@ Result<std::optional<OwnerRecord>> read_owner(Files& files, const PrefixFolder& 
 
 /// A job that is started again finds what its dead run has left; that must not stop it.
 bool is_rival(const OwnerRecord& owner, const OwnerRecord& me) {
-  return owner.beat_us != 0 && (owner.job_id != me.job_id || owner.user != me.user);
+  if (owner.beat_us == 0) return false;
+  if (owner.job_id != me.job_id || owner.user != me.user) return true;
+  return me.job_id == unnamed_job && owner.host != me.host;
 }
 
 // --- taking over ---

@@ -43,8 +43,9 @@ inline constexpr std::int64_t beat_period_us = 5'000'000;
 /// How long it is silent before it is held for dead.
 inline constexpr std::int64_t silence_us = 4 * beat_period_us;
 
-/// True where `owner` is another job than that of `me`, and has not ended: whether it lives, its
-/// next sign of life will tell.
+/// True where `owner` is, or may be, another job than that of `me`, and has not ended: whether it
+/// lives, its next sign of life will tell. Those that nobody has given an id are told apart by
+/// their hosts; two on one host are kept apart by the lock of the job there.
 bool is_rival(const OwnerRecord& owner, const OwnerRecord& me);
 
 enum class Claim {

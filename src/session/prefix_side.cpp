@@ -64,6 +64,17 @@ Status PrefixSide::open(const Placement& placement, const std::vector<CachedPart
   return owned;
 }
 
+/// That it takes a while, and why.
+void PrefixSide::tell_rival(const OwnerRecord& me) const {
+  const auto owner = read_owner(files_, site_.folder);
+  if (!owner || !*owner || !is_rival(**owner, me)) return;
+  tell(Severity::info,
+       "{} was last used by job {} of {} on {}, which has not said that it ended: up to {} go by "
+       "without a sign of its life before this one takes over",
+       settings_.prefix, (*owner)->job_id, (*owner)->user, (*owner)->host,
+       format_seconds(static_cast<double>(silence_us) * 1e-6));
+}
+
 Status PrefixSide::own(const std::vector<CachedPart>* cached) {
   if (owned_) return {};
   Status taken;
@@ -75,6 +86,7 @@ Status PrefixSide::own(const std::vector<CachedPart>* cached) {
     me.host = settings_.node_name;
     me.process = static_cast<std::uint64_t>(::getpid());
     me.started_us = clock_.now_us();
+    tell_rival(me);
     auto keeper = Keeper::take_over(files_, clock_, site_.folder, std::move(me));
     if (keeper)
       keeper_.emplace(*std::move(keeper));

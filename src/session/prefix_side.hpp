@@ -98,6 +98,7 @@ class PrefixSide {
   Result<FlushAccount> copy_out(const CachedDataset& dataset,
                                 const std::vector<std::string>& cached);
   Status own(const std::vector<CachedPart>* cached = nullptr);
+  void tell_rival(const OwnerRecord& me) const;
   Status tidy_up(const std::vector<CachedPart>* cached);
   void forget_attempts(const std::vector<CachedDataset>& datasets);
   template <class Change>

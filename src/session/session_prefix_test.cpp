@@ -487,6 +487,29 @@ TEST(SessionPrefix, AnotherLivingJobOnThePrefixDirectoryIsRefused) {
   EXPECT_EQ(cluster.restart(four_nodes()), 2) << "from the prefix directory";
 }
 
+TEST(SessionPrefix, TwoJobsThatNobodyHasNamedAreToldApartByTheirHosts) {
+  PrefixCluster cluster;
+  cluster.settings.job_id = std::string(unnamed_job);
+  cluster.write(four_nodes(), {1, 2});
+  const auto files = make_posix_files();
+  OwnerRecord owner = **read_owner(*files, {cluster.settings.prefix});
+  ASSERT_EQ(owner.job_id, unnamed_job);
+  owner.host = "elsewhere";
+  auto living = Keeper::take_over(*files, *cluster.clock, {cluster.settings.prefix}, owner);
+  ASSERT_TRUE(living);
+  {
+    const auto background = make_background_thread();
+    const auto heartbeat = background->repeat(100'000, living->heartbeat());
+    cluster.run(four_nodes(), [](JobRank& rank) {
+      const Status ready = rank.init();
+      ASSERT_FALSE(ready);
+      EXPECT_EQ(ready.error().code, Code::busy);
+    });
+  }
+  EXPECT_TRUE(living->resign());
+  EXPECT_EQ(cluster.restart(four_nodes()), 2);
+}
+
 bool is_marker_of(const FileOperation& operation, int rank) {
   return operation.name == "create" && operation.path.ends_with(fmt::format("/done/0.{}", rank));
 }
