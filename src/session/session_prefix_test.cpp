@@ -43,15 +43,15 @@ TEST(SessionPrefix, WhatIsThereOutlivesAllNodesAndIsProtectedAgain) {
   EXPECT_EQ(cluster.restart(four_nodes()), 3) << "from the cache";
 }
 
-/// What is fetched lies then in the same folder as what was left alone.
-TEST(SessionPrefix, WithDistributeOffWhatTheCachesHaveIsFetchedAllTheSame) {
+/// What was left alone lies where a copy would.
+TEST(SessionPrefix, WithDistributeOffWhatTheCachesHaveIsReadInThePrefixDirectory) {
   const Nodes turned = {"n3", "n3", "n0", "n0", "n1", "n1", "n2", "n2"};
   for (const Nodes& nodes : {four_nodes(), turned}) {
     PrefixCluster cluster;
     cluster.write_and_finalize({1, 2});
     cluster.settings.distribute = false;
     EXPECT_EQ(cluster.restart(nodes), 2) << cluster.said();
-    EXPECT_TRUE(cluster.said("was fetched from")) << cluster.said();
+    EXPECT_TRUE(cluster.said("is read where it is")) << cluster.said();
     cluster.settings.distribute = true;
     cluster.settings.fetch = false;
     cluster.lose("n2");
