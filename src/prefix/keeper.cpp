@@ -351,7 +351,21 @@ DatasetRecord* Keeper::find(const Uuid& uuid) {
   return found == listing_.end() ? nullptr : &*found;
 }
 
+/// One that is there, though its record could not be read, may not be settled yet: its files lie
+/// under the very names that these would be staged by.
+Status Keeper::refuse_unknown(const DatasetInfo& dataset) {
+  if (find(dataset.uuid) != nullptr) return {};
+  const std::string published = folder_.dataset(dataset);
+  const auto there = files_->info(published);
+  if (!there && is_absent(there.error())) return {};
+  return fail(Code::io,
+              "dataset {} is not copied again: it is in {} already, but its record could not be "
+              "read when this run began",
+              dataset.number, published);
+}
+
 Status Keeper::begin(const DatasetInfo& dataset) {
+  CAIRN_TRY(refuse_unknown(dataset));
   const std::string pending = folder_.pending(me_.epoch, dataset);
   const std::string markers = PrefixFolder::markers(pending);
   CAIRN_TRY(under_epoch(files_->make_folder(pending, for_all)));

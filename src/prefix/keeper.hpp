@@ -76,7 +76,8 @@ class Keeper {
 
   // A flush: begin, the manifests, plan, every rank's part, publish; or withdraw, abandon.
 
-  /// The folder that a dataset's manifests go to, and the markers of a plan.
+  /// The folder that a dataset's manifests go to, and the markers of a plan. io if the dataset is
+  /// there and its record cannot be read.
   Status begin(const DatasetInfo& dataset);
   /// All manifests are there: from here on anybody can carry the flush out.
   Status plan(const DatasetRecord& record);
@@ -153,6 +154,7 @@ class Keeper {
   /// Writes a file, durable, in one step and under the rights of the epoch.
   Status place(const std::string& path, Bytes content);
   DatasetRecord* find(const Uuid& uuid);
+  Status refuse_unknown(const DatasetInfo& dataset);
 
   Files* files_;
   Clock* clock_;

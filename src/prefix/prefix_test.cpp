@@ -158,6 +158,27 @@ TEST_F(Prefix, ADamagedManifestOrRecordIsRefused) {
   EXPECT_NE(damaged[0].find("dataset.1."), std::string::npos) << damaged[0];
 }
 
+TEST_F(Prefix, OneWhoseRecordCannotBeReadIsNotCopiedAgain) {
+  flush_well(1);
+  const std::string record = PrefixFolder::record(folder().dataset(info_of(1)));
+  const std::string whole = read(record);
+  fs::resize_file(record, 20);
+  fs::remove(folder().listing());
+  run_well([](RankRun& rank) {
+    if (!rank.keeper) return;
+    const Status begun = rank.keeper->begin(info_of(1));
+    ASSERT_FALSE(begun);
+    EXPECT_NE(begun.error().text.find("dataset.1."), std::string::npos) << begun.error().text;
+  });
+  std::ofstream(record, std::ios::binary) << whole;
+  EXPECT_EQ(fetch_again(1), "");
+  run_well([](RankRun& rank) {
+    if (!rank.keeper) return;
+    EXPECT_TRUE(rank.keeper->begin(info_of(1))) << "it is known now";
+    EXPECT_TRUE(rank.keeper->abandon(info_of(1)));
+  });
+}
+
 TEST_F(Prefix, TheListingIsMadeAgainFromTheRecords) {
   flush_well(1);
   flush_well(2);
