@@ -16,6 +16,10 @@ class Trouble(Exception):
     """Why the command cannot go on, with what to do about it."""
 
 
+class WrongUsage(Trouble):
+    """It was asked for in a way that makes no sense."""
+
+
 class Native:
     """The command `cairn` at `path`, about one prefix directory (None: that of the settings)."""
 

@@ -89,7 +89,7 @@ def decide(policy: Policy, state: State, event: Event) -> Action:
             if state.halt:
                 return Action(Kind.HALTED, state.halt)
             return Action(Kind.SUCCESS, "the program has come to its end")
-        if event.finalized:
+        if event.finalized and not event.nodes_lost:
             return Action(Kind.GIVEN_UP, f"{event.text()}, after the program had called SCR_Finalize: "
                                          "another run would compute nothing new")
     if state.halt:

@@ -46,4 +46,7 @@ class Flux(ResourceManager):
 
     def _nodes_in(self, state: str) -> List[str]:
         answer = self.ask(["flux", "resource", "list", "-n", "-s", state, "-o", "{nodelist}"])
-        return expand(answer.text) if answer.code == 0 else []
+        try:
+            return expand(answer.text) if answer.code == 0 else []
+        except Trouble:
+            return []

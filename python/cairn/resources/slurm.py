@@ -44,7 +44,8 @@ class Slurm(ResourceManager):
         found = {}
         for words in map(str.split, answer.text.splitlines() if answer.code == 0 else []):
             # A star: it does not answer to the controller.
-            if len(words) == 2 and (words[1].rstrip("*~#!%$@^-+") in DOWN or words[1].endswith("*")):
+            if len(words) == 2 and words[0] in nodes and (
+                    words[1].rstrip("*~#!%$@^-+") in DOWN or words[1].endswith("*")):
                 found[words[0]] = words[1]
         return found
 
