@@ -32,6 +32,7 @@ class Account:
 
     manager: str = ""
     launcher: str = ""
+    job: str = ""
     nodes: List[str] = field(default_factory=list)
     wanted: int = 0
     unfit: Dict[str, str] = field(default_factory=dict)
@@ -100,7 +101,7 @@ def time_text(seconds: float) -> str:
 
 def _moved(transfers: Transfers) -> str:
     if not transfers.count:
-        return "nothing"
+        return "none"
     rate = f", {size_text(transfers.bytes / transfers.seconds)}/s" if transfers.seconds > 0 else ""
     return f"{transfers.count} times, {size_text(transfers.bytes)} in {time_text(transfers.seconds)}{rate}"
 

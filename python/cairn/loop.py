@@ -49,19 +49,18 @@ class Strike:
     """A simulated node that is to die, at a time or at a checkpoint."""
 
     def __init__(self, node: str, seconds: Optional[float], checkpoint: Optional[int],
-                 lose: Callable[[str], int]) -> None:
+                 lose: Callable[[str], str]) -> None:
         self.node, self._seconds, self._checkpoint, self._lose = node, seconds, checkpoint, lose
         self._done = False
 
-    def strike(self, since_start_s: float, commits: int) -> bool:
-        """Does it when it is due; True if it did."""
+    def strike(self, since_start_s: float, commits: int) -> str:
+        """Does it when it is due, and then tells what was lost."""
         due = (since_start_s >= self._seconds if self._seconds is not None
                else commits >= (self._checkpoint or 0))
         if self._done or not due:
-            return False
+            return ""
         self._done = True
-        self._lose(self.node)
-        return True
+        return self._lose(self.node)
 
 
 class Job:
@@ -201,9 +200,10 @@ class Job:
     def _strike(self, run: Run) -> None:
         for strike in self._strikes:
             now = time.time()
-            if strike.strike(now - self.account.begun_s, self.progress.commits):
+            lost = strike.strike(now - self.account.begun_s, self.progress.commits)
+            if lost:
                 run.struck_s = now
-                self._say(f"{strike.node} is killed, and its storage deleted, as --kill-node asks")
+                self._say(f"{strike.node} dies, as --kill-node asks: {lost}")
 
     def _read_log(self, run: Run) -> None:
         for entry in self._log.news():

@@ -15,7 +15,7 @@ class How(Enum):
     EXIT_OTHER = "exit other than 0"
     SIGNAL = "killed by a signal"
     HUNG = "hung"
-    NODE_LOST = "ended because a node was lost"
+    NODE_LOST = "ended since a node was lost"
 
 
 class Kind(Enum):
@@ -60,6 +60,8 @@ class Event:
 
     def text(self) -> str:
         """For people."""
+        if self.how == How.NODE_LOST:
+            return f"lost {', '.join(self.nodes_lost)}"
         lost = f"; lost {', '.join(self.nodes_lost)}" if self.nodes_lost else ""
         if self.how == How.EXIT_OTHER:
             return f"exit {self.code}{lost}"

@@ -242,7 +242,7 @@ def run(options: argparse.Namespace, native_path: Path) -> int:
         plan = Plan(policy_of(options, native, wanted), launch_words(commands, manager, native),
                     settings_for(manager, native, job, end_time, environment),
                     not options.no_heartbeats, hung_after_of(options, native), end_time)
-        account = Account(manager.name, Path(commands.name).name, nodes, wanted, begun_s=time.time())
+        account = Account(manager.name, Path(commands.name).name, job, nodes, wanted, begun_s=time.time())
         stop = Stop()
         stack.enter_context(on_signals(stop))
         work = Job(plan, manager, tests, native, JobLog(native.prefix, job), state_file, account, stop, say,

@@ -18,6 +18,7 @@ from cairn.processes import kill_recorded
 from cairn.roles import Answer, Ask, RemoteExecution, ResourceManager, ask_here, per_node
 
 MEMORY = Path("/dev/shm")
+MIB = 1 << 20
 ON_NODE = Path(__file__).resolve().parents[1] / "on_node.py"
 
 
@@ -138,15 +139,16 @@ class SimulatedNodes(ResourceManager):
         """The node-local storage; the node is on as long as it is there."""
         return self._folder / "nodes" / node
 
-    def lose(self, node: str) -> int:
-        """The node dies: its processes, then its storage. Returns how many ranks ran on it."""
+    def lose(self, node: str) -> str:
+        """The node dies: its processes, then its storage. Tells what that was."""
         killed = self._kill_processes(node)
         gone = self.storage(node).with_name(f"{node}.lost")
         with suppress(OSError):
             self.storage(node).rename(gone)  # at once, as power fails
         killed += self._kill_processes(node)  # those that were just being started
+        held = sum(path.stat().st_size for path in gone.rglob("*") if path.is_file())
         shutil.rmtree(gone, ignore_errors=True)
-        return killed
+        return f"{killed} of its ranks killed, {held / MIB:.0f} MiB of its storage deleted"
 
     def job_id(self) -> Optional[str]:
         return "local"
