@@ -85,7 +85,7 @@ def size_text(count: float) -> str:
     """Bytes in the unit that fits."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if count < 1024:
-            return f"{count:.3g} {unit}"
+            return f"{count:.0f} {unit}" if count >= 100 or unit == "B" else f"{count:.3g} {unit}"
         count /= 1024
     return f"{count:.3g} TiB"
 
