@@ -103,7 +103,7 @@ class Progress:
     restarted_from: str = ""
     computing_since_s: float = 0.0  # of this run: when it went on computing; 0: not yet
     rebuilt_s: float = 0.0  # in this run
-    finalized: bool = False  # this run has
+    finalized: Optional[bool] = None  # this run has called SCR_Finalize; None: not even SCR_Init
     last_s: float = 0.0  # when there was the last entry
     written: Transfers = field(default_factory=Transfers)
     flushed: Transfers = field(default_factory=Transfers)
@@ -111,7 +111,7 @@ class Progress:
 
     def begin_run(self) -> None:
         """Forgets what is known of one run only."""
-        self.finalized = False
+        self.finalized = None
         self.restarted_from = ""
         self.computing_since_s = self.rebuilt_s = 0.0
 
@@ -136,6 +136,8 @@ class Progress:
             self.computing_since_s = entry.time_s
         elif entry.what == "COMPUTE_START" and not self.computing_since_s:
             self.computing_since_s = entry.time_s
+        elif entry.what == "START":
+            self.finalized = False
         elif entry.what == "FINALIZE":
             self.finalized = True
 

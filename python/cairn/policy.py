@@ -55,7 +55,7 @@ class Event:
 
     how: How = How.NOT_STARTED
     code: int = 0  # the exit code, or the signal
-    finalized: bool = False  # the program has called SCR_Finalize
+    finalized: Optional[bool] = None  # the program has called SCR_Finalize; None: not even SCR_Init
     nodes_lost: Tuple[str, ...] = ()  # found dead since the run began
 
     def text(self) -> str:
@@ -63,6 +63,8 @@ class Event:
         if self.how == How.NODE_LOST:
             return f"lost {', '.join(self.nodes_lost)}"
         lost = f"; lost {', '.join(self.nodes_lost)}" if self.nodes_lost else ""
+        if self.how == How.EXIT_0 and self.finalized is False:
+            return f"exit 0 without SCR_Finalize{lost}"
         if self.how == How.EXIT_OTHER:
             return f"exit {self.code}{lost}"
         if self.how == How.SIGNAL:
@@ -80,8 +82,11 @@ class Action:
 
 
 def ended_well(event: Event) -> bool:
-    """A launcher may return 0 after the loss of a node (srun does), so its word is not enough."""
-    return event.how == How.EXIT_0 and (event.finalized or not event.nodes_lost)
+    """A launcher may return 0 after the loss of a node (srun does), so its word is not enough where the
+    program has something better to say, or a node is dead."""
+    if event.how != How.EXIT_0:
+        return False
+    return not event.nodes_lost if event.finalized is None else event.finalized
 
 
 def decide(policy: Policy, state: State, event: Event) -> Action:

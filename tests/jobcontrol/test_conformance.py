@@ -1,5 +1,6 @@
 """What every resource manager, launcher and remote execution must do: see cairn/roles.py."""
 
+import os
 import time
 from pathlib import Path
 from typing import Callable, Dict, Iterator, List, Tuple
@@ -9,6 +10,7 @@ import pytest
 from cairn.launchers import ALL as LAUNCHERS
 from cairn.native import Trouble
 from cairn.processes import Group
+from cairn.remote import Ssh
 from cairn.resources import ALL as MANAGERS
 from cairn.resources.flux import Flux
 from cairn.resources.local import Here, SimulatedNodes
@@ -16,6 +18,7 @@ from cairn.resources.lsf import Lsf
 from cairn.resources.pbs import Pbs
 from cairn.resources.slurm import Slurm
 from cairn.roles import Answer, Launcher, RemoteExecution, ResourceManager
+from stand_ins import put_on_path
 from test_resources import (BHOSTS, BJOBS, FLUX, FLUX_ALL, FLUX_DOWN, FLUX_LEFT, FOUR, LSF, PBS, PBSNODES, QSTAT,
                             SINFO, SLURM, SQUEUE, answers)
 
@@ -112,9 +115,13 @@ def test_a_launcher_keeps_the_rules(kind: type) -> None:
     assert launcher.split([*head, *options, "./program"], {}).program == ("./program",)
 
 
-@pytest.fixture(params=["here", "simulated"])
-def remote(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Tuple[RemoteExecution, List[str]]]:
-    import os
+@pytest.fixture(params=["here", "simulated", "ssh"])
+def remote(request: pytest.FixtureRequest, tmp_path: Path,
+           monkeypatch: pytest.MonkeyPatch) -> Iterator[Tuple[RemoteExecution, List[str]]]:
+    if request.param == "ssh":
+        monkeypatch.setenv("PATH", put_on_path(tmp_path))
+        yield Ssh(), ["node0", "node1"]
+        return
     if request.param == "here":
         yield Here(os.environ), ["a"]
         return
@@ -125,7 +132,8 @@ def remote(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Tuple[Rem
 def test_commands_run_on_their_nodes(remote: Tuple[RemoteExecution, List[str]]) -> None:
     execution, nodes = remote
     answered = execution.run({node: f"echo I am {node}; exit 3" for node in nodes}, 10)
-    assert answered == {node: Answer(3, f"I am {node}\n") for node in nodes}
+    assert {node: (answer.code, answer.text.strip()) for node, answer in answered.items()} == {
+        node: (3, f"I am {node}") for node in nodes}
 
 
 def test_a_command_that_hangs_is_ended(remote: Tuple[RemoteExecution, List[str]]) -> None:
@@ -133,6 +141,14 @@ def test_a_command_that_hangs_is_ended(remote: Tuple[RemoteExecution, List[str]]
     begin = time.monotonic()
     answer = execution.run({nodes[0]: "sleep 60"}, 0.2)[nodes[0]]
     assert answer.code != 0 and "0.2 s" in answer.text and time.monotonic() - begin < 10
+
+
+def test_a_node_that_cannot_be_reached_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", put_on_path(tmp_path))
+    (tmp_path / "dead").write_text("node1\n")
+    answers_there = Ssh().run({node: "echo here" for node in ("node0", "node1")}, 10)
+    assert answers_there["node0"].code == 0
+    assert answers_there["node1"].code == 255 and "No route" in answers_there["node1"].text
 
 
 def test_what_was_started_ends_when_nobody_listens(remote: Tuple[RemoteExecution, List[str]]) -> None:

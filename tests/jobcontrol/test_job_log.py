@@ -70,8 +70,9 @@ def test_progress_is_told_by_committed_datasets(tmp_path: Path) -> None:
     assert (progress.newest, progress.newest_name, progress.commits, progress.failed) == (4, "a", 1, 1)
     assert (progress.written.bytes, progress.flushed.bytes) == (100, 100)
     assert "prefix" in progress.newest_protection
-    assert progress.computing_since_s == 2 and not progress.finalized
+    assert progress.computing_since_s == 2 and progress.finalized is False
     progress.begin_run()
+    assert progress.finalized is None
     add(path, line("COMPUTE_START", 10) + line("RESTART_SUCCESS", 11, dataset=4, name="a") + line("FINALIZE", 12))
     for entry in log.news():
         progress.add(entry)

@@ -177,6 +177,8 @@ def policy_of(options: argparse.Namespace, native: Native, wanted: int) -> Polic
 
 def hung_after_of(options: argparse.Namespace, native: Native) -> float:
     """The watchdog of SCR has two patiences; here the longer one counts."""
+    if options.hung_after and native.chosen("CAIRN_LOG_JSON") == "0":
+        raise WrongUsage("--hung-after takes CAIRN_LOG_JSON=1: without that log every run seems to hang")
     if options.hung_after or native.settings.get("SCR_WATCHDOG", "0") in ("", "0"):
         return float(options.hung_after)
     limits = [native.number(key) for key in ("SCR_WATCHDOG_TIMEOUT", "SCR_WATCHDOG_TIMEOUT_PFS")]

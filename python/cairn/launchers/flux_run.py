@@ -24,4 +24,4 @@ class FluxRun(Launcher):
 
     def on_nodes(self, nodes: Sequence[str], left_out: Sequence[str],
                  ranks: Optional[int]) -> List[str]:
-        return [f"--requires=hosts:{fold(nodes)}"]
+        return [f"--nodes={len(nodes)}", f"--requires=hosts:{fold(nodes)}"]

@@ -26,4 +26,4 @@ class Srun(Launcher):
 
     def on_nodes(self, nodes: Sequence[str], left_out: Sequence[str],
                  ranks: Optional[int]) -> List[str]:
-        return [f"--nodelist={fold(nodes)}", "--kill-on-bad-exit=1"]
+        return [f"--nodes={len(nodes)}", f"--nodelist={fold(nodes)}", "--kill-on-bad-exit=1"]

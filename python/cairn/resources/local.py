@@ -11,10 +11,10 @@ import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import Dict, List, Mapping, Optional, Sequence, Set
+from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from cairn.native import Trouble
-from cairn.processes import kill_recorded
+from cairn.processes import kill_recorded, started_at
 from cairn.roles import Answer, Ask, RemoteExecution, ResourceManager, ask_here, per_node
 
 MEMORY = Path("/dev/shm")
@@ -107,7 +107,7 @@ class SimulatedNodes(ResourceManager):
         self._keep = storage is not None
         self._root = storage.resolve() if storage else None
         self._folder = Path()
-        self._groups: Dict[str, Set[int]] = {name: set() for name in self._names}
+        self._groups: Dict[str, Set[Tuple[int, str]]] = {name: set() for name in self._names}
 
     @classmethod
     def is_here(cls, environment: Mapping[str, str]) -> bool:
@@ -203,13 +203,12 @@ class SimulatedNodes(ResourceManager):
 
     def has_group(self, node: str, leader: int) -> None:
         """A process group was started on the node."""
-        self._groups[node].add(leader)
+        self._groups[node].add((leader, started_at(leader)))
 
     def _kill_processes(self, node: str) -> int:
-        for leader in self._groups[node]:
-            # Not reaped before it is killed here or by who started it, so the id is still its own.
+        for leader, start in self._groups[node]:
             with suppress(ProcessLookupError, PermissionError):
-                if os.getsid(leader) == leader:
+                if start and started_at(leader) == start:
                     os.killpg(leader, signal.SIGKILL)
         self._groups[node].clear()
         return self._kill_ranks(node)
