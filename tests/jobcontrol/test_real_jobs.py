@@ -37,13 +37,13 @@ def leftovers(folder: Path) -> List[int]:
 
 def test_a_node_dies_and_the_job_goes_on(cairn: Path, tmp_path: Path, flavour: str,
                                          program_of: Dict[str, str]) -> None:
-    undisturbed = heat(cairn, tmp_path, flavour, program_of, NODES, 200, "reference", {"SCR_ENABLE": "0"}).wait()
+    undisturbed = heat(cairn, tmp_path, flavour, program_of, NODES, 100, "reference", {"SCR_ENABLE": "0"}).wait()
     assert undisturbed.code == 0, undisturbed
     done = heat(cairn, tmp_path, flavour, program_of,
-                [*NODES, "--runs", "2", "--kill-node", "n2@checkpoint:2"], 200).wait()
+                [*NODES, "--runs", "2", "--kill-node", "n2@checkpoint:2"], 100).wait()
     assert done.code == 0, done
-    assert len(done.steps("start")) == 2 and 8 <= done.steps("start")[1] < 200, done
-    assert done.steps("end") == [200]
+    assert len(done.steps("start")) == 2 and 8 <= done.steps("start")[1] < 100, done
+    assert done.steps("end") == [100]
     assert "run 2 on 4 nodes: n0,n1,n4,n3" in done.told, "the spare takes the place of the lost node"
     assert "2, of which 1 died" in done.told and "1 restart" in done.told, done.told
     for rank in range(4):

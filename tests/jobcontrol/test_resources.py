@@ -1,7 +1,9 @@
 """Resource managers against answers of their commands.
 
-None of these answers was recorded on a machine of ours: they follow the commands' own documentation (the
-manual pages of squeue, sinfo, flux-job, flux-resource, qstat, pbsnodes, bjobs, bhosts), names changed.
+Those of RECORDED come from Slurm 22.05.8 of Debian 12, with five slurmd on one machine, on 2026-11-21: a job of
+`sbatch --no-kill -N5 --time=5`, before and after node1 was set down. None of the others was recorded: they follow
+the commands' own documentation (the manual pages of squeue, sinfo, flux-job, flux-resource, qstat, pbsnodes, bjobs,
+bhosts), names changed.
 """
 
 from pathlib import Path
@@ -23,6 +25,11 @@ FOUR = ["node0", "node1", "node2", "node3"]
 SLURM = {"SLURM_JOB_ID": "42", "SLURM_JOB_NODELIST": "node[0-3]"}
 SINFO = "sinfo -h -N -n node[0-3] -o %N %T"
 SQUEUE = "squeue -h -j 42 -o %L"
+
+RECORDED_LEFT = "4:59\n"
+RECORDED_STATES = "node0 mixed\nnode1 mixed\nnode2 mixed\nnode3 mixed\nnode4 mixed\n"
+RECORDED_STATES_LATER = "node0 mixed\nnode1 down\nnode2 mixed\nnode3 mixed\nnode4 mixed\n"
+RECORDED_NODES_LATER = "node[0,2-4]\n"  # of squeue: shorter by the one that is down
 
 FLUX = {"FLUX_URI": "local:///run/flux/local", "FLUX_JOB_ID": "f3NZ"}
 FLUX_LEFT = "flux job timeleft"
@@ -84,6 +91,17 @@ def test_slurm_time(said: str, seconds: Optional[int]) -> None:
 def test_slurm_states(state: str, is_down: bool) -> None:
     said = f"node0 allocated\nnode1 {state}\n"
     assert Slurm(SLURM, answers({SINFO: said})).down(FOUR) == ({"node1": state} if is_down else {})
+
+
+def test_slurm_as_it_was_recorded() -> None:
+    nodes = [f"node{i}" for i in range(5)]
+    sinfo = "sinfo -h -N -n node[0-4] -o %N %T"
+    asked = {SQUEUE: RECORDED_LEFT, sinfo: RECORDED_STATES}
+    assert Slurm(SLURM, answers(asked)).seconds_left(0) == 299
+    assert Slurm(SLURM, answers(asked)).down(nodes) == {}
+    later = {sinfo: RECORDED_STATES_LATER, "squeue -h -j 42 -o %N": RECORDED_NODES_LATER}
+    assert Slurm(SLURM, answers(later)).down(nodes) == {"node1": "down"}
+    assert Slurm({"SLURM_JOB_ID": "42"}, answers(later)).nodes() == ["node0", "node2", "node3", "node4"]
 
 
 def test_slurm_nodes_are_those_at_the_beginning() -> None:
