@@ -19,6 +19,7 @@ class Run:
     noticed_s: float = 0.0  # when it was known that the run fails: the launcher's end, or a dead node
     ended_s: float = 0.0
     computing_s: float = 0.0  # when it began to compute, after a restart if there was one
+    rebuilt_s: float = 0.0  # how long it rebuilt what was lost
     restarted_from: str = ""
     how: str = ""
     failed: bool = False
@@ -117,8 +118,9 @@ def _gap_text(run: Run, following: Optional[Run]) -> str:
         return f"run {run.number}: {run.how}, not started again" if not following else (
             f"run {run.number}: {run.how}; its successor did not come to compute")
     noticed = f"noticed after {run.noticed_s - run.struck_s:.1f} s, " if run.struck_s else ""
-    return (f"run {run.number}: {run.how}; {noticed}started again after "
-            f"{following.begun_s - run.noticed_s:.1f} s, computing after {following.computing_s - start:.1f} s")
+    rebuilt = f"rebuilt in {following.rebuilt_s:.1f} s, " if following.rebuilt_s else ""
+    return (f"run {run.number}: {run.how}; {noticed}started again after {following.begun_s - run.noticed_s:.1f} s, "
+            f"{rebuilt}computing after {following.computing_s - start:.1f} s")
 
 
 def lines_of(account: Account, progress: Progress, now_s: float) -> List[str]:

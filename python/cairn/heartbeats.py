@@ -23,6 +23,7 @@ class Heartbeats:
         self._groups: Dict[str, Group] = {}
         self._pipes: Dict[str, int] = {}
         self._heard: Dict[str, float] = {}
+        self._resting: Dict[str, float] = {}  # until when
         for node in nodes:
             self.watch(node)
 
@@ -43,9 +44,16 @@ class Heartbeats:
         self._pipes[node] = process.stdout.fileno()
         self._heard[node] = time.monotonic()
 
+    def rest(self, node: str) -> None:
+        """A suspicion was wrong: the node is watched again after `patience_s`, not at once, so that a place
+        where no connection lives does not get one after the other."""
+        self.forget(node)
+        self._resting[node] = time.monotonic() + self._patience_s
+
     def forget(self, node: str) -> None:
         """No longer."""
         group = self._groups.pop(node, None)
+        self._resting.pop(node, None)
         self._pipes.pop(node, None)
         if group:
             group.close()
@@ -53,6 +61,8 @@ class Heartbeats:
     def suspects(self) -> List[str]:
         """Nodes that may be dead."""
         now = time.monotonic()
+        for node in [node for node, until in self._resting.items() if now >= until]:
+            self.watch(node)
         return [node for node, pipe in self._pipes.items()
                 if self._is_closed(node, pipe, now) or now - self._heard[node] > self._patience_s]
 

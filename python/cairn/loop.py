@@ -81,7 +81,9 @@ class Job:
     def run(self) -> Action:
         """Until there is nothing more to do."""
         event = Event()
-        self._look_at_nodes()
+        if len(self._look_at_nodes()) == len(self.account.nodes):
+            self._say("no node is fit; where the nodes run no commands by ssh, set SCR_NODE_TESTS=none and use "
+                      "--no-heartbeats")
         while True:
             action = decide(self._plan.policy, self._state(), event)
             if action.kind != Kind.LAUNCH:
@@ -183,7 +185,7 @@ class Job:
         found = unfit(self._tests, suspects)
         for node in suspects:
             if node not in found:
-                beats.watch(node)
+                beats.rest(node)
         if not found:
             return False
         run.noticed_s = time.time()
@@ -212,7 +214,7 @@ class Job:
             if self.progress.commits > commits:
                 run.newest_s = entry.time_s
         run.computing_s = self.progress.computing_since_s
-        run.restarted_from = self.progress.restarted_from
+        run.rebuilt_s, run.restarted_from = self.progress.rebuilt_s, self.progress.restarted_from
 
     def _ask_to_stop(self) -> None:
         self._asked_to_stop = True

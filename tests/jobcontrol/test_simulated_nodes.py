@@ -51,6 +51,16 @@ def test_a_silent_node_is_suspected(nodes: SimulatedNodes) -> None:
         assert beats.suspects() == []
 
 
+def test_a_wrong_suspicion_is_not_followed_by_the_next(nodes: SimulatedNodes) -> None:
+    """Where no connection lives, as without ssh."""
+    nodes.lose("n1")
+    with Heartbeats(nodes.remote(), ["n1"], patience_s=0.5) as beats:
+        assert suspects_within(beats, 5) == ["n1"]
+        beats.rest("n1")
+        assert suspects_within(beats, 0.3) == []
+        assert suspects_within(beats, 5) == ["n1"], "it is watched again later"
+
+
 def test_nothing_of_a_lost_node_is_left(nodes: SimulatedNodes) -> None:
     (nodes.storage("n1") / "checkpoint").write_text("x")
     process = nodes.remote().start("n1", "sleep 60 & sleep 60")
