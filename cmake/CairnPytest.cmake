@@ -1,11 +1,6 @@
 # A folder of pytest tests as one CTest entry.
 #
 #   cairn_pytest(<name> [TIMEOUT seconds] [ARGS argument ...])
-#
-# Debian's own Python first: it is the one that python3-pytest belongs to.
-find_program(CAIRN_PYTHON NAMES python3 PATHS /usr/bin NO_DEFAULT_PATH)
-find_program(CAIRN_PYTHON NAMES python3 REQUIRED)
-
 function(cairn_pytest name)
   cmake_parse_arguments(TEST "" "TIMEOUT" "ARGS" ${ARGN})
   if(NOT TEST_TIMEOUT)

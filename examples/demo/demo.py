@@ -1,32 +1,32 @@
 #!/usr/bin/env python3
 """The demo: a node dies in the middle of a run, and the result is the same to the last bit.
 
-Runs the heat solver (examples/2_heat.c) on simulated nodes twice: undisturbed and without Cairn,
-then with checkpoints, with one node killed and its storage deleted, and a spare in its place.
-Exits non-zero unless the second run restarted from a checkpoint and both results are identical.
+Runs the heat solver (examples/2_heat.c) under `cairn run` on simulated nodes twice: undisturbed and
+without checkpoints, then with them and with one node killed and its storage deleted. Exits non-zero
+unless the job went on from a checkpoint by itself, on a spare, and both results are identical.
 """
 
 import argparse
 import filecmp
+import os
 import re
 import shutil
 import signal
+import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
-from typing import Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Dict, Iterator, List, Sequence, Tuple
 
-from cluster import LAUNCHERS, MEMORY, Cluster, Run, launcher_of
-
-NODES = ["n0", "n1", "n2", "n3"]
-VICTIM, SPARE = "n2", "n4"
-RANKS_PER_NODE = 2
-RANKS = RANKS_PER_NODE * len(NODES)
-STEPS, EVERY = 24, 4
-KILL_AFTER_CHECKPOINTS = 2
+MEMORY = Path("/dev/shm")
+MIB = 1 << 20
+LAUNCHERS = {"openmpi": ("mpirun.openmpi", "mpirun"), "mpich": ("mpiexec.mpich", "mpiexec.hydra"),
+             "system": ("mpirun", "mpiexec")}
+NODES, RANKS, VICTIM = 4, 8, "n2"
+STEPS, EVERY, KILL_AFTER_CHECKPOINTS = 24, 4, 2
 # The prefix directory is in memory here as well, where a second copy of it all would not fit.
 SETTINGS = {"SCR_COPY_TYPE": "XOR", "SCR_SET_SIZE": "4", "SCR_FLUSH": "0"}
-MIB = 1 << 20
 
 Event = Tuple[str, Dict[str, str]]
 
@@ -40,17 +40,13 @@ def say(text: str) -> None:
     print(text, flush=True)
 
 
-def placement(nodes: Sequence[str]) -> List[str]:
-    """The node of each rank: consecutive ranks share one."""
-    return [node for node in nodes for _ in range(RANKS_PER_NODE)]
-
-
-def find_program(build: Path) -> Tuple[str, Path]:
-    """The MPI to use and the solver built with it, Open MPI first."""
-    for flavour in LAUNCHERS:
+def find_program(build: Path) -> Tuple[str, str, Path]:
+    """The MPI to use, Open MPI first, its launcher, and the solver built with it."""
+    for flavour, names in LAUNCHERS.items():
         program = build / "examples" / flavour / "2_heat"
-        if program.exists() and launcher_of(flavour):
-            return flavour, program.resolve()
+        launcher = next(filter(None, map(shutil.which, names)), None)
+        if program.exists() and launcher:
+            return flavour, launcher, program.resolve()
     raise Failure(f"no {build}/examples/*/2_heat with a launcher for its MPI: build first")
 
 
@@ -66,12 +62,36 @@ def require_memory(size_mib: int) -> None:
                       f"{available}. Choose a smaller --size.")
 
 
-def events(run: Run) -> Iterator[Event]:
-    """What the solver reports, as it happens: the event and its values."""
-    for line in run.process.stdout:
-        words = line.split()
-        if len(words) > 1 and words[0] == "heat":
-            yield words[1], dict(word.split("=", 1) for word in words[2:])
+class Story:
+    """What one `cairn run` and the program under it say, told as it happens."""
+
+    def __init__(self, command: Sequence[str], folder: Path, settings: Dict[str, str],
+                 in_full: bool = True) -> None:
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(("SCR_", "CAIRN_"))}
+        self._log: List[str] = []
+        self._in_full = in_full
+        self._process = subprocess.Popen(
+            command, cwd=folder, env={**kept, "SCR_PREFIX": str(folder), **settings}, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+    def events(self) -> Iterator[Event]:
+        """What the solver reports: the event and its values. What `cairn run` says is told."""
+        for line in self._process.stdout:
+            self._log.append(line)
+            words = line.split()
+            if line.startswith("cairn run: ") and self._in_full:
+                say("   " + line.rstrip())
+            elif len(words) > 1 and words[0] == "heat":
+                yield words[1], dict(word.split("=", 1) for word in words[2:])
+        if self._process.wait() != 0:
+            raise Failure("the run failed:\n" + "".join(self._log))
+
+    def end(self) -> None:
+        """Ends what still runs, with all that it has started."""
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGINT)
+            self._process.wait(30)
+        self._process.stdout.close()
 
 
 def tell_checkpoint(values: Dict[str, str]) -> None:
@@ -84,101 +104,59 @@ def tell_checkpoint(values: Dict[str, str]) -> None:
         f"protected in {protect:.2f} s ({speed:.2f} GiB/s)")
 
 
-def end_of(run: Run, values: Optional[Dict[str, str]]) -> float:
-    """Waits for a run that should end well; its seconds."""
-    if run.process.wait() != 0 or values is None or values["ok"] != "1":
-        raise Failure("the run failed:\n" + run.log.read_text(errors="replace"))
-    return float(values["run_s"])
+def told(story: Story) -> List[Event]:
+    """Tells a run to its end; its events."""
+    events: List[Event] = []
+    try:
+        for event, values in story.events():
+            events.append((event, values))
+            if event == "checkpoint":
+                tell_checkpoint(values)
+            elif event == "start" and values["restarted"] == "1":
+                say(f"   rebuilt in {float(values['init_s']):.2f} s, read back in "
+                    f"{float(values['load_s']):.2f} s; going on from step {values['step']}")
+    finally:
+        story.end()
+    if not events or events[-1][0] != "end" or events[-1][1]["ok"] != "1":
+        raise Failure("the solver did not come to its end")
+    return events
 
 
-def reference_run(cluster: Cluster, command: List[str]) -> None:
-    """The undisturbed run."""
-    say(f"1. Undisturbed, without Cairn: {STEPS} steps")
-    command = [*command, "--output", str(cluster.root / "reference")]
-    run = cluster.start(placement(NODES), command, {"SCR_ENABLE": "0"})
-    last = dict(events(run)).get("end")
-    say(f"   done in {end_of(run, last):.1f} s")
+def judge(events: List[Event]) -> None:
+    """The job died once, and went on from a checkpoint that had been made."""
+    starts = [values for event, values in events if event == "start"]
+    if len(starts) != 2 or starts[1]["restarted"] != "1" or int(starts[1]["step"]) < EVERY * KILL_AFTER_CHECKPOINTS:
+        raise Failure(f"no restart from step {EVERY * KILL_AFTER_CHECKPOINTS}: {starts}")
 
 
-def run_until_loss(cluster: Cluster, command: List[str]) -> int:
-    """Runs until enough checkpoints are committed, then takes a node away; the last one's step."""
-    say(f"2. With a checkpoint every {EVERY} steps, on {' '.join(NODES)}")
-    run = cluster.start(placement(NODES), command, SETTINGS)
-    committed: List[int] = []
-    for event, values in events(run):
-        if event == "checkpoint":
-            tell_checkpoint(values)
-            committed.append(int(values["step"]))
-            if len(committed) == KILL_AFTER_CHECKPOINTS:
-                lose_node(cluster, run)
-    if len(committed) < KILL_AFTER_CHECKPOINTS:
-        raise Failure("the run ended early:\n" + run.log.read_text(errors="replace"))
-    return committed[-1]
-
-
-def lose_node(cluster: Cluster, run: Run) -> None:
-    """Kills the victim's ranks, deletes its storage, waits for the launcher to end the rest."""
-    start = time.monotonic()
-    killed = run.kill_ranks(VICTIM)
-    if len(killed) != RANKS_PER_NODE:
-        raise Failure(f"only the ranks {killed} of {VICTIM} could be killed")
-    lost = cluster.lose_storage(VICTIM)
-    say(f"   {VICTIM} is lost: ranks {', '.join(map(str, killed))} killed, {lost / MIB:.0f} MiB of "
-        f"its storage deleted")
-    if run.process.wait() == 0:
-        raise Failure(f"the run survived the loss of {VICTIM}")
-    say(f"   the launcher ended the run after {time.monotonic() - start:.1f} s")
-
-
-def run_again(cluster: Cluster, command: List[str], committed: int) -> None:
-    """Starts again with the spare in the lost node's place; must restart from a checkpoint."""
-    nodes = [SPARE if node == VICTIM else node for node in NODES]
-    say(f"3. Started again on {' '.join(nodes)}: {SPARE} is the spare, its storage is empty")
-    run = cluster.start(placement(nodes), [*command, "--output", str(cluster.root / "result")],
-                        SETTINGS)
-    last: Optional[Dict[str, str]] = None
-    for event, values in events(run):
-        if event == "start":
-            tell_restart(cluster, run, values, committed)
-        elif event == "checkpoint":
-            tell_checkpoint(values)
-        elif event == "end":
-            last = values
-    say(f"   done in {end_of(run, last):.1f} s")
-
-
-def tell_restart(cluster: Cluster, run: Run, values: Dict[str, str], committed: int) -> None:
-    """Where the run restarted, and what it cost."""
-    if values["restarted"] != "1" or int(values["step"]) < committed:
-        raise Failure(f"no restart from step {committed}:\n"
-                      + run.log.read_text(errors="replace"))
-    say(f"   rebuilt in {float(values['init_s']):.2f} s, read back in "
-        f"{float(values['load_s']):.2f} s; going on from step {values['step']}")
-
-
-def compare(cluster: Cluster, size_mib: int) -> None:
+def compare(root: Path, size_mib: int) -> None:
     """The final field of both runs, byte by byte."""
     names = [f"field.{rank}" for rank in range(RANKS)]
-    folders = (cluster.root / "reference", cluster.root / "result")
-    same, different, missing = filecmp.cmpfiles(*folders, names, shallow=False)
-    say(f"4. Final field, {RANKS * size_mib} MiB compared byte by byte: "
+    same, different, missing = filecmp.cmpfiles(root / "reference", root / "result", names, shallow=False)
+    say(f"3. Final field, {RANKS * size_mib} MiB compared byte by byte: "
         f"identical: {'yes' if len(same) == RANKS else 'NO'}")
     if len(same) != RANKS:
         raise Failure(f"different: {different}, missing: {missing}")
 
 
-def demo(build: Path, size_mib: int) -> None:
+def demo(build: Path, size_mib: int, root: Path) -> None:
     """The whole story."""
-    flavour, program = find_program(build)
+    flavour, launcher, program = find_program(build)
     require_memory(size_mib)
-    command = [str(program), "--size", str(size_mib), "--steps", str(STEPS), "--every", str(EVERY)]
-    say(f"Cairn demo ({flavour}): 2-D heat equation, {RANKS} ranks on {len(NODES)} simulated nodes "
-        f"and 1 spare,")
+    run = [str((build / "src" / "tools" / "cairn").resolve()), "run", "--nodes", str(NODES)]
+    solve = [launcher, "-np", str(RANKS), str(program), "--size", str(size_mib), "--steps", str(STEPS),
+             "--every", str(EVERY), "--output"]
+    say(f"Cairn demo ({flavour}): 2-D heat equation, {RANKS} ranks on {NODES} simulated nodes and 1 spare,")
     say(f"{size_mib} MiB of state per rank, XOR in sets of {SETTINGS['SCR_SET_SIZE']}")
-    with Cluster(flavour, "cairn-demo") as cluster:
-        reference_run(cluster, command)
-        run_again(cluster, command, run_until_loss(cluster, command))
-        compare(cluster, size_mib)
+    say(f"1. Undisturbed, without checkpoints: {STEPS} steps")
+    events = told(Story([*run, *solve, str(root / "reference")], root, {"SCR_ENABLE": "0"}, in_full=False))
+    say(f"   done in {float(events[-1][1]['run_s']):.1f} s")
+    say(f"2. With a checkpoint every {EVERY} steps; {VICTIM} is to die after "
+        f"{KILL_AFTER_CHECKPOINTS} of them, its ranks and its storage")
+    judge(told(Story([*run, "--spares", "1", "--runs", "2", "--kill-node",
+                      f"{VICTIM}@checkpoint:{KILL_AFTER_CHECKPOINTS}", *solve, str(root / "result")],
+                     root, SETTINGS)))
+    compare(root, size_mib)
 
 
 def main() -> int:
@@ -190,7 +168,8 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     start = time.monotonic()
     try:
-        demo(options.build, options.size)
+        with tempfile.TemporaryDirectory(prefix="cairn-demo-", dir=MEMORY) as root:
+            demo(options.build, options.size, Path(root))
     except Failure as failure:
         print(f"The demo failed: {failure}", file=sys.stderr)
         return 1

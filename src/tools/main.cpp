@@ -3,6 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstring>
 #include <exception>
 #include <iostream>
 
@@ -11,6 +13,7 @@
 #include "tools/exit_codes.hpp"
 #include "tools/halt_command.hpp"
 #include "tools/index_arguments.hpp"
+#include "tools/job_control.hpp"
 #include "tools/layout_command.hpp"
 #include "tools/rebuild_command.hpp"
 #include "tools/simulate_command.hpp"
@@ -159,22 +162,60 @@ void add_halt(CLI::App& app, int& exit_code) {
   });
 }
 
-/// Further names that cairn is installed under, and the subcommand that each stands for.
+/// Further names that cairn is installed under, and the words that each stands for.
 struct OtherName {
   std::string_view name;
-  const char* subcommand;
+  std::vector<std::string> words;
 };
-constexpr std::array other_names = {OtherName{"scr_halt", "halt"}, OtherName{"scr_print", "print"},
-                                    OtherName{"scr_index", cairn::scr_index_command}};
 
-/// What follows "cairn", last word first, as CLI11 takes it.
+/// What follows "cairn".
 std::vector<std::string> words_of(int argc, char** argv) {
+  static const std::array other_names = {OtherName{"scr_halt", {"halt"}},
+                                         OtherName{"scr_print", {"print"}},
+                                         OtherName{"scr_run", {"run"}},
+                                         OtherName{"scr_srun", {"run", "srun"}},
+                                         OtherName{"scr_mpirun", {"run", "mpirun"}},
+                                         OtherName{"scr_index", {cairn::scr_index_command}}};
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   const std::string called = argc > 0 ? cairn::name_of_path(argv[0]) : "";
   for (const OtherName& other : other_names)
-    if (called == other.name) words.insert(words.begin(), other.subcommand);
-  std::reverse(words.begin(), words.end());
+    if (called == other.name) words.insert(words.begin(), other.words.begin(), other.words.end());
   return words;
+}
+
+/// Only in the list of commands: what they do, and their --help, is in programs of their own.
+void add_job_control(CLI::App& app) {
+  for (const auto& command : cairn::job_control_commands())
+    app.add_subcommand(command.name, command.help)->prefix_command()->set_help_flag();
+}
+
+bool is_subcommand(const CLI::App& app, const std::string& name) {
+  return !app.get_subcommands([&](const CLI::App* one) { return one->get_name() == name; }).empty();
+}
+
+bool is_job_control(const std::string& name) {
+  const auto& all = cairn::job_control_commands();
+  return std::any_of(all.begin(), all.end(), [&](const auto& one) { return one.name == name; });
+}
+
+/// Where the first word is the name of a program cairn-<word>, becomes it. Says what is wrong where
+/// that cannot be; false if the word is ours, or nobody's.
+bool hand_on(const CLI::App& app, const std::vector<std::string>& words) {
+  if (words.empty()) return false;
+  const std::string& name = words.front();
+  if (is_subcommand(app, name) && !is_job_control(name)) return false;
+  const std::string program = cairn::find_outside_command(name);
+  if (program.empty() && !is_job_control(name)) return false;
+  if (program.empty())
+    cairn::log_to_stderr(cairn::Severity::error,
+                         "cairn " + name + ": the program cairn-" + name +
+                             " is not installed; it comes with the Python part of Cairn");
+  else {
+    cairn::become_outside_command(program, {words.begin() + 1, words.end()});
+    cairn::log_to_stderr(cairn::Severity::error, program + ": " + std::strerror(errno) +
+                                                     "; is Python 3 there, which it names?");
+  }
+  return true;
 }
 
 int run(int argc, char** argv) {
@@ -191,8 +232,12 @@ int run(int argc, char** argv) {
   cairn::add_index(app, exit_code);
   cairn::add_print(app, exit_code);
   cairn::add_scr_index(app, exit_code);
+  add_job_control(app);
+  std::vector<std::string> words = words_of(argc, argv);
+  if (hand_on(app, words)) return cairn::exit_failure;
+  std::reverse(words.begin(), words.end());  // as CLI11 takes them
   try {
-    app.parse(words_of(argc, argv));
+    app.parse(words);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? cairn::exit_ok : cairn::exit_usage;
   }

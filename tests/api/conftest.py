@@ -6,7 +6,7 @@ from typing import Iterator
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples" / "demo"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "nodes"))
 
 from cluster import LAUNCHERS, Cluster  # noqa: E402
 

@@ -14,8 +14,10 @@ SECTIONS = ["NAME", "SYNOPSIS", "DESCRIPTION", "EXIT STATUS"]
 INDEX = ["list", "show", "current", "drop", "delete", "add", "build", "quarantine"]
 PAGE_OF = {"cairn-halt": [["halt"]],
            "cairn-index": [["index", action] for action in INDEX] + [["scr_index"]],
-           "cairn-print": [["print"]]}
-OTHER_NAMES = {"scr_halt": "cairn-halt", "scr_index": "cairn-index", "scr_print": "cairn-print"}
+           "cairn-print": [["print"]], "cairn-run": [["run"]], "cairn-status": [["status"]],
+           "cairn-doctor": [["doctor"]], "cairn-clean": [["clean"]]}
+OTHER_NAMES = {"scr_halt": "cairn-halt", "scr_index": "cairn-index", "scr_print": "cairn-print",
+               "scr_run": "cairn-run", "scr_srun": "cairn-run", "scr_mpirun": "cairn-run"}
 
 
 def help_of(cairn: Path, command: List[str]) -> str:
@@ -25,13 +27,13 @@ def help_of(cairn: Path, command: List[str]) -> str:
 
 def documented(page: str) -> "set[str]":
     """The long options that have an entry of their own."""
-    return set(re.findall(r"^\.It Fl (?:\w , )?-([\w-]+)", page, re.MULTILINE))
+    return set(re.findall(r"^\.It Fl (?:\w+ , )?-([\w-]+)", page, re.MULTILINE))
 
 
 @pytest.mark.parametrize("name", PAGE_OF)
 def test_every_option_has_an_entry_and_every_entry_an_option(cairn: Path, name: str) -> None:
     options = {option for command in PAGE_OF[name] for option in
-               re.findall(r"^ +(?:-\w,)?--([\w-]+)", help_of(cairn, command), re.MULTILINE)}
+               re.findall(r"^ {2,6}(?:-\w+(?: [A-Z]+)?, ?)?--([\w-]+)", help_of(cairn, command), re.MULTILINE)}
     assert len(options) > 1
     assert documented((PAGES / f"{name}.1").read_text()) == options
 

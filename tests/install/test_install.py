@@ -114,7 +114,20 @@ def test_installed_files(prefix):
     names = {path.name for path in prefix.rglob("*") if not path.is_dir()}
     assert {"cairn", "scr.h", "scrf.h", "scr.f90", "scr.mod", "libcairn.so", "libscr.so", "libscrf.so", "cairnConfig.cmake", "scrConfig.cmake",
             "cairn.pc", "scr.pc", "cairn.1", "cairn-halt.1", "cairn-index.1", "cairn-print.1",
-            "scr_halt.1", "scr_index.1", "scr_print.1"} <= names
-    for name in ("scr_halt", "scr_index", "scr_print"):
+            "cairn-run.1", "cairn-status.1", "cairn-doctor.1", "cairn-clean.1",
+            "scr_halt.1", "scr_index.1", "scr_print.1", "scr_run.1", "scr_srun.1", "scr_mpirun.1"} <= names
+    for name in ("scr_halt", "scr_index", "scr_print", "scr_run", "scr_srun", "scr_mpirun"):
         assert (prefix / "bin" / name).resolve() == (prefix / "bin" / "cairn").resolve()
     assert not [name for name in names if name.endswith((".a", ".hpp"))]
+
+
+@pytest.mark.parametrize("name", ["run", "status", "doctor", "clean"])
+def test_job_control_is_found_where_it_was_moved_to(prefix, name):
+    assert f"usage: cairn {name}" in run([prefix / "bin" / "cairn", name, "--help"])
+
+
+def test_job_control_asks_the_command_it_was_installed_with(prefix, tmp_path):
+    """With nothing of the source tree, and nothing on the path."""
+    said = run([prefix / "bin" / "cairn", "clean", "--cache", tmp_path], env={"PATH": "/usr/bin:/bin"})
+    assert "nothing of" in said
+    assert not list(prefix.rglob("__pycache__"))

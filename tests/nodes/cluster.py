@@ -1,8 +1,8 @@
 """Nodes simulated on one machine without privileges, and MPI programs run on them.
 
 A node is a name (SCR_NODE_NAME of its ranks) and a folder in memory (its node-local storage).
-Losing one is real: its processes get SIGKILL and its folder is deleted. Used by the demo and by
-tests/faults.
+Losing one is real: its processes get SIGKILL and its folder is deleted. Used by tests/faults and
+tests/api, which choose where each rank runs and when which process dies; `cairn run` decides that itself.
 """
 
 import os

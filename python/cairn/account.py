@@ -1,0 +1,148 @@
+"""What has become of a job, for people: the state that `cairn status` shows, the account at the end."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Dict, List, Optional
+
+from cairn.job_log import Progress, Transfers
+
+
+@dataclass
+class Run:
+    """One launch. Times are seconds since 1970; 0: has not happened."""
+
+    number: int
+    nodes: List[str]
+    begun_s: float
+    struck_s: float = 0.0  # when a simulated node was killed
+    noticed_s: float = 0.0  # when it was known that the run fails: the launcher's end, or a dead node
+    ended_s: float = 0.0
+    computing_s: float = 0.0  # when it began to compute, after a restart if there was one
+    rebuilt_s: float = 0.0  # how long it rebuilt what was lost
+    restarted_from: str = ""
+    how: str = ""
+    failed: bool = False
+    nodes_lost: Dict[str, str] = field(default_factory=dict)
+    newest_s: float = 0.0  # when its last dataset was committed
+
+
+@dataclass
+class Account:
+    """All runs under one `cairn run`."""
+
+    manager: str = ""
+    launcher: str = ""
+    job: str = ""
+    nodes: List[str] = field(default_factory=list)
+    wanted: int = 0
+    unfit: Dict[str, str] = field(default_factory=dict)
+    begun_s: float = 0.0
+    runs: List[Run] = field(default_factory=list)
+    outcome: str = ""
+    reason: str = ""
+
+    def failures(self) -> List[Run]:
+        """Runs that died."""
+        return [run for run in self.runs if run.failed]
+
+    def spares(self) -> int:
+        """Nodes that are well and not needed."""
+        return max(0, len(self.nodes) - len(self.unfit) - self.wanted)
+
+    def lost_s(self, now_s: float) -> float:
+        """From the last dataset of each run that died until its successor computed (or until now)."""
+        total = 0.0
+        for run, following in zip(self.runs, [*self.runs[1:], None]):
+            if run.failed:
+                resumed = (following.computing_s or following.ended_s or now_s) if following else run.ended_s
+                total += max(0.0, resumed - (run.newest_s or run.begun_s))
+        return total
+
+    def saved_s(self) -> float:
+        """Computing of runs that died which did not have to be done again: without checkpoints each
+        would have begun from nothing. Counted once for each restart."""
+        total = kept = 0.0
+        for run, following in zip(self.runs, self.runs[1:]):
+            if run.failed and run.newest_s and run.computing_s:
+                kept += max(0.0, run.newest_s - run.computing_s)
+                total += kept if following.restarted_from else 0.0
+        return total
+
+    def as_json(self) -> Dict[str, Any]:
+        """For `cairn status`."""
+        return asdict(self)
+
+
+def account_of_json(record: Dict[str, Any]) -> Account:
+    """The opposite of as_json; what is not known is passed over."""
+    runs = [Run(**{key: run[key] for key in Run.__dataclass_fields__ if key in run})
+            for run in record.get("runs", [])]
+    kept = {key: record[key] for key in Account.__dataclass_fields__ if key in record}
+    return Account(**{**kept, "runs": runs})
+
+
+def size_text(count: float) -> str:
+    """Bytes in the unit that fits."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}" if count >= 100 or unit == "B" else f"{count:.3g} {unit}"
+        count /= 1024
+    return f"{count:.3g} TiB"
+
+
+def time_text(seconds: float) -> str:
+    """A span of time."""
+    if seconds < 100:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s"
+
+
+def _moved(transfers: Transfers) -> str:
+    if not transfers.count:
+        return "none"
+    rate = f", {size_text(transfers.bytes / transfers.seconds)}/s" if transfers.seconds > 0 else ""
+    return f"{transfers.count} times, {size_text(transfers.bytes)} in {time_text(transfers.seconds)}{rate}"
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
+def _gap_text(run: Run, following: Optional[Run]) -> str:
+    """Between a failure and the next computing."""
+    start = run.struck_s or run.noticed_s
+    if following is None or not following.computing_s:
+        return f"run {run.number}: {run.how}, not started again" if not following else (
+            f"run {run.number}: {run.how}; its successor did not come to compute")
+    noticed = f"noticed after {run.noticed_s - run.struck_s:.1f} s, " if run.struck_s else ""
+    rebuilt = f"rebuilt in {following.rebuilt_s:.1f} s, " if following.rebuilt_s else ""
+    return (f"run {run.number}: {run.how}; {noticed}started again after {following.begun_s - run.noticed_s:.1f} s, "
+            f"{rebuilt}computing after {following.computing_s - start:.1f} s")
+
+
+def lines_of(account: Account, progress: Progress, now_s: float) -> List[str]:
+    """The account, about ten lines."""
+    failures = account.failures()
+    lost = ", ".join(f"{node} ({why})" for node, why in sorted(account.unfit.items())) or "none"
+    lines = [
+        f"{account.outcome}: {account.reason}",
+        f"runs         {len(account.runs)}, of which {len(failures)} died; {time_text(now_s - account.begun_s)} in all",
+        f"nodes        {account.wanted} of {len(account.nodes)} used; {_count(account.spares(), 'spare')} left; "
+        f"unfit: {lost}"]
+    pairs = list(zip(account.runs, [*account.runs[1:], None]))
+    told = [f"failure      {_gap_text(run, following)}" for run, following in pairs if run.failed]
+    lines += told[-3:]
+    if len(told) > 3:
+        lines.append(f"             and {len(told) - 3} before these")
+    lines += [
+        f"time lost    {time_text(account.lost_s(now_s))} from the last checkpoints to computing again",
+        f"time saved   {time_text(account.saved_s())} of computing that the checkpoints kept",
+        f"checkpoints  {progress.commits} made, {progress.failed} failed, {_count(progress.restarts, 'restart')}"
+        + (f"; the newest is {progress.newest_name}" if progress.newest_name else ""),
+        f"to cache     {_moved(progress.written)}",
+        f"to prefix    {_moved(progress.flushed)}"
+        + (f"; fetched {_moved(progress.fetched)}" if progress.fetched.count else "")]
+    return lines

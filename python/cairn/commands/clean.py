@@ -1,0 +1,145 @@
+"""cairn clean: removes what dead jobs have left in the caches of this node, never a live one's."""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import os
+import shutil
+import stat
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Iterator, List, Optional, Sequence, TextIO
+
+from cairn.account import size_text, time_text
+from cairn.native import Native, Trouble
+from cairn.resources import manager_of
+
+FOLDER = "cairn."
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    made = argparse.ArgumentParser(
+        prog="cairn clean", description="Removes what dead jobs have left in the caches of this node, never a live "
+        "one's. Without --remove it only tells what there is.",
+        epilog="Exit codes: 0 done, 1 something could not be removed, 2 wrong usage.")
+    add = made.add_argument
+    add("--remove", action="store_true", help="do it")
+    add("--job", action="append", default=[], metavar="ID", help="only this job's, however young; may be repeated")
+    add("--older-than", type=float, default=24.0, metavar="HOURS",
+        help="only of jobs that have written nothing for so long (24)")
+    add("--cache", action="append", default=[], metavar="FOLDER",
+        help="look here, in place of SCR_CACHE_BASE and SCR_CNTL_BASE; may be repeated")
+    return made
+
+
+@dataclass(frozen=True)
+class Left:
+    """The folder of a job in a cache."""
+
+    path: Path
+    job: str
+    bytes: int
+    newest_s: float
+
+
+def bytes_and_newest(folder: Path) -> "tuple[int, float]":
+    """Of all below it; links are not followed."""
+    total, newest = 0, folder.lstat().st_mtime
+    for where, _, names in os.walk(folder):
+        for name in names:
+            try:
+                found = os.lstat(os.path.join(where, name))
+            except OSError:
+                continue
+            total += found.st_size
+            newest = max(newest, found.st_mtime)
+    return total, newest
+
+
+def is_ours(path: Path) -> bool:
+    """A real folder of this user: nothing that somebody else has put there is followed or removed."""
+    found = path.lstat()
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
+
+
+def folders_in(base: Path, user: str) -> Iterator[Path]:
+    """Those of this user's jobs in a cache; %n in its path stands for any node simulated here."""
+    for parent in sorted(base.parent.glob("*")) if base.name == "%n" else [base]:
+        for path in sorted((parent / user).glob(FOLDER + "*")):
+            try:
+                if is_ours(parent / user) and is_ours(path):
+                    yield path
+            except OSError:
+                continue
+
+
+def take_lock(path: Path, make: bool) -> TextIO:
+    """The lock that a run of the job holds; BlockingIOError where one does. One that is not there is made
+    only if the folder is to go, so that to look changes nothing."""
+    name = path / "lock"
+    flags = os.O_RDWR | os.O_NOFOLLOW | (os.O_CREAT if make else 0)
+    try:
+        lock = open(os.open(name, flags, 0o600), "r+", encoding="utf-8")
+    except FileNotFoundError:
+        return open(os.devnull, encoding="utf-8")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.close()
+        raise
+    return lock
+
+
+def why_kept(left: Left, options: argparse.Namespace, own_job: Optional[str], now_s: float) -> str:
+    """Why it is not to be removed, empty if it is."""
+    if options.job:
+        return "" if left.job in options.job else "is another job's"
+    if left.job == own_job:
+        return "is the job of this allocation; name it by --job"
+    if now_s - left.newest_s < options.older_than * 3600:
+        return f"was written to less than {options.older_than:g} h ago"
+    return ""
+
+
+def clean(path: Path, options: argparse.Namespace, own_job: Optional[str]) -> bool:
+    """Does it, or tells; False if it failed."""
+    try:
+        with take_lock(path, options.remove):
+            now_s = time.time()
+            left = Left(path, path.name[len(FOLDER):], *bytes_and_newest(path))
+            what = f"{path}: {size_text(left.bytes)}, {time_text(now_s - left.newest_s)} old"
+            kept = why_kept(left, options, own_job, now_s)
+            if not kept and options.remove:
+                shutil.rmtree(path)
+                print(f"{what}: removed")
+            else:
+                print(f"{what}: " + (f"kept, it {kept}" if kept else "would be removed by --remove"))
+    except BlockingIOError:
+        print(f"{path}: kept, a run of the job is alive")
+    except OSError as error:
+        print(f"cairn: error: {path}: {error.strerror}", file=sys.stderr)
+        return False
+    return True
+
+
+def main(arguments: Sequence[str], native_path: Path) -> int:
+    """The exit code."""
+    options = parser().parse_args(list(arguments))
+    try:
+        environment = dict(os.environ)
+        native = Native(native_path, None, environment)
+        own_job = native.chosen("SCR_JOB_ID") or manager_of(environment).job_id()
+        user = native.settings["SCR_USER_NAME"]
+    except Trouble as trouble:
+        print(f"cairn: error: {trouble}", file=sys.stderr)
+        return 1
+    bases: List[str] = options.cache or sorted({native.settings["SCR_CACHE_BASE"], native.settings["SCR_CNTL_BASE"]})
+    found = [path for base in bases for path in folders_in(Path(base), user)]
+    if not found:
+        print(f"nothing of {user}'s jobs is in {', '.join(bases)}")
+    done = [clean(path, options, own_job) for path in found]
+    return 0 if all(done) else 1

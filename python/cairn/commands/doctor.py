@@ -1,0 +1,235 @@
+"""cairn doctor: whether this place is fit for a job, and what to do where it is not."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import Callable, Iterator, List, NamedTuple, Optional, Sequence
+
+from cairn.account import size_text, time_text
+from cairn.hosts import expand
+from cairn.native import Native, Trouble
+from cairn.node_tests import tests_of, unfit
+from cairn.resources import manager_of
+from cairn.roles import ResourceManager, ask_here
+
+GOOD, NOTE, BAD = "good", "note", "bad"
+TMPFS_TYPES = ("tmpfs", "ramfs")
+
+
+class Finding(NamedTuple):
+    """What was found, and the remedy where it is not good."""
+
+    level: str
+    what: str
+    remedy: str = ""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    made = argparse.ArgumentParser(
+        prog="cairn doctor",
+        description="Checks that this place is fit for a job, and says what to do where it is not.",
+        epilog="Exit codes: 0 fit, 1 not fit, 2 wrong usage.")
+    made.add_argument("-p", "--prefix", metavar="FOLDER", help="the prefix directory, in place of SCR_PREFIX")
+    made.add_argument("--all-nodes", action="store_true", help="also test all nodes of the allocation")
+    return made
+
+
+def check_launchers() -> Iterator[Finding]:
+    """Something must start the program."""
+    found = [name for name in ("srun", "flux", "jsrun", "mpirun", "mpiexec") if shutil.which(name)]
+    if found:
+        yield Finding(GOOD, f"launchers: {', '.join(found)}")
+    else:
+        yield Finding(BAD, "no launcher of MPI programs is found", "load the module of an MPI, or set PATH")
+
+
+def check_clustershell() -> Iterator[Finding]:
+    """Lists of hosts need it."""
+    try:
+        expand("n[1-2]")
+        yield Finding(GOOD, "ClusterShell is there")
+    except Trouble as trouble:
+        yield Finding(BAD, str(trouble), "install it")
+
+
+def check_manager(manager: ResourceManager) -> Iterator[Finding]:
+    """Nodes, end of time, and what keeps the allocation when a node dies."""
+    try:
+        nodes = manager.nodes()
+    except Trouble as trouble:
+        yield Finding(BAD, f"resource manager {manager.name}: {trouble}", "set SCR_NODELIST")
+        return
+    if manager.name == "local":
+        yield Finding(NOTE, "no resource manager: one node, and no spare",
+                      "cairn run --nodes N --spares S simulates nodes, to try recovery out")
+        return
+    left = manager.seconds_left(time.time())
+    yield Finding(GOOD, f"resource manager {manager.name}: {len(nodes)} nodes")
+    if left is None:
+        yield Finding(NOTE, "when the allocation ends is not known", "set SCR_END_TIME for SCR_HALT_SECONDS to act")
+    else:
+        yield Finding(GOOD, f"the allocation ends in {time_text(left)}")
+    remedies = {"slurm": "start the job with --no-kill", "lsf": "set LSB_DJOB_COMMFAIL_ACTION=KILL_TASKS",
+                "pbs": "ask for an allocation that tolerates the loss of nodes (-W tolerate_node_failures=all)"}
+    if manager.name in remedies:
+        yield Finding(NOTE, "whether the allocation outlives a node is not known here", remedies[manager.name])
+
+
+def check_prefix(prefix: str) -> Iterator[Finding]:
+    """It must be there, and take files."""
+    if not os.path.isdir(prefix):
+        yield Finding(BAD, f"prefix directory {prefix} is not there", "make it, or set SCR_PREFIX")
+    elif not os.access(prefix, os.W_OK | os.X_OK):
+        yield Finding(BAD, f"prefix directory {prefix} cannot be written", "choose another by SCR_PREFIX")
+    else:
+        free = shutil.disk_usage(prefix).free
+        yield Finding(GOOD, f"prefix directory {prefix}: {size_text(free)} free")
+        if file_system_of(prefix) in TMPFS_TYPES:
+            yield Finding(NOTE, f"{prefix} is in the memory of this node, and dies with it",
+                          "set SCR_PREFIX to a folder on the parallel file system")
+
+
+def file_system_of(path: str, mounts: Optional[str] = None) -> str:
+    """Its type, by the longest mount point above the path."""
+    best, kind = "", "?"
+    text = Path("/proc/mounts").read_text(encoding="utf-8") if mounts is None else mounts
+    for words in map(str.split, text.splitlines()):
+        point = words[1].replace("\\040", " ")
+        inside = path == point or path.startswith(point.rstrip("/") + "/")
+        if inside and len(point) >= len(best):
+            best, kind = point, words[2]
+    return kind
+
+
+def there(path: Path) -> Path:
+    """The folder, or the nearest above it that exists."""
+    while not path.exists():
+        path = path.parent
+    return path
+
+
+def check_cache(base: str, node: str, wanted_bytes: int, memory_limit: Optional[int]) -> Iterator[Finding]:
+    """Room, rights, and what may wipe it."""
+    folder = there(Path(base.replace("%n", node)))
+    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+        yield Finding(BAD, f"cache {base}: {folder} cannot be written", "choose another by SCR_CACHE_BASE")
+        return
+    free = shutil.disk_usage(folder).free
+    kind = file_system_of(str(folder.resolve()))
+    if free < max(wanted_bytes, 1):
+        yield Finding(BAD, f"cache {base}: {size_text(free)} free, and a checkpoint takes {size_text(wanted_bytes)}",
+                      "choose a larger one by SCR_CACHE_BASE")
+    else:
+        yield Finding(GOOD, f"cache {base} ({kind}): {size_text(free)} free")
+    if kind in TMPFS_TYPES and memory_limit is not None and memory_limit < free:
+        yield Finding(NOTE, f"the job may use {size_text(memory_limit)} of memory, and what is in {base} counts",
+                      "ask for more memory, or choose a cache on a disk by SCR_CACHE_BASE")
+    if str(folder.resolve()).startswith("/dev/shm") and removes_ipc():
+        yield Finding(NOTE, "systemd-logind removes a user's files in /dev/shm when his last session ends",
+                      "ask for RemoveIPC=no in logind.conf")
+
+
+def removes_ipc(etc: Path = Path("/etc/systemd"), running: Path = Path("/run/systemd/system")) -> bool:
+    """Whether logind is there and not told otherwise. Not for the system's own users."""
+    if not running.exists() or os.getuid() < 1000:
+        return False
+    said = ""
+    for path in [etc / "logind.conf", *sorted((etc / "logind.conf.d").glob("*.conf"))]:
+        try:
+            said = (re.findall(r"^\s*RemoveIPC\s*=\s*(\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+                    or [said])[-1]
+        except OSError:
+            continue
+    return said.lower() not in ("no", "false", "0", "off")
+
+
+def memory_limit(root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> Optional[int]:
+    """The least of the limits of this process's cgroup and those above it, version 1 or 2; None: there is
+    none."""
+    limits: List[int] = []
+    try:
+        lines = own.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return None
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers not in ("", "memory") and "memory" not in controllers.split(","):
+            continue
+        base, name = (root, "memory.max") if controllers == "" else (root / "memory", "memory.limit_in_bytes")
+        folder = base / path.lstrip("/")
+        while True:
+            try:
+                text = (folder / name).read_text(encoding="utf-8").strip()
+                limits += [int(text)] if text.isdigit() and int(text) < 1 << 60 else []
+            except OSError:
+                pass
+            if folder == base or base not in folder.parents:
+                break
+            folder = folder.parent
+    return min(limits) if limits else None
+
+
+def check_slurm_wipes(ask: Callable = ask_here) -> Iterator[Finding]:
+    """What of Slurm's own removes node-local files."""
+    answer = ask(["scontrol", "show", "config"])
+    said = dict(re.findall(r"^(\w+)\s*=\s*(.*?)\s*$", answer.text, re.MULTILINE)) if answer.code == 0 else {}
+    if "tmpfs" in said.get("JobContainerType", ""):
+        yield Finding(NOTE, "Slurm gives each job a /tmp and /dev/shm of its own, which end with the job",
+                      "the next job restarts from the prefix directory: keep SCR_FLUSH above 0")
+    if said.get("Epilog", "(null)") not in ("(null)", ""):
+        yield Finding(NOTE, "an epilog runs at the end of each job, and may wipe the caches",
+                      "ask what it removes; the next job restarts from the prefix directory in any case")
+
+
+def check_nodes(native: Native, manager: ResourceManager) -> Iterator[Finding]:
+    """What cairn run would test."""
+    nodes = expand(native.settings["SCR_NODELIST"]) if native.chosen("SCR_NODELIST") else manager.nodes()
+    tests = tests_of(native.settings["SCR_NODE_TESTS"].split(","), manager,
+                     expand(native.chosen("SCR_EXCLUDE_NODES") or ""), native.settings, 0)
+    found = unfit(tests, nodes)
+    for node, why in found.items():
+        yield Finding(BAD, f"{node} {why}", "leave it out (SCR_EXCLUDE_NODES), or mend it")
+    yield Finding(GOOD if len(found) < len(nodes) else BAD, f"{len(nodes) - len(found)} of {len(nodes)} nodes are fit",
+                  "" if len(found) < len(nodes) else "cairn run needs ssh between the nodes, or SCR_NODE_TESTS=none")
+
+
+def findings(native: Native, manager: ResourceManager, all_nodes: bool) -> Iterator[Finding]:
+    """Everything."""
+    settings = native.settings
+    yield from check_launchers()
+    yield from check_clustershell()
+    yield from check_manager(manager)
+    yield from check_prefix(native.prefix)
+    limit = memory_limit()
+    per_rank = native.number("CAIRN_CHECKPOINT_SIZE") or 0
+    for base in sorted({settings["SCR_CACHE_BASE"], settings["SCR_CNTL_BASE"]}):
+        yield from check_cache(base, settings["SCR_NODE_NAME"], per_rank, limit)
+    if manager.name == "slurm":
+        yield from check_slurm_wipes()
+    if not (native.chosen("SCR_JOB_ID") or manager.job_id()):
+        yield Finding(NOTE, "nothing tells your jobs on this node apart", "set SCR_JOB_ID")
+    if all_nodes:
+        yield from check_nodes(native, manager)
+
+
+def main(arguments: Sequence[str], native_path: Path) -> int:
+    """The exit code."""
+    options = parser().parse_args(list(arguments))
+    worst = GOOD
+    try:
+        environment = dict(os.environ)
+        native = Native(native_path, options.prefix, environment)
+        for finding in findings(native, manager_of(environment), options.all_nodes):
+            print(f"{finding.level:<4}  {finding.what}" + (f"\n      -> {finding.remedy}" if finding.remedy else ""))
+            worst = BAD if finding.level == BAD else worst
+    except Trouble as trouble:
+        print(f"cairn: error: {trouble}", file=sys.stderr)
+        return 1
+    return 1 if worst == BAD else 0

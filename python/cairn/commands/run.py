@@ -1,0 +1,271 @@
+"""cairn run: starts a program by its launcher, and again on the nodes that are left when a run dies."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import signal
+import sys
+import time
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+
+from cairn.account import Account, lines_of
+from cairn.hosts import expand
+from cairn.job_log import JobLog
+from cairn.launchers import launcher_of
+from cairn.loop import Job, Plan, Stop, Strike
+from cairn.native import Native, Trouble, WrongUsage
+from cairn.node_tests import tests_of
+from cairn.policy import Policy
+from cairn.resources import ALL, manager_of
+from cairn.resources.local import SimulatedNodes
+from cairn.roles import Launcher, ResourceManager
+from cairn.state_file import StateFile
+
+FAILURE, USAGE = 1, 2
+CHECKPOINT_WORD = "SCR_CKPT_NAME"
+# Settings that cairn run acts on and the library does not, which would say so.
+OURS = frozenset({"SCR_RUNS", "SCR_RETRIES", "SCR_MIN_NODES", "SCR_EXCLUDE_NODES", "SCR_NODE_TESTS", "SCR_NODELIST",
+                  "SCR_WATCHDOG", "SCR_WATCHDOG_TIMEOUT", "SCR_WATCHDOG_TIMEOUT_PFS"})
+# Where SCR has them: after the launcher's options, before the program.
+COMMAND_OPTIONS = {"-rc": "run_cmd", "--run-cmd": "run_cmd", "-rs": "restart_cmd", "--restart-cmd": "restart_cmd"}
+
+
+def say(text: str) -> None:
+    """To whoever watches; the standard output is the program's."""
+    print(f"cairn run: {text}", file=sys.stderr, flush=True)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    made = argparse.ArgumentParser(
+        prog="cairn run", usage="cairn run [options] LAUNCHER [launcher options] PROGRAM [arguments]",
+        description="Starts a program, and starts it again on the nodes that are left when a run dies.",
+        epilog="Exit codes: 0 the program came to its end, 1 cairn run itself failed, 2 wrong usage, 3 the "
+               "job was halted and can go on later, 4 given up.")
+    add = made.add_argument
+    add("-p", "--prefix", metavar="FOLDER", help="the prefix directory, in place of SCR_PREFIX")
+    add("--nodes", type=int, metavar="N", help="nodes that the program runs on; those of the allocation that are "
+        "more are spares. Without a resource manager: simulate so many on this machine")
+    add("--spares", type=int, metavar="S", default=0, help="so many simulated nodes more")
+    add("--min-nodes", type=int, metavar="N", help="nodes that it can run on, in place of SCR_MIN_NODES")
+    add("--runs", type=int, metavar="N", help="launches, in place of SCR_RUNS; -1: any number")
+    add("--hung-after", type=float, metavar="SECONDS", default=0.0,
+        help="end a run that has made no call and no dataset for so long; 0: never")
+    add("--exclude", metavar="HOSTS", help="nodes not to be used, beside SCR_EXCLUDE_NODES")
+    add("--manager", metavar="NAME", help=f"{', '.join(ALL)}; else the one that has started this")
+    add("--no-heartbeats", action="store_true", help="do not watch the nodes, only the launcher")
+    add("-rc", "--run-cmd", metavar="COMMAND", help="the program and its arguments, as one word")
+    add("-rs", "--restart-cmd", metavar="COMMAND",
+        help=f"the same where there is a checkpoint; {CHECKPOINT_WORD} is replaced by its name")
+    add("--kill-node", metavar="NODE@WHEN", action="append", default=[],
+        help="kill a simulated node WHEN seconds after the start, or, as checkpoint:K, when the K-th is made")
+    add("--storage", type=Path, metavar="FOLDER", help="where simulated nodes have their storage, which then stays")
+    add("command", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    return made
+
+
+@dataclass
+class Commands:
+    """What is launched: the launcher, its options, and the program in its two forms."""
+
+    launcher: Launcher
+    name: str
+    options: Tuple[str, ...]
+    program: Tuple[str, ...]
+    restart_cmd: Optional[str]
+
+    def words(self, restart_from: Optional[str]) -> List[str]:
+        """The program with its arguments."""
+        if restart_from is None or self.restart_cmd is None:
+            return list(self.program)
+        return shlex.split(self.restart_cmd.replace(CHECKPOINT_WORD, restart_from))
+
+
+def commands_of(options: argparse.Namespace) -> Commands:
+    """Reads what follows the options of cairn run."""
+    words = options.command[1:] if options.command[:1] == ["--"] else options.command
+    if not words:
+        raise WrongUsage("no launcher is given: cairn run [options] LAUNCHER [launcher options] PROGRAM ...")
+    launcher = launcher_of(words[0])
+    parts = launcher.split(words[1:], {name: 1 for name in COMMAND_OPTIONS})
+    given, launcher_options = _take_commands(parts.options)
+    run_cmd = given.get("run_cmd") or options.run_cmd
+    restart_cmd = given.get("restart_cmd") or options.restart_cmd
+    program = parts.program
+    if run_cmd:
+        program = (*shlex.split(run_cmd), *parts.program)
+        restart_cmd = shlex.join([*shlex.split(restart_cmd), *parts.program]) if restart_cmd else None
+    if not program:
+        raise WrongUsage(f"no program follows {words[0]} and its options")
+    return Commands(launcher, words[0], launcher_options, program, restart_cmd)
+
+
+def _take_commands(options: Sequence[str]) -> Tuple[Dict[str, str], Tuple[str, ...]]:
+    """--run-cmd and --restart-cmd out of the launcher's options."""
+    given: Dict[str, str] = {}
+    left: List[str] = []
+    words = iter(options)
+    for word in words:
+        name, sign, value = word.partition("=")
+        if name in COMMAND_OPTIONS:
+            given[COMMAND_OPTIONS[name]] = value if sign else next(words, "")
+        elif word != "--":
+            left.append(word)
+    return given, tuple(left)
+
+
+@contextmanager
+def on_signals(stop: Stop) -> Iterator[None]:
+    """What resource managers send before the time is over leads to a last checkpoint; a second one, or
+    one from the keyboard, ends the run at once."""
+    def ask(number: int, _: object) -> None:
+        name = signal.Signals(number).name
+        if stop.asked or number in (signal.SIGINT, signal.SIGHUP):
+            stop.now = f"{name} was received"
+        else:
+            stop.asked = f"{name} was received"
+
+    numbers = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT, signal.SIGHUP)
+    before = {number: signal.signal(number, ask) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def strike_of(text: str, manager: ResourceManager) -> Strike:
+    """Of --kill-node."""
+    node, _, when = text.partition("@")
+    if not isinstance(manager, SimulatedNodes):
+        raise WrongUsage("--kill-node is for simulated nodes only (--nodes, without a resource manager)")
+    if node not in manager.nodes():
+        raise WrongUsage(f"--kill-node: {node} is none of {', '.join(manager.nodes())}")
+    kind, _, number = when.rpartition(":")
+    try:
+        if kind == "checkpoint":
+            return Strike(node, None, int(number), manager.lose)
+        return Strike(node, float(when), None, manager.lose)
+    except ValueError as error:
+        raise WrongUsage(f'--kill-node: "{when}" is neither seconds nor checkpoint:K') from error
+
+
+def choose_manager(options: argparse.Namespace, environment: Dict[str, str]) -> ResourceManager:
+    """Nodes are simulated where they are asked for and there is nobody to give real ones."""
+    manager = manager_of(environment, options.manager)
+    if manager.name != "local" or options.nodes is None:
+        if options.spares or options.storage:
+            raise WrongUsage("--spares and --storage are for simulated nodes only: give --nodes, and no "
+                          "resource manager")
+        return manager
+    if options.nodes < 1 or options.spares < 0:
+        raise WrongUsage("--nodes must be 1 or more, --spares 0 or more")
+    return SimulatedNodes(environment, options.nodes, options.spares, options.storage)
+
+
+def policy_of(options: argparse.Namespace, native: Native, wanted: int) -> Policy:
+    """By the options, else the settings."""
+    runs = options.runs
+    if runs is None:
+        retries = native.number("SCR_RETRIES")
+        runs = native.number("SCR_RUNS") or (1 if retries is None else retries + 1 if retries >= 0 else -1)
+    smallest = options.min_nodes or native.number("SCR_MIN_NODES") or wanted
+    return Policy(runs, wanted, min(smallest, wanted), native.number("SCR_HALT_SECONDS") or 0)
+
+
+def hung_after_of(options: argparse.Namespace, native: Native) -> float:
+    """The watchdog of SCR has two patiences; here the longer one counts."""
+    if options.hung_after and native.chosen("CAIRN_LOG_JSON") == "0":
+        raise WrongUsage("--hung-after takes CAIRN_LOG_JSON=1: without that log every run seems to hang")
+    if options.hung_after or native.settings.get("SCR_WATCHDOG", "0") in ("", "0"):
+        return float(options.hung_after)
+    limits = [native.number(key) for key in ("SCR_WATCHDOG_TIMEOUT", "SCR_WATCHDOG_TIMEOUT_PFS")]
+    known = [limit for limit in limits if limit]
+    if not known:
+        raise Trouble("SCR_WATCHDOG=1 needs SCR_WATCHDOG_TIMEOUT, the seconds without progress")
+    return float(max(known))
+
+
+def nodes_of(options: argparse.Namespace, manager: ResourceManager, commands: Commands,
+             native: Native) -> Tuple[List[str], int]:
+    """All nodes, and how many of them the program is to run on."""
+    listed = native.chosen("SCR_NODELIST")
+    nodes = expand(listed) if listed else manager.nodes()
+    wanted = (options.nodes or commands.launcher.nodes(commands.options) or manager.wanted()
+              or native.number("SCR_MIN_NODES") or len(nodes))
+    if wanted > len(nodes):
+        raise Trouble(f"{wanted} nodes are wanted, and the allocation has {len(nodes)}")
+    return nodes, wanted
+
+
+def launch_words(commands: Commands, manager: ResourceManager,
+                 native: Native) -> Callable[[Sequence[str], Sequence[str], Optional[str]], List[str]]:
+    """The whole command of a run."""
+    ranks = commands.launcher.ranks(commands.options)
+
+    def words(nodes: Sequence[str], left_out: Sequence[str], newest: Optional[str]) -> List[str]:
+        where = commands.launcher.on_nodes(nodes, left_out, ranks) if manager.names_are_hosts() else []
+        restart_from = (newest or native.restart_name()) if commands.restart_cmd else None
+        return [commands.name, *commands.options, *where, *manager.wrap(nodes, ranks),
+                *commands.words(restart_from)]
+    return words
+
+
+def settings_for(manager: ResourceManager, native: Native, job: str, end_time_s: Optional[float],
+                 environment: Dict[str, str]) -> Dict[str, str]:
+    """The program's environment: no rank has to ask the resource manager, and the log that tells what
+    the runs do is kept unless the user does not want it."""
+    added = {**manager.settings(), "SCR_PREFIX": native.prefix, "SCR_JOB_ID": job}
+    if end_time_s is not None:
+        added["SCR_END_TIME"] = str(int(end_time_s))
+    users = {key: value for key, value in environment.items() if key not in OURS}
+    return {"CAIRN_LOG_JSON": "1", **users, **added}
+
+
+def run(options: argparse.Namespace, native_path: Path) -> int:
+    """The whole of it; the exit code."""
+    environment = dict(os.environ)
+    native = Native(native_path, options.prefix, environment)
+    commands = commands_of(options)
+    with ExitStack() as stack:
+        manager = choose_manager(options, environment)
+        if isinstance(manager, SimulatedNodes):
+            stack.enter_context(manager)
+        nodes, wanted = nodes_of(options, manager, commands, native)
+        state_file = stack.enter_context(StateFile(native.prefix))
+        job = native.chosen("SCR_JOB_ID") or manager.job_id() or "defjobid"
+        end_time_s = native.number("SCR_END_TIME")
+        left = None if end_time_s else manager.seconds_left(time.time())
+        end_time = end_time_s or (None if left is None else time.time() + left)
+        settings = {**native.settings, **manager.settings()}
+        excluded = expand(f"{options.exclude or ''},{native.chosen('SCR_EXCLUDE_NODES') or ''}")
+        tests = tests_of(settings["SCR_NODE_TESTS"].split(","), manager, excluded, settings, 0)
+        plan = Plan(policy_of(options, native, wanted), launch_words(commands, manager, native),
+                    settings_for(manager, native, job, end_time, environment),
+                    not options.no_heartbeats, hung_after_of(options, native), end_time)
+        account = Account(manager.name, Path(commands.name).name, job, nodes, wanted, begun_s=time.time())
+        stop = Stop()
+        stack.enter_context(on_signals(stop))
+        work = Job(plan, manager, tests, native, JobLog(native.prefix, job), state_file, account, stop, say,
+                   [strike_of(text, manager) for text in options.kill_node])
+        action = work.run()
+        account.outcome, account.reason = action.kind.name.lower().replace("_", " "), action.reason
+        state_file.write(account, alive=False)
+        for line in lines_of(account, work.progress, time.time()):
+            say(line)
+        return int(action.kind.value)
+
+
+def main(arguments: Sequence[str], native_path: Path) -> int:
+    """The exit code of `cairn run`."""
+    options = parser().parse_args(list(arguments))
+    try:
+        return run(options, native_path)
+    except Trouble as trouble:
+        print(f"cairn: error: {trouble}", file=sys.stderr)
+        return USAGE if isinstance(trouble, WrongUsage) else FAILURE

@@ -1,0 +1,152 @@
+"""The log that the library writes for programs (docs/format/log.md): what the runs of a job have done."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Optional
+
+NAME = "log.json"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line. `what` is the event or the transfer."""
+
+    what: str
+    time_s: float
+    dataset: Optional[int] = None
+    name: str = ""
+    seconds: float = 0.0
+    bytes: int = 0
+    note: str = ""
+
+    @staticmethod
+    def of_line(line: str, job: str) -> Optional["Entry"]:
+        """None for what is not whole, or of another job."""
+        try:
+            one: Dict[str, Any] = json.loads(line)
+            if one.get("job", "") != job:
+                return None
+            return Entry(one.get("event") or one["transfer"], one["time_us"] / 1e6,
+                         one.get("dataset"), one.get("name", ""), one.get("seconds", 0.0),
+                         one.get("bytes", 0), one.get("note", ""))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return None
+
+
+class JobLog:
+    """Follows the log from where it ended when this was made (or from its beginning)."""
+
+    def __init__(self, prefix: str, job: str, from_the_start: bool = False) -> None:
+        self._path = Path(prefix) / ".cairn" / NAME
+        self._job = job
+        self._rest = b""
+        self._offset = 0 if from_the_start else self._size()
+
+    def _size(self) -> int:
+        try:
+            return self._path.stat().st_size
+        except OSError:
+            return 0
+
+    def news(self) -> List[Entry]:
+        """What has been added since the last call."""
+        try:
+            with self._path.open("rb") as log:
+                log.seek(self._offset)
+                added = log.read()
+        except OSError:
+            return []
+        self._offset += len(added)
+        *lines, self._rest = (self._rest + added).split(b"\n")
+        return list(self._entries(lines))
+
+    def _entries(self, lines: List[bytes]) -> Iterator[Entry]:
+        for line in lines:
+            entry = Entry.of_line(line.decode("utf-8", "replace"), self._job)
+            if entry:
+                yield entry
+
+
+COMMITS = ("CHECKPOINT_END", "OUTPUT_END")
+
+
+@dataclass
+class Transfers:
+    """What was moved, and how long that took."""
+
+    count: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+
+    def add(self, entry: Entry) -> None:
+        """Counts one more."""
+        self.count += 1
+        self.bytes += entry.bytes
+        self.seconds += entry.seconds
+
+
+@dataclass
+class Progress:
+    """What the log tells of the runs it was read of."""
+
+    newest: int = 0  # number of the newest dataset ever committed
+    newest_name: str = ""  # of the last checkpoint that was committed
+    newest_s: float = 0.0  # when
+    newest_cost_s: float = 0.0
+    newest_protection: str = ""
+    commits: int = 0
+    failed: int = 0
+    restarts: int = 0
+    restarted_from: str = ""
+    computing_since_s: float = 0.0  # of this run: when it went on computing; 0: not yet
+    rebuilt_s: float = 0.0  # in this run
+    finalized: Optional[bool] = None  # this run has called SCR_Finalize; None: not even SCR_Init
+    last_s: float = 0.0  # when there was the last entry
+    written: Transfers = field(default_factory=Transfers)
+    flushed: Transfers = field(default_factory=Transfers)
+    fetched: Transfers = field(default_factory=Transfers)
+
+    def begin_run(self) -> None:
+        """Forgets what is known of one run only."""
+        self.finalized = None
+        self.restarted_from = ""
+        self.computing_since_s = self.rebuilt_s = 0.0
+
+    def add(self, entry: Entry) -> None:
+        """One entry more."""
+        self.last_s = max(self.last_s, entry.time_s)
+        if entry.what in COMMITS:
+            self._ended(entry)
+        elif entry.what in ("CHECKPOINT", "OUTPUT"):
+            self.written.add(entry)
+        elif entry.what in ("FLUSH_SYNC", "FLUSH_ASYNC"):
+            self.flushed.add(entry)
+            if entry.name == self.newest_name:
+                self.newest_protection = "in the cache, and in the prefix directory"
+        elif entry.what == "FETCH":
+            self.fetched.add(entry)
+        elif entry.what == "REBUILD_SUCCESS":
+            self.rebuilt_s += entry.seconds
+        elif entry.what == "RESTART_SUCCESS":
+            self.restarts += 1
+            self.restarted_from = entry.name
+            self.computing_since_s = entry.time_s
+        elif entry.what == "COMPUTE_START" and not self.computing_since_s:
+            self.computing_since_s = entry.time_s
+        elif entry.what == "START":
+            self.finalized = False
+        elif entry.what == "FINALIZE":
+            self.finalized = True
+
+    def _ended(self, entry: Entry) -> None:
+        if entry.note:
+            self.failed += 1
+            return
+        self.commits += 1
+        self.newest = max(self.newest, entry.dataset or 0)
+        if entry.what == "CHECKPOINT_END":
+            self.newest_name, self.newest_s = entry.name, entry.time_s
+            self.newest_cost_s, self.newest_protection = entry.seconds, "in the cache"

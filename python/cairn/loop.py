@@ -1,0 +1,235 @@
+"""The life of a job in one allocation: launch, watch, find out what died, launch again."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from cairn.account import Account, Run
+from cairn.halting import why_stop
+from cairn.heartbeats import Heartbeats
+from cairn.job_log import JobLog, Progress
+from cairn.native import Native
+from cairn.node_tests import unfit
+from cairn.policy import Action, Event, FailureTally, How, Kind, Policy, State, decide, ended_well
+from cairn.processes import Exit, Group
+from cairn.roles import NodeTest, ResourceManager
+from cairn.state_file import StateFile
+
+TICK_S = 0.05
+# What a launcher has to end in by itself when it is asked to.
+PATIENCE_S = 5.0
+
+
+@dataclass
+class Stop:
+    """Set by signals: stop after the next checkpoint; stop now."""
+
+    asked: str = ""
+    now: str = ""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How the loop works; what does not change."""
+
+    policy: Policy
+    command: Callable[[Sequence[str], Sequence[str], Optional[str]], List[str]]  # nodes, left out, restart from
+    environment: Mapping[str, str]  # of the program
+    heartbeats: bool = True
+    hung_after_s: float = 0.0  # 0: never
+    end_time_s: Optional[float] = None
+
+
+class Strike:
+    """A simulated node that is to die, at a time or at a checkpoint."""
+
+    def __init__(self, node: str, seconds: Optional[float], checkpoint: Optional[int],
+                 lose: Callable[[str], str]) -> None:
+        self.node, self._seconds, self._checkpoint, self._lose = node, seconds, checkpoint, lose
+        self._done = False
+
+    def strike(self, since_start_s: float, commits: int) -> str:
+        """Does it when it is due, and then tells what was lost."""
+        due = (since_start_s >= self._seconds if self._seconds is not None
+               else commits >= (self._checkpoint or 0))
+        if self._done or not due:
+            return ""
+        self._done = True
+        return self._lose(self.node)
+
+
+class Job:
+    """Everything that happens under one `cairn run`."""
+
+    def __init__(self, plan: Plan, manager: ResourceManager, tests: Sequence[NodeTest], native: Native,
+                 log: JobLog, state_file: StateFile, account: Account, stop: Stop,
+                 say: Callable[[str], None], strikes: Sequence[Strike] = ()) -> None:
+        self._plan, self._manager, self._tests, self._native = plan, manager, list(tests), native
+        self._log, self._state_file, self.account, self._stop = log, state_file, account, stop
+        self._say, self._strikes = say, strikes
+        self.progress = Progress()
+        self._tally = FailureTally()
+        self._reason_before: Optional[str] = None  # in the halt file, before the last run
+        self._asked_to_stop = False
+        self._used: List[str] = []  # the nodes of the last run, each in its place
+
+    def run(self) -> Action:
+        """Until there is nothing more to do."""
+        event = Event()
+        if len(self._look_at_nodes()) == len(self.account.nodes):
+            self._say("no node is fit; where the nodes run no commands by ssh, set SCR_NODE_TESTS=none and use "
+                      "--no-heartbeats")
+        while True:
+            action = decide(self._plan.policy, self._state(), event)
+            if action.kind != Kind.LAUNCH:
+                self._take_back_stop()
+                return action
+            event = self._one_run(action)
+
+    def _state(self) -> State:
+        now = time.time()
+        halt = self._stop.now or self._stop.asked or why_stop(
+            self._native.halt(), now, self._plan.policy.halt_seconds, self._reason_before)
+        left = None if self._plan.end_time_s is None else self._plan.end_time_s - now
+        return State(len(self.account.runs), len(self.account.nodes) - len(self.account.unfit), halt or None,
+                     left, self._tally.count)
+
+    def _look_at_nodes(self) -> Dict[str, str]:
+        """Finds nodes that are not fit; once found, they are never used again. Returns the new ones."""
+        left = [node for node in self.account.nodes if node not in self.account.unfit]
+        found = unfit(self._tests, left)
+        for node, reason in found.items():
+            self._say(f"{node} is left out: {reason}")
+        self.account.unfit.update(found)
+        return found
+
+    def _place(self, count: int) -> List[str]:
+        """The nodes of the next run: those of the last one keep their places, so that their ranks find
+        their files; spares fill the gaps."""
+        fit = [node for node in self.account.nodes if node not in self.account.unfit]
+        spares = [node for node in fit if node not in self._used]
+        places = [node if node in fit else (spares.pop(0) if spares else "") for node in self._used]
+        chosen = [node for node in places if node] + spares
+        self._used = chosen[:count]
+        return self._used
+
+    def _one_run(self, action: Action) -> Event:
+        nodes = self._place(action.nodes)
+        self._reason_before = self._native.halt().reason
+        self.progress.begin_run()
+        run = Run(len(self.account.runs) + 1, list(nodes), time.time())
+        self.account.runs.append(run)
+        self._state_file.write(self.account)
+        left_out = [node for node in self.account.nodes if node not in nodes]
+        command = self._plan.command(nodes, left_out, self.progress.newest_name or None)
+        why = "" if run.number == 1 else f" ({action.reason})"
+        self._say(f"run {run.number} on {len(nodes)} nodes: {','.join(nodes)}{why}")
+        event = self._watched(run, command)
+        self._account_for(run, event)
+        return event
+
+    def _watched(self, run: Run, command: Sequence[str]) -> Event:
+        """Launches and waits; then finds out which nodes are left."""
+        with ExitStack() as stack:
+            beats = None
+            if self._plan.heartbeats:
+                beats = stack.enter_context(Heartbeats(self._manager.remote(), run.nodes))
+            try:
+                process = subprocess.Popen(list(command), env=dict(self._plan.environment),
+                                           stdin=subprocess.DEVNULL, start_new_session=True)
+            except OSError as error:
+                self._say(f"{command[0]} cannot be started: {error.strerror}")
+                return Event(How.EXIT_OTHER, 127)
+            group = Group(process)
+            stack.callback(group.close)
+            how, ended = self._watch(run, group, beats)
+            run.noticed_s = run.noticed_s or time.time()
+            if how is not None:
+                group.end(PATIENCE_S)
+        self._manager.end_leftovers()
+        run.ended_s = time.time()
+        self._read_log(run)
+        run.nodes_lost.update(self._look_at_nodes())
+        how = how or (How.SIGNAL if ended.by_signal else How.EXIT_OTHER if ended.code else How.EXIT_0)
+        return Event(how, ended.code, self.progress.finalized, tuple(run.nodes_lost))
+
+    def _watch(self, run: Run, group: Group, beats: Optional[Heartbeats]) -> Tuple[Optional[How], Exit]:
+        """Until the launcher ends, or has to be ended: then says why."""
+        while True:
+            ended = group.poll()
+            if ended is not None:
+                return None, ended
+            self._read_log(run)
+            self._strike(run)
+            self._state_file.write(self.account, at_once=False)
+            if beats and self._dead_nodes(run, beats):
+                return How.NODE_LOST, Exit(0, False)
+            if self._is_hung(run):
+                return How.HUNG, Exit(0, False)
+            if self._stop.now:
+                return How.SIGNAL, Exit(signal.SIGTERM, True)
+            if self._stop.asked and not self._asked_to_stop:
+                self._ask_to_stop()
+            time.sleep(TICK_S)
+
+    def _dead_nodes(self, run: Run, beats: Heartbeats) -> bool:
+        """A node whose sign of life is missing is tested; if it is well it is watched again."""
+        suspects = [node for node in beats.suspects() if node in run.nodes]
+        if not suspects:
+            return False
+        found = unfit(self._tests, suspects)
+        for node in suspects:
+            if node not in found:
+                beats.rest(node)
+        if not found:
+            return False
+        run.noticed_s = time.time()
+        for node, reason in found.items():
+            self._say(f"{node} is lost: {reason}")
+        self.account.unfit.update(found)
+        run.nodes_lost.update(found)
+        return True
+
+    def _is_hung(self, run: Run) -> bool:
+        limit = self._plan.hung_after_s
+        return limit > 0 and time.time() - max(run.begun_s, self.progress.last_s) > limit
+
+    def _strike(self, run: Run) -> None:
+        for strike in self._strikes:
+            now = time.time()
+            lost = strike.strike(now - self.account.begun_s, self.progress.commits)
+            if lost:
+                run.struck_s = now
+                self._say(f"{strike.node} dies, as --kill-node asks: {lost}")
+
+    def _read_log(self, run: Run) -> None:
+        for entry in self._log.news():
+            commits = self.progress.commits
+            self.progress.add(entry)
+            if self.progress.commits > commits:
+                run.newest_s = entry.time_s
+        run.computing_s = self.progress.computing_since_s
+        run.rebuilt_s, run.restarted_from = self.progress.rebuilt_s, self.progress.restarted_from
+
+    def _ask_to_stop(self) -> None:
+        self._asked_to_stop = True
+        if not self._native.halt().reason:
+            self._native.ask_to_stop()
+            self._say(f"{self._stop.asked}: the program is asked to stop after its next checkpoint")
+
+    def _take_back_stop(self) -> None:
+        """So that the next allocation goes on."""
+        if self._asked_to_stop and self._native.halt().reason == "JOB_HALTED":
+            self._native.take_back_stop()
+
+    def _account_for(self, run: Run, event: Event) -> None:
+        run.how, run.failed = event.text(), not ended_well(event) and not self._stop.now
+        if run.failed:
+            self._tally = self._tally.after(event, self.progress.newest)
+            self._say(f"run {run.number} died: {run.how}")
+        self._state_file.write(self.account)

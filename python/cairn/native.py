@@ -1,0 +1,83 @@
+"""The native command, asked for settings, the halt file and the index."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any, Dict, List, Mapping, Optional
+
+from cairn.halting import Halt
+
+PATIENCE_S = 60
+
+
+class Trouble(Exception):
+    """Why the command cannot go on, with what to do about it."""
+
+
+class WrongUsage(Trouble):
+    """It was asked for in a way that makes no sense."""
+
+
+class Native:
+    """The command `cairn` at `path`, about one prefix directory (None: that of the settings)."""
+
+    def __init__(self, path: Path, prefix: Optional[str], environment: Mapping[str, str]) -> None:
+        self.path = path
+        self._environment = dict(environment)
+        answer = self._json(["config", "--json", *(["-p", prefix] if prefix else [])])
+        self.settings: Dict[str, str] = {one["key"]: one["value"] for one in answer["settings"]}
+        self._defaults = {one["key"] for one in answer["settings"] if one["source"] == "default"}
+        self.prefix = self.settings["SCR_PREFIX"]
+
+    def chosen(self, key: str) -> Optional[str]:
+        """The value of a setting that somebody has set; None where it is the default."""
+        return None if key in self._defaults else self.settings.get(key) or None
+
+    def number(self, key: str) -> Optional[int]:
+        """The same for a whole number."""
+        text = self.chosen(key)
+        if text is None:
+            return None
+        try:
+            return int(text)
+        except ValueError as error:
+            raise Trouble(f'{key}: "{text}" is no whole number') from error
+
+    def halt(self) -> Halt:
+        """What is asked for."""
+        return Halt.of_json(self._json(["halt", "--list", "--json", self.prefix])["prefixes"][0])
+
+    def ask_to_stop(self) -> None:
+        """After its next checkpoint."""
+        self._call(["halt", self.prefix])
+
+    def take_back_stop(self) -> None:
+        """What ask_to_stop has asked for."""
+        self._call(["halt", "--unset-reason", self.prefix])
+
+    def restart_name(self) -> Optional[str]:
+        """The checkpoint in the prefix directory that a restart would begin with."""
+        if not (Path(self.prefix) / ".cairn" / "datasets").is_dir():
+            return None
+        index = self._json(["index", "list", "--json", "-p", self.prefix])
+        if index["current"]:
+            return str(index["current"])
+        return next((one["name"] for one in index["datasets"]
+                     if one["state"] == "whole" and one["kind"] != "output"), None)
+
+    def _json(self, arguments: List[str]) -> Any:
+        return json.loads(self._call(arguments))
+
+    def _call(self, arguments: List[str]) -> str:
+        command = [str(self.path), *arguments]
+        try:
+            done = subprocess.run(command, env=self._environment, stdin=subprocess.DEVNULL, text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE_S,
+                                  check=False)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise Trouble(f"{self.path}: {error}") from error
+        if done.returncode != 0:
+            raise Trouble(f"cairn {arguments[0]} failed:\n{done.stderr.strip()}")
+        return done.stdout

@@ -1,0 +1,137 @@
+"""What to do next: pure functions of what is known. tests/jobcontrol has a row for every combination."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Optional, Tuple
+
+
+class How(Enum):
+    """How the last run came to its end."""
+
+    NOT_STARTED = "not started"
+    EXIT_0 = "exit 0"
+    EXIT_OTHER = "exit other than 0"
+    SIGNAL = "killed by a signal"
+    HUNG = "hung"
+    NODE_LOST = "ended since a node was lost"
+
+
+class Kind(Enum):
+    """What is to be done. The values are the exit codes of `cairn run`."""
+
+    LAUNCH = -1
+    SUCCESS = 0
+    HALTED = 3
+    GIVEN_UP = 4
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What the user wants."""
+
+    runs_max: int = 1  # launches in this allocation; -1: no limit
+    nodes_wanted: int = 1  # what the program runs on
+    nodes_min: int = 1  # what it can run on
+    halt_seconds: int = 0  # no launch when the allocation ends within this time
+    failures_max: int = 3  # at the same point
+
+
+@dataclass(frozen=True)
+class State:
+    """What is known before the decision."""
+
+    runs_used: int = 0
+    nodes_healthy: int = 1
+    halt: Optional[str] = None  # why the job is to stop
+    seconds_left: Optional[float] = None  # of the allocation; None: not known
+    failures_here: int = 0  # runs that died since there was a new dataset, no node being lost
+
+
+@dataclass(frozen=True)
+class Event:
+    """What has happened."""
+
+    how: How = How.NOT_STARTED
+    code: int = 0  # the exit code, or the signal
+    finalized: Optional[bool] = None  # the program has called SCR_Finalize; None: not even SCR_Init
+    nodes_lost: Tuple[str, ...] = ()  # found dead since the run began
+
+    def text(self) -> str:
+        """For people."""
+        if self.how == How.NODE_LOST:
+            return f"lost {', '.join(self.nodes_lost)}"
+        lost = f"; lost {', '.join(self.nodes_lost)}" if self.nodes_lost else ""
+        if self.how == How.EXIT_0 and self.finalized is False:
+            return f"exit 0 without SCR_Finalize{lost}"
+        if self.how == How.EXIT_OTHER:
+            return f"exit {self.code}{lost}"
+        if self.how == How.SIGNAL:
+            return f"signal {self.code}{lost}"
+        return self.how.value + lost
+
+
+@dataclass(frozen=True)
+class Action:
+    """What is to be done, and why. `nodes`: how many to launch on."""
+
+    kind: Kind
+    reason: str
+    nodes: int = 0
+
+
+def ended_well(event: Event) -> bool:
+    """A launcher may return 0 after the loss of a node (srun does), so its word is not enough where the
+    program has something better to say, or a node is dead."""
+    if event.how != How.EXIT_0:
+        return False
+    return not event.nodes_lost if event.finalized is None else event.finalized
+
+
+def decide(policy: Policy, state: State, event: Event) -> Action:
+    """The order of the questions is the rank of the answers."""
+    if event.how != How.NOT_STARTED:
+        if ended_well(event):
+            if state.halt:
+                return Action(Kind.HALTED, state.halt)
+            return Action(Kind.SUCCESS, "the program has come to its end")
+        if event.finalized and not event.nodes_lost:
+            return Action(Kind.GIVEN_UP, f"{event.text()}, after the program had called SCR_Finalize: "
+                                         "another run would compute nothing new")
+    if state.halt:
+        return Action(Kind.HALTED, state.halt)
+    if state.seconds_left is not None and state.seconds_left <= policy.halt_seconds:
+        return Action(Kind.HALTED, "TIME_LIMIT: the allocation ends too soon for another run")
+    obstacle = _obstacle(policy, state)
+    if obstacle:
+        return Action(Kind.GIVEN_UP, obstacle)
+    return Action(Kind.LAUNCH, event.text(), min(state.nodes_healthy, policy.nodes_wanted))
+
+
+def _obstacle(policy: Policy, state: State) -> str:
+    if 0 <= policy.runs_max <= state.runs_used:
+        return (f"all runs are used up: {state.runs_used} of {policy.runs_max}; SCR_RUNS or --runs "
+                "allows more, -1 any number")
+    if state.nodes_healthy < policy.nodes_min:
+        return (f"too few nodes: {state.nodes_healthy} are left of the {policy.nodes_min} that it "
+                "takes; ask for spares, or set SCR_MIN_NODES if the program runs on fewer")
+    if state.failures_here >= policy.failures_max:
+        return (f"{state.failures_here} runs in a row have died with all nodes well and no new "
+                "dataset: another one would die there too; see what the program has said")
+    return ""
+
+
+@dataclass(frozen=True)
+class FailureTally:
+    """Failures at one point: since the newest dataset was made. The loss of a node is not one of the
+    program's, and does not count; nor does it excuse the others."""
+
+    newest: int = 0  # number of the newest dataset ever seen
+    count: int = 0
+
+    def after(self, event: Event, newest: int) -> "FailureTally":
+        """The tally after a run that ended badly."""
+        if newest > self.newest:
+            return FailureTally(newest, 0 if event.nodes_lost else 1)
+        return FailureTally(self.newest, self.count + (0 if event.nodes_lost else 1))

@@ -1,0 +1,89 @@
+"""Processes that were started here, ended by their id and by nothing else."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from typing import NamedTuple, Optional
+
+
+class Exit(NamedTuple):
+    """How a process ended: an exit code, or a signal."""
+
+    code: int
+    by_signal: bool
+
+
+class Group:
+    """A process that leads a group of its own. Its id stays its own, and its group's, until `close`:
+    the process is looked at without being reaped."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+        self._process = process
+        self._exit: Optional[Exit] = None
+
+    def poll(self) -> Optional[Exit]:
+        """None while it runs."""
+        if self._exit is None:
+            seen = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
+            if seen is not None:
+                self._exit = Exit(seen.si_status, seen.si_code != os.CLD_EXITED)
+        return self._exit
+
+    def wait(self, seconds: float) -> Optional[Exit]:
+        """Its end, None if that does not come in time."""
+        end = time.monotonic() + seconds
+        while self.poll() is None and time.monotonic() < end:
+            time.sleep(0.02)
+        return self.poll()
+
+    def end(self, patience_s: float) -> Exit:
+        """The process is asked to end (SIGTERM), after a while its group is killed."""
+        if self.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+            self.wait(patience_s)
+        self.kill()
+        self.wait(patience_s)
+        return self.poll() or Exit(signal.SIGKILL, True)
+
+    def kill(self) -> None:
+        """SIGKILL to the whole group."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        """Kills what is left of the group, then gives the ids back."""
+        self.kill()
+        if self._process.stdout:
+            self._process.stdout.close()
+        self._process.wait()
+
+
+def started_at(pid: int) -> str:
+    """When the process started, in the kernel's ticks: with its id it names one process for ever.
+    Empty when there is no such process."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stat:
+            return stat.read().rpartition(")")[2].split()[19]
+    except OSError:
+        return ""
+
+
+def kill_recorded(pid: int, start: str) -> bool:
+    """SIGKILL to exactly the process recorded, never to a later one of the same id."""
+    try:
+        handle = os.pidfd_open(pid)
+    except OSError:
+        return False
+    try:
+        if not start or started_at(pid) != start:
+            return False
+        signal.pidfd_send_signal(handle, signal.SIGKILL)
+        return True
+    except ProcessLookupError:
+        return False
+    finally:
+        os.close(handle)

@@ -1,0 +1,24 @@
+"""The resource managers there are, and which one this process has."""
+
+from __future__ import annotations
+
+from typing import Dict, Mapping, Optional, Type
+
+from cairn.native import Trouble
+from cairn.resources.flux import Flux
+from cairn.resources.local import ThisMachine
+from cairn.resources.lsf import Lsf
+from cairn.resources.pbs import Pbs
+from cairn.resources.slurm import Slurm
+from cairn.roles import ResourceManager
+
+# Flux before the others: it may run inside of them.
+ALL: Dict[str, Type[ResourceManager]] = {one.name: one for one in (Flux, Slurm, Pbs, Lsf, ThisMachine)}
+
+
+def manager_of(environment: Mapping[str, str], name: Optional[str] = None) -> ResourceManager:
+    """The one of that name, else the one that has started this process."""
+    if name is not None and name not in ALL:
+        raise Trouble(f'--manager: "{name}" is none of {", ".join(ALL)}')
+    chosen = ALL[name] if name else next(one for one in ALL.values() if one.is_here(environment))
+    return chosen(environment)

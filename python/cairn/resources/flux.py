@@ -1,0 +1,52 @@
+"""Flux: the job is an instance of its own (`flux batch`, `flux alloc`)."""
+
+from __future__ import annotations
+
+from typing import Dict, List, Mapping, Optional, Sequence
+
+from cairn.hosts import expand
+from cairn.native import Trouble
+from cairn.remote import Ssh
+from cairn.roles import RemoteExecution, ResourceManager
+
+NO_LIMIT_S = 2**32 - 1  # what `flux job timeleft` says, or more, where there is no limit
+
+
+class Flux(ResourceManager):
+    """By flux resource and flux job timeleft."""
+
+    name = "flux"
+
+    @classmethod
+    def is_here(cls, environment: Mapping[str, str]) -> bool:
+        return "FLUX_URI" in environment
+
+    def job_id(self) -> Optional[str]:
+        return self.environment.get("FLUX_JOB_ID") or self.environment.get("FLUX_ENCLOSING_ID")
+
+    def nodes(self) -> List[str]:
+        nodes = self._nodes_in("all")
+        if not nodes:
+            raise Trouble("flux resource list names no nodes; set SCR_NODELIST")
+        return nodes
+
+    def seconds_left(self, now_s: float) -> Optional[float]:
+        answer = self.ask(["flux", "job", "timeleft"])
+        text = answer.text.strip()
+        if answer.code != 0 or not text.isdigit() or int(text) >= NO_LIMIT_S:
+            return None
+        return int(text)
+
+    def down(self, nodes: Sequence[str]) -> Dict[str, str]:
+        found = set(self._nodes_in("down"))
+        return {node: "down" for node in nodes if node in found}
+
+    def remote(self) -> RemoteExecution:
+        return Ssh()
+
+    def _nodes_in(self, state: str) -> List[str]:
+        answer = self.ask(["flux", "resource", "list", "-n", "-s", state, "-o", "{nodelist}"])
+        try:
+            return expand(answer.text) if answer.code == 0 else []
+        except Trouble:
+            return []

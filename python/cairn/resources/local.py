@@ -1,0 +1,242 @@
+"""Without a resource manager: this machine as it is, or many nodes simulated on it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
+
+from cairn.native import Trouble
+from cairn.processes import kill_recorded, started_at
+from cairn.roles import Answer, Ask, RemoteExecution, ResourceManager, ask_here, per_node
+
+MEMORY = Path("/dev/shm")
+MIB = 1 << 20
+ON_NODE = Path(__file__).resolve().parents[1] / "on_node.py"
+
+
+def run_all(commands: Mapping[str, "subprocess.Popen[str]"], timeout_s: float) -> Dict[str, Answer]:
+    """Waits for all of them."""
+    answers = {}
+    for node, process in commands.items():
+        try:
+            text, _ = process.communicate(timeout=timeout_s)
+            answers[node] = Answer(process.returncode, text)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            answers[node] = Answer(124, f"has not answered for {timeout_s:g} s")
+    return answers
+
+
+def start_here(command: str, environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
+    """A shell command in a process group of its own."""
+    return subprocess.Popen(["sh", "-c", command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                            stderr=subprocess.DEVNULL, env=dict(environment), start_new_session=True)
+
+
+def ask_shell(command: str, environment: Mapping[str, str]) -> "subprocess.Popen[str]":
+    """The same for one that ends soon."""
+    return subprocess.Popen(["sh", "-c", command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                            stderr=subprocess.STDOUT, env=dict(environment), text=True,
+                            start_new_session=True)
+
+
+class Here(RemoteExecution):
+    """There is one node, and this is it."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment
+
+    def run(self, commands: Mapping[str, str], timeout_s: float) -> Dict[str, Answer]:
+        return run_all({node: ask_shell(command, self._environment)
+                        for node, command in commands.items()}, timeout_s)
+
+    def start(self, node: str, command: str) -> "subprocess.Popen[bytes]":
+        return start_here(command, self._environment)
+
+
+class ThisMachine(ResourceManager):
+    """One node, which cannot be lost while this process lives."""
+
+    name = "local"
+
+    @classmethod
+    def is_here(cls, environment: Mapping[str, str]) -> bool:
+        return True
+
+    def job_id(self) -> Optional[str]:
+        return None
+
+    def nodes(self) -> List[str]:
+        return [self.environment.get("SCR_NODE_NAME") or socket.gethostname()]
+
+    def seconds_left(self, now_s: float) -> Optional[float]:
+        return None
+
+    def down(self, nodes: Sequence[str]) -> Dict[str, str]:
+        return {}
+
+    def remote(self) -> RemoteExecution:
+        return Here(self.environment)
+
+    def names_are_hosts(self) -> bool:
+        return False
+
+
+class SimulatedNodes(ResourceManager):
+    """Nodes and spares on this machine, without privileges: a node is a name (SCR_NODE_NAME of its
+    ranks), a folder in memory (its storage), and the processes started on it. To lose one is real:
+    SIGKILL to its processes, and its folder is deleted. Nobody tells that it is down; that is to be
+    found out. A context manager: leaving it ends all processes, and deletes the nodes unless a folder
+    for them was given."""
+
+    name = "local"
+
+    def __init__(self, environment: Mapping[str, str], count: int, spares: int,
+                 storage: Optional[Path] = None, ask: Ask = ask_here) -> None:
+        super().__init__(environment, ask)
+        self._count, self._names = count, [f"n{i}" for i in range(count + spares)]
+        self._keep = storage is not None
+        self._root = storage.resolve() if storage else None
+        self._folder = Path()
+        self._groups: Dict[str, Set[Tuple[int, str]]] = {name: set() for name in self._names}
+
+    @classmethod
+    def is_here(cls, environment: Mapping[str, str]) -> bool:
+        return False  # only where it is asked for
+
+    def __enter__(self) -> "SimulatedNodes":
+        try:
+            if self._root is None:
+                base = MEMORY if os.access(MEMORY, os.W_OK) else Path(tempfile.gettempdir())
+                self._folder = Path(tempfile.mkdtemp(prefix="cairn-nodes-", dir=base))
+            else:
+                self._folder = self._root
+            shutil.rmtree(self._folder / "processes", ignore_errors=True)
+            (self._folder / "processes").mkdir(parents=True)
+            for name in self._names:
+                self.storage(name).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise Trouble(f"the simulated nodes cannot be made: {error}; choose another folder by "
+                          "--storage") from error
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for name in self._names:
+            self._kill_processes(name)
+        if not self._keep:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def storage(self, node: str) -> Path:
+        """The node-local storage; the node is on as long as it is there."""
+        return self._folder / "nodes" / node
+
+    def lose(self, node: str) -> str:
+        """The node dies: its processes, then its storage. Tells what that was."""
+        killed = self._kill_processes(node)
+        gone = self.storage(node).with_name(f"{node}.lost")
+        with suppress(OSError):
+            self.storage(node).rename(gone)  # at once, as power fails
+        killed += self._kill_processes(node)  # those that were just being started
+        held = sum(path.stat().st_size for path in gone.rglob("*") if path.is_file())
+        shutil.rmtree(gone, ignore_errors=True)
+        return f"{killed} of its ranks killed, {held / MIB:.0f} MiB of its storage deleted"
+
+    def job_id(self) -> Optional[str]:
+        return "local"
+
+    def nodes(self) -> List[str]:
+        return list(self._names)
+
+    def wanted(self) -> Optional[int]:
+        return self._count
+
+    def seconds_left(self, now_s: float) -> Optional[float]:
+        return None
+
+    def down(self, nodes: Sequence[str]) -> Dict[str, str]:
+        return {}
+
+    def remote(self) -> RemoteExecution:
+        return OnSimulatedNodes(self)
+
+    def names_are_hosts(self) -> bool:
+        return False
+
+    def settings(self) -> Dict[str, str]:
+        """More ranks than cores, on one machine; and where each node's storage is."""
+        storage = str(self.storage("%n"))
+        return {"SCR_CACHE_BASE": storage, "SCR_CNTL_BASE": storage,
+                "OMPI_MCA_rmaps_base_oversubscribe": "1",
+                "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+                "OMPI_MCA_hwloc_base_binding_policy": "none",
+                "OMPI_MCA_mpi_yield_when_idle": "1",
+                # Where there is no /sys MPICH's network layer says so on stdout, amid the program's lines.
+                "UCX_LOG_LEVEL": self.environment.get("UCX_LOG_LEVEL", "fatal")}
+
+    def wrap(self, nodes: Sequence[str], ranks: Optional[int]) -> List[str]:
+        if ranks is None:
+            raise Trouble("simulated nodes need the number of ranks in the launcher's options "
+                          "(-n, -np)")
+        return [sys.executable, "-S", str(ON_NODE), str(self._folder),
+                str(per_node(ranks, len(nodes))), ",".join(nodes)]
+
+    def end_leftovers(self) -> None:
+        for name in self._names:
+            self._kill_ranks(name)
+
+    def environment_of(self, node: str) -> Dict[str, str]:
+        """Of processes on a node."""
+        return {**self.environment, "SCR_NODE_NAME": node}
+
+    def is_on(self, node: str) -> bool:
+        """Whether it has not been lost."""
+        return self.storage(node).is_dir()
+
+    def has_group(self, node: str, leader: int) -> None:
+        """A process group was started on the node."""
+        self._groups[node].add((leader, started_at(leader)))
+
+    def _kill_processes(self, node: str) -> int:
+        for leader, start in self._groups[node]:
+            with suppress(ProcessLookupError, PermissionError):
+                if start and started_at(leader) == start:
+                    os.killpg(leader, signal.SIGKILL)
+        self._groups[node].clear()
+        return self._kill_ranks(node)
+
+    def _kill_ranks(self, node: str) -> int:
+        killed = 0
+        for record in (self._folder / "processes").glob(f"{node}.*"):
+            with suppress(OSError, ValueError):
+                pid, start = record.read_text().split()
+                killed += kill_recorded(int(pid), start)
+                record.unlink()
+        return killed
+
+
+class OnSimulatedNodes(RemoteExecution):
+    """Commands on nodes that are on."""
+
+    def __init__(self, nodes: SimulatedNodes) -> None:
+        self._nodes = nodes
+
+    def run(self, commands: Mapping[str, str], timeout_s: float) -> Dict[str, Answer]:
+        on = {node: command for node, command in commands.items() if self._nodes.is_on(node)}
+        answers = run_all({node: ask_shell(command, self._nodes.environment_of(node))
+                           for node, command in on.items()}, timeout_s)
+        return {node: answers.get(node, Answer(255, "the node is off")) for node in commands}
+
+    def start(self, node: str, command: str) -> "subprocess.Popen[bytes]":
+        process = start_here(command if self._nodes.is_on(node) else "exit 255",
+                             self._nodes.environment_of(node))
+        self._nodes.has_group(node, process.pid)
+        return process

@@ -1,0 +1,57 @@
+"""Slurm. The allocation must outlive the loss of a node: `sbatch --no-kill`."""
+
+from __future__ import annotations
+
+from typing import Dict, List, Mapping, Optional, Sequence
+
+from cairn.hosts import expand, fold
+from cairn.native import Trouble
+from cairn.remote import Ssh
+from cairn.resources.clock_words import seconds_of
+from cairn.roles import RemoteExecution, ResourceManager
+
+# States of sinfo's %T whose nodes run nothing. A node that is draining goes on with what it has.
+DOWN = ("down", "fail", "failing", "error", "unknown", "drained", "power_down", "powered_down",
+        "powering_down", "future", "reboot", "perfctrs")
+
+
+class Slurm(ResourceManager):
+    """By squeue and sinfo."""
+
+    name = "slurm"
+
+    @classmethod
+    def is_here(cls, environment: Mapping[str, str]) -> bool:
+        return "SLURM_JOB_ID" in environment or "SLURM_JOBID" in environment
+
+    def job_id(self) -> Optional[str]:
+        return self.environment.get("SLURM_JOB_ID") or self.environment.get("SLURM_JOBID")
+
+    def nodes(self) -> List[str]:
+        # As it was when the job began: the list that squeue gives shrinks with each node that dies.
+        nodes = (self.environment.get("SLURM_JOB_NODELIST") or self.environment.get("SLURM_NODELIST")
+                 or self._asked("%N"))
+        if not nodes:
+            raise Trouble("Slurm does not say which nodes the job has: SLURM_JOB_NODELIST is not set, "
+                          "and squeue does not know; set SCR_NODELIST")
+        return expand(nodes)
+
+    def seconds_left(self, now_s: float) -> Optional[float]:
+        return seconds_of(self._asked("%L"), "s")
+
+    def down(self, nodes: Sequence[str]) -> Dict[str, str]:
+        answer = self.ask(["sinfo", "-h", "-N", "-n", fold(nodes), "-o", "%N %T"])
+        found = {}
+        for words in map(str.split, answer.text.splitlines() if answer.code == 0 else []):
+            # A star: it does not answer to the controller.
+            if len(words) == 2 and words[0] in nodes and (
+                    words[1].rstrip("*~#!%$@^-+") in DOWN or words[1].endswith("*")):
+                found[words[0]] = words[1]
+        return found
+
+    def remote(self) -> RemoteExecution:
+        return Ssh()
+
+    def _asked(self, field: str) -> str:
+        answer = self.ask(["squeue", "-h", "-j", self.job_id() or "", "-o", field])
+        return answer.text.strip() if answer.code == 0 else ""

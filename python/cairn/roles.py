@@ -1,0 +1,182 @@
+"""The roles that a site may have to fill: each a small class with one job.
+
+To add a resource manager or a launcher is to add one file with a class below to `cairn/resources` or
+`cairn/launchers`, and to name it in the `__init__.py` there. tests/jobcontrol/test_conformance.py then
+holds it to what is written here.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from cairn.native import Trouble
+
+
+class Answer(NamedTuple):
+    """What a command has returned and said."""
+
+    code: int
+    text: str
+
+
+# Runs a command of the resource manager here. Tests put recorded answers in its place.
+Ask = Callable[[Sequence[str]], Answer]
+
+
+def ask_here(command: Sequence[str]) -> Answer:
+    """The answer of a command on this node; 127 if there is no such command, 124 if it hangs."""
+    try:
+        done = subprocess.run(list(command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, timeout=30, check=False)
+    except FileNotFoundError:
+        return Answer(127, f"there is no command {command[0]}")
+    except subprocess.TimeoutExpired:
+        return Answer(124, f"{command[0]} has not answered for 30 s")
+    return Answer(done.returncode, done.stdout if done.returncode == 0 else done.stderr)
+
+
+class RemoteExecution(ABC):
+    """Runs shell commands on nodes."""
+
+    @abstractmethod
+    def run(self, commands: Mapping[str, str], timeout_s: float) -> Dict[str, Answer]:
+        """The command of each node on it, all at once. A node that cannot be reached answers with a
+        code other than 0 and a text that says so; every node answers."""
+
+    @abstractmethod
+    def start(self, node: str, command: str) -> "subprocess.Popen[bytes]":
+        """Starts a command on the node, its output in `stdout`. It is to end when that is closed."""
+
+
+class ResourceManager(ABC):
+    """Knows the allocation: its nodes, its end, and which of its nodes are said to be down."""
+
+    name = ""
+
+    def __init__(self, environment: Mapping[str, str], ask: Ask = ask_here) -> None:
+        self.environment = environment
+        self.ask = ask
+
+    @classmethod
+    @abstractmethod
+    def is_here(cls, environment: Mapping[str, str]) -> bool:
+        """Whether this process runs in an allocation of this manager."""
+
+    @abstractmethod
+    def job_id(self) -> Optional[str]:
+        """The id of the job; None if it has none."""
+
+    @abstractmethod
+    def nodes(self) -> List[str]:
+        """All nodes of the allocation, in its order, each once; raises Trouble if that is not known."""
+
+    @abstractmethod
+    def seconds_left(self, now_s: float) -> Optional[float]:
+        """Until the allocation ends; None if that is not known, or never. Must not raise."""
+
+    @abstractmethod
+    def down(self, nodes: Sequence[str]) -> Dict[str, str]:
+        """Those that it says cannot be used, each with the reason. Must not raise: where it does not
+        answer, nothing is known to be down."""
+
+    @abstractmethod
+    def remote(self) -> RemoteExecution:
+        """How commands are run on its nodes."""
+
+    def settings(self) -> Dict[str, str]:
+        """What the program's environment needs beside the user's."""
+        return {}
+
+    def wrap(self, nodes: Sequence[str], ranks: Optional[int]) -> List[str]:
+        """What goes before the program on its command line."""
+        del nodes, ranks
+        return []
+
+    def end_leftovers(self) -> None:
+        """Ends processes of a run that have outlived its launcher."""
+
+    def names_are_hosts(self) -> bool:
+        """Whether a launcher can be told the names of the nodes, and ping reaches them."""
+        return True
+
+    def wanted(self) -> Optional[int]:
+        """Nodes that the program is to run on where neither the user nor the launcher's options say
+        it; None: all."""
+        return None
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A launch command in two: the launcher's options, the program with its arguments."""
+
+    options: Tuple[str, ...]
+    program: Tuple[str, ...]
+
+
+class Launcher(ABC):
+    """Knows the command line of a launcher."""
+
+    names: Tuple[str, ...] = ()  # of the command
+    subcommand = 0  # how many words of the command follow its name, as `run` in `flux run`
+    # Options that take so many words after them, beside those that hold their value after "=".
+    takes: Mapping[str, int] = {}
+    ranks_options: Tuple[str, ...] = ()  # that tell the number of ranks
+    nodes_options: Tuple[str, ...] = ()  # that tell the number of nodes
+
+    def split(self, words: Sequence[str], also: Mapping[str, int]) -> Parts:
+        """Cuts what follows the launcher's name where the program begins. `also`: like `takes`."""
+        takes = {**self.takes, **also}
+        at = self.subcommand
+        while at < len(words) and words[at].startswith("-"):
+            if words[at] == "--":
+                at += 1
+                break
+            at += 1 + takes.get(words[at], 0)
+        if at > len(words):
+            raise Trouble(f"{words[-1]} is the last word of the command; something must follow")
+        return Parts(tuple(words[:at]), tuple(words[at:]))
+
+    def ranks(self, options: Sequence[str]) -> Optional[int]:
+        """How many the options ask for, None if they do not tell."""
+        return self._number(options, self.ranks_options)
+
+    def nodes(self, options: Sequence[str]) -> Optional[int]:
+        """How many they ask for, None if they do not tell."""
+        return self._number(options, self.nodes_options)
+
+    @abstractmethod
+    def on_nodes(self, nodes: Sequence[str], left_out: Sequence[str],
+                 ranks: Optional[int]) -> List[str]:
+        """The options that keep a run on exactly these nodes of the allocation, and off those that are
+        left out."""
+
+    def _number(self, options: Sequence[str], names: Sequence[str]) -> Optional[int]:
+        found = None
+        for at, word in enumerate(options):
+            for name in names:
+                short = len(name) == 2
+                if word == name and at + 1 < len(options):
+                    found = options[at + 1]
+                elif word.startswith(name + "="):
+                    found = word[len(name) + 1:]
+                elif short and word.startswith(name) and word[2:].isdigit():
+                    found = word[2:]
+        return int(found) if found and found.isdigit() else None
+
+
+def per_node(ranks: Optional[int], nodes: int) -> Optional[int]:
+    """The most ranks that a node gets."""
+    return -(-ranks // nodes) if ranks else None
+
+
+class NodeTest(ABC):
+    """Tells which nodes are not fit for a run."""
+
+    name = ""
+
+    @abstractmethod
+    def unfit(self, nodes: Sequence[str]) -> Dict[str, str]:
+        """Those of `nodes` that fail, each with the reason. Must not raise."""

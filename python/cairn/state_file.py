@@ -1,0 +1,79 @@
+"""What `cairn run` tells others of itself: <prefix>/.cairn/run.json and the lock that it holds beside it."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+import time
+from pathlib import Path
+from typing import Any, Dict, Optional, TextIO
+
+from cairn.account import Account, account_of_json
+from cairn.native import Trouble
+
+BEAT_S = 5.0
+DEAD_AFTER_S = 20.0
+
+
+class StateFile:
+    """Written by one `cairn run` at a time. A context manager."""
+
+    def __init__(self, prefix: str) -> None:
+        self._folder = Path(prefix) / ".cairn"
+        self._lock: Optional[TextIO] = None
+        self._written_s = 0.0
+
+    def __enter__(self) -> "StateFile":
+        path = self._folder / "run.lock"
+        try:
+            self._folder.mkdir(exist_ok=True)
+            self._lock = path.open("a", encoding="utf-8")
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise Trouble(f"{path} is locked: another cairn run works in this prefix directory; choose "
+                          "another one (SCR_PREFIX, --prefix)") from error
+        except OSError as error:
+            if self._lock is None:
+                raise Trouble(f"{path}: {error.strerror}; the prefix directory (SCR_PREFIX, --prefix) must "
+                              "exist and be writable") from error
+            # There are file systems without locks.
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._lock:
+            self._lock.close()
+
+    def write(self, account: Account, alive: bool = True, at_once: bool = True) -> None:
+        """Tells; unless `at_once`, only if it has been silent for some seconds. Failure harms nobody."""
+        now = time.time()
+        if not at_once and now - self._written_s < BEAT_S:
+            return
+        self._written_s = now
+        record = {"version": 1, "host": socket.gethostname(), "process": os.getpid(), "alive": alive,
+                  "beat_s": now, **account.as_json()}
+        new = self._folder / "run.json.tmp"
+        try:
+            new.write_text(json.dumps(record) + "\n", encoding="utf-8")
+            new.rename(self._folder / "run.json")
+        except OSError:
+            pass
+
+
+def read_state(prefix: str) -> Optional[Dict[str, Any]]:
+    """What the last `cairn run` has told, with its `account`, and in `alive` whether it still lives; None
+    if there was none. Its clock need not agree with ours, so this takes the file's own time."""
+    path = Path(prefix) / ".cairn" / "run.json"
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        age_s = max(0.0, time.time() - path.stat().st_mtime)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise Trouble(f"{path}: {error}") from error
+    if record.get("version") != 1:
+        raise Trouble(f"{path} is of a newer version of Cairn")
+    record["account"] = account_of_json(record)
+    record["alive"] = bool(record.get("alive")) and age_s < DEAD_AFTER_S
+    return record

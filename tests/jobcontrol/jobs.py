@@ -1,0 +1,68 @@
+"""A real job: the heat solver under `cairn run`, on simulated nodes of this machine."""
+
+import os
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Dict, List, NamedTuple, Optional, Sequence
+
+LAUNCHERS = {"openmpi": ("mpirun.openmpi", "mpirun"), "mpich": ("mpiexec.mpich", "mpiexec.hydra"),
+             "system": ("mpirun", "mpiexec")}
+ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+SETTINGS = {"SCR_SET_SIZE": "4", "SCR_FLUSH": "0", "SCR_COPY_TYPE": "XOR"}
+
+
+class Outcome(NamedTuple):
+    """What came of it; `told` is what cairn run says, `output` what the program prints."""
+
+    code: int
+    output: str
+    told: str
+
+    def steps(self, event: str) -> List[int]:
+        return [int(step) for step in re.findall(rf"^heat {event} step=(\d+)", self.output, re.MULTILINE)]
+
+
+def launcher_of(flavour: str) -> str:
+    import shutil
+    return next(name for name in LAUNCHERS[flavour] if shutil.which(name))
+
+
+def environment_of(settings: Optional[Dict[str, str]] = None) -> Dict[str, str]:
+    """Ours, less any setting of the user's, and no resource manager."""
+    kept = {key: value for key, value in os.environ.items()
+            if not key.startswith(("SCR_", "CAIRN_", "SLURM_", "FLUX_", "PBS_", "LSB_"))}
+    return {**kept, **ROOT, **SETTINGS, **(settings or {})}
+
+
+class Job:
+    """One `cairn run` that has been started."""
+
+    def __init__(self, cairn: Path, folder: Path, options: Sequence[str], command: Sequence[str],
+                 settings: Optional[Dict[str, str]] = None) -> None:
+        self.folder = folder
+        self._process = subprocess.Popen(
+            [str(cairn), "run", *options, *command], cwd=folder, env=environment_of(settings), text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def send(self, number: int) -> None:
+        self._process.send_signal(number)
+
+    def wait(self, timeout_s: float = 60) -> Outcome:
+        try:
+            output, told = self._process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            self._process.send_signal(signal.SIGINT)  # so that it ends what it has started
+            output, told = self._process.communicate(timeout=20)
+            raise AssertionError(f"not done in {timeout_s} s\n{output}\n{told}") from None
+        return Outcome(self._process.returncode, output, told)
+
+    def until_logged(self, event: str, count: int = 1, timeout_s: float = 30) -> None:
+        """Waits until the job's log tells an event so many times."""
+        log = self.folder / ".cairn" / "log.json"
+        end = time.monotonic() + timeout_s
+        while not log.exists() or log.read_text().count(f'"{event}"') < count:
+            assert time.monotonic() < end and self._process.poll() is None, f"no {event} came"
+            time.sleep(0.02)

@@ -1,0 +1,63 @@
+"""The account at the end counts what was lost and saved."""
+
+from typing import Any, List
+
+import pytest
+
+from cairn.account import Account, Run, account_of_json, lines_of, size_text, time_text
+from cairn.job_log import Progress
+
+
+def run(number: int, begun_s: float, **more: Any) -> Run:
+    return Run(number, ["n0"], begun_s, **more)
+
+
+def account_of(*runs: Run) -> Account:
+    return Account("local", "mpirun", "7", ["n0", "n1", "n2"], 1, {"n1": "gone"}, 0.0, list(runs))
+
+
+DIED = {"failed": True, "how": "signal 9"}
+# Computes from 10, the newest checkpoint is of 100, dies at 130; again from 140, computing from 150.
+TWICE = (run(1, 0, computing_s=10, newest_s=100, noticed_s=130, ended_s=131, **DIED),
+         run(2, 140, computing_s=150, restarted_from="a", ended_s=300))
+
+
+@pytest.mark.parametrize("runs, lost, saved", [
+    ((), 0, 0),
+    ((run(1, 0, computing_s=10, newest_s=100, ended_s=200),), 0, 0),
+    (TWICE, 50, 90),
+    ((run(1, 0, computing_s=10, ended_s=131, **DIED), run(2, 140, computing_s=150, ended_s=300)), 150, 0),
+    ((run(1, 0, computing_s=10, newest_s=100, ended_s=131, **DIED),), 31, 0),
+    # The second restart saves what both runs before it have kept.
+    ((TWICE[0], run(2, 140, computing_s=150, newest_s=200, restarted_from="a", ended_s=210, **DIED),
+      run(3, 220, computing_s=225, restarted_from="b", ended_s=300)), 50 + 25, 90 + 140),
+])
+def test_time_lost_and_saved(runs: "tuple[Run, ...]", lost: float, saved: float) -> None:
+    account = account_of(*runs)
+    assert (account.lost_s(1000), account.saved_s()) == (lost, saved)
+
+
+def test_the_account_is_ten_lines() -> None:
+    account = account_of(*TWICE)
+    account.outcome, account.reason = "success", "it is done"
+    lines = lines_of(account, Progress(), 300)
+    assert len(lines) == 9 and lines[0] == "success: it is done"
+    assert "computing after 20.0 s" in "\n".join(lines) and "1 spare left" in "\n".join(lines)
+    many: List[Run] = [run(i, i, computing_s=i, ended_s=i, **DIED) for i in range(1, 40)]
+    assert len(lines_of(account_of(*many), Progress(), 300)) == 12
+
+
+def test_it_survives_being_written_down() -> None:
+    account = account_of(*TWICE)
+    assert account_of_json({**account.as_json(), "of a later version": 1}) == account
+
+
+@pytest.mark.parametrize("count, text", [(0, "0 B"), (1000, "1000 B"), (2048, "2 KiB"), (1536 << 20, "1.5 GiB"),
+                                         (512 << 20, "512 MiB"), (3 << 40, "3 TiB")])
+def test_sizes(count: int, text: str) -> None:
+    assert size_text(count) == text
+
+
+@pytest.mark.parametrize("seconds, text", [(0, "0.0 s"), (99, "99.0 s"), (130, "2 min 10 s"), (7260, "2 h 01 min")])
+def test_times(seconds: float, text: str) -> None:
+    assert time_text(seconds) == text

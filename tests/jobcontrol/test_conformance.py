@@ -1,0 +1,161 @@
+"""What every resource manager, launcher and remote execution must do: see cairn/roles.py."""
+
+import os
+import time
+from pathlib import Path
+from typing import Callable, Dict, Iterator, List, Tuple
+
+import pytest
+
+from cairn.launchers import ALL as LAUNCHERS
+from cairn.native import Trouble
+from cairn.processes import Group
+from cairn.remote import Ssh
+from cairn.resources import ALL as MANAGERS
+from cairn.resources.flux import Flux
+from cairn.resources.local import Here, SimulatedNodes
+from cairn.resources.lsf import Lsf
+from cairn.resources.pbs import Pbs
+from cairn.resources.slurm import Slurm
+from cairn.roles import Answer, Launcher, RemoteExecution, ResourceManager
+from stand_ins import put_on_path
+from test_resources import (BHOSTS, BJOBS, FLUX, FLUX_ALL, FLUX_DOWN, FLUX_LEFT, FOUR, LSF, PBS, PBSNODES, QSTAT,
+                            SINFO, SLURM, SQUEUE, answers)
+
+# Each manager where it works: with an allocation of FOUR, node1 being down.
+WORKING: Dict[str, Tuple[type, Dict[str, str], Dict[str, str]]] = {
+    "slurm": (Slurm, SLURM, {SQUEUE: "10:00\n", SINFO: "node0 allocated\nnode1 down*\n"}),
+    "flux": (Flux, FLUX, {FLUX_LEFT: "600\n", FLUX_ALL: "node[0-3]\n", FLUX_DOWN: "node1\n"}),
+    "pbs": (Pbs, PBS, {"qstat -f 1234.server": QSTAT, "pbsnodes -l": PBSNODES}),
+    "lsf": (Lsf, LSF, {BJOBS: "0:10 L\n", "bhosts -w " + " ".join(FOUR): BHOSTS}),
+}
+
+
+def working(name: str, folder: Path) -> ResourceManager:
+    kind, environment, table = WORKING[name]
+    slots = folder / "nodefile"
+    slots.write_text("".join(f"{node}\n" for node in FOUR))
+    return kind({**environment, "PBS_NODEFILE": str(slots)}, answers(table))
+
+
+@pytest.fixture(params=sorted(MANAGERS))
+def manager(request: pytest.FixtureRequest, tmp_path: Path) -> ResourceManager:
+    name = request.param
+    return working(name, tmp_path) if name in WORKING else MANAGERS[name]({})
+
+
+@pytest.fixture(params=["there is no such command", "it fails", "it talks nonsense"])
+def broken(request: pytest.FixtureRequest) -> Callable[..., Answer]:
+    said = {"there is no such command": Answer(127, "not found"), "it fails": Answer(1, "error: down"),
+            "it talks nonsense": Answer(0, "\x1b[1m?? node1 :: \n\n-- 7\n")}
+    return lambda command: said[request.param]
+
+
+def test_nodes_are_named_once_and_in_order(manager: ResourceManager) -> None:
+    nodes = manager.nodes()
+    assert nodes and len(nodes) == len(set(nodes)) and all(node == node.strip() for node in nodes)
+    assert nodes == manager.nodes()
+    if manager.name != "local":
+        assert nodes == FOUR
+
+
+def test_what_is_down_is_of_the_nodes_asked_for(manager: ResourceManager) -> None:
+    down = manager.down(manager.nodes())
+    assert set(down) <= set(manager.nodes()) and all(down.values())
+    assert manager.name == "local" or "node1" in down
+
+
+def test_time_left_is_known_and_not_negative(manager: ResourceManager) -> None:
+    left = manager.seconds_left(time.time())
+    assert left is None if manager.name == "local" else left is not None and left >= 0
+
+
+def test_the_job_has_an_id_where_it_has_a_manager(manager: ResourceManager) -> None:
+    assert (manager.job_id() is None) == (manager.name == "local")
+
+
+@pytest.mark.parametrize("name", sorted(MANAGERS))
+def test_a_manager_that_does_not_answer_condemns_nobody(name: str, broken: Callable[..., Answer]) -> None:
+    """A controller that is down for a while must not cost the job its nodes."""
+    environment = WORKING[name][1] if name in WORKING else {}
+    manager = MANAGERS[name](environment, broken)
+    assert manager.down(FOUR) == {}
+    assert manager.seconds_left(0) is None
+    try:
+        assert all(isinstance(node, str) for node in manager.nodes())
+    except Trouble as trouble:
+        assert "SCR_NODELIST" in str(trouble), "it says what to do"
+
+
+@pytest.mark.parametrize("name", sorted(MANAGERS))
+def test_a_manager_keeps_no_secrets_in_what_it_says(name: str) -> None:
+    """Its errors name variables, never the environment's contents."""
+    environment = {**(WORKING[name][1] if name in WORKING else {}), "PASSWORD": "sesame", "PBS_NODEFILE": "/gone"}
+    manager = MANAGERS[name](environment, answers({}))
+    try:
+        said = str(manager.nodes())
+    except Trouble as trouble:
+        said = str(trouble)
+    assert "sesame" not in said + repr(manager) + str(manager.settings())
+
+
+@pytest.mark.parametrize("kind", LAUNCHERS)
+def test_a_launcher_keeps_the_rules(kind: type) -> None:
+    launcher: Launcher = kind()
+    assert launcher.names
+    head = ["run"] * launcher.subcommand
+    words = [*head, launcher.ranks_options[0], "8", "./program", "-n", "3", "--", "x"]
+    parts = launcher.split(words, {"-rc": 1})
+    assert parts.program == ("./program", "-n", "3", "--", "x")
+    assert launcher.ranks(parts.options) == 8
+    assert launcher.split([*head, "-rc", "./a b", "./c"], {"-rc": 1}).program == ("./c",)
+    options = launcher.on_nodes(["n0", "n1"], ["n2"], 8)
+    assert options and not any("n2" in word and "n0" in word for word in options)
+    # What it adds it can read again.
+    assert launcher.split([*head, *options, "./program"], {}).program == ("./program",)
+
+
+@pytest.fixture(params=["here", "simulated", "ssh"])
+def remote(request: pytest.FixtureRequest, tmp_path: Path,
+           monkeypatch: pytest.MonkeyPatch) -> Iterator[Tuple[RemoteExecution, List[str]]]:
+    if request.param == "ssh":
+        monkeypatch.setenv("PATH", put_on_path(tmp_path))
+        yield Ssh(), ["node0", "node1"]
+        return
+    if request.param == "here":
+        yield Here(os.environ), ["a"]
+        return
+    with SimulatedNodes(dict(os.environ), 2, 1, tmp_path / "nodes") as nodes:
+        yield nodes.remote(), nodes.nodes()
+
+
+def test_commands_run_on_their_nodes(remote: Tuple[RemoteExecution, List[str]]) -> None:
+    execution, nodes = remote
+    answered = execution.run({node: f"echo I am {node}; exit 3" for node in nodes}, 10)
+    assert {node: (answer.code, answer.text.strip()) for node, answer in answered.items()} == {
+        node: (3, f"I am {node}") for node in nodes}
+
+
+def test_a_command_that_hangs_is_ended(remote: Tuple[RemoteExecution, List[str]]) -> None:
+    execution, nodes = remote
+    begin = time.monotonic()
+    answer = execution.run({nodes[0]: "sleep 60"}, 0.2)[nodes[0]]
+    assert answer.code != 0 and "0.2 s" in answer.text and time.monotonic() - begin < 10
+
+
+def test_a_node_that_cannot_be_reached_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", put_on_path(tmp_path))
+    (tmp_path / "dead").write_text("node1\n")
+    answers_there = Ssh().run({node: "echo here" for node in ("node0", "node1")}, 10)
+    assert answers_there["node0"].code == 0
+    assert answers_there["node1"].code == 255 and "No route" in answers_there["node1"].text
+
+
+def test_what_was_started_ends_when_nobody_listens(remote: Tuple[RemoteExecution, List[str]]) -> None:
+    execution, nodes = remote
+    process = execution.start(nodes[0], "while echo; do sleep 0.05; done")
+    assert process.stdout is not None and process.stdout.readline() == b"\n"
+    group = Group(process)
+    process.stdout.close()
+    assert group.wait(10) is not None
+    group.close()

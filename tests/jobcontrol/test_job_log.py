@@ -1,0 +1,80 @@
+"""What the log tells, also while it is being written."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from cairn.job_log import JobLog, Progress
+
+
+def line(what: str, time_s: float = 1.0, job: str = "7", **more: Any) -> str:
+    kind = "transfer" if what in ("CHECKPOINT", "FLUSH_SYNC") else "event"
+    return json.dumps({"time": "", "time_us": int(time_s * 1e6), "host": "n0", "job": job, kind: what, **more}) + "\n"
+
+
+def log_in(folder: Path) -> Path:
+    (folder / ".cairn").mkdir()
+    return folder / ".cairn" / "log.json"
+
+
+def add(path: Path, text: str) -> None:
+    with path.open("a") as log:
+        log.write(text)
+
+
+def test_only_what_is_added_after_the_beginning_is_read(tmp_path: Path) -> None:
+    path = log_in(tmp_path)
+    add(path, line("START"))
+    log = JobLog(str(tmp_path), "7")
+    assert log.news() == []
+    add(path, line("FINALIZE"))
+    assert [entry.what for entry in log.news()] == ["FINALIZE"]
+    assert log.news() == []
+
+
+def test_a_log_that_is_not_there_yet_is_empty(tmp_path: Path) -> None:
+    log = JobLog(str(tmp_path), "7")
+    assert log.news() == []
+    add(log_in(tmp_path), line("START"))
+    assert len(log.news()) == 1
+
+
+def test_a_line_is_read_once_it_is_whole(tmp_path: Path) -> None:
+    path = log_in(tmp_path)
+    log = JobLog(str(tmp_path), "7")
+    whole = line("START")
+    add(path, whole[:20])
+    assert log.news() == []
+    add(path, whole[20:])
+    assert [entry.what for entry in log.news()] == ["START"]
+
+
+def test_damage_and_other_jobs_are_passed_over(tmp_path: Path) -> None:
+    path = log_in(tmp_path)
+    log = JobLog(str(tmp_path), "7")
+    add(path, line("START", job="8") + "{half a li\n[]\n3\n\xff\n" + '{"job": "7"}\n' + line("FINALIZE"))
+    assert [entry.what for entry in log.news()] == ["FINALIZE"]
+
+
+def test_progress_is_told_by_committed_datasets(tmp_path: Path) -> None:
+    path = log_in(tmp_path)
+    log = JobLog(str(tmp_path), "7")
+    progress = Progress()
+    add(path, line("START", 1) + line("COMPUTE_START", 2)
+        + line("CHECKPOINT", 3, dataset=4, name="a", bytes=100, seconds=2.0)
+        + line("CHECKPOINT_END", 4, dataset=4, name="a", seconds=0.5)
+        + line("CHECKPOINT_END", 5, dataset=5, name="b", note="it failed")
+        + line("FLUSH_SYNC", 6, dataset=4, name="a", bytes=100, seconds=1.0))
+    for entry in log.news():
+        progress.add(entry)
+    assert (progress.newest, progress.newest_name, progress.commits, progress.failed) == (4, "a", 1, 1)
+    assert (progress.written.bytes, progress.flushed.bytes) == (100, 100)
+    assert "prefix" in progress.newest_protection
+    assert progress.computing_since_s == 2 and progress.finalized is False
+    progress.begin_run()
+    assert progress.finalized is None
+    add(path, line("COMPUTE_START", 10) + line("RESTART_SUCCESS", 11, dataset=4, name="a") + line("FINALIZE", 12))
+    for entry in log.news():
+        progress.add(entry)
+    assert (progress.restarts, progress.restarted_from, progress.computing_since_s) == (1, "a", 11)
+    assert progress.finalized and progress.newest == 4

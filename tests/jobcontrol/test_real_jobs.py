@@ -1,0 +1,188 @@
+"""Real jobs of a few seconds: processes die, and the job goes on by itself."""
+
+import filecmp
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Dict, List
+
+import pytest
+
+from jobs import Job, Outcome, environment_of, launcher_of
+
+HEAT = ["--size", "1", "--every", "4"]
+NODES = ["--nodes", "4", "--spares", "1"]
+
+
+def heat(cairn: Path, folder: Path, flavour: str, programs: Dict[str, str], options: List[str], steps: int,
+         output: str = "result", settings: "Dict[str, str] | None" = None, ranks: int = 4) -> Job:
+    command = [launcher_of(flavour), "-n", str(ranks), programs[flavour], *HEAT, "--steps", str(steps),
+               "--output", str(folder / output)]
+    return Job(cairn, folder, options, command, settings)
+
+
+def leftovers(folder: Path) -> List[int]:
+    """Processes that still have this folder as their working folder."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and Path(os.readlink(entry / "cwd")) == folder:
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
+
+
+def test_a_node_dies_and_the_job_goes_on(cairn: Path, tmp_path: Path, flavour: str,
+                                         program_of: Dict[str, str]) -> None:
+    undisturbed = heat(cairn, tmp_path, flavour, program_of, NODES, 100, "reference", {"SCR_ENABLE": "0"}).wait()
+    assert undisturbed.code == 0, undisturbed
+    done = heat(cairn, tmp_path, flavour, program_of,
+                [*NODES, "--runs", "2", "--kill-node", "n2@checkpoint:2"], 100).wait()
+    assert done.code == 0, done
+    assert len(done.steps("start")) == 2 and 8 <= done.steps("start")[1] < 100, done
+    assert done.steps("end") == [100]
+    assert "run 2 on 4 nodes: n0,n1,n4,n3" in done.told, "the spare takes the place of the lost node"
+    assert "2, of which 1 died" in done.told and "1 restart" in done.told, done.told
+    for rank in range(4):
+        name = f"field.{rank}"
+        assert filecmp.cmp(tmp_path / "reference" / name, tmp_path / "result" / name, shallow=False), name
+    assert leftovers(tmp_path) == []
+
+
+def test_without_spares_the_job_is_given_up(cairn: Path, tmp_path: Path, first_flavour: str,
+                                            program_of: Dict[str, str]) -> None:
+    done = heat(cairn, tmp_path, first_flavour, program_of,
+                ["--nodes", "4", "--runs", "-1", "--kill-node", "n1@checkpoint:1"], 400).wait()
+    assert done.code == 4, done
+    assert "too few nodes: 3 are left of the 4" in done.told
+    assert leftovers(tmp_path) == []
+
+
+def test_a_signal_leads_to_a_checkpoint_and_the_next_allocation_goes_on(
+        cairn: Path, tmp_path: Path, first_flavour: str, program_of: Dict[str, str]) -> None:
+    """As resource managers send it some time before they end the job."""
+    settings = {"SCR_FLUSH": "1000"}  # so that the last one is copied at the end
+    job = heat(cairn, tmp_path, first_flavour, program_of, NODES, 100000, settings=settings)
+    job.until_logged("CHECKPOINT_END")
+    job.send(signal.SIGUSR1)
+    halted = job.wait()
+    assert halted.code == 3, halted
+    assert "SIGUSR1" in halted.told and len(halted.steps("end")) == 1
+    reached = halted.steps("end")[0]
+    assert 4 <= reached < 100000
+    # Other nodes, and nothing in the way of going on.
+    done = heat(cairn, tmp_path, first_flavour, program_of, NODES, reached + 4, settings=settings).wait()
+    assert done.code == 0 and done.steps("start") == [reached], done
+
+
+def test_what_the_user_has_halted_is_not_started(cairn: Path, tmp_path: Path, first_flavour: str,
+                                                 program_of: Dict[str, str]) -> None:
+    subprocess.run([cairn, "halt", tmp_path], check=True, stdout=subprocess.DEVNULL, timeout=30,
+                   env=environment_of())
+    done = heat(cairn, tmp_path, first_flavour, program_of, NODES, 4).wait()
+    assert done.code == 3 and done.output == "" and "cairn halt --remove" in done.told
+    assert "JOB_HALTED" in subprocess.run([cairn, "halt", "--list", tmp_path], check=True, text=True, timeout=30,
+                                          stdout=subprocess.PIPE, env=environment_of()).stdout
+
+
+# A launcher that starts one process and no more: does for what concerns the loop alone.
+LAUNCHER = """#!/bin/sh
+[ "$1" = --version ] && exit
+shift 2
+exec "$@"
+"""
+
+
+@pytest.fixture
+def mpirun(tmp_path: Path) -> str:
+    path = tmp_path / "mpirun"
+    path.write_text(LAUNCHER)
+    path.chmod(0o755)
+    return str(path)
+
+
+def shell_job(cairn: Path, folder: Path, mpirun: str, script: str, *options: str) -> Outcome:
+    return Job(cairn, folder, ["--nodes", "2", *options], [mpirun, "-n", "2", "sh", "-c", script]).wait()
+
+
+def test_a_program_that_always_dies_is_given_up(cairn: Path, tmp_path: Path, mpirun: str) -> None:
+    done = shell_job(cairn, tmp_path, mpirun, "exit 7", "--runs", "-1")
+    assert done.code == 4 and "3 runs in a row" in done.told, done
+    assert done.told.count(" died: exit") == 3
+
+
+def test_runs_are_limited(cairn: Path, tmp_path: Path, mpirun: str) -> None:
+    once = shell_job(cairn, tmp_path, mpirun, "exit 7")
+    assert once.code == 4 and "1 of 1; SCR_RUNS" in once.told, once
+
+
+def test_a_hung_run_is_ended_with_all_its_processes(cairn: Path, tmp_path: Path, first_flavour: str) -> None:
+    done = shell_job(cairn, tmp_path, launcher_of(first_flavour), "sleep 600", "--hung-after", "0.5")
+    assert done.code == 4 and "died: hung" in done.told, done
+    assert leftovers(tmp_path) == []
+
+
+def test_the_keyboard_ends_a_run_at_once(cairn: Path, tmp_path: Path, first_flavour: str) -> None:
+    job = Job(cairn, tmp_path, ["--nodes", "2"],
+              [launcher_of(first_flavour), "-n", "2", "sh", "-c", "touch begun; sleep 600"])
+    while not (tmp_path / "begun").exists():
+        pass
+    job.send(signal.SIGINT)
+    done = job.wait(20)
+    assert done.code == 3 and "SIGINT" in done.told, done
+    assert leftovers(tmp_path) == []
+
+
+def test_the_restart_command_gets_the_name_of_the_checkpoint(
+        cairn: Path, tmp_path: Path, first_flavour: str, program_of: Dict[str, str]) -> None:
+    heat_words = f"{program_of[first_flavour]} --size 1 --every 4 --steps"
+    marks = ["sh", "-c", 'echo "$1" >> names; shift; exec "$@"', "mark"]
+    run_cmd = [*marks, "none", *f"{heat_words} 400".split()]
+    restart_cmd = [*marks, "SCR_CKPT_NAME", *f"{heat_words} 8".split()]
+    import shlex
+    job = Job(cairn, tmp_path, [*NODES, "--runs", "2", "--kill-node", "n0@checkpoint:1"],
+              [launcher_of(first_flavour), "-n", "4", "--run-cmd", shlex.join(run_cmd),
+               "-rs=" + shlex.join(restart_cmd)])
+    done = job.wait()
+    assert done.code == 0, done
+    names = (tmp_path / "names").read_text().split()
+    assert names[:4] == ["none"] * 4 and len(set(names[4:])) == 1 and names[4].startswith("step."), names
+
+
+def test_nothing_of_the_environment_is_told(cairn: Path, tmp_path: Path, mpirun: str) -> None:
+    settings = {"SCR_LOG_DB_PASS": "sesame-1", "MY_TOKEN": "sesame-2"}
+    job = Job(cairn, tmp_path, ["--nodes", "2"],
+              [mpirun, "-n", "2", "sh", "-c", "exit 1", "--password=sesame-3"], settings)
+    done = job.wait()
+    told = done.told + done.output + (tmp_path / ".cairn" / "run.json").read_text()
+    assert done.code == 4 and "sesame" not in told, told
+
+
+def test_one_job_to_a_prefix_directory(cairn: Path, tmp_path: Path, mpirun: str) -> None:
+    words = [mpirun, "-n", "1", "sh", "-c", "touch begun; sleep 600"]
+    first = Job(cairn, tmp_path, ["--nodes", "1"], words)
+    while not (tmp_path / "begun").exists():
+        pass
+    second = Job(cairn, tmp_path, ["--nodes", "1"], words).wait()
+    assert second.code == 1 and "another cairn run" in second.told
+    first.send(signal.SIGINT)
+    assert first.wait().code == 3
+    assert json.loads((tmp_path / ".cairn" / "run.json").read_text())["alive"] is False
+
+
+@pytest.mark.parametrize("options, words, code, told", [
+    ([], [], 2, "no launcher"), ([], ["aprun", "x"], 1, "no launcher that cairn run knows"),
+    (["--spares", "1"], ["mpirun", "-n", "1", "x"], 2, "--nodes"),
+    (["--nodes", "2", "--kill-node", "n7@1"], ["mpirun", "-n", "1", "x"], 2, "none of n0, n1"),
+    (["--nodes", "2", "--kill-node", "n1@soon"], ["mpirun", "-n", "1", "x"], 2, "soon"),
+    (["--nodes", "2"], ["mpirun", "x"], 1, "number of ranks"),
+    (["--manager", "x"], ["mpirun", "x"], 1, "slurm"),
+    (["--prefix", "/no/such/folder"], ["mpirun", "x"], 1, "SCR_PREFIX"),
+])
+def test_what_is_wrong_is_named(cairn: Path, tmp_path: Path, options: List[str], words: List[str], code: int,
+                                told: str) -> None:
+    done = Job(cairn, tmp_path, options, words).wait()
+    assert done.code == code and told in done.told, done

@@ -1,0 +1,96 @@
+"""Nodes that are only simulated die as real ones do; and who watches them sees it."""
+
+import os
+import time
+from pathlib import Path
+from typing import Iterator, List
+
+import pytest
+
+from cairn.heartbeats import Heartbeats
+from cairn.native import Trouble
+from cairn.node_tests import tests_of as make_tests
+from cairn.node_tests import unfit
+from cairn.processes import Exit, Group, kill_recorded, started_at
+from cairn.resources.local import SimulatedNodes
+
+
+@pytest.fixture
+def nodes(tmp_path: Path) -> Iterator[SimulatedNodes]:
+    with SimulatedNodes(dict(os.environ), 2, 1, tmp_path / "nodes") as made:
+        yield made
+
+
+def settings_of(nodes: SimulatedNodes) -> "dict[str, str]":
+    return nodes.settings()
+
+
+def suspects_within(beats: Heartbeats, seconds: float) -> List[str]:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        found = beats.suspects()
+        if found:
+            return found
+        time.sleep(0.01)
+    return []
+
+
+def test_the_loss_of_a_node_is_seen_at_once(nodes: SimulatedNodes) -> None:
+    with Heartbeats(nodes.remote(), ["n0", "n1"], period_s=0.05) as beats:
+        assert suspects_within(beats, 0.3) == []
+        begin = time.monotonic()
+        nodes.lose("n1")
+        assert suspects_within(beats, 5) == ["n1"]
+        assert time.monotonic() - begin < 1
+
+
+def test_a_silent_node_is_suspected(nodes: SimulatedNodes) -> None:
+    with Heartbeats(nodes.remote(), ["n0"], period_s=30, patience_s=0.3) as beats:
+        assert suspects_within(beats, 5) == ["n0"]
+        beats.watch("n0")
+        assert beats.suspects() == []
+
+
+def test_a_wrong_suspicion_is_not_followed_by_the_next(nodes: SimulatedNodes) -> None:
+    """Where no connection lives, as without ssh."""
+    nodes.lose("n1")
+    with Heartbeats(nodes.remote(), ["n1"], patience_s=0.5) as beats:
+        assert suspects_within(beats, 5) == ["n1"]
+        beats.rest("n1")
+        assert suspects_within(beats, 0.3) == []
+        assert suspects_within(beats, 5) == ["n1"], "it is watched again later"
+
+
+def test_nothing_of_a_lost_node_is_left(nodes: SimulatedNodes) -> None:
+    (nodes.storage("n1") / "checkpoint").write_text("x")
+    process = nodes.remote().start("n1", "sleep 60 & sleep 60")
+    nodes.lose("n1")
+    assert Group(process).wait(5) == Exit(9, True)
+    process.wait()
+    assert not nodes.is_on("n1") and list(nodes.storage("n1").parent.glob("n1*")) == []
+    assert nodes.is_on("n0")
+
+
+def test_a_lost_node_fails_the_tests(nodes: SimulatedNodes) -> None:
+    tests = make_tests(["ping", "echo", "dir_capacity"], nodes, ["n2"], settings_of(nodes), 0)
+    assert unfit(tests, nodes.nodes()) == {"n2": "is excluded by the user"}
+    nodes.lose("n0")
+    assert "n0" in unfit(tests, nodes.nodes())
+
+
+def test_a_folder_without_room_or_rights_is_told(nodes: SimulatedNodes) -> None:
+    small = make_tests(["dir_capacity"], nodes, [], settings_of(nodes), 1 << 60)
+    assert "bytes free" in unfit(small, ["n0"])["n0"]
+    gone = make_tests(["dir_capacity"], nodes, [], {"SCR_CACHE_BASE": "/proc/%n/x", "SCR_CNTL_BASE": "/dev/null"}, 0)
+    assert "cannot be written" in unfit(gone, ["n0"])["n0"]
+
+
+def test_an_unknown_test_is_named(nodes: SimulatedNodes) -> None:
+    with pytest.raises(Trouble, match="SCR_NODE_TESTS.*pong"):
+        make_tests(["pong"], nodes, [], settings_of(nodes), 0)
+
+
+def test_another_process_of_the_same_id_is_never_killed() -> None:
+    assert not kill_recorded(os.getpid(), "1")
+    assert not kill_recorded(os.getpid(), "")
+    assert started_at(os.getpid()).isdigit()
