@@ -169,17 +169,17 @@ TEST(Resolve, WarnsOfTheUnknown) {
 
 TEST(Resolve, TellsOnceOfWhatIsNotUsedYet) {
   SettingSources sources =
-      with_file("SCR_WATCHDOG=0\nCACHEDIR=/x BYTES=1GB\nSTORE=/dev/shm FLUSH=SYNC");
-  sources.process.environment["SCR_RETRIES"] = "3";
+      with_file("SCR_FLUSH_TYPE=0\nCACHEDIR=/x BYTES=1GB\nSTORE=/dev/shm FLUSH=SYNC");
+  sources.process.environment["SCR_CLUSTER_NAME"] = "3";
   sources.process.environment["SCR_LOG_DB_PASS"] = "geheim";
   const auto resolved = resolve(sources).value();
   EXPECT_TRUE(resolved.warnings.empty());
   ASSERT_EQ(resolved.notes.size(), 3U);
   expect_parts(resolved.notes[0], {"CACHEDIR in /p/.scrconf:2"});
-  expect_parts(resolved.notes[1], {"does not act on it yet", "SCR_RETRIES (environment)",
-                                   "SCR_WATCHDOG (/p/.scrconf:1)"});
+  expect_parts(resolved.notes[1], {"does not act on it yet", "SCR_CLUSTER_NAME (environment)",
+                                   "SCR_FLUSH_TYPE (/p/.scrconf:1)"});
   expect_parts(resolved.notes[2], {"STORE=/dev/shm FLUSH"});
-  EXPECT_FALSE(option(resolved, "SCR_WATCHDOG").used);
+  EXPECT_FALSE(option(resolved, "SCR_FLUSH_TYPE").used);
   EXPECT_TRUE(option(resolved, "SCR_ENABLE").used);
   EXPECT_EQ(option(resolved, "SCR_LOG_DB_PASS").value, "(not shown)");
 }

@@ -17,7 +17,7 @@ class ConfigCommandTest : public ::testing::Test {
   ConfigCommandTest() {
     process_ = {{{"USER", "ann"}, {"SCR_SET_SIZE", "4"}}, "node1", folder_.path(), 1};
     command_.source.system_path = folder_ / "scr.conf";
-    std::ofstream(folder_ / "scr.conf") << "SCR_DEBUG=1\nSCR_WATCHDOG=5\nSCR_DEBUGG=1\n";
+    std::ofstream(folder_ / "scr.conf") << "SCR_DEBUG=1\nSCR_FLUSH_TYPE=5\nSCR_DEBUGG=1\n";
   }
 
   int run() {
@@ -46,10 +46,10 @@ TEST_F(ConfigCommandTest, PrintsAlignedLines) {
   EXPECT_NE(debug.find(" " + command_.source.system_path + ":1 "), std::string::npos) << debug;
   EXPECT_EQ(size.find(" environment "), debug.find(" " + folder_.path())) << debug << "\n" << size;
   EXPECT_NE(size.find("least number of members"), std::string::npos) << size;
-  EXPECT_GT(out_.str().find("SCR_WATCHDOG "), out_.str().find("does not act on them yet"));
+  EXPECT_GT(out_.str().find("SCR_FLUSH_TYPE "), out_.str().find("does not act on them yet"));
   EXPECT_NE(line_of(out_.str(), "CKPT=0 SET_SIZE"), "");
   EXPECT_NE(told_.find("did you mean SCR_DEBUG?"), std::string::npos) << told_;
-  EXPECT_NE(told_.find("SCR_WATCHDOG (" + command_.source.system_path + ":2)"), std::string::npos)
+  EXPECT_NE(told_.find("SCR_FLUSH_TYPE (" + command_.source.system_path + ":2)"), std::string::npos)
       << told_;
 }
 

@@ -28,9 +28,6 @@ from cairn.state_file import StateFile
 
 FAILURE, USAGE = 1, 2
 CHECKPOINT_WORD = "SCR_CKPT_NAME"
-# Settings that cairn run acts on and the library does not, which would say so.
-OURS = frozenset({"SCR_RUNS", "SCR_RETRIES", "SCR_MIN_NODES", "SCR_EXCLUDE_NODES", "SCR_NODE_TESTS", "SCR_NODELIST",
-                  "SCR_WATCHDOG", "SCR_WATCHDOG_TIMEOUT", "SCR_WATCHDOG_TIMEOUT_PFS"})
 # Where SCR has them: after the launcher's options, before the program.
 COMMAND_OPTIONS = {"-rc": "run_cmd", "--run-cmd": "run_cmd", "-rs": "restart_cmd", "--restart-cmd": "restart_cmd"}
 
@@ -223,8 +220,7 @@ def settings_for(manager: ResourceManager, native: Native, job: str, end_time_s:
     added = {**manager.settings(), "SCR_PREFIX": native.prefix, "SCR_JOB_ID": job}
     if end_time_s is not None:
         added["SCR_END_TIME"] = str(int(end_time_s))
-    users = {key: value for key, value in environment.items() if key not in OURS}
-    return {"CAIRN_LOG_JSON": "1", **users, **added}
+    return {"CAIRN_LOG_JSON": "1", **environment, **added}
 
 
 def run(options: argparse.Namespace, native_path: Path) -> int:
