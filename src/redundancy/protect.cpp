@@ -188,8 +188,8 @@ class StripeEncoder {
   const int me_;
   const int my_position_;  ///< of the stripe this member coordinates
   std::vector<Send> sends_;
+  std::vector<Sums> sums_;  // before those who may receive into them
   std::vector<Receive> receives_;
-  std::vector<Sums> sums_;
   BlockBuffer forwarded_;
   Status status_;
 };
