@@ -5,13 +5,11 @@
 //   mpirun -np N checkpoint RANKS_PER_NODE KIB_PER_RANK ROUNDS [SCHEME ...]
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <malloc.h>
 #include <mpi.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -19,44 +17,8 @@
 #include <vector>
 
 #include "base/checksum.hpp"
+#include "base/heap_meter.hpp"
 #include "scr.h"
-
-/// What operator new has given out in this process; the library's memory comes from there.
-namespace heap {
-
-std::atomic<std::int64_t> used = 0;
-std::atomic<std::int64_t> peak = 0;
-std::atomic<std::int64_t> at_begin = 0;
-
-void begin_peak() {
-  at_begin = used.load();
-  peak = used.load();
-}
-
-void* take(void* memory) {
-  if (memory == nullptr) throw std::bad_alloc();
-  const std::int64_t now = used += static_cast<std::int64_t>(malloc_usable_size(memory));
-  std::int64_t highest = peak;
-  while (now > highest && !peak.compare_exchange_weak(highest, now)) continue;
-  return memory;
-}
-
-void give(void* memory) {
-  used -= static_cast<std::int64_t>(malloc_usable_size(memory));
-  std::free(memory);
-}
-
-}  // namespace heap
-
-void* operator new(std::size_t bytes) { return heap::take(std::malloc(bytes)); }
-void* operator new(std::size_t bytes, std::align_val_t alignment) {
-  const auto unit = static_cast<std::size_t>(alignment);
-  return heap::take(std::aligned_alloc(unit, (bytes + unit - 1) / unit * unit));
-}
-void operator delete(void* memory) noexcept { heap::give(memory); }
-void operator delete(void* memory, std::size_t) noexcept { heap::give(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { heap::give(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { heap::give(memory); }
 
 namespace {
 
@@ -246,7 +208,7 @@ void repeat(const Options& options, const std::vector<char>& data, Measured meas
 
 /// Heap in use beyond what there was at the last begin_peak(), at its highest, of all ranks.
 double peak_mib() {
-  auto mine = static_cast<double>(heap::peak.load() - heap::at_begin.load());
+  auto mine = static_cast<double>(cairn::heap::peak_since_begin());
   double most = 0;
   MPI_Allreduce(&mine, &most, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
   return most / (1 << 20);
@@ -260,7 +222,7 @@ void print_memory(const std::string& what) {
 void measure_restarts(const SchemeCase& scheme, const Options& options,
                       const std::vector<char>& data, int lost) {
   Series restarts;
-  heap::begin_peak();
+  cairn::heap::begin_peak();
   repeat(options, data, [&](double floor, bool counts) {
     const double seconds = restart_once(options, lost);
     if (counts) restarts.add(seconds, floor);
@@ -279,7 +241,7 @@ void measure(const SchemeCase& scheme, const Options& options) {
     data[i] = static_cast<char>(i * 31 + static_cast<std::size_t>(me));
   Series complete;
   Series evicted;
-  heap::begin_peak();
+  cairn::heap::begin_peak();
   repeat(options, data, [&](double floor, bool counts) {
     const Times times = checkpoint_once(options, data);
     if (!counts) return;

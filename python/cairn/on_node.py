@@ -11,9 +11,13 @@ import sys
 
 
 def started_at(pid: int) -> str:
-    """As in processes.py, which takes longer to load."""
-    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stat:
-        return stat.read().rpartition(")")[2].split()[19]
+    """When the process started, in the kernel's ticks: with its id it names one process for ever.
+    Empty when there is no such process."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stat:
+            return stat.read().rpartition(")")[2].split()[19]
+    except OSError:
+        return ""
 
 
 def main() -> None:

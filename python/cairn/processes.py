@@ -9,6 +9,8 @@ import time
 from contextlib import suppress
 from typing import NamedTuple, Optional
 
+from cairn.on_node import started_at
+
 
 class Exit(NamedTuple):
     """How a process ended: an exit code, or a signal."""
@@ -60,16 +62,6 @@ class Group:
         if self._process.stdout:
             self._process.stdout.close()
         self._process.wait()
-
-
-def started_at(pid: int) -> str:
-    """When the process started, in the kernel's ticks: with its id it names one process for ever.
-    Empty when there is no such process."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stat:
-            return stat.read().rpartition(")")[2].split()[19]
-    except OSError:
-        return ""
 
 
 def kill_recorded(pid: int, start: str) -> bool:

@@ -138,22 +138,12 @@ class PartsFlush {
     return status;
   }
 
-  /// Rank 0 has the first manifest.
+  /// What a survey knows of the dataset is not all; rank 0 has the first manifest.
   DatasetRecord describe_all(const std::string& job_id) {
-    DatasetRecord plan;
-    if (comm_.rank() == 0) plan.info = manifests_.at(0).begin()->second.dataset;
-    std::array<std::int64_t, 2> sums{};
-    for (const RankRecord& record : records_) {
-      sums[0] += static_cast<std::int64_t>(record.files.size());
-      sums[1] += static_cast<std::int64_t>(record.data_bytes());
-    }
-    comm_.allreduce(sums, Reduce::sum);
-    plan.job_id = job_id;
-    plan.files = static_cast<std::uint64_t>(sums[0]);
-    plan.bytes = static_cast<std::uint64_t>(sums[1]);
-    plan.ranks_per_manifest = ranks_per_manifest;
-    plan.flushed_us = site_.clock.now_us();
-    Blob blob = encode(plan);
+    const bool first = comm_.rank() == 0;
+    Blob blob =
+        encode(describe(comm_, site_, first ? manifests_.at(0).begin()->second.dataset : dataset_,
+                        records_, job_id));
     bcast_blob(comm_, blob, 0);
     return decode_dataset_record(blob).value();
   }
@@ -166,9 +156,7 @@ class PartsFlush {
         const Blob sealed = encode(record);
         content.insert(content.end(), sealed.begin(), sealed.end());
       }
-      if (written)
-        written = write_file_atomically(site_.files, PrefixFolder::manifest(pending_, number),
-                                        content, true);
+      if (written) written = write_manifest(site_.files, pending_, number, content);
     }
     CAIRN_TRY(agree(comm_, std::move(written)));
     CAIRN_TRY(on_keeper(comm_, site_, [&](Keeper& keeper) { return keeper.plan(plan); }));

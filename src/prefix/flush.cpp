@@ -31,7 +31,7 @@ class Flush {
         pending_(site.folder.pending(site.epoch, mine.dataset)) {}
 
   Result<FlushAccount> run(const std::string& job_id, Status& settle_status) {
-    const DatasetRecord record = describe(comm_, site_, mine_, job_id);
+    const DatasetRecord record = describe(comm_, site_, mine_.dataset, {mine_}, job_id);
     if (Status staged = stage(record); !staged) {
       give_up();
       return tl::unexpected(std::move(staged).error());
@@ -144,14 +144,17 @@ Status refuse_double_names(Communicator& comm, const std::vector<RankRecord>& re
   return status;
 }
 
-DatasetRecord describe(Communicator& comm, const Site& site, const RankRecord& mine,
-                       const std::string& job_id) {
-  const auto files = std::count_if(mine.files.begin(), mine.files.end(),
-                                   [](const FileEntry& file) { return file.begins_here(); });
-  std::array<std::int64_t, 2> sums = {files, static_cast<std::int64_t>(mine.data_bytes())};
+DatasetRecord describe(Communicator& comm, const Site& site, const DatasetInfo& dataset,
+                       const std::vector<RankRecord>& records, const std::string& job_id) {
+  std::array<std::int64_t, 2> sums{};
+  for (const RankRecord& each : records) {
+    sums[0] += std::count_if(each.files.begin(), each.files.end(),
+                             [](const FileEntry& file) { return file.begins_here(); });
+    sums[1] += static_cast<std::int64_t>(each.data_bytes());
+  }
   comm.allreduce(sums, Reduce::sum);
   DatasetRecord record;
-  record.info = mine.dataset;
+  record.info = dataset;
   record.job_id = job_id;
   record.files = static_cast<std::uint64_t>(sums[0]);
   record.bytes = static_cast<std::uint64_t>(sums[1]);

@@ -10,9 +10,10 @@ struct FlushAccount {
   std::uint64_t bytes = 0;
 };
 
-/// Collective. What is known of a dataset when it is about to be published.
-DatasetRecord describe(Communicator& comm, const Site& site, const RankRecord& mine,
-                       const std::string& job_id);
+/// Collective. What is known of a dataset when it is about to be published; of its parts each
+/// process has `records`.
+DatasetRecord describe(Communicator& comm, const Site& site, const DatasetInfo& dataset,
+                       const std::vector<RankRecord>& records, const std::string& job_id);
 
 /// Collective. Copies the dataset that `mine` describes this rank's part of, from `cached` (one
 /// path for each file), to the program's own names below the prefix directory.

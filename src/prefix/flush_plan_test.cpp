@@ -258,19 +258,7 @@ TEST_F(CarryOn, AFlushThatDiedAtAnyStepIsEndedByTheNextRun) {
     bool crashed = true;
     for (std::uint64_t step = 0; crashed; ++step) {
       begin();
-      crashed = false;
-      try {
-        run([&](RankRun& rank) { (void)flush_dataset(rank, 2); },
-            [&](int rank, const FileOperation& operation) -> Status {
-              if (rank == victim && operation.index >= step &&
-                  std::string(operation.path).starts_with(prefix())) {
-                crashed = true;
-                throw Crash{};
-              }
-              return {};
-            });
-      } catch (const Crash&) {
-      }
+      crashed = flush_crashes(2, victim, step);
       bool planned = fs::exists(folder().dataset(info_of(2)));
       for (const auto& entry : fs::directory_iterator(folder().root()))
         planned =

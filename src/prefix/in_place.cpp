@@ -96,7 +96,7 @@ class Publication {
 
   Result<FlushAccount> run(const std::string& job_id, Status& settle_status) {
     Status prepared = prepare();
-    DatasetRecord record = describe(comm_, site_, mine_, job_id);
+    DatasetRecord record = describe(comm_, site_, mine_.dataset, {mine_}, job_id);
     if (prepared)
       prepared = on_keeper(comm_, site_, [&](Keeper& keeper) {
         const Status planned = keeper.plan(record);

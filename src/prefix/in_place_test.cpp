@@ -39,12 +39,7 @@ class InPlace : public Prefix {
   }
 
   RankRecord write(const RankRun& rank, int dataset) const {
-    RankRecord record;
-    record.dataset = info_of(dataset);
-    record.rank = rank.comm.rank();
-    record.encoding.block_bytes = 4096;
-    record.encoding.members = {record.rank};
-    record.encoding.member_nodes = {"n"};
+    RankRecord record = record_of(info_of(dataset), rank.comm.rank());
     const std::string own = fmt::format("d{}/r{}", dataset, record.rank);
     const std::string shared = fmt::format("d{}/all", dataset);
     fs::create_directories(fmt::format("{}/d{}", prefix(), dataset));

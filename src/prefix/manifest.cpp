@@ -2,28 +2,14 @@
 
 #include <algorithm>
 
+#include "comm/blobs.hpp"
 #include "records/wire.hpp"
 
 namespace cairn {
 namespace {
 
-constexpr int length_tag = 311;
 constexpr int record_tag = 312;
 constexpr std::uint64_t largest_manifest = std::uint64_t{1} << 30;
-
-void send_record(Communicator& comm, Bytes sealed, int to) {
-  const std::uint64_t length = sealed.size();
-  send(comm, bytes_of(length), to, length_tag);
-  send(comm, sealed, to, record_tag);
-}
-
-Blob recv_record(Communicator& comm, int from) {
-  std::uint64_t length = 0;
-  recv(comm, mutable_bytes_of(length), from, length_tag);
-  Blob sealed(length);
-  recv(comm, sealed, from, record_tag);
-  return sealed;
-}
 
 }  // namespace
 
@@ -33,17 +19,21 @@ Status write_manifests(Communicator& comm, Files& files, const std::string& fold
   const int first = comm.rank() / ranks_each * ranks_each;
   const Blob sealed = encode(mine);
   if (comm.rank() != first) {
-    send_record(comm, sealed, first);
+    send_blob(comm, sealed, first, record_tag);
     return {};
   }
   Blob content = sealed;
   for (int rank = first + 1; rank < std::min(first + ranks_each, comm.size()); ++rank) {
-    const Blob other = recv_record(comm, rank);
+    const Blob other = recv_blob(comm, rank, record_tag);
     content.insert(content.end(), other.begin(), other.end());
   }
-  const auto number = static_cast<std::uint64_t>(first / ranks_each);
-  // In one step: an earlier try may have left one, and staged files that only that one names.
-  return write_file_atomically(files, PrefixFolder::manifest(folder, number), content, true);
+  return write_manifest(files, folder, static_cast<std::uint32_t>(first / ranks_each), content);
+}
+
+/// In one step: an earlier try may have left one, and staged files that only that one names.
+Status write_manifest(Files& files, const std::string& folder, std::uint32_t number,
+                      Bytes records) {
+  return write_file_atomically(files, PrefixFolder::manifest(folder, number), records, true);
 }
 
 Result<std::vector<RankRecord>> read_manifest(Files& files, const std::string& path) {

@@ -15,6 +15,9 @@ inline constexpr std::uint32_t ranks_per_manifest = 64;
 Status write_manifests(Communicator& comm, Files& files, const std::string& folder,
                        const RankRecord& mine);
 
+/// Local. Writes one, durable, of records that are encoded one behind the other.
+Status write_manifest(Files& files, const std::string& folder, std::uint32_t number, Bytes records);
+
 /// Local. The record of `rank` in the dataset whose folder this is. corrupt if there is none.
 Result<RankRecord> read_from_manifest(Files& files, const std::string& folder, int rank,
                                       std::uint32_t ranks_in_each);

@@ -122,18 +122,24 @@ class Prefix : public ::testing::Test {
     return {{1000 + dataset, 7}, number, number, 1, ranks, fmt::format("ckpt.{}", dataset)};
   }
 
+  /// A part without files.
+  static RankRecord record_of(const DatasetInfo& dataset, int rank) {
+    RankRecord record;
+    record.dataset = dataset;
+    record.rank = rank;
+    record.encoding.block_bytes = 4096;
+    record.encoding.members = {rank};
+    record.encoding.member_nodes = {"n"};
+    return record;
+  }
+
   RankFolder cached(int dataset, int rank) const {
     return {fmt::format("{}/cache/{}.{}", base_.path(), dataset, rank)};
   }
 
   /// Writes a rank's part of a dataset into its cache. All datasets have files of the same names.
   RankRecord write_part(RankRun& rank, int dataset) const {
-    RankRecord record;
-    record.dataset = info_of(dataset);
-    record.rank = rank.comm.rank();
-    record.encoding.block_bytes = 4096;
-    record.encoding.members = {record.rank};
-    record.encoding.member_nodes = {"n"};
+    RankRecord record = record_of(info_of(dataset), rank.comm.rank());
     const RankFolder folder = cached(dataset, record.rank);
     for (int file = 0; file < 2; ++file) {
       const std::string name = fmt::format("ckpt/r{}/f{}", record.rank, file);
@@ -168,6 +174,23 @@ class Prefix : public ::testing::Test {
       const Status flushed = flush_dataset(rank, dataset);
       ASSERT_TRUE(flushed) << flushed.error().text;
     });
+  }
+
+  /// Flushes a dataset, but one rank dies at its call number `step`, or the next one in the
+  /// prefix directory. False if it has none so late.
+  bool flush_crashes(int dataset, int victim, std::uint64_t step) {
+    bool crashed = false;
+    try {
+      run([&](RankRun& rank) { (void)flush_dataset(rank, dataset); },
+          [&](int rank, const FileOperation& operation) -> Status {
+            if (rank != victim || operation.index < step || !operation.path.starts_with(prefix()))
+              return {};
+            crashed = true;
+            throw Crash{};
+          });
+    } catch (const Crash&) {
+    }
+    return crashed;
   }
 
   /// The error of fetching a dataset; empty if it came back byte for byte, with modes and times.

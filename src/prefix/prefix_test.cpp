@@ -47,19 +47,7 @@ TEST_F(Prefix, CrashAtEveryStepOfAFlushLeavesAllOrNothing) {
       fs::remove_all(prefix());
       fs::create_directories(prefix());
       flush_well(1);
-      crashed = false;
-      try {
-        run([&](RankRun& rank) { (void)flush_dataset(rank, 2); },
-            [&](int rank, const FileOperation& operation) -> Status {
-              if (rank == victim && operation.index >= step &&
-                  std::string(operation.path).starts_with(prefix())) {
-                crashed = true;
-                throw Crash{};
-              }
-              return {};
-            });
-      } catch (const Crash&) {
-      }
+      crashed = flush_crashes(2, victim, step);
       const std::string second = fetch_again(2);
       if (second.empty())
         ++published;

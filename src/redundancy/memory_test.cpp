@@ -2,45 +2,8 @@
 // needed". Not under sanitizers, which have an operator new of their own.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
-#include <malloc.h>
-
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
+#include "base/heap_meter.hpp"
 #include "redundancy/set_on_disk.hpp"
-
-namespace {
-
-/// Of the whole process: all that comes from operator new, as all buffers do.
-std::atomic<std::int64_t> live_bytes = 0;
-std::atomic<std::int64_t> peak_bytes = 0;
-
-void* taken(void* memory) {
-  if (memory == nullptr) throw std::bad_alloc();
-  const std::int64_t live = live_bytes += static_cast<std::int64_t>(malloc_usable_size(memory));
-  std::int64_t peak = peak_bytes;
-  while (live > peak && !peak_bytes.compare_exchange_weak(peak, live)) continue;
-  return memory;
-}
-
-void give_back(void* memory) {
-  live_bytes -= static_cast<std::int64_t>(malloc_usable_size(memory));
-  std::free(memory);
-}
-
-}  // namespace
-
-void* operator new(std::size_t bytes) { return taken(std::malloc(bytes)); }
-void* operator new(std::size_t bytes, std::align_val_t alignment) {
-  void* memory = nullptr;
-  const auto at_least = std::max(static_cast<std::size_t>(alignment), sizeof(void*));
-  return taken(::posix_memalign(&memory, at_least, bytes) == 0 ? memory : nullptr);
-}
-void operator delete(void* memory) noexcept { give_back(memory); }
-void operator delete(void* memory, std::size_t) noexcept { give_back(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { give_back(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { give_back(memory); }
 
 namespace cairn {
 namespace {
@@ -52,10 +15,9 @@ constexpr std::uint64_t beside_bytes = 32 << 10;
 
 /// What each member takes at most while all do this, on the average.
 std::uint64_t peak_of(const std::function<void()>& action) {
-  const std::int64_t before = live_bytes;
-  peak_bytes = before;
+  heap::begin_peak();
   action();
-  return static_cast<std::uint64_t>(peak_bytes - before) / members;
+  return static_cast<std::uint64_t>(heap::peak_since_begin()) / members;
 }
 
 void protect_all(SetOnDisk& set, std::uint64_t encode) {

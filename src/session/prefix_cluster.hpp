@@ -1,10 +1,18 @@
 // The simulated job of session_harness.hpp with a prefix directory.
 #pragma once
 
+#include <atomic>
+#include <thread>
+
 #include "prefix/keeper.hpp"
 #include "session/session_harness.hpp"
 
 namespace cairn {
+
+/// That by which a rank tells that it has done its part of a flush.
+inline bool is_marker_of(const FileOperation& operation, int rank) {
+  return operation.name == "create" && operation.path.ends_with(fmt::format("/done/0.{}", rank));
+}
 
 /// A cluster with a prefix directory; every second checkpoint is copied there.
 class PrefixCluster : public Cluster {
@@ -19,6 +27,24 @@ class PrefixCluster : public Cluster {
 
   void lose_all_nodes() {
     for (const std::string name : {"n0", "n1", "n2", "n3"}) lose(name);
+  }
+
+  /// Checkpoint 4 is unprotected, and its flush dies; then n3 is lost, which had done its part.
+  void lose_node_that_has_flushed() {
+    settings.checkpoints[0].scheme = Scheme::single;
+    write(four_nodes(), {1, 2, 3});
+    std::atomic<int> done = 0;
+    EXPECT_FALSE(run(four_nodes(), [&](JobRank& rank) {
+      ASSERT_TRUE(rank.init());
+      rank.hook = [&](const FileOperation& operation) -> Status {
+        if (is_marker_of(operation, 6) || is_marker_of(operation, 7)) ++done;
+        if (!is_marker_of(operation, 0)) return {};
+        while (done < 2) std::this_thread::yield();
+        throw Crash{};
+      };
+      (void)rank.write(4);
+    }));
+    lose("n3");
   }
 
   /// Writes these datasets, and ends well.

@@ -1,5 +1,4 @@
 // Datasets that are copied to the prefix directory again, late, or not any more.
-#include <atomic>
 
 #include "session/prefix_cluster.hpp"
 
@@ -242,27 +241,10 @@ TEST(SessionAgain, WhatCannotBeDeletedKeepsNothingElseFromItsNames) {
   EXPECT_FALSE(cluster.said("stays")) << cluster.said();
 }
 
-bool is_marker_of(const FileOperation& operation, int rank) {
-  return operation.name == "create" && operation.path.ends_with(fmt::format("/done/0.{}", rank));
-}
-
 /// The next run cannot write there at first; the one after it can.
 TEST(SessionAgain, AFlushThatDiedWaitsUntilTheDirectoryCanBeWritten) {
   AgainCluster cluster;
-  cluster.settings.checkpoints[0].scheme = Scheme::single;
-  cluster.write(four_nodes(), {1, 2, 3});
-  std::atomic<int> done = 0;
-  EXPECT_FALSE(cluster.run(four_nodes(), [&](JobRank& rank) {
-    ASSERT_TRUE(rank.init());
-    rank.hook = [&](const FileOperation& operation) -> Status {
-      if (is_marker_of(operation, 6) || is_marker_of(operation, 7)) ++done;
-      if (!is_marker_of(operation, 0)) return {};
-      while (done < 2) std::this_thread::yield();
-      throw Crash{};
-    };
-    (void)rank.write(4);
-  }));
-  cluster.lose("n3");
+  cluster.lose_node_that_has_flushed();
   EXPECT_TRUE(cluster.run(four_nodes(), [](JobRank& rank) {
     rank.hook = [](const FileOperation& operation) -> Status {
       const bool staged = operation.path.find("/.cairn.") != std::string_view::npos;

@@ -22,6 +22,14 @@ class BypassCluster : public PrefixCluster {
     for (const std::string node : {"n0", "n1", "n2", "n3"}) EXPECT_EQ(parts(node), Names());
   }
 
+  /// Checkpoints with odd numbers are cached.
+  void cache_every_other() {
+    CheckpointSettings cached = settings.checkpoints[0];
+    cached.bypass = false;
+    settings.checkpoints[0].interval = 2;
+    settings.checkpoints.push_back(cached);
+  }
+
   std::string of_all() const { return settings.prefix + "/all/state"; }
 };
 
@@ -183,10 +191,7 @@ TEST(SessionBypass, WhatIsWrittenOverIsNotOfferedAnyMore) {
 
 TEST(SessionBypass, LevelsMayBypassAndNotAndTheNewestIsTaken) {
   BypassCluster cluster;
-  CheckpointSettings cached = cluster.settings.checkpoints[0];
-  cached.bypass = false;
-  cluster.settings.checkpoints[0].interval = 2;
-  cluster.settings.checkpoints.push_back(cached);
+  cluster.cache_every_other();
   cluster.settings.flush_interval = 10;
   cluster.write_and_finalize({1, 2});
   EXPECT_EQ(cluster.listed(), Names({"ckpt.2"})) << "1 is older: nobody needs it there";
@@ -204,10 +209,7 @@ TEST(SessionBypass, LevelsMayBypassAndNotAndTheNewestIsTaken) {
 /// Its files are staged still; they must not be given the names of what is about to be written.
 TEST(SessionBypass, AnOlderDatasetGetsItsNamesBeforeTheProgramWrites) {
   BypassCluster cluster;
-  CheckpointSettings cached = cluster.settings.checkpoints[0];
-  cached.bypass = false;
-  cluster.settings.checkpoints[0].interval = 2;
-  cluster.settings.checkpoints.push_back(cached);
+  cluster.cache_every_other();
   cluster.settings.flush_interval = 1;
   const auto write = [](JobRank& rank, const std::string& content) {
     ASSERT_TRUE(rank.session->start_checkpoint());

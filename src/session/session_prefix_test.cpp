@@ -1,7 +1,5 @@
 // Datasets on their way to the prefix directory and back, as a job sees it.
-#include <atomic>
 #include <filesystem>
-#include <thread>
 
 #include "session/prefix_cluster.hpp"
 
@@ -460,10 +458,6 @@ TEST(SessionPrefix, NewerCheckpointsThanTheCurrentOneAreDroppedIfAsked) {
   EXPECT_EQ(cluster.restart(four_nodes()), 2);
 }
 
-bool is_marker_of(const FileOperation& operation, int rank) {
-  return operation.name == "create" && operation.path.ends_with(fmt::format("/done/0.{}", rank));
-}
-
 TEST(SessionPrefix, AFlushThatDiedIsEndedByTheNextInit) {
   PrefixCluster cluster;
   cluster.write(four_nodes(), {1, 2, 3});
@@ -486,20 +480,7 @@ TEST(SessionPrefix, AFlushThatDiedIsEndedByTheNextInit) {
 /// rest is still there.
 TEST(SessionPrefix, AFlushIsEndedThoughANodeIsLostThatHadDoneItsPart) {
   PrefixCluster cluster;
-  cluster.settings.checkpoints[0].scheme = Scheme::single;
-  cluster.write(four_nodes(), {1, 2, 3});
-  std::atomic<int> done = 0;
-  EXPECT_FALSE(cluster.run(four_nodes(), [&](JobRank& rank) {
-    ASSERT_TRUE(rank.init());
-    rank.hook = [&](const FileOperation& operation) -> Status {
-      if (is_marker_of(operation, 6) || is_marker_of(operation, 7)) ++done;
-      if (!is_marker_of(operation, 0)) return {};
-      while (done < 2) std::this_thread::yield();
-      throw Crash{};
-    };
-    (void)rank.write(4);
-  }));
-  cluster.lose("n3");
+  cluster.lose_node_that_has_flushed();
   cluster.run_well(four_nodes(), [](JobRank& rank) { EXPECT_EQ(rank.restart(), 4); });
   EXPECT_TRUE(cluster.said("the flush that an earlier run had begun is done")) << cluster.said();
   EXPECT_TRUE(cluster.said("was fetched from")) << cluster.said();

@@ -6,7 +6,8 @@ from typing import Iterator
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "nodes"))
+for folder in ("python", "tests/nodes"):
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2] / folder))
 
 from cluster import LAUNCHERS, Cluster  # noqa: E402
 

@@ -10,7 +10,8 @@ from typing import Callable, Dict, Iterator, List, Tuple
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "nodes"))
+for folder in ("python", "tests/nodes"):
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2] / folder))
 
 from checkpointing import FULL, NEWEST, SCHEMES, Job  # noqa: E402
 from cluster import LAUNCHERS  # noqa: E402

@@ -11,7 +11,8 @@ from cairn.heartbeats import Heartbeats
 from cairn.native import Trouble
 from cairn.node_tests import tests_of as make_tests
 from cairn.node_tests import unfit
-from cairn.processes import Exit, Group, kill_recorded, started_at
+from cairn.on_node import started_at
+from cairn.processes import Exit, Group, kill_recorded
 from cairn.resources.local import SimulatedNodes
 
 

@@ -7,7 +7,6 @@ tests/api, which choose where each rank runs and when which process dies; `cairn
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -15,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
-from on_node import started_at
+from cairn.processes import kill_recorded
 
 MEMORY = Path("/dev/shm")
 ON_NODE = Path(__file__).resolve().parent / "on_node.py"
@@ -44,23 +43,6 @@ SETTINGS = ("SCR_", "CAIRN_")
 def launcher_of(flavour: str) -> Optional[str]:
     """The path of an MPI's launcher ("openmpi", "mpich", "system"), None if it is not installed."""
     return next(filter(None, map(shutil.which, LAUNCHERS[flavour])), None)
-
-
-def kill_recorded(pid: int, start: str) -> bool:
-    """SIGKILL to exactly the process recorded, never to a later one of the same id."""
-    try:
-        handle = os.pidfd_open(pid)
-    except OSError:
-        return False
-    try:
-        if started_at(pid) != start:
-            return False
-        signal.pidfd_send_signal(handle, signal.SIGKILL)
-        return True
-    except ProcessLookupError:
-        return False
-    finally:
-        os.close(handle)
 
 
 def tree_bytes(folder: Path) -> int:

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from cairn.native import Trouble
-from cairn.processes import kill_recorded, started_at
+from cairn.on_node import started_at
+from cairn.processes import kill_recorded
 from cairn.roles import Answer, Ask, RemoteExecution, ResourceManager, ask_here, per_node
 
 MEMORY = Path("/dev/shm")
