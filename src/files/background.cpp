@@ -199,7 +199,9 @@ class Foreground final : public Background {
  public:
   void post(std::uint64_t, std::function<void()> task) override { task(); }
   void wait() override {}
-  std::unique_ptr<Repeated> repeat(std::int64_t, std::function<void()>) override { return nullptr; }
+  std::unique_ptr<Repeated> repeat(std::int64_t, std::function<void()>) override {
+    return std::make_unique<Repeated>();
+  }
   void in_parallel(int, const std::function<void()>& work) override { work(); }
 };
 

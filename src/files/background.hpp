@@ -38,7 +38,7 @@ class Background {
 /// by fork() it does not, the thread is not there.
 std::unique_ptr<Background> make_background_thread();
 
-/// The caller carries everything out itself.
+/// The caller carries everything out itself; nothing is repeated.
 std::unique_ptr<Background> make_foreground();
 
 }  // namespace cairn

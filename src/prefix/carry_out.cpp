@@ -93,11 +93,10 @@ class PartsFlush {
       give_up();
       return done;
     }
-    Status settled;
-    for (const RankRecord& record : records_)
-      if (settled) settled = settle_rank(site_.files, site_.folder, record);
-    CAIRN_TRY(agree(comm_, std::move(settled)));
-    return on_keeper(comm_, site_, [&](Keeper& keeper) { return keeper.mark_settled(plan); });
+    if (Status settled = settle(plan); !settled)
+      return fail(settled.error().code, "all of it is there, but not under its own names yet: {}",
+                  settled.error().text);
+    return {};
   }
 
  private:
@@ -163,6 +162,14 @@ class PartsFlush {
     CAIRN_ASSIGN(const bool whole, carry_out(comm_, site_, plan, parts_));
     if (!whole) return fail(Code::lost, "not all parts of {} could be copied", plan.label());
     return on_keeper(comm_, site_, [&](Keeper& keeper) { return keeper.publish(plan); });
+  }
+
+  Status settle(const DatasetRecord& plan) {
+    Status settled;
+    for (const RankRecord& record : records_)
+      if (settled) settled = settle_rank(site_.files, site_.folder, record);
+    CAIRN_TRY(agree(comm_, std::move(settled)));
+    return on_keeper(comm_, site_, [&](Keeper& keeper) { return keeper.mark_settled(plan); });
   }
 
   void give_up() {

@@ -25,8 +25,8 @@ DatasetRecord describe(Communicator& comm, const Site& site, const DatasetInfo& 
 /// are replaced only once this one is there.
 ///
 /// Errors are agreed: nothing was published then, and what was written is removed. A file that
-/// cannot get its own name after that is no error: the dataset is whole, settle() is to be called
-/// again; only `settle_status` tells.
+/// cannot get its own name after that is no error: the dataset is whole, and tidy() gives it one;
+/// only `settle_status` tells.
 Result<FlushAccount> flush(Communicator& comm, const Site& site, const RankRecord& mine,
                            const std::vector<std::string>& cached, const std::string& job_id,
                            Status& settle_status);

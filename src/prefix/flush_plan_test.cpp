@@ -177,9 +177,10 @@ class CarryOn : public Prefix {
     run(
         [&](RankRun& rank) {
           const std::vector<CachedPart> parts = parts_of(rank.comm.rank());
-          const auto tidied = tidy(rank.comm, rank.site, &parts);
-          if (!tidied || rank.comm.rank() != 0) return;
-          for (const DatasetRecord& record : *tidied) published.push_back(record.info.name);
+          std::vector<DatasetRecord> ended;
+          (void)tidy(rank.comm, rank.site, &parts, &ended);
+          if (rank.comm.rank() != 0) return;
+          for (const DatasetRecord& record : ended) published.push_back(record.info.name);
         },
         hook, processes);
     return published;

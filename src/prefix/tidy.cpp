@@ -150,15 +150,14 @@ Result<Ending> finish(Communicator& comm, const Site& site, const std::vector<Ca
 
 }  // namespace
 
-Result<std::vector<DatasetRecord>> tidy(Communicator& comm, const Site& site,
-                                        const std::vector<CachedPart>* cached) {
+Status tidy(Communicator& comm, const Site& site, const std::vector<CachedPart>* cached,
+            std::vector<DatasetRecord>* published) {
   CAIRN_ASSIGN(auto all, share_remains(comm, site));
-  std::vector<DatasetRecord> published;
   Status deleted;
   for (Remains& remains : all) {
     if (remains.plan) {
       CAIRN_ASSIGN(const Ending ending, finish(comm, site, cached, remains));
-      if (ending == Ending::published) published.push_back(*remains.plan);
+      if (ending == Ending::published && published != nullptr) published->push_back(*remains.plan);
       if (ending != Ending::withdrawn) continue;
     }
     Status treated = treat_all(comm, site, remains);
@@ -174,8 +173,7 @@ Result<std::vector<DatasetRecord>> tidy(Communicator& comm, const Site& site,
   }
   CAIRN_TRY(on_keeper(comm, site, note_settled));
   CAIRN_TRY(deleted);
-  CAIRN_TRY(on_keeper(comm, site, [](Keeper& keeper) { return keeper.remove_closed(); }));
-  return published;
+  return on_keeper(comm, site, [](Keeper& keeper) { return keeper.remove_closed(); });
 }
 
 Status remove_files(Communicator& comm, const Site& site, const DatasetInfo& dataset,

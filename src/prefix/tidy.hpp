@@ -9,10 +9,11 @@ namespace cairn {
 /// that was not ended is carried on where every part of it was done, or is `cached` in some process
 /// of this run; else the files that were staged for it go. Whoever does not know what the caches
 /// have gives none (null): what he cannot end is left to a run that does. Every manifest is read by
-/// one rank, and by those who have a part to do. Returns what was published, on all ranks. Errors
-/// are agreed; what is left then is left for the next time, and harms nothing.
-Result<std::vector<DatasetRecord>> tidy(Communicator& comm, const Site& site,
-                                        const std::vector<CachedPart>* cached = nullptr);
+/// one rank, and by those who have a part to do. `published`, if given, gets what was published, on
+/// all ranks, also before an error. Errors are agreed; what is left then is left for the next time,
+/// and harms nothing.
+Status tidy(Communicator& comm, const Site& site, const std::vector<CachedPart>* cached,
+            std::vector<DatasetRecord>* published = nullptr);
 
 /// Collective. Removes the files of a dataset that the keeper has taken out, and the folder of its
 /// manifests.

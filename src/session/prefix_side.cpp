@@ -98,6 +98,11 @@ Status PrefixSide::own(const std::vector<CachedPart>* cached) {
   if (keeper_) {
     site_.keeper = &*keeper_;
     heartbeat_ = background_.repeat(beat_period_us, keeper_->heartbeat());
+    if (!heartbeat_)
+      tell(Severity::warning,
+           "no thread can be started to give signs of life in {}: another job that is given this "
+           "directory would take it over; raise the limit of processes (ulimit -u)",
+           settings_.prefix);
     site_.epoch = keeper_->epoch();
     for (const std::string& damaged : keeper_->damaged())
       tell(Severity::warning, "a dataset in the prefix directory cannot be used: {}", damaged);
@@ -112,13 +117,14 @@ Status PrefixSide::own(const std::vector<CachedPart>* cached) {
 }
 
 Status PrefixSide::tidy_up(const std::vector<CachedPart>* cached) {
-  CAIRN_ASSIGN(const auto published, tidy(comm_, site_, cached));
+  std::vector<DatasetRecord> published;
+  Status tidied = tidy(comm_, site_, cached, &published);
   for (const DatasetRecord& record : published) {
     events_.happened("FLUSH_SUCCESS", record.info, {}, "begun by an earlier run");
     tell(Severity::info, "{} is in {}: the flush that an earlier run had begun is done",
          record.label(), settings_.prefix);
   }
-  return {};
+  return tidied;
 }
 
 void PrefixSide::announce_extremes() {
@@ -250,7 +256,7 @@ Result<FlushAccount> PrefixSide::copy_out(const CachedDataset& dataset,
   CAIRN_ASSIGN(const FlushAccount account,
                cairn::flush(comm_, site_, dataset.record, cached, settings_.job_id, settled));
   if (!settled)
-    tell(Severity::warning, "{}: some files still have a name of their own in {}: {}",
+    tell(Severity::warning, "{}: some files still have no name of their own in {}: {}",
          dataset.label(), settings_.prefix, settled.error().text);
   carry_attempts_over(dataset.info);
   save_listing();

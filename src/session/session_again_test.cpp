@@ -258,5 +258,23 @@ TEST(SessionAgain, AFlushThatDiedWaitsUntilTheDirectoryCanBeWritten) {
   cluster.expect_own_files(4);
 }
 
+TEST(SessionAgain, AFlushThatIsEndedIsToldThoughSomethingElseStays) {
+  AgainCluster cluster;
+  cluster.lose_node_that_has_flushed();
+  const auto files = make_posix_files();
+  const PrefixFolder folder{cluster.settings.prefix};
+  auto keeper = Keeper::take_over(*files, *cluster.clock, folder, **read_owner(*files, folder));
+  ASSERT_TRUE(keeper);
+  ASSERT_EQ(keeper->listing().at(0).info.name, "ckpt.2");
+  ASSERT_TRUE(keeper->take_out(keeper->listing().at(0).info));
+  ASSERT_TRUE(keeper->resign());
+  fs::rename(folder.prefix + "/ckpt.2", cluster.node("elsewhere"));
+  fs::create_directory_symlink(cluster.node("elsewhere"), folder.prefix + "/ckpt.2");
+  cluster.run_well(four_nodes(), [](JobRank&) {});
+  EXPECT_TRUE(cluster.said("it is a symbolic link")) << cluster.said();
+  EXPECT_TRUE(cluster.said("the flush that an earlier run had begun is done")) << cluster.said();
+  cluster.expect_own_files(4);
+}
+
 }  // namespace
 }  // namespace cairn

@@ -109,6 +109,25 @@ TEST(SessionElastic, WhatCannotBeCopiedIsRefusedAndStays) {
   EXPECT_EQ(cluster.restart(four_nodes()), 1) << "which repairs it";
 }
 
+TEST(SessionElastic, WhatWasCopiedButHasNoNamesYetIsRefusedAndReadNextTime) {
+  ElasticCluster cluster;
+  cluster.settings.flush_interval = 0;
+  cluster.write(four_nodes(), {1});
+  const Nodes four = {"n0", "n1", "n2", "n3"};
+  cluster.run_well(four, [&](JobRank& rank) {
+    rank.hook = [](const FileOperation& operation) -> Status {
+      const bool naming =
+          operation.name == "rename" && operation.path.find("/.cairn.") != std::string_view::npos;
+      return naming ? fail(Code::io, "injected: cannot rename {}", operation.path) : Status{};
+    };
+    EXPECT_FALSE(rank.session->have_restart());
+    rank.hook = nullptr;
+  });
+  EXPECT_TRUE(cluster.said("all of it is there, but not under its own names")) << cluster.said();
+  EXPECT_EQ(cluster.restart_from(8, four), 1);
+  cluster.expect_own_files(1);
+}
+
 /// At every call that one of the ranks makes in the prefix directory.
 TEST(SessionElastic, ACrashWhileItIsCopiedLosesNothing) {
   constexpr int stride = sanitized ? 23 : 5;

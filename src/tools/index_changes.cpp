@@ -55,7 +55,7 @@ class Changes {
   /// all that is half done is to be ended.
   void tidy_up() {
     const std::vector<CachedPart> none;
-    const auto tidied = tidy(comm_, site_, command_.action == Action::build ? &none : nullptr);
+    const Status tidied = tidy(comm_, site_, command_.action == Action::build ? &none : nullptr);
     if (!tidied)
       log_.warning("what an earlier run has left half done stays: {}", tidied.error().text);
   }

@@ -317,9 +317,10 @@ TEST_F(IndexCommandTest, AFlushThatDiedIsLeftToTheNextRunUnlessAllIsToBeEnded) {
     run([&](RankRun& rank) {
       const int me = rank.comm.rank();
       const std::vector<CachedPart> parts = {{info_of(4).uuid, me, cached(4, me)}};
-      const auto tidied = tidy(rank.comm, rank.site, &parts);
+      std::vector<DatasetRecord> ended;
+      const Status tidied = tidy(rank.comm, rank.site, &parts, &ended);
       ASSERT_TRUE(tidied) << tidied.error().text;
-      if (me == 0) published = *tidied;
+      if (me == 0) published = std::move(ended);
     });
     EXPECT_EQ(published.size(), left ? 1U : 0U);
     EXPECT_EQ(fetch_again(4), left ? "" : "not listed");

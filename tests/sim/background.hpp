@@ -23,7 +23,9 @@ class HelperBackground final : public Background {
   }
 
   /// Nobody else is there whom signs of life could keep out.
-  std::unique_ptr<Repeated> repeat(std::int64_t, std::function<void()>) override { return nullptr; }
+  std::unique_ptr<Repeated> repeat(std::int64_t, std::function<void()>) override {
+    return std::make_unique<Repeated>();
+  }
 
   /// The rank and its helper: who takes what is the scheduler's choice.
   void in_parallel(int threads, const std::function<void()>& work) override {
