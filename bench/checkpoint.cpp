@@ -7,9 +7,11 @@
 #include <fmt/format.h>
 #include <mpi.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -18,6 +20,7 @@
 
 #include "base/checksum.hpp"
 #include "base/heap_meter.hpp"
+#include "codec/xor.hpp"
 #include "scr.h"
 
 namespace {
@@ -115,6 +118,78 @@ double removal_once(const std::string& folder, const std::vector<char>& data) {
   std::filesystem::remove(path);
   barrier();
   return span(begin, MPI_Wtime());
+}
+
+/// Where a process has a file's bytes.
+struct Place {
+  std::int64_t process = 0;
+  std::uint64_t address = 0;
+};
+
+/// Of the next rank; all ranks have come here when one returns.
+Place place_of_next(Place mine) {
+  int ranks = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  std::vector<Place> all(static_cast<std::size_t>(ranks));
+  MPI_Request request;
+  MPI_Iallgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, MPI_COMM_WORLD,
+                 &request);
+  for (int done = 0; done == 0; MPI_Test(&request, &done, MPI_STATUS_IGNORE)) usleep(0);
+  return all[static_cast<std::size_t>((rank() + 1) % ranks)];
+}
+
+/// The sums of each `blocks_in_sum` blocks, written over pages that are there.
+void sum_into(int file, Place place, std::size_t bytes, std::size_t blocks_in_sum) {
+  constexpr std::size_t block_bytes = 256 << 10;
+  struct alignas(cairn::codec_alignment) Block {
+    std::array<std::byte, block_bytes> bytes{};
+  };
+  const auto two = std::make_unique<std::array<Block, 2>>();
+  const std::span sum = (*two)[0].bytes;
+  const std::span block = (*two)[1].bytes;
+  off_t written = 0;
+  for (std::size_t at = 0; at < bytes; at += block_bytes) {
+    const std::size_t length = std::min(block_bytes, bytes - at);
+    const iovec here{block.data(), length};
+    const iovec there{reinterpret_cast<void*>(place.address + at), length};
+    check(process_vm_readv(static_cast<pid_t>(place.process), &here, 1, &there, 1, 0) ==
+              static_cast<ssize_t>(length),
+          "cannot read the next rank's memory");
+    cairn::xor_into(sum, block.first(length));
+    const bool last = at + length == bytes;
+    if (!last && (at / block_bytes + 1) % blocks_in_sum != 0) continue;
+    check(pwrite(file, sum.data(), block_bytes, written) == static_cast<ssize_t>(block_bytes),
+          "cannot write a sum");
+    written += static_cast<off_t>(block_bytes);
+  }
+}
+
+/// What XOR cannot do without, by a program that neither plans, records nor commits anything: the
+/// bytes written, a pass of checksums, as many bytes copied from the next rank and summed up, and
+/// the sums written.
+double xor_alone_once(const Options& options, const std::vector<char>& data) {
+  int ranks = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  const std::string path = options.folder + "/alone." + std::to_string(rank());
+  const int sums = open((path + ".sums").c_str(), O_RDWR | O_CREAT, 0600);  // of the round before
+  barrier();
+  const double begin = MPI_Wtime();
+  write_file(path, data);
+  const int file = open(path.c_str(), O_RDONLY);
+  void* view = mmap(nullptr, data.size(), PROT_READ, MAP_SHARED, file, 0);
+  check(view != MAP_FAILED && sums >= 0, "cannot map " + path);
+  volatile std::uint32_t keep =
+      cairn::crc32c(cairn::Bytes(static_cast<const std::byte*>(view), data.size()));
+  (void)keep;
+  const Place next = place_of_next({getpid(), reinterpret_cast<std::uint64_t>(view)});
+  sum_into(sums, next, data.size(), static_cast<std::size_t>(std::max(ranks - 1, 1)));
+  barrier();
+  const double seconds = span(begin, MPI_Wtime());
+  munmap(view, data.size());
+  close(file);
+  close(sums);
+  std::filesystem::remove(path);
+  return seconds;
 }
 
 /// Of this rank's checkpoints; the older one is removed in the background.
@@ -261,6 +336,7 @@ void measure_parts(const Options& options) {
   const std::vector<char> data(options.bytes, 'x');
   Series checksum;
   Series removal;
+  Series alone;
   repeat(options, data, [&](double floor, bool counts) {
     const double seconds = checksum_once(options.folder, data);
     if (counts) checksum.add(seconds, floor);
@@ -269,8 +345,13 @@ void measure_parts(const Options& options) {
     const double seconds = removal_once(options.folder, data);
     if (counts) removal.add(seconds, floor);
   });
+  repeat(options, data, [&](double floor, bool counts) {
+    const double seconds = xor_alone_once(options, data);
+    if (counts) alone.add(seconds, floor);
+  });
   checksum.print("(a pass of checksums)");
   removal.print("(removing the file)");
+  alone.print("(XOR without Cairn)");
 }
 
 /// Every group of ranks plays a node with storage of its own, under one folder in memory.
