@@ -183,9 +183,10 @@ double xor_alone_once(const Options& options, const std::vector<char>& data) {
   (void)keep;
   const Place next = place_of_next({getpid(), reinterpret_cast<std::uint64_t>(view)});
   sum_into(sums, next, data.size(), static_cast<std::size_t>(std::max(ranks - 1, 1)));
+  barrier();  // others read this rank's mapping
+  munmap(view, data.size());
   barrier();
   const double seconds = span(begin, MPI_Wtime());
-  munmap(view, data.size());
   close(file);
   close(sums);
   std::filesystem::remove(path);
@@ -354,18 +355,23 @@ void measure_parts(const Options& options) {
   alone.print("(XOR without Cairn)");
 }
 
-/// Every group of ranks plays a node with storage of its own, under one folder in memory.
+/// Every group of ranks plays a node with storage of its own, under one folder in memory. Nothing
+/// goes to a prefix directory.
 void simulate_nodes(Options& options) {
   long id = static_cast<long>(getpid());
   MPI_Bcast(&id, 1, MPI_LONG, 0, MPI_COMM_WORLD);
   options.folder = fmt::format("/dev/shm/cairn-bench-{}", id);
   const std::string& folder = options.folder;
-  std::filesystem::create_directories(folder);
+  const std::string prefix = folder + "/prefix";
+  std::filesystem::create_directories(prefix);
+  std::filesystem::current_path(prefix);
   setenv("SCR_NODE_NAME", options.node().c_str(), 1);
   setenv("SCR_JOB_ID", "bench", 1);
   setenv("SCR_CACHE_BASE", (folder + "/%n").c_str(), 1);
   setenv("SCR_CNTL_BASE", (folder + "/%n").c_str(), 1);
-  setenv("SCR_PREFIX", std::filesystem::current_path().c_str(), 1);
+  setenv("SCR_PREFIX", prefix.c_str(), 1);
+  setenv("SCR_FLUSH", "0", 1);
+  setenv("SCR_FETCH", "0", 1);
 }
 
 std::vector<SchemeCase> chosen(int count, char** names) {
