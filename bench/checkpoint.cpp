@@ -21,9 +21,12 @@
 #include "base/checksum.hpp"
 #include "base/heap_meter.hpp"
 #include "codec/xor.hpp"
+#include "measure.hpp"
 #include "scr.h"
 
 namespace {
+
+using cairn::quantile;
 
 struct Options {
   int ranks_per_node = 1;
@@ -227,11 +230,6 @@ Times checkpoint_once(const Options& options, const std::vector<char>& data) {
   barrier();
   const double gone = MPI_Wtime();
   return {span(begin, end), span(begin, gone)};
-}
-
-double quantile(std::vector<double> values, double at) {
-  std::sort(values.begin(), values.end());
-  return values[static_cast<std::size_t>(at * static_cast<double>(values.size() - 1) + 0.5)];
 }
 
 /// Of a run that begins when `lost_nodes` are gone. Every other node is lost, so that no two of

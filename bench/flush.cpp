@@ -8,8 +8,6 @@
 // the disk, its pages are dropped from the kernel's cache, or are all in it: the same for both.
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,6 +19,7 @@
 #include "comm/team.hpp"
 #include "files/posix_files.hpp"
 #include "files/temporary_folder.hpp"
+#include "measure.hpp"
 #include "prefix/fetch.hpp"
 #include "prefix/flush.hpp"
 #include "redundancy/protect.hpp"
@@ -38,31 +37,6 @@ struct Options {
   int rounds = 0;
   int threads = 0;
 };
-
-template <class T>
-T check(Result<T> result) {
-  if (!result) {
-    fmt::print(stderr, "{}\n", result.error().text);
-    std::exit(EXIT_FAILURE);
-  }
-  if constexpr (!std::is_void_v<T>) return *std::move(result);
-}
-
-void check(bool good, const std::string& what) {
-  if (!good) check(Status(fail(Code::io, "{}", what)));
-}
-
-/// Carries out a command of the system.
-void command(std::vector<std::string> words) {
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  pid_t child = 0;
-  check(::posix_spawnp(&child, arguments[0], nullptr, nullptr, arguments.data(), environ) == 0,
-        "cannot start " + words[0]);
-  int status = 0;
-  check(::waitpid(child, &status, 0) == child && status == 0, words[0] + " fails");
-}
 
 void each_file(const std::string& folder, const std::function<void(int)>& action) {
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
@@ -90,11 +64,6 @@ struct Series {
   std::vector<double> seconds;
   std::vector<double> ratios;  ///< to the cp of the same round
 };
-
-double quantile(std::vector<double> values, double at) {
-  std::sort(values.begin(), values.end());
-  return values[static_cast<std::size_t>(at * static_cast<double>(values.size() - 1) + 0.5)];
-}
 
 class Bench {
  public:
