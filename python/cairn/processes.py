@@ -42,11 +42,15 @@ class Group:
             time.sleep(0.02)
         return self.poll()
 
-    def end(self, patience_s: float) -> Exit:
-        """The process is asked to end (SIGTERM), after a while its group is killed."""
+    def ask_to_end(self) -> None:
+        """SIGTERM to the process, if it runs."""
         if self.poll() is None:
             self._process.send_signal(signal.SIGTERM)
-            self.wait(patience_s)
+
+    def end(self, patience_s: float) -> Exit:
+        """The process is asked to end (SIGTERM), after a while its group is killed."""
+        self.ask_to_end()
+        self.wait(patience_s)
         self.kill()
         self.wait(patience_s)
         return self.poll() or Exit(signal.SIGKILL, True)

@@ -7,6 +7,7 @@ holds it to what is written here.
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -20,6 +21,17 @@ class Answer(NamedTuple):
 
     code: int
     text: str
+
+
+# A code: the way to the node has failed, which tells nothing of the node.
+UNKNOWN = -1
+
+
+class Beats(NamedTuple):
+    """A process that writes, for each of some nodes, lines with the node's name."""
+
+    process: "subprocess.Popen[bytes]"
+    nodes: Tuple[str, ...]
 
 
 # Runs a command of the resource manager here. Tests put recorded answers in its place.
@@ -41,14 +53,22 @@ def ask_here(command: Sequence[str]) -> Answer:
 class RemoteExecution(ABC):
     """Runs shell commands on nodes."""
 
+    name = ""  # what the site must allow for it
+
     @abstractmethod
     def run(self, commands: Mapping[str, str], timeout_s: float) -> Dict[str, Answer]:
         """The command of each node on it, all at once. A node that cannot be reached answers with a
-        code other than 0 and a text that says so; every node answers."""
+        code other than 0 and a text that says so; every node answers. Only what is known to be the node's
+        fault may count against it: else the code is UNKNOWN."""
 
     @abstractmethod
     def start(self, node: str, command: str) -> "subprocess.Popen[bytes]":
         """Starts a command on the node, its output in `stdout`. It is to end when that is closed."""
+
+    def beats(self, nodes: Sequence[str], period_s: float) -> List[Beats]:
+        """Starts what tells every `period_s` that the nodes are alive. It ends when nobody listens any more."""
+        return [Beats(self.start(node, f"while echo {shlex.quote(node)}; do sleep {period_s:g}; done"), (node,))
+                for node in nodes]
 
 
 class ResourceManager(ABC):
@@ -123,6 +143,7 @@ class Launcher(ABC):
     subcommand = 0  # how many words of the command follow its name, as `run` in `flux run`
     # Options that take so many words after them, beside those that hold their value after "=".
     takes: Mapping[str, int] = {}
+    patience_s = 5.0  # what it gets to end in by itself when it is asked to
     ranks_options: Tuple[str, ...] = ()  # that tell the number of ranks
     nodes_options: Tuple[str, ...] = ()  # that tell the number of nodes
 

@@ -1,0 +1,106 @@
+"""Jobs of `cairn run` under a real Slurm, in allocations of nodes that really die."""
+
+from pathlib import Path
+from typing import Dict, Iterator, List
+
+import pytest
+
+from heat import Heat, Size, is_gone_on, recovery_text, steps_of
+from nodes import Cluster
+from slurm import BatchJob, Slurm
+
+ENDLESS = 1000000
+FIVE = ["--nodes=5", "--no-kill", "--time=5"]
+LAUNCH = "srun --mpi=pmix -n4 -N4"
+
+
+@pytest.fixture(scope="session")
+def started(cluster: Cluster) -> Iterator[Slurm]:
+    with Slurm(cluster) as made:
+        yield made
+
+
+@pytest.fixture
+def slurm(started: Slurm) -> Iterator[Slurm]:
+    """With all its nodes, and no job."""
+    yield started
+    started.mend()
+
+
+def submit(slurm: Slurm, heat: Heat, command: str, options: List[str], **settings: str) -> BatchJob:
+    return BatchJob(slurm, heat.folder, options, command, heat.environment(**settings))
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["slurm is told", "nobody is told"])
+def test_a_node_dies_and_the_allocation_goes_on_with_the_spare(
+        slurm: Slurm, folder: Path, build: Path, size: Size, reference: Path, report: List[str], told: bool) -> None:
+    heat = Heat(folder, build, size)
+    job = submit(slurm, heat, f"scr_srun --mpi=pmix -n4 -N4 {' '.join(heat.program())}", FIVE, SCR_RETRIES="1")
+    heat.until_logged("CHECKPOINT_END", 2, job.failure)
+    dead_s = slurm.lose("node2", told=told)
+    assert job.wait(60) == 0 and is_gone_on(heat, job.output()), job.said()
+    assert "run 2 on 4 nodes: node0,node1,node4,node3" in job.told() and "rebuilt rank" in job.told(), job.said()
+    assert told or "node2 is lost: runs no commands" in job.told(), "by the signs of life, and by nothing else"
+    assert heat.is_same_result(reference), "bit for bit"
+    report.append(recovery_text(f"srun, {'Slurm is told' if told else 'nobody is told'}", dead_s, heat.runs()))
+
+
+def test_two_nodes_die_at_once_and_the_prefix_directory_has_it_all(
+        slurm: Slurm, folder: Path, build: Path, size: Size, reference: Path) -> None:
+    """XOR holds one."""
+    heat = Heat(folder, build, size)
+    job = submit(slurm, heat, f"cairn run --runs 2 {LAUNCH} {' '.join(heat.program())}",
+                 ["--nodes=6", "--no-kill", "--time=5"], SCR_FLUSH="2")
+    heat.until_logged("CHECKPOINT_END", 3, job.failure)
+    slurm.lose("node1", "node2")
+    assert job.wait(90) == 0 and is_gone_on(heat, job.output()), job.said()
+    assert steps_of("start", job.output())[1] % (2 * size.every) == 0, "each second checkpoint was copied"
+    assert heat.is_same_result(reference), "bit for bit"
+    assert heat.count("FETCH_SUCCESS") == 1 and "fetched" in job.told(), job.said()
+
+
+HALTS = """
+commits() {{ cat .cairn/log.json 2> /dev/null | grep -c CHECKPOINT_END; }}
+for options in "" "-c 2" "-i" "-b $(date -d '+2 seconds' +%FT%T)" "-a $(date +%FT%T)"; do
+  before=$(commits)
+  cairn run {launch} {program} &
+  while [ "$(commits)" -lt $((before + 2)) ]; do sleep 0.1; done
+  scr_halt $options > /dev/null
+  wait $!
+  echo "halted by '${{options%%20*}}': $?"
+  scr_halt --remove > /dev/null
+done
+"""
+
+
+def test_a_job_is_halted_while_it_runs(slurm: Slurm, heat: Heat) -> None:
+    """Each next one goes on from where the last one has stopped."""
+    job = submit(slurm, heat, HALTS.format(launch=LAUNCH, program=" ".join(heat.program(ENDLESS))), FIVE)
+    job.wait(90)
+    lines = [line for line in job.output().splitlines() if line.startswith("halted by")]
+    assert lines == [f"halted by '{options}': 3" for options in ("", "-c 2", "-i", "-b ", "-a ")], job.said()
+    starts, ends = steps_of("start", job.output()), steps_of("end", job.output())
+    assert len(starts) == len(ends) == 5 and starts == [0, *ends[:-1]], job.said()
+
+
+@pytest.mark.parametrize("how, options, settings", [
+    ("TIME_LIMIT", ["--time=1"], {"SCR_HALT_SECONDS": "54"}),
+    ("SIGTERM", [], {}),
+    ("SIGUSR1", [], {}),
+    pytest.param("SIGUSR1", ["--time=1", "--signal=B:USR1@55"], {}, marks=pytest.mark.long),
+], ids=["halt seconds", "SIGTERM", "SIGUSR1", "sbatch --signal"])
+def test_the_end_of_the_time_is_met_with_a_checkpoint(
+        slurm: Slurm, heat: Heat, how: str, options: List[str], settings: Dict[str, str]) -> None:
+    """The next allocation finds it, on whatever nodes."""
+    program = " ".join(heat.program(ENDLESS))
+    job = submit(slurm, heat, f"exec cairn run {LAUNCH} {program}", ["--nodes=4", "--no-kill", *options],
+                 SCR_FLUSH="100000", **settings)
+    if not options:
+        heat.until_logged("CHECKPOINT_END", 2, job.failure)
+        slurm.ask("scancel", "--batch", f"--signal={how}", job.id)
+    assert job.wait(90) == 3, job.said()
+    assert how in job.told() and heat.count("FINALIZE") == 1, job.said()
+    reached = steps_of("end", job.output())[0]
+    job = submit(slurm, heat, f"cairn run {LAUNCH} {' '.join(heat.program(reached + 20))}", FIVE)
+    assert job.wait(60) == 0, job.said()
+    assert steps_of("start", job.output()) == [reached] and steps_of("end", job.output()) == [reached + 20], job.said()
