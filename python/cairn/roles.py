@@ -63,10 +63,10 @@ class RemoteExecution(ABC):
 
     @abstractmethod
     def start(self, node: str, command: str) -> "subprocess.Popen[bytes]":
-        """Starts a command on the node, its output in `stdout`. It is to end when that is closed."""
+        """Starts a command on the node, its output in `stdout`. It is to end when this process does."""
 
     def beats(self, nodes: Sequence[str], period_s: float) -> List[Beats]:
-        """Starts what tells every `period_s` that the nodes are alive. It ends when nobody listens any more."""
+        """Starts what tells every `period_s` that the nodes are alive. It is to end when this process does."""
         return [Beats(self.start(node, f"while echo {shlex.quote(node)}; do sleep {period_s:g}; done"), (node,))
                 for node in nodes]
 

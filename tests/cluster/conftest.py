@@ -14,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from heat import LARGE, SMALL, Heat, Size, undisturbed  # noqa: E402
 from nodes import Cluster  # noqa: E402
 
+JOBS = Path("/run/jobs")
 REPORT: List[str] = []
 
 
@@ -65,7 +66,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture
 def folder(request: pytest.FixtureRequest) -> Path:
     """On all nodes the same."""
-    path = Path("/run/jobs") / re.sub(r"\W+", "-", request.node.name)
+    path = JOBS / re.sub(r"\W+", "-", request.node.name)
     path.mkdir(parents=True)
     return path
 
@@ -82,6 +83,8 @@ def size(request: pytest.FixtureRequest) -> Size:
 
 
 @pytest.fixture(scope="session")
-def reference(tmp_path_factory: pytest.TempPathFactory, build: Path, size: Size) -> Path:
+def reference(build: Path, size: Size) -> Path:
     """What the program gives if nothing happens."""
-    return undisturbed(Heat(tmp_path_factory.mktemp("reference"), build, size))
+    folder = JOBS / "reference"
+    folder.mkdir(parents=True)
+    return undisturbed(Heat(folder, build, size))

@@ -53,7 +53,7 @@ class Node:
         children = Path(f"/proc/{self._keeper.pid}/task/{self._keeper.pid}/children").read_text().split()
         self.init = int(children[0])
         self._handle = os.pidfd_open(self.init)
-        shell(f"""ip link add v{number} type veth peer name eth0 netns {self.init}
+        shell(f"""ip link add v{number} type veth peer name eth0 address 02:00:00:00:00:{number + 1:02x} netns {self.init}
                   ip link set v{number} master eth0 up
                   nsenter -t {self.init} -n ip addr add {address(number)}/24 dev eth0
                   nsenter -t {self.init} -n ip link set eth0 up""")

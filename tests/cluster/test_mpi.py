@@ -24,7 +24,7 @@ def nodes(cluster: Cluster) -> Iterator[Cluster]:
 def test_a_node_dies_and_the_job_goes_on_with_the_spare(
         nodes: Cluster, folder: Path, build: Path, size: Size, reference: Path, report: List[str], flavour: str) -> None:
     heat = Heat(folder, build, size)
-    settings = heat.environment(SCR_NODELIST="node[0-4]", SCR_JOB_ID="listed", OMPI_MCA_plm_rsh_no_tree_spawn="1",
+    settings = heat.environment(SCR_NODELIST="node[0-4]", SCR_JOB_ID=flavour, OMPI_MCA_plm_rsh_no_tree_spawn="1",
                                 OMPI_MCA_oob_tcp_if_include="eth0")
     settings["PATH"] = f"{SSH}:{settings['PATH']}"
     command = ["cairn", "run", "--nodes", "4", "--runs", "2", LAUNCHERS[flavour], "-n", "4",

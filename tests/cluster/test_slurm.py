@@ -1,5 +1,7 @@
 """Jobs of `cairn run` under a real Slurm, in allocations of nodes that really die."""
 
+import json
+import sys
 from pathlib import Path
 from typing import Dict, Iterator, List
 
@@ -10,6 +12,8 @@ from nodes import Cluster
 from slurm import BatchJob, Slurm
 
 ENDLESS = 1000000
+STEPS = Path(__file__).resolve().parent / "steps.py"
+PACKAGE = Path(__file__).resolve().parents[2] / "python"
 FIVE = ["--nodes=5", "--no-kill", "--time=5"]
 LAUNCH = "srun --mpi=pmix -n4 -N4"
 
@@ -104,3 +108,21 @@ def test_the_end_of_the_time_is_met_with_a_checkpoint(
     job = submit(slurm, heat, f"cairn run {LAUNCH} {' '.join(heat.program(reached + 20))}", FIVE)
     assert job.wait(60) == 0, job.said()
     assert steps_of("start", job.output()) == [reached] and steps_of("end", job.output()) == [reached + 20], job.said()
+
+
+def test_commands_run_on_nodes_as_steps(slurm: Slurm, heat: Heat) -> None:
+    """Also beside a node that has died, of which Slurm knows nothing."""
+    alive, dead = ["node0", "node1", "node2"], "node3"
+    script = f"touch begun; until [ -e go ]; do sleep 0.1; done; {sys.executable} {STEPS} {PACKAGE} {' '.join(alive)}"
+    job = submit(slurm, heat, f"{script} {dead}", ["--nodes=4", "--no-kill", "--time=5"])
+    while not (heat.folder / "begun").exists():
+        assert not job.failure()
+    slurm.lose(dead, told=False)
+    (heat.folder / "go").touch()
+    assert job.wait(60) == 0, job.said()
+    told = json.loads(job.output())
+    assert {node: told["said"][node] for node in alive} == {node: [3, f"I am {node}"] for node in alive}, told
+    assert {node: told["each its own"][node] for node in alive} == {node: [0, node] for node in alive}, told
+    assert told["said"][dead][0] > 0 and told["each its own"][dead][0] > 0, told
+    assert told["hung"]["node1"][0] == 124 and told["hung_s"] < 10, "this node has answered at once"
+    assert told["ends"], told

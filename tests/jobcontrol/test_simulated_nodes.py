@@ -62,6 +62,14 @@ def test_a_wrong_suspicion_is_not_followed_by_the_next(nodes: SimulatedNodes) ->
         assert suspects_within(beats, 5) == ["n1"], "it is watched again later"
 
 
+def test_a_wrong_suspicion_blinds_nobody_whose_connection_lives(nodes: SimulatedNodes) -> None:
+    with Heartbeats(nodes.remote(), ["n0"], period_s=30, patience_s=0.3) as beats:
+        assert suspects_within(beats, 5) == ["n0"]
+        beats.rest("n0")
+        assert beats.suspects() == []
+        assert suspects_within(beats, 5) == ["n0"]
+
+
 def test_nothing_of_a_lost_node_is_left(nodes: SimulatedNodes) -> None:
     (nodes.storage("n1") / "checkpoint").write_text("x")
     process = nodes.remote().start("n1", "sleep 60 & sleep 60")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import select
+import signal
 import subprocess
 import time
 from typing import Dict, Iterable, List, Mapping, Sequence
@@ -24,6 +26,7 @@ BEAT = "while echo $SLURMD_NODENAME; do sleep {:g}; done"
 # A node is late that has not answered in five times the time of the slowest other one, and for so long.
 LATE_S, LATE_TIMES = 2.0, 5
 SILENT, REFUSED = 124, 255
+LIBC, PR_SET_PDEATHSIG = ctypes.CDLL(None), 1
 PATIENCE_S = 0.5
 
 
@@ -42,10 +45,12 @@ class Steps(RemoteExecution):
     def run(self, commands: Mapping[str, str], timeout_s: float) -> Dict[str, Answer]:
         """Asks this node too: where it answers and another does not, that is not the fault of the way there."""
         asked = {self._here: "true", **commands} if self._here else dict(commands)
-        found = self._asked([_nodes_of(asked, command) for command in dict.fromkeys(asked.values())], asked, timeout_s)
-        refused = [node for node in asked if found[node].code == REFUSED]
-        if refused and self._is_up():  # with one node that Slurm gives no more, a step is refused as a whole
-            found.update(self._asked([[node] for node in refused], asked, timeout_s))
+        groups = [_nodes_of(asked, command) for command in dict.fromkeys(asked.values())]
+        found = self._asked(groups, asked, timeout_s)
+        # With one node that Slurm gives no more, a step is refused as a whole.
+        refused = [group for group in groups if len(group) > 1 and all(found[node].code == REFUSED for node in group)]
+        if refused and self._is_up():
+            found.update(self._asked([[node] for group in refused for node in group], asked, timeout_s))
         if all(answer.code in (SILENT, REFUSED) for answer in found.values()) and (self._here or not self._is_up()):
             return {node: Answer(UNKNOWN, found[node].text) for node in commands}
         return {node: found[node] for node in commands}
@@ -60,7 +65,7 @@ class Steps(RemoteExecution):
         words = [*SRUN, f"--jobid={self._job}", f"--nodes={len(nodes)}", f"--ntasks={len(nodes)}",
                  f"--nodelist={fold(nodes)}", "sh", "-c", command]
         return subprocess.Popen(words, env=self._environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                stderr=errors, start_new_session=True)
+                                stderr=errors, start_new_session=True, preexec_fn=_end_with_parent)
 
     def _asked(self, groups: Iterable[Sequence[str]], commands: Mapping[str, str],
                timeout_s: float) -> Dict[str, Answer]:
@@ -83,6 +88,11 @@ class Steps(RemoteExecution):
 
     def _is_up(self) -> bool:
         return self._ask(["scontrol", "ping"]).code == 0
+
+
+def _end_with_parent() -> None:
+    """srun does not end when nobody listens any more; so it gets SIGTERM should its parent die."""
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _nodes_of(commands: Mapping[str, str], command: str) -> List[str]:
