@@ -60,11 +60,12 @@ class Heat:
     def count(self, event: str) -> int:
         return sum(one.get("event") == event for one in self.log())
 
-    def until_logged(self, event: str, count: int, fails: Callable[[], Optional[str]], timeout_s: float = 40) -> None:
-        """Waits until the log tells the event so many times; `fails` says why it never will."""
+    def until_logged(self, event: str, count: int, fails: Callable[[], Optional[str]],
+                     said: Callable[[], str], timeout_s: float = 40) -> None:
+        """Waits until the log tells the event so many times; `fails` says why it never will, `said` what was said."""
         end = time.monotonic() + timeout_s
         while self.count(event) < count:
-            failure = fails() or ("" if time.monotonic() < end else f"no {event} came")
+            failure = fails() or ("" if time.monotonic() < end else f"no {event} came\n{said()}")
             assert not failure, failure
             time.sleep(0.02)
 
@@ -102,7 +103,8 @@ def is_gone_on(heat: Heat, output: str) -> bool:
 def recovery_text(name: str, killed_s: float, runs: List[Dict[str, Any]]) -> str:
     """How the time between a death and computing again was spent. Restarting is all that the program does until it
     computes, less the rebuilding."""
-    died, following = runs[0], runs[1]
+    died = next(run for run in runs if run["nodes_lost"])
+    following = next(run for run in runs[died["number"]:] if run["computing_s"])
     noticed, begun = died["noticed_s"] - killed_s, following["begun_s"] - died["noticed_s"]
     rebuilt, total = following["rebuilt_s"], following["computing_s"] - killed_s
     return (f"{name}: noticed {noticed:.2f} s, relaunched {begun:.2f} s, rebuilt {rebuilt:.2f} s, restarted "

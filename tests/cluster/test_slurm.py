@@ -40,7 +40,7 @@ def test_a_node_dies_and_the_allocation_goes_on_with_the_spare(
         slurm: Slurm, folder: Path, build: Path, size: Size, reference: Path, report: List[str], told: bool) -> None:
     heat = Heat(folder, build, size)
     job = submit(slurm, heat, f"scr_srun --mpi=pmix -n4 -N4 {' '.join(heat.program())}", FIVE, SCR_RETRIES="1")
-    heat.until_logged("CHECKPOINT_END", 2, job.failure)
+    heat.until_logged("CHECKPOINT_END", 2, job.failure, job.said)
     dead_s = slurm.lose("node2", told=told)
     assert job.wait(60) == 0 and is_gone_on(heat, job.output()), job.said()
     assert "run 2 on 4 nodes: node0,node1,node4,node3" in job.told() and "rebuilt rank" in job.told(), job.said()
@@ -55,7 +55,7 @@ def test_two_nodes_die_at_once_and_the_prefix_directory_has_it_all(
     heat = Heat(folder, build, size)
     job = submit(slurm, heat, f"cairn run --runs 2 {LAUNCH} {' '.join(heat.program())}",
                  ["--nodes=6", "--no-kill", "--time=5"], SCR_FLUSH="2")
-    heat.until_logged("CHECKPOINT_END", 3, job.failure)
+    heat.until_logged("CHECKPOINT_END", 3, job.failure, job.said)
     slurm.lose("node1", "node2")
     assert job.wait(90) == 0 and is_gone_on(heat, job.output()), job.said()
     assert steps_of("start", job.output())[1] % (2 * size.every) == 0, "each second checkpoint was copied"
@@ -100,7 +100,7 @@ def test_the_end_of_the_time_is_met_with_a_checkpoint(
     job = submit(slurm, heat, f"exec cairn run {LAUNCH} {program}", ["--nodes=4", "--no-kill", *options],
                  SCR_FLUSH="100000", **settings)
     if not options:
-        heat.until_logged("CHECKPOINT_END", 2, job.failure)
+        heat.until_logged("CHECKPOINT_END", 2, job.failure, job.said)
         slurm.ask("scancel", "--batch", f"--signal={how}", job.id)
     assert job.wait(90) == 3, job.said()
     assert how in job.told() and heat.count("FINALIZE") == 1, job.said()
