@@ -35,7 +35,7 @@ class Job:
         settings["PATH"] = f"{SSH}:{settings['PATH']}"
         with self._path.open("w") as output:
             self.process = subprocess.Popen(
-                ["cairn", "run", "--nodes", "4", "--runs", "4", "--hung-after", "6", LAUNCHERS[flavour], "-n", "4",
+                ["cairn", "run", "--nodes", "4", "--runs", "4", "--hung-after", "10", LAUNCHERS[flavour], "-n", "4",
                  *heat.program(flavour=flavour)],
                 env=settings, cwd=heat.folder, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
 

@@ -15,8 +15,8 @@ ENDLESS = 1000000
 STEPS = Path(__file__).resolve().parent / "steps.py"
 PACKAGE = Path(__file__).resolve().parents[2] / "python"
 FIVE = ["--nodes=5", "--no-kill", "--time=5"]
-# On a busy machine Open MPI 4.1 now and then dies in MPI_Init under srun, as a message comes before its receiver is ready
-# (in btl/tcp, before any call of Cairn): so there is a run or two more than the failures that are made here.
+# On a busy machine Open MPI 4.1.4 now and then dies in MPI_Init under srun (its btl/tcp calls a null pointer), before any
+# call of Cairn: so there is a run or two more than the failures that are made here.
 LAUNCH = "cairn run --runs 4 srun --mpi=pmix -n4 -N4"
 
 
@@ -60,9 +60,9 @@ def test_two_nodes_die_at_once_and_the_prefix_directory_has_it_all(
     heat.until_logged("CHECKPOINT_END", 3, job.failure, job.said)
     slurm.lose("node1", "node2")
     assert job.wait(90) == 0 and is_gone_on(heat, job.output()), job.said()
-    assert steps_of("start", job.output())[1] % (2 * size.every) == 0, "each second checkpoint was copied"
     assert heat.is_same_result(reference), "bit for bit"
-    assert heat.count("FETCH_SUCCESS") == 1 and "fetched" in job.told(), job.said()
+    fetched = [one["name"] for one in heat.log() if one.get("event") == "FETCH_SUCCESS"]
+    assert fetched and int(fetched[0][len("step."):]) % (2 * size.every) == 0, job.said()
 
 
 HALTS = """
