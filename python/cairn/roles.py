@@ -39,12 +39,12 @@ Ask = Callable[[Sequence[str]], Answer]
 
 
 def ask_here(command: Sequence[str]) -> Answer:
-    """The answer of a command on this node; 127 if there is no such command, 124 if it hangs."""
+    """The answer of a command on this node; 127 if there is none that may be started, 124 if it hangs."""
     try:
         done = subprocess.run(list(command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True, timeout=30, check=False)
-    except FileNotFoundError:
-        return Answer(127, f"there is no command {command[0]}")
+    except OSError as error:  # with a folder in PATH that may not be read, it is not "no such file"
+        return Answer(127, f"there is no command {command[0]}: {error.strerror}")
     except subprocess.TimeoutExpired:
         return Answer(124, f"{command[0]} has not answered for 30 s")
     return Answer(done.returncode, done.stdout if done.returncode == 0 else done.stderr)

@@ -19,7 +19,7 @@ from cairn.resources.local import Here, SimulatedNodes
 from cairn.resources.lsf import Lsf
 from cairn.resources.pbs import Pbs
 from cairn.resources.slurm import Slurm
-from cairn.roles import UNKNOWN, Answer, Launcher, RemoteExecution, ResourceManager
+from cairn.roles import UNKNOWN, Answer, Launcher, RemoteExecution, ResourceManager, ask_here
 from stand_ins import put_on_path
 from test_resources import (BHOSTS, BJOBS, FLUX, FLUX_ALL, FLUX_DOWN, FLUX_LEFT, FOUR, LSF, PBS, PBSNODES, QSTAT,
                             SINFO, SLURM, SQUEUE, answers)
@@ -173,6 +173,17 @@ def test_where_slurm_starts_no_steps_nothing_is_known_of_the_nodes(
     assert [answer.code for answer in slurm.remote().run({"node1": "echo", "node2": "echo"}, 10).values()] == [
         UNKNOWN, UNKNOWN]
     assert echo(slurm.remote()).unfit(FOUR) == {}
+
+
+@pytest.mark.parametrize("mode", [0o644, None], ids=["may not be started", "is not there"])
+def test_a_command_that_cannot_be_started_is_an_answer(mode: "int | None", tmp_path: Path,
+                                                       monkeypatch: pytest.MonkeyPatch) -> None:
+    if mode is not None:
+        (tmp_path / "sinfo").write_text("#!/bin/sh\n")
+        (tmp_path / "sinfo").chmod(mode)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    answer = ask_here(["sinfo"])
+    assert answer.code == 127 and "no command sinfo" in answer.text
 
 
 def test_all_nodes_tell_that_they_are_alive(remote: Tuple[RemoteExecution, List[str]]) -> None:
