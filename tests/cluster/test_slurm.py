@@ -16,8 +16,10 @@ STEPS = Path(__file__).resolve().parent / "steps.py"
 PACKAGE = Path(__file__).resolve().parents[2] / "python"
 FIVE = ["--nodes=5", "--no-kill", "--time=5"]
 # On a busy machine Open MPI 4.1.4 now and then dies in MPI_Init under srun (its btl/tcp calls a null pointer), before any
-# call of Cairn: so there is a run or two more than the failures that are made here.
-LAUNCH = "cairn run --runs 4 srun --mpi=pmix -n4 -N4"
+# call of Cairn, or a run hangs before its first step: so there is a run or two more than the failures that are made
+# here, and a watchdog. The report tells of a run that hung.
+LAUNCH = "cairn run --runs 4 --hung-after 10 srun --mpi=pmix -n4 -N4"
+WATCHDOG = {"SCR_RETRIES": "3", "SCR_WATCHDOG": "1", "SCR_WATCHDOG_TIMEOUT": "10"}
 
 
 @pytest.fixture(scope="session")
@@ -41,7 +43,7 @@ def submit(slurm: Slurm, heat: Heat, command: str, options: List[str], **setting
 def test_a_node_dies_and_the_allocation_goes_on_with_the_spare(
         slurm: Slurm, folder: Path, build: Path, size: Size, reference: Path, report: List[str], told: bool) -> None:
     heat = Heat(folder, build, size)
-    job = submit(slurm, heat, f"scr_srun --mpi=pmix -n4 -N4 {' '.join(heat.program())}", FIVE, SCR_RETRIES="3")
+    job = submit(slurm, heat, f"scr_srun --mpi=pmix -n4 -N4 {' '.join(heat.program())}", FIVE, **WATCHDOG)
     heat.until_logged("CHECKPOINT_END", 2, job.failure, job.said)
     dead_s = slurm.lose("node2", told=told)
     assert job.wait(60) == 0 and is_gone_on(heat, job.output()), job.said()
