@@ -15,9 +15,8 @@ ENDLESS = 1000000
 STEPS = Path(__file__).resolve().parent / "steps.py"
 PACKAGE = Path(__file__).resolve().parents[2] / "python"
 FIVE = ["--nodes=5", "--no-kill", "--time=5"]
-# On a busy machine Open MPI 4.1.4 now and then dies in MPI_Init under srun (its btl/tcp calls a null pointer), before any
-# call of Cairn, or a run hangs before its first step: so there is a run or two more than the failures that are made
-# here, and a watchdog. The report tells of a run that hung.
+# On a busy machine Open MPI 4.1.4 under srun now and then dies or hangs in rank 0's MPI_Init (its btl/tcp, when another
+# rank connects that is through): so there is a run or two more than the failures that are made here, and a watchdog.
 LAUNCH = "cairn run --runs 4 --hung-after 10 srun --mpi=pmix -n4 -N4"
 WATCHDOG = {"SCR_RETRIES": "3", "SCR_WATCHDOG": "1", "SCR_WATCHDOG_TIMEOUT": "10"}
 
