@@ -13,13 +13,14 @@ SOURCES = git ls-files '*.c' '*.h' '*.cpp' '*.hpp' ':!include/scrf.h'
 export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 
-.PHONY: help demo test asan tsan build bench bench-simgrid soak mutations fuzz lint format install clean memory-folder \
-        build-packages test-packages lint-packages bench-packages simgrid-packages
+.PHONY: help demo test test-cluster asan tsan build bench bench-simgrid soak mutations fuzz lint format install clean \
+        memory-folder build-packages test-packages lint-packages bench-packages simgrid-packages
 
 help:
 	@echo 'make demo      lose a node, keep the run: the main job of Cairn, with proof (about a minute)'
 	@echo 'make test      build everything and run all tests'
 	@echo
+	@echo 'make test-cluster   nodes that really die, under a real Slurm, mpirun and mpiexec: tells how long a job stands still'
 	@echo 'make build     build the library, the tool cairn and the examples, optimised (build/release)'
 	@echo 'make install   install them below PREFIX (now $(PREFIX))'
 	@echo 'make asan      run the tests without MPI under the address and undefined-behaviour sanitizers'
@@ -54,6 +55,12 @@ demo: memory-folder build
 
 test: memory-folder test-packages
 	@JOBS=$(JOBS) tests/run dev $(LAUNCHER)
+
+# More than make test has of it: ranks of 64 MiB, times, what waits for Slurm's clock.
+test-cluster: memory-folder test-packages
+	cmake --preset dev $(LAUNCHER)
+	cmake --build build/dev --parallel $(JOBS)
+	ctest --test-dir build/dev -C large -R '^cluster_.*_large' --verbose
 
 # Without MPI, which is not built for the sanitizers: the same code runs over a Team of threads.
 asan tsan: test-packages

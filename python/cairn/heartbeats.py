@@ -7,72 +7,90 @@ import time
 from typing import Dict, List, Sequence
 
 from cairn.processes import Group
-from cairn.roles import RemoteExecution
+from cairn.roles import Beats, RemoteExecution
 
-# Ends by itself when nobody listens any more.
-BEAT = "while echo; do sleep {:g}; done"
+# A step of Slurm that is asked to end is over at once, one whose srun is killed after some seconds only.
+PATIENCE_S = 0.3
 
 
 class Heartbeats:
-    """A process on each node that says something every `period_s`. Whose connection closes is
-    suspected at once, who is silent for `patience_s` then. A context manager: leaving it ends them."""
+    """What says every `period_s` that each node lives. Whose connection closes is suspected at once, who is
+    silent for `patience_s` then. A context manager: leaving it ends them."""
 
-    def __init__(self, remote: RemoteExecution, nodes: Sequence[str], period_s: float = 1.0,
-                 patience_s: float = 10.0) -> None:
-        self._remote, self._period_s, self._patience_s = remote, period_s, patience_s
-        self._groups: Dict[str, Group] = {}
-        self._pipes: Dict[str, int] = {}
-        self._heard: Dict[str, float] = {}
+    def __init__(self, remote: RemoteExecution, nodes: Sequence[str], period_s: float = 0.5,
+                 patience_s: float = 1.5, rest_s: float = 10.0) -> None:
+        self._remote, self._period_s, self._patience_s, self._rest_s = remote, period_s, patience_s, rest_s
+        self._streams: List[_Stream] = []
+        self._heard: Dict[str, float] = {}  # of the nodes that are watched
         self._resting: Dict[str, float] = {}  # until when
-        for node in nodes:
-            self.watch(node)
+        self.watch(nodes)
 
     def __enter__(self) -> "Heartbeats":
         return self
 
     def __exit__(self, *_: object) -> None:
-        for node in list(self._groups):
-            self.forget(node)
+        for stream in self._streams:
+            stream.group.ask_to_end()
+        for stream in self._streams:
+            stream.group.end(PATIENCE_S)
+            stream.group.close()
 
-    def watch(self, node: str) -> None:
+    def watch(self, nodes: Sequence[str]) -> None:
         """From now on, also again."""
-        self.forget(node)
-        process = self._remote.start(node, BEAT.format(self._period_s))
-        assert process.stdout is not None
-        os.set_blocking(process.stdout.fileno(), False)
-        self._groups[node] = Group(process)
-        self._pipes[node] = process.stdout.fileno()
-        self._heard[node] = time.monotonic()
+        for stream in [one for one in self._streams if not one.is_open]:
+            self._streams.remove(stream)
+            stream.group.close()
+        fed = {node for stream in self._streams for node in stream.nodes}
+        fresh = [node for node in nodes if node not in fed]
+        if fresh:
+            self._streams += [_Stream(beats) for beats in self._remote.beats(fresh, self._period_s)]
+        for node in nodes:
+            self._heard[node] = time.monotonic()
 
     def rest(self, node: str) -> None:
-        """A suspicion was wrong: the node is watched again after `patience_s`, not at once, so that a place
-        where no connection lives does not get one after the other."""
-        self.forget(node)
-        self._resting[node] = time.monotonic() + self._patience_s
-
-    def forget(self, node: str) -> None:
-        """No longer."""
-        group = self._groups.pop(node, None)
-        self._resting.pop(node, None)
-        self._pipes.pop(node, None)
-        if group:
-            group.close()
+        """A suspicion was wrong. Where the connection has closed the node is watched again after a while, not at
+        once, so that a place where no connection lives does not get one after the other."""
+        if any(stream.is_open and node in stream.nodes for stream in self._streams):
+            self._heard[node] = time.monotonic()
+            return
+        self._heard.pop(node, None)
+        self._resting[node] = time.monotonic() + self._rest_s
 
     def suspects(self) -> List[str]:
         """Nodes that may be dead."""
         now = time.monotonic()
-        for node in [node for node, until in self._resting.items() if now >= until]:
-            self.watch(node)
-        return [node for node, pipe in self._pipes.items()
-                if self._is_closed(node, pipe, now) or now - self._heard[node] > self._patience_s]
+        awake = [node for node, until in self._resting.items() if now >= until]
+        for node in awake:
+            del self._resting[node]
+        if awake:
+            self.watch(awake)
+        closed = set()
+        for stream in self._streams:
+            for node in stream.news():
+                if node in self._heard:
+                    self._heard[node] = now
+            closed.update(() if stream.is_open else stream.nodes)
+        return [node for node, heard in self._heard.items() if node in closed or now - heard > self._patience_s]
 
-    def _is_closed(self, node: str, pipe: int, now: float) -> bool:
+
+class _Stream:
+    """One of the processes."""
+
+    def __init__(self, beats: Beats) -> None:
+        assert beats.process.stdout is not None
+        self.group, self.nodes, self.is_open = Group(beats.process), beats.nodes, True
+        self._pipe, self._rest = beats.process.stdout.fileno(), b""
+        os.set_blocking(self._pipe, False)
+
+    def news(self) -> List[str]:
+        """Names that were heard."""
         try:
-            if os.read(pipe, 4096) == b"":
-                return True
-            self._heard[node] = now
+            added = os.read(self._pipe, 65536) if self.is_open else b""
+            self.is_open = bool(added)
         except BlockingIOError:
-            pass
+            return []
         except OSError:
-            return True
-        return False
+            self.is_open = False
+            return []
+        *lines, self._rest = (self._rest + added).split(b"\n")
+        return [line.decode("utf-8", "replace") for line in lines]

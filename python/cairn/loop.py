@@ -21,8 +21,6 @@ from cairn.roles import NodeTest, ResourceManager
 from cairn.state_file import StateFile
 
 TICK_S = 0.05
-# What a launcher has to end in by itself when it is asked to.
-PATIENCE_S = 5.0
 
 
 @dataclass
@@ -40,6 +38,7 @@ class Plan:
     policy: Policy
     command: Callable[[Sequence[str], Sequence[str], Optional[str]], List[str]]  # nodes, left out, restart from
     environment: Mapping[str, str]  # of the program
+    patience_s: float = 5.0  # what the launcher gets to end in by itself when it is asked to
     heartbeats: bool = True
     hung_after_s: float = 0.0  # 0: never
     end_time_s: Optional[float] = None
@@ -82,8 +81,8 @@ class Job:
         """Until there is nothing more to do."""
         event = Event()
         if len(self._look_at_nodes()) == len(self.account.nodes):
-            self._say("no node is fit; where the nodes run no commands by ssh, set SCR_NODE_TESTS=none and use "
-                      "--no-heartbeats")
+            self._say(f"no node is fit; where the nodes run no commands by {self._manager.remote().name}, set "
+                      "SCR_NODE_TESTS=none and use --no-heartbeats")
         while True:
             action = decide(self._plan.policy, self._state(), event)
             if action.kind != Kind.LAUNCH:
@@ -150,7 +149,7 @@ class Job:
             how, ended = self._watch(run, group, beats)
             run.noticed_s = run.noticed_s or time.time()
             if how is not None:
-                group.end(PATIENCE_S)
+                group.end(self._plan.patience_s)
         self._manager.end_leftovers()
         run.ended_s = time.time()
         self._read_log(run)
@@ -182,7 +181,9 @@ class Job:
         suspects = [node for node in beats.suspects() if node in run.nodes]
         if not suspects:
             return False
-        found = unfit(self._tests, suspects)
+        tested = unfit(self._tests, suspects)
+        still = beats.suspects()  # no node is dead that was heard meanwhile
+        found = {node: reason for node, reason in tested.items() if node in still}
         for node in suspects:
             if node not in found:
                 beats.rest(node)

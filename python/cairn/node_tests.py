@@ -6,7 +6,7 @@ import shlex
 from typing import Callable, Dict, List, Mapping, Sequence
 
 from cairn.native import Trouble
-from cairn.roles import Answer, NodeTest, RemoteExecution, ResourceManager
+from cairn.roles import UNKNOWN, Answer, NodeTest, RemoteExecution, ResourceManager
 
 PATIENCE_S = 10.0
 
@@ -46,7 +46,7 @@ class OnNode(NodeTest):
 
     def unfit(self, nodes: Sequence[str]) -> Dict[str, str]:
         answers = self._remote.run({node: self._command(node) for node in nodes}, PATIENCE_S)
-        verdicts = {node: self._judge(answers[node]) for node in nodes}
+        verdicts = {node: self._judge(answers[node]) for node in nodes if answers[node].code != UNKNOWN}
         return {node: verdict for node, verdict in verdicts.items() if verdict}
 
 

@@ -95,7 +95,8 @@ def decide(policy: Policy, state: State, event: Event) -> Action:
         if ended_well(event):
             if state.halt:
                 return Action(Kind.HALTED, state.halt)
-            return Action(Kind.SUCCESS, "the program has come to its end")
+            return Action(Kind.SUCCESS, "the program has come to its end" if event.finalized else
+                          "the launcher returned 0; the program has not called SCR_Init, so there is no other word")
         if event.finalized and not event.nodes_lost:
             return Action(Kind.GIVEN_UP, f"{event.text()}, after the program had called SCR_Finalize: "
                                          "another run would compute nothing new")

@@ -42,11 +42,15 @@ class Group:
             time.sleep(0.02)
         return self.poll()
 
+    def ask_to_end(self) -> None:
+        """SIGTERM to the process, if it runs. Not by Popen, which would reap it first if it has just ended."""
+        with suppress(ProcessLookupError):
+            os.kill(self._process.pid, signal.SIGTERM)
+
     def end(self, patience_s: float) -> Exit:
         """The process is asked to end (SIGTERM), after a while its group is killed."""
-        if self.poll() is None:
-            self._process.send_signal(signal.SIGTERM)
-            self.wait(patience_s)
+        self.ask_to_end()
+        self.wait(patience_s)
         self.kill()
         self.wait(patience_s)
         return self.poll() or Exit(signal.SIGKILL, True)

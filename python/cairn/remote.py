@@ -14,6 +14,8 @@ SSH_OPTIONS = ("-oBatchMode=yes", "-oConnectTimeout=5", "-oForwardX11=no", "-oFo
 class Ssh(RemoteExecution):
     """Many at once by ClusterShell, single ones that go on for long by ssh itself."""
 
+    name = "ssh"
+
     def run(self, commands: Mapping[str, str], timeout_s: float) -> Dict[str, Answer]:
         try:
             from ClusterShell.Task import task_self  # pylint: disable=import-outside-toplevel

@@ -7,6 +7,7 @@ holds it to what is written here.
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -22,17 +23,28 @@ class Answer(NamedTuple):
     text: str
 
 
+# A code: the way to the node has failed, which tells nothing of the node.
+UNKNOWN = -1
+
+
+class Beats(NamedTuple):
+    """A process that writes, for each of some nodes, lines with the node's name."""
+
+    process: "subprocess.Popen[bytes]"
+    nodes: Tuple[str, ...]
+
+
 # Runs a command of the resource manager here. Tests put recorded answers in its place.
 Ask = Callable[[Sequence[str]], Answer]
 
 
 def ask_here(command: Sequence[str]) -> Answer:
-    """The answer of a command on this node; 127 if there is no such command, 124 if it hangs."""
+    """The answer of a command on this node; 127 if there is none that may be started, 124 if it hangs."""
     try:
         done = subprocess.run(list(command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True, timeout=30, check=False)
-    except FileNotFoundError:
-        return Answer(127, f"there is no command {command[0]}")
+    except OSError as error:  # with a folder in PATH that may not be read, it is not "no such file"
+        return Answer(127, f"there is no command {command[0]}: {error.strerror}")
     except subprocess.TimeoutExpired:
         return Answer(124, f"{command[0]} has not answered for 30 s")
     return Answer(done.returncode, done.stdout if done.returncode == 0 else done.stderr)
@@ -41,14 +53,22 @@ def ask_here(command: Sequence[str]) -> Answer:
 class RemoteExecution(ABC):
     """Runs shell commands on nodes."""
 
+    name = ""  # what the site must allow for it
+
     @abstractmethod
     def run(self, commands: Mapping[str, str], timeout_s: float) -> Dict[str, Answer]:
         """The command of each node on it, all at once. A node that cannot be reached answers with a
-        code other than 0 and a text that says so; every node answers."""
+        code other than 0 and a text that says so; every node answers. Only what is known to be the node's
+        fault may count against it: else the code is UNKNOWN."""
 
     @abstractmethod
     def start(self, node: str, command: str) -> "subprocess.Popen[bytes]":
-        """Starts a command on the node, its output in `stdout`. It is to end when that is closed."""
+        """Starts a command on the node, its output in `stdout`. It is to end when this process does."""
+
+    def beats(self, nodes: Sequence[str], period_s: float) -> List[Beats]:
+        """Starts what tells every `period_s` that the nodes are alive. It is to end when this process does."""
+        return [Beats(self.start(node, f"while echo {shlex.quote(node)}; do sleep {period_s:g}; done"), (node,))
+                for node in nodes]
 
 
 class ResourceManager(ABC):
@@ -123,6 +143,7 @@ class Launcher(ABC):
     subcommand = 0  # how many words of the command follow its name, as `run` in `flux run`
     # Options that take so many words after them, beside those that hold their value after "=".
     takes: Mapping[str, int] = {}
+    patience_s = 5.0  # what it gets to end in by itself when it is asked to
     ranks_options: Tuple[str, ...] = ()  # that tell the number of ranks
     nodes_options: Tuple[str, ...] = ()  # that tell the number of nodes
 

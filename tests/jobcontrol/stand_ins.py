@@ -18,11 +18,21 @@ for node in $(seq -f node%.0f 0 4); do
   grep -qx $node "{folder}/dead" && echo "$node down*" || echo "$node allocated"
 done
 """
-# Starts one process, and keeps what it was told.
+# Of the program's step it starts one process, and keeps what it was told. Of the steps by which commands run on nodes
+# it starts one on each node that is not dead.
 SRUN = """#!/bin/sh
-echo "$*" >> "{folder}/srun.told"
-while :; do case $1 in -n*|-N*|--*=*) shift;; *) break;; esac; done
-exec "$@"
+case " $* " in *" --input=none "*) ours=yes;; *) echo "$*" >> "{folder}/srun.told";; esac
+while :; do case $1 in --nodelist=*) nodes=${1#*=}; shift;; -n*|-N*|--*) shift;; *) break;; esac; done
+[ "$ours" ] || exec "$@"
+code=0
+for node in $(python3 -m ClusterShell.CLI.Nodeset -e "$nodes"); do
+  if grep -qx "$node" "{folder}/dead"; then code=1; else SLURMD_NODENAME=$node "$@" & fi
+done
+wait
+exit $code
+"""
+SCONTROL = """#!/bin/sh
+echo "Slurmctld(primary) at login is UP"
 """
 
 
@@ -31,7 +41,7 @@ def put_on_path(folder: Path) -> str:
     binaries = folder / "stand-ins"
     binaries.mkdir()
     (folder / "dead").touch()
-    for name, text in (("ssh", SSH), ("squeue", SQUEUE), ("sinfo", SINFO), ("srun", SRUN)):
+    for name, text in (("ssh", SSH), ("squeue", SQUEUE), ("sinfo", SINFO), ("srun", SRUN), ("scontrol", SCONTROL)):
         (binaries / name).write_text(text.replace("{folder}", str(folder)))
         (binaries / name).chmod(0o755)
     return f"{binaries}:/usr/bin:/bin"

@@ -7,8 +7,10 @@ from typing import Callable, Dict, Iterator, List, Tuple
 
 import pytest
 
+from cairn.heartbeats import Heartbeats
 from cairn.launchers import ALL as LAUNCHERS
 from cairn.native import Trouble
+from cairn.node_tests import echo
 from cairn.processes import Group
 from cairn.remote import Ssh
 from cairn.resources import ALL as MANAGERS
@@ -17,7 +19,7 @@ from cairn.resources.local import Here, SimulatedNodes
 from cairn.resources.lsf import Lsf
 from cairn.resources.pbs import Pbs
 from cairn.resources.slurm import Slurm
-from cairn.roles import Answer, Launcher, RemoteExecution, ResourceManager
+from cairn.roles import UNKNOWN, Answer, Launcher, RemoteExecution, ResourceManager, ask_here
 from stand_ins import put_on_path
 from test_resources import (BHOSTS, BJOBS, FLUX, FLUX_ALL, FLUX_DOWN, FLUX_LEFT, FOUR, LSF, PBS, PBSNODES, QSTAT,
                             SINFO, SLURM, SQUEUE, answers)
@@ -115,12 +117,12 @@ def test_a_launcher_keeps_the_rules(kind: type) -> None:
     assert launcher.split([*head, *options, "./program"], {}).program == ("./program",)
 
 
-@pytest.fixture(params=["here", "simulated", "ssh"])
+@pytest.fixture(params=["here", "simulated", "ssh", "steps"])
 def remote(request: pytest.FixtureRequest, tmp_path: Path,
            monkeypatch: pytest.MonkeyPatch) -> Iterator[Tuple[RemoteExecution, List[str]]]:
-    if request.param == "ssh":
+    if request.param in ("ssh", "steps"):
         monkeypatch.setenv("PATH", put_on_path(tmp_path))
-        yield Ssh(), ["node0", "node1"]
+        yield Ssh() if request.param == "ssh" else Slurm(dict(os.environ, **SLURM)).remote(), ["node0", "node1"]
         return
     if request.param == "here":
         yield Here(os.environ), ["a"]
@@ -149,6 +151,48 @@ def test_a_node_that_cannot_be_reached_says_so(tmp_path: Path, monkeypatch: pyte
     answers_there = Ssh().run({node: "echo here" for node in ("node0", "node1")}, 10)
     assert answers_there["node0"].code == 0
     assert answers_there["node1"].code == 255 and "No route" in answers_there["node1"].text
+
+
+def test_a_node_where_slurm_starts_no_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", put_on_path(tmp_path))
+    (tmp_path / "dead").write_text("node1\n")
+    steps = Slurm(dict(os.environ, **SLURM)).remote()
+    answered = steps.run({node: "echo here" for node in ("node0", "node1")}, 10)
+    assert answered["node0"] == Answer(0, "here")
+    assert answered["node1"].code == 255 and "no step" in answered["node1"].text
+
+
+@pytest.mark.parametrize("here", ["", "node0"])
+def test_where_slurm_starts_no_steps_nothing_is_known_of_the_nodes(
+        here: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A controller that is down for a while must not cost the job its nodes."""
+    monkeypatch.setenv("PATH", put_on_path(tmp_path))
+    for name in ("srun",) if here else ("srun", "scontrol"):
+        (tmp_path / "stand-ins" / name).write_text("#!/bin/sh\nexit 1\n")
+    slurm = Slurm(dict(os.environ, SLURMD_NODENAME=here, **SLURM))
+    assert [answer.code for answer in slurm.remote().run({"node1": "echo", "node2": "echo"}, 10).values()] == [
+        UNKNOWN, UNKNOWN]
+    assert echo(slurm.remote()).unfit(FOUR) == {}
+
+
+@pytest.mark.parametrize("mode", [0o644, None], ids=["may not be started", "is not there"])
+def test_a_command_that_cannot_be_started_is_an_answer(mode: "int | None", tmp_path: Path,
+                                                       monkeypatch: pytest.MonkeyPatch) -> None:
+    if mode is not None:
+        (tmp_path / "sinfo").write_text("#!/bin/sh\n")
+        (tmp_path / "sinfo").chmod(mode)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    answer = ask_here(["sinfo"])
+    assert answer.code == 127 and "no command sinfo" in answer.text
+
+
+def test_all_nodes_tell_that_they_are_alive(remote: Tuple[RemoteExecution, List[str]]) -> None:
+    execution, nodes = remote
+    with Heartbeats(execution, nodes, period_s=0.05, patience_s=0.5) as beats:
+        end = time.monotonic() + 1.5
+        while time.monotonic() < end:
+            assert beats.suspects() == []
+            time.sleep(0.05)
 
 
 def test_what_was_started_ends_when_nobody_listens(remote: Tuple[RemoteExecution, List[str]]) -> None:

@@ -57,10 +57,9 @@ def test_no_run_is_started_in_the_last_seconds(tmp_path: Path, slurm: Dict[str, 
     assert not (tmp_path / "told").exists()
 
 
-def test_where_no_node_can_be_reached_it_is_said_what_to_do(tmp_path: Path, slurm: Dict[str, str]) -> None:
-    ssh = tmp_path / "stand-ins" / "ssh"
-    ssh.write_text("#!/bin/sh\necho no ssh here >&2; exit 255\n")
+def test_where_slurm_starts_no_steps_it_is_said_what_to_do(tmp_path: Path, slurm: Dict[str, str]) -> None:
+    (tmp_path / "stand-ins" / "srun").write_text("#!/bin/sh\necho no steps here >&2; exit 1\n")
     done = subprocess.run(["bash", "-c", SCRIPT.format(folder=tmp_path)], cwd=tmp_path, env=slurm, text=True, timeout=60,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
-    assert done.returncode == 4 and "SCR_NODE_TESTS=none" in done.stderr and "no ssh here" in done.stderr, done.stderr
+    assert done.returncode == 4 and "SCR_NODE_TESTS=none" in done.stderr and "no steps here" in done.stderr, done.stderr
     assert not (tmp_path / "told").exists()

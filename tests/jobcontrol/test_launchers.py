@@ -39,7 +39,7 @@ def test_a_command_is_cut_where_the_program_begins(launcher: Launcher, words: st
 @pytest.mark.parametrize("launcher, options", [
     (OpenMpi(), ["--host", "n1:2,n3:2"]),
     (Hydra(), ["-hosts", "n1:2,n3:2"]),
-    (Srun(), ["--nodes=2", "--nodelist=n[1,3]", "--kill-on-bad-exit=1"]),
+    (Srun(), ["--nodes=2", "--nodelist=n[1,3]", "--kill-on-bad-exit=1", "--overlap"]),
     (FluxRun(), ["--nodes=2", "--requires=hosts:n[1,3]"]),
     (Jsrun(), ["--exclude_hosts=n2"]),
 ])

@@ -48,18 +48,26 @@ def test_the_loss_of_a_node_is_seen_at_once(nodes: SimulatedNodes) -> None:
 def test_a_silent_node_is_suspected(nodes: SimulatedNodes) -> None:
     with Heartbeats(nodes.remote(), ["n0"], period_s=30, patience_s=0.3) as beats:
         assert suspects_within(beats, 5) == ["n0"]
-        beats.watch("n0")
+        beats.watch(["n0"])
         assert beats.suspects() == []
 
 
 def test_a_wrong_suspicion_is_not_followed_by_the_next(nodes: SimulatedNodes) -> None:
     """Where no connection lives, as without ssh."""
     nodes.lose("n1")
-    with Heartbeats(nodes.remote(), ["n1"], patience_s=0.5) as beats:
+    with Heartbeats(nodes.remote(), ["n1"], rest_s=0.5) as beats:
         assert suspects_within(beats, 5) == ["n1"]
         beats.rest("n1")
         assert suspects_within(beats, 0.3) == []
         assert suspects_within(beats, 5) == ["n1"], "it is watched again later"
+
+
+def test_a_wrong_suspicion_blinds_nobody_whose_connection_lives(nodes: SimulatedNodes) -> None:
+    with Heartbeats(nodes.remote(), ["n0"], period_s=30, patience_s=0.3) as beats:
+        assert suspects_within(beats, 5) == ["n0"]
+        beats.rest("n0")
+        assert beats.suspects() == []
+        assert suspects_within(beats, 5) == ["n0"]
 
 
 def test_nothing_of_a_lost_node_is_left(nodes: SimulatedNodes) -> None:

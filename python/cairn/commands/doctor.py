@@ -197,7 +197,8 @@ def check_nodes(native: Native, manager: ResourceManager) -> Iterator[Finding]:
     for node, why in found.items():
         yield Finding(BAD, f"{node} {why}", "leave it out (SCR_EXCLUDE_NODES), or mend it")
     yield Finding(GOOD if len(found) < len(nodes) else BAD, f"{len(nodes) - len(found)} of {len(nodes)} nodes are fit",
-                  "" if len(found) < len(nodes) else "cairn run needs ssh between the nodes, or SCR_NODE_TESTS=none")
+                  "" if len(found) < len(nodes) else
+                  f"cairn run needs {manager.remote().name} on the nodes, or SCR_NODE_TESTS=none")
 
 
 def findings(native: Native, manager: ResourceManager, all_nodes: bool) -> Iterator[Finding]:

@@ -22,6 +22,7 @@ from cairn.native import Native, Trouble, WrongUsage
 from cairn.node_tests import tests_of
 from cairn.policy import Policy
 from cairn.resources import ALL, manager_of
+from cairn.resources.listed import ListedHosts
 from cairn.resources.local import SimulatedNodes
 from cairn.roles import Launcher, ResourceManager
 from cairn.state_file import StateFile
@@ -152,9 +153,12 @@ def strike_of(text: str, manager: ResourceManager) -> Strike:
         raise WrongUsage(f'--kill-node: "{when}" is neither seconds nor checkpoint:K') from error
 
 
-def choose_manager(options: argparse.Namespace, environment: Dict[str, str]) -> ResourceManager:
+def choose_manager(options: argparse.Namespace, native: Native, environment: Dict[str, str]) -> ResourceManager:
     """Nodes are simulated where they are asked for and there is nobody to give real ones."""
     manager = manager_of(environment, options.manager)
+    listed = native.chosen("SCR_NODELIST")
+    if manager.name == "local" and listed:
+        manager = ListedHosts(environment, listed)
     if manager.name != "local" or options.nodes is None:
         if options.spares or options.storage:
             raise WrongUsage("--spares and --storage are for simulated nodes only: give --nodes, and no "
@@ -229,7 +233,7 @@ def run(options: argparse.Namespace, native_path: Path) -> int:
     native = Native(native_path, options.prefix, environment)
     commands = commands_of(options)
     with ExitStack() as stack:
-        manager = choose_manager(options, environment)
+        manager = choose_manager(options, native, environment)
         if isinstance(manager, SimulatedNodes):
             stack.enter_context(manager)
         nodes, wanted = nodes_of(options, manager, commands, native)
@@ -242,7 +246,7 @@ def run(options: argparse.Namespace, native_path: Path) -> int:
         excluded = expand(f"{options.exclude or ''},{native.chosen('SCR_EXCLUDE_NODES') or ''}")
         tests = tests_of(settings["SCR_NODE_TESTS"].split(","), manager, excluded, settings, 0)
         plan = Plan(policy_of(options, native, wanted), launch_words(commands, manager, native),
-                    settings_for(manager, native, job, end_time, environment),
+                    settings_for(manager, native, job, end_time, environment), commands.launcher.patience_s,
                     not options.no_heartbeats, hung_after_of(options, native), end_time)
         account = Account(manager.name, Path(commands.name).name, job, nodes, wanted, begun_s=time.time())
         stop = Stop()

@@ -17,13 +17,15 @@ _LONG = ("--ntasks", "--nodes", "--cpus-per-task", "--nodelist", "--exclude", "-
 
 
 class Srun(Launcher):
-    """A step inside the allocation. It ends as soon as one process ends badly."""
+    """A step inside the allocation. It ends as soon as one process ends badly. A step that has lost a node keeps its
+    processors for Slurm until the controller finds that out, which takes minutes; --overlap goes on all the same."""
 
     names = ("srun",)
     takes = {name: 1 for name in (*_SHORT, *_LONG)}
+    patience_s = 0.5  # it ends its processes at once, and then waits for nodes that are dead
     ranks_options = ("-n", "--ntasks")
     nodes_options = ("-N", "--nodes")
 
     def on_nodes(self, nodes: Sequence[str], left_out: Sequence[str],
                  ranks: Optional[int]) -> List[str]:
-        return [f"--nodes={len(nodes)}", f"--nodelist={fold(nodes)}", "--kill-on-bad-exit=1"]
+        return [f"--nodes={len(nodes)}", f"--nodelist={fold(nodes)}", "--kill-on-bad-exit=1", "--overlap"]

@@ -6,8 +6,8 @@ from typing import Dict, List, Mapping, Optional, Sequence
 
 from cairn.hosts import expand, fold
 from cairn.native import Trouble
-from cairn.remote import Ssh
 from cairn.resources.clock_words import seconds_of
+from cairn.resources.steps import Steps
 from cairn.roles import RemoteExecution, ResourceManager
 
 # States of sinfo's %T whose nodes run nothing. A node that is draining goes on with what it has.
@@ -16,7 +16,7 @@ DOWN = ("down", "fail", "failing", "error", "unknown", "drained", "power_down", 
 
 
 class Slurm(ResourceManager):
-    """By squeue and sinfo."""
+    """By squeue, sinfo and srun."""
 
     name = "slurm"
 
@@ -50,7 +50,7 @@ class Slurm(ResourceManager):
         return found
 
     def remote(self) -> RemoteExecution:
-        return Ssh()
+        return Steps(self.environment, self.job_id() or "", self.ask)
 
     def _asked(self, field: str) -> str:
         answer = self.ask(["squeue", "-h", "-j", self.job_id() or "", "-o", field])
