@@ -14,7 +14,7 @@ export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 
 .PHONY: help demo test test-cluster asan tsan build bench bench-simgrid soak mutations fuzz lint format install clean \
-        memory-folder build-packages test-packages lint-packages bench-packages simgrid-packages
+        memory-folder build-packages test-packages lint-packages bench-packages cluster-packages simgrid-packages
 
 help:
 	@echo 'make demo      lose a node, keep the run: the main job of Cairn, with proof (about a minute)'
@@ -38,7 +38,7 @@ help:
 	@echo
 	@echo 'JOBS=N sets how many processes compile and test at once (now $(JOBS)).'
 
-build-packages test-packages lint-packages bench-packages simgrid-packages: %-packages:
+build-packages test-packages lint-packages bench-packages cluster-packages simgrid-packages: %-packages:
 	@packaging/install-dependencies build $(filter-out build,$*)
 
 # The demo and some tests keep their node-local storage there, as programs do.
@@ -56,11 +56,11 @@ demo: memory-folder build
 test: memory-folder test-packages
 	@JOBS=$(JOBS) tests/run dev $(LAUNCHER)
 
-# More than make test has of it: ranks of 64 MiB, times, what waits for Slurm's clock.
-test-cluster: memory-folder test-packages
+# Needs root, namespaces and Slurm, and Open MPI under srun hangs now and then; so not in make test.
+test-cluster: memory-folder test-packages cluster-packages
 	cmake --preset dev $(LAUNCHER)
 	cmake --build build/dev --parallel $(JOBS)
-	ctest --test-dir build/dev -C large -R '^cluster_.*_large' --verbose
+	ctest --test-dir build/dev -C cluster -R '^cluster_' --verbose
 
 # Without MPI, which is not built for the sanitizers: the same code runs over a Team of threads.
 asan tsan: test-packages

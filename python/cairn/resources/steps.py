@@ -23,8 +23,9 @@ TOLD = """said=$({{ {command}
 printf '%s\\n' "$said" | while IFS= read -r line; do printf '%s: %s\\n' "$SLURMD_NODENAME" "$line"; done
 echo "$SLURMD_NODENAME= $code" """
 BEAT = "while echo $SLURMD_NODENAME; do sleep {:g}; done"
-# A node is late that has not answered in five times the time of the slowest other one, and for so long.
-LATE_S, LATE_TIMES = 2.0, 5
+# A node is late that has not answered in five times the time of the slowest other one, and for so long: one that only
+# stands still for a while must not be left out.
+LATE_S, LATE_TIMES = 5.0, 5
 SILENT, REFUSED = 124, 255
 LIBC, PR_SET_PDEATHSIG = ctypes.CDLL(None), 1
 PATIENCE_S = 0.5
