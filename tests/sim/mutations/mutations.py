@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import List, NamedTuple, Optional
 
 ROOT = Path(__file__).resolve().parents[3]
-COPIED = ["CMakeLists.txt", "cmake", "include", "src", "tests", "packaging"]
+NOT_COPIED = ("build", ".*")
 
 
 class Mutation(NamedTuple):
@@ -217,14 +217,8 @@ class Bench:
         self.tree = folder / "tree"
         self.build = folder / "build"
         shutil.rmtree(self.tree, ignore_errors=True)
-        self.tree.mkdir(parents=True)
-        for name in COPIED:
-            source = ROOT / name
-            if source.is_dir():
-                # With new times: an object of an earlier build may be newer than what changed since.
-                shutil.copytree(source, self.tree / name, copy_function=shutil.copy)
-            elif source.exists():
-                shutil.copy(source, self.tree / name)
+        # With new times: an object of an earlier build may be newer than what changed since.
+        shutil.copytree(ROOT, self.tree, copy_function=shutil.copy, ignore=shutil.ignore_patterns(*NOT_COPIED))
         launcher = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
         self.call("cmake", "-S", self.tree, "-B", self.build, "-G", "Ninja",
                   "-DCAIRN_EXAMPLES=OFF", *launcher)
