@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <mpi.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -119,6 +120,21 @@ double removal_once(const std::string& folder, const std::vector<char>& data) {
   barrier();
   const double begin = MPI_Wtime();
   std::filesystem::remove(path);
+  barrier();
+  return span(begin, MPI_Wtime());
+}
+
+/// As many as a checkpoint makes, and nothing between them.
+double agreements_once() {
+  constexpr int agreements = 6;
+  barrier();
+  const double begin = MPI_Wtime();
+  for (int i = 0; i < agreements; ++i) {
+    std::int64_t sum = 1;
+    MPI_Request request;
+    MPI_Iallreduce(MPI_IN_PLACE, &sum, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD, &request);
+    for (int done = 0; done == 0; MPI_Test(&request, &done, MPI_STATUS_IGNORE)) sched_yield();
+  }
   barrier();
   return span(begin, MPI_Wtime());
 }
@@ -336,6 +352,7 @@ void measure_parts(const Options& options) {
   Series checksum;
   Series removal;
   Series alone;
+  Series agreements;
   repeat(options, data, [&](double floor, bool counts) {
     const double seconds = checksum_once(options.folder, data);
     if (counts) checksum.add(seconds, floor);
@@ -348,6 +365,11 @@ void measure_parts(const Options& options) {
     const double seconds = xor_alone_once(options, data);
     if (counts) alone.add(seconds, floor);
   });
+  repeat(options, data, [&](double floor, bool counts) {
+    const double seconds = agreements_once();
+    if (counts) agreements.add(seconds, floor);
+  });
+  agreements.print("(six agreements)");
   checksum.print("(a pass of checksums)");
   removal.print("(removing the file)");
   alone.print("(XOR without Cairn)");
