@@ -154,7 +154,7 @@ MUTATIONS = [
              "} else if (!settings_.distribute) {", "} else if (!settings_.prefix.empty() && false) {"),
     # cleaning
     Mutation("uncommitted remains stay", "src/session/recover_cache.cpp",
-             "warn(stores_[summary.store].remove(part.folder));", ""),
+             "warn(stores_[summary.store].remove(part.folder));", "(void)part;"),
     Mutation("an empty dataset folder stays", "src/cache/catalog.cpp",
              "if (names.empty()) return files.remove_folder(folder);", ""),
     Mutation("files of other generations stay", "src/recovery/restore.cpp",
@@ -178,8 +178,6 @@ MUTATIONS = [
              "(void)agree(comm_, std::move(done));\n    return {};", "--prefix"),
     Mutation("a dead flush is published though parts are missing", "src/prefix/tidy.cpp",
              "  if (!whole || !*whole) {", "  if (!whole) {", "--prefix"),
-    Mutation("a dead flush is carried on over what is newer", "src/prefix/keeper.cpp",
-             "return newest ? *plan : std::nullopt;", "return *plan;", "--prefix"),
     Mutation("publishing is not synced", "src/prefix/keeper.cpp",
              "Status durable = files_->sync_folder(folder_.datasets());", "Status durable;",
              "--prefix"),
