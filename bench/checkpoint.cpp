@@ -59,10 +59,14 @@ void check(bool good, const std::string& what) {
 
 /// Asks and sleeps: a blocking barrier of more ranks than cores costs tens of milliseconds, which
 /// would be charged to whatever is measured.
+void finish(MPI_Request request) {
+  for (int done = 0; done == 0; MPI_Test(&request, &done, MPI_STATUS_IGNORE)) usleep(0);
+}
+
 void barrier() {
   MPI_Request request;
   MPI_Ibarrier(MPI_COMM_WORLD, &request);
-  for (int done = 0; done == 0; MPI_Test(&request, &done, MPI_STATUS_IGNORE)) usleep(0);
+  finish(request);
 }
 
 void write_file(const std::string& path, const std::vector<char>& data) {
@@ -153,7 +157,7 @@ Place place_of_next(Place mine) {
   MPI_Request request;
   MPI_Iallgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, MPI_COMM_WORLD,
                  &request);
-  for (int done = 0; done == 0; MPI_Test(&request, &done, MPI_STATUS_IGNORE)) usleep(0);
+  finish(request);
   return all[static_cast<std::size_t>((rank() + 1) % ranks)];
 }
 

@@ -1,7 +1,6 @@
 #include "prefix/carry_out.hpp"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <set>
 
