@@ -220,6 +220,39 @@ double xor_alone_once(const Options& options, const std::vector<char>& data, int
   return seconds;
 }
 
+/// What a rebuild of one rank of an XOR set cannot do without, by such a program: the others take
+/// checksums of their files, copy as many bytes and sum them up, and meanwhile one rank copies as
+/// many, takes their checksums and writes them.
+double rebuild_alone_once(const Options& options, const std::vector<char>& data) {
+  int ranks = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  const std::string base = fmt::format("{}/alone.{}", options.folder, rank());
+  write_file(base + ".kept", data);
+  const int sums = open((base + ".sums").c_str(), O_RDWR | O_CREAT, 0600);
+  const int lost = open((base + ".lost").c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600);
+  const int file = open((base + ".kept").c_str(), O_RDONLY);
+  check(sums >= 0 && lost >= 0 && file >= 0, "cannot open files in " + options.folder);
+  barrier();
+  const double begin = MPI_Wtime();
+  void* view = mmap(nullptr, data.size(), PROT_READ, MAP_SHARED, file, 0);
+  check(view != MAP_FAILED, "cannot map a file in " + options.folder);
+  const Place next = place_of_next({getpid(), reinterpret_cast<std::uint64_t>(view)});
+  volatile std::uint32_t keep = 0;
+  if (rank() == 0) {
+    sum_into(lost, next, data.size(), 1);
+    keep = keep + cairn::crc32c(std::as_bytes(std::span(data)));
+  } else {
+    keep = cairn::crc32c(cairn::Bytes(static_cast<const std::byte*>(view), data.size()));
+    sum_into(sums, next, data.size(), static_cast<std::size_t>(std::max(ranks - 1, 1)));
+  }
+  barrier();
+  munmap(view, data.size());
+  const double seconds = span(begin, MPI_Wtime());
+  for (const int open_file : {sums, lost, file}) close(open_file);
+  std::filesystem::remove(base + ".lost");
+  return seconds;
+}
+
 /// Of this rank's checkpoints; the older one is removed in the background.
 std::size_t checkpoints_kept(const Options& options) {
   namespace fs = std::filesystem;
@@ -374,6 +407,12 @@ void measure_parts(const Options& options) {
     const double seconds = xor_alone_once(options, data, ++round);
     if (counts) alone.add(seconds, floor);
   });
+  Series rebuild;
+  repeat(options, data, [&](double floor, bool counts) {
+    const double seconds = rebuild_alone_once(options, data);
+    if (counts) rebuild.add(seconds, floor);
+  });
+  std::filesystem::remove(fmt::format("{}/alone.{}.kept", options.folder, rank()));
   repeat(options, data, [&](double floor, bool counts) {
     const double seconds = agreements_once();
     if (counts) agreements.add(seconds, floor);
@@ -383,6 +422,7 @@ void measure_parts(const Options& options) {
   checksum.print("(a pass of checksums)");
   removal.print("(removing the file)");
   alone.print("(XOR without Cairn)");
+  rebuild.print("(rebuild without Cairn)");
 }
 
 /// Every group of ranks plays a node with storage of its own, under one folder in memory. Nothing

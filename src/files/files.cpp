@@ -55,6 +55,29 @@ Status remove_unless(Files& files, Kind wanted, const std::string& path) {
   return info.kind == wanted ? Status{} : remove_all(files, path);
 }
 
+Status make_own(Files& files, const std::string& path) {
+  constexpr std::size_t piece_bytes = std::size_t{1} << 20;
+  constexpr std::uint32_t only_me = 0600;
+  CAIRN_ASSIGN(const FileInfo info, files.info(path));
+  if (info.kind != Kind::file || info.names < 2) return {};
+  const std::string copy_path = path + ".tmp";
+  CAIRN_TRY(files.remove_file(copy_path));
+  {
+    CAIRN_ASSIGN(const auto shared, files.open(path));
+    CAIRN_ASSIGN(const auto copy, files.create(copy_path, only_me));
+    Blob buffer(static_cast<std::size_t>(std::min<std::uint64_t>(piece_bytes, info.size)));
+    for (std::uint64_t at = 0; at < info.size; at += buffer.size()) {
+      const auto length =
+          static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), info.size - at));
+      const MutableBytes piece = MutableBytes(buffer).first(length);
+      CAIRN_TRY(shared->read_at(at, piece));
+      CAIRN_TRY(copy->write_at(at, piece));
+    }
+    CAIRN_TRY(copy->sync());
+  }
+  return files.rename(copy_path, path);
+}
+
 Result<Blob> read_file(Files& files, const std::string& path, std::uint64_t limit_bytes) {
   CAIRN_ASSIGN(const auto file, files.open(path));
   CAIRN_ASSIGN(const std::uint64_t size, file->size());

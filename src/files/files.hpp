@@ -40,6 +40,7 @@ struct FileInfo {
   std::uint32_t group = 0;
   FileTimes times;
   FileId id;
+  std::uint64_t names = 1;  ///< of the file: links to it
 };
 
 struct Space {
@@ -145,6 +146,10 @@ Status remove_all(Files& files, const std::string& path);
 
 /// The same, unless what is there is of this kind: makes way for a file or folder.
 Status remove_unless(Files& files, Kind wanted, const std::string& path);
+
+/// Makes a file that has other names too one of its own, with the same content: what is written to
+/// it then is not written to those.
+Status make_own(Files& files, const std::string& path);
 
 /// The whole content of a file of at most `limit_bytes`; a larger one is an io error.
 Result<Blob> read_file(Files& files, const std::string& path, std::uint64_t limit_bytes);

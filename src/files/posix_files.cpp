@@ -142,6 +142,7 @@ class PosixFiles final : public Files {
     info.group = status.st_gid;
     info.times = {ns_of(status.st_atim), ns_of(status.st_mtim)};
     info.id = {status.st_dev, status.st_ino};
+    info.names = status.st_nlink;
     return info;
   }
 

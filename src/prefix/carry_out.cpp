@@ -83,7 +83,7 @@ class PartsFlush {
     if (collected) collected = single;
     CAIRN_TRY(agree(comm_, std::move(collected)));
     const DatasetRecord plan = describe_all(job_id);
-    CAIRN_TRY(refuse_late_names(comm_, site_, plan.info, records_));
+    CAIRN_TRY(refuse_late_names(comm_, site_, records_));
     CAIRN_TRY(on_keeper(comm_, site_, [&](Keeper& keeper) { return keeper.begin(plan.info); }));
     if (Status done = publish(plan); !done) {
       give_up();

@@ -54,7 +54,10 @@ class Flush {
     const Status single = refuse_double_names(comm_, {mine_});
     if (told) told = single;
     CAIRN_TRY(agree(comm_, std::move(told)));
-    CAIRN_TRY(refuse_late_names(comm_, site_, mine_.dataset, {mine_}));
+    // Only an older dataset comes late; a newer one may take the names of what is there.
+    const bool late = site_.keeper != nullptr && site_.keeper->has_newer_than(mine_.dataset.uuid);
+    if (allreduce(comm_, late ? 1 : 0, Reduce::max) != 0)
+      CAIRN_TRY(refuse_late_names(comm_, site_, {mine_}));
     Status done = site_.keeper != nullptr ? site_.keeper->plan(record) : Status{};
     in_turns(comm_, site_.limits.width, [&] {
       if (done) done = do_part();
@@ -125,21 +128,19 @@ Status refuse_double_names(Communicator& comm, const std::vector<RankRecord>& re
   return status;
 }
 
-Status refuse_late_names(Communicator& comm, const Site& site, const DatasetInfo& dataset,
+Status refuse_late_names(Communicator& comm, const Site& site,
                          const std::vector<RankRecord>& records) {
-  const bool late = site.keeper != nullptr && site.keeper->has_newer_than(dataset.uuid);
-  if (allreduce(comm, late ? 1 : 0, Reduce::max) == 0) return {};
   Status status;
   for (const RankRecord& record : records)
     for (const FileEntry& file : record.files) {
       const std::string path = site.folder.file(file);
       const auto there = site.files.info(path);
       if (there && there->times.modify_ns > file.times.modify_ns && status)
-        status =
-            fail(Code::invalid,
-                 "{} was written again for a newer dataset: delete this one, and give the files "
-                 "of each dataset names of their own",
-                 path);
+        status = fail(
+            Code::invalid,
+            "{} was written again since: what is there is kept; give the files of each dataset "
+            "names of their own",
+            path);
     }
   return agree(comm, std::move(status));
 }

@@ -88,13 +88,37 @@ Status unstage(const Site& site, const RankRecord& record) {
   return {};
 }
 
+/// A rename of one name of a file over another does nothing: those that have their own names
+/// already would keep the staged ones as well.
+bool is_same_file(Files& files, const std::string& a, const std::string& b) {
+  const auto first = files.info(a);
+  const auto second = files.info(b);
+  return first && second && first->id == second->id;
+}
+
 Status link_each(const Site& site, const RankRecord& record, const std::vector<std::string>& from) {
   for (std::size_t i = 0; i < from.size(); ++i) {
     const FileEntry& entry = record.files[i];
     const std::string staged = site.folder.staged(record, i);
     CAIRN_TRY(check_size(site.files, entry, from[i]));
+    if (is_same_file(site.files, from[i], site.folder.file(entry)))
+      return fail(Code::invalid, "{} has its own name already", from[i]);
     CAIRN_TRY(site.files.link(from[i], staged));
     CAIRN_TRY(site.files.set_attributes(staged, entry.mode, entry.times));
+  }
+  return {};
+}
+
+/// The attributes are to be durable too; many files at once, where that can be.
+Status sync_each(const Site& site, const std::vector<std::string>& paths) {
+  constexpr std::size_t many_files = 64;
+  if (paths.size() >= many_files) {
+    CAIRN_ASSIGN(const bool at_once, site.files.syncs_at_once(site.folder.prefix));
+    if (at_once) return site.files.sync_file_system(site.folder.prefix);
+  }
+  for (const std::string& path : paths) {
+    CAIRN_ASSIGN(const auto file, site.files.open(path));
+    CAIRN_TRY(file->sync());
   }
   return {};
 }
@@ -102,7 +126,10 @@ Status link_each(const Site& site, const RankRecord& record, const std::vector<s
 Status stage_by_links(const Site& site, const RankRecord& record,
                       const std::vector<std::string>& beside) {
   CAIRN_TRY(make_folders(site.files, site.folder, record));
-  if (link_each(site, record, beside)) return sync_folders(site.files, site.folder, record);
+  if (link_each(site, record, beside)) {
+    CAIRN_TRY(sync_each(site, staged_paths(site, record)));
+    return sync_folders(site.files, site.folder, record);
+  }
   // Whatever the reason: where it is not that there are no links here, copying tells it again.
   CAIRN_TRY(unstage(site, record));
   return stage_part(site, record, beside);

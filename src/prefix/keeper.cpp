@@ -132,6 +132,14 @@ Result<Listing> read_listing(Files& files, const PrefixFolder& folder,
   return read_records(files, folder.datasets(), damaged, io);
 }
 
+bool is_outlived(const DatasetInfo& dataset, const Listing& listing) {
+  return !dataset.is_output() &&
+         std::any_of(listing.begin(), listing.end(), [&](const DatasetRecord& record) {
+           return record.info.is_checkpoint() && record.info.uuid > dataset.uuid &&
+                  record.failed_us == 0 && !record.quarantined;
+         });
+}
+
 Result<Listing> read_dropped(Files& files, const PrefixFolder& folder,
                              std::vector<std::string>& damaged) {
   return read_records(files, folder.dropped(), damaged);

@@ -25,6 +25,10 @@ using Listing = std::vector<DatasetRecord>;
 Result<Listing> read_listing(Files& files, const PrefixFolder& folder,
                              std::vector<std::string>& damaged, const IoThreads* io = nullptr);
 
+/// A checkpoint that nothing restarts from any more: a newer one is there, and whole. What is an
+/// output as well is none.
+bool is_outlived(const DatasetInfo& dataset, const Listing& listing);
+
 /// What was dropped and could be put back, newest first. Needs the records, as these are few.
 Result<Listing> read_dropped(Files& files, const PrefixFolder& folder,
                              std::vector<std::string>& damaged);

@@ -120,6 +120,23 @@ Status treat_all(Communicator& comm, const Site& site, const Remains& remains) {
 
 enum class Ending { published, left, withdrawn };
 
+/// Collective. Then the other parts of its plan may be done with what was saved.
+Result<bool> was_scavenged(Communicator& comm, const Site& site, const DatasetInfo& dataset) {
+  Status looked;
+  bool found = false;
+  if (site.keeper != nullptr) {
+    const auto nodes = site.files.list(site.folder.scavenged());
+    if (!nodes && nodes.error().code != Code::not_found) looked = tl::unexpected(nodes.error());
+    for (const std::string& node : nodes.value_or(std::vector<std::string>{}))
+      found = found || site.files
+                           .info(fmt::format("{}/{}", site.folder.scavenged(node),
+                                             PrefixFolder::folder_name(dataset)))
+                           .has_value();
+  }
+  CAIRN_TRY(agree(comm, std::move(looked)));
+  return allreduce(comm, found ? 1 : 0, Reduce::max) != 0;
+}
+
 /// Collective. Published: and settled. Left: whoever takes over from this epoch may carry the plan
 /// on; as after an error, that of a directory that is full or away for instance. Withdrawn: nobody
 /// can do so any more, and `remains` is what is to be removed of it: only then, as an owner of a
@@ -138,6 +155,8 @@ Result<Ending> finish(Communicator& comm, const Site& site, const std::vector<Ca
     return tl::unexpected(whole.error());
   if (whole && !*whole && unfinished == Unfinished::left) return Ending::left;
   if (!whole || !*whole) {
+    CAIRN_ASSIGN(const bool scavenged, was_scavenged(comm, site, plan.info));
+    if (scavenged) return Ending::left;
     CAIRN_TRY(on_keeper(comm, site, [&](Keeper& keeper) { return keeper.withdraw(plan.info); }));
     return Ending::withdrawn;
   }

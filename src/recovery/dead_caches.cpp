@@ -35,7 +35,8 @@ Result<std::vector<std::string>> find_caches(Files& files, const std::string& fo
   return caches;
 }
 
-Result<std::vector<std::string>> caches_of_job(Files& files, const Settings& settings) {
+Result<std::vector<std::string>> caches_of_job(Files& files, const Settings& settings,
+                                               const Log& log) {
   std::vector<std::string> caches;
   for (const StoreSettings& store : settings.stores) {
     if (!store.enabled) continue;
@@ -44,7 +45,10 @@ Result<std::vector<std::string>> caches_of_job(Files& files, const Settings& set
                     settings.job_id);
     const auto info = files.info(root);
     if (!info && info.error().code == Code::not_found) continue;
-    CAIRN_TRY(info);
+    if (!info) {
+      log.warning("{}; this cache is passed over", info.error().text);
+      continue;
+    }
     if (info->kind != Kind::folder || info->owner != files.effective_user())
       return fail(Code::untrusted, "{} is not a folder of user {}: it is not looked into", root,
                   settings.user);
@@ -62,8 +66,7 @@ Result<CacheLocks> lock_caches(Files& files, const std::vector<std::string>& cac
     if (!lock && lock.error().code == Code::busy)
       return fail(Code::busy, "a job is running with the cache {} (it holds {}): wait for its end",
                   cache, path);
-    if (!lock) return tl::unexpected(std::move(lock).error());
-    locks.push_back(*std::move(lock));
+    if (lock) locks.push_back(*std::move(lock));  // else there are no locks on this file system
   }
   return locks;
 }

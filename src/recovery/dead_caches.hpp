@@ -17,12 +17,14 @@ Result<std::vector<std::string>> find_caches(Files& files, const std::string& fo
                                              const Log& log);
 
 /// Local. Those of the job on this node, as the settings name them, in which somebody may look:
-/// untrusted where one of them belongs to somebody else.
-Result<std::vector<std::string>> caches_of_job(Files& files, const Settings& settings);
+/// untrusted where one of them belongs to somebody else. One that cannot be inspected is told.
+Result<std::vector<std::string>> caches_of_job(Files& files, const Settings& settings,
+                                               const Log& log);
 
 using CacheLocks = std::vector<std::unique_ptr<FileLock>>;
 
-/// Local. Keeps jobs away from these caches. busy, naming the cache, if one is running with it.
+/// Local. Keeps jobs away from these caches, where file systems have locks. busy, naming the cache,
+/// if one is running with it.
 Result<CacheLocks> lock_caches(Files& files, const std::vector<std::string>& caches);
 
 }  // namespace cairn

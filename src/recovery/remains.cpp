@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <system_error>
 
 #include "comm/team.hpp"
 #include "recovery/survey.hpp"
@@ -61,6 +62,12 @@ Rebuild not_whole(Rebuild::Outcome outcome, std::string reason) {
   return {outcome, std::move(reason), {}, {}};
 }
 
+/// What may be different the next time is no loss.
+Rebuild::Outcome outcome_of(Code code) {
+  const bool may_pass = code == Code::no_space || code == Code::io || code == Code::busy;
+  return may_pass ? Rebuild::Outcome::failed : Rebuild::Outcome::lost;
+}
+
 }  // namespace
 
 Result<std::vector<Remains>> find_remains(Files& files, const std::vector<std::string>& roots) {
@@ -87,7 +94,7 @@ Rebuild rebuild_remains(Communicator& comm, Files& files, const Remains& remains
   auto store = Store::at(files, share.root);
   if (store) stores.push_back(*store);
   const Status opened = agree(comm, store ? Status{} : Status(tl::unexpected(store.error())));
-  if (!opened) return not_whole(Rebuild::Outcome::lost, opened.error().text);
+  if (!opened) return not_whole(outcome_of(opened.error().code), opened.error().text);
 
   Survey survey(comm, {{remains.uuid, share.held}});
   const std::optional<Summary> summary = survey.next_older();
@@ -103,7 +110,7 @@ Rebuild rebuild_remains(Communicator& comm, Files& files, const Remains& remains
   dataset.info.number = remains.number;
   auto account = restore(comm, files, stores, settings, share.held,
                          survey.choose_generation(*summary), true, dataset, log);
-  if (!account) return not_whole(Rebuild::Outcome::lost, account.error().text);
+  if (!account) return not_whole(outcome_of(account.error().code), account.error().text);
   return {Rebuild::Outcome::whole, "", *std::move(account),
           stores[0].rank_folder(dataset.info, comm.rank())};
 }
@@ -132,12 +139,20 @@ RebuiltByThreads rebuild_by_threads(Files& files, const Remains& remains,
   settings.encode_bytes = std::min(settings.encode_bytes, memory_bytes / remains.ranks);
   RebuiltByThreads rebuilt{{}, std::vector<RankFolder>(remains.ranks)};
   std::mutex mutex;
-  Team(static_cast<int>(remains.ranks)).run([&](Communicator& comm) {
-    Rebuild mine = rebuild_remains(comm, files, remains, spare_root, settings, log);
-    const std::scoped_lock lock(mutex);
-    rebuilt.folders[static_cast<std::size_t>(comm.rank())] = mine.folder;
-    if (comm.rank() == 0) rebuilt.whole = std::move(mine);
-  });
+  try {
+    Team(static_cast<int>(remains.ranks)).run([&](Communicator& comm) {
+      Rebuild mine = rebuild_remains(comm, files, remains, spare_root, settings, log);
+      const std::scoped_lock lock(mutex);
+      rebuilt.folders[static_cast<std::size_t>(comm.rank())] = mine.folder;
+      if (comm.rank() == 0) rebuilt.whole = std::move(mine);
+    });
+  } catch (const std::system_error& error) {
+    rebuilt.whole = not_whole(
+        Rebuild::Outcome::failed,
+        fmt::format("there is one thread for each of its {} ranks, and: {}; raise the limit of "
+                    "processes (ulimit -u), or rebuild it on another host",
+                    remains.ranks, error.what()));
+  }
   if (rebuilt.whole.outcome != Rebuild::Outcome::whole) rebuilt.folders.clear();
   return rebuilt;
 }

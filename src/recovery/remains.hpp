@@ -31,6 +31,7 @@ struct Rebuild {
     lost,         ///< cannot be made whole; what there is of it is as it was
     uncommitted,  ///< its run ended before it was complete; not touched
     newer,        ///< its records are in a newer format; not touched
+    failed,       ///< something else went wrong, a full file system for instance: try again
   };
   Outcome outcome = Outcome::lost;
   std::string reason;      ///< why it is not whole

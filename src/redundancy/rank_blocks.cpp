@@ -114,6 +114,10 @@ Status RankBlocks::remove() {
 
 Status RankBlocks::reshape(Extent& extent) {
   const auto info = files_.info(extent.path);
+  if (info && info->names > 1) {
+    extent.view.reset();
+    CAIRN_TRY(make_own(files_, extent.path));
+  }
   if (info && info->kind == Kind::file && info->size == extent.size) return {};
   // Only what is surely no file may be replaced: the blocks of it that are good are not rebuilt.
   if (!info && info.error().code != Code::not_found) return tl::unexpected(info.error());

@@ -36,7 +36,8 @@ class RankBlocks {
   /// missing: what a link leads to is not read any more.
   Status clear_way();
   /// Makes every file and the parity a regular file of the right size, keeping what is there of it;
-  /// what stands in the way is removed.
+  /// what stands in the way is removed. A file that has other names too becomes one of its own: in
+  /// the prefix directory the program may write to it under another.
   Status make_room();
   /// Removes files and parity.
   Status remove();

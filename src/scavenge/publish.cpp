@@ -4,6 +4,7 @@
 #include <set>
 
 #include "prefix/carry_out.hpp"
+#include "prefix/check.hpp"
 #include "prefix/tidy.hpp"
 
 namespace cairn {
@@ -23,6 +24,8 @@ Outcome outcome_of(Rebuild::Outcome outcome) {
       return Outcome::uncommitted;
     case Rebuild::Outcome::newer:
       return Outcome::newer;
+    case Rebuild::Outcome::failed:
+      return Outcome::failed;
   }
   return Outcome::lost;
 }
@@ -43,16 +46,43 @@ Result<std::vector<std::string>> saved_caches(Files& files, const PrefixFolder& 
   return caches;
 }
 
-/// Published, or dropped since: then the files may be the program's to write to by now.
-Result<std::set<Uuid>> known_datasets(Files& files, const PrefixFolder& folder) {
+/// What the prefix directory has.
+struct Known {
+  Listing listing;
+  Listing dropped;
+
+  static const DatasetRecord* find(const Listing& datasets, const Uuid& uuid) {
+    const auto found = std::find_if(datasets.begin(), datasets.end(),
+                                    [&](const auto& record) { return record.info.uuid == uuid; });
+    return found == datasets.end() ? nullptr : &*found;
+  }
+};
+
+Result<Known> read_known(Files& files, const PrefixFolder& folder) {
   std::vector<std::string> damaged;
-  CAIRN_ASSIGN(const Listing listing, read_listing(files, folder, damaged));
-  CAIRN_ASSIGN(const Listing dropped, read_dropped(files, folder, damaged));
-  std::set<Uuid> known;
-  for (const DatasetRecord& record : listing)
-    if (record.failed_us == 0) known.insert(record.info.uuid);
-  for (const DatasetRecord& record : dropped) known.insert(record.info.uuid);
+  Known known;
+  CAIRN_ASSIGN(known.listing, read_listing(files, folder, damaged));
+  CAIRN_ASSIGN(known.dropped, read_dropped(files, folder, damaged));
   return known;
+}
+
+/// Whether what is there makes the saved copies worthless. Of one that was dropped the files may be
+/// the program's to write to by now.
+bool is_there(Files& files, const PrefixFolder& folder, const Known& known, const Uuid& uuid) {
+  if (Known::find(known.dropped, uuid) != nullptr) return true;
+  const DatasetRecord* record = Known::find(known.listing, uuid);
+  if (record == nullptr || record->failed_us != 0) return false;
+  const auto account =
+      check_dataset(files, folder, folder.dataset(record->info), *record, CheckDepth::blocks);
+  return account && account->troubles.empty();
+}
+
+/// None where no record can be read.
+std::optional<DatasetInfo> info_of(const Remains& remains) {
+  for (const HeldPart& part : remains.parts)
+    for (const auto* records : {&part.own, &part.kept})
+      if (!records->empty()) return records->front().record.dataset;
+  return std::nullopt;
 }
 
 SalvagedDataset salvage_one(Files& files, const PrefixFolder& folder, Remains&& remains,
@@ -118,7 +148,12 @@ class Publishing {
 
   void run(Salvage& salvage) {
     carry_plans_on(salvage);
+    const auto known = read_known(site_.files, site_.folder);
     for (SalvagedDataset& dataset : salvage.datasets) {
+      // Somebody may have been faster, and may have dropped it since.
+      if (dataset.outcome == Outcome::whole && known &&
+          Known::find(known->dropped, dataset.remains.uuid) != nullptr)
+        dataset.outcome = Outcome::there;
       if (dataset.outcome == Outcome::whole) publish(dataset);
       const bool is_there =
           dataset.outcome == Outcome::published || dataset.outcome == Outcome::there;
@@ -146,15 +181,46 @@ class Publishing {
   }
 
   void publish(SalvagedDataset& dataset) {
-    Status done;
-    if (const auto parts = recorded_parts(site_.files, dataset); parts)
-      done = flush_parts(comm_, site_, parts->front().record.dataset, *parts, job_id_);
-    else
-      done = tl::unexpected(parts.error());
-    dataset.outcome = done ? Outcome::published : Outcome::failed;
+    const Status done = flush(dataset);
+    // What went wrong after it was published keeps files from their own names for a while only.
+    const bool listed =
+        Known::find(site_.keeper->listing(), dataset.remains.uuid) != nullptr && !was_listed_;
+    if (!done && listed) log_.warning("{}", done.error().text);
+    dataset.outcome = done || listed ? Outcome::published : Outcome::failed;
     if (!done) dataset.reason = done.error().text;
   }
 
+  Status flush(const SalvagedDataset& dataset) {
+    const Uuid& uuid = dataset.remains.uuid;
+    was_listed_ = Known::find(site_.keeper->listing(), uuid) != nullptr;
+    CAIRN_ASSIGN(const std::vector<RecordedPart> parts, recorded_parts(site_.files, dataset));
+    CAIRN_TRY(refuse_names_of_newer(parts));
+    return flush_parts(comm_, site_, parts.front().record.dataset, parts, job_id_);
+  }
+
+  /// Whatever their times say: clocks of nodes differ.
+  Status refuse_names_of_newer(const std::vector<RecordedPart>& parts) {
+    std::set<std::string> names;
+    for (const RecordedPart& part : parts)
+      for (const FileEntry& file : part.record.files) names.insert(file.name);
+    for (const DatasetRecord& newer : site_.keeper->listing()) {
+      if (newer.info.uuid <= parts.front().part.dataset) continue;
+      std::string taken;
+      std::vector<std::string> troubles;
+      const Status read = visit_ranks(site_.files, site_.folder.dataset(newer.info), newer,
+                                      troubles, [&](const RankRecord& record) {
+                                        for (const FileEntry& file : record.files)
+                                          if (names.contains(file.name)) taken = file.name;
+                                      });
+      CAIRN_TRY(read);
+      if (!taken.empty())
+        return fail(Code::invalid, "its file {} belongs to {} by now, which is newer", taken,
+                    newer.label());
+    }
+    return {};
+  }
+
+  bool was_listed_ = false;  ///< before it was published now
   Communicator& comm_;
   const Site& site_;
   const std::string& job_id_;
@@ -171,6 +237,8 @@ std::string_view name_of(SalvagedDataset::Outcome outcome) {
       return "published";
     case Outcome::there:
       return "there";
+    case Outcome::outlived:
+      return "outlived";
     case Outcome::lost:
       return "lost";
     case Outcome::uncommitted:
@@ -183,22 +251,30 @@ std::string_view name_of(SalvagedDataset::Outcome outcome) {
   return "";
 }
 
-Result<Salvage> make_whole(Files& files, const PrefixFolder& folder,
-                           const std::function<bool(const Remains&)>& wanted, const Log& log) {
+Result<Salvage> make_whole(Files& files, const PrefixFolder& folder, const Choice& choice,
+                           const Log& log) {
   Salvage salvage;
-  CAIRN_ASSIGN(std::vector<std::string> caches, saved_caches(files, folder));
+  CAIRN_ASSIGN(const std::vector<std::string> caches, saved_caches(files, folder));
   CAIRN_ASSIGN(salvage.locks, lock_caches(files, caches));
   CAIRN_ASSIGN(std::vector<Remains> found, find_remains(files, caches));
   std::reverse(found.begin(), found.end());
-  std::erase_if(found, [&](const Remains& remains) { return !wanted(remains); });
+  std::erase_if(found, [&](const Remains& remains) { return !choice.wanted(remains); });
   if (found.empty()) return salvage;
-  CAIRN_ASSIGN(const std::set<Uuid> known, known_datasets(files, folder));
+  CAIRN_ASSIGN(const Known known, read_known(files, folder));
   CAIRN_TRY(files.make_folder(folder.rebuilt(), only_me));
-  for (Remains& remains : found)
-    if (known.contains(remains.uuid))
+  for (Remains& remains : found) {
+    const auto info = info_of(remains);
+    if (is_there(files, folder, known, remains.uuid))
       salvage.datasets.push_back({std::move(remains), Outcome::there, "", {}, {}});
+    else if (!choice.also_outlived && info && is_outlived(*info, known.listing))
+      salvage.datasets.push_back({std::move(remains),
+                                  Outcome::outlived,
+                                  "a newer checkpoint is in the prefix directory",
+                                  {},
+                                  {}});
     else
       salvage.datasets.push_back(salvage_one(files, folder, std::move(remains), log));
+  }
   return salvage;
 }
 

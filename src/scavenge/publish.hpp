@@ -15,15 +15,16 @@ struct SalvagedDataset {
   enum class Outcome {
     whole,        ///< on the file system of the prefix directory, and not published yet
     published,    ///< all of it is in the prefix directory now
-    there,        ///< it was there before
+    there,        ///< it was there before, or was and has been dropped
+    outlived,     ///< nothing restarts from it any more: a newer checkpoint is there; left alone
     lost,         ///< more is missing than the scheme holds; what was saved stays
     uncommitted,  ///< its run ended before it was complete
     newer,        ///< its records are in a newer format
-    failed,       ///< whole, but it could not be published; the next try goes on
+    failed,       ///< it could not be made whole, or published, this time; the next try goes on
   };
   Remains remains;
   Outcome outcome = Outcome::lost;
-  std::string reason;  ///< of the last four
+  std::string reason;  ///< of the last five
   RestoreAccount account;
   std::vector<RankFolder> folders;  ///< by rank, where it was made whole
 };
@@ -36,12 +37,17 @@ struct Salvage {
   std::vector<SalvagedDataset> datasets;  ///< oldest first
 };
 
-/// Local. Of the datasets that were scavenged to this prefix directory, those that are `wanted`:
-/// made whole where they are, by the functions that do so in the job, unless they are published, or
-/// were and have been dropped. Nobody needs to own the directory for it. busy while somebody
-/// scavenges.
-Result<Salvage> make_whole(Files& files, const PrefixFolder& folder,
-                           const std::function<bool(const Remains&)>& wanted, const Log& log);
+struct Choice {
+  std::function<bool(const Remains&)> wanted;
+  bool also_outlived = false;
+};
+
+/// Local. Of the datasets that were scavenged to this prefix directory, those that are chosen: made
+/// whole where they are, by the functions that do so in the job, unless they are published and
+/// every byte of them is good, or were and have been dropped. Nobody needs to own the directory for
+/// it. busy while somebody scavenges.
+Result<Salvage> make_whole(Files& files, const PrefixFolder& folder, const Choice& choice,
+                           const Log& log);
 
 /// Collective, over one rank that owns the prefix directory. What an earlier run had begun to flush
 /// is carried on with what was scavenged; then every whole dataset is published, oldest first. What

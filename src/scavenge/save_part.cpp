@@ -24,17 +24,10 @@ struct RecordFiles {
   bool none() const { return committed.empty() && prepared.empty(); }
 };
 
-Result<Blob> content_of(Files& files, const std::string& path) {
-  auto content = read_file(files, path, largest_record_bytes);
-  if (!content && content.error().code == Code::not_found) return Blob{};
-  return content;
-}
-
-Result<RecordFiles> records_in(Files& files, const RankFolder& folder) {
-  RecordFiles records;
-  CAIRN_ASSIGN(records.committed, content_of(files, folder.record()));
-  CAIRN_ASSIGN(records.prepared, content_of(files, folder.prepared()));
-  return records;
+/// One that cannot be read is as good as none.
+RecordFiles records_in(Files& files, const RankFolder& folder) {
+  return {read_file(files, folder.record(), largest_record_bytes).value_or(Blob{}),
+          read_file(files, folder.prepared(), largest_record_bytes).value_or(Blob{})};
 }
 
 class PartSaver {
@@ -43,12 +36,16 @@ class PartSaver {
       : files_(files), part_(part), to_(to), options_(options) {}
 
   Result<SaveAccount> run() {
-    CAIRN_ASSIGN(const RecordFiles records, records_in(files_, part_.folder));
-    if (records.none()) return account_;
-    CAIRN_ASSIGN(const RecordFiles there, records_in(files_, to_));
-    if (there == records) return account_of_whole();
+    const RecordFiles records = records_in(files_, part_.folder);
+    if (!records.none() && records_in(files_, to_) == records) return account_of_whole();
     CAIRN_TRY(begin());
-    if (part_.own.empty()) CAIRN_TRY(save_bare(part_.folder.path, to_.path));
+    if (part_.own.empty()) {
+      note_trouble(
+          fmt::format("there is no record in {} that can be read; its files are saved, as "
+                      "another node may have one",
+                      part_.folder.path));
+      CAIRN_TRY(save_bare(part_.folder.path, to_.path));
+    }
     for (const HeldRecord& own : by_worth()) CAIRN_TRY(save_blocks(own.record));
     CAIRN_TRY(write(to_.prepared(), records.prepared));
     CAIRN_TRY(write(to_.record(), records.committed));
@@ -65,7 +62,7 @@ class PartSaver {
 
   SaveAccount account_of_whole() const {
     SaveAccount whole;
-    for (const HeldRecord& own : part_.own) whole.bytes = own.record.data_bytes();
+    whole.bytes = bytes_of(part_);
     return whole;
   }
 
@@ -162,6 +159,7 @@ class PartSaver {
 
   Status copy_bare(const std::string& from, const std::string& to, std::uint64_t bytes) {
     CAIRN_ASSIGN(const auto source, files_.open(from));
+    CAIRN_TRY(files_.remove_file(to));  // it may be a second name
     CAIRN_ASSIGN(const auto target, files_.create(to, only_me));
     Blob buffer(bare_piece_bytes);
     for (std::uint64_t at = 0; at < bytes; at += buffer.size()) {
@@ -190,6 +188,13 @@ class PartSaver {
 };
 
 }  // namespace
+
+std::uint64_t bytes_of(const HeldPart& part) {
+  std::uint64_t bytes = part.own.empty() ? 0 : part.own.front().record.data_bytes();
+  for (const HeldRecord& own : part.own)
+    bytes += SetLayout(own.record.encoding).parity_bytes(own.record.index_in_set());
+  return bytes;
+}
 
 Result<SaveAccount> save_part(Files& files, const HeldPart& part, const RankFolder& to,
                               const SaveOptions& options) {

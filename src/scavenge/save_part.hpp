@@ -25,10 +25,14 @@ struct SaveAccount {
   std::string first_trouble;      ///< what is wrong with one of them, naming the file; or empty
 };
 
+/// Of data and redundancy, as its records tell; 0 where there is none.
+std::uint64_t bytes_of(const HeldPart& part);
+
 /// Local. Copies a part (files, redundancy, and last its records, by which the copy counts) to the
 /// folder `to`; durable, and each block compared with its checksum on the way. What does not match
 /// is copied as it is, and told: a rebuild takes it for missing. Where an earlier try was cut off,
-/// only what of it does not match is copied again. A part without any record is not worth saving.
+/// only what of it does not match is copied again. Where no record can be read the files are copied
+/// as they are. Errors are those of `to`, and of files without a record.
 Result<SaveAccount> save_part(Files& files, const HeldPart& part, const RankFolder& to,
                               const SaveOptions& options);
 

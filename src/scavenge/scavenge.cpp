@@ -24,17 +24,21 @@ const HeldRecord* record_of(const Remains& remains) {
   return best;
 }
 
-std::uint64_t data_bytes_of(const HeldPart& part) {
-  return part.own.empty() ? 0 : part.own.front().record.data_bytes();
-}
-
+/// None where the dataset was never complete. Where its records were, but cannot be read here, its
+/// files may still be what another node has the records of.
 std::optional<Holding> holding_of(Remains&& remains) {
-  const HeldRecord* known = record_of(remains);
-  if (known == nullptr || known->record.dataset.in_place()) return std::nullopt;
   Holding holding;
-  holding.info = known->record.dataset;
+  const HeldRecord* known = record_of(remains);
+  const bool was_complete =
+      known != nullptr || std::any_of(remains.parts.begin(), remains.parts.end(),
+                                      [](const HeldPart& p) { return p.damaged || p.newer; });
+  if (!was_complete) return std::nullopt;
+  holding.info.uuid = remains.uuid;
+  holding.info.number = remains.number;
+  if (known != nullptr) holding.info = known->record.dataset;
+  if (holding.info.in_place()) return std::nullopt;
   holding.remains = std::move(remains);
-  for (const HeldPart& part : holding.remains.parts) holding.bytes += data_bytes_of(part);
+  for (const HeldPart& part : holding.remains.parts) holding.bytes += bytes_of(part);
   return holding;
 }
 
@@ -70,7 +74,10 @@ class Scavenging {
     if (!lock && lock.error().code == Code::busy)
       return fail(Code::busy, "{} is being scavenged by another process already: {}", node,
                   lock.error().text);
-    return lock;
+    if (!lock)
+      log_.warning("{}; it is gone on without: do not scavenge {} twice at a time",
+                   lock.error().text, node);
+    return lock ? *std::move(lock) : nullptr;
   }
 
   Status save(const Holding& holding, const Store& target) {
@@ -127,7 +134,8 @@ std::vector<int> Holding::ranks() const {
 }
 
 Result<std::vector<Holding>> find_holdings(Files& files, const std::vector<std::string>& caches,
-                                           const PrefixFolder& folder) {
+                                           const PrefixFolder& folder,
+                                           std::vector<std::string>& unreadable) {
   std::vector<std::string> damaged;
   CAIRN_ASSIGN(const Listing listing, read_listing(files, folder, damaged));
   const auto is_there = [&](const Uuid& uuid) {
@@ -135,11 +143,19 @@ Result<std::vector<Holding>> find_holdings(Files& files, const std::vector<std::
       return record.info.uuid == uuid && record.failed_us == 0;
     });
   };
-  CAIRN_ASSIGN(std::vector<Remains> found, find_remains(files, caches));
+  std::vector<Remains> found;
+  for (const std::string& cache : caches) {
+    auto remains = find_remains(files, {cache});
+    if (!remains) unreadable.push_back(remains.error().text);
+    if (remains) std::move(remains->begin(), remains->end(), std::back_inserter(found));
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const Remains& a, const Remains& b) { return a.uuid > b.uuid; });
   std::vector<Holding> holdings;
   for (Remains& remains : found)
     if (auto holding = holding_of(std::move(remains))) {
       holding->in_prefix = is_there(holding->info.uuid);
+      holding->outlived = is_outlived(holding->info, listing);
       holdings.push_back(*std::move(holding));
     }
   return holdings;

@@ -18,16 +18,19 @@ namespace cairn {
 struct Holding {
   Remains remains;
   DatasetInfo info;
-  std::uint64_t bytes = 0;  ///< of the ranks' files that are here
+  std::uint64_t bytes = 0;  ///< of files and redundancy that are here
   bool in_prefix = false;   ///< all of it is there, and nothing is known to be wrong with it
+  bool outlived = false;    ///< a checkpoint, and a newer one is in the prefix directory
 
   std::vector<int> ranks() const;
 };
 
 /// Local. Datasets that were complete, of which there is anything in these caches; newest first.
-/// What the program wrote into the prefix directory itself is not among them.
+/// What the program wrote into the prefix directory itself is not among them. Caches that cannot
+/// be read are named in `unreadable`, and do not keep the others from being saved.
 Result<std::vector<Holding>> find_holdings(Files& files, const std::vector<std::string>& caches,
-                                           const PrefixFolder& folder);
+                                           const PrefixFolder& folder,
+                                           std::vector<std::string>& unreadable);
 
 struct ScavengeProgress {
   std::uint64_t bytes = 0;      ///< moved so far

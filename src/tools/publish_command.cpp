@@ -26,13 +26,14 @@ std::string line_of(const SalvagedDataset& dataset) {
     case Outcome::lost:
       what = fmt::format("cannot be rebuilt: {}", dataset.reason);
       break;
+    case Outcome::outlived:
     case Outcome::uncommitted:
     case Outcome::newer:
       what = fmt::format("left alone: {}", dataset.reason);
       break;
     case Outcome::whole:
     case Outcome::failed:
-      what = fmt::format("whole, but not published: {}", dataset.reason);
+      what = fmt::format("not published this time: {}", dataset.reason);
       break;
   }
   const Remains& remains = dataset.remains;
@@ -55,7 +56,29 @@ nlohmann::ordered_json json_of(const SalvagedDataset& dataset) {
 
 bool is_good(const SalvagedDataset& dataset) {
   return dataset.outcome == Outcome::published || dataset.outcome == Outcome::there ||
-         dataset.outcome == Outcome::uncommitted;
+         dataset.outcome == Outcome::uncommitted || dataset.outcome == Outcome::outlived;
+}
+
+/// Each that is named was scavenged, or is in the prefix directory already.
+Status check_named(const PublishCommand& command, Files& files, const PrefixFolder& folder,
+                   const std::vector<SalvagedDataset>& found) {
+  std::vector<std::string> damaged;
+  CAIRN_ASSIGN(const Listing listing, read_listing(files, folder, damaged));
+  for (const std::string& word : command.datasets) {
+    const auto scavenged = [&](const SalvagedDataset& dataset) {
+      return is_named(word, dataset.remains.uuid, dataset.remains.number, dataset.remains.name);
+    };
+    const auto listed = [&](const DatasetRecord& record) {
+      return is_named(word, record.info.uuid, record.info.number, record.info.name);
+    };
+    if (std::none_of(found.begin(), found.end(), scavenged) &&
+        std::none_of(listing.begin(), listing.end(), listed))
+      return fail(Code::not_found,
+                  "nothing of dataset {} was scavenged to {}: run cairn scavenge first, or name a "
+                  "folder that holds caches",
+                  word, folder.prefix);
+  }
+  return {};
 }
 
 Result<std::vector<SalvagedDataset>> salvage_all(const PublishCommand& command, Files& files,
@@ -66,12 +89,10 @@ Result<std::vector<SalvagedDataset>> salvage_all(const PublishCommand& command, 
   const auto wanted = [&](const Remains& remains) {
     return is_wanted(command.datasets, remains.uuid, remains.number, remains.name);
   };
-  CAIRN_ASSIGN(Salvage salvage, make_whole(files, folder, wanted, log));
-  if (salvage.datasets.empty())
-    return fail(Code::not_found,
-                "nothing{} was scavenged to {}: run cairn scavenge first, or name a folder that "
-                "holds caches",
-                command.datasets.empty() ? "" : " of " + command.datasets.front(), settings.prefix);
+  CAIRN_ASSIGN(Salvage salvage,
+               make_whole(files, folder, {wanted, !command.datasets.empty()}, log));
+  CAIRN_TRY(check_named(command, files, folder, salvage.datasets));
+  if (salvage.datasets.empty()) return std::move(salvage.datasets);
   const Status published = as_owner({"cairn rebuild", command.force}, files, clock, settings,
                                     [&](Communicator& comm, const Site& site) {
                                       publish(comm, site, salvage, settings.job_id, log);
@@ -85,6 +106,9 @@ void tell(const std::vector<SalvagedDataset>& datasets, const Settings& settings
           std::ostream& out) {
   if (!json) {
     for (const SalvagedDataset& dataset : datasets) out << line_of(dataset) << "\n";
+    if (datasets.empty())
+      out << fmt::format("nothing is left to be rebuilt of what was scavenged to {}\n",
+                         settings.prefix);
     return;
   }
   auto list = nlohmann::ordered_json::array();

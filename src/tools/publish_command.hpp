@@ -10,18 +10,18 @@
 namespace cairn {
 
 /// With json: {"prefix", "datasets": [{"number", "name", "uuid", "ranks", "outcome": "published",
-/// "there", "lost", "uncommitted", "newer" or "failed", "reason", "rebuilt_ranks",
+/// "there", "outlived", "lost", "uncommitted", "newer" or "failed", "reason", "rebuilt_ranks",
 /// "repaired_blocks", "repaired_bytes"}]}, oldest first.
 struct PublishCommand {
   JobSettingsSource source;
-  WantedDatasets datasets;
-  bool force = false;  ///< whoever owns the prefix directory is dead for certain
+  WantedDatasets datasets;  ///< none: all but checkpoints that a newer one has outlived
+  bool force = false;       ///< whoever owns the prefix directory is dead for certain
   bool json = false;
 };
 
 /// Returns the exit code: 0 if every dataset that is wanted and was ever complete is in the prefix
 /// directory now; exit_try_again if somebody scavenges at the moment, or a job owns the directory;
-/// 1 if one cannot be published, or there is none.
+/// 1 if one cannot be published, or was named and is nowhere.
 int run_publish_command(const PublishCommand& command, Files& files, Clock& clock,
                         const ProcessFacts& process, std::ostream& out, const Log& log);
 

@@ -22,6 +22,8 @@ std::string_view name_of(Rebuild::Outcome outcome) {
       return "uncommitted";
     case Rebuild::Outcome::newer:
       return "newer";
+    case Rebuild::Outcome::failed:
+      return "failed";
   }
   return "";
 }
@@ -43,6 +45,9 @@ std::string line_of(const Report& report) {
       break;
     case Rebuild::Outcome::lost:
       what = fmt::format("cannot be rebuilt: {}", report.rebuild.reason);
+      break;
+    case Rebuild::Outcome::failed:
+      what = fmt::format("could not be rebuilt this time: {}", report.rebuild.reason);
       break;
     case Rebuild::Outcome::uncommitted:
     case Rebuild::Outcome::newer:

@@ -11,8 +11,8 @@
 namespace cairn {
 
 /// With json: {"datasets": [{"number", "name", "uuid", "ranks", "outcome": "whole", "lost",
-/// "uncommitted" or "newer", "reason", "rebuilt_ranks", "repaired_blocks", "repaired_bytes",
-/// "folders": [one per rank, where whole]}]}, newest first.
+/// "uncommitted", "newer" or "failed", "reason", "rebuilt_ranks", "repaired_blocks",
+/// "repaired_bytes", "folders": [one per rank, where whole]}]}, newest first.
 struct RebuildCommand {
   std::string folder;  ///< absolute; the caches are in it, at any depth
   WantedDatasets datasets;

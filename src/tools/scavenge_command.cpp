@@ -1,5 +1,7 @@
 #include "tools/scavenge_command.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -52,20 +54,43 @@ class ScavengeNode {
       return fail(Code::bad_setting, "SCR_NODE_NAME is {}: it cannot be the name of a folder",
                   node);
     CAIRN_TRY(check_prefix_folder(files_, settings_.prefix));
-    CAIRN_ASSIGN(const auto caches, caches_of_job(files_, settings_));
+    CAIRN_ASSIGN(const auto caches, caches_of_job(files_, settings_, log_));
     CacheLocks locks;
     if (!command_.list) {
       CAIRN_ASSIGN(locks, lock_caches(files_, caches));
     }
-    CAIRN_ASSIGN(std::vector<Holding> holdings, find_holdings(files_, caches, folder_));
+    std::vector<std::string> unreadable;
+    CAIRN_ASSIGN(std::vector<Holding> holdings, find_holdings(files_, caches, folder_, unreadable));
+    for (const std::string& trouble : unreadable) log_.warning("{}", trouble);
+    CAIRN_TRY(check_named(holdings));
     std::erase_if(holdings, [&](const Holding& holding) {
       return !is_wanted(command_.datasets, holding.info.uuid, holding.info.number,
                         holding.info.name);
     });
-    return command_.list ? list(holdings) : save(std::move(holdings));
+    CAIRN_TRY(command_.list ? list(holdings) : save(std::move(holdings)));
+    if (unreadable.empty()) return {};
+    return fail(Code::io, "not all caches of {} could be read: {}", node, unreadable.front());
   }
 
  private:
+  Status check_named(const std::vector<Holding>& holdings) const {
+    for (const std::string& word : command_.datasets)
+      if (std::none_of(holdings.begin(), holdings.end(), [&](const Holding& holding) {
+            return is_named(word, holding.info.uuid, holding.info.number, holding.info.name);
+          }))
+        return fail(Code::not_found, "of dataset {} {}", word, nothing_here());
+    return {};
+  }
+
+  /// Where it was looked for: what is wrong is mostly one of these.
+  std::string nothing_here() const {
+    std::vector<std::string> stores;
+    for (const StoreSettings& store : settings_.stores)
+      stores.push_back(expand_node(store.path, settings_.node_name));
+    return fmt::format("there is nothing of job {} of {} on {}, in {}", settings_.job_id,
+                       settings_.user, settings_.node_name, fmt::join(stores, ", "));
+  }
+
   Status list(const std::vector<Holding>& holdings) {
     if (command_.json) {
       Json datasets = Json::array();
@@ -75,22 +100,26 @@ class ScavengeNode {
       return {};
     }
     for (const Holding& holding : holdings)
-      out_ << printable(fmt::format("dataset {} ({}): {} of {} ranks, {}{}\n", holding.info.number,
+      out_ << printable(fmt::format("dataset {} ({}): {} of {} ranks, {}{}", holding.info.number,
                                     holding.info.name, holding.ranks().size(), holding.info.ranks,
                                     format_bytes(holding.bytes),
-                                    holding.in_prefix ? "; in the prefix directory" : ""));
-    if (holdings.empty())
-      out_ << fmt::format("there is nothing of job {} on {}\n", settings_.job_id,
-                          settings_.node_name);
+                                    holding.in_prefix ? "; in the prefix directory" : ""))
+           << "\n";
+    if (holdings.empty()) out_ << nothing_here() << "\n";
     return {};
   }
 
   Status save(std::vector<Holding> holdings) {
     if (command_.datasets.empty())
-      std::erase_if(holdings, [](const Holding& holding) { return holding.in_prefix; });
-    if (holdings.empty() && !command_.datasets.empty())
-      return fail(Code::not_found, "{} has nothing of dataset {} of job {} in its caches",
-                  settings_.node_name, command_.datasets.front(), settings_.job_id);
+      std::erase_if(holdings,
+                    [](const Holding& holding) { return holding.in_prefix || holding.outlived; });
+    if (holdings.empty()) {
+      if (command_.json)
+        tell({}, {}, 0);
+      else
+        out_ << nothing_here() << " that the prefix directory needs\n";
+      return {};
+    }
     ProgressBar bar(std::cerr, clock_, "scavenging " + settings_.node_name, command_.progress);
     const auto background = make_background_thread();
     const ScavengeLimits limits{{*background, settings_.io_threads, settings_.io_piece_bytes},

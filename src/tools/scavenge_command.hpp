@@ -14,7 +14,7 @@ namespace cairn {
 /// only: {"node", "datasets": [{"number", "uuid", "name"}], "bytes", "saved_bytes", "bad_blocks"}.
 struct ScavengeCommand {
   JobSettingsSource source;
-  WantedDatasets datasets;  ///< none: all that are not in the prefix directory
+  WantedDatasets datasets;  ///< none: what the prefix directory does not have, and needs
   bool list = false;        ///< only tell what there is
   bool json = false;
   bool progress = false;  ///< stderr is a terminal

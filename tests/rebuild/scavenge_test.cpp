@@ -54,16 +54,29 @@ class Scavenge : public testing::Test {
 
   /// As cairn scavenge-node.
   Result<ScavengeAccount> scavenge_node(const std::string& node, const FileHook& hook = no_faults(),
-                                        std::int64_t end_time_s = 0) {
+                                        std::int64_t end_time_s = 0, const std::string& name = "") {
     const auto posix = make_posix_files();
     const auto files = make_hooked_files(*posix, hook);
     const auto background = make_foreground();
-    CAIRN_ASSIGN(const auto caches, caches_of_job(*files, settings_on(node)));
+    CAIRN_ASSIGN(const auto caches, caches_of_job(*files, settings_on(node), cluster_.log()));
     CAIRN_ASSIGN(const CacheLocks locks, lock_caches(*files, caches));
-    CAIRN_ASSIGN(std::vector<Holding> holdings, find_holdings(*files, caches, folder()));
-    std::erase_if(holdings, [](const Holding& holding) { return holding.in_prefix; });
+    std::vector<std::string> unreadable;
+    CAIRN_ASSIGN(std::vector<Holding> holdings,
+                 find_holdings(*files, caches, folder(), unreadable));
+    EXPECT_EQ(unreadable, Names{});
+    std::erase_if(holdings, [&](const Holding& holding) {
+      return name.empty() ? holding.in_prefix : holding.info.name != name;
+    });
     return scavenge(*files, *cluster_.clock, folder(), node, holdings,
                     {{*background, 1, 1024}, 0, end_time_s}, nullptr, cluster_.log());
+  }
+
+  /// Also if it is in the prefix directory.
+  void scavenge_all_of(const std::string& name) {
+    for (const std::string node : {"n0", "n1", "n2", "n3"}) {
+      const auto saved = scavenge_node(node, no_faults(), 0, name);
+      ASSERT_TRUE(saved) << saved.error().text;
+    }
   }
 
   void scavenge_nodes() {
@@ -78,8 +91,8 @@ class Scavenge : public testing::Test {
     const auto posix = make_posix_files();
     const auto files = make_hooked_files(*posix, hook);
     CAIRN_ASSIGN(Salvage salvage,
-                 make_whole(
-                     *files, folder(), [](const Remains&) { return true; }, cluster_.log()));
+                 make_whole(*files, folder(), {[](const Remains&) { return true; }, also_outlived_},
+                            cluster_.log()));
     CAIRN_TRY(as_owner({"cairn rebuild"}, *files, *cluster_.clock, settings_on("n0"),
                        [&](Communicator& comm, const Site& site) {
                          publish(comm, site, salvage, "job", cluster_.log());
@@ -123,6 +136,7 @@ class Scavenge : public testing::Test {
 
   PrefixCluster cluster_;
   std::string reason_;
+  bool also_outlived_ = false;
 };
 
 struct SchemeCase {
@@ -175,7 +189,7 @@ INSTANTIATE_TEST_SUITE_P(Rebuild, EverySchemeScavenged,
 TEST_F(Scavenge, ACutOffCopyIsGoneOnWithOrCountsForNothing) {
   cluster_.write(four_nodes(), {1});
   save_all();
-  const int step = sanitized ? 17 : 3;
+  const int step = sanitized ? 17 : 1;
   bool ended = false;
   for (int count = 0; !ended; count += step) {
     SCOPED_TRACE(fmt::format("killed before operation {}", count));
@@ -203,7 +217,7 @@ TEST_F(Scavenge, ARebuildThatIsKilledAtAnyStepIsEndedByTheNext) {
   cluster_.lose("n2");
   scavenge_nodes();
   save_all();
-  const int step = sanitized ? 97 : 13;
+  const int step = sanitized ? 97 : 5;
   bool ended = false;
   for (int count = 0; !ended; count += step) {
     SCOPED_TRACE(fmt::format("killed before operation {}", count));
@@ -250,10 +264,11 @@ TEST_F(Scavenge, AFlippedByteIsRepairedAndNeverSpread) {
       if (node_lost) cluster_.lose("n3");
       scavenge_nodes();
       const auto outcome = outcome_of(rebuild(), 1);
-      if (!node_lost) {
-        ASSERT_EQ(outcome, Outcome::published) << reason_;
-      }
       const bool published = outcome == Outcome::published;
+      // Of XOR a damaged block and a lost one of its stripe are too much; a record is kept twice.
+      if (!node_lost || victim.ends_with("/record")) {
+        ASSERT_TRUE(published) << reason_;
+      }
       EXPECT_EQ(restart_elsewhere(), published ? 1 : 0);  // compares all bytes
     }
 }
@@ -328,11 +343,86 @@ TEST_F(Scavenge, AFlushThatWasBegunIsEndedWithWhatWasScavenged) {
   cluster_.lose_node_that_has_flushed();  // SINGLE: what n3 had is nowhere but in the flush
   scavenge_nodes();
   (void)rebuild();
-  EXPECT_EQ(cluster_.listed(), (Names{"ckpt.4", "ckpt.2"}));
+  EXPECT_EQ(cluster_.listed(), (Names{"ckpt.4", "ckpt.2"})) << cluster_.said();
   EXPECT_EQ(restart_elsewhere(), 4);
 }
 
-TEST_F(Scavenge, WhatIsThereOrWasDroppedIsNotTouchedThoughACopyIsLeft) {
+TEST_F(Scavenge, TheNextJobLeavesAHalfFlushToWhatWasScavenged) {
+  cluster_.settings.flush_interval = 2;
+  cluster_.lose_node_that_has_flushed();
+  scavenge_nodes();
+  EXPECT_EQ(restart_elsewhere(), 2);  // queued again before anybody gave cairn rebuild
+  (void)rebuild();
+  EXPECT_EQ(cluster_.listed(), (Names{"ckpt.4", "ckpt.2"})) << cluster_.said();
+  EXPECT_EQ(restart_elsewhere(), 4);
+}
+
+TEST_F(Scavenge, WhatIsDamagedInThePrefixDirectoryIsPublishedAgain) {
+  cluster_.write(four_nodes(), {1});
+  scavenge_nodes();
+  ASSERT_EQ(outcome_of(rebuild(), 1), Outcome::published);
+  const auto files = make_posix_files();
+  const FileInfo info = *files->info(cluster_.file(1, 2));
+  cluster_.flip(cluster_.file(1, 2));
+  ASSERT_TRUE(files->set_attributes(cluster_.file(1, 2), info.mode, info.times));  // nobody knows
+  scavenge_all_of("ckpt.1");
+  EXPECT_EQ(outcome_of(rebuild(), 1), Outcome::published) << reason_;
+  EXPECT_EQ(left_over(), Names{});
+  EXPECT_EQ(restart_elsewhere(), 1);
+}
+
+TEST_F(Scavenge, ANodeWhoseRecordsAreDamagedStillGivesItsFiles) {
+  cluster_.write(four_nodes(), {1});
+  for (const std::string& part : cluster_.parts("n1", 1)) {
+    fs::resize_file(part + "/record", 0);
+  }
+  cluster_.lose("n3");
+  scavenge_nodes();  // what n1 has is known by the records that its neighbours keep
+  ASSERT_EQ(outcome_of(rebuild(), 1), Outcome::published) << reason_;
+  EXPECT_EQ(restart_elsewhere(), 1);
+}
+
+TEST_F(Scavenge, AFileSystemWithoutLinksOrLocksWillDo) {
+  cluster_.write(four_nodes(), {1});
+  cluster_.lose("n2");
+  const FileHook poor = [](const FileOperation& operation) -> Status {
+    if (operation.name != "link" && operation.name != "lock") return {};
+    return fail(Code::io, "cannot {} {}: Function not implemented", operation.name, operation.path);
+  };
+  for (const std::string node : {"n0", "n1", "n3"}) {
+    const auto saved = scavenge_node(node, poor);
+    ASSERT_TRUE(saved) << saved.error().text;
+  }
+  ASSERT_EQ(outcome_of(rebuild(poor), 1), Outcome::published) << reason_;
+  EXPECT_EQ(left_over(), Names{});
+  EXPECT_EQ(restart_elsewhere(), 1);
+}
+
+TEST_F(Scavenge, ARebuildWithoutRoomIsToBeTriedAgain) {
+  cluster_.write(four_nodes(), {1});
+  cluster_.lose("n2");
+  scavenge_nodes();
+  const auto full = rebuild([](const FileOperation& operation) -> Status {
+    if (operation.name != "write" || operation.path.find("/rebuilt/") == std::string::npos)
+      return {};
+    return fail(Code::no_space, "cannot write {}: no space", operation.path);
+  });
+  EXPECT_EQ(outcome_of(full, 1), Outcome::failed) << reason_;
+  EXPECT_EQ(outcome_of(rebuild(), 1), Outcome::published) << reason_;
+  EXPECT_EQ(restart_elsewhere(), 1);
+}
+
+TEST_F(Scavenge, AFileThatWasWrittenSinceWithoutCairnIsKept) {
+  cluster_.write(four_nodes(), {1});
+  scavenge_nodes();
+  fs::create_directories(fs::path(cluster_.file(1, 0)).parent_path());
+  std::ofstream(cluster_.file(1, 0)) << "by the program, later";
+  EXPECT_EQ(outcome_of(rebuild(), 1), Outcome::failed);
+  EXPECT_NE(reason_.find("written again since"), std::string::npos) << reason_;
+  EXPECT_EQ(read_all(cluster_.file(1, 0)), "by the program, later");
+}
+
+TEST_F(Scavenge, WhatTheProgramHasWrittenSinceIsNotTouchedThoughACopyIsLinkedToIt) {
   cluster_.write(four_nodes(), {1});
   scavenge_nodes();
   bool published = false;
@@ -351,9 +441,10 @@ TEST_F(Scavenge, WhatIsThereOrWasDroppedIsNotTouchedThoughACopyIsLeft) {
   std::fstream own(cluster_.file(1, 0), std::ios::in | std::ios::out | std::ios::binary);
   own.seekp(0).write("mine", 4);  // by the program, in place
   own.close();
-  EXPECT_EQ(outcome_of(rebuild(), 1), Outcome::there);
+  EXPECT_EQ(outcome_of(rebuild(), 1), Outcome::failed);
+  EXPECT_NE(reason_.find("written again since"), std::string::npos) << reason_;
   EXPECT_EQ(read_all(cluster_.file(1, 0)).substr(0, 4), "mine");
-  EXPECT_EQ(left_over(), Names{});
+  EXPECT_NE(left_over(), Names{}) << "the only copy of what was there";
 }
 
 TEST_F(Scavenge, AFileThatWasWrittenAgainForANewerDatasetIsNotReplaced) {
@@ -365,9 +456,10 @@ TEST_F(Scavenge, AFileThatWasWrittenAgainForANewerDatasetIsNotReplaced) {
     EXPECT_EQ(rank.restart(), 0);
     rank.expect_written(1);  // the same names
   });
-  const auto datasets = rebuild();
-  ASSERT_EQ(outcome_of(datasets, 1), Outcome::failed);
-  EXPECT_NE(reason_.find("written again for a newer dataset"), std::string::npos) << reason_;
+  ASSERT_EQ(outcome_of(rebuild(), 1), Outcome::outlived);
+  also_outlived_ = true;
+  ASSERT_EQ(outcome_of(rebuild(), 1), Outcome::failed);
+  EXPECT_NE(reason_.find("which is newer"), std::string::npos) << reason_;
   cluster_.expect_own_files(1);
 }
 
