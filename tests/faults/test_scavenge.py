@@ -78,7 +78,7 @@ def test_what_cannot_be_rebuilt_is_told_and_nothing_of_it_is_published(job: Job,
     commands.scavenge(["n2", "n3"])
     told = commands.run("n0", "rebuild", code=1)
     reasons = {each["number"]: each["reason"] for each in told["datasets"]}  # type: ignore
-    assert "rank 0 (n0)" in reasons[NEWEST], reasons
+    assert "rank 0 (written on n0)" in reasons[NEWEST], reasons
     assert not [path for path in job.cluster.prefix.rglob("*rank.*")
                 if ".cairn" not in path.parts and path.is_file()]
     job.lose(*NODES)
