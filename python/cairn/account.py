@@ -41,6 +41,7 @@ class Account:
     runs: List[Run] = field(default_factory=list)
     outcome: str = ""
     reason: str = ""
+    scavenged: str = ""  # what came of the scavenge at the end
 
     def failures(self) -> List[Run]:
         """Runs that died."""
@@ -145,4 +146,4 @@ def lines_of(account: Account, progress: Progress, now_s: float) -> List[str]:
         f"to cache     {_moved(progress.written)}",
         f"to prefix    {_moved(progress.flushed)}"
         + (f"; fetched {_moved(progress.fetched)}" if progress.fetched.count else "")]
-    return lines
+    return lines + ([f"scavenge     {account.scavenged}"] if account.scavenged else [])

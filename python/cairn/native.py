@@ -10,6 +10,9 @@ from typing import Any, Dict, List, Mapping, Optional
 from cairn.halting import Halt
 
 PATIENCE_S = 60
+SECRET = "(not shown)"
+# Of this node, and not of the others.
+OF_THIS_NODE = ("SCR_NODE_NAME",)
 
 
 class Trouble(Exception):
@@ -25,10 +28,12 @@ class Native:
 
     def __init__(self, path: Path, prefix: Optional[str], environment: Mapping[str, str]) -> None:
         self.path = path
-        self._environment = dict(environment)
+        self.environment = dict(environment)
         answer = self._json(["config", "--json", *(["-p", prefix] if prefix else [])])
         self.settings: Dict[str, str] = {one["key"]: one["value"] for one in answer["settings"]}
         self._defaults = {one["key"] for one in answer["settings"] if one["source"] == "default"}
+        self._of_environment = [one["key"] for one in answer["settings"]
+                                if one["source"].startswith("environment") and one["value"] != SECRET]
         self.prefix = self.settings["SCR_PREFIX"]
 
     def chosen(self, key: str) -> Optional[str]:
@@ -44,6 +49,12 @@ class Native:
             return int(text)
         except ValueError as error:
             raise Trouble(f'{key}: "{text}" is no whole number') from error
+
+    def for_nodes(self) -> Dict[str, str]:
+        """The environment in which the command finds the same settings on another node, which shares the
+        files: without secrets, as it will be on a command line."""
+        kept = {key: self.settings[key] for key in self._of_environment if key not in OF_THIS_NODE}
+        return {**kept, "SCR_PREFIX": self.prefix}
 
     def halt(self) -> Halt:
         """What is asked for."""
@@ -73,7 +84,7 @@ class Native:
     def _call(self, arguments: List[str]) -> str:
         command = [str(self.path), *arguments]
         try:
-            done = subprocess.run(command, env=self._environment, stdin=subprocess.DEVNULL, text=True,
+            done = subprocess.run(command, env=self.environment, stdin=subprocess.DEVNULL, text=True,
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE_S,
                                   check=False)
         except (OSError, subprocess.TimeoutExpired) as error:

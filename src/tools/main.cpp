@@ -175,6 +175,10 @@ std::vector<std::string> words_of(int argc, char** argv) {
                                          OtherName{"scr_run", {"run"}},
                                          OtherName{"scr_srun", {"run", "srun"}},
                                          OtherName{"scr_mpirun", {"run", "mpirun"}},
+                                         OtherName{"scr_prerun", {"prerun"}},
+                                         OtherName{"scr_postrun", {"scavenge"}},
+                                         OtherName{"scr_list_down_nodes", {"down-nodes"}},
+                                         OtherName{"scr_should_exit", {"should-exit"}},
                                          OtherName{"scr_index", {cairn::scr_index_command}}};
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   const std::string called = argc > 0 ? cairn::name_of_path(argv[0]) : "";

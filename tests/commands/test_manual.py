@@ -15,9 +15,13 @@ INDEX = ["list", "show", "current", "drop", "delete", "add", "build", "quarantin
 PAGE_OF = {"cairn-halt": [["halt"]],
            "cairn-index": [["index", action] for action in INDEX] + [["scr_index"]],
            "cairn-print": [["print"]], "cairn-run": [["run"]], "cairn-status": [["status"]],
-           "cairn-doctor": [["doctor"]], "cairn-clean": [["clean"]]}
+           "cairn-doctor": [["doctor"]], "cairn-clean": [["clean"]], "cairn-scavenge": [["scavenge"]],
+           "cairn-prerun": [["prerun"]], "cairn-down-nodes": [["down-nodes"]],
+           "cairn-should-exit": [["should-exit"]]}
 OTHER_NAMES = {"scr_halt": "cairn-halt", "scr_index": "cairn-index", "scr_print": "cairn-print",
-               "scr_run": "cairn-run", "scr_srun": "cairn-run", "scr_mpirun": "cairn-run"}
+               "scr_run": "cairn-run", "scr_srun": "cairn-run", "scr_mpirun": "cairn-run",
+               "scr_prerun": "cairn-prerun", "scr_postrun": "cairn-scavenge",
+               "scr_list_down_nodes": "cairn-down-nodes", "scr_should_exit": "cairn-should-exit"}
 
 
 def help_of(cairn: Path, command: List[str]) -> str:
@@ -47,11 +51,11 @@ def test_every_action_of_index_is_on_its_page(cairn: Path) -> None:
 
 
 def test_every_command_is_on_the_main_page(cairn: Path) -> None:
-    commands = set(re.findall(r"^  (\w+) {2,}", help_of(cairn, []).split("Subcommands:")[1],
+    commands = set(re.findall(r"^  ([\w-]+) {2,}", help_of(cairn, []).split("Subcommands:")[1],
                               re.MULTILINE))
     assert "halt" in commands
     page = (PAGES / "cairn.1").read_text()
-    assert set(re.findall(r"^\.It Cm (\w+)", page, re.MULTILINE)) == commands
+    assert set(re.findall(r"^\.It Cm ([\w-]+)", page, re.MULTILINE)) == commands
 
 
 @pytest.mark.parametrize("name", ["cairn", *PAGE_OF])

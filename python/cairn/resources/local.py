@@ -16,7 +16,7 @@ from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from cairn.native import Trouble
 from cairn.on_node import started_at
-from cairn.processes import kill_recorded
+from cairn.processes import ends_with_us, kill_recorded
 from cairn.roles import Answer, Ask, RemoteExecution, ResourceManager, ask_here, per_node
 
 MEMORY = Path("/dev/shm")
@@ -42,7 +42,8 @@ def run_all(commands: Mapping[str, "subprocess.Popen[str]"], timeout_s: float) -
 def start_here(command: str, environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
     """A shell command in a process group of its own."""
     return subprocess.Popen(["sh", "-c", command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                            stderr=subprocess.DEVNULL, env=dict(environment), start_new_session=True)
+                            stderr=subprocess.DEVNULL, env=dict(environment), start_new_session=True,
+                            preexec_fn=ends_with_us())
 
 
 def ask_shell(command: str, environment: Mapping[str, str]) -> "subprocess.Popen[str]":
@@ -117,6 +118,16 @@ class SimulatedNodes(ResourceManager):
     @classmethod
     def is_here(cls, environment: Mapping[str, str]) -> bool:
         return False  # only where it is asked for
+
+    @classmethod
+    def left_in(cls, environment: Mapping[str, str], storage: Path) -> "SimulatedNodes":
+        """The nodes that an earlier job has left there, less those that were lost."""
+        made = cls(environment, 0, 0, storage)
+        made._names = sorted(path.name for path in (storage / "nodes").glob("*") if path.is_dir())
+        made._groups = {name: set() for name in made._names}
+        if not made._names:
+            raise Trouble(f"{storage} holds no simulated nodes: name the folder that was given to cairn run --storage")
+        return made
 
     def __enter__(self) -> "SimulatedNodes":
         try:
