@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 from pathlib import Path
 from typing import Dict, List
 
@@ -28,7 +29,8 @@ def leftovers(folder: Path) -> List[int]:
     found = []
     for entry in Path("/proc").iterdir():
         try:
-            if entry.name.isdigit() and Path(os.readlink(entry / "cwd")) == folder:
+            is_dead = " Z " in (entry / "stat").read_text() if entry.name.isdigit() else True
+            if not is_dead and Path(os.readlink(entry / "cwd")) == folder:
                 found.append(int(entry.name))
         except OSError:
             continue
@@ -134,6 +136,25 @@ def test_the_keyboard_ends_a_run_at_once(cairn: Path, tmp_path: Path, first_flav
     done = job.wait(20)
     assert done.code == 3 and "SIGINT" in done.told, done
     assert leftovers(tmp_path) == []
+
+
+def test_nothing_goes_on_when_cairn_run_is_killed(cairn: Path, tmp_path: Path, flavour: str,
+                                                  program_of: Dict[str, str]) -> None:
+    """Else the next one would start a second program beside it."""
+    job = heat(cairn, tmp_path, flavour, program_of, [*NODES, "--storage", str(tmp_path / "storage")], 10**6)
+    job.until_logged("CHECKPOINT_END")
+    assert len(leftovers(tmp_path)) > 4
+    job.send(signal.SIGKILL)
+    end = time.monotonic() + 10
+    while leftovers(tmp_path) and time.monotonic() < end:
+        time.sleep(0.05)
+    left = leftovers(tmp_path)
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    assert left == []
+    job.wait()
+    again = heat(cairn, tmp_path, flavour, program_of, [*NODES, "--storage", str(tmp_path / "storage")], 8).wait()
+    assert again.code == 0 and again.steps("start") != [0], "and the next one goes on"
 
 
 def test_the_restart_command_gets_the_name_of_the_checkpoint(
