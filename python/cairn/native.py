@@ -30,7 +30,8 @@ class Native:
         self.path = path
         self.environment = dict(environment)
         answer = self._json(["config", "--json", *(["-p", prefix] if prefix else [])])
-        self.settings: Dict[str, str] = {one["key"]: one["value"] for one in answer["settings"]}
+        # Sizes in bytes, however they were written.
+        self.settings: Dict[str, str] = {one["key"]: str(one.get("bytes", one["value"])) for one in answer["settings"]}
         self._defaults = {one["key"] for one in answer["settings"] if one["source"] == "default"}
         self._of_environment = [one["key"] for one in answer["settings"]
                                 if one["source"].startswith("environment") and one["value"] != SECRET]

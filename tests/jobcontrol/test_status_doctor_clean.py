@@ -132,7 +132,7 @@ def test_doctor_finds_a_good_place_good(cairn: Path, tmp_path: Path) -> None:
     ({"SCR_PREFIX": "/no/such/folder"}, ["/no/such/folder", "SCR_PREFIX"]),
     ({"SCR_CACHE_BASE": "/proc/cache"}, ["/proc", "SCR_CACHE_BASE"]),
     ({"PATH": "/nowhere"}, ["no launcher"]),
-    ({"CAIRN_CHECKPOINT_SIZE": "8000000000000000"}, ["free, and a checkpoint takes"]),
+    ({"CAIRN_CHECKPOINT_SIZE": "8000TB"}, ["free, and a checkpoint takes"]),
 ])
 def test_doctor_names_what_is_bad_with_its_remedy(cairn: Path, tmp_path: Path, settings: Dict[str, str],
                                                   words: "list[str]") -> None:
@@ -142,6 +142,12 @@ def test_doctor_names_what_is_bad_with_its_remedy(cairn: Path, tmp_path: Path, s
     assert all(word in output for word in words), output
     assert all(after.startswith("      -> ") for line, after in zip(output.splitlines(), output.splitlines()[1:])
                if line.startswith("bad"))
+
+
+def test_doctor_tests_the_room_that_folders_must_have(cairn: Path, tmp_path: Path) -> None:
+    (tmp_path / ".scrconf").write_text(f"CACHEDIR={tmp_path} BYTES=8000TB\nCNTLDIR={tmp_path} BYTES=1KB\n")
+    code, output, _ = call(cairn, tmp_path, "doctor", "--all-nodes")
+    assert code == 1 and f"{tmp_path} has " in output and f"not {(8000 << 40) + 1024}" in output, output
 
 
 @pytest.mark.parametrize("files, own, limit", [

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any, Dict, Sequence
 
+from cairn.commands.run import job_of
 from cairn.halting import LIBRARYS
 from cairn.native import Native, Trouble
 from cairn.resources import manager_of
@@ -43,7 +44,7 @@ def prepare(options: argparse.Namespace, native_path: Path) -> Dict[str, Any]:
     if native.halt().reason in LIBRARYS:
         native.take_back_stop()
     manager = manager_of(environment, None, native.chosen("SCR_NODELIST"))
-    found = {"SCR_PREFIX": native.prefix, "SCR_JOB_ID": native.chosen("SCR_JOB_ID") or manager.job_id() or "defjobid"}
+    found = {"SCR_PREFIX": native.prefix, "SCR_JOB_ID": job_of(native, manager)}
     end_time_s = native.number("SCR_END_TIME")
     left_s = None if end_time_s else manager.seconds_left(time.time())
     if end_time_s or left_s is not None:

@@ -238,11 +238,16 @@ def plan_of(options: argparse.Namespace, native: Native, manager: ResourceManage
                 not options.no_heartbeats, hung_after_of(options, native), end_time_s)
 
 
+def job_of(native: Native, manager: ResourceManager) -> str:
+    """The id of the job."""
+    return native.chosen("SCR_JOB_ID") or manager.job_id() or native.settings["SCR_JOB_ID"]
+
+
 def tests_for(native: Native, manager: ResourceManager, left_out: Optional[str]) -> List[NodeTest]:
     """Those that the nodes have to pass."""
-    settings = {**native.settings, **manager.settings()}
+    settings = {**native.settings, **manager.settings(), "SCR_JOB_ID": job_of(native, manager)}
     excluded = expand(f"{left_out or ''},{native.chosen('SCR_EXCLUDE_NODES') or ''}")
-    return tests_of(settings["SCR_NODE_TESTS"].split(","), manager, excluded, settings, 0)
+    return tests_of(settings["SCR_NODE_TESTS"].split(","), manager, excluded, settings)
 
 
 def scavenge_at_end(work: Job, native: Native, manager: ResourceManager, plan: Plan, stop: Stop,
@@ -273,7 +278,7 @@ def run(options: argparse.Namespace, native_path: Path) -> int:
             stack.enter_context(manager)
         nodes, wanted = nodes_of(options, manager, commands, native)
         state_file = stack.enter_context(StateFile(native.prefix))
-        job = native.chosen("SCR_JOB_ID") or manager.job_id() or "defjobid"
+        job = job_of(native, manager)
         plan = plan_of(options, native, manager, commands, job, wanted, environment)
         account = Account(manager.name, Path(commands.name).name, job, nodes, wanted, begun_s=time.time())
         stop = Stop()
