@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import shlex
+import sys
 import time
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Set
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence
 
 from cairn.account import size_text
 from cairn.long_work import TEMPORARY, LongWork
 from cairn.native import Native
+from cairn.progress_bar import ProgressBar, bytes_below
 from cairn.resources.local import Here
 from cairn.roles import Answer, RemoteExecution
 
@@ -32,8 +35,7 @@ class Dataset:
     ranks: int
     in_prefix: bool
     bytes: int = 0
-    parts: Set[int] = field(default_factory=set)
-    nodes: List[str] = field(default_factory=list)  # that have parts of it
+    nodes: List[str] = field(default_factory=list)  # that have something of it: files, or what protects others'
 
     def text(self) -> str:
         """For people."""
@@ -58,9 +60,7 @@ def merged(lists: Mapping[str, Iterable[Mapping[str, Any]]]) -> List[Dataset]:
                 one["number"], one["uuid"], one["name"], one["checkpoint"], one["output"], one["ranks"], False))
             dataset.in_prefix = dataset.in_prefix or one["in_prefix"]
             dataset.bytes += one["bytes"]
-            dataset.parts.update(one["parts"])
-            if one["parts"]:
-                dataset.nodes.append(node)
+            dataset.nodes.append(node)
     return sorted(found.values(), key=lambda one: (one.number, one.uuid))
 
 
@@ -230,7 +230,9 @@ class Scavenge:
 
     def _save(self, one: Dataset) -> Saved:
         command = self._command("scavenge-node", "--dataset", one.uuid)
-        answers = self._work(self._remote, {node: command for node in one.nodes})
+        with ProgressBar(sys.stderr, one.text(), one.bytes, lambda: bytes_below(
+                Path(self._native.prefix) / ".cairn" / "scavenged", f"*/dataset.{one.number}.{one.uuid}/rank.*/files")) as bar:
+            answers = self._work(self._remote, {node: command for node in one.nodes}, bar.tick)
         failed = {node: _last_line(answer) for node, answer in answers.items() if answer.code != 0}
         for node, why in failed.items():
             self._say(f"{one.text()}: {node} has not copied its part: {why}")
@@ -255,8 +257,12 @@ class Scavenge:
             return ("later" if answer.code == TEMPORARY else "failed"), _last_line(answer)
         return str(found["outcome"]), str(found.get("reason") or "")
 
-    def _work(self, remote: RemoteExecution, commands: Mapping[str, str]) -> Dict[str, Answer]:
-        return LongWork(remote, self._why_stop, self._tick).run(commands)
+    def _work(self, remote: RemoteExecution, commands: Mapping[str, str],
+              show: Callable[[], None] = lambda: None) -> Dict[str, Answer]:
+        def tick() -> None:
+            self._tick()
+            show()
+        return LongWork(remote, self._why_stop, tick).run(commands)
 
     def _command(self, name: str, *arguments: str) -> str:
         settings = [f"{key}={value}" for key, value in sorted(self._wish.settings.items())]

@@ -1,5 +1,6 @@
 """What is saved of a dead job, in which order, and what is told. The native part is a stand-in: see stand_ins.py."""
 
+import io
 import json
 import os
 import signal
@@ -10,8 +11,9 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
 
 import pytest
 
-from cairn import long_work
+from cairn import long_work, progress_bar
 from cairn.long_work import GONE, TEMPORARY, LongWork
+from cairn.progress_bar import ProgressBar, bytes_below, line_of
 from cairn.resources.local import SimulatedNodes
 from cairn.roles import Answer
 from cairn.scavenge import Dataset, Result, Saved, Verdict, first_json, merged, next_to_save
@@ -86,9 +88,10 @@ def listed(number: int, parts: List[int], **more: Any) -> Dict[str, Any]:
 
 
 def test_what_nodes_list_is_put_together() -> None:
-    both = merged({"n0": [listed(2, [0]), listed(1, [0], in_prefix=True)], "n1": [listed(2, [1, 2]), listed(1, [])]})
-    assert [(one.number, one.parts, one.nodes, one.bytes, one.in_prefix) for one in both] == [
-        (1, {0}, ["n0"], 2000, True), (2, {0, 1, 2}, ["n0", "n1"], 2000, False)]
+    """Also from a node that has no files of it: it may have what protects those of others."""
+    both = merged({"n0": [listed(2, [0]), listed(1, [0], in_prefix=True)], "n1": [listed(2, [])]})
+    assert [(one.number, one.nodes, one.bytes, one.in_prefix) for one in both] == [
+        (1, ["n0"], 1000, True), (2, ["n0", "n1"], 2000, False)]
 
 
 @pytest.mark.parametrize("text, found", [
@@ -153,6 +156,35 @@ def test_more_nodes_than_at_once_all_get_their_turn(nodes: SimulatedNodes, monke
     assert {node: answer.text for node, answer in answers.items()} == {"n0": "0", "n1": "1", "n2": "2"}
 
 
+# ---- how far it has come ----
+
+
+@pytest.mark.parametrize("before, done, seconds, line", [
+    (0, 0, 1.0, "x: [                    ] 0 B of 1 GiB, 0 B/s"),
+    (0, 1 << 29, 2.0, "x: [##########          ] 512 MiB of 1 GiB, 256 MiB/s, 2.0 s left"),
+    (1 << 28, 1 << 29, 1.0, "x: [##########          ] 512 MiB of 1 GiB, 256 MiB/s, 2.0 s left"),
+    (0, 1 << 31, 1.0, "x: [####################] 1 GiB of 1 GiB, 1 GiB/s, 0.0 s left"),
+])
+def test_the_line_of_progress(before: int, done: int, seconds: float, line: str) -> None:
+    assert line_of("x", before, done, 1 << 30, seconds) == line
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_is_shown_on_a_terminal_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress_bar, "EVERY_S", 0.0)
+    (tmp_path / "n0" / "files" / "a").mkdir(parents=True)
+    (tmp_path / "n0" / "files" / "a" / "data").write_bytes(bytes(100))
+    for out, told in ((Terminal(), True), (io.StringIO(), False)):
+        with ProgressBar(out, "x", 200, lambda: bytes_below(tmp_path, "*/files")) as bar:
+            bar.tick()
+        assert ("100 B of 200 B" in out.getvalue() and out.getvalue().endswith("\r\x1b[K")) == told
+        assert told or out.getvalue() == ""
+
+
 # ---- the command ----
 
 HELD = {"n0": [0], "n1": [1], "n2": [2], "n3": [3]}
@@ -184,8 +216,8 @@ class Left:
     def hold(self, *datasets: Dict[str, Any]) -> None:
         """Each node its ranks' part of each."""
         for node, parts in HELD.items():
-            (self.storage(node) / "held.json").write_text(
-                json.dumps([{**one, "parts": [rank for rank in one["parts"] if rank in parts]} for one in datasets]))
+            mine = [{**one, "parts": [rank for rank in one["parts"] if rank in parts]} for one in datasets]
+            (self.storage(node) / "held.json").write_text(json.dumps([one for one in mine if one["parts"]]))
 
     def lose(self, *nodes: str) -> None:
         for node in nodes:
