@@ -14,6 +14,7 @@ SECTIONS = ["NAME", "SYNOPSIS", "DESCRIPTION", "EXIT STATUS"]
 INDEX = ["list", "show", "current", "drop", "delete", "add", "build", "quarantine"]
 PAGE_OF = {"cairn-halt": [["halt"]],
            "cairn-index": [["index", action] for action in INDEX] + [["scr_index"]],
+           "cairn-rebuild": [["rebuild"]], "cairn-scavenge-node": [["scavenge-node"]],
            "cairn-print": [["print"]], "cairn-run": [["run"]], "cairn-status": [["status"]],
            "cairn-doctor": [["doctor"]], "cairn-clean": [["clean"]], "cairn-scavenge": [["scavenge"]],
            "cairn-prerun": [["prerun"]], "cairn-down-nodes": [["down-nodes"]],
