@@ -178,6 +178,7 @@ class Wish:
     settings: Mapping[str, str]  # of the command on the nodes
     rebuild: bool = True
     checkpoints: bool = True
+    run_ended: bool = False  # known for certain, so that nobody has to wait for a sign of life of the last run
     end_time_s: Optional[float] = None  # of the allocation
 
 
@@ -242,14 +243,15 @@ class Scavenge:
         if not self._wish.rebuild:
             verdict = Verdict.LATER if later else Verdict.FAILED if failed else Verdict.COPIED
             return Saved(one, verdict, "", "; ".join(failed.values()), failed)
-        outcome, reason = self._rebuild(one)
+        outcome, reason = self._rebuild(one, run_ended=self._wish.run_ended and not later)
         is_safe = outcome in ("published", "there") or (outcome == "newer" and not one.output)
         verdict = Verdict.SAVED if is_safe else Verdict.LATER if later or outcome == "later" else Verdict.FAILED
         return Saved(one, verdict, outcome, reason, failed)
 
-    def _rebuild(self, one: Dataset) -> "tuple[str, str]":
+    def _rebuild(self, one: Dataset, run_ended: bool) -> "tuple[str, str]":
         """Outcome and reason, also where some nodes have failed: redundancy may do without their parts."""
-        command = self._command("rebuild", "--dataset", one.uuid, "--json")
+        ended = ["--run-ended"] if run_ended else []
+        command = self._command("rebuild", "--dataset", one.uuid, "--json", *ended)
         answer = self._work(Here(self._native.environment), {HERE: command})[HERE]
         told = (first_json(answer.text) or {}).get("datasets", [])
         found = next((line for line in told if line["uuid"] == one.uuid), None)

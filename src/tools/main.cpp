@@ -122,6 +122,10 @@ void add_rebuild(CLI::App& app, int& exit_code) {
   sub->add_flag("--force", command->force,
                 "The owner of the prefix directory is dead for certain: do not wait for it")
       ->excludes(where);
+  sub->add_flag(
+         "--run-ended", command->run_ended,
+         "The last run of the job (SCR_JOB_ID) has ended for certain: wait for other jobs only")
+      ->excludes(where);
   add_prefix(*sub, command->source);
   sub->add_flag("--json", command->json, "Print JSON");
   sub->footer(

@@ -72,8 +72,8 @@ Result<std::vector<SalvagedDataset>> salvage_all(const PublishCommand& command, 
                 "nothing{} was scavenged to {}: run cairn scavenge first, or name a folder that "
                 "holds caches",
                 command.datasets.empty() ? "" : " of " + command.datasets.front(), settings.prefix);
-  const Status published = as_owner({"cairn rebuild", command.force}, files, clock, settings,
-                                    [&](Communicator& comm, const Site& site) {
+  const Status published = as_owner({"cairn rebuild", command.force, command.run_ended}, files,
+                                    clock, settings, [&](Communicator& comm, const Site& site) {
                                       publish(comm, site, salvage, settings.job_id, log);
                                       return Status{};
                                     });

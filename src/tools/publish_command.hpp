@@ -15,7 +15,8 @@ namespace cairn {
 struct PublishCommand {
   JobSettingsSource source;
   WantedDatasets datasets;
-  bool force = false;  ///< whoever owns the prefix directory is dead for certain
+  bool force = false;      ///< whoever owns the prefix directory is dead for certain
+  bool run_ended = false;  ///< the job's last run is
   bool json = false;
 };
 

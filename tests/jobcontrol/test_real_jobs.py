@@ -221,15 +221,15 @@ def fields(folder: Path) -> List[bytes]:
 
 
 def test_a_job_that_loses_all_its_nodes_later_goes_on_from_what_was_scavenged(
-        cairn: Path, tmp_path: Path, flavour: str, program_of: Dict[str, str]) -> None:
-    undisturbed = heat(cairn, tmp_path, flavour, program_of, NODES, 100, "reference", {"SCR_ENABLE": "0"}).wait()
+        cairn: Path, tmp_path: Path, first_flavour: str, program_of: Dict[str, str]) -> None:
+    undisturbed = heat(cairn, tmp_path, first_flavour, program_of, NODES, 100, "reference", {"SCR_ENABLE": "0"}).wait()
     assert undisturbed.code == 0, undisturbed
-    died = heat(cairn, tmp_path, flavour, program_of, [*LOSE, "n2@checkpoint:2"], 100000).wait()
+    died = heat(cairn, tmp_path, first_flavour, program_of, [*LOSE, "n2@checkpoint:2"], 100000).wait()
     assert died.code == 4, died
     assert re.search(r"scavenge     (step\.\d+ failed; )?step\.\d+ saved", died.told), died.told
     saved = int(re.findall(r"step\.(\d+) saved", died.told)[0])
     assert 4 <= saved < 100
-    done = heat(cairn, tmp_path, flavour, program_of, NODES, 100).wait()  # its nodes have nothing
+    done = heat(cairn, tmp_path, first_flavour, program_of, NODES, 100).wait()  # its nodes have nothing
     assert done.code == 0 and done.steps("start") == [saved], done
     assert fields(tmp_path / "result") == fields(tmp_path / "reference")
 

@@ -259,7 +259,7 @@ def scavenge_at_end(work: Job, native: Native, manager: ResourceManager, plan: P
     account = work.account
     wish = Wish(settings_on_nodes(native, manager, account.job, plan.end_time_s),
                 checkpoints=not work.progress.finalized or native.settings["SCR_FLUSH"] != "0",
-                end_time_s=plan.end_time_s)
+                run_ended=True, end_time_s=plan.end_time_s)
     try:
         return Scavenge(wish, native, manager.remote(), say, lambda: stop.now, tick).run(
             asked_of(account.nodes, manager)).text()

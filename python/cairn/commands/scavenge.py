@@ -9,7 +9,7 @@ import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from cairn.account import Account
 from cairn.hosts import expand
@@ -63,10 +63,17 @@ def asked_of(nodes: Sequence[str], manager: ResourceManager) -> List[str]:
     return [node for node in nodes if node not in down]
 
 
-def place_of(options: argparse.Namespace, native: Native, environment: Mapping[str, str]
-             ) -> Tuple[ResourceManager, List[str], str]:
-    """The way to the nodes, the nodes, and the job's id: by the options and settings, by the resource manager, or else
-    by what the job's `cairn run` has told of itself."""
+class Place(NamedTuple):
+    """The way to the nodes, the nodes, and the job that has been there."""
+
+    manager: ResourceManager
+    nodes: List[str]
+    job: str
+    run_ended: bool  # known for certain
+
+
+def place_of(options: argparse.Namespace, native: Native, environment: Mapping[str, str]) -> Place:
+    """By the options and settings, by the resource manager, or else by what the job's `cairn run` has told of itself."""
     state = read_state(native.prefix)
     told: Account = state["account"] if state else Account()
     listed = options.nodes or native.chosen("SCR_NODELIST")
@@ -75,7 +82,8 @@ def place_of(options: argparse.Namespace, native: Native, environment: Mapping[s
     if options.storage:
         manager = SimulatedNodes.left_in(environment, options.storage)
     job = native.chosen("SCR_JOB_ID") or manager.job_id() or told.job or "defjobid"
-    return manager, expand(listed) if listed else manager.nodes(), job
+    nodes = expand(listed) if listed else manager.nodes()
+    return Place(manager, nodes, job, bool(told.outcome) and told.job == job)
 
 
 def scavenge(options: argparse.Namespace, native_path: Path) -> Result:
@@ -83,12 +91,13 @@ def scavenge(options: argparse.Namespace, native_path: Path) -> Result:
     environment = dict(os.environ)
     native = Native(native_path, options.prefix, environment)
     with ExitStack() as stack:
-        manager, nodes, job = place_of(options, native, environment)
+        manager, nodes, job, run_ended = place_of(options, native, environment)
         if isinstance(manager, SimulatedNodes):
             stack.enter_context(manager)
         left_s = manager.seconds_left(time.time())
         end_time_s = native.number("SCR_END_TIME") or (None if left_s is None else time.time() + left_s)
-        wish = Wish(settings_on_nodes(native, manager, job, end_time_s), not options.no_rebuild, True, end_time_s)
+        wish = Wish(settings_on_nodes(native, manager, job, end_time_s), rebuild=not options.no_rebuild,
+                    run_ended=run_ended, end_time_s=end_time_s)
         work = Scavenge(wish, native, manager.remote(), say)
         result = work.run(asked_of(nodes, manager))
     if result.verdict() is None:
