@@ -33,8 +33,6 @@ class Native:
         # Sizes in bytes, however they were written.
         self.settings: Dict[str, str] = {one["key"]: str(one.get("bytes", one["value"])) for one in answer["settings"]}
         self._defaults = {one["key"] for one in answer["settings"] if one["source"] == "default"}
-        self._of_environment = [one["key"] for one in answer["settings"]
-                                if one["source"].startswith("environment") and one["value"] != SECRET]
         self.prefix = self.settings["SCR_PREFIX"]
 
     def chosen(self, key: str) -> Optional[str]:
@@ -52,10 +50,10 @@ class Native:
             raise Trouble(f'{key}: "{text}" is no whole number') from error
 
     def for_nodes(self) -> Dict[str, str]:
-        """The environment in which the command finds the same settings on another node, which shares the
-        files: without secrets, as it will be on a command line."""
-        kept = {key: self.settings[key] for key in self._of_environment if key not in OF_THIS_NODE}
-        return {**kept, "SCR_PREFIX": self.prefix}
+        """The environment in which the command finds the same settings on another node: also those of files, which may
+        name variables that are not set there. Without secrets, as it will be on a command line."""
+        return {key: value for key, value in self.settings.items() if key.startswith(("SCR_", "CAIRN_")) and value
+                and value != SECRET and key not in self._defaults and key not in OF_THIS_NODE}
 
     def halt(self) -> Halt:
         """What is asked for."""

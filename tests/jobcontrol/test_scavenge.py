@@ -13,6 +13,7 @@ import pytest
 
 from cairn import long_work, progress_bar
 from cairn.long_work import GONE, TEMPORARY, LongWork
+from cairn.native import Native
 from cairn.progress_bar import ProgressBar, bytes_below, line_of
 from cairn.resources.local import SimulatedNodes
 from cairn.roles import Answer
@@ -364,6 +365,17 @@ def test_secrets_do_not_go_to_the_nodes(left: Left, tmp_path: Path) -> None:
     assert process.returncode == 75, "it was interrupted, and can go on"
 
 
+def test_settings_go_to_the_nodes_as_they_are_here(cairn: Path, tmp_path: Path) -> None:
+    """A file may name variables that are not set there."""
+    (tmp_path / ".scrconf").write_text("SCR_CACHE_BASE=$WHERE/cache\nSCR_LOG_DB_PASS=sesame\nCKPT=0 TYPE=XOR\n")
+    native = Native(cairn, str(tmp_path), environment_of({"WHERE": "/there", "SCR_NODE_NAME": "n0", "SCR_FLUSH": "7",
+                                                          "SCR_USER_NAME": "ada"}))
+    kept = native.for_nodes()
+    assert kept.pop("SCR_CONF_FILE", "") in ("", f"{tmp_path}/.scrconf")
+    assert {key: kept[key] for key in kept if key not in ("SCR_COPY_TYPE", "SCR_SET_SIZE")} == {
+        "SCR_PREFIX": str(tmp_path), "SCR_CACHE_BASE": "/there/cache", "SCR_FLUSH": "7", "SCR_USER_NAME": "ada"}
+
+
 def words(entry: Path) -> bytes:
     try:
         return (entry / "cmdline").read_bytes()
@@ -424,6 +436,13 @@ def test_a_job_that_has_left_nothing_says_nothing(run: Callable[..., Any], tmp_p
     for rank in range(2):
         (tmp_path / "storage" / "nodes" / f"n{rank}" / "held.json").write_text(json.dumps([listed(3, [rank], in_prefix=True)]))
     assert "scavenge" not in run(FINALIZED).told
+
+
+def test_a_job_that_succeeds_need_not_hear_that_there_is_no_way_to_its_nodes(run: Callable[..., Any], tmp_path: Path) -> None:
+    for rank in range(2):
+        (tmp_path / "storage" / "nodes" / f"n{rank}" / "held.json").write_text("broken")
+    assert "scavenge  " not in run(FINALIZED).told
+    assert "scavenge     no node has answered" in run("exit 7").told
 
 
 def test_what_keeps_the_scavenge_from_its_work_does_not_change_how_the_job_ended(run: Callable[..., Any],

@@ -21,7 +21,7 @@ from cairn.launchers import launcher_of
 from cairn.loop import Job, Plan, Stop, Strike
 from cairn.native import Native, Trouble, WrongUsage
 from cairn.node_tests import tests_of
-from cairn.policy import Policy
+from cairn.policy import Kind, Policy
 from cairn.resources import ALL, manager_of
 from cairn.resources.local import SimulatedNodes
 from cairn.roles import Launcher, NodeTest, ResourceManager
@@ -251,7 +251,7 @@ def tests_for(native: Native, manager: ResourceManager, left_out: Optional[str])
 
 
 def scavenge_at_end(work: Job, native: Native, manager: ResourceManager, plan: Plan, stop: Stop,
-                    tick: Callable[[], None]) -> str:
+                    succeeded: bool, tick: Callable[[], None]) -> str:
     """Saves what only the nodes have; tells what came of that, empty if there was nothing. A job that has come to its
     end by itself has copied its newest checkpoint, unless SCR_FLUSH=0 says that it does not want that."""
     if native.settings["SCR_ENABLE"] == "0" or stop.now:
@@ -261,10 +261,12 @@ def scavenge_at_end(work: Job, native: Native, manager: ResourceManager, plan: P
                 checkpoints=not work.progress.finalized or native.settings["SCR_FLUSH"] != "0",
                 run_ended=True, end_time_s=plan.end_time_s)
     try:
-        return Scavenge(wish, native, manager.remote(), say, lambda: stop.now, tick).run(
-            asked_of(account.nodes, manager)).text()
+        result = Scavenge(wish, native, manager.remote(), say, lambda: stop.now, tick).run(
+            asked_of(account.nodes, manager))
     except Trouble as trouble:
         return f"failed: {trouble}"
+    # Where there is no way to the nodes, a job that has come to its end need not hear of it every time.
+    return "" if succeeded and not result.saved and not result.waits else result.text()
 
 
 def run(options: argparse.Namespace, native_path: Path) -> int:
@@ -287,7 +289,7 @@ def run(options: argparse.Namespace, native_path: Path) -> int:
                    account, stop, say, [strike_of(text, manager) for text in options.kill_node])
         action = work.run()
         if not options.no_scavenge:
-            account.scavenged = scavenge_at_end(work, native, manager, plan, stop,
+            account.scavenged = scavenge_at_end(work, native, manager, plan, stop, action.kind == Kind.SUCCESS,
                                                 lambda: state_file.write(account, at_once=False))
         account.outcome, account.reason = action.kind.name.lower().replace("_", " "), action.reason
         state_file.write(account, alive=False)
