@@ -124,7 +124,7 @@ class Cluster:
         pids = self.root / f"pids.{number}"
         pids.mkdir()
         log = self.root / f"log.{number}"
-        environment = self._environment(settings or {})
+        environment = self.environment(settings or {})
         environment.update(CLUSTER_PLACEMENT=",".join(placement), CLUSTER_PIDS=str(pids))
         command = [self._launcher, "-np", str(len(placement)), sys.executable, "-S", str(ON_NODE),
                    *program]
@@ -154,8 +154,8 @@ class Cluster:
             shutil.rmtree(self.storage(node))
         return lost
 
-    def _environment(self, settings: Mapping[str, str]) -> Dict[str, str]:
-        """Ours, less any Cairn settings of the user's, plus those of this cluster and run."""
+    def environment(self, settings: Mapping[str, str]) -> Dict[str, str]:
+        """Of a process of the job: ours, less any Cairn settings of the user's, plus the cluster's and these."""
         environment = {key: value for key, value in os.environ.items()
                        if not key.startswith(SETTINGS)}
         environment.update(OPENMPI_SETTINGS)

@@ -1,0 +1,113 @@
+"""What is left on the nodes of a job that has died is scavenged, rebuilt and published by the commands,
+as processes that may be killed at any moment; a new job then restarts from it with empty caches."""
+
+import fcntl
+import json
+import os
+import random
+import subprocess
+import time
+from pathlib import Path
+from typing import Dict, List, Optional
+
+import pytest
+
+from checkpointing import FULL, NEWEST, NODES, Job
+
+FETCH = {"SCR_FETCH": "1"}
+KILLS = 12
+
+
+class Commands:
+    """The native commands, on a node of a job or beside it."""
+
+    def __init__(self, build: Path, job: Job) -> None:
+        self.cairn = str(build / "src" / "tools" / "cairn")
+        self.job = job
+
+    def start(self, node: str, *words: str) -> "subprocess.Popen[str]":
+        environment = self.job.cluster.environment({"SCR_NODE_NAME": node})
+        return subprocess.Popen([self.cairn, *words], env=environment, text=True,
+                                cwd=self.job.cluster.prefix, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE)
+
+    def run(self, node: str, *words: str, code: Optional[int] = 0) -> Dict[str, object]:
+        with self.start(node, *words, "--json") as process:
+            output, errors = process.communicate(timeout=60)
+        assert code is None or process.returncode == code, (words, output, errors)
+        return json.loads(output) if output else {}
+
+    def killed(self, node: str, after_s: float, *words: str) -> bool:
+        """False if it had ended before that."""
+        with self.start(node, *words) as process:
+            time.sleep(after_s)
+            ended = process.poll() is not None
+            process.kill()
+            process.communicate(timeout=60)
+        return not ended
+
+    def scavenge(self, nodes: List[str]) -> None:
+        for node in nodes:
+            self.run(node, "scavenge-node")
+
+    def outcomes(self, code: int = 0) -> Dict[str, str]:
+        """By the dataset's number."""
+        told = self.run("n0", "rebuild", code=code)
+        return {str(each["number"]): each["outcome"] for each in told["datasets"]}  # type: ignore
+
+
+@pytest.fixture
+def commands(build: Path, job: Job) -> Commands:
+    return Commands(build, job)
+
+
+@pytest.mark.parametrize("scheme, lost", [("SINGLE", []), ("PARTNER", ["n3"]), ("XOR", ["n0"]),
+                                          ("RS", ["n1", "n2"])])
+def test_a_new_job_restarts_from_what_was_scavenged(job: Job, commands: Commands,
+                                                    lost: List[str]) -> None:
+    job.lose(*lost)
+    commands.scavenge([node for node in NODES if node not in lost])
+    assert commands.outcomes()[str(NEWEST)] == "published"
+    job.lose(*NODES)
+    assert job.launch(FULL, FETCH).restarted_from() == NEWEST
+
+
+def test_what_cannot_be_rebuilt_is_told_and_nothing_of_it_is_published(job: Job,
+                                                                       commands: Commands) -> None:
+    job.lose("n0", "n1")
+    commands.scavenge(["n2", "n3"])
+    told = commands.run("n0", "rebuild", code=1)
+    reasons = {each["number"]: each["reason"] for each in told["datasets"]}  # type: ignore
+    assert "rank 0 (n0)" in reasons[NEWEST] or "n0" in reasons[NEWEST], reasons
+    assert not [path for path in job.cluster.prefix.rglob("*rank.*")
+                if ".cairn" not in path.parts and path.is_file()]
+    job.lose(*NODES)
+    assert job.launch(FULL, FETCH).restarted_from() == -1
+
+
+@pytest.mark.parametrize("kills_by", range(3))
+def test_commands_that_are_killed_are_given_again(job: Job, commands: Commands, kills_by: int) -> None:
+    chance = random.Random(kills_by)
+    lost = chance.choice(NODES)
+    job.lose(lost)
+    left = [node for node in NODES if node != lost]
+    for _ in range(KILLS):
+        commands.killed(chance.choice(left), chance.random() * 0.02, "scavenge-node")
+    commands.scavenge(left)
+    # --force, as its predecessor is dead for certain: else it waits for a sign of life.
+    kills = sum(commands.killed("n0", chance.random() * 0.04, "rebuild", "--force")
+                for _ in range(KILLS))
+    assert kills > 0
+    commands.run("n0", "rebuild", "--force", code=None)
+    job.lose(*NODES)
+    assert job.launch(FULL, FETCH).restarted_from() == NEWEST
+    left_over = [path for path in job.cluster.prefix.rglob(".cairn.*") if path.is_file()]
+    assert not left_over
+
+
+def test_a_job_that_runs_is_left_alone(job: Job, commands: Commands) -> None:
+    [cache] = job.storage("n1").glob("*/cairn.*")
+    with open(cache / "lock", "r+b") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        commands.run("n1", "scavenge-node", code=os.EX_TEMPFAIL)
+    assert not (job.cluster.prefix / ".cairn" / "scavenged").exists()
