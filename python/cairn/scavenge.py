@@ -231,8 +231,8 @@ class Scavenge:
 
     def _save(self, one: Dataset) -> Saved:
         command = self._command("scavenge-node", "--dataset", one.uuid)
-        with ProgressBar(sys.stderr, one.text(), one.bytes, lambda: bytes_below(
-                Path(self._native.prefix) / ".cairn" / "scavenged", f"*/dataset.{one.number}.{one.uuid}/rank.*/files")) as bar:
+        copies, files = Path(self._native.prefix) / ".cairn" / "scavenged", f"dataset.{one.number}.{one.uuid}/rank.*/files"
+        with ProgressBar(sys.stderr, one.text(), one.bytes, lambda: bytes_below(copies, f"*/{files}")) as bar:
             answers = self._work(self._remote, {node: command for node in one.nodes}, bar.tick)
         failed = {node: _last_line(answer) for node, answer in answers.items() if answer.code != 0}
         for node, why in failed.items():

@@ -177,6 +177,7 @@ def day_of(course: Course, seed: int, policy: Policy, nodes: Sequence[str],
     world: Any = World(course, seed, slow_s=slow_s or {})
     account = Account("simulated", "mpirun", "1", list(nodes), policy.nodes_wanted, begun_s=BEGIN_S)
     said: List[str] = []
-    plan = Plan(policy, lambda chosen, left_out, newest: list(chosen), {}, end_time_s=course.allocation_s and BEGIN_S + course.allocation_s)
+    end_s = None if course.allocation_s is None else BEGIN_S + course.allocation_s
+    plan = Plan(policy, lambda chosen, left_out, newest: list(chosen), {}, end_time_s=end_s)
     job = Job(plan, world, [world], world, world, world, account, Stop(), said.append, machine=world)
     return Day(job.run(), account, world, said)

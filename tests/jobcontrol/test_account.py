@@ -32,7 +32,8 @@ TWICE = (run(1, 0, computing_s=10, newest_s=100, noticed_s=130, ended_s=131, **D
     ((TWICE[0], run(2, 140, computing_s=150, restarted_from="a", ended_s=200, **DIED),
       run(3, 210, computing_s=225, restarted_from="a", ended_s=300)), 50 + 75, 90 + 90),
     # So it is where it does not come to compute.
-    ((TWICE[0], run(2, 140, restarted_from="a", ended_s=145, **DIED), run(3, 150, computing_s=160, restarted_from="a", ended_s=300)),
+    ((TWICE[0], run(2, 140, restarted_from="a", ended_s=145, **DIED),
+      run(3, 150, computing_s=160, restarted_from="a", ended_s=300)),
      45 + 15, 90 + 90),
     # The second restart saves what both runs before it have kept.
     ((TWICE[0], run(2, 140, computing_s=150, newest_s=200, restarted_from="a", ended_s=210, **DIED),

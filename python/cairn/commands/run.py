@@ -285,8 +285,8 @@ def run(options: argparse.Namespace, native_path: Path) -> int:
         account = Account(manager.name, Path(commands.name).name, job, nodes, wanted, begun_s=time.time())
         stop = Stop()
         stack.enter_context(on_signals(stop))
-        work = Job(plan, manager, tests_for(native, manager, options.exclude), native, JobLog(native.prefix, job), state_file,
-                   account, stop, say, [strike_of(text, manager) for text in options.kill_node])
+        work = Job(plan, manager, tests_for(native, manager, options.exclude), native, JobLog(native.prefix, job),
+                   state_file, account, stop, say, [strike_of(text, manager) for text in options.kill_node])
         action = work.run()
         if not options.no_scavenge:
             account.scavenged = scavenge_at_end(work, native, manager, plan, stop, action.kind == Kind.SUCCESS,
