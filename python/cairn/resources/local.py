@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
@@ -12,7 +13,7 @@ import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Dict, List, Mapping, Optional, Sequence, Set, TextIO, Tuple
 
 from cairn.native import Trouble
 from cairn.on_node import started_at
@@ -21,6 +22,9 @@ from cairn.roles import Answer, Ask, RemoteExecution, ResourceManager, ask_here,
 
 MEMORY = Path("/dev/shm")
 MIB = 1 << 20
+TEMPORARY = "cairn-nodes-"  # how the folder of simulated nodes begins that goes with them
+OWNER = "owner"  # the file in it that is locked while the process lives that has made it, wherever that runs
+YOUNG_S = 60.0  # before it may not be locked yet
 ON_NODE = Path(__file__).resolve().parents[1] / "on_node.py"
 
 
@@ -113,6 +117,7 @@ class SimulatedNodes(ResourceManager):
         self._keep = storage is not None
         self._root = storage.resolve() if storage else None
         self._folder = Path()
+        self._lock: Optional[TextIO] = None
         self._groups: Dict[str, Set[Tuple[int, str]]] = {name: set() for name in self._names}
 
     @classmethod
@@ -133,7 +138,9 @@ class SimulatedNodes(ResourceManager):
         try:
             if self._root is None:
                 base = MEMORY if os.access(MEMORY, os.W_OK) else Path(tempfile.gettempdir())
-                self._folder = Path(tempfile.mkdtemp(prefix="cairn-nodes-", dir=base))
+                self._folder = Path(tempfile.mkdtemp(prefix=TEMPORARY, dir=base))
+                self._lock = (self._folder / OWNER).open("w", encoding="utf-8")
+                fcntl.flock(self._lock, fcntl.LOCK_EX)
             else:
                 self._folder = self._root
             shutil.rmtree(self._folder / "processes", ignore_errors=True)
@@ -148,6 +155,8 @@ class SimulatedNodes(ResourceManager):
     def __exit__(self, *_: object) -> None:
         for name in self._names:
             self._kill_processes(name)
+        if self._lock:
+            self._lock.close()
         if not self._keep:
             shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -237,6 +246,17 @@ class SimulatedNodes(ResourceManager):
                 killed += kill_recorded(int(pid), start)
                 record.unlink()
         return killed
+
+
+def left_by_the_dead(bases: Sequence[Path]) -> List[Path]:
+    """Folders of simulated nodes whose `cairn run` was killed, so that it could not remove them."""
+    found = []
+    for path in (path for base in bases for path in sorted(base.glob(TEMPORARY + "*"))):
+        with suppress(OSError), (path / OWNER).open(encoding="utf-8") as owner:
+            fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if time.time() - os.fstat(owner.fileno()).st_mtime > YOUNG_S:
+                found.append(path)
+    return found
 
 
 class OnSimulatedNodes(RemoteExecution):
