@@ -41,6 +41,7 @@ class Account:
     runs: List[Run] = field(default_factory=list)
     outcome: str = ""
     reason: str = ""
+    scavenged: str = ""  # what came of the scavenge at the end
 
     def failures(self) -> List[Run]:
         """Runs that died."""
@@ -51,12 +52,13 @@ class Account:
         return max(0, len(self.nodes) - len(self.unfit) - self.wanted)
 
     def lost_s(self, now_s: float) -> float:
-        """From the last dataset of each run that died until its successor computed (or until now)."""
+        """From the last dataset of each run that died until its successor computed (or until now). One that made none
+        has lost what it computed; what it took to begin is lost by the run before it."""
         total = 0.0
         for run, following in zip(self.runs, [*self.runs[1:], None]):
             if run.failed:
                 resumed = (following.computing_s or following.ended_s or now_s) if following else run.ended_s
-                total += max(0.0, resumed - (run.newest_s or run.begun_s))
+                total += max(0.0, resumed - (run.newest_s or run.computing_s or run.ended_s))
         return total
 
     def saved_s(self) -> float:
@@ -64,8 +66,8 @@ class Account:
         would have begun from nothing. Counted once for each restart."""
         total = kept = 0.0
         for run, following in zip(self.runs, self.runs[1:]):
-            if run.failed and run.newest_s and run.computing_s:
-                kept += max(0.0, run.newest_s - run.computing_s)
+            if run.failed:
+                kept += max(0.0, run.newest_s - run.computing_s) if run.newest_s and run.computing_s else 0.0
                 total += kept if following.restarted_from else 0.0
         return total
 
@@ -145,4 +147,4 @@ def lines_of(account: Account, progress: Progress, now_s: float) -> List[str]:
         f"to cache     {_moved(progress.written)}",
         f"to prefix    {_moved(progress.flushed)}"
         + (f"; fetched {_moved(progress.fetched)}" if progress.fetched.count else "")]
-    return lines
+    return lines + ([f"scavenge     {account.scavenged}"] if account.scavenged else [])

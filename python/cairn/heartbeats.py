@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import time
 from typing import Dict, List, Sequence
 
-from cairn.processes import Group
+from cairn.processes import Lines
 from cairn.roles import Beats, RemoteExecution
 
 # A step of Slurm that is asked to end is over at once, one whose srun is killed after some seconds only.
@@ -73,24 +72,9 @@ class Heartbeats:
         return [node for node, heard in self._heard.items() if node in closed or now - heard > self._patience_s]
 
 
-class _Stream:
+class _Stream(Lines):
     """One of the processes."""
 
     def __init__(self, beats: Beats) -> None:
-        assert beats.process.stdout is not None
-        self.group, self.nodes, self.is_open = Group(beats.process), beats.nodes, True
-        self._pipe, self._rest = beats.process.stdout.fileno(), b""
-        os.set_blocking(self._pipe, False)
-
-    def news(self) -> List[str]:
-        """Names that were heard."""
-        try:
-            added = os.read(self._pipe, 65536) if self.is_open else b""
-            self.is_open = bool(added)
-        except BlockingIOError:
-            return []
-        except OSError:
-            self.is_open = False
-            return []
-        *lines, self._rest = (self._rest + added).split(b"\n")
-        return [line.decode("utf-8", "replace") for line in lines]
+        super().__init__(beats.process)
+        self.nodes = beats.nodes

@@ -7,7 +7,7 @@ import subprocess
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from cairn.account import Account, Run
 from cairn.halting import why_stop
@@ -16,8 +16,8 @@ from cairn.job_log import JobLog, Progress
 from cairn.native import Native
 from cairn.node_tests import unfit
 from cairn.policy import Action, Event, FailureTally, How, Kind, Policy, State, decide, ended_well
-from cairn.processes import Exit, Group
-from cairn.roles import NodeTest, ResourceManager
+from cairn.processes import Exit, Group, ends_with_us
+from cairn.roles import NodeTest, RemoteExecution, ResourceManager
 from cairn.state_file import StateFile
 
 TICK_S = 0.05
@@ -44,6 +44,28 @@ class Plan:
     end_time_s: Optional[float] = None
 
 
+class Machine:
+    """Time and processes of the machine that this runs on. A simulation has a machine of its own."""
+
+    def now_s(self) -> float:
+        """Seconds since 1970."""
+        return time.time()
+
+    def sleep(self, seconds: float) -> None:
+        """Waits."""
+        time.sleep(seconds)
+
+    def launch(self, command: Sequence[str], environment: Mapping[str, str]) -> Group:
+        """Starts the launcher. It is asked to end should this process be killed: nobody would watch its program,
+        and the next `cairn run` would start a second one beside it."""
+        return Group(subprocess.Popen(list(command), env=dict(environment), stdin=subprocess.DEVNULL,
+                                      start_new_session=True, preexec_fn=ends_with_us()))
+
+    def heartbeats(self, remote: RemoteExecution, nodes: Sequence[str]) -> Heartbeats:
+        """Signs of life."""
+        return Heartbeats(remote, nodes)
+
+
 class Strike:
     """A simulated node that is to die, at a time or at a checkpoint."""
 
@@ -67,15 +89,16 @@ class Job:
 
     def __init__(self, plan: Plan, manager: ResourceManager, tests: Sequence[NodeTest], native: Native,
                  log: JobLog, state_file: StateFile, account: Account, stop: Stop,
-                 say: Callable[[str], None], strikes: Sequence[Strike] = ()) -> None:
+                 say: Callable[[str], None], strikes: Sequence[Strike] = (), machine: Machine = Machine()) -> None:
         self._plan, self._manager, self._tests, self._native = plan, manager, list(tests), native
         self._log, self._state_file, self.account, self._stop = log, state_file, account, stop
-        self._say, self._strikes = say, strikes
+        self._say, self._strikes, self._machine = say, strikes, machine
         self.progress = Progress()
         self._tally = FailureTally()
         self._reason_before: Optional[str] = None  # in the halt file, before the last run
         self._asked_to_stop = False
         self._used: List[str] = []  # the nodes of the last run, each in its place
+        self._left_out: Set[str] = set()  # of the unfit nodes, those that were not asked again yet
 
     def run(self) -> Action:
         """Until there is nothing more to do."""
@@ -85,27 +108,43 @@ class Job:
                       "SCR_NODE_TESTS=none and use --no-heartbeats")
         while True:
             action = decide(self._plan.policy, self._state(), event)
-            if action.kind != Kind.LAUNCH:
+            if action.kind == Kind.LOOK_AGAIN:
+                self._look_again()
+            elif action.kind == Kind.LAUNCH:
+                event = self._one_run(action)
+            else:
                 self._take_back_stop()
                 return action
-            event = self._one_run(action)
 
     def _state(self) -> State:
-        now = time.time()
+        now = self._machine.now_s()
         halt = self._stop.now or self._stop.asked or why_stop(
             self._native.halt(), now, self._plan.policy.halt_seconds, self._reason_before)
         left = None if self._plan.end_time_s is None else self._plan.end_time_s - now
         return State(len(self.account.runs), len(self.account.nodes) - len(self.account.unfit), halt or None,
-                     left, self._tally.count)
+                     left, self._tally.count, len(self._left_out))
 
     def _look_at_nodes(self) -> Dict[str, str]:
-        """Finds nodes that are not fit; once found, they are never used again. Returns the new ones."""
+        """Finds nodes that are not fit; they are not used as long as others are there. Returns the new ones."""
         left = [node for node in self.account.nodes if node not in self.account.unfit]
         found = unfit(self._tests, left)
         for node, reason in found.items():
             self._say(f"{node} is left out: {reason}")
-        self.account.unfit.update(found)
+        self._leave_out(found)
         return found
+
+    def _leave_out(self, found: Mapping[str, str]) -> None:
+        self.account.unfit.update(found)
+        self._left_out.update(found)
+
+    def _look_again(self) -> None:
+        """One that was too slow to answer may be well."""
+        asked = sorted(self._left_out)
+        self._left_out.clear()
+        still = unfit(self._tests, asked)
+        for node in asked:
+            if node not in still:
+                self._say(f"{node} answers again, and is a spare now; it was left out: {self.account.unfit.pop(node)}")
 
     def _place(self, count: int) -> List[str]:
         """The nodes of the next run: those of the last one keep their places, so that their ranks find
@@ -119,9 +158,10 @@ class Job:
 
     def _one_run(self, action: Action) -> Event:
         nodes = self._place(action.nodes)
+        self._left_out = set(self.account.unfit)
         self._reason_before = self._native.halt().reason
         self.progress.begin_run()
-        run = Run(len(self.account.runs) + 1, list(nodes), time.time())
+        run = Run(len(self.account.runs) + 1, list(nodes), self._machine.now_s())
         self.account.runs.append(run)
         self._state_file.write(self.account)
         left_out = [node for node in self.account.nodes if node not in nodes]
@@ -137,21 +177,19 @@ class Job:
         with ExitStack() as stack:
             beats = None
             if self._plan.heartbeats:
-                beats = stack.enter_context(Heartbeats(self._manager.remote(), run.nodes))
+                beats = stack.enter_context(self._machine.heartbeats(self._manager.remote(), run.nodes))
             try:
-                process = subprocess.Popen(list(command), env=dict(self._plan.environment),
-                                           stdin=subprocess.DEVNULL, start_new_session=True)
+                group = self._machine.launch(command, self._plan.environment)
             except OSError as error:
                 self._say(f"{command[0]} cannot be started: {error.strerror}")
                 return Event(How.EXIT_OTHER, 127)
-            group = Group(process)
             stack.callback(group.close)
             how, ended = self._watch(run, group, beats)
-            run.noticed_s = run.noticed_s or time.time()
+            run.noticed_s = run.noticed_s or self._machine.now_s()
             if how is not None:
                 group.end(self._plan.patience_s)
         self._manager.end_leftovers()
-        run.ended_s = time.time()
+        run.ended_s = self._machine.now_s()
         self._read_log(run)
         run.nodes_lost.update(self._look_at_nodes())
         how = how or (How.SIGNAL if ended.by_signal else How.EXIT_OTHER if ended.code else How.EXIT_0)
@@ -174,7 +212,7 @@ class Job:
                 return How.SIGNAL, Exit(signal.SIGTERM, True)
             if self._stop.asked and not self._asked_to_stop:
                 self._ask_to_stop()
-            time.sleep(TICK_S)
+            self._machine.sleep(TICK_S)
 
     def _dead_nodes(self, run: Run, beats: Heartbeats) -> bool:
         """A node whose sign of life is missing is tested; if it is well it is watched again."""
@@ -189,20 +227,20 @@ class Job:
                 beats.rest(node)
         if not found:
             return False
-        run.noticed_s = time.time()
+        run.noticed_s = self._machine.now_s()
         for node, reason in found.items():
             self._say(f"{node} is lost: {reason}")
-        self.account.unfit.update(found)
+        self._leave_out(found)
         run.nodes_lost.update(found)
         return True
 
     def _is_hung(self, run: Run) -> bool:
         limit = self._plan.hung_after_s
-        return limit > 0 and time.time() - max(run.begun_s, self.progress.last_s) > limit
+        return limit > 0 and self._machine.now_s() - max(run.begun_s, self.progress.last_s) > limit
 
     def _strike(self, run: Run) -> None:
         for strike in self._strikes:
-            now = time.time()
+            now = self._machine.now_s()
             lost = strike.strike(now - self.account.begun_s, self.progress.commits)
             if lost:
                 run.struck_s = now

@@ -10,6 +10,9 @@ from typing import Any, Dict, List, Mapping, Optional
 from cairn.halting import Halt
 
 PATIENCE_S = 60
+SECRET = "(not shown)"
+# Of this node, and not of the others.
+OF_THIS_NODE = ("SCR_NODE_NAME",)
 
 
 class Trouble(Exception):
@@ -25,9 +28,10 @@ class Native:
 
     def __init__(self, path: Path, prefix: Optional[str], environment: Mapping[str, str]) -> None:
         self.path = path
-        self._environment = dict(environment)
+        self.environment = dict(environment)
         answer = self._json(["config", "--json", *(["-p", prefix] if prefix else [])])
-        self.settings: Dict[str, str] = {one["key"]: one["value"] for one in answer["settings"]}
+        # Sizes in bytes, however they were written.
+        self.settings: Dict[str, str] = {one["key"]: str(one.get("bytes", one["value"])) for one in answer["settings"]}
         self._defaults = {one["key"] for one in answer["settings"] if one["source"] == "default"}
         self.prefix = self.settings["SCR_PREFIX"]
 
@@ -44,6 +48,12 @@ class Native:
             return int(text)
         except ValueError as error:
             raise Trouble(f'{key}: "{text}" is no whole number') from error
+
+    def for_nodes(self) -> Dict[str, str]:
+        """The environment in which the command finds the same settings on another node: also those of files, which may
+        name variables that are not set there. Without secrets, as it will be on a command line."""
+        return {key: value for key, value in self.settings.items() if key.startswith(("SCR_", "CAIRN_")) and value
+                and value != SECRET and key not in self._defaults and key not in OF_THIS_NODE}
 
     def halt(self) -> Halt:
         """What is asked for."""
@@ -73,7 +83,7 @@ class Native:
     def _call(self, arguments: List[str]) -> str:
         command = [str(self.path), *arguments]
         try:
-            done = subprocess.run(command, env=self._environment, stdin=subprocess.DEVNULL, text=True,
+            done = subprocess.run(command, env=self.environment, stdin=subprocess.DEVNULL, text=True,
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE_S,
                                   check=False)
         except (OSError, subprocess.TimeoutExpired) as error:

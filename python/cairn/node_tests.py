@@ -78,30 +78,45 @@ def echo(remote: RemoteExecution) -> NodeTest:
     return OnNode("echo", remote, lambda node: "echo cairn is here", judge)
 
 
-# The folder itself is made by the program.
-CAPACITY = ('d={}; while [ ! -e "$d" ]; do d=$(dirname "$d"); done; '
-            'if [ -d "$d" ] && [ -w "$d" ]; then df -Pk "$d" | tail -n 1; '
+# The folder itself is made by the program. What the job has there already is room for it.
+CAPACITY = ('d={folder}; while [ ! -e "$d" ]; do d=$(dirname "$d"); done; '
+            'if [ -d "$d" ] && [ -w "$d" ]; then df -Pk "$d" | tail -n 1; du -sk {own} 2>/dev/null || echo 0; '
             'else echo "$d cannot be written"; exit 1; fi')
 
 
-def capacity(remote: RemoteExecution, folder: str, bytes_needed: int) -> NodeTest:
-    """A folder (%n is the node) can be written, and has so much room."""
+def capacity(remote: RemoteExecution, folder: str, own: str, bytes_needed: int) -> NodeTest:
+    """A folder (%n is the node) can be written, and has so much room for the job; `own` is what the job has below it."""
     def judge(answer: Answer) -> str:
         if answer.code != 0:
             return f"{folder}: {_first_line(answer)}"
         words = answer.text.split()
-        free = int(words[3]) * 1024 if len(words) > 3 and words[3].isdigit() else 0
-        return "" if free >= bytes_needed else f"{folder} has {free} bytes free, not {bytes_needed}"
-    return OnNode("dir_capacity", remote,
-                  lambda node: CAPACITY.format(shlex.quote(folder.replace("%n", node))), judge)
+        numbers = [int(word) * 1024 for word in (*words[3:4], *words[6:7]) if word.isdigit()]
+        return "" if sum(numbers) >= bytes_needed else f"{folder} has {sum(numbers)} bytes free, not {bytes_needed}"
+
+    def command(node: str) -> str:
+        here = folder.replace("%n", node)
+        return CAPACITY.format(folder=shlex.quote(here), own=shlex.quote(f"{here}/{own}"))
+    return OnNode("dir_capacity", remote, command, judge)
 
 
 def _first_line(answer: Answer) -> str:
     return (answer.text.strip().splitlines() or [f"exit {answer.code}"])[0]
 
 
+def folders_of(settings: Mapping[str, str]) -> Dict[str, int]:
+    """The folders that a node must have, and the bytes that must be free in each: those of CACHEDIR=FOLDER BYTES=SIZE and
+    CNTLDIR lines, and those that the library uses by default."""
+    found = {settings["SCR_CACHE_BASE"]: 0, settings["SCR_CNTL_BASE"]: 0}
+    for key, value in settings.items():
+        kind, _, folder = key.rpartition(" ")[0].partition("=")
+        if kind in ("CACHEDIR", "CNTLDIR") and key.endswith(" BYTES"):
+            # Where one folder is both, it must have room for both.
+            found[folder] = found.get(folder, 0) + int(value)
+    return found
+
+
 def tests_of(names: Sequence[str], manager: ResourceManager, excluded: Sequence[str],
-             settings: Mapping[str, str], bytes_needed: int) -> List[NodeTest]:
+             settings: Mapping[str, str]) -> List[NodeTest]:
     """Those to be done, the cheapest first."""
     tests: List[NodeTest] = [Excluded(excluded), SaidDown(manager)]
     for name in names:
@@ -110,8 +125,9 @@ def tests_of(names: Sequence[str], manager: ResourceManager, excluded: Sequence[
         elif name == "echo":
             tests.append(echo(manager.remote()))
         elif name == "dir_capacity":
-            tests += [capacity(manager.remote(), folder, bytes_needed) for folder in
-                      sorted({settings["SCR_CACHE_BASE"], settings["SCR_CNTL_BASE"]})]
+            own = f"{settings['SCR_USER_NAME']}/cairn.{settings['SCR_JOB_ID']}"
+            tests += [capacity(manager.remote(), folder, own, count)
+                      for folder, count in sorted(folders_of(settings).items())]
         elif name not in ("none", Excluded.name, SaidDown.name):
             raise Trouble(f'SCR_NODE_TESTS: "{name}" is none of ping, echo, dir_capacity, none')
     return tests

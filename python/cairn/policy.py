@@ -19,8 +19,9 @@ class How(Enum):
 
 
 class Kind(Enum):
-    """What is to be done. The values are the exit codes of `cairn run`."""
+    """What is to be done. The values from 0 on are the exit codes of `cairn run`."""
 
+    LOOK_AGAIN = -2  # at nodes that were left out
     LAUNCH = -1
     SUCCESS = 0
     HALTED = 3
@@ -47,6 +48,7 @@ class State:
     halt: Optional[str] = None  # why the job is to stop
     seconds_left: Optional[float] = None  # of the allocation; None: not known
     failures_here: int = 0  # runs that died since there was a new dataset, no node being lost
+    left_out: int = 0  # nodes that are not counted as healthy, and were not asked again since the last launch
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,11 @@ def decide(policy: Policy, state: State, event: Event) -> Action:
     obstacle = _obstacle(policy, state)
     if obstacle:
         return Action(Kind.GIVEN_UP, obstacle)
+    if state.left_out and state.nodes_healthy < policy.nodes_wanted:
+        return Action(Kind.LOOK_AGAIN, "nodes that were left out may be well by now")
+    if state.nodes_healthy < policy.nodes_min:
+        return Action(Kind.GIVEN_UP, f"too few nodes: {state.nodes_healthy} are left of the {policy.nodes_min} that it "
+                                     "takes; ask for spares, or set SCR_MIN_NODES if the program runs on fewer")
     return Action(Kind.LAUNCH, event.text(), min(state.nodes_healthy, policy.nodes_wanted))
 
 
@@ -114,9 +121,6 @@ def _obstacle(policy: Policy, state: State) -> str:
     if 0 <= policy.runs_max <= state.runs_used:
         return (f"all runs are used up: {state.runs_used} of {policy.runs_max}; SCR_RUNS or --runs "
                 "allows more, -1 any number")
-    if state.nodes_healthy < policy.nodes_min:
-        return (f"too few nodes: {state.nodes_healthy} are left of the {policy.nodes_min} that it "
-                "takes; ask for spares, or set SCR_MIN_NODES if the program runs on fewer")
     if state.failures_here >= policy.failures_max:
         return (f"{state.failures_here} runs in a row have died with all nodes well and no new "
                 "dataset: another one would die there too; see what the program has said")

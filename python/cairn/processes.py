@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
 import time
 from contextlib import suppress
-from typing import NamedTuple, Optional
+from typing import Callable, List, NamedTuple, Optional
 
 from cairn.on_node import started_at
+
+LIBC, PR_SET_PDEATHSIG = ctypes.CDLL(None), 1
+
+
+def ends_with_us() -> Callable[[], None]:
+    """For a child to call before it becomes its program: should this process die, however that happens, the
+    child gets SIGTERM. (Of the kernel's; it is kept by programs that are not set-uid.)"""
+    parent = os.getpid()
+
+    def in_child() -> None:
+        LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent:  # it has died before
+            os._exit(128 + signal.SIGTERM)  # pylint: disable=protected-access
+    return in_child
 
 
 class Exit(NamedTuple):
@@ -66,6 +81,29 @@ class Group:
         if self._process.stdout:
             self._process.stdout.close()
         self._process.wait()
+
+
+class Lines:
+    """The lines that a process writes to its standard output, as they come."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+        assert process.stdout is not None
+        self.group, self.is_open = Group(process), True
+        self.pipe, self._rest = process.stdout.fileno(), b""
+        os.set_blocking(self.pipe, False)
+
+    def news(self) -> List[str]:
+        """Whole lines that have come since the last call."""
+        try:
+            added = os.read(self.pipe, 65536) if self.is_open else b""
+            self.is_open = bool(added)
+        except BlockingIOError:
+            return []
+        except OSError:
+            self.is_open = False
+            return []
+        *lines, self._rest = (self._rest + added).split(b"\n")
+        return [line.decode("utf-8", "replace") for line in lines]
 
 
 def kill_recorded(pid: int, start: str) -> bool:

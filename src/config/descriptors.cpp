@@ -44,8 +44,8 @@ Status fill(std::span<const Leaf<T>> leaves, const std::string& name, const Desc
     const Sourced text = leaf_text(leaf, given, resolved);
     CAIRN_ASSIGN(const Value value, read_value(leaf.rule, key, text));
     if (leaf.set) leaf.set(filled, value);
-    resolved.options.push_back(
-        {key, value.text, text.source, std::string(leaf.help), leaf.set != nullptr});
+    resolved.options.push_back({key, value.text, text.source, std::string(leaf.help),
+                                leaf.set != nullptr, bytes_of(leaf.rule, value)});
   }
   for (const auto& [key, text] : given.leaves)
     if (std::find(known.begin(), known.end(), key) == known.end())
@@ -185,11 +185,20 @@ Status resolve_stores(const Descriptors& lines, ResolvedSettings& resolved) {
   return {};
 }
 
+/// Nothing but what `cairn config` shows: job control asks it.
+Status resolve_folders(std::string_view key, const Layers& layers, ResolvedSettings& resolved) {
+  FolderNeeds needs;
+  for (const auto& [path, line] : descriptors_of(layers, key))
+    CAIRN_TRY(fill(folder_leaves(), fmt::format("{}={}", key, path), line, resolved, needs));
+  return {};
+}
+
 }  // namespace
 
 Status resolve_descriptors(const Layers& layers, ResolvedSettings& resolved) {
   const Descriptors& groups = descriptors_of(layers, "GROUPS");
   if (!groups.empty()) CAIRN_TRY(resolve_groups(groups, resolved));
+  for (const char* key : {"CACHEDIR", "CNTLDIR"}) CAIRN_TRY(resolve_folders(key, layers, resolved));
   CAIRN_TRY(resolve_checkpoints(descriptors_of(layers, "CKPT"), resolved));
   return resolve_stores(descriptors_of(layers, "STORE"), resolved);
 }

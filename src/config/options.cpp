@@ -313,12 +313,17 @@ constexpr Leaf<CheckpointSettings> checkpoint_table[] = {
      [](CheckpointSettings& c, const Value& v) { c.output = is_on(v); }},
 };
 
+constexpr Leaf<FolderNeeds> folder_table[] = {
+    {"BYTES", any_size, "", "0", "free space that the folder must have on a node for a run there",
+     [](FolderNeeds& f, const Value& v) { f.bytes = v.number; }},
+};
+
 constexpr DescriptorKey descriptor_table[] = {{"STORE", path},
                                               {"CKPT", at_least_0},
                                               {"GROUPS", component},
                                               {"CACHE", text, true, true},
-                                              {"CACHEDIR", text, true, true},
-                                              {"CNTLDIR", text, true, true}};
+                                              {"CACHEDIR", path, false, true},
+                                              {"CNTLDIR", path, false, true}};
 
 constexpr auto keys_of_all() {
   std::array<std::string_view, std::size(table) + std::size(descriptor_table)> keys;
@@ -342,6 +347,7 @@ const Row* find_row(std::span<const Row> rows, std::string_view key) {
 std::span<const Option> options() { return table; }
 std::span<const Leaf<StoreSettings>> store_leaves() { return store_table; }
 std::span<const Leaf<CheckpointSettings>> checkpoint_leaves() { return checkpoint_table; }
+std::span<const Leaf<FolderNeeds>> folder_leaves() { return folder_table; }
 std::span<const DescriptorKey> descriptor_keys() { return descriptor_table; }
 std::span<const std::string_view> known_keys() { return all_keys; }
 

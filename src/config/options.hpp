@@ -49,8 +49,14 @@ struct Leaf {
   void (*set)(Descriptor&, const Value&);  ///< null: accepted, not used yet
 };
 
+/// Of a CACHEDIR= or CNTLDIR= line. Job control reads it, the library does not.
+struct FolderNeeds {
+  std::uint64_t bytes = 0;
+};
+
 std::span<const Leaf<StoreSettings>> store_leaves();
 std::span<const Leaf<CheckpointSettings>> checkpoint_leaves();
+std::span<const Leaf<FolderNeeds>> folder_leaves();
 
 /// A key that begins a descriptor line; `rule` is for the value that names the descriptor.
 struct DescriptorKey {

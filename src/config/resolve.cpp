@@ -55,6 +55,7 @@ Status resolve_option(const Option& option, const Sourced& text, ResolvedSetting
     CAIRN_ASSIGN(const Value value, read_value(option.rule, shown.key, text));
     if (option.set) option.set(resolved.settings, value);
     shown.value = option.flags.secret ? "(not shown)" : value.text;
+    shown.bytes = bytes_of(option.rule, value);
   }
   resolved.options.push_back(std::move(shown));
   return {};
@@ -80,6 +81,11 @@ Status resolve_all(const SettingSources& sources, ResolvedSettings& resolved) {
 }
 
 }  // namespace
+
+std::optional<std::uint64_t> bytes_of(const Rule& rule, const Value& value) {
+  if (rule.type != ValueType::bytes) return std::nullopt;
+  return value.number;
+}
 
 const ResolvedOption* ResolvedSettings::find(const std::string& key) const {
   const auto option = std::find_if(options.begin(), options.end(),

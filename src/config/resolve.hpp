@@ -8,6 +8,7 @@
 
 #include "config/settings.hpp"
 #include "config/sources.hpp"
+#include "config/value.hpp"
 
 namespace cairn {
 
@@ -17,7 +18,11 @@ struct ResolvedOption {
   std::string source;  ///< "environment", "FILE:LINE", "SCR_Config", "default", ...
   std::string help;
   bool used = true;  ///< false: accepted, but this version does not act on it yet
+  std::optional<std::uint64_t> bytes = {};  ///< of a size, which `value` holds as it was written
 };
+
+/// What `value` comes to, if it is a size.
+std::optional<std::uint64_t> bytes_of(const Rule& rule, const Value& value);
 
 struct ResolvedSettings {
   Settings settings;

@@ -169,19 +169,33 @@ TEST(Resolve, WarnsOfTheUnknown) {
 
 TEST(Resolve, TellsOnceOfWhatIsNotUsedYet) {
   SettingSources sources =
-      with_file("SCR_FLUSH_TYPE=0\nCACHEDIR=/x BYTES=1GB\nSTORE=/dev/shm FLUSH=SYNC");
+      with_file("SCR_FLUSH_TYPE=0\nCACHE=/x SIZE=3\nSTORE=/dev/shm FLUSH=SYNC");
   sources.process.environment["SCR_CLUSTER_NAME"] = "3";
   sources.process.environment["SCR_LOG_DB_PASS"] = "geheim";
   const auto resolved = resolve(sources).value();
   EXPECT_TRUE(resolved.warnings.empty());
   ASSERT_EQ(resolved.notes.size(), 3U);
-  expect_parts(resolved.notes[0], {"CACHEDIR in /p/.scrconf:2"});
+  expect_parts(resolved.notes[0], {"CACHE in /p/.scrconf:2"});
   expect_parts(resolved.notes[1], {"does not act on it yet", "SCR_CLUSTER_NAME (environment)",
                                    "SCR_FLUSH_TYPE (/p/.scrconf:1)"});
   expect_parts(resolved.notes[2], {"STORE=/dev/shm FLUSH"});
   EXPECT_FALSE(option(resolved, "SCR_FLUSH_TYPE").used);
   EXPECT_TRUE(option(resolved, "SCR_ENABLE").used);
   EXPECT_EQ(option(resolved, "SCR_LOG_DB_PASS").value, "(not shown)");
+}
+
+TEST(Resolve, ShowsWhatFoldersMustHaveForJobControl) {
+  const auto resolved =
+      resolve(with_file("CACHEDIR=/ssd/%n BYTES=1GB\nCNTLDIR=/dev/shm\nCNTLDIR=/tmp BYTE=1"))
+          .value();
+  EXPECT_EQ(option(resolved, "CACHEDIR=/ssd/%n BYTES").bytes, 1073741824U);
+  EXPECT_EQ(option(resolved, "CNTLDIR=/dev/shm BYTES").bytes, 0U);
+  EXPECT_EQ(option(resolved, "CAIRN_BLOCK_SIZE").bytes, 262144U);
+  EXPECT_FALSE(option(resolved, "SCR_ENABLE").bytes);
+  EXPECT_TRUE(resolved.notes.empty());
+  ASSERT_EQ(resolved.warnings.size(), 1U);
+  expect_parts(resolved.warnings[0], {"BYTE of CNTLDIR=/tmp", "did you mean BYTES"});
+  expect_parts(error_of(with_file("CACHEDIR=/x BYTES=much")), {"CACHEDIR=/x BYTES", "much"});
 }
 
 TEST(Resolve, WarnsWhereAKeyMayNotStand) {

@@ -11,7 +11,8 @@ namespace {
 OwnerRecord record_of(const CommandOwner& owner, const Settings& settings, Clock& clock) {
   OwnerRecord me;
   me.run = {clock.now_us(), static_cast<std::int64_t>(clock.random() >> 1)};
-  me.job_id = fmt::format("of {}", owner.name);  // not that of the job it may have been started in
+  // Not that of the job it may have been started in, which may live.
+  me.job_id = owner.run_ended ? settings.job_id : fmt::format("of {}", owner.name);
   me.user = settings.user;
   me.host = settings.node_name;
   me.process = static_cast<std::uint64_t>(::getpid());

@@ -13,8 +13,9 @@ namespace cairn {
 inline constexpr int reading_threads = 4;
 
 struct CommandOwner {
-  std::string_view name;  ///< "cairn index", for whoever asks who has the directory
-  bool force = false;     ///< whoever had it is dead for certain
+  std::string_view name;   ///< "cairn index", for whoever asks who has the directory
+  bool force = false;      ///< whoever had it is dead for certain
+  bool run_ended = false;  ///< if it was a run of the job of the settings, that is dead for certain
 };
 
 /// Takes the prefix directory of `settings` over, does `action` (with a communicator of one rank),

@@ -43,12 +43,15 @@ std::string settings_table(const ResolvedSettings& resolved) {
 
 std::string settings_json(const ResolvedSettings& resolved) {
   nlohmann::ordered_json settings = nlohmann::ordered_json::array();
-  for (const ResolvedOption& option : resolved.options)
-    settings.push_back({{"key", option.key},
-                        {"value", option.value},
-                        {"source", option.source},
-                        {"help", option.help},
-                        {"used", option.used}});
+  for (const ResolvedOption& option : resolved.options) {
+    nlohmann::ordered_json one = {{"key", option.key},
+                                  {"value", option.value},
+                                  {"source", option.source},
+                                  {"help", option.help},
+                                  {"used", option.used}};
+    if (option.bytes) one["bytes"] = *option.bytes;
+    settings.push_back(std::move(one));
+  }
   const nlohmann::ordered_json all = {
       {"settings", settings}, {"warnings", resolved.warnings}, {"notes", resolved.notes}};
   // JSON is UTF-8 and a path need not be.

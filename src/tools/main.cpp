@@ -122,6 +122,10 @@ void add_rebuild(CLI::App& app, int& exit_code) {
   sub->add_flag("--force", command->force,
                 "The owner of the prefix directory is dead for certain: do not wait for it")
       ->excludes(where);
+  sub->add_flag(
+         "--run-ended", command->run_ended,
+         "The last run of the job (SCR_JOB_ID) has ended for certain: wait for other jobs only")
+      ->excludes(where);
   add_prefix(*sub, command->source);
   sub->add_flag("--json", command->json, "Print JSON");
   sub->footer(
@@ -221,6 +225,10 @@ std::vector<std::string> words_of(int argc, char** argv) {
                                          OtherName{"scr_run", {"run"}},
                                          OtherName{"scr_srun", {"run", "srun"}},
                                          OtherName{"scr_mpirun", {"run", "mpirun"}},
+                                         OtherName{"scr_prerun", {"prerun"}},
+                                         OtherName{"scr_postrun", {"scavenge"}},
+                                         OtherName{"scr_list_down_nodes", {"down-nodes"}},
+                                         OtherName{"scr_should_exit", {"should-exit"}},
                                          OtherName{"scr_index", {cairn::scr_index_command}}};
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   const std::string called = argc > 0 ? cairn::name_of_path(argv[0]) : "";

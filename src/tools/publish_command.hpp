@@ -16,6 +16,7 @@ struct PublishCommand {
   JobSettingsSource source;
   WantedDatasets datasets;  ///< none: all but checkpoints that a newer one has outlived
   bool force = false;       ///< whoever owns the prefix directory is dead for certain
+  bool run_ended = false;   ///< the last run of the job of the settings has ended for certain
   bool json = false;
 };
 

@@ -1,6 +1,7 @@
 """Jobs of `cairn run` under a real Slurm, in allocations of nodes that really die."""
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Dict, Iterator, List
@@ -64,6 +65,23 @@ def test_two_nodes_die_at_once_and_the_prefix_directory_has_it_all(
     assert heat.is_same_result(reference), "bit for bit"
     fetched = [one["name"] for one in heat.log() if one.get("event") == "FETCH_SUCCESS"]
     assert fetched and int(fetched[0][len("step."):]) % (2 * size.every) == 0, job.said()
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["slurm is told", "nobody is told"])
+def test_what_the_nodes_of_a_dead_job_hold_is_saved_for_the_next_allocation(
+        slurm: Slurm, folder: Path, build: Path, size: Size, reference: Path, told: bool) -> None:
+    """There is no spare, and SCR_FLUSH is 0."""
+    heat = Heat(folder, build, size)
+    job = submit(slurm, heat, f"{LAUNCH} {' '.join(heat.program())}", ["--nodes=4", "--no-kill", "--time=5"])
+    heat.until_logged("CHECKPOINT_END", 2, job.failure, job.said)
+    slurm.lose("node2", told=told)
+    assert job.wait(90) == 4 and "too few nodes: 3" in job.told(), job.said()
+    saved = re.findall(r"scavenge +.*step\.(\d+) saved", job.told())
+    assert len(saved) == 1 and int(saved[0]) >= 2 * size.every, job.said()
+    slurm.mend()
+    job = submit(slurm, heat, f"{LAUNCH} {' '.join(heat.program())}", FIVE)  # it has another id: no cache is its own
+    assert job.wait(90) == 0 and steps_of("start", job.output())[0] == int(saved[0]), job.said()
+    assert heat.is_same_result(reference), "bit for bit"
 
 
 HALTS = """

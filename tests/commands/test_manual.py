@@ -16,9 +16,13 @@ PAGE_OF = {"cairn-halt": [["halt"]],
            "cairn-index": [["index", action] for action in INDEX] + [["scr_index"]],
            "cairn-rebuild": [["rebuild"]], "cairn-scavenge-node": [["scavenge-node"]],
            "cairn-print": [["print"]], "cairn-run": [["run"]], "cairn-status": [["status"]],
-           "cairn-doctor": [["doctor"]], "cairn-clean": [["clean"]]}
+           "cairn-doctor": [["doctor"]], "cairn-clean": [["clean"]], "cairn-scavenge": [["scavenge"]],
+           "cairn-prerun": [["prerun"]], "cairn-down-nodes": [["down-nodes"]],
+           "cairn-should-exit": [["should-exit"]]}
 OTHER_NAMES = {"scr_halt": "cairn-halt", "scr_index": "cairn-index", "scr_print": "cairn-print",
-               "scr_run": "cairn-run", "scr_srun": "cairn-run", "scr_mpirun": "cairn-run"}
+               "scr_run": "cairn-run", "scr_srun": "cairn-run", "scr_mpirun": "cairn-run",
+               "scr_prerun": "cairn-prerun", "scr_postrun": "cairn-scavenge",
+               "scr_list_down_nodes": "cairn-down-nodes", "scr_should_exit": "cairn-should-exit"}
 
 
 def help_of(cairn: Path, command: List[str]) -> str:

@@ -115,13 +115,16 @@ def test_installed_files(prefix):
     assert {"cairn", "scr.h", "scrf.h", "scr.f90", "scr.mod", "libcairn.so", "libscr.so", "libscrf.so", "cairnConfig.cmake", "scrConfig.cmake",
             "cairn.pc", "scr.pc", "cairn.1", "cairn-halt.1", "cairn-index.1", "cairn-print.1",
             "cairn-run.1", "cairn-status.1", "cairn-doctor.1", "cairn-clean.1",
+            "cairn-scavenge.1", "cairn-scavenge-node.1", "cairn-rebuild.1", "cairn-prerun.1", "cairn-down-nodes.1", "cairn-should-exit.1",
+            "scr_prerun.1", "scr_postrun.1", "scr_list_down_nodes.1", "scr_should_exit.1",
             "scr_halt.1", "scr_index.1", "scr_print.1", "scr_run.1", "scr_srun.1", "scr_mpirun.1"} <= names
-    for name in ("scr_halt", "scr_index", "scr_print", "scr_run", "scr_srun", "scr_mpirun"):
+    for name in ("scr_halt", "scr_index", "scr_print", "scr_run", "scr_srun", "scr_mpirun", "scr_prerun",
+                 "scr_postrun", "scr_list_down_nodes", "scr_should_exit"):
         assert (prefix / "bin" / name).resolve() == (prefix / "bin" / "cairn").resolve()
     assert not [name for name in names if name.endswith((".a", ".hpp"))]
 
 
-@pytest.mark.parametrize("name", ["run", "status", "doctor", "clean"])
+@pytest.mark.parametrize("name", ["run", "scavenge", "status", "doctor", "clean", "prerun", "down-nodes", "should-exit"])
 def test_job_control_is_found_where_it_was_moved_to(prefix, name):
     assert f"usage: cairn {name}" in run([prefix / "bin" / "cairn", name, "--help"])
 

@@ -26,8 +26,15 @@ TWICE = (run(1, 0, computing_s=10, newest_s=100, noticed_s=130, ended_s=131, **D
     ((), 0, 0),
     ((run(1, 0, computing_s=10, newest_s=100, ended_s=200),), 0, 0),
     (TWICE, 50, 90),
-    ((run(1, 0, computing_s=10, ended_s=131, **DIED), run(2, 140, computing_s=150, ended_s=300)), 150, 0),
+    ((run(1, 0, computing_s=10, ended_s=131, **DIED), run(2, 140, computing_s=150, ended_s=300)), 140, 0),
     ((run(1, 0, computing_s=10, newest_s=100, ended_s=131, **DIED),), 31, 0),
+    # The second run makes no dataset: its beginning is lost once, by the run before it.
+    ((TWICE[0], run(2, 140, computing_s=150, restarted_from="a", ended_s=200, **DIED),
+      run(3, 210, computing_s=225, restarted_from="a", ended_s=300)), 50 + 75, 90 + 90),
+    # So it is where it does not come to compute.
+    ((TWICE[0], run(2, 140, restarted_from="a", ended_s=145, **DIED),
+      run(3, 150, computing_s=160, restarted_from="a", ended_s=300)),
+     45 + 15, 90 + 90),
     # The second restart saves what both runs before it have kept.
     ((TWICE[0], run(2, 140, computing_s=150, newest_s=200, restarted_from="a", ended_s=210, **DIED),
       run(3, 220, computing_s=225, restarted_from="b", ended_s=300)), 50 + 25, 90 + 140),

@@ -9,6 +9,7 @@ import pytest
 
 from cairn.heartbeats import Heartbeats
 from cairn.launchers import ALL as LAUNCHERS
+from cairn.long_work import LongWork
 from cairn.native import Trouble
 from cairn.node_tests import echo
 from cairn.processes import Group
@@ -203,3 +204,10 @@ def test_what_was_started_ends_when_nobody_listens(remote: Tuple[RemoteExecution
     process.stdout.close()
     assert group.wait(10) is not None
     group.close()
+
+
+def test_long_commands_run_on_every_node(remote: Tuple[RemoteExecution, List[str]]) -> None:
+    """With whatever a shell makes of words on the way."""
+    way, nodes = remote
+    answers = LongWork(way).run({node: "echo \"it's $((1 + 1))\"; echo '$HOME' >&2; exit 3" for node in nodes})
+    assert answers == {node: Answer(3, "it's 2\n$HOME") for node in nodes}

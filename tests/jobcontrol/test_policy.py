@@ -19,6 +19,7 @@ AXES: Dict[str, Tuple[str, ...]] = {
     "runs": ("left", "used up", "no limit"),
     "nodes": ("with spares", "as wanted", "fewer", "too few"),
     "same": ("2", "3"),  # failures at one point
+    "again": ("none", "some"),  # nodes that were left out, and not asked again yet
 }
 
 
@@ -33,27 +34,30 @@ class Row(NamedTuple):
     runs: str
     nodes: str
     same: str
+    again: str
     expected: str
 
 
-#              how            fin   lost    halt     time     runs       nodes      same  then
+#              how            fin   lost    halt     time     runs       nodes      same  again  then
 TABLE = [Row(*line.split("|")) for line in """\
-EXIT_0|yes|*|asked|*|*|*|*|HALTED
-EXIT_0|yes|*|no|*|*|*|*|SUCCESS
-EXIT_0|not in use|none|asked|*|*|*|*|HALTED
-EXIT_0|not in use|none|no|*|*|*|*|SUCCESS
-EXIT_OTHER|yes|none|*|*|*|*|*|GIVEN_UP
-SIGNAL|yes|none|*|*|*|*|*|GIVEN_UP
-HUNG|yes|none|*|*|*|*|*|GIVEN_UP
-NODE_LOST|yes|none|*|*|*|*|*|GIVEN_UP
-*|*|*|asked|*|*|*|*|HALTED
-*|*|*|*|short|*|*|*|HALTED
-*|*|*|*|*|used up|*|*|GIVEN_UP
-*|*|*|*|*|*|too few|*|GIVEN_UP
-*|*|*|*|*|*|*|3|GIVEN_UP
-*|*|*|*|*|*|with spares|2|LAUNCH 4
-*|*|*|*|*|*|as wanted|2|LAUNCH 4
-*|*|*|*|*|*|fewer|2|LAUNCH 3""".splitlines()]
+EXIT_0|yes|*|asked|*|*|*|*|*|HALTED
+EXIT_0|yes|*|no|*|*|*|*|*|SUCCESS
+EXIT_0|not in use|none|asked|*|*|*|*|*|HALTED
+EXIT_0|not in use|none|no|*|*|*|*|*|SUCCESS
+EXIT_OTHER|yes|none|*|*|*|*|*|*|GIVEN_UP
+SIGNAL|yes|none|*|*|*|*|*|*|GIVEN_UP
+HUNG|yes|none|*|*|*|*|*|*|GIVEN_UP
+NODE_LOST|yes|none|*|*|*|*|*|*|GIVEN_UP
+*|*|*|asked|*|*|*|*|*|HALTED
+*|*|*|*|short|*|*|*|*|HALTED
+*|*|*|*|*|used up|*|*|*|GIVEN_UP
+*|*|*|*|*|*|*|3|*|GIVEN_UP
+*|*|*|*|*|*|fewer|2|some|LOOK_AGAIN
+*|*|*|*|*|*|too few|2|some|LOOK_AGAIN
+*|*|*|*|*|*|too few|2|none|GIVEN_UP
+*|*|*|*|*|*|with spares|2|*|LAUNCH 4
+*|*|*|*|*|*|as wanted|2|*|LAUNCH 4
+*|*|*|*|*|*|fewer|2|none|LAUNCH 3""".splitlines()]
 
 HEALTHY = {"with spares": 6, "as wanted": 4, "fewer": 3, "too few": 2}
 SECONDS = {"unknown": None, "enough": 61, "short": 60}
@@ -72,7 +76,7 @@ def decided(case: Tuple[str, ...]) -> Action:
     known = dict(zip(AXES, case))
     policy = Policy(RUNS_MAX[known["runs"]], nodes_wanted=4, nodes_min=3, halt_seconds=60)
     state = State(2, HEALTHY[known["nodes"]], "why" if known["halt"] == "asked" else None,
-                  SECONDS[known["time"]], int(known["same"]))
+                  SECONDS[known["time"]], int(known["same"]), {"none": 0, "some": 1}[known["again"]])
     event = Event(How[known["how"]], 1, {"yes": True, "no": False, "not in use": None}[known["finalized"]],
                   ("n2",) if known["lost"] == "one" else ())
     return decide(policy, state, event)
@@ -84,7 +88,7 @@ def all_cases() -> List[Tuple[str, ...]]:
 
 def test_every_combination_has_a_row_and_is_decided_by_it() -> None:
     cases = all_cases()
-    assert len(cases) == 6 * 3 * 2 * 2 * 3 * 3 * 4 * 2
+    assert len(cases) == 6 * 3 * 2 * 2 * 3 * 3 * 4 * 2 * 2
     for case in cases:
         action = decided(case)
         got = action.kind.name + (f" {action.nodes}" if action.kind == Kind.LAUNCH else "")

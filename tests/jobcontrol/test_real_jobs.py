@@ -3,8 +3,10 @@
 import filecmp
 import json
 import os
+import re
 import signal
 import subprocess
+import time
 from pathlib import Path
 from typing import Dict, List
 
@@ -28,7 +30,8 @@ def leftovers(folder: Path) -> List[int]:
     found = []
     for entry in Path("/proc").iterdir():
         try:
-            if entry.name.isdigit() and Path(os.readlink(entry / "cwd")) == folder:
+            is_dead = " Z " in (entry / "stat").read_text() if entry.name.isdigit() else True
+            if not is_dead and Path(os.readlink(entry / "cwd")) == folder:
                 found.append(int(entry.name))
         except OSError:
             continue
@@ -71,6 +74,7 @@ def test_a_signal_leads_to_a_checkpoint_and_the_next_allocation_goes_on(
     halted = job.wait()
     assert halted.code == 3, halted
     assert "SIGUSR1" in halted.told and len(halted.steps("end")) == 1
+    assert "scavenge" not in halted.told, "all is in the prefix directory"
     reached = halted.steps("end")[0]
     assert 4 <= reached < 100000
     # Other nodes, and nothing in the way of going on.
@@ -136,6 +140,25 @@ def test_the_keyboard_ends_a_run_at_once(cairn: Path, tmp_path: Path, first_flav
     assert leftovers(tmp_path) == []
 
 
+def test_nothing_goes_on_when_cairn_run_is_killed(cairn: Path, tmp_path: Path, flavour: str,
+                                                  program_of: Dict[str, str]) -> None:
+    """Else the next one would start a second program beside it."""
+    job = heat(cairn, tmp_path, flavour, program_of, [*NODES, "--storage", str(tmp_path / "storage")], 10**6)
+    job.until_logged("CHECKPOINT_END")
+    assert len(leftovers(tmp_path)) > 4
+    job.send(signal.SIGKILL)
+    end = time.monotonic() + 10
+    while leftovers(tmp_path) and time.monotonic() < end:
+        time.sleep(0.05)
+    left = leftovers(tmp_path)
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    assert left == []
+    job.wait()
+    again = heat(cairn, tmp_path, flavour, program_of, [*NODES, "--storage", str(tmp_path / "storage")], 8).wait()
+    assert again.code == 0 and again.steps("start") != [0], "and the next one goes on"
+
+
 def test_the_restart_command_gets_the_name_of_the_checkpoint(
         cairn: Path, tmp_path: Path, first_flavour: str, program_of: Dict[str, str]) -> None:
     heat_words = f"{program_of[first_flavour]} --size 1 --every 4 --steps"
@@ -186,3 +209,61 @@ def test_what_is_wrong_is_named(cairn: Path, tmp_path: Path, options: List[str],
                                 told: str) -> None:
     done = Job(cairn, tmp_path, options, words).wait()
     assert done.code == code and told in done.told, done
+
+
+# ---- what only the nodes have is saved ----
+
+LOSE = ["--nodes", "4", "--kill-node"]  # no spare, and SCR_FLUSH=0: the newest checkpoint is in the caches only
+
+
+def fields(folder: Path) -> List[bytes]:
+    return [(folder / f"field.{rank}").read_bytes() for rank in range(4)]
+
+
+def test_a_job_that_loses_all_its_nodes_later_goes_on_from_what_was_scavenged(
+        cairn: Path, tmp_path: Path, first_flavour: str, program_of: Dict[str, str]) -> None:
+    undisturbed = heat(cairn, tmp_path, first_flavour, program_of, NODES, 100, "reference", {"SCR_ENABLE": "0"}).wait()
+    assert undisturbed.code == 0, undisturbed
+    died = heat(cairn, tmp_path, first_flavour, program_of, [*LOSE, "n2@checkpoint:2"], 100000).wait()
+    assert died.code == 4, died
+    assert re.search(r"scavenge     (step\.\d+ failed; )?step\.\d+ saved", died.told), died.told
+    saved = int(re.findall(r"step\.(\d+) saved", died.told)[0])
+    assert 4 <= saved < 100
+    done = heat(cairn, tmp_path, first_flavour, program_of, NODES, 100).wait()  # its nodes have nothing
+    assert done.code == 0 and done.steps("start") == [saved], done
+    assert fields(tmp_path / "result") == fields(tmp_path / "reference")
+
+
+def test_more_losses_than_the_scheme_holds_are_told_and_nothing_is_published(
+        cairn: Path, tmp_path: Path, first_flavour: str, program_of: Dict[str, str]) -> None:
+    died = heat(cairn, tmp_path, first_flavour, program_of,
+                [*LOSE, "n1@checkpoint:2", "--kill-node", "n2@checkpoint:2"], 100000).wait()
+    assert died.code == 4 and "is not saved" in died.told and " saved" not in died.told.split("scavenge     ")[1], died
+    assert "1, 2" in died.told or "rank 1" in died.told, "the ranks that are missing"
+    listed = subprocess.run([cairn, "index", "list", "--json", "-p", tmp_path], check=True, timeout=30, text=True,
+                            stdout=subprocess.PIPE, env=environment_of()).stdout
+    assert json.loads(listed)["datasets"] == []
+
+
+def test_a_scavenge_by_hand_that_is_cut_off_is_ended_by_the_next(
+        cairn: Path, tmp_path: Path, first_flavour: str, program_of: Dict[str, str]) -> None:
+    storage = tmp_path / "storage"
+    died = heat(cairn, tmp_path, first_flavour, program_of,
+                [*LOSE, "n1@checkpoint:2", "--no-scavenge", "--storage", str(storage)], 100000).wait()
+    assert died.code == 4 and "scavenge" not in died.told
+    command = [str(cairn), "scavenge", "-p", str(tmp_path), "--storage", str(storage), "--json"]
+    for seconds in (0.3, 0.6):
+        cut = subprocess.Popen(command, env=environment_of(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(seconds)
+        cut.send_signal(signal.SIGKILL)
+        cut.wait()
+    for _ in range(2):
+        # What the killed ones have started may go on for a moment.
+        end = time.monotonic() + 20
+        while True:
+            done = subprocess.run(command, env=environment_of(), text=True, timeout=60, check=False,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            if done.returncode != 75 or time.monotonic() > end:
+                break
+        assert done.returncode == 0, done
+    assert "a restart begins with step." in done.stderr and json.loads(done.stdout)["verdict"] == "nothing to save", done

@@ -10,7 +10,7 @@ import pytest
 from cairn.heartbeats import Heartbeats
 from cairn.native import Trouble
 from cairn.node_tests import tests_of as make_tests
-from cairn.node_tests import unfit
+from cairn.node_tests import folders_of, unfit
 from cairn.on_node import started_at
 from cairn.processes import Exit, Group, kill_recorded
 from cairn.resources.local import SimulatedNodes
@@ -22,8 +22,11 @@ def nodes(tmp_path: Path) -> Iterator[SimulatedNodes]:
         yield made
 
 
+JOB = {"SCR_USER_NAME": "ada", "SCR_JOB_ID": "7"}
+
+
 def settings_of(nodes: SimulatedNodes) -> "dict[str, str]":
-    return nodes.settings()
+    return {**nodes.settings(), **JOB}
 
 
 def suspects_within(beats: Heartbeats, seconds: float) -> List[str]:
@@ -81,22 +84,46 @@ def test_nothing_of_a_lost_node_is_left(nodes: SimulatedNodes) -> None:
 
 
 def test_a_lost_node_fails_the_tests(nodes: SimulatedNodes) -> None:
-    tests = make_tests(["ping", "echo", "dir_capacity"], nodes, ["n2"], settings_of(nodes), 0)
+    tests = make_tests(["ping", "echo", "dir_capacity"], nodes, ["n2"], settings_of(nodes))
     assert unfit(tests, nodes.nodes()) == {"n2": "is excluded by the user"}
     nodes.lose("n0")
     assert "n0" in unfit(tests, nodes.nodes())
 
 
 def test_a_folder_without_room_or_rights_is_told(nodes: SimulatedNodes) -> None:
-    small = make_tests(["dir_capacity"], nodes, [], settings_of(nodes), 1 << 60)
-    assert "bytes free" in unfit(small, ["n0"])["n0"]
-    gone = make_tests(["dir_capacity"], nodes, [], {"SCR_CACHE_BASE": "/proc/%n/x", "SCR_CNTL_BASE": "/dev/null"}, 0)
+    room = {**settings_of(nodes), f"CACHEDIR={nodes.storage('%n')} BYTES": str(1 << 60)}
+    small = unfit(make_tests(["dir_capacity"], nodes, [], room), ["n0"])["n0"]
+    assert f"bytes free, not {1 << 60}" in small and str(nodes.storage("%n")) in small
+    gone = make_tests(["dir_capacity"], nodes, [], {"SCR_CACHE_BASE": "/proc/%n/x", "SCR_CNTL_BASE": "/dev/null", **JOB})
     assert "cannot be written" in unfit(gone, ["n0"])["n0"]
+
+
+def test_what_the_job_has_in_a_folder_is_room_for_it(tmp_path: Path) -> None:
+    """Else no node would be fit for a second run."""
+    (tmp_path / "df").write_text("#!/bin/sh\necho Filesystem Blocks\necho disk 1000 900 100 90% /\n")
+    (tmp_path / "df").chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    with SimulatedNodes(environment, 2, 0, tmp_path / "nodes") as nodes:
+        mine = nodes.storage("n0") / "ada" / "cairn.7"
+        mine.mkdir(parents=True)
+        (mine / "data").write_bytes(b"x" * (64 << 10))
+        for needed, unfit_ones in ((100 << 10, []), (160 << 10, ["n1"]), (1 << 30, ["n0", "n1"])):
+            room = {**settings_of(nodes), f"CACHEDIR={nodes.storage('%n')} BYTES": str(needed)}
+            assert sorted(unfit(make_tests(["dir_capacity"], nodes, [], room), ["n0", "n1"])) == unfit_ones
+
+
+@pytest.mark.parametrize("lines, folders", [
+    ({}, {"/a": 0, "/b": 0}), ({"CACHEDIR=/a BYTES": "5"}, {"/a": 5, "/b": 0}),
+    ({"CACHEDIR=/a BYTES": "5", "CNTLDIR=/a BYTES": "2"}, {"/a": 7, "/b": 0}),
+    ({"CACHEDIR=/c d/e BYTES": "5", "STORE=/x COUNT": "1"}, {"/a": 0, "/b": 0, "/c d/e": 5}),
+])
+def test_what_folders_must_have(lines: "dict[str, str]", folders: "dict[str, int]") -> None:
+    assert folders_of({"SCR_CACHE_BASE": "/a", "SCR_CNTL_BASE": "/b", **lines}) == folders
 
 
 def test_an_unknown_test_is_named(nodes: SimulatedNodes) -> None:
     with pytest.raises(Trouble, match="SCR_NODE_TESTS.*pong"):
-        make_tests(["pong"], nodes, [], settings_of(nodes), 0)
+        make_tests(["pong"], nodes, [], settings_of(nodes))
 
 
 def test_another_process_of_the_same_id_is_never_killed() -> None:

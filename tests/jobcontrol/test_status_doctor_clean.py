@@ -11,7 +11,9 @@ from typing import Dict, Optional, Tuple
 
 import pytest
 
-from cairn.commands import doctor
+from cairn.commands import clean, doctor
+from cairn.resources import local
+from cairn.resources.local import SimulatedNodes
 from cairn.roles import Answer
 from jobs import Job, environment_of, launcher_of
 
@@ -119,6 +121,31 @@ def test_clean_knows_the_caches_of_simulated_nodes(cairn: Path, tmp_path: Path, 
     assert not any(folder.exists() for folder in folders)
 
 
+def test_clean_removes_nodes_that_a_killed_cairn_run_has_simulated(tmp_path: Path,
+                                                                   capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("cairn-nodes-dead", "cairn-nodes-alive", "cairn-nodes-young", "cairn-nodes-unlocked", "other"):
+        (tmp_path / name / "nodes" / "n0").mkdir(parents=True)
+        if "unlocked" not in name:
+            (tmp_path / name / "owner").touch()
+            os.utime(tmp_path / name / "owner", (time.time() - (0 if "young" in name else 100),) * 2)
+    lock = (tmp_path / "cairn-nodes-alive" / "owner").open()
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    for remove in (False, False, True):
+        assert clean.clean_simulated(clean.parser().parse_args(["--remove"] if remove else []), [tmp_path])
+        assert capsys.readouterr().out.count("cairn-nodes-dead") == 1
+    lock.close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "cairn-nodes-alive", "cairn-nodes-unlocked", "cairn-nodes-young", "other"]
+
+
+def test_simulated_nodes_are_not_taken_for_those_of_the_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local, "YOUNG_S", -1.0)
+    with SimulatedNodes(dict(os.environ), 1, 0) as nodes:
+        folder = nodes.storage("n0").parents[1]
+        assert folder.name.startswith("cairn-nodes-") and folder not in local.left_by_the_dead([folder.parent])
+    assert not folder.exists()
+
+
 # ---- doctor ----
 
 
@@ -132,7 +159,7 @@ def test_doctor_finds_a_good_place_good(cairn: Path, tmp_path: Path) -> None:
     ({"SCR_PREFIX": "/no/such/folder"}, ["/no/such/folder", "SCR_PREFIX"]),
     ({"SCR_CACHE_BASE": "/proc/cache"}, ["/proc", "SCR_CACHE_BASE"]),
     ({"PATH": "/nowhere"}, ["no launcher"]),
-    ({"CAIRN_CHECKPOINT_SIZE": "8000000000000000"}, ["free, and a checkpoint takes"]),
+    ({"CAIRN_CHECKPOINT_SIZE": "8000TB"}, ["free, and a checkpoint takes"]),
 ])
 def test_doctor_names_what_is_bad_with_its_remedy(cairn: Path, tmp_path: Path, settings: Dict[str, str],
                                                   words: "list[str]") -> None:
@@ -142,6 +169,12 @@ def test_doctor_names_what_is_bad_with_its_remedy(cairn: Path, tmp_path: Path, s
     assert all(word in output for word in words), output
     assert all(after.startswith("      -> ") for line, after in zip(output.splitlines(), output.splitlines()[1:])
                if line.startswith("bad"))
+
+
+def test_doctor_tests_the_room_that_folders_must_have(cairn: Path, tmp_path: Path) -> None:
+    (tmp_path / ".scrconf").write_text(f"CACHEDIR={tmp_path} BYTES=8000TB\nCNTLDIR={tmp_path} BYTES=1KB\n")
+    code, output, _ = call(cairn, tmp_path, "doctor", "--all-nodes")
+    assert code == 1 and f"{tmp_path} has " in output and f"not {(8000 << 40) + 1024}" in output, output
 
 
 @pytest.mark.parametrize("files, own, limit", [

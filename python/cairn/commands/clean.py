@@ -8,6 +8,7 @@ import os
 import shutil
 import stat
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Iterator, List, Optional, Sequence, TextIO
 from cairn.account import size_text, time_text
 from cairn.native import Native, Trouble
 from cairn.resources import manager_of
+from cairn.resources.local import MEMORY, left_by_the_dead
 
 FOLDER = "cairn."
 
@@ -126,6 +128,23 @@ def clean(path: Path, options: argparse.Namespace, own_job: Optional[str]) -> bo
     return True
 
 
+def clean_simulated(options: argparse.Namespace, bases: Sequence[Path]) -> bool:
+    """What a `cairn run` that was killed has left of nodes that it has simulated; False if that failed."""
+    done = True
+    for path in left_by_the_dead(bases):
+        try:
+            if not is_ours(path):
+                continue
+            what = f"{path}: {size_text(bytes_and_newest(path)[0])} of nodes that were simulated"
+            if options.remove:
+                shutil.rmtree(path)
+            print(f"{what}: " + ("removed" if options.remove else "would be removed by --remove"))
+        except OSError as error:
+            print(f"cairn: error: {path}: {error.strerror}", file=sys.stderr)
+            done = False
+    return done
+
+
 def main(arguments: Sequence[str], native_path: Path) -> int:
     """The exit code."""
     options = parser().parse_args(list(arguments))
@@ -142,4 +161,6 @@ def main(arguments: Sequence[str], native_path: Path) -> int:
     if not found:
         print(f"nothing of {user}'s jobs is in {', '.join(bases)}")
     done = [clean(path, options, own_job) for path in found]
+    if not options.job and not options.cache:
+        done.append(clean_simulated(options, [MEMORY, Path(tempfile.gettempdir())]))
     return 0 if all(done) else 1

@@ -192,7 +192,7 @@ def check_nodes(native: Native, manager: ResourceManager) -> Iterator[Finding]:
     """What cairn run would test."""
     nodes = expand(native.settings["SCR_NODELIST"]) if native.chosen("SCR_NODELIST") else manager.nodes()
     tests = tests_of(native.settings["SCR_NODE_TESTS"].split(","), manager,
-                     expand(native.chosen("SCR_EXCLUDE_NODES") or ""), native.settings, 0)
+                     expand(native.chosen("SCR_EXCLUDE_NODES") or ""), native.settings)
     found = unfit(tests, nodes)
     for node, why in found.items():
         yield Finding(BAD, f"{node} {why}", "leave it out (SCR_EXCLUDE_NODES), or mend it")

@@ -14,17 +14,18 @@ from pathlib import Path
 from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from cairn.account import Account, lines_of
+from cairn.commands.scavenge import asked_of, settings_on_nodes
 from cairn.hosts import expand
 from cairn.job_log import JobLog
 from cairn.launchers import launcher_of
 from cairn.loop import Job, Plan, Stop, Strike
 from cairn.native import Native, Trouble, WrongUsage
 from cairn.node_tests import tests_of
-from cairn.policy import Policy
+from cairn.policy import Kind, Policy
 from cairn.resources import ALL, manager_of
-from cairn.resources.listed import ListedHosts
 from cairn.resources.local import SimulatedNodes
-from cairn.roles import Launcher, ResourceManager
+from cairn.roles import Launcher, NodeTest, ResourceManager
+from cairn.scavenge import Scavenge, Wish
 from cairn.state_file import StateFile
 
 FAILURE, USAGE = 1, 2
@@ -56,6 +57,7 @@ def parser() -> argparse.ArgumentParser:
         help="end a run that has made no call and no dataset for so long; 0: never")
     add("--exclude", metavar="HOSTS", help="nodes not to be used, beside SCR_EXCLUDE_NODES")
     add("--manager", metavar="NAME", help=f"{', '.join(ALL)}; else the one that has started this")
+    add("--no-scavenge", action="store_true", help="do not save at the end what only the nodes have")
     add("--no-heartbeats", action="store_true", help="do not watch the nodes, only the launcher")
     add("-rc", "--run-cmd", metavar="COMMAND", help="the program and its arguments, as one word")
     add("-rs", "--restart-cmd", metavar="COMMAND",
@@ -155,10 +157,7 @@ def strike_of(text: str, manager: ResourceManager) -> Strike:
 
 def choose_manager(options: argparse.Namespace, native: Native, environment: Dict[str, str]) -> ResourceManager:
     """Nodes are simulated where they are asked for and there is nobody to give real ones."""
-    manager = manager_of(environment, options.manager)
-    listed = native.chosen("SCR_NODELIST")
-    if manager.name == "local" and listed:
-        manager = ListedHosts(environment, listed)
+    manager = manager_of(environment, options.manager, native.chosen("SCR_NODELIST"))
     if manager.name != "local" or options.nodes is None:
         if options.spares or options.storage:
             raise WrongUsage("--spares and --storage are for simulated nodes only: give --nodes, and no "
@@ -227,6 +226,49 @@ def settings_for(manager: ResourceManager, native: Native, job: str, end_time_s:
     return {"CAIRN_LOG_JSON": "1", **environment, **added}
 
 
+def plan_of(options: argparse.Namespace, native: Native, manager: ResourceManager, commands: Commands, job: str,
+            wanted: int, environment: Dict[str, str]) -> Plan:
+    """What the loop is told."""
+    end_time_s: Optional[float] = native.number("SCR_END_TIME")
+    left_s = None if end_time_s else manager.seconds_left(time.time())
+    if left_s is not None:
+        end_time_s = time.time() + left_s
+    return Plan(policy_of(options, native, wanted), launch_words(commands, manager, native),
+                settings_for(manager, native, job, end_time_s, environment), commands.launcher.patience_s,
+                not options.no_heartbeats, hung_after_of(options, native), end_time_s)
+
+
+def job_of(native: Native, manager: ResourceManager) -> str:
+    """The id of the job."""
+    return native.chosen("SCR_JOB_ID") or manager.job_id() or native.settings["SCR_JOB_ID"]
+
+
+def tests_for(native: Native, manager: ResourceManager, left_out: Optional[str]) -> List[NodeTest]:
+    """Those that the nodes have to pass."""
+    settings = {**native.settings, **manager.settings(), "SCR_JOB_ID": job_of(native, manager)}
+    excluded = expand(f"{left_out or ''},{native.chosen('SCR_EXCLUDE_NODES') or ''}")
+    return tests_of(settings["SCR_NODE_TESTS"].split(","), manager, excluded, settings)
+
+
+def scavenge_at_end(work: Job, native: Native, manager: ResourceManager, plan: Plan, stop: Stop,
+                    succeeded: bool, tick: Callable[[], None]) -> str:
+    """Saves what only the nodes have; tells what came of that, empty if there was nothing. A job that has come to its
+    end by itself has copied its newest checkpoint, unless SCR_FLUSH=0 says that it does not want that."""
+    if native.settings["SCR_ENABLE"] == "0" or stop.now:
+        return f"not done, as {stop.now}; cairn scavenge does it" if stop.now else ""
+    account = work.account
+    wish = Wish(settings_on_nodes(native, manager, account.job, plan.end_time_s),
+                checkpoints=not work.progress.finalized or native.settings["SCR_FLUSH"] != "0",
+                run_ended=True, end_time_s=plan.end_time_s)
+    try:
+        result = Scavenge(wish, native, manager.remote(), say, lambda: stop.now, tick).run(
+            asked_of(account.nodes, manager))
+    except Trouble as trouble:
+        return f"failed: {trouble}"
+    # Where there is no way to the nodes, a job that has come to its end need not hear of it every time.
+    return "" if succeeded and not result.saved and not result.waits else result.text()
+
+
 def run(options: argparse.Namespace, native_path: Path) -> int:
     """The whole of it; the exit code."""
     environment = dict(os.environ)
@@ -238,22 +280,17 @@ def run(options: argparse.Namespace, native_path: Path) -> int:
             stack.enter_context(manager)
         nodes, wanted = nodes_of(options, manager, commands, native)
         state_file = stack.enter_context(StateFile(native.prefix))
-        job = native.chosen("SCR_JOB_ID") or manager.job_id() or "defjobid"
-        end_time_s = native.number("SCR_END_TIME")
-        left = None if end_time_s else manager.seconds_left(time.time())
-        end_time = end_time_s or (None if left is None else time.time() + left)
-        settings = {**native.settings, **manager.settings()}
-        excluded = expand(f"{options.exclude or ''},{native.chosen('SCR_EXCLUDE_NODES') or ''}")
-        tests = tests_of(settings["SCR_NODE_TESTS"].split(","), manager, excluded, settings, 0)
-        plan = Plan(policy_of(options, native, wanted), launch_words(commands, manager, native),
-                    settings_for(manager, native, job, end_time, environment), commands.launcher.patience_s,
-                    not options.no_heartbeats, hung_after_of(options, native), end_time)
+        job = job_of(native, manager)
+        plan = plan_of(options, native, manager, commands, job, wanted, environment)
         account = Account(manager.name, Path(commands.name).name, job, nodes, wanted, begun_s=time.time())
         stop = Stop()
         stack.enter_context(on_signals(stop))
-        work = Job(plan, manager, tests, native, JobLog(native.prefix, job), state_file, account, stop, say,
-                   [strike_of(text, manager) for text in options.kill_node])
+        work = Job(plan, manager, tests_for(native, manager, options.exclude), native, JobLog(native.prefix, job),
+                   state_file, account, stop, say, [strike_of(text, manager) for text in options.kill_node])
         action = work.run()
+        if not options.no_scavenge:
+            account.scavenged = scavenge_at_end(work, native, manager, plan, stop, action.kind == Kind.SUCCESS,
+                                                lambda: state_file.write(account, at_once=False))
         account.outcome, account.reason = action.kind.name.lower().replace("_", " "), action.reason
         state_file.write(account, alive=False)
         for line in lines_of(account, work.progress, time.time()):

@@ -6,6 +6,7 @@ from typing import Dict, Mapping, Optional, Type
 
 from cairn.native import Trouble
 from cairn.resources.flux import Flux
+from cairn.resources.listed import ListedHosts
 from cairn.resources.local import ThisMachine
 from cairn.resources.lsf import Lsf
 from cairn.resources.pbs import Pbs
@@ -16,9 +17,11 @@ from cairn.roles import ResourceManager
 ALL: Dict[str, Type[ResourceManager]] = {one.name: one for one in (Flux, Slurm, Pbs, Lsf, ThisMachine)}
 
 
-def manager_of(environment: Mapping[str, str], name: Optional[str] = None) -> ResourceManager:
-    """The one of that name, else the one that has started this process."""
+def manager_of(environment: Mapping[str, str], name: Optional[str] = None,
+               listed: Optional[str] = None) -> ResourceManager:
+    """The one of that name, else the one that has started this process; where there is none, the hosts that the
+    user has listed, if any."""
     if name is not None and name not in ALL:
         raise Trouble(f'--manager: "{name}" is none of {", ".join(ALL)}')
     chosen = ALL[name] if name else next(one for one in ALL.values() if one.is_here(environment))
-    return chosen(environment)
+    return ListedHosts(environment, listed) if chosen is ThisMachine and listed else chosen(environment)

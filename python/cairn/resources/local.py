@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
@@ -12,15 +13,18 @@ import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Dict, List, Mapping, Optional, Sequence, Set, TextIO, Tuple
 
 from cairn.native import Trouble
 from cairn.on_node import started_at
-from cairn.processes import kill_recorded
+from cairn.processes import ends_with_us, kill_recorded
 from cairn.roles import Answer, Ask, RemoteExecution, ResourceManager, ask_here, per_node
 
 MEMORY = Path("/dev/shm")
 MIB = 1 << 20
+TEMPORARY = "cairn-nodes-"  # how the folder of simulated nodes begins that goes with them
+OWNER = "owner"  # the file in it that is locked while the process lives that has made it, wherever that runs
+YOUNG_S = 60.0  # before it may not be locked yet
 ON_NODE = Path(__file__).resolve().parents[1] / "on_node.py"
 
 
@@ -42,7 +46,8 @@ def run_all(commands: Mapping[str, "subprocess.Popen[str]"], timeout_s: float) -
 def start_here(command: str, environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
     """A shell command in a process group of its own."""
     return subprocess.Popen(["sh", "-c", command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                            stderr=subprocess.DEVNULL, env=dict(environment), start_new_session=True)
+                            stderr=subprocess.DEVNULL, env=dict(environment), start_new_session=True,
+                            preexec_fn=ends_with_us())
 
 
 def ask_shell(command: str, environment: Mapping[str, str]) -> "subprocess.Popen[str]":
@@ -112,17 +117,30 @@ class SimulatedNodes(ResourceManager):
         self._keep = storage is not None
         self._root = storage.resolve() if storage else None
         self._folder = Path()
+        self._lock: Optional[TextIO] = None
         self._groups: Dict[str, Set[Tuple[int, str]]] = {name: set() for name in self._names}
 
     @classmethod
     def is_here(cls, environment: Mapping[str, str]) -> bool:
         return False  # only where it is asked for
 
+    @classmethod
+    def left_in(cls, environment: Mapping[str, str], storage: Path) -> "SimulatedNodes":
+        """The nodes that an earlier job has left there, less those that were lost."""
+        made = cls(environment, 0, 0, storage)
+        made._names = sorted(path.name for path in (storage / "nodes").glob("*") if path.is_dir())
+        made._groups = {name: set() for name in made._names}
+        if not made._names:
+            raise Trouble(f"{storage} holds no simulated nodes: name the folder that was given to cairn run --storage")
+        return made
+
     def __enter__(self) -> "SimulatedNodes":
         try:
             if self._root is None:
                 base = MEMORY if os.access(MEMORY, os.W_OK) else Path(tempfile.gettempdir())
-                self._folder = Path(tempfile.mkdtemp(prefix="cairn-nodes-", dir=base))
+                self._folder = Path(tempfile.mkdtemp(prefix=TEMPORARY, dir=base))
+                self._lock = (self._folder / OWNER).open("w", encoding="utf-8")
+                fcntl.flock(self._lock, fcntl.LOCK_EX)
             else:
                 self._folder = self._root
             shutil.rmtree(self._folder / "processes", ignore_errors=True)
@@ -137,6 +155,8 @@ class SimulatedNodes(ResourceManager):
     def __exit__(self, *_: object) -> None:
         for name in self._names:
             self._kill_processes(name)
+        if self._lock:
+            self._lock.close()
         if not self._keep:
             shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -226,6 +246,17 @@ class SimulatedNodes(ResourceManager):
                 killed += kill_recorded(int(pid), start)
                 record.unlink()
         return killed
+
+
+def left_by_the_dead(bases: Sequence[Path]) -> List[Path]:
+    """Folders of simulated nodes whose `cairn run` was killed, so that it could not remove them."""
+    found = []
+    for path in (path for base in bases for path in sorted(base.glob(TEMPORARY + "*"))):
+        with suppress(OSError), (path / OWNER).open(encoding="utf-8") as owner:
+            fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if time.time() - os.fstat(owner.fileno()).st_mtime > YOUNG_S:
+                found.append(path)
+    return found
 
 
 class OnSimulatedNodes(RemoteExecution):

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import select
-import signal
 import subprocess
 import time
 from typing import Dict, Iterable, List, Mapping, Sequence
 
 from cairn.hosts import fold
-from cairn.processes import Group
+from cairn.processes import Group, ends_with_us
 from cairn.roles import UNKNOWN, Answer, Ask, Beats, RemoteExecution
 
 # Shares what the allocation has with the program's step, and waits for nothing. A node that dies does not end it.
@@ -27,7 +25,6 @@ BEAT = "while echo $SLURMD_NODENAME; do sleep {:g}; done"
 # stands still for a while must not be left out.
 LATE_S, LATE_TIMES = 5.0, 5
 SILENT, REFUSED = 124, 255
-LIBC, PR_SET_PDEATHSIG = ctypes.CDLL(None), 1
 PATIENCE_S = 0.5
 
 
@@ -65,8 +62,9 @@ class Steps(RemoteExecution):
     def _step(self, nodes: Sequence[str], command: str, errors: int = subprocess.DEVNULL) -> "subprocess.Popen[bytes]":
         words = [*SRUN, f"--jobid={self._job}", f"--nodes={len(nodes)}", f"--ntasks={len(nodes)}",
                  f"--nodelist={fold(nodes)}", "sh", "-c", command]
+        # srun does not end when nobody listens any more.
         return subprocess.Popen(words, env=self._environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                stderr=errors, start_new_session=True, preexec_fn=_end_with_parent)
+                                stderr=errors, start_new_session=True, preexec_fn=ends_with_us())
 
     def _asked(self, groups: Iterable[Sequence[str]], commands: Mapping[str, str],
                timeout_s: float) -> Dict[str, Answer]:
@@ -89,11 +87,6 @@ class Steps(RemoteExecution):
 
     def _is_up(self) -> bool:
         return self._ask(["scontrol", "ping"]).code == 0
-
-
-def _end_with_parent() -> None:
-    """srun does not end when nobody listens any more; so it gets SIGTERM should its parent die."""
-    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _nodes_of(commands: Mapping[str, str], command: str) -> List[str]:

@@ -1,0 +1,126 @@
+"""cairn scavenge: brings what the nodes of a dead job still hold to the prefix directory, and makes it whole there."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence
+
+from cairn.account import Account
+from cairn.hosts import expand
+from cairn.native import Native, Trouble
+from cairn.resources import ALL, manager_of
+from cairn.resources.local import SimulatedNodes
+from cairn.roles import ResourceManager
+from cairn.scavenge import Result, Scavenge, Verdict, Wish
+from cairn.state_file import read_state
+
+EXIT_CODES = {None: 0, Verdict.SAVED: 0, Verdict.COPIED: 0, Verdict.FAILED: 1, Verdict.LATER: 75}
+
+
+def say(text: str) -> None:
+    """To people."""
+    print(f"cairn scavenge: {text}", file=sys.stderr, flush=True)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line. `-j` and `-v` stand in scripts that were written for SCR."""
+    made = argparse.ArgumentParser(
+        prog="cairn scavenge", description="Brings what the nodes of a dead job still hold to the prefix directory, and "
+        "makes it whole there: outputs, the oldest first, then the newest checkpoint that can be had.",
+        epilog="Exit codes: 0 saved, or nothing had to be; 1 something could not be saved, 2 wrong usage, 75 try again "
+               "later: a job is running with the caches, the time is up, or another scavenge is at it.")
+    add = made.add_argument
+    add("-p", "--prefix", metavar="FOLDER", help="the prefix directory, in place of SCR_PREFIX")
+    add("--nodes", metavar="HOSTS", help="the nodes, in place of SCR_NODELIST and of those of the allocation")
+    add("--no-rebuild", action="store_true", help="only copy; cairn rebuild --prefix makes it whole later")
+    add("--manager", metavar="NAME", help=f"{', '.join(ALL)}; else the one that has started this")
+    add("--storage", type=Path, metavar="FOLDER", help="of nodes that cairn run has simulated")
+    add("--json", action="store_true", help="print JSON")
+    add("-j", dest="launcher", help=argparse.SUPPRESS)
+    add("-v", dest="verbose", action="store_true", help=argparse.SUPPRESS)
+    return made
+
+
+def settings_on_nodes(native: Native, manager: ResourceManager, job: str, end_time_s: Optional[float]) -> Dict[str, str]:
+    """In which the command finds the caches of the job on a node."""
+    found = {**native.for_nodes(), **manager.settings(), "SCR_JOB_ID": job}
+    if end_time_s is not None:
+        found["SCR_END_TIME"] = str(int(end_time_s))
+    return {key: value for key, value in found.items() if key.startswith(("SCR_", "CAIRN_"))}
+
+
+def asked_of(nodes: Sequence[str], manager: ResourceManager) -> List[str]:
+    """Those that may still answer. One that was left out of the runs may have been too slow only."""
+    down = manager.down(nodes)
+    for node, why in down.items():
+        say(f"{node} is not asked: {manager.name} says: {why}")
+    return [node for node in nodes if node not in down]
+
+
+class Place(NamedTuple):
+    """The way to the nodes, the nodes, and the job that has been there."""
+
+    manager: ResourceManager
+    nodes: List[str]
+    job: str
+    run_ended: bool  # known for certain
+
+
+def place_of(options: argparse.Namespace, native: Native, environment: Mapping[str, str]) -> Place:
+    """By the options and settings, by the resource manager, or else by what the job's `cairn run` has told of itself."""
+    state = read_state(native.prefix)
+    told: Account = state["account"] if state else Account()
+    listed = options.nodes or native.chosen("SCR_NODELIST")
+    told_hosts = "" if told.manager in ("", "local") else ",".join(told.nodes)
+    manager = manager_of(environment, options.manager, listed or told_hosts)
+    if options.storage:
+        manager = SimulatedNodes.left_in(environment, options.storage)
+    job = native.chosen("SCR_JOB_ID") or manager.job_id() or told.job or "defjobid"
+    nodes = expand(listed) if listed else manager.nodes()
+    return Place(manager, nodes, job, bool(told.outcome) and told.job == job)
+
+
+def scavenge(options: argparse.Namespace, native_path: Path) -> Result:
+    """The whole of it."""
+    environment = dict(os.environ)
+    native = Native(native_path, options.prefix, environment)
+    with ExitStack() as stack:
+        manager, nodes, job, run_ended = place_of(options, native, environment)
+        if isinstance(manager, SimulatedNodes):
+            stack.enter_context(manager)
+        left_s = manager.seconds_left(time.time())
+        end_time_s = native.number("SCR_END_TIME") or (None if left_s is None else time.time() + left_s)
+        wish = Wish(settings_on_nodes(native, manager, job, end_time_s), rebuild=not options.no_rebuild,
+                    run_ended=run_ended, end_time_s=end_time_s)
+        work = Scavenge(wish, native, manager.remote(), say)
+        result = work.run(asked_of(nodes, manager))
+    if result.verdict() is None:
+        say("nothing has to be saved")
+    elif len(result.silent) == len(result.nodes):
+        say(f"no node has answered; the commands go by {manager.remote().name}"
+            + "".join(f"; {node}: {why}" for node, why in sorted(result.silent.items())))
+    restart = native.restart_name()
+    say(f"a restart begins with {restart}" if restart else "the prefix directory has no checkpoint to restart from")
+    return result
+
+
+def main(arguments: Sequence[str], native_path: Path) -> int:
+    """The exit code."""
+    options = parser().parse_args(list(arguments))
+    try:
+        result = scavenge(options, native_path)
+    except Trouble as trouble:
+        print(f"cairn: error: {trouble}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("cairn: interrupted; what was copied stays, and the next scavenge goes on with it", file=sys.stderr)
+        return EXIT_CODES[Verdict.LATER]
+    if options.json:
+        print(json.dumps(result.as_json(), indent=2))
+    return EXIT_CODES[result.verdict()]

@@ -1,0 +1,82 @@
+"""Commands that take long, on several nodes at once, with a sign of life of each node while they do."""
+
+from __future__ import annotations
+
+import select
+import shlex
+import time
+from typing import Callable, Dict, List, Mapping
+
+from cairn.processes import Lines
+from cairn.roles import Answer, RemoteExecution
+
+TEMPORARY = 75  # EX_TEMPFAIL: not now; nothing is lost, and it can be tried again
+GONE = 255  # the way to the node has closed
+AT_ONCE = 64  # so many nodes; each takes a connection from here
+BEAT_S = 2.0
+SILENT_S = 30.0  # a node that is busy copying may be slow to say anything
+TICK_S = 0.2
+# The last line tells the exit code; a line with a dot, that the node is alive.
+TOLD = """( {command} ) 2>&1 & work=$!
+( while sleep {beat:g}; do echo .; done ) & beats=$!
+wait $work; code=$?; kill $beats; echo "= $code" """
+
+
+class LongWork:
+    """Runs a command on each node. Should this process die, what it has started may go on to its end."""
+
+    def __init__(self, remote: RemoteExecution, why_stop: Callable[[], str] = lambda: "",
+                 tick: Callable[[], None] = lambda: None) -> None:
+        """`why_stop` is asked again and again, and ends all work by a text; `tick` is called as often."""
+        self._remote, self._why_stop, self._tick = remote, why_stop, tick
+
+    def run(self, commands: Mapping[str, str]) -> Dict[str, Answer]:
+        """Every node answers; one that dies, with GONE, one that had no time, with TEMPORARY."""
+        waiting, open_works, answers = list(commands), [], {}  # type: List[str], List[_Work], Dict[str, Answer]
+        try:
+            while waiting or open_works:
+                why = self._why_stop()
+                if why:
+                    answers.update({node: Answer(TEMPORARY, why) for node in waiting})
+                    answers.update({work.node: Answer(TEMPORARY, why) for work in open_works})
+                    break
+                while waiting and len(open_works) < AT_ONCE:
+                    node = waiting.pop(0)
+                    open_works.append(_Work(self._remote, node, commands[node]))
+                self._tick()
+                select.select([work.lines.pipe for work in open_works], [], [], TICK_S)
+                for work in list(open_works):
+                    answer = work.answer()
+                    if answer is not None:
+                        answers[work.node] = answer
+                        open_works.remove(work)
+                        work.lines.group.close()
+        finally:
+            for work in open_works:
+                work.lines.group.close()
+        return answers
+
+
+class _Work:
+    """The command of one node."""
+
+    def __init__(self, remote: RemoteExecution, node: str, command: str) -> None:
+        told = TOLD.format(command=command, beat=BEAT_S)
+        self.node, self.lines = node, Lines(remote.start(node, f"sh -c {shlex.quote(told)}"))
+        self._text: List[str] = []
+        self._heard_s = time.monotonic()
+
+    def answer(self) -> "Answer | None":
+        """None as long as there is none."""
+        for line in self.lines.news():
+            self._heard_s = time.monotonic()
+            sign, _, code = line.partition("= ")
+            if sign == "" and code.isdigit():
+                return Answer(int(code), "\n".join(self._text))
+            if line != ".":
+                self._text.append(line)
+        if not self.lines.is_open:
+            return Answer(GONE, "\n".join([*self._text, "the connection has closed before it was done"]))
+        if time.monotonic() - self._heard_s > SILENT_S:
+            return Answer(GONE, f"has been silent for {SILENT_S:g} s")
+        return None

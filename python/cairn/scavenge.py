@@ -1,0 +1,276 @@
+"""What the nodes of a dead job still hold is brought to the prefix directory, and made whole there."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+import time
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence
+
+from cairn.account import size_text
+from cairn.long_work import TEMPORARY, LongWork
+from cairn.native import Native
+from cairn.progress_bar import ProgressBar, bytes_below
+from cairn.resources.local import Here
+from cairn.roles import Answer, RemoteExecution
+
+LIST_PATIENCE_S = 60.0
+MARGIN_S = 5.0  # of the time left: what it takes to come to an end
+HERE = "this node"  # where the rebuild runs
+
+
+@dataclass
+class Dataset:
+    """What all nodes together have told of one."""
+
+    number: int
+    uuid: str
+    name: str
+    checkpoint: bool
+    output: bool
+    ranks: int
+    in_prefix: bool
+    bytes: int = 0
+    nodes: List[str] = field(default_factory=list)  # that have something of it: files, or what protects others'
+
+    def text(self) -> str:
+        """For people."""
+        return f"{self.name or 'without a name'} (dataset {self.number})"
+
+
+class Verdict(Enum):
+    """What came of the attempt to save a dataset."""
+
+    SAVED = "saved"
+    COPIED = "copied"  # and not rebuilt, as that was not asked for
+    FAILED = "failed"
+    LATER = "later"  # something was in the way that passes
+
+
+def merged(lists: Mapping[str, Iterable[Mapping[str, Any]]]) -> List[Dataset]:
+    """From what each node has listed; the oldest first."""
+    found: Dict[str, Dataset] = {}
+    for node, listed in lists.items():
+        for one in listed:
+            dataset = found.setdefault(one["uuid"], Dataset(
+                one["number"], one["uuid"], one["name"], one["checkpoint"], one["output"], one["ranks"], False))
+            dataset.in_prefix = dataset.in_prefix or one["in_prefix"]
+            dataset.bytes += one["bytes"]
+            dataset.nodes.append(node)
+    return sorted(found.values(), key=lambda one: (one.number, one.uuid))
+
+
+def next_to_save(datasets: Sequence[Dataset], ended: Mapping[str, Verdict], checkpoints: bool = True) -> Optional[Dataset]:
+    """Outputs, the oldest first, until one fails; then checkpoints, the newest first, until one is safe. One that is
+    newer than an output that failed is of no use: the job would not make that output again. None: nothing is left
+    to be done."""
+    if Verdict.LATER in ended.values():
+        return None
+    before = None  # the output that has failed
+    for one in datasets:
+        if one.output and not one.in_prefix:
+            if one.uuid not in ended:
+                return one
+            if ended[one.uuid] == Verdict.FAILED:
+                before = one.number
+                break
+    for one in reversed(datasets if checkpoints else ()):
+        if not one.checkpoint or (before is not None and one.number >= before):
+            continue
+        if one.in_prefix or ended.get(one.uuid) == Verdict.SAVED:
+            return None
+        if one.uuid not in ended:
+            return one
+    return None
+
+
+def first_json(text: str) -> Optional[Dict[str, Any]]:
+    """What is told amid warnings."""
+    decoder, at = json.JSONDecoder(), 0
+    for line in text.splitlines(keepends=True):
+        if line.startswith("{"):
+            try:
+                found: Dict[str, Any] = decoder.raw_decode(text, at)[0]
+                return found
+            except ValueError:
+                pass
+        at += len(line)
+    return None
+
+
+@dataclass
+class Saved:
+    """One dataset, and what became of it."""
+
+    dataset: Dataset
+    verdict: Verdict
+    outcome: str
+    reason: str
+    nodes: Dict[str, str]  # what each of its nodes has said that could not copy its parts
+
+    def text(self) -> str:
+        """One line."""
+        why = f": {self.reason}" if self.reason else ""
+        what = f"{self.dataset.text()}, {size_text(self.dataset.bytes)} on {', '.join(self.dataset.nodes)}"
+        words = {Verdict.SAVED: "is in the prefix directory now", Verdict.COPIED: "copied; cairn rebuild makes it whole",
+                 Verdict.FAILED: "is not saved", Verdict.LATER: "is not saved yet"}
+        if self.outcome == "newer" and self.verdict == Verdict.SAVED:
+            return f"{what}: not needed, the prefix directory has a newer one"
+        return f"{what}: {words[self.verdict]}{why}"
+
+    def as_json(self) -> Dict[str, Any]:
+        """For programs."""
+        one = self.dataset
+        return {"number": one.number, "uuid": one.uuid, "name": one.name, "checkpoint": one.checkpoint,
+                "output": one.output, "bytes": one.bytes, "nodes": one.nodes, "verdict": self.verdict.value,
+                "outcome": self.outcome, "reason": self.reason, "failed_nodes": self.nodes}
+
+
+@dataclass
+class Result:
+    """Of a whole scavenge."""
+
+    silent: Dict[str, str] = field(default_factory=dict)  # nodes that list nothing, each with the reason
+    nodes: List[str] = field(default_factory=list)  # all that were asked
+    saved: List[Saved] = field(default_factory=list)
+    waits: str = ""  # why no further dataset was tried
+
+    def verdict(self) -> Optional[Verdict]:
+        """The worst that counts; None: there was nothing to be saved. That a newer checkpoint could not be saved
+        does not count where an older one was, nor what had never been complete."""
+        counted = [one for one in self.saved if one.outcome != "uncommitted"]
+        verdicts = [one.verdict for one in counted]
+        if self.waits or Verdict.LATER in verdicts:
+            return Verdict.LATER
+        if len(self.silent) == len(self.nodes):
+            return Verdict.FAILED
+        outputs_failed = any(one.verdict == Verdict.FAILED and one.dataset.output for one in counted)
+        if outputs_failed or (verdicts and verdicts[-1] == Verdict.FAILED):
+            return Verdict.FAILED
+        return verdicts[-1] if verdicts else None
+
+    def text(self) -> str:
+        """One line; empty where there was nothing to be saved."""
+        parts = [f"{one.dataset.name} {one.verdict.value}" for one in self.saved]
+        if self.waits:
+            parts.append(f"the rest later: {self.waits}")
+        if parts and self.silent:
+            parts.append(f"no answer from {', '.join(sorted(self.silent))}")
+        elif len(self.silent) == len(self.nodes):
+            parts.append("no node has answered")
+        return "; ".join(parts)
+
+    def as_json(self) -> Dict[str, Any]:
+        """For programs."""
+        verdict = self.verdict()
+        return {"verdict": verdict.value if verdict else "nothing to save", "nodes": self.nodes, "silent": self.silent,
+                "waits": self.waits, "datasets": [one.as_json() for one in self.saved]}
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is to be done."""
+
+    settings: Mapping[str, str]  # of the command on the nodes
+    rebuild: bool = True
+    checkpoints: bool = True
+    run_ended: bool = False  # known for certain, so that nobody has to wait for a sign of life of the last run
+    end_time_s: Optional[float] = None  # of the allocation
+
+
+class Scavenge:
+    """Of one prefix directory, from some nodes."""
+
+    def __init__(self, wish: Wish, native: Native, remote: RemoteExecution, say: Callable[[str], None],
+                 why_stop: Callable[[], str] = lambda: "", tick: Callable[[], None] = lambda: None) -> None:
+        self._wish, self._native, self._remote, self._say = wish, native, remote, say
+        self._asked_to_stop, self._tick = why_stop, tick
+
+    def run(self, nodes: Sequence[str]) -> Result:
+        """All that has to be done. Errors are in the result."""
+        result = Result(nodes=list(nodes))
+        datasets = merged(self._lists(nodes, result))
+        ended: Dict[str, Verdict] = {}
+        while True:
+            one = next_to_save(datasets, ended, self._wish.checkpoints)
+            if one is None:
+                break
+            result.waits = self._why_stop()
+            if result.waits:
+                break
+            if not result.saved:
+                for node, why in result.silent.items():
+                    self._say(f"{node} does not tell what it holds: {why}")
+            saved = self._save(one)
+            self._say(saved.text())
+            ended[one.uuid] = saved.verdict
+            result.saved.append(saved)
+        return result
+
+    def _why_stop(self) -> str:
+        left_s = None if self._wish.end_time_s is None else self._wish.end_time_s - time.time()
+        if left_s is not None and left_s < MARGIN_S:
+            return "the allocation ends"
+        return self._asked_to_stop()
+
+    def _lists(self, nodes: Sequence[str], result: Result) -> Dict[str, List[Dict[str, Any]]]:
+        """Of the nodes that answer."""
+        command = self._command("scavenge-node", "--list", "--json")
+        lists = {}
+        for node, answer in self._remote.run({node: command for node in nodes}, LIST_PATIENCE_S).items():
+            told = first_json(answer.text) if answer.code == 0 else None
+            if told is None:
+                result.silent[node] = _last_line(answer)
+            else:
+                lists[node] = told["datasets"]
+        return lists
+
+    def _save(self, one: Dataset) -> Saved:
+        command = self._command("scavenge-node", "--dataset", one.uuid)
+        copies, files = Path(self._native.prefix) / ".cairn" / "scavenged", f"dataset.{one.number}.{one.uuid}/rank.*/files"
+        with ProgressBar(sys.stderr, one.text(), one.bytes, lambda: bytes_below(copies, f"*/{files}")) as bar:
+            answers = self._work(self._remote, {node: command for node in one.nodes}, bar.tick)
+        failed = {node: _last_line(answer) for node, answer in answers.items() if answer.code != 0}
+        for node, why in failed.items():
+            self._say(f"{one.text()}: {node} has not copied its part: {why}")
+        later = [node for node, answer in answers.items() if answer.code == TEMPORARY]
+        if later and len(later) == len(one.nodes):
+            return Saved(one, Verdict.LATER, "", failed[later[0]], failed)
+        if not self._wish.rebuild:
+            verdict = Verdict.LATER if later else Verdict.FAILED if failed else Verdict.COPIED
+            return Saved(one, verdict, "", "; ".join(failed.values()), failed)
+        outcome, reason = self._rebuild(one, run_ended=self._wish.run_ended and not later)
+        is_safe = outcome in ("published", "there") or (outcome == "newer" and not one.output)
+        verdict = Verdict.SAVED if is_safe else Verdict.LATER if later or outcome == "later" else Verdict.FAILED
+        return Saved(one, verdict, outcome, reason, failed)
+
+    def _rebuild(self, one: Dataset, run_ended: bool) -> "tuple[str, str]":
+        """Outcome and reason, also where some nodes have failed: redundancy may do without their parts."""
+        ended = ["--run-ended"] if run_ended else []
+        command = self._command("rebuild", "--dataset", one.uuid, "--json", *ended)
+        answer = self._work(Here(self._native.environment), {HERE: command})[HERE]
+        told = (first_json(answer.text) or {}).get("datasets", [])
+        found = next((line for line in told if line["uuid"] == one.uuid), None)
+        if found is None:
+            return ("later" if answer.code == TEMPORARY else "failed"), _last_line(answer)
+        return str(found["outcome"]), str(found.get("reason") or "")
+
+    def _work(self, remote: RemoteExecution, commands: Mapping[str, str],
+              show: Callable[[], None] = lambda: None) -> Dict[str, Answer]:
+        def tick() -> None:
+            self._tick()
+            show()
+        return LongWork(remote, self._why_stop, tick).run(commands)
+
+    def _command(self, name: str, *arguments: str) -> str:
+        settings = [f"{key}={value}" for key, value in sorted(self._wish.settings.items())]
+        return shlex.join(["env", *settings, str(self._native.path), name, "--prefix", self._native.prefix, *arguments])
+
+
+def _last_line(answer: Answer) -> str:
+    """An error comes after the warnings."""
+    return (answer.text.strip().splitlines() or [f"exit {answer.code}"])[-1]

@@ -1,0 +1,453 @@
+"""What is saved of a dead job, in which order, and what is told. The native part is a stand-in: see stand_ins.py."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
+
+import pytest
+
+from cairn import long_work, progress_bar
+from cairn.long_work import GONE, TEMPORARY, LongWork
+from cairn.native import Native
+from cairn.progress_bar import ProgressBar, bytes_below, line_of
+from cairn.resources.local import SimulatedNodes
+from cairn.roles import Answer
+from cairn.scavenge import Dataset, Result, Saved, Verdict, first_json, merged, next_to_save
+from jobs import Job, environment_of
+from stand_ins import scavenging_cairn
+
+# ---- which dataset is next ----
+
+SAVED, FAILED, LATER, COPIED = Verdict.SAVED, Verdict.FAILED, Verdict.LATER, Verdict.COPIED
+
+
+def made(words: str) -> List[Dataset]:
+    """"o2 c3+ b5": output 2; checkpoint 3, which is in the prefix directory; 5 is both."""
+    found = []
+    for word in words.split():
+        number = int(word[1:].rstrip("+"))
+        found.append(Dataset(number, f"u{number}", f"d{number}", word[0] in "cb", word[0] in "ob", 4,
+                             word.endswith("+")))
+    return found
+
+
+@pytest.mark.parametrize("datasets, ended, expected", [
+    ("", {}, None),
+    ("c1 c2 c3", {}, 3), ("c1 c2 c3", {3: FAILED}, 2), ("c1 c2 c3", {3: FAILED, 2: FAILED}, 1),
+    ("c1 c2 c3", {3: FAILED, 2: FAILED, 1: FAILED}, None), ("c1 c2 c3", {3: SAVED}, None),
+    ("c1 c2 c3+", {}, None), ("c1 c2+ c3", {}, 3), ("c1 c2+ c3", {3: FAILED}, None),
+    ("o1 c2 o3 c4", {}, 1), ("o1 c2 o3 c4", {1: SAVED}, 3), ("o1 c2 o3 c4", {1: SAVED, 3: SAVED}, 4),
+    ("o1+ c2 o3+ c4", {}, 4),
+    # An output that cannot be had: those after it are not tried, and no checkpoint that comes after it.
+    ("o1 c2 o3 c4", {1: FAILED}, None), ("c0 o1 c2 o3 c4", {1: FAILED}, 0), ("o1 c2 o3 c4", {1: SAVED, 3: FAILED}, 2),
+    ("o1 c2+ o3 c4", {1: SAVED, 3: FAILED}, None),
+    # What is both is tried once, as an output.
+    ("c1 b2 c3", {}, 2), ("c1 b2 c3", {2: SAVED}, 3), ("c1 b2 c3", {2: SAVED, 3: FAILED}, None), ("b2", {2: SAVED}, None),
+    ("c1 b2", {2: FAILED}, 1), ("c1 b2+ c3", {3: FAILED}, None),
+    # What is neither may be lost.
+    ("n1 c2 n3", {}, 2), ("n1", {}, None),
+    # What is in the way passes: nothing else is tried meanwhile.
+    ("o1 c2 o3 c4", {1: LATER}, None), ("c1 c2", {2: LATER}, None),
+    # Without a rebuild it is not known what is safe: all are copied.
+    ("o1 c2 c3", {1: COPIED}, 3), ("o1 c2 c3", {1: COPIED, 3: COPIED}, 2), ("c2 c3", {3: COPIED, 2: COPIED}, None),
+])
+def test_what_is_saved_next(datasets: str, ended: Dict[int, Verdict], expected: Optional[int]) -> None:
+    found = next_to_save(made(datasets), {f"u{number}": verdict for number, verdict in ended.items()})
+    assert (found.number if found else None) == expected
+
+
+def test_without_checkpoints_only_outputs_are_saved() -> None:
+    assert next_to_save(made("c1 c2"), {}, checkpoints=False) is None
+    one = next_to_save(made("o1 c2"), {}, checkpoints=False)
+    assert one is not None and one.number == 1
+
+
+@pytest.mark.parametrize("datasets, verdicts, outcome, expected", [
+    ("", [], "", None), ("c3", [SAVED], "", SAVED), ("c3", [FAILED], "", FAILED), ("c3 c2", [FAILED, SAVED], "", SAVED),
+    ("o1 c2", [FAILED, SAVED], "", FAILED), ("o1 c2", [SAVED, FAILED], "", FAILED), ("o1 c2", [SAVED, LATER], "", LATER),
+    ("c3", [FAILED], "uncommitted", None), ("o1 c3", [SAVED, FAILED], "uncommitted", None),
+])
+def test_the_verdict_of_all(datasets: str, verdicts: List[Verdict], outcome: str, expected: Optional[Verdict]) -> None:
+    saved = [Saved(one, verdict, outcome, "", {}) for one, verdict in zip(made(datasets), verdicts)]
+    assert Result({}, ["n0"], saved).verdict() == expected
+
+
+def test_where_nobody_answers_nothing_is_called_saved() -> None:
+    assert Result({"n0": "off"}, ["n0"]).verdict() == FAILED
+    assert Result({}, []).verdict() == FAILED
+    assert Result({"n0": "off"}, ["n0", "n1"]).verdict() is None
+
+
+def listed(number: int, parts: List[int], **more: Any) -> Dict[str, Any]:
+    return {"number": number, "uuid": f"{number:032x}", "name": f"ckpt.{number}", "checkpoint": True, "output": False,
+            "ranks": 4, "bytes": 1000, "parts": parts, "in_prefix": False, **more}
+
+
+def test_what_nodes_list_is_put_together() -> None:
+    """Also from a node that has no files of it: it may have what protects those of others."""
+    both = merged({"n0": [listed(2, [0]), listed(1, [0], in_prefix=True)], "n1": [listed(2, [])]})
+    assert [(one.number, one.nodes, one.bytes, one.in_prefix) for one in both] == [
+        (1, ["n0"], 1000, True), (2, ["n0", "n1"], 2000, False)]
+
+
+@pytest.mark.parametrize("text, found", [
+    ('{"a": 1}', {"a": 1}), ('warning: {odd\n{\n  "a": {\n"b": 1}\n}\nmore', {"a": {"b": 1}}),
+    ("{no json\n{}\n", {}), ("", None), ("error: none", None), ('{"a": ', None),
+])
+def test_json_is_found_amid_warnings(text: str, found: Optional[Dict[str, Any]]) -> None:
+    assert first_json(text) == found
+
+
+# ---- long commands on nodes ----
+
+
+@pytest.fixture
+def nodes(tmp_path: Path) -> Iterator[SimulatedNodes]:
+    with SimulatedNodes(dict(os.environ), 3, 0, tmp_path / "storage") as one:
+        yield one
+
+
+def test_each_node_answers_for_itself(nodes: SimulatedNodes) -> None:
+    answers = LongWork(nodes.remote()).run({"n0": "echo a; echo b >&2", "n1": "exit 75", "n2": "echo '= 7'; exit 3"})
+    assert answers["n0"] == Answer(0, "a\nb") and answers["n1"] == Answer(75, "")
+    assert answers["n2"].code in (3, 7), "a command can only lie about itself"
+
+
+def test_a_node_that_dies_is_told_and_the_others_go_on(nodes: SimulatedNodes) -> None:
+    died: List[str] = []
+
+    def tick() -> None:
+        if not died and (nodes.storage("n1") / "begun").exists():
+            died.append(nodes.lose("n1"))
+    answers = LongWork(nodes.remote(), tick=tick).run(
+        {"n0": "sleep 1; echo done", "n1": f"touch {nodes.storage('n1')}/begun; sleep 60"})
+    assert answers["n0"] == Answer(0, "done") and answers["n1"].code == GONE and died
+
+
+def test_a_node_that_falls_silent_is_told(nodes: SimulatedNodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(long_work, "SILENT_S", 0.5)
+    monkeypatch.setattr(long_work, "BEAT_S", 60.0)
+    begin = time.monotonic()
+    assert LongWork(nodes.remote()).run({"n0": "sleep 60"})["n0"].code == GONE
+    assert time.monotonic() - begin < 10
+
+
+def test_signs_of_life_keep_a_long_command(nodes: SimulatedNodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(long_work, "SILENT_S", 0.8)
+    monkeypatch.setattr(long_work, "BEAT_S", 0.1)
+    assert LongWork(nodes.remote()).run({"n0": "sleep 1.5; echo done"})["n0"] == Answer(0, "done")
+
+
+def test_work_that_is_stopped_can_be_done_later(nodes: SimulatedNodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(long_work, "AT_ONCE", 1)
+    end = time.monotonic() + 1
+    answers = LongWork(nodes.remote(), lambda: "time is up" if time.monotonic() > end else "").run(
+        {node: "sleep 60" for node in ("n0", "n1")})
+    assert answers == {node: Answer(TEMPORARY, "time is up") for node in ("n0", "n1")}
+
+
+def test_more_nodes_than_at_once_all_get_their_turn(nodes: SimulatedNodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(long_work, "AT_ONCE", 2)
+    answers = LongWork(nodes.remote()).run({f"n{i}": f"echo {i}" for i in range(3)})
+    assert {node: answer.text for node, answer in answers.items()} == {"n0": "0", "n1": "1", "n2": "2"}
+
+
+# ---- how far it has come ----
+
+
+@pytest.mark.parametrize("before, done, seconds, line", [
+    (0, 0, 1.0, "x: [                    ] 0 B of 1 GiB, 0 B/s"),
+    (0, 1 << 29, 2.0, "x: [##########          ] 512 MiB of 1 GiB, 256 MiB/s, 2.0 s left"),
+    (1 << 28, 1 << 29, 1.0, "x: [##########          ] 512 MiB of 1 GiB, 256 MiB/s, 2.0 s left"),
+    (0, 1 << 31, 1.0, "x: [####################] 1 GiB of 1 GiB, 1 GiB/s, 0.0 s left"),
+])
+def test_the_line_of_progress(before: int, done: int, seconds: float, line: str) -> None:
+    assert line_of("x", before, done, 1 << 30, seconds) == line
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_is_shown_on_a_terminal_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress_bar, "EVERY_S", 0.0)
+    (tmp_path / "n0" / "files" / "a").mkdir(parents=True)
+    (tmp_path / "n0" / "files" / "a" / "data").write_bytes(bytes(100))
+    for out, told in ((Terminal(), True), (io.StringIO(), False)):
+        with ProgressBar(out, "x", 200, lambda: bytes_below(tmp_path, "*/files")) as bar:
+            bar.tick()
+        assert ("100 B of 200 B" in out.getvalue() and out.getvalue().endswith("\r\x1b[K")) == told
+        assert told or out.getvalue() == ""
+
+
+# ---- the command ----
+
+HELD = {"n0": [0], "n1": [1], "n2": [2], "n3": [3]}
+
+
+class Outcome(NamedTuple):
+    code: int
+    output: str
+    told: str
+
+    def json(self) -> Dict[str, Any]:
+        found: Dict[str, Any] = json.loads(self.output)
+        return found
+
+
+class Left:
+    """The nodes of a dead job."""
+
+    def __init__(self, folder: Path, cairn: Path) -> None:
+        self.folder, self._cairn = folder, scavenging_cairn(folder, cairn)
+        self.prefix = folder / "prefix"
+        self.prefix.mkdir()
+        for node in HELD:
+            self.storage(node).mkdir(parents=True)
+
+    def storage(self, node: str) -> Path:
+        return self.folder / "storage" / "nodes" / node
+
+    def hold(self, *datasets: Dict[str, Any]) -> None:
+        """Each node its ranks' part of each."""
+        for node, parts in HELD.items():
+            mine = [{**one, "parts": [rank for rank in one["parts"] if rank in parts]} for one in datasets]
+            (self.storage(node) / "held.json").write_text(json.dumps([one for one in mine if one["parts"]]))
+
+    def lose(self, *nodes: str) -> None:
+        for node in nodes:
+            self.storage(node).rename(self.folder / node)
+
+    def answers(self, node: str, text: str) -> None:
+        (self.storage(node) / "answer").write_text(text)
+
+    def start(self, *options: str, **settings: str) -> "subprocess.Popen[str]":
+        return subprocess.Popen([self._cairn, "scavenge", "-p", self.prefix, "--storage", self.folder / "storage", *options],
+                                env=environment_of(settings), cwd=self.folder, text=True, stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def scavenge(self, *options: str, **settings: str) -> Outcome:
+        process = self.start(*options, **settings)
+        output, told = process.communicate(timeout=30)
+        return Outcome(process.returncode, output, told)
+
+    def calls(self) -> List[str]:
+        """What the nodes were asked for, less the lists."""
+        return [line for line in (self.prefix / "calls").read_text().splitlines() if " list " not in line]
+
+
+@pytest.fixture
+def left(tmp_path: Path, cairn: Path) -> Left:
+    return Left(tmp_path, cairn)
+
+
+ALL = [0, 1, 2, 3]
+OUTPUT = {"output": True, "checkpoint": False}
+
+
+def test_the_newest_checkpoint_is_saved_and_no_other(left: Left) -> None:
+    left.hold(listed(1, ALL, **OUTPUT), listed(2, ALL), listed(3, ALL))
+    done = left.scavenge("--json", SCR_JOB_ID="77")
+    assert done.code == 0, done
+    assert [(one["number"], one["verdict"], one["outcome"]) for one in done.json()["datasets"]] == [
+        (1, "saved", "published"), (3, "saved", "published")]
+    assert len(left.calls()) == 8 and all(call.endswith(" 77") for call in left.calls())
+    assert done.told.count("is in the prefix directory now") == 2
+
+
+@pytest.mark.parametrize("lost, code, saved", [(["n2"], 0, [3]), (["n1", "n2"], 1, [])])
+def test_lost_nodes_are_done_without_as_far_as_redundancy_goes(left: Left, lost: List[str], code: int,
+                                                              saved: List[int]) -> None:
+    left.hold(listed(2, ALL), listed(3, ALL))
+    left.lose(*lost)
+    done = left.scavenge("--json")
+    assert done.code == code, done
+    assert [one["number"] for one in done.json()["datasets"] if one["verdict"] == "saved"] == saved
+    if not saved:
+        assert "2 ranks are missing" in done.told and "no checkpoint to restart from" in done.told
+
+
+def test_an_older_checkpoint_is_taken_where_the_newest_is_lost(left: Left) -> None:
+    left.hold(listed(2, ALL), listed(3, [0, 1]))
+    done = left.scavenge("--json")
+    assert done.code == 0 and [one["verdict"] for one in done.json()["datasets"]] == ["failed", "saved"], done
+
+
+def test_a_node_that_cannot_copy_does_not_keep_the_others_from_it(left: Left) -> None:
+    left.hold(listed(3, ALL))
+    left.answers("n1", "1 no space left on device")
+    done = left.scavenge("--json")
+    assert done.code == 0 and "n1 has not copied its part: cairn: error: no space left" in done.told, done
+    assert done.json()["datasets"][0]["failed_nodes"] == {"n1": "cairn: error: no space left on device"}
+
+
+@pytest.mark.parametrize("busy, code", [(["n0"], 0), (["n0", "n1"], 75), (["n0", "n1", "n2", "n3"], 75)])
+def test_what_is_in_the_way_for_a_while_is_told_by_the_exit_code(left: Left, busy: List[str], code: int) -> None:
+    """And nothing older is brought in place of what can be had later."""
+    left.hold(listed(2, ALL), listed(3, ALL))
+    for node in busy:
+        left.answers(node, "75 a job is running with the cache")
+    done = left.scavenge("--json")
+    assert done.code == code, done
+    assert [one["number"] for one in done.json()["datasets"]] == [3] and "a job is running" in done.told
+    if len(busy) == 4:
+        assert not (left.prefix / ".cairn" / "scavenged").exists()
+
+
+@pytest.mark.parametrize("kind, outcome, code", [
+    ({}, "there", 0), ({}, "newer", 0), ({}, "uncommitted", 0), ({}, "lost", 1), (OUTPUT, "newer", 1),
+    (OUTPUT, "uncommitted", 0),
+])
+def test_each_outcome_of_the_rebuild(left: Left, kind: Dict[str, Any], outcome: str, code: int) -> None:
+    left.hold(listed(3, ALL, becomes=outcome, **kind))
+    assert left.scavenge().code == code
+
+
+def test_what_is_in_the_prefix_directory_is_left_there(left: Left) -> None:
+    left.hold(listed(2, ALL), listed(3, ALL, in_prefix=True))
+    done = left.scavenge()
+    assert done.code == 0 and "nothing has to be saved" in done.told and left.calls() == []
+
+
+def test_without_a_rebuild_all_is_copied(left: Left) -> None:
+    left.hold(listed(2, ALL), listed(3, ALL))
+    done = left.scavenge("--no-rebuild", "--json")
+    assert done.code == 0 and [one["verdict"] for one in done.json()["datasets"]] == ["copied", "copied"]
+
+
+def test_no_time_is_left(left: Left) -> None:
+    left.hold(listed(3, ALL))
+    done = left.scavenge("--json", SCR_END_TIME=str(int(time.time()) + 2))
+    assert done.code == 75 and done.json()["waits"] == "the allocation ends" and left.calls() == []
+
+
+def test_a_copy_that_takes_longer_than_the_allocation_is_ended(left: Left) -> None:
+    left.hold(listed(3, ALL))
+    left.answers("n3", "0 hang")
+    begin = time.monotonic()
+    done = left.scavenge("--json", SCR_END_TIME=str(int(time.time()) + 9))
+    assert done.code == 75 and time.monotonic() - begin < 15 and "the allocation ends" in done.told, done
+
+
+def test_a_node_that_dies_meanwhile_is_done_without(left: Left) -> None:
+    left.hold(listed(3, ALL))
+    left.answers("n3", "0 die")
+    done = left.scavenge()
+    assert done.code == 0 and "n3 has not copied its part: the connection has closed" in done.told, done
+
+
+def test_where_no_node_answers_it_is_said_what_goes_there(left: Left) -> None:
+    for node in HELD:
+        (left.storage(node) / "held.json").write_text("broken")
+    done = left.scavenge()
+    assert done.code == 1 and "no node has answered" in done.told and "the shell" in done.told, done
+
+
+def test_secrets_do_not_go_to_the_nodes(left: Left, tmp_path: Path) -> None:
+    """What is on a command line can be seen by all."""
+    left.hold(listed(3, ALL))
+    left.answers("n3", "0 hang")
+    process = left.start(SCR_LOG_DB_PASS="sesame", SCR_FLUSH="7")
+    while not (left.prefix / "hangs").exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    lines = [words(entry) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+    seen = b"".join(line for line in lines if str(left.folder).encode() in line)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    assert b"SCR_FLUSH=7" in seen and b"sesame" not in seen
+    assert process.returncode == 75, "it was interrupted, and can go on"
+
+
+def test_settings_go_to_the_nodes_as_they_are_here(cairn: Path, tmp_path: Path) -> None:
+    """A file may name variables that are not set there."""
+    (tmp_path / ".scrconf").write_text("SCR_CACHE_BASE=$WHERE/cache\nSCR_LOG_DB_PASS=sesame\nCKPT=0 TYPE=XOR\n")
+    native = Native(cairn, str(tmp_path), environment_of({"WHERE": "/there", "SCR_NODE_NAME": "n0", "SCR_FLUSH": "7",
+                                                          "SCR_USER_NAME": "ada"}))
+    kept = native.for_nodes()
+    assert kept.pop("SCR_CONF_FILE", "") in ("", f"{tmp_path}/.scrconf")
+    assert {key: kept[key] for key in kept if key not in ("SCR_COPY_TYPE", "SCR_SET_SIZE")} == {
+        "SCR_PREFIX": str(tmp_path), "SCR_CACHE_BASE": "/there/cache", "SCR_FLUSH": "7", "SCR_USER_NAME": "ada"}
+
+
+def words(entry: Path) -> bytes:
+    try:
+        return (entry / "cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+# ---- at the end of cairn run ----
+
+LAUNCHER = """#!/bin/sh
+[ "$1" = --version ] && exit
+shift 2
+exec "$@"
+"""
+
+
+@pytest.fixture
+def run(tmp_path: Path, cairn: Path) -> Callable[..., Any]:
+    """A job whose program is a shell script; its nodes hold dataset 3 of two ranks."""
+    launcher = tmp_path / "mpirun"
+    launcher.write_text(LAUNCHER)
+    launcher.chmod(0o755)
+    for rank in range(2):
+        storage = tmp_path / "storage" / "nodes" / f"n{rank}"
+        storage.mkdir(parents=True)
+        (storage / "held.json").write_text(json.dumps([listed(3, [rank], ranks=2), listed(2, [rank], ranks=2, **OUTPUT)]))
+    command = scavenging_cairn(tmp_path, cairn)
+
+    def started(script: str, *options: str, **settings: str) -> Any:
+        job = Job(command, tmp_path, ["--nodes", "2", "--storage", str(tmp_path / "storage"), *options],
+                  [str(launcher), "-n", "2", "sh", "-c", script], settings)
+        return job.wait()
+    return started
+
+
+FINALIZED = ('for e in START FINALIZE; do echo "{\\"event\\": \\"$e\\", \\"time_us\\": 1, \\"job\\": \\"local\\"}" '
+             '>> "$SCR_PREFIX/.cairn/log.json"; done')
+
+
+@pytest.mark.parametrize("script, options, flush, told", [
+    ("exit 7", [], "10", "scavenge     ckpt.2 saved; ckpt.3 saved"),
+    ("exit 7", [], "0", "scavenge     ckpt.2 saved; ckpt.3 saved"),
+    ("exit 7", ["--no-scavenge"], "10", ""),
+    (FINALIZED, [], "10", "scavenge     ckpt.2 saved; ckpt.3 saved"),
+    (FINALIZED, [], "0", "scavenge     ckpt.2 saved"),
+])
+def test_a_job_saves_at_its_end_what_only_the_nodes_have(run: Callable[..., Any], tmp_path: Path, script: str,
+                                                         options: List[str], flush: str, told: str) -> None:
+    done = run(script, *options, SCR_FLUSH=flush)
+    assert done.code == (4 if "exit" in script else 0), done
+    lines = [line for line in done.told.splitlines() if line.startswith("cairn run: scavenge ")]
+    assert lines == ([f"cairn run: {told}"] if told else []), done
+    if told:
+        assert json.loads((tmp_path / ".cairn" / "run.json").read_text())["scavenged"] in told
+
+
+def test_a_job_that_has_left_nothing_says_nothing(run: Callable[..., Any], tmp_path: Path) -> None:
+    for rank in range(2):
+        (tmp_path / "storage" / "nodes" / f"n{rank}" / "held.json").write_text(json.dumps([listed(3, [rank], in_prefix=True)]))
+    assert "scavenge" not in run(FINALIZED).told
+
+
+def test_a_job_that_succeeds_need_not_hear_that_there_is_no_way_to_its_nodes(run: Callable[..., Any], tmp_path: Path) -> None:
+    for rank in range(2):
+        (tmp_path / "storage" / "nodes" / f"n{rank}" / "held.json").write_text("broken")
+    assert "scavenge  " not in run(FINALIZED).told
+    assert "scavenge     no node has answered" in run("exit 7").told
+
+
+def test_what_keeps_the_scavenge_from_its_work_does_not_change_how_the_job_ended(run: Callable[..., Any],
+                                                                                tmp_path: Path) -> None:
+    for rank in range(2):
+        (tmp_path / "storage" / "nodes" / f"n{rank}" / "answer").write_text("75 a job is running with the cache")
+    done = run("exit 7")
+    assert done.code == 4 and "scavenge     ckpt.2 later" in done.told, done

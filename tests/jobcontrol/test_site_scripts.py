@@ -1,0 +1,107 @@
+"""Commands for scripts that launch their program themselves; Slurm's commands are stand-ins."""
+
+import json
+import subprocess
+import time
+from pathlib import Path
+from typing import Callable, Dict, List, Tuple
+
+import pytest
+
+from jobs import environment_of, launcher_of
+from stand_ins import put_on_path
+
+Call = Callable[..., Tuple[int, str, str]]
+
+
+@pytest.fixture
+def slurm(cairn: Path, tmp_path: Path) -> Dict[str, str]:
+    return {"PATH": f"{cairn.parent}:{put_on_path(tmp_path)}", "SLURM_JOB_ID": "42", "SLURM_JOB_NODELIST": "node[0-4]",
+            "SCR_NODE_TESTS": "echo", "SCR_PREFIX": str(tmp_path)}
+
+
+@pytest.fixture
+def call(tmp_path: Path, slurm: Dict[str, str]) -> Call:
+    def called(*words: str, **settings: str) -> Tuple[int, str, str]:
+        done = subprocess.run(words, cwd=tmp_path, env=environment_of({**slurm, **settings}), text=True, timeout=60,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+        return done.returncode, done.stdout, done.stderr
+    return called
+
+
+def test_prerun_tells_what_the_program_needs(call: Call, tmp_path: Path) -> None:
+    code, output, told = call("scr_prerun", "-v", "-p", str(tmp_path), "--export")
+    assert code == 0, told
+    lines = dict(line[len("export "):].split("=") for line in output.splitlines())
+    assert lines["SCR_PREFIX"] == str(tmp_path) and lines["SCR_JOB_ID"] == "42"
+    assert abs(int(lines["SCR_END_TIME"]) - time.time() - 3600) < 60
+    assert json.loads(call("cairn", "prerun", "--json")[1])["SCR_JOB_ID"] == "42"
+    assert call("scr_prerun") == (0, "", "") and (tmp_path / ".cairn").is_dir()
+
+
+def test_prerun_where_there_is_no_folder(call: Call) -> None:
+    code, output, told = call("scr_prerun", "-p", "/no/such/folder")
+    assert (code, output) == (1, "") and "/no/such/folder" in told and "SCR_PREFIX" in told
+
+
+@pytest.mark.parametrize("arguments, code, output", [
+    ([], 1, "node[1,3]\n"), (["node[0,2]"], 0, ""), (["node[0-1]"], 1, "node1\n"),
+    (["-d", "node0", "node[0,2]"], 1, "node0\n"), (["-j", "srun", "-f", "-l", "-s", "1", "node[2-3]"], 1, "node3\n"),
+    (["-r", "node1"], 1, "node1: slurm says: down*\n"), (["--json", "node1"], 1, '{\n  "node1": "slurm says: down*"\n}\n'),
+    (["n[1"], 2, ""), (["--no-such-option"], 2, ""),
+])
+def test_nodes_that_are_down_are_listed(call: Call, tmp_path: Path, arguments: List[str], code: int, output: str) -> None:
+    (tmp_path / "dead").write_text("node1\nnode3\n")
+    assert call("scr_list_down_nodes", *arguments)[:2] == (code, output)
+
+
+@pytest.mark.parametrize("arguments, settings, halt, code, reason", [
+    ([], {}, [], 1, ""), (["--runs", "1", "-v"], {}, [], 1, ""), (["--runs", "0"], {}, [], 0, "all runs are used up"),
+    (["--down", "node[0-1]", "--min-nodes", "3"], {}, [], 1, ""),
+    (["--down", "node[0-2]", "--min-nodes", "3"], {}, [], 0, "too few nodes: 2"),
+    (["--down", "node1"], {}, [], 0, "too few nodes: 4"), (["--down", "node1"], {"SCR_MIN_NODES": "4"}, [], 1, ""),
+    ([], {"SCR_HALT_SECONDS": "3601"}, [], 0, "TIME_LIMIT"), ([], {"SCR_HALT_SECONDS": "60"}, [], 1, ""),
+    ([], {}, ["-c", "0"], 0, "NO_CHECKPOINTS_LEFT"), ([], {}, [], 1, ""), (["--down", "n[1"], {}, [], 2, ""),
+    (["-p", "/no/such/folder"], {}, [], 2, ""),
+])
+def test_whether_to_stop(call: Call, arguments: List[str], settings: Dict[str, str], halt: List[str], code: int,
+                         reason: str) -> None:
+    if halt:
+        assert call("scr_halt", *halt)[0] == 0
+    returned, output, told = call("scr_should_exit", *arguments, **settings)
+    assert returned == code and output.startswith(reason) and bool(output) == bool(reason), (output, told)
+    if code < 2:
+        answer = json.loads(call("scr_should_exit", "--json", *arguments, **settings)[1])
+        assert answer["stop"] == (code == 0) and answer["reason"].startswith(reason)
+
+
+def test_what_a_user_has_asked_for_outlives_prerun(call: Call) -> None:
+    call("scr_halt")
+    assert call("scr_prerun")[0] == 0
+    code, output, _ = call("scr_should_exit")
+    assert code == 0 and output.startswith("JOB_HALTED")
+
+
+# The loop on the manual page. The job comes to its end in every other run.
+SCRIPT = """
+eval "$(scr_prerun --export)"
+while scr_should_exit --down "$(scr_list_down_nodes)" --min-nodes 4; [ $? -eq 1 ]; do
+  srun -n4 -N4 --nodelist=node0 ./my_job
+done
+"""
+MY_JOB = """#!/bin/sh
+echo $SCR_JOB_ID >> runs
+[ $(($(wc -l < runs) % 2)) -ne 0 ] && exit 1
+exec {heat} --size 1 --every 1 --steps 2
+"""
+
+
+def test_a_script_of_a_site(call: Call, tmp_path: Path, program_of: Dict[str, str], first_flavour: str) -> None:
+    """The library's word on how its run has ended stops the loop of its own allocation, and not that of a later one."""
+    (tmp_path / "my_job").write_text(MY_JOB.format(heat=f"{launcher_of(first_flavour)} -n 1 {program_of[first_flavour]}"))
+    (tmp_path / "my_job").chmod(0o755)
+    cache = str(tmp_path / "cache")
+    for allocation in ("42", "43"):
+        code, _, told = call("sh", "-c", SCRIPT, SLURM_JOB_ID=allocation, SCR_NODE_NAME="n0", SCR_COPY_TYPE="SINGLE",
+                             SCR_CACHE_BASE=cache, SCR_CNTL_BASE=cache)
+        assert code == 0 and (tmp_path / "runs").read_text().split().count(allocation) == 2, told
