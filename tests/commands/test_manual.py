@@ -11,7 +11,7 @@ import pytest
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "man"
 SECTIONS = ["NAME", "SYNOPSIS", "DESCRIPTION", "EXIT STATUS"]
 # A page with options of its own, and the commands that have them.
-INDEX = ["list", "show", "current", "drop", "delete", "add", "build", "quarantine"]
+INDEX = ["list", "show", "current", "drop", "delete", "add", "import", "build", "quarantine"]
 PAGE_OF = {"cairn-halt": [["halt"]],
            "cairn-index": [["index", action] for action in INDEX] + [["scr_index"]],
            "cairn-print": [["print"]], "cairn-run": [["run"]], "cairn-status": [["status"]],
