@@ -121,7 +121,7 @@ TEST_F(FoundFiles, AFileThatIsStillWrittenToIsRefused) {
 /// At every call in the prefix directory: afterwards it is there, whole, or it is not.
 TEST_F(FoundFiles, ACrashLeavesAWholeDatasetOrNone) {
   bool was_there = false;
-  for (std::uint64_t step = 0;; step += 3) {
+  for (std::uint64_t step = 0;; ++step) {
     fs::remove_all(prefix() + "/.cairn");
     bool crashed = false;
     try {

@@ -15,7 +15,8 @@ INDEX = ["list", "show", "current", "drop", "delete", "add", "import", "build", 
 PAGE_OF = {"cairn-halt": [["halt"]],
            "cairn-index": [["index", action] for action in INDEX] + [["scr_index"]],
            "cairn-print": [["print"]], "cairn-run": [["run"]], "cairn-status": [["status"]],
-           "cairn-doctor": [["doctor"]], "cairn-clean": [["clean"]]}
+           "cairn-doctor": [["doctor"]], "cairn-clean": [["clean"]],
+           "cairn-report": [["report"]]}
 OTHER_NAMES = {"scr_halt": "cairn-halt", "scr_index": "cairn-index", "scr_print": "cairn-print",
                "scr_run": "cairn-run", "scr_srun": "cairn-run", "scr_mpirun": "cairn-run"}
 
