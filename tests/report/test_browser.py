@@ -28,6 +28,7 @@ PROBE = """<script>addEventListener("load", () => {
     texts: all("h1,h2,h3,p,li,th,td,caption").filter(e => e.textContent.trim()).map(box),
     outside: all("main *").filter(e => !e.closest(".wide") && e.getBoundingClientRect().right > innerWidth + .5)
       .map(e => e.outerHTML.slice(0, 200)),
+    covered: Math.max(0, ...[...(document.querySelector(".bar")?.querySelectorAll("rect") ?? [])].map(e => box(e)[1])),
     pictures: all("svg").map(e => [e.getAttribute("class"), ...box(e),
       [...e.querySelectorAll("rect")].filter(r => box(r)[2] > 0 && box(r)[3] > 0 &&
         getComputedStyle(r).fill != "rgb(0, 0, 0)").length])};
@@ -76,6 +77,8 @@ def test_text_and_pictures_are_laid_out_at_every_width(browser: str, tmp_path: P
         assert (told["scripts"], told["title"]) == (1, "Cairn report"), "a name has run"
         assert len(told["texts"]) > 100
         assert all(w > 0 and h > 0 for _, _, w, h in told["texts"])
+        first = told["pictures"][0]
+        assert told["covered"] == pytest.approx(first[2], abs=1), "the shares add up to the whole bar"
         kinds = [picture[0] for picture in told["pictures"]]
         assert (kinds.count("bar"), kinds.count("meter"), kinds.count("steps"), kinds.count("tiny")) == (4, 5, 1, 3)
         for kind, left, _, wide, high, drawn in told["pictures"]:

@@ -151,7 +151,7 @@ def test_the_command_writes_what_it_is_asked_for(cairn: Path, tmp_path: Path) ->
 def test_a_log_is_taken_once_and_one_that_is_not_there_is_named(cairn: Path, tmp_path: Path) -> None:
     log = eventful().write(tmp_path / "one") / ".cairn" / "log.json"
     code, output, told = run(cairn, tmp_path, log, log, "-p", tmp_path / "gone")
-    assert (code, output) == (0, "report.html: 3 runs of 1 jobs\n")
+    assert (code, output) == (0, "report.html: 3 runs of 1 job\n")
     assert "gone" in told and "CAIRN_LOG_JSON=1" in told
     assert "gone" in (tmp_path / "report.html").read_text()
 

@@ -13,7 +13,7 @@ from cairn.job_log import NAME, read_log
 from cairn.native import Native, Trouble
 from cairn.reporting import metrics
 from cairn.reporting.history import History, history_of
-from cairn.reporting.page import Unread, page_of
+from cairn.reporting.page import Unread, count_text, page_of
 
 
 def parser() -> argparse.ArgumentParser:
@@ -80,5 +80,6 @@ def main(arguments: Sequence[str], native_path: Path) -> int:
     except Trouble as trouble:
         print(f"cairn: error: {trouble}", file=sys.stderr)
         return 1
-    print(f"{options.output}: {sum(len(history.runs) for history in histories)} runs of {len(histories)} jobs")
+    runs = sum(len(history.runs) for history in histories)
+    print(f"{options.output}: {count_text(runs, 'run')} of {count_text(len(histories), 'job')}")
     return 0

@@ -215,7 +215,7 @@ def failure_table(failures: Sequence[Failure]) -> str:
     if not failures:
         return ""
     shown = failures[-FAILURES_SHOWN:]
-    caption = f"The last {len(shown)} of {len(failures)} failures" if len(shown) < len(failures) else "All of them"
+    caption = f"The last {len(shown)} of {len(failures)} failures" if len(shown) < len(failures) else "All failures"
     rows = [(clock_text(one.time_s), escape(one.what), f'<span class="name">{escape(one.name or "–")}</span>',
              f'<span class="name">{escape(one.reason or "no reason is told")}</span>') for one in shown]
     return "<h3>Failures</h3>" + table(caption, ("when", "what", "dataset", "why"), rows)

@@ -40,7 +40,7 @@ caption{text-align:left;padding-bottom:6px}
 th,td{padding:6px 16px 6px 0;border-top:1px solid var(--line);text-align:left;vertical-align:top}
 thead th{border-top:0;color:var(--faint);font-weight:500;font-size:.875rem}
 th{font-weight:500}
-tbody th{min-width:10.5rem}
+tbody th{min-width:11.8rem}
 .number{text-align:right;white-space:nowrap}
 td:last-child,th:last-child{padding-right:0}
 svg{display:block;width:100%}
