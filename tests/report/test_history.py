@@ -89,7 +89,8 @@ def test_what_anybody_may_have_written_is_counted_and_passed_over(tmp_path: Path
     log.start()
     log.lines += ["{half", "[]", "3", '{"time_us": 1}', '{"event": "A", "time_us": NaN}', '{"event": 5, "time_us": 1}',
                   '{"event": "A", "time_us": 1, "seconds": "3"}', '{"event": "A", "time_us": 1, "bytes": -1}',
-                  '{"event": "A", "time_us": 1, "seconds": 1e999}', '{"event": "A", "time_us": 1, "name": []}', "\0\x7f"]
+                  '{"event": "A", "time_us": 1, "seconds": 1e999}', '{"event": "A", "time_us": 1, "name": []}',
+                  "\0\x7f"]
     path = log.write(tmp_path) / ".cairn" / "log.json"
     with path.open("a") as more:
         more.write('{"half of the last li')

@@ -203,7 +203,8 @@ def cost_chart(history: History) -> str:
         return ""
     shown = binned(stacks, COLUMNS)
     highest = max(sum(stack) for stack in shown)
-    merged = f", {len(stacks)} of them in {COLUMNS} columns, each the mean of neighbours" if len(stacks) > COLUMNS else ""
+    merged = (f", {len(stacks)} of them in {COLUMNS} columns, each the mean of neighbours"
+              if len(stacks) > COLUMNS else "")
     label = f"cost of {count_text(len(stacks), 'dataset')} in order of time, at most {time_text(highest)}"
     return (f'<h3>Cost of each dataset</h3><p class="faint">In order of time{merged}; the highest column is '
             f"{time_text(highest)}.</p>" + columns(shown, ("write", "encode", "flush"), "steps", label)
