@@ -17,6 +17,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/checksum.hpp"
@@ -188,13 +189,14 @@ void sum_into(int file, Place place, std::size_t bytes, std::size_t blocks_in_su
 }
 
 /// What XOR cannot do without, by a program that neither plans, records nor commits anything: the
-/// bytes written, a pass of checksums, as many bytes copied from the next rank and summed up, and
-/// the sums written.
-double xor_alone_once(const Options& options, const std::vector<char>& data) {
+/// bytes written, a pass of checksums, as many bytes copied from the next rank and summed up, the
+/// sums written, and meanwhile the file of the round before removed.
+double xor_alone_once(const Options& options, const std::vector<char>& data, int round) {
   int ranks = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  const std::string path = options.folder + "/alone." + std::to_string(rank());
-  const int sums = open((path + ".sums").c_str(), O_RDWR | O_CREAT, 0600);  // of the round before
+  const std::string base = fmt::format("{}/alone.{}", options.folder, rank());
+  const std::string path = fmt::format("{}.{}", base, round);
+  const int sums = open((base + ".sums").c_str(), O_RDWR | O_CREAT, 0600);  // of the round before
   barrier();
   const double begin = MPI_Wtime();
   write_file(path, data);
@@ -208,11 +210,13 @@ double xor_alone_once(const Options& options, const std::vector<char>& data) {
   sum_into(sums, next, data.size(), static_cast<std::size_t>(std::max(ranks - 1, 1)));
   barrier();  // others read this rank's mapping
   munmap(view, data.size());
+  std::thread removal(
+      [older = fmt::format("{}.{}", base, round - 1)] { std::filesystem::remove(older); });
   barrier();
   const double seconds = span(begin, MPI_Wtime());
+  removal.join();
   close(file);
   close(sums);
-  std::filesystem::remove(path);
   return seconds;
 }
 
@@ -365,14 +369,16 @@ void measure_parts(const Options& options) {
     const double seconds = removal_once(options.folder, data);
     if (counts) removal.add(seconds, floor);
   });
+  int round = 0;
   repeat(options, data, [&](double floor, bool counts) {
-    const double seconds = xor_alone_once(options, data);
+    const double seconds = xor_alone_once(options, data, ++round);
     if (counts) alone.add(seconds, floor);
   });
   repeat(options, data, [&](double floor, bool counts) {
     const double seconds = agreements_once();
     if (counts) agreements.add(seconds, floor);
   });
+  std::filesystem::remove(fmt::format("{}/alone.{}.{}", options.folder, rank(), round));
   agreements.print("(six agreements)");
   checksum.print("(a pass of checksums)");
   removal.print("(removing the file)");

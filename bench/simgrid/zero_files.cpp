@@ -93,6 +93,10 @@ class ZeroFiles final : public Files {
     node_.files.erase(from);
     return {};
   }
+  Status link(const std::string& from, const std::string& to) override {
+    node_.files[to] = node_.files[from];
+    return {};
+  }
   Status remove_file(const std::string& path) override {
     node_.files.erase(path);
     return {};

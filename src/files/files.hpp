@@ -57,7 +57,8 @@ class File {
   virtual Status write_at(std::uint64_t offset, Bytes data) = 0;
   virtual Status resize(std::uint64_t bytes) = 0;
   virtual Status sync() = 0;
-  /// A hint: these bytes will be synced later, and may be on their way already.
+  /// A hint: these bytes will be synced later, and may be on their way already. Length 0: all from
+  /// there on.
   virtual void start_writing(std::uint64_t /*offset*/, std::uint64_t /*length*/) {}
   virtual Result<std::uint64_t> size() = 0;
 };
@@ -106,6 +107,9 @@ class Files {
   virtual Status make_folder(const std::string& path, std::uint32_t mode) = 0;
   /// Replaces what is at `to`; both in one folder tree of one file system.
   virtual Status rename(const std::string& from, const std::string& to) = 0;
+  /// A second name for a regular file, on the same file system; nothing may be at `to`. An io error
+  /// where the file system has no such thing.
+  virtual Status link(const std::string& from, const std::string& to) = 0;
   /// Success if it is not there.
   virtual Status remove_file(const std::string& path) = 0;
   /// Success if it is not there, not_empty is an io error.

@@ -115,6 +115,10 @@ class HookedFiles final : public Files {
     CAIRN_TRY(gate_->pass("rename", from, to));
     return inner_.rename(from, to);
   }
+  Status link(const std::string& from, const std::string& to) override {
+    CAIRN_TRY(gate_->pass("link", from, to));
+    return inner_.link(from, to);
+  }
   Status remove_file(const std::string& path) override {
     CAIRN_TRY(gate_->pass("remove_file", path));
     return inner_.remove_file(path);

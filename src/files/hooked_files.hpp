@@ -17,7 +17,7 @@ struct FileOperation {
   std::string_view name;
   std::string_view path;
   std::uint64_t index = 0;  ///< 0, 1, 2... in the order asked, over this Files and what it opened
-  std::string_view to;      ///< of rename: the new name
+  std::string_view to;      ///< of rename and link: the new name
   std::uint64_t bytes = 0;  ///< of read, write, append and view_at: how many
 };
 

@@ -167,6 +167,11 @@ class PosixFiles final : public Files {
     return outcome(renamed, "rename", from + " to " + to);
   }
 
+  Status link(const std::string& from, const std::string& to) override {
+    const int linked = uninterrupted([&] { return ::link(from.c_str(), to.c_str()); });
+    return outcome(linked, "link", from + " to " + to);
+  }
+
   Status remove_file(const std::string& path) override {
     return removal(uninterrupted([&] { return ::unlink(path.c_str()); }), path);
   }

@@ -83,11 +83,8 @@ class PartsFlush {
     if (collected) collected = single;
     CAIRN_TRY(agree(comm_, std::move(collected)));
     const DatasetRecord plan = describe_all(job_id);
-    CAIRN_TRY(on_keeper(comm_, site_, [&](Keeper& keeper) -> Status {
-      if (!keeper.has_newer_than(plan.info.uuid)) return keeper.begin(plan.info);
-      return fail(Code::invalid, "{} has a newer dataset than {}", site_.folder.prefix,
-                  plan.label());
-    }));
+    CAIRN_TRY(refuse_late_names(comm_, site_, plan.info, records_));
+    CAIRN_TRY(on_keeper(comm_, site_, [&](Keeper& keeper) { return keeper.begin(plan.info); }));
     if (Status done = publish(plan); !done) {
       give_up();
       return done;

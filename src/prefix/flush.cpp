@@ -54,31 +54,12 @@ class Flush {
     const Status single = refuse_double_names(comm_, {mine_});
     if (told) told = single;
     CAIRN_TRY(agree(comm_, std::move(told)));
-    CAIRN_TRY(refuse_late_names());
+    CAIRN_TRY(refuse_late_names(comm_, site_, mine_.dataset, {mine_}));
     Status done = site_.keeper != nullptr ? site_.keeper->plan(record) : Status{};
     in_turns(comm_, site_.limits.width, [&] {
       if (done) done = do_part();
     });
     return agree(comm_, std::move(done));
-  }
-
-  /// Collective. Files of a dataset that is older than one which is there must not take the names
-  /// of files that were written since.
-  Status refuse_late_names() {
-    const bool late = site_.keeper != nullptr && site_.keeper->has_newer_than(mine_.dataset.uuid);
-    if (allreduce(comm_, late ? 1 : 0, Reduce::max) == 0) return {};
-    Status status;
-    for (const FileEntry& file : mine_.files) {
-      const std::string path = site_.folder.file(file);
-      const auto there = files_.info(path);
-      if (there && there->times.modify_ns > file.times.modify_ns && status)
-        status =
-            fail(Code::invalid,
-                 "{} was written again for a newer dataset: delete this one, and give the files "
-                 "of each dataset names of their own",
-                 path);
-    }
-    return agree(comm_, std::move(status));
   }
 
   Status do_part() {
@@ -142,6 +123,25 @@ Status refuse_double_names(Communicator& comm, const std::vector<RankRecord>& re
                       known->second, rank);
     }
   return status;
+}
+
+Status refuse_late_names(Communicator& comm, const Site& site, const DatasetInfo& dataset,
+                         const std::vector<RankRecord>& records) {
+  const bool late = site.keeper != nullptr && site.keeper->has_newer_than(dataset.uuid);
+  if (allreduce(comm, late ? 1 : 0, Reduce::max) == 0) return {};
+  Status status;
+  for (const RankRecord& record : records)
+    for (const FileEntry& file : record.files) {
+      const std::string path = site.folder.file(file);
+      const auto there = site.files.info(path);
+      if (there && there->times.modify_ns > file.times.modify_ns && status)
+        status =
+            fail(Code::invalid,
+                 "{} was written again for a newer dataset: delete this one, and give the files "
+                 "of each dataset names of their own",
+                 path);
+    }
+  return agree(comm, std::move(status));
 }
 
 DatasetRecord describe(Communicator& comm, const Site& site, const DatasetInfo& dataset,

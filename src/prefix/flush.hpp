@@ -35,6 +35,11 @@ Result<FlushAccount> flush(Communicator& comm, const Site& site, const RankRecor
 /// rank that looks after the name.
 Status refuse_double_names(Communicator& comm, const std::vector<RankRecord>& records);
 
+/// Collective. Files of a dataset that is older than one which is there must not take the names of
+/// files that were written since: invalid, naming one.
+Status refuse_late_names(Communicator& comm, const Site& site, const DatasetInfo& dataset,
+                         const std::vector<RankRecord>& records);
+
 /// Local. Gives the files of one rank their own names, where they do not have them yet.
 Status settle_rank(Files& files, const PrefixFolder& folder, const RankRecord& record);
 

@@ -71,12 +71,49 @@ Status DoneMarkers::remove(int rank) {
 
 // --- parts ---
 
-Status stage_part(const Site& site, const RankRecord& record,
-                  const std::vector<std::string>& cached) {
-  CAIRN_TRY(make_folders(site.files, site.folder, record));
+namespace {
+
+std::vector<std::string> staged_paths(const Site& site, const RankRecord& record) {
   std::vector<std::string> staged;
   for (std::size_t i = 0; i < record.files.size(); ++i)
     staged.push_back(site.folder.staged(record, i));
+  return staged;
+}
+
+/// What was staged before may be a second name of what it is to be staged from now: to write over
+/// it would be to write over that.
+Status unstage(const Site& site, const RankRecord& record) {
+  for (const std::string& path : staged_paths(site, record))
+    CAIRN_TRY(site.files.remove_file(path));
+  return {};
+}
+
+Status link_each(const Site& site, const RankRecord& record, const std::vector<std::string>& from) {
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    const FileEntry& entry = record.files[i];
+    const std::string staged = site.folder.staged(record, i);
+    CAIRN_TRY(check_size(site.files, entry, from[i]));
+    CAIRN_TRY(site.files.link(from[i], staged));
+    CAIRN_TRY(site.files.set_attributes(staged, entry.mode, entry.times));
+  }
+  return {};
+}
+
+Status stage_by_links(const Site& site, const RankRecord& record,
+                      const std::vector<std::string>& beside) {
+  CAIRN_TRY(make_folders(site.files, site.folder, record));
+  if (link_each(site, record, beside)) return sync_folders(site.files, site.folder, record);
+  // Whatever the reason: where it is not that there are no links here, copying tells it again.
+  CAIRN_TRY(unstage(site, record));
+  return stage_part(site, record, beside);
+}
+
+}  // namespace
+
+Status stage_part(const Site& site, const RankRecord& record,
+                  const std::vector<std::string>& cached) {
+  CAIRN_TRY(make_folders(site.files, site.folder, record));
+  const std::vector<std::string> staged = staged_paths(site, record);
   Throttle throttle(site.clock, site.bytes_per_s_rank());
   const bool keep = site.copy_metadata;
   CAIRN_TRY(copy_files(site.files, site.io, record, cached, staged,
@@ -93,7 +130,9 @@ Result<bool> carry_on(const Site& site, const DatasetRecord& plan, const CachedP
                  read_from_manifest(site.files, folder, part.rank, plan.ranks_per_manifest));
     std::vector<std::string> cached;
     for (const FileEntry& file : record.files) cached.push_back(part.folder.file(file.name));
-    CAIRN_TRY(stage_part(site, record, cached));
+    CAIRN_TRY(unstage(site, record));
+    CAIRN_TRY(part.beside ? stage_by_links(site, record, cached)
+                          : stage_part(site, record, cached));
     CAIRN_TRY(markers.mark(part.rank));
   }
   return markers.climb(part.rank);

@@ -16,6 +16,9 @@ struct CachedPart {
   Uuid dataset;
   int rank = 0;  ///< that wrote it
   RankFolder folder;
+  /// On the file system of the prefix directory, every block of it just checked, and durable: a
+  /// second name for its files will do.
+  bool beside = false;
 };
 
 /// Who has done his part, as the markers in the plan's folder tell. They are empty files, one for

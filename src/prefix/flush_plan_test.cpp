@@ -178,7 +178,7 @@ class CarryOn : public Prefix {
         [&](RankRun& rank) {
           const std::vector<CachedPart> parts = parts_of(rank.comm.rank());
           std::vector<DatasetRecord> ended;
-          (void)tidy(rank.comm, rank.site, &parts, &ended);
+          (void)tidy(rank.comm, rank.site, parts, Unfinished::removed, &ended);
           if (rank.comm.rank() != 0) return;
           for (const DatasetRecord& record : ended) published.push_back(record.info.name);
         },

@@ -71,6 +71,13 @@ struct PrefixFolder {
     return folder + "/manifest." + text(number);
   }
 
+  /// What was saved from the caches of nodes after the job had died, each as it was there
+  /// (docs/format/cache.md).
+  std::string scavenged() const { return root() + "/scavenged"; }
+  std::string scavenged(const std::string& node) const { return scavenged() + "/" + node; }
+  /// What was rebuilt for ranks of which nothing was saved; laid out as one more node.
+  std::string rebuilt() const { return root() + "/rebuilt"; }
+
   /// Who has carried out his part of the plan; gone when the dataset is settled.
   static std::string markers(const std::string& folder) { return folder + "/done"; }
 

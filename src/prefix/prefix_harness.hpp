@@ -95,7 +95,7 @@ class Prefix : public ::testing::Test {
   void run_well(const RankMain& rank_main) {
     run([&](RankRun& rank) {
       const std::vector<CachedPart> none;
-      const Status tidied = tidy(rank.comm, rank.site, &none);
+      const Status tidied = tidy(rank.comm, rank.site, none, Unfinished::removed);
       ASSERT_TRUE(tidied) << tidied.error().text;
       rank_main(rank);
     });

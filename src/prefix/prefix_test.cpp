@@ -74,7 +74,7 @@ TEST_F(Prefix, AnErrorAtAnyStepIsToldToAllAndHarmsNothing) {
         run(
             [&](RankRun& rank) {
               const std::vector<CachedPart> none;
-              const Status tidied = tidy(rank.comm, rank.site, &none);
+              const Status tidied = tidy(rank.comm, rank.site, none, Unfinished::removed);
               const RankRecord record = write_part(rank, 2);
               Status settled;
               failed[static_cast<std::size_t>(rank.comm.rank())] =

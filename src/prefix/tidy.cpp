@@ -124,8 +124,8 @@ enum class Ending { published, left, withdrawn };
 /// on; as after an error, that of a directory that is full or away for instance. Withdrawn: nobody
 /// can do so any more, and `remains` is what is to be removed of it: only then, as an owner of a
 /// later epoch, which this run may not have heard of, would do so else.
-Result<Ending> finish(Communicator& comm, const Site& site, const std::vector<CachedPart>* cached,
-                      Remains& remains) {
+Result<Ending> finish(Communicator& comm, const Site& site, const std::vector<CachedPart>& cached,
+                      Unfinished unfinished, Remains& remains) {
   const DatasetRecord& plan = *remains.plan;
   const auto move_to = [&](const std::string& folder) {
     for (std::string& path : remains.manifests) path = folder + "/" + name_of_path(path);
@@ -133,10 +133,10 @@ Result<Ending> finish(Communicator& comm, const Site& site, const std::vector<Ca
   CAIRN_TRY(on_keeper(comm, site,
                       [&](Keeper& keeper) { return keeper.adopt(remains.folder, plan.info); }));
   move_to(site.folder.pending(site.epoch, plan.info));
-  const auto whole =
-      carry_out(comm, site, plan, cached != nullptr ? *cached : std::vector<CachedPart>{});
-  if (!whole && !is_damage(whole.error().code)) return tl::unexpected(whole.error());
-  if (whole && !*whole && cached == nullptr) return Ending::left;
+  const auto whole = carry_out(comm, site, plan, cached);
+  if (!whole && (!is_damage(whole.error().code) || unfinished == Unfinished::left))
+    return tl::unexpected(whole.error());
+  if (whole && !*whole && unfinished == Unfinished::left) return Ending::left;
   if (!whole || !*whole) {
     CAIRN_TRY(on_keeper(comm, site, [&](Keeper& keeper) { return keeper.withdraw(plan.info); }));
     return Ending::withdrawn;
@@ -150,13 +150,13 @@ Result<Ending> finish(Communicator& comm, const Site& site, const std::vector<Ca
 
 }  // namespace
 
-Status tidy(Communicator& comm, const Site& site, const std::vector<CachedPart>* cached,
-            std::vector<DatasetRecord>* published) {
+Status tidy(Communicator& comm, const Site& site, const std::vector<CachedPart>& cached,
+            Unfinished unfinished, std::vector<DatasetRecord>* published) {
   CAIRN_ASSIGN(auto all, share_remains(comm, site));
   Status deleted;
   for (Remains& remains : all) {
     if (remains.plan) {
-      CAIRN_ASSIGN(const Ending ending, finish(comm, site, cached, remains));
+      CAIRN_ASSIGN(const Ending ending, finish(comm, site, cached, unfinished, remains));
       if (ending == Ending::published && published != nullptr) published->push_back(*remains.plan);
       if (ending != Ending::withdrawn) continue;
     }

@@ -7,13 +7,14 @@ namespace cairn {
 
 /// Collective. Files of published datasets get their own names; those of deleted ones go. A flush
 /// that was not ended is carried on where every part of it was done, or is `cached` in some process
-/// of this run; else the files that were staged for it go. Whoever does not know what the caches
-/// have gives none (null): what he cannot end is left to a run that does. Every manifest is read by
-/// one rank, and by those who have a part to do. `published`, if given, gets what was published, on
-/// all ranks, also before an error. Errors are agreed; what is left then is left for the next time,
-/// and harms nothing.
-Status tidy(Communicator& comm, const Site& site, const std::vector<CachedPart>* cached,
-            std::vector<DatasetRecord>* published = nullptr);
+/// of this run; else the files that were staged for it go, or, where what is `cached` here need not
+/// be all that there is, are left to a run that knows more. Every manifest is read by one rank, and
+/// by those who have a part to do. `published`, if given, gets what was published, on all ranks,
+/// also before an error. Errors are agreed; what is left then is left for the next time, and harms
+/// nothing.
+enum class Unfinished { removed, left };
+Status tidy(Communicator& comm, const Site& site, const std::vector<CachedPart>& cached,
+            Unfinished unfinished, std::vector<DatasetRecord>* published = nullptr);
 
 /// Collective. Removes the files of a dataset that the keeper has taken out, and the folder of its
 /// manifests.

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <mutex>
 
+#include "comm/team.hpp"
 #include "recovery/survey.hpp"
 
 namespace cairn {
@@ -104,6 +106,40 @@ Rebuild rebuild_remains(Communicator& comm, Files& files, const Remains& remains
   if (!account) return not_whole(Rebuild::Outcome::lost, account.error().text);
   return {Rebuild::Outcome::whole, "", *std::move(account),
           stores[0].rank_folder(dataset.info, comm.rank())};
+}
+
+namespace {
+
+/// Where no record tells how many ranks there were, there is nobody to do anything.
+Rebuild without_records(const Remains& remains) {
+  const auto any = [&](auto property) {
+    return std::any_of(remains.parts.begin(), remains.parts.end(), property);
+  };
+  if (any([](const HeldPart& part) { return part.newer; }))
+    return not_whole(Rebuild::Outcome::newer, "its records are in a newer format");
+  if (any([](const HeldPart& part) { return part.damaged; }))
+    return not_whole(Rebuild::Outcome::lost, "none of its records can be read");
+  return not_whole(Rebuild::Outcome::uncommitted, "it was not complete when its run ended");
+}
+
+}  // namespace
+
+RebuiltByThreads rebuild_by_threads(Files& files, const Remains& remains,
+                                    const std::string& spare_root, const Log& log,
+                                    std::uint64_t memory_bytes) {
+  if (remains.ranks == 0) return {without_records(remains), {}};
+  Settings settings;
+  settings.encode_bytes = std::min(settings.encode_bytes, memory_bytes / remains.ranks);
+  RebuiltByThreads rebuilt{{}, std::vector<RankFolder>(remains.ranks)};
+  std::mutex mutex;
+  Team(static_cast<int>(remains.ranks)).run([&](Communicator& comm) {
+    Rebuild mine = rebuild_remains(comm, files, remains, spare_root, settings, log);
+    const std::scoped_lock lock(mutex);
+    rebuilt.folders[static_cast<std::size_t>(comm.rank())] = mine.folder;
+    if (comm.rank() == 0) rebuilt.whole = std::move(mine);
+  });
+  if (rebuilt.whole.outcome != Rebuild::Outcome::whole) rebuilt.folders.clear();
+  return rebuilt;
 }
 
 }  // namespace cairn

@@ -45,4 +45,16 @@ struct Rebuild {
 Rebuild rebuild_remains(Communicator& comm, Files& files, const Remains& remains,
                         const std::string& spare_root, const Settings& settings, const Log& log);
 
+struct RebuiltByThreads {
+  Rebuild whole;                    ///< of all ranks; that of rank 0, but for its folder
+  std::vector<RankFolder> folders;  ///< by rank, where whole
+};
+
+/// Local. The same by as many threads as there were ranks, with at most `memory_bytes` for the
+/// messages and blocks of all of them together. Where no record tells how many there were, what
+/// there is tells the outcome.
+RebuiltByThreads rebuild_by_threads(Files& files, const Remains& remains,
+                                    const std::string& spare_root, const Log& log,
+                                    std::uint64_t memory_bytes = std::uint64_t{1} << 30);
+
 }  // namespace cairn

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <new>
 
@@ -8,7 +9,8 @@
 
 namespace cairn {
 
-/// A block-sized buffer, aligned for the codec.
+/// A block-sized buffer, aligned for the codec. Its memory is not touched before it is used: to
+/// clear what may never be used costs more than it seems, as the kernel clears each page first.
 class BlockBuffer {
  public:
   explicit BlockBuffer(std::size_t bytes)
@@ -18,6 +20,10 @@ class BlockBuffer {
 
   MutableBytes all() { return {memory_.get(), bytes_}; }
   MutableBytes first(std::size_t length) { return {memory_.get(), length}; }
+  Bytes zeros(std::size_t length) {
+    std::fill_n(memory_.get(), length, std::byte{0});
+    return first(length);
+  }
 
  private:
   struct Free {

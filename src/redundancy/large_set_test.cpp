@@ -137,6 +137,9 @@ class HoleyFiles final : public Files {
   Status rename(const std::string& from, const std::string& to) override {
     return inner_->rename(from, to);
   }
+  Status link(const std::string& from, const std::string& to) override {
+    return inner_->link(from, to);
+  }
   Status remove_file(const std::string& path) override { return inner_->remove_file(path); }
   Status remove_folder(const std::string& path) override { return inner_->remove_folder(path); }
   Status set_attributes(const std::string& path, std::uint32_t mode,

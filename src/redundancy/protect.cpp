@@ -42,8 +42,9 @@ class StripeEncoder {
         forwarded_(layout_.geometry().widest()) {
     const std::size_t block = layout_.geometry().widest();
     const auto useful = static_cast<std::size_t>(2 * (set.size() - 1));
-    sends_.resize(std::clamp<std::size_t>(encode_bytes / 2 / record.encoding.block_bytes, 2,
-                                          std::max<std::size_t>(useful, 2)));
+    const auto sends = std::clamp<std::size_t>(encode_bytes / 2 / record.encoding.block_bytes, 2,
+                                               std::max<std::size_t>(useful, 2));
+    for (std::size_t i = 0; i < sends; ++i) sends_.emplace_back(block);
     for (std::size_t i = 0; i < receives_ahead; ++i) receives_.emplace_back(block);
     for (std::size_t i = 0; i < rows_ahead; ++i) sums_.emplace_back(layout_.parity(), block);
   }
@@ -70,7 +71,8 @@ class StripeEncoder {
  private:
   // In all three, the buffers outlive the requests that point into them.
   struct Send {
-    Blob scratch;  ///< used where the store cannot be mapped, or a block spans two files
+    explicit Send(std::size_t bytes) : scratch(bytes) {}
+    BlockBuffer scratch;  ///< used where the store cannot be mapped, or a block spans two files
     Request request;
   };
   struct Receive {
@@ -105,12 +107,11 @@ class StripeEncoder {
     const std::uint64_t index = layout_.data_index(step / shifts(), *slot);
     const std::size_t length = layout_.data_length(me_, index);
     if (length == 0) return;
-    pending.scratch.resize(layout_.geometry().widest());
-    Result<Bytes> block = blocks_.data(index, pending.scratch);
+    Result<Bytes> block = blocks_.data(index, pending.scratch.all());
     if (!block) {
       // The others need a block of this length to go on; the agreed error voids what comes of it.
       note(tl::unexpected(block.error()));
-      block = Bytes(pending.scratch).first(length);
+      block = pending.scratch.zeros(length);
     }
     record_.data_crcs[index] = crc32c(*block);
     pending.request = set_.isend(*block, to, data_tag);

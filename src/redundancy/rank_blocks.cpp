@@ -164,6 +164,10 @@ Status RankBlocks::start_parity(const std::string& spare) {
   return {};
 }
 
+void RankBlocks::start_writing() {
+  if (writer_) writer_->start_writing(0, 0);
+}
+
 Status RankBlocks::write_parity(std::uint64_t index, Bytes block) {
   return write_piece({&parity_, layout_.parity_offset(me_, index), block.size()}, block);
 }

@@ -46,6 +46,8 @@ class RankBlocks {
   Status write_data(std::uint64_t index, Bytes block);
   Status write_parity(std::uint64_t index, Bytes block);
 
+  /// A hint: what was written to the file that was written last will be synced.
+  void start_writing();
   /// Syncs files, parity and the folders they are in.
   Status sync();
   /// Gives every file the mode and times of the record.

@@ -54,14 +54,13 @@ class Work {
 
   /// This member's block of a stripe, perhaps in `scratch`; zeros if it is not good: the others
   /// need a block of this length to go on.
-  Bytes own_block(const Damage& damage, int slot, Blob& scratch) {
-    scratch.resize(layout.geometry().widest());
+  Bytes own_block(const Damage& damage, int slot, BlockBuffer& scratch) {
     const std::uint64_t index = index_of(damage, slot);
-    const Result<Bytes> block = kind_of(slot) == BlockKind::data ? blocks.data(index, scratch)
-                                                                 : blocks.parity(index, scratch);
+    const Result<Bytes> block = kind_of(slot) == BlockKind::data
+                                    ? blocks.data(index, scratch.all())
+                                    : blocks.parity(index, scratch.all());
     if (check.is_good(kind_of(slot), index, block)) return *block;
-    std::fill(scratch.begin(), scratch.end(), std::byte{0});
-    return Bytes(scratch).first(length_at(damage, slot));
+    return scratch.zeros(length_at(damage, slot));
   }
 
   /// Writes a rebuilt block of this rank, if it is what the record says.
@@ -119,7 +118,9 @@ class Contributing final : public Activity {
     }
     const std::uint64_t fitting = encode_bytes / 2 / work.record.encoding.block_bytes;
     const auto useful = static_cast<std::uint64_t>(2 * work.set.size());
-    sends_.resize(std::clamp<std::uint64_t>(fitting, 2, useful));
+    const std::uint64_t sends = std::min<std::uint64_t>(
+        std::clamp<std::uint64_t>(fitting, 2, useful), std::max<std::size_t>(parts_.size(), 1));
+    for (std::uint64_t i = 0; i < sends; ++i) sends_.emplace_back(work.layout.geometry().widest());
   }
 
   Step advance() override {
@@ -137,7 +138,8 @@ class Contributing final : public Activity {
 
  private:
   struct Send {
-    Blob scratch;  ///< used where the store cannot be mapped, or a block spans two files
+    explicit Send(std::size_t bytes) : scratch(bytes) {}
+    BlockBuffer scratch;  ///< used where the store cannot be mapped, or a block spans two files
     Request request;
   };
 
@@ -150,7 +152,7 @@ class Contributing final : public Activity {
 /// Combines the stripes that this rank coordinates, part by part as they come.
 class Coordinating final : public Activity {
  public:
-  explicit Coordinating(Work& work) : work_(work) {
+  explicit Coordinating(Work& work) : work_(work), scratch_(work.layout.geometry().widest()) {
     const std::size_t block = work.layout.geometry().widest();
     for (const Damage& damage : work.damages) {
       if (work.coordinator(damage) != work.set.rank()) continue;
@@ -256,7 +258,7 @@ class Coordinating final : public Activity {
   std::size_t input_ = 0;  ///< of the stripe
   std::size_t part_ = 0;
   std::size_t posted_ = 0;
-  Blob scratch_;
+  BlockBuffer scratch_;
   std::vector<Receive> receives_;
   std::vector<Outputs> outputs_;
 };

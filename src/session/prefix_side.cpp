@@ -118,7 +118,8 @@ Status PrefixSide::own(const std::vector<CachedPart>* cached) {
 
 Status PrefixSide::tidy_up(const std::vector<CachedPart>* cached) {
   std::vector<DatasetRecord> published;
-  Status tidied = tidy(comm_, site_, cached, &published);
+  Status tidied = tidy(comm_, site_, cached != nullptr ? *cached : std::vector<CachedPart>{},
+                       cached != nullptr ? Unfinished::removed : Unfinished::left, &published);
   for (const DatasetRecord& record : published) {
     events_.happened("FLUSH_SUCCESS", record.info, {}, "begun by an earlier run");
     tell(Severity::info, "{} is in {}: the flush that an earlier run had begun is done",

@@ -1,14 +1,11 @@
 #include "tools/index_changes.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 
-#include "comm/team.hpp"
-#include "files/background.hpp"
 #include "prefix/check.hpp"
 #include "prefix/scr_index.hpp"
 #include "prefix/tidy.hpp"
+#include "tools/as_owner.hpp"
 #include "tools/index_found.hpp"
 
 namespace cairn {
@@ -21,8 +18,8 @@ constexpr std::size_t most_troubles_told = 10;
 /// Once the process owns the prefix directory.
 class Changes {
  public:
-  Changes(const IndexCommand& command, Communicator& comm, Site& site, const Settings& settings,
-          const Log& log)
+  Changes(const IndexCommand& command, Communicator& comm, const Site& site,
+          const Settings& settings, const Log& log)
       : command_(command),
         comm_(comm),
         site_(site),
@@ -66,8 +63,9 @@ class Changes {
   /// What a run has not flushed to its end is left to the next run, which has the caches; unless
   /// all that is half done is to be ended.
   void tidy_up() {
-    const std::vector<CachedPart> none;
-    const Status tidied = tidy(comm_, site_, command_.action == Action::build ? &none : nullptr);
+    const Status tidied =
+        tidy(comm_, site_, {},
+             command_.action == Action::build ? Unfinished::removed : Unfinished::left);
     if (!tidied)
       log_.warning("what an earlier run has left half done stays: {}", tidied.error().text);
   }
@@ -196,7 +194,7 @@ class Changes {
 
   const IndexCommand& command_;
   Communicator& comm_;
-  Site& site_;
+  const Site& site_;
   const Settings& settings_;
   Keeper& keeper_;
   const Log& log_;
@@ -229,26 +227,6 @@ Status look_before(const IndexCommand& command, Files& files, const PrefixFolder
               folder.prefix, may_be_dropped ? " --dropped" : "");
 }
 
-OwnerRecord owner_of(const Settings& settings, Clock& clock) {
-  OwnerRecord me;
-  me.run = {clock.now_us(), static_cast<std::int64_t>(clock.random() >> 1)};
-  me.job_id = "of cairn index";  // not that of the job it may have been started in
-  me.user = settings.user;
-  me.host = settings.node_name;
-  me.process = static_cast<std::uint64_t>(::getpid());
-  me.started_us = clock.now_us();
-  return me;
-}
-
-Result<Keeper> own(const IndexCommand& command, Files& files, Clock& clock,
-                   const Settings& settings) {
-  auto keeper = Keeper::take_over(files, clock, {settings.prefix}, owner_of(settings, clock),
-                                  command.force ? Claim::forced : Claim::polite);
-  if (!keeper && keeper.error().code == Code::busy)
-    return fail(Code::busy, "{}; if it is dead for certain, give --force", keeper.error().text);
-  return keeper;
-}
-
 }  // namespace
 
 void IndexChange::note(const DatasetRecord& record, std::string_view what) {
@@ -268,28 +246,14 @@ Result<IndexChange> change_index(const IndexCommand& command, Files& files, Cloc
                                  const Settings& settings, const Log& log) {
   const PrefixFolder folder{settings.prefix};
   CAIRN_TRY(look_before(command, files, folder));
-  CAIRN_ASSIGN(Keeper keeper, own(command, files, clock, settings));
-  const auto background = make_background_thread();
-  auto heartbeat = background->repeat(beat_period_us, keeper.heartbeat());
   IndexChange change;
-  Status done;
-  Team(1).run([&](Communicator& comm) {
-    Site site{files,  clock,
-              folder, keeper.epoch(),
-              1,      settings.copy_metadata,
-              {1, 0}, {*background, reading_threads},
-              &keeper};
-    Changes changes(command, comm, site, settings, log);
-    done = changes.run();
-    change = changes.take();
-  });
-  heartbeat.reset();
-  // Whatever has happened: what was changed is listed, and the next job need not wait.
-  const Status listed = keeper.save_listing();
-  const Status resigned = keeper.resign();
-  CAIRN_TRY(std::move(done));
-  CAIRN_TRY(listed);
-  CAIRN_TRY(resigned);
+  CAIRN_TRY(as_owner({"cairn index", command.force}, files, clock, settings,
+                     [&](Communicator& comm, const Site& site) {
+                       Changes changes(command, comm, site, settings, log);
+                       const Status done = changes.run();
+                       change = changes.take();
+                       return done;
+                     }));
   return change;
 }
 

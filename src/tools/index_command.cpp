@@ -1,4 +1,5 @@
 #include "tools/index_command.hpp"
+#include "tools/as_owner.hpp"
 
 #include "prefix/check.hpp"
 #include "tools/exit_codes.hpp"

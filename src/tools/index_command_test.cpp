@@ -318,7 +318,7 @@ TEST_F(IndexCommandTest, AFlushThatDiedIsLeftToTheNextRunUnlessAllIsToBeEnded) {
       const int me = rank.comm.rank();
       const std::vector<CachedPart> parts = {{info_of(4).uuid, me, cached(4, me)}};
       std::vector<DatasetRecord> ended;
-      const Status tidied = tidy(rank.comm, rank.site, &parts, &ended);
+      const Status tidied = tidy(rank.comm, rank.site, parts, Unfinished::removed, &ended);
       ASSERT_TRUE(tidied) << tidied.error().text;
       if (me == 0) published = std::move(ended);
     });

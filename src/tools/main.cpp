@@ -1,5 +1,7 @@
 // The native command `cairn`: one subcommand per thing to do, each in a file of its own.
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
@@ -15,7 +17,9 @@
 #include "tools/index_arguments.hpp"
 #include "tools/job_control.hpp"
 #include "tools/layout_command.hpp"
+#include "tools/publish_command.hpp"
 #include "tools/rebuild_command.hpp"
+#include "tools/scavenge_command.hpp"
 #include "tools/simulate_command.hpp"
 
 namespace {
@@ -103,19 +107,61 @@ void add_simulate(CLI::App& app, int& exit_code) {
 }
 
 void add_rebuild(CLI::App& app, int& exit_code) {
-  auto* sub =
-      app.add_subcommand("rebuild", "Make whole what a dead job left in the caches of its nodes");
-  auto command = std::make_shared<cairn::RebuildCommand>();
-  sub->add_option("folder", command->folder,
-                  "Holds the caches (<store>/<user>/cairn.<job>), or copies, at any depth")
-      ->required();
-  sub->add_option("--dataset", command->dataset, "The number of the dataset; all if not given");
+  auto* sub = app.add_subcommand(
+      "rebuild",
+      "Make whole what a dead job left: in caches, or scavenged; and publish the latter");
+  auto folder = std::make_shared<std::string>();
+  auto command = std::make_shared<cairn::PublishCommand>();
+  auto* where = sub->add_option(
+      "folder", *folder,
+      "Holds the caches (<store>/<user>/cairn.<job>), or copies, at any depth; if not given, what "
+      "cairn scavenge has saved to the prefix directory is rebuilt and published");
+  sub->add_option("--dataset", command->datasets,
+                  "The number, name or UUID of a dataset; all if not given")
+      ->allow_extra_args(false);
+  sub->add_flag("--force", command->force,
+                "The owner of the prefix directory is dead for certain: do not wait for it")
+      ->excludes(where);
+  add_prefix(*sub, command->source);
   sub->add_flag("--json", command->json, "Print JSON");
+  sub->footer(
+      "Exit codes: 0 all is whole, 1 something is not, 2 wrong usage, 75 a job or another scavenge "
+      "is running: try again later.");
+  sub->callback([folder, command, &exit_code] {
+    const auto files = cairn::make_posix_files();
+    const auto clock = cairn::make_system_clock();
+    const cairn::ProcessFacts process = cairn::current_process();
+    const cairn::Log log(cairn::log_to_stderr);
+    if (folder->empty()) {
+      exit_code = cairn::run_publish_command(*command, *files, *clock, process, std::cout, log);
+      return;
+    }
+    const cairn::RebuildCommand in_caches{cairn::normalise(*folder, process.working_folder),
+                                          command->datasets, command->json};
+    exit_code = cairn::run_rebuild_command(in_caches, *files, std::cout, log);
+  });
+}
+
+void add_scavenge_node(CLI::App& app, int& exit_code) {
+  auto* sub = app.add_subcommand(
+      "scavenge-node", "Save what this node's caches hold of a dead job to the prefix directory");
+  auto command = std::make_shared<cairn::ScavengeCommand>();
+  sub->add_option("--dataset", command->datasets,
+                  "The number, name or UUID of a dataset; if not given, all that are not in the "
+                  "prefix directory")
+      ->allow_extra_args(false);
+  sub->add_flag("--list", command->list, "Copy nothing, tell what there is");
+  add_prefix(*sub, command->source);
+  sub->add_flag("--json", command->json, "Print JSON");
+  sub->footer(
+      "Exit codes: 0 done, 1 failed, 2 wrong usage, 75 a job or another scavenge is running, or "
+      "SCR_END_TIME has come: try again, what was copied stays.");
   sub->callback([command, &exit_code] {
     const auto files = cairn::make_posix_files();
-    command->folder = cairn::normalise(command->folder, cairn::current_process().working_folder);
-    exit_code =
-        cairn::run_rebuild_command(*command, *files, std::cout, cairn::Log(cairn::log_to_stderr));
+    const auto clock = cairn::make_system_clock();
+    command->progress = ::isatty(STDERR_FILENO) == 1;
+    exit_code = cairn::run_scavenge_command(*command, *files, *clock, cairn::current_process(),
+                                            std::cout, cairn::Log(cairn::log_to_stderr));
   });
 }
 
@@ -228,6 +274,7 @@ int run(int argc, char** argv) {
   add_layout(app, exit_code);
   add_simulate(app, exit_code);
   add_rebuild(app, exit_code);
+  add_scavenge_node(app, exit_code);
   add_halt(app, exit_code);
   cairn::add_index(app, exit_code);
   cairn::add_print(app, exit_code);

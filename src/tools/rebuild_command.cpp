@@ -2,19 +2,15 @@
 
 #include <algorithm>
 #include <chrono>
-#include <mutex>
 #include <nlohmann/json.hpp>
 
 #include "base/units.hpp"
-#include "comm/team.hpp"
+#include "recovery/dead_caches.hpp"
 #include "recovery/remains.hpp"
 #include "tools/exit_codes.hpp"
 
 namespace cairn {
 namespace {
-
-/// For the messages and blocks of all ranks of a Team together.
-constexpr std::uint64_t memory_bytes = 1 << 30;
 
 std::string_view name_of(Rebuild::Outcome outcome) {
   switch (outcome) {
@@ -28,48 +24,6 @@ std::string_view name_of(Rebuild::Outcome outcome) {
       return "newer";
   }
   return "";
-}
-
-/// The folders below `folder` that hold datasets. Links are not followed, and what somebody else
-/// keeps to himself is passed over, but told.
-Status find_caches(Files& files, const std::string& folder, std::vector<std::string>& caches,
-                   const Log& log) {
-  CAIRN_ASSIGN(const std::vector<std::string> names, files.list(folder));
-  const auto is_folder = [&](const std::string& name) {
-    const auto info = files.info(folder + "/" + name);
-    return info && info->kind == Kind::folder;
-  };
-  const auto is_dataset = [&](const std::string& name) {
-    return name.starts_with("dataset.") && is_folder(name);
-  };
-  if (std::any_of(names.begin(), names.end(), is_dataset)) {
-    caches.push_back(folder);
-    return {};
-  }
-  for (const std::string& name : names)
-    if (is_folder(name))
-      if (const Status found = find_caches(files, folder + "/" + name, caches, log); !found)
-        log.warning("{}; it is passed over", found.error().text);
-  return {};
-}
-
-/// A running job holds a lock in each of its caches.
-Result<std::vector<std::unique_ptr<FileLock>>> lock_caches(Files& files,
-                                                           const std::vector<std::string>& caches) {
-  std::vector<std::unique_ptr<FileLock>> locks;
-  for (const std::string& cache : caches) {
-    const std::string path = cache + "/lock";
-    if (!files.info(path)) continue;
-    auto lock = files.lock(path);
-    if (lock)
-      locks.push_back(*std::move(lock));
-    else if (lock.error().code == Code::busy)
-      return fail(Code::busy, "a job is running with the cache {} (it holds {}): wait for its end",
-                  cache, path);
-    else
-      return tl::unexpected(lock.error());
-  }
-  return locks;
 }
 
 struct Report {
@@ -109,52 +63,26 @@ nlohmann::ordered_json json_of(const Report& report) {
       {"repaired_bytes", account.repaired_bytes},   {"folders", report.folders}};
 }
 
-/// Runs the ranks of a dataset's job as threads.
 Report rebuild(Files& files, const Remains& remains, const std::string& spare_root,
                const Log& log) {
   const auto begin = std::chrono::steady_clock::now();
-  Settings settings;
-  settings.encode_bytes = std::min(settings.encode_bytes, memory_bytes / remains.ranks);
-  Report report{&remains, {}, std::vector<std::string>(remains.ranks), 0};
-  std::mutex mutex;
-  Team(static_cast<int>(remains.ranks)).run([&](Communicator& comm) {
-    Rebuild mine = rebuild_remains(comm, files, remains, spare_root, settings, log);
-    const std::scoped_lock lock(mutex);
-    report.folders[static_cast<std::size_t>(comm.rank())] = mine.folder.path;
-    if (comm.rank() == 0) report.rebuild = std::move(mine);
-  });
-  if (report.rebuild.outcome != Rebuild::Outcome::whole) report.folders.clear();
-  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  RebuiltByThreads rebuilt = rebuild_by_threads(files, remains, spare_root, log);
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+  Report report{&remains, std::move(rebuilt.whole), {}, taken.count()};
+  for (const RankFolder& folder : rebuilt.folders) report.folders.push_back(folder.path);
   return report;
-}
-
-/// Where no record tells how many ranks there were, there is nobody to do anything.
-Report without_records(const Remains& remains) {
-  const bool damaged = std::any_of(remains.parts.begin(), remains.parts.end(),
-                                   [](const HeldPart& part) { return part.damaged; });
-  const bool newer = std::any_of(remains.parts.begin(), remains.parts.end(),
-                                 [](const HeldPart& part) { return part.newer; });
-  if (newer)
-    return {
-        &remains, {Rebuild::Outcome::newer, "its records are in a newer format", {}, {}}, {}, 0};
-  if (damaged)
-    return {&remains, {Rebuild::Outcome::lost, "none of its records can be read", {}, {}}, {}, 0};
-  return {&remains,
-          {Rebuild::Outcome::uncommitted, "it was not complete when its run ended", {}, {}},
-          {},
-          0};
 }
 
 Result<std::vector<Remains>> find_wanted(const RebuildCommand& command, Files& files,
                                          const std::vector<std::string>& caches) {
   CAIRN_ASSIGN(std::vector<Remains> found, find_remains(files, caches));
-  if (command.dataset)
-    std::erase_if(found,
-                  [&](const Remains& remains) { return remains.number != *command.dataset; });
+  std::erase_if(found, [&](const Remains& remains) {
+    return !is_wanted(command.datasets, remains.uuid, remains.number, remains.name);
+  });
   if (!found.empty()) return found;
-  if (command.dataset)
-    return fail(Code::not_found, "there is no dataset {} in the caches below {}", *command.dataset,
-                command.folder);
+  if (!command.datasets.empty())
+    return fail(Code::not_found, "there is no dataset {} in the caches below {}",
+                command.datasets.front(), command.folder);
   return fail(Code::not_found,
               "there are no datasets below {}; name a folder that holds the caches of the nodes "
               "(<store>/<user>/cairn.<job>), or copies of them",
@@ -165,17 +93,14 @@ Status rebuild_all(const RebuildCommand& command, Files& files, const Log& log,
                    const std::vector<Remains>& wanted, std::vector<Report>& reports) {
   const std::string spare_root = command.folder + "/rebuilt";
   CAIRN_TRY(files.make_folder(spare_root, 0700));
-  for (const Remains& remains : wanted)
-    reports.push_back(remains.ranks == 0 ? without_records(remains)
-                                         : rebuild(files, remains, spare_root, log));
+  for (const Remains& remains : wanted) reports.push_back(rebuild(files, remains, spare_root, log));
   CAIRN_ASSIGN(const auto made, files.list(spare_root));
   return made.empty() ? files.remove_folder(spare_root) : Status{};
 }
 
 Status carry_out(const RebuildCommand& command, Files& files, const Log& log,
                  std::vector<Remains>& wanted, std::vector<Report>& reports) {
-  std::vector<std::string> caches;
-  CAIRN_TRY(find_caches(files, command.folder, caches, log));
+  CAIRN_ASSIGN(const std::vector<std::string> caches, find_caches(files, command.folder, log));
   CAIRN_ASSIGN(const auto locks, lock_caches(files, caches));
   CAIRN_ASSIGN(wanted, find_wanted(command, files, caches));
   return rebuild_all(command, files, log, wanted, reports);

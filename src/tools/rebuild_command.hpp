@@ -1,12 +1,12 @@
 // cairn rebuild: makes whole what a dead job left in the caches of its nodes.
 #pragma once
 
-#include <optional>
 #include <ostream>
 #include <string>
 
 #include "base/log.hpp"
 #include "files/files.hpp"
+#include "tools/wanted_datasets.hpp"
 
 namespace cairn {
 
@@ -14,8 +14,8 @@ namespace cairn {
 /// "uncommitted" or "newer", "reason", "rebuilt_ranks", "repaired_blocks", "repaired_bytes",
 /// "folders": [one per rank, where whole]}]}, newest first.
 struct RebuildCommand {
-  std::string folder;                    ///< absolute; the caches are in it, at any depth
-  std::optional<std::uint64_t> dataset;  ///< only this number
+  std::string folder;  ///< absolute; the caches are in it, at any depth
+  WantedDatasets datasets;
   bool json = false;
 };
 

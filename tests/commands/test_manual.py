@@ -14,6 +14,7 @@ SECTIONS = ["NAME", "SYNOPSIS", "DESCRIPTION", "EXIT STATUS"]
 INDEX = ["list", "show", "current", "drop", "delete", "add", "import", "build", "quarantine"]
 PAGE_OF = {"cairn-halt": [["halt"]],
            "cairn-index": [["index", action] for action in INDEX] + [["scr_index"]],
+           "cairn-rebuild": [["rebuild"]], "cairn-scavenge-node": [["scavenge-node"]],
            "cairn-print": [["print"]], "cairn-run": [["run"]], "cairn-status": [["status"]],
            "cairn-doctor": [["doctor"]], "cairn-clean": [["clean"]],
            "cairn-report": [["report"]]}
@@ -48,11 +49,11 @@ def test_every_action_of_index_is_on_its_page(cairn: Path) -> None:
 
 
 def test_every_command_is_on_the_main_page(cairn: Path) -> None:
-    commands = set(re.findall(r"^  (\w+) {2,}", help_of(cairn, []).split("Subcommands:")[1],
+    commands = set(re.findall(r"^  ([\w-]+) {2,}", help_of(cairn, []).split("Subcommands:")[1],
                               re.MULTILINE))
     assert "halt" in commands
     page = (PAGES / "cairn.1").read_text()
-    assert set(re.findall(r"^\.It Cm (\w+)", page, re.MULTILINE)) == commands
+    assert set(re.findall(r"^\.It Cm ([\w-]+)", page, re.MULTILINE)) == commands
 
 
 @pytest.mark.parametrize("name", ["cairn", *PAGE_OF])

@@ -236,6 +236,17 @@ class MemoryFiles final : public Files {
     return {};
   }
 
+  Status link(const std::string& from, const std::string& to) override {
+    const Place source = find(from);
+    const Place target = find(to);
+    if (!source.inode || !target.parent) return refuse(ENOENT, "link", from + " to " + to);
+    if (source.inode->kind != Kind::file) return refuse(EPERM, "link", from + " to " + to);
+    if (source.volume != target.volume) return refuse(EXDEV, "link", from + " to " + to);
+    if (target.inode) return refuse(EEXIST, "link", from + " to " + to);
+    target.volume->change_names(*target.parent, {"", target.name, source.inode, {}});
+    return {};
+  }
+
   Status remove_file(const std::string& path) override {
     const Place place = find(path);
     if (!place.inode) return {};

@@ -1,0 +1,28 @@
+// The caches that dead jobs have left: where they are, and that nobody uses them.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/log.hpp"
+#include "config/settings.hpp"
+#include "files/files.hpp"
+
+namespace cairn {
+
+/// Local. The folders in or below `folder` that hold datasets. Links are not followed, and what
+/// somebody else keeps to himself is passed over, but told.
+Result<std::vector<std::string>> find_caches(Files& files, const std::string& folder,
+                                             const Log& log);
+
+/// Local. Those of the job on this node, as the settings name them, in which somebody may look:
+/// untrusted where one of them belongs to somebody else.
+Result<std::vector<std::string>> caches_of_job(Files& files, const Settings& settings);
+
+using CacheLocks = std::vector<std::unique_ptr<FileLock>>;
+
+/// Local. Keeps jobs away from these caches. busy, naming the cache, if one is running with it.
+Result<CacheLocks> lock_caches(Files& files, const std::vector<std::string>& caches);
+
+}  // namespace cairn

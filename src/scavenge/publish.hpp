@@ -1,0 +1,52 @@
+// Makes whole what was scavenged, and publishes it as if it had been flushed.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "prefix/site.hpp"
+#include "recovery/dead_caches.hpp"
+#include "recovery/remains.hpp"
+
+namespace cairn {
+
+struct SalvagedDataset {
+  enum class Outcome {
+    whole,        ///< on the file system of the prefix directory, and not published yet
+    published,    ///< all of it is in the prefix directory now
+    there,        ///< it was there before
+    lost,         ///< more is missing than the scheme holds; what was saved stays
+    uncommitted,  ///< its run ended before it was complete
+    newer,        ///< its records are in a newer format
+    failed,       ///< whole, but it could not be published; the next try goes on
+  };
+  Remains remains;
+  Outcome outcome = Outcome::lost;
+  std::string reason;  ///< of the last four
+  RestoreAccount account;
+  std::vector<RankFolder> folders;  ///< by rank, where it was made whole
+};
+
+/// "published" and so on.
+std::string_view name_of(SalvagedDataset::Outcome outcome);
+
+struct Salvage {
+  CacheLocks locks;                       ///< nobody scavenges meanwhile
+  std::vector<SalvagedDataset> datasets;  ///< oldest first
+};
+
+/// Local. Of the datasets that were scavenged to this prefix directory, those that are `wanted`:
+/// made whole where they are, by the functions that do so in the job, unless they are published, or
+/// were and have been dropped. Nobody needs to own the directory for it. busy while somebody
+/// scavenges.
+Result<Salvage> make_whole(Files& files, const PrefixFolder& folder,
+                           const std::function<bool(const Remains&)>& wanted, const Log& log);
+
+/// Collective, over one rank that owns the prefix directory. What an earlier run had begun to flush
+/// is carried on with what was scavenged; then every whole dataset is published, oldest first. What
+/// is there now needs its scavenged copies no more: they go.
+void publish(Communicator& comm, const Site& site, Salvage& salvage, const std::string& job_id,
+             const Log& log);
+
+}  // namespace cairn

@@ -1,0 +1,199 @@
+#include "scavenge/save_part.hpp"
+
+#include <algorithm>
+#include <mutex>
+
+#include "base/checksum.hpp"
+#include "redundancy/block_check.hpp"
+
+namespace cairn {
+namespace {
+
+constexpr std::uint32_t only_me = 0600;
+constexpr std::uint32_t only_me_folder = 0700;
+constexpr std::uint64_t largest_record_bytes = 1ULL << 30;
+constexpr std::size_t bare_piece_bytes = std::size_t{1} << 20;
+/// From here on one sync of the whole file system costs less than one for each file.
+constexpr std::size_t many_files = 64;
+
+/// The records of a part, as they are on disk; empty where there is none.
+struct RecordFiles {
+  Blob committed;
+  Blob prepared;
+  bool operator==(const RecordFiles&) const = default;
+  bool none() const { return committed.empty() && prepared.empty(); }
+};
+
+Result<Blob> content_of(Files& files, const std::string& path) {
+  auto content = read_file(files, path, largest_record_bytes);
+  if (!content && content.error().code == Code::not_found) return Blob{};
+  return content;
+}
+
+Result<RecordFiles> records_in(Files& files, const RankFolder& folder) {
+  RecordFiles records;
+  CAIRN_ASSIGN(records.committed, content_of(files, folder.record()));
+  CAIRN_ASSIGN(records.prepared, content_of(files, folder.prepared()));
+  return records;
+}
+
+class PartSaver {
+ public:
+  PartSaver(Files& files, const HeldPart& part, const RankFolder& to, const SaveOptions& options)
+      : files_(files), part_(part), to_(to), options_(options) {}
+
+  Result<SaveAccount> run() {
+    CAIRN_ASSIGN(const RecordFiles records, records_in(files_, part_.folder));
+    if (records.none()) return account_;
+    CAIRN_ASSIGN(const RecordFiles there, records_in(files_, to_));
+    if (there == records) return account_of_whole();
+    CAIRN_TRY(begin());
+    if (part_.own.empty()) CAIRN_TRY(save_bare(part_.folder.path, to_.path));
+    for (const HeldRecord& own : by_worth()) CAIRN_TRY(save_blocks(own.record));
+    CAIRN_TRY(write(to_.prepared(), records.prepared));
+    CAIRN_TRY(write(to_.record(), records.committed));
+    return account_;
+  }
+
+ private:
+  /// The committed record first: the data are what it says.
+  std::vector<HeldRecord> by_worth() const {
+    std::vector<HeldRecord> own = part_.own;
+    std::stable_partition(own.begin(), own.end(), [](const HeldRecord& r) { return r.committed; });
+    return own;
+  }
+
+  SaveAccount account_of_whole() const {
+    SaveAccount whole;
+    for (const HeldRecord& own : part_.own) whole.bytes = own.record.data_bytes();
+    return whole;
+  }
+
+  /// What is half a copy must not count.
+  Status begin() {
+    for (const std::string& path : {to_.record(), to_.prepared()})
+      CAIRN_TRY(remove_all(files_, path));
+    resumes_ = files_.info(to_.path).has_value();
+    return make_folders(files_, to_.files(), only_me_folder);
+  }
+
+  Status save_blocks(const RankRecord& record) {
+    RankBlocks target(files_, to_, record);
+    CAIRN_TRY(target.clear_way());
+    CAIRN_TRY(target.make_room());
+    const SetLayout layout(record.encoding);
+    const auto me = record.index_in_set();
+    CAIRN_TRY(save_range(record, BlockKind::data, layout.data_blocks(me)));
+    CAIRN_TRY(save_range(record, BlockKind::parity, layout.parity_blocks()));
+    CAIRN_ASSIGN(const bool at_once, record.files.size() >= many_files
+                                         ? files_.syncs_at_once(to_.path)
+                                         : Result<bool>(false));
+    return at_once ? files_.sync_file_system(to_.path) : target.sync();
+  }
+
+  Status save_range(const RankRecord& record, BlockKind kind, std::uint64_t blocks) {
+    const std::uint64_t step =
+        std::max<std::uint64_t>(1, options_.io.piece_bytes / record.encoding.block_bytes);
+    return options_.io.each((blocks + step - 1) / step, [&](std::size_t piece) {
+      const std::uint64_t first = piece * step;
+      return save_piece(record, kind, first, std::min(blocks, first + step));
+    });
+  }
+
+  Status save_piece(const RankRecord& record, BlockKind kind, std::uint64_t first,
+                    std::uint64_t end) {
+    RankBlocks source(files_, part_.folder, record);
+    RankBlocks target(files_, to_, record);
+    const auto& crcs = kind == BlockKind::data ? record.data_crcs : record.parity_crcs;
+    Blob scratch(SetLayout(record.encoding).geometry().widest());
+    const auto read = [&](RankBlocks& from, std::uint64_t index) {
+      return kind == BlockKind::data ? from.data(index, scratch) : from.parity(index, scratch);
+    };
+    for (std::uint64_t index = first; index < end; ++index) {
+      if (resumes_)
+        if (const auto there = read(target, index); there && crc32c(*there) == crcs[index]) {
+          CAIRN_TRY(note(there->size(), 0));
+          continue;
+        }
+      const auto block = read(source, index);
+      if (!block || crc32c(*block) != crcs[index])
+        note_trouble(block ? fmt::format("block {} of the {} in {} does not match its checksum",
+                                         index, kind == BlockKind::data ? "files" : "parity",
+                                         part_.folder.path)
+                           : block.error().text);
+      if (!block) continue;
+      options_.throttle.take(block->size());
+      CAIRN_TRY(kind == BlockKind::data ? target.write_data(index, *block)
+                                        : target.write_parity(index, *block));
+      CAIRN_TRY(note(block->size(), block->size()));
+    }
+    target.start_writing();
+    return {};
+  }
+
+  Status note(std::uint64_t bytes, std::uint64_t saved_bytes) {
+    {
+      const std::scoped_lock lock(mutex_);
+      account_.bytes += bytes;
+      account_.saved_bytes += saved_bytes;
+    }
+    return options_.moved(bytes);
+  }
+
+  void note_trouble(std::string text) {
+    const std::scoped_lock lock(mutex_);
+    if (account_.bad_blocks++ == 0) account_.first_trouble = std::move(text);
+  }
+
+  /// Where no record tells what the files are to be, they are taken as they are; a record of theirs
+  /// may be kept elsewhere. Links and devices are no files of ours.
+  Status save_bare(const std::string& from, const std::string& to) {
+    CAIRN_TRY(files_.make_folder(to, only_me_folder));
+    CAIRN_ASSIGN(const std::vector<std::string> names, files_.list(from));
+    for (const std::string& name : names) {
+      const std::string path = from + "/" + name;
+      if (path == part_.folder.record() || path == part_.folder.prepared()) continue;
+      CAIRN_ASSIGN(const FileInfo info, files_.info(path));
+      if (info.kind == Kind::folder) CAIRN_TRY(save_bare(path, to + "/" + name));
+      if (info.kind == Kind::file) CAIRN_TRY(copy_bare(path, to + "/" + name, info.size));
+    }
+    return files_.sync_folder(to);
+  }
+
+  Status copy_bare(const std::string& from, const std::string& to, std::uint64_t bytes) {
+    CAIRN_ASSIGN(const auto source, files_.open(from));
+    CAIRN_ASSIGN(const auto target, files_.create(to, only_me));
+    Blob buffer(bare_piece_bytes);
+    for (std::uint64_t at = 0; at < bytes; at += buffer.size()) {
+      const auto length =
+          static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), bytes - at));
+      const MutableBytes piece = MutableBytes(buffer).first(length);
+      CAIRN_TRY(source->read_at(at, piece));
+      options_.throttle.take(length);
+      CAIRN_TRY(target->write_at(at, piece));
+      CAIRN_TRY(note(length, length));
+    }
+    return target->sync();
+  }
+
+  Status write(const std::string& path, const Blob& content) {
+    return content.empty() ? Status{} : write_file_atomically(files_, path, content, true);
+  }
+
+  Files& files_;
+  const HeldPart& part_;
+  const RankFolder& to_;
+  const SaveOptions& options_;
+  bool resumes_ = false;
+  std::mutex mutex_;
+  SaveAccount account_;  ///< guarded while there are threads
+};
+
+}  // namespace
+
+Result<SaveAccount> save_part(Files& files, const HeldPart& part, const RankFolder& to,
+                              const SaveOptions& options) {
+  return PartSaver(files, part, to, options).run();
+}
+
+}  // namespace cairn

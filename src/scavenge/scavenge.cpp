@@ -1,0 +1,156 @@
+#include "scavenge/scavenge.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <set>
+
+#include "prefix/keeper.hpp"
+#include "scavenge/save_part.hpp"
+
+namespace cairn {
+namespace {
+
+constexpr std::int64_t us_per_s = 1'000'000;
+constexpr std::uint32_t for_all = 0777;  // less the umask, as all of <prefix>/.cairn
+constexpr std::uint32_t only_me = 0700;
+
+/// What the ranks' records say of the dataset; from a committed one, if there is any.
+const HeldRecord* record_of(const Remains& remains) {
+  const HeldRecord* best = nullptr;
+  for (const HeldPart& part : remains.parts)
+    for (const auto* records : {&part.own, &part.kept})
+      for (const HeldRecord& held : *records)
+        if (best == nullptr || (held.committed && !best->committed)) best = &held;
+  return best;
+}
+
+std::uint64_t data_bytes_of(const HeldPart& part) {
+  return part.own.empty() ? 0 : part.own.front().record.data_bytes();
+}
+
+std::optional<Holding> holding_of(Remains&& remains) {
+  const HeldRecord* known = record_of(remains);
+  if (known == nullptr || known->record.dataset.in_place()) return std::nullopt;
+  Holding holding;
+  holding.info = known->record.dataset;
+  holding.remains = std::move(remains);
+  for (const HeldPart& part : holding.remains.parts) holding.bytes += data_bytes_of(part);
+  return holding;
+}
+
+/// For one process of a node at a time, and to know when to stop.
+class Scavenging {
+ public:
+  Scavenging(Files& files, Clock& clock, const ScavengeLimits& limits,
+             const std::function<void(ScavengeProgress)>& progress, const Log& log)
+      : files_(files),
+        clock_(clock),
+        limits_(limits),
+        throttle_(clock, limits.bytes_per_s),
+        progress_(progress),
+        log_(log) {}
+
+  Result<ScavengeAccount> run(const PrefixFolder& folder, const std::string& node,
+                              const std::vector<Holding>& holdings) {
+    CAIRN_ASSIGN(const auto lock, claim(folder, node));
+    CAIRN_ASSIGN(const Store target, Store::at(files_, folder.scavenged(node)));
+    for (const Holding& holding : holdings) all_bytes_ += holding.bytes;
+    for (const Holding& holding : holdings) CAIRN_TRY(save(holding, target));
+    return account_;
+  }
+
+ private:
+  Result<std::unique_ptr<FileLock>> claim(const PrefixFolder& folder, const std::string& node) {
+    CAIRN_TRY(make_folders(files_, folder.root(), for_all));
+    for (const std::string& path : {folder.scavenged(), folder.scavenged(node)}) {
+      CAIRN_TRY(files_.make_folder(path, only_me));
+      CAIRN_TRY(files_.sync_folder(folder_of(path)));
+    }
+    auto lock = files_.lock(folder.scavenged(node) + "/lock");
+    if (!lock && lock.error().code == Code::busy)
+      return fail(Code::busy, "{} is being scavenged by another process already: {}", node,
+                  lock.error().text);
+    return lock;
+  }
+
+  Status save(const Holding& holding, const Store& target) {
+    for (const HeldPart& part : holding.remains.parts) {
+      const RankFolder to = target.rank_folder(holding.info, part.owner);
+      CAIRN_TRY(make_folders(files_, folder_of(to.path), only_me));
+      const SaveOptions options{limits_.io, throttle_,
+                                [this](std::uint64_t bytes) { return go_on(bytes); }};
+      CAIRN_TRY(go_on(0));
+      CAIRN_ASSIGN(const SaveAccount saved, save_part(files_, part, to, options));
+      add(holding, saved);
+    }
+    CAIRN_TRY(files_.sync_folder(target.dataset_folder(holding.info)));
+    return files_.sync_folder(target.root());
+  }
+
+  void add(const Holding& holding, const SaveAccount& saved) {
+    account_.bytes += saved.bytes;
+    account_.saved_bytes += saved.saved_bytes;
+    account_.bad_blocks += saved.bad_blocks;
+    if (saved.bad_blocks > 0)
+      log_.warning("dataset {} ({}): {}; {} blocks in all, which a rebuild takes for missing",
+                   holding.info.number, holding.info.name, saved.first_trouble, saved.bad_blocks);
+  }
+
+  Status go_on(std::uint64_t bytes) {
+    const std::uint64_t moved = moved_bytes_ += bytes;
+    if (progress_) progress_({moved, std::max(moved, all_bytes_)});
+    if (limits_.end_time_s == 0 || clock_.now_us() < limits_.end_time_s * us_per_s) return {};
+    return fail(Code::busy,
+                "the time is up (SCR_END_TIME {}): {} bytes are copied, and the next try goes on "
+                "from there",
+                limits_.end_time_s, moved);
+  }
+
+  Files& files_;
+  Clock& clock_;
+  const ScavengeLimits& limits_;
+  Throttle throttle_;
+  const std::function<void(ScavengeProgress)>& progress_;
+  const Log& log_;
+  std::uint64_t all_bytes_ = 0;
+  std::atomic<std::uint64_t> moved_bytes_ = 0;
+  ScavengeAccount account_;
+};
+
+}  // namespace
+
+std::vector<int> Holding::ranks() const {
+  std::set<int> ranks;
+  for (const HeldPart& part : remains.parts)
+    if (!part.own.empty()) ranks.insert(part.owner);
+  return {ranks.begin(), ranks.end()};
+}
+
+Result<std::vector<Holding>> find_holdings(Files& files, const std::vector<std::string>& caches,
+                                           const PrefixFolder& folder) {
+  std::vector<std::string> damaged;
+  CAIRN_ASSIGN(const Listing listing, read_listing(files, folder, damaged));
+  const auto is_there = [&](const Uuid& uuid) {
+    return std::any_of(listing.begin(), listing.end(), [&](const DatasetRecord& record) {
+      return record.info.uuid == uuid && record.failed_us == 0;
+    });
+  };
+  CAIRN_ASSIGN(std::vector<Remains> found, find_remains(files, caches));
+  std::vector<Holding> holdings;
+  for (Remains& remains : found)
+    if (auto holding = holding_of(std::move(remains))) {
+      holding->in_prefix = is_there(holding->info.uuid);
+      holdings.push_back(*std::move(holding));
+    }
+  return holdings;
+}
+
+Result<ScavengeAccount> scavenge(Files& files, Clock& clock, const PrefixFolder& folder,
+                                 const std::string& node, const std::vector<Holding>& holdings,
+                                 const ScavengeLimits& limits,
+                                 const std::function<void(ScavengeProgress)>& progress,
+                                 const Log& log) {
+  return Scavenging(files, clock, limits, progress, log).run(folder, node, holdings);
+}
+
+}  // namespace cairn

@@ -1,0 +1,60 @@
+// Saves what a node's caches hold of a dead job to the prefix directory.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/log.hpp"
+#include "config/settings.hpp"
+#include "files/clock.hpp"
+#include "prefix/prefix_folder.hpp"
+#include "recovery/remains.hpp"
+#include "transfer/io_threads.hpp"
+
+namespace cairn {
+
+/// What this node has of one dataset.
+struct Holding {
+  Remains remains;
+  DatasetInfo info;
+  std::uint64_t bytes = 0;  ///< of the ranks' files that are here
+  bool in_prefix = false;   ///< all of it is there, and nothing is known to be wrong with it
+
+  std::vector<int> ranks() const;
+};
+
+/// Local. Datasets that were complete, of which there is anything in these caches; newest first.
+/// What the program wrote into the prefix directory itself is not among them.
+Result<std::vector<Holding>> find_holdings(Files& files, const std::vector<std::string>& caches,
+                                           const PrefixFolder& folder);
+
+struct ScavengeProgress {
+  std::uint64_t bytes = 0;      ///< moved so far
+  std::uint64_t all_bytes = 0;  ///< to be moved, as far as is known
+};
+
+struct ScavengeLimits {
+  IoThreads io;
+  std::uint64_t bytes_per_s = 0;  ///< 0: any
+  std::int64_t end_time_s = 0;    ///< since 1970; 0: whatever it takes
+};
+
+struct ScavengeAccount {
+  std::uint64_t bytes = 0;        ///< in the copies
+  std::uint64_t saved_bytes = 0;  ///< those that were not there from an earlier try
+  std::uint64_t bad_blocks = 0;   ///< are missing or damaged, for a rebuild to repair
+};
+
+/// Local. Copies the parts of `holding` below folder.scavenged(node), as they are, each block
+/// checked on the way; what an earlier try has copied is not copied again. Nothing there counts
+/// before it is rebuilt and published. `progress` may be called by several threads. Errors: busy
+/// where another process scavenges the same node, or the time is up; those of the files. All that
+/// was copied stays, for the next try.
+Result<ScavengeAccount> scavenge(Files& files, Clock& clock, const PrefixFolder& folder,
+                                 const std::string& node, const std::vector<Holding>& holdings,
+                                 const ScavengeLimits& limits,
+                                 const std::function<void(ScavengeProgress)>& progress,
+                                 const Log& log);
+
+}  // namespace cairn

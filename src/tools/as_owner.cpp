@@ -1,0 +1,61 @@
+#include "tools/as_owner.hpp"
+
+#include <unistd.h>
+
+#include "comm/team.hpp"
+#include "files/background.hpp"
+
+namespace cairn {
+namespace {
+
+OwnerRecord record_of(const CommandOwner& owner, const Settings& settings, Clock& clock) {
+  OwnerRecord me;
+  me.run = {clock.now_us(), static_cast<std::int64_t>(clock.random() >> 1)};
+  me.job_id = fmt::format("of {}", owner.name);  // not that of the job it may have been started in
+  me.user = settings.user;
+  me.host = settings.node_name;
+  me.process = static_cast<std::uint64_t>(::getpid());
+  me.started_us = clock.now_us();
+  return me;
+}
+
+Result<Keeper> own(const CommandOwner& owner, Files& files, Clock& clock,
+                   const Settings& settings) {
+  auto keeper =
+      Keeper::take_over(files, clock, {settings.prefix}, record_of(owner, settings, clock),
+                        owner.force ? Claim::forced : Claim::polite);
+  if (!keeper && keeper.error().code == Code::busy)
+    return fail(Code::busy, "{}; if it is dead for certain, give --force", keeper.error().text);
+  return keeper;
+}
+
+}  // namespace
+
+Status as_owner(const CommandOwner& owner, Files& files, Clock& clock, const Settings& settings,
+                const std::function<Status(Communicator&, const Site&)>& action) {
+  CAIRN_ASSIGN(Keeper keeper, own(owner, files, clock, settings));
+  const auto background = make_background_thread();
+  auto heartbeat = background->repeat(beat_period_us, keeper.heartbeat());
+  Status done;
+  Team(1).run([&](Communicator& comm) {
+    const Site site{files,
+                    clock,
+                    {settings.prefix},
+                    keeper.epoch(),
+                    1,
+                    settings.copy_metadata,
+                    {1, 0},
+                    {*background, reading_threads},
+                    &keeper};
+    done = action(comm, site);
+  });
+  heartbeat.reset();
+  // Whatever has happened: what was changed is listed, and the next job need not wait.
+  const Status listed = keeper.save_listing();
+  const Status resigned = keeper.resign();
+  CAIRN_TRY(std::move(done));
+  CAIRN_TRY(listed);
+  return resigned;
+}
+
+}  // namespace cairn

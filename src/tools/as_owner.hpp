@@ -1,0 +1,26 @@
+// What a command does as the owner of the prefix directory.
+#pragma once
+
+#include <functional>
+#include <string_view>
+
+#include "config/settings.hpp"
+#include "prefix/site.hpp"
+
+namespace cairn {
+
+/// By which many records are read.
+inline constexpr int reading_threads = 4;
+
+struct CommandOwner {
+  std::string_view name;  ///< "cairn index", for whoever asks who has the directory
+  bool force = false;     ///< whoever had it is dead for certain
+};
+
+/// Takes the prefix directory of `settings` over, does `action` (with a communicator of one rank),
+/// lists what it changed, and gives the directory back. Errors: busy, with what to do, where
+/// another owner lives; those of `action`; those of the files.
+Status as_owner(const CommandOwner& owner, Files& files, Clock& clock, const Settings& settings,
+                const std::function<Status(Communicator&, const Site&)>& action);
+
+}  // namespace cairn

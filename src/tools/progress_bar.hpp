@@ -1,0 +1,37 @@
+// How far a command has come, on a terminal.
+#pragma once
+
+#include <mutex>
+#include <ostream>
+#include <string>
+
+#include "files/clock.hpp"
+
+namespace cairn {
+
+class ProgressBar {
+ public:
+  /// Shows nothing unless `shown`. `what`: what is being done.
+  ProgressBar(std::ostream& out, Clock& clock, std::string what, bool shown);
+
+  /// Of `all` bytes so many are done. Any thread may call it, as often as it likes.
+  void show(std::uint64_t done, std::uint64_t all);
+  /// What else is told gets a line of its own from here on.
+  void end();
+  double seconds() const;
+
+ private:
+  std::ostream& out_;
+  Clock& clock_;
+  const std::string what_;
+  const bool shown_;
+  const std::int64_t begun_us_;
+  std::mutex mutex_;
+  std::int64_t shown_us_ = 0;  ///< guarded
+};
+
+/// "scavenging n1: [#####     ] 512 MiB of 1 GiB, 830 MiB/s, 1 s left"
+std::string progress_line(const std::string& what, std::uint64_t done, std::uint64_t all,
+                          double seconds);
+
+}  // namespace cairn

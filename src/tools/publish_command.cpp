@@ -1,0 +1,113 @@
+#include "tools/publish_command.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "scavenge/publish.hpp"
+#include "tools/as_owner.hpp"
+#include "tools/exit_codes.hpp"
+#include "tools/record_json.hpp"
+
+namespace cairn {
+namespace {
+
+using Outcome = SalvagedDataset::Outcome;
+
+std::string line_of(const SalvagedDataset& dataset) {
+  const std::string account = describe(dataset.account);
+  std::string what;
+  switch (dataset.outcome) {
+    case Outcome::published:
+      what = account.empty() ? "published" : fmt::format("published: {}", account);
+      break;
+    case Outcome::there:
+      what = "it was in the prefix directory already";
+      break;
+    case Outcome::lost:
+      what = fmt::format("cannot be rebuilt: {}", dataset.reason);
+      break;
+    case Outcome::uncommitted:
+    case Outcome::newer:
+      what = fmt::format("left alone: {}", dataset.reason);
+      break;
+    case Outcome::whole:
+    case Outcome::failed:
+      what = fmt::format("whole, but not published: {}", dataset.reason);
+      break;
+  }
+  const Remains& remains = dataset.remains;
+  const std::string name = remains.name.empty() ? "" : fmt::format(" ({})", remains.name);
+  return printable(
+      fmt::format("dataset {}{} of {} ranks: {}", remains.number, name, remains.ranks, what));
+}
+
+nlohmann::ordered_json json_of(const SalvagedDataset& dataset) {
+  return {{"number", dataset.remains.number},
+          {"name", dataset.remains.name},
+          {"uuid", text_of(dataset.remains.uuid)},
+          {"ranks", dataset.remains.ranks},
+          {"outcome", name_of(dataset.outcome)},
+          {"reason", dataset.reason},
+          {"rebuilt_ranks", dataset.account.rebuilt_ranks},
+          {"repaired_blocks", dataset.account.repaired_blocks},
+          {"repaired_bytes", dataset.account.repaired_bytes}};
+}
+
+bool is_good(const SalvagedDataset& dataset) {
+  return dataset.outcome == Outcome::published || dataset.outcome == Outcome::there ||
+         dataset.outcome == Outcome::uncommitted;
+}
+
+Result<std::vector<SalvagedDataset>> salvage_all(const PublishCommand& command, Files& files,
+                                                 Clock& clock, const Settings& settings,
+                                                 const Log& log) {
+  const PrefixFolder folder{settings.prefix};
+  CAIRN_TRY(check_prefix_folder(files, settings.prefix));
+  const auto wanted = [&](const Remains& remains) {
+    return is_wanted(command.datasets, remains.uuid, remains.number, remains.name);
+  };
+  CAIRN_ASSIGN(Salvage salvage, make_whole(files, folder, wanted, log));
+  if (salvage.datasets.empty())
+    return fail(Code::not_found,
+                "nothing{} was scavenged to {}: run cairn scavenge first, or name a folder that "
+                "holds caches",
+                command.datasets.empty() ? "" : " of " + command.datasets.front(), settings.prefix);
+  const Status published = as_owner({"cairn rebuild", command.force}, files, clock, settings,
+                                    [&](Communicator& comm, const Site& site) {
+                                      publish(comm, site, salvage, settings.job_id, log);
+                                      return Status{};
+                                    });
+  CAIRN_TRY(published);
+  return std::move(salvage.datasets);
+}
+
+void tell(const std::vector<SalvagedDataset>& datasets, const Settings& settings, bool json,
+          std::ostream& out) {
+  if (!json) {
+    for (const SalvagedDataset& dataset : datasets) out << line_of(dataset) << "\n";
+    return;
+  }
+  auto list = nlohmann::ordered_json::array();
+  for (const SalvagedDataset& dataset : datasets) list.push_back(json_of(dataset));
+  out << text_of_json({{"prefix", settings.prefix}, {"datasets", std::move(list)}}) << "\n";
+}
+
+}  // namespace
+
+int run_publish_command(const PublishCommand& command, Files& files, Clock& clock,
+                        const ProcessFacts& process, std::ostream& out, const Log& log) {
+  const auto resolved = read_job_settings(command.source, files, process, log);
+  Result<std::vector<SalvagedDataset>> datasets =
+      resolved ? salvage_all(command, files, clock, resolved->settings, log)
+               : tl::unexpected(resolved.error());
+  if (!datasets) {
+    log.error("{}", datasets.error().text);
+    return datasets.error().code == Code::busy ? exit_try_again : exit_failure;
+  }
+  tell(*datasets, resolved->settings, command.json, out);
+  out << std::flush;
+  const bool good = std::all_of(datasets->begin(), datasets->end(), is_good);
+  return good && out ? exit_ok : exit_failure;
+}
+
+}  // namespace cairn

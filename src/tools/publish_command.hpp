@@ -1,0 +1,28 @@
+// cairn rebuild without a folder: makes whole what was scavenged, and publishes it.
+#pragma once
+
+#include <ostream>
+
+#include "files/clock.hpp"
+#include "tools/job_settings.hpp"
+#include "tools/wanted_datasets.hpp"
+
+namespace cairn {
+
+/// With json: {"prefix", "datasets": [{"number", "name", "uuid", "ranks", "outcome": "published",
+/// "there", "lost", "uncommitted", "newer" or "failed", "reason", "rebuilt_ranks",
+/// "repaired_blocks", "repaired_bytes"}]}, oldest first.
+struct PublishCommand {
+  JobSettingsSource source;
+  WantedDatasets datasets;
+  bool force = false;  ///< whoever owns the prefix directory is dead for certain
+  bool json = false;
+};
+
+/// Returns the exit code: 0 if every dataset that is wanted and was ever complete is in the prefix
+/// directory now; exit_try_again if somebody scavenges at the moment, or a job owns the directory;
+/// 1 if one cannot be published, or there is none.
+int run_publish_command(const PublishCommand& command, Files& files, Clock& clock,
+                        const ProcessFacts& process, std::ostream& out, const Log& log);
+
+}  // namespace cairn

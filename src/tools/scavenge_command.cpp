@@ -1,0 +1,148 @@
+#include "tools/scavenge_command.hpp"
+
+#include <algorithm>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "base/units.hpp"
+#include "files/background.hpp"
+#include "recovery/dead_caches.hpp"
+#include "scavenge/scavenge.hpp"
+#include "tools/exit_codes.hpp"
+#include "tools/progress_bar.hpp"
+#include "tools/record_json.hpp"
+
+namespace cairn {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json json_of(const Holding& holding) {
+  return {{"number", holding.info.number},
+          {"uuid", text_of(holding.info.uuid)},
+          {"name", holding.info.name}};
+}
+
+Json described(const Holding& holding) {
+  Json json = json_of(holding);
+  json.update({{"checkpoint", holding.info.is_checkpoint()},
+               {"output", holding.info.is_output()},
+               {"ranks", holding.info.ranks},
+               {"bytes", holding.bytes},
+               {"parts", holding.ranks()},
+               {"in_prefix", holding.in_prefix}});
+  return json;
+}
+
+class ScavengeNode {
+ public:
+  ScavengeNode(const ScavengeCommand& command, Files& files, Clock& clock, const Settings& settings,
+               std::ostream& out, const Log& log)
+      : command_(command),
+        files_(files),
+        clock_(clock),
+        settings_(settings),
+        folder_{settings.prefix},
+        out_(out),
+        log_(log) {}
+
+  Status run() {
+    const std::string& node = settings_.node_name;
+    if (node.find('/') != std::string::npos || node.starts_with("."))
+      return fail(Code::bad_setting, "SCR_NODE_NAME is {}: it cannot be the name of a folder",
+                  node);
+    CAIRN_TRY(check_prefix_folder(files_, settings_.prefix));
+    CAIRN_ASSIGN(const auto caches, caches_of_job(files_, settings_));
+    CacheLocks locks;
+    if (!command_.list) {
+      CAIRN_ASSIGN(locks, lock_caches(files_, caches));
+    }
+    CAIRN_ASSIGN(std::vector<Holding> holdings, find_holdings(files_, caches, folder_));
+    std::erase_if(holdings, [&](const Holding& holding) {
+      return !is_wanted(command_.datasets, holding.info.uuid, holding.info.number,
+                        holding.info.name);
+    });
+    return command_.list ? list(holdings) : save(std::move(holdings));
+  }
+
+ private:
+  Status list(const std::vector<Holding>& holdings) {
+    if (command_.json) {
+      Json datasets = Json::array();
+      for (const Holding& holding : holdings) datasets.push_back(described(holding));
+      out_ << text_of_json({{"node", settings_.node_name}, {"datasets", std::move(datasets)}})
+           << "\n";
+      return {};
+    }
+    for (const Holding& holding : holdings)
+      out_ << printable(fmt::format("dataset {} ({}): {} of {} ranks, {}{}\n", holding.info.number,
+                                    holding.info.name, holding.ranks().size(), holding.info.ranks,
+                                    format_bytes(holding.bytes),
+                                    holding.in_prefix ? "; in the prefix directory" : ""));
+    if (holdings.empty())
+      out_ << fmt::format("there is nothing of job {} on {}\n", settings_.job_id,
+                          settings_.node_name);
+    return {};
+  }
+
+  Status save(std::vector<Holding> holdings) {
+    if (command_.datasets.empty())
+      std::erase_if(holdings, [](const Holding& holding) { return holding.in_prefix; });
+    if (holdings.empty() && !command_.datasets.empty())
+      return fail(Code::not_found, "{} has nothing of dataset {} of job {} in its caches",
+                  settings_.node_name, command_.datasets.front(), settings_.job_id);
+    ProgressBar bar(std::cerr, clock_, "scavenging " + settings_.node_name, command_.progress);
+    const auto background = make_background_thread();
+    const ScavengeLimits limits{{*background, settings_.io_threads, settings_.io_piece_bytes},
+                                settings_.flush_bytes_per_s,
+                                settings_.end_time_s};
+    const auto saved = scavenge(
+        files_, clock_, folder_, settings_.node_name, holdings, limits,
+        [&bar](ScavengeProgress progress) { bar.show(progress.bytes, progress.all_bytes); }, log_);
+    bar.end();
+    if (!saved) return tl::unexpected(saved.error());
+    tell(holdings, *saved, bar.seconds());
+    return {};
+  }
+
+  void tell(const std::vector<Holding>& holdings, const ScavengeAccount& saved, double seconds) {
+    if (command_.json) {
+      Json datasets = Json::array();
+      for (const Holding& holding : holdings) datasets.push_back(json_of(holding));
+      out_ << text_of_json({{"node", settings_.node_name},
+                            {"datasets", std::move(datasets)},
+                            {"bytes", saved.bytes},
+                            {"saved_bytes", saved.saved_bytes},
+                            {"bad_blocks", saved.bad_blocks}})
+           << "\n";
+      return;
+    }
+    out_ << fmt::format("{}: {} of {} datasets are saved below {}, {} of it now; took {}\n",
+                        settings_.node_name, format_bytes(saved.bytes), holdings.size(),
+                        folder_.scavenged(settings_.node_name), format_bytes(saved.saved_bytes),
+                        format_seconds(seconds));
+  }
+
+  const ScavengeCommand& command_;
+  Files& files_;
+  Clock& clock_;
+  const Settings& settings_;
+  const PrefixFolder folder_;
+  std::ostream& out_;
+  const Log& log_;
+};
+
+}  // namespace
+
+int run_scavenge_command(const ScavengeCommand& command, Files& files, Clock& clock,
+                         const ProcessFacts& process, std::ostream& out, const Log& log) {
+  const auto resolved = read_job_settings(command.source, files, process, log);
+  Status done = resolved ? ScavengeNode(command, files, clock, resolved->settings, out, log).run()
+                         : Status(tl::unexpected(resolved.error()));
+  out << std::flush;
+  if (!done) log.error("{}", done.error().text);
+  if (!done && done.error().code == Code::busy) return exit_try_again;
+  return done && out ? exit_ok : exit_failure;
+}
+
+}  // namespace cairn

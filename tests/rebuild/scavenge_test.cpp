@@ -1,0 +1,375 @@
+// What is left of a dead job on its nodes gets to the prefix directory, whole, or not at all.
+#include <filesystem>
+
+#include "recovery/dead_caches.hpp"
+#include "scavenge/publish.hpp"
+#include "scavenge/scavenge.hpp"
+#include "session/prefix_cluster.hpp"
+#include "tools/as_owner.hpp"
+
+namespace cairn {
+namespace {
+
+namespace fs = std::filesystem;
+using Outcome = SalvagedDataset::Outcome;
+
+FileHook no_faults() {
+  return [](const FileOperation&) { return Status{}; };
+}
+
+/// Whoever sleeps finds that the time has passed.
+class HastyClock final : public Clock {
+ public:
+  std::int64_t now_us() override { return system_->now_us() + slept_us_; }
+  std::int64_t steady_us() override { return system_->steady_us() + slept_us_; }
+  void sleep_us(std::int64_t us) override { slept_us_ += us; }
+  std::uint64_t random() override { return system_->random(); }
+
+ private:
+  std::unique_ptr<Clock> system_ = make_system_clock();
+  std::atomic<std::int64_t> slept_us_ = 0;
+};
+
+/// A job that has died on four nodes, with nothing flushed of its newest checkpoint.
+class Scavenge : public testing::Test {
+ protected:
+  Scavenge() {
+    cluster_.settings.flush_interval = 0;
+    cluster_.clock = std::make_unique<HastyClock>();
+  }
+
+  void use(Scheme scheme, int failures) {
+    CheckpointSettings& checkpoint = cluster_.settings.checkpoints[0];
+    checkpoint.scheme = scheme;
+    checkpoint.set_failures = failures;
+    checkpoint.partner_copies = failures;
+  }
+
+  Settings settings_on(const std::string& node) const {
+    Settings settings = cluster_.settings;
+    settings.node_name = node;
+    return settings;
+  }
+  PrefixFolder folder() const { return {cluster_.settings.prefix}; }
+
+  /// As cairn scavenge-node.
+  Result<ScavengeAccount> scavenge_node(const std::string& node, const FileHook& hook = no_faults(),
+                                        std::int64_t end_time_s = 0) {
+    const auto posix = make_posix_files();
+    const auto files = make_hooked_files(*posix, hook);
+    const auto background = make_foreground();
+    CAIRN_ASSIGN(const auto caches, caches_of_job(*files, settings_on(node)));
+    CAIRN_ASSIGN(const CacheLocks locks, lock_caches(*files, caches));
+    CAIRN_ASSIGN(std::vector<Holding> holdings, find_holdings(*files, caches, folder()));
+    std::erase_if(holdings, [](const Holding& holding) { return holding.in_prefix; });
+    return scavenge(*files, *cluster_.clock, folder(), node, holdings,
+                    {{*background, 1, 1024}, 0, end_time_s}, nullptr, cluster_.log());
+  }
+
+  void scavenge_nodes() {
+    for (const std::string node : {"n0", "n1", "n2", "n3"}) {
+      const auto saved = scavenge_node(node);
+      ASSERT_TRUE(saved) << saved.error().text;
+    }
+  }
+
+  /// As cairn rebuild.
+  Result<std::vector<SalvagedDataset>> rebuild(const FileHook& hook = no_faults()) {
+    const auto posix = make_posix_files();
+    const auto files = make_hooked_files(*posix, hook);
+    CAIRN_ASSIGN(Salvage salvage,
+                 make_whole(
+                     *files, folder(), [](const Remains&) { return true; }, cluster_.log()));
+    CAIRN_TRY(as_owner({"cairn rebuild"}, *files, *cluster_.clock, settings_on("n0"),
+                       [&](Communicator& comm, const Site& site) {
+                         publish(comm, site, salvage, "job", cluster_.log());
+                         return Status{};
+                       }));
+    return std::move(salvage.datasets);
+  }
+
+  /// Of dataset `number`, the outcome; none if it is not among them.
+  std::optional<Outcome> outcome_of(const Result<std::vector<SalvagedDataset>>& datasets,
+                                    std::uint64_t number) {
+    EXPECT_TRUE(datasets) << datasets.error().text;
+    for (const SalvagedDataset& dataset : *datasets)
+      if (dataset.remains.number == number) {
+        reason_ = dataset.reason;
+        return dataset.outcome;
+      }
+    return std::nullopt;
+  }
+
+  /// A new allocation, whose caches are empty: from which dataset, all bytes compared.
+  int restart_elsewhere() {
+    cluster_.lose_all_nodes();
+    return cluster_.restart(four_nodes());
+  }
+
+  void save_all() { cluster_.save("all"); }  // the prefix directory is one of the cluster's folders
+  void bring_all_back() { cluster_.bring_back("all"); }
+
+  std::vector<std::string> left_over() const {
+    std::vector<std::string> found;
+    for (const auto& entry : fs::recursive_directory_iterator(folder().prefix)) {
+      const std::string name = entry.path().filename();
+      const bool copy = entry.path().string().find("/.cairn/scavenged/") != std::string::npos ||
+                        entry.path().string().find("/.cairn/rebuilt/") != std::string::npos;
+      if (name.starts_with(".cairn.") || (copy && !entry.is_directory() && name != "lock"))
+        found.push_back(entry.path());
+    }
+    return found;
+  }
+
+  PrefixCluster cluster_;
+  std::string reason_;
+};
+
+struct SchemeCase {
+  Scheme scheme;
+  int failures;
+};
+
+class EverySchemeScavenged : public Scavenge, public testing::WithParamInterface<SchemeCase> {};
+
+/// Each choice of nodes that is lost after the job has died, and what a scheme makes of it.
+TEST_P(EverySchemeScavenged, EachLossIsRebuiltOrToldAndTheOlderOneStays) {
+  use(GetParam().scheme, GetParam().failures);
+  cluster_.settings.flush_interval = 2;
+  cluster_.write(four_nodes(), {1, 2, 3});  // 2 is in the prefix directory
+  save_all();
+  for (unsigned mask = 0; mask < 15; ++mask) {
+    SCOPED_TRACE(fmt::format("nodes {:04b} are lost", mask));
+    bring_all_back();
+    int lost = 0;
+    for (unsigned node = 0; node < 4; ++node)
+      if ((mask >> node & 1U) != 0) {
+        cluster_.lose(fmt::format("n{}", node));
+        ++lost;
+      }
+    scavenge_nodes();
+    const auto datasets = rebuild();
+    const auto outcome = outcome_of(datasets, 3);
+    const bool holds = outcome == Outcome::published;
+    if (lost <= GetParam().failures) {
+      ASSERT_TRUE(holds) << reason_;
+    }
+    // PARTNER holds some greater losses: of nodes that are no neighbours.
+    if (!holds || GetParam().scheme != Scheme::partner) {
+      ASSERT_EQ(outcome, lost <= GetParam().failures ? Outcome::published : Outcome::lost);
+    }
+    if (holds)
+      EXPECT_EQ(left_over(), Names{});
+    else
+      EXPECT_NE(reason_.find("rank"), std::string::npos) << reason_;
+    EXPECT_EQ(cluster_.listed(), holds ? (Names{"ckpt.3", "ckpt.2"}) : Names{"ckpt.2"});
+    ASSERT_EQ(restart_elsewhere(), holds ? 3 : 2);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Rebuild, EverySchemeScavenged,
+                         testing::Values(SchemeCase{Scheme::single, 0},
+                                         SchemeCase{Scheme::partner, 1},
+                                         SchemeCase{Scheme::xor_, 1}, SchemeCase{Scheme::rs, 2}));
+
+TEST_F(Scavenge, ACutOffCopyIsGoneOnWithOrCountsForNothing) {
+  cluster_.write(four_nodes(), {1});
+  save_all();
+  const int step = sanitized ? 17 : 3;
+  bool ended = false;
+  for (int count = 0; !ended; count += step) {
+    SCOPED_TRACE(fmt::format("killed before operation {}", count));
+    bring_all_back();
+    ended = true;
+    try {
+      (void)scavenge_node("n1", crash_after(count));
+    } catch (const Crash&) {
+      ended = false;
+    }
+    for (const std::string node : {"n0", "n2", "n3"}) ASSERT_TRUE(scavenge_node(node));
+    const bool again = count % 2 == 0;  // else the node has died for good
+    if (again) {
+      ASSERT_TRUE(scavenge_node("n1"));
+    }
+    ASSERT_EQ(outcome_of(rebuild(), 1), Outcome::published) << reason_;
+    EXPECT_EQ(left_over(), Names{});
+    ASSERT_EQ(restart_elsewhere(), 1);
+  }
+}
+
+TEST_F(Scavenge, ARebuildThatIsKilledAtAnyStepIsEndedByTheNext) {
+  cluster_.settings.flush_interval = 2;
+  cluster_.write(four_nodes(), {1, 2, 3});
+  cluster_.lose("n2");
+  scavenge_nodes();
+  save_all();
+  const int step = sanitized ? 97 : 13;
+  bool ended = false;
+  for (int count = 0; !ended; count += step) {
+    SCOPED_TRACE(fmt::format("killed before operation {}", count));
+    bring_all_back();
+    ended = true;
+    std::atomic<int> operations = 0;
+    try {
+      (void)rebuild([&](const FileOperation&) -> Status {
+        if (operations++ >= count) throw Crash();
+        return {};
+      });
+    } catch (const Crash&) {
+      ended = false;
+    }
+    cluster_.expect_own_files(2);
+    if (count % 2 == 0) {  // else the next job finds it as it is
+      ASSERT_NE(outcome_of(rebuild(), 3), Outcome::lost) << reason_;
+      EXPECT_EQ(left_over(), Names{});
+      EXPECT_EQ(cluster_.listed(), (Names{"ckpt.3", "ckpt.2"}));
+    }
+    const int from = restart_elsewhere();
+    ASSERT_TRUE(from == 3 || (from == 2 && count % 2 != 0)) << from;
+    if (count % 2 == 0) continue;
+    const auto later = rebuild();  // what the job made of the plan harms nothing
+    ASSERT_TRUE(later) << later.error().text;
+    cluster_.lose_all_nodes();
+    ASSERT_EQ(cluster_.restart(four_nodes()), 3);
+  }
+}
+
+TEST_F(Scavenge, AFlippedByteIsRepairedAndNeverSpread) {
+  cluster_.write(four_nodes(), {1});
+  save_all();
+  std::vector<std::string> victims;
+  for (const std::string& part : cluster_.parts("n1", 1))
+    for (const auto& entry : fs::recursive_directory_iterator(part))
+      if (entry.is_regular_file() && entry.file_size() > 0) victims.push_back(entry.path());
+  ASSERT_GE(victims.size(), 6U);
+  for (const std::string& victim : victims)
+    for (const bool node_lost : {false, true}) {
+      SCOPED_TRACE(victim + (node_lost ? ", and n3 is lost" : ""));
+      bring_all_back();
+      cluster_.flip(victim);
+      if (node_lost) cluster_.lose("n3");
+      scavenge_nodes();
+      const auto outcome = outcome_of(rebuild(), 1);
+      if (!node_lost) {
+        ASSERT_EQ(outcome, Outcome::published) << reason_;
+      }
+      const bool published = outcome == Outcome::published;
+      EXPECT_EQ(restart_elsewhere(), published ? 1 : 0);  // compares all bytes
+    }
+}
+
+TEST_F(Scavenge, AFullPrefixDirectoryIsToldAndTheNextTryGoesOn) {
+  cluster_.write(four_nodes(), {1});
+  std::string failed;
+  std::uint64_t missing = 0;
+  for (int count = 40; count < 400 && missing == 0; count += 20) {
+    fs::remove_all(folder().scavenged());
+    const auto refused = scavenge_node("n1", fail_after(count, Code::no_space, failed));
+    if (failed != "write") continue;
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, Code::no_space);
+    const auto saved = scavenge_node("n1");
+    ASSERT_TRUE(saved) << saved.error().text;
+    missing = saved->saved_bytes;
+    EXPECT_LT(missing, saved->bytes) << "what was copied is not copied again";
+  }
+  EXPECT_GT(missing, 0U);
+  const auto again = scavenge_node("n1");
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->saved_bytes, 0U);
+  for (const std::string node : {"n0", "n2", "n3"}) ASSERT_TRUE(scavenge_node(node));
+  ASSERT_EQ(outcome_of(rebuild(), 1), Outcome::published);
+  EXPECT_EQ(restart_elsewhere(), 1);
+}
+
+TEST_F(Scavenge, OneScavengesANodeAtATimeAndNobodyRebuildsMeanwhile) {
+  cluster_.write(four_nodes(), {1});
+  bool asked = false;
+  const auto saved = scavenge_node("n1", [&](const FileOperation& operation) -> Status {
+    if (asked || operation.name != "write") return {};
+    asked = true;
+    const auto second = scavenge_node("n1");
+    EXPECT_TRUE(!second && second.error().code == Code::busy);
+    const auto rebuilt = rebuild();
+    EXPECT_TRUE(!rebuilt && rebuilt.error().code == Code::busy);
+    return {};
+  });
+  EXPECT_TRUE(saved);
+  EXPECT_TRUE(asked);
+}
+
+TEST_F(Scavenge, ARunningJobIsLeftAlone) {
+  const TemporaryFolder elsewhere(Cluster::memory());
+  cluster_.settings.control_base = elsewhere / "%n";  // the cache itself must tell
+  cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+    rank.expect_written(1);
+    rank.comm.barrier();
+    if (rank.number() == 0) {
+      const auto saved = scavenge_node("n1");
+      EXPECT_TRUE(!saved && saved.error().code == Code::busy);
+      EXPECT_FALSE(fs::exists(folder().scavenged()));
+    }
+    rank.comm.barrier();
+  });
+}
+
+TEST_F(Scavenge, TheTimeThatIsLeftIsKept) {
+  cluster_.write(four_nodes(), {1});
+  const auto late = scavenge_node("n1", no_faults(), 1);
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, Code::busy);
+  EXPECT_NE(late.error().text.find("SCR_END_TIME"), std::string::npos) << late.error().text;
+  scavenge_nodes();
+  EXPECT_EQ(outcome_of(rebuild(), 1), Outcome::published);
+}
+
+TEST_F(Scavenge, AFlushThatWasBegunIsEndedWithWhatWasScavenged) {
+  cluster_.settings.flush_interval = 2;
+  cluster_.lose_node_that_has_flushed();  // SINGLE: what n3 had is nowhere but in the flush
+  scavenge_nodes();
+  (void)rebuild();
+  EXPECT_EQ(cluster_.listed(), (Names{"ckpt.4", "ckpt.2"}));
+  EXPECT_EQ(restart_elsewhere(), 4);
+}
+
+TEST_F(Scavenge, WhatIsThereOrWasDroppedIsNotTouchedThoughACopyIsLeft) {
+  cluster_.write(four_nodes(), {1});
+  scavenge_nodes();
+  bool published = false;
+  try {  // killed after it was published, before the copies are gone
+    (void)rebuild([&](const FileOperation& operation) -> Status {
+      published = published || operation.path.ends_with(".cairn/current");
+      const bool removes = operation.name == "remove_file" || operation.name == "list";
+      if (published && removes && operation.path.find("/scavenged/") != std::string::npos)
+        throw Crash();
+      return {};
+    });
+  } catch (const Crash&) {
+  }
+  ASSERT_EQ(cluster_.listed(), Names{"ckpt.1"});
+  ASSERT_NE(left_over(), Names{});
+  std::fstream own(cluster_.file(1, 0), std::ios::in | std::ios::out | std::ios::binary);
+  own.seekp(0).write("mine", 4);  // by the program, in place
+  own.close();
+  EXPECT_EQ(outcome_of(rebuild(), 1), Outcome::there);
+  EXPECT_EQ(read_all(cluster_.file(1, 0)).substr(0, 4), "mine");
+  EXPECT_EQ(left_over(), Names{});
+}
+
+TEST_F(Scavenge, AFileThatWasWrittenAgainForANewerDatasetIsNotReplaced) {
+  cluster_.write(four_nodes(), {1});
+  scavenge_nodes();
+  cluster_.lose_all_nodes();
+  cluster_.settings.flush_interval = 1;
+  cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+    EXPECT_EQ(rank.restart(), 0);
+    rank.expect_written(1);  // the same names
+  });
+  const auto datasets = rebuild();
+  ASSERT_EQ(outcome_of(datasets, 1), Outcome::failed);
+  EXPECT_NE(reason_.find("written again for a newer dataset"), std::string::npos) << reason_;
+  cluster_.expect_own_files(1);
+}
+
+}  // namespace
+}  // namespace cairn
