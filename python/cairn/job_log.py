@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Optional
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional
 
 NAME = "log.json"
 
@@ -21,19 +22,42 @@ class Entry:
     seconds: float = 0.0
     bytes: int = 0
     note: str = ""
+    job: str = ""
 
     @staticmethod
-    def of_line(line: str, job: str) -> Optional["Entry"]:
-        """None for what is not whole, or of another job."""
+    def of_line(line: str, job: Optional[str] = None) -> Optional["Entry"]:
+        """None for what is not whole, or of another job than that of `job`."""
         try:
             one: Dict[str, Any] = json.loads(line)
-            if one.get("job", "") != job:
-                return None
-            return Entry(one.get("event") or one["transfer"], one["time_us"] / 1e6,
-                         one.get("dataset"), one.get("name", ""), one.get("seconds", 0.0),
-                         one.get("bytes", 0), one.get("note", ""))
-        except (ValueError, KeyError, TypeError, AttributeError):
+            found = Entry(one.get("event") or one["transfer"], one["time_us"] / 1e6,
+                          one.get("dataset"), one.get("name", ""), one.get("seconds", 0.0),
+                          one.get("bytes", 0), one.get("note", ""), one.get("job", ""))
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
             return None
+        return found if found.is_sound() and job in (None, found.job) else None
+
+    def is_sound(self) -> bool:
+        """Whether its parts are what they should be: anybody can write into a file."""
+        texts = (self.what, self.name, self.note, self.job)
+        numbers = (self.time_s, self.seconds, self.bytes, self.dataset or 0)
+        return all(isinstance(text, str) for text in texts) and all(
+            isinstance(number, (int, float)) and math.isfinite(number) and 0 <= number < 2**63
+            for number in numbers)
+
+
+class WholeLog(NamedTuple):
+    """All entries of a log, and how many lines are none."""
+
+    entries: List[Entry]
+    damaged: int
+
+
+def read_log(path: Path) -> WholeLog:
+    """Raises OSError where there is none. A last line that is not whole may be on its way."""
+    *lines, _ = path.read_bytes().split(b"\n")
+    found = [Entry.of_line(line.decode("utf-8", "replace")) for line in lines if line.strip()]
+    entries = [entry for entry in found if entry]
+    return WholeLog(entries, len(found) - len(entries))
 
 
 class JobLog:

@@ -25,6 +25,10 @@ std::uint32_t crc32c(Bytes data, std::uint32_t before) {
   return ~crc;
 }
 
+std::uint32_t crc32(Bytes data, std::uint32_t before) {
+  return crc32_gzip_refl(before, reinterpret_cast<const unsigned char*>(data.data()), data.size());
+}
+
 std::uint32_t crc32c_reference(Bytes data, std::uint32_t before) {
   constexpr std::uint32_t polynomial = 0x82F63B78;  // reflected 0x1EDC6F41
   std::uint32_t crc = ~before;

@@ -15,6 +15,8 @@ TEST(Checksum, KnownAnswers) {
   EXPECT_EQ(crc32c({}), 0U);
   const Blob zeros(32);
   EXPECT_EQ(crc32c(zeros), 0x8A9136AAU);  // RFC 3720, B.4
+  EXPECT_EQ(crc32(text("123456789")), 0xCBF43926U);
+  EXPECT_EQ(crc32(text("6789"), crc32(text("12345"))), 0xCBF43926U);
 }
 
 TEST(Checksum, EqualsReferenceAtEveryLengthAndOffset) {

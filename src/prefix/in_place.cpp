@@ -85,6 +85,22 @@ Status divide_shared(Communicator& comm, RankRecord& mine) {
   return status;
 }
 
+/// A file that is still open may have been written to while its checksums were taken.
+Status check_unchanged(Files& files, const RankRecord& record,
+                       const std::vector<std::string>& paths) {
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    const FileEntry& was = record.files[i];
+    CAIRN_ASSIGN(const FileInfo now, files.info(paths[i]));
+    if (now.kind != Kind::file || now.size != was.size ||
+        now.times.modify_ns != was.times.modify_ns)
+      return fail(Code::invalid,
+                  "{} has changed while the checksums of rank {} were taken: close all files "
+                  "before the dataset is completed",
+                  paths[i], record.rank);
+  }
+  return {};
+}
+
 class Publication {
  public:
   Publication(Communicator& comm, const Site& site, RankRecord& mine)
@@ -128,33 +144,7 @@ class Publication {
                   "{} is not one folder for all nodes: what rank 0 made there is not "
                   "seen here ({}); set SCR_PREFIX to a folder that all nodes share",
                   site_.folder.prefix, seen.error().text);
-    std::vector<std::string> paths;
-    for (const FileEntry& file : mine_.files) paths.push_back(site_.folder.file(file));
-    mine_.encoding.member_bytes = {mine_.data_bytes()};
-    RankBlocks blocks(files_, paths, mine_);
-    CAIRN_TRY(take_checksums(blocks, mine_));
-    // Of a shared file, too, each node may hold what its ranks have written.
-    for (const std::string& path : paths) {
-      CAIRN_ASSIGN(const auto file, files_.open(path));
-      CAIRN_TRY(file->sync());
-    }
-    CAIRN_TRY(sync_folders(files_, site_.folder, mine_));
-    return check_unchanged(paths);
-  }
-
-  /// A file that is still open may have been written to while its checksums were taken.
-  Status check_unchanged(const std::vector<std::string>& paths) {
-    for (std::size_t i = 0; i < paths.size(); ++i) {
-      const FileEntry& was = mine_.files[i];
-      CAIRN_ASSIGN(const FileInfo now, files_.info(paths[i]));
-      if (now.kind != Kind::file || now.size != was.size ||
-          now.times.modify_ns != was.times.modify_ns)
-        return fail(Code::invalid,
-                    "{} has changed while rank {} took its checksums: close all files before the "
-                    "call that completes the dataset",
-                    paths[i], mine_.rank);
-    }
-    return {};
+    return seal_in_place(files_, site_.folder, mine_);
   }
 
   Communicator& comm_;
@@ -169,6 +159,21 @@ class Publication {
 Result<FlushAccount> publish_in_place(Communicator& comm, const Site& site, RankRecord& mine,
                                       const std::string& job_id, Status& settle_status) {
   return Publication(comm, site, mine).run(job_id, settle_status);
+}
+
+Status seal_in_place(Files& files, const PrefixFolder& folder, RankRecord& record) {
+  std::vector<std::string> paths;
+  for (const FileEntry& file : record.files) paths.push_back(folder.file(file));
+  record.encoding.member_bytes = {record.data_bytes()};
+  RankBlocks blocks(files, paths, record);
+  CAIRN_TRY(take_checksums(blocks, record));
+  // Of a shared file, too, each node may hold what its ranks have written.
+  for (const std::string& path : paths) {
+    CAIRN_ASSIGN(const auto file, files.open(path));
+    CAIRN_TRY(file->sync());
+  }
+  CAIRN_TRY(sync_folders(files, folder, record));
+  return check_unchanged(files, record, paths);
 }
 
 FilePart part_of(std::uint64_t size, std::uint64_t block_bytes, std::uint64_t index,

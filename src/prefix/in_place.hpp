@@ -19,6 +19,10 @@ namespace cairn {
 Result<FlushAccount> publish_in_place(Communicator& comm, const Site& site, RankRecord& mine,
                                       const std::string& job_id, Status& settle_status);
 
+/// Local. Takes the checksums of a rank's files, which are in the prefix directory under their own
+/// names, and makes them durable; `record` has all else. invalid if they change meanwhile.
+Status seal_in_place(Files& files, const PrefixFolder& folder, RankRecord& record);
+
 /// Which of a file's bytes the `index`-th of `sharers` ranks answers for: whole blocks, but for the
 /// end of the file, and about as many as the others.
 FilePart part_of(std::uint64_t size, std::uint64_t block_bytes, std::uint64_t index,

@@ -15,7 +15,9 @@ using Shared = std::shared_ptr<IndexCommand>;
 constexpr const char* exit_codes =
     "Exit codes: 0 done, 1 it could not be done, or something is damaged, 2 wrong usage.";
 
-void run(const IndexCommand& command, int& exit_code) {
+void run(IndexCommand& command, int& exit_code) {
+  if (!command.list_file.empty())
+    command.list_file = normalise(command.list_file, current_process().working_folder);
   const auto files = make_posix_files();
   const auto clock = make_system_clock();
   exit_code =
@@ -71,15 +73,43 @@ void add_simple_changes(CLI::App& index, int& exit_code) {
   };
   for (const Simple& simple :
        {Simple{"current", "Name the checkpoint that a restart begins with", Action::current},
-        Simple{"delete", "Remove a dataset and its files", Action::remove},
-        Simple{"add", "Put a dataset back that was dropped", Action::add}}) {
+        Simple{"delete", "Remove a dataset and its files", Action::remove}}) {
     auto command = add_action(index, simple.name, simple.help, simple.action, exit_code);
     add_name(*index.get_subcommand(simple.name), *command);
     add_force(*index.get_subcommand(simple.name), *command);
   }
-  auto build = add_action(index, "build", "Make the listing anew from the records of the datasets",
-                          Action::build, exit_code);
-  add_force(*index.get_subcommand("build"), *build);
+  for (const auto& [name, action, help] :
+       {std::tuple("build", Action::build,
+                   "Make the listing anew from the records of the datasets"),
+        std::tuple("import", Action::import, "Take over the datasets that SCR 3 has written")}) {
+    auto command = add_action(index, name, help, action, exit_code);
+    add_force(*index.get_subcommand(name), *command);
+  }
+}
+
+/// What was dropped, or files that nobody knows.
+void add_adding(CLI::App& index, int& exit_code) {
+  auto add = add_action(index, "add", "Put a dataset back that was dropped, or take in files",
+                        Action::add, exit_code);
+  auto* sub = index.get_subcommand("add");
+  add_name(*sub, *add);
+  const auto with_files = [add](const auto&) { add->action = Action::add_files; };
+  auto* names = sub->add_option("files", add->names,
+                                "Files of a checkpoint, below the prefix directory; {rank} stands "
+                                "for the rank, and a file without it is one of all ranks")
+                    ->type_name("FILE")
+                    ->each(with_files);
+  auto* ranks = sub->add_option("--ranks", add->ranks, "How many ranks read them")
+                    ->type_name("N")
+                    ->check(CLI::Range(1U, 1U << 24))
+                    ->each(with_files);
+  auto* list = sub->add_option("--list", add->list_file,
+                               "Files by a list in place of FILE: a line RANK FILE for each")
+                   ->type_name("LIST")
+                   ->each(with_files);
+  names->needs(ranks);
+  names->excludes(list);
+  add_force(*sub, *add);
 }
 
 /// A flag that makes it another action.
@@ -111,6 +141,7 @@ void add_index(CLI::App& app, int& exit_code) {
   index->footer(exit_codes);
   add_reading(*index, exit_code);
   add_simple_changes(*index, exit_code);
+  add_adding(*index, exit_code);
   add_changes_in_two_ways(*index, exit_code);
 }
 

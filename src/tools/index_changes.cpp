@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "prefix/check.hpp"
+#include "prefix/scr_index.hpp"
 #include "prefix/tidy.hpp"
 #include "tools/as_owner.hpp"
+#include "tools/index_found.hpp"
 
 namespace cairn {
 namespace {
@@ -16,8 +18,14 @@ constexpr std::size_t most_troubles_told = 10;
 /// Once the process owns the prefix directory.
 class Changes {
  public:
-  Changes(const IndexCommand& command, Communicator& comm, const Site& site, const Log& log)
-      : command_(command), comm_(comm), site_(site), keeper_(*site.keeper), log_(log) {}
+  Changes(const IndexCommand& command, Communicator& comm, const Site& site,
+          const Settings& settings, const Log& log)
+      : command_(command),
+        comm_(comm),
+        site_(site),
+        settings_(settings),
+        keeper_(*site.keeper),
+        log_(log) {}
 
   Status run() {
     if (command_.action == Action::build) CAIRN_TRY(keeper_.read_anew(site_.io));
@@ -38,6 +46,10 @@ class Changes {
       case Action::quarantine:
       case Action::lift:
         return set_quarantine();
+      case Action::add_files:
+        return add_files(command_, comm_, site_, settings_, change_);
+      case Action::import:
+        return import_from_scr(comm_, site_, settings_, log_, change_);
       case Action::list:
       case Action::show:
         break;
@@ -79,18 +91,13 @@ class Changes {
     return *found;
   }
 
-  void note(const DatasetRecord& record, std::string_view what) {
-    change_.datasets.push_back(record);
-    change_.lines.push_back(fmt::format("{} {}", record.label(), what));
-  }
-
   Status set_current() {
     CAIRN_ASSIGN(const DatasetRecord record, named());
     if (!record.info.is_checkpoint())
       return fail(Code::bad_argument, "{} is no checkpoint, so nothing restarts from it",
                   record.label());
     CAIRN_TRY(keeper_.set_current(record.info.name));
-    note(record, "is current: a restart begins with it");
+    change_.note(record, "is current: a restart begins with it");
     if (record.quarantined || record.failed_us != 0)
       log_.warning("a restart passes {} over all the same: cairn index quarantine --lift {}",
                    record.label(), record.info.name);
@@ -104,7 +111,7 @@ class Changes {
 
   Status drop(const DatasetRecord& record) {
     CAIRN_TRY(keeper_.drop(record.info));
-    note(record, "is dropped; its files stay, and cairn index add puts it back");
+    change_.note(record, "is dropped; its files stay, and cairn index add puts it back");
     return {};
   }
 
@@ -123,7 +130,7 @@ class Changes {
     if (!found && found.error().code == Code::not_found) found = named_of_dropped();
     CAIRN_ASSIGN(const DatasetRecord record, std::move(found));
     CAIRN_TRY(keeper_.take_out(record.info));
-    note(record, "is deleted");
+    change_.note(record, "is deleted");
     return remove_files(comm_, site_, record.info, record.ranks_per_manifest);
   }
 
@@ -139,7 +146,7 @@ class Changes {
                   record.label(), account.troubles.size());
     CAIRN_TRY(keeper_.put_back(record));
     if (!record.settled) tidy_up();
-    note(record, "is there again");
+    change_.note(record, "is there again");
     return {};
   }
 
@@ -168,8 +175,8 @@ class Changes {
       record.failure.clear();
     }
     CAIRN_TRY(keeper_.update(record));
-    note(record, record.quarantined ? "is quarantined: a restart passes it over"
-                                    : "is offered to a restart again");
+    change_.note(record, record.quarantined ? "is quarantined: a restart passes it over"
+                                            : "is offered to a restart again");
     return {};
   }
 
@@ -181,13 +188,14 @@ class Changes {
     const DatasetRecord record = *found;
     std::erase(attempts, record);
     CAIRN_TRY(keeper_.set_attempts(std::move(attempts)));
-    note(record, "is offered to a restart again");
+    change_.note(record, "is offered to a restart again");
     return {};
   }
 
   const IndexCommand& command_;
   Communicator& comm_;
   const Site& site_;
+  const Settings& settings_;
   Keeper& keeper_;
   const Log& log_;
   IndexChange change_;
@@ -195,6 +203,9 @@ class Changes {
 
 /// So that nothing is made, and nobody loses the directory, for a dataset that there is not.
 Status look_before(const IndexCommand& command, Files& files, const PrefixFolder& folder) {
+  if (command.action == Action::import)
+    return read_scr_index(files, folder.prefix).map([](const ScrIndex&) {});
+  if (command.action == Action::add_files) return look_at_files(command, files, folder);
   const auto info = files.info(folder.root());
   if (!info || info->kind != Kind::folder)
     return fail(Code::not_found, "there is nothing of Cairn's in {}", folder.prefix);
@@ -218,6 +229,11 @@ Status look_before(const IndexCommand& command, Files& files, const PrefixFolder
 
 }  // namespace
 
+void IndexChange::note(const DatasetRecord& record, std::string_view what) {
+  datasets.push_back(record);
+  lines.push_back(fmt::format("{} {}", record.label(), what));
+}
+
 const DatasetRecord* find_dataset(const Listing& listing, const std::string& name) {
   const auto uuid = parse_uuid(name);
   const auto found = std::find_if(listing.begin(), listing.end(), [&](const auto& record) {
@@ -233,7 +249,7 @@ Result<IndexChange> change_index(const IndexCommand& command, Files& files, Cloc
   IndexChange change;
   CAIRN_TRY(as_owner({"cairn index", command.force}, files, clock, settings,
                      [&](Communicator& comm, const Site& site) {
-                       Changes changes(command, comm, site, log);
+                       Changes changes(command, comm, site, settings, log);
                        const Status done = changes.run();
                        change = changes.take();
                        return done;

@@ -17,6 +17,10 @@ struct IndexChange {
   Listing datasets;                  ///< those that were changed, as they are now
   std::vector<std::string> lines;    ///< what has happened, for people
   std::vector<std::string> damaged;  ///< build: records that cannot be read
+  std::vector<std::string> refused;  ///< import: datasets that stay SCR's, with the reasons
+
+  /// Takes in a dataset that was changed, and what has happened to it.
+  void note(const DatasetRecord& record, std::string_view what);
 };
 
 /// Does what an action other than list and show says, as the owner of the prefix directory.

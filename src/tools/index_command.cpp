@@ -151,11 +151,15 @@ std::string_view name_of(Action action) {
       return "quarantine";
     case Action::lift:
       return "lift";
+    case Action::add_files:
+      return "add";
+    case Action::import:
+      return "import";
   }
   return "";
 }
 
-/// False if build has found what it cannot read.
+/// False if build has found what it cannot read, or import has refused some.
 Result<bool> change(const IndexCommand& command, Files& files, Clock& clock,
                     const Settings& settings, std::ostream& out, const Log& log) {
   CAIRN_TRY(check_prefix_folder(files, settings.prefix));
@@ -164,12 +168,14 @@ Result<bool> change(const IndexCommand& command, Files& files, Clock& clock,
     write_json(out,
                {{"prefix", settings.prefix},
                 {"action", name_of(command.action)},
-                {"damaged", done.damaged}},
+                {"damaged", done.damaged},
+                {"refused", done.refused}},
                "datasets", done.datasets);
   else
     for (const std::string& line : done.lines) out << printable(line) << "\n";
   for (const std::string& damaged : done.damaged) log.error("cannot be read: {}", damaged);
-  return done.damaged.empty();
+  for (const std::string& refused : done.refused) log.error("not taken over: {}", refused);
+  return done.damaged.empty() && done.refused.empty();
 }
 
 }  // namespace

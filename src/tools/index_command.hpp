@@ -4,6 +4,7 @@
 #include <optional>
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "files/clock.hpp"
 #include "tools/job_settings.hpp"
@@ -14,7 +15,7 @@ namespace cairn {
 ///   list: "current", "datasets", or "dropped" where these are asked for; newest first
 ///   show: "dataset", "current", "dropped" and, where asked for, "files": [{"rank", ...}] and
 ///         "check": {"files", "bytes", "troubles"}
-///   else: "action", "datasets": those that were changed; "damaged" by build
+///   else: "action", "datasets": those that were changed; "damaged" by build, "refused" by import
 /// where a dataset has the fields of record_json.hpp.
 struct IndexCommand {
   enum class Action {
@@ -28,10 +29,17 @@ struct IndexCommand {
     build,
     quarantine,
     lift,
+    add_files,
+    import,
   };
   Action action = Action::list;
   std::string name;                     ///< of a dataset: the newest of that name, or its UUID
   std::optional<std::uint64_t> number;  ///< build: that of a dataset that must be there then
+  /// add_files: either names of files, in which "{rank}" stands for the rank, and the number of
+  /// ranks; or a file that lists them, a line "RANK NAME" each.
+  std::vector<std::string> names;
+  std::optional<std::uint32_t> ranks;
+  std::string list_file;
   JobSettingsSource source;
 
   bool dropped = false;  ///< list: those that were dropped
@@ -43,8 +51,8 @@ struct IndexCommand {
 
 /// Started by `process`. list and show change nothing and need no lock. The others own the prefix
 /// directory while they work, and end what earlier runs have left half done. Returns the exit code:
-/// 0; 1 if it could not be done, a check has found damage, or build has found a record that cannot
-/// be read.
+/// 0; 1 if it could not be done, a check has found damage, build has found a record that cannot be
+/// read, or import has refused a dataset.
 int run_index_command(const IndexCommand& command, Files& files, Clock& clock,
                       const ProcessFacts& process, std::ostream& out, const Log& log);
 

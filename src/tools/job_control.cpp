@@ -24,6 +24,7 @@ const std::vector<OutsideCommand>& job_control_commands() {
       {"run", "Start a program, and start it again on the nodes that are left when a run dies"},
       {"scavenge", "Bring what the nodes of a dead job still hold to the prefix directory"},
       {"status", "Show how the job of a prefix directory is getting on"},
+      {"report", "Tell what the logs of jobs hold, as a page and as figures for monitoring"},
       {"doctor", "Check that this place is fit for a job, and say what to do where it is not"},
       {"clean", "Remove what dead jobs have left in the caches of this node"},
       {"prerun", "Prepare a prefix directory, for scripts that launch their program themselves"},

@@ -11,12 +11,13 @@ import pytest
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "man"
 SECTIONS = ["NAME", "SYNOPSIS", "DESCRIPTION", "EXIT STATUS"]
 # A page with options of its own, and the commands that have them.
-INDEX = ["list", "show", "current", "drop", "delete", "add", "build", "quarantine"]
+INDEX = ["list", "show", "current", "drop", "delete", "add", "import", "build", "quarantine"]
 PAGE_OF = {"cairn-halt": [["halt"]],
            "cairn-index": [["index", action] for action in INDEX] + [["scr_index"]],
            "cairn-rebuild": [["rebuild"]], "cairn-scavenge-node": [["scavenge-node"]],
            "cairn-print": [["print"]], "cairn-run": [["run"]], "cairn-status": [["status"]],
            "cairn-doctor": [["doctor"]], "cairn-clean": [["clean"]], "cairn-scavenge": [["scavenge"]],
+           "cairn-report": [["report"]],
            "cairn-prerun": [["prerun"]], "cairn-down-nodes": [["down-nodes"]],
            "cairn-should-exit": [["should-exit"]]}
 OTHER_NAMES = {"scr_halt": "cairn-halt", "scr_index": "cairn-index", "scr_print": "cairn-print",

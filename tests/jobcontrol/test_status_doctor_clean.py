@@ -46,6 +46,11 @@ def test_status_of_a_live_job_and_of_one_that_is_over(cairn: Path, tmp_path: Pat
     assert job.wait().code == 3
     over = json.loads(call(cairn, tmp_path.parent, "status", tmp_path, "--json")[1])
     assert not over["alive"] and over["outcome"] == "halted"
+    code, output, told = call(cairn, tmp_path, "report", "--metrics", "figures")
+    assert (code, output, told) == (0, "report.html: 2 runs of 1 job\n", "")
+    figures = (tmp_path / "figures").read_text()
+    assert 'end="died"} 1\n' in figures and 'end="halted"} 1\n' in figures
+    assert 'operation="rebuild",result="success"} 1\n' in figures
 
 
 def test_status_where_there_is_no_job(cairn: Path, tmp_path: Path) -> None:

@@ -1,0 +1,104 @@
+// The records that SCR 3 has left in a prefix directory, read for cairn index import.
+#include "prefix/scr_index.hpp"
+
+#include <array>
+
+#include "decoder.hpp"
+#include "memory_files.hpp"
+#include "records/key_tree.hpp"
+#include "records/key_tree_writer.hpp"
+#include "records/rank_record.hpp"
+
+namespace cairn::fuzz {
+namespace {
+
+/// Between the content of the four files in an input.
+constexpr char between = '|';
+constexpr std::array<const char*, 4> names = {"index.scr", "scr.dataset.1/summary.scr",
+                                              "scr.dataset.1/rank2file",
+                                              "scr.dataset.1/rank2file.0.0"};
+
+void check_tree(Bytes input) {
+  const auto tree = decode_key_tree(input);
+  if (!tree) return;
+  for (const bool with_checksum : {true, false})
+    expect(decode_key_tree(KeyTreeWriter::file(*tree, with_checksum)) == *tree,
+           "what was decoded is decoded again");
+}
+
+/// No fuzzer guesses lengths and checksums: the input has the trees without header.
+Blob file_of(std::string_view packed) {
+  Blob header = KeyTreeWriter::file({}, false);
+  header.resize(20);
+  const std::uint64_t size = header.size() + packed.size();
+  for (int i = 0; i < 8; ++i) header[15 - i] = static_cast<std::byte>(size >> (8 * i));
+  const Blob body = blob_of(packed);
+  header.insert(header.end(), body.begin(), body.end());
+  return header;
+}
+
+void check_dataset(const ScrDataset& dataset) {
+  if (!dataset.trouble.empty()) return;
+  expect(dataset.id != 0 && dataset.created_us > 0 && !dataset.ranks.empty(), "it is told whole");
+  for (const auto& of_rank : dataset.ranks)
+    for (const ScrFile& file : of_rank) expect(is_safe_name(file.name), "names lead nowhere else");
+}
+
+Blob packed(const KeyTree& tree) {
+  const Blob file = KeyTreeWriter::file(tree, false);
+  return {file.begin() + 20, file.end()};
+}
+
+}  // namespace
+
+void check(Bytes input) {
+  check_tree(input);
+  const auto volume = std::make_shared<sim::Volume>(sim::Volume::Medium::memory);
+  const auto files = sim::make_memory_files({{"/p", volume}}, [] { return 0; });
+  expect(make_folders(*files, "/p/.scr/scr.dataset.1", 0700).has_value(), "a folder can be made");
+  const std::vector<std::string_view> parts = split(text_of(input), between);
+  for (std::size_t i = 0; i < std::min(parts.size(), names.size()); ++i) {
+    check_tree(file_of(parts[i]));
+    expect(
+        write_file_atomically(*files, std::string("/p/.scr/") + names[i], file_of(parts[i]), false)
+            .has_value(),
+        "files can be written");
+  }
+  const auto index = read_scr_index(*files, "/p");
+  if (!index) return;
+  for (const ScrDataset& dataset : index->datasets) check_dataset(dataset);
+}
+
+std::vector<Blob> seeds() {
+  const KeyTree facts{"DSET",
+                      {key_value("ID", "1"), key_value("CREATED", "5"), key_value("FILES", "1"),
+                       key_value("SIZE", "9"), key_value("CKPT", "1"), key_value("FLAG_CKPT", "1"),
+                       key_value("FLAG_OUTPUT", "1"), key_value("JOBID", "7")}};
+  const KeyTree entry{"a", {facts, key_value("COMPLETE", "1"), key_value("FAILED", "t")}};
+  const KeyTree index{"",
+                      {key_value("VERSION", "2"),
+                       key_value("CURRENT", "a"),
+                       {"DSET", {{"1", {{"NAME", {entry}}}}}}}};
+  const KeyTree summary{"", {key_value("VERSION", "6"), key_value("COMPLETE", "1"), facts}};
+  const KeyTree file{"x", {key_value("SIZE", "9"), key_value("CRC", "0x1f")}};
+  const KeyTree leaf{
+      "",
+      {key_value("LEVEL", "0"), key_value("RANKS", "1"), {"RANK", {{"0", {{"FILE", {file}}}}}}}};
+  const KeyTree root{"",
+                     {key_value("LEVEL", "1"),
+                      key_value("RANKS", "1"),
+                      {"RANK", {{"0", {key_value("OFFSET", "0"), key_value("FILE", ".0.0")}}}}}};
+  const auto joined = [](const std::vector<KeyTree>& trees) {
+    Blob all;
+    for (const KeyTree& tree : trees) {
+      if (!all.empty()) all.push_back(static_cast<std::byte>(between));
+      const Blob one = packed(tree);
+      all.insert(all.end(), one.begin(), one.end());
+    }
+    return all;
+  };
+  return {joined({index, summary, leaf}), joined({index, summary, root, leaf}),
+          KeyTreeWriter::file(index), KeyTreeWriter::file(leaf, false)};
+}
+
+}  // namespace cairn::fuzz

@@ -1,0 +1,240 @@
+"""What has happened to a job, from its log: runs, what they spent their time on, what failed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Dict, List, NamedTuple, Optional, Sequence
+
+from cairn.job_log import Entry
+
+# In the order in which they are shown, with what people call them.
+PHASES = {"start": "starting", "rebuild": "rebuilding", "fetch": "fetching", "restart": "reading a restart",
+          "compute": "computing", "write": "writing", "encode": "protecting", "flush": "copying to the prefix",
+          "failed": "datasets that failed", "other": "not told"}
+TRANSFERS = {"WRITE": "write", "ENCODE": "encode", "FLUSH_SYNC": "flush", "FLUSH_ASYNC": "flush", "FETCH": "fetch"}
+# What can go well or not: the events that say so.
+OPERATIONS = {"checkpoint": ("CHECKPOINT_END", "CHECKPOINT_END"), "output": ("OUTPUT_END", "OUTPUT_END"),
+              "flush": ("FLUSH_SUCCESS", "FLUSH_FAIL"), "fetch": ("FETCH_SUCCESS", "FETCH_FAIL"),
+              "rebuild": ("REBUILD_SUCCESS", "REBUILD_FAIL"), "restart": ("RESTART_SUCCESS", "RESTART_FAIL")}
+
+
+class Span(NamedTuple):
+    """When a run was in a phase."""
+
+    phase: str
+    from_s: float
+    to_s: float
+    name: str = ""
+
+
+class Failure(NamedTuple):
+    """What went wrong."""
+
+    time_s: float
+    what: str
+    name: str
+    reason: str
+
+
+class Moved(NamedTuple):
+    """Bytes that went from one place to another."""
+
+    name: str
+    bytes: int
+    seconds: float
+
+
+@dataclass
+class Outcomes:
+    """How often something went well."""
+
+    good: int = 0
+    bad: int = 0
+
+    def add(self, other: "Outcomes") -> None:
+        """Both together."""
+        self.good += other.good
+        self.bad += other.bad
+
+    @property
+    def all(self) -> int:
+        """How often it was tried."""
+        return self.good + self.bad
+
+
+@dataclass
+class Run:
+    """One launch of the program, as far as the log tells."""
+
+    number: int
+    job: str
+    begun_s: float
+    about: str = ""  # ranks and nodes
+    last_s: float = 0.0
+    end: str = "open"  # "finished", "halted", "died"; open: nothing told of its end
+    halt: str = ""
+    spans: List[Span] = field(default_factory=list)
+    failures: List[Failure] = field(default_factory=list)
+    moved: Dict[str, List[Moved]] = field(default_factory=dict)
+    outcomes: Dict[str, Outcomes] = field(default_factory=dict)
+    committed_s: float = 0.0  # its last dataset
+    resumed_s: float = 0.0  # when it computed, after a restart if there was one
+
+    def duration_s(self) -> float:
+        """As far as it is known: until its last sign of life."""
+        return max(0.0, self.last_s - self.begun_s)
+
+    def seconds(self) -> Dict[str, float]:
+        """In each phase; those of "other" are the rest."""
+        spent = {phase: 0.0 for phase in PHASES}
+        for span in self.spans:
+            spent[span.phase] += span.to_s - span.from_s
+        spent["compute"] = max(0.0, spent["compute"] - spent["fetch"] - spent["restart"])
+        spent["start"] = max(0.0, spent["start"] - spent["rebuild"])
+        spent["other"] = max(0.0, self.duration_s() - sum(spent.values()))
+        return spent
+
+
+@dataclass
+class History:
+    """All runs of one log."""
+
+    source: str
+    runs: List[Run] = field(default_factory=list)
+    damaged: int = 0
+    newest: str = ""  # name of the last checkpoint that was committed
+    newest_s: float = 0.0
+    newest_number: int = 0
+
+    def outcomes(self) -> Dict[str, Outcomes]:
+        """Over all runs; "run" is a launch that came to its end or died."""
+        sums = {"run": Outcomes(), **{name: Outcomes() for name in OPERATIONS}}
+        for run in self.runs:
+            for name, outcomes in run.outcomes.items():
+                sums[name].add(outcomes)
+            sums["run"].good += run.end in ("finished", "halted")
+            sums["run"].bad += run.end == "died"
+        return sums
+
+    def seconds(self) -> Dict[str, float]:
+        """In each phase, over all runs."""
+        spent = {phase: 0.0 for phase in PHASES}
+        for run in self.runs:
+            for phase, seconds in run.seconds().items():
+                spent[phase] += seconds
+        return spent
+
+    def moved(self, kind: str) -> List[Moved]:
+        """In the order of time."""
+        return [one for run in self.runs for one in run.moved.get(kind, [])]
+
+    def lost_s(self) -> float:
+        """From the last dataset of each run that died until the next one computed."""
+        total = 0.0
+        for run, following in zip(self.runs, self.runs[1:]):
+            if run.end == "died":
+                total += max(0.0, (following.resumed_s or following.last_s) - (run.committed_s or run.begun_s))
+        return total
+
+    def last_s(self) -> float:
+        """The last sign of life; 0 if there was none."""
+        return max((run.last_s for run in self.runs), default=0.0)
+
+
+class Reader:
+    """Makes a history of entries."""
+
+    def __init__(self, source: str) -> None:
+        self.history = History(source)
+        self._open: Dict[str, float] = {}  # since when: "compute", "restart", "start"
+
+    def _run(self, entry: Entry) -> Run:
+        if entry.what == "START" or not self.history.runs:
+            for before in self.history.runs[-1:]:
+                before.end = "died" if before.end == "open" else before.end
+            self._open = {"start": entry.time_s}
+            self.history.runs.append(Run(len(self.history.runs) + 1, entry.job, entry.time_s,
+                                         entry.note if entry.what == "START" else ""))
+        run = self.history.runs[-1]
+        run.last_s = max(run.last_s, entry.time_s)
+        return run
+
+    def add(self, entry: Entry) -> None:
+        """In the order in which they were written."""
+        run = self._run(entry)
+        if entry.what == "COMPUTE_START":
+            self._close("start", run, entry)
+            self._open["compute"] = entry.time_s
+            run.resumed_s = run.resumed_s or entry.time_s
+        elif entry.what == "COMPUTE_END":
+            self._close("compute", run, entry)
+        elif entry.what == "RESTART_START":
+            self._open["restart"] = entry.time_s
+        elif entry.what == "HALT":
+            run.halt = entry.note
+        elif entry.what == "FINALIZE":
+            run.end = "halted" if run.halt else "finished"
+            self._close("compute", run, entry)
+        elif entry.what in TRANSFERS:
+            kind = TRANSFERS[entry.what]
+            run.moved.setdefault(kind, []).append(Moved(entry.name, entry.bytes, entry.seconds))
+            # The others have events that tell when they were; the writing ends where the protecting begins.
+            if kind in ("write", "encode"):
+                self._span(kind, run, entry)
+        else:
+            self._judge(run, entry)
+
+    def _judge(self, run: Run, entry: Entry) -> None:
+        """What can go well or not."""
+        for name, (well, badly) in OPERATIONS.items():
+            if entry.what not in (well, badly):
+                continue
+            is_bad = entry.what == badly and (well != badly or entry.note != "")
+            outcomes = run.outcomes.setdefault(name, Outcomes())
+            outcomes.add(Outcomes(int(not is_bad), int(is_bad)))
+            if is_bad:
+                run.failures.append(Failure(entry.time_s, name, entry.name, entry.note))
+            if name in ("checkpoint", "output"):
+                self._committed(run, entry, is_bad)
+            elif name == "restart":
+                self._close("restart", run, entry)
+                run.resumed_s = run.resumed_s if is_bad else entry.time_s
+            else:
+                self._span(name, run, entry)
+
+    def _committed(self, run: Run, entry: Entry, is_bad: bool) -> None:
+        if is_bad:
+            self._span("failed", run, entry)
+            return
+        run.committed_s = entry.time_s
+        self.history.newest_number = max(self.history.newest_number, entry.dataset or 0)
+        if entry.what == "CHECKPOINT_END":
+            self.history.newest, self.history.newest_s = entry.name, entry.time_s
+
+    def _close(self, phase: str, run: Run, entry: Entry) -> None:
+        since = self._open.pop(phase, None)
+        if since is not None and entry.time_s >= since:
+            run.spans.append(Span(phase, since, entry.time_s, entry.name))
+
+    def _span(self, phase: str, run: Run, entry: Entry) -> None:
+        """One that ends now. The lines of writing and of protecting are written together, at the end of both."""
+        end = entry.time_s
+        if phase == "encode" and run.spans and run.spans[-1].phase == "write":
+            written = run.spans.pop()
+            shift = entry.seconds
+            run.spans.append(Span("write", written.from_s - shift, written.to_s - shift, written.name))
+        run.spans.append(Span(phase, max(run.begun_s, end - entry.seconds), end, entry.name))
+
+
+def history_of(source: str, entries: Sequence[Entry], damaged: int = 0) -> History:
+    """Of the entries of one log."""
+    reader = Reader(source)
+    reader.history.damaged = damaged
+    for entry in entries:
+        reader.add(entry)
+    return reader.history
+
+
+def median(values: Sequence[float]) -> Optional[float]:
+    """The lower of the two in the middle."""
+    return sorted(values)[(len(values) - 1) // 2] if values else None

@@ -1,0 +1,192 @@
+#include "prefix/scr_index.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <tuple>
+
+#include "records/key_tree.hpp"
+#include "records/rank_record.hpp"
+
+namespace cairn {
+namespace {
+
+constexpr std::uint64_t largest_file = std::uint64_t{1} << 30;
+constexpr std::uint64_t index_version = 2;
+constexpr std::uint64_t summary_version = 6;
+
+Result<KeyTree> read_tree(Files& files, const std::string& path, std::uint64_t offset = 0) {
+  CAIRN_ASSIGN(const Blob content, read_file(files, path, largest_file));
+  if (offset > content.size()) return fail(Code::corrupt, "{} is cut short", path);
+  auto tree = decode_key_tree(Bytes(content).subspan(offset));
+  if (!tree) return fail(tree.error().code, "{}: {}", path, tree.error().text);
+  return tree;
+}
+
+Status check_version(const KeyTree& tree, const std::string& path, std::uint64_t known) {
+  if (tree.number("VERSION") == known) return {};
+  return fail(Code::newer_format,
+              "{} is of version \"{}\", and only version {}, of SCR 3, is known", path,
+              tree.value("VERSION"), known);
+}
+
+/// As SCR writes it: 0x and hexadecimal digits.
+std::optional<std::uint32_t> checksum_of(std::string_view text) {
+  if (!text.starts_with("0x")) return {};
+  std::uint32_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stopped, error] = std::from_chars(text.data() + 2, end, value, 16);
+  return error == std::errc() && stopped == end ? std::optional(value) : std::nullopt;
+}
+
+/// The files of all ranks: a tree over several files, whose leaves hold some ranks each.
+class RankFiles {
+ public:
+  RankFiles(Files& files, std::string root) : files_(files), root_(std::move(root)) {}
+
+  Result<std::vector<std::vector<ScrFile>>> read() {
+    CAIRN_ASSIGN(const KeyTree tree, read_tree(files_, root_));
+    const auto count = tree.number("RANKS");
+    if (!count || *count == 0 || *count > INT32_MAX)
+      return fail(Code::corrupt, "{} names no number of ranks", root_);
+    count_ = *count;
+    CAIRN_TRY(read(tree, root_));
+    if (ranks_.size() != count_)
+      return fail(Code::corrupt, "{} tells the files of {} ranks only, of {}", root_, ranks_.size(),
+                  count_);
+    std::vector<std::vector<ScrFile>> all;
+    for (auto& [rank, mine] : ranks_) all.push_back(std::move(mine));
+    return all;
+  }
+
+ private:
+  Status read(const KeyTree& tree, const std::string& path) {
+    const auto level = tree.number("LEVEL");
+    const KeyTree* ranks = tree.find({"RANK"});
+    // Below a level there are lower ones only, and every leaf adds a rank: so this ends.
+    if (!level || *level >= above_ || ranks == nullptr || ranks->below.empty())
+      return fail(Code::corrupt, "{} does not tell which files the ranks have", path);
+    for (const KeyTree& one : ranks->below)
+      CAIRN_TRY(*level == 0 ? take_rank(one, path) : descend(one, *level, path));
+    return {};
+  }
+
+  Status descend(const KeyTree& one, std::uint64_t level, const std::string& path) {
+    const std::string suffix = one.value("FILE");
+    const auto offset = one.number("OFFSET");
+    if (suffix.empty() || suffix.find('/') != std::string::npos || !offset)
+      return fail(Code::corrupt, "{} does not tell where the files of more ranks are", path);
+    CAIRN_ASSIGN(const KeyTree tree, read_tree(files_, root_ + suffix, *offset));
+    const std::uint64_t outer = std::exchange(above_, level);
+    CAIRN_TRY(read(tree, root_ + suffix));
+    above_ = outer;
+    return {};
+  }
+
+  Status take_rank(const KeyTree& one, const std::string& path) {
+    const auto rank = decimal(one.key);
+    if (!rank || *rank >= count_ || ranks_.contains(*rank))
+      return fail(Code::corrupt, "{} tells of a rank \"{}\"", path, one.key);
+    std::vector<ScrFile>& mine = ranks_[*rank];
+    const KeyTree* named = one.find({"FILE"});
+    if (named == nullptr) return {};
+    for (const KeyTree& file : named->below) {
+      if (!is_safe_name(file.key))
+        return fail(Code::corrupt, "{} names a file \"{}\", which is not in the prefix directory",
+                    path, file.key);
+      mine.push_back({file.key, file.number("SIZE"), checksum_of(file.value("CRC"))});
+    }
+    return {};
+  }
+
+  Files& files_;
+  const std::string root_;
+  std::uint64_t above_ = 64;  ///< levels that are being read
+  std::uint64_t count_ = 0;
+  std::map<std::uint64_t, std::vector<ScrFile>> ranks_;
+};
+
+class IndexReader {
+ public:
+  IndexReader(Files& files, const std::string& prefix) : files_(files), root_(prefix + "/.scr") {}
+
+  Result<ScrIndex> read() {
+    const std::string path = root_ + "/index.scr";
+    if (const auto there = files_.info(path); !there && there.error().code == Code::not_found)
+      return fail(Code::not_found, "there is no {}: SCR has copied nothing to this folder", path);
+    CAIRN_ASSIGN(const KeyTree tree, read_tree(files_, path));
+    CAIRN_TRY(check_version(tree, path, index_version));
+    ScrIndex index;
+    index.current = tree.value("CURRENT");
+    if (const KeyTree* datasets = tree.find({"DSET"}))
+      for (const KeyTree& of_id : datasets->below)
+        if (const KeyTree* names = of_id.find({"NAME"}))
+          for (const KeyTree& entry : names->below)
+            index.datasets.push_back(dataset_of(of_id.key, entry));
+    std::sort(index.datasets.begin(), index.datasets.end(), [](const auto& a, const auto& b) {
+      return std::tie(a.id, a.created_us, a.name) < std::tie(b.id, b.created_us, b.name);
+    });
+    return index;
+  }
+
+ private:
+  ScrDataset dataset_of(const std::string& id, const KeyTree& entry) {
+    ScrDataset dataset;
+    dataset.name = entry.key;
+    dataset.id = decimal(id).value_or(0);
+    dataset.failed = entry.find({"FAILED"}) != nullptr;
+    if (const Status taken = complete(dataset, entry); !taken) dataset.trouble = taken.error().text;
+    return dataset;
+  }
+
+  Status complete(ScrDataset& dataset, const KeyTree& entry) {
+    if (dataset.id == 0) return fail(Code::corrupt, "it has no number in {}/index.scr", root_);
+    const std::string folder = fmt::format("{}/scr.dataset.{}", root_, dataset.id);
+    // Also of one that is not whole: so that it is known whose files lie under these names now.
+    auto ranks = RankFiles(files_, folder + "/rank2file").read();
+    if (ranks) dataset.ranks = *std::move(ranks);
+    if (entry.number("COMPLETE") != 1U)
+      return fail(Code::invalid, "SCR has not marked it as complete in {}/index.scr", root_);
+    const std::string path = folder + "/summary.scr";
+    CAIRN_ASSIGN(const KeyTree summary, read_tree(files_, path));
+    CAIRN_TRY(check_version(summary, path, summary_version));
+    if (summary.number("COMPLETE") != 1U)
+      return fail(Code::invalid, "SCR has not marked it as complete in {}", path);
+    CAIRN_TRY(describe(dataset, summary, path));
+    CAIRN_TRY(ranks);
+    return {};
+  }
+
+  static Status describe(ScrDataset& dataset, const KeyTree& summary, const std::string& path) {
+    const KeyTree* facts = summary.find({"DSET"});
+    const auto created = facts != nullptr ? facts->number("CREATED") : std::nullopt;
+    const auto files = facts != nullptr ? facts->number("FILES") : std::nullopt;
+    const auto bytes = facts != nullptr ? facts->number("SIZE") : std::nullopt;
+    if (!created || *created == 0 || *created > INT64_MAX || !files || !bytes)
+      return fail(Code::corrupt, "{} does not tell when it was made, and what belongs to it", path);
+    if (facts->number("ID") != dataset.id)
+      return fail(Code::corrupt, "{} is of another dataset, {}", path, facts->value("ID"));
+    dataset.created_us = static_cast<std::int64_t>(*created);
+    dataset.files = *files;
+    dataset.bytes = *bytes;
+    dataset.job_id = facts->value("JOBID");
+    dataset.output = facts->number("FLAG_OUTPUT") == 1U;
+    const auto checkpoint = facts->number("CKPT");
+    if (facts->number("FLAG_CKPT").value_or(checkpoint ? 1 : 0) != 0)
+      dataset.checkpoint = std::max<std::uint64_t>(checkpoint.value_or(dataset.id), 1);
+    return {};
+  }
+
+  Files& files_;
+  const std::string root_;
+};
+
+}  // namespace
+
+std::string ScrDataset::label() const { return fmt::format("SCR's dataset {} ({})", id, name); }
+
+Result<ScrIndex> read_scr_index(Files& files, const std::string& prefix) {
+  return IndexReader(files, prefix).read();
+}
+
+}  // namespace cairn

@@ -1,0 +1,120 @@
+#include "prefix/scr_index.hpp"
+
+#include <gtest/gtest.h>
+
+#include "files/posix_files.hpp"
+#include "files/temporary_folder.hpp"
+#include "prefix/scr_harness.hpp"
+
+namespace cairn {
+namespace {
+
+class ScrIndexTest : public ::testing::Test {
+ protected:
+  Result<ScrIndex> read() { return read_scr_index(*make_posix_files(), base_.path()); }
+  std::string trouble() {
+    scr_.write();
+    const auto index = read();
+    return index && index->datasets.size() == 1 ? index->datasets[0].trouble : "no such dataset";
+  }
+  static bool has(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  }
+
+  TemporaryFolder base_{"/dev/shm"};
+  ScrPrefix scr_{base_.path()};
+};
+
+TEST_F(ScrIndexTest, TellsWhatScrHasRecordedOldestFirst) {
+  scr_.add(12, 5).facts.output = true;
+  ScrDataset& plain = scr_.add(2, 1).facts;
+  plain.checkpoint = 0;
+  plain.failed = true;
+  scr_.write("ckpt.12");
+  const auto index = read();
+  ASSERT_TRUE(index) << index.error().text;
+  EXPECT_EQ(index->current, "ckpt.12");
+  ASSERT_EQ(index->datasets.size(), 2U);
+  const ScrDataset& old = index->datasets[0];
+  const ScrDataset& recent = index->datasets[1];
+  EXPECT_EQ(old.trouble + recent.trouble, "");
+  EXPECT_EQ(old.id, 2U);
+  EXPECT_EQ(old.checkpoint, 0U);
+  EXPECT_TRUE(old.failed && !recent.failed && recent.output && !old.output);
+  EXPECT_EQ(recent.checkpoint, 12U);
+  EXPECT_EQ(recent.created_us, 1'600'000'000'000'012);
+  EXPECT_EQ(recent.job_id, "77");
+  EXPECT_EQ(recent.files, 5U);
+  ASSERT_EQ(recent.ranks.size(), 5U) << "from three leaves";
+  for (std::size_t rank = 0; rank < 5; ++rank) {
+    ASSERT_EQ(recent.ranks[rank].size(), 1U);
+    EXPECT_EQ(recent.ranks[rank][0].name, fmt::format("ckpt.12/rank_{}", rank));
+  }
+}
+
+TEST_F(ScrIndexTest, SizesAndChecksumsAreReadWhereTheyAre) {
+  ScrFile& file = scr_.add(1, 1).facts.ranks[0][0];
+  file.size = 1001;
+  file.crc32 = 0x028eeb9e;
+  EXPECT_EQ(trouble(), "");
+  const ScrFile found = read()->datasets[0].ranks[0][0];
+  EXPECT_EQ(found.size, 1001U);
+  EXPECT_EQ(found.crc32, 0x028eeb9eU);
+}
+
+TEST_F(ScrIndexTest, WhatIsNotCompleteSaysSo) {
+  ScrPrefix::Dataset& dataset = scr_.add(1, 2);
+  dataset.complete_in_index = false;
+  EXPECT_TRUE(has(trouble(), "not marked it as complete"));
+  EXPECT_EQ(read()->datasets[0].ranks.size(), 2U) << "whose names are known all the same";
+  dataset.complete_in_index = true;
+  dataset.complete_in_summary = false;
+  EXPECT_TRUE(has(trouble(), "summary.scr"));
+}
+
+TEST_F(ScrIndexTest, RecordsThatDoNotFitAreToldByName) {
+  scr_.add(1, 4);
+  ASSERT_EQ(trouble(), "");
+  const std::string folder = "scr.dataset.1/";
+  const auto told = [&] { return read()->datasets[0].trouble; };
+  const auto level = [](const char* name) { return key_value("LEVEL", name); };
+  const KeyTree four = key_value("RANKS", "4");
+  const auto leaf_at = [](const char* suffix, const char* offset) {
+    return KeyTree{"RANK", {{"0", {key_value("FILE", suffix), key_value("OFFSET", offset)}}}};
+  };
+  for (const auto& [root, words] : std::vector<std::pair<KeyTree, std::string>>{
+           {{"", {level("1"), four, leaf_at(".0.0", "0")}}, "2 ranks only, of 4"},
+           {{"", {level("1"), four, leaf_at("", "0")}}, "does not tell where"},
+           {{"", {level("1"), four, leaf_at("/../../x", "0")}}, "does not tell where"},
+           {{"", {level("1"), four, leaf_at(".0.0", "99999")}}, "cut short"},
+           {{"", {level("0"), four, leaf_at(".0.0", "0")}}, "ranks only"},
+           {{"", {level("1"), four}}, "does not tell which files"},
+           {{"", {level("1"), leaf_at(".0.0", "0")}}, "no number of ranks"},
+       }) {
+    scr_.put(folder + "rank2file", root);
+    EXPECT_TRUE(has(told(), words)) << words << ": " << told();
+    EXPECT_TRUE(has(told(), "rank2file")) << told();
+  }
+  // A tree that comes back to itself ends.
+  scr_.put(folder + "rank2file.0.0", {"", {level("1"), four, leaf_at(".0.0", "0")}});
+  scr_.put(folder + "rank2file", {"", {level("1"), four, leaf_at(".0.0", "0")}});
+  EXPECT_TRUE(has(told(), "does not tell which files")) << told();
+  std::filesystem::remove(base_.path() + "/.scr/scr.dataset.1/summary.scr");
+  EXPECT_TRUE(has(told(), "summary.scr")) << told();
+}
+
+TEST_F(ScrIndexTest, NamesThatLeadOutOfThePrefixDirectoryAreRefused) {
+  scr_.add(1, 1).facts.ranks[0][0].name = "../secret";
+  EXPECT_TRUE(has(trouble(), "not in the prefix directory"));
+}
+
+TEST_F(ScrIndexTest, WhereThereIsNoIndexOrAnotherOne) {
+  EXPECT_EQ(read().error().code, Code::not_found);
+  scr_.write("", "1");
+  EXPECT_EQ(read().error().code, Code::newer_format);
+  std::ofstream(base_.path() + "/.scr/index.scr") << "x";
+  EXPECT_TRUE(has(read().error().text, "index.scr: it is no tree"));
+}
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,136 @@
+#include "tools/index_found.hpp"
+
+#include <algorithm>
+#include <sstream>
+
+#include "records/key_tree.hpp"
+
+namespace cairn {
+namespace {
+
+constexpr std::uint64_t largest_list = std::uint64_t{1} << 30;
+constexpr std::uint64_t most_ranks = std::uint64_t{1} << 24;
+
+/// "a/{rank:04}" -> "a/0007"
+Result<std::string> name_for(const std::string& pattern, std::uint32_t rank) {
+  try {
+    return fmt::format(fmt::runtime(pattern), fmt::arg("rank", rank));
+  } catch (const fmt::format_error& error) {
+    return fail(Code::bad_argument,
+                "\"{}\": {}; {{rank}} stands for the rank, {{rank:05}} for its five digits, and "
+                "{{{{ for a brace",
+                pattern, error.what());
+  }
+}
+
+Result<std::string> name_below(const PrefixFolder& folder, const std::string& path) {
+  std::string name;
+  if (lies_below(normalise(path, folder.prefix), folder.prefix, &name)) return name;
+  return fail(Code::bad_argument, "{} is not in the prefix directory {}", path, folder.prefix);
+}
+
+Result<NamesOfRanks> from_patterns(const IndexCommand& command, const PrefixFolder& folder) {
+  if (!command.ranks || command.names.empty())
+    return fail(Code::bad_argument, "name the files, and by --ranks how many ranks read them");
+  NamesOfRanks names(*command.ranks);
+  for (std::uint32_t rank = 0; rank < *command.ranks; ++rank)
+    for (const std::string& pattern : command.names) {
+      CAIRN_ASSIGN(const std::string path, name_for(pattern, rank));
+      CAIRN_ASSIGN(std::string name, name_below(folder, path));
+      names[rank].push_back(std::move(name));
+    }
+  return names;
+}
+
+/// A line "RANK NAME" each.
+Result<NamesOfRanks> from_list(const IndexCommand& command, Files& files,
+                               const PrefixFolder& folder) {
+  CAIRN_ASSIGN(const Blob content, read_file(files, command.list_file, largest_list));
+  std::istringstream lines(
+      std::string(reinterpret_cast<const char*>(content.data()), content.size()));
+  NamesOfRanks names(command.ranks.value_or(0));
+  std::string line;
+  for (int number = 1; std::getline(lines, line); ++number) {
+    if (line.empty()) continue;
+    const std::size_t blank = std::min(line.find(' '), line.size());
+    const auto rank = decimal(line.substr(0, blank));
+    if (!rank || blank + 1 >= line.size() || *rank >= command.ranks.value_or(most_ranks))
+      return fail(Code::bad_argument, "{}:{}: \"{}\" is no rank{} and a file, with a blank between",
+                  command.list_file, number, line,
+                  command.ranks ? fmt::format(" below {}", *command.ranks) : "");
+    CAIRN_ASSIGN(std::string name, name_below(folder, line.substr(blank + 1)));
+    if (*rank >= names.size()) names.resize(*rank + 1);
+    names[*rank].push_back(std::move(name));
+  }
+  return names;
+}
+
+DatasetInfo info_of_new(const IndexCommand& command, const Site& site, std::size_t ranks,
+                        const Listing& dropped) {
+  DatasetInfo info;
+  info.uuid = {site.clock.now_us(), static_cast<std::int64_t>(site.clock.random() >> 1)};
+  for (const Listing* all : {&site.keeper->listing(), &dropped})
+    for (const DatasetRecord& each : *all) {
+      info.uuid.time_us = std::max(info.uuid.time_us, each.info.uuid.time_us + 1);
+      info.number = std::max(info.number, each.info.number);
+      info.checkpoint = std::max(info.checkpoint, each.info.checkpoint);
+    }
+  ++info.number;
+  ++info.checkpoint;
+  info.flags = 1U | flag_in_place;
+  info.ranks = static_cast<std::uint32_t>(ranks);
+  info.name = command.name;
+  return info;
+}
+
+/// Deleting one of the two would take the files of the other.
+Status refuse_owned(const NamesOfRanks& names, const FileOwners& owners) {
+  for (const auto& of_rank : names)
+    for (const std::string& name : of_rank)
+      if (const auto owner = owners.find(name); owner != owners.end())
+        return fail(Code::bad_argument,
+                    "{} belongs to dataset {} ({}) already: cairn index drop {} lets go of it",
+                    name, owner->second.number, owner->second.name, owner->second.name);
+  return {};
+}
+
+}  // namespace
+
+Result<NamesOfRanks> names_of_ranks(const IndexCommand& command, Files& files,
+                                    const PrefixFolder& folder) {
+  CAIRN_ASSIGN(NamesOfRanks names, command.list_file.empty() ? from_patterns(command, folder)
+                                                             : from_list(command, files, folder));
+  if (!names.empty()) return names;
+  return fail(Code::bad_argument, "there is no rank that has a file");
+}
+
+Status look_at_files(const IndexCommand& command, Files& files, const PrefixFolder& folder) {
+  CAIRN_ASSIGN(const NamesOfRanks names, names_of_ranks(command, files, folder));
+  for (const auto& of_rank : names)
+    for (const std::string& name : of_rank)
+      CAIRN_TRY(files.info(folder.prefix + "/" + name).map([](const FileInfo&) {}));
+  std::vector<std::string> damaged;
+  CAIRN_ASSIGN(const Listing listing, read_listing(files, folder, damaged));
+  if (find_dataset(listing, command.name) != nullptr)
+    return fail(Code::bad_argument, "dataset {} is in {} already", command.name, folder.prefix);
+  CAIRN_ASSIGN(const FileOwners owners, owners_of_files(files, folder, listing));
+  return refuse_owned(names, owners);
+}
+
+Status add_files(const IndexCommand& command, Communicator& alone, const Site& site,
+                 const Settings& settings, IndexChange& change) {
+  std::vector<std::string> damaged;
+  CAIRN_ASSIGN(const Listing dropped, read_dropped(site.files, site.folder, damaged));
+  FoundDataset found;
+  CAIRN_ASSIGN(found.files, names_of_ranks(command, site.files, site.folder));
+  found.record.info = info_of_new(command, site, found.files.size(), dropped);
+  found.record.job_id = settings.job_id;
+  found.node = settings.node_name;
+  found.block_bytes = static_cast<std::uint32_t>(settings.block_bytes);
+  CAIRN_ASSIGN(const DatasetRecord record, publish_found(alone, site, std::move(found)));
+  change.note(record, fmt::format("is there: {} files of {} ranks; a restart begins with it",
+                                  record.files, record.info.ranks));
+  return {};
+}
+
+}  // namespace cairn

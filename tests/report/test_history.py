@@ -1,0 +1,98 @@
+"""What a log is read as."""
+
+from pathlib import Path
+
+import pytest
+
+from cairn.job_log import read_log
+from cairn.reporting.history import History, history_of
+from logs import Log
+
+
+def history(log: Log, tmp_path: Path) -> History:
+    read = read_log(log.write(tmp_path) / ".cairn" / "log.json")
+    assert read.damaged == 0
+    return history_of("here", read.entries)
+
+
+def test_time_goes_to_the_phase_it_was_spent_in(tmp_path: Path) -> None:
+    log = Log()
+    log.start()
+    log.checkpoint(1)
+    log.checkpoint(2, flush=True)
+    log.add("FINALIZE", 5)
+    made = history(log, tmp_path)
+    spent = made.seconds()
+    assert {phase: round(seconds, 3) for phase, seconds in spent.items() if seconds > 0.001} == {
+        "start": 1.0, "compute": 25.0, "write": 2.0, "encode": 4.0, "flush": 4.0}
+    assert made.runs[0].duration_s() == pytest.approx(36.0)
+    spans = {span.phase: span for span in made.runs[0].spans if span.name == "ckpt.2"}
+    begun = made.runs[0].begun_s
+    assert [(round(span.from_s - begun, 3), round(span.to_s - begun, 3)) for span in
+            (spans["write"], spans["encode"], spans["flush"])] == [(24, 25), (25, 27), (27, 31)]
+    assert (made.newest, made.newest_number) == ("ckpt.2", 2)
+    assert made.runs[0].end == "finished" and made.runs[0].about == "8 ranks on 4 nodes"
+
+
+def test_fetching_and_reading_a_restart_are_not_computing(tmp_path: Path) -> None:
+    log = Log()
+    log.start()
+    log.add("FETCH_START", name="a")
+    log.add("FETCH_SUCCESS", 3, name="a", seconds=3.0)
+    log.moved("FETCH", 3.0, name="a")
+    log.add("RESTART_START", name="a")
+    log.add("RESTART_SUCCESS", 2, name="a")
+    log.add("COMPUTE_END", 10, seconds=15.0)
+    spent = history(log, tmp_path).seconds()
+    assert (round(spent["fetch"]), round(spent["restart"]), round(spent["compute"])) == (3, 2, 10)
+
+
+def test_a_run_has_died_if_another_follows(tmp_path: Path) -> None:
+    log = Log()
+    log.start()
+    log.checkpoint(1)
+    log.add("COMPUTE_END", 4, seconds=4.0)  # as of a dataset that it did not complete
+    log.time_s += 20
+    log.start(rebuilt_s=2.0)
+    log.add("RESTART_START", name="ckpt.1")
+    log.add("RESTART_SUCCESS", 1, name="ckpt.1")
+    made = history(log, tmp_path)
+    assert [run.end for run in made.runs] == ["died", "open"]
+    assert made.lost_s() == pytest.approx(4 + 20 + 3 + 1)
+    assert made.seconds()["rebuild"] == pytest.approx(2.0) and made.seconds()["start"] == pytest.approx(2.0)
+    outcomes = made.outcomes()
+    assert (outcomes["run"].good, outcomes["run"].bad) == (0, 1)
+    assert (outcomes["rebuild"].good, outcomes["restart"].good, outcomes["checkpoint"].good) == (1, 1, 1)
+
+
+def test_failures_are_told_with_their_reasons_and_count_as_no_success(tmp_path: Path) -> None:
+    log = Log()
+    log.start()
+    log.add("CHECKPOINT_END", 1, dataset=1, name="a", seconds=1.0, note="full")
+    for what in ("FLUSH_FAIL", "FETCH_FAIL", "REBUILD_FAIL", "RESTART_FAIL", "OUTPUT_END"):
+        log.add(what, 1, name="b", note=f"why {what}")
+    log.add("HALT", note="JOB_HALTED")
+    log.add("FINALIZE")
+    made = history(log, tmp_path)
+    [run] = made.runs
+    assert [(failure.what, failure.name) for failure in run.failures] == [
+        ("checkpoint", "a"), ("flush", "b"), ("fetch", "b"), ("rebuild", "b"), ("restart", "b"), ("output", "b")]
+    assert run.failures[0].reason == "full"
+    outcomes = made.outcomes()
+    assert all((outcomes[name].good, outcomes[name].bad) == (0, 1)
+               for name in ("checkpoint", "flush", "fetch", "rebuild", "restart", "output"))
+    assert run.end == "halted" and outcomes["run"].good == 1 and made.newest == ""
+
+
+def test_what_anybody_may_have_written_is_counted_and_passed_over(tmp_path: Path) -> None:
+    log = Log()
+    log.start()
+    log.lines += ["{half", "[]", "3", '{"time_us": 1}', '{"event": "A", "time_us": NaN}', '{"event": 5, "time_us": 1}',
+                  '{"event": "A", "time_us": 1, "seconds": "3"}', '{"event": "A", "time_us": 1, "bytes": -1}',
+                  '{"event": "A", "time_us": 1, "seconds": 1e999}', '{"event": "A", "time_us": 1, "name": []}',
+                  "\0\x7f"]
+    path = log.write(tmp_path) / ".cairn" / "log.json"
+    with path.open("a") as more:
+        more.write('{"half of the last li')
+    read = read_log(path)
+    assert (len(read.entries), read.damaged) == (2, 11)
