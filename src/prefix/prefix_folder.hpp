@@ -24,6 +24,8 @@ struct PrefixFolder {
   std::string json_log() const { return root() + "/log.json"; }
   /// How often restarts from checkpoints that only the caches have were begun; may be missing.
   std::string attempts() const { return root() + "/attempts"; }
+  /// Copies of the caches of nodes whose job has died, a folder for each node.
+  std::string scavenged() const { return root() + "/scavenged"; }
   std::string owner() const { return root() + "/owner"; }
   std::string owner_lock() const { return root() + "/owner.lock"; }
   std::string current() const { return root() + "/current"; }

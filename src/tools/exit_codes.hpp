@@ -4,7 +4,9 @@
 namespace cairn {
 
 constexpr int exit_ok = 0;
-constexpr int exit_failure = 1;  ///< the command could not do what was asked; stderr says why
-constexpr int exit_usage = 2;    ///< the command line is wrong
+constexpr int exit_failure = 1;        ///< the command could not do what was asked; stderr says why
+constexpr int exit_usage = 2;          ///< the command line is wrong
+constexpr int exit_damaged = 3;        ///< verify: something is damaged, and can be or was repaired
+constexpr int exit_beyond_repair = 4;  ///< verify: something is damaged, and cannot be repaired
 
 }  // namespace cairn

@@ -1,13 +1,10 @@
 #include "tools/index_changes.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 
-#include "comm/team.hpp"
-#include "files/background.hpp"
 #include "prefix/check.hpp"
 #include "prefix/tidy.hpp"
+#include "tools/prefix_owner.hpp"
 
 namespace cairn {
 namespace {
@@ -132,8 +129,8 @@ class Changes {
   Status add() {
     CAIRN_ASSIGN(const DatasetRecord record, named_of_dropped());
     CAIRN_ASSIGN(const CheckAccount account,
-                 check_dataset(site_.files, site_.folder, site_.folder.dropped(record.info), record,
-                               CheckDepth::sizes));
+                 check_dataset(site_.files, site_.io, site_.folder,
+                               site_.folder.dropped(record.info), record, CheckDepth::sizes));
     for (std::size_t i = 0; i < account.troubles.size() && i < most_troubles_told; ++i)
       log_.warning("{}", account.troubles[i]);
     if (!account.troubles.empty())
@@ -218,26 +215,6 @@ Status look_before(const IndexCommand& command, Files& files, const PrefixFolder
               folder.prefix, may_be_dropped ? " --dropped" : "");
 }
 
-OwnerRecord owner_of(const Settings& settings, Clock& clock) {
-  OwnerRecord me;
-  me.run = {clock.now_us(), static_cast<std::int64_t>(clock.random() >> 1)};
-  me.job_id = "of cairn index";  // not that of the job it may have been started in
-  me.user = settings.user;
-  me.host = settings.node_name;
-  me.process = static_cast<std::uint64_t>(::getpid());
-  me.started_us = clock.now_us();
-  return me;
-}
-
-Result<Keeper> own(const IndexCommand& command, Files& files, Clock& clock,
-                   const Settings& settings) {
-  auto keeper = Keeper::take_over(files, clock, {settings.prefix}, owner_of(settings, clock),
-                                  command.force ? Claim::forced : Claim::polite);
-  if (!keeper && keeper.error().code == Code::busy)
-    return fail(Code::busy, "{}; if it is dead for certain, give --force", keeper.error().text);
-  return keeper;
-}
-
 }  // namespace
 
 const DatasetRecord* find_dataset(const Listing& listing, const std::string& name) {
@@ -252,28 +229,15 @@ Result<IndexChange> change_index(const IndexCommand& command, Files& files, Cloc
                                  const Settings& settings, const Log& log) {
   const PrefixFolder folder{settings.prefix};
   CAIRN_TRY(look_before(command, files, folder));
-  CAIRN_ASSIGN(Keeper keeper, own(command, files, clock, settings));
-  const auto background = make_background_thread();
-  auto heartbeat = background->repeat(beat_period_us, keeper.heartbeat());
   IndexChange change;
-  Status done;
-  Team(1).run([&](Communicator& comm) {
-    Site site{files,  clock,
-              folder, keeper.epoch(),
-              1,      settings.copy_metadata,
-              {1, 0}, {*background, reading_threads},
-              &keeper};
-    Changes changes(command, comm, site, log);
-    done = changes.run();
-    change = changes.take();
-  });
-  heartbeat.reset();
-  // Whatever has happened: what was changed is listed, and the next job need not wait.
-  const Status listed = keeper.save_listing();
-  const Status resigned = keeper.resign();
-  CAIRN_TRY(std::move(done));
-  CAIRN_TRY(listed);
-  CAIRN_TRY(resigned);
+  CAIRN_TRY(as_owner(files, clock, settings, "cairn index",
+                     command.force ? Claim::forced : Claim::polite,
+                     [&](Communicator& comm, Site& site) {
+                       Changes changes(command, comm, site, log);
+                       Status done = changes.run();
+                       change = changes.take();
+                       return done;
+                     }));
   return change;
 }
 

@@ -10,9 +10,6 @@
 
 namespace cairn {
 
-/// By which many records are read.
-inline constexpr int reading_threads = 4;
-
 /// A dataset by the name or UUID that the user gave; the newest of several of one name.
 const DatasetRecord* find_dataset(const Listing& listing, const std::string& name);
 

@@ -4,6 +4,7 @@
 #include "tools/exit_codes.hpp"
 #include "tools/index_changes.hpp"
 #include "tools/index_table.hpp"
+#include "tools/prefix_owner.hpp"
 #include "tools/record_json.hpp"
 
 namespace cairn {
@@ -106,8 +107,10 @@ class Reader {
   }
 
   Result<bool> check(Json& json) {
+    const auto background = make_background_thread();
     CAIRN_ASSIGN(const CheckAccount account,
-                 check_dataset(files_, folder_, manifests(), record_, CheckDepth::blocks));
+                 check_dataset(files_, {*background, checking_threads}, folder_, manifests(),
+                               record_, CheckDepth::blocks));
     json["check"] = {
         {"files", account.files}, {"bytes", account.bytes}, {"troubles", account.troubles}};
     if (command_.json) return account.troubles.empty();

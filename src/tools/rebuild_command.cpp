@@ -8,6 +8,7 @@
 #include "base/units.hpp"
 #include "comm/team.hpp"
 #include "recovery/remains.hpp"
+#include "tools/cache_folders.hpp"
 #include "tools/exit_codes.hpp"
 
 namespace cairn {
@@ -28,48 +29,6 @@ std::string_view name_of(Rebuild::Outcome outcome) {
       return "newer";
   }
   return "";
-}
-
-/// The folders below `folder` that hold datasets. Links are not followed, and what somebody else
-/// keeps to himself is passed over, but told.
-Status find_caches(Files& files, const std::string& folder, std::vector<std::string>& caches,
-                   const Log& log) {
-  CAIRN_ASSIGN(const std::vector<std::string> names, files.list(folder));
-  const auto is_folder = [&](const std::string& name) {
-    const auto info = files.info(folder + "/" + name);
-    return info && info->kind == Kind::folder;
-  };
-  const auto is_dataset = [&](const std::string& name) {
-    return name.starts_with("dataset.") && is_folder(name);
-  };
-  if (std::any_of(names.begin(), names.end(), is_dataset)) {
-    caches.push_back(folder);
-    return {};
-  }
-  for (const std::string& name : names)
-    if (is_folder(name))
-      if (const Status found = find_caches(files, folder + "/" + name, caches, log); !found)
-        log.warning("{}; it is passed over", found.error().text);
-  return {};
-}
-
-/// A running job holds a lock in each of its caches.
-Result<std::vector<std::unique_ptr<FileLock>>> lock_caches(Files& files,
-                                                           const std::vector<std::string>& caches) {
-  std::vector<std::unique_ptr<FileLock>> locks;
-  for (const std::string& cache : caches) {
-    const std::string path = cache + "/lock";
-    if (!files.info(path)) continue;
-    auto lock = files.lock(path);
-    if (lock)
-      locks.push_back(*std::move(lock));
-    else if (lock.error().code == Code::busy)
-      return fail(Code::busy, "a job is running with the cache {} (it holds {}): wait for its end",
-                  cache, path);
-    else
-      return tl::unexpected(lock.error());
-  }
-  return locks;
 }
 
 struct Report {
