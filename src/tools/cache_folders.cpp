@@ -42,7 +42,7 @@ Status find_caches(Files& files, const std::string& folder, std::vector<std::str
     return {};
   }
   for (const std::string& name : names)
-    if (is_folder(files, folder + "/" + name))
+    if (name != ".cairn" && is_folder(files, folder + "/" + name))
       if (const Status found = find_caches(files, folder + "/" + name, caches, log); !found)
         log.warning("{}; it is passed over", found.error().text);
   return {};

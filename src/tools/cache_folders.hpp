@@ -11,8 +11,9 @@
 
 namespace cairn {
 
-/// Adds the folders below `folder`, or itself, that hold datasets. Links are not followed, and what
-/// somebody else keeps to himself is passed over, but told.
+/// Adds the folders below `folder`, or itself, that hold datasets. Links are not followed, what is
+/// Cairn's own in a prefix directory is no cache, and what somebody else keeps to himself is passed
+/// over, but told.
 Status find_caches(Files& files, const std::string& folder, std::vector<std::string>& caches,
                    const Log& log);
 

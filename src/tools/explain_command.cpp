@@ -185,7 +185,7 @@ class Report {
         fmt::format("job {} of {} on {} (process {})", prefix.owner->job_id, prefix.owner->user,
                     prefix.owner->host, prefix.owner->process);
     if (clock.now_us() - prefix.owner->beat_us < silence_us)
-      note("{} seems to be running in {}: its last sign of life is {:.0f} s old{}", who,
+      note("{} may be running in {}: its last sign of life is {:.0f} s old{}", who,
            settings_.prefix, std::max(0.0, silent_s),
            prefix.owner_is_rival ? "; another job is refused until it has ended" : "");
     else if (prefix.owner_is_rival)

@@ -28,7 +28,8 @@ std::string what_of(const Verified& found) {
     case Verified::State::repaired:
       return "was damaged, and is repaired: " + found.repaired;
     case Verified::State::lost:
-      return "DAMAGED, AND CANNOT BE REPAIRED from what is seen here";
+      return std::string("DAMAGED, AND CANNOT BE REPAIRED from what is seen here") +
+             (found.repaired.empty() ? "" : "; but " + found.repaired);
     case Verified::State::uncommitted:
       return "was not complete when its run ended; a restart removes it";
     case Verified::State::newer:

@@ -16,6 +16,7 @@ namespace {
 struct BadRank {
   RankRecord record;
   RankCheck found;
+  bool can_mend = false;
 };
 
 class PrefixVerifier {
@@ -43,10 +44,7 @@ class PrefixVerifier {
       if (is_asked_for(command_.datasets, record.info.number, record.info.name,
                        text_of(record.info.uuid)))
         found.push_back(verify(record));
-    const bool any = std::any_of(found.begin(), found.end(), [](const Verified& one) {
-      return one.state == Verified::State::repairable;
-    });
-    if (any && command_.repair) CAIRN_TRY(repair(found));
+    if (any_to_mend_ && command_.repair) CAIRN_TRY(repair(found));
     return found;
   }
 
@@ -79,7 +77,7 @@ class PrefixVerifier {
     const auto account =
         check_dataset(files_, io_, folder_, folder_.dataset(record.info), record,
                       CheckDepth::blocks, [&](const RankRecord& rank, const RankCheck& check) {
-                        bad.push_back({rank, check});
+                        bad.push_back({rank, check, false});
                       });
     if (!account) {
       found.state = Verified::State::lost;
@@ -99,16 +97,18 @@ class PrefixVerifier {
     return found;
   }
 
-  void judge(const DatasetRecord& record, const std::vector<BadRank>& bad, Verified& found) {
+  void judge(const DatasetRecord& record, std::vector<BadRank>& bad, Verified& found) {
     const auto options = options_for(record, bad);
     if (!options) found.reasons.push_back(options.error().text);
     if (!record.settled)
       found.reasons.push_back(
           "its files have not got their own names yet, which the next run does");
-    for (const BadRank& rank : bad) {
-      if (!options) break;
+    for (BadRank& rank : bad) {
+      if (!options || !record.settled) break;
       const Status can =
           can_mend(files_, folder_, rank.record, rank.found, sources_of(rank.record), *options);
+      rank.can_mend = can.has_value();
+      any_to_mend_ = any_to_mend_ || rank.can_mend;
       if (!can) found.reasons.push_back(can.error().text);
     }
     found.state = found.reasons.empty() ? Verified::State::repairable : Verified::State::lost;
@@ -135,9 +135,7 @@ class PrefixVerifier {
                       // What a run has not flushed to its end is left to the next run.
                       CAIRN_TRY(tidy(comm, site, nullptr));
                       listing_ = site.keeper->listing();
-                      for (Verified& one : found)
-                        if (one.state == Verified::State::repairable)
-                          CAIRN_TRY(repair(*site.keeper, one));
+                      for (Verified& one : found) CAIRN_TRY(repair(*site.keeper, one));
                       return {};
                     });
   }
@@ -148,21 +146,21 @@ class PrefixVerifier {
     });
     if (record == listing_.end()) return {};  // somebody has removed it meanwhile
     const std::vector<BadRank>& bad = bad_[record->info.uuid];
+    if (std::none_of(bad.begin(), bad.end(), [](const BadRank& rank) { return rank.can_mend; }))
+      return {};
     CAIRN_ASSIGN(const MendOptions options, options_for(*record, bad));
     std::uint64_t files = 0;
     for (const BadRank& rank : bad) {
+      if (!rank.can_mend) continue;
       const Status mended = mend_rank(rank, options);
-      if (!mended) {
-        found.state = Verified::State::lost;
-        found.reasons.push_back(mended.error().text);
-        if (mended.error().code != Code::lost) return mended;
-        return {};
-      }
-      files += files_to_mend(rank.record, rank.found).size();
+      if (!mended && mended.error().code != Code::lost) return mended;
+      if (!mended) found.reasons.push_back(mended.error().text);
+      if (mended) files += files_to_mend(rank.record, rank.found).size();
     }
-    found.state = Verified::State::repaired;
-    found.repaired = fmt::format("{} files are made anew, from what caches have of them", files);
-    return offer_again(keeper, *record, found);
+    if (files > 0)
+      found.repaired = fmt::format("{} files are made anew, from what caches have of them", files);
+    found.state = found.reasons.empty() ? Verified::State::repaired : Verified::State::lost;
+    return found.reasons.empty() ? offer_again(keeper, *record, found) : Status{};
   }
 
   /// What was written is read once more.
@@ -194,6 +192,7 @@ class PrefixVerifier {
   const std::unique_ptr<Background> background_;
   const IoThreads io_;
   Listing listing_;
+  bool any_to_mend_ = false;
   std::map<std::pair<Uuid, int>, std::vector<RankFolder>> sources_;
   std::map<Uuid, std::vector<BadRank>> bad_;
 };

@@ -15,6 +15,7 @@ INDEX = ["list", "show", "current", "drop", "delete", "add", "build", "quarantin
 PAGE_OF = {"cairn-halt": [["halt"]],
            "cairn-index": [["index", action] for action in INDEX] + [["scr_index"]],
            "cairn-print": [["print"]], "cairn-run": [["run"]], "cairn-status": [["status"]],
+           "cairn-explain": [["explain"]], "cairn-verify": [["verify"]],
            "cairn-doctor": [["doctor"]], "cairn-clean": [["clean"]]}
 OTHER_NAMES = {"scr_halt": "cairn-halt", "scr_index": "cairn-index", "scr_print": "cairn-print",
                "scr_run": "cairn-run", "scr_srun": "cairn-run", "scr_mpirun": "cairn-run"}
@@ -63,7 +64,7 @@ def test_a_page_is_well_formed(name: str) -> None:
     assert sum(line.startswith(".Bl") for line in lines) == lines.count(".El")
     assert all(line and line == line.rstrip() for line in lines), "no empty lines, no blanks at ends"
     known = {"Dd", "Dt", "Os", "Sh", "Nm", "Nd", "Op", "Fl", "Ar", "Bl", "It", "El", "Pp", "Dl", "Xr",
-             "Ev", "Dv", "Pa", "Cm", "Fn", "Pq"}
+             "Ev", "Dv", "Pa", "Cm", "Fn", "Pq", "Dq"}
     assert {line[1:].split()[0] for line in lines if line.startswith(".")} <= known
 
 
