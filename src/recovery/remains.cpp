@@ -83,7 +83,8 @@ Result<std::vector<Remains>> find_remains(Files& files, const std::vector<std::s
   for (const std::string& root : roots) {
     CAIRN_ASSIGN(const Store store, Store::at(files, root));
     CAIRN_ASSIGN(Catalog catalog,
-                 read_catalog(files, {store}, [](std::size_t, int) { return true; }));
+                 read_catalog(
+                     files, {store}, [](std::size_t, int) { return true; }, EmptyFolders::kept));
     for (auto& [uuid, held] : catalog) {
       found[uuid].uuid = uuid;
       add(found[uuid], std::move(held));

@@ -23,7 +23,7 @@ struct Remains {
 };
 
 /// Local. The datasets in these folders (each `<store>/<user>/cairn.<job>` of a node, or a copy of
-/// one), newest first. Errors: a folder that cannot be listed.
+/// one), newest first; changes nothing. Errors: a folder that cannot be listed.
 Result<std::vector<Remains>> find_remains(Files& files, const std::vector<std::string>& roots);
 
 struct Rebuild {

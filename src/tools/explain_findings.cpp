@@ -80,9 +80,14 @@ class Explainer {
     finding.taken = taken;
     finding.text = taken ? "a restart takes it: " + state : state;
     if (taken) return;
-    finding.text += forecast_.outcome == Forecast::Outcome::refused
-                        ? "; but the run would be refused"
-                        : "; a restart does not come to it, as it takes another";
+    const bool cached = forecast_.outcome == Forecast::Outcome::cache &&
+                        text_of(forecast_.dataset.uuid) == finding.uuid;
+    if (cached)
+      finding.text += "; a restart takes it from the cache";
+    else
+      finding.text += forecast_.outcome == Forecast::Outcome::refused
+                          ? "; but the run would be refused"
+                          : "; a restart does not come to it, as it takes another";
   }
 
   // --- caches ---

@@ -173,6 +173,17 @@ TEST_F(Explain, AJobThatIsRunningIsTold) {
   });
 }
 
+/// The job makes the folder of a dataset, and then what is in it.
+TEST_F(Explain, NothingIsTakenFromUnderARunningJob) {
+  cluster_.write(four_nodes(), {1});
+  const std::string begun = fs::path(cluster_.parts("n1", 1).at(0)).parent_path().parent_path() /
+                            ("dataset.2." + text_of({1, 2}));
+  fs::create_directory(begun);
+  ASSERT_EQ(explain(), 0);
+  EXPECT_EQ(verify_caches(), 0);
+  EXPECT_TRUE(fs::exists(begun));
+}
+
 // --- the prefix directory ---
 
 class ExplainPrefix : public DeadJob {
@@ -292,13 +303,53 @@ TEST_F(ExplainPrefix, AQuarantinedOneOfTheCacheIsTold) {
 }
 
 TEST_F(ExplainPrefix, ARecordThatCannotBeReadIsTold) {
-  fs::remove(prefix() + "/.cairn/listing");
-  for (const auto& dataset : fs::directory_iterator(prefix() + "/.cairn/datasets"))
-    if (dataset.path().filename().string().starts_with("dataset.4."))
-      std::ofstream(dataset.path() / "dataset") << "no record";
+  const Blob newer = seal(RecordType::dataset, dataset_record_version + 1, {});
+  const std::map<std::string, std::string> contents = {
+      {"no record", ""},
+      {std::string(reinterpret_cast<const char*>(newer.data()), newer.size()), "newer"}};
+  for (const auto& [content, word] : contents) {
+    fs::remove(prefix() + "/.cairn/listing");
+    for (const auto& dataset : fs::directory_iterator(prefix() + "/.cairn/datasets"))
+      if (dataset.path().filename().string().starts_with("dataset.4."))
+        std::ofstream(dataset.path() / "dataset", std::ios::binary) << content;
+    ASSERT_EQ(explain(), 0);
+    const std::string note = "note: a dataset in the prefix directory cannot be used: " + prefix();
+    ASSERT_TRUE(shows(note)) << out_;
+    EXPECT_NE(out_.find(word, out_.find(note)), std::string::npos) << out_;
+    EXPECT_TRUE(shows("would take dataset 2 (ckpt.2)")) << out_;
+  }
+  expect_forecast(2);
+}
+
+/// The cache and the prefix directory have it.
+TEST_F(ExplainPrefix, WhatIsInBothIsTakenFromTheCache) {
+  EXPECT_EQ(cluster_.restart(four_nodes()), 4);
   ASSERT_EQ(explain(), 0);
-  EXPECT_TRUE(shows("note: a dataset in the prefix directory cannot be used: " + prefix())) << out_;
-  EXPECT_TRUE(shows("would take dataset 2 (ckpt.2)")) << out_;
+  EXPECT_TRUE(shows("would take dataset 4 (ckpt.4) from the cache")) << out_;
+  EXPECT_TRUE(has(said_of("ckpt.4", "prefix"), "; a restart takes it from the cache")) << out_;
+  expect_forecast(4);
+}
+
+TEST_F(ExplainPrefix, WhatIsOnlyInTheCacheIsCopiedFirstWhereRestartsAreGlobal) {
+  cluster_.restart(four_nodes(), [](JobRank& rank) { rank.expect_written(5); });
+  process_.environment["SCR_GLOBAL_RESTART"] = "1";
+  ASSERT_EQ(explain(), 0);
+  EXPECT_TRUE(
+      shows("would take dataset 5 (ckpt.5) from the prefix directory; it is copied from the "
+            "caches to the prefix directory first"))
+      << out_;
+  EXPECT_TRUE(said_of("ckpt.5", "cache").at("taken"));
+}
+
+/// What is asked for comes first, whatever has become of it.
+TEST_F(ExplainPrefix, TheOneThatTheUserNamesIsTaken) {
+  process_.environment["SCR_CURRENT"] = "ckpt.2";
+  cluster_.settings.current = "ckpt.2";
+  expect_forecast(2);
+  process_.environment["SCR_CURRENT"] = "ckpt.9";
+  ASSERT_EQ(explain(), 0);
+  EXPECT_TRUE(shows("note: SCR_CURRENT=ckpt.9: there is no such checkpoint in " + prefix()))
+      << out_;
 }
 
 TEST_F(ExplainPrefix, WhatWasScavengedIsForRebuild) {
@@ -314,6 +365,8 @@ TEST_F(ExplainPrefix, WhatWasScavengedIsForRebuild) {
   EXPECT_TRUE(has(scavenged, "it was scavenged, and can be made whole")) << out_;
   EXPECT_TRUE(has(scavenged, "cairn rebuild --prefix " + prefix())) << out_;
   EXPECT_TRUE(shows("would take dataset 4 (ckpt.4)")) << "until that is done" << out_;
+  EXPECT_TRUE(shows("note: job other of tester on n0 (process ")) << out_;
+  EXPECT_TRUE(shows("another job is refused until it has ended")) << out_;
   fs::remove_all(prefix() + "/.cairn/scavenged/n0");
   ASSERT_EQ(explain(), 0);
   EXPECT_TRUE(has(said_of("ckpt.5", "scavenged"),
