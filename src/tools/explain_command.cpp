@@ -37,7 +37,10 @@ std::string_view name_of(Forecast::Outcome outcome) {
 class FilesSeen {
  public:
   FilesSeen(Files& files, const Settings& settings)
-      : files_(files), folder_{settings.prefix}, background_(make_foreground()) {}
+      : files_(files),
+        folder_{settings.prefix},
+        copy_metadata_(settings.copy_metadata),
+        background_(make_foreground()) {}
 
   std::vector<std::string> operator()(const DatasetRecord& record) {
     const auto known = seen_.find(record.info.uuid);
@@ -48,9 +51,31 @@ class FilesSeen {
                account ? account->troubles : std::vector<std::string>{account.error().text};
   }
 
+  /// Nobody knows where SCR_COPY_METADATA=0 leaves the times as they come.
+  std::size_t changed(const DatasetRecord& record) const {
+    std::size_t count = 0;
+    std::vector<std::string> unread;
+    if (!copy_metadata_) return 0;
+    (void)visit_ranks(files_, folder_.dataset(record.info), record, unread,
+                      [&](const RankRecord& rank) { count += changed(record, rank); });
+    return count;
+  }
+
  private:
+  std::size_t changed(const DatasetRecord& record, const RankRecord& rank) const {
+    std::size_t count = 0;
+    const auto paths = places_of_files(files_, folder_, record, rank);
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+      const auto info = files_.info(paths[i]);
+      const bool same = info && info->times.modify_ns == rank.files[i].times.modify_ns;
+      count += rank.files[i].begins_here() && !same ? 1 : 0;
+    }
+    return count;
+  }
+
   Files& files_;
   const PrefixFolder folder_;
+  const bool copy_metadata_;
   const std::unique_ptr<Background> background_;
   std::map<Uuid, std::vector<std::string>> seen_;
 };
@@ -58,11 +83,11 @@ class FilesSeen {
 class Report {
  public:
   Report(const ExplainCommand& command, const RestartFacts& facts, const Settings& settings,
-         Clock& clock, const LookAtFiles& look)
+         Clock& clock, const LookAtFiles& look, const CountChanged& count_changed)
       : facts_(facts),
         settings_(settings),
         forecast_(forecast(facts, settings, look)),
-        findings_(find_all(facts, settings, forecast_, look)),
+        findings_(find_all(facts, settings, forecast_, look, count_changed)),
         has_any_(!findings_.empty()) {
     std::erase_if(findings_, [&](const Finding& finding) {
       return !is_asked_for(command.datasets, finding.number, finding.name, finding.uuid);
@@ -209,8 +234,9 @@ Status explain(const ExplainCommand& command, Files& files, Clock& clock,
   CAIRN_ASSIGN(const RestartFacts facts,
                gather_facts(files, settings, command.caches, command.ranks, log));
   FilesSeen seen(files, settings);
-  const Report report(command, facts, settings, clock,
-                      [&](const DatasetRecord& record) { return seen(record); });
+  const Report report(
+      command, facts, settings, clock, [&](const DatasetRecord& record) { return seen(record); },
+      [&](const DatasetRecord& record) { return seen.changed(record); });
   if (command.json)
     out << text_of_json(report.json());
   else

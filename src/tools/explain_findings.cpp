@@ -37,8 +37,12 @@ std::string quoted(const std::string& word) {
 class Explainer {
  public:
   Explainer(const RestartFacts& facts, const Settings& settings, const Forecast& forecast,
-            const LookAtFiles& look)
-      : facts_(facts), settings_(settings), forecast_(forecast), look_(look) {}
+            const LookAtFiles& look, const CountChanged& count_changed)
+      : facts_(facts),
+        settings_(settings),
+        forecast_(forecast),
+        look_(look),
+        count_changed_(count_changed) {}
 
   std::vector<Finding> run() {
     for (const CachedFacts& cached : facts_.cached) add_cached(cached);
@@ -198,35 +202,50 @@ class Explainer {
   }
 
   void tell_files(const DatasetRecord& record, Finding& finding, bool taken) {
-    if (taken || looked_at_ < looked_at_closely) {
-      ++looked_at_;
-      if (const auto troubles = look_(record); !troubles.empty()) {
-        finding.text = "it is not as it was written: " + first_of(troubles) +
-                       "; a restart would mark it as failed and take the next older";
-        finding.to_do = {command("verify --repair", record.info)};
-        return;
-      }
+    const bool looked = taken || looked_at_++ < looked_at_closely;
+    if (const auto troubles = looked ? look_(record) : std::vector<std::string>{};
+        !troubles.empty()) {
+      finding.text = "it is not as it was written: " + first_of(troubles) +
+                     "; a restart would mark it as failed and take the next older";
+      finding.to_do = {command("verify --repair", record.info)};
+      return;
     }
+    if (tell_passed_over(record, finding)) return;
+    const std::string before =
+        finding.text.empty() ? "" : "SCR_CURRENT names it, although " + finding.text + "; ";
+    tell_place_in_order(finding, taken, before + state_of_files(record, looked));
+    if (looked) tell_changed(record, finding);
+  }
+
+  static std::string state_of_files(const DatasetRecord& record, bool looked) {
+    if (!looked) return "its files were not looked at, as there are so many datasets";
+    return record.settled ? "all files are there, as long as they were"
+                          : "some files still have a name of Cairn's, which the next run ends";
+  }
+
+  bool tell_passed_over(const DatasetRecord& record, Finding& finding) const {
     if (!has_right_ranks(record, facts_.ranks, settings_)) {
       finding.text = fmt::format("it was written by {} ranks, and {} are asked about",
                                  record.info.ranks, facts_.ranks);
       finding.to_do = {fmt::format("start with {} ranks", record.info.ranks),
                        "or set CAIRN_ELASTIC=1 to restart with any number",
                        "or set CAIRN_ON_MISMATCH=fresh to pass it over"};
-      return;
+      return true;
     }
-    if (!settings_.fetch || settings_.prefix_purge) {
-      const char* why = settings_.fetch ? "SCR_PREFIX_PURGE=1" : "SCR_FETCH=0";
-      finding.text = fmt::format("{}: no restart takes it", why);
-      finding.to_do = {fmt::format("start without {}", why)};
-      return;
-    }
-    const std::string before =
-        finding.text.empty() ? "" : "SCR_CURRENT names it, although " + finding.text + "; ";
-    tell_place_in_order(finding, taken,
-                        before + (record.settled ? "all files are there, as long as they were"
-                                                 : "some files still have a name of Cairn's, which "
-                                                   "the next run ends"));
+    if (settings_.fetch && !settings_.prefix_purge) return false;
+    const char* why = settings_.fetch ? "SCR_PREFIX_PURGE=1" : "SCR_FETCH=0";
+    finding.text = fmt::format("{}: no restart takes it", why);
+    finding.to_do = {fmt::format("start without {}", why)};
+    return true;
+  }
+
+  /// A program that writes the same names again ends what was there under these.
+  void tell_changed(const DatasetRecord& record, Finding& finding) const {
+    const std::size_t changed = record.info.in_place() ? 0 : count_changed_(record);
+    if (changed == 0) return;
+    finding.text += fmt::format(
+        "; but {} of them were written again since, so they may be others by now", changed);
+    finding.to_do.push_back(command("verify", record.info));
   }
 
   void add_unfinished(const UnfinishedFlush& flush) {
@@ -279,6 +298,7 @@ class Explainer {
   const Settings& settings_;
   const Forecast& forecast_;
   const LookAtFiles& look_;
+  const CountChanged& count_changed_;
   std::size_t looked_at_ = 0;
   std::vector<Finding> found_;
 };
@@ -286,8 +306,9 @@ class Explainer {
 }  // namespace
 
 std::vector<Finding> find_all(const RestartFacts& facts, const Settings& settings,
-                              const Forecast& forecast, const LookAtFiles& look) {
-  return Explainer(facts, settings, forecast, look).run();
+                              const Forecast& forecast, const LookAtFiles& look,
+                              const CountChanged& count_changed) {
+  return Explainer(facts, settings, forecast, look, count_changed).run();
 }
 
 }  // namespace cairn

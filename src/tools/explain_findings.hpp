@@ -22,6 +22,7 @@ struct Finding {
 
 /// Of all datasets there are, newest first.
 std::vector<Finding> find_all(const RestartFacts& facts, const Settings& settings,
-                              const Forecast& forecast, const LookAtFiles& look);
+                              const Forecast& forecast, const LookAtFiles& look,
+                              const CountChanged& count_changed);
 
 }  // namespace cairn

@@ -24,6 +24,8 @@ struct Forecast {
 
 /// What is wrong with the files of a dataset in the prefix directory; empty if nothing is seen.
 using LookAtFiles = std::function<std::vector<std::string>(const DatasetRecord&)>;
+/// How many of them have another time of change than was recorded.
+using CountChanged = std::function<std::size_t(const DatasetRecord&)>;
 
 Forecast forecast(const RestartFacts& facts, const Settings& settings, const LookAtFiles& look);
 

@@ -30,6 +30,8 @@ std::string what_of(const Verified& found) {
     case Verified::State::lost:
       return std::string("DAMAGED, AND CANNOT BE REPAIRED from what is seen here") +
              (found.repaired.empty() ? "" : "; but " + found.repaired);
+    case Verified::State::replaced:
+      return "not there any more: a newer dataset has written files of the same names";
     case Verified::State::uncommitted:
       return "was not complete when its run ended; a restart removes it";
     case Verified::State::newer:
@@ -44,6 +46,7 @@ void print(std::ostream& out, const Verified& found) {
   out << printable(
              fmt::format("dataset {}{} in {}: {}", found.number, name, found.place, what_of(found)))
       << "\n";
+  if (found.state == Verified::State::replaced) return;
   for (std::size_t i = 0; i < std::min(found.bad.size(), most_lines); ++i)
     out << "  bad: " << printable(found.bad[i]) << "\n";
   if (found.bad.size() > most_lines)
@@ -90,6 +93,8 @@ std::string_view name_of(Verified::State state) {
       return "repaired";
     case Verified::State::lost:
       return "lost";
+    case Verified::State::replaced:
+      return "replaced";
     case Verified::State::uncommitted:
       return "uncommitted";
     case Verified::State::newer:

@@ -29,6 +29,7 @@ struct Verified {
     repairable,   ///< some are not, and can be repaired
     repaired,     ///< some were not
     lost,         ///< some are not, and cannot be repaired
+    replaced,     ///< in the prefix directory: a newer dataset has files of the same names by now
     uncommitted,  ///< in a cache: its run ended before it was complete, so nothing can be expected
     newer,        ///< in a cache: in a newer format; not read
   };

@@ -99,6 +99,10 @@ class PrefixVerifier {
 
   void judge(const DatasetRecord& record, std::vector<BadRank>& bad, Verified& found) {
     const auto options = options_for(record, bad);
+    if (options && found.reasons.empty() && is_replaced(bad, *options)) {
+      found.state = Verified::State::replaced;
+      return;
+    }
     if (!options) found.reasons.push_back(options.error().text);
     if (!record.settled)
       found.reasons.push_back(
@@ -112,6 +116,16 @@ class PrefixVerifier {
       if (!can) found.reasons.push_back(can.error().text);
     }
     found.state = found.reasons.empty() ? Verified::State::repairable : Verified::State::lost;
+  }
+
+  /// Nothing of it is damaged but what the program has written again.
+  static bool is_replaced(const std::vector<BadRank>& bad, const MendOptions& options) {
+    return std::all_of(bad.begin(), bad.end(), [&](const BadRank& rank) {
+      const auto files = files_to_mend(rank.record, rank.found);
+      return std::all_of(files.begin(), files.end(), [&](std::size_t file) {
+        return options.not_to_touch.contains(rank.record.files[file].name);
+      });
+    });
   }
 
   Result<MendOptions> options_for(const DatasetRecord& record, const std::vector<BadRank>& bad) {
