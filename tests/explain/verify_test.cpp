@@ -168,8 +168,13 @@ TEST_F(Verify, WithoutACacheTheFileIsBeyondRepairAndAnotherFolderMayHaveIt) {
 TEST_F(Verify, DamageIsNeverCopiedFromADamagedCache) {
   cluster_.write_and_finalize({1, 2});
   flip(cluster_.file(2, 4));
-  for (const std::string& part : cluster_.parts("n2", 2))
-    flip(part + "/files/ckpt.2/" + "rank " + part.substr(part.rfind('.') + 1) + ".0");
+  const std::string cached = cluster_.parts("n2", 2).at(0) + "/files/ckpt.2/rank 4.0";
+  // Another byte of the same block.
+  const auto at = static_cast<std::streamoff>(fs::file_size(cached) / 2 + 1);
+  std::fstream file(cached, std::ios::in | std::ios::out | std::ios::binary);
+  const char byte = static_cast<char>(file.seekg(at).get() ^ 1);
+  file.seekp(at).put(byte);
+  file.close();
   const std::string before = read_all(cluster_.file(2, 4));
   EXPECT_EQ(verify_prefix(true), exit_beyond_repair) << out_;
   EXPECT_EQ(read_all(cluster_.file(2, 4)), before);
