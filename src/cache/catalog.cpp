@@ -76,10 +76,10 @@ void drop_strangers(HeldPart& part, const Uuid& uuid) {
 }
 
 Status read_dataset(Files& files, const std::string& folder, const LooksAfter& looks_after,
-                    const Uuid& uuid, HeldDataset& dataset) {
+                    EmptyFolders empty, const Uuid& uuid, HeldDataset& dataset) {
   if (is_other_than_folder(files, folder)) return {};
   CAIRN_ASSIGN(const std::vector<std::string> names, files.list(folder));
-  if (names.empty()) return files.remove_folder(folder);
+  if (names.empty()) return empty == EmptyFolders::removed ? files.remove_folder(folder) : Status{};
   for (const std::string& name : names) {
     const auto owner = parse_rank_name("rank.", name);
     const std::string path = folder + "/" + name;
@@ -119,7 +119,7 @@ HeldPart read_part(Files& files, const RankFolder& folder, int owner) {
 }
 
 Result<Catalog> read_catalog(Files& files, const std::vector<Store>& stores,
-                             const LooksAfter& looks_after) {
+                             const LooksAfter& looks_after, EmptyFolders empty) {
   Catalog catalog;
   for (std::size_t store = 0; store < stores.size(); ++store) {
     CAIRN_ASSIGN(const std::vector<std::string> names, files.list(stores[store].root()));
@@ -128,7 +128,7 @@ Result<Catalog> read_catalog(Files& files, const std::vector<Store>& stores,
       if (!parsed) continue;
       HeldDataset dataset{store, parsed->number, {}};
       const std::string folder = stores[store].root() + "/" + name;
-      const Status read = read_dataset(files, folder, looks_after, parsed->uuid, dataset);
+      const Status read = read_dataset(files, folder, looks_after, empty, parsed->uuid, dataset);
       // A neighbour that is ahead may just have removed it.
       if (!read && read.error().code != Code::not_found) return tl::unexpected(read.error());
       if (!dataset.parts.empty()) catalog.emplace(parsed->uuid, std::move(dataset));

@@ -43,11 +43,16 @@ using Catalog = std::map<Uuid, HeldDataset>;
 /// Decides whether this rank looks after what is found of rank `owner` in store number `store`.
 using LooksAfter = std::function<bool(std::size_t store, int owner)>;
 
+/// What becomes of a dataset's folder with nothing in it, as a crash may leave it. Who is not the
+/// job itself keeps it: it may be about to be filled.
+enum class EmptyFolders { removed, kept };
+
 /// Reads the records of all parts this rank looks after. A folder that cannot be listed is an
 /// error; a damaged record is not: it is told in the part. Names that are not Cairn's are passed
-/// over. A dataset's folder with nothing in it, as a crash may leave it, is removed.
+/// over.
 Result<Catalog> read_catalog(Files& files, const std::vector<Store>& stores,
-                             const LooksAfter& looks_after);
+                             const LooksAfter& looks_after,
+                             EmptyFolders empty = EmptyFolders::removed);
 
 /// The rank whose folder this is, as its name tells.
 std::optional<int> owner_of(const RankFolder& folder);

@@ -1,7 +1,5 @@
 #include "prefix/check.hpp"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 
 #include "base/checksum.hpp"
@@ -12,49 +10,90 @@
 namespace cairn {
 namespace {
 
-/// The files of one rank, and what is wrong with them.
-class RankCheck {
+/// The data blocks of one rank, compared by several threads.
+class BlockReader {
  public:
-  RankCheck(Files& files, const RankRecord& record, std::vector<std::string> paths,
-            std::vector<std::string>& troubles)
-      : files_(files), record_(record), paths_(std::move(paths)), troubles_(troubles) {}
+  BlockReader(Files& files, const RankRecord& record, const std::vector<std::string>& paths)
+      : files_(files), record_(record), paths_(paths), is_bad_(record.data_crcs.size()) {}
 
-  /// True if every file is there, and as long as it was.
-  bool sizes() {
-    const std::size_t before = troubles_.size();
-    for (std::size_t i = 0; i < paths_.size(); ++i)
-      if (const Status same = check_size(files_, record_.files[i], paths_[i]); !same)
-        troubles_.push_back(same.error().text);
-    return troubles_.size() == before;
-  }
-
-  void blocks() {
-    RankBlocks source(files_, paths_, record_);
-    const SetLayout layout(record_.encoding);
-    Blob scratch(layout.geometry().widest());
-    std::string last;  // one line for all bad blocks of a file
-    for (std::uint64_t index = 0; index < record_.data_crcs.size(); ++index) {
-      const auto block = source.data(index, scratch);
-      std::string trouble;
-      if (!block)
-        trouble = block.error().text;
-      else if (crc32c(*block) != record_.data_crcs[index])
-        trouble = fmt::format(
-            "{} does not match its checksum",
-            names_at(record_, layout.geometry().data_offset(index), block->size(), paths_));
-      if (!trouble.empty() && trouble != last) troubles_.push_back(trouble);
-      if (!trouble.empty()) last = trouble;
-    }
+  BlockRanges find_bad(const IoThreads& io) {
+    const std::size_t blocks = is_bad_.size();
+    const std::size_t at_a_time = std::max<std::size_t>(
+        1, io.piece_bytes / std::max<std::uint32_t>(1, record_.encoding.block_bytes));
+    (void)io.each((blocks + at_a_time - 1) / at_a_time, [&](std::size_t piece) {
+      compare(piece * at_a_time, std::min(blocks, (piece + 1) * at_a_time));
+      return Status{};
+    });
+    BlockRanges ranges;
+    for (std::size_t index = 0; index < blocks; ++index)
+      if (is_bad_[index] != 0) add(ranges, index);
+    return ranges;
   }
 
  private:
+  void compare(std::size_t first, std::size_t end) {
+    RankBlocks source(files_, paths_, record_);
+    Blob scratch(SetLayout(record_.encoding).geometry().widest());
+    for (std::size_t index = first; index < end; ++index) {
+      const auto block = source.data(index, scratch);
+      is_bad_[index] = block && crc32c(*block) == record_.data_crcs[index] ? 0 : 1;
+    }
+  }
+
+  static void add(BlockRanges& ranges, std::uint64_t index) {
+    if (!ranges.empty() && ranges.back().second == index)
+      ++ranges.back().second;
+    else
+      ranges.emplace_back(index, index + 1);
+  }
+
   Files& files_;
   const RankRecord& record_;
-  const std::vector<std::string> paths_;
-  std::vector<std::string>& troubles_;
+  const std::vector<std::string>& paths_;
+  std::vector<char> is_bad_;  ///< not bool: threads write neighbours
 };
 
+/// Told already: the file as a whole is not what it was.
+bool is_in_wrong_file(const RankRecord& record, std::uint64_t block,
+                      const std::vector<std::size_t>& wrong_files) {
+  const auto places = places_of(record, block, block + 1);
+  return std::any_of(places.begin(), places.end(), [&](const FileRange& range) {
+    return std::binary_search(wrong_files.begin(), wrong_files.end(), range.file);
+  });
+}
+
+BlockRanges without_wrong_files(const RankRecord& record, const BlockRanges& bad,
+                                const std::vector<std::size_t>& wrong_files) {
+  if (wrong_files.empty()) return bad;
+  BlockRanges left;
+  for (const auto& [first, end] : bad)
+    for (std::uint64_t block = first; block < end; ++block)
+      if (!is_in_wrong_file(record, block, wrong_files)) {
+        if (!left.empty() && left.back().second == block)
+          ++left.back().second;
+        else
+          left.emplace_back(block, block + 1);
+      }
+  return left;
+}
+
 }  // namespace
+
+RankCheck check_rank(Files& files, const IoThreads& io, const RankRecord& record,
+                     const std::vector<std::string>& paths, CheckDepth depth) {
+  RankCheck found;
+  for (std::size_t i = 0; i < paths.size(); ++i)
+    if (const Status same = check_size(files, record.files[i], paths[i]); !same) {
+      found.wrong_files.push_back(i);
+      found.troubles.push_back(same.error().text);
+    }
+  if (depth == CheckDepth::sizes) return found;
+  found.bad = without_wrong_files(record, BlockReader(files, record, paths).find_bad(io),
+                                  found.wrong_files);
+  for (const BadBlocks& bad : bad_data(record, found.bad, paths))
+    found.troubles.push_back(bad.text);
+  return found;
+}
 
 std::string place_of(Files& files, const PrefixFolder& folder, const DatasetRecord& dataset,
                      const RankRecord& record, std::size_t file) {
@@ -90,19 +129,28 @@ Status visit_ranks(Files& files, const std::string& dataset_folder, const Datase
   return {};
 }
 
-Result<CheckAccount> check_dataset(Files& files, const PrefixFolder& folder,
-                                   const std::string& dataset_folder, const DatasetRecord& dataset,
-                                   CheckDepth depth) {
+std::vector<std::string> places_of_files(Files& files, const PrefixFolder& folder,
+                                         const DatasetRecord& dataset, const RankRecord& record) {
+  std::vector<std::string> paths;
+  for (std::size_t i = 0; i < record.files.size(); ++i)
+    paths.push_back(place_of(files, folder, dataset, record, i));
+  return paths;
+}
+
+Result<CheckAccount> check_dataset(
+    Files& files, const IoThreads& io, const PrefixFolder& folder,
+    const std::string& dataset_folder, const DatasetRecord& dataset, CheckDepth depth,
+    const std::function<void(const RankRecord&, const RankCheck&)>& on_trouble) {
   CheckAccount account;
   CAIRN_TRY(
       visit_ranks(files, dataset_folder, dataset, account.troubles, [&](const RankRecord& record) {
-        std::vector<std::string> paths;
-        for (std::size_t i = 0; i < record.files.size(); ++i)
-          paths.push_back(place_of(files, folder, dataset, record, i));
         for (const FileEntry& file : record.files) account.files += file.begins_here() ? 1 : 0;
         account.bytes += record.data_bytes();
-        RankCheck check(files, record, std::move(paths), account.troubles);
-        if (check.sizes() && depth == CheckDepth::blocks) check.blocks();
+        const RankCheck found =
+            check_rank(files, io, record, places_of_files(files, folder, dataset, record), depth);
+        account.troubles.insert(account.troubles.end(), found.troubles.begin(),
+                                found.troubles.end());
+        if (!found.good() && on_trouble) on_trouble(record, found);
       }));
   return account;
 }

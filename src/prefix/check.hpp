@@ -7,6 +7,8 @@
 
 #include "prefix/prefix_folder.hpp"
 #include "records/dataset_record.hpp"
+#include "redundancy/block_places.hpp"
+#include "transfer/io_threads.hpp"
 
 namespace cairn {
 
@@ -21,6 +23,19 @@ enum class CheckDepth {
   blocks,  ///< and every block matches its checksum
 };
 
+/// What is wrong with the files of one rank.
+struct RankCheck {
+  std::vector<std::size_t> wrong_files;  ///< missing, or not as long as they were
+  BlockRanges bad;                       ///< of the others, blocks that do not match
+  std::vector<std::string> troubles;     ///< one line for each, naming the file
+
+  bool good() const { return troubles.empty(); }
+};
+
+/// Of files at `paths`, one for each of the record. Blocks are read by `io`.
+RankCheck check_rank(Files& files, const IoThreads& io, const RankRecord& record,
+                     const std::vector<std::string>& paths, CheckDepth depth);
+
 struct CheckAccount {
   std::uint64_t files = 0;
   std::uint64_t bytes = 0;
@@ -34,9 +49,15 @@ Status visit_ranks(Files& files, const std::string& dataset_folder, const Datase
                    const std::function<void(const RankRecord&)>& visit);
 
 /// Of the dataset whose manifests are in `dataset_folder`. Goes on after trouble, so that all of it
-/// is told. An error is only what keeps it from being told.
-Result<CheckAccount> check_dataset(Files& files, const PrefixFolder& folder,
-                                   const std::string& dataset_folder, const DatasetRecord& dataset,
-                                   CheckDepth depth);
+/// is told; `on_trouble`, if given, gets every rank that has some. An error is only what keeps it
+/// from being told.
+Result<CheckAccount> check_dataset(
+    Files& files, const IoThreads& io, const PrefixFolder& folder,
+    const std::string& dataset_folder, const DatasetRecord& dataset, CheckDepth depth,
+    const std::function<void(const RankRecord&, const RankCheck&)>& on_trouble = nullptr);
+
+/// Where the files of a rank are now: place_of() for each.
+std::vector<std::string> places_of_files(Files& files, const PrefixFolder& folder,
+                                         const DatasetRecord& dataset, const RankRecord& record);
 
 }  // namespace cairn

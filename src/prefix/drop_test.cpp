@@ -144,8 +144,11 @@ TEST_F(Drop, ACheckNamesEveryFileThatIsNotWhatItWas) {
   flush_well(1);
   std::vector<std::string> damaged;
   const DatasetRecord record = (*read_listing(*files_, folder(), damaged))[0];
+  const auto background = make_background_thread();
   const auto check = [&](CheckDepth depth) {
-    return check_dataset(*files_, folder(), folder().dataset(record.info), record, depth).value();
+    return check_dataset(*files_, {*background, 2}, folder(), folder().dataset(record.info), record,
+                         depth)
+        .value();
   };
   EXPECT_TRUE(check(CheckDepth::blocks).troubles.empty());
   EXPECT_EQ(check(CheckDepth::blocks).files, 6U);

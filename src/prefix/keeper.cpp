@@ -109,6 +109,17 @@ std::vector<std::uint64_t> numbers_after(const std::string& prefix,
   return numbers;
 }
 
+/// The record of a plan that was made to its end, unless something newer is there: its files must
+/// not take the names of that.
+std::optional<DatasetRecord> plan_in(Files& files, const std::string& folder,
+                                     const Listing& listing) {
+  const auto plan =
+      read_record(files, PrefixFolder::record(folder), largest_record, decode_dataset_record);
+  if (!plan || !*plan) return std::nullopt;
+  const bool newest = listing.empty() || listing.front().info.uuid < (*plan)->info.uuid;
+  return newest ? *plan : std::nullopt;
+}
+
 /// Held while the owner changes. Some parallel file systems have no locks; then the epochs alone
 /// must do, which keep two owners from publishing, but not from both believing to be the only one.
 std::unique_ptr<FileLock> lock_owner(Files& files, Clock& clock, const PrefixFolder& folder) {
@@ -155,6 +166,28 @@ Result<std::string> read_current(Files& files, const PrefixFolder& folder) {
   CAIRN_ASSIGN(const auto name,
                read_record(files, folder.current(), largest_record, decode_current));
   return name.value_or("");
+}
+
+Result<std::vector<UnfinishedFlush>> read_unfinished(Files& files, const PrefixFolder& folder,
+                                                     const Listing& listing) {
+  std::vector<UnfinishedFlush> found;
+  CAIRN_ASSIGN(const auto names, names_in(files, folder.root()));
+  for (const char* kind : {"epoch.", "closed."})
+    for (const std::uint64_t epoch : numbers_after(kind, names)) {
+      const std::string of_epoch = folder.root() + "/" + kind + std::to_string(epoch);
+      CAIRN_ASSIGN(const auto inside, names_in(files, of_epoch));
+      for (const std::string& name : with_start(inside, "dataset.")) {
+        const std::string pending = of_epoch + "/" + name;
+        const auto plan = plan_in(files, pending, listing);
+        if (!plan) continue;
+        UnfinishedFlush flush{*plan, {}};
+        CAIRN_ASSIGN(const auto marks, names_in(files, PrefixFolder::markers(pending)));
+        for (const std::uint64_t rank : numbers_after("0.", marks))
+          flush.done.insert(static_cast<int>(rank));
+        found.push_back(std::move(flush));
+      }
+    }
+  return found;
 }
 
 Result<std::optional<OwnerRecord>> read_owner(Files& files, const PrefixFolder& folder) {
@@ -251,16 +284,6 @@ Status Keeper::close_others() {
   return files_->sync_folder(folder_.root());
 }
 
-/// The record of a plan that was made to its end, unless something newer is there: its files must
-/// not take the names of that.
-std::optional<DatasetRecord> Keeper::plan_in(const std::string& folder) const {
-  const auto plan =
-      read_record(*files_, PrefixFolder::record(folder), largest_record, decode_dataset_record);
-  if (!plan || !*plan) return std::nullopt;
-  const bool newest = listing_.empty() || listing_.front().info.uuid < (*plan)->info.uuid;
-  return newest ? *plan : std::nullopt;
-}
-
 Result<std::vector<Keeper::Remains>> Keeper::remains() const {
   std::vector<Remains> found;
   std::vector<Remains> staged;
@@ -270,7 +293,7 @@ Result<std::vector<Keeper::Remains>> Keeper::remains() const {
     CAIRN_ASSIGN(const auto inside, names_in(*files_, closed));
     for (const std::string& name : with_start(inside, "dataset.")) {
       const std::string folder = closed + "/" + name;
-      staged.push_back({folder, Remains::Kind::staged, {}, plan_in(folder)});
+      staged.push_back({folder, Remains::Kind::staged, {}, plan_in(*files_, folder, listing_)});
     }
     for (const std::string& name : with_start(inside, "deleted."))
       found.push_back({closed + "/" + name, Remains::Kind::deleted, {}, {}});

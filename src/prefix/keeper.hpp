@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,16 @@ Result<Listing> read_dropped(Files& files, const PrefixFolder& folder,
 
 /// What Keeper::attempts() says.
 Result<Listing> read_attempts(Files& files, const PrefixFolder& folder);
+
+/// A flush that was planned and not published yet: one that died, or one that is under way.
+struct UnfinishedFlush {
+  DatasetRecord plan;
+  std::set<int> done;  ///< ranks whose part is durable there
+};
+
+/// Those that may still be carried on, since nothing newer than they is there.
+Result<std::vector<UnfinishedFlush>> read_unfinished(Files& files, const PrefixFolder& folder,
+                                                     const Listing& listing);
 
 /// The name of the current checkpoint; empty if there is none.
 Result<std::string> read_current(Files& files, const PrefixFolder& folder);
@@ -150,7 +161,6 @@ class Keeper {
   Status close_others();
   Status open_listing();
   Status read_datasets();
-  std::optional<DatasetRecord> plan_in(const std::string& folder) const;
   Status make_way(const DatasetInfo& dataset);
   Status move_to_dropped(const std::string& from);
   Status forget(const DatasetInfo& dataset);

@@ -11,15 +11,20 @@
 
 namespace cairn {
 
-/// Local. The folders in or below `folder` that hold datasets. Links are not followed, and what
-/// somebody else keeps to himself is passed over, but told.
-Result<std::vector<std::string>> find_caches(Files& files, const std::string& folder,
-                                             const Log& log);
+/// Local. Adds the folders in or below `folder` that hold datasets. Links are not followed, what is
+/// Cairn's own in a prefix directory is no cache, and what somebody else keeps to himself is passed
+/// over, but told.
+Status find_caches(Files& files, const std::string& folder, std::vector<std::string>& caches,
+                   const Log& log);
 
 /// Local. Those of the job on this node, as the settings name them, in which somebody may look:
 /// untrusted where one of them belongs to somebody else. One that cannot be inspected is told.
-Result<std::vector<std::string>> caches_of_job(Files& files, const Settings& settings,
-                                               const Log& log);
+Result<std::vector<std::string>> caches_on_node(Files& files, const Settings& settings,
+                                                const Log& log);
+
+/// Local. Those of the job that are seen here: by its stores, its user and its id. %n in a path
+/// stands for every node that has a folder there, as simulated nodes have.
+std::vector<std::string> caches_of_job(Files& files, const Settings& settings);
 
 using CacheLocks = std::vector<std::unique_ptr<FileLock>>;
 

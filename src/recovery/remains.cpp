@@ -6,7 +6,6 @@
 #include <system_error>
 
 #include "comm/team.hpp"
-#include "recovery/survey.hpp"
 
 namespace cairn {
 namespace {
@@ -58,6 +57,25 @@ Share share_of(int rank, int ranks, const Remains& remains, const std::string& s
   return share;
 }
 
+/// On an agreed error nobody has one.
+Result<std::vector<Store>> open_store(Communicator& comm, Files& files, const Share& share) {
+  auto store = Store::at(files, share.root);
+  CAIRN_TRY(agree(comm, store ? Status{} : Status(tl::unexpected(store.error()))));
+  return std::vector<Store>{*std::move(store)};
+}
+
+/// For a rank that has nothing: where it is to be told that there is nothing.
+std::string any_root(const Remains& remains) {
+  return remains.parts.empty() ? "/" : root_of(remains.parts.front());
+}
+
+CachedDataset dataset_of(const Remains& remains) {
+  CachedDataset dataset;
+  dataset.info.uuid = remains.uuid;
+  dataset.info.number = remains.number;
+  return dataset;
+}
+
 Rebuild not_whole(Rebuild::Outcome outcome, std::string reason) {
   return {outcome, std::move(reason), {}, {}};
 }
@@ -75,7 +93,8 @@ Result<std::vector<Remains>> find_remains(Files& files, const std::vector<std::s
   for (const std::string& root : roots) {
     CAIRN_ASSIGN(const Store store, Store::at(files, root));
     CAIRN_ASSIGN(Catalog catalog,
-                 read_catalog(files, {store}, [](std::size_t, int) { return true; }));
+                 read_catalog(
+                     files, {store}, [](std::size_t, int) { return true; }, EmptyFolders::kept));
     for (auto& [uuid, held] : catalog) {
       found[uuid].uuid = uuid;
       add(found[uuid], std::move(held));
@@ -90,29 +109,43 @@ Result<std::vector<Remains>> find_remains(Files& files, const std::vector<std::s
 Rebuild rebuild_remains(Communicator& comm, Files& files, const Remains& remains,
                         const std::string& spare_root, const Settings& settings, const Log& log) {
   const Share share = share_of(comm.rank(), comm.size(), remains, spare_root);
-  std::vector<Store> stores;
-  auto store = Store::at(files, share.root);
-  if (store) stores.push_back(*store);
-  const Status opened = agree(comm, store ? Status{} : Status(tl::unexpected(store.error())));
-  if (!opened) return not_whole(outcome_of(opened.error().code), opened.error().text);
+  auto stores = open_store(comm, files, share);
+  if (!stores) return not_whole(outcome_of(stores.error().code), stores.error().text);
 
   Survey survey(comm, {{remains.uuid, share.held}});
-  const std::optional<Summary> summary = survey.next_older();
-  if (summary->newer)
-    return not_whole(Rebuild::Outcome::newer, "its records are in a newer format");
-  if (summary->generation == 0 && !summary->damaged)
-    return not_whole(Rebuild::Outcome::uncommitted, "it was not complete when its run ended");
-  if (summary->generation == 0)
-    return not_whole(Rebuild::Outcome::lost, "none of its records can be read");
+  const Summary summary = *survey.next_older();
+  const Verdict verdict = judge(summary, static_cast<std::uint32_t>(comm.size()), true);
+  const std::string reason = reason_of(verdict, summary);
+  if (verdict == Verdict::newer) return not_whole(Rebuild::Outcome::newer, reason);
+  if (verdict == Verdict::uncommitted) return not_whole(Rebuild::Outcome::uncommitted, reason);
+  if (verdict != Verdict::restorable) return not_whole(Rebuild::Outcome::lost, reason);
 
-  CachedDataset dataset;
-  dataset.info.uuid = remains.uuid;
-  dataset.info.number = remains.number;
-  auto account = restore(comm, files, stores, settings, share.held,
-                         survey.choose_generation(*summary), true, dataset, log);
+  CachedDataset dataset = dataset_of(remains);
+  auto account = restore(comm, files, *stores, settings, share.held,
+                         survey.choose_generation(summary), true, dataset, log);
   if (!account) return not_whole(outcome_of(account.error().code), account.error().text);
   return {Rebuild::Outcome::whole, "", *std::move(account),
-          stores[0].rank_folder(dataset.info, comm.rank())};
+          stores->at(0).rank_folder(dataset.info, comm.rank())};
+}
+
+Summary summarise(Communicator& comm, const Remains& remains) {
+  Survey survey(comm, {{remains.uuid, {0, remains.number, remains.parts}}});
+  return *survey.next_older();
+}
+
+Inspection inspect_remains(Communicator& comm, Files& files, const Remains& remains,
+                           const Settings& settings, bool read_everything, const Log& log) {
+  const Share share = share_of(comm.rank(), comm.size(), remains, any_root(remains));
+  auto stores = open_store(comm, files, share);
+  if (!stores) return {stores.error().text, {}};
+  Survey survey(comm, {{remains.uuid, share.held}});
+  const std::uint64_t generation = survey.choose_generation(*survey.next_older());
+  CachedDataset dataset = dataset_of(remains);
+  auto part = examine(comm, files, *stores, settings, share.held, generation, read_everything,
+                      dataset, log);
+  if (!part) return {part.error().text, {}};
+  const Status whole = agree(comm, part->examined.can_heal);
+  return {whole ? "" : whole.error().text, *std::move(part)};
 }
 
 namespace {

@@ -9,6 +9,7 @@
 #include "comm/communicator.hpp"
 #include "config/settings.hpp"
 #include "recovery/restore.hpp"
+#include "recovery/survey.hpp"
 
 namespace cairn {
 
@@ -22,7 +23,7 @@ struct Remains {
 };
 
 /// Local. The datasets in these folders (each `<store>/<user>/cairn.<job>` of a node, or a copy of
-/// one), newest first. Errors: a folder that cannot be listed.
+/// one), newest first; changes nothing. Errors: a folder that cannot be listed.
 Result<std::vector<Remains>> find_remains(Files& files, const std::vector<std::string>& roots);
 
 struct Rebuild {
@@ -57,5 +58,19 @@ struct RebuiltByThreads {
 RebuiltByThreads rebuild_by_threads(Files& files, const Remains& remains,
                                     const std::string& spare_root, const Log& log,
                                     std::uint64_t memory_bytes = std::uint64_t{1} << 30);
+
+/// Collective, over any number of ranks. What a run would know of it before it looks closer.
+Summary summarise(Communicator& comm, const Remains& remains);
+
+struct Inspection {
+  std::string reason;  ///< why it could not be made whole, the same on all ranks; empty if it could
+  std::optional<FoundPart> part;  ///< of this rank; none if the records of some rank are lost
+};
+
+/// Collective, over as many ranks as wrote the dataset, which is committed. What rebuild_remains()
+/// would find and whether it could make it whole, by the functions of the job; changes nothing.
+/// Reads all blocks with `read_everything`, else those that a restart would have to read to know.
+Inspection inspect_remains(Communicator& comm, Files& files, const Remains& remains,
+                           const Settings& settings, bool read_everything, const Log& log);
 
 }  // namespace cairn

@@ -59,7 +59,36 @@ class Restorer {
     return account;
   }
 
+  Result<FoundPart> examine(bool read_everything) {
+    find_local();
+    find_remote();
+    CAIRN_TRY(fetch_records());
+    FoundPart part;
+    part.folder = find_files();
+    part.record_is_whole = record_file_is_whole();
+    folder_ = {part.folder.empty() ? store_.rank_folder(dataset_.info, comm_.rank()).path
+                                   : part.folder};
+    Group set(comm_, dataset_.record.encoding.members);
+    part.examined = cairn::examine(set, files_, folder_, dataset_.record, read_everything);
+    if (part.examined.presence == RankBlocks::Presence::missing) part.folder.clear();
+    part.record = dataset_.record;
+    return part;
+  }
+
  private:
+  /// Those that are not this rank's to look after, from whoever does.
+  std::string find_files() {
+    std::vector<Parcel> places;
+    for (const OutgoingPart& part : outgoing_) {
+      const Bytes path = std::as_bytes(std::span(part.folder.path));
+      places.push_back({part.to, Blob(path.begin(), path.end())});
+    }
+    std::string found = local_ != nullptr && files_from_ < 0 ? local_->folder.path : "";
+    for (const Parcel& place : exchange(comm_, std::move(places)))
+      found.assign(reinterpret_cast<const char*>(place.payload.data()), place.payload.size());
+    return found;
+  }
+
   Result<RestoreAccount> restore_files(bool read_everything) {
     CAIRN_TRY(fetch_files());
     CAIRN_TRY(heal_set(read_everything));
@@ -381,6 +410,14 @@ Result<RestoreAccount> restore(Communicator& comm, Files& files, std::vector<Sto
                                CachedDataset& dataset, const Log& log) {
   return Restorer(comm, files, stores[dataset.store], settings, held, generation, dataset, log)
       .run(read_everything);
+}
+
+Result<FoundPart> examine(Communicator& comm, Files& files, std::vector<Store>& stores,
+                          const Settings& settings, const HeldDataset& held,
+                          std::uint64_t generation, bool read_everything, CachedDataset& dataset,
+                          const Log& log) {
+  return Restorer(comm, files, stores[dataset.store], settings, held, generation, dataset, log)
+      .examine(read_everything);
 }
 
 Status check_and_heal(Communicator& comm, Files& files, std::vector<Store>& stores,

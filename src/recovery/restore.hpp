@@ -6,6 +6,7 @@
 #include "comm/communicator.hpp"
 #include "config/settings.hpp"
 #include "recovery/cached_dataset.hpp"
+#include "redundancy/repair.hpp"
 
 namespace cairn {
 
@@ -40,6 +41,22 @@ Result<RestoreAccount> restore(Communicator& comm, Files& files, std::vector<Sto
                                const Settings& settings, const HeldDataset& held,
                                std::uint64_t generation, bool read_everything,
                                CachedDataset& dataset, const Log& log);
+
+/// What restore() would find of this rank's part.
+struct FoundPart {
+  RankRecord record;
+  std::string folder;            ///< where its files are; empty if they are nowhere
+  bool record_is_whole = false;  ///< there, committed, with the copies it has to keep for others
+  Examined examined;
+};
+
+/// Collective. What restore() would find, wherever it is; changes nothing. `can_heal` of all parts
+/// tells whether it could be done; without a record of every rank it could not: lost, naming ranks
+/// and nodes. All ranks see all folders, as a Team does.
+Result<FoundPart> examine(Communicator& comm, Files& files, std::vector<Store>& stores,
+                          const Settings& settings, const HeldDataset& held,
+                          std::uint64_t generation, bool read_everything, CachedDataset& dataset,
+                          const Log& log);
 
 /// Collective. Reads every block of a usable dataset and repairs what is bad. On an agreed error
 /// the dataset is marked unusable with the reason.

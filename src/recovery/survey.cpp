@@ -20,6 +20,36 @@ std::int64_t generation_of(const HeldRecord& held) {
 
 }  // namespace
 
+Verdict judge(const Summary& summary, std::uint32_t ranks, bool distribute) {
+  const bool same_ranks = summary.ranks == ranks;
+  if (summary.newer) return Verdict::newer;
+  // With the number of ranks that wrote it, another run may still see it committed on other nodes.
+  if (summary.generation == 0 && summary.ranks != 0 && !same_ranks)
+    return Verdict::maybe_uncommitted;
+  if (summary.generation == 0) return summary.damaged ? Verdict::unreadable : Verdict::uncommitted;
+  if (!distribute) return Verdict::not_distributed;
+  return same_ranks ? Verdict::restorable : Verdict::other_ranks;
+}
+
+std::string reason_of(Verdict verdict, const Summary& summary) {
+  switch (verdict) {
+    case Verdict::newer:
+      return "its records are in a newer format";
+    case Verdict::uncommitted:
+    case Verdict::maybe_uncommitted:
+      return "it was not complete when its run ended";
+    case Verdict::unreadable:
+      return "none of its records can be read";
+    case Verdict::not_distributed:
+      return "SCR_DISTRIBUTE=0 leaves it where it is";
+    case Verdict::other_ranks:
+      return fmt::format("it was written by {} ranks", summary.ranks);
+    case Verdict::restorable:
+      break;
+  }
+  return "";
+}
+
 std::optional<Summary> Survey::next_older() {
   const auto mine = last_ ? catalog_.lower_bound(*last_) : catalog_.end();
   const Uuid candidate = mine == catalog_.begin() ? Uuid{} : std::prev(mine)->first;

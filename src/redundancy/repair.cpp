@@ -42,6 +42,19 @@ class Healer {
     return Healed{true, rebuilt_.blocks, rebuilt_.bytes};
   }
 
+  Examined examine() {
+    presence_ = blocks_.presence();
+    if (options_.read_everything)
+      presence_ == RankBlocks::Presence::missing ? check_.all_missing()
+                                                 : check_.read_unknown(blocks_);
+    else if (any_member(set_, presence_ != RankBlocks::Presence::complete))
+      look_closer();
+    Examined found{presence_, check_.erasures(), {}};
+    if (const auto damages = find_damages(set_, record_.encoding, found.bad); !damages)
+      found.can_heal = tl::unexpected(damages.error());
+    return found;
+  }
+
  private:
   /// Where all that members miss is everything, all others' blocks will be read to rebuild it, and
   /// are checked then; to read them all before that would cost as much again.
@@ -110,6 +123,13 @@ class Healer {
 Result<Healed> heal(Communicator& set, Files& files, const RankFolder& folder,
                     const RankRecord& record, const HealOptions& options) {
   return Healer(set, files, folder, record, options).run();
+}
+
+Examined examine(Communicator& set, Files& files, const RankFolder& folder,
+                 const RankRecord& record, bool read_everything) {
+  HealOptions options;
+  options.read_everything = read_everything;
+  return Healer(set, files, folder, record, options).examine();
 }
 
 }  // namespace cairn

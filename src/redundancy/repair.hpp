@@ -5,6 +5,7 @@
 #include "files/files.hpp"
 #include "records/rank_folder.hpp"
 #include "records/rank_record.hpp"
+#include "redundancy/block_check.hpp"
 
 namespace cairn {
 
@@ -36,5 +37,17 @@ struct Healed {
 /// better. io or no_space if a rebuilt block cannot be written. Agreed within the set.
 Result<Healed> heal(Communicator& set, Files& files, const RankFolder& folder,
                     const RankRecord& record, const HealOptions& options);
+
+/// What heal() would begin with, of this rank's part.
+struct Examined {
+  RankBlocks::Presence presence = RankBlocks::Presence::complete;
+  Erasures bad;     ///< as far as blocks were read
+  Status can_heal;  ///< the error heal() would return for its set: lost, naming members and nodes
+};
+
+/// Collective over the set. What is missing or bad, and whether heal() could bring it back; changes
+/// nothing. Blocks are read as heal() reads them, or all of them with `read_everything`.
+Examined examine(Communicator& set, Files& files, const RankFolder& folder,
+                 const RankRecord& record, bool read_everything);
 
 }  // namespace cairn

@@ -13,6 +13,7 @@ namespace {
 using Outcome = SalvagedDataset::Outcome;
 
 constexpr std::uint32_t only_me = 0700;
+constexpr int checking_threads = 2;
 
 Outcome outcome_of(Rebuild::Outcome outcome) {
   switch (outcome) {
@@ -68,12 +69,13 @@ Result<Known> read_known(Files& files, const PrefixFolder& folder) {
 
 /// Whether what is there makes the saved copies worthless. Of one that was dropped the files may be
 /// the program's to write to by now.
-bool is_there(Files& files, const PrefixFolder& folder, const Known& known, const Uuid& uuid) {
+bool is_there(Files& files, const IoThreads& io, const PrefixFolder& folder, const Known& known,
+              const Uuid& uuid) {
   if (Known::find(known.dropped, uuid) != nullptr) return true;
   const DatasetRecord* record = Known::find(known.listing, uuid);
   if (record == nullptr || record->failed_us != 0) return false;
   const auto account =
-      check_dataset(files, folder, folder.dataset(record->info), *record, CheckDepth::blocks);
+      check_dataset(files, io, folder, folder.dataset(record->info), *record, CheckDepth::blocks);
   return account && account->troubles.empty();
 }
 
@@ -262,9 +264,11 @@ Result<Salvage> make_whole(Files& files, const PrefixFolder& folder, const Choic
   if (found.empty()) return salvage;
   CAIRN_ASSIGN(const Known known, read_known(files, folder));
   CAIRN_TRY(files.make_folder(folder.rebuilt(), only_me));
+  const auto background = make_background_thread();
+  const IoThreads io{*background, checking_threads};
   for (Remains& remains : found) {
     const auto info = info_of(remains);
-    if (is_there(files, folder, known, remains.uuid))
+    if (is_there(files, io, folder, known, remains.uuid))
       salvage.datasets.push_back({std::move(remains), Outcome::there, "", {}, {}});
     else if (!choice.also_outlived && info && is_outlived(*info, known.listing))
       salvage.datasets.push_back({std::move(remains),

@@ -8,6 +8,7 @@
 
 #include "base/units.hpp"
 #include "prefix/fetch.hpp"
+#include "prefix/fetch_order.hpp"
 #include "prefix/in_place.hpp"
 #include "prefix/tidy.hpp"
 
@@ -150,24 +151,12 @@ void PrefixSide::mark_flushed(std::vector<CachedDataset>& datasets) {
   if (keeper_) {
     std::vector<std::string> damaged;
     const auto dropped = read_dropped(files_, site_.folder, damaged);
-    const auto mark = [&](const Listing& listing, auto state_of) {
-      for (const DatasetRecord& record : listing)
-        for (std::size_t i = 0; i < datasets.size(); ++i)
-          if (datasets[i].info.uuid == record.info.uuid) known[i] |= state_of(record);
-    };
-    const auto held_back = [](const DatasetRecord& record) {
-      return record.quarantined ? quarantined : std::byte{};
-    };
-    const auto there = [&](const DatasetRecord& record) {
-      return record.failed_us == 0 || record.quarantined ? flushed | held_back(record)
-                                                         : std::byte{};
-    };
-    if (dropped)
-      mark(*dropped, [&](const DatasetRecord& record) {
-        return is_listed(record.info.uuid) ? std::byte{} : there(record);
-      });
-    mark(keeper_->listing(), there);
-    mark(keeper_->attempts(), held_back);
+    for (std::size_t i = 0; i < datasets.size(); ++i) {
+      const KnownInPrefix there = known_in_prefix(datasets[i].info.uuid, keeper_->listing(),
+                                                  dropped.value_or(Listing{}), keeper_->attempts());
+      if (there.flushed) known[i] |= flushed;
+      if (there.quarantined) known[i] |= quarantined;
+    }
     forget_attempts(datasets);
   }
   comm_.bcast(known, 0);
@@ -326,49 +315,22 @@ Status PrefixSide::keep_to_window() {
 
 // --- fetch ---
 
-bool PrefixSide::may_be_tried(const DatasetRecord& record) const {
-  return record.info.is_checkpoint() && record.failed_us == 0 && !record.quarantined;
-}
-
 const DatasetRecord* PrefixSide::find(const std::string& name) const {
-  if (!keeper_ || name.empty()) return nullptr;
-  for (const DatasetRecord& record : keeper_->listing())
-    if (record.info.name == name) return &record;
-  return nullptr;
+  return keeper_ ? find_named(keeper_->listing(), name) : nullptr;
 }
 
 /// On rank 0.
 const DatasetRecord* PrefixSide::choose_candidate() const {
   if (!keeper_ || !settings_.fetch) return nullptr;
-  if (tried_.empty()) {
-    const DatasetRecord* asked_for = find(settings_.current);
-    if (asked_for != nullptr && asked_for->info.is_checkpoint()) return asked_for;
-    const DatasetRecord* current = find(keeper_->current());
-    if (current != nullptr && may_be_tried(*current)) return current;
-  }
-  for (const DatasetRecord& record : keeper_->listing())
-    if (may_be_tried(record) && !tried_.contains(record.info.uuid)) return &record;
-  return nullptr;
+  return next_to_fetch(keeper_->listing(), settings_.current, keeper_->current(), tried_);
 }
 
 void PrefixSide::announce_first() { first_ = share(choose_candidate()); }
 
-bool PrefixSide::has_right_ranks(const DatasetRecord& record) const {
-  return settings_.elastic || record.info.ranks == static_cast<std::uint32_t>(comm_.size());
-}
-
-Error PrefixSide::wrong_ranks(const DatasetRecord& record) const {
-  return Error{Code::wrong_ranks,
-               fmt::format("{} in {} was written by {} ranks, and this run has {}: start with {} "
-                           "ranks to restart from it, set CAIRN_ELASTIC=1 to restart with any, or "
-                           "CAIRN_ON_MISMATCH=fresh to pass it over",
-                           record.label(), settings_.prefix, record.info.ranks, comm_.size(),
-                           record.info.ranks)};
-}
-
 Status PrefixSide::check_ranks(const Uuid& newer_than) const {
-  if (!first_ || first_->info.uuid <= newer_than || has_right_ranks(*first_)) return {};
-  return tl::unexpected(wrong_ranks(*first_));
+  if (!first_ || first_->info.uuid <= newer_than || has_right_ranks(*first_, ranks(), settings_))
+    return {};
+  return tl::unexpected(wrong_ranks(*first_, ranks(), settings_));
 }
 
 void PrefixSide::tell_quarantined(const Uuid& offered) {
@@ -394,7 +356,8 @@ Result<std::optional<DatasetRecord>> PrefixSide::next_candidate(const Uuid& newe
       tell(Severity::warning, "SCR_CURRENT={}: there is no such checkpoint in {}",
            settings_.current, settings_.prefix);
     const auto shared = share(choose_candidate());
-    if (!shared || shared->info.uuid <= newer_than) {
+    const FetchStep step = step_for(shared ? &*shared : nullptr, newer_than, ranks(), settings_);
+    if (step == FetchStep::none) {
       if (shared && tried_.empty() && shared->info.name == settings_.current &&
           shared->info.uuid != newer_than)
         tell(Severity::warning,
@@ -403,10 +366,9 @@ Result<std::optional<DatasetRecord>> PrefixSide::next_candidate(const Uuid& newe
              settings_.current);
       return std::nullopt;
     }
-    const DatasetRecord& record = *shared;
-    tried_.insert(record.info.uuid);
-    if (has_right_ranks(record)) return record;
-    if (settings_.on_mismatch == OnMismatch::refuse) return tl::unexpected(wrong_ranks(record));
+    tried_.insert(shared->info.uuid);
+    if (step == FetchStep::take) return *shared;
+    if (step == FetchStep::refuse) return tl::unexpected(wrong_ranks(*shared, ranks(), settings_));
   }
 }
 

@@ -110,9 +110,7 @@ class PrefixSide {
   void change_record(const Uuid& uuid, Change change);
   const DatasetRecord* choose_candidate() const;
   void announce_first();
-  Error wrong_ranks(const DatasetRecord& record) const;
-  bool may_be_tried(const DatasetRecord& record) const;
-  bool has_right_ranks(const DatasetRecord& record) const;
+  std::uint32_t ranks() const { return static_cast<std::uint32_t>(comm_.size()); }
   const DatasetRecord* find(const std::string& name) const;
   bool is_listed(const Uuid& uuid) const;
   Result<DatasetRecord> share_record(const std::string& call, const std::string& name);

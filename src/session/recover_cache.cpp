@@ -71,38 +71,37 @@ class Recovery {
     dataset.info.flags = summary.flags;
     dataset.info.ranks = summary.ranks;
     dataset.store = summary.store;
-    if (summary.newer) {
-      dataset.state = CachedDataset::State::left_alone;
-      dataset.reason = "its records are in a newer format; it is left alone";
-      tell(Severity::warning, fmt::format("dataset {}: {}", summary.number, dataset.reason));
-    } else if (summary.generation == 0 && summary.ranks != 0 && !same_ranks(summary)) {
-      // With the number of ranks that wrote it, another run may still see it committed on other
-      // nodes.
-      set_aside(held, CachedDataset::State::unusable, "it was not complete when its run ended",
-                dataset);
-    } else if (summary.generation == 0 && !summary.damaged) {
-      remove_uncommitted(summary, held);
-      return;
-    } else if (summary.generation == 0) {
-      // A store that cannot be read now may be readable in the next run, so this removes nothing.
-      set_aside(held, CachedDataset::State::unusable, "none of its records can be read", dataset);
-      tell(Severity::warning, cannot_be_restored(dataset, {Code::lost, dataset.reason, -1}));
-    } else if (!settings_.distribute) {
-      set_aside(held, CachedDataset::State::left_alone, "SCR_DISTRIBUTE=0 leaves it where it is",
-                dataset);
-      tell(Severity::info,
-           fmt::format("dataset {} in the cache: {}", summary.number, dataset.reason));
-    } else if (!same_ranks(summary)) {
-      set_aside(held, CachedDataset::State::other_ranks,
-                fmt::format("it was written by {} ranks", summary.ranks), dataset);
-    } else {
-      restore_dataset(held, survey_->choose_generation(summary), found, dataset);
+    const Verdict verdict =
+        judge(summary, static_cast<std::uint32_t>(comm_.size()), settings_.distribute);
+    const std::string reason = reason_of(verdict, summary);
+    switch (verdict) {
+      case Verdict::newer:
+        dataset.state = CachedDataset::State::left_alone;
+        dataset.reason = reason + "; it is left alone";
+        tell(Severity::warning, fmt::format("dataset {}: {}", summary.number, dataset.reason));
+        break;
+      case Verdict::maybe_uncommitted:
+        set_aside(held, CachedDataset::State::unusable, reason, dataset);
+        break;
+      case Verdict::uncommitted:
+        return remove_uncommitted(summary, held);
+      case Verdict::unreadable:
+        // A store that cannot be read now may be readable in the next run, so this removes nothing.
+        set_aside(held, CachedDataset::State::unusable, reason, dataset);
+        tell(Severity::warning, cannot_be_restored(dataset, {Code::lost, reason, -1}));
+        break;
+      case Verdict::not_distributed:
+        set_aside(held, CachedDataset::State::left_alone, reason, dataset);
+        tell(Severity::info, fmt::format("dataset {} in the cache: {}", summary.number, reason));
+        break;
+      case Verdict::other_ranks:
+        set_aside(held, CachedDataset::State::other_ranks, reason, dataset);
+        break;
+      case Verdict::restorable:
+        restore_dataset(held, survey_->choose_generation(summary), found, dataset);
+        break;
     }
     found.push_back(std::move(dataset));
-  }
-
-  bool same_ranks(const Summary& summary) const {
-    return summary.ranks == static_cast<std::uint32_t>(comm_.size());
   }
 
   static void set_aside(const HeldDataset& held, CachedDataset::State state, std::string reason,

@@ -158,7 +158,6 @@ class Session {
   void tell_of_zero(const std::string& trouble);
   void log_fetch(const DatasetRecord& dataset, const Status& taken, double seconds);
   Status flush_for_restart();
-  std::vector<CachedDataset*> only_others_have();
   void flush_what_others_wrote();
   Status refuse_to_start(Status why);
   bool is_read_in_place(const DatasetRecord& candidate) const;
@@ -171,7 +170,6 @@ class Session {
   void forget_remains_of(const Uuid& uuid);
 
   CachedDataset* restart_candidate();
-  const CachedDataset* mismatched() const;
   Status check_ranks();
   bool is_elsewhere();
   Uuid newest_restorable();

@@ -5,6 +5,7 @@
 #include "cache/catalog.hpp"
 #include "prefix/copy_files.hpp"
 #include "recovery/commit.hpp"
+#include "recovery/restart_choice.hpp"
 #include "recovery/restore.hpp"
 #include "session/same_call.hpp"
 #include "session/session.hpp"
@@ -147,22 +148,11 @@ Status Session::flush_for_restart() {
   return newest == nullptr || newest->flushed ? Status{} : flush_dataset(*newest);
 }
 
-/// Written by another number of ranks and not in the prefix directory, the oldest first: what would
-/// be lost by a restart from there. Checkpoints older than one that is there would not.
-std::vector<CachedDataset*> Session::only_others_have() {
-  std::vector<CachedDataset*> found;
-  for (CachedDataset& dataset : datasets_) {
-    if (dataset.state != CachedDataset::State::other_ranks) continue;
-    if (!dataset.flushed) found.insert(found.begin(), &dataset);
-    if (dataset.info.is_checkpoint()) break;
-  }
-  return found;
-}
-
 /// CAIRN_ELASTIC: it is copied there first. Nothing is rebuilt, for which all its ranks are needed.
 void Session::flush_what_others_wrote() {
-  if (!settings_.elastic || !settings_.fetch || mismatched() == nullptr) return;
-  for (CachedDataset* dataset : only_others_have()) {
+  if (!settings_.elastic || !settings_.fetch || mismatched(datasets_) == nullptr) return;
+  for (const std::size_t index : only_others_have(datasets_)) {
+    CachedDataset* dataset = &datasets_[index];
     std::vector<RecordedPart> parts;
     for (const RankFolder& folder : dataset->parts) {
       const auto owner = owner_of(folder);

@@ -2,46 +2,30 @@
 
 #include <algorithm>
 
+#include "recovery/restart_choice.hpp"
 #include "recovery/restore.hpp"
 #include "session/session.hpp"
 
 namespace cairn {
 
 CachedDataset* Session::restart_candidate() {
-  const auto found =
-      std::find_if(datasets_.begin(), datasets_.end(), [this](const CachedDataset& dataset) {
-        return dataset.restorable() && (dataset.in_prefix() || !settings_.global_restart);
-      });
-  return restart_done_ || found == datasets_.end() ? nullptr : &*found;
-}
-
-/// The newest dataset, if it was written by another number of ranks.
-const CachedDataset* Session::mismatched() const {
-  const auto newest =
-      std::find_if(datasets_.begin(), datasets_.end(), [](const CachedDataset& dataset) {
-        return dataset.state != CachedDataset::State::left_alone &&
-               dataset.state != CachedDataset::State::unusable;
-      });
-  return newest != datasets_.end() && newest->state == CachedDataset::State::other_ranks ? &*newest
-                                                                                         : nullptr;
+  const CachedDataset* found = restart_choice(datasets_, settings_.global_restart);
+  if (restart_done_ || found == nullptr) return nullptr;
+  return &datasets_[static_cast<std::size_t>(found - datasets_.data())];
 }
 
 /// Nothing may be begun in the place of what another number of ranks has written.
 Status Session::check_ranks() {
   if (settings_.on_mismatch == OnMismatch::fresh) return {};
-  const CachedDataset* other = mismatched();
+  const CachedDataset* other = mismatched(datasets_);
   if (other == nullptr || is_elsewhere())
     return restart_done_ ? Status{} : prefix_.check_ranks(newest_restorable());
-  return fail(Code::wrong_ranks,
-              "dataset {} in the cache was written by {} ranks, and this run has {}: start with {} "
-              "ranks to "
-              "restart from it, or set CAIRN_ON_MISMATCH=fresh to begin anew in its place",
-              other->info.number, other->info.ranks, comm_.size(), other->info.ranks);
+  return tl::unexpected(wrong_ranks(*other, static_cast<std::uint32_t>(comm_.size())));
 }
 
 /// What another number of ranks has written can be restarted from in the prefix directory.
 bool Session::is_elsewhere() {
-  return settings_.elastic && settings_.fetch && only_others_have().empty();
+  return settings_.elastic && settings_.fetch && only_others_have(datasets_).empty();
 }
 
 /// Zeros if there is none.

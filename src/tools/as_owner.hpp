@@ -11,6 +11,8 @@ namespace cairn {
 
 /// By which many records are read.
 inline constexpr int reading_threads = 4;
+/// By which all bytes of a dataset are read.
+inline constexpr int checking_threads = 2;
 
 struct CommandOwner {
   std::string_view name;   ///< "cairn index", for whoever asks who has the directory

@@ -137,8 +137,8 @@ class Changes {
   Status add() {
     CAIRN_ASSIGN(const DatasetRecord record, named_of_dropped());
     CAIRN_ASSIGN(const CheckAccount account,
-                 check_dataset(site_.files, site_.folder, site_.folder.dropped(record.info), record,
-                               CheckDepth::sizes));
+                 check_dataset(site_.files, site_.io, site_.folder,
+                               site_.folder.dropped(record.info), record, CheckDepth::sizes));
     for (std::size_t i = 0; i < account.troubles.size() && i < most_troubles_told; ++i)
       log_.warning("{}", account.troubles[i]);
     if (!account.troubles.empty())

@@ -1,7 +1,7 @@
 #include "tools/index_command.hpp"
-#include "tools/as_owner.hpp"
 
 #include "prefix/check.hpp"
+#include "tools/as_owner.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/index_changes.hpp"
 #include "tools/index_table.hpp"
@@ -107,8 +107,10 @@ class Reader {
   }
 
   Result<bool> check(Json& json) {
+    const auto background = make_background_thread();
     CAIRN_ASSIGN(const CheckAccount account,
-                 check_dataset(files_, folder_, manifests(), record_, CheckDepth::blocks));
+                 check_dataset(files_, {*background, checking_threads}, folder_, manifests(),
+                               record_, CheckDepth::blocks));
     json["check"] = {
         {"files", account.files}, {"bytes", account.bytes}, {"troubles", account.troubles}};
     if (command_.json) return account.troubles.empty();

@@ -13,6 +13,7 @@
 #include "files/posix_files.hpp"
 #include "tools/config_command.hpp"
 #include "tools/exit_codes.hpp"
+#include "tools/explain_arguments.hpp"
 #include "tools/halt_command.hpp"
 #include "tools/index_arguments.hpp"
 #include "tools/job_control.hpp"
@@ -284,6 +285,8 @@ int run(int argc, char** argv) {
   add_rebuild(app, exit_code);
   add_scavenge_node(app, exit_code);
   add_halt(app, exit_code);
+  cairn::add_explain(app, exit_code);
+  cairn::add_verify(app, exit_code);
   cairn::add_index(app, exit_code);
   cairn::add_print(app, exit_code);
   cairn::add_scr_index(app, exit_code);

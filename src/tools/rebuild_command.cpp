@@ -105,7 +105,8 @@ Status rebuild_all(const RebuildCommand& command, Files& files, const Log& log,
 
 Status carry_out(const RebuildCommand& command, Files& files, const Log& log,
                  std::vector<Remains>& wanted, std::vector<Report>& reports) {
-  CAIRN_ASSIGN(const std::vector<std::string> caches, find_caches(files, command.folder, log));
+  std::vector<std::string> caches;
+  CAIRN_TRY(find_caches(files, command.folder, caches, log));
   CAIRN_ASSIGN(const auto locks, lock_caches(files, caches));
   CAIRN_ASSIGN(wanted, find_wanted(command, files, caches));
   return rebuild_all(command, files, log, wanted, reports);

@@ -54,7 +54,7 @@ class ScavengeNode {
       return fail(Code::bad_setting, "SCR_NODE_NAME is {}: it cannot be the name of a folder",
                   node);
     CAIRN_TRY(check_prefix_folder(files_, settings_.prefix));
-    CAIRN_ASSIGN(const auto caches, caches_of_job(files_, settings_, log_));
+    CAIRN_ASSIGN(const auto caches, caches_on_node(files_, settings_, log_));
     CacheLocks locks;
     if (!command_.list) {
       CAIRN_ASSIGN(locks, lock_caches(files_, caches));

@@ -17,7 +17,7 @@ PAGE_OF = {"cairn-halt": [["halt"]],
            "cairn-rebuild": [["rebuild"]], "cairn-scavenge-node": [["scavenge-node"]],
            "cairn-print": [["print"]], "cairn-run": [["run"]], "cairn-status": [["status"]],
            "cairn-doctor": [["doctor"]], "cairn-clean": [["clean"]], "cairn-scavenge": [["scavenge"]],
-           "cairn-report": [["report"]],
+           "cairn-report": [["report"]], "cairn-explain": [["explain"]], "cairn-verify": [["verify"]],
            "cairn-prerun": [["prerun"]], "cairn-down-nodes": [["down-nodes"]],
            "cairn-should-exit": [["should-exit"]]}
 OTHER_NAMES = {"scr_halt": "cairn-halt", "scr_index": "cairn-index", "scr_print": "cairn-print",
@@ -69,7 +69,7 @@ def test_a_page_is_well_formed(name: str) -> None:
     assert sum(line.startswith(".Bl") for line in lines) == lines.count(".El")
     assert all(line and line == line.rstrip() for line in lines), "no empty lines, no blanks at ends"
     known = {"Dd", "Dt", "Os", "Sh", "Nm", "Nd", "Op", "Fl", "Ar", "Bl", "It", "El", "Pp", "Dl", "Xr",
-             "Ev", "Dv", "Pa", "Cm", "Fn", "Pq"}
+             "Ev", "Dv", "Pa", "Cm", "Fn", "Pq", "Dq"}
     assert {line[1:].split()[0] for line in lines if line.startswith(".")} <= known
 
 

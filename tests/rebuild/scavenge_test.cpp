@@ -58,7 +58,7 @@ class Scavenge : public testing::Test {
     const auto posix = make_posix_files();
     const auto files = make_hooked_files(*posix, hook);
     const auto background = make_foreground();
-    CAIRN_ASSIGN(const auto caches, caches_of_job(*files, settings_on(node), cluster_.log()));
+    CAIRN_ASSIGN(const auto caches, caches_on_node(*files, settings_on(node), cluster_.log()));
     CAIRN_ASSIGN(const CacheLocks locks, lock_caches(*files, caches));
     std::vector<std::string> unreadable;
     CAIRN_ASSIGN(std::vector<Holding> holdings,

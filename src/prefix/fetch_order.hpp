@@ -1,0 +1,50 @@
+// Which checkpoint of the prefix directory a run takes, and in which order it tries them: pure
+// functions of what is known there, so that the job and `cairn explain` cannot differ.
+#pragma once
+
+#include <set>
+#include <string>
+
+#include "config/settings.hpp"
+#include "prefix/keeper.hpp"
+
+namespace cairn {
+
+/// A checkpoint that nobody has found damaged, and from which not too many restarts have died.
+bool may_be_fetched(const DatasetRecord& record);
+
+/// The newest of that name; null if there is none, or the name is empty.
+const DatasetRecord* find_named(const Listing& listing, const std::string& name);
+
+/// The next one to try: the one asked for (SCR_CURRENT), whatever has become of it, else the
+/// current one, else the newest; after the first, the newest of those not tried. Null if none is
+/// left.
+const DatasetRecord* next_to_fetch(const Listing& listing, const std::string& asked_for,
+                                   const std::string& current, const std::set<Uuid>& tried);
+
+/// A run of `ranks` can use it.
+bool has_right_ranks(const DatasetRecord& record, std::uint32_t ranks, const Settings& settings);
+
+/// What a run does with the next one to try (null: none is left).
+enum class FetchStep {
+  none,       ///< what the caches have is as new: it fetches nothing
+  take,       ///< it is fetched, or read in place; if that fails, the next one is tried
+  refuse,     ///< another number of ranks has written it: the run is refused
+  pass_over,  ///< the same, with CAIRN_ON_MISMATCH=fresh
+};
+/// `newest_cached` is what the run would take of its caches, zeros for none.
+FetchStep step_for(const DatasetRecord* next, const Uuid& newest_cached, std::uint32_t ranks,
+                   const Settings& settings);
+
+/// wrong_ranks, with what the user can do.
+Error wrong_ranks(const DatasetRecord& record, std::uint32_t ranks, const Settings& settings);
+
+/// What the prefix directory knows of a dataset that a cache has.
+struct KnownInPrefix {
+  bool flushed = false;      ///< it is there and not damaged, or somebody has dropped it
+  bool quarantined = false;  ///< too many restarts from it have died
+};
+KnownInPrefix known_in_prefix(const Uuid& uuid, const Listing& listing, const Listing& dropped,
+                              const Listing& attempts);
+
+}  // namespace cairn

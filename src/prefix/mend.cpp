@@ -1,0 +1,153 @@
+#include "prefix/mend.hpp"
+
+#include <algorithm>
+
+#include "base/checksum.hpp"
+#include "prefix/own_names.hpp"
+#include "redundancy/rank_blocks.hpp"
+
+namespace cairn {
+namespace {
+
+constexpr std::uint32_t only_me = 0600;
+constexpr std::uint32_t file_for_all = 0666;  // less the umask, as the program would have it
+
+class Mender {
+ public:
+  Mender(Files& files, const PrefixFolder& folder, const RankRecord& record,
+         const std::vector<RankFolder>& sources, const MendOptions& options)
+      : files_(files),
+        folder_(folder),
+        record_(record),
+        options_(options),
+        geometry_(SetLayout(record.encoding).geometry()),
+        scratch_(geometry_.widest()) {
+    std::vector<std::string> own;
+    for (const FileEntry& file : record.files) own.push_back(folder.file(file));
+    places_.emplace_back(files, own, record);
+    for (const RankFolder& source : sources) {
+      std::vector<std::string> cached;
+      for (const FileEntry& file : record.files) cached.push_back(source.file(file.name));
+      places_.emplace_back(files, cached, record);
+    }
+  }
+
+  Status can_mend(std::size_t file) {
+    CAIRN_TRY(check_allowed(file));
+    return visit(file, [](std::uint64_t, Bytes) { return Status{}; });
+  }
+
+  Status mend(std::size_t file) {
+    CAIRN_TRY(check_allowed(file));
+    const FileEntry& entry = record_.files[file];
+    const std::string staged = folder_.staged(record_, file);
+    CAIRN_TRY(files_.remove_file(staged));  // of an earlier try
+    CAIRN_ASSIGN(const auto copy,
+                 files_.create(staged, options_.copy_metadata ? only_me : file_for_all));
+    Status made = visit(
+        file, [&](std::uint64_t offset, Bytes bytes) { return copy->write_at(offset, bytes); });
+    if (made && options_.copy_metadata)
+      made = files_.set_attributes(staged, entry.mode, entry.times);
+    if (made) made = copy->sync();
+    if (made) made = files_.rename(staged, folder_.file(entry));
+    if (!made) (void)files_.remove_file(staged);
+    return made;
+  }
+
+ private:
+  /// A file in place is several ranks' at once, and was never in a cache.
+  Status check_allowed(std::size_t file) const {
+    const FileEntry& entry = record_.files[file];
+    const std::string path = folder_.file(entry);
+    if (entry.part) return fail(Code::lost, "{} was written in place, so no cache has it", path);
+    if (options_.not_to_touch.contains(entry.name))
+      return fail(Code::lost, "{} belongs to a newer dataset now, and is left as it is", path);
+    return {};
+  }
+
+  /// Calls `take` with all bytes of a file, in order.
+  template <class Take>
+  Status visit(std::size_t file, Take take) {
+    for (std::uint64_t block = 0; block < record_.data_crcs.size(); ++block)
+      for (const FileRange& range : places_of(record_, block, block + 1)) {
+        if (range.file != file) continue;
+        CAIRN_ASSIGN(const Bytes whole, read(block, file));
+        const std::uint64_t from = start_of(file) + range.begin - geometry_.data_offset(block);
+        CAIRN_TRY(
+            take(range.begin, whole.subspan(static_cast<std::size_t>(from),
+                                            static_cast<std::size_t>(range.end - range.begin))));
+      }
+    return {};
+  }
+
+  /// From wherever it is what was written: the prefix directory first, then the caches.
+  Result<Bytes> read(std::uint64_t block, std::size_t file) {
+    for (RankBlocks& place : places_) {
+      const auto bytes = place.data(block, scratch_);
+      if (bytes && crc32c(*bytes) == record_.data_crcs[block]) return *bytes;
+    }
+    return fail(Code::lost, "no cache has block {} of {} as it was", block,
+                folder_.file(record_.files[file]));
+  }
+
+  std::uint64_t start_of(std::size_t file) const {
+    std::uint64_t start = 0;
+    for (std::size_t i = 0; i < file; ++i) start += record_.files[i].length();
+    return start;
+  }
+
+  Files& files_;
+  const PrefixFolder& folder_;
+  const RankRecord& record_;
+  const MendOptions& options_;
+  const Geometry geometry_;
+  Blob scratch_;
+  std::vector<RankBlocks> places_;
+};
+
+}  // namespace
+
+std::vector<std::size_t> files_to_mend(const RankRecord& record, const RankCheck& found) {
+  std::set<std::size_t> wrong(found.wrong_files.begin(), found.wrong_files.end());
+  for (const auto& [first, end] : found.bad)
+    for (const FileRange& range : places_of(record, first, end)) wrong.insert(range.file);
+  return {wrong.begin(), wrong.end()};
+}
+
+Result<std::set<std::string>> names_taken(Files& files, const PrefixFolder& folder,
+                                          const DatasetRecord& dataset, const Listing& listing,
+                                          const std::set<std::string>& names) {
+  std::set<std::string> taken;
+  for (const DatasetRecord& newer : listing) {
+    if (newer.info.uuid <= dataset.info.uuid) continue;
+    std::vector<std::string> unread;
+    CAIRN_TRY(visit_ranks(files, folder.dataset(newer.info), newer, unread,
+                          [&](const RankRecord& record) {
+                            for (const FileEntry& file : record.files)
+                              if (names.contains(file.name)) taken.insert(file.name);
+                          }));
+    if (!unread.empty())
+      return fail(Code::corrupt, "whether {} has files of the same names is not known: {}",
+                  newer.label(), unread.front());
+  }
+  return taken;
+}
+
+Status can_mend(Files& files, const PrefixFolder& folder, const RankRecord& record,
+                const RankCheck& found, const std::vector<RankFolder>& sources,
+                const MendOptions& options) {
+  Mender mender(files, folder, record, sources, options);
+  for (const std::size_t file : files_to_mend(record, found)) CAIRN_TRY(mender.can_mend(file));
+  return {};
+}
+
+Status mend(Files& files, const PrefixFolder& folder, const RankRecord& record,
+            const RankCheck& found, const std::vector<RankFolder>& sources,
+            const MendOptions& options) {
+  CAIRN_TRY(make_folders(files, folder, record));
+  Mender mender(files, folder, record, sources, options);
+  for (const std::size_t file : files_to_mend(record, found)) CAIRN_TRY(mender.mend(file));
+  return sync_folders(files, folder, record);
+}
+
+}  // namespace cairn

@@ -1,0 +1,259 @@
+#include "tools/explain_command.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/units.hpp"
+#include "prefix/check.hpp"
+#include "prefix/fetch_order.hpp"
+#include "tools/as_owner.hpp"
+#include "tools/exit_codes.hpp"
+#include "tools/explain_findings.hpp"
+#include "tools/record_json.hpp"
+#include "tools/verify_command.hpp"
+
+namespace cairn {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string_view name_of(Forecast::Outcome outcome) {
+  switch (outcome) {
+    case Forecast::Outcome::zero:
+      return "zero";
+    case Forecast::Outcome::cache:
+      return "cache";
+    case Forecast::Outcome::prefix:
+      return "prefix";
+    case Forecast::Outcome::refused:
+      return "refused";
+  }
+  return "";
+}
+
+/// Of the files in the prefix directory that is seen without reading them; each dataset once.
+class FilesSeen {
+ public:
+  FilesSeen(Files& files, const Settings& settings)
+      : files_(files),
+        folder_{settings.prefix},
+        copy_metadata_(settings.copy_metadata),
+        background_(make_foreground()) {}
+
+  std::vector<std::string> operator()(const DatasetRecord& record) {
+    const auto known = seen_.find(record.info.uuid);
+    if (known != seen_.end()) return known->second;
+    const auto account = check_dataset(files_, {*background_, 1}, folder_,
+                                       folder_.dataset(record.info), record, CheckDepth::sizes);
+    return seen_[record.info.uuid] =
+               account ? account->troubles : std::vector<std::string>{account.error().text};
+  }
+
+  /// Nobody knows where SCR_COPY_METADATA=0 leaves the times as they come.
+  std::size_t changed(const DatasetRecord& record) const {
+    std::size_t count = 0;
+    std::vector<std::string> unread;
+    if (!copy_metadata_) return 0;
+    (void)visit_ranks(files_, folder_.dataset(record.info), record, unread,
+                      [&](const RankRecord& rank) { count += changed(record, rank); });
+    return count;
+  }
+
+ private:
+  std::size_t changed(const DatasetRecord& record, const RankRecord& rank) const {
+    std::size_t count = 0;
+    const auto paths = places_of_files(files_, folder_, record, rank);
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+      const auto info = files_.info(paths[i]);
+      const bool same = info && info->times.modify_ns == rank.files[i].times.modify_ns;
+      count += rank.files[i].begins_here() && !same ? 1 : 0;
+    }
+    return count;
+  }
+
+  Files& files_;
+  const PrefixFolder folder_;
+  const bool copy_metadata_;
+  const std::unique_ptr<Background> background_;
+  std::map<Uuid, std::vector<std::string>> seen_;
+};
+
+class Report {
+ public:
+  Report(const ExplainCommand& command, const RestartFacts& facts, const Settings& settings,
+         Clock& clock, const LookAtFiles& look, const CountChanged& count_changed)
+      : facts_(facts),
+        settings_(settings),
+        forecast_(forecast(facts, settings, look)),
+        findings_(find_all(facts, settings, forecast_, look, count_changed)),
+        has_any_(!findings_.empty()) {
+    std::erase_if(findings_, [&](const Finding& finding) {
+      return !is_asked_for(command.datasets, finding.number, finding.name, finding.uuid);
+    });
+    add_notes(clock);
+  }
+
+  bool has_findings() const { return !findings_.empty(); }
+
+  std::string summary() const {
+    const std::string run = fmt::format("a restart with {} ranks would", facts_.ranks);
+    const std::string label =
+        fmt::format("dataset {} ({})", forecast_.dataset.number, forecast_.dataset.name);
+    switch (forecast_.outcome) {
+      case Forecast::Outcome::cache:
+        return fmt::format("{} take {} from the cache", run, label);
+      case Forecast::Outcome::prefix:
+        return fmt::format("{} take {} from the prefix directory{}{}", run, label,
+                           forecast_.before.empty() ? "" : "; ", forecast_.before);
+      case Forecast::Outcome::refused:
+        return fmt::format("{} be refused: {}", run, forecast_.reason);
+      case Forecast::Outcome::zero:
+        break;
+    }
+    if (!has_any_) return "a restart would begin from zero: there is no dataset";
+    return fmt::format("{} BEGIN FROM ZERO, although there are datasets", run);
+  }
+
+  void print(std::ostream& out) const {
+    out << printable(summary()) << "\n";
+    for (const std::string& note : notes_) out << "note: " << printable(note) << "\n";
+    for (const Finding& finding : findings_) {
+      const std::string name = finding.name.empty() ? "" : fmt::format(" ({})", finding.name);
+      out << "\n"
+          << printable(fmt::format("dataset {}{}, {}: {}", finding.number, name, place_of(finding),
+                                   finding.text))
+          << "\n";
+      for (const std::string& line : finding.to_do) out << "  -> " << printable(line) << "\n";
+    }
+  }
+
+  Json json() const {
+    Json datasets = Json::array();
+    for (const Finding& finding : findings_)
+      datasets.push_back({{"place", finding.place},
+                          {"number", finding.number},
+                          {"name", finding.name},
+                          {"uuid", finding.uuid},
+                          {"ranks", finding.ranks},
+                          {"taken", finding.taken},
+                          {"usable", finding.usable},
+                          {"text", finding.text},
+                          {"to_do", finding.to_do}});
+    const bool takes = forecast_.outcome == Forecast::Outcome::cache ||
+                       forecast_.outcome == Forecast::Outcome::prefix;
+    return {{"summary", summary()},
+            {"ranks", facts_.ranks},
+            {"outcome", name_of(forecast_.outcome)},
+            {"dataset", takes ? Json(text_of(forecast_.dataset.uuid)) : Json()},
+            {"notes", notes_},
+            {"datasets", std::move(datasets)}};
+  }
+
+ private:
+  static std::string place_of(const Finding& finding) {
+    if (finding.place == "cache") return "in the cache";
+    return finding.place == "prefix" ? "in the prefix directory" : finding.place;
+  }
+
+  template <class... Args>
+  void note(fmt::format_string<Args...> format, Args&&... args) {
+    notes_.push_back(fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  void add_notes(Clock& clock) {
+    if (!settings_.enable) note("SCR_ENABLE=0: no run asks for a checkpoint");
+    for (const std::string& cache : facts_.running)
+      note("a job is running with the cache {}: another run of it is refused until it has ended",
+           cache);
+    if (facts_.caches.empty())
+      note("no cache of job {} of {} is seen here; name folders that hold caches by --cache",
+           settings_.job_id, settings_.user);
+    note_absent_nodes();
+    note_prefix(clock);
+    for (const std::string& label : forecast_.failed)
+      note("{} is tried first, and found damaged", label);
+    if (forecast_.outcome == Forecast::Outcome::cache ||
+        forecast_.outcome == Forecast::Outcome::prefix)
+      note("bytes were not compared with their checksums; cairn verify reads all of them");
+  }
+
+  void note_absent_nodes() {
+    std::vector<std::string> nodes;
+    for (const CachedFacts& cached : facts_.cached)
+      for (const std::string& node : cached.state.absent_nodes)
+        if (std::find(nodes.begin(), nodes.end(), node) == nodes.end()) nodes.push_back(node);
+    if (!nodes.empty())
+      note(
+          "not all that was written on {} is seen from here; where such a node is alive, a run on "
+          "it finds what it holds",
+          fmt::join(nodes, ", "));
+  }
+
+  void note_prefix(Clock& clock) {
+    const PrefixFacts& prefix = facts_.prefix;
+    if (!prefix.is_there)
+      note("{} is no folder; name the prefix directory of the job by --prefix or SCR_PREFIX",
+           settings_.prefix);
+    if (!prefix.trouble.empty())
+      note("nothing can be fetched from {}: {}", settings_.prefix, prefix.trouble);
+    for (const std::string& record : prefix.unreadable)
+      note("a dataset in the prefix directory cannot be used: {}", record);
+    const bool is_named = find_named(prefix.listing, settings_.current) != nullptr;
+    if (!settings_.current.empty() && !is_named)
+      note("SCR_CURRENT={}: there is no such checkpoint in {}", settings_.current,
+           settings_.prefix);
+    if (!prefix.owner) return;
+    const double silent_s = static_cast<double>(clock.now_us() - prefix.owner->beat_us) * 1e-6;
+    const std::string who =
+        fmt::format("job {} of {} on {} (process {})", prefix.owner->job_id, prefix.owner->user,
+                    prefix.owner->host, prefix.owner->process);
+    if (clock.now_us() - prefix.owner->beat_us < silence_us)
+      note("{} may be running in {}: its last sign of life is {:.0f} s old{}", who,
+           settings_.prefix, std::max(0.0, silent_s),
+           prefix.owner_is_rival ? "; another job is refused until it has ended" : "");
+    else if (prefix.owner_is_rival)
+      note("{} has not said that it ended in {}: a run waits {} for a sign of its life", who,
+           settings_.prefix, format_seconds(static_cast<double>(silence_us) * 1e-6));
+  }
+
+  const RestartFacts& facts_;
+  const Settings& settings_;
+  const Forecast forecast_;
+  std::vector<Finding> findings_;
+  const bool has_any_;
+  std::vector<std::string> notes_;
+};
+
+Status explain(const ExplainCommand& command, Files& files, Clock& clock,
+               const ProcessFacts& process, std::ostream& out, const Log& log) {
+  CAIRN_ASSIGN(const ResolvedSettings resolved,
+               read_job_settings(command.source, files, process, Log()));
+  const Settings& settings = resolved.settings;
+  CAIRN_ASSIGN(const RestartFacts facts,
+               gather_facts(files, settings, command.caches, command.ranks, log));
+  FilesSeen seen(files, settings);
+  const Report report(
+      command, facts, settings, clock, [&](const DatasetRecord& record) { return seen(record); },
+      [&](const DatasetRecord& record) { return seen.changed(record); });
+  if (command.json)
+    out << text_of_json(report.json());
+  else
+    report.print(out);
+  if (!report.has_findings() && !command.datasets.empty())
+    return fail(Code::not_found, "there is no such dataset: {}", fmt::join(command.datasets, ", "));
+  return {};
+}
+
+}  // namespace
+
+int run_explain_command(const ExplainCommand& command, Files& files, Clock& clock,
+                        const ProcessFacts& process, std::ostream& out, const Log& log) {
+  const Status done = explain(command, files, clock, process, out, log);
+  if (!done) log.error("{}", done.error().text);
+  out << std::flush;
+  return done && out ? exit_ok : exit_failure;
+}
+
+}  // namespace cairn

@@ -1,0 +1,314 @@
+#include "tools/explain_findings.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "prefix/fetch_order.hpp"
+#include "tools/record_json.hpp"
+
+namespace cairn {
+namespace {
+
+constexpr std::size_t most_lines = 3;
+/// For each of these all files are looked for; there may be very many datasets.
+constexpr std::size_t looked_at_closely = 8;
+
+/// The first few, and how many more.
+std::string first_of(const std::vector<std::string>& lines) {
+  const auto shown = static_cast<std::ptrdiff_t>(std::min(lines.size(), most_lines));
+  std::string text = fmt::format("{}", fmt::join(lines.begin(), lines.begin() + shown, "; "));
+  if (lines.size() > most_lines) text += fmt::format("; and {} more", lines.size() - most_lines);
+  return text;
+}
+
+/// A name as a word of a shell's command line.
+std::string quoted(const std::string& word) {
+  const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("/._-+:,@%=").find(c) != std::string_view::npos;
+  });
+  if (plain) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+class Explainer {
+ public:
+  Explainer(const RestartFacts& facts, const Settings& settings, const Forecast& forecast,
+            const LookAtFiles& look, const CountChanged& count_changed)
+      : facts_(facts),
+        settings_(settings),
+        forecast_(forecast),
+        look_(look),
+        count_changed_(count_changed) {}
+
+  std::vector<Finding> run() {
+    for (const CachedFacts& cached : facts_.cached) add_cached(cached);
+    for (const DatasetRecord& record : facts_.prefix.listing) add_fetchable(record);
+    for (const UnfinishedFlush& flush : facts_.prefix.unfinished) add_unfinished(flush);
+    for (const DatasetRecord& record : facts_.prefix.dropped) add_dropped(record);
+    for (const CachedFacts& scavenged : facts_.scavenged) add_scavenged(scavenged);
+    std::stable_sort(found_.begin(), found_.end(),
+                     [](const Finding& a, const Finding& b) { return a.uuid > b.uuid; });
+    return std::move(found_);
+  }
+
+ private:
+  Finding& add(std::string place, const DatasetInfo& info) {
+    Finding& finding = found_.emplace_back();
+    finding.place = std::move(place);
+    finding.number = info.number;
+    finding.name = info.name;
+    finding.uuid = text_of(info.uuid);
+    finding.ranks = info.ranks;
+    return finding;
+  }
+
+  /// By its name, unless a newer one has it too.
+  std::string command(const std::string& words, const DatasetInfo& info) const {
+    const DatasetRecord* named = find_named(facts_.prefix.listing, info.name);
+    const bool by_name = !info.name.empty() && (named == nullptr || named->info.uuid == info.uuid);
+    return fmt::format("cairn {} {} --prefix {}", words,
+                       quoted(by_name ? info.name : text_of(info.uuid)), quoted(settings_.prefix));
+  }
+
+  bool is_taken(Forecast::Outcome from, const DatasetInfo& info) const {
+    return forecast_.outcome == from && forecast_.dataset.uuid == info.uuid;
+  }
+
+  /// Nothing is wrong with it; is it the one?
+  void tell_place_in_order(Finding& finding, bool taken, const std::string& state) const {
+    finding.usable = true;
+    finding.taken = taken;
+    finding.text = taken ? "a restart takes it: " + state : state;
+    if (taken) return;
+    const bool cached = forecast_.outcome == Forecast::Outcome::cache &&
+                        text_of(forecast_.dataset.uuid) == finding.uuid;
+    if (cached)
+      finding.text += "; a restart takes it from the cache";
+    else
+      finding.text += forecast_.outcome == Forecast::Outcome::refused
+                          ? "; but the run would be refused"
+                          : "; a restart does not come to it, as it takes another";
+  }
+
+  // --- caches ---
+
+  void add_cached(const CachedFacts& cached) {
+    const DatasetInfo& info = cached.dataset.info;
+    Finding& finding = add("cache", info);
+    switch (cached.state.verdict) {
+      case Verdict::newer:
+        finding.text = "its records are in a newer format; it is left alone";
+        finding.to_do = {"start with the version of Cairn that wrote it"};
+        return;
+      case Verdict::uncommitted:
+      case Verdict::maybe_uncommitted:
+        finding.text = "it was not complete when its run ended; a restart removes what is left";
+        return;
+      case Verdict::unreadable:
+        finding.text = "none of its records can be read";
+        finding.to_do = {"if the nodes it was written on are still there, start again with them"};
+        return;
+      case Verdict::not_distributed:
+        finding.text = "SCR_DISTRIBUTE=0: no restart looks at it";
+        finding.to_do = {"start without SCR_DISTRIBUTE=0"};
+        return;
+      case Verdict::other_ranks:
+        return tell_other_ranks(cached, finding);
+      case Verdict::restorable:
+        return tell_restorable(cached, finding);
+    }
+  }
+
+  void tell_other_ranks(const CachedFacts& cached, Finding& finding) const {
+    finding.text = fmt::format("it was written by {} ranks, and {} are asked about", finding.ranks,
+                               facts_.ranks);
+    if (is_taken(Forecast::Outcome::prefix, cached.dataset.info)) {
+      finding.taken = finding.usable = true;
+      finding.text += "; with CAIRN_ELASTIC=1 it is copied to the prefix directory and taken there";
+      return;
+    }
+    if (!cached.state.can_be_whole())
+      finding.text += "; and it could not be made whole: " + first_of(cached.state.reasons);
+    finding.to_do = {fmt::format("start with {} ranks", finding.ranks),
+                     "or set CAIRN_ELASTIC=1 to restart with any number",
+                     "or set CAIRN_ON_MISMATCH=fresh to begin anew in its place"};
+  }
+
+  void tell_restorable(const CachedFacts& cached, Finding& finding) const {
+    const DatasetInfo& info = cached.dataset.info;
+    if (!cached.state.can_be_whole()) {
+      finding.text = "it cannot be made whole: " + first_of(cached.state.reasons);
+      finding.to_do = {"start again with the nodes it was written on"};
+      if (!facts_.caches.empty())
+        finding.to_do.push_back("or name their caches, or copies of them, by --cache");
+      return;
+    }
+    if (settings_.cache_purge) {
+      finding.text = "SCR_CACHE_PURGE=1: a restart removes it";
+      finding.to_do = {"start without SCR_CACHE_PURGE=1"};
+      return;
+    }
+    if (!info.is_checkpoint()) {
+      finding.text = "it is no checkpoint, so nothing restarts from it";
+      if (!cached.dataset.flushed)
+        finding.text += "; the next run copies it to the prefix directory";
+      return;
+    }
+    if (cached.dataset.quarantined) {
+      finding.text = "it is in quarantine: too many restarts from it have died";
+      finding.to_do = {command("index quarantine --lift", info)};
+      return;
+    }
+    tell_place_in_order(finding,
+                        is_taken(Forecast::Outcome::cache, info) ||
+                            (settings_.global_restart && !cached.dataset.flushed &&
+                             is_taken(Forecast::Outcome::prefix, info)),
+                        state_of(cached.state));
+  }
+
+  static std::string state_of(const CacheState& state) {
+    if (state.is_whole()) return "whole";
+    const std::string by = state.scheme.empty() ? "the records that others keep" : state.scheme;
+    return fmt::format("{}; {} {} back", first_of(state.bad), by,
+                       state.scheme.empty() ? "bring that" : "brings that");
+  }
+
+  // --- the prefix directory ---
+
+  void add_fetchable(const DatasetRecord& record) {
+    Finding& finding = add("prefix", record.info);
+    const bool taken = is_taken(Forecast::Outcome::prefix, record.info);
+    if (!record.info.is_checkpoint()) {
+      finding.text = "it is no checkpoint, so nothing restarts from it";
+      return;
+    }
+    if (record.quarantined) {
+      finding.text =
+          fmt::format("it is in quarantine, as {} restarts from it have died", record.attempts);
+      finding.to_do = {command("index quarantine --lift", record.info)};
+      if (!taken) return;
+    } else if (record.failed_us != 0) {
+      finding.text =
+          fmt::format("it has failed ({}): {}", time_text(record.failed_us), record.failure);
+      finding.to_do = {command("verify --repair", record.info),
+                       "then " + command("index quarantine --lift", record.info)};
+      if (!taken) return;
+    }
+    tell_files(record, finding, taken);
+  }
+
+  void tell_files(const DatasetRecord& record, Finding& finding, bool taken) {
+    const bool looked = taken || looked_at_++ < looked_at_closely;
+    if (const auto troubles = looked ? look_(record) : std::vector<std::string>{};
+        !troubles.empty()) {
+      finding.text = "it is not as it was written: " + first_of(troubles) +
+                     "; a restart would mark it as failed and take the next older";
+      finding.to_do = {command("verify --repair", record.info)};
+      return;
+    }
+    if (tell_passed_over(record, finding)) return;
+    const std::string before =
+        finding.text.empty() ? "" : "SCR_CURRENT names it, although " + finding.text + "; ";
+    tell_place_in_order(finding, taken, before + state_of_files(record, looked));
+    if (looked) tell_changed(record, finding);
+  }
+
+  static std::string state_of_files(const DatasetRecord& record, bool looked) {
+    if (!looked) return "its files were not looked at, as there are so many datasets";
+    return record.settled ? "all files are there, as long as they were"
+                          : "some files still have a name of Cairn's, which the next run ends";
+  }
+
+  bool tell_passed_over(const DatasetRecord& record, Finding& finding) const {
+    if (!has_right_ranks(record, facts_.ranks, settings_)) {
+      finding.text = fmt::format("it was written by {} ranks, and {} are asked about",
+                                 record.info.ranks, facts_.ranks);
+      finding.to_do = {fmt::format("start with {} ranks", record.info.ranks),
+                       "or set CAIRN_ELASTIC=1 to restart with any number",
+                       "or set CAIRN_ON_MISMATCH=fresh to pass it over"};
+      return true;
+    }
+    if (settings_.fetch && !settings_.prefix_purge) return false;
+    const char* why = settings_.fetch ? "SCR_PREFIX_PURGE=1" : "SCR_FETCH=0";
+    finding.text = fmt::format("{}: no restart takes it", why);
+    finding.to_do = {fmt::format("start without {}", why)};
+    return true;
+  }
+
+  /// A program that writes the same names again ends what was there under these.
+  void tell_changed(const DatasetRecord& record, Finding& finding) const {
+    const std::size_t changed = record.info.in_place() ? 0 : count_changed_(record);
+    if (changed == 0) return;
+    finding.text += fmt::format(
+        "; but {} of them were written again since, so they may be others by now", changed);
+    finding.to_do.push_back(command("verify", record.info));
+  }
+
+  void add_unfinished(const UnfinishedFlush& flush) {
+    Finding& finding = add("unfinished flush", flush.plan.info);
+    const std::string done = fmt::format(
+        "its flush to the prefix directory is not finished: {} of "
+        "{} parts are there",
+        flush.done.size(), flush.plan.info.ranks);
+    if (facts_.prefix.owner && !facts_.running.empty()) {
+      finding.text = done + ", and a job is running that may be at it";
+      return;
+    }
+    if (!can_be_ended(flush, facts_)) {
+      finding.text = done +
+                     ", and the caches seen here do not have the rest; the next run removes "
+                     "what was copied, unless its nodes have it";
+      finding.to_do = {"start again with the nodes it was written on"};
+      return;
+    }
+    finding.usable = flush.plan.info.is_checkpoint();
+    finding.taken = is_taken(Forecast::Outcome::prefix, flush.plan.info);
+    finding.text = done + ", and the caches have the rest; the next run ends it";
+  }
+
+  void add_dropped(const DatasetRecord& record) {
+    Finding& finding = add("dropped", record.info);
+    finding.text = "somebody has dropped it; no restart takes it";
+    finding.to_do = {command("index add", record.info)};
+  }
+
+  void add_scavenged(const CachedFacts& scavenged) {
+    const Uuid& uuid = scavenged.remains.uuid;
+    const auto& listing = facts_.prefix.listing;
+    if (std::any_of(listing.begin(), listing.end(),
+                    [&](const auto& record) { return record.info.uuid == uuid; }))
+      return;
+    Finding& finding = add("scavenged", scavenged.dataset.info);
+    if (!scavenged.state.can_be_whole()) {
+      finding.text =
+          "it was scavenged, and cannot be made whole: " +
+          (scavenged.state.committed ? first_of(scavenged.state.reasons)
+                                     : reason_of(scavenged.state.verdict, scavenged.state.summary));
+      return;
+    }
+    finding.text = "it was scavenged, and can be made whole; no restart takes it as it is";
+    finding.to_do = {"cairn rebuild --prefix " + quoted(settings_.prefix)};
+  }
+
+  const RestartFacts& facts_;
+  const Settings& settings_;
+  const Forecast& forecast_;
+  const LookAtFiles& look_;
+  const CountChanged& count_changed_;
+  std::size_t looked_at_ = 0;
+  std::vector<Finding> found_;
+};
+
+}  // namespace
+
+std::vector<Finding> find_all(const RestartFacts& facts, const Settings& settings,
+                              const Forecast& forecast, const LookAtFiles& look,
+                              const CountChanged& count_changed) {
+  return Explainer(facts, settings, forecast, look, count_changed).run();
+}
+
+}  // namespace cairn

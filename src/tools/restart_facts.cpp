@@ -1,0 +1,143 @@
+#include "tools/restart_facts.hpp"
+
+#include <algorithm>
+
+#include "prefix/fetch_order.hpp"
+#include "prefix/prefix_folder.hpp"
+#include "recovery/dead_caches.hpp"
+
+namespace cairn {
+namespace {
+
+class Gatherer {
+ public:
+  Gatherer(Files& files, const Settings& settings, const Log& log)
+      : files_(files), settings_(settings), folder_{settings.prefix}, log_(log) {}
+
+  Result<RestartFacts> run(const std::vector<std::string>& folders, std::uint32_t ranks) {
+    CAIRN_TRY(find_all_caches(folders));
+    CAIRN_ASSIGN(std::vector<Remains> cached, find_remains(files_, facts_.caches));
+    CAIRN_ASSIGN(std::vector<Remains> scavenged, find_scavenged());
+    read_prefix();
+    facts_.ranks = ranks != 0 ? ranks : ranks_of_newest(cached, scavenged);
+    for (Remains& remains : cached) facts_.cached.push_back(look_at(std::move(remains)));
+    for (Remains& remains : scavenged) facts_.scavenged.push_back(look_at(std::move(remains)));
+    return std::move(facts_);
+  }
+
+ private:
+  Status find_all_caches(const std::vector<std::string>& folders) {
+    if (folders.empty()) facts_.caches = caches_of_job(files_, settings_);
+    for (const std::string& folder : folders)
+      CAIRN_TRY(find_caches(files_, folder, facts_.caches, log_));
+    for (const std::string& cache : facts_.caches)
+      if (const auto lock = lock_caches(files_, {cache}); !lock && lock.error().code == Code::busy)
+        facts_.running.push_back(cache);
+    return {};
+  }
+
+  Result<std::vector<Remains>> find_scavenged() {
+    std::vector<std::string> caches;
+    if (files_.info(folder_.scavenged()))
+      CAIRN_TRY(find_caches(files_, folder_.scavenged(), caches, log_));
+    return find_remains(files_, caches);
+  }
+
+  void read_prefix() {
+    const auto info = files_.info(folder_.prefix + "/.");
+    facts_.prefix.is_there = info && info->kind == Kind::folder;
+    if (!facts_.prefix.is_there) return;
+    if (const Status read = read_books(); !read) facts_.prefix.trouble = read.error().text;
+  }
+
+  Status read_books() {
+    PrefixFacts& prefix = facts_.prefix;
+    std::vector<std::string> of_dropped;
+    CAIRN_ASSIGN(prefix.listing, read_listing(files_, folder_, prefix.unreadable));
+    CAIRN_ASSIGN(prefix.dropped, read_dropped(files_, folder_, of_dropped));
+    CAIRN_ASSIGN(prefix.current, read_current(files_, folder_));
+    CAIRN_ASSIGN(prefix.unfinished, read_unfinished(files_, folder_, prefix.listing));
+    prefix.attempts = read_attempts(files_, folder_).value_or(Listing{});
+    const auto owner = read_owner(files_, folder_);
+    if (!owner && owner.error().code == Code::newer_format) return tl::unexpected(owner.error());
+    if (!owner || !*owner || (*owner)->beat_us == 0) return {};
+    prefix.owner = **owner;
+    OwnerRecord me;
+    me.job_id = settings_.job_id;
+    me.user = settings_.user;
+    me.host = settings_.node_name;
+    prefix.owner_is_rival = is_rival(**owner, me);
+    return {};
+  }
+
+  std::uint32_t ranks_of_newest(const std::vector<Remains>& cached,
+                                const std::vector<Remains>& scavenged) const {
+    Uuid newest;
+    std::uint32_t ranks = 0;
+    const auto take = [&](const Uuid& uuid, std::uint32_t written_by) {
+      if (uuid <= newest || written_by == 0) return;
+      newest = uuid;
+      ranks = written_by;
+    };
+    for (const auto* all : {&cached, &scavenged})
+      for (const Remains& remains : *all) take(remains.uuid, remains.ranks);
+    for (const DatasetRecord& record : facts_.prefix.listing)
+      take(record.info.uuid, record.info.ranks);
+    return ranks;
+  }
+
+  CachedFacts look_at(Remains remains) const {
+    CachedFacts facts{std::move(remains), {}, {}};
+    facts.state = look_at_cache(files_, facts.remains, facts_.ranks, settings_, false, log_);
+    CachedDataset& dataset = facts.dataset;
+    const Summary& summary = facts.state.summary;
+    dataset.info = {summary.uuid,  summary.number, summary.checkpoint,
+                    summary.flags, summary.ranks,  facts.remains.name};
+    dataset.state = state_of(facts.state);
+    const KnownInPrefix known = known_in_prefix(summary.uuid, facts_.prefix.listing,
+                                                facts_.prefix.dropped, facts_.prefix.attempts);
+    dataset.flushed = known.flushed;
+    dataset.quarantined = known.quarantined;
+    return facts;
+  }
+
+  static CachedDataset::State state_of(const CacheState& state) {
+    switch (state.verdict) {
+      case Verdict::newer:
+      case Verdict::not_distributed:
+        return CachedDataset::State::left_alone;
+      case Verdict::uncommitted:
+      case Verdict::maybe_uncommitted:
+      case Verdict::unreadable:
+        return CachedDataset::State::unusable;
+      case Verdict::other_ranks:
+        return CachedDataset::State::other_ranks;
+      case Verdict::restorable:
+        break;
+    }
+    return state.can_be_whole() ? CachedDataset::State::usable : CachedDataset::State::unusable;
+  }
+
+  Files& files_;
+  const Settings& settings_;
+  const PrefixFolder folder_;
+  const Log& log_;
+  RestartFacts facts_;
+};
+
+}  // namespace
+
+std::vector<CachedDataset> RestartFacts::cached_datasets() const {
+  std::vector<CachedDataset> datasets;
+  for (const CachedFacts& facts : cached)
+    if (facts.state.verdict != Verdict::uncommitted) datasets.push_back(facts.dataset);
+  return datasets;
+}
+
+Result<RestartFacts> gather_facts(Files& files, const Settings& settings,
+                                  const std::vector<std::string>& folders, std::uint32_t ranks,
+                                  const Log& log) {
+  return Gatherer(files, settings, log).run(folders, ranks);
+}
+
+}  // namespace cairn

@@ -1,0 +1,54 @@
+// What there is that a restart could come from, as far as it is seen from here.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "config/settings.hpp"
+#include "files/clock.hpp"
+#include "prefix/keeper.hpp"
+#include "recovery/remains.hpp"
+#include "tools/cache_state.hpp"
+
+namespace cairn {
+
+/// A dataset in caches.
+struct CachedFacts {
+  Remains remains;
+  CacheState state;
+  CachedDataset dataset;  ///< as SCR_Init would come to see it
+};
+
+struct PrefixFacts {
+  bool is_there = false;
+  std::string trouble;  ///< why it could not be read
+  Listing listing;
+  Listing dropped;
+  Listing attempts;
+  std::string current;
+  std::vector<UnfinishedFlush> unfinished;
+  std::vector<std::string> unreadable;  ///< records that cannot be read
+  std::optional<OwnerRecord> owner;     ///< that may still be alive
+  bool owner_is_rival = false;          ///< another job's
+};
+
+struct RestartFacts {
+  std::uint32_t ranks = 0;             ///< of the run that is asked about; 0: there is no dataset
+  std::vector<std::string> caches;     ///< that were looked at
+  std::vector<CachedFacts> cached;     ///< newest first
+  std::vector<CachedFacts> scavenged;  ///< in the prefix directory, for cairn rebuild only
+  std::vector<std::string> running;    ///< caches in which a job is alive
+  PrefixFacts prefix;
+
+  std::vector<CachedDataset> cached_datasets() const;
+};
+
+/// Looks into `folders` for caches, or, if there are none, where the job has its own; and into the
+/// prefix directory. Changes nothing, and reads no files of datasets but where some are missing.
+/// `ranks` is 0 for as many as wrote the newest dataset.
+Result<RestartFacts> gather_facts(Files& files, const Settings& settings,
+                                  const std::vector<std::string>& folders, std::uint32_t ranks,
+                                  const Log& log);
+
+}  // namespace cairn

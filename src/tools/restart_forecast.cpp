@@ -1,0 +1,170 @@
+#include "tools/restart_forecast.hpp"
+
+#include <algorithm>
+
+#include "prefix/fetch_order.hpp"
+#include "recovery/restart_choice.hpp"
+
+namespace cairn {
+namespace {
+
+/// The steps of SCR_Init and SCR_Have_restart, without doing them.
+class Forecaster {
+ public:
+  Forecaster(const RestartFacts& facts, const Settings& settings, const LookAtFiles& look)
+      : facts_(facts),
+        settings_(settings),
+        look_(look),
+        datasets_(settings.cache_purge ? std::vector<CachedDataset>{} : facts.cached_datasets()),
+        current_(facts.prefix.current) {
+    if (settings.fetch && !settings.prefix_purge) listing_ = facts.prefix.listing;
+  }
+
+  Forecast run() {
+    if (settings_.fetch) end_flushes();
+    flush_what_others_wrote();
+    if (is_refused()) return result_;
+    if (settings_.global_restart) flush_newest();
+    const Uuid newest_cached = newest();
+    if (!settings_.fetch || take_from_prefix(newest_cached)) return finish();
+    return result_;
+  }
+
+ private:
+  Uuid newest() const {
+    const CachedDataset* choice = restart_choice(datasets_, settings_.global_restart);
+    return choice == nullptr ? Uuid{} : choice->info.uuid;
+  }
+
+  /// It is in the prefix directory by the time of the choice.
+  void add(const DatasetInfo& info, const std::string& how) {
+    DatasetRecord record;
+    record.info = info;
+    record.settled = true;
+    std::erase_if(listing_, [&](const auto& old) { return old.info.uuid == info.uuid; });
+    const auto older = std::find_if(listing_.begin(), listing_.end(),
+                                    [&](const auto& other) { return other.info.uuid < info.uuid; });
+    listing_.insert(older, record);
+    if (info.is_checkpoint()) current_ = info.name;
+    arrives_[info.uuid] = how;
+  }
+
+  void end_flushes() {
+    for (const UnfinishedFlush& flush : facts_.prefix.unfinished)
+      if (can_be_ended(flush, facts_)) add(flush.plan.info, "the next run ends its flush first");
+  }
+
+  const CachedFacts* facts_of(const Uuid& uuid) const {
+    const auto found = std::find_if(facts_.cached.begin(), facts_.cached.end(),
+                                    [&](const auto& one) { return one.remains.uuid == uuid; });
+    return found == facts_.cached.end() ? nullptr : &*found;
+  }
+
+  /// Nothing is rebuilt then: all parts are needed, and none of them damaged.
+  void flush_what_others_wrote() {
+    if (!settings_.elastic || !settings_.fetch || mismatched(datasets_) == nullptr) return;
+    for (const std::size_t index : only_others_have(datasets_)) {
+      CachedDataset& dataset = datasets_[index];
+      const CachedFacts* found = facts_of(dataset.info.uuid);
+      if (found == nullptr || !found->state.is_whole()) return;
+      dataset.flushed = true;
+      add(dataset.info, "it is copied from the caches to the prefix directory first");
+    }
+  }
+
+  bool is_refused() {
+    if (settings_.on_mismatch == OnMismatch::fresh) return false;
+    const CachedDataset* other = mismatched(datasets_);
+    const bool elsewhere =
+        settings_.elastic && settings_.fetch && only_others_have(datasets_).empty();
+    if (other == nullptr || elsewhere) return false;
+    refuse(wrong_ranks(*other, facts_.ranks).text);
+    return true;
+  }
+
+  void refuse(std::string reason) {
+    result_.outcome = Forecast::Outcome::refused;
+    result_.reason = std::move(reason);
+  }
+
+  /// SCR_GLOBAL_RESTART.
+  void flush_newest() {
+    const CachedDataset* newest = restart_choice(datasets_, false);
+    if (newest != nullptr && !newest->flushed && settings_.fetch)
+      add(newest->info, "it is copied from the caches to the prefix directory first");
+  }
+
+  /// False if that has ended it.
+  bool take_from_prefix(const Uuid& newest_cached) {
+    std::set<Uuid> tried;
+    while (true) {
+      const DatasetRecord* next = next_to_fetch(listing_, settings_.current, current_, tried);
+      const FetchStep step = step_for(next, newest_cached, facts_.ranks, settings_);
+      if (step == FetchStep::none) return true;
+      tried.insert(next->info.uuid);
+      if (step == FetchStep::refuse) {
+        refuse(wrong_ranks(*next, facts_.ranks, settings_).text);
+        return false;
+      }
+      if (step == FetchStep::pass_over) continue;
+      if (takes(*next)) return false;
+      if (settings_.on_fetch_fail == OnFetchFail::stop) {
+        refuse(fmt::format("{} cannot be read in {}, and CAIRN_ON_FETCH_FAIL=stop", next->label(),
+                           settings_.prefix));
+        return false;
+      }
+      if (settings_.on_fetch_fail == OnFetchFail::fresh) return true;
+    }
+  }
+
+  bool takes(const DatasetRecord& record) {
+    const auto arrives = arrives_.find(record.info.uuid);
+    if (arrives == arrives_.end() && !look_(record).empty()) {
+      result_.failed.push_back(record.label());
+      return false;
+    }
+    result_.outcome = Forecast::Outcome::prefix;
+    result_.dataset = record.info;
+    if (arrives != arrives_.end()) result_.before = arrives->second;
+    return true;
+  }
+
+  Forecast finish() {
+    const CachedDataset* choice = restart_choice(datasets_, settings_.global_restart);
+    if (choice != nullptr) {
+      result_.outcome = Forecast::Outcome::cache;
+      result_.dataset = choice->info;
+    }
+    return result_;
+  }
+
+  const RestartFacts& facts_;
+  const Settings& settings_;
+  const LookAtFiles& look_;
+  std::vector<CachedDataset> datasets_;
+  Listing listing_;
+  std::string current_;
+  std::map<Uuid, std::string> arrives_;
+  Forecast result_;
+};
+
+}  // namespace
+
+bool can_be_ended(const UnfinishedFlush& flush, const RestartFacts& facts) {
+  std::set<int> there = flush.done;
+  for (const CachedFacts& cached : facts.cached) {
+    if (cached.remains.uuid != flush.plan.info.uuid) continue;
+    for (const HeldPart& part : cached.remains.parts) there.insert(part.owner);
+    // What is lost is rebuilt before.
+    if (cached.dataset.usable()) return true;
+  }
+  for (std::uint32_t rank = 0; rank < flush.plan.info.ranks; ++rank)
+    if (!there.contains(static_cast<int>(rank))) return false;
+  return true;
+}
+
+Forecast forecast(const RestartFacts& facts, const Settings& settings, const LookAtFiles& look) {
+  return Forecaster(facts, settings, look).run();
+}
+
+}  // namespace cairn

@@ -1,0 +1,35 @@
+// What a restart would do now, by the decisions of the job.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "tools/restart_facts.hpp"
+
+namespace cairn {
+
+struct Forecast {
+  enum class Outcome {
+    zero,     ///< nothing to restart from
+    cache,    ///< `dataset` is taken from the caches
+    prefix,   ///< `dataset` is taken from the prefix directory
+    refused,  ///< the run is refused; `reason` says why
+  };
+  Outcome outcome = Outcome::zero;
+  DatasetInfo dataset;
+  std::string reason;
+  std::string before;  ///< what happens first: "it is copied to ... first"; may be empty
+  std::vector<std::string> failed;  ///< labels of those that are tried in vain
+};
+
+/// What is wrong with the files of a dataset in the prefix directory; empty if nothing is seen.
+using LookAtFiles = std::function<std::vector<std::string>(const DatasetRecord&)>;
+/// How many of them have another time of change than was recorded.
+using CountChanged = std::function<std::size_t(const DatasetRecord&)>;
+
+Forecast forecast(const RestartFacts& facts, const Settings& settings, const LookAtFiles& look);
+
+/// All of an unfinished flush is there, or in the caches: the next run ends it.
+bool can_be_ended(const UnfinishedFlush& flush, const RestartFacts& facts);
+
+}  // namespace cairn

@@ -1,0 +1,96 @@
+#include <algorithm>
+
+#include "comm/team.hpp"
+#include "recovery/dead_caches.hpp"
+#include "tools/cache_state.hpp"
+#include "tools/verify_places.hpp"
+
+namespace cairn {
+namespace {
+
+class CacheVerifier {
+ public:
+  CacheVerifier(const VerifyCommand& command, Files& files, const Log& log)
+      : command_(command), files_(files), log_(log) {}
+
+  Result<std::vector<Verified>> run() {
+    std::vector<std::string> caches;
+    for (const std::string& folder : command_.caches)
+      CAIRN_TRY(find_caches(files_, folder, caches, log_));
+    // Held for a repair; else only looked at, so that no job has to wait for its end.
+    auto locks = lock_caches(files_, caches);
+    if (!locks && (command_.repair || locks.error().code != Code::busy))
+      return tl::unexpected(locks.error());
+    if (!locks) log_.warning("{}; what it removes meanwhile looks bad", locks.error().text);
+    if (locks && !command_.repair) locks->clear();
+    CAIRN_ASSIGN(const std::vector<Remains> all, find_remains(files_, caches));
+    std::vector<Verified> found;
+    for (const Remains& remains : all)
+      if (is_asked_for(command_.datasets, remains.number, remains.name, text_of(remains.uuid)))
+        found.push_back(verify(remains));
+    return found;
+  }
+
+ private:
+  Verified verify(const Remains& remains) {
+    Verified found;
+    found.place = "the caches";
+    found.number = remains.number;
+    found.name = remains.name;
+    found.uuid = text_of(remains.uuid);
+    found.ranks = remains.ranks;
+    const CacheState state = look_at_cache(files_, remains, remains.ranks, Settings{}, true, log_);
+    found.files = state.files;
+    found.bytes = state.bytes;
+    found.bad = state.bad;
+    found.reasons = state.reasons;
+    if (state.verdict == Verdict::newer)
+      found.state = Verified::State::newer;
+    else if (state.verdict == Verdict::uncommitted)
+      found.state = Verified::State::uncommitted;
+    else if (!state.can_be_whole())
+      found.state = Verified::State::lost;
+    else if (!state.is_whole())
+      found.state = Verified::State::repairable;
+    if (!state.committed && found.state == Verified::State::lost)
+      found.reasons.push_back(reason_of(state.verdict, state.summary));
+    if (found.state == Verified::State::repairable && command_.repair) repair(remains, found);
+    return found;
+  }
+
+  /// As cairn rebuild does it: parts of ranks that have none are made in "rebuilt".
+  void repair(const Remains& remains, Verified& found) {
+    const std::string spare_root = command_.caches.front() + "/rebuilt";
+    const Settings settings = settings_for_team(Settings{}, remains.ranks);
+    Rebuild rebuilt;
+    Status made = files_.make_folder(spare_root, 0700);
+    if (made)
+      Team(static_cast<int>(remains.ranks)).run([&](Communicator& comm) {
+        Rebuild mine = rebuild_remains(comm, files_, remains, spare_root, settings, log_);
+        if (comm.rank() == 0) rebuilt = std::move(mine);
+      });
+    const auto inside = files_.list(spare_root);
+    if (inside && inside->empty()) made = files_.remove_folder(spare_root);
+    if (made && rebuilt.outcome == Rebuild::Outcome::whole) {
+      found.state = Verified::State::repaired;
+      found.repaired = describe(rebuilt.account);
+      if (found.repaired.empty()) found.repaired = "records are written again";
+      return;
+    }
+    found.state = Verified::State::lost;
+    found.reasons.push_back(made ? rebuilt.reason : made.error().text);
+  }
+
+  const VerifyCommand& command_;
+  Files& files_;
+  const Log& log_;
+};
+
+}  // namespace
+
+Result<std::vector<Verified>> verify_caches(const VerifyCommand& command, Files& files,
+                                            const Log& log) {
+  return CacheVerifier(command, files, log).run();
+}
+
+}  // namespace cairn

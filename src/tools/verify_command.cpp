@@ -1,0 +1,130 @@
+#include "tools/verify_command.hpp"
+
+#include <algorithm>
+
+#include "base/units.hpp"
+#include "tools/exit_codes.hpp"
+#include "tools/record_json.hpp"
+#include "tools/verify_places.hpp"
+
+namespace cairn {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json json_of(const Verified& found) {
+  return {{"place", found.place},     {"number", found.number},        {"name", found.name},
+          {"uuid", found.uuid},       {"ranks", found.ranks},          {"files", found.files},
+          {"bytes", found.bytes},     {"state", name_of(found.state)}, {"bad", found.bad},
+          {"reasons", found.reasons}, {"repaired", found.repaired}};
+}
+
+std::string what_of(const Verified& found) {
+  switch (found.state) {
+    case Verified::State::good:
+      return fmt::format("good: {} in {} files", format_bytes(found.bytes), found.files);
+    case Verified::State::repairable:
+      return "damaged, and can be repaired: give --repair";
+    case Verified::State::repaired:
+      return "was damaged, and is repaired: " + found.repaired;
+    case Verified::State::lost:
+      return std::string("DAMAGED, AND CANNOT BE REPAIRED from what is seen here") +
+             (found.repaired.empty() ? "" : "; but " + found.repaired);
+    case Verified::State::replaced:
+      return "not there any more: a newer dataset has written files of the same names";
+    case Verified::State::uncommitted:
+      return "was not complete when its run ended; a restart removes it";
+    case Verified::State::newer:
+      return "was not read, as its records are in a newer format";
+  }
+  return "";
+}
+
+void print(std::ostream& out, const Verified& found) {
+  constexpr std::size_t most_lines = 20;
+  const std::string name = found.name.empty() ? "" : fmt::format(" ({})", found.name);
+  out << printable(
+             fmt::format("dataset {}{} in {}: {}", found.number, name, found.place, what_of(found)))
+      << "\n";
+  if (found.state == Verified::State::replaced) return;
+  for (std::size_t i = 0; i < std::min(found.bad.size(), most_lines); ++i)
+    out << "  bad: " << printable(found.bad[i]) << "\n";
+  if (found.bad.size() > most_lines)
+    out << fmt::format("  and {} more; --json tells all\n", found.bad.size() - most_lines);
+  for (const std::string& reason : found.reasons) out << "  because " << printable(reason) << "\n";
+}
+
+int exit_code_of(const std::vector<Verified>& all) {
+  int code = exit_ok;
+  for (const Verified& found : all) {
+    if (found.state == Verified::State::lost) code = exit_beyond_repair;
+    const bool damaged =
+        found.state == Verified::State::repairable || found.state == Verified::State::repaired;
+    if (damaged) code = std::max(code, exit_damaged);
+  }
+  return code;
+}
+
+Result<std::vector<Verified>> verify(const VerifyCommand& command, Files& files, Clock& clock,
+                                     const ProcessFacts& process, const Log& log) {
+  std::vector<Verified> found;
+  if (!command.caches.empty() && command.source.prefix.empty()) {
+    CAIRN_ASSIGN(found, verify_caches(command, files, log));
+  } else {
+    CAIRN_ASSIGN(const ResolvedSettings resolved,
+                 read_job_settings(command.source, files, process, Log()));
+    CAIRN_ASSIGN(found, verify_prefix(command, files, clock, resolved.settings, log));
+  }
+  if (found.empty() && !command.datasets.empty())
+    return fail(Code::not_found, "there is no such dataset: {}; cairn explain tells what there is",
+                fmt::join(command.datasets, ", "));
+  return found;
+}
+
+}  // namespace
+
+std::string_view name_of(Verified::State state) {
+  switch (state) {
+    case Verified::State::good:
+      return "good";
+    case Verified::State::repairable:
+      return "repairable";
+    case Verified::State::repaired:
+      return "repaired";
+    case Verified::State::lost:
+      return "lost";
+    case Verified::State::replaced:
+      return "replaced";
+    case Verified::State::uncommitted:
+      return "uncommitted";
+    case Verified::State::newer:
+      return "newer";
+  }
+  return "";
+}
+
+bool is_asked_for(const std::vector<std::string>& asked, std::uint64_t number,
+                  const std::string& name, const std::string& uuid) {
+  return asked.empty() || std::any_of(asked.begin(), asked.end(), [&](const std::string& one) {
+           return one == name || one == uuid || one == std::to_string(number);
+         });
+}
+
+int run_verify_command(const VerifyCommand& command, Files& files, Clock& clock,
+                       const ProcessFacts& process, std::ostream& out, const Log& log) {
+  const auto found = verify(command, files, clock, process, log);
+  if (!found) log.error("{}", found.error().text);
+  if (command.json) {
+    Json datasets = Json::array();
+    for (const Verified& one : found ? *found : std::vector<Verified>{})
+      datasets.push_back(json_of(one));
+    out << text_of_json({{"datasets", std::move(datasets)}});
+  } else if (found) {
+    for (const Verified& one : *found) print(out, one);
+    if (found->empty()) out << "there is no dataset to verify\n";
+  }
+  out << std::flush;
+  return found && out ? exit_code_of(*found) : exit_failure;
+}
+
+}  // namespace cairn

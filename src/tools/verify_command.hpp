@@ -1,0 +1,61 @@
+// cairn verify: reads every byte of datasets, and repairs what can be repaired.
+#pragma once
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "files/clock.hpp"
+#include "tools/job_settings.hpp"
+
+namespace cairn {
+
+/// With json: {"datasets": [{"place": a folder, "number", "name", "uuid", "ranks", "files",
+/// "bytes", "state", "bad": [lines], "reasons": [lines], "repaired": text}]}, newest first; the
+/// state is one of Verified::State.
+struct VerifyCommand {
+  JobSettingsSource source;
+  std::vector<std::string> caches;    ///< absolute; folders that hold caches, at any depth
+  std::vector<std::string> datasets;  ///< names, numbers or UUIDs; all if empty
+  bool repair = false;
+  bool force = false;  ///< the job that seems to live in the prefix directory is known to be dead
+  bool json = false;
+};
+
+/// What is known of one dataset when all of it has been read.
+struct Verified {
+  enum class State {
+    good,         ///< every byte is as it was written
+    repairable,   ///< some are not, and can be repaired
+    repaired,     ///< some were not
+    lost,         ///< some are not, and cannot be repaired
+    replaced,     ///< in the prefix directory: a newer dataset has files of the same names by now
+    uncommitted,  ///< in a cache: its run ended before it was complete, so nothing can be expected
+    newer,        ///< in a cache: in a newer format; not read
+  };
+  std::string place;
+  std::uint64_t number = 0;
+  std::string name;
+  std::string uuid;
+  std::uint32_t ranks = 0;
+  std::uint64_t files = 0;
+  std::uint64_t bytes = 0;
+  State state = State::good;
+  std::vector<std::string> bad;      ///< a line each
+  std::vector<std::string> reasons;  ///< why it cannot be repaired
+  std::string repaired;              ///< what was done
+};
+
+std::string_view name_of(Verified::State state);
+
+/// `asked` are names, numbers or UUIDs; none of them asks for all.
+bool is_asked_for(const std::vector<std::string>& asked, std::uint64_t number,
+                  const std::string& name, const std::string& uuid);
+
+/// Verifies what is in the caches where these are given and no prefix directory is; else what is in
+/// the prefix directory, which then is repaired from the caches: those given, those of the job that
+/// are seen here, and what was scavenged. Repairs only where no job runs. Returns the exit code.
+int run_verify_command(const VerifyCommand& command, Files& files, Clock& clock,
+                       const ProcessFacts& process, std::ostream& out, const Log& log);
+
+}  // namespace cairn

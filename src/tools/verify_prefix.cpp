@@ -1,0 +1,221 @@
+#include <algorithm>
+#include <map>
+
+#include "base/units.hpp"
+#include "prefix/mend.hpp"
+#include "prefix/tidy.hpp"
+#include "recovery/dead_caches.hpp"
+#include "recovery/remains.hpp"
+#include "tools/as_owner.hpp"
+#include "tools/verify_places.hpp"
+
+namespace cairn {
+namespace {
+
+/// A rank whose files are not what was flushed.
+struct BadRank {
+  RankRecord record;
+  RankCheck found;
+  bool can_mend = false;
+};
+
+class PrefixVerifier {
+ public:
+  PrefixVerifier(const VerifyCommand& command, Files& files, Clock& clock, const Settings& settings,
+                 const Log& log)
+      : command_(command),
+        files_(files),
+        clock_(clock),
+        settings_(settings),
+        folder_{settings.prefix},
+        log_(log),
+        background_(make_background_thread()),
+        io_{*background_, checking_threads} {}
+
+  Result<std::vector<Verified>> run() {
+    CAIRN_TRY(check_prefix_folder(files_, folder_.prefix));
+    std::vector<std::string> unreadable;
+    CAIRN_ASSIGN(listing_, read_listing(files_, folder_, unreadable, &io_));
+    for (const std::string& record : unreadable)
+      log_.error("a dataset cannot be used, and is not verified: {}", record);
+    find_sources();
+    std::vector<Verified> found;
+    for (const DatasetRecord& record : listing_)
+      if (is_asked_for(command_.datasets, record.info.number, record.info.name,
+                       text_of(record.info.uuid)))
+        found.push_back(verify(record));
+    if (any_to_mend_ && command_.repair) CAIRN_TRY(repair(found));
+    return found;
+  }
+
+ private:
+  /// Where parts of datasets lie that files may be repaired from.
+  void find_sources() {
+    std::vector<std::string> caches = caches_of_job(files_, settings_);
+    std::vector<std::string> folders = command_.caches;
+    if (files_.info(folder_.scavenged())) folders.push_back(folder_.scavenged());
+    for (const std::string& folder : folders)
+      if (const Status found = find_caches(files_, folder, caches, log_); !found)
+        log_.warning("{}; it is passed over", found.error().text);
+    for (const std::string& cache : caches) {
+      const auto all = find_remains(files_, {cache});
+      if (!all) log_.warning("{}; it is passed over", all.error().text);
+      for (const Remains& remains : all.value_or(std::vector<Remains>{}))
+        for (const HeldPart& part : remains.parts)
+          sources_[{remains.uuid, part.owner}].push_back(part.folder);
+    }
+  }
+
+  Verified verify(const DatasetRecord& record) {
+    Verified found;
+    found.place = folder_.prefix;
+    found.number = record.info.number;
+    found.name = record.info.name;
+    found.uuid = text_of(record.info.uuid);
+    found.ranks = record.info.ranks;
+    std::vector<BadRank> bad;
+    const auto account =
+        check_dataset(files_, io_, folder_, folder_.dataset(record.info), record,
+                      CheckDepth::blocks, [&](const RankRecord& rank, const RankCheck& check) {
+                        bad.push_back({rank, check, false});
+                      });
+    if (!account) {
+      found.state = Verified::State::lost;
+      found.reasons.push_back(account.error().text);
+      return found;
+    }
+    found.files = account->files;
+    found.bytes = account->bytes;
+    found.bad = account->troubles;
+    if (found.bad.empty()) return found;
+    std::size_t of_files = 0;
+    for (const BadRank& rank : bad) of_files += rank.found.troubles.size();
+    if (of_files < found.bad.size())
+      found.reasons.push_back("a manifest cannot be repaired: no cache has it");
+    judge(record, bad, found);
+    bad_[record.info.uuid] = std::move(bad);
+    return found;
+  }
+
+  void judge(const DatasetRecord& record, std::vector<BadRank>& bad, Verified& found) {
+    const auto options = options_for(record, bad);
+    if (options && found.reasons.empty() && is_replaced(bad, *options)) {
+      found.state = Verified::State::replaced;
+      return;
+    }
+    if (!options) found.reasons.push_back(options.error().text);
+    if (!record.settled)
+      found.reasons.push_back(
+          "its files have not got their own names yet, which the next run does");
+    for (BadRank& rank : bad) {
+      if (!options || !record.settled) break;
+      const Status can =
+          can_mend(files_, folder_, rank.record, rank.found, sources_of(rank.record), *options);
+      rank.can_mend = can.has_value();
+      any_to_mend_ = any_to_mend_ || rank.can_mend;
+      if (!can) found.reasons.push_back(can.error().text);
+    }
+    found.state = found.reasons.empty() ? Verified::State::repairable : Verified::State::lost;
+  }
+
+  /// Nothing of it is damaged but what the program has written again.
+  static bool is_replaced(const std::vector<BadRank>& bad, const MendOptions& options) {
+    return std::all_of(bad.begin(), bad.end(), [&](const BadRank& rank) {
+      const auto files = files_to_mend(rank.record, rank.found);
+      return std::all_of(files.begin(), files.end(), [&](std::size_t file) {
+        return options.not_to_touch.contains(rank.record.files[file].name);
+      });
+    });
+  }
+
+  Result<MendOptions> options_for(const DatasetRecord& record, const std::vector<BadRank>& bad) {
+    MendOptions options{settings_.copy_metadata, {}};
+    std::set<std::string> names;
+    for (const BadRank& rank : bad)
+      for (const std::size_t file : files_to_mend(rank.record, rank.found))
+        names.insert(rank.record.files[file].name);
+    CAIRN_ASSIGN(options.not_to_touch, names_taken(files_, folder_, record, listing_, names));
+    return options;
+  }
+
+  const std::vector<RankFolder>& sources_of(const RankRecord& record) {
+    return sources_[{record.dataset.uuid, record.rank}];
+  }
+
+  Status repair(std::vector<Verified>& found) {
+    return as_owner({"cairn verify", command_.force}, files_, clock_, settings_,
+                    [&](Communicator& comm, const Site& site) -> Status {
+                      // What a run has not flushed to its end is left to the next run.
+                      CAIRN_TRY(tidy(comm, site, {}, Unfinished::left));
+                      listing_ = site.keeper->listing();
+                      for (Verified& one : found) CAIRN_TRY(repair(*site.keeper, one));
+                      return {};
+                    });
+  }
+
+  Status repair(Keeper& keeper, Verified& found) {
+    const auto record = std::find_if(listing_.begin(), listing_.end(), [&](const auto& one) {
+      return text_of(one.info.uuid) == found.uuid;
+    });
+    if (record == listing_.end()) return {};  // somebody has removed it meanwhile
+    const std::vector<BadRank>& bad = bad_[record->info.uuid];
+    if (std::none_of(bad.begin(), bad.end(), [](const BadRank& rank) { return rank.can_mend; }))
+      return {};
+    CAIRN_ASSIGN(const MendOptions options, options_for(*record, bad));
+    std::uint64_t files = 0;
+    for (const BadRank& rank : bad) {
+      if (!rank.can_mend) continue;
+      const Status mended = mend_rank(rank, options);
+      if (!mended && mended.error().code != Code::lost) return mended;
+      if (!mended) found.reasons.push_back(mended.error().text);
+      if (mended) files += files_to_mend(rank.record, rank.found).size();
+    }
+    if (files > 0)
+      found.repaired = fmt::format("{} files are made anew, from what caches have of them", files);
+    found.state = found.reasons.empty() ? Verified::State::repaired : Verified::State::lost;
+    return found.reasons.empty() ? offer_again(keeper, *record, found) : Status{};
+  }
+
+  /// What was written is read once more.
+  Status mend_rank(const BadRank& rank, const MendOptions& options) {
+    CAIRN_TRY(mend(files_, folder_, rank.record, rank.found, sources_of(rank.record), options));
+    std::vector<std::string> paths;
+    for (const FileEntry& file : rank.record.files) paths.push_back(folder_.file(file));
+    const RankCheck again = check_rank(files_, io_, rank.record, paths, CheckDepth::blocks);
+    if (again.good()) return {};
+    return fail(Code::lost, "{}, although it was repaired", again.troubles.front());
+  }
+
+  /// The reason for which it has failed is gone.
+  Status offer_again(Keeper& keeper, DatasetRecord record, Verified& found) {
+    if (record.failed_us == 0) return {};
+    record.failed_us = 0;
+    record.failure.clear();
+    CAIRN_TRY(keeper.update(record));
+    found.repaired += "; a restart is offered it again";
+    return {};
+  }
+
+  const VerifyCommand& command_;
+  Files& files_;
+  Clock& clock_;
+  const Settings& settings_;
+  const PrefixFolder folder_;
+  const Log& log_;
+  const std::unique_ptr<Background> background_;
+  const IoThreads io_;
+  Listing listing_;
+  bool any_to_mend_ = false;
+  std::map<std::pair<Uuid, int>, std::vector<RankFolder>> sources_;
+  std::map<Uuid, std::vector<BadRank>> bad_;
+};
+
+}  // namespace
+
+Result<std::vector<Verified>> verify_prefix(const VerifyCommand& command, Files& files,
+                                            Clock& clock, const Settings& settings,
+                                            const Log& log) {
+  return PrefixVerifier(command, files, clock, settings, log).run();
+}
+
+}  // namespace cairn

@@ -1,0 +1,126 @@
+// A job that is over, with its caches and its prefix directory, as the commands see it.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "session/prefix_cluster.hpp"
+#include "tools/explain_command.hpp"
+#include "tools/verify_command.hpp"
+
+namespace cairn {
+
+class DeadJob : public testing::Test {
+ protected:
+  DeadJob() {
+    ::setenv("TZ", "UTC0", 1);
+    process_ = {{{"USER", "tester"},
+                 {"SCR_JOB_ID", "job"},
+                 {"SCR_PREFIX", cluster_.settings.prefix},
+                 {"SCR_CACHE_BASE", cluster_.node("%n")},
+                 {"SCR_CNTL_BASE", cluster_.node("%n")}},
+                "login",
+                cluster_.settings.prefix,
+                1};
+  }
+
+  std::string prefix() const { return cluster_.settings.prefix; }
+
+  int explain(std::uint32_t ranks = 0, std::vector<std::string> datasets = {}) {
+    ExplainCommand command;
+    command.ranks = ranks;
+    command.datasets = std::move(datasets);
+    return run([&](std::ostream& out, const Log& log) {
+      command.json = false;
+      const int code = run_explain_command(command, *files_, *clock_, process_, out, log);
+      std::ostringstream json;
+      command.json = true;
+      EXPECT_EQ(run_explain_command(command, *files_, *clock_, process_, json, Log()), code);
+      json_ = nlohmann::json::parse(json.str());
+      return code;
+    });
+  }
+
+  /// What explain() foretells is what the job then does: 0 is none.
+  void expect_forecast(int dataset, const Nodes& nodes = four_nodes()) {
+    ASSERT_EQ(explain(static_cast<std::uint32_t>(nodes.size())), 0) << told_;
+    const std::string first = out_.substr(0, out_.find('\n'));
+    const std::string words = dataset == 0 ? "FROM ZERO" : fmt::format("(ckpt.{})", dataset);
+    EXPECT_NE(first.find(words), std::string::npos) << out_;
+    EXPECT_EQ(cluster_.restart(nodes), dataset) << out_;
+  }
+
+  int verify(VerifyCommand command) {
+    return run([&](std::ostream& out, const Log& log) {
+      return run_verify_command(command, *files_, *clock_, process_, out, log);
+    });
+  }
+  int verify_prefix(bool repair = false, std::vector<std::string> datasets = {}) {
+    VerifyCommand command;
+    command.repair = repair;
+    command.datasets = std::move(datasets);
+    return verify(command);
+  }
+  int verify_caches(bool repair = false) {
+    VerifyCommand command;
+    command.caches = {folder_of(cluster_.node("n0"))};
+    command.repair = repair;
+    return verify(command);
+  }
+
+  bool shows(const std::string& text) const { return out_.find(text) != std::string::npos; }
+  bool told(const std::string& text) const { return told_.find(text) != std::string::npos; }
+
+  /// What is said of a dataset in a place.
+  nlohmann::json said_of(const std::string& name, const std::string& place) const {
+    for (const auto& finding : json_.at("datasets"))
+      if (finding.at("name") == name && finding.at("place") == place) return finding;
+    ADD_FAILURE() << "nothing of " << name << ", " << place << " in\n" << json_.dump(1);
+    return {{"text", ""}, {"taken", false}, {"usable", false}, {"to_do", {}}};
+  }
+  static bool has(const nlohmann::json& finding, const std::string& text) {
+    return finding.dump().find(text) != std::string::npos;
+  }
+
+  /// One bit of the byte in the middle.
+  static void flip(const std::string& path) {
+    const auto at = static_cast<std::streamoff>(std::filesystem::file_size(path) / 2);
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekg(at);
+    const char byte = static_cast<char>(file.get() ^ 1);
+    file.seekp(at).put(byte);
+    ASSERT_TRUE(file.good()) << path;
+  }
+
+  /// The content of every file below a folder.
+  static std::map<std::string, std::string> snapshot(const std::string& folder) {
+    std::map<std::string, std::string> found;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
+      if (entry.is_regular_file()) found[entry.path()] = read_all(entry.path());
+    return found;
+  }
+
+  PrefixCluster cluster_;
+  std::unique_ptr<Files> files_ = make_posix_files();
+  std::unique_ptr<Clock> clock_ = make_system_clock();
+  ProcessFacts process_;
+  std::string out_;
+  std::string told_;
+  nlohmann::json json_;
+
+ private:
+  int run(const std::function<int(std::ostream&, const Log&)>& command) {
+    told_.clear();
+    std::ostringstream out;
+    std::mutex mutex;
+    const Log log([&](Severity, const std::string& text) {
+      const std::scoped_lock lock(mutex);
+      told_ += text + "\n";
+    });
+    const int code = command(out, log);
+    out_ = out.str();
+    return code;
+  }
+};
+
+}  // namespace cairn

@@ -1,0 +1,422 @@
+// What `cairn explain` foretells is what the job does, for every failure it can meet; and it
+// changes nothing.
+#include "dead_job.hpp"
+
+namespace cairn {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Explain : public DeadJob {};
+
+// --- the caches ---
+
+TEST_F(Explain, TheNewestCheckpointOfTheCacheIsTaken) {
+  cluster_.write(four_nodes(), {1, 2, 3});
+  const auto before = snapshot(cluster_.node(""));
+  ASSERT_EQ(explain(), 0) << told_;
+  EXPECT_TRUE(
+      out_.starts_with("a restart with 8 ranks would take dataset 3 (ckpt.3) from the cache\n"))
+      << out_;
+  EXPECT_TRUE(shows("dataset 3 (ckpt.3), in the cache: a restart takes it: whole\n")) << out_;
+  EXPECT_TRUE(
+      shows("dataset 2 (ckpt.2), in the prefix directory: all files are there, as long as "
+            "they were; a restart does not come to it, as it takes another\n"))
+      << out_;
+  EXPECT_EQ(json_.at("outcome"), "cache");
+  EXPECT_EQ(snapshot(cluster_.node("")), before);
+  expect_forecast(3);
+}
+
+TEST_F(Explain, ALostNodeIsNamedAndTheSchemeThatBringsItBack) {
+  cluster_.write(four_nodes(), {1});
+  cluster_.lose("n1");
+  ASSERT_EQ(explain(), 0) << told_;
+  EXPECT_TRUE(
+      shows("the files of rank 2 (written on n1) are not here; the files of rank 3 (written "
+            "on n1) are not here; XOR brings that back"))
+      << out_;
+  EXPECT_TRUE(shows("note: not all that was written on n1 is seen from here")) << out_;
+  expect_forecast(1, replaced(four_nodes(), "n1", "n9"));
+}
+
+TEST_F(Explain, MoreLostNodesThanTheSchemeHoldsAreNamedWithTheirSets) {
+  cluster_.write(four_nodes(), {1, 2, 3});
+  cluster_.lose("n1");
+  cluster_.lose("n2");
+  ASSERT_EQ(explain(), 0) << told_;
+  const auto cached = said_of("ckpt.3", "cache");
+  EXPECT_FALSE(cached.at("usable"));
+  for (const char* words :
+       {"it cannot be made whole: data of rank 2 (written on n1), rank 4 (written on n2) in the "
+        "set of "
+        "ranks 0,2,4,6",
+        "rank 5 (written on n2), rank 3 (written on n1) in the set of ranks 1,3,5,7",
+        "start again with the nodes it was written on"})
+    EXPECT_TRUE(has(cached, words)) << words << " in\n" << out_;
+  EXPECT_TRUE(said_of("ckpt.2", "prefix").at("taken"));
+  expect_forecast(2);
+}
+
+TEST_F(Explain, ARankWhoseRecordIsLostIsNamed) {
+  cluster_.settings.checkpoints[0].scheme = Scheme::single;
+  cluster_.write(four_nodes(), {1});
+  fs::remove_all(cluster_.parts("n1", 1).at(0));
+  ASSERT_EQ(explain(), 0);
+  EXPECT_TRUE(has(said_of("ckpt.1", "cache"), "no intact record of rank 2 is left on any node"))
+      << out_;
+  expect_forecast(0);
+}
+
+TEST_F(Explain, MissingFilesAndRecordsOfTheCacheAreNamed) {
+  cluster_.write(four_nodes(), {1});
+  const std::string part = cluster_.parts("n2", 1).at(0);
+  fs::resize_file(part + "/files/ckpt.1/rank 4.1", 3);
+  fs::remove(cluster_.parts("n2", 1).at(1) + "/record");
+  ASSERT_EQ(explain(), 0);
+  const auto cached = said_of("ckpt.1", "cache");
+  EXPECT_TRUE(has(cached, part + "/files/ckpt.1/rank 4.1 has 3 bytes, and ")) << out_;
+  EXPECT_TRUE(has(cached, "rank.5/record is missing, damaged or not complete")) << out_;
+  expect_forecast(1);
+}
+
+TEST_F(Explain, AFlippedByteThatNobodyHasReadIsVerifysToFind) {
+  cluster_.write(four_nodes(), {1});
+  flip(cluster_.parts("n2", 1).at(0) + "/files/ckpt.1/rank 4.1");
+  ASSERT_EQ(explain(), 0);
+  EXPECT_TRUE(shows("note: bytes were not compared with their checksums; cairn verify")) << out_;
+}
+
+TEST_F(Explain, WhatWasNotCompleteIsRemovedByARestart) {
+  cluster_.write(four_nodes(), {1});
+  cluster_.restart(four_nodes(), [](JobRank& rank) {
+    ASSERT_TRUE(rank.session->start_output("ckpt.2", flag_checkpoint));
+    ASSERT_TRUE(rank.write_files(2)) << "and the run dies here";
+  });
+  ASSERT_EQ(explain(), 0);
+  EXPECT_TRUE(shows("dataset 2, in the cache: it was not complete when its run ended")) << out_;
+  expect_forecast(1);
+}
+
+TEST_F(Explain, RecordsOfANewerFormatAreLeftAlone) {
+  cluster_.write(four_nodes(), {1, 2, 3});
+  for (const char* node : {"n0", "n1", "n2", "n3"})
+    for (const std::string& part : cluster_.parts(node, 3)) {
+      const Blob newer = seal(RecordType::rank, rank_record_version + 1, {});
+      std::ofstream(part + "/record", std::ios::binary)
+          .write(reinterpret_cast<const char*>(newer.data()),
+                 static_cast<std::streamsize>(newer.size()));
+    }
+  ASSERT_EQ(explain(8), 0) << told_;
+  EXPECT_TRUE(
+      shows("dataset 3, in the cache: its records are in a newer format; it is left alone\n  "
+            "-> start with the version of Cairn that wrote it"))
+      << out_;
+  expect_forecast(2);
+}
+
+TEST_F(Explain, AnotherNumberOfRanksIsRefusedWithBothNumbers) {
+  cluster_.write(four_nodes(), {1});
+  ASSERT_EQ(explain(6), 0);
+  EXPECT_TRUE(
+      out_.starts_with("a restart with 6 ranks would be refused: dataset 1 in the cache was "
+                       "written by 8 ranks, and this run has 6"))
+      << out_;
+  EXPECT_TRUE(shows("  -> start with 8 ranks\n  -> or set CAIRN_ELASTIC=1")) << out_;
+  cluster_.run_well({"n0", "n1", "n2", "n3", "n0", "n1"}, [&](JobRank& rank) {
+    const auto found = rank.session->have_restart();
+    ASSERT_FALSE(found);
+    EXPECT_NE(out_.find(found.error().text), std::string::npos) << "the words of the job itself";
+  });
+  process_.environment["CAIRN_ON_MISMATCH"] = "fresh";
+  ASSERT_EQ(explain(6), 0);
+  EXPECT_TRUE(shows("a restart with 6 ranks would BEGIN FROM ZERO, although there are datasets"))
+      << out_;
+  process_.environment["CAIRN_ON_MISMATCH"] = "refuse";
+  process_.environment["CAIRN_ELASTIC"] = "1";
+  ASSERT_EQ(explain(6), 0);
+  EXPECT_TRUE(
+      shows("a restart with 6 ranks would take dataset 1 (ckpt.1) from the prefix directory; it "
+            "is copied from the caches to the prefix directory first"))
+      << out_;
+  EXPECT_TRUE(said_of("ckpt.1", "cache").at("taken"));
+  cluster_.settings.elastic = true;
+  cluster_.run_well({"n0", "n1", "n2", "n3", "n0", "n1"}, [](JobRank& rank) {
+    EXPECT_EQ(rank.session->have_restart().value(), "ckpt.1");
+  });
+}
+
+TEST_F(Explain, SettingsThatPassDatasetsOverAreNamed) {
+  cluster_.write(four_nodes(), {1, 2, 3});
+  process_.environment["SCR_CACHE_PURGE"] = "1";
+  ASSERT_EQ(explain(), 0);
+  EXPECT_TRUE(out_.starts_with("a restart with 8 ranks would take dataset 2")) << out_;
+  EXPECT_TRUE(has(said_of("ckpt.3", "cache"), "SCR_CACHE_PURGE=1: a restart removes it")) << out_;
+  process_.environment["SCR_FETCH"] = "0";
+  ASSERT_EQ(explain(), 0);
+  EXPECT_TRUE(shows("BEGIN FROM ZERO")) << out_;
+  EXPECT_TRUE(has(said_of("ckpt.2", "prefix"), "SCR_FETCH=0: no restart takes it")) << out_;
+}
+
+TEST_F(Explain, AJobThatIsRunningIsTold) {
+  cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+    rank.expect_written(1);
+    rank.expect_written(2);
+    rank.comm.barrier();
+    if (rank.number() == 0) {
+      EXPECT_EQ(explain(), 0);
+      EXPECT_TRUE(shows("note: a job is running with the cache " + cluster_.node("n0"))) << out_;
+      EXPECT_TRUE(shows("note: job job of tester on n0 (process ")) << out_;
+      EXPECT_TRUE(shows("may be running in " + prefix())) << out_;
+    }
+    rank.comm.barrier();
+  });
+}
+
+/// The job makes the folder of a dataset, and then what is in it.
+TEST_F(Explain, NothingIsTakenFromUnderARunningJob) {
+  cluster_.write(four_nodes(), {1});
+  const std::string begun = fs::path(cluster_.parts("n1", 1).at(0)).parent_path().parent_path() /
+                            ("dataset.2." + text_of({1, 2}));
+  fs::create_directory(begun);
+  ASSERT_EQ(explain(), 0);
+  EXPECT_EQ(verify_caches(), 0);
+  EXPECT_TRUE(fs::exists(begun));
+}
+
+// --- the prefix directory ---
+
+class ExplainPrefix : public DeadJob {
+ protected:
+  /// Two checkpoints there, and nothing in the caches.
+  void SetUp() override {
+    cluster_.write_and_finalize({1, 2, 3, 4});
+    cluster_.lose_all_nodes();
+  }
+
+  template <class Action>
+  void as_keeper(Action action) {
+    OwnerRecord me;
+    me.job_id = "job";
+    me.user = "tester";
+    auto keeper = Keeper::take_over(*files_, *clock_, {prefix()}, me);
+    ASSERT_TRUE(keeper);
+    action(*keeper);
+    EXPECT_TRUE(keeper->save_listing());
+    EXPECT_TRUE(keeper->resign());
+  }
+  static DatasetRecord named(const Keeper& keeper, const std::string& name) {
+    for (const DatasetRecord& record : keeper.listing())
+      if (record.info.name == name) return record;
+    ADD_FAILURE() << name;
+    return {};
+  }
+};
+
+TEST_F(ExplainPrefix, TheCurrentOneIsTaken) {
+  ASSERT_EQ(explain(), 0);
+  EXPECT_TRUE(out_.starts_with(
+      "a restart with 8 ranks would take dataset 4 (ckpt.4) from the prefix directory\n"))
+      << out_;
+  EXPECT_TRUE(shows("note: no cache of job job of tester is seen here")) << out_;
+  EXPECT_TRUE(shows("dataset 4 (ckpt.4), in the prefix directory: a restart takes it: all files"))
+      << out_;
+  as_keeper([](Keeper& keeper) { ASSERT_TRUE(keeper.set_current("ckpt.2")); });
+  expect_forecast(2);
+}
+
+TEST_F(ExplainPrefix, ADamagedFileIsNamedOnceARunHasFailedOnIt) {
+  flip(cluster_.file(4, 5));
+  EXPECT_EQ(cluster_.restart(four_nodes()), 2);
+  cluster_.lose_all_nodes();
+  ASSERT_EQ(explain(), 0);
+  const auto failed = said_of("ckpt.4", "prefix");
+  EXPECT_TRUE(has(failed, "it has failed (20")) << out_;
+  EXPECT_TRUE(has(failed, cluster_.file(4, 5) + " does not match its checksum")) << out_;
+  EXPECT_TRUE(has(failed, "cairn verify --repair ckpt.4 --prefix " + prefix())) << out_;
+  EXPECT_TRUE(has(failed, "then cairn index quarantine --lift ckpt.4 --prefix " + prefix()))
+      << out_;
+  expect_forecast(2);
+}
+
+TEST_F(ExplainPrefix, AFileThatIsRemovedOrCutIsSeenBeforeARunFailsOnIt) {
+  for (const int dataset : {4, 2}) {
+    if (dataset == 4)
+      fs::remove(cluster_.file(dataset, 5));
+    else
+      fs::resize_file(cluster_.file(dataset, 5), 10);
+    const int next = dataset == 4 ? 2 : 0;
+    ASSERT_EQ(explain(), 0);
+    const auto bad = said_of(fmt::format("ckpt.{}", dataset), "prefix");
+    EXPECT_TRUE(has(bad, cluster_.file(dataset, 5))) << out_;
+    EXPECT_TRUE(has(bad, "a restart would mark it as failed and take the next older")) << out_;
+    expect_forecast(next);
+    cluster_.lose_all_nodes();
+  }
+}
+
+TEST_F(ExplainPrefix, ThatAFailureStopsARunIsForetold) {
+  fs::remove(cluster_.file(4, 5));
+  process_.environment["CAIRN_ON_FETCH_FAIL"] = "stop";
+  ASSERT_EQ(explain(), 0);
+  EXPECT_TRUE(
+      out_.starts_with("a restart with 8 ranks would be refused: dataset 4 (ckpt.4) cannot be "
+                       "read in "))
+      << out_;
+}
+
+TEST_F(ExplainPrefix, QuarantinedAndDroppedOnesAreToldWithTheWayBack) {
+  as_keeper([](Keeper& keeper) {
+    DatasetRecord record = named(keeper, "ckpt.4");
+    record.quarantined = true;
+    record.attempts = 3;
+    ASSERT_TRUE(keeper.update(record));
+    ASSERT_TRUE(keeper.drop(named(keeper, "ckpt.2").info));
+  });
+  ASSERT_EQ(explain(), 0);
+  EXPECT_TRUE(out_.starts_with("a restart with 8 ranks would BEGIN FROM ZERO, although")) << out_;
+  EXPECT_TRUE(
+      shows("it is in quarantine, as 3 restarts from it have died\n  -> cairn index quarantine "
+            "--lift ckpt.4 --prefix " +
+            prefix()))
+      << out_;
+  EXPECT_TRUE(
+      shows("dataset 2 (ckpt.2), dropped: somebody has dropped it; no restart takes it\n  -> "
+            "cairn index add ckpt.2 --prefix " +
+            prefix()))
+      << out_;
+  expect_forecast(0);
+}
+
+TEST_F(ExplainPrefix, AQuarantinedOneOfTheCacheIsTold) {
+  cluster_.settings.restart_attempts = 1;
+  cluster_.restart(four_nodes(), [](JobRank& rank) { rank.expect_written(5); });
+  cluster_.run_well(four_nodes(), [](JobRank& rank) {
+    ASSERT_TRUE(rank.session->have_restart());
+    ASSERT_TRUE(rank.session->start_restart()) << "and the run dies here";
+  });
+  ASSERT_EQ(explain(), 0);
+  const auto cached = said_of("ckpt.5", "cache");
+  EXPECT_TRUE(has(cached, "it is in quarantine: too many restarts from it have died")) << out_;
+  EXPECT_TRUE(has(cached, "cairn index quarantine --lift ckpt.5 --prefix " + prefix())) << out_;
+  expect_forecast(4);
+}
+
+TEST_F(ExplainPrefix, ARecordThatCannotBeReadIsTold) {
+  const Blob newer = seal(RecordType::dataset, dataset_record_version + 1, {});
+  const std::map<std::string, std::string> contents = {
+      {"no record", ""},
+      {std::string(reinterpret_cast<const char*>(newer.data()), newer.size()), "newer"}};
+  for (const auto& [content, word] : contents) {
+    fs::remove(prefix() + "/.cairn/listing");
+    for (const auto& dataset : fs::directory_iterator(prefix() + "/.cairn/datasets"))
+      if (dataset.path().filename().string().starts_with("dataset.4."))
+        std::ofstream(dataset.path() / "dataset", std::ios::binary) << content;
+    ASSERT_EQ(explain(), 0);
+    const std::string note = "note: a dataset in the prefix directory cannot be used: " + prefix();
+    ASSERT_TRUE(shows(note)) << out_;
+    EXPECT_NE(out_.find(word, out_.find(note)), std::string::npos) << out_;
+    EXPECT_TRUE(shows("would take dataset 2 (ckpt.2)")) << out_;
+  }
+  expect_forecast(2);
+}
+
+/// The cache and the prefix directory have it.
+TEST_F(ExplainPrefix, WhatIsInBothIsTakenFromTheCache) {
+  EXPECT_EQ(cluster_.restart(four_nodes()), 4);
+  ASSERT_EQ(explain(), 0);
+  EXPECT_TRUE(shows("would take dataset 4 (ckpt.4) from the cache")) << out_;
+  EXPECT_TRUE(has(said_of("ckpt.4", "prefix"), "; a restart takes it from the cache")) << out_;
+  expect_forecast(4);
+}
+
+TEST_F(ExplainPrefix, WhatIsOnlyInTheCacheIsCopiedFirstWhereRestartsAreGlobal) {
+  cluster_.restart(four_nodes(), [](JobRank& rank) { rank.expect_written(5); });
+  process_.environment["SCR_GLOBAL_RESTART"] = "1";
+  ASSERT_EQ(explain(), 0);
+  EXPECT_TRUE(
+      shows("would take dataset 5 (ckpt.5) from the prefix directory; it is copied from the "
+            "caches to the prefix directory first"))
+      << out_;
+  EXPECT_TRUE(said_of("ckpt.5", "cache").at("taken"));
+}
+
+/// What is asked for comes first, whatever has become of it.
+TEST_F(ExplainPrefix, TheOneThatTheUserNamesIsTaken) {
+  process_.environment["SCR_CURRENT"] = "ckpt.2";
+  cluster_.settings.current = "ckpt.2";
+  expect_forecast(2);
+  process_.environment["SCR_CURRENT"] = "ckpt.9";
+  ASSERT_EQ(explain(), 0);
+  EXPECT_TRUE(shows("note: SCR_CURRENT=ckpt.9: there is no such checkpoint in " + prefix()))
+      << out_;
+}
+
+TEST_F(ExplainPrefix, WhatWasScavengedIsForRebuild) {
+  cluster_.settings.job_id = "other";  // its caches are not seen under its own name
+  cluster_.run_well(four_nodes(), [](JobRank& rank) { rank.expect_written(5); });
+  for (const std::string node : {"n0", "n2", "n3"}) {
+    fs::create_directories(prefix() + "/.cairn/scavenged");
+    fs::copy(cluster_.node(node) + "/tester/cairn.other", prefix() + "/.cairn/scavenged/" + node,
+             fs::copy_options::recursive);
+  }
+  ASSERT_EQ(explain(), 0);
+  const auto scavenged = said_of("ckpt.5", "scavenged");
+  EXPECT_TRUE(has(scavenged, "it was scavenged, and can be made whole")) << out_;
+  EXPECT_TRUE(has(scavenged, "cairn rebuild --prefix " + prefix())) << out_;
+  EXPECT_TRUE(shows("would take dataset 4 (ckpt.4)")) << "until that is done" << out_;
+  EXPECT_TRUE(shows("note: job other of tester on n0 (process ")) << out_;
+  EXPECT_TRUE(shows("another job is refused until it has ended")) << out_;
+  fs::remove_all(prefix() + "/.cairn/scavenged/n0");
+  ASSERT_EQ(explain(), 0);
+  EXPECT_TRUE(has(said_of("ckpt.5", "scavenged"),
+                  "cannot be made whole: data of rank 2 (written on n1), rank 0 (written on n0)"))
+      << out_;
+}
+
+// --- both, and neither ---
+
+TEST_F(Explain, AnUnfinishedFlushIsEndedWhereItsPartsAreStillThere) {
+  cluster_.lose_node_that_has_flushed();
+  ASSERT_EQ(explain(), 0);
+  const auto flush = said_of("ckpt.4", "unfinished flush");
+  EXPECT_TRUE(has(flush, "parts are there, and the caches have the rest; the next run ends it"))
+      << out_;
+  EXPECT_TRUE(flush.at("taken")) << out_;
+  expect_forecast(4);
+}
+
+TEST_F(Explain, AnUnfinishedFlushWhosePartsAreLostIsGivenUp) {
+  cluster_.lose_node_that_has_flushed();
+  cluster_.lose("n0");
+  ASSERT_EQ(explain(), 0);
+  EXPECT_TRUE(
+      has(said_of("ckpt.4", "unfinished flush"), "the caches seen here do not have the rest"))
+      << out_;
+  expect_forecast(2);
+}
+
+TEST_F(Explain, NoDatasetAtAllAndNoPrefixDirectory) {
+  ASSERT_EQ(explain(), 0);
+  EXPECT_TRUE(out_.starts_with("a restart would begin from zero: there is no dataset\n")) << out_;
+  fs::remove_all(prefix());
+  ASSERT_EQ(explain(), 0);
+  EXPECT_TRUE(shows("note: " + prefix() + " is no folder; name the prefix directory")) << out_;
+}
+
+TEST_F(Explain, OneDatasetIsFoundByNameNumberAndUuid) {
+  cluster_.write(four_nodes(), {1, 2, 3});
+  ASSERT_EQ(explain(), 0);
+  const std::string uuid = said_of("ckpt.2", "prefix").at("uuid");
+  for (const std::string& name : {std::string("ckpt.2"), std::string("2"), uuid}) {
+    ASSERT_EQ(explain(0, {name}), 0) << name;
+    EXPECT_EQ(json_.at("datasets").size(), 1U) << name;
+    EXPECT_EQ(json_.at("datasets")[0].at("number"), 2);
+    EXPECT_TRUE(out_.starts_with("a restart with 8 ranks would take dataset 3")) << out_;
+  }
+  EXPECT_EQ(explain(0, {"ckpt.9"}), 1);
+  EXPECT_TRUE(told("no such dataset: ckpt.9")) << told_;
+}
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,287 @@
+// `cairn verify` finds every byte that is not as it was written, and repairs what can be repaired.
+#include "dead_job.hpp"
+
+#include "tools/exit_codes.hpp"
+
+namespace cairn {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Verify : public DeadJob {};
+
+// --- caches ---
+
+TEST_F(Verify, GoodCachesAreGood) {
+  cluster_.write(four_nodes(), {1});
+  const auto before = snapshot(cluster_.node(""));
+  EXPECT_EQ(verify_caches(), exit_ok) << out_ << told_;
+  EXPECT_TRUE(shows("dataset 1 (ckpt.1) in the caches: good: ")) << out_;
+  EXPECT_TRUE(shows(" in 16 files")) << out_;
+  EXPECT_EQ(snapshot(cluster_.node("")), before);
+}
+
+/// Data, parity and record of one rank, each with the place of its first bad byte.
+TEST_F(Verify, EveryFlippedByteOfTheCachesIsFoundAndRepaired) {
+  cluster_.write(four_nodes(), {1});
+  const auto whole = snapshot(cluster_.node(""));
+  int flipped = 0;
+  for (const auto& [path, content] : whole) {
+    if (content.empty() || path.find("/rank.5/") == std::string::npos) continue;
+    ++flipped;
+    flip(path);
+    ASSERT_EQ(verify_caches(), exit_damaged) << path << out_;
+    EXPECT_TRUE(shows("  bad: " + path)) << path << " in\n" << out_;
+    EXPECT_TRUE(shows("damaged, and can be repaired: give --repair")) << out_;
+    EXPECT_EQ(verify_caches(true), exit_damaged);
+    EXPECT_TRUE(shows("was damaged, and is repaired: ")) << out_;
+    EXPECT_EQ(verify_caches(), exit_ok) << out_;
+    EXPECT_EQ(read_all(path), content);
+  }
+  EXPECT_EQ(flipped, 4) << "two files, parity, record";
+  EXPECT_EQ(snapshot(cluster_.node("")), whole);
+}
+
+TEST_F(Verify, TheBlockAndTheBytesAreNamed) {
+  cluster_.write(four_nodes(), {1});
+  const std::string file = cluster_.parts("n1", 1).at(0) + "/files/ckpt.1/rank 2.0";
+  const auto size = fs::file_size(file);
+  ASSERT_GT(size, 1024U);
+  std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
+  const char byte = static_cast<char>(stream.seekg(600).get() ^ 1);
+  stream.seekp(600).put(byte);
+  stream.close();
+  EXPECT_EQ(verify_caches(), exit_damaged);
+  EXPECT_TRUE(shows(file + " does not match its checksum (block 1: bytes 512-1023)")) << out_;
+}
+
+TEST_F(Verify, ALostNodeIsRebuilt) {
+  cluster_.write(four_nodes(), {1});
+  cluster_.lose("n2");
+  EXPECT_EQ(verify_caches(), exit_damaged);
+  EXPECT_TRUE(shows("bad: the files of rank 4 (written on n2) are not here")) << out_;
+  EXPECT_EQ(verify_caches(true), exit_damaged);
+  EXPECT_TRUE(shows("is repaired: rebuilt rank 4 (n2), rank 5 (n2) that were lost")) << out_;
+  EXPECT_EQ(verify_caches(), exit_ok) << out_;
+}
+
+TEST_F(Verify, MoreThanTheSchemeHoldsIsBeyondRepairAndStaysAsItIs) {
+  cluster_.write(four_nodes(), {1});
+  cluster_.lose("n1");
+  cluster_.lose("n2");
+  const auto before = snapshot(cluster_.node(""));
+  for (const bool repair : {false, true}) {
+    EXPECT_EQ(verify_caches(repair), exit_beyond_repair);
+    EXPECT_TRUE(
+        shows("because data of rank 2 (written on n1), rank 4 (written on n2) in the set of ranks "
+              "0,2,4,6"))
+        << out_;
+  }
+  EXPECT_EQ(snapshot(cluster_.node("")), before);
+}
+
+TEST_F(Verify, AFlippedByteWithoutRedundancyIsBeyondRepair) {
+  cluster_.settings.checkpoints[0].scheme = Scheme::single;
+  cluster_.write(four_nodes(), {1});
+  const std::string file = cluster_.parts("n1", 1).at(0) + "/files/ckpt.1/rank 2.0";
+  flip(file);
+  EXPECT_EQ(verify_caches(true), exit_beyond_repair);
+  EXPECT_TRUE(shows("bad: " + file)) << out_;
+}
+
+TEST_F(Verify, NothingIsRepairedWhileAJobRuns) {
+  cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+    rank.expect_written(1);
+    rank.comm.barrier();
+    if (rank.number() == 0) {
+      EXPECT_EQ(verify_caches(true), exit_failure);
+      EXPECT_TRUE(told("a job is running")) << told_;
+      EXPECT_EQ(verify_caches(), exit_ok) << "but it may be read";
+      EXPECT_TRUE(told("a job is running")) << told_;
+    }
+    rank.comm.barrier();
+  });
+}
+
+// --- the prefix directory ---
+
+TEST_F(Verify, AGoodPrefixDirectoryIsGoodAndLeftAlone) {
+  cluster_.write_and_finalize({1, 2, 3});
+  const auto before = snapshot(prefix());
+  EXPECT_EQ(verify_prefix(), exit_ok) << out_;
+  EXPECT_EQ(verify_prefix(true), exit_ok) << out_;
+  EXPECT_TRUE(shows("dataset 3 (ckpt.3) in " + prefix() + ": good: ")) << out_;
+  EXPECT_EQ(snapshot(prefix()), before);
+}
+
+/// Damage, by what is done to a file.
+const std::map<std::string, std::function<void(const std::string&)>> damages = {
+    {"flipped",
+     [](const std::string& path) {
+       std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+       const char byte = static_cast<char>(file.get() ^ 1);
+       file.seekp(0).put(byte);
+     }},
+    {"cut", [](const std::string& path) { fs::resize_file(path, 7); }},
+    {"longer", [](const std::string& path) { std::ofstream(path, std::ios::app) << "more"; }},
+    {"removed", [](const std::string& path) { fs::remove(path); }},
+    {"its folder removed",
+     [](const std::string& path) { fs::remove_all(fs::path(path).parent_path()); }},
+    {"a folder", [](const std::string& path) {
+       fs::remove(path);
+       fs::create_directory(path);
+     }}};
+
+TEST_F(Verify, AFileOfThePrefixDirectoryIsRepairedFromTheCacheThatHasIt) {
+  cluster_.write_and_finalize({1, 2});
+  for (const auto& [how, damage] : damages) {
+    if (how == "a folder") continue;
+    damage(cluster_.file(2, 4));
+    EXPECT_EQ(verify_prefix(), exit_damaged) << how << out_ << told_;
+    EXPECT_TRUE(shows("bad: ")) << out_;
+    EXPECT_TRUE(shows(cluster_.file(2, 4))) << how << out_;
+    EXPECT_EQ(verify_prefix(true), exit_damaged) << how << out_ << told_;
+    EXPECT_TRUE(shows("is repaired: ")) << how << out_;
+    EXPECT_EQ(verify_prefix(), exit_ok) << how << out_;
+    cluster_.expect_own_files(2);
+    EXPECT_EQ(files_->info(cluster_.file(2, 4))->mode & 0777U, 0640U) << how;
+  }
+  cluster_.lose_all_nodes();
+  EXPECT_EQ(cluster_.restart(four_nodes()), 2);
+}
+
+TEST_F(Verify, WithoutACacheTheFileIsBeyondRepairAndAnotherFolderMayHaveIt) {
+  cluster_.write_and_finalize({1, 2});
+  cluster_.save("copy");
+  cluster_.lose_all_nodes();
+  flip(cluster_.file(2, 4));
+  EXPECT_EQ(verify_prefix(true), exit_beyond_repair);
+  EXPECT_TRUE(shows("because no cache has block ")) << out_;
+  VerifyCommand command;
+  command.source.prefix = prefix();
+  command.caches = {cluster_.saved("copy", "n2")};
+  command.repair = true;
+  EXPECT_EQ(verify(command), exit_damaged) << out_ << told_;
+  cluster_.expect_own_files(2);
+}
+
+TEST_F(Verify, DamageIsNeverCopiedFromADamagedCache) {
+  cluster_.write_and_finalize({1, 2});
+  flip(cluster_.file(2, 4));
+  const std::string cached = cluster_.parts("n2", 2).at(0) + "/files/ckpt.2/rank 4.0";
+  // Another byte of the same block.
+  const auto at = static_cast<std::streamoff>(fs::file_size(cached) / 2 + 1);
+  std::fstream file(cached, std::ios::in | std::ios::out | std::ios::binary);
+  const char byte = static_cast<char>(file.seekg(at).get() ^ 1);
+  file.seekp(at).put(byte);
+  file.close();
+  const std::string before = read_all(cluster_.file(2, 4));
+  EXPECT_EQ(verify_prefix(true), exit_beyond_repair) << out_;
+  EXPECT_EQ(read_all(cluster_.file(2, 4)), before);
+}
+
+TEST_F(Verify, ADatasetThatHasFailedIsOfferedAgainOnceItIsRepaired) {
+  cluster_.write_and_finalize({1, 2});
+  cluster_.save("copy");
+  cluster_.lose_all_nodes();
+  flip(cluster_.file(2, 4));
+  EXPECT_EQ(cluster_.restart(four_nodes()), 0);
+  VerifyCommand command;
+  command.source.prefix = prefix();
+  command.caches = {cluster_.saved("copy", "")};
+  command.repair = command.force = true;
+  EXPECT_EQ(verify(command), exit_damaged) << out_ << told_;
+  EXPECT_TRUE(shows("a restart is offered it again")) << out_;
+  cluster_.lose_all_nodes();
+  EXPECT_EQ(cluster_.restart(four_nodes()), 2);
+}
+
+/// Where a program writes the same names again, a repair of the older dataset would destroy the
+/// newer.
+TEST_F(Verify, AFileThatBelongsToANewerDatasetNowIsNotTouched) {
+  cluster_.settings.stores[0].count = 2;
+  cluster_.settings.flush_interval = 1;
+  cluster_.run_well(four_nodes(), [](JobRank& rank) {
+    for (const int dataset : {1, 2}) {
+      ASSERT_TRUE(rank.session->start_output(fmt::format("ckpt.{}", dataset), flag_checkpoint));
+      const auto path = rank.session->route_file(rank.settings.prefix + "/latest." +
+                                                 std::to_string(rank.number()));
+      ASSERT_TRUE(path);
+      std::ofstream(*path) << "written by dataset " << dataset;
+      ASSERT_TRUE(rank.session->complete_output(true));
+    }
+    EXPECT_TRUE(rank.session->finalize());
+  });
+  EXPECT_EQ(verify_prefix(true, {"ckpt.1"}), exit_ok) << "no damage, but what the program wants";
+  EXPECT_TRUE(shows("not there any more: a newer dataset has written files of the same names\n"))
+      << out_;
+  EXPECT_EQ(explain(0, {"ckpt.1"}), 0);
+  EXPECT_TRUE(
+      shows("; but 8 of them were written again since, so they may be others by now\n  -> cairn "
+            "verify ckpt.1"))
+      << out_;
+  flip(prefix() + "/latest.3");
+  EXPECT_EQ(verify_prefix(true, {"ckpt.1"}), exit_ok) << out_;
+  EXPECT_EQ(verify_prefix(true, {"ckpt.2"}), exit_damaged) << out_;
+  EXPECT_EQ(verify_prefix(true, {"ckpt.2"}), exit_ok) << out_;
+  EXPECT_EQ(read_all(prefix() + "/latest.0"), "written by dataset 2");
+}
+
+TEST_F(Verify, WhatCanBeRepairedIsRepairedBesideWhatCannot) {
+  cluster_.write_and_finalize({1, 2});
+  cluster_.lose("n1");
+  flip(cluster_.file(2, 2));
+  flip(cluster_.file(2, 4));
+  EXPECT_EQ(verify_prefix(true), exit_beyond_repair) << out_;
+  EXPECT_TRUE(shows("bad: " + cluster_.file(2, 2))) << out_;
+  EXPECT_TRUE(shows("because no cache has block ")) << out_;
+  EXPECT_EQ(read_all(cluster_.file(2, 4)), content_of(4, 0, 2));
+}
+
+/// Wherever it is killed: what is good stays good, and the next one finishes.
+TEST_F(Verify, ACrashAnywhereInARepairHarmsNothing) {
+  cluster_.write_and_finalize({1, 2});
+  const auto posix = make_posix_files();
+  const auto whole = snapshot(prefix() + "/ckpt.2");
+  int steps = 0;
+  for (bool ended = false; !ended; steps += sanitized ? 7 : 1) {
+    flip(cluster_.file(2, 4));
+    fs::remove(cluster_.file(2, 3));
+    int left = steps;
+    files_ = make_hooked_files(*posix, [&](const FileOperation& operation) -> Status {
+      if (!operation.path.starts_with(prefix())) return {};
+      if (left-- == 0) throw Crash{};
+      return {};
+    });
+    ended = true;
+    try {
+      (void)verify_prefix(true);
+    } catch (const Crash&) {
+      ended = false;
+    }
+    files_ = make_posix_files();
+    for (const auto& [path, content] : whole) {
+      if (path == cluster_.file(2, 4) || path == cluster_.file(2, 3)) continue;
+      ASSERT_EQ(read_all(path), content) << "step " << steps;
+    }
+    VerifyCommand again;
+    again.repair = again.force = true;
+    ASSERT_NE(verify(again), exit_failure) << told_;
+    ASSERT_EQ(verify_prefix(), exit_ok) << "step " << steps << out_;
+    ASSERT_EQ(snapshot(prefix() + "/ckpt.2"), whole) << "step " << steps;
+  }
+  EXPECT_GT(steps, 30);
+}
+
+TEST_F(Verify, WhatIsNotThereIsNamed) {
+  cluster_.write_and_finalize({1, 2});
+  EXPECT_EQ(verify_prefix(false, {"ckpt.2"}), exit_ok) << out_;
+  EXPECT_EQ(verify_prefix(false, {"ckpt.9"}), exit_failure);
+  EXPECT_TRUE(told("there is no such dataset: ckpt.9")) << told_;
+  fs::remove_all(prefix());
+  EXPECT_EQ(verify_prefix(), exit_failure);
+  EXPECT_TRUE(told(prefix() + " is no folder")) << told_;
+}
+
+}  // namespace
+}  // namespace cairn
