@@ -118,7 +118,7 @@ class Saved:
         what = f"{self.dataset.text()}, {size_text(self.dataset.bytes)} on {', '.join(self.dataset.nodes)}"
         words = {Verdict.SAVED: "is in the prefix directory now", Verdict.COPIED: "copied; cairn rebuild makes it whole",
                  Verdict.FAILED: "is not saved", Verdict.LATER: "is not saved yet"}
-        if self.outcome == "newer" and self.verdict == Verdict.SAVED:
+        if self.outcome == "outlived" and self.verdict == Verdict.SAVED:
             return f"{what}: not needed, the prefix directory has a newer one"
         return f"{what}: {words[self.verdict]}{why}"
 
@@ -244,7 +244,7 @@ class Scavenge:
             verdict = Verdict.LATER if later else Verdict.FAILED if failed else Verdict.COPIED
             return Saved(one, verdict, "", "; ".join(failed.values()), failed)
         outcome, reason = self._rebuild(one, run_ended=self._wish.run_ended and not later)
-        is_safe = outcome in ("published", "there") or (outcome == "newer" and not one.output)
+        is_safe = outcome in ("published", "there") or (outcome == "outlived" and not one.output)
         verdict = Verdict.SAVED if is_safe else Verdict.LATER if later or outcome == "later" else Verdict.FAILED
         return Saved(one, verdict, outcome, reason, failed)
 
@@ -255,6 +255,8 @@ class Scavenge:
         answer = self._work(Here(self._native.environment), {HERE: command})[HERE]
         told = (first_json(answer.text) or {}).get("datasets", [])
         found = next((line for line in told if line["uuid"] == one.uuid), None)
+        if found is None and answer.code == 0:
+            return "there", ""
         if found is None:
             return ("later" if answer.code == TEMPORARY else "failed"), _last_line(answer)
         return str(found["outcome"]), str(found.get("reason") or "")

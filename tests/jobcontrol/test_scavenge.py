@@ -301,7 +301,7 @@ def test_what_is_in_the_way_for_a_while_is_told_by_the_exit_code(left: Left, bus
 
 
 @pytest.mark.parametrize("kind, outcome, code", [
-    ({}, "there", 0), ({}, "newer", 0), ({}, "uncommitted", 0), ({}, "lost", 1), (OUTPUT, "newer", 1),
+    ({}, "there", 0), ({}, "outlived", 0), ({}, "newer", 1), ({}, "uncommitted", 0), ({}, "lost", 1), (OUTPUT, "outlived", 1),
     (OUTPUT, "uncommitted", 0),
 ])
 def test_each_outcome_of_the_rebuild(left: Left, kind: Dict[str, Any], outcome: str, code: int) -> None:
