@@ -59,6 +59,7 @@ class File {
   virtual Status sync() = 0;
   /// A hint: these bytes will be synced later, and may be on their way already.
   virtual void start_writing(std::uint64_t /*offset*/, std::uint64_t /*length*/) {}
+  /// Of a file that is open for reading only, what it was when that was opened.
   virtual Result<std::uint64_t> size() = 0;
 };
 
