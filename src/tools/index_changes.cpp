@@ -7,6 +7,7 @@
 #include "comm/team.hpp"
 #include "files/background.hpp"
 #include "prefix/check.hpp"
+#include "prefix/strays.hpp"
 #include "prefix/tidy.hpp"
 
 namespace cairn {
@@ -23,7 +24,6 @@ class Changes {
       : command_(command), comm_(comm), site_(site), keeper_(*site.keeper), log_(log) {}
 
   Status run() {
-    if (command_.action == Action::build) CAIRN_TRY(keeper_.read_anew(site_.io));
     tidy_up();
     switch (command_.action) {
       case Action::current:
@@ -54,10 +54,24 @@ class Changes {
   /// What a run has not flushed to its end is left to the next run, which has the caches; unless
   /// all that is half done is to be ended.
   void tidy_up() {
+    const bool end_all = command_.action == Action::build;
     const std::vector<CachedPart> none;
-    const Status tidied = tidy(comm_, site_, command_.action == Action::build ? &none : nullptr);
+    Tidied found;
+    Status tidied = tidy(comm_, site_, end_all ? &none : nullptr, &found);
+    if (end_all && tidied) tidied = look_everywhere(found.damaged);
+    for (const std::string& folder : found.damaged)
+      if (!end_all) log_.warning("{}", remedy_for_damaged(folder));
     if (!tidied)
       log_.warning("what an earlier run has left half done stays: {}", tidied.error().text);
+  }
+
+  Status look_everywhere(const std::vector<std::string>& damaged) {
+    for (const std::string& folder : damaged) {
+      CAIRN_ASSIGN(const std::uint64_t files, remove_strays(site_.files, site_.folder, folder));
+      change_.lines.push_back(
+          fmt::format("{}: {} staged files were found and removed", folder, files));
+    }
+    return damaged.empty() ? Status{} : keeper_.remove_closed();
   }
 
   tl::unexpected<Error> fail_as_unknown() const {
@@ -124,9 +138,18 @@ class Changes {
     auto found = named();
     if (!found && found.error().code == Code::not_found) found = named_of_dropped();
     CAIRN_ASSIGN(const DatasetRecord record, std::move(found));
+    CAIRN_TRY(tell_next_run(record));
     CAIRN_TRY(keeper_.take_out(record.info));
     note(record, "is deleted");
     return remove_files(comm_, site_, record.info, record.ranks_per_manifest);
+  }
+
+  /// Which has the caches, and removes it there too. First: what is still there after a crash
+  /// counts.
+  Status tell_next_run(const DatasetRecord& record) {
+    Listing deleted = keeper_.deleted();
+    insert(deleted, record);
+    return keeper_.set_deleted(std::move(deleted));
   }
 
   Status add() {
@@ -230,9 +253,10 @@ OwnerRecord owner_of(const Settings& settings, Clock& clock) {
 }
 
 Result<Keeper> own(const IndexCommand& command, Files& files, Clock& clock,
-                   const Settings& settings) {
+                   const Settings& settings, const IoThreads& io) {
   auto keeper = Keeper::take_over(files, clock, {settings.prefix}, owner_of(settings, clock),
-                                  command.force ? Claim::forced : Claim::polite);
+                                  command.force ? Claim::forced : Claim::polite,
+                                  {&io, command.action == Action::build});
   if (!keeper && keeper.error().code == Code::busy)
     return fail(Code::busy, "{}; if it is dead for certain, give --force", keeper.error().text);
   return keeper;
@@ -252,17 +276,14 @@ Result<IndexChange> change_index(const IndexCommand& command, Files& files, Cloc
                                  const Settings& settings, const Log& log) {
   const PrefixFolder folder{settings.prefix};
   CAIRN_TRY(look_before(command, files, folder));
-  CAIRN_ASSIGN(Keeper keeper, own(command, files, clock, settings));
   const auto background = make_background_thread();
+  const IoThreads io{*background, reading_threads};
+  CAIRN_ASSIGN(Keeper keeper, own(command, files, clock, settings, io));
   auto heartbeat = background->repeat(beat_period_us, keeper.heartbeat());
   IndexChange change;
   Status done;
   Team(1).run([&](Communicator& comm) {
-    Site site{files,  clock,
-              folder, keeper.epoch(),
-              1,      settings.copy_metadata,
-              {1, 0}, {*background, reading_threads},
-              &keeper};
+    Site site{files, clock, folder, keeper.epoch(), 1, settings.copy_metadata, {1, 0}, io, &keeper};
     Changes changes(command, comm, site, log);
     done = changes.run();
     change = changes.take();

@@ -1,0 +1,137 @@
+#include "prefix/contents.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace cairn {
+namespace {
+
+constexpr std::uint64_t largest_record = 1 << 20;
+constexpr std::uint64_t largest_listing = std::uint64_t{1} << 30;
+
+bool is_absent(const Error& error) { return error.code == Code::not_found; }
+
+Error in_file(const std::string& path, const Error& error) {
+  return {error.code, fmt::format("{}: {}", path, error.text), -1};
+}
+
+/// The decoded content of a file; nothing if there is none.
+template <class Decode>
+auto read_record(Files& files, const std::string& path, std::uint64_t largest, Decode decode)
+    -> Result<std::optional<typename decltype(decode(Bytes{}))::value_type>> {
+  auto content = read_file(files, path, largest);
+  if (!content && is_absent(content.error())) return std::nullopt;
+  CAIRN_ASSIGN(const Blob blob, std::move(content));
+  auto decoded = decode(blob);
+  if (!decoded) return tl::unexpected<Error>(in_file(path, decoded.error()));
+  return *std::move(decoded);
+}
+
+/// Empty if there is none.
+Result<Listing> read_list(Files& files, const std::string& path) {
+  CAIRN_ASSIGN(auto list, read_record(files, path, largest_listing, decode_listing));
+  return std::move(list).value_or(Listing{});
+}
+
+bool is_newer(const DatasetRecord& a, const DatasetRecord& b) { return a.info.uuid > b.info.uuid; }
+
+/// The record in the folder of a dataset; what is wrong with it, if something is.
+struct ReadRecord {
+  std::optional<DatasetRecord> record;
+  std::string trouble;
+};
+
+ReadRecord read_one(Files& files, const std::string& folder) {
+  auto record = read_dataset_record(files, folder);
+  if (record && *record) return {*std::move(record), {}};
+  const auto there = files.info(folder);
+  if (!there && is_absent(there.error())) return {};  // its owner has moved it meanwhile
+  return {{}, record ? PrefixFolder::record(folder) + ": it is not there" : record.error().text};
+}
+
+/// The records that were read; they are moved once, as there may be many.
+Listing newest_first(std::vector<ReadRecord>& read) {
+  std::vector<DatasetRecord*> order;
+  order.reserve(read.size());
+  for (ReadRecord& one : read)
+    if (one.record) order.push_back(&*one.record);
+  std::sort(order.begin(), order.end(),
+            [](const DatasetRecord* a, const DatasetRecord* b) { return is_newer(*a, *b); });
+  Listing listing;
+  listing.reserve(order.size());
+  for (DatasetRecord* record : order) listing.push_back(std::move(*record));
+  return listing;
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> names_in(Files& files, const std::string& folder) {
+  auto names = files.list(folder);
+  if (!names && is_absent(names.error())) return std::vector<std::string>{};
+  return names;
+}
+
+void insert(Listing& listing, DatasetRecord record) {
+  const auto older = std::upper_bound(listing.begin(), listing.end(), record, is_newer);
+  listing.insert(older, std::move(record));
+}
+
+Result<std::optional<DatasetRecord>> read_dataset_record(Files& files, const std::string& folder) {
+  return read_record(files, PrefixFolder::record(folder), largest_record, decode_dataset_record);
+}
+
+Result<Listing> read_records(Files& files, const std::string& folder,
+                             std::vector<std::string>& damaged, const IoThreads* io) {
+  constexpr std::size_t at_a_time = 64;
+  CAIRN_ASSIGN(const auto names, names_in(files, folder));
+  std::vector<ReadRecord> found(names.size());
+  const auto read_some = [&](std::size_t piece) {
+    const std::size_t end = std::min(names.size(), (piece + 1) * at_a_time);
+    for (std::size_t i = piece * at_a_time; i < end; ++i)
+      found[i] = read_one(files, folder + "/" + names[i]);
+    return Status{};
+  };
+  const auto alone = make_foreground();
+  const IoThreads& threads = io != nullptr ? *io : IoThreads{*alone, 1};
+  CAIRN_TRY(threads.each((names.size() + at_a_time - 1) / at_a_time, read_some));
+  for (ReadRecord& one : found)
+    if (!one.trouble.empty()) damaged.push_back(std::move(one.trouble));
+  return newest_first(found);
+}
+
+std::optional<Listing> read_copy(Files& files, const PrefixFolder& folder) {
+  auto listing = read_record(files, folder.listing(), largest_listing, decode_listing);
+  return listing ? *std::move(listing) : std::nullopt;
+}
+
+Result<Listing> read_listing(Files& files, const PrefixFolder& folder,
+                             std::vector<std::string>& damaged, const IoThreads* io) {
+  if (auto copy = read_copy(files, folder)) return *std::move(copy);
+  return read_records(files, folder.datasets(), damaged, io);
+}
+
+Result<Listing> read_dropped(Files& files, const PrefixFolder& folder,
+                             std::vector<std::string>& damaged) {
+  return read_records(files, folder.dropped(), damaged);
+}
+
+Result<Listing> read_attempts(Files& files, const PrefixFolder& folder) {
+  return read_list(files, folder.attempts());
+}
+
+Result<Listing> read_deleted(Files& files, const PrefixFolder& folder) {
+  return read_list(files, folder.deleted_list());
+}
+
+Result<std::string> read_current(Files& files, const PrefixFolder& folder) {
+  CAIRN_ASSIGN(const auto name,
+               read_record(files, folder.current(), largest_record, decode_current));
+  return name.value_or("");
+}
+
+Result<std::optional<OwnerRecord>> read_owner(Files& files, const PrefixFolder& folder) {
+  return read_record(files, folder.owner(), largest_record, decode_owner_record);
+}
+
+}  // namespace cairn
