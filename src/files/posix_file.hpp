@@ -10,8 +10,8 @@
 
 namespace cairn {
 
-/// `descriptor` is on a regular file; `path` is for the text of errors.
-std::unique_ptr<File> make_posix_file(Descriptor descriptor, std::string path);
+/// `file` is a regular one; `path` is for the text of errors.
+std::unique_ptr<File> make_posix_file(OpenFile file, std::string path);
 
 /// Of one that is open for reading only: its size need not be asked for.
 std::unique_ptr<File> make_posix_reader(OpenFile file, std::string path);

@@ -108,13 +108,13 @@ class PosixFiles final : public Files {
 
   Result<std::unique_ptr<File>> open_for_update(const std::string& path) override {
     CAIRN_ASSIGN(OpenFile file, open_regular(path, O_RDWR, "open"));
-    return make_posix_file(std::move(file.descriptor), path);
+    return make_posix_file(std::move(file), path);
   }
 
   Result<std::unique_ptr<File>> create(const std::string& path, std::uint32_t mode) override {
     // O_TRUNC does nothing to what is no regular file, so refusing that afterwards is soon enough.
     CAIRN_ASSIGN(OpenFile file, open_regular(path, O_RDWR | O_CREAT | O_TRUNC, "create", mode));
-    return make_posix_file(std::move(file.descriptor), path);
+    return make_posix_file(std::move(file), path);
   }
 
   Status append(const std::string& path, Bytes data, std::uint32_t mode) override {
