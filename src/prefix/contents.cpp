@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 namespace cairn {
 namespace {
@@ -36,32 +38,29 @@ Result<Listing> read_list(Files& files, const std::string& path) {
 
 bool is_newer(const DatasetRecord& a, const DatasetRecord& b) { return a.info.uuid > b.info.uuid; }
 
-/// The record in the folder of a dataset; what is wrong with it, if something is.
-struct ReadRecord {
-  std::optional<DatasetRecord> record;
-  std::string trouble;
-};
-
-ReadRecord read_one(Files& files, const std::string& folder) {
-  auto record = read_dataset_record(files, folder);
-  if (record && *record) return {*std::move(record), {}};
+/// What is wrong with the record in the folder of a dataset, which was read with this outcome;
+/// empty where its owner has moved it meanwhile.
+std::string trouble_with(Files& files, const std::string& folder,
+                         const Result<std::optional<DatasetRecord>>& read) {
   const auto there = files.info(folder);
-  if (!there && is_absent(there.error())) return {};  // its owner has moved it meanwhile
-  return {{}, record ? PrefixFolder::record(folder) + ": it is not there" : record.error().text};
+  if (!there && is_absent(there.error())) return {};
+  return read ? PrefixFolder::record(folder) + ": it is not there" : read.error().text;
 }
 
-/// The records that were read; they are moved once, as there may be many.
-Listing newest_first(std::vector<ReadRecord>& read) {
-  std::vector<DatasetRecord*> order;
-  order.reserve(read.size());
-  for (ReadRecord& one : read)
-    if (one.record) order.push_back(&*one.record);
-  std::sort(order.begin(), order.end(),
-            [](const DatasetRecord* a, const DatasetRecord* b) { return is_newer(*a, *b); });
-  Listing listing;
-  listing.reserve(order.size());
-  for (DatasetRecord* record : order) listing.push_back(std::move(*record));
-  return listing;
+/// The names of datasets' folders, by the UUIDs in them: what is read in this order need not be
+/// moved any more.
+std::vector<std::string> newest_first(std::vector<std::string> names) {
+  std::vector<std::pair<Uuid, std::size_t>> order;
+  order.reserve(names.size());
+  for (const std::string& name : names)
+    order.emplace_back(
+        parse_uuid(std::string_view(name).substr(name.rfind('.') + 1)).value_or(Uuid{}),
+        order.size());
+  std::sort(order.begin(), order.end(), std::greater<>());
+  std::vector<std::string> sorted;
+  sorted.reserve(names.size());
+  for (const auto& [uuid, at] : order) sorted.push_back(std::move(names[at]));
+  return sorted;
 }
 
 }  // namespace
@@ -84,20 +83,33 @@ Result<std::optional<DatasetRecord>> read_dataset_record(Files& files, const std
 Result<Listing> read_records(Files& files, const std::string& folder,
                              std::vector<std::string>& damaged, const IoThreads* io) {
   constexpr std::size_t at_a_time = 64;
-  CAIRN_ASSIGN(const auto names, names_in(files, folder));
-  std::vector<ReadRecord> found(names.size());
+  CAIRN_ASSIGN(auto listed, names_in(files, folder));
+  const std::vector<std::string> names = newest_first(std::move(listed));
+  Listing listing(names.size());
+  std::vector<std::string> troubles(names.size());
+  const auto read_one = [&](std::size_t i) {
+    const std::string path = folder + "/" + names[i];
+    auto record = read_dataset_record(files, path);
+    if (record && *record)
+      listing[i] = **std::move(record);
+    else
+      troubles[i] = trouble_with(files, path, record);
+  };
   const auto read_some = [&](std::size_t piece) {
     const std::size_t end = std::min(names.size(), (piece + 1) * at_a_time);
-    for (std::size_t i = piece * at_a_time; i < end; ++i)
-      found[i] = read_one(files, folder + "/" + names[i]);
+    for (std::size_t i = piece * at_a_time; i < end; ++i) read_one(i);
     return Status{};
   };
   const auto alone = make_foreground();
   const IoThreads& threads = io != nullptr ? *io : IoThreads{*alone, 1};
   CAIRN_TRY(threads.each((names.size() + at_a_time - 1) / at_a_time, read_some));
-  for (ReadRecord& one : found)
-    if (!one.trouble.empty()) damaged.push_back(std::move(one.trouble));
-  return newest_first(found);
+  for (std::string& trouble : troubles)
+    if (!trouble.empty()) damaged.push_back(std::move(trouble));
+  // Those that could not be read: no record is without ranks.
+  std::erase_if(listing, [](const DatasetRecord& record) { return record.info.ranks == 0; });
+  if (!std::is_sorted(listing.begin(), listing.end(), is_newer))
+    std::sort(listing.begin(), listing.end(), is_newer);
+  return listing;
 }
 
 std::optional<Listing> read_copy(Files& files, const PrefixFolder& folder) {

@@ -33,9 +33,9 @@ std::optional<Header> read_header(Bytes content) {
 /// The width is known when this is compiled: there are ten thousand records in some listings.
 template <std::size_t width>
 void Encoder::integer(std::uint64_t value) {
-  std::array<std::byte, width> bytes;
-  for (std::size_t i = 0; i < width; ++i) bytes[i] = static_cast<std::byte>(value >> (8 * i));
-  out_.insert(out_.end(), bytes.begin(), bytes.end());
+  const std::size_t at = out_.size();
+  out_.resize(at + width);
+  for (std::size_t i = 0; i < width; ++i) out_[at + i] = static_cast<std::byte>(value >> (8 * i));
 }
 
 void Encoder::u32(std::uint32_t value) { integer<4>(value); }
@@ -92,7 +92,9 @@ Blob seal(RecordType type, std::uint32_t version, Bytes payload) {
   out.u64(payload.size());
   out.u32(crc32c(payload));
   const Blob fields = out.take();
-  Blob sealed(magic.size());
+  Blob sealed;
+  sealed.reserve(header_bytes + payload.size());
+  sealed.resize(magic.size());
   std::memcpy(sealed.data(), magic.data(), magic.size());
   sealed.insert(sealed.end(), fields.begin(), fields.end());
   Encoder check;

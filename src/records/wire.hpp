@@ -17,6 +17,8 @@ class Encoder {
   void i64(std::int64_t value) { u64(static_cast<std::uint64_t>(value)); }
   /// Length, then the bytes.
   void text(std::string_view value);
+  /// So much will come, about.
+  void reserve(std::size_t bytes) { out_.reserve(bytes); }
   Blob take() { return std::move(out_); }
 
  private:

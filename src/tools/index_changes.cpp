@@ -169,12 +169,13 @@ class Changes {
   }
 
   Status build() {
-    change_.datasets = keeper_.listing();
+    const Listing& listing = keeper_.listing();
+    if (command_.json) change_.datasets = listing;
     change_.damaged = keeper_.damaged();
     change_.lines.push_back(
-        fmt::format("{} datasets are in {}", change_.datasets.size(), site_.folder.prefix));
+        fmt::format("{} datasets are in {}", listing.size(), site_.folder.prefix));
     const bool there = std::any_of(
-        change_.datasets.begin(), change_.datasets.end(),
+        listing.begin(), listing.end(),
         [&](const DatasetRecord& record) { return record.info.number == command_.number; });
     if (!command_.number || there) return {};
     return fail(Code::not_found, "there is no dataset of number {} in {}: see cairn index list",
