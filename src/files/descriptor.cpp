@@ -67,14 +67,14 @@ Result<Descriptor> open_unfollowed(const std::string& path, int flags, std::stri
   return Descriptor(number);
 }
 
-Result<Descriptor> open_regular(const std::string& path, int flags, std::string_view action,
-                                std::uint32_t mode) {
+Result<OpenFile> open_regular(const std::string& path, int flags, std::string_view action,
+                              std::uint32_t mode) {
   CAIRN_ASSIGN(Descriptor descriptor, open_unfollowed(path, flags, action, mode));
   CAIRN_ASSIGN(const struct stat status, stat_of(descriptor, action, path));
   const Kind kind = kind_of(status.st_mode);
   if (kind != Kind::file)
     return fail(Code::io, "cannot {} {}: it is {}, not a file", action, path, describe(kind));
-  return descriptor;
+  return OpenFile{std::move(descriptor), status};
 }
 
 Result<Descriptor> open_handle(const std::string& path, std::string_view action) {

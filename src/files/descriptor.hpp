@@ -46,9 +46,17 @@ Error path_error(int error_number, std::string_view action, const std::string& p
 Result<Descriptor> open_unfollowed(const std::string& path, int flags, std::string_view action,
                                    std::uint32_t mode = 0);
 
+/// With its status as it was opened.
+struct OpenFile {
+  Descriptor descriptor;
+  struct stat status;
+
+  std::uint64_t size() const { return static_cast<std::uint64_t>(status.st_size); }
+};
+
 /// The same, and it is an error if what was opened is no regular file.
-Result<Descriptor> open_regular(const std::string& path, int flags, std::string_view action,
-                                std::uint32_t mode = 0);
+Result<OpenFile> open_regular(const std::string& path, int flags, std::string_view action,
+                              std::uint32_t mode = 0);
 
 /// A handle on a path of any kind but a link, good for asking about it and not for reading: needs
 /// no permission on the file itself.

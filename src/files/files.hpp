@@ -61,6 +61,7 @@ class File {
   /// A hint: these bytes will be synced later, and may be on their way already. Length 0: all from
   /// there on.
   virtual void start_writing(std::uint64_t /*offset*/, std::uint64_t /*length*/) {}
+  /// Of a file that is open for reading only, what it was when that was opened.
   virtual Result<std::uint64_t> size() = 0;
 };
 

@@ -6,6 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <mutex>
+#include <optional>
 
 namespace cairn {
 namespace {
@@ -39,16 +42,28 @@ Status write_all(const Descriptor& descriptor, const std::string& path, std::uin
   });
 }
 
+/// Linux lets one thread at a time write to a file, and has the others burn the cores meanwhile:
+/// two threads that share a file are a quarter slower than one, unless they take turns. A leaf:
+/// nothing but the system call is done while it is held. Files that share one by chance only wait.
+std::mutex& turn_of(const struct stat& status) {
+  static std::array<std::mutex, 256> turns;
+  return turns[status.st_ino % turns.size()];
+}
+
 class PosixFile final : public File {
  public:
-  PosixFile(Descriptor descriptor, std::string path)
-      : descriptor_(std::move(descriptor)), path_(std::move(path)) {}
+  PosixFile(OpenFile file, std::string path, std::optional<std::uint64_t> size)
+      : turn_(turn_of(file.status)),
+        descriptor_(std::move(file.descriptor)),
+        path_(std::move(path)),
+        size_(size) {}
 
   Status read_at(std::uint64_t offset, MutableBytes buffer) override {
     return read_all(descriptor_, path_, offset, buffer);
   }
 
   Status write_at(std::uint64_t offset, Bytes data) override {
+    const std::scoped_lock turn(turn_);
     return write_all(descriptor_, path_, offset, data);
   }
 
@@ -72,11 +87,15 @@ class PosixFile final : public File {
                             static_cast<off_t>(length), SYNC_FILE_RANGE_WRITE);
   }
 
-  Result<std::uint64_t> size() override { return size_of(descriptor_, path_); }
+  Result<std::uint64_t> size() override {
+    return size_ ? Result<std::uint64_t>(*size_) : size_of(descriptor_, path_);
+  }
 
  private:
+  std::mutex& turn_;
   Descriptor descriptor_;
   std::string path_;
+  const std::optional<std::uint64_t> size_;  ///< where it is open for reading only
 };
 
 /// Either a mapping or, with `mapping` null, reads into the caller's scratch. Holds no descriptor:
@@ -99,8 +118,8 @@ class PosixView final : public View {
     if (scratch.size() < length)
       return fail(Code::bad_argument, "cannot read {} bytes of {} into a buffer of {}", length,
                   path_, scratch.size());
-    CAIRN_ASSIGN(const Descriptor descriptor, open_regular(path_, O_RDONLY, "read"));
-    CAIRN_TRY(read_all(descriptor, path_, offset, scratch.first(length)));
+    CAIRN_ASSIGN(const OpenFile file, open_regular(path_, O_RDONLY, "read"));
+    CAIRN_TRY(read_all(file.descriptor, path_, offset, scratch.first(length)));
     return scratch.first(length);
   }
 
@@ -142,17 +161,21 @@ bool worth_mapping(const Descriptor& descriptor, std::uint64_t file_system,
 
 }  // namespace
 
-std::unique_ptr<File> make_posix_file(Descriptor descriptor, std::string path) {
-  return std::make_unique<PosixFile>(std::move(descriptor), std::move(path));
+std::unique_ptr<File> make_posix_file(OpenFile file, std::string path) {
+  return std::make_unique<PosixFile>(std::move(file), std::move(path), std::nullopt);
 }
 
-Result<std::unique_ptr<View>> make_posix_view(Descriptor descriptor, std::string path) {
-  CAIRN_ASSIGN(const struct stat status, stat_of(descriptor, "view", path));
-  CAIRN_ASSIGN(const std::uint64_t file_system, file_system_of(descriptor, path));
-  const auto size = static_cast<std::uint64_t>(status.st_size);
+std::unique_ptr<File> make_posix_reader(OpenFile file, std::string path) {
+  const std::uint64_t size = file.size();
+  return std::make_unique<PosixFile>(std::move(file), std::move(path), size);
+}
+
+Result<std::unique_ptr<View>> make_posix_view(const OpenFile& file, std::string path) {
+  CAIRN_ASSIGN(const std::uint64_t file_system, file_system_of(file.descriptor, path));
+  const std::uint64_t size = file.size();
   void* mapping = MAP_FAILED;
-  if (worth_mapping(descriptor, file_system, status))
-    mapping = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor.number(), 0);
+  if (worth_mapping(file.descriptor, file_system, file.status))
+    mapping = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file.descriptor.number(), 0);
   // Too little address space is no reason to fail: reading works without.
   auto* start = mapping == MAP_FAILED ? nullptr : static_cast<std::byte*>(mapping);
   return std::make_unique<PosixView>(std::move(path), size, start);

@@ -10,11 +10,14 @@
 
 namespace cairn {
 
-/// `descriptor` is on a regular file; `path` is for the text of errors.
-std::unique_ptr<File> make_posix_file(Descriptor descriptor, std::string path);
+/// `file` is a regular one; `path` is for the text of errors.
+std::unique_ptr<File> make_posix_file(OpenFile file, std::string path);
+
+/// Of one that is open for reading only: its size need not be asked for.
+std::unique_ptr<File> make_posix_reader(OpenFile file, std::string path);
 
 /// As Files::view.
-Result<std::unique_ptr<View>> make_posix_view(Descriptor descriptor, std::string path);
+Result<std::unique_ptr<View>> make_posix_view(const OpenFile& file, std::string path);
 
 /// True for the type of a file system that is main memory.
 bool is_memory_file_system(std::uint64_t type);

@@ -102,33 +102,32 @@ class PosixLock final : public FileLock {
 class PosixFiles final : public Files {
  public:
   Result<std::unique_ptr<File>> open(const std::string& path) override {
-    CAIRN_ASSIGN(Descriptor descriptor, open_regular(path, O_RDONLY, "open"));
-    return make_posix_file(std::move(descriptor), path);
+    CAIRN_ASSIGN(OpenFile file, open_regular(path, O_RDONLY, "open"));
+    return make_posix_reader(std::move(file), path);
   }
 
   Result<std::unique_ptr<File>> open_for_update(const std::string& path) override {
-    CAIRN_ASSIGN(Descriptor descriptor, open_regular(path, O_RDWR, "open"));
-    return make_posix_file(std::move(descriptor), path);
+    CAIRN_ASSIGN(OpenFile file, open_regular(path, O_RDWR, "open"));
+    return make_posix_file(std::move(file), path);
   }
 
   Result<std::unique_ptr<File>> create(const std::string& path, std::uint32_t mode) override {
     // O_TRUNC does nothing to what is no regular file, so refusing that afterwards is soon enough.
-    CAIRN_ASSIGN(Descriptor descriptor,
-                 open_regular(path, O_RDWR | O_CREAT | O_TRUNC, "create", mode));
-    return make_posix_file(std::move(descriptor), path);
+    CAIRN_ASSIGN(OpenFile file, open_regular(path, O_RDWR | O_CREAT | O_TRUNC, "create", mode));
+    return make_posix_file(std::move(file), path);
   }
 
   Status append(const std::string& path, Bytes data, std::uint32_t mode) override {
-    CAIRN_ASSIGN(const Descriptor descriptor,
+    CAIRN_ASSIGN(const OpenFile file,
                  open_regular(path, O_WRONLY | O_APPEND | O_CREAT, "append to", mode));
     return write_on(path, 0, data, [&](Bytes part, std::uint64_t) {
-      return ::write(descriptor.number(), part.data(), part.size());
+      return ::write(file.descriptor.number(), part.data(), part.size());
     });
   }
 
   Result<std::unique_ptr<View>> view(const std::string& path) override {
-    CAIRN_ASSIGN(Descriptor descriptor, open_regular(path, O_RDONLY, "open"));
-    return make_posix_view(std::move(descriptor), path);
+    CAIRN_ASSIGN(const OpenFile file, open_regular(path, O_RDONLY, "open"));
+    return make_posix_view(file, path);
   }
 
   Result<FileInfo> info(const std::string& path) override {
@@ -234,14 +233,14 @@ class PosixFiles final : public Files {
   }
 
   Result<std::unique_ptr<FileLock>> lock(const std::string& path) override {
-    CAIRN_ASSIGN(Descriptor descriptor, open_regular(path, O_RDWR | O_CREAT, "lock", 0600));
+    CAIRN_ASSIGN(OpenFile file, open_regular(path, O_RDWR | O_CREAT, "lock", 0600));
     const int locked =
-        uninterrupted([&] { return ::flock(descriptor.number(), LOCK_EX | LOCK_NB); });
+        uninterrupted([&] { return ::flock(file.descriptor.number(), LOCK_EX | LOCK_NB); });
     if (locked != 0 && errno == EWOULDBLOCK)
       return fail(Code::busy, "cannot lock {}: another process holds it; wait until it has ended",
                   path);
     CAIRN_TRY(outcome(locked, "lock", path));
-    return std::make_unique<PosixLock>(std::move(descriptor));
+    return std::make_unique<PosixLock>(std::move(file.descriptor));
   }
 
   std::uint32_t effective_user() override { return ::geteuid(); }

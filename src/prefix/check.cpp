@@ -110,7 +110,8 @@ Status visit_ranks(Files& files, const std::string& dataset_folder, const Datase
     const std::string path = PrefixFolder::manifest(dataset_folder, first / in_each);
     auto manifest = read_manifest(files, path);
     if (!manifest && manifest.error().code == Code::not_found) manifest.emplace();
-    CAIRN_ASSIGN(const std::vector<RankRecord> records, std::move(manifest));
+    CAIRN_TRY(manifest);
+    const std::vector<RankRecord>& records = manifest->records;
     const std::uint64_t last = std::min<std::uint64_t>(first + in_each, dataset.info.ranks) - 1;
     if (records.empty())
       troubles.push_back(

@@ -58,14 +58,15 @@ Error wrong_ranks(const DatasetRecord& record, std::uint32_t ranks, const Settin
 }
 
 KnownInPrefix known_in_prefix(const Uuid& uuid, const Listing& listing, const Listing& dropped,
-                              const Listing& attempts) {
+                              const Listing& attempts, const Listing& deleted) {
   const DatasetRecord* there = find(listing, uuid);
+  if (there == nullptr && find(deleted, uuid) != nullptr) return {true, false, true};
   if (there == nullptr) there = find(dropped, uuid);
   const DatasetRecord* counted = find(attempts, uuid);
   const bool held_back = counted != nullptr && counted->quarantined;
-  if (there == nullptr) return {false, held_back};
+  if (there == nullptr) return {false, held_back, false};
   const bool sound = there->failed_us == 0 || there->quarantined;
-  return {sound, held_back || there->quarantined};
+  return {sound, held_back || there->quarantined, false};
 }
 
 }  // namespace cairn

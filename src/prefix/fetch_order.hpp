@@ -43,8 +43,9 @@ Error wrong_ranks(const DatasetRecord& record, std::uint32_t ranks, const Settin
 struct KnownInPrefix {
   bool flushed = false;      ///< it is there and not damaged, or somebody has dropped it
   bool quarantined = false;  ///< too many restarts from it have died
+  bool deleted = false;      ///< by a command; the caches are to forget it too
 };
 KnownInPrefix known_in_prefix(const Uuid& uuid, const Listing& listing, const Listing& dropped,
-                              const Listing& attempts);
+                              const Listing& attempts, const Listing& deleted);
 
 }  // namespace cairn

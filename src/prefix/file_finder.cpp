@@ -27,8 +27,8 @@ Result<bool> FileFinder::has(const std::string& name) {
 
 Status FileFinder::read_next() {
   const std::string path = PrefixFolder::manifest(folder_.dataset(dataset_.info), unread_.back());
-  CAIRN_ASSIGN(const std::vector<RankRecord> records, read_manifest(files_, path));
-  for (const RankRecord& record : records)
+  CAIRN_ASSIGN(const Manifest manifest, read_manifest(files_, path));
+  for (const RankRecord& record : manifest.records)
     for (const FileEntry& file : record.files) names_.insert(file.name);
   unread_.pop_back();
   return {};

@@ -168,10 +168,10 @@ Result<bool> carry_on(const Site& site, const DatasetRecord& plan, const CachedP
 Result<bool> look_after(const Site& site, const DatasetRecord& plan, std::uint32_t number) {
   const std::string folder = site.folder.pending(site.epoch, plan.info);
   DoneMarkers markers(site.files, folder, plan.info.ranks);
-  CAIRN_ASSIGN(const auto records,
+  CAIRN_ASSIGN(const Manifest manifest,
                read_manifest(site.files, PrefixFolder::manifest(folder, number)));
   bool all = false;
-  for (const RankRecord& record : records) {
+  for (const RankRecord& record : manifest.records) {
     CAIRN_ASSIGN(const bool done, markers.is_done(record.rank));
     if (!done) continue;
     for (std::size_t i = 0; i < record.files.size(); ++i)

@@ -177,10 +177,10 @@ class CarryOn : public Prefix {
     run(
         [&](RankRun& rank) {
           const std::vector<CachedPart> parts = parts_of(rank.comm.rank());
-          std::vector<DatasetRecord> ended;
-          (void)tidy(rank.comm, rank.site, parts, Unfinished::removed, &ended);
+          Tidied found;
+          (void)tidy(rank.comm, rank.site, parts, Unfinished::removed, &found);
           if (rank.comm.rank() != 0) return;
-          for (const DatasetRecord& record : ended) published.push_back(record.info.name);
+          for (const DatasetRecord& record : found.published) published.push_back(record.info.name);
         },
         hook, processes);
     return published;

@@ -84,8 +84,9 @@ TEST_F(FoundFiles, MoreRanksThanFitInOneManifest) {
   const auto files = make_posix_files();
   std::vector<std::string> damaged;
   const DatasetRecord record = read_listing(*files, folder(), damaged)->front();
-  const auto account =
-      check_dataset(*files, folder(), folder().dataset(record.info), record, CheckDepth::blocks);
+  const auto background = make_foreground();
+  const auto account = check_dataset(*files, {*background, 1}, folder(),
+                                     folder().dataset(record.info), record, CheckDepth::blocks);
   ASSERT_TRUE(account);
   EXPECT_EQ(account->troubles, std::vector<std::string>());
   EXPECT_EQ(account->bytes, 50'000U);

@@ -8,8 +8,6 @@
 namespace cairn {
 namespace {
 
-constexpr std::uint64_t largest_record = 1 << 20;
-constexpr std::uint64_t largest_listing = std::uint64_t{1} << 30;
 constexpr std::uint32_t for_all = 0777;  // less the umask, as what the program makes
 
 bool is_absent(const Error& error) { return error.code == Code::not_found; }
@@ -19,80 +17,6 @@ std::vector<std::string> with_start(const std::vector<std::string>& names, std::
   for (const std::string& name : names)
     if (name.starts_with(start)) found.push_back(name);
   return found;
-}
-
-Error in_file(const std::string& path, const Error& error) {
-  return {error.code, fmt::format("{}: {}", path, error.text), -1};
-}
-
-/// The decoded content of a file; nothing if there is none.
-template <class Decode>
-auto read_record(Files& files, const std::string& path, std::uint64_t largest, Decode decode)
-    -> Result<std::optional<typename decltype(decode(Bytes{}))::value_type>> {
-  auto content = read_file(files, path, largest);
-  if (!content && is_absent(content.error())) return std::nullopt;
-  CAIRN_ASSIGN(const Blob blob, std::move(content));
-  auto decoded = decode(blob);
-  if (!decoded) return tl::unexpected<Error>(in_file(path, decoded.error()));
-  return *std::move(decoded);
-}
-
-Result<std::vector<std::string>> names_in(Files& files, const std::string& folder) {
-  auto names = files.list(folder);
-  if (!names && is_absent(names.error())) return std::vector<std::string>{};
-  return names;
-}
-
-void sort_newest_first(Listing& listing) {
-  std::sort(listing.begin(), listing.end(), [](const DatasetRecord& a, const DatasetRecord& b) {
-    return a.info.uuid > b.info.uuid;
-  });
-}
-
-/// The record in the folder of a dataset; what is wrong with it, if something is.
-struct ReadRecord {
-  std::optional<DatasetRecord> record;
-  std::string trouble;
-};
-
-ReadRecord read_one(Files& files, const std::string& folder) {
-  const std::string path = PrefixFolder::record(folder);
-  auto record = read_record(files, path, largest_record, decode_dataset_record);
-  if (record && *record) return {*std::move(record), {}};
-  const auto there = files.info(folder);
-  if (!there && is_absent(there.error())) return {};  // its owner has moved it meanwhile
-  return {{}, record ? path + ": it is not there" : record.error().text};
-}
-
-/// Of the datasets that have their folders in `folder`.
-Result<Listing> read_records(Files& files, const std::string& folder,
-                             std::vector<std::string>& damaged, const IoThreads* io = nullptr) {
-  constexpr std::size_t at_a_time = 64;
-  CAIRN_ASSIGN(const auto names, names_in(files, folder));
-  std::vector<ReadRecord> found(names.size());
-  const auto read_some = [&](std::size_t piece) {
-    const std::size_t end = std::min(names.size(), (piece + 1) * at_a_time);
-    for (std::size_t i = piece * at_a_time; i < end; ++i)
-      found[i] = read_one(files, folder + "/" + names[i]);
-    return Status{};
-  };
-  const auto alone = make_foreground();
-  const IoThreads& threads = io != nullptr ? *io : IoThreads{*alone, 1};
-  CAIRN_TRY(threads.each((names.size() + at_a_time - 1) / at_a_time, read_some));
-  Listing listing;
-  listing.reserve(found.size());
-  for (ReadRecord& one : found) {
-    if (one.record) listing.push_back(*std::move(one.record));
-    if (!one.trouble.empty()) damaged.push_back(std::move(one.trouble));
-  }
-  sort_newest_first(listing);
-  return listing;
-}
-
-/// The listing, if there is one. A damaged one is only a damaged copy.
-std::optional<Listing> read_copy(Files& files, const PrefixFolder& folder) {
-  auto listing = read_record(files, folder.listing(), largest_listing, decode_listing);
-  return listing ? *std::move(listing) : std::nullopt;
 }
 
 /// The numbers of "epoch.7" and the like.
@@ -113,8 +37,7 @@ std::vector<std::uint64_t> numbers_after(const std::string& prefix,
 /// not take the names of that.
 std::optional<DatasetRecord> plan_in(Files& files, const std::string& folder,
                                      const Listing& listing) {
-  const auto plan =
-      read_record(files, PrefixFolder::record(folder), largest_record, decode_dataset_record);
+  const auto plan = read_dataset_record(files, folder);
   if (!plan || !*plan) return std::nullopt;
   const bool newest = listing.empty() || listing.front().info.uuid < (*plan)->info.uuid;
   return newest ? *plan : std::nullopt;
@@ -133,40 +56,13 @@ std::unique_ptr<FileLock> lock_owner(Files& files, Clock& clock, const PrefixFol
   return nullptr;
 }
 
+bool is_same_job(const OwnerRecord& a, const OwnerRecord& b) {
+  return a.job_id == b.job_id && a.user == b.user && (a.job_id != unnamed_job || a.host == b.host);
+}
+
 }  // namespace
 
 // --- reading ---
-
-Result<Listing> read_listing(Files& files, const PrefixFolder& folder,
-                             std::vector<std::string>& damaged, const IoThreads* io) {
-  if (auto copy = read_copy(files, folder)) return *std::move(copy);
-  return read_records(files, folder.datasets(), damaged, io);
-}
-
-bool is_outlived(const DatasetInfo& dataset, const Listing& listing) {
-  return !dataset.is_output() &&
-         std::any_of(listing.begin(), listing.end(), [&](const DatasetRecord& record) {
-           return record.info.is_checkpoint() && record.info.uuid > dataset.uuid &&
-                  record.failed_us == 0 && !record.quarantined;
-         });
-}
-
-Result<Listing> read_dropped(Files& files, const PrefixFolder& folder,
-                             std::vector<std::string>& damaged) {
-  return read_records(files, folder.dropped(), damaged);
-}
-
-Result<Listing> read_attempts(Files& files, const PrefixFolder& folder) {
-  CAIRN_ASSIGN(auto attempts,
-               read_record(files, folder.attempts(), largest_listing, decode_listing));
-  return std::move(attempts).value_or(Listing{});
-}
-
-Result<std::string> read_current(Files& files, const PrefixFolder& folder) {
-  CAIRN_ASSIGN(const auto name,
-               read_record(files, folder.current(), largest_record, decode_current));
-  return name.value_or("");
-}
 
 Result<std::vector<UnfinishedFlush>> read_unfinished(Files& files, const PrefixFolder& folder,
                                                      const Listing& listing) {
@@ -190,15 +86,9 @@ Result<std::vector<UnfinishedFlush>> read_unfinished(Files& files, const PrefixF
   return found;
 }
 
-Result<std::optional<OwnerRecord>> read_owner(Files& files, const PrefixFolder& folder) {
-  return read_record(files, folder.owner(), largest_record, decode_owner_record);
-}
-
 /// A job that is started again finds what its dead run has left; that must not stop it.
 bool is_rival(const OwnerRecord& owner, const OwnerRecord& me) {
-  if (owner.beat_us == 0) return false;
-  if (owner.job_id != me.job_id || owner.user != me.user) return true;
-  return me.job_id == unnamed_job && owner.host != me.host;
+  return owner.beat_us != 0 && !is_same_job(owner, me);
 }
 
 // --- taking over ---
@@ -207,8 +97,14 @@ Keeper::Keeper(Files& files, Clock& clock, PrefixFolder folder, OwnerRecord me)
     : files_(&files), clock_(&clock), folder_(std::move(folder)), me_(std::move(me)) {}
 
 Status Keeper::wait_for_rivals(Files& files, Clock& clock, const PrefixFolder& folder,
-                               const OwnerRecord& me) {
+                               const OwnerRecord& me, Claim claim) {
   CAIRN_ASSIGN(const auto first, read_owner(files, folder));
+  if (claim == Claim::again && first && first->started_us > me.started_us &&
+      is_same_job(*first, me))
+    return fail(Code::busy,
+                "a later run of job {} has begun, on {} (process {}), and {} is that one's: end "
+                "this run",
+                first->job_id, first->host, first->process, folder.prefix);
   if (!first || !is_rival(*first, me)) return {};
   constexpr std::int64_t look_us = 500'000;
   for (std::int64_t waited_us = 0; waited_us < silence_us; waited_us += look_us) {
@@ -225,12 +121,12 @@ Status Keeper::wait_for_rivals(Files& files, Clock& clock, const PrefixFolder& f
 }
 
 Result<Keeper> Keeper::take_over(Files& files, Clock& clock, PrefixFolder folder, OwnerRecord me,
-                                 Claim claim) {
+                                 Claim claim, const Reading& reading) {
   CAIRN_TRY(make_folders(files, folder.datasets(), for_all));
   for (const std::string& above : {folder.root(), folder.prefix})
     CAIRN_TRY(files.sync_folder(above));
   Status alone = claim == Claim::forced ? Status(read_owner(files, folder).map([](const auto&) {}))
-                                        : wait_for_rivals(files, clock, folder, me);
+                                        : wait_for_rivals(files, clock, folder, me, claim);
   // A record that nobody can read keeps nobody out.
   if (!alone && alone.error().code != Code::corrupt) return tl::unexpected(alone.error());
   const auto before = read_owner(files, folder);
@@ -243,22 +139,24 @@ Result<Keeper> Keeper::take_over(Files& files, Clock& clock, PrefixFolder folder
                 (*now)->job_id, (*now)->user, folder.prefix);
   Keeper keeper(files, clock, std::move(folder), std::move(me));
   CAIRN_TRY(keeper.become_owner());
-  CAIRN_TRY(keeper.read_datasets());
+  CAIRN_TRY(keeper.read_datasets(reading));
   CAIRN_ASSIGN(keeper.current_, read_current(files, keeper.folder_));
   // One that cannot be read keeps no job from its work.
   keeper.attempts_ = read_attempts(files, keeper.folder_).value_or(Listing{});
+  keeper.deleted_ = read_deleted(files, keeper.folder_).value_or(Listing{});
   return keeper;
 }
 
-Status Keeper::read_datasets() {
-  auto copy = read_copy(*files_, folder_);
+Status Keeper::read_datasets(const Reading& reading) {
+  auto copy = reading.anew ? std::nullopt : read_copy(*files_, folder_);
   listing_good_ = copy.has_value();
   if (listing_good_) {
     listing_ = *std::move(copy);
-  } else {
-    CAIRN_ASSIGN(listing_, read_records(*files_, folder_.datasets(), damaged_));
+    return {};
   }
-  return {};
+  CAIRN_ASSIGN(listing_, read_records(*files_, folder_.datasets(), damaged_, reading.io));
+  // A listing that does not say what the records say is not to be believed any more.
+  return damaged_.empty() ? Status{} : open_listing();
 }
 
 /// Of an epoch that is later than all that have left a trace.
@@ -308,12 +206,12 @@ Result<std::vector<Keeper::Remains>> Keeper::remains() const {
   for (Remains& remains : found) {
     CAIRN_ASSIGN(const auto inside, names_in(*files_, remains.folder));
     for (const std::string& name : with_start(inside, "manifest."))
-      remains.manifests.push_back(remains.folder + "/" + name);
+      if (!name.ends_with(".tmp")) remains.manifests.push_back(remains.folder + "/" + name);
   }
   return found;
 }
 
-Status Keeper::remove_closed() {
+Status Keeper::remove_closed(const std::vector<std::string>& kept) {
   CAIRN_ASSIGN(const auto names, names_in(*files_, folder_.root()));
   for (const std::uint64_t epoch : numbers_after("closed.", names)) {
     const std::string closed = folder_.closed(epoch);
@@ -323,19 +221,26 @@ Status Keeper::remove_closed() {
       const auto again = files_->info(folder_.datasets() + "/" + dataset);  // published since
       if (!again) CAIRN_TRY(move_to_dropped(closed + "/" + name));
     }
-    CAIRN_TRY(remove_all(*files_, closed));
+    const auto stays = [&](const std::string& name) {
+      return std::find(kept.begin(), kept.end(), closed + "/" + name) != kept.end();
+    };
+    for (const std::string& name : inside)
+      if (!stays(name)) CAIRN_TRY(remove_all(*files_, closed + "/" + name));
+    if (std::none_of(inside.begin(), inside.end(), stays)) CAIRN_TRY(remove_all(*files_, closed));
   }
   return {};
 }
 
-Status Keeper::read_anew(const IoThreads& io) {
-  CAIRN_TRY(open_listing());
-  damaged_.clear();
-  CAIRN_ASSIGN(listing_, read_records(*files_, folder_.datasets(), damaged_, &io));
-  return {};
-}
-
 // --- changing ---
+
+/// Epochs of a directory that was somewhere else, as another file system is mounted there now, may
+/// have the same number. What cannot be read now says nothing.
+bool Keeper::is_closed() const {
+  const auto there = files_->info(folder_.epoch(me_.epoch));
+  if (!there) return is_absent(there.error());
+  const auto owner = read_owner(*files_, folder_);
+  return owner && (!*owner || (*owner)->run != me_.run || (*owner)->epoch != me_.epoch);
+}
 
 /// What is not found where this epoch prepares things has been closed by a later one.
 Status Keeper::under_epoch(Status status) const {
@@ -460,8 +365,7 @@ Status Keeper::publish(const DatasetRecord& record) {
   }
   std::erase_if(listing_,
                 [&](const DatasetRecord& old) { return old.info.uuid == record.info.uuid; });
-  listing_.push_back(record);
-  sort_newest_first(listing_);
+  insert(listing_, record);
   (void)remove_all(*files_, aside);  // else the next owner finds it
   return {};
 }
@@ -493,6 +397,12 @@ Status Keeper::mark_settled(DatasetRecord record) {
 Status Keeper::set_attempts(Listing attempts) {
   CAIRN_TRY(place(folder_.attempts(), encode(attempts)));
   attempts_ = std::move(attempts);
+  return {};
+}
+
+Status Keeper::set_deleted(Listing deleted) {
+  CAIRN_TRY(place(folder_.deleted_list(), encode(deleted)));
+  deleted_ = std::move(deleted);
   return {};
 }
 
@@ -551,8 +461,7 @@ Status Keeper::put_back(const DatasetRecord& record) {
   const std::string transit = folder_.in_transit(me_.epoch, record.info);
   CAIRN_TRY(under_epoch(files_->rename(folder_.dropped(record.info), transit)));
   CAIRN_TRY(under_epoch(files_->rename(transit, folder_.dataset(record.info))));
-  listing_.push_back(record);
-  sort_newest_first(listing_);
+  insert(listing_, record);
   CAIRN_TRY(files_->sync_folder(folder_.datasets()));
   return files_->sync_folder(folder_.dropped());
 }

@@ -10,32 +10,9 @@
 
 #include "files/clock.hpp"
 #include "files/files.hpp"
-#include "prefix/prefix_folder.hpp"
-#include "records/dataset_record.hpp"
-#include "records/owner_record.hpp"
-#include "transfer/io_threads.hpp"
+#include "prefix/contents.hpp"
 
 namespace cairn {
-
-/// Newest first.
-using Listing = std::vector<DatasetRecord>;
-
-/// What is there, from the listing or, where there is none, from the records. Records that cannot
-/// be read are left out, and named in `damaged`. No folder at all is an empty listing. Records are
-/// read by `io`, if there is one: there may be many.
-Result<Listing> read_listing(Files& files, const PrefixFolder& folder,
-                             std::vector<std::string>& damaged, const IoThreads* io = nullptr);
-
-/// A checkpoint that nothing restarts from any more: a newer one is there, and whole. What is an
-/// output as well is none.
-bool is_outlived(const DatasetInfo& dataset, const Listing& listing);
-
-/// What was dropped and could be put back, newest first. Needs the records, as these are few.
-Result<Listing> read_dropped(Files& files, const PrefixFolder& folder,
-                             std::vector<std::string>& damaged);
-
-/// What Keeper::attempts() says.
-Result<Listing> read_attempts(Files& files, const PrefixFolder& folder);
 
 /// A flush that was planned and not published yet: one that died, or one that is under way.
 struct UnfinishedFlush {
@@ -46,12 +23,6 @@ struct UnfinishedFlush {
 /// Those that may still be carried on, since nothing newer than they is there.
 Result<std::vector<UnfinishedFlush>> read_unfinished(Files& files, const PrefixFolder& folder,
                                                      const Listing& listing);
-
-/// The name of the current checkpoint; empty if there is none.
-Result<std::string> read_current(Files& files, const PrefixFolder& folder);
-
-/// Nothing if nobody ever was.
-Result<std::optional<OwnerRecord>> read_owner(Files& files, const PrefixFolder& folder);
 
 /// How often an owner gives a sign of life.
 inline constexpr std::int64_t beat_period_us = 5'000'000;
@@ -65,7 +36,14 @@ bool is_rival(const OwnerRecord& owner, const OwnerRecord& me);
 
 enum class Claim {
   polite,  ///< another job that lives keeps the directory
+  again,   ///< as polite, by a run whose epoch has been closed; a later run of its job keeps it too
   forced,  ///< whoever has it is known to be dead
+};
+
+/// How a new owner gets to know what is there.
+struct Reading {
+  const IoThreads* io = nullptr;  ///< by these, if there are many records
+  bool anew = false;              ///< from the records, whatever the listing says
 };
 
 /// Local. The rights of one epoch. Every change is a rename out of the epoch's folder, so a keeper
@@ -76,9 +54,11 @@ class Keeper {
   /// Where that cannot be known at once, watches for signs of life, for silence_us at most; clocks
   /// of nodes need not agree. Makes `<prefix>/.cairn` if need be. `me` lacks the epoch.
   static Result<Keeper> take_over(Files& files, Clock& clock, PrefixFolder folder, OwnerRecord me,
-                                  Claim claim = Claim::polite);
+                                  Claim claim = Claim::polite, const Reading& reading = {});
 
   std::uint64_t epoch() const { return me_.epoch; }
+  /// A later owner has ended the rights of this one.
+  bool is_closed() const;
   const Listing& listing() const { return listing_; }
   const std::string& current() const { return current_; }
   bool has_newer_than(const Uuid& uuid) const {
@@ -86,6 +66,9 @@ class Keeper {
   }
   /// Of checkpoints that only the caches have: how often a restart was begun from them.
   const Listing& attempts() const { return attempts_; }
+  /// What a command has deleted of the jobs that are named in the records, and which their caches
+  /// may still have.
+  const Listing& deleted() const { return deleted_; }
   /// Records that could not be read at the start.
   const std::vector<std::string>& damaged() const { return damaged_; }
 
@@ -114,6 +97,7 @@ class Keeper {
   /// Empty: none.
   Status set_current(const std::string& name);
   Status set_attempts(Listing attempts);
+  Status set_deleted(Listing deleted);
   /// The dataset is not there from here on, and its files are to go: see remove_files(). Whether it
   /// was dropped before makes no difference.
   Status take_out(const DatasetInfo& dataset);
@@ -137,11 +121,9 @@ class Keeper {
   /// In the order in which they are to be treated: where files of several datasets have one name,
   /// that of the newest must come last.
   Result<std::vector<Remains>> remains() const;
-  /// The folders of earlier epochs; once nothing in them is needed any more. What was being dropped
-  /// or put back in them is dropped.
-  Status remove_closed();
-  /// Reads all records again, whatever the listing says.
-  Status read_anew(const IoThreads& io);
+  /// The folders of earlier epochs, but for what is to be `kept` of them; once nothing else in them
+  /// is needed any more. What was being dropped or put back in them is dropped.
+  Status remove_closed(const std::vector<std::string>& kept = {});
 
   /// After changes: writes the listing, which the first change has removed. Costs nothing where it
   /// says what is there already.
@@ -156,11 +138,11 @@ class Keeper {
   Keeper(Files& files, Clock& clock, PrefixFolder folder, OwnerRecord me);
 
   static Status wait_for_rivals(Files& files, Clock& clock, const PrefixFolder& folder,
-                                const OwnerRecord& me);
+                                const OwnerRecord& me, Claim claim);
   Status become_owner();
   Status close_others();
   Status open_listing();
-  Status read_datasets();
+  Status read_datasets(const Reading& reading);
   Status make_way(const DatasetInfo& dataset);
   Status move_to_dropped(const std::string& from);
   Status forget(const DatasetInfo& dataset);
@@ -179,6 +161,7 @@ class Keeper {
   Listing listing_;
   std::string current_;
   Listing attempts_;
+  Listing deleted_;
   std::vector<std::string> damaged_;
 };
 

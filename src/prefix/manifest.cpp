@@ -36,27 +36,31 @@ Status write_manifest(Files& files, const std::string& folder, std::uint32_t num
   return write_file_atomically(files, PrefixFolder::manifest(folder, number), records, true);
 }
 
-Result<std::vector<RankRecord>> read_manifest(Files& files, const std::string& path) {
+Result<Manifest> read_manifest(Files& files, const std::string& path) {
   CAIRN_ASSIGN(const Blob blob, read_file(files, path, largest_manifest));
-  std::vector<RankRecord> records;
+  Manifest manifest;
+  std::size_t good_bytes = 0;
   for (const Envelope& envelope : find_envelopes(blob)) {
     if (envelope.type != RecordType::rank) continue;
     auto record = decode_rank_record(envelope.payload, envelope.version);
     if (!record && record.error().code == Code::newer_format)
       return fail(Code::newer_format, "{}: {}", path, record.error().text);
-    if (record) records.push_back(*std::move(record));
+    if (!record) continue;
+    manifest.records.push_back(*std::move(record));
+    good_bytes += envelope.whole.size();
   }
-  return records;
+  manifest.whole = good_bytes == blob.size() && good_bytes > 0;
+  return manifest;
 }
 
 Result<RankRecord> read_from_manifest(Files& files, const std::string& folder, int rank,
                                       std::uint32_t ranks_in_each) {
   const std::string path =
       PrefixFolder::manifest(folder, static_cast<std::uint32_t>(rank) / ranks_in_each);
-  CAIRN_ASSIGN(std::vector<RankRecord> records, read_manifest(files, path));
-  const auto mine = std::find_if(records.begin(), records.end(),
+  CAIRN_ASSIGN(Manifest manifest, read_manifest(files, path));
+  const auto mine = std::find_if(manifest.records.begin(), manifest.records.end(),
                                  [&](const RankRecord& record) { return record.rank == rank; });
-  if (mine == records.end())
+  if (mine == manifest.records.end())
     return fail(Code::corrupt, "{} has no whole record of rank {}", path, rank);
   return std::move(*mine);
 }

@@ -22,7 +22,12 @@ Status write_manifest(Files& files, const std::string& folder, std::uint32_t num
 Result<RankRecord> read_from_manifest(Files& files, const std::string& folder, int rank,
                                       std::uint32_t ranks_in_each);
 
-/// Local. All records of a manifest that are whole.
-Result<std::vector<RankRecord>> read_manifest(Files& files, const std::string& path);
+struct Manifest {
+  std::vector<RankRecord> records;  ///< those that are whole
+  bool whole = true;                ///< there is nothing else in it
+};
+
+/// Local.
+Result<Manifest> read_manifest(Files& files, const std::string& path);
 
 }  // namespace cairn

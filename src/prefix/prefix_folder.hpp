@@ -24,6 +24,9 @@ struct PrefixFolder {
   std::string json_log() const { return root() + "/log.json"; }
   /// How often restarts from checkpoints that only the caches have were begun; may be missing.
   std::string attempts() const { return root() + "/attempts"; }
+  /// What was deleted while no run of its job was there to remove it from the caches; may be
+  /// missing.
+  std::string deleted_list() const { return root() + "/deleted"; }
   std::string owner() const { return root() + "/owner"; }
   std::string owner_lock() const { return root() + "/owner.lock"; }
   std::string current() const { return root() + "/current"; }
@@ -84,6 +87,10 @@ struct PrefixFolder {
   /// The program's own name of a file, and where it is until its dataset has been published.
   std::string file(const FileEntry& entry) const { return prefix + "/" + entry.name; }
   std::string staged(const RankRecord& record, std::size_t file) const;
+  /// What the names of all staged files of a dataset begin with.
+  static std::string staged_start(const Uuid& dataset) {
+    return ".cairn." + text_of(dataset) + ".";
+  }
 
  private:
   static std::string text(std::uint64_t number) { return std::to_string(number); }

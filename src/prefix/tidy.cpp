@@ -80,10 +80,11 @@ Status treat(const Site& site, Remains::Kind kind, const RankRecord& record) {
   return {};
 }
 
-Status treat_manifest(const Site& site, Remains::Kind kind, const std::string& path) {
-  CAIRN_ASSIGN(const auto records, read_manifest(site.files, path));
-  for (const RankRecord& record : records) CAIRN_TRY(treat(site, kind, record));
-  return {};
+/// Whether the manifest told of all.
+Result<bool> treat_manifest(const Site& site, Remains::Kind kind, const std::string& path) {
+  CAIRN_ASSIGN(const Manifest manifest, read_manifest(site.files, path));
+  for (const RankRecord& record : manifest.records) CAIRN_TRY(treat(site, kind, record));
+  return manifest.whole;
 }
 
 /// What rank 0 has found, to all.
@@ -103,19 +104,23 @@ Result<std::vector<Remains>> share_remains(Communicator& comm, const Site& site)
 }
 
 Status note_settled(Keeper& keeper) {
-  const Listing listing = keeper.listing();
-  for (const DatasetRecord& record : listing)
-    if (!record.settled) CAIRN_TRY(keeper.mark_settled(record));
+  Listing unsettled;  // a copy: the listing changes
+  for (const DatasetRecord& record : keeper.listing())
+    if (!record.settled) unsettled.push_back(record);
+  for (const DatasetRecord& record : unsettled) CAIRN_TRY(keeper.mark_settled(record));
   return keeper.save_listing();
 }
 
-/// Collective.
-Status treat_all(Communicator& comm, const Site& site, const Remains& remains) {
-  Status status;
+/// Collective. Whether all manifests told of all.
+Result<bool> treat_all(Communicator& comm, const Site& site, const Remains& remains) {
+  Result<bool> whole = true;
   visit_dealt(comm, remains.manifests.size(), [&](std::size_t i) {
-    if (status) status = treat_manifest(site, remains.kind, remains.manifests[i]);
+    if (!whole) return;
+    auto treated = treat_manifest(site, remains.kind, remains.manifests[i]);
+    if (!treated || !*treated) whole = std::move(treated);
   });
-  return agree(comm, std::move(status));
+  CAIRN_TRY(agree(comm, whole ? Status{} : Status(tl::unexpected(whole.error()))));
+  return allreduce(comm, *whole ? 1 : 0, Reduce::min) != 0;
 }
 
 enum class Ending { published, left, withdrawn };
@@ -145,6 +150,7 @@ Result<Ending> finish(Communicator& comm, const Site& site, const std::vector<Ca
                       Unfinished unfinished, Remains& remains) {
   const DatasetRecord& plan = *remains.plan;
   const auto move_to = [&](const std::string& folder) {
+    remains.folder = folder;
     for (std::string& path : remains.manifests) path = folder + "/" + name_of_path(path);
   };
   CAIRN_TRY(on_keeper(comm, site,
@@ -169,30 +175,43 @@ Result<Ending> finish(Communicator& comm, const Site& site, const std::vector<Ca
 
 }  // namespace
 
+std::string remedy_for_damaged(const std::string& folder) {
+  return fmt::format(
+      "some records in {} are damaged, and files that were staged for this flush may be left below "
+      "the prefix directory, under names that begin with .cairn.: \"cairn index build\" finds and "
+      "removes them",
+      folder);
+}
+
 Status tidy(Communicator& comm, const Site& site, const std::vector<CachedPart>& cached,
-            Unfinished unfinished, std::vector<DatasetRecord>* published) {
+            Unfinished unfinished, Tidied* account) {
   CAIRN_ASSIGN(auto all, share_remains(comm, site));
+  Tidied found;
+  Tidied& tidied = account != nullptr ? *account : found;
   Status deleted;
   for (Remains& remains : all) {
     if (remains.plan) {
       CAIRN_ASSIGN(const Ending ending, finish(comm, site, cached, unfinished, remains));
-      if (ending == Ending::published && published != nullptr) published->push_back(*remains.plan);
+      if (ending == Ending::published) tidied.published.push_back(*remains.plan);
       if (ending != Ending::withdrawn) continue;
     }
-    Status treated = treat_all(comm, site, remains);
+    const auto whole = treat_all(comm, site, remains);
     // Of files that must get their names one after the other nothing may be passed over.
-    if (!treated && remains.kind == Remains::Kind::deleted) {
-      deleted = std::move(treated);
+    if (!whole && remains.kind == Remains::Kind::deleted) {
+      deleted = tl::unexpected(whole.error());
       continue;
     }
-    CAIRN_TRY(treated);
-    if (remains.plan)
+    CAIRN_TRY(whole);
+    if (!*whole && remains.kind == Remains::Kind::staged)
+      tidied.damaged.push_back(remains.folder);
+    else if (remains.plan)
       CAIRN_TRY(on_keeper(comm, site,
                           [&](Keeper& keeper) { return keeper.abandon(remains.plan->info); }));
   }
   CAIRN_TRY(on_keeper(comm, site, note_settled));
   CAIRN_TRY(deleted);
-  return on_keeper(comm, site, [](Keeper& keeper) { return keeper.remove_closed(); });
+  return on_keeper(comm, site,
+                   [&](Keeper& keeper) { return keeper.remove_closed(tidied.damaged); });
 }
 
 Status remove_files(Communicator& comm, const Site& site, const DatasetInfo& dataset,
@@ -203,7 +222,8 @@ Status remove_files(Communicator& comm, const Site& site, const DatasetInfo& dat
   for (auto number = static_cast<std::uint32_t>(comm.rank()); number < manifests;
        number += static_cast<std::uint32_t>(comm.size()))
     if (status)
-      status = treat_manifest(site, Remains::Kind::deleted, PrefixFolder::manifest(folder, number));
+      status = treat_manifest(site, Remains::Kind::deleted, PrefixFolder::manifest(folder, number))
+                   .map([](bool) {});
   CAIRN_TRY(agree(comm, std::move(status)));
   return on_keeper(comm, site, [&](Keeper&) { return remove_all(site.files, folder); });
 }

@@ -5,16 +5,27 @@
 
 namespace cairn {
 
+/// What tidy() has come upon, the same on all ranks, also before an error.
+struct Tidied {
+  std::vector<DatasetRecord> published;  ///< the flush was carried to its end
+  /// Folders of flushes that are given up, and of which a manifest is damaged: nobody knows any
+  /// more where all staged files lie. They stay until somebody has looked everywhere: strays.hpp.
+  std::vector<std::string> damaged;
+};
+
+/// What to do about one of the damaged.
+std::string remedy_for_damaged(const std::string& folder);
+
+enum class Unfinished { removed, left };
+
 /// Collective. Files of published datasets get their own names; those of deleted ones go. A flush
 /// that was not ended is carried on where every part of it was done, or is `cached` in some process
 /// of this run; else the files that were staged for it go, or, where what is `cached` here need not
 /// be all that there is, are left to a run that knows more. Every manifest is read by one rank, and
-/// by those who have a part to do. `published`, if given, gets what was published, on all ranks,
-/// also before an error. Errors are agreed; what is left then is left for the next time, and harms
-/// nothing.
-enum class Unfinished { removed, left };
+/// by those who have a part to do. Errors are agreed; what is left then is left for the next time,
+/// and harms nothing.
 Status tidy(Communicator& comm, const Site& site, const std::vector<CachedPart>& cached,
-            Unfinished unfinished, std::vector<DatasetRecord>* published = nullptr);
+            Unfinished unfinished, Tidied* account = nullptr);
 
 /// Collective. Removes the files of a dataset that the keeper has taken out, and the folder of its
 /// manifests.

@@ -73,7 +73,9 @@ Result<DatasetRecord> decode_dataset_record(Bytes content) {
 }
 
 Blob encode(const std::vector<DatasetRecord>& listing) {
+  constexpr std::size_t usual_record_bytes = 160;
   Encoder out;
+  out.reserve(listing.size() * usual_record_bytes);
   out.u64(listing.size());
   for (const DatasetRecord& record : listing) put(out, record);
   return seal(RecordType::index, version_of(listing), out.take());

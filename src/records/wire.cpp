@@ -30,9 +30,16 @@ std::optional<Header> read_header(Bytes content) {
 
 }  // namespace
 
-void Encoder::integer(std::uint64_t value, int bytes) {
-  for (int i = 0; i < bytes; ++i) out_.push_back(static_cast<std::byte>(value >> (8 * i)));
+/// The width is known when this is compiled: there are ten thousand records in some listings.
+template <std::size_t width>
+void Encoder::integer(std::uint64_t value) {
+  const std::size_t at = out_.size();
+  out_.resize(at + width);
+  for (std::size_t i = 0; i < width; ++i) out_[at + i] = static_cast<std::byte>(value >> (8 * i));
 }
+
+void Encoder::u32(std::uint32_t value) { integer<4>(value); }
+void Encoder::u64(std::uint64_t value) { integer<8>(value); }
 
 void Encoder::text(std::string_view value) {
   u32(static_cast<std::uint32_t>(value.size()));
@@ -40,17 +47,20 @@ void Encoder::text(std::string_view value) {
   out_.insert(out_.end(), bytes.begin(), bytes.end());
 }
 
-std::uint64_t Decoder::integer(int bytes) {
-  if (failed_ || in_.size() < static_cast<std::size_t>(bytes)) {
+template <std::size_t width>
+std::uint64_t Decoder::integer() {
+  if (failed_ || in_.size() < width) {
     failed_ = true;
     return 0;
   }
   std::uint64_t value = 0;
-  for (int i = 0; i < bytes; ++i)
-    value |= static_cast<std::uint64_t>(in_[static_cast<std::size_t>(i)]) << (8 * i);
-  in_ = in_.subspan(static_cast<std::size_t>(bytes));
+  for (std::size_t i = 0; i < width; ++i) value |= static_cast<std::uint64_t>(in_[i]) << (8 * i);
+  in_ = in_.subspan(width);
   return value;
 }
+
+std::uint32_t Decoder::u32() { return static_cast<std::uint32_t>(integer<4>()); }
+std::uint64_t Decoder::u64() { return integer<8>(); }
 
 std::string Decoder::text() {
   const std::uint64_t length = u32();
@@ -82,7 +92,9 @@ Blob seal(RecordType type, std::uint32_t version, Bytes payload) {
   out.u64(payload.size());
   out.u32(crc32c(payload));
   const Blob fields = out.take();
-  Blob sealed(magic.size());
+  Blob sealed;
+  sealed.reserve(header_bytes + payload.size());
+  sealed.resize(magic.size());
   std::memcpy(sealed.data(), magic.data(), magic.size());
   sealed.insert(sealed.end(), fields.begin(), fields.end());
   Encoder check;

@@ -12,15 +12,18 @@ namespace cairn {
 
 class Encoder {
  public:
-  void u32(std::uint32_t value) { integer(value, 4); }
-  void u64(std::uint64_t value) { integer(value, 8); }
-  void i64(std::int64_t value) { integer(static_cast<std::uint64_t>(value), 8); }
+  void u32(std::uint32_t value);
+  void u64(std::uint64_t value);
+  void i64(std::int64_t value) { u64(static_cast<std::uint64_t>(value)); }
   /// Length, then the bytes.
   void text(std::string_view value);
+  /// So much will come, about.
+  void reserve(std::size_t bytes) { out_.reserve(bytes); }
   Blob take() { return std::move(out_); }
 
  private:
-  void integer(std::uint64_t value, int bytes);
+  template <std::size_t width>
+  void integer(std::uint64_t value);
   Blob out_;
 };
 
@@ -29,9 +32,9 @@ class Encoder {
 class Decoder {
  public:
   explicit Decoder(Bytes in) : in_(in) {}
-  std::uint32_t u32() { return static_cast<std::uint32_t>(integer(4)); }
-  std::uint64_t u64() { return integer(8); }
-  std::int64_t i64() { return static_cast<std::int64_t>(integer(8)); }
+  std::uint32_t u32();
+  std::uint64_t u64();
+  std::int64_t i64() { return static_cast<std::int64_t>(u64()); }
   std::string text();
   /// A u32 that is 0 or 1; anything else fails.
   bool boolean();
@@ -42,7 +45,8 @@ class Decoder {
   bool at_end() const { return in_.empty(); }
 
  private:
-  std::uint64_t integer(int bytes);
+  template <std::size_t width>
+  std::uint64_t integer();
   Bytes in_;
   bool failed_ = false;
 };

@@ -29,6 +29,7 @@ struct CachedDataset {
   State state = State::usable;
   RankRecord record;              ///< this rank's, where usable
   bool flushed = false;           ///< the prefix directory has it too
+  bool deleted = false;           ///< by a command, when no run was there
   bool quarantined = false;       ///< restarts from it have died too often
   bool checked = false;           ///< in this run, all blocks were compared with their checksums
   std::vector<RankFolder> parts;  ///< what this rank removes to be rid of the dataset

@@ -51,6 +51,11 @@ Result<std::vector<std::string>> saved_caches(Files& files, const PrefixFolder& 
 struct Known {
   Listing listing;
   Listing dropped;
+  Listing deleted;
+
+  bool was_given_up(const Uuid& uuid) const {
+    return find(dropped, uuid) != nullptr || find(deleted, uuid) != nullptr;
+  }
 
   static const DatasetRecord* find(const Listing& datasets, const Uuid& uuid) {
     const auto found = std::find_if(datasets.begin(), datasets.end(),
@@ -64,6 +69,7 @@ Result<Known> read_known(Files& files, const PrefixFolder& folder) {
   Known known;
   CAIRN_ASSIGN(known.listing, read_listing(files, folder, damaged));
   CAIRN_ASSIGN(known.dropped, read_dropped(files, folder, damaged));
+  CAIRN_ASSIGN(known.deleted, read_deleted(files, folder));
   return known;
 }
 
@@ -71,7 +77,7 @@ Result<Known> read_known(Files& files, const PrefixFolder& folder) {
 /// the program's to write to by now.
 bool is_there(Files& files, const IoThreads& io, const PrefixFolder& folder, const Known& known,
               const Uuid& uuid) {
-  if (Known::find(known.dropped, uuid) != nullptr) return true;
+  if (known.was_given_up(uuid)) return true;
   const DatasetRecord* record = Known::find(known.listing, uuid);
   if (record == nullptr || record->failed_us != 0) return false;
   const auto account =
@@ -153,8 +159,7 @@ class Publishing {
     const auto known = read_known(site_.files, site_.folder);
     for (SalvagedDataset& dataset : salvage.datasets) {
       // Somebody may have been faster, and may have dropped it since.
-      if (dataset.outcome == Outcome::whole && known &&
-          Known::find(known->dropped, dataset.remains.uuid) != nullptr)
+      if (dataset.outcome == Outcome::whole && known && known->was_given_up(dataset.remains.uuid))
         dataset.outcome = Outcome::there;
       if (dataset.outcome == Outcome::whole) publish(dataset);
       const bool is_there =
@@ -170,15 +175,18 @@ class Publishing {
   void carry_plans_on(Salvage& salvage) {
     std::vector<CachedPart> cached;
     for (const SalvagedDataset& dataset : salvage.datasets) append_parts(dataset, cached);
-    std::vector<DatasetRecord> published;
+    Tidied found;
     // Somewhere there may be more than has been scavenged so far.
-    const Status tidied = tidy(comm_, site_, cached, Unfinished::left, &published);
+    const Status tidied = tidy(comm_, site_, cached, Unfinished::left, &found);
     if (!tidied)
       log_.warning("what an earlier run has left half done stays: {}", tidied.error().text);
+    for (const std::string& damaged : found.damaged)
+      log_.warning("{}", remedy_for_damaged(damaged));
     for (SalvagedDataset& dataset : salvage.datasets)
-      if (std::any_of(published.begin(), published.end(), [&](const DatasetRecord& record) {
-            return record.info.uuid == dataset.remains.uuid;
-          }))
+      if (std::any_of(found.published.begin(), found.published.end(),
+                      [&](const DatasetRecord& record) {
+                        return record.info.uuid == dataset.remains.uuid;
+                      }))
         dataset.outcome = Outcome::published;
   }
 

@@ -1,10 +1,6 @@
 #include "session/prefix_side.hpp"
 
-#include <fmt/ranges.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 
 #include "base/units.hpp"
 #include "prefix/fetch.hpp"
@@ -15,7 +11,7 @@
 namespace cairn {
 
 PrefixSide::PrefixSide(Communicator& comm, Files& files, Clock& clock, Background& background,
-                       const Settings& settings, Log log, EventLog& events)
+                       const Settings& settings, Log log, EventLog& events, CachedParts cached)
     : comm_(comm),
       files_(files),
       clock_(clock),
@@ -23,6 +19,7 @@ PrefixSide::PrefixSide(Communicator& comm, Files& files, Clock& clock, Backgroun
       settings_(settings),
       log_(std::move(log)),
       events_(events),
+      cached_(std::move(cached)),
       site_{files,
             clock,
             {settings.prefix},
@@ -33,181 +30,7 @@ PrefixSide::PrefixSide(Communicator& comm, Files& files, Clock& clock, Backgroun
             {background, settings.io_threads, settings.io_piece_bytes},
             nullptr} {}
 
-template <class... Args>
-void PrefixSide::tell(Severity severity, fmt::format_string<Args...> format, Args&&... args) const {
-  if (comm_.rank() != 0) return;
-  const std::string text = fmt::format(format, std::forward<Args>(args)...);
-  if (severity == Severity::info)
-    log_.info("{}", text);
-  else
-    log_.warning("{}", text);
-}
-
-// --- becoming its owner ---
-
-Status PrefixSide::open(const Placement& placement, const std::vector<CachedPart>& cached) {
-  site_.ranks_on_node = static_cast<int>(placement.beside(comm_.rank()).size());
-  if (!settings_.flush && !settings_.fetch) return {};
-  std::int64_t there = 0;
-  if (comm_.rank() == 0) {
-    const auto info = files_.info(site_.folder.root());
-    there = info || info.error().code != Code::not_found ? 1 : 0;
-  }
-  comm_.bcast(mutable_bytes_of(there), 0);
-  if (there == 0) return {};
-  Status owned = own(&cached);
-  if (owned && settings_.prefix_purge) return purge();
-  if (!owned && owned.error().code != Code::busy && !settings_.prefix_purge) {
-    tell(Severity::warning, "nothing can be fetched or flushed now: {}", owned.error().text);
-    trouble_ = owned.error().text;
-    return {};
-  }
-  return owned;
-}
-
-/// That it takes a while, and why.
-void PrefixSide::tell_rival(const OwnerRecord& me) const {
-  const auto owner = read_owner(files_, site_.folder);
-  if (!owner || !*owner || !is_rival(**owner, me)) return;
-  tell(Severity::info,
-       "{} was last used by job {} of {} on {}, which has not said that it ended: up to {} go by "
-       "without a sign of its life before this one takes over",
-       settings_.prefix, (*owner)->job_id, (*owner)->user, (*owner)->host,
-       format_seconds(static_cast<double>(silence_us) * 1e-6));
-}
-
-Status PrefixSide::own(const std::vector<CachedPart>* cached) {
-  if (owned_) return {};
-  Status taken;
-  if (comm_.rank() == 0) {
-    OwnerRecord me;
-    me.run = {clock_.now_us(), static_cast<std::int64_t>(clock_.random() >> 1)};
-    me.job_id = settings_.job_id;
-    me.user = settings_.user;
-    me.host = settings_.node_name;
-    me.process = static_cast<std::uint64_t>(::getpid());
-    me.started_us = clock_.now_us();
-    tell_rival(me);
-    auto keeper = Keeper::take_over(files_, clock_, site_.folder, std::move(me));
-    if (keeper)
-      keeper_.emplace(*std::move(keeper));
-    else
-      taken = tl::unexpected(std::move(keeper).error());
-  }
-  CAIRN_TRY(agree(comm_, std::move(taken)));
-  owned_ = true;
-  if (keeper_) {
-    site_.keeper = &*keeper_;
-    heartbeat_ = background_.repeat(beat_period_us, keeper_->heartbeat());
-    if (!heartbeat_)
-      tell(Severity::warning,
-           "no thread can be started to give signs of life in {}: another job that is given this "
-           "directory would take it over; raise the limit of processes (ulimit -u)",
-           settings_.prefix);
-    site_.epoch = keeper_->epoch();
-    for (const std::string& damaged : keeper_->damaged())
-      tell(Severity::warning, "a dataset in the prefix directory cannot be used: {}", damaged);
-  }
-  comm_.bcast(mutable_bytes_of(site_.epoch), 0);
-  if (const Status tidied = tidy_up(cached); !tidied)
-    tell(Severity::warning, "what an earlier run has left in the prefix directory stays: {}",
-         tidied.error().text);
-  announce_extremes();
-  announce_first();
-  return {};
-}
-
-Status PrefixSide::tidy_up(const std::vector<CachedPart>* cached) {
-  std::vector<DatasetRecord> published;
-  Status tidied = tidy(comm_, site_, cached != nullptr ? *cached : std::vector<CachedPart>{},
-                       cached != nullptr ? Unfinished::removed : Unfinished::left, &published);
-  for (const DatasetRecord& record : published) {
-    events_.happened("FLUSH_SUCCESS", record.info, {}, "begun by an earlier run");
-    tell(Severity::info, "{} is in {}: the flush that an earlier run had begun is done",
-         record.label(), settings_.prefix);
-  }
-  return tidied;
-}
-
-void PrefixSide::announce_extremes() {
-  std::array<std::int64_t, 3> highest{};
-  if (keeper_)
-    for (const DatasetRecord& record : keeper_->listing()) {
-      highest[0] = std::max(highest[0], static_cast<std::int64_t>(record.info.number));
-      highest[1] = std::max(highest[1], static_cast<std::int64_t>(record.info.checkpoint));
-      highest[2] = std::max(highest[2], record.info.uuid.time_us);
-    }
-  comm_.bcast(std::as_writable_bytes(std::span(highest)), 0);
-  last_number_ = static_cast<std::uint64_t>(highest[0]);
-  last_checkpoint_ = static_cast<std::uint64_t>(highest[1]);
-  newest_us_ = highest[2];
-}
-
-void PrefixSide::mark_flushed(std::vector<CachedDataset>& datasets) {
-  if (!owned_ || datasets.empty()) return;
-  constexpr std::byte flushed{1};
-  constexpr std::byte quarantined{2};
-  Blob known(datasets.size());
-  if (keeper_) {
-    std::vector<std::string> damaged;
-    const auto dropped = read_dropped(files_, site_.folder, damaged);
-    for (std::size_t i = 0; i < datasets.size(); ++i) {
-      const KnownInPrefix there = known_in_prefix(datasets[i].info.uuid, keeper_->listing(),
-                                                  dropped.value_or(Listing{}), keeper_->attempts());
-      if (there.flushed) known[i] |= flushed;
-      if (there.quarantined) known[i] |= quarantined;
-    }
-    forget_attempts(datasets);
-  }
-  comm_.bcast(known, 0);
-  for (std::size_t i = 0; i < datasets.size(); ++i) {
-    datasets[i].flushed = (known[i] & flushed) != std::byte{};
-    datasets[i].quarantined = (known[i] & quarantined) != std::byte{};
-  }
-}
-
-/// Those of checkpoints that the caches do not have any more.
-void PrefixSide::forget_attempts(const std::vector<CachedDataset>& datasets) {
-  Listing kept = keeper_->attempts();
-  std::erase_if(kept, [&](const DatasetRecord& record) {
-    return std::none_of(datasets.begin(), datasets.end(), [&](const CachedDataset& dataset) {
-      return dataset.info.uuid == record.info.uuid;
-    });
-  });
-  if (kept != keeper_->attempts()) (void)keeper_->set_attempts(std::move(kept));
-}
-
-/// SCR_PREFIX_PURGE: one after the other, as SCR_Delete does.
-Status PrefixSide::purge() {
-  std::vector<std::string> names;
-  while (true) {
-    const bool more = keeper_ && !keeper_->listing().empty();
-    const auto record = share(more ? &keeper_->listing().back() : nullptr);
-    if (!record) break;
-    CAIRN_TRY(remove_dataset(*record));
-    names.push_back(record->info.name);
-  }
-  tell(Severity::info, "SCR_PREFIX_PURGE=1: {} {} deleted from {}{}{}", names.size(),
-       names.size() == 1 ? "dataset is" : "datasets are", settings_.prefix,
-       names.empty() ? "" : ": ", fmt::join(names, ", "));
-  announce_first();
-  return {};
-}
-
-void PrefixSide::close() {
-  if (!keeper_) return;
-  heartbeat_.reset();
-  // Whatever has happened, the next job need not wait.
-  for (const Status& closed : {keeper_->save_listing(), keeper_->resign()})
-    if (!closed) tell(Severity::warning, "{}", closed.error().text);
-}
-
 // --- flush ---
-
-Status PrefixSide::claim() {
-  CAIRN_TRY(own());
-  return settle_older();
-}
 
 Status PrefixSide::publish(RankRecord& record, const std::string& label) {
   Status settled;
@@ -241,7 +64,6 @@ Status PrefixSide::flush(const CachedDataset& dataset, const std::string& store,
 
 Result<FlushAccount> PrefixSide::copy_out(const CachedDataset& dataset,
                                           const std::vector<std::string>& cached) {
-  CAIRN_TRY(claim());
   Status settled;
   CAIRN_ASSIGN(const FlushAccount account,
                cairn::flush(comm_, site_, dataset.record, cached, settings_.job_id, settled));
@@ -255,7 +77,6 @@ Result<FlushAccount> PrefixSide::copy_out(const CachedDataset& dataset,
 
 Status PrefixSide::flush_parts(const DatasetInfo& dataset,
                                const std::vector<RecordedPart>& cached) {
-  CAIRN_TRY(claim());
   events_.happened("FLUSH_START", dataset);
   const std::int64_t from_us = clock_.steady_us();
   Status flushed = cairn::flush_parts(comm_, site_, dataset, cached, settings_.job_id);
@@ -271,17 +92,6 @@ void PrefixSide::save_listing() {
   const Status listed =
       on_keeper(comm_, site_, [](Keeper& keeper) { return keeper.save_listing(); });
   if (!listed) tell(Severity::warning, "{}", listed.error().text);
-}
-
-/// Files that still have their staged names must not be given their own ones after this dataset's,
-/// which may have the same.
-Status PrefixSide::settle_older() {
-  std::int64_t unsettled = 0;
-  if (keeper_)
-    for (const DatasetRecord& record : keeper_->listing())
-      if (!record.settled) unsettled = 1;
-  comm_.bcast(mutable_bytes_of(unsettled), 0);
-  return unsettled == 0 ? Status{} : tidy_up(nullptr);
 }
 
 /// Rank 0's record on all ranks; nothing for null.

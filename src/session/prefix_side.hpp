@@ -2,6 +2,7 @@
 // to fetch from there, and in which order, is decided here.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -25,32 +26,43 @@ namespace cairn {
 /// in the prefix directory before there is something to put into it.
 class PrefixSide {
  public:
+  /// What this rank has in its caches now, whoever wrote it.
+  using CachedParts = std::function<std::vector<CachedPart>()>;
+
   PrefixSide(Communicator& comm, Files& files, Clock& clock, Background& background,
-             const Settings& settings, Log log, EventLog& events);
+             const Settings& settings, Log log, EventLog& events, CachedParts cached);
 
   /// At Init: where an earlier run has left something, takes over and ends what was half done, with
   /// the parts that this rank has in its caches. busy if another job lives there. A prefix
   /// directory that cannot be used now is told, and is no error: the caches are there. But it is
   /// one where it was to be purged.
-  Status open(const Placement& placement, const std::vector<CachedPart>& cached);
+  Status open(const Placement& placement);
+  /// Where it was not there, or could not be used, when it was last asked for: once more. True if
+  /// it is this run's now; else trouble() tells why not, if it is there.
+  bool open_again();
 
   /// The highest of all datasets there; known on all ranks.
   std::uint64_t last_number() const { return last_number_; }
   std::uint64_t last_checkpoint() const { return last_checkpoint_; }
   std::int64_t newest_us() const { return newest_us_; }
   /// Sets `flushed` of those that are there and not known to be damaged, and of those that somebody
-  /// has dropped, which are not to come back; `quarantined` of all.
+  /// has dropped, which are not to come back; `quarantined` and `deleted` of all that are. Does
+  /// nothing where the directory has not come to be this run's since the last time.
   void mark_flushed(std::vector<CachedDataset>& datasets);
+  /// What was deleted is in the caches of this job no more, but for what is `left`.
+  void forget_deleted(const std::vector<CachedDataset>& left);
 
   /// For a dataset that is about to be written there: the directory is this job's, and no file of
-  /// an older dataset will still be given its name. Errors are agreed.
+  /// an older dataset will still be given its name. Where it was away before, it is looked for once
+  /// more; where another job has taken it, it is left to that one while it lives: busy. Errors are
+  /// agreed.
   Status claim();
   /// Publishes what has been written there since; takes the checksums for `record`, which has all
   /// else. As flush() then.
   Status publish(RankRecord& record, const std::string& label);
 
-  /// Copies a dataset from `store` there; it is current then, if it is a checkpoint. `cached`: one
-  /// path for each file. Errors are agreed.
+  /// After claim(). Copies a dataset from `store` there; it is current then, if it is a checkpoint.
+  /// `cached`: one path for each file. Errors are agreed.
   Status flush(const CachedDataset& dataset, const std::string& store,
                const std::vector<std::string>& cached);
 
@@ -72,7 +84,7 @@ class PrefixSide {
   void tell_quarantined(const Uuid& offered);
   /// How many were tried.
   std::size_t tried() const { return tried_.size(); }
-  /// Why it could not be looked into at Init; empty if it could.
+  /// Why it could not be looked into; empty if it could.
   const std::string& trouble() const { return trouble_; }
   Result<RankRecord> fetch(const DatasetRecord& dataset, const RankFolder& into);
   Result<std::vector<RankRecord>> check_in_place(const DatasetRecord& dataset);
@@ -97,8 +109,12 @@ class PrefixSide {
  private:
   Result<FlushAccount> copy_out(const CachedDataset& dataset,
                                 const std::vector<std::string>& cached);
-  Status own(const std::vector<CachedPart>* cached = nullptr);
-  void tell_rival(const OwnerRecord& me) const;
+  Status own_if_there();
+  Status own();
+  void introduce_myself();
+  Status take_keeper();
+  void let_go_if_closed();
+  void tell_rival(const OwnerRecord& rival) const;
   Status tidy_up(const std::vector<CachedPart>* cached);
   void forget_attempts(const std::vector<CachedDataset>& datasets);
   template <class Change>
@@ -121,7 +137,13 @@ class PrefixSide {
   Status settle_older();
   std::optional<DatasetRecord> share(const DatasetRecord* record);
   template <class... Args>
-  void tell(Severity severity, fmt::format_string<Args...> format, Args&&... args) const;
+  void tell(Severity severity, fmt::format_string<Args...> format, Args&&... args) const {
+    if (comm_.rank() != 0) return;
+    if (severity == Severity::info)
+      log_.info(format, std::forward<Args>(args)...);
+    else
+      log_.warning(format, std::forward<Args>(args)...);
+  }
 
   Communicator& comm_;
   Files& files_;
@@ -130,9 +152,15 @@ class PrefixSide {
   const Settings& settings_;
   Log log_;
   EventLog& events_;
+  const CachedParts cached_;
   Site site_;
   bool owned_ = false;
-  std::optional<Keeper> keeper_;         ///< on rank 0, where owned
+  bool has_news_ = false;          ///< for mark_flushed()
+  bool was_closed_ = false;        ///< another one has taken it over from this run
+  OwnerRecord me_;                 ///< on rank 0, as the two below; made when it is first needed
+  Status refusal_;                 ///< why it could not be had
+  std::int64_t ask_again_us_ = 0;  ///< of steady time: before that a rival lives
+  std::optional<Keeper> keeper_;   ///< on rank 0, where owned
   std::unique_ptr<Repeated> heartbeat_;  ///< on rank 0, where owned
 
   std::uint64_t last_number_ = 0;

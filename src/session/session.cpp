@@ -25,7 +25,8 @@ Session::Session(const Environment& environment, const Settings& settings)
       broadcast_(files_, placement_),
       events_(files_, clock_, settings_, log_,
               comm_.rank() == 0 ? EventLog::Part::writer : EventLog::Part::silent),
-      prefix_(comm_, files_, clock_, background_, settings_, log_, events_),
+      prefix_(comm_, files_, clock_, background_, settings_, log_, events_,
+              [this] { return cached_parts(); }),
       cadence_(settings_, clock_.steady_us()),
       halting_(files_, clock_, settings_, log_, events_) {
   comm_.set_place(fmt::format("rank {} on {}", comm_.rank(), settings_.node_name));
@@ -85,14 +86,12 @@ double Session::seconds_since(std::int64_t steady_us) const {
 }
 
 Status Session::open_prefix() {
-  CAIRN_TRY(prefix_.open(placement_, cached_parts()));
-  prefix_.mark_flushed(datasets_);
-  last_number_ = prefix_.last_number();
-  last_checkpoint_ = prefix_.last_checkpoint();
+  CAIRN_TRY(prefix_.open(placement_));
   for (const CachedDataset& dataset : datasets_) {
     last_number_ = std::max(last_number_, dataset.info.number);
     last_checkpoint_ = std::max(last_checkpoint_, dataset.info.checkpoint);
   }
+  learn_from_prefix();
   // Outputs that an earlier run did not get out, and what is to be safe before it is computed on.
   flush_wanted_ = settings_.flush_on_restart;
   (void)flush_due();
@@ -200,7 +199,7 @@ Status Session::make_dataset(const Uuid& uuid, const std::string& name, std::uin
   if (levels_[current_level_].settings.bypass) {
     info.flags |= flag_in_place;
     current_.place = CachedDataset::Place::prefix;
-    CAIRN_TRY(prefix_.claim());
+    CAIRN_TRY(claim_prefix());
   }
   info.number = std::max(last_number_, prefix_.last_number()) + 1;
   info.name = name.empty() ? fmt::format("scr.dataset.{}", info.number) : name;

@@ -149,6 +149,10 @@ class Session {
   void warn_if_too_small(std::uint64_t data_bytes);
 
   // the prefix directory (session_prefix.cpp)
+  void learn_from_prefix();
+  void remove_deleted();
+  void look_for_prefix_again();
+  Status claim_prefix();
   Status publish_current();
   std::vector<CachedPart> cached_parts() const;
   Status flush_dataset(CachedDataset& dataset);

@@ -53,6 +53,81 @@ class AgainCluster : public PrefixCluster {
   }
 };
 
+// --- deleted by a command ---
+
+class DeletedCluster : public AgainCluster {
+ public:
+  /// Checkpoints 1 and 2 are there and in the caches.
+  DeletedCluster() {
+    settings.flush_interval = 1;
+    settings.stores[0].count = 2;
+    write_and_finalize({1, 2});
+  }
+
+  static Status note(Keeper& keeper, const DatasetRecord& record) {
+    return keeper.set_deleted({record});
+  }
+  static Status remove(Keeper& keeper, const DatasetRecord& record) {
+    CAIRN_TRY(note(keeper, record));
+    return keeper.take_out(record.info);
+  }
+
+  void expect_only_1_is_left() {
+    EXPECT_EQ(restart(four_nodes()), 1);
+    EXPECT_EQ(listed(), Names{"ckpt.1"});
+    for (const std::string& name : four_nodes()) EXPECT_TRUE(parts(name, 2).empty()) << name;
+    EXPECT_TRUE(read_deleted(*make_posix_files(), {settings.prefix})->empty());
+  }
+};
+
+TEST(SessionDeleted, WhatACommandHasDeletedDoesNotComeBackFromTheCaches) {
+  DeletedCluster cluster;
+  cluster.by_command(DeletedCluster::remove);
+  EXPECT_EQ(
+      cluster.restart(four_nodes(), [](JobRank& rank) { EXPECT_TRUE(rank.session->finalize()); }),
+      1);
+  EXPECT_TRUE(cluster.said("dataset 2 was deleted in")) << cluster.said();
+  cluster.expect_only_1_is_left();
+}
+
+TEST(SessionDeleted, OneThatIsStillThereWasNotDeleted) {
+  DeletedCluster cluster;
+  cluster.by_command(DeletedCluster::note);
+  EXPECT_EQ(cluster.restart(four_nodes()), 2);
+  EXPECT_EQ(cluster.listed(), (Names{"ckpt.2", "ckpt.1"}));
+  EXPECT_TRUE(read_deleted(*make_posix_files(), {cluster.settings.prefix})->empty());
+}
+
+TEST(SessionDeleted, AnotherJobLeavesItToTheOneWhoseCachesHaveIt) {
+  DeletedCluster cluster;
+  cluster.by_command(DeletedCluster::remove);
+  cluster.settings.job_id = "other";
+  EXPECT_EQ(
+      cluster.restart(four_nodes(), [](JobRank& rank) { EXPECT_TRUE(rank.session->finalize()); }),
+      1);
+  cluster.settings.job_id = "job";
+  cluster.expect_only_1_is_left();
+}
+
+TEST(SessionDeleted, ACrashWhileItIsRemovedBringsNothingBack) {
+  constexpr int stride = sanitized ? 29 : 7;
+  for (const int victim : {0, 5}) {
+    bool crashed = true;
+    for (int step = 0; crashed; step += stride) {
+      DeletedCluster cluster;
+      cluster.by_command(DeletedCluster::remove);
+      crashed = !cluster.run(four_nodes(), [&](JobRank& rank) {
+        if (rank.number() == victim) rank.hook = crash_after(step);
+        const Status ready = rank.init();
+        rank.hook = {};
+        EXPECT_TRUE(ready) << ready.error().text;
+      });
+      cluster.expect_only_1_is_left();
+      ASSERT_FALSE(testing::Test::HasFailure()) << "rank " << victim << " after " << step;
+    }
+  }
+}
+
 // --- again ---
 
 TEST(SessionAgain, OneThatIsDamagedThereIsCopiedAgainFromTheCache) {

@@ -1,4 +1,6 @@
 // Several jobs on one prefix directory.
+#include <optional>
+
 #include "session/prefix_cluster.hpp"
 
 namespace cairn {
@@ -81,6 +83,228 @@ TEST(SessionOwner, AJobThatCannotGiveSignsOfLifeSaysSo) {
     rank.expect_written(3);
   });
   EXPECT_TRUE(cluster.said("signs of life")) << cluster.said();
+}
+
+// --- a directory that was away ---
+
+/// A cluster whose prefix directory can be away, in one way or another.
+class AwayCluster : public PrefixCluster {
+ public:
+  void put_away() { std::filesystem::rename(settings.prefix, away_); }
+  /// A mount point without what is mounted there, or what nobody can use.
+  void put_in_its_place(bool empty_folder) {
+    std::filesystem::create_directory(settings.prefix);
+    if (!empty_folder) std::ofstream(settings.prefix + "/.cairn") << "no folder";
+  }
+  void bring_back() {
+    std::filesystem::remove_all(settings.prefix);
+    std::filesystem::rename(away_, settings.prefix);
+  }
+
+  /// Away while all ranks initialise, and back when `then` begins. As a rule nobody may write to a
+  /// mount point.
+  void away_at_init(bool empty_folder, const RankMain& then) {
+    put_away();
+    put_in_its_place(empty_folder);
+    run(four_nodes(), [&](JobRank& rank) {
+      rank.hook = [&](const FileOperation& operation) -> Status {
+        if (operation.name != "make_folder" || !operation.path.starts_with(rank.settings.prefix))
+          return {};
+        return fail(Code::io, "injected: may not write to {}", operation.path);
+      };
+      const Status ready = rank.init();
+      ASSERT_TRUE(ready) << ready.error().text;
+      rank.hook = nullptr;
+      rank.comm.barrier();
+      if (rank.number() == 0) bring_back();
+      rank.comm.barrier();
+      then(rank);
+    });
+  }
+
+ private:
+  const std::string away_ = node("pfs.away");
+};
+
+class SessionAway : public testing::TestWithParam<bool> {
+ protected:
+  AwayCluster cluster_;
+};
+
+TEST_P(SessionAway, HaveRestartLooksForItAgain) {
+  cluster_.write(four_nodes(), {1, 2});
+  cluster_.lose_all_nodes();
+  cluster_.away_at_init(GetParam(), [](JobRank& rank) { EXPECT_EQ(rank.restart(), 2); });
+}
+
+TEST_P(SessionAway, ARunThatWasToldToStopMayAskAgain) {
+  cluster_.write(four_nodes(), {1, 2});
+  cluster_.lose_all_nodes();
+  cluster_.settings.on_fetch_fail = OnFetchFail::stop;
+  cluster_.put_away();
+  cluster_.put_in_its_place(GetParam());
+  cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+    EXPECT_EQ(rank.session->have_restart().has_value(), GetParam())
+        << "an empty folder is no error";
+    if (rank.number() == 0) cluster_.bring_back();
+    rank.comm.barrier();
+    EXPECT_EQ(rank.restart(), 2);
+  });
+}
+
+TEST_P(SessionAway, ADeadFlushIsCarriedOnWhenItIsThereAgain) {
+  cluster_.lose_node_that_has_flushed();
+  cluster_.away_at_init(GetParam(), [](JobRank& rank) { EXPECT_EQ(rank.restart(), 4); });
+  EXPECT_EQ(cluster_.listed(), (Names{"ckpt.4", "ckpt.2"}));
+}
+
+TEST_P(SessionAway, TheNextDatasetIsCopiedThereAndNothingTwice) {
+  cluster_.write_and_finalize({1, 2}, flag_checkpoint | flag_output);
+  cluster_.away_at_init(GetParam(), [](JobRank& rank) {
+    EXPECT_EQ(rank.restart(), 2);
+    rank.expect_written(3, flag_checkpoint | flag_output);
+  });
+  EXPECT_TRUE(cluster_.said("dataset 3 (ckpt.3) is in")) << cluster_.said();
+  EXPECT_FALSE(cluster_.said("dataset 2 (ckpt.2) is in")) << cluster_.said();
+  EXPECT_EQ(cluster_.listed(), (Names{"ckpt.3", "ckpt.2", "ckpt.1"}));
+}
+
+TEST_P(SessionAway, ItMayComeBackWhenTheRestartIsOver) {
+  cluster_.write_and_finalize({1, 2});
+  cluster_.put_away();
+  cluster_.put_in_its_place(GetParam());
+  cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+    EXPECT_EQ(rank.restart(), 2) << "from the cache";
+    rank.expect_written(3);
+    if (rank.number() == 0) cluster_.bring_back();
+    rank.comm.barrier();
+    rank.expect_written(4);
+  });
+  EXPECT_EQ(cluster_.listed(), (Names{"ckpt.4", "ckpt.2"}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, SessionAway, testing::Bool(),
+                         [](const auto& way) { return way.param ? "NotMounted" : "NotUsable"; });
+
+// --- a directory that another job has taken over ---
+
+/// A run of the job in the middle of which another owner comes.
+class TakenCluster : public PrefixCluster {
+ public:
+  TakenCluster() { settings.flush_interval = 1; }
+
+  /// By force, as `cairn index --force`.
+  Keeper take(const OwnerRecord& by) const {
+    return *Keeper::take_over(*files_, *clock, {settings.prefix}, by, Claim::forced);
+  }
+  OwnerRecord owner() const { return **read_owner(*files_, {settings.prefix}); }
+
+  OwnerRecord other_job() const {
+    OwnerRecord other = owner();
+    other.job_id = "other";
+    return other;
+  }
+
+  /// Does `action` on one rank while the others wait.
+  template <class Action>
+  static void by_one(JobRank& rank, Action action) {
+    rank.comm.barrier();
+    if (rank.number() == 0) action();
+    rank.comm.barrier();
+  }
+
+ private:
+  std::unique_ptr<Files> files_ = make_posix_files();
+};
+
+TEST(SessionTaken, ARunWaitsForTheOtherToEndAndGoesOnThen) {
+  TakenCluster cluster;
+  const auto background = make_background_thread();
+  std::optional<Keeper> living;
+  std::unique_ptr<Repeated> heartbeat;
+  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+    rank.expect_written(1);
+    TakenCluster::by_one(rank, [&] {
+      living = cluster.take(cluster.other_job());
+      heartbeat = background->repeat(100'000, living->heartbeat());
+    });
+    rank.expect_written(2);
+    rank.expect_written(3);
+    EXPECT_EQ(cluster.listed(), Names{"ckpt.1"}) << "the other lives";
+    TakenCluster::by_one(rank, [&] {
+      heartbeat.reset();
+      EXPECT_TRUE(living->resign());
+    });
+    rank.expect_written(4);
+    EXPECT_TRUE(rank.session->finalize());
+  });
+  EXPECT_TRUE(cluster.said("has taken over")) << cluster.said();
+  EXPECT_TRUE(cluster.said("belongs to job other")) << cluster.said();
+  EXPECT_EQ(cluster.listed(), (Names{"ckpt.4", "ckpt.1"}));
+  EXPECT_EQ(cluster.owner().beat_us, 0) << "it has said that it ended";
+}
+
+/// Both jobs give their datasets and files the same names.
+TEST(SessionTaken, WhatTheOtherHasPublishedMeanwhileIsNotHarmed) {
+  TakenCluster cluster;
+  PrefixCluster other;
+  other.settings.prefix = cluster.settings.prefix;
+  other.settings.job_id = "other";
+  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+    rank.expect_written(1);
+    const auto full = [&](const FileOperation& operation) -> Status {
+      if (!operation.path.starts_with(rank.settings.prefix)) return {};
+      return fail(Code::no_space, "injected: {} is full", operation.path);
+    };
+    rank.hook = full;
+    rank.expect_written(2);
+    rank.hook = {};
+    TakenCluster::by_one(rank, [&] {
+      EXPECT_TRUE(cluster.take(cluster.other_job()).resign());
+      other.write_and_finalize({2});
+    });
+    EXPECT_TRUE(rank.session->finalize());
+  });
+  EXPECT_TRUE(cluster.said("was written again for a newer dataset")) << cluster.said();
+  EXPECT_EQ(cluster.listed(), (Names{"ckpt.2", "ckpt.1"}));
+  other.lose_all_nodes();
+  EXPECT_EQ(other.restart(four_nodes()), 2) << "the other's own";
+}
+
+TEST(SessionTaken, NumbersGoOnAfterThoseOfTheOther) {
+  TakenCluster cluster;
+  PrefixCluster other;
+  other.settings.prefix = cluster.settings.prefix;
+  other.settings.job_id = "other";
+  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+    rank.expect_written(1);
+    TakenCluster::by_one(rank, [&] {
+      EXPECT_TRUE(cluster.take(cluster.other_job()).resign());
+      other.write_and_finalize({7, 8, 9, 10});
+    });
+    rank.expect_written(2);
+    rank.expect_written(3);
+  });
+  EXPECT_EQ(cluster.listed(), (Names{"ckpt.3", "ckpt.2", "ckpt.10", "ckpt.9", "ckpt.7", "ckpt.1"}));
+  EXPECT_TRUE(cluster.said("dataset 6 (ckpt.3) is in")) << cluster.said();
+}
+
+/// It would bring back the past.
+TEST(SessionTaken, ARunIsOverWhenALaterOneOfItsJobHasBegun) {
+  TakenCluster cluster;
+  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+    rank.expect_written(1);
+    TakenCluster::by_one(rank, [&] {
+      OwnerRecord later = cluster.owner();
+      ++later.run.chance;
+      ++later.started_us;
+      EXPECT_TRUE(cluster.take(later).resign());
+    });
+    rank.expect_written(2);
+    EXPECT_TRUE(rank.session->finalize());
+  });
+  EXPECT_TRUE(cluster.said("a later run of job job has begun")) << cluster.said();
+  EXPECT_EQ(cluster.listed(), Names{"ckpt.1"});
 }
 
 }  // namespace

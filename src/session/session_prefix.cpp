@@ -12,6 +12,49 @@
 
 namespace cairn {
 
+// --- what it has ---
+
+void Session::learn_from_prefix() {
+  prefix_.mark_flushed(datasets_);
+  remove_deleted();
+  last_number_ = std::max(last_number_, prefix_.last_number());
+  last_checkpoint_ = std::max(last_checkpoint_, prefix_.last_checkpoint());
+}
+
+/// What `cairn index delete` has deleted does not come back from the caches. It is forgotten only
+/// when nothing of it is left there, so that a crash loses none.
+void Session::remove_deleted() {
+  const auto goes = [](const CachedDataset& dataset) {
+    return dataset.deleted && dataset.state != CachedDataset::State::left_alone;
+  };
+  for (const CachedDataset& dataset : datasets_) {
+    if (!goes(dataset)) continue;
+    tell("dataset {} was deleted in {}, and is removed from the cache", dataset.info.number,
+         settings_.prefix);
+    remove_everywhere(dataset);
+  }
+  if (std::erase_if(datasets_, goes) > 0) {
+    background_.wait();
+    comm_.barrier();
+  }
+  prefix_.forget_deleted(datasets_);
+}
+
+/// Where it was away at Init, it may be there now. What was refused because of that is asked again.
+void Session::look_for_prefix_again() {
+  if (restart_done_ || !prefix_.open_again()) return;
+  learn_from_prefix();
+  fetch_done_ = false;
+  fetch_refused_ = {};
+}
+
+/// What it has may only be known from now on.
+Status Session::claim_prefix() {
+  Status claimed = prefix_.claim();
+  prefix_.mark_flushed(datasets_);
+  return claimed;
+}
+
 // --- written in place ---
 
 Status Session::publish_current() {
@@ -53,7 +96,9 @@ Status Session::flush_dataset(CachedDataset& dataset) {
   std::vector<std::string> cached;
   for (const FileEntry& file : dataset.record.files) cached.push_back(folder.file(file.name));
   const std::string& store = stores_[dataset.store].settings().path;
-  Status flushed = prefix_.flush(dataset, store, cached);
+  Status flushed = claim_prefix();
+  if (flushed && dataset.flushed) return {};
+  if (flushed) flushed = prefix_.flush(dataset, store, cached);
   if (!flushed && flushed.error().code == Code::corrupt) {
     CAIRN_TRY(check_and_heal(comm_, files_, stores_, settings_, dataset, log_));
     flushed = prefix_.flush(dataset, store, cached);
@@ -160,7 +205,8 @@ void Session::flush_what_others_wrote() {
       if (!part.own.empty())
         parts.push_back({{dataset->info.uuid, *owner, folder}, part.own[0].record});
     }
-    const Status flushed = prefix_.flush_parts(dataset->info, parts);
+    Status flushed = claim_prefix();
+    if (flushed && !dataset->flushed) flushed = prefix_.flush_parts(dataset->info, parts);
     if (flushed) {
       dataset->flushed = true;
       tell("dataset {}, which {} ranks have written, is in {} now", dataset->info.number,

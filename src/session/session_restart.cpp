@@ -36,6 +36,7 @@ Uuid Session::newest_restorable() {
 
 Result<std::optional<std::string>> Session::have_restart() {
   CAIRN_TRY(enter("SCR_Have_restart", Phase::idle));
+  look_for_prefix_again();
   flush_what_others_wrote();
   CAIRN_TRY(check_ranks());
   CAIRN_TRY(fetch_checkpoint());

@@ -20,11 +20,11 @@ OwnerRecord record_of(const CommandOwner& owner, const Settings& settings, Clock
   return me;
 }
 
-Result<Keeper> own(const CommandOwner& owner, Files& files, Clock& clock,
-                   const Settings& settings) {
+Result<Keeper> own(const CommandOwner& owner, Files& files, Clock& clock, const Settings& settings,
+                   const IoThreads& io) {
   auto keeper =
       Keeper::take_over(files, clock, {settings.prefix}, record_of(owner, settings, clock),
-                        owner.force ? Claim::forced : Claim::polite);
+                        owner.force ? Claim::forced : Claim::polite, {&io, owner.reads_anew});
   if (!keeper && keeper.error().code == Code::busy)
     return fail(Code::busy, "{}; if it is dead for certain, give --force", keeper.error().text);
   return keeper;
@@ -34,20 +34,15 @@ Result<Keeper> own(const CommandOwner& owner, Files& files, Clock& clock,
 
 Status as_owner(const CommandOwner& owner, Files& files, Clock& clock, const Settings& settings,
                 const std::function<Status(Communicator&, const Site&)>& action) {
-  CAIRN_ASSIGN(Keeper keeper, own(owner, files, clock, settings));
   const auto background = make_background_thread();
+  const IoThreads io{*background, reading_threads};
+  CAIRN_ASSIGN(Keeper keeper, own(owner, files, clock, settings, io));
   auto heartbeat = background->repeat(beat_period_us, keeper.heartbeat());
   Status done;
   Team(1).run([&](Communicator& comm) {
-    const Site site{files,
-                    clock,
-                    {settings.prefix},
-                    keeper.epoch(),
-                    1,
-                    settings.copy_metadata,
-                    {1, 0},
-                    {*background, reading_threads},
-                    &keeper};
+    const Site site{files,          clock, {settings.prefix},
+                    keeper.epoch(), 1,     settings.copy_metadata,
+                    {1, 0},         io,    &keeper};
     done = action(comm, site);
   });
   heartbeat.reset();

@@ -15,8 +15,9 @@ inline constexpr int reading_threads = 4;
 inline constexpr int checking_threads = 2;
 
 struct CommandOwner {
-  std::string_view name;   ///< "cairn index", for whoever asks who has the directory
-  bool force = false;      ///< whoever had it is dead for certain
+  std::string_view name;    ///< "cairn index", for whoever asks who has the directory
+  bool force = false;       ///< whoever had it is dead for certain
+  bool reads_anew = false;  ///< all records, whatever the listing says
   bool run_ended = false;  ///< if it was a run of the job of the settings, that is dead for certain
 };
 

@@ -4,6 +4,7 @@
 
 #include "prefix/check.hpp"
 #include "prefix/scr_index.hpp"
+#include "prefix/strays.hpp"
 #include "prefix/tidy.hpp"
 #include "tools/as_owner.hpp"
 #include "tools/index_found.hpp"
@@ -28,7 +29,6 @@ class Changes {
         log_(log) {}
 
   Status run() {
-    if (command_.action == Action::build) CAIRN_TRY(keeper_.read_anew(site_.io));
     tidy_up();
     switch (command_.action) {
       case Action::current:
@@ -63,11 +63,24 @@ class Changes {
   /// What a run has not flushed to its end is left to the next run, which has the caches; unless
   /// all that is half done is to be ended.
   void tidy_up() {
-    const Status tidied =
-        tidy(comm_, site_, {},
-             command_.action == Action::build ? Unfinished::removed : Unfinished::left);
+    const bool end_all = command_.action == Action::build;
+    Tidied found;
+    Status tidied =
+        tidy(comm_, site_, {}, end_all ? Unfinished::removed : Unfinished::left, &found);
+    if (end_all && tidied) tidied = look_everywhere(found.damaged);
+    for (const std::string& folder : found.damaged)
+      if (!end_all) log_.warning("{}", remedy_for_damaged(folder));
     if (!tidied)
       log_.warning("what an earlier run has left half done stays: {}", tidied.error().text);
+  }
+
+  Status look_everywhere(const std::vector<std::string>& damaged) {
+    for (const std::string& folder : damaged) {
+      CAIRN_ASSIGN(const std::uint64_t files, remove_strays(site_.files, site_.folder, folder));
+      change_.lines.push_back(
+          fmt::format("{}: {} staged files were found and removed", folder, files));
+    }
+    return damaged.empty() ? Status{} : keeper_.remove_closed();
   }
 
   tl::unexpected<Error> fail_as_unknown() const {
@@ -129,9 +142,18 @@ class Changes {
     auto found = named();
     if (!found && found.error().code == Code::not_found) found = named_of_dropped();
     CAIRN_ASSIGN(const DatasetRecord record, std::move(found));
+    CAIRN_TRY(tell_next_run(record));
     CAIRN_TRY(keeper_.take_out(record.info));
     change_.note(record, "is deleted");
     return remove_files(comm_, site_, record.info, record.ranks_per_manifest);
+  }
+
+  /// Which has the caches, and removes it there too. First: what is still there after a crash
+  /// counts.
+  Status tell_next_run(const DatasetRecord& record) {
+    Listing deleted = keeper_.deleted();
+    insert(deleted, record);
+    return keeper_.set_deleted(std::move(deleted));
   }
 
   Status add() {
@@ -151,12 +173,13 @@ class Changes {
   }
 
   Status build() {
-    change_.datasets = keeper_.listing();
+    const Listing& listing = keeper_.listing();
+    if (command_.json) change_.datasets = listing;
     change_.damaged = keeper_.damaged();
     change_.lines.push_back(
-        fmt::format("{} datasets are in {}", change_.datasets.size(), site_.folder.prefix));
+        fmt::format("{} datasets are in {}", listing.size(), site_.folder.prefix));
     const bool there = std::any_of(
-        change_.datasets.begin(), change_.datasets.end(),
+        listing.begin(), listing.end(),
         [&](const DatasetRecord& record) { return record.info.number == command_.number; });
     if (!command_.number || there) return {};
     return fail(Code::not_found, "there is no dataset of number {} in {}: see cairn index list",
@@ -247,8 +270,8 @@ Result<IndexChange> change_index(const IndexCommand& command, Files& files, Cloc
   const PrefixFolder folder{settings.prefix};
   CAIRN_TRY(look_before(command, files, folder));
   IndexChange change;
-  CAIRN_TRY(as_owner({"cairn index", command.force}, files, clock, settings,
-                     [&](Communicator& comm, const Site& site) {
+  CAIRN_TRY(as_owner({"cairn index", command.force, command.action == Action::build}, files, clock,
+                     settings, [&](Communicator& comm, const Site& site) {
                        Changes changes(command, comm, site, settings, log);
                        const Status done = changes.run();
                        change = changes.take();

@@ -9,6 +9,7 @@
 
 #include "files/background.hpp"
 #include "prefix/prefix_harness.hpp"
+#include "tools/index_changes.hpp"
 #include "tools/index_table.hpp"
 
 namespace cairn {
@@ -317,10 +318,10 @@ TEST_F(IndexCommandTest, AFlushThatDiedIsLeftToTheNextRunUnlessAllIsToBeEnded) {
     run([&](RankRun& rank) {
       const int me = rank.comm.rank();
       const std::vector<CachedPart> parts = {{info_of(4).uuid, me, cached(4, me)}};
-      std::vector<DatasetRecord> ended;
-      const Status tidied = tidy(rank.comm, rank.site, parts, Unfinished::removed, &ended);
+      Tidied found;
+      const Status tidied = tidy(rank.comm, rank.site, parts, Unfinished::removed, &found);
       ASSERT_TRUE(tidied) << tidied.error().text;
-      if (me == 0) published = std::move(ended);
+      if (me == 0) published = std::move(found.published);
     });
     EXPECT_EQ(published.size(), left ? 1U : 0U);
     EXPECT_EQ(fetch_again(4), left ? "" : "not listed");
@@ -335,6 +336,79 @@ TEST_F(IndexCommandTest, BuildEndsWhatAnEarlierRunLeftHalfDone) {
   EXPECT_EQ(listed(), Names({"ckpt.2", "ckpt.1"}));
   EXPECT_FALSE(fs::exists(own_name(0, 1)));
   EXPECT_EQ(names_of_cairn(), Names({}));
+}
+
+/// Bits may rot in what tells where a dead flush has staged files.
+TEST_F(IndexCommandTest, FilesOfADeadFlushAreFoundThoughItsManifestIsDamaged) {
+  flush_three();
+  const auto dies = [](int rank, const FileOperation& operation) -> Status {
+    if (rank == 0 && operation.path.ends_with("/done/0.0")) throw prefix_harness::Crash{};
+    return {};
+  };
+  EXPECT_THROW(run([this](RankRun& rank) { (void)flush_dataset(rank, 4); }, dies),
+               prefix_harness::Crash);
+  for (const auto& entry : fs::recursive_directory_iterator(prefix()))
+    if (entry.path().filename() == "manifest.0" &&
+        entry.path().string().find("/epoch.") != std::string::npos) {
+      std::fstream manifest(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
+      manifest.seekp(60).put('!');  // the record of rank 0, which has staged all
+    }
+  for (int again = 0; again < 2; ++again)
+    run([](RankRun& rank) {
+      const std::vector<CachedPart> none;
+      Tidied found;
+      const Status tidied = tidy(rank.comm, rank.site, none, Unfinished::removed, &found);
+      ASSERT_TRUE(tidied) << tidied.error().text;
+      ASSERT_EQ(found.damaged.size(), 1U) << "told by every run until somebody looks";
+    });
+  const auto staged = [this] {
+    auto names = names_of_cairn();
+    std::erase_if(names, [](const auto& name) { return name.starts_with(".cairn/"); });
+    return names;
+  };
+  EXPECT_EQ(staged().size(), 2U) << "of the rank whose record is damaged";
+  IndexCommand command = command_for(Action::quarantine, "ckpt.1");
+  command.force = true;
+  ASSERT_EQ(run_index(command), 0) << told_;
+  EXPECT_TRUE(told("cairn index build")) << told_;
+  ASSERT_EQ(run_index(Action::build), 0) << told_;
+  EXPECT_TRUE(shows("2 staged files were found")) << out_.str();
+  EXPECT_EQ(names_of_cairn(), Names({}));
+  EXPECT_EQ(listed(), Names({"ckpt.3", "ckpt.2", "ckpt.1"}));
+  ASSERT_EQ(run_index(Action::build), 0);
+  EXPECT_FALSE(shows("staged"));
+}
+
+/// The caches have it too, which only the next run of the job can reach.
+TEST_F(IndexCommandTest, WhatIsDeletedIsRememberedForTheNextRunWhereverTheCommandDies) {
+  bool crashed = true;
+  for (std::uint64_t step = 0; crashed; ++step) {
+    fs::remove_all(prefix());
+    fs::create_directories(prefix());
+    flush_three();
+    crashed = false;
+    const auto posix = make_posix_files();
+    files_ = make_hooked_files(*posix, [&](const FileOperation& operation) -> Status {
+      if (operation.index < step) return {};
+      crashed = true;
+      throw prefix_harness::Crash{};
+    });
+    IndexCommand command = command_for(Action::remove, "ckpt.2");
+    command.force = true;
+    try {
+      EXPECT_EQ(run_index(command), 0) << told_;
+    } catch (const prefix_harness::Crash&) {
+    }
+    files_ = make_posix_files();
+    std::vector<std::string> damaged;
+    const Listing there = *read_listing(*files_, folder(), damaged);
+    const Listing deleted = *read_deleted(*files_, folder());
+    const bool gone = find_dataset(there, "ckpt.2") == nullptr;
+    EXPECT_TRUE(!gone || find_dataset(deleted, "ckpt.2") != nullptr) << "step " << step;
+    EXPECT_TRUE(gone || crashed);
+    EXPECT_LE(deleted.size(), 1U);
+    ASSERT_FALSE(HasFailure());
+  }
 }
 
 /// Rank 0 of a job, in another process; it lives until it is told.

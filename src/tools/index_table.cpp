@@ -47,27 +47,43 @@ std::string short_time(std::int64_t time_us) {
   return text;
 }
 
-Row row_of(const DatasetRecord& record, bool is_current) {
-  return {is_current ? "*" : "",
-          fmt::format("{}", record.info.number),
+Row row_of(const DatasetRecord& record) {
+  return {"",
+          std::to_string(record.info.number),
           std::string(kind_of(record.info)),
           std::string(state_of(record)),
           format_bytes(record.bytes),
-          fmt::format("{}", record.files),
-          fmt::format("{}", record.info.ranks),
+          std::to_string(record.files),
+          std::to_string(record.info.ranks),
           short_time(record.flushed_us),
           printable(record.info.name)};
 }
 
-std::string line_of(const Row& row, const std::array<std::size_t, all_columns>& widths) {
-  std::string line;
+/// With the heads of the columns before them. By threads: there may be ten thousand.
+std::vector<Row> rows_of(const Listing& listing) {
+  constexpr std::size_t at_a_time = 512;
+  constexpr int threads = 2;
+  std::vector<Row> rows(listing.size() + 1);
+  rows[0] = {"", "DSET", "KIND", "STATE", "SIZE", "FILES", "RANKS", "FLUSHED", "NAME"};
+  const auto background = make_background_thread();
+  const std::size_t pieces = (listing.size() + at_a_time - 1) / at_a_time;
+  (void)IoThreads{*background, threads}.each(pieces, [&](std::size_t piece) -> Status {
+    const std::size_t end = std::min(listing.size(), (piece + 1) * at_a_time);
+    for (std::size_t i = piece * at_a_time; i < end; ++i) rows[i + 1] = row_of(listing[i]);
+    return {};
+  });
+  return rows;
+}
+
+void add_line(std::string& table, const Row& row,
+              const std::array<std::size_t, all_columns>& widths) {
   for (int column = 0; column < name; ++column) {
     const std::string& cell = row[static_cast<std::size_t>(column)];
-    const std::string fill(widths[static_cast<std::size_t>(column)] - cell.size(), ' ');
-    line += is_right(column) ? fill + cell : cell + fill;
-    line += ' ';
+    const std::size_t fill = widths[static_cast<std::size_t>(column)] - cell.size();
+    table.append(is_right(column) ? fill : 0, ' ').append(cell);
+    table.append(is_right(column) ? 1 : fill + 1, ' ');
   }
-  return line + row[name] + "\n";
+  table.append(row[name]).append("\n");
 }
 
 std::string counted(std::uint64_t count, std::string_view what) {
@@ -86,14 +102,13 @@ std::string state_text(const DatasetRecord& record) {
 }  // namespace
 
 std::string dataset_table(const Listing& listing, const std::string& current, std::size_t columns) {
-  std::vector<Row> rows = {
-      {"", "DSET", "KIND", "STATE", "SIZE", "FILES", "RANKS", "FLUSHED", "NAME"}};
-  bool current_shown = false;  // of several of one name the newest is meant
-  for (const DatasetRecord& record : listing) {
-    const bool is_current = !current_shown && !current.empty() && record.info.name == current;
-    current_shown = current_shown || is_current;
-    rows.push_back(row_of(record, is_current));
-  }
+  std::vector<Row> rows = rows_of(listing);
+  const auto marked =
+      std::find_if(listing.begin(), listing.end(), [&](const DatasetRecord& record) {
+        return record.info.name == current;  // of several of one name the newest is meant
+      });
+  if (!current.empty() && marked != listing.end())
+    rows[static_cast<std::size_t>(marked - listing.begin()) + 1][mark] = "*";
   std::array<std::size_t, all_columns> widths{1};
   for (const Row& row : rows)
     for (std::size_t column = 0; column < all_columns; ++column)
@@ -102,12 +117,12 @@ std::string dataset_table(const Listing& listing, const std::string& current, st
   for (std::size_t column = 0; column < name; ++column) before_name += widths[column] + 1;
   const std::size_t room = std::max(columns, before_name + narrowest_name) - before_name;
   std::string table;
+  table.reserve(rows.size() * (before_name + narrowest_name));
   for (std::size_t i = 0; i < rows.size(); ++i) {
     rows[i][name] = without_beginning(rows[i][name], room);
-    table += line_of(rows[i], widths);
-    const std::string reason = i == 0 ? "" : printable(listing[i - 1].failure);
+    add_line(table, rows[i], widths);
     if (i > 0 && listing[i - 1].failed_us != 0)
-      table += without_end("    failed: " + reason, columns) + "\n";
+      table += without_end("    failed: " + printable(listing[i - 1].failure), columns) + "\n";
   }
   return table;
 }

@@ -93,11 +93,12 @@ Result<std::vector<SalvagedDataset>> salvage_all(const PublishCommand& command, 
                make_whole(files, folder, {wanted, !command.datasets.empty()}, log));
   CAIRN_TRY(check_named(command, files, folder, salvage.datasets));
   if (salvage.datasets.empty()) return std::move(salvage.datasets);
-  const Status published = as_owner({"cairn rebuild", command.force, command.run_ended}, files,
-                                    clock, settings, [&](Communicator& comm, const Site& site) {
-                                      publish(comm, site, salvage, settings.job_id, log);
-                                      return Status{};
-                                    });
+  const Status published =
+      as_owner({"cairn rebuild", command.force, false, command.run_ended}, files, clock, settings,
+               [&](Communicator& comm, const Site& site) {
+                 publish(comm, site, salvage, settings.job_id, log);
+                 return Status{};
+               });
   CAIRN_TRY(published);
   return std::move(salvage.datasets);
 }

@@ -58,6 +58,7 @@ class Gatherer {
     CAIRN_ASSIGN(prefix.current, read_current(files_, folder_));
     CAIRN_ASSIGN(prefix.unfinished, read_unfinished(files_, folder_, prefix.listing));
     prefix.attempts = read_attempts(files_, folder_).value_or(Listing{});
+    prefix.deleted = read_deleted(files_, folder_).value_or(Listing{});
     const auto owner = read_owner(files_, folder_);
     if (!owner && owner.error().code == Code::newer_format) return tl::unexpected(owner.error());
     if (!owner || !*owner || (*owner)->beat_us == 0) return {};
@@ -94,8 +95,9 @@ class Gatherer {
     dataset.info = {summary.uuid,  summary.number, summary.checkpoint,
                     summary.flags, summary.ranks,  facts.remains.name};
     dataset.state = state_of(facts.state);
-    const KnownInPrefix known = known_in_prefix(summary.uuid, facts_.prefix.listing,
-                                                facts_.prefix.dropped, facts_.prefix.attempts);
+    const KnownInPrefix known =
+        known_in_prefix(summary.uuid, facts_.prefix.listing, facts_.prefix.dropped,
+                        facts_.prefix.attempts, facts_.prefix.deleted);
     dataset.flushed = known.flushed;
     dataset.quarantined = known.quarantined;
     return facts;

@@ -26,6 +26,7 @@ struct PrefixFacts {
   Listing listing;
   Listing dropped;
   Listing attempts;
+  Listing deleted;
   std::string current;
   std::vector<UnfinishedFlush> unfinished;
   std::vector<std::string> unreadable;  ///< records that cannot be read

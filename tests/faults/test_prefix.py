@@ -2,6 +2,8 @@
 are killed while they are copied there, or from there, cost nothing that was committed."""
 
 import shutil
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Callable, Dict
 
@@ -117,3 +119,43 @@ def test_killed_in_a_fetch(copied: Job, striker: str, nth: int) -> None:
                           kill_ranks="all", kill_nth=nth).killed()
     assert death.call == "have"
     assert copied.launch(FULL, COPIED).restarted_from() == OLDER
+
+
+def move_all(source: Path, target: Path) -> None:
+    for path in source.iterdir():
+        path.rename(target / path.name)
+
+
+def nothing_is_mounted(_: Path) -> None:
+    pass
+
+
+def it_cannot_be_used(prefix: Path) -> None:
+    """Rather than by its mode, which means nothing to root."""
+    (prefix / ".cairn").write_text("no folder")
+
+
+AWAY: Dict[str, Callable[[Path], None]] = {
+    what.__name__: what for what in (nothing_is_mounted, it_cannot_be_used)}
+
+
+@pytest.mark.parametrize("how", AWAY)
+def test_away_when_the_run_begins(copied: Job, how: str) -> None:
+    """It comes back after SCR_Init: the run restarts from it, and copies its next checkpoint there.
+    The folder itself stays, since the program is in it."""
+    copied.lose(*NODES)
+    prefix, away, pause = (copied.cluster.root / name for name in ("prefix", "away", "pause"))
+    away.mkdir()
+    move_all(prefix, away)
+    AWAY[how](prefix)
+    with ThreadPoolExecutor(1) as threads:
+        run = threads.submit(copied.launch, FULL, COPIED, checkpoints=1, pause=pause)
+        while not pause.exists() and not run.done():
+            time.sleep(0.01)
+        (prefix / ".cairn").unlink(missing_ok=True)
+        move_all(away, prefix)
+        pause.unlink(missing_ok=True)
+        outcome = run.result()
+    assert outcome.restarted_from() == OLDER
+    assert "FROM ZERO" not in outcome.log, outcome.log
+    assert any(prefix.glob(f".cairn/datasets/dataset.{NEWER}.*")), outcome.log

@@ -25,6 +25,7 @@ namespace {
 
 struct Options {
   int checkpoints = 0;  ///< to write, after the restart
+  std::string pause;    ///< after SCR_Init, from when this file is made until it is gone
   std::uint64_t seed = 0;
   DeathPlan death;
 };
@@ -179,10 +180,21 @@ bool write_checkpoint(Job& job, int step) {
   return true;
 }
 
+/// All ranks wait until somebody has removed the file.
+void pause(const Job& job) {
+  const char* path = job.options.pause.c_str();
+  if (job.rank == 0 && *path != '\0') {
+    open_file(path, "wb");
+    while (access(path, F_OK) == 0) usleep(1000);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
 void run(Job& job) {
   Report& report = job.report;
   report.init = watched(job, "init", 0, [] { return SCR_Init(); });
   if (report.init != SCR_SUCCESS) return;
+  pause(job);
   restart(job);
   const int first = std::max(report.restart, 0) + 1;
   for (int i = 0; i < job.options.checkpoints; ++i)
@@ -223,6 +235,8 @@ bool parse(int argc, char** argv, Options& options) {
     const std::string option = argv[i], value = argv[i + 1];
     if (option == "--checkpoints")
       options.checkpoints = std::atoi(value.c_str());
+    else if (option == "--pause")
+      options.pause = value;
     else if (option == "--seed")
       options.seed = std::strtoull(value.c_str(), nullptr, 10);
     else if (option == "--kill-at")

@@ -1,0 +1,157 @@
+#include "prefix/contents.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+namespace cairn {
+namespace {
+
+constexpr std::uint64_t largest_record = 1 << 20;
+constexpr std::uint64_t largest_listing = std::uint64_t{1} << 30;
+
+bool is_absent(const Error& error) { return error.code == Code::not_found; }
+
+Error in_file(const std::string& path, const Error& error) {
+  return {error.code, fmt::format("{}: {}", path, error.text), -1};
+}
+
+/// The decoded content of a file; nothing if there is none.
+template <class Decode>
+auto read_record(Files& files, const std::string& path, std::uint64_t largest, Decode decode)
+    -> Result<std::optional<typename decltype(decode(Bytes{}))::value_type>> {
+  auto content = read_file(files, path, largest);
+  if (!content && is_absent(content.error())) return std::nullopt;
+  CAIRN_ASSIGN(const Blob blob, std::move(content));
+  auto decoded = decode(blob);
+  if (!decoded) return tl::unexpected<Error>(in_file(path, decoded.error()));
+  return *std::move(decoded);
+}
+
+/// Empty if there is none.
+Result<Listing> read_list(Files& files, const std::string& path) {
+  CAIRN_ASSIGN(auto list, read_record(files, path, largest_listing, decode_listing));
+  return std::move(list).value_or(Listing{});
+}
+
+bool is_newer(const DatasetRecord& a, const DatasetRecord& b) { return a.info.uuid > b.info.uuid; }
+
+/// What is wrong with the record in the folder of a dataset, which was read with this outcome;
+/// empty where its owner has moved it meanwhile.
+std::string trouble_with(Files& files, const std::string& folder,
+                         const Result<std::optional<DatasetRecord>>& read) {
+  const auto there = files.info(folder);
+  if (!there && is_absent(there.error())) return {};
+  return read ? PrefixFolder::record(folder) + ": it is not there" : read.error().text;
+}
+
+/// The names of datasets' folders, by the UUIDs in them: what is read in this order need not be
+/// moved any more.
+std::vector<std::string> newest_first(std::vector<std::string> names) {
+  std::vector<std::pair<Uuid, std::size_t>> order;
+  order.reserve(names.size());
+  for (const std::string& name : names)
+    order.emplace_back(
+        parse_uuid(std::string_view(name).substr(name.rfind('.') + 1)).value_or(Uuid{}),
+        order.size());
+  std::sort(order.begin(), order.end(), std::greater<>());
+  std::vector<std::string> sorted;
+  sorted.reserve(names.size());
+  for (const auto& [uuid, at] : order) sorted.push_back(std::move(names[at]));
+  return sorted;
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> names_in(Files& files, const std::string& folder) {
+  auto names = files.list(folder);
+  if (!names && is_absent(names.error())) return std::vector<std::string>{};
+  return names;
+}
+
+void insert(Listing& listing, DatasetRecord record) {
+  const auto older = std::upper_bound(listing.begin(), listing.end(), record, is_newer);
+  listing.insert(older, std::move(record));
+}
+
+Result<std::optional<DatasetRecord>> read_dataset_record(Files& files, const std::string& folder) {
+  return read_record(files, PrefixFolder::record(folder), largest_record, decode_dataset_record);
+}
+
+Result<Listing> read_records(Files& files, const std::string& folder,
+                             std::vector<std::string>& damaged, const IoThreads* io) {
+  constexpr std::size_t at_a_time = 64;
+  CAIRN_ASSIGN(auto listed, names_in(files, folder));
+  const std::vector<std::string> names = newest_first(std::move(listed));
+  Listing listing(names.size());
+  std::vector<std::string> troubles(names.size());
+  const auto read_one = [&](std::size_t i) {
+    const std::string path = folder + "/" + names[i];
+    auto record = read_dataset_record(files, path);
+    if (record && *record)
+      listing[i] = **std::move(record);
+    else
+      troubles[i] = trouble_with(files, path, record);
+  };
+  const auto read_some = [&](std::size_t piece) {
+    const std::size_t end = std::min(names.size(), (piece + 1) * at_a_time);
+    for (std::size_t i = piece * at_a_time; i < end; ++i) read_one(i);
+    return Status{};
+  };
+  const auto alone = make_foreground();
+  const IoThreads& threads = io != nullptr ? *io : IoThreads{*alone, 1};
+  CAIRN_TRY(threads.each((names.size() + at_a_time - 1) / at_a_time, read_some));
+  for (std::string& trouble : troubles)
+    if (!trouble.empty()) damaged.push_back(std::move(trouble));
+  // Those that could not be read: no record is without ranks.
+  std::erase_if(listing, [](const DatasetRecord& record) { return record.info.ranks == 0; });
+  if (!std::is_sorted(listing.begin(), listing.end(), is_newer))
+    std::sort(listing.begin(), listing.end(), is_newer);
+  return listing;
+}
+
+std::optional<Listing> read_copy(Files& files, const PrefixFolder& folder) {
+  auto listing = read_record(files, folder.listing(), largest_listing, decode_listing);
+  return listing ? *std::move(listing) : std::nullopt;
+}
+
+Result<Listing> read_listing(Files& files, const PrefixFolder& folder,
+                             std::vector<std::string>& damaged, const IoThreads* io) {
+  if (auto copy = read_copy(files, folder)) return *std::move(copy);
+  return read_records(files, folder.datasets(), damaged, io);
+}
+
+Result<Listing> read_dropped(Files& files, const PrefixFolder& folder,
+                             std::vector<std::string>& damaged) {
+  return read_records(files, folder.dropped(), damaged);
+}
+
+bool is_outlived(const DatasetInfo& dataset, const Listing& listing) {
+  return !dataset.is_output() &&
+         std::any_of(listing.begin(), listing.end(), [&](const DatasetRecord& record) {
+           return record.info.is_checkpoint() && record.info.uuid > dataset.uuid &&
+                  record.failed_us == 0 && !record.quarantined;
+         });
+}
+
+Result<Listing> read_attempts(Files& files, const PrefixFolder& folder) {
+  return read_list(files, folder.attempts());
+}
+
+Result<Listing> read_deleted(Files& files, const PrefixFolder& folder) {
+  return read_list(files, folder.deleted_list());
+}
+
+Result<std::string> read_current(Files& files, const PrefixFolder& folder) {
+  CAIRN_ASSIGN(const auto name,
+               read_record(files, folder.current(), largest_record, decode_current));
+  return name.value_or("");
+}
+
+Result<std::optional<OwnerRecord>> read_owner(Files& files, const PrefixFolder& folder) {
+  return read_record(files, folder.owner(), largest_record, decode_owner_record);
+}
+
+}  // namespace cairn

@@ -1,0 +1,61 @@
+// What is in a prefix directory, as anybody may read it: without a lock, and changing nothing.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "files/files.hpp"
+#include "prefix/prefix_folder.hpp"
+#include "records/dataset_record.hpp"
+#include "records/owner_record.hpp"
+#include "transfer/io_threads.hpp"
+
+namespace cairn {
+
+/// Newest first.
+using Listing = std::vector<DatasetRecord>;
+
+/// Where it belongs.
+void insert(Listing& listing, DatasetRecord record);
+
+/// The listing, if there is one. A damaged one is only a damaged copy, and as good as none.
+std::optional<Listing> read_copy(Files& files, const PrefixFolder& folder);
+
+/// The record in the folder of a dataset; nothing if there is none.
+Result<std::optional<DatasetRecord>> read_dataset_record(Files& files, const std::string& folder);
+
+/// Those of all datasets that have their folders in `folder`. What cannot be read is left out, and
+/// named in `damaged`. By `io`, if there is one: there may be many.
+Result<Listing> read_records(Files& files, const std::string& folder,
+                             std::vector<std::string>& damaged, const IoThreads* io = nullptr);
+
+/// What is there, from the listing or, where there is none, from the records. No folder at all is
+/// an empty listing.
+Result<Listing> read_listing(Files& files, const PrefixFolder& folder,
+                             std::vector<std::string>& damaged, const IoThreads* io = nullptr);
+
+/// What was dropped and could be put back, newest first. Needs the records, as these are few.
+Result<Listing> read_dropped(Files& files, const PrefixFolder& folder,
+                             std::vector<std::string>& damaged);
+
+/// A checkpoint that nothing restarts from any more: a newer one is there, and whole. What is an
+/// output as well is none.
+bool is_outlived(const DatasetInfo& dataset, const Listing& listing);
+
+/// What Keeper::attempts() says.
+Result<Listing> read_attempts(Files& files, const PrefixFolder& folder);
+
+/// What Keeper::deleted() says.
+Result<Listing> read_deleted(Files& files, const PrefixFolder& folder);
+
+/// The name of the current checkpoint; empty if there is none.
+Result<std::string> read_current(Files& files, const PrefixFolder& folder);
+
+/// Nothing if nobody ever was.
+Result<std::optional<OwnerRecord>> read_owner(Files& files, const PrefixFolder& folder);
+
+/// Of files and folders in `folder`; none if it is not there.
+Result<std::vector<std::string>> names_in(Files& files, const std::string& folder);
+
+}  // namespace cairn

@@ -1,0 +1,252 @@
+// How a PrefixSide comes to own its directory, gets to know what is there, and gives it up.
+
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/units.hpp"
+#include "prefix/fetch_order.hpp"
+#include "prefix/tidy.hpp"
+#include "session/prefix_side.hpp"
+
+namespace cairn {
+
+Status PrefixSide::open(const Placement& placement) {
+  site_.ranks_on_node = static_cast<int>(placement.beside(comm_.rank()).size());
+  Status opened = own_if_there();
+  if (opened && owned_ && settings_.prefix_purge) return purge();
+  if (opened || opened.error().code == Code::busy || settings_.prefix_purge) return opened;
+  trouble_ = opened.error().text;
+  tell(Severity::warning, "nothing can be fetched or flushed now: {}", trouble_);
+  return {};
+}
+
+bool PrefixSide::open_again() {
+  if (owned_) return false;
+  const Status opened = own_if_there();
+  trouble_ = opened ? "" : opened.error().text;
+  return owned_;
+}
+
+/// Where nothing was ever flushed nothing is made either.
+Status PrefixSide::own_if_there() {
+  if (!settings_.flush && !settings_.fetch) return {};
+  std::int64_t there = 0;
+  if (comm_.rank() == 0) {
+    const auto info = files_.info(site_.folder.root());
+    there = info || info.error().code != Code::not_found ? 1 : 0;
+  }
+  comm_.bcast(mutable_bytes_of(there), 0);
+  if (there == 0) return {};
+  CAIRN_TRY(own());
+  announce_first();
+  return {};
+}
+
+/// That it takes a while, and why.
+void PrefixSide::tell_rival(const OwnerRecord& rival) const {
+  tell(Severity::info,
+       "{} was last used by job {} of {} on {}, which has not said that it ended: up to {} go by "
+       "without a sign of its life before this one takes over",
+       settings_.prefix, rival.job_id, rival.user, rival.host,
+       format_seconds(static_cast<double>(silence_us) * 1e-6));
+}
+
+void PrefixSide::introduce_myself() {
+  me_.run = {clock_.now_us(), static_cast<std::int64_t>(clock_.random() >> 1)};
+  me_.job_id = settings_.job_id;
+  me_.user = settings_.user;
+  me_.host = settings_.node_name;
+  me_.process = static_cast<std::uint64_t>(::getpid());
+  me_.started_us = clock_.now_us();
+}
+
+/// On rank 0. A rival that has just been seen alive is not watched for signs of life again before
+/// it could have died since.
+Status PrefixSide::take_keeper() {
+  if (me_.run == Uuid{}) introduce_myself();
+  const auto owner = read_owner(files_, site_.folder);
+  const bool has_rival = owner && *owner && is_rival(**owner, me_);
+  if (has_rival && clock_.steady_us() < ask_again_us_) return refusal_;
+  if (has_rival && refusal_) tell_rival(**owner);
+  auto keeper = Keeper::take_over(files_, clock_, site_.folder, me_,
+                                  was_closed_ ? Claim::again : Claim::polite);
+  refusal_ = keeper ? Status{} : Status(tl::unexpected(keeper.error()));
+  if (keeper)
+    keeper_.emplace(*std::move(keeper));
+  else if (keeper.error().code == Code::busy)
+    ask_again_us_ = clock_.steady_us() + silence_us;
+  return refusal_;
+}
+
+Status PrefixSide::own() {
+  if (owned_) return {};
+  Status taken = comm_.rank() == 0 ? take_keeper() : Status{};
+  CAIRN_TRY(agree(comm_, std::move(taken)));
+  owned_ = true;
+  has_news_ = true;
+  if (keeper_) {
+    site_.keeper = &*keeper_;
+    heartbeat_ = background_.repeat(beat_period_us, keeper_->heartbeat());
+    if (!heartbeat_)
+      tell(Severity::warning,
+           "no thread can be started to give signs of life in {}: another job that is given this "
+           "directory would take it over; raise the limit of processes (ulimit -u)",
+           settings_.prefix);
+    site_.epoch = keeper_->epoch();
+    for (const std::string& damaged : keeper_->damaged())
+      tell(Severity::warning, "a dataset in the prefix directory cannot be used: {}", damaged);
+  }
+  comm_.bcast(mutable_bytes_of(site_.epoch), 0);
+  const std::vector<CachedPart> cached = cached_();
+  if (const Status tidied = tidy_up(&cached); !tidied)
+    tell(Severity::warning, "what an earlier run has left in the prefix directory stays: {}",
+         tidied.error().text);
+  announce_extremes();
+  return {};
+}
+
+/// Where another one has taken over, this run has no rights any more; it may ask for new ones.
+void PrefixSide::let_go_if_closed() {
+  if (!owned_) return;
+  std::int64_t closed = keeper_ && keeper_->is_closed() ? 1 : 0;
+  comm_.bcast(mutable_bytes_of(closed), 0);
+  if (closed == 0) return;
+  tell(Severity::warning,
+       "another job, or a command, has taken over {}: this run asks for it again before it copies "
+       "anything there",
+       settings_.prefix);
+  heartbeat_.reset();
+  site_.keeper = nullptr;
+  keeper_.reset();
+  owned_ = false;
+  was_closed_ = true;
+}
+
+Status PrefixSide::claim() {
+  let_go_if_closed();
+  CAIRN_TRY(own());
+  return settle_older();
+}
+
+/// Files that still have their staged names must not be given their own ones after this dataset's,
+/// which may have the same.
+Status PrefixSide::settle_older() {
+  std::int64_t unsettled = 0;
+  if (keeper_)
+    for (const DatasetRecord& record : keeper_->listing())
+      if (!record.settled) unsettled = 1;
+  comm_.bcast(mutable_bytes_of(unsettled), 0);
+  return unsettled == 0 ? Status{} : tidy_up(nullptr);
+}
+
+Status PrefixSide::tidy_up(const std::vector<CachedPart>* cached) {
+  Tidied found;
+  Status tidied = tidy(comm_, site_, cached != nullptr ? *cached : std::vector<CachedPart>{},
+                       cached != nullptr ? Unfinished::removed : Unfinished::left, &found);
+  for (const std::string& folder : found.damaged)
+    tell(Severity::warning, "{}", remedy_for_damaged(folder));
+  for (const DatasetRecord& record : found.published) {
+    events_.happened("FLUSH_SUCCESS", record.info, {}, "begun by an earlier run");
+    tell(Severity::info, "{} is in {}: the flush that an earlier run had begun is done",
+         record.label(), settings_.prefix);
+  }
+  return tidied;
+}
+
+void PrefixSide::announce_extremes() {
+  std::array<std::int64_t, 3> highest{};
+  if (keeper_)
+    for (const DatasetRecord& record : keeper_->listing()) {
+      highest[0] = std::max(highest[0], static_cast<std::int64_t>(record.info.number));
+      highest[1] = std::max(highest[1], static_cast<std::int64_t>(record.info.checkpoint));
+      highest[2] = std::max(highest[2], record.info.uuid.time_us);
+    }
+  comm_.bcast(std::as_writable_bytes(std::span(highest)), 0);
+  last_number_ = static_cast<std::uint64_t>(highest[0]);
+  last_checkpoint_ = static_cast<std::uint64_t>(highest[1]);
+  newest_us_ = std::max(newest_us_, highest[2]);
+}
+
+void PrefixSide::mark_flushed(std::vector<CachedDataset>& datasets) {
+  if (!std::exchange(has_news_, false) || datasets.empty()) return;
+  constexpr std::byte flushed{1};
+  constexpr std::byte quarantined{2};
+  constexpr std::byte deleted{4};
+  Blob known(datasets.size());
+  if (keeper_) {
+    std::vector<std::string> damaged;
+    const auto dropped = read_dropped(files_, site_.folder, damaged);
+    for (std::size_t i = 0; i < datasets.size(); ++i) {
+      const Uuid& uuid = datasets[i].info.uuid;
+      const KnownInPrefix there =
+          known_in_prefix(uuid, keeper_->listing(), dropped.value_or(Listing{}),
+                          keeper_->attempts(), keeper_->deleted());
+      if (there.flushed) known[i] |= flushed;
+      if (there.quarantined) known[i] |= quarantined;
+      if (there.deleted) known[i] |= deleted;
+    }
+    forget_attempts(datasets);
+  }
+  comm_.bcast(known, 0);
+  for (std::size_t i = 0; i < datasets.size(); ++i) {
+    if ((known[i] & flushed) != std::byte{}) datasets[i].flushed = true;
+    if ((known[i] & quarantined) != std::byte{}) datasets[i].quarantined = true;
+    if ((known[i] & deleted) != std::byte{}) datasets[i].deleted = true;
+  }
+}
+
+void PrefixSide::forget_deleted(const std::vector<CachedDataset>& left) {
+  if (!keeper_) return;
+  Listing kept = keeper_->deleted();
+  std::erase_if(kept, [&](const DatasetRecord& record) {
+    const auto is_it = [&](const CachedDataset& dataset) {
+      return dataset.info.uuid == record.info.uuid && dataset.deleted;
+    };
+    return record.job_id == settings_.job_id && std::none_of(left.begin(), left.end(), is_it);
+  });
+  if (kept == keeper_->deleted()) return;
+  const Status kept_well = keeper_->set_deleted(std::move(kept));
+  if (!kept_well) tell(Severity::warning, "{}", kept_well.error().text);
+}
+
+/// Those of checkpoints that the caches do not have any more.
+void PrefixSide::forget_attempts(const std::vector<CachedDataset>& datasets) {
+  Listing kept = keeper_->attempts();
+  std::erase_if(kept, [&](const DatasetRecord& record) {
+    return std::none_of(datasets.begin(), datasets.end(), [&](const CachedDataset& dataset) {
+      return dataset.info.uuid == record.info.uuid;
+    });
+  });
+  if (kept != keeper_->attempts()) (void)keeper_->set_attempts(std::move(kept));
+}
+
+/// SCR_PREFIX_PURGE: one after the other, as SCR_Delete does.
+Status PrefixSide::purge() {
+  std::vector<std::string> names;
+  while (true) {
+    const bool more = keeper_ && !keeper_->listing().empty();
+    const auto record = share(more ? &keeper_->listing().back() : nullptr);
+    if (!record) break;
+    CAIRN_TRY(remove_dataset(*record));
+    names.push_back(record->info.name);
+  }
+  tell(Severity::info, "SCR_PREFIX_PURGE=1: {} {} deleted from {}{}{}", names.size(),
+       names.size() == 1 ? "dataset is" : "datasets are", settings_.prefix,
+       names.empty() ? "" : ": ", fmt::join(names, ", "));
+  announce_first();
+  return {};
+}
+
+void PrefixSide::close() {
+  if (!keeper_) return;
+  heartbeat_.reset();
+  // Whatever has happened, the next job need not wait.
+  for (const Status& closed : {keeper_->save_listing(), keeper_->resign()})
+    if (!closed) tell(Severity::warning, "{}", closed.error().text);
+}
+
+}  // namespace cairn
