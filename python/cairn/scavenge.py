@@ -58,7 +58,12 @@ def merged(lists: Mapping[str, Iterable[Mapping[str, Any]]]) -> List[Dataset]:
         for one in listed:
             dataset = found.setdefault(one["uuid"], Dataset(
                 one["number"], one["uuid"], one["name"], one["checkpoint"], one["output"], one["ranks"], False))
-            dataset.in_prefix = dataset.in_prefix or one["in_prefix"]
+            # A node whose records are damaged knows little of what it holds.
+            dataset.name = dataset.name or one["name"]
+            dataset.checkpoint = dataset.checkpoint or one["checkpoint"]
+            dataset.output = dataset.output or one["output"]
+            dataset.ranks = max(dataset.ranks, one["ranks"])
+            dataset.in_prefix = dataset.in_prefix or one["in_prefix"] or one.get("outlived", False)
             dataset.bytes += one["bytes"]
             dataset.nodes.append(node)
     return sorted(found.values(), key=lambda one: (one.number, one.uuid))
@@ -142,7 +147,7 @@ class Result:
     def verdict(self) -> Optional[Verdict]:
         """The worst that counts; None: there was nothing to be saved. That a newer checkpoint could not be saved
         does not count where an older one was, nor what had never been complete."""
-        counted = [one for one in self.saved if one.outcome != "uncommitted"]
+        counted = [one for one in self.saved if one.outcome != "uncommitted" or one.nodes]
         verdicts = [one.verdict for one in counted]
         if self.waits or Verdict.LATER in verdicts:
             return Verdict.LATER
@@ -243,19 +248,19 @@ class Scavenge:
         if not self._wish.rebuild:
             verdict = Verdict.LATER if later else Verdict.FAILED if failed else Verdict.COPIED
             return Saved(one, verdict, "", "; ".join(failed.values()), failed)
-        outcome, reason = self._rebuild(one, run_ended=self._wish.run_ended and not later)
+        outcome, reason = self._rebuild(one, self._wish.run_ended and not later, bool(failed))
         is_safe = outcome in ("published", "there") or (outcome == "outlived" and not one.output)
         verdict = Verdict.SAVED if is_safe else Verdict.LATER if later or outcome == "later" else Verdict.FAILED
         return Saved(one, verdict, outcome, reason, failed)
 
-    def _rebuild(self, one: Dataset, run_ended: bool) -> "tuple[str, str]":
+    def _rebuild(self, one: Dataset, run_ended: bool, failed: bool) -> "tuple[str, str]":
         """Outcome and reason, also where some nodes have failed: redundancy may do without their parts."""
         ended = ["--run-ended"] if run_ended else []
         command = self._command("rebuild", "--dataset", one.uuid, "--json", *ended)
         answer = self._work(Here(self._native.environment), {HERE: command})[HERE]
         told = (first_json(answer.text) or {}).get("datasets", [])
         found = next((line for line in told if line["uuid"] == one.uuid), None)
-        if found is None and answer.code == 0:
+        if found is None and answer.code == 0 and not failed:
             return "there", ""
         if found is None:
             return ("later" if answer.code == TEMPORARY else "failed"), _last_line(answer)

@@ -62,6 +62,12 @@ class Mender {
     if (entry.part) return fail(Code::lost, "{} was written in place, so no cache has it", path);
     if (options_.not_to_touch.contains(entry.name))
       return fail(Code::lost, "{} belongs to a newer dataset now, and is left as it is", path);
+    const auto there = files_.info(path);
+    if (options_.copy_metadata && there && there->times.modify_ns > entry.times.modify_ns)
+      return fail(Code::lost,
+                  "{} was written again since, and may be what the program wants; remove it, and "
+                  "repair again, if it is to be as it was",
+                  path);
     return {};
   }
 

@@ -5,6 +5,7 @@
 
 #include "prefix/carry_out.hpp"
 #include "prefix/check.hpp"
+#include "prefix/mend.hpp"
 #include "prefix/tidy.hpp"
 
 namespace cairn {
@@ -21,10 +22,9 @@ Outcome outcome_of(Rebuild::Outcome outcome) {
       return Outcome::whole;
     case Rebuild::Outcome::lost:
       return Outcome::lost;
-    case Rebuild::Outcome::uncommitted:
-      return Outcome::uncommitted;
     case Rebuild::Outcome::newer:
       return Outcome::newer;
+    case Rebuild::Outcome::uncommitted:  // only what was complete is scavenged, records last
     case Rebuild::Outcome::failed:
       return Outcome::failed;
   }
@@ -69,15 +69,13 @@ Result<Known> read_known(Files& files, const PrefixFolder& folder) {
   Known known;
   CAIRN_ASSIGN(known.listing, read_listing(files, folder, damaged));
   CAIRN_ASSIGN(known.dropped, read_dropped(files, folder, damaged));
-  CAIRN_ASSIGN(known.deleted, read_deleted(files, folder));
+  known.deleted = read_deleted(files, folder).value_or(Listing{});
   return known;
 }
 
-/// Whether what is there makes the saved copies worthless. Of one that was dropped the files may be
-/// the program's to write to by now.
+/// Whether what is there makes the saved copies worthless.
 bool is_there(Files& files, const IoThreads& io, const PrefixFolder& folder, const Known& known,
               const Uuid& uuid) {
-  if (known.was_given_up(uuid)) return true;
   const DatasetRecord* record = Known::find(known.listing, uuid);
   if (record == nullptr || record->failed_us != 0) return false;
   const auto account =
@@ -99,6 +97,8 @@ SalvagedDataset salvage_one(Files& files, const PrefixFolder& folder, Remains&& 
   RebuiltByThreads rebuilt = rebuild_by_threads(files, remains, folder.rebuilt(), log);
   dataset.outcome = outcome_of(rebuilt.whole.outcome);
   dataset.reason = std::move(rebuilt.whole.reason);
+  if (rebuilt.whole.outcome == Rebuild::Outcome::uncommitted)
+    dataset.reason = "no node has copied its part to the end: run cairn scavenge again";
   dataset.account = std::move(rebuilt.whole.account);
   dataset.folders = std::move(rebuilt.folders);
   dataset.remains = std::move(remains);
@@ -160,7 +160,7 @@ class Publishing {
     for (SalvagedDataset& dataset : salvage.datasets) {
       // Somebody may have been faster, and may have dropped it since.
       if (dataset.outcome == Outcome::whole && known && known->was_given_up(dataset.remains.uuid))
-        dataset.outcome = Outcome::there;
+        dataset.outcome = Outcome::given_up;
       if (dataset.outcome == Outcome::whole) publish(dataset);
       const bool is_there =
           dataset.outcome == Outcome::published || dataset.outcome == Outcome::there;
@@ -213,20 +213,12 @@ class Publishing {
     std::set<std::string> names;
     for (const RecordedPart& part : parts)
       for (const FileEntry& file : part.record.files) names.insert(file.name);
-    for (const DatasetRecord& newer : site_.keeper->listing()) {
-      if (newer.info.uuid <= parts.front().part.dataset) continue;
-      std::string taken;
-      std::vector<std::string> troubles;
-      const Status read = visit_ranks(site_.files, site_.folder.dataset(newer.info), newer,
-                                      troubles, [&](const RankRecord& record) {
-                                        for (const FileEntry& file : record.files)
-                                          if (names.contains(file.name)) taken = file.name;
-                                      });
-      CAIRN_TRY(read);
-      if (!taken.empty())
-        return fail(Code::invalid, "its file {} belongs to {} by now, which is newer", taken,
-                    newer.label());
-    }
+    DatasetRecord mine;
+    mine.info = parts.front().record.dataset;
+    CAIRN_ASSIGN(const std::set<std::string> taken,
+                 names_taken(site_.files, site_.folder, mine, site_.keeper->listing(), names));
+    if (!taken.empty())
+      return fail(Code::invalid, "its file {} belongs to a newer dataset by now", *taken.begin());
     return {};
   }
 
@@ -251,8 +243,8 @@ std::string_view name_of(SalvagedDataset::Outcome outcome) {
       return "outlived";
     case Outcome::lost:
       return "lost";
-    case Outcome::uncommitted:
-      return "uncommitted";
+    case Outcome::given_up:
+      return "given_up";
     case Outcome::newer:
       return "newer";
     case Outcome::failed:
@@ -276,7 +268,10 @@ Result<Salvage> make_whole(Files& files, const PrefixFolder& folder, const Choic
   const IoThreads io{*background, checking_threads};
   for (Remains& remains : found) {
     const auto info = info_of(remains);
-    if (is_there(files, io, folder, known, remains.uuid))
+    if (known.was_given_up(remains.uuid))
+      salvage.datasets.push_back(
+          {std::move(remains), Outcome::given_up, "it was dropped or deleted since", {}, {}});
+    else if (is_there(files, io, folder, known, remains.uuid))
       salvage.datasets.push_back({std::move(remains), Outcome::there, "", {}, {}});
     else if (!choice.also_outlived && info && is_outlived(*info, known.listing))
       salvage.datasets.push_back({std::move(remains),

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <set>
 
+#include "prefix/fetch_order.hpp"
 #include "prefix/keeper.hpp"
 #include "scavenge/save_part.hpp"
 
@@ -138,11 +139,9 @@ Result<std::vector<Holding>> find_holdings(Files& files, const std::vector<std::
                                            std::vector<std::string>& unreadable) {
   std::vector<std::string> damaged;
   CAIRN_ASSIGN(const Listing listing, read_listing(files, folder, damaged));
-  const auto is_there = [&](const Uuid& uuid) {
-    return std::any_of(listing.begin(), listing.end(), [&](const DatasetRecord& record) {
-      return record.info.uuid == uuid && record.failed_us == 0;
-    });
-  };
+  CAIRN_ASSIGN(const Listing dropped, read_dropped(files, folder, damaged));
+  const Listing deleted = read_deleted(files, folder).value_or(Listing{});
+  const Listing attempts = read_attempts(files, folder).value_or(Listing{});
   std::vector<Remains> found;
   for (const std::string& cache : caches) {
     auto remains = find_remains(files, {cache});
@@ -154,7 +153,15 @@ Result<std::vector<Holding>> find_holdings(Files& files, const std::vector<std::
   std::vector<Holding> holdings;
   for (Remains& remains : found)
     if (auto holding = holding_of(std::move(remains))) {
-      holding->in_prefix = is_there(holding->info.uuid);
+      const KnownInPrefix known =
+          known_in_prefix(holding->info.uuid, listing, dropped, attempts, deleted);
+      // Somebody does not want it, and would get it back.
+      const bool unwanted = known.quarantined || known.deleted ||
+                            std::any_of(dropped.begin(), dropped.end(), [&](const auto& record) {
+                              return record.info.uuid == holding->info.uuid;
+                            });
+      if (unwanted) continue;
+      holding->in_prefix = known.flushed;
       holding->outlived = is_outlived(holding->info, listing);
       holdings.push_back(*std::move(holding));
     }

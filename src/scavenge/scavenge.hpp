@@ -26,7 +26,8 @@ struct Holding {
 };
 
 /// Local. Datasets that were complete, of which there is anything in these caches; newest first.
-/// What the program wrote into the prefix directory itself is not among them. Caches that cannot
+/// Not among them is what the program wrote into the prefix directory itself, and what was dropped,
+/// deleted or quarantined. Caches that cannot
 /// be read are named in `unreadable`, and do not keep the others from being saved.
 Result<std::vector<Holding>> find_holdings(Files& files, const std::vector<std::string>& caches,
                                            const PrefixFolder& folder,

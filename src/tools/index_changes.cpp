@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "prefix/check.hpp"
+#include "prefix/found_files.hpp"
 #include "prefix/scr_index.hpp"
 #include "prefix/strays.hpp"
 #include "prefix/tidy.hpp"
@@ -140,12 +141,34 @@ class Changes {
 
   Status remove() {
     auto found = named();
-    if (!found && found.error().code == Code::not_found) found = named_of_dropped();
+    const bool is_dropped = !found && found.error().code == Code::not_found;
+    if (is_dropped) found = named_of_dropped();
     CAIRN_ASSIGN(const DatasetRecord record, std::move(found));
+    if (is_dropped) CAIRN_TRY(refuse_shared_files(record));
     CAIRN_TRY(tell_next_run(record));
     CAIRN_TRY(keeper_.take_out(record.info));
     change_.note(record, "is deleted");
     return remove_files(comm_, site_, record.info, record.ranks_per_manifest);
+  }
+
+  /// Files of a dropped dataset may have been added to another one since.
+  Status refuse_shared_files(const DatasetRecord& dropped) {
+    if (!dropped.info.in_place()) return {};
+    CAIRN_ASSIGN(const FileOwners owners,
+                 owners_of_files(site_.files, site_.folder, keeper_.listing()));
+    std::vector<std::string> troubles;
+    std::string shared;
+    CAIRN_TRY(visit_ranks(site_.files, site_.folder.dropped(dropped.info), dropped, troubles,
+                          [&](const RankRecord& record) {
+                            for (const FileEntry& file : record.files)
+                              if (owners.contains(file.name)) shared = file.name;
+                          }));
+    if (shared.empty()) return {};
+    const DatasetInfo& owner = owners.at(shared);
+    return fail(Code::bad_argument,
+                "{} of {} belongs to dataset {} ({}) as well by now: {} stays dropped as long as "
+                "that is there",
+                shared, dropped.label(), owner.number, owner.name, dropped.info.name);
   }
 
   /// Which has the caches, and removes it there too. First: what is still there after a crash
@@ -158,6 +181,7 @@ class Changes {
 
   Status add() {
     CAIRN_ASSIGN(const DatasetRecord record, named_of_dropped());
+    CAIRN_TRY(refuse_shared_files(record));
     CAIRN_ASSIGN(const CheckAccount account,
                  check_dataset(site_.files, site_.io, site_.folder,
                                site_.folder.dropped(record.info), record, CheckDepth::sizes));

@@ -173,6 +173,13 @@ TEST_F(IndexFound, ANameAndAFileAreGivenOnce) {
   ASSERT_EQ(run_index(Action::drop, "x"), 0) << told_;
   ASSERT_EQ(add("y", {"b", "a"}), 0) << told_;
   EXPECT_EQ(listing()[0].info.number, 2U) << "no number is given twice";
+  for (const Action action : {Action::remove, Action::add}) {
+    EXPECT_EQ(run_index(action, "x"), 1)
+        << "it would take y's file with it, or with the next delete";
+    EXPECT_TRUE(told("a of dataset 1 (x) belongs to dataset 2 (y)")) << told_;
+  }
+  EXPECT_TRUE(fs::exists(folder().prefix + "/a"));
+  ASSERT_EQ(run_index(Action::drop, "y"), 0) << told_;
   ASSERT_EQ(run_index(Action::add, "x"), 0) << "what was dropped is put back as ever: " << told_;
 }
 

@@ -26,8 +26,8 @@ std::string line_of(const SalvagedDataset& dataset) {
     case Outcome::lost:
       what = fmt::format("cannot be rebuilt: {}", dataset.reason);
       break;
+    case Outcome::given_up:
     case Outcome::outlived:
-    case Outcome::uncommitted:
     case Outcome::newer:
       what = fmt::format("left alone: {}", dataset.reason);
       break;
@@ -56,7 +56,7 @@ nlohmann::ordered_json json_of(const SalvagedDataset& dataset) {
 
 bool is_good(const SalvagedDataset& dataset) {
   return dataset.outcome == Outcome::published || dataset.outcome == Outcome::there ||
-         dataset.outcome == Outcome::uncommitted || dataset.outcome == Outcome::outlived;
+         dataset.outcome == Outcome::given_up || dataset.outcome == Outcome::outlived;
 }
 
 /// Each that is named was scavenged, or is in the prefix directory already.
@@ -69,7 +69,8 @@ Status check_named(const PublishCommand& command, Files& files, const PrefixFold
       return is_named(word, dataset.remains.uuid, dataset.remains.number, dataset.remains.name);
     };
     const auto listed = [&](const DatasetRecord& record) {
-      return is_named(word, record.info.uuid, record.info.number, record.info.name);
+      return record.failed_us == 0 &&
+             is_named(word, record.info.uuid, record.info.number, record.info.name);
     };
     if (std::none_of(found.begin(), found.end(), scavenged) &&
         std::none_of(listing.begin(), listing.end(), listed))

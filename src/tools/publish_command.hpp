@@ -10,7 +10,7 @@
 namespace cairn {
 
 /// With json: {"prefix", "datasets": [{"number", "name", "uuid", "ranks", "outcome": "published",
-/// "there", "outlived", "lost", "uncommitted", "newer" or "failed", "reason", "rebuilt_ranks",
+/// "there", "given_up", "outlived", "lost", "newer" or "failed", "reason", "rebuilt_ranks",
 /// "repaired_blocks", "repaired_bytes"}]}, oldest first.
 struct PublishCommand {
   JobSettingsSource source;

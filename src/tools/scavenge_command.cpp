@@ -32,7 +32,8 @@ Json described(const Holding& holding) {
                {"ranks", holding.info.ranks},
                {"bytes", holding.bytes},
                {"parts", holding.ranks()},
-               {"in_prefix", holding.in_prefix}});
+               {"in_prefix", holding.in_prefix},
+               {"outlived", holding.outlived}});
   return json;
 }
 

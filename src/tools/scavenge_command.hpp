@@ -10,7 +10,8 @@
 namespace cairn {
 
 /// With list and json: {"node", "datasets": [{"number", "uuid", "name", "checkpoint", "output",
-/// "ranks", "bytes", "parts": [ranks whose files are here], "in_prefix"}]}, newest first. With json
+/// "ranks", "bytes", "parts": [ranks whose files are here], "in_prefix",
+/// "outlived": a newer checkpoint is in the prefix directory}]}, newest first. With json
 /// only: {"node", "datasets": [{"number", "uuid", "name"}], "bytes", "saved_bytes", "bad_blocks"}.
 struct ScavengeCommand {
   JobSettingsSource source;

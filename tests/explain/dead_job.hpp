@@ -82,14 +82,17 @@ class DeadJob : public testing::Test {
     return finding.dump().find(text) != std::string::npos;
   }
 
-  /// One bit of the byte in the middle.
+  /// One bit of the byte in the middle, as a disk does it: the file's time stays.
   static void flip(const std::string& path) {
+    const auto time = std::filesystem::last_write_time(path);
     const auto at = static_cast<std::streamoff>(std::filesystem::file_size(path) / 2);
     std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
     file.seekg(at);
     const char byte = static_cast<char>(file.get() ^ 1);
     file.seekp(at).put(byte);
     ASSERT_TRUE(file.good()) << path;
+    file.close();
+    std::filesystem::last_write_time(path, time);
   }
 
   /// The content of every file below a folder.

@@ -136,7 +136,9 @@ TEST_F(Verify, AFileOfThePrefixDirectoryIsRepairedFromTheCacheThatHasIt) {
   cluster_.write_and_finalize({1, 2});
   for (const auto& [how, damage] : damages) {
     if (how == "a folder") continue;
+    const auto time = fs::last_write_time(cluster_.file(2, 4));
     damage(cluster_.file(2, 4));
+    if (fs::exists(cluster_.file(2, 4))) fs::last_write_time(cluster_.file(2, 4), time);
     EXPECT_EQ(verify_prefix(), exit_damaged) << how << out_ << told_;
     EXPECT_TRUE(shows("bad: ")) << out_;
     EXPECT_TRUE(shows(cluster_.file(2, 4))) << how << out_;
@@ -148,6 +150,17 @@ TEST_F(Verify, AFileOfThePrefixDirectoryIsRepairedFromTheCacheThatHasIt) {
   }
   cluster_.lose_all_nodes();
   EXPECT_EQ(cluster_.restart(four_nodes()), 2);
+}
+
+TEST_F(Verify, AFileThatWasWrittenAgainIsNotReplaced) {
+  cluster_.write_and_finalize({1, 2});
+  std::ofstream(cluster_.file(2, 4)) << "by the program, later";
+  EXPECT_EQ(verify_prefix(true), exit_beyond_repair) << out_;
+  EXPECT_TRUE(shows("was written again since")) << out_;
+  EXPECT_EQ(read_all(cluster_.file(2, 4)), "by the program, later");
+  fs::remove(cluster_.file(2, 4));
+  EXPECT_EQ(verify_prefix(true), exit_damaged) << out_;
+  cluster_.expect_own_files(2);
 }
 
 TEST_F(Verify, WithoutACacheTheFileIsBeyondRepairAndAnotherFolderMayHaveIt) {
