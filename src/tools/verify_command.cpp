@@ -58,6 +58,7 @@ int exit_code_of(const std::vector<Verified>& all) {
   int code = exit_ok;
   for (const Verified& found : all) {
     if (found.state == Verified::State::lost) code = exit_beyond_repair;
+    if (found.state == Verified::State::newer) code = std::max(code, exit_failure);
     const bool damaged =
         found.state == Verified::State::repairable || found.state == Verified::State::repaired;
     if (damaged) code = std::max(code, exit_damaged);

@@ -35,11 +35,12 @@ class PrefixVerifier {
   Result<std::vector<Verified>> run() {
     CAIRN_TRY(check_prefix_folder(files_, folder_.prefix));
     std::vector<std::string> unreadable;
-    CAIRN_ASSIGN(listing_, read_listing(files_, folder_, unreadable, &io_));
-    for (const std::string& record : unreadable)
-      log_.error("a dataset cannot be used, and is not verified: {}", record);
+    // The records themselves: a listing is only a copy of them.
+    CAIRN_ASSIGN(listing_, read_records(files_, folder_.datasets(), unreadable, &io_));
     find_sources();
     std::vector<Verified> found;
+    if (command_.datasets.empty())
+      for (const std::string& record : unreadable) found.push_back(without_record(record));
     for (const DatasetRecord& record : listing_)
       if (is_asked_for(command_.datasets, record.info.number, record.info.name,
                        text_of(record.info.uuid)))
@@ -49,6 +50,15 @@ class PrefixVerifier {
   }
 
  private:
+  Verified without_record(const std::string& trouble) const {
+    Verified found;
+    found.place = folder_.prefix;
+    found.state = Verified::State::lost;
+    found.bad = {trouble};
+    found.reasons = {"the record of a dataset is kept once"};
+    return found;
+  }
+
   /// Where parts of datasets lie that files may be repaired from.
   void find_sources() {
     std::vector<std::string> caches = caches_of_job(files_, settings_);

@@ -152,6 +152,15 @@ TEST_F(Verify, AFileOfThePrefixDirectoryIsRepairedFromTheCacheThatHasIt) {
   EXPECT_EQ(cluster_.restart(four_nodes()), 2);
 }
 
+TEST_F(Verify, ADatasetWhoseRecordIsDamagedIsToldThoughTheListingHasACopy) {
+  cluster_.write_and_finalize({1, 2});
+  for (const auto& dataset : fs::directory_iterator(prefix() + "/.cairn/datasets"))
+    flip(dataset.path() / "dataset");
+  EXPECT_TRUE(fs::exists(prefix() + "/.cairn/listing"));
+  EXPECT_EQ(verify_prefix(), exit_beyond_repair) << out_;
+  EXPECT_TRUE(shows("/dataset: ")) << out_;
+}
+
 TEST_F(Verify, AFileThatWasWrittenAgainIsNotReplaced) {
   cluster_.write_and_finalize({1, 2});
   std::ofstream(cluster_.file(2, 4)) << "by the program, later";
