@@ -90,7 +90,7 @@ class Report {
         findings_(find_all(facts, settings, forecast_, look, count_changed)),
         has_any_(!findings_.empty()) {
     std::erase_if(findings_, [&](const Finding& finding) {
-      return !is_asked_for(command.datasets, finding.number, finding.name, finding.uuid);
+      return !is_wanted(command.datasets, finding.uuid, finding.number, finding.name);
     });
     add_notes(clock);
   }

@@ -26,7 +26,7 @@ class CacheVerifier {
     CAIRN_ASSIGN(const std::vector<Remains> all, find_remains(files_, caches));
     std::vector<Verified> found;
     for (const Remains& remains : all)
-      if (is_asked_for(command_.datasets, remains.number, remains.name, text_of(remains.uuid)))
+      if (is_wanted(command_.datasets, remains.uuid, remains.number, remains.name))
         found.push_back(verify(remains));
     return found;
   }

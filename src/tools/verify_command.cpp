@@ -104,13 +104,6 @@ std::string_view name_of(Verified::State state) {
   return "";
 }
 
-bool is_asked_for(const std::vector<std::string>& asked, std::uint64_t number,
-                  const std::string& name, const std::string& uuid) {
-  return asked.empty() || std::any_of(asked.begin(), asked.end(), [&](const std::string& one) {
-           return one == name || one == uuid || one == std::to_string(number);
-         });
-}
-
 int run_verify_command(const VerifyCommand& command, Files& files, Clock& clock,
                        const ProcessFacts& process, std::ostream& out, const Log& log) {
   const auto found = verify(command, files, clock, process, log);

@@ -7,6 +7,7 @@
 
 #include "files/clock.hpp"
 #include "tools/job_settings.hpp"
+#include "tools/wanted_datasets.hpp"
 
 namespace cairn {
 
@@ -47,10 +48,6 @@ struct Verified {
 };
 
 std::string_view name_of(Verified::State state);
-
-/// `asked` are names, numbers or UUIDs; none of them asks for all.
-bool is_asked_for(const std::vector<std::string>& asked, std::uint64_t number,
-                  const std::string& name, const std::string& uuid);
 
 /// Verifies what is in the caches where these are given and no prefix directory is; else what is in
 /// the prefix directory, which then is repaired from the caches: those given, those of the job that

@@ -42,8 +42,7 @@ class PrefixVerifier {
     if (command_.datasets.empty())
       for (const std::string& record : unreadable) found.push_back(without_record(record));
     for (const DatasetRecord& record : listing_)
-      if (is_asked_for(command_.datasets, record.info.number, record.info.name,
-                       text_of(record.info.uuid)))
+      if (is_wanted(command_.datasets, record.info.uuid, record.info.number, record.info.name))
         found.push_back(verify(record));
     if (any_to_mend_ && command_.repair) CAIRN_TRY(repair(found));
     return found;
