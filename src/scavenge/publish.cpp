@@ -7,6 +7,7 @@
 #include "prefix/check.hpp"
 #include "prefix/mend.hpp"
 #include "prefix/tidy.hpp"
+#include "scavenge/scavenge.hpp"
 
 namespace cairn {
 namespace {
@@ -81,14 +82,6 @@ bool is_there(Files& files, const IoThreads& io, const PrefixFolder& folder, con
   const auto account =
       check_dataset(files, io, folder, folder.dataset(record->info), *record, CheckDepth::blocks);
   return account && account->troubles.empty();
-}
-
-/// None where no record can be read.
-std::optional<DatasetInfo> info_of(const Remains& remains) {
-  for (const HeldPart& part : remains.parts)
-    for (const auto* records : {&part.own, &part.kept})
-      if (!records->empty()) return records->front().record.dataset;
-  return std::nullopt;
 }
 
 SalvagedDataset salvage_one(Files& files, const PrefixFolder& folder, Remains&& remains,
@@ -267,13 +260,14 @@ Result<Salvage> make_whole(Files& files, const PrefixFolder& folder, const Choic
   const auto background = make_background_thread();
   const IoThreads io{*background, checking_threads};
   for (Remains& remains : found) {
-    const auto info = info_of(remains);
+    const HeldRecord* record = record_of(remains);
     if (known.was_given_up(remains.uuid))
       salvage.datasets.push_back(
           {std::move(remains), Outcome::given_up, "it was dropped or deleted since", {}, {}});
     else if (is_there(files, io, folder, known, remains.uuid))
       salvage.datasets.push_back({std::move(remains), Outcome::there, "", {}, {}});
-    else if (!choice.also_outlived && info && is_outlived(*info, known.listing))
+    else if (!choice.also_outlived && record != nullptr &&
+             is_outlived(record->record.dataset, known.listing))
       salvage.datasets.push_back({std::move(remains),
                                   Outcome::outlived,
                                   "a newer checkpoint is in the prefix directory",

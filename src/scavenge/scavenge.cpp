@@ -15,16 +15,6 @@ constexpr std::int64_t us_per_s = 1'000'000;
 constexpr std::uint32_t for_all = 0777;  // less the umask, as all of <prefix>/.cairn
 constexpr std::uint32_t only_me = 0700;
 
-/// What the ranks' records say of the dataset; from a committed one, if there is any.
-const HeldRecord* record_of(const Remains& remains) {
-  const HeldRecord* best = nullptr;
-  for (const HeldPart& part : remains.parts)
-    for (const auto* records : {&part.own, &part.kept})
-      for (const HeldRecord& held : *records)
-        if (best == nullptr || (held.committed && !best->committed)) best = &held;
-  return best;
-}
-
 /// None where the dataset was never complete. Where its records were, but cannot be read here, its
 /// files may still be what another node has the records of.
 std::optional<Holding> holding_of(Remains&& remains) {
@@ -126,6 +116,15 @@ class Scavenging {
 };
 
 }  // namespace
+
+const HeldRecord* record_of(const Remains& remains) {
+  const HeldRecord* best = nullptr;
+  for (const HeldPart& part : remains.parts)
+    for (const auto* records : {&part.own, &part.kept})
+      for (const HeldRecord& held : *records)
+        if (best == nullptr || (held.committed && !best->committed)) best = &held;
+  return best;
+}
 
 std::vector<int> Holding::ranks() const {
   std::set<int> ranks;

@@ -33,6 +33,10 @@ Result<std::vector<Holding>> find_holdings(Files& files, const std::vector<std::
                                            const PrefixFolder& folder,
                                            std::vector<std::string>& unreadable);
 
+/// Local. A record that tells what the dataset is, a committed one if there is any; null where none
+/// can be read.
+const HeldRecord* record_of(const Remains& remains);
+
 struct ScavengeProgress {
   std::uint64_t bytes = 0;      ///< moved so far
   std::uint64_t all_bytes = 0;  ///< to be moved, as far as is known
