@@ -1,7 +1,6 @@
 #include "codec/combination.hpp"
 
 #include <isa-l/erasure_code.h>
-#include <isa-l/gf_vect_mul.h>
 
 #include <algorithm>
 #include <cassert>
@@ -26,18 +25,13 @@ bool Combination::is_plain_sum(int input) const {
   return true;
 }
 
-/// target = coefficient * block. ISA-L works in runs of 32 bytes; the rest goes byte by byte.
+/// target = coefficient * block, wherever they lie (gf_vect_mul wants both aligned).
 void Combination::multiply(int output, int input, Bytes block, MutableBytes target) const {
-  constexpr std::size_t run_bytes = 32;
-  const std::size_t whole = block.size() / run_bytes * run_bytes;
   const auto entry = static_cast<std::size_t>(output * inputs() + input);
-  const auto* table = tables_.data() + table_bytes * entry;
-  if (whole > 0)
-    gf_vect_mul(static_cast<int>(whole), const_cast<unsigned char*>(table),
-                const_cast<std::byte*>(block.data()), target.data());
-  for (std::size_t i = whole; i < block.size(); ++i)
-    target[i] = static_cast<std::byte>(
-        gf_multiply(coefficients_.at(output, input), static_cast<Coefficient>(block[i])));
+  auto* table = const_cast<unsigned char*>(tables_.data() + table_bytes * entry);
+  auto* source = const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(block.data()));
+  auto* result = reinterpret_cast<unsigned char*>(target.data());
+  ec_encode_data(static_cast<int>(block.size()), 1, 1, table, &source, &result);
 }
 
 void Combination::begin(int input, Bytes block, std::span<const MutableBytes> outputs) const {

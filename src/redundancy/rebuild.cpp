@@ -17,9 +17,10 @@ constexpr std::size_t receives_ahead = 2;
 /// Stripes whose rebuilt blocks may be on their way.
 constexpr std::size_t stripes_ahead = 2;
 
-/// What the three activities of a rank share. In each stripe, the member that keeps its first
-/// parity collects what is left of it, combines that, and sends each lost block to the member that
-/// misses it; so the work for one lost member is spread evenly over the others.
+/// What the three activities of a rank share. In each stripe, a member that has a block of it
+/// collects what is left, combines that, and sends each lost block to the member that misses it.
+/// They take turns, so the work for a lost member is spread evenly over the others; that member,
+/// which has the most to write, combines nothing.
 ///
 /// No deadlock: all members go through the stripes in one order, and of the first stripe that is
 /// not finished every part can be sent, every part received and every result taken in, whatever
@@ -42,7 +43,10 @@ class Work {
     return found->second;
   }
 
-  int coordinator(const Damage& damage) const { return layout.owner(damage.position, 0); }
+  int coordinator(const Damage& damage) {
+    const std::vector<int>& sources = plan(damage).sources;
+    return member_at(layout, damage.position, sources[damage.row % sources.size()]);
+  }
   bool is_mine(const Damage& damage, int slot) const {
     return member_at(layout, damage.position, slot) == set.rank();
   }
@@ -194,6 +198,7 @@ class Coordinating final : public Activity {
     }
     std::vector<BlockBuffer> buffers;
     std::vector<MutableBytes> views;  ///< one per lost block of this stripe
+    bool begun = false;               ///< a part is in them
     std::vector<Request> sends;
   };
 
@@ -213,13 +218,11 @@ class Coordinating final : public Activity {
 
   void start_stripe(Outputs& output) {
     const Damage& damage = *stripes_[stripe_];
+    const std::size_t length = work_.layout.stripe_length(damage.row, damage.position);
     output.views.clear();
-    for (std::size_t i = 0; i < damage.lost.size(); ++i) {
-      const MutableBytes view =
-          output.buffers[i].first(work_.layout.stripe_length(damage.row, damage.position));
-      std::fill(view.begin(), view.end(), std::byte{0});
-      output.views.push_back(view);
-    }
+    for (std::size_t i = 0; i < damage.lost.size(); ++i)
+      output.views.push_back(output.buffers[i].first(length));
+    output.begun = false;
   }
 
   void add_part(Receive& pending, Outputs& output) {
@@ -228,19 +231,24 @@ class Coordinating final : public Activity {
     if (length == 0) return;
     const Bytes block = work_.is_mine(*damage, slot) ? work_.own_block(*damage, slot, scratch_)
                                                      : Bytes(pending.buffer.first(length));
-    work_.plan(*damage).combination.add(static_cast<int>(input_), block, output.views);
+    const Combination& combination = work_.plan(*damage).combination;
+    if (output.begun)
+      combination.add(static_cast<int>(input_), block, output.views);
+    else
+      combination.begin(static_cast<int>(input_), block, output.views);
+    output.begun = true;
   }
 
   void finish_stripe(Outputs& output) {
     const Damage& damage = *stripes_[stripe_];
     const std::vector<int>& targets = work_.plan(damage).targets;
+    if (!output.begun)  // all that is left of the stripe is past the end of its members' data
+      for (const MutableBytes view : output.views)
+        std::fill(view.begin(), view.end(), std::byte{0});
     for (std::size_t i = 0; i < targets.size(); ++i) {
       const Bytes block = output.views[i].first(work_.length_at(damage, targets[i]));
-      if (work_.is_mine(damage, targets[i]))
-        work_.accept(damage, targets[i], block);
-      else
-        output.sends.push_back(work_.set.isend(
-            block, member_at(work_.layout, damage.position, targets[i]), rebuilt_tag));
+      output.sends.push_back(work_.set.isend(
+          block, member_at(work_.layout, damage.position, targets[i]), rebuilt_tag));
     }
     ++stripe_;
     input_ = 0;
@@ -267,11 +275,9 @@ class Coordinating final : public Activity {
 class Receiving final : public Activity {
  public:
   explicit Receiving(Work& work) : work_(work) {
-    for (const Damage& damage : work.damages) {
-      if (work.coordinator(damage) == work.set.rank()) continue;
+    for (const Damage& damage : work.damages)
       for (const int slot : work.plan(damage).targets)
         if (work.is_mine(damage, slot)) parts_.push_back({&damage, slot});
-    }
     for (std::size_t i = 0; i < std::min(parts_.size(), receives_ahead); ++i) {
       receives_.emplace_back(work.layout.geometry().widest());
       start_receive(i);
