@@ -188,10 +188,11 @@ void sum_into(int file, Place place, std::size_t bytes, std::size_t blocks_in_su
   }
 }
 
-/// What XOR cannot do without, by a program that neither plans, records nor commits anything: the
-/// bytes written, a pass of checksums, as many bytes copied from the next rank and summed up, the
-/// sums written, and meanwhile the file of the round before removed.
-double xor_alone_once(const Options& options, const std::vector<char>& data, int round) {
+/// What SINGLE and XOR cannot do without, by a program that neither plans, records nor commits
+/// anything: the bytes written, a pass of checksums, for XOR as many bytes copied from the next
+/// rank and summed up, the sums written, and meanwhile the file of the round before removed.
+double checkpoint_alone_once(const Options& options, const std::vector<char>& data, int round,
+                             bool with_xor) {
   int ranks = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   const std::string base = fmt::format("{}/alone.{}", options.folder, rank());
@@ -206,9 +207,11 @@ double xor_alone_once(const Options& options, const std::vector<char>& data, int
   volatile std::uint32_t keep =
       cairn::crc32c(cairn::Bytes(static_cast<const std::byte*>(view), data.size()));
   (void)keep;
-  const Place next = place_of_next({getpid(), reinterpret_cast<std::uint64_t>(view)});
-  sum_into(sums, next, data.size(), static_cast<std::size_t>(std::max(ranks - 1, 1)));
-  barrier();  // others read this rank's mapping
+  if (with_xor) {
+    const Place next = place_of_next({getpid(), reinterpret_cast<std::uint64_t>(view)});
+    sum_into(sums, next, data.size(), static_cast<std::size_t>(std::max(ranks - 1, 1)));
+    barrier();  // others read this rank's mapping
+  }
   munmap(view, data.size());
   std::thread removal(
       [older = fmt::format("{}.{}", base, round - 1)] { std::filesystem::remove(older); });
@@ -222,7 +225,7 @@ double xor_alone_once(const Options& options, const std::vector<char>& data, int
 
 /// What a rebuild of one rank of an XOR set cannot do without, by such a program: the others take
 /// checksums of their files, copy as many bytes and sum them up, and meanwhile one rank copies as
-/// many, takes their checksums and writes them.
+/// many and its parity, takes their checksums and writes them.
 double rebuild_alone_once(const Options& options, const std::vector<char>& data) {
   int ranks = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
@@ -230,8 +233,10 @@ double rebuild_alone_once(const Options& options, const std::vector<char>& data)
   write_file(base + ".kept", data);
   const int sums = open((base + ".sums").c_str(), O_RDWR | O_CREAT, 0600);
   const int lost = open((base + ".lost").c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600);
+  const int lost_parity = open((base + ".parity").c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600);
   const int file = open((base + ".kept").c_str(), O_RDONLY);
-  check(sums >= 0 && lost >= 0 && file >= 0, "cannot open files in " + options.folder);
+  check(sums >= 0 && lost >= 0 && lost_parity >= 0 && file >= 0,
+        "cannot open files in " + options.folder);
   barrier();
   const double begin = MPI_Wtime();
   void* view = mmap(nullptr, data.size(), PROT_READ, MAP_SHARED, file, 0);
@@ -239,8 +244,11 @@ double rebuild_alone_once(const Options& options, const std::vector<char>& data)
   const Place next = place_of_next({getpid(), reinterpret_cast<std::uint64_t>(view)});
   volatile std::uint32_t keep = 0;
   if (rank() == 0) {
+    const std::size_t parity = data.size() / static_cast<std::size_t>(std::max(ranks - 1, 1));
     sum_into(lost, next, data.size(), 1);
+    sum_into(lost_parity, next, parity, 1);
     keep = keep + cairn::crc32c(std::as_bytes(std::span(data)));
+    keep = keep + cairn::crc32c(std::as_bytes(std::span(data)).first(parity));
   } else {
     keep = cairn::crc32c(cairn::Bytes(static_cast<const std::byte*>(view), data.size()));
     sum_into(sums, next, data.size(), static_cast<std::size_t>(std::max(ranks - 1, 1)));
@@ -248,8 +256,9 @@ double rebuild_alone_once(const Options& options, const std::vector<char>& data)
   barrier();
   munmap(view, data.size());
   const double seconds = span(begin, MPI_Wtime());
-  for (const int open_file : {sums, lost, file}) close(open_file);
+  for (const int open_file : {sums, lost, lost_parity, file}) close(open_file);
   std::filesystem::remove(base + ".lost");
+  std::filesystem::remove(base + ".parity");
   return seconds;
 }
 
@@ -392,7 +401,6 @@ void measure_parts(const Options& options) {
   const std::vector<char> data(options.bytes, 'x');
   Series checksum;
   Series removal;
-  Series alone;
   Series agreements;
   repeat(options, data, [&](double floor, bool counts) {
     const double seconds = checksum_once(options.folder, data);
@@ -403,10 +411,16 @@ void measure_parts(const Options& options) {
     if (counts) removal.add(seconds, floor);
   });
   int round = 0;
-  repeat(options, data, [&](double floor, bool counts) {
-    const double seconds = xor_alone_once(options, data, ++round);
-    if (counts) alone.add(seconds, floor);
-  });
+  const auto checkpoint_alone = [&](bool with_xor) {
+    Series alone;
+    repeat(options, data, [&](double floor, bool counts) {
+      const double seconds = checkpoint_alone_once(options, data, ++round, with_xor);
+      if (counts) alone.add(seconds, floor);
+    });
+    return alone;
+  };
+  const Series single_alone = checkpoint_alone(false);
+  const Series xor_alone = checkpoint_alone(true);
   Series rebuild;
   repeat(options, data, [&](double floor, bool counts) {
     const double seconds = rebuild_alone_once(options, data);
@@ -421,7 +435,8 @@ void measure_parts(const Options& options) {
   agreements.print("(six agreements)");
   checksum.print("(a pass of checksums)");
   removal.print("(removing the file)");
-  alone.print("(XOR without Cairn)");
+  single_alone.print("(SINGLE without Cairn)");
+  xor_alone.print("(XOR without Cairn)");
   rebuild.print("(rebuild without Cairn)");
 }
 
