@@ -67,17 +67,29 @@ bool is_other_than_folder(Files& files, const std::string& path) {
   return info && info->kind != Kind::folder;
 }
 
+HeldRecord outline_of(const HeldRecord& whole) {
+  HeldRecord outline;
+  outline.committed = whole.committed;
+  outline.record.dataset = whole.record.dataset;
+  outline.record.rank = whole.record.rank;
+  const Encoding& encoding = whole.record.encoding;
+  outline.record.encoding = {encoding.generation,
+                             encoding.scheme,
+                             encoding.failures,
+                             encoding.hop,
+                             encoding.block_bytes,
+                             encoding.members,
+                             {},
+                             {}};
+  return outline;
+}
+
 void reduce_to_outline(HeldPart& part) {
   for (auto* records : {&part.own, &part.kept}) {
-    for (HeldRecord& held : *records) {
-      held.sealed = {};
-      held.record.files = {};
-      held.record.data_crcs = {};
-      held.record.parity_crcs = {};
-      held.record.encoding.member_nodes = {};
-      held.record.encoding.member_bytes = {};
-    }
-    records->shrink_to_fit();
+    std::vector<HeldRecord> outlines;
+    outlines.reserve(records->size());
+    for (const HeldRecord& held : *records) outlines.push_back(outline_of(held));
+    records->swap(outlines);
   }
 }
 
