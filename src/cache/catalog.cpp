@@ -67,16 +67,35 @@ bool is_other_than_folder(Files& files, const std::string& path) {
   return info && info->kind != Kind::folder;
 }
 
-/// Records of another dataset than the folder's, copied here by hand, describe nothing that is
-/// here.
-void drop_strangers(HeldPart& part, const Uuid& uuid) {
-  const auto strange = [&uuid](const HeldRecord& held) { return held.record.dataset.uuid != uuid; };
-  if (std::erase_if(part.own, strange) > 0) part.damaged = true;
-  std::erase_if(part.kept, strange);
+HeldRecord outline_of(const HeldRecord& whole) {
+  HeldRecord outline;
+  outline.committed = whole.committed;
+  outline.record.dataset = whole.record.dataset;
+  outline.record.rank = whole.record.rank;
+  const Encoding& encoding = whole.record.encoding;
+  outline.record.encoding = {encoding.generation,
+                             encoding.scheme,
+                             encoding.failures,
+                             encoding.hop,
+                             encoding.block_bytes,
+                             encoding.members,
+                             {},
+                             {}};
+  return outline;
+}
+
+void reduce_to_outline(HeldPart& part) {
+  for (auto* records : {&part.own, &part.kept}) {
+    std::vector<HeldRecord> outlines;
+    outlines.reserve(records->size());
+    for (const HeldRecord& held : *records) outlines.push_back(outline_of(held));
+    records->swap(outlines);
+  }
 }
 
 Status read_dataset(Files& files, const std::string& folder, const LooksAfter& looks_after,
-                    EmptyFolders empty, const Uuid& uuid, HeldDataset& dataset) {
+                    EmptyFolders empty, RecordDetail detail, const Uuid& uuid,
+                    HeldDataset& dataset) {
   if (is_other_than_folder(files, folder)) return {};
   CAIRN_ASSIGN(const std::vector<std::string> names, files.list(folder));
   if (names.empty()) return empty == EmptyFolders::removed ? files.remove_folder(folder) : Status{};
@@ -85,8 +104,8 @@ Status read_dataset(Files& files, const std::string& folder, const LooksAfter& l
     const std::string path = folder + "/" + name;
     if (!owner || !looks_after(dataset.store, *owner) || is_other_than_folder(files, path))
       continue;
-    dataset.parts.push_back(read_part(files, {path}, *owner));
-    drop_strangers(dataset.parts.back(), uuid);
+    dataset.parts.push_back(read_part(files, {path}, *owner, uuid));
+    if (detail == RecordDetail::outline) reduce_to_outline(dataset.parts.back());
   }
   return {};
 }
@@ -118,8 +137,17 @@ HeldPart read_part(Files& files, const RankFolder& folder, int owner) {
   return part;
 }
 
+HeldPart read_part(Files& files, const RankFolder& folder, int owner, const Uuid& dataset) {
+  HeldPart part = read_part(files, folder, owner);
+  const auto strange = [&](const HeldRecord& held) { return held.record.dataset.uuid != dataset; };
+  if (std::erase_if(part.own, strange) > 0) part.damaged = true;
+  std::erase_if(part.kept, strange);
+  return part;
+}
+
 Result<Catalog> read_catalog(Files& files, const std::vector<Store>& stores,
-                             const LooksAfter& looks_after, EmptyFolders empty) {
+                             const LooksAfter& looks_after, EmptyFolders empty,
+                             RecordDetail detail) {
   Catalog catalog;
   for (std::size_t store = 0; store < stores.size(); ++store) {
     CAIRN_ASSIGN(const std::vector<std::string> names, files.list(stores[store].root()));
@@ -128,7 +156,8 @@ Result<Catalog> read_catalog(Files& files, const std::vector<Store>& stores,
       if (!parsed) continue;
       HeldDataset dataset{store, parsed->number, {}};
       const std::string folder = stores[store].root() + "/" + name;
-      const Status read = read_dataset(files, folder, looks_after, empty, parsed->uuid, dataset);
+      const Status read =
+          read_dataset(files, folder, looks_after, empty, detail, parsed->uuid, dataset);
       // A neighbour that is ahead may just have removed it.
       if (!read && read.error().code != Code::not_found) return tl::unexpected(read.error());
       if (!dataset.parts.empty()) catalog.emplace(parsed->uuid, std::move(dataset));

@@ -10,7 +10,8 @@
 
 namespace cairn {
 
-/// An intact record with the bytes it was read from.
+/// An intact record with the bytes it was read from. Of an outline (RecordDetail) neither these nor
+/// its files, checksums and names of nodes.
 struct HeldRecord {
   RankRecord record;
   Blob sealed;
@@ -47,18 +48,26 @@ using LooksAfter = std::function<bool(std::size_t store, int owner)>;
 /// job itself keeps it: it may be about to be filled.
 enum class EmptyFolders { removed, kept };
 
+/// How much of the records stays in memory. An outline is enough to tell which datasets there are
+/// and which ranks make a set, and takes about as much for a rank with much data as for one with
+/// little.
+enum class RecordDetail { all, outline };
+
 /// Reads the records of all parts this rank looks after. A folder that cannot be listed is an
 /// error; a damaged record is not: it is told in the part. Names that are not Cairn's are passed
 /// over.
 Result<Catalog> read_catalog(Files& files, const std::vector<Store>& stores,
                              const LooksAfter& looks_after,
-                             EmptyFolders empty = EmptyFolders::removed);
+                             EmptyFolders empty = EmptyFolders::removed,
+                             RecordDetail detail = RecordDetail::all);
 
 /// The rank whose folder this is, as its name tells.
 std::optional<int> owner_of(const RankFolder& folder);
 
 /// What is in one rank's folder.
 HeldPart read_part(Files& files, const RankFolder& folder, int owner);
+/// The same without records of other datasets: copied there by hand, they describe nothing of it.
+HeldPart read_part(Files& files, const RankFolder& folder, int owner, const Uuid& dataset);
 
 /// Removes the spare parity files (Store::spare) and what was not fetched to its end
 /// (Store::fetch_folder) that earlier runs have left, of the ranks that `looks_after` names.

@@ -4,17 +4,16 @@
 
 #include <algorithm>
 #include <memory>
-#include <set>
+#include <optional>
 
 #include "base/checksum.hpp"
+#include "files/sync_at_once.hpp"
 
 namespace cairn {
 namespace {
 
 /// A piece of small files begins no more than these.
 constexpr std::size_t piece_files = 256;
-/// From here on one sync of the whole file system costs less than one for each file.
-constexpr std::size_t many_files = 64;
 
 struct Piece {
   std::uint64_t first_block = 0;
@@ -39,8 +38,7 @@ class RankCopy {
 
   Status run(const IoThreads& io) {
     cut(io.piece_bytes);
-    one_by_one_ = options_.durable;
-    if (one_by_one_ && to_.size() >= many_files) CAIRN_TRY(ask_for_one_sync());
+    if (options_.durable) CAIRN_TRY(ask_for_one_sync());
     const std::vector<std::size_t> parted = files_in_parts();
     const auto each_parted = [&](Status (RankCopy::*action)(std::size_t) const) {
       return io.each(parted.size(), [&](std::size_t i) { return (this->*action)(parted[i]); });
@@ -48,7 +46,7 @@ class RankCopy {
     CAIRN_TRY(each_parted(&RankCopy::begin_parted));
     CAIRN_TRY(io.each(pieces_.size(), [this](std::size_t i) { return copy(pieces_[i]); }));
     CAIRN_TRY(each_parted(&RankCopy::end_parted));
-    return options_.durable && !one_by_one_ ? sync_at_once() : Status{};
+    return at_once_ ? at_once_->sync() : Status{};
   }
 
  private:
@@ -104,7 +102,7 @@ class RankCopy {
     const FileEntry& entry = record_.files[file];
     if (options_.keep_attributes)
       CAIRN_TRY(files_.set_attributes(to_[file], entry.mode, entry.times));
-    return one_by_one_ ? copy.sync() : Status{};
+    return options_.durable && !at_once_ ? copy.sync() : Status{};
   }
 
   Status begin_parted(std::size_t file) const {
@@ -119,25 +117,9 @@ class RankCopy {
 
   Status copy(const Piece& piece) const;
 
-  /// False in one_by_one_ if every file system on which there are copies promises to do it.
   Status ask_for_one_sync() {
-    std::set<std::uint64_t> known;
-    for (const std::string& path : to_) {
-      std::string folder = folder_of(path);
-      if (!folders_.insert(folder).second) continue;
-      CAIRN_ASSIGN(const Space space, files_.space(folder));
-      if (known.insert(space.file_system).second) places_.push_back(std::move(folder));
-    }
-    one_by_one_ = false;
-    for (const std::string& place : places_) {
-      CAIRN_ASSIGN(const bool syncs_all, files_.syncs_at_once(place));
-      one_by_one_ = one_by_one_ || !syncs_all;
-    }
-    return {};
-  }
-
-  Status sync_at_once() {
-    for (const std::string& place : places_) CAIRN_TRY(files_.sync_file_system(place));
+    CAIRN_ASSIGN(SyncAtOnce at_once, SyncAtOnce::of(files_, to_));
+    if (at_once.is_possible()) at_once_ = std::move(at_once);
     return {};
   }
 
@@ -150,9 +132,7 @@ class RankCopy {
   Throttle& throttle_;
   std::vector<std::uint64_t> starts_ = {0};  ///< of file i, and the end of the last
   std::vector<Piece> pieces_;
-  bool one_by_one_ = false;  ///< each file is synced on its own
-  std::set<std::string> folders_;
-  std::vector<std::string> places_;  ///< one on each file system that has copies
+  std::optional<SyncAtOnce> at_once_;  ///< else each file is synced when it is copied
 };
 
 /// Reads ranges of the stream, which come in order.

@@ -13,12 +13,6 @@
 namespace cairn {
 namespace {
 
-std::vector<std::string> staged_paths(const PrefixFolder& folder, const RankRecord& record) {
-  std::vector<std::string> paths;
-  for (std::size_t i = 0; i < record.files.size(); ++i) paths.push_back(folder.staged(record, i));
-  return paths;
-}
-
 class Flush {
  public:
   Flush(Communicator& comm, const Site& site, const RankRecord& mine,
@@ -178,17 +172,6 @@ Status settle_rank(Files& files, const PrefixFolder& folder, const RankRecord& r
   for (const std::string& path : folders_of(folder, record)) CAIRN_TRY(files.sync_folder(path));
   return DoneMarkers(files, folder.dataset(record.dataset), record.dataset.ranks)
       .remove(record.rank);
-}
-
-Status unstage_rank(Files& files, const PrefixFolder& folder, const RankRecord& record) {
-  Status status;
-  const auto note = [&status](Status done) {
-    if (!done && done.error().code != Code::not_found && status) status = std::move(done);
-  };
-  for (const std::string& path : staged_paths(folder, record)) note(files.remove_file(path));
-  // They must not come back once the manifest that tells of them is gone.
-  for (const std::string& path : folders_of(folder, record)) note(files.sync_folder(path));
-  return status;
 }
 
 }  // namespace cairn

@@ -43,7 +43,4 @@ Status refuse_late_names(Communicator& comm, const Site& site,
 /// Local. Gives the files of one rank their own names, where they do not have them yet.
 Status settle_rank(Files& files, const PrefixFolder& folder, const RankRecord& record);
 
-/// Local. Removes what one rank has staged of a dataset that was not published.
-Status unstage_rank(Files& files, const PrefixFolder& folder, const RankRecord& record);
-
 }  // namespace cairn

@@ -1,5 +1,6 @@
 #include "prefix/flush_plan.hpp"
 
+#include "files/sync_at_once.hpp"
 #include "prefix/copy_files.hpp"
 #include "prefix/manifest.hpp"
 #include "prefix/own_names.hpp"
@@ -73,19 +74,10 @@ Status DoneMarkers::remove(int rank) {
 
 namespace {
 
-std::vector<std::string> staged_paths(const Site& site, const RankRecord& record) {
-  std::vector<std::string> staged;
-  for (std::size_t i = 0; i < record.files.size(); ++i)
-    staged.push_back(site.folder.staged(record, i));
-  return staged;
-}
-
-/// What was staged before may be a second name of what it is to be staged from now: to write over
-/// it would be to write over that.
-Status unstage(const Site& site, const RankRecord& record) {
-  for (const std::string& path : staged_paths(site, record))
-    CAIRN_TRY(site.files.remove_file(path));
-  return {};
+std::vector<std::string> staged_paths(const PrefixFolder& folder, const RankRecord& record) {
+  std::vector<std::string> paths;
+  for (std::size_t i = 0; i < record.files.size(); ++i) paths.push_back(folder.staged(record, i));
+  return paths;
 }
 
 /// A rename of one name of a file over another does nothing: those that have their own names
@@ -109,38 +101,36 @@ Status link_each(const Site& site, const RankRecord& record, const std::vector<s
   return {};
 }
 
-/// The attributes are to be durable too; many files at once, where that can be.
-Status sync_each(const Site& site, const std::vector<std::string>& paths) {
-  constexpr std::size_t many_files = 64;
-  if (paths.size() >= many_files) {
-    CAIRN_ASSIGN(const bool at_once, site.files.syncs_at_once(site.folder.prefix));
-    if (at_once) return site.files.sync_file_system(site.folder.prefix);
-  }
-  for (const std::string& path : paths) {
-    CAIRN_ASSIGN(const auto file, site.files.open(path));
-    CAIRN_TRY(file->sync());
-  }
-  return {};
-}
-
 Status stage_by_links(const Site& site, const RankRecord& record,
                       const std::vector<std::string>& beside) {
   CAIRN_TRY(make_folders(site.files, site.folder, record));
   if (link_each(site, record, beside)) {
-    CAIRN_TRY(sync_each(site, staged_paths(site, record)));
+    // The attributes are to be durable too.
+    CAIRN_TRY(sync_files(site.files, staged_paths(site.folder, record)));
     return sync_folders(site.files, site.folder, record);
   }
   // Whatever the reason: where it is not that there are no links here, copying tells it again.
-  CAIRN_TRY(unstage(site, record));
+  CAIRN_TRY(unstage_rank(site.files, site.folder, record));
   return stage_part(site, record, beside);
 }
 
 }  // namespace
 
+Status unstage_rank(Files& files, const PrefixFolder& folder, const RankRecord& record) {
+  Status status;
+  const auto note = [&status](Status done) {
+    if (!done && done.error().code != Code::not_found && status) status = std::move(done);
+  };
+  for (const std::string& path : staged_paths(folder, record)) note(files.remove_file(path));
+  // They must not come back once the manifest that tells of them is gone.
+  for (const std::string& path : folders_of(folder, record)) note(files.sync_folder(path));
+  return status;
+}
+
 Status stage_part(const Site& site, const RankRecord& record,
                   const std::vector<std::string>& cached) {
   CAIRN_TRY(make_folders(site.files, site.folder, record));
-  const std::vector<std::string> staged = staged_paths(site, record);
+  const std::vector<std::string> staged = staged_paths(site.folder, record);
   Throttle throttle(site.clock, site.bytes_per_s_rank());
   const bool keep = site.copy_metadata;
   CAIRN_TRY(copy_files(site.files, site.io, record, cached, staged,
@@ -157,7 +147,7 @@ Result<bool> carry_on(const Site& site, const DatasetRecord& plan, const CachedP
                  read_from_manifest(site.files, folder, part.rank, plan.ranks_per_manifest));
     std::vector<std::string> cached;
     for (const FileEntry& file : record.files) cached.push_back(part.folder.file(file.name));
-    CAIRN_TRY(unstage(site, record));
+    CAIRN_TRY(unstage_rank(site.files, site.folder, record));
     CAIRN_TRY(part.beside ? stage_by_links(site, record, cached)
                           : stage_part(site, record, cached));
     CAIRN_TRY(markers.mark(part.rank));

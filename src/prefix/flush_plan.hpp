@@ -62,6 +62,11 @@ class DoneMarkers {
 Status stage_part(const Site& site, const RankRecord& record,
                   const std::vector<std::string>& cached);
 
+/// Local. Removes what one rank has staged of a dataset that was not published. Also before it is
+/// staged anew: it may be a second name of what it is to be made of, and to write over it would be
+/// to write over that.
+Status unstage_rank(Files& files, const PrefixFolder& folder, const RankRecord& record);
+
 /// Local. Does a part of the plan in the folder of this epoch, if nobody has; true if all are done.
 Result<bool> carry_on(const Site& site, const DatasetRecord& plan, const CachedPart& part);
 

@@ -34,8 +34,10 @@ class Restorer {
  public:
   Restorer(Communicator& comm, Files& files, Store& store, const Settings& settings,
            const HeldDataset& held, std::uint64_t generation, CachedDataset& dataset,
-           const Log& log)
+           const Log& log, const std::vector<int>& set)
       : comm_(comm),
+        set_(set),
+        me_(rank_of(comm.rank())),
         files_(files),
         store_(store),
         settings_(settings),
@@ -48,14 +50,14 @@ class Restorer {
     find_local();
     find_remote();
     CAIRN_TRY(fetch_records());
-    folder_ = store_.rank_folder(dataset_.info, comm_.rank());
+    folder_ = store_.rank_folder(dataset_.info, me_);
     for (const HeldPart& part : held_.parts) dataset_.parts.push_back(part.folder);
     if (local_ == nullptr) dataset_.parts.push_back(folder_);
     auto account = restore_files(read_everything);
     // What was begun here must not fill the space that an older dataset needs. All it was made of
     // is still where it was.
     const bool begun_here = local_ == nullptr || files_from_ >= 0;
-    if (!account && begun_here) warn(store_.remove(folder_));
+    if (!account && begun_here && set_.empty()) warn(store_.remove(folder_));
     return account;
   }
 
@@ -66,9 +68,8 @@ class Restorer {
     FoundPart part;
     part.folder = find_files();
     part.record_is_whole = record_file_is_whole();
-    folder_ = {part.folder.empty() ? store_.rank_folder(dataset_.info, comm_.rank()).path
-                                   : part.folder};
-    Group set(comm_, dataset_.record.encoding.members);
+    folder_ = {part.folder.empty() ? store_.rank_folder(dataset_.info, me_).path : part.folder};
+    Group set(comm_, peers_in_set());
     part.examined = cairn::examine(set, files_, folder_, dataset_.record, read_everything);
     if (part.examined.presence == RankBlocks::Presence::missing) part.folder.clear();
     part.record = dataset_.record;
@@ -76,6 +77,23 @@ class Restorer {
   }
 
  private:
+  int rank_of(int peer) const { return set_.empty() ? peer : set_[static_cast<std::size_t>(peer)]; }
+
+  /// Nothing where a rank is not among those that take part, or where there is no such rank.
+  std::optional<int> peer_of(int rank) const {
+    if (set_.empty()) return rank < comm_.size() ? std::optional(rank) : std::nullopt;
+    const auto found = std::find(set_.begin(), set_.end(), rank);
+    if (found == set_.end()) return std::nullopt;
+    return static_cast<int>(found - set_.begin());
+  }
+
+  /// The members of this rank's set, as peers.
+  std::vector<int> peers_in_set() const {
+    std::vector<int> peers;
+    for (const int member : dataset_.record.encoding.members) peers.push_back(*peer_of(member));
+    return peers;
+  }
+
   /// Those that are not this rank's to look after, from whoever does.
   std::string find_files() {
     std::vector<Parcel> places;
@@ -110,19 +128,21 @@ class Restorer {
 
   void find_local() {
     for (const HeldPart& part : held_.parts)
-      if (part.owner == comm_.rank()) local_ = &part;
-    if (const HeldRecord* own = held_.own_record(comm_.rank(), generation_)) sealed_ = own->sealed;
+      if (part.owner == me_) local_ = &part;
+    if (const HeldRecord* own = held_.own_record(me_, generation_)) sealed_ = own->sealed;
   }
 
   /// Holders tell owners what they have; owners choose.
   void find_remote() {
     std::vector<Parcel> offers;
     for (const HeldPart& part : held_.parts) {
-      if (part.owner >= comm_.size()) continue;  // somebody has put it there: there is no such rank
-      if (part.owner != comm_.rank()) offers.push_back(parcel(part.owner, files_offer(part)));
+      const auto owner = peer_of(part.owner);
+      if (!owner) continue;  // somebody has put it there: there is no such rank
+      if (part.owner != me_) offers.push_back(parcel(*owner, files_offer(part)));
       for (const auto* records : {&part.own, &part.kept})
         for (const HeldRecord& held : *records)
-          if (is_current(held)) offers.push_back(parcel(held.record.rank, Offer::record));
+          if (const auto peer = peer_of(held.record.rank); peer && is_current(held))
+            offers.push_back(parcel(*peer, Offer::record));
     }
     std::int32_t best = local_ != nullptr ? static_cast<std::int32_t>(files_offer(*local_)) : 0;
     for (const Parcel& offer : exchange(comm_, std::move(offers))) {
@@ -155,10 +175,11 @@ class Restorer {
   std::vector<Parcel> answer_requests(const std::vector<Parcel>& requests) {
     std::vector<Parcel> answers;
     for (const Parcel& request : requests) {
+      const int rank = rank_of(request.peer);
       if (offer_of(request) == Offer::record)
-        answers.push_back({request.peer, *find_record(request.peer)});
+        answers.push_back({request.peer, *find_record(rank)});
       else
-        outgoing_.push_back({request.peer, find_part(request.peer).folder});
+        outgoing_.push_back({request.peer, find_part(rank).folder});
     }
     return answers;
   }
@@ -182,6 +203,9 @@ class Restorer {
     if (envelopes.empty()) return false;
     auto record = decode_rank_record(envelopes[0].payload, envelopes[0].version);
     if (!record) return false;
+    const std::vector<int>& members = record->encoding.members;
+    if (!std::all_of(members.begin(), members.end(), [this](int rank) { return peer_of(rank); }))
+      return false;
     dataset_.record = *std::move(record);
     dataset_.info = dataset_.record.dataset;
     return true;
@@ -202,7 +226,7 @@ class Restorer {
     bool witness = false;
     const Encoding& encoding = dataset_.record.encoding;
     for (std::size_t i = 0; have_record && i < encoding.members.size(); ++i) {
-      const std::int64_t trace = traces[static_cast<std::size_t>(encoding.members[i])];
+      const std::int64_t trace = traces[static_cast<std::size_t>(*peer_of(encoding.members[i]))];
       witness = witness || trace == no_record;
       if (trace != whole)
         gone += fmt::format("{}rank {} (written on {})", gone.empty() ? "" : ", ",
@@ -215,14 +239,21 @@ class Restorer {
       return agree(comm_,
                    fail(Code::lost,
                         "of the set of ranks {}, the files or records of {} are gone, more than "
-                        "the scheme holds ({} lost); {} of all {} ranks have no record left",
+                        "the scheme holds ({} lost){}",
                         fmt::join(encoding.members, ","), gone, encoding.failures,
-                        std::count(traces.begin(), traces.end(), no_record), comm_.size()));
+                        of_all(std::count(traces.begin(), traces.end(), no_record))));
     if (any_witness || have_record) return agree(comm_, {});
     return agree(comm_, fail(Code::lost, "no intact record of rank {} is left on any node{}: {}",
-                             comm_.rank(), files_seen(),
+                             me_, files_seen(),
                              any_set ? "it was not protected, or its whole set is gone"
                                      : "it was not protected against the loss of its node"));
+  }
+
+  /// One set knows nothing of the others.
+  std::string of_all(std::ptrdiff_t without_record) const {
+    return set_.empty() ? fmt::format("; {} of all {} ranks have no record left", without_record,
+                                      comm_.size())
+                        : "";
   }
 
   /// Where the files are of a rank that has no record.
@@ -257,7 +288,7 @@ class Restorer {
   }
 
   Status heal_set(bool read_everything) {
-    Group set(comm_, dataset_.record.encoding.members);
+    Group set(comm_, peers_in_set());
     HealOptions options;
     // What was moved is compared, and what has no record, as a rebuild that a crash has ended.
     options.read_everything = read_everything || files_from_ >= 0 || !is_committed_here();
@@ -297,13 +328,13 @@ class Restorer {
   /// Commits what was moved or rebuilt here: the files first, then the record that says they are
   /// good.
   Status settle_records() {
-    Group set(comm_, dataset_.record.encoding.members);
+    Group set(comm_, peers_in_set());
     const bool whole = record_file_is_whole();
     std::vector<Blob> kept;
     if (allreduce(set, whole ? 0 : 1, Reduce::max) != 0)
       kept = exchange_records(set, dataset_.record.encoding, sealed_);
     if (whole) return {};
-    CAIRN_TRY(store_.make_rank_folder(dataset_.info, comm_.rank()));
+    CAIRN_TRY(store_.make_rank_folder(dataset_.info, me_));
     if (files_from_ >= 0) CAIRN_TRY(settle_moved_files());
     CAIRN_TRY(rewrite_record(files_, store_, folder_, join_records(sealed_, kept)));
     return store_.sync_names(dataset_.info);
@@ -330,7 +361,7 @@ class Restorer {
   }
 
   void warn(const Status& status) const {
-    if (!status) log_.warning("rank {}: {}", comm_.rank(), status.error().text);
+    if (!status) log_.warning("rank {}: {}", me_, status.error().text);
   }
 
   RestoreAccount sum_up() {
@@ -349,8 +380,7 @@ class Restorer {
     if (rebuilt) {
       const Encoding& encoding = dataset_.record.encoding;
       const auto index = static_cast<std::size_t>(dataset_.record.index_in_set());
-      const std::string text =
-          fmt::format("rank {} ({})", comm_.rank(), encoding.member_nodes[index]);
+      const std::string text = fmt::format("rank {} ({})", me_, encoding.member_nodes[index]);
       const Bytes bytes = std::as_bytes(std::span(text));
       names.push_back({0, Blob(bytes.begin(), bytes.end())});
     }
@@ -362,6 +392,8 @@ class Restorer {
   }
 
   Communicator& comm_;
+  const std::vector<int>& set_;  ///< the ranks of the job that take part; empty: all
+  const int me_;                 ///< this rank of the job
   Files& files_;
   Store& store_;
   const Settings& settings_;
@@ -407,16 +439,17 @@ std::string cannot_be_restored(const CachedDataset& dataset, const Error& why) {
 Result<RestoreAccount> restore(Communicator& comm, Files& files, std::vector<Store>& stores,
                                const Settings& settings, const HeldDataset& held,
                                std::uint64_t generation, bool read_everything,
-                               CachedDataset& dataset, const Log& log) {
-  return Restorer(comm, files, stores[dataset.store], settings, held, generation, dataset, log)
+                               CachedDataset& dataset, const Log& log,
+                               const std::vector<int>& set) {
+  return Restorer(comm, files, stores[dataset.store], settings, held, generation, dataset, log, set)
       .run(read_everything);
 }
 
 Result<FoundPart> examine(Communicator& comm, Files& files, std::vector<Store>& stores,
                           const Settings& settings, const HeldDataset& held,
                           std::uint64_t generation, bool read_everything, CachedDataset& dataset,
-                          const Log& log) {
-  return Restorer(comm, files, stores[dataset.store], settings, held, generation, dataset, log)
+                          const Log& log, const std::vector<int>& set) {
+  return Restorer(comm, files, stores[dataset.store], settings, held, generation, dataset, log, set)
       .examine(read_everything);
 }
 

@@ -87,12 +87,12 @@ bool is_there(Files& files, const IoThreads& io, const PrefixFolder& folder, con
 SalvagedDataset salvage_one(Files& files, const PrefixFolder& folder, Remains&& remains,
                             const Log& log) {
   SalvagedDataset dataset;
-  RebuiltByThreads rebuilt = rebuild_by_threads(files, remains, folder.rebuilt(), log);
-  dataset.outcome = outcome_of(rebuilt.whole.outcome);
-  dataset.reason = std::move(rebuilt.whole.reason);
-  if (rebuilt.whole.outcome == Rebuild::Outcome::uncommitted)
+  Rebuild rebuilt = rebuild_remains(files, remains, folder.rebuilt(), Settings{}, log);
+  dataset.outcome = outcome_of(rebuilt.outcome);
+  dataset.reason = std::move(rebuilt.reason);
+  if (rebuilt.outcome == Rebuild::Outcome::uncommitted)
     dataset.reason = "no node has copied its part to the end: run cairn scavenge again";
-  dataset.account = std::move(rebuilt.whole.account);
+  dataset.account = std::move(rebuilt.account);
   dataset.folders = std::move(rebuilt.folders);
   dataset.remains = std::move(remains);
   return dataset;

@@ -7,7 +7,7 @@
 
 #include "prefix/site.hpp"
 #include "recovery/dead_caches.hpp"
-#include "recovery/remains.hpp"
+#include "recovery/rebuild_sets.hpp"
 
 namespace cairn {
 

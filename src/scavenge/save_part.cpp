@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "base/checksum.hpp"
+#include "files/sync_at_once.hpp"
 #include "redundancy/block_check.hpp"
 
 namespace cairn {
@@ -13,8 +14,6 @@ constexpr std::uint32_t only_me = 0600;
 constexpr std::uint32_t only_me_folder = 0700;
 constexpr std::uint64_t largest_record_bytes = 1ULL << 30;
 constexpr std::size_t bare_piece_bytes = std::size_t{1} << 20;
-/// From here on one sync of the whole file system costs less than one for each file.
-constexpr std::size_t many_files = 64;
 
 /// The records of a part, as they are on disk; empty where there is none.
 struct RecordFiles {
@@ -82,10 +81,10 @@ class PartSaver {
     const auto me = record.index_in_set();
     CAIRN_TRY(save_range(record, BlockKind::data, layout.data_blocks(me)));
     CAIRN_TRY(save_range(record, BlockKind::parity, layout.parity_blocks()));
-    CAIRN_ASSIGN(const bool at_once, record.files.size() >= many_files
-                                         ? files_.syncs_at_once(to_.path)
-                                         : Result<bool>(false));
-    return at_once ? files_.sync_file_system(to_.path) : target.sync();
+    std::vector<std::string> paths;
+    for (const FileEntry& file : record.files) paths.push_back(to_.file(file.name));
+    CAIRN_ASSIGN(const SyncAtOnce at_once, SyncAtOnce::of(files_, paths));
+    return at_once.is_possible() ? at_once.sync() : target.sync();
   }
 
   Status save_range(const RankRecord& record, BlockKind kind, std::uint64_t blocks) {

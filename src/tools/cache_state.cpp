@@ -1,10 +1,10 @@
 #include "tools/cache_state.hpp"
 
 #include <algorithm>
-#include <mutex>
+#include <limits>
+#include <map>
 #include <set>
 
-#include "comm/team.hpp"
 #include "prefix/copy_files.hpp"
 #include "redundancy/block_places.hpp"
 
@@ -68,49 +68,60 @@ void add_unless_there(std::vector<std::string>& all, const std::string& one) {
   if (std::find(all.begin(), all.end(), one) == all.end()) all.push_back(one);
 }
 
-void add_part(CacheState& state, Files& files, int rank, const FoundPart& part) {
-  state.bytes += part.record.data_bytes();
-  state.files += part.record.files.size();
-  if (state.scheme.empty() && part.record.encoding.scheme != Scheme::single)
-    state.scheme = name_of(part.record.encoding.scheme);
-  if (!part.examined.can_heal) add_unless_there(state.reasons, part.examined.can_heal.error().text);
-  if (part.folder.empty()) {
-    state.absent.push_back(rank);
-    add_unless_there(state.absent_nodes, node_of(part.record));
-    state.bad.push_back(fmt::format("the files of rank {} (written on {}) are not here", rank,
-                                    node_of(part.record)));
-    return;
+/// Gathers what is known of the parts, which come set by set.
+class StateOfRanks {
+ public:
+  StateOfRanks(Files& files, CacheState& state) : files_(files), state_(state) {}
+
+  void add(int rank, const FoundPart& part) {
+    state_.bytes += part.record.data_bytes();
+    state_.files += part.record.files.size();
+    if (rank < first_rank_ && part.record.encoding.scheme != Scheme::single) {
+      first_rank_ = rank;
+      state_.scheme = name_of(part.record.encoding.scheme);
+    }
+    if (part.folder.empty()) {
+      absent_[rank] = node_of(part.record);
+      return;
+    }
+    auto lines = PartReport(files_, part).lines();
+    if (!lines.empty()) bad_[rank] = std::move(lines);
   }
-  const auto lines = PartReport(files, part).lines();
-  state.damaged = state.damaged || !lines.empty();
-  state.bad.insert(state.bad.end(), lines.begin(), lines.end());
-}
+
+  void end() {
+    state_.damaged = !bad_.empty();
+    for (const auto& [rank, node] : absent_) {
+      state_.absent.push_back(rank);
+      add_unless_there(state_.absent_nodes, node);
+      bad_[rank] = {fmt::format("the files of rank {} (written on {}) are not here", rank, node)};
+    }
+    for (const auto& [rank, lines] : bad_)
+      state_.bad.insert(state_.bad.end(), lines.begin(), lines.end());
+  }
+
+ private:
+  Files& files_;
+  CacheState& state_;
+  int first_rank_ = std::numeric_limits<int>::max();
+  std::map<int, std::string> absent_;  ///< their nodes
+  std::map<int, std::vector<std::string>> bad_;
+};
 
 }  // namespace
-
-Settings settings_for_team(Settings settings, std::uint32_t ranks) {
-  constexpr std::uint64_t memory_bytes = 1 << 30;
-  settings.encode_bytes =
-      std::min(settings.encode_bytes, memory_bytes / std::max<std::uint32_t>(1, ranks));
-  return settings;
-}
 
 CacheState look_at_cache(Files& files, const Remains& remains, std::uint32_t ranks,
                          const Settings& settings, bool read_everything, const Log& log) {
   CacheState state;
-  Team(1).run([&](Communicator& comm) { state.summary = summarise(comm, remains); });
+  state.summary = summarise(remains);
   state.verdict = judge(state.summary, ranks, settings.distribute);
   state.committed = state.summary.generation != 0 && !state.summary.newer;
   if (!state.committed) return state;
-  const Settings of_team = settings_for_team(settings, state.summary.ranks);
-  std::vector<Inspection> found(state.summary.ranks);
-  Team(static_cast<int>(state.summary.ranks)).run([&](Communicator& comm) {
-    found[static_cast<std::size_t>(comm.rank())] =
-        inspect_remains(comm, files, remains, of_team, read_everything, log);
-  });
-  for (std::size_t rank = 0; rank < found.size(); ++rank)
-    if (found[rank].part) add_part(state, files, static_cast<int>(rank), *found[rank].part);
-  if (state.reasons.empty() && !found[0].reason.empty()) state.reasons.push_back(found[0].reason);
+  StateOfRanks parts(files, state);
+  const auto errors =
+      inspect_remains(files, remains, settings, read_everything, log,
+                      [&](int rank, const FoundPart& part) { parts.add(rank, part); });
+  parts.end();
+  for (const Error& error : errors) add_unless_there(state.reasons, error.text);
   return state;
 }
 

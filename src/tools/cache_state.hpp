@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "recovery/remains.hpp"
+#include "recovery/rebuild_sets.hpp"
 
 namespace cairn {
 
@@ -29,8 +29,5 @@ struct CacheState {
 /// changes nothing. Reads all blocks with `read_everything`.
 CacheState look_at_cache(Files& files, const Remains& remains, std::uint32_t ranks,
                          const Settings& settings, bool read_everything, const Log& log);
-
-/// How much memory a Team takes at most, for the messages and blocks of all its ranks.
-Settings settings_for_team(Settings settings, std::uint32_t ranks);
 
 }  // namespace cairn

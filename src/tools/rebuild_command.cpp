@@ -6,7 +6,7 @@
 
 #include "base/units.hpp"
 #include "recovery/dead_caches.hpp"
-#include "recovery/remains.hpp"
+#include "recovery/rebuild_sets.hpp"
 #include "tools/exit_codes.hpp"
 
 namespace cairn {
@@ -31,7 +31,6 @@ std::string_view name_of(Rebuild::Outcome outcome) {
 struct Report {
   const Remains* remains;
   Rebuild rebuild;
-  std::vector<std::string> folders;  ///< by rank
   double seconds = 0;
 };
 
@@ -60,22 +59,22 @@ std::string line_of(const Report& report) {
 
 nlohmann::ordered_json json_of(const Report& report) {
   const RestoreAccount& account = report.rebuild.account;
+  std::vector<std::string> folders;
+  for (const RankFolder& folder : report.rebuild.folders) folders.push_back(folder.path);
   return {
       {"number", report.remains->number},           {"name", report.remains->name},
       {"uuid", text_of(report.remains->uuid)},      {"ranks", report.remains->ranks},
       {"outcome", name_of(report.rebuild.outcome)}, {"reason", report.rebuild.reason},
       {"rebuilt_ranks", account.rebuilt_ranks},     {"repaired_blocks", account.repaired_blocks},
-      {"repaired_bytes", account.repaired_bytes},   {"folders", report.folders}};
+      {"repaired_bytes", account.repaired_bytes},   {"folders", folders}};
 }
 
 Report rebuild(Files& files, const Remains& remains, const std::string& spare_root,
                const Log& log) {
   const auto begin = std::chrono::steady_clock::now();
-  RebuiltByThreads rebuilt = rebuild_by_threads(files, remains, spare_root, log);
+  Rebuild rebuilt = rebuild_remains(files, remains, spare_root, Settings{}, log);
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
-  Report report{&remains, std::move(rebuilt.whole), {}, taken.count()};
-  for (const RankFolder& folder : rebuilt.folders) report.folders.push_back(folder.path);
-  return report;
+  return {&remains, std::move(rebuilt), taken.count()};
 }
 
 Result<std::vector<Remains>> find_wanted(const RebuildCommand& command, Files& files,

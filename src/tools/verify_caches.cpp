@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "comm/team.hpp"
 #include "recovery/dead_caches.hpp"
 #include "tools/cache_state.hpp"
 #include "tools/verify_places.hpp"
@@ -61,14 +60,9 @@ class CacheVerifier {
   /// As cairn rebuild does it: parts of ranks that have none are made in "rebuilt".
   void repair(const Remains& remains, Verified& found) {
     const std::string spare_root = command_.caches.front() + "/rebuilt";
-    const Settings settings = settings_for_team(Settings{}, remains.ranks);
     Rebuild rebuilt;
     Status made = files_.make_folder(spare_root, 0700);
-    if (made)
-      Team(static_cast<int>(remains.ranks)).run([&](Communicator& comm) {
-        Rebuild mine = rebuild_remains(comm, files_, remains, spare_root, settings, log_);
-        if (comm.rank() == 0) rebuilt = std::move(mine);
-      });
+    if (made) rebuilt = rebuild_remains(files_, remains, spare_root, Settings{}, log_);
     const auto inside = files_.list(spare_root);
     if (inside && inside->empty()) made = files_.remove_folder(spare_root);
     if (made && rebuilt.outcome == Rebuild::Outcome::whole) {

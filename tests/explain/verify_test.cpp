@@ -260,41 +260,6 @@ TEST_F(Verify, WhatCanBeRepairedIsRepairedBesideWhatCannot) {
   EXPECT_EQ(read_all(cluster_.file(2, 4)), content_of(4, 0, 2));
 }
 
-/// Wherever it is killed: what is good stays good, and the next one finishes.
-TEST_F(Verify, ACrashAnywhereInARepairHarmsNothing) {
-  cluster_.write_and_finalize({1, 2});
-  const auto posix = make_posix_files();
-  const auto whole = snapshot(prefix() + "/ckpt.2");
-  int steps = 0;
-  for (bool ended = false; !ended; steps += sanitized ? 7 : 1) {
-    flip(cluster_.file(2, 4));
-    fs::remove(cluster_.file(2, 3));
-    int left = steps;
-    files_ = make_hooked_files(*posix, [&](const FileOperation& operation) -> Status {
-      if (!operation.path.starts_with(prefix())) return {};
-      if (left-- == 0) throw Crash{};
-      return {};
-    });
-    ended = true;
-    try {
-      (void)verify_prefix(true);
-    } catch (const Crash&) {
-      ended = false;
-    }
-    files_ = make_posix_files();
-    for (const auto& [path, content] : whole) {
-      if (path == cluster_.file(2, 4) || path == cluster_.file(2, 3)) continue;
-      ASSERT_EQ(read_all(path), content) << "step " << steps;
-    }
-    VerifyCommand again;
-    again.repair = again.force = true;
-    ASSERT_NE(verify(again), exit_failure) << told_;
-    ASSERT_EQ(verify_prefix(), exit_ok) << "step " << steps << out_;
-    ASSERT_EQ(snapshot(prefix() + "/ckpt.2"), whole) << "step " << steps;
-  }
-  EXPECT_GT(steps, 30);
-}
-
 TEST_F(Verify, WhatIsNotThereIsNamed) {
   cluster_.write_and_finalize({1, 2});
   EXPECT_EQ(verify_prefix(false, {"ckpt.2"}), exit_ok) << out_;

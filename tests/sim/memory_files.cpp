@@ -3,10 +3,21 @@
 #include <algorithm>
 #include <cerrno>
 #include <list>
+#include <mutex>
 #include <utility>
 
 namespace cairn::sim {
 namespace {
+
+/// One call at a time. Where ranks are fibers nobody ever waits.
+class Turn {
+ public:
+  Turn() : lock_(mutex) {}
+
+ private:
+  static inline std::recursive_mutex mutex;
+  const std::scoped_lock<std::recursive_mutex> lock_;
+};
 
 constexpr std::uint32_t umask = 022;
 constexpr std::uint32_t owner_reads = 0400;
@@ -80,10 +91,12 @@ class MemoryFile final : public File {
         disturbances_(std::move(disturbances)) {}
 
   Status read_at(std::uint64_t offset, MutableBytes buffer) override {
+    const Turn turn;
     return read_all(*inode_, disturbances_, path_, offset, buffer);
   }
 
   Status write_at(std::uint64_t offset, Bytes data) override {
+    const Turn turn;
     return write_on(path_, offset, data, [&](Bytes part, std::uint64_t at) -> ssize_t {
       const std::size_t count = disturbances_.moved(part.size());
       const bool room = count > 0 && volume_->write(*inode_, at, part.first(count), now_());
@@ -94,18 +107,23 @@ class MemoryFile final : public File {
   }
 
   Status resize(std::uint64_t bytes) override {
+    const Turn turn;
     CAIRN_TRY(outlast_signals(disturbances_, "resize", path_));
     inode_->content.resize(bytes);
     return {};
   }
 
   Status sync() override {
+    const Turn turn;
     CAIRN_TRY(outlast_signals(disturbances_, "sync", path_));
     volume_->sync_content(*inode_);
     return {};
   }
 
-  Result<std::uint64_t> size() override { return inode_->content.size(); }
+  Result<std::uint64_t> size() override {
+    const Turn turn;
+    return inode_->content.size();
+  }
 
  private:
   std::shared_ptr<Volume> volume_;
@@ -127,6 +145,7 @@ class MemoryView final : public View {
   std::uint64_t size() const override { return size_; }
 
   Result<Bytes> at(std::uint64_t offset, std::size_t length, MutableBytes scratch) override {
+    const Turn turn;
     if (!reaches(*inode_, offset, length) || offset + length > size_)
       return too_short(path_, inode_->content.size(), offset, length);
     const auto begin = inode_->content.begin() + static_cast<std::ptrdiff_t>(offset);
@@ -151,7 +170,10 @@ class MemoryView final : public View {
 class MemoryLock final : public FileLock {
  public:
   explicit MemoryLock(InodePtr inode) : inode_(std::move(inode)) { inode_->locked = true; }
-  ~MemoryLock() override { inode_->locked = false; }
+  ~MemoryLock() override {
+    const Turn turn;
+    inode_->locked = false;
+  }
   MemoryLock(const MemoryLock&) = delete;
   MemoryLock& operator=(const MemoryLock&) = delete;
 
@@ -165,39 +187,48 @@ class MemoryFiles final : public Files {
       : mounts_(std::move(mounts)), now_(std::move(now)), disturbances_(std::move(disturbances)) {}
 
   Result<std::unique_ptr<File>> open(const std::string& path) override {
+    const Turn turn;
     return open_existing(path, owner_reads);
   }
   Result<std::unique_ptr<File>> open_for_update(const std::string& path) override {
+    const Turn turn;
     return open_existing(path, owner_reads | owner_writes);
   }
 
   Result<std::unique_ptr<File>> create(const std::string& path, std::uint32_t mode) override {
+    const Turn turn;
     CAIRN_ASSIGN(const Place place, make_file(path, mode, "create"));
     place.inode->content.clear();
     return std::make_unique<MemoryFile>(place.volume, place.inode, path, now_, disturbances_);
   }
 
   Status append(const std::string& path, Bytes data, std::uint32_t mode) override {
+    const Turn turn;
     CAIRN_ASSIGN(const Place place, make_file(path, mode, "append to"));
     MemoryFile file(place.volume, place.inode, path, now_, disturbances_);
     return file.write_at(place.inode->content.size(), data);
   }
 
   Result<std::unique_ptr<View>> view(const std::string& path) override {
+    const Turn turn;
     CAIRN_ASSIGN(const Place place, find_file(path, owner_reads));
     return std::make_unique<MemoryView>(*place.volume, place.inode, path, disturbances_);
   }
 
   Result<FileInfo> info(const std::string& path) override {
+    const Turn turn;
     const Place place = find(path);
     if (!place.inode) return refuse(ENOENT, "inspect", path);
     const Inode& inode = *place.inode;
     const auto number = reinterpret_cast<std::uintptr_t>(&inode);  // an order nothing depends on
-    return FileInfo{inode.kind, inode.content.size(), inode.mode, user,
-                    user,       inode.times,          {0, number}};
+    return FileInfo{inode.kind,  inode.content.size(),
+                    inode.mode,  user,
+                    user,        inode.times,
+                    {0, number}, inode.linked ? place.volume->count_names(inode) : 1};
   }
 
   Result<std::vector<std::string>> list(const std::string& folder) override {
+    const Turn turn;
     CAIRN_TRY(outlast_signals(disturbances_, "list", folder));
     CAIRN_ASSIGN(const Place place, find_folder(folder, "list"));
     std::vector<std::string> names;
@@ -206,6 +237,7 @@ class MemoryFiles final : public Files {
   }
 
   Status make_folder(const std::string& path, std::uint32_t mode) override {
+    const Turn turn;
     const Place place = find(path);
     if (place.inode && place.inode->kind == Kind::folder) return {};
     if (place.inode) return refuse(EEXIST, "make folder", path);
@@ -219,6 +251,7 @@ class MemoryFiles final : public Files {
   }
 
   Status rename(const std::string& from, const std::string& to) override {
+    const Turn turn;
     const Place source = find(from);
     const Place target = find(to);
     if (!source.inode || !target.parent) return refuse(ENOENT, "rename", from + " to " + to);
@@ -237,17 +270,20 @@ class MemoryFiles final : public Files {
   }
 
   Status link(const std::string& from, const std::string& to) override {
+    const Turn turn;
     const Place source = find(from);
     const Place target = find(to);
     if (!source.inode || !target.parent) return refuse(ENOENT, "link", from + " to " + to);
     if (source.inode->kind != Kind::file) return refuse(EPERM, "link", from + " to " + to);
     if (source.volume != target.volume) return refuse(EXDEV, "link", from + " to " + to);
     if (target.inode) return refuse(EEXIST, "link", from + " to " + to);
+    source.inode->linked = true;
     target.volume->change_names(*target.parent, {"", target.name, source.inode, {}});
     return {};
   }
 
   Status remove_file(const std::string& path) override {
+    const Turn turn;
     const Place place = find(path);
     if (!place.inode) return {};
     if (place.inode->kind == Kind::folder) return refuse(EISDIR, "remove", path);
@@ -256,6 +292,7 @@ class MemoryFiles final : public Files {
   }
 
   Status remove_folder(const std::string& path) override {
+    const Turn turn;
     const Place place = find(path);
     if (!place.inode) return {};
     if (place.inode->kind != Kind::folder) return no_folder("remove", path);
@@ -266,6 +303,7 @@ class MemoryFiles final : public Files {
 
   Status set_attributes(const std::string& path, std::uint32_t mode,
                         const FileTimes& times) override {
+    const Turn turn;
     CAIRN_TRY(outlast_signals(disturbances_, "set the attributes of", path));
     const Place place = find(path);
     if (!place.inode) return refuse(ENOENT, "set the attributes of", path);
@@ -275,6 +313,7 @@ class MemoryFiles final : public Files {
   }
 
   Status sync_folder(const std::string& folder) override {
+    const Turn turn;
     CAIRN_TRY(outlast_signals(disturbances_, "sync folder", folder));
     CAIRN_ASSIGN(const Place place, find_folder(folder, "sync folder"));
     place.volume->sync_names(*place.inode);
@@ -282,6 +321,7 @@ class MemoryFiles final : public Files {
   }
 
   Result<Space> space(const std::string& path) override {
+    const Turn turn;
     CAIRN_TRY(outlast_signals(disturbances_, "tell the free space at", path));
     const Place place = find(path);
     if (!place.inode) return refuse(ENOENT, "tell the free space at", path);
@@ -293,6 +333,7 @@ class MemoryFiles final : public Files {
   }
 
   Result<bool> is_memory(const std::string& path) override {
+    const Turn turn;
     CAIRN_TRY(outlast_signals(disturbances_, "inspect the file system of", path));
     const Place place = find(path);
     if (!place.inode) return refuse(ENOENT, "inspect the file system of", path);
@@ -300,6 +341,7 @@ class MemoryFiles final : public Files {
   }
 
   Result<std::unique_ptr<FileLock>> lock(const std::string& path) override {
+    const Turn turn;
     CAIRN_ASSIGN(const Place place, make_file(path, 0600, "lock"));
     if (place.inode->locked)
       return fail(Code::busy, "cannot lock {}: another process holds it; wait until it has ended",
@@ -318,6 +360,7 @@ class MemoryFiles final : public Files {
   };
 
   Place find(const std::string& path) const {
+    if (path.ends_with("/.")) return find(path.substr(0, path.size() - 2));
     for (const auto& [folder, volume] : mounts_) {
       if (path == folder) return {volume, nullptr, "", volume->root()};
       if (!lies_below(path, folder, nullptr)) continue;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "recovery/remains.hpp"
+#include "recovery/rebuild_sets.hpp"
 
 namespace cairn::sim {
 namespace {
@@ -40,31 +40,37 @@ class OfflineRebuild {
 
   /// True if it is whole now, and then all its bytes are right.
   bool rebuild(const Remains& remains) {
-    const auto ranks = static_cast<int>(remains.ranks);
-    Postboxes boxes(ranks, world_.seam, world_.chance.fork());
     Settings settings;
     settings.encode_bytes = world_.shape.settings.encode_bytes;
-    std::set<Rebuild::Outcome> outcomes;
+    const auto files = make_hooked_files(*files_, [this](const FileOperation& operation) {
+      if (in_team_) world_.seam.pass(operation.name, operation.path, operation.to);
+      return Status{};
+    });
+    const Log log([&](Severity, const std::string& text) {
+      world_.trace.say("offline somebody says: {}", text);
+    });
+    SetTeams teams;
+    teams.sets = 1;
+    teams.run = [this](int ranks, const RankMain& rank_main) { run_team(ranks, rank_main); };
+    const Rebuild rebuilt = rebuild_remains(*files, remains, spare_mount, settings, log, teams);
+    world_.trace.say("offline {}: {}", name_of(remains),
+                     rebuilt.reason.empty() ? "whole" : rebuilt.reason);
+    if (rebuilt.outcome != Rebuild::Outcome::whole) return false;
+    for (std::size_t rank = 0; rank < rebuilt.folders.size(); ++rank)
+      read_back(remains, static_cast<int>(rank), rebuilt.folders[rank]);
+    return true;
+  }
+
+  /// One set.
+  void run_team(int ranks, const RankMain& rank_main) {
+    Postboxes boxes(ranks, world_.seam, world_.chance.fork());
     world_.seam.begin(ranks);
+    in_team_ = true;
     world_.scheduler.run(ranks, [&](int rank) {
       ScheduledCommunicator comm(boxes, rank);
-      const auto files = make_hooked_files(*files_, [this](const FileOperation& operation) {
-        world_.seam.pass(operation.name, operation.path, operation.to);
-        return Status{};
-      });
-      const Log log([&, rank](Severity, const std::string& text) {
-        world_.trace.say("offline rank {} says: {}", rank, text);
-      });
-      const Rebuild mine = rebuild_remains(comm, *files, remains, spare_mount, settings, log);
-      if (rank == 0)
-        world_.trace.say("offline {}: {}", name_of(remains),
-                         mine.reason.empty() ? "whole" : mine.reason);
-      outcomes.insert(mine.outcome);
-      if (mine.outcome == Rebuild::Outcome::whole) read_back(remains, rank, mine.folder);
+      rank_main(comm);
     });
-    if (outcomes.size() != 1)
-      throw Violation(fmt::format("(e) ranks disagree on {}", name_of(remains)));
-    return outcomes.contains(Rebuild::Outcome::whole);
+    in_team_ = false;
   }
 
   void read_back(const Remains& remains, int rank, const RankFolder& folder) {
@@ -86,6 +92,7 @@ class OfflineRebuild {
   Mounts mounts_;
   std::vector<std::string> roots_;
   std::unique_ptr<Files> files_;
+  bool in_team_ = false;  ///< ranks take turns at each call
 };
 
 }  // namespace

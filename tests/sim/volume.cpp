@@ -77,6 +77,19 @@ void settle(Inode& inode, Chance& chance) {
   for (const auto& [name, child] : inode.names) settle(*child, chance);
 }
 
+std::uint64_t count_names_in(const Inode& folder, const Inode& file) {
+  std::uint64_t count = 0;
+  for (const auto& [name, child] : folder.names)
+    count += child->kind == Kind::folder ? count_names_in(*child, file) : child.get() == &file;
+  return count;
+}
+
+void sync_all_in(const Volume& volume, Inode& inode) {
+  if (inode.kind == Kind::file) return volume.sync_content(inode);
+  volume.sync_names(inode);
+  for (const auto& [name, child] : inode.names) sync_all_in(volume, *child);
+}
+
 void collect_files(const Inode& folder, const std::string& path, std::vector<std::string>& found) {
   for (const auto& [name, child] : folder.names) {
     const std::string inside = path + "/" + name;
@@ -143,6 +156,10 @@ void Volume::power_failure(Chance& chance) {
   if (medium_ == Medium::memory) return wipe();
   settle(*root_, chance);
 }
+
+std::uint64_t Volume::count_names(const Inode& file) const { return count_names_in(*root_, file); }
+
+void Volume::sync_all() const { sync_all_in(*this, *root_); }
 
 Volume Volume::copy() const {
   Volume copy(medium_);

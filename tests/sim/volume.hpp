@@ -38,6 +38,7 @@ struct Inode {
   Names synced_names;
   std::vector<Change> changes;
 
+  bool linked = false;  ///< it has, or has had, a second name
   bool locked = false;
 };
 
@@ -72,6 +73,12 @@ class Volume {
   std::uint64_t free_bytes() const { return free_bytes_; }
   void limit_free_bytes(std::uint64_t bytes) { free_bytes_ = bytes; }
   void lift_limit() { free_bytes_ = plenty; }
+
+  /// How many names there are for this file.
+  std::uint64_t count_names(const Inode& file) const;
+
+  /// All that is there is durable from now on.
+  void sync_all() const;
 
   /// Its present state, for somebody who only reads the present.
   Volume copy() const;

@@ -1,0 +1,273 @@
+// The commands that come after the job, cut off at every file operation: by a kill, or by a power
+// failure that takes what was not synced. Given again they finish, and nothing that was committed
+// is harmed.
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "hasty_clock.hpp"
+#include "memory_files.hpp"
+#include "session/prefix_cluster.hpp"
+#include "tools/exit_codes.hpp"
+#include "tools/publish_command.hpp"
+#include "tools/scavenge_command.hpp"
+#include "tools/verify_command.hpp"
+
+namespace cairn {
+namespace {
+
+namespace fs = std::filesystem;
+using sim::Volume;
+using Disk = std::shared_ptr<Volume>;
+
+enum class End { kill, power };
+
+/// What real ranks of a dead job have left, in files of main memory that know what a power failure
+/// takes.
+class CutOff : public testing::TestWithParam<End> {
+ protected:
+  CutOff() {
+    cluster_.settings.flush_interval = 2;
+    cluster_.settings.stores[0].count = 2;
+    cluster_.write({"n0", "n1", "n2", "n3"}, {1, 2, 3});  // 2 is in the prefix directory
+    take_over();
+    state_->sync_all();
+  }
+
+  // --- files ---
+
+  void take_over() {
+    const std::string root = cluster_.node("");
+    mount_ = root.substr(0, root.size() - 1);
+    const auto posix = make_posix_files();
+    const auto files = files_on(state_);
+    for (const auto& entry : fs::recursive_directory_iterator(mount_)) {
+      const FileInfo info = *posix->info(entry.path());
+      if (info.kind == Kind::folder) {
+        EXPECT_TRUE(files->make_folder(entry.path(), info.mode));
+        continue;
+      }
+      const std::string content = read_all(entry.path());
+      const auto file = files->create(entry.path(), 0600);
+      EXPECT_TRUE((*file)->write_at(0, std::as_bytes(std::span(content))));
+      EXPECT_TRUE(files->set_attributes(entry.path(), info.mode, info.times));
+    }
+  }
+
+  /// What of it one host sees, which is all.
+  std::unique_ptr<Files> files_on(const Disk& disk) const {
+    return sim::make_memory_files({{mount_, disk}},
+                                  [] { return std::int64_t{1'800'000'000'000'000'000}; });
+  }
+
+  /// Another one in the same state, all of it durable.
+  Disk anew() const {
+    auto copy = std::make_shared<Volume>(state_->copy());
+    copy->sync_all();
+    return copy;
+  }
+
+  static std::string bytes_of(const Disk& disk, const std::string& path) {
+    const sim::InodePtr inode = disk->find(path);
+    if (inode == nullptr) return "nothing";
+    return {reinterpret_cast<const char*>(inode->content.data()), inode->content.size()};
+  }
+
+  /// One bit, as a disk does it.
+  static void flip(const Disk& disk, const std::string& path) {
+    Blob& content = disk->find(path)->content;
+    content.at(content.size() / 2) ^= std::byte{1};
+  }
+
+  void lose(const std::string& node) {
+    EXPECT_TRUE(remove_all(*files_on(state_), cluster_.node(node)));
+  }
+
+  std::string own_file(int dataset, int rank, int file) const {
+    return cluster_.file(dataset, rank, file).substr(mount_.size());
+  }
+
+  void expect_own_files(const Disk& disk, int dataset) const {
+    for (int rank = 0; rank < 4; ++rank)
+      for (int file = 0; file < files_per_rank; ++file)
+        EXPECT_TRUE(bytes_of(disk, own_file(dataset, rank, file)) ==
+                    content_of(rank, file, dataset))
+            << own_file(dataset, rank, file);
+  }
+
+  static Names left_over(const Disk& disk) {
+    Names found;
+    for (const std::string& path : disk->files_below("/pfs"))
+      if (path.find("/.cairn.") != std::string::npos || path.starts_with("/pfs/.cairn/closed.") ||
+          path.find("/rank.") != std::string::npos)
+        found.push_back(path);
+    return found;
+  }
+
+  // --- commands ---
+
+  ProcessFacts process_on(const std::string& node) const {
+    return {{{"USER", "tester"},
+             {"SCR_JOB_ID", "job"},
+             {"SCR_NODE_NAME", node},
+             {"SCR_PREFIX", cluster_.settings.prefix},
+             {"SCR_CACHE_BASE", cluster_.node("%n")},
+             {"SCR_CNTL_BASE", cluster_.node("%n")}},
+            node,
+            cluster_.settings.prefix,
+            1000};
+  }
+
+  using Command = std::function<int(Files&, std::ostream&, const Log&)>;
+
+  int run(Files& files, const Command& command) {
+    std::ostringstream out;
+    std::mutex mutex;
+    told_.clear();
+    const Log log([&](Severity, const std::string& text) {
+      const std::scoped_lock lock(mutex);
+      told_ += text + "\n";
+    });
+    const int code = command(files, out, log);
+    told_ += out.str();
+    return code;
+  }
+
+  Command scavenge(const std::string& node) {
+    return [this, node](Files& files, std::ostream& out, const Log& log) {
+      return run_scavenge_command({}, files, clock_, process_on(node), out, log);
+    };
+  }
+  Command rebuild() {
+    return [this](Files& files, std::ostream& out, const Log& log) {
+      return run_publish_command({}, files, clock_, process_on("login"), out, log);
+    };
+  }
+  Command verify(bool repair, const std::string& caches = {}) {
+    return [this, repair, caches](Files& files, std::ostream& out, const Log& log) {
+      VerifyCommand command;
+      command.repair = repair;
+      if (!caches.empty()) command.caches = {caches};
+      return run_verify_command(command, files, clock_, process_on("login"), out, log);
+    };
+  }
+
+  struct Left {
+    Disk disk;
+    int at = 0;
+    bool ended = false;  ///< the command was not cut off: all of it must be durable
+  };
+
+  /// Cuts the command off before each of its file operations, one after the other, and then lets it
+  /// end; what is left is shown to `check`. A power failure leaves this or that: `tries` of them.
+  void cut_off_everywhere(const Command& command, int tries,
+                          const std::function<void(const Left&)>& check) {
+    const int step = sanitized ? 31 : 1;
+    bool ended = false;
+    int at = 0;
+    for (; !ended && !HasFailure(); at += step)
+      for (int seed = 0; seed < (GetParam() == End::power ? tries : 1) && !HasFailure(); ++seed) {
+        SCOPED_TRACE(fmt::format("cut off before operation {}, seed {}", at, seed));
+        const Disk disk = anew();
+        ended = !cut_off(command, disk, at);
+        sim::Chance chance(static_cast<std::uint64_t>(at * tries + seed));
+        if (GetParam() == End::power) disk->power_failure(chance);
+        check({disk, at, ended});
+      }
+    EXPECT_GT(at, 50);
+    RecordProperty("operations", at);
+  }
+
+  bool cut_off(const Command& command, const Disk& disk, int at) {
+    const auto memory = files_on(disk);
+    std::atomic<int> operations = 0;
+    const auto files = make_hooked_files(*memory, [&](const FileOperation&) -> Status {
+      if (operations++ >= at) throw Crash();
+      return {};
+    });
+    try {
+      (void)run(*files, command);
+    } catch (const Crash&) {
+      return true;
+    }
+    return false;
+  }
+
+  int run(const Disk& disk, const Command& command) { return run(*files_on(disk), command); }
+
+  /// Checkpoint 3 is there, as it was written, and nothing else is left of it.
+  void expect_published(const Disk& disk) {
+    for (const int dataset : {2, 3}) expect_own_files(disk, dataset);
+    EXPECT_EQ(left_over(disk), Names{});
+    EXPECT_EQ(run(disk, verify(false)), exit_ok) << told_;
+    EXPECT_NE(told_.find("(ckpt.3)"), std::string::npos) << told_;
+    EXPECT_NE(told_.find("(ckpt.2)"), std::string::npos) << told_;
+  }
+
+  PrefixCluster cluster_;
+  HastyClock clock_;
+  std::string mount_;
+  Disk state_ = std::make_shared<Volume>(Volume::Medium::disk);
+  std::string told_;
+};
+
+TEST_P(CutOff, AScavengeIsGoneOnWithOrCountsForNothing) {
+  for (const std::string node : {"n0", "n3"})
+    ASSERT_EQ(run(state_, scavenge(node)), exit_ok) << told_;
+  cut_off_everywhere(scavenge("n1"), 6, [&](const Left& left) {
+    expect_own_files(left.disk, 2);
+    // Then n1 or n2 has died for good: if that is n2, nothing of n1 may be missing.
+    if (left.at % 2 != 0 || !left.ended) {
+      ASSERT_EQ(run(left.disk, scavenge(left.at % 2 == 0 ? "n1" : "n2")), exit_ok) << told_;
+    }
+    ASSERT_EQ(run(left.disk, rebuild()), exit_ok) << told_;
+    expect_published(left.disk);
+  });
+}
+
+TEST_P(CutOff, ARebuildAndItsPublishingAreEndedByTheNext) {
+  lose("n2");
+  for (const std::string node : {"n0", "n1", "n3"})
+    ASSERT_EQ(run(state_, scavenge(node)), exit_ok) << told_;
+  cut_off_everywhere(rebuild(), 1, [&](const Left& left) {
+    expect_own_files(left.disk, 2);
+    if (left.ended) expect_own_files(left.disk, 3);
+    ASSERT_EQ(run(left.disk, rebuild()), exit_ok) << told_;
+    expect_published(left.disk);
+  });
+}
+
+TEST_P(CutOff, ARepairOfCachesIsEndedByTheNext) {
+  std::map<std::string, std::string> whole;
+  for (const std::string& path : state_->files_below())
+    if (path.find("/tester/cairn.job/dataset.") != std::string::npos)
+      whole[path] = bytes_of(state_, path);
+  for (const auto& [path, content] : whole)
+    if (path.starts_with("/n1/") && !content.empty()) flip(state_, path);
+  cut_off_everywhere(verify(true, mount_), 1, [&](const Left& left) {
+    const int again = run(left.disk, verify(true, mount_));
+    ASSERT_TRUE(again == exit_ok || (again == exit_damaged && !left.ended)) << told_;
+    for (const auto& [path, content] : whole)
+      EXPECT_TRUE(bytes_of(left.disk, path) == content) << path;
+  });
+}
+
+TEST_P(CutOff, ARepairOfThePrefixDirectoryIsEndedByTheNext) {
+  flip(state_, own_file(2, 1, 0));
+  ASSERT_TRUE(files_on(state_)->remove_file(cluster_.file(2, 2, 1)));
+  cut_off_everywhere(verify(true), 4, [&](const Left& left) {
+    const int again = run(left.disk, verify(true));
+    ASSERT_TRUE(again == exit_ok || (again == exit_damaged && !left.ended)) << told_;
+    EXPECT_EQ(run(left.disk, verify(false)), exit_ok) << told_;
+    expect_own_files(left.disk, 2);
+    EXPECT_EQ(left_over(left.disk), Names{});
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(AfterTheJob, CutOff, testing::Values(End::kill, End::power),
+                         [](const auto& end) {
+                           return end.param == End::kill ? "Killed" : "PowerFails";
+                         });
+
+}  // namespace
+}  // namespace cairn
