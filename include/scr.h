@@ -152,9 +152,11 @@ CAIRN_EXPORT int SCR_Have_restart(int* flag, char* name);
 
 /* Begins to read the checkpoint that SCR_Have_restart offers; `name` as there. All its bytes have
  * been compared with their checksums when this returns (those that are read in the prefix directory
- * itself by SCR_Have_restart, and not once more). Legal in IDLE, then RESTART.
+ * itself by SCR_Have_restart, and not once more). With CAIRN_ELASTIC=1, one of another number of
+ * ranks that only the caches have is copied to the prefix directory first. Legal in IDLE, then
+ * RESTART.
  * Errors: NOT_FOUND (there is none), WRONG_RANKS; LOST or CORRUPT: it cannot be repaired and is not
- * offered again. */
+ * offered again; what the copy failed for (NO_SPACE, IO): it is not offered again in this run. */
 CAIRN_EXPORT int SCR_Start_restart(char* name);
 
 /* Ends the reading; `valid` may differ between ranks: this rank got what it needs. Legal in

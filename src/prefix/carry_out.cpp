@@ -77,11 +77,13 @@ class PartsFlush {
                          })->record);
   }
 
+  Status find() { return agree(comm_, collect()); }
+
   Status run(const std::string& job_id) {
-    Status collected = collect();
+    Status found = collect();
     const Status single = refuse_double_names(comm_, records_);
-    if (collected) collected = single;
-    CAIRN_TRY(agree(comm_, std::move(collected)));
+    if (found) found = single;
+    CAIRN_TRY(agree(comm_, std::move(found)));
     const DatasetRecord plan = describe_all(job_id);
     CAIRN_TRY(refuse_late_names(comm_, site_, records_));
     CAIRN_TRY(on_keeper(comm_, site_, [&](Keeper& keeper) { return keeper.begin(plan.info); }));
@@ -93,6 +95,16 @@ class PartsFlush {
       return fail(settled.error().code, "all of it is there, but not under its own names yet: {}",
                   settled.error().text);
     return {};
+  }
+
+  /// After find(). What a survey knows of the dataset is not all; rank 0 has the first manifest.
+  DatasetRecord describe_all(const std::string& job_id) {
+    const bool first = comm_.rank() == 0;
+    Blob blob =
+        encode(describe(comm_, site_, first ? manifests_.at(0).begin()->second.dataset : dataset_,
+                        records_, job_id));
+    bcast_blob(comm_, blob, 0);
+    return decode_dataset_record(blob).value();
   }
 
  private:
@@ -131,16 +143,6 @@ class PartsFlush {
               fail(Code::lost, "no node of this run has the part of rank {} in its cache", rank);
     });
     return status;
-  }
-
-  /// What a survey knows of the dataset is not all; rank 0 has the first manifest.
-  DatasetRecord describe_all(const std::string& job_id) {
-    const bool first = comm_.rank() == 0;
-    Blob blob =
-        encode(describe(comm_, site_, first ? manifests_.at(0).begin()->second.dataset : dataset_,
-                        records_, job_id));
-    bcast_blob(comm_, blob, 0);
-    return decode_dataset_record(blob).value();
   }
 
   Status publish(const DatasetRecord& plan) {
@@ -187,6 +189,13 @@ class PartsFlush {
 };
 
 }  // namespace
+
+Result<DatasetInfo> find_parts(Communicator& comm, const Site& site, const DatasetInfo& dataset,
+                               const std::vector<RecordedPart>& cached) {
+  PartsFlush parts(comm, site, dataset, cached);
+  CAIRN_TRY(parts.find());
+  return parts.describe_all("").info;
+}
 
 Status flush_parts(Communicator& comm, const Site& site, const DatasetInfo& dataset,
                    const std::vector<RecordedPart>& cached, const std::string& job_id) {

@@ -24,6 +24,12 @@ struct RecordedPart {
   RankRecord record;
 };
 
+/// Collective. What flush_parts() needs of a dataset is there, as far as it can be told without
+/// reading its files: the dataset as its records tell of it. lost if a part is in none of the
+/// caches. Errors are agreed.
+Result<DatasetInfo> find_parts(Communicator& comm, const Site& site, const DatasetInfo& dataset,
+                               const std::vector<RecordedPart>& cached);
+
 /// Collective. As flush(), of a dataset that another number of ranks has written: from what of it
 /// is cached in the processes of this run, several of which may have the same part. Nothing is
 /// rebuilt: lost if a part is in none. Errors are agreed, and leave the caches as they are.

@@ -15,6 +15,7 @@ struct CachedDataset {
     usable,       ///< every rank has its files, and they are protected as the record says
     unusable,     ///< cannot be restored now; removed once a newer one is committed
     other_ranks,  ///< written by another number of ranks; as above
+    offered,      ///< the same, but a restart from it copies it to the prefix directory first
     left_alone,   ///< never touched: written by a later Cairn, or the user says so
   };
 

@@ -7,16 +7,23 @@ namespace cairn {
 const CachedDataset* restart_choice(const std::vector<CachedDataset>& datasets,
                                     bool only_in_prefix) {
   const auto found = std::find_if(datasets.begin(), datasets.end(), [&](const auto& dataset) {
-    return dataset.restorable() && (dataset.in_prefix() || !only_in_prefix);
+    return dataset.state == CachedDataset::State::offered ||
+           (dataset.restorable() && (dataset.in_prefix() || !only_in_prefix));
   });
   return found == datasets.end() ? nullptr : &*found;
 }
 
+namespace {
+
+bool counts(const CachedDataset& dataset) {
+  return dataset.state != CachedDataset::State::left_alone &&
+         dataset.state != CachedDataset::State::unusable && !dataset.quarantined;
+}
+
+}  // namespace
+
 const CachedDataset* mismatched(const std::vector<CachedDataset>& datasets) {
-  const auto newest = std::find_if(datasets.begin(), datasets.end(), [](const auto& dataset) {
-    return dataset.state != CachedDataset::State::left_alone &&
-           dataset.state != CachedDataset::State::unusable;
-  });
+  const auto newest = std::find_if(datasets.begin(), datasets.end(), counts);
   return newest != datasets.end() && newest->state == CachedDataset::State::other_ranks ? &*newest
                                                                                         : nullptr;
 }
@@ -30,14 +37,13 @@ Error wrong_ranks(const CachedDataset& dataset, std::uint32_t ranks) {
           -1};
 }
 
-std::vector<std::size_t> only_others_have(const std::vector<CachedDataset>& datasets) {
-  std::vector<std::size_t> found;
-  for (std::size_t i = 0; i < datasets.size(); ++i) {
-    if (datasets[i].state != CachedDataset::State::other_ranks) continue;
-    if (!datasets[i].flushed) found.insert(found.begin(), i);
-    if (datasets[i].info.is_checkpoint()) break;
-  }
-  return found;
+const CachedDataset* only_others_have(const std::vector<CachedDataset>& datasets) {
+  const auto newest = std::find_if(datasets.begin(), datasets.end(), [](const auto& dataset) {
+    return counts(dataset) && dataset.info.is_checkpoint();
+  });
+  const bool is_it = newest != datasets.end() && !newest->flushed &&
+                     newest->state == CachedDataset::State::other_ranks;
+  return is_it ? &*newest : nullptr;
 }
 
 }  // namespace cairn

@@ -9,20 +9,20 @@
 namespace cairn {
 
 /// The one that a run takes, unless the prefix directory has a newer one; null if there is none.
-/// With SCR_GLOBAL_RESTART (`only_in_prefix`) what lies in the cache is never taken.
+/// With SCR_GLOBAL_RESTART (`only_in_prefix`) what lies in the cache is never read there.
 const CachedDataset* restart_choice(const std::vector<CachedDataset>& datasets,
                                     bool only_in_prefix);
 
 /// The newest dataset, if another number of ranks has written it: nothing may be begun in its
-/// place. What cannot be restored, or is left alone, does not count.
+/// place. What cannot be restored, is left alone or in quarantine does not count.
 const CachedDataset* mismatched(const std::vector<CachedDataset>& datasets);
 
 /// wrong_ranks for that one, with what the user can do.
 Error wrong_ranks(const CachedDataset& dataset, std::uint32_t ranks);
 
-/// Indices of those that another number of ranks has written and that are not in the prefix
-/// directory, the oldest first: what a restart from there would lose. Checkpoints older than one
-/// that is there would not be lost.
-std::vector<std::size_t> only_others_have(const std::vector<CachedDataset>& datasets);
+/// The newest checkpoint, if another number of ranks has written it and the prefix directory does
+/// not have it: with CAIRN_ELASTIC=1 a run offers it, if all its parts are there. What does not
+/// count is passed over, as above. Null if there is none.
+const CachedDataset* only_others_have(const std::vector<CachedDataset>& datasets);
 
 }  // namespace cairn

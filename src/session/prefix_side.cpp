@@ -75,6 +75,11 @@ Result<FlushAccount> PrefixSide::copy_out(const CachedDataset& dataset,
   return account;
 }
 
+Result<DatasetInfo> PrefixSide::find_parts(const DatasetInfo& dataset,
+                                           const std::vector<RecordedPart>& cached) {
+  return cairn::find_parts(comm_, site_, dataset, cached);
+}
+
 Status PrefixSide::flush_parts(const DatasetInfo& dataset,
                                const std::vector<RecordedPart>& cached) {
   events_.happened("FLUSH_START", dataset);
@@ -83,6 +88,7 @@ Status PrefixSide::flush_parts(const DatasetInfo& dataset,
   events_.happened(flushed ? "FLUSH_SUCCESS" : "FLUSH_FAIL", dataset,
                    static_cast<double>(clock_.steady_us() - from_us) * 1e-6,
                    flushed ? "" : flushed.error().text);
+  if (flushed) carry_attempts_over(dataset);
   save_listing();
   announce_first();
   return flushed;
@@ -196,23 +202,27 @@ std::unique_ptr<FileFinder> PrefixSide::finder(const DatasetRecord& dataset) con
 
 // --- what became of a dataset ---
 
-bool PrefixSide::is_listed(const Uuid& uuid) const {
-  return std::any_of(keeper_->listing().begin(), keeper_->listing().end(),
-                     [&](const DatasetRecord& record) { return record.info.uuid == uuid; });
+/// On rank 0.
+const DatasetRecord* PrefixSide::find(const Uuid& uuid) const {
+  if (!keeper_) return nullptr;
+  const Listing& listing = keeper_->listing();
+  const auto found = std::find_if(listing.begin(), listing.end(), [&](const DatasetRecord& record) {
+    return record.info.uuid == uuid;
+  });
+  return found == listing.end() ? nullptr : &*found;
 }
+
+std::optional<DatasetRecord> PrefixSide::listed(const Uuid& uuid) { return share(find(uuid)); }
 
 template <class Change>
 void PrefixSide::change_record(const Uuid& uuid, Change change) {
-  if (!keeper_) return;
-  for (const DatasetRecord& known : keeper_->listing()) {
-    if (known.info.uuid != uuid) continue;
-    DatasetRecord record = known;
-    change(record);
-    Status kept = keeper_->update(record);
-    if (kept) kept = keeper_->save_listing();
-    if (!kept) tell(Severity::warning, "{}: {}", record.label(), kept.error().text);
-    return;
-  }
+  const DatasetRecord* known = find(uuid);
+  if (known == nullptr) return;
+  DatasetRecord record = *known;
+  change(record);
+  Status kept = keeper_->update(record);
+  if (kept) kept = keeper_->save_listing();
+  if (!kept) tell(Severity::warning, "{}: {}", record.label(), kept.error().text);
 }
 
 void PrefixSide::note_fetched(const Uuid& uuid) {
@@ -267,7 +277,7 @@ void PrefixSide::note_attempt(const DatasetInfo& dataset) {
     return;
   }
   if (!keeper_) return;
-  if (is_listed(dataset.uuid))
+  if (find(dataset.uuid) != nullptr)
     return change_record(dataset.uuid, [this](DatasetRecord& record) { count_attempt(record); });
   change_attempts(dataset, [this](DatasetRecord& record) {
     count_attempt(record);

@@ -67,7 +67,9 @@ class PrefixSide {
                const std::vector<std::string>& cached);
 
   /// The same for a dataset that another number of ranks has written: what this rank's caches have
-  /// of it.
+  /// of it. Whether all its parts are there, and how its records tell of it, is found first.
+  Result<DatasetInfo> find_parts(const DatasetInfo& dataset,
+                                 const std::vector<RecordedPart>& cached);
   Status flush_parts(const DatasetInfo& dataset, const std::vector<RecordedPart>& cached);
 
   /// The next checkpoint to try: the one named by SCR_CURRENT, else the current one, else the
@@ -82,6 +84,8 @@ class PrefixSide {
   /// Tells, once, which checkpoints begun after `offered` are passed over because restarts from
   /// them have died too often. Zeros: none is offered.
   void tell_quarantined(const Uuid& offered);
+  /// The record of one that is there.
+  std::optional<DatasetRecord> listed(const Uuid& uuid);
   /// How many were tried.
   std::size_t tried() const { return tried_.size(); }
   /// Why it could not be looked into; empty if it could.
@@ -128,7 +132,7 @@ class PrefixSide {
   void announce_first();
   std::uint32_t ranks() const { return static_cast<std::uint32_t>(comm_.size()); }
   const DatasetRecord* find(const std::string& name) const;
-  bool is_listed(const Uuid& uuid) const;
+  const DatasetRecord* find(const Uuid& uuid) const;
   Result<DatasetRecord> share_record(const std::string& call, const std::string& name);
   Status remove_dataset(const DatasetRecord& record);
   Status purge();

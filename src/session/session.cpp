@@ -95,6 +95,7 @@ Status Session::open_prefix() {
   // Outputs that an earlier run did not get out, and what is to be safe before it is computed on.
   flush_wanted_ = settings_.flush_on_restart;
   (void)flush_due();
+  flush_outputs_of_others();
   return {};
 }
 
@@ -138,6 +139,7 @@ Status Session::finalize() {
   phase_ = Phase::ended;
   flush_wanted_ = settings_.flush_interval > 0;
   (void)flush_due();  // what could not be copied has been told, and is in the cache
+  flush_outputs_of_others();
   prefix_.close();
   events_.happened("FINALIZE");
   if (comm_.rank() == 0) halting_.end();

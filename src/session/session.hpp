@@ -162,7 +162,6 @@ class Session {
   void tell_of_zero(const std::string& trouble);
   void log_fetch(const DatasetRecord& dataset, const Status& taken, double seconds);
   Status flush_for_restart();
-  void flush_what_others_wrote();
   Status refuse_to_start(Status why);
   bool is_read_in_place(const DatasetRecord& candidate) const;
   Status take_in(const DatasetRecord& candidate, bool& damaged);
@@ -173,9 +172,19 @@ class Session {
   bool has_remains_of(const Uuid& uuid) const;
   void forget_remains_of(const Uuid& uuid);
 
+  // what another number of ranks has written (session_elastic.cpp)
+  bool is_elastic() const { return settings_.elastic && settings_.fetch; }
+  std::vector<RecordedPart> recorded_parts(const CachedDataset& dataset);
+  void offer_what_others_wrote();
+  Status flush_what_others_wrote(CachedDataset& dataset);
+  void flush_outputs_of_others();
+  Status restart_in_prefix(const Uuid& uuid);
+  Status take_copy(const Uuid& uuid);
+  const CachedDataset* not_copied() const;
+  Status refuse_in_favour_of_cached();
+
   CachedDataset* restart_candidate();
   Status check_ranks();
-  bool is_elsewhere();
   Uuid newest_restorable();
   std::vector<std::int64_t> find_named(const std::string& name);
   void drop_old_broadcasts();
@@ -217,6 +226,7 @@ class Session {
   bool restart_done_ = false;
   bool fetch_done_ = false;    ///< the prefix directory has been asked
   Status fetch_refused_;       ///< what it was asked for cannot be had, and nothing else will do
+  Uuid not_copied_;            ///< what a restart was to begin from, and could not be copied there
   bool flush_wanted_ = false;  ///< of the newest checkpoint
   std::uint64_t last_number_ = 0;
   std::uint64_t last_checkpoint_ = 0;

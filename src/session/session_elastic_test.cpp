@@ -65,91 +65,212 @@ TEST(SessionElastic, WhatTheCachesHaveTooIsReadInThePrefixDirectory) {
   EXPECT_EQ(cluster.restart(six), 3) << "from the cache";
 }
 
-TEST(SessionElastic, WhatOnlyTheCachesHaveIsCopiedFirst) {
-  for (const Nodes& nodes : {six, Nodes{"n3", "n2", "n1", "n0"}}) {
-    ElasticCluster cluster;
-    cluster.settings.flush_interval = 2;
-    cluster.write(four_nodes(), {1, 2, 3});
-    EXPECT_EQ(cluster.listed(), Names({"ckpt.2"}));
-    const bool all_nodes = nodes.size() == 4;
-    if (!all_nodes) {  // a part is on a node that is not there
-      cluster.run_well(nodes, [](JobRank& rank) {
-        const auto found = rank.session->have_restart();
-        ASSERT_FALSE(found);
-        EXPECT_EQ(found.error().code, Code::wrong_ranks);
-      });
-      EXPECT_TRUE(cluster.said("no node of this run has the part of rank 6")) << cluster.said();
-      EXPECT_EQ(cluster.restart(four_nodes()), 3) << "with the number that wrote it";
-      continue;
+/// Eight ranks have written; four that have all their nodes restart.
+class CachedElastic : public ElasticCluster {
+ public:
+  const Nodes four = {"n0", "n1", "n2", "n3"};
+
+  CachedElastic() { settings.flush_interval = 2; }
+
+  /// Whether the restart begins, with `hook` on this rank while it does.
+  static Status restart_with(JobRank& rank, const FileHook& hook) {
+    const auto offered = rank.session->have_restart();
+    EXPECT_EQ(offered.value(), "ckpt.3");
+    rank.hook = hook;
+    const auto started = rank.session->start_restart();
+    rank.hook = nullptr;
+    return started ? Status{} : Status(tl::unexpected(started.error()));
+  }
+};
+
+TEST(SessionElastic, WhatOnlyTheCachesHaveIsCopiedWhenTheRestartBegins) {
+  CachedElastic cluster;
+  cluster.write(four_nodes(), {1, 2, 3});
+  ASSERT_EQ(cluster.listed(), Names({"ckpt.2"}));
+  cluster.run_well(cluster.four, [&](JobRank& rank) {
+    EXPECT_EQ(rank.session->have_restart().value(), "ckpt.3");
+    rank.comm.barrier();
+    EXPECT_EQ(cluster.listed(), Names({"ckpt.2"})) << "to ask copies nothing";
+    rank.comm.barrier();
+    EXPECT_EQ(rank.session->have_restart().value(), "ckpt.3") << "asked again";
+  });
+  EXPECT_EQ(cluster.restart_from(8, cluster.four, [](JobRank& rank) { rank.expect_written(4); }),
+            3);
+  EXPECT_EQ(cluster.listed(), Names({"ckpt.4", "ckpt.3", "ckpt.2"}));
+  cluster.expect_own_files(3);
+  EXPECT_EQ(cluster.parts("n1", 3), std::vector<std::string>()) << "a newer one is complete";
+}
+
+TEST(SessionElastic, EightToSixEightToOneAndBackFromTheCaches) {
+  const Nodes on_one_node(8, "n0");
+  CachedElastic cluster;
+  cluster.settings.flush_interval = 0;
+  cluster.settings.checkpoints[0].scheme = Scheme::single;
+  cluster.write(on_one_node, {1});
+  EXPECT_EQ(cluster.restart_from(8, Nodes(6, "n0"), [](JobRank& rank) { rank.expect_written(2); }),
+            1);
+  EXPECT_EQ(cluster.listed(), Names({"ckpt.1"}));
+  EXPECT_EQ(cluster.restart_from(6, on_one_node, [](JobRank& rank) { rank.expect_written(3); }), 2);
+  EXPECT_EQ(cluster.restart_from(8, one, [](JobRank& rank) { rank.expect_written(4); }), 3);
+  EXPECT_EQ(cluster.restart_from(1, four_nodes()), 4);
+  EXPECT_EQ(cluster.listed(), Names({"ckpt.4", "ckpt.3", "ckpt.2", "ckpt.1"}));
+}
+
+TEST(SessionElastic, APartThatIsNotThereIsToldAndNothingIsBegunInItsPlace) {
+  CachedElastic cluster;
+  cluster.write(four_nodes(), {1, 2, 3});
+  cluster.run_well(six, [](JobRank& rank) {
+    for (const auto& found :
+         {rank.session->have_restart(), rank.session->start_restart().map([](const auto& name) {
+            return std::optional(name);
+          })}) {
+      ASSERT_FALSE(found);
+      EXPECT_EQ(found.error().code, Code::wrong_ranks);
     }
-    EXPECT_EQ(cluster.restart_from(8, nodes, [](JobRank& rank) { rank.expect_written(4); }), 3);
-    EXPECT_EQ(cluster.listed(), Names({"ckpt.4", "ckpt.3", "ckpt.2"}));
-    cluster.expect_own_files(3);
+    EXPECT_FALSE(rank.session->start_checkpoint());
+  });
+  EXPECT_TRUE(cluster.said("no node of this run has the part of rank 6")) << cluster.said();
+  EXPECT_EQ(cluster.restart(four_nodes()), 3) << "with the number that wrote it";
+}
+
+TEST(SessionElastic, WhatCannotBeCopiedIsOutAndTheNextOlderIsOffered) {
+  for (const bool damaged : {true, false}) {
+    CachedElastic cluster;
+    cluster.write(four_nodes(), {1, 2, 3});
+    cluster.save("whole");
+    if (damaged) cluster.flip(cluster.parts("n2", 3)[0] + "/files/ckpt.3/rank 4.0");
+    const FileHook full = [&](const FileOperation& operation) -> Status {
+      const bool copy = operation.name == "write" &&
+                        operation.path.find("/ckpt.3/.cairn.") != std::string_view::npos;
+      return copy && !damaged ? fail(Code::no_space, "injected: cannot write {}", operation.path)
+                              : Status{};
+    };
+    cluster.run_well(cluster.four, [&](JobRank& rank) {
+      const Status begun = CachedElastic::restart_with(rank, rank.number() == 2 ? full : nullptr);
+      ASSERT_FALSE(begun);
+      EXPECT_EQ(begun.error().code, damaged ? Code::corrupt : Code::no_space);
+      EXPECT_EQ(rank.session->have_restart().value(), "ckpt.2");
+    });
+    EXPECT_TRUE(cluster.said("start it with 8 ranks")) << cluster.said();
+    EXPECT_EQ(cluster.listed(), Names({"ckpt.2"}));
+    EXPECT_EQ(cluster.restart(four_nodes()), 3) << "which loses nothing, and repairs it";
+    cluster.bring_back("whole");
+    EXPECT_EQ(cluster.restart_from(8, cluster.four), 3) << "nor does it matter the next time";
   }
 }
 
-TEST(SessionElastic, MoreRanksCopyWhatTheCachesHave) {
-  ElasticCluster cluster;
+TEST(SessionElastic, ItIsRefusedWhereNothingOlderIsLeft) {
+  CachedElastic cluster;
   cluster.settings.flush_interval = 0;
-  cluster.write(one, {1, 2});
-  EXPECT_EQ(cluster.restart_from(1, four_nodes()), 2);
-  EXPECT_EQ(cluster.listed(), Names({"ckpt.2"}));
+  cluster.write(four_nodes(), {3});
+  cluster.flip(cluster.parts("n2")[0] + "/files/ckpt.3/rank 4.0");
+  const auto refused = [](JobRank& rank, Code why) {
+    EXPECT_FALSE(CachedElastic::restart_with(rank, nullptr));
+    for (int asked = 0; asked < 2; ++asked) {
+      const auto found = rank.session->have_restart();
+      ASSERT_FALSE(found);
+      EXPECT_EQ(found.error().code, why);
+    }
+    EXPECT_FALSE(rank.session->start_checkpoint()) << "nothing is begun in its place";
+  };
+  cluster.run_well(cluster.four, [&](JobRank& rank) { refused(rank, Code::wrong_ranks); });
+  cluster.settings.on_fetch_fail = OnFetchFail::stop;
+  cluster.run_well(cluster.four, [&](JobRank& rank) { refused(rank, Code::corrupt); });
+  cluster.settings.on_fetch_fail = OnFetchFail::fresh;
+  cluster.run_well(cluster.four, [&](JobRank& rank) {
+    EXPECT_FALSE(CachedElastic::restart_with(rank, nullptr));
+    EXPECT_EQ(rank.session->have_restart().value(), std::nullopt);
+  });
+  EXPECT_TRUE(
+      cluster.said("THE RUN STARTS FROM ZERO, although dataset 1 (ckpt.3) is in the caches"))
+      << cluster.said();
+  EXPECT_EQ(cluster.restart(four_nodes()), 3) << "which repairs it";
 }
 
-TEST(SessionElastic, WhatCannotBeCopiedIsRefusedAndStays) {
-  ElasticCluster cluster;
-  cluster.settings.flush_interval = 0;
-  cluster.write(four_nodes(), {1});
-  cluster.save("whole");
-  cluster.flip(cluster.parts("n2", 1)[0] + "/files/ckpt.1/rank 4.0");
-  const Nodes four = {"n0", "n1", "n2", "n3"};
-  cluster.run_well(four, [](JobRank& rank) { EXPECT_FALSE(rank.session->have_restart()); });
-  EXPECT_TRUE(cluster.said("rank 4.0 does not match its checksum")) << cluster.said();
-  EXPECT_EQ(cluster.listed(), Names());
-  EXPECT_EQ(cluster.restart(four_nodes()), 1) << "which repairs it";
-}
-
-TEST(SessionElastic, WhatWasCopiedButHasNoNamesYetIsRefusedAndReadNextTime) {
-  ElasticCluster cluster;
-  cluster.settings.flush_interval = 0;
-  cluster.write(four_nodes(), {1});
-  const Nodes four = {"n0", "n1", "n2", "n3"};
-  cluster.run_well(four, [&](JobRank& rank) {
-    rank.hook = [](const FileOperation& operation) -> Status {
+TEST(SessionElastic, WhatWasCopiedButHasNoNamesYetIsReadNextTime) {
+  CachedElastic cluster;
+  cluster.write(four_nodes(), {1, 2, 3});
+  cluster.run_well(cluster.four, [&](JobRank& rank) {
+    const Status begun = CachedElastic::restart_with(rank, [](const FileOperation& operation) {
       const bool naming =
           operation.name == "rename" && operation.path.find("/.cairn.") != std::string_view::npos;
-      return naming ? fail(Code::io, "injected: cannot rename {}", operation.path) : Status{};
-    };
-    EXPECT_FALSE(rank.session->have_restart());
-    rank.hook = nullptr;
+      return naming ? Status(fail(Code::io, "injected: cannot rename {}", operation.path))
+                    : Status{};
+    });
+    EXPECT_FALSE(begun);
+    EXPECT_EQ(rank.session->have_restart().value(), "ckpt.2");
   });
   EXPECT_TRUE(cluster.said("all of it is there, but not under its own names")) << cluster.said();
-  EXPECT_EQ(cluster.restart_from(8, four), 1);
-  cluster.expect_own_files(1);
+  EXPECT_EQ(cluster.restart_from(8, cluster.four), 3);
+  cluster.expect_own_files(3);
 }
 
 /// At every call that one of the ranks makes in the prefix directory.
 TEST(SessionElastic, ACrashWhileItIsCopiedLosesNothing) {
   constexpr int stride = sanitized ? 23 : 5;
-  const Nodes four = {"n0", "n1", "n2", "n3"};
   bool crashed = true;
   for (int step = 0; crashed; step += stride) {
-    ElasticCluster cluster;
+    CachedElastic cluster;
     cluster.settings.flush_interval = 0;
     cluster.write(four_nodes(), {1});
-    crashed = !cluster.run(four, [&](JobRank& rank) {
+    crashed = !cluster.run(cluster.four, [&](JobRank& rank) {
       ASSERT_TRUE(rank.init());
       if (rank.number() == step % 2)
         rank.hook = [&, count = 0](const FileOperation& operation) mutable -> Status {
           if (operation.path.starts_with(cluster.settings.prefix) && count++ == step) throw Crash{};
           return {};
         };
-      (void)rank.session->have_restart();
+      if (rank.session->have_restart()) (void)rank.session->start_restart();
       rank.hook = nullptr;
     });
-    ASSERT_EQ(cluster.restart_from(8, four), 1) << step;
+    ASSERT_EQ(cluster.restart_from(8, cluster.four), 1) << step;
     ASSERT_EQ(cluster.listed(), Names({"ckpt.1"})) << step;
   }
+}
+
+TEST(SessionElastic, OutputsOfAnotherNumberOfRanksGetOut) {
+  CachedElastic cluster;
+  const FileHook away = [&](const FileOperation& operation) -> Status {
+    const bool there = operation.path.starts_with(cluster.settings.prefix);
+    return there ? fail(Code::io, "injected: {} is away", operation.path) : Status{};
+  };
+  EXPECT_TRUE(cluster.run(four_nodes(), [&](JobRank& rank) {
+    ASSERT_TRUE(rank.init());
+    rank.expect_written(1);
+    rank.hook = away;
+    EXPECT_FALSE(rank.write(2, flag_output));
+    rank.hook = nullptr;
+  }));
+  ASSERT_EQ(cluster.listed(), Names());
+  cluster.run_well(cluster.four, [](JobRank& rank) {
+    EXPECT_EQ(rank.session->have_restart().value(), "ckpt.1");
+  });
+  EXPECT_EQ(cluster.listed(), Names({"ckpt.2"}));
+  cluster.expect_own_files(2);
+}
+
+TEST(SessionElastic, OneInQuarantineIsPassedOver) {
+  CachedElastic cluster;
+  cluster.settings.restart_attempts = 1;
+  cluster.write(four_nodes(), {1, 2, 3});
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    ASSERT_TRUE(rank.session->have_restart().value());
+    ASSERT_TRUE(rank.session->start_restart());
+  });
+  cluster.run_well(cluster.four, [](JobRank& rank) {
+    EXPECT_EQ(rank.session->have_restart().value(), "ckpt.2");
+  });
+  EXPECT_TRUE(cluster.said("ckpt.3) is in quarantine")) << cluster.said();
+}
+
+TEST(SessionElastic, ARestartFromACopyThatIsRejectedIsOutToo) {
+  CachedElastic cluster;
+  cluster.write(four_nodes(), {1, 2, 3});
+  cluster.run_well(cluster.four, [](JobRank& rank) {
+    EXPECT_TRUE(CachedElastic::restart_with(rank, nullptr));
+    EXPECT_FALSE(rank.session->complete_restart(rank.number() != 1));
+    EXPECT_EQ(rank.session->have_restart().value(), "ckpt.2");
+  });
 }
 
 TEST(SessionElastic, DamageIsFoundInWhateverPartAndTheNextOlderTaken) {

@@ -144,7 +144,8 @@ Status Session::fetch_checkpoint() {
   if (restart_done_ || fetch_done_) return {};
   fetch_done_ = true;
   const Uuid newest_cached = newest_restorable();
-  std::string trouble = prefix_.trouble();
+  const CachedDataset* stays = not_copied();
+  std::string trouble = stays != nullptr ? stays->reason : prefix_.trouble();
   if (const Status copied = flush_for_restart(); !copied) trouble = copied.error().text;
   if (!trouble.empty() && newest_cached == Uuid{} && settings_.on_fetch_fail == OnFetchFail::stop)
     return refuse_to_start(fail(Code::io, "{}", trouble));
@@ -164,11 +165,16 @@ Status Session::fetch_checkpoint() {
     warn("{} in {} cannot be used: {}", candidate->label(), settings_.prefix, trouble);
     if (settings_.on_fetch_fail == OnFetchFail::stop) return refuse_to_start(taken);
   }
-  if (!trouble.empty() && restart_candidate() == nullptr) tell_of_zero(trouble);
+  if (trouble.empty() || restart_candidate() != nullptr) return {};
+  CAIRN_TRY(refuse_in_favour_of_cached());
+  tell_of_zero(trouble);
   return {};
 }
 
 void Session::tell_of_zero(const std::string& trouble) {
+  if (const CachedDataset* stays = not_copied())
+    return warn("THE RUN STARTS FROM ZERO, although {} is in the caches: {}", stays->label(),
+                trouble);
   const std::size_t tried = prefix_.tried();
   if (tried == 0)
     return warn("THE RUN STARTS FROM ZERO; whether {} has a checkpoint is not known, because {}",
@@ -191,32 +197,6 @@ void Session::log_fetch(const DatasetRecord& dataset, const Status& taken, doubl
 Status Session::flush_for_restart() {
   CachedDataset* newest = settings_.global_restart ? newest_checkpoint() : nullptr;
   return newest == nullptr || newest->flushed ? Status{} : flush_dataset(*newest);
-}
-
-/// CAIRN_ELASTIC: it is copied there first. Nothing is rebuilt, for which all its ranks are needed.
-void Session::flush_what_others_wrote() {
-  if (!settings_.elastic || !settings_.fetch || mismatched(datasets_) == nullptr) return;
-  for (const std::size_t index : only_others_have(datasets_)) {
-    CachedDataset* dataset = &datasets_[index];
-    std::vector<RecordedPart> parts;
-    for (const RankFolder& folder : dataset->parts) {
-      const auto owner = owner_of(folder);
-      const HeldPart part = owner ? read_part(files_, folder, *owner) : HeldPart{};
-      if (!part.own.empty())
-        parts.push_back({{dataset->info.uuid, *owner, folder}, part.own[0].record});
-    }
-    Status flushed = claim_prefix();
-    if (flushed && !dataset->flushed) flushed = prefix_.flush_parts(dataset->info, parts);
-    if (flushed) {
-      dataset->flushed = true;
-      tell("dataset {}, which {} ranks have written, is in {} now", dataset->info.number,
-           dataset->info.ranks, settings_.prefix);
-    } else {
-      warn("dataset {} in the cache, which {} ranks have written, could not be copied to {}: {}",
-           dataset->info.number, dataset->info.ranks, settings_.prefix, flushed.error().text);
-      return;
-    }
-  }
 }
 
 /// Asked again, it says the same: the answer must not be to start from zero.

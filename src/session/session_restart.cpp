@@ -18,14 +18,10 @@ CachedDataset* Session::restart_candidate() {
 Status Session::check_ranks() {
   if (settings_.on_mismatch == OnMismatch::fresh) return {};
   const CachedDataset* other = mismatched(datasets_);
-  if (other == nullptr || is_elsewhere())
+  const bool elsewhere = is_elastic() && only_others_have(datasets_) == nullptr;
+  if (other == nullptr || elsewhere)
     return restart_done_ ? Status{} : prefix_.check_ranks(newest_restorable());
   return tl::unexpected(wrong_ranks(*other, static_cast<std::uint32_t>(comm_.size())));
-}
-
-/// What another number of ranks has written can be restarted from in the prefix directory.
-bool Session::is_elsewhere() {
-  return settings_.elastic && settings_.fetch && only_others_have(datasets_).empty();
 }
 
 /// Zeros if there is none.
@@ -37,7 +33,7 @@ Uuid Session::newest_restorable() {
 Result<std::optional<std::string>> Session::have_restart() {
   CAIRN_TRY(enter("SCR_Have_restart", Phase::idle));
   look_for_prefix_again();
-  flush_what_others_wrote();
+  offer_what_others_wrote();
   CAIRN_TRY(check_ranks());
   CAIRN_TRY(fetch_checkpoint());
   if (!restart_done_) prefix_.tell_quarantined(newest_restorable());
@@ -54,6 +50,10 @@ Result<std::string> Session::start_restart() {
     return fail(Code::not_found,
                 "SCR_Start_restart: there is no checkpoint to restart from; ask "
                 "SCR_Have_restart first");
+  if (candidate->state == CachedDataset::State::offered) {
+    CAIRN_TRY(restart_in_prefix(candidate->info.uuid));
+    candidate = restart_candidate();
+  }
   if (!candidate->in_prefix())
     CAIRN_TRY(check_and_heal(comm_, files_, stores_, settings_, *candidate, log_));
   CAIRN_TRY(place_broadcast(*candidate));
@@ -79,6 +79,8 @@ Status Session::complete_restart(bool valid) {
   if (!verdict) {
     datasets_.erase(datasets_.begin() + (restart_candidate() - datasets_.data()));
     remove_everywhere(dataset);
+    for (CachedDataset& copied : datasets_)
+      if (copied.info.uuid == dataset.info.uuid) copied.state = CachedDataset::State::unusable;
     prefix_.note_failed(dataset.info.uuid, verdict.error().text);
     fetch_done_ = false;  // an older one may be there
     return verdict;

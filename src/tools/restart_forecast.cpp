@@ -22,7 +22,7 @@ class Forecaster {
 
   Forecast run() {
     if (settings_.fetch) end_flushes();
-    flush_what_others_wrote();
+    offer_what_others_wrote();
     if (is_refused()) return result_;
     if (settings_.global_restart) flush_newest();
     const Uuid newest_cached = newest();
@@ -60,23 +60,28 @@ class Forecaster {
     return found == facts_.cached.end() ? nullptr : &*found;
   }
 
-  /// Nothing is rebuilt then: all parts are needed, and none of them damaged.
-  void flush_what_others_wrote() {
-    if (!settings_.elastic || !settings_.fetch || mismatched(datasets_) == nullptr) return;
-    for (const std::size_t index : only_others_have(datasets_)) {
-      CachedDataset& dataset = datasets_[index];
+  bool is_elastic() const { return settings_.elastic && settings_.fetch; }
+
+  /// Nothing is rebuilt then: all parts are needed, and where one is damaged the copy fails.
+  void offer_what_others_wrote() {
+    while (const CachedDataset* newest = is_elastic() ? only_others_have(datasets_) : nullptr) {
+      CachedDataset& dataset = datasets_[static_cast<std::size_t>(newest - datasets_.data())];
       const CachedFacts* found = facts_of(dataset.info.uuid);
-      if (found == nullptr || !found->state.is_whole()) return;
-      dataset.flushed = true;
-      add(dataset.info, "it is copied from the caches to the prefix directory first");
+      if (found == nullptr || !found->state.absent.empty()) return;
+      if (found->state.is_whole()) {
+        dataset.state = CachedDataset::State::offered;
+        return;
+      }
+      dataset.state = CachedDataset::State::unusable;
+      result_.failed.push_back(dataset.label());
+      not_copied_ = wrong_ranks(dataset, facts_.ranks).text;
     }
   }
 
   bool is_refused() {
     if (settings_.on_mismatch == OnMismatch::fresh) return false;
     const CachedDataset* other = mismatched(datasets_);
-    const bool elsewhere =
-        settings_.elastic && settings_.fetch && only_others_have(datasets_).empty();
+    const bool elsewhere = is_elastic() && only_others_have(datasets_) == nullptr;
     if (other == nullptr || elsewhere) return false;
     refuse(wrong_ranks(*other, facts_.ranks).text);
     return true;
@@ -131,10 +136,14 @@ class Forecaster {
 
   Forecast finish() {
     const CachedDataset* choice = restart_choice(datasets_, settings_.global_restart);
-    if (choice != nullptr) {
-      result_.outcome = Forecast::Outcome::cache;
-      result_.dataset = choice->info;
+    if (choice == nullptr) {
+      if (!not_copied_.empty() && settings_.on_mismatch != OnMismatch::fresh) refuse(not_copied_);
+      return result_;
     }
+    const bool copied = choice->state == CachedDataset::State::offered;
+    result_.outcome = copied ? Forecast::Outcome::prefix : Forecast::Outcome::cache;
+    result_.dataset = choice->info;
+    if (copied) result_.before = "it is copied from the caches to the prefix directory first";
     return result_;
   }
 
@@ -145,6 +154,7 @@ class Forecaster {
   Listing listing_;
   std::string current_;
   std::map<Uuid, std::string> arrives_;
+  std::string not_copied_;  ///< what is told where nothing else is left
   Forecast result_;
 };
 

@@ -144,6 +144,13 @@ TEST_F(Explain, AnotherNumberOfRanksIsRefusedWithBothNumbers) {
   cluster_.run_well({"n0", "n1", "n2", "n3", "n0", "n1"}, [](JobRank& rank) {
     EXPECT_EQ(rank.session->have_restart().value(), "ckpt.1");
   });
+  std::filesystem::resize_file(cluster_.parts("n2", 1)[0] + "/files/ckpt.1/rank 4.0", 0);
+  ASSERT_EQ(explain(6), 0);
+  EXPECT_TRUE(out_.starts_with("a restart with 6 ranks would be refused")) << out_;
+  cluster_.run_well({"n0", "n1", "n2", "n3", "n0", "n1"}, [](JobRank& rank) {
+    EXPECT_FALSE(rank.session->have_restart() && rank.session->start_restart());
+    EXPECT_FALSE(rank.session->have_restart());
+  });
 }
 
 TEST_F(Explain, SettingsThatPassDatasetsOverAreNamed) {

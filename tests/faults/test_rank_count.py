@@ -1,8 +1,9 @@
-"""A checkpoint is restarted with the number of ranks that wrote it, or not at all."""
+"""A checkpoint is restarted with the number of ranks that wrote it, or not at all; with CAIRN_ELASTIC=1 by
+any number, each rank of which reads what all have written."""
 
 import pytest
 
-from checkpointing import FULL, NEWEST, WRONG_RANKS, Job
+from checkpointing import FULL, NEWEST, NODES, WRONG_RANKS, Job
 
 
 def assert_refused(job: Job, where: list, ranks_then: int, ranks_now: int) -> None:
@@ -34,3 +35,35 @@ def test_fresh_start_on_request(job: Job) -> None:
     assert outcome.report["have"] == 0
     assert outcome.report["written"] == [1]
     assert job.launch(FULL[:6]).restarted_from() == 1
+
+
+ELASTIC = {"CAIRN_ELASTIC": "1", "SCR_FETCH": "1"}
+SIX = ["n0", "n1", "n2", "n3", "n0", "n1"]
+ONE = ["n0"]
+
+
+@pytest.mark.each_mpi
+def test_any_number_from_the_prefix_directory(empty: Job) -> None:
+    copied = {**ELASTIC, "SCR_FLUSH": "1"}
+    assert empty.launch(FULL, copied, checkpoints=1).report["written"] == [1]
+    for writers, where in ((8, SIX), (6, FULL), (8, ONE)):
+        empty.lose(*NODES)
+        outcome = empty.launch(where, copied, writers=writers, checkpoints=1)
+        step = outcome.restarted_from()
+        assert outcome.report["written"] == [step + 1]
+    assert step == 3
+
+
+@pytest.mark.parametrize("ranks_then, ranks_now", [(FULL, SIX), (SIX, FULL), (ONE * 8, ONE)])
+def test_any_number_from_the_caches(empty: Job, ranks_then: list, ranks_now: list) -> None:
+    assert empty.launch(ranks_then, checkpoints=2).report["written"] == [1, 2]
+    outcome = empty.launch(ranks_now, ELASTIC, writers=len(ranks_then), checkpoints=1)
+    assert outcome.restarted_from() == 2
+    assert outcome.report["written"] == [3]
+
+
+@pytest.mark.parametrize("call, nth", [("have", 2), ("restart", 1), ("restart", 21), ("restart", 41)])
+def test_killed_while_it_is_copied_from_the_caches(job: Job, call: str, nth: int) -> None:
+    job.launch(SIX, ELASTIC, writers=8, kill_at=call, kill_striker=0, kill_ranks="all",
+               kill_nth=nth).killed()
+    assert job.launch(SIX, ELASTIC, writers=8).restarted_from() == NEWEST

@@ -27,6 +27,7 @@ struct Options {
   int checkpoints = 0;  ///< to write, after the restart
   std::string pause;    ///< after SCR_Init, from when this file is made until it is gone
   std::uint64_t seed = 0;
+  int writers = 0;  ///< that wrote what is restarted from: each rank reads the files of all of them
   DeathPlan death;
 };
 
@@ -68,15 +69,15 @@ std::size_t size_of(int rank, int file, int step) {
   return file == 0 ? 150'000u + 20'011u * rank + 101u * step : 30'000u * (rank % 3) + 7u * step;
 }
 
-std::vector<std::uint64_t> words_of(const Job& job, int file, int step) {
-  std::vector<std::uint64_t> words((size_of(job.rank, file, step) + 7) / 8);
-  std::uint64_t at = mix(mix(mix(job.options.seed + 1) + job.rank) + step * 2 + file);
+std::vector<std::uint64_t> words_of(const Job& job, int rank, int file, int step) {
+  std::vector<std::uint64_t> words((size_of(rank, file, step) + 7) / 8);
+  std::uint64_t at = mix(mix(mix(job.options.seed + 1) + rank) + step * 2 + file);
   for (auto& word : words) word = mix(at += 0x9E3779B97F4A7C15u);
   return words;
 }
 
-std::string name_of(const Job& job, int file, int step) {
-  return "step." + std::to_string(step) + "/" + folders[file] + "/rank." + std::to_string(job.rank);
+std::string name_of(int rank, int file, int step) {
+  return "step." + std::to_string(step) + "/" + folders[file] + "/rank." + std::to_string(rank);
 }
 
 using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
@@ -86,26 +87,27 @@ File open_file(const char* path, const char* mode) {
 
 bool write_file(const Job& job, int file, int step) {
   char path[SCR_MAX_FILENAME];
-  if (SCR_Route_file(name_of(job, file, step).c_str(), path) != SCR_SUCCESS) return false;
+  if (SCR_Route_file(name_of(job.rank, file, step).c_str(), path) != SCR_SUCCESS) return false;
   File out = open_file(path, "wb");
   const std::size_t size = size_of(job.rank, file, step);
-  return out && std::fwrite(words_of(job, file, step).data(), 1, size, out.get()) == size &&
+  return out &&
+         std::fwrite(words_of(job, job.rank, file, step).data(), 1, size, out.get()) == size &&
          std::fclose(out.release()) == 0;
 }
 
 enum class Found { right, absent, wrong };
 
 /// Absent: Cairn said so, which is its right. Wrong: it handed out something else than was written.
-Found check_file(const Job& job, int file, int step) {
+Found check_file(const Job& job, int rank, int file, int step) {
   char path[SCR_MAX_FILENAME];
-  if (SCR_Route_file(name_of(job, file, step).c_str(), path) != SCR_SUCCESS) return Found::absent;
+  if (SCR_Route_file(name_of(rank, file, step).c_str(), path) != SCR_SUCCESS) return Found::absent;
   File in = open_file(path, "rb");
   if (!in) return Found::wrong;
-  const std::size_t size = size_of(job.rank, file, step);
+  const std::size_t size = size_of(rank, file, step);
   std::vector<char> bytes(size);
   const bool right = std::fread(bytes.data(), 1, size, in.get()) == size &&
                      std::fgetc(in.get()) == EOF &&
-                     std::memcmp(bytes.data(), words_of(job, file, step).data(), size) == 0;
+                     std::memcmp(bytes.data(), words_of(job, rank, file, step).data(), size) == 0;
   return right ? Found::right : Found::wrong;
 }
 
@@ -133,12 +135,14 @@ int watched(Job& job, const std::string& name, int step, Call call) {
   return agreed(job, code);
 }
 
-/// Reads the checkpoint of `step` inside a restart phase; whether this rank got both its files.
+/// Reads the checkpoint of `step` inside a restart phase; whether this rank got all it reads.
 bool read_checkpoint(Job& job, int step) {
   bool whole = true;
   int wrong = 0;
-  for (int file = 0; file < 2; ++file) {
-    const Found found = check_file(job, file, step);
+  const int first = job.options.writers == 0 ? job.rank : 0;
+  const int end = job.options.writers == 0 ? job.rank + 1 : job.options.writers;
+  for (int i = 2 * first; i < 2 * end; ++i) {
+    const Found found = check_file(job, i / 2, i % 2, step);
     whole = whole && found == Found::right;
     wrong += found == Found::wrong;
   }
@@ -239,6 +243,8 @@ bool parse(int argc, char** argv, Options& options) {
       options.pause = value;
     else if (option == "--seed")
       options.seed = std::strtoull(value.c_str(), nullptr, 10);
+    else if (option == "--writers")
+      options.writers = std::atoi(value.c_str());
     else if (option == "--kill-at")
       options.death.at = value;
     else if (option == "--kill-step")

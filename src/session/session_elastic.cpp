@@ -1,0 +1,117 @@
+// The steps of a Session with CAIRN_ELASTIC=1 where another number of ranks has written what the
+// caches have: such a dataset is copied to the prefix directory, part by part, and read there.
+
+#include <algorithm>
+
+#include "cache/catalog.hpp"
+#include "prefix/copy_files.hpp"
+#include "recovery/restart_choice.hpp"
+#include "session/session.hpp"
+
+namespace cairn {
+
+/// What this rank's caches have of it.
+std::vector<RecordedPart> Session::recorded_parts(const CachedDataset& dataset) {
+  std::vector<RecordedPart> parts;
+  for (const RankFolder& folder : dataset.parts) {
+    const auto owner = owner_of(folder);
+    const HeldPart part = owner ? read_part(files_, folder, *owner) : HeldPart{};
+    if (!part.own.empty())
+      parts.push_back({{dataset.info.uuid, *owner, folder}, part.own[0].record});
+  }
+  return parts;
+}
+
+/// The newest checkpoint, if the prefix directory is this run's and all parts are there. Nothing
+/// would be rebuilt, for which all its ranks are needed.
+void Session::offer_what_others_wrote() {
+  if (!is_elastic() || restart_done_) return;
+  const CachedDataset* found = only_others_have(datasets_);
+  if (found == nullptr) return;
+  CachedDataset& dataset = datasets_[static_cast<std::size_t>(found - datasets_.data())];
+  const Status claimed = claim_prefix();
+  if (claimed && dataset.flushed) return;
+  const auto info = claimed ? prefix_.find_parts(dataset.info, recorded_parts(dataset))
+                            : Result<DatasetInfo>(tl::unexpected(claimed.error()));
+  if (!info)
+    return warn("{} ranks have written dataset {} in the cache, which cannot be copied to {}: {}",
+                dataset.info.ranks, dataset.info.number, settings_.prefix, info.error().text);
+  dataset.info = *info;
+  dataset.state = CachedDataset::State::offered;
+}
+
+Status Session::flush_what_others_wrote(CachedDataset& dataset) {
+  CAIRN_TRY(claim_prefix());
+  if (dataset.flushed) return {};
+  CAIRN_TRY(prefix_.flush_parts(dataset.info, recorded_parts(dataset)));
+  dataset.flushed = true;
+  tell("dataset {}, which {} ranks have written, is in {} now", dataset.info.number,
+       dataset.info.ranks, settings_.prefix);
+  return {};
+}
+
+/// They must be there, as those of this number of ranks.
+void Session::flush_outputs_of_others() {
+  if (!is_elastic() || !settings_.flush) return;
+  for (auto dataset = datasets_.rbegin(); dataset != datasets_.rend(); ++dataset) {
+    if (dataset->state != CachedDataset::State::other_ranks || !dataset->info.is_output() ||
+        dataset->flushed)
+      continue;
+    if (const Status flushed = flush_what_others_wrote(*dataset); !flushed)
+      warn("dataset {}, which {} ranks have written, is not in {}, and stays in the cache: {}",
+           dataset->info.number, dataset->info.ranks, settings_.prefix, flushed.error().text);
+  }
+}
+
+/// Where that fails the dataset is out for this run, or it would be offered again for ever. It
+/// stays in the caches until a newer one is complete.
+Status Session::restart_in_prefix(const Uuid& uuid) {
+  const auto find = [&] {
+    return std::find_if(datasets_.begin(), datasets_.end(),
+                        [&](const CachedDataset& each) { return each.info.uuid == uuid; });
+  };
+  Status taken = flush_what_others_wrote(*find());
+  find()->state = CachedDataset::State::other_ranks;
+  if (taken) taken = take_copy(uuid);
+  if (taken) return {};
+  CachedDataset& dataset = *find();
+  dataset.state = CachedDataset::State::unusable;
+  dataset.reason = taken.error().text;
+  not_copied_ = uuid;
+  fetch_done_ = false;
+  warn(
+      "{}, which {} ranks have written, cannot be restarted from: {}. An older checkpoint is "
+      "offered, if there is one; to keep this one, end the run and start it with {} ranks",
+      dataset.label(), dataset.info.ranks, dataset.reason, dataset.info.ranks);
+  return settings_.on_fetch_fail == OnFetchFail::stop ? refuse_to_start(taken) : taken;
+}
+
+/// It is in the prefix directory now.
+Status Session::take_copy(const Uuid& uuid) {
+  const auto record = prefix_.listed(uuid);
+  if (!record) return fail(Code::lost, "it is not in {} any more", settings_.prefix);
+  bool damaged = false;
+  Status taken = take_in_place(*record, damaged);
+  if (!taken && damaged) prefix_.note_failed(uuid, taken.error().text);
+  return taken;
+}
+
+/// Null if there is none.
+const CachedDataset* Session::not_copied() const {
+  const auto found = std::find_if(datasets_.begin(), datasets_.end(), [this](const auto& dataset) {
+    return dataset.info.uuid == not_copied_;
+  });
+  return found == datasets_.end() ? nullptr : &*found;
+}
+
+/// Rather than to begin from zero, and then to remove what could not be copied.
+Status Session::refuse_in_favour_of_cached() {
+  const CachedDataset* stays = not_copied();
+  if (stays == nullptr || settings_.on_mismatch == OnMismatch::fresh ||
+      settings_.on_fetch_fail != OnFetchFail::older)
+    return {};
+  return refuse_to_start(
+      tl::unexpected(wrong_ranks(*stays, static_cast<std::uint32_t>(comm_.size()))));
+}
+
+}  // namespace cairn
