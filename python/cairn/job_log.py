@@ -127,15 +127,16 @@ class Progress:
     restarted_from: str = ""
     computing_since_s: float = 0.0  # of this run: when it went on computing; 0: not yet
     rebuilt_s: float = 0.0  # in this run
-    finalized: Optional[bool] = None  # this run has called SCR_Finalize; None: not even SCR_Init
+    finalized: Optional[bool] = None  # this run has called SCR_Finalize; None: no run has called even SCR_Init
     last_s: float = 0.0  # when there was the last entry
     written: Transfers = field(default_factory=Transfers)
     flushed: Transfers = field(default_factory=Transfers)
     fetched: Transfers = field(default_factory=Transfers)
 
     def begin_run(self) -> None:
-        """Forgets what is known of one run only."""
-        self.finalized = None
+        """Forgets what is known of one run only. Of a program that has once called SCR_Init it is known that a run
+        without SCR_Finalize has not come to its end."""
+        self.finalized = None if self.finalized is None else False
         self.restarted_from = ""
         self.computing_since_s = self.rebuilt_s = 0.0
 

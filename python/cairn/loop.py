@@ -16,11 +16,12 @@ from cairn.job_log import JobLog, Progress
 from cairn.native import Native
 from cairn.node_tests import unfit
 from cairn.policy import Action, Event, FailureTally, How, Kind, Policy, State, decide, ended_well
-from cairn.processes import Exit, Group, ends_with_us
+from cairn.processes import Exit, Group, ends_with_us, guard_of
 from cairn.roles import NodeTest, RemoteExecution, ResourceManager
 from cairn.state_file import StateFile
 
 TICK_S = 0.05
+ORPHAN_PATIENCE_S = 5.0  # what a launcher whose `cairn run` was killed gets to end in by itself
 
 
 @dataclass
@@ -56,10 +57,11 @@ class Machine:
         time.sleep(seconds)
 
     def launch(self, command: Sequence[str], environment: Mapping[str, str]) -> Group:
-        """Starts the launcher. It is asked to end should this process be killed: nobody would watch its program,
-        and the next `cairn run` would start a second one beside it."""
-        return Group(subprocess.Popen(list(command), env=dict(environment), stdin=subprocess.DEVNULL,
-                                      start_new_session=True, preexec_fn=ends_with_us()))
+        """Starts the launcher. Should this process be killed it is asked to end, and then killed: nobody would watch
+        its program, and the next `cairn run` would start a second one beside it."""
+        launcher = subprocess.Popen(list(command), env=dict(environment), stdin=subprocess.DEVNULL,
+                                    start_new_session=True, preexec_fn=ends_with_us())
+        return Group(launcher, guard_of(launcher.pid, ORPHAN_PATIENCE_S))
 
     def heartbeats(self, remote: RemoteExecution, nodes: Sequence[str]) -> Heartbeats:
         """Signs of life."""

@@ -57,7 +57,7 @@ class Event:
 
     how: How = How.NOT_STARTED
     code: int = 0  # the exit code, or the signal
-    finalized: Optional[bool] = None  # the program has called SCR_Finalize; None: not even SCR_Init
+    finalized: Optional[bool] = None  # the program has called SCR_Finalize; None: no run has called even SCR_Init
     nodes_lost: Tuple[str, ...] = ()  # found dead since the run began
 
     def text(self) -> str:

@@ -27,6 +27,17 @@ def ends_with_us() -> Callable[[], None]:
     return in_child
 
 
+# Ends at a word; where nobody is left to say it, waits a while, and kills what is left of the group.
+GUARD = "read -r word || {{ sleep {patience:g}; kill -s KILL -- -{group}; }} 2> /dev/null"
+
+
+def guard_of(group: int, patience_s: float) -> "subprocess.Popen[bytes]":
+    """A process that kills a group so long after this process has died, however that happens. A word to its standard
+    input, and it does not."""
+    return subprocess.Popen(["sh", "-c", GUARD.format(patience=patience_s, group=group)], stdin=subprocess.PIPE,
+                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+
+
 class Exit(NamedTuple):
     """How a process ended: an exit code, or a signal."""
 
@@ -36,10 +47,10 @@ class Exit(NamedTuple):
 
 class Group:
     """A process that leads a group of its own. Its id stays its own, and its group's, until `close`:
-    the process is looked at without being reaped."""
+    the process is looked at without being reaped. `guard`: what else would kill it."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
-        self._process = process
+    def __init__(self, process: "subprocess.Popen[bytes]", guard: "Optional[subprocess.Popen[bytes]]" = None) -> None:
+        self._process, self._guard = process, guard
         self._exit: Optional[Exit] = None
 
     def poll(self) -> Optional[Exit]:
@@ -80,6 +91,8 @@ class Group:
         self.kill()
         if self._process.stdout:
             self._process.stdout.close()
+        if self._guard:
+            self._guard.communicate(b"over\n")
         self._process.wait()
 
 

@@ -26,7 +26,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "long: takes half a minute or more, or is not steady")
+    config.addinivalue_line("markers", "long: takes half a minute or more")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: List[pytest.Item]) -> None:
@@ -60,9 +60,7 @@ def cluster() -> Iterator[Cluster]:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "flavour" in metafunc.fixturenames:
-        unsteady = {"mpich": [pytest.mark.long]}  # over TCP it now and then hangs, with or without Cairn
-        metafunc.parametrize("flavour", [pytest.param(flavour, marks=unsteady.get(flavour, ()))
-                                         for flavour in metafunc.config.getoption("--flavour")])
+        metafunc.parametrize("flavour", metafunc.config.getoption("--flavour"))
 
 
 @pytest.fixture

@@ -94,9 +94,9 @@ def steps_of(event: str, output: str) -> List[int]:
 
 
 def is_gone_on(heat: Heat, output: str) -> bool:
-    """The first run began anew, others with a checkpoint, the last one came to the end."""
+    """The first run began anew, the second with a checkpoint, and came to the end."""
     starts, size = steps_of("start", output), heat.size
-    return (len(starts) > 1 and starts[0] == 0 and all(2 * size.every <= step < size.steps for step in starts[1:])
+    return (len(starts) == 2 and starts[0] == 0 and 2 * size.every <= starts[1] < size.steps
             and steps_of("end", output) == [size.steps])
 
 

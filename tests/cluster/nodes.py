@@ -94,9 +94,11 @@ class Cluster:
             folder.mkdir(parents=True, exist_ok=True)
         names = "".join(f"{address(number)} node{number}\n" for number in range(NODES_MAX))
         (FOLDER / "hosts").write_text(f"127.0.0.1 localhost\n{address(253)} login\n{names}")
+        # A switch with no address of its own takes the lowest of its ports', and so another one when that node dies:
+        # then nobody reaches us for the seconds in which the nodes go on with the old one.
         shell(f"""mount --bind {FOLDER}/hosts /etc/hosts
                   hostname login
-                  ip link add eth0 type bridge
+                  ip link add eth0 address 02:00:00:00:00:fe type bridge
                   ip addr add {address(253)}/24 dev eth0
                   ip link set eth0 up
                   ln -s {AGENT} {SSH}/ssh""")

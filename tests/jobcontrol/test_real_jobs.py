@@ -118,6 +118,18 @@ def test_a_program_that_always_dies_is_given_up(cairn: Path, tmp_path: Path, mpi
     assert done.told.count(" died: exit") == 3
 
 
+def test_a_program_that_has_called_scr_init_has_not_come_to_its_end_before_it_calls_scr_finalize(
+        cairn: Path, tmp_path: Path, mpirun: str) -> None:
+    """srun may return 0 though a node has died, also before SCR_Init. Of the first run nobody knows whether it would call
+    that; of a second one, after a first that did, it is known."""
+    line = '{"event":"START","time_us":1,"job":"\'$SCR_JOB_ID\'"}'
+    calls_init_and_dies = f"mkdir -p .cairn; echo '{line}' >> .cairn/log.json; exit 7"
+    script = f"[ -e .cairn/log.json ] && exit 0; {calls_init_and_dies}"
+    done = shell_job(cairn, tmp_path, mpirun, script, "--runs", "2")
+    assert done.code == 4 and "run 2 died: exit 0 without SCR_Finalize" in done.told, done
+    assert shell_job(cairn, tmp_path, mpirun, "exit 0").code == 0, "a program that does not use the library"
+
+
 def test_runs_are_limited(cairn: Path, tmp_path: Path, mpirun: str) -> None:
     once = shell_job(cairn, tmp_path, mpirun, "exit 7")
     assert once.code == 4 and "1 of 1; SCR_RUNS" in once.told, once
@@ -157,6 +169,20 @@ def test_nothing_goes_on_when_cairn_run_is_killed(cairn: Path, tmp_path: Path, f
     job.wait()
     again = heat(cairn, tmp_path, flavour, program_of, [*NODES, "--storage", str(tmp_path / "storage")], 8).wait()
     assert again.code == 0 and again.steps("start") != [0], "and the next one goes on"
+
+
+def test_a_launcher_that_does_not_heed_sigterm_is_killed_when_cairn_run_was(cairn: Path, tmp_path: Path, mpirun: str) -> None:
+    job = Job(cairn, tmp_path, ["--nodes", "2"],
+              [mpirun, "-n", "2", "sh", "-c", "trap '' TERM; touch begun; while :; do sleep 0.1; done"])
+    while not (tmp_path / "begun").exists():
+        pass
+    job.send(signal.SIGKILL)
+    time.sleep(0.5)
+    assert leftovers(tmp_path), "it does not heed it"
+    end = time.monotonic() + 10
+    while leftovers(tmp_path):
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 def test_the_restart_command_gets_the_name_of_the_checkpoint(
