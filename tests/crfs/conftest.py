@@ -77,6 +77,12 @@ def needs(build: Path) -> Callable[[str], str]:
 
 
 @pytest.fixture
-def mount(workshop: Workshop) -> Mount:
-    """CRFS as it comes, over a folder in memory."""
+def mount(workshop: Workshop) -> Callable[..., Mount]:
+    """mount("--pool", "1M"): CRFS with options, over a folder in memory of its own if not told otherwise."""
+    return workshop.crfs
+
+
+@pytest.fixture
+def mounted(workshop: Workshop) -> Mount:
+    """CRFS as it comes."""
     return workshop.crfs()

@@ -175,7 +175,7 @@ def draw(seed: int, length: int = 150) -> Program:
     offset, size, fill = lambda: _offset(chance), lambda: _length(chance), lambda: chance.randrange(256)
     makers: List[Tuple[int, Callable[[], Operation]]] = [
         (12, lambda: ("open", slot(), name(), chance.choice(FLAGS))),
-        (4, lambda: ("close", slot())),
+        (3, lambda: ("close", slot())),
         (3, lambda: ("dup", slot(), slot())),
         (16, lambda: ("pwrite", slot(), offset(), size(), fill())),
         (12, lambda: ("write", slot(), size(), fill())),
@@ -200,7 +200,8 @@ def draw(seed: int, length: int = 150) -> Program:
         (6, lambda: ("whole", name())),
     ]
     weights = [weight for weight, _ in makers]
-    return [chance.choices(makers, weights)[0][1]() for _ in range(length)]
+    return [("open", i, NAMES[i % 2], os.O_RDWR | os.O_CREAT) for i in range(3)] + [
+        chance.choices(makers, weights)[0][1]() for _ in range(length)]
 
 
 def difference(program: Program, one: Path, other: Path) -> Optional[str]:

@@ -8,31 +8,40 @@ import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Sequence
 
 PATIENCE_S = 60
 
 
 class Mount:
-    """A daemon in the foreground and what it shows at `path`; `log` is what it prints."""
+    """A daemon in the foreground and what it shows at `path`."""
 
-    def __init__(self, command: List[str], backing: Path, path: Path) -> None:
+    def __init__(self, command: List[str], backing: Path, path: Path, environment: Dict[str, str]) -> None:
         self.backing, self.path = backing, path
-        self.log = path.with_suffix(".log")
+        self._told = path.with_suffix(".told")
         path.mkdir(exist_ok=True)
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        with self._told.open("ab") as told:
+            self.process = subprocess.Popen(command, stdout=told, stderr=told, stdin=subprocess.DEVNULL,
+                                            env={**os.environ, **environment})
         deadline = time.monotonic() + PATIENCE_S
-        while not os.path.ismount(path):
+        while not is_mount(path):
             if self.process.poll() is not None or time.monotonic() > deadline:
                 self.end()
-                raise RuntimeError(f"{command} did not mount:\n{self.log.read_text()}")
+                raise RuntimeError(f"{command} did not mount:\n{self.said()}")
             time.sleep(0.005)
+
+    def said(self) -> str:
+        """What the daemon has printed."""
+        return self._told.read_text(encoding="utf-8", errors="replace")
+
+    def wait(self) -> int:
+        """The exit status of the daemon, which must be about to end."""
+        return self.process.wait(PATIENCE_S)
 
     def unmount(self) -> int:
         """As a user does it, when nothing is open; the exit status of the daemon."""
         subprocess.run(["fusermount3", "-u", str(self.path)], check=True, timeout=PATIENCE_S)
-        return self.process.wait(PATIENCE_S)
+        return self.wait()
 
     def signal(self, number: int) -> None:
         self.process.send_signal(number)
@@ -40,7 +49,7 @@ class Mount:
     def die(self) -> None:
         """SIGKILL to the daemon; the mount is taken away as an administrator would."""
         self.process.kill()
-        self.process.wait(PATIENCE_S)
+        self.wait()
         detach(self.path)
 
     def end(self) -> None:
@@ -56,7 +65,7 @@ class Mount:
                 self.process.wait()
         detach(self.path)
 
-    def statistics(self) -> Dict[str, Any]:
+    def stats(self) -> Dict[str, Any]:
         """Of CRFS only: the counters of the live mount."""
         return json.loads(os.getxattr(self.path, "user.crfs.stats"))
 
@@ -67,6 +76,12 @@ class Mount:
     def counts(self) -> Dict[str, int]:
         """Of slowfs only: the requests so far, by kind."""
         return json.loads(os.getxattr(self.path, "user.slowfs.counts"))
+
+
+def is_mount(path: Path) -> bool:
+    """Asks the kernel, not the daemon, which may be dead or stand still."""
+    with open("/proc/self/mountinfo", encoding="utf-8") as mounts:
+        return any(line.split()[4] == str(path) for line in mounts)
 
 
 def detach(path: Path) -> None:
@@ -85,6 +100,7 @@ class Workshop:
         self._folder = tempfile.TemporaryDirectory(prefix="cairn-crfs-", dir=parent or "/dev/shm")
         self.folder = Path(self._folder.name)
         self._mounts: List[Mount] = []
+        self._disks: List[Path] = []
 
     def new_folder(self, name: str) -> Path:
         folder = self.folder / f"{name}{len(list(self.folder.iterdir()))}"
@@ -92,22 +108,29 @@ class Workshop:
         folder.chmod(0o755)
         return folder
 
+    def small_disk(self, size: int) -> Path:
+        """A file system in memory of so many bytes; only root can mount it."""
+        disk = self.new_folder("disk")
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(disk)], check=True)
+        self._disks.append(disk)
+        return disk
+
     def slowfs(self, *options: str, backing: Optional[Path] = None) -> Mount:
         command = [str(self.build / "tests/crfs/slowfs")]
-        return self._mount(command, "slow", backing, options)
+        return self._mount(command, backing, options)
 
-    def crfs(self, *options: str, backing: Optional[Path] = None) -> Mount:
+    def crfs(self, *options: str, backing: Optional[Path] = None, path: Optional[Path] = None,
+             environment: Optional[Dict[str, str]] = None) -> Mount:
         if self.plain:
             return self.slowfs(backing=backing)
-        command = [str(self.build / "src/crfs/crfs"), "--foreground"]
-        if os.geteuid() == 0:
-            command += ["-o", "allow_other,default_permissions"]
-        return self._mount(command, "mnt", backing, options)
+        return self._mount([str(self.build / "src/crfs/crfs"), "--foreground"], backing, options, path, environment)
 
-    def _mount(self, command: List[str], name: str, backing: Optional[Path], options: Any) -> Mount:
+    def _mount(self, command: List[str], backing: Optional[Path], options: Sequence[object],
+               path: Optional[Path] = None, environment: Optional[Dict[str, str]] = None) -> Mount:
         backing = backing or self.new_folder("backing")
-        path = self.new_folder(name)
-        mount = Mount([*command, *options, str(backing), str(path)], backing, path)
+        path = path or self.new_folder("mount")
+        backing.mkdir(exist_ok=True)
+        mount = Mount([*command, *map(str, options), str(backing), str(path)], backing, path, environment or {})
         self._mounts.append(mount)
         return mount
 
@@ -115,4 +138,6 @@ class Workshop:
         # CRFS before the slow file system below it.
         for mount in reversed(self._mounts):
             mount.end()
+        for disk in self._disks:
+            subprocess.run(["umount", str(disk)], check=True)
         self._folder.cleanup()
