@@ -487,8 +487,10 @@ void removexattr(fuse_req_t request, fuse_ino_t id, const char* name) {
 }
 
 void init(void*, fuse_conn_info* connection) {
-  // Nobody else changes the folder, and rights that a write takes away are the kernel's business.
-  connection->want &= ~(static_cast<unsigned>(FUSE_CAP_AUTO_INVAL_DATA) | FUSE_CAP_HANDLE_KILLPRIV);
+  // Nobody else changes the folder; rights that a write takes away are the kernel's business; and
+  // only the kernel knows that a file to be truncated is a running program.
+  connection->want &=
+      ~(FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_HANDLE_KILLPRIV | FUSE_CAP_ATOMIC_O_TRUNC);
   connection->want |=
       connection->capable & (FUSE_CAP_DONT_MASK | (with_xattr ? FUSE_CAP_POSIX_ACL : 0));
 }

@@ -48,7 +48,8 @@ def start_writers(folder: Path, count: int, most: int = 1 << 60) -> List["subpro
 
 def count_of(writer: "subprocess.Popen[str]") -> int:
     """How many records the system took from a writer."""
-    output, _ = writer.communicate(timeout=PATIENCE_S)
+    output = writer.stdout.read()  # not communicate(), which knows nothing of what readline() has read ahead
+    writer.wait()
     return int(output)
 
 
