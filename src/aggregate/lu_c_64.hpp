@@ -48,9 +48,9 @@ inline std::vector<std::uint64_t> writes(int process, std::uint64_t seed = 1,
     const std::size_t first = sizes.size();
     const std::uint64_t mean = of.bytes / of.writes;
     sizes.resize(first + of.writes, mean);
-    sizes.back() += of.bytes % of.writes;
+    for (std::size_t at = first; at < first + of.bytes % of.writes; ++at) ++sizes[at];
     // What one write has less, another has more.
-    const std::uint64_t slack = std::min(mean - of.smallest, of.largest - sizes.back());
+    const std::uint64_t slack = std::min(mean - of.smallest, of.largest - mean - 1);
     for (std::size_t at = first; at + 1 < sizes.size(); at += 2) {
       const std::uint64_t moved = random() % (slack + 1);
       sizes[at] -= moved;
