@@ -8,10 +8,8 @@
 // durable as sync() made it. Errors of the backing file are kept, and told once to each handle, by
 // its next drain() or sync(); the bytes that could not be written are lost, as with a page cache.
 //
-// Locks, in the order in which they may be taken: AggregatedFile's, then Aggregator's. No lock that
-// a writer may hold while it waits for memory is needed to complete a write: whoever needs memory
-// gets it before it locks its file, and if there is none, seals somebody's chunk and writes it
-// itself.
+// All may be called by several threads at once. No lock that a writer may hold while it waits for
+// memory is needed to complete a write, and whoever waits does some of the writing itself.
 #pragma once
 
 #include <cstdint>
@@ -43,6 +41,8 @@ struct AggregateStatistics {
 };
 
 class Aggregator;
+class BufferedFile;
+class Scheduler;
 
 class AggregatedFile {
  public:
@@ -50,6 +50,8 @@ class AggregatedFile {
   AggregatedFile(Aggregator& aggregator, std::unique_ptr<BackingFile> backing);
   /// Drains first.
   ~AggregatedFile();
+  AggregatedFile(const AggregatedFile&) = delete;
+  AggregatedFile& operator=(const AggregatedFile&) = delete;
 
   std::uint64_t size();
   /// All of `data` is taken, or minus an errno is returned and none.
@@ -78,6 +80,10 @@ class AggregatedFile {
   int change_backing(const std::function<int(BackingFile&)>& change);
   /// What is not written yet need not be any more: no name leads to the file.
   void abandon();
+
+ private:
+  Scheduler& scheduler_;
+  std::shared_ptr<BufferedFile> file_;
 };
 
 class Aggregator {
@@ -89,6 +95,10 @@ class Aggregator {
   /// Waits until what was written to all files before the call is in their backing files.
   void settle_all();
   AggregateStatistics statistics() const;
+
+ private:
+  friend class AggregatedFile;
+  std::unique_ptr<Scheduler> scheduler_;
 };
 
 }  // namespace cairn

@@ -10,8 +10,9 @@
 namespace cairn {
 
 /// A file of the backing file system. The calls answer as the system's do: 0 or a count of bytes,
-/// or minus an errno. They may be made by several threads at once, but for resize() and sync(),
-/// beside which no write is under way. A short count is no error: the caller goes on from there.
+/// or minus an errno. They may be made by several threads at once, but beside resize() no other
+/// call is under way, and no two writes of the same bytes. A short count is no error: the caller
+/// goes on from there, and calls again after EINTR.
 class BackingFile {
  public:
   virtual ~BackingFile() = default;
