@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "aggregate/lu_c_64.hpp"
-#include "aggregate/memory_file.hpp"
+#include "aggregate/scripted_file.hpp"
 
 namespace cairn {
 namespace {
@@ -12,7 +12,8 @@ TEST(Aggregate, LuC64) {
   Aggregator aggregator({});
   std::vector<std::unique_ptr<AggregatedFile>> files;
   for (int p = 0; p < 8; ++p) {
-    files.push_back(std::make_unique<AggregatedFile>(aggregator, std::make_unique<MemoryFile>()));
+    files.push_back(std::make_unique<AggregatedFile>(
+        aggregator, std::make_unique<ScriptedFile>(std::make_shared<Storage>())));
     for (const auto bytes : lu_c_64::writes(p)) ASSERT_EQ(0, files.back()->append(Blob(bytes)));
     auto told = files.back()->opened();
     ASSERT_EQ(0, files.back()->drain(told));

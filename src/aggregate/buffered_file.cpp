@@ -127,9 +127,7 @@ int BufferedFile::sync(std::uint64_t& told, bool data_only) {
   Lock lock(mutex_);
   enqueue_all();
   wait_written(lock, last_number_);
-  lock.unlock();
-  const int error = backing_->sync(data_only);
-  lock.lock();
+  const int error = visit_backing(lock, [&] { return backing_->sync(data_only); });
   if (error != 0) note_error(error);
   return tell(told);
 }
@@ -191,7 +189,7 @@ void BufferedFile::close() {
 
 void BufferedFile::begin_alone(Lock& lock) {
   alone_ = true;
-  while (reading_ > 0 || !under_way_.empty()) wait(lock);
+  while (visitors_ > 0 || !under_way_.empty()) wait(lock);
 }
 
 void BufferedFile::end_alone() {

@@ -71,6 +71,8 @@ class BufferedFile : public std::enable_shared_from_this<BufferedFile> {
   void finish(const Run& run, const WriteOutcome& outcome);
   void wait_written(Lock& lock, std::uint64_t number);
   std::uint64_t oldest_unwritten() const;
+  template <class Visit>
+  auto visit_backing(Lock& lock, Visit visit);
   void begin_alone(Lock& lock);
   void end_alone();
   void drop_from(std::uint64_t offset);
@@ -94,13 +96,25 @@ class BufferedFile : public std::enable_shared_from_this<BufferedFile> {
   std::uint64_t last_number_ = 0;
   std::uint64_t backing_size_ = 0;
   std::uint64_t size_ = 0;
-  int reading_ = 0;     ///< readers at the backing file
-  bool alone_ = false;  ///< no read or write of the backing file may begin
+  int visitors_ = 0;    ///< who reads or syncs the backing file
+  bool alone_ = false;  ///< nothing that needs the backing file may begin
   std::condition_variable changed_;
   int waiting_ = 0;
   int error_ = 0;             ///< the last, as minus an errno
   std::uint64_t errors_ = 0;  ///< how many there were
   std::uint64_t told_ = 0;    ///< how many there were when somebody was told
 };
+
+/// A call that no resize() may run beside.
+template <class Visit>
+auto BufferedFile::visit_backing(Lock& lock, Visit visit) {
+  while (alone_) wait(lock);
+  ++visitors_;
+  lock.unlock();
+  const auto answer = visit();
+  lock.lock();
+  if (--visitors_ == 0) changed();
+  return answer;
+}
 
 }  // namespace cairn

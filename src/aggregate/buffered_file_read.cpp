@@ -26,7 +26,7 @@ void overlay(const std::vector<std::shared_ptr<const Chunk>>& chunks, std::uint6
 }
 
 /// Bytes, or minus an errno; less than asked for at the end only.
-ssize_t read_fully(BackingFile& backing, std::uint64_t offset, MutableBytes buffer) {
+ssize_t read_on(BackingFile& backing, std::uint64_t offset, MutableBytes buffer) {
   std::size_t done = 0;
   while (done < buffer.size()) {
     const ssize_t got = backing.read_at(offset + done, buffer.subspan(done));
@@ -36,6 +36,18 @@ ssize_t read_fully(BackingFile& backing, std::uint64_t offset, MutableBytes buff
     done += static_cast<std::size_t>(got);
   }
   return static_cast<ssize_t>(done);
+}
+
+/// 0 or minus an errno. There is a hole behind the end of what the file has.
+int read_padded(BackingFile& backing, std::uint64_t offset, MutableBytes buffer,
+                std::uint64_t file_bytes) {
+  const std::uint64_t there = std::max(offset, file_bytes) - offset;
+  const ssize_t got =
+      read_on(backing, offset, buffer.first(std::min<std::uint64_t>(buffer.size(), there)));
+  if (got < 0) return static_cast<int>(got);
+  const MutableBytes hole = buffer.subspan(static_cast<std::size_t>(got));
+  std::memset(hole.data(), 0, hole.size());
+  return 0;
 }
 
 }  // namespace
@@ -58,18 +70,9 @@ ssize_t BufferedFile::read(std::uint64_t offset, MutableBytes buffer) {
   // What is written meanwhile stays in memory as long as we have it.
   const auto chunks = chunks_in({offset, offset + buffer.size()});
   if (!covered(chunks, {offset, offset + buffer.size()})) {
-    const std::uint64_t there = std::max(offset, backing_size_) - offset;
-    const MutableBytes wanted = buffer.first(std::min<std::uint64_t>(buffer.size(), there));
-    ++reading_;
-    lock.unlock();
-    const ssize_t got = read_fully(*backing_, offset, wanted);
-    if (got >= 0) {
-      const MutableBytes hole = buffer.subspan(static_cast<std::size_t>(got));
-      std::memset(hole.data(), 0, hole.size());
-    }
-    lock.lock();
-    if (--reading_ == 0) changed();
-    if (got < 0) return got;
+    const int error = visit_backing(
+        lock, [&, bytes = backing_size_] { return read_padded(*backing_, offset, buffer, bytes); });
+    if (error != 0) return error;
   }
   overlay(chunks, offset, buffer);
   return static_cast<ssize_t>(buffer.size());

@@ -82,7 +82,7 @@ std::uint64_t BufferedFile::oldest_unwritten() const {
 /// Until all chunks to that number are. Does what it can itself.
 void BufferedFile::wait_written(Lock& lock, std::uint64_t number) {
   while (oldest_unwritten() <= number) {
-    if (has_work() && scheduler_.may_write()) {
+    if (has_work() && next_in_queue()->first <= number && scheduler_.may_write()) {
       write_run(lock);
       scheduler_.done_writing();
     } else {
