@@ -28,6 +28,7 @@ struct BackingCall {
   int pieces = 0;  ///< of a write
   Blob data = {};  ///< of a write, what was written of it; only if the storage keeps data
   int error = 0;   ///< as answered
+  std::size_t ended_before = 0;  ///< calls in the log that had ended when this one began
 };
 
 struct Reaction {
@@ -75,7 +76,9 @@ class Storage {
       if (call.kind == BackingCall::resize || other.kind == BackingCall::resize)
         violations_ += "a call beside resize; ";
     }
-    return under_way_.insert(under_way_.end(), call);
+    const auto begun = under_way_.insert(under_way_.end(), call);
+    begun->ended_before = log_.size();
+    return begun;
   }
 
   void end(Calls::iterator call, Bytes data, int error) {
