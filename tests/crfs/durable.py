@@ -160,8 +160,11 @@ def common(one: bytes, other: bytes) -> int:
 
 def main(kind: str, folder: str, seed: str, steps: str) -> None:
     print("OPEN", flush=True)
-    KINDS[kind](int(seed)).run(Path(folder), int(steps),
-                               lambda step: print(time.monotonic_ns(), step, flush=True))
+    try:
+        KINDS[kind](int(seed)).run(Path(folder), int(steps),
+                                   lambda step: print(time.monotonic_ns(), step, flush=True))
+    except OSError as error:
+        sys.exit(f"{kind}: {error}")
 
 
 if __name__ == "__main__":
