@@ -64,7 +64,7 @@ class Bench:
         self.each: Dict[str, List[float]] = {}  # variant: the seconds of each process, for the plot
 
     def replay(self, *words: object) -> Result:
-        output = subprocess.run([self.build / "bench/bench_crfs_replay", *map(str, words)], check=True,
+        output = subprocess.run([self.build / "tests/crfs/crfs_replay", *map(str, words)], check=True,
                                 stdout=subprocess.PIPE).stdout
         return json.loads(output)
 
@@ -106,12 +106,13 @@ class Bench:
                      for name in ("native", "passthrough", "CRFS")}
         print(f"\nBacking file system with {SLOW_US / 1000:g} ms per operation, close=wait\n")
         print("| | seconds | passthrough / it (aim 9) | native / it | slowest / fastest process (aim 1.15) "
-              "| writes in | out | merge factor (aim 43) |\n|---|---|---|---|---|---|---|---|")
+              "| requests in | out | writes of the processes / out (aim 43) |\n|---|---|---|---|---|---|---|---|")
         for name, of in results.items():
             even = spread([max(r["each"]) / min(r["each"]) for r in of])
-            counts = "| | |" if "writes_in" not in of[0] else "| {:.0f} | {:.0f} | {:.1f} |".format(
-                *(quantile([f(r) for r in of], 0.5) for f in (
-                    lambda r: r["writes_in"], lambda r: r["writes_out"], lambda r: r["writes_in"] / r["writes_out"])))
+            counts = "| | |"
+            if "writes_out" in of[0]:
+                requests, out = (quantile([r[count] for r in of], 0.5) for count in ("writes_in", "writes_out"))
+                counts = f"| {requests} | {out} | {of[0]['writes'] / out:.1f} |"
             print(f"| {name} | {spread([r['seconds'] for r in of])} | {spread(ratios(results, 'passthrough', name))} "
                   f"| {spread(ratios(results, 'native', name))} | {even} {counts}")
 
@@ -157,7 +158,7 @@ class Bench:
 
     def sizes(self) -> None:
         print("\nSizes of the images, 8 processes; delayed: 1 ms per operation\n")
-        print("| | bytes of a process | delayed: passthrough / CRFS | merge factor | tmpfs: native / CRFS |\n"
+        print("| | bytes of a process | delayed: passthrough / CRFS | writes / writes out | tmpfs: native / CRFS |\n"
               "|---|---|---|---|---|")
         for name, image in IMAGES.items():
             workshop = self.workshop()
@@ -173,7 +174,7 @@ class Bench:
                                      max(3, self.rounds // 3))
             finally:
                 workshop.close()
-            merged = [r["writes_in"] / r["writes_out"] for r in results["CRFS"]]
+            merged = [r["writes"] / r["writes_out"] for r in results["CRFS"]]
             print(f"| {name} | {image:,} | {spread(ratios(results, 'plain', 'CRFS'))} | {quantile(merged, 0.5):.1f} "
                   f"| {spread(ratios(results, 'native', 'quick'))} |")
 

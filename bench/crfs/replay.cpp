@@ -1,9 +1,9 @@
 // Processes that write the images of a checkpoint as BLCR does, read them back, or make many small
 // writes.
 //
-//   bench_crfs_replay write FOLDER PROCESSES IMAGE_BYTES [sync]    `sync`: fdatasync before close
-//   bench_crfs_replay read FOLDER PROCESSES
-//   bench_crfs_replay latency FOLDER BYTES COUNT
+//   crfs_replay write FOLDER PROCESSES IMAGE_BYTES [sync]    `sync`: fdatasync before close
+//   crfs_replay read FOLDER PROCESSES
+//   crfs_replay latency FOLDER BYTES COUNT
 //
 // Prints JSON: seconds from the common start until each process was done, and the last; of latency
 // the median and the 99th percentile in ns.

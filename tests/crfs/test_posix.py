@@ -16,7 +16,7 @@ rename_ctime = {}
 utimensat = {}
 utime_now = {}
 [settings]
-naptime = 0.02
+naptime = 0.01
 allow_remount = false
 [dummy_auth]
 entries = [["daemon", "daemon"], ["bin", "bin"]]
