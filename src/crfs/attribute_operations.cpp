@@ -39,9 +39,7 @@ int set_size(FileSystem& files, Inode& inode, off_t size) {
   bool cache_is_true = false;
   const int error = files.open_file(inode, true, cache_is_true);
   if (error != 0) return error;
-  const std::shared_ptr<SharedFile> file = inode.open_file();
-  const int resized = -file->data().resize(static_cast<std::uint64_t>(size));
-  if (resized == 0) file->note_change();
+  const int resized = -inode.open_file()->resize(static_cast<std::uint64_t>(size));
   files.close_file(inode);
   return resized;
 }

@@ -3,7 +3,6 @@
 
 #include "crfs/operations.hpp"
 #include "crfs/request_user.hpp"
-#include "crfs/special_bits.hpp"
 
 namespace cairn {
 namespace {
@@ -34,31 +33,16 @@ void drop_handle(FileSystem& files, Inode& inode, const fuse_file_info& info) {
   files.close_file(inode);
 }
 
-int truncate(FileSystem& files, fuse_req_t request, Inode& inode) {
-  const std::shared_ptr<SharedFile> file = inode.open_file();
-  const int error = -file->data().resize(0);
-  if (error != 0) return error;
-  file->note_change();
-  drop_special_bits(files, request, inode);
-  return 0;
-}
-
-/// Opens a file that is there.
-int open_existing(FileSystem& files, fuse_req_t request, Inode& inode, fuse_file_info& info) {
+int open_existing(FileSystem& files, Inode& inode, fuse_file_info& info) {
   bool cache_is_true = false;
-  int error = files.open_file(inode, writes(info.flags), cache_is_true);
-  if (error != 0) return error;
-  if ((info.flags & O_TRUNC) != 0) error = truncate(files, request, inode);
-  if (error == 0)
-    add_handle(files, inode, cache_is_true, info);
-  else
-    files.close_file(inode);
+  const int error = files.open_file(inode, writes(info.flags), cache_is_true);
+  if (error == 0) add_handle(files, inode, cache_is_true, info);
   return error;
 }
 
 int open(FileSystem& files, fuse_req_t request, fuse_ino_t number, fuse_file_info* info) {
   Inode& inode = files.inode(number);
-  const int error = open_existing(files, request, inode, *info);
+  const int error = open_existing(files, inode, *info);
   if (error != 0) return error;
   if (fuse_reply_open(request, info) != 0) drop_handle(files, inode, *info);
   return 0;
@@ -84,12 +68,16 @@ int open_new(FileSystem& files, Descriptor made, fuse_entry_param& entry, fuse_f
   return 0;
 }
 
-int open_found(FileSystem& files, fuse_req_t request, Inode& folder, const char* name,
-               fuse_entry_param& entry, fuse_file_info& info) {
+/// It was made meanwhile, behind the kernel's back. Like a new one it is empty if that is asked
+/// for.
+int open_found(FileSystem& files, Inode& folder, const char* name, fuse_entry_param& entry,
+               fuse_file_info& info) {
   int error = files.look_up(folder, name, entry);
   if (error != 0) return error;
   Inode& inode = files.inode(entry.ino);
-  error = S_ISREG(inode.type) ? open_existing(files, request, inode, info) : EEXIST;
+  error = S_ISREG(inode.type) ? open_existing(files, inode, info) : EEXIST;
+  if (error == 0 && (info.flags & O_TRUNC) != 0 && writes(info.flags))
+    error = -inode.open_file()->resize(0);
   if (error != 0) files.inodes.forget(inode, 1);
   return error;
 }
@@ -103,7 +91,7 @@ int create(FileSystem& files, fuse_req_t request, fuse_ino_t number, const char*
   if (error == 0)
     error = open_new(files, std::move(made), entry, *info);
   else if (error == EEXIST && (info->flags & O_EXCL) == 0)
-    error = open_found(files, request, folder, name, entry, *info);
+    error = open_found(files, folder, name, entry, *info);
   if (error != 0) return error;
   if (fuse_reply_create(request, &entry, info) != 0) {
     drop_handle(files, files.inode(entry.ino), *info);

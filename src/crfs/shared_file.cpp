@@ -47,6 +47,12 @@ void SharedFile::settled_to(std::uint64_t mark) {
   (void)::futimens(backing_.number(), times);
 }
 
+int SharedFile::resize(std::uint64_t bytes) {
+  const int error = data_.resize(bytes);
+  if (error == 0) note_change();
+  return error;
+}
+
 int SharedFile::drain(AggregatedFile::Told& told) {
   const std::uint64_t mark = written_;
   const int error = data_.drain(told);

@@ -23,8 +23,9 @@ class SharedFile {
   AggregatedFile& data() { return data_; }
   BackingDescriptor& backing() { return backing_; }
 
-  /// After each write, append or change of size.
+  /// After each write or append.
   void note_change();
+  int resize(std::uint64_t bytes);
   /// False while there may be bytes that the backing file does not have.
   bool settled() const { return settled_ == written_; }
   /// Makes what the backing folder says of the file true.
