@@ -5,6 +5,7 @@ PREFIX ?= /usr/local
 SEEDS ?= 100000
 KILLS ?= 1000:1200
 FUZZ_SECONDS ?= 600
+SECONDS ?= 3600
 LAUNCHER := $(if $(shell command -v ccache),-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 # scrf.h is Fortran.
 SOURCES = git ls-files '*.c' '*.h' '*.cpp' '*.hpp' ':!include/scrf.h'
@@ -13,8 +14,9 @@ SOURCES = git ls-files '*.c' '*.h' '*.cpp' '*.hpp' ':!include/scrf.h'
 export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 
-.PHONY: help demo test test-cluster asan tsan build bench bench-simgrid soak mutations fuzz lint format install clean \
-        memory-folder build-packages test-packages lint-packages bench-packages cluster-packages simgrid-packages
+.PHONY: help demo test test-cluster asan tsan build bench bench-simgrid bench-crfs soak soak-crfs mutations fuzz lint format install clean \
+        memory-folder build-packages test-packages lint-packages bench-packages cluster-packages simgrid-packages \
+        crfs-suite-packages crfs-bench-packages
 
 help:
 	@echo 'make demo      lose a node, keep the run: the main job of Cairn, with proof (about a minute)'
@@ -27,18 +29,21 @@ help:
 	@echo 'make tsan      run the same under the thread sanitizer'
 	@echo 'make soak      run SEEDS=n seeds of the simulation (now $(SEEDS)), then kill real processes and damage'
 	@echo '               real files as the seeds KILLS=from:to draw it (now $(KILLS)); a failing one prints how to replay it'
+	@echo 'make soak-crfs run the suites over a mount of CRFS for SECONDS=n (now $(SECONDS)), with pjdfstest and fsx, which cargo builds'
 	@echo 'make mutations put deliberate defects into a copy of the sources, and see the simulation find them'
 	@echo 'make fuzz      run each fuzz target for FUZZ_SECONDS=n (now $(FUZZ_SECONDS)), JOBS at once, and keep what it finds;'
 	@echo '               FUZZ_TARGETS=name runs that one'
 	@echo 'make bench     build the programs in bench/ and run them (the target bench of bench/)'
 	@echo 'make bench-simgrid   run the real encode on simulated networks of up to 2048 nodes (ten minutes)'
+	@echo 'make bench-crfs   checkpoints through CRFS, natively and through a plain passthrough (half an hour)'
 	@echo 'make format    lay the sources out with clang-format'
 	@echo 'make lint      check the layout, and run clang-tidy on what is built (minutes)'
 	@echo 'make clean     delete build/'
 	@echo
 	@echo 'JOBS=N sets how many processes compile and test at once (now $(JOBS)).'
 
-build-packages test-packages lint-packages bench-packages cluster-packages simgrid-packages: %-packages:
+build-packages test-packages lint-packages bench-packages cluster-packages simgrid-packages \
+crfs-suite-packages crfs-bench-packages: %-packages:
 	@packaging/install-dependencies build $(filter-out build,$*)
 
 # The demo and some tests keep their node-local storage there, as programs do.
@@ -53,7 +58,7 @@ build: build-packages
 demo: memory-folder build
 	python3 examples/demo/demo.py --build build/release
 
-test: memory-folder test-packages
+test: memory-folder test-packages crfs-suite-packages
 	@JOBS=$(JOBS) tests/run dev $(LAUNCHER)
 
 # Needs root, namespaces and Slurm, and Open MPI under srun hangs now and then; so not in make test.
@@ -76,6 +81,10 @@ bench-simgrid: simgrid-packages
 	cmake --preset release $(LAUNCHER) -DCAIRN_BENCH=ON
 	cmake --build build/release --parallel $(JOBS) --target bench-simgrid
 
+bench-crfs: memory-folder crfs-bench-packages
+	cmake --preset release $(LAUNCHER) -DCAIRN_BENCH=ON
+	cmake --build build/release --parallel $(JOBS) --target bench-crfs
+
 soak: test-packages
 	cmake --preset dev $(LAUNCHER)
 	cmake --build build/dev --parallel $(JOBS)
@@ -84,6 +93,11 @@ soak: test-packages
 	build/dev/tests/sim/sim --bypass --soak $(SEEDS) --jobs $(JOBS)
 	python3 -B -m pytest -q -p no:cacheprovider tests/faults/test_sampled_kills.py \
 	  tests/faults/test_sampled_damage.py --build build/dev --seeds $(KILLS)
+
+soak-crfs: memory-folder test-packages crfs-suite-packages
+	cmake --preset dev $(LAUNCHER)
+	cmake --build build/dev --parallel $(JOBS)
+	tests/crfs/soak --build build/dev --seconds $(SECONDS)
 
 mutations: test-packages
 	python3 -B tests/sim/mutations/mutations.py

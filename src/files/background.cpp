@@ -1,7 +1,5 @@
 #include "files/background.hpp"
 
-#include <pthread.h>
-#include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -14,28 +12,14 @@
 #include <thread>
 #include <vector>
 
+#include "files/blocked_signals.hpp"
+
 namespace cairn {
 namespace {
 
 // To start a thread takes about as long as to remove some hundred KiB from memory.
 constexpr std::uint64_t worth_a_thread = std::uint64_t{128} << 10;
 constexpr int low_priority = 5;
-
-/// What a thread that is started meanwhile inherits.
-class BlockedSignals {
- public:
-  BlockedSignals() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  BlockedSignals(const BlockedSignals&) = delete;
-  BlockedSignals& operator=(const BlockedSignals&) = delete;
-
- private:
-  sigset_t before_{};
-};
 
 class RepeatingThread final : public Repeated {
  public:

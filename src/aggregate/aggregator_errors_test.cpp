@@ -1,0 +1,186 @@
+// What fails, who is told of it, and what is left.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "aggregate/test_files.hpp"
+
+namespace cairn {
+namespace {
+
+constexpr std::uint64_t chunk = 16;
+
+AggregateOptions options(int threads) {
+  AggregateOptions small;
+  small.chunk_bytes = chunk;
+  small.pool_bytes = 4 * chunk;
+  small.write_bytes = chunk;
+  small.io_threads = threads;
+  return small;
+}
+
+/// Of the calls of that kind, the one of that number, from 0 on, fails.
+auto failing(BackingCall::Kind kind, int number, Reaction how) {
+  return [=, count = std::make_shared<std::atomic<int>>(0)](const BackingCall& call) {
+    return call.kind == kind && (*count)++ == number ? how : Reaction{};
+  };
+}
+
+class AggregatorErrors : public testing::TestWithParam<int> {
+ protected:
+  Aggregator aggregator{options(GetParam())};
+  TestFile file{aggregator};
+  TestFile other{aggregator};
+};
+
+TEST_P(AggregatorErrors, EachHandleIsToldOnce) {
+  file.storage->script = failing(BackingCall::write, 1, {-ENOSPC});
+  AggregatedFile::Told first = file->opened(), second = file->opened(), third = file->opened();
+  AggregatedFile::Told of_other = other->opened();
+  ASSERT_EQ(0, other->append(Blob(10 * chunk)));
+  ASSERT_EQ(0, file->append(Blob(10 * chunk)));
+  EXPECT_EQ(-ENOSPC, file->drain(first));
+  EXPECT_EQ(0, file->drain(first));
+  EXPECT_EQ(0, file->sync(first, false));
+  EXPECT_EQ(-ENOSPC, file->sync(second, true));
+  EXPECT_EQ(0, file->drain(second));
+  EXPECT_EQ(-ENOSPC, file->drain(third));
+  EXPECT_EQ(0, other->drain(of_other));
+  EXPECT_EQ(other.storage->content().size(), 10 * chunk);
+  EXPECT_EQ(aggregator.statistics().errors, 1u);
+  EXPECT_EQ(aggregator.statistics().pool_used_bytes, 0u);
+}
+
+TEST_P(AggregatorErrors, WhoOpensIsToldOfWhatNobodyWasToldYet) {
+  file.storage->script = failing(BackingCall::write, 0, {-EIO});
+  ASSERT_EQ(0, file->append(Blob(chunk)));
+  file->settle();
+  AggregatedFile::Told next = file->opened(), beside = file->opened();
+  EXPECT_EQ(-EIO, file->drain(next));
+  EXPECT_EQ(-EIO, file->drain(beside));
+  AggregatedFile::Told later = file->opened();
+  EXPECT_EQ(0, file->drain(later));
+}
+
+TEST_P(AggregatorErrors, ASecondErrorIsToldAgain) {
+  file.storage->script = [](const BackingCall& call) {
+    return Reaction{call.kind == BackingCall::write ? -EIO : 0};
+  };
+  AggregatedFile::Told told = file->opened();
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(0, file->append(Blob(1)));
+    EXPECT_EQ(-EIO, file->drain(told));
+    EXPECT_EQ(0, file->drain(told));
+  }
+}
+
+TEST_P(AggregatorErrors, ASyncThatFailsIsToldToAll) {
+  file.storage->script = failing(BackingCall::sync, 0, {-EIO});
+  AggregatedFile::Told one = file->opened(), another = file->opened();
+  ASSERT_EQ(0, file->append(Blob(1)));
+  EXPECT_EQ(-EIO, file->sync(one, true));
+  EXPECT_EQ(-EIO, file->drain(another));
+  EXPECT_EQ(0, file->sync(one, true));
+}
+
+/// What could not be written is lost, and nothing else; the size is that of what there is.
+TEST_P(AggregatorErrors, OnlyWhatFailedIsLost) {
+  file.storage->script = [](const BackingCall& call) {
+    return Reaction{call.kind == BackingCall::write && call.range.begin == chunk ? -EIO : 0};
+  };
+  Blob content(3 * chunk, std::byte{'x'});
+  ASSERT_EQ(0, file->append(content));
+  EXPECT_EQ(file->size(), 3 * chunk);
+  file->settle();
+  EXPECT_EQ(file->size(), 3 * chunk);
+  std::fill_n(content.begin() + chunk, chunk, std::byte{0});
+  EXPECT_EQ(text(read_all(*file.file)), text(content));
+  EXPECT_EQ(text(file.storage->content()), text(content));
+}
+
+TEST_P(AggregatorErrors, TheSizeIsThatOfWhatIsThere) {
+  file.storage->script = [](const BackingCall& call) {
+    return Reaction{call.kind == BackingCall::write && call.range.begin >= chunk ? -ENOSPC : 0};
+  };
+  AggregatedFile::Told told = file->opened();
+  ASSERT_EQ(0, file->append(Blob(3 * chunk + 5)));
+  EXPECT_EQ(-ENOSPC, file->drain(told));
+  EXPECT_EQ(file->size(), chunk);
+  ASSERT_EQ(0, file->append(blob("x")));
+  Blob last(1);
+  EXPECT_EQ(1, file->read(chunk, last));
+  EXPECT_EQ(text(last), "x");
+}
+
+TEST_P(AggregatorErrors, WritesThatAreCutShortGoOn) {
+  file.storage->script = [](const BackingCall&) { return Reaction{.bytes_most = 3}; };
+  AggregatedFile::Told told = file->opened();
+  ASSERT_EQ(0, file->append(blob("a text that takes several writes")));
+  EXPECT_EQ(0, file->drain(told));
+  EXPECT_EQ(text(file.storage->content()), "a text that takes several writes");
+  EXPECT_EQ(aggregator.statistics().writes_out, file.storage->log_length());
+}
+
+TEST_P(AggregatorErrors, AnErrorAfterAShortWriteKeepsWhatWasWritten) {
+  file.storage->script = [count = std::make_shared<int>(0)](const BackingCall& call) {
+    if (call.kind != BackingCall::write) return Reaction{};
+    return (*count)++ == 0 ? Reaction{.bytes_most = 3} : Reaction{-ENOSPC};
+  };
+  AggregatedFile::Told told = file->opened();
+  ASSERT_EQ(0, file->append(blob("0123456789")));
+  EXPECT_EQ(-ENOSPC, file->drain(told));
+  EXPECT_EQ(file->size(), 3u);
+  EXPECT_EQ(text(read_all(*file.file)), "012");
+}
+
+TEST_P(AggregatorErrors, AWriteOfNothingIsAnError) {
+  file.storage->script = [](const BackingCall& call) {
+    return Reaction{.bytes_most = call.kind == BackingCall::write ? 0u : 100u};
+  };
+  AggregatedFile::Told told = file->opened();
+  ASSERT_EQ(0, file->append(blob("x")));
+  EXPECT_EQ(-EIO, file->drain(told));
+  EXPECT_EQ(file->size(), 0u);
+}
+
+TEST_P(AggregatorErrors, InterruptedCallsAreMadeAgain) {
+  file.storage->script = [count = std::make_shared<std::atomic<int>>(0)](const BackingCall&) {
+    return Reaction{(*count)++ % 3 != 2 ? -EINTR : 0};
+  };
+  AggregatedFile::Told told = file->opened();
+  ASSERT_EQ(0, file->append(blob("0123456789")));
+  EXPECT_EQ(0, file->drain(told));
+  EXPECT_EQ(text(read_all(*file.file)), "0123456789");
+  EXPECT_EQ(aggregator.statistics().errors, 0u);
+}
+
+TEST_P(AggregatorErrors, AReadThatFailsIsTold) {
+  ASSERT_EQ(0, file->append(Blob(3 * chunk)));
+  file->settle();
+  file.storage->script = [](const BackingCall&) { return Reaction{-EIO}; };
+  Blob buffer(chunk);
+  EXPECT_EQ(-EIO, file->read(0, buffer));
+  AggregatedFile::Told told = file->opened();
+  EXPECT_EQ(0, file->drain(told));
+}
+
+/// Memory comes back from writes that fail, so that whoever needs it gets it.
+TEST_P(AggregatorErrors, AFullBackingFileHoldsUpNobody) {
+  file.storage->script = [](const BackingCall&) { return Reaction{-ENOSPC}; };
+  for (int i = 0; i < 200; ++i) {
+    ASSERT_EQ(0, file->append(Blob(chunk)));
+    ASSERT_EQ(0, other->append(Blob(chunk)));
+  }
+  AggregatedFile::Told told = file->opened(), of_other = other->opened();
+  EXPECT_EQ(-ENOSPC, file->drain(told));
+  EXPECT_EQ(0, other->drain(of_other));
+  EXPECT_EQ(file->size(), 0u);
+  EXPECT_EQ(other.storage->content().size(), 200 * chunk);
+  EXPECT_EQ(aggregator.statistics().pool_used_bytes, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Threads, AggregatorErrors, testing::Values(0, 1, 3));
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,251 @@
+#include "aggregate/buffered_file.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+
+namespace cairn {
+namespace {
+
+/// A chunk that is more in pieces is written first, so that it does not take more memory than its
+/// own.
+constexpr std::size_t ranges_most = 1024;
+
+constexpr std::uint64_t offset_most = std::numeric_limits<std::int64_t>::max();
+
+}  // namespace
+
+BufferedFile::BufferedFile(Scheduler& scheduler, std::unique_ptr<BackingFile> backing)
+    : scheduler_(scheduler),
+      chunk_bytes_(scheduler.options().chunk_bytes),
+      backing_(std::move(backing)) {
+  const std::int64_t bytes = backing_->size();
+  if (bytes < 0) note_error(static_cast<int>(bytes));
+  size_ = backing_size_ = static_cast<std::uint64_t>(std::max<std::int64_t>(0, bytes));
+}
+
+std::uint64_t BufferedFile::size() {
+  const std::scoped_lock lock(mutex_);
+  return size_;
+}
+
+int BufferedFile::write(std::uint64_t offset, Bytes data) {
+  const std::scoped_lock turn(turn_);
+  Lock lock(mutex_);
+  return put(lock, offset, data);
+}
+
+int BufferedFile::append(Bytes data) {
+  const std::scoped_lock turn(turn_);
+  Lock lock(mutex_);
+  return put(lock, size_, data);
+}
+
+int BufferedFile::put(Lock& lock, std::uint64_t offset, Bytes data) {
+  if (offset > offset_most || data.size() > offset_most - offset) return -EFBIG;
+  ++scheduler_.counters().writes_in;
+  scheduler_.counters().bytes_in += data.size();
+  while (!data.empty()) {
+    const std::uint64_t window = offset / chunk_bytes_;
+    const Bytes part =
+        data.first(std::min<std::uint64_t>(data.size(), (window + 1) * chunk_bytes_ - offset));
+    Chunk& chunk = chunk_for(lock, window);
+    chunk.write(offset, part);
+    offset += part.size();
+    data = data.subspan(part.size());
+    size_ = std::max(size_, offset);
+    if (chunk.number == 0 && chunk.full(chunk_bytes_)) {
+      enqueue(window);
+      announce();
+    }
+  }
+  return 0;
+}
+
+/// Only one whose turn it is may ask, so there is no second who opens one meanwhile.
+Chunk& BufferedFile::chunk_for(Lock& lock, std::uint64_t window) {
+  auto found = windows_.find(window);
+  if (found != windows_.end() && found->second.filling &&
+      found->second.filling->written().all().size() >= ranges_most) {
+    enqueue(window);
+    wait_written(lock, found->second.filling->number);
+    found = windows_.find(window);
+  }
+  if (found != windows_.end() && found->second.filling) return *found->second.filling;
+  Scheduler::Memory memory = scheduler_.memory_at_once();
+  if (memory.get() == nullptr) {
+    lock.unlock();
+    memory = scheduler_.memory();
+    lock.lock();
+  }
+  std::shared_ptr<Chunk>& filling = windows_[window].filling;
+  filling = std::make_shared<Chunk>(window * chunk_bytes_, std::move(memory));
+  filling->place = scheduler_.opened({shared_from_this(), window});
+  return *filling;
+}
+
+/// The window's chunk must be being filled.
+void BufferedFile::enqueue(std::uint64_t window) {
+  Chunk& chunk = *windows_.at(window).filling;
+  if (chunk.number != 0) return;
+  scheduler_.closed(chunk.place);
+  chunk.number = ++last_number_;
+  queue_.emplace(chunk.number, window);
+}
+
+void BufferedFile::enqueue_all() {
+  for (const auto& [index, window] : windows_)
+    if (window.filling) enqueue(index);
+}
+
+void BufferedFile::send_off(std::uint64_t window) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = windows_.find(window);
+  if (found == windows_.end() || !found->second.filling) return;
+  enqueue(window);
+  announce();
+}
+
+void BufferedFile::announce() {
+  if (has_work()) scheduler_.ready(shared_from_this());
+}
+
+std::uint64_t BufferedFile::opened() {
+  const std::scoped_lock lock(mutex_);
+  return told_;
+}
+
+int BufferedFile::drain(std::uint64_t& told) {
+  Lock lock(mutex_);
+  enqueue_all();
+  wait_written(lock, last_number_);
+  return tell(told);
+}
+
+int BufferedFile::sync(std::uint64_t& told, bool data_only) {
+  Lock lock(mutex_);
+  enqueue_all();
+  wait_written(lock, last_number_);
+  const int error = visit_backing(lock, [&] { return backing_->sync(data_only); });
+  if (error != 0) note_error(error);
+  return tell(told);
+}
+
+void BufferedFile::settle() {
+  Lock lock(mutex_);
+  enqueue_all();
+  wait_written(lock, last_number_);
+}
+
+int BufferedFile::resize(std::uint64_t bytes) {
+  const std::scoped_lock turn(turn_);
+  Lock lock(mutex_);
+  begin_alone(lock);
+  lock.unlock();
+  const int error = backing_->resize(bytes);
+  lock.lock();
+  if (error == 0) {
+    drop_from(bytes);
+    backing_size_ = bytes;
+    find_size();
+  }
+  end_alone();
+  return error;
+}
+
+int BufferedFile::change_backing(const std::function<int(BackingFile&)>& change) {
+  const std::scoped_lock turn(turn_);
+  Lock lock(mutex_);
+  enqueue_all();
+  wait_written(lock, last_number_);
+  begin_alone(lock);
+  lock.unlock();
+  int error = change(*backing_);
+  const std::int64_t bytes = backing_->size();
+  lock.lock();
+  if (bytes < 0 && error == 0) error = static_cast<int>(bytes);
+  if (bytes >= 0) backing_size_ = static_cast<std::uint64_t>(bytes);
+  find_size();
+  end_alone();
+  return error;
+}
+
+void BufferedFile::abandon() {
+  const std::scoped_lock lock(mutex_);
+  drop_from(0);
+  find_size();
+  changed();
+}
+
+void BufferedFile::close() {
+  const std::scoped_lock turn(turn_);
+  Lock lock(mutex_);
+  enqueue_all();
+  wait_written(lock, last_number_);
+  begin_alone(lock);
+  backing_.reset();
+}
+
+void BufferedFile::begin_alone(Lock& lock) {
+  alone_ = true;
+  while (visitors_ > 0 || !under_way_.empty()) wait(lock);
+}
+
+void BufferedFile::end_alone() {
+  alone_ = false;
+  announce();
+  changed();
+}
+
+void BufferedFile::wait(Lock& lock) {
+  ++waiting_;
+  changed_.wait(lock);
+  --waiting_;
+}
+
+void BufferedFile::changed() {
+  if (waiting_ > 0) changed_.notify_all();
+}
+
+/// Forgets what is from `offset` on and no write of it has begun.
+void BufferedFile::drop_from(std::uint64_t offset) {
+  for (auto at = windows_.lower_bound(offset / chunk_bytes_); at != windows_.end();) {
+    const auto here = at++;
+    if (!here->second.filling) continue;
+    here->second.filling->cut(offset);
+    if (here->second.filling->written().empty()) drop(here);
+  }
+}
+
+void BufferedFile::drop(Windows::iterator window) {
+  Chunk& chunk = *window->second.filling;
+  if (chunk.number == 0)
+    scheduler_.closed(chunk.place);
+  else
+    queue_.erase(chunk.number);
+  window->second.filling.reset();
+  if (!window->second.writing) windows_.erase(window);
+}
+
+void BufferedFile::find_size() {
+  size_ = backing_size_;
+  if (windows_.empty()) return;
+  const Window& last = windows_.rbegin()->second;
+  for (const auto& chunk : {last.writing, last.filling})
+    if (chunk) size_ = std::max(size_, chunk->written().end());
+}
+
+/// Told to each handle once, and if there is none, to the next that is opened.
+void BufferedFile::note_error(int error) {
+  error_ = error;
+  ++errors_;
+}
+
+int BufferedFile::tell(std::uint64_t& told) {
+  if (told == errors_) return 0;
+  told = told_ = errors_;
+  return error_;
+}
+
+}  // namespace cairn

@@ -1,0 +1,81 @@
+// Reading a BufferedFile: what its backing file has, and over it what is not there yet.
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "aggregate/buffered_file.hpp"
+
+namespace cairn {
+namespace {
+
+/// Whether the chunks, which are in the order of their windows, have all of it.
+bool covered(const std::vector<std::shared_ptr<const Chunk>>& chunks, Range range) {
+  for (std::uint64_t at = range.begin; at < range.end;) {
+    std::uint64_t to = at;
+    for (const auto& chunk : chunks) to = chunk->written().covered_to(to);
+    if (to == at) return false;
+    at = to;
+  }
+  return true;
+}
+
+void overlay(const std::vector<std::shared_ptr<const Chunk>>& chunks, std::uint64_t offset,
+             MutableBytes buffer) {
+  for (const auto& chunk : chunks) chunk->overlay(offset, buffer);
+}
+
+/// Bytes, or minus an errno; less than asked for at the end only.
+ssize_t read_on(BackingFile& backing, std::uint64_t offset, MutableBytes buffer) {
+  std::size_t done = 0;
+  while (done < buffer.size()) {
+    const ssize_t got = backing.read_at(offset + done, buffer.subspan(done));
+    if (got == -EINTR) continue;
+    if (got < 0) return got;
+    if (got == 0) break;
+    done += static_cast<std::size_t>(got);
+  }
+  return static_cast<ssize_t>(done);
+}
+
+/// 0 or minus an errno. There is a hole behind the end of what the file has.
+int read_padded(BackingFile& backing, std::uint64_t offset, MutableBytes buffer,
+                std::uint64_t file_bytes) {
+  const std::uint64_t there = std::max(offset, file_bytes) - offset;
+  const ssize_t got =
+      read_on(backing, offset, buffer.first(std::min<std::uint64_t>(buffer.size(), there)));
+  if (got < 0) return static_cast<int>(got);
+  const MutableBytes hole = buffer.subspan(static_cast<std::size_t>(got));
+  std::memset(hole.data(), 0, hole.size());
+  return 0;
+}
+
+}  // namespace
+
+/// Of each window the older first.
+std::vector<std::shared_ptr<const Chunk>> BufferedFile::chunks_in(Range range) const {
+  std::vector<std::shared_ptr<const Chunk>> chunks;
+  for (auto at = windows_.lower_bound(range.begin / chunk_bytes_);
+       at != windows_.end() && at->first * chunk_bytes_ < range.end; ++at)
+    for (const auto& chunk : {at->second.writing, at->second.filling})
+      if (chunk) chunks.push_back(chunk);
+  return chunks;
+}
+
+ssize_t BufferedFile::read(std::uint64_t offset, MutableBytes buffer) {
+  Lock lock(mutex_);
+  while (alone_) wait(lock);
+  if (offset >= size_) return 0;
+  buffer = buffer.first(std::min<std::uint64_t>(buffer.size(), size_ - offset));
+  // What is written meanwhile stays in memory as long as we have it.
+  const auto chunks = chunks_in({offset, offset + buffer.size()});
+  if (!covered(chunks, {offset, offset + buffer.size()})) {
+    const int error = visit_backing(
+        lock, [&, bytes = backing_size_] { return read_padded(*backing_, offset, buffer, bytes); });
+    if (error != 0) return error;
+  }
+  overlay(chunks, offset, buffer);
+  return static_cast<ssize_t>(buffer.size());
+}
+
+}  // namespace cairn

@@ -1,0 +1,199 @@
+#include "aggregate/scheduler.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <system_error>
+
+#include "aggregate/buffered_file.hpp"
+#include "files/blocked_signals.hpp"
+
+namespace cairn {
+
+Scheduler::Scheduler(const AggregateOptions& options)
+    : options_(options), pool_(options.pool_bytes, options.chunk_bytes) {
+  start_threads();
+}
+
+Scheduler::~Scheduler() {
+  {
+    const std::scoped_lock lock(mutex_);
+    over_ = true;
+  }
+  called_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void Scheduler::start_threads() {
+  const BlockedSignals blocked;
+  const std::scoped_lock lock(mutex_);
+  try {
+    for (int i = 0; i < options_.io_threads; ++i) threads_.emplace_back([this] { work(); });
+  } catch (const std::system_error&) {
+    // There may be no more threads; those who wait do the rest.
+  }
+  writing_most_ = threads_.empty() ? std::numeric_limits<std::size_t>::max() : threads_.size();
+}
+
+AggregateStatistics Scheduler::statistics() const {
+  AggregateStatistics all;
+  all.writes_in = counters_.writes_in;
+  all.bytes_in = counters_.bytes_in;
+  all.writes_out = counters_.writes_out;
+  all.bytes_out = counters_.bytes_out;
+  all.waits = counters_.waits;
+  all.errors = counters_.errors;
+  const std::scoped_lock lock(mutex_);
+  all.pool_used_bytes = pool_.used() * options_.chunk_bytes;
+  all.pool_most_bytes = pool_.most_used() * options_.chunk_bytes;
+  return all;
+}
+
+void Scheduler::add(std::shared_ptr<BufferedFile> file) {
+  const std::scoped_lock lock(mutex_);
+  files_.insert(std::move(file));
+}
+
+void Scheduler::remove(const std::shared_ptr<BufferedFile>& file) {
+  const std::scoped_lock lock(mutex_);
+  files_.erase(file);
+}
+
+std::vector<std::shared_ptr<BufferedFile>> Scheduler::files() const {
+  const std::scoped_lock lock(mutex_);
+  return {files_.begin(), files_.end()};
+}
+
+Scheduler::Memory Scheduler::memory_at_once() {
+  const std::scoped_lock lock(mutex_);
+  std::byte* const chunk = waiters_.empty() ? pool_.take() : nullptr;
+  if (chunk == nullptr) return {};
+  ++in_hand_;
+  return {this, chunk};
+}
+
+Scheduler::Memory Scheduler::memory() {
+  if (Memory free = memory_at_once(); free.get() != nullptr) return free;
+  ++counters_.waits;
+  std::unique_lock lock(mutex_);
+  // It may have come between the two locks, and nobody would call then.
+  if (waiters_.empty()) {
+    if (std::byte* const chunk = pool_.take()) {
+      ++in_hand_;
+      return {this, chunk};
+    }
+  }
+  return wait_in_line(lock);
+}
+
+Scheduler::Memory Scheduler::wait_in_line(std::unique_lock<std::mutex>& lock) {
+  Waiter self;
+  waiters_.push_back(&self);
+  while (self.memory == nullptr) {
+    if (coming() < waiters_.size() && !open_.empty()) {
+      send_off_oldest(lock);
+    } else if (can_write()) {
+      write_for_next(lock);
+    } else {
+      self.asleep = true;
+      self.woken.wait(lock, [&] { return !self.asleep; });
+    }
+  }
+  return {this, self.memory};
+}
+
+void Scheduler::send_off_oldest(std::unique_lock<std::mutex>& lock) {
+  const OpenChunk oldest = open_.front();
+  lock.unlock();
+  oldest.file->send_off(oldest.window);
+  lock.lock();
+}
+
+void Scheduler::give_back(std::byte* chunk) {
+  const std::scoped_lock lock(mutex_);
+  if (waiters_.empty()) {
+    pool_.give(chunk);
+    return;
+  }
+  Waiter& first = *waiters_.front();
+  waiters_.pop_front();
+  ++in_hand_;
+  first.memory = chunk;
+  first.asleep = false;
+  first.woken.notify_one();
+}
+
+Scheduler::OpenChunks::iterator Scheduler::opened(OpenChunk chunk) {
+  const std::scoped_lock lock(mutex_);
+  --in_hand_;
+  open_.push_back(std::move(chunk));
+  if (coming() < waiters_.size()) call_waiter();  // it can send this one off
+  return std::prev(open_.end());
+}
+
+void Scheduler::closed(OpenChunks::iterator chunk) {
+  const std::scoped_lock lock(mutex_);
+  open_.erase(chunk);
+}
+
+void Scheduler::ready(const std::shared_ptr<BufferedFile>& file) {
+  const std::scoped_lock lock(mutex_);
+  if (std::find(ready_.begin(), ready_.end(), file) == ready_.end()) ready_.push_back(file);
+  call_worker();
+}
+
+bool Scheduler::may_write() {
+  const std::scoped_lock lock(mutex_);
+  if (writing_ >= writing_most_) return false;
+  ++writing_;
+  return true;
+}
+
+void Scheduler::done_writing() {
+  const std::scoped_lock lock(mutex_);
+  --writing_;
+  call_worker();
+}
+
+void Scheduler::call_worker() {
+  if (!can_write()) return;
+  if (threads_.empty()) call_waiter();
+  if (idle_ == 0) return;
+  --idle_;
+  ++calls_;
+  called_.notify_one();
+}
+
+void Scheduler::call_waiter() {
+  const auto found =
+      std::find_if(waiters_.begin(), waiters_.end(), [](const Waiter* of) { return of->asleep; });
+  if (found == waiters_.end()) return;
+  (*found)->asleep = false;
+  (*found)->woken.notify_one();
+}
+
+void Scheduler::work() {
+  std::unique_lock lock(mutex_);
+  while (!over_) {
+    if (can_write()) {
+      write_for_next(lock);
+      continue;
+    }
+    ++idle_;
+    called_.wait(lock, [this] { return calls_ > 0 || over_; });
+    if (calls_ > 0) --calls_;
+  }
+}
+
+void Scheduler::write_for_next(std::unique_lock<std::mutex>& lock) {
+  std::shared_ptr<BufferedFile> file = std::move(ready_.front());
+  ready_.pop_front();
+  ++writing_;
+  lock.unlock();
+  file->write_some();
+  file.reset();
+  lock.lock();
+  --writing_;
+  call_worker();
+}
+
+}  // namespace cairn

@@ -1,0 +1,80 @@
+// What several tests of the engine need.
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string_view>
+
+#include "aggregate/aggregator.hpp"
+#include "aggregate/scripted_file.hpp"
+
+namespace cairn {
+
+struct TestFile {
+  explicit TestFile(Aggregator& aggregator)
+      : storage(std::make_shared<Storage>()),
+        file(
+            std::make_unique<AggregatedFile>(aggregator, std::make_unique<ScriptedFile>(storage))) {
+    storage->keeps_log = true;
+  }
+
+  AggregatedFile* operator->() const { return file.get(); }
+
+  /// The calls of that kind, in the order in which they ended.
+  std::vector<BackingCall> calls(BackingCall::Kind kind) const {
+    std::vector<BackingCall> found = storage->log();
+    std::erase_if(found, [&](const BackingCall& call) { return call.kind != kind; });
+    return found;
+  }
+
+  std::shared_ptr<Storage> storage;
+  std::unique_ptr<AggregatedFile> file;
+};
+
+inline Blob blob(std::string_view text) {
+  const Bytes bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
+}
+
+inline std::string text(const Blob& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// All of the file, as a reader sees it.
+inline Blob read_all(AggregatedFile& file) {
+  Blob all(file.size() + 1);
+  const ssize_t got = file.read(0, all);
+  all.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
+  return all;
+}
+
+/// Holds up who comes through until it is open.
+class Gate {
+ public:
+  void pass() {
+    std::unique_lock lock(mutex_);
+    ++waiting_;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return open_; });
+    --waiting_;
+  }
+  void open() {
+    const std::scoped_lock lock(mutex_);
+    open_ = true;
+    changed_.notify_all();
+  }
+  /// Returns when so many wait.
+  void wait_for(int count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return waiting_ >= count; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool open_ = false;
+  int waiting_ = 0;
+};
+
+}  // namespace cairn

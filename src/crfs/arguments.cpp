@@ -1,0 +1,228 @@
+#include "crfs/arguments.hpp"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include "base/units.hpp"
+
+namespace cairn {
+namespace {
+
+/// As it was typed, until it is known that all of it can be read.
+struct Typed {
+  MountOptions options;
+  std::string pool, chunk, write;
+  std::string mode = "direct";
+  std::string close = "wait";
+  bool icpp2011 = false;
+  std::vector<std::string> mount_options;
+};
+
+std::string size_check(const std::string& text) {
+  const auto size = parse_bytes(text);
+  return size ? std::string() : size.error().text;
+}
+
+void add_pool(CLI::App& app, Typed& typed) {
+  const CLI::Validator is_size(size_check, "");
+  app.add_option("--pool", typed.pool, "Memory for what is not written yet, 64M if not given")
+      ->type_name("SIZE")
+      ->check(is_size);
+  app.add_option("--chunk", typed.chunk,
+                 "Piece of a file that is gathered, a power of two, 1M if not given")
+      ->type_name("SIZE")
+      ->check(is_size);
+  app.add_option("--write", typed.write,
+                 "Longest write: so much of chunks behind one another, 16M if not given")
+      ->type_name("SIZE")
+      ->check(is_size);
+  app.add_option("--threads", typed.options.aggregate.io_threads,
+                 "Writes under way at a time, 4 if not given")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
+  app.add_flag("--icpp2011", typed.icpp2011,
+               "As CRFS was first published: --pool 16M --chunk 128K --write 128K --threads 4");
+}
+
+void add_semantics(CLI::App& app, Typed& typed) {
+  app.add_option("--mode", typed.mode,
+                 "direct: writes come as the program makes them; writeback: the kernel gathers "
+                 "them first; direct if not given")
+      ->type_name("MODE")
+      ->check(CLI::IsMember({"direct", "writeback"}));
+  app.add_option("--close", typed.close,
+                 "wait: close() waits for the backing folder and tells errors; async: it does not; "
+                 "wait if not given")
+      ->type_name("WHAT")
+      ->check(CLI::IsMember({"wait", "async"}));
+}
+
+void add_reports(CLI::App& app, MountOptions& options) {
+  app.add_flag("--stats", options.stats, "When unmounted, tell what was done");
+  app.add_flag("--profile", options.profile,
+               "When unmounted, print a table of the sizes of writes");
+  app.add_option("--stats-file", options.stats_file, "Print both to this file, not to stderr")
+      ->type_name("FILE");
+  app.add_flag("--json", options.json, "Print JSON");
+  app.add_flag("--discard", options.aggregate.discard,
+               "Throw full chunks away, to measure: the files are of no use");
+}
+
+void add_mount(CLI::App& app, Typed& typed) {
+  app.add_option("BACKING", typed.options.backing, "The folder in which the files are")->required();
+  app.add_option("MOUNTPOINT", typed.options.mountpoint, "The folder where programs see them")
+      ->required();
+  app.add_flag("-f,--foreground", typed.options.foreground, "Do not go into the background");
+  app.add_option("-o", typed.mount_options,
+                 "Options of mounts, with commas: ro, allow_other, ...; also those above: "
+                 "pool=64M,stats")
+      ->type_name("OPTIONS")
+      ->allow_extra_args(false);
+  app.add_option("--fuse-threads", typed.options.fuse_threads,
+                 "Threads that answer programs, 10 if not given")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
+}
+
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> parts;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    if (end > at) parts.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return parts;
+}
+
+/// Of /etc/fstab, for those who read it.
+bool is_for_others(const std::string& option) {
+  static const std::vector<std::string> names = {"defaults", "auto",   "noauto", "user",
+                                                 "users",    "owner",  "group",  "nofail",
+                                                 "_netdev",  "nouser", "nousers"};
+  return option.starts_with("x-") || option.starts_with("X-") || option.starts_with("comment=") ||
+         option.starts_with("user=") ||
+         std::find(names.begin(), names.end(), option) != names.end();
+}
+
+/// Options of ours within -o become words of the command line.
+std::vector<std::string> unfold(const CLI::App& app, const std::vector<std::string>& words,
+                                std::vector<std::string>& mount_options) {
+  std::vector<std::string> unfolded;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const bool apart = words[i] == "-o" && i + 1 < words.size();
+    if (!apart && !(words[i].starts_with("-o") && words[i].size() > 2)) {
+      unfolded.push_back(words[i]);
+      continue;
+    }
+    for (const std::string& option : split(apart ? words[++i] : words[i].substr(2))) {
+      if (app.get_option_no_throw("--" + option.substr(0, option.find('='))) != nullptr)
+        unfolded.push_back("--" + option);
+      else if (!is_for_others(option))
+        mount_options.push_back(option);
+    }
+  }
+  return unfolded;
+}
+
+/// What mount(8) gives to mount.crfs beside the two folders and -o: -s, -f, -n, -v, -N namespace,
+/// -t type. Of these only -f means something here, and something else: do all but mount.
+std::vector<std::string> of_mount(const std::vector<std::string>& words, bool& fake) {
+  std::vector<std::string> kept;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    if (word == "-N" || word == "-t")
+      ++i;
+    else if (word == "-o" && i + 1 < words.size())
+      kept.insert(kept.end(), {word, words[++i]});
+    else if (word.size() > 1 && word[0] == '-' && word[1] != '-' &&
+             word.find_first_not_of("sfnv", 1) == std::string::npos)
+      fake = fake || word.find('f') != std::string::npos;
+    else
+      kept.push_back(word);
+  }
+  return kept;
+}
+
+std::uint64_t size_or(const std::string& text, std::uint64_t otherwise) {
+  return text.empty() ? otherwise : *parse_bytes(text);
+}
+
+Status check(const MountOptions& options) {
+  const AggregateOptions& aggregate = options.aggregate;
+  const std::uint64_t chunk = aggregate.chunk_bytes;
+  if (chunk < 4096 || (chunk & (chunk - 1)) != 0)
+    return fail(Code::bad_argument, "--chunk {}: give a power of two, 4K or more",
+                format_bytes(chunk));
+  if (chunk > aggregate.pool_bytes)
+    return fail(Code::bad_argument, "--chunk {} does not fit in --pool {}: give a larger pool",
+                format_bytes(chunk), format_bytes(aggregate.pool_bytes));
+  if (aggregate.write_bytes < chunk)
+    return fail(Code::bad_argument, "--write {} is less than --chunk {}: give as much or more",
+                format_bytes(aggregate.write_bytes), format_bytes(chunk));
+  if ((options.stats || options.profile) && !options.foreground && options.stats_file.empty())
+    return fail(Code::bad_argument,
+                "--stats and --profile in the background have nobody to tell: give --stats-file, "
+                "or -f");
+  if (options.profile && options.writeback)
+    return fail(Code::bad_argument,
+                "--profile with --mode writeback would show the writes of the kernel, not of the "
+                "program: give --mode direct");
+  return {};
+}
+
+Result<MountOptions> options_of(Typed& typed) {
+  MountOptions& options = typed.options;
+  AggregateOptions& aggregate = options.aggregate;
+  if (typed.icpp2011) {
+    aggregate.pool_bytes = std::uint64_t{16} << 20;
+    aggregate.chunk_bytes = aggregate.write_bytes = std::uint64_t{128} << 10;
+  }
+  aggregate.pool_bytes = size_or(typed.pool, aggregate.pool_bytes);
+  aggregate.chunk_bytes = size_or(typed.chunk, aggregate.chunk_bytes);
+  aggregate.write_bytes =
+      size_or(typed.write, std::max(aggregate.write_bytes, aggregate.chunk_bytes));
+  options.writeback = typed.mode == "writeback";
+  options.close_async = typed.close == "async";
+  options.mount_options = typed.mount_options;
+  for (std::string* path : {&options.backing, &options.mountpoint, &options.stats_file})
+    if (!path->empty()) *path = std::filesystem::absolute(*path).lexically_normal();
+  CAIRN_TRY(check(options));
+  return options;
+}
+
+}  // namespace
+
+std::optional<MountOptions> parse_arguments(const std::string& called,
+                                            std::vector<std::string> words, int& exit_code) {
+  CLI::App app("Mount a folder so that many small writes become few large ones", "crfs");
+  app.set_version_flag("--version", "crfs " CAIRN_VERSION);
+  app.footer(
+      "Exit codes: 0 done, 1 not mounted, or with -f: data of a file could not be written, 2 wrong "
+      "usage.");
+  Typed typed;
+  add_mount(app, typed);
+  add_pool(app, typed);
+  add_semantics(app, typed);
+  add_reports(app, typed.options);
+  bool fake = false;
+  if (called == "mount.crfs") words = of_mount(words, fake);
+  std::vector<std::string> mount_options;
+  words = unfold(app, words, mount_options);
+  std::reverse(words.begin(), words.end());  // as CLI11 takes them
+  try {
+    app.parse(words);
+  } catch (const CLI::ParseError& error) {
+    exit_code = app.exit(error) == 0 ? 0 : 2;
+    return {};
+  }
+  typed.mount_options = mount_options;
+  auto options = options_of(typed);
+  exit_code = options ? 0 : 2;
+  if (!options) std::cerr << "crfs: " << options.error().text << "\n";
+  if (!options || fake) return {};
+  return *options;
+}
+
+}  // namespace cairn

@@ -1,0 +1,104 @@
+// Attributes of files: read and changed; those of the file system.
+#include <sys/statvfs.h>
+
+#include "crfs/operations.hpp"
+#include "crfs/request_user.hpp"
+#include "crfs/special_bits.hpp"
+
+namespace cairn {
+namespace {
+
+int answer_attributes(FileSystem& files, fuse_req_t request, Inode& inode) {
+  struct stat status = {};
+  double valid_s = 0;
+  const int error = files.look_at(inode, status, valid_s);
+  if (error == 0) fuse_reply_attr(request, &status, valid_s);
+  return error;
+}
+
+int get_attributes(FileSystem& files, fuse_req_t request, fuse_ino_t number, fuse_file_info*) {
+  return answer_attributes(files, request, files.inode(number));
+}
+
+int set_mode(Inode& inode, mode_t mode) {
+  if ((mode & (S_ISUID | S_ISGID)) != 0) inode.may_have_special_bits = true;
+  return errno_of(::chmod(name_in_proc(inode.path).c_str(), mode));
+}
+
+/// In the name of who asks, so that special bits go where they would.
+int set_owner(fuse_req_t request, Inode& inode, const struct stat& wanted, int which) {
+  const RequestUser user(request);
+  const uid_t owner = (which & FUSE_SET_ATTR_UID) != 0 ? wanted.st_uid : static_cast<uid_t>(-1);
+  const gid_t group = (which & FUSE_SET_ATTR_GID) != 0 ? wanted.st_gid : static_cast<gid_t>(-1);
+  return errno_of(
+      ::fchownat(inode.path.number(), "", owner, group, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW));
+}
+
+int set_size(FileSystem& files, Inode& inode, off_t size) {
+  // Whoever may truncate by name need not have it open.
+  bool cache_is_true = false;
+  const int error = files.open_file(inode, true, cache_is_true);
+  if (error != 0) return error;
+  const int resized = -inode.open_file()->resize(static_cast<std::uint64_t>(size));
+  files.close_file(inode);
+  return resized;
+}
+
+timespec time_wanted(const timespec& time, int which, int given, int now) {
+  if ((which & now) != 0) return {0, UTIME_NOW};
+  return (which & given) != 0 ? time : timespec{0, UTIME_OMIT};
+}
+
+int set_times(Inode& inode, const struct stat& wanted, int which) {
+  const timespec times[2] = {
+      time_wanted(wanted.st_atim, which, FUSE_SET_ATTR_ATIME, FUSE_SET_ATTR_ATIME_NOW),
+      time_wanted(wanted.st_mtim, which, FUSE_SET_ATTR_MTIME, FUSE_SET_ATTR_MTIME_NOW)};
+  return errno_of(::utimensat(inode.path.number(), "", times, AT_EMPTY_PATH));
+}
+
+constexpr int owner_bits = FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID;
+constexpr int time_bits =
+    FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_ATIME_NOW | FUSE_SET_ATTR_MTIME_NOW;
+
+int change(FileSystem& files, fuse_req_t request, Inode& inode, const struct stat& wanted,
+           int which) {
+  int error = 0;
+  if ((which & FUSE_SET_ATTR_MODE) != 0) error = set_mode(inode, wanted.st_mode);
+  if (error == 0 && (which & owner_bits) != 0) error = set_owner(request, inode, wanted, which);
+  if (error == 0 && (which & FUSE_SET_ATTR_SIZE) != 0) {
+    error = set_size(files, inode, wanted.st_size);
+    if (error == 0 && (which & FUSE_SET_ATTR_MODE) == 0) drop_special_bits(files, request, inode);
+  }
+  if (error == 0 && (which & time_bits) != 0) error = set_times(inode, wanted, which);
+  return error;
+}
+
+int set_attributes(FileSystem& files, fuse_req_t request, fuse_ino_t number, struct stat* wanted,
+                   int which, fuse_file_info*) {
+  Inode& inode = files.inode(number);
+  // What was written before is not to change times and bits after.
+  const std::shared_ptr<SharedFile> file = inode.open_file();
+  if (file && (which & ~FUSE_SET_ATTR_SIZE) != 0) {
+    file->forget_times();
+    file->settle();
+  }
+  const int error = change(files, request, inode, *wanted, which);
+  return error != 0 ? error : answer_attributes(files, request, inode);
+}
+
+int tell_space(FileSystem& files, fuse_req_t request, fuse_ino_t number) {
+  struct statvfs space = {};
+  if (::fstatvfs(files.inode(number).path.number(), &space) != 0) return errno;
+  fuse_reply_statfs(request, &space);
+  return 0;
+}
+
+}  // namespace
+
+void add_attribute_operations(fuse_lowlevel_ops& operations) {
+  operations.getattr = answering<get_attributes>;
+  operations.setattr = answering<set_attributes>;
+  operations.statfs = answering<tell_space>;
+}
+
+}  // namespace cairn

@@ -1,0 +1,69 @@
+#include "crfs/closing.hpp"
+
+#include <unistd.h>
+#include <climits>
+
+namespace cairn {
+namespace {
+
+std::string name_of(const Inode& inode) {
+  char name[PATH_MAX];
+  const ssize_t length = ::readlink(name_in_proc(inode.path).c_str(), name, sizeof name);
+  return length < 0 ? "a file without a name" : std::string(name, static_cast<std::size_t>(length));
+}
+
+}  // namespace
+
+Closing::Closing(Inodes& inodes, UnreportedErrors& unreported, int threads)
+    : inodes_(inodes), unreported_(unreported) {
+  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+}
+
+Closing::~Closing() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void Closing::finish_later(Inode& inode) {
+  if (threads_.empty()) return finish(inode);
+  inodes_.hold(inode);
+  {
+    const std::lock_guard lock(mutex_);
+    waiting_.push_back(&inode);
+  }
+  changed_.notify_one();
+}
+
+void Closing::finish(Inode& inode) {
+  const std::shared_ptr<SharedFile> file = inode.open_file();
+  if (!file) return;
+  if (!file->settled() && file->is_nameless()) file->data().abandon();
+  // Not under the lock: who opens the file meanwhile need not wait.
+  AggregatedFile::Told told = file->data().opened();
+  const int error = file->drain(told);
+  if (error != 0) unreported_.add(inode.device, inode.number, {name_of(inode), error});
+  const std::lock_guard lock(inode.mutex);
+  if (inode.handles > 0 || inode.file != file) return;
+  inode.cached = version_of(file->backing().number());
+  inode.file.reset();
+}
+
+void Closing::work() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return stop_ || !waiting_.empty(); });
+    if (waiting_.empty()) return;
+    Inode& inode = *waiting_.front();
+    waiting_.pop_front();
+    lock.unlock();
+    finish(inode);
+    inodes_.forget(inode, 1);
+    lock.lock();
+  }
+}
+
+}  // namespace cairn

@@ -1,0 +1,105 @@
+// What is in files: read, written, changed in place.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <ctime>
+
+#include "crfs/operations.hpp"
+#include "crfs/special_bits.hpp"
+
+namespace cairn {
+namespace {
+
+int read(FileSystem&, fuse_req_t request, fuse_ino_t, std::size_t size, off_t offset,
+         fuse_file_info* info) {
+  thread_local std::vector<std::byte> buffer;
+  if (buffer.size() < size) buffer.resize(size);
+  const ssize_t got =
+      handle_of(info).file().data().read(static_cast<std::uint64_t>(offset), {buffer.data(), size});
+  if (got < 0) return static_cast<int>(-got);
+  fuse_reply_buf(request, reinterpret_cast<const char*>(buffer.data()),
+                 static_cast<std::size_t>(got));
+  return 0;
+}
+
+std::int64_t now_ns() {
+  timespec now = {};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * std::int64_t{1'000'000'000} + now.tv_nsec;
+}
+
+/// Writes, and syncs where the program opened the file so.
+int put(Handle& handle, Bytes data, off_t offset, const fuse_file_info& info) {
+  SharedFile& file = handle.file();
+  // From the kernel's cache come offsets that hold, also for handles that append.
+  const bool appends = (info.flags & O_APPEND) != 0 && handle.direct() && info.writepage == 0;
+  int error = appends ? file.data().append(data)
+                      : file.data().write(static_cast<std::uint64_t>(offset), data);
+  if (error != 0) return -error;
+  file.note_change();
+  if ((info.flags & O_DSYNC) == 0 || info.writepage != 0) return 0;  // O_SYNC has the bit too
+  error = handle.sync((info.flags & O_SYNC) != O_SYNC);
+  return -error;
+}
+
+int write(FileSystem& files, fuse_req_t request, fuse_ino_t number, const char* from,
+          std::size_t size, off_t offset, fuse_file_info* info) {
+  const std::int64_t began_ns = files.options.profile ? now_ns() : 0;
+  if (info->writepage == 0) drop_special_bits(files, request, files.inode(number));
+  Handle& handle = handle_of(info);
+  const int error = put(handle, std::as_bytes(std::span(from, size)), offset, *info);
+  if (error != 0) return error;
+  if (files.options.profile) handle.profile(files.profile, offset, size, now_ns() - began_ns);
+  fuse_reply_write(request, size);
+  return 0;
+}
+
+int allocate(FileSystem& files, fuse_req_t request, fuse_ino_t number, int mode, off_t offset,
+             off_t length, fuse_file_info* info) {
+  SharedFile& file = handle_of(info).file();
+  const int error = -file.change_backing(
+      [&] { return -errno_of(::fallocate(file.backing().writer(), mode, offset, length)); });
+  if (error == 0) drop_special_bits(files, request, files.inode(number));
+  return error;
+}
+
+/// Only where holes and data are is asked for: of that what is not written yet knows nothing.
+int seek(FileSystem&, fuse_req_t request, fuse_ino_t, off_t offset, int whence,
+         fuse_file_info* info) {
+  SharedFile& file = handle_of(info).file();
+  file.settle();
+  const off_t found = ::lseek(file.backing().number(), offset, whence);
+  if (found < 0) return errno;
+  fuse_reply_lseek(request, found);
+  return 0;
+}
+
+int copy_range(FileSystem& files, fuse_req_t request, fuse_ino_t, off_t from_offset,
+               fuse_file_info* from_info, fuse_ino_t to_number, off_t to_offset,
+               fuse_file_info* to_info, std::size_t size, int flags) {
+  SharedFile& from = handle_of(from_info).file();
+  SharedFile& to = handle_of(to_info).file();
+  from.settle();
+  ssize_t copied = 0;
+  const int error = -to.change_backing([&] {
+    copied = ::copy_file_range(from.backing().number(), &from_offset, to.backing().writer(),
+                               &to_offset, size, static_cast<unsigned>(flags));
+    return copied < 0 ? -errno : 0;
+  });
+  if (error != 0) return error;
+  drop_special_bits(files, request, files.inode(to_number));
+  fuse_reply_write(request, static_cast<std::size_t>(copied));
+  return 0;
+}
+
+}  // namespace
+
+void add_data_operations(fuse_lowlevel_ops& operations) {
+  operations.read = answering<read>;
+  operations.write = answering<write>;
+  operations.fallocate = returning<allocate>;
+  operations.lseek = answering<seek>;
+  operations.copy_file_range = answering<copy_range>;
+}
+
+}  // namespace cairn

@@ -1,0 +1,104 @@
+#include "crfs/file_system.hpp"
+
+namespace cairn {
+namespace {
+
+/// The bits of a mode that a write of anybody but root takes away.
+bool has_special_bits(const struct stat& status) {
+  return S_ISREG(status.st_mode) && (status.st_mode & (S_ISUID | S_ISGID)) != 0;
+}
+
+int status_of(const Inode& inode, struct stat& status) {
+  return ::fstatat(inode.path.number(), "", &status, AT_EMPTY_PATH) == 0 ? 0 : errno;
+}
+
+}  // namespace
+
+FileSystem::FileSystem(const MountOptions& asked, Descriptor root)
+    : options(asked),
+      aggregator(asked.aggregate),
+      inodes(std::move(root)),
+      closing(inodes, unreported, asked.close_async ? asked.aggregate.io_threads : 0) {}
+
+FileSystem::~FileSystem() { drain(); }
+
+int FileSystem::look_at(Inode& inode, struct stat& status, double& valid) {
+  const int error = status_of(inode, status);
+  if (error != 0) return error;
+  valid = valid_s();
+  if (has_special_bits(status)) inode.may_have_special_bits = true;
+  if (!S_ISREG(inode.type)) return 0;
+  if (const std::shared_ptr<SharedFile> file = inode.open_file()) {
+    if (!file->settled()) valid = 0;
+    file->show(status);
+  }
+  return 0;
+}
+
+int FileSystem::enter(Descriptor path, fuse_entry_param& entry) {
+  entry = {};
+  struct stat status = {};
+  if (::fstatat(path.number(), "", &status, AT_EMPTY_PATH) != 0) return errno;
+  Inode& inode = inodes.look_up(std::move(path), status);
+  const int error = look_at(inode, entry.attr, entry.attr_timeout);
+  if (error != 0) {
+    inodes.forget(inode, 1);
+    return error;
+  }
+  entry.ino = number(inode);
+  entry.entry_timeout = valid_s();
+  return 0;
+}
+
+int FileSystem::look_up(Inode& folder, const char* name, fuse_entry_param& entry) {
+  Descriptor path(uninterrupted(
+      [&] { return ::openat(folder.path.number(), name, O_PATH | O_NOFOLLOW | O_CLOEXEC); }));
+  return path.number() < 0 ? errno : enter(std::move(path), entry);
+}
+
+int FileSystem::open_file(Inode& inode, bool for_writing, bool& cache_is_true) {
+  const std::lock_guard lock(inode.mutex);
+  cache_is_true = inode.file != nullptr;
+  if (!inode.file || (for_writing && !inode.file->backing().writes())) {
+    Descriptor opened = open_backing(inode.path, for_writing);
+    if (opened.number() < 0) return errno;
+    if (!inode.file) cache_is_true = inode.cached == version_of(opened.number());
+    attach(inode, std::move(opened));
+  }
+  ++inode.handles;
+  return 0;
+}
+
+void FileSystem::adopt_file(Inode& inode, Descriptor opened) {
+  const std::lock_guard lock(inode.mutex);
+  if (!inode.file || !inode.file->backing().writes()) attach(inode, std::move(opened));
+  ++inode.handles;
+}
+
+void FileSystem::attach(Inode& inode, Descriptor opened) {
+  if (inode.file) return inode.file->backing().add(std::move(opened));
+  auto backing = std::make_unique<BackingDescriptor>();
+  backing->add(std::move(opened));
+  inode.file = std::make_shared<SharedFile>(aggregator, std::move(backing));
+}
+
+void FileSystem::close_file(Inode& inode) {
+  {
+    const std::lock_guard lock(inode.mutex);
+    if (--inode.handles > 0) return;
+  }
+  closing.finish_later(inode);
+}
+
+void FileSystem::drain() {
+  for (Inode* inode : inodes.hold_all()) {
+    {
+      const std::lock_guard lock(inode->mutex);
+      inode->handles = 0;  // nobody uses them any more
+    }
+    closing.finish(*inode);
+    inodes.forget(*inode, 1);
+  }
+}
+
+}  // namespace cairn

@@ -1,0 +1,62 @@
+// The state of one mount, and what several kinds of operations need.
+#pragma once
+
+#include <memory>
+
+#include "crfs/closing.hpp"
+#include "crfs/fuse.hpp"
+#include "crfs/inodes.hpp"
+#include "crfs/mount_options.hpp"
+#include "crfs/unreported_errors.hpp"
+#include "crfs/write_profile.hpp"
+
+namespace cairn {
+
+class FileSystem {
+ public:
+  /// `root`: O_PATH, the backing folder.
+  FileSystem(const MountOptions& options, Descriptor root);
+  /// Drains.
+  ~FileSystem();
+
+  const MountOptions options;
+  Aggregator aggregator;
+  UnreportedErrors unreported;
+  Inodes inodes;
+  WriteProfile profile;
+  Closing closing;
+  /// Set before the first operation; to tell the kernel what it must forget.
+  fuse_session* session = nullptr;
+
+  Inode& inode(fuse_ino_t number) {
+    return number == FUSE_ROOT_ID ? inodes.root() : *reinterpret_cast<Inode*>(number);
+  }
+  fuse_ino_t number(Inode& inode) {
+    return &inode == &inodes.root() ? FUSE_ROOT_ID : reinterpret_cast<fuse_ino_t>(&inode);
+  }
+
+  /// The attributes of `inode`; 0 or an errno. `valid_s`: for how long the kernel may take them for
+  /// true.
+  int look_at(Inode& inode, struct stat& status, double& valid_s);
+  /// What is called `name` in `folder`, which the kernel has looked up once more from here on.
+  int look_up(Inode& folder, const char* name, fuse_entry_param& entry);
+  int enter(Descriptor path, fuse_entry_param& entry);
+
+  /// What the kernel may take for true as long as nothing happens here. Another node may change the
+  /// backing folder; with the kernel's write-back cache none may.
+  double valid_s() const { return options.writeback ? 1e9 : 1.0; }
+
+  /// Has the file open, for writing too if asked; 0 or an errno. close_file() is its end.
+  int open_file(Inode& inode, bool for_writing, bool& cache_is_true);
+  /// The same, of a file that was just created, and is open.
+  void adopt_file(Inode& inode, Descriptor opened);
+  void close_file(Inode& inode);
+  /// Waits until all that was written to all files is in the backing folder.
+  void drain();
+
+ private:
+  /// With the lock on `inode`.
+  void attach(Inode& inode, Descriptor opened);
+};
+
+}  // namespace cairn

@@ -1,0 +1,156 @@
+// Folders: listed.
+#include <dirent.h>
+
+#include <cstring>
+
+#include "crfs/operations.hpp"
+
+namespace cairn {
+namespace {
+
+/// An open folder, and where its listing is. The kernel lets one thread at a time list it.
+class OpenFolder {
+ public:
+  explicit OpenFolder(DIR* entries) : entries_(entries) {}
+  ~OpenFolder() { ::closedir(entries_); }
+  OpenFolder(const OpenFolder&) = delete;
+  OpenFolder& operator=(const OpenFolder&) = delete;
+
+  void go_to(off_t offset) {
+    if (offset == offset_) return;
+    ::seekdir(entries_, offset);
+    offset_ = offset;
+    next_ = nullptr;
+  }
+  /// The next one, which take() goes past; null at the end, or after an error (errno).
+  const dirent* next() {
+    errno = 0;
+    if (next_ == nullptr) next_ = ::readdir(entries_);
+    return next_;
+  }
+  void take() {
+    offset_ = next_->d_off;
+    next_ = nullptr;
+  }
+  int descriptor() const { return ::dirfd(entries_); }
+
+ private:
+  DIR* entries_;
+  const dirent* next_ = nullptr;
+  off_t offset_ = 0;
+};
+
+OpenFolder& folder_of(const fuse_file_info* info) {
+  return *reinterpret_cast<OpenFolder*>(info->fh);
+}
+
+int open_folder(FileSystem& files, fuse_req_t request, fuse_ino_t number, fuse_file_info* info) {
+  Descriptor opened(uninterrupted([&] {
+    return ::openat(files.inode(number).path.number(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  }));
+  if (opened.number() < 0) return errno;
+  DIR* entries = ::fdopendir(opened.number());
+  if (entries == nullptr) return errno;
+  (void)opened.release();  // closed by closedir()
+  auto folder = std::make_unique<OpenFolder>(entries);
+  info->fh = reinterpret_cast<std::uint64_t>(folder.get());
+  if (fuse_reply_open(request, info) == 0) (void)folder.release();
+  return 0;
+}
+
+bool is_dot(const char* name) {
+  return std::strcmp(name, ".") == 0 || std::strcmp(name, "..") == 0;
+}
+
+/// What the folder itself tells of an entry.
+struct stat told_of(const dirent& entry) {
+  struct stat status = {};
+  status.st_ino = entry.d_ino;
+  status.st_mode = static_cast<mode_t>(DTTOIF(entry.d_type));
+  return status;
+}
+
+/// Puts entries into a buffer as libfuse wants them.
+class Listing {
+ public:
+  Listing(FileSystem& files, fuse_req_t request, Inode& inode, std::size_t size)
+      : files_(files), request_(request), inode_(inode), buffer_(size) {}
+
+  /// False where it is full.
+  bool add(const dirent& entry) {
+    const struct stat status = told_of(entry);
+    return took(fuse_add_direntry(request_, buffer_.data() + used_, buffer_.size() - used_,
+                                  entry.d_name, &status, entry.d_off));
+  }
+  bool add_with_attributes(const dirent& entry) {
+    fuse_entry_param found = {};
+    found.attr = told_of(entry);
+    if (!is_dot(entry.d_name) && files_.look_up(inode_, entry.d_name, found) != 0) {
+      found = {};  // gone meanwhile, or not to be had: the kernel looks for it if it is asked
+      found.attr = told_of(entry);
+    }
+    const bool fits =
+        took(fuse_add_direntry_plus(request_, buffer_.data() + used_, buffer_.size() - used_,
+                                    entry.d_name, &found, entry.d_off));
+    if (!fits && found.ino != 0) files_.inodes.forget(files_.inode(found.ino), 1);
+    return fits;
+  }
+  bool is_empty() const { return used_ == 0; }
+  int answer() const { return fuse_reply_buf(request_, buffer_.data(), used_); }
+
+ private:
+  bool took(std::size_t bytes) {
+    if (bytes > buffer_.size() - used_) return false;
+    used_ += bytes;
+    return true;
+  }
+
+  FileSystem& files_;
+  fuse_req_t request_;
+  Inode& inode_;
+  std::vector<char> buffer_;
+  std::size_t used_ = 0;
+};
+
+template <bool with_attributes>
+int list(FileSystem& files, fuse_req_t request, fuse_ino_t number, std::size_t size, off_t offset,
+         fuse_file_info* info) {
+  OpenFolder& folder = folder_of(info);
+  Listing listing(files, request, files.inode(number), size);
+  folder.go_to(offset);
+  int error = 0;
+  for (;;) {
+    const dirent* entry = folder.next();
+    if (entry == nullptr) {
+      error = errno;
+      break;
+    }
+    if (!(with_attributes ? listing.add_with_attributes(*entry) : listing.add(*entry))) break;
+    folder.take();
+  }
+  if (error != 0 && listing.is_empty()) return error;
+  listing.answer();
+  return 0;
+}
+
+int close_folder(FileSystem&, fuse_req_t, fuse_ino_t, fuse_file_info* info) {
+  delete &folder_of(info);
+  return 0;
+}
+
+int sync_folder(FileSystem&, fuse_req_t, fuse_ino_t, int data_only, fuse_file_info* info) {
+  const int descriptor = folder_of(info).descriptor();
+  return errno_of(data_only != 0 ? ::fdatasync(descriptor) : ::fsync(descriptor));
+}
+
+}  // namespace
+
+void add_folder_operations(fuse_lowlevel_ops& operations) {
+  operations.opendir = answering<open_folder>;
+  operations.readdir = answering<list<false>>;
+  operations.readdirplus = answering<list<true>>;
+  operations.releasedir = returning<close_folder>;
+  operations.fsyncdir = returning<sync_folder>;
+}
+
+}  // namespace cairn

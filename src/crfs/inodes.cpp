@@ -1,0 +1,60 @@
+#include "crfs/inodes.hpp"
+
+#include <algorithm>
+
+namespace cairn {
+
+Version version_of(int descriptor) {
+  struct stat status = {};
+  if (::fstat(descriptor, &status) != 0) return {};
+  return {status.st_mtim, status.st_size};
+}
+
+Inodes::Inodes(Descriptor root) {
+  struct stat status = {};
+  (void)::fstat(root.number(), &status);
+  root_ = &look_up(std::move(root), status);
+}
+
+Inode& Inodes::look_up(Descriptor path, const struct stat& status) {
+  const std::lock_guard lock(mutex_);
+  std::unique_ptr<Inode>& inode = all_[{status.st_dev, status.st_ino}];
+  if (!inode) inode = std::make_unique<Inode>(std::move(path), status);
+  ++inode->lookups_;
+  return *inode;
+}
+
+Inode* Inodes::find(dev_t device, ino_t number) {
+  const std::lock_guard lock(mutex_);
+  const auto found = all_.find({device, number});
+  if (found == all_.end()) return nullptr;
+  ++found->second->lookups_;
+  return found->second.get();
+}
+
+void Inodes::hold(Inode& inode) {
+  const std::lock_guard lock(mutex_);
+  ++inode.lookups_;
+}
+
+void Inodes::forget(Inode& inode, std::uint64_t lookups) {
+  std::unique_ptr<Inode> gone;  // its descriptor is closed outside the lock
+  const std::lock_guard lock(mutex_);
+  inode.lookups_ -= std::min(lookups, inode.lookups_);
+  if (inode.lookups_ > 0 || &inode == root_) return;
+  const auto found = all_.find({inode.device, inode.number});
+  gone = std::move(found->second);
+  all_.erase(found);
+}
+
+std::vector<Inode*> Inodes::hold_all() {
+  const std::lock_guard lock(mutex_);
+  std::vector<Inode*> all;
+  for (auto& [key, inode] : all_) {
+    ++inode->lookups_;
+    all.push_back(inode.get());
+  }
+  return all;
+}
+
+}  // namespace cairn

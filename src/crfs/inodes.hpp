@@ -1,0 +1,96 @@
+// The files and folders that the kernel knows, each once, whatever names it has.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "crfs/shared_file.hpp"
+#include "files/descriptor.hpp"
+
+namespace cairn {
+
+/// What a backing file was like when it was looked at. Pages in the kernel's cache are of one
+/// version, and true as long as that is the file's.
+struct Version {
+  timespec mtime = {};
+  off_t size = -1;
+
+  bool operator==(const Version& other) const {
+    return mtime.tv_sec == other.mtime.tv_sec && mtime.tv_nsec == other.mtime.tv_nsec &&
+           size == other.size;
+  }
+};
+Version version_of(int descriptor);
+
+class Inode {
+ public:
+  Inode(Descriptor at, const struct stat& status)
+      : path(std::move(at)),
+        device(status.st_dev),
+        number(status.st_ino),
+        type(status.st_mode & S_IFMT) {}
+
+  const Descriptor path;  ///< O_PATH; also keeps the number from being given to another file
+  const dev_t device;
+  const ino_t number;
+  const mode_t type;
+
+  /// Bits of the mode that a write takes away are set, or may be.
+  std::atomic<bool> may_have_special_bits = false;
+  /// It has no security.capability, which the kernel would ask for at each write.
+  std::atomic<bool> has_no_capability = false;
+
+  std::mutex mutex;
+  std::shared_ptr<SharedFile>
+      file;         ///< guarded; while it is open, or what was written is on its way
+  int handles = 0;  ///< guarded
+  Version cached;   ///< guarded; of when it was last closed
+
+  std::shared_ptr<SharedFile> open_file() {
+    const std::lock_guard lock(mutex);
+    return file;
+  }
+
+ private:
+  friend class Inodes;
+  std::uint64_t lookups_ = 0;  ///< guarded by Inodes
+};
+
+/// Those are kept that the kernel has looked up and not forgotten, or that somebody here holds.
+class Inodes {
+ public:
+  explicit Inodes(Descriptor root);
+
+  Inode& root() { return *root_; }
+  /// One lookup more of the file that `path` is.
+  Inode& look_up(Descriptor path, const struct stat& status);
+  /// Null where the kernel does not know it; else one lookup more.
+  Inode* find(dev_t device, ino_t number);
+  void hold(Inode& inode);
+  void forget(Inode& inode, std::uint64_t lookups);
+  /// All, each with one lookup more.
+  std::vector<Inode*> hold_all();
+
+ private:
+  struct Key {
+    dev_t device;
+    ino_t number;
+    bool operator==(const Key&) const = default;
+  };
+  struct Hash {
+    std::size_t operator()(const Key& key) const {
+      return std::hash<std::uint64_t>()(key.number * 0x9E3779B97F4A7C15ULL ^ key.device);
+    }
+  };
+
+  std::mutex mutex_;
+  std::unordered_map<Key, std::unique_ptr<Inode>, Hash> all_;  ///< guarded
+  Inode* root_;
+};
+
+}  // namespace cairn

@@ -1,0 +1,179 @@
+// Names: looked up, made, removed, moved.
+#include <fcntl.h>
+#include <limits.h>
+#include <unistd.h>
+
+#include "crfs/operations.hpp"
+#include "crfs/request_user.hpp"
+
+namespace cairn {
+namespace {
+
+int answer_entry(FileSystem& files, fuse_req_t request, const fuse_entry_param& entry) {
+  if (fuse_reply_entry(request, &entry) != 0) files.inodes.forget(files.inode(entry.ino), 1);
+  return 0;
+}
+
+int look_up(FileSystem& files, fuse_req_t request, fuse_ino_t folder, const char* name) {
+  fuse_entry_param entry;
+  const int error = files.look_up(files.inode(folder), name, entry);
+  return error != 0 ? error : answer_entry(files, request, entry);
+}
+
+void forget(fuse_req_t request, fuse_ino_t number, std::uint64_t lookups) {
+  auto& files = *static_cast<FileSystem*>(fuse_req_userdata(request));
+  files.inodes.forget(files.inode(number), lookups);
+  fuse_reply_none(request);
+}
+
+void forget_several(fuse_req_t request, std::size_t count, fuse_forget_data* forgotten) {
+  auto& files = *static_cast<FileSystem*>(fuse_req_userdata(request));
+  for (std::size_t i = 0; i < count; ++i)
+    files.inodes.forget(files.inode(forgotten[i].ino), forgotten[i].nlookup);
+  fuse_reply_none(request);
+}
+
+/// Calls make(descriptor of the folder) in the name of who asks, and answers with what was made.
+template <class Make>
+int make_entry(FileSystem& files, fuse_req_t request, fuse_ino_t folder, const char* name,
+               Make make) {
+  Inode& in = files.inode(folder);
+  {
+    const RequestUser user(request);
+    const int error = errno_of(make(in.path.number()));
+    if (error != 0) return error;
+  }
+  fuse_entry_param entry;
+  const int error = files.look_up(in, name, entry);
+  return error != 0 ? error : answer_entry(files, request, entry);
+}
+
+int make_node(FileSystem& files, fuse_req_t request, fuse_ino_t folder, const char* name,
+              mode_t mode, dev_t device) {
+  return make_entry(files, request, folder, name,
+                    [&](int in) { return ::mknodat(in, name, mode, device); });
+}
+
+int make_folder(FileSystem& files, fuse_req_t request, fuse_ino_t folder, const char* name,
+                mode_t mode) {
+  return make_entry(files, request, folder, name,
+                    [&](int in) { return ::mkdirat(in, name, mode); });
+}
+
+int make_link(FileSystem& files, fuse_req_t request, const char* target, fuse_ino_t folder,
+              const char* name) {
+  return make_entry(files, request, folder, name,
+                    [&](int in) { return ::symlinkat(target, in, name); });
+}
+
+int read_link(FileSystem& files, fuse_req_t request, fuse_ino_t number) {
+  char target[PATH_MAX + 1];
+  const ssize_t length =
+      ::readlinkat(files.inode(number).path.number(), "", target, sizeof target - 1);
+  if (length < 0) return errno;
+  target[length] = '\0';
+  fuse_reply_readlink(request, target);
+  return 0;
+}
+
+/// One more name for a file: another way for others to find it, so it has what was written.
+int link(FileSystem& files, fuse_req_t request, fuse_ino_t number, fuse_ino_t folder,
+         const char* name) {
+  Inode& inode = files.inode(number);
+  Inode& in = files.inode(folder);
+  if (const auto file = inode.open_file()) file->settle();
+  // A symbolic link has no name in /proc that stands for itself.
+  const int linked = S_ISLNK(inode.type)
+                         ? ::linkat(inode.path.number(), "", in.path.number(), name, AT_EMPTY_PATH)
+                         : ::linkat(AT_FDCWD, name_in_proc(inode.path).c_str(), in.path.number(),
+                                    name, AT_SYMLINK_FOLLOW);
+  if (linked != 0) return errno;
+  fuse_entry_param entry;
+  const int error = files.look_up(in, name, entry);
+  return error != 0 ? error : answer_entry(files, request, entry);
+}
+
+/// What a name stands for, held as long as this lives, if the kernel knows it.
+class Named {
+ public:
+  Named(FileSystem& files, fuse_ino_t folder, const char* name) : files_(files) {
+    struct stat status = {};
+    const int in = files.inode(folder).path.number();
+    if (::fstatat(in, name, &status, AT_SYMLINK_NOFOLLOW) == 0)
+      inode_ = files.inodes.find(status.st_dev, status.st_ino);
+  }
+  ~Named() {
+    if (inode_ != nullptr) files_.inodes.forget(*inode_, 1);
+  }
+  Named(const Named&) = delete;
+  Named& operator=(const Named&) = delete;
+
+  bool is_folder() const { return inode_ != nullptr && S_ISDIR(inode_->type); }
+  std::shared_ptr<SharedFile> open_file() const {
+    return inode_ != nullptr ? inode_->open_file() : nullptr;
+  }
+  /// After a name of it was removed: bytes on their way to a file that nobody can open again need
+  /// not get there.
+  void cancel_if_nameless() const {
+    if (inode_ == nullptr) return;
+    const std::lock_guard lock(inode_->mutex);
+    if (inode_->file && inode_->handles == 0 && inode_->file->is_nameless())
+      inode_->file->data().abandon();
+  }
+
+ private:
+  FileSystem& files_;
+  Inode* inode_ = nullptr;
+};
+
+int remove_file(FileSystem& files, fuse_req_t, fuse_ino_t folder, const char* name) {
+  const int in = files.inode(folder).path.number();
+  // Only with close=async are there bytes on their way to files that nobody has open.
+  if (!files.closing.is_asynchronous()) return errno_of(::unlinkat(in, name, 0));
+  const Named named(files, folder, name);
+  const int error = errno_of(::unlinkat(in, name, 0));
+  if (error == 0) named.cancel_if_nameless();
+  return error;
+}
+
+int remove_folder(FileSystem& files, fuse_req_t, fuse_ino_t folder, const char* name) {
+  return errno_of(::unlinkat(files.inode(folder).path.number(), name, AT_REMOVEDIR));
+}
+
+/// Nobody may find by a new name less than was written under the old one.
+void settle(FileSystem& files, const Named& named) {
+  if (named.is_folder())
+    files.aggregator.settle_all();
+  else if (const auto file = named.open_file())
+    file->settle();
+}
+
+int rename(FileSystem& files, fuse_req_t, fuse_ino_t folder, const char* name,
+           fuse_ino_t new_folder, const char* new_name, unsigned flags) {
+  const Named moved(files, folder, name);
+  const Named replaced(files, new_folder, new_name);
+  settle(files, moved);
+  if ((flags & RENAME_EXCHANGE) != 0) settle(files, replaced);
+  const int error = errno_of(::renameat2(files.inode(folder).path.number(), name,
+                                         files.inode(new_folder).path.number(), new_name, flags));
+  if (error == 0) replaced.cancel_if_nameless();
+  return error;
+}
+
+}  // namespace
+
+void add_name_operations(fuse_lowlevel_ops& operations) {
+  operations.lookup = answering<look_up>;
+  operations.forget = forget;
+  operations.forget_multi = forget_several;
+  operations.mknod = answering<make_node>;
+  operations.mkdir = answering<make_folder>;
+  operations.symlink = answering<make_link>;
+  operations.readlink = answering<read_link>;
+  operations.link = answering<link>;
+  operations.unlink = returning<remove_file>;
+  operations.rmdir = returning<remove_folder>;
+  operations.rename = returning<rename>;
+}
+
+}  // namespace cairn

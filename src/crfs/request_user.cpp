@@ -1,0 +1,57 @@
+#include "crfs/request_user.hpp"
+
+#include <sched.h>
+#include <sys/fsuid.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <vector>
+
+namespace cairn {
+namespace {
+
+/// The umask belongs to the process unless a thread asks for one of its own.
+void take_umask(mode_t mask) {
+  thread_local const bool own = ::unshare(CLONE_FS) == 0;
+  if (own) ::umask(mask);
+}
+
+/// glibc's setgroups() changes all threads.
+void set_groups_of_thread(const std::vector<gid_t>& groups) {
+  (void)::syscall(SYS_setgroups, groups.size(), groups.data());
+}
+
+std::vector<gid_t> groups_of(fuse_req_t request) {
+  std::vector<gid_t> groups(64);
+  int count = fuse_req_getgroups(request, static_cast<int>(groups.size()), groups.data());
+  if (count > static_cast<int>(groups.size())) {
+    groups.resize(static_cast<std::size_t>(count));
+    count = fuse_req_getgroups(request, count, groups.data());
+  }
+  // The process may have ended, or be of another namespace: then it has its group only.
+  groups.resize(static_cast<std::size_t>(count < 0 ? 0 : count));
+  return groups;
+}
+
+}  // namespace
+
+RequestUser::RequestUser(fuse_req_t request) {
+  const fuse_ctx* who = fuse_req_ctx(request);
+  take_umask(who->umask);
+  static const bool is_root = ::geteuid() == 0;
+  if (!is_root || (who->uid == 0 && who->gid == 0)) return;
+  changed_ = true;
+  set_groups_of_thread(groups_of(request));
+  ::setfsgid(who->gid);
+  ::setfsuid(who->uid);
+}
+
+RequestUser::~RequestUser() {
+  if (!changed_) return;
+  ::setfsuid(0);
+  ::setfsgid(0);
+  set_groups_of_thread({});
+}
+
+}  // namespace cairn

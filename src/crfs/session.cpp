@@ -1,0 +1,211 @@
+#include "crfs/session.hpp"
+
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <thread>
+
+#include "crfs/background_process.hpp"
+#include "crfs/kernel.hpp"
+#include "crfs/operations.hpp"
+#include "crfs/statistics.hpp"
+
+namespace cairn {
+namespace {
+
+/// Each file that the kernel knows has a descriptor here.
+void allow_many_files() {
+  rlimit limit = {};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  std::ifstream most("/proc/sys/fs/nr_open");
+  rlim_t number = limit.rlim_max;
+  if (::geteuid() == 0 && most >> number) limit.rlim_max = std::max(limit.rlim_max, number);
+  limit.rlim_cur = limit.rlim_max;
+  (void)::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/// The kernel must not wait for us to write, to give us the memory with which we write.
+void be_an_io_flusher() {
+#ifdef PR_SET_IO_FLUSHER
+  (void)::prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0);
+#endif
+}
+
+sigset_t signals_that_end() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
+  return signals;
+}
+
+Result<Descriptor> open_root(const MountOptions& options) {
+  Descriptor root(::open(options.backing.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (root.number() < 0)
+    return tl::unexpected<Error>(errno_error(errno, "open the backing folder", options.backing));
+  // The daemon would come upon its own mount, and wait for itself.
+  const std::string inside = options.backing == "/" ? "/" : options.backing + "/";
+  if (options.mountpoint != options.backing && options.mountpoint.starts_with(inside))
+    return fail(Code::bad_argument,
+                "{} lies in the backing folder {}: give a mount point outside it",
+                options.mountpoint, options.backing);
+  return root;
+}
+
+/// The arguments of libfuse.
+class FuseArguments {
+ public:
+  explicit FuseArguments(const MountOptions& options) {
+    add("crfs");
+    add("-ofsname=" + options.backing + ",subtype=crfs,default_permissions");
+    if (::geteuid() == 0) add("-oallow_other");
+    for (const std::string& option : options.mount_options) add("-o" + option);
+  }
+  ~FuseArguments() { fuse_opt_free_args(&arguments_); }
+  FuseArguments(const FuseArguments&) = delete;
+  FuseArguments& operator=(const FuseArguments&) = delete;
+
+  fuse_args* get() { return &arguments_; }
+
+ private:
+  void add(const std::string& word) { fuse_opt_add_arg(&arguments_, word.c_str()); }
+
+  fuse_args arguments_ = FUSE_ARGS_INIT(0, nullptr);
+};
+
+struct EndSession {
+  void operator()(fuse_session* session) const {
+    fuse_session_unmount(session);
+    fuse_session_destroy(session);
+  }
+};
+using Session = std::unique_ptr<fuse_session, EndSession>;
+
+/// Waits for a signal that ends the mount, as long as this lives.
+class SignalWatch {
+ public:
+  SignalWatch(fuse_session* session, const std::string& mountpoint)
+      : thread_([=, loop = ::pthread_self()] { watch(session, mountpoint, loop); }) {}
+  ~SignalWatch() {
+    ::pthread_kill(thread_.native_handle(), SIGTERM);
+    thread_.join();
+  }
+  SignalWatch(const SignalWatch&) = delete;
+  SignalWatch& operator=(const SignalWatch&) = delete;
+
+ private:
+  static void watch(fuse_session* session, const std::string& mountpoint, pthread_t loop) {
+    const sigset_t signals = signals_that_end();
+    int signal = 0;
+    sigwait(&signals, &signal);
+    if (fuse_session_exited(session) != 0) return;
+    // What the kernel still has of mapped files, or gathers, comes while there is one to take it.
+    Descriptor mount(::open(mountpoint.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (mount.number() >= 0) (void)::syncfs(mount.number());
+    fuse_session_exit(session);
+    ::pthread_kill(loop, SIGUSR1);  // it waits for its threads, and looks again when interrupted
+  }
+
+  std::thread thread_;
+};
+
+/// Answers the kernel until the mount ends.
+void serve(fuse_session* session, const MountOptions& options) {
+  struct sigaction interrupt = {};
+  interrupt.sa_handler = [](int) {};
+  ::sigaction(SIGUSR1, &interrupt, nullptr);
+  fuse_loop_config* config = fuse_loop_cfg_create();
+  fuse_loop_cfg_set_clone_fd(config, 1);
+  fuse_loop_cfg_set_max_threads(config, static_cast<unsigned>(options.fuse_threads));
+  fuse_loop_cfg_set_idle_threads(config, static_cast<unsigned>(options.fuse_threads));
+  {
+    const SignalWatch watch(session, options.mountpoint);
+    fuse_session_loop_mt(session, config);
+    fuse_session_exit(session);  // also where the loop ended by itself, for the watch
+  }
+  fuse_loop_cfg_destroy(config);
+}
+
+std::string report_of(const FileSystem& files) {
+  const MountOptions& options = files.options;
+  std::string report;
+  const AggregateStatistics statistics = files.aggregator.statistics();
+  if (options.stats) report += options.json ? json_of(statistics) : text_of(statistics);
+  if (options.profile) report += options.json ? files.profile.json() : files.profile.text();
+  return report;
+}
+
+void write_report(const FileSystem& files, const Log& log) {
+  const std::string report = report_of(files);
+  const std::string& path = files.options.stats_file;
+  if (report.empty()) return;
+  if (path.empty()) {
+    std::cerr << report << std::flush;
+    return;
+  }
+  std::ofstream out(path);
+  out << report << std::flush;
+  if (!out) log.error("cannot write {}: {}", path, std::strerror(errno));
+}
+
+/// True if there were none.
+bool report_errors(const FileSystem& files, const Log& log) {
+  const auto lost = files.unreported.all();
+  for (const auto& [file, error] : lost)
+    log.error("{}: what was written last is not all there: {}", file, std::strerror(-error));
+  return lost.empty();
+}
+
+Result<Session> mount(FileSystem& files) {
+  const MountOptions& options = files.options;
+  const fuse_lowlevel_ops operations = make_operations();
+  FuseArguments arguments(options);
+  Session session(fuse_session_new(arguments.get(), &operations, sizeof operations, &files));
+  if (!session)
+    return fail(Code::bad_argument, "the options of the mount are not known, see above");
+  files.session = session.get();
+  if (fuse_session_mount(session.get(), options.mountpoint.c_str()) != 0)
+    return fail(Code::io, "{} could not be mounted, see above", options.mountpoint);
+  ask_kernel_for_more(session.get());
+  return session;
+}
+
+int serve_mount(const MountOptions& options, Descriptor root, BackgroundProcess& background) {
+  allow_many_files();
+  be_an_io_flusher();
+  const sigset_t signals = signals_that_end();
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  FileSystem files(options, std::move(root));
+  {
+    const auto session = mount(files);
+    if (!session) {
+      background.log().error("{}", session.error().text);
+      return 1;
+    }
+    tune_cache(options.mountpoint);
+    background.begin();
+    serve(session->get(), options);
+    files.drain();
+  }
+  write_report(files, background.log());
+  return report_errors(files, background.log()) ? 0 : 1;
+}
+
+}  // namespace
+
+int run_mount(const MountOptions& options) {
+  BackgroundProcess background(options.foreground);
+  auto root = open_root(options);
+  if (!root) {
+    background.log().error("{}", root.error().text);
+    return 1;
+  }
+  if (const auto parent = background.fork()) return *parent;
+  return serve_mount(options, *std::move(root), background);
+}
+
+}  // namespace cairn

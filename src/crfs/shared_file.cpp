@@ -1,0 +1,132 @@
+#include "crfs/shared_file.hpp"
+
+#include <algorithm>
+#include <ctime>
+
+namespace cairn {
+namespace {
+
+constexpr std::int64_t ns_per_s = 1'000'000'000;
+
+std::int64_t ns_of(const timespec& time) { return time.tv_sec * ns_per_s + time.tv_nsec; }
+
+timespec time_of(std::int64_t ns) { return {ns / ns_per_s, ns % ns_per_s}; }
+
+}  // namespace
+
+SharedFile::SharedFile(Aggregator& aggregator, std::unique_ptr<BackingDescriptor> backing)
+    : backing_(*backing), data_(aggregator, std::move(backing)) {}
+
+void SharedFile::note_change() {
+  timespec now = {};
+  // The clock that file systems take their times from: 4 ms coarse, and cheap.
+  ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
+  last_write_ns_ = ns_of(now);
+  ++written_;
+}
+
+void SharedFile::show(struct stat& status) {
+  const bool all_there = settled();
+  status.st_size = static_cast<off_t>(data_.size());
+  if (all_there) return;
+  const std::int64_t written_ns = last_write_ns_;
+  told_time_ = true;
+  // Also where the backing file is newer: it got the bytes later than they were written.
+  status.st_mtim = time_of(written_ns);
+  if (ns_of(status.st_ctim) < written_ns) status.st_ctim = status.st_mtim;
+  // A program that sees fewer blocks than bytes takes the rest for holes.
+  status.st_blocks = std::max<blkcnt_t>(status.st_blocks, (status.st_size + 511) / 512);
+}
+
+void SharedFile::settled_to(std::uint64_t mark) {
+  std::uint64_t before = settled_;
+  while (before < mark && !settled_.compare_exchange_weak(before, mark)) continue;
+  if (mark != written_ || !told_time_.exchange(false)) return;
+  const timespec times[2] = {{0, UTIME_OMIT}, time_of(last_write_ns_)};
+  // Where it may not be set, the file is some moments newer than was said.
+  (void)::futimens(backing_.number(), times);
+}
+
+int SharedFile::resize(std::uint64_t bytes) {
+  const int error = data_.resize(bytes);
+  if (error == 0) note_change();
+  return error;
+}
+
+int SharedFile::drain(AggregatedFile::Told& told) {
+  const std::uint64_t mark = written_;
+  const int error = data_.drain(told);
+  settled_to(mark);
+  return error;
+}
+
+int SharedFile::sync(AggregatedFile::Told& told, bool data_only) {
+  const std::uint64_t mark = written_;
+  const int error = data_.sync(told, data_only);
+  settled_to(mark);
+  return error;
+}
+
+void SharedFile::settle() {
+  if (settled()) return;
+  const std::uint64_t mark = written_;
+  data_.settle();
+  settled_to(mark);
+}
+
+int SharedFile::change_backing(const std::function<int()>& change) {
+  const std::uint64_t mark = written_;
+  forget_times();
+  const int result = data_.change_backing([&](BackingFile&) { return change(); });
+  settled_to(mark);
+  return result;
+}
+
+bool SharedFile::is_nameless() const {
+  struct stat status = {};
+  return ::fstat(backing_.number(), &status) == 0 && status.st_nlink == 0;
+}
+
+Handle::Handle(SharedFile& file, int flags, bool direct, int old_error)
+    : file_(file),
+      flags_(flags),
+      direct_(direct),
+      told_(file.data().opened()),
+      old_error_(old_error) {}
+
+int Handle::with_old(int error) {
+  const int old = std::exchange(old_error_, 0);
+  return error != 0 ? error : old;
+}
+
+int Handle::drain() {
+  const std::lock_guard lock(mutex_);
+  return with_old(file_.drain(told_));
+}
+
+int Handle::sync(bool data_only) {
+  const std::lock_guard lock(mutex_);
+  return with_old(file_.sync(told_, data_only));
+}
+
+int Handle::flush() {
+  const bool all_there = file_.settled();
+  if (!all_there && file_.is_nameless()) return 0;  // the bytes are about to be thrown away
+  const int error = drain();
+  if (error != 0 || all_there) return error;
+  return file_.backing().flush();
+}
+
+void Handle::profile(WriteProfile& profile, off_t offset, std::size_t bytes, std::int64_t ns) {
+  const std::lock_guard lock(mutex_);
+  if (offset == piece_end_) {
+    profile.extend(whole_, bytes, ns);
+    whole_ = {whole_.bytes + bytes, whole_.ns + ns};
+  } else {
+    profile.add(bytes, ns);
+    whole_ = {bytes, ns};
+  }
+  piece_end_ = bytes == longest_piece_bytes ? offset + static_cast<off_t>(bytes) : -1;
+}
+
+}  // namespace cairn

@@ -1,0 +1,88 @@
+// What the handles of one file share, and a handle.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+
+#include "aggregate/aggregator.hpp"
+#include "crfs/backing_descriptor.hpp"
+#include "crfs/write_profile.hpp"
+
+namespace cairn {
+
+/// A regular file that somebody has open. Its size is what was written to it, not what the backing
+/// folder has; the time of the last write is that at which the program wrote, and is kept when the
+/// bytes are written later.
+class SharedFile {
+ public:
+  SharedFile(Aggregator& aggregator, std::unique_ptr<BackingDescriptor> backing);
+
+  AggregatedFile& data() { return data_; }
+  BackingDescriptor& backing() { return backing_; }
+
+  /// After each write or append.
+  void note_change();
+  int resize(std::uint64_t bytes);
+  /// False while there may be bytes that the backing file does not have.
+  bool settled() const { return settled_ == written_; }
+  /// Makes what the backing folder says of the file true.
+  void show(struct stat& status);
+
+  /// As those of AggregatedFile; afterwards the file is settled, unless it is written meanwhile.
+  int drain(AggregatedFile::Told& told);
+  int sync(AggregatedFile::Told& told, bool data_only);
+  void settle();
+  int change_backing(const std::function<int()>& change);
+  /// The times of the backing file were set, or are about to be: those shown so far are void.
+  void forget_times() { told_time_ = false; }
+  /// No name leads to it.
+  bool is_nameless() const;
+
+ private:
+  void settled_to(std::uint64_t mark);
+
+  BackingDescriptor& backing_;
+  AggregatedFile data_;
+  std::atomic<std::uint64_t> written_ = 0;  ///< counts changes
+  std::atomic<std::uint64_t> settled_ = 0;  ///< of these, so many are in the backing file
+  std::atomic<std::int64_t> last_write_ns_ = 0;
+  std::atomic<bool> told_time_ = false;  ///< somebody was shown last_write_ns_
+};
+
+/// The longest write that the kernel hands over in one piece.
+inline constexpr std::size_t longest_piece_bytes = std::size_t{1} << 20;
+
+/// What an open() of the program made.
+class Handle {
+ public:
+  /// `old_error`: what nobody was told before the file was closed, as minus an errno.
+  Handle(SharedFile& file, int flags, bool direct, int old_error);
+
+  SharedFile& file() { return file_; }
+  /// Its writes come straight from the program, not from the kernel's cache.
+  bool direct() const { return direct_; }
+  bool writes() const { return (flags_ & O_ACCMODE) != O_RDONLY; }
+  int drain();
+  int sync(bool data_only);
+  /// What close() is to tell.
+  int flush();
+  /// Puts a write into the profile. The kernel cuts large ones into pieces, one behind the other.
+  void profile(WriteProfile& profile, off_t offset, std::size_t bytes, std::int64_t ns);
+
+ private:
+  int with_old(int error);
+
+  SharedFile& file_;
+  const int flags_;
+  const bool direct_;
+  std::mutex mutex_;
+  AggregatedFile::Told told_;  ///< guarded
+  int old_error_;              ///< guarded
+  off_t piece_end_ = -1;       ///< guarded; of the last piece that was as long as one can be
+  WriteProfile::Write whole_;  ///< guarded; what it is a piece of
+};
+
+}  // namespace cairn

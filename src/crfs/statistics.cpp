@@ -1,0 +1,41 @@
+#include "crfs/statistics.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "base/units.hpp"
+
+namespace cairn {
+namespace {
+
+/// How many writes of programs went into one of the backing folder; 0 where there was none.
+double merge_factor(const AggregateStatistics& statistics) {
+  if (statistics.writes_out == 0) return 0;
+  return static_cast<double>(statistics.writes_in) / static_cast<double>(statistics.writes_out);
+}
+
+}  // namespace
+
+std::string json_of(const AggregateStatistics& statistics) {
+  const nlohmann::ordered_json json = {{"writes_in", statistics.writes_in},
+                                       {"bytes_in", statistics.bytes_in},
+                                       {"writes_out", statistics.writes_out},
+                                       {"bytes_out", statistics.bytes_out},
+                                       {"merge_factor", merge_factor(statistics)},
+                                       {"waits", statistics.waits},
+                                       {"errors", statistics.errors},
+                                       {"pool_used_bytes", statistics.pool_used_bytes},
+                                       {"pool_most_bytes", statistics.pool_most_bytes}};
+  return json.dump() + "\n";
+}
+
+std::string text_of(const AggregateStatistics& statistics) {
+  return fmt::format(
+      "{} writes of {} became {} writes of {}: {:.1f} in one\n"
+      "at most {} of memory were in use; {} times a writer waited for some\n"
+      "{} writes failed\n",
+      statistics.writes_in, format_bytes(statistics.bytes_in), statistics.writes_out,
+      format_bytes(statistics.bytes_out), merge_factor(statistics),
+      format_bytes(statistics.pool_most_bytes), statistics.waits, statistics.errors);
+}
+
+}  // namespace cairn

@@ -1,0 +1,29 @@
+#include "crfs/unreported_errors.hpp"
+
+namespace cairn {
+
+void UnreportedErrors::add(dev_t device, ino_t number, Lost lost) {
+  const std::lock_guard lock(mutex_);
+  lost_.insert_or_assign({device, number}, std::move(lost));
+  any_ = true;
+}
+
+int UnreportedErrors::take(dev_t device, ino_t number) {
+  if (!any_) return 0;
+  const std::lock_guard lock(mutex_);
+  const auto found = lost_.find({device, number});
+  if (found == lost_.end()) return 0;
+  const int error = found->second.error;
+  lost_.erase(found);
+  any_ = !lost_.empty();
+  return error;
+}
+
+std::vector<UnreportedErrors::Lost> UnreportedErrors::all() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Lost> all;
+  for (const auto& [file, lost] : lost_) all.push_back(lost);
+  return all;
+}
+
+}  // namespace cairn

@@ -1,0 +1,34 @@
+// Errors of files that nobody had open any more when they came up.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace cairn {
+
+class UnreportedErrors {
+ public:
+  struct Lost {
+    std::string file;  ///< by its path in the backing folder
+    int error = 0;     ///< minus an errno
+  };
+
+  void add(dev_t device, ino_t number, Lost lost);
+  /// For who opens the file next, and is going to be told; 0 if there is none.
+  int take(dev_t device, ino_t number);
+  /// Those that nobody took.
+  std::vector<Lost> all() const;
+
+ private:
+  std::atomic<bool> any_ = false;  ///< so that an open() need not lock
+  mutable std::mutex mutex_;
+  std::map<std::pair<dev_t, ino_t>, Lost> lost_;  ///< guarded
+};
+
+}  // namespace cairn

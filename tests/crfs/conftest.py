@@ -1,0 +1,88 @@
+"""Options and fixtures of the suites over a mount of CRFS."""
+
+import os
+import shutil
+from pathlib import Path
+from typing import Callable, Iterator
+
+import pytest
+
+from mounts import Mount, Workshop
+
+MODES = ("direct", "writeback")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--build", type=Path, default=Path("build/dev"), help="the build folder")
+    parser.addoption("--plain", action="store_true", help="test the suites: a plain passthrough in CRFS's place")
+    parser.addoption("--long", action="store_true", help="as large as the soak has them")
+    parser.addoption("--seeds", type=seeds_of, default=range(1, 2), metavar="FROM:TO",
+                     help="what is random is drawn from these, the last one excluded")
+
+
+def seeds_of(text: str) -> range:
+    """"3:5" are 3 and 4."""
+    first, _, end = text.partition(":")
+    return range(int(first), int(end))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "crfs_only: a plain passthrough cannot pass it")
+    if not os.access("/dev/fuse", os.R_OK | os.W_OK) or not shutil.which("fusermount3"):
+        pytest.exit("SKIPPED: no FUSE here (/dev/fuse, fusermount3)", 77)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "seed" in metafunc.fixturenames:
+        metafunc.parametrize("seed", metafunc.config.getoption("seeds"))
+    if "mode" in metafunc.fixturenames:
+        metafunc.parametrize("mode", MODES)
+
+
+@pytest.fixture(autouse=True)
+def _left_out(request: pytest.FixtureRequest) -> None:
+    if request.config.getoption("plain") and request.node.get_closest_marker("crfs_only"):
+        pytest.skip("only CRFS does that")
+
+
+@pytest.fixture
+def long(request: pytest.FixtureRequest) -> bool:
+    return request.config.getoption("long")
+
+
+@pytest.fixture(scope="session")
+def build(request: pytest.FixtureRequest) -> Path:
+    return request.config.getoption("build").resolve()
+
+
+@pytest.fixture
+def workshop(build: Path, request: pytest.FixtureRequest) -> Iterator[Workshop]:
+    workshop = Workshop(build, request.config.getoption("plain"))
+    yield workshop
+    workshop.close()
+
+
+@pytest.fixture
+def needs(build: Path) -> Callable[[str], str]:
+    """needs("fio"): the path of a program; the test is skipped, and says so, where it is not installed."""
+
+    def path_of(program: str) -> str:
+        # What `make soak-crfs` has built with cargo lies in the build folder.
+        path = shutil.which(program, path=f"{build}/crfs-suite/bin:{os.environ['PATH']}")
+        if path is None:
+            pytest.skip(f"NOT RUN: {program} is not there (make soak-crfs installs what Debian and cargo have)")
+        return path
+
+    return path_of
+
+
+@pytest.fixture
+def mount(workshop: Workshop) -> Callable[..., Mount]:
+    """mount("--pool", "1M"): CRFS with options, over a folder in memory of its own if not told otherwise."""
+    return workshop.crfs
+
+
+@pytest.fixture
+def mounted(workshop: Workshop) -> Mount:
+    """CRFS as it comes."""
+    return workshop.crfs()

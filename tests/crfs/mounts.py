@@ -1,0 +1,143 @@
+"""File systems of user processes, mounted for a test: CRFS, and slowfs, which can be slow, fail and record."""
+
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Dict, List, Optional, Sequence
+
+PATIENCE_S = 60
+
+
+class Mount:
+    """A daemon in the foreground and what it shows at `path`."""
+
+    def __init__(self, command: List[str], backing: Path, path: Path, environment: Dict[str, str]) -> None:
+        self.backing, self.path = backing, path
+        self._told = path.with_suffix(".told")
+        path.mkdir(exist_ok=True)
+        with self._told.open("ab") as told:
+            self.process = subprocess.Popen(command, stdout=told, stderr=told, stdin=subprocess.DEVNULL,
+                                            env={**os.environ, **environment})
+        deadline = time.monotonic() + PATIENCE_S
+        while not is_mount(path):
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                self.end()
+                raise RuntimeError(f"{command} did not mount:\n{self.said()}")
+            time.sleep(0.005)
+
+    def said(self) -> str:
+        """What the daemon has printed."""
+        return self._told.read_text(encoding="utf-8", errors="replace")
+
+    def wait(self) -> int:
+        """The exit status of the daemon, which must be about to end."""
+        return self.process.wait(PATIENCE_S)
+
+    def unmount(self) -> int:
+        """As a user does it, when nothing is open; the exit status of the daemon."""
+        subprocess.run(["fusermount3", "-u", str(self.path)], check=True, timeout=PATIENCE_S)
+        return self.wait()
+
+    def signal(self, number: int) -> None:
+        self.process.send_signal(number)
+
+    def die(self) -> None:
+        """SIGKILL to the daemon; the mount is taken away as an administrator would."""
+        self.process.kill()
+        self.wait()
+        detach(self.path)
+
+    def end(self) -> None:
+        """Whatever the test has left is cleaned up."""
+        if self.process.poll() is None:
+            with suppress(ProcessLookupError):
+                self.process.send_signal(signal.SIGCONT)
+            detach(self.path)
+            try:
+                self.process.wait(5)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        detach(self.path)
+
+    def stats(self) -> Dict[str, Any]:
+        """Of CRFS only: the counters of the live mount."""
+        return json.loads(os.getxattr(self.path, "user.crfs.stats"))
+
+    def set(self, setting: str, value: str = "") -> None:
+        """Of slowfs only: `setting` is an option without its dashes, or "clear"."""
+        os.setxattr(self.path, f"user.slowfs.{setting}", value.encode())
+
+    def counts(self) -> Dict[str, int]:
+        """Of slowfs only: the requests so far, by kind."""
+        return json.loads(os.getxattr(self.path, "user.slowfs.counts"))
+
+
+def is_mount(path: Path) -> bool:
+    """Asks the kernel, not the daemon, which may be dead or stand still."""
+    with open("/proc/self/mountinfo", encoding="utf-8") as mounts:
+        return any(line.split()[4] == str(path) for line in mounts)
+
+
+def detach(path: Path) -> None:
+    subprocess.run(["fusermount3", "-u", "-z", "-q", str(path)], stderr=subprocess.DEVNULL, timeout=PATIENCE_S)
+
+
+class Workshop:
+    """Makes mounts in a folder of its own, and takes all away at the end.
+
+    With `plain`, slowfs without its faults takes the place of CRFS: the suites must pass on it too, but for
+    what only CRFS does.
+    """
+
+    def __init__(self, build: Path, plain: bool = False, parent: Optional[Path] = None) -> None:
+        self.build, self.plain = build, plain
+        self._folder = tempfile.TemporaryDirectory(prefix="cairn-crfs-", dir=parent or "/dev/shm")
+        self.folder = Path(self._folder.name)
+        self._mounts: List[Mount] = []
+        self._disks: List[Path] = []
+
+    def new_folder(self, name: str) -> Path:
+        folder = self.folder / f"{name}{len(list(self.folder.iterdir()))}"
+        folder.mkdir()
+        folder.chmod(0o755)
+        return folder
+
+    def small_disk(self, size: int) -> Path:
+        """A file system in memory of so many bytes; only root can mount it."""
+        disk = self.new_folder("disk")
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(disk)], check=True)
+        self._disks.append(disk)
+        return disk
+
+    def slowfs(self, *options: str, backing: Optional[Path] = None) -> Mount:
+        command = [str(self.build / "tests/crfs/slowfs")]
+        return self._mount(command, backing, options)
+
+    def crfs(self, *options: str, backing: Optional[Path] = None, path: Optional[Path] = None,
+             environment: Optional[Dict[str, str]] = None) -> Mount:
+        if self.plain:
+            return self.slowfs(backing=backing)
+        return self._mount([str(self.build / "src/crfs/crfs"), "--foreground"], backing, options, path, environment)
+
+    def _mount(self, command: List[str], backing: Optional[Path], options: Sequence[object],
+               path: Optional[Path] = None, environment: Optional[Dict[str, str]] = None) -> Mount:
+        backing = backing or self.new_folder("backing")
+        path = path or self.new_folder("mount")
+        backing.mkdir(exist_ok=True)
+        mount = Mount([*command, *map(str, options), str(backing), str(path)], backing, path, environment or {})
+        self._mounts.append(mount)
+        return mount
+
+    def close(self) -> None:
+        # CRFS before the slow file system below it.
+        for mount in reversed(self._mounts):
+            mount.end()
+        for disk in self._disks:
+            subprocess.run(["umount", str(disk)], check=True)
+        self._folder.cleanup()

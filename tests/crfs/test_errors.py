@@ -1,0 +1,184 @@
+"""What a failing backing file system does to those who write: each handle is told once, other files are unharmed."""
+
+import errno
+import os
+import random
+import threading
+from pathlib import Path
+from typing import Callable, Dict, List
+
+import pytest
+
+from mounts import Mount, Workshop
+
+MIB = 1 << 20
+# So that a chunk is one request to slowfs.
+ONE_REQUEST = ("--chunk", "256K", "--write", "256K", "--pool", "4M")
+
+
+def told(call: Callable[..., None], *arguments: object) -> int:
+    """The errno of a call, 0 if it succeeds."""
+    try:
+        call(*arguments)
+    except OSError as error:
+        return error.errno or -1
+    return 0
+
+
+def pattern(name: str, length: int) -> bytes:
+    return random.Random(name).randbytes(length)
+
+
+def write_slowly(fd: int, data: bytes, piece: int = 10_000) -> None:
+    """In pieces; a plain passthrough shows short writes to the writer."""
+    at = 0
+    while at < len(data):
+        at += os.write(fd, data[at:at + piece])
+
+
+class Stack:
+    """CRFS over slowfs over a folder."""
+
+    def __init__(self, workshop: Workshop, mode: str, *options: str, backing: Path = None) -> None:
+        self.slow: Mount = workshop.slowfs(backing=backing)
+        self.mount: Mount = workshop.crfs("--mode", mode, *options, backing=self.slow.path)
+
+    def open(self, name: str, flags: int = os.O_RDWR | os.O_CREAT) -> int:
+        return os.open(self.mount.path / name, flags, 0o644)
+
+    def below(self, name: str) -> bytes:
+        return (self.slow.backing / name).read_bytes()
+
+    def end(self) -> int:
+        """The exit status of CRFS."""
+        return self.mount.unmount()
+
+
+@pytest.mark.crfs_only
+@pytest.mark.parametrize("name", ["EIO", "ENOSPC", "EDQUOT"])
+def test_each_handle_is_told_of_an_error_once(workshop, mode, name):
+    stack, error = Stack(workshop, mode, *ONE_REQUEST), getattr(errno, name)
+    writer, reader = stack.open("bad"), stack.open("bad")
+    twin, good = os.dup(writer), stack.open("good")
+    stack.slow.set("fail", f"write@bad:2:{name}")
+    write_slowly(writer, pattern("bad", MIB))
+    write_slowly(good, pattern("good", MIB))
+    assert told(os.fsync, writer) == error
+    assert [told(os.fsync, writer), told(os.close, writer)] == [0, 0]
+    assert told(os.close, twin) == 0, "a duplicate is the same handle"
+    assert told(os.fsync, reader) == error
+    assert [told(os.fsync, reader), told(os.close, reader)] == [0, 0]
+    assert [told(os.fsync, good), told(os.close, good)] == [0, 0]
+    later = stack.open("bad")
+    assert told(os.close, later) == 0, "everybody was told before it was opened"
+    assert stack.below("good") == pattern("good", MIB)
+    assert stack.end() != 0, "the data of a file were lost"
+    assert "bad" in stack.mount.said() and "good" not in stack.mount.said()
+
+
+@pytest.mark.crfs_only
+def test_close_tells_of_an_error_and_the_file_can_be_written_again(workshop, mode):
+    stack = Stack(workshop, mode, *ONE_REQUEST)
+    fd = stack.open("bad")
+    stack.slow.set("fail", "write@bad:1+:EIO")
+    write_slowly(fd, pattern("bad", MIB))
+    assert told(os.close, fd) == errno.EIO
+    stack.slow.set("clear")
+    fd = stack.open("bad", os.O_RDWR | os.O_TRUNC)
+    write_slowly(fd, pattern("bad", MIB))
+    assert told(os.close, fd) == 0
+    assert stack.below("bad") == pattern("bad", MIB) == (stack.mount.path / "bad").read_bytes()
+
+
+@pytest.mark.crfs_only
+def test_one_failing_write_of_many_files_reaches_one_close(workshop, mode, seed, long):
+    for number in range(30 if long else 3):
+        chance = random.Random(seed * 1000 + number)
+        stack = Stack(workshop, mode, *ONE_REQUEST)
+        stack.slow.set("fail", f"write:{chance.randrange(1, 40)}:EIO")
+        answers: Dict[str, List[int]] = {f"f{i}": [] for i in range(10)}
+
+        def one(name: str) -> None:
+            fd = stack.open(name)
+            write_slowly(fd, pattern(name, MIB), chance.choice([999, 4096, 70_000]))
+            if name in ("f1", "f2"):
+                answers[name].append(told(os.fsync, fd))
+            answers[name].append(told(os.close, fd))
+
+        threads = [threading.Thread(target=one, args=(name,)) for name in answers]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        failed = [name for name, codes in answers.items() if any(codes)]
+        assert len(failed) == 1 and sorted(answers[failed[0]])[-1] == errno.EIO, answers
+        assert answers[failed[0]].count(errno.EIO) == 1
+        for name in answers.keys() - failed:
+            assert stack.below(name) == pattern(name, MIB)
+        assert stack.end() != 0
+        stack.slow.unmount()
+
+
+@pytest.mark.crfs_only
+def test_what_nobody_was_told_is_told_to_the_next(workshop, mode):
+    stack = Stack(workshop, mode, "--close", "async", *ONE_REQUEST)
+    fd = stack.open("bad")
+    stack.slow.set("fail", "write@bad:1+:EIO")
+    write_slowly(fd, pattern("bad", MIB))
+    assert told(os.close, fd) == 0
+    fd, other = stack.open("bad"), stack.open("other")
+    assert told(os.fsync, fd) == errno.EIO
+    assert [told(os.fsync, fd), told(os.fsync, other), told(os.close, fd), told(os.close, other)] == [0, 0, 0, 0]
+    assert stack.end() != 0
+
+
+@pytest.mark.parametrize("length", [1, 4097, 100_000])
+def test_short_writes_are_gone_on_with(workshop, mode, length):
+    stack = Stack(workshop, mode)
+    size = 3000 if length == 1 else MIB + 17
+    stack.slow.set("short", str(length))
+    fd = stack.open("a")
+    write_slowly(fd, pattern("a", size), 12_345)
+    assert [told(os.fsync, fd), told(os.close, fd)] == [0, 0]
+    assert stack.below("a") == pattern("a", size)
+
+
+@pytest.mark.crfs_only
+@pytest.mark.parametrize("fault, call", [
+    ("fsync@a:1+:EIO", lambda fd: os.fsync(fd)),
+    ("truncate@a:1+:EIO", lambda fd: os.ftruncate(fd, 5)),
+    ("fallocate@a:1+:ENOSPC", lambda fd: os.posix_fallocate(fd, 0, MIB)),
+    ("read@a:1+:EIO", lambda fd: os.pread(fd, 100, 0)),
+])
+def test_errors_of_other_requests_come_back_and_pass(workshop, fault, call):
+    stack = Stack(workshop, "direct")
+    (stack.slow.backing / "a").write_bytes(b"old" * 1000)
+    fd = stack.open("a")
+    stack.slow.set("fail", fault)
+    assert told(call, fd) == getattr(errno, fault.split(":")[-1])
+    stack.slow.set("clear")
+    assert [told(call, fd), told(os.fsync, fd), told(os.close, fd)] == [0, 0, 0]
+    assert stack.end() == 0, "no data were lost"
+
+
+@pytest.mark.crfs_only
+def test_a_write_through_o_sync_fails_itself(workshop):
+    stack = Stack(workshop, "direct", *ONE_REQUEST)
+    fd = stack.open("a", os.O_RDWR | os.O_CREAT | os.O_SYNC)
+    stack.slow.set("fail", "write@a:1:EIO")
+    assert told(os.write, fd, b"x" * 100) == errno.EIO
+    assert [told(os.write, fd, b"y" * 100), told(os.close, fd)] == [0, 0]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="NOT RUN: only root can mount a small disk")
+def test_a_full_disk_harms_only_what_did_not_fit(workshop, mode):
+    disk = workshop.small_disk(6 * MIB)
+    mount = workshop.crfs("--mode", mode, backing=disk)
+    (mount.path / "fits").write_bytes(pattern("fits", 2 * MIB))
+    fd = os.open(mount.path / "large", os.O_RDWR | os.O_CREAT)
+    codes = {told(write_slowly, fd, pattern("large", 8 * MIB)), told(os.close, fd)}
+    assert codes <= {0, errno.ENOSPC} and errno.ENOSPC in codes
+    assert (disk / "fits").read_bytes() == pattern("fits", 2 * MIB)
+    (mount.path / "large").unlink()
+    (mount.path / "again").write_bytes(pattern("again", 3 * MIB))
+    assert (disk / "again").read_bytes() == pattern("again", 3 * MIB)

@@ -1,0 +1,154 @@
+"""It goes on: with hardly any memory, with a backing file system that stands still, and until the last byte is out."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import List
+
+import pytest
+
+from mounts import PATIENCE_S, detach, is_mount
+
+SCARCE = ("--pool", "64K", "--chunk", "64K", "--write", "64K", "--threads", "1", "--fuse-threads", "1")
+RECORD = 1000
+# Writes numbered records until it cannot, then tells how many the system took.
+WRITER = f"""
+import os, sys
+fd = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+print("open", flush=True)
+done, most = 0, int(sys.argv[2])
+try:
+    while done < most:
+        record = (b"%d " % done).ljust({RECORD}, b"r")
+        if os.write(fd, record) != len(record): break
+        done += 1
+    os.close(fd)
+except OSError:
+    pass
+print(done, flush=True)
+"""
+
+
+def records(count: int) -> bytes:
+    return b"".join((b"%d " % i).ljust(RECORD, b"r") for i in range(count))
+
+
+def start_writers(folder: Path, count: int, most: int = 1 << 60) -> List["subprocess.Popen[str]"]:
+    writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(folder / f"w{i}"), str(most)],
+                                stdout=subprocess.PIPE, text=True) for i in range(count)]
+    for writer in writers:
+        assert writer.stdout.readline() == "open\n"
+    return writers
+
+
+def count_of(writer: "subprocess.Popen[str]") -> int:
+    """How many records the system took from a writer."""
+    output = writer.stdout.read()  # not communicate(), which knows nothing of what readline() has read ahead
+    writer.wait()
+    return int(output)
+
+
+@pytest.mark.parametrize("delay_us", [0, 300])
+def test_one_chunk_for_64_files_and_one_thread(workshop, mode, delay_us):
+    slow = workshop.slowfs("--delay-us", str(delay_us))
+    mount = workshop.crfs("--mode", mode, *SCARCE, backing=slow.path)
+    contents = {f"f{i}": random.Random(i).randbytes(150_000 + i * 1000) for i in range(64)}
+    done: List[str] = []
+
+    def write(name: str, data: bytes) -> None:
+        with open(mount.path / name, "wb", buffering=0) as file:
+            at = 0
+            while at < len(data):
+                at += file.write(data[at:at + 30_000])
+                if at > 100_000:
+                    os.fstat(file.fileno())
+        done.append(name)
+
+    threads = [threading.Thread(target=write, args=item, daemon=True) for item in contents.items()]
+    for thread in threads:
+        thread.start()
+    deadline = time.monotonic() + PATIENCE_S
+    for thread in threads:
+        thread.join(max(0, deadline - time.monotonic()))
+    assert len(done) == 64, f"{64 - len(done)} writers stand still"
+    assert mount.unmount() == 0
+    for name, data in contents.items():
+        assert (slow.backing / name).read_bytes() == data
+
+
+def test_a_backing_file_system_that_stood_still_is_gone_on_with(workshop, mode):
+    slow = workshop.slowfs()
+    mount = workshop.crfs("--mode", mode, "--pool", "1M", "--chunk", "128K", backing=slow.path)
+    writers = start_writers(mount.path, 4, most=4000)
+    for _ in range(3):
+        slow.signal(signal.SIGSTOP)
+        time.sleep(0.3)
+        slow.signal(signal.SIGCONT)
+        time.sleep(0.05)
+    assert [count_of(writer) for writer in writers] == [4000] * 4
+    assert mount.unmount() == 0
+    for i in range(4):
+        assert (slow.backing / f"w{i}").read_bytes() == records(4000)
+
+
+@pytest.mark.crfs_only
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_daemon_that_is_told_to_end_writes_what_it_has(workshop, number):
+    """Direct mode: what write() took is the daemon's, not the page cache's."""
+    slow = workshop.slowfs("--delay-us", "2000")
+    mount = workshop.crfs("--mode", "direct", "--pool", "8M", "--chunk", "256K", backing=slow.path)
+    writers = start_writers(mount.path, 3)
+    time.sleep(0.4)
+    mount.signal(number)
+    status = mount.wait()
+    counts = [count_of(writer) for writer in writers]
+    assert status == 0 and not is_mount(mount.path)
+    assert min(counts) > 50
+    for i, count in enumerate(counts):
+        # A record that was on its way may be there as well.
+        assert (slow.backing / f"w{i}").read_bytes()[:count * RECORD] == records(count)
+
+
+@pytest.mark.crfs_only
+def test_unmount_writes_what_was_closed(workshop, mode):
+    slow = workshop.slowfs("--delay-us", "2000")
+    mount = workshop.crfs("--mode", mode, "--close", "async", "--pool", "16M", "--chunk", "256K", backing=slow.path)
+    for i in range(8):
+        (mount.path / f"f{i}").write_bytes(records(1500 + i))
+    assert mount.unmount() == 0
+    for i in range(8):
+        assert (slow.backing / f"f{i}").read_bytes() == records(1500 + i)
+
+
+@pytest.mark.crfs_only
+def test_a_lazy_unmount_waits_for_who_still_writes(workshop, mode):
+    slow = workshop.slowfs("--delay-us", "1000")
+    mount = workshop.crfs("--mode", mode, "--pool", "4M", "--chunk", "256K", backing=slow.path)
+    writers = start_writers(mount.path, 3, most=6000)
+    detach(mount.path)
+    assert [count_of(writer) for writer in writers] == [6000] * 3
+    assert mount.wait() == 0
+    for i in range(3):
+        assert (slow.backing / f"w{i}").read_bytes() == records(6000)
+
+
+def test_writers_that_are_killed_leave_what_they_wrote(workshop, mode, seed):
+    """As with a page cache: what write() took is there, though nobody closed the file."""
+    mount = workshop.crfs("--mode", mode, "--pool", "4M", "--chunk", "256K")
+    chance = random.Random(seed)
+    writers = start_writers(mount.path, 4, most=20_000)
+    for writer in writers[:2]:
+        time.sleep(chance.uniform(0, 0.1))
+        writer.kill()
+        writer.wait()
+    assert [count_of(writer) for writer in writers[2:]] == [20_000] * 2
+    seen = [(mount.path / f"w{i}").read_bytes() for i in range(4)]
+    assert mount.unmount() == 0
+    for i, data in enumerate(seen):
+        assert data == records(len(data) // RECORD + 1)[:len(data)]
+        assert (mount.backing / f"w{i}").read_bytes() == data
