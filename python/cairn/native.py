@@ -71,11 +71,8 @@ class Native:
         """The checkpoint in the prefix directory that a restart would begin with."""
         if not (Path(self.prefix) / ".cairn" / "datasets").is_dir():
             return None
-        index = self._json(["index", "list", "--json", "-p", self.prefix])
-        if index["current"]:
-            return str(index["current"])
-        return next((one["name"] for one in index["datasets"]
-                     if one["state"] == "whole" and one["kind"] != "output"), None)
+        name = self._json(["index", "list", "--json", "-p", self.prefix])["restart"]
+        return None if name is None else str(name)
 
     def _json(self, arguments: List[str]) -> Any:
         return json.loads(self._call(arguments))

@@ -36,6 +36,7 @@ class Dataset:
     in_prefix: bool
     bytes: int = 0
     nodes: List[str] = field(default_factory=list)  # that have something of it: files, or what protects others'
+    shared: bool = False  # in a store that all nodes share: each has all of it
 
     def text(self) -> str:
         """For people."""
@@ -64,7 +65,8 @@ def merged(lists: Mapping[str, Iterable[Mapping[str, Any]]]) -> List[Dataset]:
             dataset.output = dataset.output or one["output"]
             dataset.ranks = max(dataset.ranks, one["ranks"])
             dataset.in_prefix = dataset.in_prefix or one["in_prefix"] or one.get("outlived", False)
-            dataset.bytes += one["bytes"]
+            dataset.shared = one.get("shared", False)
+            dataset.bytes = one["bytes"] + (0 if dataset.shared else dataset.bytes)
             dataset.nodes.append(node)
     return sorted(found.values(), key=lambda one: (one.number, one.uuid))
 
@@ -238,12 +240,12 @@ class Scavenge:
         command = self._command("scavenge-node", "--dataset", one.uuid)
         copies, files = Path(self._native.prefix) / ".cairn" / "scavenged", f"dataset.{one.number}.{one.uuid}/rank.*/files"
         with ProgressBar(sys.stderr, one.text(), one.bytes, lambda: bytes_below(copies, f"*/{files}")) as bar:
-            answers = self._work(self._remote, {node: command for node in one.nodes}, bar.tick)
+            answers = self._copy(one, command, bar.tick)
         failed = {node: _last_line(answer) for node, answer in answers.items() if answer.code != 0}
         for node, why in failed.items():
             self._say(f"{one.text()}: {node} has not copied its part: {why}")
         later = [node for node, answer in answers.items() if answer.code == TEMPORARY]
-        if later and len(later) == len(one.nodes):
+        if later and len(later) == len(answers):
             return Saved(one, Verdict.LATER, "", failed[later[0]], failed)
         if not self._wish.rebuild:
             verdict = Verdict.LATER if later else Verdict.FAILED if failed else Verdict.COPIED
@@ -252,6 +254,18 @@ class Scavenge:
         is_safe = outcome in ("published", "there") or (outcome == "outlived" and not one.output)
         verdict = Verdict.SAVED if is_safe else Verdict.LATER if later or outcome == "later" else Verdict.FAILED
         return Saved(one, verdict, outcome, reason, failed)
+
+    def _copy(self, one: Dataset, command: str, tick: Callable[[], None]) -> Dict[str, Answer]:
+        """What the nodes have said that were asked. Of a shared store one does it all: the first that can."""
+        if not one.shared:
+            return self._work(self._remote, {node: command for node in one.nodes}, tick)
+        answers: Dict[str, Answer] = {}
+        for node in one.nodes:
+            answers = self._work(self._remote, {node: command}, tick)
+            if answers[node].code in (0, TEMPORARY):
+                break
+            self._say(f"{one.text()}: {node} has not copied it: {_last_line(answers[node])}")
+        return answers
 
     def _rebuild(self, one: Dataset, run_ended: bool, failed: bool) -> "tuple[str, str]":
         """Outcome and reason, also where some nodes have failed: redundancy may do without their parts."""

@@ -4,6 +4,8 @@
 #include <charconv>
 
 #include "config/settings.hpp"
+#include "prefix/manifest.hpp"
+#include "prefix/mend.hpp"
 
 namespace cairn {
 namespace {
@@ -33,14 +35,35 @@ std::vector<std::uint64_t> numbers_after(const std::string& prefix,
   return numbers;
 }
 
-/// The record of a plan that was made to its end, unless something newer is there: its files must
-/// not take the names of that.
-std::optional<DatasetRecord> plan_in(Files& files, const std::string& folder,
-                                     const Listing& listing) {
-  const auto plan = read_dataset_record(files, folder);
-  if (!plan || !*plan) return std::nullopt;
-  const bool newest = listing.empty() || listing.front().info.uuid < (*plan)->info.uuid;
-  return newest ? *plan : std::nullopt;
+/// Whether a file of a plan has the name of one that was written since, be it of a newer dataset or
+/// of nobody's.
+Result<bool> would_replace(Files& files, const PrefixFolder& folder, const std::string& pending,
+                           const DatasetRecord& plan, const Listing& listing) {
+  std::set<std::string> names;
+  std::vector<std::string> unread;
+  bool late = false;
+  CAIRN_TRY(visit_ranks(files, pending, plan, unread, [&](const RankRecord& record) {
+    for (const FileEntry& file : record.files) {
+      names.insert(file.name);
+      const auto there = files.info(folder.file(file));
+      late = late || (there && there->times.modify_ns > file.times.modify_ns);
+    }
+  }));
+  if (late || !unread.empty()) return true;
+  CAIRN_ASSIGN(const auto taken, names_taken(files, folder, plan, listing, names));
+  return !taken.empty();
+}
+
+/// Of a plan that was made to its end. False where something newer is there of which its files
+/// would take the names, or may do so.
+bool may_be_carried_on(Files& files, const PrefixFolder& folder, const std::string& pending,
+                       const DatasetRecord& plan, const Listing& listing) {
+  const bool newest = listing.empty() || listing.front().info.uuid < plan.info.uuid;
+  return newest || !would_replace(files, folder, pending, plan, listing).value_or(true);
+}
+
+std::optional<DatasetRecord> plan_in(Files& files, const std::string& pending) {
+  return read_dataset_record(files, pending).value_or(std::nullopt);
 }
 
 /// Held while the owner changes. Some parallel file systems have no locks; then the epochs alone
@@ -74,8 +97,8 @@ Result<std::vector<UnfinishedFlush>> read_unfinished(Files& files, const PrefixF
       CAIRN_ASSIGN(const auto inside, names_in(files, of_epoch));
       for (const std::string& name : with_start(inside, "dataset.")) {
         const std::string pending = of_epoch + "/" + name;
-        const auto plan = plan_in(files, pending, listing);
-        if (!plan) continue;
+        const auto plan = plan_in(files, pending);
+        if (!plan || !may_be_carried_on(files, folder, pending, *plan, listing)) continue;
         UnfinishedFlush flush{*plan, {}};
         CAIRN_ASSIGN(const auto marks, names_in(files, PrefixFolder::markers(pending)));
         for (const std::uint64_t rank : numbers_after("0.", marks))
@@ -191,14 +214,20 @@ Result<std::vector<Keeper::Remains>> Keeper::remains() const {
     CAIRN_ASSIGN(const auto inside, names_in(*files_, closed));
     for (const std::string& name : with_start(inside, "dataset.")) {
       const std::string folder = closed + "/" + name;
-      staged.push_back({folder, Remains::Kind::staged, {}, plan_in(*files_, folder, listing_)});
+      auto plan = plan_in(*files_, folder);
+      std::string overtaken;
+      if (plan && !may_be_carried_on(*files_, folder_, folder, *plan, listing_)) {
+        overtaken = plan->label();
+        plan.reset();
+      }
+      staged.push_back({folder, Remains::Kind::staged, {}, std::move(plan), std::move(overtaken)});
     }
     for (const std::string& name : with_start(inside, "deleted."))
-      found.push_back({closed + "/" + name, Remains::Kind::deleted, {}, {}});
+      found.push_back({closed + "/" + name, Remains::Kind::deleted, {}, {}, {}});
   }
   for (auto record = listing_.rbegin(); record != listing_.rend(); ++record)  // the oldest first
     if (!record->settled)
-      found.push_back({folder_.dataset(record->info), Remains::Kind::unsettled, {}, {}});
+      found.push_back({folder_.dataset(record->info), Remains::Kind::unsettled, {}, {}, {}});
   std::sort(staged.begin(), staged.end(), [](const Remains& a, const Remains& b) {
     return (a.plan ? a.plan->info.uuid : Uuid{}) < (b.plan ? b.plan->info.uuid : Uuid{});
   });

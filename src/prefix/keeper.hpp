@@ -20,7 +20,7 @@ struct UnfinishedFlush {
   std::set<int> done;  ///< ranks whose part is durable there
 };
 
-/// Those that may still be carried on, since nothing newer than they is there.
+/// Those that may still be carried on: no file of theirs would take the name of a newer one.
 Result<std::vector<UnfinishedFlush>> read_unfinished(Files& files, const PrefixFolder& folder,
                                                      const Listing& listing);
 
@@ -116,7 +116,8 @@ class Keeper {
     std::string folder;
     Kind kind{};
     std::vector<std::string> manifests;  ///< paths
-    std::optional<DatasetRecord> plan;   ///< of a staged one that is newer than what is there
+    std::optional<DatasetRecord> plan;   ///< of a staged one that may be carried on
+    std::string overtaken;               ///< its label, where that is not so for what is newer
   };
   /// In the order in which they are to be treated: where files of several datasets have one name,
   /// that of the newest must come last.

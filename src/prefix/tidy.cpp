@@ -21,6 +21,7 @@ Blob encode_all(const std::vector<Remains>& all) {
     out.text(remains.folder);
     const Blob plan = remains.plan ? encode(*remains.plan) : Blob{};
     out.text({reinterpret_cast<const char*>(plan.data()), plan.size()});
+    out.text(remains.overtaken);
     out.u64(remains.manifests.size());
     for (const std::string& manifest : remains.manifests) out.text(manifest);
   }
@@ -28,7 +29,7 @@ Blob encode_all(const std::vector<Remains>& all) {
 }
 
 std::vector<Remains> decode_all(Bytes blob) {
-  constexpr std::size_t smallest_bytes = 20;
+  constexpr std::size_t smallest_bytes = 24;
   Decoder in(blob);
   std::vector<Remains> all(in.count(smallest_bytes));
   for (Remains& remains : all) {
@@ -36,6 +37,7 @@ std::vector<Remains> decode_all(Bytes blob) {
     remains.folder = in.text();
     const std::string plan = in.text();
     if (!plan.empty()) remains.plan = *decode_dataset_record(std::as_bytes(std::span(plan)));
+    remains.overtaken = in.text();
     remains.manifests.resize(in.count(4));
     for (std::string& manifest : remains.manifests) manifest = in.text();
   }
@@ -175,6 +177,14 @@ Result<Ending> finish(Communicator& comm, const Site& site, const std::vector<Ca
 
 }  // namespace
 
+namespace {
+
+std::string given_up(const std::string& label, std::string_view why) {
+  return fmt::format("the flush of {} that an earlier run had begun is given up: {}", label, why);
+}
+
+}  // namespace
+
 std::string remedy_for_damaged(const std::string& folder) {
   return fmt::format(
       "some records in {} are damaged, and files that were staged for this flush may be left below "
@@ -194,7 +204,12 @@ Status tidy(Communicator& comm, const Site& site, const std::vector<CachedPart>&
       CAIRN_ASSIGN(const Ending ending, finish(comm, site, cached, unfinished, remains));
       if (ending == Ending::published) tidied.published.push_back(*remains.plan);
       if (ending != Ending::withdrawn) continue;
+      tidied.given_up.push_back(
+          given_up(remains.plan->label(), "nobody has the rest of its files"));
     }
+    if (!remains.overtaken.empty())
+      tidied.given_up.push_back(
+          given_up(remains.overtaken, "its files would take the names of newer ones"));
     const auto whole = treat_all(comm, site, remains);
     // Of files that must get their names one after the other nothing may be passed over.
     if (!whole && remains.kind == Remains::Kind::deleted) {

@@ -7,6 +7,7 @@ namespace cairn {
 
 /// What tidy() has come upon, the same on all ranks, also before an error.
 struct Tidied {
+  std::vector<std::string> given_up;     ///< flushes: a line for each, with the reason
   std::vector<DatasetRecord> published;  ///< the flush was carried to its end
   /// Folders of flushes that are given up, and of which a manifest is damaged: nobody knows any
   /// more where all staged files lie. They stay until somebody has looked everywhere: strays.hpp.

@@ -131,10 +131,10 @@ void append_parts(const SalvagedDataset& dataset, std::vector<CachedPart>& cache
       cached.push_back({dataset.remains.uuid, part.owner, part.folder});
 }
 
-Status remove_copies(Files& files, const SalvagedDataset& dataset) {
+Status remove_copies(Files& files, const Remains& remains, const std::vector<RankFolder>& made) {
   std::set<std::string> paths;
-  for (const HeldPart& part : dataset.remains.parts) paths.insert(part.folder.path);
-  for (const RankFolder& folder : dataset.folders) paths.insert(folder.path);
+  for (const HeldPart& part : remains.parts) paths.insert(part.folder.path);
+  for (const RankFolder& folder : made) paths.insert(folder.path);
   for (const std::string& path : paths) {
     CAIRN_ASSIGN(Store store, Store::at(files, folder_of(folder_of(path))));
     CAIRN_TRY(store.remove({path}));
@@ -158,7 +158,8 @@ class Publishing {
       const bool is_there =
           dataset.outcome == Outcome::published || dataset.outcome == Outcome::there;
       if (!is_there) continue;
-      if (const Status removed = remove_copies(site_.files, dataset); !removed)
+      if (const Status removed = remove_copies(site_.files, dataset.remains, dataset.folders);
+          !removed)
         log_.warning("what was scavenged of dataset {} stays beside it: {}", dataset.remains.number,
                      removed.error().text);
     }
@@ -173,6 +174,7 @@ class Publishing {
     const Status tidied = tidy(comm_, site_, cached, Unfinished::left, &found);
     if (!tidied)
       log_.warning("what an earlier run has left half done stays: {}", tidied.error().text);
+    for (const std::string& line : found.given_up) log_.warning("{}", line);
     for (const std::string& damaged : found.damaged)
       log_.warning("{}", remedy_for_damaged(damaged));
     for (SalvagedDataset& dataset : salvage.datasets)
@@ -277,6 +279,17 @@ Result<Salvage> make_whole(Files& files, const PrefixFolder& folder, const Choic
       salvage.datasets.push_back(salvage_one(files, folder, std::move(remains), log));
   }
   return salvage;
+}
+
+Result<std::vector<Remains>> find_saved(Files& files, const PrefixFolder& folder) {
+  CAIRN_ASSIGN(const std::vector<std::string> caches, saved_caches(files, folder));
+  return find_remains(files, caches);
+}
+
+Status remove_saved(Files& files, const PrefixFolder& folder, const Remains& saved) {
+  CAIRN_ASSIGN(const std::vector<std::string> caches, saved_caches(files, folder));
+  CAIRN_ASSIGN(const CacheLocks locks, lock_caches(files, caches));
+  return remove_copies(files, saved, {});
 }
 
 void publish(Communicator& comm, const Site& site, Salvage& salvage, const std::string& job_id,

@@ -49,6 +49,12 @@ struct Choice {
 Result<Salvage> make_whole(Files& files, const PrefixFolder& folder, const Choice& choice,
                            const Log& log);
 
+/// Local. What is left of all that was scavenged to this prefix directory, newest first.
+Result<std::vector<Remains>> find_saved(Files& files, const PrefixFolder& folder);
+
+/// Local. Removes it, and what was rebuilt of it. busy while somebody scavenges.
+Status remove_saved(Files& files, const PrefixFolder& folder, const Remains& saved);
+
 /// Collective, over one rank that owns the prefix directory. What an earlier run had begun to flush
 /// is carried on with what was scavenged; then every whole dataset is published, oldest first. What
 /// is there now needs its scavenged copies no more: they go.

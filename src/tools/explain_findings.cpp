@@ -288,6 +288,9 @@ class Explainer {
           "it was scavenged, and cannot be made whole: " +
           (scavenged.state.committed ? first_of(scavenged.state.reasons)
                                      : reason_of(scavenged.state.verdict, scavenged.state.summary));
+      finding.to_do = {
+          "cairn scavenge again, if a node is there that was away",
+          "or, to be rid of what was saved, " + command("index delete", scavenged.dataset.info)};
       return;
     }
     finding.text = "it was scavenged, and can be made whole; no restart takes it as it is";

@@ -3,10 +3,13 @@
 #include <algorithm>
 
 #include "prefix/check.hpp"
+#include "prefix/fetch_order.hpp"
 #include "prefix/found_files.hpp"
 #include "prefix/scr_index.hpp"
 #include "prefix/strays.hpp"
 #include "prefix/tidy.hpp"
+#include "scavenge/publish.hpp"
+#include "scavenge/scavenge.hpp"
 #include "tools/as_owner.hpp"
 #include "tools/index_found.hpp"
 
@@ -16,6 +19,13 @@ namespace {
 using Action = IndexCommand::Action;
 
 constexpr std::size_t most_troubles_told = 10;
+
+const Remains* find_scavenged(const std::vector<Remains>& saved, const std::string& name) {
+  const auto found = std::find_if(saved.begin(), saved.end(), [&](const Remains& one) {
+    return one.name == name || text_of(one.uuid) == name;
+  });
+  return found == saved.end() ? nullptr : &*found;
+}
 
 /// Once the process owns the prefix directory.
 class Changes {
@@ -69,6 +79,9 @@ class Changes {
     Status tidied =
         tidy(comm_, site_, {}, end_all ? Unfinished::removed : Unfinished::left, &found);
     if (end_all && tidied) tidied = look_everywhere(found.damaged);
+    for (const std::string& line : found.given_up) log_.warning("{}", line);
+    for (const DatasetRecord& record : found.published)
+      change_.lines.push_back(fmt::format("{} is there: its flush is done", record.label()));
     for (const std::string& folder : found.damaged)
       if (!end_all) log_.warning("{}", remedy_for_damaged(folder));
     if (!tidied)
@@ -111,10 +124,7 @@ class Changes {
       return fail(Code::bad_argument, "{} is no checkpoint, so nothing restarts from it",
                   record.label());
     CAIRN_TRY(keeper_.set_current(record.info.name));
-    change_.note(record, "is current: a restart begins with it");
-    if (record.quarantined || record.failed_us != 0)
-      log_.warning("a restart passes {} over all the same: cairn index quarantine --lift {}",
-                   record.label(), record.info.name);
+    change_.note(record, said_of_current(record));
     return {};
   }
 
@@ -143,12 +153,34 @@ class Changes {
     auto found = named();
     const bool is_dropped = !found && found.error().code == Code::not_found;
     if (is_dropped) found = named_of_dropped();
+    if (!found && found.error().code == Code::not_found) return remove_scavenged();
     CAIRN_ASSIGN(const DatasetRecord record, std::move(found));
     if (is_dropped) CAIRN_TRY(refuse_shared_files(record));
     CAIRN_TRY(tell_next_run(record));
     CAIRN_TRY(keeper_.take_out(record.info));
     change_.note(record, "is deleted");
-    return remove_files(comm_, site_, record.info, record.ranks_per_manifest);
+    CAIRN_TRY(remove_files(comm_, site_, record.info, record.ranks_per_manifest));
+    CAIRN_ASSIGN(const auto saved, find_saved(site_.files, site_.folder));
+    for (const Remains& remains : saved)
+      if (remains.uuid == record.info.uuid)
+        CAIRN_TRY(remove_saved(site_.files, site_.folder, remains));
+    return {};
+  }
+
+  /// One that is nowhere but there. Whoever scavenges again leaves it alone from now on.
+  Status remove_scavenged() {
+    CAIRN_ASSIGN(const auto saved, find_saved(site_.files, site_.folder));
+    const Remains* found = find_scavenged(saved, command_.name);
+    if (found == nullptr) return fail_as_unknown();
+    DatasetRecord record;
+    record.info.uuid = found->uuid;
+    record.info.number = found->number;
+    record.info.name = found->name;
+    if (const HeldRecord* held = record_of(*found)) record.info = held->record.dataset;
+    CAIRN_TRY(tell_next_run(record));
+    CAIRN_TRY(remove_saved(site_.files, site_.folder, *found));
+    change_.note(record, "is deleted: what was scavenged of it is gone");
+    return {};
   }
 
   /// Files of a dropped dataset may have been added to another one since.
@@ -270,6 +302,10 @@ Status look_before(const IndexCommand& command, Files& files, const PrefixFolder
   }
   const bool may_be_dropped = command.action == Action::add || command.action == Action::remove;
   if (may_be_dropped && find_dataset(dropped, command.name) != nullptr) return {};
+  if (command.action == Action::remove) {
+    CAIRN_ASSIGN(const auto saved, find_saved(files, folder));
+    if (find_scavenged(saved, command.name) != nullptr) return {};
+  }
   return fail(Code::not_found, "there is no dataset {} in {}: see cairn index list{}", command.name,
               folder.prefix, may_be_dropped ? " --dropped" : "");
 }
@@ -279,6 +315,13 @@ Status look_before(const IndexCommand& command, Files& files, const PrefixFolder
 void IndexChange::note(const DatasetRecord& record, std::string_view what) {
   datasets.push_back(record);
   lines.push_back(fmt::format("{} {}", record.label(), what));
+}
+
+std::string said_of_current(const DatasetRecord& record) {
+  if (may_be_fetched(record)) return "is current: a restart begins with it";
+  return fmt::format(
+      "is current, but a restart passes it over, as it {}: cairn index quarantine --lift {}",
+      record.quarantined ? "is in quarantine" : "has failed", record.info.name);
 }
 
 const DatasetRecord* find_dataset(const Listing& listing, const std::string& name) {

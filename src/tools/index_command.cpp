@@ -1,6 +1,7 @@
 #include "tools/index_command.hpp"
 
 #include "prefix/check.hpp"
+#include "prefix/fetch_order.hpp"
 #include "tools/as_owner.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/index_changes.hpp"
@@ -39,15 +40,18 @@ class Reader {
       CAIRN_ASSIGN(listing_, read_dropped(files_, folder_, damaged));
     }
     const char* kind = command_.dropped ? "dropped" : "datasets";
+    const DatasetRecord* taken =
+        command_.dropped ? nullptr : next_to_fetch(listing_, "", current_, {});
     if (command_.json)
-      write_json(
-          out_,
-          {{"prefix", folder_.prefix}, {"current", current_.empty() ? Json() : Json(current_)}},
-          kind, listing_);
+      write_json(out_,
+                 {{"prefix", folder_.prefix},
+                  {"current", current_.empty() ? Json() : Json(current_)},
+                  {"restart", taken == nullptr ? Json() : Json(taken->info.name)}},
+                 kind, listing_);
     else if (listing_.empty())
       out_ << folder_.prefix << ": no " << (command_.dropped ? "dropped datasets\n" : "datasets\n");
     else
-      out_ << dataset_table(listing_, command_.dropped ? "" : current_);
+      out_ << dataset_table(listing_, taken);
     return true;
   }
 

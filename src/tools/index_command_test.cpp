@@ -190,6 +190,24 @@ TEST_F(IndexCommandTest, NamesTheCurrentOne) {
   EXPECT_EQ(current(), "ckpt.1");
 }
 
+TEST_F(IndexCommandTest, ACurrentOneThatARestartPassesOverIsNotCalledTheOneItBeginsWith) {
+  flush_three();
+  EXPECT_EQ(run_index(Action::current, "ckpt.2"), 0) << told_;
+  EXPECT_TRUE(shows("is current: a restart begins with it")) << out_.str();
+  EXPECT_EQ(json_of_index(command_for(Action::list, ""))["restart"], "ckpt.2");
+  ASSERT_EQ(run_index(Action::quarantine, "ckpt.2"), 0) << told_;
+  const auto index = json_of_index(command_for(Action::list, ""));
+  EXPECT_EQ(index["current"], "ckpt.2");
+  EXPECT_EQ(index["restart"], "ckpt.3");
+  ASSERT_EQ(run_index(Action::list), 0);
+  EXPECT_TRUE(shows("*    3 checkpoint whole")) << out_.str();
+  EXPECT_EQ(run_index(Action::current, "ckpt.2"), 0) << told_;
+  EXPECT_TRUE(
+      shows("is current, but a restart passes it over, as it is in quarantine: cairn index "
+            "quarantine --lift ckpt.2"))
+      << out_.str();
+}
+
 TEST_F(IndexCommandTest, DropsAndAdds) {
   flush_three();
   ASSERT_EQ(run_index(Action::drop, "ckpt.3"), 0) << told_;
@@ -522,10 +540,10 @@ Listing long_listing(std::size_t count) {
 }
 
 TEST(IndexTable, IsNeverWiderThanATerminalAndShowsTheEndOfLongNames) {
-  std::istringstream lines(dataset_table(long_listing(9999), "none"));
+  std::istringstream lines(dataset_table(long_listing(9999), nullptr));
   std::string line;
   while (std::getline(lines, line)) ASSERT_LE(line.size(), 80U) << line;
-  const std::string table = dataset_table(long_listing(3), "none");
+  const std::string table = dataset_table(long_listing(3), nullptr);
   EXPECT_NE(table.find("...000003/checkpoint\n"), std::string::npos) << table;
   EXPECT_NE(table.find("    failed: /scratch/heat/run 7/timestep.00000001"), std::string::npos);
 }
@@ -534,7 +552,7 @@ TEST(IndexTable, WhatATerminalWouldObeyIsNotPrinted) {
   Listing listing = long_listing(1);
   listing[0].info.name = "a\x1b[2Jb\nc";
   listing[0].failure = "x\ry";
-  const std::string table = dataset_table(listing, "");
+  const std::string table = dataset_table(listing, nullptr);
   EXPECT_NE(table.find("a?[2Jb?c"), std::string::npos) << table;
   EXPECT_EQ(table.find('\x1b'), std::string::npos);
   EXPECT_EQ(dataset_text(listing[0], false, false).find('\x1b'), std::string::npos);

@@ -3,6 +3,7 @@
 
 #include "base/checksum.hpp"
 #include "base/units.hpp"
+#include "prefix/fetch_order.hpp"
 #include "prefix/scr_index.hpp"
 #include "tools/index_found.hpp"
 
@@ -180,11 +181,12 @@ class Import {
     });
     if (wanted != listing.end()) {
       CAIRN_TRY(keeper_.set_current(index_.current));
-      change_.lines.push_back(index_.current + " is current: a restart begins with it");
+      change_.lines.push_back(fmt::format("{} {}", index_.current, said_of_current(*wanted)));
     } else if (!index_.current.empty()) {
+      const DatasetRecord* taken = next_to_fetch(listing, "", keeper_.current(), {});
       log_.warning(
           "{}, which SCR would restart from, could not be taken over: a restart begins with {}",
-          index_.current, keeper_.current());
+          index_.current, taken == nullptr ? "none" : taken->info.name);
     }
     return {};
   }

@@ -101,14 +101,10 @@ std::string state_text(const DatasetRecord& record) {
 
 }  // namespace
 
-std::string dataset_table(const Listing& listing, const std::string& current, std::size_t columns) {
+std::string dataset_table(const Listing& listing, const DatasetRecord* starred,
+                          std::size_t columns) {
   std::vector<Row> rows = rows_of(listing);
-  const auto marked =
-      std::find_if(listing.begin(), listing.end(), [&](const DatasetRecord& record) {
-        return record.info.name == current;  // of several of one name the newest is meant
-      });
-  if (!current.empty() && marked != listing.end())
-    rows[static_cast<std::size_t>(marked - listing.begin()) + 1][mark] = "*";
+  if (starred != nullptr) rows[static_cast<std::size_t>(starred - listing.data()) + 1][mark] = "*";
   std::array<std::size_t, all_columns> widths{1};
   for (const Row& row : rows)
     for (std::size_t column = 0; column < all_columns; ++column)

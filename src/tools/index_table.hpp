@@ -7,9 +7,9 @@
 
 namespace cairn {
 
-/// Newest first as they come, with a star at the current one. Not wider than `columns` unless
-/// numbers are: long names lose their beginning, reasons of failures their end.
-std::string dataset_table(const Listing& listing, const std::string& current,
+/// Newest first as they come, with a star at `starred`, which may be null. Not wider than `columns`
+/// unless numbers are: long names lose their beginning, reasons of failures their end.
+std::string dataset_table(const Listing& listing, const DatasetRecord* starred,
                           std::size_t columns = 80);
 
 /// All that is known of one, a line each.

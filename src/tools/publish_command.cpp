@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "prefix/event_log.hpp"
 #include "scavenge/publish.hpp"
 #include "tools/as_owner.hpp"
 #include "tools/exit_codes.hpp"
@@ -82,6 +83,19 @@ Status check_named(const PublishCommand& command, Files& files, const PrefixFold
   return {};
 }
 
+/// For the log of the job: what became of each dataset that had to be published.
+void log_outcomes(const std::vector<SalvagedDataset>& datasets, EventLog& events) {
+  for (const SalvagedDataset& dataset : datasets) {
+    const bool published = dataset.outcome == Outcome::published;
+    if (!published && is_good(dataset)) continue;
+    DatasetInfo info;
+    info.number = dataset.remains.number;
+    info.name = dataset.remains.name;
+    events.happened(published ? "PUBLISH_SUCCESS" : "PUBLISH_FAIL", info, {},
+                    published ? describe(dataset.account) : dataset.reason);
+  }
+}
+
 Result<std::vector<SalvagedDataset>> salvage_all(const PublishCommand& command, Files& files,
                                                  Clock& clock, const Settings& settings,
                                                  const Log& log) {
@@ -98,6 +112,8 @@ Result<std::vector<SalvagedDataset>> salvage_all(const PublishCommand& command, 
       as_owner({"cairn rebuild", command.force, false, command.run_ended}, files, clock, settings,
                [&](Communicator& comm, const Site& site) {
                  publish(comm, site, salvage, settings.job_id, log);
+                 EventLog events(files, clock, settings, log, EventLog::Part::writer);
+                 log_outcomes(salvage.datasets, events);
                  return Status{};
                });
   CAIRN_TRY(published);

@@ -8,6 +8,7 @@
 
 #include "base/units.hpp"
 #include "files/background.hpp"
+#include "prefix/event_log.hpp"
 #include "recovery/dead_caches.hpp"
 #include "scavenge/scavenge.hpp"
 #include "tools/exit_codes.hpp"
@@ -25,7 +26,7 @@ Json json_of(const Holding& holding) {
           {"name", holding.info.name}};
 }
 
-Json described(const Holding& holding) {
+Json described(const Holding& holding, bool shared) {
   Json json = json_of(holding);
   json.update({{"checkpoint", holding.info.is_checkpoint()},
                {"output", holding.info.is_output()},
@@ -33,7 +34,8 @@ Json described(const Holding& holding) {
                {"bytes", holding.bytes},
                {"parts", holding.ranks()},
                {"in_prefix", holding.in_prefix},
-               {"outlived", holding.outlived}});
+               {"outlived", holding.outlived},
+               {"shared", shared}});
   return json;
 }
 
@@ -92,10 +94,23 @@ class ScavengeNode {
                        settings_.user, settings_.node_name, fmt::join(stores, ", "));
   }
 
+  /// Every node of the job sees the same of it.
+  bool is_shared(const Holding& holding) const {
+    const auto in_shared_store = [this](const HeldPart& part) {
+      return std::any_of(settings_.stores.begin(), settings_.stores.end(), [&](const auto& store) {
+        return store.shared() &&
+               lies_below(part.folder.path, expand_node(store.path, settings_.node_name), nullptr);
+      });
+    };
+    const auto& parts = holding.remains.parts;
+    return std::all_of(parts.begin(), parts.end(), in_shared_store);
+  }
+
   Status list(const std::vector<Holding>& holdings) {
     if (command_.json) {
       Json datasets = Json::array();
-      for (const Holding& holding : holdings) datasets.push_back(described(holding));
+      for (const Holding& holding : holdings)
+        datasets.push_back(described(holding, is_shared(holding)));
       out_ << text_of_json({{"node", settings_.node_name}, {"datasets", std::move(datasets)}})
            << "\n";
       return {};
@@ -131,8 +146,22 @@ class ScavengeNode {
         [&bar](ScavengeProgress progress) { bar.show(progress.bytes, progress.all_bytes); }, log_);
     bar.end();
     if (!saved) return tl::unexpected(saved.error());
+    log_transfer(holdings, *saved, bar.seconds());
     tell(holdings, *saved, bar.seconds());
     return {};
+  }
+
+  /// Without a dataset where there are several.
+  void log_transfer(const std::vector<Holding>& holdings, const ScavengeAccount& saved,
+                    double seconds) {
+    std::uint64_t files = 0;
+    for (const Holding& holding : holdings)
+      for (const HeldPart& part : holding.remains.parts)
+        files += part.own.empty() ? 0 : part.own.front().record.files.size();
+    EventLog(files_, clock_, settings_, log_, EventLog::Part::writer)
+        .moved("SCAVENGE", "", folder_.scavenged(settings_.node_name),
+               holdings.size() == 1 ? holdings.front().info : DatasetInfo{}, seconds,
+               saved.saved_bytes, files);
   }
 
   void tell(const std::vector<Holding>& holdings, const ScavengeAccount& saved, double seconds) {

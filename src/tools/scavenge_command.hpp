@@ -11,7 +11,8 @@ namespace cairn {
 
 /// With list and json: {"node", "datasets": [{"number", "uuid", "name", "checkpoint", "output",
 /// "ranks", "bytes", "parts": [ranks whose files are here], "in_prefix",
-/// "outlived": a newer checkpoint is in the prefix directory}]}, newest first. With json
+/// "outlived": a newer checkpoint is in the prefix directory, "shared": in a store that all nodes
+/// share}]}, newest first. With json
 /// only: {"node", "datasets": [{"number", "uuid", "name"}], "bytes", "saved_bytes", "bad_blocks"}.
 struct ScavengeCommand {
   JobSettingsSource source;

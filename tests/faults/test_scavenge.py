@@ -8,7 +8,7 @@ import random
 import subprocess
 import time
 from pathlib import Path
-from typing import Dict, List
+from typing import Any, Dict, List
 
 import pytest
 
@@ -26,7 +26,7 @@ class Commands:
         self.job = job
 
     def start(self, node: str, *words: str) -> "subprocess.Popen[str]":
-        environment = self.job.cluster.environment({"SCR_NODE_NAME": node})
+        environment = self.job.cluster.environment({"SCR_NODE_NAME": node, "CAIRN_LOG_JSON": "1"})
         return subprocess.Popen([self.cairn, *words], env=environment, text=True,
                                 cwd=self.job.cluster.prefix, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE)
@@ -56,6 +56,13 @@ class Commands:
         return {str(each["number"]): each["outcome"] for each in told["datasets"]}  # type: ignore
 
 
+    def logged(self) -> List[Dict[str, Any]]:
+        """What these have told for programs, beside what the job has."""
+        log = self.job.cluster.prefix / ".cairn" / "log.json"
+        lines = [json.loads(line) for line in log.read_text().splitlines()]
+        return [line for line in lines if (line.get("event") or line["transfer"]).startswith(("SCAVENGE", "PUBLISH"))]
+
+
 @pytest.fixture
 def commands(build: Path, job: Job) -> Commands:
     return Commands(build, job)
@@ -66,8 +73,14 @@ def commands(build: Path, job: Job) -> Commands:
 def test_a_new_job_restarts_from_what_was_scavenged(job: Job, commands: Commands,
                                                     lost: List[str]) -> None:
     job.lose(*lost)
-    commands.scavenge([node for node in NODES if node not in lost])
+    left = [node for node in NODES if node not in lost]
+    commands.scavenge(left)
     assert commands.outcomes()[str(NEWEST)] == "published"
+    logged = commands.logged()
+    assert [one["host"] for one in logged if "transfer" in one] == left
+    [published] = [one for one in logged if one.get("dataset") == NEWEST and "event" in one]
+    assert published["event"] == "PUBLISH_SUCCESS"
+    assert ("rebuilt rank" in published.get("note", "")) == bool(lost), published
     job.lose(*NODES)
     assert job.launch(FULL, FETCH).restarted_from() == NEWEST
 
@@ -77,6 +90,7 @@ def test_what_cannot_be_rebuilt_is_told_and_nothing_of_it_is_published(job: Job,
     job.lose("n0", "n1")
     commands.scavenge(["n2", "n3"])
     told = commands.run("n0", "rebuild", code=1)
+    assert commands.logged()[-1]["event"] == "PUBLISH_FAIL"
     reasons = {each["number"]: each["reason"] for each in told["datasets"]}  # type: ignore
     assert "rank 0 (written on n0)" in reasons[NEWEST], reasons
     assert not [path for path in job.cluster.prefix.rglob("*rank.*")

@@ -300,6 +300,18 @@ def test_what_is_in_the_way_for_a_while_is_told_by_the_exit_code(left: Left, bus
         assert not (left.prefix / ".cairn" / "scavenged").exists()
 
 
+@pytest.mark.parametrize("cannot, asked", [([], ["n0"]), (["n0", "n1"], ["n0", "n1", "n2"])])
+def test_of_a_store_that_all_nodes_share_one_saves_all(left: Left, cannot: List[str], asked: List[str]) -> None:
+    for node in HELD:
+        (left.storage(node) / "held.json").write_text(json.dumps([listed(3, ALL, shared=True)]))
+    for node in cannot:
+        left.answers(node, "1 no space left on device")
+    done = left.scavenge("--json")
+    assert done.code == 0 and [call.split()[0] for call in left.calls()] == asked, done
+    (one,) = done.json()["datasets"]
+    assert (one["verdict"], one["bytes"]) == ("saved", 1000)
+
+
 @pytest.mark.parametrize("kind, outcome, code", [
     ({}, "there", 0), ({}, "outlived", 0), ({}, "newer", 1), ({}, "uncommitted", 0), ({}, "lost", 1), (OUTPUT, "outlived", 1),
     (OUTPUT, "uncommitted", 0),

@@ -7,6 +7,7 @@
 #include "scavenge/scavenge.hpp"
 #include "session/prefix_cluster.hpp"
 #include "tools/as_owner.hpp"
+#include "tools/index_changes.hpp"
 
 namespace cairn {
 namespace {
@@ -332,6 +333,44 @@ TEST_F(Scavenge, TheNextJobLeavesAHalfFlushToWhatWasScavenged) {
   (void)rebuild();
   EXPECT_EQ(cluster_.listed(), (Names{"ckpt.4", "ckpt.2"})) << cluster_.said();
   EXPECT_EQ(restart_elsewhere(), 4);
+}
+
+TEST_F(Scavenge, AFlushThatWasBegunIsEndedThoughANewerCheckpointIsThere) {
+  cluster_.settings.flush_interval = 2;
+  cluster_.lose_node_that_has_flushed();
+  scavenge_nodes();
+  cluster_.lose_all_nodes();
+  cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+    EXPECT_EQ(rank.restart(), 2);
+    rank.expect_written(5);
+    rank.expect_written(6);
+  });
+  EXPECT_EQ(cluster_.listed(), (Names{"ckpt.6", "ckpt.2"})) << cluster_.said();
+  (void)rebuild();
+  EXPECT_EQ(cluster_.listed(), (Names{"ckpt.6", "ckpt.4", "ckpt.2"})) << cluster_.said();
+  for (const int dataset : {2, 4, 6}) cluster_.expect_own_files(dataset);
+  EXPECT_EQ(restart_elsewhere(), 6);
+}
+
+TEST_F(Scavenge, WhatCanNeverBeRebuiltIsDeletedByItsName) {
+  cluster_.settings.flush_interval = 2;
+  cluster_.write(four_nodes(), {1, 2, 3});
+  const std::vector<std::string> nodes = {"n0", "n1"};  // XOR holds one
+  for (const std::string& node : nodes) ASSERT_TRUE(scavenge_node(node));
+  ASSERT_EQ(outcome_of(rebuild(), 3), Outcome::lost);
+  EXPECT_NE(left_over(), Names{});
+  IndexCommand command;
+  command.action = IndexCommand::Action::remove;
+  command.name = "ckpt.3";
+  const auto files = make_posix_files();
+  const auto deleted =
+      change_index(command, *files, *cluster_.clock, settings_on("n0"), cluster_.log());
+  ASSERT_TRUE(deleted) << deleted.error().text;
+  EXPECT_EQ(left_over(), Names{});
+  for (const std::string& node : nodes) ASSERT_TRUE(scavenge_node(node));
+  EXPECT_EQ(left_over(), Names{}) << "it is not brought back";
+  EXPECT_FALSE(change_index(command, *files, *cluster_.clock, settings_on("n0"), cluster_.log()));
+  EXPECT_EQ(cluster_.listed(), Names{"ckpt.2"});
 }
 
 TEST_F(Scavenge, WhatIsDamagedInThePrefixDirectoryIsPublishedAgain) {

@@ -84,6 +84,21 @@ def test_failures_are_told_with_their_reasons_and_count_as_no_success(tmp_path: 
     assert run.end == "halted" and outcomes["run"].good == 1 and made.newest == ""
 
 
+def test_what_is_saved_after_the_job_is_no_sign_of_life_of_it(tmp_path: Path) -> None:
+    log = Log()
+    log.start()
+    log.checkpoint(1)
+    before = history(log, tmp_path).runs[0].duration_s()
+    log.add("SCAVENGE", 5000, kind="transfer", dataset=1, name="ckpt.1", seconds=2.0, bytes=100, files=8)
+    log.add("PUBLISH_FAIL", 1, dataset=2, name="ckpt.2", note="2 ranks are missing")
+    log.add("PUBLISH_SUCCESS", 1, dataset=1, name="ckpt.1")
+    made = history(log, tmp_path)
+    assert made.runs[0].duration_s() == before and sum(made.seconds().values()) == pytest.approx(before)
+    assert (made.outcomes()["publish"].good, made.outcomes()["publish"].bad) == (1, 1)
+    assert [one.bytes for one in made.moved("scavenge")] == [100]
+    assert [(one.what, one.reason) for one in made.runs[0].failures] == [("publish", "2 ranks are missing")]
+
+
 def test_what_anybody_may_have_written_is_counted_and_passed_over(tmp_path: Path) -> None:
     log = Log()
     log.start()

@@ -11,11 +11,14 @@ from cairn.job_log import Entry
 PHASES = {"start": "starting", "rebuild": "rebuilding", "fetch": "fetching", "restart": "reading a restart",
           "compute": "computing", "write": "writing", "encode": "protecting", "flush": "copying to the prefix",
           "failed": "datasets that failed", "other": "not told"}
-TRANSFERS = {"WRITE": "write", "ENCODE": "encode", "FLUSH_SYNC": "flush", "FLUSH_ASYNC": "flush", "FETCH": "fetch"}
+TRANSFERS = {"WRITE": "write", "ENCODE": "encode", "FLUSH_SYNC": "flush", "FLUSH_ASYNC": "flush", "FETCH": "fetch",
+             "SCAVENGE": "scavenge"}
 # What can go well or not: the events that say so.
 OPERATIONS = {"checkpoint": ("CHECKPOINT_END", "CHECKPOINT_END"), "output": ("OUTPUT_END", "OUTPUT_END"),
               "flush": ("FLUSH_SUCCESS", "FLUSH_FAIL"), "fetch": ("FETCH_SUCCESS", "FETCH_FAIL"),
-              "rebuild": ("REBUILD_SUCCESS", "REBUILD_FAIL"), "restart": ("RESTART_SUCCESS", "RESTART_FAIL")}
+              "rebuild": ("REBUILD_SUCCESS", "REBUILD_FAIL"), "restart": ("RESTART_SUCCESS", "RESTART_FAIL"),
+              "publish": ("PUBLISH_SUCCESS", "PUBLISH_FAIL")}
+AFTER = ("SCAVENGE", "PUBLISH_SUCCESS", "PUBLISH_FAIL")  # the job has died: no sign of life of the run before
 
 
 class Span(NamedTuple):
@@ -156,7 +159,8 @@ class Reader:
             self.history.runs.append(Run(len(self.history.runs) + 1, entry.job, entry.time_s,
                                          entry.note if entry.what == "START" else ""))
         run = self.history.runs[-1]
-        run.last_s = max(run.last_s, entry.time_s)
+        if entry.what not in AFTER:
+            run.last_s = max(run.last_s, entry.time_s)
         return run
 
     def add(self, entry: Entry) -> None:
@@ -199,7 +203,7 @@ class Reader:
             elif name == "restart":
                 self._close("restart", run, entry)
                 run.resumed_s = run.resumed_s if is_bad else entry.time_s
-            else:
+            elif name != "publish":
                 self._span(name, run, entry)
 
     def _committed(self, run: Run, entry: Entry, is_bad: bool) -> None:

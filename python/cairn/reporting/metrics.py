@@ -33,7 +33,7 @@ def _by_end(history: History) -> Iterable[Sample]:
 
 def _moved(of: Callable[..., float]) -> Callable[[History], Iterable[Sample]]:
     return lambda history: [([("transfer", kind)], sum(of(one) for one in history.moved(kind)))
-                            for kind in ("write", "encode", "flush", "fetch")]
+                            for kind in ("write", "encode", "flush", "fetch", "scavenge")]
 
 
 FAMILIES = [

@@ -17,9 +17,11 @@ COLUMNS = 150
 OPERATION_TEXTS = {"run": "runs came to their end", "checkpoint": "checkpoints were committed",
                    "output": "outputs were committed", "rebuild": "datasets were rebuilt or moved",
                    "flush": "copies to the prefix directory", "fetch": "copies from the prefix directory",
-                   "restart": "restarts were taken by the program"}
+                   "restart": "restarts were taken by the program",
+                   "publish": "datasets were brought to the prefix directory after the job"}
 MOVED_TEXTS = {"write": "written by the program", "encode": "protected in the caches",
-               "flush": "to the prefix directory", "fetch": "from the prefix directory"}
+               "flush": "to the prefix directory", "fetch": "from the prefix directory",
+               "scavenge": "saved from the nodes of dead jobs"}
 END_TEXTS = {"finished": "came to its end", "halted": "was told to stop", "died": "died",
              "open": "no end is told"}
 

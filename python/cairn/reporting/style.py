@@ -4,11 +4,11 @@
 LIGHT = {"ground": "#f6f7f9", "panel": "#ffffff", "ink": "#1b2430", "faint": "#556170", "line": "#d5dae1",
          "good": "#17693f", "bad": "#b3261e", "start": "#8b95a1", "rebuild": "#7a4fc0", "fetch": "#2f6fd0",
          "restart": "#63a4e8", "compute": "#8ea5bd", "write": "#e39b2d", "encode": "#b85c12", "flush": "#16866f",
-         "failed": "#c8372d", "other": "#e4e8ed"}
+         "failed": "#c8372d", "other": "#e4e8ed", "scavenge": "#8a6d1f"}
 DARK = {"ground": "#12171d", "panel": "#1b222b", "ink": "#e7ecf2", "faint": "#a3b0be", "line": "#323c48",
         "good": "#6fd09b", "bad": "#ff8a80", "start": "#77828e", "rebuild": "#a98be6", "fetch": "#5b94ea",
         "restart": "#93c0f3", "compute": "#5a7089", "write": "#f0b14e", "encode": "#d9803a", "flush": "#3fb89d",
-        "failed": "#f0625a", "other": "#2a333e"}
+        "failed": "#f0625a", "other": "#2a333e", "scavenge": "#c9ab5a"}
 
 
 def _variables(colours: "dict[str, str]") -> str:
