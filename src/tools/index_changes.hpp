@@ -10,9 +10,6 @@
 
 namespace cairn {
 
-/// A dataset by the name or UUID that the user gave; the newest of several of one name.
-const DatasetRecord* find_dataset(const Listing& listing, const std::string& name);
-
 struct IndexChange {
   Listing datasets;                  ///< those that were changed, as they are now
   std::vector<std::string> lines;    ///< what has happened, for people

@@ -105,6 +105,13 @@ class MemoryFile final : public File {
     return {};
   }
 
+  Status set_attributes(std::uint32_t mode, const FileTimes& times) override {
+    CAIRN_TRY(outlast_signals(disturbances_, "set the attributes of", path_));
+    inode_->mode = mode;
+    inode_->times = times;
+    return {};
+  }
+
   Result<std::uint64_t> size() override { return inode_->content.size(); }
 
  private:
