@@ -59,17 +59,19 @@ Error path_error(int error_number, std::string_view action, const std::string& p
 }
 
 Result<Descriptor> open_unfollowed(const std::string& path, int flags, std::string_view action,
-                                   std::uint32_t mode) {
+                                   std::uint32_t mode, Base base) {
+  const char* name = base.name != nullptr ? base.name : path.c_str();
   const int number = uninterrupted([&] {
-    return ::open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, mode);
+    return ::openat(base.folder, name, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
+                    mode);
   });
   if (number < 0) return tl::unexpected<Error>(path_error(errno, action, path));
   return Descriptor(number);
 }
 
 Result<OpenFile> open_regular(const std::string& path, int flags, std::string_view action,
-                              std::uint32_t mode) {
-  CAIRN_ASSIGN(Descriptor descriptor, open_unfollowed(path, flags, action, mode));
+                              std::uint32_t mode, Base base) {
+  CAIRN_ASSIGN(Descriptor descriptor, open_unfollowed(path, flags, action, mode, base));
   CAIRN_ASSIGN(const struct stat status, stat_of(descriptor, action, path));
   const Kind kind = kind_of(status.st_mode);
   if (kind != Kind::file)

@@ -41,10 +41,16 @@ int look_at(const std::string& path, struct stat& status);
 /// and so is what is there and should be a folder: that is not the same as nothing.
 Error path_error(int error_number, std::string_view action, const std::string& path);
 
+/// Where a path is looked for: the name from an open folder, or else all of the path.
+struct Base {
+  int folder = AT_FDCWD;
+  const char* name = nullptr;
+};
+
 /// Opens anything but a link. Never waits for the other end of a pipe, never becomes the
 /// controlling terminal, never leaks into a program started later.
 Result<Descriptor> open_unfollowed(const std::string& path, int flags, std::string_view action,
-                                   std::uint32_t mode = 0);
+                                   std::uint32_t mode = 0, Base base = {});
 
 /// With its status as it was opened.
 struct OpenFile {
@@ -56,7 +62,7 @@ struct OpenFile {
 
 /// The same, and it is an error if what was opened is no regular file.
 Result<OpenFile> open_regular(const std::string& path, int flags, std::string_view action,
-                              std::uint32_t mode = 0);
+                              std::uint32_t mode = 0, Base base = {});
 
 /// A handle on a path of any kind but a link, good for asking about it and not for reading: needs
 /// no permission on the file itself.

@@ -24,7 +24,25 @@ Status fill_and_rename(Files& files, File& file, const std::string& temporary,
   return files.rename(temporary, path);
 }
 
+/// Of files that know nothing faster.
+class FolderByPath final : public Folder {
+ public:
+  FolderByPath(Files& files, std::string path) : files_(files), path_(std::move(path)) {}
+
+  Result<Blob> read_file(const std::string& name, std::uint64_t limit_bytes) override {
+    return cairn::read_file(files_, path_ + "/" + name, limit_bytes);
+  }
+
+ private:
+  Files& files_;
+  const std::string path_;
+};
+
 }  // namespace
+
+Result<std::unique_ptr<Folder>> Files::open_folder(const std::string& path) {
+  return std::make_unique<FolderByPath>(*this, path);
+}
 
 Status Files::sync_file_system(const std::string& folder) {
   return fail(Code::io, "cannot sync all of {} at once", folder);
@@ -80,12 +98,16 @@ Status make_own(Files& files, const std::string& path) {
 
 Result<Blob> read_file(Files& files, const std::string& path, std::uint64_t limit_bytes) {
   CAIRN_ASSIGN(const auto file, files.open(path));
-  CAIRN_ASSIGN(const std::uint64_t size, file->size());
+  return read_whole(*file, path, limit_bytes);
+}
+
+Result<Blob> read_whole(File& file, const std::string& path, std::uint64_t limit_bytes) {
+  CAIRN_ASSIGN(const std::uint64_t size, file.size());
   if (size > limit_bytes)
     return fail(Code::io, "cannot read {}: it has {} bytes, and at most {} are expected", path,
                 size, limit_bytes);
   Blob content(size);
-  CAIRN_TRY(file->read_at(0, content));
+  CAIRN_TRY(file.read_at(0, content));
   return content;
 }
 

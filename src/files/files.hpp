@@ -58,6 +58,9 @@ class File {
   virtual Status write_at(std::uint64_t offset, Bytes data) = 0;
   virtual Status resize(std::uint64_t bytes) = 0;
   virtual Status sync() = 0;
+  /// As Files::set_attributes, of a file that is open in any way, and the way to it not walked
+  /// again.
+  virtual Status set_attributes(std::uint32_t mode, const FileTimes& times) = 0;
   /// A hint: these bytes will be synced later, and may be on their way already. Length 0: all from
   /// there on.
   virtual void start_writing(std::uint64_t /*offset*/, std::uint64_t /*length*/) {}
@@ -76,6 +79,15 @@ class View {
   /// The bytes [offset, offset + length). Points into the mapping, or into `scratch` (at least
   /// `length` bytes), which then must live as long as the result is used.
   virtual Result<Bytes> at(std::uint64_t offset, std::size_t length, MutableBytes scratch) = 0;
+};
+
+/// A folder that was found once, for reading many files below it. Several threads may do so at a
+/// time.
+class Folder {
+ public:
+  virtual ~Folder() = default;
+  /// As read_file() of the file that is called `name` from there.
+  virtual Result<Blob> read_file(const std::string& name, std::uint64_t limit_bytes) = 0;
 };
 
 /// Held until destroyed, or until the process ends however it ends.
@@ -104,6 +116,8 @@ class Files {
   virtual Result<FileInfo> info(const std::string& path) = 0;
   /// Names in a folder without "." and "..", sorted.
   virtual Result<std::vector<std::string>> list(const std::string& folder) = 0;
+
+  virtual Result<std::unique_ptr<Folder>> open_folder(const std::string& path);
 
   /// Makes one folder; success if it is there already as a folder.
   virtual Status make_folder(const std::string& path, std::uint32_t mode) = 0;
@@ -154,6 +168,8 @@ Status make_own(Files& files, const std::string& path);
 
 /// The whole content of a file of at most `limit_bytes`; a larger one is an io error.
 Result<Blob> read_file(Files& files, const std::string& path, std::uint64_t limit_bytes);
+/// The same of one that is open; `path` is for the error.
+Result<Blob> read_whole(File& file, const std::string& path, std::uint64_t limit_bytes);
 
 /// Writes `content` to `path` so that after a crash there is either the old file or all of the new
 /// one: temporary name (PATH.tmp), sync, rename, sync of the folder. `durable` false leaves the

@@ -42,6 +42,10 @@ class HookedFile final : public File {
     CAIRN_TRY(gate_->pass("sync", path_));
     return inner_->sync();
   }
+  Status set_attributes(std::uint32_t mode, const FileTimes& times) override {
+    CAIRN_TRY(gate_->pass("set_attributes", path_));
+    return inner_->set_attributes(mode, times);
+  }
   void start_writing(std::uint64_t offset, std::uint64_t length) override {
     inner_->start_writing(offset, length);
   }

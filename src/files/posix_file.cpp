@@ -74,6 +74,15 @@ class PosixFile final : public File {
     return {};
   }
 
+  Status set_attributes(std::uint32_t mode, const FileTimes& times) override {
+    constexpr std::string_view action = "set the attributes of";
+    const std::array<timespec, 2> both = timespecs_of(times);
+    if (uninterrupted([&] { return ::fchmod(descriptor_.number(), mode); }) != 0 ||
+        uninterrupted([&] { return ::futimens(descriptor_.number(), both.data()); }) != 0)
+      return tl::unexpected<Error>(errno_error(errno, action, path_));
+    return {};
+  }
+
   // fdatasync, not fsync: it makes the bytes durable and the size and block map needed to read
   // them back, and spares the journal a commit for the times, which nothing relies on.
   Status sync() override {
@@ -159,7 +168,20 @@ bool worth_mapping(const Descriptor& descriptor, std::uint64_t file_system,
   return file_system == RAMFS_MAGIC || !has_holes(descriptor, status);
 }
 
+timespec timespec_of(std::int64_t ns) {
+  std::int64_t seconds = ns / ns_per_s;
+  if (ns % ns_per_s < 0) --seconds;  // before 1970 the nanoseconds still count forwards
+  timespec time = {};
+  time.tv_sec = seconds;
+  time.tv_nsec = ns - seconds * ns_per_s;
+  return time;
+}
+
 }  // namespace
+
+std::array<timespec, 2> timespecs_of(const FileTimes& times) {
+  return {timespec_of(times.access_ns), timespec_of(times.modify_ns)};
+}
 
 std::unique_ptr<File> make_posix_file(OpenFile file, std::string path) {
   return std::make_unique<PosixFile>(std::move(file), std::move(path), std::nullopt);

@@ -1,6 +1,7 @@
 // One open file of the real file system, and a window on one.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -9,6 +10,9 @@
 #include "files/files.hpp"
 
 namespace cairn {
+
+inline constexpr std::int64_t ns_per_s = 1'000'000'000;
+std::array<timespec, 2> timespecs_of(const FileTimes& times);
 
 /// `file` is a regular one; `path` is for the text of errors.
 std::unique_ptr<File> make_posix_file(OpenFile file, std::string path);

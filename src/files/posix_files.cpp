@@ -17,19 +17,8 @@
 namespace cairn {
 namespace {
 
-constexpr std::int64_t ns_per_s = 1'000'000'000;
-
 std::int64_t ns_of(const timespec& time) {
   return static_cast<std::int64_t>(time.tv_sec) * ns_per_s + time.tv_nsec;
-}
-
-timespec timespec_of(std::int64_t ns) {
-  std::int64_t seconds = ns / ns_per_s;
-  if (ns % ns_per_s < 0) --seconds;  // before 1970 the nanoseconds still count forwards
-  timespec time = {};
-  time.tv_sec = seconds;
-  time.tv_nsec = ns - seconds * ns_per_s;
-  return time;
 }
 
 /// The Status of a system call that returns 0 on success.
@@ -99,6 +88,23 @@ class PosixLock final : public FileLock {
   Descriptor descriptor_;
 };
 
+class PosixFolder final : public Folder {
+ public:
+  PosixFolder(Descriptor handle, std::string path)
+      : handle_(std::move(handle)), path_(std::move(path)) {}
+
+  Result<Blob> read_file(const std::string& name, std::uint64_t limit_bytes) override {
+    const std::string path = path_ + "/" + name;
+    const Base base = {handle_.number(), name.c_str()};
+    CAIRN_ASSIGN(OpenFile file, open_regular(path, O_RDONLY, "open", 0, base));
+    return read_whole(*make_posix_reader(std::move(file), path), path, limit_bytes);
+  }
+
+ private:
+  const Descriptor handle_;
+  const std::string path_;
+};
+
 class PosixFiles final : public Files {
  public:
   Result<std::unique_ptr<File>> open(const std::string& path) override {
@@ -153,6 +159,11 @@ class PosixFiles final : public Files {
     return names_in(stream.get(), folder);
   }
 
+  Result<std::unique_ptr<Folder>> open_folder(const std::string& path) override {
+    CAIRN_ASSIGN(Descriptor handle, open_handle(path, "open"));
+    return std::make_unique<PosixFolder>(std::move(handle), path);
+  }
+
   Status make_folder(const std::string& path, std::uint32_t mode) override {
     if (uninterrupted([&] { return ::mkdir(path.c_str(), mode); }) == 0) return {};
     const int why = errno;
@@ -187,10 +198,11 @@ class PosixFiles final : public Files {
     // Through /proc, for want of a chmod that does not follow links in older kernels and C
     // libraries; and so both act on one file, though it may not be readable.
     const std::string self = fmt::format("/proc/self/fd/{}", handle.number());
-    const timespec both[] = {timespec_of(times.access_ns), timespec_of(times.modify_ns)};
+    const std::array<timespec, 2> both = timespecs_of(times);
     const int changed = uninterrupted([&] { return ::chmod(self.c_str(), mode); });
     CAIRN_TRY(outcome(changed, action, path));
-    const int dated = uninterrupted([&] { return ::utimensat(AT_FDCWD, self.c_str(), both, 0); });
+    const int dated =
+        uninterrupted([&] { return ::utimensat(AT_FDCWD, self.c_str(), both.data(), 0); });
     return outcome(dated, action, path);
   }
 

@@ -371,6 +371,30 @@ TEST_P(PosixFiles, KeepsAttributesToTheNanosecond) {
     EXPECT_EQ(info->owner, ::geteuid());
     EXPECT_EQ(info->owner, files_->effective_user());
   }
+  const auto open = files_->open(folder_ / "f");
+  ASSERT_TRUE(open) << open.error().text;
+  ASSERT_TRUE((*open)->set_attributes(0640, {5, -7}));
+  const auto info = files_->info(folder_ / "f");
+  EXPECT_EQ(info->mode, 0640U);
+  EXPECT_EQ(info->times.access_ns, 5);
+  EXPECT_EQ(info->times.modify_ns, -7);
+}
+
+TEST_P(PosixFiles, AFolderThatIsOpenReadsWhatIsBelowIt) {
+  ASSERT_TRUE(make_folders(*files_, folder_ / "a/b", 0700));
+  put(folder_ / "a/b/f", "content");
+  ASSERT_EQ(::symlink("f", (folder_ / "a/b/link").c_str()), 0);
+  const auto folder = files_->open_folder(folder_ / "a");
+  ASSERT_TRUE(folder) << folder.error().text;
+  EXPECT_EQ(text((*folder)->read_file("b/f", 7).value()), "content");
+  EXPECT_EQ((*folder)->read_file("f", 7).error().code, Code::not_found);
+  EXPECT_EQ((*folder)->read_file("b", 7).error().code, Code::io);
+  EXPECT_EQ((*folder)->read_file("b/link", 7).error().code, Code::untrusted);
+  const auto long_one = (*folder)->read_file("b/f", 6);
+  EXPECT_EQ(long_one.error().code, Code::io);
+  EXPECT_TRUE(mentions(long_one.error(), folder_ / "a/b/f")) << long_one.error().text;
+  EXPECT_EQ(files_->open_folder(folder_ / "none").error().code, Code::not_found);
+  EXPECT_EQ(files_->open_folder(folder_ / "a/b/link").error().code, Code::untrusted);
 }
 
 TEST_P(PosixFiles, KnowsAFolderUnderAnotherName) {

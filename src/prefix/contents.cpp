@@ -18,16 +18,20 @@ Error in_file(const std::string& path, const Error& error) {
   return {error.code, fmt::format("{}: {}", path, error.text), -1};
 }
 
-/// The decoded content of a file; nothing if there is none.
+/// The decoded content of the file of that path; nothing if there is none.
 template <class Decode>
-auto read_record(Files& files, const std::string& path, std::uint64_t largest, Decode decode)
+auto decode_content(Result<Blob> content, const std::string& path, Decode decode)
     -> Result<std::optional<typename decltype(decode(Bytes{}))::value_type>> {
-  auto content = read_file(files, path, largest);
   if (!content && is_absent(content.error())) return std::nullopt;
   CAIRN_ASSIGN(const Blob blob, std::move(content));
   auto decoded = decode(blob);
   if (!decoded) return tl::unexpected<Error>(in_file(path, decoded.error()));
   return *std::move(decoded);
+}
+
+template <class Decode>
+auto read_record(Files& files, const std::string& path, std::uint64_t largest, Decode decode) {
+  return decode_content(read_file(files, path, largest), path, decode);
 }
 
 /// Empty if there is none.
@@ -84,16 +88,19 @@ Result<Listing> read_records(Files& files, const std::string& folder,
                              std::vector<std::string>& damaged, const IoThreads* io) {
   constexpr std::size_t at_a_time = 64;
   CAIRN_ASSIGN(auto listed, names_in(files, folder));
+  if (listed.empty()) return Listing{};
   const std::vector<std::string> names = newest_first(std::move(listed));
+  CAIRN_ASSIGN(const auto opened, files.open_folder(folder));
   Listing listing(names.size());
   std::vector<std::string> troubles(names.size());
   const auto read_one = [&](std::size_t i) {
-    const std::string path = folder + "/" + names[i];
-    auto record = read_dataset_record(files, path);
+    const std::string path = PrefixFolder::record(names[i]);
+    auto record = decode_content(opened->read_file(path, largest_record), folder + "/" + path,
+                                 decode_dataset_record);
     if (record && *record)
       listing[i] = **std::move(record);
     else
-      troubles[i] = trouble_with(files, path, record);
+      troubles[i] = trouble_with(files, folder + "/" + names[i], record);
   };
   const auto read_some = [&](std::size_t piece) {
     const std::size_t end = std::min(names.size(), (piece + 1) * at_a_time);

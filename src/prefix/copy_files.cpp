@@ -14,6 +14,7 @@ namespace {
 
 /// A piece of small files begins no more than these.
 constexpr std::size_t piece_files = 256;
+constexpr std::uint64_t small_bytes = std::uint64_t{64} << 10;
 
 struct Piece {
   std::uint64_t first_block = 0;
@@ -100,8 +101,7 @@ class RankCopy {
   /// The attributes before the sync, that they are durable with the rest.
   Status end(std::size_t file, File& copy) const {
     const FileEntry& entry = record_.files[file];
-    if (options_.keep_attributes)
-      CAIRN_TRY(files_.set_attributes(to_[file], entry.mode, entry.times));
+    if (options_.keep_attributes) CAIRN_TRY(copy.set_attributes(entry.mode, entry.times));
     return options_.durable && !at_once_ ? copy.sync() : Status{};
   }
 
@@ -152,7 +152,7 @@ class RankCopy::Source {
       const auto part = static_cast<std::size_t>(
           std::min<std::uint64_t>(length - done, job_.starts_[file_ + 1] - offset - done));
       const MutableBytes target = scratch.subspan(done, part);
-      CAIRN_ASSIGN(const Bytes bytes, view_->at(offset + done - job_.starts_[file_], part, target));
+      CAIRN_ASSIGN(const Bytes bytes, part_at(offset + done - job_.starts_[file_], target));
       if (part == length) return bytes;
       if (bytes.data() != target.data()) std::copy(bytes.begin(), bytes.end(), target.begin());
       done += part;
@@ -164,16 +164,39 @@ class RankCopy::Source {
   Status go_to(std::uint64_t offset) {
     while (job_.starts_[file_ + 1] <= offset) {
       ++file_;
+      small_.reset();
       view_.reset();
     }
-    if (view_) return {};
-    CAIRN_TRY(check_size(job_.files_, job_.record_.files[file_], job_.from_[file_]));
-    CAIRN_ASSIGN(view_, job_.files_.view(job_.from_[file_]));
-    return {};
+    return small_ || view_ ? Status{} : open();
+  }
+
+  /// A small file is read at once; to look whether a view would map it takes as long as that.
+  Status open() {
+    const FileEntry& entry = job_.record_.files[file_];
+    const std::string& path = job_.from_[file_];
+    const auto open = [&]() -> Result<std::uint64_t> {
+      if (entry.size > small_bytes) {
+        CAIRN_ASSIGN(view_, job_.files_.view(path));
+        return view_->size();
+      }
+      CAIRN_ASSIGN(small_, job_.files_.open(path));
+      return small_->size();
+    };
+    const auto bytes = open();
+    if (bytes && *bytes == entry.size) return {};
+    CAIRN_TRY(check_size(job_.files_, entry, path));  // which tells what it is in its place
+    return bytes ? Status{} : tl::unexpected(bytes.error());
+  }
+
+  Result<Bytes> part_at(std::uint64_t offset, MutableBytes target) {
+    if (view_) return view_->at(offset, target.size(), target);
+    CAIRN_TRY(small_->read_at(offset, target));
+    return Bytes(target);
   }
 
   const RankCopy& job_;
   std::size_t file_;
+  std::unique_ptr<File> small_;
   std::unique_ptr<View> view_;
 };
 

@@ -27,10 +27,14 @@ Status copy_in(const Site& site, const DatasetRecord& dataset, const RankRecord&
                const RankFolder& into) {
   std::vector<std::string> from;
   std::vector<std::string> to;
+  std::string made;  // the folder of the file before
   for (std::size_t i = 0; i < record.files.size(); ++i) {
     from.push_back(place_of(site.files, site.folder, dataset, record, i));
     to.push_back(into.file(record.files[i].name));
-    CAIRN_TRY(make_folders(site.files, folder_of(to.back()), private_folder));
+    std::string folder = folder_of(to.back());
+    if (folder == made) continue;
+    CAIRN_TRY(make_folders(site.files, folder, private_folder));
+    made = std::move(folder);
   }
   Throttle throttle(site.clock, site.bytes_per_s_rank());
   return copy_files(site.files, site.io, record, from, to, {private_file, true, false}, throttle);

@@ -14,7 +14,9 @@ class Found {
       : alone_(alone),
         site_(site),
         found_(std::move(found)),
-        pending_(site.folder.pending(site.epoch, found_.record.info)) {}
+        pending_(site.folder.pending(site.epoch, found_.record.info)) {
+    found_.record.info.flags |= flag_in_place | flag_found;
+  }
 
   Result<DatasetRecord> run() {
     CAIRN_TRY(look());

@@ -1,4 +1,7 @@
 // Datasets of a Team on their way to the prefix directory and back, on real files.
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "prefix/prefix_harness.hpp"
 
 namespace cairn {
@@ -23,6 +26,20 @@ TEST_F(Prefix, FlushedFilesHaveTheirOwnNamesBytesAndModes) {
   EXPECT_TRUE(listing[0].settled);
   EXPECT_EQ(listing[0].files, 6U);
   EXPECT_EQ(listing[0].info, info_of(1));
+}
+
+TEST_F(Prefix, AFolderThatGivesItsGroupOnGivesItToWhatIsFlushed) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root may give a folder to any group";
+  constexpr ::gid_t group = 4321;
+  ASSERT_EQ(::chown(prefix().c_str(), 0, group), 0);
+  ASSERT_EQ(::chmod(prefix().c_str(), 02770), 0);
+  flush_well(1);
+  const auto files = make_posix_files();
+  for (const char* name : {"/ckpt", "/ckpt/r0", "/ckpt/r0/f0", "/ckpt/r2", "/ckpt/r2/f1"}) {
+    const FileInfo info = files->info(prefix() + name).value();
+    EXPECT_EQ(info.group, group) << name;
+    EXPECT_TRUE(info.kind == Kind::file || (info.mode & 02000) != 0) << name;
+  }
 }
 
 TEST_F(Prefix, WhatWasFlushedIsFetchedByteForByte) {
@@ -122,6 +139,7 @@ TEST_F(Prefix, DamagedFilesAreRefusedByName) {
   refused([&] { fs::remove(path); }, path);
   refused([&] { fs::remove(path), fs::create_directory(path); }, path);
   refused([&] { fs::remove(path), fs::create_symlink(prefix() + "/ckpt/r1/f0", path); }, path);
+  refused([&] { fs::remove(path), ::mkfifo(path.c_str(), 0600); }, path);
   refused([&] { fs::remove(path), fs::copy(prefix() + "/ckpt/r2/f1", path); }, path);
   EXPECT_EQ(fetch_again(1), "");
 }
@@ -136,6 +154,14 @@ TEST_F(Prefix, ADamagedManifestOrRecordIsRefused) {
     std::ofstream(manifest, std::ios::binary) << damaged;
     ASSERT_NE(fetch_again(1), "") << at;
   }
+  fs::remove(manifest);
+  ::mkfifo(manifest.c_str(), 0600);
+  ASSERT_NE(fetch_again(1), "") << "a pipe";
+  fs::remove(manifest);
+  std::ofstream(manifest + ".elsewhere", std::ios::binary) << whole;
+  fs::create_symlink(manifest + ".elsewhere", manifest);
+  ASSERT_NE(fetch_again(1), "") << "a link";
+  fs::remove(manifest);
   std::ofstream(manifest, std::ios::binary) << whole;
   ASSERT_EQ(fetch_again(1), "");
   fs::resize_file(PrefixFolder::record(folder().dataset(info_of(1))), 20);

@@ -47,6 +47,7 @@ std::optional<DatasetRecord> get_record(Decoder& in) {
   record.attempts = in.u32();
   record.quarantined = in.boolean();
   if (in.failed() || record.info.ranks == 0 || record.ranks_per_manifest == 0) return std::nullopt;
+  if (record.info.was_found() && !record.info.in_place()) return std::nullopt;
   return record;
 }
 

@@ -77,6 +77,9 @@ class HoleyFile final : public File {
   }
   Status resize(std::uint64_t bytes) override { return inner_->resize(bytes); }
   Status sync() override { return inner_->sync(); }
+  Status set_attributes(std::uint32_t mode, const FileTimes& times) override {
+    return inner_->set_attributes(mode, times);
+  }
   Result<std::uint64_t> size() override { return inner_->size(); }
 
  private:

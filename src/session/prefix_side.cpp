@@ -108,14 +108,14 @@ std::optional<DatasetRecord> PrefixSide::share(const DatasetRecord* record) {
   return decode_dataset_record(blob).value();
 }
 
-/// SCR_PREFIX_SIZE: the oldest checkpoints go, outputs stay.
+/// SCR_PREFIX_SIZE: the oldest checkpoints go; outputs stay, and files that Cairn did not write.
 Status PrefixSide::keep_to_window() {
   while (settings_.prefix_size > 0) {
     const DatasetRecord* oldest = nullptr;
     int checkpoints = 0;
     if (keeper_)
       for (const DatasetRecord& record : keeper_->listing())
-        if (record.info.is_checkpoint() && !record.info.is_output() &&
+        if (record.info.is_checkpoint() && !record.info.is_output() && !record.info.was_found() &&
             ++checkpoints > settings_.prefix_size)
           oldest = &record;
     const auto goes = share(oldest);
@@ -339,12 +339,16 @@ Status PrefixSide::current(const std::string& name) {
 
 Status PrefixSide::drop(const std::string& name) {
   CAIRN_ASSIGN(const DatasetRecord record, share_record("SCR_Drop", name));
-  Status dropped = on_keeper(comm_, site_, [&](Keeper& keeper) -> Status {
+  Status dropped = drop_dataset(record);
+  announce_first();
+  return dropped;
+}
+
+Status PrefixSide::drop_dataset(const DatasetRecord& record) {
+  return on_keeper(comm_, site_, [&](Keeper& keeper) -> Status {
     CAIRN_TRY(keeper.drop(record.info));
     return keeper.save_listing();
   });
-  announce_first();
-  return dropped;
 }
 
 /// All that have the name.

@@ -225,19 +225,25 @@ void PrefixSide::forget_attempts(const std::vector<CachedDataset>& datasets) {
   if (kept != keeper_->attempts()) (void)keeper_->set_attempts(std::move(kept));
 }
 
-/// SCR_PREFIX_PURGE: one after the other, as SCR_Delete does.
+/// SCR_PREFIX_PURGE: one after the other, as SCR_Delete does; files that Cairn did not write stay.
 Status PrefixSide::purge() {
-  std::vector<std::string> names;
+  std::vector<std::string> deleted;
+  std::vector<std::string> dropped;
   while (true) {
     const bool more = keeper_ && !keeper_->listing().empty();
     const auto record = share(more ? &keeper_->listing().back() : nullptr);
     if (!record) break;
-    CAIRN_TRY(remove_dataset(*record));
-    names.push_back(record->info.name);
+    const bool found = record->info.was_found();
+    CAIRN_TRY(found ? drop_dataset(*record) : remove_dataset(*record));
+    (found ? dropped : deleted).push_back(record->info.name);
   }
-  tell(Severity::info, "SCR_PREFIX_PURGE=1: {} {} deleted from {}{}{}", names.size(),
-       names.size() == 1 ? "dataset is" : "datasets are", settings_.prefix,
-       names.empty() ? "" : ": ", fmt::join(names, ", "));
+  const auto tell_of = [&](const std::vector<std::string>& names, std::string_view what) {
+    tell(Severity::info, "SCR_PREFIX_PURGE=1: {} {} {} {}{}{}", names.size(),
+         names.size() == 1 ? "dataset is" : "datasets are", what, settings_.prefix,
+         names.empty() ? "" : ": ", fmt::join(names, ", "));
+  };
+  tell_of(deleted, "deleted from");
+  if (!dropped.empty()) tell_of(dropped, "dropped, and the files that Cairn did not write stay in");
   announce_first();
   return {};
 }

@@ -1,6 +1,7 @@
 // Restarts from the prefix directory without a copy in the cache, and a purge of it.
 #include <filesystem>
 
+#include "prefix/found_files.hpp"
 #include "session/prefix_cluster.hpp"
 
 namespace cairn {
@@ -117,6 +118,63 @@ TEST(SessionPurge, DeletesWhatIsListedAndNothingElse) {
   EXPECT_FALSE(fs::exists(cluster.settings.prefix + "/ckpt.2"));
   EXPECT_EQ(read_all(cluster.settings.prefix + "/ckpt.4/mine"), "the user's");
   EXPECT_EQ(std::distance(fs::directory_iterator(cluster.settings.prefix + "/ckpt.4"), {}), 1);
+}
+
+/// Files that were there before, which a command has made a checkpoint of; it is the oldest.
+class FoundCluster : public PrefixCluster {
+ public:
+  FoundCluster() {
+    FoundDataset found;
+    found.record.info = {{1, 1}, 100, 100, flag_checkpoint, 8, "before"};
+    found.node = "n";
+    found.block_bytes = 512;
+    fs::create_directories(settings.prefix + "/before");
+    for (int rank = 0; rank < 8; ++rank) {
+      found.files.push_back({fmt::format("before/{}", rank)});
+      std::ofstream(settings.prefix + "/" + found.files.back()[0]) << "of rank " << rank;
+    }
+    const auto files = make_posix_files();
+    const auto foreground = make_foreground();
+    auto keeper = Keeper::take_over(*files, *clock, {settings.prefix}, {}).value();
+    const Site site{*files, *clock, {settings.prefix}, keeper.epoch(), 1,
+                    true,   {},     {*foreground},     &keeper};
+    Team(1).run([&](Communicator& alone) { EXPECT_TRUE(publish_found(alone, site, found)); });
+    EXPECT_TRUE(keeper.save_listing());
+    EXPECT_TRUE(keeper.resign());
+  }
+
+  void expect_files() const {
+    for (int rank = 0; rank < 8; ++rank)
+      EXPECT_EQ(read_all(fmt::format("{}/before/{}", settings.prefix, rank)),
+                fmt::format("of rank {}", rank));
+  }
+};
+
+TEST(SessionPurge, FilesThatCairnDidNotWriteStay) {
+  FoundCluster cluster;
+  cluster.write_and_finalize({1, 2});
+  cluster.lose_all_nodes();
+  cluster.settings.prefix_purge = true;
+  cluster.run_well(four_nodes(), [](JobRank& rank) { EXPECT_EQ(rank.restart(), 0); });
+  EXPECT_TRUE(cluster.said("1 dataset is deleted from")) << cluster.said();
+  EXPECT_TRUE(cluster.said("1 dataset is dropped, and the files that Cairn did not write stay in"))
+      << cluster.said();
+  EXPECT_EQ(cluster.listed(), Names());
+  cluster.expect_files();
+  cluster.settings.prefix_purge = false;
+  EXPECT_EQ(cluster.restart(four_nodes()), 0) << "nor does it come back";
+}
+
+TEST(SessionWindow, FilesThatCairnDidNotWriteStayAndDoNotCount) {
+  FoundCluster cluster;
+  cluster.settings.prefix_size = 2;
+  cluster.settings.flush_interval = 1;
+  cluster.write(four_nodes(), {1, 2, 3});
+  EXPECT_EQ(cluster.listed(), Names({"ckpt.3", "ckpt.2", "before"}));
+  cluster.expect_files();
+  cluster.run_well(four_nodes(),
+                   [](JobRank& rank) { EXPECT_TRUE(rank.session->remove("before")); });
+  EXPECT_FALSE(fs::exists(cluster.settings.prefix + "/before")) << "who names it deletes it";
 }
 
 TEST(SessionPurge, OneThatCannotBeDoneIsAnErrorOfInit) {

@@ -8,8 +8,10 @@
 namespace cairn {
 namespace {
 
-// A long path pushes the rest of its own line to the right, not that of all others.
-constexpr std::size_t widest_column = 32;
+// What is longer pushes the rest of its own line to the right, not that of all others.
+constexpr std::size_t widest_column = 28;
+constexpr std::size_t help_indent = 6;
+constexpr std::size_t terminal_columns = 80;
 
 std::size_t width_of(const std::vector<ResolvedOption>& options,
                      std::string ResolvedOption::*column) {
@@ -17,6 +19,27 @@ std::size_t width_of(const std::vector<ResolvedOption>& options,
   for (const ResolvedOption& option : options)
     width = std::max(width, std::min((option.*column).size(), widest_column));
   return width;
+}
+
+/// Lines that fit a terminal.
+std::string wrapped(const std::string& text) {
+  std::string lines;
+  std::size_t column = terminal_columns;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find(' ', begin), text.size());
+    const std::size_t length = end - begin;
+    if (column + 1 + length > terminal_columns) {
+      lines += (lines.empty() ? "" : "\n") + std::string(help_indent, ' ');
+      column = help_indent;
+    } else {
+      lines += ' ';
+      ++column;
+    }
+    lines += text.substr(begin, length);
+    column += length;
+    begin = end + 1;
+  }
+  return lines;
 }
 
 std::string shown_value(const ResolvedOption& option) {
@@ -29,14 +52,13 @@ std::string settings_table(const ResolvedSettings& resolved) {
   const auto& options = resolved.options;
   const std::size_t key = width_of(options, &ResolvedOption::key);
   const std::size_t value = width_of(options, &ResolvedOption::value);
-  const std::size_t source = width_of(options, &ResolvedOption::source);
   std::string table;
   for (const bool used : {true, false}) {
     if (!used) table += "\nAccepted, but this version does not act on them yet:\n";
     for (const ResolvedOption& option : options)
       if (option.used == used)
-        table += fmt::format("{:<{}}  {:<{}}  {:<{}}  {}\n", option.key, key, shown_value(option),
-                             value, option.source, source, option.help);
+        table += fmt::format("{:<{}}  {:<{}}  {}\n{}\n", option.key, key, shown_value(option),
+                             value, option.source, wrapped(option.help));
   }
   return table;
 }

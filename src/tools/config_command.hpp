@@ -8,7 +8,8 @@
 
 namespace cairn {
 
-/// For a terminal: aligned columns, the settings that are not used yet last.
+/// For a terminal: a line with key, value and source, and the meaning below it; the settings that
+/// are not used yet come last.
 std::string settings_table(const ResolvedSettings& resolved);
 
 /// {"settings": [{"key", "value", "source", "help", "used"}], "warnings": [], "notes": []}

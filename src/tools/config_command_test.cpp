@@ -43,14 +43,25 @@ TEST_F(ConfigCommandTest, PrintsAlignedLines) {
   ASSERT_EQ(run(), 0);
   const std::string debug = line_of(out_.str(), "SCR_DEBUG");
   const std::string size = line_of(out_.str(), "SCR_SET_SIZE");
-  EXPECT_NE(debug.find(" " + command_.source.system_path + ":1 "), std::string::npos) << debug;
-  EXPECT_EQ(size.find(" environment "), debug.find(" " + folder_.path())) << debug << "\n" << size;
-  EXPECT_NE(size.find("least number of members"), std::string::npos) << size;
+  EXPECT_TRUE(debug.ends_with(" " + command_.source.system_path + ":1")) << debug;
+  EXPECT_EQ(size.find(" environment"), debug.find(" " + folder_.path())) << debug << "\n" << size;
+  EXPECT_NE(out_.str().find(size + "\n      least number of members"), std::string::npos)
+      << out_.str();
   EXPECT_GT(out_.str().find("SCR_FLUSH_TYPE "), out_.str().find("does not act on them yet"));
   EXPECT_NE(line_of(out_.str(), "CKPT=0 SET_SIZE"), "");
   EXPECT_NE(told_.find("did you mean SCR_DEBUG?"), std::string::npos) << told_;
   EXPECT_NE(told_.find("SCR_FLUSH_TYPE (" + command_.source.system_path + ":2)"), std::string::npos)
       << told_;
+}
+
+TEST_F(ConfigCommandTest, FitsATerminalButForLongValues) {
+  process_.environment["SCR_CACHE_BASE"] = "/" + std::string(100, 'x');
+  ASSERT_EQ(run(), 0);
+  std::istringstream lines(out_.str());
+  for (std::string line; std::getline(lines, line);)
+    EXPECT_TRUE(line.size() <= 80 || line.find("xxx") != std::string::npos ||
+                line.find(folder_.path()) != std::string::npos)
+        << line;
 }
 
 TEST_F(ConfigCommandTest, PrintsJson) {
@@ -80,7 +91,7 @@ TEST_F(ConfigCommandTest, GroupsAreShownToo) {
   ASSERT_EQ(run(), 0) << told_;
   const std::string line = line_of(out_.str(), "GROUPS=b RACK");
   EXPECT_NE(line.find("r2"), std::string::npos) << out_.str();
-  EXPECT_NE(line.find("/scr.conf:2 "), std::string::npos) << out_.str();
+  EXPECT_TRUE(line.ends_with("/scr.conf:2")) << out_.str();
   EXPECT_NE(line_of(out_.str(), "GROUPS=a SWITCH"), "");
 }
 

@@ -12,6 +12,7 @@
 #include "scavenge/scavenge.hpp"
 #include "tools/as_owner.hpp"
 #include "tools/index_found.hpp"
+#include "tools/wanted_datasets.hpp"
 
 namespace cairn {
 namespace {
@@ -292,15 +293,17 @@ Status look_before(const IndexCommand& command, Files& files, const PrefixFolder
   std::vector<std::string> damaged;
   CAIRN_ASSIGN(const Listing listing, read_listing(files, folder, damaged));
   CAIRN_ASSIGN(const Listing dropped, read_dropped(files, folder, damaged));
+  const bool adds = command.action == Action::add;
+  if (adds && find_dataset(dropped, command.name) != nullptr) return {};
   if (find_dataset(listing, command.name) != nullptr) {
-    if (command.action != Action::add) return {};
+    if (!adds) return {};
     return fail(Code::bad_argument, "dataset {} is in {} already", command.name, folder.prefix);
   }
   if (command.action == Action::lift) {
     CAIRN_ASSIGN(const Listing attempts, read_attempts(files, folder));
     if (find_dataset(attempts, command.name) != nullptr) return {};
   }
-  const bool may_be_dropped = command.action == Action::add || command.action == Action::remove;
+  const bool may_be_dropped = adds || command.action == Action::remove;
   if (may_be_dropped && find_dataset(dropped, command.name) != nullptr) return {};
   if (command.action == Action::remove) {
     CAIRN_ASSIGN(const auto saved, find_saved(files, folder));
@@ -322,14 +325,6 @@ std::string said_of_current(const DatasetRecord& record) {
   return fmt::format(
       "is current, but a restart passes it over, as it {}: cairn index quarantine --lift {}",
       record.quarantined ? "is in quarantine" : "has failed", record.info.name);
-}
-
-const DatasetRecord* find_dataset(const Listing& listing, const std::string& name) {
-  const auto uuid = parse_uuid(name);
-  const auto found = std::find_if(listing.begin(), listing.end(), [&](const auto& record) {
-    return record.info.name == name || (uuid && record.info.uuid == *uuid);
-  });
-  return found == listing.end() ? nullptr : &*found;
 }
 
 Result<IndexChange> change_index(const IndexCommand& command, Files& files, Clock& clock,

@@ -10,9 +10,6 @@
 
 namespace cairn {
 
-/// A dataset by the name or UUID that the user gave; the newest of several of one name.
-const DatasetRecord* find_dataset(const Listing& listing, const std::string& name);
-
 /// What is to be said of a checkpoint that was made the current one.
 std::string said_of_current(const DatasetRecord& record);
 

@@ -7,6 +7,7 @@
 #include "tools/index_changes.hpp"
 #include "tools/index_table.hpp"
 #include "tools/record_json.hpp"
+#include "tools/wanted_datasets.hpp"
 
 namespace cairn {
 namespace {
@@ -57,7 +58,7 @@ class Reader {
 
   Result<bool> show() {
     CAIRN_TRY(find());
-    const DatasetRecord* current = find_dataset(listing_, current_);
+    const DatasetRecord* current = find_named(listing_, current_);
     const bool is_current = current != nullptr && current->info.uuid == record_.info.uuid;
     Json json = {{"prefix", folder_.prefix},
                  {"dataset", json_of(record_)},

@@ -11,6 +11,7 @@
 #include "prefix/prefix_harness.hpp"
 #include "tools/index_changes.hpp"
 #include "tools/index_table.hpp"
+#include "tools/wanted_datasets.hpp"
 
 namespace cairn {
 namespace {
@@ -96,6 +97,24 @@ TEST_F(IndexCommandTest, ListsNewestFirstWithAStarAtTheCurrentOne) {
     EXPECT_TRUE(line.starts_with(start)) << line;
   }
   EXPECT_TRUE(line.ends_with(" ckpt.2")) << line;
+}
+
+TEST_F(IndexCommandTest, ANameGoesBeforeANumber) {
+  flush_three();
+  ASSERT_EQ(run_index(Action::show, "2"), 0) << told_;
+  EXPECT_TRUE(shows("ckpt.2")) << out_.str();
+  run_well([](RankRun& rank) {  // the name of the first is the number of the second
+    if (!rank.keeper) return;
+    DatasetRecord first = rank.keeper->listing().back();
+    first.info.name = "2";
+    EXPECT_TRUE(rank.keeper->update(first));
+    EXPECT_TRUE(rank.keeper->save_listing());
+    EXPECT_TRUE(rank.keeper->resign());
+  });
+  ASSERT_EQ(run_index(Action::drop, "2"), 0) << told_;
+  EXPECT_EQ(listed(), Names({"ckpt.3", "ckpt.2"}));
+  ASSERT_EQ(run_index(Action::add, "2"), 0) << told_;
+  EXPECT_EQ(listed(), Names({"ckpt.3", "ckpt.2", "2"}));
 }
 
 TEST_F(IndexCommandTest, ReadingChangesNothing) {

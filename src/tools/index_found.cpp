@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "prefix/fetch_order.hpp"
 #include "records/key_tree.hpp"
 
 namespace cairn {
@@ -77,7 +78,7 @@ DatasetInfo info_of_new(const IndexCommand& command, const Site& site, std::size
     }
   ++info.number;
   ++info.checkpoint;
-  info.flags = 1U | flag_in_place;
+  info.flags = 1U;
   info.ranks = static_cast<std::uint32_t>(ranks);
   info.name = command.name;
   return info;
@@ -111,7 +112,7 @@ Status look_at_files(const IndexCommand& command, Files& files, const PrefixFold
       CAIRN_TRY(files.info(folder.prefix + "/" + name).map([](const FileInfo&) {}));
   std::vector<std::string> damaged;
   CAIRN_ASSIGN(const Listing listing, read_listing(files, folder, damaged));
-  if (find_dataset(listing, command.name) != nullptr)
+  if (find_named(listing, command.name) != nullptr)
     return fail(Code::bad_argument, "dataset {} is in {} already", command.name, folder.prefix);
   CAIRN_ASSIGN(const FileOwners owners, owners_of_files(files, folder, listing));
   return refuse_owned(names, owners);

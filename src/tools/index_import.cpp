@@ -153,7 +153,7 @@ class Import {
     info.uuid = uuid_of(dataset);
     info.number = dataset.id;
     info.checkpoint = dataset.checkpoint;
-    info.flags = (dataset.checkpoint != 0 ? 1U : 0U) | (dataset.output ? 2U : 0U) | flag_in_place;
+    info.flags = (dataset.checkpoint != 0 ? 1U : 0U) | (dataset.output ? 2U : 0U);
     info.ranks = static_cast<std::uint32_t>(dataset.ranks.size());
     info.name = dataset.name;
     found.record.job_id = dataset.job_id;

@@ -139,7 +139,9 @@ std::string dataset_text(const DatasetRecord& record, bool is_current, bool is_d
   line("size", fmt::format("{} ({}) in {}", format_bytes(record.bytes),
                            counted(record.bytes, "byte"), counted(record.files, "file")));
   line("ranks", fmt::format("{}", info.ranks));
-  if (info.in_place()) line("written", "in place, without the cache");
+  if (info.in_place())
+    line("written", info.was_found() ? "in place, before Cairn knew of it; taken over"
+                                     : "in place, without the cache");
   line("job", printable(record.job_id));
   line("begun", time_text(info.uuid.time_us));
   line("flushed", time_text(record.flushed_us));

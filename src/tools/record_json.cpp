@@ -37,6 +37,7 @@ void put_info(Json& json, const DatasetInfo& info) {
   put(json, "checkpoint", info.checkpoint);
   put(json, "flags", info.flags);
   put(json, "in_place", info.in_place());
+  put(json, "found", info.was_found());
   put(json, "ranks", info.ranks);
   put_time(json, "begun", info.uuid.time_us);
 }

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "records/dataset_info.hpp"
+#include "prefix/fetch_order.hpp"
 
 namespace cairn {
 
@@ -27,6 +27,16 @@ bool is_wanted(const WantedDatasets& wanted, const AnyUuid& uuid, std::uint64_t 
   return wanted.empty() || std::any_of(wanted.begin(), wanted.end(), [&](const std::string& word) {
            return is_named(word, uuid, number, name);
          });
+}
+
+/// The one that a word names: the newest of that name, else that of the number or UUID. Null if
+/// there is none.
+inline const DatasetRecord* find_dataset(const Listing& listing, const std::string& word) {
+  if (const DatasetRecord* named = find_named(listing, word)) return named;
+  const auto found = std::find_if(listing.begin(), listing.end(), [&](const auto& record) {
+    return is_named(word, record.info.uuid, record.info.number, record.info.name);
+  });
+  return found == listing.end() ? nullptr : &*found;
 }
 
 }  // namespace cairn

@@ -12,7 +12,7 @@ PAGES = Path(__file__).resolve().parents[2] / "docs" / "man"
 SECTIONS = ["NAME", "SYNOPSIS", "DESCRIPTION", "EXIT STATUS"]
 # A page with options of its own, and the commands that have them.
 INDEX = ["list", "show", "current", "drop", "delete", "add", "import", "build", "quarantine"]
-PAGE_OF = {"cairn-halt": [["halt"]],
+PAGE_OF = {"cairn-config": [["config"]], "cairn-halt": [["halt"]],
            "cairn-index": [["index", action] for action in INDEX] + [["scr_index"]],
            "cairn-rebuild": [["rebuild"]], "cairn-scavenge-node": [["scavenge-node"]],
            "cairn-print": [["print"]], "cairn-run": [["run"]], "cairn-status": [["status"]],

@@ -45,6 +45,8 @@ enum Call {
   removing_folder,
   changing_mode,
   changing_times,
+  changing_mode_open,
+  changing_times_open,
   calls
 };
 std::array<std::atomic<unsigned>, calls> made{};
@@ -80,13 +82,13 @@ IN_PLACE ssize_t pwrite(int file, const void* data, size_t bytes, off_t offset) 
   return ::syscall(SYS_pwrite64, file, data, length_of(bytes), offset);
 }
 
-IN_PLACE int open(const char* path, int flags, ...) {
+IN_PLACE int openat(int folder, const char* path, int flags, ...) {
   if (interrupt(opening)) return -1;
   va_list more;
   va_start(more, flags);
   const mode_t mode = (flags & O_CREAT) != 0 ? va_arg(more, mode_t) : 0;
   va_end(more);
-  return static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, flags, mode));
+  return static_cast<int>(::syscall(SYS_openat, folder, path, flags, mode));
 }
 
 IN_PLACE int ftruncate(int file, off_t bytes) noexcept {
@@ -157,6 +159,15 @@ IN_PLACE int chmod(const char* path, mode_t mode) noexcept {
 IN_PLACE int utimensat(int folder, const char* path, const timespec* times, int flags) noexcept {
   if (interrupt(changing_times)) return -1;
   return static_cast<int>(::syscall(SYS_utimensat, folder, path, times, flags));
+}
+
+IN_PLACE int fchmod(int file, mode_t mode) noexcept {
+  return interrupt(changing_mode_open) ? -1 : static_cast<int>(::syscall(SYS_fchmod, file, mode));
+}
+
+IN_PLACE int futimens(int file, const timespec* times) noexcept {
+  if (interrupt(changing_times_open)) return -1;
+  return static_cast<int>(::syscall(SYS_utimensat, file, nullptr, times, 0));
 }
 
 namespace cairn {

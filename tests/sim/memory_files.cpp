@@ -120,6 +120,14 @@ class MemoryFile final : public File {
     return {};
   }
 
+  Status set_attributes(std::uint32_t mode, const FileTimes& times) override {
+    const Turn turn;
+    CAIRN_TRY(outlast_signals(disturbances_, "set the attributes of", path_));
+    inode_->mode = mode;
+    inode_->times = times;
+    return {};
+  }
+
   Result<std::uint64_t> size() override {
     const Turn turn;
     return inode_->content.size();
