@@ -61,8 +61,8 @@ def test_two_nodes_die_at_once_and_the_prefix_directory_has_it_all(
     slurm.lose("node1", "node2")
     assert job.wait(90) == 0 and is_gone_on(heat, job.output()), job.said()
     assert heat.is_same_result(reference), "bit for bit"
-    fetched = [one["name"] for one in heat.log() if one.get("event") == "FETCH_SUCCESS"]
-    assert fetched and int(fetched[0][len("step."):]) % (2 * size.every) == 0, job.said()
+    fetched = [int(one["name"][len("step."):]) for one in heat.log() if one.get("event") == "FETCH_SUCCESS"]
+    assert fetched == steps_of("start", job.output())[1:] and fetched[0] % (2 * size.every) == 0, job.said()
 
 
 @pytest.mark.parametrize("told", [True, False], ids=["slurm is told", "nobody is told"])
