@@ -112,5 +112,4 @@ def recovery_text(name: str, killed_s: float, runs: List[Dict[str, Any]]) -> str
     noticed, begun = died["noticed_s"] - killed_s, following["begun_s"] - died["noticed_s"]
     rebuilt, total = following["rebuilt_s"], following["computing_s"] - killed_s
     return (f"{name}: noticed {noticed:.2f} s, relaunched {begun:.2f} s, rebuilt {rebuilt:.2f} s, restarted "
-            f"{total - noticed - begun - rebuilt:.2f} s; in all {total:.2f} s"
-            + ("; a run hung" if any(run["how"].startswith("hung") for run in runs) else ""))
+            f"{total - noticed - begun - rebuilt:.2f} s; in all {total:.2f} s")
