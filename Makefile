@@ -61,7 +61,7 @@ demo: memory-folder build
 test: memory-folder test-packages crfs-suite-packages
 	@JOBS=$(JOBS) tests/run dev $(LAUNCHER)
 
-# Needs root, namespaces and Slurm, and Open MPI under srun hangs now and then; so not in make test.
+# Needs root, namespaces and Slurm, so not in make test; CI runs them too.
 test-cluster: memory-folder test-packages cluster-packages
 	cmake --preset dev $(LAUNCHER)
 	cmake --build build/dev --parallel $(JOBS)

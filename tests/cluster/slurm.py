@@ -12,6 +12,8 @@ from nodes import LOCAL, Cluster, address
 
 FOLDER = Path("/run/slurm")
 CONFIG = FOLDER / "slurm.conf"
+# On each node's own storage, and of one name: the plugin for PMIx sends to the name as it is here, with %n unresolved.
+SPOOL = LOCAL / "slurmd"
 DAEMONS = ("munged", "slurmctld", "slurmd")
 # Each node offers more processors than there are: ranks of several tests, and signs of life, share two cores.
 CONFIGURATION = """
@@ -24,7 +26,7 @@ CredType=cred/munge
 SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/slurmd.%n.pid
 StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool.%n
+SlurmdSpoolDir={spool}
 TmpFS={local}
 SlurmctldLogFile={folder}/slurmctld.log
 SlurmdLogFile={folder}/slurmd.%n.log
@@ -64,8 +66,8 @@ class Slurm:
         (FOLDER / "state").mkdir(parents=True)
         (FOLDER / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
         network, _, _ = address(0).rpartition(".")
-        CONFIG.write_text(CONFIGURATION.format(folder=FOLDER, local=LOCAL, login=address(253), network=network, count=self.count,
-                                               last=self.count - 1))
+        CONFIG.write_text(CONFIGURATION.format(folder=FOLDER, local=LOCAL, spool=SPOOL, login=address(253), network=network,
+                                               count=self.count, last=self.count - 1))
         self._start_munge()
         subprocess.run(["slurmctld", "-i", "-c"], check=True, timeout=20)
         for name in self.cluster.nodes:
@@ -89,11 +91,8 @@ class Slurm:
                  "/run/munge.private/pid", "--seed-file", "/run/munge.private/seed")
 
     def start_node(self, name: str) -> None:
-        """Its slurmd; what an earlier node of the name has left is gone, as its disk is."""
-        spool = FOLDER / f"spool.{name}"
-        shutil.rmtree(spool, ignore_errors=True)
-        spool.mkdir()
-        self.cluster.run(name, "slurmd", "-N", name)
+        """Its slurmd."""
+        self.cluster.run(name, "sh", "-c", f"mkdir {SPOOL} && exec slurmd -N {name}")
 
     def until_well(self, names: Sequence[str], timeout_s: float = 20) -> None:
         """Waits until each is idle and answers."""

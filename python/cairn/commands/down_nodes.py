@@ -4,32 +4,27 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import sys
 from pathlib import Path
 from typing import Dict, Sequence
 
+from cairn.commands import for_scripts
 from cairn.commands.run import tests_for
-from cairn.hosts import expand, fold
-from cairn.native import Native, Trouble
+from cairn.hosts import fold
 from cairn.node_tests import unfit
-from cairn.resources import manager_of
 
 NONE, SOME, TROUBLE = 0, 1, 2
 
 
 def parser() -> argparse.ArgumentParser:
     """The command line. What is not shown stands in scripts that were written for SCR."""
-    made = argparse.ArgumentParser(
-        prog="cairn down-nodes", description="Tests the nodes of the allocation as cairn run does, and prints those that "
+    made = for_scripts.parser(
+        "cairn down-nodes", "Tests the nodes of the allocation as cairn run does, and prints those that "
         "are not fit for a run, as a list of hosts.",
-        epilog="Exit codes: 0 all are fit, 1 some are not, 2 wrong usage, or it cannot be told.")
+        "Exit codes: 0 all are fit, 1 some are not, 2 wrong usage, or it cannot be told.")
     add = made.add_argument
     add("nodes", nargs="?", metavar="HOSTS", help="the nodes; those of the allocation if not given")
-    add("-p", "--prefix", metavar="FOLDER", help="the prefix directory, in place of SCR_PREFIX")
     add("-d", "--down", metavar="HOSTS", help="nodes that are known to be down; they are not tested")
     add("-r", "--reason", action="store_true", help="print one node in a line, with the reason")
-    add("--json", action="store_true", help="print JSON: the reason by node")
     add("-j", dest="launcher", help=argparse.SUPPRESS)
     add("-f", "--free", action="store_true", help=argparse.SUPPRESS)
     add("-l", "--log", action="store_true", help=argparse.SUPPRESS)
@@ -39,26 +34,23 @@ def parser() -> argparse.ArgumentParser:
 
 def down_nodes(options: argparse.Namespace, native_path: Path) -> Dict[str, str]:
     """Each with the reason."""
-    environment = dict(os.environ)
-    native = Native(native_path, options.prefix, environment)
-    listed = options.nodes or native.chosen("SCR_NODELIST")
-    manager = manager_of(environment, None, listed)
-    nodes = expand(listed) if listed else manager.nodes()
-    return unfit(tests_for(native, manager, options.down), nodes)
+    here = for_scripts.here(options.prefix, native_path, options.nodes)
+    return unfit(tests_for(here.native, here.manager, options.down), here.nodes())
+
+
+def answer(options: argparse.Namespace, native_path: Path) -> int:
+    """The exit code."""
+    found = down_nodes(options, native_path)
+    if options.json:
+        print(json.dumps(found, indent=2))
+    elif options.reason:
+        print("".join(f"{node}: {why}\n" for node, why in found.items()), end="")
+    elif found:
+        print(fold(list(found)))
+    return SOME if found else NONE
 
 
 def main(arguments: Sequence[str], native_path: Path) -> int:
     """The exit code."""
     options = parser().parse_args(list(arguments))
-    try:
-        found = down_nodes(options, native_path)
-        if options.json:
-            print(json.dumps(found, indent=2))
-        elif options.reason:
-            print("".join(f"{node}: {why}\n" for node, why in found.items()), end="")
-        elif found:
-            print(fold(list(found)))
-    except Trouble as trouble:
-        print(f"cairn: error: {trouble}", file=sys.stderr)
-        return TROUBLE
-    return SOME if found else NONE
+    return for_scripts.told(lambda: answer(options, native_path), TROUBLE)

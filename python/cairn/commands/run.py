@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from cairn.account import Account, lines_of
+from cairn.commands.for_scripts import end_time_of
 from cairn.commands.scavenge import asked_of, settings_on_nodes
 from cairn.hosts import expand
 from cairn.job_log import JobLog
@@ -229,10 +230,7 @@ def settings_for(manager: ResourceManager, native: Native, job: str, end_time_s:
 def plan_of(options: argparse.Namespace, native: Native, manager: ResourceManager, commands: Commands, job: str,
             wanted: int, environment: Dict[str, str]) -> Plan:
     """What the loop is told."""
-    end_time_s: Optional[float] = native.number("SCR_END_TIME")
-    left_s = None if end_time_s else manager.seconds_left(time.time())
-    if left_s is not None:
-        end_time_s = time.time() + left_s
+    end_time_s = end_time_of(native, manager)
     return Plan(policy_of(options, native, wanted), launch_words(commands, manager, native),
                 settings_for(manager, native, job, end_time_s, environment), commands.launcher.patience_s,
                 not options.no_heartbeats, hung_after_of(options, native), end_time_s)

@@ -6,12 +6,12 @@ import argparse
 import json
 import os
 import sys
-import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from cairn.account import Account
+from cairn.commands.for_scripts import end_time_of
 from cairn.hosts import expand
 from cairn.native import Native, Trouble
 from cairn.resources import ALL, manager_of
@@ -94,8 +94,7 @@ def scavenge(options: argparse.Namespace, native_path: Path) -> Result:
         manager, nodes, job, run_ended = place_of(options, native, environment)
         if isinstance(manager, SimulatedNodes):
             stack.enter_context(manager)
-        left_s = manager.seconds_left(time.time())
-        end_time_s = native.number("SCR_END_TIME") or (None if left_s is None else time.time() + left_s)
+        end_time_s = end_time_of(native, manager)
         wish = Wish(settings_on_nodes(native, manager, job, end_time_s), rebuild=not options.no_rebuild,
                     run_ended=run_ended, end_time_s=end_time_s)
         work = Scavenge(wish, native, manager.remote(), say)

@@ -4,67 +4,59 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import sys
 import time
 from pathlib import Path
 from typing import Sequence
 
+from cairn.commands import for_scripts
 from cairn.commands.run import policy_of
 from cairn.halting import why_stop
 from cairn.hosts import expand
-from cairn.native import Native, Trouble
 from cairn.policy import Action, Event, Kind, State, decide
-from cairn.resources import manager_of
 
 STOP, GO_ON, TROUBLE = 0, 1, 2
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line. `-v` stands in scripts that were written for SCR."""
-    made = argparse.ArgumentParser(
-        prog="cairn should-exit", description="Tells a script that launches its program itself whether to stop: by the "
+    """The command line."""
+    made = for_scripts.parser(
+        "cairn should-exit", "Tells a script that launches its program itself whether to stop: by the "
         "halt file, the end of the allocation, the launches that are left, and the nodes that are left.",
-        epilog="Exit codes: 0 stop, 1 go on, 2 wrong usage, or it cannot be told.")
+        "Exit codes: 0 stop, 1 go on, 2 wrong usage, or it cannot be told.")
     add = made.add_argument
-    add("-p", "--prefix", metavar="FOLDER", help="the prefix directory, in place of SCR_PREFIX")
     add("--down", metavar="HOSTS", help="nodes that are not fit, as cairn down-nodes prints them")
     add("--min-nodes", type=int, metavar="N", help="nodes that the program can run on, in place of SCR_MIN_NODES")
     add("--runs", type=int, metavar="N", default=-1, help="launches that are left; if not given they do not count")
-    add("--json", action="store_true", help="print JSON")
-    add("-v", dest="verbose", action="store_true", help=argparse.SUPPRESS)
     return made
 
 
 def what_next(options: argparse.Namespace, native_path: Path) -> Action:
     """As cairn run decides it before a launch. What the last run has recorded of its end counts: cairn prerun has taken
     back what was there before."""
-    environment = dict(os.environ)
-    native = Native(native_path, options.prefix, environment)
-    listed = native.chosen("SCR_NODELIST")
-    manager = manager_of(environment, None, listed)
-    nodes = expand(listed) if listed else manager.nodes()
+    here = for_scripts.here(options.prefix, native_path)
+    native, nodes = here.native, here.nodes()
     down = expand(options.down or "")
     policy = policy_of(options, native, options.min_nodes or native.number("SCR_MIN_NODES") or len(nodes))
     now_s = time.time()
-    end_time_s = native.number("SCR_END_TIME")
-    left_s = end_time_s - now_s if end_time_s else manager.seconds_left(now_s)
+    end_time_s = for_scripts.end_time_of(native, here.manager)
+    left_s = None if end_time_s is None else end_time_s - now_s
     halt = native.halt()
     reason = why_stop(halt, now_s, policy.halt_seconds, "") or (halt.reason and f"{halt.reason}: its last run has ended so")
     return decide(policy, State(0, len([node for node in nodes if node not in down]), reason or None, left_s), Event())
 
 
-def main(arguments: Sequence[str], native_path: Path) -> int:
+def answer(options: argparse.Namespace, native_path: Path) -> int:
     """The exit code."""
-    options = parser().parse_args(list(arguments))
-    try:
-        action = what_next(options, native_path)
-    except Trouble as trouble:
-        print(f"cairn: error: {trouble}", file=sys.stderr)
-        return TROUBLE
+    action = what_next(options, native_path)
     stops = action.kind != Kind.LAUNCH
     if options.json:
         print(json.dumps({"stop": stops, "reason": action.reason if stops else ""}, indent=2))
     elif stops:
         print(action.reason)
     return STOP if stops else GO_ON
+
+
+def main(arguments: Sequence[str], native_path: Path) -> int:
+    """The exit code."""
+    options = parser().parse_args(list(arguments))
+    return for_scripts.told(lambda: answer(options, native_path), TROUBLE)

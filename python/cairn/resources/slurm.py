@@ -8,7 +8,7 @@ from cairn.hosts import expand, fold
 from cairn.native import Trouble
 from cairn.resources.clock_words import seconds_of
 from cairn.resources.steps import Steps
-from cairn.roles import RemoteExecution, ResourceManager
+from cairn.roles import Ask, RemoteExecution, ResourceManager, ask_here
 
 # States of sinfo's %T whose nodes run nothing. A node that is draining goes on with what it has.
 DOWN = ("down", "fail", "failing", "error", "unknown", "drained", "power_down", "powered_down",
@@ -19,6 +19,10 @@ class Slurm(ResourceManager):
     """By squeue, sinfo and srun."""
 
     name = "slurm"
+
+    def __init__(self, environment: Mapping[str, str], ask: Ask = ask_here) -> None:
+        super().__init__(environment, ask)
+        self._steps = Steps(environment, self.job_id() or "", ask)
 
     @classmethod
     def is_here(cls, environment: Mapping[str, str]) -> bool:
@@ -50,7 +54,7 @@ class Slurm(ResourceManager):
         return found
 
     def remote(self) -> RemoteExecution:
-        return Steps(self.environment, self.job_id() or "", self.ask)
+        return self._steps
 
     def _asked(self, field: str) -> str:
         answer = self.ask(["squeue", "-h", "-j", self.job_id() or "", "-o", field])

@@ -10,6 +10,7 @@ from typing import Dict, Iterable, List, Mapping, Sequence
 
 from cairn.hosts import fold
 from cairn.processes import Group, ends_with_us
+from cairn.reach import Reach
 from cairn.roles import UNKNOWN, Answer, Ask, Beats, RemoteExecution
 
 # Shares what the allocation has with the program's step, and waits for nothing. A node that dies does not end it.
@@ -25,6 +26,7 @@ BEAT = "while echo $SLURMD_NODENAME; do sleep {:g}; done"
 # stands still for a while must not be left out.
 LATE_S, LATE_TIMES = 5.0, 5
 SILENT, REFUSED = 124, 255
+GONE = Answer(SILENT, "its host answers no more")
 PATIENCE_S = 0.5
 
 
@@ -39,10 +41,15 @@ class Steps(RemoteExecution):
                              if not key.startswith(("SLURM_", "SRUN_")) or key == "SLURM_CONF"}
         self._here = environment.get("SLURMD_NODENAME", "")
         self._job, self._ask = job, ask
+        self._reach = Reach()
 
     def run(self, commands: Mapping[str, str], timeout_s: float) -> Dict[str, Answer]:
-        """Asks this node too: where it answers and another does not, that is not the fault of the way there."""
-        asked = {self._here: "true", **commands} if self._here else dict(commands)
+        """Asks this node too: where it answers and another does not, that is not the fault of the way there. Nodes of
+        which not even the kernel answers any more are not waited for."""
+        gone = self._reach.silent(commands)
+        asked = {node: command for node, command in commands.items() if node not in gone}
+        if self._here or not asked:
+            asked.setdefault(self._here or next(iter(commands)), "true")
         groups = [_nodes_of(asked, command) for command in dict.fromkeys(asked.values())]
         found = self._asked(groups, asked, timeout_s)
         # With one node that Slurm gives no more, a step is refused as a whole.
@@ -50,13 +57,14 @@ class Steps(RemoteExecution):
         if refused and self._is_up():
             found.update(self._asked([[node] for group in refused for node in group], asked, timeout_s))
         if all(answer.code in (SILENT, REFUSED) for answer in found.values()) and (self._here or not self._is_up()):
-            return {node: Answer(UNKNOWN, found[node].text) for node in commands}
-        return {node: found[node] for node in commands}
+            return {node: Answer(UNKNOWN, found.get(node, GONE).text) for node in commands}
+        return {node: GONE if node in gone else found[node] for node in commands}
 
     def start(self, node: str, command: str) -> "subprocess.Popen[bytes]":
         return self._step([node], command)
 
     def beats(self, nodes: Sequence[str], period_s: float) -> List[Beats]:
+        self._reach.learn(nodes)
         return [Beats(self._step(nodes, BEAT.format(period_s)), tuple(nodes))]
 
     def _step(self, nodes: Sequence[str], command: str, errors: int = subprocess.DEVNULL) -> "subprocess.Popen[bytes]":
