@@ -62,7 +62,10 @@ int FileSystem::open_file(Inode& inode, bool for_writing, bool& cache_is_true) {
   if (!inode.file || (for_writing && !inode.file->backing().writes())) {
     Descriptor opened = open_backing(inode.path, for_writing);
     if (opened.number() < 0) return errno;
-    if (!inode.file) cache_is_true = inode.cached == version_of(opened.number());
+    if (!inode.file) {
+      cache_is_true = inode.cached == version_of(opened.number());
+      inode.has_no_capability = false;
+    }
     attach(inode, std::move(opened));
   }
   ++inode.handles;

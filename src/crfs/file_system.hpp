@@ -6,6 +6,7 @@
 #include "crfs/closing.hpp"
 #include "crfs/fuse.hpp"
 #include "crfs/inodes.hpp"
+#include "crfs/kernel.hpp"
 #include "crfs/mount_options.hpp"
 #include "crfs/unreported_errors.hpp"
 #include "crfs/write_profile.hpp"
@@ -25,6 +26,7 @@ class FileSystem {
   Inodes inodes;
   WriteProfile profile;
   Closing closing;
+  Promises promises;
   /// Set before the first operation; to tell the kernel what it must forget.
   fuse_session* session = nullptr;
 

@@ -170,7 +170,7 @@ Result<Session> mount(FileSystem& files) {
   files.session = session.get();
   if (fuse_session_mount(session.get(), options.mountpoint.c_str()) != 0)
     return fail(Code::io, "{} could not be mounted, see above", options.mountpoint);
-  ask_kernel_for_more(session.get());
+  watch_first_request(session.get());
   return session;
 }
 
