@@ -33,10 +33,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "seed" in metafunc.fixturenames:
-        metafunc.parametrize("seed", metafunc.config.getoption("seeds"))
-    if "mode" in metafunc.fixturenames:
-        metafunc.parametrize("mode", MODES)
+    given = {name for mark in metafunc.definition.iter_markers("parametrize")
+             for name in mark.args[0].replace(" ", "").split(",")}
+    for name, values in (("seed", metafunc.config.getoption("seeds")), ("mode", MODES)):
+        if name in metafunc.fixturenames and name not in given:
+            metafunc.parametrize(name, values)
 
 
 @pytest.fixture(autouse=True)
