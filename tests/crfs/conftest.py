@@ -7,7 +7,7 @@ from typing import Callable, Iterator
 
 import pytest
 
-from mounts import Mount, Workshop
+from mounts import Mount, Workshop, keep_mounts_to_ourselves
 
 MODES = ("direct", "writeback")
 
@@ -30,6 +30,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "crfs_only: a plain passthrough cannot pass it")
     if not os.access("/dev/fuse", os.R_OK | os.W_OK) or not shutil.which("fusermount3"):
         pytest.exit("SKIPPED: no FUSE here (/dev/fuse, fusermount3)", 77)
+    keep_mounts_to_ourselves()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
