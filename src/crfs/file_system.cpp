@@ -93,6 +93,15 @@ void FileSystem::close_file(Inode& inode) {
   closing.finish_later(inode);
 }
 
+void FileSystem::take_from_kernel() {
+  // syncfs() would not wait for the answers to what it has the kernel send.
+  for (Inode* inode : inodes.hold_all()) {
+    if (const auto file = inode->open_file(); file && file->backing().writes())
+      fuse_lowlevel_notify_inval_inode(session, number(*inode), 0, 0);
+    inodes.forget(*inode, 1);
+  }
+}
+
 void FileSystem::drain() {
   for (Inode* inode : inodes.hold_all()) {
     {
