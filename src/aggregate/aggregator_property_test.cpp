@@ -86,6 +86,9 @@ class Subject {
       : aggregator_(aggregator), settings_(settings), random_(seed) {
     anew();
   }
+  Subject(const Subject&) = delete;
+  Subject& operator=(const Subject&) = delete;
+  ~Subject() { file_.reset(); }  // which writes, and so asks react()
 
   void anew() {
     storage_ = std::make_shared<Storage>();
