@@ -282,8 +282,11 @@ class Subject {
     const std::uint64_t bytes = call.range.end - call.range.begin;
     if (settings_.interrupts && call.kind <= BackingCall::read) {
       if (random_faults_() % 8 == 0) return {-EINTR};
-      if (random_faults_() % 3 == 0) reaction.bytes_most = 1 + random_faults_() % bytes;
+      if (random_faults_() % 3 == 0 && bytes > 0)
+        reaction.bytes_most = 1 + random_faults_() % bytes;
     }
+    if (settings_.aggregate.io_threads > 0 && random_faults_() % 16 == 0)
+      reaction.delay = std::chrono::microseconds(random_faults_() % 100);
     if (!settings_.faults || random_faults_() % 6 != 0) return reaction;
     if (call.kind == BackingCall::write && random_faults_() % 4 == 0)
       reaction.bytes_most = 0;
