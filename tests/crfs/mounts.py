@@ -81,6 +81,14 @@ class Mount:
         return json.loads(os.getxattr(self.path, "user.slowfs.counts"))
 
 
+def run(*command: object, cwd: Path, patience_s: int = 300, env: Optional[Dict[str, str]] = None) -> str:
+    """What a program that must succeed prints."""
+    done = subprocess.run([str(word) for word in command], cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, timeout=patience_s, env={**os.environ, "LC_ALL": "C", **(env or {})})
+    assert done.returncode == 0, f"{command}:\n{done.stdout[-4000:]}"
+    return done.stdout
+
+
 def keep_mounts_to_ourselves() -> None:
     """No other process of the machine that makes itself a mount namespace takes our mounts into it, where they would
     live on after an unmount. And what a killed test has mounted goes with its processes. Does nothing without root."""

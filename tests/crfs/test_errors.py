@@ -180,7 +180,7 @@ def test_a_write_through_o_sync_fails_itself(workshop):
     assert [told(os.write, fd, b"y" * 100), told(os.close, fd)] == [0, 0]
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="NOT RUN: only root can mount a small disk")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
 def test_a_full_disk_harms_only_what_did_not_fit(workshop, mode):
     disk = workshop.small_disk(6 * MIB)
     mount = workshop.crfs("--mode", mode, backing=disk)
