@@ -35,7 +35,7 @@ help:
 	@echo '               FUZZ_TARGETS=name runs that one'
 	@echo 'make bench     build the programs in bench/ and run them (the target bench of bench/)'
 	@echo 'make bench-simgrid   run the real encode on simulated networks of up to 2048 nodes (ten minutes)'
-	@echo 'make bench-crfs   checkpoints through CRFS, natively and through a plain passthrough (half an hour)'
+	@echo 'make bench-crfs   checkpoints through CRFS, natively and through a plain passthrough (a quarter of an hour)'
 	@echo 'make format    lay the sources out with clang-format'
 	@echo 'make lint      check the layout, and run clang-tidy on what is built (minutes)'
 	@echo 'make clean     delete build/'

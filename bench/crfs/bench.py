@@ -21,7 +21,7 @@ from typing import Any, Callable, Dict, List, Sequence
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests/crfs"))
 
-from mounts import Mount, Workshop  # noqa: E402
+from mounts import Mount, Workshop, keep_mounts_to_ourselves  # noqa: E402
 
 Result = Dict[str, Any]
 Results = Dict[str, List[Result]]
@@ -329,6 +329,7 @@ def main() -> None:
     parser.add_argument("--disk", type=Path, default=Path(tempfile.gettempdir()))
     parser.add_argument("--plot", type=Path, help="of the part `delayed`")
     arguments = parser.parse_args()
+    keep_mounts_to_ourselves()
     bench = Bench(arguments.build.resolve(), arguments.rounds, arguments.disk)
     for part in arguments.only.split(","):
         getattr(bench, part)()

@@ -27,14 +27,14 @@ auto failing(BackingCall::Kind kind, int number, Reaction how) {
   };
 }
 
-class AggregatorErrors : public testing::TestWithParam<int> {
+class AggregatorErrorsWithThreads : public testing::TestWithParam<int> {
  protected:
   Aggregator aggregator{options(GetParam())};
   TestFile file{aggregator};
   TestFile other{aggregator};
 };
 
-TEST_P(AggregatorErrors, EachHandleIsToldOnce) {
+TEST_P(AggregatorErrorsWithThreads, EachHandleIsToldOnce) {
   file.storage->script = failing(BackingCall::write, 1, {-ENOSPC});
   AggregatedFile::Told first = file->opened(), second = file->opened(), third = file->opened();
   AggregatedFile::Told of_other = other->opened();
@@ -52,7 +52,7 @@ TEST_P(AggregatorErrors, EachHandleIsToldOnce) {
   EXPECT_EQ(aggregator.statistics().pool_used_bytes, 0u);
 }
 
-TEST_P(AggregatorErrors, WhoOpensIsToldOfWhatNobodyWasToldYet) {
+TEST_P(AggregatorErrorsWithThreads, WhoOpensIsToldOfWhatNobodyWasToldYet) {
   file.storage->script = failing(BackingCall::write, 0, {-EIO});
   ASSERT_EQ(0, file->append(Blob(chunk)));
   file->settle();
@@ -63,7 +63,7 @@ TEST_P(AggregatorErrors, WhoOpensIsToldOfWhatNobodyWasToldYet) {
   EXPECT_EQ(0, file->drain(later));
 }
 
-TEST_P(AggregatorErrors, ASecondErrorIsToldAgain) {
+TEST_P(AggregatorErrorsWithThreads, ASecondErrorIsToldAgain) {
   file.storage->script = [](const BackingCall& call) {
     return Reaction{call.kind == BackingCall::write ? -EIO : 0};
   };
@@ -75,7 +75,7 @@ TEST_P(AggregatorErrors, ASecondErrorIsToldAgain) {
   }
 }
 
-TEST_P(AggregatorErrors, ASyncThatFailsIsToldToAll) {
+TEST_P(AggregatorErrorsWithThreads, ASyncThatFailsIsToldToAll) {
   file.storage->script = failing(BackingCall::sync, 0, {-EIO});
   AggregatedFile::Told one = file->opened(), another = file->opened();
   ASSERT_EQ(0, file->append(Blob(1)));
@@ -85,7 +85,7 @@ TEST_P(AggregatorErrors, ASyncThatFailsIsToldToAll) {
 }
 
 /// What could not be written is lost, and nothing else; the size is that of what there is.
-TEST_P(AggregatorErrors, OnlyWhatFailedIsLost) {
+TEST_P(AggregatorErrorsWithThreads, OnlyWhatFailedIsLost) {
   file.storage->script = [](const BackingCall& call) {
     return Reaction{call.kind == BackingCall::write && call.range.begin == chunk ? -EIO : 0};
   };
@@ -99,7 +99,7 @@ TEST_P(AggregatorErrors, OnlyWhatFailedIsLost) {
   EXPECT_EQ(text(file.storage->content()), text(content));
 }
 
-TEST_P(AggregatorErrors, TheSizeIsThatOfWhatIsThere) {
+TEST_P(AggregatorErrorsWithThreads, TheSizeIsThatOfWhatIsThere) {
   file.storage->script = [](const BackingCall& call) {
     return Reaction{call.kind == BackingCall::write && call.range.begin >= chunk ? -ENOSPC : 0};
   };
@@ -113,7 +113,7 @@ TEST_P(AggregatorErrors, TheSizeIsThatOfWhatIsThere) {
   EXPECT_EQ(text(last), "x");
 }
 
-TEST_P(AggregatorErrors, WritesThatAreCutShortGoOn) {
+TEST_P(AggregatorErrorsWithThreads, WritesThatAreCutShortGoOn) {
   file.storage->script = [](const BackingCall&) { return Reaction{.bytes_most = 3}; };
   AggregatedFile::Told told = file->opened();
   ASSERT_EQ(0, file->append(blob("a text that takes several writes")));
@@ -122,7 +122,7 @@ TEST_P(AggregatorErrors, WritesThatAreCutShortGoOn) {
   EXPECT_EQ(aggregator.statistics().writes_out, file.storage->log_length());
 }
 
-TEST_P(AggregatorErrors, AnErrorAfterAShortWriteKeepsWhatWasWritten) {
+TEST_P(AggregatorErrorsWithThreads, AnErrorAfterAShortWriteKeepsWhatWasWritten) {
   file.storage->script = [count = std::make_shared<int>(0)](const BackingCall& call) {
     if (call.kind != BackingCall::write) return Reaction{};
     return (*count)++ == 0 ? Reaction{.bytes_most = 3} : Reaction{-ENOSPC};
@@ -134,7 +134,7 @@ TEST_P(AggregatorErrors, AnErrorAfterAShortWriteKeepsWhatWasWritten) {
   EXPECT_EQ(text(read_all(*file.file)), "012");
 }
 
-TEST_P(AggregatorErrors, AWriteOfNothingIsAnError) {
+TEST_P(AggregatorErrorsWithThreads, AWriteOfNothingIsAnError) {
   file.storage->script = [](const BackingCall& call) {
     return Reaction{.bytes_most = call.kind == BackingCall::write ? 0u : 100u};
   };
@@ -144,7 +144,7 @@ TEST_P(AggregatorErrors, AWriteOfNothingIsAnError) {
   EXPECT_EQ(file->size(), 0u);
 }
 
-TEST_P(AggregatorErrors, InterruptedCallsAreMadeAgain) {
+TEST_P(AggregatorErrorsWithThreads, InterruptedCallsAreMadeAgain) {
   file.storage->script = [count = std::make_shared<std::atomic<int>>(0)](const BackingCall&) {
     return Reaction{(*count)++ % 3 != 2 ? -EINTR : 0};
   };
@@ -155,7 +155,7 @@ TEST_P(AggregatorErrors, InterruptedCallsAreMadeAgain) {
   EXPECT_EQ(aggregator.statistics().errors, 0u);
 }
 
-TEST_P(AggregatorErrors, AReadThatFailsIsTold) {
+TEST_P(AggregatorErrorsWithThreads, AReadThatFailsIsTold) {
   ASSERT_EQ(0, file->append(Blob(3 * chunk)));
   file->settle();
   file.storage->script = [](const BackingCall&) { return Reaction{-EIO}; };
@@ -166,7 +166,7 @@ TEST_P(AggregatorErrors, AReadThatFailsIsTold) {
 }
 
 /// Memory comes back from writes that fail, so that whoever needs it gets it.
-TEST_P(AggregatorErrors, AFullBackingFileHoldsUpNobody) {
+TEST_P(AggregatorErrorsWithThreads, AFullBackingFileHoldsUpNobody) {
   file.storage->script = [](const BackingCall&) { return Reaction{-ENOSPC}; };
   for (int i = 0; i < 200; ++i) {
     ASSERT_EQ(0, file->append(Blob(chunk)));
@@ -180,7 +180,27 @@ TEST_P(AggregatorErrors, AFullBackingFileHoldsUpNobody) {
   EXPECT_EQ(aggregator.statistics().pool_used_bytes, 0u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Threads, AggregatorErrors, testing::Values(0, 1, 3));
+TEST(AggregatorErrors, TheSizeCountsWhatIsStillBeingWritten) {
+  Aggregator aggregator(options(2));
+  TestFile file(aggregator);
+  Gate gate;
+  file.storage->script = [&](const BackingCall& call) {
+    if (call.range.begin == 0) {
+      gate.wait_for(1);
+      return Reaction{-EIO};
+    }
+    gate.pass();
+    return Reaction{};
+  };
+  ASSERT_EQ(0, file->append(Blob(2 * chunk)));
+  while (aggregator.statistics().pool_used_bytes > chunk) std::this_thread::yield();
+  EXPECT_EQ(file->size(), 2 * chunk);
+  gate.open();
+  file->settle();
+  EXPECT_EQ(file->size(), 2 * chunk);
+}
+
+INSTANTIATE_TEST_SUITE_P(Threads, AggregatorErrorsWithThreads, testing::Values(0, 1, 3));
 
 }  // namespace
 }  // namespace cairn

@@ -86,6 +86,9 @@ class Subject {
       : aggregator_(aggregator), settings_(settings), random_(seed) {
     anew();
   }
+  Subject(const Subject&) = delete;
+  Subject& operator=(const Subject&) = delete;
+  ~Subject() { file_.reset(); }  // which writes, and so asks react()
 
   void anew() {
     storage_ = std::make_shared<Storage>();
@@ -279,8 +282,11 @@ class Subject {
     const std::uint64_t bytes = call.range.end - call.range.begin;
     if (settings_.interrupts && call.kind <= BackingCall::read) {
       if (random_faults_() % 8 == 0) return {-EINTR};
-      if (random_faults_() % 3 == 0) reaction.bytes_most = 1 + random_faults_() % bytes;
+      if (random_faults_() % 3 == 0 && bytes > 0)
+        reaction.bytes_most = 1 + random_faults_() % bytes;
     }
+    if (settings_.aggregate.io_threads > 0 && random_faults_() % 16 == 0)
+      reaction.delay = std::chrono::microseconds(random_faults_() % 100);
     if (!settings_.faults || random_faults_() % 6 != 0) return reaction;
     if (call.kind == BackingCall::write && random_faults_() % 4 == 0)
       reaction.bytes_most = 0;

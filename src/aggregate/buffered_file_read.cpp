@@ -39,11 +39,8 @@ ssize_t read_on(BackingFile& backing, std::uint64_t offset, MutableBytes buffer)
 }
 
 /// 0 or minus an errno. There is a hole behind the end of what the file has.
-int read_padded(BackingFile& backing, std::uint64_t offset, MutableBytes buffer,
-                std::uint64_t file_bytes) {
-  const std::uint64_t there = std::max(offset, file_bytes) - offset;
-  const ssize_t got =
-      read_on(backing, offset, buffer.first(std::min<std::uint64_t>(buffer.size(), there)));
+int read_padded(BackingFile& backing, std::uint64_t offset, MutableBytes buffer) {
+  const ssize_t got = read_on(backing, offset, buffer);
   if (got < 0) return static_cast<int>(got);
   const MutableBytes hole = buffer.subspan(static_cast<std::size_t>(got));
   std::memset(hole.data(), 0, hole.size());
@@ -70,8 +67,7 @@ ssize_t BufferedFile::read(std::uint64_t offset, MutableBytes buffer) {
   // What is written meanwhile stays in memory as long as we have it.
   const auto chunks = chunks_in({offset, offset + buffer.size()});
   if (!covered(chunks, {offset, offset + buffer.size()})) {
-    const int error = visit_backing(
-        lock, [&, bytes = backing_size_] { return read_padded(*backing_, offset, buffer, bytes); });
+    const int error = visit_backing(lock, [&] { return read_padded(*backing_, offset, buffer); });
     if (error != 0) return error;
   }
   overlay(chunks, offset, buffer);

@@ -65,27 +65,13 @@ std::vector<std::shared_ptr<BufferedFile>> Scheduler::files() const {
 
 Scheduler::Memory Scheduler::memory_at_once() {
   const std::scoped_lock lock(mutex_);
-  std::byte* const chunk = waiters_.empty() ? pool_.take() : nullptr;
-  if (chunk == nullptr) return {};
-  ++in_hand_;
-  return {this, chunk};
+  return {this, pool_.take()};
 }
 
 Scheduler::Memory Scheduler::memory() {
-  if (Memory free = memory_at_once(); free.get() != nullptr) return free;
-  ++counters_.waits;
   std::unique_lock lock(mutex_);
-  // It may have come between the two locks, and nobody would call then.
-  if (waiters_.empty()) {
-    if (std::byte* const chunk = pool_.take()) {
-      ++in_hand_;
-      return {this, chunk};
-    }
-  }
-  return wait_in_line(lock);
-}
-
-Scheduler::Memory Scheduler::wait_in_line(std::unique_lock<std::mutex>& lock) {
+  if (std::byte* const chunk = pool_.take()) return {this, chunk};
+  ++counters_.waits;
   Waiter self;
   waiters_.push_back(&self);
   while (self.memory == nullptr) {
@@ -116,7 +102,6 @@ void Scheduler::give_back(std::byte* chunk) {
   }
   Waiter& first = *waiters_.front();
   waiters_.pop_front();
-  ++in_hand_;
   first.memory = chunk;
   first.asleep = false;
   first.woken.notify_one();
@@ -124,7 +109,6 @@ void Scheduler::give_back(std::byte* chunk) {
 
 Scheduler::OpenChunks::iterator Scheduler::opened(OpenChunk chunk) {
   const std::scoped_lock lock(mutex_);
-  --in_hand_;
   open_.push_back(std::move(chunk));
   if (coming() < waiters_.size()) call_waiter();  // it can send this one off
   return std::prev(open_.end());

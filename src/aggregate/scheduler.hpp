@@ -55,7 +55,7 @@ class Scheduler {
     std::unique_ptr<std::byte, GiveBack> bytes_;
   };
 
-  /// None if others wait for it or all is in use.
+  /// None if all is in use.
   Memory memory_at_once();
   /// Waits. No lock may be held that is needed to write a chunk.
   Memory memory();
@@ -90,7 +90,6 @@ class Scheduler {
   };
 
   void give_back(std::byte* chunk);
-  Memory wait_in_line(std::unique_lock<std::mutex>& lock);
   void send_off_oldest(std::unique_lock<std::mutex>& lock);
   void start_threads();
   void work();
@@ -99,15 +98,14 @@ class Scheduler {
   void call_waiter();
   bool can_write() const { return !ready_.empty() && writing_ < writing_most_; }
   /// Chunks that will be free without anybody's doing.
-  std::size_t coming() const { return pool_.used() - in_hand_ - open_.size(); }
+  std::size_t coming() const { return pool_.used() - open_.size(); }
 
   const AggregateOptions options_;
   Counters counters_;
 
   mutable std::mutex mutex_;  ///< guards all below
   ChunkPool pool_;
-  std::size_t in_hand_ = 0;  ///< chunks got and not opened yet
-  std::deque<Waiter*> waiters_;
+  std::deque<Waiter*> waiters_;  ///< if there are any, all memory is in use
   OpenChunks open_;
   std::deque<std::shared_ptr<BufferedFile>> ready_;
   std::set<std::shared_ptr<BufferedFile>> files_;

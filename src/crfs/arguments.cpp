@@ -17,7 +17,7 @@ struct Typed {
   std::string mode = "direct";
   std::string close = "wait";
   bool icpp2011 = false;
-  std::vector<std::string> mount_options;
+  std::string mount_option;
 };
 
 std::string size_check(const std::string& text) {
@@ -75,11 +75,10 @@ void add_mount(CLI::App& app, Typed& typed) {
   app.add_option("MOUNTPOINT", typed.options.mountpoint, "The folder where programs see them")
       ->required();
   app.add_flag("-f,--foreground", typed.options.foreground, "Do not go into the background");
-  app.add_option("-o", typed.mount_options,
+  app.add_option("-o", typed.mount_option,  // taken out before, by unfold()
                  "Options of mounts, with commas: ro, allow_other, ...; also those above: "
                  "pool=64M,stats")
-      ->type_name("OPTIONS")
-      ->allow_extra_args(false);
+      ->type_name("OPTIONS");
   app.add_option("--fuse-threads", typed.options.fuse_threads,
                  "Threads that answer programs, 10 if not given")
       ->type_name("N")
@@ -185,7 +184,6 @@ Result<MountOptions> options_of(Typed& typed) {
       size_or(typed.write, std::max(aggregate.write_bytes, aggregate.chunk_bytes));
   options.writeback = typed.mode == "writeback";
   options.close_async = typed.close == "async";
-  options.mount_options = typed.mount_options;
   for (std::string* path : {&options.backing, &options.mountpoint, &options.stats_file})
     if (!path->empty()) *path = std::filesystem::absolute(*path).lexically_normal();
   CAIRN_TRY(check(options));
@@ -208,8 +206,7 @@ std::optional<MountOptions> parse_arguments(const std::string& called,
   add_reports(app, typed.options);
   bool fake = false;
   if (called == "mount.crfs") words = of_mount(words, fake);
-  std::vector<std::string> mount_options;
-  words = unfold(app, words, mount_options);
+  words = unfold(app, words, typed.options.mount_options);
   std::reverse(words.begin(), words.end());  // as CLI11 takes them
   try {
     app.parse(words);
@@ -217,7 +214,6 @@ std::optional<MountOptions> parse_arguments(const std::string& called,
     exit_code = app.exit(error) == 0 ? 0 : 2;
     return {};
   }
-  typed.mount_options = mount_options;
   auto options = options_of(typed);
   exit_code = options ? 0 : 2;
   if (!options) std::cerr << "crfs: " << options.error().text << "\n";

@@ -62,7 +62,10 @@ int FileSystem::open_file(Inode& inode, bool for_writing, bool& cache_is_true) {
   if (!inode.file || (for_writing && !inode.file->backing().writes())) {
     Descriptor opened = open_backing(inode.path, for_writing);
     if (opened.number() < 0) return errno;
-    if (!inode.file) cache_is_true = inode.cached == version_of(opened.number());
+    if (!inode.file) {
+      cache_is_true = inode.cached == version_of(opened.number());
+      inode.has_no_capability = false;
+    }
     attach(inode, std::move(opened));
   }
   ++inode.handles;
@@ -88,6 +91,15 @@ void FileSystem::close_file(Inode& inode) {
     if (--inode.handles > 0) return;
   }
   closing.finish_later(inode);
+}
+
+void FileSystem::take_from_kernel() {
+  // syncfs() would not wait for the answers to what it has the kernel send.
+  for (Inode* inode : inodes.hold_all()) {
+    if (const auto file = inode->open_file(); file && file->backing().writes())
+      fuse_lowlevel_notify_inval_inode(session, number(*inode), 0, 0);
+    inodes.forget(*inode, 1);
+  }
 }
 
 void FileSystem::drain() {

@@ -6,6 +6,7 @@
 #include "crfs/closing.hpp"
 #include "crfs/fuse.hpp"
 #include "crfs/inodes.hpp"
+#include "crfs/kernel.hpp"
 #include "crfs/mount_options.hpp"
 #include "crfs/unreported_errors.hpp"
 #include "crfs/write_profile.hpp"
@@ -25,6 +26,7 @@ class FileSystem {
   Inodes inodes;
   WriteProfile profile;
   Closing closing;
+  Promises promises;
   /// Set before the first operation; to tell the kernel what it must forget.
   fuse_session* session = nullptr;
 
@@ -51,7 +53,11 @@ class FileSystem {
   /// The same, of a file that was just created, and is open.
   void adopt_file(Inode& inode, Descriptor opened);
   void close_file(Inode& inode);
-  /// Waits until all that was written to all files is in the backing folder.
+  /// Waits until the kernel has handed over what programs wrote to mappings or to its cache. By
+  /// another thread than those that take it.
+  void take_from_kernel();
+  /// Waits until all that was written to all files is in the backing folder. The mount is at its
+  /// end: open handles count no more.
   void drain();
 
  private:

@@ -3,12 +3,64 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cstring>
 #include <fstream>
 
-namespace cairn {
+#include "crfs/file_system.hpp"
 
-void ask_kernel_for_more(fuse_session*) {}
+namespace cairn {
+namespace {
+
+/// As much as one request reads.
+constexpr std::uint32_t read_ahead_bytes = std::uint32_t{1} << 20;
+
+Promises& promises_of(void* user_data) { return static_cast<FileSystem*>(user_data)->promises; }
+
+ssize_t receive(int descriptor, void* buffer, std::size_t size, void* user_data) {
+  const ssize_t got = ::read(descriptor, buffer, size);
+  if (got > 0)
+    promises_of(user_data).see({static_cast<std::byte*>(buffer), static_cast<std::size_t>(got)});
+  return got;
+}
+
+ssize_t send(int descriptor, iovec* pieces, int count, void* user_data) {
+  if (count > 1)
+    promises_of(user_data).put_in(*static_cast<const fuse_out_header*>(pieces[0].iov_base),
+                                  {static_cast<std::byte*>(pieces[1].iov_base), pieces[1].iov_len});
+  return ::writev(descriptor, pieces, count);
+}
+
+}  // namespace
+
+void Promises::see(Bytes request) {
+  fuse_in_header header;
+  fuse_init_in first;
+  if (request.size() < sizeof header) return;
+  std::memcpy(&header, request.data(), sizeof header);
+  if (header.opcode != FUSE_INIT || request.size() < sizeof header + sizeof first) return;
+  std::memcpy(&first, request.data() + sizeof header, sizeof first);
+  offered_ = first.flags;
+  first_ = header.unique;
+}
+
+void Promises::put_in(const fuse_out_header& header, MutableBytes answer) {
+  if (first_ == 0 || header.unique != first_) return;
+  first_ = 0;
+  fuse_init_out out;
+  if (header.error != 0 || answer.size() < sizeof out) return;
+  std::memcpy(&out, answer.data(), sizeof out);
+  out.flags |= offered_ & FUSE_HANDLE_KILLPRIV_V2;
+  out.max_readahead = std::max(out.max_readahead, read_ahead_bytes);
+  std::memcpy(answer.data(), &out, sizeof out);
+}
+
+void watch_first_request(fuse_session* session) {
+  const fuse_custom_io through_us = {send, receive, nullptr, nullptr};
+  (void)fuse_session_custom_io(session, &through_us, fuse_session_fd(session));
+}
 
 void tune_cache(const std::string& mountpoint) {
   struct statx status = {};
@@ -18,7 +70,7 @@ void tune_cache(const std::string& mountpoint) {
     return;
   const std::string folder =
       fmt::format("/sys/class/bdi/{}:{}/", status.stx_dev_major, status.stx_dev_minor);
-  std::ofstream(folder + "read_ahead_kb") << 1024;
+  std::ofstream(folder + "read_ahead_kb") << (read_ahead_bytes >> 10);
   std::ofstream(folder + "strict_limit") << 0;
   std::ofstream(folder + "max_ratio") << 100;
 }

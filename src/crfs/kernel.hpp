@@ -1,14 +1,38 @@
-// What is asked of the kernel beside what libfuse asks.
+// What is agreed with the kernel beside what libfuse can ask of it.
 #pragma once
 
+#include <linux/fuse.h>
+#include <sys/uio.h>
+
+#include <atomic>
+#include <cstdint>
 #include <string>
 
+#include "base/bytes.hpp"
 #include "crfs/fuse.hpp"
 
 namespace cairn {
 
-/// After the session was mounted, before it is served.
-void ask_kernel_for_more(fuse_session* session);
+/// A write takes the bits and capabilities of a program away. To know whether there are any, the
+/// kernel asks for the attribute security.capability before each write through its cache, unless
+/// the file system promises to see to it (FUSE_HANDLE_KILLPRIV_V2), as ours does. libfuse 3.14
+/// cannot say so. This looks at the first request and at its answer, and puts the promise in; and
+/// that we read further ahead than the kernel has offered.
+class Promises {
+ public:
+  /// What came from the kernel.
+  void see(Bytes request);
+  /// What goes to the kernel, `answer` being what is behind the header.
+  void put_in(const fuse_out_header& header, MutableBytes answer);
+
+ private:
+  std::atomic<std::uint64_t> first_ = 0;  ///< the number of the request, while it is not answered
+  std::uint32_t offered_ = 0;             ///< features; set before first_
+};
+
+/// After the session was mounted, before it is served: all its requests and answers pass
+/// `promises`.
+void watch_first_request(fuse_session* session);
 
 /// Where the daemon may, lets the kernel's cache of the mount read ahead, and keep what is to be
 /// written, as that of another file system.

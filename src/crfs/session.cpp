@@ -88,8 +88,8 @@ using Session = std::unique_ptr<fuse_session, EndSession>;
 /// Waits for a signal that ends the mount, as long as this lives.
 class SignalWatch {
  public:
-  SignalWatch(fuse_session* session, const std::string& mountpoint)
-      : thread_([=, loop = ::pthread_self()] { watch(session, mountpoint, loop); }) {}
+  explicit SignalWatch(FileSystem& files)
+      : thread_([&files, loop = ::pthread_self()] { watch(files, loop); }) {}
   ~SignalWatch() {
     ::pthread_kill(thread_.native_handle(), SIGTERM);
     thread_.join();
@@ -98,15 +98,13 @@ class SignalWatch {
   SignalWatch& operator=(const SignalWatch&) = delete;
 
  private:
-  static void watch(fuse_session* session, const std::string& mountpoint, pthread_t loop) {
+  static void watch(FileSystem& files, pthread_t loop) {
     const sigset_t signals = signals_that_end();
     int signal = 0;
     sigwait(&signals, &signal);
-    if (fuse_session_exited(session) != 0) return;
-    // What the kernel still has of mapped files, or gathers, comes while there is one to take it.
-    Descriptor mount(::open(mountpoint.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (mount.number() >= 0) (void)::syncfs(mount.number());
-    fuse_session_exit(session);
+    if (fuse_session_exited(files.session) != 0) return;
+    files.take_from_kernel();  // while there is one to take it
+    fuse_session_exit(files.session);
     ::pthread_kill(loop, SIGUSR1);  // it waits for its threads, and looks again when interrupted
   }
 
@@ -114,18 +112,19 @@ class SignalWatch {
 };
 
 /// Answers the kernel until the mount ends.
-void serve(fuse_session* session, const MountOptions& options) {
+void serve(FileSystem& files) {
   struct sigaction interrupt = {};
   interrupt.sa_handler = [](int) {};
   ::sigaction(SIGUSR1, &interrupt, nullptr);
+  const auto threads = static_cast<unsigned>(files.options.fuse_threads);
   fuse_loop_config* config = fuse_loop_cfg_create();
   fuse_loop_cfg_set_clone_fd(config, 1);
-  fuse_loop_cfg_set_max_threads(config, static_cast<unsigned>(options.fuse_threads));
-  fuse_loop_cfg_set_idle_threads(config, static_cast<unsigned>(options.fuse_threads));
+  fuse_loop_cfg_set_max_threads(config, threads);
+  fuse_loop_cfg_set_idle_threads(config, threads);
   {
-    const SignalWatch watch(session, options.mountpoint);
-    fuse_session_loop_mt(session, config);
-    fuse_session_exit(session);  // also where the loop ended by itself, for the watch
+    const SignalWatch watch(files);
+    fuse_session_loop_mt(files.session, config);
+    fuse_session_exit(files.session);  // also where the loop ended by itself, for the watch
   }
   fuse_loop_cfg_destroy(config);
 }
@@ -170,7 +169,7 @@ Result<Session> mount(FileSystem& files) {
   files.session = session.get();
   if (fuse_session_mount(session.get(), options.mountpoint.c_str()) != 0)
     return fail(Code::io, "{} could not be mounted, see above", options.mountpoint);
-  ask_kernel_for_more(session.get());
+  watch_first_request(session.get());
   return session;
 }
 
@@ -188,7 +187,7 @@ int serve_mount(const MountOptions& options, Descriptor root, BackgroundProcess&
     }
     tune_cache(options.mountpoint);
     background.begin();
-    serve(session->get(), options);
+    serve(files);
     files.drain();
   }
   write_report(files, background.log());

@@ -8,6 +8,9 @@ namespace {
 
 constexpr std::int64_t ns_per_s = 1'000'000'000;
 
+/// A piece is 256 pages of the program's memory, of the first of which it may have a part only.
+constexpr std::size_t shortest_full_piece = std::size_t{255} * 4096;
+
 std::int64_t ns_of(const timespec& time) { return time.tv_sec * ns_per_s + time.tv_nsec; }
 
 timespec time_of(std::int64_t ns) { return {ns / ns_per_s, ns % ns_per_s}; }
@@ -126,7 +129,7 @@ void Handle::profile(WriteProfile& profile, off_t offset, std::size_t bytes, std
     profile.add(bytes, ns);
     whole_ = {bytes, ns};
   }
-  piece_end_ = bytes == longest_piece_bytes ? offset + static_cast<off_t>(bytes) : -1;
+  piece_end_ = bytes > shortest_full_piece ? offset + static_cast<off_t>(bytes) : -1;
 }
 
 }  // namespace cairn

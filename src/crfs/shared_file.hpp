@@ -52,9 +52,6 @@ class SharedFile {
   std::atomic<bool> told_time_ = false;  ///< somebody was shown last_write_ns_
 };
 
-/// The longest write that the kernel hands over in one piece.
-inline constexpr std::size_t longest_piece_bytes = std::size_t{1} << 20;
-
 /// What an open() of the program made.
 class Handle {
  public:

@@ -31,6 +31,12 @@ def help_of(cairn: Path, command: List[str]) -> str:
                           timeout=30).stdout
 
 
+def options_in(told: str) -> "set[str]":
+    options = set(re.findall(r"^ {2,6}(?:-\w+(?: [A-Z]+)?, ?)?--([\w-]+)", told, re.MULTILINE))
+    assert len(options) > 1
+    return options
+
+
 def documented(page: str) -> "set[str]":
     """The long options that have an entry of their own."""
     return set(re.findall(r"^\.It Fl (?:\w+ , )?-([\w-]+)", page, re.MULTILINE))
@@ -38,10 +44,12 @@ def documented(page: str) -> "set[str]":
 
 @pytest.mark.parametrize("name", PAGE_OF)
 def test_every_option_has_an_entry_and_every_entry_an_option(cairn: Path, name: str) -> None:
-    options = {option for command in PAGE_OF[name] for option in
-               re.findall(r"^ {2,6}(?:-\w+(?: [A-Z]+)?, ?)?--([\w-]+)", help_of(cairn, command), re.MULTILINE)}
-    assert len(options) > 1
+    options = set().union(*(options_in(help_of(cairn, command)) for command in PAGE_OF[name]))
     assert documented((PAGES / f"{name}.1").read_text()) == options
+
+
+def test_every_option_of_crfs_has_an_entry(crfs: Path) -> None:
+    assert documented((PAGES / "crfs.1").read_text()) == options_in(help_of(crfs, []))
 
 
 def test_every_action_of_index_is_on_its_page(cairn: Path) -> None:
@@ -60,7 +68,7 @@ def test_every_command_is_on_the_main_page(cairn: Path) -> None:
     assert set(re.findall(r"^\.It Cm ([\w-]+)", page, re.MULTILINE)) == commands
 
 
-@pytest.mark.parametrize("name", ["cairn", *PAGE_OF])
+@pytest.mark.parametrize("name", ["cairn", "crfs", *PAGE_OF])
 def test_a_page_is_well_formed(name: str) -> None:
     lines = (PAGES / f"{name}.1").read_text().splitlines()
     assert [line.split()[0] for line in lines[:3]] == [".Dd", ".Dt", ".Os"]
@@ -73,12 +81,16 @@ def test_a_page_is_well_formed(name: str) -> None:
     assert {line[1:].split()[0] for line in lines if line.startswith(".")} <= known
 
 
+def test_the_page_of_the_mount_command_leads_to_that_of_crfs() -> None:
+    assert (PAGES / "mount.crfs.8").read_text() == ".so man1/crfs.1\n"
+
+
 @pytest.mark.parametrize("name", OTHER_NAMES)
 def test_the_page_of_another_name_leads_to_the_page(name: str) -> None:
     assert (PAGES / f"{name}.1").read_text() == f".so man1/{OTHER_NAMES[name]}.1\n"
 
 
-@pytest.mark.parametrize("name", ["cairn", *PAGE_OF])
+@pytest.mark.parametrize("name", ["cairn", "crfs", *PAGE_OF])
 def test_a_formatter_takes_the_page(name: str) -> None:
     groff = shutil.which("groff")
     if groff is None:

@@ -1,5 +1,6 @@
 """File systems of user processes, mounted for a test: CRFS, and slowfs, which can be slow, fail and record."""
 
+import ctypes
 import json
 import os
 import signal
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence
 
 PATIENCE_S = 60
+NEW_MOUNT_NAMESPACE = 0x20000  # of <sched.h>
+MOUNT_RECURSIVE, MOUNT_PRIVATE = 1 << 14, 1 << 18  # of <sys/mount.h>
 
 
 class Mount:
@@ -76,6 +79,22 @@ class Mount:
     def counts(self) -> Dict[str, int]:
         """Of slowfs only: the requests so far, by kind."""
         return json.loads(os.getxattr(self.path, "user.slowfs.counts"))
+
+
+def run(*command: object, cwd: Path, patience_s: int = 300, env: Optional[Dict[str, str]] = None) -> str:
+    """What a program that must succeed prints."""
+    done = subprocess.run([str(word) for word in command], cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, timeout=patience_s, env={**os.environ, "LC_ALL": "C", **(env or {})})
+    assert done.returncode == 0, f"{command}:\n{done.stdout[-4000:]}"
+    return done.stdout
+
+
+def keep_mounts_to_ourselves() -> None:
+    """No other process of the machine that makes itself a mount namespace takes our mounts into it, where they would
+    live on after an unmount. And what a killed test has mounted goes with its processes. Does nothing without root."""
+    libc = ctypes.CDLL(None)
+    if os.geteuid() == 0 and libc.unshare(NEW_MOUNT_NAMESPACE) == 0:
+        libc.mount(b"none", b"/", None, MOUNT_RECURSIVE | MOUNT_PRIVATE, None)
 
 
 def is_mount(path: Path) -> bool:

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Dict, List
@@ -14,6 +13,7 @@ for folder in ("python", "tests/nodes"):
     sys.path.insert(0, str(Path(__file__).resolve().parents[2] / folder))
 
 from cluster import OPENMPI_SETTINGS, launcher_of  # noqa: E402
+from mounts import run  # noqa: E402
 
 FIO = """
 [global]
@@ -39,13 +39,6 @@ FIO_JOBS = {
     "mmap": {"how": "ioengine=mmap", **ODD_SIZES},
     "O_DIRECT": {"how": "ioengine=libaio\ndirect=1\niodepth=8", "large": "bs=128k", "small": "bs=8k"},
 }
-
-
-def run(*command: str, cwd: Path, patience_s: int = 300, env: Dict[str, str] = {}) -> str:
-    done = subprocess.run([str(word) for word in command], cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          text=True, timeout=patience_s, env={**os.environ, "LC_ALL": "C", **env})
-    assert done.returncode == 0, f"{command}:\n{done.stdout[-4000:]}"
-    return done.stdout
 
 
 def digests(folder: Path) -> Dict[str, str]:
@@ -165,25 +158,3 @@ def test_mpi_io_writes_one_file_from_all_ranks(mounted, build, io):
     run(launcher, "--mca", "io", io, "-np", "4", str(program), str(mounted.path / "shared"), cwd=mounted.path,
         env=OPENMPI_SETTINGS)
     assert (mounted.path / "shared").stat().st_size == 4 * 64 * 10007
-
-
-def test_criu_dumps_a_process_onto_the_mount_and_restores_it(mounted, needs, workshop):
-    criu = needs("criu")
-    check = subprocess.run([criu, "check"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    if check.returncode != 0:
-        pytest.skip("NOT RUN: criu does not work here: " + " | ".join(check.stdout.strip().splitlines()))
-    images = mounted.path / "images"
-    images.mkdir()
-    counter = workshop.folder / "count"
-    process = subprocess.Popen(
-        ["setsid", "sh", "-c", f"i=0; while :; do i=$((i+1)); echo $i > {counter}; sleep 0.01; done"],
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        run("sh", "-c", f"until [ -s {counter} ]; do sleep 0.01; done", cwd=mounted.path)
-        run(criu, "dump", "-t", str(process.pid), "-D", str(images), "--shell-job", cwd=mounted.path)
-        process.wait(10)
-        stopped_at = int(counter.read_text())
-        run(criu, "restore", "-d", "-D", str(images), "--shell-job", cwd=mounted.path)
-        run("sh", "-c", f"until [ $(cat {counter}) -gt {stopped_at} ]; do sleep 0.01; done", cwd=mounted.path)
-    finally:
-        subprocess.run(["kill", "-9", str(process.pid)], stderr=subprocess.DEVNULL)

@@ -122,6 +122,17 @@ def test_installed_files(prefix):
     assert not [name for name in names if name.endswith((".a", ".hpp"))]
 
 
+def test_the_mount_that_gathers_writes(prefix, primary):
+    """A program of its own: nobody who links the library needs libfuse."""
+    if not (prefix / "bin" / "crfs").exists():
+        pytest.skip("crfs was not built, as libfuse3 is not here")
+    assert (prefix / "sbin" / "mount.crfs").resolve() == (prefix / "bin" / "crfs").resolve()
+    assert "BACKING" in run([prefix / "sbin" / "mount.crfs", "--help"])
+    assert (prefix / "share" / "man" / "man8" / "mount.crfs.8").exists()
+    assert "fuse" not in run(["readelf", "-d", library(prefix, primary, primary)])
+    assert "libfuse3" in run(["readelf", "-d", prefix / "bin" / "crfs"])
+
+
 @pytest.mark.parametrize("name", ["run", "scavenge", "status", "doctor", "clean", "prerun", "down-nodes", "should-exit"])
 def test_job_control_is_found_where_it_was_moved_to(prefix, name):
     assert f"usage: cairn {name}" in run([prefix / "bin" / "cairn", name, "--help"])
