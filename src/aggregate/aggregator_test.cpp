@@ -300,6 +300,66 @@ TEST(Aggregator, AWindowIsWrittenOnceAtATimeAndInOrder) {
   EXPECT_EQ(file.storage->violations(), "");
 }
 
+TEST(Aggregator, ADrainIsSharedAmongTheThreads) {
+  Aggregator aggregator(small(8, 4));
+  TestFile file(aggregator);
+  Gate gate;
+  file.storage->script = [&](const BackingCall&) {
+    gate.pass();
+    return Reaction{};
+  };
+  for (const std::uint64_t window : {0, 1, 2, 3})
+    ASSERT_EQ(0, file->write(window * chunk + 5, blob("apart")));
+  std::thread drain([&] { file->settle(); });
+  gate.wait_for(4);
+  gate.open();
+  drain.join();
+}
+
+TEST(Aggregator, NobodyWaitsForWhatIsAbandoned) {
+  Aggregator aggregator(small(8, 1));
+  TestFile busy(aggregator), file(aggregator);
+  Gate gate;
+  busy.storage->script = [&](const BackingCall&) {
+    gate.pass();
+    return Reaction{};
+  };
+  ASSERT_EQ(0, busy->append(Blob(chunk)));
+  gate.wait_for(1);
+  ASSERT_EQ(0, file->append(blob("gone")));
+  std::thread drain([&] { file->settle(); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  file->abandon();
+  drain.join();
+  EXPECT_EQ(file.storage->log_length(), 0u);
+  gate.open();
+}
+
+TEST(Aggregator, ADrainLeavesWhatComesLater) {
+  AggregateOptions options = small(8, 0);
+  options.write_bytes = chunk;
+  Aggregator aggregator(options);
+  TestFile file(aggregator);
+  Gate first, second;
+  file.storage->script = [&](const BackingCall& call) {
+    if (call.range.begin == 0) first.pass();
+    if (call.range.begin == chunk) second.pass();
+    return Reaction{};
+  };
+  ASSERT_EQ(0, file->append(Blob(2 * chunk)));
+  std::thread one([&] { file->settle(); });
+  first.wait_for(1);
+  std::thread other([&] { file->settle(); });
+  second.wait_for(1);
+  ASSERT_EQ(0, file->append(Blob(chunk)));
+  second.open();
+  while (aggregator.statistics().pool_used_bytes > 2 * chunk) std::this_thread::yield();
+  first.open();
+  one.join();
+  other.join();
+  EXPECT_EQ(file.storage->log_length(), 2u);
+}
+
 TEST(Aggregator, AWriterWaitsOnlyWhenMemoryIsUsedUp) {
   Aggregator aggregator(small(4, 1));
   TestFile file(aggregator);
