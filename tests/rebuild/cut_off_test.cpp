@@ -199,9 +199,10 @@ class CutOff : public testing::TestWithParam<End> {
   void expect_published(const Disk& disk) {
     for (const int dataset : {2, 3}) expect_own_files(disk, dataset);
     EXPECT_EQ(left_over(disk), Names{});
-    EXPECT_EQ(run(disk, verify(false)), exit_ok) << told_;
-    EXPECT_NE(told_.find("(ckpt.3)"), std::string::npos) << told_;
-    EXPECT_NE(told_.find("(ckpt.2)"), std::string::npos) << told_;
+    Names unreadable;
+    const auto listing = read_listing(*files_on(disk), {cluster_.settings.prefix}, unreadable);
+    ASSERT_TRUE(listing && unreadable.empty() && listing->size() == 2);
+    for (const DatasetRecord& record : *listing) EXPECT_TRUE(record.settled) << record.label();
   }
 
   PrefixCluster cluster_;
@@ -214,7 +215,7 @@ class CutOff : public testing::TestWithParam<End> {
 TEST_P(CutOff, AScavengeIsGoneOnWithOrCountsForNothing) {
   for (const std::string node : {"n0", "n3"})
     ASSERT_EQ(run(state_, scavenge(node)), exit_ok) << told_;
-  cut_off_everywhere(scavenge("n1"), 6, [&](const Left& left) {
+  cut_off_everywhere(scavenge("n1"), 4, [&](const Left& left) {
     expect_own_files(left.disk, 2);
     // Then n1 or n2 has died for good: if that is n2, nothing of n1 may be missing.
     if (left.at % 2 != 0 || !left.ended) {
@@ -238,6 +239,10 @@ TEST_P(CutOff, ARebuildAndItsPublishingAreEndedByTheNext) {
 }
 
 TEST_P(CutOff, ARepairOfCachesIsEndedByTheNext) {
+  for (const std::string& path : state_->files_below()) {  // one dataset will do
+    const bool cached = path.find("/cairn.job/dataset.2.") != std::string::npos;
+    ASSERT_TRUE(!cached || files_on(state_)->remove_file(mount_ + path));
+  }
   std::map<std::string, std::string> whole;
   for (const std::string& path : state_->files_below())
     if (path.find("/tester/cairn.job/dataset.") != std::string::npos)
@@ -255,7 +260,7 @@ TEST_P(CutOff, ARepairOfCachesIsEndedByTheNext) {
 TEST_P(CutOff, ARepairOfThePrefixDirectoryIsEndedByTheNext) {
   flip(state_, own_file(2, 1, 0));
   ASSERT_TRUE(files_on(state_)->remove_file(cluster_.file(2, 2, 1)));
-  cut_off_everywhere(verify(true), 4, [&](const Left& left) {
+  cut_off_everywhere(verify(true), 2, [&](const Left& left) {
     const int again = run(left.disk, verify(true));
     ASSERT_TRUE(again == exit_ok || (again == exit_damaged && !left.ended)) << told_;
     EXPECT_EQ(run(left.disk, verify(false)), exit_ok) << told_;

@@ -171,9 +171,9 @@ MUTATIONS = [
              "keep, true}, throttle));\n  return sync_folders(site.files, site.folder, record);",
              "keep, true}, throttle));\n  return {};", "--prefix"),
     Mutation("a part is marked before it is done", "src/prefix/flush_plan.cpp",
-             "    CAIRN_TRY(unstage(site, record));\n    CAIRN_TRY(part.beside",
+             "    CAIRN_TRY(unstage_rank(site.files, site.folder, record));\n    CAIRN_TRY(part.beside",
              "    CAIRN_TRY(markers.mark(part.rank));\n"
-             "    CAIRN_TRY(unstage(site, record));\n    CAIRN_TRY(part.beside", "--prefix"),
+             "    CAIRN_TRY(unstage_rank(site.files, site.folder, record));\n    CAIRN_TRY(part.beside", "--prefix"),
     Mutation("what one rank could not copy is published", "src/prefix/flush.cpp",
              "return agree(comm_, std::move(done));",
              "(void)agree(comm_, std::move(done));\n    return {};", "--prefix"),
