@@ -14,7 +14,8 @@ FOLDER = Path("/run/slurm")
 CONFIG = FOLDER / "slurm.conf"
 # On each node's own storage, and of one name: the plugin for PMIx sends to the name as it is here, with %n unresolved.
 SPOOL = LOCAL / "slurmd"
-DAEMONS = ("munged", "slurmctld", "slurmd")
+# States of a job that is not at its end; SIGNALING for the moment in which sbatch --signal acts.
+NOT_OVER = ("PENDING", "RUNNING", "CONFIGURING", "RESIZING", "SIGNALING", "SUSPENDED")
 # Each node offers more processors than there are: ranks of several tests, and signs of life, share two cores.
 CONFIGURATION = """
 ClusterName=test
@@ -176,19 +177,20 @@ class BatchJob:
         return dict(re.findall(r"(\w+)=(\S*)", said))
 
     def wait(self, timeout_s: float) -> int:
-        """Its exit code."""
+        """Its exit code, or 128 and the signal that has ended it."""
         end = time.monotonic() + timeout_s
         while True:
             fields = self.fields()
-            if fields["JobState"] not in ("PENDING", "RUNNING", "CONFIGURING") and fields["EndTime"] != "Unknown":
-                return int(fields["ExitCode"].split(":")[0])
+            if fields["JobState"] not in NOT_OVER and fields["EndTime"] != "Unknown":
+                code, _, number = fields["ExitCode"].partition(":")
+                return int(code) or (128 + int(number) if int(number) else 0)
             assert time.monotonic() < end, f"not done in {timeout_s} s: {fields}\n{self.said()}"
             time.sleep(0.05)
 
     def failure(self) -> Optional[str]:
         """Why nothing more is to be expected of it."""
         state = self.fields()["JobState"]
-        return None if state in ("PENDING", "RUNNING", "CONFIGURING") else f"{state}\n{self.said()}"
+        return None if state in NOT_OVER else f"{state}\n{self.said()}"
 
     def said(self) -> str:
         return f"-- output\n{self.output()}\n-- told\n{self.told()}\n{self._slurm.logs()}"

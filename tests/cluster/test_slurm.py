@@ -108,10 +108,10 @@ def test_a_job_is_halted_while_it_runs(slurm: Slurm, heat: Heat) -> None:
 
 
 @pytest.mark.parametrize("how, options, settings", [
-    ("TIME_LIMIT", ["--time=1"], {"SCR_HALT_SECONDS": "54"}),
+    ("TIME_LIMIT", ["--time=2"], {"SCR_HALT_SECONDS": "110"}),
     ("SIGTERM", [], {}),
     ("SIGUSR1", [], {}),
-    pytest.param("SIGUSR1", ["--time=1", "--signal=B:USR1@55"], {}, marks=pytest.mark.long),
+    pytest.param("SIGUSR1", ["--time=2", "--signal=B:USR1@110"], {}, marks=pytest.mark.long),
 ], ids=["halt seconds", "SIGTERM", "SIGUSR1", "sbatch --signal"])
 def test_the_end_of_the_time_is_met_with_a_checkpoint(
         slurm: Slurm, heat: Heat, how: str, options: List[str], settings: Dict[str, str]) -> None:
