@@ -36,11 +36,11 @@ int set_owner(fuse_req_t request, Inode& inode, const struct stat& wanted, int w
 
 int set_size(FileSystem& files, Inode& inode, off_t size) {
   // Whoever may truncate by name need not have it open.
-  bool cache_is_true = false;
-  const int error = files.open_file(inode, true, cache_is_true);
+  FileSystem::Opened opened;
+  const int error = files.open_file(inode, O_WRONLY, opened);
   if (error != 0) return error;
-  const int resized = -inode.open_file()->resize(static_cast<std::uint64_t>(size));
-  files.close_file(inode);
+  const int resized = -opened.handle->file().resize(static_cast<std::uint64_t>(size));
+  files.close_file(inode, *opened.handle);
   return resized;
 }
 

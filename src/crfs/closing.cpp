@@ -47,7 +47,7 @@ void Closing::finish(Inode& inode) {
   const int error = file->drain(told);
   if (error != 0) unreported_.add(inode.device, inode.number, {name_of(inode), error});
   const std::lock_guard lock(inode.mutex);
-  if (inode.handles > 0 || inode.file != file) return;
+  if (!inode.handles.empty() || inode.file != file) return;
   inode.cached = version_of(file->backing().number());
   inode.file.reset();
 }

@@ -9,34 +9,21 @@ namespace {
 
 bool writes(int flags) { return (flags & O_ACCMODE) != O_RDONLY; }
 
-/// Makes the handle of a file that is open, and says how the kernel is to treat it.
-void add_handle(FileSystem& files, Inode& inode, bool cache_is_true, fuse_file_info& info) {
-  const std::shared_ptr<SharedFile> file = inode.open_file();
-  const bool only_writes = (info.flags & O_ACCMODE) == O_WRONLY;
-  // Through the kernel's cache a write is copied once more, and costs two requests where it does
-  // not fill a page. Handles that read go through it, for speed and so that they can be mapped.
-  const bool direct =
-      (only_writes && !files.options.writeback) || (writes(info.flags) && !file->backing().reads());
-  info.direct_io = direct;
-  info.keep_cache = cache_is_true;
+/// How the kernel is to treat the file.
+void tell(const FileSystem::Opened& opened, fuse_file_info& info) {
+  info.fh = reinterpret_cast<std::uint64_t>(opened.handle);
+  info.direct_io = opened.handle->direct();
+  info.keep_cache = opened.cache_is_true;
   info.noflush = !writes(info.flags);
 #if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 15)
-  info.parallel_direct_writes = direct;
+  info.parallel_direct_writes = opened.handle->direct();
 #endif
-  auto handle = std::make_unique<Handle>(*file, info.flags, direct,
-                                         files.unreported.take(inode.device, inode.number));
-  info.fh = reinterpret_cast<std::uint64_t>(handle.release());
-}
-
-void drop_handle(FileSystem& files, Inode& inode, const fuse_file_info& info) {
-  delete &handle_of(&info);
-  files.close_file(inode);
 }
 
 int open_existing(FileSystem& files, Inode& inode, fuse_file_info& info) {
-  bool cache_is_true = false;
-  const int error = files.open_file(inode, writes(info.flags), cache_is_true);
-  if (error == 0) add_handle(files, inode, cache_is_true, info);
+  FileSystem::Opened opened;
+  const int error = files.open_file(inode, info.flags, opened);
+  if (error == 0) tell(opened, info);
   return error;
 }
 
@@ -44,7 +31,7 @@ int open(FileSystem& files, fuse_req_t request, fuse_ino_t number, fuse_file_inf
   Inode& inode = files.inode(number);
   const int error = open_existing(files, inode, *info);
   if (error != 0) return error;
-  if (fuse_reply_open(request, info) != 0) drop_handle(files, inode, *info);
+  if (fuse_reply_open(request, info) != 0) files.close_file(inode, handle_of(info));
   return 0;
 }
 
@@ -63,8 +50,7 @@ int open_new(FileSystem& files, Descriptor made, fuse_entry_param& entry, fuse_f
   const int error = files.enter(std::move(path), entry);
   if (error != 0) return error;
   Inode& inode = files.inode(entry.ino);
-  files.adopt_file(inode, std::move(made));
-  add_handle(files, inode, true, info);
+  tell(files.adopt_file(inode, std::move(made), info.flags), info);
   return 0;
 }
 
@@ -76,8 +62,10 @@ int open_found(FileSystem& files, Inode& folder, const char* name, fuse_entry_pa
   if (error != 0) return error;
   Inode& inode = files.inode(entry.ino);
   error = S_ISREG(inode.type) ? open_existing(files, inode, info) : EEXIST;
-  if (error == 0 && (info.flags & O_TRUNC) != 0 && writes(info.flags))
-    error = -inode.open_file()->resize(0);
+  if (error == 0 && (info.flags & O_TRUNC) != 0 && writes(info.flags)) {
+    error = -handle_of(&info).file().resize(0);
+    if (error != 0) files.close_file(inode, handle_of(&info));
+  }
   if (error != 0) files.inodes.forget(inode, 1);
   return error;
 }
@@ -94,24 +82,31 @@ int create(FileSystem& files, fuse_req_t request, fuse_ino_t number, const char*
     error = open_found(files, folder, name, entry, *info);
   if (error != 0) return error;
   if (fuse_reply_create(request, &entry, info) != 0) {
-    drop_handle(files, files.inode(entry.ino), *info);
+    files.close_file(files.inode(entry.ino), handle_of(info));
     files.inodes.forget(files.inode(entry.ino), 1);
   }
   return 0;
 }
 
+/// Also an error that came up when the file was not open, and that nobody was told yet.
+int with_unreported(FileSystem& files, fuse_ino_t number, int error) {
+  const Inode& inode = files.inode(number);
+  return -(error != 0 ? error : files.unreported.take(inode.device, inode.number));
+}
+
 /// What close() tells; comes once for each descriptor of the handle that is closed.
-int flush(FileSystem& files, fuse_req_t, fuse_ino_t, fuse_file_info* info) {
-  return files.options.close_async ? 0 : -handle_of(info).flush();
+int flush(FileSystem& files, fuse_req_t, fuse_ino_t number, fuse_file_info* info) {
+  if (files.options.close_async) return 0;
+  return with_unreported(files, number, handle_of(info).flush());
 }
 
 int release(FileSystem& files, fuse_req_t, fuse_ino_t number, fuse_file_info* info) {
-  drop_handle(files, files.inode(number), *info);
+  files.close_file(files.inode(number), handle_of(info));
   return 0;
 }
 
-int sync(FileSystem&, fuse_req_t, fuse_ino_t, int data_only, fuse_file_info* info) {
-  return -handle_of(info).sync(data_only != 0);
+int sync(FileSystem& files, fuse_req_t, fuse_ino_t number, int data_only, fuse_file_info* info) {
+  return with_unreported(files, number, handle_of(info).sync(data_only != 0));
 }
 
 }  // namespace

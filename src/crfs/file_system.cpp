@@ -56,26 +56,27 @@ int FileSystem::look_up(Inode& folder, const char* name, fuse_entry_param& entry
   return path.number() < 0 ? errno : enter(std::move(path), entry);
 }
 
-int FileSystem::open_file(Inode& inode, bool for_writing, bool& cache_is_true) {
+int FileSystem::open_file(Inode& inode, int flags, Opened& opened) {
+  const bool for_writing = (flags & O_ACCMODE) != O_RDONLY;
   const std::lock_guard lock(inode.mutex);
-  cache_is_true = inode.file != nullptr;
+  opened.cache_is_true = inode.file != nullptr;
   if (!inode.file || (for_writing && !inode.file->backing().writes())) {
-    Descriptor opened = open_backing(inode.path, for_writing);
-    if (opened.number() < 0) return errno;
+    Descriptor backing = open_backing(inode.path, for_writing);
+    if (backing.number() < 0) return errno;
     if (!inode.file) {
-      cache_is_true = inode.cached == version_of(opened.number());
+      opened.cache_is_true = inode.cached == version_of(backing.number());
       inode.has_no_capability = false;
     }
-    attach(inode, std::move(opened));
+    attach(inode, std::move(backing));
   }
-  ++inode.handles;
+  opened.handle = &add_handle(inode, flags);
   return 0;
 }
 
-void FileSystem::adopt_file(Inode& inode, Descriptor opened) {
+FileSystem::Opened FileSystem::adopt_file(Inode& inode, Descriptor created, int flags) {
   const std::lock_guard lock(inode.mutex);
-  if (!inode.file || !inode.file->backing().writes()) attach(inode, std::move(opened));
-  ++inode.handles;
+  if (!inode.file || !inode.file->backing().writes()) attach(inode, std::move(created));
+  return {&add_handle(inode, flags), true};
 }
 
 void FileSystem::attach(Inode& inode, Descriptor opened) {
@@ -85,10 +86,21 @@ void FileSystem::attach(Inode& inode, Descriptor opened) {
   inode.file = std::make_shared<SharedFile>(aggregator, std::move(backing));
 }
 
-void FileSystem::close_file(Inode& inode) {
+Handle& FileSystem::add_handle(Inode& inode, int flags) {
+  const int access = flags & O_ACCMODE;
+  // Through the kernel's cache a write is copied once more, and costs a request for each page that
+  // it fills in part. Handles that read go through it, for speed and so that they can be mapped.
+  const bool direct = (access == O_WRONLY && !options.writeback) ||
+                      (access != O_RDONLY && !inode.file->backing().reads());
+  inode.handles.push_back(std::make_unique<Handle>(*inode.file, direct));
+  return *inode.handles.back();
+}
+
+void FileSystem::close_file(Inode& inode, Handle& handle) {
   {
     const std::lock_guard lock(inode.mutex);
-    if (--inode.handles > 0) return;
+    std::erase_if(inode.handles, [&](const auto& one) { return one.get() == &handle; });
+    if (!inode.handles.empty()) return;
   }
   closing.finish_later(inode);
 }
@@ -106,7 +118,7 @@ void FileSystem::drain() {
   for (Inode* inode : inodes.hold_all()) {
     {
       const std::lock_guard lock(inode->mutex);
-      inode->handles = 0;  // nobody uses them any more
+      inode->handles.clear();  // nobody uses them any more
     }
     closing.finish(*inode);
     inodes.forget(*inode, 1);

@@ -48,11 +48,15 @@ class FileSystem {
   /// backing folder; with the kernel's write-back cache none may.
   double valid_s() const { return options.writeback ? 1e9 : 1.0; }
 
-  /// Has the file open, for writing too if asked; 0 or an errno. close_file() is its end.
-  int open_file(Inode& inode, bool for_writing, bool& cache_is_true);
+  struct Opened {
+    Handle* handle = nullptr;
+    bool cache_is_true = false;  ///< pages that the kernel has of the file
+  };
+  /// 0 or an errno. `flags` as those of open(). close_file() is the end of a handle.
+  int open_file(Inode& inode, int flags, Opened& opened);
   /// The same, of a file that was just created, and is open.
-  void adopt_file(Inode& inode, Descriptor opened);
-  void close_file(Inode& inode);
+  Opened adopt_file(Inode& inode, Descriptor created, int flags);
+  void close_file(Inode& inode, Handle& handle);
   /// Waits until the kernel has handed over what programs wrote to mappings or to its cache. By
   /// another thread than those that take it.
   void take_from_kernel();
@@ -61,8 +65,9 @@ class FileSystem {
   void drain();
 
  private:
-  /// With the lock on `inode`.
+  // With the lock on `inode`.
   void attach(Inode& inode, Descriptor opened);
+  Handle& add_handle(Inode& inode, int flags);
 };
 
 }  // namespace cairn

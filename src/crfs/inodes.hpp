@@ -47,9 +47,9 @@ class Inode {
 
   std::mutex mutex;
   std::shared_ptr<SharedFile>
-      file;         ///< guarded; while it is open, or what was written is on its way
-  int handles = 0;  ///< guarded
-  Version cached;   ///< guarded; of when it was last closed
+      file;  ///< guarded; while it is open, or what was written is on its way
+  std::vector<std::unique_ptr<Handle>> handles;  ///< guarded
+  Version cached;                                ///< guarded; of when it was last closed
 
   std::shared_ptr<SharedFile> open_file() {
     const std::lock_guard lock(mutex);

@@ -117,7 +117,7 @@ class Named {
   void cancel_if_nameless() const {
     if (inode_ == nullptr) return;
     const std::lock_guard lock(inode_->mutex);
-    if (inode_->file && inode_->handles == 0 && inode_->file->is_nameless())
+    if (inode_->file && inode_->handles.empty() && inode_->file->is_nameless())
       inode_->file->data().abandon();
   }
 

@@ -90,26 +90,17 @@ bool SharedFile::is_nameless() const {
   return ::fstat(backing_.number(), &status) == 0 && status.st_nlink == 0;
 }
 
-Handle::Handle(SharedFile& file, int flags, bool direct, int old_error)
-    : file_(file),
-      flags_(flags),
-      direct_(direct),
-      told_(file.data().opened()),
-      old_error_(old_error) {}
-
-int Handle::with_old(int error) {
-  const int old = std::exchange(old_error_, 0);
-  return error != 0 ? error : old;
-}
+Handle::Handle(SharedFile& file, bool direct)
+    : file_(file), direct_(direct), told_(file.data().opened()) {}
 
 int Handle::drain() {
   const std::lock_guard lock(mutex_);
-  return with_old(file_.drain(told_));
+  return file_.drain(told_);
 }
 
 int Handle::sync(bool data_only) {
   const std::lock_guard lock(mutex_);
-  return with_old(file_.sync(told_, data_only));
+  return file_.sync(told_, data_only);
 }
 
 int Handle::flush() {

@@ -55,13 +55,11 @@ class SharedFile {
 /// What an open() of the program made.
 class Handle {
  public:
-  /// `old_error`: what nobody was told before the file was closed, as minus an errno.
-  Handle(SharedFile& file, int flags, bool direct, int old_error);
+  /// `direct`: its writes come straight from the program, not from the kernel's cache.
+  Handle(SharedFile& file, bool direct);
 
   SharedFile& file() { return file_; }
-  /// Its writes come straight from the program, not from the kernel's cache.
   bool direct() const { return direct_; }
-  bool writes() const { return (flags_ & O_ACCMODE) != O_RDONLY; }
   int drain();
   int sync(bool data_only);
   /// What close() is to tell.
@@ -70,14 +68,10 @@ class Handle {
   void profile(WriteProfile& profile, off_t offset, std::size_t bytes, std::int64_t ns);
 
  private:
-  int with_old(int error);
-
   SharedFile& file_;
-  const int flags_;
   const bool direct_;
   std::mutex mutex_;
   AggregatedFile::Told told_;  ///< guarded
-  int old_error_;              ///< guarded
   off_t piece_end_ = -1;       ///< guarded; of the last piece that was as long as one can be
   WriteProfile::Write whole_;  ///< guarded; what it is a piece of
 };

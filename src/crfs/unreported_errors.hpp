@@ -20,13 +20,13 @@ class UnreportedErrors {
   };
 
   void add(dev_t device, ino_t number, Lost lost);
-  /// For who opens the file next, and is going to be told; 0 if there is none.
+  /// For who has the file open now, and is told; 0 if there is none.
   int take(dev_t device, ino_t number);
   /// Those that nobody took.
   std::vector<Lost> all() const;
 
  private:
-  std::atomic<bool> any_ = false;  ///< so that an open() need not lock
+  std::atomic<bool> any_ = false;  ///< so that a close() need not lock
   mutable std::mutex mutex_;
   std::map<std::pair<dev_t, ino_t>, Lost> lost_;  ///< guarded
 };
