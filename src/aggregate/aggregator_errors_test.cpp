@@ -134,9 +134,17 @@ TEST_P(AggregatorErrorsWithThreads, AnErrorAfterAShortWriteKeepsWhatWasWritten) 
   EXPECT_EQ(text(read_all(*file.file)), "012");
 }
 
+TEST_P(AggregatorErrorsWithThreads, AWriteThatFailsMayHaveWrittenSome) {
+  file.storage->script = failing(BackingCall::write, 0, {.error = -EIO, .bytes_most = 3});
+  ASSERT_EQ(0, file->append(blob("0123456789")));
+  file->settle();
+  EXPECT_EQ(file->size(), 3u);
+  EXPECT_EQ(text(read_all(*file.file)), "012");
+}
+
 TEST_P(AggregatorErrorsWithThreads, AWriteOfNothingIsAnError) {
   file.storage->script = [](const BackingCall& call) {
-    return Reaction{.bytes_most = call.kind == BackingCall::write ? 0u : 100u};
+    return call.kind == BackingCall::write ? Reaction{.bytes_most = 0} : Reaction{};
   };
   AggregatedFile::Told told = file->opened();
   ASSERT_EQ(0, file->append(blob("x")));

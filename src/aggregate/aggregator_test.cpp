@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <limits>
+#include <numeric>
 #include <thread>
 
 #include "aggregate/lu_c_64.hpp"
@@ -300,6 +301,66 @@ TEST(Aggregator, AWindowIsWrittenOnceAtATimeAndInOrder) {
   EXPECT_EQ(file.storage->violations(), "");
 }
 
+TEST(Aggregator, ADrainIsSharedAmongTheThreads) {
+  Aggregator aggregator(small(8, 4));
+  TestFile file(aggregator);
+  Gate gate;
+  file.storage->script = [&](const BackingCall&) {
+    gate.pass();
+    return Reaction{};
+  };
+  for (const std::uint64_t window : {0, 1, 2, 3})
+    ASSERT_EQ(0, file->write(window * chunk + 5, blob("apart")));
+  std::thread drain([&] { file->settle(); });
+  gate.wait_for(4);
+  gate.open();
+  drain.join();
+}
+
+TEST(Aggregator, NobodyWaitsForWhatIsAbandoned) {
+  Aggregator aggregator(small(8, 1));
+  TestFile busy(aggregator), file(aggregator);
+  Gate gate;
+  busy.storage->script = [&](const BackingCall&) {
+    gate.pass();
+    return Reaction{};
+  };
+  ASSERT_EQ(0, busy->append(Blob(chunk)));
+  gate.wait_for(1);
+  ASSERT_EQ(0, file->append(blob("gone")));
+  std::thread drain([&] { file->settle(); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  file->abandon();
+  drain.join();
+  EXPECT_EQ(file.storage->log_length(), 0u);
+  gate.open();
+}
+
+TEST(Aggregator, ADrainLeavesWhatComesLater) {
+  AggregateOptions options = small(8, 0);
+  options.write_bytes = chunk;
+  Aggregator aggregator(options);
+  TestFile file(aggregator);
+  Gate first, second;
+  file.storage->script = [&](const BackingCall& call) {
+    if (call.range.begin == 0) first.pass();
+    if (call.range.begin == chunk) second.pass();
+    return Reaction{};
+  };
+  ASSERT_EQ(0, file->append(Blob(2 * chunk)));
+  std::thread one([&] { file->settle(); });
+  first.wait_for(1);
+  std::thread other([&] { file->settle(); });
+  second.wait_for(1);
+  ASSERT_EQ(0, file->append(Blob(chunk)));
+  second.open();
+  while (aggregator.statistics().pool_used_bytes > 2 * chunk) std::this_thread::yield();
+  first.open();
+  one.join();
+  other.join();
+  EXPECT_EQ(file.storage->log_length(), 2u);
+}
+
 TEST(Aggregator, AWriterWaitsOnlyWhenMemoryIsUsedUp) {
   Aggregator aggregator(small(4, 1));
   TestFile file(aggregator);
@@ -396,46 +457,42 @@ TEST(Aggregator, OneWriterDoesNotStarveAnother) {
   flood.join();
 }
 
-struct Checkpoint {
-  std::vector<std::unique_ptr<TestFile>> files;
-  AggregateStatistics statistics;
+/// Takes all, at once, and keeps none of it.
+class BottomlessFile final : public BackingFile {
+ public:
+  ssize_t write_at(std::uint64_t, Bytes data) override { return static_cast<ssize_t>(data.size()); }
+  ssize_t write_pieces_at(std::uint64_t, const Bytes* pieces, int count) override {
+    return std::accumulate(pieces, pieces + count, ssize_t{0}, [](ssize_t sum, Bytes piece) {
+      return sum + static_cast<ssize_t>(piece.size());
+    });
+  }
+  ssize_t read_at(std::uint64_t, MutableBytes) override { return 0; }
+  int resize(std::uint64_t) override { return 0; }
+  int sync(bool) override { return 0; }
+  std::int64_t size() override { return 0; }
 };
 
-/// The processes of a node each write their image, as LU.C.64 does, and close it.
-Checkpoint lu_c_64_on_a_node() {
+/// The processes of a node each write their image and close it. The backing file system is as fast
+/// as can be; a slower one gets fewer writes.
+TEST(Aggregator, MergesTheWritesOfLuC64) {
   Aggregator aggregator({});
-  Checkpoint done;
-  for (int i = 0; i < lu_c_64::processes_per_node; ++i)
-    done.files.push_back(std::make_unique<TestFile>(aggregator));
   std::vector<std::thread> processes;
   for (int i = 0; i < lu_c_64::processes_per_node; ++i)
-    processes.emplace_back([&done, i] {
-      AggregatedFile& file = *done.files[static_cast<std::size_t>(i)]->file;
+    processes.emplace_back([&aggregator, i] {
+      AggregatedFile file(aggregator, std::make_unique<BottomlessFile>());
       AggregatedFile::Told told = file.opened();
-      const Blob image(lu_c_64::bytes_per_process, std::byte{1});
-      std::uint64_t at = 0;
-      for (const std::uint64_t bytes : lu_c_64::writes(i)) {
-        EXPECT_EQ(0, file.write(at, Bytes(image).subspan(at, bytes)));
-        at += bytes;
-      }
+      const Blob largest(std::size_t{8} << 20);
+      for (const std::uint64_t bytes : lu_c_64::writes(i))
+        EXPECT_EQ(0, file.append(Bytes(largest).first(bytes)));
       EXPECT_EQ(0, file.drain(told));
+      EXPECT_EQ(file.size(), lu_c_64::bytes_per_process);
     });
   for (std::thread& process : processes) process.join();
-  done.statistics = aggregator.statistics();
-  for (const auto& file : done.files) file->file.reset();
-  return done;
-}
-
-/// With a backing file system that is as fast as can be; a slower one gets fewer writes.
-TEST(Aggregator, MergesTheWritesOfLuC64) {
-  const Checkpoint done = lu_c_64_on_a_node();
-  EXPECT_EQ(done.statistics.writes_in, 7800u);
-  EXPECT_EQ(done.statistics.bytes_in, 184'000'000u);
-  EXPECT_EQ(done.statistics.bytes_out, 184'000'000u);
-  EXPECT_LE(done.statistics.writes_out * 43, done.statistics.writes_in);
-  EXPECT_EQ(done.statistics.errors, 0u);
-  for (const auto& file : done.files)
-    EXPECT_EQ(file->storage->content().size(), lu_c_64::bytes_per_process);
+  const AggregateStatistics statistics = aggregator.statistics();
+  EXPECT_EQ(statistics.writes_in, 7800u);
+  EXPECT_EQ(statistics.bytes_in, 184'000'000u);
+  EXPECT_EQ(statistics.bytes_out, 184'000'000u);
+  EXPECT_LE(statistics.writes_out * 43, statistics.writes_in);
 }
 
 TEST(LuC64, HasTheSizesThatItsAuthorsSaw) {

@@ -58,10 +58,16 @@ class BufferedFile : public std::enable_shared_from_this<BufferedFile> {
   using Queue = std::map<std::uint64_t, std::uint64_t>;
   using Run = std::vector<std::shared_ptr<Chunk>>;
 
+  // Those that take the lock let go of it while they wait.
+
   int put(Lock& lock, std::uint64_t offset, Bytes data);
   Chunk& chunk_for(Lock& lock, std::uint64_t window);
+  std::vector<std::shared_ptr<const Chunk>> chunks_in(Range range) const;
+
+  // The queue.
   void enqueue(std::uint64_t window);
   void enqueue_all();
+  /// Tells the scheduler if there is something to be written.
   void announce();
   bool has_work() const;
   Queue::const_iterator next_in_queue() const;
@@ -71,6 +77,8 @@ class BufferedFile : public std::enable_shared_from_this<BufferedFile> {
   void finish(const Run& run, const WriteOutcome& outcome);
   void wait_written(Lock& lock, std::uint64_t number);
   std::uint64_t oldest_unwritten() const;
+
+  // What changes the backing file otherwise.
   template <class Visit>
   auto visit_backing(Lock& lock, Visit visit);
   void begin_alone(Lock& lock);
@@ -78,11 +86,12 @@ class BufferedFile : public std::enable_shared_from_this<BufferedFile> {
   void drop_from(std::uint64_t offset);
   void drop(Windows::iterator window);
   void find_size();
+
   void note_error(int error);
   int tell(std::uint64_t& told);
   void wait(Lock& lock);
+  /// Wakes who waits.
   void changed();
-  std::vector<std::shared_ptr<const Chunk>> chunks_in(Range range) const;
 
   Scheduler& scheduler_;
   const std::uint64_t chunk_bytes_;

@@ -7,10 +7,10 @@
 #include <chrono>
 #include <cstring>
 #include <functional>
-#include <limits>
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -32,9 +32,14 @@ struct BackingCall {
 };
 
 struct Reaction {
-  int error = 0;                                                         ///< minus an errno
-  std::uint64_t bytes_most = std::numeric_limits<std::uint64_t>::max();  ///< that are written
+  int error = 0;  ///< minus an errno
+  /// That are written, also before an error; by default none then, and all otherwise.
+  std::optional<std::uint64_t> bytes_most = {};
   std::chrono::microseconds delay{0};
+
+  std::uint64_t bytes(std::uint64_t wanted) const {
+    return std::min(wanted, bytes_most.value_or(error != 0 ? 0 : wanted));
+  }
 };
 
 /// What is behind scripted files, and is there when they are gone.
@@ -110,7 +115,7 @@ class ScriptedFile final : public BackingFile {
     const auto [call, reaction] =
         begin({BackingCall::write, {offset, offset + data.size()}, count});
     const std::scoped_lock lock(storage_->mutex_);
-    data.resize(reaction.error != 0 ? 0 : std::min<std::size_t>(data.size(), reaction.bytes_most));
+    data.resize(reaction.bytes(data.size()));
     Blob& content = storage_->content_;
     if (!data.empty() && content.size() < offset + data.size())
       content.resize(offset + data.size());
@@ -126,8 +131,7 @@ class ScriptedFile final : public BackingFile {
     if (reaction.error != 0) return reaction.error;
     const Blob& content = storage_->content_;
     if (offset >= content.size()) return 0;
-    const std::size_t bytes = std::min(
-        {buffer.size(), content.size() - offset, static_cast<std::size_t>(reaction.bytes_most)});
+    const std::uint64_t bytes = reaction.bytes(std::min(buffer.size(), content.size() - offset));
     std::memcpy(buffer.data(), content.data() + offset, bytes);
     return static_cast<ssize_t>(bytes);
   }

@@ -150,14 +150,15 @@ def test_async_close_comes_back_at_once_and_unmounting_waits(mount):
 
 
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("mode", ["direct", "writeback"])
-def test_a_signal_drains_and_unmounts(mount, end, mode):
-    mounted = mount("--mode", mode)
+@pytest.mark.parametrize("gathered_by", ["direct", "writeback"])
+def test_a_signal_drains_and_unmounts(mount, end, gathered_by):
+    mounted = mount("--mode", gathered_by)
     file = open_to_write(mounted.path / "file")
     os.write(file, b"x" * 100)
     mounted.process.send_signal(end)
     assert mounted.wait() == 0
     assert (mounted.backing / "file").read_bytes() == b"x" * 100
+    assert not os.path.ismount(mounted.path)
     with pytest.raises(OSError):
         os.write(file, b"more")
         os.fsync(file)
@@ -282,13 +283,13 @@ def test_blocks_of_what_is_not_written_yet_do_not_look_like_holes(mounted, write
     assert os.fstat(writer).st_blocks * 512 >= 10100
 
 
-@pytest.mark.parametrize("mode, offset, length, expected", [
+@pytest.mark.parametrize("kind, offset, length, expected", [
     ("", 50, 100, b"x" * 100 + bytes(50)), ("-n", 50, 100, b"x" * 100),
     ("-pn", 10, 20, b"x" * 10 + bytes(20) + b"x" * 70), ("-z", 90, 20, b"x" * 90 + bytes(20)),
 ])
-def test_fallocate(mounted, writer, mode, offset, length, expected):
+def test_fallocate(mounted, writer, kind, offset, length, expected):
     path = mounted.path / "file"
-    done = subprocess.run(["fallocate", *([mode] if mode else []), "-o", str(offset), "-l", str(length), path],
+    done = subprocess.run(["fallocate", *([kind] if kind else []), "-o", str(offset), "-l", str(length), path],
                           capture_output=True, text=True, check=False)
     if "not supported" in done.stderr:
         pytest.skip("skipped: the backing file system cannot do that")
@@ -308,9 +309,9 @@ def test_copy_file_range(mounted, writer):
     os.close(to)
 
 
-@pytest.mark.parametrize("mode", ["direct", "writeback"])
-def test_direct_io(mount, mode):
-    mounted = mount("--mode", mode)
+@pytest.mark.parametrize("gathered_by", ["direct", "writeback"])
+def test_direct_io(mount, gathered_by):
+    mounted = mount("--mode", gathered_by)
     path = mounted.path / "file"
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_DIRECT)
     page = mmap.mmap(-1, 8 * KB)
@@ -437,11 +438,11 @@ def test_a_file_that_may_not_be_written_can_be_by_who_creates_it(open_to_all, ac
 
 
 @ROOT_ONLY
-@pytest.mark.parametrize("mode", ["direct", "writeback"])
+@pytest.mark.parametrize("gathered_by", ["direct", "writeback"])
 @pytest.mark.parametrize("access", ["O_WRONLY", "O_RDWR"])
 @pytest.mark.parametrize("change", ["os.write(file, b'1')", "os.ftruncate(file, 1)"])
-def test_a_change_by_others_takes_the_right_to_run_as_the_owner(mount, mode, access, change):
-    mounted = mount("--mode", mode)
+def test_a_change_by_others_takes_the_right_to_run_as_the_owner(mount, gathered_by, access, change):
+    mounted = mount("--mode", gathered_by)
     program = mounted.path / "program"
     program.write_bytes(b"old")
     program.chmod(0o6777)
@@ -624,7 +625,7 @@ def test_the_table_of_writes(mount):
     assert rows["above 1 MiB"][:3] == ["1", "25.00", "99.94"]
 
 
-def test_the_whole_backing_folder_without_memory_or_threads(mount):
+def test_many_files_get_on_with_hardly_any_memory_or_threads(mount):
     """The least of everything, many files at once."""
     mounted = mount("--pool", "4K", "--chunk", "4K", "--write", "4K", "--threads", "1", "--fuse-threads", "1")
     files = [open_to_write(mounted.path / f"file{number}") for number in range(64)]

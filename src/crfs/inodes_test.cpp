@@ -1,0 +1,80 @@
+// Which files the kernel is thought to know, and what holds them.
+#include "crfs/inodes.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "files/temporary_folder.hpp"
+
+namespace cairn {
+namespace {
+
+class InodesTest : public ::testing::Test {
+ protected:
+  Descriptor path_of(const std::string& name) {
+    return Descriptor(::open((folder_ / name).c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  }
+  Inode& look_up(const std::string& name) {
+    Descriptor path = path_of(name);
+    struct stat status = {};
+    EXPECT_EQ(::fstatat(path.number(), "", &status, AT_EMPTY_PATH), 0);
+    return inodes_.look_up(std::move(path), status);
+  }
+  void make(const std::string& name) { std::ofstream(folder_ / name) << name; }
+
+  TemporaryFolder folder_;
+  Inodes inodes_{path_of("")};
+};
+
+TEST_F(InodesTest, NamesOfOneFileAreOneInode) {
+  make("file");
+  make("other");
+  ASSERT_EQ(::link((folder_ / "file").c_str(), (folder_ / "name").c_str()), 0);
+  EXPECT_EQ(&look_up("file"), &look_up("name"));
+  EXPECT_NE(&look_up("file"), &look_up("other"));
+}
+
+TEST_F(InodesTest, IsThereUntilEachLookupIsForgotten) {
+  make("file");
+  Inode& inode = look_up("file");
+  look_up("file");
+  const dev_t device = inode.device;
+  const ino_t number = inode.number;
+  inodes_.forget(inode, 1);
+  ASSERT_EQ(inodes_.find(device, number), &inode);  // a lookup more
+  inodes_.hold(inode);
+  inodes_.forget(inode, 2);
+  ASSERT_EQ(inodes_.find(device, number), &inode);
+  inodes_.forget(inode, 2);
+  EXPECT_EQ(inodes_.find(device, number), nullptr);
+}
+
+TEST_F(InodesTest, TheRootIsNeverForgotten) {
+  inodes_.forget(inodes_.root(), 100);
+  const auto all = inodes_.hold_all();
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0], &inodes_.root());
+}
+
+TEST_F(InodesTest, AFileThatIsKnownKeepsItsNumber) {
+  make("file");
+  Inode& inode = look_up("file");
+  ::unlink((folder_ / "file").c_str());
+  for (int i = 0; i < 100; ++i) make("new" + std::to_string(i));
+  for (int i = 0; i < 100; ++i) EXPECT_NE(&look_up("new" + std::to_string(i)), &inode);
+}
+
+TEST_F(InodesTest, AVersionEndsWithAChange) {
+  make("file");
+  const Descriptor file(::open((folder_ / "file").c_str(), O_RDWR));
+  const Version before = version_of(file.number());
+  EXPECT_EQ(before, version_of(file.number()));
+  ASSERT_EQ(::ftruncate(file.number(), 100), 0);
+  EXPECT_FALSE(before == version_of(file.number()));
+  EXPECT_FALSE(Version{} == version_of(file.number()));
+}
+
+}  // namespace
+}  // namespace cairn

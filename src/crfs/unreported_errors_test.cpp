@@ -1,0 +1,26 @@
+// Errors that came up when nobody had the file open.
+#include "crfs/unreported_errors.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+namespace cairn {
+namespace {
+
+TEST(UnreportedErrors, AreToldOnceOrStayForTheEnd) {
+  UnreportedErrors errors;
+  EXPECT_EQ(errors.take(1, 2), 0);
+  errors.add(1, 2, {"/a", -ENOSPC});
+  errors.add(1, 3, {"/b", -EIO});
+  EXPECT_EQ(errors.take(2, 2), 0);
+  EXPECT_EQ(errors.take(1, 2), -ENOSPC);
+  EXPECT_EQ(errors.take(1, 2), 0);
+  const auto left = errors.all();
+  ASSERT_EQ(left.size(), 1u);
+  EXPECT_EQ(left[0].file, "/b");
+  EXPECT_EQ(left[0].error, -EIO);
+}
+
+}  // namespace
+}  // namespace cairn
