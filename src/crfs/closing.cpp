@@ -42,14 +42,19 @@ void Closing::finish(Inode& inode) {
   const std::shared_ptr<SharedFile> file = inode.open_file();
   if (!file) return;
   if (!file->settled() && file->is_nameless()) file->data().abandon();
-  // Not under the lock: who opens the file meanwhile need not wait.
-  AggregatedFile::Told told = file->data().opened();
-  const int error = file->drain(told);
-  if (error != 0) unreported_.add(inode.device, inode.number, {name_of(inode), error});
-  const std::lock_guard lock(inode.mutex);
-  if (!inode.handles.empty() || inode.file != file) return;
-  inode.cached = version_of(file->backing().number());
-  inode.file.reset();
+  for (;;) {
+    file->settle();  // not under the lock: who opens the file meanwhile need not wait
+    const std::lock_guard lock(inode.mutex);
+    // Who has opened it meanwhile is told of errors by the file itself, and closes it again.
+    if (!inode.handles.empty() || inode.file != file) return;
+    if (!file->settled()) continue;
+    AggregatedFile::Told told = file->data().opened();
+    const int error = file->drain(told);
+    if (error != 0) unreported_.add(inode.device, inode.number, {name_of(inode), error});
+    inode.cached = version_of(file->backing().number());
+    inode.file.reset();
+    return;
+  }
 }
 
 void Closing::work() {
