@@ -29,7 +29,7 @@ struct AggregateOptions {
   /// writes.
   std::uint64_t write_bytes = std::uint64_t{16} << 20;
   int io_threads = 4;    ///< writes under way at a time, those of waiting writers included
-  bool discard = false;  ///< throw full chunks away, to measure what else takes time
+  bool discard = false;  ///< write nothing, to measure what else takes time
 };
 
 struct AggregateStatistics {

@@ -67,7 +67,7 @@ void add_reports(CLI::App& app, MountOptions& options) {
       ->type_name("FILE");
   app.add_flag("--json", options.json, "Print JSON");
   app.add_flag("--discard", options.aggregate.discard,
-               "Throw full chunks away, to measure: the files are of no use");
+               "Throw the data away, to measure what all the rest costs");
 }
 
 void add_mount(CLI::App& app, Typed& typed) {
