@@ -141,12 +141,12 @@ def test_writers_that_are_killed_leave_what_they_wrote(workshop, mode, seed):
     """As with a page cache: what write() took is there, though nobody closed the file."""
     mount = workshop.crfs("--mode", mode, "--pool", "4M", "--chunk", "256K")
     chance = random.Random(seed)
-    writers = start_writers(mount.path, 4, most=20_000)
+    writers = start_writers(mount.path, 4, most=8_000)
     for writer in writers[:2]:
         time.sleep(chance.uniform(0, 0.1))
         writer.kill()
         writer.wait()
-    assert [count_of(writer) for writer in writers[2:]] == [20_000] * 2
+    assert [count_of(writer) for writer in writers[2:]] == [8_000] * 2
     seen = [(mount.path / f"w{i}").read_bytes() for i in range(4)]
     assert mount.unmount() == 0
     for i, data in enumerate(seen):

@@ -11,7 +11,7 @@ SHAPES = {
     "default": (),
     "tight": ("--pool", "128K", "--chunk", "64K", "--write", "64K", "--threads", "1"),
 }
-PROGRAMS = {False: 60, True: 1000}  # a seed's, without and with --long
+PROGRAMS = {False: 30, True: 1000}  # a seed's, without and with --long
 
 
 @pytest.mark.parametrize("shape", SHAPES)
