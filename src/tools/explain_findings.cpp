@@ -290,7 +290,9 @@ class Explainer {
                                      : reason_of(scavenged.state.verdict, scavenged.state.summary));
       finding.to_do = {
           "cairn scavenge again, if a node is there that was away",
-          "or, to be rid of what was saved, " + command("index delete", scavenged.dataset.info)};
+          // By its UUID: a newer run may have saved one of the same name.
+          fmt::format("or, to be rid of what was saved, cairn index delete {} --prefix {}",
+                      text_of(uuid), quoted(settings_.prefix))};
       return;
     }
     finding.text = "it was scavenged, and can be made whole; no restart takes it as it is";

@@ -21,11 +21,12 @@ using Action = IndexCommand::Action;
 
 constexpr std::size_t most_troubles_told = 10;
 
-const Remains* find_scavenged(const std::vector<Remains>& saved, const std::string& name) {
-  const auto found = std::find_if(saved.begin(), saved.end(), [&](const Remains& one) {
-    return one.name == name || text_of(one.uuid) == name;
-  });
-  return found == saved.end() ? nullptr : &*found;
+std::vector<const Remains*> find_scavenged(const std::vector<Remains>& saved,
+                                           const std::string& word) {
+  std::vector<const Remains*> found;
+  for (const Remains& one : saved)
+    if (is_named(word, one.uuid, one.number, one.name)) found.push_back(&one);
+  return found;
 }
 
 /// Once the process owns the prefix directory.
@@ -171,17 +172,29 @@ class Changes {
   /// One that is nowhere but there. Whoever scavenges again leaves it alone from now on.
   Status remove_scavenged() {
     CAIRN_ASSIGN(const auto saved, find_saved(site_.files, site_.folder));
-    const Remains* found = find_scavenged(saved, command_.name);
-    if (found == nullptr) return fail_as_unknown();
+    const auto found = find_scavenged(saved, command_.name);
+    if (found.empty()) return fail_as_unknown();
+    if (found.size() > 1) return fail_as_ambiguous(found);
+    const Remains& remains = *found.front();
     DatasetRecord record;
-    record.info.uuid = found->uuid;
-    record.info.number = found->number;
-    record.info.name = found->name;
-    if (const HeldRecord* held = record_of(*found)) record.info = held->record.dataset;
+    record.info.uuid = remains.uuid;
+    record.info.number = remains.number;
+    record.info.name = remains.name;
+    if (const HeldRecord* held = record_of(remains)) record.info = held->record.dataset;
     CAIRN_TRY(tell_next_run(record));
-    CAIRN_TRY(remove_saved(site_.files, site_.folder, *found));
+    CAIRN_TRY(remove_saved(site_.files, site_.folder, remains));
     change_.note(record, "is deleted: what was scavenged of it is gone");
     return {};
+  }
+
+  /// One of them may be all that is left of a newer run.
+  Status fail_as_ambiguous(const std::vector<const Remains*>& found) const {
+    std::string uuids;
+    for (const Remains* remains : found)
+      uuids += (uuids.empty() ? "" : ", ") + text_of(remains->uuid);
+    return fail(Code::bad_argument,
+                "{} scavenged datasets are called {}: name one by its UUID ({})", found.size(),
+                command_.name, uuids);
   }
 
   /// Files of a dropped dataset may have been added to another one since.
@@ -307,7 +320,7 @@ Status look_before(const IndexCommand& command, Files& files, const PrefixFolder
   if (may_be_dropped && find_dataset(dropped, command.name) != nullptr) return {};
   if (command.action == Action::remove) {
     CAIRN_ASSIGN(const auto saved, find_saved(files, folder));
-    if (find_scavenged(saved, command.name) != nullptr) return {};
+    if (!find_scavenged(saved, command.name).empty()) return {};
   }
   return fail(Code::not_found, "there is no dataset {} in {}: see cairn index list{}", command.name,
               folder.prefix, may_be_dropped ? " --dropped" : "");

@@ -352,7 +352,7 @@ TEST_F(Scavenge, AFlushThatWasBegunIsEndedThoughANewerCheckpointIsThere) {
   EXPECT_EQ(restart_elsewhere(), 6);
 }
 
-TEST_F(Scavenge, WhatCanNeverBeRebuiltIsDeletedByItsName) {
+TEST_F(Scavenge, WhatCanNeverBeRebuiltIsDeletedByItsNumber) {
   cluster_.settings.flush_interval = 2;
   cluster_.write(four_nodes(), {1, 2, 3});
   const std::vector<std::string> nodes = {"n0", "n1"};  // XOR holds one
@@ -361,7 +361,7 @@ TEST_F(Scavenge, WhatCanNeverBeRebuiltIsDeletedByItsName) {
   EXPECT_NE(left_over(), Names{});
   IndexCommand command;
   command.action = IndexCommand::Action::remove;
-  command.name = "ckpt.3";
+  command.name = "3";
   const auto files = make_posix_files();
   const auto deleted =
       change_index(command, *files, *cluster_.clock, settings_on("n0"), cluster_.log());
