@@ -63,8 +63,8 @@ void Session::flush_outputs_of_others() {
   }
 }
 
-/// Where that fails the dataset is out for this run, or it would be offered again for ever. It
-/// stays in the caches until a newer one is complete.
+/// Where that fails the dataset is out for this run, or it would be offered again for ever. The
+/// caches keep it: with the number of ranks that wrote it a later run may have it still.
 Status Session::restart_in_prefix(const Uuid& uuid) {
   const auto find = [&] {
     return std::find_if(datasets_.begin(), datasets_.end(),
@@ -75,7 +75,7 @@ Status Session::restart_in_prefix(const Uuid& uuid) {
   if (taken) taken = take_copy(uuid);
   if (taken) return {};
   CachedDataset& dataset = *find();
-  dataset.state = CachedDataset::State::unusable;
+  dataset.state = CachedDataset::State::left_alone;
   dataset.reason = taken.error().text;
   not_copied_ = uuid;
   fetch_done_ = false;

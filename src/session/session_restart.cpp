@@ -80,7 +80,9 @@ Status Session::complete_restart(bool valid) {
     datasets_.erase(datasets_.begin() + (restart_candidate() - datasets_.data()));
     remove_everywhere(dataset);
     for (CachedDataset& copied : datasets_)
-      if (copied.info.uuid == dataset.info.uuid) copied.state = CachedDataset::State::unusable;
+      if (copied.info.uuid == dataset.info.uuid &&
+          copied.state == CachedDataset::State::other_ranks)
+        copied.state = CachedDataset::State::unusable;
     prefix_.note_failed(dataset.info.uuid, verdict.error().text);
     fetch_done_ = false;  // an older one may be there
     return verdict;

@@ -190,6 +190,10 @@ TEST_P(Interrupted, ACheckpointIsWrittenLostInPartAndRestoredAsEver) {
     cut_short = 0;
     Cluster cluster(base);
     cluster.settings.checkpoints[0].scheme = GetParam();
+    cluster.settings.prefix = cluster.node("pfs");
+    std::filesystem::create_directories(cluster.settings.prefix);
+    cluster.settings.flush = true;
+    cluster.settings.flush_interval = 1;
     disturb([&] { cluster.write(four_nodes(), {1, 2}); });
     const bool protects = GetParam() != Scheme::single;
     if (protects) cluster.lose("n2");
