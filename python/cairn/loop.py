@@ -61,7 +61,13 @@ class Machine:
         its program, and the next `cairn run` would start a second one beside it."""
         launcher = subprocess.Popen(list(command), env=dict(environment), stdin=subprocess.DEVNULL,
                                     start_new_session=True, preexec_fn=ends_with_us())
-        return Group(launcher, guard_of(launcher.pid, ORPHAN_PATIENCE_S))
+        try:
+            return Group(launcher, guard_of(launcher.pid, ORPHAN_PATIENCE_S))
+        except OSError:  # else it would go on with nobody to watch it
+            unguarded = Group(launcher)
+            unguarded.end(ORPHAN_PATIENCE_S)
+            unguarded.close()
+            raise
 
     def heartbeats(self, remote: RemoteExecution, nodes: Sequence[str]) -> Heartbeats:
         """Signs of life."""

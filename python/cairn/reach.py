@@ -8,12 +8,13 @@ import socket
 import threading
 import time
 from contextlib import ExitStack
-from typing import Any, Dict, Iterable, Set, Tuple
+from typing import Any, Dict, Iterable, List, Set, Tuple
 
 PATIENCE_S = 1.3  # a lost packet is sent again after a second
 # Of the service "discard": nobody listens there, which is told at once, and whoever does has no use for what it gets.
 PORT = 9
 ANSWERS = (0, errno.ECONNREFUSED)
+AT_ONCE = 200  # connections; a process may have 1024 files open, and has others
 Address = Tuple[socket.AddressFamily, Any]  # of the family's own kind
 
 
@@ -32,10 +33,11 @@ class Reach:
         thread.start()
         return thread
 
-    def silent(self, nodes: Iterable[str]) -> Set[str]:
-        """Those that have answered once, and do not now."""
+    def silent(self, nodes: Iterable[str], patience_s: float = 0.0) -> Set[str]:
+        """Those that have answered once, and do not now; they are given so much time, or what is usual if that is more."""
         asked = {node: self._addresses[node] for node in nodes if node in self._addresses}
-        return set(asked) - _answering(asked, self._patience_s)
+        answers = _answers_of(asked, max(patience_s, self._patience_s))
+        return {node for node, answered in answers.items() if not answered}
 
     def _learn(self, nodes: Iterable[str]) -> None:
         found = {}
@@ -45,27 +47,39 @@ class Reach:
                 found[node] = (family, address)
             except OSError:
                 continue
-        answering = _answering(found, self._patience_s)
-        self._addresses.update({node: found[node] for node in answering})
+        answers = _answers_of(found, self._patience_s)
+        self._addresses.update({node: found[node] for node, answered in answers.items() if answered})
 
 
-def _answering(addresses: Dict[str, Address], patience_s: float) -> Set[str]:
-    found: Set[str] = set()
+def _answers_of(addresses: Dict[str, Address], patience_s: float) -> Dict[str, bool]:
+    """Of those that could be asked: whether they answer."""
+    found: Dict[str, bool] = {}
+    nodes = list(addresses.items())
+    for begin in range(0, len(nodes), AT_ONCE):
+        found.update(_answers_of_some(nodes[begin:begin + AT_ONCE], patience_s))
+    return found
+
+
+def _answers_of_some(nodes: List[Tuple[str, Address]], patience_s: float) -> Dict[str, bool]:
+    found: Dict[str, bool] = {}
     with ExitStack() as stack:
         waiting = {}
-        for node, (family, address) in addresses.items():
-            one = stack.enter_context(socket.socket(family))
+        writable = select.poll()
+        for node, (family, address) in nodes:
+            try:
+                one = stack.enter_context(socket.socket(family))
+            except OSError:  # too many files are open, say
+                continue
             one.setblocking(False)
             code = one.connect_ex(address)
-            if code in ANSWERS:
-                found.add(node)
-            elif code == errno.EINPROGRESS:
-                waiting[one] = node
+            found[node] = code in ANSWERS
+            if code == errno.EINPROGRESS:
+                waiting[one.fileno()] = (node, one)
+                writable.register(one, select.POLLOUT)
         end = time.monotonic() + patience_s
         while waiting and time.monotonic() < end:
-            _, ready, _ = select.select([], list(waiting), [], max(0.0, end - time.monotonic()))
-            for one in ready:
-                node = waiting.pop(one)
-                if one.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) in ANSWERS:
-                    found.add(node)
+            for number, _ in writable.poll(1000 * max(0.0, end - time.monotonic())):
+                node, one = waiting.pop(number)
+                writable.unregister(one)
+                found[node] = one.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) in ANSWERS
     return found

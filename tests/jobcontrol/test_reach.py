@@ -43,3 +43,12 @@ def test_a_host_that_has_answered_and_falls_silent_is_told_in_time() -> None:
         begin = time.monotonic()
         assert reach.silent([HOST, "never-asked"]) == {HOST}
         assert time.monotonic() - begin < 3
+
+
+def test_more_hosts_are_asked_than_a_process_may_have_files_open() -> None:
+    hosts = [f"127.0.{i // 250}.{i % 250 + 1}" for i in range(1500)]
+    with socket.create_server((HOST, 0)) as listener:
+        port = listener.getsockname()[1]
+    reach = Reach(port, 0.3)
+    reach.learn(hosts).join()
+    assert reach.silent(hosts) == set()

@@ -45,8 +45,8 @@ class Steps(RemoteExecution):
 
     def run(self, commands: Mapping[str, str], timeout_s: float) -> Dict[str, Answer]:
         """Asks this node too: where it answers and another does not, that is not the fault of the way there. Nodes of
-        which not even the kernel answers any more are not waited for."""
-        gone = self._reach.silent(commands)
+        which not even the kernel answers for an eighth of `timeout_s` are not waited for."""
+        gone = self._reach.silent(commands, timeout_s / 8)
         asked = {node: command for node, command in commands.items() if node not in gone}
         if self._here or not asked:
             asked.setdefault(self._here or next(iter(commands)), "true")
