@@ -43,7 +43,7 @@ void BackingDescriptor::add(Descriptor descriptor) {
 }
 
 int BackingDescriptor::flush() {
-  const int copy = ::fcntl(number(), F_DUPFD_CLOEXEC, 0);
+  const int copy = ::fcntl(written(), F_DUPFD_CLOEXEC, 0);
   if (copy < 0) return -errno;
   return ::close(copy) == 0 || errno == EINTR ? 0 : -errno;
 }
@@ -72,7 +72,7 @@ int BackingDescriptor::resize(std::uint64_t bytes) {
 }
 
 int BackingDescriptor::sync(bool data_only) {
-  return or_minus_errno([&] { return data_only ? ::fdatasync(number()) : ::fsync(number()); });
+  return or_minus_errno([&] { return data_only ? ::fdatasync(written()) : ::fsync(written()); });
 }
 
 std::int64_t BackingDescriptor::size() {

@@ -39,6 +39,9 @@ class BackingDescriptor final : public BackingFile {
   std::int64_t size() override;
 
  private:
+  /// The one that was written through, if any: what it would tell need not be told to another.
+  int written() const { return writes() ? writer_ : reader_; }
+
   std::atomic<int> reader_ = -1;
   std::atomic<int> writer_ = -1;
   std::mutex mutex_;

@@ -49,7 +49,8 @@ void Closing::finish(Inode& inode) {
     if (!inode.handles.empty() || inode.file != file) return;
     if (!file->settled()) continue;
     AggregatedFile::Told told = file->data().opened();
-    const int error = file->drain(told);
+    int error = file->drain(told);
+    if (error == 0) error = file->flush();
     if (error != 0) unreported_.add(inode.device, inode.number, {name_of(inode), error});
     inode.cached = version_of(file->backing().number());
     inode.file.reset();

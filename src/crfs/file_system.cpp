@@ -23,15 +23,15 @@ FileSystem::FileSystem(const MountOptions& asked, Descriptor root)
 FileSystem::~FileSystem() { drain(); }
 
 int FileSystem::look_at(Inode& inode, struct stat& status, double& valid) {
+  // Before the backing folder is asked: should the file be closed meanwhile, what that has told may
+  // be from before its last bytes.
+  const std::shared_ptr<SharedFile> file = inode.open_file();
+  const bool settled = file == nullptr || file->settled();
   const int error = status_of(inode, status);
   if (error != 0) return error;
-  valid = valid_s();
+  valid = settled ? valid_s() : 0;
   if (has_special_bits(status)) inode.may_have_special_bits = true;
-  if (!S_ISREG(inode.type)) return 0;
-  if (const std::shared_ptr<SharedFile> file = inode.open_file()) {
-    if (!file->settled()) valid = 0;
-    file->show(status);
-  }
+  if (file) file->show(status);
   return 0;
 }
 

@@ -85,6 +85,11 @@ int SharedFile::change_backing(const std::function<int()>& change) {
   return result;
 }
 
+int SharedFile::flush() {
+  const std::uint64_t mark = settled_;
+  return flushed_.exchange(mark) == mark ? 0 : backing_.flush();
+}
+
 bool SharedFile::is_nameless() const {
   struct stat status = {};
   return ::fstat(backing_.number(), &status) == 0 && status.st_nlink == 0;
@@ -104,11 +109,9 @@ int Handle::sync(bool data_only) {
 }
 
 int Handle::flush() {
-  const bool all_there = file_.settled();
-  if (!all_there && file_.is_nameless()) return 0;  // the bytes are about to be thrown away
+  if (!file_.settled() && file_.is_nameless()) return 0;  // the bytes are about to be thrown away
   const int error = drain();
-  if (error != 0 || all_there) return error;
-  return file_.backing().flush();
+  return error != 0 ? error : file_.flush();
 }
 
 void Handle::profile(WriteProfile& profile, off_t offset, std::size_t bytes, std::int64_t ns) {

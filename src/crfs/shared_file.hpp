@@ -35,6 +35,8 @@ class SharedFile {
   int drain(AggregatedFile::Told& told);
   int sync(AggregatedFile::Told& told, bool data_only);
   void settle();
+  /// What close() of the backing file would tell of what was written since this was last asked.
+  int flush();
   int change_backing(const std::function<int()>& change);
   /// The times of the backing file were set, or are about to be: those shown so far are void.
   void forget_times() { told_time_ = false; }
@@ -48,6 +50,8 @@ class SharedFile {
   AggregatedFile data_;
   std::atomic<std::uint64_t> written_ = 0;  ///< counts changes
   std::atomic<std::uint64_t> settled_ = 0;  ///< of these, so many are in the backing file
+  std::atomic<std::uint64_t> flushed_ =
+      0;  ///< and of these, so many the backing file was closed after
   std::atomic<std::int64_t> last_write_ns_ = 0;
   std::atomic<bool> told_time_ = false;  ///< somebody was shown last_write_ns_
 };

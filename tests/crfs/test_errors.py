@@ -118,6 +118,29 @@ def test_one_failing_write_of_many_files_reaches_one_close(workshop, mode, seed,
 
 
 @pytest.mark.crfs_only
+def test_close_tells_what_the_backing_file_tells_at_its_own_close(workshop, mode):
+    """As file systems over a network do of a quota; also of what another call has brought there before."""
+    stack = Stack(workshop, mode, *ONE_REQUEST)
+    fd = stack.open("bad")
+    write_slowly(fd, pattern("bad", MIB))
+    os.fchmod(fd, 0o600)
+    stack.slow.set("fail", "flush@bad:1:EDQUOT")
+    assert told(os.close, fd) == errno.EDQUOT
+    fd = stack.open("bad")
+    assert told(os.close, fd) == 0
+
+
+@pytest.mark.crfs_only
+def test_a_late_close_tells_of_it_too(workshop, mode):
+    stack = Stack(workshop, mode, "--close", "async", *ONE_REQUEST)
+    fd = stack.open("bad")
+    stack.slow.set("fail", "flush@bad:1:EDQUOT")
+    write_slowly(fd, pattern("bad", MIB))
+    assert told(os.close, fd) == 0
+    assert stack.end() != 0 and "bad" in stack.mount.said()
+
+
+@pytest.mark.crfs_only
 def test_what_nobody_was_told_is_told_to_the_next(workshop, mode):
     stack = Stack(workshop, mode, "--close", "async", *ONE_REQUEST)
     fd = stack.open("bad")
