@@ -52,6 +52,17 @@ TEST_P(AggregatorErrorsWithThreads, EachHandleIsToldOnce) {
   EXPECT_EQ(aggregator.statistics().pool_used_bytes, 0u);
 }
 
+TEST_P(AggregatorErrorsWithThreads, OfTwoSyncsAtOnceBothAreTold) {
+  file.storage->script = failing(BackingCall::sync, 0, {-EIO, {}, std::chrono::milliseconds(100)});
+  AggregatedFile::Told first = file->opened(), second = file->opened();
+  int told_first = 0;
+  std::thread other_thread([&] { told_first = file->sync(first, false); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(-EIO, file->sync(second, false));
+  other_thread.join();
+  EXPECT_EQ(-EIO, told_first);
+}
+
 TEST_P(AggregatorErrorsWithThreads, WhoOpensIsToldOfWhatNobodyWasToldYet) {
   file.storage->script = failing(BackingCall::write, 0, {-EIO});
   ASSERT_EQ(0, file->append(Blob(chunk)));

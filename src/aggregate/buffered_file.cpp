@@ -124,6 +124,8 @@ int BufferedFile::drain(std::uint64_t& told) {
 }
 
 int BufferedFile::sync(std::uint64_t& told, bool data_only) {
+  // The system tells one of several that sync of an error; the others must not be done before.
+  const std::scoped_lock one_by_one(syncing_);
   Lock lock(mutex_);
   enqueue_all();
   wait_written(lock, last_number_);

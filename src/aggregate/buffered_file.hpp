@@ -97,6 +97,7 @@ class BufferedFile : public std::enable_shared_from_this<BufferedFile> {
   const std::uint64_t chunk_bytes_;
   std::unique_ptr<BackingFile> backing_;
 
+  std::mutex syncing_;  ///< before the others; held while waiting, needed by no write
   std::mutex turn_;
   std::mutex mutex_;  ///< guards all below
   Windows windows_;

@@ -74,6 +74,7 @@ int FileSystem::open_file(Inode& inode, int flags, Opened& opened) {
 }
 
 FileSystem::Opened FileSystem::adopt_file(Inode& inode, Descriptor created, int flags) {
+  unreported.leave_to_the_end(inode.device, inode.number);
   const std::lock_guard lock(inode.mutex);
   if (!inode.file || !inode.file->backing().writes()) attach(inode, std::move(created));
   return {&add_handle(inode, flags), true};

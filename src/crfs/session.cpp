@@ -6,6 +6,7 @@
 
 #include <csignal>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <thread>
@@ -43,13 +44,21 @@ sigset_t signals_that_end() {
   return signals;
 }
 
+std::string without_links(const std::string& path) {
+  std::error_code unknown;
+  const auto real = std::filesystem::canonical(path, unknown);
+  return unknown ? path : real.string();
+}
+
 Result<Descriptor> open_root(const MountOptions& options) {
   Descriptor root(::open(options.backing.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (root.number() < 0)
     return tl::unexpected<Error>(errno_error(errno, "open the backing folder", options.backing));
   // The daemon would come upon its own mount, and wait for itself.
-  const std::string inside = options.backing == "/" ? "/" : options.backing + "/";
-  if (options.mountpoint != options.backing && options.mountpoint.starts_with(inside))
+  const std::string backing = without_links(options.backing);
+  const std::string mountpoint = without_links(options.mountpoint);
+  const std::string inside = backing == "/" ? "/" : backing + "/";
+  if (mountpoint != backing && mountpoint.starts_with(inside))
     return fail(Code::bad_argument,
                 "{} lies in the backing folder {}: give a mount point outside it",
                 options.mountpoint, options.backing);

@@ -19,9 +19,18 @@ int UnreportedErrors::take(dev_t device, ino_t number) {
   return error;
 }
 
+void UnreportedErrors::leave_to_the_end(dev_t device, ino_t number) {
+  if (!any_) return;
+  const std::lock_guard lock(mutex_);
+  const auto found = lost_.find({device, number});
+  if (found == lost_.end()) return;
+  gone_.push_back(std::move(found->second));
+  lost_.erase(found);
+}
+
 std::vector<UnreportedErrors::Lost> UnreportedErrors::all() const {
   const std::lock_guard lock(mutex_);
-  std::vector<Lost> all;
+  std::vector<Lost> all = gone_;
   for (const auto& [file, lost] : lost_) all.push_back(lost);
   return all;
 }

@@ -22,6 +22,8 @@ class UnreportedErrors {
   void add(dev_t device, ino_t number, Lost lost);
   /// For who has the file open now, and is told; 0 if there is none.
   int take(dev_t device, ino_t number);
+  /// The number is that of a new file now; what is kept is another's, which is gone.
+  void leave_to_the_end(dev_t device, ino_t number);
   /// Those that nobody took.
   std::vector<Lost> all() const;
 
@@ -29,6 +31,7 @@ class UnreportedErrors {
   std::atomic<bool> any_ = false;  ///< so that a close() need not lock
   mutable std::mutex mutex_;
   std::map<std::pair<dev_t, ino_t>, Lost> lost_;  ///< guarded
+  std::vector<Lost> gone_;                        ///< guarded; of files that are not there any more
 };
 
 }  // namespace cairn

@@ -22,5 +22,14 @@ TEST(UnreportedErrors, AreToldOnceOrStayForTheEnd) {
   EXPECT_EQ(left[0].error, -EIO);
 }
 
+TEST(UnreportedErrors, ANewFileIsNotToldOfOneThatHadItsNumber) {
+  UnreportedErrors errors;
+  errors.add(1, 2, {"/a", -ENOSPC});
+  errors.leave_to_the_end(1, 2);
+  EXPECT_EQ(errors.take(1, 2), 0);
+  ASSERT_EQ(errors.all().size(), 1u);
+  EXPECT_EQ(errors.all()[0].file, "/a");
+}
+
 }  // namespace
 }  // namespace cairn

@@ -585,6 +585,13 @@ def test_what_is_wrong_is_named_and_nothing_is_mounted(command, arguments, code,
     assert all(word in done.stdout + done.stderr for word in words), done
 
 
+def test_a_link_does_not_hide_that_the_mount_is_in_its_own_backing_folder(command, tmp_path):
+    (tmp_path / "real/inside").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    done = run(command, tmp_path / "real", tmp_path / "link/inside")
+    assert done.returncode == 1 and "outside" in done.stderr, done
+
+
 def test_a_mount_for_reading_only(mount):
     mounted = mount("-o", "ro")
     with pytest.raises(OSError, match="Read-only"):
