@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "config/settings.hpp"
+#include "prefix/copy_files.hpp"
 #include "prefix/manifest.hpp"
 #include "prefix/mend.hpp"
 
@@ -55,11 +56,19 @@ Result<bool> would_replace(Files& files, const PrefixFolder& folder, const std::
 }
 
 /// Of a plan that was made to its end. False where something newer is there of which its files
-/// would take the names, or may do so.
-bool may_be_carried_on(Files& files, const PrefixFolder& folder, const std::string& pending,
-                       const DatasetRecord& plan, const Listing& listing) {
-  const bool newest = listing.empty() || listing.front().info.uuid < plan.info.uuid;
-  return newest || !would_replace(files, folder, pending, plan, listing).value_or(true);
+/// would take the names, or may do so for all that can be known: a manifest is damaged. What only
+/// cannot be read now is an error.
+Result<bool> may_be_carried_on(Files& files, const PrefixFolder& folder, const std::string& pending,
+                               const DatasetRecord& plan, const Listing& listing) {
+  if (listing.empty() || listing.front().info.uuid < plan.info.uuid) return true;
+  const auto replaces = would_replace(files, folder, pending, plan, listing);
+  if (!replaces && !is_damage(replaces.error().code)) return tl::unexpected(replaces.error());
+  return !replaces.value_or(true);
+}
+
+bool is_listed(const Listing& listing, const Uuid& uuid) {
+  return std::any_of(listing.begin(), listing.end(),
+                     [&](const DatasetRecord& record) { return record.info.uuid == uuid; });
 }
 
 std::optional<DatasetRecord> plan_in(Files& files, const std::string& pending) {
@@ -216,9 +225,12 @@ Result<std::vector<Keeper::Remains>> Keeper::remains() const {
       const std::string folder = closed + "/" + name;
       auto plan = plan_in(*files_, folder);
       std::string overtaken;
-      if (plan && !may_be_carried_on(*files_, folder_, folder, *plan, listing_)) {
-        overtaken = plan->label();
-        plan.reset();
+      if (plan && is_listed(listing_, plan->info.uuid)) plan.reset();  // another way led there
+      if (plan) {
+        CAIRN_ASSIGN(const bool goes_on,
+                     may_be_carried_on(*files_, folder_, folder, *plan, listing_));
+        if (!goes_on) overtaken = plan->label();
+        if (!goes_on) plan.reset();
       }
       staged.push_back({folder, Remains::Kind::staged, {}, std::move(plan), std::move(overtaken)});
     }

@@ -4,6 +4,7 @@ import fcntl
 import json
 import mmap
 import os
+import shutil
 import signal
 import socket
 import stat
@@ -672,8 +673,9 @@ subprocess.run(["fusermount3", "-u", "above"], check=True)
 def test_a_user_mounts_for_himself(command):
     with tempfile.TemporaryDirectory(dir="/tmp") as home:
         os.chown(home, DAEMON, DAEMON)
+        reachable = shutil.copy(command, home)  # the checkout may be in root's own folder
         done = subprocess.run(["unshare", "--mount", "sh", "-c", WITH_FUSE_FOR_ALL, "sh", home, sys.executable, "-c",
-                               MOUNT_AS_USER, command], capture_output=True, text=True, timeout=60, check=False)
+                               MOUNT_AS_USER, reachable], capture_output=True, text=True, timeout=60, check=False)
         if done.returncode == 77 or "unshare" in done.stderr:
             pytest.skip(f"skipped: no namespaces here: {done.stderr}")
         assert (done.returncode, done.stdout) == (0, "10000 10000 target\n"), done.stderr
