@@ -1,5 +1,8 @@
 // Datasets on their way to the prefix directory and back, as a job sees it.
+#include <atomic>
+#include <chrono>
 #include <filesystem>
+#include <thread>
 
 #include "session/prefix_cluster.hpp"
 
@@ -215,6 +218,32 @@ TEST(SessionPrefix, AnOutputThatCannotBeCopiedStaysAndIsTriedAgain) {
   });
   EXPECT_EQ(cluster.listed(), Names({"ckpt.3", "ckpt.1"})) << "2 was due, 3 goes in its place";
   cluster.expect_own_files(1);
+}
+
+TEST(SessionPrefix, ARankForWhichItIsSlowIsWaitedFor) {
+  PrefixCluster cluster;
+  std::atomic<int> slow_calls = 0;
+  const auto slow = [&](JobRank& rank) {
+    if (rank.number() != 5) return;
+    rank.hook = [&](const FileOperation& operation) -> Status {
+      if (!operation.path.starts_with(cluster.settings.prefix)) return {};
+      ++slow_calls;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      return {};
+    };
+  };
+  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+    slow(rank);
+    for (const int dataset : {1, 2}) rank.expect_written(dataset);
+    EXPECT_EQ(cluster.listed(), Names({"ckpt.2"})) << "on all ranks it is there when the call ends";
+  });
+  EXPECT_GT(slow_calls, 5);
+  cluster.expect_own_files(2);
+  cluster.lose_all_nodes();
+  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+    slow(rank);
+    EXPECT_EQ(rank.restart(), 2);
+  });
 }
 
 TEST(SessionPrefix, TheVerdictOfAnOutputIsItsOwn) {
