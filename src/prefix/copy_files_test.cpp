@@ -196,7 +196,8 @@ TEST_P(CopyFiles, AFileOfAnotherSizeOrNoneIsRefused) {
 
 TEST_P(CopyFiles, AnErrorOfAnyThreadIsTold) {
   write(all_kinds());
-  for (const char* name : {"create", "write", "set_attributes", "open", "view", "open_for_update"}) {
+  for (const char* name :
+       {"create", "write", "set_attributes", "open", "view", "open_for_update"}) {
     const Status copied = copy([&](const FileOperation& operation) -> Status {
       if (operation.name == name) return fail(Code::no_space, "no room: {}", name);
       return {};
