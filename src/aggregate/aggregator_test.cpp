@@ -167,10 +167,7 @@ TEST(Aggregator, ReadersWaitForAResize) {
   Aggregator aggregator(small(8));
   TestFile file(aggregator);
   Gate gate;
-  file.storage->script = [&](const BackingCall& call) {
-    if (call.kind == BackingCall::resize) gate.pass();
-    return Reaction{};
-  };
+  file.storage->script = held_at(gate, BackingCall::resize);
   ASSERT_EQ(0, file->write(0, blob("01")));
   ASSERT_EQ(0, file->write(5, blob("56789")));
   std::thread resize([&] { EXPECT_EQ(0, file->resize(3)); });
@@ -190,10 +187,7 @@ TEST(Aggregator, WhoWaitsForMemoryGoesOnAfterAResize) {
   Aggregator aggregator(small(1, 0));
   TestFile file(aggregator), other(aggregator);
   Gate gate;
-  file.storage->script = [&](const BackingCall& call) {
-    if (call.kind == BackingCall::resize) gate.pass();
-    return Reaction{};
-  };
+  file.storage->script = held_at(gate, BackingCall::resize);
   ASSERT_EQ(0, file->append(blob("something")));
   std::thread resize([&] { EXPECT_EQ(0, file->resize(4)); });
   gate.wait_for(1);
@@ -249,10 +243,7 @@ TEST(Aggregator, ASlowFileGetsLargeWrites) {
   Aggregator aggregator(small(64, 1));
   TestFile file(aggregator);
   Gate gate;
-  file.storage->script = [&](const BackingCall&) {
-    gate.pass();
-    return Reaction{};
-  };
+  file.storage->script = held_at(gate);
   ASSERT_EQ(0, file->append(Blob(chunk)));
   gate.wait_for(1);
   for (int i = 0; i < 48 * 4; ++i) ASSERT_EQ(0, file->append(Blob(chunk / 4)));
@@ -282,10 +273,7 @@ TEST(Aggregator, AWindowIsWrittenOnceAtATimeAndInOrder) {
   Aggregator aggregator(small(8, 2));
   TestFile file(aggregator);
   Gate gate;
-  file.storage->script = [&](const BackingCall&) {
-    gate.pass();
-    return Reaction{};
-  };
+  file.storage->script = held_at(gate);
   ASSERT_EQ(0, file->write(0, blob("................")));
   gate.wait_for(1);
   ASSERT_EQ(0, file->write(4, blob("old")));
@@ -305,10 +293,7 @@ TEST(Aggregator, ADrainIsSharedAmongTheThreads) {
   Aggregator aggregator(small(8, 4));
   TestFile file(aggregator);
   Gate gate;
-  file.storage->script = [&](const BackingCall&) {
-    gate.pass();
-    return Reaction{};
-  };
+  file.storage->script = held_at(gate);
   for (const std::uint64_t window : {0, 1, 2, 3})
     ASSERT_EQ(0, file->write(window * chunk + 5, blob("apart")));
   std::thread drain([&] { file->settle(); });
@@ -321,10 +306,7 @@ TEST(Aggregator, NobodyWaitsForWhatIsAbandoned) {
   Aggregator aggregator(small(8, 1));
   TestFile busy(aggregator), file(aggregator);
   Gate gate;
-  busy.storage->script = [&](const BackingCall&) {
-    gate.pass();
-    return Reaction{};
-  };
+  busy.storage->script = held_at(gate);
   ASSERT_EQ(0, busy->append(Blob(chunk)));
   gate.wait_for(1);
   ASSERT_EQ(0, file->append(blob("gone")));
@@ -365,10 +347,7 @@ TEST(Aggregator, AWriterWaitsOnlyWhenMemoryIsUsedUp) {
   Aggregator aggregator(small(4, 1));
   TestFile file(aggregator);
   Gate gate;
-  file.storage->script = [&](const BackingCall&) {
-    gate.pass();
-    return Reaction{};
-  };
+  file.storage->script = held_at(gate);
   ASSERT_EQ(0, file->append(Blob(4 * chunk)));
   std::atomic<bool> taken = false;
   std::thread writer([&] {
@@ -391,10 +370,7 @@ TEST(Aggregator, FilesTakeTurns) {
   Aggregator aggregator(options);
   TestFile busy(aggregator), before(aggregator), many(aggregator), after(aggregator);
   Gate gate;
-  busy.storage->script = [&](const BackingCall&) {
-    gate.pass();
-    return Reaction{};
-  };
+  busy.storage->script = held_at(gate);
   ASSERT_EQ(0, busy->append(Blob(chunk)));
   gate.wait_for(1);
   std::atomic<std::size_t> many_before = 0;
@@ -416,10 +392,7 @@ TEST(Aggregator, MemoryGoesToWhoWaitsLongest) {
   Aggregator aggregator(small(1, 1));
   TestFile holder(aggregator), first(aggregator), second(aggregator);
   Gate gate;
-  holder.storage->script = [&](const BackingCall&) {
-    gate.pass();
-    return Reaction{};
-  };
+  holder.storage->script = held_at(gate);
   std::size_t first_before_second = 0;
   second.storage->script = [&](const BackingCall&) {
     first_before_second = first.storage->log_length();

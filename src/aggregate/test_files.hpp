@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string_view>
 
 #include "aggregate/aggregator.hpp"
@@ -76,5 +77,13 @@ class Gate {
   bool open_ = false;
   int waiting_ = 0;
 };
+
+/// A script for Storage: calls of that kind, or all, wait until the gate is opened.
+inline auto held_at(Gate& gate, std::optional<BackingCall::Kind> kind = {}) {
+  return [&gate, kind](const BackingCall& call) {
+    if (!kind || call.kind == *kind) gate.pass();
+    return Reaction{};
+  };
+}
 
 }  // namespace cairn
