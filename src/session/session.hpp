@@ -176,6 +176,7 @@ class Session {
   bool is_elastic() const { return settings_.elastic && settings_.fetch; }
   std::vector<RecordedPart> recorded_parts(const CachedDataset& dataset);
   void offer_what_others_wrote();
+  void warn_of_no_copy(const DatasetInfo& dataset, const Error& error);
   Status flush_what_others_wrote(CachedDataset& dataset);
   void flush_outputs_of_others();
   Status restart_in_prefix(const Uuid& uuid);
@@ -226,6 +227,7 @@ class Session {
   bool restart_done_ = false;
   bool fetch_done_ = false;    ///< the prefix directory has been asked
   Status fetch_refused_;       ///< what it was asked for cannot be had, and nothing else will do
+  Uuid no_copy_told_;          ///< what was told to be in the caches and not to be had
   Uuid not_copied_;            ///< what a restart was to begin from, and could not be copied there
   bool flush_wanted_ = false;  ///< of the newest checkpoint
   std::uint64_t last_number_ = 0;

@@ -2,6 +2,7 @@
 // caches have: such a dataset is copied to the prefix directory, part by part, and read there.
 
 #include <algorithm>
+#include <utility>
 
 #include "cache/catalog.hpp"
 #include "prefix/copy_files.hpp"
@@ -33,11 +34,16 @@ void Session::offer_what_others_wrote() {
   if (claimed && dataset.flushed) return;
   const auto info = claimed ? prefix_.find_parts(dataset.info, recorded_parts(dataset))
                             : Result<DatasetInfo>(tl::unexpected(claimed.error()));
-  if (!info)
-    return warn("{} ranks have written dataset {} in the cache, which cannot be copied to {}: {}",
-                dataset.info.ranks, dataset.info.number, settings_.prefix, info.error().text);
+  if (!info) return warn_of_no_copy(dataset.info, info.error());
   dataset.info = *info;
   dataset.state = CachedDataset::State::offered;
+}
+
+/// Once, however often the application asks.
+void Session::warn_of_no_copy(const DatasetInfo& dataset, const Error& error) {
+  if (std::exchange(no_copy_told_, dataset.uuid) == dataset.uuid) return;
+  warn("{} ranks have written dataset {} in the cache, which cannot be copied to {}: {}",
+       dataset.ranks, dataset.number, settings_.prefix, error.text);
 }
 
 Status Session::flush_what_others_wrote(CachedDataset& dataset) {

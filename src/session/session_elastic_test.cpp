@@ -120,16 +120,17 @@ TEST(SessionElastic, APartThatIsNotThereIsToldAndNothingIsBegunInItsPlace) {
   CachedElastic cluster;
   cluster.write(four_nodes(), {1, 2, 3});
   cluster.run_well(six, [](JobRank& rank) {
-    for (const auto& found :
-         {rank.session->have_restart(), rank.session->start_restart().map([](const auto& name) {
-            return std::optional(name);
-          })}) {
+    for (const auto& found : {rank.session->have_restart(), rank.session->have_restart(),
+                              rank.session->start_restart().map(
+                                  [](const auto& name) { return std::optional(name); })}) {
       ASSERT_FALSE(found);
       EXPECT_EQ(found.error().code, Code::wrong_ranks);
     }
     EXPECT_FALSE(rank.session->start_checkpoint());
   });
   EXPECT_TRUE(cluster.said("no node of this run has the part of rank 6")) << cluster.said();
+  const std::string said = cluster.said();
+  EXPECT_EQ(said.find("cannot be copied"), said.rfind("cannot be copied")) << said;
   EXPECT_EQ(cluster.restart(four_nodes()), 3) << "with the number that wrote it";
 }
 

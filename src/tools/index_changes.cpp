@@ -29,6 +29,12 @@ std::vector<const Remains*> find_scavenged(const std::vector<Remains>& saved,
   return found;
 }
 
+std::vector<std::string> uuids_of(const std::vector<const Remains*>& found) {
+  std::vector<std::string> uuids;
+  for (const Remains* remains : found) uuids.push_back(text_of(remains->uuid));
+  return uuids;
+}
+
 /// Once the process owns the prefix directory.
 class Changes {
  public:
@@ -107,7 +113,7 @@ class Changes {
 
   /// A copy, since what it is found in changes.
   Result<DatasetRecord> named() const {
-    const DatasetRecord* found = find_dataset(keeper_.listing(), command_.name);
+    CAIRN_ASSIGN(const DatasetRecord* found, find_dataset(keeper_.listing(), command_.name));
     if (found == nullptr) return fail_as_unknown();
     return *found;
   }
@@ -115,7 +121,7 @@ class Changes {
   Result<DatasetRecord> named_of_dropped() const {
     std::vector<std::string> damaged;
     CAIRN_ASSIGN(const Listing dropped, read_dropped(site_.files, site_.folder, damaged));
-    const DatasetRecord* found = find_dataset(dropped, command_.name);
+    CAIRN_ASSIGN(const DatasetRecord* found, find_dataset(dropped, command_.name));
     if (found == nullptr) return fail_as_unknown();
     return *found;
   }
@@ -174,7 +180,7 @@ class Changes {
     CAIRN_ASSIGN(const auto saved, find_saved(site_.files, site_.folder));
     const auto found = find_scavenged(saved, command_.name);
     if (found.empty()) return fail_as_unknown();
-    if (found.size() > 1) return fail_as_ambiguous(found);
+    if (found.size() > 1) return fail_as_ambiguous(command_.name, uuids_of(found));
     const Remains& remains = *found.front();
     DatasetRecord record;
     record.info.uuid = remains.uuid;
@@ -185,16 +191,6 @@ class Changes {
     CAIRN_TRY(remove_saved(site_.files, site_.folder, remains));
     change_.note(record, "is deleted: what was scavenged of it is gone");
     return {};
-  }
-
-  /// One of them may be all that is left of a newer run.
-  Status fail_as_ambiguous(const std::vector<const Remains*>& found) const {
-    std::string uuids;
-    for (const Remains* remains : found)
-      uuids += (uuids.empty() ? "" : ", ") + text_of(remains->uuid);
-    return fail(Code::bad_argument,
-                "{} scavenged datasets are called {}: name one by its UUID ({})", found.size(),
-                command_.name, uuids);
   }
 
   /// Files of a dropped dataset may have been added to another one since.
@@ -257,9 +253,8 @@ class Changes {
   }
 
   Status set_quarantine() {
-    if (command_.action == Action::lift &&
-        find_dataset(keeper_.listing(), command_.name) == nullptr)
-      return lift_cached();
+    CAIRN_ASSIGN(const DatasetRecord* listed, find_dataset(keeper_.listing(), command_.name));
+    if (listed == nullptr && command_.action == Action::lift) return lift_cached();
     CAIRN_ASSIGN(DatasetRecord record, named());
     record.quarantined = command_.action == Action::quarantine;
     if (!record.quarantined) {
@@ -276,7 +271,7 @@ class Changes {
   /// One that only the caches have.
   Status lift_cached() {
     Listing attempts = keeper_.attempts();
-    const DatasetRecord* found = find_dataset(attempts, command_.name);
+    CAIRN_ASSIGN(const DatasetRecord* found, find_dataset(attempts, command_.name));
     if (found == nullptr) return fail_as_unknown();
     const DatasetRecord record = *found;
     std::erase(attempts, record);
@@ -307,17 +302,20 @@ Status look_before(const IndexCommand& command, Files& files, const PrefixFolder
   CAIRN_ASSIGN(const Listing listing, read_listing(files, folder, damaged));
   CAIRN_ASSIGN(const Listing dropped, read_dropped(files, folder, damaged));
   const bool adds = command.action == Action::add;
-  if (adds && find_dataset(dropped, command.name) != nullptr) return {};
-  if (find_dataset(listing, command.name) != nullptr) {
-    if (!adds) return {};
-    return fail(Code::bad_argument, "dataset {} is in {} already", command.name, folder.prefix);
+  CAIRN_ASSIGN(const DatasetRecord* listed, find_dataset(listing, command.name));
+  if (listed != nullptr && !adds) return {};
+  const bool may_be_dropped = adds || command.action == Action::remove;
+  if (may_be_dropped) {
+    CAIRN_ASSIGN(const DatasetRecord* found, find_dataset(dropped, command.name));
+    if (found != nullptr) return {};
   }
+  if (listed != nullptr)
+    return fail(Code::bad_argument, "dataset {} is in {} already", command.name, folder.prefix);
   if (command.action == Action::lift) {
     CAIRN_ASSIGN(const Listing attempts, read_attempts(files, folder));
-    if (find_dataset(attempts, command.name) != nullptr) return {};
+    CAIRN_ASSIGN(const DatasetRecord* cached, find_dataset(attempts, command.name));
+    if (cached != nullptr) return {};
   }
-  const bool may_be_dropped = adds || command.action == Action::remove;
-  if (may_be_dropped && find_dataset(dropped, command.name) != nullptr) return {};
   if (command.action == Action::remove) {
     CAIRN_ASSIGN(const auto saved, find_saved(files, folder));
     if (!find_scavenged(saved, command.name).empty()) return {};

@@ -72,12 +72,12 @@ class Reader {
   }
 
   Status find() {
-    const DatasetRecord* found = find_dataset(listing_, command_.name);
+    CAIRN_ASSIGN(const DatasetRecord* found, find_dataset(listing_, command_.name));
     Listing all_dropped;
     if (found == nullptr) {
       std::vector<std::string> damaged;
       CAIRN_ASSIGN(all_dropped, read_dropped(files_, folder_, damaged));
-      found = find_dataset(all_dropped, command_.name);
+      CAIRN_ASSIGN(found, find_dataset(all_dropped, command_.name));
       dropped_ = true;
     }
     if (found == nullptr)

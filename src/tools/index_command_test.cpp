@@ -440,8 +440,8 @@ TEST_F(IndexCommandTest, WhatIsDeletedIsRememberedForTheNextRunWhereverTheComman
     std::vector<std::string> damaged;
     const Listing there = *read_listing(*files_, folder(), damaged);
     const Listing deleted = *read_deleted(*files_, folder());
-    const bool gone = find_dataset(there, "ckpt.2") == nullptr;
-    EXPECT_TRUE(!gone || find_dataset(deleted, "ckpt.2") != nullptr) << "step " << step;
+    const bool gone = *find_dataset(there, "ckpt.2") == nullptr;
+    EXPECT_TRUE(!gone || *find_dataset(deleted, "ckpt.2") != nullptr) << "step " << step;
     EXPECT_TRUE(gone || crashed);
     EXPECT_LE(deleted.size(), 1U);
     ASSERT_FALSE(HasFailure());

@@ -1,6 +1,8 @@
 // The datasets that a user names, by number, name or UUID.
 #pragma once
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -29,14 +31,26 @@ bool is_wanted(const WantedDatasets& wanted, const AnyUuid& uuid, std::uint64_t 
          });
 }
 
-/// The one that a word names: the newest of that name, else that of the number or UUID. Null if
-/// there is none.
-inline const DatasetRecord* find_dataset(const Listing& listing, const std::string& word) {
+/// Several datasets may have one number, and each may be all that is left of a run.
+inline tl::unexpected<Error> fail_as_ambiguous(const std::string& word,
+                                               const std::vector<std::string>& uuids) {
+  return fail(Code::bad_argument, "{} datasets are called {}: name one by its UUID ({})",
+              uuids.size(), word, fmt::join(uuids, ", "));
+}
+
+/// The one that a word names: the newest of that name, else the one of the number or UUID. Null if
+/// there is none, an error if there are several.
+inline Result<const DatasetRecord*> find_dataset(const Listing& listing, const std::string& word) {
   if (const DatasetRecord* named = find_named(listing, word)) return named;
-  const auto found = std::find_if(listing.begin(), listing.end(), [&](const auto& record) {
-    return is_named(word, record.info.uuid, record.info.number, record.info.name);
-  });
-  return found == listing.end() ? nullptr : &*found;
+  const DatasetRecord* found = nullptr;
+  std::vector<std::string> uuids;
+  for (const DatasetRecord& record : listing) {
+    if (!is_named(word, record.info.uuid, record.info.number, record.info.name)) continue;
+    found = &record;
+    uuids.push_back(text_of(record.info.uuid));
+  }
+  if (uuids.size() > 1) return fail_as_ambiguous(word, uuids);
+  return found;
 }
 
 }  // namespace cairn
