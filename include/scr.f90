@@ -28,6 +28,7 @@ module scr
   integer, parameter :: CAIRN_E_UNTRUSTED = 13
   integer, parameter :: CAIRN_E_INVALID = 14
   integer, parameter :: CAIRN_E_DISABLED = 15
+  integer, parameter :: CAIRN_E_NOT_COPIED = 16
 
   interface
     subroutine scr_init(ierror)

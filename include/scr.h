@@ -74,6 +74,7 @@
 #define CAIRN_E_UNTRUSTED 13    /* a path owned, linked or opened up by somebody else */
 #define CAIRN_E_INVALID 14      /* some rank declared its part of the dataset invalid */
 #define CAIRN_E_DISABLED 15     /* SCR_ENABLE=0, or SCR_Init failed */
+#define CAIRN_E_NOT_COPIED 16   /* safe in the caches, and not in the prefix directory as it should be */
 
 #if defined(__GNUC__)
 #define CAIRN_EXPORT __attribute__((__visibility__("default")))
@@ -97,8 +98,10 @@ extern "C" {
  * DISABLED (SCR_ENABLE=0); the state stays UNINIT. */
 CAIRN_EXPORT int SCR_Init(void);
 
-/* Ends what is still under way and frees everything; cached datasets stay. Legal in IDLE, then
- * UNINIT. */
+/* Copies what is due to the prefix directory, ends what is still under way and frees everything;
+ * cached datasets stay. Legal in IDLE, then UNINIT.
+ * Errors: NOT_COPIED (an output, or the newest checkpoint, is in the nodes' caches only); the state
+ * is UNINIT all the same. */
 CAIRN_EXPORT int SCR_Finalize(void);
 
 /* Sets ("KEY=VALUE", or several leaves of one descriptor: "CKPT=0 TYPE=XOR SET_SIZE=8"), unsets
@@ -146,8 +149,10 @@ CAIRN_EXPORT int SCR_Route_file(const char* name, char* file);
  * offered, until *flag is 0. It is 0 also once a restart or a checkpoint has succeeded. Where the
  * caches have none as new, one is brought from the prefix directory, or checked there if it is to
  * be read where it is (SCR_FETCH_BYPASS, or written without the cache), which takes its time.
- * Errors: WRONG_RANKS, with both numbers in the text; the datasets stay as they are. CORRUPT, LOST,
- * IO: what was in the prefix directory is damaged, and CAIRN_ON_FETCH_FAIL=stop. */
+ * Errors: WRONG_RANKS, with both numbers in the text; the datasets stay as they are. CORRUPT, LOST:
+ * what was in the prefix directory is damaged, and CAIRN_ON_FETCH_FAIL=stop. IO: it cannot be read
+ * now, so that there may be a checkpoint; CAIRN_ON_FETCH_FAIL=fresh begins without it. Nothing is
+ * begun in its place after an error: SCR_Start_checkpoint and SCR_Start_output repeat it. */
 CAIRN_EXPORT int SCR_Have_restart(int* flag, char* name);
 
 /* Begins to read the checkpoint that SCR_Have_restart offers; `name` as there. All its bytes have
@@ -190,16 +195,16 @@ CAIRN_EXPORT int SCR_Complete_checkpoint(int valid);
  * be unique; NULL or "" lets Cairn make one. `flags`: SCR_FLAG_ values. Legal in IDLE, then OUTPUT.
  * Errors: WRONG_RANKS (the newest checkpoint, in the caches or the prefix directory, is of another
  * number of ranks; set CAIRN_ON_MISMATCH=fresh to begin in its place), what SCR_Have_restart
- * refused with CAIRN_ON_FETCH_FAIL=stop, DIFFERS, BAD_ARGUMENT, NO_SPACE, IO. */
+ * refused (what is there cannot be read now), DIFFERS, BAD_ARGUMENT, NO_SPACE, IO. */
 CAIRN_EXPORT int SCR_Start_output(const char* name, int flags);
 
 /* Ends the dataset; `valid` may differ between ranks: this rank's files are written and closed. On
  * success all files are protected and the dataset survives what its scheme tolerates; older ones
  * that the store has no room for are dropped only now. Otherwise the dataset is gone and the older
  * ones stay (files that were written without the cache are left as they are): INVALID (some rank
- * said no, or a file is missing), NO_SPACE, IO. Where an output could not be copied to the prefix
- * directory, the error is that of the copy, and the dataset stays in the cache, to be copied with
- * the next one. Legal in OUTPUT, then IDLE. */
+ * said no, or a file is missing), NO_SPACE, IO. NOT_COPIED is another matter: all is well, but the
+ * dataset, an output or the SCR_FLUSH-th checkpoint, could not be copied to the prefix directory; it
+ * stays in the cache, and is tried again with the next one. Legal in OUTPUT, then IDLE. */
 CAIRN_EXPORT int SCR_Complete_output(int valid);
 
 /* Takes the dataset `name` out of the index of the prefix directory; all its files stay, and

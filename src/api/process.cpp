@@ -122,12 +122,13 @@ Status Process::init() {
 
 Status Process::finalize() {
   CAIRN_ASSIGN(Session * running, session_for_all("SCR_Finalize"));
-  CAIRN_TRY(running->finalize());
+  Status done = running->finalize();
+  if (!done && done.error().code != Code::not_copied) return done;
   session_.reset();
   comm_.reset();
   resolved_.reset();
   state_ = State::finalized;
-  return {};
+  return done;
 }
 
 Result<Session*> Process::session_for_all(std::string_view call) {

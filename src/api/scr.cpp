@@ -20,6 +20,7 @@ using cairn::Session;
 using cairn::Status;
 
 static_assert(CAIRN_E_DISABLED == static_cast<int>(Code::disabled));
+static_assert(CAIRN_E_NOT_COPIED == static_cast<int>(Code::not_copied));
 static_assert(SCR_FLAG_OUTPUT == cairn::flag_output &&
               SCR_FLAG_CHECKPOINT == cairn::flag_checkpoint);
 
@@ -155,7 +156,7 @@ void exit_if_halted_at_once() {
 int complete(const char* call, int valid, Status (Session::*action)(bool)) {
   const int rc = with_session(call, Kind::collective,
                               [&](Session& session) { return (session.*action)(valid != 0); });
-  if (rc == SCR_SUCCESS) exit_if_halted();
+  if (rc == SCR_SUCCESS || rc == CAIRN_E_NOT_COPIED) exit_if_halted();
   return rc;
 }
 

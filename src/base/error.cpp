@@ -7,10 +7,10 @@
 namespace cairn {
 
 std::string_view name_of(Code code) {
-  static constexpr std::array<std::string_view, 16> names = {
+  static constexpr std::array<std::string_view, 17> names = {
       "ok",           "wrong_state", "differs", "bad_argument", "bad_setting", "io",
       "no_space",     "corrupt",     "lost",    "wrong_ranks",  "not_found",   "busy",
-      "newer_format", "untrusted",   "invalid", "disabled"};
+      "newer_format", "untrusted",   "invalid", "disabled",     "not_copied"};
   const auto index = static_cast<std::size_t>(code);
   return index < names.size() ? names[index] : "unknown";
 }

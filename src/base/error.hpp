@@ -29,6 +29,7 @@ enum class Code : int {
   untrusted = 13,     ///< a path owned, linked or opened up by somebody else
   invalid = 14,       ///< a rank declared its part of the dataset invalid
   disabled = 15,      ///< SCR_ENABLE=0, or Init failed
+  not_copied = 16,    ///< a dataset is whole in the caches, and not in the prefix directory
 };
 
 /// A short name of the code, for logs and JSON ("no_space").

@@ -55,7 +55,7 @@ TEST(Error, WhatAFileOperationTellsHasARemedy) {
 }
 
 TEST(Error, EveryCodeHasAName) {
-  for (int code = 0; code <= static_cast<int>(Code::disabled); ++code)
+  for (int code = 0; code <= static_cast<int>(Code::not_copied); ++code)
     EXPECT_NE(name_of(static_cast<Code>(code)), "unknown") << code;
 }
 

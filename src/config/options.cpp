@@ -149,8 +149,10 @@ constexpr Option table[] = {
        s.flush = true;
        s.flush_interval = as_int(v);
      }},
-    {"SCR_FLUSH_WIDTH", at_least_1, "", "256", "ranks that copy to or from it at a time", usual,
+    {"SCR_FLUSH_WIDTH", at_least_1, "", "256", "ranks that copy to it at a time", usual,
      [](Settings& s, const Value& v) { s.flush_width = as_int(v); }},
+    {"SCR_FETCH_WIDTH", at_least_1, "", "256", "ranks that copy from it at a time", usual,
+     [](Settings& s, const Value& v) { s.fetch_width = as_int(v); }},
     {"CAIRN_FLUSH_BANDWIDTH", any_size, "bytes/s", "0",
      "what a node may copy to or from it in a second; 0: no limit", usual,
      [](Settings& s, const Value& v) { s.flush_bytes_per_s = v.number; }},
@@ -238,7 +240,6 @@ constexpr Option table[] = {
 
     // --- of SCR, accepted but not used yet ---
     {"SCR_FETCH_TYPE", text, "", "SYNC", "how files are fetched", unused},
-    {"SCR_FETCH_WIDTH", text, "", "256", "readers at a time", unused},
     {"SCR_FLUSH_TYPE", text, "", "SYNC", "how files are flushed", unused},
     {"SCR_FLUSH_ASYNC", text, "", "0", "1 flushes while the application goes on", unused},
     {"SCR_FLUSH_ASYNC_BW", text, "", "200MB", "bytes a second and node for such a flush", unused},

@@ -89,7 +89,8 @@ struct Settings {
   /// copied otherwise.
   bool flush = false;
   int flush_interval = 0;  ///< SCR_FLUSH, checkpoints; 0: only outputs
-  int flush_width = 256;   ///< ranks that copy at a time
+  int flush_width = 256;   ///< ranks that copy to it at a time
+  int fetch_width = 256;   ///< and from it
   int io_threads = 2;      ///< of a rank that copies
   std::uint64_t io_piece_bytes = std::uint64_t{16} << 20;
   std::uint64_t flush_bytes_per_s = 0;  ///< CAIRN_FLUSH_BANDWIDTH of a node, 0: any

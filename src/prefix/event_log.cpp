@@ -7,6 +7,7 @@ namespace {
 
 constexpr std::uint32_t folder_mode = 0755;
 constexpr std::uint32_t file_mode = 0644;
+constexpr std::int64_t calls_apart_us = 5'000'000;
 
 }  // namespace
 
@@ -56,6 +57,7 @@ void EventLog::moved(const std::string& name, const std::string& from, const std
 
 void EventLog::add(const Event& event) {
   if (part_ == Part::silent || !is_on()) return;
+  last_line_us_ = clock_.steady_us();
   const std::int64_t now_us = clock_.now_us();
   const std::string text = text_ || syslog_ ? text_line(event, origin_, now_us) : "";
   if (text_) append(folder_.log(), text);
@@ -63,10 +65,19 @@ void EventLog::add(const Event& event) {
   if (syslog_) to_syslog_(text);
 }
 
+void EventLog::called() {
+  if (part_ == Part::silent || !json_) return;
+  const std::int64_t now_us = clock_.steady_us();
+  std::int64_t last_us = last_line_us_;
+  if (now_us - last_us < calls_apart_us) return;
+  if (!last_line_us_.compare_exchange_strong(last_us, now_us)) return;  // another thread tells
+  append(folder_.json_log(), json_line({.name = "CALL"}, origin_, clock_.now_us()));
+}
+
 void EventLog::append(const std::string& path, std::string line) {
   line += '\n';
   const Status done = append_to(path, std::as_bytes(std::span(line)));
-  if (done || std::exchange(trouble_told_, true)) return;
+  if (done || trouble_told_.exchange(true)) return;
   log_.warning("the log {} lacks lines: {}; the run goes on without them", path, done.error().text);
 }
 

@@ -1,6 +1,8 @@
 // The log of a job: what its runs have done, in its prefix directory and in the system's log.
 #pragma once
 
+#include <atomic>
+
 #include "base/log.hpp"
 #include "config/settings.hpp"
 #include "files/clock.hpp"
@@ -35,6 +37,9 @@ class EventLog {
   /// `bytes` and `files` over all ranks.
   void moved(const std::string& name, const std::string& from, const std::string& to,
              const DatasetInfo& dataset, double seconds, std::uint64_t bytes, std::uint64_t files);
+  /// The application has called: CALL, in JSON only, for who takes a silent run for a hung one
+  /// (`cairn run --hung-after`); none within 5 s of another line. By any thread.
+  void called();
 
  private:
   void add(const Event& event);
@@ -51,7 +56,8 @@ class EventLog {
   Part part_;
   Log log_;
   LineSink to_syslog_;
-  bool trouble_told_ = false;
+  std::atomic<bool> trouble_told_ = false;
+  std::atomic<std::int64_t> last_line_us_ = 0;  ///< of steady time
 };
 
 }  // namespace cairn

@@ -52,6 +52,41 @@ TEST_F(EventLogTest, IsOffUnlessAskedFor) {
   EXPECT_EQ(files_->info(prefix_.path() + "/.cairn").error().code, Code::not_found);
 }
 
+class SteadyClock final : public Clock {
+ public:
+  std::int64_t now_us() override { return steady; }
+  std::int64_t steady_us() override { return steady; }
+  void sleep_us(std::int64_t us) override { steady += us; }
+  std::uint64_t random() override { return 4; }
+  std::int64_t steady = 1'000'000'000;
+};
+
+TEST_F(EventLogTest, ThatTheProgramCallsIsToldWhereNothingElseWas) {
+  settings_.log = settings_.log_json = true;
+  auto stepped = std::make_unique<SteadyClock>();
+  SteadyClock& clock = *stepped;
+  clock_ = std::move(stepped);
+  EventLog log = open(*files_);
+  const auto call_after = [&](std::int64_t seconds) {
+    clock.steady += seconds * 1'000'000;
+    log.called();
+    return lines("log.json").size();
+  };
+  log.happened("START");
+  EXPECT_EQ(call_after(4), 1U);
+  EXPECT_EQ(call_after(1), 2U);
+  EXPECT_EQ(call_after(4), 2U);
+  log.happened("HALT");
+  EXPECT_EQ(call_after(4), 3U) << "the other line is a sign of life too";
+  EXPECT_EQ(call_after(1), 4U);
+  EXPECT_NE(lines("log.json").back().find("\"event\":\"CALL\""), std::string::npos);
+  EXPECT_EQ(lines("log").size(), 2U) << "people have no use for it";
+  EventLog silent = open(*files_, EventLog::Part::silent);
+  clock.steady += 60'000'000;
+  silent.called();
+  EXPECT_EQ(lines("log.json").size(), 4U);
+}
+
 TEST_F(EventLogTest, LinesOfAllRunsFollowEachOther) {
   settings_.log = true;
   for (const char* name : {"START", "CHECKPOINT_END"}) open(*files_).happened(name);

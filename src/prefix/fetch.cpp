@@ -36,7 +36,7 @@ Status copy_in(const Site& site, const DatasetRecord& dataset, const RankRecord&
     CAIRN_TRY(make_folders(site.files, folder, private_folder));
     made = std::move(folder);
   }
-  Throttle throttle(site.clock, site.bytes_per_s_rank());
+  Throttle throttle(site.clock, site.bytes_per_s_rank(site.limits.read_width));
   return copy_files(site.files, site.io, record, from, to, {private_file, true, false}, throttle);
 }
 
@@ -50,7 +50,7 @@ Status compare(const Site& site, const RankRecord& record) {
   RankBlocks source(site.files, paths, record);
   const SetLayout layout(record.encoding);
   Blob scratch(layout.geometry().widest());
-  Throttle throttle(site.clock, site.bytes_per_s_rank());
+  Throttle throttle(site.clock, site.bytes_per_s_rank(site.limits.read_width));
   for (std::uint64_t index = 0; index < record.data_crcs.size(); ++index) {
     CAIRN_ASSIGN(const Bytes block, source.data(index, scratch));
     throttle.take(block.size());
@@ -82,7 +82,7 @@ Result<std::vector<RankRecord>> read_share(Communicator& comm, const Site& site,
     return {};
   };
   Status status;
-  in_turns(comm, site.limits.width, [&] { status = read_all(); });
+  in_turns(comm, site.limits.read_width, [&] { status = read_all(); });
   if (!status && !sees(site, dataset))
     status = fail(Code::io, "{} is not seen here: {}", site.folder.dataset(dataset.info),
                   status.error().text);

@@ -5,36 +5,50 @@
 namespace cairn {
 namespace {
 
-const DatasetRecord* find(const Listing& listing, const Uuid& uuid) {
-  const auto found = std::find_if(listing.begin(), listing.end(),
-                                  [&](const auto& record) { return record.info.uuid == uuid; });
+template <class IsIt>
+const DatasetRecord* find_if(const Listing& listing, IsIt is_it) {
+  const auto found = std::find_if(listing.begin(), listing.end(), is_it);
   return found == listing.end() ? nullptr : &*found;
+}
+
+const DatasetRecord* find(const Listing& listing, const Uuid& uuid) {
+  return find_if(listing, [&](const auto& record) { return record.info.uuid == uuid; });
+}
+
+const DatasetRecord* find_checkpoint(const Listing& listing, const std::string& name) {
+  const DatasetRecord* named = find_named(listing, name);
+  return named != nullptr && named->info.is_checkpoint() ? named : nullptr;
 }
 
 }  // namespace
 
-bool may_be_fetched(const DatasetRecord& record) {
-  return record.info.is_checkpoint() && record.failed_us == 0 && !record.quarantined;
+bool may_be_fetched(const DatasetRecord& record, const Settings& settings) {
+  const bool passes_over = settings.on_fetch_fail != OnFetchFail::stop;
+  return record.info.is_checkpoint() && !record.quarantined &&
+         (record.failed_us == 0 || !passes_over);
 }
 
 const DatasetRecord* find_named(const Listing& listing, const std::string& name) {
-  const auto found = std::find_if(listing.begin(), listing.end(),
-                                  [&](const auto& record) { return record.info.name == name; });
-  return name.empty() || found == listing.end() ? nullptr : &*found;
+  if (name.empty()) return nullptr;
+  return find_if(listing, [&](const auto& record) { return record.info.name == name; });
 }
 
-const DatasetRecord* next_to_fetch(const Listing& listing, const std::string& asked_for,
+const DatasetRecord* next_to_fetch(const Listing& listing, const Settings& settings,
                                    const std::string& current, const std::set<Uuid>& tried) {
-  if (tried.empty()) {
-    const DatasetRecord* first = find_named(listing, asked_for);
-    if (first != nullptr && first->info.is_checkpoint()) return first;
-    first = find_named(listing, current);
-    if (first != nullptr && may_be_fetched(*first)) return first;
-  }
-  const auto next = std::find_if(listing.begin(), listing.end(), [&](const auto& record) {
-    return may_be_fetched(record) && !tried.contains(record.info.uuid);
-  });
-  return next == listing.end() ? nullptr : &*next;
+  const auto untried = [&](const DatasetRecord* record) {
+    return record != nullptr && !tried.contains(record->info.uuid);
+  };
+  const DatasetRecord* asked_for = find_checkpoint(listing, settings.current);
+  if (untried(asked_for) && !asked_for->quarantined) return asked_for;
+  const DatasetRecord* first = asked_for ? asked_for : find_checkpoint(listing, current);
+  const auto newest = [&](const Uuid* older_than) {
+    return find_if(listing, [&](const DatasetRecord& record) {
+      return untried(&record) && may_be_fetched(record, settings) &&
+             (older_than == nullptr || record.info.uuid <= *older_than);
+    });
+  };
+  const DatasetRecord* next = first ? newest(&first->info.uuid) : nullptr;
+  return next != nullptr ? next : newest(nullptr);
 }
 
 bool has_right_ranks(const DatasetRecord& record, std::uint32_t ranks, const Settings& settings) {

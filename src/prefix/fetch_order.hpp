@@ -10,16 +10,17 @@
 
 namespace cairn {
 
-/// A checkpoint that nobody has found damaged, and from which not too many restarts have died.
-bool may_be_fetched(const DatasetRecord& record);
+/// A checkpoint from which not too many restarts have died, and that nobody has found damaged; with
+/// CAIRN_ON_FETCH_FAIL=stop that one too: nothing older may take its place, later runs included.
+bool may_be_fetched(const DatasetRecord& record, const Settings& settings);
 
 /// The newest of that name; null if there is none, or the name is empty.
 const DatasetRecord* find_named(const Listing& listing, const std::string& name);
 
-/// The next one to try: the one asked for (SCR_CURRENT), whatever has become of it, else the
-/// current one, else the newest; after the first, the newest of those not tried. Null if none is
-/// left.
-const DatasetRecord* next_to_fetch(const Listing& listing, const std::string& asked_for,
+/// The next one to try: the one asked for (SCR_CURRENT), also if it was found damaged, else the
+/// current one, else the newest; where that is out, the next older ones; and only where none of
+/// these is left those that are newer, which somebody went behind. Null if none is left.
+const DatasetRecord* next_to_fetch(const Listing& listing, const Settings& settings,
                                    const std::string& current, const std::set<Uuid>& tried);
 
 /// A run of `ranks` can use it.

@@ -131,7 +131,7 @@ Status stage_part(const Site& site, const RankRecord& record,
                   const std::vector<std::string>& cached) {
   CAIRN_TRY(make_folders(site.files, site.folder, record));
   const std::vector<std::string> staged = staged_paths(site.folder, record);
-  Throttle throttle(site.clock, site.bytes_per_s_rank());
+  Throttle throttle(site.clock, site.bytes_per_s_rank(site.limits.width));
   const bool keep = site.copy_metadata;
   CAIRN_TRY(copy_files(site.files, site.io, record, cached, staged,
                        {keep ? only_me : file_for_all, keep, true}, throttle));

@@ -435,6 +435,44 @@ TEST_F(Limits, SoManyRanksCopyAtATimeAndNoMore) {
   }
 }
 
+TEST_F(Limits, SoManyRanksFetchAtATimeAndNoMore) {
+  flush_well(1);
+  for (int width = 1; width <= ranks; ++width) {
+    std::mutex mutex;
+    std::set<int> reading;
+    std::size_t most = 0;
+    const auto watch = [&](int rank, const FileOperation& operation) -> Status {
+      const bool copies = operation.path.find("/back.") != std::string_view::npos;
+      const bool begins = copies && operation.name == "create" && operation.path.ends_with("f0");
+      const bool ends = copies && operation.name == "create" && operation.path.ends_with("f1");
+      if (!begins && !ends) return {};
+      {
+        const std::scoped_lock lock(mutex);
+        if (begins) reading.insert(rank);
+        most = std::max(most, reading.size());
+        if (ends) reading.erase(rank);
+      }
+      while (begins) {  // ends only if so many come
+        const std::scoped_lock lock(mutex);
+        if (most >= static_cast<std::size_t>(width)) break;
+      }
+      return {};
+    };
+    run(
+        [&](RankRun& rank) {
+          rank.site.limits.read_width = width;
+          std::vector<std::string> damaged;
+          const Listing listing = *read_listing(rank.files, folder(), damaged);
+          const RankFolder into{
+              fmt::format("{}/back.{}.{}", base_.path(), width, rank.comm.rank())};
+          ASSERT_TRUE(make_folders(rank.files, into.files(), 0700));
+          ASSERT_TRUE(fetch(rank.comm, rank.site, listing[0], into));
+        },
+        watch);
+    EXPECT_EQ(most, static_cast<std::size_t>(width));
+  }
+}
+
 /// What the ranks of a node move in a second, by their clocks, on the way there and back.
 TEST_F(Limits, ANodeKeepsToItsBandwidth) {
   constexpr std::uint64_t bytes_per_s = 10'000;
@@ -450,7 +488,7 @@ TEST_F(Limits, ANodeKeepsToItsBandwidth) {
     fs::create_directories(prefix());
     run([&](RankRun& rank) {
       rank.site.ranks_on_node = ranks;
-      rank.site.limits = {width, bytes_per_s};
+      rank.site.limits = {width, bytes_per_s, width};
       const auto& clock = *clocks[static_cast<std::size_t>(rank.comm.rank())];
       const RankRecord record = write_part(rank, 1);
       // The last block is on its way when the copy ends.

@@ -12,8 +12,9 @@ namespace cairn {
 
 /// Limits of what a job does to the parallel file system.
 struct TransferLimits {
-  int width = 256;                     ///< ranks that copy at a time
+  int width = 256;                     ///< ranks that copy to it at a time
   std::uint64_t bytes_per_s_node = 0;  ///< 0: no limit
+  int read_width = 256;                ///< ranks that copy from it at a time
 };
 
 struct Site {
@@ -27,11 +28,11 @@ struct Site {
   IoThreads io;              ///< of this rank
   Keeper* keeper = nullptr;  ///< on rank 0
 
-  /// No more ranks of a node than these copy at a time.
-  std::uint64_t bytes_per_s_rank() const {
+  /// What each may copy, of `width` in the job; no more of a node than these copy at a time.
+  std::uint64_t bytes_per_s_rank(int width) const {
     if (limits.bytes_per_s_node == 0) return 0;
-    const auto writers = static_cast<std::uint64_t>(std::min(ranks_on_node, limits.width));
-    return std::max<std::uint64_t>(1, limits.bytes_per_s_node / writers);
+    const auto at_a_time = static_cast<std::uint64_t>(std::min(ranks_on_node, width));
+    return std::max<std::uint64_t>(1, limits.bytes_per_s_node / at_a_time);
   }
 };
 

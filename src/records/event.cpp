@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/local_time.hpp"
@@ -31,6 +32,11 @@ std::string one_line(std::string text) {
 
 }  // namespace
 
+std::optional<double> Event::bytes_per_s() const {
+  if (!bytes || !seconds || *seconds <= 0) return std::nullopt;
+  return static_cast<double>(*bytes) / *seconds;
+}
+
 std::string text_line(const Event& event, const EventOrigin& origin, std::int64_t now_us) {
   std::string line = fmt::format("{}: host={}, jobid={}, {}={}", local_time(now_us), origin.host,
                                  origin.job_id, key_of(event.kind, "event", "xfer"), event.name);
@@ -45,6 +51,7 @@ std::string text_line(const Event& event, const EventOrigin& origin, std::int64_
   if (event.seconds) add("secs", fmt::format("{:.6f}", *event.seconds));
   if (event.bytes) add("bytes", fmt::format("{}", *event.bytes));
   if (event.files) add("files", fmt::format("{}", *event.files));
+  if (const auto rate = event.bytes_per_s()) add("rate", fmt::format("{:.0f}", *rate));
   return line;
 }
 
@@ -63,6 +70,7 @@ std::string json_line(const Event& event, const EventOrigin& origin, std::int64_
   if (event.seconds) line["seconds"] = *event.seconds;
   if (event.bytes) line["bytes"] = *event.bytes;
   if (event.files) line["files"] = *event.files;
+  if (const auto rate = event.bytes_per_s()) line["rate"] = std::round(*rate);
   return dump(line);
 }
 

@@ -23,6 +23,9 @@ struct Event {
   std::optional<double> seconds = {};
   std::optional<std::uint64_t> bytes = {};  ///< over all ranks
   std::optional<std::uint64_t> files = {};  ///< over all ranks
+
+  /// A transfer's rate, where it is known.
+  std::optional<double> bytes_per_s() const;
 };
 
 /// Whose event it is.

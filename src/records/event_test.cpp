@@ -43,7 +43,7 @@ TEST(Event, ATransferTellsItsPlacesAndBytes) {
   event.files = 8;
   EXPECT_EQ(text_line(event, origin, now_us()),
             "2026-12-24T18:00:00: host=n0, jobid=7, xfer=ENCODE, from=/dev/shm/a b, to=/dev/shm, "
-            "dset=1, secs=2.000000, bytes=772000, files=8");
+            "dset=1, secs=2.000000, bytes=772000, files=8, rate=386000");
 }
 
 TEST(Event, TheSameAsJson) {
@@ -64,6 +64,10 @@ TEST(Event, TheSameAsJson) {
   EXPECT_EQ(json["bytes"], std::uint64_t{1} << 60);
   EXPECT_FALSE(json.contains("event"));
   EXPECT_FALSE(json.contains("seconds"));
+  EXPECT_FALSE(json.contains("rate"));
+  event.seconds = 0.5;
+  EXPECT_EQ(nlohmann::json::parse(json_line(event, origin, now_us()))["rate"],
+            std::uint64_t{1} << 61);
 }
 
 }  // namespace

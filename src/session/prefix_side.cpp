@@ -26,7 +26,7 @@ PrefixSide::PrefixSide(Communicator& comm, Files& files, Clock& clock, Backgroun
             0,
             1,
             settings.copy_metadata,
-            {settings.flush_width, settings.flush_bytes_per_s},
+            {settings.flush_width, settings.flush_bytes_per_s, settings.fetch_width},
             {background, settings.io_threads, settings.io_piece_bytes},
             nullptr} {}
 
@@ -138,7 +138,7 @@ const DatasetRecord* PrefixSide::find(const std::string& name) const {
 /// On rank 0.
 const DatasetRecord* PrefixSide::choose_candidate() const {
   if (!keeper_ || !settings_.fetch) return nullptr;
-  return next_to_fetch(keeper_->listing(), settings_.current, keeper_->current(), tried_);
+  return next_to_fetch(keeper_->listing(), settings_, keeper_->current(), tried_);
 }
 
 void PrefixSide::announce_first() { first_ = share(choose_candidate()); }
@@ -149,20 +149,47 @@ Status PrefixSide::check_ranks(const Uuid& newer_than) const {
   return tl::unexpected(wrong_ranks(*first_, ranks(), settings_));
 }
 
-void PrefixSide::tell_quarantined(const Uuid& offered) {
-  if (!keeper_ || std::exchange(quarantine_told_, true)) return;
-  Listing all = keeper_->listing();
-  all.insert(all.end(), keeper_->attempts().begin(), keeper_->attempts().end());
-  for (const DatasetRecord& record : all) {
-    if (!record.quarantined || !record.info.is_checkpoint() || record.info.uuid <= offered)
-      continue;
+/// And what brings it back.
+std::string PrefixSide::why_passed_over(const DatasetRecord& record) const {
+  const std::string& name = record.info.name;
+  if (record.quarantined)
+    return fmt::format(
+        "is in quarantine, as {} restarts from it have died, and is passed over; \"cairn index "
+        "quarantine --lift {}\" brings it back",
+        record.attempts, name);
+  if (record.failed_us != 0)
+    return fmt::format(
+        "was of no use to an earlier restart ({}), and is passed over; \"cairn verify --repair "
+        "{}\" "
+        "repairs what can be, and \"cairn index quarantine --lift {}\" offers it again",
+        record.failure, name, name);
+  if (!settings_.fetch) return "is not fetched, as SCR_FETCH=0";
+  if (!has_right_ranks(record, ranks(), settings_))
+    return fmt::format("was written by {} ranks, and CAIRN_ON_MISMATCH=fresh passes it over",
+                       record.info.ranks);
+  return "is not tried, as CAIRN_ON_FETCH_FAIL=fresh";
+}
+
+void PrefixSide::tell_passed_over(const Uuid& offered, bool zero_told) {
+  if (!keeper_ || std::exchange(passed_over_told_, offered) == offered) return;
+  constexpr std::string_view loud = "THE RUN STARTS FROM ZERO, although there is a checkpoint: ";
+  bool zero_is_news = offered == Uuid{} && !zero_told;
+  const auto tell_of = [&](const DatasetRecord& record, bool told_already) {
+    if (!record.info.is_checkpoint() || record.info.uuid <= offered) return;
+    const bool marked = record.quarantined || record.failed_us != 0;
+    if (!zero_is_news && (!marked || told_already)) return;
+    tell(Severity::warning, "{}{} {}", std::exchange(zero_is_news, false) ? loud : "",
+         record.label(), why_passed_over(record));
+  };
+  for (const DatasetRecord& record : keeper_->listing())
+    tell_of(record, tried_.contains(record.info.uuid));
+  for (const DatasetRecord& record : keeper_->attempts())
+    if (record.quarantined) tell_of(record, false);
+  if (zero_is_news && !keeper_->damaged().empty())
     tell(Severity::warning,
-         "{}{} is in quarantine, as {} restarts from it have died, and is passed over; \"cairn "
-         "index "
-         "quarantine --lift {}\" brings it back",
-         offered == Uuid{} ? "THE RUN STARTS FROM ZERO, although there is a checkpoint: " : "",
-         record.label(), record.attempts, record.info.name);
-  }
+         "THE RUN STARTS FROM ZERO, although there may be a checkpoint whose record cannot be "
+         "read: {}",
+         keeper_->damaged().front());
 }
 
 Result<std::optional<DatasetRecord>> PrefixSide::next_candidate(const Uuid& newer_than) {

@@ -81,9 +81,10 @@ class PrefixSide {
   /// wrong_ranks if a run would go back to a checkpoint there, begun after `newer_than`, that
   /// another number of ranks has written.
   Status check_ranks(const Uuid& newer_than) const;
-  /// Tells, once, which checkpoints begun after `offered` are passed over because restarts from
-  /// them have died too often. Zeros: none is offered.
-  void tell_quarantined(const Uuid& offered);
+  /// Tells, once for each that is offered, which checkpoints begun after it are passed over because
+  /// they were found damaged, or restarts from them have died too often. Zeros: none is offered,
+  /// and whatever there is makes that a loud line, unless `zero_told`.
+  void tell_passed_over(const Uuid& offered, bool zero_told);
   /// The record of one that is there.
   std::optional<DatasetRecord> listed(const Uuid& uuid);
   /// How many were tried.
@@ -130,6 +131,7 @@ class PrefixSide {
   void change_record(const Uuid& uuid, Change change);
   const DatasetRecord* choose_candidate() const;
   void announce_first();
+  std::string why_passed_over(const DatasetRecord& record) const;
   std::uint32_t ranks() const { return static_cast<std::uint32_t>(comm_.size()); }
   const DatasetRecord* find(const std::string& name) const;
   const DatasetRecord* find(const Uuid& uuid) const;
@@ -171,8 +173,8 @@ class PrefixSide {
   std::uint64_t last_number_ = 0;
   std::uint64_t last_checkpoint_ = 0;
   std::int64_t newest_us_ = 0;
-  std::optional<DatasetRecord> first_;  ///< the candidate before any was tried
-  bool quarantine_told_ = false;
+  std::optional<DatasetRecord> first_;    ///< the candidate before any was tried
+  std::optional<Uuid> passed_over_told_;  ///< for which offer
   std::set<Uuid> tried_;
   std::string trouble_;
 };

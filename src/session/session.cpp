@@ -122,6 +122,7 @@ Status Session::enter(std::string_view call, Phase required, std::uint64_t argum
     return fail(Code::wrong_state, "{} in state {}: SCR_Finalize has been called", call,
                 state_name());
   CAIRN_TRY(check_same_call(comm_, call, state_name(), arguments, also));
+  events_.called();
   if (phase_ != required)
     return fail(Code::wrong_state, "{} is not allowed in state {}, only in {}", call, state_name(),
                 name_of_phase(required));
@@ -138,7 +139,8 @@ Status Session::finalize() {
   CAIRN_TRY(enter("SCR_Finalize", Phase::idle));
   phase_ = Phase::ended;
   flush_wanted_ = settings_.flush_interval > 0;
-  (void)flush_due();  // what could not be copied has been told, and is in the cache
+  (void)flush_due();  // each has been told; what is left of them is found here
+  const Status all_copied = check_copied();
   flush_outputs_of_others();
   prefix_.close();
   events_.happened("FINALIZE");
@@ -147,6 +149,21 @@ Status Session::finalize() {
   drop_spares();
   comm_.barrier();  // the lock is one rank's, the work that of all on its node
   locks_.clear();
+  return all_copied;
+}
+
+/// When a run ends.
+Status Session::check_copied() {
+  if (!settings_.flush) return {};
+  for (const CachedDataset& dataset : datasets_) {
+    const bool due = dataset.info.is_output() || (flush_wanted_ && &dataset == newest_checkpoint());
+    if (due && dataset.usable() && !dataset.flushed)
+      return fail(
+          Code::not_copied,
+          "{} is not in {}: it is safe in the caches of this job's nodes, and \"cairn scavenge\" "
+          "brings it there before they are given back",
+          dataset.label(), settings_.prefix);
+  }
   return {};
 }
 
@@ -326,7 +343,7 @@ void Session::take_in_current(RankRecord record, std::int64_t written_us) {
   datasets_.insert(datasets_.begin(), current_);
 }
 
-/// The error of an output that is not where it must be; a checkpoint is safe in the cache.
+/// not_copied if the one just written was due, and is in the cache only.
 Status Session::flush_what_is_due() {
   const std::uint64_t number = current_.info.checkpoint;
   const auto interval = static_cast<std::uint64_t>(settings_.flush_interval);
@@ -334,7 +351,9 @@ Status Session::flush_what_is_due() {
   const Status flushed = flush_due();
   const std::size_t store = current_.store;
   evict(store, static_cast<std::size_t>(stores_[store].settings().count));
-  return current_.info.is_output() ? flushed : Status{};
+  if (flushed) return {};
+  return fail(Code::not_copied, "{} is safe in the cache, and not in {} yet: {}", current_.label(),
+              settings_.prefix, flushed.error().text);
 }
 
 /// All was written at `written_us`.

@@ -140,6 +140,7 @@ class Session {
   void log_computing();
   double seconds_since(std::int64_t steady_us) const;
   Status flush_what_is_due();
+  Status check_copied();
   void abandon_current();
   enum class Parity { removed, recycled };
   void remove_everywhere(const CachedDataset& dataset, Parity parity = Parity::removed);
@@ -165,6 +166,7 @@ class Session {
   Status refuse_to_start(Status why);
   bool is_read_in_place(const DatasetRecord& candidate) const;
   Status take_in(const DatasetRecord& candidate, bool& damaged);
+  Status take_into_cache(const DatasetRecord& candidate, bool& damaged);
   Status take_in_place(const DatasetRecord& candidate, bool& damaged);
   void insert(CachedDataset dataset);
   Result<RankRecord> fetch_aside(const DatasetRecord& candidate, Store& store, bool& damaged);
@@ -226,6 +228,7 @@ class Session {
   std::vector<CachedDataset> datasets_;  ///< newest first, the same on all ranks
   bool restart_done_ = false;
   bool fetch_done_ = false;    ///< the prefix directory has been asked
+  bool zero_told_ = false;     ///< that there is nothing to restart from, though there was
   Status fetch_refused_;       ///< what it was asked for cannot be had, and nothing else will do
   Uuid no_copy_told_;          ///< what was told to be in the caches and not to be had
   Uuid not_copied_;            ///< what a restart was to begin from, and could not be copied there

@@ -1,4 +1,5 @@
 // What a job writes into its log.
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 
@@ -10,6 +11,19 @@ namespace cairn {
 namespace {
 
 using Json = nlohmann::json;
+
+/// As many seconds later as the test says.
+class LaterClock final : public Clock {
+ public:
+  std::int64_t now_us() override { return real_->now_us(); }
+  std::int64_t steady_us() override { return real_->steady_us() + later_s * 1'000'000; }
+  void sleep_us(std::int64_t us) override { real_->sleep_us(us); }
+  std::uint64_t random() override { return real_->random(); }
+  std::atomic<std::int64_t> later_s = 0;
+
+ private:
+  std::unique_ptr<Clock> real_ = make_system_clock();
+};
 
 class SessionLog : public ::testing::Test {
  protected:
@@ -38,7 +52,7 @@ class SessionLog : public ::testing::Test {
     for (const Json& line : lines) {
       std::string text = line.contains("event") ? line["event"].get<std::string>()
                                                 : line["transfer"].get<std::string>() + ">";
-      if (text.starts_with("COMPUTE")) continue;
+      if (text.starts_with("COMPUTE") || text == "CALL") continue;
       if (line.contains("dataset")) text += fmt::format(" {}", line["dataset"].get<int>());
       told.push_back(text);
     }
@@ -86,6 +100,28 @@ TEST_F(SessionLog, TheCourseOfAJobThatLosesANode) {
             Lines({"START", "REBUILD_SUCCESS 2", "RESTART_START 2", "RESTART_SUCCESS 2"}));
   EXPECT_NE(the("REBUILD_SUCCESS", second)["note"].get<std::string>().find("rank 2 (n1)"),
             std::string::npos);
+}
+
+/// For `cairn run --hung-after`.
+TEST_F(SessionLog, ACallThatChangesNothingIsASignOfLife) {
+  auto clock = std::make_unique<LaterClock>();
+  std::atomic<std::int64_t>& later_s = clock->later_s;
+  cluster_.clock = std::move(clock);
+  std::size_t silent = 0;
+  const auto expect_call = [&](JobRank& rank, const std::function<void()>& call) {
+    if (rank.number() == 0) silent = (news(), later_s += 60, news().size());
+    rank.comm.barrier();
+    call();
+    if (rank.number() == 0) EXPECT_EQ(the("CALL", news())["host"], "n0");
+    rank.comm.barrier();
+  };
+  cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+    expect_call(rank, [&] { EXPECT_TRUE(rank.session->need_checkpoint()); });
+    EXPECT_TRUE(rank.session->start_checkpoint());
+    expect_call(rank, [&] { EXPECT_TRUE(rank.session->route_file("ckpt/file")); });
+    EXPECT_FALSE(rank.session->complete_checkpoint(true));
+  });
+  EXPECT_EQ(silent, 0U);
 }
 
 TEST_F(SessionLog, FailuresAreToldWithTheirReason) {

@@ -106,8 +106,9 @@ Status Session::flush_dataset(CachedDataset& dataset) {
   if (flushed)
     dataset.flushed = true;
   else
-    warn("{} is not in {} yet, and stays in the cache: {}; it is tried again with the next dataset",
-         dataset.label(), settings_.prefix, flushed.error().text);
+    warn("{} is not in {} yet, and stays in the cache: {}{}", dataset.label(), settings_.prefix,
+         flushed.error().text,
+         phase_ == Phase::ended ? "" : "; it is tried again with the next dataset");
   return flushed;
 }
 
@@ -147,8 +148,7 @@ Status Session::fetch_checkpoint() {
   const CachedDataset* stays = not_copied();
   std::string trouble = stays != nullptr ? stays->reason : prefix_.trouble();
   if (const Status copied = flush_for_restart(); !copied) trouble = copied.error().text;
-  if (!trouble.empty() && newest_cached == Uuid{} && settings_.on_fetch_fail == OnFetchFail::stop)
-    return refuse_to_start(fail(Code::io, "{}", trouble));
+  bool may_pass = !trouble.empty();
   while (trouble.empty() || settings_.on_fetch_fail == OnFetchFail::older) {
     const auto next = prefix_.next_candidate(newest_cached);
     if (!next) return refuse_to_start(tl::unexpected(next.error()));
@@ -161,13 +161,22 @@ Status Session::fetch_checkpoint() {
     log_fetch(*candidate, taken, seconds_since(from_us));
     if (taken) return {};
     trouble = taken.error().text;
+    may_pass = may_pass || !damaged;
     if (damaged) prefix_.note_failed(candidate->info.uuid, trouble);
     warn("{} in {} cannot be used: {}", candidate->label(), settings_.prefix, trouble);
     if (settings_.on_fetch_fail == OnFetchFail::stop) return refuse_to_start(taken);
   }
   if (trouble.empty() || restart_candidate() != nullptr) return {};
   CAIRN_TRY(refuse_in_favour_of_cached());
+  if (may_pass && settings_.on_fetch_fail != OnFetchFail::fresh)
+    return refuse_to_start(
+        fail(Code::io,
+             "there may be a checkpoint in {}, but {}; as that may pass, the run does not start "
+             "from zero in its place: start it again when it is mended, or with "
+             "CAIRN_ON_FETCH_FAIL=fresh",
+             settings_.prefix, trouble));
   tell_of_zero(trouble);
+  zero_told_ = true;
   return {};
 }
 
@@ -243,6 +252,13 @@ void Session::insert(CachedDataset dataset) {
 
 Status Session::take_in(const DatasetRecord& candidate, bool& damaged) {
   if (is_read_in_place(candidate)) return take_in_place(candidate, damaged);
+  Status cached = take_into_cache(candidate, damaged);
+  if (cached || cached.error().code != Code::no_space) return cached;
+  warn("{} is not copied to the cache: {}", candidate.label(), cached.error().text);
+  return take_in_place(candidate, damaged);
+}
+
+Status Session::take_into_cache(const DatasetRecord& candidate, bool& damaged) {
   CachedDataset dataset;
   dataset.info = candidate.info;
   const Level& level = levels_[choose_level(levels_, dataset.info)];

@@ -36,7 +36,7 @@ Result<std::optional<std::string>> Session::have_restart() {
   offer_what_others_wrote();
   CAIRN_TRY(check_ranks());
   CAIRN_TRY(fetch_checkpoint());
-  if (!restart_done_) prefix_.tell_quarantined(newest_restorable());
+  if (!restart_done_) prefix_.tell_passed_over(newest_restorable(), zero_told_);
   const CachedDataset* candidate = restart_candidate();
   if (candidate == nullptr) return std::nullopt;
   return candidate->info.name;
@@ -152,6 +152,7 @@ Result<std::optional<std::string>> Session::find_anybodys(const std::string& pat
 }
 
 Result<std::string> Session::route_file(const std::string& path) {
+  events_.called();
   if (phase_ == Phase::checkpoint || phase_ == Phase::output) return routing_.write_to(path);
   if (phase_ != Phase::restart) return path;
   CAIRN_ASSIGN(const auto found, find_in_restart(path));

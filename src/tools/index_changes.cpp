@@ -131,7 +131,13 @@ class Changes {
     if (!record.info.is_checkpoint())
       return fail(Code::bad_argument, "{} is no checkpoint, so nothing restarts from it",
                   record.label());
-    CAIRN_TRY(keeper_.set_current(record.info.name));
+    const std::string& name = record.info.name;
+    if (find_named(keeper_.listing(), name)->info.uuid != record.info.uuid)
+      return fail(Code::bad_argument,
+                  "{} is not the newest of that name, which a restart would take: drop the newer "
+                  "ones first (cairn index drop)",
+                  record.label());
+    CAIRN_TRY(keeper_.set_current(name));
     change_.note(record, said_of_current(record));
     return {};
   }
@@ -332,7 +338,8 @@ void IndexChange::note(const DatasetRecord& record, std::string_view what) {
 }
 
 std::string said_of_current(const DatasetRecord& record) {
-  if (may_be_fetched(record)) return "is current: a restart begins with it";
+  if (may_be_fetched(record, Settings{}))
+    return "is current: a restart begins with it, unless the caches have a newer one";
   return fmt::format(
       "is current, but a restart passes it over, as it {}: cairn index quarantine --lift {}",
       record.quarantined ? "is in quarantine" : "has failed", record.info.name);

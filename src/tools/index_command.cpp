@@ -42,7 +42,7 @@ class Reader {
     }
     const char* kind = command_.dropped ? "dropped" : "datasets";
     const DatasetRecord* taken =
-        command_.dropped ? nullptr : next_to_fetch(listing_, "", current_, {});
+        command_.dropped ? nullptr : next_to_fetch(listing_, Settings{}, current_, {});
     if (command_.json)
       write_json(out_,
                  {{"prefix", folder_.prefix},

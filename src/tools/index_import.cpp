@@ -183,7 +183,7 @@ class Import {
       CAIRN_TRY(keeper_.set_current(index_.current));
       change_.lines.push_back(fmt::format("{} {}", index_.current, said_of_current(*wanted)));
     } else if (!index_.current.empty()) {
-      const DatasetRecord* taken = next_to_fetch(listing, "", keeper_.current(), {});
+      const DatasetRecord* taken = next_to_fetch(listing, Settings{}, keeper_.current(), {});
       log_.warning(
           "{}, which SCR would restart from, could not be taken over: a restart begins with {}",
           index_.current, taken == nullptr ? "none" : taken->info.name);

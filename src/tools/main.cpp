@@ -35,6 +35,7 @@ void add_config(CLI::App& app, int& exit_code) {
   auto command = std::make_shared<cairn::ConfigCommand>();
   sub->add_flag("--json", command->json, "Print JSON");
   add_prefix(*sub, command->source);
+  sub->footer("Exit codes: 0 all settings are good, 1 some are not, 2 wrong usage.");
   sub->callback([command, &exit_code] {
     const auto files = cairn::make_posix_files();
     exit_code = cairn::run_config_command(*command, *files, cairn::current_process(), std::cout,

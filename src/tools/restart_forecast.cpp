@@ -103,7 +103,7 @@ class Forecaster {
   bool take_from_prefix(const Uuid& newest_cached) {
     std::set<Uuid> tried;
     while (true) {
-      const DatasetRecord* next = next_to_fetch(listing_, settings_.current, current_, tried);
+      const DatasetRecord* next = next_to_fetch(listing_, settings_, current_, tried);
       const FetchStep step = step_for(next, newest_cached, facts_.ranks, settings_);
       if (step == FetchStep::none) return true;
       tried.insert(next->info.uuid);

@@ -48,6 +48,12 @@ def test_every_option_has_an_entry_and_every_entry_an_option(cairn: Path, name: 
     assert documented((PAGES / f"{name}.1").read_text()) == options
 
 
+@pytest.mark.parametrize("name", PAGE_OF)
+def test_help_tells_the_exit_codes(cairn: Path, name: str) -> None:
+    for command in PAGE_OF[name]:
+        assert "Exit codes:" in help_of(cairn, command), command
+
+
 def test_every_option_of_crfs_has_an_entry(crfs: Path) -> None:
     assert documented((PAGES / "crfs.1").read_text()) == options_in(help_of(crfs, []))
 

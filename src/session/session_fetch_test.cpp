@@ -1,0 +1,200 @@
+// Which checkpoint of the prefix directory a run takes, what it does where none can be had, and
+// that neither changes with the next run.
+#include <filesystem>
+
+#include "session/prefix_cluster.hpp"
+
+namespace cairn {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* zero = "THE RUN STARTS FROM ZERO";
+
+class SessionFetch : public testing::Test {
+ protected:
+  /// All are there, and the nodes have none.
+  void flush(const std::vector<int>& datasets) {
+    cluster_.settings.flush_interval = 1;
+    cluster_.write_and_finalize(datasets);
+    cluster_.lose_all_nodes();
+  }
+
+  /// By a new job on new nodes.
+  int restart() {
+    cluster_.lose_all_nodes();
+    return cluster_.restart(four_nodes());
+  }
+
+  void expect_refused(Code code) {
+    cluster_.lose_all_nodes();
+    cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+      for (int asked = 0; asked < 2; ++asked) {
+        const auto found = rank.session->have_restart();
+        ASSERT_FALSE(found);
+        EXPECT_EQ(found.error().code, code) << found.error().text;
+      }
+      EXPECT_FALSE(rank.session->start_checkpoint()) << "nothing is begun in its place";
+    });
+  }
+
+  /// A run in which `hook` decides about all file operations after Init.
+  void run_with(const FileHook& hook, const Cluster::RankMain& main) {
+    EXPECT_TRUE(cluster_.run(four_nodes(), [&](JobRank& rank) {
+      ASSERT_TRUE(rank.init());
+      rank.hook = hook;
+      main(rank);
+    })) << cluster_.said();
+  }
+
+  std::size_t times_said(const std::string& text) const {
+    const std::string said = cluster_.said();
+    std::size_t times = 0;
+    for (std::size_t at = said.find(text); at != std::string::npos; at = said.find(text, at + 1))
+      ++times;
+    return times;
+  }
+
+  PrefixCluster cluster_;
+};
+
+TEST_F(SessionFetch, EveryRunFromZeroAlthoughThereAreCheckpointsSaysSoOnce) {
+  flush({1});
+  fs::remove(cluster_.file(1, 3));
+  for (int run = 0; run < 2; ++run) {
+    EXPECT_EQ(restart(), 0);
+    EXPECT_EQ(times_said(zero), 1U) << "run " << run << ": " << cluster_.said();
+    EXPECT_TRUE(cluster_.said("rank 3.0")) << cluster_.said();
+  }
+  EXPECT_TRUE(cluster_.said("cairn index quarantine --lift ckpt.1")) << cluster_.said();
+}
+
+TEST_F(SessionFetch, ThatTheProgramCouldNotUseTheLastOneIsSaid) {
+  flush({1});
+  cluster_.run_well(four_nodes(), [](JobRank& rank) {
+    EXPECT_EQ(*rank.session->have_restart(), "ckpt.1");
+    EXPECT_TRUE(rank.session->start_restart());
+    EXPECT_FALSE(rank.session->complete_restart(false));
+    EXPECT_EQ(*rank.session->have_restart(), std::nullopt);
+  });
+  EXPECT_EQ(times_said(zero), 1U) << cluster_.said();
+}
+
+TEST_F(SessionFetch, ThatFetchingIsOffIsSaid) {
+  flush({1});
+  cluster_.settings.fetch = false;
+  EXPECT_EQ(restart(), 0);
+  EXPECT_TRUE(cluster_.said("is not fetched, as SCR_FETCH=0")) << cluster_.said();
+}
+
+TEST_F(SessionFetch, ARecordThatCannotBeReadIsSaidToBeMissed) {
+  flush({1});
+  for (const auto& entry : fs::recursive_directory_iterator(cluster_.settings.prefix + "/.cairn"))
+    if (entry.path().filename() == "record") cluster_.flip(entry.path());
+  fs::remove(cluster_.settings.prefix + "/.cairn/listing");
+  EXPECT_EQ(restart(), 0);
+  EXPECT_EQ(times_said(zero), 1U) << cluster_.said();
+}
+
+TEST_F(SessionFetch, WhatIsPassedOverForAnOlderOneIsToldByEveryRun) {
+  flush({1, 2});
+  cluster_.flip(cluster_.file(2, 5));
+  EXPECT_EQ(restart(), 1);
+  EXPECT_TRUE(cluster_.said("rank 5.0")) << cluster_.said();
+  EXPECT_EQ(restart(), 1);
+  EXPECT_TRUE(cluster_.said("ckpt.2) was of no use to an earlier restart")) << cluster_.said();
+  EXPECT_EQ(times_said(zero), 0U) << cluster_.said();
+}
+
+TEST_F(SessionFetch, StopRefusesEveryRunUntilItIsMended) {
+  flush({1, 2});
+  cluster_.settings.on_fetch_fail = OnFetchFail::stop;
+  cluster_.flip(cluster_.file(2, 0));
+  for (int run = 0; run < 2; ++run) expect_refused(Code::corrupt);
+  cluster_.flip(cluster_.file(2, 0));
+  EXPECT_EQ(restart(), 2);
+}
+
+TEST_F(SessionFetch, WhatMayPassIsNoReasonToStartFromZero) {
+  flush({1, 2});
+  run_with(
+      [&](const FileOperation& operation) -> Status {
+        if (!operation.path.starts_with(cluster_.settings.prefix + "/ckpt.")) return {};
+        return fail(Code::io, "injected: cannot read {}", operation.path);
+      },
+      [](JobRank& rank) {
+        for (int asked = 0; asked < 2; ++asked) {
+          const auto found = rank.session->have_restart();
+          ASSERT_FALSE(found);
+          EXPECT_NE(found.error().text.find("CAIRN_ON_FETCH_FAIL=fresh"), std::string::npos);
+        }
+        EXPECT_FALSE(rank.session->start_checkpoint()) << "nothing is begun in its place";
+      });
+  EXPECT_EQ(times_said(zero), 0U) << cluster_.said();
+  EXPECT_EQ(restart(), 2) << "nothing was marked";
+}
+
+TEST_F(SessionFetch, APrefixDirectoryThatCannotBeReadNowIsNoReasonEither) {
+  flush({1, 2});
+  for (const OnFetchFail answer : {OnFetchFail::older, OnFetchFail::fresh}) {
+    cluster_.settings.on_fetch_fail = answer;
+    EXPECT_TRUE(cluster_.run(four_nodes(), [&](JobRank& rank) {
+      rank.hook = [&](const FileOperation& operation) -> Status {
+        if (!operation.path.starts_with(cluster_.settings.prefix)) return {};
+        return fail(Code::io, "injected: {} is away", operation.path);
+      };
+      ASSERT_TRUE(rank.init());
+      const auto found = rank.session->have_restart();
+      EXPECT_EQ(found.has_value(), answer == OnFetchFail::fresh);
+    }));
+    EXPECT_EQ(times_said("STARTS FROM ZERO; whether"), answer == OnFetchFail::fresh ? 1U : 0U)
+        << cluster_.said();
+  }
+  cluster_.settings.on_fetch_fail = OnFetchFail::older;
+  EXPECT_EQ(restart(), 2) << "nothing was marked";
+}
+
+TEST_F(SessionFetch, WithoutRoomInTheCacheItIsReadWhereItIs) {
+  flush({1, 2});
+  run_with(
+      [](const FileOperation& operation) -> Status {
+        if (operation.path.find("/fetch.") == std::string_view::npos) return {};
+        return fail(Code::no_space, "injected: no room for {}", operation.path);
+      },
+      [](JobRank& rank) { EXPECT_EQ(rank.restart(), 2); });
+  EXPECT_TRUE(cluster_.said("is not copied to the cache")) << cluster_.said();
+}
+
+TEST_F(SessionFetch, WhereSomebodyWentBackWhatIsOlderIsTakenBeforeWhatWasLeft) {
+  flush({1, 2, 3, 4});
+  cluster_.run_well(four_nodes(),
+                    [](JobRank& rank) { EXPECT_TRUE(rank.session->current("ckpt.3")); });
+  cluster_.flip(cluster_.file(3, 0));
+  for (int run = 0; run < 2; ++run) EXPECT_EQ(restart(), 2) << "run " << run;
+  for (const int dataset : {1, 2}) cluster_.flip(cluster_.file(dataset, 0));
+  EXPECT_EQ(restart(), 4) << "rather than from zero";
+}
+
+TEST_F(SessionFetch, TheOneAskedForIsTriedThoughItHasFailedAndThenWhatIsOlder) {
+  flush({1, 2, 3});
+  cluster_.settings.current = "ckpt.2";
+  cluster_.flip(cluster_.file(2, 0));
+  EXPECT_EQ(restart(), 1);
+  cluster_.flip(cluster_.file(2, 0));
+  EXPECT_EQ(restart(), 2);
+}
+
+TEST_F(SessionFetch, ToAskForOneInQuarantineDoesNotBringItBack) {
+  flush({1, 2, 3});
+  cluster_.settings.restart_attempts = 1;
+  cluster_.settings.current = "ckpt.2";
+  cluster_.run_well(four_nodes(), [](JobRank& rank) {
+    EXPECT_EQ(*rank.session->have_restart(), "ckpt.2");
+    EXPECT_TRUE(rank.session->start_restart());
+  });
+  EXPECT_EQ(restart(), 1);
+  EXPECT_TRUE(cluster_.said("cairn index quarantine --lift ckpt.2")) << cluster_.said();
+}
+
+}  // namespace
+}  // namespace cairn
