@@ -194,6 +194,8 @@ class Job:
             stack.callback(group.close)
             how, ended = self._watch(run, group, beats)
             run.noticed_s = run.noticed_s or self._machine.now_s()
+            if beats:
+                beats.ask_to_end()
             if how is not None:
                 group.end(self._plan.patience_s)
         self._manager.end_leftovers()

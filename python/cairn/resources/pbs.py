@@ -6,14 +6,13 @@ import re
 from typing import Dict, List, Mapping, Optional, Sequence
 
 from cairn.native import Trouble
-from cairn.remote import Ssh
+from cairn.remote import BySsh
 from cairn.resources.clock_words import seconds_of
-from cairn.roles import RemoteExecution, ResourceManager
 
 DOWN = ("down", "offline", "unknown", "stale", "state-unknown", "unresolvable")
 
 
-class Pbs(ResourceManager):
+class Pbs(BySsh):
     """By the node file, qstat and pbsnodes."""
 
     name = "pbs"
@@ -48,9 +47,6 @@ class Pbs(ResourceManager):
             if len(words) >= 2 and words[0] in nodes and set(words[1].split(",")) & set(DOWN):
                 found[words[0]] = words[1]
         return found
-
-    def remote(self) -> RemoteExecution:
-        return Ssh()
 
     @staticmethod
     def _span(text: str, name: str) -> Optional[int]:
