@@ -8,7 +8,8 @@ from cairn.native import Trouble
 from cairn.remote import BySsh
 from cairn.resources.clock_words import seconds_of
 
-DOWN = ("unavail", "unreach", "closed_Adm", "closed_LIM")
+# A host that is closed gets no new jobs, and goes on with what it has.
+DOWN = ("unavail", "unreach")
 
 
 class Lsf(BySsh):
