@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from typing import Dict, List, Sequence
+from typing import Dict, List, Optional, Sequence, Set
 
 from cairn.processes import Lines
 from cairn.roles import Beats, RemoteExecution
 
 # A step of Slurm that is asked to end is over at once, one whose srun is killed after some seconds only.
 PATIENCE_S = 0.3
+EARLY = 0.5  # of the patience: then what takes time to find out about a node begins
 
 
 class Heartbeats:
@@ -22,17 +23,26 @@ class Heartbeats:
         self._streams: List[_Stream] = []
         self._heard: Dict[str, float] = {}  # of the nodes that are watched
         self._resting: Dict[str, float] = {}  # until when
+        self._expected: Set[str] = set()  # to be suspected soon
+        self._asked_to_end_s: Optional[float] = None
         self.watch(nodes)
 
     def __enter__(self) -> "Heartbeats":
         return self
 
     def __exit__(self, *_: object) -> None:
+        begun_s = self.ask_to_end()
         for stream in self._streams:
-            stream.group.ask_to_end()
-        for stream in self._streams:
-            stream.group.end(PATIENCE_S)
+            stream.group.wait(begun_s + PATIENCE_S - time.monotonic())
             stream.group.close()
+
+    def ask_to_end(self) -> float:
+        """Nobody listens any more. Since when."""
+        if self._asked_to_end_s is None:
+            self._asked_to_end_s = time.monotonic()
+            for stream in self._streams:
+                stream.group.ask_to_end()
+        return self._asked_to_end_s
 
     def watch(self, nodes: Sequence[str]) -> None:
         """From now on, also again."""
@@ -69,7 +79,14 @@ class Heartbeats:
                 if node in self._heard:
                     self._heard[node] = now
             closed.update(() if stream.is_open else stream.nodes)
+        self._expect([node for node, heard in self._heard.items() if now - heard > EARLY * self._patience_s])
         return [node for node, heard in self._heard.items() if node in closed or now - heard > self._patience_s]
+
+    def _expect(self, quiet: List[str]) -> None:
+        fresh = [node for node in quiet if node not in self._expected]
+        self._expected = set(quiet)
+        if fresh:
+            self._remote.expect(fresh)
 
 
 class _Stream(Lines):

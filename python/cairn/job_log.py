@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 NAME = "log.json"
 
@@ -61,24 +63,32 @@ def read_log(path: Path) -> WholeLog:
 
 
 class JobLog:
-    """Follows the log from where it ended when this was made (or from its beginning)."""
+    """Follows the log from where it ended when this was made (or from its beginning). One that was cut or put in place of
+    another is read anew, and what is no newer than what was told before is passed over."""
 
     def __init__(self, prefix: str, job: str, from_the_start: bool = False) -> None:
         self._path = Path(prefix) / ".cairn" / NAME
         self._job = job
         self._rest = b""
-        self._offset = 0 if from_the_start else self._size()
+        self._file, self._offset = self._end()
+        self._newest_s = time.time()
+        if from_the_start:
+            self._offset, self._newest_s = 0, 0.0
+        self._again_after_s = -1.0  # entries up to this time were told before
 
-    def _size(self) -> int:
+    def _end(self) -> Tuple[int, int]:
+        """Which file it is, and its size."""
         try:
-            return self._path.stat().st_size
+            status = self._path.stat()
         except OSError:
-            return 0
+            return 0, 0
+        return status.st_ino, status.st_size
 
     def news(self) -> List[Entry]:
         """What has been added since the last call."""
         try:
             with self._path.open("rb") as log:
+                self._look_for_another(os.fstat(log.fileno()))
                 log.seek(self._offset)
                 added = log.read()
         except OSError:
@@ -87,10 +97,17 @@ class JobLog:
         *lines, self._rest = (self._rest + added).split(b"\n")
         return list(self._entries(lines))
 
+    def _look_for_another(self, status: os.stat_result) -> None:
+        is_another = self._file not in (0, status.st_ino) or status.st_size < self._offset
+        self._file = status.st_ino
+        if is_another:
+            self._offset, self._rest, self._again_after_s = 0, b"", self._newest_s
+
     def _entries(self, lines: List[bytes]) -> Iterator[Entry]:
         for line in lines:
             entry = Entry.of_line(line.decode("utf-8", "replace"), self._job)
-            if entry:
+            if entry and entry.time_s > self._again_after_s:
+                self._newest_s = max(self._newest_s, entry.time_s)
                 yield entry
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from cairn.account import Account, Run
-from cairn.halting import why_stop
+from cairn.halting import FINALIZED, why_stop
 from cairn.heartbeats import Heartbeats
 from cairn.job_log import JobLog, Progress
 from cairn.native import Native
@@ -194,11 +194,15 @@ class Job:
             stack.callback(group.close)
             how, ended = self._watch(run, group, beats)
             run.noticed_s = run.noticed_s or self._machine.now_s()
+            if beats:
+                beats.ask_to_end()
             if how is not None:
                 group.end(self._plan.patience_s)
         self._manager.end_leftovers()
         run.ended_s = self._machine.now_s()
         self._read_log(run)
+        if how is None:
+            self._read_halt_file()
         run.nodes_lost.update(self._look_at_nodes())
         how = how or (How.SIGNAL if ended.by_signal else How.EXIT_OTHER if ended.code else How.EXIT_0)
         return Event(how, ended.code, self.progress.finalized, tuple(run.nodes_lost))
@@ -262,6 +266,12 @@ class Job:
                 run.newest_s = entry.time_s
         run.computing_s = self.progress.computing_since_s
         run.rebuilt_s, run.restarted_from = self.progress.rebuilt_s, self.progress.restarted_from
+
+    def _read_halt_file(self) -> None:
+        """It tells of the end too, where the log cannot be written any more. (SCR_Init takes the word of earlier runs
+        back.)"""
+        if self._native.halt().reason == FINALIZED != self._reason_before:
+            self.progress.finalized = True
 
     def _ask_to_stop(self) -> None:
         self._asked_to_stop = True

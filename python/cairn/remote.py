@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import subprocess
-from typing import Dict, Mapping
+from typing import Any, Dict, List, Mapping, Sequence, Set
 
 from cairn.native import Trouble
-from cairn.roles import Answer, RemoteExecution
+from cairn.reach import PATIENCE_S, Reach
+from cairn.roles import GONE, Answer, Ask, Beats, RemoteExecution, ResourceManager, ask_here
 
 SSH_OPTIONS = ("-oBatchMode=yes", "-oConnectTimeout=5", "-oForwardX11=no", "-oForwardAgent=no")
 
 
 class Ssh(RemoteExecution):
-    """Many at once by ClusterShell, single ones that go on for long by ssh itself."""
+    """Many at once by ClusterShell, single ones that go on for long by ssh itself. A node of which not even the kernel
+    answers any more is not waited for."""
 
     name = "ssh"
+
+    def __init__(self) -> None:
+        self._reach = Reach()
 
     def run(self, commands: Mapping[str, str], timeout_s: float) -> Dict[str, Answer]:
         try:
@@ -26,12 +31,16 @@ class Ssh(RemoteExecution):
         task.set_info("ssh_options", " ".join(SSH_OPTIONS))
         workers = {node: task.shell(command, nodes=node, timeout=timeout_s)
                    for node, command in commands.items()}
+        hurry = _Hurry(self._reach, workers)
+        task.timer(PATIENCE_S, handler=hurry, autoclose=True)  # which is over when all commands are
         task.run()
         late = set(task.iter_keys_timeout())
         answers = {}
         for node, worker in workers.items():
             text = bytes(worker.node_buffer(node) or b"").decode("utf-8", "replace")
-            if node in late:
+            if node in hurry.gone:
+                answers[node] = GONE
+            elif node in late:
                 answers[node] = Answer(124, f"has not answered for {timeout_s:g} s")
             else:
                 answers[node] = Answer(worker.node_retcode(node), text)
@@ -41,3 +50,43 @@ class Ssh(RemoteExecution):
         return subprocess.Popen(["ssh", "-n", *SSH_OPTIONS, node, command],
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                 stderr=subprocess.DEVNULL, start_new_session=True)
+
+    def beats(self, nodes: Sequence[str], period_s: float) -> List[Beats]:
+        self._reach.learn(nodes)
+        return super().beats(nodes, period_s)
+
+    def expect(self, nodes: Sequence[str]) -> None:
+        self._reach.ask(nodes)
+
+
+class _Hurry:
+    """One of ClusterShell's event handlers: ends commands on nodes that are gone."""
+
+    def __init__(self, reach: Reach, workers: Mapping[str, Any]) -> None:
+        self.gone: Set[str] = set()
+        self._reach, self._workers = reach, workers
+        reach.ask(workers)
+
+    def ev_timer(self, _: object) -> None:
+        """The kernels have had their time."""
+        self.gone = self._reach.silent([node for node, worker in self._workers.items() if not _has_ended(worker, node)])
+        for node in self.gone:
+            self._workers[node].abort()
+
+
+def _has_ended(worker: Any, node: str) -> bool:
+    try:
+        return worker.node_retcode(node) is not None
+    except KeyError:
+        return False
+
+
+class BySsh(ResourceManager):
+    """A resource manager that leaves commands on nodes to ssh."""
+
+    def __init__(self, environment: Mapping[str, str], ask: Ask = ask_here) -> None:
+        super().__init__(environment, ask)
+        self._ssh = Ssh()
+
+    def remote(self) -> RemoteExecution:
+        return self._ssh

@@ -25,6 +25,8 @@ class Answer(NamedTuple):
 
 # A code: the way to the node has failed, which tells nothing of the node.
 UNKNOWN = -1
+# The kernel of the node does not answer, as it did before.
+GONE = Answer(124, "its host answers no more")
 
 
 class Beats(NamedTuple):
@@ -69,6 +71,9 @@ class RemoteExecution(ABC):
         """Starts what tells every `period_s` that the nodes are alive. It is to end when this process does."""
         return [Beats(self.start(node, f"while echo {shlex.quote(node)}; do sleep {period_s:g}; done"), (node,))
                 for node in nodes]
+
+    def expect(self, nodes: Sequence[str]) -> None:
+        """`run` may be asked about these soon, as they have been quiet for a while: what takes its time may begin."""
 
 
 class ResourceManager(ABC):

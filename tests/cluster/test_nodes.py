@@ -101,3 +101,25 @@ def test_what_is_missing_is_named_and_skipped(options: List[str], said: str) -> 
     done = subprocess.run([sys.executable, "-B", ALONE, *options, "--", "true"], stdout=subprocess.PIPE, text=True,
                           check=False, timeout=30)
     assert (done.returncode, done.stdout) == (SKIPPED, f"SKIPPED: {said}\n")
+
+
+LOG = """
+1/3 Test #7: cluster_nodes .............   Passed    1.00 sec
+2/3 Test #8: cluster_slurm .............   {}
+3/3 Test #9: cluster_slurm_scavenge ....   Passed    1.00 sec
+"""
+
+
+@pytest.mark.parametrize("slurm, namespaces, code, said", [
+    ("Passed", True, 0, ""), ("***Skipped", True, 1, "not passed: cluster_slurm; namespaces can be had"),
+    ("***Failed", True, 1, "cluster_slurm"), ("***Skipped", False, 0, "NOT TESTED"),
+])
+def test_tests_that_were_skipped_are_told(tmp_path: Path, slurm: str, namespaces: bool, code: int, said: str) -> None:
+    """Continuous integration ends with this: it must not be green because nothing was run."""
+    (tmp_path / "log").write_text(LOG.format(slurm))
+    if not namespaces:
+        (tmp_path / "unshare").write_text("#!/bin/sh\necho Operation not permitted\nexit 1\n")
+        (tmp_path / "unshare").chmod(0o755)
+    done = subprocess.run([ALONE.parent / "have_run", tmp_path / "log"], stderr=subprocess.PIPE, text=True, check=False,
+                          timeout=30, env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    assert done.returncode == code and said in done.stderr, done

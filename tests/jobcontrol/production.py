@@ -117,6 +117,9 @@ class World(Machine, NodeTest):
     def suspects(self) -> List[str]:
         return [node for node in self.running if self._is_silent(node)]
 
+    def ask_to_end(self) -> None:
+        """Of the signs of life."""
+
     def rest(self, node: str) -> None:
         raise AssertionError("no suspicion is wrong here")
 

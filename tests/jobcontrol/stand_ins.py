@@ -3,10 +3,12 @@ tests need of them; what the real ones answer is not shown by this."""
 
 from pathlib import Path
 
-# Node by node what the real one does with a session there. A node whose name is in the file `dead` is not reached.
+# Node by node what the real one does with a session there. A node whose name is in the file `dead` is not reached, one in
+# `mute` says nothing.
 SSH = """#!/bin/sh
 while :; do case $1 in -o|-l|-p) shift 2;; -*) shift;; *) break;; esac; done
 node=$1; shift
+grep -qx "$node" "{folder}/mute" && exec sleep 60
 grep -qx "$node" "{folder}/dead" && { echo "ssh: connect to host $node port 22: No route to host"; exit 255; }
 exec sh -c "$*"
 """
@@ -19,13 +21,15 @@ for node in $(seq -f node%.0f 0 4); do
 done
 """
 # Of the program's step it starts one process, and keeps what it was told. Of the steps by which commands run on nodes
-# it starts one on each node that is not dead.
+# it starts one on each node that is not dead, and writes down where; with a mute one it hangs.
 SRUN = """#!/bin/sh
 case " $* " in *" --input=none "*) ours=yes;; *) echo "$*" >> "{folder}/srun.told";; esac
 while :; do case $1 in --nodelist=*) nodes=${1#*=}; shift;; -n*|-N*|--*) shift;; *) break;; esac; done
 [ "$ours" ] || exec "$@"
+echo "$nodes" >> "{folder}/srun.steps"
 code=0
 for node in $(python3 -m ClusterShell.CLI.Nodeset -e "$nodes"); do
+  grep -qx "$node" "{folder}/mute" && exec sleep 60
   if grep -qx "$node" "{folder}/dead"; then code=1; else SLURMD_NODENAME=$node "$@" & fi
 done
 wait
@@ -37,10 +41,11 @@ echo "Slurmctld(primary) at login is UP"
 
 
 def put_on_path(folder: Path) -> str:
-    """PATH with all of them; none of node0 to node4 is dead."""
+    """PATH with all of them; none of node0 to node4 is dead or mute."""
     binaries = folder / "stand-ins"
     binaries.mkdir()
-    (folder / "dead").touch()
+    for name in ("dead", "mute"):
+        (folder / name).touch()
     for name, text in (("ssh", SSH), ("squeue", SQUEUE), ("sinfo", SINFO), ("srun", SRUN), ("scontrol", SCONTROL)):
         (binaries / name).write_text(text.replace("{folder}", str(folder)))
         (binaries / name).chmod(0o755)

@@ -13,6 +13,7 @@ from cairn.long_work import LongWork
 from cairn.native import Trouble
 from cairn.node_tests import echo
 from cairn.processes import Group
+from cairn.reach import Reach
 from cairn.remote import Ssh
 from cairn.resources import ALL as MANAGERS
 from cairn.resources.flux import Flux
@@ -20,7 +21,7 @@ from cairn.resources.local import Here, SimulatedNodes
 from cairn.resources.lsf import Lsf
 from cairn.resources.pbs import Pbs
 from cairn.resources.slurm import Slurm
-from cairn.roles import UNKNOWN, Answer, Launcher, RemoteExecution, ResourceManager, ask_here
+from cairn.roles import GONE, UNKNOWN, Answer, Launcher, RemoteExecution, ResourceManager, ask_here
 from stand_ins import put_on_path
 from test_resources import (BHOSTS, BJOBS, FLUX, FLUX_ALL, FLUX_DOWN, FLUX_LEFT, FOUR, LSF, PBS, PBSNODES, QSTAT,
                             SINFO, SLURM, SQUEUE, answers)
@@ -161,6 +162,37 @@ def test_a_node_where_slurm_starts_no_step(tmp_path: Path, monkeypatch: pytest.M
     answered = steps.run({node: "echo here" for node in ("node0", "node1")}, 10)
     assert answered["node0"] == Answer(0, "here")
     assert answered["node1"].code == 255 and "no step" in answered["node1"].text
+
+
+@pytest.mark.parametrize("kind", ["ssh", "steps"])
+def test_nodes_without_a_kernel_that_answers_are_not_waited_for(
+        kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor is one of them asked in place of a node that is well, where this process is on none of the job's nodes."""
+    monkeypatch.setenv("PATH", put_on_path(tmp_path))
+    login = {**os.environ, **SLURM, "SLURMD_NODENAME": ""}
+    way = Ssh() if kind == "ssh" else Slurm(login).remote()
+    assert way.run({node: "echo here" for node in FOUR}, 10)["node3"] == Answer(0, "here")
+    (tmp_path / "mute").write_text("node1\nnode2\n")
+    monkeypatch.setattr(Reach, "silent", lambda self, nodes, patience_s=0.0: {"node1", "node2"} & set(nodes))
+    begin = time.monotonic()
+    assert way.run({node: "echo here" for node in ("node1", "node2")}, 10) == {"node1": GONE, "node2": GONE}
+    assert way.run({node: "echo here" for node in FOUR}, 10) == {
+        "node0": Answer(0, "here"), "node1": GONE, "node2": GONE, "node3": Answer(0, "here")}
+    assert time.monotonic() - begin < 8
+
+
+def test_from_a_login_node_a_node_that_hangs_is_compared_with_another(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whose kernel answers, or is behind a filter: with nothing to compare it gets all the time there is."""
+    monkeypatch.setenv("PATH", put_on_path(tmp_path))
+    steps = Slurm({**os.environ, **SLURM, "SLURMD_NODENAME": ""}).remote()
+    steps.run({node: "echo here" for node in FOUR}, 10)
+    (tmp_path / "mute").write_text("node1\n")
+    (tmp_path / "srun.steps").unlink()
+    begin = time.monotonic()
+    assert steps.run({"node1": "echo here"}, 60)["node1"].code == 124
+    assert time.monotonic() - begin < 20
+    assert sorted((tmp_path / "srun.steps").read_text().split()) == ["node0", "node1"]
 
 
 @pytest.mark.parametrize("here", ["", "node0"])

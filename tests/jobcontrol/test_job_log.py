@@ -1,8 +1,11 @@
 """What the log tells, also while it is being written."""
 
 import json
+import time
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from cairn.job_log import JobLog, Progress
 
@@ -53,6 +56,25 @@ def test_damage_and_other_jobs_are_passed_over(tmp_path: Path) -> None:
     path = log_in(tmp_path)
     log = JobLog(str(tmp_path), "7")
     add(path, line("START", job="8") + "{half a li\n[]\n3\n\xff\n" + '{"job": "7"}\n' + line("FINALIZE"))
+    assert [entry.what for entry in log.news()] == ["FINALIZE"]
+
+
+@pytest.mark.parametrize("put", ["cut", "replaced by a longer one"])
+def test_a_log_that_is_another_is_read_anew_and_nothing_told_twice(tmp_path: Path, put: str) -> None:
+    now_s = time.time()
+    path = log_in(tmp_path)
+    add(path, line("START", now_s - 10))
+    log = JobLog(str(tmp_path), "7")
+    add(path, line("CHECKPOINT_END", now_s + 1) + line("OUTPUT_END", now_s + 2)[:20])
+    assert [entry.what for entry in log.news()] == ["CHECKPOINT_END"]
+    if put == "cut":
+        path.write_text(line("START", now_s + 3))
+    else:
+        other = tmp_path / "other"
+        other.write_text(line("START", now_s - 10) * 9 + line("CHECKPOINT_END", now_s + 1) + line("START", now_s + 3))
+        other.rename(path)
+    assert [entry.time_s for entry in log.news()] == [pytest.approx(now_s + 3)]
+    add(path, line("FINALIZE", now_s + 4))
     assert [entry.what for entry in log.news()] == ["FINALIZE"]
 
 

@@ -1,12 +1,24 @@
 """Whether a kernel answers, told by real sockets."""
 
 import socket
+import threading
 import time
 from contextlib import ExitStack
+from typing import List
 
 from cairn.reach import Reach
 
 HOST = "127.0.0.1"
+
+
+def learnt(reach: Reach, hosts: List[str]) -> Reach:
+    reach.learn(hosts)
+    assert threading.active_count() == 1, "a process that forks with preexec_fn must have no other thread"
+    end = time.monotonic() + 30
+    while reach.is_learning():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    return reach
 
 
 def silenced(stack: ExitStack, listener: socket.socket) -> None:
@@ -20,8 +32,7 @@ def silenced(stack: ExitStack, listener: socket.socket) -> None:
 def test_a_host_that_refuses_answers() -> None:
     with socket.create_server((HOST, 0)) as listener:
         port = listener.getsockname()[1]
-    reach = Reach(port, 0.3)
-    reach.learn([HOST]).join()
+    reach = learnt(Reach(port, 0.3), [HOST])
     assert reach.silent([HOST]) == set()
 
 
@@ -29,26 +40,44 @@ def test_silence_counts_only_against_a_host_that_has_answered() -> None:
     with ExitStack() as stack:
         listener = stack.enter_context(socket.create_server((HOST, 0), backlog=0))
         silenced(stack, listener)
-        reach = Reach(listener.getsockname()[1], 0.3)
-        reach.learn([HOST, "no-such-host.invalid"]).join()
+        reach = learnt(Reach(listener.getsockname()[1], 0.3), [HOST, "no-such-host.invalid"])
         assert reach.silent([HOST, "no-such-host.invalid"]) == set(), "it may be behind a filter"
 
 
 def test_a_host_that_has_answered_and_falls_silent_is_told_in_time() -> None:
     with ExitStack() as stack:
         listener = stack.enter_context(socket.create_server((HOST, 0), backlog=0))
-        reach = Reach(listener.getsockname()[1], 0.3)
-        reach.learn([HOST]).join()
+        reach = learnt(Reach(listener.getsockname()[1], 0.3), [HOST])
         silenced(stack, listener)
         begin = time.monotonic()
         assert reach.silent([HOST, "never-asked"]) == {HOST}
         assert time.monotonic() - begin < 3
 
 
+def test_what_begins_early_is_over_early() -> None:
+    with ExitStack() as stack:
+        listener = stack.enter_context(socket.create_server((HOST, 0), backlog=0))
+        reach = learnt(Reach(listener.getsockname()[1], 2.0), [HOST])
+        silenced(stack, listener)
+        begin = time.monotonic()
+        reach.ask([HOST])
+        time.sleep(1.0)
+        assert reach.silent([HOST]) == {HOST}
+        assert 1.9 < time.monotonic() - begin < 2.8, "the whole of its patience, but once"
+
+
+def test_an_early_answer_does_not_count_for_later() -> None:
+    with ExitStack() as stack:
+        listener = stack.enter_context(socket.create_server((HOST, 0), backlog=0))
+        reach = learnt(Reach(listener.getsockname()[1], 0.3), [HOST])
+        reach.ask([HOST])
+        silenced(stack, listener)
+        assert reach.silent([HOST]) == {HOST}
+
+
 def test_more_hosts_are_asked_than_a_process_may_have_files_open() -> None:
     hosts = [f"127.0.{i // 250}.{i % 250 + 1}" for i in range(1500)]
     with socket.create_server((HOST, 0)) as listener:
         port = listener.getsockname()[1]
-    reach = Reach(port, 0.3)
-    reach.learn(hosts).join()
+    reach = learnt(Reach(port, 0.3), hosts)
     assert reach.silent(hosts) == set()

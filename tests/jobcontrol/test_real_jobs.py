@@ -92,6 +92,25 @@ def test_what_the_user_has_halted_is_not_started(cairn: Path, tmp_path: Path, fi
                                           stdout=subprocess.PIPE, env=environment_of()).stdout
 
 
+# From the second run on the log takes no more lines.
+SPOILS_LOG = """
+if [ "${OMPI_COMM_WORLD_RANK-$PMI_RANK}" = 0 ]; then
+  [ -e begun ] && rm -f .cairn/log.json && mkdir -p .cairn/log.json
+  touch begun
+fi
+exec "$@"
+"""
+
+
+def test_a_run_whose_log_cannot_be_written_comes_to_its_end(
+        cairn: Path, tmp_path: Path, first_flavour: str, program_of: Dict[str, str]) -> None:
+    command = [launcher_of(first_flavour), "-n", "4", "sh", "-c", SPOILS_LOG, "sh", program_of[first_flavour], *HEAT,
+               "--steps", "100"]
+    done = Job(cairn, tmp_path, [*NODES, "--runs", "2", "--kill-node", "n2@checkpoint:2"], command).wait()
+    assert (tmp_path / ".cairn" / "log.json").is_dir() and done.steps("end") == [100], done
+    assert done.code == 0 and "success" in done.told, done
+
+
 # A launcher that starts one process and no more: does for what concerns the loop alone.
 LAUNCHER = """#!/bin/sh
 [ "$1" = --version ] && exit

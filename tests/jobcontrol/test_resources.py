@@ -1,9 +1,9 @@
 """Resource managers against answers of their commands.
 
 Those of RECORDED come from Slurm 22.05.8 of Debian 12, with five slurmd on one machine, on 2026-11-21: a job of
-`sbatch --no-kill -N5 --time=5`, before and after node1 was set down. None of the others was recorded: they follow
-the commands' own documentation (the manual pages of squeue, sinfo, flux-job, flux-resource, qstat, pbsnodes, bjobs,
-bhosts), names changed.
+`sbatch --no-kill -N5 --time=5`, before and after node1 was set down. Those in the folder `recorded` were printed by Flux,
+PBS and LSF on machines of others (its README says which). The rest follows the commands' own documentation (the
+manual pages of squeue, sinfo, flux-job, flux-resource, qstat, pbsnodes, bjobs, bhosts), names changed.
 """
 
 from pathlib import Path
@@ -20,6 +20,7 @@ from cairn.resources.pbs import Pbs
 from cairn.resources.slurm import Slurm
 from cairn.roles import Answer, Ask
 
+RECORDED = Path(__file__).resolve().parent / "recorded"
 FOUR = ["node0", "node1", "node2", "node3"]
 
 SLURM = {"SLURM_JOB_ID": "42", "SLURM_JOB_NODELIST": "node[0-3]"}
@@ -49,7 +50,6 @@ QSTAT = """Job Id: 1234.server
 PBSNODES = """node1                down
 node2                offline
 node7                down,offline
-node3                free
 """
 
 LSF = {"LSB_JOBID": "99", "LSB_MCPU_HOSTS": "batch 1 node0 4 node1 4 node2 4 node3 4"}
@@ -58,8 +58,13 @@ BHOSTS = """HOST_NAME          STATUS          JL/U    MAX  NJOBS    RUN  SSUSP 
 node0              closed_Full     -      4      4      4      0      0      0
 node1              unavail         -      4      4      4      0      0      0
 node2              unreach         -      4      4      4      0      0      0
-node3              ok              -      4      0      0      0      0      0
+node3              closed_Adm      -      4      4      4      0      0      0
 """
+
+
+def recorded(name: str) -> str:
+    """Without the line of the command."""
+    return (RECORDED / name).read_text().partition("\n")[2]
 
 
 def answers(table: Mapping[str, str]) -> Ask:
@@ -122,6 +127,61 @@ def test_flux_nodes() -> None:
     assert flux.down(FOUR) == {"node1": "down", "node2": "down"}
 
 
+def nodelist_of(table: str, state: str) -> str:
+    """That column of what flux resource list has printed, as it prints it alone: a line for each row."""
+    rows = [line.split() for line in table.splitlines()]
+    return "".join(f"{row[-1]}\n" for row in rows if row[0] == state and not row[-1].isdigit())
+
+
+@pytest.mark.parametrize("name, nodes, first, down", [
+    ("flux-list-padded.txt", 1000, "flux000000", 998), ("flux-list-properties.txt", 2, "gffw-login-001", 0),
+    ("flux-list-repeated.txt", 1, "gadi-cpu-clx-0645.gadi.nci.org.au", 0),
+])
+def test_flux_as_it_was_recorded(name: str, nodes: int, first: str, down: int) -> None:
+    table = recorded(name)
+    everywhere = "".join(nodelist_of(table, state) for state in ("free", "allocated", "down"))
+    flux = Flux(FLUX, answers({FLUX_ALL: everywhere, FLUX_DOWN: nodelist_of(table, "down")}))
+    assert (len(flux.nodes()), flux.nodes()[0]) == (nodes, first)
+    assert len(flux.down(flux.nodes())) == down and first not in flux.down(flux.nodes())
+
+
+@pytest.mark.parametrize("domain", ["", ".pool.example.org"])
+def test_pbs_pro_as_it_was_recorded(domain: str) -> None:
+    """A node file may have the long names."""
+    nodes = [f"node{number}{domain}" for number in (1, 8, 14, 17, 25)]
+    pbs = Pbs(PBS, answers({"pbsnodes -l": recorded("pbspro-pbsnodes-l.txt")}))
+    assert pbs.down(nodes) == {nodes[1]: "down,offline", nodes[2]: "state-unknown,down", nodes[4]: "down,offline"}
+
+
+def test_open_pbs_as_it_was_recorded() -> None:
+    """Two nodes that get no new jobs, but go on."""
+    said = recorded("openpbs-pbsnodes-l.txt")
+    assert Pbs(PBS, answers({"pbsnodes -l": said})).down(["x3014c0s19b0n0", "x3014c0s25b0n0"]) == {}
+
+
+def test_torque_as_it_was_recorded(tmp_path: Path) -> None:
+    counted = [line.split() for line in recorded("torque-nodefile.txt").splitlines()]
+    slots = tmp_path / "nodes"
+    slots.write_text("".join(f"{node}\n" * int(count) for count, node in counted))
+    first, second = (node for _, node in counted)
+    cut = f"{second[:20]} down\n"  # as its source prints it
+    pbs = Pbs({**PBS, "PBS_NODEFILE": str(slots)},
+              answers({"qstat -f 1234.server": recorded("torque-qstat-f.txt"), "pbsnodes -l": cut}))
+    assert pbs.nodes() == [first, second] and pbs.down(pbs.nodes()) == {second: "down"}
+    assert pbs.down([second, second + ".twin"]) == {}, "it may be either"
+    assert pbs.seconds_left(0) == (71 * 60 + 59) * 60 - ((41 * 60 + 32) * 60 + 11)
+
+
+def test_lsf_as_it_was_recorded(tmp_path: Path) -> None:
+    listed = recorded("lsf-hosts.txt").partition("=")[2].split()
+    hosts = tmp_path / "hosts"
+    hosts.write_text("".join(f"{host}\n" for host in listed))
+    assert Lsf({**LSF, "LSB_DJOB_HOSTFILE": str(hosts)}, answers({})).nodes() == ["lassen26", "lassen23"]
+    five = [f"compute1-exec-{number}" for number in range(1, 6)]
+    lsf = Lsf(LSF, answers({"bhosts -w " + " ".join(five): recorded("lsf-bhosts-w.txt")}))
+    assert lsf.down(five) == {"compute1-exec-3": "unavail"}
+
+
 def test_pbs(tmp_path: Path) -> None:
     slots = tmp_path / "nodes"
     slots.write_text("".join(f"{node}\n{node}\n" for node in FOUR))
@@ -129,7 +189,7 @@ def test_pbs(tmp_path: Path) -> None:
               answers({"qstat -f 1234.server": QSTAT, "pbsnodes -l": PBSNODES}))
     assert pbs.nodes() == FOUR
     assert pbs.seconds_left(0) == 3600 - 630
-    assert pbs.down(FOUR) == {"node1": "down", "node2": "offline"}
+    assert pbs.down(FOUR) == {"node1": "down"}
 
 
 def test_lsf(tmp_path: Path) -> None:

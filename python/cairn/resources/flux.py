@@ -6,13 +6,12 @@ from typing import Dict, List, Mapping, Optional, Sequence
 
 from cairn.hosts import expand
 from cairn.native import Trouble
-from cairn.remote import Ssh
-from cairn.roles import RemoteExecution, ResourceManager
+from cairn.remote import BySsh
 
 NO_LIMIT_S = 2**32 - 1  # what `flux job timeleft` says, or more, where there is no limit
 
 
-class Flux(ResourceManager):
+class Flux(BySsh):
     """By flux resource and flux job timeleft."""
 
     name = "flux"
@@ -40,9 +39,6 @@ class Flux(ResourceManager):
     def down(self, nodes: Sequence[str]) -> Dict[str, str]:
         found = set(self._nodes_in("down"))
         return {node: "down" for node in nodes if node in found}
-
-    def remote(self) -> RemoteExecution:
-        return Ssh()
 
     def _nodes_in(self, state: str) -> List[str]:
         answer = self.ask(["flux", "resource", "list", "-n", "-s", state, "-o", "{nodelist}"])

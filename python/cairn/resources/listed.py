@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Dict, List, Mapping, Optional, Sequence
 
 from cairn.hosts import expand
-from cairn.remote import Ssh
-from cairn.roles import RemoteExecution, ResourceManager
+from cairn.remote import BySsh
 
 
-class ListedHosts(ResourceManager):
+class ListedHosts(BySsh):
     """Nobody knows more of them than what they answer."""
 
     name = "listed hosts"
@@ -33,6 +32,3 @@ class ListedHosts(ResourceManager):
 
     def down(self, nodes: Sequence[str]) -> Dict[str, str]:
         return {}
-
-    def remote(self) -> RemoteExecution:
-        return Ssh()

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Dict, List, Mapping, Optional, Sequence
 
 from cairn.native import Trouble
-from cairn.remote import Ssh
+from cairn.remote import BySsh
 from cairn.resources.clock_words import seconds_of
-from cairn.roles import RemoteExecution, ResourceManager
 
-DOWN = ("unavail", "unreach", "closed_Adm", "closed_LIM")
+# A host that is closed gets no new jobs, and goes on with what it has.
+DOWN = ("unavail", "unreach")
 
 
-class Lsf(ResourceManager):
+class Lsf(BySsh):
     """By the host file, bjobs and bhosts. A first host with one slot where the others have more is the
     one that the batch script runs on, as on machines with jsrun: no rank is put there."""
 
@@ -46,9 +46,6 @@ class Lsf(ResourceManager):
             if len(words) >= 2 and words[0] in nodes and words[1] in DOWN:
                 found[words[0]] = words[1]
         return found
-
-    def remote(self) -> RemoteExecution:
-        return Ssh()
 
     def _slots(self) -> List[str]:
         try:

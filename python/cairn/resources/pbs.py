@@ -6,14 +6,15 @@ import re
 from typing import Dict, List, Mapping, Optional, Sequence
 
 from cairn.native import Trouble
-from cairn.remote import Ssh
+from cairn.remote import BySsh
 from cairn.resources.clock_words import seconds_of
-from cairn.roles import RemoteExecution, ResourceManager
 
-DOWN = ("down", "offline", "unknown", "stale", "state-unknown", "unresolvable")
+# A node that is offline gets no new jobs, and goes on with what it has.
+DOWN = ("down", "unknown", "stale", "state-unknown", "unresolvable")
+CUT = 20  # letters of a name, in Torque's list
 
 
-class Pbs(ResourceManager):
+class Pbs(BySsh):
     """By the node file, qstat and pbsnodes."""
 
     name = "pbs"
@@ -45,14 +46,20 @@ class Pbs(ResourceManager):
         answer = self.ask(["pbsnodes", "-l"])
         found = {}
         for words in map(str.split, answer.text.splitlines() if answer.code == 0 else []):
-            if len(words) >= 2 and words[0] in nodes and set(words[1].split(",")) & set(DOWN):
-                found[words[0]] = words[1]
+            node = _node_of(words[0], nodes) if len(words) >= 2 else None
+            if node and set(words[1].split(",")) & set(DOWN):
+                found[node] = words[1]
         return found
-
-    def remote(self) -> RemoteExecution:
-        return Ssh()
 
     @staticmethod
     def _span(text: str, name: str) -> Optional[int]:
         match = re.search(rf"^\s*{re.escape(name)} = (\S+)$", text, re.MULTILINE)
         return seconds_of(match[1], "s") if match else None
+
+
+def _node_of(printed: str, nodes: Sequence[str]) -> Optional[str]:
+    """The one of `nodes` that is meant: the node file may have the domain too, or the list, which Torque cuts off."""
+    fits = [node for node in nodes if node.split(".")[0] == printed.split(".")[0]]
+    if len(printed) == CUT and not fits:
+        fits = [node for node in nodes if node.startswith(printed)]
+    return printed if printed in fits else fits[0] if len(fits) == 1 else None

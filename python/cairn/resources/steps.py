@@ -6,12 +6,12 @@ import os
 import select
 import subprocess
 import time
-from typing import Dict, Iterable, List, Mapping, Sequence
+from typing import Dict, Iterable, List, Mapping, Sequence, Set
 
 from cairn.hosts import fold
 from cairn.processes import Group, ends_with_us
 from cairn.reach import Reach
-from cairn.roles import UNKNOWN, Answer, Ask, Beats, RemoteExecution
+from cairn.roles import GONE, UNKNOWN, Answer, Ask, Beats, RemoteExecution
 
 # Shares what the allocation has with the program's step, and waits for nothing. A node that dies does not end it.
 SRUN = ("srun", "--overlap", "--no-kill", "--mpi=none", "--input=none", "--quiet", "--mem=0", "--gres=none",
@@ -26,7 +26,6 @@ BEAT = "while echo $SLURMD_NODENAME; do sleep {:g}; done"
 # stands still for a while must not be left out.
 LATE_S, LATE_TIMES = 5.0, 5
 SILENT, REFUSED = 124, 255
-GONE = Answer(SILENT, "its host answers no more")
 PATIENCE_S = 0.5
 
 
@@ -42,23 +41,31 @@ class Steps(RemoteExecution):
         self._here = environment.get("SLURMD_NODENAME", "")
         self._job, self._ask = job, ask
         self._reach = Reach()
+        self._answered: Set[str] = set()  # nodes that have, when they were asked the last time
 
     def run(self, commands: Mapping[str, str], timeout_s: float) -> Dict[str, Answer]:
-        """Asks this node too: where it answers and another does not, that is not the fault of the way there. Nodes of
-        which not even the kernel answers for an eighth of `timeout_s` are not waited for."""
+        """Asks a node too that is not in question, this one if it belongs to the job: where that answers and another does
+        not, it is not the fault of the way there. Nodes of which not even the kernel answers for an eighth of `timeout_s`
+        are not waited for."""
         gone = self._reach.silent(commands, timeout_s / 8)
         asked = {node: command for node, command in commands.items() if node not in gone}
-        if self._here or not asked:
-            asked.setdefault(self._here or next(iter(commands)), "true")
+        witness = self._here or next((node for node in sorted(self._answered) if node not in commands), "")
+        if witness:
+            asked.setdefault(witness, "true")
         groups = [_nodes_of(asked, command) for command in dict.fromkeys(asked.values())]
         found = self._asked(groups, asked, timeout_s)
         # With one node that Slurm gives no more, a step is refused as a whole.
         refused = [group for group in groups if len(group) > 1 and all(found[node].code == REFUSED for node in group)]
         if refused and self._is_up():
             found.update(self._asked([[node] for group in refused for node in group], asked, timeout_s))
-        if all(answer.code in (SILENT, REFUSED) for answer in found.values()) and (self._here or not self._is_up()):
+        answered = {node for node, answer in found.items() if answer.code not in (SILENT, REFUSED)}
+        self._answered = (self._answered - found.keys() - gone) | answered
+        if not answered and (self._here or not self._is_up()):
             return {node: Answer(UNKNOWN, found.get(node, GONE).text) for node in commands}
         return {node: GONE if node in gone else found[node] for node in commands}
+
+    def expect(self, nodes: Sequence[str]) -> None:
+        self._reach.ask(nodes)
 
     def start(self, node: str, command: str) -> "subprocess.Popen[bytes]":
         return self._step([node], command)

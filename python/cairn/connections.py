@@ -1,0 +1,98 @@
+"""Connections that ask whether a kernel answers: it takes or refuses one at once, however busy its processes are.
+
+As a program, connections.py PORT PATIENCE NODE ..., it finds the addresses of nodes, since a name server may take its time,
+and prints [node, family, address] of each one that answers, in JSON. Imports little: it runs for every launch.
+"""
+
+import errno
+import json
+import select
+import socket
+import sys
+import time
+from typing import Any, Dict, Iterator, Mapping, NamedTuple, Optional, Tuple
+
+ANSWERS = (0, errno.ECONNREFUSED)
+AT_ONCE = 200  # connections; a process may have 1024 files open, and has others
+
+
+class Address(NamedTuple):
+    """Of whatever family."""
+
+    family: int
+    place: Any
+
+
+class Question:
+    """One connection. `answered` is None as long as there is nothing to tell."""
+
+    def __init__(self, address: Address) -> None:
+        """Raises OSError, if too many files are open, say."""
+        self.begun_s = time.monotonic()
+        self.connection = socket.socket(address.family)
+        self.connection.setblocking(False)
+        code = self.connection.connect_ex(address.place)
+        self.answered: Optional[bool] = None if code == errno.EINPROGRESS else code in ANSWERS
+
+    def look(self) -> None:
+        """Takes the answer, which has come."""
+        self.answered = self.connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) in ANSWERS
+
+    def close(self) -> None:
+        """Nothing more is expected of it."""
+        self.connection.close()
+
+
+def wait_for(questions: Mapping[str, Question], patience_s: float) -> None:
+    """Each has so long, from its own beginning."""
+    waiting = {one.connection.fileno(): one for one in questions.values() if one.answered is None}
+    writable = select.poll()
+    for number in waiting:
+        writable.register(number, select.POLLOUT)
+    while waiting:
+        left_s = max(one.begun_s for one in waiting.values()) + patience_s - time.monotonic()
+        for number, _ in writable.poll(1000 * max(0.0, left_s)):
+            writable.unregister(number)
+            waiting.pop(number).look()
+        if left_s <= 0:
+            return
+
+
+def answers_of(addresses: Mapping[str, Address], patience_s: float) -> Dict[str, bool]:
+    """Of those that could be asked: whether they answer."""
+    nodes = list(addresses)
+    found: Dict[str, bool] = {}
+    for begin in range(0, len(nodes), AT_ONCE):
+        questions = dict(_asked({node: addresses[node] for node in nodes[begin:begin + AT_ONCE]}))
+        wait_for(questions, patience_s)
+        for node, one in questions.items():
+            found[node] = one.answered is True
+            one.close()
+    return found
+
+
+def _asked(addresses: Mapping[str, Address]) -> Iterator[Tuple[str, Question]]:
+    for node, address in addresses.items():
+        try:
+            yield node, Question(address)
+        except OSError:
+            continue
+
+
+def main() -> None:
+    """The program."""
+    port, patience_s, nodes = int(sys.argv[1]), float(sys.argv[2]), sys.argv[3:]
+    found = {}
+    for node in nodes:
+        try:
+            family, _, _, _, place = socket.getaddrinfo(node, port, type=socket.SOCK_STREAM)[0]
+            found[node] = Address(int(family), place)
+        except OSError:
+            continue
+    for node, answered in answers_of(found, patience_s).items():
+        if answered:
+            print(json.dumps([node, *found[node]]))
+
+
+if __name__ == "__main__":
+    main()
