@@ -55,7 +55,7 @@ def parser() -> argparse.ArgumentParser:
     add("--min-nodes", type=int, metavar="N", help="nodes that it can run on, in place of SCR_MIN_NODES")
     add("--runs", type=int, metavar="N", help="launches, in place of SCR_RUNS; -1: any number")
     add("--hung-after", type=float, metavar="SECONDS", default=0.0,
-        help="end a run of which the log tells nothing for so long, no dataset begun or ended; 0: never")
+        help="end a run that calls nothing of Cairn, and has no dataset begun or ended, for so long; 0: never")
     add("--exclude", metavar="HOSTS", help="nodes not to be used, beside SCR_EXCLUDE_NODES")
     add("--manager", metavar="NAME", help=f"{', '.join(ALL)}; else the one that has started this")
     add("--no-scavenge", action="store_true", help="do not save at the end what only the nodes have")
