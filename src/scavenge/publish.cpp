@@ -124,6 +124,7 @@ Result<std::vector<RecordedPart>> recorded_parts(Files& files, const SalvagedDat
 
 /// Also of what could not be made whole: what is missing may have been flushed before.
 void append_parts(const SalvagedDataset& dataset, std::vector<CachedPart>& cached) {
+  if (dataset.outcome == Outcome::given_up) return;
   for (std::size_t rank = 0; rank < dataset.folders.size(); ++rank)
     cached.push_back({dataset.remains.uuid, static_cast<int>(rank), dataset.folders[rank], true});
   if (dataset.folders.empty())
