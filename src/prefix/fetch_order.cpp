@@ -3,16 +3,6 @@
 #include <algorithm>
 
 namespace cairn {
-namespace {
-
-const DatasetRecord* find(const Listing& listing, const Uuid& uuid) {
-  const auto found = std::find_if(listing.begin(), listing.end(),
-                                  [&](const auto& record) { return record.info.uuid == uuid; });
-  return found == listing.end() ? nullptr : &*found;
-}
-
-}  // namespace
-
 bool may_be_fetched(const DatasetRecord& record) {
   return record.info.is_checkpoint() && record.failed_us == 0 && !record.quarantined;
 }
@@ -59,10 +49,10 @@ Error wrong_ranks(const DatasetRecord& record, std::uint32_t ranks, const Settin
 
 KnownInPrefix known_in_prefix(const Uuid& uuid, const Listing& listing, const Listing& dropped,
                               const Listing& attempts, const Listing& deleted) {
-  const DatasetRecord* there = find(listing, uuid);
-  if (there == nullptr && find(deleted, uuid) != nullptr) return {true, false, true};
-  if (there == nullptr) there = find(dropped, uuid);
-  const DatasetRecord* counted = find(attempts, uuid);
+  const DatasetRecord* there = find_in(listing, uuid);
+  if (there == nullptr && find_in(deleted, uuid) != nullptr) return {true, false, true};
+  if (there == nullptr) there = find_in(dropped, uuid);
+  const DatasetRecord* counted = find_in(attempts, uuid);
   const bool held_back = counted != nullptr && counted->quarantined;
   if (there == nullptr) return {false, held_back, false};
   const bool sound = there->failed_us == 0 || there->quarantined;

@@ -46,18 +46,12 @@ Result<bool> would_replace(Files& files, const PrefixFolder& folder, const std::
   CAIRN_TRY(visit_ranks(files, pending, plan, unread, [&](const RankRecord& record) {
     for (const FileEntry& file : record.files) {
       names.insert(file.name);
-      const auto there = files.info(folder.file(file));
-      late = late || (there && there->times.modify_ns > file.times.modify_ns);
+      late = late || is_written_since(files, file, folder.file(file));
     }
   }));
   if (late || !unread.empty()) return true;
   CAIRN_ASSIGN(const auto taken, names_taken(files, folder, plan, listing, names));
   return !taken.empty();
-}
-
-bool is_listed(const Listing& listing, const Uuid& uuid) {
-  return std::any_of(listing.begin(), listing.end(),
-                     [&](const DatasetRecord& record) { return record.info.uuid == uuid; });
 }
 
 std::optional<DatasetRecord> plan_in(Files& files, const std::string& pending) {
@@ -96,7 +90,7 @@ Result<std::string> why_given_up(Files& files, const PrefixFolder& folder, const
                                  const Listing& listing, const Listing& deleted) {
   const Uuid& uuid = found.plan.info.uuid;
   CAIRN_ASSIGN(const bool dropped, was_dropped(files, folder, found.epoch, found.plan.info));
-  if (dropped || is_listed(deleted, uuid)) return "it was dropped or deleted since";
+  if (dropped || find_in(deleted, uuid) != nullptr) return "it was dropped or deleted since";
   if (listing.empty() || listing.front().info.uuid < uuid) return "";
   const auto replaces = would_replace(files, folder, found.pending, found.plan, listing);
   if (!replaces && !is_damage(replaces.error().code)) return tl::unexpected(replaces.error());
@@ -136,7 +130,7 @@ Result<std::vector<UnfinishedFlush>> read_unfinished(Files& files, const PrefixF
       for (const std::string& name : with_start(inside, "dataset.")) {
         const std::string pending = of_epoch + "/" + name;
         const auto plan = plan_in(files, pending);
-        if (!plan || is_listed(listing, plan->info.uuid)) continue;
+        if (!plan || find_in(listing, plan->info.uuid) != nullptr) continue;
         const auto why_not = why_given_up(files, folder, {*plan, pending, epoch}, listing, deleted);
         if (!why_not || !why_not->empty()) continue;
         UnfinishedFlush flush{*plan, {}};
@@ -145,6 +139,19 @@ Result<std::vector<UnfinishedFlush>> read_unfinished(Files& files, const PrefixF
           flush.done.insert(static_cast<int>(rank));
         found.push_back(std::move(flush));
       }
+    }
+  return found;
+}
+
+Result<Listing> read_half_deleted(Files& files, const PrefixFolder& folder) {
+  Listing found;
+  CAIRN_ASSIGN(const auto names, names_in(files, folder.root()));
+  for (const char* kind : {"epoch.", "closed."})
+    for (const std::uint64_t epoch : numbers_after(kind, names)) {
+      const std::string of_epoch = folder.root() + "/" + kind + std::to_string(epoch);
+      CAIRN_ASSIGN(const auto inside, names_in(files, of_epoch));
+      for (const std::string& name : with_start(inside, "deleted."))
+        if (auto record = plan_in(files, of_epoch + "/" + name)) insert(found, *std::move(record));
     }
   return found;
 }
@@ -247,7 +254,7 @@ Status Keeper::close_others() {
 
 void Keeper::look_at_plan(Remains& remains, std::uint64_t epoch) const {
   const auto plan = plan_in(*files_, remains.folder);
-  if (!plan || is_listed(listing_, plan->info.uuid)) return;  // another way led there
+  if (!plan || find_in(listing_, plan->info.uuid) != nullptr) return;  // another way led there
   remains.label = plan->label();
   auto why_not = why_given_up(*files_, folder_, {*plan, remains.folder, epoch}, listing_, deleted_);
   if (!why_not)

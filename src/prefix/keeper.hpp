@@ -24,6 +24,9 @@ struct UnfinishedFlush {
 Result<std::vector<UnfinishedFlush>> read_unfinished(Files& files, const PrefixFolder& folder,
                                                      const Listing& listing);
 
+/// What was taken out, and of which there may still be files: their removal has not ended.
+Result<Listing> read_half_deleted(Files& files, const PrefixFolder& folder);
+
 /// How often an owner gives a sign of life.
 inline constexpr std::int64_t beat_period_us = 5'000'000;
 /// How long it is silent before it is held for dead.

@@ -132,13 +132,10 @@ Result<bool> was_scavenged(Communicator& comm, const Site& site, const DatasetIn
   Status looked;
   bool found = false;
   if (site.keeper != nullptr) {
-    const auto nodes = site.files.list(site.folder.scavenged());
-    if (!nodes && nodes.error().code != Code::not_found) looked = tl::unexpected(nodes.error());
-    for (const std::string& node : nodes.value_or(std::vector<std::string>{}))
-      found = found || site.files
-                           .info(fmt::format("{}/{}", site.folder.scavenged(node),
-                                             PrefixFolder::folder_name(dataset)))
-                           .has_value();
+    const auto caches = saved_caches(site.files, site.folder);
+    if (!caches) looked = tl::unexpected(caches.error());
+    for (const std::string& cache : caches.value_or(std::vector<std::string>{}))
+      found = found || site.files.info(cache + "/" + PrefixFolder::folder_name(dataset));
   }
   CAIRN_TRY(agree(comm, std::move(looked)));
   return allreduce(comm, found ? 1 : 0, Reduce::max) != 0;

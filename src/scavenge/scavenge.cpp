@@ -155,10 +155,8 @@ Result<std::vector<Holding>> find_holdings(Files& files, const std::vector<std::
       const KnownInPrefix known =
           known_in_prefix(holding->info.uuid, listing, dropped, attempts, deleted);
       // Somebody does not want it, and would get it back.
-      const bool unwanted = known.quarantined || known.deleted ||
-                            std::any_of(dropped.begin(), dropped.end(), [&](const auto& record) {
-                              return record.info.uuid == holding->info.uuid;
-                            });
+      const bool unwanted =
+          known.quarantined || known.deleted || find_in(dropped, holding->info.uuid) != nullptr;
       if (unwanted) continue;
       holding->in_prefix = known.flushed;
       holding->outlived = is_outlived(holding->info, listing);

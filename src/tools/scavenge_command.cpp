@@ -96,14 +96,23 @@ class ScavengeNode {
 
   /// Every node of the job sees the same of it.
   bool is_shared(const Holding& holding) const {
-    const auto in_shared_store = [this](const HeldPart& part) {
-      return std::any_of(settings_.stores.begin(), settings_.stores.end(), [&](const auto& store) {
-        return store.shared() &&
-               lies_below(part.folder.path, expand_node(store.path, settings_.node_name), nullptr);
-      });
-    };
     const auto& parts = holding.remains.parts;
-    return std::all_of(parts.begin(), parts.end(), in_shared_store);
+    return std::all_of(parts.begin(), parts.end(), [this](const HeldPart& part) {
+      return is_in_shared_store(part.folder.path);
+    });
+  }
+
+  /// The store of a node may lie below the path of one that all share: the longest path tells.
+  bool is_in_shared_store(const std::string& path) const {
+    std::size_t longest = 0;
+    bool shared = false;
+    for (const StoreSettings& store : settings_.stores) {
+      const std::string root = expand_node(store.path, settings_.node_name);
+      if (root.size() <= longest || !lies_below(path, root, nullptr)) continue;
+      longest = root.size();
+      shared = store.shared();
+    }
+    return shared;
   }
 
   Status list(const std::vector<Holding>& holdings) {
