@@ -6,6 +6,7 @@
 #include "prefix/copy_files.hpp"
 #include "prefix/flush.hpp"
 #include "prefix/manifest.hpp"
+#include "prefix/own_names.hpp"
 #include "records/wire.hpp"
 
 namespace cairn {
@@ -59,12 +60,15 @@ Status remove_own_file(Files& files, const std::string& path, const FileEntry& e
 Status remove_rank_files(const Site& site, const RankRecord& record) {
   CAIRN_TRY(unstage_rank(site.files, site.folder, record));
   for (const FileEntry& entry : record.files) {
-    const std::string path = site.folder.file(entry);
     // What was written in place has the times that the program gave it.
     const bool times_kept = site.copy_metadata || record.dataset.in_place();
-    CAIRN_TRY(remove_own_file(site.files, path, entry, times_kept));
+    CAIRN_TRY(remove_own_file(site.files, site.folder.file(entry), entry, times_kept));
+  }
+  // They must not come back once the manifest that tells of them is gone.
+  for (const std::string& folder : folders_of(site.folder, record)) {
+    const Status synced = site.files.sync_folder(folder);
+    if (!synced && synced.error().code != Code::not_found) return synced;
     // The folder, if that was the last file in it; the program's folders above stay.
-    const std::string folder = folder_of(path);
     if (folder != site.folder.prefix) (void)site.files.remove_folder(folder);
   }
   return {};
