@@ -163,14 +163,10 @@ class ScavengeNode {
   /// Without a dataset where there are several.
   void log_transfer(const std::vector<Holding>& holdings, const ScavengeAccount& saved,
                     double seconds) {
-    std::uint64_t files = 0;
-    for (const Holding& holding : holdings)
-      for (const HeldPart& part : holding.remains.parts)
-        files += part.own.empty() ? 0 : part.own.front().record.files.size();
     EventLog(files_, clock_, settings_, log_, EventLog::Part::writer)
         .moved("SCAVENGE", "", folder_.scavenged(settings_.node_name),
                holdings.size() == 1 ? holdings.front().info : DatasetInfo{}, seconds,
-               saved.saved_bytes, files);
+               saved.saved_bytes, saved.files);
   }
 
   void tell(const std::vector<Holding>& holdings, const ScavengeAccount& saved, double seconds) {
