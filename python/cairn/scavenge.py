@@ -58,15 +58,17 @@ def merged(lists: Mapping[str, Iterable[Mapping[str, Any]]]) -> List[Dataset]:
     for node, listed in lists.items():
         for one in listed:
             dataset = found.setdefault(one["uuid"], Dataset(
-                one["number"], one["uuid"], one["name"], one["checkpoint"], one["output"], one["ranks"], False))
+                one["number"], one["uuid"], one["name"], one["checkpoint"], one["output"], one["ranks"], False,
+                shared=True))
             # A node whose records are damaged knows little of what it holds.
             dataset.name = dataset.name or one["name"]
             dataset.checkpoint = dataset.checkpoint or one["checkpoint"]
             dataset.output = dataset.output or one["output"]
             dataset.ranks = max(dataset.ranks, one["ranks"])
             dataset.in_prefix = dataset.in_prefix or one["in_prefix"] or one.get("outlived", False)
-            dataset.shared = one.get("shared", False)
-            dataset.bytes = one["bytes"] + (0 if dataset.shared else dataset.bytes)
+            # One node that has some of it for itself is enough: what only that one has must be copied too.
+            dataset.shared = dataset.shared and one.get("shared", False)
+            dataset.bytes = max(dataset.bytes, one["bytes"]) if dataset.shared else dataset.bytes + one["bytes"]
             dataset.nodes.append(node)
     return sorted(found.values(), key=lambda one: (one.number, one.uuid))
 

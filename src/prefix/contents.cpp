@@ -75,6 +75,12 @@ Result<std::vector<std::string>> names_in(Files& files, const std::string& folde
   return names;
 }
 
+const DatasetRecord* find_in(const Listing& listing, const Uuid& uuid) {
+  const auto found = std::find_if(listing.begin(), listing.end(),
+                                  [&](const auto& record) { return record.info.uuid == uuid; });
+  return found == listing.end() ? nullptr : &*found;
+}
+
 void insert(Listing& listing, DatasetRecord record) {
   const auto older = std::upper_bound(listing.begin(), listing.end(), record, is_newer);
   listing.insert(older, std::move(record));
@@ -155,6 +161,19 @@ Result<std::string> read_current(Files& files, const PrefixFolder& folder) {
   CAIRN_ASSIGN(const auto name,
                read_record(files, folder.current(), largest_record, decode_current));
   return name.value_or("");
+}
+
+Result<std::vector<std::string>> saved_caches(Files& files, const PrefixFolder& folder) {
+  std::vector<std::string> caches;
+  CAIRN_ASSIGN(const std::vector<std::string> nodes, names_in(files, folder.scavenged()));
+  if (nodes.empty()) return caches;
+  for (const std::string& node : nodes) caches.push_back(folder.scavenged(node));
+  caches.push_back(folder.rebuilt());
+  std::erase_if(caches, [&](const std::string& path) {
+    const auto info = files.info(path);
+    return !info || info->kind != Kind::folder;
+  });
+  return caches;
 }
 
 Result<std::optional<OwnerRecord>> read_owner(Files& files, const PrefixFolder& folder) {

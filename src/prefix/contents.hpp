@@ -19,6 +19,9 @@ using Listing = std::vector<DatasetRecord>;
 /// Where it belongs.
 void insert(Listing& listing, DatasetRecord record);
 
+/// Null if it is not there.
+const DatasetRecord* find_in(const Listing& listing, const Uuid& uuid);
+
 /// The listing, if there is one. A damaged one is only a damaged copy, and as good as none.
 std::optional<Listing> read_copy(Files& files, const PrefixFolder& folder);
 
@@ -51,6 +54,10 @@ Result<Listing> read_deleted(Files& files, const PrefixFolder& folder);
 
 /// The name of the current checkpoint; empty if there is none.
 Result<std::string> read_current(Files& files, const PrefixFolder& folder);
+
+/// The folders that hold what was saved from the caches of dead jobs, each laid out as a cache: one
+/// for each node, and that of what was rebuilt.
+Result<std::vector<std::string>> saved_caches(Files& files, const PrefixFolder& folder);
 
 /// Nothing if nobody ever was.
 Result<std::optional<OwnerRecord>> read_owner(Files& files, const PrefixFolder& folder);

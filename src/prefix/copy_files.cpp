@@ -270,6 +270,11 @@ Status RankCopy::copy(const Piece& piece) const {
 
 }  // namespace
 
+bool is_written_since(Files& files, const FileEntry& entry, const std::string& path) {
+  const auto there = files.info(path);
+  return there && there->times.modify_ns > entry.times.modify_ns;
+}
+
 std::string names_at(const RankRecord& record, std::uint64_t offset, std::uint64_t length,
                      const std::vector<std::string>& paths) {
   std::vector<std::string> names;

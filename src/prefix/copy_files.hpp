@@ -33,6 +33,10 @@ inline bool is_damage(Code code) {
 /// corrupt unless it is a regular file and as long as the entry says; not_found if it is not there.
 Status check_size(Files& files, const FileEntry& entry, const std::string& path);
 
+/// Whether somebody has written the file at `path` after that of the entry was, by the times of
+/// both.
+bool is_written_since(Files& files, const FileEntry& entry, const std::string& path);
+
 /// Which of `paths`, one for each file of the record, hold these bytes of its data: for a message.
 std::string names_at(const RankRecord& record, std::uint64_t offset, std::uint64_t length,
                      const std::vector<std::string>& paths);

@@ -11,10 +11,6 @@ const DatasetRecord* find_if(const Listing& listing, IsIt is_it) {
   return found == listing.end() ? nullptr : &*found;
 }
 
-const DatasetRecord* find(const Listing& listing, const Uuid& uuid) {
-  return find_if(listing, [&](const auto& record) { return record.info.uuid == uuid; });
-}
-
 const DatasetRecord* find_checkpoint(const Listing& listing, const std::string& name) {
   const DatasetRecord* named = find_named(listing, name);
   return named != nullptr && named->info.is_checkpoint() ? named : nullptr;
@@ -73,10 +69,10 @@ Error wrong_ranks(const DatasetRecord& record, std::uint32_t ranks, const Settin
 
 KnownInPrefix known_in_prefix(const Uuid& uuid, const Listing& listing, const Listing& dropped,
                               const Listing& attempts, const Listing& deleted) {
-  const DatasetRecord* there = find(listing, uuid);
-  if (there == nullptr && find(deleted, uuid) != nullptr) return {true, false, true};
-  if (there == nullptr) there = find(dropped, uuid);
-  const DatasetRecord* counted = find(attempts, uuid);
+  const DatasetRecord* there = find_in(listing, uuid);
+  if (there == nullptr && find_in(deleted, uuid) != nullptr) return {true, false, true};
+  if (there == nullptr) there = find_in(dropped, uuid);
+  const DatasetRecord* counted = find_in(attempts, uuid);
   const bool held_back = counted != nullptr && counted->quarantined;
   if (there == nullptr) return {false, held_back, false};
   const bool sound = there->failed_us == 0 || there->quarantined;

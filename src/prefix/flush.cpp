@@ -5,6 +5,7 @@
 #include <map>
 
 #include "prefix/flush_plan.hpp"
+#include "prefix/copy_files.hpp"
 #include "prefix/manifest.hpp"
 #include "prefix/own_names.hpp"
 #include "records/wire.hpp"
@@ -128,8 +129,7 @@ Status refuse_late_names(Communicator& comm, const Site& site,
   for (const RankRecord& record : records)
     for (const FileEntry& file : record.files) {
       const std::string path = site.folder.file(file);
-      const auto there = site.files.info(path);
-      if (there && there->times.modify_ns > file.times.modify_ns && status)
+      if (status && is_written_since(site.files, file, path))
         status = fail(
             Code::invalid,
             "{} was written again since: what is there is kept; give the files of each dataset "

@@ -1,6 +1,8 @@
 // A flush that died is carried on by others, from what the plan and its markers tell.
 #include "prefix/flush_plan.hpp"
 
+#include <fmt/ranges.h>
+
 #include <atomic>
 #include <cmath>
 #include <mutex>
@@ -178,8 +180,10 @@ class CarryOn : public Prefix {
         [&](RankRun& rank) {
           const std::vector<CachedPart> parts = parts_of(rank.comm.rank());
           Tidied found;
-          (void)tidy(rank.comm, rank.site, parts, Unfinished::removed, &found);
+          const Status tidied = tidy(rank.comm, rank.site, parts, Unfinished::removed, &found);
           if (rank.comm.rank() != 0) return;
+          left_ = tidied ? "" : tidied.error().text;
+          given_up_ = fmt::format("{}", fmt::join(found.given_up, "; "));
           for (const DatasetRecord& record : found.published) published.push_back(record.info.name);
         },
         hook, processes);
@@ -193,6 +197,8 @@ class CarryOn : public Prefix {
   }
 
   using Names = std::vector<std::string>;
+  std::string left_;      ///< by carry_on(): why something was
+  std::string given_up_;  ///< what it has told of that
 };
 
 TEST_F(CarryOn, WhatIsDoneIsNotDoneAgainAndNeedsNoCache) {
@@ -359,6 +365,79 @@ TEST_F(CarryOn, WhatIsOlderThanWhatIsThereIsNotCarriedOn) {
   EXPECT_EQ(carry_on(1, [&](int) { return parts({0, 1, 2}); }), Names());
   EXPECT_EQ(fetch_again(3), "");
   EXPECT_EQ(names_of_cairn(), Names());
+}
+
+/// Somebody does not want it, and would get it back.
+TEST_F(CarryOn, WhatWasDeletedSinceIsNotCarriedOn) {
+  begin();
+  die_after_the_parts_of({0});
+  run([&](RankRun& rank) {
+    DatasetRecord record;
+    record.info = info_of(2);
+    ASSERT_TRUE(on_keeper(rank.comm, rank.site,
+                          [&](Keeper& keeper) { return keeper.set_deleted({record}); }));
+    std::vector<std::string> damaged;
+    const Listing listing = *read_listing(rank.files, folder(), damaged);
+    EXPECT_TRUE(read_unfinished(rank.files, folder(), listing)->empty());
+  });
+  EXPECT_EQ(carry_on(1, [&](int) { return parts({1, 2}); }), Names());
+  EXPECT_NE(given_up_.find("ckpt.2"), std::string::npos) << given_up_;
+  EXPECT_NE(given_up_.find("dropped or deleted"), std::string::npos) << given_up_;
+  EXPECT_EQ(names_of_cairn(), Names());
+  EXPECT_EQ(fetch_again(2), "not listed");
+}
+
+/// Also if its owner has died in the middle of dropping it.
+TEST_F(CarryOn, WhatWasDroppedSinceIsNotCarriedOn) {
+  for (const bool dies : {false, true}) {
+    begin();
+    flush_well(2);
+    die_after_the_parts_of({0});
+    run([&](RankRun& rank) {
+      if (!rank.keeper) return;
+      if (dies)
+        ASSERT_TRUE(rank.files.rename(folder().dataset(info_of(2)),
+                                      folder().in_transit(rank.site.epoch, info_of(2))));
+      else
+        ASSERT_TRUE(rank.keeper->drop(info_of(2)));
+      if (dies) fs::remove(folder().listing());
+    });
+    EXPECT_EQ(carry_on(1, [&](int) { return parts({1, 2}); }), Names()) << dies;
+    EXPECT_EQ(names_of_cairn(), Names());
+    EXPECT_EQ(fetch_again(2), "not listed");
+    EXPECT_TRUE(fs::exists(folder().dropped(info_of(2))));
+    EXPECT_TRUE(fs::exists(prefix() + "/ckpt/r1/f1")) << "its files stay";
+  }
+}
+
+/// An old plan that cannot be carried on, or be judged, keeps no newer one from its end.
+TEST_F(CarryOn, OneThatCannotBeReadIsLeftAndTheNewerIsEnded) {
+  begin();
+  die_after_the_parts_of({0}, 2);
+  run([&](RankRun& rank) { ASSERT_TRUE(flush_dataset(rank, 3)); });
+  die_after_the_parts_of({0}, 4);
+  die_after_the_parts_of({0}, 5);
+  const auto all_parts = [&](int) {
+    std::vector<CachedPart> all;
+    for (const int dataset : {2, 4, 5})
+      for (const CachedPart& part : parts({1, 2}, dataset)) all.push_back(part);
+    return all;
+  };
+  const std::string manifest = PrefixFolder::folder_name(info_of(2)) + "/manifest.0";
+  const auto published = carry_on(2, all_parts, [&](int, const FileOperation& operation) -> Status {
+    const bool cannot_judge = operation.path.ends_with(manifest);
+    const bool cannot_copy = operation.path.starts_with(cached(4, 1).path);
+    if (operation.name != "open" || (!cannot_judge && !cannot_copy)) return {};
+    return fail(Code::io, "injected: {} {}", operation.name, operation.path);
+  });
+  EXPECT_EQ(published, Names({"ckpt.5"}));
+  for (const char* name : {"ckpt.2", "ckpt.4"})
+    EXPECT_NE(left_.find(name), std::string::npos) << left_;
+  carry_on(2, all_parts);  // of the same names as newer ones
+  EXPECT_NE(given_up_.find("ckpt.2"), std::string::npos) << given_up_;
+  EXPECT_NE(given_up_.find("ckpt.4"), std::string::npos) << given_up_;
+  EXPECT_EQ(names_of_cairn(), Names());
+  EXPECT_EQ(fetch_again(5), "");
 }
 
 /// Of two that were begun both are ended, the newer last.

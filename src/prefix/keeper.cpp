@@ -46,8 +46,7 @@ Result<bool> would_replace(Files& files, const PrefixFolder& folder, const std::
   CAIRN_TRY(visit_ranks(files, pending, plan, unread, [&](const RankRecord& record) {
     for (const FileEntry& file : record.files) {
       names.insert(file.name);
-      const auto there = files.info(folder.file(file));
-      late = late || (there && there->times.modify_ns > file.times.modify_ns);
+      late = late || is_written_since(files, file, folder.file(file));
     }
   }));
   if (late || !unread.empty()) return true;
@@ -55,24 +54,47 @@ Result<bool> would_replace(Files& files, const PrefixFolder& folder, const std::
   return !taken.empty();
 }
 
-/// Of a plan that was made to its end. False where something newer is there of which its files
-/// would take the names, or may do so for all that can be known: a manifest is damaged. What only
-/// cannot be read now is an error.
-Result<bool> may_be_carried_on(Files& files, const PrefixFolder& folder, const std::string& pending,
-                               const DatasetRecord& plan, const Listing& listing) {
-  if (listing.empty() || listing.front().info.uuid < plan.info.uuid) return true;
-  const auto replaces = would_replace(files, folder, pending, plan, listing);
-  if (!replaces && !is_damage(replaces.error().code)) return tl::unexpected(replaces.error());
-  return !replaces.value_or(true);
-}
-
-bool is_listed(const Listing& listing, const Uuid& uuid) {
-  return std::any_of(listing.begin(), listing.end(),
-                     [&](const DatasetRecord& record) { return record.info.uuid == uuid; });
-}
-
 std::optional<DatasetRecord> plan_in(Files& files, const std::string& pending) {
   return read_dataset_record(files, pending).value_or(std::nullopt);
+}
+
+/// Or was on its way there when a later epoch than that of its plan ended. In the same one it only
+/// stood aside, to be published again.
+Result<bool> was_dropped(Files& files, const PrefixFolder& folder, std::uint64_t epoch_of_plan,
+                         const DatasetInfo& dataset) {
+  std::vector<std::string> places = {folder.dropped(dataset)};
+  CAIRN_ASSIGN(const auto names, names_in(files, folder.root()));
+  for (const std::uint64_t epoch : numbers_after("closed.", names))
+    if (epoch > epoch_of_plan)
+      places.push_back(folder.closed(epoch) + "/" + std::string(PrefixFolder::transit_start) +
+                       PrefixFolder::folder_name(dataset));
+  for (const std::string& place : places) {
+    const auto there = files.info(place);
+    if (there) return true;
+    if (!is_absent(there.error())) return tl::unexpected(there.error());
+  }
+  return false;
+}
+
+/// A plan that was made to its end, and that lies in `pending`, of this epoch.
+struct PlanFound {
+  const DatasetRecord& plan;
+  const std::string& pending;
+  std::uint64_t epoch;
+};
+
+/// Why it is not carried on; empty if it may be. Something newer may be there of which its files
+/// would take the names, for all that can be known: a manifest is damaged. What only cannot be
+/// read now is an error.
+Result<std::string> why_given_up(Files& files, const PrefixFolder& folder, const PlanFound& found,
+                                 const Listing& listing, const Listing& deleted) {
+  const Uuid& uuid = found.plan.info.uuid;
+  CAIRN_ASSIGN(const bool dropped, was_dropped(files, folder, found.epoch, found.plan.info));
+  if (dropped || find_in(deleted, uuid) != nullptr) return "it was dropped or deleted since";
+  if (listing.empty() || listing.front().info.uuid < uuid) return "";
+  const auto replaces = would_replace(files, folder, found.pending, found.plan, listing);
+  if (!replaces && !is_damage(replaces.error().code)) return tl::unexpected(replaces.error());
+  return replaces.value_or(true) ? "its files would take the names of newer ones" : "";
 }
 
 /// Held while the owner changes. Some parallel file systems have no locks; then the epochs alone
@@ -99,6 +121,7 @@ bool is_same_job(const OwnerRecord& a, const OwnerRecord& b) {
 Result<std::vector<UnfinishedFlush>> read_unfinished(Files& files, const PrefixFolder& folder,
                                                      const Listing& listing) {
   std::vector<UnfinishedFlush> found;
+  const Listing deleted = read_deleted(files, folder).value_or(Listing{});
   CAIRN_ASSIGN(const auto names, names_in(files, folder.root()));
   for (const char* kind : {"epoch.", "closed."})
     for (const std::uint64_t epoch : numbers_after(kind, names)) {
@@ -107,13 +130,28 @@ Result<std::vector<UnfinishedFlush>> read_unfinished(Files& files, const PrefixF
       for (const std::string& name : with_start(inside, "dataset.")) {
         const std::string pending = of_epoch + "/" + name;
         const auto plan = plan_in(files, pending);
-        if (!plan || !may_be_carried_on(files, folder, pending, *plan, listing)) continue;
+        if (!plan || find_in(listing, plan->info.uuid) != nullptr) continue;
+        const auto why_not = why_given_up(files, folder, {*plan, pending, epoch}, listing, deleted);
+        if (!why_not || !why_not->empty()) continue;
         UnfinishedFlush flush{*plan, {}};
         CAIRN_ASSIGN(const auto marks, names_in(files, PrefixFolder::markers(pending)));
         for (const std::uint64_t rank : numbers_after("0.", marks))
           flush.done.insert(static_cast<int>(rank));
         found.push_back(std::move(flush));
       }
+    }
+  return found;
+}
+
+Result<Listing> read_half_deleted(Files& files, const PrefixFolder& folder) {
+  Listing found;
+  CAIRN_ASSIGN(const auto names, names_in(files, folder.root()));
+  for (const char* kind : {"epoch.", "closed."})
+    for (const std::uint64_t epoch : numbers_after(kind, names)) {
+      const std::string of_epoch = folder.root() + "/" + kind + std::to_string(epoch);
+      CAIRN_ASSIGN(const auto inside, names_in(files, of_epoch));
+      for (const std::string& name : with_start(inside, "deleted."))
+        if (auto record = plan_in(files, of_epoch + "/" + name)) insert(found, *std::move(record));
     }
   return found;
 }
@@ -214,6 +252,19 @@ Status Keeper::close_others() {
   return files_->sync_folder(folder_.root());
 }
 
+void Keeper::look_at_plan(Remains& remains, std::uint64_t epoch) const {
+  const auto plan = plan_in(*files_, remains.folder);
+  if (!plan || find_in(listing_, plan->info.uuid) != nullptr) return;  // another way led there
+  remains.label = plan->label();
+  auto why_not = why_given_up(*files_, folder_, {*plan, remains.folder, epoch}, listing_, deleted_);
+  if (!why_not)
+    remains.unknown = std::move(why_not).error().text;
+  else if (why_not->empty())
+    remains.plan = plan;
+  else
+    remains.given_up = *std::move(why_not);
+}
+
 Result<std::vector<Keeper::Remains>> Keeper::remains() const {
   std::vector<Remains> found;
   std::vector<Remains> staged;
@@ -223,23 +274,18 @@ Result<std::vector<Keeper::Remains>> Keeper::remains() const {
     CAIRN_ASSIGN(const auto inside, names_in(*files_, closed));
     for (const std::string& name : with_start(inside, "dataset.")) {
       const std::string folder = closed + "/" + name;
-      auto plan = plan_in(*files_, folder);
-      std::string overtaken;
-      if (plan && is_listed(listing_, plan->info.uuid)) plan.reset();  // another way led there
-      if (plan) {
-        CAIRN_ASSIGN(const bool goes_on,
-                     may_be_carried_on(*files_, folder_, folder, *plan, listing_));
-        if (!goes_on) overtaken = plan->label();
-        if (!goes_on) plan.reset();
-      }
-      staged.push_back({folder, Remains::Kind::staged, {}, std::move(plan), std::move(overtaken)});
+      Remains& remains = staged.emplace_back();
+      remains.folder = folder;
+      remains.kind = Remains::Kind::staged;
+      look_at_plan(remains, epoch);
     }
     for (const std::string& name : with_start(inside, "deleted."))
-      found.push_back({closed + "/" + name, Remains::Kind::deleted, {}, {}, {}});
+      found.push_back({closed + "/" + name, Remains::Kind::deleted, {}, {}, {}, {}, {}});
   }
   for (auto record = listing_.rbegin(); record != listing_.rend(); ++record)  // the oldest first
     if (!record->settled)
-      found.push_back({folder_.dataset(record->info), Remains::Kind::unsettled, {}, {}, {}});
+      found.push_back(
+          {folder_.dataset(record->info), Remains::Kind::unsettled, {}, {}, {}, {}, {}});
   std::sort(staged.begin(), staged.end(), [](const Remains& a, const Remains& b) {
     return (a.plan ? a.plan->info.uuid : Uuid{}) < (b.plan ? b.plan->info.uuid : Uuid{});
   });

@@ -24,6 +24,9 @@ struct UnfinishedFlush {
 Result<std::vector<UnfinishedFlush>> read_unfinished(Files& files, const PrefixFolder& folder,
                                                      const Listing& listing);
 
+/// What was taken out, and of which there may still be files: their removal has not ended.
+Result<Listing> read_half_deleted(Files& files, const PrefixFolder& folder);
+
 /// How often an owner gives a sign of life.
 inline constexpr std::int64_t beat_period_us = 5'000'000;
 /// How long it is silent before it is held for dead.
@@ -117,7 +120,9 @@ class Keeper {
     Kind kind{};
     std::vector<std::string> manifests;  ///< paths
     std::optional<DatasetRecord> plan;   ///< of a staged one that may be carried on
-    std::string overtaken;               ///< its label, where that is not so for what is newer
+    std::string label;                   ///< of a staged one that has a plan, whatever it is worth
+    std::string given_up;                ///< why that may not be carried on
+    std::string unknown;                 ///< why that cannot be known now: it is to be left alone
   };
   /// In the order in which they are to be treated: where files of several datasets have one name,
   /// that of the newest must come last.
@@ -144,6 +149,7 @@ class Keeper {
   Status close_others();
   Status open_listing();
   Status read_datasets(const Reading& reading);
+  void look_at_plan(Remains& remains, std::uint64_t epoch) const;
   Status make_way(const DatasetInfo& dataset);
   Status move_to_dropped(const std::string& from);
   Status forget(const DatasetInfo& dataset);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/checksum.hpp"
+#include "prefix/copy_files.hpp"
 #include "prefix/own_names.hpp"
 #include "redundancy/rank_blocks.hpp"
 
@@ -62,8 +63,7 @@ class Mender {
     if (entry.part) return fail(Code::lost, "{} was written in place, so no cache has it", path);
     if (options_.not_to_touch.contains(entry.name))
       return fail(Code::lost, "{} belongs to a newer dataset now, and is left as it is", path);
-    const auto there = files_.info(path);
-    if (options_.copy_metadata && there && there->times.modify_ns > entry.times.modify_ns)
+    if (options_.copy_metadata && is_written_since(files_, entry, path))
       return fail(Code::lost,
                   "{} was written again since, and may be what the program wants; remove it, and "
                   "repair again, if it is to be as it was",

@@ -6,6 +6,7 @@
 #include "prefix/copy_files.hpp"
 #include "prefix/flush.hpp"
 #include "prefix/manifest.hpp"
+#include "prefix/own_names.hpp"
 #include "records/wire.hpp"
 
 namespace cairn {
@@ -21,7 +22,7 @@ Blob encode_all(const std::vector<Remains>& all) {
     out.text(remains.folder);
     const Blob plan = remains.plan ? encode(*remains.plan) : Blob{};
     out.text({reinterpret_cast<const char*>(plan.data()), plan.size()});
-    out.text(remains.overtaken);
+    for (const auto* text : {&remains.label, &remains.given_up, &remains.unknown}) out.text(*text);
     out.u64(remains.manifests.size());
     for (const std::string& manifest : remains.manifests) out.text(manifest);
   }
@@ -29,7 +30,7 @@ Blob encode_all(const std::vector<Remains>& all) {
 }
 
 std::vector<Remains> decode_all(Bytes blob) {
-  constexpr std::size_t smallest_bytes = 24;
+  constexpr std::size_t smallest_bytes = 32;
   Decoder in(blob);
   std::vector<Remains> all(in.count(smallest_bytes));
   for (Remains& remains : all) {
@@ -37,7 +38,7 @@ std::vector<Remains> decode_all(Bytes blob) {
     remains.folder = in.text();
     const std::string plan = in.text();
     if (!plan.empty()) remains.plan = *decode_dataset_record(std::as_bytes(std::span(plan)));
-    remains.overtaken = in.text();
+    for (auto* text : {&remains.label, &remains.given_up, &remains.unknown}) *text = in.text();
     remains.manifests.resize(in.count(4));
     for (std::string& manifest : remains.manifests) manifest = in.text();
   }
@@ -59,12 +60,15 @@ Status remove_own_file(Files& files, const std::string& path, const FileEntry& e
 Status remove_rank_files(const Site& site, const RankRecord& record) {
   CAIRN_TRY(unstage_rank(site.files, site.folder, record));
   for (const FileEntry& entry : record.files) {
-    const std::string path = site.folder.file(entry);
     // What was written in place has the times that the program gave it.
     const bool times_kept = site.copy_metadata || record.dataset.in_place();
-    CAIRN_TRY(remove_own_file(site.files, path, entry, times_kept));
+    CAIRN_TRY(remove_own_file(site.files, site.folder.file(entry), entry, times_kept));
+  }
+  // They must not come back once the manifest that tells of them is gone.
+  for (const std::string& folder : folders_of(site.folder, record)) {
+    const Status synced = site.files.sync_folder(folder);
+    if (!synced && synced.error().code != Code::not_found) return synced;
     // The folder, if that was the last file in it; the program's folders above stay.
-    const std::string folder = folder_of(path);
     if (folder != site.folder.prefix) (void)site.files.remove_folder(folder);
   }
   return {};
@@ -132,13 +136,10 @@ Result<bool> was_scavenged(Communicator& comm, const Site& site, const DatasetIn
   Status looked;
   bool found = false;
   if (site.keeper != nullptr) {
-    const auto nodes = site.files.list(site.folder.scavenged());
-    if (!nodes && nodes.error().code != Code::not_found) looked = tl::unexpected(nodes.error());
-    for (const std::string& node : nodes.value_or(std::vector<std::string>{}))
-      found = found || site.files
-                           .info(fmt::format("{}/{}", site.folder.scavenged(node),
-                                             PrefixFolder::folder_name(dataset)))
-                           .has_value();
+    const auto caches = saved_caches(site.files, site.folder);
+    if (!caches) looked = tl::unexpected(caches.error());
+    for (const std::string& cache : caches.value_or(std::vector<std::string>{}))
+      found = found || site.files.info(cache + "/" + PrefixFolder::folder_name(dataset));
   }
   CAIRN_TRY(agree(comm, std::move(looked)));
   return allreduce(comm, found ? 1 : 0, Reduce::max) != 0;
@@ -168,20 +169,75 @@ Result<Ending> finish(Communicator& comm, const Site& site, const std::vector<Ca
     CAIRN_TRY(on_keeper(comm, site, [&](Keeper& keeper) { return keeper.withdraw(plan.info); }));
     return Ending::withdrawn;
   }
+  remains.kind = Remains::Kind::unsettled;  // it is there, for all that is known
   CAIRN_TRY(on_keeper(comm, site, [&](Keeper& keeper) { return keeper.publish(plan); }));
   move_to(site.folder.dataset(plan.info));
-  remains.kind = Remains::Kind::unsettled;
-  CAIRN_TRY(treat_all(comm, site, remains));
   return Ending::published;
 }
 
-}  // namespace
-
-namespace {
-
-std::string given_up(const std::string& label, std::string_view why) {
+std::string told_of_given_up(const std::string& label, std::string_view why) {
   return fmt::format("the flush of {} that an earlier run had begun is given up: {}", label, why);
 }
+
+/// Collective.
+class Tidying {
+ public:
+  Tidying(Communicator& comm, const Site& site, const std::vector<CachedPart>& cached,
+          Unfinished unfinished, Tidied& tidied)
+      : comm_(comm), site_(site), cached_(cached), unfinished_(unfinished), tidied_(tidied) {}
+
+  /// One that is left keeps none of the others from being ended, but where files must get their
+  /// names one after the other: of these nothing may be passed over.
+  Status run(std::vector<Remains>& all) {
+    for (Remains& remains : all) {
+      const Status done = end(remains);
+      if (!done) note(remains, done.error());
+      if (!done && remains.kind == Remains::Kind::unsettled) return left_;
+    }
+    if (const Status noted = on_keeper(comm_, site_, note_settled); !noted) note({}, noted.error());
+    CAIRN_TRY(left_);
+    return on_keeper(comm_, site_,
+                     [&](Keeper& keeper) { return keeper.remove_closed(tidied_.damaged); });
+  }
+
+ private:
+  Status end(Remains& remains) {
+    if (!remains.unknown.empty()) return fail(Code::io, "{}", remains.unknown);
+    if (!remains.given_up.empty()) give_up(remains, remains.given_up);
+    if (remains.plan) {
+      CAIRN_ASSIGN(const Ending ending, finish(comm_, site_, cached_, unfinished_, remains));
+      if (ending == Ending::left) return {};
+      if (ending == Ending::published) tidied_.published.push_back(*remains.plan);
+      if (ending == Ending::withdrawn) give_up(remains, "nobody has the rest of its files");
+    }
+    CAIRN_ASSIGN(const bool whole, treat_all(comm_, site_, remains));
+    if (remains.kind != Remains::Kind::staged) return {};
+    if (!whole) tidied_.damaged.push_back(remains.folder);
+    if (!whole || !remains.plan) return {};
+    return on_keeper(comm_, site_,
+                     [&](Keeper& keeper) { return keeper.abandon(remains.plan->info); });
+  }
+
+  void give_up(const Remains& remains, std::string_view why) {
+    tidied_.given_up.push_back(told_of_given_up(remains.label, why));
+  }
+
+  void note(const Remains& remains, const Error& error) {
+    const std::string text =
+        remains.label.empty() ? error.text : fmt::format("{}: {}", remains.label, error.text);
+    if (left_)
+      left_ = fail(error.code, "{}", text);
+    else
+      left_.error().text += "; " + text;
+  }
+
+  Communicator& comm_;
+  const Site& site_;
+  const std::vector<CachedPart>& cached_;
+  const Unfinished unfinished_;
+  Tidied& tidied_;
+  Status left_;
+};
 
 }  // namespace
 
@@ -198,35 +254,7 @@ Status tidy(Communicator& comm, const Site& site, const std::vector<CachedPart>&
   CAIRN_ASSIGN(auto all, share_remains(comm, site));
   Tidied found;
   Tidied& tidied = account != nullptr ? *account : found;
-  Status deleted;
-  for (Remains& remains : all) {
-    if (remains.plan) {
-      CAIRN_ASSIGN(const Ending ending, finish(comm, site, cached, unfinished, remains));
-      if (ending == Ending::published) tidied.published.push_back(*remains.plan);
-      if (ending != Ending::withdrawn) continue;
-      tidied.given_up.push_back(
-          given_up(remains.plan->label(), "nobody has the rest of its files"));
-    }
-    if (!remains.overtaken.empty())
-      tidied.given_up.push_back(
-          given_up(remains.overtaken, "its files would take the names of newer ones"));
-    const auto whole = treat_all(comm, site, remains);
-    // Of files that must get their names one after the other nothing may be passed over.
-    if (!whole && remains.kind == Remains::Kind::deleted) {
-      deleted = tl::unexpected(whole.error());
-      continue;
-    }
-    CAIRN_TRY(whole);
-    if (!*whole && remains.kind == Remains::Kind::staged)
-      tidied.damaged.push_back(remains.folder);
-    else if (remains.plan)
-      CAIRN_TRY(on_keeper(comm, site,
-                          [&](Keeper& keeper) { return keeper.abandon(remains.plan->info); }));
-  }
-  CAIRN_TRY(on_keeper(comm, site, note_settled));
-  CAIRN_TRY(deleted);
-  return on_keeper(comm, site,
-                   [&](Keeper& keeper) { return keeper.remove_closed(tidied.damaged); });
+  return Tidying(comm, site, cached, unfinished, tidied).run(all);
 }
 
 Status remove_files(Communicator& comm, const Site& site, const DatasetInfo& dataset,

@@ -32,22 +32,6 @@ Outcome outcome_of(Rebuild::Outcome outcome) {
   return Outcome::lost;
 }
 
-/// One folder for each node, and that of what was rebuilt.
-Result<std::vector<std::string>> saved_caches(Files& files, const PrefixFolder& folder) {
-  std::vector<std::string> caches;
-  auto nodes = files.list(folder.scavenged());
-  if (!nodes && nodes.error().code == Code::not_found) return caches;
-  CAIRN_ASSIGN(const std::vector<std::string> names, std::move(nodes));
-  for (const std::string& name : names) caches.push_back(folder.scavenged(name));
-  caches.push_back(folder.rebuilt());
-  const auto is_no_folder = [&](const std::string& path) {
-    const auto info = files.info(path);
-    return !info || info->kind != Kind::folder;
-  };
-  std::erase_if(caches, is_no_folder);
-  return caches;
-}
-
 /// What the prefix directory has.
 struct Known {
   Listing listing;
@@ -55,13 +39,7 @@ struct Known {
   Listing deleted;
 
   bool was_given_up(const Uuid& uuid) const {
-    return find(dropped, uuid) != nullptr || find(deleted, uuid) != nullptr;
-  }
-
-  static const DatasetRecord* find(const Listing& datasets, const Uuid& uuid) {
-    const auto found = std::find_if(datasets.begin(), datasets.end(),
-                                    [&](const auto& record) { return record.info.uuid == uuid; });
-    return found == datasets.end() ? nullptr : &*found;
+    return find_in(dropped, uuid) != nullptr || find_in(deleted, uuid) != nullptr;
   }
 };
 
@@ -77,7 +55,7 @@ Result<Known> read_known(Files& files, const PrefixFolder& folder) {
 /// Whether what is there makes the saved copies worthless.
 bool is_there(Files& files, const IoThreads& io, const PrefixFolder& folder, const Known& known,
               const Uuid& uuid) {
-  const DatasetRecord* record = Known::find(known.listing, uuid);
+  const DatasetRecord* record = find_in(known.listing, uuid);
   if (record == nullptr || record->failed_us != 0) return false;
   const auto account =
       check_dataset(files, io, folder, folder.dataset(record->info), *record, CheckDepth::blocks);
@@ -124,6 +102,7 @@ Result<std::vector<RecordedPart>> recorded_parts(Files& files, const SalvagedDat
 
 /// Also of what could not be made whole: what is missing may have been flushed before.
 void append_parts(const SalvagedDataset& dataset, std::vector<CachedPart>& cached) {
+  if (dataset.outcome == Outcome::given_up) return;
   for (std::size_t rank = 0; rank < dataset.folders.size(); ++rank)
     cached.push_back({dataset.remains.uuid, static_cast<int>(rank), dataset.folders[rank], true});
   if (dataset.folders.empty())
@@ -189,7 +168,7 @@ class Publishing {
     const Status done = flush(dataset);
     // What went wrong after it was published keeps files from their own names for a while only.
     const bool listed =
-        Known::find(site_.keeper->listing(), dataset.remains.uuid) != nullptr && !was_listed_;
+        find_in(site_.keeper->listing(), dataset.remains.uuid) != nullptr && !was_listed_;
     if (!done && listed) log_.warning("{}", done.error().text);
     dataset.outcome = done || listed ? Outcome::published : Outcome::failed;
     if (!done) dataset.reason = done.error().text;
@@ -197,7 +176,7 @@ class Publishing {
 
   Status flush(const SalvagedDataset& dataset) {
     const Uuid& uuid = dataset.remains.uuid;
-    was_listed_ = Known::find(site_.keeper->listing(), uuid) != nullptr;
+    was_listed_ = find_in(site_.keeper->listing(), uuid) != nullptr;
     CAIRN_ASSIGN(const std::vector<RecordedPart> parts, recorded_parts(site_.files, dataset));
     CAIRN_TRY(refuse_names_of_newer(parts));
     return flush_parts(comm_, site_, parts.front().record.dataset, parts, job_id_);

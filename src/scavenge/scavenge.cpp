@@ -17,7 +17,7 @@ constexpr std::uint32_t only_me = 0700;
 
 /// None where the dataset was never complete. Where its records were, but cannot be read here, its
 /// files may still be what another node has the records of.
-std::optional<Holding> holding_of(Remains&& remains) {
+std::optional<Holding> holding_of(Files& files, Remains&& remains) {
   Holding holding;
   const HeldRecord* known = record_of(remains);
   const bool was_complete =
@@ -29,7 +29,8 @@ std::optional<Holding> holding_of(Remains&& remains) {
   if (known != nullptr) holding.info = known->record.dataset;
   if (holding.info.in_place()) return std::nullopt;
   holding.remains = std::move(remains);
-  for (const HeldPart& part : holding.remains.parts) holding.bytes += bytes_of(part);
+  for (const HeldPart& part : holding.remains.parts)
+    holding.bytes += bytes_of(read_part(files, part.folder, part.owner, holding.remains.uuid));
   return holding;
 }
 
@@ -72,7 +73,8 @@ class Scavenging {
   }
 
   Status save(const Holding& holding, const Store& target) {
-    for (const HeldPart& part : holding.remains.parts) {
+    for (const HeldPart& outline : holding.remains.parts) {
+      const HeldPart part = read_part(files_, outline.folder, outline.owner, holding.remains.uuid);
       const RankFolder to = target.rank_folder(holding.info, part.owner);
       CAIRN_TRY(make_folders(files_, folder_of(to.path), only_me));
       const SaveOptions options{limits_.io, throttle_,
@@ -80,6 +82,7 @@ class Scavenging {
       CAIRN_TRY(go_on(0));
       CAIRN_ASSIGN(const SaveAccount saved, save_part(files_, part, to, options));
       add(holding, saved);
+      account_.files += part.own.empty() ? 0 : part.own.front().record.files.size();
     }
     CAIRN_TRY(files_.sync_folder(target.dataset_folder(holding.info)));
     return files_.sync_folder(target.root());
@@ -143,7 +146,7 @@ Result<std::vector<Holding>> find_holdings(Files& files, const std::vector<std::
   const Listing attempts = read_attempts(files, folder).value_or(Listing{});
   std::vector<Remains> found;
   for (const std::string& cache : caches) {
-    auto remains = find_remains(files, {cache}, RecordDetail::all);
+    auto remains = find_remains(files, {cache});
     if (!remains) unreadable.push_back(remains.error().text);
     if (remains) std::move(remains->begin(), remains->end(), std::back_inserter(found));
   }
@@ -151,14 +154,12 @@ Result<std::vector<Holding>> find_holdings(Files& files, const std::vector<std::
                    [](const Remains& a, const Remains& b) { return a.uuid > b.uuid; });
   std::vector<Holding> holdings;
   for (Remains& remains : found)
-    if (auto holding = holding_of(std::move(remains))) {
+    if (auto holding = holding_of(files, std::move(remains))) {
       const KnownInPrefix known =
           known_in_prefix(holding->info.uuid, listing, dropped, attempts, deleted);
       // Somebody does not want it, and would get it back.
-      const bool unwanted = known.quarantined || known.deleted ||
-                            std::any_of(dropped.begin(), dropped.end(), [&](const auto& record) {
-                              return record.info.uuid == holding->info.uuid;
-                            });
+      const bool unwanted =
+          known.quarantined || known.deleted || find_in(dropped, holding->info.uuid) != nullptr;
       if (unwanted) continue;
       holding->in_prefix = known.flushed;
       holding->outlived = is_outlived(holding->info, listing);

@@ -16,7 +16,7 @@ namespace cairn {
 
 /// What this node has of one dataset.
 struct Holding {
-  Remains remains;
+  Remains remains;  ///< in outline: each record is read when it is needed, and then let go
   DatasetInfo info;
   std::uint64_t bytes = 0;  ///< of files and redundancy that are here
   bool in_prefix = false;   ///< all of it is there, and nothing is known to be wrong with it
@@ -49,6 +49,7 @@ struct ScavengeLimits {
 };
 
 struct ScavengeAccount {
+  std::uint64_t files = 0;        ///< of the program
   std::uint64_t bytes = 0;        ///< in the copies
   std::uint64_t saved_bytes = 0;  ///< those that were not there from an earlier try
   std::uint64_t bad_blocks = 0;   ///< are missing or damaged, for a rebuild to repair

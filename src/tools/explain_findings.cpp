@@ -278,21 +278,26 @@ class Explainer {
 
   void add_scavenged(const CachedFacts& scavenged) {
     const Uuid& uuid = scavenged.remains.uuid;
-    const auto& listing = facts_.prefix.listing;
-    if (std::any_of(listing.begin(), listing.end(),
-                    [&](const auto& record) { return record.info.uuid == uuid; }))
-      return;
+    if (find_in(facts_.prefix.listing, uuid) != nullptr) return;
     Finding& finding = add("scavenged", scavenged.dataset.info);
+    // By its UUID: a newer run may have saved one of the same name.
+    const std::string to_be_rid =
+        fmt::format("cairn index delete {} --prefix {}", text_of(uuid), quoted(settings_.prefix));
+    const bool dropped = find_in(facts_.prefix.dropped, uuid) != nullptr;
+    if (dropped || find_in(facts_.prefix.deleted, uuid) != nullptr) {
+      finding.text = fmt::format("it was scavenged, and {} since; cairn rebuild leaves it alone",
+                                 dropped ? "dropped" : "deleted");
+      if (dropped) finding.to_do = {command("index add", scavenged.dataset.info)};
+      finding.to_do.push_back("to be rid of all that is left of it, " + to_be_rid);
+      return;
+    }
     if (!scavenged.state.can_be_whole()) {
       finding.text =
           "it was scavenged, and cannot be made whole: " +
           (scavenged.state.committed ? first_of(scavenged.state.reasons)
                                      : reason_of(scavenged.state.verdict, scavenged.state.summary));
-      finding.to_do = {
-          "cairn scavenge again, if a node is there that was away",
-          // By its UUID: a newer run may have saved one of the same name.
-          fmt::format("or, to be rid of what was saved, cairn index delete {} --prefix {}",
-                      text_of(uuid), quoted(settings_.prefix))};
+      finding.to_do = {"cairn scavenge again, if a node is there that was away",
+                       "or, to be rid of what was saved, " + to_be_rid};
       return;
     }
     finding.text = "it was scavenged, and can be made whole; no restart takes it as it is";

@@ -21,11 +21,15 @@ using Action = IndexCommand::Action;
 
 constexpr std::size_t most_troubles_told = 10;
 
+/// Where no record tells its name any more, `deleted` does: somebody has begun to remove it.
 std::vector<const Remains*> find_scavenged(const std::vector<Remains>& saved,
-                                           const std::string& word) {
+                                           const Listing& deleted, const std::string& word) {
   std::vector<const Remains*> found;
-  for (const Remains& one : saved)
-    if (is_named(word, one.uuid, one.number, one.name)) found.push_back(&one);
+  for (const Remains& one : saved) {
+    const DatasetRecord* begun = find_in(deleted, one.uuid);
+    const std::string& name = begun != nullptr && one.name.empty() ? begun->info.name : one.name;
+    if (is_named(word, one.uuid, one.number, name)) found.push_back(&one);
+  }
   return found;
 }
 
@@ -48,6 +52,9 @@ class Changes {
         log_(log) {}
 
   Status run() {
+    if (command_.action == Action::remove) {
+      CAIRN_ASSIGN(half_deleted_, read_half_deleted(site_.files, site_.folder));
+    }
     tidy_up();
     switch (command_.action) {
       case Action::current:
@@ -84,16 +91,15 @@ class Changes {
   void tidy_up() {
     const bool end_all = command_.action == Action::build;
     Tidied found;
-    Status tidied =
-        tidy(comm_, site_, {}, end_all ? Unfinished::removed : Unfinished::left, &found);
-    if (end_all && tidied) tidied = look_everywhere(found.damaged);
+    tidied_ = tidy(comm_, site_, {}, end_all ? Unfinished::removed : Unfinished::left, &found);
+    if (end_all && tidied_) tidied_ = look_everywhere(found.damaged);
     for (const std::string& line : found.given_up) log_.warning("{}", line);
     for (const DatasetRecord& record : found.published)
       change_.lines.push_back(fmt::format("{} is there: its flush is done", record.label()));
     for (const std::string& folder : found.damaged)
       if (!end_all) log_.warning("{}", remedy_for_damaged(folder));
-    if (!tidied)
-      log_.warning("what an earlier run has left half done stays: {}", tidied.error().text);
+    if (!tidied_)
+      log_.warning("what an earlier run has left half done stays: {}", tidied_.error().text);
   }
 
   Status look_everywhere(const std::vector<std::string>& damaged) {
@@ -170,10 +176,20 @@ class Changes {
     if (!found && found.error().code == Code::not_found) return remove_scavenged();
     CAIRN_ASSIGN(const DatasetRecord record, std::move(found));
     if (is_dropped) CAIRN_TRY(refuse_shared_files(record));
+    if (const Status removed = remove_copies_of(record); !removed)
+      return fail(removed.error().code,
+                  "{} stays, as what was scavenged of it cannot be removed: {}; then give the "
+                  "command again",
+                  record.label(), removed.error().text);
     CAIRN_TRY(tell_next_run(record));
     CAIRN_TRY(keeper_.take_out(record.info));
     change_.note(record, "is deleted");
-    CAIRN_TRY(remove_files(comm_, site_, record.info, record.ranks_per_manifest));
+    const Status removed = remove_files(comm_, site_, record.info, record.ranks_per_manifest);
+    return removed ? removed : fail_as_half_deleted(record, removed.error());
+  }
+
+  /// First, while it is still known by its name: these can keep it from being deleted.
+  Status remove_copies_of(const DatasetRecord& record) {
     CAIRN_ASSIGN(const auto saved, find_saved(site_.files, site_.folder));
     for (const Remains& remains : saved)
       if (remains.uuid == record.info.uuid)
@@ -181,20 +197,43 @@ class Changes {
     return {};
   }
 
+  static tl::unexpected<Error> fail_as_half_deleted(const DatasetRecord& record,
+                                                    const Error& error) {
+    return fail(error.code,
+                "{} is deleted, but not all of its files are removed: {}; give the command again",
+                record.label(), error.text);
+  }
+
+  /// One that an earlier command has taken out. What was left of it then tidy_up() has removed.
+  Status end_removal() {
+    CAIRN_ASSIGN(const DatasetRecord* found, find_dataset(half_deleted_, command_.name));
+    if (found == nullptr) return fail_as_unknown();
+    CAIRN_ASSIGN(const Listing left, read_half_deleted(site_.files, site_.folder));
+    if (find_in(left, found->info.uuid) != nullptr && !tidied_)
+      return fail_as_half_deleted(*found, tidied_.error());
+    change_.note(*found, "is deleted");
+    return {};
+  }
+
   /// One that is nowhere but there. Whoever scavenges again leaves it alone from now on.
   Status remove_scavenged() {
     CAIRN_ASSIGN(const auto saved, find_saved(site_.files, site_.folder));
-    const auto found = find_scavenged(saved, command_.name);
-    if (found.empty()) return fail_as_unknown();
+    const auto found = find_scavenged(saved, keeper_.deleted(), command_.name);
+    if (found.empty()) return end_removal();
     if (found.size() > 1) return fail_as_ambiguous(command_.name, uuids_of(found));
     const Remains& remains = *found.front();
     DatasetRecord record;
     record.info.uuid = remains.uuid;
     record.info.number = remains.number;
     record.info.name = remains.name;
+    const DatasetRecord* begun = find_in(keeper_.deleted(), remains.uuid);
+    if (begun != nullptr) record = *begun;
     if (const HeldRecord* held = record_of(remains)) record.info = held->record.dataset;
     CAIRN_TRY(tell_next_run(record));
-    CAIRN_TRY(remove_saved(site_.files, site_.folder, remains));
+    if (const Status removed = remove_saved(site_.files, site_.folder, remains); !removed)
+      return fail(removed.error().code,
+                  "not all that was scavenged of {} is removed: {}; then give the command again",
+                  record.label(), removed.error().text);
     change_.note(record, "is deleted: what was scavenged of it is gone");
     return {};
   }
@@ -223,6 +262,7 @@ class Changes {
   /// counts.
   Status tell_next_run(const DatasetRecord& record) {
     Listing deleted = keeper_.deleted();
+    std::erase_if(deleted, [&](const auto& known) { return known.info.uuid == record.info.uuid; });
     insert(deleted, record);
     return keeper_.set_deleted(std::move(deleted));
   }
@@ -292,6 +332,8 @@ class Changes {
   const Settings& settings_;
   Keeper& keeper_;
   const Log& log_;
+  Status tidied_;
+  Listing half_deleted_;  ///< when this one began
   IndexChange change_;
 };
 
@@ -324,7 +366,11 @@ Status look_before(const IndexCommand& command, Files& files, const PrefixFolder
   }
   if (command.action == Action::remove) {
     CAIRN_ASSIGN(const auto saved, find_saved(files, folder));
-    if (!find_scavenged(saved, command.name).empty()) return {};
+    const Listing deleted = read_deleted(files, folder).value_or(Listing{});
+    if (!find_scavenged(saved, deleted, command.name).empty()) return {};
+    CAIRN_ASSIGN(const Listing half_deleted, read_half_deleted(files, folder));
+    CAIRN_ASSIGN(const DatasetRecord* begun, find_dataset(half_deleted, command.name));
+    if (begun != nullptr) return {};
   }
   return fail(Code::not_found, "there is no dataset {} in {}: see cairn index list{}", command.name,
               folder.prefix, may_be_dropped ? " --dropped" : "");

@@ -5,6 +5,7 @@
 #include "tools/as_owner.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/index_changes.hpp"
+#include "tools/index_scavenged.hpp"
 #include "tools/index_table.hpp"
 #include "tools/record_json.hpp"
 #include "tools/wanted_datasets.hpp"
@@ -20,7 +21,12 @@ class Reader {
  public:
   Reader(const IndexCommand& command, Files& files, const Settings& settings, std::ostream& out,
          const Log& log)
-      : command_(command), files_(files), folder_{settings.prefix}, out_(out), log_(log) {}
+      : command_(command),
+        files_(files),
+        settings_(settings),
+        folder_{settings.prefix},
+        out_(out),
+        log_(log) {}
 
   /// False if a check has found damage.
   Result<bool> run() {
@@ -43,16 +49,22 @@ class Reader {
     const char* kind = command_.dropped ? "dropped" : "datasets";
     const DatasetRecord* taken =
         command_.dropped ? nullptr : next_to_fetch(listing_, Settings{}, current_, {});
-    if (command_.json)
+    std::vector<ScavengedDataset> scavenged;
+    if (!command_.dropped) scavenged = find_scavenged(files_, settings_, listing_, log_);
+    if (command_.json) {
       write_json(out_,
                  {{"prefix", folder_.prefix},
                   {"current", current_.empty() ? Json() : Json(current_)},
-                  {"restart", taken == nullptr ? Json() : Json(taken->info.name)}},
+                  {"restart", taken == nullptr ? Json() : Json(taken->info.name)},
+                  {"scavenged", json_of(scavenged)}},
                  kind, listing_);
-    else if (listing_.empty())
+      return true;
+    }
+    if (listing_.empty())
       out_ << folder_.prefix << ": no " << (command_.dropped ? "dropped datasets\n" : "datasets\n");
     else
       out_ << dataset_table(listing_, taken);
+    out_ << scavenged_text(scavenged);
     return true;
   }
 
@@ -127,6 +139,7 @@ class Reader {
 
   const IndexCommand& command_;
   Files& files_;
+  const Settings& settings_;
   const PrefixFolder folder_;
   std::ostream& out_;
   const Log& log_;

@@ -12,8 +12,9 @@
 namespace cairn {
 
 /// With json, {"prefix", ...} and
-///   list: "current", "restart" (the name of what one begins with), "datasets", or "dropped" where
-///   these are asked for; newest first show: "dataset", "current", "dropped" and, where asked for,
+///   list: "current", "restart" (the name of what one begins with), "scavenged" (as
+///   index_scavenged.hpp has it), "datasets", or "dropped" where these are asked for; newest first
+///   show: "dataset", "current", "dropped" and, where asked for,
 ///   "files": [{"rank", ...}] and
 ///         "check": {"files", "bytes", "troubles"}
 ///   else: "action", "datasets": those that were changed; "damaged" by build, "refused" by import

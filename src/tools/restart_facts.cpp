@@ -5,6 +5,7 @@
 #include "prefix/fetch_order.hpp"
 #include "prefix/prefix_folder.hpp"
 #include "recovery/dead_caches.hpp"
+#include "scavenge/publish.hpp"
 
 namespace cairn {
 namespace {
@@ -17,7 +18,7 @@ class Gatherer {
   Result<RestartFacts> run(const std::vector<std::string>& folders, std::uint32_t ranks) {
     CAIRN_TRY(find_all_caches(folders));
     CAIRN_ASSIGN(std::vector<Remains> cached, find_remains(files_, facts_.caches));
-    CAIRN_ASSIGN(std::vector<Remains> scavenged, find_scavenged());
+    std::vector<Remains> scavenged = find_scavenged();
     read_prefix();
     facts_.ranks = ranks != 0 ? ranks : ranks_of_newest(cached, scavenged);
     for (Remains& remains : cached) facts_.cached.push_back(look_at(std::move(remains)));
@@ -36,11 +37,11 @@ class Gatherer {
     return {};
   }
 
-  Result<std::vector<Remains>> find_scavenged() {
-    std::vector<std::string> caches;
-    if (files_.info(folder_.scavenged()))
-      CAIRN_TRY(find_caches(files_, folder_.scavenged(), caches, log_));
-    return find_remains(files_, caches);
+  /// Only who has scavenged it, and the owner of the system, may look at it.
+  std::vector<Remains> find_scavenged() const {
+    auto saved = find_saved(files_, folder_);
+    if (!saved) log_.warning("what was scavenged cannot be seen: {}", saved.error().text);
+    return std::move(saved).value_or(std::vector<Remains>{});
   }
 
   void read_prefix() {

@@ -96,14 +96,23 @@ class ScavengeNode {
 
   /// Every node of the job sees the same of it.
   bool is_shared(const Holding& holding) const {
-    const auto in_shared_store = [this](const HeldPart& part) {
-      return std::any_of(settings_.stores.begin(), settings_.stores.end(), [&](const auto& store) {
-        return store.shared() &&
-               lies_below(part.folder.path, expand_node(store.path, settings_.node_name), nullptr);
-      });
-    };
     const auto& parts = holding.remains.parts;
-    return std::all_of(parts.begin(), parts.end(), in_shared_store);
+    return std::all_of(parts.begin(), parts.end(), [this](const HeldPart& part) {
+      return is_in_shared_store(part.folder.path);
+    });
+  }
+
+  /// The store of a node may lie below the path of one that all share: the longest path tells.
+  bool is_in_shared_store(const std::string& path) const {
+    std::size_t longest = 0;
+    bool shared = false;
+    for (const StoreSettings& store : settings_.stores) {
+      const std::string root = expand_node(store.path, settings_.node_name);
+      if (root.size() <= longest || !lies_below(path, root, nullptr)) continue;
+      longest = root.size();
+      shared = store.shared();
+    }
+    return shared;
   }
 
   Status list(const std::vector<Holding>& holdings) {
@@ -154,14 +163,10 @@ class ScavengeNode {
   /// Without a dataset where there are several.
   void log_transfer(const std::vector<Holding>& holdings, const ScavengeAccount& saved,
                     double seconds) {
-    std::uint64_t files = 0;
-    for (const Holding& holding : holdings)
-      for (const HeldPart& part : holding.remains.parts)
-        files += part.own.empty() ? 0 : part.own.front().record.files.size();
     EventLog(files_, clock_, settings_, log_, EventLog::Part::writer)
         .moved("SCAVENGE", "", folder_.scavenged(settings_.node_name),
                holdings.size() == 1 ? holdings.front().info : DatasetInfo{}, seconds,
-               saved.saved_bytes, files);
+               saved.saved_bytes, saved.files);
   }
 
   void tell(const std::vector<Holding>& holdings, const ScavengeAccount& saved, double seconds) {

@@ -61,11 +61,12 @@ class PrefixVerifier {
   /// Where parts of datasets lie that files may be repaired from.
   void find_sources() {
     std::vector<std::string> caches = caches_of_job(files_, settings_);
-    std::vector<std::string> folders = command_.caches;
-    if (files_.info(folder_.scavenged())) folders.push_back(folder_.scavenged());
-    for (const std::string& folder : folders)
+    for (const std::string& folder : command_.caches)
       if (const Status found = find_caches(files_, folder, caches, log_); !found)
         log_.warning("{}; it is passed over", found.error().text);
+    const auto saved = saved_caches(files_, folder_);
+    if (!saved) log_.warning("{}; it is passed over", saved.error().text);
+    if (saved) caches.insert(caches.end(), saved->begin(), saved->end());
     for (const std::string& cache : caches) {
       const auto all = find_remains(files_, {cache});
       if (!all) log_.warning("{}; it is passed over", all.error().text);

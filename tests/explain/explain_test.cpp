@@ -1,6 +1,7 @@
 // What `cairn explain` foretells is what the job does, for every failure it can meet; and it
 // changes nothing.
 #include "dead_job.hpp"
+#include "tools/index_command.hpp"
 
 namespace cairn {
 namespace {
@@ -379,6 +380,34 @@ TEST_F(ExplainPrefix, WhatWasScavengedIsForRebuild) {
   EXPECT_TRUE(has(said_of("ckpt.5", "scavenged"),
                   "cannot be made whole: data of rank 2 (written on n1), rank 0 (written on n0)"))
       << out_;
+}
+
+/// A rebuild leaves it alone, so that is not what to do.
+TEST_F(ExplainPrefix, WhatWasScavengedAndIsNotWantedIsNotForRebuild) {
+  ASSERT_EQ(cluster_.restart(four_nodes()), 4);  // its caches have it
+  const auto change = [&](IndexCommand::Action action) {
+    IndexCommand command;
+    command.action = action;
+    command.name = "ckpt.4";
+    command.force = true;  // its owner is dead
+    std::ostringstream out;
+    ASSERT_EQ(run_index_command(command, *files_, *clock_, process_, out, Log()), 0);
+    for (const std::string node : {"n0", "n1", "n2", "n3"}) {
+      fs::create_directories(prefix() + "/.cairn/scavenged");
+      fs::copy(cluster_.node(node) + "/tester/cairn.job", prefix() + "/.cairn/scavenged/" + node,
+               fs::copy_options::recursive | fs::copy_options::overwrite_existing);
+    }
+    ASSERT_EQ(explain(), 0);
+  };
+  change(IndexCommand::Action::drop);
+  for (const std::string word : {"dropped", "deleted"}) {
+    const auto scavenged = said_of("ckpt.4", "scavenged");
+    EXPECT_TRUE(has(scavenged, word + " since")) << out_;
+    EXPECT_FALSE(has(scavenged, "cairn rebuild --prefix")) << out_;
+    EXPECT_TRUE(has(scavenged, "cairn index delete ")) << out_;
+    EXPECT_EQ(has(scavenged, "cairn index add ckpt.4 "), word == "dropped") << out_;
+    if (word == "dropped") change(IndexCommand::Action::remove);
+  }
 }
 
 // --- both, and neither ---

@@ -13,6 +13,7 @@ from typing import Any, Dict, List
 import pytest
 
 from checkpointing import FULL, NEWEST, NODES, Job
+from damage import flip_byte
 
 FETCH = {"SCR_FETCH": "1"}
 KILLS = 12
@@ -117,6 +118,37 @@ def test_commands_that_are_killed_are_given_again(job: Job, commands: Commands, 
     assert job.launch(FULL, FETCH).restarted_from() == NEWEST
     left_over = [path for path in job.cluster.prefix.rglob(".cairn.*") if path.is_file()]
     assert not left_over
+
+
+@pytest.mark.parametrize("kills_by", range(2))
+@pytest.mark.parametrize("place", ["caches", "prefix"])
+def test_a_repair_that_is_killed_is_given_again(job: Job, commands: Commands, place: str, kills_by: int) -> None:
+    """Nothing that was good is harmed, and in the end all is as it was written."""
+    chance = random.Random(kills_by)
+    commands.scavenge(NODES)
+    assert commands.outcomes()[str(NEWEST)] == "published"
+    damaged = chance.choice(NODES)
+    if place == "caches":
+        files = [path for path in job.storage(damaged).glob("*/cairn.*/dataset.*/rank.*/**/*") if path.is_file()]
+        words = ["verify", "--repair", "--cache", str(job.storage(damaged).parent)]
+    else:
+        files = [path for path in job.cluster.prefix.rglob("*") if path.is_file() and ".cairn" not in path.parts]
+        words = ["verify", "--repair", "--force"]
+    hit = [path for path in files if path.stat().st_size > 0 and (place == "caches" or chance.random() < 0.5)]
+    assert hit
+    for path in hit:
+        flip_byte(path)
+    before = {path: path.read_bytes() for path in files if path not in hit}
+    moments = [0.002] + [0.002 + 0.05 * chance.random() ** 2 for _ in range(KILLS)]
+    kills = [commands.killed("n0", after_s, *words) for after_s in moments]
+    assert any(kills)
+    commands.run("n0", *words)
+    commands.run("n0", *[word for word in words if word != "--repair"])
+    assert all(path.read_bytes() == content for path, content in before.items())
+    assert not [path for path in job.cluster.prefix.rglob(".cairn.*") if path.is_file()]
+    if place == "prefix":
+        job.lose(*NODES)
+    assert job.launch(FULL, FETCH).restarted_from() == NEWEST
 
 
 def test_a_job_that_runs_is_left_alone(job: Job, commands: Commands) -> None:

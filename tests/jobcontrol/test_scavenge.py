@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 import pytest
 
@@ -93,6 +93,15 @@ def test_what_nodes_list_is_put_together() -> None:
     both = merged({"n0": [listed(2, [0]), listed(1, [0], in_prefix=True)], "n1": [listed(2, [])]})
     assert [(one.number, one.nodes, one.bytes, one.in_prefix) for one in both] == [
         (1, ["n0"], 1000, True), (2, ["n0", "n1"], 2000, False)]
+
+
+@pytest.mark.parametrize("shared, expected", [
+    ([True, True], (True, 1000)), ([True, False], (False, 2000)), ([False, True], (False, 2000)),
+])
+def test_what_one_node_has_for_itself_is_not_shared(shared: List[bool], expected: Tuple[bool, int]) -> None:
+    """Whichever is asked last: each node must copy what it has then."""
+    one, = merged({f"n{i}": [listed(1, [i], shared=of_node)] for i, of_node in enumerate(shared)})
+    assert (one.shared, one.bytes) == expected
 
 
 @pytest.mark.parametrize("text, found", [

@@ -9,6 +9,7 @@
 #include "memory_files.hpp"
 #include "session/prefix_cluster.hpp"
 #include "tools/exit_codes.hpp"
+#include "tools/index_command.hpp"
 #include "tools/publish_command.hpp"
 #include "tools/scavenge_command.hpp"
 #include "tools/verify_command.hpp"
@@ -29,9 +30,16 @@ class CutOff : public testing::TestWithParam<End> {
   CutOff() {
     cluster_.settings.flush_interval = 2;
     cluster_.settings.stores[0].count = 2;
-    cluster_.write({"n0", "n1", "n2", "n3"}, {1, 2, 3});  // 2 is in the prefix directory
+  }
+
+  void SetUp() override {
+    run_job();
     take_over();
     state_->sync_all();
+  }
+
+  virtual void run_job() {
+    cluster_.write({"n0", "n1", "n2", "n3"}, {1, 2, 3});  // 2 is in the prefix directory
   }
 
   // --- files ---
@@ -88,7 +96,7 @@ class CutOff : public testing::TestWithParam<End> {
   }
 
   void expect_own_files(const Disk& disk, int dataset) const {
-    for (int rank = 0; rank < 4; ++rank)
+    for (int rank = 0; rank < ranks_; ++rank)
       for (int file = 0; file < files_per_rank; ++file)
         EXPECT_TRUE(bytes_of(disk, own_file(dataset, rank, file)) ==
                     content_of(rank, file, dataset))
@@ -133,9 +141,19 @@ class CutOff : public testing::TestWithParam<End> {
     return code;
   }
 
-  Command scavenge(const std::string& node) {
-    return [this, node](Files& files, std::ostream& out, const Log& log) {
-      return run_scavenge_command({}, files, clock_, process_on(node), out, log);
+  Command scavenge(const std::string& node, const WantedDatasets& datasets = {}) {
+    return [this, node, datasets](Files& files, std::ostream& out, const Log& log) {
+      ScavengeCommand command;
+      command.datasets = datasets;
+      return run_scavenge_command(command, files, clock_, process_on(node), out, log);
+    };
+  }
+  Command index_delete(const std::string& name) {
+    return [this, name](Files& files, std::ostream& out, const Log& log) {
+      IndexCommand command;
+      command.action = IndexCommand::Action::remove;
+      command.name = name;
+      return run_index_command(command, files, clock_, process_on("login"), out, log);
     };
   }
   Command rebuild() {
@@ -195,19 +213,39 @@ class CutOff : public testing::TestWithParam<End> {
 
   int run(const Disk& disk, const Command& command) { return run(*files_on(disk), command); }
 
-  /// Checkpoint 3 is there, as it was written, and nothing else is left of it.
-  void expect_published(const Disk& disk) {
-    for (const int dataset : {2, 3}) expect_own_files(disk, dataset);
+  /// These are there, as they were written, and nothing else is left of them.
+  void expect_published(const Disk& disk, const Names& datasets = {"ckpt.3", "ckpt.2"}) {
+    for (const std::string& name : datasets)
+      expect_own_files(disk, std::stoi(name.substr(name.find('.') + 1)));
     EXPECT_EQ(left_over(disk), Names{});
+    EXPECT_EQ(listed(disk), datasets);
+  }
+
+  /// All of them settled.
+  Names listed(const Disk& disk) const {
+    Names names;
     Names unreadable;
     const auto listing = read_listing(*files_on(disk), {cluster_.settings.prefix}, unreadable);
-    ASSERT_TRUE(listing && unreadable.empty() && listing->size() == 2);
-    for (const DatasetRecord& record : *listing) EXPECT_TRUE(record.settled) << record.label();
+    EXPECT_TRUE(listing && unreadable.empty());
+    for (const DatasetRecord& record : listing.value_or(Listing{})) {
+      names.push_back(record.info.name);
+      EXPECT_TRUE(record.settled) << record.label();
+    }
+    return names;
+  }
+
+  /// Given again after it was cut off: it ends, or says that there is nothing any more.
+  void delete_again(const Disk& disk, const std::string& name) {
+    const int code = run(disk, index_delete(name));
+    EXPECT_TRUE(code == exit_ok || told_.find("there is no dataset " + name) != std::string::npos)
+        << told_;
+    EXPECT_EQ(left_over(disk), Names{});
   }
 
   PrefixCluster cluster_;
   HastyClock clock_;
   std::string mount_;
+  int ranks_ = 4;
   Disk state_ = std::make_shared<Volume>(Volume::Medium::disk);
   std::string told_;
 };
@@ -269,10 +307,75 @@ TEST_P(CutOff, ARepairOfThePrefixDirectoryIsEndedByTheNext) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(AfterTheJob, CutOff, testing::Values(End::kill, End::power),
-                         [](const auto& end) {
-                           return end.param == End::kill ? "Killed" : "PowerFails";
-                         });
+/// It does not come back, whoever scavenges and rebuilds then.
+TEST_P(CutOff, ADeletionOfWhatIsOnlyScavengedIsEndedByTheNext) {
+  for (const std::string node : {"n0", "n1", "n3"})
+    ASSERT_EQ(run(state_, scavenge(node)), exit_ok) << told_;
+  cut_off_everywhere(index_delete("ckpt.3"), 2, [&](const Left& left) {
+    expect_own_files(left.disk, 2);
+    delete_again(left.disk, "ckpt.3");
+    ASSERT_EQ(run(left.disk, scavenge("n0")), exit_ok) << told_;
+    ASSERT_EQ(run(left.disk, rebuild()), exit_ok) << told_;
+    expect_published(left.disk, {"ckpt.2"});
+  });
+}
+
+/// Until it is taken out it is as it was, however much of its copies is gone.
+TEST_P(CutOff, ADeletionOfWhatIsPublishedAndScavengedIsEndedByTheNext) {
+  for (const std::string node : {"n0", "n1"})
+    ASSERT_EQ(run(state_, scavenge(node, {"ckpt.2"})), exit_ok) << told_;
+  cut_off_everywhere(index_delete("ckpt.2"), 2, [&](const Left& left) {
+    if (!listed(left.disk).empty()) expect_own_files(left.disk, 2);
+    delete_again(left.disk, "ckpt.2");
+    EXPECT_EQ(listed(left.disk), Names{});
+    for (int rank = 0; rank < ranks_; ++rank)
+      EXPECT_EQ(bytes_of(left.disk, own_file(2, rank, 0)), "nothing");
+  });
+}
+
+/// Of four nodes one is lost that had done its part of the flush of checkpoint 4, which died.
+class CutOffInAFlush : public CutOff {
+ protected:
+  void run_job() override {
+    cluster_.lose_node_that_has_flushed();
+    ranks_ = 8;
+  }
+  void scavenge_all() {
+    for (const std::string node : {"n0", "n1", "n2"})
+      ASSERT_EQ(run(state_, scavenge(node, {"ckpt.4"})), exit_ok) << told_;
+  }
+};
+
+TEST_P(CutOffInAFlush, ARebuildThatCarriesItOnIsEndedByTheNext) {
+  scavenge_all();
+  cut_off_everywhere(rebuild(), 1, [&](const Left& left) {
+    expect_own_files(left.disk, 2);
+    if (left.ended) expect_own_files(left.disk, 4);
+    ASSERT_EQ(run(left.disk, rebuild()), exit_ok) << told_;
+    expect_published(left.disk, {"ckpt.4", "ckpt.2"});
+  });
+}
+
+/// Neither the copies nor the plan bring it back.
+TEST_P(CutOffInAFlush, ADeletionOfWhatWasScavengedIsEndedByTheNext) {
+  scavenge_all();
+  cut_off_everywhere(index_delete("ckpt.4"), 2, [&](const Left& left) {
+    expect_own_files(left.disk, 2);
+    (void)run(left.disk, index_delete("ckpt.4"));
+    ASSERT_EQ(run(left.disk, scavenge("n0", {"ckpt.3"})), exit_ok) << told_;
+    (void)run(left.disk, rebuild());  // of SINGLE, so checkpoint 3 is lost
+    ASSERT_EQ(run(left.disk, index_delete("ckpt.3")), exit_ok) << told_;
+    expect_published(left.disk, {"ckpt.2"});
+  });
+}
+
+std::string name_of_end(const testing::TestParamInfo<End>& end) {
+  return end.param == End::kill ? "Killed" : "PowerFails";
+}
+
+INSTANTIATE_TEST_SUITE_P(AfterTheJob, CutOff, testing::Values(End::kill, End::power), name_of_end);
+INSTANTIATE_TEST_SUITE_P(AfterTheJob, CutOffInAFlush, testing::Values(End::kill, End::power),
+                         name_of_end);
 
 }  // namespace
 }  // namespace cairn

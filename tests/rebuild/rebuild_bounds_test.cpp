@@ -13,6 +13,7 @@
 #include "redundancy/protect.hpp"
 #include "redundancy/replicas.hpp"
 #include "redundancy/set_on_disk.hpp"
+#include "scavenge/scavenge.hpp"
 
 namespace cairn {
 namespace {
@@ -138,6 +139,29 @@ TEST(RebuildBounds, ThreadsAndMemoryAreThoseOfAFewSetsHoweverManyRanksThereAre) 
   RecordProperty("bytes_for_each_rank", static_cast<int>(growth / (many - few)));
   EXPECT_LE(growth, (many - few) * 2048) << "names of folders, and who is in which set";
   EXPECT_GE(of_many.records, 4 * (many - few) * 2048) << "the records would be more";
+}
+
+std::int64_t bytes_of_scavenge(int ranks) {
+  const DeadJob job(ranks);
+  const auto files = make_posix_files();
+  const auto clock = make_system_clock();
+  const auto background = make_foreground();
+  std::vector<std::string> unreadable;
+  heap::begin_peak();
+  const auto holdings = find_holdings(*files, job.caches(), {job.spare()}, unreadable);
+  const auto saved = scavenge(*files, *clock, {job.spare()}, "n0", *holdings,
+                              {{*background, 1, 4096}, 0, 0}, nullptr, Log());
+  const std::int64_t taken = heap::peak_since_begin();
+  EXPECT_TRUE(saved);
+  EXPECT_EQ(saved->files, static_cast<std::uint64_t>(ranks / members * (members - 1)));
+  return taken;
+}
+
+TEST(RebuildBounds, AScavengeHoldsOneRecordAtATime) {
+  constexpr int few = 8;
+  constexpr int many = 512;
+  const std::int64_t growth = bytes_of_scavenge(many) - bytes_of_scavenge(few);
+  EXPECT_LE(growth, (many - few) * 2048) << "as a rebuild, of which the records would be more";
 }
 
 TEST(RebuildBounds, SetsThatAreWorkedAtTogetherHaveNoMoreMembersThanThreadsAreAllowed) {

@@ -1,6 +1,9 @@
 // What is left of a dead job on its nodes gets to the prefix directory, whole, or not at all.
 #include <filesystem>
 
+#include <nlohmann/json.hpp>
+#include <sstream>
+
 #include "hasty_clock.hpp"
 #include "recovery/dead_caches.hpp"
 #include "scavenge/publish.hpp"
@@ -8,6 +11,7 @@
 #include "session/prefix_cluster.hpp"
 #include "tools/as_owner.hpp"
 #include "tools/index_changes.hpp"
+#include "tools/scavenge_command.hpp"
 
 namespace cairn {
 namespace {
@@ -106,6 +110,41 @@ class Scavenge : public testing::Test {
   int restart_elsewhere() {
     cluster_.lose_all_nodes();
     return cluster_.restart(four_nodes());
+  }
+
+  /// As cairn index delete.
+  Status delete_dataset(const std::string& name, const FileHook& hook = no_faults()) {
+    IndexCommand command;
+    command.action = IndexCommand::Action::remove;
+    command.name = name;
+    const auto posix = make_posix_files();
+    const auto files = make_hooked_files(*posix, hook);
+    return change_index(command, *files, *cluster_.clock, settings_on("n0"), cluster_.log())
+        .map([](const IndexChange&) {});
+  }
+
+  ProcessFacts process_on(const std::string& node) const {
+    return {{{"USER", "tester"},
+             {"SCR_JOB_ID", "job"},
+             {"SCR_NODE_NAME", node},
+             {"SCR_PREFIX", cluster_.settings.prefix},
+             {"SCR_CACHE_BASE", cluster_.node("%n")},
+             {"SCR_CNTL_BASE", cluster_.node("%n")}},
+            node,
+            cluster_.settings.prefix,
+            1000};
+  }
+
+  /// As cairn index list.
+  std::string list(bool json) {
+    IndexCommand command;
+    command.json = json;
+    std::ostringstream out;
+    const auto files = make_posix_files();
+    EXPECT_EQ(run_index_command(command, *files, *cluster_.clock, process_on("login"), out,
+                                cluster_.log()),
+              0);
+    return out.str();
   }
 
   void save_all() { cluster_.save("all"); }  // the prefix directory is one of the cluster's folders
@@ -359,18 +398,161 @@ TEST_F(Scavenge, WhatCanNeverBeRebuiltIsDeletedByItsNumber) {
   for (const std::string& node : nodes) ASSERT_TRUE(scavenge_node(node));
   ASSERT_EQ(outcome_of(rebuild(), 3), Outcome::lost);
   EXPECT_NE(left_over(), Names{});
-  IndexCommand command;
-  command.action = IndexCommand::Action::remove;
-  command.name = "3";
-  const auto files = make_posix_files();
-  const auto deleted =
-      change_index(command, *files, *cluster_.clock, settings_on("n0"), cluster_.log());
+  const Status deleted = delete_dataset("3");
   ASSERT_TRUE(deleted) << deleted.error().text;
   EXPECT_EQ(left_over(), Names{});
   for (const std::string& node : nodes) ASSERT_TRUE(scavenge_node(node));
   EXPECT_EQ(left_over(), Names{}) << "it is not brought back";
-  EXPECT_FALSE(change_index(command, *files, *cluster_.clock, settings_on("n0"), cluster_.log()));
+  EXPECT_FALSE(delete_dataset("3"));
   EXPECT_EQ(cluster_.listed(), Names{"ckpt.2"});
+}
+
+/// Ranks 4 and 6, of two nodes, are in one set; the other set of those nodes lacks nothing.
+TEST_F(Scavenge, OneSetThatIsLostOfSeveralIsNamedAndNothingIsHalfPublished) {
+  cluster_.write(four_nodes(), {1});
+  scavenge_nodes();
+  for (const char* part : {"n2 4", "n3 6"}) {
+    const std::string node = std::string(part).substr(0, 2);
+    for (const auto& entry : fs::directory_iterator(folder().scavenged(node)))
+      if (entry.is_directory())
+        fs::remove_all(entry.path() / fmt::format("rank.{}", std::string(part).substr(3)));
+  }
+  ASSERT_EQ(outcome_of(rebuild(), 1), Outcome::lost);
+  EXPECT_NE(reason_.find("set of ranks 0,2,4,6"), std::string::npos) << reason_;
+  for (const char* lost : {"rank 4 (written on n2)", "rank 6 (written on n3)"})
+    EXPECT_NE(reason_.find(lost), std::string::npos) << reason_;
+  for (const char* good : {"1", "3", "5", "7"})
+    EXPECT_EQ(reason_.find(fmt::format("rank {}", good)), std::string::npos) << reason_;
+  EXPECT_EQ(cluster_.listed(), Names{});
+  for (const auto& entry : fs::recursive_directory_iterator(folder().prefix)) {
+    const std::string path = entry.path();
+    const bool ours = path.find("/.cairn/") != std::string::npos;
+    EXPECT_TRUE(!entry.is_regular_file() || ours) << path << " is half published";
+    EXPECT_FALSE(path.find("/.cairn/rebuilt/dataset.") != std::string::npos) << path;
+  }
+  ASSERT_TRUE(scavenge_node("n2"));
+  ASSERT_EQ(outcome_of(rebuild(), 1), Outcome::published) << reason_;
+  EXPECT_EQ(restart_elsewhere(), 1);
+}
+
+TEST_F(Scavenge, WhatIsDeletedWhileItsFlushIsHalfDoneDoesNotComeBack) {
+  cluster_.settings.flush_interval = 2;
+  cluster_.lose_node_that_has_flushed();
+  scavenge_nodes();
+  const Status deleted = delete_dataset("4");
+  ASSERT_TRUE(deleted) << deleted.error().text;
+  EXPECT_EQ(cluster_.restart(four_nodes()), 2) << "the caches have the rest of it";
+  EXPECT_EQ(cluster_.listed(), Names{"ckpt.2"}) << cluster_.said();
+  EXPECT_EQ(left_over(), Names{});
+}
+
+FileHook failing_at(const std::function<bool(const FileOperation&)>& where) {
+  return [where](const FileOperation& operation) -> Status {
+    if (!where(operation)) return {};
+    return fail(Code::io, "injected: {} {}", operation.name, operation.path);
+  };
+}
+
+bool is_removal(const FileOperation& operation) { return operation.name.starts_with("remove_"); }
+
+/// So that nobody has to know what the command had come to.
+TEST_F(Scavenge, ADeletionThatFailsSaysWhatStaysAndTheNextOneEndsIt) {
+  cluster_.settings.flush_interval = 1;
+  cluster_.write(four_nodes(), {1});
+  scavenge_all_of("ckpt.1");
+  const auto expect_there = [&](const Status& deleted) {
+    ASSERT_FALSE(deleted);
+    EXPECT_EQ(cluster_.listed(), Names{"ckpt.1"}) << deleted.error().text;
+    cluster_.expect_own_files(1);
+    EXPECT_NE(deleted.error().text.find("(ckpt.1) stays"), std::string::npos)
+        << deleted.error().text;
+  };
+  expect_there(delete_dataset("ckpt.1", failing_at([](const FileOperation& operation) {
+                                return is_removal(operation) &&
+                                       operation.path.find("/scavenged/n2/") != std::string::npos;
+                              })));
+  {
+    const auto files = make_posix_files();
+    const auto scavenging = files->lock(folder().scavenged("n2") + "/lock");
+    ASSERT_TRUE(scavenging);
+    expect_there(delete_dataset("ckpt.1"));
+  }
+  const Status half =
+      delete_dataset("ckpt.1", failing_at([&](const FileOperation& operation) {
+                       return is_removal(operation) && operation.path == cluster_.file(1, 2);
+                     }));
+  ASSERT_FALSE(half);
+  EXPECT_NE(half.error().text.find("is deleted, but not all of its files"), std::string::npos)
+      << half.error().text;
+  EXPECT_EQ(left_over(), Names{});
+  EXPECT_TRUE(fs::exists(cluster_.file(1, 2)));
+  const Status again = delete_dataset("ckpt.1");
+  ASSERT_TRUE(again) << again.error().text;
+  EXPECT_FALSE(fs::exists(cluster_.file(1, 2)));
+  EXPECT_FALSE(delete_dataset("ckpt.1")) << "there is nothing of it any more";
+}
+
+/// By its name too, though no record tells that any more.
+TEST_F(Scavenge, ADeletionOfWhatIsOnlyScavengedCanBeGivenAgain) {
+  cluster_.write(four_nodes(), {1});
+  scavenge_nodes();
+  const Status half = delete_dataset("ckpt.1", failing_at([](const FileOperation& operation) {
+                                       return is_removal(operation) &&
+                                              operation.path.find("/files") != std::string::npos;
+                                     }));
+  ASSERT_FALSE(half);
+  EXPECT_NE(half.error().text.find("(ckpt.1)"), std::string::npos) << half.error().text;
+  EXPECT_NE(left_over(), Names{});
+  for (const auto& entry : fs::recursive_directory_iterator(folder().scavenged()))
+    if (entry.path().filename() == "record") fs::resize_file(entry.path(), 0);
+  const Status again = delete_dataset("ckpt.1");
+  ASSERT_TRUE(again) << again.error().text;
+  EXPECT_EQ(left_over(), Names{});
+}
+
+TEST_F(Scavenge, TheListTellsWhatIsSavedAndWhatOfItIsMissing) {
+  cluster_.settings.flush_interval = 2;
+  cluster_.write(four_nodes(), {1, 2, 3});
+  for (const std::string node : {"n0", "n1"}) ASSERT_TRUE(scavenge_node(node));
+  const auto scavenged = [&] { return nlohmann::json::parse(list(true)).at("scavenged"); };
+  ASSERT_EQ(scavenged().size(), 1U) << list(true);
+  EXPECT_EQ(scavenged()[0].at("name"), "ckpt.3");
+  EXPECT_EQ(scavenged()[0].at("state"), "incomplete");
+  const std::string missing = scavenged()[0].at("missing").dump();
+  for (const char* what : {"rank 4", "n2", "n3"})
+    EXPECT_NE(missing.find(what), std::string::npos) << missing;
+  const std::string text = list(false);
+  EXPECT_NE(text.find("dataset 3 (ckpt.3) of 8 ranks: incomplete: "), std::string::npos) << text;
+  EXPECT_NE(text.find("n3"), std::string::npos) << text;
+  ASSERT_TRUE(scavenge_node("n2"));
+  EXPECT_EQ(scavenged()[0].at("state"), "saved");
+  EXPECT_TRUE(scavenged()[0].at("missing").empty());
+  EXPECT_NE(list(false).find("saved: "), std::string::npos) << list(false);
+  ASSERT_EQ(outcome_of(rebuild(), 3), Outcome::published);
+  EXPECT_TRUE(scavenged().empty());
+}
+
+/// The store of a node may lie below a path that all nodes share, whichever is named first.
+TEST_F(Scavenge, TheLongestPathTellsWhetherAStoreIsShared) {
+  cluster_.write(four_nodes(), {1});
+  const std::string all = folder_of(cluster_.node("n1"));
+  const std::string of_all = fmt::format("STORE={} GROUP=WORLD\n", all);
+  const auto shared = [&](const std::string& stores) -> bool {
+    std::ofstream(cluster_.settings.prefix + "/scr.conf") << stores;
+    ProcessFacts process = process_on("n1");
+    process.environment["SCR_CONF_FILE"] = cluster_.settings.prefix + "/scr.conf";
+    ScavengeCommand command;
+    command.list = command.json = true;
+    std::ostringstream out;
+    const auto files = make_posix_files();
+    EXPECT_EQ(run_scavenge_command(command, *files, *cluster_.clock, process, out, cluster_.log()),
+              0)
+        << cluster_.said();
+    return nlohmann::json::parse(out.str()).at("datasets").at(0).at("shared");
+  };
+  EXPECT_FALSE(shared(of_all + fmt::format("STORE={}/%n\n", all)));
+  EXPECT_FALSE(shared(fmt::format("STORE={}/%n\n", all) + of_all));
+  EXPECT_TRUE(shared(of_all + fmt::format("STORE={}/%n GROUP=WORLD\n", all)));
 }
 
 TEST_F(Scavenge, WhatIsDamagedInThePrefixDirectoryIsPublishedAgain) {

@@ -1,0 +1,83 @@
+#include "tools/index_scavenged.hpp"
+
+#include <fmt/ranges.h>
+
+#include "prefix/fetch_order.hpp"
+#include "scavenge/publish.hpp"
+#include "scavenge/scavenge.hpp"
+#include "tools/cache_state.hpp"
+#include "tools/record_json.hpp"
+
+namespace cairn {
+namespace {
+
+std::string_view state_of(const ScavengedDataset& dataset) {
+  return dataset.missing.empty() ? "saved" : "incomplete";
+}
+
+ScavengedDataset look_at(Files& files, const Settings& settings, const Remains& remains,
+                         const Log& log) {
+  ScavengedDataset dataset;
+  dataset.info.uuid = remains.uuid;
+  dataset.info.number = remains.number;
+  if (const HeldRecord* held = record_of(remains)) dataset.info = held->record.dataset;
+  const CacheState state = look_at_cache(files, remains, remains.ranks, settings, false, log);
+  dataset.missing = state.reasons;
+  if (!state.committed) dataset.missing = {reason_of(state.verdict, state.summary)};
+  return dataset;
+}
+
+Result<std::vector<ScavengedDataset>> find(Files& files, const Settings& settings,
+                                           const Listing& listing, const Log& log) {
+  const PrefixFolder folder{settings.prefix};
+  std::vector<ScavengedDataset> found;
+  CAIRN_ASSIGN(const std::vector<Remains> saved, find_saved(files, folder));
+  if (saved.empty()) return found;
+  std::vector<std::string> damaged;
+  CAIRN_ASSIGN(const Listing dropped, read_dropped(files, folder, damaged));
+  const Listing deleted = read_deleted(files, folder).value_or(Listing{});
+  for (const Remains& remains : saved) {
+    const KnownInPrefix known = known_in_prefix(remains.uuid, listing, dropped, {}, deleted);
+    if (!known.flushed && find_in(dropped, remains.uuid) == nullptr)
+      found.push_back(look_at(files, settings, remains, log));
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<ScavengedDataset> find_scavenged(Files& files, const Settings& settings,
+                                             const Listing& listing, const Log& log) {
+  auto found = find(files, settings, listing, log);
+  if (!found) log.warning("what was scavenged cannot be seen: {}", found.error().text);
+  return std::move(found).value_or(std::vector<ScavengedDataset>{});
+}
+
+std::string scavenged_text(const std::vector<ScavengedDataset>& datasets) {
+  std::string text = datasets.empty() ? "" : "scavenged, and not published:\n";
+  for (const ScavengedDataset& dataset : datasets) {
+    const std::string name = dataset.info.name.empty() ? "" : " (" + dataset.info.name + ")";
+    const std::string what = dataset.missing.empty()
+                                 ? "cairn rebuild makes it whole and publishes it"
+                                 : fmt::format("{}", fmt::join(dataset.missing, "; "));
+    text += printable(fmt::format("dataset {}{} of {} ranks: {}: {}", dataset.info.number, name,
+                                  dataset.info.ranks, state_of(dataset), what)) +
+            "\n";
+  }
+  return text;
+}
+
+nlohmann::ordered_json json_of(const std::vector<ScavengedDataset>& datasets) {
+  auto json = nlohmann::ordered_json::array();
+  for (const ScavengedDataset& dataset : datasets)
+    json.push_back({{"number", dataset.info.number},
+                    {"name", dataset.info.name},
+                    {"uuid", text_of(dataset.info.uuid)},
+                    {"kind", kind_of(dataset.info)},
+                    {"ranks", dataset.info.ranks},
+                    {"state", state_of(dataset)},
+                    {"missing", dataset.missing}});
+  return json;
+}
+
+}  // namespace cairn

@@ -1,0 +1,30 @@
+// What was scavenged and is not published: for cairn index list.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/log.hpp"
+#include "config/settings.hpp"
+#include "prefix/keeper.hpp"
+
+namespace cairn {
+
+struct ScavengedDataset {
+  DatasetInfo info;
+  std::vector<std::string> missing;  ///< why it cannot be made whole, set by set; none: it can
+};
+
+/// Newest first; without what is in `listing` and good, or was dropped or deleted since. What
+/// cannot be looked at is told to `log`.
+std::vector<ScavengedDataset> find_scavenged(Files& files, const Settings& settings,
+                                             const Listing& listing, const Log& log);
+
+/// A line for each.
+std::string scavenged_text(const std::vector<ScavengedDataset>& datasets);
+
+/// [{"number", "name", "uuid", "kind", "ranks", "state": "saved" or "incomplete", "missing"}]
+nlohmann::ordered_json json_of(const std::vector<ScavengedDataset>& datasets);
+
+}  // namespace cairn
