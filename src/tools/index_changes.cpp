@@ -167,7 +167,9 @@ class Changes {
     CAIRN_TRY(tell_next_run(record));
     CAIRN_TRY(keeper_.take_out(record.info));
     change_.note(record, "is deleted");
-    CAIRN_TRY(remove_files(comm_, site_, record.info, record.ranks_per_manifest));
+    CAIRN_ASSIGN(const KeptFiles kept,
+                 remove_files(comm_, site_, record.info, record.ranks_per_manifest));
+    if (const std::string said = said_of_kept(kept); !said.empty()) change_.lines.push_back(said);
     CAIRN_ASSIGN(const auto saved, find_saved(site_.files, site_.folder));
     for (const Remains& remains : saved)
       if (remains.uuid == record.info.uuid)
