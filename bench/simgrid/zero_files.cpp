@@ -37,6 +37,7 @@ class ZeroFile final : public File {
     return {};
   }
   Status sync() override { return {}; }
+  Status sync_all() override { return {}; }
   Result<std::uint64_t> size() override { return info_.size; }
 
  private:
@@ -88,6 +89,7 @@ class ZeroFiles final : public Files {
     return std::vector<std::string>{};
   }
   Status make_folder(const std::string&, std::uint32_t) override { return {}; }
+  Result<bool> make_new_folder(const std::string&, std::uint32_t) override { return true; }
   Status rename(const std::string& from, const std::string& to) override {
     node_.files[to] = node_.files[from];
     node_.files.erase(from);

@@ -44,10 +44,6 @@ Result<std::unique_ptr<Folder>> Files::open_folder(const std::string& path) {
   return std::make_unique<FolderByPath>(*this, path);
 }
 
-Status Files::sync_file_system(const std::string& folder) {
-  return fail(Code::io, "cannot sync all of {} at once", folder);
-}
-
 Status make_folders(Files& files, const std::string& path, std::uint32_t mode) {
   // From the last one upwards, so that nothing is asked of folders that are there: they may be
   // links or belong to somebody else.

@@ -57,7 +57,10 @@ class File {
   virtual Status read_at(std::uint64_t offset, MutableBytes buffer) = 0;
   virtual Status write_at(std::uint64_t offset, Bytes data) = 0;
   virtual Status resize(std::uint64_t bytes) = 0;
+  /// Makes the content and the size durable.
   virtual Status sync() = 0;
+  /// Those, and the mode and the times.
+  virtual Status sync_all() = 0;
   /// As Files::set_attributes, of a file that is open in any way, and the way to it not walked
   /// again.
   virtual Status set_attributes(std::uint32_t mode, const FileTimes& times) = 0;
@@ -96,6 +99,14 @@ class FileLock {
   virtual ~FileLock() = default;
 };
 
+/// A file system, open since before the files were written of which sync() is to tell: it tells of
+/// what went wrong with any file since then, also where somebody else has been told of it first.
+class FileSystemSync {
+ public:
+  virtual ~FileSystemSync() = default;
+  virtual Status sync() = 0;
+};
+
 class Files {
  public:
   virtual ~Files() = default;
@@ -121,6 +132,8 @@ class Files {
 
   /// Makes one folder; success if it is there already as a folder.
   virtual Status make_folder(const std::string& path, std::uint32_t mode) = 0;
+  /// False where something of that name is there already: of all who make it, one gets true.
+  virtual Result<bool> make_new_folder(const std::string& path, std::uint32_t mode) = 0;
   /// Replaces what is at `to`; both in one folder tree of one file system.
   virtual Status rename(const std::string& from, const std::string& to) = 0;
   /// A second name for a regular file, on the same file system; nothing may be at `to`. An io error
@@ -135,10 +148,11 @@ class Files {
   /// Makes the names in a folder durable.
   virtual Status sync_folder(const std::string& folder) = 0;
 
-  /// True where sync_file_system() makes all files durable that were written to the file system of
-  /// `folder`, and tells if some could not be. Else each file is to be synced.
-  virtual Result<bool> syncs_at_once(const std::string& /*folder*/) { return false; }
-  virtual Status sync_file_system(const std::string& folder);
+  /// What makes all files durable that are written to the file system of `folder` from now on, and
+  /// tells if some could not be. Null where that is not promised: each file is to be synced then.
+  virtual Result<std::unique_ptr<FileSystemSync>> open_file_system(const std::string& /*folder*/) {
+    return nullptr;
+  }
 
   virtual Result<Space> space(const std::string& path) = 0;
   /// True where the store is main memory: what survives the process but not the node anyway, so

@@ -42,6 +42,10 @@ class HookedFile final : public File {
     CAIRN_TRY(gate_->pass("sync", path_));
     return inner_->sync();
   }
+  Status sync_all() override {
+    CAIRN_TRY(gate_->pass("sync_all", path_));
+    return inner_->sync_all();
+  }
   Status set_attributes(std::uint32_t mode, const FileTimes& times) override {
     CAIRN_TRY(gate_->pass("set_attributes", path_));
     return inner_->set_attributes(mode, times);
@@ -75,6 +79,23 @@ class HookedView final : public View {
   std::shared_ptr<Gate> gate_;
   std::string path_;
   std::unique_ptr<View> inner_;
+};
+
+class HookedFileSystemSync final : public FileSystemSync {
+ public:
+  HookedFileSystemSync(std::shared_ptr<Gate> gate, std::string path,
+                       std::unique_ptr<FileSystemSync> inner)
+      : gate_(std::move(gate)), path_(std::move(path)), inner_(std::move(inner)) {}
+
+  Status sync() override {
+    CAIRN_TRY(gate_->pass("sync_file_system", path_));
+    return inner_->sync();
+  }
+
+ private:
+  std::shared_ptr<Gate> gate_;
+  std::string path_;
+  std::unique_ptr<FileSystemSync> inner_;
 };
 
 class HookedFiles final : public Files {
@@ -115,6 +136,10 @@ class HookedFiles final : public Files {
     CAIRN_TRY(gate_->pass("make_folder", path));
     return inner_.make_folder(path, mode);
   }
+  Result<bool> make_new_folder(const std::string& path, std::uint32_t mode) override {
+    CAIRN_TRY(gate_->pass("make_new_folder", path));
+    return inner_.make_new_folder(path, mode);
+  }
   Status rename(const std::string& from, const std::string& to) override {
     CAIRN_TRY(gate_->pass("rename", from, to));
     return inner_.rename(from, to);
@@ -140,13 +165,11 @@ class HookedFiles final : public Files {
     CAIRN_TRY(gate_->pass("sync_folder", folder));
     return inner_.sync_folder(folder);
   }
-  Result<bool> syncs_at_once(const std::string& folder) override {
-    CAIRN_TRY(gate_->pass("syncs_at_once", folder));
-    return inner_.syncs_at_once(folder);
-  }
-  Status sync_file_system(const std::string& folder) override {
-    CAIRN_TRY(gate_->pass("sync_file_system", folder));
-    return inner_.sync_file_system(folder);
+  Result<std::unique_ptr<FileSystemSync>> open_file_system(const std::string& folder) override {
+    CAIRN_TRY(gate_->pass("open_file_system", folder));
+    CAIRN_ASSIGN(auto opened, inner_.open_file_system(folder));
+    if (opened == nullptr) return nullptr;
+    return std::make_unique<HookedFileSystemSync>(gate_, folder, std::move(opened));
   }
   Result<Space> space(const std::string& path) override {
     CAIRN_TRY(gate_->pass("space", path));

@@ -13,7 +13,8 @@ namespace cairn {
 /// An operation that is about to be done. The views are good during the call of the hook only.
 struct FileOperation {
   /// The function's name for those of Files ("create", "sync_folder", ...); "read", "write",
-  /// "resize", "sync" and "size" of a File; "view_at" of a View.
+  /// "resize", "sync", "sync_all" and "size" of a File; "view_at" of a View; "sync_file_system" of
+  /// what open_file_system gave.
   std::string_view name;
   std::string_view path;
   std::uint64_t index = 0;  ///< 0, 1, 2... in the order asked, over this Files and what it opened

@@ -28,6 +28,7 @@ void do_everything(Files& files, const TemporaryFolder& folder) {
     EXPECT_TRUE((*file)->read_at(0, buffer));
     EXPECT_TRUE((*file)->resize(4));
     EXPECT_TRUE((*file)->sync());
+    EXPECT_TRUE((*file)->sync_all());
     EXPECT_EQ(*(*file)->size(), 4U);
   }
   EXPECT_TRUE(files.open(path));
@@ -40,11 +41,13 @@ void do_everything(Files& files, const TemporaryFolder& folder) {
   EXPECT_TRUE(files.info(path));
   EXPECT_TRUE(files.list(folder.path()));
   EXPECT_TRUE(files.make_folder(folder / "d", 0700));
+  EXPECT_TRUE(files.make_new_folder(folder / "d", 0700));
   EXPECT_TRUE(files.set_attributes(path, 0600, {}));
   EXPECT_TRUE(files.rename(path, folder / "g"));
   EXPECT_TRUE(files.remove_file(folder / "g"));
   EXPECT_TRUE(files.remove_folder(folder / "d"));
   EXPECT_TRUE(files.sync_folder(folder.path()));
+  EXPECT_TRUE(files.open_file_system(folder.path()));
   EXPECT_TRUE(files.space(folder.path()));
   EXPECT_TRUE(files.is_memory(folder.path()));
   EXPECT_TRUE(files.lock(folder / "lock"));
@@ -62,16 +65,34 @@ TEST_F(HookedFilesTest, AsksBeforeEveryOperationInOrder) {
     return {};
   });
   do_everything(*hooked, folder_);
-  EXPECT_EQ(names, (std::vector<std::string>{
-                       "create",      "write",         "read",           "resize",
-                       "sync",        "size",          "open",           "open_for_update",
-                       "append",      "view",          "view_at",        "info",
-                       "list",        "make_folder",   "set_attributes", "rename",
-                       "remove_file", "remove_folder", "sync_folder",    "space",
-                       "is_memory",   "lock"}));
-  ASSERT_EQ(paths.size(), 22U);
-  for (int i = 0; i < 12; ++i) EXPECT_EQ(paths[i], folder_ / "f") << names[i];
-  EXPECT_EQ(paths[12], folder_.path());
+  EXPECT_EQ(names, (std::vector<std::string>{"create",
+                                             "write",
+                                             "read",
+                                             "resize",
+                                             "sync",
+                                             "sync_all",
+                                             "size",
+                                             "open",
+                                             "open_for_update",
+                                             "append",
+                                             "view",
+                                             "view_at",
+                                             "info",
+                                             "list",
+                                             "make_folder",
+                                             "make_new_folder",
+                                             "set_attributes",
+                                             "rename",
+                                             "remove_file",
+                                             "remove_folder",
+                                             "sync_folder",
+                                             "open_file_system",
+                                             "space",
+                                             "is_memory",
+                                             "lock"}));
+  ASSERT_EQ(paths.size(), 25U);
+  for (int i = 0; i < 13; ++i) EXPECT_EQ(paths[i], folder_ / "f") << names[i];
+  EXPECT_EQ(paths[13], folder_.path());
   EXPECT_EQ(renamed_to, folder_ / "g");
   EXPECT_EQ(hooked->effective_user(), disk_->effective_user());
 }
@@ -98,10 +119,15 @@ TEST_F(HookedFilesTest, AnErrorKeepsAnyOperationFromBeingDone) {
       {"read", [&] { return (*file)->read_at(0, four); }},
       {"resize", [&] { return (*file)->resize(1); }},
       {"sync", [&] { return (*file)->sync(); }},
+      {"sync_all", [&] { return (*file)->sync_all(); }},
       {"size", [&] { return (*file)->size().map([](auto&&) {}); }},
       {"info", [&] { return hooked->info(path).map([](auto&&) {}); }},
       {"list", [&] { return hooked->list(folder_.path()).map([](auto&&) {}); }},
       {"make_folder", [&] { return hooked->make_folder(folder_ / "d", 0700); }},
+      {"make_new_folder",
+       [&] { return hooked->make_new_folder(folder_ / "d", 0700).map([](auto&&) {}); }},
+      {"open_file_system",
+       [&] { return hooked->open_file_system(folder_.path()).map([](auto&&) {}); }},
       {"set_attributes", [&] { return hooked->set_attributes(path, 0777, {}); }},
       {"rename", [&] { return hooked->rename(path, folder_ / "g"); }},
       {"remove_file", [&] { return hooked->remove_file(path); }},

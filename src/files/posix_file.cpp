@@ -83,13 +83,10 @@ class PosixFile final : public File {
     return {};
   }
 
-  // fdatasync, not fsync: it makes the bytes durable and the size and block map needed to read
-  // them back, and spares the journal a commit for the times, which nothing relies on.
-  Status sync() override {
-    if (uninterrupted([&] { return ::fdatasync(descriptor_.number()); }) != 0)
-      return tl::unexpected<Error>(errno_error(errno, "sync", path_));
-    return {};
-  }
+  // fdatasync makes the bytes durable and the size and block map needed to read them back, and
+  // spares the journal a commit for the mode and the times.
+  Status sync() override { return synced(::fdatasync); }
+  Status sync_all() override { return synced(::fsync); }
 
   void start_writing(std::uint64_t offset, std::uint64_t length) override {
     (void)::sync_file_range(descriptor_.number(), static_cast<off_t>(offset),
@@ -101,6 +98,12 @@ class PosixFile final : public File {
   }
 
  private:
+  Status synced(int (*call)(int)) const {
+    if (uninterrupted([&] { return call(descriptor_.number()); }) != 0)
+      return tl::unexpected<Error>(errno_error(errno, "sync", path_));
+    return {};
+  }
+
   std::mutex& turn_;
   Descriptor descriptor_;
   std::string path_;

@@ -105,6 +105,23 @@ class PosixFolder final : public Folder {
   const std::string path_;
 };
 
+/// Linux tells each open file of the errors that came since it was opened; one that is opened only
+/// for the sync hears nothing of those that another sync has told somebody else.
+class PosixFileSystemSync final : public FileSystemSync {
+ public:
+  PosixFileSystemSync(Descriptor folder, std::string path)
+      : folder_(std::move(folder)), path_(std::move(path)) {}
+
+  Status sync() override {
+    return outcome(uninterrupted([&] { return ::syncfs(folder_.number()); }),
+                   "sync the file system of", path_);
+  }
+
+ private:
+  const Descriptor folder_;
+  const std::string path_;
+};
+
 class PosixFiles final : public Files {
  public:
   Result<std::unique_ptr<File>> open(const std::string& path) override {
@@ -173,6 +190,12 @@ class PosixFiles final : public Files {
     return tl::unexpected<Error>(path_error(why, "make folder", path));
   }
 
+  Result<bool> make_new_folder(const std::string& path, std::uint32_t mode) override {
+    if (uninterrupted([&] { return ::mkdir(path.c_str(), mode); }) == 0) return true;
+    if (errno == EEXIST) return false;
+    return tl::unexpected<Error>(path_error(errno, "make folder", path));
+  }
+
   Status rename(const std::string& from, const std::string& to) override {
     const int renamed = uninterrupted([&] { return ::rename(from.c_str(), to.c_str()); });
     return outcome(renamed, "rename", from + " to " + to);
@@ -214,17 +237,12 @@ class PosixFiles final : public Files {
     return synced != 0 && errno == EINVAL ? Status{} : outcome(synced, "sync folder", folder);
   }
 
-  Result<bool> syncs_at_once(const std::string& folder) override {
-    CAIRN_ASSIGN(const Descriptor handle, open_handle(folder, "inspect the file system of"));
-    CAIRN_ASSIGN(const std::uint64_t type, file_system_of(handle, folder));
-    return is_local_disk_file_system(type) && syncfs_tells_errors();
-  }
-
-  Status sync_file_system(const std::string& folder) override {
-    constexpr std::string_view action = "sync the file system of";
-    CAIRN_ASSIGN(const Descriptor descriptor,
-                 open_unfollowed(folder, O_RDONLY | O_DIRECTORY, action));
-    return outcome(uninterrupted([&] { return ::syncfs(descriptor.number()); }), action, folder);
+  Result<std::unique_ptr<FileSystemSync>> open_file_system(const std::string& folder) override {
+    CAIRN_ASSIGN(Descriptor descriptor,
+                 open_unfollowed(folder, O_RDONLY | O_DIRECTORY, "open the file system of"));
+    CAIRN_ASSIGN(const std::uint64_t type, file_system_of(descriptor, folder));
+    if (!is_local_disk_file_system(type) || !syncfs_tells_errors()) return nullptr;
+    return std::make_unique<PosixFileSystemSync>(std::move(descriptor), folder);
   }
 
   Result<Space> space(const std::string& path) override {

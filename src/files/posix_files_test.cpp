@@ -345,6 +345,24 @@ TEST_P(PosixFiles, MakesAndRemovesFolders) {
   EXPECT_EQ(files_->info(folder_ / "d").error().code, Code::not_found);
 }
 
+TEST_P(PosixFiles, ANewFolderIsOnlyOnes) {
+  EXPECT_TRUE(*files_->make_new_folder(folder_ / "d", 0700));
+  EXPECT_FALSE(*files_->make_new_folder(folder_ / "d", 0700));
+  put(folder_ / "f", "");
+  EXPECT_FALSE(*files_->make_new_folder(folder_ / "f", 0700));
+  EXPECT_EQ(files_->make_new_folder(folder_ / "none/d", 0700).error().code, Code::not_found);
+}
+
+/// By a descriptor from before: one that is opened later is not told of what others have been.
+TEST_P(PosixFiles, AFileSystemIsSyncedByWhatWasOpenedFirst) {
+  ASSERT_TRUE(files_->make_folder(folder_ / "d", 0700));
+  const auto opened = files_->open_file_system(folder_ / "d");
+  ASSERT_TRUE(opened) << opened.error().text;
+  ASSERT_TRUE(files_->remove_folder(folder_ / "d"));
+  if (*opened == nullptr) GTEST_SKIP() << "this file system does not promise it";
+  EXPECT_TRUE((*opened)->sync());
+}
+
 TEST_P(PosixFiles, RenameReplaces) {
   put(folder_ / "a", "new");
   put(folder_ / "b", "old");

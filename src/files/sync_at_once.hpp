@@ -2,6 +2,7 @@
 // promised.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,23 +12,17 @@ namespace cairn {
 
 class SyncAtOnce {
  public:
-  /// Asks for that; of few files it is not asked, as one sync for each costs less. Their folders
-  /// are there.
+  /// To be asked for before they are written, and once their folders are there. Of few files it is
+  /// not possible, as one sync for each costs less.
   static Result<SyncAtOnce> of(Files& files, const std::vector<std::string>& paths);
 
   /// False: each file is to be synced on its own.
-  bool is_possible() const { return !places_.empty(); }
-  /// Of what was written to all of them, with its names.
+  bool is_possible() const { return !systems_.empty(); }
+  /// Of what was written to all of them since, with its names, modes and times.
   Status sync() const;
 
  private:
-  explicit SyncAtOnce(Files& files) : files_(&files) {}
-
-  Files* files_;
-  std::vector<std::string> places_;  ///< a folder on each file system
+  std::vector<std::unique_ptr<FileSystemSync>> systems_;
 };
-
-/// Each of them, or all at once.
-Status sync_files(Files& files, const std::vector<std::string>& paths);
 
 }  // namespace cairn

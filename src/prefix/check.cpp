@@ -1,6 +1,7 @@
 #include "prefix/check.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "base/checksum.hpp"
 #include "prefix/copy_files.hpp"
@@ -78,6 +79,17 @@ BlockRanges without_wrong_files(const RankRecord& record, const BlockRanges& bad
 }
 
 }  // namespace
+
+bool has_time_of(const FileInfo& file, const FileEntry& entry) {
+  const std::int64_t kept_ns = file.times.modify_ns;
+  const std::int64_t given_ns = entry.times.modify_ns;
+  constexpr std::array<std::int64_t, 5> units = {100, 1'000, 1'000'000, 1'000'000'000,
+                                                 2'000'000'000};
+  return kept_ns == given_ns || std::any_of(units.begin(), units.end(), [&](std::int64_t unit_ns) {
+           const std::int64_t past = given_ns % unit_ns;
+           return kept_ns == given_ns - past - (past < 0 ? unit_ns : 0);
+         });
+}
 
 RankCheck check_rank(Files& files, const IoThreads& io, const RankRecord& record,
                      const std::vector<std::string>& paths, CheckDepth depth) {

@@ -18,6 +18,10 @@ namespace cairn {
 std::string place_of(Files& files, const PrefixFolder& folder, const DatasetRecord& dataset,
                      const RankRecord& record, std::size_t file);
 
+/// Whether a file still has the time of change that it was given, as far as its file system keeps
+/// that: some cut it to microseconds, or to whole seconds.
+bool has_time_of(const FileInfo& file, const FileEntry& entry);
+
 enum class CheckDepth {
   sizes,   ///< every file is there, and as long as it was
   blocks,  ///< and every block matches its checksum

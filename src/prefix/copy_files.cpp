@@ -3,7 +3,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 
 #include "base/checksum.hpp"
@@ -40,19 +42,41 @@ class RankCopy {
   Status run(const IoThreads& io) {
     cut(io.piece_bytes);
     if (options_.durable) CAIRN_TRY(ask_for_one_sync());
-    const std::vector<std::size_t> parted = files_in_parts();
-    const auto each_parted = [&](Status (RankCopy::*action)(std::size_t) const) {
-      return io.each(parted.size(), [&](std::size_t i) { return (this->*action)(parted[i]); });
-    };
-    CAIRN_TRY(each_parted(&RankCopy::begin_parted));
+    const std::vector<std::size_t> parted = find_parted();
+    CAIRN_TRY(io.each(parted.size(), [&](std::size_t i) { return begin_parted(parted[i]); }));
     CAIRN_TRY(io.each(pieces_.size(), [this](std::size_t i) { return copy(pieces_[i]); }));
-    CAIRN_TRY(each_parted(&RankCopy::end_parted));
     return at_once_ ? at_once_->sync() : Status{};
   }
 
  private:
   class Source;
   class Target;
+
+  /// A file that several pieces make, all by the one descriptor that is synced at the end: another
+  /// need not hear of what went wrong with their bytes.
+  class Parted {
+   public:
+    explicit Parted(std::uint64_t bytes) : missing_bytes_(bytes) {}
+
+    /// `opened`, or what somebody else has opened before.
+    std::shared_ptr<File> share(std::shared_ptr<File> opened) {
+      const std::scoped_lock lock(mutex_);
+      if (!copy_) copy_ = std::move(opened);
+      return copy_;
+    }
+    /// True if these were the last.
+    bool has_all_with(std::uint64_t bytes) {
+      const std::scoped_lock lock(mutex_);
+      missing_bytes_ -= bytes;
+      if (missing_bytes_ == 0) copy_.reset();
+      return missing_bytes_ == 0;
+    }
+
+   private:
+    std::mutex mutex_;
+    std::shared_ptr<File> copy_;
+    std::uint64_t missing_bytes_;
+  };
 
   void cut(std::uint64_t piece_bytes) {
     Piece piece;
@@ -80,18 +104,23 @@ class RankCopy {
   }
 
   /// Those that no single piece makes: they reach over several, or have no bytes at all.
-  std::vector<std::size_t> files_in_parts() const {
+  std::vector<std::size_t> find_parted() {
     std::vector<std::size_t> parted;
     auto piece = pieces_.begin();
     for (std::size_t file = 0; file < to_.size(); ++file) {
       while (piece != pieces_.end() && piece->end <= starts_[file]) ++piece;
-      if (piece == pieces_.end() || !lies_within(file, *piece)) parted.push_back(file);
+      if (piece != pieces_.end() && lies_within(file, *piece)) continue;
+      parted.push_back(file);
+      if (size_of(file) > 0) parted_.try_emplace(file, size_of(file));
     }
     return parted;
   }
 
-  Result<std::unique_ptr<File>> begin(std::size_t file) const {
-    auto made = files_.create(to_[file], options_.mode);
+  std::uint64_t size_of(std::size_t file) const { return starts_[file + 1] - starts_[file]; }
+
+  Result<std::shared_ptr<File>> begin(std::size_t file) const {
+    CAIRN_TRY(options_.may_make());
+    Result<std::shared_ptr<File>> made = files_.create(to_[file], options_.mode);
     if (made) return made;
     // What an earlier try has left may be read-only by now.
     CAIRN_TRY(files_.remove_file(to_[file]));
@@ -102,20 +131,32 @@ class RankCopy {
   Status end(std::size_t file, File& copy) const {
     const FileEntry& entry = record_.files[file];
     if (options_.keep_attributes) CAIRN_TRY(copy.set_attributes(entry.mode, entry.times));
-    return options_.durable && !at_once_ ? copy.sync() : Status{};
+    if (!options_.durable || at_once_) return {};
+    return options_.keep_attributes ? copy.sync_all() : copy.sync();
   }
 
   Status begin_parted(std::size_t file) const {
     CAIRN_TRY(check_size(files_, record_.files[file], from_[file]));
-    return begin(file).map([](const auto&) {});
+    CAIRN_ASSIGN(const auto copy, begin(file));
+    return size_of(file) == 0 ? end(file, *copy) : Status{};
   }
 
-  Status end_parted(std::size_t file) const {
-    CAIRN_ASSIGN(const auto copy, files_.open(to_[file]));
-    return end(file, *copy);
+  Result<std::shared_ptr<File>> open(std::size_t file) {
+    const auto parted = parted_.find(file);
+    if (parted == parted_.end()) return begin(file);
+    if (auto copy = parted->second.share(nullptr)) return copy;
+    CAIRN_ASSIGN(auto opened, files_.open_for_update(to_[file]));
+    return parted->second.share(std::move(opened));
   }
 
-  Status copy(const Piece& piece) const;
+  /// `bytes` of the file are written: all that the piece has of it where it ends with them.
+  Status note_written(std::size_t file, std::uint64_t bytes, bool ends, File& copy) {
+    const auto parted = parted_.find(file);
+    if (parted != parted_.end()) ends = parted->second.has_all_with(bytes);
+    return ends ? end(file, copy) : Status{};
+  }
+
+  Status copy(const Piece& piece);
 
   Status ask_for_one_sync() {
     CAIRN_ASSIGN(SyncAtOnce at_once, SyncAtOnce::of(files_, to_));
@@ -132,6 +173,7 @@ class RankCopy {
   Throttle& throttle_;
   std::vector<std::uint64_t> starts_ = {0};  ///< of file i, and the end of the last
   std::vector<Piece> pieces_;
+  std::map<std::size_t, Parted> parted_;
   std::optional<SyncAtOnce> at_once_;  ///< else each file is synced when it is copied
 };
 
@@ -203,7 +245,7 @@ class RankCopy::Source {
 /// Writes the bytes of one piece, in order, over the files that they belong to.
 class RankCopy::Target {
  public:
-  Target(const RankCopy& job, const Piece& piece, std::size_t file)
+  Target(RankCopy& job, const Piece& piece, std::size_t file)
       : job_(job), piece_(piece), file_(file), offset_(piece.begin) {}
 
   Status write(Bytes data) {
@@ -216,7 +258,7 @@ class RankCopy::Target {
       CAIRN_TRY(copy_->write_at(offset_ - start, data.first(part)));
       data = data.subspan(part);
       offset_ += part;
-      if (offset_ == end && job_.lies_within(file_, piece_)) CAIRN_TRY(job_.end(file_, *copy_));
+      CAIRN_TRY(job_.note_written(file_, part, offset_ == end, *copy_));
     }
     return {};
   }
@@ -236,20 +278,18 @@ class RankCopy::Target {
       copy_.reset();
     }
     if (copy_) return {};
-    CAIRN_ASSIGN(copy_, job_.lies_within(file_, piece_)
-                            ? job_.begin(file_)
-                            : job_.files_.open_for_update(job_.to_[file_]));
+    CAIRN_ASSIGN(copy_, job_.open(file_));
     return {};
   }
 
-  const RankCopy& job_;
+  RankCopy& job_;
   const Piece& piece_;
   std::size_t file_;
   std::uint64_t offset_;  ///< in the stream
-  std::unique_ptr<File> copy_;
+  std::shared_ptr<File> copy_;
 };
 
-Status RankCopy::copy(const Piece& piece) const {
+Status RankCopy::copy(const Piece& piece) {
   const auto first = std::upper_bound(starts_.begin(), starts_.end(), piece.begin);
   const auto file = static_cast<std::size_t>(first - starts_.begin() - 1);
   Source source(*this, piece);

@@ -1,6 +1,7 @@
 // Moves the files of one rank between a cache and the prefix directory, every block checked.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,8 @@ struct CopyOptions {
   std::uint32_t mode = 0600;     ///< of the copies, while they are made
   bool keep_attributes = false;  ///< then mode and times as the record has them
   bool durable = false;          ///< synced at the end; the names are the caller's to sync
+  /// Asked before each file is made: an error ends the copy, and what has the name stays.
+  std::function<Status()> may_make = [] { return Status{}; };
 };
 
 /// Local. Copies file i of the record from `from[i]` to `to[i]`, which are made anew, in folders

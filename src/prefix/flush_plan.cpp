@@ -89,6 +89,8 @@ bool is_same_file(Files& files, const std::string& a, const std::string& b) {
 }
 
 Status link_each(const Site& site, const RankRecord& record, const std::vector<std::string>& from) {
+  CAIRN_ASSIGN(const SyncAtOnce at_once,
+               SyncAtOnce::of(site.files, staged_paths(site.folder, record)));
   for (std::size_t i = 0; i < from.size(); ++i) {
     const FileEntry& entry = record.files[i];
     const std::string staged = site.folder.staged(record, i);
@@ -96,19 +98,17 @@ Status link_each(const Site& site, const RankRecord& record, const std::vector<s
     if (is_same_file(site.files, from[i], site.folder.file(entry)))
       return fail(Code::invalid, "{} has its own name already", from[i]);
     CAIRN_TRY(site.files.link(from[i], staged));
-    CAIRN_TRY(site.files.set_attributes(staged, entry.mode, entry.times));
+    CAIRN_ASSIGN(const auto file, site.files.open(staged));
+    CAIRN_TRY(file->set_attributes(entry.mode, entry.times));
+    if (!at_once.is_possible()) CAIRN_TRY(file->sync_all());
   }
-  return {};
+  return at_once.sync();
 }
 
 Status stage_by_links(const Site& site, const RankRecord& record,
                       const std::vector<std::string>& beside) {
   CAIRN_TRY(make_folders(site.files, site.folder, record));
-  if (link_each(site, record, beside)) {
-    // The attributes are to be durable too.
-    CAIRN_TRY(sync_files(site.files, staged_paths(site.folder, record)));
-    return sync_folders(site.files, site.folder, record);
-  }
+  if (link_each(site, record, beside)) return sync_folders(site.files, site.folder, record);
   // Whatever the reason: where it is not that there are no links here, copying tells it again.
   CAIRN_TRY(unstage_rank(site.files, site.folder, record));
   return stage_part(site, record, beside);
@@ -133,8 +133,17 @@ Status stage_part(const Site& site, const RankRecord& record,
   const std::vector<std::string> staged = staged_paths(site.folder, record);
   Throttle throttle(site.clock, site.bytes_per_s_rank(site.limits.width));
   const bool keep = site.copy_metadata;
+  const std::string pending = site.folder.pending(site.epoch, record.dataset);
+  const auto is_mine = [&]() -> Status {
+    const auto there = site.files.info(pending);
+    if (there || there.error().code != Code::not_found) return {};
+    return fail(Code::busy,
+                "another run has taken over the prefix directory {}, and what is staged there is "
+                "that one's",
+                site.folder.prefix);
+  };
   CAIRN_TRY(copy_files(site.files, site.io, record, cached, staged,
-                       {keep ? only_me : file_for_all, keep, true}, throttle));
+                       {keep ? only_me : file_for_all, keep, true, is_mine}, throttle));
   return sync_folders(site.files, site.folder, record);
 }
 

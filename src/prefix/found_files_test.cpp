@@ -111,7 +111,7 @@ TEST_F(FoundFiles, WhatCannotBeAnsweredForIsRefusedAndLeavesNothing) {
 TEST_F(FoundFiles, AFileThatIsStillWrittenToIsRefused) {
   const std::string trouble =
       publish(all_files(), [&](int, const FileOperation& operation) -> Status {
-        if (operation.name == "sync" && operation.path.ends_with("old/r1"))
+        if (operation.name == "sync_all" && operation.path.ends_with("old/r1"))
           std::ofstream(std::string(operation.path), std::ios::app) << "more";
         return {};
       });

@@ -167,10 +167,11 @@ Status seal_in_place(Files& files, const PrefixFolder& folder, RankRecord& recor
   record.encoding.member_bytes = {record.data_bytes()};
   RankBlocks blocks(files, paths, record);
   CAIRN_TRY(take_checksums(blocks, record));
-  // Of a shared file, too, each node may hold what its ranks have written.
+  // Of a shared file, too, each node may hold what its ranks have written. The times as well: by
+  // them it is known later whether the program has written a file again.
   for (const std::string& path : paths) {
     CAIRN_ASSIGN(const auto file, files.open(path));
-    CAIRN_TRY(file->sync());
+    CAIRN_TRY(file->sync_all());
   }
   CAIRN_TRY(sync_folders(files, folder, record));
   return check_unchanged(files, record, paths);

@@ -144,7 +144,7 @@ TEST_F(InPlace, AFileThatIsStillWrittenToIsRefused) {
             << published.error().text;
       },
       [&](int rank, const FileOperation& operation) -> Status {
-        if (rank == 1 && operation.name == "sync" && operation.path.ends_with("d1/r1"))
+        if (rank == 1 && operation.name == "sync_all" && operation.path.ends_with("d1/r1"))
           std::ofstream(std::string(operation.path), std::ios::app) << "more";
         return {};
       });

@@ -201,13 +201,17 @@ Result<Keeper> Keeper::take_over(Files& files, Clock& clock, PrefixFolder folder
   if (!alone && alone.error().code != Code::corrupt) return tl::unexpected(alone.error());
   const auto before = read_owner(files, folder);
   const auto lock = lock_owner(files, clock, folder);
-  const auto now = read_owner(files, folder);
-  const bool overtaken =
-      claim != Claim::forced && before && now && *now && *before != *now && is_rival(**now, me);
-  if (overtaken)
-    return fail(Code::busy, "job {} of {} has just begun on {}: set SCR_PREFIX to another folder",
-                (*now)->job_id, (*now)->user, folder.prefix);
   Keeper keeper(files, clock, std::move(folder), std::move(me));
+  while (true) {
+    const auto now = read_owner(files, keeper.folder_);
+    const bool overtaken = claim != Claim::forced && before && now && *now && *before != *now &&
+                           is_rival(**now, keeper.me_);
+    if (overtaken)
+      return fail(Code::busy, "job {} of {} has just begun on {}: set SCR_PREFIX to another folder",
+                  (*now)->job_id, (*now)->user, keeper.folder_.prefix);
+    CAIRN_ASSIGN(const bool mine, keeper.open_epoch());
+    if (mine) break;
+  }
   CAIRN_TRY(keeper.become_owner());
   CAIRN_TRY(keeper.read_datasets(reading));
   CAIRN_ASSIGN(keeper.current_, read_current(files, keeper.folder_));
@@ -229,26 +233,34 @@ Status Keeper::read_datasets(const Reading& reading) {
   return damaged_.empty() ? Status{} : open_listing();
 }
 
-/// Of an epoch that is later than all that have left a trace.
-Status Keeper::become_owner() {
+/// One that is later than all that have left a trace. False where another, who did not wait for the
+/// lock either, has just opened that one: no two owners have one epoch.
+Result<bool> Keeper::open_epoch() {
   const auto before = read_owner(*files_, folder_);
-  if (before && *before) me_.epoch = (*before)->epoch;
+  me_.epoch = before && *before ? (*before)->epoch : 0;
   CAIRN_ASSIGN(const auto names, names_in(*files_, folder_.root()));
   for (const char* kind : {"epoch.", "closed."})
     for (const std::uint64_t epoch : numbers_after(kind, names))
       me_.epoch = std::max(me_.epoch, epoch);
   ++me_.epoch;
-  CAIRN_TRY(files_->make_folder(folder_.epoch(me_.epoch), for_all));
-  CAIRN_TRY(close_others());  // first: a sign of life of theirs must not replace the one below
+  return files_->make_new_folder(folder_.epoch(me_.epoch), for_all);
+}
+
+Status Keeper::become_owner() {
+  CAIRN_TRY(close_earlier());  // first: a sign of life of theirs must not replace the one below
   me_.beat_us = clock_->now_us();
   return place(folder_.owner(), encode(me_));
 }
 
-/// Nobody publishes from these any more.
-Status Keeper::close_others() {
+/// Nobody publishes from these any more. A later one is not this owner's to close: its owner closes
+/// this one.
+Status Keeper::close_earlier() {
   CAIRN_ASSIGN(const auto names, names_in(*files_, folder_.root()));
   for (const std::uint64_t epoch : numbers_after("epoch.", names))
-    if (epoch != me_.epoch) CAIRN_TRY(files_->rename(folder_.epoch(epoch), folder_.closed(epoch)));
+    if (epoch < me_.epoch) {
+      const Status closed = files_->rename(folder_.epoch(epoch), folder_.closed(epoch));
+      if (!closed && !is_absent(closed.error())) return closed;  // else somebody else has
+    }
   return files_->sync_folder(folder_.root());
 }
 

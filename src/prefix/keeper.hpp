@@ -145,8 +145,9 @@ class Keeper {
 
   static Status wait_for_rivals(Files& files, Clock& clock, const PrefixFolder& folder,
                                 const OwnerRecord& me, Claim claim);
+  Result<bool> open_epoch();
   Status become_owner();
-  Status close_others();
+  Status close_earlier();
   Status open_listing();
   Status read_datasets(const Reading& reading);
   void look_at_plan(Remains& remains, std::uint64_t epoch) const;

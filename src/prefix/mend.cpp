@@ -47,9 +47,8 @@ class Mender {
                  files_.create(staged, options_.copy_metadata ? only_me : file_for_all));
     Status made = visit(
         file, [&](std::uint64_t offset, Bytes bytes) { return copy->write_at(offset, bytes); });
-    if (made && options_.copy_metadata)
-      made = files_.set_attributes(staged, entry.mode, entry.times);
-    if (made) made = copy->sync();
+    if (made && options_.copy_metadata) made = copy->set_attributes(entry.mode, entry.times);
+    if (made) made = copy->sync_all();
     if (made) made = files_.rename(staged, folder_.file(entry));
     if (!made) (void)files_.remove_file(staged);
     return made;

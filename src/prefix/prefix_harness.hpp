@@ -146,7 +146,7 @@ class Prefix : public ::testing::Test {
       std::filesystem::create_directories(std::filesystem::path(folder.file(name)).parent_path());
       std::ofstream(folder.file(name), std::ios::binary) << content_of(dataset, record.rank, file);
       const FileInfo info = *rank.files.info(folder.file(name));
-      record.files.push_back({name, info.size, 0640, info.owner, info.group, {5, 1'000'000'000}});
+      record.files.push_back({name, info.size, 0640, info.owner, info.group, {5, modify_ns}});
     }
     Group alone(rank.comm, {record.rank});
     EXPECT_TRUE(protect(alone, rank.files, folder, record, 1 << 20));
@@ -215,13 +215,13 @@ class Prefix : public ::testing::Test {
     return trouble;
   }
 
-  static void expect_part(const RankRecord& record, const RankFolder& into, int dataset) {
+  void expect_part(const RankRecord& record, const RankFolder& into, int dataset) const {
     for (int file = 0; file < 2; ++file) {
       const FileEntry& entry = record.files[static_cast<std::size_t>(file)];
       EXPECT_EQ(read(into.file(entry.name)), content_of(dataset, record.rank, file)) << entry.name;
       const FileInfo info = *make_posix_files()->info(into.file(entry.name));
       EXPECT_EQ(info.mode, 0640U);
-      EXPECT_EQ(info.times.modify_ns, 1'000'000'000);
+      EXPECT_EQ(info.times.modify_ns, modify_ns);
     }
   }
 
@@ -237,7 +237,8 @@ class Prefix : public ::testing::Test {
   }
 
   TemporaryFolder base_{"/dev/shm"};
-  int threads = 1;  ///< by which a rank copies
+  int threads = 1;                         ///< by which a rank copies
+  std::int64_t modify_ns = 1'000'000'000;  ///< of all files
   std::function<std::unique_ptr<Clock>(int rank)> make_clock = [](int) {
     return make_system_clock();
   };

@@ -1,5 +1,8 @@
 // Datasets of a Team on their way to the prefix directory and back, on real files.
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "prefix/prefix_harness.hpp"
@@ -9,6 +12,23 @@ namespace {
 
 namespace fs = std::filesystem;
 using namespace prefix_harness;
+
+/// By its name alone, as a socket's address has room for few more characters.
+void bind_socket(const std::string& path) {
+  const fs::path before = fs::current_path();
+  fs::current_path(fs::path(path).parent_path());
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  fs::path(path).filename().string().copy(address.sun_path, sizeof(address.sun_path) - 1);
+  const int made = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  EXPECT_EQ(::bind(made, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  ::close(made);
+  fs::current_path(before);
+}
+
+void make_null_device(const std::string& path) {
+  EXPECT_EQ(::mknod(path.c_str(), S_IFCHR | 0600, makedev(1, 3)), 0);
+}
 
 TEST_F(Prefix, FlushedFilesHaveTheirOwnNamesBytesAndModes) {
   flush_well(1);
@@ -140,6 +160,8 @@ TEST_F(Prefix, DamagedFilesAreRefusedByName) {
   refused([&] { fs::remove(path), fs::create_directory(path); }, path);
   refused([&] { fs::remove(path), fs::create_symlink(prefix() + "/ckpt/r1/f0", path); }, path);
   refused([&] { fs::remove(path), ::mkfifo(path.c_str(), 0600); }, path);
+  refused([&] { fs::remove(path), bind_socket(path); }, path);
+  if (::geteuid() == 0) refused([&] { fs::remove(path), make_null_device(path); }, path);
   refused([&] { fs::remove(path), fs::copy(prefix() + "/ckpt/r2/f1", path); }, path);
   EXPECT_EQ(fetch_again(1), "");
 }
@@ -157,6 +179,14 @@ TEST_F(Prefix, ADamagedManifestOrRecordIsRefused) {
   fs::remove(manifest);
   ::mkfifo(manifest.c_str(), 0600);
   ASSERT_NE(fetch_again(1), "") << "a pipe";
+  fs::remove(manifest);
+  bind_socket(manifest);
+  ASSERT_NE(fetch_again(1), "") << "a socket";
+  if (::geteuid() == 0) {
+    fs::remove(manifest);
+    make_null_device(manifest);
+    ASSERT_NE(fetch_again(1), "") << "a device";
+  }
   fs::remove(manifest);
   std::ofstream(manifest + ".elsewhere", std::ios::binary) << whole;
   fs::create_symlink(manifest + ".elsewhere", manifest);
@@ -270,6 +300,94 @@ TEST_F(Prefix, WhoseEpochIsOverChangesNothing) {
   EXPECT_FALSE(listing[0].quarantined);
 }
 
+/// Of two that take over at the same time, without locks: where the second begins and ends within
+/// one call of the first.
+class AtOnce : public Prefix {
+ protected:
+  Result<Keeper> take_over_unlocked(const std::string& job) {
+    return Keeper::take_over(*unlocked_, clock_, folder(), owner(job));
+  }
+
+  /// The first, which another overtakes before the call for which `when` is true.
+  Result<Keeper> overtaken(const std::string& other_job,
+                           const std::function<bool(const FileOperation&)>& when) {
+    hooked_ = make_hooked_files(*unlocked_, [&](const FileOperation& operation) -> Status {
+      if (!second_ && when(operation)) second_.emplace(take_over_unlocked(other_job));
+      return {};
+    });
+    auto first = Keeper::take_over(*hooked_, clock_, folder(), owner("a"));
+    EXPECT_TRUE(second_ && *second_);
+    return first;
+  }
+
+  static bool opens_epoch(const FileOperation& operation) {
+    return operation.name == "make_new_folder";
+  }
+
+  std::unique_ptr<Files> posix_ = make_posix_files();
+  std::unique_ptr<Files> unlocked_ =
+      make_hooked_files(*posix_, [](const FileOperation& operation) -> Status {
+        if (operation.name == "lock") return fail(Code::io, "no locks here");
+        return {};
+      });
+  std::unique_ptr<Files> hooked_;
+  SleepersClock clock_;
+  std::optional<Result<Keeper>> second_;
+};
+
+TEST_F(AtOnce, NoTwoOwnersHaveOneEpoch) {
+  const auto first = overtaken("a", opens_epoch);
+  ASSERT_TRUE(first);
+  EXPECT_EQ((*second_)->epoch(), 1U);
+  EXPECT_EQ(first->epoch(), 2U);
+  EXPECT_EQ((*second_)->set_current("x").error().code, Code::busy);
+}
+
+TEST_F(AtOnce, AJobThatHasJustTakenTheNextEpochKeepsAnotherOut) {
+  const auto first = overtaken("b", opens_epoch);
+  ASSERT_FALSE(first);
+  EXPECT_NE(first.error().text.find("job b of tester has just begun"), std::string::npos)
+      << first.error().text;
+  EXPECT_TRUE((*second_)->set_current("x"));
+}
+
+TEST_F(AtOnce, TheEarlierDoesNotCloseTheLater) {
+  bool opened = false;
+  const auto first = overtaken("a", [&](const FileOperation& operation) {
+    opened = opened || opens_epoch(operation);
+    return opened && operation.name == "list";
+  });
+  ASSERT_FALSE(first);
+  EXPECT_EQ(first.error().code, Code::busy);
+  EXPECT_EQ((*second_)->epoch(), 2U);
+  EXPECT_TRUE((*second_)->set_current("x"));
+}
+
+/// By whoever still copies then: the names are the same.
+TEST_F(Prefix, WhatTheNextOwnerHasStagedIsNotWrittenOver) {
+  std::vector<std::string> made;
+  Status told;
+  run(
+      [&](RankRun& rank) {
+        const Status flushed = flush_dataset(rank, 1);
+        if (rank.comm.rank() == 0) told = flushed;
+      },
+      [&](int rank, const FileOperation& operation) -> Status {
+        if (rank != 1 || operation.name != "create" ||
+            operation.path.find("/ckpt/r1/.cairn.") == std::string::npos)
+          return {};
+        made.emplace_back(operation.path);
+        const auto files = make_posix_files();
+        SleepersClock clock;
+        EXPECT_TRUE(Keeper::take_over(*files, clock, folder(), owner()));
+        return {};
+      });
+  ASSERT_FALSE(told);
+  EXPECT_NE(told.error().text.find("another run has taken over"), std::string::npos)
+      << told.error().text;
+  EXPECT_EQ(made.size(), 1U) << "none after the takeover";
+}
+
 TEST_F(Prefix, AnotherLivingJobIsKeptOut) {
   const auto files = make_posix_files();
   SleepersClock clock;
@@ -322,18 +440,75 @@ TEST_F(Prefix, AnOwnerRecordThatNobodyCanReadKeepsNobodyOut) {
   EXPECT_GT(next->epoch(), first->epoch());
 }
 
-TEST_F(Prefix, ADeletedDatasetTakesItsFilesAlongAndNobodyElses) {
+class Deleting : public Prefix {
+ protected:
+  KeptFiles delete_dataset(bool copy_metadata = true) {
+    KeptFiles kept;
+    run_well([&](RankRun& rank) {
+      rank.site.copy_metadata = copy_metadata;
+      ASSERT_TRUE(on_keeper(rank.comm, rank.site,
+                            [](Keeper& keeper) { return keeper.take_out(info_of(1)); }));
+      const auto removed = remove_files(rank.comm, rank.site, info_of(1), ranks_per_manifest);
+      ASSERT_TRUE(removed) << removed.error().text;
+      if (rank.comm.rank() == 1) kept = *removed;  // all know of all
+    });
+    EXPECT_EQ(fetch_again(1), "not listed");
+    return kept;
+  }
+
+  void set_time(const std::string& name, std::int64_t ns) const {
+    const auto files = make_posix_files();
+    const std::string path = prefix() + "/ckpt/" + name;
+    ASSERT_TRUE(files->set_attributes(path, 0640, {ns, ns}));
+  }
+};
+
+TEST_F(Deleting, TakesTheFilesAlongAndNobodyElses) {
   flush_well(1);
   std::ofstream(prefix() + "/ckpt/r0/mine") << "the user's";
-  run_well([&](RankRun& rank) {
-    ASSERT_TRUE(on_keeper(rank.comm, rank.site,
-                          [](Keeper& keeper) { return keeper.take_out(info_of(1)); }));
-    ASSERT_TRUE(remove_files(rank.comm, rank.site, info_of(1), ranks_per_manifest));
-  });
+  EXPECT_EQ(said_of_kept(delete_dataset()), "");
   EXPECT_FALSE(fs::exists(prefix() + "/ckpt/r1"));
   EXPECT_FALSE(fs::exists(prefix() + "/ckpt/r0/f1"));
   EXPECT_EQ(read(prefix() + "/ckpt/r0/mine"), "the user's");
-  EXPECT_EQ(fetch_again(1), "not listed");
+}
+
+TEST_F(Deleting, TakesTheFoldersThatAreEmptyThen) {
+  flush_well(1);
+  delete_dataset();
+  EXPECT_FALSE(fs::exists(prefix() + "/ckpt")) << "two levels";
+  EXPECT_TRUE(fs::exists(prefix()));
+}
+
+TEST_F(Deleting, AFileSystemThatCutsTimesKeepsNoFiles) {
+  modify_ns = 1'234'567'891'234'567'891;
+  for (const std::int64_t unit_ns : {100, 1'000, 1'000'000, 1'000'000'000}) {
+    flush_well(1);
+    for (const char* name : {"r0/f0", "r0/f1", "r1/f0", "r1/f1", "r2/f0", "r2/f1"})
+      set_time(name, modify_ns / unit_ns * unit_ns);
+    EXPECT_EQ(said_of_kept(delete_dataset()), "") << unit_ns;
+    EXPECT_FALSE(fs::exists(prefix() + "/ckpt")) << unit_ns;
+  }
+}
+
+TEST_F(Deleting, WhatStaysIsTold) {
+  flush_well(1);
+  set_time("r1/f0", modify_ns + 1'000'000'000);
+  std::ofstream(prefix() + "/ckpt/r2/f1", std::ios::app) << "more";
+  const KeptFiles kept = delete_dataset();
+  EXPECT_EQ(kept.changed, 2);
+  EXPECT_EQ(kept.unknown, 0);
+  EXPECT_NE(said_of_kept(kept).find("2 of its files stay"), std::string::npos);
+  EXPECT_TRUE(fs::exists(prefix() + "/ckpt/r1/f0") && fs::exists(prefix() + "/ckpt/r2/f1"));
+  EXPECT_FALSE(fs::exists(prefix() + "/ckpt/r0"));
+}
+
+TEST_F(Deleting, WhoseTimesWereNotKeptStaysAndThatIsTold) {
+  flush_well(1);
+  const KeptFiles kept = delete_dataset(false);
+  EXPECT_EQ(kept.changed, 0);
+  EXPECT_EQ(kept.unknown, 6);
+  EXPECT_NE(said_of_kept(kept).find("SCR_COPY_METADATA"), std::string::npos);
+  EXPECT_TRUE(fs::exists(prefix() + "/ckpt/r1/f0"));
 }
 
 }  // namespace

@@ -1,8 +1,11 @@
 #include "prefix/tidy.hpp"
 
+#include <fmt/ranges.h>
+
 #include <span>
 
 #include "prefix/carry_out.hpp"
+#include "prefix/check.hpp"
 #include "prefix/copy_files.hpp"
 #include "prefix/flush.hpp"
 #include "prefix/manifest.hpp"
@@ -48,38 +51,44 @@ std::vector<Remains> decode_all(Bytes blob) {
 /// A file that is no longer what the dataset wrote, because the program wrote it again since,
 /// stays; so does one of which that cannot be known, as its times were not kept.
 Status remove_own_file(Files& files, const std::string& path, const FileEntry& entry,
-                       bool times_kept) {
+                       bool times_kept, KeptFiles& kept) {
   const auto info = files.info(path);
   if (!info && info.error().code == Code::not_found) return {};
   CAIRN_TRY(info);
-  const bool same = times_kept && info->kind == Kind::file && info->size == entry.size &&
-                    info->times.modify_ns == entry.times.modify_ns;
-  return same ? files.remove_file(path) : Status{};
+  const bool same = info->kind == Kind::file && info->size == entry.size;
+  if (same && times_kept && has_time_of(*info, entry)) return files.remove_file(path);
+  const bool known = times_kept || !same;
+  ++(known ? kept.changed : kept.unknown);
+  return {};
 }
 
-Status remove_rank_files(const Site& site, const RankRecord& record) {
+/// The folder, if that was the last file in it, and those above that are empty then.
+void remove_empty_folders(Files& files, const std::string& prefix, std::string folder) {
+  while (folder.size() > prefix.size() && files.remove_folder(folder)) folder = folder_of(folder);
+}
+
+Status remove_rank_files(const Site& site, const RankRecord& record, KeptFiles& kept) {
   CAIRN_TRY(unstage_rank(site.files, site.folder, record));
   for (const FileEntry& entry : record.files) {
     // What was written in place has the times that the program gave it.
     const bool times_kept = site.copy_metadata || record.dataset.in_place();
-    CAIRN_TRY(remove_own_file(site.files, site.folder.file(entry), entry, times_kept));
+    CAIRN_TRY(remove_own_file(site.files, site.folder.file(entry), entry, times_kept, kept));
   }
   // They must not come back once the manifest that tells of them is gone.
   for (const std::string& folder : folders_of(site.folder, record)) {
     const Status synced = site.files.sync_folder(folder);
     if (!synced && synced.error().code != Code::not_found) return synced;
-    // The folder, if that was the last file in it; the program's folders above stay.
-    if (folder != site.folder.prefix) (void)site.files.remove_folder(folder);
+    remove_empty_folders(site.files, site.folder.prefix, folder);
   }
   return {};
 }
 
-Status treat(const Site& site, Remains::Kind kind, const RankRecord& record) {
+Status treat(const Site& site, Remains::Kind kind, const RankRecord& record, KeptFiles& kept) {
   switch (kind) {
     case Remains::Kind::staged:
       return unstage_rank(site.files, site.folder, record);
     case Remains::Kind::deleted:
-      return remove_rank_files(site, record);
+      return remove_rank_files(site, record, kept);
     case Remains::Kind::unsettled:
       return settle_rank(site.files, site.folder, record);
   }
@@ -87,9 +96,10 @@ Status treat(const Site& site, Remains::Kind kind, const RankRecord& record) {
 }
 
 /// Whether the manifest told of all.
-Result<bool> treat_manifest(const Site& site, Remains::Kind kind, const std::string& path) {
+Result<bool> treat_manifest(const Site& site, Remains::Kind kind, const std::string& path,
+                            KeptFiles& kept) {
   CAIRN_ASSIGN(const Manifest manifest, read_manifest(site.files, path));
-  for (const RankRecord& record : manifest.records) CAIRN_TRY(treat(site, kind, record));
+  for (const RankRecord& record : manifest.records) CAIRN_TRY(treat(site, kind, record, kept));
   return manifest.whole;
 }
 
@@ -122,7 +132,8 @@ Result<bool> treat_all(Communicator& comm, const Site& site, const Remains& rema
   Result<bool> whole = true;
   visit_dealt(comm, remains.manifests.size(), [&](std::size_t i) {
     if (!whole) return;
-    auto treated = treat_manifest(site, remains.kind, remains.manifests[i]);
+    KeptFiles kept;  // that was told, or would have been, by whoever deleted the dataset
+    auto treated = treat_manifest(site, remains.kind, remains.manifests[i], kept);
     if (!treated || !*treated) whole = std::move(treated);
   });
   CAIRN_TRY(agree(comm, whole ? Status{} : Status(tl::unexpected(whole.error()))));
@@ -257,18 +268,39 @@ Status tidy(Communicator& comm, const Site& site, const std::vector<CachedPart>&
   return Tidying(comm, site, cached, unfinished, tidied).run(all);
 }
 
-Status remove_files(Communicator& comm, const Site& site, const DatasetInfo& dataset,
-                    std::uint32_t ranks_in_each) {
+std::string said_of_kept(const KeptFiles& kept) {
+  std::vector<std::string> said;
+  if (kept.changed > 0)
+    said.push_back(
+        fmt::format("{} of its files stay, as they were written again since (by size and "
+                    "time of change)",
+                    kept.changed));
+  if (kept.unknown > 0)
+    said.push_back(
+        fmt::format("{} of its files stay, as their times were not kept "
+                    "(SCR_COPY_METADATA=0), so that nobody knows whether they were "
+                    "written again since",
+                    kept.unknown));
+  return fmt::format("{}", fmt::join(said, "; "));
+}
+
+Result<KeptFiles> remove_files(Communicator& comm, const Site& site, const DatasetInfo& dataset,
+                               std::uint32_t ranks_in_each) {
   const std::string folder = site.folder.deleted(site.epoch, dataset);
   const std::uint32_t manifests = (dataset.ranks + ranks_in_each - 1) / ranks_in_each;
   Status status;
+  KeptFiles kept;
   for (auto number = static_cast<std::uint32_t>(comm.rank()); number < manifests;
        number += static_cast<std::uint32_t>(comm.size()))
     if (status)
-      status = treat_manifest(site, Remains::Kind::deleted, PrefixFolder::manifest(folder, number))
-                   .map([](bool) {});
+      status =
+          treat_manifest(site, Remains::Kind::deleted, PrefixFolder::manifest(folder, number), kept)
+              .map([](bool) {});
   CAIRN_TRY(agree(comm, std::move(status)));
-  return on_keeper(comm, site, [&](Keeper&) { return remove_all(site.files, folder); });
+  kept.changed = allreduce(comm, kept.changed, Reduce::sum);
+  kept.unknown = allreduce(comm, kept.unknown, Reduce::sum);
+  CAIRN_TRY(on_keeper(comm, site, [&](Keeper&) { return remove_all(site.files, folder); }));
+  return kept;
 }
 
 }  // namespace cairn

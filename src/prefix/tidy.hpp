@@ -28,9 +28,18 @@ enum class Unfinished { removed, left };
 Status tidy(Communicator& comm, const Site& site, const std::vector<CachedPart>& cached,
             Unfinished unfinished, Tidied* account = nullptr);
 
-/// Collective. Removes the files of a dataset that the keeper has taken out, and the folder of its
-/// manifests.
-Status remove_files(Communicator& comm, const Site& site, const DatasetInfo& dataset,
-                    std::uint32_t ranks_in_each);
+/// Files of a deleted dataset that stay where they are.
+struct KeptFiles {
+  std::int64_t changed = 0;  ///< they are not what the dataset wrote any more
+  std::int64_t unknown = 0;  ///< or may not be, as their times were not kept
+};
+
+/// How many, and why; empty if none.
+std::string said_of_kept(const KeptFiles& kept);
+
+/// Collective. Removes the files of a dataset that the keeper has taken out, the folders that are
+/// empty then, and the folder of its manifests. What stays, the same on all ranks.
+Result<KeptFiles> remove_files(Communicator& comm, const Site& site, const DatasetInfo& dataset,
+                               std::uint32_t ranks_in_each);
 
 }  // namespace cairn

@@ -77,6 +77,7 @@ class HoleyFile final : public File {
   }
   Status resize(std::uint64_t bytes) override { return inner_->resize(bytes); }
   Status sync() override { return inner_->sync(); }
+  Status sync_all() override { return inner_->sync_all(); }
   Status set_attributes(std::uint32_t mode, const FileTimes& times) override {
     return inner_->set_attributes(mode, times);
   }
@@ -136,6 +137,9 @@ class HoleyFiles final : public Files {
   }
   Status make_folder(const std::string& path, std::uint32_t mode) override {
     return inner_->make_folder(path, mode);
+  }
+  Result<bool> make_new_folder(const std::string& path, std::uint32_t mode) override {
+    return inner_->make_new_folder(path, mode);
   }
   Status rename(const std::string& from, const std::string& to) override {
     return inner_->rename(from, to);

@@ -77,13 +77,13 @@ class PartSaver {
     RankBlocks target(files_, to_, record);
     CAIRN_TRY(target.clear_way());
     CAIRN_TRY(target.make_room());
+    std::vector<std::string> paths;
+    for (const FileEntry& file : record.files) paths.push_back(to_.file(file.name));
+    CAIRN_ASSIGN(const SyncAtOnce at_once, SyncAtOnce::of(files_, paths));
     const SetLayout layout(record.encoding);
     const auto me = record.index_in_set();
     CAIRN_TRY(save_range(record, BlockKind::data, layout.data_blocks(me)));
     CAIRN_TRY(save_range(record, BlockKind::parity, layout.parity_blocks()));
-    std::vector<std::string> paths;
-    for (const FileEntry& file : record.files) paths.push_back(to_.file(file.name));
-    CAIRN_ASSIGN(const SyncAtOnce at_once, SyncAtOnce::of(files_, paths));
     return at_once.is_possible() ? at_once.sync() : target.sync();
   }
 

@@ -393,7 +393,10 @@ Status PrefixSide::remove(const std::string& name) {
 
 Status PrefixSide::remove_dataset(const DatasetRecord& record) {
   CAIRN_TRY(on_keeper(comm_, site_, [&](Keeper& keeper) { return keeper.take_out(record.info); }));
-  CAIRN_TRY(remove_files(comm_, site_, record.info, record.ranks_per_manifest));
+  CAIRN_ASSIGN(const KeptFiles kept,
+               remove_files(comm_, site_, record.info, record.ranks_per_manifest));
+  if (const std::string said = said_of_kept(kept); !said.empty())
+    tell(Severity::warning, "{} is deleted in {}: {}", record.label(), settings_.prefix, said);
   return on_keeper(comm_, site_, [](Keeper& keeper) { return keeper.save_listing(); });
 }
 

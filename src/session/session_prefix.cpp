@@ -99,7 +99,7 @@ Status Session::flush_dataset(CachedDataset& dataset) {
   Status flushed = claim_prefix();
   if (flushed && dataset.flushed) return {};
   if (flushed) flushed = prefix_.flush(dataset, store, cached);
-  if (!flushed && flushed.error().code == Code::corrupt) {
+  if (!flushed && is_damage(flushed.error().code)) {
     CAIRN_TRY(check_and_heal(comm_, files_, stores_, settings_, dataset, log_));
     flushed = prefix_.flush(dataset, store, cached);
   }

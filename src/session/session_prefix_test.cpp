@@ -163,18 +163,22 @@ TEST(SessionPrefix, StopAndFreshDoAsTheySay) {
   }
 }
 
-TEST(SessionPrefix, ABadBlockInTheCacheIsRepairedBeforeItIsCopied) {
-  PrefixCluster cluster;
-  cluster.write(four_nodes(), {1});
-  cluster.run_well(four_nodes(), [&](JobRank& rank) {
-    EXPECT_EQ(rank.restart(), 1);
-    rank.comm.barrier();
-    if (rank.number() == 4) cluster.flip(cluster.parts("n2", 1)[0] + "/files/ckpt.1/rank 4.0");
-    rank.comm.barrier();
-    EXPECT_TRUE(rank.session->finalize());
-  });
-  EXPECT_EQ(cluster.listed(), Names({"ckpt.1"}));
-  cluster.expect_own_files(1);
+TEST(SessionPrefix, WhatIsBadOrGoneInTheCacheIsRepairedBeforeItIsCopied) {
+  for (const bool gone : {false, true}) {
+    PrefixCluster cluster;
+    cluster.write(four_nodes(), {1});
+    cluster.run_well(four_nodes(), [&](JobRank& rank) {
+      EXPECT_EQ(rank.restart(), 1);
+      rank.comm.barrier();
+      const std::string file = cluster.parts("n2", 1)[0] + "/files/ckpt.1/rank 4.0";
+      if (rank.number() == 4 && gone) fs::remove(file);
+      if (rank.number() == 4 && !gone) cluster.flip(file);
+      rank.comm.barrier();
+      EXPECT_TRUE(rank.session->finalize());
+    });
+    EXPECT_EQ(cluster.listed(), Names({"ckpt.1"})) << gone;
+    cluster.expect_own_files(1);
+  }
 }
 
 TEST(SessionPrefix, OutputsLeaveTheCacheOnceTheyAreThere) {

@@ -67,7 +67,7 @@ class FilesSeen {
     const auto paths = places_of_files(files_, folder_, record, rank);
     for (std::size_t i = 0; i < paths.size(); ++i) {
       const auto info = files_.info(paths[i]);
-      const bool same = info && info->times.modify_ns == rank.files[i].times.modify_ns;
+      const bool same = info && has_time_of(*info, rank.files[i]);
       count += rank.files[i].begins_here() && !same ? 1 : 0;
     }
     return count;

@@ -184,8 +184,10 @@ class Changes {
     CAIRN_TRY(tell_next_run(record));
     CAIRN_TRY(keeper_.take_out(record.info));
     change_.note(record, "is deleted");
-    const Status removed = remove_files(comm_, site_, record.info, record.ranks_per_manifest);
-    return removed ? removed : fail_as_half_deleted(record, removed.error());
+    const auto kept = remove_files(comm_, site_, record.info, record.ranks_per_manifest);
+    if (!kept) return fail_as_half_deleted(record, kept.error());
+    if (const std::string said = said_of_kept(*kept); !said.empty()) change_.lines.push_back(said);
+    return {};
   }
 
   /// First, while it is still known by its name: these can keep it from being deleted.

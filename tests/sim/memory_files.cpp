@@ -120,6 +120,13 @@ class MemoryFile final : public File {
     return {};
   }
 
+  Status sync_all() override {
+    CAIRN_TRY(sync());
+    const Turn turn;
+    volume_->sync_attributes(*inode_);
+    return {};
+  }
+
   Status set_attributes(std::uint32_t mode, const FileTimes& times) override {
     const Turn turn;
     CAIRN_TRY(outlast_signals(disturbances_, "set the attributes of", path_));
@@ -256,6 +263,13 @@ class MemoryFiles final : public Files {
     }
     add(place, Kind::folder, mode);
     return {};
+  }
+
+  Result<bool> make_new_folder(const std::string& path, std::uint32_t mode) override {
+    const Turn turn;
+    if (find(path).inode) return false;
+    CAIRN_TRY(make_folder(path, mode));
+    return true;
   }
 
   Status rename(const std::string& from, const std::string& to) override {
@@ -417,6 +431,7 @@ class MemoryFiles final : public Files {
     inode->kind = kind;
     inode->mode = mode & ~umask;
     inode->times = {now_(), now_()};
+    place.volume->sync_attributes(*inode);  // there from the beginning, if it is there at all
     place.volume->change_names(*place.parent, {"", place.name, inode, {}});
     return inode;
   }

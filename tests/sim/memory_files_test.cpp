@@ -141,6 +141,27 @@ TEST_F(MemoryFilesTest, WhatIsNotSyncedMayGo) {
   EXPECT_TRUE(seen.contains("")) << "renamed before it was synced";
 }
 
+/// A sync of the bytes need not have them with it.
+TEST_F(MemoryFilesTest, ModesAndTimesThatAreNotSyncedMayGo) {
+  for (const bool all : {false, true}) {
+    std::set<std::pair<std::uint32_t, std::int64_t>> seen;
+    for (std::uint64_t seed = 0; seed < 50; ++seed) {
+      Chance chance(seed);
+      write("/disk/f", "x");
+      const auto file = *files->open_for_update("/disk/f");
+      ASSERT_TRUE(file->set_attributes(0640, {7, 7}));
+      ASSERT_TRUE(all ? file->sync_all() : file->sync());
+      ASSERT_TRUE(files->sync_folder("/disk"));
+      disk->power_failure(chance);
+      const FileInfo info = *files->info("/disk/f");
+      seen.insert({info.mode, info.times.modify_ns});
+      disk->wipe();
+    }
+    EXPECT_TRUE(seen.contains({0640, 7}));
+    EXPECT_EQ(seen.size(), all ? 1U : 2U);
+  }
+}
+
 TEST_F(MemoryFilesTest, MemoryKeepsNothing) {
   Chance chance(1);
   write("/mem/f", "x");

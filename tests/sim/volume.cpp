@@ -12,7 +12,7 @@ constexpr std::size_t page_bytes = 512;
 InodePtr make_root() {
   auto root = std::make_shared<Inode>();
   root->kind = Kind::folder;
-  root->mode = open_to_all;
+  root->mode = root->synced_mode = open_to_all;
   return root;
 }
 
@@ -21,6 +21,8 @@ InodePtr copy_of(const Inode& inode) {
   copy->kind = inode.kind;
   copy->mode = inode.mode;
   copy->times = inode.times;
+  copy->synced_mode = inode.synced_mode;
+  copy->synced_times = inode.synced_times;
   copy->content = inode.content;
   for (const auto& [name, below] : inode.names) copy->names[name] = copy_of(*below);
   return copy;
@@ -36,8 +38,22 @@ void take_over(Inode::Names& names, const Inode::Change& change) {
   if (change.inode) names[change.added] = change.inode;
 }
 
+/// Those of either state: nothing tells that they go with the bytes.
+void settle_attributes(Inode& file, Chance& chance) {
+  const bool same = file.mode == file.synced_mode &&
+                    file.times.access_ns == file.synced_times.access_ns &&
+                    file.times.modify_ns == file.synced_times.modify_ns;
+  if (!same && chance.one_in(2)) {
+    file.mode = file.synced_mode;
+    file.times = file.synced_times;
+  }
+  file.synced_mode = file.mode;
+  file.synced_times = file.times;
+}
+
 /// Pages of either state; the length of either.
 void settle_file(Inode& file, Chance& chance) {
+  settle_attributes(file, chance);
   if (file.content != file.synced_content) {
     const auto kind = chance.below(3);  // nothing, all, some
     if (kind == 0) file.content = file.synced_content;
@@ -85,6 +101,7 @@ std::uint64_t count_names_in(const Inode& folder, const Inode& file) {
 }
 
 void sync_all_in(const Volume& volume, Inode& inode) {
+  volume.sync_attributes(inode);
   if (inode.kind == Kind::file) return volume.sync_content(inode);
   volume.sync_names(inode);
   for (const auto& [name, child] : inode.names) sync_all_in(volume, *child);
@@ -129,6 +146,11 @@ void Volume::change_names(Inode& folder, Inode::Change change) const {
 
 void Volume::sync_content(Inode& file) const {
   if (medium_ == Medium::disk) file.synced_content = file.content;
+}
+
+void Volume::sync_attributes(Inode& inode) const {
+  inode.synced_mode = inode.mode;
+  inode.synced_times = inode.times;
 }
 
 void Volume::sync_names(Inode& folder) const {

@@ -13,12 +13,14 @@
 
 namespace cairn::sim {
 
-/// A file or folder. Of a file the bytes as last synced are kept beside the present ones; of a
-/// folder the names, with the changes made since in order.
+/// A file or folder. Of a file the bytes, mode and times as last synced are kept beside the present
+/// ones; of a folder the names, with the changes made since in order.
 struct Inode {
   Kind kind = Kind::file;
   std::uint32_t mode = 0;
   FileTimes times;
+  std::uint32_t synced_mode = 0;
+  FileTimes synced_times;
 
   Blob content;
   Blob synced_content;
@@ -65,6 +67,7 @@ class Volume {
 
   void change_names(Inode& folder, Inode::Change change) const;
   void sync_content(Inode& file) const;
+  void sync_attributes(Inode& inode) const;
   void sync_names(Inode& folder) const;
   /// Writes as much as there is space for; false if that was not all.
   bool write(Inode& file, std::uint64_t offset, Bytes data, std::int64_t now_ns);
