@@ -98,20 +98,54 @@ def test_a_backing_file_system_that_stood_still_is_gone_on_with(workshop, mode):
 
 @pytest.mark.crfs_only
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_daemon_that_is_told_to_end_writes_what_it_has(workshop, number):
-    """Direct mode: what write() took is the daemon's, not the page cache's."""
+def test_a_daemon_that_is_told_to_end_writes_what_write_took(workshop, mode, number):
     slow = workshop.slowfs("--delay-us", "2000")
-    mount = workshop.crfs("--mode", "direct", "--pool", "8M", "--chunk", "256K", backing=slow.path)
+    mount = workshop.crfs("--mode", mode, "--pool", "8M", "--chunk", "256K", backing=slow.path)
     writers = start_writers(mount.path, 3)
     time.sleep(0.4)
     mount.signal(number)
     status = mount.wait()
     counts = [count_of(writer) for writer in writers]
     assert status == 0 and not is_mount(mount.path)
-    assert min(counts) > 50
+    assert min(counts) > 5
     for i, count in enumerate(counts):
         # A record that was on its way may be there as well.
         assert (slow.backing / f"w{i}").read_bytes()[:count * RECORD] == records(count)
+
+
+@pytest.mark.crfs_only
+def test_what_the_kernel_took_while_the_daemon_is_told_to_end_is_there(workshop):
+    """Writers that never wait: the kernel gathers for them."""
+    for _ in range(3):
+        mount = workshop.crfs("--mode", "writeback")
+        writers = start_writers(mount.path, 3)
+        time.sleep(0.1)
+        mount.signal(signal.SIGTERM)
+        assert mount.wait() == 0
+        for i, count in enumerate([count_of(writer) for writer in writers]):
+            assert (mount.backing / f"w{i}").read_bytes()[:count * RECORD] == records(count), (count, mount.said())
+
+
+@pytest.mark.crfs_only
+def test_who_does_not_write_need_not_wait_for_those_who_do(workshop):
+    """20 writers wait for memory, more than there are threads at the start."""
+    slow = workshop.slowfs("--bandwidth", str(256 << 10))
+    mount = workshop.crfs("--pool", "1M", "--chunk", "256K", backing=slow.path)
+    writers = start_writers(mount.path, 20)
+    deadline = time.monotonic() + PATIENCE_S
+    while mount.stats()["waits"] < 20:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    start = time.monotonic()
+    (mount.path / "folder").mkdir()
+    assert len(os.listdir(mount.path)) == 21
+    (mount.path / "w7").stat()
+    assert time.monotonic() - start < 0.5
+    for writer in writers:
+        writer.kill()
+    slow.set("clear")
+    for writer in writers:
+        writer.wait()
 
 
 @pytest.mark.crfs_only
