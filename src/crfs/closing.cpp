@@ -15,6 +15,18 @@ std::string name_of(const Inode& inode) {
   return length < 0 ? "a file without a name" : std::string(name, static_cast<std::size_t>(length));
 }
 
+/// Waits for memory where the system has none: what is not done now nobody does later.
+template <class Work>
+void patiently(Work work) {
+  for (;;) {
+    try {
+      return work();
+    } catch (const std::bad_alloc&) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+  }
+}
+
 }  // namespace
 
 Closing::Closing(Inodes& inodes, UnreportedErrors& unreported, int threads)
@@ -55,7 +67,8 @@ void Closing::finish(Inode& inode) {
     AggregatedFile::Told told = file->data().opened();
     int error = file->drain(told);
     if (error == 0) error = file->flush();
-    if (error != 0) unreported_.add(inode.device, inode.number, {name_of(inode), error});
+    if (error != 0)
+      patiently([&] { unreported_.add(inode.device, inode.number, {name_of(inode), error}); });
     // What others changed since it was opened is not what the kernel has read.
     if (file->was_changed()) inode.cached = version_of(file->backing().number());
     inode.file.reset();
@@ -69,16 +82,6 @@ void Closing::cancel(Inode& inode, const std::shared_ptr<SharedFile>& file) {
   if (inode.handles.empty() && inode.file == file) file->data().abandon();
 }
 
-void Closing::finish_patiently(Inode& inode) {
-  for (;;) {
-    try {
-      return finish(inode);
-    } catch (const std::bad_alloc&) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-  }
-}
-
 void Closing::work() {
   std::unique_lock lock(mutex_);
   for (;;) {
@@ -87,7 +90,7 @@ void Closing::work() {
     Inode& inode = *waiting_.front();
     waiting_.pop_front();
     lock.unlock();
-    finish_patiently(inode);
+    patiently([&] { finish(inode); });
     inodes_.forget(inode, 1);
     lock.lock();
   }

@@ -28,8 +28,6 @@ class Closing {
  private:
   void work();
   void cancel(Inode& inode, const std::shared_ptr<SharedFile>& file);
-  /// Waits for memory where the system has none.
-  void finish_patiently(Inode& inode);
 
   Inodes& inodes_;
   UnreportedErrors& unreported_;
