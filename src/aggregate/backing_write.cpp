@@ -1,35 +1,12 @@
 #include "aggregate/backing_write.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <span>
 
 namespace cairn {
 namespace {
-
-/// Pieces one behind the other.
-struct Operation {
-  std::uint64_t offset = 0;
-  std::uint64_t bytes = 0;
-  std::vector<Bytes> pieces;
-};
-
-std::vector<Operation> operations_of(const std::vector<std::shared_ptr<Chunk>>& chunks,
-                                     std::uint64_t bytes_most) {
-  std::vector<Operation> operations;
-  const auto add = [&](std::uint64_t offset, Bytes piece) {
-    if (operations.empty() || operations.back().offset + operations.back().bytes != offset ||
-        operations.back().bytes + piece.size() > bytes_most ||
-        operations.back().pieces.size() == pieces_most)
-      operations.push_back({offset, 0, {}});
-    operations.back().bytes += piece.size();
-    operations.back().pieces.push_back(piece);
-  };
-  for (const auto& chunk : chunks)
-    for (const Range& range : chunk->written().all())
-      for (std::uint64_t from = range.begin; from < range.end; from += bytes_most)
-        add(from, chunk->bytes({from, std::min(range.end, from + bytes_most)}));
-  return operations;
-}
 
 /// How many bytes were written, as the system tells it.
 ssize_t write_once(BackingFile& backing, std::uint64_t offset, std::span<const Bytes> pieces) {
@@ -47,40 +24,78 @@ std::span<Bytes> rest_of(std::span<Bytes> pieces, std::uint64_t bytes) {
   return pieces;
 }
 
-/// 0 or minus an errno; `operation` is left as what is not written.
-int carry_out(Scheduler::Counters& counters, BackingFile& backing, Operation& operation) {
-  std::span<Bytes> left = operation.pieces;
-  while (!left.empty()) {
-    const ssize_t put = write_once(backing, operation.offset, left);
-    ++counters.writes_out;
-    if (put == -EINTR) continue;
-    // A write of nothing tells no reason; going on could go on forever.
-    if (put <= 0) return put < 0 ? static_cast<int>(put) : -EIO;
-    counters.bytes_out += static_cast<std::uint64_t>(put);
-    operation.offset += static_cast<std::uint64_t>(put);
-    left = rest_of(left, static_cast<std::uint64_t>(put));
+/// Gathers pieces that lie behind one another, and writes them as one operation.
+class Operations {
+ public:
+  Operations(Scheduler& scheduler, BackingFile& backing)
+      : scheduler_(scheduler), backing_(backing) {}
+
+  void add(std::uint64_t offset, Bytes piece) {
+    if (offset_ + bytes_ != offset || bytes_ + piece.size() > scheduler_.options().write_bytes ||
+        count_ == pieces_most)
+      carry_out();
+    if (count_ == 0) offset_ = offset;
+    bytes_ += piece.size();
+    pieces_[count_++] = piece;
   }
-  return 0;
-}
+
+  /// When all pieces are there.
+  WriteOutcome outcome() {
+    carry_out();
+    return outcome_;
+  }
+
+ private:
+  void carry_out() {
+    if (count_ == 0) return;
+    const std::uint64_t from = offset_;
+    const int error = write();
+    if (offset_ > from) outcome_.end = offset_;
+    if (error != 0) {
+      ++scheduler_.counters().errors;
+      outcome_.error = error;
+    }
+    bytes_ = count_ = 0;
+  }
+
+  /// 0 or minus an errno; `offset_` is then where what is not written begins.
+  int write() {
+    if (scheduler_.options().discard) {
+      offset_ += bytes_;
+      return 0;
+    }
+    std::span<Bytes> left(pieces_.data(), count_);
+    while (!left.empty()) {
+      const ssize_t put = write_once(backing_, offset_, left);
+      ++scheduler_.counters().writes_out;
+      if (put == -EINTR) continue;
+      // A write of nothing tells no reason; going on could go on forever.
+      if (put <= 0) return put < 0 ? static_cast<int>(put) : -EIO;
+      scheduler_.counters().bytes_out += static_cast<std::uint64_t>(put);
+      offset_ += static_cast<std::uint64_t>(put);
+      left = rest_of(left, static_cast<std::uint64_t>(put));
+    }
+    return 0;
+  }
+
+  Scheduler& scheduler_;
+  BackingFile& backing_;
+  std::uint64_t offset_ = 0, bytes_ = 0;
+  std::size_t count_ = 0;
+  std::array<Bytes, pieces_most> pieces_;
+  WriteOutcome outcome_;
+};
 
 }  // namespace
 
-WriteOutcome write_chunks(Scheduler& scheduler, BackingFile& backing,
-                          const std::vector<std::shared_ptr<Chunk>>& chunks) {
-  WriteOutcome outcome;
-  for (Operation& operation : operations_of(chunks, scheduler.options().write_bytes)) {
-    if (scheduler.options().discard) {
-      outcome.end = operation.offset + operation.bytes;
-      continue;
-    }
-    const std::uint64_t from = operation.offset;
-    const int error = carry_out(scheduler.counters(), backing, operation);
-    if (operation.offset > from) outcome.end = operation.offset;
-    if (error == 0) continue;
-    ++scheduler.counters().errors;
-    outcome.error = error;
-  }
-  return outcome;
+WriteOutcome write_chunks(Scheduler& scheduler, BackingFile& backing, const Chunk& first) {
+  Operations operations(scheduler, backing);
+  const std::uint64_t bytes_most = scheduler.options().write_bytes;
+  for (const Chunk* chunk = &first; chunk != nullptr; chunk = chunk->behind.get())
+    for (const Range& range : chunk->written().all())
+      for (std::uint64_t from = range.begin; from < range.end; from += bytes_most)
+        operations.add(from, chunk->bytes({from, std::min(range.end, from + bytes_most)}));
+  return operations.outcome();
 }
 
 }  // namespace cairn

@@ -1,9 +1,6 @@
 // Chunks become operations on the backing file.
 #pragma once
 
-#include <memory>
-#include <vector>
-
 #include "aggregate/backing_file.hpp"
 #include "aggregate/chunk.hpp"
 #include "aggregate/scheduler.hpp"
@@ -18,9 +15,8 @@ struct WriteOutcome {
   std::uint64_t end = 0;  ///< behind the last byte that was written
 };
 
-/// Writes the chunks, which lie behind one another in the file. What lies behind one another in
-/// them is one operation; an error loses the rest of one operation, and the others are carried out.
-WriteOutcome write_chunks(Scheduler& scheduler, BackingFile& backing,
-                          const std::vector<std::shared_ptr<Chunk>>& chunks);
+/// Writes the chunk and those behind it. What lies behind one another in them is one operation; an
+/// error loses the rest of one operation, and the others are carried out. Needs no memory.
+WriteOutcome write_chunks(Scheduler& scheduler, BackingFile& backing, const Chunk& first);
 
 }  // namespace cairn

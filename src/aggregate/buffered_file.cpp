@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 #include <limits>
+#include <new>
 
 namespace cairn {
 namespace {
@@ -44,6 +45,12 @@ int BufferedFile::append(Bytes data) {
 
 int BufferedFile::put(Lock& lock, std::uint64_t offset, Bytes data) {
   if (offset > offset_most || data.size() > offset_most - offset) return -EFBIG;
+  if (data.empty()) return 0;
+  try {
+    prepare({offset, offset + data.size()});
+  } catch (const std::bad_alloc&) {
+    return -ENOMEM;
+  }
   ++scheduler_.counters().writes_in;
   scheduler_.counters().bytes_in += data.size();
   while (!data.empty()) {
@@ -55,12 +62,24 @@ int BufferedFile::put(Lock& lock, std::uint64_t offset, Bytes data) {
     offset += part.size();
     data = data.subspan(part.size());
     size_ = std::max(size_, offset);
-    if (chunk.number == 0 && chunk.full(chunk_bytes_)) {
+    if (chunk.number() == 0 && chunk.full(chunk_bytes_)) {
       enqueue(window);
       announce();
     }
   }
   return 0;
+}
+
+/// Then the bytes can be taken without memory of the system: all of them, or none.
+void BufferedFile::prepare(Range range) {
+  const std::uint64_t first = range.begin / chunk_bytes_, last = (range.end - 1) / chunk_bytes_;
+  while (blanks_.size() < last - first + 1) {
+    Windows made;
+    made.emplace(0, Window{nullptr, std::make_shared<Chunk>()});
+    blanks_.push_back(made.extract(made.begin()));
+  }
+  for (auto at = windows_.lower_bound(first); at != windows_.end() && at->first <= last; ++at)
+    if (at->second.filling) at->second.filling->make_room();
 }
 
 /// Only one whose turn it is may ask, so there is no second who opens one meanwhile.
@@ -69,7 +88,7 @@ Chunk& BufferedFile::chunk_for(Lock& lock, std::uint64_t window) {
   if (found != windows_.end() && found->second.filling &&
       found->second.filling->written().all().size() >= ranges_most) {
     enqueue(window);
-    wait_written(lock, found->second.filling->number);
+    wait_written(lock, found->second.filling->number());
     found = windows_.find(window);
   }
   if (found != windows_.end() && found->second.filling) return *found->second.filling;
@@ -79,19 +98,33 @@ Chunk& BufferedFile::chunk_for(Lock& lock, std::uint64_t window) {
     memory = scheduler_.memory();
     lock.lock();
   }
-  std::shared_ptr<Chunk>& filling = windows_[window].filling;
-  filling = std::make_shared<Chunk>(window * chunk_bytes_, std::move(memory));
-  filling->place = scheduler_.opened({shared_from_this(), window});
-  return *filling;
+  Chunk& chunk = new_chunk(window);
+  chunk.begin(window * chunk_bytes_, std::move(memory));
+  chunk.open(scheduler_, shared_from_this(), window);
+  return chunk;
+}
+
+/// One of those that prepare() has made.
+Chunk& BufferedFile::new_chunk(std::uint64_t window) {
+  Windows::node_type blank = std::move(blanks_.back());
+  blanks_.pop_back();
+  Chunk& chunk = *blank.mapped().filling;
+  const auto found = windows_.find(window);
+  if (found != windows_.end()) {
+    found->second.filling = std::move(blank.mapped().filling);
+  } else {
+    blank.key() = window;
+    windows_.insert(std::move(blank));
+  }
+  return chunk;
 }
 
 /// The window's chunk must be being filled.
 void BufferedFile::enqueue(std::uint64_t window) {
   Chunk& chunk = *windows_.at(window).filling;
-  if (chunk.number != 0) return;
-  scheduler_.closed(chunk.place);
-  chunk.number = ++last_number_;
-  queue_.emplace(chunk.number, window);
+  if (chunk.number() != 0) return;
+  chunk.close(scheduler_);
+  chunk.enqueue(queue_, ++last_number_, window);
 }
 
 void BufferedFile::enqueue_all() {
@@ -222,10 +255,10 @@ void BufferedFile::drop_from(std::uint64_t offset) {
 
 void BufferedFile::drop(Windows::iterator window) {
   Chunk& chunk = *window->second.filling;
-  if (chunk.number == 0)
-    scheduler_.closed(chunk.place);
+  if (chunk.number() == 0)
+    chunk.close(scheduler_);
   else
-    queue_.erase(chunk.number);
+    queue_.erase(chunk.number());
   window->second.filling.reset();
   if (!window->second.writing) windows_.erase(window);
 }

@@ -15,7 +15,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <vector>
 
 #include "aggregate/backing_file.hpp"
@@ -49,19 +48,21 @@ class BufferedFile : public std::enable_shared_from_this<BufferedFile> {
   void send_off(std::uint64_t window);
 
  private:
+  friend class Scheduler;
   using Lock = std::unique_lock<std::mutex>;
   struct Window {
     std::shared_ptr<Chunk> writing;  ///< the older one; nobody changes it
     std::shared_ptr<Chunk> filling;
   };
   using Windows = std::map<std::uint64_t, Window>;
-  using Queue = std::map<std::uint64_t, std::uint64_t>;
-  using Run = std::vector<std::shared_ptr<Chunk>>;
+  using Queue = Chunk::Queue;
 
   // Those that take the lock let go of it while they wait.
 
   int put(Lock& lock, std::uint64_t offset, Bytes data);
+  void prepare(Range range);
   Chunk& chunk_for(Lock& lock, std::uint64_t window);
+  Chunk& new_chunk(std::uint64_t window);
   std::vector<std::shared_ptr<const Chunk>> chunks_in(Range range) const;
 
   // The queue.
@@ -71,10 +72,11 @@ class BufferedFile : public std::enable_shared_from_this<BufferedFile> {
   void announce();
   bool has_work() const;
   Queue::const_iterator next_in_queue() const;
-  Run take_run();
+  /// The first of them, the others behind it.
+  std::shared_ptr<Chunk> take_run();
   bool follows(const Chunk& chunk, const Window& next) const;
   void write_run(Lock& lock);
-  void finish(const Run& run, const WriteOutcome& outcome);
+  void finish(std::shared_ptr<Chunk> run, const WriteOutcome& outcome);
   void wait_written(Lock& lock, std::uint64_t number);
   std::uint64_t oldest_unwritten() const;
 
@@ -94,6 +96,7 @@ class BufferedFile : public std::enable_shared_from_this<BufferedFile> {
   void changed();
 
   Scheduler& scheduler_;
+  Scheduler::ReadyFiles ready_{1};  ///< the scheduler's: its place among these, if it is not there
   const std::uint64_t chunk_bytes_;
   std::unique_ptr<BackingFile> backing_;
 
@@ -101,8 +104,9 @@ class BufferedFile : public std::enable_shared_from_this<BufferedFile> {
   std::mutex turn_;
   std::mutex mutex_;  ///< guards all below
   Windows windows_;
-  Queue queue_;                        ///< windows by the numbers of their chunks
-  std::set<std::uint64_t> under_way_;  ///< numbers of the chunks that are being written
+  std::vector<Windows::node_type> blanks_;  ///< windows to be, each with a chunk
+  Queue queue_;
+  Queue under_way_;  ///< of the chunks that are being written
   std::uint64_t last_number_ = 0;
   std::uint64_t backing_size_ = 0;
   std::uint64_t size_ = 0;

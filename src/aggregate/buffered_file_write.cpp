@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "aggregate/buffered_file.hpp"
 
@@ -21,47 +22,49 @@ void BufferedFile::write_some() {
 }
 
 void BufferedFile::write_run(Lock& lock) {
-  const Run run = take_run();
+  std::shared_ptr<Chunk> run = take_run();
   announce();
   lock.unlock();
-  WriteOutcome outcome = write_chunks(scheduler_, *backing_, run);
+  WriteOutcome outcome = write_chunks(scheduler_, *backing_, *run);
   // An error does not tell how much of the operation was done.
   if (outcome.error != 0)
     outcome.end = std::max<std::uint64_t>(
         outcome.end, static_cast<std::uint64_t>(std::max<std::int64_t>(0, backing_->size())));
   lock.lock();
-  finish(run, outcome);
+  finish(std::move(run), outcome);
 }
 
-BufferedFile::Run BufferedFile::take_run() {
+std::shared_ptr<Chunk> BufferedFile::take_run() {
   const std::size_t chunks_most =
       std::min<std::size_t>(scheduler_.options().write_bytes / chunk_bytes_, pieces_most);
-  Run run;
   std::uint64_t index = next_in_queue()->second;
   auto window = windows_.find(index);
+  std::shared_ptr<Chunk> first, last;
+  std::size_t count = 0;
   do {
-    run.push_back(std::move(window->second.filling));
-    window->second.writing = run.back();
-    queue_.erase(run.back()->number);
-    under_way_.insert(run.back()->number);
+    std::shared_ptr<Chunk> chunk = std::move(window->second.filling);
+    window->second.writing = chunk;
+    under_way_.insert(queue_.extract(chunk->number()));
+    (last ? last->behind : first) = chunk;
+    last = std::move(chunk);
     window = windows_.find(++index);
-  } while (run.size() < chunks_most && window != windows_.end() &&
-           follows(*run.back(), window->second));
-  return run;
+  } while (++count < chunks_most && window != windows_.end() && follows(*last, window->second));
+  return first;
 }
 
 /// Whether the next window can go in the same operation.
 bool BufferedFile::follows(const Chunk& chunk, const Window& next) const {
-  return !next.writing && next.filling && next.filling->number != 0 &&
+  return !next.writing && next.filling && next.filling->number() != 0 &&
          chunk.written().end() == next.filling->written().begin();
 }
 
-void BufferedFile::finish(const Run& run, const WriteOutcome& outcome) {
-  for (const auto& chunk : run) {
-    const auto window = windows_.find(chunk->begin() / chunk_bytes_);
+void BufferedFile::finish(std::shared_ptr<Chunk> run, const WriteOutcome& outcome) {
+  while (run) {
+    const auto window = windows_.find(run->begin() / chunk_bytes_);
     window->second.writing.reset();
     if (!window->second.filling) windows_.erase(window);
-    under_way_.erase(chunk->number);
+    under_way_.erase(run->number());
+    run = std::exchange(run->behind, nullptr);
   }
   backing_size_ = std::max(backing_size_, outcome.end);
   if (outcome.error != 0) {
@@ -75,7 +78,7 @@ void BufferedFile::finish(const Run& run, const WriteOutcome& outcome) {
 std::uint64_t BufferedFile::oldest_unwritten() const {
   std::uint64_t oldest = std::numeric_limits<std::uint64_t>::max();
   if (!queue_.empty()) oldest = queue_.begin()->first;
-  if (!under_way_.empty()) oldest = std::min(oldest, *under_way_.begin());
+  if (!under_way_.empty()) oldest = std::min(oldest, under_way_.begin()->first);
   return oldest;
 }
 

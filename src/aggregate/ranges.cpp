@@ -22,6 +22,10 @@ void Ranges::add(Range range) {
   ranges_.erase(std::next(first), last);
 }
 
+void Ranges::make_room() {
+  if (ranges_.size() == ranges_.capacity()) ranges_.reserve(2 * ranges_.size() + 4);
+}
+
 void Ranges::cut(std::uint64_t end) {
   while (!ranges_.empty() && ranges_.back().begin >= end) ranges_.pop_back();
   if (!ranges_.empty()) ranges_.back().end = std::min(ranges_.back().end, end);

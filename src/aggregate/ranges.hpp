@@ -15,6 +15,8 @@ struct Range {
 class Ranges {
  public:
   void add(Range range);
+  /// The next add() needs no memory then.
+  void make_room();
   /// Forgets all from `end` on.
   void cut(std::uint64_t end);
   /// Where the range ends that holds `at`; `at` if none does.

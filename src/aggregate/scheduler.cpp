@@ -1,6 +1,5 @@
 #include "aggregate/scheduler.hpp"
 
-#include <algorithm>
 #include <limits>
 #include <system_error>
 
@@ -73,9 +72,11 @@ Scheduler::Memory Scheduler::memory() {
   if (std::byte* const chunk = pool_.take()) return {this, chunk};
   ++counters_.waits;
   Waiter self;
-  waiters_.push_back(&self);
+  (first_waiter_ == nullptr ? first_waiter_ : last_waiter_->next) = &self;
+  last_waiter_ = &self;
+  ++waiters_;
   while (self.memory == nullptr) {
-    if (coming() < waiters_.size() && !open_.empty()) {
+    if (coming() < waiters_ && !open_.empty()) {
       send_off_oldest(lock);
     } else if (can_write()) {
       write_for_next(lock);
@@ -96,21 +97,22 @@ void Scheduler::send_off_oldest(std::unique_lock<std::mutex>& lock) {
 
 void Scheduler::give_back(std::byte* chunk) {
   const std::scoped_lock lock(mutex_);
-  if (waiters_.empty()) {
+  if (first_waiter_ == nullptr) {
     pool_.give(chunk);
     return;
   }
-  Waiter& first = *waiters_.front();
-  waiters_.pop_front();
+  Waiter& first = *first_waiter_;
+  first_waiter_ = first.next;
+  --waiters_;
   first.memory = chunk;
   first.asleep = false;
   first.woken.notify_one();
 }
 
-Scheduler::OpenChunks::iterator Scheduler::opened(OpenChunk chunk) {
+Scheduler::OpenChunks::iterator Scheduler::opened(OpenChunks& chunk) {
   const std::scoped_lock lock(mutex_);
-  open_.push_back(std::move(chunk));
-  if (coming() < waiters_.size()) call_waiter();  // it can send this one off
+  open_.splice(open_.end(), chunk);
+  if (coming() < waiters_) call_waiter();  // it can send this one off
   return std::prev(open_.end());
 }
 
@@ -119,9 +121,13 @@ void Scheduler::closed(OpenChunks::iterator chunk) {
   open_.erase(chunk);
 }
 
-void Scheduler::ready(const std::shared_ptr<BufferedFile>& file) {
+void Scheduler::ready(std::shared_ptr<BufferedFile> file) {
   const std::scoped_lock lock(mutex_);
-  if (std::find(ready_.begin(), ready_.end(), file) == ready_.end()) ready_.push_back(file);
+  ReadyFiles& place = file->ready_;
+  if (!place.empty()) {
+    place.front() = std::move(file);
+    ready_.splice(ready_.end(), place);
+  }
   call_worker();
 }
 
@@ -148,11 +154,11 @@ void Scheduler::call_worker() {
 }
 
 void Scheduler::call_waiter() {
-  const auto found =
-      std::find_if(waiters_.begin(), waiters_.end(), [](const Waiter* of) { return of->asleep; });
-  if (found == waiters_.end()) return;
-  (*found)->asleep = false;
-  (*found)->woken.notify_one();
+  Waiter* found = first_waiter_;
+  while (found != nullptr && !found->asleep) found = found->next;
+  if (found == nullptr) return;
+  found->asleep = false;
+  found->woken.notify_one();
 }
 
 void Scheduler::work() {
@@ -170,7 +176,7 @@ void Scheduler::work() {
 
 void Scheduler::write_for_next(std::unique_lock<std::mutex>& lock) {
   std::shared_ptr<BufferedFile> file = std::move(ready_.front());
-  ready_.pop_front();
+  file->ready_.splice(file->ready_.end(), ready_, ready_.begin());
   ++writing_;
   lock.unlock();
   file->write_some();

@@ -2,12 +2,11 @@
 //
 // Memory goes to those who wait for it first come first served, one chunk at a time. Files that
 // have something to be written take turns. Whoever waits does some of the writing itself, so that
-// all goes on without threads.
+// all goes on without threads, and without memory of the system: what was taken is written.
 #pragma once
 
 #include <atomic>
 #include <condition_variable>
-#include <deque>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -66,12 +65,13 @@ class Scheduler {
     std::uint64_t window = 0;
   };
   using OpenChunks = std::list<OpenChunk>;
-  /// What memory that was got is used for.
-  OpenChunks::iterator opened(OpenChunk chunk);
+  /// What memory that was got is used for; takes the only one of `chunk` over.
+  OpenChunks::iterator opened(OpenChunks& chunk);
   void closed(OpenChunks::iterator chunk);
 
+  using ReadyFiles = std::list<std::shared_ptr<BufferedFile>>;
   /// The file has something to be written.
-  void ready(const std::shared_ptr<BufferedFile>& file);
+  void ready(std::shared_ptr<BufferedFile> file);
   /// Whether the caller may write now; if so, done_writing() must follow.
   bool may_write();
   void done_writing();
@@ -87,6 +87,7 @@ class Scheduler {
     std::condition_variable woken;
     std::byte* memory = nullptr;
     bool asleep = false;
+    Waiter* next = nullptr;
   };
 
   void give_back(std::byte* chunk);
@@ -105,9 +106,11 @@ class Scheduler {
 
   mutable std::mutex mutex_;  ///< guards all below
   ChunkPool pool_;
-  std::deque<Waiter*> waiters_;  ///< if there are any, all memory is in use
+  Waiter* first_waiter_ = nullptr;  ///< if there are any, all memory is in use
+  Waiter* last_waiter_ = nullptr;   ///< if there are any
+  std::size_t waiters_ = 0;
   OpenChunks open_;
-  std::deque<std::shared_ptr<BufferedFile>> ready_;
+  ReadyFiles ready_;
   std::set<std::shared_ptr<BufferedFile>> files_;
   std::size_t writing_ = 0;
   std::size_t writing_most_ = 0;

@@ -80,7 +80,7 @@ void add_mount(CLI::App& app, Typed& typed) {
                  "pool=64M,stats")
       ->type_name("OPTIONS");
   app.add_option("--fuse-threads", typed.options.fuse_threads,
-                 "Threads that answer programs, 10 if not given")
+                 "Threads that answer programs, as many as are needed, at most 1024 if not given")
       ->type_name("N")
       ->check(CLI::Range(1, 1024));
 }

@@ -44,7 +44,7 @@ void BackingDescriptor::add(Descriptor descriptor) {
 
 int BackingDescriptor::flush() {
   const int copy = ::fcntl(written(), F_DUPFD_CLOEXEC, 0);
-  if (copy < 0) return -errno;
+  if (copy < 0) return sync(false);  // it tells as much, and needs no descriptor
   return ::close(copy) == 0 || errno == EINTR ? 0 : -errno;
 }
 

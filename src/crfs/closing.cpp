@@ -1,7 +1,10 @@
 #include "crfs/closing.hpp"
 
 #include <unistd.h>
+
+#include <chrono>
 #include <climits>
+#include <new>
 
 namespace cairn {
 namespace {
@@ -10,6 +13,18 @@ std::string name_of(const Inode& inode) {
   char name[PATH_MAX];
   const ssize_t length = ::readlink(name_in_proc(inode.path).c_str(), name, sizeof name);
   return length < 0 ? "a file without a name" : std::string(name, static_cast<std::size_t>(length));
+}
+
+/// Waits for memory where the system has none: what is not done now nobody does later.
+template <class Work>
+void patiently(Work work) {
+  for (;;) {
+    try {
+      return work();
+    } catch (const std::bad_alloc&) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+  }
 }
 
 }  // namespace
@@ -41,8 +56,9 @@ void Closing::finish_later(Inode& inode) {
 void Closing::finish(Inode& inode) {
   const std::shared_ptr<SharedFile> file = inode.open_file();
   if (!file) return;
-  if (!file->settled() && file->is_nameless()) file->data().abandon();
+  const bool nameless = !file->settled() && file->is_nameless();
   for (;;) {
+    if (nameless) cancel(inode, file);
     file->settle();  // not under the lock: who opens the file meanwhile need not wait
     const std::lock_guard lock(inode.mutex);
     // Who has opened it meanwhile is told of errors by the file itself, and closes it again.
@@ -51,11 +67,19 @@ void Closing::finish(Inode& inode) {
     AggregatedFile::Told told = file->data().opened();
     int error = file->drain(told);
     if (error == 0) error = file->flush();
-    if (error != 0) unreported_.add(inode.device, inode.number, {name_of(inode), error});
-    inode.cached = version_of(file->backing().number());
+    if (error != 0)
+      patiently([&] { unreported_.add(inode.device, inode.number, {name_of(inode), error}); });
+    // What others changed since it was opened is not what the kernel has read.
+    if (file->was_changed()) inode.cached = version_of(file->backing().number());
     inode.file.reset();
     return;
   }
+}
+
+/// What was written to a file that nobody can open any more. Who has opened it meanwhile reads it.
+void Closing::cancel(Inode& inode, const std::shared_ptr<SharedFile>& file) {
+  const std::lock_guard lock(inode.mutex);
+  if (inode.handles.empty() && inode.file == file) file->data().abandon();
 }
 
 void Closing::work() {
@@ -66,7 +90,7 @@ void Closing::work() {
     Inode& inode = *waiting_.front();
     waiting_.pop_front();
     lock.unlock();
-    finish(inode);
+    patiently([&] { finish(inode); });
     inodes_.forget(inode, 1);
     lock.lock();
   }

@@ -27,6 +27,7 @@ class Closing {
 
  private:
   void work();
+  void cancel(Inode& inode, const std::shared_ptr<SharedFile>& file);
 
   Inodes& inodes_;
   UnreportedErrors& unreported_;

@@ -45,7 +45,10 @@ int put(Handle& handle, Bytes data, off_t offset, const fuse_file_info& info) {
 int write(FileSystem& files, fuse_req_t request, fuse_ino_t number, const char* from,
           std::size_t size, off_t offset, fuse_file_info* info) {
   const std::int64_t began_ns = files.options.profile ? now_ns() : 0;
-  if (info->writepage == 0) drop_special_bits(files, request, files.inode(number));
+  if (info->writepage == 0) {
+    if (files.takes_no_more()) return ENOTCONN;
+    drop_special_bits(files, request, files.inode(number));
+  }
   Handle& handle = handle_of(info);
   const int error = put(handle, std::as_bytes(std::span(from, size)), offset, *info);
   if (error != 0) return error;

@@ -73,6 +73,7 @@ int open_found(FileSystem& files, Inode& folder, const char* name, fuse_entry_pa
 int create(FileSystem& files, fuse_req_t request, fuse_ino_t number, const char* name, mode_t mode,
            fuse_file_info* info) {
   Inode& folder = files.inode(number);
+  if (files.takes_no_more()) return ENOTCONN;
   fuse_entry_param entry;
   Descriptor made = make_file(request, folder, name, mode);
   int error = made.number() < 0 ? errno : 0;

@@ -1,5 +1,11 @@
 #include "crfs/file_system.hpp"
 
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <chrono>
+#include <thread>
+
 namespace cairn {
 namespace {
 
@@ -56,15 +62,29 @@ int FileSystem::look_up(Inode& folder, const char* name, fuse_entry_param& entry
   return path.number() < 0 ? errno : enter(std::move(path), entry);
 }
 
+int FileSystem::out_of_descriptors() {
+  rlimit limit = {};
+  (void)::getrlimit(RLIMIT_NOFILE, &limit);
+  if (!told_of_descriptors_.exchange(true))
+    complain(fmt::format(
+        "all {} descriptors are in use, one for each file that the kernel remembers: programs get "
+        "ENFILE; raise the limit of this process (ulimit -Hn, LimitNOFILE= in a systemd unit)",
+        limit.rlim_cur));
+  return ENFILE;
+}
+
 int FileSystem::open_file(Inode& inode, int flags, Opened& opened) {
   const bool for_writing = (flags & O_ACCMODE) != O_RDONLY;
+  if (for_writing && takes_no_more()) return ENOTCONN;
   const std::lock_guard lock(inode.mutex);
   opened.cache_is_true = inode.file != nullptr;
   if (!inode.file || (for_writing && !inode.file->backing().writes())) {
     Descriptor backing = open_backing(inode.path, for_writing);
     if (backing.number() < 0) return errno;
     if (!inode.file) {
-      opened.cache_is_true = inode.cached == version_of(backing.number());
+      const Version version = version_of(backing.number());
+      opened.cache_is_true = inode.cached == version;
+      inode.cached = version;
       inode.has_no_capability = false;
     }
     attach(inode, std::move(backing));
@@ -107,6 +127,21 @@ void FileSystem::close_file(Inode& inode, Handle& handle) {
 }
 
 void FileSystem::take_from_kernel() {
+  ends_ = true;
+  if (!options.writeback) return take_pages();
+  // Who was in the middle of a write when its end was decided has pages for the next time.
+  // A mapping that is written all the time would have some for ever.
+  std::uint64_t before = ~std::uint64_t{0};
+  for (int pass = 0; pass < 200 && aggregator.statistics().writes_in != before; ++pass) {
+    before = aggregator.statistics().writes_in;
+    take_pages();
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    take_pages();
+  }
+}
+
+/// Where the kernel gathers writes it also asks for attributes before the next one.
+void FileSystem::take_pages() {
   // syncfs() would not wait for the answers to what it has the kernel send.
   for (Inode* inode : inodes.hold_all()) {
     if (const auto file = inode->open_file(); file && file->backing().writes())

@@ -1,7 +1,10 @@
 // The state of one mount, and what several kinds of operations need.
 #pragma once
 
+#include <atomic>
+#include <functional>
 #include <memory>
+#include <string>
 
 #include "crfs/closing.hpp"
 #include "crfs/fuse.hpp"
@@ -27,6 +30,8 @@ class FileSystem {
   WriteProfile profile;
   Closing closing;
   Promises promises;
+  /// To whom it may concern.
+  std::function<void(const std::string&)> complain = [](const std::string&) {};
   /// Set before the first operation; to tell the kernel what it must forget.
   fuse_session* session = nullptr;
 
@@ -57,14 +62,23 @@ class FileSystem {
   /// The same, of a file that was just created, and is open.
   Opened adopt_file(Inode& inode, Descriptor created, int flags);
   void close_file(Inode& inode, Handle& handle);
-  /// Waits until the kernel has handed over what programs wrote to mappings or to its cache. By
-  /// another thread than those that take it.
+  /// Waits until the kernel has handed over what programs wrote to mappings or to its cache, and
+  /// takes nothing more through that. By another thread than those that answer.
   void take_from_kernel();
+  /// Whether the kernel would take a write that no take_from_kernel() would follow.
+  bool takes_no_more() const { return ends_ && options.writeback; }
+  /// The errno for a program where the daemon has no more descriptors; it tells so once.
+  int out_of_descriptors();
   /// Waits until all that was written to all files is in the backing folder. The mount is at its
   /// end: open handles count no more.
   void drain();
 
  private:
+  void take_pages();
+
+  std::atomic<bool> ends_ = false;
+  std::atomic<bool> told_of_descriptors_ = false;
+
   // With the lock on `inode`.
   void attach(Inode& inode, Descriptor opened);
   Handle& add_handle(Inode& inode, int flags);

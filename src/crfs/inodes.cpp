@@ -7,7 +7,7 @@ namespace cairn {
 Version version_of(int descriptor) {
   struct stat status = {};
   if (::fstat(descriptor, &status) != 0) return {};
-  return {status.st_mtim, status.st_size};
+  return {status.st_mtim, status.st_ctim, status.st_size};
 }
 
 Inodes::Inodes(Descriptor root) {

@@ -18,11 +18,14 @@ namespace cairn {
 /// version, and true as long as that is the file's.
 struct Version {
   timespec mtime = {};
+  timespec ctime = {};  ///< nobody can set it back
   off_t size = -1;
 
   bool operator==(const Version& other) const {
-    return mtime.tv_sec == other.mtime.tv_sec && mtime.tv_nsec == other.mtime.tv_nsec &&
-           size == other.size;
+    const auto same = [](const timespec& one, const timespec& two) {
+      return one.tv_sec == two.tv_sec && one.tv_nsec == two.tv_nsec;
+    };
+    return same(mtime, other.mtime) && same(ctime, other.ctime) && size == other.size;
   }
 };
 Version version_of(int descriptor);
@@ -40,6 +43,8 @@ class Inode {
   const ino_t number;
   const mode_t type;
 
+  std::mutex changing_mode;  ///< after that below; held while the backing folder changes it
+
   /// Bits of the mode that a write takes away are set, or may be.
   std::atomic<bool> may_have_special_bits = false;
   /// It has no security.capability, which the kernel would ask for at each write.
@@ -49,7 +54,7 @@ class Inode {
   std::shared_ptr<SharedFile>
       file;  ///< guarded; while it is open, or what was written is on its way
   std::vector<std::unique_ptr<Handle>> handles;  ///< guarded
-  Version cached;                                ///< guarded; of when it was last closed
+  Version cached;  ///< guarded; of when it was opened, or closed after a change
 
   std::shared_ptr<SharedFile> open_file() {
     const std::lock_guard lock(mutex);

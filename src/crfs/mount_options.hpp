@@ -15,7 +15,7 @@ struct MountOptions {
   bool foreground = false;
   bool writeback = false;    ///< the kernel gathers writes first
   bool close_async = false;  ///< close() does not wait
-  int fuse_threads = 10;
+  int fuse_threads = 1024;   ///< at most
   bool stats = false;
   bool profile = false;
   bool json = false;

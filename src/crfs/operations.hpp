@@ -32,6 +32,8 @@ void call(fuse_req_t request, Arguments... arguments) {
     error = operation(files, request, arguments...);
   } catch (const std::bad_alloc&) {
   }
+  if (error == EMFILE)
+    error = static_cast<FileSystem*>(fuse_req_userdata(request))->out_of_descriptors();
   if (error != 0 || !answers) fuse_reply_err(request, error);
 }
 

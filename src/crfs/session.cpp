@@ -19,6 +19,9 @@
 namespace cairn {
 namespace {
 
+/// Kept for the next request; others end when there is nothing to do.
+constexpr unsigned idle_threads = 10;
+
 /// Each file that the kernel knows has a descriptor here.
 void allow_many_files() {
   rlimit limit = {};
@@ -125,11 +128,12 @@ void serve(FileSystem& files) {
   struct sigaction interrupt = {};
   interrupt.sa_handler = [](int) {};
   ::sigaction(SIGUSR1, &interrupt, nullptr);
+  // As many as there are requests: a write may wait for memory, a close for the backing folder.
   const auto threads = static_cast<unsigned>(files.options.fuse_threads);
   fuse_loop_config* config = fuse_loop_cfg_create();
   fuse_loop_cfg_set_clone_fd(config, 1);
   fuse_loop_cfg_set_max_threads(config, threads);
-  fuse_loop_cfg_set_idle_threads(config, threads);
+  fuse_loop_cfg_set_idle_threads(config, std::min(threads, idle_threads));
   {
     const SignalWatch watch(files);
     fuse_session_loop_mt(files.session, config);
@@ -194,6 +198,7 @@ int serve_mount(const MountOptions& options, Descriptor root, BackgroundProcess&
       background.log().error("{}", session.error().text);
       return 1;
     }
+    files.complain = [&](const std::string& text) { background.log().error("{}", text); };
     tune_cache(options.mountpoint);
     background.begin();
     serve(files);

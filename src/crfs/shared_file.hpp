@@ -26,6 +26,8 @@ class SharedFile {
   /// After each write or append.
   void note_change();
   int resize(std::uint64_t bytes);
+  /// By a write or resize.
+  bool was_changed() const { return written_ > 0; }
   /// False while there may be bytes that the backing file does not have.
   bool settled() const { return settled_ == written_; }
   /// Makes what the backing folder says of the file true.

@@ -3,6 +3,7 @@
 #include "crfs/shared_file.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "files/temporary_folder.hpp"
@@ -81,6 +82,19 @@ TEST_F(SharedFileTest, TheCloseOfAFileWithoutANameDoesNotWriteIt) {
   EXPECT_FALSE(file_->settled());
   EXPECT_EQ(handle.sync(false), 0);  // who asks for it gets it
   EXPECT_TRUE(file_->settled());
+}
+
+TEST_F(SharedFileTest, ACloseNeedsNoDescriptorMore) {
+  Handle handle(*file_, true);
+  write("some bytes");
+  rlimit limit = {};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit none = {0, limit.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const int error = handle.flush();
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  EXPECT_EQ(error, 0);
+  EXPECT_EQ(backing().st_size, 10);
 }
 
 TEST(BackingDescriptor, WritesWhenAWriterComesToAReader) {

@@ -96,6 +96,7 @@ int set(FileSystem& files, fuse_req_t request, fuse_ino_t number, const char* na
   const auto call = [&] { return errno_of(::setxattr(path.c_str(), name, value, size, flags)); };
   if (!std::string_view(name).starts_with("system.posix_acl_")) return call();
   // An ACL takes S_ISGID away where its owner is not in the group.
+  const std::lock_guard lock(inode.changing_mode);
   const RequestUser user(request);
   return call();
 }

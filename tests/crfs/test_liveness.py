@@ -115,6 +115,41 @@ def test_a_daemon_that_is_told_to_end_writes_what_it_has(workshop, number):
 
 
 @pytest.mark.crfs_only
+def test_what_the_kernel_took_while_the_daemon_is_told_to_end_is_there(workshop):
+    """Writers that never wait: the kernel gathers for them."""
+    for _ in range(3):
+        mount = workshop.crfs("--mode", "writeback")
+        writers = start_writers(mount.path, 3)
+        time.sleep(0.1)
+        mount.signal(signal.SIGTERM)
+        assert mount.wait() == 0
+        for i, count in enumerate([count_of(writer) for writer in writers]):
+            assert (mount.backing / f"w{i}").read_bytes()[:count * RECORD] == records(count), (count, mount.said())
+
+
+@pytest.mark.crfs_only
+def test_who_does_not_write_need_not_wait_for_those_who_do(workshop):
+    """20 writers of a chunk each, more than the threads at the start, and 4 chunks, of which 2 are written in a second."""
+    slow = workshop.slowfs("--bandwidth", str(512 << 10))
+    mount = workshop.crfs("--pool", "1M", "--chunk", "256K", backing=slow.path)
+    files = [os.open(mount.path / f"w{i}", os.O_WRONLY | os.O_CREAT) for i in range(20)]
+    writers = [threading.Thread(target=os.write, args=(file, bytes(256 << 10))) for file in files]
+    for writer in writers:
+        writer.start()
+    time.sleep(0.5)
+    start = time.monotonic()
+    (mount.path / "folder").mkdir()
+    assert len(os.listdir(mount.path)) == 21
+    (mount.path / "w7").stat()
+    took_s = time.monotonic() - start
+    slow.set("clear")
+    for writer, file in zip(writers, files):
+        writer.join()
+        os.close(file)
+    assert took_s < 1
+
+
+@pytest.mark.crfs_only
 def test_unmount_writes_what_was_closed(workshop, mode):
     slow = workshop.slowfs("--delay-us", "2000")
     mount = workshop.crfs("--mode", mode, "--close", "async", "--pool", "16M", "--chunk", "256K", backing=slow.path)

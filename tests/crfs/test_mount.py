@@ -1,9 +1,11 @@
 """What the manual page of crfs promises, row by row, on a real mount."""
 
+import errno
 import fcntl
 import json
 import mmap
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -13,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -77,6 +80,39 @@ def test_a_reader_that_has_seen_the_file_sees_what_comes_later(mounted):
     os.close(file)
     mapped.close()
     os.close(reader)
+
+
+def test_a_reader_beside_a_writer_that_waits_sees_what_was_written(workshop):
+    """The kernel forgets a page when the writer comes, and reads it again for the reader while the writer waits."""
+    slow = workshop.slowfs()
+    mounted = workshop.crfs("--pool", "64K", "--chunk", "64K", "--write", "64K", "--threads", "1", backing=slow.path)
+    (mounted.path / "file").write_bytes(b"1" * 4 * KB)
+    reader = os.open(mounted.path / "file", os.O_RDONLY)
+    assert os.pread(reader, 4 * KB, 0) == b"1" * 4 * KB
+    writer, other = open_to_write(mounted.path / "file"), open_to_write(mounted.path / "other")
+    slow.set("delay-us", "500000")
+    os.write(other, b"x" * 64 * KB)  # all the memory there is
+    waiting = threading.Thread(target=os.pwrite, args=(writer, b"2" * 4 * KB, 0))
+    waiting.start()
+    while waiting.is_alive():
+        os.pread(reader, 4 * KB, 0)
+    waiting.join()
+    assert os.pread(reader, 4 * KB, 0) == b"2" * 4 * KB
+    slow.set("clear")
+    for file in (reader, writer, other):
+        os.close(file)
+
+
+def test_a_file_that_others_changed_is_read_anew(mounted):
+    """Also where they have set its time back, and its size is the same."""
+    path, below = mounted.path / "file", mounted.backing / "file"
+    path.write_bytes(b"1" * 4 * KB)
+    assert path.read_bytes() == b"1" * 4 * KB
+    times = below.stat()
+    below.write_bytes(b"2" * 4 * KB)
+    os.utime(below, ns=(times.st_atime_ns, times.st_mtime_ns))
+    time.sleep(1.1)  # for so long the kernel keeps what it knows of names
+    assert path.read_bytes() == b"2" * 4 * KB
 
 
 def test_what_is_written_to_a_mapping_is_seen_by_others_and_gets_to_the_backing_folder(mounted):
@@ -241,6 +277,21 @@ def test_links_and_special_files(mounted):
         else:
             print(open(sys.argv[1]).read())
     """, mounted.path / "pipe") == "through"
+
+
+@ROOT_ONLY
+def test_files_that_are_too_many_are_named_and_others_are_whole(mounted):
+    files = [open_to_write(mounted.path / f"file{number}") for number in range(10)]
+    resource.prlimit(mounted.process.pid, resource.RLIMIT_NOFILE, (80, 80))
+    with pytest.raises(OSError) as told:
+        for number in range(100):
+            (mounted.path / f"more{number}").write_bytes(b"x")
+    assert told.value.errno == errno.ENFILE
+    for file in files:
+        os.write(file, b"x" * 10000)
+        os.close(file)
+    assert all((mounted.backing / f"file{number}").stat().st_size == 10000 for number in range(10))
+    assert mounted.said().count("raise the limit of this process") == 1
 
 
 # --- size and place ---
