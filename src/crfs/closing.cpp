@@ -1,19 +1,10 @@
 #include "crfs/closing.hpp"
 
-#include <unistd.h>
-
 #include <chrono>
-#include <climits>
 #include <new>
 
 namespace cairn {
 namespace {
-
-std::string name_of(const Inode& inode) {
-  char name[PATH_MAX];
-  const ssize_t length = ::readlink(name_in_proc(inode.path).c_str(), name, sizeof name);
-  return length < 0 ? "a file without a name" : std::string(name, static_cast<std::size_t>(length));
-}
 
 /// Waits for memory where the system has none: what is not done now nobody does later.
 template <class Work>

@@ -1,7 +1,10 @@
 #include "crfs/file_system.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <thread>
@@ -126,6 +129,28 @@ void FileSystem::close_file(Inode& inode, Handle& handle) {
   closing.finish_later(inode);
 }
 
+namespace {
+
+/// Through the mount, by a process that has no descriptor of it: should this one be killed
+/// meanwhile, the kernel ends the mount, and with it the waiting. A thread of this process would
+/// keep the mount alive and wait for its own answers for ever, and so would all who write to any
+/// disk. syncfs() would not wait for the answers to what it has the kernel send.
+void sync_in_child(const std::vector<std::string>& paths) {
+  const pid_t child = ::fork();
+  if (child == 0) {  // of a process with threads: system calls only
+    (void)::close_range(0, ~0U, 0);
+    for (const std::string& path : paths) {
+      const int file = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+      if (file >= 0) (void)::fsync(file);
+      if (file >= 0) (void)::close(file);
+    }
+    ::_exit(EXIT_SUCCESS);
+  }
+  while (child > 0 && ::waitpid(child, nullptr, 0) < 0 && errno == EINTR) continue;
+}
+
+}  // namespace
+
 void FileSystem::take_from_kernel() {
   ends_ = true;
   if (!options.writeback) return take_pages();
@@ -142,12 +167,18 @@ void FileSystem::take_from_kernel() {
 
 /// Where the kernel gathers writes it also asks for attributes before the next one.
 void FileSystem::take_pages() {
-  // syncfs() would not wait for the answers to what it has the kernel send.
+  const std::string root = name_of(inodes.root());
+  std::vector<std::string> paths;
   for (Inode* inode : inodes.hold_all()) {
-    if (const auto file = inode->open_file(); file && file->backing().writes())
-      fuse_lowlevel_notify_inval_inode(session, number(*inode), 0, 0);
+    if (const auto file = inode->open_file(); file && file->backing().writes()) {
+      fuse_lowlevel_notify_inval_inode(session, number(*inode), -1, 0);  // attributes only
+      const std::string name = name_of(*inode);
+      if (name.starts_with(root))
+        paths.push_back(options.mountpoint + "/" + name.substr(root.size()));
+    }
     inodes.forget(*inode, 1);
   }
+  sync_in_child(paths);
 }
 
 void FileSystem::drain() {

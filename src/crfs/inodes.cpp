@@ -1,8 +1,18 @@
 #include "crfs/inodes.hpp"
 
+#include <unistd.h>
+
+#include <climits>
+
 #include <algorithm>
 
 namespace cairn {
+
+std::string name_of(const Inode& inode) {
+  char name[PATH_MAX];
+  const ssize_t length = ::readlink(name_in_proc(inode.path).c_str(), name, sizeof name);
+  return length < 0 ? "a file without a name" : std::string(name, static_cast<std::size_t>(length));
+}
 
 Version version_of(int descriptor) {
   struct stat status = {};

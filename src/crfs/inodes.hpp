@@ -6,6 +6,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -29,6 +30,11 @@ struct Version {
   }
 };
 Version version_of(int descriptor);
+
+class Inode;
+
+/// Where it lies in the backing folder, as the system tells now.
+std::string name_of(const Inode& inode);
 
 class Inode {
  public:

@@ -90,7 +90,7 @@ TEST_F(SessionFetch, ThatFetchingIsOffIsSaid) {
 TEST_F(SessionFetch, ARecordThatCannotBeReadIsSaidToBeMissed) {
   flush({1});
   for (const auto& entry : fs::recursive_directory_iterator(cluster_.settings.prefix + "/.cairn"))
-    if (entry.path().filename() == "record") cluster_.flip(entry.path());
+    if (entry.path().filename() == "dataset") cluster_.flip(entry.path());
   fs::remove(cluster_.settings.prefix + "/.cairn/listing");
   EXPECT_EQ(restart(), 0);
   EXPECT_EQ(times_said(zero), 1U) << cluster_.said();

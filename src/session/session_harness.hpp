@@ -142,6 +142,20 @@ struct JobRank {
     ASSERT_TRUE(written) << written.error().text;
   }
 
+  /// Whole in the cache, but not in the prefix directory, where it was due.
+  void expect_not_copied(int dataset, std::uint32_t flags = flag_checkpoint) {
+    const Status written = write(dataset, flags);
+    ASSERT_FALSE(written);
+    EXPECT_EQ(written.error().code, Code::not_copied) << written.error().text;
+  }
+
+  /// At the end of a run, of what is left in the cache only.
+  void expect_not_all_copied() {
+    const Status ended = session->finalize();
+    ASSERT_FALSE(ended);
+    EXPECT_EQ(ended.error().code, Code::not_copied) << ended.error().text;
+  }
+
   /// Collective. Restarts as an application does, all bytes compared; from which dataset, 0 for
   /// none.
   int restart() {

@@ -112,13 +112,16 @@ TEST_F(SessionLog, ACallThatChangesNothingIsASignOfLife) {
     if (rank.number() == 0) silent = (news(), later_s += 60, news().size());
     rank.comm.barrier();
     call();
-    if (rank.number() == 0) EXPECT_EQ(the("CALL", news())["host"], "n0");
+    if (rank.number() == 0) {
+      EXPECT_EQ(the("CALL", news())["host"], "n0");
+    }
     rank.comm.barrier();
   };
   cluster_.run_well(four_nodes(), [&](JobRank& rank) {
     expect_call(rank, [&] { EXPECT_TRUE(rank.session->need_checkpoint()); });
     EXPECT_TRUE(rank.session->start_checkpoint());
-    expect_call(rank, [&] { EXPECT_TRUE(rank.session->route_file("ckpt/file")); });
+    expect_call(rank,
+                [&] { EXPECT_TRUE(rank.session->route_file(rank.settings.prefix + "/file")); });
     EXPECT_FALSE(rank.session->complete_checkpoint(true));
   });
   EXPECT_EQ(silent, 0U);

@@ -128,6 +128,33 @@ def test_what_the_kernel_took_while_the_daemon_is_told_to_end_is_there(workshop)
 
 
 @pytest.mark.crfs_only
+def test_a_daemon_that_is_killed_while_it_ends_leaves_nobody_waiting(workshop):
+    """What the kernel still had to hand over has no answer: the mount must end, or every disk stands still."""
+    slow = workshop.slowfs("--delay-us", "50000")
+    mount = workshop.crfs("--mode", "writeback", "--pool", "1M", "--chunk", "128K", "--write", "64K", backing=slow.path)
+    file = os.open(mount.path / "big", os.O_WRONLY | os.O_CREAT)
+    for _ in range(32):
+        os.write(file, bytes(1 << 20))
+    mount.signal(signal.SIGTERM)
+    time.sleep(0.5)
+    mount.signal(signal.SIGKILL)
+    ended = threading.Event()
+
+    def sync() -> None:
+        with pytest.raises(OSError):
+            os.fsync(file)
+        ended.set()
+
+    threading.Thread(target=sync, daemon=True).start()
+    assert ended.wait(PATIENCE_S), "the kernel waits for answers of the dead"
+    try:
+        os.close(file)
+    except OSError:
+        pass  # as fsync() has told
+    detach(mount.path)
+
+
+@pytest.mark.crfs_only
 def test_who_does_not_write_need_not_wait_for_those_who_do(workshop):
     """20 writers of a chunk each, more than the threads at the start, and 4 chunks, of which 2 are written in a second."""
     slow = workshop.slowfs("--bandwidth", str(512 << 10))
