@@ -222,6 +222,10 @@ Result<Keeper> Keeper::take_over(Files& files, Clock& clock, PrefixFolder folder
 }
 
 Status Keeper::read_datasets(const Reading& reading) {
+  // An owner may have died between a rename and its sync; what is built on it must not outlive it.
+  for (const std::string& folder : {folder_.datasets(), folder_.dropped()})
+    if (Status synced = files_->sync_folder(folder); !synced && !is_absent(synced.error()))
+      return synced;
   auto copy = reading.anew ? std::nullopt : read_copy(*files_, folder_);
   listing_good_ = copy.has_value();
   if (listing_good_) {

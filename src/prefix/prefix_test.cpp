@@ -386,6 +386,21 @@ TEST_F(Prefix, WhatTheNextOwnerHasStagedIsNotWrittenOver) {
   EXPECT_EQ(made.size(), 1U) << "none after the takeover";
 }
 
+/// What its dying owner has published last need not be durable, and the next one settles it.
+TEST_F(Prefix, ATakeoverMakesDurableWhatIsThere) {
+  bool closed = false;
+  std::vector<std::string> synced;
+  const auto posix = make_posix_files();
+  const auto files = make_hooked_files(*posix, [&](const FileOperation& operation) -> Status {
+    closed = closed || (operation.name == "rename" && operation.to.ends_with("/owner"));
+    if (closed && operation.name == "sync_folder") synced.emplace_back(operation.path);
+    return {};
+  });
+  SleepersClock clock;
+  ASSERT_TRUE(Keeper::take_over(*files, clock, folder(), owner("a")));
+  EXPECT_TRUE(std::count(synced.begin(), synced.end(), folder().datasets()));
+}
+
 TEST_F(Prefix, AnotherLivingJobIsKeptOut) {
   const auto files = make_posix_files();
   SleepersClock clock;

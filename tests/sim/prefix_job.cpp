@@ -38,6 +38,7 @@ class PrefixJob {
         ways_(seed ^ 0x9e3779b9U),
         chance_(seed ^ 0x2545f491U),
         of_flushes_(seed ^ 0x6a09e667U),
+        of_owners_(seed ^ 0x3c6ef372U),
         trace_(print),
         shape_(draw_shape(seed)),
         cluster_(shape_.nodes),
@@ -53,6 +54,8 @@ class PrefixJob {
     settings.io_threads = of_flushes_.between(1, 2);
     settings.io_piece_bytes = std::uint64_t{1} << of_flushes_.between(8, 14);
     settings.restart_attempts = 0;
+    if (!bypass_ && of_owners_.one_in(3)) settings.prefix_size = of_owners_.between(1, 3);
+    several_jobs_ = !bypass_ && of_owners_.one_in(3);
     placement_ = shape_.first_placement;
   }
 
@@ -109,6 +112,8 @@ class PrefixJob {
   /// Whether the run bypasses the cache, and when.
   void draw_ways(Plan& plan) {
     plan.settings = shape_.settings;
+    // Another job takes over from one that has ended, or is silent.
+    if (several_jobs_ && of_owners_.one_in(2)) plan.settings.job_id = "another";
     if (!bypass_) return;
     Settings& settings = plan.settings;
     const int for_all = ways_.between(0, 3);
@@ -203,7 +208,9 @@ class PrefixJob {
     // It must tell that it could not purge.
     if (!session && settings.prefix_purge && faults_.count() > 0) return background.finish();
     if (!session) throw Violation(fmt::format("(g) Init fails: {}", session.error().text));
-    while (!restart(**session, *memory, rank)) continue;
+    Restart found = Restart::rejected;
+    while (found == Restart::rejected) found = restart(**session, *memory, rank);
+    if (found == Restart::refused) return background.finish();
     for (int i = 0; i < plan.datasets; ++i) write(plan, **session, *files, rank);
     if (plan.finalize) compare("Finalize", (*session)->finalize() ? "ok" : "failed");
     background.finish();  // what it does uses the files above
@@ -231,17 +238,23 @@ class PrefixJob {
     return newest;
   }
 
-  /// False where a call has failed, so that another checkpoint is wanted.
-  bool restart(Session& session, Files& memory, int rank) {
+  enum class Restart {
+    ended,
+    rejected,  ///< a call has failed, so that another checkpoint is wanted
+    refused,   ///< whether there is one could not be known: the program ends
+  };
+
+  Restart restart(Session& session, Files& memory, int rank) {
     const auto offer = session.have_restart();
     const std::string step = fmt::format("Have_restart {}", ++asked_[rank]);
     compare(step, offer ? offer->value_or("nothing") : offer.error().text);
+    if (!offer && faults_.count() > 0) return Restart::refused;
     if (!offer) throw Violation(fmt::format("(b) Have_restart fails: {}", offer.error().text));
     const int key = *offer ? std::stoi((*offer)->substr(1)) : 0;
     if (key < newest_complete() && faults_.count() == 0)
       throw Violation(
           fmt::format("(b) d{} was complete, and d{} is offered", newest_complete(), key));
-    if (key == 0) return true;
+    if (key == 0) return Restart::ended;
     if (!told_.contains(key) || outputs_.contains(key))
       throw Violation(fmt::format("(a) d{} is offered", key));
     if (const auto opened = session.start_restart(); !opened)
@@ -260,7 +273,7 @@ class PrefixJob {
     compare(fmt::format("Complete_restart of d{}", key), completed ? "ok" : "failed");
     if (completed && rank == 0) ++outcome_.restarts;
     if (!completed) told_[key] = Told::unsure;  // the program has rejected it
-    return completed.has_value();
+    return completed ? Restart::ended : Restart::rejected;
   }
 
   // --- writing ---
@@ -341,10 +354,26 @@ class PrefixJob {
       const bool listed = std::any_of(listing->begin(), listing->end(), [&](const auto& record) {
         return record.info.name == name && record.settled;
       });
-      if (told == Told::complete && !listed)
+      if (told == Told::complete && !listed && !is_outside_window(*listing, key))
         throw Violation(fmt::format("(b) {} was complete, and is not listed", name));
+      if (told == Told::complete && !listed) check_deleted(*files, key);
       if (listed) check_own_files(*files, key);
     }
+  }
+
+  bool is_outside_window(const Listing& listing, int key) const {
+    const int size = shape_.settings.prefix_size;
+    const auto newer = std::count_if(listing.begin(), listing.end(), [&](const auto& record) {
+      return record.info.is_checkpoint() && std::stoi(record.info.name.substr(1)) > key;
+    });
+    return size > 0 && newer >= size && !outputs_.contains(key);
+  }
+
+  void check_deleted(Files& files, int key) {
+    for (int rank = 0; rank < shape_.ranks(); ++rank)
+      for (const FileShape& file : files_of_rank(key, rank))
+        if (files.info(file.name))
+          throw Violation(fmt::format("(h) {} of the deleted d{} is left", file.name, key));
   }
 
   /// Under the program's own names, so that it could read them without Cairn.
@@ -361,6 +390,7 @@ class PrefixJob {
   Chance ways_;  ///< of its own, so that seeds of one kind stay what they are
   Chance chance_;
   Chance of_flushes_;
+  Chance of_owners_;
   Trace trace_;
   JobShape shape_;
   Cluster cluster_;
@@ -375,6 +405,7 @@ class PrefixJob {
   std::set<int> shared_;        ///< those with a file of all ranks
   std::map<int, int> asked_;    ///< by rank: how often for a restart
   std::map<int, int> written_;  ///< by rank: the last key
+  bool several_jobs_ = false;   ///< take turns
   bool ended_ = false;          ///< the present run, before its time
   bool planned_ = false;        ///< a flush, in the present run
   Outcome outcome_;
