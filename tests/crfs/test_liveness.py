@@ -131,7 +131,8 @@ def test_what_the_kernel_took_while_the_daemon_is_told_to_end_is_there(workshop)
 def test_a_daemon_that_is_killed_while_it_ends_leaves_nobody_waiting(workshop):
     """What the kernel still had to hand over has no answer: the mount must end, or every disk stands still."""
     slow = workshop.slowfs("--delay-us", "50000")
-    mount = workshop.crfs("--mode", "writeback", "--pool", "1M", "--chunk", "128K", "--write", "64K", backing=slow.path)
+    mount = workshop.crfs("--mode", "writeback", "--pool", "1M", "--chunk", "128K", "--write", "128K",
+                          backing=slow.path)
     file = os.open(mount.path / "big", os.O_WRONLY | os.O_CREAT)
     for _ in range(32):
         os.write(file, bytes(1 << 20))
