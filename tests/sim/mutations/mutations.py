@@ -165,11 +165,11 @@ MUTATIONS = [
              "protect_anew(dataset);"),
     # the prefix directory
     Mutation("staged files are not synced", "src/prefix/flush_plan.cpp",
-             "{keep ? only_me : file_for_all, keep, true}",
-             "{keep ? only_me : file_for_all, keep, false}", "--prefix"),
+             "{keep ? only_me : file_for_all, keep, true, is_mine}",
+             "{keep ? only_me : file_for_all, keep, false, is_mine}", "--prefix"),
     Mutation("staged names are not synced", "src/prefix/flush_plan.cpp",
-             "keep, true}, throttle));\n  return sync_folders(site.files, site.folder, record);",
-             "keep, true}, throttle));\n  return {};", "--prefix"),
+             "keep, true, is_mine}, throttle));\n  return sync_folders(site.files, site.folder, record);",
+             "keep, true, is_mine}, throttle));\n  return {};", "--prefix"),
     Mutation("a part is marked before it is done", "src/prefix/flush_plan.cpp",
              "    CAIRN_TRY(unstage_rank(site.files, site.folder, record));\n    CAIRN_TRY(part.beside",
              "    CAIRN_TRY(markers.mark(part.rank));\n"
@@ -192,7 +192,7 @@ MUTATIONS = [
              "      return unstage_rank(site.files, site.folder, record);\n", "      return {};\n",
              "--prefix"),
     Mutation("what was bypassed is not synced", "src/prefix/in_place.cpp",
-             "CAIRN_TRY(file->sync());", "", "--bypass"),
+             "CAIRN_TRY(file->sync_all());", "", "--bypass"),
 ]
 
 
