@@ -25,12 +25,13 @@ int main(int argc, char** argv) {
     if (SCR_Complete_restart(move_state("rb", rank, state)) == SCR_SUCCESS) break;
     state[0] = 0, state[1] = 1; /* it could not be read: the next older one is tried */
   }
-  if (answer == CAIRN_E_WRONG_RANKS) return MPI_Finalize(), 1; /* written by more or fewer ranks */
+  if (answer != SCR_SUCCESS && answer != CAIRN_E_DISABLED)
+    return MPI_Finalize(), 1; /* there is one that must not be passed over; why has been told */
   while (state[0] < 100) {
     state[0] += 1, state[1] *= 1.01; /* the work */
     if ((int)state[0] % 10 != 0) continue;
-    SCR_Start_checkpoint();
-    SCR_Complete_checkpoint(move_state("wb", rank, state));
+    if (SCR_Start_checkpoint() == SCR_SUCCESS)
+      SCR_Complete_checkpoint(move_state("wb", rank, state));
   }
   if (rank == 0) printf("step %g: %.6f\n", state[0], state[1]);
   SCR_Finalize();

@@ -134,7 +134,8 @@ contains
     restarted = .false.
     do while (guarded .and. .not. restarted)
       call SCR_Have_restart(found, name, ierror)
-      if (ierror /= SCR_SUCCESS .or. found == 0) return
+      if (ierror /= SCR_SUCCESS) error stop 'there is a checkpoint that must not be passed over'
+      if (found == 0) return
       call SCR_Start_restart(name, ierror)
       if (ierror /= SCR_SUCCESS) cycle  ! the next older one is offered
       call SCR_Complete_restart(merge(1, 0, loaded(trim(place(name)))), ierror)

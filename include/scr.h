@@ -100,8 +100,8 @@ CAIRN_EXPORT int SCR_Init(void);
 
 /* Copies what is due to the prefix directory, ends what is still under way and frees everything;
  * cached datasets stay. Legal in IDLE, then UNINIT.
- * Errors: NOT_COPIED (an output, or the newest checkpoint, is in the nodes' caches only); the state
- * is UNINIT all the same. */
+ * Errors: NOT_COPIED (an output, or the newest checkpoint, is in the nodes' caches only), LOST (one
+ * was found damaged there, and could not be repaired); the state is UNINIT all the same. */
 CAIRN_EXPORT int SCR_Finalize(void);
 
 /* Sets ("KEY=VALUE", or several leaves of one descriptor: "CKPT=0 TYPE=XOR SET_SIZE=8"), unsets
@@ -204,7 +204,8 @@ CAIRN_EXPORT int SCR_Start_output(const char* name, int flags);
  * ones stay (files that were written without the cache are left as they are): INVALID (some rank
  * said no, or a file is missing), NO_SPACE, IO. NOT_COPIED is another matter: all is well, but the
  * dataset, an output or the SCR_FLUSH-th checkpoint, could not be copied to the prefix directory; it
- * stays in the cache, and is tried again with the next one. Legal in OUTPUT, then IDLE. */
+ * stays in the cache, and it, or the next checkpoint in its place, is tried again with each dataset
+ * until one is there. Legal in OUTPUT, then IDLE. */
 CAIRN_EXPORT int SCR_Complete_output(int valid);
 
 /* Takes the dataset `name` out of the index of the prefix directory; all its files stay, and

@@ -123,7 +123,7 @@ Status Process::init() {
 Status Process::finalize() {
   CAIRN_ASSIGN(Session * running, session_for_all("SCR_Finalize"));
   Status done = running->finalize();
-  if (!done && done.error().code != Code::not_copied) return done;
+  if (!done && !running->is_ended()) return done;
   session_.reset();
   comm_.reset();
   resolved_.reset();

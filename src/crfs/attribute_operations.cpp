@@ -19,7 +19,7 @@ int answer_attributes(FileSystem& files, fuse_req_t request, Inode& inode) {
 int get_attributes(FileSystem& files, fuse_req_t request, fuse_ino_t number, fuse_file_info*) {
   Inode& inode = files.inode(number);
   // Without the answer the kernel does not take a write into its cache.
-  if (S_ISREG(inode.type) && files.takes_no_more()) return ENOTCONN;
+  if (S_ISREG(inode.type) && files.takes_no_more(request)) return ENOTCONN;
   return answer_attributes(files, request, inode);
 }
 

@@ -131,22 +131,14 @@ void FileSystem::close_file(Inode& inode, Handle& handle) {
 
 namespace {
 
-/// Through the mount, by a process that has no descriptor of it: should this one be killed
-/// meanwhile, the kernel ends the mount, and with it the waiting. A thread of this process would
-/// keep the mount alive and wait for its own answers for ever, and so would all who write to any
-/// disk. syncfs() would not wait for the answers to what it has the kernel send.
-void sync_in_child(const std::vector<std::string>& paths) {
-  const pid_t child = ::fork();
-  if (child == 0) {  // of a process with threads: system calls only
-    (void)::close_range(0, ~0U, 0);
-    for (const std::string& path : paths) {
-      const int file = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-      if (file >= 0) (void)::fsync(file);
-      if (file >= 0) (void)::close(file);
-    }
-    ::_exit(EXIT_SUCCESS);
-  }
-  while (child > 0 && ::waitpid(child, nullptr, 0) < 0 && errno == EINTR) continue;
+/// Through the mount. Whether that was the file, and all of it was taken.
+bool sync_by_name(const std::string& path, const Inode& inode) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  struct stat status = {};
+  const bool synced = file >= 0 && ::fstat(file, &status) == 0 && status.st_ino == inode.number &&
+                      status.st_dev != inode.device && ::fsync(file) == 0;
+  if (file >= 0) (void)::close(file);
+  return synced;
 }
 
 }  // namespace
@@ -167,18 +159,54 @@ void FileSystem::take_from_kernel() {
 
 /// Where the kernel gathers writes it also asks for attributes before the next one.
 void FileSystem::take_pages() {
+  std::vector<Inode*> written;
+  for (Inode* inode : inodes.hold_all()) {
+    const auto file = inode->open_file();
+    if (file && file->backing().writes()) {
+      fuse_lowlevel_notify_inval_inode(session, number(*inode), -1, 0);  // attributes only
+      written.push_back(inode);
+    } else {
+      inodes.forget(*inode, 1);
+    }
+  }
+  // syncfs() would not wait for the answers to what it has the kernel send.
+  if (!sync_in_child(written))
+    for (Inode* inode : written) fuse_lowlevel_notify_inval_inode(session, number(*inode), 0, 0);
+  for (Inode* inode : written) inodes.forget(*inode, 1);
+}
+
+/// By a process that has no descriptor of the mount: should this one be killed meanwhile, the
+/// kernel ends the mount, and with it the waiting. A thread of this process would keep the mount
+/// alive and wait for its own answers for ever, and so would all who write to any disk. False where
+/// not all was taken: a file that has no name any more, or that may not be read.
+bool FileSystem::sync_in_child(const std::vector<Inode*>& written) {
   const std::string root = name_of(inodes.root());
   std::vector<std::string> paths;
-  for (Inode* inode : inodes.hold_all()) {
-    if (const auto file = inode->open_file(); file && file->backing().writes()) {
-      fuse_lowlevel_notify_inval_inode(session, number(*inode), -1, 0);  // attributes only
-      const std::string name = name_of(*inode);
-      if (name.starts_with(root))
-        paths.push_back(options.mountpoint + "/" + name.substr(root.size()));
-    }
-    inodes.forget(*inode, 1);
+  for (const Inode* inode : written) {
+    const std::string name = name_of(*inode);
+    paths.push_back(name.starts_with(root) ? options.mountpoint + "/" + name.substr(root.size())
+                                           : "");
   }
-  sync_in_child(paths);
+  int known[2] = {-1, -1};
+  if (paths.empty()) return true;
+  if (::pipe2(known, O_CLOEXEC) != 0) return false;
+  const pid_t child = ::fork();
+  if (child == 0) {  // of a process with threads: system calls only
+    char byte = 0;
+    (void)::dup2(known[0], STDIN_FILENO);
+    if (::close_range(STDIN_FILENO + 1, ~0U, 0) != 0) ::_exit(EXIT_FAILURE);
+    bool all = ::read(STDIN_FILENO, &byte, 1) == 1;  // from here on its requests are answered
+    for (std::size_t i = 0; i < paths.size() && all; ++i) all = sync_by_name(paths[i], *written[i]);
+    ::_exit(all ? EXIT_SUCCESS : EXIT_FAILURE);
+  }
+  taker_ = child;
+  (void)!::write(known[1], "", 1);
+  ::close(known[0]);
+  ::close(known[1]);
+  int status = -1;
+  while (child > 0 && ::waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  taker_ = 0;
+  return child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS;
 }
 
 void FileSystem::drain() {

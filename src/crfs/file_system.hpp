@@ -67,6 +67,10 @@ class FileSystem {
   void take_from_kernel();
   /// Whether the kernel would take a write that no take_from_kernel() would follow.
   bool takes_no_more() const { return ends_ && options.writeback; }
+  /// The same for who asks; not for the process that takes.
+  bool takes_no_more(fuse_req_t request) const {
+    return takes_no_more() && fuse_req_ctx(request)->pid != taker_;
+  }
   /// The errno for a program where the daemon has no more descriptors; it tells so once.
   int out_of_descriptors();
   /// Waits until all that was written to all files is in the backing folder. The mount is at its
@@ -75,8 +79,10 @@ class FileSystem {
 
  private:
   void take_pages();
+  bool sync_in_child(const std::vector<Inode*>& written);
 
   std::atomic<bool> ends_ = false;
+  std::atomic<pid_t> taker_ = 0;  ///< the process that has the kernel hand over its pages
   std::atomic<bool> told_of_descriptors_ = false;
 
   // With the lock on `inode`.

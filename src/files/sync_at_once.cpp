@@ -13,8 +13,10 @@ Result<SyncAtOnce> SyncAtOnce::of(Files& files, const std::vector<std::string>& 
   for (const std::string& path : paths) {
     std::string folder = folder_of(path);
     if (!folders.insert(folder).second) continue;
-    CAIRN_ASSIGN(const Space space, files.space(folder));
-    if (!known.insert(space.file_system).second) continue;
+    const auto space = files.space(folder);
+    if (!space && space.error().code == Code::untrusted) return SyncAtOnce();  // a link: one by one
+    CAIRN_TRY(space);
+    if (!known.insert(space->file_system).second) continue;
     CAIRN_ASSIGN(auto opened, files.open_file_system(folder));
     if (opened == nullptr) return SyncAtOnce();
     at_once.systems_.push_back(std::move(opened));

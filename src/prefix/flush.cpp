@@ -4,8 +4,8 @@
 #include <array>
 #include <map>
 
-#include "prefix/flush_plan.hpp"
 #include "prefix/copy_files.hpp"
+#include "prefix/flush_plan.hpp"
 #include "prefix/manifest.hpp"
 #include "prefix/own_names.hpp"
 #include "records/wire.hpp"
@@ -169,7 +169,8 @@ Status settle_rank(Files& files, const PrefixFolder& folder, const RankRecord& r
     Status named = files.rename(folder.staged(record, i), folder.file(record.files[i]));
     if (!named && named.error().code != Code::not_found) return named;  // else it has its name
   }
-  for (const std::string& path : folders_of(folder, record)) CAIRN_TRY(files.sync_folder(path));
+  for (const std::string& path : folders_of(folder, record))
+    CAIRN_TRY(sync_folder_in(files, folder, path));
   return DoneMarkers(files, folder.dataset(record.dataset), record.dataset.ranks)
       .remove(record.rank);
 }

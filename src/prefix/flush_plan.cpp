@@ -123,7 +123,8 @@ Status unstage_rank(Files& files, const PrefixFolder& folder, const RankRecord& 
   };
   for (const std::string& path : staged_paths(folder, record)) note(files.remove_file(path));
   // They must not come back once the manifest that tells of them is gone.
-  for (const std::string& path : folders_of(folder, record)) note(files.sync_folder(path));
+  for (const std::string& path : folders_of(folder, record))
+    note(sync_folder_in(files, folder, path));
   return status;
 }
 

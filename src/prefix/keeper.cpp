@@ -7,6 +7,7 @@
 #include "prefix/copy_files.hpp"
 #include "prefix/manifest.hpp"
 #include "prefix/mend.hpp"
+#include "prefix/own_names.hpp"
 
 namespace cairn {
 namespace {
@@ -194,7 +195,7 @@ Result<Keeper> Keeper::take_over(Files& files, Clock& clock, PrefixFolder folder
                                  Claim claim, const Reading& reading) {
   CAIRN_TRY(make_folders(files, folder.datasets(), for_all));
   for (const std::string& above : {folder.root(), folder.prefix})
-    CAIRN_TRY(files.sync_folder(above));
+    CAIRN_TRY(sync_folder_in(files, folder, above));
   Status alone = claim == Claim::forced ? Status(read_owner(files, folder).map([](const auto&) {}))
                                         : wait_for_rivals(files, clock, folder, me, claim);
   // A record that nobody can read keeps nobody out.
@@ -217,7 +218,9 @@ Result<Keeper> Keeper::take_over(Files& files, Clock& clock, PrefixFolder folder
   CAIRN_ASSIGN(keeper.current_, read_current(files, keeper.folder_));
   // One that cannot be read keeps no job from its work.
   keeper.attempts_ = read_attempts(files, keeper.folder_).value_or(Listing{});
-  keeper.deleted_ = read_deleted(files, keeper.folder_).value_or(Listing{});
+  auto deleted = read_deleted(files, keeper.folder_);
+  if (!deleted && !is_damage(deleted.error().code)) return tl::unexpected(deleted.error());
+  keeper.deleted_ = std::move(deleted).value_or(Listing{});  // else what was deleted came back
   return keeper;
 }
 
@@ -269,7 +272,13 @@ Status Keeper::close_earlier() {
 }
 
 void Keeper::look_at_plan(Remains& remains, std::uint64_t epoch) const {
-  const auto plan = plan_in(*files_, remains.folder);
+  const auto read = read_dataset_record(*files_, remains.folder);
+  if (!read && !is_damage(read.error().code)) {  // it may be a good one
+    remains.label = remains.folder;
+    remains.unknown = read.error().text;
+    return;
+  }
+  const auto plan = read.value_or(std::nullopt);
   if (!plan || find_in(listing_, plan->info.uuid) != nullptr) return;  // another way led there
   remains.label = plan->label();
   auto why_not = why_given_up(*files_, folder_, {*plan, remains.folder, epoch}, listing_, deleted_);

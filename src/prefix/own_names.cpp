@@ -35,8 +35,15 @@ std::set<std::string> folders_above(const PrefixFolder& folder, const RankRecord
 }
 
 Status sync_folders(Files& files, const PrefixFolder& folder, const RankRecord& record) {
-  for (const std::string& each : folders_above(folder, record)) CAIRN_TRY(files.sync_folder(each));
+  for (const std::string& each : folders_above(folder, record))
+    CAIRN_TRY(sync_folder_in(files, folder, each));
   return {};
+}
+
+Status sync_folder_in(Files& files, const PrefixFolder& folder, const std::string& path) {
+  Status synced = files.sync_folder(path);
+  const bool is_link = !synced && synced.error().code == Code::untrusted && path == folder.prefix;
+  return is_link ? files.sync_folder(path + "/.") : synced;
 }
 
 }  // namespace cairn

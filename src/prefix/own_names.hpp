@@ -26,4 +26,7 @@ std::set<std::string> folders_above(const PrefixFolder& folder, const RankRecord
 /// directory.
 Status sync_folders(Files& files, const PrefixFolder& folder, const RankRecord& record);
 
+/// Syncs a folder that is, or lies below, the prefix directory. That one alone may be a link.
+Status sync_folder_in(Files& files, const PrefixFolder& folder, const std::string& path);
+
 }  // namespace cairn

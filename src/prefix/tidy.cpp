@@ -76,9 +76,12 @@ Status remove_rank_files(const Site& site, const RankRecord& record, KeptFiles& 
   }
   // They must not come back once the manifest that tells of them is gone.
   for (const std::string& folder : folders_of(site.folder, record)) {
-    const Status synced = site.files.sync_folder(folder);
+    const Status synced = sync_folder_in(site.files, site.folder, folder);
     if (!synced && synced.error().code != Code::not_found) return synced;
-    remove_empty_folders(site.files, site.folder.prefix, folder);
+    if (!record.dataset.in_place())
+      remove_empty_folders(site.files, site.folder.prefix, folder);
+    else if (folder != site.folder.prefix)  // those above the program has made, and may need
+      (void)site.files.remove_folder(folder);
   }
   return {};
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/units.hpp"
+#include "prefix/contents.hpp"
 #include "prefix/fetch.hpp"
 #include "prefix/fetch_order.hpp"
 #include "prefix/in_place.hpp"
@@ -231,12 +232,7 @@ std::unique_ptr<FileFinder> PrefixSide::finder(const DatasetRecord& dataset) con
 
 /// On rank 0.
 const DatasetRecord* PrefixSide::find(const Uuid& uuid) const {
-  if (!keeper_) return nullptr;
-  const Listing& listing = keeper_->listing();
-  const auto found = std::find_if(listing.begin(), listing.end(), [&](const DatasetRecord& record) {
-    return record.info.uuid == uuid;
-  });
-  return found == listing.end() ? nullptr : &*found;
+  return keeper_ ? find_in(keeper_->listing(), uuid) : nullptr;
 }
 
 std::optional<DatasetRecord> PrefixSide::listed(const Uuid& uuid) { return share(find(uuid)); }

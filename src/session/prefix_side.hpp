@@ -38,7 +38,7 @@ class PrefixSide {
   /// one where it was to be purged.
   Status open(const Placement& placement);
   /// Where it was not there, or could not be used, when it was last asked for: once more. True if
-  /// it is this run's now; else trouble() tells why not, if it is there.
+  /// it is this run's now, or is known not to be there; else trouble() tells why not.
   bool open_again();
 
   /// The highest of all datasets there; known on all ranks.
@@ -87,6 +87,8 @@ class PrefixSide {
   void tell_passed_over(const Uuid& offered, bool zero_told);
   /// The record of one that is there.
   std::optional<DatasetRecord> listed(const Uuid& uuid);
+  /// What was tried may be tried again.
+  void forget_tried() { tried_.clear(); }
   /// How many were tried.
   std::size_t tried() const { return tried_.size(); }
   /// Why it could not be looked into; empty if it could.

@@ -26,9 +26,10 @@ Status PrefixSide::open(const Placement& placement) {
 
 bool PrefixSide::open_again() {
   if (owned_) return false;
+  const bool was_away = !trouble_.empty();
   const Status opened = own_if_there();
   trouble_ = opened ? "" : opened.error().text;
-  return owned_;
+  return owned_ || (was_away && opened);
 }
 
 /// Where nothing was ever flushed nothing is made either.

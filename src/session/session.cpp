@@ -139,9 +139,10 @@ Status Session::finalize() {
   CAIRN_TRY(enter("SCR_Finalize", Phase::idle));
   phase_ = Phase::ended;
   flush_wanted_ = settings_.flush_interval > 0;
-  (void)flush_due();  // each has been told; what is left of them is found here
-  const Status all_copied = check_copied();
+  const std::vector<Uuid> due = due_in_prefix();
+  (void)flush_due();  // each has been told; what is left of them is found below
   flush_outputs_of_others();
+  const Status all_copied = check_copied(due);
   prefix_.close();
   events_.happened("FINALIZE");
   if (comm_.rank() == 0) halting_.end();
@@ -152,17 +153,31 @@ Status Session::finalize() {
   return all_copied;
 }
 
-/// When a run ends.
-Status Session::check_copied() {
-  if (!settings_.flush) return {};
+/// When a run ends: what is in the caches and must be in the prefix directory as well.
+std::vector<Uuid> Session::due_in_prefix() {
+  std::vector<Uuid> due;
+  if (!settings_.flush) return due;
   for (const CachedDataset& dataset : datasets_) {
-    const bool due = dataset.info.is_output() || (flush_wanted_ && &dataset == newest_checkpoint());
-    if (due && dataset.usable() && !dataset.flushed)
-      return fail(
-          Code::not_copied,
-          "{} is not in {}: it is safe in the caches of this job's nodes, and \"cairn scavenge\" "
-          "brings it there before they are given back",
-          dataset.label(), settings_.prefix);
+    const bool readable =
+        dataset.usable() || (is_elastic() && dataset.state == CachedDataset::State::other_ranks);
+    const bool wanted = flush_wanted_ && &dataset == newest_checkpoint();
+    if (readable && !dataset.flushed && (dataset.info.is_output() || wanted))
+      due.push_back(dataset.info.uuid);
+  }
+  return due;
+}
+
+Status Session::check_copied(const std::vector<Uuid>& due) const {
+  for (const CachedDataset& dataset : datasets_) {
+    const bool was_due = std::find(due.begin(), due.end(), dataset.info.uuid) != due.end();
+    if (!was_due || dataset.flushed) continue;
+    if (dataset.state == CachedDataset::State::unusable)
+      return fail(Code::lost, "{} is lost: {}", dataset.label(), dataset.reason);
+    return fail(
+        Code::not_copied,
+        "{} is not in {}: it is safe in the caches of this job's nodes, and \"cairn scavenge\" "
+        "brings it there before they are given back",
+        dataset.label(), settings_.prefix);
   }
   return {};
 }
@@ -343,7 +358,8 @@ void Session::take_in_current(RankRecord record, std::int64_t written_us) {
   datasets_.insert(datasets_.begin(), current_);
 }
 
-/// not_copied if the one just written was due, and is in the cache only.
+/// not_copied if the one just written was due, and is in the cache only; what is wrong with it if
+/// it is found damaged there.
 Status Session::flush_what_is_due() {
   const std::uint64_t number = current_.info.checkpoint;
   const auto interval = static_cast<std::uint64_t>(settings_.flush_interval);
@@ -351,7 +367,10 @@ Status Session::flush_what_is_due() {
   const Status flushed = flush_due();
   const std::size_t store = current_.store;
   evict(store, static_cast<std::size_t>(stores_[store].settings().count));
-  if (flushed) return {};
+  const auto is_current = [&](const auto& each) { return each.info.uuid == current_.info.uuid; };
+  const auto written = std::find_if(datasets_.begin(), datasets_.end(), is_current);
+  const bool safe = written != datasets_.end() && written->usable();
+  if (flushed || !safe) return flushed;
   return fail(Code::not_copied, "{} is safe in the cache, and not in {} yet: {}", current_.label(),
               settings_.prefix, flushed.error().text);
 }

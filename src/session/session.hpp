@@ -75,6 +75,8 @@ class Session {
   bool stops_at_once() const { return halting_state_ == Halting::State::halts_at_once; }
   /// Local. Nothing that the run has made since its last checkpoint is lost if it stops here.
   bool is_at_checkpoint() const { return at_checkpoint_; }
+  /// finalize() has done its part, whatever it returned.
+  bool is_ended() const { return phase_ == Phase::ended; }
 
   /// `name` may be empty. IDLE -> CHECKPOINT or OUTPUT.
   Status start_checkpoint() { return start(Phase::checkpoint, "", flag_checkpoint); }
@@ -140,7 +142,8 @@ class Session {
   void log_computing();
   double seconds_since(std::int64_t steady_us) const;
   Status flush_what_is_due();
-  Status check_copied();
+  std::vector<Uuid> due_in_prefix();
+  Status check_copied(const std::vector<Uuid>& due) const;
   void abandon_current();
   enum class Parity { removed, recycled };
   void remove_everywhere(const CachedDataset& dataset, Parity parity = Parity::removed);
@@ -153,6 +156,7 @@ class Session {
   void learn_from_prefix();
   void remove_deleted();
   void look_for_prefix_again();
+  void ask_again();
   Status claim_prefix();
   Status publish_current();
   std::vector<CachedPart> cached_parts() const;
@@ -227,10 +231,11 @@ class Session {
   Phase phase_ = Phase::idle;
   std::vector<CachedDataset> datasets_;  ///< newest first, the same on all ranks
   bool restart_done_ = false;
-  bool fetch_done_ = false;    ///< the prefix directory has been asked
-  bool zero_told_ = false;     ///< that there is nothing to restart from, though there was
-  Status fetch_refused_;       ///< what it was asked for cannot be had, and nothing else will do
-  Uuid no_copy_told_;          ///< what was told to be in the caches and not to be had
+  bool fetch_done_ = false;       ///< the prefix directory has been asked
+  bool refused_for_now_ = false;  ///< fetch_refused_ is for a reason that may pass
+  bool zero_told_ = false;        ///< that there is nothing to restart from, though there was
+  Status fetch_refused_;          ///< what it was asked for cannot be had, and nothing else will do
+  Uuid no_copy_told_;             ///< what was told to be in the caches and not to be had
   Uuid not_copied_;            ///< what a restart was to begin from, and could not be copied there
   bool flush_wanted_ = false;  ///< of the newest checkpoint
   std::uint64_t last_number_ = 0;

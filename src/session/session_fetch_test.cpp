@@ -1,5 +1,6 @@
 // Which checkpoint of the prefix directory a run takes, what it does where none can be had, and
 // that neither changes with the next run.
+#include <atomic>
 #include <filesystem>
 
 #include "session/prefix_cluster.hpp"
@@ -117,21 +118,66 @@ TEST_F(SessionFetch, StopRefusesEveryRunUntilItIsMended) {
 
 TEST_F(SessionFetch, WhatMayPassIsNoReasonToStartFromZero) {
   flush({1, 2});
+  std::atomic<bool> passed = false;
   run_with(
       [&](const FileOperation& operation) -> Status {
-        if (!operation.path.starts_with(cluster_.settings.prefix + "/ckpt.")) return {};
+        if (passed || !operation.path.starts_with(cluster_.settings.prefix + "/ckpt.")) return {};
         return fail(Code::io, "injected: cannot read {}", operation.path);
       },
-      [](JobRank& rank) {
+      [&](JobRank& rank) {
         for (int asked = 0; asked < 2; ++asked) {
           const auto found = rank.session->have_restart();
           ASSERT_FALSE(found);
           EXPECT_NE(found.error().text.find("CAIRN_ON_FETCH_FAIL=fresh"), std::string::npos);
         }
         EXPECT_FALSE(rank.session->start_checkpoint()) << "nothing is begun in its place";
+        rank.comm.barrier();
+        passed = true;
+        rank.comm.barrier();
+        EXPECT_EQ(rank.restart(), 2) << "asked again, it looks again";
       });
   EXPECT_EQ(times_said(zero), 0U) << cluster_.said();
-  EXPECT_EQ(restart(), 2) << "nothing was marked";
+}
+
+TEST_F(SessionFetch, WhereThereProvesToBeNothingTheRunBegins) {
+  std::atomic<bool> passed = false;
+  EXPECT_TRUE(cluster_.run(four_nodes(), [&](JobRank& rank) {
+    rank.hook = [&](const FileOperation& operation) -> Status {
+      if (passed || !operation.path.ends_with("/.cairn")) return {};
+      return fail(Code::io, "injected: {} is away", operation.path);
+    };
+    ASSERT_TRUE(rank.init());
+    EXPECT_FALSE(rank.session->have_restart());
+    rank.comm.barrier();
+    passed = true;
+    rank.comm.barrier();
+    EXPECT_EQ(rank.session->have_restart().value(), std::nullopt);
+    rank.expect_written(1);
+  }));
+}
+
+TEST_F(SessionFetch, WhoFetchesNothingIsNotRefused) {
+  cluster_.settings.fetch = false;
+  EXPECT_TRUE(cluster_.run(four_nodes(), [&](JobRank& rank) {
+    rank.hook = [&](const FileOperation& operation) -> Status {
+      if (!operation.path.starts_with(cluster_.settings.prefix)) return {};
+      return fail(Code::io, "injected: {} is away", operation.path);
+    };
+    ASSERT_TRUE(rank.init());
+    EXPECT_EQ(rank.session->have_restart().value(), std::nullopt);
+    rank.expect_written(1);
+  }));
+}
+
+TEST_F(SessionFetch, ARefusedOneThatIsDroppedStandsInNobodysWay) {
+  flush({1, 2});
+  cluster_.settings.on_fetch_fail = OnFetchFail::stop;
+  cluster_.flip(cluster_.file(2, 0));
+  cluster_.run_well(four_nodes(), [](JobRank& rank) {
+    EXPECT_FALSE(rank.session->have_restart());
+    EXPECT_TRUE(rank.session->drop("ckpt.2"));
+    EXPECT_EQ(rank.restart(), 1);
+  });
 }
 
 TEST_F(SessionFetch, APrefixDirectoryThatCannotBeReadNowIsNoReasonEither) {

@@ -40,10 +40,18 @@ void Session::remove_deleted() {
   prefix_.forget_deleted(datasets_);
 }
 
-/// Where it was away at Init, it may be there now. What was refused because of that is asked again.
+/// What was refused for a reason that may pass is asked again; and where the directory was away at
+/// Init, it may be there now.
 void Session::look_for_prefix_again() {
-  if (restart_done_ || !prefix_.open_again()) return;
+  if (restart_done_) return;
+  if (std::exchange(refused_for_now_, false)) ask_again();
+  if (!prefix_.open_again()) return;
   learn_from_prefix();
+  ask_again();
+}
+
+void Session::ask_again() {
+  prefix_.forget_tried();
   fetch_done_ = false;
   fetch_refused_ = {};
 }
@@ -98,10 +106,12 @@ Status Session::flush_dataset(CachedDataset& dataset) {
   const std::string& store = stores_[dataset.store].settings().path;
   Status flushed = claim_prefix();
   if (flushed && dataset.flushed) return {};
-  if (flushed) flushed = prefix_.flush(dataset, store, cached);
-  if (!flushed && is_damage(flushed.error().code)) {
-    CAIRN_TRY(check_and_heal(comm_, files_, stores_, settings_, dataset, log_));
+  if (flushed) {
     flushed = prefix_.flush(dataset, store, cached);
+    if (!flushed && is_damage(flushed.error().code)) {
+      CAIRN_TRY(check_and_heal(comm_, files_, stores_, settings_, dataset, log_));
+      flushed = prefix_.flush(dataset, store, cached);
+    }
   }
   if (flushed)
     dataset.flushed = true;
@@ -146,9 +156,13 @@ Status Session::fetch_checkpoint() {
   fetch_done_ = true;
   const Uuid newest_cached = newest_restorable();
   const CachedDataset* stays = not_copied();
-  std::string trouble = stays != nullptr ? stays->reason : prefix_.trouble();
-  if (const Status copied = flush_for_restart(); !copied) trouble = copied.error().text;
-  bool may_pass = !trouble.empty();
+  std::string trouble = settings_.fetch ? prefix_.trouble() : "";
+  if (stays != nullptr) trouble = stays->reason;
+  bool may_pass = stays == nullptr && !trouble.empty();
+  if (const Status copied = flush_for_restart(); !copied) {
+    trouble = copied.error().text;
+    may_pass = !is_damage(copied.error().code);
+  }
   while (trouble.empty() || settings_.on_fetch_fail == OnFetchFail::older) {
     const auto next = prefix_.next_candidate(newest_cached);
     if (!next) return refuse_to_start(tl::unexpected(next.error()));
@@ -168,13 +182,15 @@ Status Session::fetch_checkpoint() {
   }
   if (trouble.empty() || restart_candidate() != nullptr) return {};
   CAIRN_TRY(refuse_in_favour_of_cached());
-  if (may_pass && settings_.on_fetch_fail != OnFetchFail::fresh)
-    return refuse_to_start(
-        fail(Code::io,
-             "there may be a checkpoint in {}, but {}; as that may pass, the run does not start "
-             "from zero in its place: start it again when it is mended, or with "
-             "CAIRN_ON_FETCH_FAIL=fresh",
-             settings_.prefix, trouble));
+  if (may_pass && settings_.on_fetch_fail != OnFetchFail::fresh) {
+    refused_for_now_ = true;
+    return refuse_to_start(fail(
+        Code::io,
+        "there may be a checkpoint to restart from, but {}; as that may pass, the run does not "
+        "start from zero in its place: start it again when it is mended, or with "
+        "CAIRN_ON_FETCH_FAIL=fresh",
+        trouble));
+  }
   tell_of_zero(trouble);
   zero_told_ = true;
   return {};
@@ -198,8 +214,9 @@ void Session::log_fetch(const DatasetRecord& dataset, const Status& taken, doubl
                    taken ? "" : taken.error().text);
   const std::string& store = levels_[choose_level(levels_, dataset.info)].settings.store;
   if (taken)
-    events_.moved("FETCH", settings_.prefix, is_read_in_place(dataset) ? settings_.prefix : store,
-                  dataset.info, seconds, dataset.bytes, dataset.files);
+    events_.moved("FETCH", settings_.prefix,
+                  restart_candidate()->in_prefix() ? settings_.prefix : store, dataset.info,
+                  seconds, dataset.bytes, dataset.files);
 }
 
 /// SCR_GLOBAL_RESTART: what only the caches have could not be restarted from.
@@ -346,6 +363,7 @@ Status Session::current(const std::string& name) {
   CAIRN_TRY(check_ranks());
   if (name.empty()) return fail(Code::bad_argument, "SCR_Current: the name is NULL or empty");
   restart_done_ = true;
+  fetch_refused_ = {};
   const auto named =
       std::find_if(datasets_.begin(), datasets_.end(),
                    [&](const CachedDataset& dataset) { return dataset.info.name == name; });
@@ -368,6 +386,7 @@ Status Session::drop(const std::string& name) {
     return dataset.in_prefix() && dataset.info.name == name;
   };
   if (std::erase_if(datasets_, goes) > 0) fetch_done_ = false;
+  if (!fetch_refused_) ask_again();  // it may have been that one
   return unless_absent(prefix_.drop(name));
 }
 
@@ -394,6 +413,8 @@ Status Session::remove(const std::string& name) {
   }
   background_.wait();
   comm_.barrier();  // the room is there when this returns, on every rank's node
+  // It may have been the one that was refused.
+  if (!fetch_refused_) ask_again();
   return unless_absent(prefix_.remove(name));
 }
 

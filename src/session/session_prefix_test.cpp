@@ -181,6 +181,21 @@ TEST(SessionPrefix, WhatIsBadOrGoneInTheCacheIsRepairedBeforeItIsCopied) {
   }
 }
 
+TEST(SessionPrefix, WhatIsFoundDamagedBeyondRepairIsNotCalledSafe) {
+  PrefixCluster cluster;
+  cluster.settings.checkpoints[0].scheme = Scheme::single;
+  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+    rank.expect_written(1);
+    rank.comm.barrier();
+    if (rank.number() == 4) cluster.flip(cluster.parts("n2", 1)[0] + "/files/ckpt.1/rank 4.0");
+    rank.comm.barrier();
+    const Status ended = rank.session->finalize();
+    ASSERT_FALSE(ended);
+    EXPECT_EQ(ended.error().code, Code::lost) << ended.error().text;
+  });
+  EXPECT_EQ(cluster.listed(), Names());
+}
+
 TEST(SessionPrefix, OutputsLeaveTheCacheOnceTheyAreThere) {
   PrefixCluster cluster;
   cluster.settings.flush_interval = 0;

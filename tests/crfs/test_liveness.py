@@ -119,11 +119,26 @@ def test_what_the_kernel_took_while_the_daemon_is_told_to_end_is_there(workshop)
     """Writers that never wait: the kernel gathers for them."""
     for _ in range(3):
         mount = workshop.crfs("--mode", "writeback")
+        idle = os.open(mount.path / "idle", os.O_WRONLY | os.O_CREAT)
+        os.write(idle, records(100))
+        renamed = os.open(mount.path / "before", os.O_WRONLY | os.O_CREAT)
+        os.write(renamed, records(50))
+        os.link(mount.path / "before", mount.path / "after")
+        os.unlink(mount.path / "before")
         writers = start_writers(mount.path, 3)
-        time.sleep(0.1)
+        time.sleep(0.3)
         mount.signal(signal.SIGTERM)
         assert mount.wait() == 0
-        for i, count in enumerate([count_of(writer) for writer in writers]):
+        assert (mount.backing / "idle").read_bytes() == records(100)
+        assert (mount.backing / "after").read_bytes() == records(50)
+        for file in (idle, renamed):
+            try:
+                os.close(file)
+            except OSError:
+                pass  # the mount is gone
+        counts = [count_of(writer) for writer in writers]
+        assert min(counts) > 0
+        for i, count in enumerate(counts):
             assert (mount.backing / f"w{i}").read_bytes()[:count * RECORD] == records(count), (count, mount.said())
 
 
@@ -138,6 +153,7 @@ def test_a_daemon_that_is_killed_while_it_ends_leaves_nobody_waiting(workshop):
         os.write(file, bytes(1 << 20))
     mount.signal(signal.SIGTERM)
     time.sleep(0.5)
+    assert mount.process.poll() is None, "it is still at it"
     mount.signal(signal.SIGKILL)
     ended = threading.Event()
 

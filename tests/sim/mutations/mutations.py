@@ -183,8 +183,8 @@ MUTATIONS = [
              "Status durable = files_->sync_folder(folder_.datasets());", "Status durable;",
              "--prefix"),
     Mutation("own names are not synced", "src/prefix/flush.cpp",
-             "for (const std::string& path : folders_of(folder, record)) "
-             "CAIRN_TRY(files.sync_folder(path));", "", "--prefix"),
+             "for (const std::string& path : folders_of(folder, record))\n"
+             "    CAIRN_TRY(sync_folder_in(files, folder, path));", "", "--prefix"),
     Mutation("the listing of before stays while a dataset is published", "src/prefix/keeper.cpp",
              "  CAIRN_TRY(open_listing());\n  const std::string pending",
              "  const std::string pending", "--prefix"),
