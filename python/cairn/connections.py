@@ -10,9 +10,10 @@ import select
 import socket
 import sys
 import time
-from typing import Any, Dict, Iterator, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterator, Mapping, NamedTuple, Tuple
 
 ANSWERS = (0, errno.ECONNREFUSED)
+SILENCE = (errno.ETIMEDOUT, errno.EHOSTUNREACH)  # other errors are this host's: no route, no ports, a filter
 AT_ONCE = 200  # connections; a process may have 1024 files open, and has others
 
 
@@ -24,19 +25,26 @@ class Address(NamedTuple):
 
 
 class Question:
-    """One connection. `answered` is None as long as there is nothing to tell."""
+    """One connection. As long as it is open nothing has come back, which is silence too. One that failed for a reason that
+    is not the node's tells nothing."""
 
     def __init__(self, address: Address) -> None:
         """Raises OSError, if too many files are open, say."""
         self.begun_s = time.monotonic()
         self.connection = socket.socket(address.family)
         self.connection.setblocking(False)
+        self.is_open, self.answered, self.tells = True, False, True
         code = self.connection.connect_ex(address.place)
-        self.answered: Optional[bool] = None if code == errno.EINPROGRESS else code in ANSWERS
+        if code != errno.EINPROGRESS:
+            self._take(code)
 
     def look(self) -> None:
         """Takes the answer, which has come."""
-        self.answered = self.connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) in ANSWERS
+        self._take(self.connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR))
+
+    def _take(self, code: int) -> None:
+        self.is_open, self.answered = False, code in ANSWERS
+        self.tells = self.answered or code in SILENCE
 
     def close(self) -> None:
         """Nothing more is expected of it."""
@@ -45,7 +53,7 @@ class Question:
 
 def wait_for(questions: Mapping[str, Question], patience_s: float) -> None:
     """Each has so long, from its own beginning."""
-    waiting = {one.connection.fileno(): one for one in questions.values() if one.answered is None}
+    waiting = {one.connection.fileno(): one for one in questions.values() if one.is_open}
     writable = select.poll()
     for number in waiting:
         writable.register(number, select.POLLOUT)
@@ -66,7 +74,8 @@ def answers_of(addresses: Mapping[str, Address], patience_s: float) -> Dict[str,
         questions = dict(_asked({node: addresses[node] for node in nodes[begin:begin + AT_ONCE]}))
         wait_for(questions, patience_s)
         for node, one in questions.items():
-            found[node] = one.answered is True
+            if one.tells:
+                found[node] = one.answered
             one.close()
     return found
 

@@ -268,9 +268,10 @@ class Job:
         run.rebuilt_s, run.restarted_from = self.progress.rebuilt_s, self.progress.restarted_from
 
     def _read_halt_file(self) -> None:
-        """It tells of the end too, where the log cannot be written any more. (SCR_Init takes the word of earlier runs
-        back.)"""
-        if self._native.halt().reason == FINALIZED != self._reason_before:
+        """It tells of the end too, where the log cannot be written any more. SCR_Init, whose START is in the log, takes the
+        word of earlier runs back."""
+        is_new = self._reason_before != FINALIZED or self.progress.finalized is False
+        if is_new and self._native.halt().reason == FINALIZED:
             self.progress.finalized = True
 
     def _ask_to_stop(self) -> None:

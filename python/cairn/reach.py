@@ -14,6 +14,7 @@ from cairn import connections
 from cairn.connections import Address, Question, answers_of, wait_for
 from cairn.processes import Lines, ends_with_us
 
+WITNESSES = 3  # of those that are not in question, where all that are fall silent
 PATIENCE_S = 1.3  # a lost packet is sent again after a second
 # Of the service "discard": nobody listens there, which is told at once, and whoever does has no use for what it gets.
 PORT = 9
@@ -60,18 +61,27 @@ class Reach:
                         self._early[node] = Question(self._addresses[node])
 
     def silent(self, nodes: Iterable[str], patience_s: float = 0.0) -> Set[str]:
-        """Those that have answered once, and do not now; they are given so much time, or what is usual if that is more."""
+        """Those that have answered once, and do not now; they are given so much time, or what is usual if that is more.
+        None where none of several answers: that is not the fault of the nodes, or is for others to find out."""
         self.is_learning()
         patience_s = max(patience_s, self._patience_s)
         asked = [node for node in nodes if node in self._addresses]
         early = {node: self._early[node] for node in asked if self._is_asked(node, 2 * patience_s)}
         wait_for(early, patience_s)
-        found = {node for node, one in early.items() if not one.answered}
+        found = {node for node, one in early.items() if one.tells and not one.answered}
         for node in asked:
             self._forget(node)
         # An early answer may be too old.
         answers = answers_of({node: self._addresses[node] for node in asked if node not in found}, patience_s)
-        return found | {node for node, answered in answers.items() if not answered}
+        found |= {node for node, answered in answers.items() if not answered}
+        return found if len(found) < len(asked) or self._has_witness(found, patience_s) else set()
+
+    def _has_witness(self, silent: Set[str], patience_s: float) -> bool:
+        """Whether another node answers, where there is one."""
+        others = [node for node in self._addresses if node not in silent][:WITNESSES]
+        if not others:
+            return len(silent) <= 1
+        return any(answers_of({node: self._addresses[node] for node in others}, patience_s).values())
 
     def _is_asked(self, node: str, since_s: float) -> bool:
         """For no longer than that; an older question says nothing of now."""

@@ -31,8 +31,9 @@ class Ssh(RemoteExecution):
         task.set_info("ssh_options", " ".join(SSH_OPTIONS))
         workers = {node: task.shell(command, nodes=node, timeout=timeout_s)
                    for node, command in commands.items()}
-        hurry = _Hurry(self._reach, workers)
-        task.timer(PATIENCE_S, handler=hurry, autoclose=True)  # which is over when all commands are
+        patience_s = max(PATIENCE_S, timeout_s / 8)
+        hurry = _Hurry(self._reach, workers, patience_s)
+        task.timer(patience_s, handler=hurry, autoclose=True)  # which is over when all commands are
         task.run()
         late = set(task.iter_keys_timeout())
         answers = {}
@@ -62,14 +63,15 @@ class Ssh(RemoteExecution):
 class _Hurry:
     """One of ClusterShell's event handlers: ends commands on nodes that are gone."""
 
-    def __init__(self, reach: Reach, workers: Mapping[str, Any]) -> None:
+    def __init__(self, reach: Reach, workers: Mapping[str, Any], patience_s: float) -> None:
         self.gone: Set[str] = set()
-        self._reach, self._workers = reach, workers
+        self._reach, self._workers, self._patience_s = reach, workers, patience_s
         reach.ask(workers)
 
     def ev_timer(self, _: object) -> None:
         """The kernels have had their time."""
-        self.gone = self._reach.silent([node for node, worker in self._workers.items() if not _has_ended(worker, node)])
+        late = [node for node, worker in self._workers.items() if not _has_ended(worker, node)]
+        self.gone = self._reach.silent(late, self._patience_s)
         for node in self.gone:
             self._workers[node].abort()
 

@@ -4,8 +4,11 @@ import socket
 import threading
 import time
 from contextlib import ExitStack
-from typing import List
+from typing import List, Set
 
+import pytest
+
+from cairn.connections import Address, answers_of
 from cairn.reach import Reach
 
 HOST = "127.0.0.1"
@@ -81,3 +84,21 @@ def test_more_hosts_are_asked_than_a_process_may_have_files_open() -> None:
         port = listener.getsockname()[1]
     reach = learnt(Reach(port, 0.3), hosts)
     assert reach.silent(hosts) == set()
+
+
+def test_where_none_of_several_answers_it_may_be_the_way_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    alive: Set[str] = set()
+    monkeypatch.setattr("cairn.reach.answers_of", lambda asked, patience_s: {node: node in alive for node in asked})
+    reach = Reach()
+    for node in ("n0", "n1", "n2"):
+        reach._addresses[node] = Address(socket.AF_INET, (HOST, 9))  # pylint: disable=protected-access
+    assert reach.silent(["n0", "n1"]) == set()
+    alive.add("n2")
+    assert reach.silent(["n0", "n1"]) == {"n0", "n1"}, "another one answers"
+    alive.add("n1")
+    assert reach.silent(["n0", "n1"]) == {"n0"}
+
+
+def test_a_fault_of_this_host_says_nothing_of_a_node() -> None:
+    nowhere = Address(socket.AF_INET, ("255.255.255.255", 9))  # for which a stream has no way
+    assert answers_of({"node": nowhere}, 0.1) == {}

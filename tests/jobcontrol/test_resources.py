@@ -153,6 +153,13 @@ def test_pbs_pro_as_it_was_recorded(domain: str) -> None:
     assert pbs.down(nodes) == {nodes[1]: "down,offline", nodes[2]: "state-unknown,down", nodes[4]: "down,offline"}
 
 
+def test_of_pbs_a_namesake_elsewhere_is_no_node_of_the_job() -> None:
+    listed = "10.0.0.9 down\nnode1.b state-unknown,down\n"
+    pbs = Pbs(PBS, answers({"pbsnodes -l": listed}))
+    assert not pbs.down(["10.0.0.1", "node1.a"])
+    assert pbs.down(["10.0.0.9", "node1"]) == {"10.0.0.9": "down", "node1": "state-unknown,down"}
+
+
 def test_open_pbs_as_it_was_recorded() -> None:
     """Two nodes that get no new jobs, but go on."""
     said = recorded("openpbs-pbsnodes-l.txt")

@@ -59,7 +59,7 @@ class Pbs(BySsh):
 
 def _node_of(printed: str, nodes: Sequence[str]) -> Optional[str]:
     """The one of `nodes` that is meant: the node file may have the domain too, or the list, which Torque cuts off."""
-    fits = [node for node in nodes if node.split(".")[0] == printed.split(".")[0]]
+    fits = [node for node in nodes if node == printed or node.startswith(printed + ".") or printed.startswith(node + ".")]
     if len(printed) == CUT and not fits:
         fits = [node for node in nodes if node.startswith(printed)]
     return printed if printed in fits else fits[0] if len(fits) == 1 else None
