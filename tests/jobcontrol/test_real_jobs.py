@@ -55,11 +55,16 @@ def test_a_node_dies_and_the_job_goes_on(cairn: Path, tmp_path: Path, flavour: s
     assert leftovers(tmp_path) == []
 
 
+@pytest.mark.parametrize("when", ["checkpoint:1", "2"])
 def test_without_spares_the_job_is_given_up(cairn: Path, tmp_path: Path, first_flavour: str,
-                                            program_of: Dict[str, str]) -> None:
+                                            program_of: Dict[str, str], when: str) -> None:
     done = heat(cairn, tmp_path, first_flavour, program_of,
-                ["--nodes", "4", "--runs", "-1", "--kill-node", "n1@checkpoint:1"], 400).wait()
+                ["--nodes", "4", "--runs", "-1", "--kill-node", f"n1@{when}"], 1000000,
+                settings={"TOKEN": "sesame"}).wait()
     assert done.code == 4, done
+    records = [path.read_bytes() for path in (tmp_path / ".cairn").rglob("*") if path.is_file()]
+    assert any(b"CHECKPOINT_END" in record for record in records), "the log for programs is there"
+    assert not any(b"sesame" in record for record in records)
     assert "too few nodes: 3 are left of the 4" in done.told
     assert leftovers(tmp_path) == []
 
