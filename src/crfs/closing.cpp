@@ -37,9 +37,12 @@ Closing::~Closing() {
 void Closing::finish_later(Inode& inode) {
   if (threads_.empty()) return finish(inode);
   inodes_.hold(inode);
-  {
+  try {
     const std::lock_guard lock(mutex_);
     waiting_.push_back(&inode);
+  } catch (const std::bad_alloc&) {
+    inodes_.forget(inode, 1);
+    return finish(inode);
   }
   changed_.notify_one();
 }

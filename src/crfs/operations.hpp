@@ -30,10 +30,9 @@ void call(fuse_req_t request, Arguments... arguments) {
   try {
     auto& files = *static_cast<FileSystem*>(fuse_req_userdata(request));
     error = operation(files, request, arguments...);
+    if (error == EMFILE) error = files.out_of_descriptors();
   } catch (const std::bad_alloc&) {
   }
-  if (error == EMFILE)
-    error = static_cast<FileSystem*>(fuse_req_userdata(request))->out_of_descriptors();
   if (error != 0 || !answers) fuse_reply_err(request, error);
 }
 
