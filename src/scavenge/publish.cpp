@@ -62,14 +62,28 @@ bool is_there(Files& files, const IoThreads& io, const PrefixFolder& folder, con
   return account && account->troubles.empty();
 }
 
+/// All that was copied had been prepared, and no node had committed it: the program was not told
+/// that it is complete, and a restart in the job would have passed it over too.
+bool was_never_complete(const Remains& remains) {
+  const auto prepared_only = [](const HeldPart& part) {
+    return !part.own.empty() && std::none_of(part.own.begin(), part.own.end(),
+                                             [](const HeldRecord& held) { return held.committed; });
+  };
+  return std::all_of(remains.parts.begin(), remains.parts.end(), prepared_only);
+}
+
 SalvagedDataset salvage_one(Files& files, const PrefixFolder& folder, Remains&& remains,
                             const Log& log) {
   SalvagedDataset dataset;
   Rebuild rebuilt = rebuild_remains(files, remains, folder.rebuilt(), Settings{}, log);
   dataset.outcome = outcome_of(rebuilt.outcome);
   dataset.reason = std::move(rebuilt.reason);
-  if (rebuilt.outcome == Rebuild::Outcome::uncommitted)
-    dataset.reason = "no node has copied its part to the end: run cairn scavenge again";
+  if (rebuilt.outcome == Rebuild::Outcome::uncommitted) {
+    const bool never = was_never_complete(remains);
+    if (never) dataset.outcome = Outcome::uncommitted;
+    dataset.reason = never ? "it was never complete: the job died before any node had committed it"
+                           : "no node has copied its part to the end: run cairn scavenge again";
+  }
   dataset.account = std::move(rebuilt.account);
   dataset.folders = std::move(rebuilt.folders);
   dataset.remains = std::move(remains);
@@ -219,6 +233,8 @@ std::string_view name_of(SalvagedDataset::Outcome outcome) {
       return "lost";
     case Outcome::given_up:
       return "given_up";
+    case Outcome::uncommitted:
+      return "uncommitted";
     case Outcome::newer:
       return "newer";
     case Outcome::failed:

@@ -13,14 +13,15 @@ namespace cairn {
 
 struct SalvagedDataset {
   enum class Outcome {
-    whole,      ///< on the file system of the prefix directory, and not published yet
-    published,  ///< all of it is in the prefix directory now
-    there,      ///< it was there before, and every byte of it is good
-    given_up,   ///< somebody has dropped or deleted it; what was saved stays
-    outlived,   ///< nothing restarts from it any more: a newer checkpoint is there; left alone
-    lost,       ///< more is missing than the scheme holds; what was saved stays
-    newer,      ///< its records are in a newer format
-    failed,     ///< it could not be made whole, or published, this time; the next try goes on
+    whole,        ///< on the file system of the prefix directory, and not published yet
+    published,    ///< all of it is in the prefix directory now
+    there,        ///< it was there before, and every byte of it is good
+    given_up,     ///< somebody has dropped or deleted it; what was saved stays
+    uncommitted,  ///< it was never complete
+    outlived,     ///< nothing restarts from it any more: a newer checkpoint is there; left alone
+    lost,         ///< more is missing than the scheme holds; what was saved stays
+    newer,        ///< its records are in a newer format
+    failed,       ///< it could not be made whole, or published, this time; the next try goes on
   };
   Remains remains;
   Outcome outcome = Outcome::lost;

@@ -28,6 +28,7 @@ std::string line_of(const SalvagedDataset& dataset) {
       what = fmt::format("cannot be rebuilt: {}", dataset.reason);
       break;
     case Outcome::given_up:
+    case Outcome::uncommitted:
     case Outcome::outlived:
     case Outcome::newer:
       what = fmt::format("left alone: {}", dataset.reason);
@@ -57,7 +58,8 @@ nlohmann::ordered_json json_of(const SalvagedDataset& dataset) {
 
 bool is_good(const SalvagedDataset& dataset) {
   return dataset.outcome == Outcome::published || dataset.outcome == Outcome::there ||
-         dataset.outcome == Outcome::given_up || dataset.outcome == Outcome::outlived;
+         dataset.outcome == Outcome::given_up || dataset.outcome == Outcome::outlived ||
+         dataset.outcome == Outcome::uncommitted;
 }
 
 /// Each that is named was scavenged, or is in the prefix directory already.

@@ -314,6 +314,17 @@ TEST_F(Scavenge, WhereNobodyHasCopiedItsPartToTheEndIsNoDatasetThatWasNeverCompl
   EXPECT_EQ(outcome_of(rebuild(), 1), Outcome::published);
 }
 
+/// A job that dies in the middle of a Complete: all have prepared, none has committed.
+TEST_F(Scavenge, OneThatNoNodeHadCommittedIsLeftAloneAndNoFailure) {
+  cluster_.write(four_nodes(), {1});
+  cluster_.lose("n1");
+  for (const std::string node : {"n0", "n2", "n3"})
+    for (const std::string& part : cluster_.parts(node, 1))
+      fs::rename(part + "/record", part + "/record.new");
+  scavenge_nodes();
+  EXPECT_EQ(outcome_of(rebuild(), 1), Outcome::uncommitted) << reason_;
+}
+
 TEST_F(Scavenge, OneScavengesANodeAtATimeAndNobodyRebuildsMeanwhile) {
   cluster_.write(four_nodes(), {1});
   bool asked = false;
