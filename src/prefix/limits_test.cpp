@@ -2,6 +2,7 @@
 #include <array>
 #include <mutex>
 #include <set>
+#include <thread>
 
 #include "prefix/fetch.hpp"
 #include "prefix/prefix_harness.hpp"
@@ -14,28 +15,46 @@ using namespace prefix_harness;
 
 using Limits = Prefix;
 
+/// How many ranks are at it at the same time. Who begins waits until `width` are, or were.
+class AtATime {
+ public:
+  explicit AtATime(int width) : width_(static_cast<std::size_t>(width)) {}
+
+  void begin(int rank) {
+    {
+      const std::scoped_lock lock(mutex_);
+      at_it_.insert(rank);
+      most_ = std::max(most_, at_it_.size());
+    }
+    while (most() < width_) std::this_thread::yield();
+  }
+  void end(int rank) {
+    const std::scoped_lock lock(mutex_);
+    at_it_.erase(rank);
+  }
+  std::size_t most() {
+    const std::scoped_lock lock(mutex_);
+    return most_;
+  }
+
+ private:
+  const std::size_t width_;
+  std::mutex mutex_;
+  std::set<int> at_it_;
+  std::size_t most_ = 0;
+};
+
 TEST_F(Limits, SoManyRanksCopyAtATimeAndNoMore) {
   for (int width = 1; width <= ranks; ++width) {
     fs::remove_all(prefix());
     fs::create_directories(prefix());
-    std::mutex mutex;
-    std::set<int> writing;
-    std::size_t most = 0;
+    AtATime writing(width);
     const auto watch = [&](int rank, const FileOperation& operation) -> Status {
-      const bool begins =
-          operation.name == "create" && operation.path.find("/.cairn.") != std::string_view::npos;
-      const bool ends = operation.path.find("/done/0.") != std::string_view::npos;
-      if (!begins && !ends) return {};
-      {
-        const std::scoped_lock lock(mutex);
-        if (begins) writing.insert(rank);
-        if (ends) writing.erase(rank);
-        most = std::max(most, writing.size());
-      }
-      while (begins) {  // ends only if so many come
-        const std::scoped_lock lock(mutex);
-        if (most >= static_cast<std::size_t>(width)) break;
-      }
+      if (operation.path.find("/done/0.") != std::string_view::npos)
+        writing.end(rank);
+      else if (operation.name == "create" &&
+               operation.path.find("/.cairn.") != std::string_view::npos)
+        writing.begin(rank);
       return {};
     };
     run(
@@ -44,31 +63,19 @@ TEST_F(Limits, SoManyRanksCopyAtATimeAndNoMore) {
           ASSERT_TRUE(flush_dataset(rank, 1));
         },
         watch);
-    EXPECT_EQ(most, static_cast<std::size_t>(width));
+    EXPECT_EQ(writing.most(), static_cast<std::size_t>(width));
   }
 }
 
 TEST_F(Limits, SoManyRanksFetchAtATimeAndNoMore) {
   flush_well(1);
   for (int width = 1; width <= ranks; ++width) {
-    std::mutex mutex;
-    std::set<int> reading;
-    std::size_t most = 0;
+    AtATime reading(width);
     const auto watch = [&](int rank, const FileOperation& operation) -> Status {
-      const bool copies = operation.path.find("/back.") != std::string_view::npos;
-      const bool begins = copies && operation.name == "create" && operation.path.ends_with("f0");
-      const bool ends = copies && operation.name == "create" && operation.path.ends_with("f1");
-      if (!begins && !ends) return {};
-      {
-        const std::scoped_lock lock(mutex);
-        if (begins) reading.insert(rank);
-        most = std::max(most, reading.size());
-        if (ends) reading.erase(rank);
-      }
-      while (begins) {  // ends only if so many come
-        const std::scoped_lock lock(mutex);
-        if (most >= static_cast<std::size_t>(width)) break;
-      }
+      const bool copies =
+          operation.name == "create" && operation.path.find("/back.") != std::string_view::npos;
+      if (copies && operation.path.ends_with("f0")) reading.begin(rank);
+      if (copies && operation.path.ends_with("f1")) reading.end(rank);
       return {};
     };
     run(
@@ -82,7 +89,7 @@ TEST_F(Limits, SoManyRanksFetchAtATimeAndNoMore) {
           ASSERT_TRUE(fetch(rank.comm, rank.site, listing[0], into));
         },
         watch);
-    EXPECT_EQ(most, static_cast<std::size_t>(width));
+    EXPECT_EQ(reading.most(), static_cast<std::size_t>(width));
   }
 }
 

@@ -27,6 +27,14 @@ class SessionFetch : public testing::Test {
     return cluster_.restart(four_nodes());
   }
 
+  /// Nothing in the prefix directory can be reached.
+  FileHook away() const {
+    return [this](const FileOperation& operation) -> Status {
+      if (!operation.path.starts_with(cluster_.settings.prefix)) return {};
+      return fail(Code::io, "injected: {} is away", operation.path);
+    };
+  }
+
   void expect_refused(Code code) {
     cluster_.lose_all_nodes();
     cluster_.run_well(four_nodes(), [&](JobRank& rank) {
@@ -159,10 +167,7 @@ TEST_F(SessionFetch, WhereThereProvesToBeNothingTheRunBegins) {
 TEST_F(SessionFetch, WhoFetchesNothingIsNotRefused) {
   cluster_.settings.fetch = false;
   EXPECT_TRUE(cluster_.run(four_nodes(), [&](JobRank& rank) {
-    rank.hook = [&](const FileOperation& operation) -> Status {
-      if (!operation.path.starts_with(cluster_.settings.prefix)) return {};
-      return fail(Code::io, "injected: {} is away", operation.path);
-    };
+    rank.hook = away();
     ASSERT_TRUE(rank.init());
     EXPECT_EQ(rank.session->have_restart().value(), std::nullopt);
     rank.expect_written(1);
@@ -185,10 +190,7 @@ TEST_F(SessionFetch, APrefixDirectoryThatCannotBeReadNowIsNoReasonEither) {
   for (const OnFetchFail answer : {OnFetchFail::older, OnFetchFail::fresh}) {
     cluster_.settings.on_fetch_fail = answer;
     EXPECT_TRUE(cluster_.run(four_nodes(), [&](JobRank& rank) {
-      rank.hook = [&](const FileOperation& operation) -> Status {
-        if (!operation.path.starts_with(cluster_.settings.prefix)) return {};
-        return fail(Code::io, "injected: {} is away", operation.path);
-      };
+      rank.hook = away();
       ASSERT_TRUE(rank.init());
       const auto found = rank.session->have_restart();
       EXPECT_EQ(found.has_value(), answer == OnFetchFail::fresh);
