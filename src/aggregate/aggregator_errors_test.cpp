@@ -11,14 +11,7 @@ namespace {
 
 constexpr std::uint64_t chunk = 16;
 
-AggregateOptions options(int threads) {
-  AggregateOptions small;
-  small.chunk_bytes = chunk;
-  small.pool_bytes = 4 * chunk;
-  small.write_bytes = chunk;
-  small.io_threads = threads;
-  return small;
-}
+AggregateOptions options(int threads) { return small_options(chunk, 4, 1, threads); }
 
 /// Of the calls of that kind, the one of that number, from 0 on, fails.
 auto failing(BackingCall::Kind kind, int number, Reaction how) {

@@ -40,14 +40,7 @@ namespace {
 
 constexpr std::uint64_t chunk = 16;
 
-AggregateOptions options(int threads) {
-  AggregateOptions small;
-  small.chunk_bytes = chunk;
-  small.pool_bytes = 16 * chunk;
-  small.write_bytes = 4 * chunk;
-  small.io_threads = threads;
-  return small;
-}
+AggregateOptions options(int threads) { return small_options(chunk, 16, 4, threads); }
 
 TEST(AggregatorMemory, AWriteIsTakenAsAWholeOrNotAtAll) {
   int failed = 0;

@@ -33,6 +33,17 @@ struct TestFile {
   std::unique_ptr<AggregatedFile> file;
 };
 
+/// A small pool, so that a test fills it.
+inline AggregateOptions small_options(std::uint64_t chunk_bytes, std::uint64_t chunks_in_pool,
+                                      std::uint64_t chunks_in_write, int threads) {
+  AggregateOptions small;
+  small.chunk_bytes = chunk_bytes;
+  small.pool_bytes = chunks_in_pool * chunk_bytes;
+  small.write_bytes = chunks_in_write * chunk_bytes;
+  small.io_threads = threads;
+  return small;
+}
+
 inline Blob blob(std::string_view text) {
   const Bytes bytes = std::as_bytes(std::span(text));
   return {bytes.begin(), bytes.end()};

@@ -7,6 +7,7 @@
 
 #include "hasty_clock.hpp"
 #include "memory_files.hpp"
+#include "process_on.hpp"
 #include "session/prefix_cluster.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/index_command.hpp"
@@ -114,18 +115,6 @@ class CutOff : public testing::TestWithParam<End> {
 
   // --- commands ---
 
-  ProcessFacts process_on(const std::string& node) const {
-    return {{{"USER", "tester"},
-             {"SCR_JOB_ID", "job"},
-             {"SCR_NODE_NAME", node},
-             {"SCR_PREFIX", cluster_.settings.prefix},
-             {"SCR_CACHE_BASE", cluster_.node("%n")},
-             {"SCR_CNTL_BASE", cluster_.node("%n")}},
-            node,
-            cluster_.settings.prefix,
-            1000};
-  }
-
   using Command = std::function<int(Files&, std::ostream&, const Log&)>;
 
   int run(Files& files, const Command& command) {
@@ -145,7 +134,7 @@ class CutOff : public testing::TestWithParam<End> {
     return [this, node, datasets](Files& files, std::ostream& out, const Log& log) {
       ScavengeCommand command;
       command.datasets = datasets;
-      return run_scavenge_command(command, files, clock_, process_on(node), out, log);
+      return run_scavenge_command(command, files, clock_, process_on(cluster_, node), out, log);
     };
   }
   Command index_delete(const std::string& name) {
@@ -153,12 +142,12 @@ class CutOff : public testing::TestWithParam<End> {
       IndexCommand command;
       command.action = IndexCommand::Action::remove;
       command.name = name;
-      return run_index_command(command, files, clock_, process_on("login"), out, log);
+      return run_index_command(command, files, clock_, process_on(cluster_, "login"), out, log);
     };
   }
   Command rebuild() {
     return [this](Files& files, std::ostream& out, const Log& log) {
-      return run_publish_command({}, files, clock_, process_on("login"), out, log);
+      return run_publish_command({}, files, clock_, process_on(cluster_, "login"), out, log);
     };
   }
   Command verify(bool repair, const std::string& caches = {}) {
@@ -166,7 +155,7 @@ class CutOff : public testing::TestWithParam<End> {
       VerifyCommand command;
       command.repair = repair;
       if (!caches.empty()) command.caches = {caches};
-      return run_verify_command(command, files, clock_, process_on("login"), out, log);
+      return run_verify_command(command, files, clock_, process_on(cluster_, "login"), out, log);
     };
   }
 

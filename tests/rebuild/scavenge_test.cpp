@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "hasty_clock.hpp"
+#include "process_on.hpp"
 #include "recovery/dead_caches.hpp"
 #include "scavenge/publish.hpp"
 #include "scavenge/scavenge.hpp"
@@ -123,26 +124,14 @@ class Scavenge : public testing::Test {
         .map([](const IndexChange&) {});
   }
 
-  ProcessFacts process_on(const std::string& node) const {
-    return {{{"USER", "tester"},
-             {"SCR_JOB_ID", "job"},
-             {"SCR_NODE_NAME", node},
-             {"SCR_PREFIX", cluster_.settings.prefix},
-             {"SCR_CACHE_BASE", cluster_.node("%n")},
-             {"SCR_CNTL_BASE", cluster_.node("%n")}},
-            node,
-            cluster_.settings.prefix,
-            1000};
-  }
-
   /// As cairn index list.
   std::string list(bool json) {
     IndexCommand command;
     command.json = json;
     std::ostringstream out;
     const auto files = make_posix_files();
-    EXPECT_EQ(run_index_command(command, *files, *cluster_.clock, process_on("login"), out,
-                                cluster_.log()),
+    EXPECT_EQ(run_index_command(command, *files, *cluster_.clock, process_on(cluster_, "login"),
+                                out, cluster_.log()),
               0);
     return out.str();
   }
@@ -550,7 +539,7 @@ TEST_F(Scavenge, TheLongestPathTellsWhetherAStoreIsShared) {
   const std::string of_all = fmt::format("STORE={} GROUP=WORLD\n", all);
   const auto shared = [&](const std::string& stores) -> bool {
     std::ofstream(cluster_.settings.prefix + "/scr.conf") << stores;
-    ProcessFacts process = process_on("n1");
+    ProcessFacts process = process_on(cluster_, "n1");
     process.environment["SCR_CONF_FILE"] = cluster_.settings.prefix + "/scr.conf";
     ScavengeCommand command;
     command.list = command.json = true;
