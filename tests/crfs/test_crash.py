@@ -12,7 +12,7 @@ import pytest
 import durable
 from replay import Disk
 
-PROGRAM = Path(durable.__file__)
+PROGRAM = Path(durable.__file__).resolve()
 SHAPES = {
     "default": (),
     "tight": ("--pool", "128K", "--chunk", "64K", "--write", "128K", "--threads", "2"),
@@ -28,8 +28,9 @@ class Programs:
         if mode == "writeback":
             del self.kinds["renamed"]  # what was not closed nor synced is in the kernel's cache
         self._running = {
-            name: subprocess.Popen([sys.executable, str(PROGRAM), name, str(folder), str(seed), str(steps)],
-                                   stdout=subprocess.PIPE, text=True)
+            # In the folder, not by its name: that is another folder's once the mount has been taken away.
+            name: subprocess.Popen([sys.executable, str(PROGRAM), name, ".", str(seed), str(steps)],
+                                   cwd=folder, stdout=subprocess.PIPE, text=True)
             for name in self.kinds}
         for process in self._running.values():
             assert process.stdout.readline() == "OPEN\n"
