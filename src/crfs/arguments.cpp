@@ -1,5 +1,7 @@
 #include "crfs/arguments.hpp"
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
@@ -14,7 +16,7 @@ namespace {
 struct Typed {
   MountOptions options;
   std::string pool, chunk, write;
-  std::string mode = "direct";
+  std::string mode = "auto";
   std::string close = "wait";
   bool icpp2011 = false;
   std::string mount_option;
@@ -47,11 +49,14 @@ void add_pool(CLI::App& app, Typed& typed) {
 }
 
 void add_semantics(CLI::App& app, Typed& typed) {
-  app.add_option("--mode", typed.mode,
-                 "direct: writes come as the program makes them; writeback: the kernel gathers "
-                 "them first; direct if not given")
+  app.add_option(
+         "--mode", typed.mode,
+         "direct: writes are gathered as the program makes them; writeback: the kernel "
+         "gathers them first; passthrough: the kernel writes them by itself, and nothing is "
+         "gathered; auto, if not given: passthrough where the backing folder is as quick as "
+         "memory, else direct")
       ->type_name("MODE")
-      ->check(CLI::IsMember({"direct", "writeback"}));
+      ->check(CLI::IsMember({"auto", "direct", "writeback", "passthrough"}));
   app.add_option("--close", typed.close,
                  "wait: close() waits for the backing folder and tells errors; async: it does not; "
                  "wait if not given")
@@ -164,17 +169,31 @@ Status check(const MountOptions& options) {
     return fail(Code::bad_argument,
                 "--stats and --profile in the background have nobody to tell: give --stats-file, "
                 "or -f");
-  if (options.profile && options.writeback)
+  if (options.profile && options.writeback())
     return fail(Code::bad_argument,
                 "--profile with --mode writeback would show the writes of the kernel, not of the "
                 "program: give --mode direct");
+  if (options.mode == Mode::passthrough && options.needs_all_writes())
+    return fail(
+        Code::bad_argument,
+        "--mode passthrough leaves nothing for --close async, --profile or --discard to do: "
+        "give --mode direct");
+  if (options.mode == Mode::passthrough && ::geteuid() != 0)
+    return fail(Code::bad_argument,
+                "--mode passthrough: Linux lets only root do that: give --mode direct");
   return {};
 }
 
 Result<MountOptions> options_of(Typed& typed) {
+  static const std::map<std::string, Mode> modes = {{"auto", Mode::automatic},
+                                                    {"direct", Mode::direct},
+                                                    {"writeback", Mode::writeback},
+                                                    {"passthrough", Mode::passthrough}};
   MountOptions& options = typed.options;
   AggregateOptions& aggregate = options.aggregate;
+  options.mode = modes.at(typed.mode);
   if (typed.icpp2011) {
+    if (options.mode == Mode::automatic) options.mode = Mode::direct;
     aggregate.pool_bytes = std::uint64_t{16} << 20;
     aggregate.chunk_bytes = aggregate.write_bytes = std::uint64_t{128} << 10;
   }
@@ -182,7 +201,6 @@ Result<MountOptions> options_of(Typed& typed) {
   aggregate.chunk_bytes = size_or(typed.chunk, aggregate.chunk_bytes);
   aggregate.write_bytes =
       size_or(typed.write, std::max(aggregate.write_bytes, aggregate.chunk_bytes));
-  options.writeback = typed.mode == "writeback";
   options.close_async = typed.close == "async";
   for (std::string* path : {&options.backing, &options.mountpoint, &options.stats_file})
     if (!path->empty()) *path = std::filesystem::absolute(*path).lexically_normal();

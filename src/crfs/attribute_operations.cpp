@@ -33,10 +33,10 @@ int set_owner(fuse_req_t request, Inode& inode, const struct stat& wanted, int w
       ::fchownat(inode.path.number(), "", owner, group, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW));
 }
 
-int set_size(FileSystem& files, Inode& inode, off_t size) {
+int set_size(FileSystem& files, fuse_req_t request, Inode& inode, off_t size) {
   // Whoever may truncate by name need not have it open.
   FileSystem::Opened opened;
-  const int error = files.open_file(inode, O_WRONLY, opened);
+  const int error = files.open_file(request, inode, O_WRONLY, opened);
   if (error != 0) return error;
   const int resized = -opened.handle->file().resize(static_cast<std::uint64_t>(size));
   files.close_file(inode, *opened.handle);
@@ -65,7 +65,7 @@ int change(FileSystem& files, fuse_req_t request, Inode& inode, const struct sta
   if ((which & FUSE_SET_ATTR_MODE) != 0) error = set_mode(inode, wanted.st_mode);
   if (error == 0 && (which & owner_bits) != 0) error = set_owner(request, inode, wanted, which);
   if (error == 0 && (which & FUSE_SET_ATTR_SIZE) != 0) {
-    error = set_size(files, inode, wanted.st_size);
+    error = set_size(files, request, inode, wanted.st_size);
     if (error == 0 && (which & FUSE_SET_ATTR_MODE) == 0) drop_special_bits(files, request, inode);
   }
   if (error == 0 && (which & time_bits) != 0) error = set_times(inode, wanted, which);

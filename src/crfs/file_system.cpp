@@ -1,5 +1,7 @@
 #include "crfs/file_system.hpp"
 
+#include "crfs/request_user.hpp"
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -38,7 +40,9 @@ int FileSystem::look_at(Inode& inode, struct stat& status, double& valid) {
   const bool settled = file == nullptr || file->settled();
   const int error = status_of(inode, status);
   if (error != 0) return error;
-  valid = settled ? valid_s() : 0;
+  // Of what the kernel writes by itself to a mapping it knows no new times.
+  const bool changes_unseen = file && file->is_passed_through() && file->backing().writes();
+  valid = settled && !changes_unseen ? valid_s() : 0;
   if (has_special_bits(status)) inode.may_have_special_bits = true;
   if (file) file->show(status);
   return 0;
@@ -76,7 +80,7 @@ int FileSystem::out_of_descriptors() {
   return ENFILE;
 }
 
-int FileSystem::open_file(Inode& inode, int flags, Opened& opened) {
+int FileSystem::open_file(fuse_req_t request, Inode& inode, int flags, Opened& opened) {
   const bool for_writing = (flags & O_ACCMODE) != O_RDONLY;
   if (for_writing && takes_no_more()) return ENOTCONN;
   const std::lock_guard lock(inode.mutex);
@@ -90,32 +94,46 @@ int FileSystem::open_file(Inode& inode, int flags, Opened& opened) {
       inode.cached = version;
       inode.has_no_capability = false;
     }
-    attach(inode, std::move(backing));
+    attach(request, inode, std::move(backing));
   }
   opened.handle = &add_handle(inode, flags);
   return 0;
 }
 
-FileSystem::Opened FileSystem::adopt_file(Inode& inode, Descriptor created, int flags) {
+FileSystem::Opened FileSystem::adopt_file(fuse_req_t request, Inode& inode, Descriptor created,
+                                          int flags) {
   unreported.leave_to_the_end(inode.device, inode.number);
   const std::lock_guard lock(inode.mutex);
-  if (!inode.file || !inode.file->backing().writes()) attach(inode, std::move(created));
+  if (!inode.file || !inode.file->backing().writes()) attach(request, inode, std::move(created));
   return {&add_handle(inode, flags), true};
 }
 
-void FileSystem::attach(Inode& inode, Descriptor opened) {
+void FileSystem::attach(fuse_req_t request, Inode& inode, Descriptor opened) {
   if (inode.file) return inode.file->backing().add(std::move(opened));
   auto backing = std::make_unique<BackingDescriptor>();
   backing->add(std::move(opened));
   inode.file = std::make_shared<SharedFile>(aggregator, std::move(backing));
+  if (promises.has_passthrough()) pass_through(request, inode);
+}
+
+/// The kernel writes in the name of who asks, so that the backing folder takes special bits away
+/// where it would; but not those that root has opened a file with.
+void FileSystem::pass_through(fuse_req_t request, Inode& inode) {
+  if (inode.may_have_special_bits) return;
+  const RequestUser user(request);
+  auto kernel = std::make_unique<KernelBacking>(session, inode.file->backing().number());
+  if (kernel->number() == 0) return;
+  inode.file->pass_through(std::move(kernel));
+  ++passed_through_;
 }
 
 Handle& FileSystem::add_handle(Inode& inode, int flags) {
   const int access = flags & O_ACCMODE;
   // Through the kernel's cache a write is copied once more, and costs a request for each page that
   // it fills in part. Handles that read go through it, for speed and so that they can be mapped.
-  const bool direct = (access == O_WRONLY && !options.writeback) ||
-                      (access != O_RDONLY && !inode.file->backing().reads());
+  const bool direct =
+      !inode.file->is_passed_through() && ((access == O_WRONLY && !options.writeback()) ||
+                                           (access != O_RDONLY && !inode.file->backing().reads()));
   inode.handles.push_back(std::make_unique<Handle>(*inode.file, direct));
   return *inode.handles.back();
 }
@@ -145,7 +163,7 @@ bool sync_by_name(const std::string& path, const Inode& inode) {
 
 void FileSystem::take_from_kernel() {
   ends_ = true;
-  if (!options.writeback) return take_pages();
+  if (!options.writeback()) return take_pages();
   // Who was in the middle of a write when its end was decided has pages for the next time.
   // A mapping that is written all the time would have some for ever.
   std::uint64_t before = ~std::uint64_t{0};
@@ -162,7 +180,7 @@ void FileSystem::take_pages() {
   std::vector<Inode*> written;
   for (Inode* inode : inodes.hold_all()) {
     const auto file = inode->open_file();
-    if (file && file->backing().writes()) {
+    if (file && file->backing().writes() && !file->is_passed_through()) {
       fuse_lowlevel_notify_inval_inode(session, number(*inode), -1, 0);  // attributes only
       written.push_back(inode);
     } else {

@@ -11,6 +11,7 @@
 #include "crfs/inodes.hpp"
 #include "crfs/kernel.hpp"
 #include "crfs/mount_options.hpp"
+#include "crfs/statistics.hpp"
 #include "crfs/unreported_errors.hpp"
 #include "crfs/write_profile.hpp"
 
@@ -51,26 +52,27 @@ class FileSystem {
 
   /// What the kernel may take for true as long as nothing happens here. Another node may change the
   /// backing folder; with the kernel's write-back cache none may.
-  double valid_s() const { return options.writeback ? 1e9 : 1.0; }
+  double valid_s() const { return options.writeback() ? 1e9 : 1.0; }
 
   struct Opened {
     Handle* handle = nullptr;
     bool cache_is_true = false;  ///< pages that the kernel has of the file
   };
   /// 0 or an errno. `flags` as those of open(). close_file() is the end of a handle.
-  int open_file(Inode& inode, int flags, Opened& opened);
+  int open_file(fuse_req_t request, Inode& inode, int flags, Opened& opened);
   /// The same, of a file that was just created, and is open.
-  Opened adopt_file(Inode& inode, Descriptor created, int flags);
+  Opened adopt_file(fuse_req_t request, Inode& inode, Descriptor created, int flags);
   void close_file(Inode& inode, Handle& handle);
   /// Waits until the kernel has handed over what programs wrote to mappings or to its cache, and
   /// takes nothing more through that. By another thread than those that answer.
   void take_from_kernel();
   /// Whether the kernel would take a write that no take_from_kernel() would follow.
-  bool takes_no_more() const { return ends_ && options.writeback; }
+  bool takes_no_more() const { return ends_ && options.writeback(); }
   /// The same for who asks; not for the process that takes.
   bool takes_no_more(fuse_req_t request) const {
     return takes_no_more() && fuse_req_ctx(request)->pid != taker_;
   }
+  MountStatistics statistics() const { return {aggregator.statistics(), passed_through_}; }
   /// The errno for a program where the daemon has no more descriptors; it tells so once.
   int out_of_descriptors();
   /// Waits until all that was written to all files is in the backing folder. The mount is at its
@@ -83,10 +85,12 @@ class FileSystem {
 
   std::atomic<bool> ends_ = false;
   std::atomic<pid_t> taker_ = 0;  ///< the process that has the kernel hand over its pages
+  std::atomic<std::uint64_t> passed_through_ = 0;
   std::atomic<bool> told_of_descriptors_ = false;
 
   // With the lock on `inode`.
-  void attach(Inode& inode, Descriptor opened);
+  void attach(fuse_req_t request, Inode& inode, Descriptor opened);
+  void pass_through(fuse_req_t request, Inode& inode);
   Handle& add_handle(Inode& inode, int flags);
 };
 

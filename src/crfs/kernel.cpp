@@ -10,12 +10,18 @@
 #include <fstream>
 
 #include "crfs/file_system.hpp"
+#include "crfs/passthrough.hpp"
 
 namespace cairn {
 namespace {
 
 /// As much as one request reads.
 constexpr std::uint32_t read_ahead_bytes = std::uint32_t{1} << 20;
+
+// Of the kernel's interface, where its headers are older: a feature, and the field behind those
+// that they know.
+constexpr std::uint64_t feature_passthrough = std::uint64_t{1} << 37;
+std::uint32_t& max_stack_depth_of(fuse_init_out& out) { return out.unused[0]; }
 
 Promises& promises_of(void* user_data) { return static_cast<FileSystem*>(user_data)->promises; }
 
@@ -27,9 +33,11 @@ ssize_t receive(int descriptor, void* buffer, std::size_t size, void* user_data)
 }
 
 ssize_t send(int descriptor, iovec* pieces, int count, void* user_data) {
-  if (count > 1)
+  if (count > 1) {
+    put_backing(pieces[1]);
     promises_of(user_data).put_in(*static_cast<const fuse_out_header*>(pieces[0].iov_base),
                                   {static_cast<std::byte*>(pieces[1].iov_base), pieces[1].iov_len});
+  }
   return ::writev(descriptor, pieces, count);
 }
 
@@ -43,6 +51,8 @@ void Promises::see(Bytes request) {
   if (header.opcode != FUSE_INIT || request.size() < sizeof header + sizeof first) return;
   std::memcpy(&first, request.data() + sizeof header, sizeof first);
   offered_ = first.flags;
+  if ((first.flags & FUSE_INIT_EXT) != 0) offered_ |= std::uint64_t{first.flags2} << 32;
+  has_passthrough_ = wants_passthrough_ && (offered_ & feature_passthrough) != 0;
   first_ = header.unique;
 }
 
@@ -52,7 +62,12 @@ void Promises::put_in(const fuse_out_header& header, MutableBytes answer) {
   fuse_init_out out;
   if (header.error != 0 || answer.size() < sizeof out) return;
   std::memcpy(&out, answer.data(), sizeof out);
-  out.flags |= offered_ & FUSE_HANDLE_KILLPRIV_V2;
+  out.flags |= static_cast<std::uint32_t>(offered_ & FUSE_HANDLE_KILLPRIV_V2);
+  if (has_passthrough_) {
+    out.flags |= FUSE_INIT_EXT;
+    out.flags2 |= static_cast<std::uint32_t>(feature_passthrough >> 32);
+    max_stack_depth_of(out) = 1;  // the backing folder is not on top of another one
+  }
   out.max_readahead = std::max(out.max_readahead, read_ahead_bytes);
   std::memcpy(answer.data(), &out, sizeof out);
 }

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 namespace cairn {
 namespace {
 
@@ -19,14 +21,18 @@ Request first_request(std::uint32_t offered) {
   return request;
 }
 
-std::uint32_t answered(Promises& promises, std::uint64_t unique, int error = 0) {
+fuse_init_out answer(Promises& promises, std::uint64_t unique, int error = 0) {
   fuse_out_header header = {};
   header.unique = unique;
   header.error = error;
   fuse_init_out out = {};
   out.flags = FUSE_BIG_WRITES;
   promises.put_in(header, mutable_bytes_of(out));
-  return out.flags;
+  return out;
+}
+
+std::uint32_t answered(Promises& promises, std::uint64_t unique, int error = 0) {
+  return answer(promises, unique, error).flags;
 }
 
 constexpr std::uint32_t promised = FUSE_BIG_WRITES | FUSE_HANDLE_KILLPRIV_V2;
@@ -58,6 +64,32 @@ TEST(Promises, OtherRequestsAndShortOnesAreLeftAlone) {
   request.header.opcode = FUSE_WRITE;
   promises.see(bytes_of(request));
   EXPECT_EQ(answered(promises, 7), FUSE_BIG_WRITES);
+}
+
+struct Offer {
+  bool wanted = true;
+  std::uint32_t features = FUSE_INIT_EXT;
+  std::uint32_t more_features = 1U << 5;  // passthrough is bit 37 of both together
+};
+
+/// The three fields that ask for it.
+std::tuple<bool, std::uint32_t, std::uint32_t> asked(const Offer& offer) {
+  Promises promises;
+  promises.want_passthrough(offer.wanted);
+  Request request = first_request(offer.features);
+  request.first.flags2 = offer.more_features;
+  promises.see(bytes_of(request));
+  const fuse_init_out out = answer(promises, 7);
+  EXPECT_EQ(promises.has_passthrough(), out.flags2 != 0);
+  return {(out.flags & FUSE_INIT_EXT) != 0, out.flags2, out.unused[0]};
+}
+
+TEST(Promises, PassthroughIsAskedForWhereItIsWantedAndTheKernelCan) {
+  EXPECT_EQ(asked({}), std::tuple(true, 1U << 5, 1U));
+  const std::tuple none(false, 0U, 0U);
+  EXPECT_EQ(asked({.wanted = false}), none);
+  EXPECT_EQ(asked({.more_features = 1U << 4}), none);
+  EXPECT_EQ(asked({.features = 0}), none);  // an old kernel, where the field means nothing
 }
 
 }  // namespace

@@ -8,12 +8,20 @@
 
 namespace cairn {
 
+/// Who takes what programs write.
+enum class Mode {
+  automatic,    ///< passthrough where the backing folder is as quick as memory, else direct
+  direct,       ///< the daemon gathers each write as the program makes it
+  writeback,    ///< the kernel gathers writes first
+  passthrough,  ///< the kernel reads and writes the files of the backing folder by itself
+};
+
 struct MountOptions {
   std::string backing;     ///< absolute
   std::string mountpoint;  ///< absolute
   AggregateOptions aggregate;
+  Mode mode = Mode::automatic;
   bool foreground = false;
-  bool writeback = false;    ///< the kernel gathers writes first
   bool close_async = false;  ///< close() does not wait
   int fuse_threads = 1024;   ///< at most
   bool stats = false;
@@ -21,6 +29,10 @@ struct MountOptions {
   bool json = false;
   std::string stats_file;                  ///< "" for stderr
   std::vector<std::string> mount_options;  ///< those for libfuse and the kernel
+
+  bool writeback() const { return mode == Mode::writeback; }
+  /// Something is asked for that only a daemon through which all writes go can do.
+  bool needs_all_writes() const { return close_async || profile || aggregate.discard; }
 };
 
 }  // namespace cairn

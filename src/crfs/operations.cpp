@@ -20,7 +20,11 @@ void begin(void* user_data, fuse_conn_info* connection) {
   // a change of size after open(), so nothing is cut off where the open() fails.
   connection->want &= ~(FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_SPLICE_READ |
                         FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE);
-  if (files.options.writeback) want(*connection, FUSE_CAP_WRITEBACK_CACHE);
+  if (files.options.mode == Mode::passthrough && !files.promises.has_passthrough())
+    files.complain(
+        "--mode passthrough: this kernel cannot do that (Linux 6.9 or later can, with "
+        "CONFIG_FUSE_PASSTHROUGH): writes are gathered as with --mode direct");
+  if (files.options.writeback()) want(*connection, FUSE_CAP_WRITEBACK_CACHE);
   connection->time_gran = 1;
 }
 

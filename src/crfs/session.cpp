@@ -14,6 +14,7 @@
 #include "crfs/background_process.hpp"
 #include "crfs/kernel.hpp"
 #include "crfs/operations.hpp"
+#include "crfs/passthrough.hpp"
 #include "crfs/statistics.hpp"
 
 namespace cairn {
@@ -145,7 +146,7 @@ void serve(FileSystem& files) {
 std::string report_of(const FileSystem& files) {
   const MountOptions& options = files.options;
   std::string report;
-  const AggregateStatistics statistics = files.aggregator.statistics();
+  const MountStatistics statistics = files.statistics();
   if (options.stats) report += options.json ? json_of(statistics) : text_of(statistics);
   if (options.profile) report += options.json ? files.profile.json() : files.profile.text();
   return report;
@@ -180,6 +181,7 @@ Result<Session> mount(FileSystem& files) {
   if (!session)
     return fail(Code::bad_argument, "the options of the mount are not known, see above");
   files.session = session.get();
+  files.promises.want_passthrough(wants_passthrough(options, files.inodes.root().path));
   if (fuse_session_mount(session.get(), options.mountpoint.c_str()) != 0)
     return fail(Code::io, "{} could not be mounted, see above", options.mountpoint);
   watch_first_request(session.get());

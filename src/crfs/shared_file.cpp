@@ -29,6 +29,7 @@ void SharedFile::note_change() {
 }
 
 void SharedFile::show(struct stat& status) {
+  if (is_passed_through()) return;
   const bool all_there = settled();
   status.st_size = static_cast<off_t>(data_.size());
   if (all_there) return;
@@ -52,7 +53,7 @@ void SharedFile::settled_to(std::uint64_t mark) {
 
 int SharedFile::resize(std::uint64_t bytes) {
   const int error = data_.resize(bytes);
-  if (error == 0) note_change();
+  if (error == 0 && !is_passed_through()) note_change();
   return error;
 }
 
@@ -86,6 +87,7 @@ int SharedFile::change_backing(const std::function<int()>& change) {
 }
 
 int SharedFile::flush() {
+  if (is_passed_through()) return backing_.flush();
   const std::uint64_t mark = settled_;
   return flushed_.exchange(mark) == mark ? 0 : backing_.flush();
 }

@@ -9,16 +9,24 @@
 
 #include "aggregate/aggregator.hpp"
 #include "crfs/backing_descriptor.hpp"
+#include "crfs/passthrough.hpp"
 #include "crfs/write_profile.hpp"
 
 namespace cairn {
 
 /// A regular file that somebody has open. Its size is what was written to it, not what the backing
 /// folder has; the time of the last write is that at which the program wrote, and is kept when the
-/// bytes are written later.
+/// bytes are written later. One that is passed through is the backing file, and nothing is kept
+/// here.
 class SharedFile {
  public:
   SharedFile(Aggregator& aggregator, std::unique_ptr<BackingDescriptor> backing);
+
+  /// Before the first handle: the kernel reads and writes it.
+  void pass_through(std::unique_ptr<KernelBacking> kernel) { kernel_ = std::move(kernel); }
+  bool is_passed_through() const { return kernel_ != nullptr; }
+  /// For the answer to open(); 0 where it is not passed through.
+  int kernel_number() const { return kernel_ ? kernel_->number() : 0; }
 
   AggregatedFile& data() { return data_; }
   BackingDescriptor& backing() { return backing_; }
@@ -50,6 +58,7 @@ class SharedFile {
 
   BackingDescriptor& backing_;
   AggregatedFile data_;
+  std::unique_ptr<KernelBacking> kernel_;
   std::atomic<std::uint64_t> written_ = 0;  ///< counts changes
   std::atomic<std::uint64_t> settled_ = 0;  ///< of these, so many are in the backing file
   std::atomic<std::uint64_t> flushed_ =

@@ -15,7 +15,8 @@ double merge_factor(const AggregateStatistics& statistics) {
 
 }  // namespace
 
-std::string json_of(const AggregateStatistics& statistics) {
+std::string json_of(const MountStatistics& all) {
+  const AggregateStatistics& statistics = all.gathered;
   const nlohmann::ordered_json json = {{"writes_in", statistics.writes_in},
                                        {"bytes_in", statistics.bytes_in},
                                        {"writes_out", statistics.writes_out},
@@ -24,18 +25,22 @@ std::string json_of(const AggregateStatistics& statistics) {
                                        {"waits", statistics.waits},
                                        {"errors", statistics.errors},
                                        {"pool_used_bytes", statistics.pool_used_bytes},
-                                       {"pool_most_bytes", statistics.pool_most_bytes}};
+                                       {"pool_most_bytes", statistics.pool_most_bytes},
+                                       {"passed_through", all.passed_through}};
   return json.dump() + "\n";
 }
 
-std::string text_of(const AggregateStatistics& statistics) {
+std::string text_of(const MountStatistics& all) {
+  const AggregateStatistics& statistics = all.gathered;
   return fmt::format(
       "{} writes of {} became {} writes of {}: {:.1f} in one\n"
       "at most {} of memory were in use; {} times a writer waited for some\n"
-      "{} writes failed\n",
+      "{} writes failed\n"
+      "{} files were opened for the kernel to read and write by itself\n",
       statistics.writes_in, format_bytes(statistics.bytes_in), statistics.writes_out,
       format_bytes(statistics.bytes_out), merge_factor(statistics),
-      format_bytes(statistics.pool_most_bytes), statistics.waits, statistics.errors);
+      format_bytes(statistics.pool_most_bytes), statistics.waits, statistics.errors,
+      all.passed_through);
 }
 
 }  // namespace cairn

@@ -7,10 +7,15 @@
 
 namespace cairn {
 
+struct MountStatistics {
+  AggregateStatistics gathered;
+  std::uint64_t passed_through = 0;  ///< files that were opened for the kernel to read and write
+};
+
 /// {"writes_in", "bytes_in", "writes_out", "bytes_out", "merge_factor", "waits", "errors",
-/// "pool_used_bytes", "pool_most_bytes"}, with a newline.
-std::string json_of(const AggregateStatistics& statistics);
+/// "pool_used_bytes", "pool_most_bytes", "passed_through"}, with a newline.
+std::string json_of(const MountStatistics& statistics);
 /// The same in sentences.
-std::string text_of(const AggregateStatistics& statistics);
+std::string text_of(const MountStatistics& statistics);
 
 }  // namespace cairn

@@ -47,7 +47,7 @@ int get(FileSystem& files, fuse_req_t request, fuse_ino_t number, const char* na
   Inode& inode = files.inode(number);
   if (S_ISLNK(inode.type)) return ENODATA;
   if (number == FUSE_ROOT_ID && name == statistics)
-    return answer_bytes(request, json_of(files.aggregator.statistics()), size);
+    return answer_bytes(request, json_of(files.statistics()), size);
   const bool is_capability = name == capability;
   if (is_capability && inode.has_no_capability) return ENODATA;
   // The backing file loses it when what was written gets there.

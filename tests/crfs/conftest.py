@@ -9,7 +9,8 @@ import pytest
 
 from mounts import Mount, Workshop, keep_mounts_to_ourselves
 
-MODES = ("direct", "writeback")
+GATHERING = ("direct", "writeback")
+MODES = (*GATHERING, "passthrough")
 SKIPPED = 77  # for CTest
 
 
@@ -45,7 +46,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     given = {name for mark in metafunc.definition.iter_markers("parametrize")
              for name in mark.args[0].replace(" ", "").split(",")}
-    for name, values in (("seed", metafunc.config.getoption("seeds")), ("mode", MODES)):
+    for name, values in (("seed", metafunc.config.getoption("seeds")), ("mode", MODES), ("gathering", GATHERING)):
         if name in metafunc.fixturenames and name not in given:
             metafunc.parametrize(name, values)
 
@@ -68,7 +69,8 @@ def build(request: pytest.FixtureRequest) -> Path:
 
 @pytest.fixture
 def workshop(build: Path, request: pytest.FixtureRequest) -> Iterator[Workshop]:
-    workshop = Workshop(build, request.config.getoption("plain"))
+    # The folders of the tests are in memory, where nothing would be gathered.
+    workshop = Workshop(build, request.config.getoption("plain"), mode="direct")
     yield workshop
     workshop.close()
 
@@ -95,5 +97,5 @@ def mount(workshop: Workshop) -> Callable[..., Mount]:
 
 @pytest.fixture
 def mounted(workshop: Workshop) -> Mount:
-    """CRFS as it comes."""
+    """CRFS that gathers, as it comes else."""
     return workshop.crfs()

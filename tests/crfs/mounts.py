@@ -111,11 +111,12 @@ class Workshop:
     """Makes mounts in a folder of its own, and takes all away at the end.
 
     With `plain`, slowfs without its faults takes the place of CRFS: the suites must pass on it too, but for
-    what only CRFS does.
+    what only CRFS does. `mode` is that of CRFS where a mount does not say.
     """
 
-    def __init__(self, build: Path, plain: bool = False, parent: Optional[Path] = None) -> None:
-        self.build, self.plain = build, plain
+    def __init__(self, build: Path, plain: bool = False, parent: Optional[Path] = None,
+                 mode: str = "auto") -> None:
+        self.build, self.plain, self.mode = build, plain, mode
         self._folder = tempfile.TemporaryDirectory(prefix="cairn-crfs-", dir=parent or "/dev/shm")
         self.folder = Path(self._folder.name)
         self._mounts: List[Mount] = []
@@ -142,7 +143,10 @@ class Workshop:
              environment: Optional[Dict[str, str]] = None) -> Mount:
         if self.plain:
             return self.slowfs(backing=backing)
-        return self._mount([str(self.build / "src/crfs/crfs"), "--foreground"], backing, options, path, environment)
+        command = [str(self.build / "src/crfs/crfs"), "--foreground"]
+        if not {"--mode", "--icpp2011"} & set(options):
+            command += ["--mode", self.mode]
+        return self._mount(command, backing, options, path, environment)
 
     def _mount(self, command: List[str], backing: Optional[Path], options: Sequence[object],
                path: Optional[Path] = None, environment: Optional[Dict[str, str]] = None) -> Mount:

@@ -39,9 +39,9 @@ def write_slowly(fd: int, data: bytes, piece: int = 10_000) -> None:
 class Stack:
     """CRFS over slowfs over a folder."""
 
-    def __init__(self, workshop: Workshop, mode: str, *options: str, backing: Path = None) -> None:
+    def __init__(self, workshop: Workshop, gathering: str, *options: str, backing: Path = None) -> None:
         self.slow: Mount = workshop.slowfs(backing=backing)
-        self.mount: Mount = workshop.crfs("--mode", mode, *options, backing=self.slow.path)
+        self.mount: Mount = workshop.crfs("--mode", gathering, *options, backing=self.slow.path)
 
     def open(self, name: str, flags: int = os.O_RDWR | os.O_CREAT) -> int:
         return os.open(self.mount.path / name, flags, 0o644)
@@ -56,8 +56,8 @@ class Stack:
 
 @pytest.mark.crfs_only
 @pytest.mark.parametrize("name", ["EIO", "ENOSPC", "EDQUOT"])
-def test_each_handle_is_told_of_an_error_once(workshop, mode, name):
-    stack, error = Stack(workshop, mode, *ONE_REQUEST), getattr(errno, name)
+def test_each_handle_is_told_of_an_error_once(workshop, gathering, name):
+    stack, error = Stack(workshop, gathering, *ONE_REQUEST), getattr(errno, name)
     writer, reader = stack.open("bad"), stack.open("bad")
     twin, good = os.dup(writer), stack.open("good")
     stack.slow.set("fail", f"write@bad:2:{name}")
@@ -75,8 +75,8 @@ def test_each_handle_is_told_of_an_error_once(workshop, mode, name):
 
 
 @pytest.mark.crfs_only
-def test_close_tells_of_an_error_and_the_file_can_be_written_again(workshop, mode):
-    stack = Stack(workshop, mode, *ONE_REQUEST)
+def test_close_tells_of_an_error_and_the_file_can_be_written_again(workshop, gathering):
+    stack = Stack(workshop, gathering, *ONE_REQUEST)
     fd = stack.open("bad")
     stack.slow.set("fail", "write@bad:1+:EIO")
     write_slowly(fd, pattern("bad", MIB))
@@ -89,10 +89,10 @@ def test_close_tells_of_an_error_and_the_file_can_be_written_again(workshop, mod
 
 
 @pytest.mark.crfs_only
-def test_one_failing_write_of_many_files_reaches_one_close(workshop, mode, seed, long):
+def test_one_failing_write_of_many_files_reaches_one_close(workshop, gathering, seed, long):
     for number in range(30 if long else 3):
         chance = random.Random(seed * 1000 + number)
-        stack = Stack(workshop, mode, *ONE_REQUEST)
+        stack = Stack(workshop, gathering, *ONE_REQUEST)
         stack.slow.set("fail", f"write:{chance.randrange(1, 40)}:EIO")
         answers: Dict[str, List[int]] = {f"f{i}": [] for i in range(10)}
 
@@ -118,9 +118,9 @@ def test_one_failing_write_of_many_files_reaches_one_close(workshop, mode, seed,
 
 
 @pytest.mark.crfs_only
-def test_close_tells_what_the_backing_file_tells_at_its_own_close(workshop, mode):
+def test_close_tells_what_the_backing_file_tells_at_its_own_close(workshop, gathering):
     """As file systems over a network do of a quota; also of what another call has brought there before."""
-    stack = Stack(workshop, mode, *ONE_REQUEST)
+    stack = Stack(workshop, gathering, *ONE_REQUEST)
     fd = stack.open("bad")
     write_slowly(fd, pattern("bad", MIB))
     os.fchmod(fd, 0o600)
@@ -131,8 +131,8 @@ def test_close_tells_what_the_backing_file_tells_at_its_own_close(workshop, mode
 
 
 @pytest.mark.crfs_only
-def test_a_late_close_tells_of_it_too(workshop, mode):
-    stack = Stack(workshop, mode, "--close", "async", *ONE_REQUEST)
+def test_a_late_close_tells_of_it_too(workshop, gathering):
+    stack = Stack(workshop, gathering, "--close", "async", *ONE_REQUEST)
     fd = stack.open("bad")
     stack.slow.set("fail", "flush@bad:1:EDQUOT")
     write_slowly(fd, pattern("bad", MIB))
@@ -141,8 +141,8 @@ def test_a_late_close_tells_of_it_too(workshop, mode):
 
 
 @pytest.mark.crfs_only
-def test_what_nobody_was_told_is_told_to_the_next(workshop, mode):
-    stack = Stack(workshop, mode, "--close", "async", *ONE_REQUEST)
+def test_what_nobody_was_told_is_told_to_the_next(workshop, gathering):
+    stack = Stack(workshop, gathering, "--close", "async", *ONE_REQUEST)
     fd = stack.open("bad")
     stack.slow.set("fail", "write@bad:1+:EIO")
     write_slowly(fd, pattern("bad", MIB))
@@ -153,8 +153,8 @@ def test_what_nobody_was_told_is_told_to_the_next(workshop, mode):
 
 
 @pytest.mark.crfs_only
-def test_what_nobody_was_told_is_told_at_the_end(workshop, mode):
-    stack = Stack(workshop, mode, "--close", "async", *ONE_REQUEST)
+def test_what_nobody_was_told_is_told_at_the_end(workshop, gathering):
+    stack = Stack(workshop, gathering, "--close", "async", *ONE_REQUEST)
     stack.slow.set("fail", "write@bad:1+:EIO")
     for name in ("bad", "good"):
         fd = stack.open(name)
@@ -166,8 +166,8 @@ def test_what_nobody_was_told_is_told_at_the_end(workshop, mode):
 
 
 @pytest.mark.parametrize("length", [1, 4097, 100_000])
-def test_short_writes_are_gone_on_with(workshop, mode, length):
-    stack = Stack(workshop, mode)
+def test_short_writes_are_gone_on_with(workshop, gathering, length):
+    stack = Stack(workshop, gathering)
     size = 3000 if length == 1 else MIB + 17
     stack.slow.set("short", str(length))
     fd = stack.open("a")
@@ -204,9 +204,9 @@ def test_a_write_through_o_sync_fails_itself(workshop):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
-def test_a_full_disk_harms_only_what_did_not_fit(workshop, mode):
+def test_a_full_disk_harms_only_what_did_not_fit(workshop, gathering):
     disk = workshop.small_disk(6 * MIB)
-    mount = workshop.crfs("--mode", mode, backing=disk)
+    mount = workshop.crfs("--mode", gathering, backing=disk)
     (mount.path / "fits").write_bytes(pattern("fits", 2 * MIB))
     fd = os.open(mount.path / "large", os.O_RDWR | os.O_CREAT)
     codes = {told(write_slowly, fd, pattern("large", 8 * MIB)), told(os.close, fd)}

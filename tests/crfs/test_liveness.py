@@ -54,9 +54,9 @@ def count_of(writer: "subprocess.Popen[str]") -> int:
 
 
 @pytest.mark.parametrize("delay_us", [0, 300])
-def test_one_chunk_for_64_files_and_one_thread(workshop, mode, delay_us):
+def test_one_chunk_for_64_files_and_one_thread(workshop, gathering, delay_us):
     slow = workshop.slowfs("--delay-us", str(delay_us))
-    mount = workshop.crfs("--mode", mode, *SCARCE, backing=slow.path)
+    mount = workshop.crfs("--mode", gathering, *SCARCE, backing=slow.path)
     contents = {f"f{i}": random.Random(i).randbytes(150_000 + i * 1000) for i in range(64)}
     done: List[str] = []
 
@@ -81,9 +81,9 @@ def test_one_chunk_for_64_files_and_one_thread(workshop, mode, delay_us):
         assert (slow.backing / name).read_bytes() == data
 
 
-def test_a_backing_file_system_that_stood_still_is_gone_on_with(workshop, mode):
+def test_a_backing_file_system_that_stood_still_is_gone_on_with(workshop, gathering):
     slow = workshop.slowfs()
-    mount = workshop.crfs("--mode", mode, "--pool", "1M", "--chunk", "128K", backing=slow.path)
+    mount = workshop.crfs("--mode", gathering, "--pool", "1M", "--chunk", "128K", backing=slow.path)
     writers = start_writers(mount.path, 4, most=4000)
     for _ in range(3):
         slow.signal(signal.SIGSTOP)
@@ -194,9 +194,9 @@ def test_who_does_not_write_need_not_wait_for_those_who_do(workshop):
 
 
 @pytest.mark.crfs_only
-def test_unmount_writes_what_was_closed(workshop, mode):
+def test_unmount_writes_what_was_closed(workshop, gathering):
     slow = workshop.slowfs("--delay-us", "2000")
-    mount = workshop.crfs("--mode", mode, "--close", "async", "--pool", "16M", "--chunk", "256K", backing=slow.path)
+    mount = workshop.crfs("--mode", gathering, "--close", "async", "--pool", "16M", "--chunk", "256K", backing=slow.path)
     for i in range(8):
         (mount.path / f"f{i}").write_bytes(records(1500 + i))
     assert mount.unmount() == 0
@@ -205,9 +205,9 @@ def test_unmount_writes_what_was_closed(workshop, mode):
 
 
 @pytest.mark.crfs_only
-def test_a_lazy_unmount_waits_for_who_still_writes(workshop, mode):
+def test_a_lazy_unmount_waits_for_who_still_writes(workshop, gathering):
     slow = workshop.slowfs("--delay-us", "1000")
-    mount = workshop.crfs("--mode", mode, "--pool", "4M", "--chunk", "256K", backing=slow.path)
+    mount = workshop.crfs("--mode", gathering, "--pool", "4M", "--chunk", "256K", backing=slow.path)
     writers = start_writers(mount.path, 3, most=6000)
     detach(mount.path)
     assert [count_of(writer) for writer in writers] == [6000] * 3
@@ -216,9 +216,9 @@ def test_a_lazy_unmount_waits_for_who_still_writes(workshop, mode):
         assert (slow.backing / f"w{i}").read_bytes() == records(6000)
 
 
-def test_writers_that_are_killed_leave_what_they_wrote(workshop, mode, seed):
+def test_writers_that_are_killed_leave_what_they_wrote(workshop, gathering, seed):
     """As with a page cache: what write() took is there, though nobody closed the file."""
-    mount = workshop.crfs("--mode", mode, "--pool", "4M", "--chunk", "256K")
+    mount = workshop.crfs("--mode", gathering, "--pool", "4M", "--chunk", "256K")
     chance = random.Random(seed)
     writers = start_writers(mount.path, 4, most=8_000)
     for writer in writers[:2]:

@@ -187,9 +187,8 @@ def test_async_close_comes_back_at_once_and_unmounting_waits(mount):
 
 
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("gathered_by", ["direct", "writeback"])
-def test_a_signal_drains_and_unmounts(mount, end, gathered_by):
-    mounted = mount("--mode", gathered_by)
+def test_a_signal_drains_and_unmounts(mount, end, gathering):
+    mounted = mount("--mode", gathering)
     file = open_to_write(mounted.path / "file")
     os.write(file, b"x" * 100)
     mounted.process.send_signal(end)
@@ -361,9 +360,8 @@ def test_copy_file_range(mounted, writer):
     os.close(to)
 
 
-@pytest.mark.parametrize("gathered_by", ["direct", "writeback"])
-def test_direct_io(mount, gathered_by):
-    mounted = mount("--mode", gathered_by)
+def test_direct_io(mount, mode):
+    mounted = mount("--mode", mode)
     path = mounted.path / "file"
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_DIRECT)
     page = mmap.mmap(-1, 8 * KB)
@@ -490,11 +488,10 @@ def test_a_file_that_may_not_be_written_can_be_by_who_creates_it(open_to_all, ac
 
 
 @ROOT_ONLY
-@pytest.mark.parametrize("gathered_by", ["direct", "writeback"])
 @pytest.mark.parametrize("access", ["O_WRONLY", "O_RDWR"])
 @pytest.mark.parametrize("change", ["os.write(file, b'1')", "os.ftruncate(file, 1)"])
-def test_a_change_by_others_takes_the_right_to_run_as_the_owner(mount, gathered_by, access, change):
-    mounted = mount("--mode", gathered_by)
+def test_a_change_by_others_takes_the_right_to_run_as_the_owner(mount, mode, access, change):
+    mounted = mount("--mode", mode)
     program = mounted.path / "program"
     program.write_bytes(b"old")
     program.chmod(0o6777)
@@ -628,6 +625,7 @@ def test_in_the_background_it_comes_back_when_the_mount_is_there(command, tmp_pa
     ([], 2, ["BACKING"]), (["a"], 2, ["MOUNTPOINT"]), (["--pool", "x", "a", "b"], 2, ["--pool"]),
     (["--chunk", "100K", "a", "b"], 2, ["power of two"]), (["--chunk", "128M", "a", "b"], 2, ["--pool"]),
     (["--stats", "a", "b"], 2, ["--stats-file"]), (["-f", "--profile", "--mode", "writeback", "a", "b"], 2, ["direct"]),
+    (["--mode", "passthrough", "--close", "async", "a", "b"], 2, ["direct"]), (["--mode", "x", "a", "b"], 2, ["auto"]),
     (["no-such-folder", "/"], 1, ["no-such-folder"]), (["/tmp", "/no-such-folder"], 1, ["/no-such-folder"]),
     (["/", "/tmp"], 1, ["outside"]), (["-o", "no_such_option", "/var", "/tmp"], 1, ["no_such_option"]),
 ])

@@ -1,0 +1,46 @@
+// Files that the kernel itself reads and writes in the backing folder (FUSE passthrough,
+// Linux 6.9). Nothing is gathered then: it is for backing folders that are as quick as memory,
+// where a request to the daemon costs more than what it saves.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstdint>
+
+#include "crfs/fuse.hpp"
+#include "crfs/mount_options.hpp"
+#include "files/descriptor.hpp"
+
+namespace cairn {
+
+/// True where the mount is to have it: as `options` say, or as a few writes to a file without a
+/// name in `folder` show. Whether the kernel can is known later.
+bool wants_passthrough(const MountOptions& options, const Descriptor& folder);
+
+/// A file of the backing folder that the kernel may read and write, as long as this lives.
+class KernelBacking {
+ public:
+  /// Of the open file `backing`; the kernel acts as the calling thread does now. It has no number
+  /// where the kernel refuses: who has not the right, or a file system on top of another one.
+  KernelBacking(fuse_session* session, int backing);
+  ~KernelBacking();
+  KernelBacking(const KernelBacking&) = delete;
+  KernelBacking& operator=(const KernelBacking&) = delete;
+
+  /// 0 if there is none.
+  int number() const { return number_; }
+
+ private:
+  const int device_;
+  int number_ = 0;
+};
+
+/// As fuse_reply_open() and fuse_reply_create(), which in libfuse 3.14 know nothing of it. All
+/// handles of a file that are open at a time must have the same `backing`.
+int reply_open(fuse_req_t request, const fuse_file_info& info, int backing);
+int reply_create(fuse_req_t request, const fuse_entry_param& entry, const fuse_file_info& info,
+                 int backing);
+/// Completes `answer`, which is on its way to the kernel.
+void put_backing(const iovec& answer);
+
+}  // namespace cairn
