@@ -4,7 +4,6 @@
 #include <syslog.h>
 #include <unistd.h>
 
-#include <iostream>
 
 namespace cairn {
 namespace {
@@ -63,7 +62,8 @@ Log BackgroundProcess::log() const {
   if (in_background_)
     return Log([](Severity, const std::string& text) { ::syslog(LOG_ERR, "%s", text.c_str()); });
   return Log([](Severity, const std::string& text) {
-    std::cerr << "crfs: " + text + "\n" << std::flush;
+    const std::string line = "crfs: " + text + "\n";
+    (void)!::write(STDERR_FILENO, line.data(), line.size());
   });
 }
 
