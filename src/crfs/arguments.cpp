@@ -185,13 +185,10 @@ Status check(const MountOptions& options) {
 }
 
 Result<MountOptions> options_of(Typed& typed) {
-  static const std::map<std::string, Mode> modes = {{"auto", Mode::automatic},
-                                                    {"direct", Mode::direct},
-                                                    {"writeback", Mode::writeback},
-                                                    {"passthrough", Mode::passthrough}};
   MountOptions& options = typed.options;
   AggregateOptions& aggregate = options.aggregate;
-  options.mode = modes.at(typed.mode);
+  for (const Mode mode : {Mode::direct, Mode::writeback, Mode::passthrough})
+    if (typed.mode == name_of(mode)) options.mode = mode;
   if (typed.icpp2011) {
     if (options.mode == Mode::automatic) options.mode = Mode::direct;
     aggregate.pool_bytes = std::uint64_t{16} << 20;

@@ -33,16 +33,6 @@ int set_owner(fuse_req_t request, Inode& inode, const struct stat& wanted, int w
       ::fchownat(inode.path.number(), "", owner, group, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW));
 }
 
-int set_size(FileSystem& files, fuse_req_t request, Inode& inode, off_t size) {
-  // Whoever may truncate by name need not have it open.
-  FileSystem::Opened opened;
-  const int error = files.open_file(request, inode, O_WRONLY, opened);
-  if (error != 0) return error;
-  const int resized = -opened.handle->file().resize(static_cast<std::uint64_t>(size));
-  files.close_file(inode, *opened.handle);
-  return resized;
-}
-
 timespec time_wanted(const timespec& time, int which, int given, int now) {
   if ((which & now) != 0) return {0, UTIME_NOW};
   return (which & given) != 0 ? time : timespec{0, UTIME_OMIT};
@@ -65,7 +55,7 @@ int change(FileSystem& files, fuse_req_t request, Inode& inode, const struct sta
   if ((which & FUSE_SET_ATTR_MODE) != 0) error = set_mode(inode, wanted.st_mode);
   if (error == 0 && (which & owner_bits) != 0) error = set_owner(request, inode, wanted, which);
   if (error == 0 && (which & FUSE_SET_ATTR_SIZE) != 0) {
-    error = set_size(files, request, inode, wanted.st_size);
+    error = files.resize(inode, wanted.st_size);
     if (error == 0 && (which & FUSE_SET_ATTR_MODE) == 0) drop_special_bits(files, request, inode);
   }
   if (error == 0 && (which & time_bits) != 0) error = set_times(inode, wanted, which);

@@ -48,6 +48,11 @@ int BackingDescriptor::flush() {
   return ::close(copy) == 0 || errno == EINTR ? 0 : -errno;
 }
 
+ssize_t BackingDescriptor::append(Bytes data) {
+  const iovec piece = {const_cast<std::byte*>(data.data()), data.size()};
+  return or_minus_errno([&] { return ::pwritev2(writer_, &piece, 1, 0, RWF_APPEND); });
+}
+
 ssize_t BackingDescriptor::write_at(std::uint64_t offset, Bytes data) {
   return or_minus_errno(
       [&] { return ::pwrite(writer_, data.data(), data.size(), static_cast<off_t>(offset)); });

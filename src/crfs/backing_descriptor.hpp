@@ -31,6 +31,9 @@ class BackingDescriptor final : public BackingFile {
   /// systems write then, and tell of full quotas.
   int flush();
 
+  /// Bytes written at the end as it is then, or minus an errno.
+  ssize_t append(Bytes data);
+
   ssize_t write_at(std::uint64_t offset, Bytes data) override;
   ssize_t write_pieces_at(std::uint64_t offset, const Bytes* pieces, int count) override;
   ssize_t read_at(std::uint64_t offset, MutableBytes buffer) override;

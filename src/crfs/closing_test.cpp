@@ -19,8 +19,7 @@ class ClosingTest : public ::testing::Test {
     Descriptor path(::open(name_.c_str(), O_PATH | O_CLOEXEC));
     inode_ = &inodes_.look_up(std::move(path), status);
     inode_->file = std::make_shared<SharedFile>(aggregator_, std::move(backing));
-    EXPECT_EQ(inode_->file->data().append(Blob(100)), 0);
-    inode_->file->note_change();
+    EXPECT_EQ(inode_->file->append(Blob(100)), 100);
     EXPECT_EQ(::unlink(name_.c_str()), 0);
   }
 

@@ -15,7 +15,7 @@ int read(FileSystem&, fuse_req_t request, fuse_ino_t, std::size_t size, off_t of
   thread_local std::vector<std::byte> buffer;
   if (buffer.size() < size) buffer.resize(size);
   const ssize_t got =
-      handle_of(info).file().data().read(static_cast<std::uint64_t>(offset), {buffer.data(), size});
+      handle_of(info).file().read(static_cast<std::uint64_t>(offset), {buffer.data(), size});
   if (got < 0) return static_cast<int>(-got);
   fuse_reply_buf(request, reinterpret_cast<const char*>(buffer.data()),
                  static_cast<std::size_t>(got));
@@ -28,18 +28,16 @@ std::int64_t now_ns() {
   return now.tv_sec * std::int64_t{1'000'000'000} + now.tv_nsec;
 }
 
-/// Writes, and syncs where the program opened the file so.
-int put(Handle& handle, Bytes data, off_t offset, const fuse_file_info& info) {
+/// Writes, and syncs where the program opened the file so. Bytes taken, or minus an errno.
+ssize_t put(Handle& handle, Bytes data, off_t offset, const fuse_file_info& info) {
   SharedFile& file = handle.file();
   // From the kernel's cache come offsets that hold, also for handles that append.
   const bool appends = (info.flags & O_APPEND) != 0 && handle.direct() && info.writepage == 0;
-  int error = appends ? file.data().append(data)
-                      : file.data().write(static_cast<std::uint64_t>(offset), data);
-  if (error != 0) return -error;
-  file.note_change();
-  if ((info.flags & O_DSYNC) == 0 || info.writepage != 0) return 0;  // O_SYNC has the bit too
-  error = handle.sync((info.flags & O_SYNC) != O_SYNC);
-  return -error;
+  const ssize_t taken =
+      appends ? file.append(data) : file.write(static_cast<std::uint64_t>(offset), data);
+  if (taken < 0 || (info.flags & O_DSYNC) == 0 || info.writepage != 0) return taken;
+  const int error = handle.sync((info.flags & O_SYNC) != O_SYNC);  // which has the other bit too
+  return error != 0 ? error : taken;
 }
 
 int write(FileSystem& files, fuse_req_t request, fuse_ino_t number, const char* from,
@@ -50,10 +48,10 @@ int write(FileSystem& files, fuse_req_t request, fuse_ino_t number, const char* 
     drop_special_bits(files, request, files.inode(number));
   }
   Handle& handle = handle_of(info);
-  const int error = put(handle, std::as_bytes(std::span(from, size)), offset, *info);
-  if (error != 0) return error;
+  const ssize_t taken = put(handle, std::as_bytes(std::span(from, size)), offset, *info);
+  if (taken < 0) return static_cast<int>(-taken);
   if (files.options.profile) handle.profile(files.profile, offset, size, now_ns() - began_ns);
-  fuse_reply_write(request, size);
+  fuse_reply_write(request, static_cast<std::size_t>(taken));
   return 0;
 }
 

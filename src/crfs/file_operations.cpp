@@ -20,16 +20,16 @@ void tell(const FileSystem::Opened& opened, fuse_file_info& info) {
 #endif
 }
 
-int open_existing(FileSystem& files, fuse_req_t request, Inode& inode, fuse_file_info& info) {
+int open_existing(FileSystem& files, Inode& inode, fuse_file_info& info) {
   FileSystem::Opened opened;
-  const int error = files.open_file(request, inode, info.flags, opened);
+  const int error = files.open_file(inode, info.flags, opened);
   if (error == 0) tell(opened, info);
   return error;
 }
 
 int open(FileSystem& files, fuse_req_t request, fuse_ino_t number, fuse_file_info* info) {
   Inode& inode = files.inode(number);
-  const int error = open_existing(files, request, inode, *info);
+  const int error = open_existing(files, inode, *info);
   if (error != 0) return error;
   if (reply_open(request, *info, handle_of(info).file().kernel_number()) != 0)
     files.close_file(inode, handle_of(info));
@@ -45,25 +45,24 @@ Descriptor make_file(fuse_req_t request, Inode& folder, const char* name, mode_t
   }));
 }
 
-int open_new(FileSystem& files, fuse_req_t request, Descriptor made, fuse_entry_param& entry,
-             fuse_file_info& info) {
+int open_new(FileSystem& files, Descriptor made, fuse_entry_param& entry, fuse_file_info& info) {
   Descriptor path(::open(name_in_proc(made).c_str(), O_PATH | O_CLOEXEC));
   if (path.number() < 0) return errno;
   const int error = files.enter(std::move(path), entry);
   if (error != 0) return error;
   Inode& inode = files.inode(entry.ino);
-  tell(files.adopt_file(request, inode, std::move(made), info.flags), info);
+  tell(files.adopt_file(inode, std::move(made), info.flags), info);
   return 0;
 }
 
 /// It was made meanwhile, behind the kernel's back. Like a new one it is empty if that is asked
 /// for.
-int open_found(FileSystem& files, fuse_req_t request, Inode& folder, const char* name,
-               fuse_entry_param& entry, fuse_file_info& info) {
+int open_found(FileSystem& files, Inode& folder, const char* name, fuse_entry_param& entry,
+               fuse_file_info& info) {
   int error = files.look_up(folder, name, entry);
   if (error != 0) return error;
   Inode& inode = files.inode(entry.ino);
-  error = S_ISREG(inode.type) ? open_existing(files, request, inode, info) : EEXIST;
+  error = S_ISREG(inode.type) ? open_existing(files, inode, info) : EEXIST;
   if (error == 0 && (info.flags & O_TRUNC) != 0 && writes(info.flags)) {
     error = -handle_of(&info).file().resize(0);
     if (error != 0) files.close_file(inode, handle_of(&info));
@@ -80,9 +79,9 @@ int create(FileSystem& files, fuse_req_t request, fuse_ino_t number, const char*
   Descriptor made = make_file(request, folder, name, mode);
   int error = made.number() < 0 ? errno : 0;
   if (error == 0)
-    error = open_new(files, request, std::move(made), entry, *info);
+    error = open_new(files, std::move(made), entry, *info);
   else if (error == EEXIST && (info->flags & O_EXCL) == 0)
-    error = open_found(files, request, folder, name, entry, *info);
+    error = open_found(files, folder, name, entry, *info);
   if (error != 0) return error;
   if (reply_create(request, entry, *info, handle_of(info).file().kernel_number()) != 0) {
     files.close_file(files.inode(entry.ino), handle_of(info));

@@ -1,7 +1,5 @@
 #include "crfs/file_system.hpp"
 
-#include "crfs/request_user.hpp"
-
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -9,6 +7,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstring>
 #include <thread>
 
 namespace cairn {
@@ -40,9 +39,7 @@ int FileSystem::look_at(Inode& inode, struct stat& status, double& valid) {
   const bool settled = file == nullptr || file->settled();
   const int error = status_of(inode, status);
   if (error != 0) return error;
-  // Of what the kernel writes by itself to a mapping it knows no new times.
-  const bool changes_unseen = file && file->is_passed_through() && file->backing().writes();
-  valid = settled && !changes_unseen ? valid_s() : 0;
+  valid = settled && !inode.may_be_mapped ? valid_s() : 0;
   if (has_special_bits(status)) inode.may_have_special_bits = true;
   if (file) file->show(status);
   return 0;
@@ -80,62 +77,109 @@ int FileSystem::out_of_descriptors() {
   return ENFILE;
 }
 
-int FileSystem::open_file(fuse_req_t request, Inode& inode, int flags, Opened& opened) {
+int FileSystem::open_file(Inode& inode, int flags, Opened& opened) {
   const bool for_writing = (flags & O_ACCMODE) != O_RDONLY;
   if (for_writing && takes_no_more()) return ENOTCONN;
   const std::lock_guard lock(inode.mutex);
-  opened.cache_is_true = inode.file != nullptr;
-  if (!inode.file || (for_writing && !inode.file->backing().writes())) {
-    Descriptor backing = open_backing(inode.path, for_writing);
-    if (backing.number() < 0) return errno;
-    if (!inode.file) {
-      const Version version = version_of(backing.number());
-      opened.cache_is_true = inode.cached == version;
-      inode.cached = version;
-      inode.has_no_capability = false;
-    }
-    attach(request, inode, std::move(backing));
-  }
+  const int error = attach(inode, for_writing, opened.cache_is_true);
+  if (error != 0) return error;
+  decide_on(inode);
   opened.handle = &add_handle(inode, flags);
   return 0;
 }
 
-FileSystem::Opened FileSystem::adopt_file(fuse_req_t request, Inode& inode, Descriptor created,
-                                          int flags) {
+FileSystem::Opened FileSystem::adopt_file(Inode& inode, Descriptor created, int flags) {
   unreported.leave_to_the_end(inode.device, inode.number);
   const std::lock_guard lock(inode.mutex);
-  if (!inode.file || !inode.file->backing().writes()) attach(request, inode, std::move(created));
+  if (!inode.file || !inode.file->backing().writes()) attach(inode, std::move(created));
+  decide_on(inode);
   return {&add_handle(inode, flags), true};
 }
 
-void FileSystem::attach(fuse_req_t request, Inode& inode, Descriptor opened) {
+int FileSystem::resize(Inode& inode, off_t bytes) {
+  if (takes_no_more()) return ENOTCONN;
+  Handle* handle = nullptr;
+  {
+    const std::lock_guard lock(inode.mutex);
+    bool cache_is_true = false;
+    const int error = attach(inode, true, cache_is_true);
+    if (error != 0) return error;
+    handle = &add_handle(inode, O_WRONLY);
+  }
+  const int resized = -handle->file().resize(static_cast<std::uint64_t>(bytes));
+  close_file(inode, *handle);
+  return resized;
+}
+
+int FileSystem::attach(Inode& inode, bool for_writing, bool& cache_is_true) {
+  cache_is_true = inode.file != nullptr;
+  if (inode.file && (!for_writing || inode.file->backing().writes())) return 0;
+  Descriptor backing = open_backing(inode.path, for_writing);
+  if (backing.number() < 0) return errno;
+  if (!inode.file) {
+    const Version version = version_of(backing.number());
+    cache_is_true = inode.cached == version;
+    inode.cached = version;
+    inode.has_no_capability = false;
+  }
+  attach(inode, std::move(backing));
+  return 0;
+}
+
+void FileSystem::attach(Inode& inode, Descriptor opened) {
   if (inode.file) return inode.file->backing().add(std::move(opened));
   auto backing = std::make_unique<BackingDescriptor>();
   backing->add(std::move(opened));
   inode.file = std::make_shared<SharedFile>(aggregator, std::move(backing));
-  if (promises.has_passthrough()) pass_through(request, inode);
 }
 
-/// The kernel writes in the name of who asks, so that the backing folder takes special bits away
-/// where it would; but not those that root has opened a file with.
-void FileSystem::pass_through(fuse_req_t request, Inode& inode) {
-  if (inode.may_have_special_bits) return;
-  const RequestUser user(request);
-  auto kernel = std::make_unique<KernelBacking>(session, inode.file->backing().number());
-  if (kernel->number() == 0) return;
-  inode.file->pass_through(std::move(kernel));
-  ++passed_through_;
+/// Before its first handle is answered: whether the kernel reads and writes the file by itself. Of
+/// a file system that is mounted within the backing folder nobody knows how quick it is.
+void FileSystem::decide_on(Inode& inode) {
+  SharedFile& file = *inode.file;
+  if (file.is_decided()) return;
+  if (!passes_through() || inode.device != inodes.root().device) return file.gather();
+  auto kernel = std::make_unique<KernelBacking>(session, file.backing().number());
+  if (kernel->error() == 0) {
+    ++passed_through_;
+    return file.pass_through(std::move(kernel));
+  }
+  file.gather();
+  const bool for_ever = kernel->error() == EPERM || kernel->error() == ELOOP;
+  if (for_ever && !refused_.exchange(true) && options.mode == Mode::passthrough)
+    complain(
+        fmt::format("--mode passthrough: the kernel refuses ({}): writes are gathered as with "
+                    "--mode direct; that is so in containers, and for a file system that lies "
+                    "on another one",
+                    std::strerror(kernel->error())));
 }
 
+/// Writes of handles that go through the kernel's cache are copied once more, and cost a request
+/// for each page that they fill in part. Handles that read go through it, for speed and so that
+/// they can be mapped. Where the kernel passes a file through, what it does not do as the backing
+/// folder would comes to us all the same: it keeps O_APPEND and O_DIRECT as open() had them, and
+/// takes set-id bits away from who may keep them.
 Handle& FileSystem::add_handle(Inode& inode, int flags) {
   const int access = flags & O_ACCMODE;
-  // Through the kernel's cache a write is copied once more, and costs a request for each page that
-  // it fills in part. Handles that read go through it, for speed and so that they can be mapped.
-  const bool direct =
-      !inode.file->is_passed_through() && ((access == O_WRONLY && !options.writeback()) ||
-                                           (access != O_RDONLY && !inode.file->backing().reads()));
+  bool direct = false;
+  if (inode.file->is_passed_through()) {
+    struct stat status = {};
+    direct = (flags & (O_APPEND | O_DIRECT)) != 0 ||
+             (status_of(inode, status) == 0 && has_special_bits(status));
+    if (access == O_RDWR) inode.may_be_mapped = true;
+  } else {
+    direct = (access == O_WRONLY && !options.writeback()) ||
+             (access != O_RDONLY && !inode.file->backing().reads());
+  }
   inode.handles.push_back(std::make_unique<Handle>(*inode.file, direct));
   return *inode.handles.back();
+}
+
+MountStatistics FileSystem::statistics() const {
+  const Mode mode = options.writeback() ? Mode::writeback
+                    : passes_through()  ? Mode::passthrough
+                                        : Mode::direct;
+  return {mode, aggregator.statistics(), passed_through_};
 }
 
 void FileSystem::close_file(Inode& inode, Handle& handle) {

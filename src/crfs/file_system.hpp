@@ -59,10 +59,12 @@ class FileSystem {
     bool cache_is_true = false;  ///< pages that the kernel has of the file
   };
   /// 0 or an errno. `flags` as those of open(). close_file() is the end of a handle.
-  int open_file(fuse_req_t request, Inode& inode, int flags, Opened& opened);
+  int open_file(Inode& inode, int flags, Opened& opened);
   /// The same, of a file that was just created, and is open.
-  Opened adopt_file(fuse_req_t request, Inode& inode, Descriptor created, int flags);
+  Opened adopt_file(Inode& inode, Descriptor created, int flags);
   void close_file(Inode& inode, Handle& handle);
+  /// 0 or an errno. Whoever may truncate by name need not have the file open.
+  int resize(Inode& inode, off_t bytes);
   /// Waits until the kernel has handed over what programs wrote to mappings or to its cache, and
   /// takes nothing more through that. By another thread than those that answer.
   void take_from_kernel();
@@ -72,7 +74,7 @@ class FileSystem {
   bool takes_no_more(fuse_req_t request) const {
     return takes_no_more() && fuse_req_ctx(request)->pid != taker_;
   }
-  MountStatistics statistics() const { return {aggregator.statistics(), passed_through_}; }
+  MountStatistics statistics() const;
   /// The errno for a program where the daemon has no more descriptors; it tells so once.
   int out_of_descriptors();
   /// Waits until all that was written to all files is in the backing folder. The mount is at its
@@ -80,17 +82,20 @@ class FileSystem {
   void drain();
 
  private:
+  bool passes_through() const { return promises.has_passthrough() && !refused_; }
   void take_pages();
   bool sync_in_child(const std::vector<Inode*>& written);
 
   std::atomic<bool> ends_ = false;
   std::atomic<pid_t> taker_ = 0;  ///< the process that has the kernel hand over its pages
   std::atomic<std::uint64_t> passed_through_ = 0;
+  std::atomic<bool> refused_ = false;  ///< by the kernel, to read and write files by itself
   std::atomic<bool> told_of_descriptors_ = false;
 
   // With the lock on `inode`.
-  void attach(fuse_req_t request, Inode& inode, Descriptor opened);
-  void pass_through(fuse_req_t request, Inode& inode);
+  int attach(Inode& inode, bool for_writing, bool& cache_is_true);
+  void attach(Inode& inode, Descriptor opened);
+  void decide_on(Inode& inode);
   Handle& add_handle(Inode& inode, int flags);
 };
 

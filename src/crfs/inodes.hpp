@@ -56,6 +56,9 @@ class Inode {
   /// It has no security.capability, which the kernel would ask for at each write.
   std::atomic<bool> has_no_capability = false;
 
+  /// A program may write to a mapping of it without our knowing, though it has closed the file.
+  std::atomic<bool> may_be_mapped = false;
+
   std::mutex mutex;
   std::shared_ptr<SharedFile>
       file;  ///< guarded; while it is open, or what was written is on its way

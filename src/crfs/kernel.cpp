@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <fstream>
 
@@ -18,10 +19,12 @@ namespace {
 /// As much as one request reads.
 constexpr std::uint32_t read_ahead_bytes = std::uint32_t{1} << 20;
 
-// Of the kernel's interface, where its headers are older: a feature, and the field behind those
-// that they know.
+// Of the kernel's interface, where its headers are older: a feature, and where the field lies that
+// goes with it.
 constexpr std::uint64_t feature_passthrough = std::uint64_t{1} << 37;
-std::uint32_t& max_stack_depth_of(fuse_init_out& out) { return out.unused[0]; }
+constexpr std::size_t max_stack_depth_at = offsetof(fuse_init_out, flags2) + sizeof(std::uint32_t);
+/// Of Linux 6.12. Before, the kernel did not know how long a file was that it had written.
+constexpr std::uint32_t least_minor = 41;
 
 Promises& promises_of(void* user_data) { return static_cast<FileSystem*>(user_data)->promises; }
 
@@ -52,7 +55,8 @@ void Promises::see(Bytes request) {
   std::memcpy(&first, request.data() + sizeof header, sizeof first);
   offered_ = first.flags;
   if ((first.flags & FUSE_INIT_EXT) != 0) offered_ |= std::uint64_t{first.flags2} << 32;
-  has_passthrough_ = wants_passthrough_ && (offered_ & feature_passthrough) != 0;
+  has_passthrough_ =
+      wants_passthrough_ && first.minor >= least_minor && (offered_ & feature_passthrough) != 0;
   first_ = header.unique;
 }
 
@@ -66,7 +70,8 @@ void Promises::put_in(const fuse_out_header& header, MutableBytes answer) {
   if (has_passthrough_) {
     out.flags |= FUSE_INIT_EXT;
     out.flags2 |= static_cast<std::uint32_t>(feature_passthrough >> 32);
-    max_stack_depth_of(out) = 1;  // the backing folder is not on top of another one
+    const std::uint32_t depth = 1;  // the backing folder is not on top of another one
+    std::memcpy(reinterpret_cast<std::byte*>(&out) + max_stack_depth_at, &depth, sizeof depth);
   }
   out.max_readahead = std::max(out.max_readahead, read_ahead_bytes);
   std::memcpy(answer.data(), &out, sizeof out);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "aggregate/aggregator.hpp"
@@ -15,6 +16,21 @@ enum class Mode {
   writeback,    ///< the kernel gathers writes first
   passthrough,  ///< the kernel reads and writes the files of the backing folder by itself
 };
+
+/// As it is written on the command line.
+constexpr std::string_view name_of(Mode mode) {
+  switch (mode) {
+    case Mode::direct:
+      return "direct";
+    case Mode::writeback:
+      return "writeback";
+    case Mode::passthrough:
+      return "passthrough";
+    case Mode::automatic:
+      break;
+  }
+  return "auto";
+}
 
 struct MountOptions {
   std::string backing;     ///< absolute

@@ -1,11 +1,12 @@
-// Files that the kernel itself reads and writes in the backing folder (FUSE passthrough,
-// Linux 6.9). Nothing is gathered then: it is for backing folders that are as quick as memory,
-// where a request to the daemon costs more than what it saves.
+// Files that the kernel itself reads and writes in the backing folder (FUSE passthrough, Linux
+// 6.12). Nothing is gathered then: it is for backing folders that are as quick as memory, where a
+// request to the daemon costs more than what it saves.
 #pragma once
 
 #include <sys/uio.h>
 
 #include <cstdint>
+#include <functional>
 
 #include "crfs/fuse.hpp"
 #include "crfs/mount_options.hpp"
@@ -13,26 +14,31 @@
 
 namespace cairn {
 
-/// True where the mount is to have it: as `options` say, or as a few writes to a file without a
-/// name in `folder` show. Whether the kernel can is known later.
+/// True where the mount is to have it: as `options` say, or for a local file system that is quick,
+/// as a few writes to a file without a name in `folder` show. Whether the kernel can is known
+/// later.
 bool wants_passthrough(const MountOptions& options, const Descriptor& folder);
+/// Whether most calls of `write_page` take less time than a request to the daemon. False where one
+/// fails, which it tells by false.
+bool is_quick(const std::function<bool()>& write_page);
 
 /// A file of the backing folder that the kernel may read and write, as long as this lives.
 class KernelBacking {
  public:
-  /// Of the open file `backing`; the kernel acts as the calling thread does now. It has no number
-  /// where the kernel refuses: who has not the right, or a file system on top of another one.
+  /// Of the open file `backing`. The kernel writes with nobody's rights, whoever the program is:
+  /// set-id bits are taken away, quotas and reserved blocks hold.
   KernelBacking(fuse_session* session, int backing);
   ~KernelBacking();
   KernelBacking(const KernelBacking&) = delete;
   KernelBacking& operator=(const KernelBacking&) = delete;
 
-  /// 0 if there is none.
   int number() const { return number_; }
+  /// 0, or why there is none: EPERM without the right, ELOOP for a file system on another one.
+  int error() const { return number_ > 0 ? 0 : -number_; }
 
  private:
   const int device_;
-  int number_ = 0;
+  int number_ = 0;  ///< or minus an errno
 };
 
 /// As fuse_reply_open() and fuse_reply_create(), which in libfuse 3.14 know nothing of it. All

@@ -20,6 +20,25 @@ timespec time_of(std::int64_t ns) { return {ns / ns_per_s, ns % ns_per_s}; }
 SharedFile::SharedFile(Aggregator& aggregator, std::unique_ptr<BackingDescriptor> backing)
     : backing_(*backing), data_(aggregator, std::move(backing)) {}
 
+ssize_t SharedFile::read(std::uint64_t offset, MutableBytes buffer) {
+  return is_passed_through() ? backing_.read_at(offset, buffer) : data_.read(offset, buffer);
+}
+
+ssize_t SharedFile::write(std::uint64_t offset, Bytes data) {
+  if (is_passed_through()) return backing_.write_at(offset, data);
+  return taken(data, data_.write(offset, data));
+}
+
+ssize_t SharedFile::append(Bytes data) {
+  return is_passed_through() ? backing_.append(data) : taken(data, data_.append(data));
+}
+
+ssize_t SharedFile::taken(Bytes data, int error) {
+  if (error != 0) return error;
+  note_change();
+  return static_cast<ssize_t>(data.size());
+}
+
 void SharedFile::note_change() {
   timespec now = {};
   // The clock that file systems take their times from: 4 ms coarse, and cheap.

@@ -22,17 +22,25 @@ class SharedFile {
  public:
   SharedFile(Aggregator& aggregator, std::unique_ptr<BackingDescriptor> backing);
 
-  /// Before the first handle: the kernel reads and writes it.
-  void pass_through(std::unique_ptr<KernelBacking> kernel) { kernel_ = std::move(kernel); }
-  bool is_passed_through() const { return kernel_ != nullptr; }
+  // Once, before the first answer to an open(), and for as long as the file is open.
+  /// The kernel reads and writes it.
+  void pass_through(std::unique_ptr<KernelBacking> kernel) {
+    kernel_ = std::move(kernel);
+    reader_ = Reader::kernel;
+  }
+  void gather() { reader_ = Reader::daemon; }
+  bool is_decided() const { return reader_ != Reader::nobody; }
+  bool is_passed_through() const { return reader_ == Reader::kernel; }
   /// For the answer to open(); 0 where it is not passed through.
-  int kernel_number() const { return kernel_ ? kernel_->number() : 0; }
+  int kernel_number() const { return is_passed_through() ? kernel_->number() : 0; }
 
   AggregatedFile& data() { return data_; }
   BackingDescriptor& backing() { return backing_; }
 
-  /// After each write or append.
-  void note_change();
+  // Bytes read or taken, or minus an errno.
+  ssize_t read(std::uint64_t offset, MutableBytes buffer);
+  ssize_t write(std::uint64_t offset, Bytes data);
+  ssize_t append(Bytes data);
   int resize(std::uint64_t bytes);
   /// By a write or resize.
   bool was_changed() const { return written_ > 0; }
@@ -54,11 +62,15 @@ class SharedFile {
   bool is_nameless() const;
 
  private:
+  ssize_t taken(Bytes data, int error);
+  void note_change();
   void settled_to(std::uint64_t mark);
 
   BackingDescriptor& backing_;
   AggregatedFile data_;
   std::unique_ptr<KernelBacking> kernel_;
+  enum class Reader { nobody, daemon, kernel };
+  std::atomic<Reader> reader_ = Reader::nobody;
   std::atomic<std::uint64_t> written_ = 0;  ///< counts changes
   std::atomic<std::uint64_t> settled_ = 0;  ///< of these, so many are in the backing file
   std::atomic<std::uint64_t> flushed_ =

@@ -21,8 +21,7 @@ class SharedFileTest : public ::testing::Test {
     file_ = std::make_unique<SharedFile>(aggregator_, std::move(backing));
   }
   void write(const std::string& text) {
-    ASSERT_EQ(file_->data().write(0, bytes_of_text(text)), 0);
-    file_->note_change();
+    ASSERT_EQ(file_->write(0, bytes_of_text(text)), static_cast<ssize_t>(text.size()));
   }
   struct stat backing() const {
     struct stat status = {};

@@ -26,7 +26,8 @@ std::string json_of(const MountStatistics& all) {
                                        {"errors", statistics.errors},
                                        {"pool_used_bytes", statistics.pool_used_bytes},
                                        {"pool_most_bytes", statistics.pool_most_bytes},
-                                       {"passed_through", all.passed_through}};
+                                       {"passed_through", all.passed_through},
+                                       {"mode", name_of(all.mode)}};
   return json.dump() + "\n";
 }
 

@@ -3,17 +3,18 @@
 
 #include <string>
 
-#include "aggregate/aggregator.hpp"
+#include "crfs/mount_options.hpp"
 
 namespace cairn {
 
 struct MountStatistics {
+  Mode mode = Mode::direct;  ///< in force: never automatic
   AggregateStatistics gathered;
   std::uint64_t passed_through = 0;  ///< files that were opened for the kernel to read and write
 };
 
 /// {"writes_in", "bytes_in", "writes_out", "bytes_out", "merge_factor", "waits", "errors",
-/// "pool_used_bytes", "pool_most_bytes", "passed_through"}, with a newline.
+/// "pool_used_bytes", "pool_most_bytes", "passed_through", "mode"}, with a newline.
 std::string json_of(const MountStatistics& statistics);
 /// The same in sentences.
 std::string text_of(const MountStatistics& statistics);

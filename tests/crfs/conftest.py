@@ -12,6 +12,7 @@ from mounts import Mount, Workshop, keep_mounts_to_ourselves
 GATHERING = ("direct", "writeback")
 MODES = (*GATHERING, "passthrough")
 SKIPPED = 77  # for CTest
+NO_PASSTHROUGH = "NOT RUN: this kernel passes no files through (Linux 6.12 or later, root)"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -30,6 +31,7 @@ def seeds_of(text: str) -> range:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "crfs_only: a plain passthrough cannot pass it")
+    config.addinivalue_line("markers", "gathers: about what is gathered, so not for files that are left to the kernel")
     if not os.access("/dev/fuse", os.R_OK | os.W_OK) or not shutil.which("fusermount3"):
         pytest.exit("SKIPPED: no FUSE here (/dev/fuse, fusermount3)", SKIPPED)
     keep_mounts_to_ourselves()
@@ -49,12 +51,36 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     for name, values in (("seed", metafunc.config.getoption("seeds")), ("mode", MODES), ("gathering", GATHERING)):
         if name in metafunc.fixturenames and name not in given:
             metafunc.parametrize(name, values)
+    if "mounted" in metafunc.fixturenames and not {"writer", "command"} & set(metafunc.fixturenames) \
+            and not any(metafunc.definition.iter_markers("gathers")):
+        metafunc.parametrize("mounted", ("direct", "passthrough"), indirect=True)
 
 
 @pytest.fixture(autouse=True)
 def _left_out(request: pytest.FixtureRequest) -> None:
     if request.config.getoption("plain") and request.node.get_closest_marker("crfs_only"):
         pytest.skip("only CRFS does that")
+
+
+@pytest.fixture(scope="session")
+def kernel_passes(build: Path) -> bool:
+    workshop = Workshop(build)
+    try:
+        mount = workshop.crfs("--mode", "passthrough")
+        (mount.path / "file").write_bytes(b"1")
+        return mount.stats()["passed_through"] > 0
+    except RuntimeError:  # not for who is not root
+        return False
+    finally:
+        workshop.close()
+
+
+@pytest.fixture(autouse=True)
+def _passed_through(request: pytest.FixtureRequest) -> None:
+    """Where the kernel cannot, a test with this mode would show what "direct" does once more."""
+    parameters = request.node.callspec.params if hasattr(request.node, "callspec") else {}
+    if "passthrough" in (parameters.get("mode"), parameters.get("mounted")) and not request.getfixturevalue("kernel_passes"):
+        pytest.skip(NO_PASSTHROUGH)
 
 
 @pytest.fixture
@@ -96,6 +122,6 @@ def mount(workshop: Workshop) -> Callable[..., Mount]:
 
 
 @pytest.fixture
-def mounted(workshop: Workshop) -> Mount:
-    """CRFS that gathers, as it comes else."""
-    return workshop.crfs()
+def mounted(workshop: Workshop, request: pytest.FixtureRequest) -> Mount:
+    """CRFS without options, that gathers, or does not where nothing in a test needs that."""
+    return workshop.crfs("--mode", getattr(request, "param", "direct"))

@@ -6,6 +6,7 @@ does nothing, so that each part of a program is a program too: it can be shrunk 
 
 import ctypes
 import errno
+import fcntl
 import mmap
 import os
 import random
@@ -112,6 +113,16 @@ class Runner:
     def copy(self, slot: int, other: int, offset: int, to: int, length: int) -> int:
         return os.copy_file_range(self._fd(slot), self._fd(other), length, offset, to)
 
+    def appends(self, slot: int, on: bool) -> None:
+        flags = fcntl.fcntl(self._fd(slot), fcntl.F_GETFL)
+        fcntl.fcntl(self._fd(slot), fcntl.F_SETFL, flags | os.O_APPEND if on else flags & ~os.O_APPEND)
+
+    def read_ahead(self, slot: int) -> None:
+        os.posix_fadvise(self._fd(slot), 0, 0, os.POSIX_FADV_WILLNEED)
+
+    def special_bits(self, name: str, on: bool) -> None:
+        os.chmod(self.folder / name, 0o4755 if on else 0o644)
+
     def fsync(self, slot: int) -> None:
         os.fsync(self._fd(slot))
 
@@ -189,6 +200,9 @@ def draw(seed: int, length: int = 150) -> Program:
         (3, lambda: ("truncate", name(), offset())),
         (4, lambda: ("fallocate", slot(), chance.choice([0, KEEP_SIZE, PUNCH_HOLE | KEEP_SIZE]), offset(), size())),
         (3, lambda: ("copy", slot(), slot(), offset(), offset(), size())),
+        (2, lambda: ("appends", slot(), chance.random() < 0.5)),
+        (2, lambda: ("read_ahead", slot())),
+        (1, lambda: ("special_bits", name(), chance.random() < 0.5)),
         (3, lambda: ("fsync", slot())),
         (2, lambda: ("fdatasync", slot())),
         (5, lambda: ("map_write", slot(), offset(), size(), fill(), chance.random() < 0.5)),

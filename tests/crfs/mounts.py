@@ -135,9 +135,9 @@ class Workshop:
         self._disks.append(disk)
         return disk
 
-    def slowfs(self, *options: str, backing: Optional[Path] = None) -> Mount:
+    def slowfs(self, *options: str, backing: Optional[Path] = None, path: Optional[Path] = None) -> Mount:
         command = [str(self.build / "tests/crfs/slowfs")]
-        return self._mount(command, backing, options)
+        return self._mount(command, backing, options, path)
 
     def crfs(self, *options: str, backing: Optional[Path] = None, path: Optional[Path] = None,
              environment: Optional[Dict[str, str]] = None) -> Mount:

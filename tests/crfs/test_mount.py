@@ -659,6 +659,7 @@ def test_a_folder_can_be_mounted_over_itself(mount, tmp_path):
     assert (folder / "file").read_bytes() == b"2"
 
 
+@pytest.mark.gathers
 def test_many_small_writes_become_few(mounted):
     file = open_to_write(mounted.path / "file")
     for _ in range(2000):

@@ -1,6 +1,9 @@
 """When files are left to the kernel, and what comes with it. What it shares with other modes is tested with them."""
 
+import ctypes
 import errno
+import fcntl
+import mmap
 import os
 import subprocess
 import sys
@@ -10,11 +13,14 @@ from typing import Iterator
 
 import pytest
 
-from mounts import PATIENCE_S
+from conftest import NO_PASSTHROUGH
+from mounts import PATIENCE_S, Mount
 
 pytestmark = [pytest.mark.crfs_only,
               pytest.mark.skipif(os.geteuid() != 0, reason="skipped: Linux lets only root pass files through")]
 MIB = 1 << 20
+PAGE = 4096
+C = ctypes.CDLL(None, use_errno=True)
 NOBODY = 65534
 
 
@@ -25,12 +31,10 @@ def written_unsynced(path: Path, data: bytes) -> int:
 
 
 @pytest.fixture
-def passing(workshop):
-    """A mount that passes files through; the test is skipped where the kernel cannot."""
-    mount = workshop.crfs("--mode", "passthrough")
-    if "cannot" in mount.said():
-        pytest.skip("NOT RUN: this kernel passes no files through")
-    return mount
+def passing(workshop, kernel_passes) -> Mount:
+    if not kernel_passes:
+        pytest.skip(NO_PASSTHROUGH)
+    return workshop.crfs("--mode", "passthrough")
 
 
 @pytest.fixture
@@ -53,6 +57,7 @@ def test_a_folder_in_memory_is_passed_through_where_nothing_needs_all_writes(wor
     file = written_unsynced(mount.path / "file", b"data")
     assert (mount.backing / "file").read_bytes() == (b"data" if passed else b"")
     assert (mount.stats()["passed_through"], mount.stats()["writes_in"]) == ((1, 0) if passed else (0, 1))
+    assert mount.stats()["mode"] == ("passthrough" if passed else "direct")
     os.close(file)
 
 
@@ -113,20 +118,90 @@ def test_who_has_a_file_open_goes_on_without_the_daemon(passing):
     os.dup2(os.open(os.devnull, os.O_WRONLY), file)
 
 
-def test_a_program_with_special_bits_is_gathered_until_nobody_has_it_open(passing):
+def test_what_fcntl_changes_counts(passing):
+    file = os.open(passing.path / "file", os.O_RDWR | os.O_CREAT | os.O_APPEND)
+    os.write(file, b"0123456789")
+    fcntl.fcntl(file, fcntl.F_SETFL, 0)
+    os.lseek(file, 0, os.SEEK_SET)
+    os.write(file, b"AB")
+    fcntl.fcntl(file, fcntl.F_SETFL, os.O_APPEND)
+    os.write(file, b"end")
+    assert os.pread(file, 100, 0) == b"AB23456789end"
+    os.close(file)
+    # It ends with less than a sector, for which it takes O_DIRECT off.
+    source = passing.backing / "source"
+    source.write_bytes(bytes(range(256)) * 40)
+    subprocess.run(["dd", f"if={source}", f"of={passing.path}/copy", "bs=4096", "oflag=direct", "status=none"], check=True)
+    assert (passing.backing / "copy").read_bytes() == source.read_bytes()
+
+
+def test_reading_ahead_does_not_change_how_long_a_file_is(passing):
+    file = os.open(passing.path / "file", os.O_RDWR | os.O_CREAT)
+    os.write(file, b"x" * MIB)
+    os.posix_fadvise(file, 0, 0, os.POSIX_FADV_WILLNEED)
+    copy = os.open(passing.path / "copy", os.O_RDWR | os.O_CREAT)
+    assert os.copy_file_range(file, copy, 2 * MIB, 0, 0) == MIB
+    os.close(file)
+    os.close(copy)
+
+
+def test_a_mapping_outlives_its_handle(passing):
+    """Python's own would keep a handle. The file gets a set-id bit meanwhile."""
+    path = passing.path / "file"
+    path.write_bytes(b"1" * PAGE)
+    file = os.open(path, os.O_RDWR)
+    C.mmap.restype = ctypes.c_void_p
+    place = C.mmap(None, ctypes.c_size_t(PAGE), mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED, file, ctypes.c_long(0))
+    os.close(file)
+    os.utime(path, (1, 1))
+    assert path.stat().st_mtime == 1
+    ctypes.memset(place, ord("2"), 1)
+    assert path.stat().st_mtime > 1
+    path.chmod(0o4755)
+    file = os.open(path, os.O_RDWR)
+    ctypes.memset(place, ord("3"), 2)
+    assert os.pread(file, 3, 0) == b"331"
+    os.pwrite(file, b"4", 2)
+    assert ctypes.string_at(place, 4) == b"3341"
+    os.close(file)
+    C.munmap(ctypes.c_void_p(place), ctypes.c_size_t(PAGE))
+
+
+def test_a_file_system_mounted_below_is_gathered_for(workshop, passing):
+    (passing.backing / "slow").mkdir()
+    slow = workshop.slowfs("--delay-us", "1000", path=passing.backing / "slow")
+    for name, passed in (("slow/file", 0), ("file", 1)):
+        os.close(written_unsynced(passing.path / name, b"data"))
+        assert (passing.stats()["passed_through"], passing.stats()["writes_in"]) == (passed, 1)
+    assert passing.unmount() == 0 and slow.unmount() == 0
+
+
+def write_as_daemon(file: int) -> None:
+    code = "import os, sys; os.setgroups([]); os.setgid(1); os.setuid(1); os.write(int(sys.argv[1]), b'new')"
+    subprocess.run([sys.executable, "-c", code, str(file)], pass_fds=[file], check=True)
+
+
+@pytest.mark.parametrize("set_when", ["before", "while root reads it", "while it is open for writing"])
+def test_a_write_by_others_takes_set_id_bits_away(passing, set_when):
+    """Whoever has opened the file first."""
     program = passing.path / "program"
     program.write_bytes(b"old")
+    before = -1 if set_when == "before" else os.open(program, os.O_RDONLY if "reads" in set_when else os.O_WRONLY)
     program.chmod(0o4777)
-    passed = passing.stats()["passed_through"]
-    file = os.open(program, os.O_WRONLY)
-    reader = os.open(program, os.O_RDONLY)
-    os.write(file, b"new")
-    assert passing.stats()["passed_through"] == passed and os.pread(reader, 9, 0) == b"new"
-    code = "import os, sys; os.setuid(1); os.write(int(sys.argv[1]), b'er')"
-    subprocess.run([sys.executable, "-c", code, str(file)], pass_fds=[file], check=True)
-    assert program.stat().st_mode & 0o7777 == 0o777
-    os.close(reader)
-    os.close(file)
+    file = before if "writing" in set_when else os.open(program, os.O_WRONLY)
+    write_as_daemon(file)
+    assert program.stat().st_mode & 0o7777 == 0o777 and (passing.backing / "program").read_bytes() == b"new"
+    for handle in {before, file} - {-1}:
+        os.close(handle)
+
+
+def test_root_keeps_set_id_bits_of_what_it_opens_with_them(passing):
+    program = passing.path / "program"
+    program.write_bytes(b"old")
+    program.chmod(0o4755)
+    with program.open("r+b") as file:
+        file.write(b"new")
+    assert program.stat().st_mode & 0o7777 == 0o4755 and (passing.backing / "program").read_bytes() == b"new"
 
 
 def test_a_user_writes_in_his_own_name(passing):
@@ -143,6 +218,7 @@ def test_where_the_kernel_refuses_writes_are_gathered(workshop, overlay):
     mount = workshop.crfs("--mode", "passthrough", backing=overlay)
     file = written_unsynced(mount.path / "file", b"data")
     assert mount.stats()["passed_through"] == 0 and mount.stats()["writes_in"] == 1
+    assert mount.stats()["mode"] == "direct" and mount.said().count("the kernel refuses") == 1
     os.close(file)
     assert (overlay / "file").read_bytes() == b"data"
     assert mount.unmount() == 0
