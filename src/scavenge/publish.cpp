@@ -48,7 +48,7 @@ Result<Known> read_known(Files& files, const PrefixFolder& folder) {
   Known known;
   CAIRN_ASSIGN(known.listing, read_listing(files, folder, damaged));
   CAIRN_ASSIGN(known.dropped, read_dropped(files, folder, damaged));
-  known.deleted = read_deleted(files, folder).value_or(Listing{});
+  CAIRN_ASSIGN(known.deleted, read_deleted(files, folder));
   return known;
 }
 
