@@ -21,6 +21,7 @@ from cairn.roles import NodeTest, RemoteExecution, ResourceManager
 from cairn.state_file import StateFile
 
 TICK_S = 0.05
+LOST_PATIENCE_S = 1.0  # what a launcher gets that would wait for a node which is gone
 ORPHAN_PATIENCE_S = 5.0  # what a launcher whose `cairn run` was killed gets to end in by itself
 
 
@@ -197,7 +198,8 @@ class Job:
             if beats:
                 beats.ask_to_end()
             if how is not None:
-                group.end(self._plan.patience_s)
+                most_s = LOST_PATIENCE_S if how == How.NODE_LOST else self._plan.patience_s
+                group.end(min(most_s, self._plan.patience_s))
         self._manager.end_leftovers()
         run.ended_s = self._machine.now_s()
         self._read_log(run)

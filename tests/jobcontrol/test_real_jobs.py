@@ -210,6 +210,15 @@ def test_a_launcher_that_does_not_heed_sigterm_is_killed_when_cairn_run_was(cair
         time.sleep(0.05)
 
 
+def test_a_launcher_that_waits_for_a_node_that_is_gone_is_not_waited_for(cairn: Path, tmp_path: Path, mpirun: str) -> None:
+    script = "[ -e begun ] && exit 0; touch begun; trap '' TERM; while :; do sleep 0.1; done"
+    done = shell_job(cairn, tmp_path, mpirun, script, "--spares", "1", "--runs", "2", "--kill-node", "n1@0.5")
+    first, second = json.loads((tmp_path / ".cairn" / "run.json").read_text())["runs"]
+    assert done.code == 0 and list(first["nodes_lost"]) == ["n1"], done
+    assert 1 <= second["begun_s"] - first["noticed_s"] < 4, "and not the 5 s that a launcher gets otherwise"
+    assert leftovers(tmp_path) == []
+
+
 def test_the_restart_command_gets_the_name_of_the_checkpoint(
         cairn: Path, tmp_path: Path, first_flavour: str, program_of: Dict[str, str]) -> None:
     heat_words = f"{program_of[first_flavour]} --size 1 --every 4 --steps"
