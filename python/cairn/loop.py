@@ -103,6 +103,7 @@ class Job:
         self._log, self._state_file, self.account, self._stop = log, state_file, account, stop
         self._say, self._strikes, self._machine = say, strikes, machine
         self.progress = Progress()
+        self._heard_s = 0.0  # when the log told something
         self._tally = FailureTally()
         self._reason_before: Optional[str] = None  # in the halt file, before the last run
         self._asked_to_stop = False
@@ -250,7 +251,7 @@ class Job:
 
     def _is_hung(self, run: Run) -> bool:
         limit = self._plan.hung_after_s
-        return limit > 0 and self._machine.now_s() - max(run.begun_s, self.progress.last_s) > limit
+        return limit > 0 and self._machine.now_s() - max(run.begun_s, self._heard_s) > limit
 
     def _strike(self, run: Run) -> None:
         for strike in self._strikes:
@@ -262,6 +263,7 @@ class Job:
 
     def _read_log(self, run: Run) -> None:
         for entry in self._log.news():
+            self._heard_s = self._machine.now_s()  # the entry has the time of the node that wrote it
             commits = self.progress.commits
             self.progress.add(entry)
             if self.progress.commits > commits:

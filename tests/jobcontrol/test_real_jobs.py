@@ -166,6 +166,14 @@ def test_a_hung_run_is_ended_with_all_its_processes(cairn: Path, tmp_path: Path,
     assert leftovers(tmp_path) == []
 
 
+def test_a_run_is_not_hung_because_a_node_has_another_clock(cairn: Path, tmp_path: Path, mpirun: str) -> None:
+    """What it tells comes every 0.3 s, by its clock in 1970."""
+    told = '{\\"event\\":\\"CHECKPOINT_START\\",\\"time_us\\":$i,\\"job\\":\\"$SCR_JOB_ID\\"}'
+    script = f'for i in 1 2 3 4 5 6 7; do echo "{told}" >> "$SCR_PREFIX/.cairn/log.json"; sleep 0.3; done'
+    done = shell_job(cairn, tmp_path, mpirun, script, "--hung-after", "1.2")
+    assert (tmp_path / ".cairn" / "log.json").read_text().count('"job":"local"') == 7 and done.code == 0, done
+
+
 def test_the_keyboard_ends_a_run_at_once(cairn: Path, tmp_path: Path, first_flavour: str) -> None:
     job = Job(cairn, tmp_path, ["--nodes", "2"],
               [launcher_of(first_flavour), "-n", "2", "sh", "-c", "touch begun; sleep 600"])
