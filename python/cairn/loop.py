@@ -21,7 +21,6 @@ from cairn.roles import NodeTest, RemoteExecution, ResourceManager
 from cairn.state_file import StateFile
 
 TICK_S = 0.05
-LOST_PATIENCE_S = 1.0  # what a launcher gets that would wait for a node which is gone
 ORPHAN_PATIENCE_S = 5.0  # what a launcher whose `cairn run` was killed gets to end in by itself
 
 
@@ -41,6 +40,7 @@ class Plan:
     command: Callable[[Sequence[str], Sequence[str], Optional[str]], List[str]]  # nodes, left out, restart from
     environment: Mapping[str, str]  # of the program
     patience_s: float = 5.0  # what the launcher gets to end in by itself when it is asked to
+    lost_patience_s: float = 5.0  # the same where it may wait for a node that is gone
     heartbeats: bool = True
     hung_after_s: float = 0.0  # 0: never
     end_time_s: Optional[float] = None
@@ -199,8 +199,7 @@ class Job:
             if beats:
                 beats.ask_to_end()
             if how is not None:
-                most_s = LOST_PATIENCE_S if how == How.NODE_LOST else self._plan.patience_s
-                group.end(min(most_s, self._plan.patience_s))
+                group.end(self._plan.lost_patience_s if how == How.NODE_LOST else self._plan.patience_s)
         self._manager.end_leftovers()
         run.ended_s = self._machine.now_s()
         self._read_log(run)
