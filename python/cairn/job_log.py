@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import math
 import os
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set
 
 NAME = "log.json"
 
@@ -64,25 +63,17 @@ def read_log(path: Path) -> WholeLog:
 
 class JobLog:
     """Follows the log from where it ended when this was made (or from its beginning). One that was cut or put in place of
-    another is read anew, and what is no newer than what was told before is passed over."""
+    another is read anew, and the lines that it had before are passed over: by what they are, as the nodes that write it
+    may have other clocks than this one, and than each other."""
 
     def __init__(self, prefix: str, job: str, from_the_start: bool = False) -> None:
         self._path = Path(prefix) / ".cairn" / NAME
         self._job = job
         self._rest = b""
-        self._file, self._offset = self._end()
-        self._newest_s = time.time()
-        if from_the_start:
-            self._offset, self._newest_s = 0, 0.0
-        self._again_after_s = -1.0  # entries up to this time were told before
-
-    def _end(self) -> Tuple[int, int]:
-        """Which file it is, and its size."""
-        try:
-            status = self._path.stat()
-        except OSError:
-            return 0, 0
-        return status.st_ino, status.st_size
+        self._file, self._offset = 0, 0
+        self._known: Set[int] = set()  # hashes of the lines that were read
+        if not from_the_start:
+            self.news()
 
     def news(self) -> List[Entry]:
         """What has been added since the last call."""
@@ -101,13 +92,13 @@ class JobLog:
         is_another = self._file not in (0, status.st_ino) or status.st_size < self._offset
         self._file = status.st_ino
         if is_another:
-            self._offset, self._rest, self._again_after_s = 0, b"", self._newest_s
+            self._offset, self._rest = 0, b""
 
     def _entries(self, lines: List[bytes]) -> Iterator[Entry]:
         for line in lines:
             entry = Entry.of_line(line.decode("utf-8", "replace"), self._job)
-            if entry and entry.time_s > self._again_after_s:
-                self._newest_s = max(self._newest_s, entry.time_s)
+            if entry and hash(line) not in self._known:
+                self._known.add(hash(line))
                 yield entry
 
 
@@ -145,7 +136,6 @@ class Progress:
     computing_since_s: float = 0.0  # of this run: when it went on computing; 0: not yet
     rebuilt_s: float = 0.0  # in this run
     finalized: Optional[bool] = None  # this run has called SCR_Finalize; None: no run has called even SCR_Init
-    last_s: float = 0.0  # when there was the last entry
     written: Transfers = field(default_factory=Transfers)
     flushed: Transfers = field(default_factory=Transfers)
     fetched: Transfers = field(default_factory=Transfers)
@@ -159,7 +149,6 @@ class Progress:
 
     def add(self, entry: Entry) -> None:
         """One entry more."""
-        self.last_s = max(self.last_s, entry.time_s)
         if entry.what in COMMITS:
             self._ended(entry)
         elif entry.what in ("CHECKPOINT", "OUTPUT"):

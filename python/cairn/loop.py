@@ -40,6 +40,7 @@ class Plan:
     command: Callable[[Sequence[str], Sequence[str], Optional[str]], List[str]]  # nodes, left out, restart from
     environment: Mapping[str, str]  # of the program
     patience_s: float = 5.0  # what the launcher gets to end in by itself when it is asked to
+    lost_patience_s: float = 5.0  # the same where it may wait for a node that is gone
     heartbeats: bool = True
     hung_after_s: float = 0.0  # 0: never
     end_time_s: Optional[float] = None
@@ -102,6 +103,7 @@ class Job:
         self._log, self._state_file, self.account, self._stop = log, state_file, account, stop
         self._say, self._strikes, self._machine = say, strikes, machine
         self.progress = Progress()
+        self._heard_s = 0.0  # when the log told something
         self._tally = FailureTally()
         self._reason_before: Optional[str] = None  # in the halt file, before the last run
         self._asked_to_stop = False
@@ -197,7 +199,7 @@ class Job:
             if beats:
                 beats.ask_to_end()
             if how is not None:
-                group.end(self._plan.patience_s)
+                group.end(self._plan.lost_patience_s if how == How.NODE_LOST else self._plan.patience_s)
         self._manager.end_leftovers()
         run.ended_s = self._machine.now_s()
         self._read_log(run)
@@ -248,7 +250,7 @@ class Job:
 
     def _is_hung(self, run: Run) -> bool:
         limit = self._plan.hung_after_s
-        return limit > 0 and self._machine.now_s() - max(run.begun_s, self.progress.last_s) > limit
+        return limit > 0 and self._machine.now_s() - max(run.begun_s, self._heard_s) > limit
 
     def _strike(self, run: Run) -> None:
         for strike in self._strikes:
@@ -260,6 +262,7 @@ class Job:
 
     def _read_log(self, run: Run) -> None:
         for entry in self._log.news():
+            self._heard_s = self._machine.now_s()  # the entry has the time of the node that wrote it
             commits = self.progress.commits
             self.progress.add(entry)
             if self.progress.commits > commits:

@@ -76,6 +76,11 @@ class Reach:
         found |= {node for node, answered in answers.items() if not answered}
         return found if len(found) < len(asked) or self._has_witness(found, patience_s) else set()
 
+    def asked_for_s(self, nodes: Iterable[str]) -> float:
+        """How long ago the last of them was asked for `silent`; 0 if none was."""
+        now = time.monotonic()
+        return min((now - self._early[node].begun_s for node in nodes if node in self._early), default=0.0)
+
     def _has_witness(self, silent: Set[str], patience_s: float) -> bool:
         """Whether another node answers, where there is one."""
         others = [node for node in self._addresses if node not in silent][:WITNESSES]

@@ -9,6 +9,7 @@ from cairn.native import Trouble
 from cairn.reach import PATIENCE_S, Reach
 from cairn.roles import GONE, Answer, Ask, Beats, RemoteExecution, ResourceManager, ask_here
 
+TICK_S = 0.1
 SSH_OPTIONS = ("-oBatchMode=yes", "-oConnectTimeout=5", "-oForwardX11=no", "-oForwardAgent=no")
 
 
@@ -33,7 +34,8 @@ class Ssh(RemoteExecution):
                    for node, command in commands.items()}
         patience_s = max(PATIENCE_S, timeout_s / 8)
         hurry = _Hurry(self._reach, workers, patience_s)
-        task.timer(patience_s, handler=hurry, autoclose=True)  # which is over when all commands are
+        # Over when all commands are. Of nodes that were asked before it is known earlier.
+        task.timer(max(TICK_S, patience_s - self._reach.asked_for_s(workers)), handler=hurry, autoclose=True)
         task.run()
         late = set(task.iter_keys_timeout())
         answers = {}

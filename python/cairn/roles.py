@@ -149,6 +149,7 @@ class Launcher(ABC):
     # Options that take so many words after them, beside those that hold their value after "=".
     takes: Mapping[str, int] = {}
     patience_s = 5.0  # what it gets to end in by itself when it is asked to
+    lost_patience_s = 5.0  # the same where it may wait for a node that is gone; then it is killed
     ranks_options: Tuple[str, ...] = ()  # that tell the number of ranks
     nodes_options: Tuple[str, ...] = ()  # that tell the number of nodes
 

@@ -26,6 +26,9 @@ struct HeldPart {
   std::vector<HeldRecord> kept;  ///< records of others, kept for them
   bool damaged = false;          ///< there is a record file without an intact record of the owner
   bool newer = false;            ///< there is a record of a newer format
+
+  /// Whether it can be read or not. One that was saved has it last.
+  bool has_record() const { return !own.empty() || damaged || newer; }
 };
 
 /// The parts of one dataset that this rank looks after.

@@ -60,27 +60,30 @@ Result<bool> carry_out(Communicator& comm, const Site& site, const DatasetRecord
 
 namespace {
 
+/// Without what grows with its data: many are held at once.
+RankRecord outline_of(RankRecord&& whole) {
+  RankRecord outline;
+  outline.dataset = std::move(whole.dataset);
+  outline.rank = whole.rank;
+  outline.files = std::move(whole.files);
+  return outline;
+}
+
 class PartsFlush {
  public:
   PartsFlush(Communicator& comm, const Site& site, const DatasetInfo& dataset,
-             const std::vector<RecordedPart>& cached)
+             const std::vector<CachedPart>& cached, const ReadRecord& read)
       : comm_(comm),
         site_(site),
         dataset_(dataset),
-        pending_(site.folder.pending(site.epoch, dataset)) {
-    std::vector<CachedPart> parts;
-    for (const RecordedPart& each : cached) parts.push_back(each.part);
-    parts_ = claim(comm, dataset, parts);
-    for (const CachedPart& part : parts_)
-      records_.push_back(std::find_if(cached.begin(), cached.end(), [&](const RecordedPart& each) {
-                           return each.part.rank == part.rank;
-                         })->record);
-  }
+        read_(read),
+        pending_(site.folder.pending(site.epoch, dataset)),
+        parts_(claim(comm, dataset, cached)) {}
 
-  Status find() { return agree(comm_, collect()); }
+  Status find() { return agree(comm_, look()); }
 
   Status run(const std::string& job_id) {
-    Status found = collect();
+    Status found = look();
     const Status single = refuse_double_names(comm_, records_);
     if (found) found = single;
     CAIRN_TRY(agree(comm_, std::move(found)));
@@ -97,65 +100,108 @@ class PartsFlush {
     return {};
   }
 
-  /// After find(). What a survey knows of the dataset is not all; rank 0 has the first manifest.
+  /// After find(). What a survey knows of the dataset is not all: the first who has a part tells.
   DatasetRecord describe_all(const std::string& job_id) {
-    const bool first = comm_.rank() == 0;
-    Blob blob =
-        encode(describe(comm_, site_, first ? manifests_.at(0).begin()->second.dataset : dataset_,
-                        records_, job_id));
-    bcast_blob(comm_, blob, 0);
+    const int first = static_cast<int>(
+        allreduce(comm_, records_.empty() ? comm_.size() : comm_.rank(), Reduce::min));
+    const bool mine = comm_.rank() == first;
+    Blob blob = encode(
+        describe(comm_, site_, mine ? records_.front().dataset : dataset_, records_, job_id));
+    bcast_blob(comm_, blob, first);
     return decode_dataset_record(blob).value();
   }
 
  private:
-  using Manifests = std::map<std::uint32_t, std::map<int, RankRecord>>;
+  static std::uint32_t manifest_of(int rank) {
+    return static_cast<std::uint32_t>(rank) / ranks_per_manifest;
+  }
+  std::uint32_t manifests() const {
+    return (dataset_.ranks + ranks_per_manifest - 1) / ranks_per_manifest;
+  }
 
-  /// The records to those who write the manifests.
-  Status collect() {
-    std::map<int, Blob> letters;
-    for (const RankRecord& record : records_) {
-      const std::uint32_t number = static_cast<std::uint32_t>(record.rank) / ranks_per_manifest;
-      const Blob sealed = encode(record);
-      Blob& letter = letters[static_cast<int>(number) % comm_.size()];
-      letter.insert(letter.end(), sealed.begin(), sealed.end());
+  /// That there is a record of every part.
+  Status look() {
+    Status looked = outline();
+    const Status whole = find_gap();
+    return looked ? whole : looked;
+  }
+
+  Status outline() {
+    for (const CachedPart& part : parts_) {
+      CAIRN_ASSIGN(RankRecord record, read_(part));
+      records_.push_back(outline_of(std::move(record)));
     }
-    std::vector<Parcel> parcels;
-    for (auto& [to, letter] : letters) parcels.push_back({to, std::move(letter)});
-    for (const Parcel& parcel : exchange(comm_, std::move(parcels)))
-      for (const Envelope& envelope : find_envelopes(parcel.payload)) {
-        CAIRN_ASSIGN(RankRecord record, decode_rank_record(envelope.payload, envelope.version));
-        const std::uint32_t number = static_cast<std::uint32_t>(record.rank) / ranks_per_manifest;
-        const int rank = record.rank;
-        manifests_[number].emplace(rank, std::move(record));
-      }
-    return find_gap();
+    return {};
   }
 
   Status find_gap() {
+    std::map<int, Encoder> letters;
+    for (const CachedPart& part : parts_)
+      letters[static_cast<int>(manifest_of(part.rank)) % comm_.size()].u32(
+          static_cast<std::uint32_t>(part.rank));
+    std::vector<Parcel> parcels;
+    for (auto& [to, letter] : letters) parcels.push_back({to, letter.take()});
+    std::set<std::uint32_t> there;
+    for (const Parcel& parcel : exchange(comm_, std::move(parcels)))
+      for (Decoder in(parcel.payload); !in.at_end();) there.insert(in.u32());
     Status status;
-    const std::uint32_t count = (dataset_.ranks + ranks_per_manifest - 1) / ranks_per_manifest;
-    visit_dealt(comm_, count, [&](std::size_t i) {
+    visit_dealt(comm_, manifests(), [&](std::size_t i) {
       const auto number = static_cast<std::uint32_t>(i);
       const std::uint32_t end = std::min(dataset_.ranks, (number + 1) * ranks_per_manifest);
       for (std::uint32_t rank = number * ranks_per_manifest; rank < end; ++rank)
-        if (status && !manifests_[number].contains(static_cast<int>(rank)))
+        if (status && !there.contains(rank))
           status =
               fail(Code::lost, "no node of this run has the part of rank {} in its cache", rank);
     });
     return status;
   }
 
-  Status publish(const DatasetRecord& plan) {
+  /// Each process one at a time: it holds the records of no more ranks.
+  Status write_manifests() {
+    const auto at_once = static_cast<std::uint32_t>(comm_.size());
     Status written;
-    for (const auto& [number, records] : manifests_) {
-      Blob content;
-      for (const auto& [rank, record] : records) {
-        const Blob sealed = encode(record);
-        content.insert(content.end(), sealed.begin(), sealed.end());
-      }
-      if (written) written = write_manifest(site_.files, pending_, number, content);
+    for (std::uint32_t first = 0; first < manifests(); first += at_once) {
+      std::map<int, Blob> letters;
+      if (written) written = seal_records(first, first + at_once, letters);
+      std::vector<Parcel> parcels;
+      for (auto& [to, letter] : letters) parcels.push_back({to, std::move(letter)});
+      const Status done = write_manifest_of(exchange(comm_, std::move(parcels)));
+      if (written) written = done;
     }
-    CAIRN_TRY(agree(comm_, std::move(written)));
+    return written;
+  }
+
+  /// Those of the manifests [first, end), for who writes them.
+  Status seal_records(std::uint32_t first, std::uint32_t end, std::map<int, Blob>& letters) {
+    for (const CachedPart& part : parts_) {
+      const std::uint32_t number = manifest_of(part.rank);
+      if (number < first || number >= end) continue;
+      CAIRN_ASSIGN(const RankRecord record, read_(part));
+      const Blob sealed = encode(record);
+      Blob& letter = letters[static_cast<int>(number) % comm_.size()];
+      letter.insert(letter.end(), sealed.begin(), sealed.end());
+    }
+    return {};
+  }
+
+  /// By rank.
+  Status write_manifest_of(const std::vector<Parcel>& parcels) {
+    std::map<int, Bytes> sealed;
+    for (const Parcel& parcel : parcels)
+      for (const Envelope& envelope : find_envelopes(parcel.payload)) {
+        CAIRN_ASSIGN(const RankRecord record,
+                     decode_rank_record(envelope.payload, envelope.version));
+        sealed.emplace(record.rank, envelope.whole);
+      }
+    if (sealed.empty()) return {};
+    Blob content;
+    for (const auto& [rank, record] : sealed)
+      content.insert(content.end(), record.begin(), record.end());
+    return write_manifest(site_.files, pending_, manifest_of(sealed.begin()->first), content);
+  }
+
+  Status publish(const DatasetRecord& plan) {
+    CAIRN_TRY(agree(comm_, write_manifests()));
     CAIRN_TRY(on_keeper(comm_, site_, [&](Keeper& keeper) { return keeper.plan(plan); }));
     CAIRN_ASSIGN(const bool whole, carry_out(comm_, site_, plan, parts_));
     if (!whole) return fail(Code::lost, "not all parts of {} could be copied", plan.label());
@@ -182,24 +228,25 @@ class PartsFlush {
   Communicator& comm_;
   const Site& site_;
   const DatasetInfo& dataset_;
+  const ReadRecord& read_;
   const std::string pending_;
-  std::vector<CachedPart> parts_;    ///< that this process does
-  std::vector<RankRecord> records_;  ///< of these
-  Manifests manifests_;              ///< that this process writes
+  const std::vector<CachedPart> parts_;  ///< that this process does
+  std::vector<RankRecord> records_;      ///< of these, in outline
 };
 
 }  // namespace
 
 Result<DatasetInfo> find_parts(Communicator& comm, const Site& site, const DatasetInfo& dataset,
-                               const std::vector<RecordedPart>& cached) {
-  PartsFlush parts(comm, site, dataset, cached);
+                               const std::vector<CachedPart>& cached, const ReadRecord& read) {
+  PartsFlush parts(comm, site, dataset, cached, read);
   CAIRN_TRY(parts.find());
   return parts.describe_all("").info;
 }
 
 Status flush_parts(Communicator& comm, const Site& site, const DatasetInfo& dataset,
-                   const std::vector<RecordedPart>& cached, const std::string& job_id) {
-  return PartsFlush(comm, site, dataset, cached).run(job_id);
+                   const std::vector<CachedPart>& cached, const ReadRecord& read,
+                   const std::string& job_id) {
+  return PartsFlush(comm, site, dataset, cached, read).run(job_id);
 }
 
 }  // namespace cairn

@@ -6,6 +6,8 @@
 #include <functional>
 #include <utility>
 
+#include "prefix/copy_files.hpp"
+
 namespace cairn {
 namespace {
 
@@ -154,7 +156,9 @@ Result<Listing> read_attempts(Files& files, const PrefixFolder& folder) {
 }
 
 Result<Listing> read_deleted(Files& files, const PrefixFolder& folder) {
-  return read_list(files, folder.deleted_list());
+  auto deleted = read_list(files, folder.deleted_list());
+  if (!deleted && is_damage(deleted.error().code)) return Listing{};
+  return deleted;
 }
 
 Result<std::string> read_current(Files& files, const PrefixFolder& folder) {

@@ -122,7 +122,7 @@ bool is_same_job(const OwnerRecord& a, const OwnerRecord& b) {
 Result<std::vector<UnfinishedFlush>> read_unfinished(Files& files, const PrefixFolder& folder,
                                                      const Listing& listing) {
   std::vector<UnfinishedFlush> found;
-  const Listing deleted = read_deleted(files, folder).value_or(Listing{});
+  CAIRN_ASSIGN(const Listing deleted, read_deleted(files, folder));
   CAIRN_ASSIGN(const auto names, names_in(files, folder.root()));
   for (const char* kind : {"epoch.", "closed."})
     for (const std::uint64_t epoch : numbers_after(kind, names)) {
@@ -218,9 +218,7 @@ Result<Keeper> Keeper::take_over(Files& files, Clock& clock, PrefixFolder folder
   CAIRN_ASSIGN(keeper.current_, read_current(files, keeper.folder_));
   // One that cannot be read keeps no job from its work.
   keeper.attempts_ = read_attempts(files, keeper.folder_).value_or(Listing{});
-  auto deleted = read_deleted(files, keeper.folder_);
-  if (!deleted && !is_damage(deleted.error().code)) return tl::unexpected(deleted.error());
-  keeper.deleted_ = std::move(deleted).value_or(Listing{});  // else what was deleted came back
+  CAIRN_ASSIGN(keeper.deleted_, read_deleted(files, keeper.folder_));
   return keeper;
 }
 

@@ -90,8 +90,11 @@ Result<CacheLocks> lock_caches(Files& files, const std::vector<std::string>& cac
     if (!files.info(path)) continue;
     auto lock = files.lock(path);
     if (!lock && lock.error().code == Code::busy)
-      return fail(Code::busy, "a job is running with the cache {} (it holds {}): wait for its end",
-                  cache, path);
+      return fail(
+          Code::busy,
+          "a job is running with the cache {}, or a command works at it (somebody holds {}): "
+          "wait for its end",
+          cache, path);
     if (lock) locks.push_back(*std::move(lock));  // else there are no locks on this file system
   }
   return locks;

@@ -29,7 +29,7 @@ std::vector<std::string> caches_of_job(Files& files, const Settings& settings);
 using CacheLocks = std::vector<std::unique_ptr<FileLock>>;
 
 /// Local. Keeps jobs away from these caches, where file systems have locks. busy, naming the cache,
-/// if one is running with it.
+/// if one is running with it, or somebody else keeps them away.
 Result<CacheLocks> lock_caches(Files& files, const std::vector<std::string>& caches);
 
 }  // namespace cairn

@@ -48,7 +48,7 @@ Result<Known> read_known(Files& files, const PrefixFolder& folder) {
   Known known;
   CAIRN_ASSIGN(known.listing, read_listing(files, folder, damaged));
   CAIRN_ASSIGN(known.dropped, read_dropped(files, folder, damaged));
-  known.deleted = read_deleted(files, folder).value_or(Listing{});
+  CAIRN_ASSIGN(known.deleted, read_deleted(files, folder));
   return known;
 }
 
@@ -91,34 +91,29 @@ SalvagedDataset salvage_one(Files& files, const PrefixFolder& folder, Remains&& 
 }
 
 /// The newest committed record in the rank's folder.
-Result<RecordedPart> recorded_part(Files& files, const Uuid& uuid, int rank,
-                                   const RankFolder& folder) {
-  const HeldPart part = read_part(files, folder, rank);
-  const HeldRecord* best = nullptr;
-  for (const HeldRecord& held : part.own)
+Result<RankRecord> newest_record(Files& files, const CachedPart& part) {
+  HeldPart held_part = read_part(files, part.folder, part.rank);
+  HeldRecord* best = nullptr;
+  for (HeldRecord& held : held_part.own)
     if (held.committed &&
         (best == nullptr || held.record.encoding.generation > best->record.encoding.generation))
       best = &held;
   if (best == nullptr)
-    return fail(Code::corrupt, "there is no record of rank {} in {}", rank, folder.path);
-  return RecordedPart{{uuid, rank, folder, true}, best->record};
+    return fail(Code::corrupt, "there is no record of rank {} in {}", part.rank, part.folder.path);
+  return std::move(best->record);
 }
 
-Result<std::vector<RecordedPart>> recorded_parts(Files& files, const SalvagedDataset& dataset) {
-  std::vector<RecordedPart> parts;
-  for (std::size_t rank = 0; rank < dataset.folders.size(); ++rank) {
-    CAIRN_ASSIGN(RecordedPart part, recorded_part(files, dataset.remains.uuid,
-                                                  static_cast<int>(rank), dataset.folders[rank]));
-    parts.push_back(std::move(part));
-  }
+std::vector<CachedPart> parts_of(const SalvagedDataset& dataset) {
+  std::vector<CachedPart> parts;
+  for (std::size_t rank = 0; rank < dataset.folders.size(); ++rank)
+    parts.push_back({dataset.remains.uuid, static_cast<int>(rank), dataset.folders[rank], true});
   return parts;
 }
 
 /// Also of what could not be made whole: what is missing may have been flushed before.
 void append_parts(const SalvagedDataset& dataset, std::vector<CachedPart>& cached) {
   if (dataset.outcome == Outcome::given_up) return;
-  for (std::size_t rank = 0; rank < dataset.folders.size(); ++rank)
-    cached.push_back({dataset.remains.uuid, static_cast<int>(rank), dataset.folders[rank], true});
+  for (CachedPart& part : parts_of(dataset)) cached.push_back(std::move(part));
   if (dataset.folders.empty())
     for (const HeldPart& part : dataset.remains.parts)
       cached.push_back({dataset.remains.uuid, part.owner, part.folder});
@@ -191,18 +186,26 @@ class Publishing {
   Status flush(const SalvagedDataset& dataset) {
     const Uuid& uuid = dataset.remains.uuid;
     was_listed_ = find_in(site_.keeper->listing(), uuid) != nullptr;
-    CAIRN_ASSIGN(const std::vector<RecordedPart> parts, recorded_parts(site_.files, dataset));
-    CAIRN_TRY(refuse_names_of_newer(parts));
-    return flush_parts(comm_, site_, parts.front().record.dataset, parts, job_id_);
+    const std::vector<CachedPart> parts = parts_of(dataset);
+    const ReadRecord read = [this](const CachedPart& part) {
+      return newest_record(site_.files, part);
+    };
+    CAIRN_ASSIGN(const RankRecord first, read(parts.front()));
+    CAIRN_TRY(refuse_names_of_newer(first.dataset, parts, read));
+    return flush_parts(comm_, site_, first.dataset, parts, read, job_id_);
   }
 
   /// Whatever their times say: clocks of nodes differ.
-  Status refuse_names_of_newer(const std::vector<RecordedPart>& parts) {
+  Status refuse_names_of_newer(const DatasetInfo& dataset, const std::vector<CachedPart>& parts,
+                               const ReadRecord& read) {
+    if (!site_.keeper->has_newer_than(dataset.uuid)) return {};
     std::set<std::string> names;
-    for (const RecordedPart& part : parts)
-      for (const FileEntry& file : part.record.files) names.insert(file.name);
+    for (const CachedPart& part : parts) {
+      CAIRN_ASSIGN(const RankRecord record, read(part));
+      for (const FileEntry& file : record.files) names.insert(file.name);
+    }
     DatasetRecord mine;
-    mine.info = parts.front().record.dataset;
+    mine.info = dataset;
     CAIRN_ASSIGN(const std::set<std::string> taken,
                  names_taken(site_.files, site_.folder, mine, site_.keeper->listing(), names));
     if (!taken.empty())

@@ -142,7 +142,7 @@ Result<std::vector<Holding>> find_holdings(Files& files, const std::vector<std::
   std::vector<std::string> damaged;
   CAIRN_ASSIGN(const Listing listing, read_listing(files, folder, damaged));
   CAIRN_ASSIGN(const Listing dropped, read_dropped(files, folder, damaged));
-  const Listing deleted = read_deleted(files, folder).value_or(Listing{});
+  CAIRN_ASSIGN(const Listing deleted, read_deleted(files, folder));
   const Listing attempts = read_attempts(files, folder).value_or(Listing{});
   std::vector<Remains> found;
   for (const std::string& cache : caches) {

@@ -77,15 +77,16 @@ Result<FlushAccount> PrefixSide::copy_out(const CachedDataset& dataset,
 }
 
 Result<DatasetInfo> PrefixSide::find_parts(const DatasetInfo& dataset,
-                                           const std::vector<RecordedPart>& cached) {
-  return cairn::find_parts(comm_, site_, dataset, cached);
+                                           const std::vector<CachedPart>& cached,
+                                           const ReadRecord& read) {
+  return cairn::find_parts(comm_, site_, dataset, cached, read);
 }
 
-Status PrefixSide::flush_parts(const DatasetInfo& dataset,
-                               const std::vector<RecordedPart>& cached) {
+Status PrefixSide::flush_parts(const DatasetInfo& dataset, const std::vector<CachedPart>& cached,
+                               const ReadRecord& read) {
   events_.happened("FLUSH_START", dataset);
   const std::int64_t from_us = clock_.steady_us();
-  Status flushed = cairn::flush_parts(comm_, site_, dataset, cached, settings_.job_id);
+  Status flushed = cairn::flush_parts(comm_, site_, dataset, cached, read, settings_.job_id);
   events_.happened(flushed ? "FLUSH_SUCCESS" : "FLUSH_FAIL", dataset,
                    static_cast<double>(clock_.steady_us() - from_us) * 1e-6,
                    flushed ? "" : flushed.error().text);

@@ -68,9 +68,10 @@ class PrefixSide {
 
   /// The same for a dataset that another number of ranks has written: what this rank's caches have
   /// of it. Whether all its parts are there, and how its records tell of it, is found first.
-  Result<DatasetInfo> find_parts(const DatasetInfo& dataset,
-                                 const std::vector<RecordedPart>& cached);
-  Status flush_parts(const DatasetInfo& dataset, const std::vector<RecordedPart>& cached);
+  Result<DatasetInfo> find_parts(const DatasetInfo& dataset, const std::vector<CachedPart>& cached,
+                                 const ReadRecord& read);
+  Status flush_parts(const DatasetInfo& dataset, const std::vector<CachedPart>& cached,
+                     const ReadRecord& read);
 
   /// The next checkpoint to try: the one named by SCR_CURRENT, else the current one, else the
   /// newest that has not failed; then the next older ones. Nothing if there is none, or

@@ -180,7 +180,8 @@ class Session {
 
   // what another number of ranks has written (session_elastic.cpp)
   bool is_elastic() const { return settings_.elastic && settings_.fetch; }
-  std::vector<RecordedPart> recorded_parts(const CachedDataset& dataset);
+  std::vector<CachedPart> recorded_parts(const CachedDataset& dataset);
+  ReadRecord read_own_records();
   void offer_what_others_wrote();
   void warn_of_no_copy(const DatasetInfo& dataset, const Error& error);
   Status flush_what_others_wrote(CachedDataset& dataset);

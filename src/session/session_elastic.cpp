@@ -11,15 +11,24 @@
 
 namespace cairn {
 
+ReadRecord Session::read_own_records() {
+  return [this](const CachedPart& part) -> Result<RankRecord> {
+    HeldPart held = read_part(files_, part.folder, part.rank);
+    if (held.own.empty())
+      return fail(Code::corrupt, "there is no record of rank {} in {}", part.rank,
+                  part.folder.path);
+    return std::move(held.own[0].record);
+  };
+}
+
 /// What this rank's caches have of it.
-std::vector<RecordedPart> Session::recorded_parts(const CachedDataset& dataset) {
-  std::vector<RecordedPart> parts;
-  for (const RankFolder& folder : dataset.parts) {
-    const auto owner = owner_of(folder);
-    const HeldPart part = owner ? read_part(files_, folder, *owner) : HeldPart{};
-    if (!part.own.empty())
-      parts.push_back({{dataset.info.uuid, *owner, folder}, part.own[0].record});
-  }
+std::vector<CachedPart> Session::recorded_parts(const CachedDataset& dataset) {
+  std::vector<CachedPart> parts;
+  for (const RankFolder& folder : dataset.parts)
+    if (const auto owner = owner_of(folder)) {
+      const CachedPart part{dataset.info.uuid, *owner, folder};
+      if (read_own_records()(part)) parts.push_back(part);
+    }
   return parts;
 }
 
@@ -32,8 +41,9 @@ void Session::offer_what_others_wrote() {
   CachedDataset& dataset = datasets_[static_cast<std::size_t>(found - datasets_.data())];
   const Status claimed = claim_prefix();
   if (claimed && dataset.flushed) return;
-  const auto info = claimed ? prefix_.find_parts(dataset.info, recorded_parts(dataset))
-                            : Result<DatasetInfo>(tl::unexpected(claimed.error()));
+  const auto info =
+      claimed ? prefix_.find_parts(dataset.info, recorded_parts(dataset), read_own_records())
+              : Result<DatasetInfo>(tl::unexpected(claimed.error()));
   if (!info) return warn_of_no_copy(dataset.info, info.error());
   dataset.info = *info;
   dataset.state = CachedDataset::State::offered;
@@ -49,7 +59,7 @@ void Session::warn_of_no_copy(const DatasetInfo& dataset, const Error& error) {
 Status Session::flush_what_others_wrote(CachedDataset& dataset) {
   CAIRN_TRY(claim_prefix());
   if (dataset.flushed) return {};
-  CAIRN_TRY(prefix_.flush_parts(dataset.info, recorded_parts(dataset)));
+  CAIRN_TRY(prefix_.flush_parts(dataset.info, recorded_parts(dataset), read_own_records()));
   dataset.flushed = true;
   tell("dataset {}, which {} ranks have written, is in {} now", dataset.info.number,
        dataset.info.ranks, settings_.prefix);

@@ -165,8 +165,13 @@ class Report {
   void add_notes(Clock& clock) {
     if (!settings_.enable) note("SCR_ENABLE=0: no run asks for a checkpoint");
     for (const std::string& cache : facts_.running)
-      note("a job is running with the cache {}: another run of it is refused until it has ended",
-           cache);
+      note(
+          "a job is running with the cache {}, or a command works at it: another run is refused "
+          "until that has ended",
+          cache);
+    for (const std::string& folder : facts_.in_work)
+      note("a command is copying to {}, or rebuilding what is there: ask again when that has ended",
+           folder);
     if (facts_.caches.empty())
       note("no cache of job {} of {} is seen here; name folders that hold caches by --cache",
            settings_.job_id, settings_.user);

@@ -258,7 +258,12 @@ class Explainer {
       finding.text = done + ", and a job is running that may be at it";
       return;
     }
-    if (!can_be_ended(flush, facts_)) {
+    if (!can_be_ended(flush, facts_.cached) && can_be_ended(flush, facts_.scavenged)) {
+      finding.text = done + ", and what was scavenged has the rest; no restart takes it as it is";
+      finding.to_do = {rebuild()};
+      return;
+    }
+    if (!can_be_ended(flush, facts_.cached)) {
       finding.text = done +
                      ", and the caches seen here do not have the rest; the next run removes "
                      "what was copied, unless its nodes have it";
@@ -291,18 +296,49 @@ class Explainer {
       finding.to_do.push_back("to be rid of all that is left of it, " + to_be_rid);
       return;
     }
+    if (!scavenged.state.can_be_whole() && flush_is_ended_by_rebuild(uuid)) {
+      finding.text =
+          "it was scavenged, and its unfinished flush has what else is needed; no restart takes it "
+          "as it is";
+      finding.to_do = {rebuild()};
+      return;
+    }
     if (!scavenged.state.can_be_whole()) {
       finding.text =
           "it was scavenged, and cannot be made whole: " +
           (scavenged.state.committed ? first_of(scavenged.state.reasons)
                                      : reason_of(scavenged.state.verdict, scavenged.state.summary));
-      finding.to_do = {"cairn scavenge again, if a node is there that was away",
-                       "or, to be rid of what was saved, " + to_be_rid};
+      tell_cut_off(scavenged.remains, finding);
+      finding.to_do = {
+          "cairn scavenge again, if a node is there that was away, or not copied whole",
+          "or, to be rid of what was saved, " + to_be_rid};
       return;
     }
-    finding.text = "it was scavenged, and can be made whole; no restart takes it as it is";
-    finding.to_do = {"cairn rebuild --prefix " + quoted(settings_.prefix)};
+    finding.text =
+        "it was scavenged, and can be made whole, as far as is seen without reading it; no restart "
+        "takes it as it is";
+    tell_cut_off(scavenged.remains, finding);
+    finding.to_do = {rebuild()};
   }
+
+  bool flush_is_ended_by_rebuild(const Uuid& uuid) const {
+    const auto& flushes = facts_.prefix.unfinished;
+    return std::any_of(flushes.begin(), flushes.end(), [&](const UnfinishedFlush& flush) {
+      return flush.plan.info.uuid == uuid && can_be_ended(flush, facts_.scavenged);
+    });
+  }
+
+  /// The record is copied last.
+  static void tell_cut_off(const Remains& saved, Finding& finding) {
+    std::vector<std::string> parts;
+    for (const HeldPart& part : saved.parts)
+      if (!part.has_record()) parts.push_back(part.folder.path);
+    if (parts.empty()) return;
+    finding.text += fmt::format(
+        "; no record was copied to {}: it was cut off there, or there was none", first_of(parts));
+  }
+
+  std::string rebuild() const { return "cairn rebuild --prefix " + quoted(settings_.prefix); }
 
   const RestartFacts& facts_;
   const Settings& settings_;

@@ -22,8 +22,8 @@ using Action = IndexCommand::Action;
 constexpr std::size_t most_troubles_told = 10;
 
 /// Where no record tells its name any more, `deleted` does: somebody has begun to remove it.
-std::vector<const Remains*> find_scavenged(const std::vector<Remains>& saved,
-                                           const Listing& deleted, const std::string& word) {
+std::vector<const Remains*> saved_by_name(const std::vector<Remains>& saved, const Listing& deleted,
+                                          const std::string& word) {
   std::vector<const Remains*> found;
   for (const Remains& one : saved) {
     const DatasetRecord* begun = find_in(deleted, one.uuid);
@@ -220,7 +220,7 @@ class Changes {
   /// One that is nowhere but there. Whoever scavenges again leaves it alone from now on.
   Status remove_scavenged() {
     CAIRN_ASSIGN(const auto saved, find_saved(site_.files, site_.folder));
-    const auto found = find_scavenged(saved, keeper_.deleted(), command_.name);
+    const auto found = saved_by_name(saved, keeper_.deleted(), command_.name);
     if (found.empty()) return end_removal();
     if (found.size() > 1) return fail_as_ambiguous(command_.name, uuids_of(found));
     const Remains& remains = *found.front();
@@ -368,8 +368,8 @@ Status look_before(const IndexCommand& command, Files& files, const PrefixFolder
   }
   if (command.action == Action::remove) {
     CAIRN_ASSIGN(const auto saved, find_saved(files, folder));
-    const Listing deleted = read_deleted(files, folder).value_or(Listing{});
-    if (!find_scavenged(saved, deleted, command.name).empty()) return {};
+    CAIRN_ASSIGN(const Listing deleted, read_deleted(files, folder));
+    if (!saved_by_name(saved, deleted, command.name).empty()) return {};
     CAIRN_ASSIGN(const Listing half_deleted, read_half_deleted(files, folder));
     CAIRN_ASSIGN(const DatasetRecord* begun, find_dataset(half_deleted, command.name));
     if (begun != nullptr) return {};

@@ -35,7 +35,7 @@ Result<std::vector<ScavengedDataset>> find(Files& files, const Settings& setting
   if (saved.empty()) return found;
   std::vector<std::string> damaged;
   CAIRN_ASSIGN(const Listing dropped, read_dropped(files, folder, damaged));
-  const Listing deleted = read_deleted(files, folder).value_or(Listing{});
+  CAIRN_ASSIGN(const Listing deleted, read_deleted(files, folder));
   for (const Remains& remains : saved) {
     const KnownInPrefix known = known_in_prefix(remains.uuid, listing, dropped, {}, deleted);
     if (!known.flushed && find_in(dropped, remains.uuid) == nullptr)

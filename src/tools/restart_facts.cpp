@@ -18,7 +18,7 @@ class Gatherer {
   Result<RestartFacts> run(const std::vector<std::string>& folders, std::uint32_t ranks) {
     CAIRN_TRY(find_all_caches(folders));
     CAIRN_ASSIGN(std::vector<Remains> cached, find_remains(files_, facts_.caches));
-    std::vector<Remains> scavenged = find_scavenged();
+    std::vector<Remains> scavenged = read_saved();
     read_prefix();
     facts_.ranks = ranks != 0 ? ranks : ranks_of_newest(cached, scavenged);
     for (Remains& remains : cached) facts_.cached.push_back(look_at(std::move(remains)));
@@ -31,14 +31,22 @@ class Gatherer {
     if (folders.empty()) facts_.caches = caches_of_job(files_, settings_);
     for (const std::string& folder : folders)
       CAIRN_TRY(find_caches(files_, folder, facts_.caches, log_));
-    for (const std::string& cache : facts_.caches)
-      if (const auto lock = lock_caches(files_, {cache}); !lock && lock.error().code == Code::busy)
-        facts_.running.push_back(cache);
+    facts_.running = those_in_work(facts_.caches);
     return {};
   }
 
+  std::vector<std::string> those_in_work(const std::vector<std::string>& caches) const {
+    std::vector<std::string> found;
+    for (const std::string& cache : caches)
+      if (const auto lock = lock_caches(files_, {cache}); !lock && lock.error().code == Code::busy)
+        found.push_back(cache);
+    return found;
+  }
+
   /// Only who has scavenged it, and the owner of the system, may look at it.
-  std::vector<Remains> find_scavenged() const {
+  std::vector<Remains> read_saved() {
+    const auto folders = saved_caches(files_, folder_);
+    facts_.in_work = those_in_work(folders.value_or(std::vector<std::string>{}));
     auto saved = find_saved(files_, folder_);
     if (!saved) log_.warning("what was scavenged cannot be seen: {}", saved.error().text);
     return std::move(saved).value_or(std::vector<Remains>{});
@@ -59,7 +67,7 @@ class Gatherer {
     CAIRN_ASSIGN(prefix.current, read_current(files_, folder_));
     CAIRN_ASSIGN(prefix.unfinished, read_unfinished(files_, folder_, prefix.listing));
     prefix.attempts = read_attempts(files_, folder_).value_or(Listing{});
-    prefix.deleted = read_deleted(files_, folder_).value_or(Listing{});
+    CAIRN_ASSIGN(prefix.deleted, read_deleted(files_, folder_));
     const auto owner = read_owner(files_, folder_);
     if (!owner && owner.error().code == Code::newer_format) return tl::unexpected(owner.error());
     if (!owner || !*owner || (*owner)->beat_us == 0) return {};

@@ -39,7 +39,8 @@ struct RestartFacts {
   std::vector<std::string> caches;     ///< that were looked at
   std::vector<CachedFacts> cached;     ///< newest first
   std::vector<CachedFacts> scavenged;  ///< in the prefix directory, for cairn rebuild only
-  std::vector<std::string> running;    ///< caches in which a job is alive
+  std::vector<std::string> running;    ///< caches in which a job, or a command, is at work
+  std::vector<std::string> in_work;    ///< of the folders of what was scavenged, the same
   PrefixFacts prefix;
 
   std::vector<CachedDataset> cached_datasets() const;

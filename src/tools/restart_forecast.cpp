@@ -51,7 +51,8 @@ class Forecaster {
 
   void end_flushes() {
     for (const UnfinishedFlush& flush : facts_.prefix.unfinished)
-      if (can_be_ended(flush, facts_)) add(flush.plan.info, "the next run ends its flush first");
+      if (can_be_ended(flush, facts_.cached))
+        add(flush.plan.info, "the next run ends its flush first");
   }
 
   const CachedFacts* facts_of(const Uuid& uuid) const {
@@ -160,11 +161,12 @@ class Forecaster {
 
 }  // namespace
 
-bool can_be_ended(const UnfinishedFlush& flush, const RestartFacts& facts) {
+bool can_be_ended(const UnfinishedFlush& flush, const std::vector<CachedFacts>& caches) {
   std::set<int> there = flush.done;
-  for (const CachedFacts& cached : facts.cached) {
+  for (const CachedFacts& cached : caches) {
     if (cached.remains.uuid != flush.plan.info.uuid) continue;
-    for (const HeldPart& part : cached.remains.parts) there.insert(part.owner);
+    for (const HeldPart& part : cached.remains.parts)
+      if (part.has_record()) there.insert(part.owner);
     // What is lost is rebuilt before.
     if (cached.dataset.usable()) return true;
   }

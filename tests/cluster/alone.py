@@ -46,6 +46,16 @@ def parsed() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def remedy(said: str, user: int) -> str:
+    """What helps where the kernel refuses namespaces with these words."""
+    if "propagation" in said:
+        return "/ is no mount point, as in a chroot: bind-mount the chroot's folder onto itself first"
+    if user == 0:
+        return "a container must be started with what they need (docker run --privileged)"
+    return ("run this as root, or have root allow them to users by sysctl: user.max_user_namespaces, and where they exist "
+            "kernel.unprivileged_userns_clone=1 and kernel.apparmor_restrict_unprivileged_userns=0")
+
+
 def unshare() -> List[str]:
     """How to get the namespaces here; skips where there is no way."""
     words = UNSHARE if os.getuid() == 0 else [*UNSHARE, "--user", "--map-root-user"]
@@ -53,9 +63,7 @@ def unshare() -> List[str]:
                            stderr=subprocess.STDOUT, text=True, timeout=30, check=False)
     if tried.returncode != 0:
         said = " ".join(tried.stdout.split())
-        chroot = ("; / is no mount point, as in a chroot: bind-mount the chroot's folder onto itself first"
-                  if "propagation" in said else "")
-        skip(f"no namespaces for a cluster can be had here ({said or tried.returncode}){chroot}")
+        skip(f"no namespaces for a cluster can be had here ({said or tried.returncode}); {remedy(said, os.getuid())}")
     return words
 
 
@@ -81,7 +89,7 @@ def main() -> None:
         sys.exit(code if code >= 0 else 128 - code)
     os.environ["PATH"] += ":/usr/sbin:/sbin"  # daemons, and ip
     if options.root and os.getuid() != 0:
-        skip("only root can do this")
+        skip("only root can do this: sudo make test-cluster")
     hidden = [folder for folder in NEW if os.path.realpath(__file__).startswith(folder + "/")]
     if hidden:
         skip(f"this checkout lies in {hidden[0]}, which would be hidden")

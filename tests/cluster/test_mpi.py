@@ -2,6 +2,7 @@
 
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Dict, Iterator, List, Optional
@@ -9,8 +10,9 @@ from typing import Dict, Iterator, List, Optional
 import pytest
 
 from heat import Heat, Size, is_gone_on, recovery_text
-from nodes import SSH, Cluster
+from nodes import FOLDER, SSH, Cluster
 
+SHELL = Path(__file__).resolve().parent / "node_shell.py"
 LAUNCHERS = {"openmpi": "mpirun.openmpi", "mpich": "mpiexec.mpich"}
 OPTIONS: Dict[str, List[str]] = {"openmpi": [], "mpich": ["-genv", "LD_PRELOAD", "{build}/tests/cluster/mpich_ends.so"]}
 
@@ -18,6 +20,8 @@ OPTIONS: Dict[str, List[str]] = {"openmpi": [], "mpich": ["-genv", "LD_PRELOAD",
 @pytest.fixture
 def nodes(cluster: Cluster) -> Iterator[Cluster]:
     yield cluster
+    if "node2" in cluster.nodes:
+        cluster.kill("node2")  # it may be cut off
     for number in range(6):
         if f"node{number}" not in cluster.nodes:
             cluster.add(number)
@@ -26,11 +30,11 @@ def nodes(cluster: Cluster) -> Iterator[Cluster]:
 class Job:
     """A `cairn run` here, from where every node can be entered. A context manager: leaving it ends it."""
 
-    def __init__(self, heat: Heat, build: Path, flavour: str) -> None:
+    def __init__(self, heat: Heat, build: Path, flavour: str, ssh: Path = SSH) -> None:
         self._path = heat.folder / "output"
-        settings = heat.environment(SCR_NODELIST="node[0-4]", SCR_JOB_ID=flavour, OMPI_MCA_plm_rsh_no_tree_spawn="1",
+        settings = heat.environment(SCR_NODELIST="node[0-4]", SCR_JOB_ID=heat.folder.name, OMPI_MCA_plm_rsh_no_tree_spawn="1",
                                     OMPI_MCA_oob_tcp_if_include="eth0")
-        settings["PATH"] = f"{SSH}:{settings['PATH']}"
+        settings["PATH"] = f"{ssh}:{settings['PATH']}"
         with self._path.open("w") as output:
             self.process = subprocess.Popen(
                 ["cairn", "run", "--nodes", "4", "--runs", "2", LAUNCHERS[flavour], "-n", "4",
@@ -64,3 +68,35 @@ def test_a_node_dies_and_the_job_goes_on_with_the_spare(
     assert " on 4 nodes: node0,node1,node4,node3" in said and "rebuilt rank" in said, said
     assert heat.is_same_result(reference), "bit for bit"
     report.append(recovery_text(LAUNCHERS[flavour], dead_s, heat.runs()))
+
+
+@pytest.fixture
+def shell_over_network(nodes: Cluster) -> Path:
+    """A folder with an `ssh` that needs the network."""
+    folder = FOLDER / "network"
+    if not folder.exists():
+        folder.mkdir()
+        (folder / "ssh").symlink_to(SHELL)
+    for name in nodes.nodes:
+        shell = nodes.start(name, [sys.executable, "-B", str(SHELL), "--serve"])
+        assert shell.stdout is not None
+        said = shell.stdout.readline()
+        assert said == "up\n" or "in use" in said + shell.stdout.read(), said
+    return folder
+
+
+def test_a_link_is_cut_and_the_job_goes_on_with_the_spare(
+        nodes: Cluster, shell_over_network: Path, folder: Path, build: Path, size: Size, reference: Path,
+        report: List[str], flavour: str) -> None:
+    """The node and its processes live on, and no connection is closed: neither launcher would ever notice."""
+    heat = Heat(folder, build, size)
+    with Job(heat, build, flavour, shell_over_network) as job:
+        heat.until_logged("CHECKPOINT_END", 2, job.failure, job.said)
+        cut_s = time.time()
+        nodes.nodes["node2"].cut()
+        assert job.process.wait(40) == 0, job.said()
+    said = job.said()
+    assert nodes.nodes["node2"].is_on() and is_gone_on(heat, said), said
+    assert " on 4 nodes: node0,node1,node4,node3" in said and "rebuilt rank" in said, said
+    assert heat.is_same_result(reference), "bit for bit"
+    report.append(recovery_text(f"{LAUNCHERS[flavour]}, the link is cut", cut_s, heat.runs()))

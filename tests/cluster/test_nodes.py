@@ -10,7 +10,7 @@ from typing import List
 
 import pytest
 
-from alone import SKIPPED
+from alone import SKIPPED, remedy
 from nodes import AGENT, LOCAL, Cluster
 
 ALONE = Path(__file__).resolve().parent / "alone.py"
@@ -103,6 +103,15 @@ def test_what_is_missing_is_named_and_skipped(options: List[str], said: str) -> 
     assert (done.returncode, done.stdout) == (SKIPPED, f"SKIPPED: {said}\n")
 
 
+@pytest.mark.parametrize("said, user, words", [
+    ("unshare: unshare failed: Operation not permitted", 0, "docker run --privileged"),
+    ("unshare: unshare failed: Operation not permitted", 1000, "run this as root, or have root allow them to users"),
+    ("unshare: cannot change root filesystem propagation: Invalid argument", 1000, "bind-mount the chroot's folder"),
+])
+def test_where_namespaces_are_refused_it_is_said_what_helps(said: str, user: int, words: str) -> None:
+    assert words in remedy(said, user)
+
+
 LOG = """
 1/3 Test #7: cluster_nodes .............   Passed    1.00 sec
 2/3 Test #8: cluster_slurm .............   {}
@@ -110,16 +119,21 @@ LOG = """
 """
 
 
-@pytest.mark.parametrize("slurm, namespaces, code, said", [
-    ("Passed", True, 0, ""), ("***Skipped", True, 1, "not passed: cluster_slurm; namespaces can be had"),
-    ("***Failed", True, 1, "cluster_slurm"), ("***Skipped", False, 0, "NOT TESTED"),
+@pytest.mark.parametrize("slurm, namespaces, user, code, said", [
+    ("Passed", True, 0, 0, ""), ("***Skipped", True, 0, 1, "not passed: cluster_slurm; namespaces can be had"),
+    ("***Failed", True, 0, 1, "cluster_slurm"), ("***Skipped", False, 0, 0, "NOT TESTED"),
+    ("***Skipped", True, 1000, 1, "not passed: cluster_slurm; those of Slurm need root: sudo make test-cluster"),
 ])
-def test_tests_that_were_skipped_are_told(tmp_path: Path, slurm: str, namespaces: bool, code: int, said: str) -> None:
+def test_tests_that_were_skipped_are_told(tmp_path: Path, slurm: str, namespaces: bool, user: int, code: int,
+                                          said: str) -> None:
     """Continuous integration ends with this: it must not be green because nothing was run."""
     (tmp_path / "log").write_text(LOG.format(slurm))
+    commands = {"id": f"echo {user}"}
     if not namespaces:
-        (tmp_path / "unshare").write_text("#!/bin/sh\necho Operation not permitted\nexit 1\n")
-        (tmp_path / "unshare").chmod(0o755)
+        commands["unshare"] = "echo Operation not permitted; exit 1"
+    for name, script in commands.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
     done = subprocess.run([ALONE.parent / "have_run", tmp_path / "log"], stderr=subprocess.PIPE, text=True, check=False,
                           timeout=30, env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"})
     assert done.returncode == code and said in done.stderr, done

@@ -179,6 +179,11 @@ def test_nodes_without_a_kernel_that_answers_are_not_waited_for(
     assert way.run({node: "echo here" for node in FOUR}, 10) == {
         "node0": Answer(0, "here"), "node1": GONE, "node2": GONE, "node3": Answer(0, "here")}
     assert time.monotonic() - begin < 8
+    if kind == "ssh":
+        begin = time.monotonic()
+        monkeypatch.setattr(Reach, "asked_for_s", lambda self, nodes: 60.0)  # and so its patience is over
+        assert way.run({"node1": "echo here"}, 10) == {"node1": GONE}
+        assert time.monotonic() - begin < 1.2
 
 
 def test_from_a_login_node_a_node_that_hangs_is_compared_with_another(

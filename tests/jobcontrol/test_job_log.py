@@ -78,6 +78,21 @@ def test_a_log_that_is_another_is_read_anew_and_nothing_told_twice(tmp_path: Pat
     assert [entry.what for entry in log.news()] == ["FINALIZE"]
 
 
+@pytest.mark.parametrize("behind_s", [3600.0, -3600.0])
+def test_a_node_whose_clock_is_another_is_heard_where_the_log_is_another(tmp_path: Path, behind_s: float) -> None:
+    """Rank 0 writes it, on one node in this run and on another in the next."""
+    now_s = time.time()
+    path = log_in(tmp_path)
+    before = line("START", now_s - 10)
+    add(path, before)
+    log = JobLog(str(tmp_path), "7")
+    add(path, line("START", now_s))
+    assert len(log.news()) == 1
+    path.rename(tmp_path / "kept")
+    path.write_text(before + line("START", now_s) + line("FINALIZE", now_s + 5 - behind_s))
+    assert [entry.what for entry in log.news()] == ["FINALIZE"]
+
+
 def test_progress_is_told_by_committed_datasets(tmp_path: Path) -> None:
     path = log_in(tmp_path)
     log = JobLog(str(tmp_path), "7")

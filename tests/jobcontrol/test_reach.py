@@ -65,6 +65,7 @@ def test_what_begins_early_is_over_early() -> None:
         begin = time.monotonic()
         reach.ask([HOST])
         time.sleep(1.0)
+        assert 1.0 <= reach.asked_for_s([HOST, "never-asked"]) < 1.8 and reach.asked_for_s(["never-asked"]) == 0
         assert reach.silent([HOST]) == {HOST}
         assert 1.9 < time.monotonic() - begin < 2.8, "the whole of its patience, but once"
 

@@ -4,11 +4,12 @@ import filecmp
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
 from pathlib import Path
-from typing import Dict, List
+from typing import Any, Dict, List
 
 import pytest
 
@@ -165,6 +166,14 @@ def test_a_hung_run_is_ended_with_all_its_processes(cairn: Path, tmp_path: Path,
     assert leftovers(tmp_path) == []
 
 
+def test_a_run_is_not_hung_because_a_node_has_another_clock(cairn: Path, tmp_path: Path, mpirun: str) -> None:
+    """What it tells comes every 0.3 s, by its clock in 1970."""
+    told = '{\\"event\\":\\"CHECKPOINT_START\\",\\"time_us\\":$i,\\"job\\":\\"$SCR_JOB_ID\\"}'
+    script = f'for i in 1 2 3 4 5 6 7; do echo "{told}" >> "$SCR_PREFIX/.cairn/log.json"; sleep 0.3; done'
+    done = shell_job(cairn, tmp_path, mpirun, script, "--hung-after", "1.2")
+    assert (tmp_path / ".cairn" / "log.json").read_text().count('"job":"local"') == 7 and done.code == 0, done
+
+
 def test_the_keyboard_ends_a_run_at_once(cairn: Path, tmp_path: Path, first_flavour: str) -> None:
     job = Job(cairn, tmp_path, ["--nodes", "2"],
               [launcher_of(first_flavour), "-n", "2", "sh", "-c", "touch begun; sleep 600"])
@@ -207,6 +216,15 @@ def test_a_launcher_that_does_not_heed_sigterm_is_killed_when_cairn_run_was(cair
     while leftovers(tmp_path):
         assert time.monotonic() < end
         time.sleep(0.05)
+
+
+def test_a_launcher_that_waits_for_a_node_that_is_gone_is_not_waited_for(cairn: Path, tmp_path: Path, mpirun: str) -> None:
+    script = "[ -e begun ] && exit 0; touch begun; trap '' TERM; while :; do sleep 0.1; done"
+    done = shell_job(cairn, tmp_path, mpirun, script, "--spares", "1", "--runs", "2", "--kill-node", "n1@0.5")
+    first, second = json.loads((tmp_path / ".cairn" / "run.json").read_text())["runs"]
+    assert done.code == 0 and list(first["nodes_lost"]) == ["n1"], done
+    assert 1 <= second["begun_s"] - first["noticed_s"] < 4, "and not the 5 s that a launcher gets otherwise"
+    assert leftovers(tmp_path) == []
 
 
 def test_the_restart_command_gets_the_name_of_the_checkpoint(
@@ -270,6 +288,13 @@ def fields(folder: Path) -> List[bytes]:
     return [(folder / f"field.{rank}").read_bytes() for rank in range(4)]
 
 
+def listed(cairn: Path, prefix: Path) -> List[Dict[str, Any]]:
+    told = subprocess.run([cairn, "index", "list", "--json", "-p", prefix], check=True, timeout=30, text=True,
+                          stdout=subprocess.PIPE, env=environment_of()).stdout
+    found: List[Dict[str, Any]] = json.loads(told)["datasets"]
+    return found
+
+
 def test_a_job_that_loses_all_its_nodes_later_goes_on_from_what_was_scavenged(
         cairn: Path, tmp_path: Path, first_flavour: str, program_of: Dict[str, str]) -> None:
     undisturbed = heat(cairn, tmp_path, first_flavour, program_of, NODES, 100, "reference", {"SCR_ENABLE": "0"}).wait()
@@ -290,9 +315,7 @@ def test_more_losses_than_the_scheme_holds_are_told_and_nothing_is_published(
                 [*LOSE, "n1@checkpoint:2", "--kill-node", "n2@checkpoint:2"], 100000).wait()
     assert died.code == 4 and "is not saved" in died.told and " saved" not in died.told.split("scavenge     ")[1], died
     assert "1, 2" in died.told or "rank 1" in died.told, "the ranks that are missing"
-    listed = subprocess.run([cairn, "index", "list", "--json", "-p", tmp_path], check=True, timeout=30, text=True,
-                            stdout=subprocess.PIPE, env=environment_of()).stdout
-    assert json.loads(listed)["datasets"] == []
+    assert listed(cairn, tmp_path) == []
 
 
 def test_a_scavenge_by_hand_that_is_cut_off_is_ended_by_the_next(
@@ -317,3 +340,56 @@ def test_a_scavenge_by_hand_that_is_cut_off_is_ended_by_the_next(
                 break
         assert done.returncode == 0, done
     assert "a restart begins with step." in done.stderr and json.loads(done.stdout)["verdict"] == "nothing to save", done
+
+
+def at_work_on(node: str, folder: Path) -> List[int]:
+    """The process that copies what the node holds, once it has begun to; its record comes last."""
+    parts = list((folder / ".cairn" / "scavenged" / node).glob("dataset.*/rank.*/files/**/field.*"))
+    if not any(part.stat().st_blocks > 0 for part in parts):
+        return []
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            words = (entry / "cmdline").read_bytes().split(b"\0") if entry.name.isdigit() else []
+            if words[1:2] == [b"scavenge-node"] and b"--dataset" in words and str(folder).encode() in words and (
+                    f"SCR_NODE_NAME={node}".encode() in (entry / "environ").read_bytes().split(b"\0")):
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("node_dies", [False, True])
+def test_a_node_on_which_the_scavenge_is_killed_is_told_and_the_others_go_on(
+        cairn: Path, tmp_path: Path, first_flavour: str, program_of: Dict[str, str], node_dies: bool) -> None:
+    """n3 is lost already, n1 is hit in the middle of copying. XOR does not hold both: what n1 has is still there if only
+    the process was killed, and the next scavenge goes on with it."""
+    undisturbed = heat(cairn, tmp_path, first_flavour, program_of, NODES, 100, "reference", {"SCR_ENABLE": "0"}).wait()
+    assert undisturbed.code == 0, undisturbed
+    storage = tmp_path / "storage"
+    died = heat(cairn, tmp_path, first_flavour, program_of,
+                [*LOSE, "n3@checkpoint:2", "--no-scavenge", "--storage", str(storage)], 100000).wait()
+    assert died.code == 4, died
+    command = [str(cairn), "scavenge", "-p", str(tmp_path), "--storage", str(storage), "--json"]
+    hit = subprocess.Popen(command, env=environment_of({"CAIRN_FLUSH_BANDWIDTH": "500KB"}), text=True,
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    killed = 0
+    while hit.poll() is None:
+        for pid in at_work_on("n1", tmp_path):
+            if node_dies:
+                os.killpg(os.getpgid(pid), signal.SIGKILL)
+                shutil.rmtree(storage / "nodes" / "n1", ignore_errors=True)
+            else:
+                os.kill(pid, signal.SIGKILL)
+            killed += 1
+        time.sleep(0.05)
+    output, told = hit.communicate()
+    assert killed and hit.returncode == 1 and "n1 has not copied its part" in told, told
+    assert "rank 1 (written on n1), rank 3 (written on n3)" in json.loads(output)["datasets"][-1]["reason"], output
+    assert listed(cairn, tmp_path) == [], "nothing is half published"
+    again = subprocess.run(command, env=environment_of(), text=True, timeout=60, check=False, stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE)
+    assert again.returncode == (1 if node_dies else 0), again
+    done = heat(cairn, tmp_path, first_flavour, program_of, NODES, 100).wait()  # its nodes have nothing
+    assert done.code == 0 and (done.steps("start")[0] == 0) == node_dies, done
+    assert fields(tmp_path / "result") == fields(tmp_path / "reference")

@@ -171,6 +171,8 @@ def test_torque_as_it_was_recorded(tmp_path: Path) -> None:
     slots = tmp_path / "nodes"
     slots.write_text("".join(f"{node}\n" * int(count) for count, node in counted))
     first, second = (node for _, node in counted)
+    some = Pbs(PBS, answers({"pbsnodes -l": recorded("torque-pbsnodes-l.txt")}))
+    assert some.down([f"compute-0-{number}" for number in range(4)]) == {"compute-0-0": "down"}
     cut = f"{second[:20]} down\n"  # as its source prints it
     pbs = Pbs({**PBS, "PBS_NODEFILE": str(slots)},
               answers({"qstat -f 1234.server": recorded("torque-qstat-f.txt"), "pbsnodes -l": cut}))
@@ -187,6 +189,9 @@ def test_lsf_as_it_was_recorded(tmp_path: Path) -> None:
     five = [f"compute1-exec-{number}" for number in range(1, 6)]
     lsf = Lsf(LSF, answers({"bhosts -w " + " ".join(five): recorded("lsf-bhosts-w.txt")}))
     assert lsf.down(five) == {"compute1-exec-3": "unavail"}
+    for name, left_s in (("lsf-time-left.txt", 720), ("lsf-time-left-none.txt", None)):
+        said = recorded(name).partition("\n")[2]  # the name of the column is not asked for
+        assert Lsf(LSF, answers({BJOBS: said})).seconds_left(0) == left_s
 
 
 def test_pbs(tmp_path: Path) -> None:

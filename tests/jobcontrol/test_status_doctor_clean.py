@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -50,7 +51,8 @@ def test_status_of_a_live_job_and_of_one_that_is_over(cairn: Path, tmp_path: Pat
     assert (code, output, told) == (0, "report.html: 2 runs of 1 job\n", "")
     figures = (tmp_path / "figures").read_text()
     assert 'end="died"} 1\n' in figures and 'end="halted"} 1\n' in figures
-    assert 'operation="rebuild",result="success"} 1\n' in figures
+    # A node that dies between the commit of one checkpoint and the removal of the one before leaves two.
+    assert re.search(r'operation="rebuild",result="success"} [12]\n', figures)
 
 
 def test_status_where_there_is_no_job(cairn: Path, tmp_path: Path) -> None:

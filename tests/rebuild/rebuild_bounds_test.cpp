@@ -9,10 +9,12 @@
 #include "base/heap_meter.hpp"
 #include "comm/team.hpp"
 #include "files/hooked_files.hpp"
+#include "prefix/keeper.hpp"
 #include "recovery/rebuild_sets.hpp"
 #include "redundancy/protect.hpp"
 #include "redundancy/replicas.hpp"
 #include "redundancy/set_on_disk.hpp"
+#include "scavenge/publish.hpp"
 #include "scavenge/scavenge.hpp"
 
 namespace cairn {
@@ -44,12 +46,13 @@ class DeadJob {
     ASSERT_EQ(rebuilt.folders.size(), static_cast<std::size_t>(ranks_));
     EXPECT_EQ(rebuilt.account.rebuilt_ranks, sets());
     for (int rank = lost_node; rank < ranks_; rank += members)
-      ASSERT_TRUE(read(rebuilt.folders[static_cast<std::size_t>(rank)].file("state")) ==
+      ASSERT_TRUE(read(rebuilt.folders[static_cast<std::size_t>(rank)].file(name_of(rank))) ==
                   content_of(rank, 0, bytes_of_rank))
           << rank;
   }
 
  private:
+  static std::string name_of(int rank) { return fmt::format("state.{}", rank); }
   std::string node(int number) const { return folder_ / fmt::format("n{}", number); }
 
   RankFolder folder_of_rank(int rank) const {
@@ -62,11 +65,11 @@ class DeadJob {
       const auto files = make_posix_files();
       const int rank = first + set.rank();
       const RankFolder folder = folder_of_rank(rank);
-      write(folder.file("state"), content_of(rank, 0, bytes_of_rank));
+      write(folder.file(name_of(rank)), content_of(rank, 0, bytes_of_rank));
       RankRecord record;
       record.dataset = info_;
       record.rank = rank;
-      record.files.emplace_back().name = "state";
+      record.files.emplace_back().name = name_of(rank);
       record.files.back().size = bytes_of_rank;
       record.encoding.scheme = Scheme::xor_;
       record.encoding.failures = 1;
@@ -162,6 +165,44 @@ TEST(RebuildBounds, AScavengeHoldsOneRecordAtATime) {
   constexpr int many = 512;
   const std::int64_t growth = bytes_of_scavenge(many) - bytes_of_scavenge(few);
   EXPECT_LE(growth, (many - few) * 2048) << "as a rebuild, of which the records would be more";
+}
+
+/// All that a rebuild takes beyond making the dataset whole.
+std::int64_t bytes_of_publishing(int ranks) {
+  const DeadJob job(ranks);
+  const auto files = make_posix_files();
+  const auto clock = make_system_clock();
+  const auto background = make_foreground();
+  const PrefixFolder folder{job.spare()};
+  for (const std::string& cache : job.caches()) {
+    std::vector<std::string> unreadable;
+    const auto holdings = find_holdings(*files, {cache}, folder, unreadable);
+    EXPECT_TRUE(scavenge(*files, *clock, folder, name_of_path(cache), *holdings,
+                         {{*background, 1, 4096}, 0, 0}, nullptr, Log()));
+  }
+  auto salvage = make_whole(*files, folder, {[](const Remains&) { return true; }}, Log());
+  OwnerRecord me;
+  me.job_id = "job";
+  auto keeper = Keeper::take_over(*files, *clock, folder, me);
+  heap::begin_peak();
+  Team(1).run([&](Communicator& comm) {
+    publish(comm,
+            {*files, *clock, folder, keeper->epoch(), 1, true, {}, {*background, 1}, &*keeper},
+            *salvage, "job", Log());
+  });
+  const std::int64_t taken = heap::peak_since_begin();
+  EXPECT_EQ(salvage->datasets.at(0).outcome, SalvagedDataset::Outcome::published)
+      << salvage->datasets.at(0).reason;
+  EXPECT_TRUE(keeper->resign());
+  return taken;
+}
+
+TEST(RebuildBounds, PublishingHoldsTheRecordsOfOneManifestAtATime) {
+  constexpr int few = 128;  // more than one holds
+  constexpr int many = 512;
+  const std::int64_t growth = bytes_of_publishing(many) - bytes_of_publishing(few);
+  RecordProperty("bytes_for_each_rank", static_cast<int>(growth / (many - few)));
+  EXPECT_LE(growth, (many - few) * 2048) << "names of files; the records would be more";
 }
 
 TEST(RebuildBounds, SetsThatAreWorkedAtTogetherHaveNoMoreMembersThanThreadsAreAllowed) {

@@ -403,6 +403,13 @@ TEST_F(Scavenge, WhatCanNeverBeRebuiltIsDeletedByItsNumber) {
   EXPECT_EQ(left_over(), Names{});
   for (const std::string& node : nodes) ASSERT_TRUE(scavenge_node(node));
   EXPECT_EQ(left_over(), Names{}) << "it is not brought back";
+  const auto unknown = scavenge_node("n0", [](const FileOperation& operation) -> Status {
+    if (!operation.path.ends_with("/.cairn/deleted")) return {};
+    return fail(Code::io, "cannot {} {}", operation.name, operation.path);
+  });
+  ASSERT_FALSE(unknown);
+  EXPECT_NE(unknown.error().text.find("/.cairn/deleted"), std::string::npos);
+  EXPECT_EQ(left_over(), Names{}) << "nor where nobody can tell what was deleted";
   EXPECT_FALSE(delete_dataset("3"));
   EXPECT_EQ(cluster_.listed(), Names{"ckpt.2"});
 }

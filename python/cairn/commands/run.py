@@ -233,7 +233,7 @@ def plan_of(options: argparse.Namespace, native: Native, manager: ResourceManage
     end_time_s = end_time_of(native, manager)
     return Plan(policy_of(options, native, wanted), launch_words(commands, manager, native),
                 settings_for(manager, native, job, end_time_s, environment), commands.launcher.patience_s,
-                not options.no_heartbeats, hung_after_of(options, native), end_time_s)
+                commands.launcher.lost_patience_s, not options.no_heartbeats, hung_after_of(options, native), end_time_s)
 
 
 def job_of(native: Native, manager: ResourceManager) -> str:

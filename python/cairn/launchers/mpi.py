@@ -18,6 +18,7 @@ class OpenMpi(Launcher):
     names = ("mpirun", "mpiexec", "mpirun.openmpi", "mpiexec.openmpi", "prterun")
     takes = {**{name: 1 for name in _ONE}, "--mca": 2, "-mca": 2, "--gmca": 2, "-gmca": 2, "--prtemca": 2,
              "--pmixmca": 2}
+    lost_patience_s = 1.0  # its daemons end the processes when it is killed
     ranks_options = ("-np", "-n", "-c", "--np", "--n")
 
     def on_nodes(self, nodes: Sequence[str], left_out: Sequence[str],
@@ -38,6 +39,7 @@ class Hydra(Launcher):
     names = ("mpiexec.hydra", "mpirun.mpich", "mpiexec.mpich", "mpiexec", "mpirun")
     takes = {**{name: 1 for name in _HYDRA_ONE}, **{"-" + name: 1 for name in _HYDRA_ONE},
              "-env": 2, "-genv": 2, "--env": 2, "--genv": 2}
+    lost_patience_s = 1.0  # its proxies end the processes when it is killed
     ranks_options = ("-np", "-n", "--np", "--n")
 
     def on_nodes(self, nodes: Sequence[str], left_out: Sequence[str],

@@ -22,7 +22,7 @@ class Srun(Launcher):
 
     names = ("srun",)
     takes = {name: 1 for name in (*_SHORT, *_LONG)}
-    patience_s = 0.5  # it ends its processes at once, and then waits for nodes that are dead
+    patience_s = lost_patience_s = 0.5  # it ends its processes at once, and then waits for nodes that are dead
     ranks_options = ("-n", "--ntasks")
     nodes_options = ("-N", "--nodes")
 

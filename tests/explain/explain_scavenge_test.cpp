@@ -1,0 +1,210 @@
+// What `cairn explain` says of what a dead job left while it is being saved, and after that went
+// wrong; and that a rebuild then does what it said.
+#include "dead_job.hpp"
+#include "tools/exit_codes.hpp"
+#include "tools/publish_command.hpp"
+#include "tools/scavenge_command.hpp"
+
+namespace cairn {
+namespace {
+
+namespace fs = std::filesystem;
+
+Status no_fault(const FileOperation& /*operation*/) { return {}; }
+
+/// Lets so many writes pass.
+FileHook full_after(int writes) {
+  return [writes](const FileOperation& operation) mutable -> Status {
+    if (operation.name != "write" || writes-- > 0) return {};
+    return fail(Code::no_space, "cannot write {}: no space is left", operation.path);
+  };
+}
+
+class ExplainScavenge : public DeadJob {
+ protected:
+  /// Of the newest checkpoint nothing is in the prefix directory, of an older one everything.
+  void write_job() { cluster_.write(four_nodes(), {1, 2, 3}); }
+
+  int scavenge(const std::string& node, const FileHook& hook = no_fault) {
+    const auto files = make_hooked_files(*files_, hook);
+    ProcessFacts process = process_;
+    process.environment["SCR_NODE_NAME"] = node;
+    std::ostringstream out;
+    return run_scavenge_command({}, *files, *clock_, process, out, cluster_.log());
+  }
+  void scavenge_well(const std::vector<std::string>& nodes) {
+    for (const std::string& node : nodes) ASSERT_EQ(scavenge(node), exit_ok) << cluster_.said();
+  }
+  /// The node dies in the middle of it.
+  void die_while_scavenging(const std::string& node) {
+    EXPECT_THROW(scavenge(node,
+                          [writes = 3](const FileOperation& operation) mutable -> Status {
+                            if (operation.name == "write" && writes-- == 0) throw Crash();
+                            return {};
+                          }),
+                 Crash);
+    cluster_.lose(node);
+  }
+
+  int rebuild() {
+    PublishCommand command;
+    command.run_ended = true;
+    std::ostringstream out;
+    const int code = run_publish_command(command, *files_, *clock_, process_, out, cluster_.log());
+    rebuilt_ = out.str();
+    return code;
+  }
+
+  std::string part(const std::string& node, int rank, int dataset = 3) const {
+    for (const std::string& path : cluster_.parts(node, dataset))
+      if (path.ends_with(fmt::format("/rank.{}", rank))) return path;
+    ADD_FAILURE() << "nothing of rank " << rank << " on " << node;
+    return {};
+  }
+
+  /// That it can be made whole, and how; then that this is so, in a new allocation.
+  void expect_rebuilt(int dataset = 3) {
+    cluster_.lose_all_nodes();
+    ASSERT_EQ(explain(), 0) << told_;
+    const auto saved = said_of(fmt::format("ckpt.{}", dataset), "scavenged");
+    EXPECT_EQ(saved.at("to_do"), nlohmann::json({"cairn rebuild --prefix " + prefix()})) << out_;
+    EXPECT_TRUE(shows("would take dataset 2 (ckpt.2) from the prefix directory")) << out_;
+    ASSERT_EQ(rebuild(), exit_ok) << rebuilt_;
+    expect_forecast(dataset);
+  }
+
+  /// That it cannot, with these words; then that this is so.
+  void expect_lost(const std::vector<std::string>& words) {
+    ASSERT_EQ(explain(), 0) << told_;
+    const auto saved = said_of("ckpt.3", "scavenged");
+    for (const std::string& word : words) EXPECT_TRUE(has(saved, word)) << word << " in\n" << out_;
+    EXPECT_TRUE(has(saved, "it was scavenged, and cannot be made whole: ")) << out_;
+    EXPECT_TRUE(has(saved,
+                    "cairn scavenge again, if a node is there that was away, or not copied "
+                    "whole"))
+        << out_;
+    EXPECT_EQ(rebuild(), exit_failure) << rebuilt_;
+  }
+
+  std::string rebuilt_;
+};
+
+TEST_F(ExplainScavenge, WhereThePrefixDirectoryWasFullItTellsWhereCopyingWasCutOff) {
+  write_job();
+  scavenge_well({"n0", "n3"});
+  for (const std::string node : {"n1", "n2"}) {
+    EXPECT_EQ(scavenge(node, full_after(3)), exit_failure);
+    EXPECT_TRUE(cluster_.said("no space is left")) << cluster_.said();
+  }
+  const std::string copies = "; no record was copied to " + prefix() + "/.cairn/scavenged/n1/";
+  expect_lost({"rank 3 (written on n1)", "rank 5 (written on n2)", "the scheme holds 1", copies});
+  EXPECT_TRUE(said_of("ckpt.3", "cache").at("taken")) << "the nodes are still there";
+  scavenge_well({"n1"});  // and of n2 still only a part
+  ASSERT_EQ(explain(), 0);
+  EXPECT_TRUE(has(said_of("ckpt.3", "scavenged"), "can be made whole, as far as is seen")) << out_;
+  EXPECT_TRUE(has(said_of("ckpt.3", "scavenged"), "/.cairn/scavenged/n2/")) << out_;
+  expect_rebuilt();
+}
+
+TEST_F(ExplainScavenge, OneNodeThatDiedMeanwhileIsRebuiltOfSeveralAreTold) {
+  write_job();
+  cluster_.save("all");
+  scavenge_well({"n0", "n2", "n3"});
+  die_while_scavenging("n1");
+  expect_rebuilt();
+  cluster_.bring_back("all");
+  scavenge_well({"n0", "n3"});
+  die_while_scavenging("n1");
+  die_while_scavenging("n2");
+  expect_lost({"rank 3 (written on n1)", "rank 5 (written on n2)", "/.cairn/scavenged/n2/"});
+  EXPECT_FALSE(said_of("ckpt.3", "cache").at("usable")) << out_;
+  expect_forecast(2);
+}
+
+TEST_F(ExplainScavenge, WhileANodeIsScavengedThatIsToldAndASecondOneIsRefused) {
+  write_job();
+  scavenge_well({"n0", "n2", "n3"});
+  bool asked = false;
+  ASSERT_EQ(scavenge("n1",
+                     [&](const FileOperation& operation) -> Status {
+                       if (asked || operation.name != "write") return {};
+                       asked = true;
+                       EXPECT_EQ(scavenge("n1"), exit_try_again);
+                       EXPECT_TRUE(cluster_.said("or a command works at it")) << cluster_.said();
+                       EXPECT_EQ(explain(), 0);
+                       return {};
+                     }),
+            exit_ok);
+  ASSERT_TRUE(asked);
+  EXPECT_TRUE(shows("note: a job is running with the cache " + cluster_.node("n1") +
+                    "/tester/cairn.job, or a command works at it"))
+      << out_;
+  EXPECT_TRUE(shows("note: a command is copying to " + prefix() +
+                    "/.cairn/scavenged/n1, or rebuilding what is there: ask again when"))
+      << out_;
+  ASSERT_EQ(explain(), 0);
+  EXPECT_FALSE(shows("a command")) << "it has ended" << out_;
+  expect_rebuilt();
+}
+
+TEST_F(ExplainScavenge, WhatAnUnfinishedFlushHasAndWhatWasScavengedAreTakenTogether) {
+  cluster_.lose_node_that_has_flushed();  // SINGLE: what n3 had is nowhere but in the flush
+  scavenge_well({"n1", "n2"});
+  EXPECT_EQ(scavenge("n0", full_after(0)), exit_failure);
+  cluster_.save("all");
+  cluster_.lose_all_nodes();
+  ASSERT_EQ(explain(), 0);
+  EXPECT_TRUE(has(said_of("ckpt.4", "unfinished flush"), "do not have the rest")) << out_;
+  EXPECT_TRUE(has(said_of("ckpt.4", "scavenged"), "cannot be made whole")) << out_;
+  cluster_.bring_back("all");
+  scavenge_well({"n0"});
+  ASSERT_EQ(explain(), 0);
+  EXPECT_TRUE(has(said_of("ckpt.4", "unfinished flush"), "the next run ends it")) << out_;
+  cluster_.lose_all_nodes();
+  ASSERT_EQ(explain(), 0);
+  EXPECT_TRUE(has(said_of("ckpt.4", "unfinished flush"),
+                  "parts are there, and what was scavenged has the rest"))
+      << out_;
+  EXPECT_TRUE(has(said_of("ckpt.4", "scavenged"), "its unfinished flush has what else is needed"))
+      << out_;
+  expect_rebuilt(4);
+}
+
+struct FlipCase {
+  const char* what;
+  const char* file;          ///< of rank 4, on n2
+  bool can_be_done_without;  ///< with n3 lost too
+};
+
+class ExplainFlip : public ExplainScavenge, public testing::WithParamInterface<FlipCase> {};
+
+/// Before it was scavenged. Repaired where nothing else is missing; with n3 lost too, told once
+/// somebody has read it.
+TEST_P(ExplainFlip, AFlippedByteIsRepairedOrFoundByARebuild) {
+  write_job();
+  flip(part("n2", 4) + GetParam().file);
+  cluster_.save("all");
+  scavenge_well({"n0", "n1", "n2", "n3"});
+  expect_rebuilt();
+  cluster_.bring_back("all");
+  cluster_.lose("n3");
+  scavenge_well({"n0", "n1", "n2"});
+  cluster_.lose_all_nodes();
+  ASSERT_EQ(explain(), 0);
+  EXPECT_TRUE(has(said_of("ckpt.3", "scavenged"), "as far as is seen without reading it")) << out_;
+  if (GetParam().can_be_done_without) return expect_rebuilt();
+  EXPECT_EQ(rebuild(), exit_failure);
+  EXPECT_NE(rebuilt_.find("rank 4 (written on n2)"), std::string::npos) << rebuilt_;
+  EXPECT_NE(rebuilt_.find("rank 6 (written on n3)"), std::string::npos) << rebuilt_;
+  expect_forecast(2);
+}
+
+/// The parity is that of a stripe in which rank 6, of n3, has no data; a record is kept twice.
+INSTANTIATE_TEST_SUITE_P(Each, ExplainFlip,
+                         testing::Values(FlipCase{"data", "/files/ckpt.3/rank 4.1", false},
+                                         FlipCase{"parity", "/parity.1", true},
+                                         FlipCase{"record", "/record", true}),
+                         [](const auto& test) { return std::string(test.param.what); });
+
+}  // namespace
+}  // namespace cairn
