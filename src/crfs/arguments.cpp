@@ -173,10 +173,10 @@ Status check(const MountOptions& options) {
     return fail(Code::bad_argument,
                 "--profile with --mode writeback would show the writes of the kernel, not of the "
                 "program: give --mode direct");
-  if (options.mode == Mode::passthrough && options.needs_all_writes())
+  if (options.mode == Mode::passthrough && options.gathers_only())
     return fail(
         Code::bad_argument,
-        "--mode passthrough leaves nothing for --close async, --profile or --discard to do: "
+        "--mode passthrough does not go with --close async, --profile, --discard or -o suid: "
         "give --mode direct");
   if (options.mode == Mode::passthrough && ::geteuid() != 0)
     return fail(Code::bad_argument,

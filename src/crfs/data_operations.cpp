@@ -10,15 +10,19 @@
 namespace cairn {
 namespace {
 
-int read(FileSystem&, fuse_req_t request, fuse_ino_t, std::size_t size, off_t offset,
+int read(FileSystem& files, fuse_req_t request, fuse_ino_t number, std::size_t size, off_t offset,
          fuse_file_info* info) {
   thread_local std::vector<std::byte> buffer;
   if (buffer.size() < size) buffer.resize(size);
-  const ssize_t got =
-      handle_of(info).file().read(static_cast<std::uint64_t>(offset), {buffer.data(), size});
+  SharedFile& file = handle_of(info).file();
+  const ssize_t got = file.read(static_cast<std::uint64_t>(offset), {buffer.data(), size});
   if (got < 0) return static_cast<int>(-got);
+  const bool passed_through = file.is_passed_through();
   fuse_reply_buf(request, reinterpret_cast<const char*>(buffer.data()),
                  static_cast<std::size_t>(got));
+  // sendfile() and readahead() put that into a cache that the kernel's own writes pass by.
+  if (passed_through)
+    fuse_lowlevel_notify_inval_inode(files.session, number, offset, static_cast<off_t>(size));
   return 0;
 }
 

@@ -164,8 +164,8 @@ Handle& FileSystem::add_handle(Inode& inode, int flags) {
   bool direct = false;
   if (inode.file->is_passed_through()) {
     struct stat status = {};
-    direct = (flags & (O_APPEND | O_DIRECT)) != 0 ||
-             (status_of(inode, status) == 0 && has_special_bits(status));
+    direct = access != O_RDONLY && ((flags & (O_APPEND | O_DIRECT)) != 0 ||
+                                    (status_of(inode, status) == 0 && has_special_bits(status)));
     if (access == O_RDWR) inode.may_be_mapped = true;
   } else {
     direct = (access == O_WRONLY && !options.writeback()) ||

@@ -1,6 +1,7 @@
 // What a mount is to be like.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,8 +48,12 @@ struct MountOptions {
   std::vector<std::string> mount_options;  ///< those for libfuse and the kernel
 
   bool writeback() const { return mode == Mode::writeback; }
-  /// Something is asked for that only a daemon through which all writes go can do.
-  bool needs_all_writes() const { return close_async || profile || aggregate.discard; }
+  /// Something is asked for that only a daemon through which all writes go can do; or programs get
+  /// the rights of their owner, of which the kernel would take no notice that they were changed.
+  bool gathers_only() const {
+    return close_async || profile || aggregate.discard ||
+           std::find(mount_options.begin(), mount_options.end(), "suid") != mount_options.end();
+  }
 };
 
 }  // namespace cairn

@@ -65,16 +65,17 @@ bool takes_pages_quickly(const Descriptor& folder) {
   });
 }
 
-/// The calling thread has nobody's rights over files, as long as this lives.
+/// The calling thread has nobody's rights over files, as long as this lives: none to keep set-id
+/// bits, none to what a disk reserves for root.
 class NobodysRights {
  public:
   NobodysRights() {
-    (void)::syscall(SYS_capget, &header_, before_);
-    ::setfsuid(nobody);  // which takes the rights over files away, but for this one
+    if (::syscall(SYS_capget, &header_, before_) != 0) return;
+    ::setfsuid(nobody);
     __user_cap_data_struct fewer[2];
-    (void)::syscall(SYS_capget, &header_, fewer);
-    fewer[0].effective &= ~(std::uint32_t{1} << CAP_SYS_RESOURCE);
-    (void)::syscall(SYS_capset, &header_, fewer);
+    if (::syscall(SYS_capget, &header_, fewer) != 0) return;
+    fewer[0].effective &= ~(std::uint32_t{1} << CAP_FSETID);
+    has_ = ::syscall(SYS_capset, &header_, fewer) == 0 && ::setfsuid(nobody) == int{nobody};
   }
   ~NobodysRights() {
     ::setfsuid(::geteuid());
@@ -83,10 +84,13 @@ class NobodysRights {
   NobodysRights(const NobodysRights&) = delete;
   NobodysRights& operator=(const NobodysRights&) = delete;
 
+  explicit operator bool() const { return has_; }
+
  private:
   static constexpr uid_t nobody = 65534;
   __user_cap_header_struct header_ = {_LINUX_CAPABILITY_VERSION_3, 0};
   __user_cap_data_struct before_[2] = {};
+  bool has_ = false;
 };
 
 template <class Reply>
@@ -113,7 +117,7 @@ bool is_quick(const std::function<bool()>& write_page) {
 
 bool wants_passthrough(const MountOptions& options, const Descriptor& folder) {
   if (options.mode != Mode::automatic) return options.mode == Mode::passthrough;
-  return !options.needs_all_writes() && ::geteuid() == 0 && is_local(folder) &&
+  return !options.gathers_only() && ::geteuid() == 0 && is_local(folder) &&
          takes_pages_quickly(folder);
 }
 
@@ -121,8 +125,8 @@ KernelBacking::KernelBacking(fuse_session* session, int backing)
     : device_(fuse_session_fd(session)) {
   const BackingMap map = {backing, 0, 0};
   const NobodysRights rights;
-  number_ = ::ioctl(device_, open_backing_file, &map);
-  if (number_ < 0) number_ = -errno;
+  number_ = rights ? ::ioctl(device_, open_backing_file, &map) : -1;
+  if (number_ < 0) number_ = rights ? -errno : -EPERM;
 }
 
 KernelBacking::~KernelBacking() {

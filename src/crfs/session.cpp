@@ -1,7 +1,9 @@
 #include "crfs/session.hpp"
 
+#include <linux/capability.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -32,6 +34,16 @@ void allow_many_files() {
   if (::geteuid() == 0 && most >> number) limit.rlim_max = std::max(limit.rlim_max, number);
   limit.rlim_cur = limit.rlim_max;
   (void)::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/// Hard limits of quotas hold for what is written in the name of others, who have not this right.
+void have_quotas_hold() {
+  __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct rights[2] = {};
+  if (::syscall(SYS_capget, &header, rights) != 0) return;
+  rights[0].effective &= ~(std::uint32_t{1} << CAP_SYS_RESOURCE);
+  rights[0].permitted &= ~(std::uint32_t{1} << CAP_SYS_RESOURCE);
+  (void)::syscall(SYS_capset, &header, rights);
 }
 
 /// The kernel must not wait for us to write, to give us the memory with which we write.
@@ -191,6 +203,7 @@ Result<Session> mount(FileSystem& files) {
 int serve_mount(const MountOptions& options, Descriptor root, BackgroundProcess& background) {
   allow_many_files();
   be_an_io_flusher();
+  have_quotas_hold();
   const sigset_t signals = signals_that_end();
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   FileSystem files(options, std::move(root));

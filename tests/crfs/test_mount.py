@@ -626,6 +626,7 @@ def test_in_the_background_it_comes_back_when_the_mount_is_there(command, tmp_pa
     (["--chunk", "100K", "a", "b"], 2, ["power of two"]), (["--chunk", "128M", "a", "b"], 2, ["--pool"]),
     (["--stats", "a", "b"], 2, ["--stats-file"]), (["-f", "--profile", "--mode", "writeback", "a", "b"], 2, ["direct"]),
     (["--mode", "passthrough", "--close", "async", "a", "b"], 2, ["direct"]), (["--mode", "x", "a", "b"], 2, ["auto"]),
+    (["--mode", "passthrough", "-o", "suid", "a", "b"], 2, ["direct"]),
     (["no-such-folder", "/"], 1, ["no-such-folder"]), (["/tmp", "/no-such-folder"], 1, ["/no-such-folder"]),
     (["/", "/tmp"], 1, ["outside"]), (["-o", "no_such_option", "/var", "/tmp"], 1, ["no_such_option"]),
 ])

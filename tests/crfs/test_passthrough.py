@@ -51,7 +51,8 @@ def overlay(workshop) -> Iterator[Path]:
 
 @pytest.mark.parametrize("options, passed", [
     (("--mode", "auto"), True), (("--mode", "auto", "--profile"), False),
-    (("--mode", "auto", "--close", "async"), False), (("--icpp2011",), False), (("--mode", "direct"), False)])
+    (("--mode", "auto", "--close", "async"), False), (("--mode", "auto", "-o", "suid"), False),
+    (("--icpp2011",), False), (("--mode", "direct"), False)])
 def test_a_folder_in_memory_is_passed_through_where_nothing_needs_all_writes(workshop, passing, options, passed):
     mount = workshop.crfs(*options)
     file = written_unsynced(mount.path / "file", b"data")
@@ -109,13 +110,17 @@ def test_a_full_disk_tells_the_write(workshop, passing):
 
 def test_who_has_a_file_open_goes_on_without_the_daemon(passing):
     file = written_unsynced(passing.path / "file", b"before")
+    appender = os.open(passing.path / "file", os.O_WRONLY | os.O_APPEND)
     passing.process.kill()
     passing.wait()
     os.write(file, b", after")
+    with pytest.raises(OSError):
+        os.write(appender, b"more")
     assert (passing.backing / "file").read_bytes() == b"before, after"
     with pytest.raises(OSError):
         os.fsync(file)
-    os.dup2(os.open(os.devnull, os.O_WRONLY), file)
+    for handle in (file, appender):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), handle)
 
 
 def test_what_fcntl_changes_counts(passing):
@@ -143,6 +148,28 @@ def test_reading_ahead_does_not_change_how_long_a_file_is(passing):
     assert os.copy_file_range(file, copy, 2 * MIB, 0, 0) == MIB
     os.close(file)
     os.close(copy)
+
+
+@pytest.mark.parametrize("flags", [os.O_RDWR, os.O_RDWR | os.O_APPEND, os.O_RDONLY])
+def test_sendfile_sees_what_others_write(passing, flags):
+    """It goes through the cache of the mount, where handles are direct."""
+    path, to = passing.path / "file", os.memfd_create("to")
+    writer = written_unsynced(path, b"123")
+    reader = os.open(path, flags)
+
+    def sent() -> bytes:
+        os.ftruncate(to, 0)
+        os.lseek(to, 0, os.SEEK_SET)
+        os.sendfile(to, reader, 0, 100)
+        return os.pread(to, 100, 0)
+
+    for offset, data, whole in (0, b"123", b"123"), (3, b"456", b"123456"), (1, b"x", b"1x3456"):
+        os.pwrite(writer, data, offset)
+        end = time.monotonic() + PATIENCE_S  # what is in the cache is dropped just after it was sent
+        while sent() != whole:
+            assert time.monotonic() < end, sent()
+    for file in (reader, writer, to):
+        os.close(file)
 
 
 def test_a_mapping_outlives_its_handle(passing):
