@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <functional>
 #include <utility>
 
@@ -73,6 +74,26 @@ Result<std::vector<std::string>> names_in(Files& files, const std::string& folde
   auto names = files.list(folder);
   if (!names && is_absent(names.error())) return std::vector<std::string>{};
   return names;
+}
+
+std::vector<std::string> with_start(const std::vector<std::string>& names, std::string_view start) {
+  std::vector<std::string> found;
+  for (const std::string& name : names)
+    if (name.starts_with(start)) found.push_back(name);
+  return found;
+}
+
+std::vector<std::uint64_t> numbers_after(std::string_view start,
+                                         const std::vector<std::string>& names) {
+  std::vector<std::uint64_t> numbers;
+  for (const std::string& name : names) {
+    std::uint64_t number = 0;
+    if (!name.starts_with(start)) continue;
+    const char* end = name.data() + name.size();
+    const auto parsed = std::from_chars(name.data() + start.size(), end, number);
+    if (parsed.ec == std::errc() && parsed.ptr == end) numbers.push_back(number);
+  }
+  return numbers;
 }
 
 const DatasetRecord* find_in(const Listing& listing, const Uuid& uuid) {

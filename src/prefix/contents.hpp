@@ -65,4 +65,11 @@ Result<std::optional<OwnerRecord>> read_owner(Files& files, const PrefixFolder& 
 /// Of files and folders in `folder`; none if it is not there.
 Result<std::vector<std::string>> names_in(Files& files, const std::string& folder);
 
+/// Those that begin so.
+std::vector<std::string> with_start(const std::vector<std::string>& names, std::string_view start);
+
+/// The numbers of "epoch.7" and the like, for a `start` of "epoch.".
+std::vector<std::uint64_t> numbers_after(std::string_view start,
+                                         const std::vector<std::string>& names);
+
 }  // namespace cairn

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "prefix/prefix_harness.hpp"
+#include "prefix/unfinished.hpp"
 
 namespace cairn {
 namespace {
@@ -378,7 +379,7 @@ TEST_F(CarryOn, WhatWasDeletedSinceIsNotCarriedOn) {
                           [&](Keeper& keeper) { return keeper.set_deleted({record}); }));
     std::vector<std::string> damaged;
     const Listing listing = *read_listing(rank.files, folder(), damaged);
-    EXPECT_TRUE(read_unfinished(rank.files, folder(), listing)->empty());
+    EXPECT_TRUE(read_unfinished(rank.comm, rank.files, folder(), listing)->empty());
   });
   EXPECT_EQ(carry_on(1, [&](int) { return parts({1, 2}); }), Names());
   EXPECT_NE(given_up_.find("ckpt.2"), std::string::npos) << given_up_;

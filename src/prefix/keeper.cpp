@@ -1,13 +1,11 @@
 #include "prefix/keeper.hpp"
 
 #include <algorithm>
-#include <charconv>
 
 #include "config/settings.hpp"
 #include "prefix/copy_files.hpp"
-#include "prefix/manifest.hpp"
-#include "prefix/mend.hpp"
 #include "prefix/own_names.hpp"
+#include "prefix/unfinished.hpp"
 
 namespace cairn {
 namespace {
@@ -15,88 +13,6 @@ namespace {
 constexpr std::uint32_t for_all = 0777;  // less the umask, as what the program makes
 
 bool is_absent(const Error& error) { return error.code == Code::not_found; }
-
-std::vector<std::string> with_start(const std::vector<std::string>& names, std::string_view start) {
-  std::vector<std::string> found;
-  for (const std::string& name : names)
-    if (name.starts_with(start)) found.push_back(name);
-  return found;
-}
-
-/// The numbers of "epoch.7" and the like.
-std::vector<std::uint64_t> numbers_after(const std::string& prefix,
-                                         const std::vector<std::string>& names) {
-  std::vector<std::uint64_t> numbers;
-  for (const std::string& name : names) {
-    std::uint64_t number = 0;
-    if (!name.starts_with(prefix)) continue;
-    const char* end = name.data() + name.size();
-    const auto parsed = std::from_chars(name.data() + prefix.size(), end, number);
-    if (parsed.ec == std::errc() && parsed.ptr == end) numbers.push_back(number);
-  }
-  return numbers;
-}
-
-/// Whether a file of a plan has the name of one that was written since, be it of a newer dataset or
-/// of nobody's.
-Result<bool> would_replace(Files& files, const PrefixFolder& folder, const std::string& pending,
-                           const DatasetRecord& plan, const Listing& listing) {
-  std::set<std::string> names;
-  std::vector<std::string> unread;
-  bool late = false;
-  CAIRN_TRY(visit_ranks(files, pending, plan, unread, [&](const RankRecord& record) {
-    for (const FileEntry& file : record.files) {
-      names.insert(file.name);
-      late = late || is_written_since(files, file, folder.file(file));
-    }
-  }));
-  if (late || !unread.empty()) return true;
-  CAIRN_ASSIGN(const auto taken, names_taken(files, folder, plan, listing, names));
-  return !taken.empty();
-}
-
-std::optional<DatasetRecord> plan_in(Files& files, const std::string& pending) {
-  return read_dataset_record(files, pending).value_or(std::nullopt);
-}
-
-/// Or was on its way there when a later epoch than that of its plan ended. In the same one it only
-/// stood aside, to be published again.
-Result<bool> was_dropped(Files& files, const PrefixFolder& folder, std::uint64_t epoch_of_plan,
-                         const DatasetInfo& dataset) {
-  std::vector<std::string> places = {folder.dropped(dataset)};
-  CAIRN_ASSIGN(const auto names, names_in(files, folder.root()));
-  for (const std::uint64_t epoch : numbers_after("closed.", names))
-    if (epoch > epoch_of_plan)
-      places.push_back(folder.closed(epoch) + "/" + std::string(PrefixFolder::transit_start) +
-                       PrefixFolder::folder_name(dataset));
-  for (const std::string& place : places) {
-    const auto there = files.info(place);
-    if (there) return true;
-    if (!is_absent(there.error())) return tl::unexpected(there.error());
-  }
-  return false;
-}
-
-/// A plan that was made to its end, and that lies in `pending`, of this epoch.
-struct PlanFound {
-  const DatasetRecord& plan;
-  const std::string& pending;
-  std::uint64_t epoch;
-};
-
-/// Why it is not carried on; empty if it may be. Something newer may be there of which its files
-/// would take the names, for all that can be known: a manifest is damaged. What only cannot be
-/// read now is an error.
-Result<std::string> why_given_up(Files& files, const PrefixFolder& folder, const PlanFound& found,
-                                 const Listing& listing, const Listing& deleted) {
-  const Uuid& uuid = found.plan.info.uuid;
-  CAIRN_ASSIGN(const bool dropped, was_dropped(files, folder, found.epoch, found.plan.info));
-  if (dropped || find_in(deleted, uuid) != nullptr) return "it was dropped or deleted since";
-  if (listing.empty() || listing.front().info.uuid < uuid) return "";
-  const auto replaces = would_replace(files, folder, found.pending, found.plan, listing);
-  if (!replaces && !is_damage(replaces.error().code)) return tl::unexpected(replaces.error());
-  return replaces.value_or(true) ? "its files would take the names of newer ones" : "";
-}
 
 /// Held while the owner changes. Some parallel file systems have no locks; then the epochs alone
 /// must do, which keep two owners from publishing, but not from both believing to be the only one.
@@ -116,46 +32,6 @@ bool is_same_job(const OwnerRecord& a, const OwnerRecord& b) {
 }
 
 }  // namespace
-
-// --- reading ---
-
-Result<std::vector<UnfinishedFlush>> read_unfinished(Files& files, const PrefixFolder& folder,
-                                                     const Listing& listing) {
-  std::vector<UnfinishedFlush> found;
-  const Listing deleted = read_deleted(files, folder).value_or(Listing{});
-  CAIRN_ASSIGN(const auto names, names_in(files, folder.root()));
-  for (const char* kind : {"epoch.", "closed."})
-    for (const std::uint64_t epoch : numbers_after(kind, names)) {
-      const std::string of_epoch = folder.root() + "/" + kind + std::to_string(epoch);
-      CAIRN_ASSIGN(const auto inside, names_in(files, of_epoch));
-      for (const std::string& name : with_start(inside, "dataset.")) {
-        const std::string pending = of_epoch + "/" + name;
-        const auto plan = plan_in(files, pending);
-        if (!plan || find_in(listing, plan->info.uuid) != nullptr) continue;
-        const auto why_not = why_given_up(files, folder, {*plan, pending, epoch}, listing, deleted);
-        if (!why_not || !why_not->empty()) continue;
-        UnfinishedFlush flush{*plan, {}};
-        CAIRN_ASSIGN(const auto marks, names_in(files, PrefixFolder::markers(pending)));
-        for (const std::uint64_t rank : numbers_after("0.", marks))
-          flush.done.insert(static_cast<int>(rank));
-        found.push_back(std::move(flush));
-      }
-    }
-  return found;
-}
-
-Result<Listing> read_half_deleted(Files& files, const PrefixFolder& folder) {
-  Listing found;
-  CAIRN_ASSIGN(const auto names, names_in(files, folder.root()));
-  for (const char* kind : {"epoch.", "closed."})
-    for (const std::uint64_t epoch : numbers_after(kind, names)) {
-      const std::string of_epoch = folder.root() + "/" + kind + std::to_string(epoch);
-      CAIRN_ASSIGN(const auto inside, names_in(files, of_epoch));
-      for (const std::string& name : with_start(inside, "deleted."))
-        if (auto record = plan_in(files, of_epoch + "/" + name)) insert(found, *std::move(record));
-    }
-  return found;
-}
 
 /// A job that is started again finds what its dead run has left; that must not stop it.
 bool is_rival(const OwnerRecord& owner, const OwnerRecord& me) {
@@ -281,13 +157,15 @@ void Keeper::look_at_plan(Remains& remains, std::uint64_t epoch) const {
   const auto plan = read.value_or(std::nullopt);
   if (!plan || find_in(listing_, plan->info.uuid) != nullptr) return;  // another way led there
   remains.label = plan->label();
-  auto why_not = why_given_up(*files_, folder_, {*plan, remains.folder, epoch}, listing_, deleted_);
-  if (!why_not)
-    remains.unknown = std::move(why_not).error().text;
-  else if (why_not->empty())
+  const auto unwanted = is_unwanted(*files_, folder_, {*plan, remains.folder, epoch}, deleted_);
+  if (!unwanted) {
+    remains.unknown = unwanted.error().text;
+  } else if (*unwanted) {
+    remains.given_up = "it was dropped or deleted since";
+  } else {
     remains.plan = plan;
-  else
-    remains.given_up = *std::move(why_not);
+    remains.newer = newer_than(listing_, plan->info.uuid);
+  }
 }
 
 Result<std::vector<Keeper::Remains>> Keeper::remains() const {
@@ -305,12 +183,12 @@ Result<std::vector<Keeper::Remains>> Keeper::remains() const {
       look_at_plan(remains, epoch);
     }
     for (const std::string& name : with_start(inside, "deleted."))
-      found.push_back({closed + "/" + name, Remains::Kind::deleted, {}, {}, {}, {}, {}});
+      found.push_back({closed + "/" + name, Remains::Kind::deleted, {}, {}, {}, {}, {}, {}});
   }
   for (auto record = listing_.rbegin(); record != listing_.rend(); ++record)  // the oldest first
     if (!record->settled)
       found.push_back(
-          {folder_.dataset(record->info), Remains::Kind::unsettled, {}, {}, {}, {}, {}});
+          {folder_.dataset(record->info), Remains::Kind::unsettled, {}, {}, {}, {}, {}, {}});
   std::sort(staged.begin(), staged.end(), [](const Remains& a, const Remains& b) {
     return (a.plan ? a.plan->info.uuid : Uuid{}) < (b.plan ? b.plan->info.uuid : Uuid{});
   });

@@ -4,7 +4,6 @@
 
 #include <functional>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -13,19 +12,6 @@
 #include "prefix/contents.hpp"
 
 namespace cairn {
-
-/// A flush that was planned and not published yet: one that died, or one that is under way.
-struct UnfinishedFlush {
-  DatasetRecord plan;
-  std::set<int> done;  ///< ranks whose part is durable there
-};
-
-/// Those that may still be carried on: no file of theirs would take the name of a newer one.
-Result<std::vector<UnfinishedFlush>> read_unfinished(Files& files, const PrefixFolder& folder,
-                                                     const Listing& listing);
-
-/// What was taken out, and of which there may still be files: their removal has not ended.
-Result<Listing> read_half_deleted(Files& files, const PrefixFolder& folder);
 
 /// How often an owner gives a sign of life.
 inline constexpr std::int64_t beat_period_us = 5'000'000;
@@ -119,7 +105,8 @@ class Keeper {
     std::string folder;
     Kind kind{};
     std::vector<std::string> manifests;  ///< paths
-    std::optional<DatasetRecord> plan;   ///< of a staged one that may be carried on
+    std::optional<DatasetRecord> plan;   ///< of a staged one that may be carried on,
+    Listing newer;                       ///< unless it has files of the same names as one of these
     std::string label;                   ///< of a staged one that has a plan, whatever it is worth
     std::string given_up;                ///< why that may not be carried on
     std::string unknown;                 ///< why that cannot be known now: it is to be left alone

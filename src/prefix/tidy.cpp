@@ -10,6 +10,7 @@
 #include "prefix/flush.hpp"
 #include "prefix/manifest.hpp"
 #include "prefix/own_names.hpp"
+#include "prefix/unfinished.hpp"
 #include "records/wire.hpp"
 
 namespace cairn {
@@ -25,6 +26,8 @@ Blob encode_all(const std::vector<Remains>& all) {
     out.text(remains.folder);
     const Blob plan = remains.plan ? encode(*remains.plan) : Blob{};
     out.text({reinterpret_cast<const char*>(plan.data()), plan.size()});
+    const Blob newer = encode(remains.newer);
+    out.text({reinterpret_cast<const char*>(newer.data()), newer.size()});
     for (const auto* text : {&remains.label, &remains.given_up, &remains.unknown}) out.text(*text);
     out.u64(remains.manifests.size());
     for (const std::string& manifest : remains.manifests) out.text(manifest);
@@ -41,6 +44,8 @@ std::vector<Remains> decode_all(Bytes blob) {
     remains.folder = in.text();
     const std::string plan = in.text();
     if (!plan.empty()) remains.plan = *decode_dataset_record(std::as_bytes(std::span(plan)));
+    const std::string newer = in.text();
+    remains.newer = *decode_listing(std::as_bytes(std::span(newer)));
     for (auto* text : {&remains.label, &remains.given_up, &remains.unknown}) *text = in.text();
     remains.manifests.resize(in.count(4));
     for (std::string& manifest : remains.manifests) manifest = in.text();
@@ -203,6 +208,8 @@ class Tidying {
   /// One that is left keeps none of the others from being ended, but where files must get their
   /// names one after the other: of these nothing may be passed over.
   Status run(std::vector<Remains>& all) {
+    // First: what is ended below is written since, for all that its times tell.
+    for (Remains& remains : all) judge(remains);
     for (Remains& remains : all) {
       const Status done = end(remains);
       if (!done) note(remains, done.error());
@@ -215,6 +222,19 @@ class Tidying {
   }
 
  private:
+  /// Whether a plan comes too late.
+  void judge(Remains& remains) {
+    if (!remains.plan) return;
+    const auto late = would_replace(comm_, site_.files, site_.folder, remains.folder, *remains.plan,
+                                    remains.newer);
+    if (late && !*late) return;
+    remains.plan.reset();
+    if (late)
+      remains.given_up = "its files would take the names of newer ones";
+    else
+      remains.unknown = late.error().text;
+  }
+
   Status end(Remains& remains) {
     if (!remains.unknown.empty()) return fail(Code::io, "{}", remains.unknown);
     if (!remains.given_up.empty()) give_up(remains, remains.given_up);

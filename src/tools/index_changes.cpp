@@ -8,6 +8,7 @@
 #include "prefix/scr_index.hpp"
 #include "prefix/strays.hpp"
 #include "prefix/tidy.hpp"
+#include "prefix/unfinished.hpp"
 #include "scavenge/publish.hpp"
 #include "scavenge/scavenge.hpp"
 #include "tools/as_owner.hpp"

@@ -8,6 +8,7 @@
 #include "config/settings.hpp"
 #include "files/clock.hpp"
 #include "prefix/keeper.hpp"
+#include "prefix/unfinished.hpp"
 #include "recovery/remains.hpp"
 #include "tools/cache_state.hpp"
 
