@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "config/settings.hpp"
-#include "prefix/copy_files.hpp"
 #include "prefix/own_names.hpp"
 #include "prefix/unfinished.hpp"
 
@@ -111,9 +110,32 @@ Status Keeper::read_datasets(const Reading& reading) {
     listing_ = *std::move(copy);
     return {};
   }
-  CAIRN_ASSIGN(listing_, read_records(*files_, folder_.datasets(), damaged_, reading.io));
+  CAIRN_ASSIGN(listing_, read_records(*files_, folder_.datasets(), damaged_, reading.io, &unread_));
   // A listing that does not say what the records say is not to be believed any more.
-  return damaged_.empty() ? Status{} : open_listing();
+  return damaged_.empty() && unread_.empty() ? Status{} : open_listing();
+}
+
+bool Keeper::read_again() {
+  const std::size_t before = listing_.size();
+  std::erase_if(unread_, [&](const UnreadDataset& unread) {
+    auto record = read_dataset_record(*files_, unread.folder);
+    if (!record || !*record) return false;
+    insert(listing_, **std::move(record));
+    return true;
+  });
+  return listing_.size() > before;
+}
+
+Status Keeper::check_unread() const {
+  for (const UnreadDataset& unread : unread_) {
+    const auto markers = files_->info(PrefixFolder::markers(unread.folder));
+    if (!markers && is_absent(markers.error())) continue;  // it is settled
+    return fail(Code::io,
+                "files of a dataset in {} may still have to be given their names, and must not get "
+                "them after newer ones, but its record cannot be read: {}",
+                folder_.prefix, unread.why);
+  }
+  return {};
 }
 
 /// One that is later than all that have left a trace. False where another, who did not wait for the
@@ -264,7 +286,7 @@ Status Keeper::open_listing() {
 
 Status Keeper::save_listing() {
   // What could not be read once may be readable the next time, and must not be forgotten.
-  if (listing_good_ || !damaged_.empty()) return {};
+  if (listing_good_ || !damaged_.empty() || !unread_.empty()) return {};
   CAIRN_TRY(place(folder_.listing(), encode(listing_)));
   listing_good_ = true;
   listing_opened_ = false;

@@ -58,8 +58,16 @@ class Keeper {
   /// What a command has deleted of the jobs that are named in the records, and which their caches
   /// may still have.
   const Listing& deleted() const { return deleted_; }
-  /// Records that could not be read at the start.
+  /// Records that nobody can read.
   const std::vector<std::string>& damaged() const { return damaged_; }
+  /// Those that could not be read when that was last tried, for a reason that may pass.
+  const std::vector<UnreadDataset>& unread() const { return unread_; }
+  /// Tries these once more. True if one is known now.
+  bool read_again();
+
+  /// io if something newer must not be copied there: a dataset whose record cannot be read now has
+  /// files that are still to get their names.
+  Status check_unread() const;
 
   // A flush: begin, the manifests, plan, every rank's part, publish; or withdraw, abandon.
 
@@ -158,6 +166,7 @@ class Keeper {
   Listing attempts_;
   Listing deleted_;
   std::vector<std::string> damaged_;
+  std::vector<UnreadDataset> unread_;
 };
 
 }  // namespace cairn

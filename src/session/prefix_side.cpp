@@ -1,6 +1,7 @@
 #include "session/prefix_side.hpp"
 
 #include <algorithm>
+#include <span>
 
 #include "base/units.hpp"
 #include "prefix/contents.hpp"
@@ -214,6 +215,19 @@ Result<std::optional<DatasetRecord>> PrefixSide::next_candidate(const Uuid& newe
     if (step == FetchStep::take) return *shared;
     if (step == FetchStep::refuse) return tl::unexpected(wrong_ranks(*shared, ranks(), settings_));
   }
+}
+
+std::string PrefixSide::next_unread(const Uuid& newer_than) {
+  const UnreadDataset* unread = keeper_ ? unread_before(keeper_->unread(), choose_candidate(),
+                                                        newer_than, settings_, keeper_->current())
+                                        : nullptr;
+  Blob text;
+  if (unread != nullptr && settings_.fetch) {
+    const auto why = std::as_bytes(std::span(unread->why));
+    text.assign(why.begin(), why.end());
+  }
+  bcast_blob(comm_, text, 0);
+  return {reinterpret_cast<const char*>(text.data()), text.size()};
 }
 
 Result<RankRecord> PrefixSide::fetch(const DatasetRecord& dataset, const RankFolder& into) {

@@ -291,6 +291,7 @@ class Changes {
     const Listing& listing = keeper_.listing();
     if (command_.json) change_.datasets = listing;
     change_.damaged = keeper_.damaged();
+    for (const UnreadDataset& unread : keeper_.unread()) change_.damaged.push_back(unread.why);
     change_.lines.push_back(
         fmt::format("{} datasets are in {}", listing.size(), site_.folder.prefix));
     const bool there = std::any_of(
