@@ -366,6 +366,7 @@ Status drop_newer(Keeper& keeper, const Uuid& than) {
 
 Status PrefixSide::current(const std::string& name) {
   CAIRN_ASSIGN(const DatasetRecord record, share_record("SCR_Current", name));
+  if (settings_.drop_after_current) give_names_before_drop();
   Status made = on_keeper(comm_, site_, [&](Keeper& keeper) {
     const Status set = keeper.set_current(name);
     return set && settings_.drop_after_current ? drop_newer(keeper, record.info.uuid) : set;
@@ -376,9 +377,17 @@ Status PrefixSide::current(const std::string& name) {
 
 Status PrefixSide::drop(const std::string& name) {
   CAIRN_ASSIGN(const DatasetRecord record, share_record("SCR_Drop", name));
+  give_names_before_drop();
   Status dropped = drop_dataset(record);
   announce_first();
   return dropped;
+}
+
+/// The files of what is dropped stay: under names that somebody can find them by.
+void PrefixSide::give_names_before_drop() {
+  if (const Status settled = settle_older(); !settled)
+    tell(Severity::warning, "some files in {} may keep names of Cairn's: {}", settings_.prefix,
+         settled.error().text);
 }
 
 Status PrefixSide::drop_dataset(const DatasetRecord& record) {

@@ -143,6 +143,7 @@ class PrefixSide {
   const DatasetRecord* find(const std::string& name) const;
   const DatasetRecord* find(const Uuid& uuid) const;
   Result<DatasetRecord> share_record(const std::string& call, const std::string& name);
+  void give_names_before_drop();
   Status drop_dataset(const DatasetRecord& record);
   Status remove_dataset(const DatasetRecord& record);
   Status purge();

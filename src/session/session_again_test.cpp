@@ -173,6 +173,25 @@ TEST(SessionAgain, ACrashWhileOneIsCopiedAgainLosesNothing) {
 
 // --- not any more ---
 
+/// Else only Cairn could find them.
+TEST(SessionAgain, FilesOfWhatIsDroppedGetTheirOwnNamesFirst) {
+  PrefixCluster cluster;
+  cluster.settings.flush_interval = 1;
+  EXPECT_TRUE(cluster.run(four_nodes(), [](JobRank& rank) {
+    ASSERT_TRUE(rank.init());
+    rank.hook = [](const FileOperation& operation) -> Status {
+      const bool names =
+          operation.name == "rename" && operation.path.find("/.cairn.") != std::string_view::npos;
+      return names ? fail(Code::io, "injected: cannot rename {}", operation.path) : Status{};
+    };
+    rank.expect_written(1);
+    rank.hook = nullptr;
+    EXPECT_TRUE(rank.session->drop("ckpt.1"));
+  })) << cluster.said();
+  cluster.expect_own_files(1);
+  EXPECT_EQ(cluster.listed(), Names());
+}
+
 TEST(SessionAgain, OneThatWasDroppedStaysDropped) {
   AgainCluster cluster;
   cluster.write_and_finalize({1, 2});
