@@ -456,6 +456,29 @@ TEST_F(CarryOn, APlanThatCannotBeReadNowIsCarriedOnLater) {
   EXPECT_EQ(fetch_again(2), "");
 }
 
+/// Its owner may have died between the rename of the plan's record and the sync of its name.
+TEST_F(CarryOn, APlanIsDurableBeforeAnythingIsBuiltOnIt) {
+  begin();
+  die_after_the_parts_of({0}, 2);
+  const std::string name = PrefixFolder::folder_name(info_of(2));
+  std::atomic<bool> synced = false;
+  const auto watch = [&](int, const FileOperation& operation) -> Status {
+    const bool adopted = operation.path.find("/epoch.") != std::string_view::npos;
+    if (operation.name == "sync_folder" && adopted && operation.path.ends_with(name)) synced = true;
+    const bool stages =
+        operation.name == "create" && operation.path.find("/.cairn.") != std::string_view::npos;
+    EXPECT_TRUE(!stages || synced) << operation.path;
+    return {};
+  };
+  const auto published = carry_on(
+      2,
+      [&](int) {
+        return parts({1, 2});
+      },
+      watch);
+  EXPECT_EQ(published, Names({"ckpt.2"}));
+}
+
 /// Of two that were begun both are ended, the newer last.
 TEST_F(CarryOn, TwoAreEndedInTheirOrder) {
   begin();

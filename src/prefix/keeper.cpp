@@ -345,6 +345,7 @@ Status Keeper::withdraw(const DatasetInfo& dataset) {
   Status renamed = files_->rename(PrefixFolder::record(pending), PrefixFolder::withdrawn(pending));
   if (renamed || !is_absent(renamed.error())) return renamed;
   return under_epoch(files_->info(pending).map([](const auto&) {}));  // it was no plan yet
+  if (durable) durable = files_->sync_folder(mine);  // whoever planned it may have died before that
 }
 
 /// A dataset that is published again stands aside until that is done, as one that is dropped: its
