@@ -190,6 +190,15 @@ void Keeper::look_at_plan(Remains& remains, std::uint64_t epoch) const {
   }
 }
 
+Keeper::Remains Keeper::deleted_in(const std::string& folder) const {
+  Remains remains;
+  remains.folder = folder;
+  remains.kind = Remains::Kind::deleted;
+  const auto record = read_dataset_record(*files_, folder).value_or(std::nullopt);
+  remains.label = record ? record->label() : folder;
+  return remains;
+}
+
 Result<std::vector<Keeper::Remains>> Keeper::remains() const {
   std::vector<Remains> found;
   std::vector<Remains> staged;
@@ -205,7 +214,7 @@ Result<std::vector<Keeper::Remains>> Keeper::remains() const {
       look_at_plan(remains, epoch);
     }
     for (const std::string& name : with_start(inside, "deleted."))
-      found.push_back({closed + "/" + name, Remains::Kind::deleted, {}, {}, {}, {}, {}, {}});
+      found.push_back(deleted_in(closed + "/" + name));
   }
   for (auto record = listing_.rbegin(); record != listing_.rend(); ++record)  // the oldest first
     if (!record->settled)

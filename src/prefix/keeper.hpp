@@ -115,9 +115,10 @@ class Keeper {
     std::vector<std::string> manifests;  ///< paths
     std::optional<DatasetRecord> plan;   ///< of a staged one that may be carried on,
     Listing newer;                       ///< unless it has files of the same names as one of these
-    std::string label;                   ///< of a staged one that has a plan, whatever it is worth
-    std::string given_up;                ///< why that may not be carried on
-    std::string unknown;                 ///< why that cannot be known now: it is to be left alone
+    /// Of a deleted one, and of a staged one that has a plan, whatever it is worth.
+    std::string label;
+    std::string given_up;  ///< why that may not be carried on
+    std::string unknown;   ///< why that cannot be known now: it is to be left alone
   };
   /// In the order in which they are to be treated: where files of several datasets have one name,
   /// that of the newest must come last.
@@ -145,6 +146,7 @@ class Keeper {
   Status close_earlier();
   Status open_listing();
   Status read_datasets(const Reading& reading);
+  Remains deleted_in(const std::string& folder) const;
   void look_at_plan(Remains& remains, std::uint64_t epoch) const;
   Status make_way(const DatasetInfo& dataset);
   Status move_to_dropped(const std::string& from);

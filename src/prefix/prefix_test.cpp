@@ -515,6 +515,25 @@ TEST_F(Deleting, WhatStaysIsTold) {
   EXPECT_FALSE(fs::exists(prefix() + "/ckpt/r0"));
 }
 
+/// Nobody else has told it: whoever had begun has died.
+TEST_F(Deleting, WhatStaysIsToldByWhoeverEndsIt) {
+  flush_well(1);
+  set_time("r1/f0", modify_ns + 1'000'000'000);
+  run([](RankRun& rank) {
+    if (!rank.keeper) return;
+    ASSERT_TRUE(rank.keeper->take_out(info_of(1)));
+  });
+  run([](RankRun& rank) {
+    Tidied tidied;
+    ASSERT_TRUE(tidy(rank.comm, rank.site, {}, Unfinished::left, &tidied));
+    ASSERT_EQ(tidied.kept.size(), 1U);
+    EXPECT_TRUE(tidied.kept[0].starts_with("dataset 1 (ckpt.1) is deleted: 1 of its files stay"))
+        << tidied.kept[0];
+  });
+  EXPECT_TRUE(fs::exists(prefix() + "/ckpt/r1/f0"));
+  EXPECT_FALSE(fs::exists(prefix() + "/ckpt/r0"));
+}
+
 TEST_F(Deleting, WhoseTimesWereNotKeptStaysAndThatIsTold) {
   flush_well(1);
   const KeptFiles kept = delete_dataset(false);

@@ -135,12 +135,17 @@ Status note_settled(Keeper& keeper) {
   return keeper.save_listing();
 }
 
-/// Collective. Whether all manifests told of all.
-Result<bool> treat_all(Communicator& comm, const Site& site, const Remains& remains) {
+/// Collective. Of all ranks.
+KeptFiles sum(Communicator& comm, const KeptFiles& kept) {
+  return {allreduce(comm, kept.changed, Reduce::sum), allreduce(comm, kept.unknown, Reduce::sum)};
+}
+
+/// Collective. Whether all manifests told of all. Here `kept` is this rank's.
+Result<bool> treat_all(Communicator& comm, const Site& site, const Remains& remains,
+                       KeptFiles& kept) {
   Result<bool> whole = true;
   visit_dealt(comm, remains.manifests.size(), [&](std::size_t i) {
     if (!whole) return;
-    KeptFiles kept;  // that was told, or would have been, by whoever deleted the dataset
     auto treated = treat_manifest(site, remains.kind, remains.manifests[i], kept);
     if (!treated || !*treated) whole = std::move(treated);
   });
@@ -244,12 +249,21 @@ class Tidying {
       if (ending == Ending::published) tidied_.published.push_back(*remains.plan);
       if (ending == Ending::withdrawn) give_up(remains, "nobody has the rest of its files");
     }
-    CAIRN_ASSIGN(const bool whole, treat_all(comm_, site_, remains));
+    KeptFiles kept;
+    CAIRN_ASSIGN(const bool whole, treat_all(comm_, site_, remains, kept));
+    if (remains.kind == Remains::Kind::deleted) note_kept(remains, sum(comm_, kept));
     if (remains.kind != Remains::Kind::staged) return {};
     if (!whole) tidied_.damaged.push_back(remains.folder);
     if (!whole || !remains.plan) return {};
     return on_keeper(comm_, site_,
                      [&](Keeper& keeper) { return keeper.abandon(remains.plan->info); });
+  }
+
+  /// What whoever began to delete it did not come to tell.
+  void note_kept(const Remains& remains, const KeptFiles& kept) {
+    const std::string said = said_of_kept(kept);
+    if (!said.empty())
+      tidied_.kept.push_back(fmt::format("{} is deleted: {}", remains.label, said));
   }
 
   void give_up(const Remains& remains, std::string_view why) {
@@ -320,10 +334,9 @@ Result<KeptFiles> remove_files(Communicator& comm, const Site& site, const Datas
           treat_manifest(site, Remains::Kind::deleted, PrefixFolder::manifest(folder, number), kept)
               .map([](bool) {});
   CAIRN_TRY(agree(comm, std::move(status)));
-  kept.changed = allreduce(comm, kept.changed, Reduce::sum);
-  kept.unknown = allreduce(comm, kept.unknown, Reduce::sum);
+  const KeptFiles of_all = sum(comm, kept);
   CAIRN_TRY(on_keeper(comm, site, [&](Keeper&) { return remove_all(site.files, folder); }));
-  return kept;
+  return of_all;
 }
 
 }  // namespace cairn

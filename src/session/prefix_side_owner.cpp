@@ -164,7 +164,8 @@ Status PrefixSide::tidy_up(const std::vector<CachedPart>* cached) {
                        cached != nullptr ? Unfinished::removed : Unfinished::left, &found);
   for (const std::string& folder : found.damaged)
     tell(Severity::warning, "{}", remedy_for_damaged(folder));
-  for (const std::string& line : found.given_up) tell(Severity::warning, "{}", line);
+  for (const auto* lines : {&found.given_up, &found.kept})
+    for (const std::string& line : *lines) tell(Severity::warning, "{}", line);
   for (const DatasetRecord& record : found.published) {
     events_.happened("FLUSH_SUCCESS", record.info, {}, "begun by an earlier run");
     tell(Severity::info, "{} is in {}: the flush that an earlier run had begun is done",

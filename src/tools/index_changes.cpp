@@ -98,6 +98,7 @@ class Changes {
     for (const DatasetRecord& record : found.published)
       change_.lines.push_back(fmt::format("{} is there: its flush is done", record.label()));
     for (const std::string& folder : found.damaged)
+    change_.lines.insert(change_.lines.end(), found.kept.begin(), found.kept.end());
       if (!end_all) log_.warning("{}", remedy_for_damaged(folder));
     if (!tidied_)
       log_.warning("what an earlier run has left half done stays: {}", tidied_.error().text);
