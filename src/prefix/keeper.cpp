@@ -249,7 +249,7 @@ Status Keeper::remove_closed(const std::vector<std::string>& kept) {
       if (!stays(name)) CAIRN_TRY(remove_all(*files_, closed + "/" + name));
     if (std::none_of(inside.begin(), inside.end(), stays)) CAIRN_TRY(remove_all(*files_, closed));
   }
-  return {};
+  return forget_current();  // its owner may have died before that
 }
 
 // --- changing ---
@@ -345,6 +345,7 @@ Status Keeper::adopt(const std::string& folder, const DatasetInfo& dataset) {
   CAIRN_TRY(under_epoch(files_->rename(folder, mine)));
   Status durable = files_->sync_folder(folder_.epoch(me_.epoch));
   if (durable) durable = files_->sync_folder(folder_of(folder));
+  if (durable) durable = files_->sync_folder(mine);  // whoever planned it may have died before that
   if (!durable && files_->rename(mine, folder)) return durable;
   return {};
 }
@@ -354,7 +355,6 @@ Status Keeper::withdraw(const DatasetInfo& dataset) {
   Status renamed = files_->rename(PrefixFolder::record(pending), PrefixFolder::withdrawn(pending));
   if (renamed || !is_absent(renamed.error())) return renamed;
   return under_epoch(files_->info(pending).map([](const auto&) {}));  // it was no plan yet
-  if (durable) durable = files_->sync_folder(mine);  // whoever planned it may have died before that
 }
 
 /// A dataset that is published again stands aside until that is done, as one that is dropped: its
@@ -439,10 +439,16 @@ Status Keeper::forget(const DatasetInfo& dataset) {
   std::erase_if(listing_,
                 [&](const DatasetRecord& record) { return record.info.uuid == dataset.uuid; });
   CAIRN_TRY(files_->sync_folder(folder_.datasets()));
+  return forget_current();
+}
+
+/// Unless it is there. What cannot be read may be it.
+Status Keeper::forget_current() {
   const bool is_there =
       std::any_of(listing_.begin(), listing_.end(),
                   [&](const DatasetRecord& record) { return record.info.name == current_; });
-  return current_.empty() || is_there ? Status{} : set_current("");
+  const bool known = damaged_.empty() && unread_.empty();
+  return current_.empty() || is_there || !known ? Status{} : set_current("");
 }
 
 Status Keeper::take_out(const DatasetInfo& dataset) {

@@ -151,6 +151,7 @@ class Keeper {
   Status make_way(const DatasetInfo& dataset);
   Status move_to_dropped(const std::string& from);
   Status forget(const DatasetInfo& dataset);
+  Status forget_current();
   Status under_epoch(Status status) const;
   /// Writes a file, durable, in one step and under the rights of the epoch.
   Status place(const std::string& path, Bytes content);

@@ -134,17 +134,30 @@ Result<std::vector<UnfinishedFlush>> read_unfinished(Communicator& comm, Files& 
   return found;
 }
 
-Result<Listing> read_half_deleted(Files& files, const PrefixFolder& folder) {
+namespace {
+
+/// The records of datasets that lie in the folders of epochs under names that begin so.
+Result<Listing> read_left(Files& files, const PrefixFolder& folder, std::string_view start) {
   Listing found;
   CAIRN_ASSIGN(const auto names, names_in(files, folder.root()));
   for (const char* kind : {"epoch.", "closed."})
     for (const std::uint64_t epoch : numbers_after(kind, names)) {
       const std::string of_epoch = folder.root() + "/" + kind + std::to_string(epoch);
       CAIRN_ASSIGN(const auto inside, names_in(files, of_epoch));
-      for (const std::string& name : with_start(inside, "deleted."))
+      for (const std::string& name : with_start(inside, start))
         if (auto record = plan_in(files, of_epoch + "/" + name)) insert(found, *std::move(record));
     }
   return found;
+}
+
+}  // namespace
+
+Result<Listing> read_half_deleted(Files& files, const PrefixFolder& folder) {
+  return read_left(files, folder, "deleted.");
+}
+
+Result<Listing> read_in_transit(Files& files, const PrefixFolder& folder) {
+  return read_left(files, folder, PrefixFolder::transit_start);
 }
 
 }  // namespace cairn

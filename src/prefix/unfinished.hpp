@@ -26,6 +26,9 @@ Result<std::vector<UnfinishedFlush>> read_unfinished(Communicator& comm, Files& 
 /// What was taken out, and of which there may still be files: their removal has not ended.
 Result<Listing> read_half_deleted(Files& files, const PrefixFolder& folder);
 
+/// What was being dropped, or put back, and is in neither place. The next owner drops it.
+Result<Listing> read_in_transit(Files& files, const PrefixFolder& folder);
+
 /// A plan that was made to its end, and that lies in `pending`, of this epoch.
 struct PlanFound {
   const DatasetRecord& plan;
