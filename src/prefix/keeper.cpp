@@ -296,9 +296,9 @@ Status Keeper::open_listing() {
 Status Keeper::save_listing() {
   // What could not be read once may be readable the next time, and must not be forgotten.
   if (listing_good_ || !damaged_.empty() || !unread_.empty()) return {};
+  listing_opened_ = false;  // also where it gets to its place, and only cannot be synced there
   CAIRN_TRY(place(folder_.listing(), encode(listing_)));
   listing_good_ = true;
-  listing_opened_ = false;
   return {};
 }
 

@@ -4,6 +4,7 @@
 #include <sys/sysmacros.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include <atomic>
 
 #include "prefix/prefix_harness.hpp"
 
@@ -243,6 +244,30 @@ TEST_F(Prefix, TheListingIsMadeAgainFromTheRecords) {
     EXPECT_EQ(encode(again),
               Blob(std::as_bytes(std::span(kept)).begin(), std::as_bytes(std::span(kept)).end()));
   }
+}
+
+/// It would hide what is published after it.
+TEST_F(Prefix, AListingThatCouldNotBeSyncedIsRemovedBeforeTheNextChange) {
+  flush_well(1);
+  std::atomic<bool> placed = false;
+  bool published = false;
+  run(
+      [&](RankRun& rank) {
+        ASSERT_TRUE(flush_dataset(rank, 2));
+        EXPECT_FALSE(rank.keeper && rank.keeper->save_listing());
+        ASSERT_TRUE(flush_dataset(rank, 3));
+      },
+      [&](int, const FileOperation& operation) -> Status {
+        const bool syncs = operation.name == "sync_folder" && operation.path == folder().root();
+        if (syncs && placed.exchange(false)) return fail(Code::io, "injected");
+        if (operation.name != "rename") return {};
+        placed = placed || operation.to == folder().listing();
+        if (operation.to != folder().dataset(info_of(3))) return {};
+        published = true;
+        EXPECT_FALSE(fs::exists(folder().listing()));
+        return {};
+      });
+  EXPECT_TRUE(published);
 }
 
 TEST_F(Prefix, TwoRanksWithOneNameAreRefused) {
