@@ -172,6 +172,28 @@ std::string PrefixSide::why_passed_over(const DatasetRecord& record) const {
   return "is not tried, as CAIRN_ON_FETCH_FAIL=fresh";
 }
 
+/// Where the caches have another one than somebody has named. That the newest there is older than
+/// what the caches have is as it always is.
+void PrefixSide::tell_of_current(const Uuid& offered) const {
+  const DatasetRecord* current = find(keeper_->current());
+  if (offered == Uuid{} || current == nullptr || !current->info.is_checkpoint()) return;
+  if (tried_.contains(offered) || tried_.contains(current->info.uuid)) return;  // told already
+  const bool marked = current->quarantined || current->failed_us != 0;
+  if (current->info.uuid > offered && !marked)
+    return tell(Severity::warning,
+                "{}, the current one in {}, {}; the restart begins with an older one of the caches",
+                current->label(), settings_.prefix, why_passed_over(*current));
+  const Listing& listing = keeper_->listing();
+  const bool went_back = std::any_of(listing.begin(), listing.end(), [&](const auto& record) {
+    return record.info.is_checkpoint() && record.info.uuid > current->info.uuid;
+  });
+  if (current->info.uuid < offered && went_back && settings_.current.empty())
+    tell(Severity::warning,
+         "{}, the current one in {}, is passed over: the caches have a newer checkpoint, and go "
+         "before the prefix directory; SCR_CACHE_PURGE=1 for one run gives up what they have",
+         current->label(), settings_.prefix);
+}
+
 void PrefixSide::tell_passed_over(const Uuid& offered, bool zero_told) {
   if (!keeper_ || std::exchange(passed_over_told_, offered) == offered) return;
   constexpr std::string_view loud = "THE RUN STARTS FROM ZERO, although there is a checkpoint: ";
@@ -183,6 +205,7 @@ void PrefixSide::tell_passed_over(const Uuid& offered, bool zero_told) {
     tell(Severity::warning, "{}{} {}", std::exchange(zero_is_news, false) ? loud : "",
          record.label(), why_passed_over(record));
   };
+  tell_of_current(offered);
   for (const DatasetRecord& record : keeper_->listing())
     tell_of(record, tried_.contains(record.info.uuid));
   for (const DatasetRecord& record : keeper_->attempts())

@@ -138,6 +138,7 @@ class PrefixSide {
   void change_record(const Uuid& uuid, Change change);
   const DatasetRecord* choose_candidate() const;
   void announce_first();
+  void tell_of_current(const Uuid& offered) const;
   std::string why_passed_over(const DatasetRecord& record) const;
   std::uint32_t ranks() const { return static_cast<std::uint32_t>(comm_.size()); }
   const DatasetRecord* find(const std::string& name) const;
