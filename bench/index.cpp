@@ -1,4 +1,5 @@
-// The commands of `cairn index` in a prefix directory with many datasets.
+// The commands of `cairn index` in a prefix directory with many datasets, and a few more that were
+// scavenged and are not published.
 //
 //   index CAIRN DATASETS ROUNDS [FOLDER]
 //
@@ -10,11 +11,13 @@
 #include <chrono>
 #include <filesystem>
 
+#include "comm/team.hpp"
 #include "files/posix_files.hpp"
 #include "files/temporary_folder.hpp"
 #include "measure.hpp"
 #include "prefix/keeper.hpp"
 #include "prefix/manifest.hpp"
+#include "recovery/commit.hpp"
 
 namespace cairn {
 namespace {
@@ -43,6 +46,38 @@ void publish(Files& files, Keeper& keeper, const PrefixFolder& folder, int datas
   check(keeper.publish(record));
 }
 
+constexpr int scavenged_datasets = 4;
+constexpr int scavenged_ranks = 64;
+constexpr int ranks_on_node = 4;
+
+/// One that a dead job has left, all of it there.
+void scavenge(Files& files, const PrefixFolder& folder, int dataset) {
+  Team(scavenged_ranks).run([&](Communicator& comm) {
+    const int me = comm.rank();
+    RankRecord record;
+    record.dataset = info_of(dataset);
+    record.dataset.ranks = scavenged_ranks;
+    record.rank = me;
+    record.encoding.generation = 1;
+    record.encoding.scheme = Scheme::xor_;
+    record.encoding.failures = 1;
+    for (int rank = me % ranks_on_node; rank < scavenged_ranks; rank += ranks_on_node) {
+      record.encoding.members.push_back(rank);
+      record.encoding.member_nodes.push_back(fmt::format("n{}", rank / ranks_on_node));
+    }
+    const std::string cache = folder.scavenged(fmt::format("n{}", me / ranks_on_node));
+    fs::create_directories(cache);
+    Store store = check(Store::at(files, cache));
+    check(store.make_rank_folder(record.dataset, me));
+    const RankFolder part = store.rank_folder(record.dataset, me);
+    const std::string name = fmt::format("state.{}", me);
+    check(check(files.create(part.file(name), 0600))->write_at(0, Blob(4096)));
+    const FileInfo info = check(files.info(part.file(name)));
+    record.files = {{name, info.size, 0640, info.owner, info.group, info.times}};
+    check(protect_and_commit(comm, files, store, part, record, Settings{}));
+  });
+}
+
 /// Made in memory, where a sync costs nothing.
 void make_datasets(int count, const std::string& prefix) {
   const TemporaryFolder memory("/dev/shm");
@@ -51,6 +86,7 @@ void make_datasets(int count, const std::string& prefix) {
   const auto clock = make_system_clock();
   auto keeper = check(Keeper::take_over(*files, *clock, folder, {}));
   for (int dataset = 1; dataset <= count; ++dataset) publish(*files, keeper, folder, dataset);
+  for (int more = 1; more <= scavenged_datasets; ++more) scavenge(*files, folder, count + more);
   check(keeper.set_current(info_of(count).name));
   check(keeper.save_listing());
   check(keeper.resign());
@@ -60,8 +96,8 @@ void make_datasets(int count, const std::string& prefix) {
 struct Command {
   std::vector<std::string> words;
   bool without_listing = false;
-  std::vector<double> wall_ms;
-  std::vector<double> cpu_ms;
+  std::vector<double> wall_ms{};
+  std::vector<double> cpu_ms{};
 };
 
 double cpu_of_children_ms() {
@@ -110,7 +146,8 @@ int main(int argc, char** argv) {
   for (int round = 0; round < std::atoi(argv[3]); ++round)
     for (Command& each : commands) call(argv[1], prefix, each);
   ::dup2(terminal, STDOUT_FILENO);
-  fmt::print("{} datasets; median [10 % to 90 %] of {} rounds\n", datasets, argv[3]);
+  fmt::print("{} datasets, {} more of {} ranks scavenged; median [10 % to 90 %] of {} rounds\n",
+             datasets, scavenged_datasets, scavenged_ranks, argv[3]);
   for (const Command& each : commands)
     fmt::print("  {:<32} {:6.1f} ms [{:.1f} to {:.1f}]   {:6.1f} ms of processor time\n",
                fmt::format("{}{}", fmt::join(each.words, " "),

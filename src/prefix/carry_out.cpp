@@ -5,8 +5,8 @@
 #include <set>
 
 #include "prefix/flush.hpp"
+#include "prefix/letters.hpp"
 #include "prefix/manifest.hpp"
-#include "records/wire.hpp"
 
 namespace cairn {
 
@@ -18,20 +18,14 @@ std::vector<CachedPart> claim(Communicator& comm, const DatasetInfo& dataset,
     if (part.dataset == dataset.uuid && part.rank >= 0 &&
         static_cast<std::uint32_t>(part.rank) < dataset.ranks)
       questions[part.rank % comm.size()].u32(static_cast<std::uint32_t>(part.rank));
-  const auto deliver = [&comm](std::map<int, Encoder>& letters) {
-    std::vector<Parcel> parcels;
-    for (auto& [to, letter] : letters) parcels.push_back({to, letter.take()});
-    return exchange(comm, std::move(parcels));
-  };
   std::set<std::uint32_t> given;
   std::map<int, Encoder> answers;
-  for (const Parcel& question : deliver(questions))
-    for (Decoder in(question.payload); !in.at_end();)
-      if (const std::uint32_t rank = in.u32(); given.insert(rank).second)
-        answers[question.peer].u32(rank);
+  exchange_letters(comm, std::move(questions), [&](int peer, Decoder& in) {
+    if (const std::uint32_t rank = in.u32(); given.insert(rank).second) answers[peer].u32(rank);
+  });
   std::set<int> mine;
-  for (const Parcel& answer : deliver(answers))
-    for (Decoder in(answer.payload); !in.at_end();) mine.insert(static_cast<int>(in.u32()));
+  exchange_letters(comm, std::move(answers),
+                   [&](int, Decoder& in) { mine.insert(static_cast<int>(in.u32())); });
   std::vector<CachedPart> parts;
   for (const CachedPart& part : cached)
     if (part.dataset == dataset.uuid && mine.erase(part.rank) > 0) parts.push_back(part);

@@ -114,31 +114,37 @@ std::string place_of(Files& files, const PrefixFolder& folder, const DatasetReco
   return folder.file(record.files[file]);
 }
 
+Status visit_manifest(Files& files, const std::string& dataset_folder, const DatasetRecord& dataset,
+                      std::uint32_t number, std::vector<std::string>& troubles,
+                      const std::function<void(const RankRecord&)>& visit) {
+  const std::string path = PrefixFolder::manifest(dataset_folder, number);
+  auto manifest = read_manifest(files, path);
+  if (!manifest && manifest.error().code == Code::not_found) manifest.emplace();
+  CAIRN_TRY(manifest);
+  const std::vector<RankRecord>& records = manifest->records;
+  const std::uint64_t first = std::uint64_t{number} * dataset.ranks_per_manifest;
+  const std::uint64_t last =
+      std::min<std::uint64_t>(first + dataset.ranks_per_manifest, dataset.info.ranks) - 1;
+  if (records.empty())
+    troubles.push_back(fmt::format("{} has no whole record of ranks {} to {}", path, first, last));
+  for (std::uint64_t rank = first; rank <= last && !records.empty(); ++rank) {
+    const auto found = std::find_if(records.begin(), records.end(), [&](const auto& record) {
+      return record.rank == static_cast<int>(rank) && record.dataset.uuid == dataset.info.uuid &&
+             record.dataset.ranks == dataset.info.ranks;
+    });
+    if (found == records.end())
+      troubles.push_back(fmt::format("{} has no whole record of rank {}", path, rank));
+    else
+      visit(*found);
+  }
+  return {};
+}
+
 Status visit_ranks(Files& files, const std::string& dataset_folder, const DatasetRecord& dataset,
                    std::vector<std::string>& troubles,
                    const std::function<void(const RankRecord&)>& visit) {
-  const std::uint64_t in_each = dataset.ranks_per_manifest;
-  for (std::uint64_t first = 0; first < dataset.info.ranks; first += in_each) {
-    const std::string path = PrefixFolder::manifest(dataset_folder, first / in_each);
-    auto manifest = read_manifest(files, path);
-    if (!manifest && manifest.error().code == Code::not_found) manifest.emplace();
-    CAIRN_TRY(manifest);
-    const std::vector<RankRecord>& records = manifest->records;
-    const std::uint64_t last = std::min<std::uint64_t>(first + in_each, dataset.info.ranks) - 1;
-    if (records.empty())
-      troubles.push_back(
-          fmt::format("{} has no whole record of ranks {} to {}", path, first, last));
-    for (std::uint64_t rank = first; rank <= last && !records.empty(); ++rank) {
-      const auto found = std::find_if(records.begin(), records.end(), [&](const auto& record) {
-        return record.rank == static_cast<int>(rank) && record.dataset.uuid == dataset.info.uuid &&
-               record.dataset.ranks == dataset.info.ranks;
-      });
-      if (found == records.end())
-        troubles.push_back(fmt::format("{} has no whole record of rank {}", path, rank));
-      else
-        visit(*found);
-    }
-  }
+  for (std::uint32_t number = 0; number < dataset.manifests(); ++number)
+    CAIRN_TRY(visit_manifest(files, dataset_folder, dataset, number, troubles, visit));
   return {};
 }
 

@@ -46,8 +46,13 @@ struct CheckAccount {
   std::vector<std::string> troubles;  ///< one line each, naming the file
 };
 
-/// Calls `visit` with the record of every rank, in order, a manifest at a time. A rank without a
-/// whole record is told to `troubles`; what is wrong with a whole manifest is an error.
+/// Calls `visit` with the record of every rank of manifest `number`, in order. A rank without a
+/// whole record is told to `troubles`; what is wrong with the whole manifest is an error.
+Status visit_manifest(Files& files, const std::string& dataset_folder, const DatasetRecord& dataset,
+                      std::uint32_t number, std::vector<std::string>& troubles,
+                      const std::function<void(const RankRecord&)>& visit);
+
+/// The same with all manifests, one after the other.
 Status visit_ranks(Files& files, const std::string& dataset_folder, const DatasetRecord& dataset,
                    std::vector<std::string>& troubles,
                    const std::function<void(const RankRecord&)>& visit);

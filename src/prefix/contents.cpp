@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <functional>
 #include <utility>
 
@@ -53,15 +54,21 @@ std::string trouble_with(Files& files, const std::string& folder,
   return read ? PrefixFolder::record(folder) + ": it is not there" : read.error().text;
 }
 
+/// By the name of its folder; zeros if that has none.
+Uuid uuid_in(std::string_view name) {
+  return parse_uuid(name.substr(name.rfind('.') + 1)).value_or(Uuid{});
+}
+
+bool may_be_good(const Result<std::optional<DatasetRecord>>& read) {
+  return !read && !is_damage(read.error().code);
+}
+
 /// The names of datasets' folders, by the UUIDs in them: what is read in this order need not be
 /// moved any more.
 std::vector<std::string> newest_first(std::vector<std::string> names) {
   std::vector<std::pair<Uuid, std::size_t>> order;
   order.reserve(names.size());
-  for (const std::string& name : names)
-    order.emplace_back(
-        parse_uuid(std::string_view(name).substr(name.rfind('.') + 1)).value_or(Uuid{}),
-        order.size());
+  for (const std::string& name : names) order.emplace_back(uuid_in(name), order.size());
   std::sort(order.begin(), order.end(), std::greater<>());
   std::vector<std::string> sorted;
   sorted.reserve(names.size());
@@ -75,6 +82,26 @@ Result<std::vector<std::string>> names_in(Files& files, const std::string& folde
   auto names = files.list(folder);
   if (!names && is_absent(names.error())) return std::vector<std::string>{};
   return names;
+}
+
+std::vector<std::string> with_start(const std::vector<std::string>& names, std::string_view start) {
+  std::vector<std::string> found;
+  for (const std::string& name : names)
+    if (name.starts_with(start)) found.push_back(name);
+  return found;
+}
+
+std::vector<std::uint64_t> numbers_after(std::string_view start,
+                                         const std::vector<std::string>& names) {
+  std::vector<std::uint64_t> numbers;
+  for (const std::string& name : names) {
+    std::uint64_t number = 0;
+    if (!name.starts_with(start)) continue;
+    const char* end = name.data() + name.size();
+    const auto parsed = std::from_chars(name.data() + start.size(), end, number);
+    if (parsed.ec == std::errc() && parsed.ptr == end) numbers.push_back(number);
+  }
+  return numbers;
 }
 
 const DatasetRecord* find_in(const Listing& listing, const Uuid& uuid) {
@@ -93,7 +120,8 @@ Result<std::optional<DatasetRecord>> read_dataset_record(Files& files, const std
 }
 
 Result<Listing> read_records(Files& files, const std::string& folder,
-                             std::vector<std::string>& damaged, const IoThreads* io) {
+                             std::vector<std::string>& damaged, const IoThreads* io,
+                             std::vector<UnreadDataset>* unread) {
   constexpr std::size_t at_a_time = 64;
   CAIRN_ASSIGN(auto listed, names_in(files, folder));
   if (listed.empty()) return Listing{};
@@ -101,6 +129,7 @@ Result<Listing> read_records(Files& files, const std::string& folder,
   CAIRN_ASSIGN(const auto opened, files.open_folder(folder));
   Listing listing(names.size());
   std::vector<std::string> troubles(names.size());
+  std::vector<char> good(names.size());  // not bool: threads write neighbours
   const auto read_one = [&](std::size_t i) {
     const std::string path = PrefixFolder::record(names[i]);
     auto record = decode_content(opened->read_file(path, largest_record), folder + "/" + path,
@@ -109,6 +138,7 @@ Result<Listing> read_records(Files& files, const std::string& folder,
       listing[i] = **std::move(record);
     else
       troubles[i] = trouble_with(files, folder + "/" + names[i], record);
+    good[i] = may_be_good(record) ? 1 : 0;
   };
   const auto read_some = [&](std::size_t piece) {
     const std::size_t end = std::min(names.size(), (piece + 1) * at_a_time);
@@ -118,8 +148,13 @@ Result<Listing> read_records(Files& files, const std::string& folder,
   const auto alone = make_foreground();
   const IoThreads& threads = io != nullptr ? *io : IoThreads{*alone, 1};
   CAIRN_TRY(threads.each((names.size() + at_a_time - 1) / at_a_time, read_some));
-  for (std::string& trouble : troubles)
-    if (!trouble.empty()) damaged.push_back(std::move(trouble));
+  for (std::size_t i = 0; i < troubles.size(); ++i) {
+    if (troubles[i].empty()) continue;
+    if (unread != nullptr && good[i] != 0)
+      unread->push_back({folder + "/" + names[i], uuid_in(names[i]), std::move(troubles[i])});
+    else
+      damaged.push_back(std::move(troubles[i]));
+  }
   // Those that could not be read: no record is without ranks.
   std::erase_if(listing, [](const DatasetRecord& record) { return record.info.ranks == 0; });
   if (!std::is_sorted(listing.begin(), listing.end(), is_newer))
@@ -133,9 +168,10 @@ std::optional<Listing> read_copy(Files& files, const PrefixFolder& folder) {
 }
 
 Result<Listing> read_listing(Files& files, const PrefixFolder& folder,
-                             std::vector<std::string>& damaged, const IoThreads* io) {
+                             std::vector<std::string>& damaged, const IoThreads* io,
+                             std::vector<UnreadDataset>* unread) {
   if (auto copy = read_copy(files, folder)) return *std::move(copy);
-  return read_records(files, folder.datasets(), damaged, io);
+  return read_records(files, folder.datasets(), damaged, io, unread);
 }
 
 Result<Listing> read_dropped(Files& files, const PrefixFolder& folder,

@@ -13,6 +13,11 @@
 
 namespace cairn {
 
+/// What failed for another reason, a file system that is away or full, may be done the next time.
+inline bool is_damage(Code code) {
+  return code == Code::corrupt || code == Code::lost || code == Code::not_found;
+}
+
 /// Newest first.
 using Listing = std::vector<DatasetRecord>;
 
@@ -28,15 +33,26 @@ std::optional<Listing> read_copy(Files& files, const PrefixFolder& folder);
 /// The record in the folder of a dataset; nothing if there is none.
 Result<std::optional<DatasetRecord>> read_dataset_record(Files& files, const std::string& folder);
 
+/// A dataset that is there and may be good, though its record cannot be read now: an error that may
+/// pass, or a newer format.
+struct UnreadDataset {
+  std::string folder;  ///< its path
+  Uuid uuid;           ///< by the name of that
+  std::string why;
+};
+
 /// Those of all datasets that have their folders in `folder`. What cannot be read is left out, and
-/// named in `damaged`. By `io`, if there is one: there may be many.
+/// named in `damaged`; where `unread` is given, that has what may be good. By `io`, if there is
+/// one: there may be many.
 Result<Listing> read_records(Files& files, const std::string& folder,
-                             std::vector<std::string>& damaged, const IoThreads* io = nullptr);
+                             std::vector<std::string>& damaged, const IoThreads* io = nullptr,
+                             std::vector<UnreadDataset>* unread = nullptr);
 
 /// What is there, from the listing or, where there is none, from the records. No folder at all is
 /// an empty listing.
 Result<Listing> read_listing(Files& files, const PrefixFolder& folder,
-                             std::vector<std::string>& damaged, const IoThreads* io = nullptr);
+                             std::vector<std::string>& damaged, const IoThreads* io = nullptr,
+                             std::vector<UnreadDataset>* unread = nullptr);
 
 /// What was dropped and could be put back, newest first. Needs the records, as these are few.
 Result<Listing> read_dropped(Files& files, const PrefixFolder& folder,
@@ -65,5 +81,12 @@ Result<std::optional<OwnerRecord>> read_owner(Files& files, const PrefixFolder& 
 
 /// Of files and folders in `folder`; none if it is not there.
 Result<std::vector<std::string>> names_in(Files& files, const std::string& folder);
+
+/// Those that begin so.
+std::vector<std::string> with_start(const std::vector<std::string>& names, std::string_view start);
+
+/// The numbers of "epoch.7" and the like, for a `start` of "epoch.".
+std::vector<std::uint64_t> numbers_after(std::string_view start,
+                                         const std::vector<std::string>& names);
 
 }  // namespace cairn

@@ -28,11 +28,6 @@ Status copy_files(Files& files, const IoThreads& io, const RankRecord& record,
                   const std::vector<std::string>& from, const std::vector<std::string>& to,
                   const CopyOptions& options, Throttle& throttle);
 
-/// What failed for another reason, a file system that is away or full, may be done the next time.
-inline bool is_damage(Code code) {
-  return code == Code::corrupt || code == Code::lost || code == Code::not_found;
-}
-
 /// corrupt unless it is a regular file and as long as the entry says; not_found if it is not there.
 Status check_size(Files& files, const FileEntry& entry, const std::string& path);
 

@@ -47,6 +47,18 @@ const DatasetRecord* next_to_fetch(const Listing& listing, const Settings& setti
   return next != nullptr ? next : newest(nullptr);
 }
 
+const UnreadDataset* unread_before(const std::vector<UnreadDataset>& unread,
+                                   const DatasetRecord* next, const Uuid& newest_cached,
+                                   const Settings& settings, const std::string& current) {
+  const bool is_named =
+      next != nullptr && (next->info.name == settings.current || next->info.name == current);
+  if (unread.empty() || is_named) return nullptr;
+  const auto newest = std::max_element(
+      unread.begin(), unread.end(), [](const auto& a, const auto& b) { return a.uuid < b.uuid; });
+  const Uuid known = std::max(newest_cached, next != nullptr ? next->info.uuid : Uuid{});
+  return newest->uuid > known ? &*newest : nullptr;
+}
+
 bool has_right_ranks(const DatasetRecord& record, std::uint32_t ranks, const Settings& settings) {
   return settings.elastic || record.info.ranks == ranks;
 }

@@ -23,6 +23,13 @@ const DatasetRecord* find_named(const Listing& listing, const std::string& name)
 const DatasetRecord* next_to_fetch(const Listing& listing, const Settings& settings,
                                    const std::string& current, const std::set<Uuid>& tried);
 
+/// Of those of which nobody knows now what they are, the newest that may be a checkpoint and come
+/// before `next` (null: none is left to try) and what the caches have; null if there is none. Such
+/// a one is never asked for, nor current, where a known one is.
+const UnreadDataset* unread_before(const std::vector<UnreadDataset>& unread,
+                                   const DatasetRecord* next, const Uuid& newest_cached,
+                                   const Settings& settings, const std::string& current);
+
 /// A run of `ranks` can use it.
 bool has_right_ranks(const DatasetRecord& record, std::uint32_t ranks, const Settings& settings);
 

@@ -6,9 +6,9 @@
 
 #include "prefix/copy_files.hpp"
 #include "prefix/flush_plan.hpp"
+#include "prefix/letters.hpp"
 #include "prefix/manifest.hpp"
 #include "prefix/own_names.hpp"
-#include "records/wire.hpp"
 #include "topology/placement.hpp"
 
 namespace cairn {
@@ -105,21 +105,18 @@ Status refuse_double_names(Communicator& comm, const std::vector<RankRecord>& re
       out.u64(hash);
       out.u32(static_cast<std::uint32_t>(record.rank));
     }
-  std::vector<Parcel> parcels;
-  for (auto& [keeper, letter] : told) parcels.push_back({keeper, letter.take()});
   std::map<std::uint64_t, std::uint32_t> writers;
   Status status;
-  for (const Parcel& parcel : exchange(comm, std::move(parcels)))
-    for (Decoder in(parcel.payload); !in.at_end();) {
-      const std::uint64_t hash = in.u64();
-      const std::uint32_t rank = in.u32();
-      const auto [known, first] = writers.emplace(hash, rank);
-      if (!first && status)
-        status = fail(Code::invalid,
-                      "ranks {} and {} have both written a file of one name: give each rank a name "
-                      "of its own",
-                      known->second, rank);
-    }
+  exchange_letters(comm, std::move(told), [&](int, Decoder& in) {
+    const std::uint64_t hash = in.u64();
+    const std::uint32_t rank = in.u32();
+    const auto [known, first] = writers.emplace(hash, rank);
+    if (!first && status)
+      status = fail(Code::invalid,
+                    "ranks {} and {} have both written a file of one name: give each rank a name "
+                    "of its own",
+                    known->second, rank);
+  });
   return status;
 }
 

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "prefix/prefix_harness.hpp"
+#include "prefix/unfinished.hpp"
 
 namespace cairn {
 namespace {
@@ -378,7 +379,7 @@ TEST_F(CarryOn, WhatWasDeletedSinceIsNotCarriedOn) {
                           [&](Keeper& keeper) { return keeper.set_deleted({record}); }));
     std::vector<std::string> damaged;
     const Listing listing = *read_listing(rank.files, folder(), damaged);
-    EXPECT_TRUE(read_unfinished(rank.files, folder(), listing)->empty());
+    EXPECT_TRUE(read_unfinished(rank.comm, rank.files, folder(), listing)->empty());
   });
   EXPECT_EQ(carry_on(1, [&](int) { return parts({1, 2}); }), Names());
   EXPECT_NE(given_up_.find("ckpt.2"), std::string::npos) << given_up_;
@@ -453,6 +454,29 @@ TEST_F(CarryOn, APlanThatCannotBeReadNowIsCarriedOnLater) {
   EXPECT_NE(left_.find("injected"), std::string::npos) << left_;
   EXPECT_EQ(carry_on(2, all_parts), Names({"ckpt.2"}));
   EXPECT_EQ(fetch_again(2), "");
+}
+
+/// Its owner may have died between the rename of the plan's record and the sync of its name.
+TEST_F(CarryOn, APlanIsDurableBeforeAnythingIsBuiltOnIt) {
+  begin();
+  die_after_the_parts_of({0}, 2);
+  const std::string name = PrefixFolder::folder_name(info_of(2));
+  std::atomic<bool> synced = false;
+  const auto watch = [&](int, const FileOperation& operation) -> Status {
+    const bool adopted = operation.path.find("/epoch.") != std::string_view::npos;
+    if (operation.name == "sync_folder" && adopted && operation.path.ends_with(name)) synced = true;
+    const bool stages =
+        operation.name == "create" && operation.path.find("/.cairn.") != std::string_view::npos;
+    EXPECT_TRUE(!stages || synced) << operation.path;
+    return {};
+  };
+  const auto published = carry_on(
+      2,
+      [&](int) {
+        return parts({1, 2});
+      },
+      watch);
+  EXPECT_EQ(published, Names({"ckpt.2"}));
 }
 
 /// Of two that were begun both are ended, the newer last.

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <map>
 
+#include "prefix/letters.hpp"
 #include "prefix/manifest.hpp"
 #include "prefix/own_names.hpp"
-#include "records/wire.hpp"
 #include "redundancy/protect.hpp"
 #include "topology/placement.hpp"
 
@@ -22,17 +22,6 @@ struct Claim {
 /// By name; in the order of ranks.
 using Claims = std::map<std::string, std::vector<Claim>>;
 
-/// Sends `payloads` and calls `read` with what came, until it is read to its end.
-template <class Read>
-void exchange_payloads(Communicator& comm, std::map<int, Encoder>&& payloads, Read read) {
-  std::vector<Parcel> parcels;
-  for (auto& [peer, payload] : payloads) parcels.push_back({peer, payload.take()});
-  for (const Parcel& parcel : exchange(comm, std::move(parcels))) {
-    Decoder in(parcel.payload);
-    while (!in.at_end() && !in.failed()) read(parcel.peer, in);
-  }
-}
-
 /// Each rank hears of the names whose hash falls to it.
 Claims gather_claims(Communicator& comm, const RankRecord& mine) {
   std::map<int, Encoder> told;
@@ -44,7 +33,7 @@ Claims gather_claims(Communicator& comm, const RankRecord& mine) {
     out.u64(mine.files[i].size);
   }
   Claims claims;
-  exchange_payloads(comm, std::move(told), [&](int rank, Decoder& in) {
+  exchange_letters(comm, std::move(told), [&](int rank, Decoder& in) {
     std::vector<Claim>& of_file = claims[in.text()];
     const std::uint64_t file = in.u64();
     of_file.push_back({rank, file, in.u64()});
@@ -77,7 +66,7 @@ Status divide_shared(Communicator& comm, RankRecord& mine) {
       out.u64(sharers.size());
     }
   }
-  exchange_payloads(comm, std::move(answers), [&](int, Decoder& in) {
+  exchange_letters(comm, std::move(answers), [&](int, Decoder& in) {
     FileEntry& file = mine.files[in.u64()];
     const std::uint64_t index = in.u64();
     file.part = part_of(file.size, mine.encoding.block_bytes, index, in.u64());

@@ -1,13 +1,10 @@
 #include "prefix/keeper.hpp"
 
 #include <algorithm>
-#include <charconv>
 
 #include "config/settings.hpp"
-#include "prefix/copy_files.hpp"
-#include "prefix/manifest.hpp"
-#include "prefix/mend.hpp"
 #include "prefix/own_names.hpp"
+#include "prefix/unfinished.hpp"
 
 namespace cairn {
 namespace {
@@ -15,88 +12,6 @@ namespace {
 constexpr std::uint32_t for_all = 0777;  // less the umask, as what the program makes
 
 bool is_absent(const Error& error) { return error.code == Code::not_found; }
-
-std::vector<std::string> with_start(const std::vector<std::string>& names, std::string_view start) {
-  std::vector<std::string> found;
-  for (const std::string& name : names)
-    if (name.starts_with(start)) found.push_back(name);
-  return found;
-}
-
-/// The numbers of "epoch.7" and the like.
-std::vector<std::uint64_t> numbers_after(const std::string& prefix,
-                                         const std::vector<std::string>& names) {
-  std::vector<std::uint64_t> numbers;
-  for (const std::string& name : names) {
-    std::uint64_t number = 0;
-    if (!name.starts_with(prefix)) continue;
-    const char* end = name.data() + name.size();
-    const auto parsed = std::from_chars(name.data() + prefix.size(), end, number);
-    if (parsed.ec == std::errc() && parsed.ptr == end) numbers.push_back(number);
-  }
-  return numbers;
-}
-
-/// Whether a file of a plan has the name of one that was written since, be it of a newer dataset or
-/// of nobody's.
-Result<bool> would_replace(Files& files, const PrefixFolder& folder, const std::string& pending,
-                           const DatasetRecord& plan, const Listing& listing) {
-  std::set<std::string> names;
-  std::vector<std::string> unread;
-  bool late = false;
-  CAIRN_TRY(visit_ranks(files, pending, plan, unread, [&](const RankRecord& record) {
-    for (const FileEntry& file : record.files) {
-      names.insert(file.name);
-      late = late || is_written_since(files, file, folder.file(file));
-    }
-  }));
-  if (late || !unread.empty()) return true;
-  CAIRN_ASSIGN(const auto taken, names_taken(files, folder, plan, listing, names));
-  return !taken.empty();
-}
-
-std::optional<DatasetRecord> plan_in(Files& files, const std::string& pending) {
-  return read_dataset_record(files, pending).value_or(std::nullopt);
-}
-
-/// Or was on its way there when a later epoch than that of its plan ended. In the same one it only
-/// stood aside, to be published again.
-Result<bool> was_dropped(Files& files, const PrefixFolder& folder, std::uint64_t epoch_of_plan,
-                         const DatasetInfo& dataset) {
-  std::vector<std::string> places = {folder.dropped(dataset)};
-  CAIRN_ASSIGN(const auto names, names_in(files, folder.root()));
-  for (const std::uint64_t epoch : numbers_after("closed.", names))
-    if (epoch > epoch_of_plan)
-      places.push_back(folder.closed(epoch) + "/" + std::string(PrefixFolder::transit_start) +
-                       PrefixFolder::folder_name(dataset));
-  for (const std::string& place : places) {
-    const auto there = files.info(place);
-    if (there) return true;
-    if (!is_absent(there.error())) return tl::unexpected(there.error());
-  }
-  return false;
-}
-
-/// A plan that was made to its end, and that lies in `pending`, of this epoch.
-struct PlanFound {
-  const DatasetRecord& plan;
-  const std::string& pending;
-  std::uint64_t epoch;
-};
-
-/// Why it is not carried on; empty if it may be. Something newer may be there of which its files
-/// would take the names, for all that can be known: a manifest is damaged. What only cannot be
-/// read now is an error.
-Result<std::string> why_given_up(Files& files, const PrefixFolder& folder, const PlanFound& found,
-                                 const Listing& listing, const Listing& deleted) {
-  const Uuid& uuid = found.plan.info.uuid;
-  CAIRN_ASSIGN(const bool dropped, was_dropped(files, folder, found.epoch, found.plan.info));
-  if (dropped || find_in(deleted, uuid) != nullptr) return "it was dropped or deleted since";
-  if (listing.empty() || listing.front().info.uuid < uuid) return "";
-  const auto replaces = would_replace(files, folder, found.pending, found.plan, listing);
-  if (!replaces && !is_damage(replaces.error().code)) return tl::unexpected(replaces.error());
-  return replaces.value_or(true) ? "its files would take the names of newer ones" : "";
-}
 
 /// Held while the owner changes. Some parallel file systems have no locks; then the epochs alone
 /// must do, which keep two owners from publishing, but not from both believing to be the only one.
@@ -116,46 +31,6 @@ bool is_same_job(const OwnerRecord& a, const OwnerRecord& b) {
 }
 
 }  // namespace
-
-// --- reading ---
-
-Result<std::vector<UnfinishedFlush>> read_unfinished(Files& files, const PrefixFolder& folder,
-                                                     const Listing& listing) {
-  std::vector<UnfinishedFlush> found;
-  CAIRN_ASSIGN(const Listing deleted, read_deleted(files, folder));
-  CAIRN_ASSIGN(const auto names, names_in(files, folder.root()));
-  for (const char* kind : {"epoch.", "closed."})
-    for (const std::uint64_t epoch : numbers_after(kind, names)) {
-      const std::string of_epoch = folder.root() + "/" + kind + std::to_string(epoch);
-      CAIRN_ASSIGN(const auto inside, names_in(files, of_epoch));
-      for (const std::string& name : with_start(inside, "dataset.")) {
-        const std::string pending = of_epoch + "/" + name;
-        const auto plan = plan_in(files, pending);
-        if (!plan || find_in(listing, plan->info.uuid) != nullptr) continue;
-        const auto why_not = why_given_up(files, folder, {*plan, pending, epoch}, listing, deleted);
-        if (!why_not || !why_not->empty()) continue;
-        UnfinishedFlush flush{*plan, {}};
-        CAIRN_ASSIGN(const auto marks, names_in(files, PrefixFolder::markers(pending)));
-        for (const std::uint64_t rank : numbers_after("0.", marks))
-          flush.done.insert(static_cast<int>(rank));
-        found.push_back(std::move(flush));
-      }
-    }
-  return found;
-}
-
-Result<Listing> read_half_deleted(Files& files, const PrefixFolder& folder) {
-  Listing found;
-  CAIRN_ASSIGN(const auto names, names_in(files, folder.root()));
-  for (const char* kind : {"epoch.", "closed."})
-    for (const std::uint64_t epoch : numbers_after(kind, names)) {
-      const std::string of_epoch = folder.root() + "/" + kind + std::to_string(epoch);
-      CAIRN_ASSIGN(const auto inside, names_in(files, of_epoch));
-      for (const std::string& name : with_start(inside, "deleted."))
-        if (auto record = plan_in(files, of_epoch + "/" + name)) insert(found, *std::move(record));
-    }
-  return found;
-}
 
 /// A job that is started again finds what its dead run has left; that must not stop it.
 bool is_rival(const OwnerRecord& owner, const OwnerRecord& me) {
@@ -233,9 +108,32 @@ Status Keeper::read_datasets(const Reading& reading) {
     listing_ = *std::move(copy);
     return {};
   }
-  CAIRN_ASSIGN(listing_, read_records(*files_, folder_.datasets(), damaged_, reading.io));
+  CAIRN_ASSIGN(listing_, read_records(*files_, folder_.datasets(), damaged_, reading.io, &unread_));
   // A listing that does not say what the records say is not to be believed any more.
-  return damaged_.empty() ? Status{} : open_listing();
+  return damaged_.empty() && unread_.empty() ? Status{} : open_listing();
+}
+
+bool Keeper::read_again() {
+  const std::size_t before = listing_.size();
+  std::erase_if(unread_, [&](const UnreadDataset& unread) {
+    auto record = read_dataset_record(*files_, unread.folder);
+    if (!record || !*record) return false;
+    insert(listing_, **std::move(record));
+    return true;
+  });
+  return listing_.size() > before;
+}
+
+Status Keeper::check_unread() const {
+  for (const UnreadDataset& unread : unread_) {
+    const auto markers = files_->info(PrefixFolder::markers(unread.folder));
+    if (!markers && is_absent(markers.error())) continue;  // it is settled
+    return fail(Code::io,
+                "files of a dataset in {} may still have to be given their names, and must not get "
+                "them after newer ones, but its record cannot be read: {}",
+                folder_.prefix, unread.why);
+  }
+  return {};
 }
 
 /// One that is later than all that have left a trace. False where another, who did not wait for the
@@ -279,13 +177,24 @@ void Keeper::look_at_plan(Remains& remains, std::uint64_t epoch) const {
   const auto plan = read.value_or(std::nullopt);
   if (!plan || find_in(listing_, plan->info.uuid) != nullptr) return;  // another way led there
   remains.label = plan->label();
-  auto why_not = why_given_up(*files_, folder_, {*plan, remains.folder, epoch}, listing_, deleted_);
-  if (!why_not)
-    remains.unknown = std::move(why_not).error().text;
-  else if (why_not->empty())
+  const auto unwanted = is_unwanted(*files_, folder_, {*plan, remains.folder, epoch}, deleted_);
+  if (!unwanted) {
+    remains.unknown = unwanted.error().text;
+  } else if (*unwanted) {
+    remains.given_up = "it was dropped or deleted since";
+  } else {
     remains.plan = plan;
-  else
-    remains.given_up = *std::move(why_not);
+    remains.newer = newer_than(listing_, plan->info.uuid);
+  }
+}
+
+Keeper::Remains Keeper::deleted_in(const std::string& folder) const {
+  Remains remains;
+  remains.folder = folder;
+  remains.kind = Remains::Kind::deleted;
+  const auto record = read_dataset_record(*files_, folder).value_or(std::nullopt);
+  remains.label = record ? record->label() : folder;
+  return remains;
 }
 
 Result<std::vector<Keeper::Remains>> Keeper::remains() const {
@@ -303,12 +212,12 @@ Result<std::vector<Keeper::Remains>> Keeper::remains() const {
       look_at_plan(remains, epoch);
     }
     for (const std::string& name : with_start(inside, "deleted."))
-      found.push_back({closed + "/" + name, Remains::Kind::deleted, {}, {}, {}, {}, {}});
+      found.push_back(deleted_in(closed + "/" + name));
   }
   for (auto record = listing_.rbegin(); record != listing_.rend(); ++record)  // the oldest first
     if (!record->settled)
       found.push_back(
-          {folder_.dataset(record->info), Remains::Kind::unsettled, {}, {}, {}, {}, {}});
+          {folder_.dataset(record->info), Remains::Kind::unsettled, {}, {}, {}, {}, {}, {}});
   std::sort(staged.begin(), staged.end(), [](const Remains& a, const Remains& b) {
     return (a.plan ? a.plan->info.uuid : Uuid{}) < (b.plan ? b.plan->info.uuid : Uuid{});
   });
@@ -338,7 +247,7 @@ Status Keeper::remove_closed(const std::vector<std::string>& kept) {
       if (!stays(name)) CAIRN_TRY(remove_all(*files_, closed + "/" + name));
     if (std::none_of(inside.begin(), inside.end(), stays)) CAIRN_TRY(remove_all(*files_, closed));
   }
-  return {};
+  return forget_current();  // its owner may have died before that
 }
 
 // --- changing ---
@@ -384,10 +293,10 @@ Status Keeper::open_listing() {
 
 Status Keeper::save_listing() {
   // What could not be read once may be readable the next time, and must not be forgotten.
-  if (listing_good_ || !damaged_.empty()) return {};
+  if (listing_good_ || !damaged_.empty() || !unread_.empty()) return {};
+  listing_opened_ = false;  // also where it gets to its place, and only cannot be synced there
   CAIRN_TRY(place(folder_.listing(), encode(listing_)));
   listing_good_ = true;
-  listing_opened_ = false;
   return {};
 }
 
@@ -434,6 +343,7 @@ Status Keeper::adopt(const std::string& folder, const DatasetInfo& dataset) {
   CAIRN_TRY(under_epoch(files_->rename(folder, mine)));
   Status durable = files_->sync_folder(folder_.epoch(me_.epoch));
   if (durable) durable = files_->sync_folder(folder_of(folder));
+  if (durable) durable = files_->sync_folder(mine);  // whoever planned it may have died before that
   if (!durable && files_->rename(mine, folder)) return durable;
   return {};
 }
@@ -527,10 +437,16 @@ Status Keeper::forget(const DatasetInfo& dataset) {
   std::erase_if(listing_,
                 [&](const DatasetRecord& record) { return record.info.uuid == dataset.uuid; });
   CAIRN_TRY(files_->sync_folder(folder_.datasets()));
+  return forget_current();
+}
+
+/// Unless it is there. What cannot be read may be it.
+Status Keeper::forget_current() {
   const bool is_there =
       std::any_of(listing_.begin(), listing_.end(),
                   [&](const DatasetRecord& record) { return record.info.name == current_; });
-  return current_.empty() || is_there ? Status{} : set_current("");
+  const bool known = damaged_.empty() && unread_.empty();
+  return current_.empty() || is_there || !known ? Status{} : set_current("");
 }
 
 Status Keeper::take_out(const DatasetInfo& dataset) {

@@ -4,7 +4,6 @@
 
 #include <functional>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -13,19 +12,6 @@
 #include "prefix/contents.hpp"
 
 namespace cairn {
-
-/// A flush that was planned and not published yet: one that died, or one that is under way.
-struct UnfinishedFlush {
-  DatasetRecord plan;
-  std::set<int> done;  ///< ranks whose part is durable there
-};
-
-/// Those that may still be carried on: no file of theirs would take the name of a newer one.
-Result<std::vector<UnfinishedFlush>> read_unfinished(Files& files, const PrefixFolder& folder,
-                                                     const Listing& listing);
-
-/// What was taken out, and of which there may still be files: their removal has not ended.
-Result<Listing> read_half_deleted(Files& files, const PrefixFolder& folder);
 
 /// How often an owner gives a sign of life.
 inline constexpr std::int64_t beat_period_us = 5'000'000;
@@ -72,8 +58,16 @@ class Keeper {
   /// What a command has deleted of the jobs that are named in the records, and which their caches
   /// may still have.
   const Listing& deleted() const { return deleted_; }
-  /// Records that could not be read at the start.
+  /// Records that nobody can read.
   const std::vector<std::string>& damaged() const { return damaged_; }
+  /// Those that could not be read when that was last tried, for a reason that may pass.
+  const std::vector<UnreadDataset>& unread() const { return unread_; }
+  /// Tries these once more. True if one is known now.
+  bool read_again();
+
+  /// io if something newer must not be copied there: a dataset whose record cannot be read now has
+  /// files that are still to get their names.
+  Status check_unread() const;
 
   // A flush: begin, the manifests, plan, every rank's part, publish; or withdraw, abandon.
 
@@ -119,10 +113,12 @@ class Keeper {
     std::string folder;
     Kind kind{};
     std::vector<std::string> manifests;  ///< paths
-    std::optional<DatasetRecord> plan;   ///< of a staged one that may be carried on
-    std::string label;                   ///< of a staged one that has a plan, whatever it is worth
-    std::string given_up;                ///< why that may not be carried on
-    std::string unknown;                 ///< why that cannot be known now: it is to be left alone
+    std::optional<DatasetRecord> plan;   ///< of a staged one that may be carried on,
+    Listing newer;                       ///< unless it has files of the same names as one of these
+    /// Of a deleted one, and of a staged one that has a plan, whatever it is worth.
+    std::string label;
+    std::string given_up;  ///< why that may not be carried on
+    std::string unknown;   ///< why that cannot be known now: it is to be left alone
   };
   /// In the order in which they are to be treated: where files of several datasets have one name,
   /// that of the newest must come last.
@@ -150,10 +146,12 @@ class Keeper {
   Status close_earlier();
   Status open_listing();
   Status read_datasets(const Reading& reading);
+  Remains deleted_in(const std::string& folder) const;
   void look_at_plan(Remains& remains, std::uint64_t epoch) const;
   Status make_way(const DatasetInfo& dataset);
   Status move_to_dropped(const std::string& from);
   Status forget(const DatasetInfo& dataset);
+  Status forget_current();
   Status under_epoch(Status status) const;
   /// Writes a file, durable, in one step and under the rights of the epoch.
   Status place(const std::string& path, Bytes content);
@@ -171,6 +169,7 @@ class Keeper {
   Listing attempts_;
   Listing deleted_;
   std::vector<std::string> damaged_;
+  std::vector<UnreadDataset> unread_;
 };
 
 }  // namespace cairn

@@ -4,6 +4,7 @@
 #include <sys/sysmacros.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include <atomic>
 
 #include "prefix/prefix_harness.hpp"
 
@@ -243,6 +244,30 @@ TEST_F(Prefix, TheListingIsMadeAgainFromTheRecords) {
     EXPECT_EQ(encode(again),
               Blob(std::as_bytes(std::span(kept)).begin(), std::as_bytes(std::span(kept)).end()));
   }
+}
+
+/// It would hide what is published after it.
+TEST_F(Prefix, AListingThatCouldNotBeSyncedIsRemovedBeforeTheNextChange) {
+  flush_well(1);
+  std::atomic<bool> placed = false;
+  bool published = false;
+  run(
+      [&](RankRun& rank) {
+        ASSERT_TRUE(flush_dataset(rank, 2));
+        EXPECT_FALSE(rank.keeper && rank.keeper->save_listing());
+        ASSERT_TRUE(flush_dataset(rank, 3));
+      },
+      [&](int, const FileOperation& operation) -> Status {
+        const bool syncs = operation.name == "sync_folder" && operation.path == folder().root();
+        if (syncs && placed.exchange(false)) return fail(Code::io, "injected");
+        if (operation.name != "rename") return {};
+        placed = placed || operation.to == folder().listing();
+        if (operation.to != folder().dataset(info_of(3))) return {};
+        published = true;
+        EXPECT_FALSE(fs::exists(folder().listing()));
+        return {};
+      });
+  EXPECT_TRUE(published);
 }
 
 TEST_F(Prefix, TwoRanksWithOneNameAreRefused) {
@@ -512,6 +537,25 @@ TEST_F(Deleting, WhatStaysIsTold) {
   EXPECT_EQ(kept.unknown, 0);
   EXPECT_NE(said_of_kept(kept).find("2 of its files stay"), std::string::npos);
   EXPECT_TRUE(fs::exists(prefix() + "/ckpt/r1/f0") && fs::exists(prefix() + "/ckpt/r2/f1"));
+  EXPECT_FALSE(fs::exists(prefix() + "/ckpt/r0"));
+}
+
+/// Nobody else has told it: whoever had begun has died.
+TEST_F(Deleting, WhatStaysIsToldByWhoeverEndsIt) {
+  flush_well(1);
+  set_time("r1/f0", modify_ns + 1'000'000'000);
+  run([](RankRun& rank) {
+    if (!rank.keeper) return;
+    ASSERT_TRUE(rank.keeper->take_out(info_of(1)));
+  });
+  run([](RankRun& rank) {
+    Tidied tidied;
+    ASSERT_TRUE(tidy(rank.comm, rank.site, {}, Unfinished::left, &tidied));
+    ASSERT_EQ(tidied.kept.size(), 1U);
+    EXPECT_TRUE(tidied.kept[0].starts_with("dataset 1 (ckpt.1) is deleted: 1 of its files stay"))
+        << tidied.kept[0];
+  });
+  EXPECT_TRUE(fs::exists(prefix() + "/ckpt/r1/f0"));
   EXPECT_FALSE(fs::exists(prefix() + "/ckpt/r0"));
 }
 

@@ -10,6 +10,7 @@
 #include "prefix/flush.hpp"
 #include "prefix/manifest.hpp"
 #include "prefix/own_names.hpp"
+#include "prefix/unfinished.hpp"
 #include "records/wire.hpp"
 
 namespace cairn {
@@ -25,6 +26,8 @@ Blob encode_all(const std::vector<Remains>& all) {
     out.text(remains.folder);
     const Blob plan = remains.plan ? encode(*remains.plan) : Blob{};
     out.text({reinterpret_cast<const char*>(plan.data()), plan.size()});
+    const Blob newer = encode(remains.newer);
+    out.text({reinterpret_cast<const char*>(newer.data()), newer.size()});
     for (const auto* text : {&remains.label, &remains.given_up, &remains.unknown}) out.text(*text);
     out.u64(remains.manifests.size());
     for (const std::string& manifest : remains.manifests) out.text(manifest);
@@ -41,6 +44,8 @@ std::vector<Remains> decode_all(Bytes blob) {
     remains.folder = in.text();
     const std::string plan = in.text();
     if (!plan.empty()) remains.plan = *decode_dataset_record(std::as_bytes(std::span(plan)));
+    const std::string newer = in.text();
+    remains.newer = *decode_listing(std::as_bytes(std::span(newer)));
     for (auto* text : {&remains.label, &remains.given_up, &remains.unknown}) *text = in.text();
     remains.manifests.resize(in.count(4));
     for (std::string& manifest : remains.manifests) manifest = in.text();
@@ -130,12 +135,17 @@ Status note_settled(Keeper& keeper) {
   return keeper.save_listing();
 }
 
-/// Collective. Whether all manifests told of all.
-Result<bool> treat_all(Communicator& comm, const Site& site, const Remains& remains) {
+/// Collective. Of all ranks.
+KeptFiles sum(Communicator& comm, const KeptFiles& kept) {
+  return {allreduce(comm, kept.changed, Reduce::sum), allreduce(comm, kept.unknown, Reduce::sum)};
+}
+
+/// Collective. Whether all manifests told of all. Here `kept` is this rank's.
+Result<bool> treat_all(Communicator& comm, const Site& site, const Remains& remains,
+                       KeptFiles& kept) {
   Result<bool> whole = true;
   visit_dealt(comm, remains.manifests.size(), [&](std::size_t i) {
     if (!whole) return;
-    KeptFiles kept;  // that was told, or would have been, by whoever deleted the dataset
     auto treated = treat_manifest(site, remains.kind, remains.manifests[i], kept);
     if (!treated || !*treated) whole = std::move(treated);
   });
@@ -203,6 +213,8 @@ class Tidying {
   /// One that is left keeps none of the others from being ended, but where files must get their
   /// names one after the other: of these nothing may be passed over.
   Status run(std::vector<Remains>& all) {
+    // First: what is ended below is written since, for all that its times tell.
+    for (Remains& remains : all) judge(remains);
     for (Remains& remains : all) {
       const Status done = end(remains);
       if (!done) note(remains, done.error());
@@ -215,6 +227,19 @@ class Tidying {
   }
 
  private:
+  /// Whether a plan comes too late.
+  void judge(Remains& remains) {
+    if (!remains.plan) return;
+    const auto late = would_replace(comm_, site_.files, site_.folder, remains.folder, *remains.plan,
+                                    remains.newer);
+    if (late && !*late) return;
+    remains.plan.reset();
+    if (late)
+      remains.given_up = "its files would take the names of newer ones";
+    else
+      remains.unknown = late.error().text;
+  }
+
   Status end(Remains& remains) {
     if (!remains.unknown.empty()) return fail(Code::io, "{}", remains.unknown);
     if (!remains.given_up.empty()) give_up(remains, remains.given_up);
@@ -224,12 +249,21 @@ class Tidying {
       if (ending == Ending::published) tidied_.published.push_back(*remains.plan);
       if (ending == Ending::withdrawn) give_up(remains, "nobody has the rest of its files");
     }
-    CAIRN_ASSIGN(const bool whole, treat_all(comm_, site_, remains));
+    KeptFiles kept;
+    CAIRN_ASSIGN(const bool whole, treat_all(comm_, site_, remains, kept));
+    if (remains.kind == Remains::Kind::deleted) note_kept(remains, sum(comm_, kept));
     if (remains.kind != Remains::Kind::staged) return {};
     if (!whole) tidied_.damaged.push_back(remains.folder);
     if (!whole || !remains.plan) return {};
     return on_keeper(comm_, site_,
                      [&](Keeper& keeper) { return keeper.abandon(remains.plan->info); });
+  }
+
+  /// What whoever began to delete it did not come to tell.
+  void note_kept(const Remains& remains, const KeptFiles& kept) {
+    const std::string said = said_of_kept(kept);
+    if (!said.empty())
+      tidied_.kept.push_back(fmt::format("{} is deleted: {}", remains.label, said));
   }
 
   void give_up(const Remains& remains, std::string_view why) {
@@ -300,10 +334,9 @@ Result<KeptFiles> remove_files(Communicator& comm, const Site& site, const Datas
           treat_manifest(site, Remains::Kind::deleted, PrefixFolder::manifest(folder, number), kept)
               .map([](bool) {});
   CAIRN_TRY(agree(comm, std::move(status)));
-  kept.changed = allreduce(comm, kept.changed, Reduce::sum);
-  kept.unknown = allreduce(comm, kept.unknown, Reduce::sum);
+  const KeptFiles of_all = sum(comm, kept);
   CAIRN_TRY(on_keeper(comm, site, [&](Keeper&) { return remove_all(site.files, folder); }));
-  return kept;
+  return of_all;
 }
 
 }  // namespace cairn

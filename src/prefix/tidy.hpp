@@ -9,6 +9,7 @@ namespace cairn {
 struct Tidied {
   std::vector<std::string> given_up;     ///< flushes: a line for each, with the reason
   std::vector<DatasetRecord> published;  ///< the flush was carried to its end
+  std::vector<std::string> kept;         ///< deletions that left files: a line for each, as below
   /// Folders of flushes that are given up, and of which a manifest is damaged: nobody knows any
   /// more where all staged files lie. They stay until somebody has looked everywhere: strays.hpp.
   std::vector<std::string> damaged;

@@ -26,7 +26,8 @@ struct DatasetRecord {
 
   bool operator==(const DatasetRecord&) const = default;
   std::uint32_t manifests() const {
-    return (info.ranks + ranks_per_manifest - 1) / ranks_per_manifest;
+    return static_cast<std::uint32_t>((std::uint64_t{info.ranks} + ranks_per_manifest - 1) /
+                                      ranks_per_manifest);
   }
   /// "dataset 5 (ckpt.5)"
   std::string label() const;

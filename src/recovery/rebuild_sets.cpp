@@ -341,6 +341,38 @@ Status clear_way(Files& files, const Remains& remains, const std::string& spare_
   return remove_unless(files, Kind::folder, store.dataset_folder(info));
 }
 
+/// All of what an outline tells the beginning of, by a record of a member that is there.
+std::optional<Encoding> read_encoding(Files& files, const Remains& remains, const Plan& plan,
+                                      const Set& set) {
+  for (const HeldPart& part : remains.parts) {
+    if (std::find(set.begin(), set.end(), part.owner) == set.end()) continue;
+    const HeldPart whole = read_part(files, part.folder, part.owner, remains.uuid);
+    for (const auto* records : {&whole.own, &whole.kept})
+      for (const HeldRecord& held : *records)
+        if (held.record.encoding.generation == plan.generation &&
+            held.record.encoding.members == set)
+          return held.record.encoding;
+  }
+  return std::nullopt;
+}
+
+/// Members of a set of which no part is there, as an error if the others do not bring them back.
+std::optional<Error> lost_members(Files& files, const Remains& remains, const Plan& plan,
+                                  const Set& set, const std::set<int>& there) {
+  std::vector<bool> lost;
+  for (const int rank : set) lost.push_back(!there.contains(rank));
+  if (std::none_of(lost.begin(), lost.end(), [](bool is_lost) { return is_lost; })) return {};
+  const auto encoding = read_encoding(files, remains, plan, set);
+  if (encoding && survives(SetLayout(*encoding), lost)) return {};
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < set.size(); ++i)
+    if (lost[i])
+      names.push_back(encoding ? fmt::format("rank {} ({})", set[i], encoding->member_nodes[i])
+                               : fmt::format("rank {}", set[i]));
+  return Error{Code::lost, fmt::format("of a set of {} ranks the parts of {} are not here",
+                                       set.size(), fmt::join(names, ", "))};
+}
+
 }  // namespace
 
 SetTeams::SetTeams()
@@ -367,6 +399,19 @@ Rebuild rebuild_remains(Files& files, const Remains& remains, const std::string&
   rebuilt.folders.resize(remains.ranks);
   errors = work.rebuild(rebuilt.account, rebuilt.folders);
   return errors.empty() ? rebuilt : not_whole(errors);
+}
+
+std::vector<Error> look_at_records(Files& files, const Remains& remains) {
+  const Plan plan = make_plan(remains);
+  std::set<int> there;
+  for (const HeldPart& part : remains.parts)
+    if (worth_of(part, plan.generation) > 0) there.insert(part.owner);
+  std::vector<Error> errors;
+  for (const auto& [lowest, set] : plan.sets)
+    if (auto lost = lost_members(files, remains, plan, set, there))
+      errors.push_back(*std::move(lost));
+  for (Error& error : lost_without_trace(remains, plan)) errors.push_back(std::move(error));
+  return errors;
 }
 
 std::vector<Error> inspect_remains(Files& files, const Remains& remains, const Settings& settings,

@@ -57,4 +57,8 @@ std::vector<Error> inspect_remains(Files& files, const Remains& remains, const S
                                    const std::function<void(int rank, const FoundPart&)>& visit,
                                    const SetTeams& teams = {});
 
+/// Local. The same as far as the records tell by which the remains were found: for a list, which
+/// has no time to look at files.
+std::vector<Error> look_at_records(Files& files, const Remains& remains);
+
 }  // namespace cairn

@@ -1,6 +1,7 @@
 #include "session/prefix_side.hpp"
 
 #include <algorithm>
+#include <span>
 
 #include "base/units.hpp"
 #include "prefix/contents.hpp"
@@ -172,6 +173,28 @@ std::string PrefixSide::why_passed_over(const DatasetRecord& record) const {
   return "is not tried, as CAIRN_ON_FETCH_FAIL=fresh";
 }
 
+/// Where the caches have another one than somebody has named. That the newest there is older than
+/// what the caches have is as it always is.
+void PrefixSide::tell_of_current(const Uuid& offered) const {
+  const DatasetRecord* current = find(keeper_->current());
+  if (offered == Uuid{} || current == nullptr || !current->info.is_checkpoint()) return;
+  if (tried_.contains(offered) || tried_.contains(current->info.uuid)) return;  // told already
+  const bool marked = current->quarantined || current->failed_us != 0;
+  if (current->info.uuid > offered && !marked)
+    return tell(Severity::warning,
+                "{}, the current one in {}, {}; the restart begins with an older one of the caches",
+                current->label(), settings_.prefix, why_passed_over(*current));
+  const Listing& listing = keeper_->listing();
+  const bool went_back = std::any_of(listing.begin(), listing.end(), [&](const auto& record) {
+    return record.info.is_checkpoint() && record.info.uuid > current->info.uuid;
+  });
+  if (current->info.uuid < offered && went_back && settings_.current.empty())
+    tell(Severity::warning,
+         "{}, the current one in {}, is passed over: the caches have a newer checkpoint, and go "
+         "before the prefix directory; SCR_CACHE_PURGE=1 for one run gives up what they have",
+         current->label(), settings_.prefix);
+}
+
 void PrefixSide::tell_passed_over(const Uuid& offered, bool zero_told) {
   if (!keeper_ || std::exchange(passed_over_told_, offered) == offered) return;
   constexpr std::string_view loud = "THE RUN STARTS FROM ZERO, although there is a checkpoint: ";
@@ -183,6 +206,7 @@ void PrefixSide::tell_passed_over(const Uuid& offered, bool zero_told) {
     tell(Severity::warning, "{}{} {}", std::exchange(zero_is_news, false) ? loud : "",
          record.label(), why_passed_over(record));
   };
+  tell_of_current(offered);
   for (const DatasetRecord& record : keeper_->listing())
     tell_of(record, tried_.contains(record.info.uuid));
   for (const DatasetRecord& record : keeper_->attempts())
@@ -215,6 +239,19 @@ Result<std::optional<DatasetRecord>> PrefixSide::next_candidate(const Uuid& newe
     if (step == FetchStep::take) return *shared;
     if (step == FetchStep::refuse) return tl::unexpected(wrong_ranks(*shared, ranks(), settings_));
   }
+}
+
+std::string PrefixSide::next_unread(const Uuid& newer_than) {
+  const UnreadDataset* unread = keeper_ ? unread_before(keeper_->unread(), choose_candidate(),
+                                                        newer_than, settings_, keeper_->current())
+                                        : nullptr;
+  Blob text;
+  if (unread != nullptr && settings_.fetch) {
+    const auto why = std::as_bytes(std::span(unread->why));
+    text.assign(why.begin(), why.end());
+  }
+  bcast_blob(comm_, text, 0);
+  return {reinterpret_cast<const char*>(text.data()), text.size()};
 }
 
 Result<RankRecord> PrefixSide::fetch(const DatasetRecord& dataset, const RankFolder& into) {
@@ -353,6 +390,7 @@ Status drop_newer(Keeper& keeper, const Uuid& than) {
 
 Status PrefixSide::current(const std::string& name) {
   CAIRN_ASSIGN(const DatasetRecord record, share_record("SCR_Current", name));
+  if (settings_.drop_after_current) give_names_before_drop();
   Status made = on_keeper(comm_, site_, [&](Keeper& keeper) {
     const Status set = keeper.set_current(name);
     return set && settings_.drop_after_current ? drop_newer(keeper, record.info.uuid) : set;
@@ -363,9 +401,17 @@ Status PrefixSide::current(const std::string& name) {
 
 Status PrefixSide::drop(const std::string& name) {
   CAIRN_ASSIGN(const DatasetRecord record, share_record("SCR_Drop", name));
+  give_names_before_drop();
   Status dropped = drop_dataset(record);
   announce_first();
   return dropped;
+}
+
+/// The files of what is dropped stay: under names that somebody can find them by.
+void PrefixSide::give_names_before_drop() {
+  if (const Status settled = settle_older(); !settled)
+    tell(Severity::warning, "some files in {} may keep names of Cairn's: {}", settings_.prefix,
+         settled.error().text);
 }
 
 Status PrefixSide::drop_dataset(const DatasetRecord& record) {

@@ -37,8 +37,9 @@ class PrefixSide {
   /// directory that cannot be used now is told, and is no error: the caches are there. But it is
   /// one where it was to be purged.
   Status open(const Placement& placement);
-  /// Where it was not there, or could not be used, when it was last asked for: once more. True if
-  /// it is this run's now, or is known not to be there; else trouble() tells why not.
+  /// Where it was not there, or could not be used, when it was last asked for: once more; where it
+  /// was, what could not be read of it. True if there is news: it is this run's now, or is known
+  /// not to be there, else trouble() tells why not; or more is known of it.
   bool open_again();
 
   /// The highest of all datasets there; known on all ranks.
@@ -86,6 +87,10 @@ class PrefixSide {
   /// they were found damaged, or restarts from them have died too often. Zeros: none is offered,
   /// and whatever there is makes that a loud line, unless `zero_told`.
   void tell_passed_over(const Uuid& offered, bool zero_told);
+  /// Why nobody knows which checkpoint comes next, as a record cannot be read now: one that may be
+  /// of a newer one than that, and was begun after `newer_than`. Empty if it is known. Told on all
+  /// ranks.
+  std::string next_unread(const Uuid& newer_than);
   /// The record of one that is there.
   std::optional<DatasetRecord> listed(const Uuid& uuid);
   /// What was tried may be tried again.
@@ -134,17 +139,20 @@ class PrefixSide {
   void change_record(const Uuid& uuid, Change change);
   const DatasetRecord* choose_candidate() const;
   void announce_first();
+  void tell_of_current(const Uuid& offered) const;
   std::string why_passed_over(const DatasetRecord& record) const;
   std::uint32_t ranks() const { return static_cast<std::uint32_t>(comm_.size()); }
   const DatasetRecord* find(const std::string& name) const;
   const DatasetRecord* find(const Uuid& uuid) const;
   Result<DatasetRecord> share_record(const std::string& call, const std::string& name);
+  void give_names_before_drop();
   Status drop_dataset(const DatasetRecord& record);
   Status remove_dataset(const DatasetRecord& record);
   Status purge();
   void save_listing();
   Status keep_to_window();
   Status settle_older();
+  bool read_again();
   std::optional<DatasetRecord> share(const DatasetRecord* record);
   template <class... Args>
   void tell(Severity severity, fmt::format_string<Args...> format, Args&&... args) const {

@@ -25,11 +25,21 @@ Status PrefixSide::open(const Placement& placement) {
 }
 
 bool PrefixSide::open_again() {
-  if (owned_) return false;
+  if (owned_) return read_again();
   const bool was_away = !trouble_.empty();
   const Status opened = own_if_there();
   trouble_ = opened ? "" : opened.error().text;
   return owned_ || (was_away && opened);
+}
+
+bool PrefixSide::read_again() {
+  std::int64_t known = keeper_ && keeper_->read_again() ? 1 : 0;
+  comm_.bcast(mutable_bytes_of(known), 0);
+  if (known == 0) return false;
+  has_news_ = true;
+  announce_extremes();
+  announce_first();
+  return true;
 }
 
 /// Where nothing was ever flushed nothing is made either.
@@ -100,6 +110,9 @@ Status PrefixSide::own() {
     site_.epoch = keeper_->epoch();
     for (const std::string& damaged : keeper_->damaged())
       tell(Severity::warning, "a dataset in the prefix directory cannot be used: {}", damaged);
+    for (const UnreadDataset& unread : keeper_->unread())
+      tell(Severity::warning, "a dataset in the prefix directory cannot be read now: {}",
+           unread.why);
   }
   comm_.bcast(mutable_bytes_of(site_.epoch), 0);
   const std::vector<CachedPart> cached = cached_();
@@ -141,7 +154,8 @@ Status PrefixSide::settle_older() {
     for (const DatasetRecord& record : keeper_->listing())
       if (!record.settled) unsettled = 1;
   comm_.bcast(mutable_bytes_of(unsettled), 0);
-  return unsettled == 0 ? Status{} : tidy_up(nullptr);
+  if (unsettled != 0) CAIRN_TRY(tidy_up(nullptr));
+  return on_keeper(comm_, site_, [](Keeper& keeper) { return keeper.check_unread(); });
 }
 
 Status PrefixSide::tidy_up(const std::vector<CachedPart>* cached) {
@@ -150,7 +164,8 @@ Status PrefixSide::tidy_up(const std::vector<CachedPart>* cached) {
                        cached != nullptr ? Unfinished::removed : Unfinished::left, &found);
   for (const std::string& folder : found.damaged)
     tell(Severity::warning, "{}", remedy_for_damaged(folder));
-  for (const std::string& line : found.given_up) tell(Severity::warning, "{}", line);
+  for (const auto* lines : {&found.given_up, &found.kept})
+    for (const std::string& line : *lines) tell(Severity::warning, "{}", line);
   for (const DatasetRecord& record : found.published) {
     events_.happened("FLUSH_SUCCESS", record.info, {}, "begun by an earlier run");
     tell(Severity::info, "{} is in {}: the flush that an earlier run had begun is done",

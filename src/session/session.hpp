@@ -168,6 +168,7 @@ class Session {
   void log_fetch(const DatasetRecord& dataset, const Status& taken, double seconds);
   Status flush_for_restart();
   Status refuse_to_start(Status why);
+  Status refuse_for_now(const std::string& trouble);
   bool is_read_in_place(const DatasetRecord& candidate) const;
   Status take_in(const DatasetRecord& candidate, bool& damaged);
   Status take_into_cache(const DatasetRecord& candidate, bool& damaged);

@@ -173,6 +173,25 @@ TEST(SessionAgain, ACrashWhileOneIsCopiedAgainLosesNothing) {
 
 // --- not any more ---
 
+/// Else only Cairn could find them.
+TEST(SessionAgain, FilesOfWhatIsDroppedGetTheirOwnNamesFirst) {
+  PrefixCluster cluster;
+  cluster.settings.flush_interval = 1;
+  EXPECT_TRUE(cluster.run(four_nodes(), [](JobRank& rank) {
+    ASSERT_TRUE(rank.init());
+    rank.hook = [](const FileOperation& operation) -> Status {
+      const bool names =
+          operation.name == "rename" && operation.path.find("/.cairn.") != std::string_view::npos;
+      return names ? fail(Code::io, "injected: cannot rename {}", operation.path) : Status{};
+    };
+    rank.expect_written(1);
+    rank.hook = nullptr;
+    EXPECT_TRUE(rank.session->drop("ckpt.1"));
+  })) << cluster.said();
+  cluster.expect_own_files(1);
+  EXPECT_EQ(cluster.listed(), Names());
+}
+
 TEST(SessionAgain, OneThatWasDroppedStaysDropped) {
   AgainCluster cluster;
   cluster.write_and_finalize({1, 2});
@@ -222,6 +241,34 @@ TEST(SessionAgain, ARestartThatGoesWellIsNotCounted) {
   EXPECT_EQ(cluster.restart(four_nodes()), 1);
   for (int attempt = 0; attempt < 2; ++attempt) cluster.die_in_restart("ckpt.1");
   EXPECT_EQ(cluster.restart(four_nodes()), 1);
+}
+
+/// `cairn index current` is given while no job runs.
+TEST(SessionAgain, ThatTheCachesGoBeforeTheCurrentOneIsTold) {
+  AgainCluster cluster;
+  cluster.settings.flush_interval = 1;
+  cluster.write_and_finalize({1, 2});
+  const char* told = "(ckpt.1), the current one in";
+  EXPECT_EQ(cluster.restart(four_nodes()), 2);
+  EXPECT_FALSE(cluster.said("the current one in")) << "nobody has named another one";
+  cluster.by_command(
+      [](Keeper& keeper, const DatasetRecord&) { return keeper.set_current("ckpt.1"); });
+  EXPECT_EQ(cluster.restart(four_nodes()), 2);
+  EXPECT_TRUE(cluster.said(told) && cluster.said("SCR_CACHE_PURGE=1")) << cluster.said();
+  cluster.lose_all_nodes();
+  EXPECT_EQ(cluster.restart(four_nodes()), 1);
+  EXPECT_FALSE(cluster.said("the current one in")) << "it is what is taken";
+}
+
+TEST(SessionAgain, ThatAnOlderOneOfTheCachesIsTakenIsTold) {
+  AgainCluster cluster;
+  cluster.settings.flush_interval = 1;
+  cluster.write_and_finalize({1});
+  cluster.with_lost_caches([&] { cluster.write_and_finalize({2}); });
+  cluster.settings.fetch = false;
+  EXPECT_EQ(cluster.restart(four_nodes()), 1);
+  EXPECT_TRUE(cluster.said("(ckpt.2), the current one in") && cluster.said("SCR_FETCH=0"))
+      << cluster.said();
 }
 
 TEST(SessionAgain, ThatTheCachesGoBeforeTheOneNamedIsTold) {

@@ -105,6 +105,111 @@ TEST_F(SessionFetch, ARecordThatCannotBeReadIsSaidToBeMissed) {
   EXPECT_EQ(times_said(zero), 1U) << cluster_.said();
 }
 
+/// A record that cannot be read now may be that of the newest checkpoint.
+class SessionUnread : public SessionFetch {
+ protected:
+  /// A run that cannot read the record of this dataset until it has `passed`.
+  void run(int dataset, const Cluster::RankMain& main) {
+    passed_ = false;
+    cluster_.lose_all_nodes();
+    fs::remove(cluster_.settings.prefix + "/.cairn/listing");
+    const std::string folder = fmt::format("/datasets/dataset.{}.", dataset);
+    EXPECT_TRUE(cluster_.run(four_nodes(), [&](JobRank& rank) {
+      rank.hook = [&, folder](const FileOperation& operation) -> Status {
+        const bool is_record = operation.path.find(folder) != std::string_view::npos &&
+                               operation.path.ends_with("/dataset");
+        if (passed_ || !is_record) return {};
+        return fail(Code::io, "injected: cannot {} {}", operation.name, operation.path);
+      };
+      ASSERT_TRUE(rank.init());
+      main(rank);
+    })) << cluster_.said();
+  }
+
+  void pass(JobRank& rank) {
+    rank.comm.barrier();
+    passed_ = true;
+    rank.comm.barrier();
+  }
+
+  /// Nothing is begun, and what comes when it has passed is dataset 2.
+  void expect_refused_until_it_passes() {
+    run(2, [&](JobRank& rank) {
+      for (int asked = 0; asked < 2; ++asked) {
+        const auto found = rank.session->have_restart();
+        ASSERT_FALSE(found);
+        EXPECT_EQ(found.error().code, Code::io) << found.error().text;
+        EXPECT_NE(found.error().text.find("dataset.2."), std::string::npos) << found.error().text;
+      }
+      EXPECT_FALSE(rank.session->start_checkpoint()) << "nothing is begun in its place";
+      pass(rank);
+      EXPECT_EQ(rank.restart(), 2) << "asked again, it looks again";
+      rank.expect_written(3);
+      EXPECT_TRUE(rank.session->finalize());
+    });
+    EXPECT_EQ(times_said(zero), 0U) << cluster_.said();
+    EXPECT_EQ(cluster_.listed().front(), "ckpt.3");
+  }
+
+  std::atomic<bool> passed_ = false;
+};
+
+TEST_F(SessionUnread, IsNoReasonToStartFromZero) {
+  cluster_.settings.prefix_size = 1;
+  flush({1, 2});
+  expect_refused_until_it_passes();
+}
+
+TEST_F(SessionUnread, IsNotPassedOverWhereTheRunIsToStop) {
+  flush({1, 2});
+  cluster_.settings.on_fetch_fail = OnFetchFail::stop;
+  expect_refused_until_it_passes();
+}
+
+TEST_F(SessionUnread, GivesWayToAnOlderOneWhereThatIsAllowed) {
+  flush({1, 2});
+  run(2, [&](JobRank& rank) {
+    EXPECT_EQ(rank.session->have_restart().value(), "ckpt.1");
+    pass(rank);
+    EXPECT_EQ(rank.restart(), 2) << "asked again, it looks again";
+  });
+  EXPECT_TRUE(cluster_.said("cannot be read now")) << cluster_.said();
+}
+
+TEST_F(SessionUnread, DoesNotMatterWhereANewerOneIsKnown) {
+  flush({1, 2});
+  cluster_.settings.on_fetch_fail = OnFetchFail::stop;
+  run(1, [](JobRank& rank) { EXPECT_EQ(rank.restart(), 2); });
+}
+
+TEST_F(SessionUnread, DoesNotMatterToWhoeverWantsNothingKept) {
+  flush({2});
+  cluster_.settings.on_fetch_fail = OnFetchFail::fresh;
+  run(1, [](JobRank& rank) { EXPECT_EQ(rank.session->have_restart().value(), std::nullopt); });
+  EXPECT_EQ(times_said(zero), 1U) << cluster_.said();
+}
+
+/// It would be given its files' names when it can be read, after those of the newer one.
+TEST_F(SessionUnread, NothingIsCopiedBesideOneWhoseFilesHaveNoNamesYet) {
+  flush({1});
+  const PrefixFolder folder{cluster_.settings.prefix};
+  std::string markers;
+  for (const auto& entry : fs::directory_iterator(folder.datasets()))
+    markers = PrefixFolder::markers(entry.path());
+  for (const bool settled : {false, true}) {
+    cluster_.settings.on_fetch_fail = OnFetchFail::fresh;
+    if (settled)
+      fs::remove(markers);
+    else
+      fs::create_directory(markers);
+    run(1, [&](JobRank& rank) {
+      const auto done = rank.write(2);
+      EXPECT_EQ(done.has_value(), settled);
+      EXPECT_TRUE(settled || done.error().text.find("given their names") != std::string::npos);
+    });
+  }
+}
+
 TEST_F(SessionFetch, WhatIsPassedOverForAnOlderOneIsToldByEveryRun) {
   flush({1, 2});
   cluster_.flip(cluster_.file(2, 5));

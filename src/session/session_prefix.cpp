@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "cache/catalog.hpp"
-#include "prefix/copy_files.hpp"
+#include "prefix/contents.hpp"
 #include "recovery/commit.hpp"
 #include "recovery/restart_choice.hpp"
 #include "recovery/restore.hpp"
@@ -163,6 +163,12 @@ Status Session::fetch_checkpoint() {
     trouble = copied.error().text;
     may_pass = !is_damage(copied.error().code);
   }
+  if (const std::string unread = prefix_.next_unread(newest_cached);
+      trouble.empty() && !unread.empty()) {
+    if (settings_.on_fetch_fail == OnFetchFail::stop) return refuse_for_now(unread);
+    trouble = unread;
+    may_pass = true;
+  }
   while (trouble.empty() || settings_.on_fetch_fail == OnFetchFail::older) {
     const auto next = prefix_.next_candidate(newest_cached);
     if (!next) return refuse_to_start(tl::unexpected(next.error()));
@@ -182,15 +188,11 @@ Status Session::fetch_checkpoint() {
   }
   if (trouble.empty() || restart_candidate() != nullptr) return {};
   CAIRN_TRY(refuse_in_favour_of_cached());
-  if (may_pass && settings_.on_fetch_fail != OnFetchFail::fresh) {
-    refused_for_now_ = true;
-    return refuse_to_start(fail(
-        Code::io,
-        "there may be a checkpoint to restart from, but {}; as that may pass, the run does not "
-        "start from zero in its place: start it again when it is mended, or with "
-        "CAIRN_ON_FETCH_FAIL=fresh",
-        trouble));
+  if (const std::string unread = prefix_.next_unread(newest_cached); !may_pass && !unread.empty()) {
+    trouble = unread;
+    may_pass = true;
   }
+  if (may_pass && settings_.on_fetch_fail != OnFetchFail::fresh) return refuse_for_now(trouble);
   tell_of_zero(trouble);
   zero_told_ = true;
   return {};
@@ -229,6 +231,17 @@ Status Session::flush_for_restart() {
 Status Session::refuse_to_start(Status why) {
   fetch_refused_ = why;
   return why;
+}
+
+Status Session::refuse_for_now(const std::string& trouble) {
+  refused_for_now_ = true;
+  return refuse_to_start(fail(
+      Code::io,
+      "there may be a checkpoint to restart from, but {}; as that may pass, the run does not "
+      "start {} in its place: start it again when it is mended, or with CAIRN_ON_FETCH_FAIL=fresh",
+      trouble,
+      settings_.on_fetch_fail == OnFetchFail::stop ? "from another one, or from zero,"
+                                                   : "from zero"));
 }
 
 /// Rather than copied to the cache.

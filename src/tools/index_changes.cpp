@@ -8,6 +8,7 @@
 #include "prefix/scr_index.hpp"
 #include "prefix/strays.hpp"
 #include "prefix/tidy.hpp"
+#include "prefix/unfinished.hpp"
 #include "scavenge/publish.hpp"
 #include "scavenge/scavenge.hpp"
 #include "tools/as_owner.hpp"
@@ -55,6 +56,9 @@ class Changes {
     if (command_.action == Action::remove) {
       CAIRN_ASSIGN(half_deleted_, read_half_deleted(site_.files, site_.folder));
     }
+    if (command_.action == Action::drop) {
+      CAIRN_ASSIGN(half_dropped_, read_in_transit(site_.files, site_.folder));
+    }
     tidy_up();
     switch (command_.action) {
       case Action::current:
@@ -94,6 +98,7 @@ class Changes {
     tidied_ = tidy(comm_, site_, {}, end_all ? Unfinished::removed : Unfinished::left, &found);
     if (end_all && tidied_) tidied_ = look_everywhere(found.damaged);
     for (const std::string& line : found.given_up) log_.warning("{}", line);
+    change_.lines.insert(change_.lines.end(), found.kept.begin(), found.kept.end());
     for (const DatasetRecord& record : found.published)
       change_.lines.push_back(fmt::format("{} is there: its flush is done", record.label()));
     for (const std::string& folder : found.damaged)
@@ -149,13 +154,22 @@ class Changes {
   }
 
   Status drop() {
-    CAIRN_ASSIGN(const DatasetRecord record, named());
-    return drop(record);
+    const auto record = named();
+    if (record) return drop(*record);
+    CAIRN_ASSIGN(const DatasetRecord* begun, find_dataset(half_dropped_, command_.name));
+    if (begun == nullptr || record.error().code != Code::not_found || !tidied_)
+      return tl::unexpected(record.error());
+    note_dropped(*begun);  // by tidy_up(), which has ended what an earlier command had begun
+    return {};
+  }
+
+  void note_dropped(const DatasetRecord& record) {
+    change_.note(record, "is dropped; its files stay, and cairn index add puts it back");
   }
 
   Status drop(const DatasetRecord& record) {
     CAIRN_TRY(keeper_.drop(record.info));
-    change_.note(record, "is dropped; its files stay, and cairn index add puts it back");
+    note_dropped(record);
     return {};
   }
 
@@ -290,6 +304,7 @@ class Changes {
     const Listing& listing = keeper_.listing();
     if (command_.json) change_.datasets = listing;
     change_.damaged = keeper_.damaged();
+    for (const UnreadDataset& unread : keeper_.unread()) change_.damaged.push_back(unread.why);
     change_.lines.push_back(
         fmt::format("{} datasets are in {}", listing.size(), site_.folder.prefix));
     const bool there = std::any_of(
@@ -335,6 +350,7 @@ class Changes {
   Keeper& keeper_;
   const Log& log_;
   Status tidied_;
+  Listing half_dropped_;
   Listing half_deleted_;  ///< when this one began
   IndexChange change_;
 };
@@ -357,6 +373,11 @@ Status look_before(const IndexCommand& command, Files& files, const PrefixFolder
   const bool may_be_dropped = adds || command.action == Action::remove;
   if (may_be_dropped) {
     CAIRN_ASSIGN(const DatasetRecord* found, find_dataset(dropped, command.name));
+    if (found != nullptr) return {};
+  }
+  if (may_be_dropped || command.action == Action::drop) {
+    CAIRN_ASSIGN(const Listing moving, read_in_transit(files, folder));
+    CAIRN_ASSIGN(const DatasetRecord* found, find_dataset(moving, command.name));
     if (found != nullptr) return {};
   }
   if (listed != nullptr)

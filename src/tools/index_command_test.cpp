@@ -4,12 +4,10 @@
 #include <unistd.h>
 
 #include <array>
-#include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "files/background.hpp"
-#include "prefix/prefix_harness.hpp"
 #include "tools/index_changes.hpp"
+#include "tools/index_harness.hpp"
 #include "tools/index_table.hpp"
 #include "tools/wanted_datasets.hpp"
 
@@ -19,69 +17,6 @@ namespace {
 namespace fs = std::filesystem;
 using prefix_harness::RankRun;
 using Action = IndexCommand::Action;
-
-/// Three checkpoints of three ranks, the newest of them current, and a job that has ended.
-class IndexCommandTest : public prefix_harness::Prefix {
- protected:
-  IndexCommandTest() {
-    ::setenv("TZ", "UTC0", 1);
-    ::tzset();
-    process_ = {{{"USER", "ann"}, {"SCR_PREFIX", prefix()}}, "node1", base_.path(), 1};
-  }
-
-  /// All have files of the same names: those of the newest are what it has written.
-  void flush_three() {
-    for (const int dataset : {1, 2, 3}) flush_well(dataset);
-    run_well([](RankRun& rank) {
-      if (!rank.keeper) return;
-      ASSERT_TRUE(rank.keeper->set_current("ckpt.3"));
-      ASSERT_TRUE(rank.keeper->resign());
-    });
-  }
-  std::string own_name(int rank, int file) const {
-    return fmt::format("{}/ckpt/r{}/f{}", prefix(), rank, file);
-  }
-
-  int run_index(IndexCommand command) {
-    told_.clear();
-    out_.str("");
-    const Log log([this](Severity, const std::string& text) { told_ += text + "\n"; });
-    return run_index_command(command, *files_, *clock_, process_, out_, log);
-  }
-  int run_index(Action action, const std::string& name = "") {
-    return run_index(command_for(action, name));
-  }
-  static IndexCommand command_for(Action action, const std::string& name = "") {
-    IndexCommand command;
-    command.action = action;
-    command.name = name;
-    return command;
-  }
-  nlohmann::json json_of_index(IndexCommand command) {
-    command.json = true;
-    exit_code_ = run_index(command);
-    return nlohmann::json::parse(out_.str());
-  }
-  std::vector<std::string> listed(bool dropped = false) {
-    IndexCommand command;
-    command.dropped = dropped;
-    std::vector<std::string> names;
-    const auto json = json_of_index(command);
-    for (const auto& dataset : json[dropped ? "dropped" : "datasets"])
-      names.push_back(dataset["name"]);
-    return names;
-  }
-  std::string current() { return *read_current(*files_, folder()); }
-  bool shows(const std::string& text) const { return out_.str().find(text) != std::string::npos; }
-  bool told(const std::string& text) const { return told_.find(text) != std::string::npos; }
-
-  std::unique_ptr<Files> files_ = make_posix_files();
-  std::unique_ptr<Clock> clock_ = make_system_clock();
-  ProcessFacts process_;
-  std::ostringstream out_;
-  std::string told_;
-  int exit_code_ = 0;
-};
 
 using Names = std::vector<std::string>;
 

@@ -3,9 +3,9 @@
 #include <fmt/ranges.h>
 
 #include "prefix/fetch_order.hpp"
+#include "recovery/rebuild_sets.hpp"
 #include "scavenge/publish.hpp"
 #include "scavenge/scavenge.hpp"
-#include "tools/cache_state.hpp"
 #include "tools/record_json.hpp"
 
 namespace cairn {
@@ -15,20 +15,23 @@ std::string_view state_of(const ScavengedDataset& dataset) {
   return dataset.missing.empty() ? "saved" : "incomplete";
 }
 
-ScavengedDataset look_at(Files& files, const Settings& settings, const Remains& remains,
-                         const Log& log) {
+/// By its records: a look at all files takes longer than a list may.
+ScavengedDataset look_at(Files& files, const Settings& settings, const Remains& remains) {
   ScavengedDataset dataset;
   dataset.info.uuid = remains.uuid;
   dataset.info.number = remains.number;
   if (const HeldRecord* held = record_of(remains)) dataset.info = held->record.dataset;
-  const CacheState state = look_at_cache(files, remains, remains.ranks, settings, false, log);
-  dataset.missing = state.reasons;
-  if (!state.committed) dataset.missing = {reason_of(state.verdict, state.summary)};
+  const Summary summary = summarise(remains);
+  if (summary.generation == 0 || summary.newer)
+    dataset.missing = {reason_of(judge(summary, remains.ranks, settings.distribute), summary)};
+  else
+    for (const Error& error : look_at_records(files, remains))
+      dataset.missing.push_back(error.text);
   return dataset;
 }
 
 Result<std::vector<ScavengedDataset>> find(Files& files, const Settings& settings,
-                                           const Listing& listing, const Log& log) {
+                                           const Listing& listing) {
   const PrefixFolder folder{settings.prefix};
   std::vector<ScavengedDataset> found;
   CAIRN_ASSIGN(const std::vector<Remains> saved, find_saved(files, folder));
@@ -39,7 +42,7 @@ Result<std::vector<ScavengedDataset>> find(Files& files, const Settings& setting
   for (const Remains& remains : saved) {
     const KnownInPrefix known = known_in_prefix(remains.uuid, listing, dropped, {}, deleted);
     if (!known.flushed && find_in(dropped, remains.uuid) == nullptr)
-      found.push_back(look_at(files, settings, remains, log));
+      found.push_back(look_at(files, settings, remains));
   }
   return found;
 }
@@ -48,7 +51,7 @@ Result<std::vector<ScavengedDataset>> find(Files& files, const Settings& setting
 
 std::vector<ScavengedDataset> find_scavenged(Files& files, const Settings& settings,
                                              const Listing& listing, const Log& log) {
-  auto found = find(files, settings, listing, log);
+  auto found = find(files, settings, listing);
   if (!found) log.warning("what was scavenged cannot be seen: {}", found.error().text);
   return std::move(found).value_or(std::vector<ScavengedDataset>{});
 }

@@ -13,7 +13,8 @@ namespace cairn {
 
 struct ScavengedDataset {
   DatasetInfo info;
-  std::vector<std::string> missing;  ///< why it cannot be made whole, set by set; none: it can
+  /// Why it cannot be made whole, set by set, as its records tell; none: it can.
+  std::vector<std::string> missing;
 };
 
 /// Newest first; without what is in `listing` and good, or was dropped or deleted since. What

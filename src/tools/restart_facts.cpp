@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "comm/team.hpp"
 #include "prefix/fetch_order.hpp"
 #include "prefix/prefix_folder.hpp"
 #include "recovery/dead_caches.hpp"
@@ -62,10 +63,15 @@ class Gatherer {
   Status read_books() {
     PrefixFacts& prefix = facts_.prefix;
     std::vector<std::string> of_dropped;
-    CAIRN_ASSIGN(prefix.listing, read_listing(files_, folder_, prefix.unreadable));
+    CAIRN_ASSIGN(prefix.listing,
+                 read_listing(files_, folder_, prefix.unreadable, nullptr, &prefix.unread));
     CAIRN_ASSIGN(prefix.dropped, read_dropped(files_, folder_, of_dropped));
     CAIRN_ASSIGN(prefix.current, read_current(files_, folder_));
-    CAIRN_ASSIGN(prefix.unfinished, read_unfinished(files_, folder_, prefix.listing));
+    Result<std::vector<UnfinishedFlush>> unfinished;
+    Team(1).run([&](Communicator& comm) {
+      unfinished = read_unfinished(comm, files_, folder_, prefix.listing);
+    });
+    CAIRN_ASSIGN(prefix.unfinished, std::move(unfinished));
     prefix.attempts = read_attempts(files_, folder_).value_or(Listing{});
     CAIRN_ASSIGN(prefix.deleted, read_deleted(files_, folder_));
     const auto owner = read_owner(files_, folder_);

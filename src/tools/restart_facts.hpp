@@ -8,6 +8,7 @@
 #include "config/settings.hpp"
 #include "files/clock.hpp"
 #include "prefix/keeper.hpp"
+#include "prefix/unfinished.hpp"
 #include "recovery/remains.hpp"
 #include "tools/cache_state.hpp"
 
@@ -29,7 +30,8 @@ struct PrefixFacts {
   Listing deleted;
   std::string current;
   std::vector<UnfinishedFlush> unfinished;
-  std::vector<std::string> unreadable;  ///< records that cannot be read
+  std::vector<std::string> unreadable;  ///< records that nobody can read
+  std::vector<UnreadDataset> unread;    ///< those that cannot be read now
   std::optional<OwnerRecord> owner;     ///< that may still be alive
   bool owner_is_rival = false;          ///< another job's
 };

@@ -100,9 +100,21 @@ class Forecaster {
       add(newest->info, "it is copied from the caches to the prefix directory first");
   }
 
+  void refuse_for(const UnreadDataset& unread) {
+    refuse(fmt::format("there may be a checkpoint to restart from, but {}", unread.why));
+  }
+
   /// False if that has ended it.
   bool take_from_prefix(const Uuid& newest_cached) {
     std::set<Uuid> tried;
+    const UnreadDataset* unread =
+        unread_before(facts_.prefix.unread, next_to_fetch(listing_, settings_, current_, tried),
+                      newest_cached, settings_, current_);
+    if (unread != nullptr && settings_.on_fetch_fail == OnFetchFail::stop) {
+      refuse_for(*unread);
+      return false;
+    }
+    if (unread != nullptr && settings_.on_fetch_fail == OnFetchFail::fresh) return true;
     while (true) {
       const DatasetRecord* next = next_to_fetch(listing_, settings_, current_, tried);
       const FetchStep step = step_for(next, newest_cached, facts_.ranks, settings_);
@@ -138,6 +150,10 @@ class Forecaster {
   Forecast finish() {
     const CachedDataset* choice = restart_choice(datasets_, settings_.global_restart);
     if (choice == nullptr) {
+      const UnreadDataset* unread =
+          unread_before(facts_.prefix.unread, nullptr, {}, settings_, current_);
+      if (unread != nullptr && settings_.fetch && settings_.on_fetch_fail != OnFetchFail::fresh)
+        refuse_for(*unread);
       if (!not_copied_.empty() && settings_.on_mismatch != OnMismatch::fresh) refuse(not_copied_);
       return result_;
     }

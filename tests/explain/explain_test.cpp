@@ -202,6 +202,14 @@ class ExplainPrefix : public DeadJob {
     cluster_.lose_all_nodes();
   }
 
+  std::string record_of(int dataset) const {
+    const std::string folder = fmt::format("dataset.{}.", dataset);
+    for (const auto& entry : fs::directory_iterator(prefix() + "/.cairn/datasets"))
+      if (entry.path().filename().string().starts_with(folder)) return entry.path() / "dataset";
+    ADD_FAILURE() << folder;
+    return {};
+  }
+
   template <class Action>
   void as_keeper(Action action) {
     OwnerRecord me;
@@ -311,22 +319,36 @@ TEST_F(ExplainPrefix, AQuarantinedOneOfTheCacheIsTold) {
 }
 
 TEST_F(ExplainPrefix, ARecordThatCannotBeReadIsTold) {
-  const Blob newer = seal(RecordType::dataset, dataset_record_version + 1, {});
-  const std::map<std::string, std::string> contents = {
-      {"no record", ""},
-      {std::string(reinterpret_cast<const char*>(newer.data()), newer.size()), "newer"}};
-  for (const auto& [content, word] : contents) {
-    fs::remove(prefix() + "/.cairn/listing");
-    for (const auto& dataset : fs::directory_iterator(prefix() + "/.cairn/datasets"))
-      if (dataset.path().filename().string().starts_with("dataset.4."))
-        std::ofstream(dataset.path() / "dataset", std::ios::binary) << content;
-    ASSERT_EQ(explain(), 0);
-    const std::string note = "note: a dataset in the prefix directory cannot be used: " + prefix();
-    ASSERT_TRUE(shows(note)) << out_;
-    EXPECT_NE(out_.find(word, out_.find(note)), std::string::npos) << out_;
-    EXPECT_TRUE(shows("would take dataset 2 (ckpt.2)")) << out_;
-  }
+  fs::remove(prefix() + "/.cairn/listing");
+  std::ofstream(record_of(4), std::ios::binary) << "no record";
+  ASSERT_EQ(explain(), 0);
+  EXPECT_TRUE(shows("note: a dataset in the prefix directory cannot be used: " + record_of(4)))
+      << out_;
   expect_forecast(2);
+}
+
+/// It may be a good one; where no other is left, no run begins without it.
+TEST_F(ExplainPrefix, ARecordThatMayBeGoodStopsARunThatHasNoOther) {
+  const Blob newer = seal(RecordType::dataset, dataset_record_version + 1, {});
+  for (const int dataset : {4, 2}) {
+    fs::remove(prefix() + "/.cairn/listing");
+    std::ofstream(record_of(dataset), std::ios::binary)
+        << std::string(reinterpret_cast<const char*>(newer.data()), newer.size());
+    ASSERT_EQ(explain(8), 0);
+    const std::string note = "note: a dataset in the prefix directory cannot be read now: ";
+    ASSERT_TRUE(shows(note + record_of(dataset))) << out_;
+    if (dataset == 4) {
+      process_.environment["CAIRN_ON_FETCH_FAIL"] = "stop";
+      ASSERT_EQ(explain(8), 0);
+      EXPECT_TRUE(out_.starts_with("a restart with 8 ranks would be refused: ")) << out_;
+      process_.environment.erase("CAIRN_ON_FETCH_FAIL");
+      expect_forecast(2);
+      cluster_.lose_all_nodes();
+    }
+  }
+  EXPECT_TRUE(out_.starts_with("a restart with 8 ranks would be refused: there may be")) << out_;
+  cluster_.run_well(four_nodes(),
+                    [](JobRank& rank) { EXPECT_FALSE(rank.session->have_restart()); });
 }
 
 /// The cache and the prefix directory have it.

@@ -125,11 +125,16 @@ class Scavenge : public testing::Test {
   }
 
   /// As cairn index list.
+  /// Which takes no look at the files that were saved: there may be very many.
   std::string list(bool json) {
     IndexCommand command;
     command.json = json;
     std::ostringstream out;
-    const auto files = make_posix_files();
+    const auto posix = make_posix_files();
+    const auto files = make_hooked_files(*posix, [](const FileOperation& operation) {
+      EXPECT_EQ(operation.path.find("/files"), std::string::npos) << operation.path;
+      return Status{};
+    });
     EXPECT_EQ(run_index_command(command, *files, *cluster_.clock, process_on(cluster_, "login"),
                                 out, cluster_.log()),
               0);

@@ -184,8 +184,7 @@ class PrefixJob {
       write(session);  // the prefix directory is this run's by now
       EXPECT_TRUE(session.finalize());
     });
-    for (int node = 0; node * ranks_per_node < ranks_; ++node)
-      std::filesystem::remove_all(folder_ / fmt::format("n{}", node));
+    lose_nodes();
     run("fetch", [&](Session& session) {
       EXPECT_TRUE(session.have_restart().value());
       EXPECT_TRUE(session.finalize());
@@ -204,6 +203,15 @@ class PrefixJob {
                      "killed", [&](Session& session) { write(session); }, half),
                  Killed);
     run("Init that ends a flush", [&](Session& session) {
+      step_ = "after";
+      EXPECT_TRUE(session.finalize());
+    });
+    done = 0;
+    EXPECT_THROW(run(
+                     "killed", [&](Session& session) { write(session, "late"); }, half),
+                 Killed);
+    make_it_late();
+    run("Init that judges a late flush", [&](Session& session) {
       step_ = "after";
       EXPECT_TRUE(session.finalize());
     });
@@ -233,11 +241,34 @@ class PrefixJob {
     });
   }
 
-  void write(Session& session) {
+  /// The flush that has just died comes to light when newer checkpoints are there, as if its folder
+  /// had been on a file system that was away meanwhile.
+  void make_it_late() {
+    const std::filesystem::path root = settings_.prefix + "/.cairn";
+    std::filesystem::path died;
+    for (const auto& entry : std::filesystem::directory_iterator(root))
+      if (entry.path().filename().string().starts_with("epoch.")) died = entry.path();
+    ASSERT_TRUE(std::filesystem::exists(died));
+    std::filesystem::rename(died, folder_ / "away");
+    lose_nodes();
+    run("between", [&](Session& session) {
+      write(session);
+      EXPECT_TRUE(session.finalize());
+    });
+    std::filesystem::rename(folder_ / "away", root / "closed.1");
+    lose_nodes();
+  }
+
+  void lose_nodes() {
+    for (int node = 0; node * ranks_per_node < ranks_; ++node)
+      std::filesystem::remove_all(folder_ / fmt::format("n{}", node));
+  }
+
+  void write(Session& session, std::string_view name = "rank") {
     ASSERT_TRUE(session.start_checkpoint());
     for (int file = 0; file < files_each_; ++file) {
       const auto path =
-          session.route_file(fmt::format("{}/rank.{}.{}", settings_.prefix, rank_, file));
+          session.route_file(fmt::format("{}/{}.{}.{}", settings_.prefix, name, rank_, file));
       ASSERT_TRUE(path);
       const auto out = make_posix_files()->create(*path, 0600);
       ASSERT_TRUE((*out)->write_at(0, Blob(file_bytes)));
@@ -265,14 +296,15 @@ TEST(Scale, OperationsInThePrefixDirectoryGrowWithFilesAndRanks) {
   for (const auto& [ranks, files] : {std::pair{small, 1}, {small, 9}, {large, 1}}) {
     PrefixJob job(ranks, files);
     PrefixCosts& costs = job.carry_out();
-    for (const char* step : {"flush", "fetch", "Init that ends a flush"}) {
+    for (const char* step :
+         {"flush", "fetch", "Init that ends a flush", "Init that judges a late flush"}) {
       const PrefixCost cost = costs.of(step);
       fmt::print("| {} | {} | {} | {} | {:.1f} | {} |\n", ranks, files, step, cost.operations,
                  static_cast<double>(cost.operations) / ranks, cost.busiest);
       if (ranks == small && files == 1) base[step] = cost;
       const PrefixCost& first = base[step];
       const auto grown = static_cast<std::uint64_t>(ranks / small);
-      const bool for_others = step == std::string_view("Init that ends a flush");
+      const bool for_others = std::string_view(step).starts_with("Init");
       // Who meets whom at the markers, and climbs on, is chance; but nobody climbs higher than the
       // tree of them is.
       const auto height = static_cast<std::uint64_t>(std::bit_width(static_cast<unsigned>(ranks)));
@@ -289,8 +321,12 @@ TEST(Scale, OperationsInThePrefixDirectoryGrowWithFilesAndRanks) {
       EXPECT_LE(cost.busiest,
                 busiest + 4 * grown + at_most_ranks * (1 + for_each_file * (files - 1)))
           << step;
-      // That of its own part, and one dealt to it, which it reads again to give files their names.
-      EXPECT_LE(cost.records_read, 3 * ranks_per_manifest) << "of " << ranks << " at " << step;
+      // That of its own part, and one dealt to it, which it reads again to give files their names;
+      // of a late flush also one to judge it by, of it and of each newer dataset.
+      const std::uint64_t manifests =
+          step == std::string_view("Init that judges a late flush") ? 4 : 3;
+      EXPECT_LE(cost.records_read, manifests * ranks_per_manifest)
+          << "of " << ranks << " at " << step;
     }
   }
 }

@@ -9,6 +9,7 @@
 #include "faults.hpp"
 #include "postboxes.hpp"
 #include "prefix/keeper.hpp"
+#include "prefix_books.hpp"
 #include "session/session.hpp"
 #include "simulated_clock.hpp"
 
@@ -24,21 +25,29 @@ struct Plan {
   bool power = false;               ///< what ends it is a power failure of everything
   std::uint64_t ends_after = 0;     ///< calls; 0: it does not end before its time
   std::uint64_t ends_in_flush = 0;  ///< as many calls after the first plan of a flush is made
+  int damages = 0;                  ///< to flushed files, before it begins
+  bool dies_in_restart = false;     ///< when that was counted
+  std::vector<PrefixCall> calls;
   FaultPlan faults;
   Settings settings;
 };
 
-/// What a job was told of its datasets, by key.
-enum class Told { begun, complete, unsure };
-
 class PrefixJob {
  public:
-  PrefixJob(std::uint64_t seed, bool print, bool bypass)
-      : bypass_(bypass),
+  enum class Kind {
+    flushes,
+    bypass,   ///< of the cache
+    trouble,  ///< damage to what was flushed, calls by name, restarts that die
+  };
+
+  PrefixJob(std::uint64_t seed, bool print, Kind kind)
+      : kind_(kind),
+        bypass_(kind == Kind::bypass),
         ways_(seed ^ 0x9e3779b9U),
         chance_(seed ^ 0x2545f491U),
         of_flushes_(seed ^ 0x6a09e667U),
         of_owners_(seed ^ 0x3c6ef372U),
+        of_trouble_(seed ^ 0x510e527fU),
         trace_(print),
         shape_(draw_shape(seed)),
         cluster_(shape_.nodes),
@@ -53,8 +62,10 @@ class PrefixJob {
     settings.flush_width = chance_.between(1, 4);
     settings.io_threads = of_flushes_.between(1, 2);
     settings.io_piece_bytes = std::uint64_t{1} << of_flushes_.between(8, 14);
-    settings.restart_attempts = 0;
+    settings.restart_attempts =
+        kind_ == Kind::trouble && of_trouble_.one_in(2) ? of_trouble_.between(1, 3) : 0;
     if (!bypass_ && of_owners_.one_in(3)) settings.prefix_size = of_owners_.between(1, 3);
+    books_.set_bounds(settings.restart_attempts, settings.prefix_size);
     several_jobs_ = !bypass_ && of_owners_.one_in(3);
     placement_ = shape_.first_placement;
   }
@@ -99,7 +110,24 @@ class PrefixJob {
       plan.ends_in_flush = 1 + of_flushes_.of_any_size_below(60 * ranks);
       plan.loses_nodes = of_flushes_.one_in(3);
     }
+    if (kind_ == Kind::trouble) draw_trouble(plan);
     return plan;
+  }
+
+  void draw_trouble(Plan& plan) {
+    constexpr int newest_of = 4;
+    static const std::vector<PrefixCall::Kind> kinds = {
+        PrefixCall::Kind::current, PrefixCall::Kind::drop, PrefixCall::Kind::remove};
+    if (of_trouble_.one_in(3)) plan.damages = of_trouble_.between(1, 3);
+    plan.dies_in_restart = of_trouble_.one_in(4);
+    if (of_trouble_.one_in(2)) return;
+    for (int before = 0; before <= plan.datasets; ++before) {
+      const int newest = books_.count() + before;
+      if (newest == 0 || of_trouble_.one_in(2)) continue;
+      plan.calls.push_back({of_trouble_.pick(kinds),
+                            of_trouble_.between(std::max(1, newest - newest_of + 1), newest),
+                            before});
+    }
   }
 
   Plan calm(int datasets) {
@@ -135,11 +163,12 @@ class PrefixJob {
   void carry_out(const Plan& plan) {
     scheduler_.pass_time_us(pause_us);
     if (plan.loses_nodes) lose_all_nodes();
+    for (int i = 0; i < plan.damages; ++i) damage_something();
     ++outcome_.runs;
     trace_.say("run {}: {} datasets, ends after {}, power {}, faults {}..{}", outcome_.runs,
                plan.datasets, plan.ends_after, plan.power, plan.faults.from, plan.faults.to);
-    if (plan.settings.prefix_purge)
-      for (auto& [key, told] : told_) told = Told::unsure;
+    if (plan.settings.prefix_purge) books_.purge_begins();
+    books_.begin_run();
     Postboxes boxes(shape_.ranks(), seam_, chance_.fork());
     std::deque<HelperBackground> helpers;
     for (int rank = 0; rank < shape_.ranks(); ++rank) helpers.emplace_back(scheduler_, rank);
@@ -147,8 +176,7 @@ class PrefixJob {
     faults_.begin(plan.faults);
     verdicts_.clear();
     asked_.clear();
-    for (int rank = 0; rank < shape_.ranks(); ++rank)
-      written_[rank] = static_cast<int>(told_.size());
+    for (int rank = 0; rank < shape_.ranks(); ++rank) written_[rank] = books_.count();
     ended_ = false;
     planned_ = false;
     if (plan.ends_after > 0) seam_.after(plan.ends_after, [&] { end(plan.power); });
@@ -162,13 +190,34 @@ class PrefixJob {
     }
     outcome_.calls += seam_.calls();
     outcome_.crashes += ended_ ? 1 : 0;
-    for (auto& [key, told] : told_)
-      if (told == Told::begun) told = Told::unsure;
+    books_.end_run();
   }
 
   void lose_all_nodes() {
     trace_.say("all nodes are lost");
     for (const Place& place : cluster_.places()) place.volume->wipe();
+    books_.nodes_lost();
+  }
+
+  /// The key of a program's own file; 0 if it is none.
+  static int key_of(const std::string& path) {
+    const std::string name = name_of_path(path);
+    const bool own = name.starts_with("d") && name.find(".rank") != std::string::npos;
+    return own ? std::stoi(name.substr(1)) : 0;
+  }
+
+  void damage_something() {
+    std::vector<std::string> files = prefix_->files_below();
+    std::erase_if(files, [](const std::string& path) { return key_of(path) == 0; });
+    if (files.empty()) return;
+    const std::string& path = of_trouble_.pick(files);
+    std::string what = "removed";
+    if (of_trouble_.one_in(6))
+      prefix_->lose(path);
+    else
+      what = damage(*prefix_->find(path), of_trouble_);
+    trace_.say("damage to {}: {}", path, what);
+    books_.damaged(key_of(path));
   }
 
   void end(bool power) {
@@ -209,9 +258,13 @@ class PrefixJob {
     if (!session && settings.prefix_purge && faults_.count() > 0) return background.finish();
     if (!session) throw Violation(fmt::format("(g) Init fails: {}", session.error().text));
     Restart found = Restart::rejected;
-    while (found == Restart::rejected) found = restart(**session, *memory, rank);
+    while (found == Restart::rejected) found = restart(plan, **session, *memory, rank);
     if (found == Restart::refused) return background.finish();
-    for (int i = 0; i < plan.datasets; ++i) write(plan, **session, *files, rank);
+    for (int i = 0; i < plan.datasets; ++i) {
+      call_by_name(plan, i, **session);
+      write(plan, **session, *files, rank);
+    }
+    call_by_name(plan, plan.datasets, **session);
     if (plan.finalize) compare("Finalize", (*session)->finalize() ? "ok" : "failed");
     background.finish();  // what it does uses the files above
   }
@@ -231,34 +284,46 @@ class PrefixJob {
 
   // --- restart ---
 
-  int newest_complete() const {
-    int newest = 0;
-    for (const auto& [key, told] : told_)
-      if (told == Told::complete && !outputs_.contains(key)) newest = key;
-    return newest;
-  }
-
   enum class Restart {
     ended,
     rejected,  ///< a call has failed, so that another checkpoint is wanted
     refused,   ///< whether there is one could not be known: the program ends
   };
 
-  Restart restart(Session& session, Files& memory, int rank) {
+  Restart restart(const Plan& plan, Session& session, Files& memory, int rank) {
     const auto offer = session.have_restart();
     const std::string step = fmt::format("Have_restart {}", ++asked_[rank]);
     compare(step, offer ? offer->value_or("nothing") : offer.error().text);
     if (!offer && faults_.count() > 0) return Restart::refused;
     if (!offer) throw Violation(fmt::format("(b) Have_restart fails: {}", offer.error().text));
     const int key = *offer ? std::stoi((*offer)->substr(1)) : 0;
-    if (key < newest_complete() && faults_.count() == 0)
-      throw Violation(
-          fmt::format("(b) d{} was complete, and d{} is offered", newest_complete(), key));
+    const std::string wrong = books_.wrong_offer(key, faults_.count() > 0);
+    if (!wrong.empty()) throw Violation(wrong);
     if (key == 0) return Restart::ended;
-    if (!told_.contains(key) || outputs_.contains(key))
-      throw Violation(fmt::format("(a) d{} is offered", key));
+    books_.restart_begins(key);
     if (const auto opened = session.start_restart(); !opened)
       throw Violation(fmt::format("(b) d{} is refused: {}", key, opened.error().text));
+    if (plan.dies_in_restart && rank == 0) die_in_restart(plan, key);
+    const bool found = read_back(session, memory, key, rank);
+    books_.restart_ends(key);
+    const Status completed = session.complete_restart(found);
+    compare(fmt::format("Complete_restart of d{}", key), completed ? "ok" : "failed");
+    if (completed && rank == 0) {
+      ++outcome_.restarts;
+      if (faults_.count() == 0) books_.restart_ended(key);
+    }
+    if (!completed) books_.doubt(key);  // the program has rejected it
+    return completed ? Restart::ended : Restart::rejected;
+  }
+
+  /// Rank 0 has counted it.
+  void die_in_restart(const Plan& plan, int key) {
+    if (faults_.count() == 0) books_.restart_died(key);
+    end(plan.power);
+    seam_.pass("die", "");
+  }
+
+  bool read_back(Session& session, Files& memory, int key, int rank) {
     bool found = true;
     for (const FileShape& file : files_of_rank(key, rank)) {
       const auto path = session.route_file(file.name);
@@ -269,11 +334,47 @@ class PrefixJob {
       if (!content || *content != content_of(shape_, key, writer_of(rank, file), file))
         throw Violation(fmt::format("(a) d{}: wrong bytes in {}", key, *path));
     }
-    const Status completed = session.complete_restart(found);
-    compare(fmt::format("Complete_restart of d{}", key), completed ? "ok" : "failed");
-    if (completed && rank == 0) ++outcome_.restarts;
-    if (!completed) told_[key] = Told::unsure;  // the program has rejected it
-    return completed ? Restart::ended : Restart::rejected;
+    return found;
+  }
+
+  // --- calls by name ---
+
+  void call_by_name(const Plan& plan, int before, Session& session) {
+    for (const PrefixCall& call : plan.calls) {
+      if (call.before != before) continue;
+      const std::string name = fmt::format("d{}", call.key);
+      books_.call_begins(call);
+      const bool kept = has_file_of(*prefix_, call.key);
+      const Status done = make(call.kind, session, name);
+      compare(fmt::format("call {} of {}", before, name), done ? "ok" : done.error().text);
+      if (!done && faults_.count() == 0)
+        throw Violation(fmt::format("(g) {} is refused: {}", name, done.error().text));
+      if (done && faults_.count() == 0) books_.call_returns(call, kept, is_cached(call.key));
+    }
+  }
+
+  static Status make(PrefixCall::Kind kind, Session& session, const std::string& name) {
+    switch (kind) {
+      case PrefixCall::Kind::current:
+        return session.current(name);
+      case PrefixCall::Kind::drop:
+        return session.drop(name);
+      case PrefixCall::Kind::remove:
+        return session.remove(name);
+    }
+    return {};
+  }
+
+  bool is_cached(int key) const {
+    const auto places = cluster_.places();
+    return std::any_of(places.begin(), places.end(),
+                       [&](const Place& place) { return has_file_of(*place.volume, key); });
+  }
+
+  static bool has_file_of(const Volume& volume, int key) {
+    const std::vector<std::string> files = volume.files_below();
+    return std::any_of(files.begin(), files.end(),
+                       [&](const std::string& path) { return key_of(path) == key; });
   }
 
   // --- writing ---
@@ -281,12 +382,12 @@ class PrefixJob {
   void write(const Plan& plan, Session& session, Files& files, int rank) {
     const int key = begin(plan, rank);
     const std::string name = fmt::format("d{}", key);
-    const std::uint32_t flags = outputs_.contains(key) ? flag_output : flag_checkpoint;
+    const std::uint32_t flags = books_.is_output(key) ? flag_output : flag_checkpoint;
     const std::uint64_t faults_before = faults_.count();
     const Status started = session.start_output(name, flags);
     compare("Start of " + name, started ? "ok" : started.error().text);
     if (!started && bypass_ && faults_.count() > 0) {
-      told_[key] = Told::unsure;
+      books_.doubt(key);
       return;
     }
     if (!started) throw Violation(fmt::format("(g) Start fails: {}", started.error().text));
@@ -298,19 +399,15 @@ class PrefixJob {
     if (!completed && faults_.count() == 0)
       throw Violation(fmt::format("(g) Complete fails: {}", completed.error().text));
     // With faults it may be in the caches only.
-    const bool sure = completed && faults_.count() == 0 && faults_before == 0;
-    Told& told = told_[key];
-    if (told == Told::begun) told = sure ? Told::complete : Told::unsure;
+    books_.completed(key, completed && faults_.count() == 0 && faults_before == 0);
   }
 
   /// The key of the dataset that this rank writes next; the first to come draws it.
   int begin(const Plan& plan, int rank) {
     int& written = written_[rank];
-    if (++written > static_cast<int>(told_.size())) {
-      const int key = static_cast<int>(told_.size()) + 1;
-      told_[key] = Told::begun;
-      if (chance_.one_in(5)) outputs_.insert(key);
-      if (shares_a_file(plan)) shared_.insert(key);
+    if (++written > books_.count()) {
+      books_.begin(written, chance_.one_in(5));
+      if (shares_a_file(plan)) shared_.insert(written);
     }
     return written;
   }
@@ -343,21 +440,34 @@ class PrefixJob {
     Mounts mounts;
     mounts.emplace(shape_.settings.prefix, prefix_);
     const auto files = make_memory_files(mounts, [] { return 0; });
-    for (const std::string& path : prefix_->files_below())
-      if (path.find("/.cairn.") != std::string::npos || path.starts_with("/.cairn/closed."))
-        throw Violation(fmt::format("(h) {} is left", path));
     std::vector<std::string> damaged;
+    const auto dropped = read_dropped(*files, {shape_.settings.prefix}, damaged);
+    // One that was dropped before it was settled keeps its staged files until it is put back.
+    const auto is_kept = [&](const std::string& path) {
+      return dropped && std::any_of(dropped->begin(), dropped->end(), [&](const auto& record) {
+               const bool is_its =
+                   path.find(PrefixFolder::staged_start(record.info.uuid)) != std::string::npos;
+               return is_its && !record.settled;
+             });
+    };
+    for (const std::string& path : prefix_->files_below())
+      if ((path.find("/.cairn.") != std::string::npos && !is_kept(path)) ||
+          path.starts_with("/.cairn/closed."))
+        throw Violation(fmt::format("(h) {} is left", path));
     const auto listing = read_listing(*files, {shape_.settings.prefix}, damaged);
     if (!listing || !damaged.empty()) throw Violation("(h) the listing cannot be read");
-    for (const auto& [key, told] : told_) {
+    for (int key = 1; key <= books_.count(); ++key) {
       const std::string name = fmt::format("d{}", key);
       const bool listed = std::any_of(listing->begin(), listing->end(), [&](const auto& record) {
         return record.info.name == name && record.settled;
       });
-      if (told == Told::complete && !listed && !is_outside_window(*listing, key))
+      if (books_.must_be_there(key) && !listed && !is_outside_window(*listing, key))
         throw Violation(fmt::format("(b) {} was complete, and is not listed", name));
-      if (told == Told::complete && !listed) check_deleted(*files, key);
-      if (listed) check_own_files(*files, key);
+      if (listed && books_.must_not_be_there(key))
+        throw Violation(fmt::format("(d) {} was dropped or deleted, and is listed", name));
+      if ((books_.is_complete(key) && !listed) || books_.was_deleted(key))
+        check_deleted(*files, key);
+      if (listed && books_.is_as_written(key)) check_own_files(*files, key);
     }
   }
 
@@ -366,7 +476,7 @@ class PrefixJob {
     const auto newer = std::count_if(listing.begin(), listing.end(), [&](const auto& record) {
       return record.info.is_checkpoint() && std::stoi(record.info.name.substr(1)) > key;
     });
-    return size > 0 && newer >= size && !outputs_.contains(key);
+    return size > 0 && newer >= size && !books_.is_output(key);
   }
 
   void check_deleted(Files& files, int key) {
@@ -386,11 +496,13 @@ class PrefixJob {
       }
   }
 
+  const Kind kind_;
   const bool bypass_;
   Chance ways_;  ///< of its own, so that seeds of one kind stay what they are
   Chance chance_;
   Chance of_flushes_;
   Chance of_owners_;
+  Chance of_trouble_;
   Trace trace_;
   JobShape shape_;
   Cluster cluster_;
@@ -400,8 +512,7 @@ class PrefixJob {
   Faults faults_;
   Nodes placement_;
   std::map<std::string, std::string> verdicts_;
-  std::map<int, Told> told_;
-  std::set<int> outputs_;
+  PrefixBooks books_;
   std::set<int> shared_;        ///< those with a file of all ranks
   std::map<int, int> asked_;    ///< by rank: how often for a restart
   std::map<int, int> written_;  ///< by rank: the last key
@@ -414,11 +525,15 @@ class PrefixJob {
 }  // namespace
 
 Outcome simulate_prefix(std::uint64_t seed, bool print) {
-  return PrefixJob(seed, print, false).carry_out();
+  return PrefixJob(seed, print, PrefixJob::Kind::flushes).carry_out();
 }
 
 Outcome simulate_bypass(std::uint64_t seed, bool print) {
-  return PrefixJob(seed, print, true).carry_out();
+  return PrefixJob(seed, print, PrefixJob::Kind::bypass).carry_out();
+}
+
+Outcome simulate_trouble(std::uint64_t seed, bool print) {
+  return PrefixJob(seed, print, PrefixJob::Kind::trouble).carry_out();
 }
 
 }  // namespace cairn::sim

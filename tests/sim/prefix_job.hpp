@@ -16,9 +16,17 @@ namespace cairn::sim {
 /// As simulate() otherwise.
 Outcome simulate_prefix(std::uint64_t seed, bool print = false);
 
-/// The same with runs that bypass the cache, for all checkpoints or some, whose ranks share a file;
-/// that restart without a copy in the cache, or never from it; and that purge the prefix directory.
-/// Every call in that directory may fail.
+/// The same with bits that flip in flushed files, which lose their ends or go; with SCR_Current,
+/// SCR_Drop and SCR_Delete; and with restarts that die, after which their checkpoint is not offered
+/// any more. So too:
+///   (b) a dataset that was damaged is given back as it was, or refused and the next older taken;
+///       with empty nodes, what SCR_Current has named is offered;
+///   (d) a dataset that was dropped or deleted does not come back.
+Outcome simulate_trouble(std::uint64_t seed, bool print = false);
+
+/// As simulate_prefix() with runs that bypass the cache, for all checkpoints or some, whose ranks
+/// share a file; that restart without a copy in the cache, or never from it; and that purge the
+/// prefix directory. Every call in that directory may fail.
 Outcome simulate_bypass(std::uint64_t seed, bool print = false);
 
 }  // namespace cairn::sim

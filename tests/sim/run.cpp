@@ -188,16 +188,6 @@ std::vector<CachedFile> find_cached_files(World& world) {
   return found;
 }
 
-std::string damage(Inode& file, Chance& chance) {
-  if (!file.content.empty() && !chance.one_in(4)) {
-    const std::uint64_t bit = chance.below(8 * file.content.size());
-    file.content[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
-    return fmt::format("bit {} flips", bit);
-  }
-  file.content.resize(chance.below(file.content.size() + 2));
-  return fmt::format("cut to {} bytes", file.content.size());
-}
-
 }  // namespace
 
 void Run::damage_something(World& world) {
@@ -208,14 +198,9 @@ void Run::damage_something(World& world) {
   // Nobody removes files while they are being rebuilt: that costs the dataset for this run, and no
   // more is promised.
   if (world.chance.one_in(6) && !world.model.in_init()) {
-    Volume& volume = *file.place.volume;
-    const InodePtr folder = volume.folder_of(file.path);
-    volume.change_names(*folder, {name_of_path(file.path), "", nullptr, {}});
-    volume.sync_names(*folder);
+    file.place.volume->lose(file.path);
   } else {
-    Inode& inode = *file.place.volume->find(file.path);
-    what = damage(inode, world.chance);
-    inode.synced_content = inode.content;
+    what = damage(*file.place.volume->find(file.path), world.chance);
   }
   world.trace.say("damage on {}: {}{} {}", file.place.node, file.place.mount, file.path, what);
   world.model.damaged(file.folder, file.rank, file.place.node);

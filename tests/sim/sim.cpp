@@ -61,12 +61,23 @@ int main(int argc, char** argv) {
       app.add_option("--list", list, "the seeds in this file")->excludes(one)->excludes(many);
   bool prefix = false;
   bool bypass = false;
+  bool trouble = false;
   auto* with_prefix = app.add_flag("--prefix", prefix, "jobs with a prefix directory");
-  app.add_flag("--bypass", bypass, "such jobs that bypass the cache")->excludes(with_prefix);
+  auto* past_cache = app.add_flag("--bypass", bypass, "such jobs that bypass the cache");
+  past_cache->excludes(with_prefix);
+  app.add_flag("--trouble", trouble,
+               "such jobs whose flushed files are damaged, whose datasets are dropped and deleted, "
+               "and whose restarts die")
+      ->excludes(with_prefix)
+      ->excludes(past_cache);
   app.require_option(1, 0);
   CLI11_PARSE(app, argc, argv);
-  const Simulate kind = bypass ? simulate_bypass : prefix ? simulate_prefix : simulate;
-  const std::string program = std::string(argv[0]) + (bypass   ? " --bypass"
+  const Simulate kind = trouble  ? simulate_trouble
+                        : bypass ? simulate_bypass
+                        : prefix ? simulate_prefix
+                                 : simulate;
+  const std::string program = std::string(argv[0]) + (trouble  ? " --trouble"
+                                                      : bypass ? " --bypass"
                                                       : prefix ? " --prefix"
                                                                : "");
   if (*one) return replay(kind, seed, trace);

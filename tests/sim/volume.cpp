@@ -1,5 +1,7 @@
 #include "volume.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace cairn::sim {
@@ -189,6 +191,12 @@ Volume Volume::copy() const {
   return copy;
 }
 
+void Volume::lose(const std::string& path) const {
+  const InodePtr folder = folder_of(path);
+  change_names(*folder, {name_of_path(path), "", nullptr, {}});
+  sync_names(*folder);
+}
+
 void Volume::wipe() { root_ = make_root(); }
 
 std::vector<std::string> Volume::files_below(const std::string& folder) const {
@@ -196,6 +204,20 @@ std::vector<std::string> Volume::files_below(const std::string& folder) const {
   const InodePtr start = find(folder);
   if (start && start->kind == Kind::folder) collect_files(*start, folder, found);
   return found;
+}
+
+std::string damage(Inode& file, Chance& chance) {
+  std::string what;
+  if (!file.content.empty() && !chance.one_in(4)) {
+    const std::uint64_t bit = chance.below(8 * file.content.size());
+    file.content[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
+    what = fmt::format("bit {} flips", bit);
+  } else {
+    file.content.resize(chance.below(file.content.size() + 2));
+    what = fmt::format("cut to {} bytes", file.content.size());
+  }
+  file.synced_content = file.content;
+  return what;
 }
 
 }  // namespace cairn::sim

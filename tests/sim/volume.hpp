@@ -85,6 +85,8 @@ class Volume {
 
   /// Its present state, for somebody who only reads the present.
   Volume copy() const;
+  /// The file is gone, for good.
+  void lose(const std::string& path) const;
   /// The node goes down without a word and comes back.
   void power_failure(Chance& chance);
   /// The storage is replaced by an empty one.
@@ -100,5 +102,8 @@ class Volume {
   InodePtr root_;
   std::uint64_t free_bytes_ = plenty;
 };
+
+/// A bit flips in a file, or it loses its end, for good; which, in words.
+std::string damage(Inode& file, Chance& chance);
 
 }  // namespace cairn::sim

@@ -1,0 +1,23 @@
+// Small messages between ranks, of many fields each.
+#pragma once
+
+#include <map>
+
+#include "comm/communicator.hpp"
+#include "records/wire.hpp"
+
+namespace cairn {
+
+/// Collective. Sends `letters`, each to the rank that it is filed under, and calls `read` with
+/// every one that came, and who sent it, until it is read to its end. For kilobytes.
+template <class Read>
+void exchange_letters(Communicator& comm, std::map<int, Encoder>&& letters, Read read) {
+  std::vector<Parcel> parcels;
+  for (auto& [peer, letter] : letters) parcels.push_back({peer, letter.take()});
+  for (const Parcel& parcel : exchange(comm, std::move(parcels))) {
+    Decoder in(parcel.payload);
+    while (!in.at_end() && !in.failed()) read(parcel.peer, in);
+  }
+}
+
+}  // namespace cairn

@@ -1,0 +1,163 @@
+#include "prefix/unfinished.hpp"
+
+#include <algorithm>
+
+#include "prefix/check.hpp"
+#include "prefix/copy_files.hpp"
+#include "prefix/letters.hpp"
+#include "prefix/site.hpp"
+#include "topology/placement.hpp"
+
+namespace cairn {
+namespace {
+
+std::optional<DatasetRecord> plan_in(Files& files, const std::string& pending) {
+  return read_dataset_record(files, pending).value_or(std::nullopt);
+}
+
+/// Or was on its way there when a later epoch than that of its plan ended. In the same one it only
+/// stood aside, to be published again.
+Result<bool> was_dropped(Files& files, const PrefixFolder& folder, std::uint64_t epoch_of_plan,
+                         const DatasetInfo& dataset) {
+  std::vector<std::string> places = {folder.dropped(dataset)};
+  CAIRN_ASSIGN(const auto names, names_in(files, folder.root()));
+  for (const std::uint64_t epoch : numbers_after("closed.", names))
+    if (epoch > epoch_of_plan)
+      places.push_back(folder.closed(epoch) + "/" + std::string(PrefixFolder::transit_start) +
+                       PrefixFolder::folder_name(dataset));
+  for (const std::string& place : places) {
+    const auto there = files.info(place);
+    if (there) return true;
+    if (there.error().code != Code::not_found) return tl::unexpected(there.error());
+  }
+  return false;
+}
+
+using Names = std::set<std::uint64_t>;  ///< their hashes
+
+/// Collective. Each rank looks after the names whose hash falls to it: those of the files of the
+/// dataset in `folder`. `visit` gets every file, on some rank. Errors are agreed.
+Result<Names> deal_names(Communicator& comm, Files& files, const std::string& folder,
+                         const DatasetRecord& dataset,
+                         const std::function<void(const FileEntry&)>& visit = nullptr) {
+  Status status;
+  std::map<int, Encoder> told;
+  std::vector<std::string> unread;
+  visit_dealt(comm, dataset.manifests(), [&](std::size_t i) {
+    if (!status) return;
+    status = visit_manifest(
+        files, folder, dataset, static_cast<std::uint32_t>(i), unread,
+        [&](const RankRecord& record) {
+          for (const FileEntry& file : record.files) {
+            const std::uint64_t hash = hash_of_name(file.name);
+            told[static_cast<int>(hash % static_cast<std::uint64_t>(comm.size()))].u64(hash);
+            if (visit) visit(file);
+          }
+        });
+    if (status && !unread.empty()) status = fail(Code::corrupt, "{}", unread.front());
+  });
+  CAIRN_TRY(agree(comm, std::move(status)));
+  Names names;
+  exchange_letters(comm, std::move(told), [&](int, Decoder& in) { names.insert(in.u64()); });
+  return names;
+}
+
+bool any(Communicator& comm, bool here) { return allreduce(comm, here ? 1 : 0, Reduce::max) != 0; }
+
+Result<bool> has_late_name(Communicator& comm, Files& files, const PrefixFolder& folder,
+                           const std::string& pending, const DatasetRecord& plan,
+                           const Listing& newer) {
+  bool late = false;
+  CAIRN_ASSIGN(const Names names,
+               deal_names(comm, files, pending, plan, [&](const FileEntry& file) {
+                 late = late || is_written_since(files, file, folder.file(file));
+               }));
+  if (any(comm, late)) return true;
+  for (const DatasetRecord& other : newer) {
+    CAIRN_ASSIGN(const Names taken, deal_names(comm, files, folder.dataset(other.info), other));
+    const bool same = std::any_of(taken.begin(), taken.end(),
+                                  [&](std::uint64_t name) { return names.contains(name); });
+    if (any(comm, same)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Result<bool> is_unwanted(Files& files, const PrefixFolder& folder, const PlanFound& found,
+                         const Listing& deleted) {
+  CAIRN_ASSIGN(const bool dropped, was_dropped(files, folder, found.epoch, found.plan.info));
+  return dropped || find_in(deleted, found.plan.info.uuid) != nullptr;
+}
+
+Listing newer_than(const Listing& listing, const Uuid& uuid) {
+  const auto end = std::find_if(listing.begin(), listing.end(), [&](const DatasetRecord& record) {
+    return record.info.uuid <= uuid;
+  });
+  return {listing.begin(), end};
+}
+
+Result<bool> would_replace(Communicator& comm, Files& files, const PrefixFolder& folder,
+                           const std::string& pending, const DatasetRecord& plan,
+                           const Listing& newer) {
+  if (newer.empty()) return false;
+  const auto late = has_late_name(comm, files, folder, pending, plan, newer);
+  return late || !is_damage(late.error().code) ? late : true;
+}
+
+Result<std::vector<UnfinishedFlush>> read_unfinished(Communicator& comm, Files& files,
+                                                     const PrefixFolder& folder,
+                                                     const Listing& listing) {
+  std::vector<UnfinishedFlush> found;
+  CAIRN_ASSIGN(const Listing deleted, read_deleted(files, folder));
+  CAIRN_ASSIGN(const auto names, names_in(files, folder.root()));
+  for (const char* kind : {"epoch.", "closed."})
+    for (const std::uint64_t epoch : numbers_after(kind, names)) {
+      const std::string of_epoch = folder.root() + "/" + kind + std::to_string(epoch);
+      CAIRN_ASSIGN(const auto inside, names_in(files, of_epoch));
+      for (const std::string& name : with_start(inside, "dataset.")) {
+        const std::string pending = of_epoch + "/" + name;
+        const auto plan = plan_in(files, pending);
+        if (!plan || find_in(listing, plan->info.uuid) != nullptr) continue;
+        const auto unwanted = is_unwanted(files, folder, {*plan, pending, epoch}, deleted);
+        if (!unwanted || *unwanted) continue;
+        const auto late = would_replace(comm, files, folder, pending, *plan,
+                                        newer_than(listing, plan->info.uuid));
+        if (!late || *late) continue;
+        UnfinishedFlush flush{*plan, {}};
+        CAIRN_ASSIGN(const auto marks, names_in(files, PrefixFolder::markers(pending)));
+        for (const std::uint64_t rank : numbers_after("0.", marks))
+          flush.done.insert(static_cast<int>(rank));
+        found.push_back(std::move(flush));
+      }
+    }
+  return found;
+}
+
+namespace {
+
+/// The records of datasets that lie in the folders of epochs under names that begin so.
+Result<Listing> read_left(Files& files, const PrefixFolder& folder, std::string_view start) {
+  Listing found;
+  CAIRN_ASSIGN(const auto names, names_in(files, folder.root()));
+  for (const char* kind : {"epoch.", "closed."})
+    for (const std::uint64_t epoch : numbers_after(kind, names)) {
+      const std::string of_epoch = folder.root() + "/" + kind + std::to_string(epoch);
+      CAIRN_ASSIGN(const auto inside, names_in(files, of_epoch));
+      for (const std::string& name : with_start(inside, start))
+        if (auto record = plan_in(files, of_epoch + "/" + name)) insert(found, *std::move(record));
+    }
+  return found;
+}
+
+}  // namespace
+
+Result<Listing> read_half_deleted(Files& files, const PrefixFolder& folder) {
+  return read_left(files, folder, "deleted.");
+}
+
+Result<Listing> read_in_transit(Files& files, const PrefixFolder& folder) {
+  return read_left(files, folder, PrefixFolder::transit_start);
+}
+
+}  // namespace cairn

@@ -1,0 +1,141 @@
+#include "prefix_books.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace cairn::sim {
+
+// --- runs ---
+
+void PrefixBooks::begin_run() {
+  begun_restarts_.clear();
+  was_complete_.clear();
+}
+
+void PrefixBooks::end_run() {
+  nodes_are_empty_ = false;
+  for (auto& [key, told] : told_)
+    if (told == Told::begun) told = Told::unsure;
+}
+
+void PrefixBooks::purge_begins() {
+  for (auto& [key, told] : told_) told = Told::unsure;
+}
+
+void PrefixBooks::nodes_lost() {
+  nodes_are_empty_ = true;
+  never_offered_ = gone_;
+}
+
+// --- datasets ---
+
+void PrefixBooks::begin(int key, bool is_output) {
+  told_[key] = Told::begun;
+  if (is_output) outputs_.insert(key);
+  current_ = 0;
+}
+
+void PrefixBooks::completed(int key, bool sure) {
+  Told& told = told_[key];
+  if (told == Told::begun) told = sure ? Told::complete : Told::unsure;
+}
+
+void PrefixBooks::doubt(int key) {
+  told_[key] = Told::unsure;
+  doubted_.insert(key);
+  forget_current(key);
+}
+
+void PrefixBooks::damaged(int key) {
+  damaged_.insert(key);
+  doubt(key);
+}
+
+void PrefixBooks::forget_current(int key) {
+  if (key == current_) current_ = 0;
+}
+
+// --- calls by name ---
+
+void PrefixBooks::call_begins(const PrefixCall& call) {
+  const auto told = told_.find(call.key);
+  const bool complete = told != told_.end() && told->second == Told::complete;
+  if (!was_complete_.emplace(call.before, complete).second) return;
+  if (told == told_.end()) return;
+  current_ = 0;
+  if (call.kind != PrefixCall::Kind::current) return doubt(call.key);
+  for (int key = call.key + 1; key <= count(); ++key)
+    if (!is_output(key)) doubt(key);
+}
+
+void PrefixBooks::call_returns(const PrefixCall& call, bool kept, bool cached) {
+  if (!std::exchange(was_complete_.at(call.before), false)) return;
+  switch (call.kind) {
+    case PrefixCall::Kind::current:
+      if (kept && !is_output(call.key)) current_ = call.key;
+      return;
+    case PrefixCall::Kind::drop:
+      if (kept) gone_.insert(call.key);
+      return;
+    case PrefixCall::Kind::remove:
+      if (cached) return;  // a node that was away brings it back
+      gone_.insert(call.key);
+      deleted_.insert(call.key);
+      never_offered_.insert(call.key);
+      return;
+  }
+}
+
+// --- restarts ---
+
+bool PrefixBooks::may_be_held_back(int key) const {
+  const auto attempts = attempts_.find(key);
+  return most_attempts_ > 0 && attempts != attempts_.end() &&
+         attempts->second.at_most >= most_attempts_;
+}
+
+/// By newer ones, none of which need be there any more. Where nothing was done to these, one of
+/// them is.
+bool PrefixBooks::may_be_pushed_out(int key) const {
+  int newer = 0;
+  bool doubtful = false;
+  for (int other = key + 1; other <= count(); ++other) {
+    if (is_output(other)) continue;
+    ++newer;
+    doubtful = doubtful || doubted_.contains(other) || may_be_held_back(other);
+  }
+  return window_ > 0 && doubtful && newer >= window_ && !is_output(key);
+}
+
+int PrefixBooks::newest_expected() const {
+  int newest = 0;
+  for (const auto& [key, told] : told_)
+    if (must_be_there(key) && !is_output(key) && !may_be_held_back(key)) newest = key;
+  return newest;
+}
+
+std::string PrefixBooks::wrong_offer(int key, bool disturbed) const {
+  if (key != 0 && (!told_.contains(key) || is_output(key)))
+    return fmt::format("(a) d{} is offered", key);
+  if (never_offered_.contains(key))
+    return fmt::format("(d) d{} was dropped or deleted, and is offered", key);
+  if (disturbed) return {};
+  if (key < newest_expected())
+    return fmt::format("(b) d{} was complete, and d{} is offered", newest_expected(), key);
+  const auto attempts = attempts_.find(key);
+  if (most_attempts_ > 0 && attempts != attempts_.end() && told_.at(key) == Told::complete &&
+      attempts->second.surely >= most_attempts_)
+    return fmt::format("(b) {} restarts from d{} have died, and it is offered",
+                       attempts->second.surely, key);
+  if (nodes_are_empty_ && current_ != 0 && key != current_ && !may_be_held_back(current_))
+    return fmt::format("(b) d{} is current, and d{} is offered", current_, key);
+  return {};
+}
+
+void PrefixBooks::restart_begins(int key) {
+  if (begun_restarts_.insert(key).second) ++attempts_[key].at_most;
+}
+
+}  // namespace cairn::sim
