@@ -160,7 +160,7 @@ class Bench {
 
   void rebuild() {
     Salvage salvage =
-        check(make_whole(*files_, folder(), {[](const Remains&) { return true; }}, log_));
+        check(make_whole(*files_, *clock_, folder(), {[](const Remains&) { return true; }}, log_));
     OwnerRecord me;
     me.job_id = "bench";
     Keeper keeper = check(Keeper::take_over(*files_, *clock_, folder(), me));

@@ -246,11 +246,11 @@ std::string_view name_of(SalvagedDataset::Outcome outcome) {
   return "";
 }
 
-Result<Salvage> make_whole(Files& files, const PrefixFolder& folder, const Choice& choice,
-                           const Log& log) {
+Result<Salvage> make_whole(Files& files, Clock& clock, const PrefixFolder& folder,
+                           const Choice& choice, const Log& log) {
   Salvage salvage;
   CAIRN_ASSIGN(const std::vector<std::string> caches, saved_caches(files, folder));
-  CAIRN_ASSIGN(salvage.locks, lock_caches(files, caches));
+  CAIRN_ASSIGN(salvage.locks, lock_caches(files, clock, caches));
   CAIRN_ASSIGN(std::vector<Remains> found, find_remains(files, caches));
   std::reverse(found.begin(), found.end());
   std::erase_if(found, [&](const Remains& remains) { return !choice.wanted(remains); });
@@ -284,9 +284,9 @@ Result<std::vector<Remains>> find_saved(Files& files, const PrefixFolder& folder
   return find_remains(files, caches);
 }
 
-Status remove_saved(Files& files, const PrefixFolder& folder, const Remains& saved) {
+Status remove_saved(Files& files, Clock& clock, const PrefixFolder& folder, const Remains& saved) {
   CAIRN_ASSIGN(const std::vector<std::string> caches, saved_caches(files, folder));
-  CAIRN_ASSIGN(const CacheLocks locks, lock_caches(files, caches));
+  CAIRN_ASSIGN(const CacheLocks locks, lock_caches(files, clock, caches));
   return remove_copies(files, saved, {});
 }
 

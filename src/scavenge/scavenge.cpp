@@ -4,8 +4,10 @@
 #include <atomic>
 #include <set>
 
+#include "files/lock_patiently.hpp"
 #include "prefix/fetch_order.hpp"
 #include "prefix/keeper.hpp"
+#include "recovery/dead_caches.hpp"
 #include "scavenge/save_part.hpp"
 
 namespace cairn {
@@ -62,7 +64,8 @@ class Scavenging {
       CAIRN_TRY(files_.make_folder(path, only_me));
       CAIRN_TRY(files_.sync_folder(folder_of(path)));
     }
-    auto lock = files_.lock(folder.scavenged(node) + "/lock");
+    auto lock = lock_patiently(files_, clock_, folder.scavenged(node) + "/lock",
+                               clock_.steady_us() + lock_patience_us);
     if (!lock && lock.error().code == Code::busy)
       return fail(Code::busy, "{} is being scavenged by another process already: {}", node,
                   lock.error().text);

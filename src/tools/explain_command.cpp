@@ -237,7 +237,7 @@ Status explain(const ExplainCommand& command, Files& files, Clock& clock,
                read_job_settings(command.source, files, process, Log()));
   const Settings& settings = resolved.settings;
   CAIRN_ASSIGN(const RestartFacts facts,
-               gather_facts(files, settings, command.caches, command.ranks, log));
+               gather_facts(files, clock, settings, command.caches, command.ranks, log));
   FilesSeen seen(files, settings);
   const Report report(
       command, facts, settings, clock, [&](const DatasetRecord& record) { return seen(record); },

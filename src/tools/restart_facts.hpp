@@ -49,7 +49,7 @@ struct RestartFacts {
 /// Looks into `folders` for caches, or, if there are none, where the job has its own; and into the
 /// prefix directory. Changes nothing, and reads no files of datasets but where some are missing.
 /// `ranks` is 0 for as many as wrote the newest dataset.
-Result<RestartFacts> gather_facts(Files& files, const Settings& settings,
+Result<RestartFacts> gather_facts(Files& files, Clock& clock, const Settings& settings,
                                   const std::vector<std::string>& folders, std::uint32_t ranks,
                                   const Log& log);
 

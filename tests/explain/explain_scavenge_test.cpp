@@ -1,6 +1,7 @@
 // What `cairn explain` says of what a dead job left while it is being saved, and after that went
 // wrong; and that a rebuild then does what it said.
 #include "dead_job.hpp"
+#include "files/hasty_clock.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/publish_command.hpp"
 #include "tools/scavenge_command.hpp"
@@ -86,6 +87,12 @@ class ExplainScavenge : public DeadJob {
     EXPECT_EQ(rebuild(), exit_failure) << rebuilt_;
   }
 
+  std::unique_ptr<FileLock> lock_now(const std::string& folder) {
+    auto lock = files_->lock(folder + "/lock");
+    EXPECT_TRUE(lock) << lock.error().text;
+    return lock ? *std::move(lock) : nullptr;
+  }
+
   std::string rebuilt_;
 };
 
@@ -145,6 +152,38 @@ TEST_F(ExplainScavenge, WhileANodeIsScavengedThatIsToldAndASecondOneIsRefused) {
   ASSERT_EQ(explain(), 0);
   EXPECT_FALSE(shows("a command")) << "it has ended" << out_;
   expect_rebuilt();
+}
+
+/// Lets go of a lock as soon as somebody waits.
+class PatienceRewarded final : public HastyClock {
+ public:
+  explicit PatienceRewarded(std::unique_ptr<FileLock> lock) : lock_(std::move(lock)) {}
+  void sleep_us(std::int64_t us) override {
+    lock_.reset();
+    HastyClock::sleep_us(us);
+  }
+
+ private:
+  std::unique_ptr<FileLock> lock_;
+};
+
+/// As cairn explain locks a cache, and a folder of what was scavenged, for a moment.
+TEST_F(ExplainScavenge, WhoOnlyLooksStopsNobody) {
+  write_job();
+  scavenge_well({"n0"});
+  const std::vector<std::string> looked_at = {cluster_.node("n0") + "/tester/cairn.job",
+                                              prefix() + "/.cairn/scavenged/n0"};
+  for (const std::string& folder : looked_at) {
+    const auto look = [&] { clock_ = std::make_unique<PatienceRewarded>(lock_now(folder)); };
+    look();
+    EXPECT_EQ(scavenge("n0"), exit_ok) << folder << ": " << cluster_.said();
+    look();
+    EXPECT_EQ(explain(), 0);
+    EXPECT_FALSE(shows("a command")) << folder << " is only looked at: " << out_;
+  }
+  scavenge_well({"n1", "n2", "n3"});
+  clock_ = std::make_unique<PatienceRewarded>(lock_now(looked_at.back()));
+  EXPECT_EQ(rebuild(), exit_ok) << rebuilt_;
 }
 
 TEST_F(ExplainScavenge, WhatAnUnfinishedFlushHasAndWhatWasScavengedAreTakenTogether) {

@@ -180,7 +180,7 @@ std::int64_t bytes_of_publishing(int ranks) {
     EXPECT_TRUE(scavenge(*files, *clock, folder, name_of_path(cache), *holdings,
                          {{*background, 1, 4096}, 0, 0}, nullptr, Log()));
   }
-  auto salvage = make_whole(*files, folder, {[](const Remains&) { return true; }}, Log());
+  auto salvage = make_whole(*files, *clock, folder, {[](const Remains&) { return true; }}, Log());
   OwnerRecord me;
   me.job_id = "job";
   auto keeper = Keeper::take_over(*files, *clock, folder, me);

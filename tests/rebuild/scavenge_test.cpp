@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "hasty_clock.hpp"
+#include "files/hasty_clock.hpp"
 #include "process_on.hpp"
 #include "recovery/dead_caches.hpp"
 #include "scavenge/publish.hpp"
@@ -53,7 +53,7 @@ class Scavenge : public testing::Test {
     const auto files = make_hooked_files(*posix, hook);
     const auto background = make_foreground();
     CAIRN_ASSIGN(const auto caches, caches_on_node(*files, settings_on(node), cluster_.log()));
-    CAIRN_ASSIGN(const CacheLocks locks, lock_caches(*files, caches));
+    CAIRN_ASSIGN(const CacheLocks locks, lock_caches(*files, *cluster_.clock, caches));
     std::vector<std::string> unreadable;
     CAIRN_ASSIGN(std::vector<Holding> holdings,
                  find_holdings(*files, caches, folder(), unreadable));
@@ -85,8 +85,8 @@ class Scavenge : public testing::Test {
     const auto posix = make_posix_files();
     const auto files = make_hooked_files(*posix, hook);
     CAIRN_ASSIGN(Salvage salvage,
-                 make_whole(*files, folder(), {[](const Remains&) { return true; }, also_outlived_},
-                            cluster_.log()));
+                 make_whole(*files, *cluster_.clock, folder(),
+                            {[](const Remains&) { return true; }, also_outlived_}, cluster_.log()));
     CAIRN_TRY(as_owner({"cairn rebuild"}, *files, *cluster_.clock, settings_on("n0"),
                        [&](Communicator& comm, const Site& site) {
                          publish(comm, site, salvage, "job", cluster_.log());
