@@ -142,7 +142,7 @@ class Bench {
   void scavenge_node(int node) {
     const auto background = make_background_thread();
     std::vector<std::string> unreadable;
-    const auto holdings = check(find_holdings(*files_, {cache(node)}, folder(), unreadable));
+    const auto holdings = check(find_holdings(*files_, {cache(node)}, folder(), unreadable, log_));
     const ScavengeLimits limits{{*background, options_.threads}, 0, 0};
     check(scavenge(*files_, *clock_, folder(), fmt::format("n{}", node), holdings, limits, nullptr,
                    log_));

@@ -72,6 +72,8 @@ class Keeper {
   /// What a command has deleted of the jobs that are named in the records, and which their caches
   /// may still have.
   const Listing& deleted() const { return deleted_; }
+  /// What is wrong with the list of these, and what follows; empty if nothing.
+  const std::string& deleted_damage() const { return deleted_damage_; }
   /// Records that could not be read at the start.
   const std::vector<std::string>& damaged() const { return damaged_; }
 
@@ -170,6 +172,7 @@ class Keeper {
   std::string current_;
   Listing attempts_;
   Listing deleted_;
+  std::string deleted_damage_;
   std::vector<std::string> damaged_;
 };
 

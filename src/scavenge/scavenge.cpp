@@ -36,6 +36,14 @@ std::optional<Holding> holding_of(Files& files, Remains&& remains) {
   return holding;
 }
 
+/// Who copies too much harms nobody: nothing of it is published before this can be read.
+Listing or_none(Result<Listing>&& read, std::string_view what, const Log& log) {
+  if (!read)
+    log.warning("{}: it is not known which datasets were {}, so these are copied too",
+                read.error().text, what);
+  return std::move(read).value_or(Listing{});
+}
+
 /// For one process of a node at a time, and to know when to stop.
 class Scavenging {
  public:
@@ -141,11 +149,13 @@ std::vector<int> Holding::ranks() const {
 
 Result<std::vector<Holding>> find_holdings(Files& files, const std::vector<std::string>& caches,
                                            const PrefixFolder& folder,
-                                           std::vector<std::string>& unreadable) {
+                                           std::vector<std::string>& unreadable, const Log& log) {
   std::vector<std::string> damaged;
   CAIRN_ASSIGN(const Listing listing, read_listing(files, folder, damaged));
-  CAIRN_ASSIGN(const Listing dropped, read_dropped(files, folder, damaged));
-  CAIRN_ASSIGN(const Listing deleted, read_deleted(files, folder));
+  const Listing dropped = or_none(read_dropped(files, folder, damaged), "dropped", log);
+  std::string damage;
+  const Listing deleted = or_none(read_deleted(files, folder, &damage), "deleted", log);
+  if (!damage.empty()) log.warning("{}", damage);
   const Listing attempts = read_attempts(files, folder).value_or(Listing{});
   std::vector<Remains> found;
   for (const std::string& cache : caches) {

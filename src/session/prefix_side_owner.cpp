@@ -100,6 +100,8 @@ Status PrefixSide::own() {
     site_.epoch = keeper_->epoch();
     for (const std::string& damaged : keeper_->damaged())
       tell(Severity::warning, "a dataset in the prefix directory cannot be used: {}", damaged);
+    if (!keeper_->deleted_damage().empty())
+      tell(Severity::warning, "{}", keeper_->deleted_damage());
   }
   comm_.bcast(mutable_bytes_of(site_.epoch), 0);
   const std::vector<CachedPart> cached = cached_();

@@ -205,6 +205,7 @@ class Report {
       note("nothing can be fetched from {}: {}", settings_.prefix, prefix.trouble);
     for (const std::string& record : prefix.unreadable)
       note("a dataset in the prefix directory cannot be used: {}", record);
+    if (!prefix.deleted_damage.empty()) note("{}", prefix.deleted_damage);
     const bool is_named = find_named(prefix.listing, settings_.current) != nullptr;
     if (!settings_.current.empty() && !is_named)
       note("SCR_CURRENT={}: there is no such checkpoint in {}", settings_.current,

@@ -78,7 +78,7 @@ class Gatherer {
     CAIRN_ASSIGN(prefix.current, read_current(files_, folder_));
     CAIRN_ASSIGN(prefix.unfinished, read_unfinished(files_, folder_, prefix.listing));
     prefix.attempts = read_attempts(files_, folder_).value_or(Listing{});
-    CAIRN_ASSIGN(prefix.deleted, read_deleted(files_, folder_));
+    CAIRN_ASSIGN(prefix.deleted, read_deleted(files_, folder_, &prefix.deleted_damage));
     const auto owner = read_owner(files_, folder_);
     if (!owner && owner.error().code == Code::newer_format) return tl::unexpected(owner.error());
     if (!owner || !*owner || (*owner)->beat_us == 0) return {};

@@ -27,6 +27,7 @@ struct PrefixFacts {
   Listing dropped;
   Listing attempts;
   Listing deleted;
+  std::string deleted_damage;  ///< what is wrong with the list of these
   std::string current;
   std::vector<UnfinishedFlush> unfinished;
   std::vector<std::string> unreadable;  ///< records that cannot be read

@@ -63,7 +63,8 @@ class ScavengeNode {
       CAIRN_ASSIGN(locks, lock_caches(files_, clock_, caches));
     }
     std::vector<std::string> unreadable;
-    CAIRN_ASSIGN(std::vector<Holding> holdings, find_holdings(files_, caches, folder_, unreadable));
+    CAIRN_ASSIGN(std::vector<Holding> holdings,
+                 find_holdings(files_, caches, folder_, unreadable, log_));
     for (const std::string& trouble : unreadable) log_.warning("{}", trouble);
     CAIRN_TRY(check_named(holdings));
     std::erase_if(holdings, [&](const Holding& holding) {
