@@ -268,7 +268,7 @@ class Job:
         for entry in self._log.news():
             self._heard_s = now_s
             # By the clock here: that of the node that wrote it may be another.
-            heard = replace(entry, time_s=min(max(entry.time_s, self._looked_s), now_s))
+            heard = replace(entry, time_s=min(max(entry.time_s, self._looked_s, run.begun_s), now_s))
             commits = self.progress.commits
             self.progress.add(heard)
             if self.progress.commits > commits:
