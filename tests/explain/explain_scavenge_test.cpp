@@ -1,7 +1,6 @@
 // What `cairn explain` says of what a dead job left while it is being saved, and after that went
 // wrong; and that a rebuild then does what it said.
 #include "dead_job.hpp"
-#include "files/hasty_clock.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/publish_command.hpp"
 #include "tools/scavenge_command.hpp"
