@@ -142,7 +142,7 @@ class Bench {
   void scavenge_node(int node) {
     const auto background = make_background_thread();
     std::vector<std::string> unreadable;
-    const auto holdings = check(find_holdings(*files_, {cache(node)}, folder(), unreadable));
+    const auto holdings = check(find_holdings(*files_, {cache(node)}, folder(), unreadable, log_));
     const ScavengeLimits limits{{*background, options_.threads}, 0, 0};
     check(scavenge(*files_, *clock_, folder(), fmt::format("n{}", node), holdings, limits, nullptr,
                    log_));
@@ -160,7 +160,7 @@ class Bench {
 
   void rebuild() {
     Salvage salvage =
-        check(make_whole(*files_, folder(), {[](const Remains&) { return true; }}, log_));
+        check(make_whole(*files_, *clock_, folder(), {[](const Remains&) { return true; }}, log_));
     OwnerRecord me;
     me.job_id = "bench";
     Keeper keeper = check(Keeper::take_over(*files_, *clock_, folder(), me));

@@ -10,6 +10,9 @@ from cairn.roles import Beats, RemoteExecution
 
 # A step of Slurm that is asked to end is over at once, one whose srun is killed after some seconds only.
 PATIENCE_S = 0.3
+PERIOD_S = 0.5  # of the signs of life
+SHORTEST_SILENCE_S = 2 * PERIOD_S
+SILENCE_S = 1.5  # of a node that is suspected then
 EARLY = 0.5  # of the patience: then what takes time to find out about a node begins
 
 
@@ -17,8 +20,8 @@ class Heartbeats:
     """What says every `period_s` that each node lives. Whose connection closes is suspected at once, who is
     silent for `patience_s` then. A context manager: leaving it ends them."""
 
-    def __init__(self, remote: RemoteExecution, nodes: Sequence[str], period_s: float = 0.5,
-                 patience_s: float = 1.5, rest_s: float = 10.0) -> None:
+    def __init__(self, remote: RemoteExecution, nodes: Sequence[str], period_s: float = PERIOD_S,
+                 patience_s: float = SILENCE_S, rest_s: float = 10.0) -> None:
         self._remote, self._period_s, self._patience_s, self._rest_s = remote, period_s, patience_s, rest_s
         self._streams: List[_Stream] = []
         self._heard: Dict[str, float] = {}  # of the nodes that are watched

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import math
 import os
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set
 
 NAME = "log.json"
+PIECE_BYTES = 1 << 20  # read at a time
 
 
 @dataclass(frozen=True)
@@ -69,37 +71,42 @@ class JobLog:
     def __init__(self, prefix: str, job: str, from_the_start: bool = False) -> None:
         self._path = Path(prefix) / ".cairn" / NAME
         self._job = job
+        # Other jobs may have filled the log for months: most of their lines need not be decoded to be known as theirs.
+        quoted = f'"{job}"'
+        self._mark = quoted.encode() if json.dumps(job) == quoted else b""
         self._rest = b""
         self._file, self._offset = 0, 0
         self._known: Set[int] = set()  # hashes of the lines that were read
         if not from_the_start:
-            self.news()
+            for _ in self._added():
+                pass
 
     def news(self) -> List[Entry]:
         """What has been added since the last call."""
-        try:
-            with self._path.open("rb") as log:
-                self._look_for_another(os.fstat(log.fileno()))
-                log.seek(self._offset)
-                added = log.read()
-        except OSError:
-            return []
-        self._offset += len(added)
-        *lines, self._rest = (self._rest + added).split(b"\n")
-        return list(self._entries(lines))
+        entries = (Entry.of_line(line.decode("utf-8", "replace"), self._job) for line in self._added())
+        return [entry for entry in entries if entry]
+
+    def _added(self) -> Iterator[bytes]:
+        """The lines that are new, and may be this job's."""
+        with suppress(OSError), self._path.open("rb") as log:
+            self._look_for_another(os.fstat(log.fileno()))
+            log.seek(self._offset)
+            for piece in iter(lambda: log.read(PIECE_BYTES), b""):
+                self._offset += len(piece)
+                *lines, self._rest = (self._rest + piece).split(b"\n")
+                yield from filter(self._is_new, lines)
+
+    def _is_new(self, line: bytes) -> bool:
+        if self._mark not in line or hash(line) in self._known:
+            return False
+        self._known.add(hash(line))
+        return True
 
     def _look_for_another(self, status: os.stat_result) -> None:
         is_another = self._file not in (0, status.st_ino) or status.st_size < self._offset
         self._file = status.st_ino
         if is_another:
             self._offset, self._rest = 0, b""
-
-    def _entries(self, lines: List[bytes]) -> Iterator[Entry]:
-        for line in lines:
-            entry = Entry.of_line(line.decode("utf-8", "replace"), self._job)
-            if entry and hash(line) not in self._known:
-                self._known.add(hash(line))
-                yield entry
 
 
 COMMITS = ("CHECKPOINT_END", "OUTPUT_END")

@@ -6,12 +6,12 @@ import signal
 import subprocess
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from cairn.account import Account, Run
 from cairn.halting import FINALIZED, why_stop
-from cairn.heartbeats import Heartbeats
+from cairn.heartbeats import SILENCE_S, Heartbeats
 from cairn.job_log import JobLog, Progress
 from cairn.native import Native
 from cairn.node_tests import unfit
@@ -42,6 +42,7 @@ class Plan:
     patience_s: float = 5.0  # what the launcher gets to end in by itself when it is asked to
     lost_patience_s: float = 5.0  # the same where it may wait for a node that is gone
     heartbeats: bool = True
+    silence_s: float = SILENCE_S  # without a sign of life; then a node is tested
     hung_after_s: float = 0.0  # 0: never
     end_time_s: Optional[float] = None
 
@@ -70,9 +71,9 @@ class Machine:
             unguarded.close()
             raise
 
-    def heartbeats(self, remote: RemoteExecution, nodes: Sequence[str]) -> Heartbeats:
-        """Signs of life."""
-        return Heartbeats(remote, nodes)
+    def heartbeats(self, remote: RemoteExecution, nodes: Sequence[str], silence_s: float) -> Heartbeats:
+        """Signs of life; a node without is suspected after `silence_s`."""
+        return Heartbeats(remote, nodes, patience_s=silence_s)
 
 
 class Strike:
@@ -104,6 +105,7 @@ class Job:
         self._say, self._strikes, self._machine = say, strikes, machine
         self.progress = Progress()
         self._heard_s = 0.0  # when the log told something
+        self._looked_s = machine.now_s()  # when it was read the last time
         self._tally = FailureTally()
         self._reason_before: Optional[str] = None  # in the halt file, before the last run
         self._asked_to_stop = False
@@ -187,7 +189,8 @@ class Job:
         with ExitStack() as stack:
             beats = None
             if self._plan.heartbeats:
-                beats = stack.enter_context(self._machine.heartbeats(self._manager.remote(), run.nodes))
+                beats = stack.enter_context(self._machine.heartbeats(
+                    self._manager.remote(), run.nodes, self._plan.silence_s))
             try:
                 group = self._machine.launch(command, self._plan.environment)
             except OSError as error:
@@ -261,12 +264,16 @@ class Job:
                 self._say(f"{strike.node} dies, as --kill-node asks: {lost}")
 
     def _read_log(self, run: Run) -> None:
+        now_s = self._machine.now_s()
         for entry in self._log.news():
-            self._heard_s = self._machine.now_s()  # the entry has the time of the node that wrote it
+            self._heard_s = now_s
+            # By the clock here: that of the node that wrote it may be another.
+            heard = replace(entry, time_s=min(max(entry.time_s, self._looked_s, run.begun_s), now_s))
             commits = self.progress.commits
-            self.progress.add(entry)
+            self.progress.add(heard)
             if self.progress.commits > commits:
-                run.newest_s = entry.time_s
+                run.newest_s = heard.time_s
+        self._looked_s = now_s
         run.computing_s = self.progress.computing_since_s
         run.rebuilt_s, run.restarted_from = self.progress.rebuilt_s, self.progress.restarted_from
 

@@ -191,10 +191,15 @@ Result<Listing> read_attempts(Files& files, const PrefixFolder& folder) {
   return read_list(files, folder.attempts());
 }
 
-Result<Listing> read_deleted(Files& files, const PrefixFolder& folder) {
+Result<Listing> read_deleted(Files& files, const PrefixFolder& folder, std::string* damage) {
   auto deleted = read_list(files, folder.deleted_list());
-  if (!deleted && is_damage(deleted.error().code)) return Listing{};
-  return deleted;
+  if (deleted || !is_damage(deleted.error().code)) return deleted;
+  if (damage != nullptr)
+    *damage = fmt::format(
+        "{}: it is not known which datasets were deleted, and what caches and scavenged copies "
+        "have of them may come back; give cairn index delete for them again",
+        deleted.error().text);
+  return Listing{};
 }
 
 Result<std::string> read_current(Files& files, const PrefixFolder& folder) {

@@ -65,9 +65,10 @@ bool is_outlived(const DatasetInfo& dataset, const Listing& listing);
 /// What Keeper::attempts() says.
 Result<Listing> read_attempts(Files& files, const PrefixFolder& folder);
 
-/// What Keeper::deleted() says. One that is damaged tells of nothing; one that cannot be read is an
-/// error, as what was deleted would come back.
-Result<Listing> read_deleted(Files& files, const PrefixFolder& folder);
+/// What Keeper::deleted() says. One that is damaged tells of nothing, and `damage` of what follows;
+/// one that cannot be read is an error, as what was deleted would come back.
+Result<Listing> read_deleted(Files& files, const PrefixFolder& folder,
+                             std::string* damage = nullptr);
 
 /// The name of the current checkpoint; empty if there is none.
 Result<std::string> read_current(Files& files, const PrefixFolder& folder);

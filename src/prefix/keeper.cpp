@@ -93,7 +93,7 @@ Result<Keeper> Keeper::take_over(Files& files, Clock& clock, PrefixFolder folder
   CAIRN_ASSIGN(keeper.current_, read_current(files, keeper.folder_));
   // One that cannot be read keeps no job from its work.
   keeper.attempts_ = read_attempts(files, keeper.folder_).value_or(Listing{});
-  CAIRN_ASSIGN(keeper.deleted_, read_deleted(files, keeper.folder_));
+  CAIRN_ASSIGN(keeper.deleted_, read_deleted(files, keeper.folder_, &keeper.deleted_damage_));
   return keeper;
 }
 

@@ -58,6 +58,8 @@ class Keeper {
   /// What a command has deleted of the jobs that are named in the records, and which their caches
   /// may still have.
   const Listing& deleted() const { return deleted_; }
+  /// What is wrong with the list of these, and what follows; empty if nothing.
+  const std::string& deleted_damage() const { return deleted_damage_; }
   /// Records that nobody can read.
   const std::vector<std::string>& damaged() const { return damaged_; }
   /// Those that could not be read when that was last tried, for a reason that may pass.
@@ -168,6 +170,7 @@ class Keeper {
   std::string current_;
   Listing attempts_;
   Listing deleted_;
+  std::string deleted_damage_;
   std::vector<std::string> damaged_;
   std::vector<UnreadDataset> unread_;
 };

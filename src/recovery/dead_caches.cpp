@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "files/lock_patiently.hpp"
+
 namespace cairn {
 namespace {
 
@@ -83,12 +85,13 @@ std::vector<std::string> caches_of_job(Files& files, const Settings& settings) {
   return caches;
 }
 
-Result<CacheLocks> lock_caches(Files& files, const std::vector<std::string>& caches) {
+Result<CacheLocks> lock_caches(Files& files, Clock& clock, const std::vector<std::string>& caches) {
+  const std::int64_t give_up_us = clock.steady_us() + lock_patience_us;
   CacheLocks locks;
   for (const std::string& cache : caches) {
     const std::string path = cache + "/lock";
     if (!files.info(path)) continue;
-    auto lock = files.lock(path);
+    auto lock = lock_patiently(files, clock, path, give_up_us);
     if (!lock && lock.error().code == Code::busy)
       return fail(
           Code::busy,

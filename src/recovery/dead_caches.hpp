@@ -7,6 +7,7 @@
 
 #include "base/log.hpp"
 #include "config/settings.hpp"
+#include "files/clock.hpp"
 #include "files/files.hpp"
 
 namespace cairn {
@@ -28,8 +29,12 @@ std::vector<std::string> caches_of_job(Files& files, const Settings& settings);
 
 using CacheLocks = std::vector<std::unique_ptr<FileLock>>;
 
+/// How long commands wait for the lock of a cache, or of what was scavenged: `cairn explain` holds
+/// each for a moment, to see who is at work.
+constexpr std::int64_t lock_patience_us = 3'000'000;
+
 /// Local. Keeps jobs away from these caches, where file systems have locks. busy, naming the cache,
-/// if one is running with it, or somebody else keeps them away.
-Result<CacheLocks> lock_caches(Files& files, const std::vector<std::string>& caches);
+/// if one is running with it, or somebody else keeps them away, for longer than a few seconds.
+Result<CacheLocks> lock_caches(Files& files, Clock& clock, const std::vector<std::string>& caches);
 
 }  // namespace cairn

@@ -43,13 +43,18 @@ struct Known {
   }
 };
 
-Result<Known> read_known(Files& files, const PrefixFolder& folder) {
+Result<Known> read_known(Files& files, const PrefixFolder& folder, std::string* damage = nullptr) {
   std::vector<std::string> damaged;
-  Known known;
-  CAIRN_ASSIGN(known.listing, read_listing(files, folder, damaged));
-  CAIRN_ASSIGN(known.dropped, read_dropped(files, folder, damaged));
-  CAIRN_ASSIGN(known.deleted, read_deleted(files, folder));
-  return known;
+  auto listing = read_listing(files, folder, damaged);
+  auto dropped = read_dropped(files, folder, damaged);
+  auto deleted = read_deleted(files, folder, damage);
+  for (const auto* read : {&listing, &dropped, &deleted})
+    if (!*read)
+      return fail(read->error().code,
+                  "{}: nothing is published while that cannot be read, as what was dropped or "
+                  "deleted would come back; see to it, and give the command again",
+                  read->error().text);
+  return Known{*std::move(listing), *std::move(dropped), *std::move(deleted)};
 }
 
 /// Whether what is there makes the saved copies worthless.
@@ -139,10 +144,7 @@ class Publishing {
     carry_plans_on(salvage);
     const auto known = read_known(site_.files, site_.folder);
     for (SalvagedDataset& dataset : salvage.datasets) {
-      // Somebody may have been faster, and may have dropped it since.
-      if (dataset.outcome == Outcome::whole && known && known->was_given_up(dataset.remains.uuid))
-        dataset.outcome = Outcome::given_up;
-      if (dataset.outcome == Outcome::whole) publish(dataset);
+      if (dataset.outcome == Outcome::whole) publish_wanted(dataset, known);
       const bool is_there =
           dataset.outcome == Outcome::published || dataset.outcome == Outcome::there;
       if (!is_there) continue;
@@ -171,6 +173,18 @@ class Publishing {
                         return record.info.uuid == dataset.remains.uuid;
                       }))
         dataset.outcome = Outcome::published;
+  }
+
+  /// Somebody may have been faster, and may have dropped it since.
+  void publish_wanted(SalvagedDataset& dataset, const Result<Known>& known) {
+    if (!known) {
+      dataset.outcome = Outcome::failed;
+      dataset.reason = known.error().text;
+    } else if (known->was_given_up(dataset.remains.uuid)) {
+      dataset.outcome = Outcome::given_up;
+    } else {
+      publish(dataset);
+    }
   }
 
   void publish(SalvagedDataset& dataset) {
@@ -246,16 +260,18 @@ std::string_view name_of(SalvagedDataset::Outcome outcome) {
   return "";
 }
 
-Result<Salvage> make_whole(Files& files, const PrefixFolder& folder, const Choice& choice,
-                           const Log& log) {
+Result<Salvage> make_whole(Files& files, Clock& clock, const PrefixFolder& folder,
+                           const Choice& choice, const Log& log) {
   Salvage salvage;
   CAIRN_ASSIGN(const std::vector<std::string> caches, saved_caches(files, folder));
-  CAIRN_ASSIGN(salvage.locks, lock_caches(files, caches));
+  CAIRN_ASSIGN(salvage.locks, lock_caches(files, clock, caches));
   CAIRN_ASSIGN(std::vector<Remains> found, find_remains(files, caches));
   std::reverse(found.begin(), found.end());
   std::erase_if(found, [&](const Remains& remains) { return !choice.wanted(remains); });
   if (found.empty()) return salvage;
-  CAIRN_ASSIGN(const Known known, read_known(files, folder));
+  std::string damage;
+  CAIRN_ASSIGN(const Known known, read_known(files, folder, &damage));
+  if (!damage.empty()) log.warning("{}", damage);
   CAIRN_TRY(files.make_folder(folder.rebuilt(), only_me));
   const auto background = make_background_thread();
   const IoThreads io{*background, checking_threads};
@@ -284,9 +300,9 @@ Result<std::vector<Remains>> find_saved(Files& files, const PrefixFolder& folder
   return find_remains(files, caches);
 }
 
-Status remove_saved(Files& files, const PrefixFolder& folder, const Remains& saved) {
+Status remove_saved(Files& files, Clock& clock, const PrefixFolder& folder, const Remains& saved) {
   CAIRN_ASSIGN(const std::vector<std::string> caches, saved_caches(files, folder));
-  CAIRN_ASSIGN(const CacheLocks locks, lock_caches(files, caches));
+  CAIRN_ASSIGN(const CacheLocks locks, lock_caches(files, clock, caches));
   return remove_copies(files, saved, {});
 }
 

@@ -47,14 +47,14 @@ struct Choice {
 /// whole where they are, by the functions that do so in the job, unless they are published and
 /// every byte of them is good, or were and have been dropped. Nobody needs to own the directory for
 /// it. busy while somebody scavenges.
-Result<Salvage> make_whole(Files& files, const PrefixFolder& folder, const Choice& choice,
-                           const Log& log);
+Result<Salvage> make_whole(Files& files, Clock& clock, const PrefixFolder& folder,
+                           const Choice& choice, const Log& log);
 
 /// Local. What is left of all that was scavenged to this prefix directory, newest first.
 Result<std::vector<Remains>> find_saved(Files& files, const PrefixFolder& folder);
 
 /// Local. Removes it, and what was rebuilt of it. busy while somebody scavenges.
-Status remove_saved(Files& files, const PrefixFolder& folder, const Remains& saved);
+Status remove_saved(Files& files, Clock& clock, const PrefixFolder& folder, const Remains& saved);
 
 /// Collective, over one rank that owns the prefix directory. What an earlier run had begun to flush
 /// is carried on with what was scavenged; then every whole dataset is published, oldest first. What

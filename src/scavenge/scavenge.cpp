@@ -4,8 +4,10 @@
 #include <atomic>
 #include <set>
 
+#include "files/lock_patiently.hpp"
 #include "prefix/fetch_order.hpp"
 #include "prefix/keeper.hpp"
+#include "recovery/dead_caches.hpp"
 #include "scavenge/save_part.hpp"
 
 namespace cairn {
@@ -32,6 +34,14 @@ std::optional<Holding> holding_of(Files& files, Remains&& remains) {
   for (const HeldPart& part : holding.remains.parts)
     holding.bytes += bytes_of(read_part(files, part.folder, part.owner, holding.remains.uuid));
   return holding;
+}
+
+/// Who copies too much harms nobody: nothing of it is published before this can be read.
+Listing or_none(Result<Listing>&& read, std::string_view what, const Log& log) {
+  if (!read)
+    log.warning("{}: it is not known which datasets were {}, so these are copied too",
+                read.error().text, what);
+  return std::move(read).value_or(Listing{});
 }
 
 /// For one process of a node at a time, and to know when to stop.
@@ -62,7 +72,8 @@ class Scavenging {
       CAIRN_TRY(files_.make_folder(path, only_me));
       CAIRN_TRY(files_.sync_folder(folder_of(path)));
     }
-    auto lock = files_.lock(folder.scavenged(node) + "/lock");
+    auto lock = lock_patiently(files_, clock_, folder.scavenged(node) + "/lock",
+                               clock_.steady_us() + lock_patience_us);
     if (!lock && lock.error().code == Code::busy)
       return fail(Code::busy, "{} is being scavenged by another process already: {}", node,
                   lock.error().text);
@@ -138,11 +149,13 @@ std::vector<int> Holding::ranks() const {
 
 Result<std::vector<Holding>> find_holdings(Files& files, const std::vector<std::string>& caches,
                                            const PrefixFolder& folder,
-                                           std::vector<std::string>& unreadable) {
+                                           std::vector<std::string>& unreadable, const Log& log) {
   std::vector<std::string> damaged;
   CAIRN_ASSIGN(const Listing listing, read_listing(files, folder, damaged));
-  CAIRN_ASSIGN(const Listing dropped, read_dropped(files, folder, damaged));
-  CAIRN_ASSIGN(const Listing deleted, read_deleted(files, folder));
+  const Listing dropped = or_none(read_dropped(files, folder, damaged), "dropped", log);
+  std::string damage;
+  const Listing deleted = or_none(read_deleted(files, folder, &damage), "deleted", log);
+  if (!damage.empty()) log.warning("{}", damage);
   const Listing attempts = read_attempts(files, folder).value_or(Listing{});
   std::vector<Remains> found;
   for (const std::string& cache : caches) {

@@ -3,13 +3,13 @@
 #include <set>
 
 #include "cache/private_folder.hpp"
+#include "files/lock_patiently.hpp"
 #include "session/sharing.hpp"
 
 namespace cairn {
 namespace {
 
-constexpr std::int64_t lock_patience_us = 10'000'000;
-constexpr std::int64_t lock_pause_us = 50'000;
+constexpr std::int64_t run_patience_us = 10'000'000;
 constexpr std::string_view mark_prefix = "seen.";
 
 Result<std::vector<Store>> open_all(Files& files, const Settings& settings) {
@@ -24,21 +24,14 @@ Result<std::vector<Store>> open_all(Files& files, const Settings& settings) {
 
 std::string lock_in(const std::string& folder) { return folder + "/lock"; }
 
-Result<std::unique_ptr<FileLock>> lock_patiently(Files& files, Clock& clock,
-                                                 const std::string& folder,
-                                                 const Settings& settings) {
-  const std::int64_t give_up_us = clock.steady_us() + lock_patience_us;
-  while (true) {
-    auto lock = files.lock(lock_in(folder));
-    if (lock || lock.error().code != Code::busy) return lock;
-    if (clock.steady_us() > give_up_us)
-      return fail(
-          Code::busy,
-          "node {}: another run of job {} is alive (it holds {}/lock); end it, or set another "
-          "SCR_JOB_ID. If the folder is seen by several nodes, add %n to its path",
-          settings.node_name, settings.job_id, folder);
-    clock.sleep_us(lock_pause_us);
-  }
+Result<std::unique_ptr<FileLock>> lock_folder(Files& files, Clock& clock, const std::string& folder,
+                                              const Settings& settings) {
+  auto lock = lock_patiently(files, clock, lock_in(folder), clock.steady_us() + run_patience_us);
+  if (lock || lock.error().code != Code::busy) return lock;
+  return fail(Code::busy,
+              "node {}: another run of job {} is alive (it holds {}/lock); end it, or set another "
+              "SCR_JOB_ID. If the folder is seen by several nodes, add %n to its path",
+              settings.node_name, settings.job_id, folder);
 }
 
 /// A folder may have several names, and a file that was locked may have been removed: what is held
@@ -47,7 +40,7 @@ Status take_lock(Files& files, Clock& clock, const std::string& folder, const Se
                  Locks& held) {
   const std::string path = lock_in(folder);
   if (const auto there = files.info(path); there && held.contains(there->id)) return {};
-  CAIRN_ASSIGN(auto lock, lock_patiently(files, clock, folder, settings));
+  CAIRN_ASSIGN(auto lock, lock_folder(files, clock, folder, settings));
   CAIRN_ASSIGN(const FileInfo locked, files.info(path));
   held[locked.id] = std::move(lock);
   return {};

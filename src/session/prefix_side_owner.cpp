@@ -113,6 +113,8 @@ Status PrefixSide::own() {
     for (const UnreadDataset& unread : keeper_->unread())
       tell(Severity::warning, "a dataset in the prefix directory cannot be read now: {}",
            unread.why);
+    if (!keeper_->deleted_damage().empty())
+      tell(Severity::warning, "{}", keeper_->deleted_damage());
   }
   comm_.bcast(mutable_bytes_of(site_.epoch), 0);
   const std::vector<CachedPart> cached = cached_();

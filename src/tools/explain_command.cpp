@@ -207,6 +207,7 @@ class Report {
       note("a dataset in the prefix directory cannot be used: {}", record);
     for (const UnreadDataset& dataset : prefix.unread)
       note("a dataset in the prefix directory cannot be read now: {}", dataset.why);
+    if (!prefix.deleted_damage.empty()) note("{}", prefix.deleted_damage);
     const bool is_named = find_named(prefix.listing, settings_.current) != nullptr;
     if (!settings_.current.empty() && !is_named)
       note("SCR_CURRENT={}: there is no such checkpoint in {}", settings_.current,
@@ -239,7 +240,7 @@ Status explain(const ExplainCommand& command, Files& files, Clock& clock,
                read_job_settings(command.source, files, process, Log()));
   const Settings& settings = resolved.settings;
   CAIRN_ASSIGN(const RestartFacts facts,
-               gather_facts(files, settings, command.caches, command.ranks, log));
+               gather_facts(files, clock, settings, command.caches, command.ranks, log));
   FilesSeen seen(files, settings);
   const Report report(
       command, facts, settings, clock, [&](const DatasetRecord& record) { return seen(record); },

@@ -255,24 +255,47 @@ class Explainer {
         "{} parts are there",
         flush.done.size(), flush.plan.info.ranks);
     if (facts_.prefix.owner && !facts_.running.empty()) {
-      finding.text = done + ", and a job is running that may be at it";
-      return;
-    }
-    if (!can_be_ended(flush, facts_.cached) && can_be_ended(flush, facts_.scavenged)) {
-      finding.text = done + ", and what was scavenged has the rest; no restart takes it as it is";
-      finding.to_do = {rebuild()};
-      return;
-    }
-    if (!can_be_ended(flush, facts_.cached)) {
+      finding.text =
+          done + ", and a job is running that may be at it, or a command works at its caches";
+      finding.to_do = {"ask again when that has ended"};
+    } else if (can_be_ended(flush, facts_.cached)) {
+      finding.usable = flush.plan.info.is_checkpoint();
+      finding.taken = is_taken(Forecast::Outcome::prefix, flush.plan.info);
+      finding.text = done + ", and the caches have the rest; the next run ends it";
+    } else if (was_scavenged(flush.plan.info.uuid)) {
+      tell_scavenged(flush, finding, done);
+    } else {
       finding.text = done +
                      ", and the caches seen here do not have the rest; the next run removes "
                      "what was copied, unless its nodes have it";
       finding.to_do = {"start again with the nodes it was written on"};
-      return;
     }
-    finding.usable = flush.plan.info.is_checkpoint();
-    finding.taken = is_taken(Forecast::Outcome::prefix, flush.plan.info);
-    finding.text = done + ", and the caches have the rest; the next run ends it";
+  }
+
+  bool was_scavenged(const Uuid& uuid) const {
+    return std::any_of(facts_.scavenged.begin(), facts_.scavenged.end(),
+                       [&](const CachedFacts& saved) { return saved.remains.uuid == uuid; });
+  }
+
+  /// No run removes what was copied then.
+  void tell_scavenged(const UnfinishedFlush& flush, Finding& finding,
+                      const std::string& done) const {
+    const std::string scavenge = "cairn scavenge --prefix " + quoted(settings_.prefix);
+    if (can_be_ended(flush, facts_.scavenged)) {
+      finding.text = done + ", and what was scavenged has the rest; no restart takes it as it is";
+      finding.to_do = {rebuild()};
+    } else if (can_be_ended(flush, facts_.scavenged, facts_.cached)) {
+      finding.text = done +
+                     ", and what was scavenged and the caches have the rest between them; no "
+                     "restart takes it as it is";
+      finding.to_do = {scavenge, "then " + rebuild()};
+    } else {
+      finding.text = done +
+                     ", and the rest is seen neither in the caches nor in what was scavenged; what "
+                     "is there stays, and no restart takes it as it is";
+      finding.to_do = {scavenge + ", if a node is there that was away, or not copied whole",
+                       "then " + rebuild()};
+    }
   }
 
   void add_dropped(const DatasetRecord& record) {

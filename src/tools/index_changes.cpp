@@ -209,7 +209,7 @@ class Changes {
     CAIRN_ASSIGN(const auto saved, find_saved(site_.files, site_.folder));
     for (const Remains& remains : saved)
       if (remains.uuid == record.info.uuid)
-        CAIRN_TRY(remove_saved(site_.files, site_.folder, remains));
+        CAIRN_TRY(remove_saved(site_.files, site_.clock, site_.folder, remains));
     return {};
   }
 
@@ -246,7 +246,8 @@ class Changes {
     if (begun != nullptr) record = *begun;
     if (const HeldRecord* held = record_of(remains)) record.info = held->record.dataset;
     CAIRN_TRY(tell_next_run(record));
-    if (const Status removed = remove_saved(site_.files, site_.folder, remains); !removed)
+    if (const Status removed = remove_saved(site_.files, site_.clock, site_.folder, remains);
+        !removed)
       return fail(removed.error().code,
                   "not all that was scavenged of {} is removed: {}; then give the command again",
                   record.label(), removed.error().text);

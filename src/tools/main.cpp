@@ -144,7 +144,7 @@ void add_rebuild(CLI::App& app, int& exit_code) {
     }
     const cairn::RebuildCommand in_caches{cairn::normalise(*folder, process.working_folder),
                                           command->datasets, command->json};
-    exit_code = cairn::run_rebuild_command(in_caches, *files, std::cout, log);
+    exit_code = cairn::run_rebuild_command(in_caches, *files, *clock, std::cout, log);
   });
 }
 

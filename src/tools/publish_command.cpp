@@ -107,7 +107,7 @@ Result<std::vector<SalvagedDataset>> salvage_all(const PublishCommand& command, 
     return is_wanted(command.datasets, remains.uuid, remains.number, remains.name);
   };
   CAIRN_ASSIGN(Salvage salvage,
-               make_whole(files, folder, {wanted, !command.datasets.empty()}, log));
+               make_whole(files, clock, folder, {wanted, !command.datasets.empty()}, log));
   CAIRN_TRY(check_named(command, files, folder, salvage.datasets));
   if (salvage.datasets.empty()) return std::move(salvage.datasets);
   const Status published =

@@ -102,22 +102,22 @@ Status rebuild_all(const RebuildCommand& command, Files& files, const Log& log,
   return made.empty() ? files.remove_folder(spare_root) : Status{};
 }
 
-Status carry_out(const RebuildCommand& command, Files& files, const Log& log,
+Status carry_out(const RebuildCommand& command, Files& files, Clock& clock, const Log& log,
                  std::vector<Remains>& wanted, std::vector<Report>& reports) {
   std::vector<std::string> caches;
   CAIRN_TRY(find_caches(files, command.folder, caches, log));
-  CAIRN_ASSIGN(const auto locks, lock_caches(files, caches));
+  CAIRN_ASSIGN(const auto locks, lock_caches(files, clock, caches));
   CAIRN_ASSIGN(wanted, find_wanted(command, files, caches));
   return rebuild_all(command, files, log, wanted, reports);
 }
 
 }  // namespace
 
-int run_rebuild_command(const RebuildCommand& command, Files& files, std::ostream& out,
-                        const Log& log) {
+int run_rebuild_command(const RebuildCommand& command, Files& files, Clock& clock,
+                        std::ostream& out, const Log& log) {
   std::vector<Remains> wanted;
   std::vector<Report> reports;
-  const Status done = carry_out(command, files, log, wanted, reports);
+  const Status done = carry_out(command, files, clock, log, wanted, reports);
   if (!done) log.error("{}", done.error().text);
   if (command.json) {
     auto datasets = nlohmann::ordered_json::array();

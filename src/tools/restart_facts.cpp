@@ -13,8 +13,8 @@ namespace {
 
 class Gatherer {
  public:
-  Gatherer(Files& files, const Settings& settings, const Log& log)
-      : files_(files), settings_(settings), folder_{settings.prefix}, log_(log) {}
+  Gatherer(Files& files, Clock& clock, const Settings& settings, const Log& log)
+      : files_(files), clock_(clock), settings_(settings), folder_{settings.prefix}, log_(log) {}
 
   Result<RestartFacts> run(const std::vector<std::string>& folders, std::uint32_t ranks) {
     CAIRN_TRY(find_all_caches(folders));
@@ -39,9 +39,20 @@ class Gatherer {
   std::vector<std::string> those_in_work(const std::vector<std::string>& caches) const {
     std::vector<std::string> found;
     for (const std::string& cache : caches)
-      if (const auto lock = lock_caches(files_, {cache}); !lock && lock.error().code == Code::busy)
-        found.push_back(cache);
+      if (is_locked(cache)) found.push_back(cache);
+    if (found.empty()) return found;
+    // Another one who looks, as here, holds it no longer than that.
+    constexpr std::int64_t pause_us = 50'000;
+    clock_.sleep_us(pause_us);
+    std::erase_if(found, [this](const std::string& cache) { return !is_locked(cache); });
     return found;
+  }
+
+  bool is_locked(const std::string& cache) const {
+    const std::string path = cache + "/lock";
+    if (!files_.info(path)) return false;
+    const auto lock = files_.lock(path);
+    return !lock && lock.error().code == Code::busy;
   }
 
   /// Only who has scavenged it, and the owner of the system, may look at it.
@@ -73,7 +84,7 @@ class Gatherer {
     });
     CAIRN_ASSIGN(prefix.unfinished, std::move(unfinished));
     prefix.attempts = read_attempts(files_, folder_).value_or(Listing{});
-    CAIRN_ASSIGN(prefix.deleted, read_deleted(files_, folder_));
+    CAIRN_ASSIGN(prefix.deleted, read_deleted(files_, folder_, &prefix.deleted_damage));
     const auto owner = read_owner(files_, folder_);
     if (!owner && owner.error().code == Code::newer_format) return tl::unexpected(owner.error());
     if (!owner || !*owner || (*owner)->beat_us == 0) return {};
@@ -136,6 +147,7 @@ class Gatherer {
   }
 
   Files& files_;
+  Clock& clock_;
   const Settings& settings_;
   const PrefixFolder folder_;
   const Log& log_;
@@ -151,10 +163,10 @@ std::vector<CachedDataset> RestartFacts::cached_datasets() const {
   return datasets;
 }
 
-Result<RestartFacts> gather_facts(Files& files, const Settings& settings,
+Result<RestartFacts> gather_facts(Files& files, Clock& clock, const Settings& settings,
                                   const std::vector<std::string>& folders, std::uint32_t ranks,
                                   const Log& log) {
-  return Gatherer(files, settings, log).run(folders, ranks);
+  return Gatherer(files, clock, settings, log).run(folders, ranks);
 }
 
 }  // namespace cairn

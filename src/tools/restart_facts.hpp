@@ -28,6 +28,7 @@ struct PrefixFacts {
   Listing dropped;
   Listing attempts;
   Listing deleted;
+  std::string deleted_damage;  ///< what is wrong with the list of these
   std::string current;
   std::vector<UnfinishedFlush> unfinished;
   std::vector<std::string> unreadable;  ///< records that nobody can read
@@ -51,7 +52,7 @@ struct RestartFacts {
 /// Looks into `folders` for caches, or, if there are none, where the job has its own; and into the
 /// prefix directory. Changes nothing, and reads no files of datasets but where some are missing.
 /// `ranks` is 0 for as many as wrote the newest dataset.
-Result<RestartFacts> gather_facts(Files& files, const Settings& settings,
+Result<RestartFacts> gather_facts(Files& files, Clock& clock, const Settings& settings,
                                   const std::vector<std::string>& folders, std::uint32_t ranks,
                                   const Log& log);
 

@@ -177,15 +177,17 @@ class Forecaster {
 
 }  // namespace
 
-bool can_be_ended(const UnfinishedFlush& flush, const std::vector<CachedFacts>& caches) {
+bool can_be_ended(const UnfinishedFlush& flush, const std::vector<CachedFacts>& caches,
+                  const std::vector<CachedFacts>& also) {
   std::set<int> there = flush.done;
-  for (const CachedFacts& cached : caches) {
-    if (cached.remains.uuid != flush.plan.info.uuid) continue;
-    for (const HeldPart& part : cached.remains.parts)
-      if (part.has_record()) there.insert(part.owner);
-    // What is lost is rebuilt before.
-    if (cached.dataset.usable()) return true;
-  }
+  for (const auto* all : {&caches, &also})
+    for (const CachedFacts& cached : *all) {
+      if (cached.remains.uuid != flush.plan.info.uuid) continue;
+      for (const HeldPart& part : cached.remains.parts)
+        if (part.has_record()) there.insert(part.owner);
+      // What is lost is rebuilt before.
+      if (cached.dataset.usable()) return true;
+    }
   for (std::uint32_t rank = 0; rank < flush.plan.info.ranks; ++rank)
     if (!there.contains(static_cast<int>(rank))) return false;
   return true;

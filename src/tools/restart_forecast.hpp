@@ -30,7 +30,8 @@ using CountChanged = std::function<std::size_t(const DatasetRecord&)>;
 Forecast forecast(const RestartFacts& facts, const Settings& settings, const LookAtFiles& look);
 
 /// All of an unfinished flush is there, or in these caches: of those of the job, the next run ends
-/// it, and of what was scavenged, cairn rebuild.
-bool can_be_ended(const UnfinishedFlush& flush, const std::vector<CachedFacts>& caches);
+/// it, and of what was scavenged, cairn rebuild. `also` is what is brought there before.
+bool can_be_ended(const UnfinishedFlush& flush, const std::vector<CachedFacts>& caches,
+                  const std::vector<CachedFacts>& also = {});
 
 }  // namespace cairn

@@ -60,10 +60,11 @@ class ScavengeNode {
     CAIRN_ASSIGN(const auto caches, caches_on_node(files_, settings_, log_));
     CacheLocks locks;
     if (!command_.list) {
-      CAIRN_ASSIGN(locks, lock_caches(files_, caches));
+      CAIRN_ASSIGN(locks, lock_caches(files_, clock_, caches));
     }
     std::vector<std::string> unreadable;
-    CAIRN_ASSIGN(std::vector<Holding> holdings, find_holdings(files_, caches, folder_, unreadable));
+    CAIRN_ASSIGN(std::vector<Holding> holdings,
+                 find_holdings(files_, caches, folder_, unreadable, log_));
     for (const std::string& trouble : unreadable) log_.warning("{}", trouble);
     CAIRN_TRY(check_named(holdings));
     std::erase_if(holdings, [&](const Holding& holding) {

@@ -9,15 +9,15 @@ namespace {
 
 class CacheVerifier {
  public:
-  CacheVerifier(const VerifyCommand& command, Files& files, const Log& log)
-      : command_(command), files_(files), log_(log) {}
+  CacheVerifier(const VerifyCommand& command, Files& files, Clock& clock, const Log& log)
+      : command_(command), files_(files), clock_(clock), log_(log) {}
 
   Result<std::vector<Verified>> run() {
     std::vector<std::string> caches;
     for (const std::string& folder : command_.caches)
       CAIRN_TRY(find_caches(files_, folder, caches, log_));
     // Held for a repair; else only looked at, so that no job has to wait for its end.
-    auto locks = lock_caches(files_, caches);
+    auto locks = lock_caches(files_, clock_, caches);
     if (!locks && (command_.repair || locks.error().code != Code::busy))
       return tl::unexpected(locks.error());
     if (!locks) log_.warning("{}; what it removes meanwhile looks bad", locks.error().text);
@@ -77,14 +77,15 @@ class CacheVerifier {
 
   const VerifyCommand& command_;
   Files& files_;
+  Clock& clock_;
   const Log& log_;
 };
 
 }  // namespace
 
 Result<std::vector<Verified>> verify_caches(const VerifyCommand& command, Files& files,
-                                            const Log& log) {
-  return CacheVerifier(command, files, log).run();
+                                            Clock& clock, const Log& log) {
+  return CacheVerifier(command, files, clock, log).run();
 }
 
 }  // namespace cairn

@@ -70,7 +70,7 @@ Result<std::vector<Verified>> verify(const VerifyCommand& command, Files& files,
                                      const ProcessFacts& process, const Log& log) {
   std::vector<Verified> found;
   if (!command.caches.empty() && command.source.prefix.empty()) {
-    CAIRN_ASSIGN(found, verify_caches(command, files, log));
+    CAIRN_ASSIGN(found, verify_caches(command, files, clock, log));
   } else {
     CAIRN_ASSIGN(const ResolvedSettings resolved,
                  read_job_settings(command.source, files, process, Log()));

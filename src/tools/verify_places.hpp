@@ -7,7 +7,7 @@ namespace cairn {
 
 /// The caches given, by what the scheme of each dataset holds.
 Result<std::vector<Verified>> verify_caches(const VerifyCommand& command, Files& files,
-                                            const Log& log);
+                                            Clock& clock, const Log& log);
 
 /// The prefix directory, by what caches still have of it.
 Result<std::vector<Verified>> verify_prefix(const VerifyCommand& command, Files& files,

@@ -49,11 +49,12 @@ def parsed() -> argparse.Namespace:
 def remedy(said: str, user: int) -> str:
     """What helps where the kernel refuses namespaces with these words."""
     if "propagation" in said:
-        return "/ is no mount point, as in a chroot: bind-mount the chroot's folder onto itself first"
+        return "/ is no mount point, as in a chroot: have root bind-mount the chroot's folder onto itself first"
     if user == 0:
         return "a container must be started with what they need (docker run --privileged)"
     return ("run this as root, or have root allow them to users by sysctl: user.max_user_namespaces, and where they exist "
-            "kernel.unprivileged_userns_clone=1 and kernel.apparmor_restrict_unprivileged_userns=0")
+            "kernel.unprivileged_userns_clone=1 and kernel.apparmor_restrict_unprivileged_userns=0; "
+            "in a container, where root is refused too, start that with what they need (docker run --privileged)")
 
 
 def unshare() -> List[str]:

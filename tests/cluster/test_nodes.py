@@ -106,7 +106,8 @@ def test_what_is_missing_is_named_and_skipped(options: List[str], said: str) -> 
 @pytest.mark.parametrize("said, user, words", [
     ("unshare: unshare failed: Operation not permitted", 0, "docker run --privileged"),
     ("unshare: unshare failed: Operation not permitted", 1000, "run this as root, or have root allow them to users"),
-    ("unshare: cannot change root filesystem propagation: Invalid argument", 1000, "bind-mount the chroot's folder"),
+    ("unshare: cannot change root filesystem propagation: Invalid argument", 1000, "have root bind-mount the chroot's folder"),
+    ("unshare: unshare failed: Operation not permitted", 1000, "in a container, where root is refused too"),
 ])
 def test_where_namespaces_are_refused_it_is_said_what_helps(said: str, user: int, words: str) -> None:
     assert words in remedy(said, user)

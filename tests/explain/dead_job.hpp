@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "files/hasty_clock.hpp"
 #include "session/prefix_cluster.hpp"
 #include "tools/explain_command.hpp"
 #include "tools/verify_command.hpp"
@@ -105,7 +106,7 @@ class DeadJob : public testing::Test {
 
   PrefixCluster cluster_;
   std::unique_ptr<Files> files_ = make_posix_files();
-  std::unique_ptr<Clock> clock_ = make_system_clock();
+  std::unique_ptr<Clock> clock_ = std::make_unique<HastyClock>();
   ProcessFacts process_;
   std::string out_;
   std::string told_;

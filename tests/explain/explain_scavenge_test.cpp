@@ -86,6 +86,21 @@ class ExplainScavenge : public DeadJob {
     EXPECT_EQ(rebuild(), exit_failure) << rebuilt_;
   }
 
+  /// That the part of this rank is in the prefix directory.
+  void forget_flushed(int rank) {
+    std::vector<fs::path> marks;
+    for (const auto& entry : fs::recursive_directory_iterator(prefix() + "/.cairn"))
+      if (entry.path().filename() == fmt::format("0.{}", rank)) marks.push_back(entry.path());
+    ASSERT_EQ(marks.size(), 1U);
+    fs::remove(marks.front());
+  }
+
+  std::unique_ptr<FileLock> lock_now(const std::string& folder) {
+    auto lock = files_->lock(folder + "/lock");
+    EXPECT_TRUE(lock) << lock.error().text;
+    return lock ? *std::move(lock) : nullptr;
+  }
+
   std::string rebuilt_;
 };
 
@@ -147,6 +162,38 @@ TEST_F(ExplainScavenge, WhileANodeIsScavengedThatIsToldAndASecondOneIsRefused) {
   expect_rebuilt();
 }
 
+/// Lets go of a lock as soon as somebody waits.
+class PatienceRewarded final : public HastyClock {
+ public:
+  explicit PatienceRewarded(std::unique_ptr<FileLock> lock) : lock_(std::move(lock)) {}
+  void sleep_us(std::int64_t us) override {
+    lock_.reset();
+    HastyClock::sleep_us(us);
+  }
+
+ private:
+  std::unique_ptr<FileLock> lock_;
+};
+
+/// As cairn explain locks a cache, and a folder of what was scavenged, for a moment.
+TEST_F(ExplainScavenge, WhoOnlyLooksStopsNobody) {
+  write_job();
+  scavenge_well({"n0"});
+  const std::vector<std::string> looked_at = {cluster_.node("n0") + "/tester/cairn.job",
+                                              prefix() + "/.cairn/scavenged/n0"};
+  for (const std::string& folder : looked_at) {
+    const auto look = [&] { clock_ = std::make_unique<PatienceRewarded>(lock_now(folder)); };
+    look();
+    EXPECT_EQ(scavenge("n0"), exit_ok) << folder << ": " << cluster_.said();
+    look();
+    EXPECT_EQ(explain(), 0);
+    EXPECT_FALSE(shows("a command")) << folder << " is only looked at: " << out_;
+  }
+  scavenge_well({"n1", "n2", "n3"});
+  clock_ = std::make_unique<PatienceRewarded>(lock_now(looked_at.back()));
+  EXPECT_EQ(rebuild(), exit_ok) << rebuilt_;
+}
+
 TEST_F(ExplainScavenge, WhatAnUnfinishedFlushHasAndWhatWasScavengedAreTakenTogether) {
   cluster_.lose_node_that_has_flushed();  // SINGLE: what n3 had is nowhere but in the flush
   scavenge_well({"n1", "n2"});
@@ -154,8 +201,23 @@ TEST_F(ExplainScavenge, WhatAnUnfinishedFlushHasAndWhatWasScavengedAreTakenToget
   cluster_.save("all");
   cluster_.lose_all_nodes();
   ASSERT_EQ(explain(), 0);
-  EXPECT_TRUE(has(said_of("ckpt.4", "unfinished flush"), "do not have the rest")) << out_;
+  EXPECT_TRUE(has(said_of("ckpt.4", "unfinished flush"),
+                  "the rest is seen neither in the caches nor in what was scavenged; what is there "
+                  "stays"))
+      << out_;
   EXPECT_TRUE(has(said_of("ckpt.4", "scavenged"), "cannot be made whole")) << out_;
+  EXPECT_EQ(cluster_.restart(four_nodes()), 2);
+  ASSERT_EQ(explain(), 0);
+  EXPECT_TRUE(has(said_of("ckpt.4", "unfinished flush"), "what is there stays"))
+      << "a run has kept it, as was said: " << out_;
+  cluster_.bring_back("all");
+  forget_flushed(2);  // of n1, which was scavenged, and is lost now
+  cluster_.lose("n1");
+  ASSERT_EQ(explain(), 0);
+  const auto split = said_of("ckpt.4", "unfinished flush");
+  EXPECT_TRUE(has(split, "what was scavenged and the caches have the rest between them")) << out_;
+  EXPECT_EQ(split.at("to_do"), nlohmann::json({"cairn scavenge --prefix " + prefix(),
+                                               "then cairn rebuild --prefix " + prefix()}));
   cluster_.bring_back("all");
   scavenge_well({"n0"});
   ASSERT_EQ(explain(), 0);
@@ -168,6 +230,26 @@ TEST_F(ExplainScavenge, WhatAnUnfinishedFlushHasAndWhatWasScavengedAreTakenToget
   EXPECT_TRUE(has(said_of("ckpt.4", "scavenged"), "its unfinished flush has what else is needed"))
       << out_;
   expect_rebuilt(4);
+}
+
+TEST_F(ExplainScavenge, WhileACommandWorksAtItsCachesNobodySpeaksOfAJobOnly) {
+  cluster_.lose_node_that_has_flushed();
+  const auto lock = lock_now(cluster_.node("n0") + "/tester/cairn.job");
+  ASSERT_EQ(explain(), 0);
+  EXPECT_TRUE(has(said_of("ckpt.4", "unfinished flush"), "or a command works at its caches"))
+      << out_;
+}
+
+TEST_F(ExplainScavenge, ADamagedListOfWhatWasDeletedIsTold) {
+  write_job();
+  std::ofstream(prefix() + "/.cairn/deleted") << "no list";
+  const std::string list = prefix() + "/.cairn/deleted: ";
+  ASSERT_EQ(explain(), 0);
+  EXPECT_TRUE(shows("note: " + list)) << out_;
+  scavenge_well({"n0"});
+  EXPECT_TRUE(cluster_.said(list)) << cluster_.said();
+  expect_forecast(3);
+  EXPECT_TRUE(cluster_.said("it is not known which datasets were deleted")) << cluster_.said();
 }
 
 struct FlipCase {

@@ -91,7 +91,7 @@ class World(Machine, NodeTest):
         self._ahead.append(Happening(at, "FINALIZE"))
         return self
 
-    def heartbeats(self, remote: Any, nodes: Sequence[str]) -> Any:
+    def heartbeats(self, remote: Any, nodes: Sequence[str], silence_s: float) -> Any:
         return self
 
     def _fail(self) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Callable, Dict, Iterator, List, Tuple
 
 import pytest
+from ClusterShell.Task import Task
 
 from cairn.heartbeats import Heartbeats
 from cairn.launchers import ALL as LAUNCHERS
@@ -13,8 +14,8 @@ from cairn.long_work import LongWork
 from cairn.native import Trouble
 from cairn.node_tests import echo
 from cairn.processes import Group
-from cairn.reach import Reach
-from cairn.remote import Ssh
+from cairn.reach import PATIENCE_S, Reach
+from cairn.remote import TICK_S, Ssh
 from cairn.resources import ALL as MANAGERS
 from cairn.resources.flux import Flux
 from cairn.resources.local import Here, SimulatedNodes
@@ -179,11 +180,20 @@ def test_nodes_without_a_kernel_that_answers_are_not_waited_for(
     assert way.run({node: "echo here" for node in FOUR}, 10) == {
         "node0": Answer(0, "here"), "node1": GONE, "node2": GONE, "node3": Answer(0, "here")}
     assert time.monotonic() - begin < 8
-    if kind == "ssh":
-        begin = time.monotonic()
-        monkeypatch.setattr(Reach, "asked_for_s", lambda self, nodes: 60.0)  # and so its patience is over
-        assert way.run({"node1": "echo here"}, 10) == {"node1": GONE}
-        assert time.monotonic() - begin < 1.2
+
+
+def test_by_ssh_a_kernel_that_was_asked_before_gets_the_rest_of_its_patience(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", put_on_path(tmp_path))
+    (tmp_path / "mute").write_text("node1\n")
+    waits: List[float] = []
+    timer = Task.timer
+    monkeypatch.setattr(Task, "timer", lambda self, fire, **rest: (waits.append(fire), timer(self, fire, **rest))[1])
+    monkeypatch.setattr(Reach, "silent", lambda self, nodes, patience_s=0.0: set(nodes))
+    for asked_for_s in (0.0, 1.0, 60.0):
+        monkeypatch.setattr(Reach, "asked_for_s", lambda self, nodes, asked_for_s=asked_for_s: asked_for_s)
+        assert Ssh().run({"node1": "echo here"}, 10) == {"node1": GONE}
+    assert waits == [pytest.approx(wait) for wait in (PATIENCE_S, PATIENCE_S - 1, TICK_S)]
 
 
 def test_from_a_login_node_a_node_that_hangs_is_compared_with_another(

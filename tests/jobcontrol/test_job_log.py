@@ -2,8 +2,9 @@
 
 import json
 import time
+import tracemalloc
 from pathlib import Path
-from typing import Any
+from typing import Any, List
 
 import pytest
 
@@ -91,6 +92,32 @@ def test_a_node_whose_clock_is_another_is_heard_where_the_log_is_another(tmp_pat
     path.rename(tmp_path / "kept")
     path.write_text(before + line("START", now_s) + line("FINALIZE", now_s + 5 - behind_s))
     assert [entry.what for entry in log.news()] == ["FINALIZE"]
+
+
+@pytest.mark.parametrize("job", ["7", 'a "job" of ä\\b'])
+def test_a_job_finds_its_own_lines_whatever_it_is_called(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, job: str) -> None:
+    """Also where what is read at a time ends within one."""
+    monkeypatch.setattr("cairn.job_log.PIECE_BYTES", 100)
+    path = log_in(tmp_path)
+    add(path, "".join(line("START", time_s, kind) for time_s in range(9) for kind in ("other", job)))
+    assert len(JobLog(str(tmp_path), job, from_the_start=True).news()) == 9
+
+
+def test_what_other_jobs_have_written_is_not_decoded_and_not_kept(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cairn.job_log.PIECE_BYTES", 10000)
+    path = log_in(tmp_path)
+    add(path, "".join(line("START", time_s, "other") for time_s in range(2000)))
+    tracemalloc.start()
+    log = JobLog(str(tmp_path), "7")
+    assert tracemalloc.get_traced_memory()[1] < path.stat().st_size / 2
+    tracemalloc.stop()
+    decoded: List[str] = []
+    loads = json.loads
+    monkeypatch.setattr(json, "loads", lambda text: (decoded.append(text), loads(text))[1])
+    add(path, "".join(line("START", time_s, "other") for time_s in range(2000, 4000)) + line("FINALIZE"))
+    assert [entry.what for entry in log.news()] == ["FINALIZE"] and len(decoded) == 1
 
 
 def test_progress_is_told_by_committed_datasets(tmp_path: Path) -> None:

@@ -60,14 +60,15 @@ def test_a_host_that_has_answered_and_falls_silent_is_told_in_time() -> None:
 def test_what_begins_early_is_over_early() -> None:
     with ExitStack() as stack:
         listener = stack.enter_context(socket.create_server((HOST, 0), backlog=0))
-        reach = learnt(Reach(listener.getsockname()[1], 2.0), [HOST])
+        reach = learnt(Reach(listener.getsockname()[1], 3.0), [HOST])
         silenced(stack, listener)
         begin = time.monotonic()
         reach.ask([HOST])
-        time.sleep(1.0)
-        assert 1.0 <= reach.asked_for_s([HOST, "never-asked"]) < 1.8 and reach.asked_for_s(["never-asked"]) == 0
+        time.sleep(2.0)
+        assert 2.0 <= reach.asked_for_s([HOST, "never-asked"]) <= time.monotonic() - begin
+        assert reach.asked_for_s(["never-asked"]) == 0
         assert reach.silent([HOST]) == {HOST}
-        assert 1.9 < time.monotonic() - begin < 2.8, "the whole of its patience, but once"
+        assert 2.9 < time.monotonic() - begin < 5, "the whole of its patience, but once"
 
 
 def test_an_early_answer_does_not_count_for_later() -> None:

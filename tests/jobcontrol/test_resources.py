@@ -2,7 +2,7 @@
 
 Those of RECORDED come from Slurm 22.05.8 of Debian 12, with five slurmd on one machine, on 2026-11-21: a job of
 `sbatch --no-kill -N5 --time=5`, before and after node1 was set down. Those in the folder `recorded` were printed by Flux,
-PBS and LSF on machines of others (its README says which). The rest follows the commands' own documentation (the
+PBS and LSF on machines of others, or are quoted as that (its README says which). The rest follows the commands' own documentation (the
 manual pages of squeue, sinfo, flux-job, flux-resource, qstat, pbsnodes, bjobs, bhosts), names changed.
 """
 
@@ -171,7 +171,8 @@ def test_torque_as_it_was_recorded(tmp_path: Path) -> None:
     slots = tmp_path / "nodes"
     slots.write_text("".join(f"{node}\n" * int(count) for count, node in counted))
     first, second = (node for _, node in counted)
-    some = Pbs(PBS, answers({"pbsnodes -l": recorded("torque-pbsnodes-l.txt")}))
+    all_nodes = recorded("torque-pbsnodes-l.txt")  # of `pbsnodes -l all`, which lists those that are well too
+    some = Pbs(PBS, answers({"pbsnodes -l": all_nodes}))
     assert some.down([f"compute-0-{number}" for number in range(4)]) == {"compute-0-0": "down"}
     cut = f"{second[:20]} down\n"  # as its source prints it
     pbs = Pbs({**PBS, "PBS_NODEFILE": str(slots)},

@@ -8,6 +8,7 @@ from typing import Iterator, List
 import pytest
 
 from cairn.heartbeats import Heartbeats
+from cairn.loop import Machine
 from cairn.native import Trouble
 from cairn.node_tests import tests_of as make_tests
 from cairn.node_tests import folders_of, unfit
@@ -53,6 +54,14 @@ def test_a_silent_node_is_suspected(nodes: SimulatedNodes) -> None:
         assert suspects_within(beats, 5) == ["n0"]
         beats.watch(["n0"])
         assert beats.suspects() == []
+
+
+def test_how_long_a_node_may_be_silent_is_the_users_to_say(nodes: SimulatedNodes) -> None:
+    """A sign comes each 0.5 s."""
+    with Machine().heartbeats(nodes.remote(), ["n0"], 0.2) as beats:
+        assert suspects_within(beats, 5) == ["n0"]
+    with Machine().heartbeats(nodes.remote(), ["n0"], 60) as beats:
+        assert suspects_within(beats, 1) == []
 
 
 def test_a_wrong_suspicion_is_not_followed_by_the_next(nodes: SimulatedNodes) -> None:

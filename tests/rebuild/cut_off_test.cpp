@@ -5,7 +5,7 @@
 
 #include <sstream>
 
-#include "hasty_clock.hpp"
+#include "files/hasty_clock.hpp"
 #include "memory_files.hpp"
 #include "process_on.hpp"
 #include "session/prefix_cluster.hpp"

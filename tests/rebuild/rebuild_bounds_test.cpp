@@ -151,7 +151,7 @@ std::int64_t bytes_of_scavenge(int ranks) {
   const auto background = make_foreground();
   std::vector<std::string> unreadable;
   heap::begin_peak();
-  const auto holdings = find_holdings(*files, job.caches(), {job.spare()}, unreadable);
+  const auto holdings = find_holdings(*files, job.caches(), {job.spare()}, unreadable, Log());
   const auto saved = scavenge(*files, *clock, {job.spare()}, "n0", *holdings,
                               {{*background, 1, 4096}, 0, 0}, nullptr, Log());
   const std::int64_t taken = heap::peak_since_begin();
@@ -176,11 +176,11 @@ std::int64_t bytes_of_publishing(int ranks) {
   const PrefixFolder folder{job.spare()};
   for (const std::string& cache : job.caches()) {
     std::vector<std::string> unreadable;
-    const auto holdings = find_holdings(*files, {cache}, folder, unreadable);
+    const auto holdings = find_holdings(*files, {cache}, folder, unreadable, Log());
     EXPECT_TRUE(scavenge(*files, *clock, folder, name_of_path(cache), *holdings,
                          {{*background, 1, 4096}, 0, 0}, nullptr, Log()));
   }
-  auto salvage = make_whole(*files, folder, {[](const Remains&) { return true; }}, Log());
+  auto salvage = make_whole(*files, *clock, folder, {[](const Remains&) { return true; }}, Log());
   OwnerRecord me;
   me.job_id = "job";
   auto keeper = Keeper::take_over(*files, *clock, folder, me);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "files/hasty_clock.hpp"
 #include "session/session_harness.hpp"
 #include "tools/rebuild_command.hpp"
 
@@ -51,7 +52,8 @@ Answer rebuild(
     const std::scoped_lock lock(mutex);
     answer.told += text + "\n";
   });
-  answer.exit_code = run_rebuild_command({folder, {}, true}, *files, out, log);
+  HastyClock clock;
+  answer.exit_code = run_rebuild_command({folder, {}, true}, *files, clock, out, log);
   answer.datasets = nlohmann::json::parse(out.str()).at("datasets");
   return answer;
 }

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "hasty_clock.hpp"
+#include "files/hasty_clock.hpp"
 #include "process_on.hpp"
 #include "recovery/dead_caches.hpp"
 #include "scavenge/publish.hpp"
@@ -53,10 +53,10 @@ class Scavenge : public testing::Test {
     const auto files = make_hooked_files(*posix, hook);
     const auto background = make_foreground();
     CAIRN_ASSIGN(const auto caches, caches_on_node(*files, settings_on(node), cluster_.log()));
-    CAIRN_ASSIGN(const CacheLocks locks, lock_caches(*files, caches));
+    CAIRN_ASSIGN(const CacheLocks locks, lock_caches(*files, *cluster_.clock, caches));
     std::vector<std::string> unreadable;
     CAIRN_ASSIGN(std::vector<Holding> holdings,
-                 find_holdings(*files, caches, folder(), unreadable));
+                 find_holdings(*files, caches, folder(), unreadable, cluster_.log()));
     EXPECT_EQ(unreadable, Names{});
     std::erase_if(holdings, [&](const Holding& holding) {
       return name.empty() ? holding.in_prefix : holding.info.name != name;
@@ -81,14 +81,16 @@ class Scavenge : public testing::Test {
   }
 
   /// As cairn rebuild.
-  Result<std::vector<SalvagedDataset>> rebuild(const FileHook& hook = no_faults()) {
+  Result<std::vector<SalvagedDataset>> rebuild(
+      const FileHook& hook = no_faults(), const std::function<void()>& before_publishing = [] {}) {
     const auto posix = make_posix_files();
     const auto files = make_hooked_files(*posix, hook);
     CAIRN_ASSIGN(Salvage salvage,
-                 make_whole(*files, folder(), {[](const Remains&) { return true; }, also_outlived_},
-                            cluster_.log()));
+                 make_whole(*files, *cluster_.clock, folder(),
+                            {[](const Remains&) { return true; }, also_outlived_}, cluster_.log()));
     CAIRN_TRY(as_owner({"cairn rebuild"}, *files, *cluster_.clock, settings_on("n0"),
                        [&](Communicator& comm, const Site& site) {
+                         before_publishing();
                          publish(comm, site, salvage, "job", cluster_.log());
                          return Status{};
                        }));
@@ -408,13 +410,13 @@ TEST_F(Scavenge, WhatCanNeverBeRebuiltIsDeletedByItsNumber) {
   EXPECT_EQ(left_over(), Names{});
   for (const std::string& node : nodes) ASSERT_TRUE(scavenge_node(node));
   EXPECT_EQ(left_over(), Names{}) << "it is not brought back";
-  const auto unknown = scavenge_node("n0", [](const FileOperation& operation) -> Status {
+  ASSERT_TRUE(scavenge_node("n0", [](const FileOperation& operation) -> Status {
     if (!operation.path.ends_with("/.cairn/deleted")) return {};
     return fail(Code::io, "cannot {} {}", operation.name, operation.path);
-  });
-  ASSERT_FALSE(unknown);
-  EXPECT_NE(unknown.error().text.find("/.cairn/deleted"), std::string::npos);
-  EXPECT_EQ(left_over(), Names{}) << "nor where nobody can tell what was deleted";
+  }));
+  EXPECT_EQ(outcome_of(rebuild(), 3), Outcome::given_up) << "copied when nobody could tell";
+  EXPECT_TRUE(delete_dataset("3"));
+  EXPECT_EQ(left_over(), Names{});
   EXPECT_FALSE(delete_dataset("3"));
   EXPECT_EQ(cluster_.listed(), Names{"ckpt.2"});
 }
@@ -468,6 +470,31 @@ FileHook failing_at(const std::function<bool(const FileOperation&)>& where) {
 bool is_removal(const FileOperation& operation) { return operation.name.starts_with("remove_"); }
 
 /// So that nobody has to know what the command had come to.
+/// What was deleted is not known then. Nothing on the nodes may be lost because of it, and nothing
+/// be published that somebody has deleted.
+TEST_F(Scavenge, AnUnreadableListOfWhatWasDeletedKeepsNothingFromBeingSaved) {
+  cluster_.write(four_nodes(), {1});
+  bool away = true;
+  const FileHook hook = [&](const FileOperation& operation) -> Status {
+    if (!away || operation.path != folder().deleted_list()) return {};
+    return fail(Code::io, "cannot read {}: input/output error", operation.path);
+  };
+  for (const std::string node : {"n0", "n1", "n2", "n3"})
+    ASSERT_TRUE(scavenge_node(node, hook)) << cluster_.said();
+  EXPECT_TRUE(cluster_.said(folder().deleted_list() + ": input/output error: it is not known"))
+      << cluster_.said();
+  const auto refused = rebuild(hook);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().text.find("see to it, and give the command again"), std::string::npos)
+      << refused.error().text;
+  away = false;
+  EXPECT_EQ(outcome_of(rebuild(hook, [&] { away = true; }), 1), Outcome::failed);
+  EXPECT_NE(reason_.find("nothing is published while that cannot be read"), std::string::npos);
+  EXPECT_EQ(cluster_.listed(), Names{});
+  away = false;
+  EXPECT_EQ(outcome_of(rebuild(hook), 1), Outcome::published);
+}
+
 TEST_F(Scavenge, ADeletionThatFailsSaysWhatStaysAndTheNextOneEndsIt) {
   cluster_.settings.flush_interval = 1;
   cluster_.write(four_nodes(), {1});

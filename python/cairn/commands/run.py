@@ -16,6 +16,7 @@ from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 from cairn.account import Account, lines_of
 from cairn.commands.for_scripts import end_time_of
 from cairn.commands.scavenge import asked_of, settings_on_nodes
+from cairn.heartbeats import PERIOD_S, SHORTEST_SILENCE_S, SILENCE_S
 from cairn.hosts import expand
 from cairn.job_log import JobLog
 from cairn.launchers import launcher_of
@@ -60,6 +61,9 @@ def parser() -> argparse.ArgumentParser:
     add("--manager", metavar="NAME", help=f"{', '.join(ALL)}; else the one that has started this")
     add("--no-scavenge", action="store_true", help="do not save at the end what only the nodes have")
     add("--no-heartbeats", action="store_true", help="do not watch the nodes, only the launcher")
+    add("--silence", type=float, metavar="SECONDS", default=SILENCE_S,
+        help=f"test a node that gives no sign of life for so long, in place of {SILENCE_S:g}: more where the network falls "
+        "silent now and then")
     add("-rc", "--run-cmd", metavar="COMMAND", help="the program and its arguments, as one word")
     add("-rs", "--restart-cmd", metavar="COMMAND",
         help=f"the same where there is a checkpoint; {CHECKPOINT_WORD} is replaced by its name")
@@ -192,6 +196,13 @@ def hung_after_of(options: argparse.Namespace, native: Native) -> float:
     return float(max(known))
 
 
+def silence_of(options: argparse.Namespace) -> float:
+    """How long a node may be silent."""
+    if not options.silence >= SHORTEST_SILENCE_S:
+        raise WrongUsage(f"--silence must be {SHORTEST_SILENCE_S:g} s or more: signs of life come each {PERIOD_S:g} s")
+    return float(options.silence)
+
+
 def nodes_of(options: argparse.Namespace, manager: ResourceManager, commands: Commands,
              native: Native) -> Tuple[List[str], int]:
     """All nodes, and how many of them the program is to run on."""
@@ -233,7 +244,8 @@ def plan_of(options: argparse.Namespace, native: Native, manager: ResourceManage
     end_time_s = end_time_of(native, manager)
     return Plan(policy_of(options, native, wanted), launch_words(commands, manager, native),
                 settings_for(manager, native, job, end_time_s, environment), commands.launcher.patience_s,
-                commands.launcher.lost_patience_s, not options.no_heartbeats, hung_after_of(options, native), end_time_s)
+                commands.launcher.lost_patience_s, not options.no_heartbeats, silence_of(options),
+                hung_after_of(options, native), end_time_s)
 
 
 def job_of(native: Native, manager: ResourceManager) -> str:
