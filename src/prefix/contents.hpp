@@ -41,6 +41,16 @@ struct UnreadDataset {
   std::string why;
 };
 
+/// io where one of these was begun no earlier than `from`: then it is not known `what`.
+Status refuse_unread(const std::vector<UnreadDataset>& unread, std::string_view what,
+                     const Uuid& from = {});
+
+/// Where the record in the folder of a dataset was read with this outcome: to the listing, to
+/// `damaged`, or to `unread` if it may be good; nowhere if its owner has moved it meanwhile.
+void sort_in(Files& files, const std::string& folder, Result<std::optional<DatasetRecord>>&& read,
+             Listing& listing, std::vector<std::string>& damaged,
+             std::vector<UnreadDataset>& unread);
+
 /// Those of all datasets that have their folders in `folder`. What cannot be read is left out, and
 /// named in `damaged`; where `unread` is given, that has what may be good. By `io`, if there is
 /// one: there may be many.
