@@ -185,9 +185,18 @@ Result<Listing> read_listing(Files& files, const PrefixFolder& folder,
   return read_records(files, folder.datasets(), damaged, io, unread);
 }
 
-Result<Listing> read_dropped(Files& files, const PrefixFolder& folder,
-                             std::vector<std::string>& damaged) {
-  return read_records(files, folder.dropped(), damaged);
+bool Dropped::has(const Uuid& uuid) const {
+  return find_in(listing, uuid) != nullptr ||
+         std::any_of(unread.begin(), unread.end(),
+                     [&](const UnreadDataset& dataset) { return dataset.uuid == uuid; });
+}
+
+Result<Dropped> read_dropped(Files& files, const PrefixFolder& folder) {
+  Dropped dropped;
+  std::vector<std::string> damaged;
+  CAIRN_ASSIGN(dropped.listing,
+               read_records(files, folder.dropped(), damaged, nullptr, &dropped.unread));
+  return dropped;
 }
 
 bool is_outlived(const DatasetInfo& dataset, const Listing& listing) {

@@ -64,9 +64,16 @@ Result<Listing> read_listing(Files& files, const PrefixFolder& folder,
                              std::vector<std::string>& damaged, const IoThreads* io = nullptr,
                              std::vector<UnreadDataset>* unread = nullptr);
 
-/// What was dropped and could be put back, newest first. Needs the records, as these are few.
-Result<Listing> read_dropped(Files& files, const PrefixFolder& folder,
-                             std::vector<std::string>& damaged);
+/// What was dropped.
+struct Dropped {
+  Listing listing;  ///< what could be put back, newest first
+  std::vector<UnreadDataset> unread;
+
+  bool has(const Uuid& uuid) const;
+};
+
+/// Needs the records, as these are few. Those that are damaged are left out.
+Result<Dropped> read_dropped(Files& files, const PrefixFolder& folder);
 
 /// A checkpoint that nothing restarts from any more: a newer one is there, and whole. What is an
 /// output as well is none.

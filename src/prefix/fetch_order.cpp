@@ -89,14 +89,14 @@ Error wrong_ranks(const DatasetRecord& record, std::uint32_t ranks, const Settin
                   record.label(), settings.prefix, record.info.ranks, ranks, record.info.ranks)};
 }
 
-KnownInPrefix known_in_prefix(const Uuid& uuid, const Listing& listing, const Listing& dropped,
+KnownInPrefix known_in_prefix(const Uuid& uuid, const Listing& listing, const Dropped& dropped,
                               const Listing& attempts, const Listing& deleted) {
   const DatasetRecord* there = find_in(listing, uuid);
   if (there == nullptr && find_in(deleted, uuid) != nullptr) return {true, false, true};
-  if (there == nullptr) there = find_in(dropped, uuid);
+  if (there == nullptr) there = find_in(dropped.listing, uuid);
   const DatasetRecord* counted = find_in(attempts, uuid);
   const bool held_back = counted != nullptr && counted->quarantined;
-  if (there == nullptr) return {false, held_back, false};
+  if (there == nullptr) return {dropped.has(uuid), held_back, false};
   const bool sound = there->failed_us == 0 || there->quarantined;
   return {sound, held_back || there->quarantined, false};
 }

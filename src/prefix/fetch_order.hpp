@@ -57,7 +57,7 @@ struct KnownInPrefix {
   bool quarantined = false;  ///< too many restarts from it have died
   bool deleted = false;      ///< by a command; the caches are to forget it too
 };
-KnownInPrefix known_in_prefix(const Uuid& uuid, const Listing& listing, const Listing& dropped,
+KnownInPrefix known_in_prefix(const Uuid& uuid, const Listing& listing, const Dropped& dropped,
                               const Listing& attempts, const Listing& deleted);
 
 }  // namespace cairn

@@ -35,11 +35,11 @@ Outcome outcome_of(Rebuild::Outcome outcome) {
 /// What the prefix directory has.
 struct Known {
   Listing listing;
-  Listing dropped;
+  Dropped dropped;
   Listing deleted;
 
   bool was_given_up(const Uuid& uuid) const {
-    return find_in(dropped, uuid) != nullptr || find_in(deleted, uuid) != nullptr;
+    return dropped.has(uuid) || find_in(deleted, uuid) != nullptr;
   }
 };
 
@@ -47,7 +47,7 @@ Result<Known> read_known(Files& files, const PrefixFolder& folder) {
   std::vector<std::string> damaged;
   Known known;
   CAIRN_ASSIGN(known.listing, read_listing(files, folder, damaged));
-  CAIRN_ASSIGN(known.dropped, read_dropped(files, folder, damaged));
+  CAIRN_ASSIGN(known.dropped, read_dropped(files, folder));
   known.deleted = read_deleted(files, folder).value_or(Listing{});
   return known;
 }

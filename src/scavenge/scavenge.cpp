@@ -141,7 +141,7 @@ Result<std::vector<Holding>> find_holdings(Files& files, const std::vector<std::
                                            std::vector<std::string>& unreadable) {
   std::vector<std::string> damaged;
   CAIRN_ASSIGN(const Listing listing, read_listing(files, folder, damaged));
-  CAIRN_ASSIGN(const Listing dropped, read_dropped(files, folder, damaged));
+  CAIRN_ASSIGN(const Dropped dropped, read_dropped(files, folder));
   const Listing deleted = read_deleted(files, folder).value_or(Listing{});
   const Listing attempts = read_attempts(files, folder).value_or(Listing{});
   std::vector<Remains> found;
@@ -158,8 +158,7 @@ Result<std::vector<Holding>> find_holdings(Files& files, const std::vector<std::
       const KnownInPrefix known =
           known_in_prefix(holding->info.uuid, listing, dropped, attempts, deleted);
       // Somebody does not want it, and would get it back.
-      const bool unwanted =
-          known.quarantined || known.deleted || find_in(dropped, holding->info.uuid) != nullptr;
+      const bool unwanted = known.quarantined || known.deleted || dropped.has(holding->info.uuid);
       if (unwanted) continue;
       holding->in_prefix = known.flushed;
       holding->outlived = is_outlived(holding->info, listing);

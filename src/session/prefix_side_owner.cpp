@@ -208,12 +208,11 @@ void PrefixSide::mark_flushed(std::vector<CachedDataset>& datasets) {
   constexpr std::byte deleted{4};
   Blob known(datasets.size());
   if (keeper_) {
-    std::vector<std::string> damaged;
-    const auto dropped = read_dropped(files_, site_.folder, damaged);
+    const auto dropped = read_dropped(files_, site_.folder);
     for (std::size_t i = 0; i < datasets.size(); ++i) {
       const Uuid& uuid = datasets[i].info.uuid;
       const KnownInPrefix there =
-          known_in_prefix(uuid, keeper_->listing(), dropped.value_or(Listing{}),
+          known_in_prefix(uuid, keeper_->listing(), dropped.value_or(Dropped{}),
                           keeper_->attempts(), keeper_->deleted());
       if (there.flushed) known[i] |= flushed;
       if (there.quarantined) known[i] |= quarantined;
