@@ -45,22 +45,20 @@ Result<Listing> read_list(Files& files, const std::string& path) {
 
 bool is_newer(const DatasetRecord& a, const DatasetRecord& b) { return a.info.uuid > b.info.uuid; }
 
-/// What is wrong with the record in the folder of a dataset, which was read with this outcome;
-/// empty where its owner has moved it meanwhile.
-std::string trouble_with(Files& files, const std::string& folder,
-                         const Result<std::optional<DatasetRecord>>& read) {
-  const auto there = files.info(folder);
-  if (!there && is_absent(there.error())) return {};
-  return read ? PrefixFolder::record(folder) + ": it is not there" : read.error().text;
-}
-
 /// By the name of its folder; zeros if that has none.
 Uuid uuid_in(std::string_view name) {
   return parse_uuid(name.substr(name.rfind('.') + 1)).value_or(Uuid{});
 }
 
-bool may_be_good(const Result<std::optional<DatasetRecord>>& read) {
-  return !read && !is_damage(read.error().code);
+/// Not where it is no record, a link, device or whatever somebody has put there: that does not
+/// pass.
+bool may_be_good(Files& files, const std::string& folder, const Error& error) {
+  if (error.code == Code::newer_format) return true;
+  if (error.code != Code::io || uuid_in(name_of_path(folder)) == Uuid{}) return false;
+  const auto around = files.info(folder);
+  if (around && around->kind != Kind::folder) return false;
+  const auto record = files.info(PrefixFolder::record(folder));
+  return !record || (record->kind == Kind::file && record->size <= largest_record);
 }
 
 /// The names of datasets' folders, by the UUIDs in them: what is read in this order need not be
@@ -119,6 +117,29 @@ Result<std::optional<DatasetRecord>> read_dataset_record(Files& files, const std
   return read_record(files, PrefixFolder::record(folder), largest_record, decode_dataset_record);
 }
 
+Status refuse_unread(const std::vector<UnreadDataset>& unread, std::string_view what,
+                     const Uuid& from) {
+  for (const UnreadDataset& dataset : unread)
+    if (dataset.uuid >= from)
+      return fail(Code::io, "it is not known {}, as the record of a dataset cannot be read now: {}",
+                  what, dataset.why);
+  return {};
+}
+
+void sort_in(Files& files, const std::string& folder, Result<std::optional<DatasetRecord>>&& read,
+             Listing& listing, std::vector<std::string>& damaged,
+             std::vector<UnreadDataset>& unread) {
+  if (read && *read) return insert(listing, **std::move(read));
+  const auto there = files.info(folder);
+  if (!there && is_absent(there.error())) return;
+  if (read)
+    damaged.push_back(PrefixFolder::record(folder) + ": it is not there");
+  else if (may_be_good(files, folder, read.error()))
+    unread.push_back({folder, uuid_in(name_of_path(folder)), read.error().text});
+  else
+    damaged.push_back(read.error().text);
+}
+
 Result<Listing> read_records(Files& files, const std::string& folder,
                              std::vector<std::string>& damaged, const IoThreads* io,
                              std::vector<UnreadDataset>* unread) {
@@ -127,18 +148,11 @@ Result<Listing> read_records(Files& files, const std::string& folder,
   if (listed.empty()) return Listing{};
   const std::vector<std::string> names = newest_first(std::move(listed));
   CAIRN_ASSIGN(const auto opened, files.open_folder(folder));
-  Listing listing(names.size());
-  std::vector<std::string> troubles(names.size());
-  std::vector<char> good(names.size());  // not bool: threads write neighbours
+  std::vector<Result<std::optional<DatasetRecord>>> read(names.size());
   const auto read_one = [&](std::size_t i) {
     const std::string path = PrefixFolder::record(names[i]);
-    auto record = decode_content(opened->read_file(path, largest_record), folder + "/" + path,
-                                 decode_dataset_record);
-    if (record && *record)
-      listing[i] = **std::move(record);
-    else
-      troubles[i] = trouble_with(files, folder + "/" + names[i], record);
-    good[i] = may_be_good(record) ? 1 : 0;
+    read[i] = decode_content(opened->read_file(path, largest_record), folder + "/" + path,
+                             decode_dataset_record);
   };
   const auto read_some = [&](std::size_t piece) {
     const std::size_t end = std::min(names.size(), (piece + 1) * at_a_time);
@@ -148,17 +162,16 @@ Result<Listing> read_records(Files& files, const std::string& folder,
   const auto alone = make_foreground();
   const IoThreads& threads = io != nullptr ? *io : IoThreads{*alone, 1};
   CAIRN_TRY(threads.each((names.size() + at_a_time - 1) / at_a_time, read_some));
-  for (std::size_t i = 0; i < troubles.size(); ++i) {
-    if (troubles[i].empty()) continue;
-    if (unread != nullptr && good[i] != 0)
-      unread->push_back({folder + "/" + names[i], uuid_in(names[i]), std::move(troubles[i])});
+  Listing listing;
+  listing.reserve(names.size());
+  std::vector<UnreadDataset> may_be_good;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    sort_in(files, folder + "/" + names[i], std::move(read[i]), listing, damaged, may_be_good);
+  for (UnreadDataset& dataset : may_be_good)
+    if (unread != nullptr)
+      unread->push_back(std::move(dataset));
     else
-      damaged.push_back(std::move(troubles[i]));
-  }
-  // Those that could not be read: no record is without ranks.
-  std::erase_if(listing, [](const DatasetRecord& record) { return record.info.ranks == 0; });
-  if (!std::is_sorted(listing.begin(), listing.end(), is_newer))
-    std::sort(listing.begin(), listing.end(), is_newer);
+      damaged.push_back(std::move(dataset.why));
   return listing;
 }
 
@@ -174,9 +187,18 @@ Result<Listing> read_listing(Files& files, const PrefixFolder& folder,
   return read_records(files, folder.datasets(), damaged, io, unread);
 }
 
-Result<Listing> read_dropped(Files& files, const PrefixFolder& folder,
-                             std::vector<std::string>& damaged) {
-  return read_records(files, folder.dropped(), damaged);
+bool Dropped::has(const Uuid& uuid) const {
+  return find_in(listing, uuid) != nullptr ||
+         std::any_of(unread.begin(), unread.end(),
+                     [&](const UnreadDataset& dataset) { return dataset.uuid == uuid; });
+}
+
+Result<Dropped> read_dropped(Files& files, const PrefixFolder& folder) {
+  Dropped dropped;
+  std::vector<std::string> damaged;
+  CAIRN_ASSIGN(dropped.listing,
+               read_records(files, folder.dropped(), damaged, nullptr, &dropped.unread));
+  return dropped;
 }
 
 bool is_outlived(const DatasetInfo& dataset, const Listing& listing) {

@@ -41,6 +41,16 @@ struct UnreadDataset {
   std::string why;
 };
 
+/// io where one of these was begun no earlier than `from`: then it is not known `what`.
+Status refuse_unread(const std::vector<UnreadDataset>& unread, std::string_view what,
+                     const Uuid& from = {});
+
+/// Where the record in the folder of a dataset was read with this outcome: to the listing, to
+/// `damaged`, or to `unread` if it may be good; nowhere if its owner has moved it meanwhile.
+void sort_in(Files& files, const std::string& folder, Result<std::optional<DatasetRecord>>&& read,
+             Listing& listing, std::vector<std::string>& damaged,
+             std::vector<UnreadDataset>& unread);
+
 /// Those of all datasets that have their folders in `folder`. What cannot be read is left out, and
 /// named in `damaged`; where `unread` is given, that has what may be good. By `io`, if there is
 /// one: there may be many.
@@ -54,9 +64,16 @@ Result<Listing> read_listing(Files& files, const PrefixFolder& folder,
                              std::vector<std::string>& damaged, const IoThreads* io = nullptr,
                              std::vector<UnreadDataset>* unread = nullptr);
 
-/// What was dropped and could be put back, newest first. Needs the records, as these are few.
-Result<Listing> read_dropped(Files& files, const PrefixFolder& folder,
-                             std::vector<std::string>& damaged);
+/// What was dropped.
+struct Dropped {
+  Listing listing;  ///< what could be put back, newest first
+  std::vector<UnreadDataset> unread;
+
+  bool has(const Uuid& uuid) const;
+};
+
+/// Needs the records, as these are few. Those that are damaged are left out.
+Result<Dropped> read_dropped(Files& files, const PrefixFolder& folder);
 
 /// A checkpoint that nothing restarts from any more: a newer one is there, and whole. What is an
 /// output as well is none.

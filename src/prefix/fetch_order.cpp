@@ -47,16 +47,26 @@ const DatasetRecord* next_to_fetch(const Listing& listing, const Settings& setti
   return next != nullptr ? next : newest(nullptr);
 }
 
-const UnreadDataset* unread_before(const std::vector<UnreadDataset>& unread,
+const UnreadDataset* unread_before(const std::vector<UnreadDataset>& unread, const Listing& listing,
                                    const DatasetRecord* next, const Uuid& newest_cached,
                                    const Settings& settings, const std::string& current) {
-  const bool is_named =
-      next != nullptr && (next->info.name == settings.current || next->info.name == current);
-  if (unread.empty() || is_named) return nullptr;
+  if (unread.empty()) return nullptr;
+  const std::string& wanted = settings.current.empty() ? current : settings.current;
+  const DatasetRecord* named = find_checkpoint(listing, wanted);
+  Uuid known = next != nullptr ? next->info.uuid : Uuid{};
+  if (!wanted.empty()) known = std::min(known, named != nullptr ? named->info.uuid : Uuid{});
   const auto newest = std::max_element(
       unread.begin(), unread.end(), [](const auto& a, const auto& b) { return a.uuid < b.uuid; });
-  const Uuid known = std::max(newest_cached, next != nullptr ? next->info.uuid : Uuid{});
-  return newest->uuid > known ? &*newest : nullptr;
+  return newest->uuid > std::max(known, newest_cached) ? &*newest : nullptr;
+}
+
+std::string text_of_refusal(const std::string& why, const Settings& settings) {
+  return fmt::format(
+      "there may be a checkpoint to restart from, but {}; the run does not start {} in its place: "
+      "start it again when that has passed or is mended, or with CAIRN_ON_FETCH_FAIL=fresh",
+      why,
+      settings.on_fetch_fail == OnFetchFail::stop ? "from another one, or from zero,"
+                                                  : "from zero");
 }
 
 bool has_right_ranks(const DatasetRecord& record, std::uint32_t ranks, const Settings& settings) {
@@ -79,14 +89,14 @@ Error wrong_ranks(const DatasetRecord& record, std::uint32_t ranks, const Settin
                   record.label(), settings.prefix, record.info.ranks, ranks, record.info.ranks)};
 }
 
-KnownInPrefix known_in_prefix(const Uuid& uuid, const Listing& listing, const Listing& dropped,
+KnownInPrefix known_in_prefix(const Uuid& uuid, const Listing& listing, const Dropped& dropped,
                               const Listing& attempts, const Listing& deleted) {
   const DatasetRecord* there = find_in(listing, uuid);
   if (there == nullptr && find_in(deleted, uuid) != nullptr) return {true, false, true};
-  if (there == nullptr) there = find_in(dropped, uuid);
+  if (there == nullptr) there = find_in(dropped.listing, uuid);
   const DatasetRecord* counted = find_in(attempts, uuid);
   const bool held_back = counted != nullptr && counted->quarantined;
-  if (there == nullptr) return {false, held_back, false};
+  if (there == nullptr) return {dropped.has(uuid), held_back, false};
   const bool sound = there->failed_us == 0 || there->quarantined;
   return {sound, held_back || there->quarantined, false};
 }

@@ -24,11 +24,15 @@ const DatasetRecord* next_to_fetch(const Listing& listing, const Settings& setti
                                    const std::string& current, const std::set<Uuid>& tried);
 
 /// Of those of which nobody knows now what they are, the newest that may be a checkpoint and come
-/// before `next` (null: none is left to try) and what the caches have; null if there is none. Such
-/// a one is never asked for, nor current, where a known one is.
-const UnreadDataset* unread_before(const std::vector<UnreadDataset>& unread,
+/// before `next` (null: none is left to try), and is newer than what the caches have; null if there
+/// is none. Any may be the one that is asked for, or current, where none of that name is listed, or
+/// only an older one.
+const UnreadDataset* unread_before(const std::vector<UnreadDataset>& unread, const Listing& listing,
                                    const DatasetRecord* next, const Uuid& newest_cached,
                                    const Settings& settings, const std::string& current);
+
+/// Of a run that is refused for something that may pass, and what the user can do.
+std::string text_of_refusal(const std::string& why, const Settings& settings);
 
 /// A run of `ranks` can use it.
 bool has_right_ranks(const DatasetRecord& record, std::uint32_t ranks, const Settings& settings);
@@ -53,7 +57,7 @@ struct KnownInPrefix {
   bool quarantined = false;  ///< too many restarts from it have died
   bool deleted = false;      ///< by a command; the caches are to forget it too
 };
-KnownInPrefix known_in_prefix(const Uuid& uuid, const Listing& listing, const Listing& dropped,
+KnownInPrefix known_in_prefix(const Uuid& uuid, const Listing& listing, const Dropped& dropped,
                               const Listing& attempts, const Listing& deleted);
 
 }  // namespace cairn

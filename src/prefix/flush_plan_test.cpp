@@ -368,6 +368,39 @@ TEST_F(CarryOn, WhatIsOlderThanWhatIsThereIsNotCarriedOn) {
   EXPECT_EQ(names_of_cairn(), Names());
 }
 
+/// Nobody knows then whose files have the same names.
+TEST_F(CarryOn, WhatMayBeOlderThanOneThatCannotBeReadIsLeftAlone) {
+  begin();
+  die_after_the_parts_of({0, 1, 2}, 2);
+  run([&](RankRun& rank) { ASSERT_TRUE(flush_dataset(rank, 3)); });
+  fs::remove(folder().listing());
+  const std::string record = PrefixFolder::record(folder().dataset(info_of(3)));
+  const auto cannot_read = [&](int, const FileOperation& operation) -> Status {
+    if (operation.name != "open" || operation.path != record) return {};
+    return fail(Code::io, "injected: {} {}", operation.name, operation.path);
+  };
+  EXPECT_EQ(carry_on(
+                1,
+                [&](int) {
+                  return parts({0, 1, 2});
+                },
+                cannot_read),
+            Names());
+  EXPECT_NE(left_.find("injected"), std::string::npos) << left_;
+  run(
+      [&](RankRun& rank) {
+        const Status late = flush_dataset(rank, 2);
+        ASSERT_FALSE(late);
+        EXPECT_EQ(late.error().code, Code::io) << late.error().text;
+        EXPECT_TRUE(flush_dataset(rank, 4)) << "it is newer";
+      },
+      cannot_read);
+  EXPECT_EQ(carry_on(1, [&](int) { return parts({0, 1, 2}); }), Names());
+  EXPECT_NE(given_up_.find("ckpt.2"), std::string::npos) << given_up_;
+  EXPECT_EQ(names_of_cairn(), Names());
+  EXPECT_EQ(fetch_again(4), "");
+}
+
 /// Somebody does not want it, and would get it back.
 TEST_F(CarryOn, WhatWasDeletedSinceIsNotCarriedOn) {
   begin();

@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::uint32_t for_all = 0777;  // less the umask, as what the program makes
 
+constexpr std::string_view whose_names = "whether newer files have the names of its own";
+
 bool is_absent(const Error& error) { return error.code == Code::not_found; }
 
 /// Held while the owner changes. Some parallel file systems have no locks; then the epochs alone
@@ -114,14 +116,11 @@ Status Keeper::read_datasets(const Reading& reading) {
 }
 
 bool Keeper::read_again() {
-  const std::size_t before = listing_.size();
-  std::erase_if(unread_, [&](const UnreadDataset& unread) {
-    auto record = read_dataset_record(*files_, unread.folder);
-    if (!record || !*record) return false;
-    insert(listing_, **std::move(record));
-    return true;
-  });
-  return listing_.size() > before;
+  const std::size_t before = unread_.size();
+  for (const UnreadDataset& dataset : std::exchange(unread_, {}))
+    sort_in(*files_, dataset.folder, read_dataset_record(*files_, dataset.folder), listing_,
+            damaged_, unread_);
+  return unread_.size() < before;
 }
 
 Status Keeper::check_unread() const {
@@ -177,6 +176,10 @@ void Keeper::look_at_plan(Remains& remains, std::uint64_t epoch) const {
   const auto plan = read.value_or(std::nullopt);
   if (!plan || find_in(listing_, plan->info.uuid) != nullptr) return;  // another way led there
   remains.label = plan->label();
+  if (const Status known = refuse_unread(unread_, whose_names, plan->info.uuid); !known) {
+    remains.unknown = known.error().text;
+    return;
+  }
   const auto unwanted = is_unwanted(*files_, folder_, {*plan, remains.folder, epoch}, deleted_);
   if (!unwanted) {
     remains.unknown = unwanted.error().text;
@@ -320,6 +323,7 @@ Status Keeper::refuse_unknown(const DatasetInfo& dataset) {
 }
 
 Status Keeper::begin(const DatasetInfo& dataset) {
+  CAIRN_TRY(refuse_unread(unread_, whose_names, dataset.uuid));
   CAIRN_TRY(refuse_unknown(dataset));
   const std::string pending = folder_.pending(me_.epoch, dataset);
   const std::string markers = PrefixFolder::markers(pending);

@@ -35,26 +35,30 @@ Outcome outcome_of(Rebuild::Outcome outcome) {
 /// What the prefix directory has.
 struct Known {
   Listing listing;
-  Listing dropped;
+  Dropped dropped;
   Listing deleted;
 
   bool was_given_up(const Uuid& uuid) const {
-    return find_in(dropped, uuid) != nullptr || find_in(deleted, uuid) != nullptr;
+    return dropped.has(uuid) || find_in(deleted, uuid) != nullptr;
   }
 };
 
 Result<Known> read_known(Files& files, const PrefixFolder& folder, std::string* damage = nullptr) {
   std::vector<std::string> damaged;
-  auto listing = read_listing(files, folder, damaged);
-  auto dropped = read_dropped(files, folder, damaged);
-  auto deleted = read_deleted(files, folder, damage);
-  for (const auto* read : {&listing, &dropped, &deleted})
-    if (!*read)
-      return fail(read->error().code,
+  Known known;
+  const auto take = [&](auto read, auto& into) -> Status {
+    if (!read)
+      return fail(read.error().code,
                   "{}: nothing is published while that cannot be read, as what was dropped or "
                   "deleted would come back; see to it, and give the command again",
-                  read->error().text);
-  return Known{*std::move(listing), *std::move(dropped), *std::move(deleted)};
+                  read.error().text);
+    into = *std::move(read);
+    return {};
+  };
+  CAIRN_TRY(take(read_listing(files, folder, damaged), known.listing));
+  CAIRN_TRY(take(read_dropped(files, folder), known.dropped));
+  CAIRN_TRY(take(read_deleted(files, folder, damage), known.deleted));
+  return known;
 }
 
 /// Whether what is there makes the saved copies worthless.

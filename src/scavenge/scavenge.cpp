@@ -37,11 +37,12 @@ std::optional<Holding> holding_of(Files& files, Remains&& remains) {
 }
 
 /// Who copies too much harms nobody: nothing of it is published before this can be read.
-Listing or_none(Result<Listing>&& read, std::string_view what, const Log& log) {
+template <class List>
+List or_none(Result<List>&& read, std::string_view what, const Log& log) {
   if (!read)
     log.warning("{}: it is not known which datasets were {}, so these are copied too",
                 read.error().text, what);
-  return std::move(read).value_or(Listing{});
+  return std::move(read).value_or(List{});
 }
 
 /// For one process of a node at a time, and to know when to stop.
@@ -152,7 +153,7 @@ Result<std::vector<Holding>> find_holdings(Files& files, const std::vector<std::
                                            std::vector<std::string>& unreadable, const Log& log) {
   std::vector<std::string> damaged;
   CAIRN_ASSIGN(const Listing listing, read_listing(files, folder, damaged));
-  const Listing dropped = or_none(read_dropped(files, folder, damaged), "dropped", log);
+  const Dropped dropped = or_none(read_dropped(files, folder), "dropped", log);
   std::string damage;
   const Listing deleted = or_none(read_deleted(files, folder, &damage), "deleted", log);
   if (!damage.empty()) log.warning("{}", damage);
@@ -171,8 +172,7 @@ Result<std::vector<Holding>> find_holdings(Files& files, const std::vector<std::
       const KnownInPrefix known =
           known_in_prefix(holding->info.uuid, listing, dropped, attempts, deleted);
       // Somebody does not want it, and would get it back.
-      const bool unwanted =
-          known.quarantined || known.deleted || find_in(dropped, holding->info.uuid) != nullptr;
+      const bool unwanted = known.quarantined || known.deleted || dropped.has(holding->info.uuid);
       if (unwanted) continue;
       holding->in_prefix = known.flushed;
       holding->outlived = is_outlived(holding->info, listing);

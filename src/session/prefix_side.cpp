@@ -242,9 +242,10 @@ Result<std::optional<DatasetRecord>> PrefixSide::next_candidate(const Uuid& newe
 }
 
 std::string PrefixSide::next_unread(const Uuid& newer_than) {
-  const UnreadDataset* unread = keeper_ ? unread_before(keeper_->unread(), choose_candidate(),
-                                                        newer_than, settings_, keeper_->current())
-                                        : nullptr;
+  const UnreadDataset* unread =
+      keeper_ ? unread_before(keeper_->unread(), keeper_->listing(), choose_candidate(), newer_than,
+                              settings_, keeper_->current())
+              : nullptr;
   Blob text;
   if (unread != nullptr && settings_.fetch) {
     const auto why = std::as_bytes(std::span(unread->why));
@@ -370,8 +371,19 @@ void PrefixSide::carry_attempts_over(const DatasetInfo& dataset) {
 
 // --- by name ---
 
+/// Where one of those that cannot be read now was begun no earlier than `from`. Agreed.
+Status PrefixSide::refuse_unread(const std::string& what, const Uuid& from) {
+  return on_keeper(comm_, site_, [&](const Keeper& keeper) {
+    return cairn::refuse_unread(keeper.unread(), what, from);
+  });
+}
+
+/// The newest of that name.
 Result<DatasetRecord> PrefixSide::share_record(const std::string& call, const std::string& name) {
-  if (const auto known = share(find(name))) return *known;
+  const auto known = share(find(name));
+  CAIRN_TRY(refuse_unread(fmt::format("which dataset in {} is {}", settings_.prefix, name),
+                          known ? known->info.uuid : Uuid{}));
+  if (known) return *known;
   return fail(Code::not_found, "{}: there is no dataset {} in {}", call, name, settings_.prefix);
 }
 
@@ -389,6 +401,7 @@ Status drop_newer(Keeper& keeper, const Uuid& than) {
 }  // namespace
 
 Status PrefixSide::current(const std::string& name) {
+  CAIRN_TRY(look_again());
   CAIRN_ASSIGN(const DatasetRecord record, share_record("SCR_Current", name));
   if (settings_.drop_after_current) give_names_before_drop();
   Status made = on_keeper(comm_, site_, [&](Keeper& keeper) {
@@ -400,6 +413,7 @@ Status PrefixSide::current(const std::string& name) {
 }
 
 Status PrefixSide::drop(const std::string& name) {
+  CAIRN_TRY(look_again());
   CAIRN_ASSIGN(const DatasetRecord record, share_record("SCR_Drop", name));
   give_names_before_drop();
   Status dropped = drop_dataset(record);
@@ -423,15 +437,15 @@ Status PrefixSide::drop_dataset(const DatasetRecord& record) {
 
 /// All that have the name.
 Status PrefixSide::remove(const std::string& name) {
-  CAIRN_TRY(share_record("SCR_Delete", name));
+  CAIRN_TRY(look_again());
+  auto record = share_record("SCR_Delete", name);
+  if (!record) return tl::unexpected(record.error());
   Status removed;
-  while (removed) {
-    const auto record = share(find(name));
-    if (!record) break;
+  for (; removed && record; record = share_record("SCR_Delete", name))
     removed = remove_dataset(*record);
-  }
   announce_first();
-  return removed;
+  const bool all = record || record.error().code == Code::not_found;
+  return all ? removed : tl::unexpected(record.error());
 }
 
 Status PrefixSide::remove_dataset(const DatasetRecord& record) {

@@ -151,7 +151,9 @@ class PrefixSide {
   Status purge();
   void save_listing();
   Status keep_to_window();
+  Status look_again();
   Status settle_older();
+  Status refuse_unread(const std::string& what, const Uuid& from = {});
   bool read_again();
   std::optional<DatasetRecord> share(const DatasetRecord* record);
   template <class... Args>

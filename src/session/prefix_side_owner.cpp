@@ -142,10 +142,21 @@ void PrefixSide::let_go_if_closed() {
   was_closed_ = true;
 }
 
+/// What was this run's is to be so still, and what could not be read may be read now.
+Status PrefixSide::look_again() {
+  const bool was_owned = owned_;
+  let_go_if_closed();
+  if (was_owned) CAIRN_TRY(own());
+  read_again();
+  return {};
+}
+
 Status PrefixSide::claim() {
   let_go_if_closed();
   CAIRN_TRY(own());
-  return settle_older();
+  read_again();
+  CAIRN_TRY(settle_older());
+  return on_keeper(comm_, site_, [](Keeper& keeper) { return keeper.check_unread(); });
 }
 
 /// Files that still have their staged names must not be given their own ones after this dataset's,
@@ -156,8 +167,7 @@ Status PrefixSide::settle_older() {
     for (const DatasetRecord& record : keeper_->listing())
       if (!record.settled) unsettled = 1;
   comm_.bcast(mutable_bytes_of(unsettled), 0);
-  if (unsettled != 0) CAIRN_TRY(tidy_up(nullptr));
-  return on_keeper(comm_, site_, [](Keeper& keeper) { return keeper.check_unread(); });
+  return unsettled != 0 ? tidy_up(nullptr) : Status{};
 }
 
 Status PrefixSide::tidy_up(const std::vector<CachedPart>* cached) {
@@ -184,6 +194,9 @@ void PrefixSide::announce_extremes() {
       highest[1] = std::max(highest[1], static_cast<std::int64_t>(record.info.checkpoint));
       highest[2] = std::max(highest[2], record.info.uuid.time_us);
     }
+  if (keeper_)
+    for (const UnreadDataset& unread : keeper_->unread())
+      highest[2] = std::max(highest[2], unread.uuid.time_us);
   comm_.bcast(std::as_writable_bytes(std::span(highest)), 0);
   last_number_ = static_cast<std::uint64_t>(highest[0]);
   last_checkpoint_ = static_cast<std::uint64_t>(highest[1]);
@@ -197,12 +210,11 @@ void PrefixSide::mark_flushed(std::vector<CachedDataset>& datasets) {
   constexpr std::byte deleted{4};
   Blob known(datasets.size());
   if (keeper_) {
-    std::vector<std::string> damaged;
-    const auto dropped = read_dropped(files_, site_.folder, damaged);
+    const auto dropped = read_dropped(files_, site_.folder);
     for (std::size_t i = 0; i < datasets.size(); ++i) {
       const Uuid& uuid = datasets[i].info.uuid;
       const KnownInPrefix there =
-          known_in_prefix(uuid, keeper_->listing(), dropped.value_or(Listing{}),
+          known_in_prefix(uuid, keeper_->listing(), dropped.value_or(Dropped{}),
                           keeper_->attempts(), keeper_->deleted());
       if (there.flushed) known[i] |= flushed;
       if (there.quarantined) known[i] |= quarantined;
@@ -245,6 +257,7 @@ void PrefixSide::forget_attempts(const std::vector<CachedDataset>& datasets) {
 
 /// SCR_PREFIX_PURGE: one after the other, as SCR_Delete does; files that Cairn did not write stay.
 Status PrefixSide::purge() {
+  CAIRN_TRY(refuse_unread("what SCR_PREFIX_PURGE=1 is to delete"));
   std::vector<std::string> deleted;
   std::vector<std::string> dropped;
   while (true) {

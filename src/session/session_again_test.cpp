@@ -204,6 +204,27 @@ TEST(SessionAgain, OneThatWasDroppedStaysDropped) {
   cluster.expect_own_files(2);
 }
 
+/// The name of its folder says so.
+TEST(SessionAgain, OneThatWasDroppedStaysDroppedThoughItsRecordCannotBeRead) {
+  AgainCluster cluster;
+  cluster.write_and_finalize({1, 2});
+  cluster.by_command([](Keeper& keeper, const DatasetRecord& record) -> Status {
+    return keeper.drop(record.info);
+  });
+  cluster.settings.flush_on_restart = true;
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    EXPECT_TRUE(rank.session->finalize());
+    rank.hook = [](const FileOperation& operation) -> Status {
+      const bool dropped = operation.path.find("/dropped/dataset.") != std::string_view::npos;
+      return dropped ? fail(Code::io, "injected: {}", operation.path) : Status{};
+    };
+    ASSERT_TRUE(rank.init());
+    EXPECT_EQ(rank.restart(), 2);
+    EXPECT_TRUE(rank.session->finalize());
+  });
+  EXPECT_EQ(cluster.listed(), Names());
+}
+
 TEST(SessionAgain, AllOfANameAreDeleted) {
   AgainCluster cluster;
   cluster.settings.flush_interval = 1;

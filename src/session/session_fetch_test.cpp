@@ -113,17 +113,30 @@ class SessionUnread : public SessionFetch {
     passed_ = false;
     cluster_.lose_all_nodes();
     fs::remove(cluster_.settings.prefix + "/.cairn/listing");
-    const std::string folder = fmt::format("/datasets/dataset.{}.", dataset);
     EXPECT_TRUE(cluster_.run(four_nodes(), [&](JobRank& rank) {
-      rank.hook = [&, folder](const FileOperation& operation) -> Status {
-        const bool is_record = operation.path.find(folder) != std::string_view::npos &&
-                               operation.path.ends_with("/dataset");
-        if (passed_ || !is_record) return {};
-        return fail(Code::io, "injected: cannot {} {}", operation.name, operation.path);
-      };
+      rank.hook = cannot_read(dataset);
       ASSERT_TRUE(rank.init());
       main(rank);
     })) << cluster_.said();
+  }
+
+  FileHook cannot_read(int dataset) const {
+    const std::string folder = fmt::format("/datasets/dataset.{}.", dataset);
+    return [this, folder](const FileOperation& operation) -> Status {
+      const bool is_record = operation.path.find(folder) != std::string_view::npos &&
+                             operation.path.ends_with("/dataset");
+      if (passed_ || !is_record) return {};
+      return fail(Code::io, "injected: cannot {} {}", operation.name, operation.path);
+    };
+  }
+
+  std::string folder_of_dataset(int dataset) const {
+    const PrefixFolder folder{cluster_.settings.prefix};
+    for (const auto& entry : fs::directory_iterator(folder.datasets()))
+      if (entry.path().filename().string().starts_with(fmt::format("dataset.{}.", dataset)))
+        return entry.path();
+    ADD_FAILURE() << "there is no dataset " << dataset;
+    return "";
   }
 
   void pass(JobRank& rank) {
@@ -193,9 +206,7 @@ TEST_F(SessionUnread, DoesNotMatterToWhoeverWantsNothingKept) {
 TEST_F(SessionUnread, NothingIsCopiedBesideOneWhoseFilesHaveNoNamesYet) {
   flush({1});
   const PrefixFolder folder{cluster_.settings.prefix};
-  std::string markers;
-  for (const auto& entry : fs::directory_iterator(folder.datasets()))
-    markers = PrefixFolder::markers(entry.path());
+  const std::string markers = PrefixFolder::markers(folder_of_dataset(1));
   for (const bool settled : {false, true}) {
     cluster_.settings.on_fetch_fail = OnFetchFail::fresh;
     if (settled)
@@ -206,8 +217,131 @@ TEST_F(SessionUnread, NothingIsCopiedBesideOneWhoseFilesHaveNoNamesYet) {
       const auto done = rank.write(2);
       EXPECT_EQ(done.has_value(), settled);
       EXPECT_TRUE(settled || done.error().text.find("given their names") != std::string::npos);
+      pass(rank);
+      rank.expect_written(3);
+      EXPECT_TRUE(rank.session->finalize());
     });
+    EXPECT_TRUE(fs::exists(folder.listing())) << "all is known again";
   }
+}
+
+TEST_F(SessionUnread, MayBeTheOneAskedFor) {
+  flush({1, 2});
+  cluster_.settings.on_fetch_fail = OnFetchFail::stop;
+  const auto expect_waits_for_1 = [&] {
+    run(1, [&](JobRank& rank) {
+      EXPECT_FALSE(rank.session->have_restart());
+      pass(rank);
+      EXPECT_EQ(rank.restart(), 1);
+    });
+  };
+  cluster_.settings.current = "ckpt.1";
+  expect_waits_for_1();
+  cluster_.settings.current.clear();
+  const auto files = make_posix_files();
+  OwnerRecord me;
+  auto keeper =
+      Keeper::take_over(*files, *cluster_.clock, {cluster_.settings.prefix}, me, Claim::forced);
+  ASSERT_TRUE(keeper && keeper->set_current("ckpt.1") && keeper->resign());
+  expect_waits_for_1();
+}
+
+TEST_F(SessionUnread, MayBeANewerOneOfTheNameAskedFor) {
+  flush({1, 2, 1});
+  cluster_.settings.on_fetch_fail = OnFetchFail::stop;
+  cluster_.settings.current = "ckpt.1";
+  run(3, [&](JobRank& rank) {
+    EXPECT_FALSE(rank.session->have_restart());
+    pass(rank);
+    EXPECT_EQ(rank.restart(), 1);
+  });
+}
+
+TEST_F(SessionUnread, IsWhatIsNamedWhereTheOlderOneIsDamaged) {
+  flush({1, 2});
+  cluster_.flip(cluster_.file(1, 5));
+  run(2, [&](JobRank& rank) {
+    const auto found = rank.session->have_restart();
+    ASSERT_FALSE(found);
+    EXPECT_NE(found.error().text.find("dataset.2."), std::string::npos) << found.error().text;
+    EXPECT_EQ(found.error().text.find("rank 5"), std::string::npos) << found.error().text;
+  });
+}
+
+TEST_F(SessionUnread, WhatIsGoneOrDamagedByThenStandsInTheWayNoMore) {
+  for (const bool gone : {true, false}) {
+    cluster_.lose_all_nodes();
+    flush({1, 2});
+    cluster_.settings.on_fetch_fail = OnFetchFail::stop;
+    run(2, [&](JobRank& rank) {
+      EXPECT_FALSE(rank.session->have_restart());
+      rank.comm.barrier();
+      if (rank.number() == 0 && gone) fs::remove_all(folder_of_dataset(2));
+      if (rank.number() == 0 && !gone) cluster_.flip(folder_of_dataset(2) + "/dataset");
+      pass(rank);
+      EXPECT_EQ(rank.restart(), 1);
+    });
+    fs::remove_all(cluster_.settings.prefix);
+    fs::create_directories(cluster_.settings.prefix);
+  }
+}
+
+/// Somebody has put there what is no record. That does not pass.
+TEST_F(SessionUnread, WhatCannotBeOneIsDamage) {
+  flush({1, 2});
+  cluster_.settings.on_fetch_fail = OnFetchFail::stop;
+  const std::string record = folder_of_dataset(2) + "/dataset";
+  const std::vector<std::function<void()>> plants = {
+      [&] { fs::create_symlink("elsewhere", record); },
+      [&] { fs::create_directory(record); },
+      [&] { std::ofstream(record) << std::string(2 << 20, 'x'); },
+      [&] { fs::create_symlink(folder_of_dataset(1), record + ".link"); },
+  };
+  for (const auto& plant : plants) {
+    fs::remove_all(record);
+    plant();
+    run(0, [&](JobRank& rank) { EXPECT_EQ(rank.restart(), 1); });
+    EXPECT_TRUE(cluster_.said("cannot be used")) << cluster_.said();
+  }
+}
+
+/// A name may be that of one that cannot be read.
+TEST_F(SessionUnread, NoCallByNamePassesItOver) {
+  flush({1, 2});
+  cluster_.settings.on_fetch_fail = OnFetchFail::fresh;
+  run(2, [&](JobRank& rank) {
+    for (const char* name : {"ckpt.1", "ckpt.2", "ckpt.3"}) {
+      for (const Status& done : {rank.session->drop(name), rank.session->remove(name)}) {
+        ASSERT_FALSE(done) << name;
+        EXPECT_EQ(done.error().code, Code::io) << done.error().text;
+        EXPECT_NE(done.error().text.find("dataset.2."), std::string::npos) << done.error().text;
+      }
+    }
+    pass(rank);
+    EXPECT_TRUE(rank.session->remove("ckpt.2"));
+    EXPECT_TRUE(rank.session->remove("ckpt.3")) << "there is none";
+  });
+  EXPECT_EQ(cluster_.listed(), Names({"ckpt.1"}));
+}
+
+TEST_F(SessionUnread, AnOlderOneOfTheNameIsNotSaidToBeDeleted) {
+  flush({1, 2});
+  cluster_.settings.on_fetch_fail = OnFetchFail::fresh;
+  run(1, [&](JobRank& rank) { EXPECT_FALSE(rank.session->remove("ckpt.2")); });
+  EXPECT_EQ(cluster_.listed(), Names({"ckpt.1"}));
+}
+
+TEST_F(SessionUnread, IsNotPurgedSilently) {
+  flush({1, 2});
+  cluster_.settings.prefix_purge = true;
+  EXPECT_TRUE(cluster_.run(four_nodes(), [&](JobRank& rank) {
+    rank.hook = cannot_read(2);
+    if (rank.number() == 0) fs::remove(cluster_.settings.prefix + "/.cairn/listing");
+    const Status ready = rank.init();
+    ASSERT_FALSE(ready);
+    EXPECT_EQ(ready.error().code, Code::io) << ready.error().text;
+  })) << cluster_.said();
+  EXPECT_EQ(cluster_.listed(), Names({"ckpt.2", "ckpt.1"}));
 }
 
 TEST_F(SessionFetch, WhatIsPassedOverForAnOlderOneIsToldByEveryRun) {

@@ -33,6 +33,29 @@ TEST(SessionOwner, AnotherLivingJobOnThePrefixDirectoryIsRefused) {
   EXPECT_EQ(cluster.restart(four_nodes()), 2) << "from the prefix directory";
 }
 
+/// Its epoch is closed: the call asks for a new one, as the next copy would.
+TEST(SessionOwner, ACallByNameAsksForWhatAnotherHasTakenOver) {
+  PrefixCluster cluster;
+  cluster.settings.flush_interval = 1;
+  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+    for (const int dataset : {1, 2, 3}) rank.expect_written(dataset);
+    for (const char* name : {"ckpt.1", "ckpt.2"}) {
+      rank.comm.barrier();
+      if (rank.number() == 0) {
+        auto other = Keeper::take_over(*rank.posix, *cluster.clock, {cluster.settings.prefix}, {},
+                                       Claim::forced);
+        ASSERT_TRUE(other && other->resign());
+      }
+      rank.comm.barrier();
+      const bool drops = name == std::string("ckpt.1");
+      const Status done = drops ? rank.session->drop(name) : rank.session->remove(name);
+      EXPECT_TRUE(done) << done.error().text;
+    }
+    EXPECT_TRUE(rank.session->finalize());
+  });
+  EXPECT_EQ(cluster.listed(), Names({"ckpt.3"}));
+}
+
 TEST(SessionOwner, TwoJobsThatNobodyHasNamedAreToldApartByTheirHosts) {
   PrefixCluster cluster;
   cluster.settings.job_id = std::string(unnamed_job);

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "cache/catalog.hpp"
-#include "prefix/contents.hpp"
+#include "prefix/fetch_order.hpp"
 #include "recovery/commit.hpp"
 #include "recovery/restart_choice.hpp"
 #include "recovery/restore.hpp"
@@ -188,7 +188,7 @@ Status Session::fetch_checkpoint() {
   }
   if (trouble.empty() || restart_candidate() != nullptr) return {};
   CAIRN_TRY(refuse_in_favour_of_cached());
-  if (const std::string unread = prefix_.next_unread(newest_cached); !may_pass && !unread.empty()) {
+  if (const std::string unread = prefix_.next_unread(newest_cached); !unread.empty()) {
     trouble = unread;
     may_pass = true;
   }
@@ -235,13 +235,7 @@ Status Session::refuse_to_start(Status why) {
 
 Status Session::refuse_for_now(const std::string& trouble) {
   refused_for_now_ = true;
-  return refuse_to_start(fail(
-      Code::io,
-      "there may be a checkpoint to restart from, but {}; as that may pass, the run does not "
-      "start {} in its place: start it again when it is mended, or with CAIRN_ON_FETCH_FAIL=fresh",
-      trouble,
-      settings_.on_fetch_fail == OnFetchFail::stop ? "from another one, or from zero,"
-                                                   : "from zero"));
+  return refuse_to_start(fail(Code::io, "{}", text_of_refusal(trouble, settings_)));
 }
 
 /// Rather than copied to the cache.

@@ -48,7 +48,7 @@ class Explainer {
     for (const CachedFacts& cached : facts_.cached) add_cached(cached);
     for (const DatasetRecord& record : facts_.prefix.listing) add_fetchable(record);
     for (const UnfinishedFlush& flush : facts_.prefix.unfinished) add_unfinished(flush);
-    for (const DatasetRecord& record : facts_.prefix.dropped) add_dropped(record);
+    for (const DatasetRecord& record : facts_.prefix.dropped.listing) add_dropped(record);
     for (const CachedFacts& scavenged : facts_.scavenged) add_scavenged(scavenged);
     std::stable_sort(found_.begin(), found_.end(),
                      [](const Finding& a, const Finding& b) { return a.uuid > b.uuid; });
@@ -311,7 +311,7 @@ class Explainer {
     // By its UUID: a newer run may have saved one of the same name.
     const std::string to_be_rid =
         fmt::format("cairn index delete {} --prefix {}", text_of(uuid), quoted(settings_.prefix));
-    const bool dropped = find_in(facts_.prefix.dropped, uuid) != nullptr;
+    const bool dropped = facts_.prefix.dropped.has(uuid);
     if (dropped || find_in(facts_.prefix.deleted, uuid) != nullptr) {
       finding.text = fmt::format("it was scavenged, and {} since; cairn rebuild leaves it alone",
                                  dropped ? "dropped" : "deleted");

@@ -130,9 +130,8 @@ class Changes {
   }
 
   Result<DatasetRecord> named_of_dropped() const {
-    std::vector<std::string> damaged;
-    CAIRN_ASSIGN(const Listing dropped, read_dropped(site_.files, site_.folder, damaged));
-    CAIRN_ASSIGN(const DatasetRecord* found, find_dataset(dropped, command_.name));
+    CAIRN_ASSIGN(const Dropped dropped, read_dropped(site_.files, site_.folder));
+    CAIRN_ASSIGN(const DatasetRecord* found, find_dataset(dropped.listing, command_.name));
     if (found == nullptr) return fail_as_unknown();
     return *found;
   }
@@ -305,7 +304,7 @@ class Changes {
     const Listing& listing = keeper_.listing();
     if (command_.json) change_.datasets = listing;
     change_.damaged = keeper_.damaged();
-    for (const UnreadDataset& unread : keeper_.unread()) change_.damaged.push_back(unread.why);
+    change_.unread = reasons_of(keeper_.unread());
     change_.lines.push_back(
         fmt::format("{} datasets are in {}", listing.size(), site_.folder.prefix));
     const bool there = std::any_of(
@@ -366,14 +365,15 @@ Status look_before(const IndexCommand& command, Files& files, const PrefixFolder
     return fail(Code::not_found, "there is nothing of Cairn's in {}", folder.prefix);
   if (command.action == Action::build) return {};
   std::vector<std::string> damaged;
-  CAIRN_ASSIGN(const Listing listing, read_listing(files, folder, damaged));
-  CAIRN_ASSIGN(const Listing dropped, read_dropped(files, folder, damaged));
+  std::vector<UnreadDataset> unread;
+  CAIRN_ASSIGN(const Listing listing, read_listing(files, folder, damaged, nullptr, &unread));
+  CAIRN_ASSIGN(const Dropped dropped, read_dropped(files, folder));
   const bool adds = command.action == Action::add;
   CAIRN_ASSIGN(const DatasetRecord* listed, find_dataset(listing, command.name));
   if (listed != nullptr && !adds) return {};
   const bool may_be_dropped = adds || command.action == Action::remove;
   if (may_be_dropped) {
-    CAIRN_ASSIGN(const DatasetRecord* found, find_dataset(dropped, command.name));
+    CAIRN_ASSIGN(const DatasetRecord* found, find_dataset(dropped.listing, command.name));
     if (found != nullptr) return {};
   }
   if (may_be_dropped || command.action == Action::drop) {
@@ -396,6 +396,8 @@ Status look_before(const IndexCommand& command, Files& files, const PrefixFolder
     CAIRN_ASSIGN(const DatasetRecord* begun, find_dataset(half_deleted, command.name));
     if (begun != nullptr) return {};
   }
+  CAIRN_TRY(refuse_unread_name(command.name, folder.prefix, unread));
+  if (may_be_dropped) CAIRN_TRY(refuse_unread_name(command.name, folder.prefix, dropped.unread));
   return fail(Code::not_found, "there is no dataset {} in {}: see cairn index list{}", command.name,
               folder.prefix, may_be_dropped ? " --dropped" : "");
 }

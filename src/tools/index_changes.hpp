@@ -16,7 +16,8 @@ std::string said_of_current(const DatasetRecord& record);
 struct IndexChange {
   Listing datasets;                  ///< those that were changed, as they are now
   std::vector<std::string> lines;    ///< what has happened, for people
-  std::vector<std::string> damaged;  ///< build: records that cannot be read
+  std::vector<std::string> damaged;  ///< build: records that nobody can read
+  std::vector<std::string> unread;   ///< build: those that cannot be read now
   std::vector<std::string> refused;  ///< import: datasets that stay SCR's, with the reasons
 
   /// Takes in a dataset that was changed, and what has happened to it.

@@ -34,17 +34,20 @@ class Reader {
     std::vector<std::string> damaged;
     const auto background = make_background_thread();
     const IoThreads io{*background, reading_threads};
-    CAIRN_ASSIGN(listing_, read_listing(files_, folder_, damaged, &io));
+    CAIRN_ASSIGN(listing_, read_listing(files_, folder_, damaged, &io, &unread_));
     CAIRN_ASSIGN(current_, read_current(files_, folder_));
     for (const std::string& record : damaged) log_.warning("a dataset cannot be used: {}", record);
+    for (const UnreadDataset& unread : unread_)
+      log_.warning("a dataset cannot be read now: {}", unread.why);
     return command_.action == Action::list ? list() : show();
   }
 
  private:
   Result<bool> list() {
     if (command_.dropped) {
-      std::vector<std::string> damaged;
-      CAIRN_ASSIGN(listing_, read_dropped(files_, folder_, damaged));
+      CAIRN_ASSIGN(Dropped dropped, read_dropped(files_, folder_));
+      listing_ = std::move(dropped.listing);
+      unread_ = std::move(dropped.unread);
     }
     const char* kind = command_.dropped ? "dropped" : "datasets";
     const DatasetRecord* taken =
@@ -56,7 +59,8 @@ class Reader {
                  {{"prefix", folder_.prefix},
                   {"current", current_.empty() ? Json() : Json(current_)},
                   {"restart", taken == nullptr ? Json() : Json(taken->info.name)},
-                  {"scavenged", json_of(scavenged)}},
+                  {"scavenged", json_of(scavenged)},
+                  {"unread", reasons_of(unread_)}},
                  kind, listing_);
       return true;
     }
@@ -85,16 +89,18 @@ class Reader {
 
   Status find() {
     CAIRN_ASSIGN(const DatasetRecord* found, find_dataset(listing_, command_.name));
-    Listing all_dropped;
+    Dropped dropped;
     if (found == nullptr) {
-      std::vector<std::string> damaged;
-      CAIRN_ASSIGN(all_dropped, read_dropped(files_, folder_, damaged));
-      CAIRN_ASSIGN(found, find_dataset(all_dropped, command_.name));
+      CAIRN_ASSIGN(dropped, read_dropped(files_, folder_));
+      CAIRN_ASSIGN(found, find_dataset(dropped.listing, command_.name));
       dropped_ = true;
     }
-    if (found == nullptr)
+    if (found == nullptr) {
+      CAIRN_TRY(refuse_unread_name(command_.name, folder_.prefix, unread_));
+      CAIRN_TRY(refuse_unread_name(command_.name, folder_.prefix, dropped.unread));
       return fail(Code::not_found, "there is no dataset {} in {}: see cairn index list",
                   command_.name, folder_.prefix);
+    }
     record_ = *found;
     return {};
   }
@@ -144,6 +150,7 @@ class Reader {
   std::ostream& out_;
   const Log& log_;
   Listing listing_;
+  std::vector<UnreadDataset> unread_;
   std::string current_;
   DatasetRecord record_;  ///< the one to show
   bool dropped_ = false;
@@ -179,7 +186,7 @@ std::string_view name_of(Action action) {
   return "";
 }
 
-/// False if build has found what it cannot read, or import has refused some.
+/// False if build has found what cannot be read, or import has refused some.
 Result<bool> change(const IndexCommand& command, Files& files, Clock& clock,
                     const Settings& settings, std::ostream& out, const Log& log) {
   CAIRN_TRY(check_prefix_folder(files, settings.prefix));
@@ -189,13 +196,15 @@ Result<bool> change(const IndexCommand& command, Files& files, Clock& clock,
                {{"prefix", settings.prefix},
                 {"action", name_of(command.action)},
                 {"damaged", done.damaged},
+                {"unread", done.unread},
                 {"refused", done.refused}},
                "datasets", done.datasets);
   else
     for (const std::string& line : done.lines) out << printable(line) << "\n";
   for (const std::string& damaged : done.damaged) log.error("cannot be read: {}", damaged);
+  for (const std::string& unread : done.unread) log.error("cannot be read now: {}", unread);
   for (const std::string& refused : done.refused) log.error("not taken over: {}", refused);
-  return done.damaged.empty() && done.refused.empty();
+  return done.damaged.empty() && done.unread.empty() && done.refused.empty();
 }
 
 }  // namespace

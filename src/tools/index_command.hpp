@@ -13,11 +13,13 @@ namespace cairn {
 
 /// With json, {"prefix", ...} and
 ///   list: "current", "restart" (the name of what one begins with), "scavenged" (as
-///   index_scavenged.hpp has it), "datasets", or "dropped" where these are asked for; newest first
+///   index_scavenged.hpp has it), "unread" (records that cannot be read now), "datasets", or
+///   "dropped" where these are asked for; newest first
 ///   show: "dataset", "current", "dropped" and, where asked for,
 ///   "files": [{"rank", ...}] and
 ///         "check": {"files", "bytes", "troubles"}
-///   else: "action", "datasets": those that were changed; "damaged" by build, "refused" by import
+///   else: "action", "datasets": those that were changed; "damaged" and
+///   "unread" by build, "refused" by import
 /// where a dataset has the fields of record_json.hpp.
 struct IndexCommand {
   enum class Action {

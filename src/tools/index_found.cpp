@@ -111,7 +111,9 @@ Status look_at_files(const IndexCommand& command, Files& files, const PrefixFold
     for (const std::string& name : of_rank)
       CAIRN_TRY(files.info(folder.prefix + "/" + name).map([](const FileInfo&) {}));
   std::vector<std::string> damaged;
-  CAIRN_ASSIGN(const Listing listing, read_listing(files, folder, damaged));
+  std::vector<UnreadDataset> unread;
+  CAIRN_ASSIGN(const Listing listing, read_listing(files, folder, damaged, nullptr, &unread));
+  CAIRN_TRY(refuse_unread(unread, "whether these files belong to a dataset"));
   if (find_named(listing, command.name) != nullptr)
     return fail(Code::bad_argument, "dataset {} is in {} already", command.name, folder.prefix);
   CAIRN_ASSIGN(const FileOwners owners, owners_of_files(files, folder, listing));
@@ -120,11 +122,10 @@ Status look_at_files(const IndexCommand& command, Files& files, const PrefixFold
 
 Status add_files(const IndexCommand& command, Communicator& alone, const Site& site,
                  const Settings& settings, IndexChange& change) {
-  std::vector<std::string> damaged;
-  CAIRN_ASSIGN(const Listing dropped, read_dropped(site.files, site.folder, damaged));
+  CAIRN_ASSIGN(const Dropped dropped, read_dropped(site.files, site.folder));
   FoundDataset found;
   CAIRN_ASSIGN(found.files, names_of_ranks(command, site.files, site.folder));
-  found.record.info = info_of_new(command, site, found.files.size(), dropped);
+  found.record.info = info_of_new(command, site, found.files.size(), dropped.listing);
   found.record.job_id = settings.job_id;
   found.node = settings.node_name;
   found.block_bytes = static_cast<std::uint32_t>(settings.block_bytes);

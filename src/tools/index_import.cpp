@@ -97,9 +97,8 @@ class Import {
 
  private:
   Status look_around() {
-    std::vector<std::string> damaged;
-    CAIRN_ASSIGN(const Listing dropped, read_dropped(site_.files, site_.folder, damaged));
-    for (const Listing* all : {&keeper_.listing(), &dropped})
+    CAIRN_ASSIGN(const Dropped dropped, read_dropped(site_.files, site_.folder));
+    for (const Listing* all : {&keeper_.listing(), &dropped.listing})
       for (const DatasetRecord& record : *all) known_.insert(record.info.uuid);
     CAIRN_ASSIGN(owners_, owners_of_files(site_.files, site_.folder, keeper_.listing()));
     for (std::size_t i = 0; i < index_.datasets.size(); ++i)

@@ -70,13 +70,13 @@ class IndexKilled : public IndexCommandTest, public testing::WithParamInterface<
     Names damaged;
     const auto there = read_listing(*files_, folder(), damaged);
     ASSERT_TRUE(there) << there.error().text;
-    const auto dropped = read_dropped(*files_, folder(), damaged);
+    const auto dropped = read_dropped(*files_, folder());
     ASSERT_TRUE(dropped) << dropped.error().text;
     EXPECT_EQ(damaged, Names());
     EXPECT_NE(find_in(*there, info_of(2).uuid), nullptr);
     const DatasetRecord* newest = find_in(*there, info_of(3).uuid);
     if (newest != nullptr) expect_files_of_newest();
-    const bool anywhere = newest != nullptr || find_in(*dropped, info_of(3).uuid) != nullptr;
+    const bool anywhere = newest != nullptr || dropped->has(info_of(3).uuid);
     EXPECT_TRUE(anywhere || GetParam().action == Action::remove || is_on_its_way()) << "3 is lost";
   }
 

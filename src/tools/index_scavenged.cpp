@@ -36,12 +36,11 @@ Result<std::vector<ScavengedDataset>> find(Files& files, const Settings& setting
   std::vector<ScavengedDataset> found;
   CAIRN_ASSIGN(const std::vector<Remains> saved, find_saved(files, folder));
   if (saved.empty()) return found;
-  std::vector<std::string> damaged;
-  CAIRN_ASSIGN(const Listing dropped, read_dropped(files, folder, damaged));
+  CAIRN_ASSIGN(const Dropped dropped, read_dropped(files, folder));
   CAIRN_ASSIGN(const Listing deleted, read_deleted(files, folder));
   for (const Remains& remains : saved) {
     const KnownInPrefix known = known_in_prefix(remains.uuid, listing, dropped, {}, deleted);
-    if (!known.flushed && find_in(dropped, remains.uuid) == nullptr)
+    if (!known.flushed && !dropped.has(remains.uuid))
       found.push_back(look_at(files, settings, remains));
   }
   return found;

@@ -73,10 +73,9 @@ class Gatherer {
 
   Status read_books() {
     PrefixFacts& prefix = facts_.prefix;
-    std::vector<std::string> of_dropped;
     CAIRN_ASSIGN(prefix.listing,
                  read_listing(files_, folder_, prefix.unreadable, nullptr, &prefix.unread));
-    CAIRN_ASSIGN(prefix.dropped, read_dropped(files_, folder_, of_dropped));
+    CAIRN_ASSIGN(prefix.dropped, read_dropped(files_, folder_));
     CAIRN_ASSIGN(prefix.current, read_current(files_, folder_));
     Result<std::vector<UnfinishedFlush>> unfinished;
     Team(1).run([&](Communicator& comm) {

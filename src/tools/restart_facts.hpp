@@ -25,7 +25,7 @@ struct PrefixFacts {
   bool is_there = false;
   std::string trouble;  ///< why it could not be read
   Listing listing;
-  Listing dropped;
+  Dropped dropped;
   Listing attempts;
   Listing deleted;
   std::string deleted_damage;  ///< what is wrong with the list of these

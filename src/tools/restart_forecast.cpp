@@ -49,9 +49,14 @@ class Forecaster {
     arrives_[info.uuid] = how;
   }
 
+  /// As far as is known, where something newer cannot be read.
+  bool comes_too_late(const UnfinishedFlush& flush) const {
+    return !refuse_unread(facts_.prefix.unread, "", flush.plan.info.uuid);
+  }
+
   void end_flushes() {
     for (const UnfinishedFlush& flush : facts_.prefix.unfinished)
-      if (can_be_ended(flush, facts_.cached))
+      if (can_be_ended(flush, facts_.cached) && !comes_too_late(flush))
         add(flush.plan.info, "the next run ends its flush first");
   }
 
@@ -100,16 +105,14 @@ class Forecaster {
       add(newest->info, "it is copied from the caches to the prefix directory first");
   }
 
-  void refuse_for(const UnreadDataset& unread) {
-    refuse(fmt::format("there may be a checkpoint to restart from, but {}", unread.why));
-  }
+  void refuse_for(const UnreadDataset& unread) { refuse(text_of_refusal(unread.why, settings_)); }
 
   /// False if that has ended it.
   bool take_from_prefix(const Uuid& newest_cached) {
     std::set<Uuid> tried;
-    const UnreadDataset* unread =
-        unread_before(facts_.prefix.unread, next_to_fetch(listing_, settings_, current_, tried),
-                      newest_cached, settings_, current_);
+    const UnreadDataset* unread = unread_before(facts_.prefix.unread, listing_,
+                                                next_to_fetch(listing_, settings_, current_, tried),
+                                                newest_cached, settings_, current_);
     if (unread != nullptr && settings_.on_fetch_fail == OnFetchFail::stop) {
       refuse_for(*unread);
       return false;
@@ -151,7 +154,7 @@ class Forecaster {
     const CachedDataset* choice = restart_choice(datasets_, settings_.global_restart);
     if (choice == nullptr) {
       const UnreadDataset* unread =
-          unread_before(facts_.prefix.unread, nullptr, {}, settings_, current_);
+          unread_before(facts_.prefix.unread, listing_, nullptr, {}, settings_, current_);
       if (unread != nullptr && settings_.fetch && settings_.on_fetch_fail != OnFetchFail::fresh)
         refuse_for(*unread);
       if (!not_copied_.empty() && settings_.on_mismatch != OnMismatch::fresh) refuse(not_copied_);

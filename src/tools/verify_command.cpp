@@ -36,6 +36,8 @@ std::string what_of(const Verified& found) {
       return "was not complete when its run ended; a restart removes it";
     case Verified::State::newer:
       return "was not read, as its records are in a newer format";
+    case Verified::State::unread:
+      return "was not read, as its record cannot be read now: verify it again when that has passed";
   }
   return "";
 }
@@ -58,7 +60,8 @@ int exit_code_of(const std::vector<Verified>& all) {
   int code = exit_ok;
   for (const Verified& found : all) {
     if (found.state == Verified::State::lost) code = exit_beyond_repair;
-    if (found.state == Verified::State::newer) code = std::max(code, exit_failure);
+    if (found.state == Verified::State::newer || found.state == Verified::State::unread)
+      code = std::max(code, exit_failure);
     const bool damaged =
         found.state == Verified::State::repairable || found.state == Verified::State::repaired;
     if (damaged) code = std::max(code, exit_damaged);
@@ -100,6 +103,8 @@ std::string_view name_of(Verified::State state) {
       return "uncommitted";
     case Verified::State::newer:
       return "newer";
+    case Verified::State::unread:
+      return "unread";
   }
   return "";
 }

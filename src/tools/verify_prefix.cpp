@@ -36,15 +36,18 @@ class PrefixVerifier {
     CAIRN_TRY(check_prefix_folder(files_, folder_.prefix));
     std::vector<std::string> unreadable;
     // The records themselves: a listing is only a copy of them.
-    CAIRN_ASSIGN(listing_, read_records(files_, folder_.datasets(), unreadable, &io_));
+    CAIRN_ASSIGN(listing_, read_records(files_, folder_.datasets(), unreadable, &io_, &unread_));
     find_sources();
     std::vector<Verified> found;
-    if (command_.datasets.empty())
+    if (command_.datasets.empty()) {
+      for (const UnreadDataset& unread : unread_) found.push_back(without_record(unread));
       for (const std::string& record : unreadable) found.push_back(without_record(record));
+    }
     for (const DatasetRecord& record : listing_)
       if (is_wanted(command_.datasets, record.info.uuid, record.info.number, record.info.name))
         found.push_back(verify(record));
     if (any_to_mend_ && command_.repair) CAIRN_TRY(repair(found));
+    if (found.empty()) CAIRN_TRY(refuse_unread(unread_, "whether there is such a dataset"));
     return found;
   }
 
@@ -55,6 +58,15 @@ class PrefixVerifier {
     found.state = Verified::State::lost;
     found.bad = {trouble};
     found.reasons = {"the record of a dataset is kept once"};
+    return found;
+  }
+
+  Verified without_record(const UnreadDataset& unread) const {
+    Verified found;
+    found.place = folder_.prefix;
+    found.state = Verified::State::unread;
+    found.uuid = text_of(unread.uuid);
+    found.bad = {unread.why};
     return found;
   }
 
@@ -144,6 +156,8 @@ class PrefixVerifier {
     for (const BadRank& rank : bad)
       for (const std::size_t file : files_to_mend(rank.record, rank.found))
         names.insert(rank.record.files[file].name);
+    CAIRN_TRY(
+        refuse_unread(unread_, "whether newer files have the names of its own", record.info.uuid));
     CAIRN_ASSIGN(options.not_to_touch, names_taken(files_, folder_, record, listing_, names));
     return options;
   }
@@ -158,6 +172,7 @@ class PrefixVerifier {
                       // What a run has not flushed to its end is left to the next run.
                       CAIRN_TRY(tidy(comm, site, {}, Unfinished::left));
                       listing_ = site.keeper->listing();
+                      unread_ = site.keeper->unread();
                       for (Verified& one : found) CAIRN_TRY(repair(*site.keeper, one));
                       return {};
                     });
@@ -215,6 +230,7 @@ class PrefixVerifier {
   const std::unique_ptr<Background> background_;
   const IoThreads io_;
   Listing listing_;
+  std::vector<UnreadDataset> unread_;
   bool any_to_mend_ = false;
   std::map<std::pair<Uuid, int>, std::vector<RankFolder>> sources_;
   std::map<Uuid, std::vector<BadRank>> bad_;

@@ -53,4 +53,17 @@ inline Result<const DatasetRecord*> find_dataset(const Listing& listing, const s
   return found;
 }
 
+/// Where none that is known is called so: io if one of these may be.
+inline Status refuse_unread_name(const std::string& word, const std::string& prefix,
+                                 const std::vector<UnreadDataset>& unread) {
+  return refuse_unread(unread, fmt::format("whether there is a dataset {} in {}", word, prefix));
+}
+
+/// For JSON: why they cannot be read, a line each.
+inline std::vector<std::string> reasons_of(const std::vector<UnreadDataset>& unread) {
+  std::vector<std::string> reasons;
+  for (const UnreadDataset& dataset : unread) reasons.push_back(dataset.why);
+  return reasons;
+}
+
 }  // namespace cairn

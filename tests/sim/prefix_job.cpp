@@ -440,11 +440,11 @@ class PrefixJob {
     Mounts mounts;
     mounts.emplace(shape_.settings.prefix, prefix_);
     const auto files = make_memory_files(mounts, [] { return 0; });
-    std::vector<std::string> damaged;
-    const auto dropped = read_dropped(*files, {shape_.settings.prefix}, damaged);
+    const auto dropped = read_dropped(*files, {shape_.settings.prefix});
     // One that was dropped before it was settled keeps its staged files until it is put back.
     const auto is_kept = [&](const std::string& path) {
-      return dropped && std::any_of(dropped->begin(), dropped->end(), [&](const auto& record) {
+      return dropped &&
+             std::any_of(dropped->listing.begin(), dropped->listing.end(), [&](const auto& record) {
                const bool is_its =
                    path.find(PrefixFolder::staged_start(record.info.uuid)) != std::string::npos;
                return is_its && !record.settled;
@@ -454,6 +454,7 @@ class PrefixJob {
       if ((path.find("/.cairn.") != std::string::npos && !is_kept(path)) ||
           path.starts_with("/.cairn/closed."))
         throw Violation(fmt::format("(h) {} is left", path));
+    std::vector<std::string> damaged;
     const auto listing = read_listing(*files, {shape_.settings.prefix}, damaged);
     if (!listing || !damaged.empty()) throw Violation("(h) the listing cannot be read");
     for (int key = 1; key <= books_.count(); ++key) {
