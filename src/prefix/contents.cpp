@@ -61,6 +61,12 @@ bool may_be_good(Files& files, const std::string& folder, const Error& error) {
   return !record || (record->kind == Kind::file && record->size <= largest_record);
 }
 
+/// Its markers go when all its files have their names.
+bool may_be_unsettled(Files& files, const std::string& folder) {
+  const auto markers = files.info(PrefixFolder::markers(folder));
+  return markers || !is_absent(markers.error());
+}
+
 /// The names of datasets' folders, by the UUIDs in them: what is read in this order need not be
 /// moved any more.
 std::vector<std::string> newest_first(std::vector<std::string> names) {
@@ -126,6 +132,22 @@ Status refuse_unread(const std::vector<UnreadDataset>& unread, std::string_view 
   return {};
 }
 
+Status refuse_unsettled(const std::vector<UnreadDataset>& unread,
+                        const std::optional<Uuid>& newer) {
+  for (const UnreadDataset& dataset : unread)
+    if (dataset.unsettled && (!newer || dataset.uuid < *newer))
+      return fail(Code::io,
+                  "files of a dataset may still have to be given their names, and must not get "
+                  "them after newer ones, but its record cannot be read now: {}",
+                  dataset.why);
+  return {};
+}
+
+Status refuse_names(const std::vector<UnreadDataset>& unread, const Uuid& dataset) {
+  CAIRN_TRY(refuse_unread(unread, "whether newer files have the names of its own", dataset));
+  return refuse_unsettled(unread, dataset);
+}
+
 void sort_in(Files& files, const std::string& folder, Result<std::optional<DatasetRecord>>&& read,
              Listing& listing, std::vector<std::string>& damaged,
              std::vector<UnreadDataset>& unread) {
@@ -135,7 +157,8 @@ void sort_in(Files& files, const std::string& folder, Result<std::optional<Datas
   if (read)
     damaged.push_back(PrefixFolder::record(folder) + ": it is not there");
   else if (may_be_good(files, folder, read.error()))
-    unread.push_back({folder, uuid_in(name_of_path(folder)), read.error().text});
+    unread.push_back({folder, uuid_in(name_of_path(folder)), read.error().text,
+                      may_be_unsettled(files, folder)});
   else
     damaged.push_back(read.error().text);
 }

@@ -39,11 +39,21 @@ struct UnreadDataset {
   std::string folder;  ///< its path
   Uuid uuid;           ///< by the name of that
   std::string why;
+  bool unsettled = false;  ///< files of it may still have to be given their names
 };
 
 /// io where one of these was begun no earlier than `from`: then it is not known `what`.
 Status refuse_unread(const std::vector<UnreadDataset>& unread, std::string_view what,
                      const Uuid& from = {});
+
+/// io where one of these, begun before `newer` if that is given, is unsettled: its files would get
+/// their names after those of something newer, which may have the same.
+Status refuse_unsettled(const std::vector<UnreadDataset>& unread,
+                        const std::optional<Uuid>& newer = {});
+
+/// io where one of these makes it unknown whether the files of this dataset may have their names: a
+/// newer one may have the same, and an older one may still be given them.
+Status refuse_names(const std::vector<UnreadDataset>& unread, const Uuid& dataset);
 
 /// Where the record in the folder of a dataset was read with this outcome: to the listing, to
 /// `damaged`, or to `unread` if it may be good; nowhere if its owner has moved it meanwhile.

@@ -156,7 +156,8 @@ Status PrefixSide::claim() {
   CAIRN_TRY(own());
   read_again();
   CAIRN_TRY(settle_older());
-  return on_keeper(comm_, site_, [](Keeper& keeper) { return keeper.check_unread(); });
+  return on_keeper(comm_, site_,
+                   [](const Keeper& keeper) { return refuse_unsettled(keeper.unread()); });
 }
 
 /// Files that still have their staged names must not be given their own ones after this dataset's,

@@ -156,8 +156,7 @@ class PrefixVerifier {
     for (const BadRank& rank : bad)
       for (const std::size_t file : files_to_mend(rank.record, rank.found))
         names.insert(rank.record.files[file].name);
-    CAIRN_TRY(
-        refuse_unread(unread_, "whether newer files have the names of its own", record.info.uuid));
+    CAIRN_TRY(refuse_names(unread_, record.info.uuid));
     CAIRN_ASSIGN(options.not_to_touch, names_taken(files_, folder_, record, listing_, names));
     return options;
   }
