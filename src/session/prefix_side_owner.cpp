@@ -25,7 +25,7 @@ Status PrefixSide::open(const Placement& placement) {
 }
 
 bool PrefixSide::open_again() {
-  if (owned_) return read_again();
+  if (owned_ && trouble_.empty()) return read_again();
   const bool was_away = !trouble_.empty();
   const Status opened = own_if_there();
   trouble_ = opened ? "" : opened.error().text;
@@ -142,11 +142,12 @@ void PrefixSide::let_go_if_closed() {
   was_closed_ = true;
 }
 
-/// What was this run's is to be so still, and what could not be read may be read now.
+/// What was this run's, or would have been, is to be so; and what could not be read may be read
+/// now.
 Status PrefixSide::look_again() {
-  const bool was_owned = owned_;
   let_go_if_closed();
-  if (was_owned) CAIRN_TRY(own());
+  if (was_closed_) CAIRN_TRY(own());
+  if (!trouble_.empty()) CAIRN_TRY(own_if_there());
   read_again();
   return {};
 }
