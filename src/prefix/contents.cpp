@@ -212,6 +212,7 @@ Result<Listing> read_listing(Files& files, const PrefixFolder& folder,
 
 bool Dropped::has(const Uuid& uuid) const {
   return find_in(listing, uuid) != nullptr ||
+         std::find(damaged.begin(), damaged.end(), uuid) != damaged.end() ||
          std::any_of(unread.begin(), unread.end(),
                      [&](const UnreadDataset& dataset) { return dataset.uuid == uuid; });
 }
@@ -221,6 +222,11 @@ Result<Dropped> read_dropped(Files& files, const PrefixFolder& folder) {
   std::vector<std::string> damaged;
   CAIRN_ASSIGN(dropped.listing,
                read_records(files, folder.dropped(), damaged, nullptr, &dropped.unread));
+  if (damaged.empty()) return dropped;
+  CAIRN_ASSIGN(const auto names, names_in(files, folder.dropped()));
+  for (const std::string& name : names)
+    if (const Uuid uuid = uuid_in(name); uuid != Uuid{} && !dropped.has(uuid))
+      dropped.damaged.push_back(uuid);
   return dropped;
 }
 

@@ -78,11 +78,12 @@ Result<Listing> read_listing(Files& files, const PrefixFolder& folder,
 struct Dropped {
   Listing listing;  ///< what could be put back, newest first
   std::vector<UnreadDataset> unread;
+  std::vector<Uuid> damaged;  ///< by the names of their folders
 
   bool has(const Uuid& uuid) const;
 };
 
-/// Needs the records, as these are few. Those that are damaged are left out.
+/// Needs the records, as these are few.
 Result<Dropped> read_dropped(Files& files, const PrefixFolder& folder);
 
 /// A checkpoint that nothing restarts from any more: a newer one is there, and whole. What is an

@@ -205,31 +205,45 @@ void PrefixSide::announce_extremes() {
   newest_us_ = std::max(newest_us_, highest[2]);
 }
 
-void PrefixSide::mark_flushed(std::vector<CachedDataset>& datasets) {
-  if (!std::exchange(has_news_, false) || datasets.empty()) return;
-  constexpr std::byte flushed{1};
-  constexpr std::byte quarantined{2};
-  constexpr std::byte deleted{4};
+namespace {
+
+/// What is known of a dataset of the caches, for all ranks.
+constexpr std::byte known_flushed{1};
+constexpr std::byte known_quarantined{2};
+constexpr std::byte known_deleted{4};
+
+}  // namespace
+
+Status PrefixSide::mark_flushed(std::vector<CachedDataset>& datasets) {
+  if (!std::exchange(has_news_, false) || datasets.empty()) return {};
   Blob known(datasets.size());
-  if (keeper_) {
-    const auto dropped = read_dropped(files_, site_.folder);
-    for (std::size_t i = 0; i < datasets.size(); ++i) {
-      const Uuid& uuid = datasets[i].info.uuid;
-      const KnownInPrefix there =
-          known_in_prefix(uuid, keeper_->listing(), dropped.value_or(Dropped{}),
-                          keeper_->attempts(), keeper_->deleted());
-      if (there.flushed) known[i] |= flushed;
-      if (there.quarantined) known[i] |= quarantined;
-      if (there.deleted) known[i] |= deleted;
-    }
-    forget_attempts(datasets);
-  }
+  const Status looked_up = agree(comm_, keeper_ ? look_up(datasets, known) : Status{});
+  if (!looked_up) has_news_ = true;  // the next call looks again
   comm_.bcast(known, 0);
   for (std::size_t i = 0; i < datasets.size(); ++i) {
-    if ((known[i] & flushed) != std::byte{}) datasets[i].flushed = true;
-    if ((known[i] & quarantined) != std::byte{}) datasets[i].quarantined = true;
-    if ((known[i] & deleted) != std::byte{}) datasets[i].deleted = true;
+    if ((known[i] & known_flushed) != std::byte{}) datasets[i].flushed = true;
+    if ((known[i] & known_quarantined) != std::byte{}) datasets[i].quarantined = true;
+    if ((known[i] & known_deleted) != std::byte{}) datasets[i].deleted = true;
   }
+  return looked_up;
+}
+
+/// On rank 0. Also where it is not known what was dropped, of all others.
+Status PrefixSide::look_up(const std::vector<CachedDataset>& datasets, Blob& known) {
+  const auto read = read_dropped(files_, site_.folder);
+  const Dropped dropped = read.value_or(Dropped{});
+  for (std::size_t i = 0; i < datasets.size(); ++i) {
+    const KnownInPrefix there = known_in_prefix(datasets[i].info.uuid, keeper_->listing(), dropped,
+                                                keeper_->attempts(), keeper_->deleted());
+    if (there.flushed) known[i] |= known_flushed;
+    if (there.quarantined) known[i] |= known_quarantined;
+    if (there.deleted) known[i] |= known_deleted;
+  }
+  forget_attempts(datasets);
+  if (read) return {};
+  return fail(read.error().code,
+              "it is not known what was dropped in {}, and might come back from the caches: {}",
+              settings_.prefix, read.error().text);
 }
 
 void PrefixSide::forget_deleted(const std::vector<CachedDataset>& left) {

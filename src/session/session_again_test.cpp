@@ -225,6 +225,49 @@ TEST(SessionAgain, OneThatWasDroppedStaysDroppedThoughItsRecordCannotBeRead) {
   EXPECT_EQ(cluster.listed(), Names());
 }
 
+TEST(SessionAgain, OneThatWasDroppedStaysDroppedThoughItsRecordIsDamaged) {
+  AgainCluster cluster;
+  cluster.write_and_finalize({1, 2});
+  cluster.by_command([](Keeper& keeper, const DatasetRecord& record) -> Status {
+    return keeper.drop(record.info);
+  });
+  for (const auto& entry : fs::directory_iterator(PrefixFolder{cluster.settings.prefix}.dropped()))
+    cluster.flip(entry.path() / "dataset");
+  cluster.settings.flush_on_restart = true;
+  cluster.restart_and_finalize(2);
+  EXPECT_EQ(cluster.listed(), Names());
+}
+
+/// Nothing is copied before it is known.
+TEST(SessionAgain, OneThatWasDroppedStaysDroppedThoughNobodyCanSeeWhatWas) {
+  AgainCluster cluster;
+  cluster.settings.flush_interval = 1;
+  cluster.write_and_finalize({1});
+  cluster.by_command([](Keeper& keeper, const DatasetRecord& record) -> Status {
+    return keeper.drop(record.info);
+  });
+  cluster.settings.flush_on_restart = true;
+  std::atomic<bool> passed = false;
+  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+    EXPECT_TRUE(rank.session->finalize());
+    rank.hook = [&](const FileOperation& operation) -> Status {
+      if (passed || operation.name != "list" || !operation.path.ends_with("/dropped")) return {};
+      return fail(Code::io, "injected: {}", operation.path);
+    };
+    ASSERT_TRUE(rank.init());
+    EXPECT_EQ(rank.restart(), 1);
+    rank.expect_not_copied(2);
+    rank.comm.barrier();
+    passed = true;
+    rank.comm.barrier();
+    rank.expect_written(3);
+    EXPECT_TRUE(rank.session->finalize());
+    rank.hook = nullptr;
+  });
+  EXPECT_TRUE(cluster.said("it is not known what was dropped")) << cluster.said();
+  EXPECT_EQ(cluster.listed(), Names({"ckpt.3"}));
+}
+
 TEST(SessionAgain, AllOfANameAreDeleted) {
   AgainCluster cluster;
   cluster.settings.flush_interval = 1;
