@@ -248,7 +248,7 @@ Result<Listing> read_deleted(Files& files, const PrefixFolder& folder, std::stri
   if (damage != nullptr)
     *damage = fmt::format(
         "{}: it is not known which datasets were deleted, and what caches and scavenged copies "
-        "have of them may come back; give cairn index delete for them again",
+        "have of them may come back; give cairn index delete for them again once they are listed",
         deleted.error().text);
   return Listing{};
 }

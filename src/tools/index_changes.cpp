@@ -53,6 +53,7 @@ class Changes {
         log_(log) {}
 
   Status run() {
+    if (!keeper_.deleted_damage().empty()) log_.warning("{}", keeper_.deleted_damage());
     if (command_.action == Action::remove) {
       CAIRN_ASSIGN(half_deleted_, read_half_deleted(site_.files, site_.folder));
     }

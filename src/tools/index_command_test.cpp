@@ -413,6 +413,15 @@ TEST_F(IndexCommandTest, OneThatCannotBeReadIsNotPassedOver) {
   files_ = make_posix_files();
 }
 
+TEST_F(IndexCommandTest, ThatTheListOfWhatWasDeletedIsDamagedIsToldBeforeItIsLost) {
+  flush_three();
+  std::ofstream(folder().deleted_list()) << "no list";
+  EXPECT_EQ(run_index(Action::remove, "ckpt.2"), 0) << told_;
+  EXPECT_TRUE(told("it is not known which datasets were deleted")) << told_;
+  EXPECT_EQ(run_index(Action::remove, "ckpt.1"), 0) << told_;
+  EXPECT_FALSE(told("it is not known")) << told_;
+}
+
 /// Rank 0 of a job, in another process; it lives until it is told.
 class LivingJob {
  public:
