@@ -119,6 +119,11 @@ void insert(Listing& listing, DatasetRecord record) {
   listing.insert(older, std::move(record));
 }
 
+bool has_unsettled(const Listing& listing) {
+  return std::any_of(listing.begin(), listing.end(),
+                     [](const DatasetRecord& record) { return !record.settled; });
+}
+
 Result<std::optional<DatasetRecord>> read_dataset_record(Files& files, const std::string& folder) {
   return read_record(files, PrefixFolder::record(folder), largest_record, decode_dataset_record);
 }

@@ -27,6 +27,9 @@ void insert(Listing& listing, DatasetRecord record);
 /// Null if it is not there.
 const DatasetRecord* find_in(const Listing& listing, const Uuid& uuid);
 
+/// Files of one of these are still to be given their names.
+bool has_unsettled(const Listing& listing);
+
 /// The listing, if there is one. A damaged one is only a damaged copy, and as good as none.
 std::optional<Listing> read_copy(Files& files, const PrefixFolder& folder);
 

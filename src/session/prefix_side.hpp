@@ -155,6 +155,8 @@ class PrefixSide {
   Status keep_to_window();
   Status look_again();
   Status settle_older();
+  bool is_unsettled() const;
+  void tell_of_half_done(const Status& tidied) const;
   Status refuse_unread(const std::string& what, const Uuid& from = {});
   bool read_again();
   std::optional<DatasetRecord> share(const DatasetRecord* record);

@@ -118,9 +118,7 @@ Status PrefixSide::own() {
   }
   comm_.bcast(mutable_bytes_of(site_.epoch), 0);
   const std::vector<CachedPart> cached = cached_();
-  if (const Status tidied = tidy_up(&cached); !tidied)
-    tell(Severity::warning, "what an earlier run has left in the prefix directory stays: {}",
-         tidied.error().text);
+  tell_of_half_done(tidy_up(&cached));
   announce_extremes();
   return {};
 }
@@ -162,14 +160,26 @@ Status PrefixSide::claim() {
 }
 
 /// Files that still have their staged names must not be given their own ones after this dataset's,
-/// which may have the same.
+/// which may have the same. What else cannot be ended keeps nothing from being copied.
 Status PrefixSide::settle_older() {
-  std::int64_t unsettled = 0;
-  if (keeper_)
-    for (const DatasetRecord& record : keeper_->listing())
-      if (!record.settled) unsettled = 1;
+  if (!is_unsettled()) return {};
+  Status tidied = tidy_up(nullptr);
+  if (tidied || is_unsettled()) return tidied;
+  tell_of_half_done(tidied);
+  return {};
+}
+
+/// On all ranks.
+bool PrefixSide::is_unsettled() const {
+  std::int64_t unsettled = keeper_ && has_unsettled(keeper_->listing()) ? 1 : 0;
   comm_.bcast(mutable_bytes_of(unsettled), 0);
-  return unsettled != 0 ? tidy_up(nullptr) : Status{};
+  return unsettled != 0;
+}
+
+void PrefixSide::tell_of_half_done(const Status& tidied) const {
+  if (!tidied)
+    tell(Severity::warning, "what an earlier run has left in the prefix directory stays: {}",
+         tidied.error().text);
 }
 
 Status PrefixSide::tidy_up(const std::vector<CachedPart>* cached) {

@@ -288,6 +288,19 @@ TEST_F(Verify, NothingIsJudgedOrPassedOverWhereARecordCannotBeReadNow) {
   files_ = make_posix_files();
 }
 
+TEST_F(Verify, WhatCannotBeDeletedKeepsNothingFromBeingRepaired) {
+  cluster_.settings.flush_interval = 1;
+  cluster_.write_and_finalize({1, 2});
+  auto keeper = Keeper::take_over(*files_, *clock_, {prefix()}, {});
+  ASSERT_TRUE(keeper && keeper->take_out(keeper->listing().at(1).info) && keeper->resign());
+  fs::rename(prefix() + "/ckpt.1", cluster_.node("elsewhere"));
+  fs::create_directory_symlink(cluster_.node("elsewhere"), prefix() + "/ckpt.1");
+  flip(cluster_.file(2, 4));
+  EXPECT_EQ(verify_prefix(true), exit_damaged) << out_ << told_;
+  EXPECT_TRUE(told("it is a symbolic link")) << told_;
+  cluster_.expect_own_files(2);
+}
+
 TEST_F(Verify, WhatIsNotThereIsNamed) {
   cluster_.write_and_finalize({1, 2});
   EXPECT_EQ(verify_prefix(false, {"ckpt.2"}), exit_ok) << out_;
