@@ -159,6 +159,7 @@ class PrefixSide {
   void tell_of_half_done(const Status& tidied) const;
   Status refuse_unread(const std::string& what, const Uuid& from = {});
   bool read_again();
+  void tell_of_damaged(std::size_t told) const;
   std::optional<DatasetRecord> share(const DatasetRecord* record);
   template <class... Args>
   void tell(Severity severity, fmt::format_string<Args...> format, Args&&... args) const {

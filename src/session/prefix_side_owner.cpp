@@ -33,13 +33,22 @@ bool PrefixSide::open_again() {
 }
 
 bool PrefixSide::read_again() {
+  const std::size_t told = keeper_ ? keeper_->damaged().size() : 0;
   std::int64_t known = keeper_ && keeper_->read_again() ? 1 : 0;
+  tell_of_damaged(told);
   comm_.bcast(mutable_bytes_of(known), 0);
   if (known == 0) return false;
   has_news_ = true;
   announce_extremes();
   announce_first();
   return true;
+}
+
+/// But for the first, which were told before.
+void PrefixSide::tell_of_damaged(std::size_t told) const {
+  for (std::size_t i = told; keeper_ && i < keeper_->damaged().size(); ++i)
+    tell(Severity::warning, "a dataset in the prefix directory cannot be used: {}",
+         keeper_->damaged()[i]);
 }
 
 /// Where nothing was ever flushed nothing is made either.
@@ -108,8 +117,7 @@ Status PrefixSide::own() {
            "directory would take it over; raise the limit of processes (ulimit -u)",
            settings_.prefix);
     site_.epoch = keeper_->epoch();
-    for (const std::string& damaged : keeper_->damaged())
-      tell(Severity::warning, "a dataset in the prefix directory cannot be used: {}", damaged);
+    tell_of_damaged(0);
     for (const UnreadDataset& unread : keeper_->unread())
       tell(Severity::warning, "a dataset in the prefix directory cannot be read now: {}",
            unread.why);
