@@ -61,6 +61,12 @@ bool may_be_good(Files& files, const std::string& folder, const Error& error) {
   return !record || (record->kind == Kind::file && record->size <= largest_record);
 }
 
+/// Its markers go when all its files have their names.
+bool may_be_unsettled(Files& files, const std::string& folder) {
+  const auto markers = files.info(PrefixFolder::markers(folder));
+  return markers || !is_absent(markers.error());
+}
+
 /// The names of datasets' folders, by the UUIDs in them: what is read in this order need not be
 /// moved any more.
 std::vector<std::string> newest_first(std::vector<std::string> names) {
@@ -113,6 +119,11 @@ void insert(Listing& listing, DatasetRecord record) {
   listing.insert(older, std::move(record));
 }
 
+bool has_unsettled(const Listing& listing) {
+  return std::any_of(listing.begin(), listing.end(),
+                     [](const DatasetRecord& record) { return !record.settled; });
+}
+
 Result<std::optional<DatasetRecord>> read_dataset_record(Files& files, const std::string& folder) {
   return read_record(files, PrefixFolder::record(folder), largest_record, decode_dataset_record);
 }
@@ -126,6 +137,22 @@ Status refuse_unread(const std::vector<UnreadDataset>& unread, std::string_view 
   return {};
 }
 
+Status refuse_unsettled(const std::vector<UnreadDataset>& unread,
+                        const std::optional<Uuid>& newer) {
+  for (const UnreadDataset& dataset : unread)
+    if (dataset.unsettled && (!newer || dataset.uuid < *newer))
+      return fail(Code::io,
+                  "files of a dataset may still have to be given their names, and must not get "
+                  "them after newer ones, but its record cannot be read now: {}",
+                  dataset.why);
+  return {};
+}
+
+Status refuse_names(const std::vector<UnreadDataset>& unread, const Uuid& dataset) {
+  CAIRN_TRY(refuse_unread(unread, "whether newer files have the names of its own", dataset));
+  return refuse_unsettled(unread, dataset);
+}
+
 void sort_in(Files& files, const std::string& folder, Result<std::optional<DatasetRecord>>&& read,
              Listing& listing, std::vector<std::string>& damaged,
              std::vector<UnreadDataset>& unread) {
@@ -135,7 +162,8 @@ void sort_in(Files& files, const std::string& folder, Result<std::optional<Datas
   if (read)
     damaged.push_back(PrefixFolder::record(folder) + ": it is not there");
   else if (may_be_good(files, folder, read.error()))
-    unread.push_back({folder, uuid_in(name_of_path(folder)), read.error().text});
+    unread.push_back({folder, uuid_in(name_of_path(folder)), read.error().text,
+                      may_be_unsettled(files, folder)});
   else
     damaged.push_back(read.error().text);
 }
@@ -189,6 +217,7 @@ Result<Listing> read_listing(Files& files, const PrefixFolder& folder,
 
 bool Dropped::has(const Uuid& uuid) const {
   return find_in(listing, uuid) != nullptr ||
+         std::find(damaged.begin(), damaged.end(), uuid) != damaged.end() ||
          std::any_of(unread.begin(), unread.end(),
                      [&](const UnreadDataset& dataset) { return dataset.uuid == uuid; });
 }
@@ -198,6 +227,11 @@ Result<Dropped> read_dropped(Files& files, const PrefixFolder& folder) {
   std::vector<std::string> damaged;
   CAIRN_ASSIGN(dropped.listing,
                read_records(files, folder.dropped(), damaged, nullptr, &dropped.unread));
+  if (damaged.empty()) return dropped;
+  CAIRN_ASSIGN(const auto names, names_in(files, folder.dropped()));
+  for (const std::string& name : names)
+    if (const Uuid uuid = uuid_in(name); uuid != Uuid{} && !dropped.has(uuid))
+      dropped.damaged.push_back(uuid);
   return dropped;
 }
 
@@ -219,7 +253,7 @@ Result<Listing> read_deleted(Files& files, const PrefixFolder& folder, std::stri
   if (damage != nullptr)
     *damage = fmt::format(
         "{}: it is not known which datasets were deleted, and what caches and scavenged copies "
-        "have of them may come back; give cairn index delete for them again",
+        "have of them may come back; give cairn index delete for them again once they are listed",
         deleted.error().text);
   return Listing{};
 }

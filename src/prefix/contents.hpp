@@ -27,6 +27,9 @@ void insert(Listing& listing, DatasetRecord record);
 /// Null if it is not there.
 const DatasetRecord* find_in(const Listing& listing, const Uuid& uuid);
 
+/// Files of one of these are still to be given their names.
+bool has_unsettled(const Listing& listing);
+
 /// The listing, if there is one. A damaged one is only a damaged copy, and as good as none.
 std::optional<Listing> read_copy(Files& files, const PrefixFolder& folder);
 
@@ -39,11 +42,21 @@ struct UnreadDataset {
   std::string folder;  ///< its path
   Uuid uuid;           ///< by the name of that
   std::string why;
+  bool unsettled = false;  ///< files of it may still have to be given their names
 };
 
 /// io where one of these was begun no earlier than `from`: then it is not known `what`.
 Status refuse_unread(const std::vector<UnreadDataset>& unread, std::string_view what,
                      const Uuid& from = {});
+
+/// io where one of these, begun before `newer` if that is given, is unsettled: its files would get
+/// their names after those of something newer, which may have the same.
+Status refuse_unsettled(const std::vector<UnreadDataset>& unread,
+                        const std::optional<Uuid>& newer = {});
+
+/// io where one of these makes it unknown whether the files of this dataset may have their names: a
+/// newer one may have the same, and an older one may still be given them.
+Status refuse_names(const std::vector<UnreadDataset>& unread, const Uuid& dataset);
 
 /// Where the record in the folder of a dataset was read with this outcome: to the listing, to
 /// `damaged`, or to `unread` if it may be good; nowhere if its owner has moved it meanwhile.
@@ -68,11 +81,12 @@ Result<Listing> read_listing(Files& files, const PrefixFolder& folder,
 struct Dropped {
   Listing listing;  ///< what could be put back, newest first
   std::vector<UnreadDataset> unread;
+  std::vector<Uuid> damaged;  ///< by the names of their folders
 
   bool has(const Uuid& uuid) const;
 };
 
-/// Needs the records, as these are few. Those that are damaged are left out.
+/// Needs the records, as these are few.
 Result<Dropped> read_dropped(Files& files, const PrefixFolder& folder);
 
 /// A checkpoint that nothing restarts from any more: a newer one is there, and whole. What is an

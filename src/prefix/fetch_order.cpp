@@ -60,6 +60,13 @@ const UnreadDataset* unread_before(const std::vector<UnreadDataset>& unread, con
   return newest->uuid > std::max(known, newest_cached) ? &*newest : nullptr;
 }
 
+std::string text_of_absent_current(const std::vector<UnreadDataset>& unread,
+                                   const Settings& settings) {
+  return fmt::format("SCR_CURRENT={}: {} such checkpoint in {}", settings.current,
+                     unread.empty() ? "there is no" : "it is not known whether there is a",
+                     settings.prefix);
+}
+
 std::string text_of_refusal(const std::string& why, const Settings& settings) {
   return fmt::format(
       "there may be a checkpoint to restart from, but {}; the run does not start {} in its place: "

@@ -17,6 +17,10 @@ bool may_be_fetched(const DatasetRecord& record, const Settings& settings);
 /// The newest of that name; null if there is none, or the name is empty.
 const DatasetRecord* find_named(const Listing& listing, const std::string& name);
 
+/// Where none of the name that SCR_CURRENT gives is listed.
+std::string text_of_absent_current(const std::vector<UnreadDataset>& unread,
+                                   const Settings& settings);
+
 /// The next one to try: the one asked for (SCR_CURRENT), also if it was found damaged, else the
 /// current one, else the newest; where that is out, the next older ones; and only where none of
 /// these is left those that are newer, which somebody went behind. Null if none is left.

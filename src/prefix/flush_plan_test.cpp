@@ -401,6 +401,33 @@ TEST_F(CarryOn, WhatMayBeOlderThanOneThatCannotBeReadIsLeftAlone) {
   EXPECT_EQ(fetch_again(4), "");
 }
 
+/// It would be given its files' names later: over those of what is newer.
+TEST_F(CarryOn, NothingGetsItsNamesBeforeAnOlderOneThatCannotBeRead) {
+  begin();
+  die_after_the_parts_of({0, 1, 2}, 2);
+  fs::remove(folder().listing());
+  fs::create_directory(PrefixFolder::markers(folder().dataset(info_of(1))));
+  const std::string record = PrefixFolder::record(folder().dataset(info_of(1)));
+  bool passed = false;
+  const auto cannot_read = [&](int, const FileOperation& operation) -> Status {
+    if (passed || operation.name != "open" || operation.path != record) return {};
+    return fail(Code::io, "injected: {} {}", operation.name, operation.path);
+  };
+  const auto all = [&](int) { return parts({0, 1, 2}); };
+  EXPECT_EQ(carry_on(1, all, cannot_read), Names());
+  EXPECT_NE(left_.find("given their names"), std::string::npos) << left_;
+  run(
+      [&](RankRun& rank) {
+        const Status flushed = flush_dataset(rank, 3);
+        ASSERT_FALSE(flushed);
+        EXPECT_EQ(flushed.error().code, Code::io) << flushed.error().text;
+      },
+      cannot_read);
+  passed = true;
+  EXPECT_EQ(carry_on(1, all), Names({"ckpt.2"}));
+  EXPECT_EQ(fetch_again(2), "");
+}
+
 /// Somebody does not want it, and would get it back.
 TEST_F(CarryOn, WhatWasDeletedSinceIsNotCarriedOn) {
   begin();

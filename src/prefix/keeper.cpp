@@ -11,8 +11,6 @@ namespace {
 
 constexpr std::uint32_t for_all = 0777;  // less the umask, as what the program makes
 
-constexpr std::string_view whose_names = "whether newer files have the names of its own";
-
 bool is_absent(const Error& error) { return error.code == Code::not_found; }
 
 /// Held while the owner changes. Some parallel file systems have no locks; then the epochs alone
@@ -123,18 +121,6 @@ bool Keeper::read_again() {
   return unread_.size() < before;
 }
 
-Status Keeper::check_unread() const {
-  for (const UnreadDataset& unread : unread_) {
-    const auto markers = files_->info(PrefixFolder::markers(unread.folder));
-    if (!markers && is_absent(markers.error())) continue;  // it is settled
-    return fail(Code::io,
-                "files of a dataset in {} may still have to be given their names, and must not get "
-                "them after newer ones, but its record cannot be read: {}",
-                folder_.prefix, unread.why);
-  }
-  return {};
-}
-
 /// One that is later than all that have left a trace. False where another, who did not wait for the
 /// lock either, has just opened that one: no two owners have one epoch.
 Result<bool> Keeper::open_epoch() {
@@ -176,7 +162,7 @@ void Keeper::look_at_plan(Remains& remains, std::uint64_t epoch) const {
   const auto plan = read.value_or(std::nullopt);
   if (!plan || find_in(listing_, plan->info.uuid) != nullptr) return;  // another way led there
   remains.label = plan->label();
-  if (const Status known = refuse_unread(unread_, whose_names, plan->info.uuid); !known) {
+  if (const Status known = refuse_names(unread_, plan->info.uuid); !known) {
     remains.unknown = known.error().text;
     return;
   }
@@ -323,7 +309,7 @@ Status Keeper::refuse_unknown(const DatasetInfo& dataset) {
 }
 
 Status Keeper::begin(const DatasetInfo& dataset) {
-  CAIRN_TRY(refuse_unread(unread_, whose_names, dataset.uuid));
+  CAIRN_TRY(refuse_names(unread_, dataset.uuid));
   CAIRN_TRY(refuse_unknown(dataset));
   const std::string pending = folder_.pending(me_.epoch, dataset);
   const std::string markers = PrefixFolder::markers(pending);

@@ -67,14 +67,11 @@ class Keeper {
   /// Tries these once more. True if one is known now.
   bool read_again();
 
-  /// io if something newer must not be copied there: a dataset whose record cannot be read now has
-  /// files that are still to get their names.
-  Status check_unread() const;
-
   // A flush: begin, the manifests, plan, every rank's part, publish; or withdraw, abandon.
 
   /// The folder that a dataset's manifests go to, and the markers of a plan. io if the dataset is
-  /// there and its record cannot be read.
+  /// there and its record cannot be read, or another's that cannot be read leaves it unknown
+  /// whether its files may have their names.
   Status begin(const DatasetInfo& dataset);
   /// All manifests are there: from here on anybody can carry the flush out.
   Status plan(const DatasetRecord& record);

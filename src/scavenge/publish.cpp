@@ -46,18 +46,20 @@ struct Known {
 Result<Known> read_known(Files& files, const PrefixFolder& folder, std::string* damage = nullptr) {
   std::vector<std::string> damaged;
   Known known;
-  const auto take = [&](auto read, auto& into) -> Status {
+  const auto take = [&](auto read, auto& into, std::string_view why) -> Status {
     if (!read)
       return fail(read.error().code,
-                  "{}: nothing is published while that cannot be read, as what was dropped or "
-                  "deleted would come back; see to it, and give the command again",
-                  read.error().text);
+                  "{}: nothing is published while that cannot be read, as {}; see to it, and give "
+                  "the command again",
+                  read.error().text, why);
     into = *std::move(read);
     return {};
   };
-  CAIRN_TRY(take(read_listing(files, folder, damaged), known.listing));
-  CAIRN_TRY(take(read_dropped(files, folder), known.dropped));
-  CAIRN_TRY(take(read_deleted(files, folder, damage), known.deleted));
+  constexpr std::string_view back = "what was dropped or deleted would come back";
+  CAIRN_TRY(take(read_listing(files, folder, damaged), known.listing,
+                 "what is there already is not known"));
+  CAIRN_TRY(take(read_dropped(files, folder), known.dropped, back));
+  CAIRN_TRY(take(read_deleted(files, folder, damage), known.deleted, back));
   return known;
 }
 

@@ -222,8 +222,7 @@ Result<std::optional<DatasetRecord>> PrefixSide::next_candidate(const Uuid& newe
   if (!owned_) return std::nullopt;
   while (true) {
     if (keeper_ && tried_.empty() && !settings_.current.empty() && !find(settings_.current))
-      tell(Severity::warning, "SCR_CURRENT={}: there is no such checkpoint in {}",
-           settings_.current, settings_.prefix);
+      tell(Severity::warning, "{}", text_of_absent_current(keeper_->unread(), settings_));
     const auto shared = share(choose_candidate());
     const FetchStep step = step_for(shared ? &*shared : nullptr, newer_than, ranks(), settings_);
     if (step == FetchStep::none) {

@@ -48,8 +48,9 @@ class PrefixSide {
   std::int64_t newest_us() const { return newest_us_; }
   /// Sets `flushed` of those that are there and not known to be damaged, and of those that somebody
   /// has dropped, which are not to come back; `quarantined` and `deleted` of all that are. Does
-  /// nothing where the directory has not come to be this run's since the last time.
-  void mark_flushed(std::vector<CachedDataset>& datasets);
+  /// nothing where the directory has not come to be this run's since the last time that this went
+  /// well. Where it is not known what was dropped, nothing must be copied there; agreed.
+  Status mark_flushed(std::vector<CachedDataset>& datasets);
   /// What was deleted is in the caches of this job no more, but for what is `left`.
   void forget_deleted(const std::vector<CachedDataset>& left);
 
@@ -129,6 +130,7 @@ class PrefixSide {
   void let_go_if_closed();
   void tell_rival(const OwnerRecord& rival) const;
   Status tidy_up(const std::vector<CachedPart>* cached);
+  Status look_up(const std::vector<CachedDataset>& datasets, Blob& known);
   void forget_attempts(const std::vector<CachedDataset>& datasets);
   template <class Change>
   void change_attempts(const DatasetInfo& dataset, Change change);
@@ -153,8 +155,11 @@ class PrefixSide {
   Status keep_to_window();
   Status look_again();
   Status settle_older();
+  bool is_unsettled() const;
+  void tell_of_half_done(const Status& tidied) const;
   Status refuse_unread(const std::string& what, const Uuid& from = {});
   bool read_again();
+  void tell_of_damaged(std::size_t told) const;
   std::optional<DatasetRecord> share(const DatasetRecord* record);
   template <class... Args>
   void tell(Severity severity, fmt::format_string<Args...> format, Args&&... args) const {

@@ -25,7 +25,7 @@ Status PrefixSide::open(const Placement& placement) {
 }
 
 bool PrefixSide::open_again() {
-  if (owned_) return read_again();
+  if (owned_ && trouble_.empty()) return read_again();
   const bool was_away = !trouble_.empty();
   const Status opened = own_if_there();
   trouble_ = opened ? "" : opened.error().text;
@@ -33,13 +33,22 @@ bool PrefixSide::open_again() {
 }
 
 bool PrefixSide::read_again() {
+  const std::size_t told = keeper_ ? keeper_->damaged().size() : 0;
   std::int64_t known = keeper_ && keeper_->read_again() ? 1 : 0;
+  tell_of_damaged(told);
   comm_.bcast(mutable_bytes_of(known), 0);
   if (known == 0) return false;
   has_news_ = true;
   announce_extremes();
   announce_first();
   return true;
+}
+
+/// But for the first, which were told before.
+void PrefixSide::tell_of_damaged(std::size_t told) const {
+  for (std::size_t i = told; keeper_ && i < keeper_->damaged().size(); ++i)
+    tell(Severity::warning, "a dataset in the prefix directory cannot be used: {}",
+         keeper_->damaged()[i]);
 }
 
 /// Where nothing was ever flushed nothing is made either.
@@ -108,8 +117,7 @@ Status PrefixSide::own() {
            "directory would take it over; raise the limit of processes (ulimit -u)",
            settings_.prefix);
     site_.epoch = keeper_->epoch();
-    for (const std::string& damaged : keeper_->damaged())
-      tell(Severity::warning, "a dataset in the prefix directory cannot be used: {}", damaged);
+    tell_of_damaged(0);
     for (const UnreadDataset& unread : keeper_->unread())
       tell(Severity::warning, "a dataset in the prefix directory cannot be read now: {}",
            unread.why);
@@ -118,9 +126,7 @@ Status PrefixSide::own() {
   }
   comm_.bcast(mutable_bytes_of(site_.epoch), 0);
   const std::vector<CachedPart> cached = cached_();
-  if (const Status tidied = tidy_up(&cached); !tidied)
-    tell(Severity::warning, "what an earlier run has left in the prefix directory stays: {}",
-         tidied.error().text);
+  tell_of_half_done(tidy_up(&cached));
   announce_extremes();
   return {};
 }
@@ -142,11 +148,12 @@ void PrefixSide::let_go_if_closed() {
   was_closed_ = true;
 }
 
-/// What was this run's is to be so still, and what could not be read may be read now.
+/// What was this run's, or would have been, is to be so; and what could not be read may be read
+/// now.
 Status PrefixSide::look_again() {
-  const bool was_owned = owned_;
   let_go_if_closed();
-  if (was_owned) CAIRN_TRY(own());
+  if (was_closed_) CAIRN_TRY(own());
+  if (!trouble_.empty()) CAIRN_TRY(own_if_there());
   read_again();
   return {};
 }
@@ -156,18 +163,31 @@ Status PrefixSide::claim() {
   CAIRN_TRY(own());
   read_again();
   CAIRN_TRY(settle_older());
-  return on_keeper(comm_, site_, [](Keeper& keeper) { return keeper.check_unread(); });
+  return on_keeper(comm_, site_,
+                   [](const Keeper& keeper) { return refuse_unsettled(keeper.unread()); });
 }
 
 /// Files that still have their staged names must not be given their own ones after this dataset's,
-/// which may have the same.
+/// which may have the same. What else cannot be ended keeps nothing from being copied.
 Status PrefixSide::settle_older() {
-  std::int64_t unsettled = 0;
-  if (keeper_)
-    for (const DatasetRecord& record : keeper_->listing())
-      if (!record.settled) unsettled = 1;
+  if (!is_unsettled()) return {};
+  Status tidied = tidy_up(nullptr);
+  if (tidied || is_unsettled()) return tidied;
+  tell_of_half_done(tidied);
+  return {};
+}
+
+/// On all ranks.
+bool PrefixSide::is_unsettled() const {
+  std::int64_t unsettled = keeper_ && has_unsettled(keeper_->listing()) ? 1 : 0;
   comm_.bcast(mutable_bytes_of(unsettled), 0);
-  return unsettled != 0 ? tidy_up(nullptr) : Status{};
+  return unsettled != 0;
+}
+
+void PrefixSide::tell_of_half_done(const Status& tidied) const {
+  if (!tidied)
+    tell(Severity::warning, "what an earlier run has left in the prefix directory stays: {}",
+         tidied.error().text);
 }
 
 Status PrefixSide::tidy_up(const std::vector<CachedPart>* cached) {
@@ -203,31 +223,45 @@ void PrefixSide::announce_extremes() {
   newest_us_ = std::max(newest_us_, highest[2]);
 }
 
-void PrefixSide::mark_flushed(std::vector<CachedDataset>& datasets) {
-  if (!std::exchange(has_news_, false) || datasets.empty()) return;
-  constexpr std::byte flushed{1};
-  constexpr std::byte quarantined{2};
-  constexpr std::byte deleted{4};
+namespace {
+
+/// What is known of a dataset of the caches, for all ranks.
+constexpr std::byte known_flushed{1};
+constexpr std::byte known_quarantined{2};
+constexpr std::byte known_deleted{4};
+
+}  // namespace
+
+Status PrefixSide::mark_flushed(std::vector<CachedDataset>& datasets) {
+  if (!std::exchange(has_news_, false) || datasets.empty()) return {};
   Blob known(datasets.size());
-  if (keeper_) {
-    const auto dropped = read_dropped(files_, site_.folder);
-    for (std::size_t i = 0; i < datasets.size(); ++i) {
-      const Uuid& uuid = datasets[i].info.uuid;
-      const KnownInPrefix there =
-          known_in_prefix(uuid, keeper_->listing(), dropped.value_or(Dropped{}),
-                          keeper_->attempts(), keeper_->deleted());
-      if (there.flushed) known[i] |= flushed;
-      if (there.quarantined) known[i] |= quarantined;
-      if (there.deleted) known[i] |= deleted;
-    }
-    forget_attempts(datasets);
-  }
+  const Status looked_up = agree(comm_, keeper_ ? look_up(datasets, known) : Status{});
+  if (!looked_up) has_news_ = true;  // the next call looks again
   comm_.bcast(known, 0);
   for (std::size_t i = 0; i < datasets.size(); ++i) {
-    if ((known[i] & flushed) != std::byte{}) datasets[i].flushed = true;
-    if ((known[i] & quarantined) != std::byte{}) datasets[i].quarantined = true;
-    if ((known[i] & deleted) != std::byte{}) datasets[i].deleted = true;
+    if ((known[i] & known_flushed) != std::byte{}) datasets[i].flushed = true;
+    if ((known[i] & known_quarantined) != std::byte{}) datasets[i].quarantined = true;
+    if ((known[i] & known_deleted) != std::byte{}) datasets[i].deleted = true;
   }
+  return looked_up;
+}
+
+/// On rank 0. Also where it is not known what was dropped, of all others.
+Status PrefixSide::look_up(const std::vector<CachedDataset>& datasets, Blob& known) {
+  const auto read = read_dropped(files_, site_.folder);
+  const Dropped dropped = read.value_or(Dropped{});
+  for (std::size_t i = 0; i < datasets.size(); ++i) {
+    const KnownInPrefix there = known_in_prefix(datasets[i].info.uuid, keeper_->listing(), dropped,
+                                                keeper_->attempts(), keeper_->deleted());
+    if (there.flushed) known[i] |= known_flushed;
+    if (there.quarantined) known[i] |= known_quarantined;
+    if (there.deleted) known[i] |= known_deleted;
+  }
+  forget_attempts(datasets);
+  if (read) return {};
+  return fail(read.error().code,
+              "it is not known what was dropped in {}, and might come back from the caches: {}",
+              settings_.prefix, read.error().text);
 }
 
 void PrefixSide::forget_deleted(const std::vector<CachedDataset>& left) {

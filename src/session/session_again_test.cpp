@@ -173,17 +173,20 @@ TEST(SessionAgain, ACrashWhileOneIsCopiedAgainLosesNothing) {
 
 // --- not any more ---
 
+/// No file gets its own name.
+Status cannot_name(const FileOperation& operation) {
+  const bool names =
+      operation.name == "rename" && operation.path.find("/.cairn.") != std::string_view::npos;
+  return names ? fail(Code::io, "injected: cannot rename {}", operation.path) : Status{};
+}
+
 /// Else only Cairn could find them.
 TEST(SessionAgain, FilesOfWhatIsDroppedGetTheirOwnNamesFirst) {
   PrefixCluster cluster;
   cluster.settings.flush_interval = 1;
   EXPECT_TRUE(cluster.run(four_nodes(), [](JobRank& rank) {
     ASSERT_TRUE(rank.init());
-    rank.hook = [](const FileOperation& operation) -> Status {
-      const bool names =
-          operation.name == "rename" && operation.path.find("/.cairn.") != std::string_view::npos;
-      return names ? fail(Code::io, "injected: cannot rename {}", operation.path) : Status{};
-    };
+    rank.hook = cannot_name;
     rank.expect_written(1);
     rank.hook = nullptr;
     EXPECT_TRUE(rank.session->drop("ckpt.1"));
@@ -223,6 +226,49 @@ TEST(SessionAgain, OneThatWasDroppedStaysDroppedThoughItsRecordCannotBeRead) {
     EXPECT_TRUE(rank.session->finalize());
   });
   EXPECT_EQ(cluster.listed(), Names());
+}
+
+TEST(SessionAgain, OneThatWasDroppedStaysDroppedThoughItsRecordIsDamaged) {
+  AgainCluster cluster;
+  cluster.write_and_finalize({1, 2});
+  cluster.by_command([](Keeper& keeper, const DatasetRecord& record) -> Status {
+    return keeper.drop(record.info);
+  });
+  for (const auto& entry : fs::directory_iterator(PrefixFolder{cluster.settings.prefix}.dropped()))
+    cluster.flip(entry.path() / "dataset");
+  cluster.settings.flush_on_restart = true;
+  cluster.restart_and_finalize(2);
+  EXPECT_EQ(cluster.listed(), Names());
+}
+
+/// Nothing is copied before it is known.
+TEST(SessionAgain, OneThatWasDroppedStaysDroppedThoughNobodyCanSeeWhatWas) {
+  AgainCluster cluster;
+  cluster.settings.flush_interval = 1;
+  cluster.write_and_finalize({1});
+  cluster.by_command([](Keeper& keeper, const DatasetRecord& record) -> Status {
+    return keeper.drop(record.info);
+  });
+  cluster.settings.flush_on_restart = true;
+  std::atomic<bool> passed = false;
+  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+    EXPECT_TRUE(rank.session->finalize());
+    rank.hook = [&](const FileOperation& operation) -> Status {
+      if (passed || operation.name != "list" || !operation.path.ends_with("/dropped")) return {};
+      return fail(Code::io, "injected: {}", operation.path);
+    };
+    ASSERT_TRUE(rank.init());
+    EXPECT_EQ(rank.restart(), 1);
+    rank.expect_not_copied(2);
+    rank.comm.barrier();
+    passed = true;
+    rank.comm.barrier();
+    rank.expect_written(3);
+    EXPECT_TRUE(rank.session->finalize());
+    rank.hook = nullptr;
+  });
+  EXPECT_TRUE(cluster.said("it is not known what was dropped")) << cluster.said();
+  EXPECT_EQ(cluster.listed(), Names({"ckpt.3"}));
 }
 
 TEST(SessionAgain, AllOfANameAreDeleted) {
@@ -366,11 +412,7 @@ TEST(SessionAgain, WhatCannotBeDeletedKeepsNothingElseFromItsNames) {
     }
     rank.comm.barrier();
     EXPECT_FALSE(rank.session->remove("ckpt.1"));
-    rank.hook = [](const FileOperation& operation) -> Status {
-      const bool naming =
-          operation.name == "rename" && operation.path.find("/.cairn.") != std::string_view::npos;
-      return naming ? fail(Code::io, "injected: cannot rename {}", operation.path) : Status{};
-    };
+    rank.hook = cannot_name;
     rank.expect_written(2);
     rank.hook = nullptr;
   });
@@ -379,6 +421,14 @@ TEST(SessionAgain, WhatCannotBeDeletedKeepsNothingElseFromItsNames) {
   EXPECT_TRUE(cluster.said("it is a symbolic link")) << cluster.said();
   EXPECT_EQ(cluster.listed(), Names({"ckpt.3", "ckpt.2"}));
   cluster.expect_own_files(2);
+  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+    rank.hook = cannot_name;
+    rank.expect_written(4);
+    rank.hook = nullptr;
+    rank.expect_written(5);
+  });
+  EXPECT_EQ(cluster.listed(), Names({"ckpt.5", "ckpt.4", "ckpt.3", "ckpt.2"}));
+  cluster.expect_own_files(4);
   fs::remove(first);
   cluster.run_well(four_nodes(), [](JobRank&) {});
   EXPECT_FALSE(cluster.said("stays")) << cluster.said();

@@ -281,6 +281,7 @@ TEST_F(SessionUnread, WhatIsGoneOrDamagedByThenStandsInTheWayNoMore) {
       pass(rank);
       EXPECT_EQ(rank.restart(), 1);
     });
+    EXPECT_EQ(cluster_.said("cannot be used"), !gone) << cluster_.said();
     fs::remove_all(cluster_.settings.prefix);
     fs::create_directories(cluster_.settings.prefix);
   }

@@ -56,6 +56,40 @@ TEST(SessionOwner, ACallByNameAsksForWhatAnotherHasTakenOver) {
   EXPECT_EQ(cluster.listed(), Names({"ckpt.3"}));
 }
 
+/// However often it is asked: what it cannot look at may well be there.
+TEST(SessionOwner, NoCallByNameSucceedsWithoutTheDirectoryThatAnotherHasTakenOver) {
+  PrefixCluster cluster;
+  cluster.settings.flush_interval = 1;
+  std::atomic<bool> away = false;
+  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+    rank.expect_written(1);
+    rank.comm.barrier();
+    if (rank.number() == 0) {
+      auto other = Keeper::take_over(*rank.posix, *cluster.clock, {cluster.settings.prefix}, {},
+                                     Claim::forced);
+      ASSERT_TRUE(other && other->resign());
+      away = true;
+    }
+    rank.comm.barrier();
+    rank.hook = [&](const FileOperation& operation) -> Status {
+      if (!away || operation.name != "make_new_folder") return {};
+      return fail(Code::io, "injected: cannot {} {}", operation.name, operation.path);
+    };
+    for (int asked = 0; asked < 2; ++asked) {
+      EXPECT_FALSE(rank.session->current("ckpt.1")) << asked;
+      EXPECT_FALSE(rank.session->drop("ckpt.1")) << asked;
+    }
+    rank.comm.barrier();
+    away = false;
+    rank.comm.barrier();
+    const Status dropped = rank.session->drop("ckpt.1");
+    EXPECT_TRUE(dropped) << dropped.error().text;
+    rank.hook = nullptr;
+    EXPECT_TRUE(rank.session->finalize());
+  });
+  EXPECT_EQ(cluster.listed(), Names());
+}
+
 TEST(SessionOwner, TwoJobsThatNobodyHasNamedAreToldApartByTheirHosts) {
   PrefixCluster cluster;
   cluster.settings.job_id = std::string(unnamed_job);

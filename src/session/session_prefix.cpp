@@ -15,7 +15,8 @@ namespace cairn {
 // --- what it has ---
 
 void Session::learn_from_prefix() {
-  prefix_.mark_flushed(datasets_);
+  if (const Status known = prefix_.mark_flushed(datasets_); !known)
+    warn("nothing is copied to {} now: {}", settings_.prefix, known.error().text);
   remove_deleted();
   last_number_ = std::max(last_number_, prefix_.last_number());
   last_checkpoint_ = std::max(last_checkpoint_, prefix_.last_checkpoint());
@@ -59,8 +60,8 @@ void Session::ask_again() {
 /// What it has may only be known from now on.
 Status Session::claim_prefix() {
   Status claimed = prefix_.claim();
-  prefix_.mark_flushed(datasets_);
-  return claimed;
+  Status known = prefix_.mark_flushed(datasets_);
+  return claimed ? known : claimed;
 }
 
 // --- written in place ---

@@ -210,8 +210,7 @@ class Report {
     if (!prefix.deleted_damage.empty()) note("{}", prefix.deleted_damage);
     const bool is_named = find_named(prefix.listing, settings_.current) != nullptr;
     if (!settings_.current.empty() && !is_named)
-      note("SCR_CURRENT={}: there is no such checkpoint in {}", settings_.current,
-           settings_.prefix);
+      note("{}", text_of_absent_current(prefix.unread, settings_));
     if (!prefix.owner) return;
     const double silent_s = static_cast<double>(clock.now_us() - prefix.owner->beat_us) * 1e-6;
     const std::string who =

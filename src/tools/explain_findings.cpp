@@ -258,6 +258,10 @@ class Explainer {
       finding.text =
           done + ", and a job is running that may be at it, or a command works at its caches";
       finding.to_do = {"ask again when that has ended"};
+    } else if (const Status free = refuse_names(facts_.prefix.unread, flush.plan.info.uuid);
+               !free) {
+      finding.text = done + "; no run ends it now: " + free.error().text;
+      finding.to_do = {"ask again when that has passed"};
     } else if (can_be_ended(flush, facts_.cached)) {
       finding.usable = flush.plan.info.is_checkpoint();
       finding.taken = is_taken(Forecast::Outcome::prefix, flush.plan.info);

@@ -53,6 +53,7 @@ class Changes {
         log_(log) {}
 
   Status run() {
+    if (!keeper_.deleted_damage().empty()) log_.warning("{}", keeper_.deleted_damage());
     if (command_.action == Action::remove) {
       CAIRN_ASSIGN(half_deleted_, read_half_deleted(site_.files, site_.folder));
     }
@@ -125,6 +126,7 @@ class Changes {
   /// A copy, since what it is found in changes.
   Result<DatasetRecord> named() const {
     CAIRN_ASSIGN(const DatasetRecord* found, find_dataset(keeper_.listing(), command_.name));
+    CAIRN_TRY(refuse_unread_name(command_.name, site_.folder.prefix, keeper_.unread(), found));
     if (found == nullptr) return fail_as_unknown();
     return *found;
   }
@@ -132,6 +134,7 @@ class Changes {
   Result<DatasetRecord> named_of_dropped() const {
     CAIRN_ASSIGN(const Dropped dropped, read_dropped(site_.files, site_.folder));
     CAIRN_ASSIGN(const DatasetRecord* found, find_dataset(dropped.listing, command_.name));
+    CAIRN_TRY(refuse_unread_name(command_.name, site_.folder.prefix, dropped.unread, found));
     if (found == nullptr) return fail_as_unknown();
     return *found;
   }
@@ -142,6 +145,8 @@ class Changes {
       return fail(Code::bad_argument, "{} is no checkpoint, so nothing restarts from it",
                   record.label());
     const std::string& name = record.info.name;
+    CAIRN_TRY(refuse_unread(keeper_.unread(), fmt::format("which {} is the newest", name),
+                            record.info.uuid));
     if (find_named(keeper_.listing(), name)->info.uuid != record.info.uuid)
       return fail(Code::bad_argument,
                   "{} is not the newest of that name, which a restart would take: drop the newer "
@@ -174,6 +179,8 @@ class Changes {
 
   Status drop_after() {
     CAIRN_ASSIGN(const DatasetRecord last, named());
+    CAIRN_TRY(refuse_unread(keeper_.unread(), fmt::format("what is newer than {}", last.label()),
+                            last.info.uuid));
     const Listing before = keeper_.listing();
     for (const DatasetRecord& record : before)
       if (record.info.uuid > last.info.uuid) CAIRN_TRY(drop(record));
@@ -370,11 +377,13 @@ Status look_before(const IndexCommand& command, Files& files, const PrefixFolder
   CAIRN_ASSIGN(const Dropped dropped, read_dropped(files, folder));
   const bool adds = command.action == Action::add;
   CAIRN_ASSIGN(const DatasetRecord* listed, find_dataset(listing, command.name));
-  if (listed != nullptr && !adds) return {};
+  if (listed != nullptr && !adds)
+    return refuse_unread_name(command.name, folder.prefix, unread, listed);
   const bool may_be_dropped = adds || command.action == Action::remove;
   if (may_be_dropped) {
     CAIRN_ASSIGN(const DatasetRecord* found, find_dataset(dropped.listing, command.name));
-    if (found != nullptr) return {};
+    if (found != nullptr)
+      return refuse_unread_name(command.name, folder.prefix, dropped.unread, found);
   }
   if (may_be_dropped || command.action == Action::drop) {
     CAIRN_ASSIGN(const Listing moving, read_in_transit(files, folder));

@@ -383,6 +383,45 @@ TEST_F(IndexCommandTest, WhatIsDeletedIsRememberedForTheNextRunWhereverTheComman
   }
 }
 
+/// It may be a newer one of that name, and is newer than any that is known.
+TEST_F(IndexCommandTest, OneThatCannotBeReadIsNotPassedOver) {
+  flush_three();
+  fs::remove(folder().listing());
+  const auto posix = make_posix_files();
+  const std::string record = PrefixFolder::record(folder().dataset(info_of(3)));
+  bool passed = false;
+  files_ = make_hooked_files(*posix, [&](const FileOperation& operation) -> Status {
+    if (passed || operation.path != record) return {};
+    return fail(Code::io, "injected: cannot {} {}", operation.name, operation.path);
+  });
+  for (const Action action :
+       {Action::drop_after, Action::drop, Action::remove, Action::current, Action::quarantine}) {
+    EXPECT_EQ(run_index(action, "ckpt.2"), 1) << static_cast<int>(action);
+    EXPECT_TRUE(told("it is not known which dataset") && told("give its UUID")) << told_;
+  }
+  const std::string uuid = text_of(info_of(2).uuid);
+  for (const Action action : {Action::drop_after, Action::current}) {
+    EXPECT_EQ(run_index(action, uuid), 1) << "another one may be newer";
+    EXPECT_TRUE(told("it is not known")) << told_;
+  }
+  EXPECT_EQ(run_index(Action::quarantine, uuid), 0) << told_;
+  EXPECT_EQ(run_index(Action::drop, uuid), 0) << told_;
+  passed = true;
+  EXPECT_EQ(listed(), Names({"ckpt.3", "ckpt.1"}));
+  EXPECT_EQ(run_index(Action::drop_after, "ckpt.1"), 0) << told_;
+  EXPECT_EQ(listed(), Names({"ckpt.1"}));
+  files_ = make_posix_files();
+}
+
+TEST_F(IndexCommandTest, ThatTheListOfWhatWasDeletedIsDamagedIsToldBeforeItIsLost) {
+  flush_three();
+  std::ofstream(folder().deleted_list()) << "no list";
+  EXPECT_EQ(run_index(Action::remove, "ckpt.2"), 0) << told_;
+  EXPECT_TRUE(told("it is not known which datasets were deleted")) << told_;
+  EXPECT_EQ(run_index(Action::remove, "ckpt.1"), 0) << told_;
+  EXPECT_FALSE(told("it is not known")) << told_;
+}
+
 /// Rank 0 of a job, in another process; it lives until it is told.
 class LivingJob {
  public:

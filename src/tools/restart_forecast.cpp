@@ -49,9 +49,9 @@ class Forecaster {
     arrives_[info.uuid] = how;
   }
 
-  /// As far as is known, where something newer cannot be read.
+  /// As far as is known, where something cannot be read.
   bool comes_too_late(const UnfinishedFlush& flush) const {
-    return !refuse_unread(facts_.prefix.unread, "", flush.plan.info.uuid);
+    return !refuse_names(facts_.prefix.unread, flush.plan.info.uuid);
   }
 
   void end_flushes() {

@@ -37,7 +37,7 @@ std::string what_of(const Verified& found) {
     case Verified::State::newer:
       return "was not read, as its records are in a newer format";
     case Verified::State::unread:
-      return "was not read, as its record cannot be read now: verify it again when that has passed";
+      return "is not judged, as a record cannot be read now: verify it again when that has passed";
   }
   return "";
 }

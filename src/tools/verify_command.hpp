@@ -33,7 +33,7 @@ struct Verified {
     replaced,     ///< in the prefix directory: a newer dataset has files of the same names by now
     uncommitted,  ///< in a cache: its run ended before it was complete, so nothing can be expected
     newer,        ///< in a cache: in a newer format; not read
-    unread,       ///< in the prefix directory: its record cannot be read now
+    unread,       ///< in the prefix directory: a record that tells of it cannot be read now
   };
   std::string place;
   std::uint64_t number = 0;

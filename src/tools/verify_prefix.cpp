@@ -39,10 +39,11 @@ class PrefixVerifier {
     CAIRN_ASSIGN(listing_, read_records(files_, folder_.datasets(), unreadable, &io_, &unread_));
     find_sources();
     std::vector<Verified> found;
-    if (command_.datasets.empty()) {
-      for (const UnreadDataset& unread : unread_) found.push_back(without_record(unread));
+    for (const UnreadDataset& unread : unread_)
+      if (command_.datasets.empty() || may_be_wanted(unread))
+        found.push_back(without_record(unread));
+    if (command_.datasets.empty())
       for (const std::string& record : unreadable) found.push_back(without_record(record));
-    }
     for (const DatasetRecord& record : listing_)
       if (is_wanted(command_.datasets, record.info.uuid, record.info.number, record.info.name))
         found.push_back(verify(record));
@@ -52,6 +53,18 @@ class PrefixVerifier {
   }
 
  private:
+  /// A newer one of the name, or number, by which one is known.
+  bool may_be_wanted(const UnreadDataset& unread) const {
+    return std::any_of(
+        command_.datasets.begin(), command_.datasets.end(), [&](const std::string& word) {
+          const auto known = std::find_if(listing_.begin(), listing_.end(), [&](const auto& one) {
+            return is_named(word, one.info.uuid, one.info.number, one.info.name);
+          });
+          return known != listing_.end() &&
+                 !refuse_unread_name(word, folder_.prefix, {unread}, &*known);
+        });
+  }
+
   Verified without_record(const std::string& trouble) const {
     Verified found;
     found.place = folder_.prefix;
@@ -121,6 +134,7 @@ class PrefixVerifier {
 
   void judge(const DatasetRecord& record, std::vector<BadRank>& bad, Verified& found) {
     const auto options = options_for(record, bad);
+    const bool may_pass = !options && options.error().code == Code::io && found.reasons.empty();
     if (options && found.reasons.empty() && is_replaced(bad, *options)) {
       found.state = Verified::State::replaced;
       return;
@@ -137,7 +151,8 @@ class PrefixVerifier {
       any_to_mend_ = any_to_mend_ || rank.can_mend;
       if (!can) found.reasons.push_back(can.error().text);
     }
-    found.state = found.reasons.empty() ? Verified::State::repairable : Verified::State::lost;
+    const auto otherwise = may_pass ? Verified::State::unread : Verified::State::lost;
+    found.state = found.reasons.empty() ? Verified::State::repairable : otherwise;
   }
 
   /// Nothing of it is damaged but what the program has written again.
@@ -156,8 +171,7 @@ class PrefixVerifier {
     for (const BadRank& rank : bad)
       for (const std::size_t file : files_to_mend(rank.record, rank.found))
         names.insert(rank.record.files[file].name);
-    CAIRN_TRY(
-        refuse_unread(unread_, "whether newer files have the names of its own", record.info.uuid));
+    CAIRN_TRY(refuse_names(unread_, record.info.uuid));
     CAIRN_ASSIGN(options.not_to_touch, names_taken(files_, folder_, record, listing_, names));
     return options;
   }
@@ -170,9 +184,13 @@ class PrefixVerifier {
     return as_owner({"cairn verify", command_.force}, files_, clock_, settings_,
                     [&](Communicator& comm, const Site& site) -> Status {
                       // What a run has not flushed to its end is left to the next run.
-                      CAIRN_TRY(tidy(comm, site, {}, Unfinished::left));
+                      const Status tidied = tidy(comm, site, {}, Unfinished::left);
                       listing_ = site.keeper->listing();
                       unread_ = site.keeper->unread();
+                      if (!tidied && has_unsettled(listing_)) return tidied;
+                      if (!tidied)
+                        log_.warning("what an earlier run has left half done stays: {}",
+                                     tidied.error().text);
                       for (Verified& one : found) CAIRN_TRY(repair(*site.keeper, one));
                       return {};
                     });

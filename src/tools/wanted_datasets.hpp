@@ -53,10 +53,18 @@ inline Result<const DatasetRecord*> find_dataset(const Listing& listing, const s
   return found;
 }
 
-/// Where none that is known is called so: io if one of these may be.
+/// Where `known` is the one that a word names (null: none) of those that are known: io if it may
+/// name one of these instead.
 inline Status refuse_unread_name(const std::string& word, const std::string& prefix,
-                                 const std::vector<UnreadDataset>& unread) {
-  return refuse_unread(unread, fmt::format("whether there is a dataset {} in {}", word, prefix));
+                                 std::vector<UnreadDataset> unread,
+                                 const DatasetRecord* known = nullptr) {
+  if (const auto uuid = parse_uuid(word))
+    std::erase_if(unread, [&](const UnreadDataset& dataset) { return dataset.uuid != *uuid; });
+  if (known == nullptr)
+    return refuse_unread(unread, fmt::format("whether there is a dataset {} in {}", word, prefix));
+  return refuse_unread(unread,
+                       fmt::format("which dataset in {} is {} (give its UUID)", prefix, word),
+                       known->info.uuid);
 }
 
 /// For JSON: why they cannot be read, a line each.

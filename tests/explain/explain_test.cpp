@@ -444,6 +444,25 @@ TEST_F(Explain, AnUnfinishedFlushIsEndedWhereItsPartsAreStillThere) {
   expect_forecast(4);
 }
 
+/// Of an older one that cannot be read files may still have to be given their names.
+TEST_F(Explain, AnUnfinishedFlushWaitsForARecordThatMayBeGood) {
+  cluster_.lose_node_that_has_flushed();
+  fs::remove(prefix() + "/.cairn/listing");
+  const Blob newer = seal(RecordType::dataset, dataset_record_version + 1, {});
+  for (const auto& dataset : fs::directory_iterator(prefix() + "/.cairn/datasets")) {
+    std::ofstream(dataset.path() / "dataset", std::ios::binary)
+        << std::string(reinterpret_cast<const char*>(newer.data()), newer.size());
+    fs::create_directory(PrefixFolder::markers(dataset.path()));
+  }
+  process_.environment["SCR_CURRENT"] = cluster_.settings.current = "ckpt.2";
+  ASSERT_EQ(explain(8), 0);
+  EXPECT_TRUE(has(said_of("ckpt.4", "unfinished flush"), "no run ends it now")) << out_;
+  EXPECT_TRUE(shows("SCR_CURRENT=ckpt.2: it is not known whether there is a")) << out_;
+  EXPECT_TRUE(out_.starts_with("a restart with 8 ranks would be refused: there may be")) << out_;
+  cluster_.run_well(four_nodes(),
+                    [](JobRank& rank) { EXPECT_FALSE(rank.session->have_restart()); });
+}
+
 TEST_F(Explain, AnUnfinishedFlushWhosePartsAreLostIsGivenUp) {
   cluster_.lose_node_that_has_flushed();
   cluster_.lose("n0");

@@ -260,6 +260,47 @@ TEST_F(Verify, WhatCanBeRepairedIsRepairedBesideWhatCannot) {
   EXPECT_EQ(read_all(cluster_.file(2, 4)), content_of(4, 0, 2));
 }
 
+/// A newer one may have its names, or the name that is asked for.
+TEST_F(Verify, NothingIsJudgedOrPassedOverWhereARecordCannotBeReadNow) {
+  cluster_.settings.flush_interval = 1;
+  cluster_.settings.stores[0].count = 3;
+  cluster_.write_and_finalize({1, 2, 1});
+  std::vector<std::string> damaged;
+  const Listing listing = *read_listing(*files_, {prefix()}, damaged);
+  const auto posix = make_posix_files();
+  bool passed = false;
+  files_ = make_hooked_files(*posix, [&](const FileOperation& operation) -> Status {
+    const bool newest = operation.path.find("/datasets/dataset.3.") != std::string_view::npos;
+    if (passed || !newest || !operation.path.ends_with("/dataset")) return {};
+    return fail(Code::io, "injected: cannot {} {}", operation.name, operation.path);
+  });
+  EXPECT_EQ(verify_prefix(false, {"ckpt.1"}), exit_failure) << out_;
+  EXPECT_TRUE(shows("(ckpt.1) in " + prefix() + ": good")) << out_;
+  EXPECT_TRUE(shows("is not judged")) << out_;
+  EXPECT_EQ(verify_prefix(false, {text_of(listing.at(2).info.uuid)}), exit_ok) << out_;
+  flip(cluster_.file(2, 4));
+  const std::string uuid = text_of(listing.at(1).info.uuid);
+  EXPECT_EQ(verify_prefix(true, {uuid}), exit_failure) << out_;
+  EXPECT_TRUE(shows("because it is not known whether newer files have the names")) << out_;
+  passed = true;
+  EXPECT_EQ(verify_prefix(true, {uuid}), exit_damaged) << out_;
+  cluster_.expect_own_files(2);
+  files_ = make_posix_files();
+}
+
+TEST_F(Verify, WhatCannotBeDeletedKeepsNothingFromBeingRepaired) {
+  cluster_.settings.flush_interval = 1;
+  cluster_.write_and_finalize({1, 2});
+  auto keeper = Keeper::take_over(*files_, *clock_, {prefix()}, {});
+  ASSERT_TRUE(keeper && keeper->take_out(keeper->listing().at(1).info) && keeper->resign());
+  fs::rename(prefix() + "/ckpt.1", cluster_.node("elsewhere"));
+  fs::create_directory_symlink(cluster_.node("elsewhere"), prefix() + "/ckpt.1");
+  flip(cluster_.file(2, 4));
+  EXPECT_EQ(verify_prefix(true), exit_damaged) << out_ << told_;
+  EXPECT_TRUE(told("it is a symbolic link")) << told_;
+  cluster_.expect_own_files(2);
+}
+
 TEST_F(Verify, WhatIsNotThereIsNamed) {
   cluster_.write_and_finalize({1, 2});
   EXPECT_EQ(verify_prefix(false, {"ckpt.2"}), exit_ok) << out_;
