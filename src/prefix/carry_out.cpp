@@ -133,11 +133,8 @@ class PartsFlush {
     for (const CachedPart& part : parts_)
       letters[static_cast<int>(manifest_of(part.rank)) % comm_.size()].u32(
           static_cast<std::uint32_t>(part.rank));
-    std::vector<Parcel> parcels;
-    for (auto& [to, letter] : letters) parcels.push_back({to, letter.take()});
     std::set<std::uint32_t> there;
-    for (const Parcel& parcel : exchange(comm_, std::move(parcels)))
-      for (Decoder in(parcel.payload); !in.at_end();) there.insert(in.u32());
+    exchange_letters(comm_, std::move(letters), [&](int, Decoder& in) { there.insert(in.u32()); });
     Status status;
     visit_dealt(comm_, manifests(), [&](std::size_t i) {
       const auto number = static_cast<std::uint32_t>(i);
