@@ -308,8 +308,20 @@ Status Keeper::refuse_unknown(const DatasetInfo& dataset) {
               dataset.number, published);
 }
 
+/// The files of one that is older would get their names after those of this one, which may have the
+/// same.
+Status Keeper::refuse_beside_unsettled(const DatasetInfo& dataset) const {
+  for (const DatasetRecord& record : listing_)
+    if (!record.settled && record.info.uuid < dataset.uuid)
+      return fail(Code::io,
+                  "dataset {} is not copied yet: files of {} in {} must get their own names first",
+                  dataset.number, record.label(), folder_.prefix);
+  return {};
+}
+
 Status Keeper::begin(const DatasetInfo& dataset) {
   CAIRN_TRY(refuse_names(unread_, dataset.uuid));
+  CAIRN_TRY(refuse_beside_unsettled(dataset));
   CAIRN_TRY(refuse_unknown(dataset));
   const std::string pending = folder_.pending(me_.epoch, dataset);
   const std::string markers = PrefixFolder::markers(pending);

@@ -71,7 +71,7 @@ class Keeper {
 
   /// The folder that a dataset's manifests go to, and the markers of a plan. io if the dataset is
   /// there and its record cannot be read, or another's that cannot be read leaves it unknown
-  /// whether its files may have their names.
+  /// whether its files may have their names, or those of an older one have not got theirs yet.
   Status begin(const DatasetInfo& dataset);
   /// All manifests are there: from here on anybody can carry the flush out.
   Status plan(const DatasetRecord& record);
@@ -147,6 +147,7 @@ class Keeper {
   Status read_datasets(const Reading& reading);
   Remains deleted_in(const std::string& folder) const;
   void look_at_plan(Remains& remains, std::uint64_t epoch) const;
+  Status refuse_beside_unsettled(const DatasetInfo& dataset) const;
   Status make_way(const DatasetInfo& dataset);
   Status move_to_dropped(const std::string& from);
   Status forget(const DatasetInfo& dataset);

@@ -4,6 +4,7 @@
 #include <sys/sysmacros.h>
 #include <sys/un.h>
 #include <unistd.h>
+
 #include <atomic>
 
 #include "prefix/prefix_harness.hpp"
@@ -133,6 +134,29 @@ TEST_F(Prefix, AnErrorAtAnyStepIsToldToAllAndHarmsNothing) {
         ASSERT_EQ(names_of_cairn(), std::vector<std::string>{}) << victim << " step " << step;
       }
     }
+}
+
+/// Both have files of the same names: those of the older one must not get them last.
+TEST_F(Prefix, NothingIsFlushedBesideAnOlderOneWhoseFilesHaveNoNamesYet) {
+  const auto no_names = [&](int rank, const FileOperation& operation) -> Status {
+    const bool struck = rank == 1 && std::string_view(operation.name) == "rename" &&
+                        operation.path.starts_with(prefix() + "/ckpt/");
+    return struck ? fail(Code::io, "injected: {}", operation.path) : Status{};
+  };
+  std::atomic<int> refused = 0;
+  run(
+      [&](RankRun& rank) {
+        const Status first = flush_dataset(rank, 1);
+        EXPECT_TRUE(!first && first.error().text.find("injected") != std::string::npos);
+        const Status second = flush_dataset(rank, 2);
+        if (!second && second.error().text.find("own names first") != std::string::npos) ++refused;
+      },
+      no_names);
+  EXPECT_EQ(refused, ranks);
+  EXPECT_EQ(fetch_again(1), "");
+  flush_well(2);
+  EXPECT_EQ(fetch_again(2), "");
+  EXPECT_EQ(names_of_cairn(), std::vector<std::string>{});
 }
 
 TEST_F(Prefix, DamagedFilesAreRefusedByName) {
