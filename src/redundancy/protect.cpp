@@ -11,6 +11,7 @@ namespace {
 
 constexpr int data_tag = 101;
 constexpr int parity_tag = 105;
+constexpr int copy_crcs_tag = 107;
 /// Receives under way: few, so that a block is combined while it is still in the processor's cache.
 constexpr std::size_t receives_ahead = 2;
 /// Rows that are being received, or whose parity is on its way to other members: with two members
@@ -27,7 +28,7 @@ constexpr std::size_t rows_ahead = receives_ahead + 1;
 /// left.
 ///
 /// No deadlock: a member waits only for members that are behind it in steps, given that sends run
-/// at least two steps ahead of the receive that is waited for.
+/// at least two steps ahead of the receive that is waited for; for what is forwarded, a row behind.
 class StripeEncoder {
  public:
   StripeEncoder(Communicator& set, RankBlocks& blocks, RankRecord& record,
@@ -39,7 +40,7 @@ class StripeEncoder {
         combination_(ErasureCode(layout_.columns(), layout_.parity()).encoder()),
         me_(set.rank()),
         my_position_(layout_.position_of_parity(me_, 0)),
-        forwarded_(layout_.geometry().widest()) {
+        copies_(record.encoding.scheme == Scheme::partner) {
     const std::size_t block = layout_.geometry().widest();
     const auto useful = static_cast<std::size_t>(2 * (set.size() - 1));
     const auto sends = std::clamp<std::size_t>(encode_bytes / 2 / record.encoding.block_bytes, 2,
@@ -64,7 +65,9 @@ class StripeEncoder {
       if (step % shifts() + 1 == shifts()) finish_row(step / shifts());
     }
     for (Send& pending : sends_) wait(set_, pending.request);
+    if (layout_.rows() > 0) keep_forwarded(layout_.rows() - 1);
     for (Sums& pending : sums_) wait_all(set_, pending.forwards);
+    if (copies_) share_copy_crcs();
     return status_;
   }
 
@@ -84,11 +87,13 @@ class StripeEncoder {
   struct Sums {
     Sums(int parity, std::size_t bytes) {
       for (int i = 0; i < parity; ++i) buffers.emplace_back(bytes);
+      for (int i = 1; i < parity; ++i) forwarded.emplace_back(bytes);
     }
     std::vector<BlockBuffer> buffers;
     std::vector<MutableBytes> views;  ///< of this row's length
     bool begun = false;               ///< the first block is, or is being, received
     std::vector<Request> forwards;
+    std::vector<Receive> forwarded;  ///< what others forward to this member in this row
   };
 
   std::uint64_t shifts() const { return static_cast<std::uint64_t>(set_.size() - 1); }
@@ -155,30 +160,57 @@ class StripeEncoder {
     sums.begun = false;
     for (BlockBuffer& buffer : sums.buffers)
       sums.views.push_back(buffer.first(layout_.stripe_length(row, my_position_)));
+    for (int i = 1; i < layout_.parity(); ++i) {
+      Receive& pending = sums.forwarded[static_cast<std::size_t>(i - 1)];
+      const int position = layout_.position_of_parity(me_, i);
+      pending.block = pending.buffer.first(layout_.stripe_length(row, position));
+      if (!pending.block.empty())
+        pending.request = set_.irecv(pending.block, layout_.owner(position, 0), parity_tag);
+    }
   }
 
-  /// Keeps the first parity of the own stripe, forwards the others, and takes what others forward.
+  /// Forwards all parity of the own stripe but the first, which it keeps. What others forward has a
+  /// row's time to come.
   void finish_row(std::uint64_t row) {
     Sums& sums = sums_[row % rows_ahead];
     if (!sums.begun)  // past the end of all that have data in this stripe
       for (const MutableBytes view : sums.views) std::fill(view.begin(), view.end(), std::byte{0});
-    keep(layout_.parity_index(row, 0), sums.views[0]);
     for (int i = 1; i < layout_.parity(); ++i) {
       const Bytes sum = sums.views[static_cast<std::size_t>(i)];
       if (!sum.empty())
         sums.forwards.push_back(set_.isend(sum, layout_.owner(my_position_, i), parity_tag));
     }
-    for (int i = 1; i < layout_.parity(); ++i) {
-      const int position = layout_.position_of_parity(me_, i);
-      const MutableBytes sum = forwarded_.first(layout_.stripe_length(row, position));
-      if (!sum.empty()) recv(set_, sum, layout_.owner(position, 0), parity_tag);
-      keep(layout_.parity_index(row, i), sum);
+    keep(layout_.parity_index(row, 0), sums.views[0]);
+    if (row > 0) keep_forwarded(row - 1);
+  }
+
+  void keep_forwarded(std::uint64_t row) {
+    std::vector<Receive>& forwarded = sums_[row % rows_ahead].forwarded;
+    for (std::size_t i = 0; i < forwarded.size(); ++i) {
+      wait(set_, forwarded[i].request);
+      keep(layout_.parity_index(row, static_cast<int>(i) + 1), forwarded[i].block);
     }
   }
 
   void keep(std::uint64_t index, Bytes parity) {
-    record_.parity_crcs[index] = crc32c(parity);
+    if (!copies_) record_.parity_crcs[index] = crc32c(parity);
     if (status_ && !parity.empty()) note(blocks_.write_parity(index, parity));
+  }
+
+  /// A copy has the checksums of its owner: so a byte that went wrong on the way shows as well.
+  void share_copy_crcs() {
+    std::vector<Request> sends;
+    for (int i = 0; i < layout_.parity(); ++i)
+      sends.push_back(set_.isend(std::as_bytes(std::span(record_.data_crcs)), layout_.owner(me_, i),
+                                 copy_crcs_tag));
+    for (int i = 0; i < layout_.parity(); ++i) {
+      const int from = layout_.position_of_parity(me_, i);
+      std::vector<std::uint32_t> crcs(layout_.data_blocks(from));
+      recv(set_, std::as_writable_bytes(std::span(crcs)), from, copy_crcs_tag);
+      for (std::uint64_t row = 0; row < crcs.size(); ++row)
+        record_.parity_crcs[layout_.parity_index(row, i)] = crcs[row];
+    }
+    wait_all(set_, sends);
   }
 
   Communicator& set_;
@@ -191,7 +223,7 @@ class StripeEncoder {
   std::vector<Send> sends_;
   std::vector<Sums> sums_;  // before those who may receive into them
   std::vector<Receive> receives_;
-  BlockBuffer forwarded_;
+  const bool copies_;  ///< of data, instead of sums
   Status status_;
 };
 
@@ -199,12 +231,12 @@ class StripeEncoder {
 
 Status take_checksums(RankBlocks& blocks, RankRecord& record) {
   const SetLayout layout(record.encoding);
-  Blob scratch(layout.geometry().widest());
+  BlockBuffer scratch(layout.geometry().widest());
   const std::uint64_t count = layout.data_blocks(0);
   record.data_crcs.clear();
   record.parity_crcs.clear();
   for (std::uint64_t index = 0; index < count; ++index) {
-    CAIRN_ASSIGN(const Bytes block, blocks.data(index, scratch));
+    CAIRN_ASSIGN(const Bytes block, blocks.data(index, scratch.all()));
     record.data_crcs.push_back(crc32c(block));
   }
   return {};

@@ -106,37 +106,47 @@ RankBlocks::Presence RankBlocks::presence() {
 
 Status RankBlocks::remove() {
   for (Extent& extent : extents_) {
-    extent.view.reset();
+    close(extent);
     CAIRN_TRY(files_.remove_file(extent.path));
   }
+  close(parity_);
   return files_.remove_file(parity_.path);
 }
 
 Status RankBlocks::reshape(Extent& extent) {
   const auto info = files_.info(extent.path);
   if (info && info->names > 1) {
-    extent.view.reset();
+    close(extent);
     CAIRN_TRY(make_own(files_, extent.path));
   }
   if (info && info->kind == Kind::file && info->size == extent.size) return {};
   // Only what is surely no file may be replaced: the blocks of it that are good are not rebuilt.
   if (!info && info.error().code != Code::not_found) return tl::unexpected(info.error());
-  extent.view.reset();
+  close(extent);
   if (!info || info->kind != Kind::file) {
     CAIRN_TRY(remove_all(files_, extent.path));
     CAIRN_TRY(make_folders(files_, folder_of(extent.path), private_folder));
     CAIRN_TRY(files_.create(extent.path, private_file));
   }
-  CAIRN_TRY(open_writer(extent));
-  return writer_->resize(extent.size);
+  CAIRN_ASSIGN(File * file, open_writer(extent));
+  return file->resize(extent.size);
 }
 
-Status RankBlocks::open_writer(Extent& extent) {
+/// What is in its place may be another file from here on.
+void RankBlocks::close(Extent& extent) {
+  extent.view.reset();
+  Writer& writer = writer_for(extent);
+  if (writer.extent == &extent) writer = {};
+}
+
+Result<File*> RankBlocks::open_writer(const Extent& extent) {
+  Writer& writer = writer_for(extent);
+  if (writer.file && writer.extent == &extent) return writer.file.get();
   // The application may have made its file read-only; restore_attributes() gives that back.
   CAIRN_TRY(files_.set_attributes(extent.path, private_file, {}));
-  CAIRN_ASSIGN(writer_, files_.open_for_update(extent.path));
-  writing_ = &extent;
-  return {};
+  CAIRN_ASSIGN(writer.file, files_.open_for_update(extent.path));
+  writer.extent = &extent;
+  return writer.file.get();
 }
 
 Status RankBlocks::make_room() {
@@ -145,8 +155,8 @@ Status RankBlocks::make_room() {
 }
 
 Status RankBlocks::write_piece(const Piece& piece, Bytes part) {
-  if (writing_ != piece.extent) CAIRN_TRY(open_writer(*piece.extent));
-  return writer_->write_at(piece.offset, part);
+  CAIRN_ASSIGN(File * file, open_writer(*piece.extent));
+  return file->write_at(piece.offset, part);
 }
 
 Status RankBlocks::write_data(std::uint64_t index, Bytes block) {
@@ -159,17 +169,21 @@ Status RankBlocks::write_data(std::uint64_t index, Bytes block) {
 
 Status RankBlocks::start_parity(const std::string& spare) {
   // A spare that cannot be had, for whatever reason, is no loss.
-  if (!spare.empty() && files_.rename(spare, parity_.path) && open_writer(parity_) &&
-      writer_->resize(parity_.size))
-    return {};
+  parity_writer_ = {nullptr, &parity_};
+  if (!spare.empty() && files_.rename(spare, parity_.path)) {
+    auto opened = files_.open_for_update(parity_.path);
+    if (opened && (*opened)->resize(parity_.size)) {
+      parity_writer_.file = *std::move(opened);
+      return {};
+    }
+  }
   CAIRN_TRY(remove_unless(files_, Kind::file, parity_.path));
-  CAIRN_ASSIGN(writer_, files_.create(parity_.path, private_file));
-  writing_ = &parity_;
+  CAIRN_ASSIGN(parity_writer_.file, files_.create(parity_.path, private_file));
   return {};
 }
 
 void RankBlocks::start_writing() {
-  if (writer_) writer_->start_writing(0, 0);
+  if (writer_.file) writer_.file->start_writing(0, 0);
 }
 
 Status RankBlocks::write_parity(std::uint64_t index, Bytes block) {

@@ -47,7 +47,7 @@ class RankBlocks {
   Status write_data(std::uint64_t index, Bytes block);
   Status write_parity(std::uint64_t index, Bytes block);
 
-  /// A hint: what was written to the file that was written last will be synced.
+  /// A hint: what was written to the data file that was written last will be synced.
   void start_writing();
   /// Syncs files, parity and the folders they are in.
   Status sync();
@@ -75,8 +75,20 @@ class RankBlocks {
   std::vector<Piece> pieces_of(std::uint64_t offset, std::size_t length);
   Result<Bytes> read_piece(const Piece& piece, MutableBytes scratch);
   Status write_piece(const Piece& piece, Bytes part);
+  /// Kept open: blocks mostly come in order, and a rank may have more files than a process may have
+  /// open.
+  struct Writer {
+    std::unique_ptr<File> file;
+    const Extent* extent = nullptr;  ///< that it is for
+  };
+
   Status reshape(Extent& extent);
-  Status open_writer(Extent& extent);
+  /// Of the parity, or of the data file that was written last. The two alternate in a rebuild.
+  Writer& writer_for(const Extent& extent) {
+    return &extent == &parity_ ? parity_writer_ : writer_;
+  }
+  Result<File*> open_writer(const Extent& extent);
+  void close(Extent& extent);
 
   Files& files_;
   RankFolder folder_;
@@ -85,10 +97,8 @@ class RankBlocks {
   const int me_;                 ///< in the set
   std::vector<Extent> extents_;  ///< the files, in stream order
   Extent parity_;
-  /// The file written last, kept open: blocks mostly come in order, and a rank may have more files
-  /// than a process may have open.
-  std::unique_ptr<File> writer_;
-  const Extent* writing_ = nullptr;
+  Writer writer_;
+  Writer parity_writer_;
 };
 
 }  // namespace cairn

@@ -62,6 +62,44 @@ TEST(Protect, ChecksumsAreThoseOfTheBlocks) {
   }
 }
 
+/// Flips a byte of the first whole block that its rank sends.
+class GarblingCommunicator final : public Communicator {
+ public:
+  explicit GarblingCommunicator(Communicator& inner) : inner_(inner) {}
+  int rank() const override { return inner_.rank(); }
+  int size() const override { return inner_.size(); }
+  Request isend(Bytes data, int to, int tag) override {
+    if (data.size() != block_bytes || !garbled_.empty()) return inner_.isend(data, to, tag);
+    garbled_.assign(data.begin(), data.end());
+    garbled_[17] ^= std::byte{1};
+    return inner_.isend(garbled_, to, tag);
+  }
+  Request irecv(MutableBytes buffer, int from, int tag) override {
+    return inner_.irecv(buffer, from, tag);
+  }
+  void idle() override { inner_.idle(); }
+
+ private:
+  Communicator& inner_;
+  Blob garbled_;
+};
+
+TEST(Protect, ACopyThatWentWrongOnTheWayIsFoundAndMadeGood) {
+  TemporaryFolder base;
+  SetOnDisk set(base.path(), unequal(), {Scheme::partner, 2, 1});
+  Team(set.members()).run([&](Communicator& comm) {
+    GarblingCommunicator garbling(comm);
+    Communicator& mine = comm.rank() == 3 ? static_cast<Communicator&>(garbling) : comm;
+    const auto files = make_posix_files();
+    EXPECT_TRUE(
+        protect(mine, *files, set.folder(comm.rank()), set.record(comm.rank()), encode_bytes));
+  });
+  const auto healed = set.heal_all(true);
+  ASSERT_TRUE(healed) << healed.error().text;
+  EXPECT_EQ(*healed, 2U) << "the copy, and the copy of it";
+  set.expect_intact();
+}
+
 TEST(Protect, AMissingFileFailsOnItsRankAndHangsNobody) {
   TemporaryFolder base;
   SetOnDisk set(base.path(), unequal());
