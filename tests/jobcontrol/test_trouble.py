@@ -11,7 +11,7 @@ from typing import Any, Dict, List, Optional
 
 import pytest
 
-from cairn import loop
+from cairn import loop, node_tests
 from cairn.account import Account
 from cairn.commands import run
 from cairn.commands.for_scripts import EndTime
@@ -19,6 +19,7 @@ from cairn.halting import Halt
 from cairn.loop import Job, Plan, Stop
 from cairn.native import Trouble
 from cairn.policy import Action, Kind, Policy
+from cairn.resources.listed import ListedHosts
 from jobs import Job as RealJob
 from jobs import environment_of
 from production import BEGIN_S, Course, World
@@ -157,6 +158,13 @@ def test_a_silent_node_that_is_only_fuller_than_it_should_be_is_not_lost() -> No
     assert done.action.kind == Kind.SUCCESS and len(done.account.runs) == 1 == world.rested, done.said
     assert done.account.runs[0].nodes_lost == {}, "nor after the run"
     assert "n0" in done.account.unfit, "another run would not begin there"
+
+
+def test_which_tests_tell_that_a_node_is_lost() -> None:
+    settings = {"SCR_USER_NAME": "ann", "SCR_JOB_ID": "1", "SCR_CACHE_BASE": "/dev/shm", "SCR_CNTL_BASE": "/dev/shm"}
+    tests = node_tests.tests_of(["ping", "echo", "dir_capacity"], ListedHosts({}, "a,b"), ["b"], settings)
+    assert {one.name: one.tells_loss for one in tests} == {
+        "excluded": True, "resource_manager": True, "echo": True, "ping": False, "dir_capacity": False}
 
 
 # ---- the end of the allocation ----
