@@ -98,7 +98,7 @@ def test_what_it_was_started_to_ignore_it_ignores(cairn: Path, tmp_path: Path, m
 
 def test_a_signalled_job_that_is_killed_then_does_not_stop_the_next_allocation(
         cairn: Path, tmp_path: Path, mpirun: str) -> None:
-    job = Job(cairn, tmp_path, ["--nodes", "2"], [mpirun, "-n", "2", "sh", "-c", WAITS])
+    job = Job(cairn, tmp_path, ["--nodes", "2", "--storage", str(tmp_path / "storage")], [mpirun, "-n", "2", "sh", "-c", WAITS])
     job.until((tmp_path / "begun").exists)
     job.send(signal.SIGUSR1)
     job.until(lambda: reason_in(cairn, tmp_path) == "SIGNAL_RECEIVED")
