@@ -5,15 +5,17 @@ from __future__ import annotations
 import signal
 import subprocess
 import time
+import traceback
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
 
 from cairn.account import Account, Run
-from cairn.halting import FINALIZED, why_stop
+from cairn.halt_file import HaltFile
+from cairn.halting import FINALIZED, halt_seconds_of, why_stop
 from cairn.heartbeats import SILENCE_S, Heartbeats
 from cairn.job_log import JobLog, Progress
-from cairn.native import Native
+from cairn.native import Native, Trouble
 from cairn.node_tests import unfit
 from cairn.policy import Action, Event, FailureTally, How, Kind, Policy, State, decide, ended_well
 from cairn.processes import Exit, Group, ends_with_us, guard_of
@@ -21,6 +23,7 @@ from cairn.roles import NodeTest, RemoteExecution, ResourceManager
 from cairn.state_file import StateFile
 
 TICK_S = 0.05
+ASK_AGAIN_S = 1.0  # where the halt file could not be written
 ORPHAN_PATIENCE_S = 5.0  # what a launcher whose `cairn run` was killed gets to end in by itself
 
 
@@ -38,13 +41,14 @@ class Plan:
 
     policy: Policy
     command: Callable[[Sequence[str], Sequence[str], Optional[str]], List[str]]  # nodes, left out, restart from
-    environment: Mapping[str, str]  # of the program
+    environment: Callable[[Optional[float]], Mapping[str, str]]  # of the program, by the end of the allocation
     patience_s: float = 5.0  # what the launcher gets to end in by itself when it is asked to
     lost_patience_s: float = 5.0  # the same where it may wait for a node that is gone
     heartbeats: bool = True
     silence_s: float = SILENCE_S  # without a sign of life; then a node is tested
     hung_after_s: float = 0.0  # 0: never
-    end_time_s: Optional[float] = None
+    losses_held: int = 0  # nodes without which the others still have the newest checkpoint
+    end_time: Callable[[], Optional[float]] = lambda: None  # of the allocation, in seconds since 1970; None: not known
 
 
 class Machine:
@@ -100,50 +104,90 @@ class Job:
     def __init__(self, plan: Plan, manager: ResourceManager, tests: Sequence[NodeTest], native: Native,
                  log: JobLog, state_file: StateFile, account: Account, stop: Stop,
                  say: Callable[[str], None], strikes: Sequence[Strike] = (), machine: Machine = Machine()) -> None:
-        self._plan, self._manager, self._tests, self._native = plan, manager, list(tests), native
+        self._plan, self._manager = plan, manager
+        self._tests_of_loss = [test for test in tests if test.tells_loss]
+        self._tests_of_rest = [test for test in tests if not test.tells_loss]
         self._log, self._state_file, self.account, self._stop = log, state_file, account, stop
         self._say, self._strikes, self._machine = say, strikes, machine
+        self._halt_file = HaltFile(native, say)
         self.progress = Progress()
         self._heard_s = 0.0  # when the log told something
         self._looked_s = machine.now_s()  # when it was read the last time
         self._tally = FailureTally()
         self._reason_before: Optional[str] = None  # in the halt file, before the last run
-        self._asked_to_stop = False
+        self._has_asked, self._is_asked = False, False  # the program to stop; and that is in the halt file
+        self._asks_again_s = 0.0
+        self._end_s: Optional[float] = None  # of the allocation
+        self._newest = ""  # the last checkpoint that was made or restarted from
+        self._holders: FrozenSet[str] = frozenset()  # the nodes of that run
+        self._has_warned = False  # that nobody knows the end of the allocation
         self._used: List[str] = []  # the nodes of the last run, each in its place
         self._left_out: Set[str] = set()  # of the unfit nodes, those that were not asked again yet
 
     def run(self) -> Action:
-        """Until there is nothing more to do."""
+        """Until there is nothing more to do. What nobody has foreseen ends the job too, and its caller can save what
+        there is to be saved."""
+        try:
+            if self._halt_file.take_back_stop():
+                self._say("takes back that the program is to stop for a signal: the cairn run that got it was killed")
+            return self._until_the_end()
+        except Exception as error:  # pylint: disable=broad-except
+            return self._cut_off(error)
+        finally:
+            if self._has_asked:  # so that the next allocation goes on
+                self._halt_file.take_back_stop()
+
+    def _cut_off(self, error: Exception) -> Action:
+        if not isinstance(error, (Trouble, OSError)):
+            self._say(traceback.format_exc())
+        self._manager.end_leftovers()
+        for run in self.account.runs[-1:]:
+            if not run.ended_s:
+                run.ended_s, run.how, run.failed = self._machine.now_s(), "cut off: cairn run itself failed", True
+        return Action(Kind.FAILED, f"cairn run itself failed: {error}")
+
+    def _until_the_end(self) -> Action:
         event = Event()
-        if len(self._look_at_nodes()) == len(self.account.nodes):
+        self._look_at_nodes()
+        if len(self.account.unfit) == len(self.account.nodes):
             self._say(f"no node is fit; where the nodes run no commands by {self._manager.remote().name}, set "
                       "SCR_NODE_TESTS=none and use --no-heartbeats")
         while True:
-            action = decide(self._plan.policy, self._state(), event)
+            state = self._state()
+            action = decide(self._plan.policy, state, event)
             if action.kind == Kind.LOOK_AGAIN:
                 self._look_again()
             elif action.kind == Kind.LAUNCH:
+                self._warn_of_no_end(state)
                 event = self._one_run(action)
             else:
-                self._take_back_stop()
                 return action
 
+    def _warn_of_no_end(self, state: State) -> None:
+        if state.halt_seconds > 0 and state.seconds_left is None and not self._has_warned:
+            self._has_warned = True
+            self._say(f"when the allocation ends is not known, so {state.halt_seconds} s before it nothing will stop the "
+                      "job (SCR_HALT_SECONDS); SCR_END_TIME tells it, in seconds since 1970")
+
     def _state(self) -> State:
-        now = self._machine.now_s()
-        halt = self._stop.now or self._stop.asked or why_stop(
-            self._native.halt(), now, self._plan.policy.halt_seconds, self._reason_before)
-        left = None if self._plan.end_time_s is None else self._plan.end_time_s - now
+        now, setting = self._machine.now_s(), self._plan.policy.halt_seconds
+        asked = self._halt_file.latest()
+        halt = self._stop.now or self._stop.asked or why_stop(asked, now, setting, self._reason_before)
+        self._end_s = self._plan.end_time()
+        left = None if self._end_s is None else self._end_s - now
         return State(len(self.account.runs), len(self.account.nodes) - len(self.account.unfit), halt or None,
-                     left, self._tally.count, len(self._left_out))
+                     left, self._tally.count, len(self._left_out), halt_seconds_of(asked, setting))
 
     def _look_at_nodes(self) -> Dict[str, str]:
-        """Finds nodes that are not fit; they are not used as long as others are there. Returns the new ones."""
+        """Finds nodes that are not fit; they are not used as long as others are there. Returns those of them that are
+        lost."""
         left = [node for node in self.account.nodes if node not in self.account.unfit]
-        found = unfit(self._tests, left)
+        lost = unfit(self._tests_of_loss, left)
+        found = {**lost, **unfit(self._tests_of_rest, [node for node in left if node not in lost])}
         for node, reason in found.items():
             self._say(f"{node} is left out: {reason}")
         self._leave_out(found)
-        return found
+        return lost
 
     def _leave_out(self, found: Mapping[str, str]) -> None:
         self.account.unfit.update(found)
@@ -153,7 +197,7 @@ class Job:
         """One that was too slow to answer may be well."""
         asked = sorted(self._left_out)
         self._left_out.clear()
-        still = unfit(self._tests, asked)
+        still = unfit([*self._tests_of_loss, *self._tests_of_rest], asked)
         for node in asked:
             if node not in still:
                 self._say(f"{node} answers again, and is a spare now; it was left out: {self.account.unfit.pop(node)}")
@@ -171,28 +215,30 @@ class Job:
     def _one_run(self, action: Action) -> Event:
         nodes = self._place(action.nodes)
         self._left_out = set(self.account.unfit)
-        self._reason_before = self._native.halt().reason
+        self._reason_before = self._halt_file.reason()
         self.progress.begin_run()
         run = Run(len(self.account.runs) + 1, list(nodes), self._machine.now_s())
         self.account.runs.append(run)
         self._state_file.write(self.account)
         left_out = [node for node in self.account.nodes if node not in nodes]
-        command = self._plan.command(nodes, left_out, self.progress.newest_name or None)
+        command = self._plan.command(nodes, left_out, self._in_caches_of(nodes))
         why = "" if run.number == 1 else f" ({action.reason})"
         self._say(f"run {run.number} on {len(nodes)} nodes: {','.join(nodes)}{why}")
         event = self._watched(run, command)
         self._account_for(run, event)
         return event
 
+    def _in_caches_of(self, nodes: Sequence[str]) -> Optional[str]:
+        """The name of the newest checkpoint, if these nodes have it for certain."""
+        missing = self._holders.difference(nodes)
+        return self._newest if self._newest and len(missing) <= self._plan.losses_held else None
+
     def _watched(self, run: Run, command: Sequence[str]) -> Event:
         """Launches and waits; then finds out which nodes are left."""
         with ExitStack() as stack:
-            beats = None
-            if self._plan.heartbeats:
-                beats = stack.enter_context(self._machine.heartbeats(
-                    self._manager.remote(), run.nodes, self._plan.silence_s))
+            beats = self._heartbeats(run, stack)
             try:
-                group = self._machine.launch(command, self._plan.environment)
+                group = self._machine.launch(command, self._plan.environment(self._end_s))
             except OSError as error:
                 self._say(f"{command[0]} cannot be started: {error.strerror}")
                 return Event(How.EXIT_OTHER, 127)
@@ -212,6 +258,20 @@ class Job:
         how = how or (How.SIGNAL if ended.by_signal else How.EXIT_OTHER if ended.code else How.EXIT_0)
         return Event(how, ended.code, self.progress.finalized, tuple(run.nodes_lost))
 
+    def _heartbeats(self, run: Run, stack: ExitStack) -> Optional[Heartbeats]:
+        """None where nobody is to listen, or can."""
+        if not self._plan.heartbeats:
+            return None
+        try:
+            return stack.enter_context(self._machine.heartbeats(
+                self._manager.remote(), run.nodes, self._plan.silence_s))
+        except OSError as error:
+            self._cannot_watch(error)
+            return None
+
+    def _cannot_watch(self, error: OSError) -> None:
+        self._say(f"the nodes are not watched in this run, only the launcher: {error}")
+
     def _watch(self, run: Run, group: Group, beats: Optional[Heartbeats]) -> Tuple[Optional[How], Exit]:
         """Until the launcher ends, or has to be ended: then says why."""
         while True:
@@ -221,13 +281,17 @@ class Job:
             self._read_log(run)
             self._strike(run)
             self._state_file.write(self.account, at_once=False)
-            if beats and self._dead_nodes(run, beats):
-                return How.NODE_LOST, Exit(0, False)
+            try:
+                if beats and self._dead_nodes(run, beats):
+                    return How.NODE_LOST, Exit(0, False)
+            except OSError as error:  # of a process that cannot be started
+                self._cannot_watch(error)
+                beats = None
             if self._is_hung(run):
                 return How.HUNG, Exit(0, False)
             if self._stop.now:
                 return How.SIGNAL, Exit(signal.SIGTERM, True)
-            if self._stop.asked and not self._asked_to_stop:
+            if self._stop.asked and not self._is_asked:
                 self._ask_to_stop()
             self._machine.sleep(TICK_S)
 
@@ -236,7 +300,7 @@ class Job:
         suspects = [node for node in beats.suspects() if node in run.nodes]
         if not suspects:
             return False
-        tested = unfit(self._tests, suspects)
+        tested = unfit(self._tests_of_loss, suspects)
         still = beats.suspects()  # no node is dead that was heard meanwhile
         found = {node: reason for node, reason in tested.items() if node in still}
         for node in suspects:
@@ -273,6 +337,8 @@ class Job:
             self.progress.add(heard)
             if self.progress.commits > commits:
                 run.newest_s = heard.time_s
+            if heard.what == "RESTART_SUCCESS" or (heard.what == "CHECKPOINT_END" and not heard.note):
+                self._newest, self._holders = heard.name, frozenset(run.nodes)
         self._looked_s = now_s
         run.computing_s = self.progress.computing_since_s
         run.rebuilt_s, run.restarted_from = self.progress.rebuilt_s, self.progress.restarted_from
@@ -280,20 +346,19 @@ class Job:
     def _read_halt_file(self) -> None:
         """It tells of the end too, where the log cannot be written any more. SCR_Init, whose START is in the log, takes the
         word of earlier runs back."""
-        is_new = self._reason_before != FINALIZED or self.progress.finalized is False
-        if is_new and self._native.halt().reason == FINALIZED:
+        is_new = self._reason_before not in (None, FINALIZED) or self.progress.finalized is False
+        halt = self._halt_file.look() if is_new else None
+        if halt and halt.reason == FINALIZED:
             self.progress.finalized = True
 
     def _ask_to_stop(self) -> None:
-        self._asked_to_stop = True
-        if not self._native.halt().reason:
-            self._native.ask_to_stop()
+        """Until that is in the file."""
+        if self._machine.now_s() < self._asks_again_s:
+            return
+        if not self._has_asked:
             self._say(f"{self._stop.asked}: the program is asked to stop after its next checkpoint")
-
-    def _take_back_stop(self) -> None:
-        """So that the next allocation goes on."""
-        if self._asked_to_stop and self._native.halt().reason == "JOB_HALTED":
-            self._native.take_back_stop()
+        self._has_asked, self._is_asked = True, self._halt_file.ask_to_stop()
+        self._asks_again_s = self._machine.now_s() + ASK_AGAIN_S
 
     def _account_for(self, run: Run, event: Event) -> None:
         run.how, run.failed = event.text(), not ended_well(event) and not self._stop.now

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional
 
-from cairn.halting import Halt
+from cairn.halting import SIGNALLED, Halt
 
 PATIENCE_S = 60
 SECRET = "(not shown)"
@@ -57,15 +57,18 @@ class Native:
 
     def halt(self) -> Halt:
         """What is asked for."""
-        return Halt.of_json(self._json(["halt", "--list", "--json", self.prefix])["prefixes"][0])
+        return self._halt("--list")
 
-    def ask_to_stop(self) -> None:
-        """After its next checkpoint."""
-        self._call(["halt", self.prefix])
+    def ask_to_stop(self) -> Halt:
+        """After its next checkpoint, since a signal was received. What is asked for then: another's wish stays."""
+        return self._halt("--reason", SIGNALLED)
 
-    def take_back_stop(self) -> None:
-        """What ask_to_stop has asked for."""
-        self._call(["halt", "--unset-reason", self.prefix])
+    def take_back(self, reason: str) -> Halt:
+        """That reason and no other. What is asked for then."""
+        return self._halt("--unset-reason", "--reason", reason)
+
+    def _halt(self, *arguments: str) -> Halt:
+        return Halt.of_json(self._json(["halt", *arguments, "--json", self.prefix])["prefixes"][0])
 
     def restart_name(self) -> Optional[str]:
         """The checkpoint in the prefix directory that a restart would begin with."""
@@ -75,7 +78,11 @@ class Native:
         return None if name is None else str(name)
 
     def _json(self, arguments: List[str]) -> Any:
-        return json.loads(self._call(arguments))
+        answer = self._call(arguments)
+        try:
+            return json.loads(answer)
+        except ValueError as error:
+            raise Trouble(f"cairn {arguments[0]} has not answered in JSON: {error}") from error
 
     def _call(self, arguments: List[str]) -> str:
         command = [str(self.path), *arguments]

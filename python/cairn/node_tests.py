@@ -15,6 +15,7 @@ class Excluded(NodeTest):
     """Those that SCR_EXCLUDE_NODES names."""
 
     name = "excluded"
+    tells_loss = True
 
     def __init__(self, excluded: Sequence[str]) -> None:
         self._excluded = frozenset(excluded)
@@ -27,6 +28,7 @@ class SaidDown(NodeTest):
     """The word of the resource manager."""
 
     name = "resource_manager"
+    tells_loss = True
 
     def __init__(self, manager: ResourceManager) -> None:
         self._manager = manager
@@ -40,8 +42,8 @@ class OnNode(NodeTest):
     """A command on each node that must return 0."""
 
     def __init__(self, name: str, remote: RemoteExecution, command: Callable[[str], str],
-                 judge: Callable[[Answer], str]) -> None:
-        self.name = name
+                 judge: Callable[[Answer], str], tells_loss: bool = False) -> None:
+        self.name, self.tells_loss = name, tells_loss
         self._remote, self._command, self._judge = remote, command, judge
 
     def unfit(self, nodes: Sequence[str]) -> Dict[str, str]:
@@ -75,7 +77,7 @@ def echo(remote: RemoteExecution) -> NodeTest:
         if answer.code == 0 and "cairn is here" in answer.text:
             return ""
         return f"runs no commands: {_first_line(answer)}"
-    return OnNode("echo", remote, lambda node: "echo cairn is here", judge)
+    return OnNode("echo", remote, lambda node: "echo cairn is here", judge, tells_loss=True)
 
 
 # The folder itself is made by the program. What the job has there already is room for it.

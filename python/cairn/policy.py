@@ -24,6 +24,7 @@ class Kind(Enum):
     LOOK_AGAIN = -2  # at nodes that were left out
     LAUNCH = -1
     SUCCESS = 0
+    FAILED = 1  # cairn run itself
     HALTED = 3
     GIVEN_UP = 4
 
@@ -35,7 +36,7 @@ class Policy:
     runs_max: int = 1  # launches in this allocation; -1: no limit
     nodes_wanted: int = 1  # what the program runs on
     nodes_min: int = 1  # what it can run on
-    halt_seconds: int = 0  # no launch when the allocation ends within this time
+    halt_seconds: int = 0  # SCR_HALT_SECONDS
     failures_max: int = 3  # at the same point
 
 
@@ -49,6 +50,7 @@ class State:
     seconds_left: Optional[float] = None  # of the allocation; None: not known
     failures_here: int = 0  # runs that died since there was a new dataset, no node being lost
     left_out: int = 0  # nodes that are not counted as healthy, and were not asked again since the last launch
+    halt_seconds: int = 0  # no launch when the allocation ends within this time
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,7 @@ def decide(policy: Policy, state: State, event: Event) -> Action:
                                          "another run would compute nothing new")
     if state.halt:
         return Action(Kind.HALTED, state.halt)
-    if state.seconds_left is not None and state.seconds_left <= policy.halt_seconds:
+    if state.seconds_left is not None and state.seconds_left <= state.halt_seconds:
         return Action(Kind.HALTED, "TIME_LIMIT: the allocation ends too soon for another run")
     obstacle = _obstacle(policy, state)
     if obstacle:

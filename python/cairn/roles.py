@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from cairn.native import Trouble
+from cairn.native import WrongUsage
 
 
 class Answer(NamedTuple):
@@ -163,7 +163,7 @@ class Launcher(ABC):
                 break
             at += 1 + takes.get(words[at], 0)
         if at > len(words):
-            raise Trouble(f"{words[-1]} is the last word of the command; something must follow")
+            raise WrongUsage(f"{words[-1]} is the last word of the command; something must follow")
         return Parts(tuple(words[:at]), tuple(words[at:]))
 
     def ranks(self, options: Sequence[str]) -> Optional[int]:
@@ -203,6 +203,9 @@ class NodeTest(ABC):
     """Tells which nodes are not fit for a run."""
 
     name = ""
+    # Whether a node that fails it is lost to a program that runs there. Others count before a launch only: a node that
+    # has less room than it should, or does not answer to ping, may carry its program well.
+    tells_loss = False
 
     @abstractmethod
     def unfit(self, nodes: Sequence[str]) -> Dict[str, str]:

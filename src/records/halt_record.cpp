@@ -8,8 +8,6 @@
 namespace cairn {
 namespace {
 
-constexpr std::size_t longest_reason = 255;
-
 // Which fields are there.
 constexpr std::uint32_t has_checkpoints_left = 1U << 0;
 constexpr std::uint32_t has_exit_before = 1U << 1;
@@ -33,13 +31,13 @@ bool take(Decoder& in, bool there, std::int64_t largest, Number& number) {
   return value >= 0 && value <= (there ? largest : 0);
 }
 
+}  // namespace
+
 /// It goes into lines for people.
-bool is_sane(std::string_view reason) {
-  return reason.size() <= longest_reason &&
+bool is_halt_reason(std::string_view reason) {
+  return reason.size() <= longest_halt_reason &&
          std::all_of(reason.begin(), reason.end(), [](char c) { return c >= ' ' && c <= '~'; });
 }
-
-}  // namespace
 
 bool tells_condition(std::string_view reason) {
   return reason == halt_reason::time_limit || reason == halt_reason::no_checkpoints_left ||
@@ -75,7 +73,7 @@ Result<HaltRecord> decode_halt_record(Bytes content) {
   record.reason = in.text();
   record.immediate = has(is_immediate);
   if (in.failed() || !in.at_end() || (flags & ~all_flags) != 0 || !numbers_are_sane ||
-      !is_sane(record.reason) || (record.immediate && !is_request(record.reason)))
+      !is_halt_reason(record.reason) || (record.immediate && !is_request(record.reason)))
     return fail_as_senseless();
   return record;
 }

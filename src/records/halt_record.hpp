@@ -38,6 +38,9 @@ inline constexpr std::string_view finalize_called = "SCR_FINALIZE_CALLED";
 bool tells_condition(std::string_view reason);
 /// True for a reason that stops a job by itself: it is not the library's own.
 bool is_request(std::string_view reason);
+/// What a reason may be.
+bool is_halt_reason(std::string_view reason);
+inline constexpr std::size_t longest_halt_reason = 255;
 
 inline constexpr std::uint32_t halt_record_version = 1;
 

@@ -42,7 +42,9 @@ Status check_combination(const HaltCommand& command) {
       {"--before", "--unset-before", command.before && command.unset_before},
       {"--after", "--unset-after", command.after && command.unset_after},
       {"--seconds", "--unset-seconds", command.seconds && command.unset_seconds},
-      {"--immediate", "--unset-reason", command.immediate && command.unset_reason}};
+      {"--immediate", "--unset-reason", command.immediate && command.unset_reason},
+      {"--list", "--reason", command.list && command.reason},
+      {"--remove", "--reason", command.remove && command.reason}};
   for (const Pair& pair : pairs)
     if (pair.both)
       return fail(Code::bad_argument, "{} and {} exclude each other: give one of them", pair.one,
@@ -69,8 +71,19 @@ Result<Number> read_time(const std::optional<std::string>& text, std::string_vie
   return Number{*time_s};
 }
 
+/// Any may be taken back.
+Status check_reason(const HaltCommand& command) {
+  const std::string reason = command.reason.value_or(std::string(halt_reason::job_halted));
+  if (command.unset_reason || (is_request(reason) && is_halt_reason(reason))) return {};
+  return fail(Code::bad_argument,
+              "--reason \"{}\": give 1 to {} printable characters of ASCII, and none of the words "
+              "that the library records itself",
+              reason, longest_halt_reason);
+}
+
 Result<Change> read_values(const HaltCommand& command) {
   CAIRN_TRY(check_combination(command));
+  CAIRN_TRY(check_reason(command));
   Change change;
   CAIRN_ASSIGN(change.checkpoints_left,
                read_count(command.checkpoints, "--checkpoints", "checkpoints"));
@@ -90,7 +103,12 @@ bool changes_condition(const HaltCommand& command) {
 
 /// Stop after the next checkpoint: what is asked for where nothing else is.
 bool asks_for_stop(const HaltCommand& command) {
-  return command.immediate || (!changes_condition(command) && !command.unset_reason);
+  return command.immediate ||
+         (!command.unset_reason && (command.reason || !changes_condition(command)));
+}
+
+bool takes_reason_back(const HaltCommand& command, const HaltRecord& record) {
+  return command.unset_reason && (!command.reason || *command.reason == record.reason);
 }
 
 void set(Number& number, const Number& to, bool unset) {
@@ -105,12 +123,15 @@ void apply(const HaltCommand& command, const Change& change, HaltRecord& record)
   set(record.halt_seconds, change.halt_seconds, command.unset_seconds);
   // The library recorded what held before the change; it records it again if it still does.
   const bool outdated = changes_condition(command) && tells_condition(record.reason);
-  if (command.unset_reason || outdated) {
+  if (takes_reason_back(command, record) || outdated) {
     record.reason.clear();
     record.immediate = false;
   }
   if (!asks_for_stop(command)) return;
-  record.reason = halt_reason::job_halted;
+  if (!command.reason)
+    record.reason = halt_reason::job_halted;
+  else if (!is_request(record.reason))
+    record.reason = *command.reason;
   record.immediate = record.immediate || command.immediate;
 }
 

@@ -25,6 +25,7 @@ struct HaltCommand {
   std::optional<std::string> after;
   std::optional<std::string> seconds;
   bool immediate = false;
+  std::optional<std::string> reason;  ///< of the wish to stop, in place of JOB_HALTED
 
   bool unset_checkpoints = false;
   bool unset_before = false;
@@ -39,9 +40,10 @@ struct HaltCommand {
 };
 
 /// Started by `process`. With nothing to set, unset, list or remove, the job is to stop after its
-/// next checkpoint. Prints what is in force then. Returns the exit code: 0; 1 if a halt file cannot
-/// be read or written, the others having been changed; 2 for a wrong
-/// value or options that exclude each other, nothing having been.
+/// next checkpoint. A `reason` takes no other wish's place, and with unset_reason only a wish of
+/// that reason is taken back: so programs may ask beside users. Prints what is in force then.
+/// Returns the exit code: 0; 1 if a halt file cannot be read or written, the others having been
+/// changed; 2 for a wrong value or options that exclude each other, nothing having been.
 int run_halt_command(const HaltCommand& command, Files& files, Clock& clock,
                      const ProcessFacts& process, std::ostream& out, const Log& log);
 

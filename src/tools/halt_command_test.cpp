@@ -70,6 +70,37 @@ TEST_F(HaltCommandTest, ImmediateSaysWhatItMeansAndStaysUntilItIsTakenBack) {
   EXPECT_TRUE(shows(": nothing stops the job")) << out_.str();
 }
 
+TEST_F(HaltCommandTest, AProgramsWishTakesNoUsersPlaceAndIsTakenBackAlone) {
+  HaltCommand ask;
+  ask.reason = "SIGNAL_RECEIVED";
+  HaltCommand take_back = ask;
+  take_back.unset_reason = true;
+  leave([](HaltRecord& r) { r.reason = halt_reason::finalize_called; });
+  ASSERT_EQ(run(ask), 0) << told_;
+  EXPECT_EQ(record().reason, "SIGNAL_RECEIVED") << "what a run has left is no wish";
+  ASSERT_EQ(run(take_back), 0);
+  EXPECT_EQ(record(), HaltRecord{});
+  HaltCommand word_of_a_run = take_back;
+  word_of_a_run.reason = halt_reason::finalize_called;
+  leave([](HaltRecord& r) { r.reason = halt_reason::finalize_called; });
+  ASSERT_EQ(run(word_of_a_run), 0);
+  EXPECT_EQ(record(), HaltRecord{});
+  ASSERT_EQ(run({}), 0);
+  for (const HaltCommand& command : {ask, take_back, word_of_a_run}) {
+    ASSERT_EQ(run(command), 0);
+    EXPECT_EQ(record().reason, "JOB_HALTED") << "the user's stays";
+  }
+  leave([](HaltRecord& r) { r.reason = "SIGNAL_RECEIVED"; });
+  ASSERT_EQ(run({}), 0);
+  EXPECT_EQ(record().reason, "JOB_HALTED") << "and takes the program's place";
+  for (const char* reason : {"", "TIME_LIMIT", "SCR_FINALIZE_CALLED", "a\nb"}) {
+    HaltCommand wrong;
+    wrong.reason = reason;
+    EXPECT_EQ(run(wrong), 2) << reason;
+    EXPECT_TRUE(told("--reason"));
+  }
+}
+
 TEST_F(HaltCommandTest, ConditionsAreSetShownAndUnset) {
   HaltCommand command;
   command.checkpoints = "3";

@@ -184,6 +184,10 @@ void add_halt_conditions(CLI::App& sub, cairn::HaltCommand& command) {
       ->type_name("N");
   sub.add_flag("-i,--immediate", command.immediate,
                "Stop at the next call that can, without a further checkpoint");
+  sub.add_option("--reason", command.reason,
+                 "Record this in place of JOB_HALTED, unless a wish to stop is there already; with "
+                 "--unset-reason: take only that one back")
+      ->type_name("TEXT");
   sub.add_flag("--unset-checkpoints", command.unset_checkpoints, "Take --checkpoints back");
   sub.add_flag("--unset-before", command.unset_before, "Take --before back");
   sub.add_flag("--unset-after", command.unset_after, "Take --after back");

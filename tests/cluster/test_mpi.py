@@ -45,7 +45,7 @@ class Job:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.process.send_signal(signal.SIGINT)
+        self.process.send_signal(signal.SIGHUP)
         self.process.wait(20)
 
     def said(self) -> str:

@@ -6,6 +6,8 @@ from typing import Dict
 
 import pytest
 
+from jobs import LAUNCHER
+
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 
@@ -42,3 +44,12 @@ def first_flavour(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def program_of(request: pytest.FixtureRequest) -> Dict[str, str]:
     return programs(request.config)
+
+
+@pytest.fixture
+def mpirun(tmp_path: Path) -> str:
+    """A launcher that starts one process."""
+    path = tmp_path / "mpirun"
+    path.write_text(LAUNCHER)
+    path.chmod(0o755)
+    return str(path)

@@ -6,11 +6,19 @@ import signal
 import subprocess
 import time
 from pathlib import Path
-from typing import Dict, List, NamedTuple, Optional, Sequence
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence
 
+# A launcher that starts one process and no more: does for what concerns the loop alone.
+LAUNCHER = """#!/bin/sh
+[ "$1" = --version ] && exit
+shift 2
+exec "$@"
+"""
 LAUNCHERS = {"openmpi": ("mpirun.openmpi", "mpirun"), "mpich": ("mpiexec.mpich", "mpiexec.hydra"),
              "system": ("mpirun", "mpiexec")}
 ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+HEAT = ["--size", "1", "--every", "4"]
+NODES = ["--nodes", "4", "--spares", "1"]
 SETTINGS = {"SCR_SET_SIZE": "4", "SCR_FLUSH": "0", "SCR_COPY_TYPE": "XOR"}
 
 
@@ -41,11 +49,11 @@ class Job:
     """One `cairn run` that has been started."""
 
     def __init__(self, cairn: Path, folder: Path, options: Sequence[str], command: Sequence[str],
-                 settings: Optional[Dict[str, str]] = None) -> None:
+                 settings: Optional[Dict[str, str]] = None, stdin: int = subprocess.DEVNULL) -> None:
         self.folder = folder
         self._process = subprocess.Popen(
             [str(cairn), "run", *options, *command], cwd=folder, env=environment_of(settings), text=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def send(self, number: int) -> None:
         self._process.send_signal(number)
@@ -54,10 +62,17 @@ class Job:
         try:
             output, told = self._process.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired:
-            self._process.send_signal(signal.SIGINT)  # so that it ends what it has started
+            self._process.send_signal(signal.SIGHUP)  # so that it ends what it has started
             output, told = self._process.communicate(timeout=20)
             raise AssertionError(f"not done in {timeout_s} s\n{output}\n{told}") from None
         return Outcome(self._process.returncode, output, told)
+
+    def until(self, happens: Callable[[], bool], timeout_s: float = 20) -> None:
+        """Waits for it while the job lives."""
+        end = time.monotonic() + timeout_s
+        while not happens():
+            assert time.monotonic() < end and self._process.poll() is None
+            time.sleep(0.02)
 
     def until_logged(self, event: str, count: int = 1, timeout_s: float = 30) -> None:
         """Waits until the job's log tells an event so many times."""
@@ -66,3 +81,14 @@ class Job:
         while not log.exists() or log.read_text().count(f'"{event}"') < count:
             assert time.monotonic() < end and self._process.poll() is None, f"no {event} came"
             time.sleep(0.02)
+
+
+def heat(cairn: Path, folder: Path, flavour: str, programs: Dict[str, str], options: List[str], steps: int,
+         output: str = "result", settings: "Dict[str, str] | None" = None, ranks: int = 4) -> Job:
+    command = [launcher_of(flavour), "-n", str(ranks), programs[flavour], *HEAT, "--steps", str(steps),
+               "--output", str(folder / output)]
+    return Job(cairn, folder, options, command, settings)
+
+
+def shell_job(cairn: Path, folder: Path, mpirun: str, script: str, *options: str) -> Outcome:
+    return Job(cairn, folder, ["--nodes", "2", *options], [mpirun, "-n", "2", "sh", "-c", script]).wait()

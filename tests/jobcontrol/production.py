@@ -46,6 +46,7 @@ class World(Machine, NodeTest):
     course: Course
     seed: int
     now: float = BEGIN_S
+    tells_loss = True
     committed: int = 0  # segments
     dead: Dict[str, float] = field(default_factory=dict)  # nodes, and when that shows
     slow_s: Dict[str, float] = field(default_factory=dict)  # nodes that live, and do not answer for so long
@@ -181,6 +182,6 @@ def day_of(course: Course, seed: int, policy: Policy, nodes: Sequence[str],
     account = Account("simulated", "mpirun", "1", list(nodes), policy.nodes_wanted, begun_s=BEGIN_S)
     said: List[str] = []
     end_s = None if course.allocation_s is None else BEGIN_S + course.allocation_s
-    plan = Plan(policy, lambda chosen, left_out, newest: list(chosen), {}, end_time_s=end_s)
+    plan = Plan(policy, lambda chosen, left_out, newest: list(chosen), lambda end_s: {}, end_time=lambda: end_s)
     job = Job(plan, world, [world], world, world, world, account, Stop(), said.append, machine=world)
     return Day(job.run(), account, world, said)

@@ -4,7 +4,7 @@ from typing import Optional
 
 import pytest
 
-from cairn.halting import Halt, why_stop
+from cairn.halting import Halt, halt_seconds_of, why_stop
 
 NOW = 1_000_000
 
@@ -25,9 +25,18 @@ NOW = 1_000_000
     (Halt(reason="TIME_LIMIT"), None, None),
     (Halt(reason="TIME_LIMIT"), "", "TIME_LIMIT"),
     (Halt(reason="TIME_LIMIT"), "TIME_LIMIT", None),
+    # A signal's is of the allocation that got it, whoever finds it.
+    (Halt(reason="SIGNAL_RECEIVED"), None, None),
+    (Halt(reason="SIGNAL_RECEIVED", checkpoints_left=0), None, "NO_CHECKPOINTS_LEFT"),
+    (Halt(reason="SIGNAL_RECEIVED"), "", "SIGNAL_RECEIVED"),
     (Halt(reason="SCR_FINALIZE_CALLED"), None, None),
     (Halt(reason="SCR_FINALIZE_CALLED"), "", None),
 ])
 def test_what_stops_a_job(halt: Halt, before: Optional[str], stops: Optional[str]) -> None:
     why = why_stop(halt, NOW, 60, before)
     assert (why or "").split(":")[0] == (stops or "")
+
+
+@pytest.mark.parametrize("in_file, setting, seconds", [(None, 60, 60), (600, 60, 600), (0, 60, 0), (600, 0, 600)])
+def test_the_halt_file_goes_before_the_setting(in_file: Optional[int], setting: int, seconds: int) -> None:
+    assert halt_seconds_of(Halt(halt_seconds=in_file), setting) == seconds

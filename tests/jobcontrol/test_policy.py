@@ -74,9 +74,9 @@ def row_of(case: Tuple[str, ...]) -> int:
 
 def decided(case: Tuple[str, ...]) -> Action:
     known = dict(zip(AXES, case))
-    policy = Policy(RUNS_MAX[known["runs"]], nodes_wanted=4, nodes_min=3, halt_seconds=60)
+    policy = Policy(RUNS_MAX[known["runs"]], nodes_wanted=4, nodes_min=3)
     state = State(2, HEALTHY[known["nodes"]], "why" if known["halt"] == "asked" else None,
-                  SECONDS[known["time"]], int(known["same"]), {"none": 0, "some": 1}[known["again"]])
+                  SECONDS[known["time"]], int(known["same"]), {"none": 0, "some": 1}[known["again"]], 60)
     event = Event(How[known["how"]], 1, {"yes": True, "no": False, "not in use": None}[known["finalized"]],
                   ("n2",) if known["lost"] == "one" else ())
     return decide(policy, state, event)

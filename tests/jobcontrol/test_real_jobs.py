@@ -4,6 +4,7 @@ import filecmp
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -14,18 +15,7 @@ from typing import Any, Dict, List
 
 import pytest
 
-from jobs import Job, Outcome, environment_of, launcher_of
-
-HEAT = ["--size", "1", "--every", "4"]
-NODES = ["--nodes", "4", "--spares", "1"]
-
-
-def heat(cairn: Path, folder: Path, flavour: str, programs: Dict[str, str], options: List[str], steps: int,
-         output: str = "result", settings: "Dict[str, str] | None" = None, ranks: int = 4) -> Job:
-    command = [launcher_of(flavour), "-n", str(ranks), programs[flavour], *HEAT, "--steps", str(steps),
-               "--output", str(folder / output)]
-    return Job(cairn, folder, options, command, settings)
-
+from jobs import HEAT, NODES, Job, environment_of, heat, launcher_of, shell_job
 
 def leftovers(folder: Path) -> List[int]:
     """Processes that still have this folder as their working folder."""
@@ -71,24 +61,6 @@ def test_without_spares_the_job_is_given_up(cairn: Path, tmp_path: Path, first_f
     assert leftovers(tmp_path) == []
 
 
-def test_a_signal_leads_to_a_checkpoint_and_the_next_allocation_goes_on(
-        cairn: Path, tmp_path: Path, first_flavour: str, program_of: Dict[str, str]) -> None:
-    """As resource managers send it some time before they end the job."""
-    settings = {"SCR_FLUSH": "1000"}  # so that the last one is copied at the end
-    job = heat(cairn, tmp_path, first_flavour, program_of, NODES, 100000, settings=settings)
-    job.until_logged("CHECKPOINT_END")
-    job.send(signal.SIGUSR1)
-    halted = job.wait()
-    assert halted.code == 3, halted
-    assert "SIGUSR1" in halted.told and len(halted.steps("end")) == 1
-    assert "scavenge" not in halted.told, "all is in the prefix directory"
-    reached = halted.steps("end")[0]
-    assert 4 <= reached < 100000
-    # Other nodes, and nothing in the way of going on.
-    done = heat(cairn, tmp_path, first_flavour, program_of, NODES, reached + 4, settings=settings).wait()
-    assert done.code == 0 and done.steps("start") == [reached], done
-
-
 def test_what_the_user_has_halted_is_not_started(cairn: Path, tmp_path: Path, first_flavour: str,
                                                  program_of: Dict[str, str]) -> None:
     subprocess.run([cairn, "halt", tmp_path], check=True, stdout=subprocess.DEVNULL, timeout=30,
@@ -116,26 +88,6 @@ def test_a_run_whose_log_cannot_be_written_comes_to_its_end(
     done = Job(cairn, tmp_path, [*NODES, "--runs", "2", "--kill-node", "n2@checkpoint:2"], command).wait()
     assert (tmp_path / ".cairn" / "log.json").is_dir() and done.steps("end") == [100], done
     assert done.code == 0 and "success" in done.told, done
-
-
-# A launcher that starts one process and no more: does for what concerns the loop alone.
-LAUNCHER = """#!/bin/sh
-[ "$1" = --version ] && exit
-shift 2
-exec "$@"
-"""
-
-
-@pytest.fixture
-def mpirun(tmp_path: Path) -> str:
-    path = tmp_path / "mpirun"
-    path.write_text(LAUNCHER)
-    path.chmod(0o755)
-    return str(path)
-
-
-def shell_job(cairn: Path, folder: Path, mpirun: str, script: str, *options: str) -> Outcome:
-    return Job(cairn, folder, ["--nodes", "2", *options], [mpirun, "-n", "2", "sh", "-c", script]).wait()
 
 
 def test_a_silence_that_no_node_can_keep_is_refused(cairn: Path, tmp_path: Path, mpirun: str) -> None:
@@ -194,17 +146,6 @@ def test_times_are_those_of_the_clock_that_the_account_is_read_by(cairn: Path, t
     assert second["begun_s"] <= second["computing_s"] <= second["ended_s"], second
 
 
-def test_the_keyboard_ends_a_run_at_once(cairn: Path, tmp_path: Path, first_flavour: str) -> None:
-    job = Job(cairn, tmp_path, ["--nodes", "2"],
-              [launcher_of(first_flavour), "-n", "2", "sh", "-c", "touch begun; sleep 600"])
-    while not (tmp_path / "begun").exists():
-        pass
-    job.send(signal.SIGINT)
-    done = job.wait(20)
-    assert done.code == 3 and "SIGINT" in done.told, done
-    assert leftovers(tmp_path) == []
-
-
 def test_nothing_goes_on_when_cairn_run_is_killed(cairn: Path, tmp_path: Path, flavour: str,
                                                   program_of: Dict[str, str]) -> None:
     """Else the next one would start a second program beside it."""
@@ -253,7 +194,6 @@ def test_the_restart_command_gets_the_name_of_the_checkpoint(
     marks = ["sh", "-c", 'echo "$1" >> names; shift; exec "$@"', "mark"]
     run_cmd = [*marks, "none", *f"{heat_words} 400".split()]
     restart_cmd = [*marks, "SCR_CKPT_NAME", *f"{heat_words} 8".split()]
-    import shlex
     job = Job(cairn, tmp_path, [*NODES, "--runs", "2", "--kill-node", "n0@checkpoint:1"],
               [launcher_of(first_flavour), "-n", "4", "--run-cmd", shlex.join(run_cmd),
                "-rs=" + shlex.join(restart_cmd)])
@@ -261,6 +201,22 @@ def test_the_restart_command_gets_the_name_of_the_checkpoint(
     assert done.code == 0, done
     names = (tmp_path / "names").read_text().split()
     assert names[:4] == ["none"] * 4 and len(set(names[4:])) == 1 and names[4].startswith("step."), names
+
+
+def test_the_restart_command_gets_the_name_of_an_older_checkpoint_where_the_newest_is_lost(
+        cairn: Path, tmp_path: Path, first_flavour: str, program_of: Dict[str, str]) -> None:
+    """XOR does not hold the loss of two nodes; each third checkpoint is in the prefix directory."""
+    marks = ["sh", "-c", 'echo "$1" >> names; shift; exec "$@"', "mark"]
+    heat_words = [program_of[first_flavour], "--size", "1", "--every", "4", "--steps"]
+    done = Job(cairn, tmp_path, ["--nodes", "4", "--spares", "2", "--runs", "2", "--kill-node", "n0@checkpoint:4",
+                                 "--kill-node", "n1@checkpoint:4"],
+               [launcher_of(first_flavour), "-n", "4", "--run-cmd", shlex.join([*marks, "none", *heat_words, "400"]),
+                "--restart-cmd", shlex.join([*marks, "SCR_CKPT_NAME", *heat_words, "100"])],
+               {"SCR_FLUSH": "3"}).wait()
+    assert done.code == 0, done
+    names = (tmp_path / "names").read_text().split()
+    began = done.steps("start")[1]
+    assert began > 0 and names[4:] == [f"step.{began}"] * 4, (names, done)
 
 
 def test_nothing_of_the_environment_is_told(cairn: Path, tmp_path: Path, mpirun: str) -> None:
@@ -279,18 +235,19 @@ def test_one_job_to_a_prefix_directory(cairn: Path, tmp_path: Path, mpirun: str)
         pass
     second = Job(cairn, tmp_path, ["--nodes", "1"], words).wait()
     assert second.code == 1 and "another cairn run" in second.told
-    first.send(signal.SIGINT)
+    first.send(signal.SIGHUP)
     assert first.wait().code == 3
     assert json.loads((tmp_path / ".cairn" / "run.json").read_text())["alive"] is False
 
 
 @pytest.mark.parametrize("options, words, code, told", [
-    ([], [], 2, "no launcher"), ([], ["aprun", "x"], 1, "no launcher that cairn run knows"),
+    ([], [], 2, "no launcher"), ([], ["aprun", "x"], 2, "no launcher that cairn run knows"),
     (["--spares", "1"], ["mpirun", "-n", "1", "x"], 2, "--nodes"),
     (["--nodes", "2", "--kill-node", "n7@1"], ["mpirun", "-n", "1", "x"], 2, "none of n0, n1"),
     (["--nodes", "2", "--kill-node", "n1@soon"], ["mpirun", "-n", "1", "x"], 2, "soon"),
-    (["--nodes", "2"], ["mpirun", "x"], 1, "number of ranks"),
-    (["--manager", "x"], ["mpirun", "x"], 1, "slurm"),
+    (["--nodes", "2"], ["mpirun", "x"], 2, "number of ranks"),
+    (["--manager", "x"], ["mpirun", "x"], 2, "slurm"), ([], ["mpirun", "-n"], 2, "the last word"),
+    (["--nodes", "2", "-rs", "it's"], ["mpirun", "-n", "1", "x"], 2, "--restart-cmd: "),
     (["--prefix", "/no/such/folder"], ["mpirun", "x"], 1, "SCR_PREFIX"),
 ])
 def test_what_is_wrong_is_named(cairn: Path, tmp_path: Path, options: List[str], words: List[str], code: int,

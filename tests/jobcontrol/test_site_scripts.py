@@ -75,6 +75,21 @@ def test_whether_to_stop(call: Call, arguments: List[str], settings: Dict[str, s
         assert answer["stop"] == (code == 0) and answer["reason"].startswith(reason)
 
 
+def test_how_long_before_the_end_is_asked_of_the_halt_file_first(call: Call) -> None:
+    """The allocation ends in an hour."""
+    call("scr_halt", "-s", "3601")
+    code, output, _ = call("scr_should_exit")
+    assert code == 0 and output.startswith("TIME_LIMIT")
+    call("scr_halt", "-s", "0")
+    assert call("scr_should_exit", SCR_HALT_SECONDS="3601")[0] == 1
+
+
+def test_a_signal_that_an_earlier_allocation_got_does_not_outlive_prerun(call: Call) -> None:
+    """Its cairn run was killed before it could take that back."""
+    call("scr_halt", "--reason", "SIGNAL_RECEIVED")
+    assert call("scr_prerun")[0] == 0 and call("scr_should_exit") == (1, "", "")
+
+
 def test_what_a_user_has_asked_for_outlives_prerun(call: Call) -> None:
     call("scr_halt")
     assert call("scr_prerun")[0] == 0

@@ -53,6 +53,20 @@ def end_time_of(native: Native, manager: ResourceManager) -> Optional[float]:
     return None if left_s is None else time.time() + left_s
 
 
+class EndTime:
+    """The same, asked for again as long as it is not known: a manager may be too busy to answer."""
+
+    def __init__(self, native: Native, manager: ResourceManager) -> None:
+        self._native, self._manager = native, manager
+        self._known_s: Optional[float] = None
+
+    def ask(self) -> Optional[float]:
+        """Seconds since 1970; None: not known."""
+        if self._known_s is None:
+            self._known_s = end_time_of(self._native, self._manager)
+        return self._known_s
+
+
 def told(answer: Callable[[], int], trouble: int) -> int:
     """The exit code that `answer` returns, or `trouble` after its message."""
     try:

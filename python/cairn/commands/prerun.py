@@ -10,7 +10,7 @@ from typing import Any, Dict, Sequence
 
 from cairn.commands import for_scripts
 from cairn.commands.run import job_of
-from cairn.halting import LIBRARYS
+from cairn.halting import PASSING
 from cairn.native import Trouble
 
 
@@ -34,8 +34,9 @@ def prepare(options: argparse.Namespace, native_path: Path) -> Dict[str, Any]:
     except OSError as error:
         raise Trouble(f"{folder}: {error.strerror}; the prefix directory (SCR_PREFIX, --prefix) must exist and be "
                       "writable") from error
-    if native.halt().reason in LIBRARYS:
-        native.take_back_stop()
+    reason = native.halt().reason
+    if reason in PASSING:
+        native.take_back(reason)
     found = {"SCR_PREFIX": native.prefix, "SCR_JOB_ID": job_of(native, manager)}
     end_time_s = for_scripts.end_time_of(native, manager)
     if end_time_s is not None:

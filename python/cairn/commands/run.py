@@ -8,13 +8,13 @@ import shlex
 import signal
 import sys
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from cairn.account import Account, lines_of
-from cairn.commands.for_scripts import end_time_of
+from cairn.commands.for_scripts import EndTime
 from cairn.commands.scavenge import asked_of, settings_on_nodes
 from cairn.heartbeats import PERIOD_S, SHORTEST_SILENCE_S, SILENCE_S
 from cairn.hosts import expand
@@ -37,8 +37,9 @@ COMMAND_OPTIONS = {"-rc": "run_cmd", "--run-cmd": "run_cmd", "-rs": "restart_cmd
 
 
 def say(text: str) -> None:
-    """To whoever watches; the standard output is the program's."""
-    print(f"cairn run: {text}", file=sys.stderr, flush=True)
+    """To whoever watches, if anybody still does; the standard output is the program's."""
+    with suppress(OSError):
+        print(f"cairn run: {text}", file=sys.stderr, flush=True)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -88,7 +89,15 @@ class Commands:
         """The program with its arguments."""
         if restart_from is None or self.restart_cmd is None:
             return list(self.program)
-        return shlex.split(self.restart_cmd.replace(CHECKPOINT_WORD, restart_from))
+        return [word.replace(CHECKPOINT_WORD, restart_from) for word in shlex.split(self.restart_cmd)]
+
+
+def words_of(option: str, command: str) -> List[str]:
+    """As a shell cuts it."""
+    try:
+        return shlex.split(command)
+    except ValueError as error:
+        raise WrongUsage(f"{option}: a shell could not cut it into words: {error}") from error
 
 
 def commands_of(options: argparse.Namespace) -> Commands:
@@ -102,9 +111,10 @@ def commands_of(options: argparse.Namespace) -> Commands:
     run_cmd = given.get("run_cmd") or options.run_cmd
     restart_cmd = given.get("restart_cmd") or options.restart_cmd
     program = parts.program
+    restart_words = words_of("--restart-cmd", restart_cmd) if restart_cmd else []
     if run_cmd:
-        program = (*shlex.split(run_cmd), *parts.program)
-        restart_cmd = shlex.join([*shlex.split(restart_cmd), *parts.program]) if restart_cmd else None
+        program = (*words_of("--run-cmd", run_cmd), *parts.program)
+        restart_cmd = shlex.join([*restart_words, *parts.program]) if restart_cmd else None
     if not program:
         raise WrongUsage(f"no program follows {words[0]} and its options")
     return Commands(launcher, words[0], launcher_options, program, restart_cmd)
@@ -124,18 +134,24 @@ def _take_commands(options: Sequence[str]) -> Tuple[Dict[str, str], Tuple[str, .
     return given, tuple(left)
 
 
+# Slurm's and PBS's SIGTERM, what users choose (SIGUSR1), LSF's before the run limit (SIGUSR2) and by bkill (SIGINT).
+ASK = (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGINT)
+
+
 @contextmanager
-def on_signals(stop: Stop) -> Iterator[None]:
+def on_signals(stop: Stop, has_keyboard: bool) -> Iterator[None]:
     """What resource managers send before the time is over leads to a last checkpoint; a second one, or
-    one from the keyboard, ends the run at once."""
+    one from the keyboard, ends the run at once. What this process was started to ignore (nohup) stays ignored."""
+    at_once = (signal.SIGHUP, *((signal.SIGINT,) if has_keyboard else ()))
+
     def ask(number: int, _: object) -> None:
         name = signal.Signals(number).name
-        if stop.asked or number in (signal.SIGINT, signal.SIGHUP):
+        if stop.asked or number in at_once:
             stop.now = f"{name} was received"
         else:
             stop.asked = f"{name} was received"
 
-    numbers = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT, signal.SIGHUP)
+    numbers = [number for number in (*ASK, signal.SIGHUP) if signal.getsignal(number) != signal.SIG_IGN]
     before = {number: signal.signal(number, ask) for number in numbers}
     try:
         yield
@@ -171,6 +187,20 @@ def choose_manager(options: argparse.Namespace, native: Native, environment: Dic
     if options.nodes < 1 or options.spares < 0:
         raise WrongUsage("--nodes must be 1 or more, --spares 0 or more")
     return SimulatedNodes(environment, options.nodes, options.spares, options.storage)
+
+
+def losses_held(settings: Mapping[str, str]) -> int:
+    """Nodes that may be lost at once, all of one set, without the newest checkpoint, whatever its level is. One written
+    without the cache is in the prefix directory."""
+    def held(scheme: str, copies: str, failures: str) -> int:
+        return {"SINGLE": 0, "PARTNER": int(settings[copies]), "XOR": 1, "RS": int(settings[failures])}[scheme]
+
+    if settings["SCR_COPY_TYPE"] != "FILE":
+        return held(settings["SCR_COPY_TYPE"], "CAIRN_PARTNER_COPIES", "SCR_SET_FAILURES")
+    levels = [key[:-len(" TYPE")] for key in settings if key.startswith("CKPT=") and key.endswith(" TYPE")]
+    in_caches = [one for one in levels if settings[f"{one} ENABLED"] == "1" and settings[f"{one} OUTPUT"] == "0"
+                 and settings[f"{one} BYPASS"] == "0"]
+    return min((held(settings[f"{one} TYPE"], f"{one} COPIES", f"{one} SET_FAILURES") for one in in_caches), default=0)
 
 
 def policy_of(options: argparse.Namespace, native: Native, wanted: int) -> Policy:
@@ -228,24 +258,24 @@ def launch_words(commands: Commands, manager: ResourceManager,
     return words
 
 
-def settings_for(manager: ResourceManager, native: Native, job: str, end_time_s: Optional[float],
-                 environment: Dict[str, str]) -> Dict[str, str]:
+def settings_for(manager: ResourceManager, native: Native, job: str,
+                 environment: Dict[str, str]) -> Callable[[Optional[float]], Dict[str, str]]:
     """The program's environment: no rank has to ask the resource manager, and the log that tells what
     the runs do is kept unless the user does not want it."""
-    added = {**manager.settings(), "SCR_PREFIX": native.prefix, "SCR_JOB_ID": job}
-    if end_time_s is not None:
-        added["SCR_END_TIME"] = str(int(end_time_s))
-    return {"CAIRN_LOG_JSON": "1", **environment, **added}
+    known = {"CAIRN_LOG_JSON": "1", **environment, **manager.settings(), "SCR_PREFIX": native.prefix, "SCR_JOB_ID": job}
+
+    def settings(end_time_s: Optional[float]) -> Dict[str, str]:
+        return known if end_time_s is None else {**known, "SCR_END_TIME": str(int(end_time_s))}
+    return settings
 
 
 def plan_of(options: argparse.Namespace, native: Native, manager: ResourceManager, commands: Commands, job: str,
             wanted: int, environment: Dict[str, str]) -> Plan:
     """What the loop is told."""
-    end_time_s = end_time_of(native, manager)
     return Plan(policy_of(options, native, wanted), launch_words(commands, manager, native),
-                settings_for(manager, native, job, end_time_s, environment), commands.launcher.patience_s,
+                settings_for(manager, native, job, environment), commands.launcher.patience_s,
                 commands.launcher.lost_patience_s, not options.no_heartbeats, silence_of(options),
-                hung_after_of(options, native), end_time_s)
+                hung_after_of(options, native), losses_held(native.settings), EndTime(native, manager).ask)
 
 
 def job_of(native: Native, manager: ResourceManager) -> str:
@@ -267,14 +297,15 @@ def scavenge_at_end(work: Job, native: Native, manager: ResourceManager, plan: P
     if native.settings["SCR_ENABLE"] == "0" or stop.now:
         return f"not done, as {stop.now}; cairn scavenge does it" if stop.now else ""
     account = work.account
-    wish = Wish(settings_on_nodes(native, manager, account.job, plan.end_time_s),
+    end_time_s = plan.end_time()
+    wish = Wish(settings_on_nodes(native, manager, account.job, end_time_s),
                 checkpoints=not work.progress.finalized or native.settings["SCR_FLUSH"] != "0",
-                run_ended=True, end_time_s=plan.end_time_s)
+                run_ended=True, end_time_s=end_time_s)
     try:
         result = Scavenge(wish, native, manager.remote(), say, lambda: stop.now, tick).run(
             asked_of(account.nodes, manager))
-    except Trouble as trouble:
-        return f"failed: {trouble}"
+    except Exception as error:  # pylint: disable=broad-except
+        return f"failed: {error}; cairn scavenge tries it again"
     # Where there is no way to the nodes, a job that has come to its end need not hear of it every time.
     return "" if succeeded and not result.saved and not result.waits else result.text()
 
@@ -289,12 +320,13 @@ def run(options: argparse.Namespace, native_path: Path) -> int:
         if isinstance(manager, SimulatedNodes):
             stack.enter_context(manager)
         nodes, wanted = nodes_of(options, manager, commands, native)
+        manager.wrap(nodes[:wanted], commands.launcher.ranks(commands.options))  # what is wrong with that is wrong now
         state_file = stack.enter_context(StateFile(native.prefix))
         job = job_of(native, manager)
         plan = plan_of(options, native, manager, commands, job, wanted, environment)
         account = Account(manager.name, Path(commands.name).name, job, nodes, wanted, begun_s=time.time())
         stop = Stop()
-        stack.enter_context(on_signals(stop))
+        stack.enter_context(on_signals(stop, os.isatty(0)))
         work = Job(plan, manager, tests_for(native, manager, options.exclude), native, JobLog(native.prefix, job),
                    state_file, account, stop, say, [strike_of(text, manager) for text in options.kill_node])
         action = work.run()

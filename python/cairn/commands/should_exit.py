@@ -10,7 +10,7 @@ from typing import Sequence
 
 from cairn.commands import for_scripts
 from cairn.commands.run import policy_of
-from cairn.halting import why_stop
+from cairn.halting import halt_seconds_of, why_stop
 from cairn.hosts import expand
 from cairn.policy import Action, Event, Kind, State, decide
 
@@ -42,7 +42,9 @@ def what_next(options: argparse.Namespace, native_path: Path) -> Action:
     left_s = None if end_time_s is None else end_time_s - now_s
     halt = native.halt()
     reason = why_stop(halt, now_s, policy.halt_seconds, "") or (halt.reason and f"{halt.reason}: its last run has ended so")
-    return decide(policy, State(0, len([node for node in nodes if node not in down]), reason or None, left_s), Event())
+    fit = len([node for node in nodes if node not in down])
+    return decide(policy, State(0, fit, reason or None, left_s, halt_seconds=halt_seconds_of(halt, policy.halt_seconds)),
+                  Event())
 
 
 def answer(options: argparse.Namespace, native_path: Path) -> int:

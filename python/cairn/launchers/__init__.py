@@ -9,7 +9,7 @@ from cairn.launchers.flux_run import FluxRun
 from cairn.launchers.jsrun import Jsrun
 from cairn.launchers.mpi import Hydra, OpenMpi, mpi_launcher
 from cairn.launchers.srun import Srun
-from cairn.native import Trouble
+from cairn.native import WrongUsage
 from cairn.roles import Ask, Launcher, ask_here
 
 ALL = (OpenMpi, Hydra, Srun, FluxRun, Jsrun)
@@ -26,4 +26,4 @@ def launcher_of(command: str, ask: Ask = ask_here) -> Launcher:
     if name in _OF_MPI:
         return mpi_launcher(command, ask)
     known = sorted(_OF_MPI | set(_ONLY_ONE))
-    raise Trouble(f'"{command}" is no launcher that cairn run knows; it knows {", ".join(known)}')
+    raise WrongUsage(f'"{command}" is no launcher that cairn run knows; it knows {", ".join(known)}')

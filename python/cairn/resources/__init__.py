@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Dict, Mapping, Optional, Type
 
-from cairn.native import Trouble
+from cairn.native import WrongUsage
 from cairn.resources.flux import Flux
 from cairn.resources.listed import ListedHosts
 from cairn.resources.local import ThisMachine
@@ -22,6 +22,6 @@ def manager_of(environment: Mapping[str, str], name: Optional[str] = None,
     """The one of that name, else the one that has started this process; where there is none, the hosts that the
     user has listed, if any."""
     if name is not None and name not in ALL:
-        raise Trouble(f'--manager: "{name}" is none of {", ".join(ALL)}')
+        raise WrongUsage(f'--manager: "{name}" is none of {", ".join(ALL)}')
     chosen = ALL[name] if name else next(one for one in ALL.values() if one.is_here(environment))
     return ListedHosts(environment, listed) if chosen is ThisMachine and listed else chosen(environment)

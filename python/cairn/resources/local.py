@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Dict, List, Mapping, Optional, Sequence, Set, TextIO, Tuple
 
-from cairn.native import Trouble
+from cairn.native import Trouble, WrongUsage
 from cairn.on_node import started_at
 from cairn.processes import ends_with_us, kill_recorded
 from cairn.roles import Answer, Ask, RemoteExecution, ResourceManager, ask_here, per_node
@@ -209,7 +209,7 @@ class SimulatedNodes(ResourceManager):
 
     def wrap(self, nodes: Sequence[str], ranks: Optional[int]) -> List[str]:
         if ranks is None:
-            raise Trouble("simulated nodes need the number of ranks in the launcher's options "
+            raise WrongUsage("simulated nodes need the number of ranks in the launcher's options "
                           "(-n, -np)")
         return [sys.executable, "-S", str(ON_NODE), str(self._folder),
                 str(per_node(ranks, len(nodes))), ",".join(nodes)]

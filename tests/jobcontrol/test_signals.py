@@ -1,0 +1,140 @@
+"""Signals to `cairn run`: what they ask of the program, and that nothing of that is left to the next allocation."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Dict
+
+import pytest
+
+from cairn.commands.run import on_signals
+from cairn.loop import Stop
+from jobs import HEAT, NODES, Job, environment_of, heat, launcher_of, shell_job
+
+WAITS = "touch begun; while [ ! -e over ]; do sleep 0.05; done"
+
+
+def reason_in(cairn: Path, prefix: Path) -> str:
+    """Of the halt file."""
+    told = subprocess.run([cairn, "halt", "--list", "--json", prefix], check=True, text=True, timeout=30,
+                          stdout=subprocess.PIPE, env=environment_of()).stdout
+    return json.loads(told)["prefixes"][0]["reason"] or ""
+
+
+@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGUSR2])
+def test_a_signal_leads_to_a_checkpoint_and_the_next_allocation_goes_on(
+        cairn: Path, tmp_path: Path, first_flavour: str, program_of: Dict[str, str], number: int) -> None:
+    """As resource managers send it some time before they end the job; SIGUSR2 is LSF's."""
+    settings = {"SCR_FLUSH": "1000"}  # so that the last one is copied at the end
+    job = heat(cairn, tmp_path, first_flavour, program_of, NODES, 100000, settings=settings)
+    job.until_logged("CHECKPOINT_END")
+    job.send(number)
+    halted = job.wait()
+    assert halted.code == 3, halted
+    assert signal.Signals(number).name in halted.told and len(halted.steps("end")) == 1
+    assert "scavenge" not in halted.told, "all is in the prefix directory"
+    reached = halted.steps("end")[0]
+    assert 4 <= reached < 100000
+    # Other nodes, and nothing in the way of going on.
+    done = heat(cairn, tmp_path, first_flavour, program_of, NODES, reached + 4, settings=settings).wait()
+    assert done.code == 0 and done.steps("start") == [reached], done
+
+
+ASKS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGINT)
+
+
+@pytest.mark.parametrize("number", ASKS)
+def test_the_first_asks_and_the_second_ends(number: int) -> None:
+    """LSF's bkill begins with SIGINT."""
+    stop = Stop()
+    with on_signals(stop, has_keyboard=False):
+        os.kill(os.getpid(), number)
+        assert stop.asked == f"{signal.Signals(number).name} was received" and not stop.now
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert stop.now == "SIGTERM was received"
+
+
+@pytest.mark.parametrize("number, has_keyboard, at_once", [
+    (signal.SIGINT, True, True), (signal.SIGHUP, True, True), (signal.SIGHUP, False, True), (signal.SIGTERM, True, False)])
+def test_what_ends_at_once(number: int, has_keyboard: bool, at_once: bool) -> None:
+    stop = Stop()
+    with on_signals(stop, has_keyboard):
+        os.kill(os.getpid(), number)
+    assert bool(stop.now) == at_once and bool(stop.asked) != at_once
+
+
+def test_the_keyboard_ends_a_run_at_once(cairn: Path, tmp_path: Path, first_flavour: str) -> None:
+    keyboard, terminal = pty.openpty()
+    job = Job(cairn, tmp_path, ["--nodes", "2"],
+              [launcher_of(first_flavour), "-n", "2", "sh", "-c", "touch begun; sleep 600"], stdin=terminal)
+    job.until((tmp_path / "begun").exists)
+    job.send(signal.SIGINT)
+    done = job.wait(20)
+    os.close(keyboard)
+    os.close(terminal)
+    assert done.code == 3 and "SIGINT" in done.told and "is asked to stop" not in done.told, done
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT])
+def test_what_it_was_started_to_ignore_it_ignores(cairn: Path, tmp_path: Path, mpirun: str, number: int) -> None:
+    """nohup; a shell script that puts it into the background."""
+    before = signal.signal(number, signal.SIG_IGN)
+    try:
+        job = Job(cairn, tmp_path, ["--nodes", "2"], [mpirun, "-n", "2", "sh", "-c", WAITS])
+    finally:
+        signal.signal(number, before)
+    job.until((tmp_path / "begun").exists)
+    job.send(number)
+    time.sleep(0.3)
+    (tmp_path / "over").touch()
+    done = job.wait()
+    assert done.code == 0 and "was received" not in done.told, done
+
+
+def test_a_signalled_job_that_is_killed_then_does_not_stop_the_next_allocation(
+        cairn: Path, tmp_path: Path, mpirun: str) -> None:
+    job = Job(cairn, tmp_path, ["--nodes", "2", "--storage", str(tmp_path / "storage")], [mpirun, "-n", "2", "sh", "-c", WAITS])
+    job.until((tmp_path / "begun").exists)
+    job.send(signal.SIGUSR1)
+    job.until(lambda: reason_in(cairn, tmp_path) == "SIGNAL_RECEIVED")
+    job.send(signal.SIGKILL)
+    (tmp_path / "over").touch()
+    job.wait()
+    assert reason_in(cairn, tmp_path) == "SIGNAL_RECEIVED", "nobody is left to take it back"
+    done = shell_job(cairn, tmp_path, mpirun, f"{cairn} halt --list; touch launched")
+    assert done.code == 0 and (tmp_path / "launched").exists(), done
+    assert "nothing stops the job" in done.output and "was killed" in done.told, done
+    assert reason_in(cairn, tmp_path) == ""
+
+
+def test_what_the_user_asks_for_after_a_signal_stays(cairn: Path, tmp_path: Path, mpirun: str) -> None:
+    job = Job(cairn, tmp_path, ["--nodes", "2"], [mpirun, "-n", "2", "sh", "-c", WAITS])
+    job.until((tmp_path / "begun").exists)
+    job.send(signal.SIGTERM)
+    job.until(lambda: reason_in(cairn, tmp_path) == "SIGNAL_RECEIVED")
+    subprocess.run([cairn, "halt", tmp_path], check=True, stdout=subprocess.DEVNULL, timeout=30, env=environment_of())
+    (tmp_path / "over").touch()
+    assert job.wait().code == 3 and reason_in(cairn, tmp_path) == "JOB_HALTED"
+    assert shell_job(cairn, tmp_path, mpirun, "exit 0").code == 3
+
+
+def test_a_signal_between_the_launch_and_scr_init_is_not_lost(
+        cairn: Path, tmp_path: Path, first_flavour: str, program_of: Dict[str, str]) -> None:
+    """Though the halt file holds the word of a run that has come to its end, which SCR_Init takes back."""
+    assert heat(cairn, tmp_path, first_flavour, program_of, NODES, 4).wait().code == 0
+    assert reason_in(cairn, tmp_path) == "SCR_FINALIZE_CALLED"
+    job = Job(cairn, tmp_path, NODES, [launcher_of(first_flavour), "-n", "4", "sh", "-c", f'{WAITS}; exec "$@"', "sh",
+                                       program_of[first_flavour], *HEAT, "--steps", "1000000"])
+    job.until((tmp_path / "begun").exists)
+    job.send(signal.SIGTERM)
+    with suppress(AssertionError):
+        job.until(lambda: reason_in(cairn, tmp_path) == "SIGNAL_RECEIVED", timeout_s=5)
+    (tmp_path / "over").touch()
+    done = job.wait(20)
+    assert done.code == 3 and done.steps("end")[0] < 1000000, done
+    assert reason_in(cairn, tmp_path) != "SIGNAL_RECEIVED"

@@ -1,0 +1,272 @@
+"""What goes wrong around a job, and does not end it; what ends it nevertheless, and what is saved then."""
+
+import errno
+import json
+import os
+import signal
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Dict, List, Optional
+
+import pytest
+
+from cairn import loop, node_tests
+from cairn.account import Account
+from cairn.commands import run
+from cairn.commands.for_scripts import EndTime
+from cairn.halting import Halt
+from cairn.loop import Job, Plan, Stop
+from cairn.native import Trouble
+from cairn.policy import Action, Kind, Policy
+from cairn.resources.listed import ListedHosts
+from jobs import Job as RealJob
+from jobs import environment_of
+from production import BEGIN_S, Course, World
+
+NODES = ["n0", "n1"]
+HOUR_S = 3600.0
+CRASHES = Course(segments=2, segment_s=1.0, dump_s=1.0, mtbf_s=1.0, node_share=0.0)  # some times, with seed 4
+
+
+@dataclass
+class Troubled(World):
+    """A world in which the halt file cannot be read, for some calls; None: never."""
+
+    fails: Optional[int] = None
+    reason: str = ""
+    asked: int = 0
+    taken_back: List[str] = field(default_factory=list)
+
+    def _tried(self) -> None:
+        if self.fails is None or self.fails > 0:
+            self.fails = None if self.fails is None else self.fails - 1
+            raise Trouble("/prefix/.cairn/halt is damaged")
+
+    def halt(self) -> Halt:
+        self._tried()
+        return Halt(reason=self.reason)
+
+    def ask_to_stop(self) -> Halt:
+        self.asked += 1
+        self._tried()
+        self.reason = "SIGNAL_RECEIVED"
+        return Halt(reason=self.reason)
+
+    def take_back(self, reason: str) -> Halt:
+        self.taken_back.append(reason)
+        self.reason = ""
+        return Halt()
+
+
+class Done:
+    """A job in a world."""
+
+    def __init__(self, world: Any, stop: Optional[Stop] = None, **plan: Any) -> None:
+        self.said: List[str] = []
+        self.account = Account("simulated", "mpirun", "1", NODES, 2, begun_s=BEGIN_S)
+        self.plan = Plan(Policy(9, 2, 2, failures_max=9, halt_seconds=plan.pop("halt_seconds", 0)),
+                         lambda chosen, left_out, newest: list(chosen), plan.pop("environment", lambda end_s: {}), **plan)
+        self.action: Action = Job(self.plan, world, [world], world, world, world, self.account, stop or Stop(),
+                                  self.said.append, machine=world).run()
+
+    def count(self, words: str) -> int:
+        return sum(words in line for line in self.said)
+
+
+def course() -> Course:
+    return Course(segments=2, segment_s=1.0, dump_s=1.0, mtbf_s=1e12)
+
+
+def test_a_halt_file_that_cannot_be_read_is_told_once_and_ends_nothing() -> None:
+    done = Done(Troubled(course(), 1, fails=None))
+    assert done.action.kind == Kind.SUCCESS, done.action
+    assert done.count("is damaged") == 1 and len(done.account.runs) == 1
+
+
+def test_what_was_read_last_holds() -> None:
+    world = Troubled(course(), 1, fails=0, reason="lunch")
+    halt_file = loop.HaltFile(world, lambda _: None)  # type: ignore[arg-type]
+    assert halt_file.reason() == "lunch"
+    world.fails = None
+    assert halt_file.look() is None and halt_file.latest().reason == "lunch" and halt_file.reason() == "lunch"
+    assert loop.HaltFile(world, lambda _: None).reason() is None  # type: ignore[arg-type]
+
+
+@dataclass
+class Signalled(Troubled):
+    """A signal comes when the program has begun."""
+
+    stop: Stop = field(default_factory=Stop)
+
+    def sleep(self, seconds: float) -> None:
+        if self.running and not self.stop.asked:
+            self.fails, self.stop.asked = 2, "SIGTERM was received"
+        if self.reason:  # the program heeds it
+            super().sleep(seconds)
+        else:
+            self.now += seconds
+
+
+def test_a_wish_to_stop_that_could_not_be_written_is_written_later() -> None:
+    world = Signalled(course(), 1, fails=0)
+    done = Done(world, world.stop)
+    assert world.asked == 3 and world.now - BEGIN_S >= 2 * loop.ASK_AGAIN_S
+    assert done.action.kind == Kind.HALTED and done.count("is asked to stop") == 1 == done.count("is damaged")
+    assert world.taken_back == ["SIGNAL_RECEIVED"]
+
+
+class Blind(World):
+    """No process can be started that says that a node lives."""
+
+    def heartbeats(self, remote: Any, nodes: Any, silence_s: float) -> Any:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+
+class GoesBlind(World):
+    """Nor later, where one is to be started again."""
+
+    def suspects(self) -> List[str]:
+        raise OSError(errno.ENOENT, os.strerror(errno.ENOENT), "ssh")
+
+
+@pytest.mark.parametrize("world", [Blind, GoesBlind])
+def test_without_signs_of_life_a_run_goes_on(world: type) -> None:
+    done = Done(world(course(), 1))
+    assert done.action.kind == Kind.SUCCESS and done.count("only the launcher") == 1, done.said
+
+
+class Fuller(World):
+    """Node n0 is silent for a while, and is not fit for a launch meanwhile, but lives."""
+
+    tells_loss = False
+    rested = 0
+
+    def suspects(self) -> List[str]:
+        return ["n0"] if "n0" in self.running and not self.rested else []
+
+    def rest(self, node: str) -> None:
+        self.rested += 1
+
+    def unfit(self, nodes: Any) -> Dict[str, str]:
+        return {node: "/dev/shm has 5 bytes free, not 6" for node in nodes if node == "n0" and self.launches}
+
+
+def test_a_silent_node_that_is_only_fuller_than_it_should_be_is_not_lost() -> None:
+    world = Fuller(course(), 1)
+    done = Done(world)
+    assert done.action.kind == Kind.SUCCESS and len(done.account.runs) == 1 == world.rested, done.said
+    assert done.account.runs[0].nodes_lost == {}, "nor after the run"
+    assert "n0" in done.account.unfit, "another run would not begin there"
+
+
+def test_which_tests_tell_that_a_node_is_lost() -> None:
+    settings = {"SCR_USER_NAME": "ann", "SCR_JOB_ID": "1", "SCR_CACHE_BASE": "/dev/shm", "SCR_CNTL_BASE": "/dev/shm"}
+    tests = node_tests.tests_of(["ping", "echo", "dir_capacity"], ListedHosts({}, "a,b"), ["b"], settings)
+    assert {one.name: one.tells_loss for one in tests} == {
+        "excluded": True, "resource_manager": True, "echo": True, "ping": False, "dir_capacity": False}
+
+
+# ---- the end of the allocation ----
+
+
+@pytest.mark.parametrize("known, halt_seconds, in_file, warnings", [
+    (False, 60, None, 1), (False, 0, None, 0), (False, 0, 60, 1), (False, 60, 0, 0), (True, 60, None, 0)])
+def test_halt_seconds_are_told_to_be_idle_where_the_end_is_not_known(
+        known: bool, halt_seconds: int, in_file: Optional[int], warnings: int) -> None:
+    world = Troubled(CRASHES, 4, fails=0)
+    world.halt = lambda: Halt(halt_seconds=in_file)  # type: ignore[method-assign]
+    done = Done(world, end_time=lambda: BEGIN_S + HOUR_S if known else None, halt_seconds=halt_seconds)
+    assert len(done.account.runs) >= 2 and done.count("SCR_END_TIME") == warnings, done.said
+
+
+@pytest.mark.parametrize("setting, in_file, launches", [(60, None, 0), (60, 0, 1), (0, 60, 0), (0, None, 1), (60, 10, 1)])
+def test_the_seconds_in_the_halt_file_go_before_the_setting(setting: int, in_file: Optional[int], launches: int) -> None:
+    world = World(course(), 1)
+    world.halt = lambda: Halt(halt_seconds=in_file)  # type: ignore[method-assign]
+    done = Done(world, end_time=lambda: BEGIN_S + 30, halt_seconds=setting)
+    assert world.launches == launches and (done.action.kind == Kind.HALTED) == (not launches), done.action
+
+
+def test_the_end_is_asked_for_again_until_it_is_known() -> None:
+    """One squeue that failed at the start is no reason to compute until the end."""
+    answers, given = [None, None, BEGIN_S + HOUR_S], []
+
+    class Manager:
+        def seconds_left(self, now_s: float) -> Optional[float]:
+            return answers.pop(0) and HOUR_S
+
+    class Settings:
+        def number(self, key: str) -> None:
+            return None
+    end = EndTime(Settings(), Manager())  # type: ignore[arg-type]
+    world = World(CRASHES, 4)
+    launch = world.launch
+    world.launch = lambda command, environment: given.append(environment) or launch(  # type: ignore[method-assign]
+        command, environment)
+    Done(world, end_time=end.ask, environment=lambda end_s: {"known": str(end_s is not None)})
+    assert [one["known"] for one in given[:3]] == ["False", "False", "True"] and not answers
+
+
+# ---- what nobody has foreseen ----
+
+
+class Broken(World):
+    """Something is wrong with the job control itself."""
+
+    def poll(self) -> Any:
+        if self.committed:
+            raise RuntimeError("no such thing")
+        return super().poll()
+
+
+def test_what_nobody_has_foreseen_ends_the_job_in_good_order() -> None:
+    done = Done(Broken(course(), 1))
+    assert done.action.kind == Kind.FAILED and done.action.reason == "cairn run itself failed: no such thing"
+    run_, = done.account.runs
+    assert run_.failed and run_.ended_s and done.count("Traceback") == 1
+
+
+def test_what_nobody_has_foreseen_is_followed_by_a_scavenge_and_the_account(
+        cairn: Path, tmp_path: Path, mpirun: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture) -> None:
+    def breaks(*_: Any) -> bool:
+        raise RuntimeError("no such thing")
+    for name in list(os.environ):
+        monkeypatch.delenv(name)
+    for name, value in environment_of().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Job, "_is_hung", breaks)
+    saved: List[str] = []
+    monkeypatch.setattr(run.Scavenge, "run", lambda self, nodes: saved.extend(nodes) or breaks())
+    code = run.main(["--nodes", "2", mpirun, "-n", "2", "sh", "-c", "sleep 60"], cairn)
+    told = capfd.readouterr().err
+    assert code == 1 and saved == ["n0", "n1"], told
+    assert "failed: cairn run itself failed: no such thing" in told and "runs         1, of which 1 died" in told
+    assert "scavenge     failed: no such thing" in told, told
+    assert json.loads((tmp_path / ".cairn" / "run.json").read_text())["alive"] is False
+
+
+def test_a_job_goes_on_where_nobody_reads_what_is_told(cairn: Path, tmp_path: Path, mpirun: str) -> None:
+    """The terminal is gone."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([cairn, "run", "--nodes", "2", mpirun, "-n", "2", "sh", "-c", "touch done"], cwd=tmp_path,
+                          env=environment_of(), stdin=subprocess.DEVNULL, stderr=writer, timeout=60, check=False)
+    os.close(writer)
+    assert done.returncode == 0 and (tmp_path / "done").exists()
+
+
+DAMAGES = "mkdir -p .cairn; echo garbage > .cairn/halt; touch begun; while [ ! -e over ]; do sleep 0.05; done; echo over"
+
+
+def test_a_damaged_halt_file_stops_no_job(cairn: Path, tmp_path: Path, mpirun: str) -> None:
+    job = RealJob(cairn, tmp_path, ["--nodes", "2"], [mpirun, "-n", "2", "sh", "-c", DAMAGES])
+    job.until((tmp_path / "begun").exists)
+    job.send(signal.SIGUSR1)
+    with pytest.raises(AssertionError):
+        job.until(lambda: False, timeout_s=1.5)
+    (tmp_path / "over").touch()
+    done = job.wait()
+    assert done.code == 3 and done.output == "over\n", done
+    assert done.told.count("is damaged") == 1 and "goes on without it" in done.told, done.told
