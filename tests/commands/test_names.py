@@ -57,7 +57,7 @@ def test_what_index_does_not_know_is_wrong_usage(cairn: Path, tmp_path: Path,
     (["scavange", "--list"], ['did you mean "cairn scavenge"?']),
     (["idx"], ['"cairn idx"; "cairn --help" lists all']),
     (["index", "lst"], ['"cairn index lst"; did you mean "cairn index list"?']),
-    (["index", "frob"], ['"cairn index frob"; "cairn index --help" lists all']),
+    (["index", "frobnicate"], ['"cairn index frobnicate"; "cairn index --help" lists all']),
 ])
 def test_a_word_that_is_no_command_is_named(cairn: Path, tmp_path: Path, arguments: List[str],
                                             words: List[str]) -> None:
