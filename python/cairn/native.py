@@ -74,17 +74,19 @@ class Native:
         """The checkpoint in the prefix directory that a restart would begin with."""
         if not (Path(self.prefix) / ".cairn" / "datasets").is_dir():
             return None
-        name = self._json(["index", "list", "--json", "-p", self.prefix])["restart"]
+        # A record that cannot be read makes it fail, but the others are told.
+        name = self._json(["index", "list", "--json", "-p", self.prefix], incomplete=True)["restart"]
         return None if name is None else str(name)
 
-    def _json(self, arguments: List[str]) -> Any:
-        answer = self._call(arguments)
+    def _json(self, arguments: List[str], incomplete: bool = False) -> Any:
+        answer = self._call(arguments, incomplete)
         try:
             return json.loads(answer)
         except ValueError as error:
             raise Trouble(f"cairn {arguments[0]} has not answered in JSON: {error}") from error
 
-    def _call(self, arguments: List[str]) -> str:
+    def _call(self, arguments: List[str], incomplete: bool = False) -> str:
+        """What it prints; where it fails that only counts if it may be incomplete."""
         command = [str(self.path), *arguments]
         try:
             done = subprocess.run(command, env=self.environment, stdin=subprocess.DEVNULL, text=True,
@@ -92,6 +94,6 @@ class Native:
                                   check=False)
         except (OSError, subprocess.TimeoutExpired) as error:
             raise Trouble(f"{self.path}: {error}") from error
-        if done.returncode != 0:
+        if done.returncode != 0 and not (incomplete and done.stdout):
             raise Trouble(f"cairn {arguments[0]} failed:\n{done.stderr.strip()}")
         return done.stdout

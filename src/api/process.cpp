@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "config/gather.hpp"
+#include "config/remedy.hpp"
 #include "files/posix_files.hpp"
 #include "session/same_call.hpp"
 #include "topology/placement.hpp"
@@ -26,6 +27,10 @@ int Process::rank() const {
   MPI_Finalized(&over);
   if (ready != 0 && over == 0) MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   return rank;
+}
+
+std::string Process::text_of(const Error& error) const {
+  return with_remedy(error, resolved_ ? resolved_->settings : Settings());
 }
 
 Status Process::agree(Status mine) { return cairn::agree(*comm_, std::move(mine)); }

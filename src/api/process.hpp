@@ -41,6 +41,9 @@ class Process {
   /// True if the user allows that a halted program is ended (SCR_HALT_EXIT).
   bool may_exit() const { return resolved_ && resolved_->settings.halt_exit; }
 
+  /// What went wrong, and what to do about it.
+  std::string text_of(const Error& error) const;
+
   /// In MPI_COMM_WORLD; 0 while there is no MPI.
   int rank() const;
   const Log& log() const { return log_; }

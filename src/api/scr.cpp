@@ -31,8 +31,7 @@ std::string line_of(const cairn::Error& error, Kind kind, const char* call) {
   const std::string whose = kind == Kind::local ? fmt::format("rank {}: ", process().rank()) : "";
   // These name the calls that the ranks made, which need not be this one.
   const bool names_call = error.code == Code::wrong_state || error.code == Code::differs;
-  const std::string_view remedy = remedy_for(error);
-  const std::string text = remedy.empty() ? error.text : fmt::format("{}; {}", error.text, remedy);
+  const std::string text = process().text_of(error);
   if (names_call || error.text.starts_with(call)) return whose + text;
   return fmt::format("{}{}: {}", whose, call, text);
 }

@@ -53,17 +53,23 @@ bool concerns_files(const Error& error) {
   }
 }
 
-std::string_view remedy_for(const Error& error) {
+std::string_view remedy_for(const Error& error, Storage storage) {
   if (!concerns_files(error)) return "";
+  const bool cached = storage == Storage::cache;
   switch (error.code) {
     case Code::not_found:
       return "if it was there, see to it that nothing removes it while the job is running";
     case Code::io:
-      return "if it comes again, leave that node out of the next run";
+      return cached ? "if it comes again, leave that node out of the next run"
+                    : "see whether you may write there (SCR_PREFIX), and whether that file system "
+                      "works on all nodes";
     case Code::no_space:
-      return "make room there, or set SCR_CACHE_BASE to a larger store";
+      return cached ? "make room there, or set SCR_CACHE_BASE to a larger store"
+                    : "make room there, have your quota raised, or let SCR_PREFIX_SIZE keep fewer "
+                      "checkpoints";
     case Code::untrusted:
-      return "remove it, or set SCR_CACHE_BASE to a folder of your own";
+      return cached ? "remove it, or set SCR_CACHE_BASE to a folder of your own"
+                    : "put what it points to in its place";
     default:
       return "";
   }

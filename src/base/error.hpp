@@ -48,8 +48,11 @@ using Status = Result<void>;
 /// True where it is about a file, which may be another one on each node.
 bool concerns_files(const Error& error);
 
+/// Where a file lies that an error is about.
+enum class Storage { cache, prefix };
+
 /// What to do about it, for errors whose text cannot know: "" or a clause to put behind the text.
-std::string_view remedy_for(const Error& error);
+std::string_view remedy_for(const Error& error, Storage storage);
 
 /// fail(Code::io, "cannot write {}: {}", path, why) -> usable as any Result<T>.
 template <class... Args>

@@ -47,11 +47,13 @@ TEST(Error, WhatAFileOperationTellsHasARemedy) {
   for (const int why : {EIO, ENOSPC, EDQUOT, ENOENT, ENOTDIR, ELOOP, EACCES}) {
     const Error error = errno_error(why, "open", "/a/b");
     EXPECT_TRUE(concerns_files(error)) << error.text;
-    EXPECT_NE(remedy_for(error), "") << error.text;
+    for (const Storage storage : {Storage::cache, Storage::prefix})
+      EXPECT_NE(remedy_for(error, storage), "") << error.text;
+    EXPECT_EQ(remedy_for(error, Storage::prefix).find("SCR_CACHE_BASE"), std::string::npos);
   }
   const Error unknown{Code::not_found, "there is no dataset x in /prefix", -1};
   EXPECT_FALSE(concerns_files(unknown));
-  EXPECT_EQ(remedy_for(unknown), "") << "it is the caller's name that is wrong";
+  EXPECT_EQ(remedy_for(unknown, Storage::cache), "") << "it is the caller's name that is wrong";
 }
 
 TEST(Error, EveryCodeHasAName) {

@@ -25,22 +25,27 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-std::string did_you_mean(std::string_view key, std::span<const std::string_view> candidates) {
-  constexpr std::size_t longest_key = 64;  // what is longer is no typing error, and costs time
-  constexpr std::string_view none = "; no setting has a name like it; `cairn config` lists all";
-  if (key.size() > longest_key) return std::string(none);
-  std::size_t smallest = 2 + key.size() / 4;  // what is as far away is not meant
+std::string_view nearest_name(std::string_view name, std::span<const std::string_view> candidates) {
+  constexpr std::size_t longest = 64;  // what is longer is no typing error, and costs time
+  if (name.size() > longest) return "";
+  std::size_t smallest = 2 + name.size() / 4;  // what is as far away is not meant
   std::string_view nearest;
   for (const std::string_view other : candidates) {
     // So many bytes are inserted or deleted at least.
-    if (std::max(key.size(), other.size()) - std::min(key.size(), other.size()) >= smallest)
+    if (std::max(name.size(), other.size()) - std::min(name.size(), other.size()) >= smallest)
       continue;
-    const std::size_t distance = edit_distance(key, other);
+    const std::size_t distance = edit_distance(name, other);
     if (distance >= smallest) continue;
     smallest = distance;
     nearest = other;
   }
-  return nearest.empty() ? std::string(none) : fmt::format("; did you mean {}?", nearest);
+  return nearest;
+}
+
+std::string did_you_mean(std::string_view key, std::span<const std::string_view> candidates) {
+  const std::string_view nearest = nearest_name(key, candidates);
+  if (nearest.empty()) return "; no setting has a name like it; `cairn config` lists all";
+  return fmt::format("; did you mean {}?", nearest);
 }
 
 }  // namespace cairn

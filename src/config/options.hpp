@@ -74,8 +74,10 @@ const DescriptorKey* find_descriptor_key(std::string_view key);
 /// Every key that may begin a line.
 std::span<const std::string_view> known_keys();
 
-/// "; did you mean KEY?" with the candidate at the smallest edit distance, or, if none is near,
-/// where all are listed.
+/// The candidate at the smallest edit distance; "" if none is near.
+std::string_view nearest_name(std::string_view name, std::span<const std::string_view> candidates);
+
+/// "; did you mean KEY?" with the nearest candidate, or, if none is near, where all are listed.
 std::string did_you_mean(std::string_view key, std::span<const std::string_view> candidates);
 
 }  // namespace cairn

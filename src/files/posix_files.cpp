@@ -263,7 +263,7 @@ class PosixFiles final : public Files {
   }
 
   Result<std::unique_ptr<FileLock>> lock(const std::string& path) override {
-    CAIRN_ASSIGN(OpenFile file, open_regular(path, O_RDWR | O_CREAT, "lock", 0600));
+    CAIRN_ASSIGN(OpenFile file, open_regular(path, O_RDWR | O_CREAT, "lock", 0666));
     const int locked =
         uninterrupted([&] { return ::flock(file.descriptor.number(), LOCK_EX | LOCK_NB); });
     if (locked != 0 && errno == EWOULDBLOCK)

@@ -5,8 +5,8 @@
 namespace cairn {
 namespace {
 
-constexpr std::uint32_t folder_mode = 0755;
-constexpr std::uint32_t file_mode = 0644;
+constexpr std::uint32_t folder_for_all = 0777;  // less the umask, as all of <prefix>/.cairn
+constexpr std::uint32_t file_for_all = 0666;
 constexpr std::int64_t calls_apart_us = 5'000'000;
 
 }  // namespace
@@ -82,10 +82,10 @@ void EventLog::append(const std::string& path, std::string line) {
 }
 
 Status EventLog::append_to(const std::string& path, Bytes line) {
-  Status done = files_.append(path, line, file_mode);
+  Status done = files_.append(path, line, file_for_all);
   if (done || done.error().code != Code::not_found) return done;
-  CAIRN_TRY(files_.make_folder(folder_.root(), folder_mode));
-  return files_.append(path, line, file_mode);
+  CAIRN_TRY(files_.make_folder(folder_.root(), folder_for_all));
+  return files_.append(path, line, file_for_all);
 }
 
 }  // namespace cairn

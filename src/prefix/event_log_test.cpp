@@ -1,6 +1,7 @@
 #include "prefix/event_log.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <fstream>
 #include <sstream>
@@ -141,6 +142,20 @@ TEST_F(EventLogTest, ALinkInItsPlaceIsNotFollowed) {
   open(*files_).happened("START");
   EXPECT_EQ(told_.size(), 1U);
   EXPECT_FALSE(std::filesystem::exists(elsewhere.path() + "/log"));
+}
+
+TEST_F(EventLogTest, TheGroupMayWriteAsTheUmaskSays) {
+  namespace fs = std::filesystem;
+  settings_.log = settings_.log_json = true;
+  settings_.log_syslog = false;
+  const ::mode_t before = ::umask(002);
+  open(*files_).happened("START");
+  ::umask(before);
+  const auto mode_of = [&](const std::string& name) {
+    return static_cast<unsigned>(fs::status(prefix_ / name).permissions());
+  };
+  EXPECT_EQ(mode_of(".cairn"), 0775U);
+  for (const char* name : {".cairn/log", ".cairn/log.json"}) EXPECT_EQ(mode_of(name), 0664U);
 }
 
 }  // namespace

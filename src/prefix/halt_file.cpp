@@ -4,7 +4,7 @@ namespace cairn {
 namespace {
 
 constexpr std::uint64_t most_bytes = 1 << 16;
-constexpr std::uint32_t folder_mode = 0755;
+constexpr std::uint32_t for_all = 0777;  // less the umask, as all of <prefix>/.cairn
 
 // An update takes milliseconds. A longer wait would hold up all ranks of a job.
 constexpr std::int64_t patience_us = 2'000'000;
@@ -52,7 +52,7 @@ Status HaltFile::update(const std::function<void(HaltRecord&)>& change) {
   HaltRecord changed = before;
   change(changed);
   if (changed == before) return {};
-  CAIRN_TRY(files_->make_folder(folder_.root(), folder_mode));
+  CAIRN_TRY(files_->make_folder(folder_.root(), for_all));
   CAIRN_ASSIGN(const auto locked, lock());
   CAIRN_ASSIGN(before, read());  // somebody else may have come first
   changed = before;

@@ -1,6 +1,7 @@
 #include "prefix/halt_file.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -142,6 +143,19 @@ TEST_F(HaltFileTest, ChangesOfManyAtOnceAreAllThere) {
     });
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(file().read()->checkpoints_left, 1000 - writers * changes);
+}
+
+TEST_F(HaltFileTest, TheGroupMayWriteAsTheUmaskSays) {
+  namespace fs = std::filesystem;
+  fs::permissions(prefix_.path(), fs::perms::set_gid, fs::perm_options::add);
+  const ::mode_t before = ::umask(002);
+  EXPECT_TRUE(file().update(ask_for_three));
+  ::umask(before);
+  const auto mode_of = [&](const std::string& name) {
+    return static_cast<unsigned>(fs::status(prefix_ / name).permissions());
+  };
+  EXPECT_EQ(mode_of(".cairn"), 02775U) << "and its group is that of the folder";
+  for (const char* name : {".cairn/halt", ".cairn/halt.lock"}) EXPECT_EQ(mode_of(name), 0664U);
 }
 
 }  // namespace

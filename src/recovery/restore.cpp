@@ -429,7 +429,7 @@ std::string describe(const RestoreAccount& account) {
 }
 
 std::string cannot_be_restored(const CachedDataset& dataset, const Error& why) {
-  const std::string_view known = remedy_for(why);
+  const std::string_view known = remedy_for(why, Storage::cache);
   const std::string_view given_up = "; once a new checkpoint is written it is given up";
   return fmt::format("dataset {} cannot be restored: {}; {}{}", dataset.info.number, why.text,
                      known.empty() ? "start again with the nodes it was written on" : known,

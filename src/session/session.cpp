@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/units.hpp"
+#include "config/remedy.hpp"
 #include "recovery/commit.hpp"
 #include "session/recover_cache.hpp"
 #include "session/same_call.hpp"
@@ -269,7 +270,7 @@ Status Session::make_rank_folder() {
   Status made = make();
   if (made || made.error().code != Code::not_found) return made;
   warn("{}: the folder of the job is made again, but what it held is lost; {}", made.error().text,
-       remedy_for(made.error()));
+       remedy_for(made.error(), Storage::cache));
   CAIRN_TRY(open_stores(comm_, files_, clock_, placement_, settings_, stores_, locks_));
   return make();
 }
@@ -372,7 +373,7 @@ Status Session::flush_what_is_due() {
   const bool safe = written != datasets_.end() && written->usable();
   if (flushed || !safe) return flushed;
   return fail(Code::not_copied, "{} is safe in the cache, and not in {} yet: {}", current_.label(),
-              settings_.prefix, flushed.error().text);
+              settings_.prefix, with_remedy(flushed.error(), settings_));
 }
 
 /// All was written at `written_us`.

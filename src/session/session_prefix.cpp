@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cache/catalog.hpp"
+#include "config/remedy.hpp"
 #include "prefix/fetch_order.hpp"
 #include "recovery/commit.hpp"
 #include "recovery/restart_choice.hpp"
@@ -118,7 +119,7 @@ Status Session::flush_dataset(CachedDataset& dataset) {
     dataset.flushed = true;
   else
     warn("{} is not in {} yet, and stays in the cache: {}{}", dataset.label(), settings_.prefix,
-         flushed.error().text,
+         with_remedy(flushed.error(), settings_),
          phase_ == Phase::ended ? "" : "; it is tried again with the next dataset");
   return flushed;
 }

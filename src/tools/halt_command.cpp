@@ -5,7 +5,6 @@
 #include "base/local_time.hpp"
 #include "prefix/halt_file.hpp"
 #include "tools/exit_codes.hpp"
-#include "tools/job_settings.hpp"
 #include "tools/record_json.hpp"
 
 namespace cairn {
@@ -189,9 +188,18 @@ nlohmann::ordered_json json_of(const HaltFile& file, const HaltRecord& record) {
 
 // --- one prefix directory ---
 
+/// Halting a job before its start is all right, in a folder that is not the job's it has no effect.
+void tell_if_unused(const PrefixFolder& folder, Files& files, const Log& log) {
+  const auto there = files.info(folder.root());
+  if (!there && there.error().code == Code::not_found)
+    log.warning("no job has used {} yet: is it the prefix directory (SCR_PREFIX) of the job?",
+                folder.prefix);
+}
+
 Result<HaltRecord> carry_out(const HaltCommand& command, const Change& change, HaltFile& file,
-                             Files& files) {
+                             Files& files, const Log& log) {
   CAIRN_TRY(check_prefix_folder(files, file.folder().prefix));
+  tell_if_unused(file.folder(), files, log);
   if (command.remove)
     CAIRN_TRY(file.remove());
   else if (!command.list)
@@ -206,7 +214,8 @@ Result<std::vector<std::string>> prefixes_of(const HaltCommand& command, Files& 
   for (const std::string& prefix : command.prefixes)
     prefixes.push_back(normalise(prefix, process.working_folder));
   if (!prefixes.empty()) return prefixes;
-  CAIRN_ASSIGN(const ResolvedSettings resolved, read_job_settings({}, files, process, Log()));
+  CAIRN_ASSIGN(const ResolvedSettings resolved,
+               read_job_settings(command.source, files, process, Log()));
   return std::vector<std::string>{resolved.settings.prefix};
 }
 
@@ -228,7 +237,7 @@ int run_halt_command(const HaltCommand& command, Files& files, Clock& clock,
   auto shown = nlohmann::ordered_json::array();
   for (const std::string& prefix : *prefixes) {
     HaltFile file(files, clock, PrefixFolder{prefix});
-    const auto record = carry_out(command, *change, file, files);
+    const auto record = carry_out(command, *change, file, files, log);
     good = good && record;
     if (!record)
       log.error("{}", record.error().text);

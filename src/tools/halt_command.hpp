@@ -10,6 +10,7 @@
 #include "config/sources.hpp"
 #include "files/clock.hpp"
 #include "files/files.hpp"
+#include "tools/job_settings.hpp"
 
 namespace cairn {
 
@@ -18,6 +19,7 @@ namespace cairn {
 /// asked for; those prefix directories that could be read.
 struct HaltCommand {
   std::vector<std::string> prefixes;  ///< relative to the working folder; empty: as SCR_Init has it
+  JobSettingsSource source;           ///< for the latter
 
   // As given on the command line.
   std::optional<std::string> checkpoints;

@@ -217,6 +217,14 @@ TEST_F(HaltCommandTest, WithoutANameThePrefixDirectoryIsThatOfTheSettings) {
   EXPECT_EQ(record().reason, "");
 }
 
+TEST_F(HaltCommandTest, ItTellsWhereNoJobHasBeen) {
+  ASSERT_EQ(run({}), 0);
+  EXPECT_TRUE(told("no job has used " + folder_.path() + " yet")) << told_;
+  EXPECT_EQ(record().reason, "JOB_HALTED") << "it may be halted before its start";
+  ASSERT_EQ(run({}), 0);
+  EXPECT_EQ(told_, "");
+}
+
 TEST_F(HaltCommandTest, ADamagedFileIsToldWithItsRemedyWhichWorks) {
   std::filesystem::create_directory(folder_ / ".cairn");
   std::ofstream(folder_ / ".cairn/halt") << "nonsense";

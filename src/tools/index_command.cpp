@@ -28,27 +28,35 @@ class Reader {
         out_(out),
         log_(log) {}
 
-  /// False if a check has found damage.
+  /// False if a check has found damage, or not all that was to be shown could be read.
   Result<bool> run() {
     CAIRN_TRY(check_prefix_folder(files_, folder_.prefix));
-    std::vector<std::string> damaged;
     const auto background = make_background_thread();
     const IoThreads io{*background, reading_threads};
-    CAIRN_ASSIGN(listing_, read_listing(files_, folder_, damaged, &io, &unread_));
+    CAIRN_ASSIGN(listing_, read_listing(files_, folder_, damaged_, &io, &unread_));
     CAIRN_ASSIGN(current_, read_current(files_, folder_));
-    for (const std::string& record : damaged) log_.warning("a dataset cannot be used: {}", record);
+    if (command_.dropped) CAIRN_TRY(take_dropped());
+    for (const std::string& record : damaged_) log_.warning("a dataset cannot be used: {}", record);
     for (const UnreadDataset& unread : unread_)
       log_.warning("a dataset cannot be read now: {}", unread.why);
     return command_.action == Action::list ? list() : show();
   }
 
  private:
+  /// In place of those that are there.
+  Status take_dropped() {
+    CAIRN_ASSIGN(Dropped dropped, read_dropped(files_, folder_));
+    listing_ = std::move(dropped.listing);
+    unread_ = std::move(dropped.unread);
+    damaged_.clear();
+    for (const Uuid& uuid : dropped.damaged)
+      damaged_.push_back(fmt::format("the record of the dropped dataset {} in {} is damaged",
+                                     text_of(uuid), folder_.dropped()));
+    return {};
+  }
+
   Result<bool> list() {
-    if (command_.dropped) {
-      CAIRN_ASSIGN(Dropped dropped, read_dropped(files_, folder_));
-      listing_ = std::move(dropped.listing);
-      unread_ = std::move(dropped.unread);
-    }
+    const bool complete = damaged_.empty() && unread_.empty();
     const char* kind = command_.dropped ? "dropped" : "datasets";
     const DatasetRecord* taken =
         command_.dropped ? nullptr : next_to_fetch(listing_, Settings{}, current_, {});
@@ -60,16 +68,17 @@ class Reader {
                   {"current", current_.empty() ? Json() : Json(current_)},
                   {"restart", taken == nullptr ? Json() : Json(taken->info.name)},
                   {"scavenged", json_of(scavenged)},
+                  {"damaged", damaged_},
                   {"unread", reasons_of(unread_)}},
                  kind, listing_);
-      return true;
+      return complete;
     }
     if (listing_.empty())
       out_ << folder_.prefix << ": no " << (command_.dropped ? "dropped datasets\n" : "datasets\n");
     else
       out_ << dataset_table(listing_, taken);
     out_ << scavenged_text(scavenged);
-    return true;
+    return complete;
   }
 
   Result<bool> show() {
@@ -81,10 +90,13 @@ class Reader {
                  {"current", is_current},
                  {"dropped", dropped_}};
     if (!command_.json) out_ << dataset_text(record_, is_current, dropped_);
-    if (command_.files) CAIRN_TRY(show_files(json));
+    bool complete = true;
+    if (command_.files) {
+      CAIRN_ASSIGN(complete, show_files(json));
+    }
     Result<bool> good = command_.check ? check(json) : true;
     if (good && command_.json) out_ << text_of_json(json);
-    return good;
+    return good.map([&](bool intact) { return intact && complete; });
   }
 
   Status find() {
@@ -109,7 +121,8 @@ class Reader {
     return dropped_ ? folder_.dropped(record_.info) : folder_.dataset(record_.info);
   }
 
-  Status show_files(Json& json) {
+  /// False if some of the records cannot be read.
+  Result<bool> show_files(Json& json) {
     std::vector<std::string> troubles;
     Json shown = Json::array();
     CAIRN_TRY(visit_ranks(files_, manifests(), record_, troubles, [&](const RankRecord& rank) {
@@ -126,7 +139,8 @@ class Reader {
     }));
     for (const std::string& trouble : troubles) log_.warning("{}", trouble);
     json["files"] = std::move(shown);
-    return {};
+    json["troubles"] = troubles;
+    return troubles.empty();
   }
 
   Result<bool> check(Json& json) {
@@ -150,6 +164,7 @@ class Reader {
   std::ostream& out_;
   const Log& log_;
   Listing listing_;
+  std::vector<std::string> damaged_;
   std::vector<UnreadDataset> unread_;
   std::string current_;
   DatasetRecord record_;  ///< the one to show

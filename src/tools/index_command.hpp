@@ -13,10 +13,10 @@ namespace cairn {
 
 /// With json, {"prefix", ...} and
 ///   list: "current", "restart" (the name of what one begins with), "scavenged" (as
-///   index_scavenged.hpp has it), "unread" (records that cannot be read now), "datasets", or
-///   "dropped" where these are asked for; newest first
+///   index_scavenged.hpp has it), "damaged" (records that are), "unread" (those that cannot be read
+///   now), "datasets", or "dropped" where these are asked for; newest first
 ///   show: "dataset", "current", "dropped" and, where asked for,
-///   "files": [{"rank", ...}] and
+///   "files": [{"rank", ...}] with "troubles" (records of ranks that cannot be read), and
 ///         "check": {"files", "bytes", "troubles"}
 ///   else: "action", "datasets": those that were changed; "damaged" and
 ///   "unread" by build, "refused" by import
@@ -55,8 +55,8 @@ struct IndexCommand {
 
 /// Started by `process`. list and show change nothing and need no lock. The others own the prefix
 /// directory while they work, and end what earlier runs have left half done. Returns the exit code:
-/// 0; 1 if it could not be done, a check has found damage, build has found a record that cannot be
-/// read, or import has refused a dataset.
+/// 0; 1 if it could not be done, a check has found damage, list, show --files or build have found a
+/// record that cannot be read, or import has refused a dataset.
 int run_index_command(const IndexCommand& command, Files& files, Clock& clock,
                       const ProcessFacts& process, std::ostream& out, const Log& log);
 

@@ -250,6 +250,32 @@ TEST_F(IndexCommandTest, BuildMakesTheListingAnewAndTellsWhatCannotBeRead) {
   EXPECT_EQ(run_index(of_number), 1);
 }
 
+TEST_F(IndexCommandTest, WhatCannotBeReadIsInTheJsonAndInTheExitCode) {
+  flush_three();
+  EXPECT_EQ(json_of_index(command_for(Action::list))["damaged"].size(), 0U);
+  EXPECT_EQ(exit_code_, 0);
+  ASSERT_EQ(run_index(Action::drop, "ckpt.2"), 0) << told_;
+  fs::remove(folder().listing());
+  for (const std::string& folder : {folder().dataset(info_of(1)), folder().dropped(info_of(2))})
+    std::ofstream(PrefixFolder::record(folder)) << "nonsense";
+  IndexCommand dropped;
+  dropped.dropped = true;
+  for (const IndexCommand& list : {command_for(Action::list), dropped}) {
+    const auto json = json_of_index(list);
+    EXPECT_EQ(exit_code_, 1);
+    ASSERT_EQ(json["damaged"].size(), 1U) << json;
+    EXPECT_TRUE(told("cannot be used")) << told_;
+    EXPECT_EQ(run_index(list), 1);
+  }
+  IndexCommand show = command_for(Action::show, "ckpt.3");
+  show.files = true;
+  EXPECT_EQ(json_of_index(show)["troubles"].size(), 0U);
+  EXPECT_EQ(exit_code_, 0);
+  std::ofstream(PrefixFolder::manifest(folder().dataset(info_of(3)), 0)) << "nonsense";
+  EXPECT_EQ(json_of_index(show)["troubles"].size(), 1U);
+  EXPECT_EQ(exit_code_, 1);
+}
+
 TEST_F(IndexCommandTest, LiftsTheQuarantineOfWhatOnlyTheCachesHave) {
   flush_three();
   run_well([](RankRun& rank) {

@@ -10,6 +10,7 @@
 #include <exception>
 #include <iostream>
 
+#include "config/options.hpp"
 #include "files/posix_files.hpp"
 #include "tools/config_command.hpp"
 #include "tools/exit_codes.hpp"
@@ -25,8 +26,9 @@
 
 namespace {
 
-void add_prefix(CLI::App& sub, cairn::JobSettingsSource& source) {
-  sub.add_option("-p,--prefix", source.prefix, "The prefix directory, in place of SCR_PREFIX");
+CLI::Option* add_prefix(CLI::App& sub, cairn::JobSettingsSource& source) {
+  return sub.add_option("-p,--prefix", source.prefix,
+                        "The prefix directory, in place of SCR_PREFIX");
 }
 
 void add_config(CLI::App& app, int& exit_code) {
@@ -205,9 +207,10 @@ void add_halt(CLI::App& app, int& exit_code) {
   sub->add_flag("-r,--remove", command->remove, "Take everything back");
   sub->add_flag("-v,--verbose", command->verbose, "Name the halt file as well");
   sub->add_flag("--json", command->json, "Print JSON");
-  sub->add_option("prefix", command->prefixes,
-                  "Prefix directories of the jobs; if none is given SCR_PREFIX, else the working "
-                  "folder");
+  auto* several = sub->add_option("prefixes", command->prefixes,
+                                  "Prefix directories of the jobs; if none is given SCR_PREFIX, "
+                                  "else the working folder");
+  add_prefix(*sub, command->source)->excludes(several);
   sub->footer(
       "Exit codes: 0 done, 1 a halt file could not be read or written, 2 wrong usage or value.");
   sub->callback([command, &exit_code] {
@@ -278,6 +281,34 @@ bool hand_on(const CLI::App& app, const std::vector<std::string>& words) {
   return true;
 }
 
+/// What --help of this command lists.
+std::vector<std::string_view> subcommands_of(const CLI::App& app) {
+  std::vector<std::string_view> names;
+  for (const CLI::App* one : app.get_subcommands([](const CLI::App*) { return true; }))
+    if (!one->get_group().empty()) names.push_back(one->get_name());
+  return names;
+}
+
+/// Where the name of a command is due and the word is none: says so, and which may be meant.
+bool refuse_unknown(const CLI::App& app, const std::vector<std::string>& words) {
+  const CLI::App* at = &app;
+  std::string path = "cairn";
+  for (const std::string& word : words) {
+    if (at->get_require_subcommand_min() == 0 || word.starts_with('-')) return false;
+    if (!is_subcommand(*at, word)) {
+      const std::string nearest(cairn::nearest_name(word, subcommands_of(*at)));
+      const std::string hint = nearest.empty() ? "\"" + path + " --help\" lists all"
+                                               : "did you mean \"" + path + " " + nearest + "\"?";
+      cairn::log_to_stderr(cairn::Severity::error,
+                           "there is no command \"" + path + " " + word + "\"; " + hint);
+      return true;
+    }
+    path += " " + word;
+    at = at->get_subcommand(word);
+  }
+  return false;
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Scalable checkpoint/restart for parallel applications", "cairn");
   app.set_version_flag("--version", "cairn " CAIRN_VERSION);
@@ -298,6 +329,7 @@ int run(int argc, char** argv) {
   add_job_control(app);
   std::vector<std::string> words = words_of(argc, argv);
   if (hand_on(app, words)) return cairn::exit_failure;
+  if (refuse_unknown(app, words)) return cairn::exit_usage;
   std::reverse(words.begin(), words.end());  // as CLI11 takes them
   try {
     app.parse(words);

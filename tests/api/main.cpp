@@ -29,6 +29,7 @@ const std::map<std::string, Scenario> scenarios = {
     {"names_second_run", names_second_run},
     {"names_third_run", names_third_run},
     {"linked_prefix", linked_prefix},
+    {"linked_folder", linked_folder},
     {"shared_file", shared_file},
     {"until_told", until_told},
     {"until_ended", until_ended},

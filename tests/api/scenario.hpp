@@ -82,6 +82,7 @@ void names_first_run(Verdict& verdict);
 void names_second_run(Verdict& verdict);
 void names_third_run(Verdict& verdict);
 void linked_prefix(Verdict& verdict);
+void linked_folder(Verdict& verdict);
 void shared_file(Verdict& verdict);
 void until_told(Verdict& verdict);
 void until_ended(Verdict& verdict);

@@ -40,6 +40,18 @@ bool holds_stripes(const char* path) {
 
 }  // namespace
 
+/// A folder of the prefix directory that is a link, which the caller has made.
+void linked_folder(Verdict& verdict) {
+  CHECK_CODE(SCR_SUCCESS, SCR_Init());
+  CHECK_CODE(SCR_SUCCESS, SCR_Start_output("linked", SCR_FLAG_CHECKPOINT));
+  char path[SCR_MAX_FILENAME];
+  expect_line("SCR_Route_file|it is a symbolic link|; put what it points to in its place");
+  CHECK_CODE(CAIRN_E_UNTRUSTED, SCR_Route_file("linked/own", path));
+  expect_error("SCR_Complete_output|declared its part invalid");
+  CHECK_CODE(CAIRN_E_INVALID, SCR_Complete_output(0));
+  CHECK_CODE(SCR_SUCCESS, SCR_Finalize());
+}
+
 /// Restarts from what an earlier run has written; then writes the next one.
 void shared_file(Verdict& verdict) {
   char path[SCR_MAX_FILENAME];

@@ -124,6 +124,13 @@ def test_prefix_through_a_link(program: Program) -> None:
     assert program.run("linked_prefix", settings) == ["restarted"]
 
 
+def test_a_folder_that_is_a_link(program: Program) -> None:
+    archive = program.cluster.root / "archive"
+    archive.mkdir()
+    (program.cluster.prefix / "linked").symlink_to(archive)
+    assert program.run("linked_folder", {"SCR_CACHE_BYPASS": "1"}) == []
+
+
 def test_a_file_of_all_ranks(program: Program) -> None:
     settings = {"SCR_CACHE_BYPASS": "1", "CAIRN_BLOCK_SIZE": "16KB"}
     assert program.run("shared_file", settings) == []

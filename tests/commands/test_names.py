@@ -52,6 +52,29 @@ def test_what_index_does_not_know_is_wrong_usage(cairn: Path, tmp_path: Path,
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("arguments, words", [
+    (["indx"], ['there is no command "cairn indx"; did you mean "cairn index"?']),
+    (["scavange", "--list"], ['did you mean "cairn scavenge"?']),
+    (["idx"], ['"cairn idx"; "cairn --help" lists all']),
+    (["index", "lst"], ['"cairn index lst"; did you mean "cairn index list"?']),
+    (["index", "frobnicate"], ['"cairn index frobnicate"; "cairn index --help" lists all']),
+])
+def test_a_word_that_is_no_command_is_named(cairn: Path, tmp_path: Path, arguments: List[str],
+                                            words: List[str]) -> None:
+    returned, output, told = run(cairn, *arguments, folder=tmp_path)
+    assert (returned, output) == (2, "")
+    assert told.startswith("cairn: error: ") and all(word in told for word in words), told
+
+
+def test_halt_takes_the_prefix_as_the_others_do(cairn: Path, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    for arguments in (["-p", "run"], ["--prefix", tmp_path / "run"], ["run"]):
+        assert run(cairn, "halt", *arguments, folder=tmp_path)[0] == 0
+        assert (tmp_path / "run" / ".cairn" / "halt").exists()
+        assert run(cairn, "halt", "--remove", *arguments, folder=tmp_path)[0] == 0
+    assert run(cairn, "halt", "-p", "run", "run", folder=tmp_path)[0] == 2
+
+
 def test_scr_index_does_one_thing_at_a_time(cairn: Path, tmp_path: Path) -> None:
     scr_index = cairn.parent / "scr_index"
     assert run(scr_index, "-d", "a", "-c", "b", folder=tmp_path)[0] == 2

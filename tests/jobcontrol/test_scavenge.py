@@ -397,6 +397,16 @@ def test_settings_go_to_the_nodes_as_they_are_here(cairn: Path, tmp_path: Path) 
         "SCR_PREFIX": str(tmp_path), "SCR_CACHE_BASE": "/there/cache", "SCR_FLUSH": "7", "SCR_USER_NAME": "ada"}
 
 
+def test_a_damaged_record_does_not_hide_what_a_restart_begins_with(cairn: Path, tmp_path: Path) -> None:
+    record = tmp_path / ".cairn" / "datasets" / ("dataset.1." + "0" * 31 + "1") / "dataset"
+    record.parent.mkdir(parents=True)
+    record.write_text("nonsense")
+    native = Native(cairn, str(tmp_path), environment_of({}))
+    told = subprocess.run([cairn, "index", "list", "-p", tmp_path], env=native.environment, timeout=30, check=False)
+    assert told.returncode == 1
+    assert native.restart_name() is None
+
+
 def words(entry: Path) -> bytes:
     try:
         return (entry / "cmdline").read_bytes()

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "config/remedy.hpp"
 #include "simulated_clock.hpp"
 
 namespace cairn::sim {
@@ -79,7 +80,7 @@ void RankProgram::check_error(std::string_view call, const Error& error) const {
     throw Violation(fmt::format("(g) {}: the error does not name {}: {}", call, node, error.text));
   // A text that knows what to do says so behind a semicolon. That a rank declares its part invalid
   // is the program's own affair.
-  const bool has_remedy = !remedy_for(error).empty() || error.text.find("; ") != std::string::npos;
+  const bool has_remedy = with_remedy(error, settings_).find("; ") != std::string::npos;
   if (error.code != Code::invalid && !has_remedy)
     throw Violation(
         fmt::format("(g) {}: no remedy for {}: {}", call, name_of(error.code), error.text));

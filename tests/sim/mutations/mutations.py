@@ -62,7 +62,7 @@ MUTATIONS = [
     Mutation("an error names no node", "src/comm/communicator.cpp",
              "if (concerns_files(error) && !comm.place()", "if (false && !comm.place()"),
     Mutation("a full store is told without a remedy", "src/base/error.cpp",
-             "return \"make room there, or set SCR_CACHE_BASE to a larger store\";", "return \"\";"),
+             "cached ? \"make room there, or set SCR_CACHE_BASE to a larger store\"", "cached ? \"\""),
     # the background
     Mutation("Finalize does not wait for removals", "src/session/session.cpp",
              "background_.wait();  // whoever gets the lock next finds nothing on its way", ""),

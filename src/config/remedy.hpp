@@ -1,0 +1,15 @@
+// What the user can do about an error, where that depends on which storage it is about.
+#pragma once
+
+#include <string>
+
+#include "base/error.hpp"
+#include "config/settings.hpp"
+
+namespace cairn {
+
+/// The text of the error, and behind it what to do, for the prefix directory or for the caches: by
+/// where the file lies that the text says something cannot be done to.
+std::string with_remedy(const Error& error, const Settings& settings);
+
+}  // namespace cairn

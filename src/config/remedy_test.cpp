@@ -1,0 +1,51 @@
+#include "config/remedy.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+namespace cairn {
+namespace {
+
+Settings settings() {
+  Settings settings;
+  settings.prefix = "/p/job";
+  settings.node_name = "n0";
+  settings.control_base = "/dev/shm";
+  settings.stores.push_back({.path = "/p/job/cache.d/%n"});
+  return settings;
+}
+
+bool is_about_caches(int why, const std::string& path) {
+  const Error error = errno_error(why, "write", path);
+  const std::string text = with_remedy(error, settings());
+  EXPECT_TRUE(text.starts_with(error.text + "; ")) << text;
+  return text == error.text + "; " + std::string(remedy_for(error, Storage::cache));
+}
+
+TEST(Remedy, IsForTheStorageThatHasTheFile) {
+  for (const int why : {ENOSPC, EDQUOT, ELOOP, EIO}) {
+    for (const char* path : {"/p/job", "/p/job/ckpt 1/rank.0", "/p/job/.cairn/owner"})
+      EXPECT_FALSE(is_about_caches(why, path)) << path;
+    for (const char* path : {"/dev/shm/me/cairn.1/x", "/p/job.2/x", "/p/job/cache.d/n7/x"})
+      EXPECT_TRUE(is_about_caches(why, path)) << path;
+  }
+}
+
+TEST(Remedy, IsForTheInnermostError) {
+  const auto told = [](const std::string& text) {
+    return with_remedy(Error{Code::no_space, text, -1}, settings());
+  };
+  const std::string prefix = "cannot sync /p/job/a: Disk quota exceeded";
+  EXPECT_NE(told("cannot end /dev/shm/x: " + prefix).find("SCR_PREFIX_SIZE"), std::string::npos);
+  const std::string cache = "a is not in /p/job/b: cannot write /dev/shm/x: No space left";
+  EXPECT_NE(told(cache).find("SCR_CACHE_BASE"), std::string::npos);
+}
+
+TEST(Remedy, AnErrorThatIsAboutNoFileHasNone) {
+  const Error busy{Code::busy, "cannot begin in /p/job: wait", -1};
+  EXPECT_EQ(with_remedy(busy, settings()), busy.text);
+}
+
+}  // namespace
+}  // namespace cairn
