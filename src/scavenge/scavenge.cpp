@@ -92,7 +92,8 @@ class Scavenging {
       const SaveOptions options{limits_.io, throttle_,
                                 [this](std::uint64_t bytes) { return go_on(bytes); }};
       CAIRN_TRY(go_on(0));
-      CAIRN_ASSIGN(const SaveAccount saved, save_part(files_, part, to, options));
+      CAIRN_ASSIGN(const SaveAccount saved,
+                   save_part(files_, holding.remains.uuid, part, to, options));
       add(holding, saved);
       account_.files += part.own.empty() ? 0 : part.own.front().record.files.size();
     }
