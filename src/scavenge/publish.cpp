@@ -73,16 +73,6 @@ bool is_there(Files& files, const IoThreads& io, const PrefixFolder& folder, con
   return account && account->troubles.empty();
 }
 
-/// All that was copied had been prepared, and no node had committed it: the program was not told
-/// that it is complete, and a restart in the job would have passed it over too.
-bool was_never_complete(const Remains& remains) {
-  const auto prepared_only = [](const HeldPart& part) {
-    return !part.own.empty() && std::none_of(part.own.begin(), part.own.end(),
-                                             [](const HeldRecord& held) { return held.committed; });
-  };
-  return std::all_of(remains.parts.begin(), remains.parts.end(), prepared_only);
-}
-
 SalvagedDataset salvage_one(Files& files, const PrefixFolder& folder, Remains&& remains,
                             const Log& log) {
   SalvagedDataset dataset;
@@ -92,8 +82,8 @@ SalvagedDataset salvage_one(Files& files, const PrefixFolder& folder, Remains&& 
   if (rebuilt.outcome == Rebuild::Outcome::uncommitted) {
     const bool never = was_never_complete(remains);
     if (never) dataset.outcome = Outcome::uncommitted;
-    dataset.reason = never ? "it was never complete: the job died before any node had committed it"
-                           : "no node has copied its part to the end: run cairn scavenge again";
+    dataset.reason =
+        never ? never_complete : "no node has copied its part to the end: run cairn scavenge again";
   }
   dataset.account = std::move(rebuilt.account);
   dataset.folders = std::move(rebuilt.folders);
@@ -299,6 +289,14 @@ Result<Salvage> make_whole(Files& files, Clock& clock, const PrefixFolder& folde
       salvage.datasets.push_back(salvage_one(files, folder, std::move(remains), log));
   }
   return salvage;
+}
+
+bool was_never_complete(const Remains& saved) {
+  const auto prepared_only = [](const HeldPart& part) {
+    return !part.own.empty() && std::none_of(part.own.begin(), part.own.end(),
+                                             [](const HeldRecord& held) { return held.committed; });
+  };
+  return std::all_of(saved.parts.begin(), saved.parts.end(), prepared_only);
 }
 
 Result<std::vector<Remains>> find_saved(Files& files, const PrefixFolder& folder) {

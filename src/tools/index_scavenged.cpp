@@ -59,9 +59,10 @@ std::string scavenged_text(const std::vector<ScavengedDataset>& datasets) {
   std::string text = datasets.empty() ? "" : "scavenged, and not published:\n";
   for (const ScavengedDataset& dataset : datasets) {
     const std::string name = dataset.info.name.empty() ? "" : " (" + dataset.info.name + ")";
-    const std::string what = dataset.missing.empty()
-                                 ? "cairn rebuild makes it whole and publishes it"
-                                 : fmt::format("{}", fmt::join(dataset.missing, "; "));
+    const std::string what =
+        dataset.missing.empty()
+            ? "by its records it can be made whole: cairn rebuild reads it all, and publishes it"
+            : fmt::format("{}", fmt::join(dataset.missing, "; "));
     text += printable(fmt::format("dataset {}{} of {} ranks: {}: {}", dataset.info.number, name,
                                   dataset.info.ranks, state_of(dataset), what)) +
             "\n";

@@ -79,9 +79,8 @@ class ExplainScavenge : public DeadJob {
     const auto saved = said_of("ckpt.3", "scavenged");
     for (const std::string& word : words) EXPECT_TRUE(has(saved, word)) << word << " in\n" << out_;
     EXPECT_TRUE(has(saved, "it was scavenged, and cannot be made whole: ")) << out_;
-    EXPECT_TRUE(has(saved,
-                    "cairn scavenge again, if a node is there that was away, or not copied "
-                    "whole"))
+    EXPECT_TRUE(has(saved, "cairn scavenge --prefix " + prefix() +
+                               ", if a node is there that was away, or not copied whole"))
         << out_;
     EXPECT_EQ(rebuild(), exit_failure) << rebuilt_;
   }
@@ -250,6 +249,24 @@ TEST_F(ExplainScavenge, ADamagedListOfWhatWasDeletedIsTold) {
   EXPECT_TRUE(cluster_.said(list)) << cluster_.said();
   expect_forecast(3);
   EXPECT_TRUE(cluster_.said("it is not known which datasets were deleted")) << cluster_.said();
+}
+
+/// A job that dies in the middle of a Complete: all have prepared, none has committed.
+TEST_F(ExplainScavenge, OneThatWasNeverCompleteIsToldSoByExplainAndRebuild) {
+  write_job();
+  for (const std::string node : {"n0", "n1", "n2", "n3"})
+    for (int rank = 0; rank < 8; ++rank)
+      if (rank / 2 == node[1] - '0')
+        fs::rename(part(node, rank) + "/record", part(node, rank) + "/record.new");
+  scavenge_well({"n0", "n2", "n3"});
+  ASSERT_EQ(explain(), 0) << told_;
+  const auto saved = said_of("ckpt.3", "scavenged");
+  EXPECT_TRUE(has(saved, "it was never complete: ")) << out_;
+  EXPECT_FALSE(has(saved, "cairn scavenge ")) << out_;
+  EXPECT_EQ(rebuild(), exit_ok);
+  EXPECT_NE(rebuilt_.find("it was never complete: "), std::string::npos) << rebuilt_;
+  ASSERT_EQ(explain(), 0);
+  EXPECT_EQ(follow(said_of("ckpt.3", "scavenged").at("to_do").at(0)), exit_ok) << told_;
 }
 
 struct FlipCase {
