@@ -91,7 +91,7 @@ class Scavenge : public testing::Test {
                  make_whole(*files, *cluster_.clock, folder(),
                             {[](const Remains&) { return true; }, also_outlived_}, cluster_.log()));
     CAIRN_TRY(as_owner({"cairn rebuild"}, *files, *cluster_.clock, settings_on("n0"),
-                       [&](Communicator& comm, const Site& site) {
+                       cluster_.log(), [&](Communicator& comm, const Site& site) {
                          before_publishing();
                          publish(comm, site, salvage, "job", cluster_.log());
                          return Status{};
@@ -310,6 +310,18 @@ TEST_F(Scavenge, WhereNobodyHasCopiedItsPartToTheEndIsNoDatasetThatWasNeverCompl
   EXPECT_NE(reason_.find("run cairn scavenge again"), std::string::npos) << reason_;
   scavenge_nodes();
   EXPECT_EQ(outcome_of(rebuild(), 1), Outcome::published);
+}
+
+/// Where nothing is to be seen for some seconds, that is said before, with what saves it.
+TEST_F(Scavenge, WhoWaitsForASignOfLifeSaysSo) {
+  cluster_.settings.flush_interval = 2;
+  cluster_.settings.job_id = "other";
+  cluster_.write(four_nodes(), {1, 2});
+  cluster_.settings.job_id = "job";
+  ASSERT_TRUE(rebuild()) << cluster_.said();
+  EXPECT_TRUE(cluster_.said("job other of tester on n0")) << cluster_.said();
+  EXPECT_TRUE(cluster_.said("waiting up to 20 s for a sign of its life")) << cluster_.said();
+  EXPECT_TRUE(cluster_.said("--force saves that")) << cluster_.said();
 }
 
 /// A job that dies in the middle of a Complete: all have prepared, none has committed.
