@@ -8,6 +8,7 @@
 #include "prefix/fetch_order.hpp"
 #include "prefix/keeper.hpp"
 #include "recovery/dead_caches.hpp"
+#include "scavenge/publish.hpp"
 #include "scavenge/save_part.hpp"
 
 namespace cairn {
@@ -62,7 +63,7 @@ class Scavenging {
     CAIRN_ASSIGN(const auto lock, claim(folder, node));
     CAIRN_ASSIGN(const Store target, Store::at(files_, folder.scavenged(node)));
     for (const Holding& holding : holdings) all_bytes_ += holding.bytes;
-    for (const Holding& holding : holdings) CAIRN_TRY(save(holding, target));
+    for (const Holding& holding : holdings) CAIRN_TRY(save(folder, holding, target));
     return account_;
   }
 
@@ -84,7 +85,8 @@ class Scavenging {
     return lock ? *std::move(lock) : nullptr;
   }
 
-  Status save(const Holding& holding, const Store& target) {
+  Status save(const PrefixFolder& folder, const Holding& holding, const Store& target) {
+    CAIRN_TRY(forget_loss(files_, folder, holding.remains.uuid));
     for (const HeldPart& outline : holding.remains.parts) {
       const HeldPart part = read_part(files_, outline.folder, outline.owner, holding.remains.uuid);
       const RankFolder to = target.rank_folder(holding.info, part.owner);

@@ -27,6 +27,9 @@ ScavengedDataset look_at(Files& files, const Settings& settings, const Remains& 
   else
     for (const Error& error : look_at_records(files, remains))
       dataset.missing.push_back(error.text);
+  if (std::string loss = known_loss(files, {settings.prefix}, remains.uuid);
+      dataset.missing.empty() && !loss.empty())
+    dataset.missing = {std::move(loss)};
   return dataset;
 }
 

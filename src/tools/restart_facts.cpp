@@ -24,7 +24,8 @@ class Gatherer {
     read_prefix();
     facts_.ranks = ranks != 0 ? ranks : ranks_of_newest(cached, scavenged);
     for (Remains& remains : cached) facts_.cached.push_back(look_at(std::move(remains)));
-    for (Remains& remains : scavenged) facts_.scavenged.push_back(look_at(std::move(remains)));
+    for (Remains& remains : scavenged)
+      facts_.scavenged.push_back(with_known_loss(look_at(std::move(remains))));
     return std::move(facts_);
   }
 
@@ -139,6 +140,15 @@ class Gatherer {
     dataset.flushed = known.flushed;
     dataset.quarantined = known.quarantined;
     return facts;
+  }
+
+  /// What only a rebuild has seen, which has read all bytes.
+  CachedFacts with_known_loss(CachedFacts saved) const {
+    const std::string loss = known_loss(files_, folder_, saved.remains.uuid);
+    if (loss.empty() || !saved.state.can_be_whole()) return saved;
+    saved.state.reasons.push_back(loss);
+    saved.dataset.state = state_of(saved.state);
+    return saved;
   }
 
   static CachedDataset::State state_of(const CacheState& state) {

@@ -46,6 +46,13 @@ class ExplainScavenge : public DeadJob {
     cluster_.lose(node);
   }
 
+  /// As cairn index list.
+  std::string list() {
+    std::ostringstream out;
+    EXPECT_EQ(run_index_command({}, *files_, *clock_, process_, out, cluster_.log()), exit_ok);
+    return out.str();
+  }
+
   int rebuild() {
     PublishCommand command;
     command.run_ended = true;
@@ -295,7 +302,13 @@ TEST_P(ExplainFlip, AFlippedByteIsRepairedOrFoundByARebuild) {
   EXPECT_EQ(rebuild(), exit_failure);
   EXPECT_NE(rebuilt_.find("rank 4 (written on n2)"), std::string::npos) << rebuilt_;
   EXPECT_NE(rebuilt_.find("rank 6 (written on n3)"), std::string::npos) << rebuilt_;
+  expect_lost({"rank 4 (written on n2)", "rank 6 (written on n3)"});
+  EXPECT_NE(list().find("incomplete: data of rank "), std::string::npos) << list();
   expect_forecast(2);
+  cluster_.bring_back("all/n3", "n3");
+  scavenge_well({"n3"});
+  EXPECT_NE(list().find("saved: by its records"), std::string::npos) << list();
+  expect_rebuilt();
 }
 
 /// The parity is that of a stripe in which rank 6, of n3, has no data; a record is kept twice.
