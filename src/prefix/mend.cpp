@@ -62,10 +62,12 @@ class Mender {
     if (entry.part) return fail(Code::lost, "{} was written in place, so no cache has it", path);
     if (options_.not_to_touch.contains(entry.name))
       return fail(Code::lost, "{} belongs to a newer dataset now, and is left as it is", path);
-    if (options_.copy_metadata && is_written_since(files_, entry, path))
+    // Whatever the settings of now: those of the run that flushed it nobody knows.
+    if (is_written_since(files_, entry, path))
       return fail(Code::lost,
-                  "{} was written again since, and may be what the program wants; remove it, and "
-                  "repair again, if it is to be as it was",
+                  "{} was written again since, and may be what the program wants, unless it was "
+                  "flushed without its times (SCR_COPY_METADATA=0); remove it, and repair again, "
+                  "if it is to be as it was",
                   path);
     return {};
   }

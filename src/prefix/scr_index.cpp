@@ -183,6 +183,8 @@ class IndexReader {
 
 }  // namespace
 
+Uuid ScrDataset::uuid() const { return {created_us, static_cast<std::int64_t>(id & INT64_MAX)}; }
+
 std::string ScrDataset::label() const { return fmt::format("SCR's dataset {} ({})", id, name); }
 
 Result<ScrIndex> read_scr_index(Files& files, const std::string& prefix) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "files/files.hpp"
+#include "records/dataset_info.hpp"
 
 namespace cairn {
 
@@ -31,6 +32,8 @@ struct ScrDataset {
 
   /// "SCR's dataset 5 (ckpt.5)"
   std::string label() const;
+  /// Of one dataset always the same, so that it is not taken over twice.
+  Uuid uuid() const;
 };
 
 struct ScrIndex {

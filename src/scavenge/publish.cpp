@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 
 #include "prefix/carry_out.hpp"
 #include "prefix/check.hpp"
@@ -16,6 +17,12 @@ using Outcome = SalvagedDataset::Outcome;
 
 constexpr std::uint32_t only_me = 0700;
 constexpr int checking_threads = 2;
+constexpr std::uint64_t longest_reason_bytes = 1 << 20;
+
+/// Beside what was rebuilt.
+std::string loss_file(const PrefixFolder& folder, const Uuid& dataset) {
+  return folder.rebuilt() + "/lost." + text_of(dataset);
+}
 
 Outcome outcome_of(Rebuild::Outcome outcome) {
   switch (outcome) {
@@ -73,14 +80,12 @@ bool is_there(Files& files, const IoThreads& io, const PrefixFolder& folder, con
   return account && account->troubles.empty();
 }
 
-/// All that was copied had been prepared, and no node had committed it: the program was not told
-/// that it is complete, and a restart in the job would have passed it over too.
-bool was_never_complete(const Remains& remains) {
-  const auto prepared_only = [](const HeldPart& part) {
-    return !part.own.empty() && std::none_of(part.own.begin(), part.own.end(),
-                                             [](const HeldRecord& held) { return held.committed; });
-  };
-  return std::all_of(remains.parts.begin(), remains.parts.end(), prepared_only);
+/// For who lists or explains, who has no time to read all bytes.
+Status remember_loss(Files& files, const PrefixFolder& folder, const Uuid& dataset,
+                     const std::string& reason) {
+  const std::size_t bytes = std::min<std::size_t>(reason.size(), longest_reason_bytes);
+  return write_file_atomically(files, loss_file(folder, dataset),
+                               std::as_bytes(std::span(reason).first(bytes)), true);
 }
 
 SalvagedDataset salvage_one(Files& files, const PrefixFolder& folder, Remains&& remains,
@@ -92,9 +97,13 @@ SalvagedDataset salvage_one(Files& files, const PrefixFolder& folder, Remains&& 
   if (rebuilt.outcome == Rebuild::Outcome::uncommitted) {
     const bool never = was_never_complete(remains);
     if (never) dataset.outcome = Outcome::uncommitted;
-    dataset.reason = never ? "it was never complete: the job died before any node had committed it"
-                           : "no node has copied its part to the end: run cairn scavenge again";
+    dataset.reason =
+        never ? never_complete : "no node has copied its part to the end: run cairn scavenge again";
   }
+  const Status noted = dataset.outcome == Outcome::lost
+                           ? remember_loss(files, folder, remains.uuid, dataset.reason)
+                           : forget_loss(files, folder, remains.uuid);
+  if (!noted) log.warning("{}", noted.error().text);
   dataset.account = std::move(rebuilt.account);
   dataset.folders = std::move(rebuilt.folders);
   dataset.remains = std::move(remains);
@@ -130,10 +139,12 @@ void append_parts(const SalvagedDataset& dataset, std::vector<CachedPart>& cache
       cached.push_back({dataset.remains.uuid, part.owner, part.folder});
 }
 
-Status remove_copies(Files& files, const Remains& remains, const std::vector<RankFolder>& made) {
+Status remove_copies(Files& files, const PrefixFolder& folder, const Remains& remains,
+                     const std::vector<RankFolder>& made) {
+  CAIRN_TRY(forget_loss(files, folder, remains.uuid));
   std::set<std::string> paths;
   for (const HeldPart& part : remains.parts) paths.insert(part.folder.path);
-  for (const RankFolder& folder : made) paths.insert(folder.path);
+  for (const RankFolder& each : made) paths.insert(each.path);
   for (const std::string& path : paths) {
     CAIRN_ASSIGN(Store store, Store::at(files, folder_of(folder_of(path))));
     CAIRN_TRY(store.remove({path}));
@@ -154,7 +165,8 @@ class Publishing {
       const bool is_there =
           dataset.outcome == Outcome::published || dataset.outcome == Outcome::there;
       if (!is_there) continue;
-      if (const Status removed = remove_copies(site_.files, dataset.remains, dataset.folders);
+      if (const Status removed =
+              remove_copies(site_.files, site_.folder, dataset.remains, dataset.folders);
           !removed)
         log_.warning("what was scavenged of dataset {} stays beside it: {}", dataset.remains.number,
                      removed.error().text);
@@ -301,6 +313,27 @@ Result<Salvage> make_whole(Files& files, Clock& clock, const PrefixFolder& folde
   return salvage;
 }
 
+bool was_never_complete(const Remains& saved) {
+  const auto prepared_only = [](const HeldPart& part) {
+    return !part.own.empty() && std::none_of(part.own.begin(), part.own.end(),
+                                             [](const HeldRecord& held) { return held.committed; });
+  };
+  return std::all_of(saved.parts.begin(), saved.parts.end(), prepared_only);
+}
+
+std::string known_loss(Files& files, const PrefixFolder& folder, const Uuid& dataset) {
+  const Blob text =
+      read_file(files, loss_file(folder, dataset), longest_reason_bytes).value_or(Blob{});
+  return {reinterpret_cast<const char*>(text.data()), text.size()};
+}
+
+Status forget_loss(Files& files, const PrefixFolder& folder, const Uuid& dataset) {
+  const std::string path = loss_file(folder, dataset);
+  if (!files.info(path)) return {};
+  CAIRN_TRY(files.remove_file(path));
+  return files.sync_folder(folder.rebuilt());
+}
+
 Result<std::vector<Remains>> find_saved(Files& files, const PrefixFolder& folder) {
   CAIRN_ASSIGN(const std::vector<std::string> caches, saved_caches(files, folder));
   return find_remains(files, caches);
@@ -309,7 +342,7 @@ Result<std::vector<Remains>> find_saved(Files& files, const PrefixFolder& folder
 Status remove_saved(Files& files, Clock& clock, const PrefixFolder& folder, const Remains& saved) {
   CAIRN_ASSIGN(const std::vector<std::string> caches, saved_caches(files, folder));
   CAIRN_ASSIGN(const CacheLocks locks, lock_caches(files, clock, caches));
-  return remove_copies(files, saved, {});
+  return remove_copies(files, folder, saved, {});
 }
 
 void publish(Communicator& comm, const Site& site, Salvage& salvage, const std::string& job_id,

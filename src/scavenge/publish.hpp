@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "prefix/site.hpp"
@@ -49,6 +50,20 @@ struct Choice {
 /// it. busy while somebody scavenges.
 Result<Salvage> make_whole(Files& files, Clock& clock, const PrefixFolder& folder,
                            const Choice& choice, const Log& log);
+
+inline constexpr std::string_view never_complete =
+    "it was never complete: the job died before any node had committed it";
+
+/// All that was saved of it had been prepared, and no node had committed it: the program was not
+/// told that it is complete, and a restart in the job would have passed it over too.
+bool was_never_complete(const Remains& saved);
+
+/// Local. Why the last rebuild of what was scavenged of this dataset could not make it whole; empty
+/// if it was not tried, or it has been scavenged again since.
+std::string known_loss(Files& files, const PrefixFolder& folder, const Uuid& dataset);
+
+/// Local. There may be more of it soon, or nothing any more; durable. Success if nothing was known.
+Status forget_loss(Files& files, const PrefixFolder& folder, const Uuid& dataset);
 
 /// Local. What is left of all that was scavenged to this prefix directory, newest first.
 Result<std::vector<Remains>> find_saved(Files& files, const PrefixFolder& folder);

@@ -31,12 +31,13 @@ RecordFiles records_in(Files& files, const RankFolder& folder) {
 
 class PartSaver {
  public:
-  PartSaver(Files& files, const HeldPart& part, const RankFolder& to, const SaveOptions& options)
-      : files_(files), part_(part), to_(to), options_(options) {}
+  PartSaver(Files& files, const HeldPart& part, const HeldPart& saved, const SaveOptions& options)
+      : files_(files), part_(part), saved_(saved), to_(saved.folder), options_(options) {}
 
   Result<SaveAccount> run() {
     const RecordFiles records = records_in(files_, part_.folder);
-    if (!records.none() && records_in(files_, to_) == records) return account_of_whole();
+    const bool same = !records.none() && records_in(files_, to_) == records;
+    if (same || is_saved_as_good()) return account_of_saved();
     CAIRN_TRY(begin());
     if (part_.own.empty()) {
       note_trouble(
@@ -59,16 +60,34 @@ class PartSaver {
     return own;
   }
 
-  SaveAccount account_of_whole() const {
-    SaveAccount whole;
-    whole.bytes = bytes_of(part_);
-    return whole;
+  SaveAccount account_of_saved() const {
+    SaveAccount saved;
+    saved.bytes = bytes_of(saved_);
+    return saved;
   }
 
-  /// What is half a copy must not count.
+  /// Each record that can still be read here has one as good in the copy. What was damaged since,
+  /// or was left behind by a rebuild of the copies, must not take its place.
+  bool is_saved_as_good() const {
+    return !saved_.own.empty() && has_as_good(saved_.own, part_.own) &&
+           has_as_good(saved_.kept, part_.kept);
+  }
+
+  static bool has_as_good(const std::vector<HeldRecord>& saved,
+                          const std::vector<HeldRecord>& here) {
+    return std::all_of(here.begin(), here.end(), [&](const HeldRecord& mine) {
+      return std::any_of(saved.begin(), saved.end(), [&](const HeldRecord& other) {
+        return other.record.rank == mine.record.rank && other.committed >= mine.committed &&
+               other.record.encoding.generation >= mine.record.encoding.generation;
+      });
+    });
+  }
+
+  /// What is half a copy must not count; one that was whole counts until it is replaced.
   Status begin() {
-    for (const std::string& path : {to_.record(), to_.prepared()})
-      CAIRN_TRY(remove_all(files_, path));
+    if (saved_.own.empty())
+      for (const std::string& path : {to_.record(), to_.prepared()})
+        CAIRN_TRY(remove_all(files_, path));
     resumes_ = files_.info(to_.path).has_value();
     return make_folders(files_, to_.files(), only_me_folder);
   }
@@ -145,32 +164,55 @@ class PartSaver {
   /// may be kept elsewhere. Links and devices are no files of ours.
   Status save_bare(const std::string& from, const std::string& to) {
     CAIRN_TRY(files_.make_folder(to, only_me_folder));
-    CAIRN_ASSIGN(const std::vector<std::string> names, files_.list(from));
-    for (const std::string& name : names) {
+    const auto names = files_.list(from);
+    if (!names) note_trouble(names.error().text);
+    for (const std::string& name : names.value_or(std::vector<std::string>{})) {
       const std::string path = from + "/" + name;
       if (path == part_.folder.record() || path == part_.folder.prepared()) continue;
-      CAIRN_ASSIGN(const FileInfo info, files_.info(path));
-      if (info.kind == Kind::folder) CAIRN_TRY(save_bare(path, to + "/" + name));
-      if (info.kind == Kind::file) CAIRN_TRY(copy_bare(path, to + "/" + name, info.size));
+      const auto info = files_.info(path);
+      if (!info) note_trouble(info.error().text);
+      if (info && info->kind == Kind::folder) CAIRN_TRY(save_bare(path, to + "/" + name));
+      if (info && info->kind == Kind::file) CAIRN_TRY(copy_bare(path, to + "/" + name, info->size));
     }
     return files_.sync_folder(to);
   }
 
+  /// Beside its place, which it gets by a rename: it may be a second name, or hold more than can be
+  /// read now.
   Status copy_bare(const std::string& from, const std::string& to, std::uint64_t bytes) {
-    CAIRN_ASSIGN(const auto source, files_.open(from));
-    CAIRN_TRY(files_.remove_file(to));  // it may be a second name
-    CAIRN_ASSIGN(const auto target, files_.create(to, only_me));
+    const auto source = files_.open(from);
+    if (!source) {
+      note_trouble(source.error().text);
+      return {};
+    }
+    const std::string beside = to_.path + "/saving";
+    CAIRN_ASSIGN(const auto target, files_.create(beside, only_me));
+    CAIRN_TRY(target->resize(bytes));
+    CAIRN_ASSIGN(const bool whole, copy_pieces(**source, *target, bytes));
+    CAIRN_TRY(target->sync());
+    if (!whole && files_.info(to)) return files_.remove_file(beside);
+    CAIRN_TRY(remove_unless(files_, Kind::file, to));
+    return files_.rename(beside, to);
+  }
+
+  /// False where some of it cannot be read.
+  Result<bool> copy_pieces(File& source, File& target, std::uint64_t bytes) {
+    bool whole = true;
     Blob buffer(bare_piece_bytes);
     for (std::uint64_t at = 0; at < bytes; at += buffer.size()) {
       const auto length =
           static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), bytes - at));
       const MutableBytes piece = MutableBytes(buffer).first(length);
-      CAIRN_TRY(source->read_at(at, piece));
+      if (const Status read = source.read_at(at, piece); !read) {
+        note_trouble(read.error().text);
+        whole = false;
+        continue;
+      }
       options_.throttle.take(length);
-      CAIRN_TRY(target->write_at(at, piece));
+      CAIRN_TRY(target.write_at(at, piece));
       CAIRN_TRY(note(length, length));
     }
-    return target->sync();
+    return whole;
   }
 
   Status write(const std::string& path, const Blob& content) {
@@ -179,6 +221,7 @@ class PartSaver {
 
   Files& files_;
   const HeldPart& part_;
+  const HeldPart& saved_;  ///< what there is of an earlier try
   const RankFolder& to_;
   const SaveOptions& options_;
   bool resumes_ = false;
@@ -195,9 +238,10 @@ std::uint64_t bytes_of(const HeldPart& part) {
   return bytes;
 }
 
-Result<SaveAccount> save_part(Files& files, const HeldPart& part, const RankFolder& to,
-                              const SaveOptions& options) {
-  return PartSaver(files, part, to, options).run();
+Result<SaveAccount> save_part(Files& files, const Uuid& dataset, const HeldPart& part,
+                              const RankFolder& to, const SaveOptions& options) {
+  const HeldPart saved = read_part(files, to, part.owner, dataset);
+  return PartSaver(files, part, saved, options).run();
 }
 
 }  // namespace cairn

@@ -28,12 +28,13 @@ struct SaveAccount {
 /// Of data and redundancy, as its records tell; 0 where there is none.
 std::uint64_t bytes_of(const HeldPart& part);
 
-/// Local. Copies a part (files, redundancy, and last its records, by which the copy counts) to the
-/// folder `to`; durable, and each block compared with its checksum on the way. What does not match
-/// is copied as it is, and told: a rebuild takes it for missing. Where an earlier try was cut off,
-/// only what of it does not match is copied again. Where no record can be read the files are copied
-/// as they are. Errors are those of `to`, and of files without a record.
-Result<SaveAccount> save_part(Files& files, const HeldPart& part, const RankFolder& to,
-                              const SaveOptions& options);
+/// Local. Copies a part of `dataset` (files, redundancy, and last its records, by which the copy
+/// counts) to the folder `to`; durable, and each block compared with its checksum on the way. What
+/// does not match is copied as it is, and told: a rebuild takes it for missing. Where an earlier
+/// try was cut off, only what of it does not match is copied again; a copy whose records are as
+/// good as those that can still be read here stays as it is. Where no record can be read the files
+/// are copied as they are. Errors are those of `to`, and of `moved`.
+Result<SaveAccount> save_part(Files& files, const Uuid& dataset, const HeldPart& part,
+                              const RankFolder& to, const SaveOptions& options);
 
 }  // namespace cairn

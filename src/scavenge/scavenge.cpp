@@ -8,6 +8,7 @@
 #include "prefix/fetch_order.hpp"
 #include "prefix/keeper.hpp"
 #include "recovery/dead_caches.hpp"
+#include "scavenge/publish.hpp"
 #include "scavenge/save_part.hpp"
 
 namespace cairn {
@@ -62,7 +63,7 @@ class Scavenging {
     CAIRN_ASSIGN(const auto lock, claim(folder, node));
     CAIRN_ASSIGN(const Store target, Store::at(files_, folder.scavenged(node)));
     for (const Holding& holding : holdings) all_bytes_ += holding.bytes;
-    for (const Holding& holding : holdings) CAIRN_TRY(save(holding, target));
+    for (const Holding& holding : holdings) CAIRN_TRY(save(folder, holding, target));
     return account_;
   }
 
@@ -84,7 +85,8 @@ class Scavenging {
     return lock ? *std::move(lock) : nullptr;
   }
 
-  Status save(const Holding& holding, const Store& target) {
+  Status save(const PrefixFolder& folder, const Holding& holding, const Store& target) {
+    CAIRN_TRY(forget_loss(files_, folder, holding.remains.uuid));
     for (const HeldPart& outline : holding.remains.parts) {
       const HeldPart part = read_part(files_, outline.folder, outline.owner, holding.remains.uuid);
       const RankFolder to = target.rank_folder(holding.info, part.owner);
@@ -92,7 +94,8 @@ class Scavenging {
       const SaveOptions options{limits_.io, throttle_,
                                 [this](std::uint64_t bytes) { return go_on(bytes); }};
       CAIRN_TRY(go_on(0));
-      CAIRN_ASSIGN(const SaveAccount saved, save_part(files_, part, to, options));
+      CAIRN_ASSIGN(const SaveAccount saved,
+                   save_part(files_, holding.remains.uuid, part, to, options));
       add(holding, saved);
       account_.files += part.own.empty() ? 0 : part.own.front().record.files.size();
     }

@@ -56,11 +56,12 @@ struct ScavengeAccount {
   std::uint64_t bad_blocks = 0;   ///< are missing or damaged, for a rebuild to repair
 };
 
-/// Local. Copies the parts of `holding` below folder.scavenged(node), as they are, each block
-/// checked on the way; what an earlier try has copied is not copied again. Nothing there counts
+/// Local. Copies the parts of `holdings`, in this order, below folder.scavenged(node), as they are,
+/// each block checked on the way; what an earlier try has copied is not copied again, and what
+/// cannot be read is told, and keeps nothing else from being copied. Nothing there counts
 /// before it is rebuilt and published. `progress` may be called by several threads. Errors: busy
-/// where another process scavenges the same node, or the time is up; those of the files. All that
-/// was copied stays, for the next try.
+/// where another process scavenges the same node, or the time is up; those of the files there. All
+/// that was copied stays, for the next try.
 Result<ScavengeAccount> scavenge(Files& files, Clock& clock, const PrefixFolder& folder,
                                  const std::string& node, const std::vector<Holding>& holdings,
                                  const ScavengeLimits& limits,

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "base/units.hpp"
 #include "comm/team.hpp"
 #include "files/background.hpp"
 
@@ -20,10 +21,24 @@ OwnerRecord record_of(const CommandOwner& owner, const Settings& settings, Clock
   return me;
 }
 
+/// Before seconds in which nothing is to be seen.
+void tell_of_waiting(Files& files, const Settings& settings, const OwnerRecord& me,
+                     const Log& log) {
+  const auto other = read_owner(files, {settings.prefix});
+  if (!other || !*other || !is_rival(**other, me)) return;
+  log.info(
+      "job {} of {} on {} (process {}) has not said that it ended in {}: waiting up to {} for a "
+      "sign of its life; if it is dead for certain, --force saves that",
+      (*other)->job_id, (*other)->user, (*other)->host, (*other)->process, settings.prefix,
+      format_seconds(static_cast<double>(silence_us) * 1e-6));
+}
+
 Result<Keeper> own(const CommandOwner& owner, Files& files, Clock& clock, const Settings& settings,
-                   const IoThreads& io) {
+                   const IoThreads& io, const Log& log) {
+  const OwnerRecord me = record_of(owner, settings, clock);
+  if (!owner.force) tell_of_waiting(files, settings, me, log);
   auto keeper =
-      Keeper::take_over(files, clock, {settings.prefix}, record_of(owner, settings, clock),
+      Keeper::take_over(files, clock, {settings.prefix}, me,
                         owner.force ? Claim::forced : Claim::polite, {&io, owner.reads_anew});
   if (!keeper && keeper.error().code == Code::busy)
     return fail(Code::busy, "{}; if it is dead for certain, give --force", keeper.error().text);
@@ -33,10 +48,10 @@ Result<Keeper> own(const CommandOwner& owner, Files& files, Clock& clock, const 
 }  // namespace
 
 Status as_owner(const CommandOwner& owner, Files& files, Clock& clock, const Settings& settings,
-                const std::function<Status(Communicator&, const Site&)>& action) {
+                const Log& log, const std::function<Status(Communicator&, const Site&)>& action) {
   const auto background = make_background_thread();
   const IoThreads io{*background, reading_threads};
-  CAIRN_ASSIGN(Keeper keeper, own(owner, files, clock, settings, io));
+  CAIRN_ASSIGN(Keeper keeper, own(owner, files, clock, settings, io, log));
   auto heartbeat = background->repeat(beat_period_us, keeper.heartbeat());
   Status done;
   Team(1).run([&](Communicator& comm) {

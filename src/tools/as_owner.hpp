@@ -4,6 +4,7 @@
 #include <functional>
 #include <string_view>
 
+#include "base/log.hpp"
 #include "config/settings.hpp"
 #include "prefix/site.hpp"
 
@@ -22,9 +23,10 @@ struct CommandOwner {
 };
 
 /// Takes the prefix directory of `settings` over, does `action` (with a communicator of one rank),
-/// lists what it changed, and gives the directory back. Errors: busy, with what to do, where
+/// lists what it changed, and gives the directory back. Tells `log` before it waits for a sign of
+/// life of another owner. Errors: busy, with what to do, where
 /// another owner lives; those of `action`; those of the files.
 Status as_owner(const CommandOwner& owner, Files& files, Clock& clock, const Settings& settings,
-                const std::function<Status(Communicator&, const Site&)>& action);
+                const Log& log, const std::function<Status(Communicator&, const Site&)>& action);
 
 }  // namespace cairn

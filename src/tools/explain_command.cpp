@@ -86,8 +86,9 @@ class Report {
          Clock& clock, const LookAtFiles& look, const CountChanged& count_changed)
       : facts_(facts),
         settings_(settings),
+        advice_(settings.prefix, command.caches, facts.prefix.listing),
         forecast_(forecast(facts, settings, look)),
-        findings_(find_all(facts, settings, forecast_, look, count_changed)),
+        findings_(find_all(facts, settings, forecast_, advice_, look, count_changed)),
         has_any_(!findings_.empty()) {
     std::erase_if(findings_, [&](const Finding& finding) {
       return !is_wanted(command.datasets, finding.uuid, finding.number, finding.name);
@@ -141,17 +142,20 @@ class Report {
                           {"usable", finding.usable},
                           {"text", finding.text},
                           {"to_do", finding.to_do}});
-    const bool takes = forecast_.outcome == Forecast::Outcome::cache ||
-                       forecast_.outcome == Forecast::Outcome::prefix;
     return {{"summary", summary()},
             {"ranks", facts_.ranks},
             {"outcome", name_of(forecast_.outcome)},
-            {"dataset", takes ? Json(text_of(forecast_.dataset.uuid)) : Json()},
+            {"dataset", takes_any() ? Json(text_of(forecast_.dataset.uuid)) : Json()},
             {"notes", notes_},
             {"datasets", std::move(datasets)}};
   }
 
  private:
+  bool takes_any() const {
+    return forecast_.outcome == Forecast::Outcome::cache ||
+           forecast_.outcome == Forecast::Outcome::prefix;
+  }
+
   static std::string place_of(const Finding& finding) {
     if (finding.place == "cache") return "in the cache";
     return finding.place == "prefix" ? "in the prefix directory" : finding.place;
@@ -179,9 +183,17 @@ class Report {
     note_prefix(clock);
     for (const std::string& label : forecast_.failed)
       note("{} is tried first, and found damaged", label);
-    if (forecast_.outcome == Forecast::Outcome::cache ||
-        forecast_.outcome == Forecast::Outcome::prefix)
-      note("bytes were not compared with their checksums; cairn verify reads all of them");
+    note_unread_bytes();
+  }
+
+  /// Of what is to be copied to the prefix directory first they are still in the caches.
+  void note_unread_bytes() {
+    if (!takes_any()) return;
+    const DatasetInfo& dataset = forecast_.dataset;
+    const bool in_prefix = find_in(facts_.prefix.listing, dataset.uuid) != nullptr;
+    const bool in_cache = forecast_.outcome == Forecast::Outcome::cache || !in_prefix;
+    note("bytes were not compared with their checksums; {} reads all of them",
+         in_cache ? advice_.verify_caches(facts_.caches, dataset) : advice_.verify(dataset));
   }
 
   void note_absent_nodes() {
@@ -208,6 +220,9 @@ class Report {
     for (const UnreadDataset& dataset : prefix.unread)
       note("a dataset in the prefix directory cannot be read now: {}", dataset.why);
     if (!prefix.deleted_damage.empty()) note("{}", prefix.deleted_damage);
+    if (prefix.of_scr > 0)
+      note("SCR 3 has left {} datasets in {} that were not taken over: {} does that", prefix.of_scr,
+           settings_.prefix, advice_.index_import());
     const bool is_named = find_named(prefix.listing, settings_.current) != nullptr;
     if (!settings_.current.empty() && !is_named)
       note("{}", text_of_absent_current(prefix.unread, settings_));
@@ -227,6 +242,7 @@ class Report {
 
   const RestartFacts& facts_;
   const Settings& settings_;
+  const Advice advice_;
   const Forecast forecast_;
   std::vector<Finding> findings_;
   const bool has_any_;

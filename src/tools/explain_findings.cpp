@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "prefix/fetch_order.hpp"
+#include "scavenge/publish.hpp"
 #include "tools/record_json.hpp"
 
 namespace cairn {
@@ -22,25 +23,14 @@ std::string first_of(const std::vector<std::string>& lines) {
   return text;
 }
 
-/// A name as a word of a shell's command line.
-std::string quoted(const std::string& word) {
-  const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           std::string_view("/._-+:,@%=").find(c) != std::string_view::npos;
-  });
-  if (plain) return word;
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
-}
-
 class Explainer {
  public:
   Explainer(const RestartFacts& facts, const Settings& settings, const Forecast& forecast,
-            const LookAtFiles& look, const CountChanged& count_changed)
+            const Advice& advice, const LookAtFiles& look, const CountChanged& count_changed)
       : facts_(facts),
         settings_(settings),
         forecast_(forecast),
+        advice_(advice),
         look_(look),
         count_changed_(count_changed) {}
 
@@ -64,14 +54,6 @@ class Explainer {
     finding.uuid = text_of(info.uuid);
     finding.ranks = info.ranks;
     return finding;
-  }
-
-  /// By its name, unless a newer one has it too.
-  std::string command(const std::string& words, const DatasetInfo& info) const {
-    const DatasetRecord* named = find_named(facts_.prefix.listing, info.name);
-    const bool by_name = !info.name.empty() && (named == nullptr || named->info.uuid == info.uuid);
-    return fmt::format("cairn {} {} --prefix {}", words,
-                       quoted(by_name ? info.name : text_of(info.uuid)), quoted(settings_.prefix));
   }
 
   bool is_taken(Forecast::Outcome from, const DatasetInfo& info) const {
@@ -160,7 +142,7 @@ class Explainer {
     }
     if (cached.dataset.quarantined) {
       finding.text = "it is in quarantine: too many restarts from it have died";
-      finding.to_do = {command("index quarantine --lift", info)};
+      finding.to_do = {advice_.index("quarantine --lift", info)};
       return;
     }
     tell_place_in_order(finding,
@@ -189,13 +171,13 @@ class Explainer {
     if (record.quarantined) {
       finding.text =
           fmt::format("it is in quarantine, as {} restarts from it have died", record.attempts);
-      finding.to_do = {command("index quarantine --lift", record.info)};
+      finding.to_do = {advice_.index("quarantine --lift", record.info)};
       if (!taken) return;
     } else if (record.failed_us != 0) {
       finding.text =
           fmt::format("it has failed ({}): {}", time_text(record.failed_us), record.failure);
-      finding.to_do = {command("verify --repair", record.info),
-                       "then " + command("index quarantine --lift", record.info)};
+      finding.to_do = {advice_.verify_and_repair(record.info),
+                       "then " + advice_.index("quarantine --lift", record.info)};
       if (!taken) return;
     }
     tell_files(record, finding, taken);
@@ -207,7 +189,7 @@ class Explainer {
         !troubles.empty()) {
       finding.text = "it is not as it was written: " + first_of(troubles) +
                      "; a restart would mark it as failed and take the next older";
-      finding.to_do = {command("verify --repair", record.info)};
+      finding.to_do = {advice_.verify_and_repair(record.info)};
       return;
     }
     if (tell_passed_over(record, finding)) return;
@@ -245,7 +227,7 @@ class Explainer {
     if (changed == 0) return;
     finding.text += fmt::format(
         "; but {} of them were written again since, so they may be others by now", changed);
-    finding.to_do.push_back(command("verify", record.info));
+    finding.to_do.push_back(advice_.verify(record.info));
   }
 
   void add_unfinished(const UnfinishedFlush& flush) {
@@ -284,68 +266,73 @@ class Explainer {
   /// No run removes what was copied then.
   void tell_scavenged(const UnfinishedFlush& flush, Finding& finding,
                       const std::string& done) const {
-    const std::string scavenge = "cairn scavenge --prefix " + quoted(settings_.prefix);
+    const std::string scavenge = advice_.scavenge();
     if (can_be_ended(flush, facts_.scavenged)) {
       finding.text = done + ", and what was scavenged has the rest; no restart takes it as it is";
-      finding.to_do = {rebuild()};
+      finding.to_do = {advice_.rebuild()};
     } else if (can_be_ended(flush, facts_.scavenged, facts_.cached)) {
       finding.text = done +
                      ", and what was scavenged and the caches have the rest between them; no "
                      "restart takes it as it is";
-      finding.to_do = {scavenge, "then " + rebuild()};
+      finding.to_do = {scavenge, "then " + advice_.rebuild()};
     } else {
       finding.text = done +
                      ", and the rest is seen neither in the caches nor in what was scavenged; what "
                      "is there stays, and no restart takes it as it is";
       finding.to_do = {scavenge + ", if a node is there that was away, or not copied whole",
-                       "then " + rebuild()};
+                       "then " + advice_.rebuild()};
     }
   }
 
   void add_dropped(const DatasetRecord& record) {
     Finding& finding = add("dropped", record.info);
     finding.text = "somebody has dropped it; no restart takes it";
-    finding.to_do = {command("index add", record.info)};
+    finding.to_do = {advice_.index("add", record.info)};
   }
 
   void add_scavenged(const CachedFacts& scavenged) {
     const Uuid& uuid = scavenged.remains.uuid;
     if (find_in(facts_.prefix.listing, uuid) != nullptr) return;
     Finding& finding = add("scavenged", scavenged.dataset.info);
-    // By its UUID: a newer run may have saved one of the same name.
-    const std::string to_be_rid =
-        fmt::format("cairn index delete {} --prefix {}", text_of(uuid), quoted(settings_.prefix));
+    const std::string to_be_rid = advice_.index_delete(scavenged.dataset.info);
     const bool dropped = facts_.prefix.dropped.has(uuid);
     if (dropped || find_in(facts_.prefix.deleted, uuid) != nullptr) {
       finding.text = fmt::format("it was scavenged, and {} since; cairn rebuild leaves it alone",
                                  dropped ? "dropped" : "deleted");
-      if (dropped) finding.to_do = {command("index add", scavenged.dataset.info)};
+      if (dropped) finding.to_do = {advice_.index("add", scavenged.dataset.info)};
       finding.to_do.push_back("to be rid of all that is left of it, " + to_be_rid);
       return;
     }
-    if (!scavenged.state.can_be_whole() && flush_is_ended_by_rebuild(uuid)) {
+    tell_saved(scavenged, finding, to_be_rid);
+  }
+
+  void tell_saved(const CachedFacts& scavenged, Finding& finding,
+                  const std::string& to_be_rid) const {
+    if (scavenged.state.can_be_whole()) {
+      finding.text =
+          "it was scavenged, and can be made whole, as far as is seen without reading it; no "
+          "restart takes it as it is";
+      finding.to_do = {advice_.rebuild()};
+    } else if (flush_is_ended_by_rebuild(scavenged.remains.uuid)) {
       finding.text =
           "it was scavenged, and its unfinished flush has what else is needed; no restart takes it "
           "as it is";
-      finding.to_do = {rebuild()};
+      finding.to_do = {advice_.rebuild()};
       return;
-    }
-    if (!scavenged.state.can_be_whole()) {
+    } else if (!scavenged.state.committed && was_never_complete(scavenged.remains)) {
+      finding.text = fmt::format("it was scavenged, though {}", never_complete);
+      finding.to_do = {"to be rid of what was saved, " + to_be_rid};
+      return;
+    } else {
       finding.text =
           "it was scavenged, and cannot be made whole: " +
           (scavenged.state.committed ? first_of(scavenged.state.reasons)
                                      : reason_of(scavenged.state.verdict, scavenged.state.summary));
-      tell_cut_off(scavenged.remains, finding);
       finding.to_do = {
-          "cairn scavenge again, if a node is there that was away, or not copied whole",
+          advice_.scavenge() + ", if a node is there that was away, or not copied whole",
           "or, to be rid of what was saved, " + to_be_rid};
-      return;
     }
-    finding.text =
-        "it was scavenged, and can be made whole, as far as is seen without reading it; no restart "
-        "takes it as it is";
     tell_cut_off(scavenged.remains, finding);
-    finding.to_do = {rebuild()};
   }
 
   bool flush_is_ended_by_rebuild(const Uuid& uuid) const {
@@ -365,11 +352,10 @@ class Explainer {
         "; no record was copied to {}: it was cut off there, or there was none", first_of(parts));
   }
 
-  std::string rebuild() const { return "cairn rebuild --prefix " + quoted(settings_.prefix); }
-
   const RestartFacts& facts_;
   const Settings& settings_;
   const Forecast& forecast_;
+  const Advice& advice_;
   const LookAtFiles& look_;
   const CountChanged& count_changed_;
   std::size_t looked_at_ = 0;
@@ -379,9 +365,9 @@ class Explainer {
 }  // namespace
 
 std::vector<Finding> find_all(const RestartFacts& facts, const Settings& settings,
-                              const Forecast& forecast, const LookAtFiles& look,
-                              const CountChanged& count_changed) {
-  return Explainer(facts, settings, forecast, look, count_changed).run();
+                              const Forecast& forecast, const Advice& advice,
+                              const LookAtFiles& look, const CountChanged& count_changed) {
+  return Explainer(facts, settings, forecast, advice, look, count_changed).run();
 }
 
 }  // namespace cairn

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/advice.hpp"
 #include "tools/restart_forecast.hpp"
 
 namespace cairn {
@@ -22,7 +23,7 @@ struct Finding {
 
 /// Of all datasets there are, newest first.
 std::vector<Finding> find_all(const RestartFacts& facts, const Settings& settings,
-                              const Forecast& forecast, const LookAtFiles& look,
-                              const CountChanged& count_changed);
+                              const Forecast& forecast, const Advice& advice,
+                              const LookAtFiles& look, const CountChanged& count_changed);
 
 }  // namespace cairn

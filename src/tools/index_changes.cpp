@@ -432,7 +432,7 @@ Result<IndexChange> change_index(const IndexCommand& command, Files& files, Cloc
   CAIRN_TRY(look_before(command, files, folder));
   IndexChange change;
   CAIRN_TRY(as_owner({"cairn index", command.force, command.action == Action::build}, files, clock,
-                     settings, [&](Communicator& comm, const Site& site) {
+                     settings, log, [&](Communicator& comm, const Site& site) {
                        Changes changes(command, comm, site, settings, log);
                        const Status done = changes.run();
                        change = changes.take();

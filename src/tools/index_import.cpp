@@ -12,11 +12,6 @@ namespace {
 
 constexpr std::uint64_t piece_bytes = 4 << 20;
 
-/// Of one dataset of SCR always the same, so that it is not taken over twice.
-Uuid uuid_of(const ScrDataset& dataset) {
-  return {dataset.created_us, static_cast<std::int64_t>(dataset.id & INT64_MAX)};
-}
-
 Result<std::uint32_t> crc32_of_file(Files& files, const std::string& path, std::uint64_t size) {
   CAIRN_ASSIGN(const auto file, files.open(path));
   Blob piece(std::min(size, piece_bytes));
@@ -110,7 +105,7 @@ class Import {
   /// An error only where the next one will not go better.
   Status take(std::size_t number) {
     const ScrDataset& dataset = index_.datasets[number];
-    if (dataset.trouble.empty() && known_.contains(uuid_of(dataset))) {
+    if (dataset.trouble.empty() && known_.contains(dataset.uuid())) {
       change_.lines.push_back(dataset.label() + " was taken over before");
       return {};
     }
@@ -137,7 +132,7 @@ class Import {
       for (const ScrFile& file : of_rank) {
         const std::size_t newest = newest_of_scr_.at(file.name);
         const auto ours = owners_.find(file.name);
-        const bool is_ours = ours != owners_.end() && ours->second.uuid > uuid_of(dataset);
+        const bool is_ours = ours != owners_.end() && ours->second.uuid > dataset.uuid();
         if (newest == number && !is_ours) continue;
         return fail(Code::invalid, "{} was written again for {}",
                     site_.folder.prefix + "/" + file.name,
@@ -149,7 +144,7 @@ class Import {
   FoundDataset as_found(const ScrDataset& dataset) const {
     FoundDataset found;
     DatasetInfo& info = found.record.info;
-    info.uuid = uuid_of(dataset);
+    info.uuid = dataset.uuid();
     info.number = dataset.id;
     info.checkpoint = dataset.checkpoint;
     info.flags = (dataset.checkpoint != 0 ? 1U : 0U) | (dataset.output ? 2U : 0U);
@@ -192,7 +187,7 @@ class Import {
 
   bool is_of_scr(const DatasetRecord& record) const {
     return std::any_of(index_.datasets.begin(), index_.datasets.end(),
-                       [&](const auto& dataset) { return uuid_of(dataset) == record.info.uuid; });
+                       [&](const auto& dataset) { return dataset.uuid() == record.info.uuid; });
   }
 
   Communicator& alone_;

@@ -27,6 +27,9 @@ ScavengedDataset look_at(Files& files, const Settings& settings, const Remains& 
   else
     for (const Error& error : look_at_records(files, remains))
       dataset.missing.push_back(error.text);
+  if (std::string loss = known_loss(files, {settings.prefix}, remains.uuid);
+      dataset.missing.empty() && !loss.empty())
+    dataset.missing = {std::move(loss)};
   return dataset;
 }
 
@@ -59,9 +62,10 @@ std::string scavenged_text(const std::vector<ScavengedDataset>& datasets) {
   std::string text = datasets.empty() ? "" : "scavenged, and not published:\n";
   for (const ScavengedDataset& dataset : datasets) {
     const std::string name = dataset.info.name.empty() ? "" : " (" + dataset.info.name + ")";
-    const std::string what = dataset.missing.empty()
-                                 ? "cairn rebuild makes it whole and publishes it"
-                                 : fmt::format("{}", fmt::join(dataset.missing, "; "));
+    const std::string what =
+        dataset.missing.empty()
+            ? "by its records it can be made whole: cairn rebuild reads it all, and publishes it"
+            : fmt::format("{}", fmt::join(dataset.missing, "; "));
     text += printable(fmt::format("dataset {}{} of {} ranks: {}: {}", dataset.info.number, name,
                                   dataset.info.ranks, state_of(dataset), what)) +
             "\n";

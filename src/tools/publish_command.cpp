@@ -63,10 +63,8 @@ bool is_good(const SalvagedDataset& dataset) {
 }
 
 /// Each that is named was scavenged, or is in the prefix directory already.
-Status check_named(const PublishCommand& command, Files& files, const PrefixFolder& folder,
-                   const std::vector<SalvagedDataset>& found) {
-  std::vector<std::string> damaged;
-  CAIRN_ASSIGN(const Listing listing, read_listing(files, folder, damaged));
+Status check_named(const PublishCommand& command, const Listing& listing,
+                   const PrefixFolder& folder, const std::vector<SalvagedDataset>& found) {
   for (const std::string& word : command.datasets) {
     const auto scavenged = [&](const SalvagedDataset& dataset) {
       return is_named(word, dataset.remains.uuid, dataset.remains.number, dataset.remains.name);
@@ -108,11 +106,14 @@ Result<std::vector<SalvagedDataset>> salvage_all(const PublishCommand& command, 
   };
   CAIRN_ASSIGN(Salvage salvage,
                make_whole(files, clock, folder, {wanted, !command.datasets.empty()}, log));
-  CAIRN_TRY(check_named(command, files, folder, salvage.datasets));
-  if (salvage.datasets.empty()) return std::move(salvage.datasets);
+  std::vector<std::string> damaged;
+  CAIRN_ASSIGN(const Listing listing, read_listing(files, folder, damaged));
+  CAIRN_TRY(check_named(command, listing, folder, salvage.datasets));
+  // An earlier try may have published it, and found no room to end that.
+  if (salvage.datasets.empty() && !has_unsettled(listing)) return std::move(salvage.datasets);
   const Status published =
       as_owner({"cairn rebuild", command.force, false, command.run_ended}, files, clock, settings,
-               [&](Communicator& comm, const Site& site) {
+               log, [&](Communicator& comm, const Site& site) {
                  publish(comm, site, salvage, settings.job_id, log);
                  EventLog events(files, clock, settings, log, EventLog::Part::writer);
                  log_outcomes(salvage.datasets, events);

@@ -129,6 +129,7 @@ int run_rebuild_command(const RebuildCommand& command, Files& files, Clock& cloc
     for (const Report& report : reports) out << line_of(report) << "\n";
   }
   out << std::flush;
+  if (!done && done.error().code == Code::busy) return exit_try_again;
   const bool good = std::all_of(reports.begin(), reports.end(), [](const Report& report) {
     return report.rebuild.outcome == Rebuild::Outcome::whole ||
            report.rebuild.outcome == Rebuild::Outcome::uncommitted;

@@ -22,7 +22,7 @@ struct RebuildCommand {
 
 /// Works where the datasets lie; the parts of ranks that have none are made in FOLDER/rebuilt.
 /// Returns the exit code: 0 if every dataset that was ever committed is whole now; 1 if one is not,
-/// if there is none, or if a job is alive in one of the caches.
+/// or if there is none; 75 if a job is alive in one of the caches.
 int run_rebuild_command(const RebuildCommand& command, Files& files, Clock& clock,
                         std::ostream& out, const Log& log);
 

@@ -5,6 +5,7 @@
 #include "comm/team.hpp"
 #include "prefix/fetch_order.hpp"
 #include "prefix/prefix_folder.hpp"
+#include "prefix/scr_index.hpp"
 #include "recovery/dead_caches.hpp"
 #include "scavenge/publish.hpp"
 
@@ -23,7 +24,8 @@ class Gatherer {
     read_prefix();
     facts_.ranks = ranks != 0 ? ranks : ranks_of_newest(cached, scavenged);
     for (Remains& remains : cached) facts_.cached.push_back(look_at(std::move(remains)));
-    for (Remains& remains : scavenged) facts_.scavenged.push_back(look_at(std::move(remains)));
+    for (Remains& remains : scavenged)
+      facts_.scavenged.push_back(with_known_loss(look_at(std::move(remains))));
     return std::move(facts_);
   }
 
@@ -84,6 +86,7 @@ class Gatherer {
     CAIRN_ASSIGN(prefix.unfinished, std::move(unfinished));
     prefix.attempts = read_attempts(files_, folder_).value_or(Listing{});
     CAIRN_ASSIGN(prefix.deleted, read_deleted(files_, folder_, &prefix.deleted_damage));
+    count_those_of_scr();
     const auto owner = read_owner(files_, folder_);
     if (!owner && owner.error().code == Code::newer_format) return tl::unexpected(owner.error());
     if (!owner || !*owner || (*owner)->beat_us == 0) return {};
@@ -94,6 +97,17 @@ class Gatherer {
     me.host = settings_.node_name;
     prefix.owner_is_rival = is_rival(**owner, me);
     return {};
+  }
+
+  void count_those_of_scr() {
+    PrefixFacts& prefix = facts_.prefix;
+    for (const ScrDataset& dataset :
+         read_scr_index(files_, folder_.prefix).value_or(ScrIndex{}).datasets) {
+      const Uuid uuid = dataset.uuid();
+      const bool known = find_in(prefix.listing, uuid) != nullptr || prefix.dropped.has(uuid) ||
+                         find_in(prefix.deleted, uuid) != nullptr;
+      prefix.of_scr += dataset.trouble.empty() && !known ? 1 : 0;
+    }
   }
 
   std::uint32_t ranks_of_newest(const std::vector<Remains>& cached,
@@ -126,6 +140,15 @@ class Gatherer {
     dataset.flushed = known.flushed;
     dataset.quarantined = known.quarantined;
     return facts;
+  }
+
+  /// What only a rebuild has seen, which has read all bytes.
+  CachedFacts with_known_loss(CachedFacts saved) const {
+    const std::string loss = known_loss(files_, folder_, saved.remains.uuid);
+    if (loss.empty() || !saved.state.can_be_whole()) return saved;
+    saved.state.reasons.push_back(loss);
+    saved.dataset.state = state_of(saved.state);
+    return saved;
   }
 
   static CachedDataset::State state_of(const CacheState& state) {

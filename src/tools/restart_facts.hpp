@@ -35,6 +35,7 @@ struct PrefixFacts {
   std::vector<UnreadDataset> unread;    ///< those that cannot be read now
   std::optional<OwnerRecord> owner;     ///< that may still be alive
   bool owner_is_rival = false;          ///< another job's
+  std::size_t of_scr = 0;  ///< datasets that SCR 3 has left whole, and nobody has taken over
 };
 
 struct RestartFacts {

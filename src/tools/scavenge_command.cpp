@@ -39,6 +39,12 @@ Json described(const Holding& holding, bool shared) {
   return json;
 }
 
+/// Outputs in their order, as nobody makes them again; then what a restart wants most.
+bool comes_first(const Holding& a, const Holding& b) {
+  if (a.info.is_output() != b.info.is_output()) return a.info.is_output();
+  return a.info.is_output() ? a.info.uuid < b.info.uuid : a.info.uuid > b.info.uuid;
+}
+
 class ScavengeNode {
  public:
   ScavengeNode(const ScavengeCommand& command, Files& files, Clock& clock, const Settings& settings,
@@ -146,6 +152,7 @@ class ScavengeNode {
         out_ << nothing_here() << " that the prefix directory needs\n";
       return {};
     }
+    std::stable_sort(holdings.begin(), holdings.end(), comes_first);
     ProgressBar bar(std::cerr, clock_, "scavenging " + settings_.node_name, command_.progress);
     const auto background = make_background_thread();
     const ScavengeLimits limits{{*background, settings_.io_threads, settings_.io_piece_bytes},

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "base/units.hpp"
+#include "recovery/dead_caches.hpp"
+#include "tools/advice.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/record_json.hpp"
 #include "tools/verify_places.hpp"
@@ -69,20 +71,32 @@ int exit_code_of(const std::vector<Verified>& all) {
   return code;
 }
 
-Result<std::vector<Verified>> verify(const VerifyCommand& command, Files& files, Clock& clock,
-                                     const ProcessFacts& process, const Log& log) {
+struct Verification {
   std::vector<Verified> found;
+  std::string nothing;  ///< what is said where nothing was found
+};
+
+Result<Verification> verify(const VerifyCommand& command, Files& files, Clock& clock,
+                            const ProcessFacts& process, const Log& log) {
+  Verification all;
   if (!command.caches.empty() && command.source.prefix.empty()) {
-    CAIRN_ASSIGN(found, verify_caches(command, files, clock, log));
+    CAIRN_ASSIGN(all.found, verify_caches(command, files, clock, log));
+    all.nothing = fmt::format("there is no dataset to verify in the caches below {}",
+                              fmt::join(command.caches, ", "));
   } else {
     CAIRN_ASSIGN(const ResolvedSettings resolved,
                  read_job_settings(command.source, files, process, Log()));
-    CAIRN_ASSIGN(found, verify_prefix(command, files, clock, resolved.settings, log));
+    const Settings& settings = resolved.settings;
+    CAIRN_ASSIGN(all.found, verify_prefix(command, files, clock, settings, log));
+    const auto caches = caches_of_job(files, settings);
+    all.nothing = fmt::format(
+        "there is no dataset to verify in {}; what is in caches is verified by {}", settings.prefix,
+        verification_of(caches.empty() ? std::vector<std::string>{"FOLDER"} : caches));
   }
-  if (found.empty() && !command.datasets.empty())
+  if (all.found.empty() && !command.datasets.empty())
     return fail(Code::not_found, "there is no such dataset: {}; cairn explain tells what there is",
                 fmt::join(command.datasets, ", "));
-  return found;
+  return all;
 }
 
 }  // namespace
@@ -111,19 +125,19 @@ std::string_view name_of(Verified::State state) {
 
 int run_verify_command(const VerifyCommand& command, Files& files, Clock& clock,
                        const ProcessFacts& process, std::ostream& out, const Log& log) {
-  const auto found = verify(command, files, clock, process, log);
-  if (!found) log.error("{}", found.error().text);
+  const auto all = verify(command, files, clock, process, log);
+  if (!all) log.error("{}", all.error().text);
   if (command.json) {
     Json datasets = Json::array();
-    for (const Verified& one : found ? *found : std::vector<Verified>{})
+    for (const Verified& one : all ? all->found : std::vector<Verified>{})
       datasets.push_back(json_of(one));
     out << text_of_json({{"datasets", std::move(datasets)}});
-  } else if (found) {
-    for (const Verified& one : *found) print(out, one);
-    if (found->empty()) out << "there is no dataset to verify\n";
+  } else if (all) {
+    for (const Verified& one : all->found) print(out, one);
+    if (all->found.empty()) out << printable(all->nothing) << "\n";
   }
   out << std::flush;
-  return found && out ? exit_code_of(*found) : exit_failure;
+  return all && out ? exit_code_of(all->found) : exit_failure;
 }
 
 }  // namespace cairn

@@ -181,7 +181,7 @@ class PrefixVerifier {
   }
 
   Status repair(std::vector<Verified>& found) {
-    return as_owner({"cairn verify", command_.force}, files_, clock_, settings_,
+    return as_owner({"cairn verify", command_.force}, files_, clock_, settings_, log_,
                     [&](Communicator& comm, const Site& site) -> Status {
                       // What a run has not flushed to its end is left to the next run.
                       const Status tidied = tidy(comm, site, {}, Unfinished::left);

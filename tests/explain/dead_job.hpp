@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "advised.hpp"
 #include "files/hasty_clock.hpp"
 #include "session/prefix_cluster.hpp"
 #include "tools/explain_command.hpp"
@@ -27,8 +28,10 @@ class DeadJob : public testing::Test {
 
   std::string prefix() const { return cluster_.settings.prefix; }
 
-  int explain(std::uint32_t ranks = 0, std::vector<std::string> datasets = {}) {
+  int explain(std::uint32_t ranks = 0, std::vector<std::string> datasets = {},
+              std::vector<std::string> caches = {}) {
     ExplainCommand command;
+    command.caches = std::move(caches);
     command.ranks = ranks;
     command.datasets = std::move(datasets);
     return run([&](std::ostream& out, const Log& log) {
@@ -49,6 +52,26 @@ class DeadJob : public testing::Test {
     const std::string words = dataset == 0 ? "FROM ZERO" : fmt::format("(ckpt.{})", dataset);
     EXPECT_NE(first.find(words), std::string::npos) << out_;
     EXPECT_EQ(cluster_.restart(nodes), dataset) << out_;
+  }
+
+  /// Types the command in a line of what explain() has printed, where there are no settings of the
+  /// job but its own.
+  int follow(const std::string& line) {
+    const AdvisedCommand advised = parse_advised(line);
+    ProcessFacts process = process_;
+    process.environment.erase("SCR_PREFIX");
+    process.working_folder = "/";
+    return run([&](std::ostream& out, const Log& log) {
+      return run_advised(advised, *files_, *clock_, process, out, log);
+    });
+  }
+  /// The line in what was printed that has these words.
+  std::string line_with(const std::string& words) const {
+    std::istringstream in(out_);
+    for (std::string line; std::getline(in, line);)
+      if (line.find(words) != std::string::npos) return line;
+    ADD_FAILURE() << words << " is not in\n" << out_;
+    return {};
   }
 
   int verify(VerifyCommand command) {

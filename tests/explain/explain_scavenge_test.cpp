@@ -46,6 +46,13 @@ class ExplainScavenge : public DeadJob {
     cluster_.lose(node);
   }
 
+  /// As cairn index list.
+  std::string list() {
+    std::ostringstream out;
+    EXPECT_EQ(run_index_command({}, *files_, *clock_, process_, out, cluster_.log()), exit_ok);
+    return out.str();
+  }
+
   int rebuild() {
     PublishCommand command;
     command.run_ended = true;
@@ -79,9 +86,8 @@ class ExplainScavenge : public DeadJob {
     const auto saved = said_of("ckpt.3", "scavenged");
     for (const std::string& word : words) EXPECT_TRUE(has(saved, word)) << word << " in\n" << out_;
     EXPECT_TRUE(has(saved, "it was scavenged, and cannot be made whole: ")) << out_;
-    EXPECT_TRUE(has(saved,
-                    "cairn scavenge again, if a node is there that was away, or not copied "
-                    "whole"))
+    EXPECT_TRUE(has(saved, "cairn scavenge --prefix " + prefix() +
+                               ", if a node is there that was away, or not copied whole"))
         << out_;
     EXPECT_EQ(rebuild(), exit_failure) << rebuilt_;
   }
@@ -252,6 +258,24 @@ TEST_F(ExplainScavenge, ADamagedListOfWhatWasDeletedIsTold) {
   EXPECT_TRUE(cluster_.said("it is not known which datasets were deleted")) << cluster_.said();
 }
 
+/// A job that dies in the middle of a Complete: all have prepared, none has committed.
+TEST_F(ExplainScavenge, OneThatWasNeverCompleteIsToldSoByExplainAndRebuild) {
+  write_job();
+  for (const std::string node : {"n0", "n1", "n2", "n3"})
+    for (int rank = 0; rank < 8; ++rank)
+      if (rank / 2 == node[1] - '0')
+        fs::rename(part(node, rank) + "/record", part(node, rank) + "/record.new");
+  scavenge_well({"n0", "n2", "n3"});
+  ASSERT_EQ(explain(), 0) << told_;
+  const auto saved = said_of("ckpt.3", "scavenged");
+  EXPECT_TRUE(has(saved, "it was never complete: ")) << out_;
+  EXPECT_FALSE(has(saved, "cairn scavenge ")) << out_;
+  EXPECT_EQ(rebuild(), exit_ok);
+  EXPECT_NE(rebuilt_.find("it was never complete: "), std::string::npos) << rebuilt_;
+  ASSERT_EQ(explain(), 0);
+  EXPECT_EQ(follow(said_of("ckpt.3", "scavenged").at("to_do").at(0)), exit_ok) << told_;
+}
+
 struct FlipCase {
   const char* what;
   const char* file;          ///< of rank 4, on n2
@@ -278,7 +302,13 @@ TEST_P(ExplainFlip, AFlippedByteIsRepairedOrFoundByARebuild) {
   EXPECT_EQ(rebuild(), exit_failure);
   EXPECT_NE(rebuilt_.find("rank 4 (written on n2)"), std::string::npos) << rebuilt_;
   EXPECT_NE(rebuilt_.find("rank 6 (written on n3)"), std::string::npos) << rebuilt_;
+  expect_lost({"rank 4 (written on n2)", "rank 6 (written on n3)"});
+  EXPECT_NE(list().find("incomplete: data of rank "), std::string::npos) << list();
   expect_forecast(2);
+  cluster_.bring_back("all/n3", "n3");
+  scavenge_well({"n3"});
+  EXPECT_NE(list().find("saved: by its records"), std::string::npos) << list();
+  expect_rebuilt();
 }
 
 /// The parity is that of a stripe in which rank 6, of n3, has no data; a record is kept twice.

@@ -1,6 +1,8 @@
 // What `cairn explain` foretells is what the job does, for every failure it can meet; and it
 // changes nothing.
 #include "dead_job.hpp"
+#include "prefix/scr_harness.hpp"
+#include "tools/exit_codes.hpp"
 #include "tools/index_command.hpp"
 
 namespace cairn {
@@ -84,8 +86,51 @@ TEST_F(Explain, MissingFilesAndRecordsOfTheCacheAreNamed) {
 TEST_F(Explain, AFlippedByteThatNobodyHasReadIsVerifysToFind) {
   cluster_.write(four_nodes(), {1});
   flip(cluster_.parts("n2", 1).at(0) + "/files/ckpt.1/rank 4.1");
+  for (const bool named : {false, true}) {
+    const Names caches = {cluster_.node("n0"), cluster_.node("n1"), cluster_.node("n2")};
+    ASSERT_EQ(explain(0, {}, named ? caches : Names{}), 0);
+    EXPECT_EQ(follow(line_with("note: bytes were not compared with their checksums; ")),
+              named ? exit_beyond_repair : exit_damaged)
+        << out_ << told_;
+    EXPECT_TRUE(shows("(ckpt.1) in the caches")) << out_;
+    EXPECT_TRUE(shows("rank 4.1")) << out_;
+  }
+}
+
+TEST_F(Explain, WhereNothingIsVerifiedTheCachesAreNamed) {
+  cluster_.write(four_nodes(), {1});
+  EXPECT_EQ(verify_prefix(), 0);
+  EXPECT_TRUE(shows("there is no dataset to verify in " + prefix())) << out_;
+  EXPECT_EQ(follow(line_with("what is in caches is verified by ")), 0) << told_;
+  EXPECT_TRUE(shows("(ckpt.1) in the caches: good")) << out_;
+}
+
+/// All that was given stays in the commands that are told.
+TEST_F(Explain, WhatIsToBeTypedNamesThePrefixDirectoryAndTheCachesThatWereGiven) {
+  cluster_.write_and_finalize({1, 2});
+  cluster_.save("copy");
+  cluster_.lose_all_nodes();
+  fs::remove(cluster_.file(2, 5));
+  ASSERT_EQ(explain(0, {}, {cluster_.saved("copy", "")}), 0) << told_;
+  EXPECT_EQ(follow(line_with("-> cairn verify --repair ckpt.2")), exit_damaged) << out_ << told_;
+  cluster_.expect_own_files(2);
+  ASSERT_EQ(explain(), 0) << told_;
+  EXPECT_EQ(follow(line_with("note: bytes were not compared with their checksums; ")), 0) << told_;
+  EXPECT_TRUE(shows("(ckpt.2) in " + prefix() + ": good")) << out_;
+}
+
+TEST_F(Explain, WhatScrHasLeftIsToldUntilItIsTakenOver) {
+  ScrPrefix scr(prefix());
+  scr.add(1, 2);
+  scr.add(2, 2);
+  scr.add(3, 2).complete_in_summary = false;
+  scr.write("ckpt.2");
   ASSERT_EQ(explain(), 0);
-  EXPECT_TRUE(shows("note: bytes were not compared with their checksums; cairn verify")) << out_;
+  const std::string note = "note: SCR 3 has left 2 datasets in " + prefix();
+  EXPECT_EQ(follow(line_with(note)), exit_failure) << "one of them is not complete: " << told_;
+  ASSERT_EQ(explain(), 0);
+  EXPECT_TRUE(out_.starts_with("a restart with 2 ranks would take dataset 2 (ckpt.2)")) << out_;
+  EXPECT_FALSE(shows("SCR 3")) << out_;
 }
 
 TEST_F(Explain, WhatWasNotCompleteIsRemovedByARestart) {

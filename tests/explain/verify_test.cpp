@@ -172,6 +172,25 @@ TEST_F(Verify, AFileThatWasWrittenAgainIsNotReplaced) {
   cluster_.expect_own_files(2);
 }
 
+/// Whoever repairs may have other settings than the run that flushed.
+TEST_F(Verify, WhereTimesAreNotKeptNoFileThatMayBeTheProgramsIsReplaced) {
+  for (const bool flushed_with : {true, false}) {
+    cluster_.settings.copy_metadata = flushed_with;
+    cluster_.write_and_finalize({1, 2});
+    process_.environment["SCR_COPY_METADATA"] = "0";
+    std::ofstream(cluster_.file(2, 4)) << "by the program, later";
+    EXPECT_EQ(verify_prefix(true), exit_beyond_repair) << out_;
+    EXPECT_TRUE(shows("written again since")) << out_;
+    EXPECT_EQ(read_all(cluster_.file(2, 4)), "by the program, later");
+    fs::remove(cluster_.file(2, 4));
+    EXPECT_EQ(verify_prefix(true), exit_damaged) << out_;
+    cluster_.expect_own_files(2);
+    cluster_.lose_all_nodes();
+    fs::remove_all(prefix());
+    fs::create_directory(prefix());
+  }
+}
+
 TEST_F(Verify, WithoutACacheTheFileIsBeyondRepairAndAnotherFolderMayHaveIt) {
   cluster_.write_and_finalize({1, 2});
   cluster_.save("copy");

@@ -1,15 +1,19 @@
-// The commands that come after the job, cut off at every file operation: by a kill, or by a power
-// failure that takes what was not synced. Given again they finish, and nothing that was committed
-// is harmed.
+// The commands that come after the job, cut off at every file operation: by a kill, by a power
+// failure that takes what was not synced, or by a file system that is full from there on. Given
+// again they finish, and nothing that was committed is harmed; nor by what cairn explain tells to
+// do.
 #include <gtest/gtest.h>
 
+#include <set>
 #include <sstream>
 
+#include "../explain/advised.hpp"
 #include "files/hasty_clock.hpp"
 #include "memory_files.hpp"
 #include "process_on.hpp"
 #include "session/prefix_cluster.hpp"
 #include "tools/exit_codes.hpp"
+#include "tools/explain_command.hpp"
 #include "tools/index_command.hpp"
 #include "tools/publish_command.hpp"
 #include "tools/scavenge_command.hpp"
@@ -22,7 +26,7 @@ namespace fs = std::filesystem;
 using sim::Volume;
 using Disk = std::shared_ptr<Volume>;
 
-enum class End { kill, power };
+enum class End { kill, power, full };
 
 /// What real ranks of a dead job have left, in files of main memory that know what a power failure
 /// takes.
@@ -186,6 +190,7 @@ class CutOff : public testing::TestWithParam<End> {
   }
 
   bool cut_off(const Command& command, const Disk& disk, int at) {
+    if (GetParam() == End::full) return fill_up(command, disk, at);
     const auto memory = files_on(disk);
     std::atomic<int> operations = 0;
     const auto files = make_hooked_files(*memory, [&](const FileOperation&) -> Status {
@@ -198,6 +203,24 @@ class CutOff : public testing::TestWithParam<End> {
       return true;
     }
     return false;
+  }
+
+  /// Whether that was met. A command that does not finish then says why.
+  bool fill_up(const Command& command, const Disk& disk, int at) {
+    static const std::set<std::string_view> taking_room = {
+        "write", "create", "append", "link", "lock", "make_folder", "make_new_folder"};
+    const auto memory = files_on(disk);
+    std::atomic<int> operations = 0;
+    std::atomic<bool> met = false;
+    const auto files = make_hooked_files(*memory, [&](const FileOperation& operation) -> Status {
+      if (operations++ < at || !taking_room.contains(operation.name)) return {};
+      met = true;
+      return fail(Code::no_space, "cannot {} {}: no space is left", operation.name, operation.path);
+    });
+    const int code = run(*files, command);
+    EXPECT_TRUE(code == exit_ok || code == exit_damaged || told_.find("no space is left") < at_end)
+        << code << ": " << told_;
+    return met;
   }
 
   int run(const Disk& disk, const Command& command) { return run(*files_on(disk), command); }
@@ -231,6 +254,32 @@ class CutOff : public testing::TestWithParam<End> {
     EXPECT_EQ(left_over(disk), Names{});
   }
 
+  Command explain() {
+    return [this](Files& files, std::ostream& out, const Log& log) {
+      return run_explain_command({}, files, clock_, process_on(cluster_, "login"), out, log);
+    };
+  }
+
+  /// The first command that cairn explain tells to type ends well, and is not told again.
+  void expect_good_advice(const Left& left) {
+    if (left.at % 5 != 0) return;
+    const auto disk = std::make_shared<Volume>(left.disk->copy());
+    ASSERT_EQ(run(disk, explain()), exit_ok) << told_;
+    const auto arrow = told_.find("  -> cairn ");
+    if (arrow == at_end) return;
+    ++followed_;
+    const std::string line = told_.substr(arrow, told_.find('\n', arrow) + 1 - arrow);
+    const int code = run(disk, [&](Files& files, std::ostream& out, const Log& log) {
+      return run_advised(parse_advised(line), files, clock_, process_on(cluster_, "login"), out,
+                         log);
+    });
+    EXPECT_TRUE(code == exit_ok || code == exit_damaged) << code << line << told_;
+    ASSERT_EQ(run(disk, explain()), exit_ok) << told_;
+    EXPECT_EQ(told_.find(line), at_end) << told_;
+  }
+
+  static constexpr auto at_end = std::string::npos;
+  int followed_ = 0;
   PrefixCluster cluster_;
   HastyClock clock_;
   std::string mount_;
@@ -260,9 +309,11 @@ TEST_P(CutOff, ARebuildAndItsPublishingAreEndedByTheNext) {
   cut_off_everywhere(rebuild(), 1, [&](const Left& left) {
     expect_own_files(left.disk, 2);
     if (left.ended) expect_own_files(left.disk, 3);
+    expect_good_advice(left);
     ASSERT_EQ(run(left.disk, rebuild()), exit_ok) << told_;
     expect_published(left.disk);
   });
+  EXPECT_GT(followed_, 0);
 }
 
 TEST_P(CutOff, ARepairOfCachesIsEndedByTheNext) {
@@ -277,6 +328,7 @@ TEST_P(CutOff, ARepairOfCachesIsEndedByTheNext) {
   for (const auto& [path, content] : whole)
     if (path.starts_with("/n1/") && !content.empty()) flip(state_, path);
   cut_off_everywhere(verify(true, mount_), 1, [&](const Left& left) {
+    expect_good_advice(left);
     const int again = run(left.disk, verify(true, mount_));
     ASSERT_TRUE(again == exit_ok || (again == exit_damaged && !left.ended)) << told_;
     for (const auto& [path, content] : whole)
@@ -288,12 +340,14 @@ TEST_P(CutOff, ARepairOfThePrefixDirectoryIsEndedByTheNext) {
   flip(state_, own_file(2, 1, 0));
   ASSERT_TRUE(files_on(state_)->remove_file(cluster_.file(2, 2, 1)));
   cut_off_everywhere(verify(true), 2, [&](const Left& left) {
+    expect_good_advice(left);
     const int again = run(left.disk, verify(true));
     ASSERT_TRUE(again == exit_ok || (again == exit_damaged && !left.ended)) << told_;
     EXPECT_EQ(run(left.disk, verify(false)), exit_ok) << told_;
     expect_own_files(left.disk, 2);
     EXPECT_EQ(left_over(left.disk), Names{});
   });
+  EXPECT_GT(followed_, 0);
 }
 
 /// It does not come back, whoever scavenges and rebuilds then.
@@ -340,6 +394,7 @@ TEST_P(CutOffInAFlush, ARebuildThatCarriesItOnIsEndedByTheNext) {
   cut_off_everywhere(rebuild(), 1, [&](const Left& left) {
     expect_own_files(left.disk, 2);
     if (left.ended) expect_own_files(left.disk, 4);
+    expect_good_advice(left);
     ASSERT_EQ(run(left.disk, rebuild()), exit_ok) << told_;
     expect_published(left.disk, {"ckpt.4", "ckpt.2"});
   });
@@ -359,12 +414,15 @@ TEST_P(CutOffInAFlush, ADeletionOfWhatWasScavengedIsEndedByTheNext) {
 }
 
 std::string name_of_end(const testing::TestParamInfo<End>& end) {
-  return end.param == End::kill ? "Killed" : "PowerFails";
+  const std::map<End, std::string> names = {
+      {End::kill, "Killed"}, {End::power, "PowerFails"}, {End::full, "NoRoomIsLeft"}};
+  return names.at(end.param);
 }
 
-INSTANTIATE_TEST_SUITE_P(AfterTheJob, CutOff, testing::Values(End::kill, End::power), name_of_end);
-INSTANTIATE_TEST_SUITE_P(AfterTheJob, CutOffInAFlush, testing::Values(End::kill, End::power),
+INSTANTIATE_TEST_SUITE_P(AfterTheJob, CutOff, testing::Values(End::kill, End::power, End::full),
                          name_of_end);
+INSTANTIATE_TEST_SUITE_P(AfterTheJob, CutOffInAFlush,
+                         testing::Values(End::kill, End::power, End::full), name_of_end);
 
 }  // namespace
 }  // namespace cairn

@@ -7,6 +7,7 @@
 
 #include "files/hasty_clock.hpp"
 #include "session/session_harness.hpp"
+#include "tools/exit_codes.hpp"
 #include "tools/rebuild_command.hpp"
 
 namespace cairn {
@@ -237,7 +238,7 @@ TEST(Rebuild, AJobThatIsAliveIsNotDisturbed) {
     rank.comm.barrier();
     if (rank.number() == 0) {
       const Answer answer = rebuild(cluster.node(""));
-      EXPECT_EQ(answer.exit_code, 1);
+      EXPECT_EQ(answer.exit_code, exit_try_again);
       EXPECT_NE(answer.told.find("a job is running"), std::string::npos) << answer.told;
     }
     rank.comm.barrier();

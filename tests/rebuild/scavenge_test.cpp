@@ -1,5 +1,6 @@
 // What is left of a dead job on its nodes gets to the prefix directory, whole, or not at all.
 #include <filesystem>
+#include <map>
 
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -11,6 +12,7 @@
 #include "scavenge/scavenge.hpp"
 #include "session/prefix_cluster.hpp"
 #include "tools/as_owner.hpp"
+#include "tools/exit_codes.hpp"
 #include "tools/index_changes.hpp"
 #include "tools/scavenge_command.hpp"
 
@@ -89,7 +91,7 @@ class Scavenge : public testing::Test {
                  make_whole(*files, *cluster_.clock, folder(),
                             {[](const Remains&) { return true; }, also_outlived_}, cluster_.log()));
     CAIRN_TRY(as_owner({"cairn rebuild"}, *files, *cluster_.clock, settings_on("n0"),
-                       [&](Communicator& comm, const Site& site) {
+                       cluster_.log(), [&](Communicator& comm, const Site& site) {
                          before_publishing();
                          publish(comm, site, salvage, "job", cluster_.log());
                          return Status{};
@@ -308,6 +310,18 @@ TEST_F(Scavenge, WhereNobodyHasCopiedItsPartToTheEndIsNoDatasetThatWasNeverCompl
   EXPECT_NE(reason_.find("run cairn scavenge again"), std::string::npos) << reason_;
   scavenge_nodes();
   EXPECT_EQ(outcome_of(rebuild(), 1), Outcome::published);
+}
+
+/// Where nothing is to be seen for some seconds, that is said before, with what saves it.
+TEST_F(Scavenge, WhoWaitsForASignOfLifeSaysSo) {
+  cluster_.settings.flush_interval = 2;
+  cluster_.settings.job_id = "other";
+  cluster_.write(four_nodes(), {1, 2});
+  cluster_.settings.job_id = "job";
+  ASSERT_TRUE(rebuild()) << cluster_.said();
+  EXPECT_TRUE(cluster_.said("job other of tester on n0")) << cluster_.said();
+  EXPECT_TRUE(cluster_.said("waiting up to 20 s for a sign of its life")) << cluster_.said();
+  EXPECT_TRUE(cluster_.said("--force saves that")) << cluster_.said();
 }
 
 /// A job that dies in the middle of a Complete: all have prepared, none has committed.
@@ -566,7 +580,8 @@ TEST_F(Scavenge, TheListTellsWhatIsSavedAndWhatOfItIsMissing) {
   ASSERT_TRUE(scavenge_node("n2"));
   EXPECT_EQ(scavenged()[0].at("state"), "saved");
   EXPECT_TRUE(scavenged()[0].at("missing").empty());
-  EXPECT_NE(list(false).find("saved: "), std::string::npos) << list(false);
+  EXPECT_NE(list(false).find("saved: by its records it can be made whole: "), std::string::npos)
+      << list(false);
   ASSERT_EQ(outcome_of(rebuild(), 3), Outcome::published);
   EXPECT_TRUE(scavenged().empty());
 }
@@ -698,6 +713,122 @@ TEST_F(Scavenge, AFileThatWasWrittenAgainForANewerDatasetIsNotReplaced) {
   ASSERT_EQ(outcome_of(rebuild(), 1), Outcome::failed);
   EXPECT_NE(reason_.find("a newer dataset by now"), std::string::npos) << reason_;
   cluster_.expect_own_files(1);
+}
+
+/// What is in the files below a folder.
+std::map<std::string, std::string> files_below(const std::string& folder) {
+  std::map<std::string, std::string> found;
+  for (const auto& entry : fs::recursive_directory_iterator(folder))
+    if (entry.is_regular_file()) found[entry.path()] = read_all(entry.path());
+  return found;
+}
+
+FileHook unreadable(const std::function<bool(std::string_view)>& which) {
+  return failing_at([which](const FileOperation& operation) {
+    return (operation.name == "read" || operation.name == "view") && which(operation.path);
+  });
+}
+
+/// Of a node that goes bad after it was scavenged.
+TEST_F(Scavenge, ACopyThatIsGoodIsNotReplacedByWhatIsWorse) {
+  cluster_.write(four_nodes(), {1});
+  scavenge_nodes();
+  const auto saved = files_below(folder().scavenged("n1"));
+  const auto expect_kept = [&](const std::string& what) {
+    const auto again = scavenge_node("n1");
+    ASSERT_TRUE(again) << what << ": " << again.error().text;
+    EXPECT_TRUE(files_below(folder().scavenged("n1")) == saved) << what;
+  };
+  for (const std::string& part : cluster_.parts("n1", 1))
+    for (const auto& [path, content] : files_below(part + "/files"))
+      if (!content.empty()) cluster_.flip(path);
+  for (const std::string& part : cluster_.parts("n1", 1))
+    fs::rename(part + "/record", part + "/record.new");
+  expect_kept("prepared only");
+  for (const std::string& part : cluster_.parts("n1", 1)) {
+    fs::rename(part + "/record.new", part + "/record");
+    cluster_.flip(part + "/record");
+  }
+  expect_kept("damaged records");
+  for (const std::string& part : cluster_.parts("n1", 1)) fs::remove(part + "/record");
+  for (const std::string node : {"n0", "n2", "n3"}) cluster_.lose(node);
+  expect_kept("no records");
+  fs::remove_all(folder().scavenged("n3"));
+  ASSERT_EQ(outcome_of(rebuild(), 1), Outcome::published) << reason_;
+  EXPECT_EQ(restart_elsewhere(), 1);
+}
+
+TEST_F(Scavenge, WhatARebuildHasRepairedInACopyStays) {
+  cluster_.write(four_nodes(), {1});
+  for (const std::string& part : cluster_.parts("n1", 1)) {
+    cluster_.flip(part + "/files/ckpt.1/" + "rank " + part.substr(part.rfind('.') + 1) + ".0");
+    cluster_.flip(part + "/record");
+  }
+  scavenge_nodes();
+  const auto not_published = rebuild(failing_at([](const FileOperation& operation) {
+    return operation.name == "rename" && operation.to.find("/datasets/") != std::string::npos;
+  }));
+  ASSERT_EQ(outcome_of(not_published, 1), Outcome::failed) << reason_;
+  scavenge_nodes();
+  fs::remove_all(folder().scavenged("n3"));
+  fs::remove_all(folder().rebuilt());
+  ASSERT_EQ(outcome_of(rebuild(), 1), Outcome::published) << reason_;
+  EXPECT_EQ(restart_elsewhere(), 1);
+}
+
+/// The records of n1 are gone; its files are saved all the same, and one that cannot be read any
+/// more costs no other, nor what was saved of it.
+TEST_F(Scavenge, AFileWithoutARecordThatCannotBeReadAnyMoreCostsNothingElse) {
+  cluster_.write(four_nodes(), {1});
+  for (const std::string& part : cluster_.parts("n1", 1)) fs::resize_file(part + "/record", 0);
+  const auto one = [&](std::string_view path) {
+    return path.starts_with(cluster_.node("n1")) && path.ends_with("rank 2.0");
+  };
+  const auto partly = scavenge_node("n1", unreadable(one));
+  ASSERT_TRUE(partly) << partly.error().text;
+  EXPECT_EQ(partly->bad_blocks, 3U) << "two records, and what cannot be read";
+  const auto whole = scavenge_node("n1");
+  ASSERT_TRUE(whole && whole->bad_blocks == 2U);
+  const auto saved = files_below(folder().scavenged("n1"));
+  const auto again = scavenge_node("n1", unreadable(one));
+  ASSERT_TRUE(again) << again.error().text;
+  EXPECT_TRUE(files_below(folder().scavenged("n1")) == saved);
+  for (const std::string node : {"n0", "n2"}) ASSERT_TRUE(scavenge_node(node));
+  ASSERT_EQ(outcome_of(rebuild(), 1), Outcome::published) << reason_;
+  EXPECT_EQ(restart_elsewhere(), 1);
+}
+
+/// By hand, without a dataset that is named: the outputs, oldest first, then checkpoints, newest
+/// first. What cannot be read of one keeps no other from being saved.
+TEST_F(Scavenge, WhatNobodyMakesAgainIsSavedFirstAndBadSourcesStopNothing) {
+  cluster_.settings.stores[0].count = 4;
+  cluster_.settings.flush = false;
+  cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+    rank.expect_written(1);
+    for (const int output : {2, 3}) ASSERT_TRUE(rank.write(output, flag_output));
+    rank.expect_written(4);
+  });
+  fs::resize_file(cluster_.parts("n1", 2).at(0) + "/record", 0);
+  Names order;
+  const auto posix = make_posix_files();
+  const auto files = make_hooked_files(*posix, [&](const FileOperation& operation) -> Status {
+    const auto at = operation.path.find("/dataset.");
+    if (at == std::string_view::npos) return {};
+    const std::string number(operation.path.substr(at + 9, 1));
+    const bool copies = operation.path.starts_with(folder().scavenged("n1"));
+    if (copies && operation.name == "write" && (order.empty() || order.back() != number))
+      order.push_back(number);
+    if (number != "2" || copies || operation.path.find("/files") == std::string_view::npos)
+      return {};
+    return fail(Code::io, "injected: cannot {} {}", operation.name, operation.path);
+  });
+  std::ostringstream out;
+  EXPECT_EQ(run_scavenge_command({}, *files, *cluster_.clock, process_on(cluster_, "n1"), out,
+                                 cluster_.log()),
+            exit_ok)
+      << cluster_.said();
+  EXPECT_EQ(order, (Names{"2", "3", "4", "1"}));
+  EXPECT_TRUE(cluster_.said("injected: cannot view")) << cluster_.said();
 }
 
 }  // namespace
