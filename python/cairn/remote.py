@@ -22,7 +22,7 @@ class Ssh(RemoteExecution):
     def __init__(self) -> None:
         self._reach = Reach()
 
-    def run(self, commands: Mapping[str, str], timeout_s: float) -> Dict[str, Answer]:
+    def run(self, commands: Mapping[str, str], timeout_s: float, alike: bool = True) -> Dict[str, Answer]:
         try:
             from ClusterShell.Task import task_self  # pylint: disable=import-outside-toplevel
         except ImportError as error:

@@ -53,7 +53,8 @@ def put_on_path(folder: Path) -> str:
 
 # The command `cairn` with a native part that scavenges what a test has put into the nodes' storage: `held.json` has
 # datasets with the ranks whose parts the node has; `answer`, if it is there, an exit code and what is said instead of
-# copying. A dataset can be rebuilt if one rank is missing. All else is the real command's.
+# copying; `trouble` is what of it cannot be read. A list takes `list_s` seconds, a rebuild
+# what `rebuild_s` of the dataset says. A dataset can be rebuilt if one rank is missing. All else is the real command's.
 CAIRN = '''{python}
 import json, os, signal, sys, time
 from pathlib import Path
@@ -67,14 +68,18 @@ def storage():
     return Path(os.environ["SCR_CACHE_BASE"].replace("%n", os.environ["SCR_NODE_NAME"]))
 
 def scavenge_node(prefix):
-    node, answer = os.environ["SCR_NODE_NAME"], storage() / "answer"
+    node, answer, trouble = os.environ["SCR_NODE_NAME"], storage() / "answer", storage() / "trouble"
     held = json.loads((storage() / "held.json").read_text()) if (storage() / "held.json").exists() else []
     with (prefix / "calls").open("a") as calls:
         calls.write(f"{node} {' '.join(values('--dataset')) or 'list'} {os.environ.get('SCR_JOB_ID')}\\n")
+    code = 0 if not trouble.exists() else 1
     if "--list" in words:
+        if (storage() / "list_s").exists():
+            time.sleep(float((storage() / "list_s").read_text()))
         print("cairn: warning: something {odd", file=sys.stderr)
-        print(json.dumps({"node": node, "datasets": held}, indent=2))
-        return 0
+        print(json.dumps({"node": node, "datasets": held}, indent=2), flush=True)
+        print("cairn: error:", trouble.read_text() if code else "none", file=sys.stderr)
+        return code
     if answer.exists():
         code, _, text = answer.read_text().partition(" ")
         if text == "hang":
@@ -89,12 +94,15 @@ def scavenge_node(prefix):
             folder = prefix / ".cairn" / "scavenged" / node
             folder.mkdir(parents=True, exist_ok=True)
             (folder / one["uuid"]).write_text(json.dumps(one))
-    return 0
+    print(json.dumps({"node": node, "bytes": 1000, "saved_bytes": 1000}), flush=True)
+    print("cairn: error:", trouble.read_text() if code else "none", file=sys.stderr)
+    return code
 
 def rebuild(prefix):
     (uuid,) = values("--dataset")
     parts = [json.loads(path.read_text()) for path in (prefix / ".cairn" / "scavenged").glob(f"*/{uuid}")]
     one = parts[0]
+    time.sleep(one.get("rebuild_s", 0))
     missing = set(range(one["ranks"])) - {rank for part in parts for rank in part["parts"]}
     outcome = "published" if len(missing) <= 1 else "lost"
     if one.get("becomes"):

@@ -17,6 +17,7 @@ from cairn.processes import Group
 from cairn.reach import PATIENCE_S, Reach
 from cairn.remote import TICK_S, Ssh
 from cairn.resources import ALL as MANAGERS
+from cairn.resources import steps
 from cairn.resources.flux import Flux
 from cairn.resources.local import Here, SimulatedNodes
 from cairn.resources.lsf import Lsf
@@ -146,6 +147,15 @@ def test_a_command_that_hangs_is_ended(remote: Tuple[RemoteExecution, List[str]]
     begin = time.monotonic()
     answer = execution.run({nodes[0]: "sleep 60"}, 0.2)[nodes[0]]
     assert answer.code != 0 and "0.2 s" in answer.text and time.monotonic() - begin < 10
+
+
+def test_one_that_takes_longer_is_given_its_time_where_commands_are_not_alike(
+        remote: Tuple[RemoteExecution, List[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "LATE_S", 0.2)
+    monkeypatch.setattr(steps, "LATE_TIMES", 0)
+    execution, nodes = remote
+    commands = {nodes[0]: "echo quick", nodes[-1]: "sleep 1.5; echo slow"}
+    assert execution.run(commands, 10, alike=False)[nodes[-1]].text.strip() == "slow"
 
 
 def test_a_node_that_cannot_be_reached_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

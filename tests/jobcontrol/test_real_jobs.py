@@ -14,7 +14,7 @@ from typing import Any, Dict, List
 
 import pytest
 
-from jobs import Job, Outcome, environment_of, launcher_of
+from jobs import Job, Outcome, environment_of, launcher_of, said_on_terminal
 
 HEAT = ["--size", "1", "--every", "4"]
 NODES = ["--nodes", "4", "--spares", "1"]
@@ -360,6 +360,20 @@ def test_a_scavenge_by_hand_that_is_cut_off_is_ended_by_the_next(
                 break
         assert done.returncode == 0, done
     assert "a restart begins with step." in done.stderr and json.loads(done.stdout)["verdict"] == "nothing to save", done
+
+
+def test_the_bar_of_a_scavenge_shows_what_is_copied(
+        cairn: Path, tmp_path: Path, first_flavour: str, program_of: Dict[str, str]) -> None:
+    """Of the files, which are as long as they will be from the first byte on, and of what protects them."""
+    storage = tmp_path / "storage"
+    died = heat(cairn, tmp_path, first_flavour, program_of,
+                [*LOSE, "n1@checkpoint:2", "--no-scavenge", "--storage", str(storage)], 100000).wait()
+    assert died.code == 4, died
+    said = said_on_terminal([str(cairn), "scavenge", "-p", str(tmp_path), "--storage", str(storage)],
+                            environment_of({"CAIRN_FLUSH_BANDWIDTH": "300KB"}))
+    filled = [len(bar.rstrip()) for bar in re.findall(r"\[([# ]{20})\]", said)]
+    assert len(filled) >= 3 and filled == sorted(filled), said
+    assert filled[0] < 10 and len(set(filled)) >= 3, said
 
 
 def at_work_on(node: str, folder: Path) -> List[int]:

@@ -15,7 +15,7 @@ from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from cairn.account import Account, lines_of
 from cairn.commands.for_scripts import end_time_of
-from cairn.commands.scavenge import asked_of, settings_on_nodes
+from cairn.commands.scavenge import down_of, settings_on_nodes
 from cairn.heartbeats import PERIOD_S, SHORTEST_SILENCE_S, SILENCE_S
 from cairn.hosts import expand
 from cairn.job_log import JobLog
@@ -272,7 +272,7 @@ def scavenge_at_end(work: Job, native: Native, manager: ResourceManager, plan: P
                 run_ended=True, end_time_s=plan.end_time_s)
     try:
         result = Scavenge(wish, native, manager.remote(), say, lambda: stop.now, tick).run(
-            asked_of(account.nodes, manager))
+            account.nodes, down_of(account.nodes, manager))
     except Trouble as trouble:
         return f"failed: {trouble}"
     # Where there is no way to the nodes, a job that has come to its end need not hear of it every time.

@@ -65,7 +65,7 @@ class Here(RemoteExecution):
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
 
-    def run(self, commands: Mapping[str, str], timeout_s: float) -> Dict[str, Answer]:
+    def run(self, commands: Mapping[str, str], timeout_s: float, alike: bool = True) -> Dict[str, Answer]:
         return run_all({node: ask_shell(command, self._environment)
                         for node, command in commands.items()}, timeout_s)
 
@@ -267,7 +267,7 @@ class OnSimulatedNodes(RemoteExecution):
     def __init__(self, nodes: SimulatedNodes) -> None:
         self._nodes = nodes
 
-    def run(self, commands: Mapping[str, str], timeout_s: float) -> Dict[str, Answer]:
+    def run(self, commands: Mapping[str, str], timeout_s: float, alike: bool = True) -> Dict[str, Answer]:
         on = {node: command for node, command in commands.items() if self._nodes.is_on(node)}
         answers = run_all({node: ask_shell(command, self._nodes.environment_of(node))
                            for node, command in on.items()}, timeout_s)

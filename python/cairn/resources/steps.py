@@ -43,7 +43,7 @@ class Steps(RemoteExecution):
         self._reach = Reach()
         self._answered: Set[str] = set()  # nodes that have, when they were asked the last time
 
-    def run(self, commands: Mapping[str, str], timeout_s: float) -> Dict[str, Answer]:
+    def run(self, commands: Mapping[str, str], timeout_s: float, alike: bool = True) -> Dict[str, Answer]:
         """Asks a node too that is not in question, this one if it belongs to the job: where that answers and another does
         not, it is not the fault of the way there. Nodes of which not even the kernel answers for an eighth of `timeout_s`
         are not waited for."""
@@ -53,11 +53,11 @@ class Steps(RemoteExecution):
         if witness:
             asked.setdefault(witness, "true")
         groups = [_nodes_of(asked, command) for command in dict.fromkeys(asked.values())]
-        found = self._asked(groups, asked, timeout_s)
+        found = self._asked(groups, asked, timeout_s, alike)
         # With one node that Slurm gives no more, a step is refused as a whole.
         refused = [group for group in groups if len(group) > 1 and all(found[node].code == REFUSED for node in group)]
         if refused and self._is_up():
-            found.update(self._asked([[node] for group in refused for node in group], asked, timeout_s))
+            found.update(self._asked([[node] for group in refused for node in group], asked, timeout_s, alike))
         answered = {node for node, answer in found.items() if answer.code not in (SILENT, REFUSED)}
         self._answered = (self._answered - found.keys() - gone) | answered
         if not answered and (self._here or not self._is_up()):
@@ -82,7 +82,7 @@ class Steps(RemoteExecution):
                                 stderr=errors, start_new_session=True, preexec_fn=ends_with_us())
 
     def _asked(self, groups: Iterable[Sequence[str]], commands: Mapping[str, str],
-               timeout_s: float) -> Dict[str, Answer]:
+               timeout_s: float, alike: bool) -> Dict[str, Answer]:
         """One step for each group."""
         questions = [_Question(self._step(nodes, TOLD.format(command=commands[nodes[0]]), subprocess.STDOUT), nodes)
                      for nodes in groups]
@@ -92,7 +92,7 @@ class Steps(RemoteExecution):
                 waited_s = time.monotonic() - begin
                 if waited_s >= limit_s:
                     break
-                if _read(questions, min(0.1, limit_s - waited_s)):
+                if _read(questions, min(0.1, limit_s - waited_s)) and alike:
                     limit_s = min(timeout_s, max(LATE_S, LATE_TIMES * waited_s))
             silence = Answer(SILENT, f"has not answered for {limit_s:.3g} s")
             return {node: answer for question in questions for node, answer in question.answers(silence).items()}
