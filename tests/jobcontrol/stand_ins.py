@@ -35,6 +35,15 @@ done
 wait
 exit $code
 """
+# Goes by ssh. As the real one does then, it replaces %h, %n and %u in the command; and it cuts domains off.
+PDSH = """#!/bin/sh
+while :; do case $1 in -N) bare=yes; shift;; -w) nodes=$2; shift 2;; -*) shift 2;; *) break;; esac; done
+for node in $(echo "$nodes" | tr , ' '); do
+  command=$(printf '%s' "$*" | sed "s/%h/$node/g; s/%n/0/g; s/%u/me/g; s/%%/%/g")
+  if [ "$bare" ]; then ssh "$node" "$command" & else ssh "$node" "$command" 2>&1 | sed -u "s/^/${node%%.*}: /" & fi
+done
+wait
+"""
 SCONTROL = """#!/bin/sh
 echo "Slurmctld(primary) at login is UP"
 """
@@ -46,7 +55,7 @@ def put_on_path(folder: Path) -> str:
     binaries.mkdir()
     for name in ("dead", "mute"):
         (folder / name).touch()
-    for name, text in (("ssh", SSH), ("squeue", SQUEUE), ("sinfo", SINFO), ("srun", SRUN), ("scontrol", SCONTROL)):
+    for name, text in (("ssh", SSH), ("pdsh", PDSH), ("squeue", SQUEUE), ("sinfo", SINFO), ("srun", SRUN), ("scontrol", SCONTROL)):
         (binaries / name).write_text(text.replace("{folder}", str(folder)))
         (binaries / name).chmod(0o755)
     return f"{binaries}:/usr/bin:/bin"

@@ -11,8 +11,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tu
 
 import pytest
 
-from cairn import long_work, progress_bar
-from cairn.resources import steps
+from cairn import labelled, long_work, progress_bar
 from cairn.long_work import GONE, TEMPORARY, LongWork
 from cairn.native import Native
 from cairn.progress_bar import ProgressLine, bar_of
@@ -417,8 +416,8 @@ class AskedOf(NamedTuple):
 def test_a_node_that_lists_later_than_an_idle_one_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By Slurm, where a node that takes much longer than the others is given up otherwise."""
     monkeypatch.setenv("PATH", put_on_path(tmp_path))
-    monkeypatch.setattr(steps, "LATE_S", 0.3)
-    monkeypatch.setattr(steps, "LATE_TIMES", 0)
+    monkeypatch.setattr(labelled, "LATE_S", 0.3)
+    monkeypatch.setattr(labelled, "LATE_TIMES", 0)
     native = tmp_path / "cairn"
     held = json.dumps({"datasets": [listed(3, ALL, in_prefix=True)]})
     native.write_text("#!/bin/sh\n[ $SLURMD_NODENAME = node0 ] && { echo '{\"datasets\": []}'; exit; }\n"

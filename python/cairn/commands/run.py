@@ -162,7 +162,8 @@ def strike_of(text: str, manager: ResourceManager) -> Strike:
 
 def choose_manager(options: argparse.Namespace, native: Native, environment: Dict[str, str]) -> ResourceManager:
     """Nodes are simulated where they are asked for and there is nobody to give real ones."""
-    manager = manager_of(environment, options.manager, native.chosen("SCR_NODELIST"))
+    manager = manager_of(environment, options.manager, native.chosen("SCR_NODELIST"),
+                         native.settings["CAIRN_REMOTE"])
     if manager.name != "local" or options.nodes is None:
         if options.spares or options.storage:
             raise WrongUsage("--spares and --storage are for simulated nodes only: give --nodes, and no "

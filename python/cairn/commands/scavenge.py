@@ -75,7 +75,8 @@ def place_of(options: argparse.Namespace, native: Native, environment: Mapping[s
     told: Account = state["account"] if state else Account()
     listed = options.nodes or native.chosen("SCR_NODELIST")
     told_hosts = "" if told.manager in ("", "local") else ",".join(told.nodes)
-    manager = manager_of(environment, options.manager, listed or told_hosts)
+    manager = manager_of(environment, options.manager, listed or told_hosts,
+                         native.settings["CAIRN_REMOTE"])
     if options.storage:
         manager = SimulatedNodes.left_in(environment, options.storage)
     job = native.chosen("SCR_JOB_ID") or manager.job_id() or told.job or "defjobid"
