@@ -362,6 +362,39 @@ def test_a_scavenge_by_hand_that_is_cut_off_is_ended_by_the_next(
     assert "a restart begins with step." in done.stderr and json.loads(done.stdout)["verdict"] == "nothing to save", done
 
 
+def test_two_scavenges_at_once_bring_what_one_does(
+        cairn: Path, tmp_path: Path, first_flavour: str, program_of: Dict[str, str]) -> None:
+    """Where one is in the other's way it ends with 75, and is given again."""
+    undisturbed = heat(cairn, tmp_path, first_flavour, program_of, NODES, 100, "reference", {"SCR_ENABLE": "0"}).wait()
+    assert undisturbed.code == 0, undisturbed
+    storage = tmp_path / "storage"
+    died = heat(cairn, tmp_path, first_flavour, program_of,
+                [*LOSE, "n1@checkpoint:2", "--no-scavenge", "--storage", str(storage)], 100000).wait()
+    assert died.code == 4, died
+    # Slower than one waits for the other.
+    settings = {"CAIRN_FLUSH_BANDWIDTH": "300KB"}
+    command = [str(cairn), "scavenge", "-p", str(tmp_path), "--storage", str(storage)]
+
+    def started() -> "subprocess.Popen[str]":
+        return subprocess.Popen(command, env=environment_of(settings), text=True, stdout=subprocess.DEVNULL,
+                                stderr=subprocess.PIPE)
+    open_ones, told, end = [started(), started()], "", time.monotonic() + 90
+    codes: List[int] = []
+    while open_ones:
+        one = open_ones.pop(0)
+        told += one.communicate(timeout=90)[1]
+        codes.append(one.returncode)
+        if one.returncode == 75:
+            assert time.monotonic() < end, told
+            open_ones.append(started())
+    assert [code for code in codes if code != 75] == [0, 0], (codes, told)
+    assert 75 in codes and "is not saved yet" in told, (codes, told)
+    done = heat(cairn, tmp_path, first_flavour, program_of, NODES, 100).wait()  # its nodes have nothing
+    saved = int(re.findall(r"a restart begins with step\.(\d+)", told)[-1])
+    assert done.code == 0 and done.steps("start") == [saved], (done, told)
+    assert fields(tmp_path / "result") == fields(tmp_path / "reference")
+
+
 def test_the_bar_of_a_scavenge_shows_what_is_copied(
         cairn: Path, tmp_path: Path, first_flavour: str, program_of: Dict[str, str]) -> None:
     """Of the files, which are as long as they will be from the first byte on, and of what protects them."""
