@@ -343,6 +343,14 @@ def test_of_a_store_that_all_nodes_share_one_saves_all(left: Left, cannot: List[
     assert (one["verdict"], one["bytes"]) == ("saved", 1000)
 
 
+def test_of_a_shared_store_all_is_saved_by_a_node_that_cannot_read_something_else(left: Left) -> None:
+    for node in HELD:
+        (left.storage(node) / "held.json").write_text(json.dumps([listed(3, ALL, shared=True)]))
+    (left.storage("n0") / "trouble").write_text("not all that it has could be read")
+    done = left.scavenge()
+    assert done.code == 0 and [call.split()[0] for call in left.calls()] == ["n0"], done
+
+
 @pytest.mark.parametrize("kind, outcome, code", [
     ({}, "there", 0), ({}, "outlived", 0), ({}, "newer", 1), ({}, "uncommitted", 0), ({}, "lost", 1), (OUTPUT, "outlived", 1),
     (OUTPUT, "uncommitted", 0),
