@@ -16,7 +16,8 @@ AT_ONCE = 64  # so many nodes; each takes a connection from here
 BEAT_S = 2.0
 SILENT_S = 30.0  # a node that is busy copying may be slow to say anything
 TICK_S = 0.2
-# The last line tells the exit code; a line with a dot, that the node is alive.
+# The last line tells the exit code; a line with a dot, that the node is alive. The command itself may write lines with a
+# dot and a number: how much it has done.
 TOLD = """( {command} ) 2>&1 & work=$!
 ( while sleep {beat:g}; do echo .; done ) & beats=$!
 wait $work; code=$?; kill $beats; echo "= $code" """
@@ -29,6 +30,7 @@ class LongWork:
                  tick: Callable[[], None] = lambda: None) -> None:
         """`why_stop` is asked again and again, and ends all work by a text; `tick` is called as often."""
         self._remote, self._why_stop, self._tick = remote, why_stop, tick
+        self.done: Dict[str, int] = {}  # how much, by node, of those that tell
 
     def run(self, commands: Mapping[str, str]) -> Dict[str, Answer]:
         """Every node answers; one that dies, with GONE, one that had no time, with TEMPORARY."""
@@ -47,6 +49,7 @@ class LongWork:
                 select.select([work.lines.pipe for work in open_works], [], [], TICK_S)
                 for work in list(open_works):
                     answer = work.answer()
+                    self.done[work.node] = work.done
                     if answer is not None:
                         answers[work.node] = answer
                         open_works.remove(work)
@@ -63,6 +66,7 @@ class _Work:
     def __init__(self, remote: RemoteExecution, node: str, command: str) -> None:
         told = TOLD.format(command=command, beat=BEAT_S)
         self.node, self.lines = node, Lines(remote.start(node, f"sh -c {shlex.quote(told)}"))
+        self.done = 0
         self._text: List[str] = []
         self._heard_s = time.monotonic()
 
@@ -73,7 +77,10 @@ class _Work:
             sign, _, code = line.partition("= ")
             if sign == "" and code.isdigit():
                 return Answer(int(code), "\n".join(self._text))
-            if line != ".":
+            dot, _, done = line.partition(" ")
+            if dot == "." and done.isdigit():
+                self.done = int(done)
+            elif line != ".":
                 self._text.append(line)
         if not self.lines.is_open:
             return Answer(GONE, "\n".join([*self._text, "the connection has closed before it was done"]))

@@ -1,11 +1,13 @@
-"""Commands on nodes by ssh."""
+"""Commands on nodes where the resource manager runs none: by ssh, or by pdsh."""
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from typing import Any, Dict, List, Mapping, Sequence, Set
 
 from cairn.native import Trouble
+from cairn.pdsh import Pdsh
 from cairn.reach import PATIENCE_S, Reach
 from cairn.roles import GONE, Answer, Ask, Beats, RemoteExecution, ResourceManager, ask_here
 
@@ -22,7 +24,7 @@ class Ssh(RemoteExecution):
     def __init__(self) -> None:
         self._reach = Reach()
 
-    def run(self, commands: Mapping[str, str], timeout_s: float) -> Dict[str, Answer]:
+    def run(self, commands: Mapping[str, str], timeout_s: float, alike: bool = True) -> Dict[str, Answer]:
         try:
             from ClusterShell.Task import task_self  # pylint: disable=import-outside-toplevel
         except ImportError as error:
@@ -85,12 +87,24 @@ def _has_ended(worker: Any, node: str) -> bool:
         return False
 
 
+WAY = "CAIRN_REMOTE"  # the setting that chooses
+
+
+def way_to_nodes(environment: Mapping[str, str]) -> RemoteExecution:
+    """That which the setting names, else ssh, or pdsh where only that is there."""
+    def is_there(command: str) -> bool:
+        return shutil.which(command, path=environment.get("PATH")) is not None
+    chosen = environment.get(WAY, "auto")
+    by_pdsh = chosen == "pdsh" or (chosen == "auto" and is_there("pdsh") and not is_there("ssh"))
+    return Pdsh(environment) if by_pdsh else Ssh()
+
+
 class BySsh(ResourceManager):
-    """A resource manager that leaves commands on nodes to ssh."""
+    """A resource manager that leaves commands on nodes to ssh, or what does as well."""
 
     def __init__(self, environment: Mapping[str, str], ask: Ask = ask_here) -> None:
         super().__init__(environment, ask)
-        self._ssh = Ssh()
+        self._remote = way_to_nodes(environment)
 
     def remote(self) -> RemoteExecution:
-        return self._ssh
+        return self._remote

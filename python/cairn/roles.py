@@ -58,10 +58,11 @@ class RemoteExecution(ABC):
     name = ""  # what the site must allow for it
 
     @abstractmethod
-    def run(self, commands: Mapping[str, str], timeout_s: float) -> Dict[str, Answer]:
+    def run(self, commands: Mapping[str, str], timeout_s: float, alike: bool = True) -> Dict[str, Answer]:
         """The command of each node on it, all at once. A node that cannot be reached answers with a
         code other than 0 and a text that says so; every node answers. Only what is known to be the node's
-        fault may count against it: else the code is UNKNOWN."""
+        fault may count against it: else the code is UNKNOWN. `alike`: it should take about as long on each of them, so
+        one that takes much longer than another need not be given all of the time."""
 
     @abstractmethod
     def start(self, node: str, command: str) -> "subprocess.Popen[bytes]":

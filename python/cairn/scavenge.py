@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import json
+import math
 import shlex
 import sys
 import time
 from dataclasses import dataclass, field
 from enum import Enum
-from pathlib import Path
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence
 
-from cairn.account import size_text
+from cairn.account import size_text, time_text
 from cairn.long_work import TEMPORARY, LongWork
 from cairn.native import Native
-from cairn.progress_bar import ProgressBar, bytes_below
+from cairn.progress_bar import ProgressLine, bar_of
 from cairn.resources.local import Here
 from cairn.roles import Answer, RemoteExecution
 
-LIST_PATIENCE_S = 60.0
+LIST_PATIENCE_S = 60.0  # or less, where less is left: most of that is for the copies
+LIST_SHARE = 4
 MARGIN_S = 5.0  # of the time left: what it takes to come to an end
 HERE = "this node"  # where the rebuild runs
 
@@ -143,10 +144,16 @@ class Saved:
 class Result:
     """Of a whole scavenge."""
 
-    silent: Dict[str, str] = field(default_factory=dict)  # nodes that list nothing, each with the reason
-    nodes: List[str] = field(default_factory=list)  # all that were asked
+    silent: Dict[str, str] = field(default_factory=dict)  # nodes that do not tell what they hold, each with the reason
+    nodes: List[str] = field(default_factory=list)  # all
     saved: List[Saved] = field(default_factory=list)
     waits: str = ""  # why no further dataset was tried
+    partly: Dict[str, str] = field(default_factory=dict)  # nodes that could not read all that they hold
+    listed: int = 0  # datasets that the nodes have told of, those in the prefix directory too
+
+    def nothing_known(self) -> bool:
+        """Whether what there is to save may be just what nobody has told."""
+        return self.listed == 0 and (bool(self.silent or self.partly) or not self.nodes)
 
     def verdict(self) -> Optional[Verdict]:
         """The worst that counts; None: there was nothing to be saved. That a newer checkpoint could not be saved
@@ -155,7 +162,7 @@ class Result:
         verdicts = [one.verdict for one in counted]
         if self.waits or Verdict.LATER in verdicts:
             return Verdict.LATER
-        if len(self.silent) == len(self.nodes):
+        if self.nothing_known():
             return Verdict.FAILED
         outputs_failed = any(one.verdict == Verdict.FAILED and one.dataset.output for one in counted)
         if outputs_failed or (verdicts and verdicts[-1] == Verdict.FAILED):
@@ -163,21 +170,23 @@ class Result:
         return verdicts[-1] if verdicts else None
 
     def text(self) -> str:
-        """One line; empty where there was nothing to be saved."""
+        """One line; empty where there was nothing to be saved, and all nodes have told."""
         parts = [f"{one.dataset.name} {one.verdict.value}" for one in self.saved]
         if self.waits:
-            parts.append(f"the rest later: {self.waits}")
-        if parts and self.silent:
-            parts.append(f"no answer from {', '.join(sorted(self.silent))}")
-        elif len(self.silent) == len(self.nodes):
+            parts.append(f"{'the rest ' if parts else ''}later: {self.waits}")
+        if len(self.silent) == len(self.nodes):
             parts.append("no node has answered")
+        elif self.silent:
+            parts.append(f"no answer from {', '.join(sorted(self.silent))}")
+        if self.partly:
+            parts.append(f"not all could be read on {', '.join(sorted(self.partly))}")
         return "; ".join(parts)
 
     def as_json(self) -> Dict[str, Any]:
         """For programs."""
         verdict = self.verdict()
         return {"verdict": verdict.value if verdict else "nothing to save", "nodes": self.nodes, "silent": self.silent,
-                "waits": self.waits, "datasets": [one.as_json() for one in self.saved]}
+                "partly": self.partly, "waits": self.waits, "datasets": [one.as_json() for one in self.saved]}
 
 
 @dataclass(frozen=True)
@@ -199,10 +208,17 @@ class Scavenge:
         self._wish, self._native, self._remote, self._say = wish, native, remote, say
         self._asked_to_stop, self._tick = why_stop, tick
 
-    def run(self, nodes: Sequence[str]) -> Result:
-        """All that has to be done. Errors are in the result."""
-        result = Result(nodes=list(nodes))
-        datasets = merged(self._lists(nodes, result))
+    def run(self, nodes: Sequence[str], down: Mapping[str, str]) -> Result:
+        """All that has to be done; of the nodes those that are `down` are not asked. Errors are in the result."""
+        result = Result(dict(down), list(nodes), waits=self._why_stop())
+        if result.waits:
+            return result
+        datasets = merged(self._lists([node for node in nodes if node not in down], result))
+        result.listed = len(datasets)
+        for node, why in result.silent.items():
+            self._say(f"{node} does not tell what it holds: {why}")
+        for node, why in result.partly.items():
+            self._say(f"{node} does not tell all that it holds: {why}")
         ended: Dict[str, Verdict] = {}
         while True:
             one = next_to_save(datasets, ended, self._wish.checkpoints)
@@ -211,9 +227,6 @@ class Scavenge:
             result.waits = self._why_stop()
             if result.waits:
                 break
-            if not result.saved:
-                for node, why in result.silent.items():
-                    self._say(f"{node} does not tell what it holds: {why}")
             saved = self._save(one)
             self._say(saved.text())
             ended[one.uuid] = saved.verdict
@@ -221,29 +234,30 @@ class Scavenge:
         return result
 
     def _why_stop(self) -> str:
-        left_s = None if self._wish.end_time_s is None else self._wish.end_time_s - time.time()
-        if left_s is not None and left_s < MARGIN_S:
-            return "the allocation ends"
-        return self._asked_to_stop()
+        return "the allocation ends" if self._left_s() < MARGIN_S else self._asked_to_stop()
+
+    def _left_s(self) -> float:
+        return math.inf if self._wish.end_time_s is None else self._wish.end_time_s - time.time()
 
     def _lists(self, nodes: Sequence[str], result: Result) -> Dict[str, List[Dict[str, Any]]]:
-        """Of the nodes that answer."""
+        """Of the nodes that answer. One that holds much takes longer for it than an idle spare."""
         command = self._command("scavenge-node", "--list", "--json")
+        patience_s = min(LIST_PATIENCE_S, self._left_s() / LIST_SHARE)
         lists = {}
-        for node, answer in self._remote.run({node: command for node in nodes}, LIST_PATIENCE_S).items():
-            told = first_json(answer.text) if answer.code == 0 else None
+        for node, answer in self._remote.run({node: command for node in nodes}, patience_s, alike=False).items():
+            told = first_json(answer.text)
             if told is None:
                 result.silent[node] = _last_line(answer)
-            else:
-                lists[node] = told["datasets"]
+                continue
+            lists[node] = told["datasets"]
+            if answer.code != 0:
+                result.partly[node] = _last_line(answer)
         return lists
 
     def _save(self, one: Dataset) -> Saved:
-        command = self._command("scavenge-node", "--dataset", one.uuid)
-        copies, files = Path(self._native.prefix) / ".cairn" / "scavenged", f"dataset.{one.number}.{one.uuid}/rank.*/files"
-        with ProgressBar(sys.stderr, one.text(), one.bytes, lambda: bytes_below(copies, f"*/{files}")) as bar:
-            answers = self._copy(one, command, bar.tick)
-        failed = {node: _last_line(answer) for node, answer in answers.items() if answer.code != 0}
+        command = self._command("scavenge-node", "--dataset", one.uuid, "--json", "--progress")
+        answers = self._copy(one, command)
+        failed = {node: _last_line(answer) for node, answer in answers.items() if not has_copied(answer)}
         for node, why in failed.items():
             self._say(f"{one.text()}: {node} has not copied its part: {why}")
         later = [node for node, answer in answers.items() if answer.code == TEMPORARY]
@@ -257,14 +271,16 @@ class Scavenge:
         verdict = Verdict.SAVED if is_safe else Verdict.LATER if later or outcome == "later" else Verdict.FAILED
         return Saved(one, verdict, outcome, reason, failed)
 
-    def _copy(self, one: Dataset, command: str, tick: Callable[[], None]) -> Dict[str, Answer]:
+    def _copy(self, one: Dataset, command: str) -> Dict[str, Answer]:
         """What the nodes have said that were asked. Of a shared store one does it all: the first that can."""
+        def bar(seconds: float, done: Mapping[str, int]) -> str:
+            return bar_of(one.text(), sum(done.values()), one.bytes, seconds)
         if not one.shared:
-            return self._work(self._remote, {node: command for node in one.nodes}, tick)
+            return self._work(self._remote, {node: command for node in one.nodes}, bar)
         answers: Dict[str, Answer] = {}
         for node in one.nodes:
-            answers = self._work(self._remote, {node: command}, tick)
-            if answers[node].code in (0, TEMPORARY):
+            answers = self._work(self._remote, {node: command}, bar)
+            if has_copied(answers[node]) or answers[node].code == TEMPORARY:
                 break
             self._say(f"{one.text()}: {node} has not copied it: {_last_line(answers[node])}")
         return answers
@@ -273,7 +289,8 @@ class Scavenge:
         """Outcome and reason, also where some nodes have failed: redundancy may do without their parts."""
         ended = ["--run-ended"] if run_ended else []
         command = self._command("rebuild", "--dataset", one.uuid, "--json", *ended)
-        answer = self._work(Here(self._native.environment), {HERE: command})[HERE]
+        answer = self._work(Here(self._native.environment), {HERE: command}, lambda seconds, _: (
+            f"{one.text()}: is made whole and published, {time_text(seconds)}"))[HERE]
         told = (first_json(answer.text) or {}).get("datasets", [])
         found = next((line for line in told if line["uuid"] == one.uuid), None)
         if found is None and answer.code == 0 and not failed:
@@ -283,15 +300,23 @@ class Scavenge:
         return str(found["outcome"]), str(found.get("reason") or "")
 
     def _work(self, remote: RemoteExecution, commands: Mapping[str, str],
-              show: Callable[[], None] = lambda: None) -> Dict[str, Answer]:
+              text: Callable[[float, Mapping[str, int]], str]) -> Dict[str, Answer]:
+        """`text`: what a terminal shows after so many seconds, in which the nodes have done so much."""
         def tick() -> None:
             self._tick()
-            show()
-        return LongWork(remote, self._why_stop, tick).run(commands)
+            line.tick()
+        work = LongWork(remote, self._why_stop, tick)
+        with ProgressLine(sys.stderr, lambda seconds: text(seconds, work.done)) as line:
+            return work.run(commands)
 
     def _command(self, name: str, *arguments: str) -> str:
         settings = [f"{key}={value}" for key, value in sorted(self._wish.settings.items())]
         return shlex.join(["env", *settings, str(self._native.path), name, "--prefix", self._native.prefix, *arguments])
+
+
+def has_copied(answer: Answer) -> bool:
+    """There is an account of it then, also where something else on the node could not be read."""
+    return answer.code == 0 or "saved_bytes" in (first_json(answer.text) or {})
 
 
 def _last_line(answer: Answer) -> str:

@@ -146,8 +146,8 @@ HeldPart read_part(Files& files, const RankFolder& folder, int owner, const Uuid
 }
 
 Result<Catalog> read_catalog(Files& files, const std::vector<Store>& stores,
-                             const LooksAfter& looks_after, EmptyFolders empty,
-                             RecordDetail detail) {
+                             const LooksAfter& looks_after, EmptyFolders empty, RecordDetail detail,
+                             std::vector<std::string>* unreadable) {
   Catalog catalog;
   for (std::size_t store = 0; store < stores.size(); ++store) {
     CAIRN_ASSIGN(const std::vector<std::string> names, files.list(stores[store].root()));
@@ -159,7 +159,10 @@ Result<Catalog> read_catalog(Files& files, const std::vector<Store>& stores,
       const Status read =
           read_dataset(files, folder, looks_after, empty, detail, parsed->uuid, dataset);
       // A neighbour that is ahead may just have removed it.
-      if (!read && read.error().code != Code::not_found) return tl::unexpected(read.error());
+      if (!read && read.error().code != Code::not_found) {
+        if (unreadable == nullptr) return tl::unexpected(read.error());
+        unreadable->push_back(read.error().text);
+      }
       if (!dataset.parts.empty()) catalog.emplace(parsed->uuid, std::move(dataset));
     }
   }

@@ -58,11 +58,13 @@ enum class RecordDetail { all, outline };
 
 /// Reads the records of all parts this rank looks after. A folder that cannot be listed is an
 /// error; a damaged record is not: it is told in the part. Names that are not Cairn's are passed
-/// over.
+/// over. Where `unreadable` is given, a dataset whose folder cannot be listed is named there, and
+/// does not keep the others from being found.
 Result<Catalog> read_catalog(Files& files, const std::vector<Store>& stores,
                              const LooksAfter& looks_after,
                              EmptyFolders empty = EmptyFolders::removed,
-                             RecordDetail detail = RecordDetail::all);
+                             RecordDetail detail = RecordDetail::all,
+                             std::vector<std::string>* unreadable = nullptr);
 
 /// The rank whose folder this is, as its name tells.
 std::optional<int> owner_of(const RankFolder& folder);

@@ -14,6 +14,7 @@ using namespace std::string_view_literals;
 constexpr std::array copy_types = {"SINGLE"sv, "PARTNER"sv, "XOR"sv, "RS"sv, "FILE"sv};
 constexpr std::span<const std::string_view> schemes = std::span(copy_types).first(4);
 constexpr std::array views = {"PRIVATE"sv, "GLOBAL"sv};
+constexpr std::array remote_ways = {"auto"sv, "ssh"sv, "pdsh"sv};
 constexpr std::array fetch_answers = {"stop"sv, "older"sv, "fresh"sv};
 constexpr std::array mismatch_answers = {"refuse"sv, "fresh"sv};
 
@@ -232,6 +233,10 @@ constexpr Option table[] = {
     {"SCR_EXCLUDE_NODES", text, "", "", "nodes never used", not_by_app},
     {"SCR_NODE_TESTS", text, "", "ping,echo,dir_capacity", "health tests of nodes", usual},
     {"SCR_NODELIST", text, "", "", "nodes of the allocation", usual},
+    {"CAIRN_REMOTE", one_of(remote_ways), "", "auto",
+     "how commands go to nodes where the resource manager runs none; auto: ssh, or pdsh where only "
+     "that is there",
+     not_by_app},
     {"SCR_WATCHDOG", boolean, "", "0", "1 ends a run without progress", usual},
     {"SCR_WATCHDOG_TIMEOUT", at_least_1, "s", "", "how long it may be without progress",
      not_by_app},

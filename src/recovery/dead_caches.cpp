@@ -50,8 +50,8 @@ Status find_caches(Files& files, const std::string& folder, std::vector<std::str
   return {};
 }
 
-Result<std::vector<std::string>> caches_on_node(Files& files, const Settings& settings,
-                                                const Log& log) {
+std::vector<std::string> caches_on_node(Files& files, const Settings& settings,
+                                        std::vector<std::string>& unreadable) {
   std::vector<std::string> caches;
   for (const StoreSettings& store : settings.stores) {
     if (!store.enabled) continue;
@@ -60,14 +60,13 @@ Result<std::vector<std::string>> caches_on_node(Files& files, const Settings& se
                     settings.job_id);
     const auto info = files.info(root);
     if (!info && info.error().code == Code::not_found) continue;
-    if (!info) {
-      log.warning("{}; this cache is passed over", info.error().text);
-      continue;
-    }
-    if (info->kind != Kind::folder || info->owner != files.effective_user())
-      return fail(Code::untrusted, "{} is not a folder of user {}: it is not looked into", root,
-                  settings.user);
-    if (std::find(caches.begin(), caches.end(), root) == caches.end()) caches.push_back(root);
+    if (!info)
+      unreadable.push_back(info.error().text);
+    else if (info->kind != Kind::folder || info->owner != files.effective_user())
+      unreadable.push_back(
+          fmt::format("{} is not a folder of user {}: it is not looked into", root, settings.user));
+    else if (std::find(caches.begin(), caches.end(), root) == caches.end())
+      caches.push_back(root);
   }
   return caches;
 }

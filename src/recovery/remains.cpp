@@ -23,13 +23,14 @@ void add(Remains& remains, HeldDataset&& held) {
 }  // namespace
 
 Result<std::vector<Remains>> find_remains(Files& files, const std::vector<std::string>& roots,
-                                          RecordDetail detail) {
+                                          RecordDetail detail,
+                                          std::vector<std::string>* unreadable) {
   std::map<Uuid, Remains> found;
   for (const std::string& root : roots) {
     CAIRN_ASSIGN(const Store store, Store::at(files, root));
     CAIRN_ASSIGN(Catalog catalog, read_catalog(
                                       files, {store}, [](std::size_t, int) { return true; },
-                                      EmptyFolders::kept, detail));
+                                      EmptyFolders::kept, detail, unreadable));
     for (auto& [uuid, held] : catalog) {
       found[uuid].uuid = uuid;
       add(found[uuid], std::move(held));

@@ -19,9 +19,11 @@ struct Remains {
 };
 
 /// Local. The datasets in these folders (each `<store>/<user>/cairn.<job>` of a node, or a copy of
-/// one), newest first; changes nothing. Errors: a folder that cannot be listed.
+/// one), newest first; changes nothing. Errors: a folder that cannot be listed; that of a dataset
+/// is named in `unreadable` instead, where that is given.
 Result<std::vector<Remains>> find_remains(Files& files, const std::vector<std::string>& roots,
-                                          RecordDetail detail = RecordDetail::outline);
+                                          RecordDetail detail = RecordDetail::outline,
+                                          std::vector<std::string>* unreadable = nullptr);
 
 /// Local. What a run would know of it before it looks closer.
 Summary summarise(const Remains& remains);

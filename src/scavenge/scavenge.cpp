@@ -163,7 +163,7 @@ Result<std::vector<Holding>> find_holdings(Files& files, const std::vector<std::
   const Listing attempts = read_attempts(files, folder).value_or(Listing{});
   std::vector<Remains> found;
   for (const std::string& cache : caches) {
-    auto remains = find_remains(files, {cache});
+    auto remains = find_remains(files, {cache}, RecordDetail::outline, &unreadable);
     if (!remains) unreadable.push_back(remains.error().text);
     if (remains) std::move(remains->begin(), remains->end(), std::back_inserter(found));
   }

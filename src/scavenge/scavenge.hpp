@@ -28,8 +28,8 @@ struct Holding {
 /// Local. Datasets that were complete, of which there is anything in these caches; newest first.
 /// Not among them is what the program wrote into the prefix directory itself, and what was dropped,
 /// deleted or quarantined, as far as that can be read: copies publish nothing, and what is not
-/// copied may be lost. Caches that cannot be read are named in `unreadable`, and do not keep the
-/// others from being saved.
+/// copied may be lost. Caches, and datasets in them, that cannot be read are named in `unreadable`,
+/// and do not keep the others from being saved.
 Result<std::vector<Holding>> find_holdings(Files& files, const std::vector<std::string>& caches,
                                            const PrefixFolder& folder,
                                            std::vector<std::string>& unreadable, const Log& log);

@@ -161,13 +161,15 @@ void add_scavenge_node(CLI::App& app, int& exit_code) {
   sub->add_flag("--list", command->list, "Copy nothing, tell what there is");
   add_prefix(*sub, command->source);
   sub->add_flag("--json", command->json, "Print JSON");
+  sub->add_flag("--progress", command->progress,
+                "Print how many bytes are done, again and again, as a line \". BYTES\"");
   sub->footer(
       "Exit codes: 0 done, 1 failed, 2 wrong usage, 75 a job or another scavenge is running, or "
       "SCR_END_TIME has come: try again, what was copied stays.");
   sub->callback([command, &exit_code] {
     const auto files = cairn::make_posix_files();
     const auto clock = cairn::make_system_clock();
-    command->progress = ::isatty(STDERR_FILENO) == 1;
+    command->bar = ::isatty(STDERR_FILENO) == 1;
     exit_code = cairn::run_scavenge_command(*command, *files, *clock, cairn::current_process(),
                                             std::cout, cairn::Log(cairn::log_to_stderr));
   });

@@ -8,6 +8,7 @@ namespace cairn {
 namespace {
 
 constexpr std::int64_t pause_us = 100'000;
+constexpr std::int64_t line_pause_us = 500'000;
 constexpr std::uint64_t cells = 20;
 constexpr double us_per_s = 1e6;
 
@@ -50,6 +51,23 @@ void ProgressBar::end() {
   const std::scoped_lock lock(mutex_);
   if (shown_us_ != 0) out_ << std::endl;
   shown_us_ = 0;
+}
+
+ProgressLines::ProgressLines(std::ostream& out, Clock& clock, bool shown)
+    : out_(out), clock_(clock), shown_(shown), shown_us_(clock.steady_us()) {}
+
+void ProgressLines::show(std::uint64_t done) {
+  if (!shown_) return;
+  const std::scoped_lock lock(mutex_);
+  const std::int64_t now_us = clock_.steady_us();
+  if (now_us - shown_us_ < line_pause_us) return;
+  shown_us_ = now_us;
+  out_ << ". " << done << std::endl;
+}
+
+void ProgressLines::end(std::uint64_t done) {
+  const std::scoped_lock lock(mutex_);
+  if (shown_) out_ << ". " << done << std::endl;
 }
 
 }  // namespace cairn

@@ -30,6 +30,24 @@ class ProgressBar {
   std::int64_t shown_us_ = 0;  ///< guarded
 };
 
+/// The same for a program: lines ". BYTES" on `out`, one every half second, and one at the end.
+class ProgressLines {
+ public:
+  /// Shows nothing unless `shown`.
+  ProgressLines(std::ostream& out, Clock& clock, bool shown);
+
+  /// Any thread may call it, as often as it likes.
+  void show(std::uint64_t done);
+  void end(std::uint64_t done);
+
+ private:
+  std::ostream& out_;
+  Clock& clock_;
+  const bool shown_;
+  std::mutex mutex_;
+  std::int64_t shown_us_;  ///< guarded
+};
+
 /// "scavenging n1: [#####     ] 512 MiB of 1 GiB, 830 MiB/s, 1 s left"
 std::string progress_line(const std::string& what, std::uint64_t done, std::uint64_t all,
                           double seconds);

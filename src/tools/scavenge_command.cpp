@@ -63,12 +63,12 @@ class ScavengeNode {
       return fail(Code::bad_setting, "SCR_NODE_NAME is {}: it cannot be the name of a folder",
                   node);
     CAIRN_TRY(check_prefix_folder(files_, settings_.prefix));
-    CAIRN_ASSIGN(const auto caches, caches_on_node(files_, settings_, log_));
+    std::vector<std::string> unreadable;
+    const auto caches = caches_on_node(files_, settings_, unreadable);
     CacheLocks locks;
     if (!command_.list) {
       CAIRN_ASSIGN(locks, lock_caches(files_, clock_, caches));
     }
-    std::vector<std::string> unreadable;
     CAIRN_ASSIGN(std::vector<Holding> holdings,
                  find_holdings(files_, caches, folder_, unreadable, log_));
     for (const std::string& trouble : unreadable) log_.warning("{}", trouble);
@@ -79,7 +79,7 @@ class ScavengeNode {
     });
     CAIRN_TRY(command_.list ? list(holdings) : save(std::move(holdings)));
     if (unreadable.empty()) return {};
-    return fail(Code::io, "not all caches of {} could be read: {}", node, unreadable.front());
+    return fail(Code::io, "not all that {} has could be read: {}", node, unreadable.front());
   }
 
  private:
@@ -153,16 +153,22 @@ class ScavengeNode {
       return {};
     }
     std::stable_sort(holdings.begin(), holdings.end(), comes_first);
-    ProgressBar bar(std::cerr, clock_, "scavenging " + settings_.node_name, command_.progress);
+    ProgressBar bar(std::cerr, clock_, "scavenging " + settings_.node_name, command_.bar);
+    ProgressLines lines(out_, clock_, command_.progress);
     const auto background = make_background_thread();
     const ScavengeLimits limits{{*background, settings_.io_threads, settings_.io_piece_bytes},
                                 settings_.flush_bytes_per_s,
                                 settings_.end_time_s};
     const auto saved = scavenge(
         files_, clock_, folder_, settings_.node_name, holdings, limits,
-        [&bar](ScavengeProgress progress) { bar.show(progress.bytes, progress.all_bytes); }, log_);
+        [&](ScavengeProgress progress) {
+          bar.show(progress.bytes, progress.all_bytes);
+          lines.show(progress.bytes);
+        },
+        log_);
     bar.end();
     if (!saved) return tl::unexpected(saved.error());
+    lines.end(saved->bytes);
     log_transfer(holdings, *saved, bar.seconds());
     tell(holdings, *saved, bar.seconds());
     return {};

@@ -19,7 +19,8 @@ struct ScavengeCommand {
   WantedDatasets datasets;  ///< none: what the prefix directory does not have, and needs
   bool list = false;        ///< only tell what there is
   bool json = false;
-  bool progress = false;  ///< stderr is a terminal
+  bool bar = false;       ///< stderr is a terminal
+  bool progress = false;  ///< lines that tell how many bytes are done
 };
 
 /// Returns the exit code: 0 if all that is wanted was copied; exit_try_again if a job runs with the

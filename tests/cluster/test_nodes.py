@@ -114,21 +114,24 @@ def test_where_namespaces_are_refused_it_is_said_what_helps(said: str, user: int
 
 
 LOG = """
-1/3 Test #7: cluster_nodes .............   Passed    1.00 sec
-2/3 Test #8: cluster_slurm .............   {}
-3/3 Test #9: cluster_slurm_scavenge ....   Passed    1.00 sec
+1/4 Test #7: cluster_nodes .............   Passed    1.00 sec
+2/4 Test #8: cluster_slurm .............   {}
+3/4 Test #9: cluster_slurm_scavenge ....   Passed    1.00 sec
+4/4 Test #10: report ...................   {}
 """
 
 
-@pytest.mark.parametrize("slurm, namespaces, user, code, said", [
-    ("Passed", True, 0, 0, ""), ("***Skipped", True, 0, 1, "not passed: cluster_slurm; namespaces can be had"),
-    ("***Failed", True, 0, 1, "cluster_slurm"), ("***Skipped", False, 0, 0, "NOT TESTED"),
-    ("***Skipped", True, 1000, 1, "not passed: cluster_slurm; those of Slurm need root: sudo make test-cluster"),
+@pytest.mark.parametrize("slurm, report, namespaces, user, code, said", [
+    ("Passed", "Passed", True, 0, 0, ""),
+    ("***Skipped", "Passed", True, 0, 1, "not passed: cluster_slurm; namespaces can be had"),
+    ("***Failed", "Passed", True, 0, 1, "cluster_slurm"), ("***Skipped", "Passed", False, 0, 0, "NOT TESTED"),
+    ("***Skipped", "Passed", True, 1000, 1, "not passed: cluster_slurm; those of Slurm need root: sudo make test-cluster"),
+    ("Passed", "***Skipped", True, 0, 1, "not passed: report"), ("***Skipped", "***Skipped", False, 0, 1, "not passed: report"),
 ])
-def test_tests_that_were_skipped_are_told(tmp_path: Path, slurm: str, namespaces: bool, user: int, code: int,
+def test_tests_that_were_skipped_are_told(tmp_path: Path, slurm: str, report: str, namespaces: bool, user: int, code: int,
                                           said: str) -> None:
     """Continuous integration ends with this: it must not be green because nothing was run."""
-    (tmp_path / "log").write_text(LOG.format(slurm))
+    (tmp_path / "log").write_text(LOG.format(slurm, report))
     commands = {"id": f"echo {user}"}
     if not namespaces:
         commands["unshare"] = "echo Operation not permitted; exit 1"

@@ -1,10 +1,12 @@
 """A real job: the heat solver under `cairn run`, on simulated nodes of this machine."""
 
 import os
+import pty
 import re
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence
 
@@ -43,6 +45,19 @@ def environment_of(settings: Optional[Dict[str, str]] = None) -> Dict[str, str]:
     kept = {key: value for key, value in os.environ.items()
             if not key.startswith(("SCR_", "CAIRN_", "SLURM_", "FLUX_", "PBS_", "LSB_"))}
     return {**kept, **ROOT, **SETTINGS, **(settings or {})}
+
+
+def said_on_terminal(command: Sequence[str], environment: Dict[str, str]) -> str:
+    """All that a command that ends well shows there."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=theirs)
+    os.close(theirs)
+    said = b""
+    with os.fdopen(ours, "rb", buffering=0) as terminal, suppress(OSError):  # the end, to a terminal, is an error
+        while True:
+            said += terminal.read(65536)
+    assert process.wait(60) == 0, said
+    return said.decode()
 
 
 class Job:

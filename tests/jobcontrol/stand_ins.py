@@ -35,6 +35,15 @@ done
 wait
 exit $code
 """
+# Goes by ssh. As the real one does then, it replaces %h, %n and %u in the command; and it cuts domains off.
+PDSH = """#!/bin/sh
+while :; do case $1 in -N) bare=yes; shift;; -w) nodes=$2; shift 2;; -*) shift 2;; *) break;; esac; done
+for node in $(echo "$nodes" | tr , ' '); do
+  command=$(printf '%s' "$*" | sed "s/%h/$node/g; s/%n/0/g; s/%u/me/g; s/%%/%/g")
+  if [ "$bare" ]; then ssh "$node" "$command" & else ssh "$node" "$command" 2>&1 | sed -u "s/^/${node%%.*}: /" & fi
+done
+wait
+"""
 SCONTROL = """#!/bin/sh
 echo "Slurmctld(primary) at login is UP"
 """
@@ -46,14 +55,15 @@ def put_on_path(folder: Path) -> str:
     binaries.mkdir()
     for name in ("dead", "mute"):
         (folder / name).touch()
-    for name, text in (("ssh", SSH), ("squeue", SQUEUE), ("sinfo", SINFO), ("srun", SRUN), ("scontrol", SCONTROL)):
+    for name, text in (("ssh", SSH), ("pdsh", PDSH), ("squeue", SQUEUE), ("sinfo", SINFO), ("srun", SRUN), ("scontrol", SCONTROL)):
         (binaries / name).write_text(text.replace("{folder}", str(folder)))
         (binaries / name).chmod(0o755)
     return f"{binaries}:/usr/bin:/bin"
 
 # The command `cairn` with a native part that scavenges what a test has put into the nodes' storage: `held.json` has
 # datasets with the ranks whose parts the node has; `answer`, if it is there, an exit code and what is said instead of
-# copying. A dataset can be rebuilt if one rank is missing. All else is the real command's.
+# copying; `trouble` is what of it cannot be read. A list takes `list_s` seconds, a rebuild
+# what `rebuild_s` of the dataset says. A dataset can be rebuilt if one rank is missing. All else is the real command's.
 CAIRN = '''{python}
 import json, os, signal, sys, time
 from pathlib import Path
@@ -67,14 +77,18 @@ def storage():
     return Path(os.environ["SCR_CACHE_BASE"].replace("%n", os.environ["SCR_NODE_NAME"]))
 
 def scavenge_node(prefix):
-    node, answer = os.environ["SCR_NODE_NAME"], storage() / "answer"
+    node, answer, trouble = os.environ["SCR_NODE_NAME"], storage() / "answer", storage() / "trouble"
     held = json.loads((storage() / "held.json").read_text()) if (storage() / "held.json").exists() else []
     with (prefix / "calls").open("a") as calls:
         calls.write(f"{node} {' '.join(values('--dataset')) or 'list'} {os.environ.get('SCR_JOB_ID')}\\n")
+    code = 0 if not trouble.exists() else 1
     if "--list" in words:
+        if (storage() / "list_s").exists():
+            time.sleep(float((storage() / "list_s").read_text()))
         print("cairn: warning: something {odd", file=sys.stderr)
-        print(json.dumps({"node": node, "datasets": held}, indent=2))
-        return 0
+        print(json.dumps({"node": node, "datasets": held}, indent=2), flush=True)
+        print("cairn: error:", trouble.read_text() if code else "none", file=sys.stderr)
+        return code
     if answer.exists():
         code, _, text = answer.read_text().partition(" ")
         if text == "hang":
@@ -89,12 +103,15 @@ def scavenge_node(prefix):
             folder = prefix / ".cairn" / "scavenged" / node
             folder.mkdir(parents=True, exist_ok=True)
             (folder / one["uuid"]).write_text(json.dumps(one))
-    return 0
+    print(json.dumps({"node": node, "bytes": 1000, "saved_bytes": 1000}), flush=True)
+    print("cairn: error:", trouble.read_text() if code else "none", file=sys.stderr)
+    return code
 
 def rebuild(prefix):
     (uuid,) = values("--dataset")
     parts = [json.loads(path.read_text()) for path in (prefix / ".cairn" / "scavenged").glob(f"*/{uuid}")]
     one = parts[0]
+    time.sleep(one.get("rebuild_s", 0))
     missing = set(range(one["ranks"])) - {rank for part in parts for rank in part["parts"]}
     outcome = "published" if len(missing) <= 1 else "lost"
     if one.get("becomes"):

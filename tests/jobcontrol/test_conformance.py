@@ -8,15 +8,18 @@ from typing import Callable, Dict, Iterator, List, Tuple
 import pytest
 from ClusterShell.Task import Task
 
+from cairn import labelled
 from cairn.heartbeats import Heartbeats
 from cairn.launchers import ALL as LAUNCHERS
 from cairn.long_work import LongWork
 from cairn.native import Trouble
 from cairn.node_tests import echo
+from cairn.pdsh import Pdsh
 from cairn.processes import Group
 from cairn.reach import PATIENCE_S, Reach
 from cairn.remote import TICK_S, Ssh
 from cairn.resources import ALL as MANAGERS
+from cairn.resources import manager_of
 from cairn.resources.flux import Flux
 from cairn.resources.local import Here, SimulatedNodes
 from cairn.resources.lsf import Lsf
@@ -120,12 +123,16 @@ def test_a_launcher_keeps_the_rules(kind: type) -> None:
     assert launcher.split([*head, *options, "./program"], {}).program == ("./program",)
 
 
-@pytest.fixture(params=["here", "simulated", "ssh", "steps"])
+WAYS: Dict[str, Callable[[], RemoteExecution]] = {
+    "ssh": Ssh, "pdsh": lambda: Pdsh(os.environ), "steps": lambda: Slurm({**os.environ, **SLURM}).remote()}
+
+
+@pytest.fixture(params=["here", "simulated", *WAYS])
 def remote(request: pytest.FixtureRequest, tmp_path: Path,
            monkeypatch: pytest.MonkeyPatch) -> Iterator[Tuple[RemoteExecution, List[str]]]:
-    if request.param in ("ssh", "steps"):
+    if request.param in WAYS:
         monkeypatch.setenv("PATH", put_on_path(tmp_path))
-        yield Ssh() if request.param == "ssh" else Slurm(dict(os.environ, **SLURM)).remote(), ["node0", "node1"]
+        yield WAYS[request.param](), ["node0", "node1"]
         return
     if request.param == "here":
         yield Here(os.environ), ["a"]
@@ -148,12 +155,43 @@ def test_a_command_that_hangs_is_ended(remote: Tuple[RemoteExecution, List[str]]
     assert answer.code != 0 and "0.2 s" in answer.text and time.monotonic() - begin < 10
 
 
-def test_a_node_that_cannot_be_reached_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_takes_longer_is_given_its_time_where_commands_are_not_alike(
+        remote: Tuple[RemoteExecution, List[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(labelled, "LATE_S", 0.2)
+    monkeypatch.setattr(labelled, "LATE_TIMES", 0)
+    execution, nodes = remote
+    commands = {nodes[0]: "echo quick", nodes[-1]: "sleep 1.5; echo slow"}
+    assert execution.run(commands, 10, alike=False)[nodes[-1]].text.strip() == "slow"
+
+
+@pytest.mark.parametrize("kind", ["ssh", "pdsh"])
+def test_a_node_that_cannot_be_reached_says_so(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", put_on_path(tmp_path))
     (tmp_path / "dead").write_text("node1\n")
-    answers_there = Ssh().run({node: "echo here" for node in ("node0", "node1")}, 10)
+    answers_there = WAYS[kind]().run({node: "echo here" for node in ("node0", "node1")}, 10)
     assert answers_there["node0"].code == 0
     assert answers_there["node1"].code == 255 and "No route" in answers_there["node1"].text
+
+
+@pytest.mark.parametrize("chosen, there, expected", [
+    ("auto", ["ssh", "pdsh"], "ssh"), ("auto", ["pdsh"], "pdsh"), ("auto", ["ssh"], "ssh"), ("auto", [], "ssh"),
+    ("pdsh", ["ssh", "pdsh"], "pdsh"), ("ssh", ["pdsh"], "ssh"),
+])
+def test_the_way_is_the_one_chosen_or_the_one_there_is(chosen: str, there: List[str], expected: str, tmp_path: Path) -> None:
+    for name in there:
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    manager = manager_of({**PBS, "PATH": str(tmp_path)}, way=chosen)
+    assert manager.name == "pbs" and manager.remote().name == expected
+    assert manager_of({"PATH": str(tmp_path)}, None, "node[0-1]", chosen).remote().name == expected
+
+
+def test_by_pdsh_a_command_comes_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has percent signs of its own, and names without their domain."""
+    monkeypatch.setenv("PATH", put_on_path(tmp_path))
+    nodes = ["a.site", "b.site"]
+    assert Pdsh(os.environ).run({node: "echo '%n %% %h' \"$((1 + 1))\"" for node in nodes}, 10) == {
+        node: Answer(0, "%n %% %h 2") for node in nodes}
 
 
 def test_a_node_where_slurm_starts_no_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,13 +203,13 @@ def test_a_node_where_slurm_starts_no_step(tmp_path: Path, monkeypatch: pytest.M
     assert answered["node1"].code == 255 and "no step" in answered["node1"].text
 
 
-@pytest.mark.parametrize("kind", ["ssh", "steps"])
+@pytest.mark.parametrize("kind", ["ssh", "pdsh", "steps"])
 def test_nodes_without_a_kernel_that_answers_are_not_waited_for(
         kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor is one of them asked in place of a node that is well, where this process is on none of the job's nodes."""
     monkeypatch.setenv("PATH", put_on_path(tmp_path))
-    login = {**os.environ, **SLURM, "SLURMD_NODENAME": ""}
-    way = Ssh() if kind == "ssh" else Slurm(login).remote()
+    monkeypatch.setenv("SLURMD_NODENAME", "")
+    way = WAYS[kind]()
     assert way.run({node: "echo here" for node in FOUR}, 10)["node3"] == Answer(0, "here")
     (tmp_path / "mute").write_text("node1\nnode2\n")
     monkeypatch.setattr(Reach, "silent", lambda self, nodes, patience_s=0.0: {"node1", "node2"} & set(nodes))

@@ -15,7 +15,8 @@ from typing import Any, Dict, List
 
 import pytest
 
-from jobs import HEAT, NODES, Job, environment_of, heat, launcher_of, shell_job
+from jobs import HEAT, NODES, Job, Outcome, environment_of, heat, launcher_of, said_on_terminal, shell_job
+
 
 def leftovers(folder: Path) -> List[int]:
     """Processes that still have this folder as their working folder."""
@@ -317,6 +318,57 @@ def test_a_scavenge_by_hand_that_is_cut_off_is_ended_by_the_next(
                 break
         assert done.returncode == 0, done
     assert "a restart begins with step." in done.stderr and json.loads(done.stdout)["verdict"] == "nothing to save", done
+
+
+def test_two_scavenges_at_once_bring_what_one_does(
+        cairn: Path, tmp_path: Path, first_flavour: str, program_of: Dict[str, str]) -> None:
+    """Where one is in the other's way it ends with 75, and is given again."""
+    undisturbed = heat(cairn, tmp_path, first_flavour, program_of, NODES, 100, "reference", {"SCR_ENABLE": "0"}).wait()
+    assert undisturbed.code == 0, undisturbed
+    storage = tmp_path / "storage"
+    died = heat(cairn, tmp_path, first_flavour, program_of,
+                [*LOSE, "n1@checkpoint:2", "--no-scavenge", "--storage", str(storage)], 100000).wait()
+    assert died.code == 4, died
+    # Slower than one waits for the other.
+    settings = {"CAIRN_FLUSH_BANDWIDTH": "300KB"}
+    command = [str(cairn), "scavenge", "-p", str(tmp_path), "--storage", str(storage)]
+
+    def started() -> "subprocess.Popen[str]":
+        return subprocess.Popen(command, env=environment_of(settings), text=True, stdout=subprocess.DEVNULL,
+                                stderr=subprocess.PIPE)
+    first, told, end = started(), "", time.monotonic() + 60
+    while not all(at_work_on(node, tmp_path) for node in ("n0", "n2", "n3")):
+        assert first.poll() is None and time.monotonic() < end
+        time.sleep(0.02)
+    open_ones = [started(), first]
+    codes: List[int] = []
+    while open_ones:
+        one = open_ones.pop(0)
+        told += one.communicate(timeout=90)[1]
+        codes.append(one.returncode)
+        if one.returncode == 75:
+            assert time.monotonic() < end, told
+            open_ones.append(started())
+    assert codes[0] == 75 and "is not saved yet" in told, (codes, told)
+    assert [code for code in codes if code != 75] == [0, 0], (codes, told)
+    done = heat(cairn, tmp_path, first_flavour, program_of, NODES, 100).wait()  # its nodes have nothing
+    saved = int(re.findall(r"a restart begins with step\.(\d+)", told)[-1])
+    assert done.code == 0 and done.steps("start") == [saved], (done, told)
+    assert fields(tmp_path / "result") == fields(tmp_path / "reference")
+
+
+def test_the_bar_of_a_scavenge_shows_what_is_copied(
+        cairn: Path, tmp_path: Path, first_flavour: str, program_of: Dict[str, str]) -> None:
+    """Of the files, which are as long as they will be from the first byte on, and of what protects them."""
+    storage = tmp_path / "storage"
+    died = heat(cairn, tmp_path, first_flavour, program_of,
+                [*LOSE, "n1@checkpoint:2", "--no-scavenge", "--storage", str(storage)], 100000).wait()
+    assert died.code == 4, died
+    said = said_on_terminal([str(cairn), "scavenge", "-p", str(tmp_path), "--storage", str(storage)],
+                            environment_of({"CAIRN_FLUSH_BANDWIDTH": "300KB"}))
+    filled = [len(bar.rstrip()) for bar in re.findall(r"\[([# ]{20})\]", said)]
+    assert len(filled) >= 3 and filled == sorted(filled), said
+    assert filled[0] < 10 and len(set(filled)) >= 3, said
 
 
 def at_work_on(node: str, folder: Path) -> List[int]:

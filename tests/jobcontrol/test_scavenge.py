@@ -11,15 +11,17 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tu
 
 import pytest
 
-from cairn import long_work, progress_bar
+from cairn import labelled, long_work, progress_bar
 from cairn.long_work import GONE, TEMPORARY, LongWork
 from cairn.native import Native
-from cairn.progress_bar import ProgressBar, bytes_below, line_of
+from cairn.progress_bar import ProgressLine, bar_of
 from cairn.resources.local import SimulatedNodes
+from cairn.resources.slurm import Slurm
 from cairn.roles import Answer
-from cairn.scavenge import Dataset, Result, Saved, Verdict, first_json, merged, next_to_save
-from jobs import Job, environment_of
-from stand_ins import scavenging_cairn
+from cairn.scavenge import Dataset, Result, Saved, Scavenge, Verdict, Wish, first_json, merged, next_to_save
+from jobs import Job, environment_of, said_on_terminal
+from stand_ins import put_on_path, scavenging_cairn
+from test_resources import SLURM
 
 # ---- which dataset is next ----
 
@@ -77,10 +79,19 @@ def test_the_verdict_of_all(datasets: str, verdicts: List[Verdict], outcome: str
     assert Result({}, ["n0"], saved).verdict() == expected
 
 
-def test_where_nobody_answers_nothing_is_called_saved() -> None:
-    assert Result({"n0": "off"}, ["n0"]).verdict() == FAILED
-    assert Result({}, []).verdict() == FAILED
-    assert Result({"n0": "off"}, ["n0", "n1"]).verdict() is None
+@pytest.mark.parametrize("silent, nodes, partly, listed, expected, text", [
+    (["n0"], ["n0"], [], 0, FAILED, "no node has answered"), ([], [], [], 0, FAILED, "no node has answered"),
+    # An idle spare holds nothing, which tells nothing of what the others hold.
+    (["n0"], ["n0", "n1"], [], 0, FAILED, "no answer from n0"),
+    ([], ["n0", "n1"], ["n0"], 0, FAILED, "not all could be read on n0"),
+    (["n0"], ["n0", "n1"], [], 1, None, "no answer from n0"), ([], ["n0", "n1"], ["n0"], 1, None, "not all could be read"),
+    ([], ["n0", "n1"], [], 0, None, ""),
+])
+def test_what_is_not_known_is_not_called_saved(silent: List[str], nodes: List[str], partly: List[str], listed: int,
+                                               expected: Optional[Verdict], text: str) -> None:
+    """Of nodes that have listed so many datasets, all of them in the prefix directory."""
+    result = Result({node: "off" for node in silent}, nodes, partly={node: "bad" for node in partly}, listed=listed)
+    assert result.verdict() == expected and text in result.text() and bool(text) == bool(result.text())
 
 
 def listed(number: int, parts: List[int], **more: Any) -> Dict[str, Any]:
@@ -169,14 +180,13 @@ def test_more_nodes_than_at_once_all_get_their_turn(nodes: SimulatedNodes, monke
 # ---- how far it has come ----
 
 
-@pytest.mark.parametrize("before, done, seconds, line", [
-    (0, 0, 1.0, "x: [                    ] 0 B of 1 GiB, 0 B/s"),
-    (0, 1 << 29, 2.0, "x: [##########          ] 512 MiB of 1 GiB, 256 MiB/s, 2.0 s left"),
-    (1 << 28, 1 << 29, 1.0, "x: [##########          ] 512 MiB of 1 GiB, 256 MiB/s, 2.0 s left"),
-    (0, 1 << 31, 1.0, "x: [####################] 1 GiB of 1 GiB, 1 GiB/s, 0.0 s left"),
+@pytest.mark.parametrize("done, seconds, line", [
+    (0, 1.0, "x: [                    ] 0 B of 1 GiB, 0 B/s"),
+    (1 << 29, 2.0, "x: [##########          ] 512 MiB of 1 GiB, 256 MiB/s, 2.0 s left"),
+    (1 << 31, 1.0, "x: [####################] 1 GiB of 1 GiB, 1 GiB/s, 0.0 s left"),
 ])
-def test_the_line_of_progress(before: int, done: int, seconds: float, line: str) -> None:
-    assert line_of("x", before, done, 1 << 30, seconds) == line
+def test_the_line_of_progress(done: int, seconds: float, line: str) -> None:
+    assert bar_of("x", done, 1 << 30, seconds) == line
 
 
 class Terminal(io.StringIO):
@@ -184,15 +194,22 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_progress_is_shown_on_a_terminal_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_shown_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress_bar, "EVERY_S", 0.0)
-    (tmp_path / "n0" / "files" / "a").mkdir(parents=True)
-    (tmp_path / "n0" / "files" / "a" / "data").write_bytes(bytes(100))
     for out, told in ((Terminal(), True), (io.StringIO(), False)):
-        with ProgressBar(out, "x", 200, lambda: bytes_below(tmp_path, "*/files")) as bar:
-            bar.tick()
+        with ProgressLine(out, lambda seconds: bar_of("x", 100, 200, seconds)) as line:
+            line.tick()
         assert ("100 B of 200 B" in out.getvalue() and out.getvalue().endswith("\r\x1b[K")) == told
         assert told or out.getvalue() == ""
+
+
+def test_nodes_tell_how_much_they_have_done(nodes: SimulatedNodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(long_work, "BEAT_S", 0.1)
+    seen: List[Dict[str, int]] = []
+    work = LongWork(nodes.remote(), tick=lambda: seen.append(dict(work.done)))
+    answers = work.run({"n0": "echo . 5; sleep 1; echo . 7; echo . x", "n1": "sleep 0.5"})
+    assert answers == {"n0": Answer(0, ". x"), "n1": Answer(0, "")}
+    assert {"n0": 5, "n1": 0} in seen and work.done == {"n0": 7, "n1": 0}
 
 
 # ---- the command ----
@@ -236,10 +253,15 @@ class Left:
     def answers(self, node: str, text: str) -> None:
         (self.storage(node) / "answer").write_text(text)
 
+    def command(self) -> List[str]:
+        return [str(self._cairn), "scavenge", "-p", str(self.prefix), "--storage", str(self.folder / "storage")]
+
     def start(self, *options: str, **settings: str) -> "subprocess.Popen[str]":
-        return subprocess.Popen([self._cairn, "scavenge", "-p", self.prefix, "--storage", self.folder / "storage", *options],
-                                env=environment_of(settings), cwd=self.folder, text=True, stdin=subprocess.DEVNULL,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        return subprocess.Popen([*self.command(), *options], env=environment_of(settings), cwd=self.folder, text=True,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def on_terminal(self) -> str:
+        return said_on_terminal(self.command(), environment_of())
 
     def scavenge(self, *options: str, **settings: str) -> Outcome:
         process = self.start(*options, **settings)
@@ -321,6 +343,14 @@ def test_of_a_store_that_all_nodes_share_one_saves_all(left: Left, cannot: List[
     assert (one["verdict"], one["bytes"]) == ("saved", 1000)
 
 
+def test_of_a_shared_store_all_is_saved_by_a_node_that_cannot_read_something_else(left: Left) -> None:
+    for node in HELD:
+        (left.storage(node) / "held.json").write_text(json.dumps([listed(3, ALL, shared=True)]))
+    (left.storage("n0") / "trouble").write_text("not all that it has could be read")
+    done = left.scavenge()
+    assert done.code == 0 and [call.split()[0] for call in left.calls()] == ["n0"], done
+
+
 @pytest.mark.parametrize("kind, outcome, code", [
     ({}, "there", 0), ({}, "outlived", 0), ({}, "newer", 1), ({}, "uncommitted", 0), ({}, "lost", 1), (OUTPUT, "outlived", 1),
     (OUTPUT, "uncommitted", 0),
@@ -336,6 +366,33 @@ def test_what_is_in_the_prefix_directory_is_left_there(left: Left) -> None:
     assert done.code == 0 and "nothing has to be saved" in done.told and left.calls() == []
 
 
+def test_what_is_silent_is_told_where_nothing_is_saved_too(left: Left) -> None:
+    left.hold(listed(3, ALL, in_prefix=True))
+    (left.storage("n1") / "held.json").write_text("broken")
+    done = left.scavenge("--json")
+    assert done.code == 0 and "n1 does not tell what it holds: " in done.told and list(done.json()["silent"]) == ["n1"], done
+
+
+def test_an_idle_spare_does_not_speak_for_the_others(left: Left) -> None:
+    for node in ("n0", "n1", "n2"):
+        (left.storage(node) / "held.json").write_text("broken")
+    done = left.scavenge("--json")
+    assert done.code == 1 and done.json()["verdict"] == "failed", done
+    assert "nothing has to be saved" not in done.told and "it is not known what there is" in done.told, done
+    assert "no answer from n0, n1, n2" in done.told
+
+
+def test_what_cannot_be_read_costs_a_node_no_more_than_that(left: Left) -> None:
+    left.hold(listed(3, ALL, output=True))
+    for node in ("n1", "n2"):
+        (left.storage(node) / "trouble").write_text("not all that it has could be read: Input/output error")
+    done = left.scavenge("--json")
+    assert done.code == 0, done
+    (one,) = done.json()["datasets"]
+    assert one["nodes"] == list(HELD) and one["failed_nodes"] == {} and list(done.json()["partly"]) == ["n1", "n2"]
+    assert "n1 does not tell all that it holds: cairn: error: not all" in done.told and "has not copied" not in done.told
+
+
 def test_without_a_rebuild_all_is_copied(left: Left) -> None:
     left.hold(listed(2, ALL), listed(3, ALL))
     done = left.scavenge("--no-rebuild", "--json")
@@ -345,7 +402,47 @@ def test_without_a_rebuild_all_is_copied(left: Left) -> None:
 def test_no_time_is_left(left: Left) -> None:
     left.hold(listed(3, ALL))
     done = left.scavenge("--json", SCR_END_TIME=str(int(time.time()) + 2))
-    assert done.code == 75 and done.json()["waits"] == "the allocation ends" and left.calls() == []
+    assert done.code == 75 and done.json()["waits"] == "the allocation ends" and "nothing was tried" in done.told, done
+    assert not (left.prefix / "calls").exists()
+
+
+def test_a_list_that_hangs_does_not_take_the_time_of_the_copies(left: Left) -> None:
+    left.hold(listed(3, ALL))
+    (left.storage("n3") / "list_s").write_text("60")
+    done = left.scavenge("--json", SCR_END_TIME=str(int(time.time()) + 14))
+    assert done.code == 0 and list(done.json()["silent"]) == ["n3"], done
+    assert "n3 does not tell what it holds: has not answered for 3" in done.told
+
+
+class AskedOf(NamedTuple):
+    """In place of the native part."""
+
+    path: Path
+    prefix: str
+
+
+def test_a_node_that_lists_later_than_an_idle_one_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By Slurm, where a node that takes much longer than the others is given up otherwise."""
+    monkeypatch.setenv("PATH", put_on_path(tmp_path))
+    monkeypatch.setattr(labelled, "LATE_S", 0.3)
+    monkeypatch.setattr(labelled, "LATE_TIMES", 0)
+    native = tmp_path / "cairn"
+    held = json.dumps({"datasets": [listed(3, ALL, in_prefix=True)]})
+    native.write_text("#!/bin/sh\n[ $SLURMD_NODENAME = node0 ] && { echo '{\"datasets\": []}'; exit; }\n"
+                      f"sleep 2; echo '{held}'\n")
+    native.chmod(0o755)
+    work = Scavenge(Wish({}), AskedOf(native, str(tmp_path)), Slurm({**os.environ, **SLURM}).remote(), print)  # type: ignore
+    result = work.run(["node0", "node1"], {})
+    assert result.silent == {} and result.listed == 1 and result.verdict() is None, result
+    (tmp_path / "mute").write_text("node9\n")
+    down = {"node9": "slurm says: down"}
+    idle = work.run(["node0", "node9"], down)
+    assert idle.silent == down and idle.verdict() == FAILED, "a node that is down is not asked, and counts as silent"
+
+
+def test_on_a_terminal_the_rebuild_is_shown_too(left: Left) -> None:
+    left.hold(listed(3, ALL, rebuild_s=2.5))
+    assert "ckpt.3 (dataset 3): is made whole and published, 1." in left.on_terminal()
 
 
 def test_a_copy_that_takes_longer_than_the_allocation_is_ended(left: Left) -> None:
@@ -461,6 +558,13 @@ def test_a_job_saves_at_its_end_what_only_the_nodes_have(run: Callable[..., Any]
     assert lines == ([f"cairn run: {told}"] if told else []), done
     if told:
         assert json.loads((tmp_path / ".cairn" / "run.json").read_text())["scavenged"] in told
+
+
+def test_a_job_that_has_died_tells_whose_holdings_are_not_known(run: Callable[..., Any], tmp_path: Path) -> None:
+    """What is known of, the prefix directory has."""
+    (tmp_path / "storage" / "nodes" / "n0" / "held.json").write_text(json.dumps([listed(3, [0], in_prefix=True)]))
+    (tmp_path / "storage" / "nodes" / "n1" / "held.json").write_text("broken")
+    assert "cairn run: scavenge     no answer from n1\n" in run("exit 7").told
 
 
 def test_a_job_that_has_left_nothing_says_nothing(run: Callable[..., Any], tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Nodes that are only simulated die as real ones do; and who watches them sees it."""
 
 import os
+import subprocess
 import time
 from pathlib import Path
 from typing import Iterator, List
@@ -47,6 +48,18 @@ def test_the_loss_of_a_node_is_seen_at_once(nodes: SimulatedNodes) -> None:
         nodes.lose("n1")
         assert suspects_within(beats, 5) == ["n1"]
         assert time.monotonic() - begin < 1
+
+
+def test_who_looks_at_nodes_of_another_leaves_what_runs_on_them(nodes: SimulatedNodes, tmp_path: Path) -> None:
+    """Two scavenges at a time, or one beside a job."""
+    with subprocess.Popen(["sleep", "60"], start_new_session=True) as rank:
+        record = tmp_path / "nodes" / "processes" / "n0.0"
+        record.write_text(f"{rank.pid} {started_at(rank.pid)}")
+        with SimulatedNodes.left_in({}, tmp_path / "nodes"), SimulatedNodes.left_in({}, tmp_path / "nodes") as second:
+            assert second.nodes() == nodes.nodes()
+        alive = rank.poll() is None
+        rank.kill()
+    assert alive and record.exists()
 
 
 def test_a_silent_node_is_suspected(nodes: SimulatedNodes) -> None:

@@ -54,9 +54,9 @@ class Scavenge : public testing::Test {
     const auto posix = make_posix_files();
     const auto files = make_hooked_files(*posix, hook);
     const auto background = make_foreground();
-    CAIRN_ASSIGN(const auto caches, caches_on_node(*files, settings_on(node), cluster_.log()));
-    CAIRN_ASSIGN(const CacheLocks locks, lock_caches(*files, *cluster_.clock, caches));
     std::vector<std::string> unreadable;
+    const auto caches = caches_on_node(*files, settings_on(node), unreadable);
+    CAIRN_ASSIGN(const CacheLocks locks, lock_caches(*files, *cluster_.clock, caches));
     CAIRN_ASSIGN(std::vector<Holding> holdings,
                  find_holdings(*files, caches, folder(), unreadable, cluster_.log()));
     EXPECT_EQ(unreadable, Names{});

@@ -227,7 +227,7 @@ def main(arguments: Sequence[str], native_path: Path) -> int:
     try:
         environment = dict(os.environ)
         native = Native(native_path, options.prefix, environment)
-        for finding in findings(native, manager_of(environment), options.all_nodes):
+        for finding in findings(native, manager_of(environment, way=native.settings["CAIRN_REMOTE"]), options.all_nodes):
             print(f"{finding.level:<4}  {finding.what}" + (f"\n      -> {finding.remedy}" if finding.remedy else ""))
             worst = BAD if finding.level == BAD else worst
     except Trouble as trouble:

@@ -41,7 +41,7 @@ def here(prefix: Optional[str], native_path: Path, listed: Optional[str] = None)
     environment = dict(os.environ)
     native = Native(native_path, prefix, environment)
     listed = listed or native.chosen("SCR_NODELIST")
-    return Here(native, manager_of(environment, None, listed), listed)
+    return Here(native, manager_of(environment, None, listed, native.settings["CAIRN_REMOTE"]), listed)
 
 
 def end_time_of(native: Native, manager: ResourceManager) -> Optional[float]:

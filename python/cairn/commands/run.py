@@ -15,7 +15,7 @@ from typing import Callable, Dict, Iterator, List, Mapping, Optional, Sequence, 
 
 from cairn.account import Account, lines_of
 from cairn.commands.for_scripts import EndTime
-from cairn.commands.scavenge import asked_of, settings_on_nodes
+from cairn.commands.scavenge import down_of, settings_on_nodes
 from cairn.heartbeats import PERIOD_S, SHORTEST_SILENCE_S, SILENCE_S
 from cairn.hosts import expand
 from cairn.job_log import JobLog
@@ -178,7 +178,8 @@ def strike_of(text: str, manager: ResourceManager) -> Strike:
 
 def choose_manager(options: argparse.Namespace, native: Native, environment: Dict[str, str]) -> ResourceManager:
     """Nodes are simulated where they are asked for and there is nobody to give real ones."""
-    manager = manager_of(environment, options.manager, native.chosen("SCR_NODELIST"))
+    manager = manager_of(environment, options.manager, native.chosen("SCR_NODELIST"),
+                         native.settings["CAIRN_REMOTE"])
     if manager.name != "local" or options.nodes is None:
         if options.spares or options.storage:
             raise WrongUsage("--spares and --storage are for simulated nodes only: give --nodes, and no "
@@ -303,7 +304,7 @@ def scavenge_at_end(work: Job, native: Native, manager: ResourceManager, plan: P
                 run_ended=True, end_time_s=end_time_s)
     try:
         result = Scavenge(wish, native, manager.remote(), say, lambda: stop.now, tick).run(
-            asked_of(account.nodes, manager))
+            account.nodes, down_of(account.nodes, manager))
     except Exception as error:  # pylint: disable=broad-except
         return f"failed: {error}; cairn scavenge tries it again"
     # Where there is no way to the nodes, a job that has come to its end need not hear of it every time.

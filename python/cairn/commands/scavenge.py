@@ -55,12 +55,9 @@ def settings_on_nodes(native: Native, manager: ResourceManager, job: str, end_ti
     return {key: value for key, value in found.items() if key.startswith(("SCR_", "CAIRN_"))}
 
 
-def asked_of(nodes: Sequence[str], manager: ResourceManager) -> List[str]:
-    """Those that may still answer. One that was left out of the runs may have been too slow only."""
-    down = manager.down(nodes)
-    for node, why in down.items():
-        say(f"{node} is not asked: {manager.name} says: {why}")
-    return [node for node in nodes if node not in down]
+def down_of(nodes: Sequence[str], manager: ResourceManager) -> Dict[str, str]:
+    """Those that cannot answer. One that was left out of the runs may have been too slow only, and is asked."""
+    return {node: f"{manager.name} says: {why}" for node, why in manager.down(nodes).items()}
 
 
 class Place(NamedTuple):
@@ -78,7 +75,8 @@ def place_of(options: argparse.Namespace, native: Native, environment: Mapping[s
     told: Account = state["account"] if state else Account()
     listed = options.nodes or native.chosen("SCR_NODELIST")
     told_hosts = "" if told.manager in ("", "local") else ",".join(told.nodes)
-    manager = manager_of(environment, options.manager, listed or told_hosts)
+    manager = manager_of(environment, options.manager, listed or told_hosts,
+                         native.settings["CAIRN_REMOTE"])
     if options.storage:
         manager = SimulatedNodes.left_in(environment, options.storage)
     job = native.chosen("SCR_JOB_ID") or manager.job_id() or told.job or "defjobid"
@@ -98,12 +96,15 @@ def scavenge(options: argparse.Namespace, native_path: Path) -> Result:
         wish = Wish(settings_on_nodes(native, manager, job, end_time_s), rebuild=not options.no_rebuild,
                     run_ended=run_ended, end_time_s=end_time_s)
         work = Scavenge(wish, native, manager.remote(), say)
-        result = work.run(asked_of(nodes, manager))
-    if result.verdict() is None:
-        say("nothing has to be saved")
+        result = work.run(nodes, down_of(nodes, manager))
+    if result.waits and not result.saved:
+        say(f"nothing was tried: {result.waits}")
     elif len(result.silent) == len(result.nodes):
-        say(f"no node has answered; the commands go by {manager.remote().name}"
-            + "".join(f"; {node}: {why}" for node, why in sorted(result.silent.items())))
+        say(f"no node has answered; the commands go by {manager.remote().name}")
+    elif result.nothing_known():
+        say(f"nothing was saved, and it is not known what there is: {result.text()}; the others hold nothing of the job")
+    elif result.verdict() is None:
+        say("nothing has to be saved")
     restart = native.restart_name()
     say(f"a restart begins with {restart}" if restart else "the prefix directory has no checkpoint to restart from")
     return result

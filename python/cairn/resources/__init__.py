@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Dict, Mapping, Optional, Type
 
 from cairn.native import WrongUsage
+from cairn.remote import WAY
 from cairn.resources.flux import Flux
 from cairn.resources.listed import ListedHosts
 from cairn.resources.local import ThisMachine
@@ -18,10 +19,11 @@ ALL: Dict[str, Type[ResourceManager]] = {one.name: one for one in (Flux, Slurm, 
 
 
 def manager_of(environment: Mapping[str, str], name: Optional[str] = None,
-               listed: Optional[str] = None) -> ResourceManager:
+               listed: Optional[str] = None, way: str = "auto") -> ResourceManager:
     """The one of that name, else the one that has started this process; where there is none, the hosts that the
-    user has listed, if any."""
+    user has listed, if any. `way`: how commands go to nodes where the manager leaves that to others (CAIRN_REMOTE)."""
     if name is not None and name not in ALL:
         raise WrongUsage(f'--manager: "{name}" is none of {", ".join(ALL)}')
     chosen = ALL[name] if name else next(one for one in ALL.values() if one.is_here(environment))
+    environment = {**environment, WAY: way}
     return ListedHosts(environment, listed) if chosen is ThisMachine and listed else chosen(environment)

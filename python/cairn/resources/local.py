@@ -65,7 +65,7 @@ class Here(RemoteExecution):
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
 
-    def run(self, commands: Mapping[str, str], timeout_s: float) -> Dict[str, Answer]:
+    def run(self, commands: Mapping[str, str], timeout_s: float, alike: bool = True) -> Dict[str, Answer]:
         return run_all({node: ask_shell(command, self._environment)
                         for node, command in commands.items()}, timeout_s)
 
@@ -115,6 +115,7 @@ class SimulatedNodes(ResourceManager):
         super().__init__(environment, ask)
         self._count, self._names = count, [f"n{i}" for i in range(count + spares)]
         self._keep = storage is not None
+        self._is_ours = True  # else what runs on them is somebody else's: another scavenge's, or a job's
         self._root = storage.resolve() if storage else None
         self._folder = Path()
         self._lock: Optional[TextIO] = None
@@ -128,6 +129,7 @@ class SimulatedNodes(ResourceManager):
     def left_in(cls, environment: Mapping[str, str], storage: Path) -> "SimulatedNodes":
         """The nodes that an earlier job has left there, less those that were lost."""
         made = cls(environment, 0, 0, storage)
+        made._is_ours = False
         made._names = sorted(path.name for path in (storage / "nodes").glob("*") if path.is_dir())
         made._groups = {name: set() for name in made._names}
         if not made._names:
@@ -143,10 +145,11 @@ class SimulatedNodes(ResourceManager):
                 fcntl.flock(self._lock, fcntl.LOCK_EX)
             else:
                 self._folder = self._root
-            shutil.rmtree(self._folder / "processes", ignore_errors=True)
-            (self._folder / "processes").mkdir(parents=True)
-            for name in self._names:
-                self.storage(name).mkdir(parents=True, exist_ok=True)
+            if self._is_ours:
+                shutil.rmtree(self._folder / "processes", ignore_errors=True)
+                (self._folder / "processes").mkdir(parents=True)
+                for name in self._names:
+                    self.storage(name).mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise Trouble(f"the simulated nodes cannot be made: {error}; choose another folder by "
                           "--storage") from error
@@ -240,7 +243,7 @@ class SimulatedNodes(ResourceManager):
 
     def _kill_ranks(self, node: str) -> int:
         killed = 0
-        for record in (self._folder / "processes").glob(f"{node}.*"):
+        for record in (self._folder / "processes").glob(f"{node}.*") if self._is_ours else ():
             with suppress(OSError, ValueError):
                 pid, start = record.read_text().split()
                 killed += kill_recorded(int(pid), start)
@@ -267,7 +270,7 @@ class OnSimulatedNodes(RemoteExecution):
     def __init__(self, nodes: SimulatedNodes) -> None:
         self._nodes = nodes
 
-    def run(self, commands: Mapping[str, str], timeout_s: float) -> Dict[str, Answer]:
+    def run(self, commands: Mapping[str, str], timeout_s: float, alike: bool = True) -> Dict[str, Answer]:
         on = {node: command for node, command in commands.items() if self._nodes.is_on(node)}
         answers = run_all({node: ask_shell(command, self._nodes.environment_of(node))
                            for node, command in on.items()}, timeout_s)

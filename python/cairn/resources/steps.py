@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-import os
-import select
 import subprocess
-import time
 from typing import Dict, Iterable, List, Mapping, Sequence, Set
 
 from cairn.hosts import fold
-from cairn.processes import Group, ends_with_us
+from cairn.labelled import REFUSED, SILENT, TOLD, Question, answers_of, groups_of
+from cairn.processes import ends_with_us
 from cairn.reach import Reach
 from cairn.roles import GONE, UNKNOWN, Answer, Ask, Beats, RemoteExecution
 
 # Shares what the allocation has with the program's step, and waits for nothing. A node that dies does not end it.
 SRUN = ("srun", "--overlap", "--no-kill", "--mpi=none", "--input=none", "--quiet", "--mem=0", "--gres=none",
         "--cpus-per-task=1", "--ntasks-per-node=1", "--chdir=/")
-# Each line begins with the node's name, the last one of a command says how it ended.
-TOLD = """said=$({{ {command}
-}} 2>&1); code=$?
-printf '%s\\n' "$said" | while IFS= read -r line; do printf '%s: %s\\n' "$SLURMD_NODENAME" "$line"; done
-echo "$SLURMD_NODENAME= $code" """
+# Each line begins with the node's name.
+LABELLED = """{{ {told}; }} | while IFS= read -r line; do printf '%s: %s\\n' "$SLURMD_NODENAME" "$line"; done"""
 BEAT = "while echo $SLURMD_NODENAME; do sleep {:g}; done"
-# A node is late that has not answered in five times the time of the slowest other one, and for so long: one that only
-# stands still for a while must not be left out.
-LATE_S, LATE_TIMES = 5.0, 5
-SILENT, REFUSED = 124, 255
-PATIENCE_S = 0.5
 
 
 class Steps(RemoteExecution):
@@ -43,7 +33,7 @@ class Steps(RemoteExecution):
         self._reach = Reach()
         self._answered: Set[str] = set()  # nodes that have, when they were asked the last time
 
-    def run(self, commands: Mapping[str, str], timeout_s: float) -> Dict[str, Answer]:
+    def run(self, commands: Mapping[str, str], timeout_s: float, alike: bool = True) -> Dict[str, Answer]:
         """Asks a node too that is not in question, this one if it belongs to the job: where that answers and another does
         not, it is not the fault of the way there. Nodes of which not even the kernel answers for an eighth of `timeout_s`
         are not waited for."""
@@ -52,12 +42,12 @@ class Steps(RemoteExecution):
         witness = self._here or next((node for node in sorted(self._answered) if node not in commands), "")
         if witness:
             asked.setdefault(witness, "true")
-        groups = [_nodes_of(asked, command) for command in dict.fromkeys(asked.values())]
-        found = self._asked(groups, asked, timeout_s)
+        groups = groups_of(asked)
+        found = self._asked(groups, asked, timeout_s, alike)
         # With one node that Slurm gives no more, a step is refused as a whole.
         refused = [group for group in groups if len(group) > 1 and all(found[node].code == REFUSED for node in group)]
         if refused and self._is_up():
-            found.update(self._asked([[node] for group in refused for node in group], asked, timeout_s))
+            found.update(self._asked([[node] for group in refused for node in group], asked, timeout_s, alike))
         answered = {node for node, answer in found.items() if answer.code not in (SILENT, REFUSED)}
         self._answered = (self._answered - found.keys() - gone) | answered
         if not answered and (self._here or not self._is_up()):
@@ -82,79 +72,11 @@ class Steps(RemoteExecution):
                                 stderr=errors, start_new_session=True, preexec_fn=ends_with_us())
 
     def _asked(self, groups: Iterable[Sequence[str]], commands: Mapping[str, str],
-               timeout_s: float) -> Dict[str, Answer]:
+               timeout_s: float, alike: bool) -> Dict[str, Answer]:
         """One step for each group."""
-        questions = [_Question(self._step(nodes, TOLD.format(command=commands[nodes[0]]), subprocess.STDOUT), nodes)
-                     for nodes in groups]
-        begin, limit_s = time.monotonic(), timeout_s
-        try:
-            while any(question.is_open for question in questions):
-                waited_s = time.monotonic() - begin
-                if waited_s >= limit_s:
-                    break
-                if _read(questions, min(0.1, limit_s - waited_s)):
-                    limit_s = min(timeout_s, max(LATE_S, LATE_TIMES * waited_s))
-            silence = Answer(SILENT, f"has not answered for {limit_s:.3g} s")
-            return {node: answer for question in questions for node, answer in question.answers(silence).items()}
-        finally:
-            for question in questions:
-                question.close()
+        return answers_of([
+            Question(self._step(nodes, LABELLED.format(told=TOLD.format(command=commands[nodes[0]])), subprocess.STDOUT), nodes,
+                     "Slurm starts no step there") for nodes in groups], timeout_s, alike)
 
     def _is_up(self) -> bool:
         return self._ask(["scontrol", "ping"]).code == 0
-
-
-def _nodes_of(commands: Mapping[str, str], command: str) -> List[str]:
-    return [node for node, one in commands.items() if one == command]
-
-
-class _Question:
-    """A step that runs one command on some nodes."""
-
-    def __init__(self, process: "subprocess.Popen[bytes]", nodes: Sequence[str]) -> None:
-        assert process.stdout is not None
-        self.group, self.pipe, self.is_open = Group(process), process.stdout.fileno(), True
-        self._rest = b""
-        self._lines: Dict[str, List[str]] = {node: [] for node in nodes}
-        self._codes: Dict[str, int] = {}
-        self._complaint = ""
-
-    def read(self) -> bool:
-        """Takes what is there; whether a node has come to its end."""
-        before = len(self._codes)
-        added = os.read(self.pipe, 65536)
-        *lines, self._rest = (self._rest + added).split(b"\n")
-        for line in lines:
-            self._take(line.decode("utf-8", "replace"))
-        self.is_open = bool(added) and len(self._codes) < len(self._lines)
-        return len(self._codes) > before
-
-    def answers(self, silence: Answer) -> Dict[str, Answer]:
-        """Of all its nodes."""
-        other = silence if self.is_open else Answer(REFUSED, f"Slurm starts no step there: {self._complaint}")
-        return {node: Answer(self._codes[node], "\n".join(lines)) if node in self._codes else other
-                for node, lines in self._lines.items()}
-
-    def close(self) -> None:
-        """A step that has told all is about to end; the others are ended."""
-        if len(self._codes) == len(self._lines):
-            self.group.wait(PATIENCE_S)
-        self.group.close()
-
-    def _take(self, line: str) -> None:
-        node, colon, text = line.partition(": ")
-        if colon and node in self._lines:
-            self._lines[node].append(text)
-            return
-        node, sign, code = line.partition("= ")
-        if sign and node in self._lines and code.isdigit():
-            self._codes[node] = int(code)
-        else:
-            self._complaint = line  # of srun
-
-
-def _read(questions: Sequence[_Question], seconds: float) -> bool:
-    """Waits so long for any of them; whether a node has come to its end."""
-    by_pipe = {question.pipe: question for question in questions if question.is_open}
-    ready, _, _ = select.select(list(by_pipe), [], [], seconds)
-    return any([by_pipe[pipe].read() for pipe in ready])

@@ -1,0 +1,101 @@
+"""Commands that one process runs on many nodes, which puts the node's name before each line of what they say."""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+import time
+from typing import Dict, List, Mapping, Sequence
+
+from cairn.processes import Group
+from cairn.roles import Answer
+
+# The last line of a command says how it ended.
+TOLD = """said=$({{ {command}
+}} 2>&1); code=$?; printf '%s\\n' "$said"; echo "= $code" """
+# A node is late that has not answered in five times the time of the slowest other one, and for so long: one that only
+# stands still for a while must not be left out.
+LATE_S, LATE_TIMES = 5.0, 5
+SILENT, REFUSED = 124, 255
+PATIENCE_S = 0.5
+
+
+def groups_of(commands: Mapping[str, str]) -> List[List[str]]:
+    """The nodes that run the same command."""
+    return [[node for node, one in commands.items() if one == command] for command in dict.fromkeys(commands.values())]
+
+
+class Question:
+    """A process that runs one command on some nodes."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", nodes: Sequence[str], refused: str) -> None:
+        """`refused`: what is to be said of nodes where it has run nothing."""
+        assert process.stdout is not None
+        self.group, self.pipe, self.is_open = Group(process), process.stdout.fileno(), True
+        self._rest, self._refused = b"", refused
+        self._lines: Dict[str, List[str]] = {node: [] for node in nodes}
+        self._codes: Dict[str, int] = {}
+        self._complaint = ""
+        # Some cut off the domain.
+        short = [node.partition(".")[0] for node in nodes]
+        self._by_label = {name: node for node, name in zip(nodes, short) if short.count(name) == 1}
+        self._by_label.update({node: node for node in nodes})
+
+    def read(self) -> bool:
+        """Takes what is there; whether a node has come to its end."""
+        before = len(self._codes)
+        added = os.read(self.pipe, 65536)
+        *lines, self._rest = (self._rest + added).split(b"\n")
+        for line in lines:
+            self._take(line.decode("utf-8", "replace"))
+        self.is_open = bool(added) and len(self._codes) < len(self._lines)
+        return len(self._codes) > before
+
+    def answers(self, silence: Answer) -> Dict[str, Answer]:
+        """Of all its nodes."""
+        return {node: Answer(self._codes[node], "\n".join(lines)) if node in self._codes else
+                silence if self.is_open else
+                Answer(REFUSED, f"{self._refused}: {lines[-1] if lines else self._complaint}")
+                for node, lines in self._lines.items()}
+
+    def close(self) -> None:
+        """One that has told all is about to end; the others are ended."""
+        if len(self._codes) == len(self._lines):
+            self.group.wait(PATIENCE_S)
+        self.group.close()
+
+    def _take(self, line: str) -> None:
+        label, colon, text = line.partition(": ")
+        node = self._by_label.get(label) if colon else None
+        sign, _, code = text.partition("= ")
+        if node is None:
+            self._complaint = line
+        elif sign == "" and code.isdigit():
+            self._codes[node] = int(code)
+        else:
+            self._lines[node].append(text)
+
+
+def answers_of(questions: Sequence[Question], timeout_s: float, alike: bool) -> Dict[str, Answer]:
+    """Of all their nodes; `alike` as in RemoteExecution.run. Ends the questions."""
+    begin, limit_s = time.monotonic(), timeout_s
+    try:
+        while any(question.is_open for question in questions):
+            waited_s = time.monotonic() - begin
+            if waited_s >= limit_s:
+                break
+            if _read(questions, min(0.1, limit_s - waited_s)) and alike:
+                limit_s = min(timeout_s, max(LATE_S, LATE_TIMES * waited_s))
+        silence = Answer(SILENT, f"has not answered for {limit_s:.3g} s")
+        return {node: answer for question in questions for node, answer in question.answers(silence).items()}
+    finally:
+        for question in questions:
+            question.close()
+
+
+def _read(questions: Sequence[Question], seconds: float) -> bool:
+    """Waits so long for any of them; whether a node has come to its end."""
+    by_pipe = {question.pipe: question for question in questions if question.is_open}
+    ready, _, _ = select.select(list(by_pipe), [], [], seconds)
+    return any([by_pipe[pipe].read() for pipe in ready])

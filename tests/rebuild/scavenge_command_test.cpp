@@ -1,0 +1,113 @@
+// cairn scavenge-node as a command: what it tells where not all can be read, and how far it has
+// come.
+#include "tools/scavenge_command.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "files/hasty_clock.hpp"
+#include "process_on.hpp"
+#include "session/prefix_cluster.hpp"
+
+namespace cairn {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+/// Each look at it takes a second.
+class SlowClock : public HastyClock {
+ public:
+  std::int64_t steady_us() override {
+    sleep_us(1'000'000);
+    return HastyClock::steady_us();
+  }
+};
+
+class ScavengeNodeCommand : public testing::Test {
+ protected:
+  ScavengeNodeCommand() {
+    cluster_.settings.flush_interval = 0;
+    cluster_.settings.stores[0].count = 2;
+    cluster_.write({"n0", "n1", "n2", "n3"}, {1, 2});
+  }
+
+  /// On n1; what it prints. `broken`: nobody can list this folder.
+  std::string run(const ScavengeCommand& command, int code, const std::string& broken = "-") {
+    ProcessFacts process = process_on(cluster_, "n1");
+    process.environment["SCR_CONF_FILE"] = conf_;
+    const auto posix = make_posix_files();
+    const auto files = make_hooked_files(*posix, [&](const FileOperation& operation) -> Status {
+      if (operation.path != broken || operation.name != "list") return {};
+      return fail(Code::io, "cannot list {}: Input/output error", operation.path);
+    });
+    std::ostringstream out;
+    EXPECT_EQ(run_scavenge_command(command, *files, clock_, process, out, cluster_.log()), code)
+        << cluster_.said();
+    return out.str();
+  }
+
+  std::vector<int> listed(int code, const std::string& broken = "-") {
+    ScavengeCommand command;
+    command.list = command.json = true;
+    std::vector<int> numbers;
+    const Json told = Json::parse(run(command, code, broken));
+    for (const Json& dataset : told.at("datasets")) numbers.push_back(dataset.at("number"));
+    return numbers;
+  }
+
+  std::string dataset_folder(int number) {
+    return fs::path(cluster_.parts("n1", number).front()).parent_path();
+  }
+
+  PrefixCluster cluster_;
+  SlowClock clock_;
+  std::string conf_;
+};
+
+TEST_F(ScavengeNodeCommand, ADatasetThatCannotBeListedCostsNoOther) {
+  EXPECT_EQ(listed(0), (std::vector<int>{2, 1}));
+  const std::string broken = dataset_folder(2);
+  EXPECT_EQ(listed(1, broken), std::vector<int>{1});
+  EXPECT_NE(cluster_.said().find(broken), std::string::npos) << cluster_.said();
+  ScavengeCommand copy;
+  copy.datasets = {"ckpt.1"};
+  copy.json = true;
+  const Json told = Json::parse(run(copy, 1, broken));
+  EXPECT_GT(told.at("bytes"), 0) << "it was copied";
+}
+
+TEST_F(ScavengeNodeCommand, AStoreThatCannotBeReadCostsNoOther) {
+  conf_ = cluster_.settings.prefix + "/scr.conf";
+  std::ofstream(conf_) << "STORE=" << cluster_.node("%n") << "\nSTORE=" << cluster_.node("other")
+                       << "\n";
+  EXPECT_EQ(listed(0), (std::vector<int>{2, 1}));
+  const fs::path other = cluster_.node("other") + "/tester";
+  fs::create_directories(other);
+  std::ofstream(other / "cairn.job") << "a file in the place of the folder";
+  EXPECT_EQ(listed(1), (std::vector<int>{2, 1}));
+  EXPECT_NE(cluster_.said().find("not looked into"), std::string::npos) << cluster_.said();
+}
+
+TEST_F(ScavengeNodeCommand, ItTellsHowManyBytesAreDone) {
+  ScavengeCommand list;
+  list.list = list.json = true;
+  const std::uint64_t all = Json::parse(run(list, 0)).at("datasets").at(0).at("bytes");
+  ScavengeCommand copy;
+  copy.datasets = {"ckpt.2"};
+  copy.progress = true;
+  std::istringstream out(run(copy, 0));
+  std::vector<std::uint64_t> done;
+  for (std::string line; std::getline(out, line);)
+    if (line.starts_with(". ")) done.push_back(std::stoull(line.substr(2)));
+  ASSERT_GT(done.size(), 2U);
+  EXPECT_TRUE(std::is_sorted(done.begin(), done.end()));
+  EXPECT_LT(done.front(), all / 2) << "not what the files have room for";
+  EXPECT_EQ(done.back(), all) << "with the redundancy";
+}
+
+}  // namespace
+}  // namespace cairn
