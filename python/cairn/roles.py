@@ -11,9 +11,9 @@ import shlex
 import subprocess
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import AbstractSet, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from cairn.native import Trouble
+from cairn.native import WrongUsage
 
 
 class Answer(NamedTuple):
@@ -148,23 +148,40 @@ class Launcher(ABC):
     subcommand = 0  # how many words of the command follow its name, as `run` in `flux run`
     # Options that take so many words after them, beside those that hold their value after "=".
     takes: Mapping[str, int] = {}
+    flags: AbstractSet[str] = frozenset()  # long options that take none
+    one_dash = False  # whether long options may begin with one dash
+    colon_joins = True  # whether ":" joins several programs to one job
     patience_s = 5.0  # what it gets to end in by itself when it is asked to
     lost_patience_s = 5.0  # the same where it may wait for a node that is gone; then it is killed
     ranks_options: Tuple[str, ...] = ()  # that tell the number of ranks
     nodes_options: Tuple[str, ...] = ()  # that tell the number of nodes
 
     def split(self, words: Sequence[str], also: Mapping[str, int]) -> Parts:
-        """Cuts what follows the launcher's name where the program begins. `also`: like `takes`."""
+        """Cuts what follows the launcher's name where the program begins. `also`: like `takes`. Raises WrongUsage where
+        that cannot be known."""
         takes = {**self.takes, **also}
+        if self.colon_joins and ":" in words:
+            raise WrongUsage("\":\" joins several programs to one job, and only the first would be kept on its nodes: start one "
+                             "program that calls the others by its rank")
         at = self.subcommand
         while at < len(words) and words[at].startswith("-"):
             if words[at] == "--":
                 at += 1
                 break
+            if words[at] not in takes:
+                self._refuse_unknown(words[at], words[at + 1:at + 2])
             at += 1 + takes.get(words[at], 0)
         if at > len(words):
-            raise Trouble(f"{words[-1]} is the last word of the command; something must follow")
+            raise WrongUsage(f"{words[-1]} is the last word of the command; something must follow")
         return Parts(tuple(words[:at]), tuple(words[at:]))
+
+    def _refuse_unknown(self, word: str, following: Sequence[str]) -> None:
+        """An option of a version of the launcher that is not known here, before a word that may be its value or the
+        program."""
+        is_long = word.startswith("--") or self.one_dash and len(word) > 2
+        if is_long and word not in self.flags and "=" not in word and following and not following[0].startswith("-"):
+            raise WrongUsage(f"{word} is no option of {self.names[0]} that cairn run knows: if {following[0]} is its value, "
+                             f"write {word}={following[0]}; if the program begins there, write -- before it")
 
     def ranks(self, options: Sequence[str]) -> Optional[int]:
         """How many the options ask for, None if they do not tell."""
@@ -179,6 +196,12 @@ class Launcher(ABC):
                  ranks: Optional[int]) -> List[str]:
         """The options that keep a run on exactly these nodes of the allocation, and off those that are
         left out."""
+
+    def passing(self, variables: Sequence[str], options: Sequence[str]) -> List[str]:
+        """What beside `options` brings these variables of its environment to the program, where the launcher does not do so
+        by itself. By their names alone: their values must not be on a command line."""
+        del variables, options
+        return []
 
     def _number(self, options: Sequence[str], names: Sequence[str]) -> Optional[int]:
         found = None

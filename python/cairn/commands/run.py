@@ -11,7 +11,7 @@ import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from cairn.account import Account, lines_of
 from cairn.commands.for_scripts import end_time_of
@@ -21,7 +21,7 @@ from cairn.hosts import expand
 from cairn.job_log import JobLog
 from cairn.launchers import launcher_of
 from cairn.loop import Job, Plan, Stop, Strike
-from cairn.native import Native, Trouble, WrongUsage
+from cairn.native import OF_THIS_NODE, Native, Trouble, WrongUsage
 from cairn.node_tests import tests_of
 from cairn.policy import Kind, Policy
 from cairn.resources import ALL, manager_of
@@ -215,15 +215,17 @@ def nodes_of(options: argparse.Namespace, manager: ResourceManager, commands: Co
     return nodes, wanted
 
 
-def launch_words(commands: Commands, manager: ResourceManager,
-                 native: Native) -> Callable[[Sequence[str], Sequence[str], Optional[str]], List[str]]:
+def launch_words(commands: Commands, manager: ResourceManager, native: Native,
+                 environment: Mapping[str, str]) -> Callable[[Sequence[str], Sequence[str], Optional[str]], List[str]]:
     """The whole command of a run."""
     ranks = commands.launcher.ranks(commands.options)
+    settings = sorted(key for key in environment if key.startswith(("SCR_", "CAIRN_")) and key not in OF_THIS_NODE)
+    passing = commands.launcher.passing(settings, commands.options)
 
     def words(nodes: Sequence[str], left_out: Sequence[str], newest: Optional[str]) -> List[str]:
         where = commands.launcher.on_nodes(nodes, left_out, ranks) if manager.names_are_hosts() else []
         restart_from = (newest or native.restart_name()) if commands.restart_cmd else None
-        return [commands.name, *commands.options, *where, *manager.wrap(nodes, ranks),
+        return [commands.name, *commands.options, *passing, *where, *manager.wrap(nodes, ranks),
                 *commands.words(restart_from)]
     return words
 
@@ -242,9 +244,9 @@ def plan_of(options: argparse.Namespace, native: Native, manager: ResourceManage
             wanted: int, environment: Dict[str, str]) -> Plan:
     """What the loop is told."""
     end_time_s = end_time_of(native, manager)
-    return Plan(policy_of(options, native, wanted), launch_words(commands, manager, native),
-                settings_for(manager, native, job, end_time_s, environment), commands.launcher.patience_s,
-                commands.launcher.lost_patience_s, not options.no_heartbeats, silence_of(options),
+    settings = settings_for(manager, native, job, end_time_s, environment)
+    return Plan(policy_of(options, native, wanted), launch_words(commands, manager, native, settings), settings,
+                commands.launcher.patience_s, commands.launcher.lost_patience_s, not options.no_heartbeats, silence_of(options),
                 hung_after_of(options, native), end_time_s)
 
 
