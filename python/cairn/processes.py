@@ -8,11 +8,12 @@ import signal
 import subprocess
 import time
 from contextlib import suppress
-from typing import Callable, List, NamedTuple, Optional
+from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from cairn.on_node import started_at
 
 LIBC, PR_SET_PDEATHSIG = ctypes.CDLL(None), 1
+AT_ONCE = 256  # commands
 
 
 def ends_with_us() -> Callable[[], None]:
@@ -134,3 +135,24 @@ def kill_recorded(pid: int, start: str) -> bool:
         return False
     finally:
         os.close(handle)
+
+
+def exit_codes(commands: Mapping[str, Sequence[str]], timeout_s: float) -> Dict[str, int]:
+    """Of commands here, AT_ONCE of them at a time, which have so long together. None of those that cannot be started,
+    or do not end in time."""
+    codes: Dict[str, int] = {}
+    names = list(commands)
+    for at in range(0, len(names), AT_ONCE):
+        started = {}
+        for name in names[at:at + AT_ONCE]:
+            with suppress(OSError):
+                started[name] = subprocess.Popen(list(commands[name]), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                                 stderr=subprocess.DEVNULL)
+        end = time.monotonic() + timeout_s
+        for name, process in started.items():
+            try:
+                codes[name] = process.wait(max(0.0, end - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+    return codes

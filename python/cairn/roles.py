@@ -72,6 +72,11 @@ class RemoteExecution(ABC):
         return [Beats(self.start(node, f"while echo {shlex.quote(node)}; do sleep {period_s:g}; done"), (node,))
                 for node in nodes]
 
+    def gone(self, nodes: Sequence[str]) -> AbstractSet[str]:
+        """Those of which not even the kernel answers any more, where that can be known."""
+        del nodes
+        return frozenset()
+
     def expect(self, nodes: Sequence[str]) -> None:
         """`run` may be asked about these soon, as they have been quiet for a while: what takes its time may begin."""
 

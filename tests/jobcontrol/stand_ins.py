@@ -12,6 +12,12 @@ grep -qx "$node" "{folder}/mute" && exec sleep 60
 grep -qx "$node" "{folder}/dead" && { echo "ssh: connect to host $node port 22: No route to host"; exit 255; }
 cd && exec env -i HOME="$HOME" USER="$USER" PATH=/usr/bin:/bin sh -c "$*"
 """
+PING = """#!/bin/sh
+for node; do :; done
+echo "$node" >> "{folder}/pinged"
+sleep 0.5
+! grep -qx "$node" "{folder}/dead"
+"""
 SQUEUE = """#!/bin/sh
 echo 1:00:00
 """
@@ -46,7 +52,8 @@ def put_on_path(folder: Path) -> str:
     binaries.mkdir()
     for name in ("dead", "mute"):
         (folder / name).touch()
-    for name, text in (("ssh", SSH), ("squeue", SQUEUE), ("sinfo", SINFO), ("srun", SRUN), ("scontrol", SCONTROL)):
+    for name, text in (("ssh", SSH), ("ping", PING), ("squeue", SQUEUE), ("sinfo", SINFO), ("srun", SRUN),
+                       ("scontrol", SCONTROL)):
         (binaries / name).write_text(text.replace("{folder}", str(folder)))
         (binaries / name).chmod(0o755)
     return f"{binaries}:/usr/bin:/bin"
