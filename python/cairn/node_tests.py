@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import Callable, Dict, List, Mapping, Sequence
 
-from cairn.native import Trouble
+from cairn.native import Trouble, cache_folders
 from cairn.processes import exit_codes
 from cairn.roles import GONE, UNKNOWN, Answer, NodeTest, RemoteExecution, ResourceManager
 
@@ -104,8 +104,8 @@ def _first_line(answer: Answer) -> str:
 
 def folders_of(settings: Mapping[str, str]) -> Dict[str, int]:
     """The folders that a node must have, and the bytes that must be free in each: those of CACHEDIR=FOLDER BYTES=SIZE and
-    CNTLDIR lines, and those that the library uses by default."""
-    found = {settings["SCR_CACHE_BASE"]: 0, settings["SCR_CNTL_BASE"]: 0}
+    CNTLDIR lines, and those that the library uses."""
+    found = dict.fromkeys(cache_folders(settings), 0)
     for key, value in settings.items():
         kind, _, folder = key.rpartition(" ")[0].partition("=")
         if kind in ("CACHEDIR", "CNTLDIR") and key.endswith(" BYTES"):

@@ -257,7 +257,7 @@ def job_of(native: Native, manager: ResourceManager) -> str:
 
 def tests_for(native: Native, manager: ResourceManager, left_out: Optional[str]) -> List[NodeTest]:
     """Those that the nodes have to pass."""
-    settings = {**native.settings, **manager.settings(), "SCR_JOB_ID": job_of(native, manager)}
+    settings = {**native.beside(manager.settings()).settings, "SCR_JOB_ID": job_of(native, manager)}
     excluded = expand(f"{left_out or ''},{native.chosen('SCR_EXCLUDE_NODES') or ''}")
     return tests_of(settings["SCR_NODE_TESTS"].split(","), manager, excluded, settings)
 
