@@ -191,6 +191,8 @@ class Job:
             if self._plan.heartbeats:
                 beats = stack.enter_context(self._machine.heartbeats(
                     self._manager.remote(), run.nodes, self._plan.silence_s))
+                if beats.trouble:
+                    self._say(f"the nodes are not watched, only the launcher: {beats.trouble}")
             try:
                 group = self._machine.launch(command, self._plan.environment)
             except OSError as error:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
+import resource
+import select
 import signal
 import subprocess
 import time
 from contextlib import suppress
-from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence
 
 from cairn.on_node import started_at
 
 LIBC, PR_SET_PDEATHSIG = ctypes.CDLL(None), 1
 AT_ONCE = 256  # commands
+FILES_BESIDE = 512  # open at a time, beside those that are counted
 
 
 def ends_with_us() -> Callable[[], None]:
@@ -118,6 +122,24 @@ class Lines:
             return []
         *lines, self._rest = (self._rest + added).split(b"\n")
         return [line.decode("utf-8", "replace") for line in lines]
+
+
+def allow_files(count: int) -> None:
+    """So many files may be open then, and others. Raises OSError where the hard limit forbids that."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = count + FILES_BESIDE
+    if resource.RLIM_INFINITY != hard < needed:
+        raise OSError(errno.EMFILE, f"that takes {needed} open files, and ulimit -Hn allows {hard}")
+    if resource.RLIM_INFINITY != soft < needed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+
+
+def readable(pipes: Iterable[int], seconds: float) -> List[int]:
+    """Waits so long for any of them, of which there may be thousands."""
+    poll = select.poll()
+    for pipe in pipes:
+        poll.register(pipe, select.POLLIN)
+    return [pipe for pipe, _ in poll.poll(1000 * seconds)]
 
 
 def kill_recorded(pid: int, start: str) -> bool:

@@ -2,7 +2,8 @@
 
 To add a resource manager or a launcher is to add one file with a class below to `cairn/resources` or
 `cairn/launchers`, and to name it in the `__init__.py` there. tests/jobcontrol/test_conformance.py then
-holds it to what is written here.
+holds it to what is written here; for a resource manager it needs an entry in its table WORKING, the environment of
+an allocation of four nodes and the answers of the manager's commands there.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from typing import AbstractSet, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from cairn.native import WrongUsage
+from cairn.processes import Group, allow_files
 
 
 class Answer(NamedTuple):
@@ -68,9 +70,19 @@ class RemoteExecution(ABC):
         """Starts a command on the node, its output in `stdout`. It is to end when this process does."""
 
     def beats(self, nodes: Sequence[str], period_s: float) -> List[Beats]:
-        """Starts what tells every `period_s` that the nodes are alive. It is to end when this process does."""
-        return [Beats(self.start(node, f"while echo {shlex.quote(node)}; do sleep {period_s:g}; done"), (node,))
-                for node in nodes]
+        """Starts what tells every `period_s` that the nodes are alive. It is to end when this process does. Raises OSError
+        if it cannot be started."""
+        allow_files(len(nodes))
+        begun: List[Beats] = []
+        try:
+            for node in nodes:
+                command = f"while echo {shlex.quote(node)}; do sleep {period_s:g}; done"
+                begun.append(Beats(self.start(node, command), (node,)))
+        except OSError:
+            for beats in begun:
+                Group(beats.process).close()
+            raise
+        return begun
 
     def gone(self, nodes: Sequence[str]) -> AbstractSet[str]:
         """Those of which not even the kernel answers any more, where that can be known."""

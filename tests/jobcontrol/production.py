@@ -114,6 +114,8 @@ class World(Machine, NodeTest):
 
     # What the loop asks for: signs of life, the launcher's process, the log, the halt file, the manager.
 
+    trouble = ""
+
     def suspects(self) -> List[str]:
         return [node for node in self.running if self._is_silent(node)]
 

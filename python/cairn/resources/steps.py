@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import select
 import subprocess
 import time
 from typing import Dict, Iterable, List, Mapping, Sequence, Set
 
 from cairn.hosts import fold
-from cairn.processes import Group, ends_with_us
+from cairn.processes import Group, ends_with_us, readable
 from cairn.reach import Reach
 from cairn.roles import GONE, UNKNOWN, Answer, Ask, Beats, RemoteExecution
 
@@ -159,5 +158,4 @@ class _Question:
 def _read(questions: Sequence[_Question], seconds: float) -> bool:
     """Waits so long for any of them; whether a node has come to its end."""
     by_pipe = {question.pipe: question for question in questions if question.is_open}
-    ready, _, _ = select.select(list(by_pipe), [], [], seconds)
-    return any([by_pipe[pipe].read() for pipe in ready])
+    return any([by_pipe[pipe].read() for pipe in readable(by_pipe, seconds)])
