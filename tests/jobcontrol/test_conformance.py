@@ -36,6 +36,10 @@ WORKING: Dict[str, Tuple[type, Dict[str, str], Dict[str, str]]] = {
 }
 
 
+def test_every_manager_is_tested_where_it_works() -> None:
+    assert set(WORKING) == set(MANAGERS) - {"local"}, "a new one needs its environment and answers above"
+
+
 def working(name: str, folder: Path) -> ResourceManager:
     kind, environment, table = WORKING[name]
     slots = folder / "nodefile"
