@@ -178,8 +178,8 @@ class Launcher(ABC):
         that cannot be known."""
         takes = {**self.takes, **also}
         if self.colon_joins and ":" in words:
-            raise WrongUsage("\":\" joins several programs to one job, and only the first would be kept on its nodes: start one "
-                             "program that calls the others by its rank")
+            raise WrongUsage('":" joins several programs to one job, and only the first would be kept on its nodes: start '
+                             "one program that calls the others by its rank")
         at = self.subcommand
         while at < len(words) and words[at].startswith("-"):
             if words[at] == "--":

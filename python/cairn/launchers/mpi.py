@@ -53,10 +53,9 @@ class OpenMpi(Launcher):
 
 # Of mpiexec --help of MPICH 4.0, and what Hydra takes beside that.
 _HYDRA_ONE = """
-    bind-to bootstrap bootstrap-exec configfile demux envlist errfile errfile-pattern f genvlist
-    gpus-per-proc host hostfile hostlist hosts iface launcher launcher-exec localhost
-    machine machinefile machinelist machines map-by membind n nameserver np order-nodes outfile outfile-pattern path perhost ppn prepend-pattern rmk
-    topolib usize wdir
+    bind-to bootstrap bootstrap-exec configfile demux envlist errfile errfile-pattern f genvlist gpus-per-proc host hostfile
+    hostlist hosts iface launcher launcher-exec localhost machine machinefile machinelist machines map-by membind n
+    nameserver np order-nodes outfile outfile-pattern path perhost ppn prepend-pattern rmk topolib usize wdir
     """
 _HYDRA_TWO = "env genv"
 _HYDRA_FLAGS = """
