@@ -43,7 +43,8 @@ def test_status_of_a_live_job_and_of_one_that_is_over(cairn: Path, tmp_path: Pat
     assert code == 0 and live["alive"] and live["outcome"] == ""
     assert [run["failed"] for run in live["runs"]] == [True, False]
     assert live["spares_left"] == 1 and list(live["unfit"]) == ["n1"]
-    assert live["checkpoint"]["protection"] == "in the cache" and 0 <= live["checkpoint"]["age_s"] < 30
+    assert re.fullmatch(r"in /.*/%n by XOR over sets of 4", live["checkpoint"]["protection"]), live
+    assert 0 <= live["checkpoint"]["age_s"] < 30
     assert live["checkpoint"]["cost_s"] > 0 and live["lost_s"] > 0
     assert "run 1 died: lost n1" in call(cairn, tmp_path, "status")[1]
     job.send(signal.SIGTERM)
@@ -56,6 +57,18 @@ def test_status_of_a_live_job_and_of_one_that_is_over(cairn: Path, tmp_path: Pat
     assert 'end="died"} 1\n' in figures and 'end="halted"} 1\n' in figures
     # A node that dies between the commit of one checkpoint and the removal of the one before leaves two.
     assert re.search(r'operation="rebuild",result="success"} [12]\n', figures)
+
+
+def test_status_of_a_job_without_a_cache(cairn: Path, tmp_path: Path, first_flavour: str,
+                                         program_of: Dict[str, str]) -> None:
+    job = Job(cairn, tmp_path, ["--nodes", "2"],
+              [launcher_of(first_flavour), "-n", "2", program_of[first_flavour], "--size", "1", "--every", "2", "--steps", "4"],
+              {"SCR_CACHE_BYPASS": "1"})
+    outcome = job.wait()
+    assert outcome.code == 0 and re.search("to cache +none", outcome.told), outcome
+    assert re.search("to prefix +2 times, 4 MiB in", outcome.told), outcome.told
+    checkpoint = json.loads(call(cairn, tmp_path, "status", "--json")[1])["checkpoint"]
+    assert checkpoint["protection"] == "in the prefix directory"
 
 
 def test_status_where_there_is_no_job(cairn: Path, tmp_path: Path) -> None:
@@ -264,7 +277,8 @@ def test_doctor_looks_at_every_store(cairn: Path, tmp_path: Path) -> None:
     (tmp_path / ".scrconf").write_text(f"STORE=/dev/null/ssd COUNT=2\nSTORE=/dev/null/off ENABLED=0\nSTORE={tmp_path}/ssd\n")
     code, output, _ = call(cairn, tmp_path, "doctor", "--all-nodes", CAIRN_CHECKPOINT_SIZE="1MB")
     assert code == 1 and "cache /dev/null/ssd: /dev/null cannot be written" in output, output
-    assert re.search(rf"good  cache {tmp_path}/ssd .* free, room for a checkpoint of [0-9]+ ranks", output) and "/dev/null/off" not in output, output
+    assert re.search(rf"good  cache {tmp_path}/ssd .* free, room for a checkpoint of [0-9]+ ranks", output), output
+    assert "/dev/null/off" not in output
     assert "0 of 1 nodes are fit" in output, output
 
 
