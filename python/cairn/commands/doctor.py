@@ -130,7 +130,8 @@ def check_cache(base: str, node: str, rank_bytes: int, memory_limit: Optional[in
     whose = "of memory for the job" if limited else "free"
     if room < max(rank_bytes, 1):
         yield Finding(BAD, f"cache {base}: {size_text(room)} {whose}, and a checkpoint takes {size_text(rank_bytes)} of "
-                      "each rank", "choose a larger one by SCR_CACHE_BASE or STORE" + (", or ask for more memory" if limited else ""))
+                      "each rank", "choose a larger one by SCR_CACHE_BASE or STORE"
+                      + (", or ask for more memory" if limited else ""))
     else:
         ranks = f", room for a checkpoint of {room // rank_bytes} ranks" if rank_bytes else ""
         yield Finding(GOOD, f"cache {base} ({kind}): {size_text(free)} free{ranks}")
