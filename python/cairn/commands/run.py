@@ -223,9 +223,9 @@ def launch_words(commands: Commands, manager: ResourceManager, native: Native,
     passing = commands.launcher.passing(settings, commands.options)
 
     def words(nodes: Sequence[str], left_out: Sequence[str], newest: Optional[str]) -> List[str]:
-        where = commands.launcher.on_nodes(nodes, left_out, ranks) if manager.names_are_hosts() else []
+        where = [*passing, *commands.launcher.on_nodes(nodes, left_out, ranks)] if manager.names_are_hosts() else []
         restart_from = (newest or native.restart_name()) if commands.restart_cmd else None
-        return [commands.name, *commands.options, *passing, *where, *manager.wrap(nodes, ranks),
+        return [commands.name, *commands.options, *where, *manager.wrap(nodes, ranks),
                 *commands.words(restart_from)]
     return words
 
