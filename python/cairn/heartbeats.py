@@ -18,7 +18,8 @@ EARLY = 0.5  # of the patience: then what takes time to find out about a node be
 
 class Heartbeats:
     """What says every `period_s` that each node lives. Whose connection closes is suspected at once, who is
-    silent for `patience_s` then. A context manager: leaving it ends them."""
+    silent for `patience_s` then. Where they cannot be started, `trouble` says why, and those nodes are not watched. A
+    context manager: leaving it ends them."""
 
     def __init__(self, remote: RemoteExecution, nodes: Sequence[str], period_s: float = PERIOD_S,
                  patience_s: float = SILENCE_S, rest_s: float = 10.0) -> None:
@@ -28,6 +29,7 @@ class Heartbeats:
         self._resting: Dict[str, float] = {}  # until when
         self._expected: Set[str] = set()  # to be suspected soon
         self._asked_to_end_s: Optional[float] = None
+        self.trouble = ""
         self.watch(nodes)
 
     def __enter__(self) -> "Heartbeats":
@@ -54,8 +56,11 @@ class Heartbeats:
             stream.group.close()
         fed = {node for stream in self._streams for node in stream.nodes}
         fresh = [node for node in nodes if node not in fed]
-        if fresh:
-            self._streams += [_Stream(beats) for beats in self._remote.beats(fresh, self._period_s)]
+        try:
+            self._streams += [_Stream(beats) for beats in self._remote.beats(fresh, self._period_s)] if fresh else []
+        except OSError as error:
+            self.trouble = error.strerror or str(error)
+            nodes = [node for node in nodes if node in fed]
         for node in nodes:
             self._heard[node] = time.monotonic()
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set
 
 NAME = "log.json"
+IN_PREFIX = "in the prefix directory"
 PIECE_BYTES = 1 << 20  # read at a time
 
 
@@ -26,6 +27,9 @@ class Entry:
     bytes: int = 0
     note: str = ""
     job: str = ""
+    to: str = ""  # where the dataset is
+    scheme: str = ""  # that protects it there; none in the prefix directory
+    set_size: int = 0
 
     @staticmethod
     def of_line(line: str, job: Optional[str] = None) -> Optional["Entry"]:
@@ -34,15 +38,24 @@ class Entry:
             one: Dict[str, Any] = json.loads(line)
             found = Entry(one.get("event") or one["transfer"], one["time_us"] / 1e6,
                           one.get("dataset"), one.get("name", ""), one.get("seconds", 0.0),
-                          one.get("bytes", 0), one.get("note", ""), one.get("job", ""))
+                          one.get("bytes", 0), one.get("note", ""), one.get("job", ""),
+                          one.get("to", ""), one.get("scheme", ""), one.get("set_size", 0))
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
             return None
         return found if found.is_sound() and job in (None, found.job) else None
 
+    def protection(self) -> str:
+        """Of the dataset that it tells the end of."""
+        if not self.to:  # in logs of earlier versions
+            return "in the cache"
+        if not self.scheme:
+            return IN_PREFIX
+        return f"in {self.to} by {self.scheme}" + (f" over sets of {self.set_size}" if self.set_size > 1 else "")
+
     def is_sound(self) -> bool:
         """Whether its parts are what they should be: anybody can write into a file."""
-        texts = (self.what, self.name, self.note, self.job)
-        numbers = (self.time_s, self.seconds, self.bytes, self.dataset or 0)
+        texts = (self.what, self.name, self.note, self.job, self.to, self.scheme)
+        numbers = (self.time_s, self.seconds, self.bytes, self.dataset or 0, self.set_size)
         return all(isinstance(text, str) for text in texts) and all(
             isinstance(number, (int, float)) and math.isfinite(number) and 0 <= number < 2**63
             for number in numbers)
@@ -109,6 +122,7 @@ class JobLog:
             self._offset, self._rest = 0, b""
 
 
+AND_PREFIX = f", and {IN_PREFIX}"
 COMMITS = ("CHECKPOINT_END", "OUTPUT_END")
 
 
@@ -135,7 +149,7 @@ class Progress:
     newest_name: str = ""  # of the last checkpoint that was committed
     newest_s: float = 0.0  # when
     newest_cost_s: float = 0.0
-    newest_protection: str = ""
+    newest_protection: str = ""  # where it is, and by which scheme
     commits: int = 0
     failed: int = 0
     restarts: int = 0
@@ -146,6 +160,7 @@ class Progress:
     written: Transfers = field(default_factory=Transfers)
     flushed: Transfers = field(default_factory=Transfers)
     fetched: Transfers = field(default_factory=Transfers)
+    writing: Optional[Entry] = None  # the transfer of a dataset of which it is not known yet where it is
 
     def begin_run(self) -> None:
         """Forgets what is known of one run only. Of a program that has once called SCR_Init it is known that a run
@@ -159,11 +174,11 @@ class Progress:
         if entry.what in COMMITS:
             self._ended(entry)
         elif entry.what in ("CHECKPOINT", "OUTPUT"):
-            self.written.add(entry)
+            self.writing = entry
         elif entry.what in ("FLUSH_SYNC", "FLUSH_ASYNC"):
             self.flushed.add(entry)
-            if entry.name == self.newest_name:
-                self.newest_protection = "in the cache, and in the prefix directory"
+        elif entry.what == "FLUSH_SUCCESS" and entry.name == self.newest_name:
+            self.newest_protection = f"{self.newest_protection.partition(AND_PREFIX)[0]}{AND_PREFIX}"
         elif entry.what == "FETCH":
             self.fetched.add(entry)
         elif entry.what == "REBUILD_SUCCESS":
@@ -180,11 +195,14 @@ class Progress:
             self.finalized = True
 
     def _ended(self, entry: Entry) -> None:
+        writing, self.writing = self.writing, None
         if entry.note:
             self.failed += 1
             return
+        if writing:
+            (self.flushed if entry.protection() == IN_PREFIX else self.written).add(writing)
         self.commits += 1
         self.newest = max(self.newest, entry.dataset or 0)
         if entry.what == "CHECKPOINT_END":
             self.newest_name, self.newest_s = entry.name, entry.time_s
-            self.newest_cost_s, self.newest_protection = entry.seconds, "in the cache"
+            self.newest_cost_s, self.newest_protection = entry.seconds, entry.protection()

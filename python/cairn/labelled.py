@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import select
 import subprocess
 import time
 from typing import Dict, List, Mapping, Sequence
 
-from cairn.processes import Group
+from cairn.processes import Group, readable
 from cairn.roles import Answer
 
 # The last line of a command says how it ended.
@@ -97,5 +96,4 @@ def answers_of(questions: Sequence[Question], timeout_s: float, alike: bool) -> 
 def _read(questions: Sequence[Question], seconds: float) -> bool:
     """Waits so long for any of them; whether a node has come to its end."""
     by_pipe = {question.pipe: question for question in questions if question.is_open}
-    ready, _, _ = select.select(list(by_pipe), [], [], seconds)
-    return any([by_pipe[pipe].read() for pipe in ready])
+    return any([by_pipe[pipe].read() for pipe in readable(by_pipe, seconds)])

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import select
 import shlex
 import time
 from typing import Callable, Dict, List, Mapping
 
-from cairn.processes import Lines
+from cairn.processes import Lines, readable
 from cairn.roles import Answer, RemoteExecution
 
 TEMPORARY = 75  # EX_TEMPFAIL: not now; nothing is lost, and it can be tried again
@@ -46,7 +45,7 @@ class LongWork:
                     node = waiting.pop(0)
                     open_works.append(_Work(self._remote, node, commands[node]))
                 self._tick()
-                select.select([work.lines.pipe for work in open_works], [], [], TICK_S)
+                readable([work.lines.pipe for work in open_works], TICK_S)
                 for work in list(open_works):
                     answer = work.answer()
                     self.done[work.node] = work.done

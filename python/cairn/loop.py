@@ -35,12 +35,16 @@ class Stop:
     now: str = ""
 
 
+# Of a run: nodes, left out, restart from, environment.
+Command = Callable[[Sequence[str], Sequence[str], Optional[str], Mapping[str, str]], List[str]]
+
+
 @dataclass(frozen=True)
 class Plan:
     """How the loop works; what does not change."""
 
     policy: Policy
-    command: Callable[[Sequence[str], Sequence[str], Optional[str]], List[str]]  # nodes, left out, restart from
+    command: Command
     environment: Callable[[Optional[float]], Mapping[str, str]]  # of the program, by the end of the allocation
     patience_s: float = 5.0  # what the launcher gets to end in by itself when it is asked to
     lost_patience_s: float = 5.0  # the same where it may wait for a node that is gone
@@ -221,10 +225,11 @@ class Job:
         self.account.runs.append(run)
         self._state_file.write(self.account)
         left_out = [node for node in self.account.nodes if node not in nodes]
-        command = self._plan.command(nodes, left_out, self._in_caches_of(nodes))
+        environment = self._plan.environment(self._end_s)
+        command = self._plan.command(nodes, left_out, self._in_caches_of(nodes), environment)
         why = "" if run.number == 1 else f" ({action.reason})"
         self._say(f"run {run.number} on {len(nodes)} nodes: {','.join(nodes)}{why}")
-        event = self._watched(run, command)
+        event = self._watched(run, command, environment)
         self._account_for(run, event)
         return event
 
@@ -233,12 +238,12 @@ class Job:
         missing = self._holders.difference(nodes)
         return self._newest if self._newest and len(missing) <= self._plan.losses_held else None
 
-    def _watched(self, run: Run, command: Sequence[str]) -> Event:
+    def _watched(self, run: Run, command: Sequence[str], environment: Mapping[str, str]) -> Event:
         """Launches and waits; then finds out which nodes are left."""
         with ExitStack() as stack:
             beats = self._heartbeats(run, stack)
             try:
-                group = self._machine.launch(command, self._plan.environment(self._end_s))
+                group = self._machine.launch(command, environment)
             except OSError as error:
                 self._say(f"{command[0]} cannot be started: {error.strerror}")
                 return Event(How.EXIT_OTHER, 127)
@@ -263,14 +268,17 @@ class Job:
         if not self._plan.heartbeats:
             return None
         try:
-            return stack.enter_context(self._machine.heartbeats(
+            beats = stack.enter_context(self._machine.heartbeats(
                 self._manager.remote(), run.nodes, self._plan.silence_s))
         except OSError as error:
             self._cannot_watch(error)
             return None
+        if beats.trouble:
+            self._cannot_watch(beats.trouble)
+        return beats
 
-    def _cannot_watch(self, error: OSError) -> None:
-        self._say(f"the nodes are not watched in this run, only the launcher: {error}")
+    def _cannot_watch(self, why: object) -> None:
+        self._say(f"the nodes are not watched in this run, only the launcher: {why}")
 
     def _watch(self, run: Run, group: Group, beats: Optional[Heartbeats]) -> Tuple[Optional[How], Exit]:
         """Until the launcher ends, or has to be ended: then says why."""

@@ -49,6 +49,10 @@ class Native:
         except ValueError as error:
             raise Trouble(f'{key}: "{text}" is no whole number') from error
 
+    def beside(self, added: Mapping[str, str]) -> "Native":
+        """The same of a program whose environment has these as well."""
+        return Native(self.path, self.prefix, {**self.environment, **added}) if added else self
+
     def for_nodes(self) -> Dict[str, str]:
         """The environment in which the command finds the same settings on another node: also those of files, which may
         name variables that are not set there. Without secrets, as it will be on a command line."""
@@ -97,3 +101,10 @@ class Native:
         if done.returncode != 0 and not (incomplete and done.stdout):
             raise Trouble(f"cairn {arguments[0]} failed:\n{done.stderr.strip()}")
         return done.stdout
+
+
+def cache_folders(settings: Mapping[str, str]) -> List[str]:
+    """Where a job with these settings has files on a node; %n is the node's name."""
+    stores = {key[len("STORE="):-len(" ENABLED")] for key, value in settings.items()
+              if key.startswith("STORE=") and key.endswith(" ENABLED") and value != "0"}
+    return sorted(stores | {settings["SCR_CACHE_BASE"], settings["SCR_CNTL_BASE"]})

@@ -5,8 +5,9 @@ from __future__ import annotations
 import shlex
 from typing import Callable, Dict, List, Mapping, Sequence
 
-from cairn.native import Trouble
-from cairn.roles import UNKNOWN, Answer, NodeTest, RemoteExecution, ResourceManager
+from cairn.native import Trouble, cache_folders
+from cairn.processes import exit_codes
+from cairn.roles import GONE, UNKNOWN, Answer, NodeTest, RemoteExecution, ResourceManager
 
 PATIENCE_S = 10.0
 
@@ -53,22 +54,20 @@ class OnNode(NodeTest):
 
 
 class Ping(NodeTest):
-    """An answer to ping."""
+    """An answer to ping. Not asked for where the kernel is known to answer nothing any more."""
 
     name = "ping"
 
-    def __init__(self, ask: Callable[[Sequence[str]], Answer]) -> None:
-        self._ask = ask
+    def __init__(self, remote: RemoteExecution) -> None:
+        self._remote = remote
 
     def unfit(self, nodes: Sequence[str]) -> Dict[str, str]:
-        found = {}
-        for node in nodes:
-            answer = self._ask(["ping", "-c", "1", "-w", "2", node])
-            if answer.code == 127:
-                return {}  # no ping here is not the fault of the nodes
-            if answer.code != 0:
-                found[node] = "does not answer to ping"
-        return found
+        gone = self._remote.gone(nodes)
+        asked = [node for node in nodes if node not in gone]
+        codes = exit_codes({node: ["ping", "-c", "1", "-w", "2", node] for node in asked}, PATIENCE_S)
+        # Any other code tells of ping: that it must not be used here, or does not know the name.
+        return {**{node: GONE.text for node in nodes if node in gone},
+                **{node: "does not answer to ping" for node in asked if codes.get(node) == 1}}
 
 
 def echo(remote: RemoteExecution) -> NodeTest:
@@ -107,8 +106,8 @@ def _first_line(answer: Answer) -> str:
 
 def folders_of(settings: Mapping[str, str]) -> Dict[str, int]:
     """The folders that a node must have, and the bytes that must be free in each: those of CACHEDIR=FOLDER BYTES=SIZE and
-    CNTLDIR lines, and those that the library uses by default."""
-    found = {settings["SCR_CACHE_BASE"]: 0, settings["SCR_CNTL_BASE"]: 0}
+    CNTLDIR lines, and those that the library uses."""
+    found = dict.fromkeys(cache_folders(settings), 0)
     for key, value in settings.items():
         kind, _, folder = key.rpartition(" ")[0].partition("=")
         if kind in ("CACHEDIR", "CNTLDIR") and key.endswith(" BYTES"):
@@ -123,7 +122,7 @@ def tests_of(names: Sequence[str], manager: ResourceManager, excluded: Sequence[
     tests: List[NodeTest] = [Excluded(excluded), SaidDown(manager)]
     for name in names:
         if name == "ping":
-            tests += [Ping(manager.ask)] if manager.names_are_hosts() else []
+            tests += [Ping(manager.remote())] if manager.names_are_hosts() else []
         elif name == "echo":
             tests.append(echo(manager.remote()))
         elif name == "dir_capacity":

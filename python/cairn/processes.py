@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
+import resource
+import select
 import signal
 import subprocess
 import time
 from contextlib import suppress
-from typing import Callable, List, NamedTuple, Optional
+from typing import Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence
 
 from cairn.on_node import started_at
 
 LIBC, PR_SET_PDEATHSIG = ctypes.CDLL(None), 1
+AT_ONCE = 256  # commands
+FILES_BESIDE = 512  # open at a time, beside those that are counted
 
 
 def ends_with_us() -> Callable[[], None]:
@@ -119,6 +124,24 @@ class Lines:
         return [line.decode("utf-8", "replace") for line in lines]
 
 
+def allow_files(count: int) -> None:
+    """So many files may be open then, and others. Raises OSError where the hard limit forbids that."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = count + FILES_BESIDE
+    if resource.RLIM_INFINITY != hard < needed:
+        raise OSError(errno.EMFILE, f"that takes {needed} open files, and ulimit -Hn allows {hard}")
+    if resource.RLIM_INFINITY != soft < needed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+
+
+def readable(pipes: Iterable[int], seconds: float) -> List[int]:
+    """Waits so long for any of them, of which there may be thousands."""
+    poll = select.poll()
+    for pipe in pipes:
+        poll.register(pipe, select.POLLIN)
+    return [pipe for pipe, _ in poll.poll(1000 * seconds)]
+
+
 def kill_recorded(pid: int, start: str) -> bool:
     """SIGKILL to exactly the process recorded, never to a later one of the same id."""
     try:
@@ -134,3 +157,24 @@ def kill_recorded(pid: int, start: str) -> bool:
         return False
     finally:
         os.close(handle)
+
+
+def exit_codes(commands: Mapping[str, Sequence[str]], timeout_s: float) -> Dict[str, int]:
+    """Of commands here, AT_ONCE of them at a time, which have so long together. None of those that cannot be started,
+    or do not end in time."""
+    codes: Dict[str, int] = {}
+    names = list(commands)
+    for at in range(0, len(names), AT_ONCE):
+        started = {}
+        for name in names[at:at + AT_ONCE]:
+            with suppress(OSError):
+                started[name] = subprocess.Popen(list(commands[name]), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                                 stderr=subprocess.DEVNULL)
+        end = time.monotonic() + timeout_s
+        for name, process in started.items():
+            try:
+                codes[name] = process.wait(max(0.0, end - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+    return codes

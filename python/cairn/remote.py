@@ -60,6 +60,9 @@ class Ssh(RemoteExecution):
         self._reach.learn(nodes)
         return super().beats(nodes, period_s)
 
+    def gone(self, nodes: Sequence[str]) -> Set[str]:
+        return self._reach.silent(nodes)
+
     def expect(self, nodes: Sequence[str]) -> None:
         self._reach.ask(nodes)
 

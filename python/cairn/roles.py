@@ -2,7 +2,8 @@
 
 To add a resource manager or a launcher is to add one file with a class below to `cairn/resources` or
 `cairn/launchers`, and to name it in the `__init__.py` there. tests/jobcontrol/test_conformance.py then
-holds it to what is written here.
+holds it to what is written here; for a resource manager it needs an entry in its table WORKING, the environment of
+an allocation of four nodes and the answers of the manager's commands there.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ import shlex
 import subprocess
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import AbstractSet, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from cairn.native import WrongUsage
+from cairn.processes import Group, allow_files
 
 
 class Answer(NamedTuple):
@@ -69,9 +71,24 @@ class RemoteExecution(ABC):
         """Starts a command on the node, its output in `stdout`. It is to end when this process does."""
 
     def beats(self, nodes: Sequence[str], period_s: float) -> List[Beats]:
-        """Starts what tells every `period_s` that the nodes are alive. It is to end when this process does."""
-        return [Beats(self.start(node, f"while echo {shlex.quote(node)}; do sleep {period_s:g}; done"), (node,))
-                for node in nodes]
+        """Starts what tells every `period_s` that the nodes are alive. It is to end when this process does. Raises OSError
+        if it cannot be started."""
+        allow_files(len(nodes))
+        begun: List[Beats] = []
+        try:
+            for node in nodes:
+                command = f"while echo {shlex.quote(node)}; do sleep {period_s:g}; done"
+                begun.append(Beats(self.start(node, command), (node,)))
+        except OSError:
+            for beats in begun:
+                Group(beats.process).close()
+            raise
+        return begun
+
+    def gone(self, nodes: Sequence[str]) -> AbstractSet[str]:
+        """Those of which not even the kernel answers any more, where that can be known."""
+        del nodes
+        return frozenset()
 
     def expect(self, nodes: Sequence[str]) -> None:
         """`run` may be asked about these soon, as they have been quiet for a while: what takes its time may begin."""
@@ -149,23 +166,40 @@ class Launcher(ABC):
     subcommand = 0  # how many words of the command follow its name, as `run` in `flux run`
     # Options that take so many words after them, beside those that hold their value after "=".
     takes: Mapping[str, int] = {}
+    flags: AbstractSet[str] = frozenset()  # long options that take none
+    one_dash = False  # whether long options may begin with one dash
+    colon_joins = True  # whether ":" joins several programs to one job
     patience_s = 5.0  # what it gets to end in by itself when it is asked to
     lost_patience_s = 5.0  # the same where it may wait for a node that is gone; then it is killed
     ranks_options: Tuple[str, ...] = ()  # that tell the number of ranks
     nodes_options: Tuple[str, ...] = ()  # that tell the number of nodes
 
     def split(self, words: Sequence[str], also: Mapping[str, int]) -> Parts:
-        """Cuts what follows the launcher's name where the program begins. `also`: like `takes`."""
+        """Cuts what follows the launcher's name where the program begins. `also`: like `takes`. Raises WrongUsage where
+        that cannot be known."""
         takes = {**self.takes, **also}
+        if self.colon_joins and ":" in words:
+            raise WrongUsage('":" joins several programs to one job, and only the first would be kept on its nodes: start '
+                             "one program that calls the others by its rank")
         at = self.subcommand
         while at < len(words) and words[at].startswith("-"):
             if words[at] == "--":
                 at += 1
                 break
+            if words[at] not in takes:
+                self._refuse_unknown(words[at], words[at + 1:at + 2])
             at += 1 + takes.get(words[at], 0)
         if at > len(words):
             raise WrongUsage(f"{words[-1]} is the last word of the command; something must follow")
         return Parts(tuple(words[:at]), tuple(words[at:]))
+
+    def _refuse_unknown(self, word: str, following: Sequence[str]) -> None:
+        """An option of a version of the launcher that is not known here, before a word that may be its value or the
+        program."""
+        is_long = word.startswith("--") or self.one_dash and len(word) > 2
+        if is_long and word not in self.flags and "=" not in word and following and not following[0].startswith("-"):
+            raise WrongUsage(f"{word} is no option of {self.names[0]} that cairn run knows: if {following[0]} is its value, "
+                             f"write {word}={following[0]}; if the program begins there, write -- before it")
 
     def ranks(self, options: Sequence[str]) -> Optional[int]:
         """How many the options ask for, None if they do not tell."""
@@ -180,6 +214,12 @@ class Launcher(ABC):
                  ranks: Optional[int]) -> List[str]:
         """The options that keep a run on exactly these nodes of the allocation, and off those that are
         left out."""
+
+    def passing(self, variables: Sequence[str], options: Sequence[str]) -> List[str]:
+        """What beside `options` brings these variables of its environment to the program, where the launcher does not do so
+        by itself. By their names alone: their values must not be on a command line."""
+        del variables, options
+        return []
 
     def _number(self, options: Sequence[str], names: Sequence[str]) -> Optional[int]:
         found = None

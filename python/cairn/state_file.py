@@ -61,9 +61,9 @@ class StateFile:
             pass
 
 
-def read_state(prefix: str) -> Optional[Dict[str, Any]]:
-    """What the last `cairn run` has told, with its `account`, and in `alive` whether it still lives; None
-    if there was none. Its clock need not agree with ours, so this takes the file's own time."""
+def read_state(prefix: str, dead_after_s: float = DEAD_AFTER_S) -> Optional[Dict[str, Any]]:
+    """What the last `cairn run` has told, with its `account`, and in `alive` whether it still lives, which it tells again
+    and again; None if there was none. Its clock need not agree with ours, so this takes the file's own time."""
     path = Path(prefix) / ".cairn" / "run.json"
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
@@ -75,5 +75,5 @@ def read_state(prefix: str) -> Optional[Dict[str, Any]]:
     if record.get("version") != 1:
         raise Trouble(f"{path} is of a newer version of Cairn")
     record["account"] = account_of_json(record)
-    record["alive"] = bool(record.get("alive")) and age_s < DEAD_AFTER_S
+    record["alive"] = bool(record.get("alive")) and age_s < dead_after_s
     return record

@@ -41,6 +41,17 @@ void EventLog::happened(const std::string& name, const DatasetInfo& dataset,
        .seconds = seconds});
 }
 
+void EventLog::made(const std::string& name, const DatasetInfo& dataset, double seconds,
+                    const std::string& place, std::string_view scheme, std::size_t set_size) {
+  add({.name = name,
+       .to = place,
+       .dataset = dataset.number,
+       .dataset_name = dataset.name,
+       .scheme = std::string(scheme),
+       .set_size = set_size,
+       .seconds = seconds});
+}
+
 void EventLog::moved(const std::string& name, const std::string& from, const std::string& to,
                      const DatasetInfo& dataset, double seconds, std::uint64_t bytes,
                      std::uint64_t files) {

@@ -34,6 +34,10 @@ class EventLog {
   void happened(const std::string& name, const std::string& note = {});
   void happened(const std::string& name, const DatasetInfo& dataset,
                 std::optional<double> seconds = {}, const std::string& note = {});
+  /// A dataset is now in `place`: in the prefix directory without a scheme, else protected by one
+  /// over sets of so many ranks.
+  void made(const std::string& name, const DatasetInfo& dataset, double seconds,
+            const std::string& place, std::string_view scheme, std::size_t set_size);
   /// `bytes` and `files` over all ranks.
   void moved(const std::string& name, const std::string& from, const std::string& to,
              const DatasetInfo& dataset, double seconds, std::uint64_t bytes, std::uint64_t files);

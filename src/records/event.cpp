@@ -48,6 +48,8 @@ std::string text_line(const Event& event, const EventOrigin& origin, std::int64_
   if (!event.to.empty()) add("to", one_line(event.to));
   if (event.dataset != 0) add("dset", fmt::format("{}", event.dataset));
   if (!event.dataset_name.empty()) add("name", dump(event.dataset_name));
+  if (!event.scheme.empty()) add("scheme", event.scheme);
+  if (event.set_size != 0) add("set", fmt::format("{}", event.set_size));
   if (event.seconds) add("secs", fmt::format("{:.6f}", *event.seconds));
   if (event.bytes) add("bytes", fmt::format("{}", *event.bytes));
   if (event.files) add("files", fmt::format("{}", *event.files));
@@ -67,6 +69,8 @@ std::string json_line(const Event& event, const EventOrigin& origin, std::int64_
   if (!event.to.empty()) line["to"] = event.to;
   if (event.dataset != 0) line["dataset"] = event.dataset;
   if (!event.dataset_name.empty()) line["name"] = event.dataset_name;
+  if (!event.scheme.empty()) line["scheme"] = event.scheme;
+  if (event.set_size != 0) line["set_size"] = event.set_size;
   if (event.seconds) line["seconds"] = *event.seconds;
   if (event.bytes) line["bytes"] = *event.bytes;
   if (event.files) line["files"] = *event.files;

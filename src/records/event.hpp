@@ -17,9 +17,11 @@ struct Event {
   Kind kind = Kind::event;
   std::string note = {};          ///< an event's: what else there is to say
   std::string from = {};          ///< a transfer's
-  std::string to = {};            ///< likewise
+  std::string to = {};            ///< likewise; and where a dataset is that was made
   std::uint64_t dataset = 0;      ///< number; 0: it concerns none
   std::string dataset_name = {};  ///< as the program calls it
+  std::string scheme = {};        ///< that protects the dataset there
+  std::uint64_t set_size = 0;     ///< over how many ranks; 0: over none
   std::optional<double> seconds = {};
   std::optional<std::uint64_t> bytes = {};  ///< over all ranks
   std::optional<std::uint64_t> files = {};  ///< over all ranks

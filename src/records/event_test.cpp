@@ -32,6 +32,21 @@ TEST(Event, ALineTellsWhatIsKnown) {
             "2026-12-24T18:00:00: host=n0, jobid=7, event=START");
 }
 
+TEST(Event, ADatasetThatWasMadeTellsHowItIsProtected) {
+  Event event = of("CHECKPOINT_END");
+  event.to = "/dev/shm";
+  event.dataset = 1;
+  event.scheme = "XOR";
+  event.set_size = 8;
+  EXPECT_EQ(text_line(event, origin, now_us()),
+            "2026-12-24T18:00:00: host=n0, jobid=7, event=CHECKPOINT_END, to=/dev/shm, dset=1, "
+            "scheme=XOR, set=8");
+  const auto json = nlohmann::json::parse(json_line(event, origin, now_us()));
+  EXPECT_EQ(json["scheme"], "XOR");
+  EXPECT_EQ(json["set_size"], 8);
+  EXPECT_EQ(json["to"], "/dev/shm");
+}
+
 TEST(Event, ATransferTellsItsPlacesAndBytes) {
   Event event = of("ENCODE");
   event.kind = Event::Kind::transfer;

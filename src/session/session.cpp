@@ -289,14 +289,26 @@ Status Session::complete(Phase phase, bool valid) {
     abandon_current();
     make_room_after(done.error());
   }
-  events_.happened(current_.info.is_checkpoint() ? "CHECKPOINT_END" : "OUTPUT_END", current_.info,
-                   seconds_since(started_us_), done ? "" : done.error().text);
+  log_end(done);
   const Status flushed = done ? flush_what_is_due() : Status{};
   log_computing();
   at_checkpoint_ = current_.info.is_checkpoint();
   if (at_checkpoint_) no_need_told_ = false;
   if (at_checkpoint_ && comm_.rank() == 0) count(done);
   return done ? flushed : done;
+}
+
+void Session::log_end(const Status& done) {
+  const std::string name = current_.info.is_checkpoint() ? "CHECKPOINT_END" : "OUTPUT_END";
+  const double seconds = seconds_since(started_us_);
+  const Level& level = levels_[current_level_];
+  if (!done)
+    events_.happened(name, current_.info, seconds, done.error().text);
+  else if (current_.in_prefix())
+    events_.made(name, current_.info, seconds, settings_.prefix, {}, 0);
+  else
+    events_.made(name, current_.info, seconds, level.settings.store, name_of(level.encoding.scheme),
+                 level.encoding.members.size());
 }
 
 /// What a checkpoint has come to, for when the next one is due and whether one is to be made.

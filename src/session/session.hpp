@@ -141,6 +141,7 @@ class Session {
   void log_recovery();
   void log_computing();
   double seconds_since(std::int64_t steady_us) const;
+  void log_end(const Status& done);
   Status flush_what_is_due();
   std::vector<Uuid> due_in_prefix();
   Status check_copied(const std::vector<Uuid>& due) const;

@@ -83,6 +83,11 @@ TEST_F(SessionLog, TheCourseOfAJobThatLosesANode) {
                                  "CHECKPOINT> 1", "CHECKPOINT_END 1", "CHECKPOINT_START 2",
                                  "WRITE> 2", "ENCODE> 2", "CHECKPOINT> 2", "CHECKPOINT_END 2",
                                  "FLUSH_START 2", "FLUSH_SUCCESS 2", "FLUSH_SYNC> 2"}));
+  const auto is_end = [](const Json& line) { return line.value("event", "") == "CHECKPOINT_END"; };
+  const Json& made = *std::find_if(first.begin(), first.end(), is_end);
+  EXPECT_EQ(made["to"], cluster_.settings.stores[0].path);
+  EXPECT_EQ(made["scheme"], "XOR");
+  EXPECT_EQ(made["set_size"], 4);
   const Json flushed = the("FLUSH_SYNC", first);
   EXPECT_EQ(flushed["to"], cluster_.settings.prefix);
   EXPECT_EQ(flushed["files"], 8 * files_per_rank);

@@ -52,8 +52,9 @@ class Heat:
         kept = {key: value for key, value in os.environ.items()
                 if not key.startswith(OURS) or key == "SLURM_CONF"}
         kept["PATH"] = f"{self._tools}:{kept['PATH']}"
-        return {**kept, **MPI, "TMPDIR": str(LOCAL), "SCR_PREFIX": str(self.folder), "SCR_FLUSH": "0",
-                "SCR_COPY_TYPE": "XOR", "SCR_SET_SIZE": "4", **settings}
+        return {**kept, **MPI, "TMPDIR": str(LOCAL), "OMPI_MCA_orte_tmpdir_base": str(LOCAL),
+                "SCR_PREFIX": str(self.folder), "SCR_FLUSH": "0", "SCR_COPY_TYPE": "XOR",
+                "SCR_SET_SIZE": "4", **settings}
 
     def log(self) -> List[Dict[str, Any]]:
         """What the library has told so far."""

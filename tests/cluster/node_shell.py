@@ -2,9 +2,10 @@
 """What ssh and sshd are to other clusters, over the nodes' network, so that who is cut off is not reached by it either.
 
     node_shell.py --serve            on a node, until that dies
-    ssh [options] NODE COMMAND ...   under this name: runs the command there, as if it were given here
+    ssh [options] NODE COMMAND ...   under this name: runs the command there, in the home folder, and without the environment
 """
 
+import getpass
 import json
 import os
 import socket
@@ -12,7 +13,7 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
-from typing import List
+from typing import Dict, List
 
 PORT = 2222
 END = b"\0"  # after the output; the exit code follows
@@ -20,11 +21,17 @@ LOST = 255
 PATIENCE_S = 5.0
 
 
+def session() -> Dict[str, str]:
+    """The environment that sshd gives."""
+    return {"HOME": os.environ["HOME"], "SHELL": "/bin/sh", "PATH": "/usr/local/bin:/usr/bin:/bin",
+            **dict.fromkeys(("USER", "LOGNAME"), getpass.getuser())}
+
+
 def run_here(connection: socket.socket) -> None:
     """The command of one client; it goes on if the client goes away."""
     with connection, connection.makefile("rb") as asked:
-        told = json.loads(asked.readline())
-        done = subprocess.run(["sh", "-c", told["command"]], cwd=told["folder"], env=told["environment"], check=False,
+        command = json.loads(asked.readline())
+        done = subprocess.run(["sh", "-c", command], cwd=os.environ["HOME"], env=session(), check=False,
                               stdin=subprocess.DEVNULL, stdout=connection, stderr=connection, start_new_session=True)
         with suppress(OSError):
             connection.sendall(END + str(done.returncode % 256).encode())
@@ -48,8 +55,7 @@ def run_there(node: str, command: str) -> int:
         return LOST
     with connection:
         connection.settimeout(None)
-        asked = {"command": command, "folder": os.getcwd(), "environment": dict(os.environ)}
-        connection.sendall(json.dumps(asked).encode() + b"\n")
+        connection.sendall(json.dumps(command).encode() + b"\n")
         code = None
         for piece in iter(lambda: connection.recv(1 << 16), b""):
             output, end, rest = piece.partition(END)

@@ -15,8 +15,8 @@ from typing import Dict, List, Mapping, Optional, Sequence
 
 FOLDER = Path("/run/cluster")
 LOCAL = FOLDER / "local"  # on each node its own storage
-AGENT = Path(__file__).resolve().parent / "into_node"  # in place of ssh
-SSH = FOLDER / "bin"  # where it has the name ssh
+AGENT = Path(__file__).resolve().parent / "into_node"
+SSH = FOLDER / "bin"  # where it has the name ssh, and is that
 NODES_MAX = 16
 # Reaps its orphans, as an init does.
 INIT = """

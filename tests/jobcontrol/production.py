@@ -115,6 +115,8 @@ class World(Machine, NodeTest):
 
     # What the loop asks for: signs of life, the launcher's process, the log, the halt file, the manager.
 
+    trouble = ""
+
     def suspects(self) -> List[str]:
         return [node for node in self.running if self._is_silent(node)]
 
@@ -182,6 +184,6 @@ def day_of(course: Course, seed: int, policy: Policy, nodes: Sequence[str],
     account = Account("simulated", "mpirun", "1", list(nodes), policy.nodes_wanted, begun_s=BEGIN_S)
     said: List[str] = []
     end_s = None if course.allocation_s is None else BEGIN_S + course.allocation_s
-    plan = Plan(policy, lambda chosen, left_out, newest: list(chosen), lambda end_s: {}, end_time=lambda: end_s)
+    plan = Plan(policy, lambda chosen, left_out, newest, environment: list(chosen), lambda end_s: {}, end_time=lambda: end_s)
     job = Job(plan, world, [world], world, world, world, account, Stop(), said.append, machine=world)
     return Day(job.run(), account, world, said)

@@ -3,14 +3,20 @@ tests need of them; what the real ones answer is not shown by this."""
 
 from pathlib import Path
 
-# Node by node what the real one does with a session there. A node whose name is in the file `dead` is not reached, one in
-# `mute` says nothing.
+# Node by node what the real one does with a session there, which begins in the home folder, with nothing of the environment
+# here. A node whose name is in the file `dead` is not reached, one in `mute` says nothing.
 SSH = """#!/bin/sh
 while :; do case $1 in -o|-l|-p) shift 2;; -*) shift;; *) break;; esac; done
 node=$1; shift
 grep -qx "$node" "{folder}/mute" && exec sleep 60
 grep -qx "$node" "{folder}/dead" && { echo "ssh: connect to host $node port 22: No route to host"; exit 255; }
-exec sh -c "$*"
+cd && exec env -i HOME="$HOME" USER="$USER" PATH=/usr/bin:/bin sh -c "$*"
+"""
+PING = """#!/bin/sh
+for node; do :; done
+echo "$node" >> "{folder}/pinged"
+sleep 0.5
+! grep -qx "$node" "{folder}/dead"
 """
 SQUEUE = """#!/bin/sh
 echo 1:00:00
@@ -55,7 +61,8 @@ def put_on_path(folder: Path) -> str:
     binaries.mkdir()
     for name in ("dead", "mute"):
         (folder / name).touch()
-    for name, text in (("ssh", SSH), ("pdsh", PDSH), ("squeue", SQUEUE), ("sinfo", SINFO), ("srun", SRUN), ("scontrol", SCONTROL)):
+    for name, text in (("ssh", SSH), ("pdsh", PDSH), ("ping", PING), ("squeue", SQUEUE), ("sinfo", SINFO), ("srun", SRUN),
+                       ("scontrol", SCONTROL)):
         (binaries / name).write_text(text.replace("{folder}", str(folder)))
         (binaries / name).chmod(0o755)
     return f"{binaries}:/usr/bin:/bin"

@@ -39,6 +39,10 @@ WORKING: Dict[str, Tuple[type, Dict[str, str], Dict[str, str]]] = {
 }
 
 
+def test_every_manager_is_tested_where_it_works() -> None:
+    assert set(WORKING) == set(MANAGERS) - {"local"}, "a new one needs its environment and answers above"
+
+
 def working(name: str, folder: Path) -> ResourceManager:
     kind, environment, table = WORKING[name]
     slots = folder / "nodefile"
@@ -218,6 +222,12 @@ def test_nodes_without_a_kernel_that_answers_are_not_waited_for(
     assert way.run({node: "echo here" for node in FOUR}, 10) == {
         "node0": Answer(0, "here"), "node1": GONE, "node2": GONE, "node3": Answer(0, "here")}
     assert time.monotonic() - begin < 8
+    assert way.gone(FOUR) == {"node1", "node2"}
+
+
+def test_a_node_that_is_well_is_not_gone(remote: Tuple[RemoteExecution, List[str]]) -> None:
+    execution, nodes = remote
+    assert not execution.gone(nodes)
 
 
 def test_by_ssh_a_kernel_that_was_asked_before_gets_the_rest_of_its_patience(

@@ -8,7 +8,7 @@ from typing import Any, List
 
 import pytest
 
-from cairn.job_log import JobLog, Progress
+from cairn.job_log import Entry, JobLog, Progress
 
 
 def line(what: str, time_s: float = 1.0, job: str = "7", **more: Any) -> str:
@@ -130,12 +130,12 @@ def test_progress_is_told_by_committed_datasets(tmp_path: Path) -> None:
         + line("CHECKPOINT", 3, dataset=4, name="a", bytes=100, seconds=2.0)
         + line("CHECKPOINT_END", 4, dataset=4, name="a", seconds=0.5)
         + line("CHECKPOINT_END", 5, dataset=5, name="b", note="it failed")
-        + line("FLUSH_SYNC", 6, dataset=4, name="a", bytes=100, seconds=1.0))
+        + line("FLUSH_SUCCESS", 6, dataset=4, name="a") + line("FLUSH_SYNC", 6, dataset=4, name="a", bytes=100, seconds=1.0))
     for entry in log.news():
         progress.add(entry)
     assert (progress.newest, progress.newest_name, progress.commits, progress.failed) == (4, "a", 1, 1)
     assert (progress.written.bytes, progress.flushed.bytes) == (100, 100)
-    assert "prefix" in progress.newest_protection
+    assert progress.newest_protection == "in the cache, and in the prefix directory"
     assert progress.computing_since_s == 2 and progress.finalized is False
     progress.begin_run()
     assert progress.finalized is False, "the program uses the library, so its word is waited for"
@@ -144,3 +144,25 @@ def test_progress_is_told_by_committed_datasets(tmp_path: Path) -> None:
         progress.add(entry)
     assert (progress.restarts, progress.restarted_from, progress.computing_since_s) == (1, "a", 11)
     assert progress.finalized and progress.newest == 4
+
+
+@pytest.mark.parametrize("where, flushed, protection, to_cache, to_prefix", [
+    ({"to": "/ssd", "scheme": "XOR", "set_size": 8}, False, "in /ssd by XOR over sets of 8", 1, 0),
+    ({"to": "/ssd", "scheme": "XOR", "set_size": 8}, True, "in /ssd by XOR over sets of 8, and in the prefix directory", 1, 1),
+    ({"to": "/ssd", "scheme": "SINGLE", "set_size": 1}, False, "in /ssd by SINGLE", 1, 0),
+    ({"to": "/pfs"}, False, "in the prefix directory", 0, 1),
+])
+def test_it_is_told_where_a_checkpoint_is_and_what_it_outlives(where: "dict[str, Any]", flushed: bool, protection: str,
+                                                               to_cache: int, to_prefix: int) -> None:
+    """One that the program writes straight to the prefix directory is flushed by nobody."""
+    lines = [line("CHECKPOINT", 1, dataset=1, name="a", bytes=100, seconds=2.0),
+             line("CHECKPOINT_END", 2, dataset=1, name="a", seconds=2.0, **where)]
+    for what in ("FLUSH_SUCCESS", "FLUSH_SYNC") if flushed else ():
+        lines.append(line(what, 3, dataset=1, name="a", bytes=100, seconds=1.0))
+    progress = Progress()
+    for text in lines:
+        entry = Entry.of_line(text)
+        assert entry
+        progress.add(entry)
+    assert progress.newest_protection == protection
+    assert (progress.written.count, progress.flushed.count) == (to_cache, to_prefix)

@@ -1,6 +1,11 @@
 """Command lines of launchers."""
 
-from typing import List, Optional, Tuple
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Dict, Iterator, List, Optional, Tuple
 
 import pytest
 
@@ -9,8 +14,9 @@ from cairn.launchers.flux_run import FluxRun
 from cairn.launchers.jsrun import Jsrun
 from cairn.launchers.mpi import Hydra, OpenMpi
 from cairn.launchers.srun import Srun
-from cairn.native import Trouble
+from cairn.native import Trouble, WrongUsage
 from cairn.roles import Answer, Launcher
+from jobs import ROOT
 
 # The first lines of `mpirun.openmpi --version` and `mpiexec.mpich --version` on Debian 12.
 OPENMPI_SAYS = "mpirun (Open MPI) 4.1.4\n\nReport bugs to http://www.open-mpi.org/community/help/\n"
@@ -28,12 +34,70 @@ MPICH_SAYS = "HYDRA build details:\n    Version:                                
     (FluxRun(), "run -N 4 -n 16 ./job", "./job", 16, 4),
     (Jsrun(), "-n 4 -a 2 -c 1 --smpiargs -gpu ./job", "./job", None, None),
     (Jsrun(), "-p 8 ./job", "./job", 8, None),
+    (Srun(), "--reservation maint --signal USR1@60 --ntasks-per-core 1 -l -n 4 ./job", "./job", 4, None),
+    (OpenMpi(), "--rankfile ranks --with-ft ulfm -tag-output -n 4 ./job", "./job", 4, None),
+    (FluxRun(), "run -l -S queue=x -n 4 ./job", "./job", 4, None),
+    (Srun(), "--as-yet-unknown=maint -n 4 ./job", "./job", 4, None),
+    (Srun(), "--as-yet-unknown -n 4 ./job", "./job", 4, None),
+    (Srun(), "-n 4 --as-yet-unknown -- ./job", "./job", 4, None),
+    (FluxRun(), "run -n 4 ./job a : b", "./job a : b", 4, None),
 ])
 def test_a_command_is_cut_where_the_program_begins(launcher: Launcher, words: str, program: str,
                                                    ranks: Optional[int], nodes: Optional[int]) -> None:
     parts = launcher.split(words.split(), {})
     assert list(parts.program) == program.split()
     assert (launcher.ranks(parts.options), launcher.nodes(parts.options)) == (ranks, nodes)
+
+
+@pytest.mark.parametrize("launcher, words, said", [
+    (Srun(), "--as-yet-unknown maint -n 4 ./job", "--as-yet-unknown=maint"),
+    (Srun(), "-n 4 --as-yet-unknown ./job", "write -- before it"),
+    (OpenMpi(), "-as-yet-unknown x -n 4 ./job", "-as-yet-unknown=x"),
+    (Hydra(), "-as-yet-unknown x -n 4 ./job", "-as-yet-unknown=x"),
+    (OpenMpi(), "-n 4 ./a : -n 4 ./b", "several programs"), (Srun(), "-n 4 ./a : -n 4 ./b", "several programs"),
+])
+def test_a_command_that_cannot_be_cut_is_refused(launcher: Launcher, words: str, said: str) -> None:
+    """Else a part of it would be taken for the program, or run where no node is tested."""
+    with pytest.raises(WrongUsage, match=re.escape(said)):
+        launcher.split(words.split(), {})
+
+
+SLURM_CONF = "ClusterName=t\nSlurmctldHost=localhost\nNodeName=localhost\nPartitionName=p Nodes=ALL\n"
+NOT_TOLD = -1
+
+
+def options_told(launcher: Launcher, told: str) -> Iterator[Tuple[str, int]]:
+    """Each option of --help, and how many words it takes."""
+    if isinstance(launcher, OpenMpi):  # -wd|--wd <arg0>
+        for names, values in re.findall(r"^ *(-[-\w|]+) ((?:<arg\d> ?)*)", told, re.MULTILINE):
+            yield from ((name, values.count("<")) for name in names.split("|"))
+    elif isinstance(launcher, Hydra):  # -genv {name} {value}; of its own options it does not tell whether they take one
+        for names, values in re.findall(r"^ +(-[-\w/]+) +((?:\{[^}]+\} ?)*)", told, re.MULTILINE):
+            yield from (("-" + name.lstrip("-"), values.count("{") or NOT_TOLD) for name in names.split("/"))
+    else:  # -I, --immediate[=secs]; -B  --extra-node-info=S
+        for short, name, sign in re.findall(r"^ {2,6}(?:(-\w),? +)?(--[-\w]+)(\[?=)?", told, re.MULTILINE):
+            yield name, int(sign == "=")
+            if short:
+                yield short, int(sign == "=")
+
+
+@pytest.mark.parametrize("launcher, command, not_as_told", [
+    (OpenMpi(), "mpirun.openmpi --help all", {"-h": 0, "--help": 0}), (Hydra(), "mpiexec.mpich --help", {}),
+    (Srun(), "srun --help", {"--container": 1}),
+])
+def test_the_options_of_installed_launchers_are_known(launcher: Launcher, command: str, not_as_told: Dict[str, int],
+                                                      tmp_path: Path) -> None:
+    words = command.split()
+    if shutil.which(words[0]) is None:
+        pytest.skip(f"there is no {words[0]}")
+    (tmp_path / "slurm.conf").write_text(SLURM_CONF)
+    told = subprocess.run(words, env={**os.environ, **ROOT, "SLURM_CONF": str(tmp_path / "slurm.conf")}, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=30, check=False).stdout
+    options = {**dict(options_told(launcher, told)), **not_as_told}
+    known = {**dict.fromkeys(launcher.flags, 0), **launcher.takes}
+    assert len(options) > 40, told
+    assert not {name: count for name, count in options.items()
+                if (name not in known if count == NOT_TOLD else known.get(name, 0 if len(name) == 2 else -1) != count)}
 
 
 @pytest.mark.parametrize("launcher, options", [
@@ -45,6 +109,11 @@ def test_a_command_is_cut_where_the_program_begins(launcher: Launcher, words: st
 ])
 def test_a_run_is_kept_on_its_nodes(launcher: Launcher, options: List[str]) -> None:
     assert launcher.on_nodes(["n1", "n3"], ["n2"], 4) == options
+
+
+def test_variables_are_passed_by_name_and_not_against_the_users_word() -> None:
+    assert OpenMpi().passing(["SCR_A", "SCR_B"], ["-n", "4", "-x", "SCR_A=1"]) == ["-x", "SCR_B"]
+    assert Srun().passing(["SCR_A"], []) == []
 
 
 def test_ranks_that_do_not_divide_find_a_place() -> None:
@@ -72,8 +141,7 @@ def test_an_option_without_its_value_is_told(words: List[str]) -> None:
 
 
 def test_real_launchers_tell_who_they_are(flavour: str) -> None:
-    import shutil
-    known: "dict[str, Tuple[str, type]]" = {"openmpi": ("mpirun.openmpi", OpenMpi),
+    known: Dict[str, Tuple[str, type]] = {"openmpi": ("mpirun.openmpi", OpenMpi),
                                             "mpich": ("mpiexec.mpich", Hydra)}
     if flavour not in known or shutil.which(known[flavour][0]) is None:
         pytest.skip("it has another name here")

@@ -65,7 +65,8 @@ def test_a_checkpoint_that_may_be_lost_is_not_named(count: int, held: int, told:
         return world
     world.launch = fails_once  # type: ignore[method-assign]
 
-    def command(chosen: List[str], left_out: List[str], newest: Optional[str]) -> List[str]:
+    def command(chosen: List[str], left_out: List[str], newest: Optional[str], environment: Dict[str, str]) -> List[str]:
+        del environment
         names.append(newest)
         return list(chosen)
     account = Account("simulated", "mpirun", "1", nodes, 4, begun_s=BEGIN_S)

@@ -137,7 +137,8 @@ def test_what_the_job_has_in_a_folder_is_room_for_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize("lines, folders", [
     ({}, {"/a": 0, "/b": 0}), ({"CACHEDIR=/a BYTES": "5"}, {"/a": 5, "/b": 0}),
     ({"CACHEDIR=/a BYTES": "5", "CNTLDIR=/a BYTES": "2"}, {"/a": 7, "/b": 0}),
-    ({"CACHEDIR=/c d/e BYTES": "5", "STORE=/x COUNT": "1"}, {"/a": 0, "/b": 0, "/c d/e": 5}),
+    ({"CACHEDIR=/c d/e BYTES": "5", "STORE=/x y ENABLED": "1", "STORE=/z ENABLED": "0"},
+     {"/a": 0, "/b": 0, "/c d/e": 5, "/x y": 0}),
 ])
 def test_what_folders_must_have(lines: "dict[str, str]", folders: "dict[str, int]") -> None:
     assert folders_of({"SCR_CACHE_BASE": "/a", "SCR_CNTL_BASE": "/b", **lines}) == folders

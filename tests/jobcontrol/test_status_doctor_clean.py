@@ -8,15 +8,18 @@ import signal
 import subprocess
 import time
 from pathlib import Path
-from typing import Dict, Optional, Tuple
+from typing import IO, Dict, Optional, Tuple
 
 import pytest
 
+from cairn.account import Account
 from cairn.commands import clean, doctor
 from cairn.resources import local
 from cairn.resources.local import SimulatedNodes
 from cairn.roles import Answer
+from cairn.state_file import StateFile
 from jobs import Job, environment_of, launcher_of
+from stand_ins import put_on_path
 
 
 def call(cairn: Path, folder: Path, *words: object, **settings: str) -> Tuple[int, str, str]:
@@ -40,7 +43,8 @@ def test_status_of_a_live_job_and_of_one_that_is_over(cairn: Path, tmp_path: Pat
     assert code == 0 and live["alive"] and live["outcome"] == ""
     assert [run["failed"] for run in live["runs"]] == [True, False]
     assert live["spares_left"] == 1 and list(live["unfit"]) == ["n1"]
-    assert live["checkpoint"]["protection"] == "in the cache" and 0 <= live["checkpoint"]["age_s"] < 30
+    assert re.fullmatch(r"in /.*/%n by XOR over sets of 4", live["checkpoint"]["protection"]), live
+    assert 0 <= live["checkpoint"]["age_s"] < 30
     assert live["checkpoint"]["cost_s"] > 0 and live["lost_s"] > 0
     assert "run 1 died: lost n1" in call(cairn, tmp_path, "status")[1]
     job.send(signal.SIGTERM)
@@ -55,9 +59,51 @@ def test_status_of_a_live_job_and_of_one_that_is_over(cairn: Path, tmp_path: Pat
     assert re.search(r'operation="rebuild",result="success"} [12]\n', figures)
 
 
+def test_status_of_a_job_without_a_cache(cairn: Path, tmp_path: Path, first_flavour: str,
+                                         program_of: Dict[str, str]) -> None:
+    job = Job(cairn, tmp_path, ["--nodes", "2"],
+              [launcher_of(first_flavour), "-n", "2", program_of[first_flavour], "--size", "1", "--every", "2", "--steps", "4"],
+              {"SCR_CACHE_BYPASS": "1"})
+    outcome = job.wait()
+    assert outcome.code == 0 and re.search("to cache +none", outcome.told), outcome
+    assert re.search("to prefix +2 times, 4 MiB in", outcome.told), outcome.told
+    checkpoint = json.loads(call(cairn, tmp_path, "status", "--json")[1])["checkpoint"]
+    assert checkpoint["protection"] == "in the prefix directory"
+
+
 def test_status_where_there_is_no_job(cairn: Path, tmp_path: Path) -> None:
     code, output, told = call(cairn, tmp_path, "status")
     assert (code, output) == (1, "") and "no cairn run has worked in" in told
+
+
+def test_status_is_watched_through_a_time_in_which_nothing_can_be_read(cairn: Path, tmp_path: Path) -> None:
+    account = Account("local", "mpirun", "watched", ["n0"], 1, begun_s=time.time())
+    with StateFile(str(tmp_path)) as state:
+        state.write(account)
+    watched = subprocess.Popen([cairn, "status", "--interval", "0.1", "--watch", tmp_path], text=True, cwd=tmp_path.parent,
+                               env=environment_of(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert watched.stdout and watched.stderr
+
+    def until(told: IO[str], word: str) -> None:
+        assert any(word in line for line in iter(told.readline, "")), f"{word} is never told"
+
+    until(watched.stdout, "job         watched in")
+    state_file = tmp_path / ".cairn" / "run.json"
+    kept = state_file.rename(tmp_path / "kept")
+    until(watched.stderr, "no cairn run has worked in")
+    kept.write_text(kept.read_text().replace('"watched"', '"again"'))
+    kept.rename(state_file)
+    until(watched.stdout, "job         again in")
+    watched.send_signal(signal.SIGINT)
+    assert watched.wait(10) == 0
+
+
+@pytest.mark.parametrize("words", [["."], ["-p", "."], ["--prefix", "."]])
+def test_status_takes_the_prefix_directory_in_any_form(cairn: Path, tmp_path: Path, words: "list[str]") -> None:
+    with StateFile(str(tmp_path)) as state:
+        state.write(Account(job="mine"))
+    code, output, told = call(cairn, tmp_path, "status", *words, SCR_PREFIX="/no/such/folder")
+    assert code == 0 and "job         mine in" in output, told
 
 
 # ---- clean ----
@@ -102,6 +148,42 @@ def test_clean_never_touches_a_live_job(cairn: Path, tmp_path: Path, user: str) 
     assert not folder.exists()
 
 
+def test_clean_touches_nothing_of_a_job_that_runs(cairn: Path, tmp_path: Path, first_flavour: str,
+                                                  program_of: Dict[str, str]) -> None:
+    """By the locks of its ranks, whatever prefix directory is looked at."""
+    nodes = tmp_path / "storage" / "nodes"
+    job = Job(cairn, tmp_path, ["--nodes", "2", "--storage", str(tmp_path / "storage")],
+              [launcher_of(first_flavour), "-n", "2", program_of[first_flavour], "--size", "1", "--every", "2",
+               "--steps", "100000"])
+    job.until_logged("CHECKPOINT_END", 2)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    for words in (["--job", "local"], ["--older-than", "0"]):
+        code, output, told = call(cairn, elsewhere, "clean", "--remove", *words, "--cache", nodes / "%n")
+        assert code == 0 and output.count("a run of the job is alive") == 2, output + told
+    assert len(list(nodes.glob("*/*/cairn.local/lock"))) == 2
+    job.send(signal.SIGTERM)
+    outcome = job.wait()
+    assert outcome.code == 3, outcome
+    assert call(cairn, tmp_path, "clean", "--remove", "--job", "local", "--cache", nodes / "%n")[0] == 0
+    assert not list(nodes.glob("*/*/cairn.local"))
+
+
+def test_clean_keeps_what_the_next_launch_needs(cairn: Path, tmp_path: Path, user: str) -> None:
+    """Between two runs of a job nobody holds the locks of its caches."""
+    folder = left_by(tmp_path, user, "again", 30)
+    job = Job(cairn, tmp_path, [], ["mpirun", "-n", "1", "sh", "-c", "touch begun; sleep 60"], {"SCR_JOB_ID": "again"})
+    while not (tmp_path / "begun").exists():
+        time.sleep(0.02)
+    for words in (["--job", "again"], ["--older-than", "0"]):
+        output = call(cairn, tmp_path, "clean", "--remove", *words, "--cache", tmp_path)[1]
+        assert "is the job of the cairn run that works in" in output and folder.exists(), output
+    job.send(signal.SIGINT)
+    job.wait()
+    call(cairn, tmp_path.parent, "clean", "--remove", "--job", "again", "--cache", tmp_path, "--prefix", tmp_path)
+    assert not folder.exists()
+
+
 def test_clean_keeps_the_job_of_this_allocation(cairn: Path, tmp_path: Path, user: str) -> None:
     folder = left_by(tmp_path, user, "42", 300)
     output = call(cairn, tmp_path, "clean", "--remove", "--cache", tmp_path, SLURM_JOB_ID="42")[1]
@@ -125,6 +207,13 @@ def test_clean_knows_the_caches_of_simulated_nodes(cairn: Path, tmp_path: Path, 
     folders = [left_by(tmp_path / "nodes" / node, user, "old", 30) for node in ("n0", "n1")]
     call(cairn, tmp_path, "clean", "--remove", SCR_CACHE_BASE=str(tmp_path / "nodes" / "%n"),
          SCR_CNTL_BASE=str(tmp_path / "nodes" / "%n"))
+    assert not any(folder.exists() for folder in folders)
+
+
+def test_clean_looks_into_every_store(cairn: Path, tmp_path: Path, user: str) -> None:
+    (tmp_path / ".scrconf").write_text(f"STORE={tmp_path}/ssd COUNT=2\nSTORE={tmp_path}/nodes/%n/disk\n")
+    folders = [left_by(tmp_path / cache, user, "old", 30) for cache in ("ssd", "nodes/n0/disk", "nodes/n1/disk")]
+    call(cairn, tmp_path, "clean", "--remove")
     assert not any(folder.exists() for folder in folders)
 
 
@@ -166,7 +255,7 @@ def test_doctor_finds_a_good_place_good(cairn: Path, tmp_path: Path) -> None:
     ({"SCR_PREFIX": "/no/such/folder"}, ["/no/such/folder", "SCR_PREFIX"]),
     ({"SCR_CACHE_BASE": "/proc/cache"}, ["/proc", "SCR_CACHE_BASE"]),
     ({"PATH": "/nowhere"}, ["no launcher"]),
-    ({"CAIRN_CHECKPOINT_SIZE": "8000TB"}, ["free, and a checkpoint takes"]),
+    ({"CAIRN_CHECKPOINT_SIZE": "8000TB"}, ["and a checkpoint takes 8e+03 TiB of each rank"]),
 ])
 def test_doctor_names_what_is_bad_with_its_remedy(cairn: Path, tmp_path: Path, settings: Dict[str, str],
                                                   words: "list[str]") -> None:
@@ -182,6 +271,32 @@ def test_doctor_tests_the_room_that_folders_must_have(cairn: Path, tmp_path: Pat
     (tmp_path / ".scrconf").write_text(f"CACHEDIR={tmp_path} BYTES=8000TB\nCNTLDIR={tmp_path} BYTES=1KB\n")
     code, output, _ = call(cairn, tmp_path, "doctor", "--all-nodes")
     assert code == 1 and f"{tmp_path} has " in output and f"not {(8000 << 40) + 1024}" in output, output
+
+
+def test_doctor_looks_at_every_store(cairn: Path, tmp_path: Path) -> None:
+    (tmp_path / ".scrconf").write_text(f"STORE=/dev/null/ssd COUNT=2\nSTORE=/dev/null/off ENABLED=0\nSTORE={tmp_path}/ssd\n")
+    code, output, _ = call(cairn, tmp_path, "doctor", "--all-nodes", CAIRN_CHECKPOINT_SIZE="1MB")
+    assert code == 1 and "cache /dev/null/ssd: /dev/null cannot be written" in output, output
+    assert re.search(rf"good  cache {tmp_path}/ssd .* free, room for a checkpoint of [0-9]+ ranks", output), output
+    assert "/dev/null/off" not in output
+    assert "0 of 1 nodes are fit" in output, output
+
+
+def test_doctor_compares_a_checkpoint_with_the_memory_of_the_job() -> None:
+    if doctor.file_system_of("/dev/shm") != "tmpfs":
+        pytest.skip("no memory is mounted at /dev/shm")
+    findings = {limit: list(doctor.check_cache("/dev/shm", "n0", 1 << 20, limit)) for limit in (1 << 19, 1 << 21, None)}
+    assert [found[0].level for found in findings.values()] == ["bad", "good", "good"]
+    assert "of memory for the job" in findings[1 << 19][0].what and "ask for more memory" in findings[1 << 19][0].remedy
+    assert "room for a checkpoint of 2 ranks" in findings[1 << 21][0].what
+
+
+def test_doctor_tests_the_hosts_that_are_listed(cairn: Path, tmp_path: Path) -> None:
+    path = put_on_path(tmp_path)
+    for dead, code, words in (("", 0, "2 of 2 nodes are fit"), ("node1", 1, "node1 does not answer to ping")):
+        (tmp_path / "dead").write_text(f"{dead}\n")
+        returned, output, _ = call(cairn, tmp_path, "doctor", "--all-nodes", SCR_NODELIST="node[0-1]", PATH=path)
+        assert returned == code and words in output and "listed hosts: 2 nodes" in output, output
 
 
 @pytest.mark.parametrize("files, own, limit", [

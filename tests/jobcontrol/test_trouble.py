@@ -66,7 +66,8 @@ class Done:
         self.said: List[str] = []
         self.account = Account("simulated", "mpirun", "1", NODES, 2, begun_s=BEGIN_S)
         self.plan = Plan(Policy(9, 2, 2, failures_max=9, halt_seconds=plan.pop("halt_seconds", 0)),
-                         lambda chosen, left_out, newest: list(chosen), plan.pop("environment", lambda end_s: {}), **plan)
+                         lambda chosen, left_out, newest, environment: list(chosen),
+                         plan.pop("environment", lambda end_s: {}), **plan)
         self.action: Action = Job(self.plan, world, [world], world, world, world, self.account, stop or Stop(),
                                   self.said.append, machine=world).run()
 

@@ -12,14 +12,16 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Iterator, List, Optional, Sequence, TextIO
+from typing import Iterator, List, NamedTuple, Optional, Sequence, TextIO
 
 from cairn.account import size_text, time_text
-from cairn.native import Native, Trouble
+from cairn.native import Native, Trouble, cache_folders
 from cairn.resources import manager_of
 from cairn.resources.local import MEMORY, left_by_the_dead
+from cairn.state_file import read_state
 
 FOLDER = "cairn."
+SILENT_S = 600.0  # a `cairn run` that has told nothing for so long is dead; while it tests nodes it tells nothing
 
 
 def parser() -> argparse.ArgumentParser:
@@ -34,7 +36,9 @@ def parser() -> argparse.ArgumentParser:
     add("--older-than", type=float, default=24.0, metavar="HOURS",
         help="only of jobs that have written nothing for so long (24)")
     add("--cache", action="append", default=[], metavar="FOLDER",
-        help="look here, in place of SCR_CACHE_BASE and SCR_CNTL_BASE; may be repeated")
+        help="look here, in place of the folders that the settings name; may be repeated")
+    add("-p", "--prefix", metavar="FOLDER", help="a prefix directory, in place of SCR_PREFIX: the job of a cairn run that "
+        "works there is kept, also between two runs")
     return made
 
 
@@ -46,6 +50,21 @@ class Left:
     job: str
     bytes: int
     newest_s: float
+
+
+class Jobs(NamedTuple):
+    """Those that may go on."""
+
+    own: Optional[str]  # of this allocation
+    prefix: str
+    running: Optional[str]  # of a `cairn run` that works there: between two runs nobody holds the locks of the caches
+
+
+def jobs_of(native: Native) -> Jobs:
+    """As the settings tell."""
+    own = native.chosen("SCR_JOB_ID") or manager_of(native.environment).job_id()
+    state = read_state(native.prefix, SILENT_S)
+    return Jobs(own, native.prefix, state["account"].job if state and state["alive"] else None)
 
 
 def bytes_and_newest(folder: Path) -> "tuple[int, float]":
@@ -70,7 +89,7 @@ def is_ours(path: Path) -> bool:
 
 def folders_in(base: Path, user: str) -> Iterator[Path]:
     """Those of this user's jobs in a cache; %n in its path stands for any node simulated here."""
-    for parent in sorted(base.parent.glob("*")) if base.name == "%n" else [base]:
+    for parent in sorted(Path("/").glob(str(base.absolute())[1:].replace("%n", "*"))) if "%n" in str(base) else [base]:
         for path in sorted((parent / user).glob(FOLDER + "*")):
             try:
                 if is_ours(parent / user) and is_ours(path):
@@ -96,25 +115,27 @@ def take_lock(path: Path, make: bool) -> TextIO:
     return lock
 
 
-def why_kept(left: Left, options: argparse.Namespace, own_job: Optional[str], now_s: float) -> str:
+def why_kept(left: Left, options: argparse.Namespace, jobs: Jobs, now_s: float) -> str:
     """Why it is not to be removed, empty if it is."""
+    if left.job == jobs.running:
+        return f"is the job of the cairn run that works in {jobs.prefix}"
     if options.job:
         return "" if left.job in options.job else "is another job's"
-    if left.job == own_job:
+    if left.job == jobs.own:
         return "is the job of this allocation; name it by --job"
     if now_s - left.newest_s < options.older_than * 3600:
         return f"was written to less than {options.older_than:g} h ago"
     return ""
 
 
-def clean(path: Path, options: argparse.Namespace, own_job: Optional[str]) -> bool:
+def clean(path: Path, options: argparse.Namespace, jobs: Jobs) -> bool:
     """Does it, or tells; False if it failed."""
     try:
         with take_lock(path, options.remove):
             now_s = time.time()
             left = Left(path, path.name[len(FOLDER):], *bytes_and_newest(path))
             what = f"{path}: {size_text(left.bytes)}, {time_text(now_s - left.newest_s)} old"
-            kept = why_kept(left, options, own_job, now_s)
+            kept = why_kept(left, options, jobs, now_s)
             if not kept and options.remove:
                 shutil.rmtree(path)
                 print(f"{what}: removed")
@@ -149,18 +170,17 @@ def main(arguments: Sequence[str], native_path: Path) -> int:
     """The exit code."""
     options = parser().parse_args(list(arguments))
     try:
-        environment = dict(os.environ)
-        native = Native(native_path, None, environment)
-        own_job = native.chosen("SCR_JOB_ID") or manager_of(environment).job_id()
+        native = Native(native_path, options.prefix, dict(os.environ))
+        jobs = jobs_of(native)
         user = native.settings["SCR_USER_NAME"]
     except Trouble as trouble:
         print(f"cairn: error: {trouble}", file=sys.stderr)
         return 1
-    bases: List[str] = options.cache or sorted({native.settings["SCR_CACHE_BASE"], native.settings["SCR_CNTL_BASE"]})
+    bases: List[str] = options.cache or cache_folders(native.settings)
     found = [path for base in bases for path in folders_in(Path(base), user)]
     if not found:
         print(f"nothing of {user}'s jobs is in {', '.join(bases)}")
-    done = [clean(path, options, own_job) for path in found]
+    done = [clean(path, options, jobs) for path in found]
     if not options.job and not options.cache:
         done.append(clean_simulated(options, [MEMORY, Path(tempfile.gettempdir())]))
     return 0 if all(done) else 1

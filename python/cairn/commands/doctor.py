@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Callable, Iterator, List, NamedTuple, Optional, Sequence
 
 from cairn.account import size_text, time_text
+from cairn.commands import for_scripts
+from cairn.commands.for_scripts import Here
+from cairn.commands.run import tests_for
 from cairn.hosts import expand
-from cairn.native import Native, Trouble
-from cairn.node_tests import tests_of, unfit
-from cairn.resources import manager_of
+from cairn.native import Trouble, cache_folders
+from cairn.node_tests import unfit
 from cairn.roles import ResourceManager, ask_here
 
 GOOD, NOTE, BAD = "good", "note", "bad"
@@ -115,22 +117,27 @@ def there(path: Path) -> Path:
     return path
 
 
-def check_cache(base: str, node: str, wanted_bytes: int, memory_limit: Optional[int]) -> Iterator[Finding]:
-    """Room, rights, and what may wipe it."""
+def check_cache(base: str, node: str, rank_bytes: int, memory_limit: Optional[int]) -> Iterator[Finding]:
+    """Room for what one rank writes, rights, and what may wipe it."""
     folder = there(Path(base.replace("%n", node)))
     if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
-        yield Finding(BAD, f"cache {base}: {folder} cannot be written", "choose another by SCR_CACHE_BASE")
+        yield Finding(BAD, f"cache {base}: {folder} cannot be written", "choose another by SCR_CACHE_BASE or STORE")
         return
     free = shutil.disk_usage(folder).free
     kind = file_system_of(str(folder.resolve()))
-    if free < max(wanted_bytes, 1):
-        yield Finding(BAD, f"cache {base}: {size_text(free)} free, and a checkpoint takes {size_text(wanted_bytes)}",
-                      "choose a larger one by SCR_CACHE_BASE")
+    limited = kind in TMPFS_TYPES and memory_limit is not None and memory_limit < free
+    room = memory_limit if limited and memory_limit is not None else free
+    whose = "of memory for the job" if limited else "free"
+    if room < max(rank_bytes, 1):
+        yield Finding(BAD, f"cache {base}: {size_text(room)} {whose}, and a checkpoint takes {size_text(rank_bytes)} of "
+                      "each rank", "choose a larger one by SCR_CACHE_BASE or STORE"
+                      + (", or ask for more memory" if limited else ""))
     else:
-        yield Finding(GOOD, f"cache {base} ({kind}): {size_text(free)} free")
-    if kind in TMPFS_TYPES and memory_limit is not None and memory_limit < free:
-        yield Finding(NOTE, f"the job may use {size_text(memory_limit)} of memory, and what is in {base} counts",
-                      "ask for more memory, or choose a cache on a disk by SCR_CACHE_BASE")
+        ranks = f", room for a checkpoint of {room // rank_bytes} ranks" if rank_bytes else ""
+        yield Finding(GOOD, f"cache {base} ({kind}): {size_text(free)} free{ranks}")
+    if limited:
+        yield Finding(NOTE, f"the job may use {size_text(room)} of memory, and what is in {base} counts",
+                      "ask for more memory, or choose a cache on a disk by SCR_CACHE_BASE or STORE")
     if str(folder.resolve()).startswith("/dev/shm") and removes_ipc():
         yield Finding(NOTE, "systemd-logind removes a user's files in /dev/shm when his last session ends",
                       "ask for RemoveIPC=no in logind.conf")
@@ -188,36 +195,34 @@ def check_slurm_wipes(ask: Callable = ask_here) -> Iterator[Finding]:
                       "ask what it removes; the next job restarts from the prefix directory in any case")
 
 
-def check_nodes(native: Native, manager: ResourceManager) -> Iterator[Finding]:
+def check_nodes(here: Here) -> Iterator[Finding]:
     """What cairn run would test."""
-    nodes = expand(native.settings["SCR_NODELIST"]) if native.chosen("SCR_NODELIST") else manager.nodes()
-    tests = tests_of(native.settings["SCR_NODE_TESTS"].split(","), manager,
-                     expand(native.chosen("SCR_EXCLUDE_NODES") or ""), native.settings)
-    found = unfit(tests, nodes)
+    nodes = here.nodes()
+    found = unfit(tests_for(here.native, here.manager, None), nodes)
     for node, why in found.items():
         yield Finding(BAD, f"{node} {why}", "leave it out (SCR_EXCLUDE_NODES), or mend it")
     yield Finding(GOOD if len(found) < len(nodes) else BAD, f"{len(nodes) - len(found)} of {len(nodes)} nodes are fit",
                   "" if len(found) < len(nodes) else
-                  f"cairn run needs {manager.remote().name} on the nodes, or SCR_NODE_TESTS=none")
+                  f"cairn run needs {here.manager.remote().name} on the nodes, or SCR_NODE_TESTS=none")
 
 
-def findings(native: Native, manager: ResourceManager, all_nodes: bool) -> Iterator[Finding]:
+def findings(here: Here, all_nodes: bool) -> Iterator[Finding]:
     """Everything."""
-    settings = native.settings
+    native, manager, settings = here.native, here.manager, here.native.settings
     yield from check_launchers()
     yield from check_clustershell()
     yield from check_manager(manager)
     yield from check_prefix(native.prefix)
     limit = memory_limit()
     per_rank = native.number("CAIRN_CHECKPOINT_SIZE") or 0
-    for base in sorted({settings["SCR_CACHE_BASE"], settings["SCR_CNTL_BASE"]}):
+    for base in cache_folders(settings):
         yield from check_cache(base, settings["SCR_NODE_NAME"], per_rank, limit)
     if manager.name == "slurm":
         yield from check_slurm_wipes()
     if not (native.chosen("SCR_JOB_ID") or manager.job_id()):
         yield Finding(NOTE, "nothing tells your jobs on this node apart", "set SCR_JOB_ID")
     if all_nodes:
-        yield from check_nodes(native, manager)
+        yield from check_nodes(here)
 
 
 def main(arguments: Sequence[str], native_path: Path) -> int:
@@ -225,9 +230,7 @@ def main(arguments: Sequence[str], native_path: Path) -> int:
     options = parser().parse_args(list(arguments))
     worst = GOOD
     try:
-        environment = dict(os.environ)
-        native = Native(native_path, options.prefix, environment)
-        for finding in findings(native, manager_of(environment, way=native.settings["CAIRN_REMOTE"]), options.all_nodes):
+        for finding in findings(for_scripts.here(options.prefix, native_path), options.all_nodes):
             print(f"{finding.level:<4}  {finding.what}" + (f"\n      -> {finding.remedy}" if finding.remedy else ""))
             worst = BAD if finding.level == BAD else worst
     except Trouble as trouble:

@@ -20,8 +20,8 @@ from cairn.heartbeats import PERIOD_S, SHORTEST_SILENCE_S, SILENCE_S
 from cairn.hosts import expand
 from cairn.job_log import JobLog
 from cairn.launchers import launcher_of
-from cairn.loop import Job, Plan, Stop, Strike
-from cairn.native import Native, Trouble, WrongUsage
+from cairn.loop import Command, Job, Plan, Stop, Strike
+from cairn.native import OF_THIS_NODE, Native, Trouble, WrongUsage
 from cairn.node_tests import tests_of
 from cairn.policy import Kind, Policy
 from cairn.resources import ALL, manager_of
@@ -246,13 +246,15 @@ def nodes_of(options: argparse.Namespace, manager: ResourceManager, commands: Co
     return nodes, wanted
 
 
-def launch_words(commands: Commands, manager: ResourceManager,
-                 native: Native) -> Callable[[Sequence[str], Sequence[str], Optional[str]], List[str]]:
+def launch_words(commands: Commands, manager: ResourceManager, native: Native) -> Command:
     """The whole command of a run."""
     ranks = commands.launcher.ranks(commands.options)
 
-    def words(nodes: Sequence[str], left_out: Sequence[str], newest: Optional[str]) -> List[str]:
-        where = commands.launcher.on_nodes(nodes, left_out, ranks) if manager.names_are_hosts() else []
+    def words(nodes: Sequence[str], left_out: Sequence[str], newest: Optional[str],
+              environment: Mapping[str, str]) -> List[str]:
+        settings = sorted(key for key in environment if key.startswith(("SCR_", "CAIRN_")) and key not in OF_THIS_NODE)
+        passing = commands.launcher.passing(settings, commands.options)
+        where = [*passing, *commands.launcher.on_nodes(nodes, left_out, ranks)] if manager.names_are_hosts() else []
         restart_from = (newest or native.restart_name()) if commands.restart_cmd else None
         return [commands.name, *commands.options, *where, *manager.wrap(nodes, ranks),
                 *commands.words(restart_from)]
@@ -286,7 +288,7 @@ def job_of(native: Native, manager: ResourceManager) -> str:
 
 def tests_for(native: Native, manager: ResourceManager, left_out: Optional[str]) -> List[NodeTest]:
     """Those that the nodes have to pass."""
-    settings = {**native.settings, **manager.settings(), "SCR_JOB_ID": job_of(native, manager)}
+    settings = {**native.beside(manager.settings()).settings, "SCR_JOB_ID": job_of(native, manager)}
     excluded = expand(f"{left_out or ''},{native.chosen('SCR_EXCLUDE_NODES') or ''}")
     return tests_of(settings["SCR_NODE_TESTS"].split(","), manager, excluded, settings)
 

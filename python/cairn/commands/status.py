@@ -23,7 +23,9 @@ def parser() -> argparse.ArgumentParser:
                                    epilog="Exit codes: 0 done, 1 there is nothing to show, 2 wrong usage.")
     add = made.add_argument
     add("prefix", nargs="?", metavar="FOLDER", help="the prefix directory, in place of SCR_PREFIX")
-    add("--watch", nargs="?", type=float, const=2.0, metavar="SECONDS", help="again and again (every 2 s)")
+    add("-p", "--prefix", dest="chosen", metavar="FOLDER", help="the same")
+    add("--watch", action="store_true", help="again and again")
+    add("--interval", type=float, default=2.0, metavar="SECONDS", help="with --watch: how often (2)")
     add("--json", action="store_true", help="print JSON")
     return made
 
@@ -90,16 +92,25 @@ def show(native: Native, as_json: bool) -> None:
     print(json.dumps(status, indent=2) if as_json else "\n".join(lines_of(status, now)), flush=True)
 
 
+def watch(native: Native, as_json: bool, interval_s: float) -> None:
+    """Again and again. A look that fails, as the prefix directory cannot be read for a while, is not the last."""
+    while True:
+        time.sleep(max(interval_s, 0.1))
+        print("" if as_json else "\x1b[H\x1b[2J" if sys.stdout.isatty() else "")
+        try:
+            show(native, as_json)
+        except Trouble as trouble:
+            print(f"cairn: error: {trouble}", file=sys.stderr, flush=True)
+
+
 def main(arguments: Sequence[str], native_path: Path) -> int:
     """The exit code."""
     options = parser().parse_args(list(arguments))
     try:
-        native = Native(native_path, options.prefix, dict(os.environ))
+        native = Native(native_path, options.chosen or options.prefix, dict(os.environ))
         show(native, options.json)
-        while options.watch:
-            time.sleep(max(options.watch, 0.1))
-            print("" if options.json else "\x1b[H\x1b[2J" if sys.stdout.isatty() else "")
-            show(native, options.json)
+        if options.watch:
+            watch(native, options.json, options.interval)
     except Trouble as trouble:
         print(f"cairn: error: {trouble}", file=sys.stderr)
         return 1

@@ -7,10 +7,14 @@ from typing import List, Optional, Sequence
 from cairn.hosts import fold
 from cairn.roles import Launcher
 
-_ONE = ("-n", "-N", "-c", "-g", "-t", "-o", "-l", "--ntasks", "--nodes", "--cores-per-task", "--gpus-per-task",
-        "--time-limit", "--setopt", "--setattr", "--env", "--env-remove", "--env-file", "--output", "--error",
-        "--input", "--cwd", "--urgency", "--job-name", "--queue", "--bank", "--requires", "--tasks-per-node",
-        "--cores", "--rlimit", "--conf", "--flags", "--taskmap", "--dependency", "--begin-time", "--signal")
+# Of its manual, flux-run(1).
+_SHORT = "nNcgtoSqB"
+_LONG = """
+    add-file bank begin-time conf cores cores-per-task cwd dependency env env-file env-remove error flags gpus-per-node
+    gpus-per-task input job-name nodes ntasks output queue requires rlimit setattr setopt signal taskmap tasks-per-core
+    tasks-per-node time-limit urgency wait-event
+    """.split()
+_FLAGS = "debug dry-run exclusive help label-io quiet unbuffered verbose".split()
 
 
 class FluxRun(Launcher):
@@ -18,7 +22,9 @@ class FluxRun(Launcher):
 
     names = ("flux",)
     subcommand = 1
-    takes = {name: 1 for name in _ONE}
+    takes = {**{f"-{letter}": 1 for letter in _SHORT}, **{f"--{name}": 1 for name in _LONG}}
+    flags = frozenset(f"--{name}" for name in _FLAGS)
+    colon_joins = False
     ranks_options = ("-n", "--ntasks")
     nodes_options = ("-N", "--nodes")
 

@@ -6,18 +6,23 @@ from typing import List, Optional, Sequence
 
 from cairn.roles import Launcher
 
-_ONE = ("-n", "-a", "-c", "-g", "-r", "-p", "-b", "-d", "-l", "-m", "-E", "-F", "-K", "-h", "-k", "-o", "-t", "-U",
-        "-M", "-X", "-S", "--nrs", "--tasks_per_rs", "--cpu_per_rs", "--gpu_per_rs", "--rs_per_host", "--np",
-        "--bind", "--launch_distribution", "--latency_priority", "--memory_per_rs", "--env", "--erf_input",
-        "--smpiargs", "--exit_on_error")
+_SHORT = "aAbcdDeEfFgHhIJkKlLmMnoPprStUxXZ"
+_LONG = """
+    allocate_only appfile bind chdir cpu_per_rs env env_eval env_no_propagate erf_input erf_output erf_output_pidx
+    exclude_hosts exit_on_error gpu_per_rs latency_priority launch_distribution launch_node_task memory_per_rs np nrs
+    pre_post_exec print_placement progress rs_per_host rs_per_socket save_resources smpiargs stdin_rank stdio_input stdio_mode
+    stdio_stderr stdio_stdout tasks_per_rs use_reservation use_resources use_spindle
+    """.split()
+_FLAGS = "debug help immediate usage version".split()
 
 
 class Jsrun(Launcher):
     """Its resource sets are put on the hosts of the allocation; it can be told only those to be
-    left out."""
+    left out. The environment goes with the program."""
 
     names = ("jsrun",)
-    takes = {name: 1 for name in _ONE}
+    takes = {**{f"-{letter}": 1 for letter in _SHORT}, **{f"--{name}": 1 for name in _LONG}}
+    flags = frozenset(f"--{name}" for name in _FLAGS)
     ranks_options = ("-p", "--np")
 
     def on_nodes(self, nodes: Sequence[str], left_out: Sequence[str],

@@ -6,18 +6,38 @@ from typing import List, Optional, Sequence
 
 from cairn.roles import Ask, Launcher, ask_here, per_node
 
-_ONE = ("-np", "-n", "-c", "--np", "--n", "-N", "--npernode", "-npernode", "--map-by", "-map-by", "--bind-to",
-        "-bind-to", "--rank-by", "--host", "-host", "-H", "--hostfile", "-hostfile", "--machinefile",
-        "-machinefile", "-x", "--wdir", "-wdir", "-wd", "--path", "--prefix", "--output-filename",
-        "--timeout", "--report-events", "--tmpdir", "--cpu-set", "--tune", "-am", "--app")
+
+def _dashed(names: str) -> List[str]:
+    """Each may have one dash or two."""
+    return [dashes + name for name in names.split() for dashes in ("-", "--")]
+
+
+# Of mpirun --help all of Open MPI 4.1, and what 5.0 has beside it.
+_ONE = """
+    H N am app bind-to c cartofile cf cpu-list cpu-set cpus-per-proc cpus-per-rank debugger default-hostfile display
+    host hnp hostfile launch-agent machinefile map-by max-restarts max-vm-size n np npernode npersocket ompi-server output
+    output-filename path personality ppr prefix preload-files rank-by rankfile report-events report-pid report-uri rf
+    runtime-options stdin timeout tmpdir tune wd wdir with-ft x xml-file xterm
+    """
+_TWO = "gmca mca omca pmixmca prtemca"
+_FLAGS = """
+    allow-run-as-root bind-to-core bind-to-socket bycore bynode byslot continuous debug debug-daemons debug-daemons-file
+    debug-devel disable-recovery display-allocation display-devel-allocation display-devel-map display-diffable-map
+    display-map display-topo do-not-launch do-not-resolve dvm enable-instant-on-support enable-recovery forward-signals
+    fwd-mpirun-port get-stack-traces help index-argv-by-rank leave-session-attached merge-stderr-to-stdout nolocal
+    nooversubscribe noprefix novm output-proctable oversubscribe pernode preload-binary quiet report-bindings
+    report-child-jobs-separately report-state-on-timeout set-cwd-to-session-dir show-progress tag-output timestamp-output tv
+    use-hwthread-cpus use-regexp verbose version xml
+    """
 
 
 class OpenMpi(Launcher):
-    """Open MPI's mpirun."""
+    """Open MPI's mpirun. By ssh it brings only OMPI_* to other nodes."""
 
     names = ("mpirun", "mpiexec", "mpirun.openmpi", "mpiexec.openmpi", "prterun")
-    takes = {**{name: 1 for name in _ONE}, "--mca": 2, "-mca": 2, "--gmca": 2, "-gmca": 2, "--prtemca": 2,
-             "--pmixmca": 2}
+    takes = {**{name: 1 for name in _dashed(_ONE)}, **{name: 2 for name in _dashed(_TWO)}}
+    flags = frozenset(_dashed(_FLAGS))
+    one_dash = True
     lost_patience_s = 1.0  # its daemons end the processes when it is killed
     ranks_options = ("-np", "-n", "-c", "--np", "--n")
 
@@ -26,19 +46,31 @@ class OpenMpi(Launcher):
         count = per_node(ranks, len(nodes))
         return ["--host", ",".join(f"{node}:{count}" if count else node for node in nodes)]
 
+    def passing(self, variables: Sequence[str], options: Sequence[str]) -> List[str]:
+        given = {value.partition("=")[0] for name, value in zip(options, options[1:]) if name == "-x"}
+        return [word for name in variables if name not in given for word in ("-x", name)]
 
-_HYDRA_ONE = ("-np", "-n", "-ppn", "-perhost", "-f", "-hosts", "-host", "-hostfile", "-machinefile",
-              "-wdir", "-path", "-map-by", "-bind-to", "-membind", "-topolib", "-launcher", "-bootstrap",
-              "-launcher-exec", "-bootstrap-exec", "-rmk", "-iface", "-demux", "-outfile-pattern",
-              "-errfile-pattern", "-prepend-pattern", "-localhost", "-envlist", "-genvlist", "-configfile")
+
+# Of mpiexec --help of MPICH 4.0, and what Hydra takes beside that.
+_HYDRA_ONE = """
+    bind-to bootstrap bootstrap-exec configfile demux envlist errfile errfile-pattern f genvlist gpus-per-proc host hostfile
+    hostlist hosts iface launcher launcher-exec localhost machine machinefile machinelist machines map-by membind n
+    nameserver np order-nodes outfile outfile-pattern path perhost ppn prepend-pattern rmk topolib usize wdir
+    """
+_HYDRA_TWO = "env genv"
+_HYDRA_FLAGS = """
+    debug disable-auto-cleanup disable-hostname-propagation disable-x enable-x envall envnone genvall genvnone help info
+    pmi-port prepend-rank print-all-exitcodes profile skip-launch-node verbose version
+    """
 
 
 class Hydra(Launcher):
-    """MPICH's mpiexec, and those made of it. Its options may have one dash or two."""
+    """MPICH's mpiexec, and those made of it. It brings the whole environment along, unless its options say which."""
 
     names = ("mpiexec.hydra", "mpirun.mpich", "mpiexec.mpich", "mpiexec", "mpirun")
-    takes = {**{name: 1 for name in _HYDRA_ONE}, **{"-" + name: 1 for name in _HYDRA_ONE},
-             "-env": 2, "-genv": 2, "--env": 2, "--genv": 2}
+    takes = {**{name: 1 for name in _dashed(_HYDRA_ONE)}, **{name: 2 for name in _dashed(_HYDRA_TWO)}}
+    flags = frozenset(_dashed(_HYDRA_FLAGS))
+    one_dash = True
     lost_patience_s = 1.0  # its proxies end the processes when it is killed
     ranks_options = ("-np", "-n", "--np", "--n")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, Mapping, Optional, Type
+from typing import Dict, Mapping, Optional, Tuple, Type
 
 from cairn.native import WrongUsage
 from cairn.remote import WAY
@@ -15,7 +15,8 @@ from cairn.resources.slurm import Slurm
 from cairn.roles import ResourceManager
 
 # Flux before the others: it may run inside of them.
-ALL: Dict[str, Type[ResourceManager]] = {one.name: one for one in (Flux, Slurm, Pbs, Lsf, ThisMachine)}
+KINDS: Tuple[Type[ResourceManager], ...] = (Flux, Slurm, Pbs, Lsf, ThisMachine)
+ALL: Dict[str, Type[ResourceManager]] = {one.name: one for one in KINDS}
 
 
 def manager_of(environment: Mapping[str, str], name: Optional[str] = None,

@@ -54,6 +54,9 @@ class Steps(RemoteExecution):
             return {node: Answer(UNKNOWN, found.get(node, GONE).text) for node in commands}
         return {node: GONE if node in gone else found[node] for node in commands}
 
+    def gone(self, nodes: Sequence[str]) -> Set[str]:
+        return self._reach.silent(nodes)
+
     def expect(self, nodes: Sequence[str]) -> None:
         self._reach.ask(nodes)
 
