@@ -136,6 +136,82 @@ TEST_F(Prefix, AnErrorAtAnyStepIsToldToAllAndHarmsNothing) {
     }
 }
 
+/// A file system that turns read-only, and comes back. What is said to be there must outlive a
+/// power failure.
+TEST_F(Prefix, ErrorsFromAnyStepOnAreToldAndTheNextTryHeals) {
+  bool struck = true;
+  int hidden = 0;  // what was renamed could be neither synced nor taken back
+  for (std::uint64_t step = 0; struck; ++step) {
+    fs::remove_all(prefix());
+    fs::create_directories(prefix());
+    flush_well(1);
+    struck = false;
+    std::array<bool, ranks> armed{};
+    std::uint64_t count = 0;  // of rank 0, as the two below
+    bool renamed = false;
+    bool durable = false;
+    const auto hook = [&](int rank, const FileOperation& operation) -> Status {
+      const bool counts =
+          operation.path.starts_with(prefix()) && !operation.path.ends_with("/beat");
+      if (rank != 0 || !armed[0] || !counts) return {};
+      if (count++ >= step) {
+        struck = true;
+        return fail(Code::io, "injected: {} {}", operation.name, operation.path);
+      }
+      if (operation.to.starts_with(folder().datasets())) renamed = true;
+      if (operation.path == folder().datasets()) durable = renamed;
+      return {};
+    };
+    const auto flush_twice = [&](RankRun& rank) {
+      const RankRecord record = write_part(rank, 2);
+      const auto flush_it = [&]() -> Status {
+        Status settled;
+        CAIRN_TRY(flush(rank.comm, rank.site, record, cached_paths(record, 2), "job", settled));
+        return {};
+      };
+      bool& mine = armed[static_cast<std::size_t>(rank.comm.rank())];
+      mine = true;
+      const Status first = flush_it();
+      mine = false;
+      EXPECT_TRUE(!rank.keeper || !first || durable) << step;
+      if (rank.keeper && !first && renamed && !durable) ++hidden;
+      if (first) return;
+      ASSERT_TRUE(tidy(rank.comm, rank.site, {}, Unfinished::left)) << step;
+      const Status again = flush_it();
+      ASSERT_TRUE(again) << step << ": " << again.error().text;
+    };
+    run(flush_twice, hook);
+    ASSERT_EQ(fetch_again(2), "") << step;
+    ASSERT_EQ(names_of_cairn(), std::vector<std::string>{}) << step;
+  }
+  EXPECT_EQ(hidden, 1);
+}
+
+/// What could not be taken back is in no listing, and gives no names, before it is durable.
+TEST_F(Prefix, NothingIsBuiltOnWhatAPowerFailureWouldTakeAway) {
+  std::atomic<bool> read_only = false;
+  run(
+      [&](RankRun& rank) {
+        const RankRecord record = write_part(rank, 1);
+        Status settled;
+        ASSERT_FALSE(flush(rank.comm, rank.site, record, cached_paths(record, 1), "job", settled));
+        if (!rank.keeper) return;
+        EXPECT_EQ(rank.keeper->listing().size(), 1U) << "it can be seen";
+        EXPECT_FALSE(rank.keeper->save_listing());
+        EXPECT_FALSE(rank.keeper->remains());
+        read_only = false;
+        EXPECT_TRUE(rank.keeper->save_listing());
+        EXPECT_EQ(rank.keeper->remains()->size(), 1U) << "its files have their names to get";
+      },
+      [&](int, const FileOperation& operation) -> Status {
+        const bool read = operation.name != "sync_folder" && operation.name != "rename";
+        if (read_only && !read && operation.path.starts_with(folder().datasets()))
+          return fail(Code::io, "injected: {} {}", operation.name, operation.path);
+        if (operation.to.starts_with(folder().datasets())) read_only = true;
+        return {};
+      });
+}
+
 /// Both have files of the same names: those of the older one must not get them last.
 TEST_F(Prefix, NothingIsFlushedBesideAnOlderOneWhoseFilesHaveNoNamesYet) {
   const auto no_names = [&](int rank, const FileOperation& operation) -> Status {
