@@ -399,16 +399,17 @@ Status drop_newer(Keeper& keeper, const Uuid& than) {
 
 }  // namespace
 
-Status PrefixSide::current(const std::string& name) {
+Result<DatasetInfo> PrefixSide::current(const std::string& name) {
   CAIRN_TRY(look_again());
   CAIRN_ASSIGN(const DatasetRecord record, share_record("SCR_Current", name));
   if (settings_.drop_after_current) give_names_before_drop();
-  Status made = on_keeper(comm_, site_, [&](Keeper& keeper) {
+  const Status made = on_keeper(comm_, site_, [&](Keeper& keeper) {
     const Status set = keeper.set_current(name);
     return set && settings_.drop_after_current ? drop_newer(keeper, record.info.uuid) : set;
   });
   announce_first();
-  return made;
+  CAIRN_TRY(made);
+  return record.info;
 }
 
 Status PrefixSide::drop(const std::string& name) {

@@ -112,8 +112,8 @@ class PrefixSide {
   void note_attempt(const DatasetInfo& dataset);
   void note_restarted(const DatasetInfo& dataset);
 
-  /// As scr.h has them. not_found if there is none of that name.
-  Status current(const std::string& name);
+  /// As scr.h has them. not_found if there is none of that name; which it is, the first tells.
+  Result<DatasetInfo> current(const std::string& name);
   Status drop(const std::string& name);
   Status remove(const std::string& name);
 

@@ -178,6 +178,7 @@ class Session {
   Status take_fetched(const RankRecord& flushed, const Level& level, CachedDataset& dataset);
   bool has_remains_of(const Uuid& uuid) const;
   void forget_remains_of(const Uuid& uuid);
+  void go_back_to(const DatasetInfo& named);
 
   // what another number of ranks has written (session_elastic.cpp)
   bool is_elastic() const { return settings_.elastic && settings_.fetch; }

@@ -372,19 +372,28 @@ Status Session::current(const std::string& name) {
   if (name.empty()) return fail(Code::bad_argument, "SCR_Current: the name is NULL or empty");
   restart_done_ = true;
   fetch_refused_ = {};
-  const auto named =
+  const auto there = prefix_.current(name);
+  std::optional<DatasetInfo> named;
+  if (there) named = *there;
+  const auto cached =
       std::find_if(datasets_.begin(), datasets_.end(),
                    [&](const CachedDataset& dataset) { return dataset.info.name == name; });
-  if (named != datasets_.end()) {
-    if (named->info.is_checkpoint()) last_checkpoint_ = named->info.checkpoint;
-    const auto superseded = [](const CachedDataset& dataset) {
-      return dataset.state != CachedDataset::State::left_alone && !dataset.info.is_output();
-    };
-    for (auto newer = datasets_.begin(); newer != named; ++newer)
-      if (superseded(*newer)) remove_everywhere(*newer);
-    datasets_.erase(std::remove_if(datasets_.begin(), named, superseded), named);
-  }
-  return unless_absent(prefix_.current(name));
+  if (cached != datasets_.end() && (!named || named->uuid < cached->info.uuid))
+    named = cached->info;
+  if (named) go_back_to(*named);
+  return unless_absent(there ? Status{} : Status(tl::unexpected(there.error())));
+}
+
+/// What is newer in the caches would go before it at the next restart. It need not be there itself.
+void Session::go_back_to(const DatasetInfo& named) {
+  if (named.is_checkpoint()) last_checkpoint_ = named.checkpoint;
+  const auto superseded = [&](const CachedDataset& dataset) {
+    return named.uuid < dataset.info.uuid && dataset.state != CachedDataset::State::left_alone &&
+           !dataset.info.is_output();
+  };
+  for (const CachedDataset& dataset : datasets_)
+    if (superseded(dataset)) remove_everywhere(dataset);
+  std::erase_if(datasets_, superseded);
 }
 
 Status Session::drop(const std::string& name) {

@@ -429,6 +429,28 @@ TEST(SessionPrefix, OnlyTheNewestCheckpointsAreKeptThere) {
   cluster.expect_own_files(4);
 }
 
+/// Whoever deletes. The user has moved it to an archive, and left a link.
+TEST(SessionPrefix, WhatALinkLeadsToIsNobodysToDelete) {
+  for (const std::string by : {"SCR_Delete", "SCR_PREFIX_SIZE", "SCR_PREFIX_PURGE"}) {
+    PrefixCluster cluster;
+    cluster.settings.flush_interval = 1;
+    cluster.write_and_finalize({1, 2});
+    const std::string archive = cluster.node("archive");
+    fs::rename(cluster.settings.prefix + "/ckpt.1", archive);
+    fs::create_directory_symlink(archive, cluster.settings.prefix + "/ckpt.1");
+    cluster.settings.prefix_size = by == "SCR_PREFIX_SIZE" ? 2 : 0;
+    cluster.settings.prefix_purge = by == "SCR_PREFIX_PURGE";
+    cluster.run_well(four_nodes(), [&](JobRank& rank) {
+      EXPECT_TRUE(by != "SCR_Delete" || rank.session->remove("ckpt.1"));
+      if (by == "SCR_PREFIX_SIZE") rank.expect_written(3);
+    });
+    EXPECT_TRUE(cluster.said("16 of its files stay, as a link leads")) << by << cluster.said();
+    EXPECT_EQ(std::distance(fs::directory_iterator(archive), {}), 16) << by;
+    const Names listed = cluster.listed();
+    EXPECT_EQ(std::count(listed.begin(), listed.end(), "ckpt.1"), 0) << by;
+  }
+}
+
 TEST(SessionPrefix, CurrentDropAndDelete) {
   PrefixCluster cluster;
   cluster.settings.flush_interval = 1;
@@ -441,41 +463,6 @@ TEST(SessionPrefix, CurrentDropAndDelete) {
   EXPECT_EQ(cluster.listed(), Names({"ckpt.2"}));
   cluster.expect_own_files(3);
   EXPECT_FALSE(fs::exists(cluster.settings.prefix + "/ckpt.1"));
-}
-
-TEST(SessionPrefix, TheOneNamedIsFetchedFirst) {
-  PrefixCluster cluster;
-  cluster.settings.flush_interval = 1;
-  cluster.write_and_finalize({1, 2, 3});
-  cluster.lose_all_nodes();
-  cluster.settings.current = "ckpt.2";
-  EXPECT_EQ(cluster.restart(four_nodes()), 2);
-  cluster.lose_all_nodes();
-  cluster.settings.current.clear();
-  EXPECT_EQ(cluster.restart(four_nodes()), 3);
-  cluster.run_well(four_nodes(),
-                   [](JobRank& rank) { EXPECT_TRUE(rank.session->current("ckpt.1")); });
-  cluster.lose_all_nodes();
-  EXPECT_EQ(cluster.restart(four_nodes()), 1);
-}
-
-TEST(SessionPrefix, NewerCheckpointsThanTheCurrentOneAreDroppedIfAsked) {
-  PrefixCluster cluster;
-  cluster.settings.flush_interval = 1;
-  cluster.write_and_finalize({1, 2, 3});
-  const auto choose_second = [](JobRank& rank) {
-    EXPECT_TRUE(rank.session->current("ckpt.2"));
-    EXPECT_TRUE(rank.session->finalize());
-  };
-  cluster.run_well(four_nodes(), choose_second);
-  EXPECT_EQ(cluster.listed(), Names({"ckpt.3", "ckpt.2", "ckpt.1"}));
-  cluster.settings.drop_after_current = true;
-  cluster.run_well(four_nodes(), choose_second);
-  EXPECT_EQ(cluster.listed(), Names({"ckpt.2", "ckpt.1"}));
-  cluster.expect_own_files(3);
-  cluster.lose_all_nodes();
-  cluster.settings.current = "ckpt.3";  // which is not listed any more
-  EXPECT_EQ(cluster.restart(four_nodes()), 2);
 }
 
 TEST(SessionPrefix, AFlushThatDiedIsEndedByTheNextInit) {

@@ -143,7 +143,7 @@ MUTATIONS = [
              "background_.wait();\n  comm_.barrier();  // the room is there",
              "comm_.barrier();  // the room is there"),
     Mutation("SCR_Current leaves what is newer", "src/session/session_prefix.cpp",
-             "if (superseded(*newer)) remove_everywhere(*newer);", "continue;"),
+             "if (superseded(dataset)) remove_everywhere(dataset);", "continue;"),
     Mutation("SCR_CACHE_PURGE removes nothing", "src/session/recover_cache.cpp",
              "for (const HeldPart& part : dataset.parts) CAIRN_TRY(store.remove(part.folder));",
              "(void)dataset;"),
