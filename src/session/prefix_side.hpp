@@ -152,6 +152,7 @@ class PrefixSide {
   Status remove_dataset(const DatasetRecord& record);
   Status purge();
   void save_listing();
+  const DatasetRecord* next_to_go() const;
   Status keep_to_window();
   Status look_again();
   Status settle_older();

@@ -451,6 +451,30 @@ TEST(SessionPrefix, WhatALinkLeadsToIsNobodysToDelete) {
   }
 }
 
+/// Checkpoint 2 is damaged, or restarts from it have died too often.
+TEST(SessionPrefix, WhatNobodyCanRestartFromTakesNoPlaceInTheWindow) {
+  for (const bool damaged : {true, false}) {
+    PrefixCluster cluster;
+    cluster.settings.prefix_size = 2;
+    cluster.settings.flush_interval = 1;
+    cluster.settings.restart_attempts = 1;
+    cluster.write_and_finalize({1, 2});
+    if (damaged)
+      cluster.flip(cluster.file(2, 1));
+    else
+      cluster.run_well(four_nodes(), [](JobRank& rank) {
+        EXPECT_EQ(*rank.session->have_restart(), "ckpt.2");
+        EXPECT_TRUE(rank.session->start_restart());
+      });
+    cluster.lose_all_nodes();
+    EXPECT_EQ(cluster.restart(four_nodes(), [](JobRank& rank) { rank.expect_written(3); }), 1);
+    EXPECT_EQ(cluster.listed(), Names({"ckpt.3", "ckpt.1"})) << damaged;
+    EXPECT_FALSE(fs::exists(cluster.file(2, 0)));
+    cluster.run_well(four_nodes(), [](JobRank& rank) { rank.expect_written(4); });
+    EXPECT_EQ(cluster.listed(), Names({"ckpt.4", "ckpt.3"})) << damaged;
+  }
+}
+
 TEST(SessionPrefix, CurrentDropAndDelete) {
   PrefixCluster cluster;
   cluster.settings.flush_interval = 1;
