@@ -285,6 +285,15 @@ const DatasetRecord* PrefixSide::find(const Uuid& uuid) const {
 
 std::optional<DatasetRecord> PrefixSide::listed(const Uuid& uuid) { return share(find(uuid)); }
 
+std::optional<DatasetRecord> PrefixSide::newest_sound() {
+  const DatasetRecord* newest = nullptr;
+  if (keeper_)
+    for (const DatasetRecord& record : keeper_->listing())
+      if (newest == nullptr && record.info.is_checkpoint() && record.failed_us == 0)
+        newest = &record;
+  return share(newest);
+}
+
 template <class Change>
 void PrefixSide::change_record(const Uuid& uuid, Change change) {
   const DatasetRecord* known = find(uuid);

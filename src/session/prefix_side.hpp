@@ -94,6 +94,8 @@ class PrefixSide {
   std::string next_unread(const Uuid& newer_than);
   /// The record of one that is there.
   std::optional<DatasetRecord> listed(const Uuid& uuid);
+  /// Of the newest checkpoint there that nobody has found damaged.
+  std::optional<DatasetRecord> newest_sound();
   /// What was tried may be tried again.
   void forget_tried() { tried_.clear(); }
   /// How many were tried.

@@ -154,6 +154,7 @@ class Session {
 
   // the prefix directory (session_prefix.cpp)
   void learn_from_prefix();
+  bool is_overdue();
   void remove_deleted();
   void look_for_prefix_again();
   void ask_again();

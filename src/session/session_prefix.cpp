@@ -20,6 +20,23 @@ void Session::learn_from_prefix() {
   remove_deleted();
   last_number_ = std::max(last_number_, prefix_.last_number());
   last_checkpoint_ = std::max(last_checkpoint_, prefix_.last_checkpoint());
+  flush_wanted_ = flush_wanted_ || is_overdue();
+}
+
+/// An earlier run has made a checkpoint that was to be copied, or one after it, and the newest in
+/// the prefix directory is older. Where the run has gone back since, they do not count on from that
+/// one, and nobody knows.
+bool Session::is_overdue() {
+  const CachedDataset* newest = newest_checkpoint();
+  if (settings_.flush_interval == 0 || newest == nullptr || newest->flushed) return false;
+  if (!prefix_.trouble().empty()) return false;  // nobody knows either
+  const auto copied = prefix_.newest_sound();
+  const auto interval = static_cast<std::uint64_t>(settings_.flush_interval);
+  const std::uint64_t made = newest->info.checkpoint;
+  if (!copied) return made >= interval;
+  const bool went_back = made <= copied->info.checkpoint;
+  return copied->info.uuid < newest->info.uuid &&
+         (went_back || made / interval > copied->info.checkpoint / interval);
 }
 
 /// What `cairn index delete` has deleted does not come back from the caches. It is forgotten only
