@@ -121,10 +121,12 @@ Status unstage_rank(Files& files, const PrefixFolder& folder, const RankRecord& 
   const auto note = [&status](Status done) {
     if (!done && done.error().code != Code::not_found && status) status = std::move(done);
   };
-  for (const std::string& path : staged_paths(folder, record)) note(files.remove_file(path));
+  CAIRN_ASSIGN(const auto led_out, folders_led_out(files, folder, record));
+  for (const std::string& path : staged_paths(folder, record))
+    if (!led_out.contains(folder_of(path))) note(files.remove_file(path));
   // They must not come back once the manifest that tells of them is gone.
   for (const std::string& path : folders_of(folder, record))
-    note(sync_folder_in(files, folder, path));
+    if (!led_out.contains(path)) note(sync_folder_in(files, folder, path));
   return status;
 }
 

@@ -186,7 +186,8 @@ Keeper::Remains Keeper::deleted_in(const std::string& folder) const {
   return remains;
 }
 
-Result<std::vector<Keeper::Remains>> Keeper::remains() const {
+Result<std::vector<Keeper::Remains>> Keeper::remains() {
+  CAIRN_TRY(make_durable());  // files are about to take their names
   std::vector<Remains> found;
   std::vector<Remains> staged;
   CAIRN_ASSIGN(const auto names, names_in(*files_, folder_.root()));
@@ -283,6 +284,7 @@ Status Keeper::open_listing() {
 Status Keeper::save_listing() {
   // What could not be read once may be readable the next time, and must not be forgotten.
   if (listing_good_ || !damaged_.empty() || !unread_.empty()) return {};
+  CAIRN_TRY(make_durable());
   listing_opened_ = false;  // also where it gets to its place, and only cannot be synced there
   CAIRN_TRY(place(folder_.listing(), encode(listing_)));
   listing_good_ = true;
@@ -346,8 +348,8 @@ Status Keeper::adopt(const std::string& folder, const DatasetInfo& dataset) {
   Status durable = files_->sync_folder(folder_.epoch(me_.epoch));
   if (durable) durable = files_->sync_folder(folder_of(folder));
   if (durable) durable = files_->sync_folder(mine);  // whoever planned it may have died before that
-  if (!durable && files_->rename(mine, folder)) return durable;
-  return {};
+  if (!durable) (void)files_->rename(mine, folder);
+  return durable;
 }
 
 Status Keeper::withdraw(const DatasetInfo& dataset) {
@@ -385,10 +387,25 @@ Status Keeper::publish(const DatasetRecord& record) {
     take_back();
     return durable;
   }
+  is_durable_ = durable.has_value();
+  take_in(record);
+  return durable;
+}
+
+/// It is there, in place of the one that stands aside.
+void Keeper::take_in(const DatasetRecord& record) {
   std::erase_if(listing_,
                 [&](const DatasetRecord& old) { return old.info.uuid == record.info.uuid; });
   insert(listing_, record);
-  (void)remove_all(*files_, aside);  // else the next owner finds it
+  // Else the next owner finds it.
+  (void)remove_all(*files_, folder_.in_transit(me_.epoch, record.info));
+}
+
+/// Nothing may be built on what a power failure would take away.
+Status Keeper::make_durable() {
+  if (is_durable_) return {};
+  CAIRN_TRY(files_->sync_folder(folder_.datasets()));
+  is_durable_ = true;
   return {};
 }
 

@@ -78,7 +78,9 @@ class Keeper {
   /// A plan that an earlier owner has left is this one's, with all that was done of it.
   Status adopt(const std::string& folder, const DatasetInfo& dataset);
   /// The dataset is there from here on: all its files and manifests are durable. If it was there
-  /// already, because its files there have been damaged, this takes its place.
+  /// already, because its files there have been damaged, this takes its place. After an error it
+  /// may be there all the same, for all who look; but a power failure may take it away again, so
+  /// it is to be published once more.
   Status publish(const DatasetRecord& record);
   /// Nobody is to carry the plan on any more. What was staged is removed only after this: a later
   /// owner may have the plan by now.
@@ -121,7 +123,7 @@ class Keeper {
   };
   /// In the order in which they are to be treated: where files of several datasets have one name,
   /// that of the newest must come last.
-  Result<std::vector<Remains>> remains() const;
+  Result<std::vector<Remains>> remains();
   /// The folders of earlier epochs, but for what is to be `kept` of them; once nothing else in them
   /// is needed any more. What was being dropped or put back in them is dropped.
   Status remove_closed(const std::vector<std::string>& kept = {});
@@ -149,6 +151,8 @@ class Keeper {
   void look_at_plan(Remains& remains, std::uint64_t epoch) const;
   Status refuse_beside_unsettled(const DatasetInfo& dataset) const;
   Status make_way(const DatasetInfo& dataset);
+  void take_in(const DatasetRecord& record);
+  Status make_durable();
   Status move_to_dropped(const std::string& from);
   Status forget(const DatasetInfo& dataset);
   Status forget_current();
@@ -164,6 +168,7 @@ class Keeper {
   OwnerRecord me_;
   bool listing_opened_ = false;  ///< removed, since what it says is being changed
   bool listing_good_ = false;    ///< it says what is there
+  bool is_durable_ = true;       ///< which datasets are there; else that rename is not synced yet
   Listing listing_;
   std::string current_;
   Listing attempts_;

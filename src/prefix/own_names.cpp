@@ -34,6 +34,21 @@ std::set<std::string> folders_above(const PrefixFolder& folder, const RankRecord
   return folders;
 }
 
+Result<std::set<std::string>> folders_led_out(Files& files, const PrefixFolder& folder,
+                                              const RankRecord& record) {
+  std::set<std::string> all;
+  for (const std::string& each : folders_above(folder, record)) {  // what one is in comes before it
+    bool led_out = all.contains(folder_of(each));
+    if (!led_out && each != folder.prefix) {
+      const auto info = files.info(each);
+      if (!info && info.error().code != Code::not_found) return tl::unexpected(info.error());
+      led_out = info && info->kind != Kind::folder;
+    }
+    if (led_out) all.insert(each);
+  }
+  return all;
+}
+
 Status sync_folders(Files& files, const PrefixFolder& folder, const RankRecord& record) {
   for (const std::string& each : folders_above(folder, record))
     CAIRN_TRY(sync_folder_in(files, folder, each));

@@ -22,6 +22,11 @@ std::set<std::string> folders_of(const PrefixFolder& folder, const RankRecord& r
 /// Those, and all above them up to the prefix directory. A folder comes after what it is in.
 std::set<std::string> folders_above(const PrefixFolder& folder, const RankRecord& record);
 
+/// Of folders_above(): those to which a link leads, or what else is no folder. What is in them is
+/// not in the prefix directory, and not Cairn's to remove.
+Result<std::set<std::string>> folders_led_out(Files& files, const PrefixFolder& folder,
+                                              const RankRecord& record);
+
 /// Makes the names of a rank's files durable: in their folders, and those up to the prefix
 /// directory.
 Status sync_folders(Files& files, const PrefixFolder& folder, const RankRecord& record);

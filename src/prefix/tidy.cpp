@@ -74,13 +74,19 @@ void remove_empty_folders(Files& files, const std::string& prefix, std::string f
 
 Status remove_rank_files(const Site& site, const RankRecord& record, KeptFiles& kept) {
   CAIRN_TRY(unstage_rank(site.files, site.folder, record));
+  CAIRN_ASSIGN(const auto led_out, folders_led_out(site.files, site.folder, record));
   for (const FileEntry& entry : record.files) {
+    const std::string path = site.folder.file(entry);
     // What was written in place has the times that the program gave it.
     const bool times_kept = site.copy_metadata || record.dataset.in_place();
-    CAIRN_TRY(remove_own_file(site.files, site.folder.file(entry), entry, times_kept, kept));
+    if (led_out.contains(folder_of(path)))
+      kept.led_out += site.files.info(path) ? 1 : 0;
+    else
+      CAIRN_TRY(remove_own_file(site.files, path, entry, times_kept, kept));
   }
   // They must not come back once the manifest that tells of them is gone.
   for (const std::string& folder : folders_of(site.folder, record)) {
+    if (led_out.contains(folder)) continue;
     const Status synced = sync_folder_in(site.files, site.folder, folder);
     if (!synced && synced.error().code != Code::not_found) return synced;
     if (!record.dataset.in_place())
@@ -137,7 +143,8 @@ Status note_settled(Keeper& keeper) {
 
 /// Collective. Of all ranks.
 KeptFiles sum(Communicator& comm, const KeptFiles& kept) {
-  return {allreduce(comm, kept.changed, Reduce::sum), allreduce(comm, kept.unknown, Reduce::sum)};
+  return {allreduce(comm, kept.changed, Reduce::sum), allreduce(comm, kept.unknown, Reduce::sum),
+          allreduce(comm, kept.led_out, Reduce::sum)};
 }
 
 /// Collective. Whether all manifests told of all. Here `kept` is this rank's.
@@ -318,6 +325,11 @@ std::string said_of_kept(const KeptFiles& kept) {
                     "(SCR_COPY_METADATA=0), so that nobody knows whether they were "
                     "written again since",
                     kept.unknown));
+  if (kept.led_out > 0)
+    said.push_back(
+        fmt::format("{} of its files stay, as a link leads from the prefix directory to where they "
+                    "are",
+                    kept.led_out));
   return fmt::format("{}", fmt::join(said, "; "));
 }
 

@@ -33,6 +33,7 @@ Status tidy(Communicator& comm, const Site& site, const std::vector<CachedPart>&
 struct KeptFiles {
   std::int64_t changed = 0;  ///< they are not what the dataset wrote any more
   std::int64_t unknown = 0;  ///< or may not be, as their times were not kept
+  std::int64_t led_out = 0;  ///< or are not in the prefix directory any more: a link leads to them
 };
 
 /// How many, and why; empty if none.

@@ -111,17 +111,27 @@ std::optional<DatasetRecord> PrefixSide::share(const DatasetRecord* record) {
   return decode_dataset_record(blob).value();
 }
 
-/// SCR_PREFIX_SIZE: the oldest checkpoints go; outputs stay, and files that Cairn did not write.
+/// SCR_PREFIX_SIZE: of the checkpoints the oldest goes, but first those from which no run restarts:
+/// they must not push out what is good. Outputs stay, and files that Cairn did not write.
+const DatasetRecord* PrefixSide::next_to_go() const {
+  const DatasetRecord* oldest = nullptr;
+  const DatasetRecord* oldest_useless = nullptr;
+  int checkpoints = 0;
+  if (!keeper_) return nullptr;
+  for (const DatasetRecord& record : keeper_->listing()) {
+    const DatasetInfo& info = record.info;
+    if (!info.is_checkpoint() || info.is_output() || info.was_found()) continue;
+    ++checkpoints;
+    oldest = &record;
+    if (record.quarantined || record.failed_us != 0) oldest_useless = &record;
+  }
+  if (checkpoints <= settings_.prefix_size) return nullptr;
+  return oldest_useless != nullptr ? oldest_useless : oldest;
+}
+
 Status PrefixSide::keep_to_window() {
   while (settings_.prefix_size > 0) {
-    const DatasetRecord* oldest = nullptr;
-    int checkpoints = 0;
-    if (keeper_)
-      for (const DatasetRecord& record : keeper_->listing())
-        if (record.info.is_checkpoint() && !record.info.is_output() && !record.info.was_found() &&
-            ++checkpoints > settings_.prefix_size)
-          oldest = &record;
-    const auto goes = share(oldest);
+    const auto goes = share(next_to_go());
     if (!goes) return {};
     if (const Status removed = remove_dataset(*goes); !removed) {
       tell(Severity::warning, "{} stays in the prefix directory: {}", goes->label(),
@@ -275,6 +285,15 @@ const DatasetRecord* PrefixSide::find(const Uuid& uuid) const {
 
 std::optional<DatasetRecord> PrefixSide::listed(const Uuid& uuid) { return share(find(uuid)); }
 
+std::optional<DatasetRecord> PrefixSide::newest_sound() {
+  const DatasetRecord* newest = nullptr;
+  if (keeper_)
+    for (const DatasetRecord& record : keeper_->listing())
+      if (newest == nullptr && record.info.is_checkpoint() && record.failed_us == 0)
+        newest = &record;
+  return share(newest);
+}
+
 template <class Change>
 void PrefixSide::change_record(const Uuid& uuid, Change change) {
   const DatasetRecord* known = find(uuid);
@@ -399,16 +418,17 @@ Status drop_newer(Keeper& keeper, const Uuid& than) {
 
 }  // namespace
 
-Status PrefixSide::current(const std::string& name) {
+Result<DatasetInfo> PrefixSide::current(const std::string& name) {
   CAIRN_TRY(look_again());
   CAIRN_ASSIGN(const DatasetRecord record, share_record("SCR_Current", name));
   if (settings_.drop_after_current) give_names_before_drop();
-  Status made = on_keeper(comm_, site_, [&](Keeper& keeper) {
+  const Status made = on_keeper(comm_, site_, [&](Keeper& keeper) {
     const Status set = keeper.set_current(name);
     return set && settings_.drop_after_current ? drop_newer(keeper, record.info.uuid) : set;
   });
   announce_first();
-  return made;
+  CAIRN_TRY(made);
+  return record.info;
 }
 
 Status PrefixSide::drop(const std::string& name) {

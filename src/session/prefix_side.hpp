@@ -94,6 +94,8 @@ class PrefixSide {
   std::string next_unread(const Uuid& newer_than);
   /// The record of one that is there.
   std::optional<DatasetRecord> listed(const Uuid& uuid);
+  /// Of the newest checkpoint there that nobody has found damaged.
+  std::optional<DatasetRecord> newest_sound();
   /// What was tried may be tried again.
   void forget_tried() { tried_.clear(); }
   /// How many were tried.
@@ -112,8 +114,8 @@ class PrefixSide {
   void note_attempt(const DatasetInfo& dataset);
   void note_restarted(const DatasetInfo& dataset);
 
-  /// As scr.h has them. not_found if there is none of that name.
-  Status current(const std::string& name);
+  /// As scr.h has them. not_found if there is none of that name; which it is, the first tells.
+  Result<DatasetInfo> current(const std::string& name);
   Status drop(const std::string& name);
   Status remove(const std::string& name);
 
@@ -152,6 +154,7 @@ class PrefixSide {
   Status remove_dataset(const DatasetRecord& record);
   Status purge();
   void save_listing();
+  const DatasetRecord* next_to_go() const;
   Status keep_to_window();
   Status look_again();
   Status settle_older();

@@ -92,9 +92,9 @@ Status Session::open_prefix() {
     last_number_ = std::max(last_number_, dataset.info.number);
     last_checkpoint_ = std::max(last_checkpoint_, dataset.info.checkpoint);
   }
-  learn_from_prefix();
-  // Outputs that an earlier run did not get out, and what is to be safe before it is computed on.
   flush_wanted_ = settings_.flush_on_restart;
+  learn_from_prefix();
+  // What an earlier run did not get out, and what is to be safe before it is computed on.
   (void)flush_due();
   flush_outputs_of_others();
   return {};

@@ -155,6 +155,7 @@ class Session {
 
   // the prefix directory (session_prefix.cpp)
   void learn_from_prefix();
+  bool is_overdue();
   void remove_deleted();
   void look_for_prefix_again();
   void ask_again();
@@ -179,6 +180,7 @@ class Session {
   Status take_fetched(const RankRecord& flushed, const Level& level, CachedDataset& dataset);
   bool has_remains_of(const Uuid& uuid) const;
   void forget_remains_of(const Uuid& uuid);
+  void go_back_to(const DatasetInfo& named);
 
   // what another number of ranks has written (session_elastic.cpp)
   bool is_elastic() const { return settings_.elastic && settings_.fetch; }

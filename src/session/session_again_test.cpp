@@ -180,6 +180,14 @@ Status cannot_name(const FileOperation& operation) {
   return names ? fail(Code::io, "injected: cannot rename {}", operation.path) : Status{};
 }
 
+/// No file goes that has its own name.
+Status cannot_remove(const FileOperation& operation) {
+  const bool removes = operation.name == "remove_file" &&
+                       operation.path.find("/pfs/ckpt.") != std::string_view::npos &&
+                       operation.path.find("/.cairn.") == std::string_view::npos;
+  return removes ? fail(Code::io, "injected: cannot remove {}", operation.path) : Status{};
+}
+
 /// Else only Cairn could find them.
 TEST(SessionAgain, FilesOfWhatIsDroppedGetTheirOwnNamesFirst) {
   PrefixCluster cluster;
@@ -402,36 +410,36 @@ TEST(SessionAgain, ARunThatEndsGivesTheDirectoryBackWithoutAListing) {
 TEST(SessionAgain, WhatCannotBeDeletedKeepsNothingElseFromItsNames) {
   AgainCluster cluster;
   cluster.settings.flush_interval = 1;
-  const std::string first = cluster.settings.prefix + "/ckpt.1";
   cluster.run_well(four_nodes(), [&](JobRank& rank) {
     rank.expect_written(1);
-    rank.comm.barrier();
-    if (rank.number() == 0) {
-      fs::rename(first, cluster.node("elsewhere"));
-      fs::create_directory_symlink(cluster.node("elsewhere"), first);
-    }
-    rank.comm.barrier();
+    rank.hook = cannot_remove;
     EXPECT_FALSE(rank.session->remove("ckpt.1"));
     rank.hook = cannot_name;
     rank.expect_written(2);
     rank.hook = nullptr;
   });
-  EXPECT_EQ(std::distance(fs::directory_iterator(cluster.node("elsewhere")), {}), 16);
-  cluster.run_well(four_nodes(), [](JobRank& rank) { rank.expect_written(3); });
-  EXPECT_TRUE(cluster.said("it is a symbolic link")) << cluster.said();
+  EXPECT_TRUE(cluster.run(four_nodes(), [](JobRank& rank) {
+    rank.hook = cannot_remove;
+    ASSERT_TRUE(rank.init());
+    rank.expect_written(3);
+  }));
+  EXPECT_TRUE(cluster.said("stays: ")) << cluster.said();
   EXPECT_EQ(cluster.listed(), Names({"ckpt.3", "ckpt.2"}));
   cluster.expect_own_files(2);
-  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+  EXPECT_TRUE(cluster.run(four_nodes(), [&](JobRank& rank) {
+    rank.hook = cannot_remove;
+    ASSERT_TRUE(rank.init());
     rank.hook = cannot_name;
     rank.expect_written(4);
-    rank.hook = nullptr;
+    rank.hook = cannot_remove;
     rank.expect_written(5);
-  });
+  }));
   EXPECT_EQ(cluster.listed(), Names({"ckpt.5", "ckpt.4", "ckpt.3", "ckpt.2"}));
   cluster.expect_own_files(4);
-  fs::remove(first);
+  EXPECT_TRUE(fs::exists(cluster.file(1, 0)));
   cluster.run_well(four_nodes(), [](JobRank&) {});
   EXPECT_FALSE(cluster.said("stays")) << cluster.said();
+  EXPECT_FALSE(fs::exists(cluster.file(1, 0)));
 }
 
 /// The next run cannot write there at first; the one after it can.
@@ -461,10 +469,12 @@ TEST(SessionAgain, AFlushThatIsEndedIsToldThoughSomethingElseStays) {
   ASSERT_EQ(keeper->listing().at(0).info.name, "ckpt.2");
   ASSERT_TRUE(keeper->take_out(keeper->listing().at(0).info));
   ASSERT_TRUE(keeper->resign());
-  fs::rename(folder.prefix + "/ckpt.2", cluster.node("elsewhere"));
-  fs::create_directory_symlink(cluster.node("elsewhere"), folder.prefix + "/ckpt.2");
-  cluster.run_well(four_nodes(), [](JobRank&) {});
-  EXPECT_TRUE(cluster.said("it is a symbolic link")) << cluster.said();
+  EXPECT_TRUE(cluster.run(four_nodes(), [](JobRank& rank) {
+    rank.hook = cannot_remove;
+    ASSERT_TRUE(rank.init());
+  }));
+  EXPECT_TRUE(cluster.said("stays: ")) << cluster.said();
+  EXPECT_TRUE(fs::exists(cluster.file(2, 0)));
   EXPECT_TRUE(cluster.said("the flush that an earlier run had begun is done")) << cluster.said();
   cluster.expect_own_files(4);
 }

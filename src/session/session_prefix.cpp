@@ -21,6 +21,23 @@ void Session::learn_from_prefix() {
   remove_deleted();
   last_number_ = std::max(last_number_, prefix_.last_number());
   last_checkpoint_ = std::max(last_checkpoint_, prefix_.last_checkpoint());
+  flush_wanted_ = flush_wanted_ || is_overdue();
+}
+
+/// An earlier run has made a checkpoint that was to be copied, or one after it, and the newest in
+/// the prefix directory is older. Where the run has gone back since, they do not count on from that
+/// one, and nobody knows.
+bool Session::is_overdue() {
+  const CachedDataset* newest = newest_checkpoint();
+  if (settings_.flush_interval == 0 || newest == nullptr || newest->flushed) return false;
+  if (!prefix_.trouble().empty()) return false;  // nobody knows either
+  const auto copied = prefix_.newest_sound();
+  const auto interval = static_cast<std::uint64_t>(settings_.flush_interval);
+  const std::uint64_t made = newest->info.checkpoint;
+  if (!copied) return made >= interval;
+  const bool went_back = made <= copied->info.checkpoint;
+  return copied->info.uuid < newest->info.uuid &&
+         (went_back || made / interval > copied->info.checkpoint / interval);
 }
 
 /// What `cairn index delete` has deleted does not come back from the caches. It is forgotten only
@@ -373,19 +390,28 @@ Status Session::current(const std::string& name) {
   if (name.empty()) return fail(Code::bad_argument, "SCR_Current: the name is NULL or empty");
   restart_done_ = true;
   fetch_refused_ = {};
-  const auto named =
+  const auto there = prefix_.current(name);
+  std::optional<DatasetInfo> named;
+  if (there) named = *there;
+  const auto cached =
       std::find_if(datasets_.begin(), datasets_.end(),
                    [&](const CachedDataset& dataset) { return dataset.info.name == name; });
-  if (named != datasets_.end()) {
-    if (named->info.is_checkpoint()) last_checkpoint_ = named->info.checkpoint;
-    const auto superseded = [](const CachedDataset& dataset) {
-      return dataset.state != CachedDataset::State::left_alone && !dataset.info.is_output();
-    };
-    for (auto newer = datasets_.begin(); newer != named; ++newer)
-      if (superseded(*newer)) remove_everywhere(*newer);
-    datasets_.erase(std::remove_if(datasets_.begin(), named, superseded), named);
-  }
-  return unless_absent(prefix_.current(name));
+  if (cached != datasets_.end() && (!named || named->uuid < cached->info.uuid))
+    named = cached->info;
+  if (named) go_back_to(*named);
+  return unless_absent(there ? Status{} : Status(tl::unexpected(there.error())));
+}
+
+/// What is newer in the caches would go before it at the next restart. It need not be there itself.
+void Session::go_back_to(const DatasetInfo& named) {
+  if (named.is_checkpoint()) last_checkpoint_ = named.checkpoint;
+  const auto superseded = [&](const CachedDataset& dataset) {
+    return named.uuid < dataset.info.uuid && dataset.state != CachedDataset::State::left_alone &&
+           !dataset.info.is_output();
+  };
+  for (const CachedDataset& dataset : datasets_)
+    if (superseded(dataset)) remove_everywhere(dataset);
+  std::erase_if(datasets_, superseded);
 }
 
 Status Session::drop(const std::string& name) {

@@ -462,6 +462,52 @@ TEST(SessionPrefix, OnlyTheNewestCheckpointsAreKeptThere) {
   cluster.expect_own_files(4);
 }
 
+/// Whoever deletes. The user has moved it to an archive, and left a link.
+TEST(SessionPrefix, WhatALinkLeadsToIsNobodysToDelete) {
+  for (const std::string by : {"SCR_Delete", "SCR_PREFIX_SIZE", "SCR_PREFIX_PURGE"}) {
+    PrefixCluster cluster;
+    cluster.settings.flush_interval = 1;
+    cluster.write_and_finalize({1, 2});
+    const std::string archive = cluster.node("archive");
+    fs::rename(cluster.settings.prefix + "/ckpt.1", archive);
+    fs::create_directory_symlink(archive, cluster.settings.prefix + "/ckpt.1");
+    cluster.settings.prefix_size = by == "SCR_PREFIX_SIZE" ? 2 : 0;
+    cluster.settings.prefix_purge = by == "SCR_PREFIX_PURGE";
+    cluster.run_well(four_nodes(), [&](JobRank& rank) {
+      EXPECT_TRUE(by != "SCR_Delete" || rank.session->remove("ckpt.1"));
+      if (by == "SCR_PREFIX_SIZE") rank.expect_written(3);
+    });
+    EXPECT_TRUE(cluster.said("16 of its files stay, as a link leads")) << by << cluster.said();
+    EXPECT_EQ(std::distance(fs::directory_iterator(archive), {}), 16) << by;
+    const Names listed = cluster.listed();
+    EXPECT_EQ(std::count(listed.begin(), listed.end(), "ckpt.1"), 0) << by;
+  }
+}
+
+/// Checkpoint 2 is damaged, or restarts from it have died too often.
+TEST(SessionPrefix, WhatNobodyCanRestartFromTakesNoPlaceInTheWindow) {
+  for (const bool damaged : {true, false}) {
+    PrefixCluster cluster;
+    cluster.settings.prefix_size = 2;
+    cluster.settings.flush_interval = 1;
+    cluster.settings.restart_attempts = 1;
+    cluster.write_and_finalize({1, 2});
+    if (damaged)
+      cluster.flip(cluster.file(2, 1));
+    else
+      cluster.run_well(four_nodes(), [](JobRank& rank) {
+        EXPECT_EQ(*rank.session->have_restart(), "ckpt.2");
+        EXPECT_TRUE(rank.session->start_restart());
+      });
+    cluster.lose_all_nodes();
+    EXPECT_EQ(cluster.restart(four_nodes(), [](JobRank& rank) { rank.expect_written(3); }), 1);
+    EXPECT_EQ(cluster.listed(), Names({"ckpt.3", "ckpt.1"})) << damaged;
+    EXPECT_FALSE(fs::exists(cluster.file(2, 0)));
+    cluster.run_well(four_nodes(), [](JobRank& rank) { rank.expect_written(4); });
+    EXPECT_EQ(cluster.listed(), Names({"ckpt.4", "ckpt.3"})) << damaged;
+  }
+}
+
 TEST(SessionPrefix, CurrentDropAndDelete) {
   PrefixCluster cluster;
   cluster.settings.flush_interval = 1;
@@ -474,41 +520,6 @@ TEST(SessionPrefix, CurrentDropAndDelete) {
   EXPECT_EQ(cluster.listed(), Names({"ckpt.2"}));
   cluster.expect_own_files(3);
   EXPECT_FALSE(fs::exists(cluster.settings.prefix + "/ckpt.1"));
-}
-
-TEST(SessionPrefix, TheOneNamedIsFetchedFirst) {
-  PrefixCluster cluster;
-  cluster.settings.flush_interval = 1;
-  cluster.write_and_finalize({1, 2, 3});
-  cluster.lose_all_nodes();
-  cluster.settings.current = "ckpt.2";
-  EXPECT_EQ(cluster.restart(four_nodes()), 2);
-  cluster.lose_all_nodes();
-  cluster.settings.current.clear();
-  EXPECT_EQ(cluster.restart(four_nodes()), 3);
-  cluster.run_well(four_nodes(),
-                   [](JobRank& rank) { EXPECT_TRUE(rank.session->current("ckpt.1")); });
-  cluster.lose_all_nodes();
-  EXPECT_EQ(cluster.restart(four_nodes()), 1);
-}
-
-TEST(SessionPrefix, NewerCheckpointsThanTheCurrentOneAreDroppedIfAsked) {
-  PrefixCluster cluster;
-  cluster.settings.flush_interval = 1;
-  cluster.write_and_finalize({1, 2, 3});
-  const auto choose_second = [](JobRank& rank) {
-    EXPECT_TRUE(rank.session->current("ckpt.2"));
-    EXPECT_TRUE(rank.session->finalize());
-  };
-  cluster.run_well(four_nodes(), choose_second);
-  EXPECT_EQ(cluster.listed(), Names({"ckpt.3", "ckpt.2", "ckpt.1"}));
-  cluster.settings.drop_after_current = true;
-  cluster.run_well(four_nodes(), choose_second);
-  EXPECT_EQ(cluster.listed(), Names({"ckpt.2", "ckpt.1"}));
-  cluster.expect_own_files(3);
-  cluster.lose_all_nodes();
-  cluster.settings.current = "ckpt.3";  // which is not listed any more
-  EXPECT_EQ(cluster.restart(four_nodes()), 2);
 }
 
 TEST(SessionPrefix, AFlushThatDiedIsEndedByTheNextInit) {
@@ -560,11 +571,10 @@ TEST_P(SessionPrefixCrash, InAFlushLosesNothing) {
       rank.expect_written(4);
       rank.hook = nullptr;
     });
-    ASSERT_EQ(cluster.restart(four_nodes()), 4) << step;
+    ASSERT_EQ(cluster.restart(four_nodes()), 4) << step;  // and copies it if it was not yet
     cluster.lose_all_nodes();
-    const int from = cluster.restart(four_nodes());
-    ASSERT_TRUE(from == 4 || from == 2) << step << " gave " << from;
-    cluster.expect_own_files(from);
+    ASSERT_EQ(cluster.restart(four_nodes()), 4) << step;
+    cluster.expect_own_files(4);
   }
 }
 

@@ -12,6 +12,8 @@ namespace cairn::sim {
 void PrefixBooks::begin_run() {
   begun_restarts_.clear();
   was_complete_.clear();
+  last_.reset();
+  goes_on_ = false;
 }
 
 void PrefixBooks::end_run() {
@@ -34,12 +36,43 @@ void PrefixBooks::nodes_lost() {
 void PrefixBooks::begin(int key, bool is_output) {
   told_[key] = Told::begun;
   if (is_output) outputs_.insert(key);
+  if (!is_output && last_) before_[key] = *last_;
   current_ = 0;
 }
 
-void PrefixBooks::completed(int key, bool sure) {
+void PrefixBooks::completed(int key, bool well, bool sure) {
   Told& told = told_[key];
-  if (told == Told::begun) told = sure ? Told::complete : Told::unsure;
+  if (told != Told::begun) return;
+  const bool is_copied = is_output(key) || interval_ == 1;
+  told = sure && is_copied ? Told::complete : Told::unsure;
+  if (is_output(key)) return;
+  last_.reset();
+  if (well) last_ = key;
+  if (sure) expect_copied(key);
+}
+
+void PrefixBooks::finalized() {
+  if (!last_) return;
+  copied_ = std::max(copied_, *last_);
+  if (!doubted_.contains(*last_)) told_[*last_] = Told::complete;
+}
+
+/// As the number of one of the last `interval_` says.
+void PrefixBooks::expect_copied(int newest) {
+  int oldest = newest;
+  for (int i = 1; i < interval_; ++i) {
+    const auto before = before_.find(oldest);
+    if (before == before_.end()) return;
+    oldest = before->second;
+  }
+  copied_ = std::max(copied_, oldest);
+}
+
+void PrefixBooks::goes_on_from(int key, bool sure, bool asked) {
+  if (std::exchange(goes_on_, true)) return;
+  last_ = key;
+  if (sure) expect_copied(key);
+  if (sure && asked) copied_ = std::max(copied_, key);
 }
 
 void PrefixBooks::doubt(int key) {
@@ -99,6 +132,7 @@ bool PrefixBooks::may_be_held_back(int key) const {
 /// By newer ones, none of which need be there any more. Where nothing was done to these, one of
 /// them is.
 bool PrefixBooks::may_be_pushed_out(int key) const {
+  if (window_ > 0 && held_back_.contains(key)) return true;  // such go first
   int newer = 0;
   bool doubtful = false;
   for (int other = key + 1; other <= count(); ++other) {
@@ -110,7 +144,7 @@ bool PrefixBooks::may_be_pushed_out(int key) const {
 }
 
 int PrefixBooks::newest_expected() const {
-  int newest = 0;
+  int newest = interval_ > 1 ? copied_ : 0;
   for (const auto& [key, told] : told_)
     if (must_be_there(key) && !is_output(key) && !may_be_held_back(key)) newest = key;
   return newest;
@@ -134,8 +168,26 @@ std::string PrefixBooks::wrong_offer(int key, bool disturbed) const {
   return {};
 }
 
+std::string PrefixBooks::silent_offer(int key, const std::string& said) const {
+  const int expected = newest_expected();
+  if (key >= expected) return {};
+  const auto is_said = [&](const std::string& what) {
+    return said.find(what) != std::string::npos;
+  };
+  if (key == 0 && !is_said("FROM ZERO"))
+    return fmt::format("(b) d{} was complete, and the run starts from zero without a word",
+                       expected);
+  // A directory that is away names none of those that are in it.
+  bool named = key == 0 || is_said("nothing can be fetched");
+  for (int newer = expected; newer <= count(); ++newer)
+    named = named || is_said(fmt::format("(d{})", newer));
+  if (named) return {};
+  return fmt::format("(b) d{} was complete, and d{} is offered without a reason", expected, key);
+}
+
 void PrefixBooks::restart_begins(int key) {
   if (begun_restarts_.insert(key).second) ++attempts_[key].at_most;
+  if (may_be_held_back(key)) held_back_.insert(key);
 }
 
 }  // namespace cairn::sim

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -20,10 +21,12 @@ struct PrefixCall {
 class PrefixBooks {
  public:
   /// `most_attempts`: after so many restarts that died a checkpoint is not offered any more;
-  /// `window`: so many checkpoints are kept; 0: no bound.
-  void set_bounds(int most_attempts, int window) {
+  /// `window`: so many checkpoints are kept; 0: no bound. `interval`: of so many checkpoints, one
+  /// after the other, one is copied.
+  void set_bounds(int most_attempts, int window, int interval) {
     most_attempts_ = most_attempts;
     window_ = window;
+    interval_ = interval;
   }
 
   // --- runs ---
@@ -38,8 +41,10 @@ class PrefixBooks {
 
   int count() const { return static_cast<int>(told_.size()); }
   void begin(int key, bool is_output);
-  /// Complete has returned; `sure` if it said that all is well, and nothing has failed.
-  void completed(int key, bool sure);
+  /// Complete has returned, and said that all is `well`; `sure` if nothing has failed either.
+  void completed(int key, bool well, bool sure);
+  /// Finalize has, and nothing has failed.
+  void finalized();
   /// It may be there or not, from here on.
   void doubt(int key);
   void damaged(int key);
@@ -58,6 +63,8 @@ class PrefixBooks {
   /// What is wrong with the offer of this dataset (0: none); empty if nothing is. Where something
   /// has failed, less is promised.
   std::string wrong_offer(int key, bool disturbed) const;
+  /// The same where something has failed: what the run has `said` until now must tell why.
+  std::string silent_offer(int key, const std::string& said) const;
   /// A rank calls Start_restart.
   void restart_begins(int key);
   /// All processes die in it, after it was counted.
@@ -65,6 +72,9 @@ class PrefixBooks {
   /// A rank calls Complete_restart, and it has returned on the one that counts.
   void restart_ends(int key) { attempts_[key].surely = 0; }
   void restart_ended(int key) { attempts_[key].at_most = 0; }
+  /// The run goes on from it; `sure` if nothing has failed until now, `asked` if it was to be
+  /// copied when the run began.
+  void goes_on_from(int key, bool sure, bool asked);
 
   // --- what is there after a run that ended well ---
 
@@ -86,10 +96,12 @@ class PrefixBooks {
   bool may_be_held_back(int key) const;
   bool may_be_pushed_out(int key) const;
   int newest_expected() const;
+  void expect_copied(int newest);
   void forget_current(int key);
 
   int most_attempts_ = 0;
   int window_ = 0;
+  int interval_ = 1;
   std::map<int, Told> told_;
   std::set<int> outputs_;
   std::set<int> doubted_;        ///< for what was done to them
@@ -99,6 +111,12 @@ class PrefixBooks {
   std::set<int> never_offered_;  ///< of these, those that no node has either
   std::map<int, Attempts> attempts_;
   std::set<int> begun_restarts_;  ///< in this run
+  std::set<int> held_back_;       ///< at some time
+  /// The checkpoint that this run has made last, or goes on from; nothing where that is not known.
+  std::optional<int> last_;
+  bool goes_on_ = false;       ///< this run, from a checkpoint
+  std::map<int, int> before_;  ///< by checkpoint: that of the run before it, where it is known
+  int copied_ = 0;             ///< it, or a newer one, is in the prefix directory
   /// What a call of this run names, by where that comes; until the call has returned.
   std::map<int, bool> was_complete_;
   int current_ = 0;               ///< what SCR_Current has named, if nothing was begun since

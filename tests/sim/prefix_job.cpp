@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "background.hpp"
@@ -29,6 +30,7 @@ struct Plan {
   bool dies_in_restart = false;     ///< when that was counted
   std::vector<PrefixCall> calls;
   FaultPlan faults;
+  std::optional<FaultPlan> faults_of_restart;  ///< from when the program asks for one
   Settings settings;
 };
 
@@ -48,6 +50,8 @@ class PrefixJob {
         of_flushes_(seed ^ 0x6a09e667U),
         of_owners_(seed ^ 0x3c6ef372U),
         of_trouble_(seed ^ 0x510e527fU),
+        of_intervals_(seed ^ 0x9b05688cU),
+        of_restarts_(seed ^ 0x1f83d9abU),
         trace_(print),
         shape_(draw_shape(seed)),
         cluster_(shape_.nodes),
@@ -65,8 +69,12 @@ class PrefixJob {
     settings.restart_attempts =
         kind_ == Kind::trouble && of_trouble_.one_in(2) ? of_trouble_.between(1, 3) : 0;
     if (!bypass_ && of_owners_.one_in(3)) settings.prefix_size = of_owners_.between(1, 3);
-    books_.set_bounds(settings.restart_attempts, settings.prefix_size);
     several_jobs_ = !bypass_ && of_owners_.one_in(3);
+    // Where one job goes on from what another has made, the numbers of one's checkpoints say
+    // nothing of the other's.
+    if (kind_ == Kind::flushes && !several_jobs_ && of_intervals_.one_in(2))
+      settings.flush_interval = of_intervals_.between(2, 3);
+    books_.set_bounds(settings.restart_attempts, settings.prefix_size, settings.flush_interval);
     placement_ = shape_.first_placement;
   }
 
@@ -111,7 +119,19 @@ class PrefixJob {
       plan.loses_nodes = of_flushes_.one_in(3);
     }
     if (kind_ == Kind::trouble) draw_trouble(plan);
+    if (kind_ == Kind::flushes && of_restarts_.one_in(3)) draw_faults_of_restart(plan);
     return plan;
+  }
+
+  void draw_faults_of_restart(Plan& plan) {
+    const auto ranks = static_cast<std::uint64_t>(shape_.ranks());
+    FaultPlan& faults = plan.faults_of_restart.emplace();
+    faults.from = of_restarts_.of_any_size_below(20 * ranks);
+    faults.to = faults.from + 1 + of_restarts_.of_any_size_below(30 * ranks);
+    faults.one_in = 1 + of_restarts_.below(4);
+    plan.faults = {};
+    plan.loses_nodes = true;
+    if (of_restarts_.one_in(3)) plan.settings.on_fetch_fail = OnFetchFail::fresh;
   }
 
   void draw_trouble(Plan& plan) {
@@ -142,6 +162,8 @@ class PrefixJob {
     plan.settings = shape_.settings;
     // Another job takes over from one that has ended, or is silent.
     if (several_jobs_ && of_owners_.one_in(2)) plan.settings.job_id = "another";
+    if (shape_.settings.flush_interval > 1)
+      plan.settings.flush_on_restart = of_intervals_.one_in(4);
     if (!bypass_) return;
     Settings& settings = plan.settings;
     const int for_all = ways_.between(0, 3);
@@ -176,6 +198,7 @@ class PrefixJob {
     faults_.begin(plan.faults);
     verdicts_.clear();
     asked_.clear();
+    said_.clear();
     for (int rank = 0; rank < shape_.ranks(); ++rank) written_[rank] = books_.count();
     ended_ = false;
     planned_ = false;
@@ -251,6 +274,7 @@ class PrefixJob {
     });
     const Log log([this, rank](Severity, const std::string& text) {
       trace_.say("rank {} says: {}", rank, text);
+      if (rank == 0) said_ += text + "\n";
     });
     auto session = Session::init({comm, *files, clock, background, log}, settings);
     compare("Init", session ? "ok" : session.error().text);
@@ -265,8 +289,14 @@ class PrefixJob {
       write(plan, **session, *files, rank);
     }
     call_by_name(plan, plan.datasets, **session);
-    if (plan.finalize) compare("Finalize", (*session)->finalize() ? "ok" : "failed");
+    if (plan.finalize) finalize(**session);
     background.finish();  // what it does uses the files above
+  }
+
+  void finalize(Session& session) {
+    const Status ended = session.finalize();
+    compare("Finalize", ended ? "ok" : "failed");
+    if (ended && faults_.count() == 0) books_.finalized();
   }
 
   /// The last file of a plan gets its name.
@@ -291,6 +321,8 @@ class PrefixJob {
   };
 
   Restart restart(const Plan& plan, Session& session, Files& memory, int rank) {
+    if (rank == 0 && asked_[rank] == 0 && plan.faults_of_restart)
+      faults_.begin(*plan.faults_of_restart);
     const auto offer = session.have_restart();
     const std::string step = fmt::format("Have_restart {}", ++asked_[rank]);
     compare(step, offer ? offer->value_or("nothing") : offer.error().text);
@@ -299,6 +331,9 @@ class PrefixJob {
     const int key = *offer ? std::stoi((*offer)->substr(1)) : 0;
     const std::string wrong = books_.wrong_offer(key, faults_.count() > 0);
     if (!wrong.empty()) throw Violation(wrong);
+    // Rank 0 tells what concerns all.
+    const std::string silent = rank == 0 ? books_.silent_offer(key, said_) : "";
+    if (!silent.empty()) throw Violation(silent);
     if (key == 0) return Restart::ended;
     books_.restart_begins(key);
     if (const auto opened = session.start_restart(); !opened)
@@ -312,6 +347,7 @@ class PrefixJob {
       ++outcome_.restarts;
       if (faults_.count() == 0) books_.restart_ended(key);
     }
+    if (completed) books_.goes_on_from(key, faults_.count() == 0, plan.settings.flush_on_restart);
     if (!completed) books_.doubt(key);  // the program has rejected it
     return completed ? Restart::ended : Restart::rejected;
   }
@@ -399,7 +435,8 @@ class PrefixJob {
     if (!completed && faults_.count() == 0)
       throw Violation(fmt::format("(g) Complete fails: {}", completed.error().text));
     // With faults it may be in the caches only.
-    books_.completed(key, completed && faults_.count() == 0 && faults_before == 0);
+    books_.completed(key, completed.has_value(),
+                     completed && faults_.count() == 0 && faults_before == 0);
   }
 
   /// The key of the dataset that this rank writes next; the first to come draws it.
@@ -504,6 +541,8 @@ class PrefixJob {
   Chance of_flushes_;
   Chance of_owners_;
   Chance of_trouble_;
+  Chance of_intervals_;
+  Chance of_restarts_;
   Trace trace_;
   JobShape shape_;
   Cluster cluster_;
@@ -513,6 +552,7 @@ class PrefixJob {
   Faults faults_;
   Nodes placement_;
   std::map<std::string, std::string> verdicts_;
+  std::string said_;  ///< by rank 0, in this run
   PrefixBooks books_;
   std::set<int> shared_;        ///< those with a file of all ranks
   std::map<int, int> asked_;    ///< by rank: how often for a restart
