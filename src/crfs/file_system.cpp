@@ -155,7 +155,8 @@ void FileSystem::decide_on(Inode& inode) {
 }
 
 /// Writes of handles that go through the kernel's cache are copied once more, and cost a request
-/// for each page that they fill in part. Handles that read go through it, for speed and so that
+/// for each page that they fill in part; so those that only write pass it by, if others who have
+/// read the place see them all the same. Handles that read go through it, for speed and so that
 /// they can be mapped. Where the kernel passes a file through, what it does not do as the backing
 /// folder would comes to us all the same: it keeps O_APPEND and O_DIRECT as open() had them, and
 /// takes set-id bits away from who may keep them.
@@ -168,7 +169,7 @@ Handle& FileSystem::add_handle(Inode& inode, int flags) {
                                     (status_of(inode, status) == 0 && has_special_bits(status)));
     if (access == O_RDWR) inode.may_be_mapped = true;
   } else {
-    direct = (access == O_WRONLY && !options.writeback()) ||
+    direct = (access == O_WRONLY && !options.writeback() && promises.drops_pages()) ||
              (access != O_RDONLY && !inode.file->backing().reads());
   }
   inode.handles.push_back(std::make_unique<Handle>(*inode.file, direct));

@@ -25,6 +25,8 @@ constexpr std::uint64_t feature_passthrough = std::uint64_t{1} << 37;
 constexpr std::size_t max_stack_depth_at = offsetof(fuse_init_out, flags2) + sizeof(std::uint32_t);
 /// Of Linux 6.12. Before, the kernel did not know how long a file was that it had written.
 constexpr std::uint32_t least_minor = 41;
+/// Of Linux 6.6. Before, a direct write left the pages that others had read as they were.
+constexpr std::uint32_t dropping_minor = 39;
 
 Promises& promises_of(void* user_data) { return static_cast<FileSystem*>(user_data)->promises; }
 
@@ -57,6 +59,7 @@ void Promises::see(Bytes request) {
   if ((first.flags & FUSE_INIT_EXT) != 0) offered_ |= std::uint64_t{first.flags2} << 32;
   has_passthrough_ =
       wants_passthrough_ && first.minor >= least_minor && (offered_ & feature_passthrough) != 0;
+  drops_pages_ = first.minor >= dropping_minor;
   first_ = header.unique;
 }
 
