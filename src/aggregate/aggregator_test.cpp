@@ -452,7 +452,7 @@ TEST(Aggregator, MergesTheWritesOfLuC64) {
   std::vector<std::thread> processes;
   for (int i = 0; i < lu_c_64::processes_per_node; ++i)
     processes.emplace_back([&aggregator, i] {
-      AggregatedFile file(aggregator, std::make_unique<BottomlessFile>());
+      AggregatedFile file(aggregator, std::make_unique<BottomlessFile>(), 0);
       AggregatedFile::Told told = file.opened();
       const Blob largest(std::size_t{8} << 20);
       for (const std::uint64_t bytes : lu_c_64::writes(i))

@@ -88,12 +88,17 @@ int FileSystem::open_file(Inode& inode, int flags, Opened& opened) {
   return 0;
 }
 
-FileSystem::Opened FileSystem::adopt_file(Inode& inode, Descriptor created, int flags) {
+int FileSystem::adopt_file(Inode& inode, Descriptor created, int flags, Opened& opened) {
   unreported.leave_to_the_end(inode.device, inode.number);
   const std::lock_guard lock(inode.mutex);
-  if (!inode.file || !inode.file->backing().writes()) attach(inode, std::move(created));
+  if (!inode.file || !inode.file->backing().writes()) {
+    struct stat status = {};
+    if (::fstat(created.number(), &status) != 0) return errno;
+    attach(inode, std::move(created), status);
+  }
   decide_on(inode);
-  return {&add_handle(inode, flags), true};
+  opened = {&add_handle(inode, flags), true};
+  return 0;
 }
 
 int FileSystem::resize(Inode& inode, off_t bytes) {
@@ -115,22 +120,24 @@ int FileSystem::attach(Inode& inode, bool for_writing, bool& cache_is_true) {
   cache_is_true = inode.file != nullptr;
   if (inode.file && (!for_writing || inode.file->backing().writes())) return 0;
   Descriptor backing = open_backing(inode.path, for_writing);
-  if (backing.number() < 0) return errno;
+  struct stat status = {};
+  // Of a length that is not known nothing can be gathered: appends would overwrite what is there.
+  if (backing.number() < 0 || ::fstat(backing.number(), &status) != 0) return errno;
   if (!inode.file) {
-    const Version version = version_of(backing.number());
+    const Version version = version_of(status);
     cache_is_true = inode.cached == version;
     inode.cached = version;
     inode.has_no_capability = false;
   }
-  attach(inode, std::move(backing));
+  attach(inode, std::move(backing), status);
   return 0;
 }
 
-void FileSystem::attach(Inode& inode, Descriptor opened) {
+void FileSystem::attach(Inode& inode, Descriptor opened, const struct stat& now) {
   if (inode.file) return inode.file->backing().add(std::move(opened));
   auto backing = std::make_unique<BackingDescriptor>();
   backing->add(std::move(opened));
-  inode.file = std::make_shared<SharedFile>(aggregator, std::move(backing));
+  inode.file = std::make_shared<SharedFile>(aggregator, std::move(backing), now);
 }
 
 /// Before its first handle is answered: whether the kernel reads and writes the file by itself. Of

@@ -82,8 +82,8 @@ int read_link(FileSystem& files, fuse_req_t request, fuse_ino_t number) {
 int settle(FileSystem& files, Inode& inode) {
   int error = 0;
   if (const auto file = inode.open_file()) {
-    AggregatedFile::Told told = file->data().opened();
-    error = file->drain(told);
+    file->settle();
+    error = file->data().take_untold();
   }
   if (error != 0) return -error;
   const std::lock_guard lock(inode.mutex);  // who closes it may be about to leave the error

@@ -199,6 +199,22 @@ def test_a_rename_before_the_close_is_told_too(workshop):
     assert [told(os.close, fd), (stack.mount.path / "good").exists()] == [errno.ENOSPC, False]
 
 
+@pytest.mark.crfs_only
+def test_a_file_whose_length_is_not_known_is_not_opened(workshop):
+    """Appends would overwrite its beginning."""
+    stack = Stack(workshop, "direct")
+    (stack.slow.backing / "a").write_bytes(b"old" * 1000)
+    assert (stack.mount.path / "a").stat().st_size == 3000
+    stack.slow.set("delay-us", "1100000")  # so long that what the kernel knew from open() is not true any more
+    stack.slow.set("fail", "getattr@a:1+:EIO")
+    assert told(stack.open, "a", os.O_WRONLY | os.O_APPEND) == errno.EIO
+    stack.slow.set("clear")
+    fd = stack.open("a", os.O_WRONLY | os.O_APPEND)
+    os.write(fd, b"new")
+    os.close(fd)
+    assert stack.below("a") == b"old" * 1000 + b"new"
+
+
 @pytest.mark.parametrize("length", [1, 4097, 100_000])
 def test_short_writes_are_gone_on_with(workshop, gathering, length):
     stack = Stack(workshop, gathering)
