@@ -89,6 +89,12 @@ def run(*command: object, cwd: Path, patience_s: int = 300, env: Optional[Dict[s
     return done.stdout
 
 
+def other_kernel(build: Path, **what: str) -> Dict[str, str]:
+    """The environment of a CRFS that believes to be on another kernel: see other_kernel.c."""
+    return {"LD_PRELOAD": str(build / "tests/crfs/other_kernel.so"), "ASAN_OPTIONS": "verify_asan_link_order=0",
+            **{f"OTHER_KERNEL_{name}": value for name, value in what.items()}}
+
+
 def keep_mounts_to_ourselves() -> None:
     """No other process of the machine that makes itself a mount namespace takes our mounts into it, where they would
     live on after an unmount. And what a killed test has mounted goes with its processes. Does nothing without root."""

@@ -4,6 +4,8 @@ import os
 
 import pytest
 
+from mounts import other_kernel
+
 PAGE = 4096
 
 
@@ -11,7 +13,7 @@ PAGE = 4096
 @pytest.mark.parametrize("older", [False, True])
 def test_who_only_writes_passes_the_cache_by_where_the_kernel_drops_what_it_had(workshop, build, older):
     """Linux before 6.6 does not; there such writes must be in the cache, or readers would not see them."""
-    as_if = {"LD_PRELOAD": str(build / "tests/crfs/older_kernel.so"), "ASAN_OPTIONS": "verify_asan_link_order=0"}
+    as_if = other_kernel(build, MINOR="38")
     slow = workshop.slowfs("--direct")
     mount = workshop.crfs(backing=slow.path, environment=as_if if older else None)
     (mount.path / "file").write_bytes(b"1" * PAGE)

@@ -624,7 +624,8 @@ def test_in_the_background_it_comes_back_when_the_mount_is_there(command, tmp_pa
 @pytest.mark.parametrize("arguments, code, words", [
     ([], 2, ["BACKING"]), (["a"], 2, ["MOUNTPOINT"]), (["--pool", "x", "a", "b"], 2, ["--pool"]),
     (["--chunk", "100K", "a", "b"], 2, ["power of two"]), (["--chunk", "128M", "a", "b"], 2, ["--pool"]),
-    (["--stats", "a", "b"], 2, ["--stats-file"]), (["-f", "--profile", "--mode", "writeback", "a", "b"], 2, ["direct"]),
+    (["--stats", "a", "b"], 2, ["--stats-file"]), (["-f", "--json", "a", "b"], 2, ["--stats"]),
+    (["--stats-file", "f", "a", "b"], 2, ["--profile"]), (["-f", "--profile", "--mode", "writeback", "a", "b"], 2, ["direct"]),
     (["--mode", "passthrough", "--close", "async", "a", "b"], 2, ["direct"]), (["--mode", "x", "a", "b"], 2, ["auto"]),
     (["--mode", "passthrough", "-o", "suid", "a", "b"], 2, ["direct"]),
     (["no-such-folder", "/"], 1, ["no-such-folder"]), (["/tmp", "/no-such-folder"], 1, ["/no-such-folder"]),
@@ -634,6 +635,20 @@ def test_what_is_wrong_is_named_and_nothing_is_mounted(command, arguments, code,
     done = run(command, *arguments)
     assert done.returncode == code
     assert all(word in done.stdout + done.stderr for word in words), done
+
+
+def test_a_folder_may_be_called_anything(mount, workshop):
+    """What looks like options of the mount is none."""
+    folder = workshop.folder / "a,suid,dev\\,b c"
+    folder.mkdir()
+    mounted = mount(backing=folder)
+    (mounted.path / "file").write_bytes(b"1")
+    assert (folder / "file").read_bytes() == b"1"
+    with open("/proc/self/mountinfo", encoding="utf-8") as mounts:
+        line = next(line for line in mounts if f" {mounted.path} " in line)
+    assert "nosuid" in line and "nodev" in line
+    source = line.split(" - ")[1].split()[1]
+    assert source.encode().decode("unicode_escape") == str(folder)
 
 
 def test_a_link_does_not_hide_that_the_mount_is_in_its_own_backing_folder(command, tmp_path):
