@@ -186,6 +186,17 @@ def test_async_close_comes_back_at_once_and_unmounting_waits(mount):
     assert all((mounted.backing / f"file{number}").stat().st_size == 100_000 for number in range(20))
 
 
+@pytest.mark.crfs_only
+def test_async_close_does_not_wait_and_sync_of_the_topmost_folder_does(workshop):
+    slow = workshop.slowfs("--bandwidth", "500000")
+    mounted = workshop.crfs("--close", "async", backing=slow.path)
+    for number in range(3):
+        (mounted.path / f"file{number}").write_bytes(b"1" * 200_000)
+    assert mounted.stats()["pool_used_bytes"] > 0
+    subprocess.run(["sync", mounted.path], check=True)
+    assert [(slow.backing / f"file{number}").stat().st_size for number in range(3)] == [200_000] * 3
+
+
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_drains_and_unmounts(mount, end, gathering):
     mounted = mount("--mode", gathering)
