@@ -3,12 +3,13 @@
 import errno
 import os
 import resource
+import signal
 import subprocess
 import time
 
 import pytest
 
-from mounts import PATIENCE_S, detach, is_mount, other_kernel
+from mounts import PATIENCE_S, Workshop, detach, is_mount, other_kernel
 
 pytestmark = pytest.mark.crfs_only
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="skipped: needs root, to raise limits")
@@ -86,3 +87,17 @@ def test_an_end_before_its_time_is_told(build, mount, workshop):
     assert "before its time" in mounted.said()
     assert (mounted.backing / "file").read_bytes() == b"1" * KIB, "all that was written is there all the same"
     os.dup2(os.open(os.devnull, os.O_WRONLY), file)
+
+
+@pytest.mark.parametrize("what, named", [("is killed", "ended with -6"), ("has a race", "ThreadSanitizer")])
+def test_a_daemon_that_fails_unasked_fails_its_test(build, what, named):
+    workshop = Workshop(build, mode="direct")
+    mounted = workshop.crfs()
+    if what == "is killed":
+        mounted.signal(signal.SIGABRT)
+        mounted.process.wait(PATIENCE_S)
+    else:
+        mounted.path.with_suffix(".told").write_text("WARNING: ThreadSanitizer: data race\n")
+    with pytest.raises(AssertionError, match=named):
+        workshop.close()
+    assert not is_mount(mounted.path) and not workshop.folder.exists()

@@ -216,8 +216,7 @@ def test_a_signal_drains_and_unmounts(mount, end, gathering):
 def test_a_killed_daemon_loses_nothing_that_was_synced(mounted, writer):
     os.fsync(writer)
     os.write(writer, b"lost")
-    mounted.process.kill()
-    mounted.wait()
+    mounted.kill()
     assert (mounted.backing / "file").read_bytes() == b"x" * 100
     os.dup2(os.open(os.devnull, os.O_WRONLY), writer)
 
