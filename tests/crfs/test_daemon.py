@@ -3,9 +3,11 @@
 import errno
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -101,3 +103,41 @@ def test_a_daemon_that_fails_unasked_fails_its_test(build, what, named):
     with pytest.raises(AssertionError, match=named):
         workshop.close()
     assert not is_mount(mounted.path) and not workshop.folder.exists()
+
+
+def test_the_unit_of_the_guide_mounts_again_after_a_killed_daemon(build, workshop):
+    guide = (Path(__file__).resolve().parents[2] / "docs/guide.md").read_text(encoding="utf-8")
+    unit = dict(line.split("=", 1) for line in guide.split("[Service]")[1].split("[Install]")[0].splitlines() if "=" in line)
+    assert unit["Type"] == "forking" and unit["ExecStartPre"].startswith("-"), "nothing may be there to be unmounted"
+    backing, path = workshop.new_folder("backing"), workshop.new_folder("mount")
+    places = {"/usr/bin/crfs": build / "src/crfs/crfs", "/usr/bin/fusermount3": shutil.which("fusermount3"),
+              "/scratch": backing, "/ckpt": path}
+    before, start = ([str(places.get(word, word)) for word in unit[name].lstrip("-").split()]
+                     for name in ("ExecStartPre", "ExecStart"))
+    try:
+        for _ in range(2):
+            subprocess.run(before, check=False, stderr=subprocess.DEVNULL, timeout=PATIENCE_S)
+            subprocess.run(start, check=True, timeout=PATIENCE_S)
+            assert is_mount(path)
+            (path / "file").write_bytes(b"1")
+            daemons = [number for number in filter(str.isdigit, os.listdir("/proc"))
+                       if str(path).encode() in command_of(number)]
+            assert len(daemons) == 1
+            os.kill(int(daemons[0]), signal.SIGKILL)
+            wait_until_gone(daemons[0])
+    finally:
+        detach(path)
+
+
+def command_of(process: str) -> bytes:
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:
+        return b""  # it has ended
+
+
+def wait_until_gone(process: str) -> None:
+    end = time.monotonic() + PATIENCE_S
+    while command_of(process):
+        assert time.monotonic() < end
+        time.sleep(0.01)
