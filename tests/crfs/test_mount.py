@@ -521,9 +521,14 @@ def test_a_change_by_others_takes_the_right_to_run_as_the_owner(mount, mode, acc
     assert (mounted.backing / "program").stat().st_mode & 0o7777 == 0o777
 
 
-ACL_DEFAULT_READ_FOR_BIN = struct.pack("<I", 2) + b"".join(
-    struct.pack("<HHI", tag, permissions, who) for tag, permissions, who in (
-        (0x01, 7, 0xFFFFFFFF), (0x02, 4, BIN), (0x04, 0, 0xFFFFFFFF), (0x10, 7, 0xFFFFFFFF), (0x20, 0, 0xFFFFFFFF)))
+def access_control_list(mask: int) -> bytes:
+    """For the owner all, for BIN reading, for others nothing."""
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", tag, permissions, who) for tag, permissions, who in (
+        (0x01, 7, 0xFFFFFFFF), (0x02, 4, BIN), (0x04, 0, 0xFFFFFFFF), (0x10, mask, 0xFFFFFFFF), (0x20, 0, 0xFFFFFFFF)))
+
+
+ACL_DEFAULT_READ_FOR_BIN = access_control_list(7)
+SET_ACL = "os.setxattr(sys.argv[1], 'system.posix_acl_access', bytes.fromhex(sys.argv[2]))"
 
 
 @ROOT_ONLY
@@ -542,6 +547,27 @@ def test_access_control_lists(open_to_all):
     assert in_another_process("print(open(sys.argv[1]).read())", folder / "file", user=BIN, group=BIN) == "1"
     with pytest.raises(AssertionError, match="PermissionError"):
         in_another_process("open(sys.argv[1])", folder / "file", user=3, group=3)
+
+
+@ROOT_ONLY
+@pytest.mark.parametrize("group, kept", [(DAEMON, True), (BIN, False)])
+def test_the_owner_sets_an_access_control_list_on_the_mount(open_to_all, group, kept):
+    """The group's set-id bit goes if it is not a group of the owner."""
+    above, below = open_to_all.path / "file", open_to_all.backing / "file"
+    above.write_bytes(b"1")
+    os.chown(above, DAEMON, group)
+    above.chmod(0o2750)
+    wanted = access_control_list(5).hex()
+    with pytest.raises(AssertionError, match="Operation not permitted"):
+        in_another_process(SET_ACL, above, wanted, user=BIN, group=BIN)
+    assert stat.S_IMODE(below.stat().st_mode) == 0o2750
+    in_another_process(SET_ACL, above, wanted, user=DAEMON, group=DAEMON)
+    for path in (above, below):
+        assert os.getxattr(path, "system.posix_acl_access").hex() == wanted
+        assert stat.S_IMODE(path.stat().st_mode) == (0o2750 if kept else 0o750)
+    assert in_another_process("print(open(sys.argv[1]).read())", above, user=BIN, group=3) == "1"
+    with pytest.raises(AssertionError, match="PermissionError"):
+        in_another_process("open(sys.argv[1])", above, user=3, group=3)
 
 
 # --- errors ---
