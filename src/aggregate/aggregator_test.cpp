@@ -494,5 +494,20 @@ TEST(LuC64, HasTheSizesThatItsAuthorsSaw) {
   EXPECT_NEAR(percent(large_bytes, bytes), 61, 0.5);
 }
 
+/// Small pieces, to one file after the other, each with more to come: of 64 chunks each would be
+/// needed for another file before its next piece comes.
+TEST(AggregatorCounts, MoreFilesThanChunksAreStillGathered) {
+  constexpr int files = 100, rounds = 200, piece = 64;
+  Aggregator aggregator(small_options(std::uint64_t{1} << 20, 64, 16, 2));
+  std::vector<TestFile> written;
+  for (int i = 0; i < files; ++i) written.emplace_back(aggregator);
+  for (int round = 0; round < rounds; ++round)
+    for (const TestFile& file : written) ASSERT_EQ(0, file->append(Blob(piece)));
+  for (const TestFile& file : written) file->settle();
+  const AggregateStatistics statistics = aggregator.statistics();
+  EXPECT_EQ(statistics.bytes_out, std::uint64_t{files} * rounds * piece);
+  EXPECT_LT(statistics.writes_out, statistics.writes_in * 6 / 10);
+}
+
 }  // namespace
 }  // namespace cairn
