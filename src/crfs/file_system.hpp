@@ -35,6 +35,8 @@ class FileSystem {
   std::function<void(const std::string&)> complain = [](const std::string&) {};
   /// Set before the first operation; to tell the kernel what it must forget.
   fuse_session* session = nullptr;
+  /// The errno with which the kernel handed over no more requests; 0 where the mount was ended.
+  std::atomic<int> receive_error = 0;
 
   Inode& inode(fuse_ino_t number) {
     return number == FUSE_ROOT_ID ? inodes.root() : *reinterpret_cast<Inode*>(number);

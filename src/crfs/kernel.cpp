@@ -30,8 +30,14 @@ constexpr std::uint32_t dropping_minor = 39;
 
 Promises& promises_of(void* user_data) { return static_cast<FileSystem*>(user_data)->promises; }
 
+/// An error is told to libfuse as the end of the mount: it would print others, and cancel the
+/// thread that holds stderr meanwhile.
 ssize_t receive(int descriptor, void* buffer, std::size_t size, void* user_data) {
   const ssize_t got = ::read(descriptor, buffer, size);
+  if (got < 0 && errno != EINTR && errno != EAGAIN && errno != ENOENT && errno != ENODEV) {
+    static_cast<FileSystem*>(user_data)->receive_error = errno;
+    errno = ENODEV;
+  }
   if (got > 0)
     promises_of(user_data).see({static_cast<std::byte*>(buffer), static_cast<std::size_t>(got)});
   return got;

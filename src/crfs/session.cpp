@@ -175,7 +175,7 @@ int serve(FileSystem& files) {
     fuse_session_exit(files.session);  // also where the loop ended by itself, for the watch
   }
   fuse_loop_cfg_destroy(config);
-  return error < 0 ? -error : 0;
+  return error < 0 ? -error : files.receive_error.load();
 }
 
 std::string report_of(const FileSystem& files) {
