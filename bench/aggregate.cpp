@@ -85,7 +85,7 @@ class Memory final : public Target {
 class Aggregated final : public Target {
  public:
   Aggregated(Aggregator& aggregator, const std::string& path)
-      : file_(aggregator, std::make_unique<PosixBacking>(path)), told_(file_.opened()) {}
+      : file_(aggregator, std::make_unique<PosixBacking>(path), 0), told_(file_.opened()) {}
   void write(std::uint64_t offset, Bytes data) override {
     check(file_.write(offset, data) == 0, "a write fails");
   }

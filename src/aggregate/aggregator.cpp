@@ -15,9 +15,10 @@ void Aggregator::settle_all() {
 
 AggregateStatistics Aggregator::statistics() const { return scheduler_->statistics(); }
 
-AggregatedFile::AggregatedFile(Aggregator& aggregator, std::unique_ptr<BackingFile> backing)
+AggregatedFile::AggregatedFile(Aggregator& aggregator, std::unique_ptr<BackingFile> backing,
+                               std::uint64_t size)
     : scheduler_(*aggregator.scheduler_),
-      file_(std::make_shared<BufferedFile>(scheduler_, std::move(backing))) {
+      file_(std::make_shared<BufferedFile>(scheduler_, std::move(backing), size)) {
   scheduler_.add(file_);
 }
 
@@ -42,6 +43,7 @@ AggregatedFile::Told AggregatedFile::opened() {
 int AggregatedFile::drain(Told& told) { return file_->drain(told.seen_); }
 int AggregatedFile::sync(Told& told, bool data_only) { return file_->sync(told.seen_, data_only); }
 void AggregatedFile::settle() { file_->settle(); }
+int AggregatedFile::take_untold() { return file_->take_untold(); }
 int AggregatedFile::change_backing(const std::function<int(BackingFile&)>& change) {
   return file_->change_backing(change);
 }

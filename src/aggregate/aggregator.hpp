@@ -46,8 +46,9 @@ class Scheduler;
 
 class AggregatedFile {
  public:
-  /// The backing file must not change but through this object, as long as it lives.
-  AggregatedFile(Aggregator& aggregator, std::unique_ptr<BackingFile> backing);
+  /// The backing file is `size` bytes long, and must not change but through this object, as long as
+  /// it lives.
+  AggregatedFile(Aggregator& aggregator, std::unique_ptr<BackingFile> backing, std::uint64_t size);
   /// Drains first.
   ~AggregatedFile();
   AggregatedFile(const AggregatedFile&) = delete;
@@ -76,6 +77,9 @@ class AggregatedFile {
   int sync(Told& told, bool data_only);
   /// Waits as drain() does and tells nobody of errors: a barrier.
   void settle();
+  /// The error that no handle was told yet, as minus an errno, or 0. It counts as told then: no
+  /// handle that opens later is told.
+  int take_untold();
   /// Drains, then makes `change` while nothing else happens to the file; its size is asked anew.
   int change_backing(const std::function<int(BackingFile&)>& change);
   /// What is not written yet need not be any more: no name leads to the file.

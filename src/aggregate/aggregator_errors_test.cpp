@@ -45,6 +45,18 @@ TEST_P(AggregatorErrorsWithThreads, EachHandleIsToldOnce) {
   EXPECT_EQ(aggregator.statistics().pool_used_bytes, 0u);
 }
 
+TEST_P(AggregatorErrorsWithThreads, WhatNoHandleWasToldCanBeTakenOnce) {
+  file.storage->script = failing(BackingCall::write, 0, {-ENOSPC});
+  AggregatedFile::Told open = file->opened();
+  ASSERT_EQ(0, file->append(blob("x")));
+  file->settle();
+  EXPECT_EQ(-ENOSPC, file->take_untold());
+  EXPECT_EQ(0, file->take_untold());
+  AggregatedFile::Told later = file->opened();
+  EXPECT_EQ(0, file->drain(later));
+  EXPECT_EQ(-ENOSPC, file->drain(open)) << "each handle is told all the same";
+}
+
 TEST_P(AggregatorErrorsWithThreads, OfTwoSyncsAtOnceBothAreTold) {
   file.storage->script = failing(BackingCall::sync, 0, {-EIO, {}, std::chrono::milliseconds(100)});
   AggregatedFile::Told first = file->opened(), second = file->opened();

@@ -93,8 +93,8 @@ TEST_P(AggregatorMemoryWithThreads, WhatWasTakenIsWritten) {
   int drained = 0;
   {
     Aggregator aggregator(options(GetParam()));
-    AggregatedFile first(aggregator, std::make_unique<FixedFile>(contents[0], gate));
-    AggregatedFile second(aggregator, std::make_unique<FixedFile>(contents[1], gate));
+    AggregatedFile first(aggregator, std::make_unique<FixedFile>(contents[0], gate), 0);
+    AggregatedFile second(aggregator, std::make_unique<FixedFile>(contents[1], gate), 0);
     AggregatedFile::Told told_first = first.opened(), told_second = second.opened();
     for (AggregatedFile* file : {&first, &second})
       ASSERT_EQ(0, file->append(Blob(6 * chunk + 3, std::byte{'x'})));

@@ -159,7 +159,8 @@ class Subject {
   };
 
   void open() {
-    file_ = std::make_unique<AggregatedFile>(aggregator_, std::make_unique<ScriptedFile>(storage_));
+    file_ = std::make_unique<AggregatedFile>(aggregator_, std::make_unique<ScriptedFile>(storage_),
+                                             storage_->content().size());
     handles_.clear();
     errors_ = told_ = 0;
     open_handle();

@@ -452,7 +452,7 @@ TEST(Aggregator, MergesTheWritesOfLuC64) {
   std::vector<std::thread> processes;
   for (int i = 0; i < lu_c_64::processes_per_node; ++i)
     processes.emplace_back([&aggregator, i] {
-      AggregatedFile file(aggregator, std::make_unique<BottomlessFile>());
+      AggregatedFile file(aggregator, std::make_unique<BottomlessFile>(), 0);
       AggregatedFile::Told told = file.opened();
       const Blob largest(std::size_t{8} << 20);
       for (const std::uint64_t bytes : lu_c_64::writes(i))
@@ -492,6 +492,21 @@ TEST(LuC64, HasTheSizesThatItsAuthorsSaw) {
   EXPECT_NEAR(percent(pages_bytes, bytes), 11, 0.5);
   EXPECT_NEAR(percent(large_writes, writes), 0.25, 0.01);
   EXPECT_NEAR(percent(large_bytes, bytes), 61, 0.5);
+}
+
+/// Small pieces, to one file after the other, each with more to come: of 64 chunks each would be
+/// needed for another file before its next piece comes.
+TEST(AggregatorCounts, MoreFilesThanChunksAreStillGathered) {
+  constexpr int files = 100, rounds = 200, piece = 64;
+  Aggregator aggregator(small_options(std::uint64_t{1} << 20, 64, 16, 2));
+  std::vector<TestFile> written;
+  for (int i = 0; i < files; ++i) written.emplace_back(aggregator);
+  for (int round = 0; round < rounds; ++round)
+    for (const TestFile& file : written) ASSERT_EQ(0, file->append(Blob(piece)));
+  for (const TestFile& file : written) file->settle();
+  const AggregateStatistics statistics = aggregator.statistics();
+  EXPECT_EQ(statistics.bytes_out, std::uint64_t{files} * rounds * piece);
+  EXPECT_LT(statistics.writes_out, statistics.writes_in * 6 / 10);
 }
 
 }  // namespace

@@ -17,14 +17,13 @@ constexpr std::uint64_t offset_most = std::numeric_limits<std::int64_t>::max();
 
 }  // namespace
 
-BufferedFile::BufferedFile(Scheduler& scheduler, std::unique_ptr<BackingFile> backing)
+BufferedFile::BufferedFile(Scheduler& scheduler, std::unique_ptr<BackingFile> backing,
+                           std::uint64_t size)
     : scheduler_(scheduler),
       chunk_bytes_(scheduler.options().chunk_bytes),
-      backing_(std::move(backing)) {
-  const std::int64_t bytes = backing_->size();
-  if (bytes < 0) note_error(static_cast<int>(bytes));
-  size_ = backing_size_ = static_cast<std::uint64_t>(std::max<std::int64_t>(0, bytes));
-}
+      backing_(std::move(backing)),
+      backing_size_(size),
+      size_(size) {}
 
 std::uint64_t BufferedFile::size() {
   const std::scoped_lock lock(mutex_);
@@ -171,6 +170,12 @@ void BufferedFile::settle() {
   Lock lock(mutex_);
   enqueue_all();
   wait_written(lock, last_number_);
+}
+
+int BufferedFile::take_untold() {
+  const std::scoped_lock lock(mutex_);
+  std::uint64_t told = told_;
+  return tell(told);
 }
 
 int BufferedFile::resize(std::uint64_t bytes) {

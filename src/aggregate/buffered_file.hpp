@@ -26,7 +26,7 @@ namespace cairn {
 
 class BufferedFile : public std::enable_shared_from_this<BufferedFile> {
  public:
-  BufferedFile(Scheduler& scheduler, std::unique_ptr<BackingFile> backing);
+  BufferedFile(Scheduler& scheduler, std::unique_ptr<BackingFile> backing, std::uint64_t size);
 
   std::uint64_t size();
   int write(std::uint64_t offset, Bytes data);
@@ -37,6 +37,7 @@ class BufferedFile : public std::enable_shared_from_this<BufferedFile> {
   int drain(std::uint64_t& told);
   int sync(std::uint64_t& told, bool data_only);
   void settle();
+  int take_untold();
   int change_backing(const std::function<int(BackingFile&)>& change);
   void abandon();
   /// Settles and lets go of the backing file; nothing may follow.

@@ -36,6 +36,7 @@ class Chunk {
   void write(std::uint64_t offset, Bytes data) {
     std::memcpy(at(offset), data.data(), data.size());
     written_.add({offset, offset + data.size()});
+    if (number_ == 0) place_->bytes += data.size();
   }
 
   /// Copies what it has of the bytes from `offset` on over those in `buffer`.
@@ -60,7 +61,8 @@ class Chunk {
   std::uint64_t number() const { return number_; }  ///< in its file's queue; 0: not in it yet
   /// From here until it is in the queue, whoever needs memory may send it off.
   void open(Scheduler& scheduler, std::shared_ptr<BufferedFile> file, std::uint64_t window) {
-    open_.front() = {std::move(file), window};
+    open_.front().file = std::move(file);
+    open_.front().window = window;
     place_ = scheduler.opened(open_);
   }
   void close(Scheduler& scheduler) { scheduler.closed(place_); }

@@ -7,6 +7,12 @@
 #include "files/blocked_signals.hpp"
 
 namespace cairn {
+namespace {
+
+/// Chunks among which the fullest is looked for: the lock is held meanwhile.
+constexpr std::size_t looked_at_most = 1024;
+
+}  // namespace
 
 Scheduler::Scheduler(const AggregateOptions& options)
     : options_(options), pool_(options.pool_bytes, options.chunk_bytes) {
@@ -77,7 +83,7 @@ Scheduler::Memory Scheduler::memory() {
   ++waiters_;
   while (self.memory == nullptr) {
     if (coming() < waiters_ && !open_.empty()) {
-      send_off_oldest(lock);
+      send_off_fullest(lock);
     } else if (can_write()) {
       write_for_next(lock);
     } else {
@@ -88,10 +94,17 @@ Scheduler::Memory Scheduler::memory() {
   return {this, self.memory};
 }
 
-void Scheduler::send_off_oldest(std::unique_lock<std::mutex>& lock) {
-  const OpenChunk oldest = open_.front();
+/// Of the same fullness the newest. Where more files are written in turn than there are chunks, the
+/// oldest is always that of the file whose turn is next: no two writes would ever be gathered.
+void Scheduler::send_off_fullest(std::unique_lock<std::mutex>& lock) {
+  auto fullest = open_.begin();
+  std::size_t seen = 0;
+  for (auto at = fullest; at != open_.end() && seen < looked_at_most; ++at, ++seen)
+    if (at->bytes >= fullest->bytes) fullest = at;
+  const std::shared_ptr<BufferedFile> file = fullest->file;
+  const std::uint64_t window = fullest->window;
   lock.unlock();
-  oldest.file->send_off(oldest.window);
+  file->send_off(window);
   lock.lock();
 }
 

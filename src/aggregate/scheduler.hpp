@@ -63,6 +63,7 @@ class Scheduler {
   struct OpenChunk {
     std::shared_ptr<BufferedFile> file;
     std::uint64_t window = 0;
+    std::atomic<std::uint64_t> bytes = 0;  ///< that were written to it
   };
   using OpenChunks = std::list<OpenChunk>;
   /// What memory that was got is used for; takes the only one of `chunk` over.
@@ -91,7 +92,7 @@ class Scheduler {
   };
 
   void give_back(std::byte* chunk);
-  void send_off_oldest(std::unique_lock<std::mutex>& lock);
+  void send_off_fullest(std::unique_lock<std::mutex>& lock);
   void start_threads();
   void work();
   void write_for_next(std::unique_lock<std::mutex>& lock);

@@ -15,8 +15,8 @@ namespace cairn {
 struct TestFile {
   explicit TestFile(Aggregator& aggregator)
       : storage(std::make_shared<Storage>()),
-        file(
-            std::make_unique<AggregatedFile>(aggregator, std::make_unique<ScriptedFile>(storage))) {
+        file(std::make_unique<AggregatedFile>(aggregator, std::make_unique<ScriptedFile>(storage),
+                                              0)) {
     storage->keeps_log = true;
   }
 

@@ -169,6 +169,10 @@ Status check(const MountOptions& options) {
     return fail(Code::bad_argument,
                 "--stats and --profile in the background have nobody to tell: give --stats-file, "
                 "or -f");
+  if (!options.stats && !options.profile && (options.json || !options.stats_file.empty()))
+    return fail(Code::bad_argument,
+                "--stats-file and --json say how --stats and --profile are printed: give one of "
+                "these too");
   if (options.profile && options.writeback())
     return fail(Code::bad_argument,
                 "--profile with --mode writeback would show the writes of the kernel, not of the "

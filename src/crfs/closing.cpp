@@ -58,13 +58,14 @@ void Closing::finish(Inode& inode) {
     // Who has opened it meanwhile is told of errors by the file itself, and closes it again.
     if (!inode.handles.empty() || inode.file != file) return;
     if (!file->settled()) continue;
-    AggregatedFile::Told told = file->data().opened();
-    int error = file->drain(told);
+    int error = file->data().take_untold();
     if (error == 0) error = file->flush();
     if (error != 0)
       patiently([&] { unreported_.add(inode.device, inode.number, {name_of(inode), error}); });
     // What others changed since it was opened is not what the kernel has read.
-    if (file->was_changed()) inode.cached = version_of(file->backing().number());
+    struct stat now = {};
+    if (file->was_changed())
+      inode.cached = ::fstat(file->backing().number(), &now) == 0 ? version_of(now) : Version{};
     inode.file.reset();
     return;
   }

@@ -11,14 +11,15 @@ namespace {
 
 class ClosingTest : public ::testing::Test {
  protected:
-  ClosingTest() {
+  explicit ClosingTest(nlink_t names = 1) {
     auto backing = std::make_unique<BackingDescriptor>();
     backing->add(Descriptor(::open(name_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)));
     struct stat status = {};
     EXPECT_EQ(::stat(name_.c_str(), &status), 0);
+    status.st_nlink = names;
     Descriptor path(::open(name_.c_str(), O_PATH | O_CLOEXEC));
     inode_ = &inodes_.look_up(std::move(path), status);
-    inode_->file = std::make_shared<SharedFile>(aggregator_, std::move(backing));
+    inode_->file = std::make_shared<SharedFile>(aggregator_, std::move(backing), status);
     EXPECT_EQ(inode_->file->append(Blob(100)), 100);
     EXPECT_EQ(::unlink(name_.c_str()), 0);
   }
@@ -36,6 +37,18 @@ TEST_F(ClosingTest, IsNotWritten) {
   closing_.finish(*inode_);
   EXPECT_EQ(inode_->file, nullptr);
   EXPECT_EQ(aggregator_.statistics().bytes_out, 0u);
+}
+
+/// The backing folder tells of no names: the count is 0 whether there is one or not.
+class UncountedTest : public ClosingTest {
+ protected:
+  UncountedTest() : ClosingTest(0) {}
+};
+
+TEST_F(UncountedTest, IsWrittenWhereNamesAreNotCounted) {
+  closing_.finish(*inode_);
+  EXPECT_EQ(inode_->file, nullptr);
+  EXPECT_EQ(aggregator_.statistics().bytes_out, 100u);
 }
 
 TEST_F(ClosingTest, IsKeptForWhoHasOpenedItAgain) {

@@ -48,11 +48,16 @@ Descriptor make_file(fuse_req_t request, Inode& folder, const char* name, mode_t
 int open_new(FileSystem& files, Descriptor made, fuse_entry_param& entry, fuse_file_info& info) {
   Descriptor path(::open(name_in_proc(made).c_str(), O_PATH | O_CLOEXEC));
   if (path.number() < 0) return errno;
-  const int error = files.enter(std::move(path), entry);
+  int error = files.enter(std::move(path), entry);
   if (error != 0) return error;
   Inode& inode = files.inode(entry.ino);
-  tell(files.adopt_file(inode, std::move(made), info.flags), info);
-  return 0;
+  FileSystem::Opened opened;
+  error = files.adopt_file(inode, std::move(made), info.flags, opened);
+  if (error == 0)
+    tell(opened, info);
+  else
+    files.inodes.forget(inode, 1);
+  return error;
 }
 
 /// It was made meanwhile, behind the kernel's back. Like a new one it is empty if that is asked

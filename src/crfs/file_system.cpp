@@ -88,12 +88,17 @@ int FileSystem::open_file(Inode& inode, int flags, Opened& opened) {
   return 0;
 }
 
-FileSystem::Opened FileSystem::adopt_file(Inode& inode, Descriptor created, int flags) {
+int FileSystem::adopt_file(Inode& inode, Descriptor created, int flags, Opened& opened) {
   unreported.leave_to_the_end(inode.device, inode.number);
   const std::lock_guard lock(inode.mutex);
-  if (!inode.file || !inode.file->backing().writes()) attach(inode, std::move(created));
+  if (!inode.file || !inode.file->backing().writes()) {
+    struct stat status = {};
+    if (::fstat(created.number(), &status) != 0) return errno;
+    attach(inode, std::move(created), status);
+  }
   decide_on(inode);
-  return {&add_handle(inode, flags), true};
+  opened = {&add_handle(inode, flags), true};
+  return 0;
 }
 
 int FileSystem::resize(Inode& inode, off_t bytes) {
@@ -115,22 +120,24 @@ int FileSystem::attach(Inode& inode, bool for_writing, bool& cache_is_true) {
   cache_is_true = inode.file != nullptr;
   if (inode.file && (!for_writing || inode.file->backing().writes())) return 0;
   Descriptor backing = open_backing(inode.path, for_writing);
-  if (backing.number() < 0) return errno;
+  struct stat status = {};
+  // Of a length that is not known nothing can be gathered: appends would overwrite what is there.
+  if (backing.number() < 0 || ::fstat(backing.number(), &status) != 0) return errno;
   if (!inode.file) {
-    const Version version = version_of(backing.number());
+    const Version version = version_of(status);
     cache_is_true = inode.cached == version;
     inode.cached = version;
     inode.has_no_capability = false;
   }
-  attach(inode, std::move(backing));
+  attach(inode, std::move(backing), status);
   return 0;
 }
 
-void FileSystem::attach(Inode& inode, Descriptor opened) {
+void FileSystem::attach(Inode& inode, Descriptor opened, const struct stat& now) {
   if (inode.file) return inode.file->backing().add(std::move(opened));
   auto backing = std::make_unique<BackingDescriptor>();
   backing->add(std::move(opened));
-  inode.file = std::make_shared<SharedFile>(aggregator, std::move(backing));
+  inode.file = std::make_shared<SharedFile>(aggregator, std::move(backing), now);
 }
 
 /// Before its first handle is answered: whether the kernel reads and writes the file by itself. Of
@@ -155,7 +162,8 @@ void FileSystem::decide_on(Inode& inode) {
 }
 
 /// Writes of handles that go through the kernel's cache are copied once more, and cost a request
-/// for each page that they fill in part. Handles that read go through it, for speed and so that
+/// for each page that they fill in part; so those that only write pass it by, if others who have
+/// read the place see them all the same. Handles that read go through it, for speed and so that
 /// they can be mapped. Where the kernel passes a file through, what it does not do as the backing
 /// folder would comes to us all the same: it keeps O_APPEND and O_DIRECT as open() had them, and
 /// takes set-id bits away from who may keep them.
@@ -168,7 +176,7 @@ Handle& FileSystem::add_handle(Inode& inode, int flags) {
                                     (status_of(inode, status) == 0 && has_special_bits(status)));
     if (access == O_RDWR) inode.may_be_mapped = true;
   } else {
-    direct = (access == O_WRONLY && !options.writeback()) ||
+    direct = (access == O_WRONLY && !options.writeback() && promises.drops_pages()) ||
              (access != O_RDONLY && !inode.file->backing().reads());
   }
   inode.handles.push_back(std::make_unique<Handle>(*inode.file, direct));

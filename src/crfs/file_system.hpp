@@ -35,6 +35,8 @@ class FileSystem {
   std::function<void(const std::string&)> complain = [](const std::string&) {};
   /// Set before the first operation; to tell the kernel what it must forget.
   fuse_session* session = nullptr;
+  /// The errno with which the kernel handed over no more requests; 0 where the mount was ended.
+  std::atomic<int> receive_error = 0;
 
   Inode& inode(fuse_ino_t number) {
     return number == FUSE_ROOT_ID ? inodes.root() : *reinterpret_cast<Inode*>(number);
@@ -61,7 +63,7 @@ class FileSystem {
   /// 0 or an errno. `flags` as those of open(). close_file() is the end of a handle.
   int open_file(Inode& inode, int flags, Opened& opened);
   /// The same, of a file that was just created, and is open.
-  Opened adopt_file(Inode& inode, Descriptor created, int flags);
+  int adopt_file(Inode& inode, Descriptor created, int flags, Opened& opened);
   void close_file(Inode& inode, Handle& handle);
   /// 0 or an errno. Whoever may truncate by name need not have the file open.
   int resize(Inode& inode, off_t bytes);
@@ -94,7 +96,7 @@ class FileSystem {
 
   // With the lock on `inode`.
   int attach(Inode& inode, bool for_writing, bool& cache_is_true);
-  void attach(Inode& inode, Descriptor opened);
+  void attach(Inode& inode, Descriptor opened, const struct stat& now);
   void decide_on(Inode& inode);
   Handle& add_handle(Inode& inode, int flags);
 };

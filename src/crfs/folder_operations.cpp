@@ -138,7 +138,11 @@ int close_folder(FileSystem&, fuse_req_t, fuse_ino_t, fuse_file_info* info) {
   return 0;
 }
 
-int sync_folder(FileSystem&, fuse_req_t, fuse_ino_t, int data_only, fuse_file_info* info) {
+/// That of the topmost folder is how to wait for all files: Linux tells a file system of this kind
+/// neither of sync() nor of its unmount.
+int sync_folder(FileSystem& files, fuse_req_t, fuse_ino_t number, int data_only,
+                fuse_file_info* info) {
+  if (number == FUSE_ROOT_ID) files.aggregator.settle_all();
   const int descriptor = folder_of(info).descriptor();
   return errno_of(data_only != 0 ? ::fdatasync(descriptor) : ::fsync(descriptor));
 }

@@ -14,9 +14,7 @@ std::string name_of(const Inode& inode) {
   return length < 0 ? "a file without a name" : std::string(name, static_cast<std::size_t>(length));
 }
 
-Version version_of(int descriptor) {
-  struct stat status = {};
-  if (::fstat(descriptor, &status) != 0) return {};
+Version version_of(const struct stat& status) {
   return {status.st_mtim, status.st_ctim, status.st_size};
 }
 

@@ -29,7 +29,7 @@ struct Version {
     return same(mtime, other.mtime) && same(ctime, other.ctime) && size == other.size;
   }
 };
-Version version_of(int descriptor);
+Version version_of(const struct stat& status);
 
 class Inode;
 

@@ -25,11 +25,19 @@ constexpr std::uint64_t feature_passthrough = std::uint64_t{1} << 37;
 constexpr std::size_t max_stack_depth_at = offsetof(fuse_init_out, flags2) + sizeof(std::uint32_t);
 /// Of Linux 6.12. Before, the kernel did not know how long a file was that it had written.
 constexpr std::uint32_t least_minor = 41;
+/// Of Linux 6.6. Before, a direct write left the pages that others had read as they were.
+constexpr std::uint32_t dropping_minor = 39;
 
 Promises& promises_of(void* user_data) { return static_cast<FileSystem*>(user_data)->promises; }
 
+/// An error is told to libfuse as the end of the mount: it would print others, and cancel the
+/// thread that holds stderr meanwhile.
 ssize_t receive(int descriptor, void* buffer, std::size_t size, void* user_data) {
   const ssize_t got = ::read(descriptor, buffer, size);
+  if (got < 0 && errno != EINTR && errno != EAGAIN && errno != ENOENT && errno != ENODEV) {
+    static_cast<FileSystem*>(user_data)->receive_error = errno;
+    errno = ENODEV;
+  }
   if (got > 0)
     promises_of(user_data).see({static_cast<std::byte*>(buffer), static_cast<std::size_t>(got)});
   return got;
@@ -57,6 +65,7 @@ void Promises::see(Bytes request) {
   if ((first.flags & FUSE_INIT_EXT) != 0) offered_ |= std::uint64_t{first.flags2} << 32;
   has_passthrough_ =
       wants_passthrough_ && first.minor >= least_minor && (offered_ & feature_passthrough) != 0;
+  drops_pages_ = first.minor >= dropping_minor;
   first_ = header.unique;
 }
 

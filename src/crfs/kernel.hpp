@@ -30,12 +30,15 @@ class Promises {
   void want_passthrough(bool wanted) { wants_passthrough_ = wanted; }
   /// Wanted, and the kernel can.
   bool has_passthrough() const { return has_passthrough_; }
+  /// The kernel drops what its cache has of the place that a direct handle writes to.
+  bool drops_pages() const { return drops_pages_; }
 
  private:
   std::atomic<std::uint64_t> first_ = 0;  ///< the number of the request, while it is not answered
   std::uint64_t offered_ = 0;             ///< features; set before first_
   bool wants_passthrough_ = false;
   std::atomic<bool> has_passthrough_ = false;
+  std::atomic<bool> drops_pages_ = false;
 };
 
 /// After the session was mounted, before it is served: all its requests and answers pass

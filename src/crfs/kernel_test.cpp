@@ -100,5 +100,16 @@ TEST(Promises, PassthroughIsAskedForWhereItIsWantedAndTheKernelCan) {
   EXPECT_EQ(asked({.features = 0}), none);  // an old kernel, where the field means nothing
 }
 
+TEST(Promises, TellFromWhichVersionOnPagesAreDropped) {
+  Promises promises;
+  EXPECT_FALSE(promises.drops_pages());
+  for (const std::uint32_t minor : {38U, 39U}) {
+    Request request = first_request(FUSE_INIT_EXT);
+    request.first.minor = minor;
+    promises.see(bytes_of(request));
+    EXPECT_EQ(promises.drops_pages(), minor == 39);
+  }
+}
+
 }  // namespace
 }  // namespace cairn

@@ -76,12 +76,40 @@ int read_link(FileSystem& files, fuse_req_t request, fuse_ino_t number) {
   return 0;
 }
 
+/// Brings what was written to the file to the backing folder, and returns the error of it that
+/// nobody was told yet; 0 or an errno. Nobody may find by a new name less than was written under
+/// the old one unless somebody knows: a good file would be replaced by one that is not whole.
+int settle(FileSystem& files, Inode& inode) {
+  int error = 0;
+  if (const auto file = inode.open_file()) {
+    file->settle();
+    error = file->data().take_untold();
+  }
+  if (error != 0) return -error;
+  const std::lock_guard lock(inode.mutex);  // who closes it may be about to leave the error
+  return -files.unreported.take(inode.device, inode.number);
+}
+
+/// The same of all that lies in a folder.
+int settle_below(FileSystem& files, const Inode& folder) {
+  files.aggregator.settle_all();
+  const std::string above = name_of(folder) + "/";
+  int error = 0;
+  for (Inode* inode : files.inodes.hold_all()) {
+    if (inode->open_file() && name_of(*inode).starts_with(above))
+      if (const int lost = settle(files, *inode); lost != 0) error = lost;
+    files.inodes.forget(*inode, 1);
+  }
+  const int lost = -files.unreported.take_below(above);
+  return lost != 0 ? lost : error;
+}
+
 /// One more name for a file: another way for others to find it, so it has what was written.
 int link(FileSystem& files, fuse_req_t request, fuse_ino_t number, fuse_ino_t folder,
          const char* name) {
   Inode& inode = files.inode(number);
   Inode& in = files.inode(folder);
-  if (const auto file = inode.open_file()) file->settle();
+  if (const int lost = settle(files, inode); lost != 0) return lost;
   // A symbolic link has no name in /proc that stands for itself.
   const int linked = S_ISLNK(inode.type)
                          ? ::linkat(inode.path.number(), "", in.path.number(), name, AT_EMPTY_PATH)
@@ -108,9 +136,9 @@ class Named {
   Named(const Named&) = delete;
   Named& operator=(const Named&) = delete;
 
-  bool is_folder() const { return inode_ != nullptr && S_ISDIR(inode_->type); }
-  std::shared_ptr<SharedFile> open_file() const {
-    return inode_ != nullptr ? inode_->open_file() : nullptr;
+  int settle() const {
+    if (inode_ == nullptr) return 0;
+    return S_ISDIR(inode_->type) ? settle_below(files_, *inode_) : cairn::settle(files_, *inode_);
   }
   /// After a name of it was removed: bytes on their way to a file that nobody can open again need
   /// not get there.
@@ -140,22 +168,15 @@ int remove_folder(FileSystem& files, fuse_req_t, fuse_ino_t folder, const char* 
   return errno_of(::unlinkat(files.inode(folder).path.number(), name, AT_REMOVEDIR));
 }
 
-/// Nobody may find by a new name less than was written under the old one.
-void settle(FileSystem& files, const Named& named) {
-  if (named.is_folder())
-    files.aggregator.settle_all();
-  else if (const auto file = named.open_file())
-    file->settle();
-}
-
 int rename(FileSystem& files, fuse_req_t, fuse_ino_t folder, const char* name,
            fuse_ino_t new_folder, const char* new_name, unsigned flags) {
   const Named moved(files, folder, name);
   const Named replaced(files, new_folder, new_name);
-  settle(files, moved);
-  if ((flags & RENAME_EXCHANGE) != 0) settle(files, replaced);
-  const int error = errno_of(::renameat2(files.inode(folder).path.number(), name,
-                                         files.inode(new_folder).path.number(), new_name, flags));
+  int error = moved.settle();
+  if (error == 0 && (flags & RENAME_EXCHANGE) != 0) error = replaced.settle();
+  if (error != 0) return error;
+  error = errno_of(::renameat2(files.inode(folder).path.number(), name,
+                               files.inode(new_folder).path.number(), new_name, flags));
   if (error == 0) replaced.cancel_if_nameless();
   return error;
 }

@@ -25,15 +25,26 @@ namespace {
 /// Kept for the next request; others end when there is nothing to do.
 constexpr unsigned idle_threads = 10;
 
-/// Each file that the kernel knows has a descriptor here.
-void allow_many_files() {
+/// To `most`, or as far as this process may.
+void raise_limit(__rlimit_resource_t what, rlim_t most) {
   rlimit limit = {};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  std::ifstream most("/proc/sys/fs/nr_open");
-  rlim_t number = limit.rlim_max;
-  if (::geteuid() == 0 && most >> number) limit.rlim_max = std::max(limit.rlim_max, number);
+  if (::getrlimit(what, &limit) != 0) return;
+  const rlim_t highest = std::max(limit.rlim_max, most);
+  const rlimit wanted = {highest, highest};
+  if (::setrlimit(what, &wanted) == 0) return;
   limit.rlim_cur = limit.rlim_max;
-  (void)::setrlimit(RLIMIT_NOFILE, &limit);
+  (void)::setrlimit(what, &limit);
+}
+
+/// The limits of programs are theirs; what they may write the daemon must be able to. And what is
+/// an error of one file, or of nobody who listens, must not end it with the data of all others.
+void serve_without_limits() {
+  rlim_t files = 0;  // each that the kernel knows has a descriptor here
+  std::ifstream("/proc/sys/fs/nr_open") >> files;
+  raise_limit(RLIMIT_NOFILE, files);
+  raise_limit(RLIMIT_FSIZE, RLIM_INFINITY);
+  ::signal(SIGXFSZ, SIG_IGN);
+  ::signal(SIGPIPE, SIG_IGN);
 }
 
 /// Hard limits of quotas hold for what is written in the name of others, who have not this right.
@@ -81,12 +92,22 @@ Result<Descriptor> open_root(const MountOptions& options) {
   return root;
 }
 
+/// `text` as the value of a mount option, where a comma would end it.
+std::string escaped(const std::string& text) {
+  std::string value;
+  for (const char letter : text) {
+    if (letter == ',' || letter == '\\') value += '\\';
+    value += letter;
+  }
+  return value;
+}
+
 /// The arguments of libfuse.
 class FuseArguments {
  public:
   explicit FuseArguments(const MountOptions& options) {
     add("crfs");
-    add("-ofsname=" + options.backing + ",subtype=crfs,default_permissions");
+    add("-ofsname=" + escaped(options.backing) + ",subtype=crfs,default_permissions");
     if (::geteuid() == 0) add("-oallow_other");
     for (const std::string& option : options.mount_options) add("-o" + option);
   }
@@ -136,8 +157,8 @@ class SignalWatch {
   std::thread thread_;
 };
 
-/// Answers the kernel until the mount ends.
-void serve(FileSystem& files) {
+/// Answers the kernel until the mount ends; 0, or the errno with which it ended before its time.
+int serve(FileSystem& files) {
   struct sigaction interrupt = {};
   interrupt.sa_handler = [](int) {};
   ::sigaction(SIGUSR1, &interrupt, nullptr);
@@ -147,12 +168,14 @@ void serve(FileSystem& files) {
   fuse_loop_cfg_set_clone_fd(config, 1);
   fuse_loop_cfg_set_max_threads(config, threads);
   fuse_loop_cfg_set_idle_threads(config, std::min(threads, idle_threads));
+  int error = 0;
   {
     const SignalWatch watch(files);
-    fuse_session_loop_mt(files.session, config);
+    error = fuse_session_loop_mt(files.session, config);
     fuse_session_exit(files.session);  // also where the loop ended by itself, for the watch
   }
   fuse_loop_cfg_destroy(config);
+  return error < 0 ? -error : files.receive_error.load();
 }
 
 std::string report_of(const FileSystem& files) {
@@ -201,12 +224,13 @@ Result<Session> mount(FileSystem& files) {
 }
 
 int serve_mount(const MountOptions& options, Descriptor root, BackgroundProcess& background) {
-  allow_many_files();
+  serve_without_limits();
   be_an_io_flusher();
   have_quotas_hold();
   const sigset_t signals = signals_that_end();
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   FileSystem files(options, std::move(root));
+  int error = 0;
   {
     const auto session = mount(files);
     if (!session) {
@@ -216,11 +240,14 @@ int serve_mount(const MountOptions& options, Descriptor root, BackgroundProcess&
     files.complain = [&](const std::string& text) { background.log().error("{}", text); };
     tune_cache(options.mountpoint);
     background.begin();
-    serve(files);
+    error = serve(files);
     files.drain();
   }
   write_report(files, background.log());
-  return report_errors(files, background.log()) ? 0 : 1;
+  if (error != 0)
+    background.log().error("{}: the mount ended before its time: {}", options.mountpoint,
+                           std::strerror(error));
+  return report_errors(files, background.log()) && error == 0 ? 0 : 1;
 }
 
 }  // namespace

@@ -17,8 +17,11 @@ timespec time_of(std::int64_t ns) { return {ns / ns_per_s, ns % ns_per_s}; }
 
 }  // namespace
 
-SharedFile::SharedFile(Aggregator& aggregator, std::unique_ptr<BackingDescriptor> backing)
-    : backing_(*backing), data_(aggregator, std::move(backing)) {}
+SharedFile::SharedFile(Aggregator& aggregator, std::unique_ptr<BackingDescriptor> backing,
+                       const struct stat& now)
+    : backing_(*backing),
+      data_(aggregator, std::move(backing), static_cast<std::uint64_t>(now.st_size)),
+      had_names_(now.st_nlink > 0) {}
 
 ssize_t SharedFile::read(std::uint64_t offset, MutableBytes buffer) {
   return is_passed_through() ? backing_.read_at(offset, buffer) : data_.read(offset, buffer);
@@ -113,7 +116,7 @@ int SharedFile::flush() {
 
 bool SharedFile::is_nameless() const {
   struct stat status = {};
-  return ::fstat(backing_.number(), &status) == 0 && status.st_nlink == 0;
+  return had_names_ && ::fstat(backing_.number(), &status) == 0 && status.st_nlink == 0;
 }
 
 Handle::Handle(SharedFile& file, bool direct)

@@ -20,7 +20,9 @@ namespace cairn {
 /// here.
 class SharedFile {
  public:
-  SharedFile(Aggregator& aggregator, std::unique_ptr<BackingDescriptor> backing);
+  /// `now`: what the backing file is like.
+  SharedFile(Aggregator& aggregator, std::unique_ptr<BackingDescriptor> backing,
+             const struct stat& now);
 
   // Once, before the first answer to an open(), and for as long as the file is open.
   /// The kernel reads and writes it.
@@ -58,7 +60,7 @@ class SharedFile {
   int change_backing(const std::function<int()>& change);
   /// The times of the backing file were set, or are about to be: those shown so far are void.
   void forget_times() { told_time_ = false; }
-  /// No name leads to it.
+  /// No name leads to it any more. Never where the backing folder does not count names.
   bool is_nameless() const;
 
  private:
@@ -68,6 +70,7 @@ class SharedFile {
 
   BackingDescriptor& backing_;
   AggregatedFile data_;
+  const bool had_names_;
   std::unique_ptr<KernelBacking> kernel_;
   enum class Reader { nobody, daemon, kernel };
   std::atomic<Reader> reader_ = Reader::nobody;

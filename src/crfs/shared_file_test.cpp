@@ -18,7 +18,7 @@ class SharedFileTest : public ::testing::Test {
   SharedFileTest() {
     auto backing = std::make_unique<BackingDescriptor>();
     backing->add(Descriptor(::open(name_.c_str(), O_RDWR | O_CREAT, 0644)));
-    file_ = std::make_unique<SharedFile>(aggregator_, std::move(backing));
+    file_ = std::make_unique<SharedFile>(aggregator_, std::move(backing), this->backing());
   }
   void write(const std::string& text) {
     ASSERT_EQ(file_->write(0, bytes_of_text(text)), static_cast<ssize_t>(text.size()));

@@ -19,6 +19,19 @@ int UnreportedErrors::take(dev_t device, ino_t number) {
   return error;
 }
 
+int UnreportedErrors::take_below(const std::string& folder) {
+  if (!any_) return 0;
+  const std::lock_guard lock(mutex_);
+  int error = 0;
+  std::erase_if(lost_, [&](const auto& one) {
+    const bool is_below = one.second.file.starts_with(folder);
+    if (is_below) error = one.second.error;
+    return is_below;
+  });
+  any_ = !lost_.empty();
+  return error;
+}
+
 void UnreportedErrors::leave_to_the_end(dev_t device, ino_t number) {
   if (!any_) return;
   const std::lock_guard lock(mutex_);

@@ -22,6 +22,8 @@ class UnreportedErrors {
   void add(dev_t device, ino_t number, Lost lost);
   /// For who has the file open now, and is told; 0 if there is none.
   int take(dev_t device, ino_t number);
+  /// The same of all files whose path begins so; one error of several.
+  int take_below(const std::string& folder);
   /// The number is that of a new file now; what is kept is another's, which is gone.
   void leave_to_the_end(dev_t device, ino_t number);
   /// Those that nobody took.

@@ -22,6 +22,17 @@ TEST(UnreportedErrors, AreToldOnceOrStayForTheEnd) {
   EXPECT_EQ(left[0].error, -EIO);
 }
 
+TEST(UnreportedErrors, OfAFolderAreToldTogether) {
+  UnreportedErrors errors;
+  errors.add(1, 2, {"/a/one", -ENOSPC});
+  errors.add(1, 3, {"/a/b/two", -ENOSPC});
+  errors.add(1, 4, {"/ab", -EIO});
+  EXPECT_EQ(errors.take_below("/b/"), 0);
+  EXPECT_EQ(errors.take_below("/a/"), -ENOSPC);
+  EXPECT_EQ(errors.take_below("/a/"), 0);
+  EXPECT_EQ(errors.take(1, 4), -EIO);
+}
+
 TEST(UnreportedErrors, ANewFileIsNotToldOfOneThatHadItsNumber) {
   UnreportedErrors errors;
   errors.add(1, 2, {"/a", -ENOSPC});

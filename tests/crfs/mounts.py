@@ -21,6 +21,7 @@ class Mount:
 
     def __init__(self, command: List[str], backing: Path, path: Path, environment: Dict[str, str]) -> None:
         self.backing, self.path = backing, path
+        self._exit_is_told = False  # to the test, whose business it is then
         self._told = path.with_suffix(".told")
         path.mkdir(exist_ok=True)
         with self._told.open("ab") as told:
@@ -29,7 +30,7 @@ class Mount:
         deadline = time.monotonic() + PATIENCE_S
         while not is_mount(path):
             if self.process.poll() is not None or time.monotonic() > deadline:
-                self.end()
+                self._take_away()
                 raise RuntimeError(f"{command} did not mount:\n{self.said()}")
             time.sleep(0.005)
 
@@ -39,7 +40,9 @@ class Mount:
 
     def wait(self) -> int:
         """The exit status of the daemon, which must be about to end."""
-        return self.process.wait(PATIENCE_S)
+        status = self.process.wait(PATIENCE_S)
+        self._exit_is_told = True
+        return status
 
     def unmount(self) -> int:
         """As a user does it, when nothing is open; the exit status of the daemon."""
@@ -49,23 +52,36 @@ class Mount:
     def signal(self, number: int) -> None:
         self.process.send_signal(number)
 
-    def die(self) -> None:
-        """SIGKILL to the daemon; the mount is taken away as an administrator would."""
+    def kill(self) -> None:
+        """SIGKILL to the daemon; the mount stays, and nobody serves it."""
         self.process.kill()
         self.wait()
+
+    def die(self) -> None:
+        """The same, and the mount is taken away as an administrator would."""
+        self.kill()
         detach(self.path)
 
     def end(self) -> None:
-        """Whatever the test has left is cleaned up."""
+        """Whatever the test has left is cleaned up. Fails where the daemon did, and no test has asked how it ended,
+        or where a sanitizer found something."""
+        self._take_away()
+        said = self.said()
+        assert "Sanitizer:" not in said and "runtime error:" not in said, said
+        assert self._exit_is_told or self.process.returncode == 0, (
+            f"{self.process.args} ended with {self.process.returncode}:\n{said}")
+
+    def _take_away(self) -> None:
         if self.process.poll() is None:
             with suppress(ProcessLookupError):
                 self.process.send_signal(signal.SIGCONT)
             detach(self.path)
-            try:
-                self.process.wait(5)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
+            # What a test has left open would keep the mount.
+            for number in (0, signal.SIGTERM, signal.SIGKILL):
+                self.process.send_signal(number)
+                with suppress(subprocess.TimeoutExpired):
+                    self.process.wait(5)
+                    break
         detach(self.path)
 
     def stats(self) -> Dict[str, Any]:
@@ -87,6 +103,12 @@ def run(*command: object, cwd: Path, patience_s: int = 300, env: Optional[Dict[s
                           text=True, timeout=patience_s, env={**os.environ, "LC_ALL": "C", **(env or {})})
     assert done.returncode == 0, f"{command}:\n{done.stdout[-4000:]}"
     return done.stdout
+
+
+def other_kernel(build: Path, **what: str) -> Dict[str, str]:
+    """The environment of a CRFS that believes to be on another kernel: see other_kernel.c."""
+    return {"LD_PRELOAD": str(build / "tests/crfs/other_kernel.so"), "ASAN_OPTIONS": "verify_asan_link_order=0",
+            **{f"OTHER_KERNEL_{name}": value for name, value in what.items()}}
 
 
 def keep_mounts_to_ourselves() -> None:
@@ -159,8 +181,13 @@ class Workshop:
 
     def close(self) -> None:
         # CRFS before the slow file system below it.
+        failed: List[str] = []
         for mount in reversed(self._mounts):
-            mount.end()
+            try:
+                mount.end()
+            except AssertionError as error:
+                failed.append(str(error))
         for disk in self._disks:
             subprocess.run(["umount", str(disk)], check=True)
         self._folder.cleanup()
+        assert not failed, "\n".join(failed)

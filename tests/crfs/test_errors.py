@@ -165,6 +165,56 @@ def test_what_nobody_was_told_is_told_at_the_end(workshop, gathering):
     assert stack.below("good") == pattern("good", MIB)
 
 
+NEW_NAMES = {
+    "rename": lambda top: os.rename(top / "a/new", top / "good"),
+    "link": lambda top: os.link(top / "a/new", top / "b"),
+    "rename of its folder": lambda top: os.rename(top / "a", top / "b"),
+}
+
+
+@pytest.mark.crfs_only
+@pytest.mark.parametrize("how", NEW_NAMES)
+def test_a_file_that_lost_data_gets_no_new_name_unless_somebody_was_told(workshop, gathering, how):
+    """A program that replaces its last good checkpoint would have none."""
+    stack = Stack(workshop, gathering, "--close", "async", *ONE_REQUEST)
+    (stack.mount.path / "a").mkdir()
+    (stack.mount.path / "good").write_bytes(b"good")
+    stack.slow.set("fail", "write@new:1+:ENOSPC")
+    fd = stack.open("a/new")
+    write_slowly(fd, pattern("new", MIB))
+    assert told(os.close, fd) == 0
+    assert told(NEW_NAMES[how], stack.mount.path) == errno.ENOSPC
+    assert (stack.mount.path / "good").read_bytes() == b"good"
+    assert told(NEW_NAMES[how], stack.mount.path) == 0, "it was told, once"
+    assert stack.end() == 0
+
+
+@pytest.mark.crfs_only
+def test_a_rename_before_the_close_is_told_too(workshop):
+    stack = Stack(workshop, "direct", *ONE_REQUEST)
+    stack.slow.set("fail", "write@new:1+:ENOSPC")
+    fd = stack.open("new")
+    write_slowly(fd, pattern("new", MIB))
+    assert told(os.rename, stack.mount.path / "new", stack.mount.path / "good") == errno.ENOSPC
+    assert [told(os.close, fd), (stack.mount.path / "good").exists()] == [errno.ENOSPC, False]
+
+
+@pytest.mark.crfs_only
+def test_a_file_whose_length_is_not_known_is_not_opened(workshop):
+    """Appends would overwrite its beginning."""
+    stack = Stack(workshop, "direct")
+    (stack.slow.backing / "a").write_bytes(b"old" * 1000)
+    assert (stack.mount.path / "a").stat().st_size == 3000
+    stack.slow.set("delay-us", "1100000")  # so long that what the kernel knew from open() is not true any more
+    stack.slow.set("fail", "getattr@a:1+:EIO")
+    assert told(stack.open, "a", os.O_WRONLY | os.O_APPEND) == errno.EIO
+    stack.slow.set("clear")
+    fd = stack.open("a", os.O_WRONLY | os.O_APPEND)
+    os.write(fd, b"new")
+    os.close(fd)
+    assert stack.below("a") == b"old" * 1000 + b"new"
+
+
 @pytest.mark.parametrize("length", [1, 4097, 100_000])
 def test_short_writes_are_gone_on_with(workshop, gathering, length):
     stack = Stack(workshop, gathering)

@@ -154,7 +154,7 @@ def test_a_daemon_that_is_killed_while_it_ends_leaves_nobody_waiting(workshop):
     mount.signal(signal.SIGTERM)
     time.sleep(0.5)
     assert mount.process.poll() is None, "it is still at it"
-    mount.signal(signal.SIGKILL)
+    mount.kill()
     ended = threading.Event()
 
     def sync() -> None:

@@ -186,6 +186,17 @@ def test_async_close_comes_back_at_once_and_unmounting_waits(mount):
     assert all((mounted.backing / f"file{number}").stat().st_size == 100_000 for number in range(20))
 
 
+@pytest.mark.crfs_only
+def test_async_close_does_not_wait_and_sync_of_the_topmost_folder_does(workshop):
+    slow = workshop.slowfs("--bandwidth", "500000")
+    mounted = workshop.crfs("--close", "async", backing=slow.path)
+    for number in range(3):
+        (mounted.path / f"file{number}").write_bytes(b"1" * 200_000)
+    assert mounted.stats()["pool_used_bytes"] > 0
+    subprocess.run(["sync", mounted.path], check=True)
+    assert [(slow.backing / f"file{number}").stat().st_size for number in range(3)] == [200_000] * 3
+
+
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_drains_and_unmounts(mount, end, gathering):
     mounted = mount("--mode", gathering)
@@ -205,8 +216,7 @@ def test_a_signal_drains_and_unmounts(mount, end, gathering):
 def test_a_killed_daemon_loses_nothing_that_was_synced(mounted, writer):
     os.fsync(writer)
     os.write(writer, b"lost")
-    mounted.process.kill()
-    mounted.wait()
+    mounted.kill()
     assert (mounted.backing / "file").read_bytes() == b"x" * 100
     os.dup2(os.open(os.devnull, os.O_WRONLY), writer)
 
@@ -511,9 +521,14 @@ def test_a_change_by_others_takes_the_right_to_run_as_the_owner(mount, mode, acc
     assert (mounted.backing / "program").stat().st_mode & 0o7777 == 0o777
 
 
-ACL_DEFAULT_READ_FOR_BIN = struct.pack("<I", 2) + b"".join(
-    struct.pack("<HHI", tag, permissions, who) for tag, permissions, who in (
-        (0x01, 7, 0xFFFFFFFF), (0x02, 4, BIN), (0x04, 0, 0xFFFFFFFF), (0x10, 7, 0xFFFFFFFF), (0x20, 0, 0xFFFFFFFF)))
+def access_control_list(mask: int) -> bytes:
+    """For the owner all, for BIN reading, for others nothing."""
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", tag, permissions, who) for tag, permissions, who in (
+        (0x01, 7, 0xFFFFFFFF), (0x02, 4, BIN), (0x04, 0, 0xFFFFFFFF), (0x10, mask, 0xFFFFFFFF), (0x20, 0, 0xFFFFFFFF)))
+
+
+ACL_DEFAULT_READ_FOR_BIN = access_control_list(7)
+SET_ACL = "os.setxattr(sys.argv[1], 'system.posix_acl_access', bytes.fromhex(sys.argv[2]))"
 
 
 @ROOT_ONLY
@@ -532,6 +547,27 @@ def test_access_control_lists(open_to_all):
     assert in_another_process("print(open(sys.argv[1]).read())", folder / "file", user=BIN, group=BIN) == "1"
     with pytest.raises(AssertionError, match="PermissionError"):
         in_another_process("open(sys.argv[1])", folder / "file", user=3, group=3)
+
+
+@ROOT_ONLY
+@pytest.mark.parametrize("group, kept", [(DAEMON, True), (BIN, False)])
+def test_the_owner_sets_an_access_control_list_on_the_mount(open_to_all, group, kept):
+    """The group's set-id bit goes if it is not a group of the owner."""
+    above, below = open_to_all.path / "file", open_to_all.backing / "file"
+    above.write_bytes(b"1")
+    os.chown(above, DAEMON, group)
+    above.chmod(0o2750)
+    wanted = access_control_list(5).hex()
+    with pytest.raises(AssertionError, match="Operation not permitted"):
+        in_another_process(SET_ACL, above, wanted, user=BIN, group=BIN)
+    assert stat.S_IMODE(below.stat().st_mode) == 0o2750
+    in_another_process(SET_ACL, above, wanted, user=DAEMON, group=DAEMON)
+    for path in (above, below):
+        assert os.getxattr(path, "system.posix_acl_access").hex() == wanted
+        assert stat.S_IMODE(path.stat().st_mode) == (0o2750 if kept else 0o750)
+    assert in_another_process("print(open(sys.argv[1]).read())", above, user=BIN, group=3) == "1"
+    with pytest.raises(AssertionError, match="PermissionError"):
+        in_another_process("open(sys.argv[1])", above, user=3, group=3)
 
 
 # --- errors ---
@@ -624,7 +660,8 @@ def test_in_the_background_it_comes_back_when_the_mount_is_there(command, tmp_pa
 @pytest.mark.parametrize("arguments, code, words", [
     ([], 2, ["BACKING"]), (["a"], 2, ["MOUNTPOINT"]), (["--pool", "x", "a", "b"], 2, ["--pool"]),
     (["--chunk", "100K", "a", "b"], 2, ["power of two"]), (["--chunk", "128M", "a", "b"], 2, ["--pool"]),
-    (["--stats", "a", "b"], 2, ["--stats-file"]), (["-f", "--profile", "--mode", "writeback", "a", "b"], 2, ["direct"]),
+    (["--stats", "a", "b"], 2, ["--stats-file"]), (["-f", "--json", "a", "b"], 2, ["--stats"]),
+    (["--stats-file", "f", "a", "b"], 2, ["--profile"]), (["-f", "--profile", "--mode", "writeback", "a", "b"], 2, ["direct"]),
     (["--mode", "passthrough", "--close", "async", "a", "b"], 2, ["direct"]), (["--mode", "x", "a", "b"], 2, ["auto"]),
     (["--mode", "passthrough", "-o", "suid", "a", "b"], 2, ["direct"]),
     (["no-such-folder", "/"], 1, ["no-such-folder"]), (["/tmp", "/no-such-folder"], 1, ["/no-such-folder"]),
@@ -634,6 +671,20 @@ def test_what_is_wrong_is_named_and_nothing_is_mounted(command, arguments, code,
     done = run(command, *arguments)
     assert done.returncode == code
     assert all(word in done.stdout + done.stderr for word in words), done
+
+
+def test_a_folder_may_be_called_anything(mount, workshop):
+    """What looks like options of the mount is none."""
+    folder = workshop.folder / "a,suid,dev\\,b c"
+    folder.mkdir()
+    mounted = mount(backing=folder)
+    (mounted.path / "file").write_bytes(b"1")
+    assert (folder / "file").read_bytes() == b"1"
+    with open("/proc/self/mountinfo", encoding="utf-8") as mounts:
+        line = next(line for line in mounts if f" {mounted.path} " in line)
+    assert "nosuid" in line and "nodev" in line
+    source = line.split(" - ")[1].split()[1]
+    assert source.encode().decode("unicode_escape") == str(folder)
 
 
 def test_a_link_does_not_hide_that_the_mount_is_in_its_own_backing_folder(command, tmp_path):

@@ -111,8 +111,7 @@ def test_a_full_disk_tells_the_write(workshop, passing):
 def test_who_has_a_file_open_goes_on_without_the_daemon(passing):
     file = written_unsynced(passing.path / "file", b"before")
     appender = os.open(passing.path / "file", os.O_WRONLY | os.O_APPEND)
-    passing.process.kill()
-    passing.wait()
+    passing.kill()
     os.write(file, b", after")
     with pytest.raises(OSError):
         os.write(appender, b"more")

@@ -150,6 +150,21 @@ def test_tar_and_rsync_copy_trees_both_ways(mounted, workshop, needs):
     assert os.stat(mounted.path / "synced/hard").st_nlink == 2
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="skipped: needs root, to keep owners")
+def test_rsync_copies_access_control_lists(mounted, workshop, needs):
+    rsync, setfacl, getfacl = needs("rsync"), needs("setfacl"), needs("getfacl")
+    outside = workshop.new_folder("outside")
+    (outside / "folder").mkdir()
+    (outside / "folder/file").write_bytes(b"1")
+    run(setfacl, "-m", "u:bin:r-x,g:daemon:rw-", "folder/file", cwd=outside)
+    run(setfacl, "-d", "-m", "u:daemon:rwx", "folder", cwd=outside)
+    run(rsync, "-aA", f"{outside}/", f"{mounted.path}/copy", cwd=outside)
+    run(rsync, "-aA", f"{mounted.path}/copy/", f"{outside}/back", cwd=outside)
+    lists = [run(getfacl, "-R", "folder", cwd=top)
+             for top in (outside, mounted.path / "copy", mounted.backing / "copy", outside / "back")]
+    assert "user:bin:r-x" in lists[0] and "default:user:daemon:rwx" in lists[0] and lists == lists[:1] * 4
+
+
 @pytest.mark.parametrize("io", ["romio321", "ompio"])
 def test_mpi_io_writes_one_file_from_all_ranks(mounted, build, io):
     program, launcher = build / "tests/crfs/mpi_io", launcher_of("openmpi")
