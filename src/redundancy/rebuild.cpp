@@ -265,9 +265,8 @@ class Contributing final : public Activity {
   };
 
   Step drain() {
-    const bool all = std::all_of(sends_.begin(), sends_.end(),
-                                 [](const Send& send) { return send.request->test(); });
-    return all ? Step::done : Step::waits;
+    std::erase_if(sends_, [](const Send& send) { return send.request->test(); });
+    return sends_.empty() ? Step::done : Step::waits;
   }
 
   Work& work_;
