@@ -56,7 +56,7 @@ inline void* owner_of(void* memory, std::size_t usable) {
 inline void* take(void* memory) {
   if (memory == nullptr) throw std::bad_alloc();
   const std::size_t usable = malloc_usable_size(memory);
-  const auto bytes = static_cast<std::int64_t>(usable);
+  const auto bytes = static_cast<std::int64_t>(usable - owner_bytes);
   const std::int64_t now = used += bytes;
   std::int64_t highest = peak;
   while (now > highest && !peak.compare_exchange_weak(highest, now)) continue;
@@ -70,7 +70,7 @@ inline void* take(void* memory) {
 [[gnu::noinline]] inline void give(void* memory) {
   if (memory == nullptr) return;
   const std::size_t usable = malloc_usable_size(memory);
-  const auto bytes = static_cast<std::int64_t>(usable);
+  const auto bytes = static_cast<std::int64_t>(usable - owner_bytes);
   used -= bytes;
   ThreadMeter* owner = nullptr;
   std::memcpy(&owner, owner_of(memory, usable), owner_bytes);
