@@ -3,8 +3,9 @@
 //   smpirun -np NODES ... encode MIB_PER_NODE CHECKSUM COMBINE WRITE      the last three in GB/s
 //
 // Prints a line for each scheme: NODES SCHEME CHECKPOINT_SECONDS REBUILD_SECONDS, simulated. A
-// checkpoint is the program's own write, protection and both agreements of the commit; the rebuild
-// brings back one lost node, all blocks of its set compared.
+// checkpoint is the program's own write, protection, the records that members keep for each other,
+// and as many collectives of all ranks as a session makes; the rebuild brings back one lost node,
+// all blocks of its set compared, those that it gets back too.
 #include <fmt/format.h>
 #include <mpi.h>
 #include <smpi/smpi.h>
@@ -17,6 +18,7 @@
 #include "config/settings.hpp"
 #include "redundancy/protect.hpp"
 #include "redundancy/repair.hpp"
+#include "redundancy/replicas.hpp"
 #include "topology/sets.hpp"
 #include "zero_files.hpp"
 
@@ -31,6 +33,10 @@ namespace {
 
 constexpr int set_size = 8;
 constexpr int lost_rank = 1;
+/// Of all ranks, before the data are encoded and after (tests/scale counts them): at Start, of what
+/// is valid, of the files; prepared, committed, and the sums that are told.
+constexpr int collectives_before = 3;
+constexpr int collectives_after = 3;
 constexpr std::uint64_t encode_bytes = 32 << 20;
 constexpr std::uint32_t block_bytes = 256 << 10;
 
@@ -43,11 +49,12 @@ struct Options {
 };
 
 /// Each block that is read has its checksum taken and is added to so many parity blocks, on this
-/// node or on the one that it is sent to; all of it is charged to the reader.
-std::unique_ptr<Files> node_files(const Options& options, int combinations) {
-  const double seconds_per_byte = 1 / options.checksum + combinations / options.combine;
-  return make_zero_files({1 / seconds_per_byte, options.write},
-                         [](double seconds) { smpi_execute(seconds); });
+/// node or on the one that it is sent to; all of it is charged to the reader. A block that is
+/// written may have to match its checksum first.
+std::unique_ptr<Files> node_files(const Options& options, int combinations, bool checks_writes) {
+  const double read = 1 / options.checksum + combinations / options.combine;
+  const double write = 1 / options.write + (checks_writes ? 1 / options.checksum : 0);
+  return make_zero_files({1 / read, 1 / write}, [](double seconds) { smpi_execute(seconds); });
 }
 
 int combinations_of(const CheckpointSettings& settings) {
@@ -99,16 +106,19 @@ double seconds_of(Communicator& comm, Work work) {
 
 void measure(Communicator& comm, const std::string& name, const CheckpointSettings& settings,
              const Options& options) {
-  auto files = node_files(options, combinations_of(settings));
+  auto files = node_files(options, combinations_of(settings), false);
   const RankFolder folder{"/cache/rank"};
   RankRecord record = record_of(comm, settings, options.bytes);
   Group set(comm, record.encoding.members);
   const double checkpoint = seconds_of(comm, [&] {
     write_state(*files, folder.file("state"), options.bytes);
-    check(agree(comm, protect(set, *files, folder, record, encode_bytes)));
-    check(agree(comm, {}));
+    for (int i = 0; i < collectives_before; ++i) check(agree(comm, {}));
+    const Status encoded = protect(set, *files, folder, record, encode_bytes);
+    exchange_records(set, record.encoding, encode(record));
+    check(agree(comm, encoded));
+    for (int i = 1; i < collectives_after; ++i) check(agree(comm, {}));
   });
-  if (comm.rank() == lost_rank) files = node_files(options, combinations_of(settings));
+  if (comm.rank() == lost_rank) files = node_files(options, combinations_of(settings), true);
   HealOptions heal_options;
   heal_options.encode_bytes = encode_bytes;
   const double rebuild = settings.scheme == Scheme::single ? 0 : seconds_of(comm, [&] {

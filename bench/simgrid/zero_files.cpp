@@ -38,6 +38,7 @@ class ZeroFile final : public File {
   }
   Status sync() override { return {}; }
   Status sync_all() override { return {}; }
+  Status set_attributes(std::uint32_t, const FileTimes&) override { return {}; }
   Result<std::uint64_t> size() override { return info_.size; }
 
  private:

@@ -214,8 +214,8 @@ Result<std::vector<Keeper::Remains>> Keeper::remains() {
   found.insert(found.end(), staged.begin(), staged.end());
   for (Remains& remains : found) {
     CAIRN_ASSIGN(const auto inside, names_in(*files_, remains.folder));
-    for (const std::string& name : with_start(inside, "manifest."))
-      if (!name.ends_with(".tmp")) remains.manifests.push_back(remains.folder + "/" + name);
+    remains.manifests = numbers_after("manifest.", inside);
+    std::sort(remains.manifests.begin(), remains.manifests.end());
   }
   return found;
 }

@@ -113,9 +113,9 @@ class Keeper {
     };
     std::string folder;
     Kind kind{};
-    std::vector<std::string> manifests;  ///< paths
-    std::optional<DatasetRecord> plan;   ///< of a staged one that may be carried on,
-    Listing newer;                       ///< unless it has files of the same names as one of these
+    std::vector<std::uint64_t> manifests;  ///< that are there, ascending
+    std::optional<DatasetRecord> plan;     ///< of a staged one that may be carried on,
+    Listing newer;  ///< unless it has files of the same names as one of these
     /// Of a deleted one, and of a staged one that has a plan, whatever it is worth.
     std::string label;
     std::string given_up;  ///< why that may not be carried on

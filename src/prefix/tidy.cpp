@@ -18,6 +18,32 @@ namespace {
 
 using Remains = Keeper::Remains;
 
+/// By their ends, where they follow each other: a job has a manifest for every few ranks, and all
+/// ranks are told of all.
+void put(Encoder& out, const std::vector<std::uint64_t>& ascending) {
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> runs;
+  for (const std::uint64_t number : ascending) {
+    if (!runs.empty() && runs.back().second == number)
+      ++runs.back().second;
+    else
+      runs.emplace_back(number, number + 1);
+  }
+  out.u64(runs.size());
+  for (const auto& [begin, end] : runs) {
+    out.u64(begin);
+    out.u64(end);
+  }
+}
+
+std::vector<std::uint64_t> get_numbers(Decoder& in) {
+  std::vector<std::uint64_t> numbers;
+  for (std::size_t runs = in.count(16); runs > 0; --runs) {
+    std::uint64_t number = in.u64();
+    for (const std::uint64_t end = in.u64(); number < end; ++number) numbers.push_back(number);
+  }
+  return numbers;
+}
+
 Blob encode_all(const std::vector<Remains>& all) {
   Encoder out;
   out.u64(all.size());
@@ -29,8 +55,7 @@ Blob encode_all(const std::vector<Remains>& all) {
     const Blob newer = encode(remains.newer);
     out.text({reinterpret_cast<const char*>(newer.data()), newer.size()});
     for (const auto* text : {&remains.label, &remains.given_up, &remains.unknown}) out.text(*text);
-    out.u64(remains.manifests.size());
-    for (const std::string& manifest : remains.manifests) out.text(manifest);
+    put(out, remains.manifests);
   }
   return out.take();
 }
@@ -47,8 +72,7 @@ std::vector<Remains> decode_all(Bytes blob) {
     const std::string newer = in.text();
     remains.newer = *decode_listing(std::as_bytes(std::span(newer)));
     for (auto* text : {&remains.label, &remains.given_up, &remains.unknown}) *text = in.text();
-    remains.manifests.resize(in.count(4));
-    for (std::string& manifest : remains.manifests) manifest = in.text();
+    remains.manifests = get_numbers(in);
   }
   return all;
 }
@@ -153,7 +177,8 @@ Result<bool> treat_all(Communicator& comm, const Site& site, const Remains& rema
   Result<bool> whole = true;
   visit_dealt(comm, remains.manifests.size(), [&](std::size_t i) {
     if (!whole) return;
-    auto treated = treat_manifest(site, remains.kind, remains.manifests[i], kept);
+    const std::string path = PrefixFolder::manifest(remains.folder, remains.manifests[i]);
+    auto treated = treat_manifest(site, remains.kind, path, kept);
     if (!treated || !*treated) whole = std::move(treated);
   });
   CAIRN_TRY(agree(comm, whole ? Status{} : Status(tl::unexpected(whole.error()))));
@@ -183,13 +208,9 @@ Result<bool> was_scavenged(Communicator& comm, const Site& site, const DatasetIn
 Result<Ending> finish(Communicator& comm, const Site& site, const std::vector<CachedPart>& cached,
                       Unfinished unfinished, Remains& remains) {
   const DatasetRecord& plan = *remains.plan;
-  const auto move_to = [&](const std::string& folder) {
-    remains.folder = folder;
-    for (std::string& path : remains.manifests) path = folder + "/" + name_of_path(path);
-  };
   CAIRN_TRY(on_keeper(comm, site,
                       [&](Keeper& keeper) { return keeper.adopt(remains.folder, plan.info); }));
-  move_to(site.folder.pending(site.epoch, plan.info));
+  remains.folder = site.folder.pending(site.epoch, plan.info);
   const auto whole = carry_out(comm, site, plan, cached);
   if (!whole && (!is_damage(whole.error().code) || unfinished == Unfinished::left))
     return tl::unexpected(whole.error());
@@ -202,7 +223,7 @@ Result<Ending> finish(Communicator& comm, const Site& site, const std::vector<Ca
   }
   remains.kind = Remains::Kind::unsettled;  // it is there, for all that is known
   CAIRN_TRY(on_keeper(comm, site, [&](Keeper& keeper) { return keeper.publish(plan); }));
-  move_to(site.folder.dataset(plan.info));
+  remains.folder = site.folder.dataset(plan.info);
   return Ending::published;
 }
 

@@ -4,6 +4,8 @@
 #include <array>
 #include <limits>
 
+#include "records/wire.hpp"
+
 namespace cairn {
 namespace {
 
@@ -101,8 +103,16 @@ Summary Survey::summarise(const Uuid& uuid) {
 std::uint64_t Survey::choose_generation(const Summary& summary) {
   const HeldDataset& held = catalog_[summary.uuid];
   if (!summary.several) return summary.generation;
+  const Generations known = gather_generations(held, summary.ranks);
+  const int size = comm_.size();
+  const auto ranks = static_cast<int>(summary.ranks);
+  const std::size_t all_of_mine =
+      comm_.rank() < ranks ? static_cast<std::size_t>((ranks - comm_.rank() - 1) / size + 1) : 0;
   auto generation = static_cast<std::int64_t>(summary.generation);
-  while (generation > 0 && !every_rank_has_record(held, generation, summary.ranks)) {
+  while (generation > 0) {
+    const auto found = known.find(generation);
+    const std::size_t there = found == known.end() ? 0 : found->second.size();
+    if (allreduce(comm_, there == all_of_mine ? 1 : 0, Reduce::min) != 0) break;
     std::int64_t next = 0;
     for_each_record(held, [&](const HeldRecord& record) {
       if (record.committed && generation_of(record) < generation)
@@ -113,16 +123,23 @@ std::uint64_t Survey::choose_generation(const Summary& summary) {
   return generation > 0 ? static_cast<std::uint64_t>(generation) : summary.generation;
 }
 
-bool Survey::every_rank_has_record(const HeldDataset& held, std::int64_t generation,
-                                   std::uint32_t ranks) {
-  std::vector<std::int64_t> known(ranks);
+Survey::Generations Survey::gather_generations(const HeldDataset& held, std::uint32_t ranks) {
+  std::vector<Parcel> told;
   for_each_record(held, [&](const HeldRecord& record) {
-    if (generation_of(record) == generation &&
-        static_cast<std::uint32_t>(record.record.rank) < ranks)
-      known[static_cast<std::size_t>(record.record.rank)] = 1;
+    const int rank = record.record.rank;
+    if (static_cast<std::uint32_t>(rank) >= ranks) return;
+    Encoder out;
+    out.u32(static_cast<std::uint32_t>(rank));
+    out.u64(record.record.encoding.generation);
+    told.push_back({rank % comm_.size(), out.take()});
   });
-  comm_.allreduce(known, Reduce::max);
-  return std::find(known.begin(), known.end(), 0) == known.end();
+  Generations known;
+  for (const Parcel& parcel : exchange(comm_, std::move(told))) {
+    Decoder in(parcel.payload);
+    const std::uint32_t rank = in.u32();
+    known[static_cast<std::int64_t>(in.u64())].insert(rank);
+  }
+  return known;
 }
 
 }  // namespace cairn

@@ -1,7 +1,9 @@
 // What is left of the datasets in the stores, as all ranks together know it.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "cache/catalog.hpp"
@@ -59,7 +61,11 @@ class Survey {
 
  private:
   Summary summarise(const Uuid& uuid);
-  bool every_rank_has_record(const HeldDataset& held, std::int64_t generation, std::uint32_t ranks);
+
+  /// Which ranks have a record of a generation, as far as this process is asked about them: of a
+  /// run of n processes, process p about ranks p, p + n and so on. Nobody hears of all.
+  using Generations = std::map<std::int64_t, std::set<std::uint32_t>>;
+  Generations gather_generations(const HeldDataset& held, std::uint32_t ranks);
 
   Communicator& comm_;
   Catalog catalog_;

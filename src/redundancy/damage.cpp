@@ -1,6 +1,7 @@
 #include "redundancy/damage.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "comm/blobs.hpp"
 #include "records/wire.hpp"
@@ -50,33 +51,36 @@ class DamageReport {
       : encoding_(encoding), layout_(encoding), erasures_(erasures) {}
 
   /// Damaged stripes in order, or the error that names the first one that cannot be repaired.
-  Result<std::vector<Damage>> find() const {
-    std::vector<Damage> damages;
-    for (const std::uint64_t row : damaged_rows())
+  Result<std::vector<DamagedRows>> find() const {
+    std::vector<DamagedRows> damages;
+    const std::vector<std::uint64_t> limits = changes();
+    for (std::size_t i = 0; i + 1 < limits.size(); ++i) {
+      DamagedRows rows{limits[i], limits[i + 1], {}};
       for (int position = 0; position < layout_.members(); ++position) {
-        Damage damage{row, position, lost_slots(row, position)};
-        if (static_cast<int>(damage.lost.size()) > layout_.parity()) return too_much(damage);
-        if (!damage.lost.empty()) damages.push_back(std::move(damage));
+        DamagedStripe stripe{position, lost_slots(rows.begin, position)};
+        if (static_cast<int>(stripe.lost.size()) > layout_.parity()) return too_much(stripe);
+        if (!stripe.lost.empty()) rows.stripes.push_back(std::move(stripe));
       }
+      if (!rows.stripes.empty()) damages.push_back(std::move(rows));
+    }
     return damages;
   }
 
  private:
-  std::vector<std::uint64_t> damaged_rows() const {
-    std::vector<std::uint64_t> rows;
+  /// The rows that may miss other blocks than the row before, ascending.
+  std::vector<std::uint64_t> changes() const {
+    std::set<std::uint64_t> rows;
     const auto add = [&rows](const BlockRanges& ranges, int per_row) {
-      for (const auto& [from, to] : ranges) {
-        const auto width = static_cast<std::uint64_t>(per_row);
-        for (std::uint64_t row = from / width; row <= (to - 1) / width; ++row) rows.push_back(row);
-      }
+      const auto width = static_cast<std::uint64_t>(per_row);
+      for (const auto& [from, to] : ranges)  // which may begin and end within a row
+        rows.insert(
+            {from / width, (from + width - 1) / width, to / width, (to + width - 1) / width});
     };
     for (const Erasures& erasures : erasures_) {
       add(erasures.data, layout_.columns());
       add(erasures.parity, layout_.parity());
     }
-    std::sort(rows.begin(), rows.end());
-    rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
-    return rows;
+    return {rows.begin(), rows.end()};
   }
 
   std::vector<int> lost_slots(std::uint64_t row, int position) const {
@@ -92,10 +96,10 @@ class DamageReport {
 
   const Erasures& of(int member) const { return erasures_[static_cast<std::size_t>(member)]; }
 
-  tl::unexpected<Error> too_much(const Damage& damage) const {
+  tl::unexpected<Error> too_much(const DamagedStripe& stripe) const {
     std::string names;
-    for (const int slot : damage.lost) {
-      const auto member = static_cast<std::size_t>(member_at(layout_, damage.position, slot));
+    for (const int slot : stripe.lost) {
+      const auto member = static_cast<std::size_t>(member_at(layout_, stripe.position, slot));
       names += fmt::format("{}rank {} (written on {})", names.empty() ? "" : ", ",
                            encoding_.members[member], encoding_.member_nodes[member]);
     }
@@ -117,8 +121,8 @@ int member_at(const SetLayout& layout, int position, int slot) {
                                  : layout.owner(position, slot - layout.columns());
 }
 
-Result<std::vector<Damage>> find_damages(Communicator& set, const Encoding& encoding,
-                                         const Erasures& mine) {
+Result<std::vector<DamagedRows>> find_damages(Communicator& set, const Encoding& encoding,
+                                              const Erasures& mine) {
   const std::vector<Erasures> erasures = exchange_erasures(set, mine);
   return DamageReport(encoding, erasures).find();
 }

@@ -22,7 +22,7 @@ struct Rebuilt {
 /// Errors are local: a member that cannot write still takes part to the end; agree on the result
 /// before using it.
 Result<Rebuilt> rebuild(Communicator& set, RankBlocks& blocks, BlockCheck& check,
-                        const RankRecord& record, std::span<const Damage> damages,
+                        const RankRecord& record, std::span<const DamagedRows> damages,
                         std::uint64_t encode_bytes);
 
 }  // namespace cairn

@@ -93,7 +93,7 @@ class Healer {
     return blocks_.make_room();
   }
 
-  Status rebuild_round(const std::vector<Damage>& damages) {
+  Status rebuild_round(const std::vector<DamagedRows>& damages) {
     CAIRN_ASSIGN(const Rebuilt rebuilt,
                  rebuild(set_, blocks_, check_, record_, damages, options_.encode_bytes));
     rebuilt_.blocks += rebuilt.blocks;

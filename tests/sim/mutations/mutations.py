@@ -111,11 +111,11 @@ MUTATIONS = [
              "return info && info->kind == Kind::file && info->size == extent.size;",
              "return info && info->kind == Kind::file;"),
     Mutation("PARTNER holds no two lost members", "src/redundancy/damage.cpp",
-             "if (static_cast<int>(damage.lost.size()) > layout_.parity()) return",
+             "if (static_cast<int>(stripe.lost.size()) > layout_.parity()) return",
              "int hurt = 0;\n"
-             "for (const Erasures& each : erasures_) hurt += contains(each.data, row) ? 1 : 0;\n"
-             "if (static_cast<int>(damage.lost.size()) > layout_.parity() ||\n"
-             "    (!damage.lost.empty() && layout_.columns() == 1 && hurt > layout_.parity())) return"),
+             "for (const Erasures& each : erasures_) hurt += contains(each.data, rows.begin) ? 1 : 0;\n"
+             "if (static_cast<int>(stripe.lost.size()) > layout_.parity() ||\n"
+             "    (!stripe.lost.empty() && layout_.columns() == 1 && hurt > layout_.parity())) return"),
     Mutation("second parity on a member that has data", "src/records/set_layout.cpp",
              ": wrap(position + i);", ": wrap(position + 2 * i);"),
     Mutation("both parities of Reed-Solomon are the same", "src/codec/erasure_code.cpp",
