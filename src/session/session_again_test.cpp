@@ -479,5 +479,38 @@ TEST(SessionAgain, AFlushThatIsEndedIsToldThoughSomethingElseStays) {
   cluster.expect_own_files(4);
 }
 
+TEST(SessionAgain, AQuotaThatIsExceededAtTheSyncIsToldAndTriedAgain) {
+  PrefixCluster cluster;
+  cluster.settings.flush_interval = 1;
+  const std::string prefix = cluster.settings.prefix;
+  std::atomic<int> synced = 0;
+  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+    rank.expect_written(1);
+    if (rank.number() == 5) {
+      rank.hook = [&](const FileOperation& operation) -> Status {
+        // Of the files: each alone, or all at once by their file system.
+        const bool syncs = operation.name.starts_with("sync") && operation.name != "sync_folder";
+        if (!syncs || !operation.path.starts_with(prefix)) return {};
+        ++synced;
+        return tl::unexpected(errno_error(EDQUOT, "sync", operation.path));
+      };
+    }
+    const Status refused = rank.write(2);
+    rank.hook = nullptr;
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, Code::not_copied);
+    const std::string& text = refused.error().text;
+    EXPECT_NE(text.find("rank 5 on n2"), std::string::npos) << text;
+    EXPECT_NE(text.find("Disk quota exceeded"), std::string::npos) << text;
+    EXPECT_NE(text.find("quota raised"), std::string::npos) << text;
+    EXPECT_EQ(text.find("SCR_CACHE_BASE"), std::string::npos) << text;
+  });
+  EXPECT_GT(synced, 0);
+  EXPECT_EQ(cluster.listed(), Names({"ckpt.1"}));
+  EXPECT_EQ(cluster.restart(four_nodes(), [](JobRank& rank) { rank.expect_written(3); }), 2);
+  EXPECT_EQ(cluster.listed(), Names({"ckpt.3", "ckpt.2", "ckpt.1"}));
+  cluster.expect_own_files(3);
+}
+
 }  // namespace
 }  // namespace cairn

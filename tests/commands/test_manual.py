@@ -83,7 +83,7 @@ def test_a_page_is_well_formed(name: str) -> None:
     assert sum(line.startswith(".Bl") for line in lines) == lines.count(".El")
     assert all(line and line == line.rstrip() for line in lines), "no empty lines, no blanks at ends"
     known = {"Dd", "Dt", "Os", "Sh", "Nm", "Nd", "Op", "Fl", "Ar", "Bl", "It", "El", "Pp", "Dl", "Xr",
-             "Ev", "Dv", "Pa", "Cm", "Fn", "Pq", "Dq"}
+             "Ev", "Dv", "Pa", "Cm", "Fn", "Pq", "Dq", "Ql"}
     assert {line[1:].split()[0] for line in lines if line.startswith(".")} <= known
 
 

@@ -312,12 +312,16 @@ TEST_F(Verify, WhatCannotBeDeletedKeepsNothingFromBeingRepaired) {
   cluster_.write_and_finalize({1, 2});
   auto keeper = Keeper::take_over(*files_, *clock_, {prefix()}, {});
   ASSERT_TRUE(keeper && keeper->take_out(keeper->listing().at(1).info) && keeper->resign());
-  fs::rename(prefix() + "/ckpt.1", cluster_.node("elsewhere"));
-  fs::create_directory_symlink(cluster_.node("elsewhere"), prefix() + "/ckpt.1");
   flip(cluster_.file(2, 4));
+  const auto posix = make_posix_files();
+  files_ = make_hooked_files(*posix, [&](const FileOperation& operation) -> Status {
+    const bool struck = operation.name == "remove_file" && operation.path == cluster_.file(1, 0);
+    return struck ? Status(fail(Code::io, "injected: cannot remove {}", operation.path)) : Status{};
+  });
   EXPECT_EQ(verify_prefix(true), exit_damaged) << out_ << told_;
-  EXPECT_TRUE(told("it is a symbolic link")) << told_;
+  EXPECT_TRUE(told("injected: cannot remove")) << told_;
   cluster_.expect_own_files(2);
+  files_ = make_posix_files();
 }
 
 TEST_F(Verify, WhatIsNotThereIsNamed) {
