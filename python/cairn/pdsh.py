@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import subprocess
-from typing import Dict, List, Mapping, Sequence
+from typing import Dict, List, Mapping, Sequence, Set
 
 from cairn.labelled import TOLD, Question, answers_of, groups_of
 from cairn.processes import ends_with_us
@@ -31,6 +31,9 @@ class Pdsh(RemoteExecution):
         found = answers_of([Question(self._started(nodes, TOLD.format(command=asked[nodes[0]]), errors=subprocess.STDOUT),
                                      nodes, "pdsh has run nothing there") for nodes in groups_of(asked)], timeout_s, alike)
         return {node: GONE if node in gone else found[node] for node in commands}
+
+    def gone(self, nodes: Sequence[str]) -> Set[str]:
+        return self._reach.silent(nodes)
 
     def expect(self, nodes: Sequence[str]) -> None:
         self._reach.ask(nodes)

@@ -75,7 +75,7 @@ def test_a_run_goes_on_without_signs_of_life(cairn: Path, tmp_path: Path) -> Non
     (commands / "ssh").unlink()
     (commands / "sh").symlink_to("/bin/sh")
     job = Job(cairn, tmp_path, ["--no-scavenge"], ["srun", "-n1", "/bin/sh", "-c", "echo here"],
-              {"SCR_NODELIST": "node[0-1]", "SCR_NODE_TESTS": "none", "PATH": str(commands)})
+              {"SCR_NODELIST": "node[0-1]", "SCR_NODE_TESTS": "none", "CAIRN_REMOTE": "ssh", "PATH": str(commands)})
     outcome = job.wait()
     assert outcome.code == 0 and "here" in outcome.output, outcome
     assert "the nodes are not watched in this run, only the launcher: No such file or directory" in outcome.told

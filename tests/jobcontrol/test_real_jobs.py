@@ -87,7 +87,7 @@ def test_a_run_whose_log_cannot_be_written_comes_to_its_end(
     command = [launcher_of(first_flavour), "-n", "4", "sh", "-c", SPOILS_LOG, "sh", program_of[first_flavour], *HEAT,
                "--steps", "100"]
     done = Job(cairn, tmp_path, [*NODES, "--runs", "2", "--kill-node", "n2@checkpoint:2"], command).wait()
-    assert (tmp_path / ".cairn" / "log.json").is_dir() and done.steps("end") == [100], done
+    assert (tmp_path / ".cairn" / "log.json").is_dir() and set(done.steps("end")) == {100}, done
     assert done.code == 0 and "success" in done.told, done
 
 

@@ -239,7 +239,7 @@ def test_what_nobody_has_foreseen_is_followed_by_a_scavenge_and_the_account(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(Job, "_is_hung", breaks)
     saved: List[str] = []
-    monkeypatch.setattr(run.Scavenge, "run", lambda self, nodes: saved.extend(nodes) or breaks())
+    monkeypatch.setattr(run.Scavenge, "run", lambda self, nodes, down: saved.extend(nodes) or breaks())
     code = run.main(["--nodes", "2", mpirun, "-n", "2", "sh", "-c", "sleep 60"], cairn)
     told = capfd.readouterr().err
     assert code == 1 and saved == ["n0", "n1"], told
