@@ -89,7 +89,7 @@ class Story:
     def end(self) -> None:
         """Ends what still runs, with all that it has started."""
         if self._process.poll() is None:
-            self._process.send_signal(signal.SIGINT)
+            self._process.send_signal(signal.SIGHUP)  # one that ends it at once
             self._process.wait(30)
         self._process.stdout.close()
 

@@ -18,8 +18,8 @@ EARLY = 0.5  # of the patience: then what takes time to find out about a node be
 
 class Heartbeats:
     """What says every `period_s` that each node lives. Whose connection closes is suspected at once, who is
-    silent for `patience_s` then. Where they cannot be started, `trouble` says why, and those nodes are not watched. A
-    context manager: leaving it ends them."""
+    silent for `patience_s` then. Where they cannot be started, `trouble` says why, and that is tried again after
+    `rest_s`. A context manager: leaving it ends them."""
 
     def __init__(self, remote: RemoteExecution, nodes: Sequence[str], period_s: float = PERIOD_S,
                  patience_s: float = SILENCE_S, rest_s: float = 10.0) -> None:
@@ -61,6 +61,7 @@ class Heartbeats:
         except OSError as error:
             self.trouble = error.strerror or str(error)
             nodes = [node for node in nodes if node in fed]
+            self._resting.update(dict.fromkeys(fresh, time.monotonic() + self._rest_s))
         for node in nodes:
             self._heard[node] = time.monotonic()
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from typing import Dict, List, Mapping, Sequence
+from typing import Callable, Dict, List, Mapping, Sequence
 
 from cairn.processes import Group, readable
-from cairn.roles import Answer
+from cairn.roles import UNKNOWN, Answer
 
 # The last line of a command says how it ended.
 TOLD = """said=$({{ {command}
@@ -76,10 +76,15 @@ class Question:
             self._lines[node].append(text)
 
 
-def answers_of(questions: Sequence[Question], timeout_s: float, alike: bool) -> Dict[str, Answer]:
-    """Of all their nodes; `alike` as in RemoteExecution.run. Ends the questions."""
+def answers_of(groups: Sequence[Sequence[str]], ask: Callable[[Sequence[str]], Question], timeout_s: float,
+               alike: bool) -> Dict[str, Answer]:
+    """Of all nodes; `ask` is given each group of them, `alike` is as in RemoteExecution.run. Where a process cannot be started
+    here, nothing is known of any node."""
     begin, limit_s = time.monotonic(), timeout_s
+    questions: List[Question] = []
     try:
+        for nodes in groups:
+            questions.append(ask(nodes))
         while any(question.is_open for question in questions):
             waited_s = time.monotonic() - begin
             if waited_s >= limit_s:
@@ -88,6 +93,8 @@ def answers_of(questions: Sequence[Question], timeout_s: float, alike: bool) -> 
                 limit_s = min(timeout_s, max(LATE_S, LATE_TIMES * waited_s))
         silence = Answer(SILENT, f"has not answered for {limit_s:.3g} s")
         return {node: answer for question in questions for node, answer in question.answers(silence).items()}
+    except OSError as error:
+        return {node: Answer(UNKNOWN, f"cannot be asked: {error}") for nodes in groups for node in nodes}
     finally:
         for question in questions:
             question.close()

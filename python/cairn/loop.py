@@ -124,6 +124,7 @@ class Job:
         self._end_s: Optional[float] = None  # of the allocation
         self._newest = ""  # the last checkpoint that was made or restarted from
         self._holders: FrozenSet[str] = frozenset()  # the nodes of that run
+        self._trouble_told = 0  # of which run
         self._has_warned = False  # that nobody knows the end of the allocation
         self._used: List[str] = []  # the nodes of the last run, each in its place
         self._left_out: Set[str] = set()  # of the unfit nodes, those that were not asked again yet
@@ -236,7 +237,8 @@ class Job:
     def _in_caches_of(self, nodes: Sequence[str]) -> Optional[str]:
         """The name of the newest checkpoint, if these nodes have it for certain."""
         missing = self._holders.difference(nodes)
-        return self._newest if self._newest and len(missing) <= self._plan.losses_held else None
+        held = min(self._plan.losses_held, len(self._holders) - 1)  # no redundancy without another node
+        return self._newest if self._newest and len(missing) <= held else None
 
     def _watched(self, run: Run, command: Sequence[str], environment: Mapping[str, str]) -> Event:
         """Launches and waits; then finds out which nodes are left."""
@@ -271,14 +273,16 @@ class Job:
             beats = stack.enter_context(self._machine.heartbeats(
                 self._manager.remote(), run.nodes, self._plan.silence_s))
         except OSError as error:
-            self._cannot_watch(error)
+            self._tell_trouble(run, error.strerror or str(error))
             return None
-        if beats.trouble:
-            self._cannot_watch(beats.trouble)
+        self._tell_trouble(run, beats.trouble)
         return beats
 
-    def _cannot_watch(self, why: object) -> None:
-        self._say(f"the nodes are not watched in this run, only the launcher: {why}")
+    def _tell_trouble(self, run: Run, why: str) -> None:
+        """Once in a run."""
+        if why and run.number != self._trouble_told:
+            self._trouble_told = run.number
+            self._say(f"not all nodes are watched, or none, only the launcher: {why}")
 
     def _watch(self, run: Run, group: Group, beats: Optional[Heartbeats]) -> Tuple[Optional[How], Exit]:
         """Until the launcher ends, or has to be ended: then says why."""
@@ -289,12 +293,8 @@ class Job:
             self._read_log(run)
             self._strike(run)
             self._state_file.write(self.account, at_once=False)
-            try:
-                if beats and self._dead_nodes(run, beats):
-                    return How.NODE_LOST, Exit(0, False)
-            except OSError as error:  # of a process that cannot be started
-                self._cannot_watch(error)
-                beats = None
+            if beats and self._dead_nodes(run, beats):
+                return How.NODE_LOST, Exit(0, False)
             if self._is_hung(run):
                 return How.HUNG, Exit(0, False)
             if self._stop.now:
@@ -306,6 +306,7 @@ class Job:
     def _dead_nodes(self, run: Run, beats: Heartbeats) -> bool:
         """A node whose sign of life is missing is tested; if it is well it is watched again."""
         suspects = [node for node in beats.suspects() if node in run.nodes]
+        self._tell_trouble(run, beats.trouble)
         if not suspects:
             return False
         tested = unfit(self._tests_of_loss, suspects)

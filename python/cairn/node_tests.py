@@ -1,4 +1,4 @@
-"""Which nodes are fit for a run: the tests that SCR_NODE_TESTS names, and two that always count."""
+"""Which nodes are fit for a run: the tests that SCR_NODE_TESTS names, and three that always count."""
 
 from __future__ import annotations
 
@@ -39,6 +39,20 @@ class SaidDown(NodeTest):
         return {node: f"{self._manager.name} says: {down[node]}" for node in nodes if node in down}
 
 
+class Kernel(NodeTest):
+    """That of a node which has answered before answers nothing any more."""
+
+    name = "kernel"
+    tells_loss = True
+
+    def __init__(self, remote: RemoteExecution) -> None:
+        self._remote = remote
+
+    def unfit(self, nodes: Sequence[str]) -> Dict[str, str]:
+        gone = self._remote.gone(nodes)
+        return {node: GONE.text for node in nodes if node in gone}
+
+
 class OnNode(NodeTest):
     """A command on each node that must return 0."""
 
@@ -54,20 +68,14 @@ class OnNode(NodeTest):
 
 
 class Ping(NodeTest):
-    """An answer to ping. Not asked for where the kernel is known to answer nothing any more."""
+    """An answer to ping."""
 
     name = "ping"
 
-    def __init__(self, remote: RemoteExecution) -> None:
-        self._remote = remote
-
     def unfit(self, nodes: Sequence[str]) -> Dict[str, str]:
-        gone = self._remote.gone(nodes)
-        asked = [node for node in nodes if node not in gone]
-        codes = exit_codes({node: ["ping", "-c", "1", "-w", "2", node] for node in asked}, PATIENCE_S)
+        codes = exit_codes({node: ["ping", "-c", "1", "-w", "2", node] for node in nodes}, PATIENCE_S)
         # Any other code tells of ping: that it must not be used here, or does not know the name.
-        return {**{node: GONE.text for node in nodes if node in gone},
-                **{node: "does not answer to ping" for node in asked if codes.get(node) == 1}}
+        return {node: "does not answer to ping" for node in nodes if codes.get(node) == 1}
 
 
 def echo(remote: RemoteExecution) -> NodeTest:
@@ -119,17 +127,17 @@ def folders_of(settings: Mapping[str, str]) -> Dict[str, int]:
 def tests_of(names: Sequence[str], manager: ResourceManager, excluded: Sequence[str],
              settings: Mapping[str, str]) -> List[NodeTest]:
     """Those to be done, the cheapest first."""
-    tests: List[NodeTest] = [Excluded(excluded), SaidDown(manager)]
+    tests: List[NodeTest] = [Excluded(excluded), SaidDown(manager), Kernel(manager.remote())]
     for name in names:
         if name == "ping":
-            tests += [Ping(manager.remote())] if manager.names_are_hosts() else []
+            tests += [Ping()] if manager.names_are_hosts() else []
         elif name == "echo":
             tests.append(echo(manager.remote()))
         elif name == "dir_capacity":
             own = f"{settings['SCR_USER_NAME']}/cairn.{settings['SCR_JOB_ID']}"
             tests += [capacity(manager.remote(), folder, own, count)
                       for folder, count in sorted(folders_of(settings).items())]
-        elif name not in ("none", Excluded.name, SaidDown.name):
+        elif name not in ("none", Excluded.name, SaidDown.name, Kernel.name):
             raise Trouble(f'SCR_NODE_TESTS: "{name}" is none of ping, echo, dir_capacity, none')
     return tests
 

@@ -28,8 +28,11 @@ class Pdsh(RemoteExecution):
     def run(self, commands: Mapping[str, str], timeout_s: float, alike: bool = True) -> Dict[str, Answer]:
         gone = self._reach.silent(commands, timeout_s / 8)
         asked = {node: command for node, command in commands.items() if node not in gone}
-        found = answers_of([Question(self._started(nodes, TOLD.format(command=asked[nodes[0]]), errors=subprocess.STDOUT),
-                                     nodes, "pdsh has run nothing there") for nodes in groups_of(asked)], timeout_s, alike)
+
+        def ask(nodes: Sequence[str]) -> Question:
+            process = self._started(nodes, TOLD.format(command=asked[nodes[0]]), errors=subprocess.STDOUT)
+            return Question(process, nodes, "pdsh has run nothing there")
+        found = answers_of(groups_of(asked), ask, timeout_s, alike)
         return {node: GONE if node in gone else found[node] for node in commands}
 
     def gone(self, nodes: Sequence[str]) -> Set[str]:

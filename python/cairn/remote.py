@@ -94,10 +94,13 @@ WAY = "CAIRN_REMOTE"  # the setting that chooses
 
 
 def way_to_nodes(environment: Mapping[str, str]) -> RemoteExecution:
-    """That which the setting names, else ssh, or pdsh where only that is there."""
+    """That which the setting names, else ssh, or pdsh where only that is there. Raises Trouble where that which the setting
+    names is not there."""
     def is_there(command: str) -> bool:
         return shutil.which(command, path=environment.get("PATH")) is not None
     chosen = environment.get(WAY, "auto")
+    if chosen == "pdsh" and not is_there("pdsh"):
+        raise Trouble(f"{WAY}=pdsh, and there is no command pdsh: install it, or set {WAY}=ssh")
     by_pdsh = chosen == "pdsh" or (chosen == "auto" and is_there("pdsh") and not is_there("ssh"))
     return Pdsh(environment) if by_pdsh else Ssh()
 

@@ -215,10 +215,10 @@ class Launcher(ABC):
         """The options that keep a run on exactly these nodes of the allocation, and off those that are
         left out."""
 
-    def passing(self, variables: Sequence[str], options: Sequence[str]) -> List[str]:
+    def passing(self, variables: Sequence[str], options: Sequence[str], environment: Mapping[str, str]) -> List[str]:
         """What beside `options` brings these variables of its environment to the program, where the launcher does not do so
         by itself. By their names alone: their values must not be on a command line."""
-        del variables, options
+        del variables, options, environment
         return []
 
     def _number(self, options: Sequence[str], names: Sequence[str]) -> Optional[int]:

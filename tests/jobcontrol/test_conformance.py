@@ -225,9 +225,13 @@ def test_nodes_without_a_kernel_that_answers_are_not_waited_for(
     assert way.gone(FOUR) == {"node1", "node2"}
 
 
-def test_a_node_that_is_well_is_not_gone(remote: Tuple[RemoteExecution, List[str]]) -> None:
-    execution, nodes = remote
-    assert not execution.gone(nodes)
+@pytest.mark.parametrize("kind", ["pdsh", "steps"])
+def test_of_nodes_that_cannot_be_asked_nothing_is_known(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No process can be started here: that is not the fault of the nodes."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("SLURMD_NODENAME", "")
+    answers = WAYS[kind]().run({node: "echo here" for node in FOUR}, 2)
+    assert {answer.code for answer in answers.values()} == {UNKNOWN}, answers
 
 
 def test_by_ssh_a_kernel_that_was_asked_before_gets_the_rest_of_its_patience(

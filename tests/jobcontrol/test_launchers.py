@@ -112,8 +112,11 @@ def test_a_run_is_kept_on_its_nodes(launcher: Launcher, options: List[str]) -> N
 
 
 def test_variables_are_passed_by_name_and_not_against_the_users_word() -> None:
-    assert OpenMpi().passing(["SCR_A", "SCR_B"], ["-n", "4", "-x", "SCR_A=1"]) == ["-x", "SCR_B"]
-    assert Srun().passing(["SCR_A"], []) == []
+    for name in ("-x", "--x"):
+        assert OpenMpi().passing(["SCR_A", "SCR_B"], ["-n", "4", name, "SCR_A=1"], {}) == ["-x", "SCR_B"]
+    assert OpenMpi().passing(["SCR_A"], [], {"OMPI_MCA_mca_base_env_list": "HOME"}) == []
+    assert OpenMpi().passing(["SCR_A"], ["--mca", "mca_base_env_list", "HOME"], {}) == []
+    assert Srun().passing(["SCR_A"], [], {}) == []
 
 
 def test_ranks_that_do_not_divide_find_a_place() -> None:

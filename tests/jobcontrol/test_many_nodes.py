@@ -6,8 +6,9 @@ import os
 import resource
 import subprocess
 import sys
+import time
 from pathlib import Path
-from typing import List, Tuple
+from typing import List, Optional, Tuple
 
 import pytest
 
@@ -69,6 +70,31 @@ def test_nodes_that_cannot_be_watched_are_not_suspected() -> None:
     assert process.returncode is not None, "it does not go on with nobody to listen"
 
 
+class Late(Here):
+    """The first process cannot be started."""
+
+    refused = False
+    begun: "Optional[subprocess.Popen[bytes]]" = None
+
+    def start(self, node: str, command: str) -> "subprocess.Popen[bytes]":
+        if not self.refused:
+            self.refused = True
+            raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        self.begun = super().start(node, command)
+        return self.begun
+
+
+def test_nodes_that_could_not_be_watched_are_tried_again() -> None:
+    remote = Late(os.environ)
+    with Heartbeats(remote, ["n0"], patience_s=5.0, rest_s=0.0) as beats:
+        assert beats.trouble and beats.suspects() == [] and remote.begun is not None
+        remote.begun.kill()
+        end = time.monotonic() + 10
+        while beats.suspects() != ["n0"]:
+            assert time.monotonic() < end
+            time.sleep(0.05)
+
+
 def test_a_run_goes_on_without_signs_of_life(cairn: Path, tmp_path: Path) -> None:
     put_on_path(tmp_path)
     commands = tmp_path / "stand-ins"
@@ -78,4 +104,4 @@ def test_a_run_goes_on_without_signs_of_life(cairn: Path, tmp_path: Path) -> Non
               {"SCR_NODELIST": "node[0-1]", "SCR_NODE_TESTS": "none", "CAIRN_REMOTE": "ssh", "PATH": str(commands)})
     outcome = job.wait()
     assert outcome.code == 0 and "here" in outcome.output, outcome
-    assert "the nodes are not watched in this run, only the launcher: No such file or directory" in outcome.told
+    assert "not all nodes are watched, or none, only the launcher: No such file or directory" in outcome.told

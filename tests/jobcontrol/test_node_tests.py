@@ -6,7 +6,7 @@ from typing import List
 
 import pytest
 
-from cairn.node_tests import Ping
+from cairn.node_tests import Kernel, Ping, unfit
 from cairn.reach import Reach
 from cairn.remote import Ssh
 from stand_ins import put_on_path
@@ -23,7 +23,7 @@ def test_all_nodes_are_pinged_at_once(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("PATH", put_on_path(tmp_path))
     (tmp_path / "dead").write_text("node1\nnode7\n")
     begin = time.monotonic()
-    assert Ping(Ssh()).unfit(NODES) == dict.fromkeys(["node1", "node7"], "does not answer to ping")
+    assert Ping().unfit(NODES) == dict.fromkeys(["node1", "node7"], "does not answer to ping")
     assert time.monotonic() - begin < 0.5 * len(NODES) / 2 and pinged(tmp_path) == sorted(NODES)
 
 
@@ -36,11 +36,11 @@ def test_a_ping_that_cannot_be_used_condemns_nobody(script: "str | None", tmp_pa
         monkeypatch.setenv("PATH", str(tmp_path))
     else:
         (tmp_path / "stand-ins" / "ping").write_text(script)
-    assert Ping(Ssh()).unfit(NODES) == {}
+    assert Ping().unfit(NODES) == {}
 
 
 def test_a_node_of_which_the_kernel_is_silent_is_not_pinged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", put_on_path(tmp_path))
     monkeypatch.setattr(Reach, "silent", lambda self, nodes, patience_s=0.0: {"node1"} & set(nodes))
-    assert Ping(Ssh()).unfit(["node0", "node1"]) == {"node1": "its host answers no more"}
+    assert unfit([Kernel(Ssh()), Ping()], ["node0", "node1"]) == {"node1": "its host answers no more"}
     assert pinged(tmp_path) == ["node0"]

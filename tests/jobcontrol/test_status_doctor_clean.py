@@ -178,7 +178,7 @@ def test_clean_keeps_what_the_next_launch_needs(cairn: Path, tmp_path: Path, use
     for words in (["--job", "again"], ["--older-than", "0"]):
         output = call(cairn, tmp_path, "clean", "--remove", *words, "--cache", tmp_path)[1]
         assert "is the job of the cairn run that works in" in output and folder.exists(), output
-    job.send(signal.SIGINT)
+    job.send(signal.SIGHUP)
     job.wait()
     call(cairn, tmp_path.parent, "clean", "--remove", "--job", "again", "--cache", tmp_path, "--prefix", tmp_path)
     assert not folder.exists()

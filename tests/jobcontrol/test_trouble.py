@@ -128,7 +128,8 @@ class GoesBlind(World):
     """Nor later, where one is to be started again."""
 
     def suspects(self) -> List[str]:
-        raise OSError(errno.ENOENT, os.strerror(errno.ENOENT), "ssh")
+        self.trouble = "there is no ssh"
+        return super().suspects()
 
 
 @pytest.mark.parametrize("world", [Blind, GoesBlind])
@@ -165,7 +166,14 @@ def test_which_tests_tell_that_a_node_is_lost() -> None:
     settings = {"SCR_USER_NAME": "ann", "SCR_JOB_ID": "1", "SCR_CACHE_BASE": "/dev/shm", "SCR_CNTL_BASE": "/dev/shm"}
     tests = node_tests.tests_of(["ping", "echo", "dir_capacity"], ListedHosts({}, "a,b"), ["b"], settings)
     assert {one.name: one.tells_loss for one in tests} == {
-        "excluded": True, "resource_manager": True, "echo": True, "ping": False, "dir_capacity": False}
+        "excluded": True, "resource_manager": True, "kernel": True, "echo": True, "ping": False, "dir_capacity": False}
+
+
+def test_a_node_whose_kernel_is_silent_is_lost_whatever_the_tests_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    manager = ListedHosts({}, "a,b")
+    monkeypatch.setattr(manager.remote(), "gone", lambda nodes: {"b"} & set(nodes))
+    tests = [one for one in node_tests.tests_of(["none"], manager, [], {}) if one.tells_loss]
+    assert node_tests.unfit(tests, ["a", "b"]) == {"b": "its host answers no more"}
 
 
 # ---- the end of the allocation ----

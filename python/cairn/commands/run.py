@@ -253,7 +253,7 @@ def launch_words(commands: Commands, manager: ResourceManager, native: Native) -
     def words(nodes: Sequence[str], left_out: Sequence[str], newest: Optional[str],
               environment: Mapping[str, str]) -> List[str]:
         settings = sorted(key for key in environment if key.startswith(("SCR_", "CAIRN_")) and key not in OF_THIS_NODE)
-        passing = commands.launcher.passing(settings, commands.options)
+        passing = commands.launcher.passing(settings, commands.options, environment)
         where = [*passing, *commands.launcher.on_nodes(nodes, left_out, ranks)] if manager.names_are_hosts() else []
         restart_from = (newest or native.restart_name()) if commands.restart_cmd else None
         return [commands.name, *commands.options, *where, *manager.wrap(nodes, ranks),
@@ -300,11 +300,11 @@ def scavenge_at_end(work: Job, native: Native, manager: ResourceManager, plan: P
     if native.settings["SCR_ENABLE"] == "0" or stop.now:
         return f"not done, as {stop.now}; cairn scavenge does it" if stop.now else ""
     account = work.account
-    end_time_s = plan.end_time()
-    wish = Wish(settings_on_nodes(native, manager, account.job, end_time_s),
-                checkpoints=not work.progress.finalized or native.settings["SCR_FLUSH"] != "0",
-                run_ended=True, end_time_s=end_time_s)
     try:
+        end_time_s = plan.end_time()
+        wish = Wish(settings_on_nodes(native, manager, account.job, end_time_s),
+                    checkpoints=not work.progress.finalized or native.settings["SCR_FLUSH"] != "0",
+                    run_ended=True, end_time_s=end_time_s)
         result = Scavenge(wish, native, manager.remote(), say, lambda: stop.now, tick).run(
             account.nodes, down_of(account.nodes, manager))
     except Exception as error:  # pylint: disable=broad-except

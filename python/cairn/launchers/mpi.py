@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import List, Optional, Sequence
+from typing import List, Mapping, Optional, Sequence
 
 from cairn.roles import Ask, Launcher, ask_here, per_node
+
+
+ENV_LIST = "mca_base_env_list"  # what goes along to other nodes
 
 
 def _dashed(names: str) -> List[str]:
@@ -46,8 +49,10 @@ class OpenMpi(Launcher):
         count = per_node(ranks, len(nodes))
         return ["--host", ",".join(f"{node}:{count}" if count else node for node in nodes)]
 
-    def passing(self, variables: Sequence[str], options: Sequence[str]) -> List[str]:
-        given = {value.partition("=")[0] for name, value in zip(options, options[1:]) if name == "-x"}
+    def passing(self, variables: Sequence[str], options: Sequence[str], environment: Mapping[str, str]) -> List[str]:
+        if ENV_LIST in options or f"OMPI_MCA_{ENV_LIST}" in environment:
+            return []  # beside that mpirun refuses -x
+        given = {value.partition("=")[0] for name, value in zip(options, options[1:]) if name in ("-x", "--x")}
         return [word for name in variables if name not in given for word in ("-x", name)]
 
 

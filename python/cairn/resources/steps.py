@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from typing import Dict, Iterable, List, Mapping, Sequence, Set
+from typing import Dict, List, Mapping, Sequence, Set
 
 from cairn.hosts import fold
 from cairn.labelled import REFUSED, SILENT, TOLD, Question, answers_of, groups_of
@@ -48,7 +48,7 @@ class Steps(RemoteExecution):
         refused = [group for group in groups if len(group) > 1 and all(found[node].code == REFUSED for node in group)]
         if refused and self._is_up():
             found.update(self._asked([[node] for group in refused for node in group], asked, timeout_s, alike))
-        answered = {node for node, answer in found.items() if answer.code not in (SILENT, REFUSED)}
+        answered = {node for node, answer in found.items() if answer.code not in (SILENT, REFUSED, UNKNOWN)}
         self._answered = (self._answered - found.keys() - gone) | answered
         if not answered and (self._here or not self._is_up()):
             return {node: Answer(UNKNOWN, found.get(node, GONE).text) for node in commands}
@@ -74,12 +74,13 @@ class Steps(RemoteExecution):
         return subprocess.Popen(words, env=self._environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                 stderr=errors, start_new_session=True, preexec_fn=ends_with_us())
 
-    def _asked(self, groups: Iterable[Sequence[str]], commands: Mapping[str, str],
+    def _asked(self, groups: Sequence[Sequence[str]], commands: Mapping[str, str],
                timeout_s: float, alike: bool) -> Dict[str, Answer]:
         """One step for each group."""
-        return answers_of([
-            Question(self._step(nodes, LABELLED.format(told=TOLD.format(command=commands[nodes[0]])), subprocess.STDOUT), nodes,
-                     "Slurm starts no step there") for nodes in groups], timeout_s, alike)
+        def ask(nodes: Sequence[str]) -> Question:
+            command = LABELLED.format(told=TOLD.format(command=commands[nodes[0]]))
+            return Question(self._step(nodes, command, subprocess.STDOUT), nodes, "Slurm starts no step there")
+        return answers_of(groups, ask, timeout_s, alike)
 
     def _is_up(self) -> bool:
         return self._ask(["scontrol", "ping"]).code == 0
