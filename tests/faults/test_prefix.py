@@ -24,7 +24,8 @@ RENAMES = [("the keeper", nth) for nth in range(COMMITS, 10)] + [("another", nth
 
 @pytest.fixture
 def copied(job: Job) -> Job:
-    """A job with one checkpoint in the prefix directory."""
+    """A job with a checkpoint in the prefix directory, and the one that was in the caches before: it was due at the
+    beginning."""
     assert job.launch(FULL, COPIED, checkpoints=1).report["written"] == [OLDER]
     return job
 
@@ -47,7 +48,8 @@ def test_files_have_their_own_names(copied: Job) -> None:
     copied.lose(*NODES)
     files = [path for path in copied.cluster.prefix.rglob("*") if path.is_file()]
     own = [path for path in files if ".cairn" not in path.parts]
-    assert len(own) == 2 * len(FULL)
+    assert {path.parts[len(copied.cluster.prefix.parts)] for path in own} == {f"step.{NEWEST}", f"step.{OLDER}"}
+    assert len(own) == 2 * 2 * len(FULL)
     assert not [path for path in own if path.name.startswith(".cairn.")]
 
 

@@ -38,8 +38,8 @@ COMMAND_OPTIONS = {"-rc": "run_cmd", "--run-cmd": "run_cmd", "-rs": "restart_cmd
 
 def say(text: str) -> None:
     """To whoever watches, if anybody still does; the standard output is the program's."""
-    with suppress(OSError):
-        print(f"cairn run: {text}", file=sys.stderr, flush=True)
+    with suppress(OSError):  # past the buffers: what stays in them fails once more at the exit, and changes its code
+        os.write(sys.stderr.fileno(), f"cairn run: {text}\n".encode(errors="backslashreplace"))
 
 
 def parser() -> argparse.ArgumentParser:
