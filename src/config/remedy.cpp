@@ -19,7 +19,8 @@ bool begins_with(std::string_view path, std::string_view folder) {
   return folder == "/" || rest.empty() || rest[0] == '/' || rest[0] == ':' || rest[0] == ' ';
 }
 
-Storage storage_of(std::string_view path, const Settings& settings) {
+Storage storage_of(std::string_view path, const Settings& settings, Storage unknown) {
+  if (path.empty()) return unknown;
   if (!begins_with(path, settings.prefix)) return Storage::cache;
   // A cache may lie in the prefix directory; that it is the prefix that lies in a cache is rare.
   const auto holds = [&](const std::string& base) {
@@ -34,8 +35,9 @@ Storage storage_of(std::string_view path, const Settings& settings) {
 
 }  // namespace
 
-std::string with_remedy(const Error& error, const Settings& settings) {
-  const std::string_view remedy = remedy_for(error, storage_of(from_path(error.text), settings));
+std::string with_remedy(const Error& error, const Settings& settings, Storage unknown) {
+  const Storage storage = storage_of(from_path(error.text), settings, unknown);
+  const std::string_view remedy = remedy_for(error, storage);
   return remedy.empty() ? error.text : fmt::format("{}; {}", error.text, remedy);
 }
 

@@ -9,7 +9,9 @@
 namespace cairn {
 
 /// The text of the error, and behind it what to do, for the prefix directory or for the caches: by
-/// where the file lies that the text says something cannot be done to.
-std::string with_remedy(const Error& error, const Settings& settings);
+/// where the file lies that the text says something cannot be done to, or `unknown` if it names
+/// none.
+std::string with_remedy(const Error& error, const Settings& settings,
+                        Storage unknown = Storage::cache);
 
 }  // namespace cairn

@@ -42,6 +42,13 @@ TEST(Remedy, IsForTheInnermostError) {
   EXPECT_NE(told(cache).find("SCR_CACHE_BASE"), std::string::npos);
 }
 
+TEST(Remedy, WhereTheTextNamesNoFileTheCallerKnows) {
+  const Error error{Code::io, "dataset 7 is not copied yet", EIO};
+  for (const Storage storage : {Storage::cache, Storage::prefix})
+    EXPECT_EQ(with_remedy(error, settings(), storage),
+              error.text + "; " + std::string(remedy_for(error, storage)));
+}
+
 TEST(Remedy, AnErrorThatIsAboutNoFileHasNone) {
   const Error busy{Code::busy, "cannot begin in /p/job: wait", -1};
   EXPECT_EQ(with_remedy(busy, settings()), busy.text);

@@ -49,6 +49,8 @@ class Keeper {
   /// A later owner has ended the rights of this one.
   bool is_closed() const;
   const Listing& listing() const { return listing_; }
+  /// False where a power failure may take away the dataset that was published last.
+  bool is_durable() const { return is_durable_; }
   const std::string& current() const { return current_; }
   bool has_newer_than(const Uuid& uuid) const {
     return !listing_.empty() && listing_.front().info.uuid > uuid;

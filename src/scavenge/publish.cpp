@@ -208,8 +208,8 @@ class Publishing {
   void publish(SalvagedDataset& dataset) {
     const Status done = flush(dataset);
     // What went wrong after it was published keeps files from their own names for a while only.
-    const bool listed =
-        find_in(site_.keeper->listing(), dataset.remains.uuid) != nullptr && !was_listed_;
+    const bool listed = site_.keeper->is_durable() && !was_listed_ &&
+                        find_in(site_.keeper->listing(), dataset.remains.uuid) != nullptr;
     if (!done && listed) log_.warning("{}", done.error().text);
     dataset.outcome = done || listed ? Outcome::published : Outcome::failed;
     if (!done) dataset.reason = done.error().text;

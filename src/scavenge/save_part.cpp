@@ -37,7 +37,7 @@ class PartSaver {
   Result<SaveAccount> run() {
     const RecordFiles records = records_in(files_, part_.folder);
     const bool same = !records.none() && records_in(files_, to_) == records;
-    if (same || is_saved_as_good()) return account_of_saved();
+    if (same ? is_whole() : is_saved_as_good()) return account_of_saved();
     CAIRN_TRY(begin());
     if (part_.own.empty()) {
       note_trouble(
@@ -64,6 +64,14 @@ class PartSaver {
     SaveAccount saved;
     saved.bytes = bytes_of(saved_);
     return saved;
+  }
+
+  /// What could not be read the last time may be readable now.
+  bool is_whole() const {
+    return std::all_of(saved_.own.begin(), saved_.own.end(), [this](const HeldRecord& saved) {
+      RankBlocks blocks(files_, to_, saved.record);
+      return find_erasures(blocks, saved.record).none();
+    });
   }
 
   /// Each record that can still be read here has one as good in the copy. What was damaged since,
@@ -160,17 +168,23 @@ class PartSaver {
     if (account_.bad_blocks++ == 0) account_.first_trouble = std::move(text);
   }
 
+  /// Of files that no record tells of: how much of them is missing in the copy is not known.
+  void note_unreadable(const Error& error) {
+    note_trouble(error.text);
+    if (account_.unreadable.empty()) account_.unreadable = error.text;
+  }
+
   /// Where no record tells what the files are to be, they are taken as they are; a record of theirs
   /// may be kept elsewhere. Links and devices are no files of ours.
   Status save_bare(const std::string& from, const std::string& to) {
     CAIRN_TRY(files_.make_folder(to, only_me_folder));
     const auto names = files_.list(from);
-    if (!names) note_trouble(names.error().text);
+    if (!names) note_unreadable(names.error());
     for (const std::string& name : names.value_or(std::vector<std::string>{})) {
       const std::string path = from + "/" + name;
       if (path == part_.folder.record() || path == part_.folder.prepared()) continue;
       const auto info = files_.info(path);
-      if (!info) note_trouble(info.error().text);
+      if (!info) note_unreadable(info.error());
       if (info && info->kind == Kind::folder) CAIRN_TRY(save_bare(path, to + "/" + name));
       if (info && info->kind == Kind::file) CAIRN_TRY(copy_bare(path, to + "/" + name, info->size));
     }
@@ -182,7 +196,7 @@ class PartSaver {
   Status copy_bare(const std::string& from, const std::string& to, std::uint64_t bytes) {
     const auto source = files_.open(from);
     if (!source) {
-      note_trouble(source.error().text);
+      note_unreadable(source.error());
       return {};
     }
     const std::string beside = to_.path + "/saving";
@@ -204,7 +218,7 @@ class PartSaver {
           static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), bytes - at));
       const MutableBytes piece = MutableBytes(buffer).first(length);
       if (const Status read = source.read_at(at, piece); !read) {
-        note_trouble(read.error().text);
+        note_unreadable(read.error());
         whole = false;
         continue;
       }

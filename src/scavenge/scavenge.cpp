@@ -107,6 +107,7 @@ class Scavenging {
     account_.bytes += saved.bytes;
     account_.saved_bytes += saved.saved_bytes;
     account_.bad_blocks += saved.bad_blocks;
+    if (account_.unreadable.empty()) account_.unreadable = saved.unreadable;
     if (saved.bad_blocks > 0)
       log_.warning("dataset {} ({}): {}; {} blocks in all, which a rebuild takes for missing",
                    holding.info.number, holding.info.name, saved.first_trouble, saved.bad_blocks);

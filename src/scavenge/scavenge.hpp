@@ -54,6 +54,7 @@ struct ScavengeAccount {
   std::uint64_t bytes = 0;        ///< in the copies
   std::uint64_t saved_bytes = 0;  ///< those that were not there from an earlier try
   std::uint64_t bad_blocks = 0;   ///< are missing or damaged, for a rebuild to repair
+  std::string unreadable;         ///< why not all files could be read that no record tells of
 };
 
 /// Local. Copies the parts of `holdings`, in this order, below folder.scavenged(node), as they are,

@@ -385,7 +385,7 @@ Status Session::flush_what_is_due() {
   const bool safe = written != datasets_.end() && written->usable();
   if (flushed || !safe) return flushed;
   return fail(Code::not_copied, "{} is safe in the cache, and not in {} yet: {}", current_.label(),
-              settings_.prefix, with_remedy(flushed.error(), settings_));
+              settings_.prefix, with_remedy(flushed.error(), settings_, Storage::prefix));
 }
 
 /// All was written at `written_us`.

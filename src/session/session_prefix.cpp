@@ -136,7 +136,7 @@ Status Session::flush_dataset(CachedDataset& dataset) {
     dataset.flushed = true;
   else
     warn("{} is not in {} yet, and stays in the cache: {}{}", dataset.label(), settings_.prefix,
-         with_remedy(flushed.error(), settings_),
+         with_remedy(flushed.error(), settings_, Storage::prefix),
          phase_ == Phase::ended ? "" : "; it is tried again with the next dataset");
   return flushed;
 }

@@ -77,7 +77,7 @@ class ScavengeNode {
       return !is_wanted(command_.datasets, holding.info.uuid, holding.info.number,
                         holding.info.name);
     });
-    CAIRN_TRY(command_.list ? list(holdings) : save(std::move(holdings)));
+    CAIRN_TRY(command_.list ? list(holdings) : save(std::move(holdings), unreadable));
     if (unreadable.empty()) return {};
     return fail(Code::io, "not all that {} has could be read: {}", node, unreadable.front());
   }
@@ -141,7 +141,7 @@ class ScavengeNode {
     return {};
   }
 
-  Status save(std::vector<Holding> holdings) {
+  Status save(std::vector<Holding> holdings, std::vector<std::string>& unreadable) {
     if (command_.datasets.empty())
       std::erase_if(holdings,
                     [](const Holding& holding) { return holding.in_prefix || holding.outlived; });
@@ -171,6 +171,7 @@ class ScavengeNode {
     lines.end(saved->bytes);
     log_transfer(holdings, *saved, bar.seconds());
     tell(holdings, *saved, bar.seconds());
+    if (!saved->unreadable.empty()) unreadable.push_back(saved->unreadable);
     return {};
   }
 

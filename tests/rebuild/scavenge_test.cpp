@@ -758,6 +758,23 @@ TEST_F(Scavenge, ACopyThatIsGoodIsNotReplacedByWhatIsWorse) {
   EXPECT_EQ(restart_elsewhere(), 1);
 }
 
+/// A disk that works again, say.
+TEST_F(Scavenge, WhatCouldNotBeReadIsCopiedWhenItCan) {
+  cluster_.write(four_nodes(), {1});
+  const auto partly =
+      scavenge_node("n1", unreadable([&](std::string_view path) {
+                      return path.starts_with(cluster_.node("n1")) && path.ends_with("rank 2.0");
+                    }));
+  ASSERT_TRUE(partly && partly->bad_blocks > 0);
+  const auto whole = scavenge_node("n1");
+  ASSERT_TRUE(whole) << whole.error().text;
+  EXPECT_EQ(whole->bad_blocks, 0U);
+  EXPECT_GT(whole->saved_bytes, 0U);
+  for (const std::string node : {"n0", "n2"}) ASSERT_TRUE(scavenge_node(node));
+  ASSERT_EQ(outcome_of(rebuild(), 1), Outcome::published) << reason_;
+  EXPECT_EQ(restart_elsewhere(), 1);
+}
+
 TEST_F(Scavenge, WhatARebuildHasRepairedInACopyStays) {
   cluster_.write(four_nodes(), {1});
   for (const std::string& part : cluster_.parts("n1", 1)) {
@@ -787,6 +804,7 @@ TEST_F(Scavenge, AFileWithoutARecordThatCannotBeReadAnyMoreCostsNothingElse) {
   const auto partly = scavenge_node("n1", unreadable(one));
   ASSERT_TRUE(partly) << partly.error().text;
   EXPECT_EQ(partly->bad_blocks, 3U) << "two records, and what cannot be read";
+  EXPECT_NE(partly->unreadable.find("rank 2.0"), std::string::npos) << partly->unreadable;
   const auto whole = scavenge_node("n1");
   ASSERT_TRUE(whole && whole->bad_blocks == 2U);
   const auto saved = files_below(folder().scavenged("n1"));
@@ -825,7 +843,7 @@ TEST_F(Scavenge, WhatNobodyMakesAgainIsSavedFirstAndBadSourcesStopNothing) {
   std::ostringstream out;
   EXPECT_EQ(run_scavenge_command({}, *files, *cluster_.clock, process_on(cluster_, "n1"), out,
                                  cluster_.log()),
-            exit_ok)
+            exit_failure)
       << cluster_.said();
   EXPECT_EQ(order, (Names{"2", "3", "4", "1"}));
   EXPECT_TRUE(cluster_.said("injected: cannot view")) << cluster_.said();
