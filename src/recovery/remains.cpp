@@ -26,12 +26,20 @@ Result<std::vector<Remains>> find_remains(Files& files, const std::vector<std::s
                                           RecordDetail detail,
                                           std::vector<std::string>* unreadable) {
   std::map<Uuid, Remains> found;
-  for (const std::string& root : roots) {
+  const auto read = [&](const std::string& root) -> Result<Catalog> {
     CAIRN_ASSIGN(const Store store, Store::at(files, root));
-    CAIRN_ASSIGN(Catalog catalog, read_catalog(
-                                      files, {store}, [](std::size_t, int) { return true; },
-                                      EmptyFolders::kept, detail, unreadable));
-    for (auto& [uuid, held] : catalog) {
+    return read_catalog(
+        files, {store}, [](std::size_t, int) { return true; }, EmptyFolders::kept, detail,
+        unreadable);
+  };
+  for (const std::string& root : roots) {
+    auto catalog = read(root);
+    if (!catalog && unreadable == nullptr) return tl::unexpected(std::move(catalog).error());
+    if (!catalog) {
+      unreadable->push_back(catalog.error().text);
+      continue;
+    }
+    for (auto& [uuid, held] : *catalog) {
       found[uuid].uuid = uuid;
       add(found[uuid], std::move(held));
     }

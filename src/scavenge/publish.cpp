@@ -283,7 +283,10 @@ Result<Salvage> make_whole(Files& files, Clock& clock, const PrefixFolder& folde
   Salvage salvage;
   CAIRN_ASSIGN(const std::vector<std::string> caches, saved_caches(files, folder));
   CAIRN_ASSIGN(salvage.locks, lock_caches(files, clock, caches));
-  CAIRN_ASSIGN(std::vector<Remains> found, find_remains(files, caches));
+  std::vector<std::string> unreadable;
+  CAIRN_ASSIGN(std::vector<Remains> found,
+               find_remains(files, caches, RecordDetail::outline, &unreadable));
+  for (const std::string& trouble : unreadable) log.warning("{}", trouble);
   std::reverse(found.begin(), found.end());
   std::erase_if(found, [&](const Remains& remains) { return !choice.wanted(remains); });
   if (found.empty()) return salvage;
@@ -334,9 +337,10 @@ Status forget_loss(Files& files, const PrefixFolder& folder, const Uuid& dataset
   return files.sync_folder(folder.rebuilt());
 }
 
-Result<std::vector<Remains>> find_saved(Files& files, const PrefixFolder& folder) {
+Result<std::vector<Remains>> find_saved(Files& files, const PrefixFolder& folder,
+                                        std::vector<std::string>* unreadable) {
   CAIRN_ASSIGN(const std::vector<std::string> caches, saved_caches(files, folder));
-  return find_remains(files, caches);
+  return find_remains(files, caches, RecordDetail::outline, unreadable);
 }
 
 Status remove_saved(Files& files, Clock& clock, const PrefixFolder& folder, const Remains& saved) {

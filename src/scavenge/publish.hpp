@@ -66,7 +66,8 @@ std::string known_loss(Files& files, const PrefixFolder& folder, const Uuid& dat
 Status forget_loss(Files& files, const PrefixFolder& folder, const Uuid& dataset);
 
 /// Local. What is left of all that was scavenged to this prefix directory, newest first.
-Result<std::vector<Remains>> find_saved(Files& files, const PrefixFolder& folder);
+Result<std::vector<Remains>> find_saved(Files& files, const PrefixFolder& folder,
+                                        std::vector<std::string>* unreadable = nullptr);
 
 /// Local. Removes it, and what was rebuilt of it. busy while somebody scavenges.
 Status remove_saved(Files& files, Clock& clock, const PrefixFolder& folder, const Remains& saved);

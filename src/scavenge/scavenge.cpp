@@ -164,9 +164,8 @@ Result<std::vector<Holding>> find_holdings(Files& files, const std::vector<std::
   const Listing attempts = read_attempts(files, folder).value_or(Listing{});
   std::vector<Remains> found;
   for (const std::string& cache : caches) {
-    auto remains = find_remains(files, {cache}, RecordDetail::outline, &unreadable);
-    if (!remains) unreadable.push_back(remains.error().text);
-    if (remains) std::move(remains->begin(), remains->end(), std::back_inserter(found));
+    CAIRN_ASSIGN(auto remains, find_remains(files, {cache}, RecordDetail::outline, &unreadable));
+    std::move(remains.begin(), remains.end(), std::back_inserter(found));
   }
   std::stable_sort(found.begin(), found.end(),
                    [](const Remains& a, const Remains& b) { return a.uuid > b.uuid; });

@@ -179,6 +179,8 @@ class Report {
     if (facts_.caches.empty())
       note("no cache of job {} of {} is seen here; name folders that hold caches by --cache",
            settings_.job_id, settings_.user);
+    for (const std::string& trouble : facts_.unreadable)
+      note("what is there counts as missing: {}", trouble);
     note_absent_nodes();
     note_prefix(clock);
     for (const std::string& label : forecast_.failed)

@@ -19,7 +19,8 @@ class Gatherer {
 
   Result<RestartFacts> run(const std::vector<std::string>& folders, std::uint32_t ranks) {
     CAIRN_TRY(find_all_caches(folders));
-    CAIRN_ASSIGN(std::vector<Remains> cached, find_remains(files_, facts_.caches));
+    CAIRN_ASSIGN(std::vector<Remains> cached,
+                 find_remains(files_, facts_.caches, RecordDetail::outline, &facts_.unreadable));
     std::vector<Remains> scavenged = read_saved();
     read_prefix();
     facts_.ranks = ranks != 0 ? ranks : ranks_of_newest(cached, scavenged);
@@ -61,7 +62,7 @@ class Gatherer {
   std::vector<Remains> read_saved() {
     const auto folders = saved_caches(files_, folder_);
     facts_.in_work = those_in_work(folders.value_or(std::vector<std::string>{}));
-    auto saved = find_saved(files_, folder_);
+    auto saved = find_saved(files_, folder_, &facts_.unreadable);
     if (!saved) log_.warning("what was scavenged cannot be seen: {}", saved.error().text);
     return std::move(saved).value_or(std::vector<Remains>{});
   }

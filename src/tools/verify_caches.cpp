@@ -22,7 +22,10 @@ class CacheVerifier {
       return tl::unexpected(locks.error());
     if (!locks) log_.warning("{}; what it removes meanwhile looks bad", locks.error().text);
     if (locks && !command_.repair) locks->clear();
-    CAIRN_ASSIGN(const std::vector<Remains> all, find_remains(files_, caches));
+    std::vector<std::string> unreadable;
+    CAIRN_ASSIGN(const std::vector<Remains> all,
+                 find_remains(files_, caches, RecordDetail::outline, &unreadable));
+    for (const std::string& trouble : unreadable) log_.warning("not verified: {}", trouble);
     std::vector<Verified> found;
     for (const Remains& remains : all)
       if (is_wanted(command_.datasets, remains.uuid, remains.number, remains.name))

@@ -97,6 +97,27 @@ TEST_F(Explain, AFlippedByteThatNobodyHasReadIsVerifysToFind) {
   }
 }
 
+/// Of two datasets on a node, one cannot be listed; nor can all that another node has.
+TEST_F(Explain, AFolderThatCannotBeListedCostsNothingElse) {
+  cluster_.settings.stores[0].count = 2;
+  cluster_.write(four_nodes(), {1, 2});
+  const std::string dataset = fs::path(cluster_.parts("n1", 2).at(0)).parent_path();
+  const std::string cache = fs::path(cluster_.parts("n3", 1).at(0)).parent_path().parent_path();
+  const auto posix = make_posix_files();
+  for (const std::string& broken : {dataset, cache}) {
+    files_ = make_hooked_files(*posix, [&](const FileOperation& operation) -> Status {
+      if (operation.name != "list" || operation.path != broken) return {};
+      return fail(Code::io, "injected: cannot list {}", operation.path);
+    });
+    ASSERT_EQ(explain(), 0) << told_;
+    EXPECT_TRUE(shows("note: what is there counts as missing: injected: cannot list " + broken))
+        << out_;
+    for (const std::string name : {"ckpt.1", "ckpt.2"})
+      EXPECT_TRUE(said_of(name, "cache").at("taken") == (name == "ckpt.2")) << out_;
+  }
+  files_ = make_posix_files();
+}
+
 TEST_F(Explain, WhereNothingIsVerifiedTheCachesAreNamed) {
   cluster_.write(four_nodes(), {1});
   EXPECT_EQ(verify_prefix(), 0);
