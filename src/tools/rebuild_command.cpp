@@ -78,8 +78,12 @@ Report rebuild(Files& files, const Remains& remains, const std::string& spare_ro
 }
 
 Result<std::vector<Remains>> find_wanted(const RebuildCommand& command, Files& files,
-                                         const std::vector<std::string>& caches) {
-  CAIRN_ASSIGN(std::vector<Remains> found, find_remains(files, caches));
+                                         const Log& log, const std::vector<std::string>& caches) {
+  std::vector<std::string> unreadable;
+  CAIRN_ASSIGN(std::vector<Remains> found,
+               find_remains(files, caches, RecordDetail::outline, &unreadable));
+  for (const std::string& trouble : unreadable)
+    log.warning("what is there counts as missing: {}", trouble);
   std::erase_if(found, [&](const Remains& remains) {
     return !is_wanted(command.datasets, remains.uuid, remains.number, remains.name);
   });
@@ -107,7 +111,7 @@ Status carry_out(const RebuildCommand& command, Files& files, Clock& clock, cons
   std::vector<std::string> caches;
   CAIRN_TRY(find_caches(files, command.folder, caches, log));
   CAIRN_ASSIGN(const auto locks, lock_caches(files, clock, caches));
-  CAIRN_ASSIGN(wanted, find_wanted(command, files, caches));
+  CAIRN_ASSIGN(wanted, find_wanted(command, files, log, caches));
   return rebuild_all(command, files, log, wanted, reports);
 }
 
