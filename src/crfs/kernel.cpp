@@ -34,6 +34,8 @@ Promises& promises_of(void* user_data) { return static_cast<FileSystem*>(user_da
 /// thread that holds stderr meanwhile.
 ssize_t receive(int descriptor, void* buffer, std::size_t size, void* user_data) {
   const ssize_t got = ::read(descriptor, buffer, size);
+  // Who fetches a request at the moment of the unmount is told so by another name.
+  if (got < 0 && errno == ECONNABORTED) errno = ENODEV;
   if (got < 0 && errno != EINTR && errno != EAGAIN && errno != ENOENT && errno != ENODEV) {
     static_cast<FileSystem*>(user_data)->receive_error = errno;
     errno = ENODEV;

@@ -211,7 +211,7 @@ def test_a_lazy_unmount_waits_for_who_still_writes(workshop, gathering):
     writers = start_writers(mount.path, 3, most=6000)
     detach(mount.path)
     assert [count_of(writer) for writer in writers] == [6000] * 3
-    assert mount.wait() == 0
+    assert mount.wait() == 0, mount.said()
     for i in range(3):
         assert (slow.backing / f"w{i}").read_bytes() == records(6000)
 
