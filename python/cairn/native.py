@@ -74,6 +74,13 @@ class Native:
     def _halt(self, *arguments: str) -> Halt:
         return Halt.of_json(self._json(["halt", *arguments, "--json", self.prefix])["prefixes"][0])
 
+    def can_make_whole(self) -> bool:
+        """Whether something was scavenged that is not published, is not outlived, and seems to be complete."""
+        if not (Path(self.prefix) / ".cairn" / "scavenged").is_dir():
+            return False
+        scavenged = self._json(["index", "list", "--json", "-p", self.prefix], incomplete=True)["scavenged"]
+        return any(one["state"] == "saved" for one in scavenged)
+
     def restart_name(self) -> Optional[str]:
         """The checkpoint in the prefix directory that a restart would begin with."""
         if not (Path(self.prefix) / ".cairn" / "datasets").is_dir():

@@ -247,17 +247,17 @@ class Scavenge:
         for node, answer in self._remote.run({node: command for node in nodes}, patience_s, alike=False).items():
             told = first_json(answer.text)
             if told is None:
-                result.silent[node] = _last_line(answer)
+                result.silent[node] = last_line(answer)
                 continue
             lists[node] = told["datasets"]
             if answer.code != 0:
-                result.partly[node] = _last_line(answer)
+                result.partly[node] = last_line(answer)
         return lists
 
     def _save(self, one: Dataset) -> Saved:
         command = self._command("scavenge-node", "--dataset", one.uuid, "--json", "--progress")
         answers = self._copy(one, command)
-        failed = {node: _last_line(answer) for node, answer in answers.items() if not has_copied(answer)}
+        failed = {node: last_line(answer) for node, answer in answers.items() if not has_copied(answer)}
         for node, why in failed.items():
             self._say(f"{one.text()}: {node} has not copied its part: {why}")
         later = [node for node, answer in answers.items() if answer.code == TEMPORARY]
@@ -282,7 +282,7 @@ class Scavenge:
             answers = self._work(self._remote, {node: command}, bar)
             if has_copied(answers[node]) or answers[node].code == TEMPORARY:
                 break
-            self._say(f"{one.text()}: {node} has not copied it: {_last_line(answers[node])}")
+            self._say(f"{one.text()}: {node} has not copied it: {last_line(answers[node])}")
         return answers
 
     def _rebuild(self, one: Dataset, run_ended: bool, failed: bool) -> "tuple[str, str]":
@@ -296,7 +296,7 @@ class Scavenge:
         if found is None and answer.code == 0 and not failed:
             return "there", ""
         if found is None:
-            return ("later" if answer.code == TEMPORARY else "failed"), _last_line(answer)
+            return ("later" if answer.code == TEMPORARY else "failed"), last_line(answer)
         return str(found["outcome"]), str(found.get("reason") or "")
 
     def _work(self, remote: RemoteExecution, commands: Mapping[str, str],
@@ -319,6 +319,6 @@ def has_copied(answer: Answer) -> bool:
     return answer.code == 0 or "saved_bytes" in (first_json(answer.text) or {})
 
 
-def _last_line(answer: Answer) -> str:
-    """An error comes after the warnings."""
+def last_line(answer: Answer) -> str:
+    """Of what a command has said: an error comes after the warnings."""
     return (answer.text.strip().splitlines() or [f"exit {answer.code}"])[-1]

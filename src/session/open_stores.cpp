@@ -1,6 +1,8 @@
 #include "session/open_stores.hpp"
 
+#include <algorithm>
 #include <set>
+#include <span>
 
 #include "cache/private_folder.hpp"
 #include "files/lock_patiently.hpp"
@@ -34,15 +36,28 @@ Result<std::unique_ptr<FileLock>> lock_folder(Files& files, Clock& clock, const 
               settings.node_name, settings.job_id, folder);
 }
 
+/// For who cleans up: there it is told whether the job's cairn run lives, also between two runs.
+/// Who finds no note keeps what is young; a job need not fail for it.
+void note_prefix(Files& files, const std::string& folder, const std::string& prefix) {
+  const std::string note = folder + "/prefix";
+  const Bytes text = std::as_bytes(std::span(prefix));
+  const auto known = read_file(files, note, text.size());
+  if (known && std::ranges::equal(*known, text)) return;
+  (void)write_file_atomically(files, note, text, false);
+}
+
 /// A folder may have several names, and a file that was locked may have been removed: what is held
 /// is known by the file itself.
 Status take_lock(Files& files, Clock& clock, const std::string& folder, const Settings& settings,
                  Locks& held) {
   const std::string path = lock_in(folder);
-  if (const auto there = files.info(path); there && held.contains(there->id)) return {};
+  const auto there = files.info(path);
+  if (!there && there.error().code != Code::not_found) return tl::unexpected(there.error());
+  if (there && held.contains(there->id)) return {};
   CAIRN_ASSIGN(auto lock, lock_folder(files, clock, folder, settings));
   CAIRN_ASSIGN(const FileInfo locked, files.info(path));
   held[locked.id] = std::move(lock);
+  note_prefix(files, folder, settings.prefix);
   return {};
 }
 

@@ -244,10 +244,12 @@ TEST_P(SessionDamage, ADamagedFileIsRepairedOrRefusedAloneAndWithNodesLost) {
 using Tree = std::map<std::string, std::string>;
 
 /// Every file on every node, but for the locks, which say who runs.
+/// Of what the datasets are made of; who runs leaves a lock and a note in every folder he sees.
 Tree tree_of(const std::string& folder) {
+  const std::set<std::string> of_a_run = {"lock", "prefix"};
   Tree tree;
   for (const auto& entry : fs::recursive_directory_iterator(folder))
-    if (entry.is_regular_file() && entry.path().filename() != "lock")
+    if (entry.is_regular_file() && !of_a_run.contains(entry.path().filename()))
       tree[entry.path()] = read_all(entry.path());
   return tree;
 }

@@ -12,7 +12,8 @@ namespace cairn {
 namespace {
 
 std::string_view state_of(const ScavengedDataset& dataset) {
-  return dataset.missing.empty() ? "saved" : "incomplete";
+  if (!dataset.missing.empty()) return "incomplete";
+  return dataset.outlived ? "outlived" : "saved";
 }
 
 /// By its records: a look at all files takes longer than a list may.
@@ -33,18 +34,31 @@ ScavengedDataset look_at(Files& files, const Settings& settings, const Remains& 
   return dataset;
 }
 
+std::string remedy_of(const ScavengedDataset& dataset) {
+  if (!dataset.missing.empty()) return fmt::format("{}", fmt::join(dataset.missing, "; "));
+  if (dataset.outlived)
+    return fmt::format(
+        "nothing restarts from it, as a newer checkpoint is there: cairn rebuild --dataset {} "
+        "publishes it all the same",
+        text_of(dataset.info.uuid));
+  return "by its records it can be made whole: cairn rebuild reads it all, and publishes it";
+}
+
 Result<std::vector<ScavengedDataset>> find(Files& files, const Settings& settings,
-                                           const Listing& listing) {
+                                           const Listing& listing, const Log& log) {
   const PrefixFolder folder{settings.prefix};
   std::vector<ScavengedDataset> found;
-  CAIRN_ASSIGN(const std::vector<Remains> saved, find_saved(files, folder));
+  std::vector<std::string> unreadable;
+  CAIRN_ASSIGN(const std::vector<Remains> saved, find_saved(files, folder, &unreadable));
+  for (const std::string& trouble : unreadable) log.warning("{}", trouble);
   if (saved.empty()) return found;
   CAIRN_ASSIGN(const Dropped dropped, read_dropped(files, folder));
   CAIRN_ASSIGN(const Listing deleted, read_deleted(files, folder));
   for (const Remains& remains : saved) {
     const KnownInPrefix known = known_in_prefix(remains.uuid, listing, dropped, {}, deleted);
-    if (!known.flushed && !dropped.has(remains.uuid))
-      found.push_back(look_at(files, settings, remains));
+    if (known.flushed || dropped.has(remains.uuid)) continue;
+    found.push_back(look_at(files, settings, remains));
+    found.back().outlived = is_outlived(found.back().info, listing);
   }
   return found;
 }
@@ -53,7 +67,7 @@ Result<std::vector<ScavengedDataset>> find(Files& files, const Settings& setting
 
 std::vector<ScavengedDataset> find_scavenged(Files& files, const Settings& settings,
                                              const Listing& listing, const Log& log) {
-  auto found = find(files, settings, listing);
+  auto found = find(files, settings, listing, log);
   if (!found) log.warning("what was scavenged cannot be seen: {}", found.error().text);
   return std::move(found).value_or(std::vector<ScavengedDataset>{});
 }
@@ -62,12 +76,8 @@ std::string scavenged_text(const std::vector<ScavengedDataset>& datasets) {
   std::string text = datasets.empty() ? "" : "scavenged, and not published:\n";
   for (const ScavengedDataset& dataset : datasets) {
     const std::string name = dataset.info.name.empty() ? "" : " (" + dataset.info.name + ")";
-    const std::string what =
-        dataset.missing.empty()
-            ? "by its records it can be made whole: cairn rebuild reads it all, and publishes it"
-            : fmt::format("{}", fmt::join(dataset.missing, "; "));
     text += printable(fmt::format("dataset {}{} of {} ranks: {}: {}", dataset.info.number, name,
-                                  dataset.info.ranks, state_of(dataset), what)) +
+                                  dataset.info.ranks, state_of(dataset), remedy_of(dataset))) +
             "\n";
   }
   return text;

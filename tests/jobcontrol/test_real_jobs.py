@@ -1,5 +1,6 @@
 """Real jobs of a few seconds: processes die, and the job goes on by itself."""
 
+import fcntl
 import filecmp
 import json
 import os
@@ -318,6 +319,29 @@ def test_a_scavenge_by_hand_that_is_cut_off_is_ended_by_the_next(
                 break
         assert done.returncode == 0, done
     assert "a restart begins with step." in done.stderr and json.loads(done.stdout)["verdict"] == "nothing to save", done
+
+
+def test_what_was_scavenged_and_not_made_whole_is_where_the_next_run_begins(
+        cairn: Path, tmp_path: Path, first_flavour: str, program_of: Dict[str, str]) -> None:
+    """The allocation may have ended between the two. Where it cannot be made whole now, the job goes on without."""
+    storage = tmp_path / "storage"
+    died = heat(cairn, tmp_path, first_flavour, program_of,
+                [*LOSE, "n2@checkpoint:2", "--no-scavenge", "--storage", str(storage)], 100000).wait()
+    assert died.code == 4, died
+    command = [str(cairn), "scavenge", "-p", str(tmp_path), "--storage", str(storage), "--no-rebuild"]
+    subprocess.run(command, env=environment_of(), timeout=60, check=True)
+    assert listed(cairn, tmp_path) == []
+    with (tmp_path / ".cairn" / "scavenged" / "n0" / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # as one that scavenges has it
+        without = heat(cairn, tmp_path, first_flavour, program_of, NODES, 2).wait()
+    assert without.code == 0 and without.steps("start") == [0], without
+    assert "cairn run: not now: " in without.told and "; cairn rebuild tries it again" in without.told, without.told
+    done = heat(cairn, tmp_path, first_flavour, program_of, NODES, 100).wait()  # its nodes have nothing
+    saved = re.findall(r"step\.(\d+) \(dataset \d+\) is in the prefix directory now", done.told)
+    assert done.code == 0 and saved and done.steps("start") == [int(saved[-1])], done
+    undisturbed = heat(cairn, tmp_path, first_flavour, program_of, NODES, 100, "reference", {"SCR_ENABLE": "0"}).wait()
+    assert undisturbed.code == 0 and fields(tmp_path / "result") == fields(tmp_path / "reference"), undisturbed
+    assert "scavenged" not in undisturbed.told
 
 
 def test_two_scavenges_at_once_bring_what_one_does(

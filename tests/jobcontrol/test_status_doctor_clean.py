@@ -162,6 +162,7 @@ def test_clean_touches_nothing_of_a_job_that_runs(cairn: Path, tmp_path: Path, f
         code, output, told = call(cairn, elsewhere, "clean", "--remove", *words, "--cache", nodes / "%n")
         assert code == 0 and output.count("a run of the job is alive") == 2, output + told
     assert len(list(nodes.glob("*/*/cairn.local/lock"))) == 2
+    assert [path.read_text() for path in nodes.glob("*/*/cairn.local/prefix")] == [str(tmp_path)] * 2
     job.send(signal.SIGTERM)
     outcome = job.wait()
     assert outcome.code == 3, outcome
@@ -178,9 +179,20 @@ def test_clean_keeps_what_the_next_launch_needs(cairn: Path, tmp_path: Path, use
     for words in (["--job", "again"], ["--older-than", "0"]):
         output = call(cairn, tmp_path, "clean", "--remove", *words, "--cache", tmp_path)[1]
         assert "is the job of the cairn run that works in" in output and folder.exists(), output
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (folder / "prefix").write_text(str(tmp_path))  # as the job's runs do
+    output = call(cairn, elsewhere, "clean", "--remove", "--job", "again", "--cache", tmp_path)[1]
+    assert f"is the job of the cairn run that works in {tmp_path}" in output and folder.exists(), output
+    state = tmp_path / ".cairn" / "run.json"
+    kept = state.read_text()
+    state.write_text("{")
+    output = call(cairn, elsewhere, "clean", "--remove", "--job", "again", "--cache", tmp_path)[1]
+    assert "cannot be seen whether its cairn run lives" in output and str(state) in output and folder.exists(), output
+    state.write_text(kept)
     job.send(signal.SIGHUP)
     job.wait()
-    call(cairn, tmp_path.parent, "clean", "--remove", "--job", "again", "--cache", tmp_path, "--prefix", tmp_path)
+    call(cairn, elsewhere, "clean", "--remove", "--job", "again", "--cache", tmp_path)
     assert not folder.exists()
 
 
@@ -254,7 +266,7 @@ def test_doctor_finds_a_good_place_good(cairn: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("settings, words", [
     ({"SCR_PREFIX": "/no/such/folder"}, ["/no/such/folder", "SCR_PREFIX"]),
     ({"SCR_CACHE_BASE": "/proc/cache"}, ["/proc", "SCR_CACHE_BASE"]),
-    ({"PATH": "/nowhere"}, ["no launcher"]),
+    ({"PATH": "/nowhere"}, ["no launcher", "load the module"]),
     ({"CAIRN_CHECKPOINT_SIZE": "8000TB"}, ["and a checkpoint takes 8e+03 TiB of each rank"]),
 ])
 def test_doctor_names_what_is_bad_with_its_remedy(cairn: Path, tmp_path: Path, settings: Dict[str, str],
@@ -265,6 +277,36 @@ def test_doctor_names_what_is_bad_with_its_remedy(cairn: Path, tmp_path: Path, s
     assert all(word in output for word in words), output
     assert all(after.startswith("      -> ") for line, after in zip(output.splitlines(), output.splitlines()[1:])
                if line.startswith("bad"))
+
+
+HYDRA = "HYDRA build details:\n    Version:                                 4.0.2\n    Release Date: ...\n"
+PMI_LISTS = {  # of Slurm 22.05
+    "MPI plugin types are...\n\tnone\n\tpmix\nspecific pmix plugin versions available: pmix_v4\n": True,
+    "MPI plugin types are...\n\tcray_shasta\n\tnone\n": True,
+    "MPI plugin types are...\n\tnone\n": False,
+}
+
+
+def test_doctor_tells_whose_each_launcher_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("mpirun", "mpiexec", "flux"):
+        (tmp_path / name).touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    answers = {"mpirun": Answer(0, "mpirun (Open MPI) 4.1.4\n\nReport bugs to ...\n"), "mpiexec": Answer(0, HYDRA),
+               "flux": Answer(127, "flux: cannot find its library\n")}
+    found = list(doctor.check_launchers(lambda words: answers[words[0]]))
+    assert [(one.level, one.what) for one in found] == [
+        ("note", "launcher flux does not work: flux: cannot find its library"),
+        ("good", "launcher mpirun: mpirun (Open MPI) 4.1.4"), ("good", "launcher mpiexec: Hydra of MPICH 4.0.2")]
+    answers.update({name: Answer(1, "") for name in ("mpirun", "mpiexec")})
+    found = list(doctor.check_launchers(lambda words: answers[words[0]]))
+    assert {one.level for one in found} == {"bad"} and all(one.remedy for one in found), found
+
+
+@pytest.mark.parametrize("told", PMI_LISTS)
+def test_doctor_tells_where_srun_starts_each_rank_alone(told: str) -> None:
+    found = list(doctor.check_srun(lambda words: Answer(0, told)))
+    assert len(found) == (0 if PMI_LISTS[told] else 1), found
+    assert not list(doctor.check_srun(lambda words: Answer(1, "it fails"))), "that is told already"
 
 
 def test_doctor_tests_the_room_that_folders_must_have(cairn: Path, tmp_path: Path) -> None:

@@ -37,8 +37,8 @@ def parser() -> argparse.ArgumentParser:
         help="only of jobs that have written nothing for so long (24)")
     add("--cache", action="append", default=[], metavar="FOLDER",
         help="look here, in place of the folders that the settings name; may be repeated")
-    add("-p", "--prefix", metavar="FOLDER", help="a prefix directory, in place of SCR_PREFIX: the job of a cairn run that "
-        "works there is kept, also between two runs")
+    add("-p", "--prefix", metavar="FOLDER", help="a prefix directory, in place of SCR_PREFIX, whose job is kept, also between "
+        "two runs; as are those of the prefix directories that the runs have written down beside their caches")
     return made
 
 
@@ -52,19 +52,36 @@ class Left:
     newest_s: float
 
 
-class Jobs(NamedTuple):
-    """Those that may go on."""
+class Known(NamedTuple):
+    """Of what may go on."""
 
-    own: Optional[str]  # of this allocation
+    own: Optional[str]  # the job of this allocation
     prefix: str
-    running: Optional[str]  # of a `cairn run` that works there: between two runs nobody holds the locks of the caches
 
 
-def jobs_of(native: Native) -> Jobs:
+def known_of(native: Native) -> Known:
     """As the settings tell."""
-    own = native.chosen("SCR_JOB_ID") or manager_of(native.environment).job_id()
-    state = read_state(native.prefix, SILENT_S)
-    return Jobs(own, native.prefix, state["account"].job if state and state["alive"] else None)
+    return Known(native.chosen("SCR_JOB_ID") or manager_of(native.environment).job_id(), native.prefix)
+
+
+def prefixes_of(path: Path, known: Known) -> List[str]:
+    """The prefix directories where the folder's job may work: its last run has written down its own."""
+    try:
+        return [(path / "prefix").read_text(encoding="utf-8"), known.prefix]
+    except (OSError, ValueError):
+        return [known.prefix]
+
+
+def why_it_may_go_on(left: Left, known: Known) -> str:
+    """By its `cairn run`: between two runs nobody holds the locks of the caches. Empty: that is not alive."""
+    for prefix in prefixes_of(left.path, known):
+        try:
+            state = read_state(prefix, SILENT_S)
+        except Trouble as trouble:
+            return f"may go on: it cannot be seen whether its cairn run lives: {trouble}"
+        if state and state["alive"] and state["account"].job == left.job:
+            return f"is the job of the cairn run that works in {prefix}"
+    return ""
 
 
 def bytes_and_newest(folder: Path) -> "tuple[int, float]":
@@ -115,27 +132,25 @@ def take_lock(path: Path, make: bool) -> TextIO:
     return lock
 
 
-def why_kept(left: Left, options: argparse.Namespace, jobs: Jobs, now_s: float) -> str:
+def why_kept(left: Left, options: argparse.Namespace, known: Known, now_s: float) -> str:
     """Why it is not to be removed, empty if it is."""
-    if left.job == jobs.running:
-        return f"is the job of the cairn run that works in {jobs.prefix}"
-    if options.job:
-        return "" if left.job in options.job else "is another job's"
-    if left.job == jobs.own:
+    if options.job and left.job not in options.job:
+        return "is another job's"
+    if not options.job and left.job == known.own:
         return "is the job of this allocation; name it by --job"
-    if now_s - left.newest_s < options.older_than * 3600:
+    if not options.job and now_s - left.newest_s < options.older_than * 3600:
         return f"was written to less than {options.older_than:g} h ago"
-    return ""
+    return why_it_may_go_on(left, known)
 
 
-def clean(path: Path, options: argparse.Namespace, jobs: Jobs) -> bool:
+def clean(path: Path, options: argparse.Namespace, known: Known) -> bool:
     """Does it, or tells; False if it failed."""
     try:
         with take_lock(path, options.remove):
             now_s = time.time()
             left = Left(path, path.name[len(FOLDER):], *bytes_and_newest(path))
             what = f"{path}: {size_text(left.bytes)}, {time_text(now_s - left.newest_s)} old"
-            kept = why_kept(left, options, jobs, now_s)
+            kept = why_kept(left, options, known, now_s)
             if not kept and options.remove:
                 shutil.rmtree(path)
                 print(f"{what}: removed")
@@ -171,7 +186,7 @@ def main(arguments: Sequence[str], native_path: Path) -> int:
     options = parser().parse_args(list(arguments))
     try:
         native = Native(native_path, options.prefix, dict(os.environ))
-        jobs = jobs_of(native)
+        known = known_of(native)
         user = native.settings["SCR_USER_NAME"]
     except Trouble as trouble:
         print(f"cairn: error: {trouble}", file=sys.stderr)
@@ -180,7 +195,7 @@ def main(arguments: Sequence[str], native_path: Path) -> int:
     found = [path for base in bases for path in folders_in(Path(base), user)]
     if not found:
         print(f"nothing of {user}'s jobs is in {', '.join(bases)}")
-    done = [clean(path, options, jobs) for path in found]
+    done = [clean(path, options, known) for path in found]
     if not options.job and not options.cache:
         done.append(clean_simulated(options, [MEMORY, Path(tempfile.gettempdir())]))
     return 0 if all(done) else 1

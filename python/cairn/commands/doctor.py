@@ -18,10 +18,11 @@ from cairn.commands.run import tests_for
 from cairn.hosts import expand
 from cairn.native import Trouble, cache_folders
 from cairn.node_tests import unfit
-from cairn.roles import ResourceManager, ask_here
+from cairn.roles import Answer, Ask, ResourceManager, ask_here
 
 GOOD, NOTE, BAD = "good", "note", "bad"
 TMPFS_TYPES = ("tmpfs", "ramfs")
+LAUNCHERS = ("srun", "flux", "jsrun", "mpirun", "mpiexec")
 
 
 class Finding(NamedTuple):
@@ -43,13 +44,40 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-def check_launchers() -> Iterator[Finding]:
-    """Something must start the program."""
-    found = [name for name in ("srun", "flux", "jsrun", "mpirun", "mpiexec") if shutil.which(name)]
-    if found:
-        yield Finding(GOOD, f"launchers: {', '.join(found)}")
-    else:
-        yield Finding(BAD, "no launcher of MPI programs is found", "load the module of an MPI, or set PATH")
+def check_launchers(ask: Ask = ask_here) -> Iterator[Finding]:
+    """Something must start the program; whose each launcher is, it tells itself."""
+    told = {name: ask([name, "--version"]) for name in LAUNCHERS if shutil.which(name)}
+    remedy = "load the module of the MPI that the program is built with, or set PATH"
+    if not told:
+        yield Finding(BAD, "no launcher of MPI programs is found", remedy)
+    works = any(answer.code == 0 for answer in told.values())
+    for name, answer in told.items():
+        if answer.code == 0:
+            yield Finding(GOOD, f"launcher {name}: {whose(answer.text)}")
+        else:
+            yield Finding(NOTE if works else BAD, f"launcher {name} does not work: {first_line(answer.text)}", remedy)
+    if told.get("srun", Answer(1, "")).code == 0:
+        yield from check_srun(ask)
+
+
+def whose(version: str) -> str:
+    """What --version prints, on one line. Hydra, MPICH's, has its number on the second."""
+    number = re.search(r"^\s+Version:\s*(\S+)", version, re.MULTILINE)
+    return f"Hydra of MPICH {number.group(1)}" if "HYDRA" in version and number else first_line(version)
+
+
+def first_line(text: str) -> str:
+    """Of what a command has said."""
+    return (text.strip().splitlines() or ["it says nothing"])[0].strip()
+
+
+def check_srun(ask: Ask) -> Iterator[Finding]:
+    """Without a way to find each other the ranks that srun starts are so many programs of one rank each."""
+    answer = ask(["srun", "--mpi=list"])
+    kinds = re.findall(r"^\s+(\w+)\s*$", answer.text, re.MULTILINE) if answer.code == 0 else []
+    if kinds and not any(kind.startswith(("pmix", "pmi2", "cray")) for kind in kinds):
+        yield Finding(NOTE, f"srun starts MPI programs by {', '.join(kinds)} only: each rank may run alone",
+                      "start them by mpirun or mpiexec, or ask for Slurm's plugin pmix or pmi2")
 
 
 def check_clustershell() -> Iterator[Finding]:

@@ -28,7 +28,8 @@ from cairn.resources import ALL, manager_of
 from cairn.resources.local import SimulatedNodes
 from cairn.roles import Launcher, NodeTest, ResourceManager
 from cairn.scavenge import Scavenge, Wish
-from cairn.state_file import StateFile
+from cairn.state_file import StateFile, read_state
+from cairn.unpublished import Unpublished
 
 FAILURE, USAGE = 1, 2
 CHECKPOINT_WORD = "SCR_CKPT_NAME"
@@ -313,6 +314,16 @@ def scavenge_at_end(work: Job, native: Native, manager: ResourceManager, plan: P
     return "" if succeeded and not result.saved and not result.waits else result.text()
 
 
+def last_account(prefix: str) -> Optional[Account]:
+    """What the `cairn run` before this one has told of itself."""
+    try:
+        state = read_state(prefix)
+    except Trouble:  # it is about to be written anew
+        return None
+    account: Optional[Account] = state["account"] if state else None
+    return account
+
+
 def run(options: argparse.Namespace, native_path: Path) -> int:
     """The whole of it; the exit code."""
     environment = dict(os.environ)
@@ -325,6 +336,7 @@ def run(options: argparse.Namespace, native_path: Path) -> int:
         nodes, wanted = nodes_of(options, manager, commands, native)
         manager.wrap(nodes[:wanted], commands.launcher.ranks(commands.options))  # what is wrong with that is wrong now
         state_file = stack.enter_context(StateFile(native.prefix))
+        last = last_account(native.prefix)
         job = job_of(native, manager)
         plan = plan_of(options, native, manager, commands, job, wanted, environment)
         account = Account(manager.name, Path(commands.name).name, job, nodes, wanted, begun_s=time.time())
@@ -332,6 +344,7 @@ def run(options: argparse.Namespace, native_path: Path) -> int:
         stack.enter_context(on_signals(stop, os.isatty(0)))
         work = Job(plan, manager, tests_for(native, manager, options.exclude), native, JobLog(native.prefix, job),
                    state_file, account, stop, say, [strike_of(text, manager) for text in options.kill_node])
+        Unpublished(native, last, say, lambda: stop.now or stop.asked, plan.end_time).publish()
         action = work.run()
         if not options.no_scavenge:
             account.scavenged = scavenge_at_end(work, native, manager, plan, stop, action.kind == Kind.SUCCESS,
