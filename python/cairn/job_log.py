@@ -151,6 +151,7 @@ class Progress:
     newest_cost_s: float = 0.0
     newest_protection: str = ""  # where it is, and by which scheme
     commits: int = 0
+    spent_s: float = 0.0  # in all of them, from their starts on
     failed: int = 0
     restarts: int = 0
     restarted_from: str = ""
@@ -202,6 +203,7 @@ class Progress:
         if writing:
             (self.flushed if entry.protection() == IN_PREFIX else self.written).add(writing)
         self.commits += 1
+        self.spent_s += entry.seconds
         self.newest = max(self.newest, entry.dataset or 0)
         if entry.what == "CHECKPOINT_END":
             self.newest_name, self.newest_s = entry.name, entry.time_s

@@ -10,7 +10,7 @@ from typing import Callable, List, Optional
 
 from cairn.account import Account, time_text
 from cairn.long_work import TEMPORARY, LongWork
-from cairn.native import Native, Trouble
+from cairn.native import Native
 from cairn.progress_bar import ProgressLine
 from cairn.resources.local import Here
 from cairn.roles import Answer
@@ -21,23 +21,23 @@ class Unpublished:
     """Of one prefix directory."""
 
     def __init__(self, native: Native, last: Optional[Account], say: Callable[[str], None], why_stop: Callable[[], str],
-                 end_time: Callable[[], Optional[float]]) -> None:
-        """`last`: what the last `cairn run` there has told of itself. `end_time`: of the allocation."""
+                 tick: Callable[[], None]) -> None:
+        """`last`: what the last `cairn run` there has told of itself. `tick` is called again and again."""
         self._native, self._last, self._say = native, last, say
-        self._asked_to_stop, self._end_time = why_stop, end_time
+        self._asked_to_stop, self._tick = why_stop, tick
 
-    def publish(self) -> None:
-        """Makes whole, and publishes, what a restart could take. What cannot be had now stays where it is: the job goes
-        on without."""
+    def publish(self, end_time: Callable[[], Optional[float]]) -> None:
+        """Makes whole, and publishes, what a restart could take. What cannot be had now stays where it is, and the job goes
+        on without, whatever has happened. `end_time`: of the allocation, in seconds since 1970."""
         try:
-            if self._native.settings["SCR_ENABLE"] == "0" or not self._native.can_make_whole():
-                return
-            end_time_s = self._end_time()
-        except Trouble as trouble:
-            self._say(f"what was scavenged of earlier jobs cannot be seen: {trouble}")
-            return
-        self._say("something was scavenged of an earlier job, and is not published: it is made whole first")
-        answer = self._rebuild(math.inf if end_time_s is None else end_time_s - MARGIN_S)
+            if self._native.settings["SCR_ENABLE"] != "0" and self._native.can_make_whole():
+                self._say("something was scavenged of an earlier job, and is not published: it is made whole first")
+                end_s = end_time()
+                self._tell(self._rebuild(math.inf if end_s is None else end_s - MARGIN_S))
+        except Exception as error:  # pylint: disable=broad-except
+            self._say(f"what was scavenged of an earlier job was not looked at: {error}; cairn rebuild tries it again")
+
+    def _tell(self, answer: Answer) -> None:
         told = first_json(answer.text)
         if told is None:
             when = "not now" if answer.code == TEMPORARY else "that has failed"
@@ -59,5 +59,9 @@ class Unpublished:
 
         def why_stop() -> str:
             return "the allocation ends" if time.time() > until_s else self._asked_to_stop()
+
+        def tick() -> None:
+            self._tick()
+            line.tick()
         with ProgressLine(sys.stderr, lambda seconds: f"is made whole and published, {time_text(seconds)}") as line:
-            return LongWork(Here(self._native.environment), why_stop, line.tick).run({HERE: command})[HERE]
+            return LongWork(Here(self._native.environment), why_stop, tick).run({HERE: command})[HERE]

@@ -11,6 +11,8 @@ from ClusterShell.Task import Task
 from cairn import labelled
 from cairn.heartbeats import Heartbeats
 from cairn.launchers import ALL as LAUNCHERS
+from cairn.launchers import launcher_of
+from cairn.launchers.mpi import Hydra
 from cairn.long_work import LongWork
 from cairn.native import Trouble
 from cairn.node_tests import echo
@@ -115,6 +117,9 @@ def test_a_manager_keeps_no_secrets_in_what_it_says(name: str) -> None:
 def test_a_launcher_keeps_the_rules(kind: type) -> None:
     launcher: Launcher = kind()
     assert launcher.names
+    version = Answer(0, "HYDRA build details:\n" if kind is Hydra else "mpirun (Open MPI) 4.1.4\n")
+    for name in launcher.names:
+        assert isinstance(launcher_of(f"/opt/{name}", lambda _: version), kind)
     head = ["run"] * launcher.subcommand
     words = [*head, launcher.ranks_options[0], "8", "./program", "-n", "3", "--", "x"]
     parts = launcher.split(words, {"-rc": 1})

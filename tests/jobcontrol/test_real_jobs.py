@@ -9,6 +9,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -258,6 +259,13 @@ def test_what_is_wrong_is_named(cairn: Path, tmp_path: Path, options: List[str],
     assert done.code == code and told in done.told, done
 
 
+def test_the_demo_shows_what_it_says(cairn: Path) -> None:
+    demo = Path(__file__).parents[2] / "examples" / "demo" / "demo.py"
+    done = subprocess.run([sys.executable, demo, "--build", cairn.parents[2], "--size", "1"], timeout=60, text=True,
+                          env=environment_of(), check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert done.returncode == 0 and "identical: yes" in done.stdout, done.stdout
+
+
 # ---- what only the nodes have is saved ----
 
 LOSE = ["--nodes", "4", "--kill-node"]  # no spare, and SCR_FLUSH=0: the newest checkpoint is in the caches only
@@ -342,6 +350,27 @@ def test_what_was_scavenged_and_not_made_whole_is_where_the_next_run_begins(
     undisturbed = heat(cairn, tmp_path, first_flavour, program_of, NODES, 100, "reference", {"SCR_ENABLE": "0"}).wait()
     assert undisturbed.code == 0 and fields(tmp_path / "result") == fields(tmp_path / "reference"), undisturbed
     assert "scavenged" not in undisturbed.told
+
+
+def test_what_a_killed_cairn_run_had_scavenged_is_where_the_next_one_begins(
+        cairn: Path, tmp_path: Path, first_flavour: str, program_of: Dict[str, str]) -> None:
+    """It has not told its end, nor has its program, which dies with it."""
+    storage = tmp_path / "storage"
+    killed = heat(cairn, tmp_path, first_flavour, program_of, ["--nodes", "4", "--storage", str(storage)], 100000)
+    killed.until_logged("CHECKPOINT_END", 2)
+    killed.send(signal.SIGKILL)
+    killed.wait()
+    command = [str(cairn), "scavenge", "-p", str(tmp_path), "--storage", str(storage), "--no-rebuild"]
+    end = time.monotonic() + 20
+    while subprocess.run(command, env=environment_of(), timeout=60, check=False).returncode == 75:  # the ranks still live
+        assert time.monotonic() < end
+    assert listed(cairn, tmp_path) == []
+    following = heat(cairn, tmp_path, first_flavour, program_of, NODES, 100000)
+    following.until_logged("RESTART_SUCCESS")
+    following.send(signal.SIGHUP)
+    done = following.wait()
+    saved = re.findall(r"step\.(\d+) \(dataset \d+\) is in the prefix directory now", done.told)
+    assert saved and done.steps("start") == [int(saved[-1])], done
 
 
 def test_two_scavenges_at_once_bring_what_one_does(

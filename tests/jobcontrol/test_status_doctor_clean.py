@@ -67,8 +67,12 @@ def test_status_of_a_job_without_a_cache(cairn: Path, tmp_path: Path, first_flav
     outcome = job.wait()
     assert outcome.code == 0 and re.search("to cache +none", outcome.told), outcome
     assert re.search("to prefix +2 times, 4 MiB in", outcome.told), outcome.told
-    checkpoint = json.loads(call(cairn, tmp_path, "status", "--json")[1])["checkpoint"]
-    assert checkpoint["protection"] == "in the prefix directory"
+    status = json.loads(call(cairn, tmp_path, "status", "--json")[1])
+    assert status["checkpoint"]["protection"] == "in the prefix directory"
+    assert status["checkpoints"] == 2 and status["mean_cost_s"] > 0
+    (tmp_path / ".cairn" / "halt").write_bytes(b"no halt file")
+    code, output, told = call(cairn, tmp_path, "status")
+    assert code == 0 and re.search(r"to stop +is not known: .*halt", output), output + told
 
 
 def test_status_where_there_is_no_job(cairn: Path, tmp_path: Path) -> None:
@@ -361,6 +365,12 @@ def test_the_file_system_is_that_of_the_nearest_mount() -> None:
     mounts = "a / ext4 rw 0 0\nb /dev/shm tmpfs rw 0 0\nc /dev devtmpfs rw 0 0\nd /a\\040b xfs rw 0 0\n"
     kinds = {path: doctor.file_system_of(path, mounts) for path in ("/x", "/dev/shm/y", "/dev/shmy", "/a b/c")}
     assert kinds == {"/x": "ext4", "/dev/shm/y": "tmpfs", "/dev/shmy": "devtmpfs", "/a b/c": "xfs"}
+
+
+def test_what_others_wipe_is_said_to_be_unknown(cairn: Path, tmp_path: Path) -> None:
+    (tmp_path / "hosts").write_text("node0\nnode1\n")
+    output = call(cairn, tmp_path, "doctor", PBS_JOBID="7.server", PBS_NODEFILE=str(tmp_path / "hosts"))[1]
+    assert "resource manager pbs: 2 nodes" in output and "removed at the end of a job" in output, output
 
 
 def test_what_slurm_wipes_is_told() -> None:

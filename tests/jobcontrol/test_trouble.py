@@ -7,6 +7,7 @@ import signal
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Dict, List, Optional
 
 import pytest
@@ -17,14 +18,16 @@ from cairn.commands import run
 from cairn.commands.for_scripts import EndTime
 from cairn.halting import Halt
 from cairn.loop import Job, Plan, Stop
-from cairn.native import Trouble
+from cairn.native import Native, Trouble
 from cairn.policy import Action, Kind, Policy
 from cairn.resources.listed import ListedHosts
+from cairn.unpublished import Unpublished
 from jobs import Job as RealJob
 from jobs import environment_of
 from production import BEGIN_S, Course, World
 
 NODES = ["n0", "n1"]
+WATCHED = {"SCR_WATCHDOG": "1", "SCR_WATCHDOG_TIMEOUT": "60", "SCR_WATCHDOG_TIMEOUT_PFS": "600"}
 HOUR_S = 3600.0
 CRASHES = Course(segments=2, segment_s=1.0, dump_s=1.0, mtbf_s=1.0, node_share=0.0)  # some times, with seed 4
 
@@ -279,3 +282,37 @@ def test_a_damaged_halt_file_stops_no_job(cairn: Path, tmp_path: Path, mpirun: s
     done = job.wait()
     assert done.code == 3 and done.output == "over\n", done
     assert done.told.count("is damaged") == 1 and "goes on without it" in done.told, done.told
+
+
+@pytest.mark.parametrize("option, settings, limit_s", [
+    ("", {}, 0.0),
+    ("7", {}, 7.0),
+    ("", WATCHED, 600.0),
+    ("7", WATCHED, 7.0),
+    ("", {**WATCHED, "SCR_WATCHDOG": "0"}, 0.0),
+    ("", {"SCR_WATCHDOG": "1"}, "needs SCR_WATCHDOG_TIMEOUT"),
+    ("7", {"CAIRN_LOG_JSON": "0"}, "take CAIRN_LOG_JSON=1"),
+    ("", {**WATCHED, "CAIRN_LOG_JSON": "0"}, "take CAIRN_LOG_JSON=1"),
+    ("", {"CAIRN_LOG_JSON": "0"}, 0.0),
+    ("7", {"SCR_ENABLE": "0"}, 0.0),
+    ("", {**WATCHED, "SCR_ENABLE": "0", "CAIRN_LOG_JSON": "0"}, 0.0),
+])
+def test_no_run_is_hung_of_which_nothing_can_be_heard(cairn: Path, tmp_path: Path, option: str, settings: Dict[str, str],
+                                                      limit_s: "float | str") -> None:
+    options = run.parser().parse_args(["--hung-after", option] if option else [])
+    native = Native(cairn, str(tmp_path), environment_of(settings))
+    if isinstance(limit_s, float):
+        assert run.hung_after_of(options, native) == limit_s
+    else:
+        with pytest.raises(Trouble, match=limit_s):
+            run.hung_after_of(options, native)
+
+
+def test_what_was_scavenged_and_cannot_be_looked_at_ends_no_job(tmp_path: Path) -> None:
+    def fails() -> bool:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    said: List[str] = []
+    native = SimpleNamespace(settings={"SCR_ENABLE": "1"}, can_make_whole=fails)
+    Unpublished(native, None, said.append, lambda: "", lambda: None).publish(lambda: None)  # type: ignore[arg-type]
+    assert len(said) == 1 and "too many open files; cairn rebuild tries it again" in said[0]

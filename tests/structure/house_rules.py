@@ -4,6 +4,7 @@ Each check takes the root of a checkout and returns its violations, one line of 
 tests can run the same check over the real tree and over a small tree with a known violation.
 """
 
+import ast
 import re
 from pathlib import Path
 from typing import Iterator, List, NamedTuple
@@ -162,5 +163,16 @@ def block_kind(header: str, open_blocks: list) -> str:
     return "function" if is_function else "other"
 
 
+def check_python(root: Path) -> List[str]:
+    """The package needs nothing of the grammar that Python 3.9 does not have."""
+    found = []
+    for path in sorted((root / "python").rglob("*.py")):
+        try:
+            ast.parse(path.read_text(), path.name, feature_version=(3, 9))
+        except SyntaxError as error:
+            found.append(f"{path}:{error.lineno}: {error.msg}")
+    return found
+
+
 CHECKS = [check_arrows, check_mpi, check_file_lengths, check_function_lengths, check_names,
-          check_portable]
+          check_portable, check_python]

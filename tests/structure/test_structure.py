@@ -111,6 +111,12 @@ def test_code_for_one_processor_is_caught(tmp_path, line, count):
     assert len(house_rules.check_portable(tmp_path)) == count
 
 
+def test_what_only_a_newer_python_understands_is_caught(tmp_path):
+    write(tmp_path, "python/cairn/old.py", "a = lambda b: b\n")
+    write(tmp_path, "python/cairn/new.py", "match 1:\n    case _:\n        pass\n")
+    assert len(house_rules.check_python(tmp_path)) == 1
+
+
 def test_the_program_in_the_readme_is_the_example():
     program = (ROOT / "README.md").read_text().split("```c\n")[1].split("```")[0]
     assert program in (ROOT / "examples" / "1_first_program.c").read_text()

@@ -247,6 +247,9 @@ def findings(here: Here, all_nodes: bool) -> Iterator[Finding]:
         yield from check_cache(base, settings["SCR_NODE_NAME"], per_rank, limit)
     if manager.name == "slurm":
         yield from check_slurm_wipes()
+    elif manager.name in ("flux", "lsf", "pbs"):
+        yield Finding(NOTE, "what is removed at the end of a job (an epilog, a job's own /tmp) is not known here",
+                      "ask; the next job restarts from the prefix directory in any case: keep SCR_FLUSH above 0")
     if not (native.chosen("SCR_JOB_ID") or manager.job_id()):
         yield Finding(NOTE, "nothing tells your jobs on this node apart", "set SCR_JOB_ID")
     if all_nodes:

@@ -216,11 +216,20 @@ def policy_of(options: argparse.Namespace, native: Native, wanted: int) -> Polic
 
 
 def hung_after_of(options: argparse.Namespace, native: Native) -> float:
-    """The watchdog of SCR has two patiences; here the longer one counts."""
-    if options.hung_after and native.chosen("CAIRN_LOG_JSON") == "0":
-        raise WrongUsage("--hung-after takes CAIRN_LOG_JSON=1: without that log every run seems to hang")
-    if options.hung_after or native.settings.get("SCR_WATCHDOG", "0") in ("", "0"):
-        return float(options.hung_after)
+    """0: never. Nothing is known of a program that Cairn is switched off for: none of its runs seems to hang."""
+    limit_s = float(options.hung_after) or watchdog_of(native)
+    if limit_s and native.settings["SCR_ENABLE"] == "0":
+        say("no run is ended as hung: with SCR_ENABLE=0 none tells what it does")
+        return 0.0
+    if limit_s and native.chosen("CAIRN_LOG_JSON") == "0":
+        raise WrongUsage("--hung-after and SCR_WATCHDOG take CAIRN_LOG_JSON=1: without that log every run seems to hang")
+    return limit_s
+
+
+def watchdog_of(native: Native) -> float:
+    """SCR's has two patiences; here the longer one counts."""
+    if native.settings.get("SCR_WATCHDOG", "0") in ("", "0"):
+        return 0.0
     limits = [native.number(key) for key in ("SCR_WATCHDOG_TIMEOUT", "SCR_WATCHDOG_TIMEOUT_PFS")]
     known = [limit for limit in limits if limit]
     if not known:
@@ -344,11 +353,14 @@ def run(options: argparse.Namespace, native_path: Path) -> int:
         stack.enter_context(on_signals(stop, os.isatty(0)))
         work = Job(plan, manager, tests_for(native, manager, options.exclude), native, JobLog(native.prefix, job),
                    state_file, account, stop, say, [strike_of(text, manager) for text in options.kill_node])
-        Unpublished(native, last, say, lambda: stop.now or stop.asked, plan.end_time).publish()
+        def beat() -> None:
+            state_file.write(account, at_once=False)
+
+        beat()
+        Unpublished(native, last, say, lambda: stop.now or stop.asked, beat).publish(plan.end_time)
         action = work.run()
         if not options.no_scavenge:
-            account.scavenged = scavenge_at_end(work, native, manager, plan, stop, action.kind == Kind.SUCCESS,
-                                                lambda: state_file.write(account, at_once=False))
+            account.scavenged = scavenge_at_end(work, native, manager, plan, stop, action.kind == Kind.SUCCESS, beat)
         account.outcome, account.reason = action.kind.name.lower().replace("_", " "), action.reason
         state_file.write(account, alive=False)
         for line in lines_of(account, work.progress, time.time()):

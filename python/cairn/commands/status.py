@@ -30,6 +30,14 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
+def halt_of(native: Native, now_s: float) -> Optional[str]:
+    """Why the job is to stop; None: it is not. A halt file that cannot be read stops nothing."""
+    try:
+        return why_stop(native.halt(), now_s, 0, None)
+    except Trouble as trouble:
+        return f"is not known: {trouble}"
+
+
 def status_of(native: Native, now_s: float) -> Dict[str, Any]:
     """Everything there is to know."""
     state = read_state(native.prefix)
@@ -45,7 +53,7 @@ def status_of(native: Native, now_s: float) -> Dict[str, Any]:
     if progress.newest_name:
         checkpoint = {"name": progress.newest_name, "age_s": max(0.0, now_s - progress.newest_s),
                       "cost_s": progress.newest_cost_s, "protection": progress.newest_protection}
-    mean = progress.written.seconds / progress.written.count if progress.written.count else None
+    mean = progress.spent_s / progress.commits if progress.commits else None
     return {"prefix": native.prefix, "alive": state["alive"], "outcome": account.outcome,
             "reason": account.reason, "host": state["host"], "process": state["process"],
             "manager": account.manager, "launcher": account.launcher, "job": account.job,
@@ -54,7 +62,7 @@ def status_of(native: Native, now_s: float) -> Dict[str, Any]:
             "runs": [{"number": run.number, "nodes": run.nodes, "begun_s": run.begun_s, "how": run.how,
                       "failed": run.failed, "restarted_from": run.restarted_from} for run in account.runs],
             "checkpoint": checkpoint, "checkpoints": progress.commits, "mean_cost_s": mean,
-            "lost_s": account.lost_s(now_s), "halt": why_stop(native.halt(), now_s, 0, None)}
+            "lost_s": account.lost_s(now_s), "halt": halt_of(native, now_s)}
 
 
 def lines_of(status: Dict[str, Any], now_s: float) -> List[str]:

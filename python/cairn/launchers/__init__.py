@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Dict
+from typing import Tuple, Type
 
 from cairn.launchers.flux_run import FluxRun
 from cairn.launchers.jsrun import Jsrun
@@ -12,18 +12,16 @@ from cairn.launchers.srun import Srun
 from cairn.native import WrongUsage
 from cairn.roles import Ask, Launcher, ask_here
 
-ALL = (OpenMpi, Hydra, Srun, FluxRun, Jsrun)
-_ONLY_ONE: Dict[str, type] = {name: one for one in (FluxRun, Srun, Jsrun) for name in one.names}
-_OF_MPI = frozenset(OpenMpi.names + Hydra.names)
+ALL: Tuple[Type[Launcher], ...] = (OpenMpi, Hydra, Srun, FluxRun, Jsrun)
 
 
 def launcher_of(command: str, ask: Ask = ask_here) -> Launcher:
     """The one whose command that is, by the last part of its path."""
     name = os.path.basename(command)
-    if name in _ONLY_ONE:
-        launcher: Launcher = _ONLY_ONE[name]()
-        return launcher
-    if name in _OF_MPI:
+    found = [kind for kind in ALL if name in kind.names]
+    if OpenMpi in found or Hydra in found:
         return mpi_launcher(command, ask)
-    known = sorted(_OF_MPI | set(_ONLY_ONE))
+    if found:
+        return found[0]()
+    known = sorted({name for kind in ALL for name in kind.names})
     raise WrongUsage(f'"{command}" is no launcher that cairn run knows; it knows {", ".join(known)}')
