@@ -78,6 +78,20 @@ TEST_F(ScavengeNodeCommand, ADatasetThatCannotBeListedCostsNoOther) {
   copy.json = true;
   const Json told = Json::parse(run(copy, 1, broken));
   EXPECT_GT(told.at("bytes"), 0) << "it was copied";
+  EXPECT_NE(told.at("unreadable").dump().find(broken), std::string::npos) << told;
+}
+
+/// By which job control knows that another node may read it.
+TEST_F(ScavengeNodeCommand, WhatCannotBeReadOfADatasetIsToldWithItsUuid) {
+  ScavengeCommand copy;
+  copy.datasets = {"ckpt.1"};
+  copy.json = true;
+  const std::string part = cluster_.parts("n1", 1).front();
+  fs::remove(part + "/record");
+  const Json told = Json::parse(run(copy, 1, part + "/files"));
+  const std::string uuid = told.at("datasets").at(0).at("uuid");
+  ASSERT_EQ(told.at("unreadable").size(), 1U) << told;
+  EXPECT_NE(told.at("unreadable").at(0).dump().find(uuid), std::string::npos) << told;
 }
 
 TEST_F(ScavengeNodeCommand, AStoreThatCannotBeReadCostsNoOther) {
