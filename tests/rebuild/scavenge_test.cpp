@@ -750,6 +750,11 @@ TEST_F(Scavenge, AFileThatWasWrittenAgainForANewerDatasetIsNotReplaced) {
     rank.expect_written(1);  // the same names
   });
   ASSERT_EQ(outcome_of(rebuild(), 1), Outcome::outlived);
+  const std::string told = explain();
+  EXPECT_NE(told.find("no restart takes it, as a newer checkpoint is in the prefix directory"),
+            std::string::npos)
+      << told;
+  EXPECT_EQ(told.find("cairn run"), std::string::npos) << told;
   also_outlived_ = true;
   ASSERT_EQ(outcome_of(rebuild(), 1), Outcome::refused);
   EXPECT_NE(reason_.find("a newer dataset by now: delete "), std::string::npos) << reason_;
