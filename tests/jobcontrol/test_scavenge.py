@@ -368,8 +368,8 @@ def test_what_one_node_cannot_read_of_a_shared_store_a_few_others_try(left: Left
 
 
 @pytest.mark.parametrize("kind, outcome, code", [
-    ({}, "there", 0), ({}, "outlived", 0), ({}, "newer", 1), ({}, "uncommitted", 0), ({}, "lost", 1), ({}, "refused", 1), (OUTPUT, "outlived", 1),
-    (OUTPUT, "uncommitted", 0),
+    ({}, "there", 0), ({}, "outlived", 0), ({}, "newer", 1), ({}, "uncommitted", 0), ({}, "lost", 1), ({}, "refused", 1),
+    (OUTPUT, "outlived", 1), (OUTPUT, "uncommitted", 0),
 ])
 def test_each_outcome_of_the_rebuild(left: Left, kind: Dict[str, Any], outcome: str, code: int) -> None:
     left.hold(listed(3, ALL, becomes=outcome, **kind))
