@@ -75,7 +75,7 @@ class Native:
         return Halt.of_json(self._json(["halt", *arguments, "--json", self.prefix])["prefixes"][0])
 
     def can_make_whole(self) -> bool:
-        """Whether something was scavenged that is not published, is not outlived, and seems to be complete."""
+        """Whether something was scavenged that is not published, neither outlived nor refused, and seems to be complete."""
         if not (Path(self.prefix) / ".cairn" / "scavenged").is_dir():
             return False
         scavenged = self._json(["index", "list", "--json", "-p", self.prefix], incomplete=True)["scavenged"]

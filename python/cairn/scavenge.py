@@ -21,6 +21,7 @@ from cairn.roles import Answer, RemoteExecution
 LIST_PATIENCE_S = 60.0  # or less, where less is left: most of that is for the copies
 LIST_SHARE = 4
 MARGIN_S = 5.0  # of the time left: what it takes to come to an end
+SHARED_TRIES = 3  # nodes that copy all of a shared store where files cannot be read: each takes as much room
 HERE = "this node"  # where the rebuild runs
 
 
@@ -272,18 +273,28 @@ class Scavenge:
         return Saved(one, verdict, outcome, reason, failed)
 
     def _copy(self, one: Dataset, command: str) -> Dict[str, Answer]:
-        """What the nodes have said that were asked. Of a shared store one does it all: the first that can."""
+        """What the nodes have said that were asked. Of a shared store one does it all: the first that can. Where that
+        cannot read files of the dataset, others try too: what they have copied is taken together."""
         def bar(seconds: float, done: Mapping[str, int]) -> str:
             return bar_of(one.text(), sum(done.values()), one.bytes, seconds)
         if not one.shared:
             return self._work(self._remote, {node: command for node in one.nodes}, bar)
+        partly: Dict[str, Answer] = {}
         answers: Dict[str, Answer] = {}
         for node in one.nodes:
             answers = self._work(self._remote, {node: command}, bar)
-            if has_copied(answers[node]) or answers[node].code == TEMPORARY:
+            if answers[node].code == TEMPORARY:
                 break
-            self._say(f"{one.text()}: {node} has not copied it: {last_line(answers[node])}")
-        return answers
+            copied, unread = has_copied(answers[node]), unreadable(answers[node], one)
+            if copied and not unread:
+                break
+            self._say(f"{one.text()}: {node} has not copied {'all of ' if copied else ''}it: "
+                      f"{unread or last_line(answers[node])}")
+            if copied:
+                partly.update(answers)
+            if len(partly) == SHARED_TRIES:
+                break
+        return {**partly, **answers}
 
     def _rebuild(self, one: Dataset, run_ended: bool, failed: bool) -> "tuple[str, str]":
         """Outcome and reason, also where some nodes have failed: redundancy may do without their parts."""
@@ -317,6 +328,12 @@ class Scavenge:
 def has_copied(answer: Answer) -> bool:
     """There is an account of it then, also where something else on the node could not be read."""
     return answer.code == 0 or "saved_bytes" in (first_json(answer.text) or {})
+
+
+def unreadable(answer: Answer, one: Dataset) -> str:
+    """What of this dataset the node could not read: the names of files and folders tell whose they are."""
+    told = (first_json(answer.text) or {}).get("unreadable", [])
+    return next((str(line) for line in told if one.uuid in line), "")
 
 
 def last_line(answer: Answer) -> str:

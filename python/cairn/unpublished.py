@@ -46,7 +46,7 @@ class Unpublished:
             name = f"{one['name'] or 'without a name'} (dataset {one['number']})"
             if one["outcome"] == "published":
                 self._say(f"{name} is in the prefix directory now")
-            elif one["outcome"] in ("lost", "newer", "failed"):
+            elif one["outcome"] in ("lost", "refused", "newer", "failed"):
                 self._say(f"{name} is not in the prefix directory: {one['reason']}")
 
     def _rebuild(self, until_s: float) -> Answer:

@@ -129,8 +129,8 @@ Status refuse_late_names(Communicator& comm, const Site& site,
       if (status && is_written_since(site.files, file, path))
         status = fail(
             Code::invalid,
-            "{} was written again since: what is there is kept; give the files of each dataset "
-            "names of their own",
+            "{} was written again since: what is there is kept unless it is moved away; give the "
+            "files of each dataset names of their own",
             path);
     }
   return agree(comm, std::move(status));

@@ -128,7 +128,9 @@ class ScrPrefix {
       }
       ranks.below.push_back({std::to_string(rank), {files}});
     }
-    return {"", {key_value("LEVEL", "0"), key_value("RANKS", std::to_string(end - first)), ranks}};
+    return {"",
+            {key_value("LEVEL", "0"),
+             key_value("RANKS", std::to_string(dataset.facts.ranks.size())), ranks}};
   }
 
   const std::string prefix_;

@@ -152,6 +152,13 @@ Result<Listing> read_left(Files& files, const PrefixFolder& folder, std::string_
 
 }  // namespace
 
+bool UnfinishedFlush::is_done_but_for(const std::set<int>& ranks) const {
+  for (std::uint32_t i = 0; i < plan.info.ranks; ++i)
+    if (const int rank = static_cast<int>(i); !done.contains(rank) && !ranks.contains(rank))
+      return false;
+  return true;
+}
+
 Result<Listing> read_half_deleted(Files& files, const PrefixFolder& folder) {
   return read_left(files, folder, "deleted.");
 }

@@ -15,6 +15,9 @@ namespace cairn {
 struct UnfinishedFlush {
   DatasetRecord plan;
   std::set<int> done;  ///< ranks whose part is durable there
+
+  /// Whether these ranks have all that is left to be done.
+  bool is_done_but_for(const std::set<int>& ranks) const;
 };
 
 /// Collective, for all of which the directory is the same. Those that may still be carried on: no

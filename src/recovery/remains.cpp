@@ -50,6 +50,13 @@ Result<std::vector<Remains>> find_remains(Files& files, const std::vector<std::s
   return newest_first;
 }
 
+std::set<int> ranks_with_record(const Remains& remains) {
+  std::set<int> ranks;
+  for (const HeldPart& part : remains.parts)
+    if (part.has_record()) ranks.insert(part.owner);
+  return ranks;
+}
+
 Summary summarise(const Remains& remains) {
   Summary summary;
   Team(1).run([&](Communicator& comm) {

@@ -1,6 +1,7 @@
 // What a job that has died left in its stores.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,9 @@ struct Remains {
 Result<std::vector<Remains>> find_remains(Files& files, const std::vector<std::string>& roots,
                                           RecordDetail detail = RecordDetail::outline,
                                           std::vector<std::string>* unreadable = nullptr);
+
+/// Whose parts are there with their record, which is copied last.
+std::set<int> ranks_with_record(const Remains& remains);
 
 /// Local. What a run would know of it before it looks closer.
 Summary summarise(const Remains& remains);

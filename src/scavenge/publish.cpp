@@ -8,6 +8,7 @@
 #include "prefix/check.hpp"
 #include "prefix/mend.hpp"
 #include "prefix/tidy.hpp"
+#include "prefix/unfinished.hpp"
 #include "scavenge/scavenge.hpp"
 
 namespace cairn {
@@ -20,8 +21,8 @@ constexpr int checking_threads = 2;
 constexpr std::uint64_t longest_reason_bytes = 1 << 20;
 
 /// Beside what was rebuilt.
-std::string loss_file(const PrefixFolder& folder, const Uuid& dataset) {
-  return folder.rebuilt() + "/lost." + text_of(dataset);
+std::string failure_file(const PrefixFolder& folder, Outcome outcome, const Uuid& dataset) {
+  return fmt::format("{}/{}.{}", folder.rebuilt(), name_of(outcome), text_of(dataset));
 }
 
 Outcome outcome_of(Rebuild::Outcome outcome) {
@@ -81,11 +82,11 @@ bool is_there(Files& files, const IoThreads& io, const PrefixFolder& folder, con
 }
 
 /// For who lists or explains, who has no time to read all bytes.
-Status remember_loss(Files& files, const PrefixFolder& folder, const Uuid& dataset,
-                     const std::string& reason) {
-  const std::size_t bytes = std::min<std::size_t>(reason.size(), longest_reason_bytes);
-  return write_file_atomically(files, loss_file(folder, dataset),
-                               std::as_bytes(std::span(reason).first(bytes)), true);
+Status remember_failure(Files& files, const PrefixFolder& folder, const SalvagedDataset& dataset) {
+  CAIRN_TRY(forget_failure(files, folder, dataset.remains.uuid));
+  const std::size_t bytes = std::min<std::size_t>(dataset.reason.size(), longest_reason_bytes);
+  return write_file_atomically(files, failure_file(folder, dataset.outcome, dataset.remains.uuid),
+                               std::as_bytes(std::span(dataset.reason).first(bytes)), true);
 }
 
 SalvagedDataset salvage_one(Files& files, const PrefixFolder& folder, Remains&& remains,
@@ -100,10 +101,6 @@ SalvagedDataset salvage_one(Files& files, const PrefixFolder& folder, Remains&& 
     dataset.reason =
         never ? never_complete : "no node has copied its part to the end: run cairn scavenge again";
   }
-  const Status noted = dataset.outcome == Outcome::lost
-                           ? remember_loss(files, folder, remains.uuid, dataset.reason)
-                           : forget_loss(files, folder, remains.uuid);
-  if (!noted) log.warning("{}", noted.error().text);
   dataset.account = std::move(rebuilt.account);
   dataset.folders = std::move(rebuilt.folders);
   dataset.remains = std::move(remains);
@@ -141,7 +138,7 @@ void append_parts(const SalvagedDataset& dataset, std::vector<CachedPart>& cache
 
 Status remove_copies(Files& files, const PrefixFolder& folder, const Remains& remains,
                      const std::vector<RankFolder>& made) {
-  CAIRN_TRY(forget_loss(files, folder, remains.uuid));
+  CAIRN_TRY(forget_failure(files, folder, remains.uuid));
   std::set<std::string> paths;
   for (const HeldPart& part : remains.parts) paths.insert(part.folder.path);
   for (const RankFolder& each : made) paths.insert(each.path);
@@ -158,13 +155,17 @@ class Publishing {
       : comm_(comm), site_(site), job_id_(job_id), log_(log) {}
 
   void run(Salvage& salvage) {
-    carry_plans_on(salvage);
+    const bool can_pass = carry_plans_on(salvage);
     const auto known = read_known(site_.files, site_.folder);
     for (SalvagedDataset& dataset : salvage.datasets) {
       if (dataset.outcome == Outcome::whole) publish_wanted(dataset, known);
       const bool is_there =
           dataset.outcome == Outcome::published || dataset.outcome == Outcome::there;
-      if (!is_there) continue;
+      if (!is_there) {
+        if (const Status noted = note_failure(dataset, can_pass); !noted)
+          log_.warning("{}", noted.error().text);
+        continue;
+      }
       if (const Status removed =
               remove_copies(site_.files, site_.folder, dataset.remains, dataset.folders);
           !removed)
@@ -174,7 +175,8 @@ class Publishing {
   }
 
  private:
-  void carry_plans_on(Salvage& salvage) {
+  /// True if it went wrong for a reason that may be gone the next time.
+  bool carry_plans_on(Salvage& salvage) {
     std::vector<CachedPart> cached;
     for (const SalvagedDataset& dataset : salvage.datasets) append_parts(dataset, cached);
     Tidied found;
@@ -191,6 +193,16 @@ class Publishing {
                         return record.info.uuid == dataset.remains.uuid;
                       }))
         dataset.outcome = Outcome::published;
+    return !tidied && !is_damage(tidied.error().code);
+  }
+
+  /// What is lost may be in a flush that `can_pass` has kept from being ended.
+  Status note_failure(const SalvagedDataset& dataset, bool can_pass) {
+    const bool for_good =
+        dataset.outcome == Outcome::refused || (dataset.outcome == Outcome::lost && !can_pass);
+    if (for_good) return remember_failure(site_.files, site_.folder, dataset);
+    if (dataset.outcome != Outcome::lost && dataset.outcome != Outcome::failed) return {};
+    return forget_failure(site_.files, site_.folder, dataset.remains.uuid);
   }
 
   /// Somebody may have been faster, and may have dropped it since.
@@ -211,7 +223,9 @@ class Publishing {
     const bool listed = site_.keeper->is_durable() && !was_listed_ &&
                         find_in(site_.keeper->listing(), dataset.remains.uuid) != nullptr;
     if (!done && listed) log_.warning("{}", done.error().text);
-    dataset.outcome = done || listed ? Outcome::published : Outcome::failed;
+    dataset.outcome = done || listed                       ? Outcome::published
+                      : done.error().code == Code::invalid ? Outcome::refused
+                                                           : Outcome::failed;
     if (!done) dataset.reason = done.error().text;
   }
 
@@ -238,10 +252,15 @@ class Publishing {
     }
     DatasetRecord mine;
     mine.info = dataset;
-    CAIRN_ASSIGN(const std::set<std::string> taken,
-                 names_taken(site_.files, site_.folder, mine, site_.keeper->listing(), names));
-    if (!taken.empty())
-      return fail(Code::invalid, "its file {} belongs to a newer dataset by now", *taken.begin());
+    for (const DatasetRecord& newer : newer_than(site_.keeper->listing(), dataset.uuid)) {
+      CAIRN_ASSIGN(const std::set<std::string> taken,
+                   names_taken(site_.files, site_.folder, mine, {newer}, names));
+      if (!taken.empty())
+        return fail(Code::invalid,
+                    "its file {} belongs to a newer dataset by now: delete {} if this one is "
+                    "wanted in its place",
+                    *taken.begin(), newer.label());
+    }
     return {};
   }
 
@@ -266,6 +285,8 @@ std::string_view name_of(SalvagedDataset::Outcome outcome) {
       return "outlived";
     case Outcome::lost:
       return "lost";
+    case Outcome::refused:
+      return "refused";
     case Outcome::given_up:
       return "given_up";
     case Outcome::uncommitted:
@@ -324,17 +345,23 @@ bool was_never_complete(const Remains& saved) {
   return std::all_of(saved.parts.begin(), saved.parts.end(), prepared_only);
 }
 
-std::string known_loss(Files& files, const PrefixFolder& folder, const Uuid& dataset) {
-  const Blob text =
-      read_file(files, loss_file(folder, dataset), longest_reason_bytes).value_or(Blob{});
-  return {reinterpret_cast<const char*>(text.data()), text.size()};
+KnownFailure known_failure(Files& files, const PrefixFolder& folder, const Uuid& dataset) {
+  const auto text_of_file = [&](Outcome outcome) -> std::string {
+    const Blob text = read_file(files, failure_file(folder, outcome, dataset), longest_reason_bytes)
+                          .value_or(Blob{});
+    return {reinterpret_cast<const char*>(text.data()), text.size()};
+  };
+  return {text_of_file(Outcome::lost), text_of_file(Outcome::refused)};
 }
 
-Status forget_loss(Files& files, const PrefixFolder& folder, const Uuid& dataset) {
-  const std::string path = loss_file(folder, dataset);
-  if (!files.info(path)) return {};
-  CAIRN_TRY(files.remove_file(path));
-  return files.sync_folder(folder.rebuilt());
+Status forget_failure(Files& files, const PrefixFolder& folder, const Uuid& dataset) {
+  for (const Outcome outcome : {Outcome::lost, Outcome::refused}) {
+    const std::string path = failure_file(folder, outcome, dataset);
+    if (!files.info(path)) continue;
+    CAIRN_TRY(files.remove_file(path));
+    CAIRN_TRY(files.sync_folder(folder.rebuilt()));
+  }
+  return {};
 }
 
 Result<std::vector<Remains>> find_saved(Files& files, const PrefixFolder& folder,

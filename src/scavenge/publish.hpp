@@ -21,6 +21,7 @@ struct SalvagedDataset {
     uncommitted,  ///< it was never complete
     outlived,     ///< nothing restarts from it any more: a newer checkpoint is there; left alone
     lost,         ///< more is missing than the scheme holds; what was saved stays
+    refused,      ///< what has its names now must not be replaced; what was saved stays
     newer,        ///< its records are in a newer format
     failed,       ///< it could not be made whole, or published, this time; the next try goes on
   };
@@ -58,12 +59,18 @@ inline constexpr std::string_view never_complete =
 /// told that it is complete, and a restart in the job would have passed it over too.
 bool was_never_complete(const Remains& saved);
 
-/// Local. Why the last rebuild of what was scavenged of this dataset could not make it whole; empty
-/// if it was not tried, or it has been scavenged again since.
-std::string known_loss(Files& files, const PrefixFolder& folder, const Uuid& dataset);
+/// Why the last rebuild of what was scavenged of a dataset was in vain, and the next one will be as
+/// long as nothing changes: one of both at most.
+struct KnownFailure {
+  std::string lost;     ///< it could not be made whole
+  std::string refused;  ///< it could, and was not published
+};
+
+/// Local. Nothing if none was tried, or it has been scavenged again since.
+KnownFailure known_failure(Files& files, const PrefixFolder& folder, const Uuid& dataset);
 
 /// Local. There may be more of it soon, or nothing any more; durable. Success if nothing was known.
-Status forget_loss(Files& files, const PrefixFolder& folder, const Uuid& dataset);
+Status forget_failure(Files& files, const PrefixFolder& folder, const Uuid& dataset);
 
 /// Local. What is left of all that was scavenged to this prefix directory, newest first.
 Result<std::vector<Remains>> find_saved(Files& files, const PrefixFolder& folder,

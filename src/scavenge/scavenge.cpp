@@ -86,7 +86,7 @@ class Scavenging {
   }
 
   Status save(const PrefixFolder& folder, const Holding& holding, const Store& target) {
-    CAIRN_TRY(forget_loss(files_, folder, holding.remains.uuid));
+    CAIRN_TRY(forget_failure(files_, folder, holding.remains.uuid));
     for (const HeldPart& outline : holding.remains.parts) {
       const HeldPart part = read_part(files_, outline.folder, outline.owner, holding.remains.uuid);
       const RankFolder to = target.rank_folder(holding.info, part.owner);

@@ -51,6 +51,10 @@ std::string Advice::scavenge() const { return with_prefix("scavenge"); }
 
 std::string Advice::rebuild() const { return with_prefix("rebuild"); }
 
+std::string Advice::rebuild(const DatasetInfo& dataset) const {
+  return with_prefix("rebuild --dataset " + text_of(dataset.uuid));
+}
+
 std::string Advice::verify(const DatasetInfo& dataset) const {
   return with_caches(with_prefix("verify " + word_for(dataset)), folders_);
 }

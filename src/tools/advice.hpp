@@ -21,6 +21,8 @@ class Advice {
   std::string index_import() const;
   std::string scavenge() const;
   std::string rebuild() const;
+  /// Of this one, though a newer checkpoint is there.
+  std::string rebuild(const DatasetInfo& dataset) const;
   /// Of what is in the prefix directory; the caches are what it is repaired from.
   std::string verify(const DatasetInfo& dataset) const;
   std::string verify_and_repair(const DatasetInfo& dataset) const;

@@ -89,7 +89,8 @@ class Report {
         advice_(settings.prefix, command.caches, facts.prefix.listing),
         forecast_(forecast(facts, settings, look)),
         findings_(find_all(facts, settings, forecast_, advice_, look, count_changed)),
-        has_any_(!findings_.empty()) {
+        has_any_(!findings_.empty()),
+        run_publishes_first_(is_newer_for_run()) {
     std::erase_if(findings_, [&](const Finding& finding) {
       return !is_wanted(command.datasets, finding.uuid, finding.number, finding.name);
     });
@@ -99,22 +100,8 @@ class Report {
   bool has_findings() const { return !findings_.empty(); }
 
   std::string summary() const {
-    const std::string run = fmt::format("a restart with {} ranks would", facts_.ranks);
-    const std::string label =
-        fmt::format("dataset {} ({})", forecast_.dataset.number, forecast_.dataset.name);
-    switch (forecast_.outcome) {
-      case Forecast::Outcome::cache:
-        return fmt::format("{} take {} from the cache", run, label);
-      case Forecast::Outcome::prefix:
-        return fmt::format("{} take {} from the prefix directory{}{}", run, label,
-                           forecast_.before.empty() ? "" : "; ", forecast_.before);
-      case Forecast::Outcome::refused:
-        return fmt::format("{} be refused: {}", run, forecast_.reason);
-      case Forecast::Outcome::zero:
-        break;
-    }
-    if (!has_any_) return "a restart would begin from zero: there is no dataset";
-    return fmt::format("{} BEGIN FROM ZERO, although there are datasets", run);
+    return what_restart_takes() +
+           (run_publishes_first_ ? "; cairn run makes whole what was scavenged first" : "");
   }
 
   void print(std::ostream& out) const {
@@ -151,6 +138,33 @@ class Report {
   }
 
  private:
+  std::string what_restart_takes() const {
+    const std::string run = fmt::format("a restart with {} ranks would", facts_.ranks);
+    const std::string label =
+        fmt::format("dataset {} ({})", forecast_.dataset.number, forecast_.dataset.name);
+    switch (forecast_.outcome) {
+      case Forecast::Outcome::cache:
+        return fmt::format("{} take {} from the cache", run, label);
+      case Forecast::Outcome::prefix:
+        return fmt::format("{} take {} from the prefix directory{}{}", run, label,
+                           forecast_.before.empty() ? "" : "; ", forecast_.before);
+      case Forecast::Outcome::refused:
+        return fmt::format("{} be refused: {}", run, forecast_.reason);
+      case Forecast::Outcome::zero:
+        break;
+    }
+    if (!has_any_) return "a restart would begin from zero: there is no dataset";
+    return fmt::format("{} BEGIN FROM ZERO, although there are datasets", run);
+  }
+
+  /// Than what is taken as it is now.
+  bool is_newer_for_run() const {
+    return forecast_.outcome != Forecast::Outcome::refused &&
+           std::any_of(findings_.begin(), findings_.end(), [this](const Finding& finding) {
+             return finding.published_by_run && finding.uuid > text_of(forecast_.dataset.uuid);
+           });
+  }
+
   bool takes_any() const {
     return forecast_.outcome == Forecast::Outcome::cache ||
            forecast_.outcome == Forecast::Outcome::prefix;
@@ -248,6 +262,7 @@ class Report {
   const Forecast forecast_;
   std::vector<Finding> findings_;
   const bool has_any_;
+  const bool run_publishes_first_;
   std::vector<std::string> notes_;
 };
 

@@ -14,6 +14,9 @@ namespace {
 constexpr std::size_t most_lines = 3;
 /// For each of these all files are looked for; there may be very many datasets.
 constexpr std::size_t looked_at_closely = 8;
+constexpr std::string_view made_whole_by =
+    "cairn rebuild makes it whole, and cairn run does that before its first launch; no restart "
+    "takes it as it is";
 
 /// The first few, and how many more.
 std::string first_of(const std::vector<std::string>& lines) {
@@ -268,7 +271,8 @@ class Explainer {
                       const std::string& done) const {
     const std::string scavenge = advice_.scavenge();
     if (can_be_ended(flush, facts_.scavenged)) {
-      finding.text = done + ", and what was scavenged has the rest; no restart takes it as it is";
+      finding.text =
+          fmt::format("{}, and what was scavenged has the rest: {}", done, made_whole_by);
       finding.to_do = {advice_.rebuild()};
     } else if (can_be_ended(flush, facts_.scavenged, facts_.cached)) {
       finding.text = done +
@@ -308,17 +312,15 @@ class Explainer {
 
   void tell_saved(const CachedFacts& scavenged, Finding& finding,
                   const std::string& to_be_rid) const {
+    if (scavenged.state.can_be_whole() && !scavenged.failure.refused.empty())
+      return tell_refused(scavenged, finding, to_be_rid);
     if (scavenged.state.can_be_whole()) {
       finding.text =
-          "it was scavenged, and can be made whole, as far as is seen without reading it; no "
-          "restart takes it as it is";
-      finding.to_do = {advice_.rebuild()};
-    } else if (flush_is_ended_by_rebuild(scavenged.remains.uuid)) {
-      finding.text =
-          "it was scavenged, and its unfinished flush has what else is needed; no restart takes it "
-          "as it is";
-      finding.to_do = {advice_.rebuild()};
-      return;
+          "it was scavenged, and can be made whole, as far as is seen without reading it";
+      tell_of_rebuild(scavenged, finding);
+    } else if (flush_is_ended_by_rebuild(scavenged)) {
+      finding.text = "it was scavenged, and its unfinished flush has what else is needed";
+      return tell_of_rebuild(scavenged, finding);
     } else if (!scavenged.state.committed && was_never_complete(scavenged.remains)) {
       finding.text = fmt::format("it was scavenged, though {}", never_complete);
       finding.to_do = {"to be rid of what was saved, " + to_be_rid};
@@ -335,11 +337,32 @@ class Explainer {
     tell_cut_off(scavenged.remains, finding);
   }
 
-  bool flush_is_ended_by_rebuild(const Uuid& uuid) const {
+  void tell_refused(const CachedFacts& scavenged, Finding& finding,
+                    const std::string& to_be_rid) const {
+    finding.text = "it was scavenged, and the last cairn rebuild has not published it: " +
+                   scavenged.failure.refused;
+    finding.to_do = {"when that is seen to, " + advice_.rebuild(scavenged.dataset.info),
+                     "or, to be rid of what was saved, " + to_be_rid};
+  }
+
+  /// Which cairn run gives too, but for what is outlived.
+  void tell_of_rebuild(const CachedFacts& scavenged, Finding& finding) const {
+    const DatasetInfo& info = scavenged.dataset.info;
+    const bool outlived = is_outlived(info, facts_.prefix.listing);
+    finding.published_by_run = info.is_checkpoint() && !outlived;
+    finding.text += outlived
+                        ? "; no restart takes it, as a newer checkpoint is in the prefix directory"
+                        : fmt::format(": {}", made_whole_by);
+    finding.to_do = {outlived ? advice_.rebuild(info) : advice_.rebuild()};
+  }
+
+  bool flush_is_ended_by_rebuild(const CachedFacts& scavenged) const {
     const auto& flushes = facts_.prefix.unfinished;
-    return std::any_of(flushes.begin(), flushes.end(), [&](const UnfinishedFlush& flush) {
-      return flush.plan.info.uuid == uuid && can_be_ended(flush, facts_.scavenged);
-    });
+    return scavenged.failure.lost.empty() &&
+           std::any_of(flushes.begin(), flushes.end(), [&](const UnfinishedFlush& flush) {
+             return flush.plan.info.uuid == scavenged.remains.uuid &&
+                    can_be_ended(flush, facts_.scavenged);
+           });
   }
 
   /// The record is copied last.

@@ -15,9 +15,10 @@ struct Finding {
   std::string name;
   std::string uuid;
   std::uint32_t ranks = 0;
-  bool taken = false;              ///< a restart would take this one
-  bool usable = false;             ///< it could be restarted from, were it the choice
-  std::string text;                ///< why, or why not
+  bool taken = false;             ///< a restart would take this one
+  bool usable = false;            ///< it could be restarted from, were it the choice
+  bool published_by_run = false;  ///< a checkpoint that cairn run publishes before its first launch
+  std::string text;               ///< why, or why not
   std::vector<std::string> to_do;  ///< commands, and what else helps
 };
 

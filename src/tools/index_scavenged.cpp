@@ -2,7 +2,11 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
+#include "comm/team.hpp"
 #include "prefix/fetch_order.hpp"
+#include "prefix/unfinished.hpp"
 #include "recovery/rebuild_sets.hpp"
 #include "scavenge/publish.hpp"
 #include "scavenge/scavenge.hpp"
@@ -13,11 +17,20 @@ namespace {
 
 std::string_view state_of(const ScavengedDataset& dataset) {
   if (!dataset.missing.empty()) return "incomplete";
+  if (!dataset.refused.empty()) return "refused";
   return dataset.outlived ? "outlived" : "saved";
 }
 
+/// What else is needed had been flushed.
+bool is_ended_by(const std::vector<UnfinishedFlush>& unfinished, const Remains& saved) {
+  return std::any_of(unfinished.begin(), unfinished.end(), [&](const UnfinishedFlush& flush) {
+    return flush.plan.info.uuid == saved.uuid && flush.is_done_but_for(ranks_with_record(saved));
+  });
+}
+
 /// By its records: a look at all files takes longer than a list may.
-ScavengedDataset look_at(Files& files, const Settings& settings, const Remains& remains) {
+ScavengedDataset look_at(Files& files, const Settings& settings, const Remains& remains,
+                         const std::vector<UnfinishedFlush>& unfinished) {
   ScavengedDataset dataset;
   dataset.info.uuid = remains.uuid;
   dataset.info.number = remains.number;
@@ -28,14 +41,20 @@ ScavengedDataset look_at(Files& files, const Settings& settings, const Remains& 
   else
     for (const Error& error : look_at_records(files, remains))
       dataset.missing.push_back(error.text);
-  if (std::string loss = known_loss(files, {settings.prefix}, remains.uuid);
-      dataset.missing.empty() && !loss.empty())
-    dataset.missing = {std::move(loss)};
+  if (is_ended_by(unfinished, remains)) dataset.missing.clear();
+  KnownFailure failure = known_failure(files, {settings.prefix}, remains.uuid);
+  if (dataset.missing.empty() && !failure.lost.empty()) dataset.missing = {std::move(failure.lost)};
+  dataset.refused = std::move(failure.refused);
   return dataset;
 }
 
 std::string remedy_of(const ScavengedDataset& dataset) {
   if (!dataset.missing.empty()) return fmt::format("{}", fmt::join(dataset.missing, "; "));
+  if (!dataset.refused.empty())
+    return fmt::format(
+        "{}; then cairn rebuild --dataset {} publishes it, or cairn index delete {} "
+        "removes what was saved",
+        dataset.refused, text_of(dataset.info.uuid), text_of(dataset.info.uuid));
   if (dataset.outlived)
     return fmt::format(
         "nothing restarts from it, as a newer checkpoint is there: cairn rebuild --dataset {} "
@@ -54,10 +73,16 @@ Result<std::vector<ScavengedDataset>> find(Files& files, const Settings& setting
   if (saved.empty()) return found;
   CAIRN_ASSIGN(const Dropped dropped, read_dropped(files, folder));
   CAIRN_ASSIGN(const Listing deleted, read_deleted(files, folder));
+  Result<std::vector<UnfinishedFlush>> unfinished;
+  Team(1).run(
+      [&](Communicator& comm) { unfinished = read_unfinished(comm, files, folder, listing); });
+  if (!unfinished)
+    log.warning("which flushes are not ended is not known: {}", unfinished.error().text);
   for (const Remains& remains : saved) {
     const KnownInPrefix known = known_in_prefix(remains.uuid, listing, dropped, {}, deleted);
     if (known.flushed || dropped.has(remains.uuid)) continue;
-    found.push_back(look_at(files, settings, remains));
+    found.push_back(
+        look_at(files, settings, remains, unfinished.value_or(std::vector<UnfinishedFlush>{})));
     found.back().outlived = is_outlived(found.back().info, listing);
   }
   return found;
@@ -92,7 +117,8 @@ nlohmann::ordered_json json_of(const std::vector<ScavengedDataset>& datasets) {
                     {"kind", kind_of(dataset.info)},
                     {"ranks", dataset.info.ranks},
                     {"state", state_of(dataset)},
-                    {"missing", dataset.missing}});
+                    {"missing", dataset.missing},
+                    {"refused", dataset.refused}});
   return json;
 }
 

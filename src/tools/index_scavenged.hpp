@@ -15,6 +15,7 @@ struct ScavengedDataset {
   DatasetInfo info;
   /// Why it cannot be made whole, set by set, as its records tell; none: it can.
   std::vector<std::string> missing;
+  std::string refused;    ///< why the last rebuild has not published it
   bool outlived = false;  ///< nothing restarts from it: a newer checkpoint is in the listing
 };
 
@@ -26,8 +27,8 @@ std::vector<ScavengedDataset> find_scavenged(Files& files, const Settings& setti
 /// A line for each.
 std::string scavenged_text(const std::vector<ScavengedDataset>& datasets);
 
-/// [{"number", "name", "uuid", "kind", "ranks", "state": "saved", "outlived" or "incomplete",
-/// "missing"}]
+/// [{"number", "name", "uuid", "kind", "ranks", "state": "saved", "refused", "outlived" or
+/// "incomplete", "missing", "refused"}]
 nlohmann::ordered_json json_of(const std::vector<ScavengedDataset>& datasets);
 
 }  // namespace cairn

@@ -33,6 +33,10 @@ std::string line_of(const SalvagedDataset& dataset) {
     case Outcome::newer:
       what = fmt::format("left alone: {}", dataset.reason);
       break;
+    case Outcome::refused:
+      what = fmt::format("not published: {}; or cairn index delete {} removes what was saved of it",
+                         dataset.reason, text_of(dataset.remains.uuid));
+      break;
     case Outcome::whole:
     case Outcome::failed:
       what = fmt::format("not published this time: {}", dataset.reason);

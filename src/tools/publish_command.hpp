@@ -10,8 +10,8 @@
 namespace cairn {
 
 /// With json: {"prefix", "datasets": [{"number", "name", "uuid", "ranks", "outcome": "published",
-/// "there", "given_up", "uncommitted", "outlived", "lost", "newer" or "failed", "reason",
-/// "rebuilt_ranks", "repaired_blocks", "repaired_bytes"}]}, oldest first.
+/// "there", "given_up", "uncommitted", "outlived", "lost", "refused", "newer" or "failed",
+/// "reason", "rebuilt_ranks", "repaired_blocks", "repaired_bytes"}]}, oldest first.
 struct PublishCommand {
   JobSettingsSource source;
   WantedDatasets datasets;  ///< none: all but checkpoints that a newer one has outlived

@@ -7,7 +7,6 @@
 #include "prefix/prefix_folder.hpp"
 #include "prefix/scr_index.hpp"
 #include "recovery/dead_caches.hpp"
-#include "scavenge/publish.hpp"
 
 namespace cairn {
 namespace {
@@ -26,7 +25,7 @@ class Gatherer {
     facts_.ranks = ranks != 0 ? ranks : ranks_of_newest(cached, scavenged);
     for (Remains& remains : cached) facts_.cached.push_back(look_at(std::move(remains)));
     for (Remains& remains : scavenged)
-      facts_.scavenged.push_back(with_known_loss(look_at(std::move(remains))));
+      facts_.scavenged.push_back(with_known_failure(look_at(std::move(remains))));
     return std::move(facts_);
   }
 
@@ -128,7 +127,7 @@ class Gatherer {
   }
 
   CachedFacts look_at(Remains remains) const {
-    CachedFacts facts{std::move(remains), {}, {}};
+    CachedFacts facts{std::move(remains), {}, {}, {}};
     facts.state = look_at_cache(files_, facts.remains, facts_.ranks, settings_, false, log_);
     CachedDataset& dataset = facts.dataset;
     const Summary& summary = facts.state.summary;
@@ -143,11 +142,10 @@ class Gatherer {
     return facts;
   }
 
-  /// What only a rebuild has seen, which has read all bytes.
-  CachedFacts with_known_loss(CachedFacts saved) const {
-    const std::string loss = known_loss(files_, folder_, saved.remains.uuid);
-    if (loss.empty() || !saved.state.can_be_whole()) return saved;
-    saved.state.reasons.push_back(loss);
+  CachedFacts with_known_failure(CachedFacts saved) const {
+    saved.failure = known_failure(files_, folder_, saved.remains.uuid);
+    if (saved.failure.lost.empty() || !saved.state.can_be_whole()) return saved;
+    saved.state.reasons.push_back(saved.failure.lost);
     saved.dataset.state = state_of(saved.state);
     return saved;
   }

@@ -10,6 +10,7 @@
 #include "prefix/keeper.hpp"
 #include "prefix/unfinished.hpp"
 #include "recovery/remains.hpp"
+#include "scavenge/publish.hpp"
 #include "tools/cache_state.hpp"
 
 namespace cairn {
@@ -19,6 +20,7 @@ struct CachedFacts {
   Remains remains;
   CacheState state;
   CachedDataset dataset;  ///< as SCR_Init would come to see it
+  KnownFailure failure;   ///< of what was scavenged: what only a rebuild has seen
 };
 
 struct PrefixFacts {

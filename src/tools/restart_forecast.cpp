@@ -182,18 +182,15 @@ class Forecaster {
 
 bool can_be_ended(const UnfinishedFlush& flush, const std::vector<CachedFacts>& caches,
                   const std::vector<CachedFacts>& also) {
-  std::set<int> there = flush.done;
+  std::set<int> there;
   for (const auto* all : {&caches, &also})
     for (const CachedFacts& cached : *all) {
       if (cached.remains.uuid != flush.plan.info.uuid) continue;
-      for (const HeldPart& part : cached.remains.parts)
-        if (part.has_record()) there.insert(part.owner);
+      there.merge(ranks_with_record(cached.remains));
       // What is lost is rebuilt before.
       if (cached.dataset.usable()) return true;
     }
-  for (std::uint32_t rank = 0; rank < flush.plan.info.ranks; ++rank)
-    if (!there.contains(static_cast<int>(rank))) return false;
-  return true;
+  return flush.is_done_but_for(there);
 }
 
 Forecast forecast(const RestartFacts& facts, const Settings& settings, const LookAtFiles& look) {

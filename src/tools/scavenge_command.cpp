@@ -147,7 +147,7 @@ class ScavengeNode {
                     [](const Holding& holding) { return holding.in_prefix || holding.outlived; });
     if (holdings.empty()) {
       if (command_.json)
-        tell({}, {}, 0);
+        tell({}, {}, 0, unreadable);
       else
         out_ << nothing_here() << " that the prefix directory needs\n";
       return {};
@@ -170,8 +170,8 @@ class ScavengeNode {
     if (!saved) return tl::unexpected(saved.error());
     lines.end(saved->bytes);
     log_transfer(holdings, *saved, bar.seconds());
-    tell(holdings, *saved, bar.seconds());
     if (!saved->unreadable.empty()) unreadable.push_back(saved->unreadable);
+    tell(holdings, *saved, bar.seconds(), unreadable);
     return {};
   }
 
@@ -184,7 +184,8 @@ class ScavengeNode {
                saved.saved_bytes, saved.files);
   }
 
-  void tell(const std::vector<Holding>& holdings, const ScavengeAccount& saved, double seconds) {
+  void tell(const std::vector<Holding>& holdings, const ScavengeAccount& saved, double seconds,
+            const std::vector<std::string>& unreadable) {
     if (command_.json) {
       Json datasets = Json::array();
       for (const Holding& holding : holdings) datasets.push_back(json_of(holding));
@@ -192,7 +193,8 @@ class ScavengeNode {
                             {"datasets", std::move(datasets)},
                             {"bytes", saved.bytes},
                             {"saved_bytes", saved.saved_bytes},
-                            {"bad_blocks", saved.bad_blocks}})
+                            {"bad_blocks", saved.bad_blocks},
+                            {"unreadable", unreadable}})
            << "\n";
       return;
     }

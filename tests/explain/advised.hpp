@@ -36,6 +36,8 @@ inline AdvisedCommand parse_advised(const std::string& line) {
       in >> command.prefix;
     else if (word == "--cache")
       in >> command.caches.emplace_back();
+    else if (word == "--dataset")
+      in >> command.words.emplace_back();
     else if (word == "--repair")
       command.repair = true;
     else if (word == "--lift")
@@ -62,6 +64,7 @@ inline int run_advised(const AdvisedCommand& advised, Files& files, Clock& clock
   if (advised.name == "rebuild") {
     PublishCommand command;
     command.source.prefix = advised.prefix;
+    command.datasets = advised.words;
     return run_publish_command(command, files, clock, process, out, log);
   }
   if (advised.name == "scavenge" && scavenge) return scavenge(advised.prefix);

@@ -75,7 +75,11 @@ class ExplainScavenge : public DeadJob {
     ASSERT_EQ(explain(), 0) << told_;
     const auto saved = said_of(fmt::format("ckpt.{}", dataset), "scavenged");
     EXPECT_EQ(saved.at("to_do"), nlohmann::json({"cairn rebuild --prefix " + prefix()})) << out_;
-    EXPECT_TRUE(shows("would take dataset 2 (ckpt.2) from the prefix directory")) << out_;
+    EXPECT_TRUE(has(saved, "and cairn run does that before its first launch")) << out_;
+    EXPECT_TRUE(
+        shows("would take dataset 2 (ckpt.2) from the prefix directory; cairn run makes "
+              "whole what was scavenged first\n"))
+        << out_;
     ASSERT_EQ(rebuild(), exit_ok) << rebuilt_;
     expect_forecast(dataset);
   }
@@ -235,7 +239,23 @@ TEST_F(ExplainScavenge, WhatAnUnfinishedFlushHasAndWhatWasScavengedAreTakenToget
       << out_;
   EXPECT_TRUE(has(said_of("ckpt.4", "scavenged"), "its unfinished flush has what else is needed"))
       << out_;
+  EXPECT_NE(list().find("dataset 4 (ckpt.4) of 8 ranks: saved: "), std::string::npos) << list();
   expect_rebuilt(4);
+}
+
+TEST_F(ExplainScavenge, AFlushThatARebuildCouldNotEndIsNotCalledOneThatItCan) {
+  cluster_.lose_node_that_has_flushed();
+  flip(part("n0", 0, 4) + "/files/ckpt.4/rank 0.1");  // what the flush does not have
+  scavenge_well({"n0", "n1", "n2"});
+  cluster_.lose_all_nodes();
+  ASSERT_EQ(explain(), 0);
+  EXPECT_TRUE(has(said_of("ckpt.4", "scavenged"), "its unfinished flush has what else is needed"))
+      << out_;
+  EXPECT_EQ(rebuild(), exit_failure) << rebuilt_;
+  ASSERT_EQ(explain(), 0);
+  EXPECT_TRUE(has(said_of("ckpt.4", "scavenged"), "cannot be made whole: ")) << out_;
+  EXPECT_NE(list().find("dataset 4 (ckpt.4) of 8 ranks: incomplete: "), std::string::npos)
+      << list();
 }
 
 TEST_F(ExplainScavenge, WhileACommandWorksAtItsCachesNobodySpeaksOfAJobOnly) {

@@ -54,6 +54,6 @@ def write_files(folder: Path, files: List[List[str]], ranks_in_leaf: int = 3) ->
         ranks = {str(first + i): {"FILE": {name: {} for name in names}}
                  for i, names in enumerate(files[first:first + ranks_in_leaf])}
         (folder / f"rank2file.0.{first}").write_bytes(
-            file_of({"LEVEL": 0, "RANKS": len(ranks), "RANK": ranks}))
+            file_of({"LEVEL": 0, "RANKS": len(files), "RANK": ranks}))
         leaves[str(first)] = {"OFFSET": 0, "FILE": f".0.{first}"}
     (folder / "rank2file").write_bytes(file_of({"LEVEL": 1, "RANKS": len(files), "RANK": leaves}))

@@ -110,7 +110,8 @@ def scavenge_node(prefix):
             folder = prefix / ".cairn" / "scavenged" / node
             folder.mkdir(parents=True, exist_ok=True)
             (folder / one["uuid"]).write_text(json.dumps(one))
-    print(json.dumps({"node": node, "bytes": 1000, "saved_bytes": 1000}), flush=True)
+    print(json.dumps({"node": node, "bytes": 1000, "saved_bytes": 1000,
+                      "unreadable": [trouble.read_text()] if code else []}), flush=True)
     print("cairn: error:", trouble.read_text() if code else "none", file=sys.stderr)
     return code
 

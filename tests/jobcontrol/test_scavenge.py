@@ -351,9 +351,25 @@ def test_of_a_shared_store_all_is_saved_by_a_node_that_cannot_read_something_els
     assert done.code == 0 and [call.split()[0] for call in left.calls()] == ["n0"], done
 
 
+@pytest.mark.parametrize("good, asked, code", [
+    (["n1", "n2", "n3"], ["n0", "n1"], 0), (["n2", "n3"], ["n0", "n1", "n2"], 0), (["n3"], ["n0", "n1", "n2"], 1),
+])
+def test_what_one_node_cannot_read_of_a_shared_store_a_few_others_try(left: Left, good: List[str], asked: List[str],
+                                                                     code: int) -> None:
+    for node in HELD:
+        (left.storage(node) / "held.json").write_text(
+            json.dumps([listed(3, ALL if node in good else [0, 1], shared=True)]))
+        if node not in good:
+            (left.storage(node) / "trouble").write_text(f"cannot read /all/dataset.3.{3:032x}/rank.2/files/x: I/O error")
+    done = left.scavenge("--json")
+    assert done.code == code and [call.split()[0] for call in left.calls()] == asked, done
+    assert "n0 has not copied all of it: cannot read /all/dataset.3." in done.told, done
+    assert done.json()["datasets"][0]["failed_nodes"] == {}
+
+
 @pytest.mark.parametrize("kind, outcome, code", [
-    ({}, "there", 0), ({}, "outlived", 0), ({}, "newer", 1), ({}, "uncommitted", 0), ({}, "lost", 1), (OUTPUT, "outlived", 1),
-    (OUTPUT, "uncommitted", 0),
+    ({}, "there", 0), ({}, "outlived", 0), ({}, "newer", 1), ({}, "uncommitted", 0), ({}, "lost", 1), ({}, "refused", 1),
+    (OUTPUT, "outlived", 1), (OUTPUT, "uncommitted", 0),
 ])
 def test_each_outcome_of_the_rebuild(left: Left, kind: Dict[str, Any], outcome: str, code: int) -> None:
     left.hold(listed(3, ALL, becomes=outcome, **kind))

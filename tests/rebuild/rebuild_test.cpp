@@ -163,7 +163,8 @@ TEST_P(EveryScheme, AFlippedByteIsRepairedOrRefused) {
   const std::string left = lose(0);
   const Tree whole = tree_of(left);
   for (const auto& [name, content] : whole) {
-    if (content.bytes.empty() || name.ends_with("/lock")) continue;
+    const bool of_a_dataset = !name.ends_with("/lock") && !name.ends_with("/cairn.job/prefix");
+    if (content.bytes.empty() || !of_a_dataset) continue;
     flip(left + "/" + name, content.bytes.size() / 2);
     const Answer answer = rebuild(left);
     if (GetParam().scheme == Scheme::single) {

@@ -35,14 +35,16 @@ class ScavengeNodeCommand : public testing::Test {
     cluster_.write({"n0", "n1", "n2", "n3"}, {1, 2});
   }
 
-  /// On n1; what it prints. `broken`: nobody can list this folder.
+  /// On n1; what it prints. `broken`: nobody can read this file or list this folder.
   std::string run(const ScavengeCommand& command, int code, const std::string& broken = "-") {
     ProcessFacts process = process_on(cluster_, "n1");
     process.environment["SCR_CONF_FILE"] = conf_;
     const auto posix = make_posix_files();
     const auto files = make_hooked_files(*posix, [&](const FileOperation& operation) -> Status {
-      if (operation.path != broken || operation.name != "list") return {};
-      return fail(Code::io, "cannot list {}: Input/output error", operation.path);
+      const bool reads =
+          operation.name == "list" || operation.name == "read" || operation.name == "view";
+      if (operation.path != broken || !reads) return {};
+      return fail(Code::io, "cannot {} {}: Input/output error", operation.name, operation.path);
     });
     std::ostringstream out;
     EXPECT_EQ(run_scavenge_command(command, *files, clock_, process, out, cluster_.log()), code)
@@ -78,6 +80,22 @@ TEST_F(ScavengeNodeCommand, ADatasetThatCannotBeListedCostsNoOther) {
   copy.json = true;
   const Json told = Json::parse(run(copy, 1, broken));
   EXPECT_GT(told.at("bytes"), 0) << "it was copied";
+  EXPECT_NE(told.at("unreadable").dump().find(broken), std::string::npos) << told;
+}
+
+/// By which job control knows that another node may read it.
+TEST_F(ScavengeNodeCommand, WhatCannotBeReadOfADatasetIsToldWithItsUuid) {
+  ScavengeCommand copy;
+  copy.datasets = {"1"};
+  copy.json = true;
+  const std::string part = cluster_.parts("n1", 1).front();
+  fs::resize_file(part + "/record", 0);
+  const std::string file = part + "/files/ckpt.1/rank 1.0";
+  ASSERT_TRUE(fs::exists(file));
+  const Json told = Json::parse(run(copy, 1, file));
+  const std::string uuid = told.at("datasets").at(0).at("uuid");
+  ASSERT_EQ(told.at("unreadable").size(), 1U) << told;
+  EXPECT_NE(told.at("unreadable").at(0).dump().find(uuid), std::string::npos) << told;
 }
 
 TEST_F(ScavengeNodeCommand, AStoreThatCannotBeReadCostsNoOther) {

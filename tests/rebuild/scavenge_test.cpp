@@ -13,6 +13,7 @@
 #include "session/prefix_cluster.hpp"
 #include "tools/as_owner.hpp"
 #include "tools/exit_codes.hpp"
+#include "tools/explain_command.hpp"
 #include "tools/index_changes.hpp"
 #include "tools/scavenge_command.hpp"
 
@@ -143,6 +144,29 @@ class Scavenge : public testing::Test {
                                 out, cluster_.log()),
               0);
     return out.str();
+  }
+
+  std::string explain() {
+    std::ostringstream out;
+    const auto files = make_posix_files();
+    EXPECT_EQ(run_explain_command({}, *files, *cluster_.clock, process_on(cluster_, "login"), out,
+                                  cluster_.log()),
+              0);
+    return out.str();
+  }
+
+  /// Dataset 1, with these words, and what can be done.
+  void expect_told_as_refused(const std::string& words) {
+    const auto told = nlohmann::json::parse(list(true)).at("scavenged")[0];
+    EXPECT_EQ(told.at("state"), "refused") << told;
+    EXPECT_NE(told.at("refused").dump().find(words), std::string::npos) << told;
+    const std::string uuid = told.at("uuid");
+    for (const std::string& text : {list(false), explain()}) {
+      EXPECT_NE(text.find(words), std::string::npos) << text;
+      EXPECT_NE(text.find("cairn rebuild --dataset " + uuid), std::string::npos) << text;
+      EXPECT_NE(text.find("cairn index delete " + uuid), std::string::npos) << text;
+      EXPECT_EQ(text.find("can be made whole"), std::string::npos) << text;
+    }
   }
 
   void save_all() { cluster_.save("all"); }  // the prefix directory is one of the cluster's folders
@@ -669,9 +693,26 @@ TEST_F(Scavenge, AFileThatWasWrittenSinceWithoutCairnIsKept) {
   scavenge_nodes();
   fs::create_directories(fs::path(cluster_.file(1, 0)).parent_path());
   std::ofstream(cluster_.file(1, 0)) << "by the program, later";
-  EXPECT_EQ(outcome_of(rebuild(), 1), Outcome::failed);
+  EXPECT_EQ(outcome_of(rebuild(), 1), Outcome::refused);
   EXPECT_NE(reason_.find("written again since"), std::string::npos) << reason_;
   EXPECT_EQ(read_all(cluster_.file(1, 0)), "by the program, later");
+  expect_told_as_refused(cluster_.file(1, 0));
+  const std::string away = cluster_.settings.prefix + "/mine";
+  fs::rename(cluster_.file(1, 0), away);
+  EXPECT_EQ(outcome_of(rebuild(), 1), Outcome::published) << reason_;
+  EXPECT_EQ(read_all(away), "by the program, later");
+  EXPECT_EQ(left_over(), Names{}) << "also of what was known of it";
+  EXPECT_EQ(restart_elsewhere(), 1);
+}
+
+TEST_F(Scavenge, ThatItWasRefusedIsForgottenWhenItIsScavengedAgain) {
+  cluster_.write(four_nodes(), {1});
+  scavenge_nodes();
+  fs::create_directories(fs::path(cluster_.file(1, 0)).parent_path());
+  std::ofstream(cluster_.file(1, 0)) << "by the program, later";
+  ASSERT_EQ(outcome_of(rebuild(), 1), Outcome::refused);
+  ASSERT_TRUE(scavenge_node("n0"));
+  EXPECT_EQ(nlohmann::json::parse(list(true)).at("scavenged")[0].at("state"), "saved");
 }
 
 TEST_F(Scavenge, WhatTheProgramHasWrittenSinceIsNotTouchedThoughACopyIsLinkedToIt) {
@@ -693,7 +734,7 @@ TEST_F(Scavenge, WhatTheProgramHasWrittenSinceIsNotTouchedThoughACopyIsLinkedToI
   std::fstream own(cluster_.file(1, 0), std::ios::in | std::ios::out | std::ios::binary);
   own.seekp(0).write("mine", 4);  // by the program, in place
   own.close();
-  EXPECT_EQ(outcome_of(rebuild(), 1), Outcome::failed);
+  EXPECT_EQ(outcome_of(rebuild(), 1), Outcome::refused);
   EXPECT_NE(reason_.find("written again since"), std::string::npos) << reason_;
   EXPECT_EQ(read_all(cluster_.file(1, 0)).substr(0, 4), "mine");
   EXPECT_NE(left_over(), Names{}) << "the only copy of what was there";
@@ -709,10 +750,21 @@ TEST_F(Scavenge, AFileThatWasWrittenAgainForANewerDatasetIsNotReplaced) {
     rank.expect_written(1);  // the same names
   });
   ASSERT_EQ(outcome_of(rebuild(), 1), Outcome::outlived);
+  const std::string told = explain();
+  EXPECT_NE(told.find("no restart takes it, as a newer checkpoint is in the prefix directory"),
+            std::string::npos)
+      << told;
+  EXPECT_EQ(told.find("cairn run"), std::string::npos) << told;
   also_outlived_ = true;
-  ASSERT_EQ(outcome_of(rebuild(), 1), Outcome::failed);
-  EXPECT_NE(reason_.find("a newer dataset by now"), std::string::npos) << reason_;
+  ASSERT_EQ(outcome_of(rebuild(), 1), Outcome::refused);
+  EXPECT_NE(reason_.find("a newer dataset by now: delete "), std::string::npos) << reason_;
   cluster_.expect_own_files(1);
+  expect_told_as_refused("a newer dataset by now: delete ");
+  const auto newer = nlohmann::json::parse(list(true)).at("datasets")[0].at("uuid");
+  const Status deleted = delete_dataset(newer.get<std::string>());
+  ASSERT_TRUE(deleted) << deleted.error().text;
+  EXPECT_EQ(outcome_of(rebuild(), 1), Outcome::published) << reason_;
+  EXPECT_EQ(restart_elsewhere(), 1);
 }
 
 /// What is in the files below a folder.
