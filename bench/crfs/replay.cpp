@@ -1,7 +1,8 @@
 // Processes that write the images of a checkpoint as BLCR does, read them back, or make many small
 // writes.
 //
-//   crfs_replay write FOLDER PROCESSES IMAGE_BYTES [sync]    `sync`: fdatasync before close
+//   crfs_replay write FOLDER PROCESSES IMAGE_BYTES [sync]    `sync`: fdatasync before close;
+//                          with an image of 0 bytes files are made and closed, and nothing written
 //   crfs_replay read FOLDER PROCESSES
 //   crfs_replay latency FOLDER BYTES COUNT
 //
@@ -94,6 +95,11 @@ nlohmann::json run(int processes, Prepare prepare) {
   return {{"seconds", *std::max_element(each.begin(), each.end())}, {"each", each}};
 }
 
+std::vector<std::uint64_t> sizes_of(int process, std::uint64_t image_bytes) {
+  if (image_bytes == 0) return {};
+  return lu_c_64::writes(process, 1, image_bytes);
+}
+
 nlohmann::json write_all(const std::string& folder, int processes, std::uint64_t image_bytes,
                          bool sync) {
   std::vector<char> data(image_bytes);
@@ -101,9 +107,9 @@ nlohmann::json write_all(const std::string& folder, int processes, std::uint64_t
     data[at] = static_cast<char>(at * 31 + (at >> 9));
   std::uint64_t writes = 0;
   for (int process = 0; process < processes; ++process)
-    writes += lu_c_64::writes(process, 1, image_bytes).size();
+    writes += sizes_of(process, image_bytes).size();
   nlohmann::json result = run(processes, [&](int process) {
-    return [&, process, sizes = lu_c_64::writes(process, 1, image_bytes)] {
+    return [&, process, sizes = sizes_of(process, image_bytes)] {
       write_image(image_of(folder, process), sizes, data.data(), sync);
     };
   });

@@ -44,6 +44,8 @@ int AggregatedFile::drain(Told& told) { return file_->drain(told.seen_); }
 int AggregatedFile::sync(Told& told, bool data_only) { return file_->sync(told.seen_, data_only); }
 void AggregatedFile::settle() { file_->settle(); }
 int AggregatedFile::take_untold() { return file_->take_untold(); }
+
+bool AggregatedFile::has_failed() { return file_->has_failed(); }
 int AggregatedFile::change_backing(const std::function<int(BackingFile&)>& change) {
   return file_->change_backing(change);
 }

@@ -80,6 +80,9 @@ class AggregatedFile {
   /// The error that no handle was told yet, as minus an errno, or 0. It counts as told then: no
   /// handle that opens later is told.
   int take_untold();
+  /// Whether an error has come up since this was made, told or not: what was lost is not in the
+  /// backing file.
+  bool has_failed();
   /// Drains, then makes `change` while nothing else happens to the file; its size is asked anew.
   int change_backing(const std::function<int(BackingFile&)>& change);
   /// What is not written yet need not be any more: no name leads to the file.

@@ -49,9 +49,11 @@ TEST_P(AggregatorErrorsWithThreads, WhatNoHandleWasToldCanBeTakenOnce) {
   file.storage->script = failing(BackingCall::write, 0, {-ENOSPC});
   AggregatedFile::Told open = file->opened();
   ASSERT_EQ(0, file->append(blob("x")));
+  EXPECT_FALSE(file->has_failed());
   file->settle();
   EXPECT_EQ(-ENOSPC, file->take_untold());
   EXPECT_EQ(0, file->take_untold());
+  EXPECT_TRUE(file->has_failed());
   AggregatedFile::Told later = file->opened();
   EXPECT_EQ(0, file->drain(later));
   EXPECT_EQ(-ENOSPC, file->drain(open)) << "each handle is told all the same";

@@ -178,6 +178,11 @@ int BufferedFile::take_untold() {
   return tell(told);
 }
 
+bool BufferedFile::has_failed() {
+  const std::scoped_lock lock(mutex_);
+  return errors_ > 0;
+}
+
 int BufferedFile::resize(std::uint64_t bytes) {
   const std::scoped_lock turn(turn_);
   Lock lock(mutex_);

@@ -38,6 +38,7 @@ class BufferedFile : public std::enable_shared_from_this<BufferedFile> {
   int sync(std::uint64_t& told, bool data_only);
   void settle();
   int take_untold();
+  bool has_failed();
   int change_backing(const std::function<int(BackingFile&)>& change);
   void abandon();
   /// Settles and lets go of the backing file; nothing may follow.

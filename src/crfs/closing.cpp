@@ -62,10 +62,11 @@ void Closing::finish(Inode& inode) {
     if (error == 0) error = file->flush();
     if (error != 0)
       patiently([&] { unreported_.add(inode.device, inode.number, {name_of(inode), error}); });
-    // What others changed since it was opened is not what the kernel has read.
+    // What others changed since it was opened is not what the kernel has read; nor is in the
+    // backing file what could not be written.
     struct stat now = {};
-    if (file->was_changed())
-      inode.cached = ::fstat(file->backing().number(), &now) == 0 ? version_of(now) : Version{};
+    const bool is_true = !file->has_failed() && ::fstat(file->backing().number(), &now) == 0;
+    if (file->was_changed()) inode.cached = is_true ? version_of(now) : Version{};
     inode.file.reset();
     return;
   }

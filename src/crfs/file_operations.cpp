@@ -20,16 +20,19 @@ void tell(const FileSystem::Opened& opened, fuse_file_info& info) {
 #endif
 }
 
-int open_existing(FileSystem& files, Inode& inode, fuse_file_info& info) {
+int open_existing(FileSystem& files, fuse_req_t request, Inode& inode, fuse_file_info& info) {
   FileSystem::Opened opened;
-  const int error = files.open_file(inode, info.flags, opened);
+  // Who only reads asks for errors nowhere else, and would take for whole what is not.
+  const bool asks_once = !writes(info.flags) && !files.is_taker(request);
+  int error = asks_once ? files.take_untold(inode) : 0;
+  if (error == 0) error = files.open_file(inode, info.flags, opened);
   if (error == 0) tell(opened, info);
   return error;
 }
 
 int open(FileSystem& files, fuse_req_t request, fuse_ino_t number, fuse_file_info* info) {
   Inode& inode = files.inode(number);
-  const int error = open_existing(files, inode, *info);
+  const int error = open_existing(files, request, inode, *info);
   if (error != 0) return error;
   if (reply_open(request, *info, handle_of(info).file().kernel_number()) != 0)
     files.close_file(inode, handle_of(info));
@@ -62,12 +65,12 @@ int open_new(FileSystem& files, Descriptor made, fuse_entry_param& entry, fuse_f
 
 /// It was made meanwhile, behind the kernel's back. Like a new one it is empty if that is asked
 /// for.
-int open_found(FileSystem& files, Inode& folder, const char* name, fuse_entry_param& entry,
-               fuse_file_info& info) {
+int open_found(FileSystem& files, fuse_req_t request, Inode& folder, const char* name,
+               fuse_entry_param& entry, fuse_file_info& info) {
   int error = files.look_up(folder, name, entry);
   if (error != 0) return error;
   Inode& inode = files.inode(entry.ino);
-  error = S_ISREG(inode.type) ? open_existing(files, inode, info) : EEXIST;
+  error = S_ISREG(inode.type) ? open_existing(files, request, inode, info) : EEXIST;
   if (error == 0 && (info.flags & O_TRUNC) != 0 && writes(info.flags)) {
     error = -handle_of(&info).file().resize(0);
     if (error != 0) files.close_file(inode, handle_of(&info));
@@ -86,7 +89,7 @@ int create(FileSystem& files, fuse_req_t request, fuse_ino_t number, const char*
   if (error == 0)
     error = open_new(files, std::move(made), entry, *info);
   else if (error == EEXIST && (info->flags & O_EXCL) == 0)
-    error = open_found(files, folder, name, entry, *info);
+    error = open_found(files, request, folder, name, entry, *info);
   if (error != 0) return error;
   if (reply_create(request, entry, *info, handle_of(info).file().kernel_number()) != 0) {
     files.close_file(files.inode(entry.ino), handle_of(info));
@@ -102,8 +105,8 @@ int with_unreported(FileSystem& files, fuse_ino_t number, int error) {
 }
 
 /// What close() tells; comes once for each descriptor of the handle that is closed.
-int flush(FileSystem& files, fuse_req_t, fuse_ino_t number, fuse_file_info* info) {
-  if (files.options.close_async) return 0;
+int flush(FileSystem& files, fuse_req_t request, fuse_ino_t number, fuse_file_info* info) {
+  if (files.options.close_async || files.is_taker(request)) return 0;
   return with_unreported(files, number, handle_of(info).flush());
 }
 
@@ -112,7 +115,12 @@ int release(FileSystem& files, fuse_req_t, fuse_ino_t number, fuse_file_info* in
   return 0;
 }
 
-int sync(FileSystem& files, fuse_req_t, fuse_ino_t number, int data_only, fuse_file_info* info) {
+int sync(FileSystem& files, fuse_req_t request, fuse_ino_t number, int data_only,
+         fuse_file_info* info) {
+  if (files.is_taker(request)) {
+    handle_of(info).file().settle();
+    return 0;
+  }
   return with_unreported(files, number, handle_of(info).sync(data_only != 0));
 }
 

@@ -101,6 +101,14 @@ int FileSystem::adopt_file(Inode& inode, Descriptor created, int flags, Opened& 
   return 0;
 }
 
+int FileSystem::take_untold(Inode& inode) {
+  const std::shared_ptr<SharedFile> file = inode.open_file();
+  const int error = file ? file->data().take_untold() : 0;
+  if (error != 0) return -error;
+  const std::lock_guard lock(inode.mutex);  // who closes it may be about to leave the error
+  return -unreported.take(inode.device, inode.number);
+}
+
 int FileSystem::resize(Inode& inode, off_t bytes) {
   if (takes_no_more()) return ENOTCONN;
   Handle* handle = nullptr;
@@ -117,7 +125,7 @@ int FileSystem::resize(Inode& inode, off_t bytes) {
 }
 
 int FileSystem::attach(Inode& inode, bool for_writing, bool& cache_is_true) {
-  cache_is_true = inode.file != nullptr;
+  cache_is_true = inode.file != nullptr && !inode.file->has_failed();
   if (inode.file && (!for_writing || inode.file->backing().writes())) return 0;
   Descriptor backing = open_backing(inode.path, for_writing);
   struct stat status = {};

@@ -65,6 +65,8 @@ class FileSystem {
   /// The same, of a file that was just created, and is open.
   int adopt_file(Inode& inode, Descriptor created, int flags, Opened& opened);
   void close_file(Inode& inode, Handle& handle);
+  /// The error of the file that no program was told yet, or 0; it counts as told then.
+  int take_untold(Inode& inode);
   /// 0 or an errno. Whoever may truncate by name need not have the file open.
   int resize(Inode& inode, off_t bytes);
   /// Waits until the kernel has handed over what programs wrote to mappings or to its cache, and
@@ -73,8 +75,11 @@ class FileSystem {
   /// Whether the kernel would take a write that no take_from_kernel() would follow.
   bool takes_no_more() const { return ends_ && options.writeback(); }
   /// The same for who asks; not for the process that takes.
-  bool takes_no_more(fuse_req_t request) const {
-    return takes_no_more() && fuse_req_ctx(request)->pid != taker_;
+  bool takes_no_more(fuse_req_t request) const { return takes_no_more() && !is_taker(request); }
+  /// Who asks is no program, but who has the kernel hand over its pages: it is told of no errors.
+  bool is_taker(fuse_req_t request) const {
+    const pid_t taker = taker_;  // 0 is also who lives where this process sees no processes
+    return taker > 0 && fuse_req_ctx(request)->pid == taker;
   }
   MountStatistics statistics() const;
   /// The errno for a program where the daemon has no more descriptors; it tells so once.

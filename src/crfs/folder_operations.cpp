@@ -1,5 +1,6 @@
 // Folders: listed.
 #include <dirent.h>
+#include <unistd.h>
 
 #include <cstring>
 
@@ -138,13 +139,14 @@ int close_folder(FileSystem&, fuse_req_t, fuse_ino_t, fuse_file_info* info) {
   return 0;
 }
 
-/// That of the topmost folder is how to wait for all files: Linux tells a file system of this kind
-/// neither of sync() nor of its unmount.
+/// That of the topmost folder is how to sync all files, also those that are closed: Linux tells a
+/// file system of this kind neither of sync() nor of its unmount.
 int sync_folder(FileSystem& files, fuse_req_t, fuse_ino_t number, int data_only,
                 fuse_file_info* info) {
   if (number == FUSE_ROOT_ID) files.aggregator.settle_all();
   const int descriptor = folder_of(info).descriptor();
-  return errno_of(data_only != 0 ? ::fdatasync(descriptor) : ::fsync(descriptor));
+  const int error = errno_of(data_only != 0 ? ::fdatasync(descriptor) : ::fsync(descriptor));
+  return error == 0 && number == FUSE_ROOT_ID ? errno_of(::syncfs(descriptor)) : error;
 }
 
 }  // namespace

@@ -80,14 +80,8 @@ int read_link(FileSystem& files, fuse_req_t request, fuse_ino_t number) {
 /// nobody was told yet; 0 or an errno. Nobody may find by a new name less than was written under
 /// the old one unless somebody knows: a good file would be replaced by one that is not whole.
 int settle(FileSystem& files, Inode& inode) {
-  int error = 0;
-  if (const auto file = inode.open_file()) {
-    file->settle();
-    error = file->data().take_untold();
-  }
-  if (error != 0) return -error;
-  const std::lock_guard lock(inode.mutex);  // who closes it may be about to leave the error
-  return -files.unreported.take(inode.device, inode.number);
+  if (const auto file = inode.open_file()) file->settle();
+  return files.take_untold(inode);
 }
 
 /// The same of all that lies in a folder.

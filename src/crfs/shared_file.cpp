@@ -111,7 +111,9 @@ int SharedFile::change_backing(const std::function<int()>& change) {
 int SharedFile::flush() {
   if (is_passed_through()) return backing_.flush();
   const std::uint64_t mark = settled_;
-  return flushed_.exchange(mark) == mark ? 0 : backing_.flush();
+  const int error = flushed_.exchange(mark) == mark ? 0 : backing_.flush();
+  if (error != 0) flush_failed_ = true;
+  return error;
 }
 
 bool SharedFile::is_nameless() const {

@@ -46,6 +46,9 @@ class SharedFile {
   int resize(std::uint64_t bytes);
   /// By a write or resize.
   bool was_changed() const { return written_ > 0; }
+  /// What somebody wrote may have been lost: who has read it here has read what is not in the
+  /// backing file.
+  bool has_failed() { return flush_failed_ || data_.has_failed(); }
   /// False while there may be bytes that the backing file does not have.
   bool settled() const { return settled_ == written_; }
   /// Makes what the backing folder says of the file true.
@@ -78,6 +81,7 @@ class SharedFile {
   std::atomic<std::uint64_t> settled_ = 0;  ///< of these, so many are in the backing file
   std::atomic<std::uint64_t> flushed_ =
       0;  ///< and of these, so many the backing file was closed after
+  std::atomic<bool> flush_failed_ = false;
   std::atomic<std::int64_t> last_write_ns_ = 0;
   std::atomic<bool> told_time_ = false;  ///< somebody was shown last_write_ns_
 };

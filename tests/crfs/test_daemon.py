@@ -131,6 +131,34 @@ def test_the_unit_of_the_guide_mounts_again_after_a_killed_daemon(build, worksho
         detach(path)
 
 
+@ROOT_ONLY
+def test_the_line_of_the_guide_for_fstab_mounts_where_mount_finds_the_command(build, workshop):
+    """By a link in /sbin, which is another one for mount(8) only."""
+    alone = ["unshare", "--mount"]
+    tried = subprocess.run([*alone, "mount", "-t", "tmpfs", "tmpfs", "/sbin"], check=False, capture_output=True, text=True)
+    if tried.returncode != 0:
+        pytest.skip(f"NOT RUN: no mounts of one's own here (namespaces): {tried.stderr}")
+    guide = (Path(__file__).resolve().parents[2] / "docs/guide.md").read_text(encoding="utf-8")
+    line = next(line.split() for line in guide.splitlines() if line.split()[2:3] == ["crfs"])
+    places = {"/scratch": workshop.new_folder("backing"), "/ckpt": workshop.new_folder("mount")}
+    fstab = workshop.folder / "fstab"
+    fstab.write_text(" ".join(str(places.get(word, word)) for word in line) + "\n")
+    script = """
+        set -e
+        mount -t tmpfs tmpfs /sbin
+        ln -s "$1" /sbin/
+        mount --fstab "$2" "$3"
+        echo data > "$3/file"
+        getfattr --only-values -n user.crfs.stats "$3"
+        umount "$3"
+        """
+    done = subprocess.run([*alone, "sh", "-c", script, "sh", build / "src/crfs/mount.crfs", fstab, places["/ckpt"]],
+                          check=False, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert done.returncode == 0, done
+    assert '"writes_in"' in done.stdout
+    assert (places["/scratch"] / "file").read_text() == "data\n"
+
+
 def command_of(process: str) -> bytes:
     try:
         return Path(f"/proc/{process}/cmdline").read_bytes()

@@ -3,6 +3,7 @@
 import errno
 import os
 import random
+import signal
 import threading
 from pathlib import Path
 from typing import Callable, Dict, List
@@ -89,6 +90,19 @@ def test_close_tells_of_an_error_and_the_file_can_be_written_again(workshop, gat
 
 
 @pytest.mark.crfs_only
+@pytest.mark.parametrize("closed", [True, False])
+def test_what_could_not_be_written_is_not_shown_to_who_opens_the_file_later(workshop, gathering, closed):
+    """The kernel has it in its cache still."""
+    stack = Stack(workshop, gathering, *ONE_REQUEST)
+    fd = stack.open("bad")
+    stack.slow.set("fail", "write@bad:2:EIO")
+    write_slowly(fd, pattern("bad", MIB), 65_536)
+    assert told(os.close if closed else os.fsync, fd) == errno.EIO
+    assert (stack.mount.path / "bad").read_bytes() == stack.below("bad") != pattern("bad", MIB)
+    assert closed or told(os.close, fd) == 0
+
+
+@pytest.mark.crfs_only
 def test_one_failing_write_of_many_files_reaches_one_close(workshop, gathering, seed, long):
     for number in range(30 if long else 3):
         chance = random.Random(seed * 1000 + number)
@@ -150,6 +164,44 @@ def test_what_nobody_was_told_is_told_to_the_next(workshop, gathering):
     fd, other = stack.open("bad"), stack.open("other")
     assert told(os.fsync, fd) == errno.EIO
     assert [told(os.fsync, fd), told(os.fsync, other), told(os.close, fd), told(os.close, other)] == [0, 0, 0, 0]
+
+
+@pytest.mark.crfs_only
+def test_who_opens_a_file_to_read_it_is_told_by_that(workshop, gathering):
+    """A restart would take what is damaged for a checkpoint: it calls no fsync."""
+    stack = Stack(workshop, gathering, "--close", "async", *ONE_REQUEST)
+    stack.slow.set("fail", "write@bad:2:ENOSPC")
+    for name in ("bad", "good"):
+        fd = stack.open(name)
+        write_slowly(fd, pattern(name, MIB))
+        assert told(os.close, fd) == 0
+    assert told(os.fsync, os.open(stack.mount.path, os.O_RDONLY)) == 0
+    assert told(stack.open, "bad", os.O_RDONLY) == errno.ENOSPC
+    assert (stack.mount.path / "bad").read_bytes() == stack.below("bad") != pattern("bad", MIB), "it was told, once"
+    assert (stack.mount.path / "good").read_bytes() == pattern("good", MIB)
+
+
+@pytest.mark.crfs_only
+def test_who_opens_a_file_to_read_it_takes_no_error_from_who_writes_it(workshop, gathering):
+    stack = Stack(workshop, gathering, *ONE_REQUEST)
+    fd = stack.open("bad")
+    stack.slow.set("fail", "write@bad:1:EIO")
+    write_slowly(fd, pattern("bad", MIB))
+    told(stack.open, "bad", os.O_RDONLY)
+    assert told(os.close, fd) == errno.EIO
+
+
+@pytest.mark.crfs_only
+def test_what_cannot_be_written_at_the_end_is_told(workshop, gathering):
+    """No program was told: only who has the kernel hand over what it has."""
+    stack = Stack(workshop, gathering, *ONE_REQUEST)
+    fd = stack.open("bad")
+    stack.slow.set("fail", "write@bad:1+:EIO")
+    write_slowly(fd, pattern("bad", MIB))
+    stack.mount.signal(signal.SIGTERM)
+    assert stack.mount.wait() == 1
+    assert "bad" in stack.mount.said()
+    told(os.close, fd)
 
 
 @pytest.mark.crfs_only

@@ -614,10 +614,10 @@ def test_an_error_that_no_close_could_tell_is_told_to_who_opens_next_or_at_the_e
     while mounted.stats()["pool_used_bytes"] and time.monotonic() < end:
         time.sleep(0.01)
     time.sleep(0.2)
-    reader = os.open(mounted.path / "first", os.O_RDONLY)
+    writer = os.open(mounted.path / "first", os.O_WRONLY)
     with pytest.raises(OSError, match="No space"):
-        os.fsync(reader)
-    os.close(reader)
+        os.fsync(writer)
+    os.close(writer)
     assert mounted.unmount() == 1
     assert "second" in mounted.said() and "No space" in mounted.said() and "first" not in mounted.said()
 

@@ -1,9 +1,15 @@
 """What the soak says at its end."""
 
+import importlib.machinery
+import importlib.util
 import os
+import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
+
+import pytest
 
 SOAK = Path(__file__).resolve().parent / "soak"
 
@@ -16,3 +22,22 @@ def test_a_soak_that_left_something_out_is_no_success(tmp_path):
     assert done.returncode == 1
     assert all(word in done.stderr for word in ("pjdfstest was never run", "fsx was never run", "no round was finished"))
     assert "no large round was finished" in done.stdout
+
+
+@pytest.mark.parametrize("body, left_out", [
+    ('pytest.skip("NOT RUN: fio is not there (make ...)")', {"fio is not there (make ...)"}),
+    ('pytest.skip("NOT RUN: criu does not work here: ...")', set()), ('pytest.skip("not for root")', set()),
+    ("pytest.exit('no FUSE here', 77)", {"all suites were skipped"})])
+def test_what_a_suite_was_skipped_for_is_left_out(tmp_path, monkeypatch, build, body, left_out):
+    """With the same options and the same count of what is missing, and one test in place of all."""
+    loader = importlib.machinery.SourceFileLoader("soak", str(SOAK))
+    soak = importlib.util.module_from_spec(importlib.util.spec_from_loader("soak", loader))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    loader.exec_module(soak)
+    monkeypatch.setattr(soak, "SUITES", tmp_path)
+    for name in ("conftest.py", "mounts.py"):
+        shutil.copy(SOAK.parent / name, tmp_path)
+    (tmp_path / "test_one.py").write_text(f"import pytest\ndef test_one():\n    {body}\n")
+    found = set()
+    assert soak.run_suites(build, 1, False, time.monotonic() + 60, found) is True
+    assert found == left_out
