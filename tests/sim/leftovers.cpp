@@ -16,7 +16,7 @@ class Inspection {
     const InodePtr job = place.volume->find(root);
     if (!job) return;
     for (const auto& [name, dataset] : job->names) {
-      if (name == "lock") continue;
+      if (name == "lock" || name == "prefix") continue;
       const std::string path = place.mount + root + "/" + name;
       if (name.starts_with("spare.")) {
         look_at_spare(place, path);
