@@ -96,6 +96,7 @@ void make_datasets(int count, const std::string& prefix) {
 struct Command {
   std::vector<std::string> words;
   bool without_listing = false;
+  bool another_each_round = false;  ///< the name of the oldest that is left comes behind the words
   std::vector<double> wall_ms{};
   std::vector<double> cpu_ms{};
 };
@@ -113,6 +114,8 @@ void call(const std::string& cairn, const std::string& prefix, Command& each) {
   if (each.without_listing) fs::remove(PrefixFolder{prefix}.listing());
   std::vector<std::string> words = {cairn, "index"};
   words.insert(words.end(), each.words.begin(), each.words.end());
+  if (each.another_each_round)
+    words.push_back(info_of(static_cast<int>(each.wall_ms.size()) + 1).name);
   words.insert(words.end(), {"--prefix", prefix});
   const double cpu = cpu_of_children_ms();
   const auto from = std::chrono::steady_clock::now();
@@ -136,11 +139,19 @@ int main(int argc, char** argv) {
   const std::string prefix = base / "prefix";
   make_datasets(datasets, prefix);
   const std::string some = info_of(datasets / 2 + 1).name;
-  std::vector<Command> commands = {
-      {{"list"}},          {{"list", "--json"}},   {{"show", some}},
-      {{"current", some}}, {{"quarantine", some}}, {{"quarantine", "--lift", some}},
-      {{"drop", some}},    {{"add", some}},        {{"list"}, true},
-      {{"build"}}};
+  std::vector<Command> commands = {{{"list"}},
+                                   {{"list", "--json"}},
+                                   {{"show", some}},
+                                   {{"show", "--files", some}},
+                                   {{"current", some}},
+                                   {{"quarantine", some}},
+                                   {{"quarantine", "--lift", some}},
+                                   {{"drop", some}},
+                                   {{"list", "--dropped"}},
+                                   {{"add", some}},
+                                   {{"delete"}, false, true},
+                                   {{"list"}, true},
+                                   {{"build"}}};
   const int terminal = ::dup(STDOUT_FILENO);
   check(::dup2(::open("/dev/null", O_WRONLY), STDOUT_FILENO) >= 0, "cannot open /dev/null");
   for (int round = 0; round < std::atoi(argv[3]); ++round)

@@ -131,7 +131,8 @@ static int restart(Band* band) {
   int found = 0;
   for (;;) {
     if (SCR_Have_restart(&found, name) != SCR_SUCCESS) return -1;
-    if (!found || SCR_Start_restart(name) != SCR_SUCCESS) return 0;
+    if (!found) return 0;
+    if (SCR_Start_restart(name) != SCR_SUCCESS) continue; /* the next older one is offered */
     const int readable = sscanf(name, "step.%d", &band->step) == 1 && load(band);
     if (SCR_Complete_restart(readable) == SCR_SUCCESS) return 1;
   }

@@ -4,7 +4,6 @@
 #include <map>
 #include <set>
 
-#include "prefix/flush.hpp"
 #include "prefix/letters.hpp"
 #include "prefix/manifest.hpp"
 
@@ -76,7 +75,7 @@ class PartsFlush {
 
   Status find() { return agree(comm_, look()); }
 
-  Status run(const std::string& job_id) {
+  Result<FlushAccount> run(const std::string& job_id) {
     Status found = look();
     const Status single = refuse_double_names(comm_, records_);
     if (found) found = single;
@@ -86,12 +85,12 @@ class PartsFlush {
     CAIRN_TRY(on_keeper(comm_, site_, [&](Keeper& keeper) { return keeper.begin(plan.info); }));
     if (Status done = publish(plan); !done) {
       give_up();
-      return done;
+      return tl::unexpected(std::move(done).error());
     }
     if (Status settled = settle(plan); !settled)
       return fail(settled.error().code, "all of it is there, but not under its own names yet: {}",
                   settled.error().text);
-    return {};
+    return FlushAccount{plan.files, plan.bytes};
   }
 
   /// After find(). What a survey knows of the dataset is not all: the first who has a part tells.
@@ -234,9 +233,9 @@ Result<DatasetInfo> find_parts(Communicator& comm, const Site& site, const Datas
   return parts.describe_all("").info;
 }
 
-Status flush_parts(Communicator& comm, const Site& site, const DatasetInfo& dataset,
-                   const std::vector<CachedPart>& cached, const ReadRecord& read,
-                   const std::string& job_id) {
+Result<FlushAccount> flush_parts(Communicator& comm, const Site& site, const DatasetInfo& dataset,
+                                 const std::vector<CachedPart>& cached, const ReadRecord& read,
+                                 const std::string& job_id) {
   return PartsFlush(comm, site, dataset, cached, read).run(job_id);
 }
 

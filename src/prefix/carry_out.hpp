@@ -4,6 +4,7 @@
 #include <functional>
 #include <vector>
 
+#include "prefix/flush.hpp"
 #include "prefix/flush_plan.hpp"
 
 namespace cairn {
@@ -32,8 +33,8 @@ Result<DatasetInfo> find_parts(Communicator& comm, const Site& site, const Datas
 /// is cached in the processes of this run, several of which may have the same part. Nothing is
 /// rebuilt: lost if a part is in none. What a process holds in memory of a part it has does not
 /// grow with its data. Errors are agreed, and leave the caches as they are.
-Status flush_parts(Communicator& comm, const Site& site, const DatasetInfo& dataset,
-                   const std::vector<CachedPart>& cached, const ReadRecord& read,
-                   const std::string& job_id);
+Result<FlushAccount> flush_parts(Communicator& comm, const Site& site, const DatasetInfo& dataset,
+                                 const std::vector<CachedPart>& cached, const ReadRecord& read,
+                                 const std::string& job_id);
 
 }  // namespace cairn

@@ -53,7 +53,7 @@ void EventLog::made(const std::string& name, const DatasetInfo& dataset, double 
 }
 
 void EventLog::moved(const std::string& name, const std::string& from, const std::string& to,
-                     const DatasetInfo& dataset, double seconds, std::uint64_t bytes,
+                     const DatasetInfo& dataset, std::optional<double> seconds, std::uint64_t bytes,
                      std::uint64_t files) {
   add({.name = name,
        .kind = Event::Kind::transfer,

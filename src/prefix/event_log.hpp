@@ -38,9 +38,10 @@ class EventLog {
   /// over sets of so many ranks.
   void made(const std::string& name, const DatasetInfo& dataset, double seconds,
             const std::string& place, std::string_view scheme, std::size_t set_size);
-  /// `bytes` and `files` over all ranks.
+  /// `bytes` and `files` over all ranks; no seconds where it was not one run that moved them.
   void moved(const std::string& name, const std::string& from, const std::string& to,
-             const DatasetInfo& dataset, double seconds, std::uint64_t bytes, std::uint64_t files);
+             const DatasetInfo& dataset, std::optional<double> seconds, std::uint64_t bytes,
+             std::uint64_t files);
   /// The application has called: CALL, in JSON only, for who takes a silent run for a hung one
   /// (`cairn run --hung-after`); none within 5 s of another line. By any thread.
   void called();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/units.hpp"
 #include "comm/blobs.hpp"
 #include "records/wire.hpp"
 
@@ -9,7 +10,6 @@ namespace cairn {
 namespace {
 
 constexpr int record_tag = 312;
-constexpr std::uint64_t largest_manifest = std::uint64_t{1} << 30;
 
 }  // namespace
 
@@ -33,6 +33,12 @@ Status write_manifests(Communicator& comm, Files& files, const std::string& fold
 /// In one step: an earlier try may have left one, and staged files that only that one names.
 Status write_manifest(Files& files, const std::string& folder, std::uint32_t number,
                       Bytes records) {
+  if (records.size() > largest_manifest)
+    return fail(
+        Code::bad_argument,
+        "the records of {} ranks have {}, more than the {} that are read: let the ranks write "
+        "fewer files, with shorter names, or set CAIRN_BLOCK_SIZE higher",
+        ranks_per_manifest, format_bytes(records.size()), format_bytes(largest_manifest));
   return write_file_atomically(files, PrefixFolder::manifest(folder, number), records, true);
 }
 

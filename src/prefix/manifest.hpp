@@ -11,11 +11,15 @@ namespace cairn {
 /// So that neither the number of files nor what one of them holds grows beyond measure.
 inline constexpr std::uint32_t ranks_per_manifest = 64;
 
+/// No more of it is read.
+inline constexpr std::uint64_t largest_manifest = std::uint64_t{1} << 30;
+
 /// Collective. The first rank of each manifest writes it into `folder`. Errors are local.
 Status write_manifests(Communicator& comm, Files& files, const std::string& folder,
                        const RankRecord& mine);
 
-/// Local. Writes one, durable, of records that are encoded one behind the other.
+/// Local. Writes one, durable, of records that are encoded one behind the other. bad_argument if
+/// they are more than can be read.
 Status write_manifest(Files& files, const std::string& folder, std::uint32_t number, Bytes records);
 
 /// Local. The record of `rank` in the dataset whose folder this is. corrupt if there is none.

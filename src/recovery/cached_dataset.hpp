@@ -16,7 +16,7 @@ struct CachedDataset {
     unusable,     ///< cannot be restored now; removed once a newer one is committed
     other_ranks,  ///< written by another number of ranks; as above
     offered,      ///< the same, but a restart from it copies it to the prefix directory first
-    left_alone,   ///< never touched: written by a later Cairn, or the user says so
+    left_alone,   ///< never touched: by a later Cairn, the user says so, or of no use to this run
   };
 
   enum class Place {

@@ -238,7 +238,8 @@ class Publishing {
     };
     CAIRN_ASSIGN(const RankRecord first, read(parts.front()));
     CAIRN_TRY(refuse_names_of_newer(first.dataset, parts, read));
-    return flush_parts(comm_, site_, first.dataset, parts, read, job_id_);
+    CAIRN_TRY(flush_parts(comm_, site_, first.dataset, parts, read, job_id_));
+    return {};
   }
 
   /// Whatever their times say: clocks of nodes differ.

@@ -51,17 +51,24 @@ Status PrefixSide::flush(const CachedDataset& dataset, const std::string& store,
   const std::int64_t from_us = clock_.steady_us();
   events_.happened("FLUSH_START", dataset.info);
   const auto account = copy_out(dataset, cached);
-  const double seconds = static_cast<double>(clock_.steady_us() - from_us) * 1e-6;
-  events_.happened(account ? "FLUSH_SUCCESS" : "FLUSH_FAIL", dataset.info, seconds,
-                   account ? "" : account.error().text);
-  if (!account) return tl::unexpected(account.error());
-  events_.moved("FLUSH_SYNC", store, settings_.prefix, dataset.info, seconds, account->bytes,
-                account->files);
+  const double seconds = seconds_since(from_us);
+  CAIRN_TRY(log_flush(dataset.info, store, account, seconds));
   tell(Severity::info, "{} is in {}: {} in {} files, in {} ({}/s)", dataset.label(),
        settings_.prefix, format_bytes(account->bytes), account->files, format_seconds(seconds),
        format_bytes(static_cast<std::uint64_t>(static_cast<double>(account->bytes) /
                                                std::max(seconds, 1e-6))));
   return keep_to_window();
+}
+
+/// The error, if it is one.
+Status PrefixSide::log_flush(const DatasetInfo& dataset, const std::string& store,
+                             const Result<FlushAccount>& account, double seconds) {
+  events_.happened(account ? "FLUSH_SUCCESS" : "FLUSH_FAIL", dataset, seconds,
+                   account ? "" : account.error().text);
+  if (!account) return tl::unexpected(account.error());
+  events_.moved("FLUSH_SYNC", store, settings_.prefix, dataset, seconds, account->bytes,
+                account->files);
+  return {};
 }
 
 Result<FlushAccount> PrefixSide::copy_out(const CachedDataset& dataset,
@@ -83,14 +90,12 @@ Result<DatasetInfo> PrefixSide::find_parts(const DatasetInfo& dataset,
   return cairn::find_parts(comm_, site_, dataset, cached, read);
 }
 
-Status PrefixSide::flush_parts(const DatasetInfo& dataset, const std::vector<CachedPart>& cached,
-                               const ReadRecord& read) {
+Status PrefixSide::flush_parts(const DatasetInfo& dataset, const std::string& store,
+                               const std::vector<CachedPart>& cached, const ReadRecord& read) {
   events_.happened("FLUSH_START", dataset);
   const std::int64_t from_us = clock_.steady_us();
-  Status flushed = cairn::flush_parts(comm_, site_, dataset, cached, read, settings_.job_id);
-  events_.happened(flushed ? "FLUSH_SUCCESS" : "FLUSH_FAIL", dataset,
-                   static_cast<double>(clock_.steady_us() - from_us) * 1e-6,
-                   flushed ? "" : flushed.error().text);
+  const auto account = cairn::flush_parts(comm_, site_, dataset, cached, read, settings_.job_id);
+  Status flushed = log_flush(dataset, store, account, seconds_since(from_us));
   if (flushed) carry_attempts_over(dataset);
   save_listing();
   announce_first();
@@ -162,14 +167,23 @@ Status PrefixSide::check_ranks(const Uuid& newer_than) const {
   return tl::unexpected(wrong_ranks(*first_, ranks(), settings_));
 }
 
+/// How one in quarantine comes back, and until when it can.
+std::string PrefixSide::lifted_by(const DatasetRecord& record) const {
+  const bool listed = find(record.info.uuid) != nullptr;
+  return fmt::format("\"cairn index quarantine --lift {}\" brings it back, {}", record.info.name,
+                     !listed ? "until a newer checkpoint is complete: only the caches have it, and "
+                               "it leaves them then"
+                     : settings_.prefix_size > 0
+                         ? "until SCR_PREFIX_SIZE needs its place, which it gives up first"
+                         : "as long as it is in the prefix directory");
+}
+
 /// And what brings it back.
 std::string PrefixSide::why_passed_over(const DatasetRecord& record) const {
   const std::string& name = record.info.name;
   if (record.quarantined)
-    return fmt::format(
-        "is in quarantine, as {} restarts from it have died, and is passed over; \"cairn index "
-        "quarantine --lift {}\" brings it back",
-        record.attempts, name);
+    return fmt::format("is in quarantine, as {} restarts from it have died, and is passed over. {}",
+                       record.attempts, lifted_by(record));
   if (record.failed_us != 0)
     return fmt::format(
         "was of no use to an earlier restart ({}), and is passed over; \"cairn verify --repair "
@@ -180,7 +194,10 @@ std::string PrefixSide::why_passed_over(const DatasetRecord& record) const {
   if (!has_right_ranks(record, ranks(), settings_))
     return fmt::format("was written by {} ranks, and CAIRN_ON_MISMATCH=fresh passes it over",
                        record.info.ranks);
-  return "is not tried, as CAIRN_ON_FETCH_FAIL=fresh";
+  if (tried_.contains(record.info.uuid)) return "was tried, and could not be used";
+  if (settings_.on_fetch_fail == OnFetchFail::fresh)
+    return "is not tried, as CAIRN_ON_FETCH_FAIL=fresh";
+  return "is not tried";
 }
 
 /// Where the caches have another one than somebody has named. That the newest there is older than
@@ -324,9 +341,8 @@ void PrefixSide::count_attempt(DatasetRecord& record) {
   record.quarantined = true;
   tell(Severity::warning,
        "{}: this is attempt {} to restart from it, and the last: should the run die again, an "
-       "older checkpoint is taken (CAIRN_RESTART_ATTEMPTS); cairn index quarantine --lift {} "
-       "brings it back",
-       record.label(), record.attempts, record.info.name);
+       "older checkpoint is taken (CAIRN_RESTART_ATTEMPTS). {}",
+       record.label(), record.attempts, lifted_by(record));
 }
 
 /// Of a dataset that only the caches have. `change` says whether its record is to be kept.
@@ -349,20 +365,34 @@ void PrefixSide::change_attempts(const DatasetInfo& dataset, Change change) {
   if (!kept) tell(Severity::warning, "{}: {}", record.label(), kept.error().text);
 }
 
-void PrefixSide::note_attempt(const DatasetInfo& dataset) {
-  if (!settings_.flush && !settings_.fetch) return;
+bool PrefixSide::note_attempt(const DatasetInfo& dataset) {
+  if (!settings_.flush && !settings_.fetch) return false;
   if (const Status owned = own(); !owned) {
     tell(Severity::warning, "the restarts from {} are not counted: {}", dataset.name,
          owned.error().text);
-    return;
+    return false;
   }
-  if (!keeper_) return;
+  if (!keeper_) return false;
   if (find(dataset.uuid) != nullptr)
-    return change_record(dataset.uuid, [this](DatasetRecord& record) { count_attempt(record); });
-  change_attempts(dataset, [this](DatasetRecord& record) {
-    count_attempt(record);
-    return true;
-  });
+    change_record(dataset.uuid, [this](DatasetRecord& record) { count_attempt(record); });
+  else
+    change_attempts(dataset, [this](DatasetRecord& record) {
+      count_attempt(record);
+      return true;
+    });
+  return true;
+}
+
+/// It may have come to be there meanwhile.
+void PrefixSide::take_back_attempt(const DatasetInfo& dataset) {
+  if (!keeper_) return;
+  const auto take_back = [](DatasetRecord& record) {
+    if (record.attempts > 0) --record.attempts;
+    record.quarantined = false;
+    return record.attempts > 0;
+  };
+  change_record(dataset.uuid, take_back);
+  change_attempts(dataset, take_back);
 }
 
 void PrefixSide::note_restarted(const DatasetInfo& dataset) {

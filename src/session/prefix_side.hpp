@@ -69,11 +69,12 @@ class PrefixSide {
                const std::vector<std::string>& cached);
 
   /// The same for a dataset that another number of ranks has written: what this rank's caches have
-  /// of it. Whether all its parts are there, and how its records tell of it, is found first.
+  /// of it, in `store`. Whether all its parts are there, and how its records tell of it, is found
+  /// first.
   Result<DatasetInfo> find_parts(const DatasetInfo& dataset, const std::vector<CachedPart>& cached,
                                  const ReadRecord& read);
-  Status flush_parts(const DatasetInfo& dataset, const std::vector<CachedPart>& cached,
-                     const ReadRecord& read);
+  Status flush_parts(const DatasetInfo& dataset, const std::string& store,
+                     const std::vector<CachedPart>& cached, const ReadRecord& read);
 
   /// The next checkpoint to try: the one named by SCR_CURRENT, else the current one, else the
   /// newest that has not failed; then the next older ones. Nothing if there is none, or
@@ -110,8 +111,11 @@ class PrefixSide {
   // What became of a dataset; those that are not there are passed over. Trouble is only told.
   void note_fetched(const Uuid& uuid);
   void note_failed(const Uuid& uuid, const std::string& reason);
-  /// A restart from it begins; the application may die of it. Of those that are not there too.
-  void note_attempt(const DatasetInfo& dataset);
+  /// A restart from it begins; the run may die of it. Of those that are not there too. True if it
+  /// was counted.
+  bool note_attempt(const DatasetInfo& dataset);
+  /// It came to an error, and killed nobody.
+  void take_back_attempt(const DatasetInfo& dataset);
   void note_restarted(const DatasetInfo& dataset);
 
   /// As scr.h has them. not_found if there is none of that name; which it is, the first tells.
@@ -123,6 +127,11 @@ class PrefixSide {
   void close();
 
  private:
+  Status log_flush(const DatasetInfo& dataset, const std::string& store,
+                   const Result<FlushAccount>& account, double seconds);
+  double seconds_since(std::int64_t steady_us) const {
+    return static_cast<double>(clock_.steady_us() - steady_us) * 1e-6;
+  }
   Result<FlushAccount> copy_out(const CachedDataset& dataset,
                                 const std::vector<std::string>& cached);
   Status own_if_there();
@@ -144,6 +153,7 @@ class PrefixSide {
   const DatasetRecord* choose_candidate() const;
   void announce_first();
   void tell_of_current(const Uuid& offered) const;
+  std::string lifted_by(const DatasetRecord& record) const;
   std::string why_passed_over(const DatasetRecord& record) const;
   std::uint32_t ranks() const { return static_cast<std::uint32_t>(comm_.size()); }
   const DatasetRecord* find(const std::string& name) const;

@@ -200,6 +200,7 @@ Status PrefixSide::tidy_up(const std::vector<CachedPart>* cached) {
     for (const std::string& line : *lines) tell(Severity::warning, "{}", line);
   for (const DatasetRecord& record : found.published) {
     events_.happened("FLUSH_SUCCESS", record.info, {}, "begun by an earlier run");
+    events_.moved("FLUSH_SYNC", "", settings_.prefix, record.info, {}, record.bytes, record.files);
     tell(Severity::info, "{} is in {}: the flush that an earlier run had begun is done",
          record.label(), settings_.prefix);
   }

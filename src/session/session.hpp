@@ -192,7 +192,6 @@ class Session {
   void flush_outputs_of_others();
   Status restart_in_prefix(const Uuid& uuid);
   Status take_copy(const Uuid& uuid);
-  const CachedDataset* not_copied() const;
   Status refuse_in_favour_of_cached();
 
   CachedDataset* restart_candidate();
@@ -200,7 +199,10 @@ class Session {
   Uuid newest_restorable();
   std::vector<std::int64_t> find_named(const std::string& name);
   void drop_old_broadcasts();
-  Status place_broadcast(CachedDataset& dataset);
+  Status open_for_restart(CachedDataset& dataset);
+  Status leave_out(CachedDataset& dataset, const Status& why, const std::string& remedy);
+  const CachedDataset* left_out() const;
+  Status place_broadcast(const CachedDataset& dataset);
   bool written_by_as_many(const DatasetInfo& dataset) const {
     return dataset.ranks == static_cast<std::uint32_t>(comm_.size());
   }
@@ -241,8 +243,8 @@ class Session {
   bool zero_told_ = false;        ///< that there is nothing to restart from, though there was
   Status fetch_refused_;          ///< what it was asked for cannot be had, and nothing else will do
   Uuid no_copy_told_;             ///< what was told to be in the caches and not to be had
-  Uuid not_copied_;            ///< what a restart was to begin from, and could not be copied there
-  bool flush_wanted_ = false;  ///< of the newest checkpoint
+  Uuid left_out_;                 ///< what a restart was to begin from, and is good, and could not
+  bool flush_wanted_ = false;     ///< of the newest checkpoint
   std::uint64_t last_number_ = 0;
   std::uint64_t last_checkpoint_ = 0;
   bool size_told_ = false;

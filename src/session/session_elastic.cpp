@@ -59,7 +59,8 @@ void Session::warn_of_no_copy(const DatasetInfo& dataset, const Error& error) {
 Status Session::flush_what_others_wrote(CachedDataset& dataset) {
   CAIRN_TRY(claim_prefix());
   if (dataset.flushed) return {};
-  CAIRN_TRY(prefix_.flush_parts(dataset.info, recorded_parts(dataset), read_own_records()));
+  CAIRN_TRY(prefix_.flush_parts(dataset.info, stores_[dataset.store].settings().path,
+                                recorded_parts(dataset), read_own_records()));
   dataset.flushed = true;
   tell("dataset {}, which {} ranks have written, is in {} now", dataset.info.number,
        dataset.info.ranks, settings_.prefix);
@@ -79,8 +80,6 @@ void Session::flush_outputs_of_others() {
   }
 }
 
-/// Where that fails the dataset is out for this run, or it would be offered again for ever. The
-/// caches keep it: with the number of ranks that wrote it a later run may have it still.
 Status Session::restart_in_prefix(const Uuid& uuid) {
   const auto find = [&] {
     return std::find_if(datasets_.begin(), datasets_.end(),
@@ -91,15 +90,7 @@ Status Session::restart_in_prefix(const Uuid& uuid) {
   if (taken) taken = take_copy(uuid);
   if (taken) return {};
   CachedDataset& dataset = *find();
-  dataset.state = CachedDataset::State::left_alone;
-  dataset.reason = taken.error().text;
-  not_copied_ = uuid;
-  fetch_done_ = false;
-  warn(
-      "{}, which {} ranks have written, cannot be restarted from: {}. An older checkpoint is "
-      "offered, if there is one; to keep this one, end the run and start it with {} ranks",
-      dataset.label(), dataset.info.ranks, dataset.reason, dataset.info.ranks);
-  return settings_.on_fetch_fail == OnFetchFail::stop ? refuse_to_start(taken) : taken;
+  return leave_out(dataset, taken, fmt::format("start it with {} ranks", dataset.info.ranks));
 }
 
 /// It is in the prefix directory now.
@@ -112,19 +103,11 @@ Status Session::take_copy(const Uuid& uuid) {
   return taken;
 }
 
-/// Null if there is none.
-const CachedDataset* Session::not_copied() const {
-  const auto found = std::find_if(datasets_.begin(), datasets_.end(), [this](const auto& dataset) {
-    return dataset.info.uuid == not_copied_;
-  });
-  return found == datasets_.end() ? nullptr : &*found;
-}
-
 /// Rather than to begin from zero, and then to remove what could not be copied.
 Status Session::refuse_in_favour_of_cached() {
-  const CachedDataset* stays = not_copied();
-  if (stays == nullptr || settings_.on_mismatch == OnMismatch::fresh ||
-      settings_.on_fetch_fail != OnFetchFail::older)
+  const CachedDataset* stays = left_out();
+  if (stays == nullptr || written_by_as_many(stays->info) ||
+      settings_.on_mismatch == OnMismatch::fresh || settings_.on_fetch_fail != OnFetchFail::older)
     return {};
   return refuse_to_start(
       tl::unexpected(wrong_ranks(*stays, static_cast<std::uint32_t>(comm_.size()))));

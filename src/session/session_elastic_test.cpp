@@ -299,7 +299,7 @@ TEST(SessionElastic, ARestartThatIsRejectedIsOut) {
 }
 
 /// Rank 3 of a job whose other ranks have only their own files.
-class BroadcastCluster : public Cluster {
+class BroadcastCluster : public PrefixCluster {
  public:
   BroadcastCluster() { settings.broadcast = {"input/*"}; }
 
@@ -316,6 +316,18 @@ class BroadcastCluster : public Cluster {
       }
       EXPECT_TRUE(rank.session->complete_output(true));
     });
+  }
+
+  /// What places a copy for all ranks to read comes to `end`.
+  static FileHook at_copy(const std::function<Status()>& end) {
+    return [end](const FileOperation& operation) -> Status {
+      const bool copy = operation.name == "create" &&
+                        operation.path.find("/broadcast.") != std::string_view::npos;
+      return copy ? end() : Status{};
+    };
+  }
+  static FileHook no_room() {
+    return at_copy([] { return fail(Code::no_space, "injected: no room for a copy"); });
   }
 
   std::vector<std::string> broadcasts(const std::string& name) const {
@@ -361,22 +373,68 @@ TEST(SessionBroadcast, WhatADeadRestartHasLeftGoes) {
   });
 }
 
-TEST(SessionBroadcast, WhereThereIsNoRoomTheCheckpointIsKeptAndTheRunGoesOn) {
+TEST(SessionBroadcast, WhereThereIsNoRoomAndNoOtherCheckpointTheRunDoesNotStartFromZero) {
+  for (const OnFetchFail on_fetch_fail : {OnFetchFail::older, OnFetchFail::stop}) {
+    BroadcastCluster cluster;
+    cluster.settings.on_fetch_fail = on_fetch_fail;
+    cluster.settings.restart_attempts = 1;
+    cluster.write_with_input(1);
+    cluster.run_well(four_nodes(), [&](JobRank& rank) {
+      rank.hook = BroadcastCluster::no_room();
+      ASSERT_TRUE(*rank.session->have_restart());
+      const auto started = rank.session->start_restart();
+      ASSERT_FALSE(started);
+      EXPECT_EQ(started.error().code, Code::no_space);
+      for (int asked = 0; asked < 2; ++asked) EXPECT_FALSE(rank.session->have_restart());
+      EXPECT_FALSE(rank.session->start_checkpoint());
+    });
+    EXPECT_EQ(cluster.restart(four_nodes()), 1) << "no run has died: " << cluster.said();
+  }
+}
+
+TEST(SessionBroadcast, WhereThereIsNoRoomAndNothingIsToBeKeptItSaysSoLoudly) {
   BroadcastCluster cluster;
+  cluster.settings.on_fetch_fail = OnFetchFail::fresh;
   cluster.write_with_input(1);
   cluster.run_well(four_nodes(), [&](JobRank& rank) {
-    rank.hook = [](const FileOperation& operation) -> Status {
-      const bool copy = operation.name == "create" &&
-                        operation.path.find("/broadcast.") != std::string_view::npos;
-      return copy ? fail(Code::no_space, "injected: {}", operation.path) : Status{};
-    };
-    ASSERT_TRUE(*rank.session->have_restart());
-    const auto started = rank.session->start_restart();
-    ASSERT_FALSE(started);
-    EXPECT_EQ(started.error().code, Code::no_space);
-    EXPECT_FALSE(*rank.session->have_restart());
+    rank.hook = BroadcastCluster::no_room();
+    EXPECT_EQ(rank.restart(), 0);
   });
-  EXPECT_EQ(cluster.restart(four_nodes()), 1);
+  EXPECT_TRUE(
+      cluster.said("THE RUN STARTS FROM ZERO, although dataset 1 (ckpt.1) is in the caches"))
+      << cluster.said();
+}
+
+TEST(SessionBroadcast, WhereThereIsNoRoomThePrefixDirectoryIsAskedAndTheCheckpointKept) {
+  BroadcastCluster cluster;
+  cluster.settings.stores[0].count = 1;
+  for (const int dataset : {1, 2, 3}) cluster.write_with_input(dataset);
+  ASSERT_EQ(cluster.listed(), Names({"ckpt.2"}));
+  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+    rank.hook = BroadcastCluster::no_room();
+    EXPECT_EQ(*rank.session->have_restart(), "ckpt.3");
+    EXPECT_FALSE(rank.session->start_restart());
+    EXPECT_EQ(rank.restart(), 2) << "read where it is, as there is no room for its copy either";
+    rank.expect_written(4);
+  });
+  EXPECT_EQ(cluster.parts("n1", 3).size(), 2U);
+  EXPECT_EQ(cluster.parts("n1", 4).size(), 2U);
+}
+
+TEST(SessionBroadcast, ACheckpointWhoseCopiesKillTheRunIsQuarantined) {
+  BroadcastCluster cluster;
+  cluster.settings.stores[0].count = 1;
+  for (const int dataset : {1, 2, 3}) cluster.write_with_input(dataset);
+  for (int attempt = 0; attempt < 3; ++attempt)
+    EXPECT_FALSE(cluster.run(four_nodes(), [](JobRank& rank) {
+      ASSERT_TRUE(rank.init());
+      EXPECT_EQ(*rank.session->have_restart(), "ckpt.3");
+      rank.hook = BroadcastCluster::at_copy([]() -> Status { throw Crash(); });
+      (void)rank.session->start_restart();
+    }));
+  EXPECT_EQ(cluster.restart(four_nodes()), 2) << cluster.said();
+  EXPECT_TRUE(cluster.said("ckpt.3) is in quarantine")) << cluster.said();
+  EXPECT_TRUE(cluster.said("until a newer checkpoint is complete")) << cluster.said();
 }
 
 }  // namespace

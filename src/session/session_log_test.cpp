@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "session/session_harness.hpp"
+#include "session/prefix_cluster.hpp"
 
 namespace cairn {
 namespace {
@@ -68,6 +68,13 @@ class SessionLog : public ::testing::Test {
     return found.empty() ? Json() : found[0];
   }
 
+  static std::size_t bytes_of_dataset(int dataset) {
+    std::size_t bytes = 0;
+    for (int rank = 0; rank < 8; ++rank)
+      for (int file = 0; file < files_per_rank; ++file) bytes += size_of(rank, file, dataset);
+    return bytes;
+  }
+
   using Lines = std::vector<std::string>;
 
   Cluster cluster_;
@@ -91,10 +98,7 @@ TEST_F(SessionLog, TheCourseOfAJobThatLosesANode) {
   const Json flushed = the("FLUSH_SYNC", first);
   EXPECT_EQ(flushed["to"], cluster_.settings.prefix);
   EXPECT_EQ(flushed["files"], 8 * files_per_rank);
-  std::size_t bytes = 0;
-  for (int rank = 0; rank < 8; ++rank)
-    for (int file = 0; file < files_per_rank; ++file) bytes += content_of(rank, file, 2).size();
-  EXPECT_EQ(flushed["bytes"], bytes);
+  EXPECT_EQ(flushed["bytes"], bytes_of_dataset(2));
   EXPECT_EQ(flushed["name"], "ckpt.2");
   EXPECT_EQ(the("START", first)["note"], "8 ranks on 4 nodes");
 
@@ -150,6 +154,45 @@ TEST_F(SessionLog, FailuresAreToldWithTheirReason) {
   const std::vector<Json> second = news();
   EXPECT_EQ(brief(second), Lines({"START", "REBUILD_FAIL 2", "FETCH_START 2", "FETCH_FAIL 2"}));
   EXPECT_NE(the("FETCH_FAIL", second)["note"].get<std::string>().find(damaged), std::string::npos);
+}
+
+TEST_F(SessionLog, WhatIsCopiedForAnotherNumberOfRanks) {
+  cluster_.settings.elastic = true;
+  cluster_.write(four_nodes(), {1});
+  news();
+  cluster_.run_well({"n0", "n1", "n2", "n3"}, [](JobRank& rank) {
+    EXPECT_EQ(*rank.session->have_restart(), "ckpt.1");
+    EXPECT_TRUE(rank.session->start_restart());
+  });
+  const std::vector<Json> lines = news();
+  EXPECT_EQ(brief(lines), Lines({"START", "FLUSH_START 1", "FLUSH_SUCCESS 1", "FLUSH_SYNC> 1",
+                                 "RESTART_START 1"}));
+  const Json copied = the("FLUSH_SYNC", lines);
+  EXPECT_EQ(copied["from"], cluster_.settings.stores[0].path);
+  EXPECT_EQ(copied["to"], cluster_.settings.prefix);
+  EXPECT_EQ(copied["files"], 8 * files_per_rank);
+  EXPECT_EQ(copied["bytes"], bytes_of_dataset(1));
+  EXPECT_GT(copied["rate"], 0);
+}
+
+/// Nobody knows how long all of it has taken.
+TEST_F(SessionLog, AFlushThatAnEarlierRunHasBegun) {
+  EXPECT_FALSE(cluster_.run(four_nodes(), [](JobRank& rank) {
+    ASSERT_TRUE(rank.init());
+    rank.expect_written(1);
+    rank.hook = [](const FileOperation& operation) -> Status {
+      if (is_marker_of(operation, 0)) throw Crash();
+      return {};
+    };
+    (void)rank.write(2);
+  }));
+  news();
+  cluster_.run_well(four_nodes(), [](JobRank&) {});
+  const std::vector<Json> lines = news();
+  EXPECT_EQ(brief(lines), Lines({"START", "FLUSH_SUCCESS 2", "FLUSH_SYNC> 2"}));
+  const Json copied = the("FLUSH_SYNC", lines);
+  EXPECT_EQ(copied["bytes"], bytes_of_dataset(2));
+  EXPECT_FALSE(copied.contains("rate"));
 }
 
 TEST_F(SessionLog, FetchedAndHalted) {

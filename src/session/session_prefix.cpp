@@ -174,10 +174,10 @@ Status Session::fetch_checkpoint() {
   if (restart_done_ || fetch_done_) return {};
   fetch_done_ = true;
   const Uuid newest_cached = newest_restorable();
-  const CachedDataset* stays = not_copied();
+  const CachedDataset* stays = left_out();
   std::string trouble = settings_.fetch ? prefix_.trouble() : "";
   if (stays != nullptr) trouble = stays->reason;
-  bool may_pass = stays == nullptr && !trouble.empty();
+  bool may_pass = !trouble.empty() && (stays == nullptr || written_by_as_many(stays->info));
   if (const Status copied = flush_for_restart(); !copied) {
     trouble = copied.error().text;
     may_pass = !is_damage(copied.error().code);
@@ -218,7 +218,7 @@ Status Session::fetch_checkpoint() {
 }
 
 void Session::tell_of_zero(const std::string& trouble) {
-  if (const CachedDataset* stays = not_copied())
+  if (const CachedDataset* stays = left_out())
     return warn("THE RUN STARTS FROM ZERO, although {} is in the caches: {}", stays->label(),
                 trouble);
   const std::size_t tried = prefix_.tried();

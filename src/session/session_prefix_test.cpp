@@ -325,6 +325,7 @@ TEST(SessionPrefix, WhatMustNotBePassedOverIsNotWrittenOver) {
 
 TEST(SessionPrefix, WhereOnlyQuarantinedOnesAreLeftItIsSaidLoudly) {
   PrefixCluster cluster;
+  cluster.settings.prefix_size = 1;
   cluster.write_and_finalize({1, 2});
   cluster.settings.restart_attempts = 1;
   cluster.run_well(four_nodes(), [](JobRank& rank) {
@@ -339,6 +340,7 @@ TEST(SessionPrefix, WhereOnlyQuarantinedOnesAreLeftItIsSaidLoudly) {
   EXPECT_NE(said.find("THE RUN STARTS FROM ZERO"), std::string::npos) << said;
   EXPECT_EQ(said.find("THE RUN STARTS"), said.rfind("THE RUN STARTS")) << said;
   EXPECT_NE(said.find("cairn index quarantine --lift ckpt.2"), std::string::npos) << said;
+  EXPECT_NE(said.find("until SCR_PREFIX_SIZE needs its place"), std::string::npos) << said;
 }
 
 TEST(SessionPrefix, AQuarantinedOneTakesNoOthersPlace) {

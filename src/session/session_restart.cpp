@@ -50,17 +50,48 @@ Result<std::string> Session::start_restart() {
     return fail(Code::not_found,
                 "SCR_Start_restart: there is no checkpoint to restart from; ask "
                 "SCR_Have_restart first");
-  if (candidate->state == CachedDataset::State::offered) {
-    CAIRN_TRY(restart_in_prefix(candidate->info.uuid));
-    candidate = restart_candidate();
+  const DatasetInfo info = candidate->info;
+  // The run may die of what comes now as well.
+  const bool counted = prefix_.note_attempt(info);
+  if (Status opened = open_for_restart(*candidate); !opened) {
+    if (counted) prefix_.take_back_attempt(info);
+    fetch_done_ = false;  // the prefix directory may have what comes next
+    return tl::unexpected(std::move(opened).error());
   }
-  if (!candidate->in_prefix())
-    CAIRN_TRY(check_and_heal(comm_, files_, stores_, settings_, *candidate, log_));
-  CAIRN_TRY(place_broadcast(*candidate));
-  prefix_.note_attempt(candidate->info);
-  events_.happened("RESTART_START", candidate->info);
+  events_.happened("RESTART_START", info);
   phase_ = Phase::restart;
-  return candidate->info.name;
+  return info.name;
+}
+
+/// Where that fails it is out for this run, or the program would be offered it again for ever.
+Status Session::open_for_restart(CachedDataset& dataset) {
+  if (dataset.state == CachedDataset::State::offered) return restart_in_prefix(dataset.info.uuid);
+  if (dataset.in_prefix()) return {};
+  CAIRN_TRY(check_and_heal(comm_, files_, stores_, settings_, dataset, log_));
+  const Status placed = place_broadcast(dataset);
+  return placed ? placed : leave_out(dataset, placed, "make room in the store");
+}
+
+/// It is good, but nothing can be begun with it now: the caches keep it, and a later run may have
+/// it still.
+Status Session::leave_out(CachedDataset& dataset, const Status& why, const std::string& remedy) {
+  dataset.state = CachedDataset::State::left_alone;
+  dataset.reason = why.error().text;
+  left_out_ = dataset.info.uuid;
+  ask_again();  // where the prefix directory has it too it is read there
+  warn(
+      "{}, which {} ranks have written, cannot be restarted from: {}. An older checkpoint is "
+      "offered, if there is one; to keep this one, end the run and {}",
+      dataset.label(), dataset.info.ranks, dataset.reason, remedy);
+  return settings_.on_fetch_fail == OnFetchFail::stop ? refuse_to_start(why) : why;
+}
+
+/// Null if there is none.
+const CachedDataset* Session::left_out() const {
+  const auto found = std::find_if(datasets_.begin(), datasets_.end(), [this](const auto& dataset) {
+    return dataset.info.uuid == left_out_;
+  });
+  return found == datasets_.end() ? nullptr : &*found;
 }
 
 Status Session::complete_restart(bool valid) {
@@ -116,21 +147,14 @@ Result<std::optional<std::string>> Session::find_broadcast(const CachedDataset& 
   return dataset.in_prefix() ? find_anybodys(path) : broadcast_.find(*name);
 }
 
-/// Where a dataset is read in place, the file that all read is there for all.
-Status Session::place_broadcast(CachedDataset& dataset) {
-  if (settings_.broadcast.empty() || dataset.in_prefix()) return {};
+Status Session::place_broadcast(const CachedDataset& dataset) {
+  if (settings_.broadcast.empty()) return {};
   const Store& store = stores_[dataset.store];
   const RankFolder folder = store.rank_folder(dataset.info, comm_.rank());
   std::vector<std::string> paths;
   for (const FileEntry& file : dataset.record.files) paths.push_back(folder.file(file.name));
-  Status placed = broadcast_.place(comm_, settings_.broadcast, dataset.record, paths,
-                                   store.broadcast(placement_.beside(comm_.rank()).front()));
-  if (!placed) {
-    // Out for this run, or the program would be offered it again for ever; a later one may try.
-    dataset.state = CachedDataset::State::unusable;
-    dataset.reason = placed.error().text;
-  }
-  return placed;
+  return broadcast_.place(comm_, settings_.broadcast, dataset.record, paths,
+                          store.broadcast(placement_.beside(comm_.rank()).front()));
 }
 
 /// A run that died in its restart has left some.

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "records/wire.hpp"
-#include "session/session_harness.hpp"
+#include "session/prefix_cluster.hpp"
 
 namespace cairn {
 namespace {
@@ -78,6 +78,24 @@ TEST(SessionRestart, FlippedByteFoundAtStartRestartGoesToTheOlderOneWhenBeyondRe
     EXPECT_NE(started.error().text.find("n2"), std::string::npos) << started.error().text;
     EXPECT_EQ(rank.restart(), 1);
   });
+}
+
+TEST(SessionRestart, WhereStartRestartFindsDamageThePrefixDirectoryIsAskedForTheOlderOne) {
+  for (const OnFetchFail on_fetch_fail : {OnFetchFail::older, OnFetchFail::stop}) {
+    PrefixCluster cluster;
+    cluster.settings.on_fetch_fail = on_fetch_fail;
+    cluster.settings.stores[0].count = 1;
+    cluster.write(four_nodes(), {1, 2, 3});
+    cluster.run_well(four_nodes(), [&](JobRank& rank) {
+      EXPECT_EQ(*rank.session->have_restart(), "ckpt.3");
+      rank.comm.barrier();
+      if (rank.number() == 2) flip_every_block(data_file(cluster, "n1", 3, 2));
+      if (rank.number() == 4) flip_every_block(data_file(cluster, "n2", 3, 4));
+      rank.comm.barrier();
+      EXPECT_FALSE(rank.session->start_restart());
+      EXPECT_EQ(rank.restart(), 2);
+    });
+  }
 }
 
 TEST(SessionRestart, FlippedByteIsRepairedAlsoWithItsFileMoved) {

@@ -124,7 +124,8 @@ MUTATIONS = [
              "std::fill(target.begin() + static_cast<std::ptrdiff_t>(block.size()), target.end(),\n"
              "              std::byte{0});", ""),
     Mutation("restart does not check the blocks again", "src/session/session_restart.cpp",
-             "if (!candidate->in_prefix())\n    CAIRN_TRY(check_and_heal(comm_, files_, stores_, settings_, *candidate, log_));", ""),
+             "CAIRN_TRY(check_and_heal(comm_, files_, stores_, settings_, dataset, log_));\n  const Status placed",
+             "const Status placed"),
     Mutation("an error while writing parity is swallowed", "src/redundancy/protect.cpp",
              "note(blocks_.write_parity(index, parity));",
              "if (!blocks_.write_parity(index, parity)) return;"),
