@@ -77,4 +77,11 @@ std::string format_seconds(double seconds) {
   return three_digits(seconds, "s");
 }
 
+std::string format_first(const std::vector<std::string>& names, std::size_t of_all) {
+  const std::size_t named = std::min(names.size(), most_named);
+  std::string text;
+  for (std::size_t i = 0; i < named; ++i) text += (i == 0 ? "" : ", ") + names[i];
+  return of_all > named ? fmt::format("{} and {} more", text, of_all - named) : text;
+}
+
 }  // namespace cairn

@@ -1,9 +1,10 @@
-// Sizes and durations as people write and read them.
+// Sizes, durations and lists as people write and read them.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/error.hpp"
 
@@ -18,5 +19,11 @@ std::string format_bytes(std::uint64_t bytes);
 
 /// 0.0123 -> "12.3 ms".
 std::string format_seconds(double seconds);
+
+/// Of as many as a job has ranks, people are told so many names.
+inline constexpr std::size_t most_named = 16;
+
+/// {"a", "b"} of 5 -> "a, b and 3 more". No more than most_named are named.
+std::string format_first(const std::vector<std::string>& names, std::size_t of_all);
 
 }  // namespace cairn

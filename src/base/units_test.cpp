@@ -30,5 +30,13 @@ TEST(Units, FormatsForPeople) {
   EXPECT_EQ(format_seconds(0.00005), "50 us");
 }
 
+TEST(Units, NamesTheFirstOfMany) {
+  EXPECT_EQ(format_first({"a", "b"}, 2), "a, b");
+  EXPECT_EQ(format_first({"a", "b"}, 5), "a, b and 3 more");
+  const std::string many = format_first(std::vector<std::string>(100, "x"), 100);
+  EXPECT_EQ(std::count(many.begin(), many.end(), 'x'), 16) << many;
+  EXPECT_TRUE(many.ends_with("x and 84 more")) << many;
+}
+
 }  // namespace
 }  // namespace cairn

@@ -6,6 +6,8 @@
 #include <functional>
 #include <iterator>
 
+#include "comm/blobs.hpp"
+
 namespace cairn {
 namespace {
 
@@ -17,6 +19,7 @@ enum ReservedTag : int {
   bcast_tag,
   allgather_tag,
   exchange_tag,
+  gather_tag,
 };
 
 /// The rank `hops` after this one, around the ring; negative hops go back.
@@ -257,6 +260,24 @@ std::vector<Parcel> exchange(Communicator& comm, std::vector<Parcel> outgoing) {
   std::vector<Parcel> arrived;
   for (Item& item : items) arrived.push_back(Parcel{item.label.from, std::move(item.payload)});
   return arrived;
+}
+
+std::vector<Blob> gather_first(Communicator& comm, Bytes mine, std::size_t most) {
+  std::vector<Item> items;
+  if (!mine.empty())
+    items.push_back({{comm.rank(), 0, mine.size()}, Blob(mine.begin(), mine.end())});
+  for (int hop = 1; hop < comm.size(); hop *= 2) {
+    if (comm.rank() & hop) {
+      send_blob(comm, pack(items), comm.rank() - hop, gather_tag);
+      return {};
+    }
+    if (comm.rank() + hop >= comm.size()) continue;
+    unpack(recv_blob(comm, comm.rank() + hop, gather_tag), items);
+    items.resize(std::min(items.size(), most));
+  }
+  std::vector<Blob> first;
+  for (Item& item : items) first.push_back(std::move(item.payload));
+  return first;
 }
 
 }  // namespace cairn

@@ -115,4 +115,9 @@ struct Parcel {
 /// learns only what was sent to it. For kilobytes, not for files. Order: by sender, then as sent.
 std::vector<Parcel> exchange(Communicator& comm, std::vector<Parcel> outgoing);
 
+/// On rank 0 what the first `most` ranks that have something give, in the order of ranks; nothing
+/// on the others. `mine` is empty where a rank has nothing. By a tree of which no message holds
+/// more than that.
+std::vector<Blob> gather_first(Communicator& comm, Bytes mine, std::size_t most);
+
 }  // namespace cairn

@@ -194,6 +194,18 @@ inline void exchange_delivers_in_order(Communicator& comm) {
   require(exchange(comm, {}).empty(), "nothing sent, nothing delivered");
 }
 
+inline void gather_first_is_of_the_lowest_ranks(Communicator& comm) {
+  const auto of = [](int rank) {
+    return rank % 3 == 1 ? Blob{} : pattern(seed_of(rank, 5), static_cast<std::size_t>(rank) + 1);
+  };
+  for (const std::size_t most : {1, 4, 1000}) {
+    std::vector<Blob> expected;
+    for (int rank = 0; rank < comm.size() && comm.rank() == 0; ++rank)
+      if (!of(rank).empty() && expected.size() < most) expected.push_back(of(rank));
+    require(gather_first(comm, of(comm.rank()), most) == expected, "the first, on rank 0");
+  }
+}
+
 /// Random traffic that all ranks draw from one seed: everything posted in one order per pair and
 /// tag, and waited for in whatever order it completes.
 inline void random_traffic_arrives(Communicator& comm) {
@@ -236,6 +248,7 @@ inline void all_of_one(Communicator& comm) {
   allgather_orders_by_rank(comm);
   agree_returns_one_verdict(comm);
   exchange_delivers_in_order(comm);
+  gather_first_is_of_the_lowest_ranks(comm);
   random_traffic_arrives(comm);
 }
 

@@ -207,10 +207,10 @@ class PartsFlush {
   }
 
   void give_up() {
-    if (!on_keeper(comm_, site_, [&](Keeper& keeper) { return keeper.withdraw(dataset_); })) return;
+    if (!on_keeper(comm_, site_, [&](Keeper& keeper) { return keeper.withdraw(pending_); })) return;
     Status unstaged;
     for (const RankRecord& record : records_)
-      if (unstaged) unstaged = unstage_rank(site_.files, site_.folder, record);
+      if (unstaged) unstaged = remove_part(site_.files, site_.folder, pending_, record);
     if (agree(comm_, std::move(unstaged)) && site_.keeper != nullptr)
       (void)site_.keeper->abandon(dataset_);
   }

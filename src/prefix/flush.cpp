@@ -75,9 +75,9 @@ class Flush {
   /// taken over meanwhile has the plan, and all that was staged for it.
   void give_up() {
     const Status withdrawn =
-        on_keeper(comm_, site_, [&](Keeper& keeper) { return keeper.withdraw(mine_.dataset); });
+        on_keeper(comm_, site_, [&](Keeper& keeper) { return keeper.withdraw(pending_); });
     if (!withdrawn) return;
-    const Status unstaged = agree(comm_, unstage_rank(files_, site_.folder, mine_));
+    const Status unstaged = agree(comm_, remove_part(files_, site_.folder, pending_, mine_));
     if (unstaged && site_.keeper != nullptr) (void)site_.keeper->abandon(mine_.dataset);
   }
 

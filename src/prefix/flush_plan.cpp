@@ -130,6 +130,12 @@ Status unstage_rank(Files& files, const PrefixFolder& folder, const RankRecord& 
   return status;
 }
 
+Status remove_part(Files& files, const PrefixFolder& folder, const std::string& plan,
+                   const RankRecord& record) {
+  CAIRN_TRY(unstage_rank(files, folder, record));
+  return DoneMarkers(files, plan, record.dataset.ranks).remove(record.rank);
+}
+
 Status stage_part(const Site& site, const RankRecord& record,
                   const std::vector<std::string>& cached) {
   CAIRN_TRY(make_folders(site.files, site.folder, record));

@@ -67,6 +67,11 @@ Status stage_part(const Site& site, const RankRecord& record,
 /// to write over that.
 Status unstage_rank(Files& files, const PrefixFolder& folder, const RankRecord& record);
 
+/// Local. Removes what there is of one rank's part of a plan that was withdrawn, or was none yet:
+/// what was staged, and what marks it in `plan`, the folder.
+Status remove_part(Files& files, const PrefixFolder& folder, const std::string& plan,
+                   const RankRecord& record);
+
 /// Local. Does a part of the plan in the folder of this epoch, if nobody has; true if all are done.
 Result<bool> carry_on(const Site& site, const DatasetRecord& plan, const CachedPart& part);
 

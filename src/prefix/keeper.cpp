@@ -352,11 +352,10 @@ Status Keeper::adopt(const std::string& folder, const DatasetInfo& dataset) {
   return durable;
 }
 
-Status Keeper::withdraw(const DatasetInfo& dataset) {
-  const std::string pending = folder_.pending(me_.epoch, dataset);
-  Status renamed = files_->rename(PrefixFolder::record(pending), PrefixFolder::withdrawn(pending));
-  if (renamed || !is_absent(renamed.error())) return renamed;
-  return under_epoch(files_->info(pending).map([](const auto&) {}));  // it was no plan yet
+Status Keeper::withdraw(const std::string& folder) {
+  Status renamed = files_->rename(PrefixFolder::record(folder), PrefixFolder::withdrawn(folder));
+  if (!renamed && !is_absent(renamed.error())) return renamed;  // else it was no plan yet
+  return under_epoch(files_->sync_folder(folder));
 }
 
 /// A dataset that is published again stands aside until that is done, as one that is dropped: its

@@ -84,9 +84,10 @@ class Keeper {
   /// may be there all the same, for all who look; but a power failure may take it away again, so
   /// it is to be published once more.
   Status publish(const DatasetRecord& record);
-  /// Nobody is to carry the plan on any more. What was staged is removed only after this: a later
-  /// owner may have the plan by now.
-  Status withdraw(const DatasetInfo& dataset);
+  /// Nobody is to carry the plan in `folder` on any more, also after a power failure. What was
+  /// staged, and the markers, are removed only after this: a later owner may have the plan by now,
+  /// and would take a part for done by the markers above it.
+  Status withdraw(const std::string& folder);
   /// Removes what begin() made; manifests included.
   Status abandon(const DatasetInfo& dataset);
 

@@ -121,10 +121,11 @@ Status remove_rank_files(const Site& site, const RankRecord& record, KeptFiles& 
   return {};
 }
 
-Status treat(const Site& site, Remains::Kind kind, const RankRecord& record, KeptFiles& kept) {
+Status treat(const Site& site, Remains::Kind kind, const std::string& folder,
+             const RankRecord& record, KeptFiles& kept) {
   switch (kind) {
     case Remains::Kind::staged:
-      return unstage_rank(site.files, site.folder, record);
+      return remove_part(site.files, site.folder, folder, record);
     case Remains::Kind::deleted:
       return remove_rank_files(site, record, kept);
     case Remains::Kind::unsettled:
@@ -137,7 +138,8 @@ Status treat(const Site& site, Remains::Kind kind, const RankRecord& record, Kep
 Result<bool> treat_manifest(const Site& site, Remains::Kind kind, const std::string& path,
                             KeptFiles& kept) {
   CAIRN_ASSIGN(const Manifest manifest, read_manifest(site.files, path));
-  for (const RankRecord& record : manifest.records) CAIRN_TRY(treat(site, kind, record, kept));
+  for (const RankRecord& record : manifest.records)
+    CAIRN_TRY(treat(site, kind, folder_of(path), record, kept));
   return manifest.whole;
 }
 
@@ -201,6 +203,11 @@ Result<bool> was_scavenged(Communicator& comm, const Site& site, const DatasetIn
   return allreduce(comm, found ? 1 : 0, Reduce::max) != 0;
 }
 
+/// Collective.
+Status withdraw(Communicator& comm, const Site& site, const Remains& remains) {
+  return on_keeper(comm, site, [&](Keeper& keeper) { return keeper.withdraw(remains.folder); });
+}
+
 /// Collective. Published: and settled. Left: whoever takes over from this epoch may carry the plan
 /// on; as after an error, that of a directory that is full or away for instance. Withdrawn: nobody
 /// can do so any more, and `remains` is what is to be removed of it: only then, as an owner of a
@@ -218,7 +225,7 @@ Result<Ending> finish(Communicator& comm, const Site& site, const std::vector<Ca
   if (!whole || !*whole) {
     CAIRN_ASSIGN(const bool scavenged, was_scavenged(comm, site, plan.info));
     if (scavenged) return Ending::left;
-    CAIRN_TRY(on_keeper(comm, site, [&](Keeper& keeper) { return keeper.withdraw(plan.info); }));
+    CAIRN_TRY(withdraw(comm, site, remains));
     return Ending::withdrawn;
   }
   remains.kind = Remains::Kind::unsettled;  // it is there, for all that is known
@@ -270,7 +277,10 @@ class Tidying {
 
   Status end(Remains& remains) {
     if (!remains.unknown.empty()) return fail(Code::io, "{}", remains.unknown);
-    if (!remains.given_up.empty()) give_up(remains, remains.given_up);
+    if (!remains.given_up.empty()) {
+      CAIRN_TRY(withdraw(comm_, site_, remains));
+      give_up(remains, remains.given_up);
+    }
     if (remains.plan) {
       CAIRN_ASSIGN(const Ending ending, finish(comm_, site_, cached_, unfinished_, remains));
       if (ending == Ending::left) return {};

@@ -10,6 +10,7 @@
 #include <system_error>
 #include <thread>
 
+#include "base/units.hpp"
 #include "comm/team.hpp"
 #include "files/background.hpp"
 
@@ -136,7 +137,7 @@ class SetWork {
   }
 
   std::vector<Error> rebuild(RestoreAccount& account, std::vector<RankFolder>& folders) {
-    std::map<int, std::string> rebuilt_names;
+    std::map<int, std::vector<std::string>> rebuilt_names;
     for_each_set([&](const Set& set) -> Status {
       CAIRN_ASSIGN(const RestoreAccount done, rebuild(set, folders));
       const std::scoped_lock lock(mutex_);
@@ -145,7 +146,8 @@ class SetWork {
       return {};
     });
     for (const auto& [first, names] : rebuilt_names)
-      account.rebuilt_names += (account.rebuilt_names.empty() ? "" : ", ") + names;
+      for (const std::string& name : names)
+        if (account.rebuilt_names.size() < most_named) account.rebuilt_names.push_back(name);
     const std::vector<Error> failed = errors();
     if (!failed.empty()) remove_what_was_begun();
     return failed;
@@ -286,21 +288,18 @@ class SetWork {
 
 /// Ranks whose set nobody knows. Empty where there are none.
 std::vector<Error> lost_without_trace(const Remains& remains, const Plan& plan) {
-  constexpr std::size_t most_named = 16;
-  if (plan.without_set.empty()) return {};
-  std::vector<int> named = plan.without_set;
-  named.resize(std::min(named.size(), most_named));
+  const std::vector<int>& lost = plan.without_set;
+  if (lost.empty()) return {};
+  std::vector<std::string> names;
+  for (const int rank : lost) names.push_back(std::to_string(rank));
   std::string seen;
   for (const HeldPart& part : remains.parts)
-    if (seen.empty() && std::find(named.begin(), named.end(), part.owner) != named.end())
+    if (seen.empty() && std::binary_search(lost.begin(), lost.end(), part.owner))
       seen = fmt::format(" (files of rank {} are in {})", part.owner, part.folder.path);
   return {Error{
       Code::lost,
-      fmt::format("no intact record of rank {}{} is left on any node{}: {}", fmt::join(named, ", "),
-                  plan.without_set.size() > named.size()
-                      ? fmt::format(" and {} more", plan.without_set.size() - named.size())
-                      : "",
-                  seen,
+      fmt::format("no intact record of rank {} is left on any node{}: {}",
+                  format_first(names, names.size()), seen,
                   plan.protected_at_all ? "it was not protected, or its whole set is gone"
                                         : "it was not protected against the loss of its node")}};
 }

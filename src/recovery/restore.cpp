@@ -19,15 +19,20 @@ namespace {
 /// What a holder tells an owner it has.
 enum class Offer : std::int32_t { record, bare_files, files_with_record };
 
-Parcel parcel(int peer, Offer offer) {
-  const Bytes bytes = bytes_of(offer);
+/// What is left of a rank, for the others of its set.
+enum class Trace : std::int32_t { no_record, no_files, whole };
+
+template <class Word>
+Parcel parcel(int peer, Word word) {
+  const Bytes bytes = bytes_of(word);
   return {peer, Blob(bytes.begin(), bytes.end())};
 }
 
-Offer offer_of(const Parcel& parcel) {
-  Offer offer{};
-  std::memcpy(&offer, parcel.payload.data(), sizeof offer);
-  return offer;
+template <class Word>
+Word word_of(const Parcel& parcel) {
+  Word word{};
+  std::memcpy(&word, parcel.payload.data(), sizeof word);
+  return word;
 }
 
 class Restorer {
@@ -146,7 +151,7 @@ class Restorer {
     }
     std::int32_t best = local_ != nullptr ? static_cast<std::int32_t>(files_offer(*local_)) : 0;
     for (const Parcel& offer : exchange(comm_, std::move(offers))) {
-      const Offer kind = offer_of(offer);
+      const auto kind = word_of<Offer>(offer);
       if (kind == Offer::record && record_from_ < 0) record_from_ = offer.peer;
       if (static_cast<std::int32_t>(kind) > best) {
         best = static_cast<std::int32_t>(kind);
@@ -176,7 +181,7 @@ class Restorer {
     std::vector<Parcel> answers;
     for (const Parcel& request : requests) {
       const int rank = rank_of(request.peer);
-      if (offer_of(request) == Offer::record)
+      if (word_of<Offer>(request) == Offer::record)
         answers.push_back({request.peer, *find_record(rank)});
       else
         outgoing_.push_back({request.peer, find_part(rank).folder});
@@ -214,43 +219,56 @@ class Restorer {
   /// Called where some rank has no record. The lowest rank that knows such a rank's set says which
   /// of its members are gone, and where they ran.
   Status explain_missing(bool have_record) {
-    enum Trace : std::int64_t { whole, no_files, no_record };
-    const bool have_files = local_ != nullptr || files_from_ >= 0;
-    std::vector<std::int64_t> traces(static_cast<std::size_t>(comm_.size()));
-    traces[static_cast<std::size_t>(comm_.rank())] = !have_record ? no_record
-                                                     : have_files ? whole
-                                                                  : no_files;
-    comm_.allreduce(traces, Reduce::sum);
-
-    std::string gone;
-    bool witness = false;
+    const std::vector<Trace> traces = exchange_traces(have_record);
+    const bool witness = std::find(traces.begin(), traces.end(), Trace::no_record) != traces.end();
     const Encoding& encoding = dataset_.record.encoding;
-    for (std::size_t i = 0; have_record && i < encoding.members.size(); ++i) {
-      const std::int64_t trace = traces[static_cast<std::size_t>(*peer_of(encoding.members[i]))];
-      witness = witness || trace == no_record;
-      if (trace != whole)
-        gone += fmt::format("{}rank {} (written on {})", gone.empty() ? "" : ", ",
-                            encoding.members[i], encoding.member_nodes[i]);
-    }
-    const bool any_witness = allreduce(comm_, witness ? 1 : 0, Reduce::max) != 0;
     const bool in_a_set = have_record && encoding.scheme != Scheme::single;
-    const bool any_set = allreduce(comm_, in_a_set ? 1 : 0, Reduce::max) != 0;
+    std::array<std::int64_t, 3> counts = {have_record ? 0 : 1, witness ? 1 : 0, in_a_set ? 1 : 0};
+    comm_.allreduce(counts, Reduce::sum);
+    const auto& [without_record, witnesses, in_sets] = counts;
     if (witness)
       return agree(comm_,
                    fail(Code::lost,
                         "of the set of ranks {}, the files or records of {} are gone, more than "
                         "the scheme holds ({} lost){}",
-                        fmt::join(encoding.members, ","), gone, encoding.failures,
-                        of_all(std::count(traces.begin(), traces.end(), no_record))));
-    if (any_witness || have_record) return agree(comm_, {});
+                        fmt::join(encoding.members, ","), gone_of(traces), encoding.failures,
+                        of_all(without_record)));
+    if (witnesses > 0 || have_record) return agree(comm_, {});
     return agree(comm_, fail(Code::lost, "no intact record of rank {} is left on any node{}: {}",
                              me_, files_seen(),
-                             any_set ? "it was not protected, or its whole set is gone"
-                                     : "it was not protected against the loss of its node"));
+                             in_sets > 0 ? "it was not protected, or its whole set is gone"
+                                         : "it was not protected against the loss of its node"));
+  }
+
+  /// Of the members of this rank's set, in its order; nothing where it has no record. Only a record
+  /// tells who is in a set: whoever has one writes to the others, and who does not write has none.
+  std::vector<Trace> exchange_traces(bool have_record) {
+    const bool have_files = local_ != nullptr || files_from_ >= 0;
+    const std::vector<int> peers = have_record ? peers_in_set() : std::vector<int>{};
+    std::vector<Parcel> letters;
+    for (const int peer : peers)
+      letters.push_back(parcel(peer, have_files ? Trace::whole : Trace::no_files));
+    std::vector<Trace> traces(peers.size(), Trace::no_record);
+    for (const Parcel& letter : exchange(comm_, std::move(letters))) {
+      const auto from = std::find(peers.begin(), peers.end(), letter.peer);
+      if (from != peers.end())
+        traces[static_cast<std::size_t>(from - peers.begin())] = word_of<Trace>(letter);
+    }
+    return traces;
+  }
+
+  std::string gone_of(const std::vector<Trace>& traces) const {
+    const Encoding& encoding = dataset_.record.encoding;
+    std::string gone;
+    for (std::size_t i = 0; i < traces.size(); ++i)
+      if (traces[i] != Trace::whole)
+        gone += fmt::format("{}rank {} (written on {})", gone.empty() ? "" : ", ",
+                            encoding.members[i], encoding.member_nodes[i]);
+    return gone;
   }
 
   /// One set knows nothing of the others.
-  std::string of_all(std::ptrdiff_t without_record) const {
+  std::string of_all(std::int64_t without_record) const {
     return set_.empty() ? fmt::format("; {} of all {} ranks have no record left", without_record,
                                       comm_.size())
                         : "";
@@ -376,19 +394,14 @@ class Restorer {
   }
 
   void name_the_rebuilt(bool rebuilt) {
-    std::vector<Parcel> names;
+    std::string mine;
     if (rebuilt) {
       const Encoding& encoding = dataset_.record.encoding;
       const auto index = static_cast<std::size_t>(dataset_.record.index_in_set());
-      const std::string text = fmt::format("rank {} ({})", me_, encoding.member_nodes[index]);
-      const Bytes bytes = std::as_bytes(std::span(text));
-      names.push_back({0, Blob(bytes.begin(), bytes.end())});
+      mine = fmt::format("rank {} ({})", me_, encoding.member_nodes[index]);
     }
-    for (const Parcel& name : exchange(comm_, std::move(names))) {
-      if (!account_.rebuilt_names.empty()) account_.rebuilt_names += ", ";
-      account_.rebuilt_names.append(reinterpret_cast<const char*>(name.payload.data()),
-                                    name.payload.size());
-    }
+    for (const Blob& name : gather_first(comm_, std::as_bytes(std::span(mine)), most_named))
+      account_.rebuilt_names.emplace_back(reinterpret_cast<const char*>(name.data()), name.size());
   }
 
   Communicator& comm_;
@@ -418,7 +431,9 @@ std::string describe(const RestoreAccount& account) {
     return format_bytes(static_cast<std::uint64_t>(count));
   };
   if (account.rebuilt_ranks > 0)
-    parts.push_back(fmt::format("rebuilt {} that were lost", account.rebuilt_names));
+    parts.push_back(fmt::format(
+        "rebuilt {} that were lost",
+        format_first(account.rebuilt_names, static_cast<std::size_t>(account.rebuilt_ranks))));
   if (account.moved_ranks > 0)
     parts.push_back(fmt::format("moved {} of {} ranks to another node", bytes(account.moved_bytes),
                                 account.moved_ranks));

@@ -17,7 +17,8 @@ struct RestoreAccount {
   std::int64_t moved_bytes = 0;
   std::int64_t repaired_blocks = 0;  ///< data and parity, those of rebuilt ranks included
   std::int64_t repaired_bytes = 0;
-  std::string rebuilt_names;  ///< "rank 2 (n1), rank 3 (n1)"; on rank 0
+  /// The first most_named of the rebuilt: "rank 2 (n1)"; on rank 0.
+  std::vector<std::string> rebuilt_names;
 };
 
 /// "rebuilt rank 2 (n1) that were lost, 3 MiB in 24 blocks came from redundancy"; empty where

@@ -12,6 +12,7 @@ namespace cairn {
 namespace {
 
 constexpr int ranks_per_node = 2;
+constexpr int nodes_of_set = 8;
 constexpr std::size_t file_bytes = 1000;
 
 /// The ranks of a node make its folders together: who comes first tries a folder, makes the three
@@ -118,6 +119,8 @@ class CountedRank {
     ASSERT_TRUE(session_->complete_restart(true));
     end(step);
   }
+
+  void expect_no_restart() { ASSERT_FALSE(session_->have_restart().value()); }
 
   void finalize() { ASSERT_TRUE(session_->finalize()); }
 
@@ -361,28 +364,27 @@ TEST(Scale, OperationsInThePrefixDirectoryGrowWithFilesAndRanks) {
       const PrefixCost& first = base[step];
       if (files == 1) expect_logarithmic(travelled, first.travelled, ranks, step);
       const auto grown = static_cast<std::uint64_t>(ranks / small);
-      const bool for_others = std::string_view(step).starts_with("Init that ends") ||
-                              std::string_view(step).starts_with("Init that judges");
+      const bool ends = step == std::string_view("Init that ends a flush");
+      const bool judges = step == std::string_view("Init that judges a late flush");
       // Who meets whom at the markers, and climbs on, is chance; but nobody climbs higher than the
       // tree of them is.
       const auto height = static_cast<std::uint64_t>(std::bit_width(static_cast<unsigned>(ranks)));
-      const std::uint64_t operations = for_others ? (20 + height) * small : first.operations;
+      const std::uint64_t operations = ends ? (20 + height) * small : first.operations;
       const std::uint64_t busiest =
-          for_others ? (10 + height) * std::uint64_t{ranks_per_manifest} : first.busiest;
+          ends ? (10 + height) * std::uint64_t{ranks_per_manifest} : first.busiest;
       // A file costs so many on its way: its copy's making and naming, attributes, sync, checks.
       constexpr std::uint64_t for_each_file = 9;
       const std::uint64_t more_files = static_cast<std::uint64_t>(ranks) * (files - 1);
       EXPECT_LE(cost.operations, operations * grown + for_each_file * more_files) << step;
       // The keeper makes a few beside its own part, for each manifest of 64 ranks; whoever ends
       // what others began does so for the ranks of a manifest, however many manifests there are.
-      const std::uint64_t at_most_ranks = for_others ? ranks_per_manifest : 1;
+      const std::uint64_t at_most_ranks = ends || judges ? ranks_per_manifest : 1;
       EXPECT_LE(cost.busiest,
                 busiest + 4 * grown + at_most_ranks * (1 + for_each_file * (files - 1)))
           << step;
       // That of its own part, and one dealt to it, which it reads again to give files their names;
       // of a late flush also one to judge it by, of it and of each newer dataset.
-      const std::uint64_t manifests =
-          step == std::string_view("Init that judges a late flush") ? 4 : 3;
+      const std::uint64_t manifests = judges ? 4 : 3;
       EXPECT_LE(cost.records_read, manifests * ranks_per_manifest)
           << "of " << ranks << " at " << step;
     }
@@ -416,13 +418,16 @@ class CacheJob {
       rank.checkpoint("checkpoint");  // and the first one is evicted
     });
     restart("Init, nothing lost", "restart");
-    std::filesystem::remove_all(folder_ / "n0001");
+    lose({1});
     restart("Init, a node lost", "restart after it");
+    for (int node = 1; node < node_of(ranks_); node += nodes_of_set) lose({node});
+    restart("Init, a node of each set lost", "restart after them");
     leave_two_generations();
     run(crowded_node_of, [](CountedRank& rank) {
       rank.init("Init, two generations");
       rank.restart("restart after those");
     });
+    lose_too_much();
     return costs_;
   }
 
@@ -443,6 +448,26 @@ class CacheJob {
       rank.init(init);
       rank.restart(step);
     });
+  }
+
+  /// More than XOR holds, and then what SINGLE does not hold: nothing is left to restart from.
+  void lose_too_much() {
+    lose({1, 2, 3});
+    settings_.checkpoints.back().scheme = Scheme::single;
+    run(crowded_node_of, [](CountedRank& rank) {
+      rank.init("Init, three neighbours of a set lost");
+      rank.expect_no_restart();
+      rank.checkpoint("checkpoint, SINGLE");
+    });
+    lose({1});
+    run(crowded_node_of, [](CountedRank& rank) {
+      rank.init("Init, SINGLE, a node lost");
+      rank.expect_no_restart();
+    });
+  }
+
+  void lose(const std::vector<int>& nodes) const {
+    for (const int node : nodes) std::filesystem::remove_all(folder_ / fmt::format("n{:04}", node));
   }
 
   /// The job dies when it has committed new sets, and before what the old ones had elsewhere goes.

@@ -190,7 +190,7 @@ MUTATIONS = [
              "  CAIRN_TRY(open_listing());\n  const std::string pending",
              "  const std::string pending", "--prefix"),
     Mutation("remains of a dead flush stay", "src/prefix/tidy.cpp",
-             "      return unstage_rank(site.files, site.folder, record);\n", "      return {};\n",
+             "      return remove_part(site.files, site.folder, folder, record);\n", "      return {};\n",
              "--prefix"),
     Mutation("what was due when a run died is forgotten", "src/session/session_prefix.cpp",
              "flush_wanted_ = flush_wanted_ || is_overdue();", "", "--prefix"),
