@@ -7,7 +7,6 @@
 #include <filesystem>
 
 #include "base/checksum.hpp"
-#include "codec/xor.hpp"
 #include "files/background.hpp"
 #include "mpi_timing.hpp"
 
@@ -15,6 +14,15 @@ namespace cairn::bench {
 namespace {
 
 constexpr std::size_t block_bytes = 256 << 10;
+constexpr int most_parity = 2;
+
+/// Of a set of all ranks.
+ErasureCode code_of(const std::string& scheme) {
+  if (scheme == "SINGLE") return {1, 0};
+  if (scheme == "PARTNER") return {1, 1};
+  const int parity = scheme == "RS" ? most_parity : 1;
+  return {std::max(ranks() - parity, 1), parity};
+}
 
 void write_at(int file, Bytes bytes, off_t offset) {
   check(pwrite(file, bytes.data(), bytes.size(), offset) == static_cast<ssize_t>(bytes.size()),
@@ -62,13 +70,14 @@ struct BareProgram::Mapping {
 BareProgram::BareProgram(const std::string& folder, const std::vector<char>& data)
     : data_(data),
       base_(fmt::format("{}/bare.{}", folder, rank())),
-      sums_(open_kept(base_ + ".sums", 0)),
-      sum_(block_bytes),
-      block_(block_bytes) {}
+      parity_(open_kept(base_ + ".parity", 0)),
+      block_(block_bytes) {
+  for (int i = 0; i < most_parity; ++i) sums_.emplace_back(block_bytes);
+}
 
 BareProgram::~BareProgram() {
-  close(sums_);
-  std::filesystem::remove(base_ + ".sums");
+  close(parity_);
+  std::filesystem::remove(base_ + ".parity");
   std::filesystem::remove(fmt::format("{}.{}", base_, checkpoints_));
 }
 
@@ -110,8 +119,8 @@ double BareProgram::agreements() {
 }
 
 /// All ranks have come here when one returns.
-BareProgram::Place BareProgram::place_of_next(const Mapping& mine) {
-  const Place here{getpid(), reinterpret_cast<std::uint64_t>(mine.start)};
+BareProgram::Place BareProgram::place_of_next(const void* mine) {
+  const Place here{getpid(), reinterpret_cast<std::uint64_t>(mine)};
   std::vector<Place> all(static_cast<std::size_t>(ranks()));
   MPI_Request request;
   MPI_Iallgather(&here, sizeof here, MPI_BYTE, all.data(), sizeof here, MPI_BYTE, MPI_COMM_WORLD,
@@ -128,29 +137,31 @@ void BareProgram::copy(const Place& there, std::size_t at, MutableBytes into) {
         "cannot read the next rank's memory");
 }
 
-/// An XOR set of all ranks.
-std::size_t BareProgram::blocks_in_sum() const {
-  return static_cast<std::size_t>(std::max(ranks() - 1, 1));
-}
-
-/// The sums of each blocks_in_sum() blocks. The first of a sum is copied to its place.
-void BareProgram::sum_into(int file, const Place& there) {
-  off_t written = 0;
-  std::size_t summed = 0;
-  std::size_t longest = 0;
-  for (std::size_t at = 0; at < data_.size(); at += block_bytes) {
-    const std::size_t length = std::min(block_bytes, data_.size() - at);
-    longest = std::max(longest, length);
-    if (summed == 0) {
-      copy(there, at, sum_.first(length));
-    } else {
-      copy(there, at, block_.first(length));
-      xor_into(sum_.first(longest), block_.first(length));
+/// Of the next rank's file, stripe by stripe. The first block of a stripe is copied to its place.
+/// Each sum is kept; instead of all but the first, as much that the next rank has added up.
+void BareProgram::add_up(const ErasureCode& code, const Place& there, const Keep& keep) {
+  const Combination combination = code.encoder();
+  std::vector<Place> forwarded;
+  for (std::size_t i = 1; i < static_cast<std::size_t>(code.parity()); ++i)
+    forwarded.push_back(place_of_next(sums_[i].all().data()));
+  for (std::size_t at = 0; at < data_.size();) {
+    std::vector<MutableBytes> sums;
+    for (int i = 0; i < code.parity(); ++i)
+      sums.push_back(
+          sums_[static_cast<std::size_t>(i)].first(std::min(block_bytes, data_.size() - at)));
+    for (int slot = 0; slot < code.data() && at < data_.size(); ++slot) {
+      const std::size_t length = std::min(block_bytes, data_.size() - at);
+      const MutableBytes block = slot == 0 ? sums[0] : block_.first(length);
+      copy(there, at, block);
+      slot == 0 ? combination.begin(slot, block, sums) : combination.add(slot, block, sums);
+      at += length;
     }
-    if (++summed < blocks_in_sum() && at + length < data_.size()) continue;
-    write_at(file, sum_.first(longest), written);
-    written += static_cast<off_t>(longest);
-    summed = longest = 0;
+    keep(sums[0]);
+    for (const Place& place : forwarded) {
+      const MutableBytes block = block_.first(sums[0].size());
+      copy(place, 0, block);
+      keep(block);
+    }
   }
 }
 
@@ -163,19 +174,27 @@ void BareProgram::copy_into(int file, const Place& there, std::size_t bytes) {
   }
 }
 
-double BareProgram::checkpoint(bool with_xor) {
+double BareProgram::checkpoint(const std::string& scheme) {
   const std::string path = fmt::format("{}.{}", base_, ++checkpoints_);
   const std::string older = fmt::format("{}.{}", base_, checkpoints_ - 1);
+  const bool copies = scheme == "PARTNER";
+  const ErasureCode code = code_of(scheme);
   const auto background = make_background_thread();
+  off_t written = 0;
+  const auto keep = [&](Bytes parity) {
+    if (!copies) use(crc32c(parity));
+    write_at(parity_, parity, written);
+    written += static_cast<off_t>(parity.size());
+  };
   barrier();
   const double begin = now();
   write_file(path, data_);
   {
     const Mapping file(path, data_.size());
     use(crc32c(file.all()));
-    if (with_xor) {
-      sum_into(sums_, place_of_next(file));
-      barrier();  // others read this rank's mapping
+    if (code.parity() > 0) {
+      add_up(code, place_of_next(file.start), keep);
+      barrier();  // others read this rank's memory
     }
   }
   background->post(data_.size(), [&] { std::filesystem::remove(older); });
@@ -186,27 +205,34 @@ double BareProgram::checkpoint(bool with_xor) {
 }
 
 double BareProgram::rebuild() {
+  const ErasureCode code = code_of("XOR");
+  const std::size_t parity_bytes = data_.size() / static_cast<std::size_t>(code.data());
   write_file(base_ + ".kept", data_);
+  write_file(base_ + ".kept_parity",
+             {data_.begin(), data_.begin() + static_cast<std::ptrdiff_t>(parity_bytes)});
   const int lost = open_kept(base_ + ".lost", O_TRUNC);
-  const int lost_parity = open_kept(base_ + ".parity", O_TRUNC);
+  const int lost_parity = open_kept(base_ + ".lost_parity", O_TRUNC);
   barrier();
   const double begin = now();
   {
     const Mapping kept(base_ + ".kept", data_.size());
-    const Place next = place_of_next(kept);
+    const Place next = place_of_next(kept.start);
     if (rank() == 0) {
       copy_into(lost, next, data_.size());
-      copy_into(lost_parity, next, data_.size() / blocks_in_sum());
+      copy_into(lost_parity, next, parity_bytes);
     } else {
+      const Mapping parity(base_ + ".kept_parity", parity_bytes);
       use(crc32c(kept.all()));
-      sum_into(sums_, next);
+      use(crc32c(parity.all()));
+      add_up(code, next, [](Bytes) {});
     }
     barrier();
   }
   const double seconds = span(begin, now());
   close(lost);
   close(lost_parity);
-  for (const char* end : {".kept", ".lost", ".parity"}) std::filesystem::remove(base_ + end);
+  for (const char* end : {".kept", ".kept_parity", ".lost", ".lost_parity"})
+    std::filesystem::remove(base_ + end);
   return seconds;
 }
 

@@ -2,9 +2,11 @@
 // neither plans, records nor commits anything. So it tells how much of the time is the machine's.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "codec/erasure_code.hpp"
 #include "redundancy/buffers.hpp"
 
 namespace cairn::bench {
@@ -24,31 +26,31 @@ class BareProgram {
   double removal();
   /// As many as a checkpoint makes, and nothing between them.
   double agreements();
-  /// The bytes written and their checksums taken; for XOR as many copied from the next rank and
-  /// summed up, and the sums written over pages that are there. The file of the checkpoint before
-  /// is removed meanwhile.
-  double checkpoint(bool with_xor);
-  /// Of one rank of an XOR set: the others take checksums of their files, copy as many bytes and
-  /// sum them up, while that one copies as many and its parity, takes their checksums and writes
-  /// them.
+  /// The bytes written and their checksums taken; as many copied from the next rank and added up to
+  /// the parity of a set of all ranks, of which all but the first is copied once more; the parity
+  /// written over pages that are there, and its checksums taken where it is not a copy of data. The
+  /// file of the checkpoint before is removed meanwhile. Of SINGLE, PARTNER, XOR and RS(2).
+  double checkpoint(const std::string& scheme);
+  /// Of one rank of an XOR set: the others take checksums of their files and parity, copy as many
+  /// bytes as a file has and sum them up, while that one copies a file and parity, takes their
+  /// checksums and writes them.
   double rebuild();
 
  private:
   struct Place;
   struct Mapping;
 
-  static Place place_of_next(const Mapping& mine);
-  void copy(const Place& there, std::size_t at, MutableBytes into);
-  void sum_into(int file, const Place& there);
+  static Place place_of_next(const void* mine);
+  static void copy(const Place& there, std::size_t at, MutableBytes into);
+  using Keep = std::function<void(Bytes)>;
+  void add_up(const ErasureCode& code, const Place& there, const Keep& keep);
   void copy_into(int file, const Place& there, std::size_t bytes);
-  void remove_older();
-  std::size_t blocks_in_sum() const;
 
   const std::vector<char>& data_;
   std::string base_;  ///< of this rank's files
-  int sums_;          ///< a file that is kept: its pages are there
+  int parity_;        ///< a file that is kept: its pages are there
   int checkpoints_ = 0;
-  BlockBuffer sum_;
+  std::vector<BlockBuffer> sums_;
   BlockBuffer block_;
 };
 

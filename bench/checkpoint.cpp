@@ -175,11 +175,10 @@ void measure_checkpoints(const SchemeCase& scheme, const Options& options,
   Series evicted;
   Series bare;
   BareProgram program(options.folder, data);
-  const bool has_bare = scheme.name == "SINGLE" || scheme.name == "XOR";
   cairn::heap::begin_peak();
   repeat(options, data, [&](double floor, bool counts) {
     const Times times = checkpoint_once(options, data);
-    const double without = has_bare ? program.checkpoint(scheme.name == "XOR") : 0;
+    const double without = program.checkpoint(scheme.name);
     if (!counts) return;
     complete.add(times.complete, floor);
     evicted.add(times.evicted, floor);
@@ -187,7 +186,7 @@ void measure_checkpoints(const SchemeCase& scheme, const Options& options,
   });
   complete.print(scheme.name);
   evicted.print(scheme.name + ", older one removed");
-  if (has_bare) bare.print(fmt::format("({} without Cairn)", scheme.name));
+  bare.print(fmt::format("({} without Cairn)", scheme.name));
   print_memory(scheme.name);
 }
 
