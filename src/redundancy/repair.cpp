@@ -1,5 +1,7 @@
 #include "redundancy/repair.hpp"
 
+#include <array>
+
 #include "redundancy/damage.hpp"
 #include "redundancy/rank_blocks.hpp"
 #include "redundancy/rebuild.hpp"
@@ -35,8 +37,9 @@ class Healer {
       presence_ = blocks_.presence();
     }
     const bool complete = presence_ == RankBlocks::Presence::complete;
-    if (!any_member(set_, options_.read_everything || !complete)) return Healed{};
-    look_closer();
+    const Seen seen = see(options_.read_everything || !complete);
+    if (!seen.look) return Healed{};
+    look_closer(seen);
     touched_ = !complete || !check_.erasures().none();
     if (any_member(set_, touched_)) CAIRN_TRY(repair());
     return Healed{true, rebuilt_.blocks, rebuilt_.bytes};
@@ -47,8 +50,8 @@ class Healer {
     if (options_.read_everything)
       presence_ == RankBlocks::Presence::missing ? check_.all_missing()
                                                  : check_.read_unknown(blocks_);
-    else if (any_member(set_, presence_ != RankBlocks::Presence::complete))
-      look_closer();
+    else if (const Seen seen = see(presence_ != RankBlocks::Presence::complete); seen.look)
+      look_closer(seen);
     Examined found{presence_, check_.erasures(), {}};
     if (const auto damages = find_damages(set_, record_.encoding, found.bad); !damages)
       found.can_heal = tl::unexpected(damages.error());
@@ -56,15 +59,26 @@ class Healer {
   }
 
  private:
+  /// What holds for any member.
+  struct Seen {
+    bool look;  ///< it needs to look closer
+    bool missing;
+    bool partial;
+  };
+
+  Seen see(bool look) {
+    std::array<std::int64_t, 3> any = {look, presence_ == RankBlocks::Presence::missing,
+                                       presence_ == RankBlocks::Presence::partial};
+    set_.allreduce(any, Reduce::max);
+    return {any[0] != 0, any[1] != 0, any[2] != 0};
+  }
+
   /// Where all that members miss is everything, all others' blocks will be read to rebuild it, and
   /// are checked then; to read them all before that would cost as much again.
-  void look_closer() {
-    const bool missing = presence_ == RankBlocks::Presence::missing;
-    const bool some_missing = any_member(set_, missing);
-    const bool some_partial = any_member(set_, presence_ == RankBlocks::Presence::partial);
-    if (!some_missing || some_partial)
+  void look_closer(const Seen& seen) {
+    if (!seen.missing || seen.partial)
       check_.read_unknown(blocks_);
-    else if (missing)
+    else if (presence_ == RankBlocks::Presence::missing)
       check_.all_missing();
   }
 
