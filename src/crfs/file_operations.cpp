@@ -23,8 +23,8 @@ void tell(const FileSystem::Opened& opened, fuse_file_info& info) {
 int open_existing(FileSystem& files, fuse_req_t request, Inode& inode, fuse_file_info& info) {
   FileSystem::Opened opened;
   // Who only reads asks for errors nowhere else, and would take for whole what is not.
-  const bool asks_once = !writes(info.flags) && !files.is_taker(request);
-  int error = asks_once ? files.take_untold(inode) : 0;
+  const bool only_reads = !writes(info.flags) && !files.is_taker(request);
+  int error = only_reads ? files.tell_reader(inode) : 0;
   if (error == 0) error = files.open_file(inode, info.flags, opened);
   if (error == 0) tell(opened, info);
   return error;
@@ -101,7 +101,8 @@ int create(FileSystem& files, fuse_req_t request, fuse_ino_t number, const char*
 /// Also an error that came up when the file was not open, and that nobody was told yet.
 int with_unreported(FileSystem& files, fuse_ino_t number, int error) {
   const Inode& inode = files.inode(number);
-  return -(error != 0 ? error : files.unreported.take(inode.device, inode.number));
+  const int unreported = files.unreported.take(inode.device, inode.number);
+  return -(error != 0 ? error : unreported);
 }
 
 /// What close() tells; comes once for each descriptor of the handle that is closed.

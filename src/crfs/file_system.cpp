@@ -109,6 +109,15 @@ int FileSystem::take_untold(Inode& inode) {
   return -unreported.take(inode.device, inode.number);
 }
 
+int FileSystem::tell_reader(Inode& inode) {
+  const std::lock_guard lock(inode.mutex);
+  // With close=async no close() tells who has written it.
+  if (inode.file && options.close_async)
+    if (const int error = inode.file->data().take_untold(); error != 0)
+      unreported.add(inode.device, inode.number, {name_of(inode), error});
+  return -unreported.tell_reader(inode.device, inode.number);
+}
+
 int FileSystem::resize(Inode& inode, off_t bytes) {
   if (takes_no_more()) return ENOTCONN;
   Handle* handle = nullptr;

@@ -67,6 +67,8 @@ class FileSystem {
   void close_file(Inode& inode, Handle& handle);
   /// The error of the file that no program was told yet, or 0; it counts as told then.
   int take_untold(Inode& inode);
+  /// The same for who opens it to read it. Others are told as well.
+  int tell_reader(Inode& inode);
   /// 0 or an errno. Whoever may truncate by name need not have the file open.
   int resize(Inode& inode, off_t bytes);
   /// Waits until the kernel has handed over what programs wrote to mappings or to its cache, and

@@ -203,8 +203,9 @@ void write_report(const FileSystem& files, const Log& log) {
 /// True if there were none.
 bool report_errors(const FileSystem& files, const Log& log) {
   const auto lost = files.unreported.all();
-  for (const auto& [file, error] : lost)
-    log.error("{}: what was written last is not all there: {}", file, std::strerror(-error));
+  for (const UnreportedErrors::Lost& one : lost)
+    log.error("{}: what was written last is not all there: {}", one.file,
+              std::strerror(-one.error));
   return lost.empty();
 }
 

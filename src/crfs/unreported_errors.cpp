@@ -19,6 +19,14 @@ int UnreportedErrors::take(dev_t device, ino_t number) {
   return error;
 }
 
+int UnreportedErrors::tell_reader(dev_t device, ino_t number) {
+  if (!any_) return 0;
+  const std::lock_guard lock(mutex_);
+  const auto found = lost_.find({device, number});
+  if (found == lost_.end() || std::exchange(found->second.reader_was_told, true)) return 0;
+  return found->second.error;
+}
+
 int UnreportedErrors::take_below(const std::string& folder) {
   if (!any_) return 0;
   const std::lock_guard lock(mutex_);

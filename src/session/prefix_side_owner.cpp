@@ -201,6 +201,7 @@ Status PrefixSide::tidy_up(const std::vector<CachedPart>* cached) {
   for (const DatasetRecord& record : found.published) {
     events_.happened("FLUSH_SUCCESS", record.info, {}, "begun by an earlier run");
     events_.moved("FLUSH_SYNC", "", settings_.prefix, record.info, {}, record.bytes, record.files);
+    carry_attempts_over(record.info);
     tell(Severity::info, "{} is in {}: the flush that an earlier run had begun is done",
          record.label(), settings_.prefix);
   }

@@ -200,7 +200,8 @@ class Session {
   std::vector<std::int64_t> find_named(const std::string& name);
   void drop_old_broadcasts();
   Status open_for_restart(CachedDataset& dataset);
-  Status leave_out(CachedDataset& dataset, const Status& why, const std::string& remedy);
+  Status leave_out(CachedDataset& dataset, CachedDataset::State state, const Status& why,
+                   const std::string& remedy);
   const CachedDataset* left_out() const;
   Status place_broadcast(const CachedDataset& dataset);
   bool written_by_as_many(const DatasetInfo& dataset) const {

@@ -90,7 +90,8 @@ Status Session::restart_in_prefix(const Uuid& uuid) {
   if (taken) taken = take_copy(uuid);
   if (taken) return {};
   CachedDataset& dataset = *find();
-  return leave_out(dataset, taken, fmt::format("start it with {} ranks", dataset.info.ranks));
+  return leave_out(dataset, CachedDataset::State::left_alone, taken,
+                   fmt::format("start it with {} ranks", dataset.info.ranks));
 }
 
 /// It is in the prefix directory now.

@@ -405,20 +405,26 @@ TEST(SessionBroadcast, WhereThereIsNoRoomAndNothingIsToBeKeptItSaysSoLoudly) {
       << cluster.said();
 }
 
-TEST(SessionBroadcast, WhereThereIsNoRoomThePrefixDirectoryIsAskedAndTheCheckpointKept) {
-  BroadcastCluster cluster;
-  cluster.settings.stores[0].count = 1;
-  for (const int dataset : {1, 2, 3}) cluster.write_with_input(dataset);
-  ASSERT_EQ(cluster.listed(), Names({"ckpt.2"}));
-  cluster.run_well(four_nodes(), [&](JobRank& rank) {
-    rank.hook = BroadcastCluster::no_room();
-    EXPECT_EQ(*rank.session->have_restart(), "ckpt.3");
-    EXPECT_FALSE(rank.session->start_restart());
-    EXPECT_EQ(rank.restart(), 2) << "read where it is, as there is no room for its copy either";
-    rank.expect_written(4);
-  });
-  EXPECT_EQ(cluster.parts("n1", 3).size(), 2U);
-  EXPECT_EQ(cluster.parts("n1", 4).size(), 2U);
+TEST(SessionBroadcast, WhereThereIsNoRoomThePrefixDirectoryIsAskedAndTheCachesKeepItUntilTheNext) {
+  for (const OnFetchFail on_fetch_fail : {OnFetchFail::older, OnFetchFail::fresh}) {
+    BroadcastCluster cluster;
+    cluster.settings.on_fetch_fail = on_fetch_fail;
+    cluster.settings.stores[0].count = 1;
+    for (const int dataset : {1, 2, 3}) cluster.write_with_input(dataset);
+    ASSERT_EQ(cluster.listed(), Names({"ckpt.2"}));
+    cluster.run_well(four_nodes(), [&](JobRank& rank) {
+      rank.hook = BroadcastCluster::no_room();
+      EXPECT_EQ(*rank.session->have_restart(), "ckpt.3");
+      EXPECT_FALSE(rank.session->start_restart());
+      EXPECT_EQ(rank.restart(), 2) << "read where it is, as there is no room for its copy either";
+      rank.comm.barrier();
+      EXPECT_EQ(cluster.parts("n1", 3).size(), 2U);
+      rank.comm.barrier();
+      rank.expect_written(4);
+    });
+    EXPECT_EQ(cluster.parts("n1", 3).size(), 0U) << "a newer one is safe";
+    EXPECT_EQ(cluster.parts("n1", 4).size(), 2U);
+  }
 }
 
 TEST(SessionBroadcast, ACheckpointWhoseCopiesKillTheRunIsQuarantined) {

@@ -176,8 +176,11 @@ Status Session::fetch_checkpoint() {
   const Uuid newest_cached = newest_restorable();
   const CachedDataset* stays = left_out();
   std::string trouble = settings_.fetch ? prefix_.trouble() : "";
-  if (stays != nullptr) trouble = stays->reason;
-  bool may_pass = !trouble.empty() && (stays == nullptr || written_by_as_many(stays->info));
+  // One that these ranks have written is read in the prefix directory, if it is there too.
+  const bool stays_for_good = stays != nullptr && !written_by_as_many(stays->info);
+  const std::string why_it_stays = stays != nullptr ? stays->reason : "";
+  if (stays_for_good) trouble = why_it_stays;
+  bool may_pass = !trouble.empty() && !stays_for_good;
   if (const Status copied = flush_for_restart(); !copied) {
     trouble = copied.error().text;
     may_pass = !is_damage(copied.error().code);
@@ -205,7 +208,12 @@ Status Session::fetch_checkpoint() {
     warn("{} in {} cannot be used: {}", candidate->label(), settings_.prefix, trouble);
     if (settings_.on_fetch_fail == OnFetchFail::stop) return refuse_to_start(taken);
   }
-  if (trouble.empty() || restart_candidate() != nullptr) return {};
+  if (restart_candidate() != nullptr) return {};
+  if (trouble.empty()) {
+    if (why_it_stays.empty()) return {};
+    trouble = why_it_stays;
+    may_pass = true;
+  }
   CAIRN_TRY(refuse_in_favour_of_cached());
   if (const std::string unread = prefix_.next_unread(newest_cached); !unread.empty()) {
     trouble = unread;
@@ -260,8 +268,8 @@ Status Session::refuse_for_now(const std::string& trouble) {
 /// Rather than copied to the cache.
 bool Session::is_read_in_place(const DatasetRecord& candidate) const {
   const auto lies_in_the_way = [&](const CachedDataset& dataset) {
-    return dataset.state == CachedDataset::State::left_alone &&
-           dataset.info.uuid == candidate.info.uuid;
+    return dataset.info.uuid == candidate.info.uuid &&
+           (dataset.state == CachedDataset::State::left_alone || dataset.info.uuid == left_out_);
   };
   return candidate.info.in_place() || settings_.fetch_bypass ||
          levels_[choose_level(levels_, candidate.info)].settings.bypass ||

@@ -69,13 +69,17 @@ Status Session::open_for_restart(CachedDataset& dataset) {
   if (dataset.in_prefix()) return {};
   CAIRN_TRY(check_and_heal(comm_, files_, stores_, settings_, dataset, log_));
   const Status placed = place_broadcast(dataset);
-  return placed ? placed : leave_out(dataset, placed, "make room in the store");
+  if (placed) return {};
+  return leave_out(
+      dataset, CachedDataset::State::unusable, placed,
+      placed.error().code == Code::no_space ? "make room in the store" : "mend the store");
 }
 
-/// It is good, but nothing can be begun with it now: the caches keep it, and a later run may have
-/// it still.
-Status Session::leave_out(CachedDataset& dataset, const Status& why, const std::string& remedy) {
-  dataset.state = CachedDataset::State::left_alone;
+/// It is good, but nothing can be begun with it now. Until a newer one is complete the caches keep
+/// it, and a later run may have it still.
+Status Session::leave_out(CachedDataset& dataset, CachedDataset::State state, const Status& why,
+                          const std::string& remedy) {
+  dataset.state = state;
   dataset.reason = why.error().text;
   left_out_ = dataset.info.uuid;
   ask_again();  // where the prefix directory has it too it is read there

@@ -6,6 +6,7 @@ import resource
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -149,10 +150,11 @@ def test_the_line_of_the_guide_for_fstab_mounts_where_mount_finds_the_command(bu
         ln -s "$1" /sbin/
         mount --fstab "$2" "$3"
         echo data > "$3/file"
-        getfattr --only-values -n user.crfs.stats "$3"
+        "$4" -c 'import os, sys; print(os.getxattr(sys.argv[1], "user.crfs.stats").decode())' "$3"
         umount "$3"
         """
-    done = subprocess.run([*alone, "sh", "-c", script, "sh", build / "src/crfs/mount.crfs", fstab, places["/ckpt"]],
+    done = subprocess.run([*alone, "sh", "-c", script, "sh", build / "src/crfs/mount.crfs", fstab, places["/ckpt"],
+                           sys.executable],
                           check=False, capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 0, done
     assert '"writes_in"' in done.stdout

@@ -179,6 +179,10 @@ def test_who_opens_a_file_to_read_it_is_told_by_that(workshop, gathering):
     assert told(stack.open, "bad", os.O_RDONLY) == errno.ENOSPC
     assert (stack.mount.path / "bad").read_bytes() == stack.below("bad") != pattern("bad", MIB), "it was told, once"
     assert (stack.mount.path / "good").read_bytes() == pattern("good", MIB)
+    for name, error in (("bad", errno.ENOSPC), ("bad", 0), ("good", 0)):  # a reader may be anybody
+        assert told(os.rename, stack.mount.path / name, stack.mount.path / "whole") == error
+        if error == 0:
+            (stack.mount.path / "whole").unlink()
 
 
 @pytest.mark.crfs_only

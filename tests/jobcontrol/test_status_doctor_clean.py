@@ -188,12 +188,13 @@ def test_clean_keeps_what_the_next_launch_needs(cairn: Path, tmp_path: Path, use
     (folder / "prefix").write_text(str(tmp_path))  # as the job's runs do
     output = call(cairn, elsewhere, "clean", "--remove", "--job", "again", "--cache", tmp_path)[1]
     assert f"is the job of the cairn run that works in {tmp_path}" in output and folder.exists(), output
-    state = tmp_path / ".cairn" / "run.json"
-    kept = state.read_text()
-    state.write_text("{")
+    damaged = tmp_path / "damaged" / ".cairn" / "run.json"
+    damaged.parent.mkdir(parents=True)
+    damaged.write_text("{")
+    (folder / "prefix").write_text(str(tmp_path / "damaged"))
     output = call(cairn, elsewhere, "clean", "--remove", "--job", "again", "--cache", tmp_path)[1]
-    assert "cannot be seen whether its cairn run lives" in output and str(state) in output and folder.exists(), output
-    state.write_text(kept)
+    assert "cannot be seen whether its cairn run lives" in output and str(damaged) in output and folder.exists(), output
+    (folder / "prefix").write_text(str(tmp_path))
     job.send(signal.SIGHUP)
     job.wait()
     call(cairn, elsewhere, "clean", "--remove", "--job", "again", "--cache", tmp_path)

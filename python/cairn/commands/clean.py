@@ -37,8 +37,8 @@ def parser() -> argparse.ArgumentParser:
         help="only of jobs that have written nothing for so long (24)")
     add("--cache", action="append", default=[], metavar="FOLDER",
         help="look here, in place of the folders that the settings name; may be repeated")
-    add("-p", "--prefix", metavar="FOLDER", help="a prefix directory, in place of SCR_PREFIX, whose job is kept, also between "
-        "two runs; as are those of the prefix directories that the runs have written down beside their caches")
+    add("-p", "--prefix", metavar="FOLDER", help="a prefix directory, in place of SCR_PREFIX, for jobs that have not written "
+        "down theirs beside their caches: the job of a cairn run that works there is kept, also between two runs")
     return made
 
 
@@ -64,23 +64,23 @@ def known_of(native: Native) -> Known:
     return Known(native.chosen("SCR_JOB_ID") or manager_of(native.environment).job_id(), native.prefix)
 
 
-def prefixes_of(path: Path, known: Known) -> List[str]:
-    """The prefix directories where the folder's job may work: its last run has written down its own."""
+def prefix_of(path: Path, known: Known) -> str:
+    """The prefix directory where the folder's job may work: its last run has written that down."""
     try:
-        return [(path / "prefix").read_text(encoding="utf-8"), known.prefix]
+        return (path / "prefix").read_text(encoding="utf-8")
     except (OSError, ValueError):
-        return [known.prefix]
+        return known.prefix
 
 
 def why_it_may_go_on(left: Left, known: Known) -> str:
     """By its `cairn run`: between two runs nobody holds the locks of the caches. Empty: that is not alive."""
-    for prefix in prefixes_of(left.path, known):
-        try:
-            state = read_state(prefix, SILENT_S)
-        except Trouble as trouble:
-            return f"may go on: it cannot be seen whether its cairn run lives: {trouble}"
-        if state and state["alive"] and state["account"].job == left.job:
-            return f"is the job of the cairn run that works in {prefix}"
+    prefix = prefix_of(left.path, known)
+    try:
+        state = read_state(prefix, SILENT_S)
+    except Trouble as trouble:
+        return f"may go on: it cannot be seen whether its cairn run lives: {trouble}; mend or remove that file"
+    if state and state["alive"] and state["account"].job == left.job:
+        return f"is the job of the cairn run that works in {prefix}"
     return ""
 
 
