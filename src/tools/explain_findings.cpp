@@ -251,8 +251,8 @@ class Explainer {
       finding.usable = flush.plan.info.is_checkpoint();
       finding.taken = is_taken(Forecast::Outcome::prefix, flush.plan.info);
       finding.text = done + ", and the caches have the rest; the next run ends it";
-    } else if (was_scavenged(flush.plan.info.uuid)) {
-      tell_scavenged(flush, finding, done);
+    } else if (const CachedFacts* saved = scavenged_of(flush.plan.info.uuid)) {
+      tell_scavenged(flush, *saved, finding, done);
     } else {
       finding.text = done +
                      ", and the caches seen here do not have the rest; the next run removes "
@@ -261,19 +261,24 @@ class Explainer {
     }
   }
 
-  bool was_scavenged(const Uuid& uuid) const {
-    return std::any_of(facts_.scavenged.begin(), facts_.scavenged.end(),
-                       [&](const CachedFacts& saved) { return saved.remains.uuid == uuid; });
+  const CachedFacts* scavenged_of(const Uuid& uuid) const {
+    const auto found =
+        std::find_if(facts_.scavenged.begin(), facts_.scavenged.end(),
+                     [&](const CachedFacts& saved) { return saved.remains.uuid == uuid; });
+    return found == facts_.scavenged.end() ? nullptr : &*found;
   }
 
   /// No run removes what was copied then.
-  void tell_scavenged(const UnfinishedFlush& flush, Finding& finding,
+  void tell_scavenged(const UnfinishedFlush& flush, const CachedFacts& saved, Finding& finding,
                       const std::string& done) const {
     const std::string scavenge = advice_.scavenge();
-    if (can_be_ended(flush, facts_.scavenged)) {
-      finding.text =
-          fmt::format("{}, and what was scavenged has the rest: {}", done, made_whole_by);
-      finding.to_do = {advice_.rebuild()};
+    if (flush_is_ended_by_rebuild(saved)) {
+      finding.text = done + ", and what was scavenged has the rest";
+      tell_of_rebuild(saved, finding);
+    } else if (!saved.failure.lost.empty()) {
+      finding.text = fmt::format("{}, and what was scavenged cannot be made whole: {}", done,
+                                 saved.failure.lost);
+      finding.to_do = {scavenge + ", if a node is there that was away, or not copied whole"};
     } else if (can_be_ended(flush, facts_.scavenged, facts_.cached)) {
       finding.text = done +
                      ", and what was scavenged and the caches have the rest between them; no "
