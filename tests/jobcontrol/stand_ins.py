@@ -4,13 +4,15 @@ tests need of them; what the real ones answer is not shown by this."""
 from pathlib import Path
 
 # Node by node what the real one does with a session there, which begins in the home folder, with nothing of the environment
-# here. A node whose name is in the file `dead` is not reached, one in `mute` says nothing.
+# here. A node whose name is in the file `dead` is not reached, one in `mute` says nothing. Each has a folder of its own for
+# what is temporary: two daemons of Open MPI would write the machine's topology, with addresses, to one file, and crash.
 SSH = """#!/bin/sh
 while :; do case $1 in -o|-l|-p) shift 2;; -*) shift;; *) break;; esac; done
 node=$1; shift
 grep -qx "$node" "{folder}/mute" && exec sleep 60
 grep -qx "$node" "{folder}/dead" && { echo "ssh: connect to host $node port 22: No route to host"; exit 255; }
-cd && exec env -i HOME="$HOME" USER="$USER" PATH=/usr/bin:/bin sh -c "$*"
+mkdir -p "{folder}/tmp.$node"
+cd && exec env -i HOME="$HOME" USER="$USER" PATH=/usr/bin:/bin TMPDIR="{folder}/tmp.$node" sh -c "$*"
 """
 PING = """#!/bin/sh
 for node; do :; done
