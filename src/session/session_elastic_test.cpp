@@ -392,6 +392,24 @@ TEST(SessionBroadcast, WhereThereIsNoRoomAndNoOtherCheckpointTheRunDoesNotStartF
   }
 }
 
+TEST(SessionBroadcast, WhereThereIsNoRoomAndStopIsSetNoFurtherCallGoesOnToTheOlderOne) {
+  BroadcastCluster cluster;
+  cluster.settings.on_fetch_fail = OnFetchFail::stop;
+  cluster.settings.stores[0].count = 2;
+  cluster.write(four_nodes(), {1});
+  cluster.write_with_input(2);
+  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+    rank.hook = BroadcastCluster::no_room();
+    ASSERT_TRUE(*rank.session->have_restart());
+    for (int asked = 0; asked < 2; ++asked) {
+      const auto started = rank.session->start_restart();
+      ASSERT_FALSE(started) << *started;
+      EXPECT_EQ(started.error().code, Code::no_space);
+    }
+    EXPECT_FALSE(rank.session->have_restart());
+  });
+}
+
 TEST(SessionBroadcast, WhereThereIsNoRoomAndNothingIsToBeKeptItSaysSoLoudly) {
   BroadcastCluster cluster;
   cluster.settings.on_fetch_fail = OnFetchFail::fresh;

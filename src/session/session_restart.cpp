@@ -45,6 +45,7 @@ Result<std::optional<std::string>> Session::have_restart() {
 Result<std::string> Session::start_restart() {
   CAIRN_TRY(enter("SCR_Start_restart", Phase::idle));
   CAIRN_TRY(check_ranks());
+  CAIRN_TRY(fetch_refused_);  // the next older one is not what was asked for
   CachedDataset* candidate = restart_candidate();
   if (candidate == nullptr)
     return fail(Code::not_found,
