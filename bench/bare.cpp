@@ -208,8 +208,7 @@ double BareProgram::rebuild() {
   const ErasureCode code = code_of("XOR");
   const std::size_t parity_bytes = data_.size() / static_cast<std::size_t>(code.data());
   write_file(base_ + ".kept", data_);
-  write_file(base_ + ".kept_parity",
-             {data_.begin(), data_.begin() + static_cast<std::ptrdiff_t>(parity_bytes)});
+  write_file(base_ + ".kept_parity", std::span(data_).first(parity_bytes));
   const int lost = open_kept(base_ + ".lost", O_TRUNC);
   const int lost_parity = open_kept(base_ + ".lost_parity", O_TRUNC);
   barrier();

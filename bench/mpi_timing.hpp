@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -56,7 +57,7 @@ inline void barrier() {
   finish(request);
 }
 
-inline void write_file(const std::string& path, const std::vector<char>& data) {
+inline void write_file(const std::string& path, std::span<const char> data) {
   std::FILE* file = std::fopen(path.c_str(), "w");
   check(file != nullptr, "cannot open " + path);
   check(std::fwrite(data.data(), 1, data.size(), file) == data.size(), "cannot write " + path);
