@@ -12,7 +12,15 @@ node=$1; shift
 grep -qx "$node" "{folder}/mute" && exec sleep 60
 grep -qx "$node" "{folder}/dead" && { echo "ssh: connect to host $node port 22: No route to host"; exit 255; }
 mkdir -p "{folder}/tmp.$node"
-cd && exec env -i HOME="$HOME" USER="$USER" PATH=/usr/bin:/bin TMPDIR="{folder}/tmp.$node" sh -c "$*"
+cd && exec env -i HOME="$HOME" USER="$USER" PATH=/usr/bin:/bin TMPDIR="{folder}/tmp.$node" "{folder}/login_shell" -c "$*"
+"""
+# A login shell that is none of sh's kin: all that it takes is one simple command, on one line.
+NO_SH = """#!/bin/sh
+if [ "$(printf %s "$2" | sed "s/'[^']*'//g" | tr -d 'a-zA-Z0-9 ./_=-')" ] || [ "$(printf '%s\n' "$2" | wc -l)" != 1 ]; then
+  echo "Illegal variable name." >&2
+  exit 1
+fi
+exec sh -c "$2"
 """
 PING = """#!/bin/sh
 for node; do :; done
@@ -57,10 +65,12 @@ echo "Slurmctld(primary) at login is UP"
 """
 
 
-def put_on_path(folder: Path) -> str:
+def put_on_path(folder: Path, login_shell: str = '#!/bin/sh\nexec sh "$@"\n') -> str:
     """PATH with all of them; none of node0 to node4 is dead or mute."""
     binaries = folder / "stand-ins"
     binaries.mkdir()
+    (folder / "login_shell").write_text(login_shell)
+    (folder / "login_shell").chmod(0o755)
     for name in ("dead", "mute"):
         (folder / name).touch()
     for name, text in (("ssh", SSH), ("pdsh", PDSH), ("ping", PING), ("squeue", SQUEUE), ("sinfo", SINFO), ("srun", SRUN),
