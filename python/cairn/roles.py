@@ -8,8 +8,10 @@ an allocation of four nodes and the answers of the manager's commands there.
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
+import uuid
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import AbstractSet, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
@@ -36,6 +38,14 @@ class Beats(NamedTuple):
 
     process: "subprocess.Popen[bytes]"
     nodes: Tuple[str, ...]
+
+
+class Ended(NamedTuple):
+    """A run whose launcher is gone."""
+
+    launcher: int  # its process id
+    name: str  # by which the resource manager knows the run, where the launcher has given it one
+    by_force: bool = False  # though its nodes were well: what is left of it can end soon
 
 
 # Runs a command of the resource manager here. Tests put recorded answers in its place.
@@ -138,8 +148,11 @@ class ResourceManager(ABC):
         del nodes, ranks
         return []
 
-    def end_leftovers(self) -> None:
-        """Ends processes of a run that have outlived its launcher."""
+    def end_leftovers(self, run: Ended) -> str:
+        """Ends what of a run has outlived its launcher; tells what could not be ended, and the remedy. Takes a bounded time.
+        Must not raise."""
+        del run
+        return ""
 
     def names_are_hosts(self) -> bool:
         """Whether a launcher can be told the names of the nodes, and ping reaches them."""
@@ -173,6 +186,7 @@ class Launcher(ABC):
     lost_patience_s = 5.0  # the same where it may wait for a node that is gone; then it is killed
     ranks_options: Tuple[str, ...] = ()  # that tell the number of ranks
     nodes_options: Tuple[str, ...] = ()  # that tell the number of nodes
+    name_option = ""  # by which the resource manager finds a run, where it needs a name for that
 
     def split(self, words: Sequence[str], also: Mapping[str, int]) -> Parts:
         """Cuts what follows the launcher's name where the program begins. `also`: like `takes`. Raises WrongUsage where
@@ -209,6 +223,13 @@ class Launcher(ABC):
         """How many they ask for, None if they do not tell."""
         return self._number(options, self.nodes_options)
 
+    def run_name(self, options: Sequence[str], program: Sequence[str]) -> str:
+        """A name that nothing else has, which begins with the one in the options, or the program's; empty where the runs get
+        none."""
+        if not self.name_option:
+            return ""
+        return f"{self._value(options, (self.name_option,)) or os.path.basename(program[0])}.{uuid.uuid4().hex[:8]}"
+
     @abstractmethod
     def on_nodes(self, nodes: Sequence[str], left_out: Sequence[str],
                  ranks: Optional[int]) -> List[str]:
@@ -222,6 +243,11 @@ class Launcher(ABC):
         return []
 
     def _number(self, options: Sequence[str], names: Sequence[str]) -> Optional[int]:
+        found = self._value(options, names)
+        return int(found) if found and found.isdigit() else None
+
+    def _value(self, options: Sequence[str], names: Sequence[str]) -> Optional[str]:
+        """The last one; a number may follow a short name without a space."""
         found = None
         for at, word in enumerate(options):
             for name in names:
@@ -232,7 +258,7 @@ class Launcher(ABC):
                     found = word[len(name) + 1:]
                 elif short and word.startswith(name) and word[2:].isdigit():
                     found = word[2:]
-        return int(found) if found and found.isdigit() else None
+        return found
 
 
 def per_node(ranks: Optional[int], nodes: int) -> Optional[int]:

@@ -60,6 +60,27 @@ for node in $(echo "$nodes" | tr , ' '); do
 done
 wait
 """
+# `run` is the client of a job that is a process of its own, and goes on when the client dies; `cancel` ends it a while later.
+# What goes on already when a job begins is in the file `flux.met`.
+FLUX = """#!/bin/sh
+cd "{folder}" && mkdir -p flux.jobs
+jobs() { for job in $(ls flux.jobs); do
+  read -r pid name < flux.jobs/$job && grep -q . /proc/$pid/cmdline 2> /dev/null && echo "$job $name"
+done; }
+case $1 in
+run) shift
+  while :; do case $1 in --job-name=*) name=${1#*=}; shift;; -n|-N) shift 2;; -*) shift;; *) break;; esac; done
+  jobs >> flux.met
+  setsid "$@" > /dev/null 2>&1 &
+  job=0x$(date +%s%N); echo "$! $name" > flux.jobs/$job
+  while jobs | grep -q $job; do sleep 0.1; done;;
+cancel) shift
+  for job; do (sleep 0.5; read -r pid name < flux.jobs/$job; kill -s KILL -- "-$pid") > /dev/null 2>&1 & done;;
+jobs) [ "$*" = "jobs -n -c 100000 -o {id.hex} {name}" ] && jobs;;
+resource) [ "$5" = all ] && echo "node[0-1]";;
+*) exit 1;;
+esac
+"""
 SCONTROL = """#!/bin/sh
 echo "Slurmctld(primary) at login is UP"
 """
@@ -74,7 +95,7 @@ def put_on_path(folder: Path, login_shell: str = '#!/bin/sh\nexec sh "$@"\n') ->
     for name in ("dead", "mute"):
         (folder / name).touch()
     for name, text in (("ssh", SSH), ("pdsh", PDSH), ("ping", PING), ("squeue", SQUEUE), ("sinfo", SINFO), ("srun", SRUN),
-                       ("scontrol", SCONTROL)):
+                       ("scontrol", SCONTROL), ("flux", FLUX)):
         (binaries / name).write_text(text.replace("{folder}", str(folder)))
         (binaries / name).chmod(0o755)
     return f"{binaries}:/usr/bin:/bin"

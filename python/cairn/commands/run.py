@@ -256,9 +256,10 @@ def nodes_of(options: argparse.Namespace, manager: ResourceManager, commands: Co
     return nodes, wanted
 
 
-def launch_words(commands: Commands, manager: ResourceManager, native: Native) -> Command:
-    """The whole command of a run."""
+def launch_words(commands: Commands, manager: ResourceManager, native: Native, name: str) -> Command:
+    """The whole command of a run, which gets that name, if any."""
     ranks = commands.launcher.ranks(commands.options)
+    naming = [f"{commands.launcher.name_option}={name}"] if name else []
 
     def words(nodes: Sequence[str], left_out: Sequence[str], newest: Optional[str],
               environment: Mapping[str, str]) -> List[str]:
@@ -266,7 +267,7 @@ def launch_words(commands: Commands, manager: ResourceManager, native: Native) -
         passing = commands.launcher.passing(settings, commands.options, environment)
         where = [*passing, *commands.launcher.on_nodes(nodes, left_out, ranks)] if manager.names_are_hosts() else []
         restart_from = (newest or native.restart_name()) if commands.restart_cmd else None
-        return [commands.name, *commands.options, *where, *manager.wrap(nodes, ranks),
+        return [commands.name, *commands.options, *naming, *where, *manager.wrap(nodes, ranks),
                 *commands.words(restart_from)]
     return words
 
@@ -285,10 +286,11 @@ def settings_for(manager: ResourceManager, native: Native, job: str,
 def plan_of(options: argparse.Namespace, native: Native, manager: ResourceManager, commands: Commands, job: str,
             wanted: int, environment: Dict[str, str]) -> Plan:
     """What the loop is told."""
-    return Plan(policy_of(options, native, wanted), launch_words(commands, manager, native),
+    name = commands.launcher.run_name(commands.options, commands.program)
+    return Plan(policy_of(options, native, wanted), launch_words(commands, manager, native, name),
                 settings_for(manager, native, job, environment), commands.launcher.patience_s,
                 commands.launcher.lost_patience_s, not options.no_heartbeats, silence_of(options),
-                hung_after_of(options, native), losses_held(native.settings), EndTime(native, manager).ask)
+                hung_after_of(options, native), losses_held(native.settings), name, EndTime(native, manager).ask)
 
 
 def job_of(native: Native, manager: ResourceManager) -> str:
