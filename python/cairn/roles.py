@@ -195,25 +195,26 @@ class Launcher(ABC):
         if self.colon_joins and ":" in words:
             raise WrongUsage('":" joins several programs to one job, and only the first would be kept on its nodes: start '
                              "one program that calls the others by its rank")
-        at = self.subcommand
+        at, option = self.subcommand, ""
         while at < len(words) and words[at].startswith("-"):
             if words[at] == "--":
                 at += 1
                 break
             if words[at] not in takes:
                 self._refuse_unknown(words[at], words[at + 1:at + 2])
-            at += 1 + takes.get(words[at], 0)
+            option = words[at]
+            at += 1 + takes.get(option, 0)
         if at > len(words):
-            raise WrongUsage(f"{words[-1]} is the last word of the command; something must follow")
+            raise WrongUsage(f"{option} has too few words: something must follow the last word of the command")
         return Parts(tuple(words[:at]), tuple(words[at:]))
 
     def _refuse_unknown(self, word: str, following: Sequence[str]) -> None:
-        """An option of a version of the launcher that is not known here, before a word that may be its value or the
-        program."""
+        """An option of a version of the launcher that is not known here, before a word that may be its value, which may be
+        a secret, or the program."""
         is_long = word.startswith("--") or self.one_dash and len(word) > 2
         if is_long and word not in self.flags and "=" not in word and following and not following[0].startswith("-"):
-            raise WrongUsage(f"{word} is no option of {self.names[0]} that cairn run knows: if {following[0]} is its value, "
-                             f"write {word}={following[0]}; if the program begins there, write -- before it")
+            raise WrongUsage(f"{word} is no option of {self.names[0]} that cairn run knows: if the word after it is its value, "
+                             f"write {word}=VALUE; if the program begins there, write -- before it")
 
     def ranks(self, options: Sequence[str]) -> Optional[int]:
         """How many the options ask for, None if they do not tell."""

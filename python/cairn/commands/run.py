@@ -298,11 +298,12 @@ def job_of(native: Native, manager: ResourceManager) -> str:
     return native.chosen("SCR_JOB_ID") or manager.job_id() or native.settings["SCR_JOB_ID"]
 
 
-def tests_for(native: Native, manager: ResourceManager, left_out: Optional[str]) -> List[NodeTest]:
-    """Those that the nodes have to pass."""
+def tests_for(native: Native, manager: ResourceManager, left_out: Optional[str],
+              tell: Callable[[str], None]) -> List[NodeTest]:
+    """Those that the nodes have to pass. `tell`: what a test has to say of itself."""
     settings = {**native.beside(manager.settings()).settings, "SCR_JOB_ID": job_of(native, manager)}
     excluded = expand(f"{left_out or ''},{native.chosen('SCR_EXCLUDE_NODES') or ''}")
-    return tests_of(settings["SCR_NODE_TESTS"].split(","), manager, excluded, settings)
+    return tests_of(settings["SCR_NODE_TESTS"].split(","), manager, excluded, settings, tell)
 
 
 def scavenge_at_end(work: Job, native: Native, manager: ResourceManager, plan: Plan, stop: Stop,
@@ -353,8 +354,8 @@ def run(options: argparse.Namespace, native_path: Path) -> int:
         account = Account(manager.name, Path(commands.name).name, job, nodes, wanted, begun_s=time.time())
         stop = Stop()
         stack.enter_context(on_signals(stop, os.isatty(0)))
-        work = Job(plan, manager, tests_for(native, manager, options.exclude), native, JobLog(native.prefix, job),
-                   state_file, account, stop, say, [strike_of(text, manager) for text in options.kill_node])
+        work = Job(plan, manager, tests_for(native, manager, options.exclude, say), native,
+                   JobLog(native.prefix, job), state_file, account, stop, say, [strike_of(text, manager) for text in options.kill_node])
         def beat() -> None:
             state_file.write(account, at_once=False)
 
@@ -372,7 +373,10 @@ def run(options: argparse.Namespace, native_path: Path) -> int:
 
 def main(arguments: Sequence[str], native_path: Path) -> int:
     """The exit code of `cairn run`."""
-    options = parser().parse_args(list(arguments))
+    made = parser()
+    options, unknown = made.parse_known_args(list(arguments))
+    if unknown:  # a value may be a secret
+        made.error(f"unrecognized arguments: {' '.join(word.partition('=')[0] for word in unknown)}")
     try:
         return run(options, native_path)
     except Trouble as trouble:
