@@ -166,7 +166,8 @@ def check_cache(base: str, node: str, rank_bytes: int, memory_left: Optional[int
         yield Finding(GOOD, f"cache {base} ({kind}): {size_text(free)} free{ranks}")
     if left is not None:
         yield Finding(NOTE, f"the job may use {size_text(left)} more of memory, and what is in {base} counts",
-                      "remove older caches (cairn clean), ask for more memory, or choose a cache on a disk by SCR_CACHE_BASE or STORE")
+                      "remove older caches (cairn clean), ask for more memory, or choose a cache on a disk by SCR_CACHE_BASE or "
+                      "STORE")
     if str(folder.resolve()).startswith("/dev/shm") and removes_ipc():
         yield Finding(NOTE, "systemd-logind removes a user's files in /dev/shm when his last session ends",
                       "ask for RemoveIPC=no in logind.conf")

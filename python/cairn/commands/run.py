@@ -354,8 +354,8 @@ def run(options: argparse.Namespace, native_path: Path) -> int:
         account = Account(manager.name, Path(commands.name).name, job, nodes, wanted, begun_s=time.time())
         stop = Stop()
         stack.enter_context(on_signals(stop, os.isatty(0)))
-        work = Job(plan, manager, tests_for(native, manager, options.exclude, say), native,
-                   JobLog(native.prefix, job), state_file, account, stop, say, [strike_of(text, manager) for text in options.kill_node])
+        work = Job(plan, manager, tests_for(native, manager, options.exclude, say), native, JobLog(native.prefix, job),
+                   state_file, account, stop, say, [strike_of(text, manager) for text in options.kill_node])
         def beat() -> None:
             state_file.write(account, at_once=False)
 
