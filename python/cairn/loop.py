@@ -19,7 +19,7 @@ from cairn.native import Native, Trouble
 from cairn.node_tests import unfit
 from cairn.policy import Action, Event, FailureTally, How, Kind, Policy, State, decide, ended_well
 from cairn.processes import Exit, Group, ends_with_us, guard_of
-from cairn.roles import NodeTest, RemoteExecution, ResourceManager
+from cairn.roles import Ended, NodeTest, RemoteExecution, ResourceManager
 from cairn.state_file import StateFile
 
 TICK_S = 0.05
@@ -52,6 +52,7 @@ class Plan:
     silence_s: float = SILENCE_S  # without a sign of life; then a node is tested
     hung_after_s: float = 0.0  # 0: never
     losses_held: int = 0  # nodes without which the others still have the newest checkpoint
+    run_name: str = ""  # by which the resource manager knows the runs, where that is how it finds them
     end_time: Callable[[], Optional[float]] = lambda: None  # of the allocation, in seconds since 1970; None: not known
 
 
@@ -127,6 +128,7 @@ class Job:
         self._trouble_told = 0  # of which run
         self._has_warned = False  # that nobody knows the end of the allocation
         self._used: List[str] = []  # the nodes of the last run, each in its place
+        self._launcher = 0  # the process id of that of the last run
         self._left_out: Set[str] = set()  # of the unfit nodes, those that were not asked again yet
 
     def run(self) -> Action:
@@ -145,7 +147,7 @@ class Job:
     def _cut_off(self, error: Exception) -> Action:
         if not isinstance(error, (Trouble, OSError)):
             self._say(traceback.format_exc())
-        self._manager.end_leftovers()
+        self._end_leftovers(by_force=True)
         for run in self.account.runs[-1:]:
             if not run.ended_s:
                 run.ended_s, run.how, run.failed = self._machine.now_s(), "cut off: cairn run itself failed", True
@@ -250,13 +252,14 @@ class Job:
                 self._say(f"{command[0]} cannot be started: {error.strerror}")
                 return Event(How.EXIT_OTHER, 127)
             stack.callback(group.close)
+            self._launcher = group.pid
             how, ended = self._watch(run, group, beats)
             run.noticed_s = run.noticed_s or self._machine.now_s()
             if beats:
                 beats.ask_to_end()
             if how is not None:
                 group.end(self._plan.lost_patience_s if how == How.NODE_LOST else self._plan.patience_s)
-        self._manager.end_leftovers()
+        self._end_leftovers(by_force=how in (How.HUNG, How.SIGNAL))
         run.ended_s = self._machine.now_s()
         self._read_log(run)
         if how is None:
@@ -264,6 +267,11 @@ class Job:
         run.nodes_lost.update(self._look_at_nodes())
         how = how or (How.SIGNAL if ended.by_signal else How.EXIT_OTHER if ended.code else How.EXIT_0)
         return Event(how, ended.code, self.progress.finalized, tuple(run.nodes_lost))
+
+    def _end_leftovers(self, by_force: bool) -> None:
+        left = self._manager.end_leftovers(Ended(self._launcher, self._plan.run_name, by_force)) if self._launcher else ""
+        if left:
+            self._say(left)
 
     def _heartbeats(self, run: Run, stack: ExitStack) -> Optional[Heartbeats]:
         """None where nobody is to listen, or can."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import socket
 from typing import Callable, Dict, List, Mapping, Sequence
 
 from cairn.native import Trouble, cache_folders
@@ -68,14 +69,23 @@ class OnNode(NodeTest):
 
 
 class Ping(NodeTest):
-    """An answer to ping."""
+    """An answer to ping. As long as no other node than this one has ever answered, a filter between them may be why."""
 
     name = "ping"
 
+    def __init__(self, tell: Callable[[str], None] = lambda text: None) -> None:
+        self._tell, self._has_told, self._passes = tell, False, False
+
     def unfit(self, nodes: Sequence[str]) -> Dict[str, str]:
         codes = exit_codes({node: ["ping", "-c", "1", "-w", "2", node] for node in nodes}, PATIENCE_S)
+        here = socket.gethostname().partition(".")[0]
+        self._passes = self._passes or any(code == 0 and node.partition(".")[0] != here for node, code in codes.items())
         # Any other code tells of ping: that it must not be used here, or does not know the name.
-        return {node: "does not answer to ping" for node in nodes if codes.get(node) == 1}
+        silent = [node for node in nodes if codes.get(node) == 1]
+        if silent and not self._passes and not self._has_told:
+            self._has_told = True
+            self._tell("no other node answers to ping, which then tells nothing of them")
+        return dict.fromkeys(silent, "does not answer to ping") if self._passes else {}
 
 
 def echo(remote: RemoteExecution) -> NodeTest:
@@ -125,12 +135,12 @@ def folders_of(settings: Mapping[str, str]) -> Dict[str, int]:
 
 
 def tests_of(names: Sequence[str], manager: ResourceManager, excluded: Sequence[str],
-             settings: Mapping[str, str]) -> List[NodeTest]:
-    """Those to be done, the cheapest first."""
+             settings: Mapping[str, str], tell: Callable[[str], None] = lambda text: None) -> List[NodeTest]:
+    """Those to be done, the cheapest first. `tell`: what a test has to say of itself."""
     tests: List[NodeTest] = [Excluded(excluded), SaidDown(manager), Kernel(manager.remote())]
     for name in names:
         if name == "ping":
-            tests += [Ping()] if manager.names_are_hosts() else []
+            tests += [Ping(tell)] if manager.names_are_hosts() else []
         elif name == "echo":
             tests.append(echo(manager.remote()))
         elif name == "dir_capacity":

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import base64
 import subprocess
 from typing import Dict, List, Mapping, Sequence, Set
 
 from cairn.labelled import TOLD, Question, answers_of, groups_of
+from cairn.login_shell import for_any_shell
 from cairn.processes import ends_with_us
 from cairn.reach import Reach
 from cairn.roles import GONE, Answer, Beats, RemoteExecution
@@ -50,11 +50,7 @@ class Pdsh(RemoteExecution):
 
     def _started(self, nodes: Sequence[str], command: str, *options: str,
                  errors: int = subprocess.DEVNULL) -> "subprocess.Popen[bytes]":
-        words = ["pdsh", *options, "-t", "5", "-f", str(min(len(nodes), AT_ONCE)), "-w", ",".join(nodes), hidden(command)]
+        words = ["pdsh", *options, "-t", "5", "-f", str(min(len(nodes), AT_ONCE)), "-w", ",".join(nodes),
+                 for_any_shell(command)]
         return subprocess.Popen(words, env=self._environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                 stderr=errors, start_new_session=True, preexec_fn=ends_with_us())
-
-
-def hidden(command: str) -> str:
-    """The command in words in which neither pdsh finds a percent sign of its own nor any shell something to expand."""
-    return f"sh -c 'eval \"$(echo {base64.b64encode(command.encode()).decode()} | base64 -d)\"'"

@@ -58,6 +58,11 @@ class Group:
         self._process, self._guard = process, guard
         self._exit: Optional[Exit] = None
 
+    @property
+    def pid(self) -> int:
+        """Of the process."""
+        return self._process.pid
+
     def poll(self) -> Optional[Exit]:
         """None while it runs."""
         if self._exit is None:

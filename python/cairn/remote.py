@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from typing import Any, Dict, List, Mapping, Sequence, Set
 
+from cairn.login_shell import for_any_shell
 from cairn.native import Trouble
 from cairn.pdsh import Pdsh
 from cairn.reach import PATIENCE_S, Reach
@@ -32,7 +33,7 @@ class Ssh(RemoteExecution):
                           "python3-clustershell") from error
         task = task_self()
         task.set_info("ssh_options", " ".join(SSH_OPTIONS))
-        workers = {node: task.shell(command, nodes=node, timeout=timeout_s)
+        workers = {node: task.shell(for_any_shell(command), nodes=node, timeout=timeout_s)
                    for node, command in commands.items()}
         patience_s = max(PATIENCE_S, timeout_s / 8)
         hurry = _Hurry(self._reach, workers, patience_s)
@@ -52,7 +53,7 @@ class Ssh(RemoteExecution):
         return answers
 
     def start(self, node: str, command: str) -> "subprocess.Popen[bytes]":
-        return subprocess.Popen(["ssh", "-n", *SSH_OPTIONS, node, command],
+        return subprocess.Popen(["ssh", "-n", *SSH_OPTIONS, node, for_any_shell(command)],
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                 stderr=subprocess.DEVNULL, start_new_session=True)
 

@@ -8,8 +8,10 @@ an allocation of four nodes and the answers of the manager's commands there.
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
+import uuid
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import AbstractSet, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
@@ -36,6 +38,14 @@ class Beats(NamedTuple):
 
     process: "subprocess.Popen[bytes]"
     nodes: Tuple[str, ...]
+
+
+class Ended(NamedTuple):
+    """A run whose launcher is gone."""
+
+    launcher: int  # its process id
+    name: str  # by which the resource manager knows the run, where the launcher has given it one
+    by_force: bool = False  # though its nodes were well: what is left of it can end soon
 
 
 # Runs a command of the resource manager here. Tests put recorded answers in its place.
@@ -138,8 +148,11 @@ class ResourceManager(ABC):
         del nodes, ranks
         return []
 
-    def end_leftovers(self) -> None:
-        """Ends processes of a run that have outlived its launcher."""
+    def end_leftovers(self, run: Ended) -> str:
+        """Ends what of a run has outlived its launcher; tells what could not be ended, and the remedy. Takes a bounded time.
+        Must not raise."""
+        del run
+        return ""
 
     def names_are_hosts(self) -> bool:
         """Whether a launcher can be told the names of the nodes, and ping reaches them."""
@@ -173,6 +186,7 @@ class Launcher(ABC):
     lost_patience_s = 5.0  # the same where it may wait for a node that is gone; then it is killed
     ranks_options: Tuple[str, ...] = ()  # that tell the number of ranks
     nodes_options: Tuple[str, ...] = ()  # that tell the number of nodes
+    name_option = ""  # by which the resource manager finds a run, where it needs a name for that
 
     def split(self, words: Sequence[str], also: Mapping[str, int]) -> Parts:
         """Cuts what follows the launcher's name where the program begins. `also`: like `takes`. Raises WrongUsage where
@@ -181,25 +195,26 @@ class Launcher(ABC):
         if self.colon_joins and ":" in words:
             raise WrongUsage('":" joins several programs to one job, and only the first would be kept on its nodes: start '
                              "one program that calls the others by its rank")
-        at = self.subcommand
+        at, option = self.subcommand, ""
         while at < len(words) and words[at].startswith("-"):
             if words[at] == "--":
                 at += 1
                 break
             if words[at] not in takes:
                 self._refuse_unknown(words[at], words[at + 1:at + 2])
-            at += 1 + takes.get(words[at], 0)
+            option = words[at]
+            at += 1 + takes.get(option, 0)
         if at > len(words):
-            raise WrongUsage(f"{words[-1]} is the last word of the command; something must follow")
+            raise WrongUsage(f"{option} has too few words: something must follow the last word of the command")
         return Parts(tuple(words[:at]), tuple(words[at:]))
 
     def _refuse_unknown(self, word: str, following: Sequence[str]) -> None:
-        """An option of a version of the launcher that is not known here, before a word that may be its value or the
-        program."""
+        """An option of a version of the launcher that is not known here, before a word that may be its value, which may be
+        a secret, or the program."""
         is_long = word.startswith("--") or self.one_dash and len(word) > 2
         if is_long and word not in self.flags and "=" not in word and following and not following[0].startswith("-"):
-            raise WrongUsage(f"{word} is no option of {self.names[0]} that cairn run knows: if {following[0]} is its value, "
-                             f"write {word}={following[0]}; if the program begins there, write -- before it")
+            raise WrongUsage(f"{word} is no option of {self.names[0]} that cairn run knows: if the word after it is its value, "
+                             f"write {word}=VALUE; if the program begins there, write -- before it")
 
     def ranks(self, options: Sequence[str]) -> Optional[int]:
         """How many the options ask for, None if they do not tell."""
@@ -208,6 +223,13 @@ class Launcher(ABC):
     def nodes(self, options: Sequence[str]) -> Optional[int]:
         """How many they ask for, None if they do not tell."""
         return self._number(options, self.nodes_options)
+
+    def run_name(self, options: Sequence[str], program: Sequence[str]) -> str:
+        """A name that nothing else has, which begins with the one in the options, or the program's; empty where the runs get
+        none."""
+        if not self.name_option:
+            return ""
+        return f"{self._value(options, (self.name_option,)) or os.path.basename(program[0])}.{uuid.uuid4().hex[:8]}"
 
     @abstractmethod
     def on_nodes(self, nodes: Sequence[str], left_out: Sequence[str],
@@ -222,6 +244,11 @@ class Launcher(ABC):
         return []
 
     def _number(self, options: Sequence[str], names: Sequence[str]) -> Optional[int]:
+        found = self._value(options, names)
+        return int(found) if found and found.isdigit() else None
+
+    def _value(self, options: Sequence[str], names: Sequence[str]) -> Optional[str]:
+        """The last one; a number may follow a short name without a space."""
         found = None
         for at, word in enumerate(options):
             for name in names:
@@ -232,7 +259,7 @@ class Launcher(ABC):
                     found = word[len(name) + 1:]
                 elif short and word.startswith(name) and word[2:].isdigit():
                     found = word[2:]
-        return int(found) if found and found.isdigit() else None
+        return found
 
 
 def per_node(ranks: Optional[int], nodes: int) -> Optional[int]:

@@ -146,3 +146,18 @@ def test_commands_run_on_nodes_as_steps(slurm: Slurm, heat: Heat) -> None:
     assert told["said"][dead][0] > 0 and told["each its own"][dead][0] > 0, told
     assert told["hung"]["node1"][0] == 124 and told["hung_s"] < 10, "this node has answered at once"
     assert told["ends"], told
+
+
+STOPS_ITS_LAUNCHER = """
+[ $SLURM_PROCID = 0 ] && kill -STOP $(scontrol show step $SLURM_JOB_ID.$SLURM_STEP_ID | sed -n 's/.*SrunHost:Pid=node0://p')
+sleep 600; true
+"""
+
+
+def test_a_step_does_not_outlive_a_run_that_was_ended_by_force(slurm: Slurm, heat: Heat) -> None:
+    """Its launcher hangs as well, and has to be killed."""
+    (heat.folder / "hangs").write_text(STOPS_ITS_LAUNCHER)
+    script = f"cairn run --hung-after 2 srun -n4 -N4 sh {heat.folder}/hangs; squeue -hs -j $SLURM_JOB_ID -o %j"
+    job = submit(slurm, heat, script, ["--nodes=4", "--time=5"])
+    assert job.wait(60) == 0 and "died: hung" in job.told(), job.said()
+    assert job.output().split() == ["batch"] and "goes on" not in job.told(), job.said()

@@ -15,7 +15,7 @@ from cairn.launchers import launcher_of
 from cairn.launchers.mpi import Hydra
 from cairn.long_work import LongWork
 from cairn.native import Trouble
-from cairn.node_tests import echo
+from cairn.node_tests import capacity, echo
 from cairn.pdsh import Pdsh
 from cairn.processes import Group
 from cairn.reach import PATIENCE_S, Reach
@@ -28,7 +28,7 @@ from cairn.resources.lsf import Lsf
 from cairn.resources.pbs import Pbs
 from cairn.resources.slurm import Slurm
 from cairn.roles import GONE, UNKNOWN, Answer, Launcher, RemoteExecution, ResourceManager, ask_here
-from stand_ins import put_on_path
+from stand_ins import NO_SH, put_on_path
 from test_resources import (BHOSTS, BJOBS, FLUX, FLUX_ALL, FLUX_DOWN, FLUX_LEFT, FOUR, LSF, PBS, PBSNODES, QSTAT,
                             SINFO, SLURM, SQUEUE, answers)
 
@@ -136,9 +136,16 @@ WAYS: Dict[str, Callable[[], RemoteExecution]] = {
     "ssh": Ssh, "pdsh": lambda: Pdsh(os.environ), "steps": lambda: Slurm({**os.environ, **SLURM}).remote()}
 
 
-@pytest.fixture(params=["here", "simulated", *WAYS])
+LOGIN_SHELLS = ["ssh, where the login shell is no sh", "pdsh, where the login shell is no sh"]
+
+
+@pytest.fixture(params=["here", "simulated", *WAYS, *LOGIN_SHELLS])
 def remote(request: pytest.FixtureRequest, tmp_path: Path,
            monkeypatch: pytest.MonkeyPatch) -> Iterator[Tuple[RemoteExecution, List[str]]]:
+    if request.param in LOGIN_SHELLS:
+        monkeypatch.setenv("PATH", put_on_path(tmp_path, NO_SH))
+        yield WAYS[request.param.partition(",")[0]](), ["node0", "node1"]
+        return
     if request.param in WAYS:
         monkeypatch.setenv("PATH", put_on_path(tmp_path))
         yield WAYS[request.param](), ["node0", "node1"]
@@ -308,6 +315,14 @@ def test_what_was_started_ends_when_nobody_listens(remote: Tuple[RemoteExecution
     process.stdout.close()
     assert group.wait(10) is not None
     group.close()
+
+
+def test_the_tests_of_nodes_pass_where_the_nodes_are_well(remote: Tuple[RemoteExecution, List[str]], tmp_path: Path) -> None:
+    way, nodes = remote
+    folder = str(tmp_path / "it's" / "new" / "%n")
+    assert echo(way).unfit(nodes) == {} == capacity(way, folder, "ann/cairn.1", 1).unfit(nodes)
+    told = capacity(way, folder, "ann/cairn.1", 1 << 70).unfit(nodes)
+    assert list(told) == nodes and all("bytes free, not" in why for why in told.values()), told
 
 
 def test_long_commands_run_on_every_node(remote: Tuple[RemoteExecution, List[str]]) -> None:

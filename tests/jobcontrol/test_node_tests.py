@@ -39,6 +39,20 @@ def test_a_ping_that_cannot_be_used_condemns_nobody(script: "str | None", tmp_pa
     assert Ping().unfit(NODES) == {}
 
 
+def test_where_no_other_node_answers_to_ping_nothing_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What passes no ping between nodes passes it from a node to itself."""
+    monkeypatch.setenv("PATH", put_on_path(tmp_path))
+    monkeypatch.setattr("socket.gethostname", lambda: "node0.site")
+    told: List[str] = []
+    ping = Ping(told.append)
+    (tmp_path / "dead").write_text("node1\nnode2\n")
+    assert ping.unfit(["node0", "node1", "node2"]) == {} == ping.unfit(["node1"]) and len(told) == 1
+    assert "tells nothing" in told[0]
+    (tmp_path / "dead").write_text("node1\n")
+    assert list(ping.unfit(["node0", "node1", "node2"])) == ["node1"]
+    assert list(ping.unfit(["node1"])) == ["node1"] and len(told) == 1, "another has answered before"
+
+
 def test_a_node_of_which_the_kernel_is_silent_is_not_pinged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", put_on_path(tmp_path))
     monkeypatch.setattr(Reach, "silent", lambda self, nodes, patience_s=0.0: {"node1"} & set(nodes))

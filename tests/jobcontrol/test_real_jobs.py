@@ -231,6 +231,18 @@ def test_nothing_of_the_environment_is_told(cairn: Path, tmp_path: Path, mpirun:
     assert done.code == 4 and "sesame" not in told, told
 
 
+@pytest.mark.parametrize("options, words, told", [
+    ([], ["TOKEN=sesame-1", "srun", "x"], '"TOKEN=" is no launcher'),
+    ([], ["mpirun", "--site-token", "sesame-2", "./job"], "write --site-token=VALUE"),
+    ([], ["mpirun", "-n", "2", "--mca", "sesame-3"], "--mca has too few words"),
+    (["--site-token=sesame-4"], ["mpirun", "-n", "2", "./job"], "unrecognized arguments: --site-token\n"),
+])
+def test_nothing_of_a_command_that_is_refused_is_told_but_options(cairn: Path, tmp_path: Path, mpirun: str, options: List[str],
+                                                                  words: List[str], told: str) -> None:
+    done = Job(cairn, tmp_path, options, [mpirun if word == "mpirun" else word for word in words]).wait()
+    assert done.code == 2 and told in done.told and "sesame" not in done.told + done.output, done
+
+
 def test_one_job_to_a_prefix_directory(cairn: Path, tmp_path: Path, mpirun: str) -> None:
     words = [mpirun, "-n", "1", "sh", "-c", "touch begun; sleep 600"]
     first = Job(cairn, tmp_path, ["--nodes", "1"], words)

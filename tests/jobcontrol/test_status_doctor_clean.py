@@ -332,10 +332,19 @@ def test_doctor_looks_at_every_store(cairn: Path, tmp_path: Path) -> None:
 def test_doctor_compares_a_checkpoint_with_the_memory_of_the_job() -> None:
     if doctor.file_system_of("/dev/shm") != "tmpfs":
         pytest.skip("no memory is mounted at /dev/shm")
-    findings = {limit: list(doctor.check_cache("/dev/shm", "n0", 1 << 20, limit)) for limit in (1 << 19, 1 << 21, None)}
-    assert [found[0].level for found in findings.values()] == ["bad", "good", "good"]
-    assert "of memory for the job" in findings[1 << 19][0].what and "ask for more memory" in findings[1 << 19][0].remedy
+    lefts = (1 << 19, 1 << 21, 1 << 59, None)
+    findings = {left: list(doctor.check_cache("/dev/shm", "n0", 1 << 20, left)) for left in lefts}
+    assert [found[0].level for found in findings.values()] == ["bad", "good", "good", "good"]
+    assert "of memory left for the job" in findings[1 << 19][0].what and "ask for more memory" in findings[1 << 19][0].remedy
     assert "room for a checkpoint of 2 ranks" in findings[1 << 21][0].what
+    # That what is in the cache counts is told wherever there is a limit.
+    assert [any("/dev/shm counts" in one.what for one in found) for found in findings.values()] == [True, True, True, False]
+
+
+def test_doctor_speaks_of_memory_only_where_the_cache_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "file_system_of", lambda path: "xfs")
+    found, = doctor.check_cache(str(tmp_path), "n0", 1, 0)
+    assert found.level == "good"
 
 
 def test_doctor_tests_the_hosts_that_are_listed(cairn: Path, tmp_path: Path) -> None:
@@ -346,20 +355,31 @@ def test_doctor_tests_the_hosts_that_are_listed(cairn: Path, tmp_path: Path) -> 
         assert returned == code and words in output and "listed hosts: 2 nodes" in output, output
 
 
-@pytest.mark.parametrize("files, own, limit", [
+STAT_2 = "anon 10\nfile 700\nshmem 100\ninactive_file 200\nactive_file 400\n"
+STAT_1 = "active_file 1\ninactive_file 1\ntotal_inactive_file 200\ntotal_active_file 400\n"
+
+
+@pytest.mark.parametrize("files, own, left", [
     ({"memory.max": "max", "job/memory.max": "4096", "job/step/memory.max": "max"}, "0::/job/step\n", 4096),
-    ({"job/memory.max": "max"}, "0::/job\n", None),
-    ({"memory/job/memory.limit_in_bytes": "8192", "memory/memory.limit_in_bytes": "9223372036854771712"},
-     "4:memory:/job\n3:cpu,cpuacct:/\n", 8192),
+    ({"job/memory.max": "4096", "job/memory.current": "1000", "job/memory.stat": STAT_2}, "0::/job\n", 3696),
+    # The step has the lower limit, the job less left.
+    ({"job/memory.max": "4096", "job/memory.current": "4000", "job/step/memory.max": "2048", "job/step/memory.current": "5"},
+     "0::/job/step\n", 96),
+    ({"job/memory.max": "4096", "job/memory.current": "5000"}, "0::/job\n", 0),
+    ({"job/memory.max": "max", "job/memory.current": "1000"}, "0::/job\n", None),
+    ({"memory/job/memory.limit_in_bytes": "8192", "memory/memory.limit_in_bytes": "9223372036854771712",
+      "memory/job/memory.usage_in_bytes": "1600", "memory/job/memory.stat": STAT_1, "memory/memory.usage_in_bytes": "9000"},
+     "4:memory:/job\n3:cpu,cpuacct:/\n", 7192),
     ({}, "", None),
 ])
-def test_the_memory_limit_is_the_least_of_all_above(tmp_path: Path, files: Dict[str, str], own: str,
-                                                    limit: Optional[int]) -> None:
+def test_the_memory_left_is_the_least_of_all_above(tmp_path: Path, files: Dict[str, str], own: str,
+                                                   left: Optional[int]) -> None:
+    """What is used counts, but for the cache of files, which the kernel gives back; /dev/shm is none of that."""
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text + "\n")
     (tmp_path / "own").write_text(own)
-    assert doctor.memory_limit(tmp_path, tmp_path / "own") == limit
+    assert doctor.memory_left(tmp_path, tmp_path / "own") == left
 
 
 def test_the_file_system_is_that_of_the_nearest_mount() -> None:
@@ -377,6 +397,13 @@ def test_what_others_wipe_is_said_to_be_unknown(cairn: Path, tmp_path: Path) -> 
 def test_what_slurm_wipes_is_told() -> None:
     said = "JobContainerType        = job_container/tmpfs\nEpilog                  = /etc/slurm/epilog\n"
     assert len(list(doctor.check_slurm_wipes(lambda words: Answer(0, said)))) == 2
-    assert list(doctor.check_slurm_wipes(lambda words: Answer(1, "no"))) == []
     quiet = "JobContainerType        = job_container/none\nEpilog                  = (null)\n"
     assert list(doctor.check_slurm_wipes(lambda words: Answer(0, quiet))) == []
+    # Newer ones number them.
+    newer = "BurstBufferType         = (null)\nEpilogMsgTime           = 2000 usec\n"
+    assert list(doctor.check_slurm_wipes(lambda words: Answer(0, newer))) == []
+    found, = doctor.check_slurm_wipes(lambda words: Answer(0, newer + "Epilog[0]               = /etc/slurm/epilog\n"))
+    assert "an epilog runs" in found.what
+    for answer in (Answer(1, "no"), Answer(0, "")):
+        found, = doctor.check_slurm_wipes(lambda words, answer=answer: answer)
+        assert "is not known here" in found.what, "no answer is not a good one"

@@ -8,8 +8,9 @@ import re
 import shutil
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
-from typing import Callable, Iterator, List, NamedTuple, Optional, Sequence
+from typing import Callable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from cairn.account import size_text, time_text
 from cairn.commands import for_scripts
@@ -145,7 +146,7 @@ def there(path: Path) -> Path:
     return path
 
 
-def check_cache(base: str, node: str, rank_bytes: int, memory_limit: Optional[int]) -> Iterator[Finding]:
+def check_cache(base: str, node: str, rank_bytes: int, memory_left: Optional[int]) -> Iterator[Finding]:
     """Room for what one rank writes, rights, and what may wipe it."""
     folder = there(Path(base.replace("%n", node)))
     if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
@@ -153,9 +154,9 @@ def check_cache(base: str, node: str, rank_bytes: int, memory_limit: Optional[in
         return
     free = shutil.disk_usage(folder).free
     kind = file_system_of(str(folder.resolve()))
-    limited = kind in TMPFS_TYPES and memory_limit is not None and memory_limit < free
-    room = memory_limit if limited and memory_limit is not None else free
-    whose = "of memory for the job" if limited else "free"
+    left = memory_left if kind in TMPFS_TYPES else None
+    room, limited = (free, False) if left is None else (min(free, left), left < free)
+    whose = "of memory left for the job" if limited else "free"
     if room < max(rank_bytes, 1):
         yield Finding(BAD, f"cache {base}: {size_text(room)} {whose}, and a checkpoint takes {size_text(rank_bytes)} of "
                       "each rank", "choose a larger one by SCR_CACHE_BASE or STORE"
@@ -163,9 +164,10 @@ def check_cache(base: str, node: str, rank_bytes: int, memory_limit: Optional[in
     else:
         ranks = f", room for a checkpoint of {room // rank_bytes} ranks" if rank_bytes else ""
         yield Finding(GOOD, f"cache {base} ({kind}): {size_text(free)} free{ranks}")
-    if limited:
-        yield Finding(NOTE, f"the job may use {size_text(room)} of memory, and what is in {base} counts",
-                      "ask for more memory, or choose a cache on a disk by SCR_CACHE_BASE or STORE")
+    if left is not None:
+        yield Finding(NOTE, f"the job may use {size_text(left)} more of memory, and what is in {base} counts",
+                      "remove older caches (cairn clean), ask for more memory, or choose a cache on a disk by SCR_CACHE_BASE or "
+                      "STORE")
     if str(folder.resolve()).startswith("/dev/shm") and removes_ipc():
         yield Finding(NOTE, "systemd-logind removes a user's files in /dev/shm when his last session ends",
                       "ask for RemoveIPC=no in logind.conf")
@@ -185,36 +187,60 @@ def removes_ipc(etc: Path = Path("/etc/systemd"), running: Path = Path("/run/sys
     return said.lower() not in ("no", "false", "0", "off")
 
 
-def memory_limit(root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> Optional[int]:
-    """The least of the limits of this process's cgroup and those above it, version 1 or 2; None: there is
-    none."""
-    limits: List[int] = []
-    try:
-        lines = own.read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return None
-    for line in lines:
+class MemoryFiles(NamedTuple):
+    """Of a cgroup: its limit, what it uses, and its statistics with the part of that which the kernel gives back when it
+    needs room, the cache of files. (What is in /dev/shm is none of it.)"""
+
+    limit: str
+    used: str
+    reclaimable: Tuple[str, ...]
+
+    def left(self, folder: Path) -> Optional[int]:
+        """Bytes; None where there is no limit."""
+        limit = re.fullmatch(r"(\d+)\s*", said_in(folder / self.limit))
+        if not limit or int(limit.group(1)) >= 1 << 60:
+            return None
+        given_back = re.findall(rf"^(?:{'|'.join(self.reclaimable)}) (\d+)$", said_in(folder / "memory.stat"), re.MULTILINE)
+        used = int(said_in(folder / self.used) or 0) - sum(map(int, given_back))
+        return max(0, int(limit.group(1)) - max(0, used))
+
+
+def said_in(path: Path) -> str:
+    """The text of a file; empty where it cannot be read."""
+    with suppress(OSError):
+        return path.read_text(encoding="utf-8")
+    return ""
+
+
+MEMORY_1 = MemoryFiles("memory.limit_in_bytes", "memory.usage_in_bytes", ("total_active_file", "total_inactive_file"))
+MEMORY_2 = MemoryFiles("memory.max", "memory.current", ("active_file", "inactive_file"))
+
+
+def memory_left(root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> Optional[int]:
+    """What may be used beside what is used already: the least of this process's cgroup and those above it, version 1 or 2;
+    None: nothing limits it."""
+    found: List[Optional[int]] = []
+    for line in said_in(own).splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers not in ("", "memory") and "memory" not in controllers.split(","):
             continue
-        base, name = (root, "memory.max") if controllers == "" else (root / "memory", "memory.limit_in_bytes")
+        base, files = (root, MEMORY_2) if controllers == "" else (root / "memory", MEMORY_1)
         folder = base / path.lstrip("/")
-        while True:
-            try:
-                text = (folder / name).read_text(encoding="utf-8").strip()
-                limits += [int(text)] if text.isdigit() and int(text) < 1 << 60 else []
-            except OSError:
-                pass
-            if folder == base or base not in folder.parents:
-                break
-            folder = folder.parent
-    return min(limits) if limits else None
+        found += [files.left(one) for one in (folder, *folder.parents) if one == base or base in one.parents]
+    return min((left for left in found if left is not None), default=None)
+
+
+WIPES_UNKNOWN = Finding(NOTE, "what is removed at the end of a job (an epilog, a job's own /tmp) is not known here",
+                        "ask; the next job restarts from the prefix directory in any case: keep SCR_FLUSH above 0")
 
 
 def check_slurm_wipes(ask: Callable = ask_here) -> Iterator[Finding]:
-    """What of Slurm's own removes node-local files."""
+    """What of Slurm's own removes node-local files. Where there is no epilog, older versions say (null), and newer ones, which
+    number them, nothing."""
     answer = ask(["scontrol", "show", "config"])
-    said = dict(re.findall(r"^(\w+)\s*=\s*(.*?)\s*$", answer.text, re.MULTILINE)) if answer.code == 0 else {}
+    said = dict(re.findall(r"^(\w+)(?:\[\d+\])?\s*=\s*(.*?)\s*$", answer.text, re.MULTILINE)) if answer.code == 0 else {}
+    if not said:
+        yield WIPES_UNKNOWN
     if "tmpfs" in said.get("JobContainerType", ""):
         yield Finding(NOTE, "Slurm gives each job a /tmp and /dev/shm of its own, which end with the job",
                       "the next job restarts from the prefix directory: keep SCR_FLUSH above 0")
@@ -226,7 +252,10 @@ def check_slurm_wipes(ask: Callable = ask_here) -> Iterator[Finding]:
 def check_nodes(here: Here) -> Iterator[Finding]:
     """What cairn run would test."""
     nodes = here.nodes()
-    found = unfit(tests_for(here.native, here.manager, None), nodes)
+    told: List[str] = []
+    found = unfit(tests_for(here.native, here.manager, None, told.append), nodes)
+    for text in told:
+        yield Finding(NOTE, text)
     for node, why in found.items():
         yield Finding(BAD, f"{node} {why}", "leave it out (SCR_EXCLUDE_NODES), or mend it")
     yield Finding(GOOD if len(found) < len(nodes) else BAD, f"{len(nodes) - len(found)} of {len(nodes)} nodes are fit",
@@ -241,15 +270,14 @@ def findings(here: Here, all_nodes: bool) -> Iterator[Finding]:
     yield from check_clustershell()
     yield from check_manager(manager)
     yield from check_prefix(native.prefix)
-    limit = memory_limit()
+    left = memory_left()
     per_rank = native.number("CAIRN_CHECKPOINT_SIZE") or 0
     for base in cache_folders(settings):
-        yield from check_cache(base, settings["SCR_NODE_NAME"], per_rank, limit)
+        yield from check_cache(base, settings["SCR_NODE_NAME"], per_rank, left)
     if manager.name == "slurm":
         yield from check_slurm_wipes()
     elif manager.name in ("flux", "lsf", "pbs"):
-        yield Finding(NOTE, "what is removed at the end of a job (an epilog, a job's own /tmp) is not known here",
-                      "ask; the next job restarts from the prefix directory in any case: keep SCR_FLUSH above 0")
+        yield WIPES_UNKNOWN
     if not (native.chosen("SCR_JOB_ID") or manager.job_id()):
         yield Finding(NOTE, "nothing tells your jobs on this node apart", "set SCR_JOB_ID")
     if all_nodes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from pathlib import Path
 from typing import Dict, Sequence
 
@@ -35,7 +36,8 @@ def parser() -> argparse.ArgumentParser:
 def down_nodes(options: argparse.Namespace, native_path: Path) -> Dict[str, str]:
     """Each with the reason."""
     here = for_scripts.here(options.prefix, native_path, options.nodes)
-    return unfit(tests_for(here.native, here.manager, options.down), here.nodes())
+    return unfit(tests_for(here.native, here.manager, options.down, lambda text: print(f"cairn: {text}", file=sys.stderr)),
+                 here.nodes())
 
 
 def answer(options: argparse.Namespace, native_path: Path) -> int:

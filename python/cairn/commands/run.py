@@ -256,9 +256,10 @@ def nodes_of(options: argparse.Namespace, manager: ResourceManager, commands: Co
     return nodes, wanted
 
 
-def launch_words(commands: Commands, manager: ResourceManager, native: Native) -> Command:
-    """The whole command of a run."""
+def launch_words(commands: Commands, manager: ResourceManager, native: Native, name: str) -> Command:
+    """The whole command of a run, which gets that name, if any."""
     ranks = commands.launcher.ranks(commands.options)
+    naming = [f"{commands.launcher.name_option}={name}"] if name else []
 
     def words(nodes: Sequence[str], left_out: Sequence[str], newest: Optional[str],
               environment: Mapping[str, str]) -> List[str]:
@@ -266,7 +267,7 @@ def launch_words(commands: Commands, manager: ResourceManager, native: Native) -
         passing = commands.launcher.passing(settings, commands.options, environment)
         where = [*passing, *commands.launcher.on_nodes(nodes, left_out, ranks)] if manager.names_are_hosts() else []
         restart_from = (newest or native.restart_name()) if commands.restart_cmd else None
-        return [commands.name, *commands.options, *where, *manager.wrap(nodes, ranks),
+        return [commands.name, *commands.options, *naming, *where, *manager.wrap(nodes, ranks),
                 *commands.words(restart_from)]
     return words
 
@@ -285,10 +286,11 @@ def settings_for(manager: ResourceManager, native: Native, job: str,
 def plan_of(options: argparse.Namespace, native: Native, manager: ResourceManager, commands: Commands, job: str,
             wanted: int, environment: Dict[str, str]) -> Plan:
     """What the loop is told."""
-    return Plan(policy_of(options, native, wanted), launch_words(commands, manager, native),
+    name = commands.launcher.run_name(commands.options, commands.program)
+    return Plan(policy_of(options, native, wanted), launch_words(commands, manager, native, name),
                 settings_for(manager, native, job, environment), commands.launcher.patience_s,
                 commands.launcher.lost_patience_s, not options.no_heartbeats, silence_of(options),
-                hung_after_of(options, native), losses_held(native.settings), EndTime(native, manager).ask)
+                hung_after_of(options, native), losses_held(native.settings), name, EndTime(native, manager).ask)
 
 
 def job_of(native: Native, manager: ResourceManager) -> str:
@@ -296,11 +298,12 @@ def job_of(native: Native, manager: ResourceManager) -> str:
     return native.chosen("SCR_JOB_ID") or manager.job_id() or native.settings["SCR_JOB_ID"]
 
 
-def tests_for(native: Native, manager: ResourceManager, left_out: Optional[str]) -> List[NodeTest]:
-    """Those that the nodes have to pass."""
+def tests_for(native: Native, manager: ResourceManager, left_out: Optional[str],
+              tell: Callable[[str], None]) -> List[NodeTest]:
+    """Those that the nodes have to pass. `tell`: what a test has to say of itself."""
     settings = {**native.beside(manager.settings()).settings, "SCR_JOB_ID": job_of(native, manager)}
     excluded = expand(f"{left_out or ''},{native.chosen('SCR_EXCLUDE_NODES') or ''}")
-    return tests_of(settings["SCR_NODE_TESTS"].split(","), manager, excluded, settings)
+    return tests_of(settings["SCR_NODE_TESTS"].split(","), manager, excluded, settings, tell)
 
 
 def scavenge_at_end(work: Job, native: Native, manager: ResourceManager, plan: Plan, stop: Stop,
@@ -351,7 +354,7 @@ def run(options: argparse.Namespace, native_path: Path) -> int:
         account = Account(manager.name, Path(commands.name).name, job, nodes, wanted, begun_s=time.time())
         stop = Stop()
         stack.enter_context(on_signals(stop, os.isatty(0)))
-        work = Job(plan, manager, tests_for(native, manager, options.exclude), native, JobLog(native.prefix, job),
+        work = Job(plan, manager, tests_for(native, manager, options.exclude, say), native, JobLog(native.prefix, job),
                    state_file, account, stop, say, [strike_of(text, manager) for text in options.kill_node])
         def beat() -> None:
             state_file.write(account, at_once=False)
@@ -370,7 +373,10 @@ def run(options: argparse.Namespace, native_path: Path) -> int:
 
 def main(arguments: Sequence[str], native_path: Path) -> int:
     """The exit code of `cairn run`."""
-    options = parser().parse_args(list(arguments))
+    made = parser()
+    options, unknown = made.parse_known_args(list(arguments))
+    if unknown:  # a value may be a secret
+        made.error(f"unrecognized arguments: {' '.join(word.partition('=')[0] for word in unknown)}")
     try:
         return run(options, native_path)
     except Trouble as trouble:

@@ -24,4 +24,5 @@ def launcher_of(command: str, ask: Ask = ask_here) -> Launcher:
     if found:
         return found[0]()
     known = sorted({name for kind in ALL for name in kind.names})
-    raise WrongUsage(f'"{command}" is no launcher that cairn run knows; it knows {", ".join(known)}')
+    shown = "".join(command.partition("=")[:2])  # of a variable no more than its name
+    raise WrongUsage(f'"{shown}" is no launcher that cairn run knows; it knows {", ".join(known)}')

@@ -18,7 +18,8 @@ _FLAGS = "debug dry-run exclusive help label-io quiet unbuffered verbose".split(
 
 
 class FluxRun(Launcher):
-    """A job inside the instance."""
+    """A job inside the instance; `flux run` is no more than its client, whose death does not end it: that is left to the
+    manager, which finds it by its name."""
 
     names = ("flux",)
     subcommand = 1
@@ -27,6 +28,7 @@ class FluxRun(Launcher):
     colon_joins = False
     ranks_options = ("-n", "--ntasks")
     nodes_options = ("-N", "--nodes")
+    name_option = "--job-name"
 
     def on_nodes(self, nodes: Sequence[str], left_out: Sequence[str],
                  ranks: Optional[int]) -> List[str]:

@@ -35,7 +35,7 @@ class Srun(Launcher):
     names = ("srun",)
     takes = {**{f"-{letter}": 1 for letter in _SHORT}, **{f"--{name}": 1 for name in _LONG}}
     flags = frozenset(f"--{name}" for name in _FLAGS)
-    patience_s = lost_patience_s = 0.5  # it ends its processes at once, and then waits for nodes that are dead
+    lost_patience_s = 0.5  # it ends its processes at once, and then waits for nodes that are dead
     ranks_options = ("-n", "--ntasks")
     nodes_options = ("-N", "--nodes")
 

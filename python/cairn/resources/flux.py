@@ -7,12 +7,16 @@ from typing import Dict, List, Mapping, Optional, Sequence
 from cairn.hosts import expand
 from cairn.native import Trouble
 from cairn.remote import BySsh
+from cairn.resources.leftovers import end_all
+from cairn.roles import Ended
 
 NO_LIMIT_S = 2**32 - 1  # what `flux job timeleft` says, or more, where there is no limit
 
+GONE_S = 10.0  # Flux sends SIGTERM to what is cancelled, and 5 s later SIGKILL, if its administrator has not changed that
+
 
 class Flux(BySsh):
-    """By flux resource and flux job timeleft."""
+    """By flux resource, flux job timeleft, flux jobs and flux cancel."""
 
     name = "flux"
 
@@ -39,6 +43,17 @@ class Flux(BySsh):
     def down(self, nodes: Sequence[str]) -> Dict[str, str]:
         found = set(self._nodes_in("down"))
         return {node: "down" for node in nodes if node in found}
+
+    def end_leftovers(self, run: Ended) -> str:
+        left = end_all(lambda: self._jobs_of(run.name), lambda jobs: self.ask(["flux", "cancel", *jobs]),
+                       GONE_S) if run.name else []
+        return f"Flux goes on with the run: flux cancel {' '.join(left)}" if left else ""
+
+    def _jobs_of(self, name: str) -> List[str]:
+        """Those of this user that are not at their end."""
+        answer = self.ask(["flux", "jobs", "-n", "-c", "100000", "-o", "{id.hex} {name}"])
+        found = [line.partition(" ") for line in answer.text.splitlines() if answer.code == 0]
+        return [job for job, _, one in found if one == name]
 
     def _nodes_in(self, state: str) -> List[str]:
         answer = self.ask(["flux", "resource", "list", "-n", "-s", state, "-o", "{nodelist}"])

@@ -18,7 +18,7 @@ from typing import Dict, List, Mapping, Optional, Sequence, Set, TextIO, Tuple
 from cairn.native import Trouble, WrongUsage
 from cairn.on_node import started_at
 from cairn.processes import ends_with_us, kill_recorded
-from cairn.roles import Answer, Ask, RemoteExecution, ResourceManager, ask_here, per_node
+from cairn.roles import Answer, Ask, Ended, RemoteExecution, ResourceManager, ask_here, per_node
 
 MEMORY = Path("/dev/shm")
 MIB = 1 << 20
@@ -217,9 +217,10 @@ class SimulatedNodes(ResourceManager):
         return [sys.executable, "-S", str(ON_NODE), str(self._folder),
                 str(per_node(ranks, len(nodes))), ",".join(nodes)]
 
-    def end_leftovers(self) -> None:
+    def end_leftovers(self, run: Ended) -> str:
         for name in self._names:
             self._kill_ranks(name)
+        return ""
 
     def environment_of(self, node: str) -> Dict[str, str]:
         """Of processes on a node."""

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import socket
 from typing import Dict, List, Mapping, Optional, Sequence
 
 from cairn.hosts import expand, fold
 from cairn.native import Trouble
 from cairn.resources.clock_words import seconds_of
+from cairn.resources.leftovers import end_all
 from cairn.resources.steps import Steps
-from cairn.roles import Ask, RemoteExecution, ResourceManager, ask_here
+from cairn.roles import Ask, Ended, RemoteExecution, ResourceManager, ask_here
 
 # States of sinfo's %T whose nodes run nothing. A node that is draining goes on with what it has.
 DOWN = ("down", "fail", "failing", "error", "unknown", "drained", "power_down", "powered_down",
         "powering_down", "future", "reboot", "perfctrs")
 
+GONE_S = 10.0  # scancel kills a step at once
+
 
 class Slurm(ResourceManager):
-    """By squeue, sinfo and srun."""
+    """By squeue, sinfo, scontrol, scancel and srun."""
 
     name = "slurm"
 
@@ -55,6 +59,19 @@ class Slurm(ResourceManager):
 
     def remote(self) -> RemoteExecution:
         return self._steps
+
+    def end_leftovers(self, run: Ended) -> str:
+        """By the srun that Slurm says has started a step: a name of its own would be the program's SLURM_JOB_NAME. That of a
+        node which is gone stays with Slurm for minutes, and is not waited for."""
+        left = end_all(lambda: self._steps_of(run.launcher), lambda steps: self.ask(["scancel", *steps]),
+                       GONE_S if run.by_force else 0.0)
+        return f"Slurm goes on with the run: scancel {' '.join(left)}" if left and run.by_force else ""
+
+    def _steps_of(self, launcher: int) -> List[str]:
+        answer = self.ask(["scontrol", "--oneliner", "show", "step", self.job_id() or ""])
+        started_by = f"SrunHost:Pid={socket.gethostname().partition('.')[0]}:{launcher}"
+        found = [line.split() for line in answer.text.splitlines() if answer.code == 0]
+        return [words[0].partition("=")[2] for words in found if started_by in words]
 
     def _asked(self, field: str) -> str:
         answer = self.ask(["squeue", "-h", "-j", self.job_id() or "", "-o", field])

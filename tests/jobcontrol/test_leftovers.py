@@ -1,0 +1,102 @@
+"""What a resource manager goes on with when the launcher of a run is gone."""
+
+import os
+import signal
+import socket
+from contextlib import suppress
+from pathlib import Path
+from typing import Dict, List, Sequence
+
+import pytest
+
+from cairn.launchers.flux_run import FluxRun
+from cairn.launchers.mpi import OpenMpi
+from cairn.resources import flux as flux_module
+from cairn.resources import slurm as slurm_module
+from cairn.resources.flux import Flux
+from cairn.resources.slurm import Slurm
+from cairn.roles import Answer, Ended
+from jobs import Job
+from stand_ins import put_on_path
+from test_resources import FLUX, SLURM
+
+FLUX_JOBS = "flux jobs -n -c 100000 -o {id.hex} {name}"
+SHOW_STEP = "scontrol --oneliner show step 42"
+# What Slurm 22.05.8 has printed of a step, on one line as --oneliner has it; the ids are ours.
+STEP = ("StepId=42.{step} UserId=0 StartTime=2026-11-22T19:40:32 TimeLimit=UNLIMITED State=RUNNING Partition=main NodeList=node0 "
+        "Nodes=1 CPUs=1 Tasks=1 Name=heat Network=(null) TRES=cpu=1,mem=0,node=1 ResvPorts=(null) CPUFreqReq=Default "
+        "Dist=Cyclic SrunHost:Pid={host}:{pid} \n")
+HOST = socket.gethostname().partition(".")[0]
+STEPS = "".join(STEP.format(step=step, host=host, pid=pid) for step, host, pid in [
+    (3, HOST, 7), (4, HOST, 70), (5, "another", 7), (6, HOST, 7)])
+
+
+class Lists:
+    """Answers of a manager that has the jobs or steps until so many looks after they were cancelled."""
+
+    def __init__(self, command: str, listed: str, looks: int) -> None:
+        self._command, self._listed, self._looks = command, listed, looks
+        self.cancelled: List[str] = []
+
+    def ask(self, words: Sequence[str]) -> Answer:
+        line = " ".join(words)
+        if line != self._command:
+            self.cancelled.append(line)
+            return Answer(0, "")
+        self._looks -= bool(self.cancelled)
+        return Answer(0, self._listed if self._looks >= 0 else "")
+
+
+def test_a_job_of_flux_is_found_by_its_name_and_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flux_module, "GONE_S", 1.0)
+    listed = "0x1 heat\n0x2 heat.12\n0x3 sleep\n0x4 heat.12\n"
+    for looks, told in ((2, ""), (1000, "flux cancel 0x2 0x4")):
+        lists = Lists(FLUX_JOBS, listed, looks)
+        said = Flux(FLUX, lists.ask).end_leftovers(Ended(7, "heat.12"))
+        assert said.endswith(told) and bool(said) == bool(told)
+        assert lists.cancelled == ["flux cancel 0x2 0x4"]
+    lists = Lists(FLUX_JOBS, listed, 0)
+    assert Flux(FLUX, lists.ask).end_leftovers(Ended(7, "")) == "" and not lists.cancelled, "another launcher's"
+
+
+@pytest.mark.parametrize("by_force, looks, told", [
+    (True, 2, ""), (True, 1000, "scancel 42.3 42.6"), (False, 1000, "")])
+def test_a_step_of_slurm_is_found_by_its_launcher_and_cancelled(by_force: bool, looks: int, told: str,
+                                                                monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is said, nor waited for, where a node may be gone: its step stays for minutes."""
+    monkeypatch.setattr(slurm_module, "GONE_S", 1.0)
+    lists = Lists(SHOW_STEP, STEPS, looks)
+    said = Slurm(SLURM, lists.ask).end_leftovers(Ended(7, "", by_force))
+    assert said.endswith(told) and bool(said) == bool(told) and lists.cancelled == ["scancel 42.3 42.6"]
+
+
+@pytest.mark.parametrize("answer", [Answer(1, STEPS), Answer(0, "\x1b[1m?? node1 :: \n\n-- 7\n"), Answer(0, "")])
+def test_a_manager_that_does_not_answer_cancels_nothing(answer: Answer) -> None:
+    for manager in (Flux(FLUX, lambda words: answer), Slurm(SLURM, lambda words: answer)):
+        assert manager.end_leftovers(Ended(7, "heat.12", True)) == ""
+
+
+def test_a_run_has_a_name_that_no_other_has() -> None:
+    names = {FluxRun().run_name(options, ["/bin/heat"]) for options in ([], [], ["--job-name=mine"], ["--job-name", "mine"])}
+    assert len(names) == 4 and sorted(name.partition(".")[0] for name in names) == ["heat", "heat", "mine", "mine"]
+    assert OpenMpi().run_name(["--job-name=mine"], ["heat"]) == ""
+
+
+def lives(pid: int) -> bool:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes() != b""
+    return False
+
+
+def test_a_hung_job_of_flux_is_gone_before_the_next_one_begins(cairn: Path, tmp_path: Path) -> None:
+    settings: Dict[str, str] = {"FLUX_URI": "local:///x", "PATH": put_on_path(tmp_path), "SCR_JOB_ID": "1"}
+    job = Job(cairn, tmp_path, ["--hung-after", "1", "--runs", "2"],
+              ["flux", "run", "-n", "2", "--job-name=mine", "sh", "-c", "sleep 600; true"], settings)
+    done = job.wait()
+    jobs = [path.read_text().split() for path in (tmp_path / "flux.jobs").iterdir()]
+    alive = [int(pid) for pid, _ in jobs if lives(int(pid))]
+    for pid in alive:
+        os.killpg(pid, signal.SIGKILL)
+    assert done.code == 4 and done.told.count("died: hung") == 2 and len(jobs) == 2, done
+    assert (tmp_path / "flux.met").read_text() == "" and not alive
+    assert all(name.startswith("mine.") for _, name in jobs) and "goes on" not in done.told, done.told
