@@ -1,6 +1,7 @@
 // The job's view of Cairn: what scr.h stands on.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include "files/clock.hpp"
 #include "files/files.hpp"
 #include "prefix/event_log.hpp"
+#include "prefix/known_names.hpp"
 #include "recovery/broadcast_files.hpp"
 #include "recovery/cached_dataset.hpp"
 #include "session/cadence.hpp"
@@ -175,6 +177,7 @@ class Session {
   Status take_in(const DatasetRecord& candidate, bool& damaged);
   Status take_into_cache(const DatasetRecord& candidate, bool& damaged);
   Status take_in_place(const DatasetRecord& candidate, bool& damaged);
+  void learn_names(const DatasetInfo& dataset, const std::vector<RankRecord>& records);
   void insert(CachedDataset dataset);
   Result<RankRecord> fetch_aside(const DatasetRecord& candidate, Store& store, bool& damaged);
   Status take_fetched(const RankRecord& flushed, const Level& level, CachedDataset& dataset);
@@ -208,7 +211,8 @@ class Session {
     return dataset.ranks == static_cast<std::uint32_t>(comm_.size());
   }
   Result<std::optional<std::string>> find_in_restart(const std::string& path);
-  Result<std::optional<std::string>> find_anybodys(const std::string& path);
+  std::optional<std::string> find_anybodys(const CachedDataset& dataset,
+                                           const std::string& path) const;
   Result<std::optional<std::string>> find_broadcast(const CachedDataset& dataset,
                                                     const std::string& path);
 
@@ -257,7 +261,8 @@ class Session {
   std::int64_t started_us_ = 0;
   std::int64_t computes_since_us_ = 0;
   Routing routing_;
-  std::unique_ptr<FileFinder> finder_;  ///< where the restart is from files in place
+  /// Of each dataset that is read where it is: the files that others have written.
+  std::map<Uuid, KnownNames> known_names_;
   BroadcastFiles broadcast_;
   EventLog events_;
   PrefixSide prefix_;

@@ -17,6 +17,7 @@ class ElasticCluster : public PrefixCluster {
   /// Restarts; every rank reads what every one of the `writers` has written. From which dataset.
   int restart_from(std::size_t writers, const Nodes& nodes, const RankMain& more = nullptr) {
     int from = 0;
+    std::ofstream(settings.prefix + "/nobody's") << "no rank's";
     run_well(nodes, [&](JobRank& rank) {
       const auto name = rank.session->have_restart();
       ASSERT_TRUE(name) << name.error().text;
@@ -355,6 +356,31 @@ TEST(SessionBroadcast, EveryRankReadsItOnItsNodeUntilTheRestartIsComplete) {
     EXPECT_TRUE(rank.session->complete_restart(true));
     rank.comm.barrier();
     EXPECT_TRUE(cluster.broadcasts(rank.settings.node_name).empty());
+  });
+}
+
+TEST(SessionBroadcast, WhereFilesAreReadInPlaceEveryRankKnowsThoseOfThisCheckpoint) {
+  BroadcastCluster cluster;
+  cluster.settings.flush_interval = 1;
+  cluster.write_with_input(1);
+  const std::string of_none = cluster.settings.prefix + "/input/of_none";
+  std::ofstream(of_none) << "no rank's";
+  cluster.lose_all_nodes();
+  cluster.settings.fetch_bypass = true;
+  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+    ASSERT_TRUE(*rank.session->have_restart());
+    ASSERT_TRUE(rank.session->start_restart());
+    const auto path = rank.session->route_file(cluster.input());
+    ASSERT_TRUE(path) << path.error().text;
+    EXPECT_EQ(*path, cluster.input());
+    rank.expect_files(1);
+    const int other = (rank.number() + 1) % 8;
+    for (const std::string& name : {of_none, cluster.file(1, other)}) {
+      const auto refused = rank.session->route_file(name);
+      ASSERT_FALSE(refused) << name;
+      EXPECT_EQ(refused.error().code, Code::not_found) << refused.error().text;
+    }
+    EXPECT_TRUE(rank.session->complete_restart(true));
   });
 }
 

@@ -282,8 +282,8 @@ Status Session::take_in_place(const DatasetRecord& candidate, bool& damaged) {
   damaged = !checked && is_damage(checked.error().code);
   CAIRN_ASSIGN(std::vector<RankRecord> records, std::move(checked));
   CachedDataset dataset;
+  learn_names(candidate.info, records);
   if (written_by_as_many(candidate.info)) dataset.record = std::move(records.at(0));
-  finder_ = prefix_.finder(candidate);
   dataset.info = candidate.info;
   dataset.place = CachedDataset::Place::prefix;
   dataset.flushed = true;
@@ -292,6 +292,15 @@ Status Session::take_in_place(const DatasetRecord& candidate, bool& damaged) {
   tell("{} is read where it is, in {}", dataset.label(), settings_.prefix);
   insert(std::move(dataset));
   return {};
+}
+
+/// While each rank has its share of the records: SCR_Route_file is a call of one rank alone.
+void Session::learn_names(const DatasetInfo& dataset, const std::vector<RankRecord>& records) {
+  const bool any = !written_by_as_many(dataset);
+  if (!any && settings_.broadcast.empty()) return;
+  known_names_[dataset.uuid] = KnownNames(comm_, records, [&](const std::string& name) {
+    return any || matches_any(settings_.broadcast, name);
+  });
 }
 
 void Session::insert(CachedDataset dataset) {

@@ -125,6 +125,7 @@ Status Session::complete_restart(bool valid) {
   }
   prefix_.note_restarted(dataset.info);
   restart_done_ = true;
+  known_names_.clear();
   // Which level the next checkpoint takes goes on from here; numbers of datasets that are still
   // there are not given again.
   last_checkpoint_ = dataset.info.checkpoint;
@@ -137,7 +138,7 @@ Status Session::complete_restart(bool valid) {
 Result<std::optional<std::string>> Session::find_in_restart(const std::string& path) {
   const CachedDataset* dataset = restart_candidate();
   if (dataset == nullptr) return std::nullopt;
-  if (!written_by_as_many(dataset->info)) return find_anybodys(path);
+  if (!written_by_as_many(dataset->info)) return find_anybodys(*dataset, path);
   const auto name = routing_.find_in(dataset->record, path);
   if (!name) return find_broadcast(*dataset, path);
   if (dataset->in_prefix()) return settings_.prefix + "/" + *name;
@@ -149,7 +150,7 @@ Result<std::optional<std::string>> Session::find_broadcast(const CachedDataset& 
                                                            const std::string& path) {
   const auto name = routing_.relative_name(path);
   if (!name || !matches_any(settings_.broadcast, *name)) return std::nullopt;
-  return dataset.in_prefix() ? find_anybodys(path) : broadcast_.find(*name);
+  return dataset.in_prefix() ? find_anybodys(dataset, path) : broadcast_.find(*name);
 }
 
 Status Session::place_broadcast(const CachedDataset& dataset) {
@@ -173,11 +174,11 @@ void Session::drop_old_broadcasts() {
 }
 
 /// Any rank reads any file.
-Result<std::optional<std::string>> Session::find_anybodys(const std::string& path) {
+std::optional<std::string> Session::find_anybodys(const CachedDataset& dataset,
+                                                  const std::string& path) const {
   const auto name = routing_.relative_name(path);
-  if (!name) return std::nullopt;
-  CAIRN_ASSIGN(const bool is_there, finder_->has(*name));
-  return is_there ? std::optional(settings_.prefix + "/" + *name) : std::nullopt;
+  if (!name || !known_names_.at(dataset.info.uuid).has(*name)) return std::nullopt;
+  return settings_.prefix + "/" + *name;
 }
 
 Result<std::string> Session::route_file(const std::string& path) {

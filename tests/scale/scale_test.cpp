@@ -261,7 +261,44 @@ class PrefixJob {
     return costs_;
   }
 
+  /// A job that writes there itself, and restarts there: with as many ranks, which all read a file
+  /// of rank 0, and with three quarters of them, which read what those have written at the other
+  /// end. Each also asks for a file that nobody has written.
+  PrefixCosts& carry_out_in_place() {
+    settings_.checkpoints.back().bypass = true;
+    settings_.broadcast = {"mesh*"};
+    settings_.elastic = true;
+    run("first publication", [&](Session& session) {
+      write(session);
+      begin("publication in place");
+      write(session);
+      EXPECT_TRUE(session.finalize());
+    });
+    run("Init, restart in place", [&](Session& session) { restart(session, {"mesh"}); });
+    const int wrote = std::exchange(ranks_, ranks_ / 4 * 3);
+    run("Init, elastic restart", [&](Session& session) {
+      std::vector<std::string> far = {"mesh"};
+      for (int file = 0; file < files_each_; ++file)
+        far.push_back(fmt::format("rank.{}.{}", wrote - 1 - rank_, file));
+      restart(session, far);
+    });
+    return costs_;
+  }
+
  private:
+  void restart(Session& session, const std::vector<std::string>& names) const {
+    ASSERT_TRUE(*session.have_restart());
+    ASSERT_TRUE(session.start_restart());
+    for (const std::string& name : names)
+      EXPECT_EQ(session.route_file(settings_.prefix + "/" + name).value_or(""),
+                settings_.prefix + "/" + name);
+    const auto nobodys = session.route_file(settings_.prefix + "/mesh.of.nobody");
+    ASSERT_FALSE(nobodys);
+    EXPECT_EQ(nobodys.error().code, Code::not_found);
+    EXPECT_TRUE(session.complete_restart(true));
+    EXPECT_TRUE(session.finalize());
+  }
+
   void run(const std::string& step, const std::function<void(Session&)>& steps,
            const std::function<void(const FileOperation&)>& hook = nullptr) {
     Team(ranks_, Team::Mode::buffered).run([&](Communicator& team) {
@@ -319,9 +356,12 @@ class PrefixJob {
 
   void write(Session& session, std::string_view name = "rank") {
     ASSERT_TRUE(session.start_checkpoint());
-    for (int file = 0; file < files_each_; ++file) {
-      const auto path =
-          session.route_file(fmt::format("{}/{}.{}.{}", settings_.prefix, name, rank_, file));
+    std::vector<std::string> names;
+    for (int file = 0; file < files_each_; ++file)
+      names.push_back(fmt::format("{}.{}.{}", name, rank_, file));
+    if (rank_ == 0 && !settings_.broadcast.empty()) names.emplace_back("mesh");
+    for (const std::string& each : names) {
+      const auto path = session.route_file(settings_.prefix + "/" + each);
       ASSERT_TRUE(path);
       const auto out = make_posix_files()->create(*path, 0600);
       ASSERT_TRUE((*out)->write_at(0, Blob(file_bytes)));
@@ -331,7 +371,7 @@ class PrefixJob {
   }
 
   TemporaryFolder folder_{Cluster::memory()};
-  const int ranks_;
+  int ranks_;
   const int files_each_;
   Settings settings_;
   PrefixCosts costs_;
@@ -346,34 +386,42 @@ thread_local int PrefixJob::rank_ = 0;
 thread_local const Traffic* PrefixJob::traffic_ = nullptr;
 thread_local Traffic PrefixJob::before_;
 
+constexpr int few_ranks = 64;
+constexpr int many_ranks = sanitized ? 128 : 512;
+/// Ranks, and the files of each.
+constexpr std::pair<int, int> job_sizes[] = {{few_ranks, 1}, {few_ranks, 9}, {many_ranks, 1}};
+
+/// A file costs so many on its way: its copy's making and naming, attributes, sync, checks.
+constexpr std::uint64_t for_each_file = 9;
+
+void print_row(int ranks, int files, const std::string& step, const PrefixCost& cost) {
+  const Cost& travelled = cost.travelled;
+  fmt::print("| {} | {} | {} | {} | {} | {} | {} | {:.1f} | {} |\n", ranks, files, step,
+             travelled.messages, travelled.bytes, travelled.gathered_bytes, cost.operations,
+             static_cast<double>(cost.operations) / ranks, cost.busiest);
+}
+
 TEST(Scale, OperationsInThePrefixDirectoryGrowWithFilesAndRanks) {
-  constexpr int small = 64;
-  constexpr int large = sanitized ? 128 : 512;
   std::map<std::string, PrefixCost> base;
-  for (const auto& [ranks, files] : {std::pair{small, 1}, {small, 9}, {large, 1}}) {
+  for (const auto& [ranks, files] : job_sizes) {
     PrefixJob job(ranks, files);
     PrefixCosts& costs = job.carry_out();
     for (const char* step : {"flush", "Init that fetches", "Init that ends a flush",
                              "Init that judges a late flush"}) {
       const PrefixCost cost = costs.of(step);
-      const Cost& travelled = cost.travelled;
-      fmt::print("| {} | {} | {} | {} | {} | {} | {} | {:.1f} | {} |\n", ranks, files, step,
-                 travelled.messages, travelled.bytes, travelled.gathered_bytes, cost.operations,
-                 static_cast<double>(cost.operations) / ranks, cost.busiest);
-      if (ranks == small && files == 1) base[step] = cost;
+      print_row(ranks, files, step, cost);
+      if (ranks == few_ranks && files == 1) base[step] = cost;
       const PrefixCost& first = base[step];
-      if (files == 1) expect_logarithmic(travelled, first.travelled, ranks, step);
-      const auto grown = static_cast<std::uint64_t>(ranks / small);
+      if (files == 1) expect_logarithmic(cost.travelled, first.travelled, ranks, step);
+      const auto grown = static_cast<std::uint64_t>(ranks / few_ranks);
       const bool ends = step == std::string_view("Init that ends a flush");
       const bool judges = step == std::string_view("Init that judges a late flush");
       // Who meets whom at the markers, and climbs on, is chance; but nobody climbs higher than the
       // tree of them is.
       const auto height = static_cast<std::uint64_t>(std::bit_width(static_cast<unsigned>(ranks)));
-      const std::uint64_t operations = ends ? (20 + height) * small : first.operations;
+      const std::uint64_t operations = ends ? (20 + height) * few_ranks : first.operations;
       const std::uint64_t busiest =
           ends ? (10 + height) * std::uint64_t{ranks_per_manifest} : first.busiest;
-      // A file costs so many on its way: its copy's making and naming, attributes, sync, checks.
-      constexpr std::uint64_t for_each_file = 9;
       const std::uint64_t more_files = static_cast<std::uint64_t>(ranks) * (files - 1);
       EXPECT_LE(cost.operations, operations * grown + for_each_file * more_files) << step;
       // The keeper makes a few beside its own part, for each manifest of 64 ranks; whoever ends
@@ -387,6 +435,42 @@ TEST(Scale, OperationsInThePrefixDirectoryGrowWithFilesAndRanks) {
       const std::uint64_t manifests = judges ? 4 : 3;
       EXPECT_LE(cost.records_read, manifests * ranks_per_manifest)
           << "of " << ranks << " at " << step;
+    }
+  }
+}
+
+/// Each of the names that all ranks learn is eight bytes, which a rank receives once and sends to
+/// at most so many as the tree is high; on the way up those of a rank have a label of 16 bytes.
+void expect_logarithmic_but_for_names(Cost cost, const Cost& of_64, int ranks, std::uint64_t names,
+                                      const std::string& step) {
+  const auto height = static_cast<std::uint64_t>(std::bit_width(static_cast<unsigned>(ranks)));
+  const std::uint64_t for_names = names * (8 * (height + 1) + 16);
+  cost.bytes -= std::min(cost.bytes, for_names);
+  expect_logarithmic(cost, of_64, ranks, step);
+}
+
+TEST(Scale, ARestartFromFilesInPlaceGrowsWithFilesAndRanks) {
+  std::map<std::string, PrefixCost> base;
+  for (const auto& [ranks, files] : job_sizes) {
+    PrefixJob job(ranks, files);
+    PrefixCosts& costs = job.carry_out_in_place();
+    for (const char* step :
+         {"publication in place", "Init, restart in place", "Init, elastic restart"}) {
+      const PrefixCost cost = costs.of(step);
+      print_row(ranks, files, step, cost);
+      if (ranks == few_ranks && files == 1) base[step] = cost;
+      const PrefixCost& first = base[step];
+      const auto grown = static_cast<std::uint64_t>(ranks / few_ranks);
+      const std::uint64_t more_files = static_cast<std::uint64_t>(ranks) * (files - 1);
+      const bool elastic = step == std::string_view("Init, elastic restart");
+      if (files == 1)
+        expect_logarithmic_but_for_names(cost.travelled, first.travelled, ranks,
+                                         elastic ? static_cast<std::uint64_t>(ranks) : 0, step);
+      EXPECT_LE(cost.operations, first.operations * grown + for_each_file * more_files) << step;
+      // Where fewer restart, some have the files of two to check.
+      const std::uint64_t parts = elastic ? 2 : 1;
+      EXPECT_LE(cost.busiest, first.busiest + parts * for_each_file * (files - 1)) << step;
+      EXPECT_LE(cost.records_read, parts * ranks_per_manifest) << "of " << ranks << " at " << step;
     }
   }
 }
