@@ -30,18 +30,23 @@ SHAPES = {
     "tight": ("--pool", "128K", "--chunk", "64K", "--write", "64K", "--threads", "1"),
 }
 
+# fsx 0.3.2 never gives back what it maps to read: with some 600,000 operations in one process it has more mappings than
+# the kernel allows, and each truncation before that goes through all of them.
+OPERATIONS_OF_A_RUN = 20_000
+
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_fsx(workshop, mode, shape, seed, long, needs):
     fsx = needs("fsx")
-    operations = 1_000_000 if long else 5_000
+    runs, operations = (50, OPERATIONS_OF_A_RUN) if long else (1, 5_000)
     mount = workshop.crfs("--mode", mode, *SHAPES[shape])
     settings = workshop.folder / "fsx.toml"
     settings.write_text(SETTINGS.format(length=1 << 20, largest=1 << 17))
-    run = subprocess.run([fsx, "-f", str(settings), "-N", str(operations), "-S", str(seed),
-                          "-P", str(workshop.folder), str(mount.path / "file")],
-                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=3600)
-    assert run.returncode == 0, run.stdout[-4000:]
+    for number in range(runs):
+        run = subprocess.run([fsx, "-f", str(settings), "-N", str(operations), "-S", str(seed * 1000 + number),
+                              "-P", str(workshop.folder), str(mount.path / "file")],
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600)
+        assert run.returncode == 0, run.stdout[-4000:]
     seen = (mount.path / "file").read_bytes()
     assert mount.unmount() == 0
     assert (mount.backing / "file").read_bytes() == seen
