@@ -107,8 +107,17 @@ def run(*command: object, cwd: Path, patience_s: int = 300, env: Optional[Dict[s
 
 def other_kernel(build: Path, **what: str) -> Dict[str, str]:
     """The environment of a CRFS that believes to be on another kernel: see other_kernel.c."""
-    return {"LD_PRELOAD": str(build / "tests/crfs/other_kernel.so"), "ASAN_OPTIONS": "verify_asan_link_order=0",
-            **{f"OTHER_KERNEL_{name}": value for name, value in what.items()}}
+    return preloaded(build, "other_kernel", **what)
+
+
+def other_node(build: Path, **what: str) -> Dict[str, str]:
+    """The environment of a CRFS than which another node is quicker: see other_node.c."""
+    return preloaded(build, "other_node", **what)
+
+
+def preloaded(build: Path, name: str, **what: str) -> Dict[str, str]:
+    return {"LD_PRELOAD": str(build / f"tests/crfs/{name}.so"), "ASAN_OPTIONS": "verify_asan_link_order=0",
+            **{f"{name.upper()}_{setting}": value for setting, value in what.items()}}
 
 
 def keep_mounts_to_ourselves() -> None:
