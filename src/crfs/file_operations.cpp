@@ -69,8 +69,8 @@ int create(FileSystem& files, fuse_req_t request, fuse_ino_t number, const char*
   if (files.takes_no_more()) return ENOTCONN;
   fuse_entry_param entry;
   Descriptor made = make_file(request, folder, name, mode);
-  // It was made meanwhile, behind the kernel's back, which has checked nobody's right to open it: on
-  // ESTALE it looks the name up again, and does.
+  // It was made meanwhile, behind the kernel's back, which has checked nobody's right to open it:
+  // on ESTALE it looks the name up again, and does.
   if (made.number() < 0) return errno == EEXIST && (info->flags & O_EXCL) == 0 ? ESTALE : errno;
   const int error = open_new(files, std::move(made), entry, *info);
   if (error != 0) return error;

@@ -159,9 +159,9 @@ class Workshop:
         folder.chmod(0o755)
         return folder
 
-    def small_disk(self, size: int) -> Path:
+    def small_disk(self, size: int, disk: Optional[Path] = None) -> Path:
         """A file system in memory of so many bytes; only root can mount it."""
-        disk = self.new_folder("disk")
+        disk = disk or self.new_folder("disk")
         subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(disk)], check=True)
         self._disks.append(disk)
         return disk
@@ -196,7 +196,7 @@ class Workshop:
                 mount.end()
             except AssertionError as error:
                 failed.append(str(error))
-        for disk in self._disks:
+        for disk in reversed(self._disks):
             subprocess.run(["umount", str(disk)], check=True)
         self._folder.cleanup()
         assert not failed, "\n".join(failed)

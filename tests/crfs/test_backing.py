@@ -9,10 +9,11 @@ from typing import Callable
 
 import pytest
 
-from mounts import Mount, other_node
+from mounts import Mount, other_node, run
 
 pytestmark = [pytest.mark.crfs_only, pytest.mark.skipif(os.geteuid() != 0, reason="skipped: needs root, to be another")]
 USER = 1  # every Debian has it
+MIB = 1 << 20
 # As the user it prints what it has read, or the errno.
 OPEN = """
 import os, sys
@@ -83,3 +84,57 @@ def test_it_may_be_a_link_or_a_folder(late, mode, brought):
     brought.mkdir()
     brought.chmod(0o777)
     assert opened_by_user(mount.path / "folder", 0) == str(errno.EISDIR)
+
+
+@pytest.fixture
+def nested(workshop) -> Path:
+    """A file system in memory, and two more within it, which have the same numbers."""
+    outer = workshop.small_disk(8 * MIB)
+    for name in ("a", "b"):
+        (outer / name).mkdir()
+        workshop.small_disk(8 * MIB, outer / name)
+    for disk in (outer, outer / "a", outer / "b"):
+        for name in ("one", "two"):
+            (disk / name).write_text(f"{name} of {disk.name}")
+        (disk / "folder").mkdir()
+        os.link(disk / "one", disk / "folder/linked")
+    return outer
+
+
+def test_files_of_file_systems_within_have_numbers_of_their_own(workshop, mode, nested):
+    mount = workshop.crfs("--mode", mode, backing=nested)
+    found = run("find", ".", "-printf", "%P %D:%i\n", cwd=mount.path)
+    below = run("find", ".", "-printf", "%P %D:%i\n", cwd=nested)
+    assert "loop" not in found
+    names = dict(line.rsplit(" ", 1) for line in found.splitlines())
+    natively = dict(line.rsplit(" ", 1) for line in below.splitlines())
+    assert names.keys() == natively.keys() and len(names) == 15
+
+    def groups(numbers: dict) -> set:
+        """Of names that are one file."""
+        return {frozenset(name for name in numbers if numbers[name] == one) for one in numbers.values()}
+    assert groups(names) == groups(natively)
+    assert len(groups(names)) == 12
+
+
+def test_a_folder_lists_the_numbers_that_its_files_have(workshop, mode, nested):
+    """So many that the kernel asks for the later ones without their attributes."""
+    for folder in (nested, nested / "a"):
+        for number in range(1000):
+            (folder / f"file{number}").touch()
+    mount = workshop.crfs("--mode", mode, backing=nested)
+    for folder in (mount.path, mount.path / "a"):
+        listed = {entry.name: entry.inode() for entry in list(os.scandir(folder))}
+        assert len(listed) >= 1003
+        for name, number in listed.items():
+            assert number == (folder / name).stat().st_ino or os.path.ismount(nested / folder.relative_to(mount.path) / name)
+
+
+def test_a_copy_keeps_the_links_of_each(workshop, mode, nested):
+    mount = workshop.crfs("--mode", mode, backing=nested)
+    run("cp", "-a", mount.path, workshop.folder / "copy", cwd=workshop.folder)
+    for disk in ("", "a", "b"):
+        copy = workshop.folder / "copy" / disk
+        assert (copy / "one").samefile(copy / "folder/linked") and (copy / "two").stat().st_nlink == 1
+        assert (copy / "one").read_text() == f"one of {(nested / disk).name}"
+        assert (copy / "two").read_text() == f"two of {(nested / disk).name}"
