@@ -68,7 +68,7 @@ test-cluster: memory-folder test-packages cluster-packages
 	ctest --test-dir build/dev -C cluster -R '^cluster_' --verbose
 
 # Without MPI, which is not built for the sanitizers: the same code runs over a Team of threads.
-asan tsan: test-packages
+asan tsan: memory-folder test-packages crfs-suite-packages
 	@JOBS=$(JOBS) tests/run $@ $(LAUNCHER)
 
 bench: bench-packages
