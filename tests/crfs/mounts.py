@@ -111,7 +111,7 @@ def other_kernel(build: Path, **what: str) -> Dict[str, str]:
 
 
 def other_node(build: Path, **what: str) -> Dict[str, str]:
-    """The environment of a CRFS than which another node is quicker: see other_node.c."""
+    """The environment of a CRFS whose backing folder is other nodes' too: see other_node.c."""
     return preloaded(build, "other_node", **what)
 
 

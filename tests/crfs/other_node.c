@@ -6,8 +6,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/statfs.h>
 
 typedef int (*OpenAt)(int, const char*, int, ...);
+typedef int (*FStatFs)(int, struct statfs*);
 
 int openat(int folder, const char* name, int flags, ...) {
   mode_t mode = 0;
@@ -20,4 +22,11 @@ int openat(int folder, const char* name, int flags, ...) {
   const char* const brought = getenv("OTHER_NODE_BRINGS");
   if (brought != NULL && (flags & O_EXCL) != 0) (void)renameat(AT_FDCWD, brought, folder, name);
   return ((OpenAt)dlsym(RTLD_NEXT, "openat"))(folder, name, flags, mode);
+}
+
+int fstatfs(int file, struct statfs* status) {
+  const char* const type = getenv("OTHER_NODE_SERVES");
+  const int result = ((FStatFs)dlsym(RTLD_NEXT, "fstatfs"))(file, status);
+  if (type != NULL) status->f_type = strtol(type, NULL, 0);
+  return result;
 }

@@ -1,4 +1,5 @@
-"""The backing folder: others make files in it at the wrong moment, and other file systems are mounted within it."""
+"""The backing folder: others make files in it at the wrong moment, other file systems are mounted within it, its server
+trusts no root."""
 
 import errno
 import os
@@ -138,3 +139,12 @@ def test_a_copy_keeps_the_links_of_each(workshop, mode, nested):
         assert (copy / "one").samefile(copy / "folder/linked") and (copy / "two").stat().st_nlink == 1
         assert (copy / "one").read_text() == f"one of {(nested / disk).name}"
         assert (copy / "two").read_text() == f"two of {(nested / disk).name}"
+
+
+@pytest.mark.parametrize("served, warned", [
+    ({"SERVES": "0x6969"}, True), ({"SERVES": "0x0BD00BD0"}, True), ({"SERVES": "0xEF53"}, False), ({}, False)])
+def test_root_is_warned_where_he_may_be_nobody(workshop, served, warned):
+    """The type of the file system of the folder, of NFS, Lustre, ext4, and as it is."""
+    mount = workshop.crfs(environment=other_node(workshop.build, **served))
+    assert mount.unmount() == 0
+    assert mount.said().count("root_squash") == warned and mount.said().count("\n") == warned
