@@ -127,6 +127,8 @@ int FileSystem::resize(Inode& inode, off_t bytes) {
     bool cache_is_true = false;
     const int error = attach(inode, true, cache_is_true);
     if (error != 0) return error;
+    // Where the length stays the same the kernel keeps its pages, and no answer of ours ends them.
+    if (!cache_is_true) inode.file->distrust_cache();
     handle = &add_handle(inode, O_WRONLY);
   }
   const int resized = -handle->file().resize(static_cast<std::uint64_t>(bytes));
@@ -135,7 +137,7 @@ int FileSystem::resize(Inode& inode, off_t bytes) {
 }
 
 int FileSystem::attach(Inode& inode, bool for_writing, bool& cache_is_true) {
-  cache_is_true = inode.file != nullptr && !inode.file->has_failed();
+  cache_is_true = inode.file != nullptr && !inode.file->is_cache_untrue();
   if (inode.file && (!for_writing || inode.file->backing().writes())) return 0;
   Descriptor backing = open_backing(inode.path, for_writing);
   struct stat status = {};
