@@ -65,8 +65,10 @@ void Closing::finish(Inode& inode) {
     // What others changed since it was opened is not what the kernel has read; nor is in the
     // backing file what could not be written.
     struct stat now = {};
-    const bool is_true = !file->has_failed() && ::fstat(file->backing().number(), &now) == 0;
-    if (file->was_changed()) inode.cached = is_true ? version_of(now) : Version{};
+    if (file->is_cache_untrue() || ::fstat(file->backing().number(), &now) != 0)
+      inode.cached = {};
+    else if (file->was_changed())
+      inode.cached = version_of(now);
     inode.file.reset();
     return;
   }

@@ -63,33 +63,16 @@ int open_new(FileSystem& files, Descriptor made, fuse_entry_param& entry, fuse_f
   return error;
 }
 
-/// It was made meanwhile, behind the kernel's back. Like a new one it is empty if that is asked
-/// for.
-int open_found(FileSystem& files, fuse_req_t request, Inode& folder, const char* name,
-               fuse_entry_param& entry, fuse_file_info& info) {
-  int error = files.look_up(folder, name, entry);
-  if (error != 0) return error;
-  Inode& inode = files.inode(entry.ino);
-  error = S_ISREG(inode.type) ? open_existing(files, request, inode, info) : EEXIST;
-  if (error == 0 && (info.flags & O_TRUNC) != 0 && writes(info.flags)) {
-    error = -handle_of(&info).file().resize(0);
-    if (error != 0) files.close_file(inode, handle_of(&info));
-  }
-  if (error != 0) files.inodes.forget(inode, 1);
-  return error;
-}
-
 int create(FileSystem& files, fuse_req_t request, fuse_ino_t number, const char* name, mode_t mode,
            fuse_file_info* info) {
   Inode& folder = files.inode(number);
   if (files.takes_no_more()) return ENOTCONN;
   fuse_entry_param entry;
   Descriptor made = make_file(request, folder, name, mode);
-  int error = made.number() < 0 ? errno : 0;
-  if (error == 0)
-    error = open_new(files, std::move(made), entry, *info);
-  else if (error == EEXIST && (info->flags & O_EXCL) == 0)
-    error = open_found(files, request, folder, name, entry, *info);
+  // It was made meanwhile, behind the kernel's back, which has checked nobody's right to open it:
+  // on ESTALE it looks the name up again, and does.
+  if (made.number() < 0) return errno == EEXIST && (info->flags & O_EXCL) == 0 ? ESTALE : errno;
+  const int error = open_new(files, std::move(made), entry, *info);
   if (error != 0) return error;
   if (reply_create(request, entry, *info, handle_of(info).file().kernel_number()) != 0) {
     files.close_file(files.inode(entry.ino), handle_of(info));

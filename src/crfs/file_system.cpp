@@ -42,6 +42,7 @@ int FileSystem::look_at(Inode& inode, struct stat& status, double& valid) {
   valid = settled && !inode.may_be_mapped ? valid_s() : 0;
   if (has_special_bits(status)) inode.may_have_special_bits = true;
   if (file) file->show(status);
+  status.st_ino = inodes.shown_number(inode);
   return 0;
 }
 
@@ -126,6 +127,8 @@ int FileSystem::resize(Inode& inode, off_t bytes) {
     bool cache_is_true = false;
     const int error = attach(inode, true, cache_is_true);
     if (error != 0) return error;
+    // Where the length stays the same the kernel keeps its pages, and no answer of ours ends them.
+    if (!cache_is_true) inode.file->distrust_cache();
     handle = &add_handle(inode, O_WRONLY);
   }
   const int resized = -handle->file().resize(static_cast<std::uint64_t>(bytes));
@@ -134,7 +137,7 @@ int FileSystem::resize(Inode& inode, off_t bytes) {
 }
 
 int FileSystem::attach(Inode& inode, bool for_writing, bool& cache_is_true) {
-  cache_is_true = inode.file != nullptr && !inode.file->has_failed();
+  cache_is_true = inode.file != nullptr && !inode.file->is_cache_untrue();
   if (inode.file && (!for_writing || inode.file->backing().writes())) return 0;
   Descriptor backing = open_backing(inode.path, for_writing);
   struct stat status = {};
@@ -219,11 +222,11 @@ void FileSystem::close_file(Inode& inode, Handle& handle) {
 namespace {
 
 /// Through the mount. Whether that was the file, and all of it was taken.
-bool sync_by_name(const std::string& path, const Inode& inode) {
+bool sync_by_name(const std::string& path, ino_t shown_number, dev_t backing_device) {
   const int file = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   struct stat status = {};
-  const bool synced = file >= 0 && ::fstat(file, &status) == 0 && status.st_ino == inode.number &&
-                      status.st_dev != inode.device && ::fsync(file) == 0;
+  const bool synced = file >= 0 && ::fstat(file, &status) == 0 && status.st_ino == shown_number &&
+                      status.st_dev != backing_device && ::fsync(file) == 0;
   if (file >= 0) (void)::close(file);
   return synced;
 }
@@ -283,7 +286,8 @@ bool FileSystem::sync_in_child(const std::vector<Inode*>& written) {
     (void)::dup2(known[0], STDIN_FILENO);
     if (::close_range(STDIN_FILENO + 1, ~0U, 0) != 0) ::_exit(EXIT_FAILURE);
     bool all = ::read(STDIN_FILENO, &byte, 1) == 1;  // from here on its requests are answered
-    for (std::size_t i = 0; i < paths.size() && all; ++i) all = sync_by_name(paths[i], *written[i]);
+    for (std::size_t i = 0; i < paths.size() && all; ++i)
+      all = sync_by_name(paths[i], inodes.shown_number(*written[i]), written[i]->device);
     ::_exit(all ? EXIT_SUCCESS : EXIT_FAILURE);
   }
   taker_ = child;

@@ -63,14 +63,6 @@ bool is_dot(const char* name) {
   return std::strcmp(name, ".") == 0 || std::strcmp(name, "..") == 0;
 }
 
-/// What the folder itself tells of an entry.
-struct stat told_of(const dirent& entry) {
-  struct stat status = {};
-  status.st_ino = entry.d_ino;
-  status.st_mode = static_cast<mode_t>(DTTOIF(entry.d_type));
-  return status;
-}
-
 /// Puts entries into a buffer as libfuse wants them.
 class Listing {
  public:
@@ -100,6 +92,13 @@ class Listing {
   int answer() const { return fuse_reply_buf(request_, buffer_.data(), used_); }
 
  private:
+  /// What the folder itself tells of an entry.
+  struct stat told_of(const dirent& entry) const {
+    struct stat status = {};
+    status.st_ino = files_.inodes.shown_number(inode_.device, entry.d_ino);
+    status.st_mode = static_cast<mode_t>(DTTOIF(entry.d_type));
+    return status;
+  }
   bool took(std::size_t bytes) {
     if (bytes > buffer_.size() - used_) return false;
     used_ += bytes;

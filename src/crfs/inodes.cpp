@@ -24,6 +24,10 @@ Inodes::Inodes(Descriptor root) {
   root_ = &look_up(std::move(root), status);
 }
 
+ino_t Inodes::shown_number(dev_t device, ino_t number) const {
+  return device == root_->device ? number : number ^ far_apart(device);
+}
+
 Inode& Inodes::look_up(Descriptor path, const struct stat& status) {
   const std::lock_guard lock(mutex_);
   std::unique_ptr<Inode>& inode = all_[{status.st_dev, status.st_ino}];

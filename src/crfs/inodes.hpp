@@ -75,12 +75,20 @@ class Inode {
   std::uint64_t lookups_ = 0;  ///< guarded by Inodes
 };
 
+/// Numbers that are near one another become ones that are not (Fibonacci hashing).
+constexpr std::uint64_t far_apart(std::uint64_t number) { return number * 0x9E3779B97F4A7C15ULL; }
+
 /// Those are kept that the kernel has looked up and not forgotten, or that somebody here holds.
 class Inodes {
  public:
   explicit Inodes(Descriptor root);
 
   Inode& root() { return *root_; }
+  /// The number under which programs see a file. The mount is one device to them, whatever is
+  /// mounted within the backing folder: of each other device the numbers are different ones, and as
+  /// long as it is mounted the same.
+  ino_t shown_number(dev_t device, ino_t number) const;
+  ino_t shown_number(const Inode& inode) const { return shown_number(inode.device, inode.number); }
   /// One lookup more of the file that `path` is.
   Inode& look_up(Descriptor path, const struct stat& status);
   /// Null where the kernel does not know it; else one lookup more.
@@ -98,7 +106,7 @@ class Inodes {
   };
   struct Hash {
     std::size_t operator()(const Key& key) const {
-      return std::hash<std::uint64_t>()(key.number * 0x9E3779B97F4A7C15ULL ^ key.device);
+      return std::hash<std::uint64_t>()(far_apart(key.number) ^ key.device);
     }
   };
 

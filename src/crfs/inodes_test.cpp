@@ -66,6 +66,15 @@ TEST_F(InodesTest, AFileThatIsKnownKeepsItsNumber) {
   for (int i = 0; i < 100; ++i) EXPECT_NE(&look_up("new" + std::to_string(i)), &inode);
 }
 
+TEST_F(InodesTest, NumbersOfDevicesAreFarApart) {
+  const dev_t root = inodes_.root().device;
+  EXPECT_EQ(inodes_.shown_number(inodes_.root()), inodes_.root().number);
+  for (dev_t one = root; one < root + 100; ++one)
+    for (dev_t other = root; other < one; ++other)
+      EXPECT_GT(inodes_.shown_number(one, 2) ^ inodes_.shown_number(other, 2), ino_t{1} << 48)
+          << one << " and " << other;
+}
+
 TEST_F(InodesTest, AVersionEndsWithAChange) {
   make("file");
   const Descriptor file(::open((folder_ / "file").c_str(), O_RDWR));

@@ -1,8 +1,10 @@
 #include "crfs/request_user.hpp"
 
+#include <linux/magic.h>
 #include <sched.h>
 #include <sys/fsuid.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -10,6 +12,8 @@
 
 namespace cairn {
 namespace {
+
+constexpr long lustre_super_magic = 0x0BD00BD0;
 
 /// The umask belongs to the process unless a thread asks for one of its own.
 void take_umask(mode_t mask) {
@@ -52,6 +56,12 @@ RequestUser::~RequestUser() {
   ::setfsuid(0);
   ::setfsgid(0);
   set_groups_of_thread({});
+}
+
+bool may_squash_root(const Descriptor& folder) {
+  struct statfs of = {};
+  return ::fstatfs(folder.number(), &of) == 0 &&
+         (of.f_type == NFS_SUPER_MAGIC || of.f_type == lustre_super_magic);
 }
 
 }  // namespace cairn

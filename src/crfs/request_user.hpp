@@ -2,6 +2,7 @@
 #pragma once
 
 #include "crfs/fuse.hpp"
+#include "files/descriptor.hpp"
 
 namespace cairn {
 
@@ -19,5 +20,9 @@ class RequestUser {
  private:
   bool changed_ = false;
 };
+
+/// Whether the folder is served by another node that may take root for nobody (root_squash). What
+/// is done as root's daemon, and not as who asks, fails there where nobody may do it.
+bool may_squash_root(const Descriptor& folder);
 
 }  // namespace cairn

@@ -17,6 +17,7 @@
 #include "crfs/kernel.hpp"
 #include "crfs/operations.hpp"
 #include "crfs/passthrough.hpp"
+#include "crfs/request_user.hpp"
 #include "crfs/statistics.hpp"
 
 namespace cairn {
@@ -240,6 +241,11 @@ int serve_mount(const MountOptions& options, Descriptor root, BackgroundProcess&
     }
     files.complain = [&](const std::string& text) { background.log().error("{}", text); };
     tune_cache(options.mountpoint);
+    if (::geteuid() == 0 && may_squash_root(files.inodes.root().path))
+      background.log().warning(
+          "{} is NFS or Lustre: if its server takes root for nobody (root_squash), private files "
+          "cannot be used through this mount; each user should mount for himself, see crfs(1)",
+          options.backing);
     background.begin();
     error = serve(files);
     files.drain();

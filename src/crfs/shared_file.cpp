@@ -112,7 +112,7 @@ int SharedFile::flush() {
   if (is_passed_through()) return backing_.flush();
   const std::uint64_t mark = settled_;
   const int error = flushed_.exchange(mark) == mark ? 0 : backing_.flush();
-  if (error != 0) flush_failed_ = true;
+  if (error != 0) distrust_cache();
   return error;
 }
 

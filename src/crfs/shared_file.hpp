@@ -46,9 +46,11 @@ class SharedFile {
   int resize(std::uint64_t bytes);
   /// By a write or resize.
   bool was_changed() const { return written_ > 0; }
-  /// What somebody wrote may have been lost: who has read it here has read what is not in the
-  /// backing file.
-  bool has_failed() { return flush_failed_ || data_.has_failed(); }
+  /// The kernel may have pages that are not what is in the backing file: somebody wrote what may
+  /// have been lost, or distrust_cache() was called.
+  bool is_cache_untrue() { return cache_is_untrue_ || data_.has_failed(); }
+  /// The next open() is to have the kernel drop its pages.
+  void distrust_cache() { cache_is_untrue_ = true; }
   /// False while there may be bytes that the backing file does not have.
   bool settled() const { return settled_ == written_; }
   /// Makes what the backing folder says of the file true.
@@ -81,7 +83,7 @@ class SharedFile {
   std::atomic<std::uint64_t> settled_ = 0;  ///< of these, so many are in the backing file
   std::atomic<std::uint64_t> flushed_ =
       0;  ///< and of these, so many the backing file was closed after
-  std::atomic<bool> flush_failed_ = false;
+  std::atomic<bool> cache_is_untrue_ = false;
   std::atomic<std::int64_t> last_write_ns_ = 0;
   std::atomic<bool> told_time_ = false;  ///< somebody was shown last_write_ns_
 };

@@ -107,8 +107,17 @@ def run(*command: object, cwd: Path, patience_s: int = 300, env: Optional[Dict[s
 
 def other_kernel(build: Path, **what: str) -> Dict[str, str]:
     """The environment of a CRFS that believes to be on another kernel: see other_kernel.c."""
-    return {"LD_PRELOAD": str(build / "tests/crfs/other_kernel.so"), "ASAN_OPTIONS": "verify_asan_link_order=0",
-            **{f"OTHER_KERNEL_{name}": value for name, value in what.items()}}
+    return preloaded(build, "other_kernel", **what)
+
+
+def other_node(build: Path, **what: str) -> Dict[str, str]:
+    """The environment of a CRFS whose backing folder is other nodes' too: see other_node.c."""
+    return preloaded(build, "other_node", **what)
+
+
+def preloaded(build: Path, name: str, **what: str) -> Dict[str, str]:
+    return {"LD_PRELOAD": str(build / f"tests/crfs/{name}.so"), "ASAN_OPTIONS": "verify_asan_link_order=0",
+            **{f"{name.upper()}_{setting}": value for setting, value in what.items()}}
 
 
 def keep_mounts_to_ourselves() -> None:
@@ -150,9 +159,9 @@ class Workshop:
         folder.chmod(0o755)
         return folder
 
-    def small_disk(self, size: int) -> Path:
+    def small_disk(self, size: int, disk: Optional[Path] = None) -> Path:
         """A file system in memory of so many bytes; only root can mount it."""
-        disk = self.new_folder("disk")
+        disk = disk or self.new_folder("disk")
         subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(disk)], check=True)
         self._disks.append(disk)
         return disk
@@ -187,7 +196,7 @@ class Workshop:
                 mount.end()
             except AssertionError as error:
                 failed.append(str(error))
-        for disk in self._disks:
+        for disk in reversed(self._disks):
             subprocess.run(["umount", str(disk)], check=True)
         self._folder.cleanup()
         assert not failed, "\n".join(failed)

@@ -2,16 +2,16 @@
 // with. It can also be slow, fail, and write down what it changed, and then stands for a backing
 // file system in tests.
 //
-//   slowfs BACKING MOUNTPOINT [--delay-us N] [--bandwidth BYTES/S] [--short BYTES] [--fail
-//   OP[@FILE]:N[+]:ERRNO]...
-//          [--log FILE] [--direct] [--no-xattr] [-o OPTIONS]
+//   slowfs BACKING MOUNTPOINT [--delay-us N] [--delay OP[@FILE]:US]... [--bandwidth BYTES/S]
+//          [--short BYTES] [--fail OP[@FILE]:N[+]:ERRNO]... [--log FILE] [--direct] [--no-xattr]
+//          [-o OPTIONS]
 //
-// --delay-us: of every request but forget and release. --bandwidth: of reads and writes together.
-// --short: no write carries out more. --direct: not through the kernel's page cache. --no-xattr:
-// none, which saves the kernel a request before each write. The first four can be set while it
-// runs, as attributes of the root, e.g. user.slowfs.fail; user.slowfs.clear ends them,
-// user.slowfs.counts tells the requests so far. It stays in the foreground. The folder must not
-// change but through the mount.
+// --delay-us: of every request but forget and release. --delay: of those of a kind, beside it.
+// --bandwidth: of reads and writes together. --short: no write carries out more. --direct: not
+// through the kernel's page cache. --no-xattr: none, which saves the kernel a request before each
+// write. The first five can be set while it runs, as attributes of the root, e.g. user.slowfs.fail;
+// user.slowfs.clear ends them, user.slowfs.counts tells the requests so far. It stays in the
+// foreground. The folder must not change but through the mount.
 #define FUSE_USE_VERSION 312
 
 #include <dirent.h>

@@ -31,6 +31,27 @@ struct Fault {
   std::uint64_t seen = 0;
 };
 
+/// Of requests of a kind.
+struct Delay {
+  std::string operation, file;  ///< no file: any
+  std::chrono::microseconds time{0};
+};
+
+template <class Rule>
+bool is_about(const Rule& rule, const std::string& operation, const std::string& file) {
+  return rule.operation == operation && (rule.file.empty() || rule.file == file);
+}
+
+/// Takes "OPERATION[@FILE]" apart.
+template <class Rule>
+Rule rule_about(const std::string& what) {
+  Rule rule;
+  const std::size_t at = what.find('@');
+  rule.operation = what.substr(0, at);
+  if (at != std::string::npos) rule.file = what.substr(at + 1);
+  return rule;
+}
+
 inline int errno_of(const std::string& name) {
   static const std::map<std::string, int> known = {
       {"EIO", EIO},       {"ENOSPC", ENOSPC}, {"EDQUOT", EDQUOT},
@@ -45,16 +66,22 @@ inline Fault fault_of(const std::string& text) {
   const std::size_t first = text.find(':'), second = text.find(':', first + 1);
   if (second == std::string::npos)
     throw std::invalid_argument("a fault is OPERATION[@FILE]:N[+]:ERRNO, not " + text);
-  const std::string what = text.substr(0, first),
-                    which = text.substr(first + 1, second - first - 1);
-  const std::size_t at = what.find('@');
-  Fault fault;
-  fault.operation = what.substr(0, at);
-  if (at != std::string::npos) fault.file = what.substr(at + 1);
+  const std::string which = text.substr(first + 1, second - first - 1);
+  auto fault = rule_about<Fault>(text.substr(0, first));
   fault.first = std::stoull(which);
   fault.and_later = which.back() == '+';
   fault.error = errno_of(text.substr(second + 1));
   return fault;
+}
+
+/// "fsync:20000", "write@slow.dat:1000000".
+inline Delay delay_of(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string::npos)
+    throw std::invalid_argument("a delay is OPERATION[@FILE]:US, not " + text);
+  auto delay = rule_about<Delay>(text.substr(0, colon));
+  delay.time = std::chrono::microseconds(std::stoll(text.substr(colon + 1)));
+  return delay;
 }
 
 class Behaviour {
@@ -64,6 +91,8 @@ class Behaviour {
     const std::lock_guard lock(mutex_);
     if (name == "delay-us") {
       delay_ = std::chrono::microseconds(std::stoll(value));
+    } else if (name == "delay") {
+      delays_.push_back(delay_of(value));
     } else if (name == "bandwidth") {
       bandwidth_ = std::stod(value);
     } else if (name == "short") {
@@ -71,7 +100,7 @@ class Behaviour {
     } else if (name == "fail") {
       faults_.push_back(fault_of(value));
     } else if (name == "clear") {
-      faults_.clear(), delay_ = {}, bandwidth_ = 0, short_bytes_ = 0;
+      faults_.clear(), delays_.clear(), delay_ = {}, bandwidth_ = 0, short_bytes_ = 0;
     } else {
       throw std::invalid_argument("slowfs has no setting " + name);
     }
@@ -83,12 +112,14 @@ class Behaviour {
     ++counts_[operation];
     int error = 0;
     for (Fault& fault : faults_) {
-      if (fault.operation != operation || (!fault.file.empty() && fault.file != file)) continue;
+      if (!is_about(fault, operation, file)) continue;
       ++fault.seen;
       if (fault.seen == fault.first || (fault.and_later && fault.seen > fault.first))
         error = fault.error;
     }
-    const auto delay = delay_;
+    auto delay = delay_;
+    for (const Delay& one : delays_)
+      if (is_about(one, operation, file)) delay += one.time;
     lock.unlock();
     if (delay.count() > 0) std::this_thread::sleep_for(delay);
     return error;
@@ -120,6 +151,7 @@ class Behaviour {
  private:
   std::mutex mutex_;
   std::chrono::microseconds delay_{0};
+  std::vector<Delay> delays_;
   double bandwidth_ = 0;  // bytes per second; 0: without bound
   std::size_t short_bytes_ = 0;
   Clock::time_point free_at_{};

@@ -103,6 +103,19 @@ def test_what_could_not_be_written_is_not_shown_to_who_opens_the_file_later(work
 
 
 @pytest.mark.crfs_only
+def test_nor_after_a_truncation_that_changes_nothing(workshop, gathering):
+    """Of which the kernel thinks that what it has is still right."""
+    stack = Stack(workshop, gathering, *ONE_REQUEST)
+    (stack.mount.path / "bad").write_bytes(pattern("old", MIB))
+    fd = stack.open("bad")
+    stack.slow.set("fail", "write@bad:1:EIO")
+    write_slowly(fd, pattern("bad", MIB), 65_536)
+    assert told(os.close, fd) == errno.EIO
+    os.truncate(stack.mount.path / "bad", MIB)
+    assert (stack.mount.path / "bad").read_bytes() == stack.below("bad") != pattern("bad", MIB)
+
+
+@pytest.mark.crfs_only
 def test_one_failing_write_of_many_files_reaches_one_close(workshop, gathering, seed, long):
     for number in range(30 if long else 3):
         chance = random.Random(seed * 1000 + number)

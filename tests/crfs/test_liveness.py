@@ -231,3 +231,31 @@ def test_writers_that_are_killed_leave_what_they_wrote(workshop, gathering, seed
     for i, data in enumerate(seen):
         assert data == records(len(data) // RECORD + 1)[:len(data)]
         assert (mount.backing / f"w{i}").read_bytes() == data
+
+
+@pytest.mark.crfs_only
+@pytest.mark.parametrize("operation", ["open", "write", "fsync"])
+def test_a_file_that_stands_still_holds_up_no_other(workshop, gathering, operation):
+    slow = workshop.slowfs("--delay", f"{operation}@still:1500000")
+    mount = workshop.crfs("--mode", gathering, backing=slow.path)
+    for name in ("still", "other"):
+        (slow.backing / name).write_bytes(b"old")
+
+    def use(name: str) -> None:
+        with open(mount.path / name, "r+b", buffering=0) as file:
+            file.truncate(0)
+            file.write(records(100))
+            os.fsync(file.fileno())
+            assert os.pread(file.fileno(), RECORD, 0) == records(1)
+            assert os.fstat(file.fileno()).st_size == 100 * RECORD
+
+    still = threading.Thread(target=use, args=("still",))
+    still.start()
+    time.sleep(0.3)
+    for _ in range(5):
+        use("other")
+    assert still.is_alive(), "the other file waited"
+    still.join()
+    assert mount.unmount() == 0
+    for name in ("still", "other"):
+        assert (slow.backing / name).read_bytes() == records(100)

@@ -1,5 +1,7 @@
 """The tree keeps the rules of the house, and each check catches what it is there for."""
 
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -120,3 +122,11 @@ def test_what_only_a_newer_python_understands_is_caught(tmp_path):
 def test_the_program_in_the_readme_is_the_example():
     program = (ROOT / "README.md").read_text().split("```c\n")[1].split("```")[0]
     assert program in (ROOT / "examples" / "1_first_program.c").read_text()
+
+
+@pytest.mark.parametrize("target", ["test", "asan", "tsan", "soak-crfs"])
+def test_whoever_runs_the_tests_has_their_packages_first(target):
+    """On a bare machine a suite would be skipped that should run."""
+    done = subprocess.run(["make", "--dry-run", target], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    installed = re.findall(r"install-dependencies build (\S+)", done.stdout)
+    assert {"test", "crfs-suite"} <= set(installed)
