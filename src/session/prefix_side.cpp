@@ -487,6 +487,7 @@ Status PrefixSide::drop_dataset(const DatasetRecord& record) {
 /// All that have the name.
 Status PrefixSide::remove(const std::string& name) {
   CAIRN_TRY(look_again());
+  CAIRN_TRY(on_keeper(comm_, site_, [&](Keeper& keeper) { return delete_saved(keeper, name); }));
   auto record = share_record("SCR_Delete", name);
   if (!record) return tl::unexpected(record.error());
   Status removed;

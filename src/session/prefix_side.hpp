@@ -163,6 +163,8 @@ class PrefixSide {
   Status drop_dataset(const DatasetRecord& record);
   Status remove_dataset(const DatasetRecord& record);
   Status purge();
+  Status purge_saved();
+  Status delete_saved(Keeper& keeper, const std::string& name);
   void save_listing();
   const DatasetRecord* next_to_go() const;
   Status keep_to_window();

@@ -273,7 +273,8 @@ void PrefixSide::forget_deleted(const std::vector<CachedDataset>& left) {
     const auto is_it = [&](const CachedDataset& dataset) {
       return dataset.info.uuid == record.info.uuid && dataset.deleted;
     };
-    return record.job_id == settings_.job_id && std::none_of(left.begin(), left.end(), is_it);
+    return record.job_id == settings_.job_id && std::none_of(left.begin(), left.end(), is_it) &&
+           !is_saved(files_, site_.folder, record.info).value_or(true);
   });
   if (kept == keeper_->deleted()) return;
   const Status kept_well = keeper_->set_deleted(std::move(kept));
@@ -294,6 +295,7 @@ void PrefixSide::forget_attempts(const std::vector<CachedDataset>& datasets) {
 /// SCR_PREFIX_PURGE: one after the other, as SCR_Delete does; files that Cairn did not write stay.
 Status PrefixSide::purge() {
   CAIRN_TRY(refuse_unread("what SCR_PREFIX_PURGE=1 is to delete"));
+  CAIRN_TRY(purge_saved());
   std::vector<std::string> deleted;
   std::vector<std::string> dropped;
   while (true) {
