@@ -148,6 +148,11 @@ void PrefixSide::let_go_if_closed() {
   was_closed_ = true;
 }
 
+bool PrefixSide::has_news() {
+  let_go_if_closed();
+  return has_news_ || (was_closed_ && !owned_);
+}
+
 /// What was this run's, or would have been, is to be so; and what could not be read may be read
 /// now.
 Status PrefixSide::look_again() {
@@ -241,7 +246,9 @@ Status PrefixSide::mark_flushed(std::vector<CachedDataset>& datasets) {
   if (!looked_up) has_news_ = true;  // the next call looks again
   comm_.bcast(known, 0);
   for (std::size_t i = 0; i < datasets.size(); ++i) {
-    if ((known[i] & known_flushed) != std::byte{}) datasets[i].flushed = true;
+    const bool flushed = (known[i] & known_flushed) != std::byte{};
+    // Another one may have removed it since.
+    if (flushed || (looked_up && !datasets[i].in_prefix())) datasets[i].flushed = flushed;
     if ((known[i] & known_quarantined) != std::byte{}) datasets[i].quarantined = true;
     if ((known[i] & known_deleted) != std::byte{}) datasets[i].deleted = true;
   }
