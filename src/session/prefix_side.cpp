@@ -171,8 +171,8 @@ Status PrefixSide::check_ranks(const Uuid& newer_than) const {
 std::string PrefixSide::lifted_by(const DatasetRecord& record) const {
   const bool listed = find(record.info.uuid) != nullptr;
   return fmt::format("\"cairn index quarantine --lift {}\" brings it back, {}", record.info.name,
-                     !listed ? "until a newer checkpoint is complete: only the caches have it, and "
-                               "it leaves them then"
+                     !listed ? "until a newer checkpoint is complete if only the caches have it "
+                               "then, which it leaves, else as long as the prefix directory has it"
                      : settings_.prefix_size > 0
                          ? "until SCR_PREFIX_SIZE needs its place, which it gives up first"
                          : "as long as it is in the prefix directory");

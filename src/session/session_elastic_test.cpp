@@ -101,6 +101,18 @@ TEST(SessionElastic, WhatOnlyTheCachesHaveIsCopiedWhenTheRestartBegins) {
   EXPECT_EQ(cluster.parts("n1", 3), std::vector<std::string>()) << "a newer one is complete";
 }
 
+TEST(SessionElastic, TheLastAttemptSaysUntilWhenItComesBackAlsoFromWhereItIsCopiedTo) {
+  CachedElastic cluster;
+  cluster.settings.restart_attempts = 1;
+  cluster.write(four_nodes(), {1, 2, 3});
+  EXPECT_EQ(cluster.restart_from(8, cluster.four), 3);
+  EXPECT_EQ(cluster.listed().at(0), "ckpt.3");
+  EXPECT_TRUE(
+      cluster.said("if only the caches have it then, which it leaves, else as long as the "
+                   "prefix directory has it"))
+      << cluster.said();
+}
+
 TEST(SessionElastic, EightToSixEightToOneAndBackFromTheCaches) {
   const Nodes on_one_node(8, "n0");
   CachedElastic cluster;
