@@ -133,10 +133,10 @@ CAIRN_EXPORT int SCR_Should_exit(int* flag);
  *     now on and must be there at Complete. Names that differ only in their folder are two files.
  *     Where the cache is bypassed it is the absolute path of `name` itself; a link in the place of
  *     one of its folders below SCR_PREFIX, or of the file, is an error.
- *   RESTART: the path to read, checked and complete. A file that this rank wrote under another
- *     folder is found too, if it is its only one of that base name; else NOT_FOUND.
- *     With CAIRN_ELASTIC=1 and another number of ranks, any file of the checkpoint; and one that
- *     CAIRN_BROADCAST names, whoever has written it.
+ *   RESTART: the path to read, checked and complete: of a file of this name that this rank wrote;
+ *     else of one that CAIRN_BROADCAST names, whoever has written it; else of one that this rank
+ *     wrote under another folder, if it is its only one of that base name; else NOT_FOUND.
+ *     With CAIRN_ELASTIC=1 and another number of ranks, of any file of the checkpoint.
  *   IDLE: `name`, unchanged. UNINIT too, when convention 8 applies.
  * Errors: WRONG_STATE, BAD_ARGUMENT (not under SCR_PREFIX, Cairn's own, too long), NOT_FOUND, IO,
  * NO_SPACE. */

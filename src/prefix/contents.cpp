@@ -277,6 +277,13 @@ Result<std::vector<std::string>> saved_caches(Files& files, const PrefixFolder& 
   return caches;
 }
 
+Result<bool> is_saved(Files& files, const PrefixFolder& folder, const DatasetInfo& dataset) {
+  CAIRN_ASSIGN(const std::vector<std::string> caches, saved_caches(files, folder));
+  return std::any_of(caches.begin(), caches.end(), [&](const std::string& cache) {
+    return files.info(cache + "/" + PrefixFolder::folder_name(dataset)).has_value();
+  });
+}
+
 Result<std::optional<OwnerRecord>> read_owner(Files& files, const PrefixFolder& folder) {
   return read_record(files, folder.owner(), largest_record, decode_owner_record);
 }

@@ -108,6 +108,9 @@ Result<std::string> read_current(Files& files, const PrefixFolder& folder);
 /// for each node, and that of what was rebuilt.
 Result<std::vector<std::string>> saved_caches(Files& files, const PrefixFolder& folder);
 
+/// Whether there is something of the dataset in one of those.
+Result<bool> is_saved(Files& files, const PrefixFolder& folder, const DatasetInfo& dataset);
+
 /// Nothing if nobody ever was.
 Result<std::optional<OwnerRecord>> read_owner(Files& files, const PrefixFolder& folder);
 

@@ -191,16 +191,9 @@ enum class Ending { published, left, withdrawn };
 
 /// Collective. Then the other parts of its plan may be done with what was saved.
 Result<bool> was_scavenged(Communicator& comm, const Site& site, const DatasetInfo& dataset) {
-  Status looked;
-  bool found = false;
-  if (site.keeper != nullptr) {
-    const auto caches = saved_caches(site.files, site.folder);
-    if (!caches) looked = tl::unexpected(caches.error());
-    for (const std::string& cache : caches.value_or(std::vector<std::string>{}))
-      found = found || site.files.info(cache + "/" + PrefixFolder::folder_name(dataset));
-  }
-  CAIRN_TRY(agree(comm, std::move(looked)));
-  return allreduce(comm, found ? 1 : 0, Reduce::max) != 0;
+  const auto saved = site.keeper != nullptr ? is_saved(site.files, site.folder, dataset) : false;
+  CAIRN_TRY(agree(comm, saved.map([](bool) {})));
+  return allreduce(comm, *saved ? 1 : 0, Reduce::max) != 0;
 }
 
 /// Collective.

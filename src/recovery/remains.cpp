@@ -50,6 +50,17 @@ Result<std::vector<Remains>> find_remains(Files& files, const std::vector<std::s
   return newest_first;
 }
 
+Status remove_remains(Files& files, const Remains& remains, const std::vector<RankFolder>& made) {
+  std::set<std::string> paths;
+  for (const HeldPart& part : remains.parts) paths.insert(part.folder.path);
+  for (const RankFolder& each : made) paths.insert(each.path);
+  for (const std::string& path : paths) {
+    CAIRN_ASSIGN(Store store, Store::at(files, folder_of(folder_of(path))));
+    CAIRN_TRY(store.remove({path}));
+  }
+  return {};
+}
+
 std::set<int> ranks_with_record(const Remains& remains) {
   std::set<int> ranks;
   for (const HeldPart& part : remains.parts)

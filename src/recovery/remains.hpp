@@ -26,6 +26,10 @@ Result<std::vector<Remains>> find_remains(Files& files, const std::vector<std::s
                                           RecordDetail detail = RecordDetail::outline,
                                           std::vector<std::string>* unreadable = nullptr);
 
+/// Local. Removes all of it that was found, and what was `made` of it. The caller has the locks.
+Status remove_remains(Files& files, const Remains& remains,
+                      const std::vector<RankFolder>& made = {});
+
 /// Whose parts are there with their record, which is copied last.
 std::set<int> ranks_with_record(const Remains& remains);
 

@@ -139,14 +139,7 @@ void append_parts(const SalvagedDataset& dataset, std::vector<CachedPart>& cache
 Status remove_copies(Files& files, const PrefixFolder& folder, const Remains& remains,
                      const std::vector<RankFolder>& made) {
   CAIRN_TRY(forget_failure(files, folder, remains.uuid));
-  std::set<std::string> paths;
-  for (const HeldPart& part : remains.parts) paths.insert(part.folder.path);
-  for (const RankFolder& each : made) paths.insert(each.path);
-  for (const std::string& path : paths) {
-    CAIRN_ASSIGN(Store store, Store::at(files, folder_of(folder_of(path))));
-    CAIRN_TRY(store.remove({path}));
-  }
-  return {};
+  return remove_remains(files, remains, made);
 }
 
 class Publishing {

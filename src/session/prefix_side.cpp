@@ -171,8 +171,8 @@ Status PrefixSide::check_ranks(const Uuid& newer_than) const {
 std::string PrefixSide::lifted_by(const DatasetRecord& record) const {
   const bool listed = find(record.info.uuid) != nullptr;
   return fmt::format("\"cairn index quarantine --lift {}\" brings it back, {}", record.info.name,
-                     !listed ? "until a newer checkpoint is complete: only the caches have it, and "
-                               "it leaves them then"
+                     !listed ? "until a newer checkpoint is complete if only the caches have it "
+                               "then, which it leaves, else as long as the prefix directory has it"
                      : settings_.prefix_size > 0
                          ? "until SCR_PREFIX_SIZE needs its place, which it gives up first"
                          : "as long as it is in the prefix directory");
@@ -487,6 +487,7 @@ Status PrefixSide::drop_dataset(const DatasetRecord& record) {
 /// All that have the name.
 Status PrefixSide::remove(const std::string& name) {
   CAIRN_TRY(look_again());
+  CAIRN_TRY(on_keeper(comm_, site_, [&](Keeper& keeper) { return delete_saved(keeper, name); }));
   auto record = share_record("SCR_Delete", name);
   if (!record) return tl::unexpected(record.error());
   Status removed;

@@ -46,13 +46,16 @@ class PrefixSide {
   std::uint64_t last_number() const { return last_number_; }
   std::uint64_t last_checkpoint() const { return last_checkpoint_; }
   std::int64_t newest_us() const { return newest_us_; }
-  /// Sets `flushed` of those that are there and not known to be damaged, and of those that somebody
-  /// has dropped, which are not to come back; `quarantined` and `deleted` of all that are. Does
+  /// `flushed` is then true of those that are there and not known to be damaged, and of those that
+  /// somebody has dropped, which are not to come back; sets `quarantined` and `deleted`. Does
   /// nothing where the directory has not come to be this run's since the last time that this went
   /// well. Where it is not known what was dropped, nothing must be copied there; agreed.
   Status mark_flushed(std::vector<CachedDataset>& datasets);
   /// What was deleted is in the caches of this job no more, but for what is `left`.
   void forget_deleted(const std::vector<CachedDataset>& left);
+
+  /// What is there now mark_flushed() has not told yet: another one has had it since, or has it.
+  bool has_news();
 
   /// For a dataset that is about to be written there: the directory is this job's, and no file of
   /// an older dataset will still be given its name. Where it was away before, it is looked for once
@@ -163,6 +166,8 @@ class PrefixSide {
   Status drop_dataset(const DatasetRecord& record);
   Status remove_dataset(const DatasetRecord& record);
   Status purge();
+  Status purge_saved();
+  Status delete_saved(Keeper& keeper, const std::string& name);
   void save_listing();
   const DatasetRecord* next_to_go() const;
   Status keep_to_window();

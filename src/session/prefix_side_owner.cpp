@@ -148,6 +148,11 @@ void PrefixSide::let_go_if_closed() {
   was_closed_ = true;
 }
 
+bool PrefixSide::has_news() {
+  let_go_if_closed();
+  return has_news_ || (was_closed_ && !owned_);
+}
+
 /// What was this run's, or would have been, is to be so; and what could not be read may be read
 /// now.
 Status PrefixSide::look_again() {
@@ -241,7 +246,9 @@ Status PrefixSide::mark_flushed(std::vector<CachedDataset>& datasets) {
   if (!looked_up) has_news_ = true;  // the next call looks again
   comm_.bcast(known, 0);
   for (std::size_t i = 0; i < datasets.size(); ++i) {
-    if ((known[i] & known_flushed) != std::byte{}) datasets[i].flushed = true;
+    const bool flushed = (known[i] & known_flushed) != std::byte{};
+    // Another one may have removed it since.
+    if (flushed || (looked_up && !datasets[i].in_prefix())) datasets[i].flushed = flushed;
     if ((known[i] & known_quarantined) != std::byte{}) datasets[i].quarantined = true;
     if ((known[i] & known_deleted) != std::byte{}) datasets[i].deleted = true;
   }
@@ -273,7 +280,8 @@ void PrefixSide::forget_deleted(const std::vector<CachedDataset>& left) {
     const auto is_it = [&](const CachedDataset& dataset) {
       return dataset.info.uuid == record.info.uuid && dataset.deleted;
     };
-    return record.job_id == settings_.job_id && std::none_of(left.begin(), left.end(), is_it);
+    return record.job_id == settings_.job_id && std::none_of(left.begin(), left.end(), is_it) &&
+           !is_saved(files_, site_.folder, record.info).value_or(true);
   });
   if (kept == keeper_->deleted()) return;
   const Status kept_well = keeper_->set_deleted(std::move(kept));
@@ -294,6 +302,7 @@ void PrefixSide::forget_attempts(const std::vector<CachedDataset>& datasets) {
 /// SCR_PREFIX_PURGE: one after the other, as SCR_Delete does; files that Cairn did not write stay.
 Status PrefixSide::purge() {
   CAIRN_TRY(refuse_unread("what SCR_PREFIX_PURGE=1 is to delete"));
+  CAIRN_TRY(purge_saved());
   std::vector<std::string> deleted;
   std::vector<std::string> dropped;
   while (true) {

@@ -13,6 +13,20 @@ bool is_own_name(const std::string& relative) {
 
 }  // namespace
 
+OwnNames::OwnNames(const RankRecord& record) : dataset_(record.dataset.uuid) {
+  for (const FileEntry& file : record.files) {
+    names_.insert(file.name);
+    const auto [known, is_first] = by_base_.emplace(name_of_path("/" + file.name), file.name);
+    if (!is_first) known->second.clear();
+  }
+}
+
+std::optional<std::string> OwnNames::only_one_called(const std::string& base) const {
+  const auto found = by_base_.find(base);
+  if (found == by_base_.end() || found->second.empty()) return std::nullopt;
+  return found->second;
+}
+
 void Routing::begin(std::optional<RankFolder> into) {
   const std::scoped_lock lock(mutex_);
   into_ = std::move(into);
@@ -67,23 +81,23 @@ std::map<std::string, std::string> Routing::asked_for() const {
   return asked_for_;
 }
 
-std::optional<std::string> Routing::find_in(const RankRecord& record,
-                                            const std::string& path) const {
-  const auto relative = relative_name(path);
-  const std::string base = name_of_path(path);
-  const FileEntry* by_name = nullptr;
-  const FileEntry* by_base = nullptr;
-  int same_base = 0;
-  for (const FileEntry& file : record.files) {
-    if (relative && file.name == *relative) by_name = &file;
-    if (name_of_path("/" + file.name) == base) {
-      by_base = &file;
-      ++same_base;
-    }
-  }
-  const FileEntry* found = by_name != nullptr ? by_name : same_base == 1 ? by_base : nullptr;
-  if (found == nullptr) return std::nullopt;
-  return found->name;
+/// The names of a dataset's files never change, so they are sorted once for all that is looked for.
+const OwnNames& Routing::names_of(const RankRecord& record) const {
+  if (own_.dataset() != record.dataset.uuid) own_ = OwnNames(record);
+  return own_;
+}
+
+std::optional<std::string> Routing::find_by_name(const RankRecord& record,
+                                                 const std::string& path) const {
+  auto name = relative_name(path);
+  const std::scoped_lock lock(mutex_);
+  return name && names_of(record).has(*name) ? std::move(name) : std::nullopt;
+}
+
+std::optional<std::string> Routing::find_by_base(const RankRecord& record,
+                                                 const std::string& path) const {
+  const std::scoped_lock lock(mutex_);
+  return names_of(record).only_one_called(name_of_path(path));
 }
 
 }  // namespace cairn

@@ -5,12 +5,31 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "files/files.hpp"
 #include "records/rank_folder.hpp"
 #include "records/rank_record.hpp"
 
 namespace cairn {
+
+/// The names of one rank's files, each found without a look at the others.
+class OwnNames {
+ public:
+  OwnNames() = default;
+  explicit OwnNames(const RankRecord& record);
+
+  const Uuid& dataset() const { return dataset_; }
+  bool has(const std::string& name) const { return names_.contains(name); }
+  /// The one file whose name ends so; nothing if it is not one.
+  std::optional<std::string> only_one_called(const std::string& base) const;
+
+ private:
+  Uuid dataset_;
+  std::unordered_set<std::string> names_;
+  std::unordered_map<std::string, std::string> by_base_;  ///< empty: several
+};
 
 class Routing {
  public:
@@ -27,20 +46,23 @@ class Routing {
   /// What was asked for since begin(): name relative to the prefix directory -> path.
   std::map<std::string, std::string> asked_for() const;
 
-  /// Which of these files it is: by its name, else by the last part of it, if that is one file's
-  /// only.
-  std::optional<std::string> find_in(const RankRecord& record, const std::string& path) const;
+  /// Thread-safe, as the next. Which of these files has this name.
+  std::optional<std::string> find_by_name(const RankRecord& record, const std::string& path) const;
+  /// Which has a name with this last part, if only one has.
+  std::optional<std::string> find_by_base(const RankRecord& record, const std::string& path) const;
   /// Relative to the prefix directory; nothing if it is not below, or is Cairn's own.
   std::optional<std::string> relative_name(const std::string& path) const;
 
  private:
   Status make_place(const std::string& target);
+  const OwnNames& names_of(const RankRecord& record) const;
 
   Files& files_;
   const std::string& prefix_;
   std::optional<RankFolder> into_;
-  mutable std::mutex mutex_;  ///< guards asked_for_
+  mutable std::mutex mutex_;  ///< guards what follows
   std::map<std::string, std::string> asked_for_;
+  mutable OwnNames own_;  ///< of the record that was last looked into
 };
 
 /// SCR_MAX_FILENAME without the final zero.

@@ -140,6 +140,7 @@ Status Session::finalize() {
   CAIRN_TRY(enter("SCR_Finalize", Phase::idle));
   phase_ = Phase::ended;
   flush_wanted_ = settings_.flush_interval > 0;
+  if (prefix_.has_news()) (void)claim_prefix();  // what has gone since is copied again
   const std::vector<Uuid> due = due_in_prefix();
   (void)flush_due();  // each has been told; what is left of them is found below
   flush_outputs_of_others();

@@ -213,6 +213,8 @@ class Session {
   Result<std::optional<std::string>> find_in_restart(const std::string& path);
   std::optional<std::string> find_anybodys(const CachedDataset& dataset,
                                            const std::string& path) const;
+  bool is_broadcast(const std::string& path) const;
+  bool all_names_known(const CachedDataset& dataset) const;
   Result<std::optional<std::string>> find_broadcast(const CachedDataset& dataset,
                                                     const std::string& path);
 

@@ -102,6 +102,18 @@ TEST(SessionElastic, WhatOnlyTheCachesHaveIsCopiedWhenTheRestartBegins) {
   EXPECT_EQ(cluster.parts("n1", 3), std::vector<std::string>()) << "a newer one is complete";
 }
 
+TEST(SessionElastic, TheLastAttemptSaysUntilWhenItComesBackAlsoFromWhereItIsCopiedTo) {
+  CachedElastic cluster;
+  cluster.settings.restart_attempts = 1;
+  cluster.write(four_nodes(), {1, 2, 3});
+  EXPECT_EQ(cluster.restart_from(8, cluster.four), 3);
+  EXPECT_EQ(cluster.listed().at(0), "ckpt.3");
+  EXPECT_TRUE(
+      cluster.said("if only the caches have it then, which it leaves, else as long as the "
+                   "prefix directory has it"))
+      << cluster.said();
+}
+
 TEST(SessionElastic, EightToSixEightToOneAndBackFromTheCaches) {
   const Nodes on_one_node(8, "n0");
   CachedElastic cluster;
@@ -382,6 +394,70 @@ TEST(SessionBroadcast, WhereFilesAreReadInPlaceEveryRankKnowsThoseOfThisCheckpoi
     }
     EXPECT_TRUE(rank.session->complete_restart(true));
   });
+}
+
+/// Each rank writes `header` in a folder of its own, rank 0 also one that all ranks read.
+class HeaderCluster : public PrefixCluster {
+ public:
+  HeaderCluster() {
+    settings.broadcast = {"*/global/*"};
+    settings.flush_interval = 1;
+    run_well(four_nodes(), [&](JobRank& rank) {
+      ASSERT_TRUE(rank.session->start_output("ckpt.5", flag_checkpoint));
+      const auto own = rank.session->route_file(header(fmt::format("r{}", rank.number())));
+      std::ofstream(*own) << "of rank " << rank.number();
+      if (rank.number() == 0)
+        std::ofstream(*rank.session->route_file(header("global"))) << "of all";
+      EXPECT_TRUE(rank.session->complete_output(true));
+    });
+  }
+
+  std::string header(const std::string& folder) const {
+    return fmt::format("{}/step.5/{}/header", settings.prefix, folder);
+  }
+
+  void expect_both(JobRank& rank) const {
+    const auto of_all = rank.session->route_file(header("global"));
+    ASSERT_TRUE(of_all) << of_all.error().text;
+    EXPECT_EQ(read_all(*of_all), "of all") << *of_all;
+    const auto own = rank.session->route_file(header(fmt::format("r{}", rank.number())));
+    ASSERT_TRUE(own) << own.error().text;
+    EXPECT_EQ(read_all(*own), fmt::format("of rank {}", rank.number()));
+  }
+};
+
+TEST(SessionBroadcast, TheFileOfAllIsNotTakenForARanksOwnOfTheSameLastName) {
+  HeaderCluster cluster;
+  for (const bool in_place : {false, true}) {
+    cluster.settings.fetch_bypass = in_place;
+    if (in_place) cluster.lose_all_nodes();
+    cluster.run_well(four_nodes(), [&](JobRank& rank) {
+      ASSERT_TRUE(*rank.session->have_restart());
+      ASSERT_TRUE(rank.session->start_restart());
+      cluster.expect_both(rank);
+      EXPECT_TRUE(rank.session->complete_restart(true));
+    });
+  }
+}
+
+/// Programs of 2009 begin no restart, so no copies of it are made for them.
+TEST(SessionBroadcast, OutsideARestartARanksOwnOfTheSameLastNameIsNotHandedOutForIt) {
+  HeaderCluster cluster;
+  for (const bool in_place : {false, true}) {
+    cluster.settings.fetch_bypass = in_place;
+    if (in_place) cluster.lose_all_nodes();
+    cluster.run_well(four_nodes(), [&](JobRank& rank) {
+      ASSERT_TRUE(*rank.session->have_restart());
+      const std::string found = rank.session->route_loaded(cluster.header("global"));
+      if (rank.number() == 0 || in_place)
+        EXPECT_EQ(read_all(found), "of all") << found;
+      else
+        EXPECT_EQ(found, cluster.header("global"));
+      const std::string own = cluster.header(fmt::format("r{}", rank.number()));
+      EXPECT_EQ(read_all(rank.session->route_loaded(own)),
+                fmt::format("of rank {}", rank.number()));
+    });
+  }
 }
 
 TEST(SessionBroadcast, WhatADeadRestartHasLeftGoes) {

@@ -328,6 +328,48 @@ TEST(SessionTaken, WhatTheOtherHasPublishedMeanwhileIsNotHarmed) {
   EXPECT_EQ(other.restart(four_nodes()), 2) << "the other's own";
 }
 
+TEST(SessionTaken, WhatTheOtherHasPurgedIsCopiedAgainAtTheEnd) {
+  for (const bool asks_before : {true, false}) {
+    TakenCluster cluster;
+    PrefixCluster other;
+    other.settings.prefix = cluster.settings.prefix;
+    other.settings.job_id = "other";
+    other.settings.prefix_purge = true;
+    cluster.run_well(four_nodes(), [&](JobRank& rank) {
+      rank.expect_written(1, flag_checkpoint | flag_output);
+      rank.expect_written(2);
+      TakenCluster::by_one(rank, [&] {
+        EXPECT_TRUE(cluster.take(cluster.other_job()).resign());
+        other.write_and_finalize({});
+      });
+      EXPECT_EQ(cluster.listed(), Names());
+      rank.comm.barrier();
+      if (asks_before) {
+        EXPECT_TRUE(rank.session->drop("no such")) << "which owns it anew";
+      }
+      EXPECT_TRUE(rank.session->finalize());
+    });
+    EXPECT_EQ(cluster.listed().at(0), "ckpt.2") << cluster.said();
+    cluster.expect_own_files(2);
+    cluster.lose_all_nodes();
+    EXPECT_EQ(cluster.restart(four_nodes()), 2);
+  }
+}
+
+TEST(SessionTaken, WhatSomebodyHasDroppedMeanwhileStaysDropped) {
+  TakenCluster cluster;
+  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+    rank.expect_written(1);
+    TakenCluster::by_one(rank, [&] {
+      Keeper command = cluster.take(cluster.owner());
+      EXPECT_TRUE(command.drop(command.listing().at(0).info));
+      EXPECT_TRUE(command.resign());
+    });
+    EXPECT_TRUE(rank.session->finalize());
+  });
+  EXPECT_EQ(cluster.listed(), Names());
+}
+
 TEST(SessionTaken, NumbersGoOnAfterThoseOfTheOther) {
   TakenCluster cluster;
   PrefixCluster other;

@@ -139,18 +139,33 @@ Result<std::optional<std::string>> Session::find_in_restart(const std::string& p
   const CachedDataset* dataset = restart_candidate();
   if (dataset == nullptr) return std::nullopt;
   if (!written_by_as_many(dataset->info)) return find_anybodys(*dataset, path);
-  const auto name = routing_.find_in(dataset->record, path);
-  if (!name) return find_broadcast(*dataset, path);
+  auto name = routing_.find_by_name(dataset->record, path);
+  if (!name && is_broadcast(path)) {
+    // Before a file of this rank's that only ends like it, which may be another one.
+    CAIRN_ASSIGN(const auto of_another, find_broadcast(*dataset, path));
+    if (of_another || !all_names_known(*dataset)) return of_another;
+  }
+  if (!name) name = routing_.find_by_base(dataset->record, path);
+  if (!name) return std::nullopt;
   if (dataset->in_prefix()) return settings_.prefix + "/" + *name;
   return stores_[dataset->store].rank_folder(dataset->info, comm_.rank()).file(*name);
+}
+
+bool Session::is_broadcast(const std::string& path) const {
+  const auto name = routing_.relative_name(path);
+  return name && matches_any(settings_.broadcast, *name);
+}
+
+/// What the other ranks of a cached dataset wrote is known from SCR_Start_restart on.
+bool Session::all_names_known(const CachedDataset& dataset) const {
+  return dataset.in_prefix() || phase_ == Phase::restart;
 }
 
 /// Of a file that another rank has written.
 Result<std::optional<std::string>> Session::find_broadcast(const CachedDataset& dataset,
                                                            const std::string& path) {
-  const auto name = routing_.relative_name(path);
-  if (!name || !matches_any(settings_.broadcast, *name)) return std::nullopt;
-  return dataset.in_prefix() ? find_anybodys(dataset, path) : broadcast_.find(*name);
+  if (dataset.in_prefix()) return find_anybodys(dataset, path);
+  return broadcast_.find(*routing_.relative_name(path));
 }
 
 Status Session::place_broadcast(const CachedDataset& dataset) {
@@ -173,11 +188,12 @@ void Session::drop_old_broadcasts() {
   }
 }
 
-/// Any rank reads any file.
+/// Any rank reads any file. Nothing is known of a dataset that is only offered.
 std::optional<std::string> Session::find_anybodys(const CachedDataset& dataset,
                                                   const std::string& path) const {
   const auto name = routing_.relative_name(path);
-  if (!name || !known_names_.at(dataset.info.uuid).has(*name)) return std::nullopt;
+  const auto known = known_names_.find(dataset.info.uuid);
+  if (!name || known == known_names_.end() || !known->second.has(*name)) return std::nullopt;
   return settings_.prefix + "/" + *name;
 }
 

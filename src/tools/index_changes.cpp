@@ -374,13 +374,14 @@ Status look_before(const IndexCommand& command, Files& files, const PrefixFolder
   std::vector<std::string> damaged;
   std::vector<UnreadDataset> unread;
   CAIRN_ASSIGN(const Listing listing, read_listing(files, folder, damaged, nullptr, &unread));
-  CAIRN_ASSIGN(const Dropped dropped, read_dropped(files, folder));
   const bool adds = command.action == Action::add;
   CAIRN_ASSIGN(const DatasetRecord* listed, find_dataset(listing, command.name));
   if (listed != nullptr && !adds)
     return refuse_unread_name(command.name, folder.prefix, unread, listed);
   const bool may_be_dropped = adds || command.action == Action::remove;
+  Dropped dropped;  // there may be many, which takes time
   if (may_be_dropped) {
+    CAIRN_ASSIGN(dropped, read_dropped(files, folder));
     CAIRN_ASSIGN(const DatasetRecord* found, find_dataset(dropped.listing, command.name));
     if (found != nullptr)
       return refuse_unread_name(command.name, folder.prefix, dropped.unread, found);

@@ -90,6 +90,24 @@ TEST_F(IndexCommandTest, ReadingTakesNoMoreFilesForMoreDatasets) {
   EXPECT_EQ(counts[5], counts[1]) << "show";
 }
 
+/// However many were dropped, of which no list is kept.
+TEST_F(IndexCommandTest, WhatIsListedIsChangedWithoutALookAtWhatWasDropped) {
+  flush_three();
+  ASSERT_EQ(run_index(Action::drop, "ckpt.1"), 0) << told_;
+  const auto posix = make_posix_files();
+  int looks = 0;
+  files_ = make_hooked_files(*posix, [&](const FileOperation& operation) -> Status {
+    looks += operation.path.starts_with(PrefixFolder{prefix()}.dropped()) ? 1 : 0;
+    return {};
+  });
+  for (const Action action : {Action::current, Action::quarantine, Action::lift}) {
+    EXPECT_EQ(run_index(action, "ckpt.3"), 0) << told_;
+    EXPECT_LE(std::exchange(looks, 0), 1) << "the new owner syncs it";
+  }
+  EXPECT_EQ(run_index(Action::add, "ckpt.1"), 0) << told_;
+  EXPECT_GT(looks, 2);
+}
+
 TEST_F(IndexCommandTest, AFolderWithoutDatasetsIsListedAndOtherwiseLeftAlone) {
   EXPECT_EQ(run_index(Action::list), 0);
   EXPECT_TRUE(shows("no datasets"));

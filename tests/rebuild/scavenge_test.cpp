@@ -498,6 +498,56 @@ TEST_F(Scavenge, WhatIsDeletedWhileItsFlushIsHalfDoneDoesNotComeBack) {
   EXPECT_EQ(left_over(), Names{});
 }
 
+/// The nodes are given back with what is in their caches, or come with empty ones.
+TEST_F(Scavenge, WhatTheNextRunDeletesIsNotPublishedFromWhatWasScavenged) {
+  for (const bool flushed : {true, false}) {
+    cluster_.settings.flush_interval = flushed ? 1 : 0;
+    cluster_.write(four_nodes(), {1});
+    scavenge_all_of("ckpt.1");
+    ASSERT_EQ(cluster_.listed(), flushed ? Names{"ckpt.1"} : Names{});
+    cluster_.run_well(four_nodes(), [](JobRank& rank) {
+      EXPECT_TRUE(rank.session->remove("ckpt.1"));
+      EXPECT_FALSE(*rank.session->have_restart());
+    });
+    EXPECT_EQ(outcome_of(rebuild(), 1), std::nullopt);
+    EXPECT_EQ(cluster_.listed(), Names{});
+    EXPECT_EQ(left_over(), Names{});
+    EXPECT_EQ(restart_elsewhere(), 0);
+  }
+}
+
+TEST_F(Scavenge, WhatTheNextRunDeletesIsNotPublishedThoughTheCopiesStay) {
+  cluster_.settings.flush_interval = 1;
+  cluster_.write(four_nodes(), {1});
+  scavenge_all_of("ckpt.1");
+  {
+    const auto files = make_posix_files();
+    const auto scavenging = files->lock(folder().scavenged("n2") + "/lock");
+    ASSERT_TRUE(scavenging);
+    cluster_.run_well(four_nodes(),
+                      [](JobRank& rank) { EXPECT_TRUE(rank.session->remove("ckpt.1")); });
+    EXPECT_TRUE(cluster_.said("ckpt.1 is deleted, but what was scavenged of it stays"))
+        << cluster_.said();
+  }
+  EXPECT_EQ(restart_elsewhere(), 0) << "the run finds nothing of it in its caches";
+  EXPECT_EQ(outcome_of(rebuild(), 1), Outcome::given_up) << "and yet it is not forgotten";
+  EXPECT_EQ(cluster_.listed(), Names{});
+}
+
+TEST_F(Scavenge, WhatAPurgeDeletesIsNotPublishedFromWhatWasScavenged) {
+  cluster_.settings.flush_interval = 1;
+  cluster_.write(four_nodes(), {1, 2});
+  scavenge_all_of("ckpt.1");
+  scavenge_all_of("ckpt.2");
+  cluster_.settings.prefix_purge = true;
+  cluster_.settings.flush_interval = 0;  // or the run copies it there again
+  EXPECT_EQ(cluster_.restart(four_nodes()), 2) << "the caches keep what they have";
+  cluster_.settings.prefix_purge = false;
+  EXPECT_EQ(outcome_of(rebuild(), 2), std::nullopt);
+  EXPECT_EQ(cluster_.listed(), Names{});
+  EXPECT_EQ(restart_elsewhere(), 0);
+}
+
 FileHook failing_at(const std::function<bool(const FileOperation&)>& where) {
   return [where](const FileOperation& operation) -> Status {
     if (!where(operation)) return {};
