@@ -289,10 +289,6 @@ Result<std::vector<RankRecord>> PrefixSide::check_in_place(const DatasetRecord& 
   return cairn::check_in_place(comm_, site_, dataset);
 }
 
-std::unique_ptr<FileFinder> PrefixSide::finder(const DatasetRecord& dataset) const {
-  return std::make_unique<FileFinder>(files_, site_.folder, dataset, comm_.rank(), comm_.size());
-}
-
 // --- what became of a dataset ---
 
 /// On rank 0.

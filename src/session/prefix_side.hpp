@@ -14,7 +14,6 @@
 #include "files/background.hpp"
 #include "prefix/carry_out.hpp"
 #include "prefix/event_log.hpp"
-#include "prefix/file_finder.hpp"
 #include "prefix/flush.hpp"
 #include "prefix/flush_plan.hpp"
 #include "recovery/cached_dataset.hpp"
@@ -108,8 +107,6 @@ class PrefixSide {
   const std::string& trouble() const { return trouble_; }
   Result<RankRecord> fetch(const DatasetRecord& dataset, const RankFolder& into);
   Result<std::vector<RankRecord>> check_in_place(const DatasetRecord& dataset);
-  /// Local. Finds the files of a dataset that another number of ranks has written.
-  std::unique_ptr<FileFinder> finder(const DatasetRecord& dataset) const;
 
   // What became of a dataset; those that are not there are passed over. Trouble is only told.
   void note_fetched(const Uuid& uuid);
