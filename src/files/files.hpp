@@ -158,6 +158,9 @@ class Files {
   /// True where the store is main memory: what survives the process but not the node anyway, so
   /// syncing gains nothing.
   virtual Result<bool> is_memory(const std::string& path) = 0;
+  /// The error that would keep this user from making files in the folder, as far as that is known
+  /// without trying: rights, and a file system that is mounted to be read only.
+  virtual Status may_change(const std::string& /*folder*/) { return {}; }
   /// Creates the file if need be; fails with busy while another holder lives.
   virtual Result<std::unique_ptr<FileLock>> lock(const std::string& path) = 0;
   /// The user this process acts for.

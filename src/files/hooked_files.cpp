@@ -175,6 +175,11 @@ class HookedFiles final : public Files {
     CAIRN_TRY(gate_->pass("space", path));
     return inner_.space(path);
   }
+  Status may_change(const std::string& folder) override {
+    CAIRN_TRY(gate_->pass("may_change", folder));
+    return inner_.may_change(folder);
+  }
+
   Result<bool> is_memory(const std::string& path) override {
     CAIRN_TRY(gate_->pass("is_memory", path));
     return inner_.is_memory(path);

@@ -50,6 +50,7 @@ void do_everything(Files& files, const TemporaryFolder& folder) {
   EXPECT_TRUE(files.open_file_system(folder.path()));
   EXPECT_TRUE(files.space(folder.path()));
   EXPECT_TRUE(files.is_memory(folder.path()));
+  EXPECT_TRUE(files.may_change(folder.path()));
   EXPECT_TRUE(files.lock(folder / "lock"));
 }
 
@@ -89,8 +90,9 @@ TEST_F(HookedFilesTest, AsksBeforeEveryOperationInOrder) {
                                              "open_file_system",
                                              "space",
                                              "is_memory",
+                                             "may_change",
                                              "lock"}));
-  ASSERT_EQ(paths.size(), 25U);
+  ASSERT_EQ(paths.size(), 26U);
   for (int i = 0; i < 13; ++i) EXPECT_EQ(paths[i], folder_ / "f") << names[i];
   EXPECT_EQ(paths[13], folder_.path());
   EXPECT_EQ(renamed_to, folder_ / "g");
@@ -135,6 +137,7 @@ TEST_F(HookedFilesTest, AnErrorKeepsAnyOperationFromBeingDone) {
       {"sync_folder", [&] { return hooked->sync_folder(folder_.path()); }},
       {"space", [&] { return hooked->space(path).map([](auto&&) {}); }},
       {"is_memory", [&] { return hooked->is_memory(path).map([](auto&&) {}); }},
+      {"may_change", [&] { return hooked->may_change(folder_.path()); }},
       {"lock", [&] { return hooked->lock(folder_ / "lock").map([](auto&&) {}); }},
   };
   for (const auto& [name, operation] : operations) {

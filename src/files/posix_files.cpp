@@ -262,6 +262,12 @@ class PosixFiles final : public Files {
     return is_memory_file_system(type);
   }
 
+  Status may_change(const std::string& folder) override {
+    CAIRN_ASSIGN(const Descriptor handle, open_handle(folder, "make files in"));
+    const int allowed = ::faccessat(handle.number(), ".", W_OK | X_OK, AT_EACCESS);
+    return outcome(allowed, "make files in", folder);
+  }
+
   Result<std::unique_ptr<FileLock>> lock(const std::string& path) override {
     CAIRN_ASSIGN(OpenFile file, open_regular(path, O_RDWR | O_CREAT, "lock", 0666));
     const int locked =

@@ -436,6 +436,23 @@ TEST_P(PosixFiles, TellsTheSpaceAndKindOfAStore) {
   EXPECT_FALSE(*files_->is_memory("/proc"));
 }
 
+/// As another user, where this is root, for whom all rights are.
+TEST_P(PosixFiles, TellsWhetherAFolderMayBeChanged) {
+  EXPECT_TRUE(files_->may_change(folder_.path()));
+  EXPECT_EQ(files_->may_change(folder_ / "none").error().code, Code::not_found);
+  put(folder_ / "f", "content");
+  EXPECT_FALSE(files_->may_change(folder_ / "f"));
+  ASSERT_TRUE(files_->make_folder(folder_ / "d", 0700));
+  ASSERT_EQ(::chmod((folder_ / "d").c_str(), 0555), 0);
+  ASSERT_EQ(::chmod(folder_.path().c_str(), 0755), 0);
+  const auto ask = [&] {
+    if (::geteuid() == 0 && ::seteuid(65534) != 0) std::_Exit(2);
+    const Status allowed = files_->may_change(folder_ / "d");
+    std::_Exit(!allowed && mentions(allowed.error(), folder_ / "d") ? 0 : 1);
+  };
+  EXPECT_EXIT(ask(), testing::ExitedWithCode(0), "");
+}
+
 TEST_P(PosixFiles, OneLockAtATime) {
   const std::string path = folder_ / "lock";
   {

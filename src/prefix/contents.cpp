@@ -258,10 +258,15 @@ Result<Listing> read_deleted(Files& files, const PrefixFolder& folder, std::stri
   return Listing{};
 }
 
-Result<std::string> read_current(Files& files, const PrefixFolder& folder) {
-  CAIRN_ASSIGN(const auto name,
-               read_record(files, folder.current(), largest_record, decode_current));
-  return name.value_or("");
+Result<std::string> read_current(Files& files, const PrefixFolder& folder, std::string* damage) {
+  auto name = read_record(files, folder.current(), largest_record, decode_current);
+  if (name) return (*std::move(name)).value_or("");
+  if (name.error().code != Code::corrupt) return tl::unexpected(name.error());
+  if (damage != nullptr)
+    *damage = fmt::format(
+        "{} is damaged: the newest checkpoint is taken; cairn index current NAME chooses another",
+        folder.current());
+  return std::string();
 }
 
 Result<std::vector<std::string>> saved_caches(Files& files, const PrefixFolder& folder) {

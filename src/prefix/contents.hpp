@@ -101,8 +101,10 @@ Result<Listing> read_attempts(Files& files, const PrefixFolder& folder);
 Result<Listing> read_deleted(Files& files, const PrefixFolder& folder,
                              std::string* damage = nullptr);
 
-/// The name of the current checkpoint; empty if there is none.
-Result<std::string> read_current(Files& files, const PrefixFolder& folder);
+/// The name of the current checkpoint; empty if there is none. A file that is damaged names none,
+/// and `damage` tells of it: what it said is lost for good, and must not lock the directory.
+Result<std::string> read_current(Files& files, const PrefixFolder& folder,
+                                 std::string* damage = nullptr);
 
 /// The folders that hold what was saved from the caches of dead jobs, each laid out as a cache: one
 /// for each node, and that of what was rebuilt.

@@ -90,7 +90,8 @@ Result<Keeper> Keeper::take_over(Files& files, Clock& clock, PrefixFolder folder
   }
   CAIRN_TRY(keeper.become_owner());
   CAIRN_TRY(keeper.read_datasets(reading));
-  CAIRN_ASSIGN(keeper.current_, read_current(files, keeper.folder_));
+  CAIRN_ASSIGN(keeper.current_, read_current(files, keeper.folder_, &keeper.current_damage_));
+  if (reading.anew && !keeper.current_damage_.empty()) CAIRN_TRY(keeper.set_current(""));
   // One that cannot be read keeps no job from its work.
   keeper.attempts_ = read_attempts(files, keeper.folder_).value_or(Listing{});
   CAIRN_ASSIGN(keeper.deleted_, read_deleted(files, keeper.folder_, &keeper.deleted_damage_));

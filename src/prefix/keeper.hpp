@@ -32,7 +32,8 @@ enum class Claim {
 /// How a new owner gets to know what is there.
 struct Reading {
   const IoThreads* io = nullptr;  ///< by these, if there are many records
-  bool anew = false;              ///< from the records, whatever the listing says
+  /// From the records, whatever the listing says; and a damaged name of the current one is removed.
+  bool anew = false;
 };
 
 /// Local. The rights of one epoch. Every change is a rename out of the epoch's folder, so a keeper
@@ -52,6 +53,8 @@ class Keeper {
   /// False where a power failure may take away the dataset that was published last.
   bool is_durable() const { return is_durable_; }
   const std::string& current() const { return current_; }
+  /// What was wrong with the file that names it, and what follows; empty if nothing.
+  const std::string& current_damage() const { return current_damage_; }
   bool has_newer_than(const Uuid& uuid) const {
     return !listing_.empty() && listing_.front().info.uuid > uuid;
   }
@@ -174,6 +177,7 @@ class Keeper {
   bool is_durable_ = true;       ///< which datasets are there; else that rename is not synced yet
   Listing listing_;
   std::string current_;
+  std::string current_damage_;
   Listing attempts_;
   Listing deleted_;
   std::string deleted_damage_;

@@ -121,8 +121,8 @@ Status PrefixSide::own() {
     for (const UnreadDataset& unread : keeper_->unread())
       tell(Severity::warning, "a dataset in the prefix directory cannot be read now: {}",
            unread.why);
-    if (!keeper_->deleted_damage().empty())
-      tell(Severity::warning, "{}", keeper_->deleted_damage());
+    for (const std::string& damage : {keeper_->current_damage(), keeper_->deleted_damage()})
+      if (!damage.empty()) tell(Severity::warning, "{}", damage);
   }
   comm_.bcast(mutable_bytes_of(site_.epoch), 0);
   const std::vector<CachedPart> cached = cached_();

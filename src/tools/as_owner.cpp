@@ -52,6 +52,7 @@ Status as_owner(const CommandOwner& owner, Files& files, Clock& clock, const Set
   const auto background = make_background_thread();
   const IoThreads io{*background, reading_threads};
   CAIRN_ASSIGN(Keeper keeper, own(owner, files, clock, settings, io, log));
+  if (!keeper.current_damage().empty()) log.warning("{}", keeper.current_damage());
   auto heartbeat = background->repeat(beat_period_us, keeper.heartbeat());
   Status done;
   Team(1).run([&](Communicator& comm) {

@@ -153,6 +153,10 @@ class Report {
       case Forecast::Outcome::zero:
         break;
     }
+    if (!has_any_ && !facts_.prefix.trouble.empty())
+      return fmt::format(
+          "a restart would BEGIN FROM ZERO; whether {} has a checkpoint is not known",
+          settings_.prefix);
     if (!has_any_) return "a restart would begin from zero: there is no dataset";
     return fmt::format("{} BEGIN FROM ZERO, although there are datasets", run);
   }
@@ -191,8 +195,10 @@ class Report {
       note("a command is copying to {}, or rebuilding what is there: ask again when that has ended",
            folder);
     if (facts_.caches.empty())
-      note("no cache of job {} of {} is seen here; name folders that hold caches by --cache",
-           settings_.job_id, settings_.user);
+      note(
+          "no cache of job {} of {} is seen here; name folders that hold caches by --cache, or, "
+          "while its nodes are up, {} saves what they hold",
+          settings_.job_id, settings_.user, advice_.scavenge());
     for (const std::string& trouble : facts_.unreadable)
       note("what is there counts as missing: {}", trouble);
     note_absent_nodes();
@@ -220,13 +226,13 @@ class Report {
     if (!nodes.empty())
       note(
           "not all that was written on {} is seen from here; where such a node is alive, a run on "
-          "it finds what it holds",
-          fmt::join(nodes, ", "));
+          "it finds what it holds, or, while those nodes are up, {} saves it",
+          fmt::join(nodes, ", "), advice_.scavenge());
   }
 
   void note_prefix(Clock& clock) {
     const PrefixFacts& prefix = facts_.prefix;
-    if (!prefix.is_there)
+    if (!prefix.is_there && prefix.trouble.empty())
       note("{} is no folder; name the prefix directory of the job by --prefix or SCR_PREFIX",
            settings_.prefix);
     if (!prefix.trouble.empty())
@@ -235,7 +241,8 @@ class Report {
       note("a dataset in the prefix directory cannot be used: {}", record);
     for (const UnreadDataset& dataset : prefix.unread)
       note("a dataset in the prefix directory cannot be read now: {}", dataset.why);
-    if (!prefix.deleted_damage.empty()) note("{}", prefix.deleted_damage);
+    for (const std::string& damage : {prefix.current_damage, prefix.deleted_damage})
+      if (!damage.empty()) note("{}", damage);
     if (prefix.of_scr > 0)
       note("SCR 3 has left {} datasets in {} that were not taken over: {} does that", prefix.of_scr,
            settings_.prefix, advice_.index_import());

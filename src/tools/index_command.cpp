@@ -34,7 +34,9 @@ class Reader {
     const auto background = make_background_thread();
     const IoThreads io{*background, reading_threads};
     CAIRN_ASSIGN(listing_, read_listing(files_, folder_, damaged_, &io, &unread_));
-    CAIRN_ASSIGN(current_, read_current(files_, folder_));
+    std::string damage;
+    CAIRN_ASSIGN(current_, read_current(files_, folder_, &damage));
+    if (!damage.empty()) log_.warning("{}", damage);
     if (command_.dropped) CAIRN_TRY(take_dropped());
     for (const std::string& record : damaged_) log_.warning("a dataset cannot be used: {}", record);
     for (const UnreadDataset& unread : unread_)

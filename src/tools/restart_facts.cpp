@@ -69,8 +69,26 @@ class Gatherer {
   void read_prefix() {
     const auto info = files_.info(folder_.prefix + "/.");
     facts_.prefix.is_there = info && info->kind == Kind::folder;
-    if (!facts_.prefix.is_there) return;
-    if (const Status read = read_books(); !read) facts_.prefix.trouble = read.error().text;
+    const Status usable = look_into_prefix();
+    if (!usable) facts_.prefix.trouble = usable.error().text;
+  }
+
+  /// What is not found is no trouble: then nothing was ever flushed.
+  Status look_into_prefix() {
+    const auto root = files_.info(folder_.root());
+    if (!root && root.error().code != Code::not_found) return tl::unexpected(root.error());
+    if (facts_.prefix.is_there) CAIRN_TRY(read_books());
+    return root ? may_become_owner() : Status{};
+  }
+
+  /// As Keeper::take_over, which begins by making what only an owner has.
+  Status may_become_owner() {
+    CAIRN_TRY(names_in(files_, folder_.root()).map([](const auto&) {}));
+    CAIRN_TRY(files_.may_change(folder_.root()));
+    const auto space = files_.space(folder_.root());
+    if (space && space->total_bytes > 0 && space->free_bytes == 0)
+      return fail(Code::no_space, "no space is left in {}", settings_.prefix);
+    return {};
   }
 
   Status read_books() {
@@ -78,12 +96,14 @@ class Gatherer {
     CAIRN_ASSIGN(prefix.listing,
                  read_listing(files_, folder_, prefix.unreadable, nullptr, &prefix.unread));
     CAIRN_ASSIGN(prefix.dropped, read_dropped(files_, folder_));
-    CAIRN_ASSIGN(prefix.current, read_current(files_, folder_));
+    CAIRN_ASSIGN(prefix.current, read_current(files_, folder_, &prefix.current_damage));
     Result<std::vector<UnfinishedFlush>> unfinished;
     Team(1).run([&](Communicator& comm) {
       unfinished = read_unfinished(comm, files_, folder_, prefix.listing);
     });
-    CAIRN_ASSIGN(prefix.unfinished, std::move(unfinished));
+    // A run that cannot see these leaves them, and fetches all the same.
+    if (!unfinished) facts_.unreadable.push_back(unfinished.error().text);
+    prefix.unfinished = std::move(unfinished).value_or(std::vector<UnfinishedFlush>{});
     prefix.attempts = read_attempts(files_, folder_).value_or(Listing{});
     CAIRN_ASSIGN(prefix.deleted, read_deleted(files_, folder_, &prefix.deleted_damage));
     count_those_of_scr();

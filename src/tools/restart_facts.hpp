@@ -25,13 +25,14 @@ struct CachedFacts {
 
 struct PrefixFacts {
   bool is_there = false;
-  std::string trouble;  ///< why it could not be read
+  std::string trouble;  ///< why no run could make it its own now, and so neither fetch nor flush
   Listing listing;
   Dropped dropped;
   Listing attempts;
   Listing deleted;
   std::string deleted_damage;  ///< what is wrong with the list of these
   std::string current;
+  std::string current_damage;  ///< what is wrong with the file that names it
   std::vector<UnfinishedFlush> unfinished;
   std::vector<std::string> unreadable;  ///< records that nobody can read
   std::vector<UnreadDataset> unread;    ///< those that cannot be read now

@@ -17,20 +17,31 @@ class Forecaster {
         look_(look),
         datasets_(settings.cache_purge ? std::vector<CachedDataset>{} : facts.cached_datasets()),
         current_(facts.prefix.current) {
-    if (settings.fetch && !settings.prefix_purge) listing_ = facts.prefix.listing;
+    if (has_prefix() && !settings.prefix_purge) listing_ = facts.prefix.listing;
   }
 
   Forecast run() {
-    if (settings_.fetch) end_flushes();
+    if (cannot_purge()) return result_;
+    if (has_prefix()) end_flushes();
     offer_what_others_wrote();
     if (is_refused()) return result_;
     if (settings_.global_restart) flush_newest();
     const Uuid newest_cached = newest();
-    if (!settings_.fetch || take_from_prefix(newest_cached)) return finish();
+    if (!has_prefix() || take_from_prefix(newest_cached)) return finish();
     return result_;
   }
 
  private:
+  /// What is in there can be fetched, and what the caches have copied there.
+  bool has_prefix() const { return settings_.fetch && facts_.prefix.trouble.empty(); }
+
+  bool cannot_purge() {
+    const bool asked = settings_.prefix_purge && (settings_.fetch || settings_.flush);
+    if (!asked || facts_.prefix.trouble.empty()) return false;
+    refuse(facts_.prefix.trouble);
+    return true;
+  }
+
   Uuid newest() const {
     const CachedDataset* choice = restart_choice(datasets_, settings_.global_restart);
     return choice == nullptr ? Uuid{} : choice->info.uuid;
@@ -70,7 +81,8 @@ class Forecaster {
 
   /// Nothing is rebuilt then: all parts are needed, and where one is damaged the copy fails.
   void offer_what_others_wrote() {
-    while (const CachedDataset* newest = is_elastic() ? only_others_have(datasets_) : nullptr) {
+    while (const CachedDataset* newest =
+               is_elastic() && has_prefix() ? only_others_have(datasets_) : nullptr) {
       CachedDataset& dataset = datasets_[static_cast<std::size_t>(newest - datasets_.data())];
       const CachedFacts* found = facts_of(dataset.info.uuid);
       if (found == nullptr || !found->state.absent.empty()) return;
@@ -101,7 +113,7 @@ class Forecaster {
   /// SCR_GLOBAL_RESTART.
   void flush_newest() {
     const CachedDataset* newest = restart_choice(datasets_, false);
-    if (newest != nullptr && !newest->flushed && settings_.fetch)
+    if (newest != nullptr && !newest->flushed && has_prefix())
       add(newest->info, "it is copied from the caches to the prefix directory first");
   }
 
@@ -155,8 +167,10 @@ class Forecaster {
     if (choice == nullptr) {
       const UnreadDataset* unread =
           unread_before(facts_.prefix.unread, listing_, nullptr, {}, settings_, current_);
-      if (unread != nullptr && settings_.fetch && settings_.on_fetch_fail != OnFetchFail::fresh)
-        refuse_for(*unread);
+      if (settings_.fetch && settings_.on_fetch_fail != OnFetchFail::fresh) {
+        if (unread != nullptr) refuse_for(*unread);
+        if (!has_prefix()) refuse(text_of_refusal(facts_.prefix.trouble, settings_));
+      }
       if (!not_copied_.empty() && settings_.on_mismatch != OnMismatch::fresh) refuse(not_copied_);
       return result_;
     }

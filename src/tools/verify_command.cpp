@@ -58,9 +58,15 @@ void print(std::ostream& out, const Verified& found) {
   for (const std::string& reason : found.reasons) out << "  because " << printable(reason) << "\n";
 }
 
-int exit_code_of(const std::vector<Verified>& all) {
-  int code = exit_ok;
-  for (const Verified& found : all) {
+struct Verification {
+  std::vector<Verified> found;
+  std::string nothing;         ///< what is said where nothing was found
+  std::string current_damage;  ///< beside the datasets
+};
+
+int exit_code_of(const Verification& all) {
+  int code = all.current_damage.empty() ? exit_ok : exit_damaged;
+  for (const Verified& found : all.found) {
     if (found.state == Verified::State::lost) code = exit_beyond_repair;
     if (found.state == Verified::State::newer || found.state == Verified::State::unread)
       code = std::max(code, exit_failure);
@@ -70,11 +76,6 @@ int exit_code_of(const std::vector<Verified>& all) {
   }
   return code;
 }
-
-struct Verification {
-  std::vector<Verified> found;
-  std::string nothing;  ///< what is said where nothing was found
-};
 
 Result<Verification> verify(const VerifyCommand& command, Files& files, Clock& clock,
                             const ProcessFacts& process, const Log& log) {
@@ -87,7 +88,8 @@ Result<Verification> verify(const VerifyCommand& command, Files& files, Clock& c
     CAIRN_ASSIGN(const ResolvedSettings resolved,
                  read_job_settings(command.source, files, process, Log()));
     const Settings& settings = resolved.settings;
-    CAIRN_ASSIGN(all.found, verify_prefix(command, files, clock, settings, log));
+    CAIRN_ASSIGN(all.found,
+                 verify_prefix(command, files, clock, settings, log, all.current_damage));
     const auto caches = caches_of_job(files, settings);
     all.nothing = fmt::format(
         "there is no dataset to verify in {}; what is in caches is verified by {}", settings.prefix,
@@ -131,13 +133,15 @@ int run_verify_command(const VerifyCommand& command, Files& files, Clock& clock,
     Json datasets = Json::array();
     for (const Verified& one : all ? all->found : std::vector<Verified>{})
       datasets.push_back(json_of(one));
-    out << text_of_json({{"datasets", std::move(datasets)}});
+    out << text_of_json({{"datasets", std::move(datasets)},
+                         {"current_damage", all ? all->current_damage : std::string()}});
   } else if (all) {
     for (const Verified& one : all->found) print(out, one);
     if (all->found.empty()) out << printable(all->nothing) << "\n";
+    if (!all->current_damage.empty()) out << printable(all->current_damage) << "\n";
   }
   out << std::flush;
-  return all && out ? exit_code_of(all->found) : exit_failure;
+  return all && out ? exit_code_of(*all) : exit_failure;
 }
 
 }  // namespace cairn

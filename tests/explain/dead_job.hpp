@@ -127,15 +127,7 @@ class DeadJob : public testing::Test {
     return found;
   }
 
-  PrefixCluster cluster_;
-  std::unique_ptr<Files> files_ = make_posix_files();
-  std::unique_ptr<Clock> clock_ = std::make_unique<HastyClock>();
-  ProcessFacts process_;
-  std::string out_;
-  std::string told_;
-  nlohmann::json json_;
-
- private:
+  /// What it prints and tells is in out_ and told_ then.
   int run(const std::function<int(std::ostream&, const Log&)>& command) {
     told_.clear();
     std::ostringstream out;
@@ -148,6 +140,14 @@ class DeadJob : public testing::Test {
     out_ = out.str();
     return code;
   }
+
+  PrefixCluster cluster_;
+  std::unique_ptr<Files> files_ = make_posix_files();
+  std::unique_ptr<Clock> clock_ = std::make_unique<HastyClock>();
+  ProcessFacts process_;
+  std::string out_;
+  std::string told_;
+  nlohmann::json json_;
 };
 
 }  // namespace cairn

@@ -1,0 +1,273 @@
+// What `cairn explain` foretells where the prefix directory itself cannot be used, or what it keeps
+// there is damaged, beside what a run then does.
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "dead_job.hpp"
+#include "tools/exit_codes.hpp"
+
+namespace cairn {
+namespace {
+
+namespace fs = std::filesystem;
+using Action = IndexCommand::Action;
+
+class ExplainTrouble : public DeadJob {
+ protected:
+  /// Two checkpoints there, and nothing in the caches.
+  void SetUp() override {
+    cluster_.write_and_finalize({1, 2, 3, 4});
+    cluster_.lose_all_nodes();
+  }
+
+  std::string book(const std::string& name) const { return prefix() + "/.cairn/" + name; }
+  std::string current() const { return *read_current(*files_, {prefix()}); }
+
+  int index(Action action, const std::string& name = {}) {
+    IndexCommand command;
+    command.action = action;
+    command.name = name;
+    command.force = true;  // its owner is dead
+    return run([&](std::ostream& out, const Log& log) {
+      return run_index_command(command, *files_, *clock_, process_, out, log);
+    });
+  }
+
+  void explain_under(const FileHook& fault) {
+    const auto posix = make_posix_files();
+    files_ = make_hooked_files(*posix, fault);
+    EXPECT_EQ(explain(8), 0) << told_;
+    files_ = make_posix_files();
+  }
+
+  /// What a run under the same fault is told of its restart, and begins from.
+  void run_under(const FileHook& fault, const std::function<void(JobRank&)>& rank_main) {
+    EXPECT_TRUE(cluster_.run(four_nodes(), [&](JobRank& rank) {
+      rank.hook = fault;
+      const Status ready = rank.init();
+      ASSERT_TRUE(ready) << ready.error().text;
+      rank_main(rank);
+    }));
+  }
+
+  /// Neither begins without what may be there; unless it is told to, or the caches have one.
+  void expect_trouble(const std::string& why, const FileHook& fault) {
+    const std::string refusal = "there may be a checkpoint to restart from, but ";
+    explain_under(fault);
+    EXPECT_TRUE(out_.starts_with("a restart with 8 ranks would be refused: " + refusal)) << out_;
+    EXPECT_TRUE(shows("note: nothing can be fetched from " + prefix() + ": " + why)) << out_;
+    run_under(fault, [&](JobRank& rank) {
+      const auto found = rank.session->have_restart();
+      ASSERT_FALSE(found);
+      EXPECT_TRUE(found.error().text.starts_with(refusal)) << found.error().text;
+    });
+    process_.environment["CAIRN_ON_FETCH_FAIL"] = "fresh";
+    cluster_.settings.on_fetch_fail = OnFetchFail::fresh;
+    explain_under(fault);
+    EXPECT_TRUE(out_.substr(0, out_.find('\n')).find("BEGIN FROM ZERO") != std::string::npos)
+        << out_;
+    run_under(fault, [](JobRank& rank) { EXPECT_EQ(rank.restart(), 0); });
+    process_.environment.erase("CAIRN_ON_FETCH_FAIL");
+    cluster_.settings.on_fetch_fail = OnFetchFail::older;
+    cluster_.lose_all_nodes();
+    EXPECT_EQ(cluster_.restart(four_nodes(), [](JobRank& rank) { rank.expect_written(5); }), 4);
+    explain_under(fault);
+    EXPECT_TRUE(
+        out_.starts_with("a restart with 8 ranks would take dataset 5 (ckpt.5) from the "
+                         "cache\n"))
+        << out_;
+    run_under(fault, [](JobRank& rank) { EXPECT_EQ(rank.restart(), 5); });
+  }
+
+  static bool is_below(const std::string& folder, const FileOperation& operation) {
+    return operation.path == folder || operation.path.starts_with(folder + "/");
+  }
+};
+
+// --- it cannot be used ---
+
+TEST_F(ExplainTrouble, BooksThatCannotBeListed) {
+  expect_trouble("injected", [&](const FileOperation& operation) -> Status {
+    if (operation.name != "list" || operation.path != prefix() + "/.cairn") return {};
+    return fail(Code::io, "injected: cannot list {}", operation.path);
+  });
+}
+
+TEST_F(ExplainTrouble, DatasetsThatCannotBeListed) {
+  expect_trouble("injected", [&](const FileOperation& operation) -> Status {
+    const bool copy = operation.path == book("listing");
+    if (!copy && (operation.name != "list" || operation.path != book("datasets"))) return {};
+    return fail(Code::io, "injected: cannot read {}", operation.path);
+  });
+}
+
+/// Once the settings were read, of which some may be in it.
+TEST_F(ExplainTrouble, ADirectoryThatIsAway) {
+  expect_trouble("injected", [&](const FileOperation& operation) -> Status {
+    if (!is_below(prefix(), operation) || operation.path.ends_with(".scrconf")) return {};
+    return fail(Code::io, "injected: {} does not answer", operation.path);
+  });
+}
+
+TEST_F(ExplainTrouble, ADirectoryThatMayNotBeWritten) {
+  expect_trouble("injected", [&](const FileOperation& operation) -> Status {
+    constexpr std::array changes = {"create", "make_new_folder", "rename",
+                                    "append", "remove_file",     "may_change"};
+    const bool is_change =
+        std::find(changes.begin(), changes.end(), operation.name) != changes.end();
+    if (!is_change || !is_below(prefix(), operation)) return {};
+    return fail(Code::io, "injected: {} is read-only", operation.path);
+  });
+}
+
+/// What could not be copied is still in the caches.
+TEST_F(ExplainTrouble, ADirectoryThatIsFull) {
+  EXPECT_EQ(cluster_.restart(four_nodes(),
+                             [&](JobRank& rank) {
+                               rank.hook = [&](const FileOperation& operation) -> Status {
+                                 if (operation.name != "write" || !is_below(prefix(), operation))
+                                   return {};
+                                 return fail(Code::no_space, "injected: no space is left");
+                               };
+                               rank.expect_written(5);
+                               rank.expect_not_copied(6);
+                             }),
+            4);
+  ASSERT_EQ(explain(), 0);
+  EXPECT_TRUE(said_of("ckpt.6", "cache").at("taken")) << out_;
+  EXPECT_TRUE(has(said_of("ckpt.4", "prefix"), "a restart does not come to it")) << out_;
+  expect_forecast(6);
+  EXPECT_EQ(current(), "ckpt.6") << "the next run copies it";
+}
+
+// --- what is in it is not what was put there ---
+
+TEST_F(ExplainTrouble, LinksAndDevicesInThePlaceOfFiles) {
+  const std::string path = cluster_.file(4, 5);
+  const std::string elsewhere = path + ".elsewhere";
+  fs::rename(path, elsewhere);
+  const std::vector<std::function<void()>> put = {
+      [&] { fs::create_symlink(elsewhere, path); },
+      [&] { EXPECT_EQ(::mkfifo(path.c_str(), 0600), 0); },
+      [&] {
+        if (::geteuid() != 0) return;  // then it is missing
+        EXPECT_EQ(::mknod(path.c_str(), S_IFCHR | 0600, makedev(1, 3)), 0);
+      }};
+  for (const auto& put_it : put) {
+    fs::remove(path);
+    put_it();
+    ASSERT_EQ(explain(), 0);
+    const auto bad = said_of("ckpt.4", "prefix");
+    EXPECT_TRUE(has(bad, path)) << out_;
+    EXPECT_TRUE(has(bad, "a restart would mark it as failed and take the next older")) << out_;
+    expect_forecast(2);
+    cluster_.lose_all_nodes();
+    ASSERT_EQ(index(Action::lift, "ckpt.4"), 0) << told_;
+    ASSERT_EQ(index(Action::current, "ckpt.4"), 0) << told_;
+  }
+}
+
+/// Where it is as long, that it came there later is all that is seen without reading it.
+TEST_F(ExplainTrouble, AFileOfAnotherDatasetInThePlaceOfOne) {
+  const std::string path = cluster_.file(4, 5);
+  const auto size = fs::file_size(path);
+  fs::copy_file(cluster_.file(2, 5), path, fs::copy_options::overwrite_existing);
+  ASSERT_EQ(explain(), 0);
+  EXPECT_TRUE(out_.starts_with("a restart with 8 ranks would take dataset 2 (ckpt.2)")) << out_;
+  EXPECT_TRUE(has(said_of("ckpt.4", "prefix"), path + " has 1794 bytes, and ")) << out_;
+  fs::resize_file(path, size);
+  ASSERT_EQ(explain(), 0);
+  EXPECT_TRUE(has(said_of("ckpt.4", "prefix"), "1 of them were written again since")) << out_;
+  EXPECT_EQ(follow(line_with("-> cairn verify ckpt.4")), exit_beyond_repair) << out_ << told_;
+  EXPECT_TRUE(shows(path)) << out_;
+  EXPECT_EQ(cluster_.restart(four_nodes()), 2);
+  cluster_.lose_all_nodes();
+  ASSERT_EQ(explain(), 0);
+  EXPECT_TRUE(has(said_of("ckpt.4", "prefix"), "it has failed (20")) << out_;
+  expect_forecast(2);
+}
+
+// --- the books ---
+
+/// It is as if it named none, until it is written again.
+TEST_F(ExplainTrouble, ADamagedNameOfTheCurrentOne) {
+  const std::string damage = book("current") +
+                             " is damaged: the newest checkpoint is taken; cairn index current "
+                             "NAME chooses another";
+  for (const bool cut : {false, true}) {
+    const auto spoil = [&] {
+      ASSERT_EQ(index(Action::current, "ckpt.2"), 0) << told_;
+      ASSERT_EQ(current(), "ckpt.2");
+      cut ? fs::resize_file(book("current"), 9) : flip(book("current"));
+    };
+    spoil();
+    const std::string newest = cut ? "ckpt.6" : "ckpt.4";
+    ASSERT_EQ(explain(), 0) << told_;
+    EXPECT_TRUE(shows("note: " + damage)) << out_;
+    EXPECT_FALSE(shows("nothing can be fetched")) << out_;
+    EXPECT_EQ(index(Action::list), 0) << told_;
+    EXPECT_TRUE(told(damage)) << told_;
+    EXPECT_EQ(verify_prefix(), exit_damaged) << told_;
+    EXPECT_TRUE(shows(damage)) << out_;
+
+    expect_forecast(cut ? 6 : 4);
+    EXPECT_NE(cluster_.said().find(damage), std::string::npos) << cluster_.said();
+    cluster_.restart(four_nodes(), [&](JobRank& rank) {
+      for (const int dataset : {5, 6}) rank.expect_written(dataset + (cut ? 2 : 0));
+      EXPECT_TRUE(rank.session->finalize());
+    });
+    EXPECT_EQ(current(), cut ? "ckpt.8" : "ckpt.6") << "a flush writes it";
+    cluster_.lose_all_nodes();
+
+    spoil();
+    EXPECT_EQ(index(Action::build), 0) << told_;
+    EXPECT_TRUE(told(damage)) << told_;
+    EXPECT_EQ(verify_prefix(), 0) << out_;
+    spoil();
+    EXPECT_EQ(index(Action::current, newest), 0) << told_;
+    EXPECT_EQ(current(), newest);
+    ASSERT_EQ(index(Action::current, cut ? "ckpt.8" : "ckpt.6"), 0) << told_;
+  }
+}
+
+/// Of all small files, each in its turn: a run restarts and copies its next one all the same.
+TEST_F(ExplainTrouble, NoFlippedBitOfTheBooksLocksTheDirectory) {
+  {
+    auto keeper = Keeper::take_over(*files_, *clock_, {prefix()}, {}, Claim::forced);
+    ASSERT_TRUE(keeper);
+    DatasetRecord other = keeper->listing().front();
+    other.info.uuid = {1, 1};
+    ASSERT_TRUE(keeper->set_attempts({other}));
+    ASSERT_TRUE(keeper->set_deleted({other}));
+    ASSERT_TRUE(keeper->save_listing());
+    ASSERT_TRUE(keeper->resign());
+  }
+  const std::string kept = cluster_.node("kept");
+  fs::copy(prefix(), kept, fs::copy_options::recursive);
+  std::vector<std::string> books;
+  for (const auto& entry : fs::recursive_directory_iterator(prefix() + "/.cairn"))
+    if (entry.is_regular_file() && entry.file_size() > 0) books.push_back(entry.path());
+  for (const char* name : {"attempts", "current", "deleted", "listing", "owner"})
+    EXPECT_EQ(std::count(books.begin(), books.end(), book(name)), 1) << name;
+  for (const std::string& path : books) {
+    SCOPED_TRACE(path);
+    flip(path);
+    EXPECT_EQ(index(Action::list), 0) << told_;
+    EXPECT_TRUE(shows("ckpt.4") && shows("ckpt.2")) << out_;
+    ASSERT_EQ(explain(), 0) << told_;
+    EXPECT_FALSE(shows("nothing can be fetched")) << out_;
+    const int from = cluster_.restart(four_nodes(), [](JobRank& rank) {
+      for (const int dataset : {5, 6}) rank.expect_written(dataset);
+      EXPECT_TRUE(rank.session->finalize());
+    });
+    EXPECT_GE(from, 2);
+    EXPECT_EQ(current(), "ckpt.6");
+    cluster_.expect_own_files(6);
+    cluster_.lose_all_nodes();
+    fs::remove_all(prefix());
+    fs::copy(kept, prefix(), fs::copy_options::recursive);
+  }
+}
+
+}  // namespace
+}  // namespace cairn
