@@ -74,7 +74,8 @@
 #define CAIRN_E_UNTRUSTED 13    /* a path owned, linked or opened up by somebody else */
 #define CAIRN_E_INVALID 14      /* some rank declared its part of the dataset invalid */
 #define CAIRN_E_DISABLED 15     /* SCR_ENABLE=0, or SCR_Init failed */
-#define CAIRN_E_NOT_COPIED 16   /* safe in the caches, and not in the prefix directory as it should be */
+#define CAIRN_E_NOT_COPIED \
+  16 /* safe in the caches, and not in the prefix directory as it should be */
 
 #if defined(__GNUC__)
 #define CAIRN_EXPORT __attribute__((__visibility__("default")))
@@ -203,9 +204,9 @@ CAIRN_EXPORT int SCR_Start_output(const char* name, int flags);
  * that the store has no room for are dropped only now. Otherwise the dataset is gone and the older
  * ones stay (files that were written without the cache are left as they are): INVALID (some rank
  * said no, or a file is missing), NO_SPACE, IO. NOT_COPIED is another matter: all is well, but the
- * dataset, an output or the SCR_FLUSH-th checkpoint, could not be copied to the prefix directory; it
- * stays in the cache, and it, or the next checkpoint in its place, is tried again with each dataset
- * until one is there. Legal in OUTPUT, then IDLE. */
+ * dataset, an output or the SCR_FLUSH-th checkpoint, could not be copied to the prefix directory;
+ * it stays in the cache, and it, or the next checkpoint in its place, is tried again with each
+ * dataset until one is there. Legal in OUTPUT, then IDLE. */
 CAIRN_EXPORT int SCR_Complete_output(int valid);
 
 /* Takes the dataset `name` out of the index of the prefix directory; all its files stay, and
