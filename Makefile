@@ -30,7 +30,7 @@ help:
 	@echo 'make soak      run SEEDS=n seeds of the simulation (now $(SEEDS)), then kill real processes and damage'
 	@echo '               real files as the seeds KILLS=from:to draw it (now $(KILLS)); a failing one prints how to replay it'
 	@echo 'make soak-crfs run the suites over a mount of CRFS for SECONDS=n (now $(SECONDS)), with pjdfstest and fsx, which cargo builds;'
-	@echo '               a whole round at full size needs some SECONDS=7200 on two cores (docs/testing.md)'
+	@echo '               a whole round at full size takes half an hour on two cores (docs/testing.md)'
 	@echo 'make mutations put deliberate defects into a copy of the sources, and see the simulation find them'
 	@echo 'make fuzz      run each fuzz target for FUZZ_SECONDS=n (now $(FUZZ_SECONDS)), JOBS at once, and keep what it finds;'
 	@echo '               FUZZ_TARGETS=name runs that one'
