@@ -285,7 +285,8 @@ Result<std::vector<std::string>> saved_caches(Files& files, const PrefixFolder& 
 Result<bool> is_saved(Files& files, const PrefixFolder& folder, const DatasetInfo& dataset) {
   CAIRN_ASSIGN(const std::vector<std::string> caches, saved_caches(files, folder));
   return std::any_of(caches.begin(), caches.end(), [&](const std::string& cache) {
-    return files.info(cache + "/" + PrefixFolder::folder_name(dataset)).has_value();
+    const auto info = files.info(cache + "/" + PrefixFolder::folder_name(dataset));
+    return info || info.error().code != Code::not_found;
   });
 }
 

@@ -548,6 +548,34 @@ TEST_F(Scavenge, WhatAPurgeDeletesIsNotPublishedFromWhatWasScavenged) {
   EXPECT_EQ(restart_elsewhere(), 0);
 }
 
+/// Who has scavenged has it for himself: a colleague in the same prefix directory may not look.
+TEST_F(Scavenge, WhereWhatWasScavengedCannotBeSeenADeletionAndAPurgeGoOnAndSaySo) {
+  cluster_.settings.flush_interval = 1;
+  cluster_.write(four_nodes(), {1, 2});
+  scavenge_all_of("ckpt.2");
+  const auto of_another = [&](const FileOperation& operation) -> Status {
+    if (operation.path != folder().scavenged()) return {};
+    return fail(Code::io, "injected: permission denied");
+  };
+  cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+    rank.hook = of_another;
+    EXPECT_TRUE(rank.session->remove("ckpt.2"));
+  });
+  EXPECT_TRUE(cluster_.said("whether it was scavenged too cannot be seen")) << cluster_.said();
+  EXPECT_EQ(outcome_of(rebuild(), 2), Outcome::given_up) << "it is known to be deleted";
+  EXPECT_EQ(cluster_.listed(), Names{"ckpt.1"});
+  cluster_.settings.prefix_purge = true;
+  cluster_.settings.flush_interval = 0;  // or the run copies it there again
+  EXPECT_TRUE(cluster_.run(four_nodes(), [&](JobRank& rank) {
+    rank.hook = of_another;
+    const Status ready = rank.init();
+    ASSERT_TRUE(ready) << ready.error().text;
+    EXPECT_TRUE(rank.session->finalize());
+  }));
+  EXPECT_TRUE(cluster_.said("what was scavenged stays")) << cluster_.said();
+  EXPECT_EQ(cluster_.listed(), Names{});
+}
+
 FileHook failing_at(const std::function<bool(const FileOperation&)>& where) {
   return [where](const FileOperation& operation) -> Status {
     if (!where(operation)) return {};
