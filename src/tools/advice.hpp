@@ -20,6 +20,8 @@ class Advice {
   std::string index_delete(const DatasetInfo& dataset) const;
   std::string index_import() const;
   std::string scavenge() const;
+  /// That, where nothing tells the nodes: "while the nodes are up, save what they hold by ...".
+  std::string scavenge_nodes() const;
   std::string rebuild() const;
   /// Of this one, though a newer checkpoint is there.
   std::string rebuild(const DatasetInfo& dataset) const;

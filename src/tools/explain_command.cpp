@@ -196,9 +196,8 @@ class Report {
            folder);
     if (facts_.caches.empty())
       note(
-          "no cache of job {} of {} is seen here; name folders that hold caches by --cache, or, "
-          "while its nodes are up, {} saves what they hold",
-          settings_.job_id, settings_.user, advice_.scavenge());
+          "no cache of job {} of {} is seen here; name folders that hold caches by --cache, or, {}",
+          settings_.job_id, settings_.user, advice_.scavenge_nodes());
     for (const std::string& trouble : facts_.unreadable)
       note("what is there counts as missing: {}", trouble);
     note_absent_nodes();
@@ -226,8 +225,8 @@ class Report {
     if (!nodes.empty())
       note(
           "not all that was written on {} is seen from here; where such a node is alive, a run on "
-          "it finds what it holds, or, while those nodes are up, {} saves it",
-          fmt::join(nodes, ", "), advice_.scavenge());
+          "it finds what it holds, or, {}",
+          fmt::join(nodes, ", "), advice_.scavenge_nodes());
   }
 
   void note_prefix(Clock& clock) {
@@ -237,6 +236,9 @@ class Report {
            settings_.prefix);
     if (!prefix.trouble.empty())
       note("nothing can be fetched from {}: {}", settings_.prefix, prefix.trouble);
+    if (!prefix.not_mine.empty())
+      note("this is what a run of who owns {} would do; one of yours could not use it: {}",
+           settings_.prefix, prefix.not_mine);
     for (const std::string& record : prefix.unreadable)
       note("a dataset in the prefix directory cannot be used: {}", record);
     for (const UnreadDataset& dataset : prefix.unread)

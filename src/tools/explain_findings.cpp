@@ -73,10 +73,25 @@ class Explainer {
                         text_of(forecast_.dataset.uuid) == finding.uuid;
     if (cached)
       finding.text += "; a restart takes it from the cache";
+    else if (forecast_.outcome == Forecast::Outcome::refused)
+      finding.text += "; but the run would be refused";
+    else if (forecast_.outcome == Forecast::Outcome::zero)
+      finding.text += "; but the run would begin from zero";
     else
-      finding.text += forecast_.outcome == Forecast::Outcome::refused
-                          ? "; but the run would be refused"
-                          : "; a restart does not come to it, as it takes another";
+      finding.text += "; a restart does not come to it, as it takes another";
+  }
+
+  /// What is in the prefix directory where nothing can be done with it, or it is to be deleted.
+  bool tell_out_of_use(Finding& finding, const std::string& before = {}) const {
+    if (!facts_.prefix.trouble.empty()) {
+      finding.text = before + "nobody can use the prefix directory now";
+      finding.to_do = {"ask again when that has passed"};
+      return true;
+    }
+    if (!purges_prefix(settings_)) return false;
+    finding.text = before + "SCR_PREFIX_PURGE=1: the next run deletes it";
+    finding.to_do = {"start without SCR_PREFIX_PURGE=1"};
+    return true;
   }
 
   // --- caches ---
@@ -130,7 +145,7 @@ class Explainer {
       finding.to_do = {"start again with the nodes it was written on"};
       if (!facts_.caches.empty())
         finding.to_do.push_back("or name their caches, or copies of them, by --cache");
-      finding.to_do.push_back("or, while those nodes are up, " + advice_.scavenge());
+      finding.to_do.push_back("or, " + advice_.scavenge_nodes());
       return;
     }
     if (settings_.cache_purge) {
@@ -140,7 +155,7 @@ class Explainer {
     }
     if (!info.is_checkpoint()) {
       finding.text = "it is no checkpoint, so nothing restarts from it";
-      if (!cached.dataset.flushed)
+      if (!cached.dataset.flushed && settings_.flush && facts_.prefix.trouble.empty())
         finding.text += "; the next run copies it to the prefix directory";
       return;
     }
@@ -210,6 +225,7 @@ class Explainer {
   }
 
   bool tell_passed_over(const DatasetRecord& record, Finding& finding) const {
+    if (tell_out_of_use(finding)) return true;
     if (!has_right_ranks(record, facts_.ranks, settings_)) {
       finding.text = fmt::format("it was written by {} ranks, and {} are asked about",
                                  record.info.ranks, facts_.ranks);
@@ -218,10 +234,9 @@ class Explainer {
                        "or set CAIRN_ON_MISMATCH=fresh to pass it over"};
       return true;
     }
-    if (settings_.fetch && !settings_.prefix_purge) return false;
-    const char* why = settings_.fetch ? "SCR_PREFIX_PURGE=1" : "SCR_FETCH=0";
-    finding.text = fmt::format("{}: no restart takes it", why);
-    finding.to_do = {fmt::format("start without {}", why)};
+    if (settings_.fetch) return false;
+    finding.text = "SCR_FETCH=0: no restart takes it";
+    finding.to_do = {"start without SCR_FETCH=0"};
     return true;
   }
 
@@ -240,6 +255,7 @@ class Explainer {
         "its flush to the prefix directory is not finished: {} of "
         "{} parts are there",
         flush.done.size(), flush.plan.info.ranks);
+    if (tell_out_of_use(finding, done + "; ")) return;
     if (facts_.prefix.owner && !facts_.running.empty()) {
       finding.text =
           done + ", and a job is running that may be at it, or a command works at its caches";
@@ -353,6 +369,7 @@ class Explainer {
 
   /// Which cairn run gives too, but for what is outlived.
   void tell_of_rebuild(const CachedFacts& scavenged, Finding& finding) const {
+    if (tell_out_of_use(finding, finding.text + "; ")) return;
     const DatasetInfo& info = scavenged.dataset.info;
     const bool outlived = is_outlived(info, facts_.prefix.listing);
     finding.published_by_run = info.is_checkpoint() && !outlived;

@@ -78,13 +78,16 @@ class Gatherer {
     const auto root = files_.info(folder_.root());
     if (!root && root.error().code != Code::not_found) return tl::unexpected(root.error());
     if (facts_.prefix.is_there) CAIRN_TRY(read_books());
-    return root ? may_become_owner() : Status{};
+    return root ? may_become_owner(root->owner) : Status{};
   }
 
-  /// As Keeper::take_over, which begins by making what only an owner has.
-  Status may_become_owner() {
+  /// As Keeper::take_over, which begins by making what only an owner has. Who looks at the
+  /// directory of somebody else asks about that one's runs.
+  Status may_become_owner(std::uint32_t user) {
     CAIRN_TRY(names_in(files_, folder_.root()).map([](const auto&) {}));
-    CAIRN_TRY(files_.may_change(folder_.root()));
+    const Status allowed = files_.may_change(folder_.root());
+    if (!allowed && user == files_.effective_user()) return allowed;
+    if (!allowed) facts_.prefix.not_mine = allowed.error().text;
     const auto space = files_.space(folder_.root());
     if (space && space->total_bytes > 0 && space->free_bytes == 0)
       return fail(Code::no_space, "no space is left in {}", settings_.prefix);
@@ -155,8 +158,8 @@ class Gatherer {
                     summary.flags, summary.ranks,  facts.remains.name};
     dataset.state = state_of(facts.state);
     const KnownInPrefix known =
-        known_in_prefix(summary.uuid, facts_.prefix.listing, facts_.prefix.dropped,
-                        facts_.prefix.attempts, facts_.prefix.deleted);
+        known_in_prefix(summary.uuid, purges_prefix(settings_) ? Listing{} : facts_.prefix.listing,
+                        facts_.prefix.dropped, facts_.prefix.attempts, facts_.prefix.deleted);
     dataset.flushed = known.flushed;
     dataset.quarantined = known.quarantined;
     return facts;
@@ -196,6 +199,10 @@ class Gatherer {
 };
 
 }  // namespace
+
+bool purges_prefix(const Settings& settings) {
+  return settings.prefix_purge && (settings.fetch || settings.flush);
+}
 
 std::vector<CachedDataset> RestartFacts::cached_datasets() const {
   std::vector<CachedDataset> datasets;

@@ -25,7 +25,8 @@ struct CachedFacts {
 
 struct PrefixFacts {
   bool is_there = false;
-  std::string trouble;  ///< why no run could make it its own now, and so neither fetch nor flush
+  std::string trouble;   ///< why no run could make it its own now, and so neither fetch nor flush
+  std::string not_mine;  ///< why a run of who asks could not, where its owner's may
   Listing listing;
   Dropped dropped;
   Listing attempts;
@@ -53,6 +54,9 @@ struct RestartFacts {
 
   std::vector<CachedDataset> cached_datasets() const;
 };
+
+/// A run deletes what is in the prefix directory before it looks for a restart.
+bool purges_prefix(const Settings& settings);
 
 /// Looks into `folders` for caches, or, if there are none, where the job has its own; and into the
 /// prefix directory. Changes nothing, and reads no files of datasets but where some are missing.

@@ -17,12 +17,12 @@ class Forecaster {
         look_(look),
         datasets_(settings.cache_purge ? std::vector<CachedDataset>{} : facts.cached_datasets()),
         current_(facts.prefix.current) {
-    if (has_prefix() && !settings.prefix_purge) listing_ = facts.prefix.listing;
+    if (has_prefix() && !purges_prefix(settings)) listing_ = facts.prefix.listing;
   }
 
   Forecast run() {
     if (cannot_purge()) return result_;
-    if (has_prefix()) end_flushes();
+    if (has_prefix() && !purges_prefix(settings_)) end_flushes();
     offer_what_others_wrote();
     if (is_refused()) return result_;
     if (settings_.global_restart) flush_newest();
@@ -36,8 +36,7 @@ class Forecaster {
   bool has_prefix() const { return settings_.fetch && facts_.prefix.trouble.empty(); }
 
   bool cannot_purge() {
-    const bool asked = settings_.prefix_purge && (settings_.fetch || settings_.flush);
-    if (!asked || facts_.prefix.trouble.empty()) return false;
+    if (!purges_prefix(settings_) || facts_.prefix.trouble.empty()) return false;
     refuse(facts_.prefix.trouble);
     return true;
   }

@@ -60,12 +60,14 @@ void print(std::ostream& out, const Verified& found) {
 
 struct Verification {
   std::vector<Verified> found;
-  std::string nothing;         ///< what is said where nothing was found
-  std::string current_damage;  ///< beside the datasets
+  std::string nothing;             ///< what is said where nothing was found
+  std::string current_damage;      ///< beside the datasets
+  bool is_current_unread = false;  ///< that is why; it may be as it was written
 };
 
 int exit_code_of(const Verification& all) {
   int code = all.current_damage.empty() ? exit_ok : exit_damaged;
+  if (all.is_current_unread) code = exit_failure;
   for (const Verified& found : all.found) {
     if (found.state == Verified::State::lost) code = exit_beyond_repair;
     if (found.state == Verified::State::newer || found.state == Verified::State::unread)
@@ -75,6 +77,13 @@ int exit_code_of(const Verification& all) {
     if (damaged) code = std::max(code, exit_damaged);
   }
   return code;
+}
+
+/// Which names the current checkpoint.
+void look_at_current(Files& files, const Settings& settings, Verification& all) {
+  const auto current = read_current(files, {settings.prefix}, &all.current_damage);
+  all.is_current_unread = !current;
+  if (!current) all.current_damage = current.error().text;
 }
 
 Result<Verification> verify(const VerifyCommand& command, Files& files, Clock& clock,
@@ -88,8 +97,8 @@ Result<Verification> verify(const VerifyCommand& command, Files& files, Clock& c
     CAIRN_ASSIGN(const ResolvedSettings resolved,
                  read_job_settings(command.source, files, process, Log()));
     const Settings& settings = resolved.settings;
-    CAIRN_ASSIGN(all.found,
-                 verify_prefix(command, files, clock, settings, log, all.current_damage));
+    if (command.datasets.empty()) look_at_current(files, settings, all);
+    CAIRN_ASSIGN(all.found, verify_prefix(command, files, clock, settings, log));
     const auto caches = caches_of_job(files, settings);
     all.nothing = fmt::format(
         "there is no dataset to verify in {}; what is in caches is verified by {}", settings.prefix,

@@ -13,8 +13,8 @@ namespace cairn {
 
 /// With json: {"datasets": [{"place": a folder, "number", "name", "uuid", "ranks", "files",
 /// "bytes", "state", "bad": [lines], "reasons": [lines], "repaired": text}], "current_damage":
-/// what is wrong with the name of the current checkpoint}, newest first; the state is one of
-/// Verified::State.
+/// what is wrong with the name of the current checkpoint, or why it cannot be read}, newest first;
+/// the state is one of Verified::State.
 struct VerifyCommand {
   JobSettingsSource source;
   std::vector<std::string> caches;    ///< absolute; folders that hold caches, at any depth

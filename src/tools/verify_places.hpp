@@ -9,10 +9,8 @@ namespace cairn {
 Result<std::vector<Verified>> verify_caches(const VerifyCommand& command, Files& files,
                                             Clock& clock, const Log& log);
 
-/// The prefix directory, by what caches still have of it. `current_damage` is what is wrong with
-/// the file that names the current checkpoint; empty if nothing, or where datasets are named.
+/// The prefix directory, by what caches still have of it.
 Result<std::vector<Verified>> verify_prefix(const VerifyCommand& command, Files& files,
-                                            Clock& clock, const Settings& settings, const Log& log,
-                                            std::string& current_damage);
+                                            Clock& clock, const Settings& settings, const Log& log);
 
 }  // namespace cairn

@@ -257,12 +257,8 @@ class PrefixVerifier {
 }  // namespace
 
 Result<std::vector<Verified>> verify_prefix(const VerifyCommand& command, Files& files,
-                                            Clock& clock, const Settings& settings, const Log& log,
-                                            std::string& current_damage) {
-  if (command.datasets.empty()) {
-    const auto current = read_current(files, {settings.prefix}, &current_damage);
-    if (!current) log.warning("{}; it is passed over", current.error().text);
-  }
+                                            Clock& clock, const Settings& settings,
+                                            const Log& log) {
   return PrefixVerifier(command, files, clock, settings, log).run();
 }
 

@@ -236,7 +236,7 @@ def test_writers_that_are_killed_leave_what_they_wrote(workshop, gathering, seed
 @pytest.mark.crfs_only
 @pytest.mark.parametrize("operation", ["open", "write", "fsync"])
 def test_a_file_that_stands_still_holds_up_no_other(workshop, gathering, operation):
-    slow = workshop.slowfs("--delay", f"{operation}@still:1500000")
+    slow = workshop.slowfs("--delay", f"{operation}@still:4000000")
     mount = workshop.crfs("--mode", gathering, backing=slow.path)
     for name in ("still", "other"):
         (slow.backing / name).write_bytes(b"old")

@@ -62,7 +62,7 @@ def end_of(soak, monkeypatch, capsys, build, *suites: Path, seconds: float) -> T
 
 def test_the_end_tells_which_suites_were_finished_at_full_size(soak, suite_of, monkeypatch, capsys, build):
     code, said = end_of(soak, monkeypatch, capsys, build, suite_of("test_quick", "pass"),
-                        suite_of("test_slow", "time.sleep(60 if long else 0)"), seconds=10)
+                        suite_of("test_slow", "time.sleep(60 if long else 0)"), seconds=20)
     assert code == 0 and "nothing failed" in said
     told = [line.split()[1:4] for line in said.splitlines() if line.startswith("soak: test_")]
     assert told == [["test_quick", "1", "1"], ["test_slow", "1", "0"]]

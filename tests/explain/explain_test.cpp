@@ -40,8 +40,7 @@ TEST_F(Explain, ALostNodeIsNamedAndTheSchemeThatBringsItBack) {
             "on n1) are not here; XOR brings that back"))
       << out_;
   EXPECT_TRUE(shows("note: not all that was written on n1 is seen from here")) << out_;
-  EXPECT_TRUE(
-      has(json_.at("notes"), "while those nodes are up, cairn scavenge --prefix " + prefix()))
+  EXPECT_TRUE(has(json_.at("notes"), "save what they hold by cairn scavenge --prefix " + prefix()))
       << out_;
   expect_forecast(1, replaced(four_nodes(), "n1", "n9"));
 }
@@ -59,7 +58,7 @@ TEST_F(Explain, MoreLostNodesThanTheSchemeHoldsAreNamedWithTheirSets) {
         "ranks 0,2,4,6",
         "rank 5 (written on n2), rank 3 (written on n1) in the set of ranks 1,3,5,7",
         "start again with the nodes it was written on",
-        "or, while those nodes are up, cairn scavenge --prefix "})
+        "or, while the nodes are up, save what they hold by cairn scavenge --prefix "})
     EXPECT_TRUE(has(cached, words)) << words << " in\n" << out_;
   EXPECT_TRUE(said_of("ckpt.2", "prefix").at("taken"));
   expect_forecast(2);
@@ -305,7 +304,7 @@ TEST_F(ExplainPrefix, TheCurrentOneIsTaken) {
       "a restart with 8 ranks would take dataset 4 (ckpt.4) from the prefix directory\n"))
       << out_;
   EXPECT_TRUE(has(line_with("note: no cache of job job of tester is seen here"),
-                  "while its nodes are up, cairn scavenge --prefix " + prefix()))
+                  "save what they hold by cairn scavenge --prefix " + prefix()))
       << out_;
   EXPECT_TRUE(shows("dataset 4 (ckpt.4), in the prefix directory: a restart takes it: all files"))
       << out_;

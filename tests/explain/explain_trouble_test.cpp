@@ -1,5 +1,6 @@
 // What `cairn explain` foretells where the prefix directory itself cannot be used, or what it keeps
 // there is damaged, beside what a run then does.
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
@@ -138,6 +139,88 @@ TEST_F(ExplainTrouble, ADirectoryThatIsFull) {
   EXPECT_TRUE(has(said_of("ckpt.4", "prefix"), "a restart does not come to it")) << out_;
   expect_forecast(6);
   EXPECT_EQ(current(), "ckpt.6") << "the next run copies it";
+}
+
+class ExplainFull : public ExplainTrouble {
+ protected:
+  void SetUp() override {
+    fs::create_directories(prefix());
+    is_mounted_ = ::mount("tmpfs", prefix().c_str(), "tmpfs", 0, "size=1m") == 0;
+    if (is_mounted_) ExplainTrouble::SetUp();
+  }
+  void TearDown() override {
+    EXPECT_TRUE(!is_mounted_ || ::umount2(prefix().c_str(), MNT_DETACH) == 0);
+  }
+
+  bool is_mounted_ = false;
+};
+
+TEST_F(ExplainFull, ADiskWithoutAByteLeft) {
+  if (!is_mounted_) GTEST_SKIP() << "a small disk cannot be mounted: " << std::strerror(errno);
+  std::ofstream filler(prefix() + "/filler", std::ios::binary);
+  const std::string block(4096, 'x');
+  while (filler.write(block.data(), 4096).flush()) {
+  }
+  filler.close();
+  ASSERT_EQ(explain(8), 0) << told_;
+  EXPECT_TRUE(out_.starts_with("a restart with 8 ranks would be refused: ")) << out_;
+  EXPECT_TRUE(has(said_of("ckpt.4", "prefix"), "nobody can use the prefix directory now")) << out_;
+  EXPECT_TRUE(shows("no space is left in " + prefix())) << out_;
+  cluster_.run_well(four_nodes(),
+                    [](JobRank& rank) { EXPECT_FALSE(rank.session->have_restart()); });
+  fs::remove(prefix() + "/filler");
+  expect_forecast(4);
+}
+
+// --- it is to be deleted, or somebody else's ---
+
+/// Of what is said of each dataset nothing is against what is said of the restart.
+TEST_F(ExplainTrouble, ADirectoryThatTheNextRunDeletes) {
+  cluster_.write(four_nodes(), {5, 6});
+  cluster_.settings.prefix_purge = true;
+  process_.environment["SCR_PREFIX_PURGE"] = "1";
+  ASSERT_EQ(explain(8), 0) << told_;
+  EXPECT_TRUE(said_of("ckpt.6", "cache").at("taken")) << out_;
+  for (const char* name : {"ckpt.2", "ckpt.4", "ckpt.6"}) {
+    const auto deleted = said_of(name, "prefix");
+    EXPECT_TRUE(has(deleted, "SCR_PREFIX_PURGE=1: the next run deletes it")) << out_;
+    EXPECT_TRUE(has(deleted, "start without SCR_PREFIX_PURGE=1")) << out_;
+  }
+  expect_forecast(6);
+  EXPECT_EQ(cluster_.listed(), Names{"ckpt.6"}) << "once more, from the caches";
+  cluster_.lose_all_nodes();
+  expect_forecast(0);
+}
+
+TEST_F(ExplainTrouble, AnUnfinishedFlushThatTheNextRunDeletes) {
+  cluster_.lose_node_that_has_flushed();
+  cluster_.settings.prefix_purge = true;
+  process_.environment["SCR_PREFIX_PURGE"] = "1";
+  ASSERT_EQ(explain(8), 0) << told_;
+  const auto flush = said_of("ckpt.4", "unfinished flush");
+  EXPECT_TRUE(has(flush, "SCR_PREFIX_PURGE=1: the next run deletes it")) << out_;
+  EXPECT_FALSE(flush.at("taken") || flush.at("usable")) << out_;
+  expect_forecast(0);
+  EXPECT_EQ(cluster_.listed(), Names{});
+}
+
+/// A colleague who is asked for help, or the owner of the system's who may only read.
+TEST_F(ExplainTrouble, WhoMayOnlyReadIsToldWhatTheOwnersRunWouldDo) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can be somebody else";
+  const auto posix = make_posix_files();
+  ASSERT_EQ(::chown(book("").c_str(), 65534, 65534), 0);
+  const FileHook may_only_read = [](const FileOperation& operation) -> Status {
+    if (operation.name != "may_change") return {};
+    return fail(Code::io, "injected: {} is not yours", operation.path);
+  };
+  explain_under(may_only_read);
+  EXPECT_TRUE(out_.starts_with("a restart with 8 ranks would take dataset 4 (ckpt.4)")) << out_;
+  EXPECT_TRUE(shows("note: this is what a run of who owns " + prefix() +
+                    " would do; one of yours could not use it: injected: "))
+      << out_;
+  ASSERT_EQ(::chown(book("").c_str(), 0, 0), 0);
+  explain_under(may_only_read);
+  EXPECT_TRUE(out_.starts_with("a restart with 8 ranks would be refused: ")) << out_;
 }
 
 // --- what is in it is not what was put there ---

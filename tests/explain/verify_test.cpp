@@ -324,6 +324,21 @@ TEST_F(Verify, WhatCannotBeDeletedKeepsNothingFromBeingRepaired) {
   files_ = make_posix_files();
 }
 
+/// Which is then not known to be as it was written.
+TEST_F(Verify, ANameOfTheCurrentOneThatCannotBeReadIsNoSuccess) {
+  cluster_.write_and_finalize({1, 2});
+  const auto posix = make_posix_files();
+  files_ = make_hooked_files(*posix, [&](const FileOperation& operation) -> Status {
+    if (operation.path != prefix() + "/.cairn/current") return {};
+    return fail(Code::io, "injected: cannot read {}", operation.path);
+  });
+  EXPECT_EQ(verify_prefix(), exit_failure) << out_;
+  EXPECT_TRUE(shows("(ckpt.2) in " + prefix() + ": good")) << out_;
+  EXPECT_TRUE(shows("injected: cannot read " + prefix() + "/.cairn/current")) << out_;
+  EXPECT_EQ(verify_prefix(false, {"ckpt.2"}), exit_ok) << out_;
+  files_ = make_posix_files();
+}
+
 TEST_F(Verify, WhatIsNotThereIsNamed) {
   cluster_.write_and_finalize({1, 2});
   EXPECT_EQ(verify_prefix(false, {"ckpt.2"}), exit_ok) << out_;
