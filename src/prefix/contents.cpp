@@ -277,7 +277,7 @@ Result<std::vector<std::string>> saved_caches(Files& files, const PrefixFolder& 
   caches.push_back(folder.rebuilt());
   std::erase_if(caches, [&](const std::string& path) {
     const auto info = files.info(path);
-    return !info || info->kind != Kind::folder;
+    return info ? info->kind != Kind::folder : info.error().code == Code::not_found;
   });
   return caches;
 }

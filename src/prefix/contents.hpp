@@ -107,7 +107,7 @@ Result<std::string> read_current(Files& files, const PrefixFolder& folder,
                                  std::string* damage = nullptr);
 
 /// The folders that hold what was saved from the caches of dead jobs, each laid out as a cache: one
-/// for each node, and that of what was rebuilt.
+/// for each node, and that of what was rebuilt; also those that cannot be looked at now.
 Result<std::vector<std::string>> saved_caches(Files& files, const PrefixFolder& folder);
 
 /// Whether there is something of the dataset in one of those.

@@ -165,6 +165,7 @@ class PrefixSide {
   Status purge();
   Status purge_saved();
   Status delete_saved(Keeper& keeper, const std::string& name);
+  void tell_saved_unseen(const std::string& name, const Error& why);
   void save_listing();
   const DatasetRecord* next_to_go() const;
   Status keep_to_window();
@@ -195,8 +196,9 @@ class PrefixSide {
   const CachedParts cached_;
   Site site_;
   bool owned_ = false;
-  bool has_news_ = false;          ///< for mark_flushed()
-  bool was_closed_ = false;        ///< another one has taken it over from this run
+  bool has_news_ = false;    ///< for mark_flushed()
+  bool was_closed_ = false;  ///< another one has taken it over from this run
+  bool told_saved_unseen_ = false;
   OwnerRecord me_;                 ///< on rank 0, as the two below; made when it is first needed
   Status refusal_;                 ///< why it could not be had
   std::int64_t ask_again_us_ = 0;  ///< of steady time: before that a rival lives

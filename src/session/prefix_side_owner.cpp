@@ -145,6 +145,7 @@ void PrefixSide::let_go_if_closed() {
   site_.keeper = nullptr;
   keeper_.reset();
   owned_ = false;
+  has_news_ = false;  // nothing is known of it any more, until it is owned again
   was_closed_ = true;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "prefix/contents.hpp"
+#include "prefix/fetch_order.hpp"
 #include "recovery/dead_caches.hpp"
 #include "recovery/remains.hpp"
 #include "session/prefix_side.hpp"
@@ -22,75 +23,76 @@ DatasetRecord record_of_deleted(const Remains& remains, const DatasetRecord* lis
   return record;
 }
 
+Status remove_saved(Files& files, Clock& clock, const std::vector<std::string>& caches,
+                    const std::vector<Remains>& saved) {
+  if (saved.empty()) return {};
+  CAIRN_ASSIGN(const CacheLocks locks, lock_caches(files, clock, caches));
+  for (const Remains& remains : saved) CAIRN_TRY(remove_remains(files, remains));
+  return {};
+}
+
 }  // namespace
 
 /// On rank 0, before the datasets of that name are taken out. Once they are known to be deleted
-/// nobody publishes their copies any more, also where these cannot be removed now, or not be seen:
-/// who has scavenged keeps that to himself.
+/// nobody publishes their copies any more, also where these cannot be removed, or read, now.
 Status PrefixSide::delete_saved(Keeper& keeper, const std::string& name) {
+  const auto caches = saved_caches(files_, site_.folder);
+  if (!caches) {
+    tell_saved_unseen(name, caches.error());
+    return {};
+  }
   std::vector<std::string> unreadable;  // the others count
-  std::vector<std::string> caches;
-  const auto find_saved = [&]() -> Result<std::vector<Remains>> {
-    CAIRN_ASSIGN(caches, saved_caches(files_, site_.folder));
-    return find_remains(files_, caches, RecordDetail::outline, &unreadable);
-  };
-  auto saved = find_saved();
-  if (!saved) unreadable.push_back(saved.error().text);
+  CAIRN_ASSIGN(auto saved, find_remains(files_, *caches, RecordDetail::outline, &unreadable));
   const auto listed = [&](const Uuid& uuid) {
     const DatasetRecord* record = find(uuid);
     return record != nullptr && record->info.name == name ? record : nullptr;
   };
-  if (saved)
-    std::erase_if(*saved, [&](const Remains& remains) {
-      return remains.name != name && listed(remains.uuid) == nullptr;
-    });
+  std::erase_if(saved, [&](const Remains& remains) {
+    return remains.name != name && listed(remains.uuid) == nullptr;
+  });
   Listing deleted = keeper.deleted();
   const std::size_t before = deleted.size();
   const auto note = [&](const DatasetRecord& record) {
     if (find_in(deleted, record.info.uuid) == nullptr) insert(deleted, record);
   };
-  if (saved)
-    for (const Remains& remains : *saved)
-      note(record_of_deleted(remains, listed(remains.uuid), name, settings_.job_id));
-  if (!unreadable.empty()) {
-    for (const DatasetRecord& record : keeper.listing())
-      if (record.info.name == name) note(record);
-    tell(Severity::warning, "{} is deleted, but whether it was scavenged too cannot be seen: {}",
-         name, unreadable.front());
-  }
+  for (const Remains& remains : saved)
+    note(record_of_deleted(remains, listed(remains.uuid), name, settings_.job_id));
+  for (const DatasetRecord& record : keeper.listing())
+    if (record.info.name == name && is_saved(files_, site_.folder, record.info).value_or(true))
+      note(record);
   if (deleted.size() > before) CAIRN_TRY(keeper.set_deleted(std::move(deleted)));
-  if (!saved || saved->empty()) return {};
-  const auto remove = [&]() -> Status {
-    CAIRN_ASSIGN(const CacheLocks locks, lock_caches(files_, clock_, caches));
-    for (const Remains& remains : *saved) CAIRN_TRY(remove_remains(files_, remains));
-    return {};
-  };
-  if (const Status removed = remove(); !removed)
+  if (const Status removed = remove_saved(files_, clock_, *caches, saved); !removed)
     tell(Severity::warning, "{} is deleted, but what was scavenged of it stays in {}: {}", name,
          site_.folder.scavenged(), removed.error().text);
   return {};
 }
 
+/// Who scavenges keeps it to himself: a colleague's deletions are not held up by that.
+void PrefixSide::tell_saved_unseen(const std::string& name, const Error& why) {
+  if (find_named(keeper_->listing(), name) == nullptr || std::exchange(told_saved_unseen_, true))
+    return;
+  tell(Severity::warning,
+       "whether {} was scavenged too cannot be seen, and cairn rebuild would publish it again: {}",
+       name, why.text);
+}
+
 /// All of it. First: what is deleted and was saved as well would be published again.
 Status PrefixSide::purge_saved() {
   return on_keeper(comm_, site_, [&](Keeper&) -> Status {
-    const auto remove = [&]() -> Result<bool> {
-      CAIRN_ASSIGN(const auto caches, saved_caches(files_, site_.folder));
-      if (caches.empty()) return false;
-      CAIRN_ASSIGN(const CacheLocks locks, lock_caches(files_, clock_, caches));
-      for (const std::string& folder : {site_.folder.scavenged(), site_.folder.rebuilt()})
-        CAIRN_TRY(remove_all(files_, folder));
-      CAIRN_TRY(files_.sync_folder(site_.folder.root()));
-      return true;
-    };
-    const auto removed = remove();
-    if (!removed)  // somebody else may have scavenged, and have it for himself
-      tell(Severity::warning, "SCR_PREFIX_PURGE=1: what was scavenged stays in {}: {}",
-           site_.folder.scavenged(), removed.error().text);
-    else if (*removed)
-      tell(Severity::info, "SCR_PREFIX_PURGE=1: what was scavenged in {} is deleted",
-           settings_.prefix);
-    return {};
+    const auto caches = saved_caches(files_, site_.folder);
+    if (!caches) {  // somebody else may have scavenged, and keeps it to himself
+      tell(Severity::warning,
+           "SCR_PREFIX_PURGE=1: what was scavenged stays, and cairn rebuild would publish it: {}",
+           caches.error().text);
+      return {};
+    }
+    if (caches->empty()) return {};
+    CAIRN_ASSIGN(const CacheLocks locks, lock_caches(files_, clock_, *caches));
+    for (const std::string& folder : {site_.folder.scavenged(), site_.folder.rebuilt()})
+      CAIRN_TRY(remove_all(files_, folder));
+    tell(Severity::info, "SCR_PREFIX_PURGE=1: what was scavenged in {} is deleted",
+         settings_.prefix);
+    return files_.sync_folder(site_.folder.root());
   });
 }
 

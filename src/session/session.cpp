@@ -140,7 +140,7 @@ Status Session::finalize() {
   CAIRN_TRY(enter("SCR_Finalize", Phase::idle));
   phase_ = Phase::ended;
   flush_wanted_ = settings_.flush_interval > 0;
-  if (prefix_.has_news()) (void)claim_prefix();  // what has gone since is copied again
+  look_for_what_has_gone();
   const std::vector<Uuid> due = due_in_prefix();
   (void)flush_due();  // each has been told; what is left of them is found below
   flush_outputs_of_others();
@@ -155,17 +155,28 @@ Status Session::finalize() {
   return all_copied;
 }
 
-/// When a run ends: what is in the caches and must be in the prefix directory as well.
+/// When a run ends: what is in the caches, and must be in the prefix directory as well.
+bool Session::belongs_in_prefix(const CachedDataset& dataset) {
+  const bool readable =
+      dataset.usable() || (is_elastic() && dataset.state == CachedDataset::State::other_ranks);
+  const bool wanted = flush_wanted_ && &dataset == newest_checkpoint();
+  return settings_.flush && readable && (dataset.info.is_output() || wanted);
+}
+
+/// From the prefix directory, of what this run has copied there: it is copied again.
+void Session::look_for_what_has_gone() {
+  const bool any = std::any_of(datasets_.begin(), datasets_.end(),
+                               [this](const auto& one) { return belongs_in_prefix(one); });
+  if (!any || !prefix_.has_news()) return;
+  if (const Status claimed = claim_prefix(); !claimed)
+    warn("whether what was copied to {} is still there is not known: {}", settings_.prefix,
+         claimed.error().text);
+}
+
 std::vector<Uuid> Session::due_in_prefix() {
   std::vector<Uuid> due;
-  if (!settings_.flush) return due;
-  for (const CachedDataset& dataset : datasets_) {
-    const bool readable =
-        dataset.usable() || (is_elastic() && dataset.state == CachedDataset::State::other_ranks);
-    const bool wanted = flush_wanted_ && &dataset == newest_checkpoint();
-    if (readable && !dataset.flushed && (dataset.info.is_output() || wanted))
-      due.push_back(dataset.info.uuid);
-  }
+  for (const CachedDataset& dataset : datasets_)
+    if (belongs_in_prefix(dataset) && !dataset.flushed) due.push_back(dataset.info.uuid);
   return due;
 }
 

@@ -145,6 +145,8 @@ class Session {
   double seconds_since(std::int64_t steady_us) const;
   void log_end(const Status& done);
   Status flush_what_is_due();
+  bool belongs_in_prefix(const CachedDataset& dataset);
+  void look_for_what_has_gone();
   std::vector<Uuid> due_in_prefix();
   Status check_copied(const std::vector<Uuid>& due) const;
   void abandon_current();

@@ -47,7 +47,7 @@ class AgainCluster : public PrefixCluster {
   /// A run that dies while the program reads the checkpoint.
   void die_in_restart(const std::string& name) {
     run_well(four_nodes(), [&](JobRank& rank) {
-      EXPECT_EQ(*rank.session->have_restart(), name);
+      EXPECT_EQ(rank.session->have_restart().value(), name);
       EXPECT_TRUE(rank.session->start_restart());
     });
   }

@@ -185,7 +185,7 @@ TEST(SessionBypass, WhatIsWrittenOverIsNotOfferedAnyMore) {
     EXPECT_FALSE(rank.session->complete_output(rank.number() != 4));
   });
   cluster.run_well(four_nodes(),
-                   [](JobRank& rank) { EXPECT_FALSE(*rank.session->have_restart()); });
+                   [](JobRank& rank) { EXPECT_FALSE(rank.session->have_restart().value()); });
   EXPECT_TRUE(cluster.said("STARTS FROM ZERO")) << cluster.said();
 }
 
@@ -283,11 +283,11 @@ TEST(SessionBypass, TheWindowDropAndDeleteConcernThemToo) {
   EXPECT_EQ(cluster.listed(), Names({"ckpt.6", "ckpt.5", "ckpt.4", "ckpt.1"}));
   EXPECT_FALSE(fs::exists(cluster.settings.prefix + "/ckpt.3"));
   cluster.run_well(four_nodes(), [](JobRank& rank) {
-    EXPECT_EQ(*rank.session->have_restart(), "ckpt.6");
+    EXPECT_EQ(rank.session->have_restart().value(), "ckpt.6");
     EXPECT_TRUE(rank.session->drop("ckpt.6"));
-    EXPECT_EQ(*rank.session->have_restart(), "ckpt.5");
+    EXPECT_EQ(rank.session->have_restart().value(), "ckpt.5");
     EXPECT_TRUE(rank.session->remove("ckpt.5"));
-    EXPECT_EQ(*rank.session->have_restart(), "ckpt.4");
+    EXPECT_EQ(rank.session->have_restart().value(), "ckpt.4");
   });
   EXPECT_FALSE(fs::exists(cluster.settings.prefix + "/ckpt.5"));
   cluster.expect_in_place(6);
@@ -297,7 +297,7 @@ TEST(SessionBypass, AnOutputDoesNotHideTheRestart) {
   BypassCluster cluster;
   cluster.write(four_nodes(), {1});
   cluster.run_well(four_nodes(), [](JobRank& rank) {
-    EXPECT_EQ(*rank.session->have_restart(), "ckpt.1");
+    EXPECT_EQ(rank.session->have_restart().value(), "ckpt.1");
     rank.expect_written(2, flag_output);
     EXPECT_EQ(rank.restart(), 1);
   });
@@ -308,7 +308,7 @@ TEST(SessionBypass, OneThatTheProgramRejectsIsNotOfferedAgain) {
   BypassCluster cluster;
   cluster.write(four_nodes(), {1, 2});
   cluster.run_well(four_nodes(), [](JobRank& rank) {
-    EXPECT_EQ(*rank.session->have_restart(), "ckpt.2");
+    EXPECT_EQ(rank.session->have_restart().value(), "ckpt.2");
     EXPECT_TRUE(rank.session->start_restart());
     EXPECT_FALSE(rank.session->complete_restart(rank.number() != 2));
     EXPECT_EQ(rank.restart(), 1);
@@ -322,7 +322,7 @@ TEST(SessionBypass, RestartsThatDiePutItInQuarantine) {
   cluster.write(four_nodes(), {1, 2});
   for (int attempt = 0; attempt < 3; ++attempt)
     cluster.run_well(four_nodes(), [](JobRank& rank) {
-      EXPECT_EQ(*rank.session->have_restart(), "ckpt.2");
+      EXPECT_EQ(rank.session->have_restart().value(), "ckpt.2");
       EXPECT_TRUE(rank.session->start_restart());
     });
   EXPECT_EQ(cluster.restart(four_nodes()), 1);

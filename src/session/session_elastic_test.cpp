@@ -303,10 +303,10 @@ TEST(SessionElastic, ARestartThatIsRejectedIsOut) {
   cluster.write_and_finalize({1, 2});
   cluster.lose_all_nodes();
   cluster.run_well(six, [](JobRank& rank) {
-    EXPECT_EQ(*rank.session->have_restart(), "ckpt.2");
+    EXPECT_EQ(rank.session->have_restart().value(), "ckpt.2");
     ASSERT_TRUE(rank.session->start_restart());
     EXPECT_FALSE(rank.session->complete_restart(rank.number() != 1));
-    EXPECT_EQ(*rank.session->have_restart(), "ckpt.1");
+    EXPECT_EQ(rank.session->have_restart().value(), "ckpt.1");
   });
   EXPECT_EQ(cluster.restart_from(8, six), 1);
 }
@@ -357,7 +357,7 @@ TEST(SessionBroadcast, EveryRankReadsItOnItsNodeUntilTheRestartIsComplete) {
   cluster.write_with_input(1);
   cluster.lose("n1");
   cluster.run_well(four_nodes(), [&](JobRank& rank) {
-    ASSERT_TRUE(*rank.session->have_restart());
+    ASSERT_TRUE(rank.session->have_restart().value());
     ASSERT_TRUE(rank.session->start_restart());
     const auto path = rank.session->route_file(cluster.input());
     ASSERT_TRUE(path) << path.error().text;
@@ -380,7 +380,7 @@ TEST(SessionBroadcast, WhereFilesAreReadInPlaceEveryRankKnowsThoseOfThisCheckpoi
   cluster.lose_all_nodes();
   cluster.settings.fetch_bypass = true;
   cluster.run_well(four_nodes(), [&](JobRank& rank) {
-    ASSERT_TRUE(*rank.session->have_restart());
+    ASSERT_TRUE(rank.session->have_restart().value());
     ASSERT_TRUE(rank.session->start_restart());
     const auto path = rank.session->route_file(cluster.input());
     ASSERT_TRUE(path) << path.error().text;
@@ -432,7 +432,7 @@ TEST(SessionBroadcast, TheFileOfAllIsNotTakenForARanksOwnOfTheSameLastName) {
     cluster.settings.fetch_bypass = in_place;
     if (in_place) cluster.lose_all_nodes();
     cluster.run_well(four_nodes(), [&](JobRank& rank) {
-      ASSERT_TRUE(*rank.session->have_restart());
+      ASSERT_TRUE(rank.session->have_restart().value());
       ASSERT_TRUE(rank.session->start_restart());
       cluster.expect_both(rank);
       EXPECT_TRUE(rank.session->complete_restart(true));
@@ -447,7 +447,7 @@ TEST(SessionBroadcast, OutsideARestartARanksOwnOfTheSameLastNameIsNotHandedOutFo
     cluster.settings.fetch_bypass = in_place;
     if (in_place) cluster.lose_all_nodes();
     cluster.run_well(four_nodes(), [&](JobRank& rank) {
-      ASSERT_TRUE(*rank.session->have_restart());
+      ASSERT_TRUE(rank.session->have_restart().value());
       const std::string found = rank.session->route_loaded(cluster.header("global"));
       if (rank.number() == 0 || in_place)
         EXPECT_EQ(read_all(found), "of all") << found;
@@ -464,7 +464,7 @@ TEST(SessionBroadcast, WhatADeadRestartHasLeftGoes) {
   BroadcastCluster cluster;
   cluster.write_with_input(1);
   cluster.run_well(four_nodes(), [](JobRank& rank) {
-    ASSERT_TRUE(*rank.session->have_restart());
+    ASSERT_TRUE(rank.session->have_restart().value());
     ASSERT_TRUE(rank.session->start_restart());
   });
   EXPECT_EQ(cluster.broadcasts("n2").size(), 1U);
@@ -483,7 +483,7 @@ TEST(SessionBroadcast, WhereThereIsNoRoomAndNoOtherCheckpointTheRunDoesNotStartF
     cluster.write_with_input(1);
     cluster.run_well(four_nodes(), [&](JobRank& rank) {
       rank.hook = BroadcastCluster::no_room();
-      ASSERT_TRUE(*rank.session->have_restart());
+      ASSERT_TRUE(rank.session->have_restart().value());
       const auto started = rank.session->start_restart();
       ASSERT_FALSE(started);
       EXPECT_EQ(started.error().code, Code::no_space);
@@ -502,7 +502,7 @@ TEST(SessionBroadcast, WhereThereIsNoRoomAndStopIsSetNoFurtherCallGoesOnToTheOld
   cluster.write_with_input(2);
   cluster.run_well(four_nodes(), [&](JobRank& rank) {
     rank.hook = BroadcastCluster::no_room();
-    ASSERT_TRUE(*rank.session->have_restart());
+    ASSERT_TRUE(rank.session->have_restart().value());
     for (int asked = 0; asked < 2; ++asked) {
       const auto started = rank.session->start_restart();
       ASSERT_FALSE(started) << *started;
@@ -534,7 +534,7 @@ TEST(SessionBroadcast, WhereThereIsNoRoomThePrefixDirectoryIsAskedAndTheCachesKe
     ASSERT_EQ(cluster.listed(), Names({"ckpt.2"}));
     cluster.run_well(four_nodes(), [&](JobRank& rank) {
       rank.hook = BroadcastCluster::no_room();
-      EXPECT_EQ(*rank.session->have_restart(), "ckpt.3");
+      EXPECT_EQ(rank.session->have_restart().value(), "ckpt.3");
       EXPECT_FALSE(rank.session->start_restart());
       EXPECT_EQ(rank.restart(), 2) << "read where it is, as there is no room for its copy either";
       rank.comm.barrier();
@@ -554,7 +554,7 @@ TEST(SessionBroadcast, ACheckpointWhoseCopiesKillTheRunIsQuarantined) {
   for (int attempt = 0; attempt < 3; ++attempt)
     EXPECT_FALSE(cluster.run(four_nodes(), [](JobRank& rank) {
       ASSERT_TRUE(rank.init());
-      EXPECT_EQ(*rank.session->have_restart(), "ckpt.3");
+      EXPECT_EQ(rank.session->have_restart().value(), "ckpt.3");
       rank.hook = BroadcastCluster::at_copy([]() -> Status { throw Crash(); });
       (void)rank.session->start_restart();
     }));

@@ -81,10 +81,10 @@ TEST_F(SessionFetch, EveryRunFromZeroAlthoughThereAreCheckpointsSaysSoOnce) {
 TEST_F(SessionFetch, ThatTheProgramCouldNotUseTheLastOneIsSaid) {
   flush({1});
   cluster_.run_well(four_nodes(), [](JobRank& rank) {
-    EXPECT_EQ(*rank.session->have_restart(), "ckpt.1");
+    EXPECT_EQ(rank.session->have_restart().value(), "ckpt.1");
     EXPECT_TRUE(rank.session->start_restart());
     EXPECT_FALSE(rank.session->complete_restart(false));
-    EXPECT_EQ(*rank.session->have_restart(), std::nullopt);
+    EXPECT_EQ(rank.session->have_restart().value(), std::nullopt);
   });
   EXPECT_EQ(times_said(zero), 1U) << cluster_.said();
 }
@@ -477,7 +477,7 @@ TEST_F(SessionFetch, ToAskForOneInQuarantineDoesNotBringItBack) {
   cluster_.settings.restart_attempts = 1;
   cluster_.settings.current = "ckpt.2";
   cluster_.run_well(four_nodes(), [](JobRank& rank) {
-    EXPECT_EQ(*rank.session->have_restart(), "ckpt.2");
+    EXPECT_EQ(rank.session->have_restart().value(), "ckpt.2");
     EXPECT_TRUE(rank.session->start_restart());
   });
   EXPECT_EQ(restart(), 1);

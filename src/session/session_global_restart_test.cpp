@@ -44,7 +44,11 @@ TEST(SessionFetchBypass, AFileWithoutItsOwnNameYetIsNoDamage) {
   });
   cluster.lose_all_nodes();
   cluster.settings.fetch_bypass = true;
-  without_names([](JobRank& rank) { EXPECT_FALSE(*rank.session->have_restart()); });
+  without_names([](JobRank& rank) {
+    const auto found = rank.session->have_restart();
+    ASSERT_FALSE(found);
+    EXPECT_TRUE(found.error().text.starts_with("there may be a checkpoint")) << found.error().text;
+  });
   EXPECT_TRUE(cluster.said("their own names")) << cluster.said();
   EXPECT_EQ(cluster.restart(four_nodes()), 2) << "it has not been marked";
 }
@@ -63,7 +67,7 @@ TEST(SessionGlobalRestart, WhatOnlyTheCacheHasIsCopiedFirst) {
   cluster.restart_globally();
   cluster.settings.flush_interval = 10;
   cluster.run_well(four_nodes(), [&](JobRank& rank) {
-    EXPECT_EQ(*rank.session->have_restart(), "ckpt.3");
+    EXPECT_EQ(rank.session->have_restart().value(), "ckpt.3");
     ASSERT_TRUE(rank.session->start_restart());
     const auto path = rank.session->route_file(rank.file_name(0, 3));
     EXPECT_EQ(*path, cluster.file(3, rank.number()));

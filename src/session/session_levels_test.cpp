@@ -128,7 +128,7 @@ TEST(SessionLevels, WhatIsWrittenBeforeTheRestartDoesNotHideIt) {
       rank.expect_written(2, flags);
       EXPECT_EQ(rank.restart(), 1);
       rank.expect_written(3);
-      EXPECT_FALSE(*rank.session->have_restart());
+      EXPECT_FALSE(rank.session->have_restart().value());
     });
   }
 }
@@ -142,7 +142,7 @@ TEST(SessionLevels, AnOutputDoesNotGiveUpACheckpointThatCannotBeRestoredNow) {
     cluster.lose(name);
   }
   cluster.run_well({"m0", "m0", "m1", "m1", "n2", "n2", "n3", "n3"}, [](JobRank& rank) {
-    EXPECT_FALSE(*rank.session->have_restart());
+    EXPECT_FALSE(rank.session->have_restart().value());
     rank.expect_written(2, flag_output);
     rank.expect_written(3, 0);
   });
@@ -332,12 +332,12 @@ TEST(SessionLevels, FileAbove4GiBIsCheckedToItsEnd) {
     ASSERT_TRUE(done) << done.error().text;
   });
   cluster.run_well({"n0"}, [](JobRank& rank) {
-    ASSERT_EQ(*rank.session->have_restart(), "scr.dataset.1");
+    ASSERT_EQ(rank.session->have_restart().value(), "scr.dataset.1");
     const std::string path = rank.session->route_loaded("/prefix/large");
     EXPECT_EQ(std::filesystem::file_size(path), large_bytes);
     put_byte(path, large_bytes - 2, 'y');
     EXPECT_FALSE(rank.session->start_restart());
-    EXPECT_FALSE(*rank.session->have_restart());
+    EXPECT_FALSE(rank.session->have_restart().value());
   });
 }
 

@@ -150,7 +150,7 @@ TEST_F(SessionLog, FailuresAreToldWithTheirReason) {
   const std::string damaged = cluster_.settings.prefix + "/ckpt.2/rank 5.0";
   std::filesystem::resize_file(damaged, 1);
   cluster_.run_well(four_nodes(),
-                    [](JobRank& rank) { EXPECT_FALSE(*rank.session->have_restart()); });
+                    [](JobRank& rank) { EXPECT_FALSE(rank.session->have_restart().value()); });
   const std::vector<Json> second = news();
   EXPECT_EQ(brief(second), Lines({"START", "REBUILD_FAIL 2", "FETCH_START 2", "FETCH_FAIL 2"}));
   EXPECT_NE(the("FETCH_FAIL", second)["note"].get<std::string>().find(damaged), std::string::npos);
@@ -161,7 +161,7 @@ TEST_F(SessionLog, WhatIsCopiedForAnotherNumberOfRanks) {
   cluster_.write(four_nodes(), {1});
   news();
   cluster_.run_well({"n0", "n1", "n2", "n3"}, [](JobRank& rank) {
-    EXPECT_EQ(*rank.session->have_restart(), "ckpt.1");
+    EXPECT_EQ(rank.session->have_restart().value(), "ckpt.1");
     EXPECT_TRUE(rank.session->start_restart());
   });
   const std::vector<Json> lines = news();

@@ -356,6 +356,28 @@ TEST(SessionTaken, WhatTheOtherHasPurgedIsCopiedAgainAtTheEnd) {
   }
 }
 
+/// It is there, as far as this run has ever known.
+TEST(SessionTaken, WhatWasCopiedIsNotCalledMissingWhileAnotherHasTheDirectory) {
+  TakenCluster cluster;
+  const auto background = make_background_thread();
+  std::optional<Keeper> living;
+  std::unique_ptr<Repeated> heartbeat;
+  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+    rank.expect_written(1);
+    TakenCluster::by_one(rank, [&] { EXPECT_TRUE(cluster.take(cluster.other_job()).resign()); });
+    EXPECT_TRUE(rank.session->drop("no such")) << "which owns it anew";
+    TakenCluster::by_one(rank, [&] {
+      living = cluster.take(cluster.other_job());
+      heartbeat = background->repeat(100'000, living->heartbeat());
+    });
+    const Status ended = rank.session->finalize();
+    EXPECT_TRUE(ended) << ended.error().text;
+  });
+  heartbeat.reset();
+  EXPECT_TRUE(cluster.said("is still there is not known")) << cluster.said();
+  EXPECT_TRUE(living->resign());
+}
+
 TEST(SessionTaken, WhatSomebodyHasDroppedMeanwhileStaysDropped) {
   TakenCluster cluster;
   cluster.run_well(four_nodes(), [&](JobRank& rank) {

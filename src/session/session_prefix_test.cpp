@@ -329,12 +329,12 @@ TEST(SessionPrefix, WhereOnlyQuarantinedOnesAreLeftItIsSaidLoudly) {
   cluster.write_and_finalize({1, 2});
   cluster.settings.restart_attempts = 1;
   cluster.run_well(four_nodes(), [](JobRank& rank) {
-    EXPECT_EQ(*rank.session->have_restart(), "ckpt.2");
+    EXPECT_EQ(rank.session->have_restart().value(), "ckpt.2");
     EXPECT_TRUE(rank.session->start_restart());
   });
   cluster.run_well(four_nodes(), [](JobRank& rank) {
-    EXPECT_FALSE(*rank.session->have_restart());
-    EXPECT_FALSE(*rank.session->have_restart());
+    EXPECT_FALSE(rank.session->have_restart().value());
+    EXPECT_FALSE(rank.session->have_restart().value());
   });
   const std::string said = cluster.said();
   EXPECT_NE(said.find("THE RUN STARTS FROM ZERO"), std::string::npos) << said;
@@ -350,7 +350,7 @@ TEST(SessionPrefix, AQuarantinedOneTakesNoOthersPlace) {
   cluster.write(four_nodes(), {1, 2});
   cluster.settings.restart_attempts = 1;
   cluster.run_well(four_nodes(), [](JobRank& rank) {
-    EXPECT_EQ(*rank.session->have_restart(), "ckpt.2");
+    EXPECT_EQ(rank.session->have_restart().value(), "ckpt.2");
     EXPECT_TRUE(rank.session->start_restart());
   });
   cluster.run_well(four_nodes(), [](JobRank& rank) {
@@ -367,7 +367,7 @@ TEST(SessionPrefix, ACheckpointWhoseRestartsDieIsQuarantined) {
   cluster.write_and_finalize({1, 2, 3, 4});
   const auto die_in_restart = [&] {
     cluster.run_well(four_nodes(), [](JobRank& rank) {
-      EXPECT_EQ(*rank.session->have_restart(), "ckpt.4");
+      EXPECT_EQ(rank.session->have_restart().value(), "ckpt.4");
       EXPECT_TRUE(rank.session->start_restart());
     });
   };
@@ -411,7 +411,9 @@ TEST(SessionPrefix, ANodeThatDoesNotSeeTheDirectoryMarksNothing) {
         if (!operation.path.starts_with(cluster.settings.prefix)) return {};
         return fail(Code::not_found, "cannot find {}", operation.path);
       };
-    EXPECT_FALSE(*rank.session->have_restart());
+    const auto found = rank.session->have_restart();
+    ASSERT_FALSE(found);
+    EXPECT_NE(found.error().text.find("is not seen here"), std::string::npos) << found.error().text;
     rank.hook = nullptr;
   });
   EXPECT_EQ(cluster.restart(four_nodes()), 2);
@@ -465,7 +467,7 @@ TEST(SessionPrefix, WhatNobodyCanRestartFromTakesNoPlaceInTheWindow) {
       cluster.flip(cluster.file(2, 1));
     else
       cluster.run_well(four_nodes(), [](JobRank& rank) {
-        EXPECT_EQ(*rank.session->have_restart(), "ckpt.2");
+        EXPECT_EQ(rank.session->have_restart().value(), "ckpt.2");
         EXPECT_TRUE(rank.session->start_restart());
       });
     cluster.lose_all_nodes();

@@ -67,7 +67,7 @@ TEST(SessionRestart, FlippedByteFoundAtStartRestartGoesToTheOlderOneWhenBeyondRe
   cluster.settings.stores[0].count = 2;
   cluster.write(four_nodes(), {1, 2});
   cluster.run_well(four_nodes(), [&](JobRank& rank) {
-    EXPECT_EQ(*rank.session->have_restart(), "ckpt.2");
+    EXPECT_EQ(rank.session->have_restart().value(), "ckpt.2");
     rank.comm.barrier();
     if (rank.number() == 2) flip_every_block(data_file(cluster, "n1", 2, 2));
     if (rank.number() == 4) flip_every_block(data_file(cluster, "n2", 2, 4));
@@ -87,7 +87,7 @@ TEST(SessionRestart, WhereStartRestartFindsDamageThePrefixDirectoryIsAskedForThe
     cluster.settings.stores[0].count = 1;
     cluster.write(four_nodes(), {1, 2, 3});
     cluster.run_well(four_nodes(), [&](JobRank& rank) {
-      EXPECT_EQ(*rank.session->have_restart(), "ckpt.3");
+      EXPECT_EQ(rank.session->have_restart().value(), "ckpt.3");
       rank.comm.barrier();
       if (rank.number() == 2) flip_every_block(data_file(cluster, "n1", 3, 2));
       if (rank.number() == 4) flip_every_block(data_file(cluster, "n2", 3, 4));

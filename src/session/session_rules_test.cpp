@@ -168,14 +168,15 @@ TEST(SessionRules, NamesAndCurrentAndDelete) {
     ASSERT_TRUE(rank.session->start_checkpoint());
     ASSERT_TRUE(rank.session->complete_checkpoint(true));
     for (const int dataset : {2, 3}) rank.expect_written(dataset);
-    EXPECT_FALSE(*rank.session->have_restart()) << "what this run has written needs no restart";
+    EXPECT_FALSE(rank.session->have_restart().value())
+        << "what this run has written needs no restart";
   });
   cluster.run_well(four_nodes(), [](JobRank& rank) {
-    EXPECT_EQ(*rank.session->have_restart(), "ckpt.3");
+    EXPECT_EQ(rank.session->have_restart().value(), "ckpt.3");
     EXPECT_TRUE(rank.session->remove("ckpt.3"));
-    EXPECT_EQ(*rank.session->have_restart(), "ckpt.2");
+    EXPECT_EQ(rank.session->have_restart().value(), "ckpt.2");
     EXPECT_TRUE(rank.session->current("scr.dataset.1"));
-    EXPECT_FALSE(*rank.session->have_restart());
+    EXPECT_FALSE(rank.session->have_restart().value());
     rank.expect_written(7);
   });
   for (const int removed : {2, 3}) EXPECT_TRUE(cluster.parts("n0", removed).empty()) << removed;

@@ -1,4 +1,5 @@
 // What is left of a dead job on its nodes gets to the prefix directory, whole, or not at all.
+#include <atomic>
 #include <filesystem>
 #include <map>
 
@@ -507,7 +508,7 @@ TEST_F(Scavenge, WhatTheNextRunDeletesIsNotPublishedFromWhatWasScavenged) {
     ASSERT_EQ(cluster_.listed(), flushed ? Names{"ckpt.1"} : Names{});
     cluster_.run_well(four_nodes(), [](JobRank& rank) {
       EXPECT_TRUE(rank.session->remove("ckpt.1"));
-      EXPECT_FALSE(*rank.session->have_restart());
+      EXPECT_FALSE(rank.session->have_restart().value());
     });
     EXPECT_EQ(outcome_of(rebuild(), 1), std::nullopt);
     EXPECT_EQ(cluster_.listed(), Names{});
@@ -551,18 +552,20 @@ TEST_F(Scavenge, WhatAPurgeDeletesIsNotPublishedFromWhatWasScavenged) {
 /// Who has scavenged has it for himself: a colleague in the same prefix directory may not look.
 TEST_F(Scavenge, WhereWhatWasScavengedCannotBeSeenADeletionAndAPurgeGoOnAndSaySo) {
   cluster_.settings.flush_interval = 1;
-  cluster_.write(four_nodes(), {1, 2});
-  scavenge_all_of("ckpt.2");
+  cluster_.write(four_nodes(), {1, 2, 3});
+  scavenge_all_of("ckpt.3");
   const auto of_another = [&](const FileOperation& operation) -> Status {
     if (operation.path != folder().scavenged()) return {};
     return fail(Code::io, "injected: permission denied");
   };
   cluster_.run_well(four_nodes(), [&](JobRank& rank) {
     rank.hook = of_another;
+    EXPECT_TRUE(rank.session->remove("no such"));
     EXPECT_TRUE(rank.session->remove("ckpt.2"));
+    EXPECT_TRUE(rank.session->remove("ckpt.3"));
   });
-  EXPECT_TRUE(cluster_.said("whether it was scavenged too cannot be seen")) << cluster_.said();
-  EXPECT_EQ(outcome_of(rebuild(), 2), Outcome::given_up) << "it is known to be deleted";
+  EXPECT_TRUE(cluster_.said("whether ckpt.2 was scavenged too cannot be seen")) << cluster_.said();
+  EXPECT_FALSE(cluster_.said("whether ckpt.3")) << "it is told once";
   EXPECT_EQ(cluster_.listed(), Names{"ckpt.1"});
   cluster_.settings.prefix_purge = true;
   cluster_.settings.flush_interval = 0;  // or the run copies it there again
@@ -572,8 +575,44 @@ TEST_F(Scavenge, WhereWhatWasScavengedCannotBeSeenADeletionAndAPurgeGoOnAndSaySo
     ASSERT_TRUE(ready) << ready.error().text;
     EXPECT_TRUE(rank.session->finalize());
   }));
-  EXPECT_TRUE(cluster_.said("what was scavenged stays")) << cluster_.said();
+  EXPECT_TRUE(cluster_.said("what was scavenged stays, and cairn rebuild would publish it"))
+      << cluster_.said();
   EXPECT_EQ(cluster_.listed(), Names{});
+}
+
+/// What cannot be looked at now may be a copy.
+TEST_F(Scavenge, WhereANodesFolderCannotBeSeenADeletionCountsAllTheSame) {
+  cluster_.settings.flush_interval = 1;
+  cluster_.write(four_nodes(), {1, 2});
+  scavenge_all_of("ckpt.2");
+  cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+    rank.hook = [&](const FileOperation& operation) -> Status {
+      if (!operation.path.starts_with(folder().scavenged() + "/")) return {};
+      return fail(Code::io, "injected: stale handle");
+    };
+    EXPECT_TRUE(rank.session->remove("ckpt.2"));
+    rank.hook = nullptr;
+  });
+  EXPECT_EQ(cluster_.listed(), Names{"ckpt.1"});
+  EXPECT_EQ(outcome_of(rebuild(), 2), Outcome::given_up) << "it is known to be deleted";
+}
+
+/// Or what is deleted is published again.
+TEST_F(Scavenge, APurgeThatCannotRemoveWhatWasScavengedDeletesNothing) {
+  cluster_.settings.flush_interval = 1;
+  cluster_.write(four_nodes(), {1, 2});
+  scavenge_all_of("ckpt.2");
+  cluster_.settings.prefix_purge = true;
+  cluster_.run(four_nodes(), [&](JobRank& rank) {
+    rank.hook = [&](const FileOperation& operation) -> Status {
+      const bool removes = operation.name.starts_with("remove");
+      if (!removes || !operation.path.starts_with(folder().scavenged())) return {};
+      return fail(Code::io, "injected: cannot remove {}", operation.path);
+    };
+    EXPECT_FALSE(rank.init());
+    rank.hook = nullptr;
+  });
+  EXPECT_EQ(cluster_.listed(), (Names{"ckpt.2", "ckpt.1"}));
 }
 
 FileHook failing_at(const std::function<bool(const FileOperation&)>& where) {
@@ -796,10 +835,10 @@ TEST_F(Scavenge, ThatItWasRefusedIsForgottenWhenItIsScavengedAgain) {
 TEST_F(Scavenge, WhatTheProgramHasWrittenSinceIsNotTouchedThoughACopyIsLinkedToIt) {
   cluster_.write(four_nodes(), {1});
   scavenge_nodes();
-  bool published = false;
+  std::atomic<bool> published = false;
   try {  // killed after it was published, before the copies are gone
     (void)rebuild([&](const FileOperation& operation) -> Status {
-      published = published || operation.path.ends_with(".cairn/current");
+      if (operation.path.ends_with(".cairn/current")) published = true;
       const bool removes = operation.name == "remove_file" || operation.name == "list";
       if (published && removes && operation.path.find("/scavenged/") != std::string::npos)
         throw Crash();
