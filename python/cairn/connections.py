@@ -24,6 +24,22 @@ class Address(NamedTuple):
     place: Any
 
 
+def address_of(node: str, port: int) -> Address:
+    """Raises OSError if nobody knows the name."""
+    family, _, _, _, place = socket.getaddrinfo(node, port, type=socket.SOCK_STREAM)[0]
+    return Address(int(family), place)
+
+
+def is_this_host(address: Address) -> bool:
+    """An answer to itself tells a host nothing of its links."""
+    try:
+        with socket.socket(address.family) as one:
+            one.bind((address.place[0], 0, *address.place[2:]))
+    except OSError:
+        return False
+    return True
+
+
 class Question:
     """One connection. As long as it is open nothing has come back, which is silence too. One that failed for a reason that
     is not the node's tells nothing."""
@@ -94,8 +110,7 @@ def main() -> None:
     found = {}
     for node in nodes:
         try:
-            family, _, _, _, place = socket.getaddrinfo(node, port, type=socket.SOCK_STREAM)[0]
-            found[node] = Address(int(family), place)
+            found[node] = address_of(node, port)
         except OSError:
             continue
     for node, answered in answers_of(found, patience_s).items():

@@ -259,7 +259,7 @@ class Job:
                 beats.ask_to_end()
             if how is not None:
                 group.end(self._plan.lost_patience_s if how == How.NODE_LOST else self._plan.patience_s)
-        self._end_leftovers(by_force=how in (How.HUNG, How.SIGNAL))
+        self._end_leftovers(by_force=how in (How.HUNG, How.SIGNAL) or (how is None and ended.by_signal))
         run.ended_s = self._machine.now_s()
         self._read_log(run)
         if how is None:

@@ -6,6 +6,7 @@ import shlex
 import socket
 from typing import Callable, Dict, List, Mapping, Sequence
 
+from cairn.connections import address_of, is_this_host
 from cairn.native import Trouble, cache_folders
 from cairn.processes import exit_codes
 from cairn.roles import GONE, UNKNOWN, Answer, NodeTest, RemoteExecution, ResourceManager
@@ -78,14 +79,23 @@ class Ping(NodeTest):
 
     def unfit(self, nodes: Sequence[str]) -> Dict[str, str]:
         codes = exit_codes({node: ["ping", "-c", "1", "-w", "2", node] for node in nodes}, PATIENCE_S)
-        here = socket.gethostname().partition(".")[0]
-        self._passes = self._passes or any(code == 0 and node.partition(".")[0] != here for node, code in codes.items())
+        self._passes = self._passes or any(code == 0 and not _is_here(node) for node, code in codes.items())
         # Any other code tells of ping: that it must not be used here, or does not know the name.
         silent = [node for node in nodes if codes.get(node) == 1]
         if silent and not self._passes and not self._has_told:
             self._has_told = True
             self._tell("no other node answers to ping, which then tells nothing of them")
         return dict.fromkeys(silent, "does not answer to ping") if self._passes else {}
+
+
+def _is_here(node: str) -> bool:
+    """By whatever name or address."""
+    if node.partition(".")[0] == socket.gethostname().partition(".")[0]:
+        return True
+    try:
+        return is_this_host(address_of(node, 0))
+    except OSError:
+        return False
 
 
 def echo(remote: RemoteExecution) -> NodeTest:

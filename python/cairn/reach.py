@@ -22,7 +22,8 @@ PORT = 9
 
 class Reach:
     """Without power, or cut off, a kernel neither takes nor refuses a connection. Only of nodes that have answered once does
-    silence tell anything: others may be behind a filter."""
+    silence tell anything: others may be behind a filter. This host is never asked: it would be a witness for links that it
+    has lost."""
 
     def __init__(self, port: int = PORT, patience_s: float = PATIENCE_S) -> None:
         self._port, self._patience_s = port, patience_s
@@ -44,7 +45,9 @@ class Reach:
         for lines in list(self._learning):
             for line in chain.from_iterable(iter(lines.news, [])):
                 node, family, place = json.loads(line)
-                self._addresses[node] = Address(family, tuple(place))
+                address = Address(family, tuple(place))
+                if not connections.is_this_host(address):
+                    self._addresses[node] = address
             if not lines.is_open:
                 lines.group.close()
                 self._learning.remove(lines)

@@ -65,7 +65,7 @@ wait
 FLUX = """#!/bin/sh
 cd "{folder}" && mkdir -p flux.jobs
 jobs() { for job in $(ls flux.jobs); do
-  read -r pid name < flux.jobs/$job && grep -q . /proc/$pid/cmdline 2> /dev/null && echo "$job $name"
+  read -r pid name < flux.jobs/$job && grep -q . /proc/$pid/cmdline 2> /dev/null && echo "$job RUN $name"
 done; }
 case $1 in
 run) shift
@@ -76,7 +76,7 @@ run) shift
   while jobs | grep -q $job; do sleep 0.1; done;;
 cancel) shift
   for job; do (sleep 0.5; read -r pid name < flux.jobs/$job; kill -s KILL -- "-$pid") > /dev/null 2>&1 & done;;
-jobs) [ "$*" = "jobs -n -c 100000 -o {id.hex} {name}" ] && jobs;;
+jobs) [ "$*" = "jobs -n -c 100000 -o {id.hex} {state} {name}" ] && { jobs; true; };;
 resource) [ "$5" = all ] && echo "node[0-1]";;
 *) exit 1;;
 esac

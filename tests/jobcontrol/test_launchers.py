@@ -54,6 +54,7 @@ def test_a_command_is_cut_where_the_program_begins(launcher: Launcher, words: st
     (Srun(), "-n 4 --as-yet-unknown ./job", "write -- before it"),
     (OpenMpi(), "-as-yet-unknown x -n 4 ./job", "-as-yet-unknown=VALUE"),
     (Hydra(), "-as-yet-unknown x -n 4 ./job", "-as-yet-unknown=VALUE"),
+    (FluxRun(), "submit -n 4 ./job", "only flux run can be watched"), (FluxRun(), "", "only flux run can be watched"),
     (OpenMpi(), "-n 4 ./a : -n 4 ./b", "several programs"), (Srun(), "-n 4 ./a : -n 4 ./b", "several programs"),
 ])
 def test_a_command_that_cannot_be_cut_is_refused(launcher: Launcher, words: str, said: str) -> None:

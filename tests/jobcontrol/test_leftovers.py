@@ -20,7 +20,7 @@ from jobs import Job
 from stand_ins import put_on_path
 from test_resources import FLUX, SLURM
 
-FLUX_JOBS = "flux jobs -n -c 100000 -o {id.hex} {name}"
+FLUX_JOBS = "flux jobs -n -c 100000 -o {id.hex} {state} {name}"
 SHOW_STEP = "scontrol --oneliner show step 42"
 # What Slurm 22.05.8 has printed of a step, on one line as --oneliner has it; the ids are ours.
 STEP = ("StepId=42.{step} UserId=0 StartTime=2026-11-22T19:40:32 TimeLimit=UNLIMITED State=RUNNING Partition=main NodeList=node0 "
@@ -49,7 +49,7 @@ class Lists:
 
 def test_a_job_of_flux_is_found_by_its_name_and_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flux_module, "GONE_S", 1.0)
-    listed = "0x1 heat\n0x2 heat.12\n0x3 sleep\n0x4 heat.12\n"
+    listed = "0x1 RUN heat\n0x2 RUN heat.12\n0x3 RUN sleep\n0x4 SCHED heat.12\n0x5 CLEANUP heat.12\n0x6 RUN a heat.12\n"
     for looks, told in ((2, ""), (1000, "flux cancel 0x2 0x4")):
         lists = Lists(FLUX_JOBS, listed, looks)
         said = Flux(FLUX, lists.ask).end_leftovers(Ended(7, "heat.12"))
@@ -70,10 +70,32 @@ def test_a_step_of_slurm_is_found_by_its_launcher_and_cancelled(by_force: bool, 
     assert said.endswith(told) and bool(said) == bool(told) and lists.cancelled == ["scancel 42.3 42.6"]
 
 
-@pytest.mark.parametrize("answer", [Answer(1, STEPS), Answer(0, "\x1b[1m?? node1 :: \n\n-- 7\n"), Answer(0, "")])
-def test_a_manager_that_does_not_answer_cancels_nothing(answer: Answer) -> None:
-    for manager in (Flux(FLUX, lambda words: answer), Slurm(SLURM, lambda words: answer)):
+@pytest.mark.parametrize("text", ["\x1b[1m?? node1 :: \n\n-- 7\n", ""])
+def test_what_nobody_understands_cancels_nothing(text: str) -> None:
+    for manager in (Flux(FLUX, lambda words: Answer(0, text)), Slurm(SLURM, lambda words: Answer(0, text))):
         assert manager.end_leftovers(Ended(7, "heat.12", True)) == ""
+
+
+@pytest.mark.parametrize("by_force", [True, False])
+def test_a_manager_that_does_not_answer_is_asked_again_and_that_told(by_force: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (flux_module, slurm_module):
+        monkeypatch.setattr(module, "GONE_S", 0.5)
+    for kind, listed, told in ((Flux, "0x2 RUN heat.12\n", "flux jobs"), (Slurm, STEPS, "squeue --steps --jobs=42")):
+        answers = iter([Answer(1, listed)] * 2)
+        manager = kind({**FLUX, **SLURM}, lambda words, answers=answers, listed=listed: next(answers, Answer(1, listed)))
+        said = manager.end_leftovers(Ended(7, "heat.12", by_force))
+        assert (said.endswith(told) and "does not tell" in said and not list(answers)) if by_force else said == ""
+
+
+def test_a_manager_that_answers_late_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slurm_module, "GONE_S", 2.0)
+    lists, deaf = Lists(SHOW_STEP, STEPS, 1), iter([True, True])
+    manager = Slurm(SLURM, lambda words: Answer(1, "no answer") if next(deaf, False) else lists.ask(words))
+    assert manager.end_leftovers(Ended(7, "", True)) == "" and lists.cancelled == ["scancel 42.3 42.6"]
+
+
+def test_a_job_without_a_step_has_nothing_left() -> None:
+    assert Slurm(SLURM, lambda words: Answer(1, "Job step 42 not found\n")).end_leftovers(Ended(7, "", True)) == ""
 
 
 def test_a_run_has_a_name_that_no_other_has() -> None:

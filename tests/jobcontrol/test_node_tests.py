@@ -53,6 +53,13 @@ def test_where_no_other_node_answers_to_ping_nothing_is_known(tmp_path: Path, mo
     assert list(ping.unfit(["node1"])) == ["node1"] and len(told) == 1, "another has answered before"
 
 
+def test_this_node_is_known_by_any_of_its_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", put_on_path(tmp_path))
+    (tmp_path / "dead").write_text("192.0.2.1\n192.0.2.2\n")
+    for here in ("127.0.0.1", "localhost"):
+        assert Ping().unfit([here, "192.0.2.1", "192.0.2.2"]) == {}, here
+
+
 def test_a_node_of_which_the_kernel_is_silent_is_not_pinged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", put_on_path(tmp_path))
     monkeypatch.setattr(Reach, "silent", lambda self, nodes, patience_s=0.0: {"node1"} & set(nodes))

@@ -4,14 +4,23 @@ import socket
 import threading
 import time
 from contextlib import ExitStack
-from typing import List, Set
+from typing import Callable, List, Set
 
 import pytest
 
-from cairn.connections import Address, answers_of
+from cairn import connections
+from cairn.connections import Address, address_of, answers_of
 from cairn.reach import Reach
 
 HOST = "127.0.0.1"
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Callable[[Address], bool]:
+    """The addresses of this host stand for those of other nodes; what tells them apart."""
+    told = connections.is_this_host
+    monkeypatch.setattr(connections, "is_this_host", lambda address: False)
+    return told
 
 
 def learnt(reach: Reach, hosts: List[str]) -> Reach:
@@ -99,6 +108,29 @@ def test_where_none_of_several_answers_it_may_be_the_way_there(monkeypatch: pyte
     assert reach.silent(["n0", "n1"]) == {"n0", "n1"}, "another one answers"
     alive.add("n1")
     assert reach.silent(["n0", "n1"]) == {"n0"}
+
+
+def test_this_host_is_no_witness_for_its_own_link(monkeypatch: pytest.MonkeyPatch, elsewhere: Callable[[Address], bool]) -> None:
+    """It always answers itself."""
+    with ExitStack() as stack:
+        others = [f"127.0.0.{i}" for i in (2, 3, 4)]
+        listeners = {host: stack.enter_context(socket.create_server((host, 0), backlog=0)) for host in (HOST,)}
+        port = listeners[HOST].getsockname()[1]
+        monkeypatch.setattr(connections, "is_this_host", lambda address: address.place[0] == HOST)
+        reach = learnt(Reach(port, 0.3), [HOST, *others])
+        monkeypatch.setattr("cairn.reach.answers_of", lambda asked, patience_s: dict.fromkeys(asked, False))
+        assert reach.silent(others) == set() == reach.silent([HOST, *others]), "the link of this host may be cut"
+        assert reach.silent(["127.0.0.2"]) == set(), "nor do the others answer"
+    assert elsewhere(address_of(HOST, 9)) and elsewhere(address_of("localhost", 9))
+    assert not elsewhere(Address(socket.AF_INET, ("192.0.2.1", 9)))
+
+
+def test_the_only_other_node_may_be_told_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server((HOST, 0)) as listener:
+        port = listener.getsockname()[1]
+    reach = learnt(Reach(port, 0.3), [HOST])
+    monkeypatch.setattr("cairn.reach.answers_of", lambda asked, patience_s: dict.fromkeys(asked, False))
+    assert reach.silent([HOST]) == {HOST}
 
 
 def test_a_fault_of_this_host_says_nothing_of_a_node() -> None:

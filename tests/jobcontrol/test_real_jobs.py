@@ -236,6 +236,8 @@ def test_nothing_of_the_environment_is_told(cairn: Path, tmp_path: Path, mpirun:
     ([], ["mpirun", "--site-token", "sesame-2", "./job"], "write --site-token=VALUE"),
     ([], ["mpirun", "-n", "2", "--mca", "sesame-3"], "--mca has too few words"),
     (["--site-token=sesame-4"], ["mpirun", "-n", "2", "./job"], "unrecognized arguments: --site-token\n"),
+    (["-Xsesame-5"], ["mpirun", "-n", "2", "./job"], "unrecognized arguments: -X\n"),
+    (["--s=sesame-6"], ["mpirun", "-n", "2", "./job"], "unrecognized arguments: --s\n"),
 ])
 def test_nothing_of_a_command_that_is_refused_is_told_but_options(cairn: Path, tmp_path: Path, mpirun: str, options: List[str],
                                                                   words: List[str], told: str) -> None:
@@ -271,6 +273,7 @@ def test_what_is_wrong_is_named(cairn: Path, tmp_path: Path, options: List[str],
     assert done.code == code and told in done.told, done
 
 
+@pytest.mark.usefixtures("first_flavour")
 def test_the_demo_shows_what_it_says(cairn: Path) -> None:
     demo = Path(__file__).parents[2] / "examples" / "demo" / "demo.py"
     running = subprocess.Popen([sys.executable, demo, "--build", cairn.parents[2], "--size", "1"], text=True,

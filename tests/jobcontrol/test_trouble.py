@@ -220,6 +220,17 @@ def test_the_end_is_asked_for_again_until_it_is_known() -> None:
     assert [one["known"] for one in given[:3]] == ["False", "False", "True"] and not answers
 
 
+def test_a_launcher_that_is_killed_has_ended_nothing_by_itself() -> None:
+    forced: List[bool] = []
+
+    class Watched(World):
+        def end_leftovers(self, run: Any) -> str:
+            forced.append(run.by_force)
+            return ""
+    Done(Watched(CRASHES, 4))
+    assert len(forced) > 1 and all(forced[:-1]), "by the out-of-memory killer, say"
+
+
 # ---- what nobody has foreseen ----
 
 

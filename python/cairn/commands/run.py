@@ -46,7 +46,7 @@ def say(text: str) -> None:
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     made = argparse.ArgumentParser(
-        prog="cairn run", usage="cairn run [options] LAUNCHER [launcher options] PROGRAM [arguments]",
+        prog="cairn run", allow_abbrev=False, usage="cairn run [options] LAUNCHER [launcher options] PROGRAM [arguments]",
         description="Starts a program, and starts it again on the nodes that are left when a run dies.",
         epilog="Exit codes: 0 the program came to its end, 1 cairn run itself failed, 2 wrong usage, 3 the "
                "job was halted and can go on later, 4 given up.")
@@ -371,12 +371,17 @@ def run(options: argparse.Namespace, native_path: Path) -> int:
         return int(action.kind.value)
 
 
+def _name_of(option: str) -> str:
+    """Without its value."""
+    return option.partition("=")[0] if option.startswith("--") else option[:2]
+
+
 def main(arguments: Sequence[str], native_path: Path) -> int:
     """The exit code of `cairn run`."""
     made = parser()
     options, unknown = made.parse_known_args(list(arguments))
     if unknown:  # a value may be a secret
-        made.error(f"unrecognized arguments: {' '.join(word.partition('=')[0] for word in unknown)}")
+        made.error(f"unrecognized arguments: {' '.join(map(_name_of, unknown))}")
     try:
         return run(options, native_path)
     except Trouble as trouble:

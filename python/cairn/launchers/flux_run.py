@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import List, Optional, Sequence
+from typing import List, Mapping, Optional, Sequence
 
 from cairn.hosts import fold
-from cairn.roles import Launcher
+from cairn.native import WrongUsage
+from cairn.roles import Launcher, Parts
 
 # Of its manual, flux-run(1).
 _SHORT = "nNcgtoSqB"
@@ -29,6 +30,12 @@ class FluxRun(Launcher):
     ranks_options = ("-n", "--ntasks")
     nodes_options = ("-N", "--nodes")
     name_option = "--job-name"
+
+    def split(self, words: Sequence[str], also: Mapping[str, int]) -> Parts:
+        """`flux submit`, for one, returns at once, and what it has submitted would go on unwatched."""
+        if list(words[:1]) != ["run"]:
+            raise WrongUsage("of flux only flux run can be watched and started again: cairn run flux run ...")
+        return super().split(words, also)
 
     def on_nodes(self, nodes: Sequence[str], left_out: Sequence[str],
                  ranks: Optional[int]) -> List[str]:

@@ -7,7 +7,7 @@ from typing import Dict, List, Mapping, Optional, Sequence
 from cairn.hosts import expand
 from cairn.native import Trouble
 from cairn.remote import BySsh
-from cairn.resources.leftovers import end_all
+from cairn.resources.leftovers import end_all, told_of
 from cairn.roles import Ended
 
 NO_LIMIT_S = 2**32 - 1  # what `flux job timeleft` says, or more, where there is no limit
@@ -45,15 +45,18 @@ class Flux(BySsh):
         return {node: "down" for node in nodes if node in found}
 
     def end_leftovers(self, run: Ended) -> str:
-        left = end_all(lambda: self._jobs_of(run.name), lambda jobs: self.ask(["flux", "cancel", *jobs]),
-                       GONE_S) if run.name else []
-        return f"Flux goes on with the run: flux cancel {' '.join(left)}" if left else ""
+        if not run.name:
+            return ""
+        left = end_all(lambda: self._jobs_of(run.name), lambda jobs: self.ask(["flux", "cancel", *jobs]), GONE_S)
+        return told_of(left, "Flux", "flux cancel", "flux jobs") if left or run.by_force else ""
 
-    def _jobs_of(self, name: str) -> List[str]:
-        """Those of this user that are not at their end."""
-        answer = self.ask(["flux", "jobs", "-n", "-c", "100000", "-o", "{id.hex} {name}"])
-        found = [line.partition(" ") for line in answer.text.splitlines() if answer.code == 0]
-        return [job for job, _, one in found if one == name]
+    def _jobs_of(self, name: str) -> Optional[List[str]]:
+        """Those of this user whose programs have not ended; None if that is not told."""
+        answer = self.ask(["flux", "jobs", "-n", "-c", "100000", "-o", "{id.hex} {state} {name}"])
+        if answer.code != 0:
+            return None
+        found = [line.split(" ", 2) for line in answer.text.splitlines()]
+        return [words[0] for words in found if len(words) == 3 and words[2] == name and words[1] != "CLEANUP"]
 
     def _nodes_in(self, state: str) -> List[str]:
         answer = self.ask(["flux", "resource", "list", "-n", "-s", state, "-o", "{nodelist}"])

@@ -8,7 +8,7 @@ from typing import Dict, List, Mapping, Optional, Sequence
 from cairn.hosts import expand, fold
 from cairn.native import Trouble
 from cairn.resources.clock_words import seconds_of
-from cairn.resources.leftovers import end_all
+from cairn.resources.leftovers import end_all, told_of
 from cairn.resources.steps import Steps
 from cairn.roles import Ask, Ended, RemoteExecution, ResourceManager, ask_here
 
@@ -65,13 +65,15 @@ class Slurm(ResourceManager):
         node which is gone stays with Slurm for minutes, and is not waited for."""
         left = end_all(lambda: self._steps_of(run.launcher), lambda steps: self.ask(["scancel", *steps]),
                        GONE_S if run.by_force else 0.0)
-        return f"Slurm goes on with the run: scancel {' '.join(left)}" if left and run.by_force else ""
+        return told_of(left, "Slurm", "scancel", f"squeue --steps --jobs={self.job_id()}") if run.by_force else ""
 
-    def _steps_of(self, launcher: int) -> List[str]:
+    def _steps_of(self, launcher: int) -> Optional[List[str]]:
+        """None if that is not told."""
         answer = self.ask(["scontrol", "--oneliner", "show", "step", self.job_id() or ""])
+        if answer.code != 0:  # also where there is no step at all
+            return [] if "not found" in answer.text else None
         started_by = f"SrunHost:Pid={socket.gethostname().partition('.')[0]}:{launcher}"
-        found = [line.split() for line in answer.text.splitlines() if answer.code == 0]
-        return [words[0].partition("=")[2] for words in found if started_by in words]
+        return [words[0].partition("=")[2] for words in map(str.split, answer.text.splitlines()) if started_by in words]
 
     def _asked(self, field: str) -> str:
         answer = self.ask(["squeue", "-h", "-j", self.job_id() or "", "-o", field])
