@@ -35,8 +35,8 @@ def is_this_host(address: Address) -> bool:
     try:
         with socket.socket(address.family) as one:
             one.bind((address.place[0], 0, *address.place[2:]))
-    except OSError:
-        return False
+    except OSError as error:  # what fails for another reason tells nothing, and is nobody's witness
+        return error.errno != errno.EADDRNOTAVAIL
     return True
 
 

@@ -77,7 +77,7 @@ class Reach:
         # An early answer may be too old.
         answers = answers_of({node: self._addresses[node] for node in asked if node not in found}, patience_s)
         found |= {node for node, answered in answers.items() if not answered}
-        return found if len(found) < len(asked) or self._has_witness(found, patience_s) else set()
+        return found if any(answers.values()) or self._has_witness(found, patience_s) else set()
 
     def asked_for_s(self, nodes: Iterable[str]) -> float:
         """How long ago the last of them was asked for `silent`; 0 if none was."""

@@ -1,5 +1,6 @@
 """Whether a kernel answers, told by real sockets."""
 
+import errno
 import socket
 import threading
 import time
@@ -110,6 +111,10 @@ def test_where_none_of_several_answers_it_may_be_the_way_there(monkeypatch: pyte
     assert reach.silent(["n0", "n1"]) == {"n0"}
 
 
+def unable(*_: object) -> None:
+    raise OSError(errno.EMFILE, "too many open files")
+
+
 def test_this_host_is_no_witness_for_its_own_link(monkeypatch: pytest.MonkeyPatch, elsewhere: Callable[[Address], bool]) -> None:
     """It always answers itself."""
     with ExitStack() as stack:
@@ -122,7 +127,19 @@ def test_this_host_is_no_witness_for_its_own_link(monkeypatch: pytest.MonkeyPatc
         assert reach.silent(others) == set() == reach.silent([HOST, *others]), "the link of this host may be cut"
         assert reach.silent(["127.0.0.2"]) == set(), "nor do the others answer"
     assert elsewhere(address_of(HOST, 9)) and elsewhere(address_of("localhost", 9))
-    assert not elsewhere(Address(socket.AF_INET, ("192.0.2.1", 9)))
+    assert not elsewhere(Address(socket.AF_INET, ("240.0.0.1", 9))), "which no host has"
+    monkeypatch.setattr(socket, "socket", unable)
+    assert elsewhere(Address(socket.AF_INET, ("240.0.0.1", 9))), "nobody knows"
+
+
+def test_what_cannot_be_asked_is_no_witness(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its link, a host loses its way to some nodes, which tells nothing of them; others are silent."""
+    reach = Reach()
+    for node in ("a", "b", "c"):
+        reach._addresses[node] = Address(socket.AF_INET, (HOST, 9))  # pylint: disable=protected-access
+    monkeypatch.setattr("cairn.reach.answers_of", lambda asked, patience_s: {node: False for node in asked if node != "a"})
+    assert reach.silent(["a", "b", "c"]) == set()
+    assert reach.silent(["b", "c"]) == set()
 
 
 def test_the_only_other_node_may_be_told_silent(monkeypatch: pytest.MonkeyPatch) -> None:
