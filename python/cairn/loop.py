@@ -259,7 +259,8 @@ class Job:
                 beats.ask_to_end()
             if how is not None:
                 group.end(self._plan.lost_patience_s if how == How.NODE_LOST else self._plan.patience_s)
-        self._end_leftovers(by_force=how in (How.HUNG, How.SIGNAL) or (how is None and ended.by_signal))
+        # Nor has a launcher that somebody has killed (the kernel for want of memory, say) ended what it had started.
+        self._end_leftovers(how == How.HUNG or ended.by_signal, how is None and ended == Exit(0, False))
         run.ended_s = self._machine.now_s()
         self._read_log(run)
         if how is None:
@@ -268,8 +269,9 @@ class Job:
         how = how or (How.SIGNAL if ended.by_signal else How.EXIT_OTHER if ended.code else How.EXIT_0)
         return Event(how, ended.code, self.progress.finalized, tuple(run.nodes_lost))
 
-    def _end_leftovers(self, by_force: bool) -> None:
-        left = self._manager.end_leftovers(Ended(self._launcher, self._plan.run_name, by_force)) if self._launcher else ""
+    def _end_leftovers(self, by_force: bool, returned_0: bool = False) -> None:
+        run = Ended(self._launcher, self._plan.run_name, by_force, returned_0)
+        left = self._manager.end_leftovers(run) if self._launcher else ""
         if left:
             self._say(left)
 

@@ -46,6 +46,7 @@ class Ended(NamedTuple):
     launcher: int  # its process id
     name: str  # by which the resource manager knows the run, where the launcher has given it one
     by_force: bool = False  # though its nodes were well: what is left of it can end soon
+    returned_0: bool = False  # the launcher, by itself
 
 
 # Runs a command of the resource manager here. Tests put recorded answers in its place.

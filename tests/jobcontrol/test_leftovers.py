@@ -5,7 +5,7 @@ import signal
 import socket
 from contextlib import suppress
 from pathlib import Path
-from typing import Dict, List, Sequence
+from typing import Dict, List, Optional, Sequence
 
 import pytest
 
@@ -49,7 +49,7 @@ class Lists:
 
 def test_a_job_of_flux_is_found_by_its_name_and_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flux_module, "GONE_S", 1.0)
-    listed = "0x1 RUN heat\n0x2 RUN heat.12\n0x3 RUN sleep\n0x4 SCHED heat.12\n0x5 CLEANUP heat.12\n0x6 RUN a heat.12\n"
+    listed = "0x1 RUN heat\n0x2 RUN heat.12\n0x3 RUN sleep\n0x4 SCHED heat.12\n0x6 RUN a heat.12\n"
     for looks, told in ((2, ""), (1000, "flux cancel 0x2 0x4")):
         lists = Lists(FLUX_JOBS, listed, looks)
         said = Flux(FLUX, lists.ask).end_leftovers(Ended(7, "heat.12"))
@@ -57,6 +57,31 @@ def test_a_job_of_flux_is_found_by_its_name_and_cancelled(monkeypatch: pytest.Mo
         assert lists.cancelled == ["flux cancel 0x2 0x4"]
     lists = Lists(FLUX_JOBS, listed, 0)
     assert Flux(FLUX, lists.ask).end_leftovers(Ended(7, "")) == "" and not lists.cancelled, "another launcher's"
+
+
+@pytest.mark.parametrize("run, answers, cancelled, told", [
+    (Ended(7, "heat.12", returned_0=True), ["CLEANUP"], [], ""),
+    (Ended(7, "heat.12", returned_0=True), [None], [], ""),
+    (Ended(7, "heat.12"), ["CLEANUP", "CLEANUP", ""], [], ""),
+    (Ended(7, "heat.12"), ["RUN", "CLEANUP", "CLEANUP", ""], ["flux cancel 0x2"], ""),
+    (Ended(7, "heat.12"), ["RUN", "CLEANUP"], ["flux cancel 0x2"], "Flux goes on with the run: flux cancel 0x2"),
+], ids=["after a good end", "and Flux is silent", "at its end", "cancelled", "its processes stay"])
+def test_a_job_of_flux_at_its_end_is_not_cancelled(run: Ended, answers: List[Optional[str]], cancelled: List[str], told: str,
+                                                   monkeypatch: pytest.MonkeyPatch) -> None:
+    """But one that was cancelled is in that state as long as its processes are there, which the next run would meet. After the
+    last answer it stays so."""
+    monkeypatch.setattr(flux_module, "GONE_S", 1.0)
+    asked: List[str] = []
+
+    def ask(words: Sequence[str]) -> Answer:
+        asked.append(" ".join(words))
+        if asked[-1] != FLUX_JOBS:
+            return Answer(0, "")
+        state = answers[min(asked.count(FLUX_JOBS), len(answers)) - 1]
+        return Answer(1, "") if state is None else Answer(0, f"0x2 {state} heat.12\n" if state else "")
+    assert Flux(FLUX, ask).end_leftovers(run) == told
+    assert [line for line in asked if line != FLUX_JOBS] == cancelled
+    assert asked.count(FLUX_JOBS) >= len(answers) and (asked == [FLUX_JOBS]) == run.returned_0
 
 
 @pytest.mark.parametrize("by_force, looks, told", [

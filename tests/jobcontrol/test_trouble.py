@@ -20,7 +20,9 @@ from cairn.halting import Halt
 from cairn.loop import Job, Plan, Stop
 from cairn.native import Native, Trouble
 from cairn.policy import Action, Kind, Policy
+from cairn.processes import Exit
 from cairn.resources.listed import ListedHosts
+from cairn.roles import Ended
 from cairn.unpublished import Unpublished
 from jobs import Job as RealJob
 from jobs import environment_of
@@ -220,15 +222,38 @@ def test_the_end_is_asked_for_again_until_it_is_known() -> None:
     assert [one["known"] for one in given[:3]] == ["False", "False", "True"] and not answers
 
 
-def test_a_launcher_that_is_killed_has_ended_nothing_by_itself() -> None:
-    forced: List[bool] = []
+@dataclass
+class Leaves(World):
+    """The launcher ends so at once; None: it hangs."""
 
-    class Watched(World):
-        def end_leftovers(self, run: Any) -> str:
-            forced.append(run.by_force)
-            return ""
-    Done(Watched(CRASHES, 4))
-    assert len(forced) > 1 and all(forced[:-1]), "by the out-of-memory killer, say"
+    ends: Optional[Exit] = None
+    leftovers: List[Ended] = field(default_factory=list)  # that were asked for
+
+    def launch(self, command: Any, environment: Any) -> Any:
+        launched = super().launch(command, environment)
+        self._exit = self.ends
+        return launched
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+    def end_leftovers(self, run: Ended) -> str:
+        self.leftovers.append(run)
+        return ""
+
+
+@pytest.mark.parametrize("ends, plan, by_force, returned_0", [
+    (Exit(0, False), {}, False, True),
+    (Exit(1, False), {}, False, False),
+    (Exit(signal.SIGKILL, True), {}, True, False),  # for want of memory, say
+    (None, {"hung_after_s": 0.5}, True, False),
+])
+def test_how_a_run_ended_is_told_with_what_may_be_left_of_it(ends: Optional[Exit], plan: Dict[str, float], by_force: bool,
+                                                             returned_0: bool) -> None:
+    """A launcher that was killed has not ended its program."""
+    world = Leaves(course(), 1, ends=ends)
+    Done(world, **plan)
+    assert world.leftovers and set(world.leftovers) == {Ended(world.pid, "", by_force, returned_0)}, world.leftovers
 
 
 # ---- what nobody has foreseen ----

@@ -13,6 +13,7 @@ from cairn.roles import Ended
 NO_LIMIT_S = 2**32 - 1  # what `flux job timeleft` says, or more, where there is no limit
 
 GONE_S = 10.0  # Flux sends SIGTERM to what is cancelled, and 5 s later SIGKILL, if its administrator has not changed that
+AT_ITS_END = "CLEANUP"  # the state of a job that has ended, or was cancelled, until nothing of it is left
 
 
 class Flux(BySsh):
@@ -45,18 +46,32 @@ class Flux(BySsh):
         return {node: "down" for node in nodes if node in found}
 
     def end_leftovers(self, run: Ended) -> str:
+        """A job at its end, for which an epilog may run, need not be cancelled; processes of one that was cancelled, or ended
+        badly, may still be there, so that one is waited for."""
         if not run.name:
             return ""
-        left = end_all(lambda: self._jobs_of(run.name), lambda jobs: self.ask(["flux", "cancel", *jobs]), GONE_S)
-        return told_of(left, "Flux", "flux cancel", "flux jobs") if left or run.by_force else ""
+        states: Dict[str, str] = {}
 
-    def _jobs_of(self, name: str) -> Optional[List[str]]:
-        """Those of this user whose programs have not ended; None if that is not told."""
+        def listed() -> Optional[List[str]]:
+            found = self._states_of(run.name)
+            states.update(found or {})
+            return None if found is None else list(found)
+
+        def cancel(jobs: List[str]) -> None:
+            running = [job for job in jobs if states[job] != AT_ITS_END]
+            if running:
+                self.ask(["flux", "cancel", *running])
+        left = end_all(listed, cancel, 0.0 if run.returned_0 else GONE_S)
+        is_told = not run.returned_0 and (left or run.by_force)
+        return told_of(left, "Flux", "flux cancel", "flux jobs") if is_told else ""
+
+    def _states_of(self, name: str) -> Optional[Dict[str, str]]:
+        """Of the jobs of this user that have that name, and of which something is there yet; None if that is not told."""
         answer = self.ask(["flux", "jobs", "-n", "-c", "100000", "-o", "{id.hex} {state} {name}"])
         if answer.code != 0:
             return None
-        found = [line.split(" ", 2) for line in answer.text.splitlines()]
-        return [words[0] for words in found if len(words) == 3 and words[2] == name and words[1] != "CLEANUP"]
+        found = (line.split(" ", 2) for line in answer.text.splitlines())
+        return {words[0]: words[1] for words in found if words[2:] == [name]}
 
     def _nodes_in(self, state: str) -> List[str]:
         answer = self.ask(["flux", "resource", "list", "-n", "-s", state, "-o", "{nodelist}"])
