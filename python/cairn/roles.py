@@ -62,7 +62,7 @@ def ask_here(command: Sequence[str]) -> Answer:
         return Answer(127, f"there is no command {command[0]}: {error.strerror}")
     except subprocess.TimeoutExpired:
         return Answer(124, f"{command[0]} has not answered for 30 s")
-    return Answer(done.returncode, done.stdout if done.returncode == 0 else done.stderr)
+    return Answer(done.returncode, done.stdout if done.returncode == 0 else done.stderr + done.stdout)
 
 
 class RemoteExecution(ABC):

@@ -15,7 +15,7 @@ from cairn.resources import flux as flux_module
 from cairn.resources import slurm as slurm_module
 from cairn.resources.flux import Flux
 from cairn.resources.slurm import Slurm
-from cairn.roles import Answer, Ended
+from cairn.roles import Answer, Ended, ask_here
 from jobs import Job
 from stand_ins import put_on_path
 from test_resources import FLUX, SLURM
@@ -119,8 +119,17 @@ def test_a_manager_that_answers_late_is_heard(monkeypatch: pytest.MonkeyPatch) -
     assert manager.end_leftovers(Ended(7, "", True)) == "" and lists.cancelled == ["scancel 42.3 42.6"]
 
 
-def test_a_job_without_a_step_has_nothing_left() -> None:
-    assert Slurm(SLURM, lambda words: Answer(1, "Job step 42 not found\n")).end_leftovers(Ended(7, "", True)) == ""
+def test_a_job_without_a_step_has_nothing_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """scontrol says that, with exit code 1, to its standard output (src/scontrol/info_job.c)."""
+    (tmp_path / "scontrol").write_text("#!/bin/sh\necho 'Job step 42.4294967294 not found'; exit 1\n")
+    (tmp_path / "scontrol").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr(slurm_module, "GONE_S", 0.0)
+    assert Slurm(SLURM).end_leftovers(Ended(7, "", True)) == ""
+
+
+def test_what_a_command_that_fails_has_said_is_heard() -> None:
+    assert ask_here(["sh", "-c", "echo oh >&2; echo no; exit 1"]) == Answer(1, "oh\nno\n")
 
 
 def test_a_run_has_a_name_that_no_other_has() -> None:

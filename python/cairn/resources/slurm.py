@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from typing import Dict, List, Mapping, Optional, Sequence
 
@@ -15,6 +16,8 @@ from cairn.roles import Ask, Ended, RemoteExecution, ResourceManager, ask_here
 # States of sinfo's %T whose nodes run nothing. A node that is draining goes on with what it has.
 DOWN = ("down", "fail", "failing", "error", "unknown", "drained", "power_down", "powered_down",
         "powering_down", "future", "reboot", "perfctrs")
+
+NO_STEP = re.compile(r"Job step \S+ not found")  # which scontrol takes for an error
 
 GONE_S = 10.0  # scancel kills a step at once
 
@@ -70,8 +73,8 @@ class Slurm(ResourceManager):
     def _steps_of(self, launcher: int) -> Optional[List[str]]:
         """None if that is not told."""
         answer = self.ask(["scontrol", "--oneliner", "show", "step", self.job_id() or ""])
-        if answer.code != 0:  # also where there is no step at all
-            return [] if "not found" in answer.text else None
+        if answer.code != 0:
+            return [] if NO_STEP.search(answer.text) else None
         started_by = f"SrunHost:Pid={socket.gethostname().partition('.')[0]}:{launcher}"
         return [words[0].partition("=")[2] for words in map(str.split, answer.text.splitlines()) if started_by in words]
 
