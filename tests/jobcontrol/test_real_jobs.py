@@ -17,6 +17,7 @@ from typing import Any, Dict, List
 
 import pytest
 
+from cairn.commands import run
 from jobs import HEAT, NODES, Job, Outcome, environment_of, heat, launcher_of, said_on_terminal, shell_job
 
 
@@ -238,11 +239,21 @@ def test_nothing_of_the_environment_is_told(cairn: Path, tmp_path: Path, mpirun:
     (["--site-token=sesame-4"], ["mpirun", "-n", "2", "./job"], "unrecognized arguments: --site-token\n"),
     (["-Xsesame-5"], ["mpirun", "-n", "2", "./job"], "unrecognized arguments: -X\n"),
     (["--s=sesame-6"], ["mpirun", "-n", "2", "./job"], "unrecognized arguments: --s\n"),
+    (["--no-scavenge=sesame-7"], ["mpirun", "-n", "2", "./job"], "--no-scavenge: ignored explicit argument ...\n"),
+    (["--nodes=it's \"sesame-8"], ["mpirun", "-n", "2", "./job"], "--nodes: invalid int value: ...\n"),
+    (["-hsesame-9"], ["mpirun", "-n", "2", "./job"], "ignored explicit argument ...\n"),
 ])
 def test_nothing_of_a_command_that_is_refused_is_told_but_options(cairn: Path, tmp_path: Path, mpirun: str, options: List[str],
                                                                   words: List[str], told: str) -> None:
     done = Job(cairn, tmp_path, options, [mpirun if word == "mpirun" else word for word in words]).wait()
     assert done.code == 2 and told in done.told and "sesame" not in done.told + done.output, done
+
+
+def test_an_option_that_may_be_several_is_told_without_its_value(capsys: pytest.CaptureFixture) -> None:
+    """argparse quotes nothing there."""
+    with pytest.raises(SystemExit):
+        run.parser().error("ambiguous option: -r=sesame could match -rc, -rs")
+    assert capsys.readouterr().err.endswith("ambiguous option: -r... could match -rc, -rs\n")
 
 
 def test_one_job_to_a_prefix_directory(cairn: Path, tmp_path: Path, mpirun: str) -> None:

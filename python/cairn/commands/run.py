@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shlex
 import signal
 import sys
@@ -11,7 +12,7 @@ import time
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterator, List, Mapping, NoReturn, Optional, Sequence, Tuple
 
 from cairn.account import Account, lines_of
 from cairn.commands.for_scripts import EndTime
@@ -43,9 +44,17 @@ def say(text: str) -> None:
         os.write(sys.stderr.fileno(), f"cairn run: {text}\n".encode(errors="backslashreplace"))
 
 
+class Parser(argparse.ArgumentParser):
+    """Tells no value, which may be a secret."""
+
+    def error(self, message: str) -> NoReturn:
+        """What it quotes is a value, and what follows a sign in an option that may be several."""
+        super().error(re.sub(r"""['"].*['"]|=.*(?= could match )""", "...", message, flags=re.DOTALL))
+
+
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog="cairn run", allow_abbrev=False, usage="cairn run [options] LAUNCHER [launcher options] PROGRAM [arguments]",
         description="Starts a program, and starts it again on the nodes that are left when a run dies.",
         epilog="Exit codes: 0 the program came to its end, 1 cairn run itself failed, 2 wrong usage, 3 the "
