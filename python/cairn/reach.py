@@ -65,7 +65,7 @@ class Reach:
 
     def silent(self, nodes: Iterable[str], patience_s: float = 0.0) -> Set[str]:
         """Those that have answered once, and do not now; they are given so much time, or what is usual if that is more.
-        None where none of several answers: that is not the fault of the nodes, or is for others to find out."""
+        None where no other node than this one answers: it may be this one that is cut off, and others find that out."""
         self.is_learning()
         patience_s = max(patience_s, self._patience_s)
         asked = [node for node in nodes if node in self._addresses]
@@ -77,7 +77,7 @@ class Reach:
         # An early answer may be too old.
         answers = answers_of({node: self._addresses[node] for node in asked if node not in found}, patience_s)
         found |= {node for node, answered in answers.items() if not answered}
-        return found if any(answers.values()) or self._has_witness(found, patience_s) else set()
+        return found if any(answers.values()) or (found and self._has_witness(found, patience_s)) else set()
 
     def asked_for_s(self, nodes: Iterable[str]) -> float:
         """How long ago the last of them was asked for `silent`; 0 if none was."""
@@ -85,10 +85,8 @@ class Reach:
         return min((now - self._early[node].begun_s for node in nodes if node in self._early), default=0.0)
 
     def _has_witness(self, silent: Set[str], patience_s: float) -> bool:
-        """Whether another node answers, where there is one."""
+        """Whether another node answers."""
         others = [node for node in self._addresses if node not in silent][:WITNESSES]
-        if not others:
-            return len(silent) <= 1
         return any(answers_of({node: self._addresses[node] for node in others}, patience_s).values())
 
     def _is_asked(self, node: str, since_s: float) -> bool:
