@@ -70,25 +70,6 @@ TEST_F(Deleting, WhatStaysIsTold) {
   EXPECT_FALSE(fs::exists(prefix() + "/ckpt/r0"));
 }
 
-/// Both have files of the same names and sizes, of the same second.
-TEST_F(Deleting, WhereSecondsAreKeptWhatMayBeTheNextDatasetsStays) {
-  modify_ns = 0;  // they were begun a millisecond later
-  for (const bool ends_it : {true, false}) {
-    flush_well(1);
-    flush_well(2);
-    if (ends_it) {
-      const KeptFiles kept = delete_dataset();
-      EXPECT_EQ(kept.unknown, 6);
-      EXPECT_NE(said_of_kept(kept).find("in whole seconds only"), std::string::npos);
-    } else {
-      run([](RankRun& rank) { EXPECT_TRUE(!rank.keeper || rank.keeper->take_out(info_of(1))); });
-      run_well([](RankRun&) {});
-    }
-    EXPECT_EQ(read(prefix() + "/ckpt/r1/f1"), content_of(2, 1, 1));
-    EXPECT_EQ(fetch_again(2), "");
-  }
-}
-
 /// Nobody else has told it: whoever had begun has died.
 TEST_F(Deleting, WhatStaysIsToldByWhoeverEndsIt) {
   flush_well(1);

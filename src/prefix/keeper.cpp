@@ -1,7 +1,6 @@
 #include "prefix/keeper.hpp"
 
 #include <algorithm>
-#include <limits>
 
 #include "config/settings.hpp"
 #include "prefix/own_names.hpp"
@@ -185,18 +184,7 @@ Keeper::Remains Keeper::deleted_in(const std::string& folder) const {
   remains.kind = Remains::Kind::deleted;
   const auto record = read_dataset_record(*files_, folder).value_or(std::nullopt);
   remains.label = record ? record->label() : folder;
-  if (record) remains.next_begun_us = next_begun_after(record->info.uuid);
   return remains;
-}
-
-std::int64_t Keeper::next_begun_after(const Uuid& uuid) const {
-  std::int64_t next_us = std::numeric_limits<std::int64_t>::max();
-  const auto look_at = [&](const Uuid& other) {
-    if (other > uuid) next_us = std::min(next_us, other.time_us);
-  };
-  for (const DatasetRecord& record : listing_) look_at(record.info.uuid);
-  for (const UnreadDataset& unread : unread_) look_at(unread.uuid);
-  return next_us;
 }
 
 Result<std::vector<Keeper::Remains>> Keeper::remains() {
@@ -220,7 +208,7 @@ Result<std::vector<Keeper::Remains>> Keeper::remains() {
   for (auto record = listing_.rbegin(); record != listing_.rend(); ++record)  // the oldest first
     if (!record->settled)
       found.push_back(
-          {folder_.dataset(record->info), Remains::Kind::unsettled, {}, {}, {}, {}, {}, {}, 0});
+          {folder_.dataset(record->info), Remains::Kind::unsettled, {}, {}, {}, {}, {}, {}});
   std::sort(staged.begin(), staged.end(), [](const Remains& a, const Remains& b) {
     return (a.plan ? a.plan->info.uuid : Uuid{}) < (b.plan ? b.plan->info.uuid : Uuid{});
   });

@@ -69,8 +69,6 @@ class Keeper {
   const std::vector<std::string>& damaged() const { return damaged_; }
   /// Those that could not be read when that was last tried, for a reason that may pass.
   const std::vector<UnreadDataset>& unread() const { return unread_; }
-  /// When the first of the datasets was begun that are newer; the largest number if none is.
-  std::int64_t next_begun_after(const Uuid& uuid) const;
   /// Tries these once more. True if one is known now.
   bool read_again();
 
@@ -126,9 +124,8 @@ class Keeper {
     Listing newer;  ///< unless it has files of the same names as one of these
     /// Of a deleted one, and of a staged one that has a plan, whatever it is worth.
     std::string label;
-    std::string given_up;            ///< why that may not be carried on
-    std::string unknown;             ///< why that cannot be known now: it is to be left alone
-    std::int64_t next_begun_us = 0;  ///< of a deleted one: see next_begun_after()
+    std::string given_up;  ///< why that may not be carried on
+    std::string unknown;   ///< why that cannot be known now: it is to be left alone
   };
   /// In the order in which they are to be treated: where files of several datasets have one name,
   /// that of the newest must come last.

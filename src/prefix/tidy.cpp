@@ -55,7 +55,6 @@ Blob encode_all(const std::vector<Remains>& all) {
     const Blob newer = encode(remains.newer);
     out.text({reinterpret_cast<const char*>(newer.data()), newer.size()});
     for (const auto* text : {&remains.label, &remains.given_up, &remains.unknown}) out.text(*text);
-    out.i64(remains.next_begun_us);
     put(out, remains.manifests);
   }
   return out.take();
@@ -73,37 +72,22 @@ std::vector<Remains> decode_all(Bytes blob) {
     const std::string newer = in.text();
     remains.newer = *decode_listing(std::as_bytes(std::span(newer)));
     for (auto* text : {&remains.label, &remains.given_up, &remains.unknown}) *text = in.text();
-    remains.next_begun_us = in.i64();
     remains.manifests = get_numbers(in);
   }
   return all;
 }
 
-struct Deletion {
-  std::int64_t next_begun_us = 0;  ///< the first newer dataset; nothing of it may go
-  KeptFiles kept;
-};
-
-/// Where a file system keeps whole seconds, or two, a newer dataset's file may have the same time.
-bool may_be_newer(const FileInfo& info, std::int64_t next_begun_us) {
-  constexpr std::int64_t second_ns = 1'000'000'000;
-  const std::int64_t time_ns = info.times.modify_ns;
-  return time_ns % second_ns == 0 && next_begun_us < (time_ns + 2 * second_ns) / 1000;
-}
-
 /// A file that is no longer what the dataset wrote, because the program wrote it again since,
-/// stays; so does one of which that cannot be known, as its times were not kept, or not enough.
+/// stays; so does one of which that cannot be known, as its times were not kept.
 Status remove_own_file(Files& files, const std::string& path, const FileEntry& entry,
-                       bool times_kept, Deletion& deletion) {
+                       bool times_kept, KeptFiles& kept) {
   const auto info = files.info(path);
   if (!info && info.error().code == Code::not_found) return {};
   CAIRN_TRY(info);
   const bool same = info->kind == Kind::file && info->size == entry.size;
-  const bool has_time = times_kept && has_time_of(*info, entry);
-  const bool may_differ = has_time && may_be_newer(*info, deletion.next_begun_us);
-  if (same && has_time && !may_differ) return files.remove_file(path);
-  const bool known = !same || (times_kept && !may_differ);
-  ++(known ? deletion.kept.changed : deletion.kept.unknown);
+  if (same && times_kept && has_time_of(*info, entry)) return files.remove_file(path);
+  const bool known = times_kept || !same;
+  ++(known ? kept.changed : kept.unknown);
   return {};
 }
 
@@ -112,7 +96,7 @@ void remove_empty_folders(Files& files, const std::string& prefix, std::string f
   while (folder.size() > prefix.size() && files.remove_folder(folder)) folder = folder_of(folder);
 }
 
-Status remove_rank_files(const Site& site, const RankRecord& record, Deletion& deletion) {
+Status remove_rank_files(const Site& site, const RankRecord& record, KeptFiles& kept) {
   CAIRN_TRY(unstage_rank(site.files, site.folder, record));
   CAIRN_ASSIGN(const auto led_out, folders_led_out(site.files, site.folder, record));
   for (const FileEntry& entry : record.files) {
@@ -120,9 +104,9 @@ Status remove_rank_files(const Site& site, const RankRecord& record, Deletion& d
     // What was written in place has the times that the program gave it.
     const bool times_kept = site.copy_metadata || record.dataset.in_place();
     if (led_out.contains(folder_of(path)))
-      deletion.kept.led_out += site.files.info(path) ? 1 : 0;
+      kept.led_out += site.files.info(path) ? 1 : 0;
     else
-      CAIRN_TRY(remove_own_file(site.files, path, entry, times_kept, deletion));
+      CAIRN_TRY(remove_own_file(site.files, path, entry, times_kept, kept));
   }
   // They must not come back once the manifest that tells of them is gone.
   for (const std::string& folder : folders_of(site.folder, record)) {
@@ -138,12 +122,12 @@ Status remove_rank_files(const Site& site, const RankRecord& record, Deletion& d
 }
 
 Status treat(const Site& site, Remains::Kind kind, const std::string& folder,
-             const RankRecord& record, Deletion& deletion) {
+             const RankRecord& record, KeptFiles& kept) {
   switch (kind) {
     case Remains::Kind::staged:
       return remove_part(site.files, site.folder, folder, record);
     case Remains::Kind::deleted:
-      return remove_rank_files(site, record, deletion);
+      return remove_rank_files(site, record, kept);
     case Remains::Kind::unsettled:
       return settle_rank(site.files, site.folder, record);
   }
@@ -152,10 +136,10 @@ Status treat(const Site& site, Remains::Kind kind, const std::string& folder,
 
 /// Whether the manifest told of all.
 Result<bool> treat_manifest(const Site& site, Remains::Kind kind, const std::string& path,
-                            Deletion& deletion) {
+                            KeptFiles& kept) {
   CAIRN_ASSIGN(const Manifest manifest, read_manifest(site.files, path));
   for (const RankRecord& record : manifest.records)
-    CAIRN_TRY(treat(site, kind, folder_of(path), record, deletion));
+    CAIRN_TRY(treat(site, kind, folder_of(path), record, kept));
   return manifest.whole;
 }
 
@@ -189,14 +173,14 @@ KeptFiles sum(Communicator& comm, const KeptFiles& kept) {
           allreduce(comm, kept.led_out, Reduce::sum)};
 }
 
-/// Collective. Whether all manifests told of all. Here `deletion.kept` is this rank's.
+/// Collective. Whether all manifests told of all. Here `kept` is this rank's.
 Result<bool> treat_all(Communicator& comm, const Site& site, const Remains& remains,
-                       Deletion& deletion) {
+                       KeptFiles& kept) {
   Result<bool> whole = true;
   visit_dealt(comm, remains.manifests.size(), [&](std::size_t i) {
     if (!whole) return;
     const std::string path = PrefixFolder::manifest(remains.folder, remains.manifests[i]);
-    auto treated = treat_manifest(site, remains.kind, path, deletion);
+    auto treated = treat_manifest(site, remains.kind, path, kept);
     if (!treated || !*treated) whole = std::move(treated);
   });
   CAIRN_TRY(agree(comm, whole ? Status{} : Status(tl::unexpected(whole.error()))));
@@ -296,10 +280,9 @@ class Tidying {
       if (ending == Ending::published) tidied_.published.push_back(*remains.plan);
       if (ending == Ending::withdrawn) give_up(remains, "nobody has the rest of its files");
     }
-    Deletion deletion;
-    deletion.next_begun_us = remains.next_begun_us;
-    CAIRN_ASSIGN(const bool whole, treat_all(comm_, site_, remains, deletion));
-    if (remains.kind == Remains::Kind::deleted) note_kept(remains, sum(comm_, deletion.kept));
+    KeptFiles kept;
+    CAIRN_ASSIGN(const bool whole, treat_all(comm_, site_, remains, kept));
+    if (remains.kind == Remains::Kind::deleted) note_kept(remains, sum(comm_, kept));
     if (remains.kind != Remains::Kind::staged) return {};
     if (!whole) tidied_.damaged.push_back(remains.folder);
     if (!whole || !remains.plan) return {};
@@ -363,8 +346,8 @@ std::string said_of_kept(const KeptFiles& kept) {
   if (kept.unknown > 0)
     said.push_back(
         fmt::format("{} of its files stay, as their times were not kept "
-                    "(SCR_COPY_METADATA=0), or in whole seconds only, so that nobody knows whether "
-                    "they were written again since",
+                    "(SCR_COPY_METADATA=0), so that nobody knows whether they were "
+                    "written again since",
                     kept.unknown));
   if (kept.led_out > 0)
     said.push_back(
@@ -379,17 +362,15 @@ Result<KeptFiles> remove_files(Communicator& comm, const Site& site, const Datas
   const std::string folder = site.folder.deleted(site.epoch, dataset);
   const std::uint32_t manifests = (dataset.ranks + ranks_in_each - 1) / ranks_in_each;
   Status status;
-  Deletion deletion;
-  if (site.keeper != nullptr) deletion.next_begun_us = site.keeper->next_begun_after(dataset.uuid);
-  comm.bcast(mutable_bytes_of(deletion.next_begun_us), 0);
+  KeptFiles kept;
   for (auto number = static_cast<std::uint32_t>(comm.rank()); number < manifests;
        number += static_cast<std::uint32_t>(comm.size()))
     if (status)
-      status = treat_manifest(site, Remains::Kind::deleted, PrefixFolder::manifest(folder, number),
-                              deletion)
-                   .map([](bool) {});
+      status =
+          treat_manifest(site, Remains::Kind::deleted, PrefixFolder::manifest(folder, number), kept)
+              .map([](bool) {});
   CAIRN_TRY(agree(comm, std::move(status)));
-  const KeptFiles of_all = sum(comm, deletion.kept);
+  const KeptFiles of_all = sum(comm, kept);
   CAIRN_TRY(on_keeper(comm, site, [&](Keeper&) { return remove_all(site.files, folder); }));
   return of_all;
 }
