@@ -159,7 +159,7 @@ sleep 600; true
 def test_a_step_does_not_outlive_a_run_that_was_ended_by_force(slurm: Slurm, heat: Heat) -> None:
     """Its launcher hangs as well, and has to be killed."""
     (heat.folder / "hangs").write_text(STOPS_ITS_LAUNCHER.format(stopped=heat.folder / "stopped"))
-    script = f"cairn run --hung-after 2 srun -n4 -N4 sh {heat.folder}/hangs; squeue -hs -j $SLURM_JOB_ID -o %j"
+    script = f"cairn run --hung-after 8 srun -n4 -N4 sh {heat.folder}/hangs; squeue -hs -j $SLURM_JOB_ID -o %j"
     job = submit(slurm, heat, script, ["--nodes=4", "--time=5"])
     assert job.wait(60) == 0 and "died: hung" in job.told(), job.said()
     assert (heat.folder / "stopped").exists(), "the launcher hangs"
