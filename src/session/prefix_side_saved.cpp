@@ -34,7 +34,8 @@ Status remove_saved(Files& files, Clock& clock, const std::vector<std::string>& 
 }  // namespace
 
 /// On rank 0, before the datasets of that name are taken out. Once they are known to be deleted
-/// nobody publishes their copies any more, also where these cannot be removed, or read, now.
+/// nobody publishes their copies any more, also where these cannot be removed, or read, now. Where
+/// even their folder cannot be seen nothing is noted: a note goes only when no copy is seen.
 Status PrefixSide::delete_saved(Keeper& keeper, const std::string& name) {
   const auto caches = saved_caches(files_, site_.folder);
   if (!caches) {

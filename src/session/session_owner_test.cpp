@@ -274,24 +274,34 @@ class TakenCluster : public PrefixCluster {
   std::unique_ptr<Files> files_ = make_posix_files();
 };
 
+/// Another job that has the directory, and gives signs of life until it ends.
+class LivingOther {
+ public:
+  void take(const TakenCluster& cluster) {
+    keeper_ = cluster.take(cluster.other_job());
+    heartbeat_ = background_->repeat(100'000, keeper_->heartbeat());
+  }
+  void end() {
+    heartbeat_.reset();
+    EXPECT_TRUE(keeper_->resign());
+  }
+
+ private:
+  const std::unique_ptr<Background> background_ = make_background_thread();
+  std::optional<Keeper> keeper_;
+  std::unique_ptr<Repeated> heartbeat_;
+};
+
 TEST(SessionTaken, ARunWaitsForTheOtherToEndAndGoesOnThen) {
   TakenCluster cluster;
-  const auto background = make_background_thread();
-  std::optional<Keeper> living;
-  std::unique_ptr<Repeated> heartbeat;
+  LivingOther other;
   cluster.run_well(four_nodes(), [&](JobRank& rank) {
     rank.expect_written(1);
-    TakenCluster::by_one(rank, [&] {
-      living = cluster.take(cluster.other_job());
-      heartbeat = background->repeat(100'000, living->heartbeat());
-    });
+    TakenCluster::by_one(rank, [&] { other.take(cluster); });
     rank.expect_not_copied(2);
     rank.expect_not_copied(3);
     EXPECT_EQ(cluster.listed(), Names{"ckpt.1"}) << "the other lives";
-    TakenCluster::by_one(rank, [&] {
-      heartbeat.reset();
-      EXPECT_TRUE(living->resign());
-    });
+    TakenCluster::by_one(rank, [&] { other.end(); });
     rank.expect_written(4);
     EXPECT_TRUE(rank.session->finalize());
   });
@@ -359,23 +369,17 @@ TEST(SessionTaken, WhatTheOtherHasPurgedIsCopiedAgainAtTheEnd) {
 /// It is there, as far as this run has ever known.
 TEST(SessionTaken, WhatWasCopiedIsNotCalledMissingWhileAnotherHasTheDirectory) {
   TakenCluster cluster;
-  const auto background = make_background_thread();
-  std::optional<Keeper> living;
-  std::unique_ptr<Repeated> heartbeat;
+  LivingOther other;
   cluster.run_well(four_nodes(), [&](JobRank& rank) {
     rank.expect_written(1);
     TakenCluster::by_one(rank, [&] { EXPECT_TRUE(cluster.take(cluster.other_job()).resign()); });
     EXPECT_TRUE(rank.session->drop("no such")) << "which owns it anew";
-    TakenCluster::by_one(rank, [&] {
-      living = cluster.take(cluster.other_job());
-      heartbeat = background->repeat(100'000, living->heartbeat());
-    });
+    TakenCluster::by_one(rank, [&] { other.take(cluster); });
     const Status ended = rank.session->finalize();
     EXPECT_TRUE(ended) << ended.error().text;
   });
-  heartbeat.reset();
+  other.end();
   EXPECT_TRUE(cluster.said("is still there is not known")) << cluster.said();
-  EXPECT_TRUE(living->resign());
 }
 
 TEST(SessionTaken, WhatSomebodyHasDroppedMeanwhileStaysDropped) {
