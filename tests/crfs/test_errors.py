@@ -92,13 +92,16 @@ def test_close_tells_of_an_error_and_the_file_can_be_written_again(workshop, gat
 @pytest.mark.crfs_only
 @pytest.mark.parametrize("closed", [True, False])
 def test_what_could_not_be_written_is_not_shown_to_who_opens_the_file_later(workshop, gathering, closed):
-    """The kernel has it in its cache still."""
+    """The kernel has it in its cache still. Which of the four requests comes second differs: where it is the last, the end is
+    missing, and in writeback mode, where the kernel keeps the size, zeros are in its place (crfs(1))."""
     stack = Stack(workshop, gathering, *ONE_REQUEST)
     fd = stack.open("bad")
     stack.slow.set("fail", "write@bad:2:EIO")
     write_slowly(fd, pattern("bad", MIB), 65_536)
     assert told(os.close if closed else os.fsync, fd) == errno.EIO
-    assert (stack.mount.path / "bad").read_bytes() == stack.below("bad") != pattern("bad", MIB)
+    below = stack.below("bad")
+    missing = MIB - len(below) if gathering == "writeback" else 0
+    assert (stack.mount.path / "bad").read_bytes() == below + bytes(missing) != pattern("bad", MIB)
     assert closed or told(os.close, fd) == 0
 
 
