@@ -39,6 +39,8 @@ struct FileInfo {
   std::uint32_t owner = 0;
   std::uint32_t group = 0;
   FileTimes times;
+  std::int64_t change_ns =
+      0;  ///< last change of content, attributes or names, by the file system's clock
   FileId id;
   std::uint64_t names = 1;  ///< of the file: links to it
 };

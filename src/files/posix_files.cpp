@@ -163,6 +163,7 @@ class PosixFiles final : public Files {
     info.owner = status.st_uid;
     info.group = status.st_gid;
     info.times = {ns_of(status.st_atim), ns_of(status.st_mtim)};
+    info.change_ns = ns_of(status.st_ctim);
     info.id = {status.st_dev, status.st_ino};
     info.names = status.st_nlink;
     return info;

@@ -81,8 +81,10 @@ BlockRanges without_wrong_files(const RankRecord& record, const BlockRanges& bad
 }  // namespace
 
 bool has_time_of(const FileInfo& file, const FileEntry& entry) {
-  const std::int64_t kept_ns = file.times.modify_ns;
-  const std::int64_t given_ns = entry.times.modify_ns;
+  return is_kept_time(file.times.modify_ns, entry.times.modify_ns);
+}
+
+bool is_kept_time(std::int64_t kept_ns, std::int64_t given_ns) {
   constexpr std::array<std::int64_t, 5> units = {100, 1'000, 1'000'000, 1'000'000'000,
                                                  2'000'000'000};
   return kept_ns == given_ns || std::any_of(units.begin(), units.end(), [&](std::int64_t unit_ns) {

@@ -21,6 +21,8 @@ std::string place_of(Files& files, const PrefixFolder& folder, const DatasetReco
 /// Whether a file still has the time of change that it was given, as far as its file system keeps
 /// that: some cut it to microseconds, or to whole seconds.
 bool has_time_of(const FileInfo& file, const FileEntry& entry);
+/// The same of times of change: what the file system has kept of the one that was given.
+bool is_kept_time(std::int64_t kept_ns, std::int64_t given_ns);
 
 enum class CheckDepth {
   sizes,   ///< every file is there, and as long as it was

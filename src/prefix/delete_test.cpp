@@ -1,4 +1,6 @@
 // What goes when a dataset is deleted in the prefix directory, and what stays.
+#include <atomic>
+
 #include "prefix/prefix_harness.hpp"
 
 namespace cairn {
@@ -10,17 +12,17 @@ using namespace prefix_harness;
 
 class Deleting : public Prefix {
  protected:
-  KeptFiles delete_dataset(bool copy_metadata = true) {
+  KeptFiles delete_dataset(bool copy_metadata = true, int number = 1) {
     KeptFiles kept;
     run_well([&](RankRun& rank) {
       rank.site.copy_metadata = copy_metadata;
       ASSERT_TRUE(on_keeper(rank.comm, rank.site,
-                            [](Keeper& keeper) { return keeper.take_out(info_of(1)); }));
-      const auto removed = remove_files(rank.comm, rank.site, info_of(1), ranks_per_manifest);
+                            [&](Keeper& keeper) { return keeper.take_out(info_of(number)); }));
+      const auto removed = remove_files(rank.comm, rank.site, info_of(number), ranks_per_manifest);
       ASSERT_TRUE(removed) << removed.error().text;
       if (rank.comm.rank() == 1) kept = *removed;  // all know of all
     });
-    EXPECT_EQ(fetch_again(1), "not listed");
+    EXPECT_EQ(fetch_again(number), "not listed");
     return kept;
   }
 
@@ -87,6 +89,88 @@ TEST_F(Deleting, WhatStaysIsToldByWhoeverEndsIt) {
   });
   EXPECT_TRUE(fs::exists(prefix() + "/ckpt/r1/f0"));
   EXPECT_FALSE(fs::exists(prefix() + "/ckpt/r0"));
+}
+
+/// By size and time they are those of either: of a file system that keeps whole seconds, or files
+/// that the program has copied with their times.
+TEST_F(Deleting, WhatMayBeTheNextDatasetsStays) {
+  for (const bool is_ended_by_next_run : {false, true}) {
+    flush_well(1);
+    flush_well(2);
+    if (is_ended_by_next_run) {
+      run([](RankRun& rank) { EXPECT_TRUE(!rank.keeper || rank.keeper->take_out(info_of(1))); });
+      run_well([](RankRun&) {});
+    } else {
+      const KeptFiles kept = delete_dataset();
+      EXPECT_EQ(kept.shared, 6);
+      EXPECT_NE(
+          said_of_kept(kept).find("another dataset has files of the same names, sizes and times"),
+          std::string::npos);
+    }
+    EXPECT_EQ(fetch_again(2), "");
+    EXPECT_EQ(names_of_cairn(), std::vector<std::string>{}) << "nothing is left to do";
+  }
+}
+
+TEST_F(Deleting, WhatHasOtherNamesGoesWhateverItsTime) {
+  for (const std::int64_t time_ns : {0, 1'000'000'000}) {  // before all were begun, and after
+    modify_ns = time_ns;
+    for (const int dataset : {1, 2, 3}) {
+      files_in = fmt::format("ckpt.{}", dataset);
+      flush_well(dataset);
+    }
+    EXPECT_EQ(said_of_kept(delete_dataset(true, 2)), "") << time_ns;
+    EXPECT_FALSE(fs::exists(prefix() + "/ckpt.2")) << time_ns;
+    EXPECT_EQ(fetch_again(1) + fetch_again(3), "") << time_ns;
+    for (const int dataset : {1, 3}) delete_dataset(true, dataset);
+    EXPECT_FALSE(fs::exists(prefix() + "/ckpt.1") || fs::exists(prefix() + "/ckpt.3")) << time_ns;
+  }
+}
+
+/// A mesh, say, that is copied to each checkpoint with its time.
+TEST_F(Deleting, WhatMayBeAnOlderDatasetsStays) {
+  modify_ns = 0;
+  flush_well(1);
+  flush_well(2);
+  EXPECT_EQ(delete_dataset(true, 2).shared, 6);
+  EXPECT_TRUE(fs::exists(prefix() + "/ckpt/r1/f1"));
+}
+
+TEST_F(Deleting, WhatWasWrittenAfterAllOlderDatasetsGoes) {
+  flush_well(1);
+  flush_well(2);
+  EXPECT_EQ(said_of_kept(delete_dataset(true, 2)), "") << "it had replaced those of the older one";
+  EXPECT_FALSE(fs::exists(prefix() + "/ckpt"));
+}
+
+TEST_F(Deleting, WhatMayBeTheNextDatasetsStaysWhereNobodyKnows) {
+  flush_well(1);
+  flush_well(2);
+  const std::string manifest = PrefixFolder::manifest(folder().dataset(info_of(2)), 0);
+  std::ofstream(manifest, std::ios::trunc) << "damaged";
+  const KeptFiles kept = delete_dataset();
+  EXPECT_EQ(kept.doubtful, 6);
+  EXPECT_NE(said_of_kept(kept).find("records that would tell are damaged"), std::string::npos);
+  EXPECT_TRUE(fs::exists(prefix() + "/ckpt/r1/f1"));
+}
+
+TEST_F(Deleting, AnotherDatasetsManifestsAreReadOnlyWhereItMayHaveTheFiles) {
+  for (const int other : {begun_later, 2}) {
+    files_in = "ckpt";
+    flush_well(1);
+    files_in = "other";
+    flush_well(other);
+    const std::string manifests = folder().dataset(info_of(other)) + "/manifest";
+    run([](RankRun& rank) { EXPECT_TRUE(!rank.keeper || rank.keeper->take_out(info_of(1))); });
+    std::atomic<int> asked = 0;
+    run([](RankRun& rank) { EXPECT_TRUE(tidy(rank.comm, rank.site, {}, Unfinished::left)); },
+        [&](int, const FileOperation& operation) -> Status {
+          asked += operation.path.starts_with(manifests) ? 1 : 0;
+          return {};
+        });
+    EXPECT_EQ(asked > 0, other == 2);
+    EXPECT_FALSE(fs::exists(prefix() + "/ckpt"));
+  }
 }
 
 /// Somebody has moved them to an archive, with their times, and left a link.

@@ -150,6 +150,38 @@ TEST_F(InPlace, AFileThatIsStillWrittenToIsRefused) {
       });
 }
 
+/// The program has left it as it was, and has named it for both.
+TEST_F(InPlace, DeletingLeavesAFileThatIsAnotherDatasetsToo) {
+  constexpr int next = begun_later;
+  for (const int deleted : {1, next}) {
+    write_well(1);
+    run_well([&](RankRun& rank) {
+      RankRecord record = write(rank, next);
+      const std::string mesh = "d1/r0";
+      const FileInfo info = *rank.files.info(prefix() + "/" + mesh);
+      record.files.push_back({mesh, info.size, info.mode, info.owner, info.group, info.times});
+      Status settled;
+      ASSERT_TRUE(publish_in_place(rank.comm, rank.site, record, "job", settled));
+      ASSERT_TRUE(settled);
+    });
+    run_well([&](RankRun& rank) {
+      ASSERT_TRUE(on_keeper(rank.comm, rank.site,
+                            [&](Keeper& keeper) { return keeper.take_out(info_of(deleted)); }));
+      const auto kept = remove_files(rank.comm, rank.site, info_of(deleted), ranks_per_manifest);
+      ASSERT_TRUE(kept);
+      EXPECT_GE(kept->shared, 1) << deleted;
+    });
+    const int left = deleted == 1 ? next : 1;
+    EXPECT_EQ(check(left), "") << deleted;
+    run_well([&](RankRun& rank) {
+      ASSERT_TRUE(on_keeper(rank.comm, rank.site,
+                            [&](Keeper& keeper) { return keeper.take_out(info_of(left)); }));
+      ASSERT_TRUE(remove_files(rank.comm, rank.site, info_of(left), ranks_per_manifest));
+    });
+    EXPECT_FALSE(fs::exists(prefix() + "/d1/r0")) << deleted;
+  }
+}
+
 TEST_F(InPlace, DeletingTakesTheSharedFileToo) {
   write_well(1);
   std::ofstream(prefix() + "/d1/mine") << "the user's";

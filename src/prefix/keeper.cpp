@@ -184,6 +184,7 @@ Keeper::Remains Keeper::deleted_in(const std::string& folder) const {
   remains.kind = Remains::Kind::deleted;
   const auto record = read_dataset_record(*files_, folder).value_or(std::nullopt);
   remains.label = record ? record->label() : folder;
+  if (record) remains.uuid = record->info.uuid;
   return remains;
 }
 
@@ -208,7 +209,7 @@ Result<std::vector<Keeper::Remains>> Keeper::remains() {
   for (auto record = listing_.rbegin(); record != listing_.rend(); ++record)  // the oldest first
     if (!record->settled)
       found.push_back(
-          {folder_.dataset(record->info), Remains::Kind::unsettled, {}, {}, {}, {}, {}, {}});
+          {folder_.dataset(record->info), Remains::Kind::unsettled, {}, {}, {}, {}, {}, {}, {}});
   std::sort(staged.begin(), staged.end(), [](const Remains& a, const Remains& b) {
     return (a.plan ? a.plan->info.uuid : Uuid{}) < (b.plan ? b.plan->info.uuid : Uuid{});
   });

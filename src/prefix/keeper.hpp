@@ -124,6 +124,7 @@ class Keeper {
     Listing newer;  ///< unless it has files of the same names as one of these
     /// Of a deleted one, and of a staged one that has a plan, whatever it is worth.
     std::string label;
+    Uuid uuid;             ///< of a deleted one; zero, as of the oldest, if its record is damaged
     std::string given_up;  ///< why that may not be carried on
     std::string unknown;   ///< why that cannot be known now: it is to be left alone
   };

@@ -15,6 +15,7 @@
 #include "prefix/fetch.hpp"
 #include "prefix/flush.hpp"
 #include "prefix/manifest.hpp"
+#include "prefix/remove_files.hpp"
 #include "prefix/tidy.hpp"
 #include "redundancy/protect.hpp"
 
@@ -117,9 +118,13 @@ class Prefix : public ::testing::Test {
     rank.site.epoch = epoch;
   }
 
+  /// Of one that is begun long after all that a test does.
+  static constexpr int begun_later = 1'000'000;
+
   static DatasetInfo info_of(int dataset) {
     const auto number = static_cast<std::uint64_t>(dataset);
-    return {{1000 + dataset, 7}, number, number, 1, ranks, fmt::format("ckpt.{}", dataset)};
+    const std::int64_t begun_us = dataset < begun_later ? 1000 : std::int64_t{1} << 52;
+    return {{begun_us + dataset, 7}, number, number, 1, ranks, fmt::format("ckpt.{}", dataset)};
   }
 
   /// A part without files.
@@ -137,12 +142,12 @@ class Prefix : public ::testing::Test {
     return {fmt::format("{}/cache/{}.{}", base_.path(), dataset, rank)};
   }
 
-  /// Writes a rank's part of a dataset into its cache. All datasets have files of the same names.
+  /// Writes a rank's part of a dataset into its cache.
   RankRecord write_part(RankRun& rank, int dataset) const {
     RankRecord record = record_of(info_of(dataset), rank.comm.rank());
     const RankFolder folder = cached(dataset, record.rank);
     for (int file = 0; file < 2; ++file) {
-      const std::string name = fmt::format("ckpt/r{}/f{}", record.rank, file);
+      const std::string name = fmt::format("{}/r{}/f{}", files_in, record.rank, file);
       std::filesystem::create_directories(std::filesystem::path(folder.file(name)).parent_path());
       std::ofstream(folder.file(name), std::ios::binary) << content_of(dataset, record.rank, file);
       const FileInfo info = *rank.files.info(folder.file(name));
@@ -238,6 +243,7 @@ class Prefix : public ::testing::Test {
 
   TemporaryFolder base_{"/dev/shm"};
   int threads = 1;                         ///< by which a rank copies
+  std::string files_in = "ckpt";           ///< of all datasets to come
   std::int64_t modify_ns = 1'000'000'000;  ///< of all files
   std::function<std::unique_ptr<Clock>(int rank)> make_clock = [](int) {
     return make_system_clock();

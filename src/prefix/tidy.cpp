@@ -1,15 +1,12 @@
 #include "prefix/tidy.hpp"
 
-#include <fmt/ranges.h>
-
 #include <span>
 
 #include "prefix/carry_out.hpp"
-#include "prefix/check.hpp"
 #include "prefix/copy_files.hpp"
+#include "prefix/dealt_manifests.hpp"
 #include "prefix/flush.hpp"
-#include "prefix/manifest.hpp"
-#include "prefix/own_names.hpp"
+#include "prefix/remove_files.hpp"
 #include "prefix/unfinished.hpp"
 #include "records/wire.hpp"
 
@@ -55,6 +52,7 @@ Blob encode_all(const std::vector<Remains>& all) {
     const Blob newer = encode(remains.newer);
     out.text({reinterpret_cast<const char*>(newer.data()), newer.size()});
     for (const auto* text : {&remains.label, &remains.given_up, &remains.unknown}) out.text(*text);
+    put(out, remains.uuid);
     put(out, remains.manifests);
   }
   return out.take();
@@ -72,75 +70,10 @@ std::vector<Remains> decode_all(Bytes blob) {
     const std::string newer = in.text();
     remains.newer = *decode_listing(std::as_bytes(std::span(newer)));
     for (auto* text : {&remains.label, &remains.given_up, &remains.unknown}) *text = in.text();
+    remains.uuid = get_uuid(in);
     remains.manifests = get_numbers(in);
   }
   return all;
-}
-
-/// A file that is no longer what the dataset wrote, because the program wrote it again since,
-/// stays; so does one of which that cannot be known, as its times were not kept.
-Status remove_own_file(Files& files, const std::string& path, const FileEntry& entry,
-                       bool times_kept, KeptFiles& kept) {
-  const auto info = files.info(path);
-  if (!info && info.error().code == Code::not_found) return {};
-  CAIRN_TRY(info);
-  const bool same = info->kind == Kind::file && info->size == entry.size;
-  if (same && times_kept && has_time_of(*info, entry)) return files.remove_file(path);
-  const bool known = times_kept || !same;
-  ++(known ? kept.changed : kept.unknown);
-  return {};
-}
-
-/// The folder, if that was the last file in it, and those above that are empty then.
-void remove_empty_folders(Files& files, const std::string& prefix, std::string folder) {
-  while (folder.size() > prefix.size() && files.remove_folder(folder)) folder = folder_of(folder);
-}
-
-Status remove_rank_files(const Site& site, const RankRecord& record, KeptFiles& kept) {
-  CAIRN_TRY(unstage_rank(site.files, site.folder, record));
-  CAIRN_ASSIGN(const auto led_out, folders_led_out(site.files, site.folder, record));
-  for (const FileEntry& entry : record.files) {
-    const std::string path = site.folder.file(entry);
-    // What was written in place has the times that the program gave it.
-    const bool times_kept = site.copy_metadata || record.dataset.in_place();
-    if (led_out.contains(folder_of(path)))
-      kept.led_out += site.files.info(path) ? 1 : 0;
-    else
-      CAIRN_TRY(remove_own_file(site.files, path, entry, times_kept, kept));
-  }
-  // They must not come back once the manifest that tells of them is gone.
-  for (const std::string& folder : folders_of(site.folder, record)) {
-    if (led_out.contains(folder)) continue;
-    const Status synced = sync_folder_in(site.files, site.folder, folder);
-    if (!synced && synced.error().code != Code::not_found) return synced;
-    if (!record.dataset.in_place())
-      remove_empty_folders(site.files, site.folder.prefix, folder);
-    else if (folder != site.folder.prefix)  // those above the program has made, and may need
-      (void)site.files.remove_folder(folder);
-  }
-  return {};
-}
-
-Status treat(const Site& site, Remains::Kind kind, const std::string& folder,
-             const RankRecord& record, KeptFiles& kept) {
-  switch (kind) {
-    case Remains::Kind::staged:
-      return remove_part(site.files, site.folder, folder, record);
-    case Remains::Kind::deleted:
-      return remove_rank_files(site, record, kept);
-    case Remains::Kind::unsettled:
-      return settle_rank(site.files, site.folder, record);
-  }
-  return {};
-}
-
-/// Whether the manifest told of all.
-Result<bool> treat_manifest(const Site& site, Remains::Kind kind, const std::string& path,
-                            KeptFiles& kept) {
-  CAIRN_ASSIGN(const Manifest manifest, read_manifest(site.files, path));
-  for (const RankRecord& record : manifest.records)
-    CAIRN_TRY(treat(site, kind, folder_of(path), record, kept));
-  return manifest.whole;
 }
 
 /// What rank 0 has found, to all.
@@ -165,26 +98,6 @@ Status note_settled(Keeper& keeper) {
     if (!record.settled) unsettled.push_back(record);
   for (const DatasetRecord& record : unsettled) CAIRN_TRY(keeper.mark_settled(record));
   return keeper.save_listing();
-}
-
-/// Collective. Of all ranks.
-KeptFiles sum(Communicator& comm, const KeptFiles& kept) {
-  return {allreduce(comm, kept.changed, Reduce::sum), allreduce(comm, kept.unknown, Reduce::sum),
-          allreduce(comm, kept.led_out, Reduce::sum)};
-}
-
-/// Collective. Whether all manifests told of all. Here `kept` is this rank's.
-Result<bool> treat_all(Communicator& comm, const Site& site, const Remains& remains,
-                       KeptFiles& kept) {
-  Result<bool> whole = true;
-  visit_dealt(comm, remains.manifests.size(), [&](std::size_t i) {
-    if (!whole) return;
-    const std::string path = PrefixFolder::manifest(remains.folder, remains.manifests[i]);
-    auto treated = treat_manifest(site, remains.kind, path, kept);
-    if (!treated || !*treated) whole = std::move(treated);
-  });
-  CAIRN_TRY(agree(comm, whole ? Status{} : Status(tl::unexpected(whole.error()))));
-  return allreduce(comm, *whole ? 1 : 0, Reduce::min) != 0;
 }
 
 enum class Ending { published, left, withdrawn };
@@ -280,21 +193,44 @@ class Tidying {
       if (ending == Ending::published) tidied_.published.push_back(*remains.plan);
       if (ending == Ending::withdrawn) give_up(remains, "nobody has the rest of its files");
     }
-    KeptFiles kept;
-    CAIRN_ASSIGN(const bool whole, treat_all(comm_, site_, remains, kept));
-    if (remains.kind == Remains::Kind::deleted) note_kept(remains, sum(comm_, kept));
-    if (remains.kind != Remains::Kind::staged) return {};
+    switch (remains.kind) {
+      case Remains::Kind::staged:
+        return remove_staged(remains);
+      case Remains::Kind::deleted:
+        return end_deletion(remains);
+      case Remains::Kind::unsettled:
+        return treat(remains,
+                     [&](const RankRecord& record) {
+                       return settle_rank(site_.files, site_.folder, record);
+                     })
+            .map([](bool) {});
+    }
+    return {};
+  }
+
+  Result<bool> treat(const Remains& remains,
+                     const std::function<Status(const RankRecord&)>& action) {
+    return treat_dealt(comm_, site_.files, remains.folder, remains.manifests, action);
+  }
+
+  Status remove_staged(const Remains& remains) {
+    CAIRN_ASSIGN(const bool whole, treat(remains, [&](const RankRecord& record) {
+                   return remove_part(site_.files, site_.folder, remains.folder, record);
+                 }));
     if (!whole) tidied_.damaged.push_back(remains.folder);
     if (!whole || !remains.plan) return {};
     return on_keeper(comm_, site_,
                      [&](Keeper& keeper) { return keeper.abandon(remains.plan->info); });
   }
 
-  /// What whoever began to delete it did not come to tell.
-  void note_kept(const Remains& remains, const KeptFiles& kept) {
+  /// And tells what whoever began it did not come to tell.
+  Status end_deletion(const Remains& remains) {
+    CAIRN_ASSIGN(const KeptFiles kept,
+                 remove_files(comm_, site_, {remains.uuid, remains.folder, remains.manifests}));
     const std::string said = said_of_kept(kept);
     if (!said.empty())
       tidied_.kept.push_back(fmt::format("{} is deleted: {}", remains.label, said));
+    return {};
   }
 
   void give_up(const Remains& remains, std::string_view why) {
@@ -334,45 +270,6 @@ Status tidy(Communicator& comm, const Site& site, const std::vector<CachedPart>&
   Tidied found;
   Tidied& tidied = account != nullptr ? *account : found;
   return Tidying(comm, site, cached, unfinished, tidied).run(all);
-}
-
-std::string said_of_kept(const KeptFiles& kept) {
-  std::vector<std::string> said;
-  if (kept.changed > 0)
-    said.push_back(
-        fmt::format("{} of its files stay, as they were written again since (by size and "
-                    "time of change)",
-                    kept.changed));
-  if (kept.unknown > 0)
-    said.push_back(
-        fmt::format("{} of its files stay, as their times were not kept "
-                    "(SCR_COPY_METADATA=0), so that nobody knows whether they were "
-                    "written again since",
-                    kept.unknown));
-  if (kept.led_out > 0)
-    said.push_back(
-        fmt::format("{} of its files stay, as a link leads from the prefix directory to where they "
-                    "are",
-                    kept.led_out));
-  return fmt::format("{}", fmt::join(said, "; "));
-}
-
-Result<KeptFiles> remove_files(Communicator& comm, const Site& site, const DatasetInfo& dataset,
-                               std::uint32_t ranks_in_each) {
-  const std::string folder = site.folder.deleted(site.epoch, dataset);
-  const std::uint32_t manifests = (dataset.ranks + ranks_in_each - 1) / ranks_in_each;
-  Status status;
-  KeptFiles kept;
-  for (auto number = static_cast<std::uint32_t>(comm.rank()); number < manifests;
-       number += static_cast<std::uint32_t>(comm.size()))
-    if (status)
-      status =
-          treat_manifest(site, Remains::Kind::deleted, PrefixFolder::manifest(folder, number), kept)
-              .map([](bool) {});
-  CAIRN_TRY(agree(comm, std::move(status)));
-  const KeptFiles of_all = sum(comm, kept);
-  CAIRN_TRY(on_keeper(comm, site, [&](Keeper&) { return remove_all(site.files, folder); }));
-  return of_all;
 }
 
 }  // namespace cairn

@@ -9,7 +9,7 @@ namespace cairn {
 struct Tidied {
   std::vector<std::string> given_up;     ///< flushes: a line for each, with the reason
   std::vector<DatasetRecord> published;  ///< the flush was carried to its end
-  std::vector<std::string> kept;         ///< deletions that left files: a line for each, as below
+  std::vector<std::string> kept;  ///< deletions that left files: a line for each, as said_of_kept()
   /// Folders of flushes that are given up, and of which a manifest is damaged: nobody knows any
   /// more where all staged files lie. They stay until somebody has looked everywhere: strays.hpp.
   std::vector<std::string> damaged;
@@ -28,20 +28,5 @@ enum class Unfinished { removed, left };
 /// and harms nothing.
 Status tidy(Communicator& comm, const Site& site, const std::vector<CachedPart>& cached,
             Unfinished unfinished, Tidied* account = nullptr);
-
-/// Files of a deleted dataset that stay where they are.
-struct KeptFiles {
-  std::int64_t changed = 0;  ///< they are not what the dataset wrote any more
-  std::int64_t unknown = 0;  ///< or may not be, as their times were not kept
-  std::int64_t led_out = 0;  ///< or are not in the prefix directory any more: a link leads to them
-};
-
-/// How many, and why; empty if none.
-std::string said_of_kept(const KeptFiles& kept);
-
-/// Collective. Removes the files of a dataset that the keeper has taken out, the folders that are
-/// empty then, and the folder of its manifests. What stays, the same on all ranks.
-Result<KeptFiles> remove_files(Communicator& comm, const Site& site, const DatasetInfo& dataset,
-                               std::uint32_t ranks_in_each);
 
 }  // namespace cairn

@@ -4,7 +4,7 @@
 
 #include "prefix/check.hpp"
 #include "prefix/copy_files.hpp"
-#include "prefix/letters.hpp"
+#include "prefix/dealt_manifests.hpp"
 #include "prefix/site.hpp"
 #include "topology/placement.hpp"
 
@@ -33,48 +33,20 @@ Result<bool> was_dropped(Files& files, const PrefixFolder& folder, std::uint64_t
   return false;
 }
 
-using Names = std::set<std::uint64_t>;  ///< their hashes
-
-/// Collective. Each rank looks after the names whose hash falls to it: those of the files of the
-/// dataset in `folder`. `visit` gets every file, on some rank. Errors are agreed.
-Result<Names> deal_names(Communicator& comm, Files& files, const std::string& folder,
-                         const DatasetRecord& dataset,
-                         const std::function<void(const FileEntry&)>& visit = nullptr) {
-  Status status;
-  std::map<int, Encoder> told;
-  std::vector<std::string> unread;
-  visit_dealt(comm, dataset.manifests(), [&](std::size_t i) {
-    if (!status) return;
-    status = visit_manifest(
-        files, folder, dataset, static_cast<std::uint32_t>(i), unread,
-        [&](const RankRecord& record) {
-          for (const FileEntry& file : record.files) {
-            const std::uint64_t hash = hash_of_name(file.name);
-            told[static_cast<int>(hash % static_cast<std::uint64_t>(comm.size()))].u64(hash);
-            if (visit) visit(file);
-          }
-        });
-    if (status && !unread.empty()) status = fail(Code::corrupt, "{}", unread.front());
-  });
-  CAIRN_TRY(agree(comm, std::move(status)));
-  Names names;
-  exchange_letters(comm, std::move(told), [&](int, Decoder& in) { names.insert(in.u64()); });
-  return names;
-}
-
 bool any(Communicator& comm, bool here) { return allreduce(comm, here ? 1 : 0, Reduce::max) != 0; }
 
 Result<bool> has_late_name(Communicator& comm, Files& files, const PrefixFolder& folder,
                            const std::string& pending, const DatasetRecord& plan,
                            const Listing& newer) {
   bool late = false;
-  CAIRN_ASSIGN(const Names names,
+  CAIRN_ASSIGN(const NameHashes names,
                deal_names(comm, files, pending, plan, [&](const FileEntry& file) {
                  late = late || is_written_since(files, file, folder.file(file));
                }));
   if (any(comm, late)) return true;
   for (const DatasetRecord& other : newer) {
-    CAIRN_ASSIGN(const Names taken, deal_names(comm, files, folder.dataset(other.info), other));
+    CAIRN_ASSIGN(const NameHashes taken,
+                 deal_names(comm, files, folder.dataset(other.info), other));
     const bool same = std::any_of(taken.begin(), taken.end(),
                                   [&](std::uint64_t name) { return names.contains(name); });
     if (any(comm, same)) return true;

@@ -8,6 +8,7 @@
 #include "prefix/fetch.hpp"
 #include "prefix/fetch_order.hpp"
 #include "prefix/in_place.hpp"
+#include "prefix/remove_files.hpp"
 #include "prefix/tidy.hpp"
 
 namespace cairn {

@@ -5,6 +5,7 @@
 #include "prefix/check.hpp"
 #include "prefix/fetch_order.hpp"
 #include "prefix/found_files.hpp"
+#include "prefix/remove_files.hpp"
 #include "prefix/scr_index.hpp"
 #include "prefix/strays.hpp"
 #include "prefix/tidy.hpp"

@@ -132,6 +132,7 @@ class MemoryFile final : public File {
     CAIRN_TRY(outlast_signals(disturbances_, "set the attributes of", path_));
     inode_->mode = mode;
     inode_->times = times;
+    inode_->change_ns = now_();
     return {};
   }
 
@@ -236,10 +237,15 @@ class MemoryFiles final : public Files {
     if (!place.inode) return refuse(ENOENT, "inspect", path);
     const Inode& inode = *place.inode;
     const auto number = reinterpret_cast<std::uintptr_t>(&inode);  // an order nothing depends on
-    return FileInfo{inode.kind,  inode.content.size(),
-                    inode.mode,  user,
-                    user,        inode.times,
-                    {0, number}, inode.linked ? place.volume->count_names(inode) : 1};
+    return FileInfo{inode.kind,
+                    inode.content.size(),
+                    inode.mode,
+                    user,
+                    user,
+                    inode.times,
+                    inode.change_ns,
+                    {0, number},
+                    inode.linked ? place.volume->count_names(inode) : 1};
   }
 
   Result<std::vector<std::string>> list(const std::string& folder) override {
@@ -300,6 +306,7 @@ class MemoryFiles final : public Files {
     if (source.volume != target.volume) return refuse(EXDEV, "link", from + " to " + to);
     if (target.inode) return refuse(EEXIST, "link", from + " to " + to);
     source.inode->linked = true;
+    source.inode->change_ns = now_();
     target.volume->change_names(*target.parent, {"", target.name, source.inode, {}});
     return {};
   }
@@ -331,6 +338,7 @@ class MemoryFiles final : public Files {
     if (!place.inode) return refuse(ENOENT, "set the attributes of", path);
     place.inode->mode = mode;
     place.inode->times = times;
+    place.inode->change_ns = now_();
     return {};
   }
 
@@ -431,6 +439,7 @@ class MemoryFiles final : public Files {
     inode->kind = kind;
     inode->mode = mode & ~umask;
     inode->times = {now_(), now_()};
+    inode->change_ns = now_();
     place.volume->sync_attributes(*inode);  // there from the beginning, if it is there at all
     place.volume->change_names(*place.parent, {"", place.name, inode, {}});
     return inode;

@@ -23,6 +23,7 @@ InodePtr copy_of(const Inode& inode) {
   copy->kind = inode.kind;
   copy->mode = inode.mode;
   copy->times = inode.times;
+  copy->change_ns = inode.change_ns;
   copy->synced_mode = inode.synced_mode;
   copy->synced_times = inode.synced_times;
   copy->content = inode.content;
@@ -173,6 +174,7 @@ bool Volume::write(Inode& file, std::uint64_t offset, Bytes data, std::int64_t n
     std::copy_n(data.begin(), written, file.content.begin() + static_cast<std::ptrdiff_t>(offset));
   }
   file.times.modify_ns = now_ns;
+  file.change_ns = now_ns;
   return missing == 0;
 }
 

@@ -19,6 +19,7 @@ struct Inode {
   Kind kind = Kind::file;
   std::uint32_t mode = 0;
   FileTimes times;
+  std::int64_t change_ns = 0;
   std::uint32_t synced_mode = 0;
   FileTimes synced_times;
 
