@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include "base/checksum.hpp"
 #include "prefix/copy_files.hpp"
 #include "prefix/manifest.hpp"
+#include "prefix/own_names.hpp"
 #include "redundancy/rank_blocks.hpp"
 
 namespace cairn {
@@ -109,13 +111,6 @@ RankCheck check_rank(Files& files, const IoThreads& io, const RankRecord& record
   return found;
 }
 
-std::string place_of(Files& files, const PrefixFolder& folder, const DatasetRecord& dataset,
-                     const RankRecord& record, std::size_t file) {
-  std::string staged = folder.staged(record, file);
-  if (!dataset.settled && files.info(staged)) return staged;
-  return folder.file(record.files[file]);
-}
-
 Status visit_manifest(Files& files, const std::string& dataset_folder, const DatasetRecord& dataset,
                       std::uint32_t number, std::vector<std::string>& troubles,
                       const std::function<void(const RankRecord&)>& visit) {
@@ -150,13 +145,43 @@ Status visit_ranks(Files& files, const std::string& dataset_folder, const Datase
   return {};
 }
 
-std::vector<std::string> places_of_files(Files& files, const PrefixFolder& folder,
-                                         const DatasetRecord& dataset, const RankRecord& record) {
+namespace {
+
+/// A staged file that is there is the newer one: only a dataset that was published after all others
+/// of the same names has any.
+std::string place_of(Files& files, const PrefixFolder& folder, const DatasetRecord& dataset,
+                     const RankRecord& record, std::size_t file) {
+  std::string staged = folder.staged(record, file);
+  if (!dataset.settled && files.info(staged)) return staged;
+  return folder.file(record.files[file]);
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> places_of_files(Files& files, const PrefixFolder& folder,
+                                                 const DatasetRecord& dataset,
+                                                 const RankRecord& record) {
+  CAIRN_TRY(refuse_led_out(files, folder, record));
   std::vector<std::string> paths;
   for (std::size_t i = 0; i < record.files.size(); ++i)
     paths.push_back(place_of(files, folder, dataset, record, i));
   return paths;
 }
+
+namespace {
+
+RankCheck check_files_of(Files& files, const IoThreads& io, const PrefixFolder& folder,
+                         const DatasetRecord& dataset, const RankRecord& record, CheckDepth depth) {
+  const auto paths = places_of_files(files, folder, dataset, record);
+  if (paths) return check_rank(files, io, record, *paths, depth);
+  RankCheck none;
+  none.wrong_files.resize(record.files.size());
+  std::iota(none.wrong_files.begin(), none.wrong_files.end(), 0);
+  none.troubles.push_back(paths.error().text);
+  return none;
+}
+
+}  // namespace
 
 Result<CheckAccount> check_dataset(
     Files& files, const IoThreads& io, const PrefixFolder& folder,
@@ -167,8 +192,7 @@ Result<CheckAccount> check_dataset(
       visit_ranks(files, dataset_folder, dataset, account.troubles, [&](const RankRecord& record) {
         for (const FileEntry& file : record.files) account.files += file.begins_here() ? 1 : 0;
         account.bytes += record.data_bytes();
-        const RankCheck found =
-            check_rank(files, io, record, places_of_files(files, folder, dataset, record), depth);
+        const RankCheck found = check_files_of(files, io, folder, dataset, record, depth);
         account.troubles.insert(account.troubles.end(), found.troubles.begin(),
                                 found.troubles.end());
         if (!found.good() && on_trouble) on_trouble(record, found);

@@ -12,12 +12,6 @@
 
 namespace cairn {
 
-/// Where file i of a rank is now: under its own name, or, if the dataset is not settled, still
-/// staged. A staged file that is there is the newer one: only a dataset that was published after
-/// all others of the same names has any.
-std::string place_of(Files& files, const PrefixFolder& folder, const DatasetRecord& dataset,
-                     const RankRecord& record, std::size_t file);
-
 /// Whether a file still has the time of change that it was given, as far as its file system keeps
 /// that: some cut it to microseconds, or to whole seconds.
 bool has_time_of(const FileInfo& file, const FileEntry& entry);
@@ -67,8 +61,10 @@ Result<CheckAccount> check_dataset(
     const std::string& dataset_folder, const DatasetRecord& dataset, CheckDepth depth,
     const std::function<void(const RankRecord&, const RankCheck&)>& on_trouble = nullptr);
 
-/// Where the files of a rank are now: place_of() for each.
-std::vector<std::string> places_of_files(Files& files, const PrefixFolder& folder,
-                                         const DatasetRecord& dataset, const RankRecord& record);
+/// Where the files of a rank are now: under their own names, or, if the dataset is not settled,
+/// still staged. corrupt where a link takes the place of a folder: nothing is read through one.
+Result<std::vector<std::string>> places_of_files(Files& files, const PrefixFolder& folder,
+                                                 const DatasetRecord& dataset,
+                                                 const RankRecord& record);
 
 }  // namespace cairn

@@ -6,6 +6,7 @@
 #include "prefix/check.hpp"
 #include "prefix/copy_files.hpp"
 #include "prefix/manifest.hpp"
+#include "prefix/own_names.hpp"
 #include "redundancy/rank_blocks.hpp"
 
 namespace cairn {
@@ -25,12 +26,11 @@ Result<RankRecord> read_record(const Site& site, const DatasetRecord& dataset, i
 
 Status copy_in(const Site& site, const DatasetRecord& dataset, const RankRecord& record,
                const RankFolder& into) {
-  std::vector<std::string> from;
+  CAIRN_ASSIGN(const auto from, places_of_files(site.files, site.folder, dataset, record));
   std::vector<std::string> to;
   std::string made;  // the folder of the file before
-  for (std::size_t i = 0; i < record.files.size(); ++i) {
-    from.push_back(place_of(site.files, site.folder, dataset, record, i));
-    to.push_back(into.file(record.files[i].name));
+  for (const FileEntry& file : record.files) {
+    to.push_back(into.file(file.name));
     std::string folder = folder_of(to.back());
     if (folder == made) continue;
     CAIRN_TRY(make_folders(site.files, folder, private_folder));
@@ -42,6 +42,7 @@ Status copy_in(const Site& site, const DatasetRecord& dataset, const RankRecord&
 
 /// Reads every block where it is.
 Status compare(const Site& site, const RankRecord& record) {
+  CAIRN_TRY(refuse_led_out(site.files, site.folder, record));
   std::vector<std::string> paths;
   for (const FileEntry& file : record.files) {
     paths.push_back(site.folder.file(file));

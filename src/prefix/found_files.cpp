@@ -4,6 +4,7 @@
 #include "prefix/flush.hpp"
 #include "prefix/in_place.hpp"
 #include "prefix/manifest.hpp"
+#include "prefix/own_names.hpp"
 
 namespace cairn {
 namespace {
@@ -41,6 +42,7 @@ class Found {
       record.encoding.members = {record.rank};
       record.encoding.member_nodes = {found_.node};
       for (const std::string& name : found_.files[rank]) CAIRN_TRY(look_at(name, record));
+      CAIRN_TRY(refuse_led_out(site_.files, site_.folder, record));
     }
     return {};
   }

@@ -49,6 +49,15 @@ Result<std::set<std::string>> folders_led_out(Files& files, const PrefixFolder& 
   return all;
 }
 
+Status refuse_led_out(Files& files, const PrefixFolder& folder, const RankRecord& record) {
+  CAIRN_ASSIGN(const auto led_out, folders_led_out(files, folder, record));
+  if (led_out.empty()) return {};
+  return fail(Code::corrupt,
+              "{} is a link or no folder, and nothing is read through one: put the folder of {} "
+              "there again",
+              *led_out.begin(), record.dataset.name);
+}
+
 Status sync_folders(Files& files, const PrefixFolder& folder, const RankRecord& record) {
   for (const std::string& each : folders_above(folder, record))
     CAIRN_TRY(sync_folder_in(files, folder, each));

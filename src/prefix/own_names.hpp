@@ -27,6 +27,9 @@ std::set<std::string> folders_above(const PrefixFolder& folder, const RankRecord
 Result<std::set<std::string>> folders_led_out(Files& files, const PrefixFolder& folder,
                                               const RankRecord& record);
 
+/// corrupt if there are any: nothing is read through a link either.
+Status refuse_led_out(Files& files, const PrefixFolder& folder, const RankRecord& record);
+
 /// Makes the names of a rank's files durable: in their folders, and those up to the prefix
 /// directory.
 Status sync_folders(Files& files, const PrefixFolder& folder, const RankRecord& record);

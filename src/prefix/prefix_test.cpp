@@ -399,14 +399,30 @@ TEST_F(Prefix, ALinkOnTheWayIsRefused) {
   EXPECT_EQ(fetch_again(1), "") << "no run after it is in the way of another";
 }
 
-TEST_F(Prefix, WhatALinkLeadsToIsFetchedIfItIsWhatWasFlushed) {
+TEST_F(Prefix, NothingIsReadThroughALinkInThePlaceOfAFolder) {
+  for (const std::string moved : {"ckpt", "ckpt/r1"}) {
+    flush_well(1);
+    const std::string archive = base_.path() + "/archive";
+    const std::string link = prefix() + "/" + moved;
+    fs::rename(link, archive);
+    fs::create_directory_symlink(archive, link);
+    const std::string told = link + " is a link or no folder, and nothing is read through one";
+    EXPECT_EQ(fetch_again(1), told + ": put the folder of ckpt.1 there again");
+    fs::remove(link);
+    fs::rename(archive, link);
+    EXPECT_EQ(fetch_again(1), "");
+    fs::remove_all(prefix());
+    fs::create_directories(prefix());
+  }
+}
+
+/// To a prefix directory itself links may lead.
+TEST_F(Prefix, ThePrefixDirectoryMayBeALink) {
+  const std::string real = base_.path() + "/real";
+  fs::rename(prefix(), real);
+  fs::create_directory_symlink(real, prefix());
   flush_well(1);
-  const std::string archive = base_.path() + "/archive";
-  fs::rename(prefix() + "/ckpt", archive);
-  fs::create_directory_symlink(archive, prefix() + "/ckpt");
   EXPECT_EQ(fetch_again(1), "");
-  std::ofstream(archive + "/r1/f0", std::ios::binary) << content_of(2, 1, 0);
-  EXPECT_NE(fetch_again(1).find("ckpt/r1/f0"), std::string::npos);
 }
 
 TEST_F(Prefix, WhoseEpochIsOverChangesNothing) {

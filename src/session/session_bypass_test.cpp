@@ -74,6 +74,16 @@ TEST(SessionBypass, FilesAreWhereTheProgramSaysAndCountAtOnce) {
   cluster.expect_in_place(3);
 }
 
+TEST(SessionBypass, NothingIsReadThroughALinkInThePlaceOfAFolder) {
+  BypassCluster cluster;
+  cluster.write(four_nodes(), {1, 2});
+  const std::string folder = cluster.settings.prefix + "/ckpt.2";
+  fs::rename(folder, cluster.node("archive"));
+  fs::create_directory_symlink(cluster.node("archive"), folder);
+  EXPECT_EQ(cluster.restart(four_nodes()), 1);
+  EXPECT_TRUE(cluster.said(folder + " is a link")) << cluster.said();
+}
+
 TEST(SessionBypass, DamageIsFoundAndTheNextOlderTaken) {
   const auto write = [](const std::string& path, const std::string& content) {
     std::ofstream(path, std::ios::binary) << content;

@@ -65,8 +65,8 @@ class FilesSeen {
   std::size_t changed(const DatasetRecord& record, const RankRecord& rank) const {
     std::size_t count = 0;
     const auto paths = places_of_files(files_, folder_, record, rank);
-    for (std::size_t i = 0; i < paths.size(); ++i) {
-      const auto info = files_.info(paths[i]);
+    for (std::size_t i = 0; paths && i < paths->size(); ++i) {
+      const auto info = files_.info((*paths)[i]);
       const bool same = info && has_time_of(*info, rank.files[i]);
       count += rank.files[i].begins_here() && !same ? 1 : 0;
     }

@@ -250,6 +250,19 @@ TEST_F(ExplainTrouble, LinksAndDevicesInThePlaceOfFiles) {
   }
 }
 
+/// Somebody has moved it to an archive.
+TEST_F(ExplainTrouble, ALinkInThePlaceOfAFolder) {
+  const std::string folder = prefix() + "/ckpt.4";
+  const std::string archive = cluster_.node("archive");
+  fs::rename(folder, archive);
+  fs::create_directory_symlink(archive, folder);
+  ASSERT_EQ(explain(), 0);
+  const auto bad = said_of("ckpt.4", "prefix");
+  EXPECT_TRUE(has(bad, folder + " is a link")) << out_;
+  EXPECT_TRUE(has(bad, "a restart would mark it as failed and take the next older")) << out_;
+  expect_forecast(2);
+}
+
 /// Where it is as long, that it came there later is all that is seen without reading it.
 TEST_F(ExplainTrouble, AFileOfAnotherDatasetInThePlaceOfOne) {
   const std::string path = cluster_.file(4, 5);
