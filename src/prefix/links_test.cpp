@@ -1,0 +1,55 @@
+// Links below the prefix directory (docs/adr/0022-nothing-is-read-or-written-through-a-link.md).
+// What a deletion does about them is in delete_test.cpp.
+#include "prefix/prefix_harness.hpp"
+
+namespace cairn {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace prefix_harness;
+
+using Links = Prefix;
+
+TEST_F(Links, ALinkOnTheWayIsRefused) {
+  fs::create_directories(base_.path() + "/elsewhere");
+  fs::create_symlink(base_.path() + "/elsewhere", prefix() + "/ckpt");
+  run_well([&](RankRun& rank) {
+    const Status flushed = flush_dataset(rank, 1);
+    ASSERT_FALSE(flushed);
+    EXPECT_NE(flushed.error().text.find(prefix() + "/ckpt"), std::string::npos)
+        << flushed.error().text;
+  });
+  EXPECT_TRUE(fs::is_empty(base_.path() + "/elsewhere"));
+  fs::remove(prefix() + "/ckpt");
+  flush_well(1);
+  EXPECT_EQ(fetch_again(1), "") << "no run after it is in the way of another";
+}
+
+TEST_F(Links, NothingIsReadThroughALinkInThePlaceOfAFolder) {
+  for (const std::string moved : {"ckpt", "ckpt/r1"}) {
+    flush_well(1);
+    const std::string archive = base_.path() + "/archive";
+    const std::string link = prefix() + "/" + moved;
+    fs::rename(link, archive);
+    fs::create_directory_symlink(archive, link);
+    const std::string told = link + " is a link or no folder, and nothing is read through one";
+    EXPECT_EQ(fetch_again(1), told + ": put the folder of ckpt.1 there again");
+    fs::remove(link);
+    fs::rename(archive, link);
+    EXPECT_EQ(fetch_again(1), "");
+    fs::remove_all(prefix());
+    fs::create_directories(prefix());
+  }
+}
+
+/// To a prefix directory itself links may lead.
+TEST_F(Links, ThePrefixDirectoryMayBeALink) {
+  const std::string real = base_.path() + "/real";
+  fs::rename(prefix(), real);
+  fs::create_directory_symlink(real, prefix());
+  flush_well(1);
+  EXPECT_EQ(fetch_again(1), "");
+}
+
+}  // namespace
+}  // namespace cairn
