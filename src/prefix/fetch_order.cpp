@@ -60,11 +60,40 @@ const UnreadDataset* unread_before(const std::vector<UnreadDataset>& unread, con
   return newest->uuid > std::max(known, newest_cached) ? &*newest : nullptr;
 }
 
-std::string text_of_absent_current(const std::vector<UnreadDataset>& unread,
-                                   const Settings& settings) {
-  return fmt::format("SCR_CURRENT={}: {} such checkpoint in {}", settings.current,
-                     unread.empty() ? "there is no" : "it is not known whether there is a",
-                     settings.prefix);
+std::string text_of_useless_current(const Listing& listing,
+                                    const std::vector<UnreadDataset>& unread,
+                                    const Settings& settings) {
+  if (settings.current.empty()) return {};
+  const DatasetRecord* named = find_named(listing, settings.current);
+  if (named == nullptr)
+    return fmt::format("SCR_CURRENT={}: {} such checkpoint in {}", settings.current,
+                       unread.empty() ? "there is no" : "it is not known whether there is a",
+                       settings.prefix);
+  if (!named->info.is_checkpoint())
+    return fmt::format("SCR_CURRENT={} is passed over: {} is no checkpoint", settings.current,
+                       named->label());
+  if (!named->quarantined) return {};
+  return fmt::format(
+      "SCR_CURRENT={0} is passed over: {1} is in quarantine, {2}; \"cairn index quarantine --lift "
+      "{0}\" brings it back",
+      settings.current, named->label(), why_in_quarantine(*named));
+}
+
+std::string why_in_quarantine(const DatasetRecord& record) {
+  if (record.attempts == 0) return "as somebody has put it there";
+  return fmt::format(
+      "as {} from it {} died",
+      record.attempts == 1 ? "1 restart" : std::to_string(record.attempts) + " restarts",
+      record.attempts == 1 ? "has" : "have");
+}
+
+std::string text_of_stop(const DatasetRecord& record, const std::string& why,
+                         const Settings& settings) {
+  return fmt::format(
+      "{0} in {1} cannot be used: {2}; the run does not start from another one, or from zero, as "
+      "CAIRN_ON_FETCH_FAIL=stop: \"cairn verify --repair {3}\" repairs what can be, \"cairn index "
+      "drop {3}\" gives it up, and CAIRN_ON_FETCH_FAIL=older takes the next older one",
+      record.label(), settings.prefix, why, record.info.name);
 }
 
 std::string text_of_refusal(const std::string& why, const Settings& settings) {

@@ -17,9 +17,17 @@ bool may_be_fetched(const DatasetRecord& record, const Settings& settings);
 /// The newest of that name; null if there is none, or the name is empty.
 const DatasetRecord* find_named(const Listing& listing, const std::string& name);
 
-/// Where none of the name that SCR_CURRENT gives is listed.
-std::string text_of_absent_current(const std::vector<UnreadDataset>& unread,
-                                   const Settings& settings);
+/// Why SCR_CURRENT names nothing that a restart could begin with; empty if it does.
+std::string text_of_useless_current(const Listing& listing,
+                                    const std::vector<UnreadDataset>& unread,
+                                    const Settings& settings);
+
+/// "as ...": restarts from it have died, or somebody has put it there.
+std::string why_in_quarantine(const DatasetRecord& record);
+
+/// Where CAIRN_ON_FETCH_FAIL=stop, and it could not be used for this: and what the user can do.
+std::string text_of_stop(const DatasetRecord& record, const std::string& why,
+                         const Settings& settings);
 
 /// The next one to try: the one asked for (SCR_CURRENT), also if it was found damaged, else the
 /// current one, else the newest; where that is out, the next older ones; and only where none of

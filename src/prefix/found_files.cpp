@@ -51,6 +51,10 @@ class Found {
     if (!is_safe_name(name))
       return fail(Code::bad_argument, "\"{}\" is no name of a file below {}", name,
                   site_.folder.prefix);
+    if (is_own_name(name))
+      return fail(Code::bad_argument,
+                  "{} in {} is a file of Cairn's own, and can be part of no dataset: leave it out",
+                  name, site_.folder.prefix);
     const std::string path = site_.folder.prefix + "/" + name;
     CAIRN_ASSIGN(const FileInfo info, site_.files.info(path));
     if (info.kind != Kind::file)

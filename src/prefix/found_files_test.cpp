@@ -103,6 +103,7 @@ TEST_F(FoundFiles, WhatCannotBeAnsweredForIsRefusedAndLeavesNothing) {
   EXPECT_NE(refused("link").find("no regular file"), std::string::npos);
   fs::create_directory_symlink(prefix() + "/old", prefix() + "/way");
   EXPECT_NE(refused("way/all").find("way is a link"), std::string::npos);
+  EXPECT_NE(refused(".cairn/owner").find("a file of Cairn's own"), std::string::npos);
   EXPECT_NE(refused("old").find("no regular file"), std::string::npos);
   EXPECT_NE(refused("gone").find("gone"), std::string::npos);
   EXPECT_NE(refused("old/all").find("twice"), std::string::npos);

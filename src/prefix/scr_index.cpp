@@ -94,6 +94,9 @@ class RankFiles {
       if (!is_safe_name(file.key))
         return fail(Code::corrupt, "{} names a file \"{}\", which is not in the prefix directory",
                     path, file.key);
+      if (is_own_name(file.key))
+        return fail(Code::corrupt, "{} names a file \"{}\", which is one of Cairn's own", path,
+                    file.key);
       mine.push_back({file.key, file.number("SIZE"), checksum_of(file.value("CRC"))});
     }
     return {};

@@ -108,6 +108,11 @@ TEST_F(ScrIndexTest, NamesThatLeadOutOfThePrefixDirectoryAreRefused) {
   EXPECT_TRUE(has(trouble(), "not in the prefix directory"));
 }
 
+TEST_F(ScrIndexTest, NamesOfCairnsOwnFilesAreRefused) {
+  scr_.add(1, 1).facts.ranks[0][0].name = ".cairn/owner";
+  EXPECT_TRUE(has(trouble(), "which is one of Cairn's own"));
+}
+
 TEST_F(ScrIndexTest, WhereThereIsNoIndexOrAnotherOne) {
   EXPECT_EQ(read().error().code, Code::not_found);
   scr_.write("", "1");

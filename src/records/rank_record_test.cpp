@@ -109,6 +109,16 @@ TEST(RankRecord, AVersionThatNeverWasIsRefused) {
   EXPECT_FALSE(decode_rank_record(find_envelopes(in_place)[0].payload, 1));
 }
 
+TEST(RankRecord, NamesOfCairnsOwnFilesAreRefused) {
+  for (const char* name : {".cairn", ".cairn/owner", "a/.cairn/b", ".cairn.x", "a/.cairn.x"}) {
+    EXPECT_TRUE(is_own_name(name)) << name;
+    RankRecord record = example();
+    record.files[0].name = name;
+    EXPECT_FALSE(decode(encode(record))) << name;
+  }
+  for (const char* name : {".cairns", "x.cairn", "a/cairn"}) EXPECT_FALSE(is_own_name(name));
+}
+
 TEST(RankRecord, NamesThatLeadOutsideAreRefused) {
   for (const char* name : {"", "/etc/passwd", "..", "../x", "a/../b", "a//b", "./a", "a/", "a/."}) {
     EXPECT_FALSE(is_safe_name(name)) << name;

@@ -183,8 +183,8 @@ std::string PrefixSide::lifted_by(const DatasetRecord& record) const {
 std::string PrefixSide::why_passed_over(const DatasetRecord& record) const {
   const std::string& name = record.info.name;
   if (record.quarantined)
-    return fmt::format("is in quarantine, as {} restarts from it have died, and is passed over. {}",
-                       record.attempts, lifted_by(record));
+    return fmt::format("is in quarantine, {}, and is passed over. {}", why_in_quarantine(record),
+                       lifted_by(record));
   if (record.failed_us != 0)
     return fmt::format(
         "was of no use to an earlier restart ({}), and is passed over; \"cairn verify --repair "
@@ -249,8 +249,12 @@ void PrefixSide::tell_passed_over(const Uuid& offered, bool zero_told) {
 Result<std::optional<DatasetRecord>> PrefixSide::next_candidate(const Uuid& newer_than) {
   if (!owned_) return std::nullopt;
   while (true) {
-    if (keeper_ && tried_.empty() && !settings_.current.empty() && !find(settings_.current))
-      tell(Severity::warning, "{}", text_of_absent_current(keeper_->unread(), settings_));
+    if (const std::string useless =
+            keeper_ && tried_.empty()
+                ? text_of_useless_current(keeper_->listing(), keeper_->unread(), settings_)
+                : "";
+        !useless.empty())
+      tell(Severity::warning, "{}", useless);
     const auto shared = share(choose_candidate());
     const FetchStep step = step_for(shared ? &*shared : nullptr, newer_than, ranks(), settings_);
     if (step == FetchStep::none) {

@@ -3,16 +3,6 @@
 #include "prefix/own_names.hpp"
 
 namespace cairn {
-namespace {
-
-/// What Cairn keeps in the prefix directory, and files on their way to their names there.
-bool is_own_name(const std::string& relative) {
-  return relative == ".cairn" || relative.starts_with(".cairn/") ||
-         name_of_path(relative).starts_with(".cairn.");
-}
-
-}  // namespace
-
 OwnNames::OwnNames(const RankRecord& record) : dataset_(record.dataset.uuid) {
   for (const FileEntry& file : record.files) {
     names_.insert(file.name);

@@ -173,6 +173,7 @@ class Session {
   void tell_of_zero(const std::string& trouble);
   void log_fetch(const DatasetRecord& dataset, const Status& taken, double seconds);
   Status flush_for_restart();
+  Status stop_at(const DatasetRecord& damaged, const Error& why) const;
   Status refuse_to_start(Status why);
   Status refuse_for_now(const std::string& trouble);
   bool is_read_in_place(const DatasetRecord& candidate) const;

@@ -21,6 +21,21 @@ TEST(SessionCurrent, TheOneNamedIsFetchedFirst) {
   EXPECT_EQ(cluster.restart(four_nodes()), 1);
 }
 
+TEST(SessionCurrent, WhatIsNoCheckpointIsPassedOverAndThatIsTold) {
+  PrefixCluster cluster;
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    rank.expect_written(1);
+    rank.expect_written(2, flag_output);
+    EXPECT_TRUE(rank.session->finalize());
+  });
+  cluster.lose_all_nodes();
+  cluster.settings.current = "ckpt.2";
+  EXPECT_EQ(cluster.restart(four_nodes()), 1);
+  EXPECT_TRUE(
+      cluster.said("SCR_CURRENT=ckpt.2 is passed over: dataset 2 (ckpt.2) is no checkpoint"))
+      << cluster.said();
+}
+
 TEST(SessionCurrent, TheCachesGiveUpWhatIsNewerThanTheOneNamed) {
   PrefixCluster cluster;
   cluster.settings.flush_interval = 1;

@@ -206,7 +206,9 @@ Status Session::fetch_checkpoint() {
     may_pass = may_pass || !damaged;
     if (damaged) prefix_.note_failed(candidate->info.uuid, trouble);
     warn("{} in {} cannot be used: {}", candidate->label(), settings_.prefix, trouble);
-    if (settings_.on_fetch_fail == OnFetchFail::stop) return refuse_to_start(taken);
+    if (settings_.on_fetch_fail == OnFetchFail::stop)
+      return damaged ? refuse_to_start(stop_at(*candidate, taken.error()))
+                     : refuse_for_now(trouble);
   }
   if (restart_candidate() != nullptr) return {};
   if (trouble.empty()) {
@@ -234,8 +236,12 @@ void Session::tell_of_zero(const std::string& trouble) {
     return warn("THE RUN STARTS FROM ZERO; whether {} has a checkpoint is not known, because {}",
                 settings_.prefix, trouble);
   warn(
-      "THE RUN STARTS FROM ZERO, although {} {} tried in {}: the last could not be used because {}",
-      tried, tried == 1 ? "checkpoint was" : "checkpoints were", settings_.prefix, trouble);
+      "THE RUN STARTS FROM ZERO, although {} {} tried in {}: the last could not be used because "
+      "{}{}",
+      tried, tried == 1 ? "checkpoint was" : "checkpoints were", settings_.prefix, trouble,
+      settings_.on_fetch_fail == OnFetchFail::fresh
+          ? "; no older one is tried, as CAIRN_ON_FETCH_FAIL=fresh"
+          : "");
 }
 
 void Session::log_fetch(const DatasetRecord& dataset, const Status& taken, double seconds) {
@@ -252,6 +258,11 @@ void Session::log_fetch(const DatasetRecord& dataset, const Status& taken, doubl
 Status Session::flush_for_restart() {
   CachedDataset* newest = settings_.global_restart ? newest_checkpoint() : nullptr;
   return newest == nullptr || newest->flushed ? Status{} : flush_dataset(*newest);
+}
+
+Status Session::stop_at(const DatasetRecord& damaged, const Error& why) const {
+  const Code code = why.code == Code::not_found ? Code::lost : why.code;
+  return fail(code, "{}", text_of_stop(damaged, why.text, settings_));
 }
 
 /// Asked again, it says the same: the answer must not be to start from zero.

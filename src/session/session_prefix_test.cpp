@@ -143,23 +143,35 @@ TEST(SessionPrefix, AFetchThatDiedLeavesNothing) {
 }
 
 TEST(SessionPrefix, StopAndFreshDoAsTheySay) {
-  for (const OnFetchFail answer : {OnFetchFail::stop, OnFetchFail::fresh}) {
+  for (const auto& [answer, gone] : {std::pair{OnFetchFail::stop, false},
+                                     {OnFetchFail::stop, true},
+                                     {OnFetchFail::fresh, false}}) {
     PrefixCluster cluster;
     cluster.write_and_finalize({1, 2, 3, 4});
     cluster.lose_all_nodes();
-    cluster.flip(cluster.file(4, 0));
+    if (gone)
+      fs::remove(cluster.file(4, 0));
+    else
+      cluster.flip(cluster.file(4, 0));
     cluster.settings.on_fetch_fail = answer;
     cluster.run_well(four_nodes(), [&](JobRank& rank) {
       const auto found = rank.session->have_restart();
       if (answer == OnFetchFail::stop) {
         ASSERT_FALSE(found);
-        EXPECT_EQ(found.error().code, Code::corrupt);
+        EXPECT_EQ(found.error().code, gone ? Code::lost : Code::corrupt);
+        EXPECT_NE(
+            found.error().text.find("as CAIRN_ON_FETCH_FAIL=stop: \"cairn verify --repair ckpt.4"),
+            std::string::npos)
+            << found.error().text;
       } else {
         ASSERT_TRUE(found);
         EXPECT_FALSE(found->has_value());
       }
     });
     EXPECT_EQ(cluster.said("STARTS FROM ZERO"), answer == OnFetchFail::fresh) << cluster.said();
+    EXPECT_EQ(cluster.said("no older one is tried, as CAIRN_ON_FETCH_FAIL=fresh"),
+              answer == OnFetchFail::fresh)
+        << cluster.said();
   }
 }
 

@@ -248,9 +248,8 @@ class Report {
     if (prefix.of_scr > 0)
       note("SCR 3 has left {} datasets in {} that were not taken over: {} does that", prefix.of_scr,
            settings_.prefix, advice_.index_import());
-    const bool is_named = find_named(prefix.listing, settings_.current) != nullptr;
-    if (!settings_.current.empty() && !is_named)
-      note("{}", text_of_absent_current(prefix.unread, settings_));
+    const std::string useless = text_of_useless_current(prefix.listing, prefix.unread, settings_);
+    if (!useless.empty()) note("{}", useless);
     if (!prefix.owner) return;
     const double silent_s = static_cast<double>(clock.now_us() - prefix.owner->beat_us) * 1e-6;
     const std::string who =

@@ -160,7 +160,10 @@ class Explainer {
       return;
     }
     if (cached.dataset.quarantined) {
-      finding.text = "it is in quarantine: too many restarts from it have died";
+      const DatasetRecord* counted = find_in(facts_.prefix.attempts, info.uuid);
+      if (counted == nullptr) counted = find_in(facts_.prefix.listing, info.uuid);
+      finding.text = "it is in quarantine";
+      if (counted != nullptr) finding.text += ", " + why_in_quarantine(*counted);
       finding.to_do = {advice_.index("quarantine --lift", info)};
       return;
     }
@@ -188,8 +191,7 @@ class Explainer {
       return;
     }
     if (record.quarantined) {
-      finding.text =
-          fmt::format("it is in quarantine, as {} restarts from it have died", record.attempts);
+      finding.text = "it is in quarantine, " + why_in_quarantine(record);
       finding.to_do = {advice_.index("quarantine --lift", record.info)};
       if (!taken) return;
     } else if (record.failed_us != 0) {

@@ -269,6 +269,21 @@ TEST_F(ExplainTrouble, ALinkInThePlaceOfAFolder) {
   expect_forecast(2);
 }
 
+/// And SCR_CURRENT names it.
+TEST_F(ExplainTrouble, WhatSomebodyHasPutInQuarantine) {
+  ASSERT_EQ(index(Action::quarantine, "ckpt.4"), 0) << told_;
+  process_.environment["SCR_CURRENT"] = cluster_.settings.current = "ckpt.4";
+  ASSERT_EQ(explain(), 0);
+  const std::string told =
+      "SCR_CURRENT=ckpt.4 is passed over: dataset 4 (ckpt.4) is in quarantine, as somebody has put "
+      "it there; \"cairn index quarantine --lift ckpt.4\" brings it back";
+  EXPECT_TRUE(shows("note: " + told)) << out_;
+  EXPECT_TRUE(has(said_of("ckpt.4", "prefix"), "it is in quarantine, as somebody has put it there"))
+      << out_;
+  expect_forecast(2);
+  EXPECT_TRUE(cluster_.said(told)) << cluster_.said();
+}
+
 /// Where it is as long, that it came there later is all that is seen without reading it.
 TEST_F(ExplainTrouble, AFileOfAnotherDatasetInThePlaceOfOne) {
   const std::string path = cluster_.file(4, 5);
