@@ -78,18 +78,6 @@ void put(Encoder& out, const std::vector<std::uint32_t>& crcs) {
   for (const std::uint32_t crc : crcs) out.u32(crc);
 }
 
-/// None that is `bad`.
-template <class Bad>
-bool no_component(std::string_view name, Bad bad) {
-  std::size_t from = 0;
-  while (from <= name.size()) {
-    const std::size_t to = std::min(name.find('/', from), name.size());
-    if (bad(name.substr(from, to - from))) return false;
-    from = to + 1;
-  }
-  return true;
-}
-
 std::vector<std::uint32_t> get_crcs(Decoder& in) {
   std::vector<std::uint32_t> crcs(in.count(4));
   for (std::uint32_t& crc : crcs) crc = in.u32();
@@ -179,13 +167,21 @@ Result<RankRecord> decode_rank_record(Bytes payload, std::uint32_t version) {
 bool is_safe_name(const std::string& name) {
   if (name.empty() || name.size() >= longest_name || name.find('\0') != std::string::npos)
     return false;
-  return no_component(
-      name, [](std::string_view part) { return part.empty() || part == "." || part == ".."; });
+  std::size_t from = 0;
+  while (from <= name.size()) {
+    const std::size_t to = std::min(name.find('/', from), name.size());
+    const std::string part = name.substr(from, to - from);
+    if (part.empty() || part == "." || part == "..") return false;
+    from = to + 1;
+  }
+  return true;
 }
 
 bool is_own_name(const std::string& name) {
-  return !no_component(
-      name, [](std::string_view part) { return part == ".cairn" || part.starts_with(".cairn."); });
+  const std::string below = "/" + name;
+  const std::size_t last = below.rfind('/') + 1;
+  return name == ".cairn" || below.find("/.cairn/") != std::string::npos ||
+         below.compare(last, 7, ".cairn.") == 0;
 }
 
 }  // namespace cairn

@@ -64,8 +64,8 @@ Result<RankRecord> decode_rank_record(Bytes payload, std::uint32_t version);
 /// be.
 bool is_safe_name(const std::string& name);
 
-/// True where a component is of what Cairn keeps in a prefix directory, or names there on their way:
-/// ".cairn", and what begins with ".cairn.". No file of a dataset may have such a name.
+/// True for what Cairn keeps in this prefix directory, or in one below it, and for files on the way
+/// to their names, which begin with ".cairn.". No file of a dataset may have such a name.
 bool is_own_name(const std::string& name);
 
 }  // namespace cairn

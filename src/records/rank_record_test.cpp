@@ -116,7 +116,8 @@ TEST(RankRecord, NamesOfCairnsOwnFilesAreRefused) {
     record.files[0].name = name;
     EXPECT_FALSE(decode(encode(record))) << name;
   }
-  for (const char* name : {".cairns", "x.cairn", "a/cairn"}) EXPECT_FALSE(is_own_name(name));
+  for (const char* name : {".cairns", "x.cairn", "a/.cairn", "a.cairn.b", ".cairn.x/a"})
+    EXPECT_FALSE(is_own_name(name));
 }
 
 TEST(RankRecord, NamesThatLeadOutsideAreRefused) {

@@ -384,7 +384,7 @@ TEST_F(ExplainPrefix, AQuarantinedOneOfTheCacheIsTold) {
   });
   ASSERT_EQ(explain(), 0);
   const auto cached = said_of("ckpt.5", "cache");
-  EXPECT_TRUE(has(cached, "it is in quarantine, as 3 restarts from it have died")) << out_;
+  EXPECT_TRUE(has(cached, "it is in quarantine, as 1 restart from it has died")) << out_;
   EXPECT_TRUE(has(cached, "cairn index quarantine --lift ckpt.5 --prefix " + prefix())) << out_;
   expect_forecast(4);
 }
