@@ -277,7 +277,7 @@ class Report {
 Status explain(const ExplainCommand& command, Files& files, Clock& clock,
                const ProcessFacts& process, std::ostream& out, const Log& log) {
   CAIRN_ASSIGN(const ResolvedSettings resolved,
-               read_job_settings(command.source, files, process, Log()));
+               read_job_settings(command.source, files, process, log));
   const Settings& settings = resolved.settings;
   CAIRN_ASSIGN(const RestartFacts facts,
                gather_facts(files, clock, settings, command.caches, command.ranks, log));

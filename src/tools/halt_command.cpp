@@ -192,8 +192,10 @@ nlohmann::ordered_json json_of(const HaltFile& file, const HaltRecord& record) {
 void tell_if_unused(const PrefixFolder& folder, Files& files, const Log& log) {
   const auto there = files.info(folder.root());
   if (!there && there.error().code == Code::not_found)
-    log.warning("no job has used {} yet: is it the prefix directory (SCR_PREFIX) of the job?",
-                folder.prefix);
+    log.warning(
+        "no job has left anything in {} yet, though one that runs may only not have copied "
+        "anything so far: is it the prefix directory (SCR_PREFIX) of the job?",
+        folder.prefix);
 }
 
 Result<HaltRecord> carry_out(const HaltCommand& command, const Change& change, HaltFile& file,
@@ -209,13 +211,13 @@ Result<HaltRecord> carry_out(const HaltCommand& command, const Change& change, H
 
 /// What SCR_Init would take, where none is named.
 Result<std::vector<std::string>> prefixes_of(const HaltCommand& command, Files& files,
-                                             const ProcessFacts& process) {
+                                             const ProcessFacts& process, const Log& log) {
   std::vector<std::string> prefixes;
   for (const std::string& prefix : command.prefixes)
     prefixes.push_back(normalise(prefix, process.working_folder));
   if (!prefixes.empty()) return prefixes;
   CAIRN_ASSIGN(const ResolvedSettings resolved,
-               read_job_settings(command.source, files, process, Log()));
+               read_job_settings(command.source, files, process, log));
   return std::vector<std::string>{resolved.settings.prefix};
 }
 
@@ -228,7 +230,7 @@ int run_halt_command(const HaltCommand& command, Files& files, Clock& clock,
     log.error("{}", change.error().text);
     return exit_usage;
   }
-  const auto prefixes = prefixes_of(command, files, process);
+  const auto prefixes = prefixes_of(command, files, process, log);
   if (!prefixes) {
     log.error("{}", prefixes.error().text);
     return exit_failure;

@@ -217,9 +217,15 @@ TEST_F(HaltCommandTest, WithoutANameThePrefixDirectoryIsThatOfTheSettings) {
   EXPECT_EQ(record().reason, "");
 }
 
+TEST_F(HaltCommandTest, ASettingThatNobodyKnowsIsTold) {
+  process_.environment["SCR_PREFX"] = folder_ / "run";
+  ASSERT_EQ(run({}), 0);
+  EXPECT_TRUE(told("SCR_PREFX") && told("SCR_PREFIX")) << told_;
+}
+
 TEST_F(HaltCommandTest, ItTellsWhereNoJobHasBeen) {
   ASSERT_EQ(run({}), 0);
-  EXPECT_TRUE(told("no job has used " + folder_.path() + " yet")) << told_;
+  EXPECT_TRUE(told("no job has left anything in " + folder_.path() + " yet")) << told_;
   EXPECT_EQ(record().reason, "JOB_HALTED") << "it may be halted before its start";
   ASSERT_EQ(run({}), 0);
   EXPECT_EQ(told_, "");

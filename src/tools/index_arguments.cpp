@@ -1,6 +1,10 @@
 #include "tools/index_arguments.hpp"
 
+#include <sys/ioctl.h>
+#include <unistd.h>
+
 #include <iostream>
+#include <limits>
 
 #include "files/posix_files.hpp"
 #include "tools/index_command.hpp"
@@ -15,7 +19,17 @@ using Shared = std::shared_ptr<IndexCommand>;
 constexpr const char* exit_codes =
     "Exit codes: 0 done, 1 it could not be done, or something is damaged, 2 wrong usage.";
 
+/// Of the terminal that the output goes to. What goes elsewhere, to grep say, is not cut.
+std::size_t columns_of_output() {
+  constexpr std::size_t narrowest = 40;
+  winsize size = {};
+  if (::isatty(STDOUT_FILENO) == 0) return std::numeric_limits<std::size_t>::max();
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
+  return std::max<std::size_t>(size.ws_col, narrowest);
+}
+
 void run(IndexCommand& command, int& exit_code) {
+  command.columns = columns_of_output();
   if (!command.list_file.empty())
     command.list_file = normalise(command.list_file, current_process().working_folder);
   const auto files = make_posix_files();

@@ -78,7 +78,7 @@ class Reader {
     if (listing_.empty())
       out_ << folder_.prefix << ": no " << (command_.dropped ? "dropped datasets\n" : "datasets\n");
     else
-      out_ << dataset_table(listing_, taken);
+      out_ << dataset_table(listing_, taken, command_.columns);
     out_ << scavenged_text(scavenged);
     return complete;
   }
@@ -229,7 +229,7 @@ Result<bool> change(const IndexCommand& command, Files& files, Clock& clock,
 int run_index_command(const IndexCommand& command, Files& files, Clock& clock,
                       const ProcessFacts& process, std::ostream& out, const Log& log) {
   Result<bool> good = false;
-  const auto resolved = read_job_settings(command.source, files, process, Log());
+  const auto resolved = read_job_settings(command.source, files, process, log);
   if (!resolved)
     good = tl::unexpected(resolved.error());
   else if (command.action == Action::list || command.action == Action::show)

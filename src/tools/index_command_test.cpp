@@ -583,6 +583,7 @@ TEST(IndexTable, IsNeverWiderThanATerminalAndShowsTheEndOfLongNames) {
   const std::string table = dataset_table(long_listing(3), nullptr);
   EXPECT_NE(table.find("...000003/checkpoint\n"), std::string::npos) << table;
   EXPECT_NE(table.find("    failed: /scratch/heat/run 7/timestep.00000001"), std::string::npos);
+  EXPECT_EQ(dataset_table(long_listing(3), nullptr, 999).find("..."), std::string::npos);
 }
 
 TEST(IndexTable, WhatATerminalWouldObeyIsNotPrinted) {

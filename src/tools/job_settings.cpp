@@ -17,6 +17,7 @@ Status check_prefix_folder(Files& files, const std::string& prefix) {
   // Through "/.", so that a link to the folder will do.
   const auto info = files.info(prefix + "/.");
   if (info && info->kind == Kind::folder) return {};
+  if (!info && info.error().code != Code::not_found) return tl::unexpected(info.error());
   return fail(Code::not_found, "{} is no folder; name the prefix directory of the job (SCR_PREFIX)",
               prefix);
 }

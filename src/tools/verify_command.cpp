@@ -95,7 +95,7 @@ Result<Verification> verify(const VerifyCommand& command, Files& files, Clock& c
                               fmt::join(command.caches, ", "));
   } else {
     CAIRN_ASSIGN(const ResolvedSettings resolved,
-                 read_job_settings(command.source, files, process, Log()));
+                 read_job_settings(command.source, files, process, log));
     const Settings& settings = resolved.settings;
     if (command.datasets.empty()) look_at_current(files, settings, all);
     CAIRN_ASSIGN(all.found, verify_prefix(command, files, clock, settings, log));
