@@ -28,10 +28,11 @@ FileMark get_mark(Decoder& in) {
 }
 
 /// Collective. Each rank hears of the files whose names fall to it, of those of the dataset in
-/// `folder`: `write` says what. Errors are agreed.
+/// `folder`: `write` says what. Errors are agreed; damage is one, or is passed over.
+enum class Damage { is_error, is_passed_over };
 template <class Write, class Read>
 Status deal_files(Communicator& comm, Files& files, const std::string& folder,
-                  const DatasetRecord& dataset, Write write, Read read) {
+                  const DatasetRecord& dataset, Damage damage, Write write, Read read) {
   Status status;
   std::map<int, Encoder> told;
   std::vector<std::string> unread;
@@ -45,6 +46,8 @@ Status deal_files(Communicator& comm, Files& files, const std::string& folder,
                               }
                             });
     if (status && !unread.empty()) status = fail(Code::corrupt, "{}", unread.front());
+    const bool damaged = !status && is_damage(status.error().code);
+    if (damaged && damage == Damage::is_passed_over) status = {};
   });
   CAIRN_TRY(agree(comm, std::move(status)));
   exchange_letters(comm, std::move(told), read);
@@ -77,7 +80,7 @@ Result<NameHashes> deal_names(Communicator& comm, Files& files, const std::strin
                               const std::function<void(const FileEntry&)>& visit) {
   NameHashes names;
   CAIRN_TRY(deal_files(
-      comm, files, folder, dataset,
+      comm, files, folder, dataset, Damage::is_error,
       [&](const FileEntry& file, std::uint64_t name, Encoder& out) {
         out.u64(name);
         if (visit) visit(file);
@@ -98,7 +101,7 @@ Result<NameHashes> files_of(Communicator& comm, Files& files, const PrefixFolder
     if (allreduce(comm, askers.empty() ? 0 : 1, Reduce::max) == 0) break;
     std::map<std::uint64_t, FileMark> theirs;
     CAIRN_TRY(deal_files(
-        comm, files, folder.dataset(dataset.info), dataset,
+        comm, files, folder.dataset(dataset.info), dataset, Damage::is_passed_over,
         [](const FileEntry& file, std::uint64_t name, Encoder& out) {
           put(out, FileMark{name, file.size, file.times.modify_ns});
         },

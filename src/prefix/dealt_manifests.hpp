@@ -35,7 +35,8 @@ struct FileMark {
 
 /// Collective. Those of `asked`, as this rank has found them, that are also what any of these
 /// datasets wrote, as far as that can be told. They are read one after the other, until all is
-/// answered. Errors are agreed.
+/// answered; nobody can restart from what a damaged manifest told of, so that counts for none.
+/// Errors are agreed.
 Result<NameHashes> files_of(Communicator& comm, Files& files, const PrefixFolder& folder,
                             const std::set<FileMark>& asked, const Listing& datasets);
 

@@ -1,5 +1,6 @@
 // Links below the prefix directory (docs/adr/0022-nothing-is-read-or-written-through-a-link.md).
 // What a deletion does about them is in delete_test.cpp.
+#include "prefix/mend.hpp"
 #include "prefix/prefix_harness.hpp"
 
 namespace cairn {
@@ -40,6 +41,24 @@ TEST_F(Links, NothingIsReadThroughALinkInThePlaceOfAFolder) {
     fs::remove_all(prefix());
     fs::create_directories(prefix());
   }
+}
+
+TEST_F(Links, NothingIsRepairedThroughOne) {
+  flush_well(1);
+  fs::rename(prefix() + "/ckpt", base_.path() + "/archive");
+  fs::create_directory_symlink(base_.path() + "/archive", prefix() + "/ckpt");
+  run_well([&](RankRun& rank) {
+    const RankRecord record = write_part(rank, 1);
+    RankCheck all_wrong;
+    all_wrong.wrong_files = {0, 1};
+    const std::vector<RankFolder> sources = {cached(1, record.rank)};
+    const Status can = can_mend(rank.files, folder(), record, all_wrong, sources, {});
+    ASSERT_FALSE(can);
+    EXPECT_EQ(can.error().code, Code::lost);
+    EXPECT_NE(can.error().text.find("/ckpt is a link"), std::string::npos) << can.error().text;
+    const Status mended = mend(rank.files, folder(), record, all_wrong, sources, {});
+    EXPECT_TRUE(!mended && mended.error().code == Code::lost);
+  });
 }
 
 /// To a prefix directory itself links may lead.

@@ -112,6 +112,13 @@ class Mender {
   std::vector<RankBlocks> places_;
 };
 
+/// What a link leads to is not repaired: the folder itself must be there.
+Status refuse_as_lost(Files& files, const PrefixFolder& folder, const RankRecord& record) {
+  const Status refused = refuse_led_out(files, folder, record);
+  if (refused || !is_damage(refused.error().code)) return refused;
+  return fail(Code::lost, "{}", refused.error().text);
+}
+
 }  // namespace
 
 std::vector<std::size_t> files_to_mend(const RankRecord& record, const RankCheck& found) {
@@ -143,6 +150,7 @@ Result<std::set<std::string>> names_taken(Files& files, const PrefixFolder& fold
 Status can_mend(Files& files, const PrefixFolder& folder, const RankRecord& record,
                 const RankCheck& found, const std::vector<RankFolder>& sources,
                 const MendOptions& options) {
+  CAIRN_TRY(refuse_as_lost(files, folder, record));
   Mender mender(files, folder, record, sources, options);
   for (const std::size_t file : files_to_mend(record, found)) CAIRN_TRY(mender.can_mend(file));
   return {};
@@ -151,6 +159,7 @@ Status can_mend(Files& files, const PrefixFolder& folder, const RankRecord& reco
 Status mend(Files& files, const PrefixFolder& folder, const RankRecord& record,
             const RankCheck& found, const std::vector<RankFolder>& sources,
             const MendOptions& options) {
+  CAIRN_TRY(refuse_as_lost(files, folder, record));
   CAIRN_TRY(make_folders(files, folder, record));
   Mender mender(files, folder, record, sources, options);
   for (const std::size_t file : files_to_mend(record, found)) CAIRN_TRY(mender.mend(file));

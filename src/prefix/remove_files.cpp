@@ -21,23 +21,26 @@ void remove_empty_folders(Files& files, const std::string& prefix, std::string f
 
 /// Collective. Of all ranks.
 KeptFiles sum(Communicator& comm, KeptFiles kept) {
-  for (std::int64_t* count :
-       {&kept.changed, &kept.unknown, &kept.shared, &kept.doubtful, &kept.led_out})
+  for (std::int64_t* count : {&kept.changed, &kept.unknown, &kept.shared, &kept.led_out})
     *count = allreduce(comm, *count, Reduce::sum);
   return kept;
 }
 
+constexpr std::int64_t clocks_differ_us = 60'000'000;
+
 /// What is known of the other datasets without having read which files they have.
 struct Others {
   std::int64_t older = 0;           ///< there are any
-  std::int64_t newer_in_place = 0;  ///< there are any, or may be
+  std::int64_t older_in_place = 0;  ///< or may be, as they cannot be read now
+  std::int64_t newer_in_place = 0;
   std::int64_t next_begun_us = std::numeric_limits<std::int64_t>::max();  ///< the first newer one
 
   void count(const Uuid& mine, const Uuid& other, bool in_place) {
     if (other < mine) {
       older = 1;
+      if (in_place) older_in_place = 1;
     } else {
-      newer_in_place = newer_in_place | (in_place ? 1 : 0);
+      if (in_place) newer_in_place = 1;
       next_begun_us = std::min(next_begun_us, other.time_us);
     }
   }
@@ -50,6 +53,17 @@ Others others_than(const Uuid& mine, const Keeper& keeper) {
   for (const UnreadDataset& unread : keeper.unread()) others.count(mine, unread.uuid, true);
   return others;
 }
+
+/// Which datasets may have files that are in doubt.
+struct Suspects {
+  std::int64_t older = 0;
+  std::int64_t begun_before_us = 0;  ///< of the newer ones, and all that are in place
+
+  bool has(const DatasetInfo& other, const Uuid& mine) const {
+    if (other.uuid < mine) return older != 0;
+    return other.in_place() || other.uuid.time_us <= begun_before_us;
+  }
+};
 
 class Removal {
  public:
@@ -70,8 +84,6 @@ class Removal {
   }
 
  private:
-  enum class Answer { not_asked, known, unknown };
-
   Status remove_all_files() {
     kept_ = {};
     return treat_dealt(comm_, site_.files, deleted_.folder, deleted_.numbers,
@@ -85,7 +97,7 @@ class Removal {
     for (const FileEntry& entry : record.files) {
       const std::string path = site_.folder.file(entry);
       if (led_out.contains(folder_of(path)))
-        kept_.led_out += site_.files.info(path) ? 1 : 0;
+        kept_.led_out += entry.begins_here() && site_.files.info(path) ? 1 : 0;
       else
         CAIRN_TRY(remove_own_file(record.dataset, entry, path));
     }
@@ -112,54 +124,55 @@ class Removal {
     // What was written in place has the times that the program gave it.
     const bool times_kept = site_.copy_metadata || dataset.in_place();
     const bool same = info->kind == Kind::file && info->size == entry.size;
+    const std::int64_t one = entry.begins_here() ? 1 : 0;
     if (!same || !times_kept || !has_time_of(*info, entry)) {
-      ++(times_kept || !same ? kept_.changed : kept_.unknown);
+      (times_kept || !same ? kept_.changed : kept_.unknown) += one;
       return {};
     }
-    if (may_be_anothers(*info, dataset))
-      return remove_if_no_others({hash_of_name(entry.name), info->size, info->times.modify_ns},
-                                 path);
+    const std::uint64_t name = hash_of_name(entry.name);
+    if (taken_ && taken_->contains(name)) {
+      kept_.shared += one;
+      return {};
+    }
+    if (!taken_ && suspect(*info, entry, dataset)) {
+      doubts_.insert({name, info->size, info->times.modify_ns});
+      return {};
+    }
     return site_.files.remove_file(path);
   }
 
-  /// Programs copy files with their times, and leave some of those in place as they are; and where
-  /// times are whole seconds, two checkpoints of one second have the same.
-  bool may_be_anothers(const FileInfo& info, const DatasetInfo& dataset) const {
-    constexpr std::int64_t clocks_differ_us = 60'000'000;
-    const std::int64_t written_us = info.times.modify_ns / 1000;
+  /// Whether others may have it too. Programs copy files with their times, and leave some of those
+  /// in place as they are; and where times are whole seconds, two checkpoints of one second have
+  /// the same.
+  bool suspect(const FileInfo& info, const FileEntry& entry, const DatasetInfo& dataset) {
+    const std::int64_t written_us = entry.times.modify_ns / 1000;
+    const std::int64_t begun_us = dataset.uuid.time_us;
     const std::int64_t changed_us = info.change_ns / 1000 + clocks_differ_us;
-    if (others_.older != 0 && written_us < dataset.uuid.time_us) return true;
-    return others_.newer_in_place != 0 || changed_us >= others_.next_begun_us;
-  }
-
-  Status remove_if_no_others(const FileMark& mark, const std::string& path) {
-    switch (answer_) {
-      case Answer::not_asked:
-        doubts_.insert(mark);
-        return {};
-      case Answer::unknown:
-        ++kept_.doubtful;
-        return {};
-      case Answer::known:
-        break;
-    }
-    if (!taken_.contains(mark.name)) return site_.files.remove_file(path);
-    ++kept_.shared;
-    return {};
+    const bool older = (others_.older != 0 && written_us < begun_us) ||
+                       (others_.older_in_place != 0 && written_us < begun_us + clocks_differ_us);
+    if (older) suspects_.older = 1;
+    if (changed_us >= others_.next_begun_us)
+      suspects_.begun_before_us = std::max(suspects_.begun_before_us, changed_us);
+    return older || others_.newer_in_place != 0 || changed_us >= others_.next_begun_us;
   }
 
   Status ask_others() {
-    Blob blob;
-    if (site_.keeper != nullptr) blob = encode(site_.keeper->listing());
-    bcast_blob(comm_, blob, 0);
     CAIRN_TRY(on_keeper(comm_, site_, [](Keeper& keeper) {
       return refuse_unread(keeper.unread(), "whether other datasets have files of the same names");
     }));
+    suspects_.older = allreduce(comm_, suspects_.older, Reduce::max);
+    suspects_.begun_before_us = allreduce(comm_, suspects_.begun_before_us, Reduce::max);
+    Blob blob;
+    if (site_.keeper != nullptr) {
+      Listing asked = site_.keeper->listing();
+      std::erase_if(asked, [&](const DatasetRecord& other) {
+        return !suspects_.has(other.info, deleted_.uuid);
+      });
+      blob = encode(asked);
+    }
+    bcast_blob(comm_, blob, 0);
     CAIRN_ASSIGN(const Listing others, decode_listing(blob));
-    auto taken = files_of(comm_, site_.files, site_.folder, doubts_, others);
-    if (!taken && !is_damage(taken.error().code)) return tl::unexpected(taken.error());
-    answer_ = taken ? Answer::known : Answer::unknown;
-    if (taken) taken_ = *std::move(taken);
+    CAIRN_ASSIGN(taken_, files_of(comm_, site_.files, site_.folder, doubts_, others));
     return {};
   }
 
@@ -167,10 +180,10 @@ class Removal {
   const Site& site_;
   const DeletedManifests& deleted_;
   Others others_;
-  KeptFiles kept_;             ///< of this rank
-  std::set<FileMark> doubts_;  ///< those that may be another dataset's
-  Answer answer_ = Answer::not_asked;
-  NameHashes taken_;  ///< those that are
+  KeptFiles kept_;                   ///< of this rank
+  std::set<FileMark> doubts_;        ///< those that may be another dataset's,
+  Suspects suspects_;                ///< that is, of one of these
+  std::optional<NameHashes> taken_;  ///< once they are asked: the doubts that are
 };
 
 }  // namespace
@@ -182,7 +195,6 @@ std::string said_of_kept(const KeptFiles& kept) {
        "their times were not kept (SCR_COPY_METADATA=0), so that nobody knows whether they were "
        "written again since"},
       {kept.shared, "another dataset has files of the same names, sizes and times"},
-      {kept.doubtful, "they may be another dataset's as well: records that would tell are damaged"},
       {kept.led_out, "a link leads from the prefix directory to where they are"},
   };
   std::vector<std::string> said;

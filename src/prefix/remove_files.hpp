@@ -10,11 +10,10 @@ namespace cairn {
 
 /// Files of a deleted dataset that stay where they are.
 struct KeptFiles {
-  std::int64_t changed = 0;   ///< they are not what the dataset wrote any more
-  std::int64_t unknown = 0;   ///< or may not be, as their times were not kept
-  std::int64_t shared = 0;    ///< or are another dataset's as well
-  std::int64_t doubtful = 0;  ///< or may be, as records of that are damaged
-  std::int64_t led_out = 0;   ///< or are not in the prefix directory any more: a link leads to them
+  std::int64_t changed = 0;  ///< they are not what the dataset wrote any more
+  std::int64_t unknown = 0;  ///< or may not be, as their times were not kept
+  std::int64_t shared = 0;   ///< or are another dataset's as well
+  std::int64_t led_out = 0;  ///< or are not in the prefix directory any more: a link leads to them
 };
 
 /// How many, and why; empty if none.

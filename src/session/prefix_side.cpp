@@ -500,7 +500,15 @@ Status PrefixSide::remove(const std::string& name) {
 }
 
 Status PrefixSide::remove_dataset(const DatasetRecord& record) {
-  CAIRN_TRY(on_keeper(comm_, site_, [&](Keeper& keeper) { return keeper.take_out(record.info); }));
+  CAIRN_TRY(take_out(record));
+  return remove_files_of(record);
+}
+
+Status PrefixSide::take_out(const DatasetRecord& record) {
+  return on_keeper(comm_, site_, [&](Keeper& keeper) { return keeper.take_out(record.info); });
+}
+
+Status PrefixSide::remove_files_of(const DatasetRecord& record) {
   CAIRN_ASSIGN(const KeptFiles kept,
                remove_files(comm_, site_, record.info, record.ranks_per_manifest));
   if (const std::string said = said_of_kept(kept); !said.empty())

@@ -162,6 +162,9 @@ class PrefixSide {
   void give_names_before_drop();
   Status drop_dataset(const DatasetRecord& record);
   Status remove_dataset(const DatasetRecord& record);
+  Status take_out(const DatasetRecord& record);
+  Status remove_files_of(const DatasetRecord& record);
+  const DatasetRecord* oldest(bool found) const;
   Status purge();
   Status purge_saved();
   Status delete_saved(Keeper& keeper, const std::string& name);

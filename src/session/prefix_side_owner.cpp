@@ -300,19 +300,35 @@ void PrefixSide::forget_attempts(const std::vector<CachedDataset>& datasets) {
   if (kept != keeper_->attempts()) (void)keeper_->set_attempts(std::move(kept));
 }
 
+/// On rank 0: of those whose files were found, or of the others.
+const DatasetRecord* PrefixSide::oldest(bool found) const {
+  if (!keeper_) return nullptr;
+  const Listing& listing = keeper_->listing();
+  const auto last = std::find_if(listing.rbegin(), listing.rend(), [&](const auto& record) {
+    return record.info.was_found() == found;
+  });
+  return last == listing.rend() ? nullptr : &*last;
+}
+
 /// SCR_PREFIX_PURGE: one after the other, as SCR_Delete does; files that Cairn did not write stay.
 Status PrefixSide::purge() {
   CAIRN_TRY(refuse_unread("what SCR_PREFIX_PURGE=1 is to delete"));
   CAIRN_TRY(purge_saved());
+  std::vector<DatasetRecord>
+      goes;  // all are out before any file goes: they keep none of each other
+  while (const auto record = share(oldest(false))) {
+    CAIRN_TRY(take_out(*record));
+    goes.push_back(*record);
+  }
   std::vector<std::string> deleted;
+  for (const DatasetRecord& record : goes) {
+    CAIRN_TRY(remove_files_of(record));
+    deleted.push_back(record.info.name);
+  }
   std::vector<std::string> dropped;
-  while (true) {
-    const bool more = keeper_ && !keeper_->listing().empty();
-    const auto record = share(more ? &keeper_->listing().back() : nullptr);
-    if (!record) break;
-    const bool found = record->info.was_found();
-    CAIRN_TRY(found ? drop_dataset(*record) : remove_dataset(*record));
-    (found ? dropped : deleted).push_back(record->info.name);
+  while (const auto record = share(oldest(true))) {
+    CAIRN_TRY(drop_dataset(*record));
+    dropped.push_back(record->info.name);
   }
   const auto tell_of = [&](const std::vector<std::string>& names, std::string_view what) {
     tell(Severity::info, "SCR_PREFIX_PURGE=1: {} {} {} {}{}{}", names.size(),

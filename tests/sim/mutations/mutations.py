@@ -210,7 +210,7 @@ MUTATIONS = [
     Mutation("SCR_Delete leaves the prefix directory as it is", "src/session/session_prefix.cpp",
              "return unless_absent(prefix_.remove(name));", "return {};", "--trouble"),
     Mutation("files of what is deleted stay", "src/prefix/remove_files.cpp",
-             "    return site_.files.remove_file(path);\n  }\n\n  /// Programs", "    return {};\n  }\n\n  /// Programs",
+             "    return site_.files.remove_file(path);\n", "    return {};\n",
              "--trouble"),
     Mutation("restarts that died are not counted", "src/session/prefix_side.cpp",
              "  ++record.attempts;\n", "", "--trouble"),
