@@ -1,6 +1,7 @@
 // What goes when a dataset is deleted in the prefix directory, and what stays.
 #include <atomic>
 
+#include "files/passing_files.hpp"
 #include "prefix/prefix_harness.hpp"
 
 namespace cairn {
@@ -154,23 +155,123 @@ TEST_F(Deleting, ADamagedManifestOfAnotherKeepsNoFiles) {
   EXPECT_FALSE(fs::exists(prefix() + "/ckpt"));
 }
 
+/// Shows files as if they had come to be where they are so long ago.
+class AgedFiles final : public PassingFiles {
+ public:
+  AgedFiles(std::string folder, std::int64_t age_us)
+      : PassingFiles(make_posix_files()), folder_(std::move(folder)), age_us_(age_us) {}
+
+  Result<FileInfo> info(const std::string& path) override {
+    auto info = PassingFiles::info(path);
+    if (info && path.starts_with(folder_)) info->change_ns -= age_us_ * 1000;
+    return info;
+  }
+
+ private:
+  const std::string folder_;
+  const std::int64_t age_us_;
+};
+
+class WrongClock final : public Clock {
+ public:
+  explicit WrongClock(std::int64_t ahead_us) : ahead_us_(ahead_us) {}
+  std::int64_t now_us() override { return clock_->now_us() + ahead_us_; }
+  std::int64_t steady_us() override { return clock_->steady_us(); }
+  void sleep_us(std::int64_t us) override { clock_->sleep_us(us); }
+  std::uint64_t random() override { return clock_->random(); }
+
+ private:
+  const std::unique_ptr<Clock> clock_ = make_system_clock();
+  const std::int64_t ahead_us_;
+};
+
 TEST_F(Deleting, AnotherDatasetsManifestsAreReadOnlyWhereItMayHaveTheFiles) {
-  for (const int other : {begun_later, 2}) {
+  struct Case {
+    std::int64_t files_age_us;
+    std::int64_t clock_ahead_us;
+    bool asks;  ///< the other one, which was begun half an hour ago
+  };
+  for (const auto& [files_age_us, clock_ahead_us, asks] :
+       {Case{60 * minute_us, 0, false}, Case{20 * minute_us, 0, true},
+        Case{30 * minute_us + minute_us / 2, 0, true},   // clocks may differ so much
+        Case{60 * minute_us, 45 * minute_us, true},      // and this one does
+        Case{60 * minute_us, -45 * minute_us, true}}) {  // or did, when that was begun
     files_in = "ckpt";
     flush_well(1);
     files_in = "other";
-    flush_well(other);
-    const std::string manifests = folder().dataset(info_of(other)) + "/manifest";
-    run([](RankRun& rank) { EXPECT_TRUE(!rank.keeper || rank.keeper->take_out(info_of(1))); });
+    flush_well(begun_later);
+    make_files = [&, age_us = files_age_us] {
+      return std::make_unique<AgedFiles>(prefix() + "/ckpt", age_us);
+    };
+    make_clock = [ahead_us = clock_ahead_us](int) {
+      return std::make_unique<WrongClock>(ahead_us);
+    };
+    const std::string manifests = folder().dataset(info_of(begun_later)) + "/manifest";
     std::atomic<int> asked = 0;
-    run([](RankRun& rank) { EXPECT_TRUE(tidy(rank.comm, rank.site, {}, Unfinished::left)); },
+    run(
+        [](RankRun& rank) {
+          const auto take_out = [](Keeper& keeper) { return keeper.take_out(info_of(1)); };
+          ASSERT_TRUE(on_keeper(rank.comm, rank.site, take_out));
+          EXPECT_TRUE(remove_files(rank.comm, rank.site, info_of(1), ranks_per_manifest));
+        },
         [&](int, const FileOperation& operation) -> Status {
           asked += operation.path.starts_with(manifests) ? 1 : 0;
           return {};
         });
-    EXPECT_EQ(asked > 0, other == 2);
+    EXPECT_EQ(asked > 0, asks) << files_age_us << " " << clock_ahead_us;
     EXPECT_FALSE(fs::exists(prefix() + "/ckpt"));
+    make_files = make_posix_files;
+    make_clock = [](int) { return make_system_clock(); };
   }
+}
+
+/// The error of one rank is all ranks', and who comes next goes on.
+TEST_F(Deleting, WhereAnotherCannotBeAskedNothingThatIsInDoubtGoes) {
+  flush_well(1);
+  files_in = "other";
+  flush_well(2);
+  const std::string manifests = folder().dataset(info_of(2)) + "/manifest";
+  run(
+      [](RankRun& rank) {
+        const auto take_out = [](Keeper& keeper) { return keeper.take_out(info_of(1)); };
+        ASSERT_TRUE(on_keeper(rank.comm, rank.site, take_out));
+        EXPECT_FALSE(remove_files(rank.comm, rank.site, info_of(1), ranks_per_manifest));
+      },
+      [&](int, const FileOperation& operation) -> Status {
+        if (operation.path.starts_with(manifests))
+          return fail(Code::io, "the disk is slow to wake");
+        return {};
+      });
+  for (const char* name : {"r0/f0", "r1/f1", "r2/f1"})
+    EXPECT_TRUE(fs::exists(prefix() + "/ckpt/" + name)) << name;
+  run_well([](RankRun&) {});
+  EXPECT_FALSE(fs::exists(prefix() + "/ckpt"));
+  EXPECT_EQ(fetch_again(2), "");
+}
+
+/// Whose record is damaged as well: it is not known when it was begun.
+TEST_F(Deleting, WhatIsInDoubtStaysAlsoWhereTheOwnRecordIsDamaged) {
+  flush_well(1);
+  flush_well(2);
+  run([](RankRun& rank) { EXPECT_TRUE(!rank.keeper || rank.keeper->take_out(info_of(1))); });
+  for (const auto& entry : fs::recursive_directory_iterator(folder().root()))
+    if (entry.path().filename() == "dataset" &&
+        entry.path().parent_path().filename().string().starts_with("deleted."))
+      std::ofstream(entry.path(), std::ios::trunc) << "damaged";
+  run_well([](RankRun&) {});
+  EXPECT_EQ(fetch_again(2), "");
+  EXPECT_EQ(names_of_cairn(), std::vector<std::string>{});
+}
+
+/// Each goes by itself, and the files with the last.
+TEST_F(Deleting, ThreeMayHaveTheSameFiles) {
+  modify_ns = 0;
+  for (const int dataset : {1, 2, 3}) flush_well(dataset);
+  EXPECT_EQ(delete_dataset(true, 2).shared, 6);
+  EXPECT_EQ(delete_dataset(true, 3).shared, 6);
+  EXPECT_TRUE(fs::exists(prefix() + "/ckpt/r1/f1"));
+  EXPECT_EQ(said_of_kept(delete_dataset(true, 1)), "");
+  EXPECT_FALSE(fs::exists(prefix() + "/ckpt"));
 }
 
 /// Somebody has moved them to an archive, with their times, and left a link.

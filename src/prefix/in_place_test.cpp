@@ -152,7 +152,7 @@ TEST_F(InPlace, AFileThatIsStillWrittenToIsRefused) {
 
 /// The program has left it as it was, and has named it for both.
 TEST_F(InPlace, DeletingLeavesAFileThatIsAnotherDatasetsToo) {
-  constexpr int next = begun_later;
+  constexpr int next = begun_in_future;
   for (const int deleted : {1, next}) {
     write_well(1);
     run_well([&](RankRun& rank) {

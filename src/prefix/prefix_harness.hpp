@@ -22,6 +22,7 @@
 namespace cairn::prefix_harness {
 
 inline constexpr int ranks = 3;
+inline constexpr std::int64_t minute_us = 60'000'000;
 
 struct Crash {};
 
@@ -77,8 +78,8 @@ class Prefix : public ::testing::Test {
   /// One launch of the job: takes over, then does `rank_main`.
   void run(const RankMain& rank_main, const RankHook& hook = nullptr, int processes = ranks) {
     Team(processes).run([&](Communicator& comm) {
-      const auto posix = make_posix_files();
-      const auto files = make_hooked_files(*posix, [&](const FileOperation& operation) {
+      const auto seen = make_files();
+      const auto files = make_hooked_files(*seen, [&](const FileOperation& operation) {
         return hook ? hook(comm.rank(), operation) : Status{};
       });
       const auto clock = make_clock(comm.rank());
@@ -118,12 +119,17 @@ class Prefix : public ::testing::Test {
     rank.site.epoch = epoch;
   }
 
-  /// Of one that is begun long after all that a test does.
+  /// The first of those that are begun half an hour ago; the others are begun long before.
   static constexpr int begun_later = 1'000'000;
+  /// And of those that will be in half an hour.
+  static constexpr int begun_in_future = 2'000'000;
 
   static DatasetInfo info_of(int dataset) {
     const auto number = static_cast<std::uint64_t>(dataset);
-    const std::int64_t begun_us = dataset < begun_later ? 1000 : std::int64_t{1} << 52;
+    static const std::int64_t now_us = make_system_clock()->now_us();
+    const std::int64_t begun_us = dataset < begun_later       ? 1000
+                                  : dataset < begun_in_future ? now_us - 30 * minute_us
+                                                              : now_us + 30 * minute_us;
     return {{begun_us + dataset, 7}, number, number, 1, ranks, fmt::format("ckpt.{}", dataset)};
   }
 
@@ -248,6 +254,8 @@ class Prefix : public ::testing::Test {
   std::function<std::unique_ptr<Clock>(int rank)> make_clock = [](int) {
     return make_system_clock();
   };
+  /// What the ranks see of the files.
+  std::function<std::unique_ptr<Files>()> make_files = make_posix_files;
 };
 
 }  // namespace cairn::prefix_harness

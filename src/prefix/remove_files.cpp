@@ -26,43 +26,51 @@ KeptFiles sum(Communicator& comm, KeptFiles kept) {
   return kept;
 }
 
-constexpr std::int64_t clocks_differ_us = 60'000'000;
-
 /// What is known of the other datasets without having read which files they have.
 struct Others {
-  std::int64_t older = 0;           ///< there are any
-  std::int64_t older_in_place = 0;  ///< or may be, as they cannot be read now
-  std::int64_t newer_in_place = 0;
+  std::int64_t now_us = 0;
+  std::int64_t clocks_differ_us = 60'000'000;  ///< those of the nodes and of the file system
+  std::int64_t older = 0;                      ///< there are any
+  std::int64_t older_in_place = 0;             ///< or may be, as they cannot be read now
+  std::int64_t newer_at_any_time = 0;          ///< there are some that is_at_any_time() is true of
   std::int64_t next_begun_us = std::numeric_limits<std::int64_t>::max();  ///< the first newer one
+
+  /// Whether the time when it was begun does not tell how old its files can be: the program has
+  /// made them, or a clock was ahead.
+  bool is_at_any_time(const Uuid& newer, bool in_place) const {
+    return in_place || newer.time_us > now_us;
+  }
 
   void count(const Uuid& mine, const Uuid& other, bool in_place) {
     if (other < mine) {
       older = 1;
       if (in_place) older_in_place = 1;
     } else {
-      if (in_place) newer_in_place = 1;
+      if (is_at_any_time(other, in_place)) newer_at_any_time = 1;
       next_begun_us = std::min(next_begun_us, other.time_us);
     }
   }
 };
 
-Others others_than(const Uuid& mine, const Keeper& keeper) {
+/// The folder of the deleted dataset has just been moved: by what that is longer ago, the clock is
+/// ahead of the file system's, or somebody else's deletion is ended here.
+Others others_than(const DeletedManifests& mine, const Site& site) {
   Others others;
-  for (const DatasetRecord& record : keeper.listing())
-    others.count(mine, record.info.uuid, record.info.in_place());
-  for (const UnreadDataset& unread : keeper.unread()) others.count(mine, unread.uuid, true);
+  others.now_us = site.clock.now_us();
+  const auto moved = site.files.info(mine.folder);
+  const std::int64_t moved_us = moved ? moved->change_ns / 1000 : 0;
+  others.clocks_differ_us += std::max(std::int64_t{0}, others.now_us - moved_us);
+  for (const DatasetRecord& record : site.keeper->listing())
+    others.count(mine.uuid, record.info.uuid, record.info.in_place());
+  for (const UnreadDataset& unread : site.keeper->unread())
+    others.count(mine.uuid, unread.uuid, true);
   return others;
 }
 
 /// Which datasets may have files that are in doubt.
 struct Suspects {
   std::int64_t older = 0;
-  std::int64_t begun_before_us = 0;  ///< of the newer ones, and all that are in place
-
-  bool has(const DatasetInfo& other, const Uuid& mine) const {
-    if (other.uuid < mine) return older != 0;
-    return other.in_place() || other.uuid.time_us <= begun_before_us;
-  }
+  std::int64_t begun_before_us = 0;  ///< of the newer ones
 };
 
 class Removal {
@@ -73,7 +81,7 @@ class Removal {
   /// Once more, if there are doubts, when these are answered: that is rare, and then what else is
   /// done again costs nothing.
   Result<KeptFiles> run() {
-    if (site_.keeper != nullptr) others_ = others_than(deleted_.uuid, *site_.keeper);
+    if (site_.keeper != nullptr) others_ = others_than(deleted_, site_);
     comm_.bcast(mutable_bytes_of(others_), 0);
     CAIRN_TRY(remove_all_files());
     if (allreduce(comm_, doubts_.empty() ? 0 : 1, Reduce::max) != 0) {
@@ -147,27 +155,31 @@ class Removal {
   bool suspect(const FileInfo& info, const FileEntry& entry, const DatasetInfo& dataset) {
     const std::int64_t written_us = entry.times.modify_ns / 1000;
     const std::int64_t begun_us = dataset.uuid.time_us;
-    const std::int64_t changed_us = info.change_ns / 1000 + clocks_differ_us;
-    const bool older = (others_.older != 0 && written_us < begun_us) ||
-                       (others_.older_in_place != 0 && written_us < begun_us + clocks_differ_us);
+    const std::int64_t changed_us = info.change_ns / 1000 + others_.clocks_differ_us;
+    const bool older =
+        (others_.older != 0 && written_us < begun_us) ||
+        (others_.older_in_place != 0 && written_us < begun_us + others_.clocks_differ_us);
     if (older) suspects_.older = 1;
     if (changed_us >= others_.next_begun_us)
       suspects_.begun_before_us = std::max(suspects_.begun_before_us, changed_us);
-    return older || others_.newer_in_place != 0 || changed_us >= others_.next_begun_us;
+    return older || others_.newer_at_any_time != 0 || changed_us >= others_.next_begun_us;
+  }
+
+  bool may_have_them(const DatasetInfo& other) const {
+    if (other.uuid < deleted_.uuid) return suspects_.older != 0;
+    return others_.is_at_any_time(other.uuid, other.in_place()) ||
+           other.uuid.time_us <= suspects_.begun_before_us;
   }
 
   Status ask_others() {
-    CAIRN_TRY(on_keeper(comm_, site_, [](Keeper& keeper) {
-      return refuse_unread(keeper.unread(), "whether other datasets have files of the same names");
-    }));
+    CAIRN_TRY(on_keeper(comm_, site_,
+                        [](Keeper& keeper) { return refuse_unread_beside(keeper.unread()); }));
     suspects_.older = allreduce(comm_, suspects_.older, Reduce::max);
     suspects_.begun_before_us = allreduce(comm_, suspects_.begun_before_us, Reduce::max);
     Blob blob;
     if (site_.keeper != nullptr) {
       Listing asked = site_.keeper->listing();
-      std::erase_if(asked, [&](const DatasetRecord& other) {
-        return !suspects_.has(other.info, deleted_.uuid);
-      });
+      std::erase_if(asked, [&](const DatasetRecord& other) { return !may_have_them(other.info); });
       blob = encode(asked);
     }
     bcast_blob(comm_, blob, 0);
@@ -201,6 +213,10 @@ std::string said_of_kept(const KeptFiles& kept) {
   for (const auto& [count, why] : reasons)
     if (count > 0) said.push_back(fmt::format("{} of its files stay, as {}", count, why));
   return fmt::format("{}", fmt::join(said, "; "));
+}
+
+Status refuse_unread_beside(const std::vector<UnreadDataset>& unread) {
+  return refuse_unread(unread, "whether other datasets have files of the same names");
 }
 
 Result<KeptFiles> remove_files(Communicator& comm, const Site& site,

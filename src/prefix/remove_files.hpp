@@ -14,6 +14,9 @@ struct KeptFiles {
   std::int64_t unknown = 0;  ///< or may not be, as their times were not kept
   std::int64_t shared = 0;   ///< or are another dataset's as well
   std::int64_t led_out = 0;  ///< or are not in the prefix directory any more: a link leads to them
+
+  /// No more than what the program has given to several datasets.
+  bool is_as_written() const { return changed + unknown + led_out == 0; }
 };
 
 /// How many, and why; empty if none.
@@ -25,6 +28,9 @@ struct DeletedManifests {
   std::string folder;
   std::vector<std::uint64_t> numbers;
 };
+
+/// io, before anything is deleted, if it may come to asking one of these.
+Status refuse_unread_beside(const std::vector<UnreadDataset>& unread);
 
 /// Collective. Removes the files that these manifests tell of, and the folders that are empty then.
 /// What by its times may be another dataset's as well goes only where none has such a file. What

@@ -4,6 +4,7 @@
 
 #include <cerrno>
 
+#include "files/passing_files.hpp"
 #include "redundancy/set_on_disk.hpp"
 
 namespace cairn {
@@ -111,58 +112,22 @@ class HoleyView final : public View {
   int descriptor_;
 };
 
-class HoleyFiles final : public Files {
+class HoleyFiles final : public PassingFiles {
  public:
-  Result<std::unique_ptr<File>> open(const std::string& path) override {
-    return inner_->open(path);
-  }
+  HoleyFiles() : PassingFiles(make_posix_files()) {}
+
   Result<std::unique_ptr<File>> open_for_update(const std::string& path) override {
-    CAIRN_ASSIGN(auto file, inner_->open_for_update(path));
+    CAIRN_ASSIGN(auto file, PassingFiles::open_for_update(path));
     return std::make_unique<HoleyFile>(std::move(file));
   }
   Result<std::unique_ptr<File>> create(const std::string& path, std::uint32_t mode) override {
-    CAIRN_ASSIGN(auto file, inner_->create(path, mode));
+    CAIRN_ASSIGN(auto file, PassingFiles::create(path, mode));
     return std::make_unique<HoleyFile>(std::move(file));
   }
-  Status append(const std::string& path, Bytes data, std::uint32_t mode) override {
-    return inner_->append(path, data, mode);
-  }
   Result<std::unique_ptr<View>> view(const std::string& path) override {
-    CAIRN_ASSIGN(auto opened, inner_->view(path));
+    CAIRN_ASSIGN(auto opened, PassingFiles::view(path));
     return std::make_unique<HoleyView>(std::move(opened), path);
   }
-  Result<FileInfo> info(const std::string& path) override { return inner_->info(path); }
-  Result<std::vector<std::string>> list(const std::string& folder) override {
-    return inner_->list(folder);
-  }
-  Status make_folder(const std::string& path, std::uint32_t mode) override {
-    return inner_->make_folder(path, mode);
-  }
-  Result<bool> make_new_folder(const std::string& path, std::uint32_t mode) override {
-    return inner_->make_new_folder(path, mode);
-  }
-  Status rename(const std::string& from, const std::string& to) override {
-    return inner_->rename(from, to);
-  }
-  Status link(const std::string& from, const std::string& to) override {
-    return inner_->link(from, to);
-  }
-  Status remove_file(const std::string& path) override { return inner_->remove_file(path); }
-  Status remove_folder(const std::string& path) override { return inner_->remove_folder(path); }
-  Status set_attributes(const std::string& path, std::uint32_t mode,
-                        const FileTimes& times) override {
-    return inner_->set_attributes(path, mode, times);
-  }
-  Status sync_folder(const std::string& folder) override { return inner_->sync_folder(folder); }
-  Result<Space> space(const std::string& path) override { return inner_->space(path); }
-  Result<bool> is_memory(const std::string& path) override { return inner_->is_memory(path); }
-  Result<std::unique_ptr<FileLock>> lock(const std::string& path) override {
-    return inner_->lock(path);
-  }
-  std::uint32_t effective_user() override { return inner_->effective_user(); }
-
- private:
-  std::unique_ptr<Files> inner_ = make_posix_files();
 };
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)

@@ -140,8 +140,7 @@ Status PrefixSide::keep_to_window() {
     const auto goes = share(next_to_go());
     if (!goes) return {};
     if (const Status removed = remove_dataset(*goes); !removed) {
-      tell(Severity::warning, "{} stays in the prefix directory: {}", goes->label(),
-           removed.error().text);
+      tell(Severity::warning, "{}", removed.error().text);
       return {};
     }
   }
@@ -504,15 +503,27 @@ Status PrefixSide::remove_dataset(const DatasetRecord& record) {
   return remove_files_of(record);
 }
 
+/// Not where other datasets may not be asked, then, whether they have the same files.
 Status PrefixSide::take_out(const DatasetRecord& record) {
-  return on_keeper(comm_, site_, [&](Keeper& keeper) { return keeper.take_out(record.info); });
+  const Status taken_out = on_keeper(comm_, site_, [&](Keeper& keeper) -> Status {
+    CAIRN_TRY(refuse_unread_beside(keeper.unread()));
+    return keeper.take_out(record.info);
+  });
+  if (taken_out) return {};
+  return fail(taken_out.error().code, "{} stays in {}: {}", record.label(), settings_.prefix,
+              taken_out.error().text);
 }
 
 Status PrefixSide::remove_files_of(const DatasetRecord& record) {
-  CAIRN_ASSIGN(const KeptFiles kept,
-               remove_files(comm_, site_, record.info, record.ranks_per_manifest));
-  if (const std::string said = said_of_kept(kept); !said.empty())
-    tell(Severity::warning, "{} is deleted in {}: {}", record.label(), settings_.prefix, said);
+  const auto kept = remove_files(comm_, site_, record.info, record.ranks_per_manifest);
+  if (!kept)
+    return fail(kept.error().code,
+                "{} is deleted in {}, but not all of its files are removed: {}; the next run tries "
+                "again",
+                record.label(), settings_.prefix, kept.error().text);
+  if (const std::string said = said_of_kept(*kept); !said.empty())
+    tell(kept->is_as_written() ? Severity::info : Severity::warning, "{} is deleted in {}: {}",
+         record.label(), settings_.prefix, said);
   return on_keeper(comm_, site_, [](Keeper& keeper) { return keeper.save_listing(); });
 }
 

@@ -196,7 +196,6 @@ class Changes {
     if (is_dropped) found = named_of_dropped();
     if (!found && found.error().code == Code::not_found) return remove_scavenged();
     CAIRN_ASSIGN(const DatasetRecord record, std::move(found));
-    if (is_dropped) CAIRN_TRY(refuse_shared_files(record));
     if (const Status removed = remove_copies_of(record); !removed)
       return fail(removed.error().code,
                   "{} stays, as what was scavenged of it cannot be removed: {}; then give the "

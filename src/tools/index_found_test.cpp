@@ -173,14 +173,23 @@ TEST_F(IndexFound, ANameAndAFileAreGivenOnce) {
   ASSERT_EQ(run_index(Action::drop, "x"), 0) << told_;
   ASSERT_EQ(add("y", {"b", "a"}), 0) << told_;
   EXPECT_EQ(listing()[0].info.number, 2U) << "no number is given twice";
-  for (const Action action : {Action::remove, Action::add}) {
-    EXPECT_EQ(run_index(action, "x"), 1)
-        << "it would take y's file with it, or with the next delete";
-    EXPECT_TRUE(told("a of dataset 1 (x) belongs to dataset 2 (y)")) << told_;
-  }
-  EXPECT_TRUE(fs::exists(folder().prefix + "/a"));
+  EXPECT_EQ(run_index(Action::add, "x"), 1);
+  EXPECT_TRUE(told("a of dataset 1 (x) belongs to dataset 2 (y)")) << told_;
   ASSERT_EQ(run_index(Action::drop, "y"), 0) << told_;
   ASSERT_EQ(run_index(Action::add, "x"), 0) << "what was dropped is put back as ever: " << told_;
+}
+
+TEST_F(IndexFound, DeletingADroppedOneLeavesAFileThatWasGivenToAnotherSince) {
+  write("a");
+  write("b");
+  ASSERT_EQ(add("x", {"a", "b"}), 0) << told_;
+  ASSERT_EQ(run_index(Action::drop, "x"), 0) << told_;
+  ASSERT_EQ(add("y", {"a"}), 0) << told_;
+  ASSERT_EQ(run_index(Action::remove, "x"), 0) << told_;
+  EXPECT_TRUE(shows("1 of its files stay, as another dataset has files of the same names"))
+      << out_.str();
+  EXPECT_TRUE(is_good("y"));
+  EXPECT_FALSE(fs::exists(folder().prefix + "/b"));
 }
 
 // --- import ---
