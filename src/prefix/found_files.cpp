@@ -42,9 +42,18 @@ class Found {
       record.encoding.members = {record.rank};
       record.encoding.member_nodes = {found_.node};
       for (const std::string& name : found_.files[rank]) CAIRN_TRY(look_at(name, record));
-      CAIRN_TRY(refuse_led_out(site_.files, site_.folder, record));
+      CAIRN_TRY(refuse_folders_led_out(record));
     }
     return {};
+  }
+
+  Status refuse_folders_led_out(const RankRecord& record) {
+    CAIRN_ASSIGN(const auto led_out, folders_led_out(site_.files, site_.folder, record));
+    if (led_out.empty()) return {};
+    return fail(Code::bad_argument,
+                "{} is a link or no folder, and nothing is read through one: name the files by the "
+                "folder in which they are, which must be below {}",
+                *led_out.begin(), site_.folder.prefix);
   }
 
   Status look_at(const std::string& name, RankRecord& record) {

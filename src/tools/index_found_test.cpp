@@ -162,6 +162,15 @@ TEST_F(IndexFound, WhatCannotBeAddedChangesNothing) {
   EXPECT_TRUE(listing().empty());
 }
 
+TEST_F(IndexFound, NothingIsAddedThroughALink) {
+  write("real/a");
+  fs::create_directory_symlink("real", folder().prefix + "/link");
+  EXPECT_EQ(add("x", {"link/a"}), 1);
+  EXPECT_TRUE(told("link is a link or no folder, and nothing is read through one: name the files"))
+      << told_;
+  EXPECT_EQ(add("x", {"real/a"}), 0) << told_;
+}
+
 TEST_F(IndexFound, ANameAndAFileAreGivenOnce) {
   write("a");
   write("b");
