@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "decoder.hpp"
+#include "records/app_settings_record.hpp"
 #include "records/dataset_record.hpp"
 #include "records/halt_record.hpp"
 #include "records/owner_record.hpp"
@@ -31,6 +32,7 @@ void check(Bytes input) {
   check_one(RecordType::index, input, decode_listing, again);
   check_one(RecordType::owner, input, decode_owner_record, again);
   check_one(RecordType::current, input, decode_current, encode_current);
+  check_one(RecordType::app_settings, input, decode_app_settings, encode_app_settings);
   check_one(RecordType::halt, input, decode_halt_record, again);
   for (const auto& decoded :
        {decode_dataset_record(input).has_value(), decode_listing(input).has_value()})
@@ -47,10 +49,17 @@ std::vector<Blob> seeds() {
   in_place.info.flags |= flag_in_place;
   const OwnerRecord owner{3, {5, 6}, "1234", "ada", "n0", 77, 8, 9};
   HaltRecord halt{3, 1'800'000'000, 1'700'000'000, 600, "JOB_HALTED", true};
-  return {payload_of(encode(halt)),     payload_of(encode(HaltRecord{})),
-          payload_of(encode(record)),   payload_of(encode(std::vector{record, record})),
-          payload_of(encode(in_place)), payload_of(encode(std::vector{in_place, record})),
-          payload_of(encode(owner)),    payload_of(encode_current("ckpt.5"))};
+  const std::vector<Entry> set = {{"SCR_FLUSH", "2", {}, 0},
+                                  {"CKPT", "0", {{"TYPE", "XOR"}, {"SET_SIZE", "4"}}, 0}};
+  return {payload_of(encode(halt)),
+          payload_of(encode(HaltRecord{})),
+          payload_of(encode(record)),
+          payload_of(encode(std::vector{record, record})),
+          payload_of(encode(in_place)),
+          payload_of(encode(std::vector{in_place, record})),
+          payload_of(encode(owner)),
+          payload_of(encode_current("ckpt.5")),
+          payload_of(encode_app_settings(set))};
 }
 
 }  // namespace cairn::fuzz

@@ -6,6 +6,7 @@
 #include "config/gather.hpp"
 #include "config/remedy.hpp"
 #include "files/posix_files.hpp"
+#include "prefix/app_settings_file.hpp"
 #include "session/same_call.hpp"
 #include "topology/placement.hpp"
 
@@ -122,7 +123,15 @@ Status Process::init() {
   CAIRN_ASSIGN(session_,
                Session::init({*comm_, *files_, *clock_, *background_, log_}, resolved_->settings));
   state_ = State::running;
+  if (rank() == 0) keep_app_settings_for_commands();
   return {};
+}
+
+void Process::keep_app_settings_for_commands() {
+  const Status kept =
+      keep_app_settings(*files_, PrefixFolder{resolved_->settings.prefix}, app_.entries());
+  if (!kept)
+    log_.warning("cairn's commands will not know what SCR_Config has set: {}", kept.error().text);
 }
 
 Status Process::finalize() {

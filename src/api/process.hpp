@@ -54,6 +54,7 @@ class Process {
   Status compare_app_settings();
   Status resolve_settings();
   void warn_of_shared_job() const;
+  void keep_app_settings_for_commands();
   Lookup lookup() const;
 
   Log log_;

@@ -17,6 +17,8 @@ struct PrefixFolder {
 
   /// When and why the job is to stop; `cairn halt` writes it, the library reads it.
   std::string halt() const { return root() + "/halt"; }
+  /// What the program has set by SCR_Config; may be missing.
+  std::string app_settings() const { return root() + "/app_settings"; }
   /// Locked while the halt file is changed.
   std::string halt_lock() const { return root() + "/halt.lock"; }
   /// What the runs of the job have done, for people and for programs.

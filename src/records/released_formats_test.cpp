@@ -4,6 +4,7 @@
 
 #include <fstream>
 
+#include "records/app_settings_record.hpp"
 #include "records/dataset_record.hpp"
 #include "records/halt_record.hpp"
 #include "records/owner_record.hpp"
@@ -174,6 +175,10 @@ OwnerRecord owner_example() {
           1'700'000'060'000'000};
 }
 
+std::vector<Entry> app_settings_example() {
+  return {{"SCR_FLUSH", "2", {}, 0}, {"CKPT", "0", {{"TYPE", "XOR"}}, 0}};
+}
+
 TEST(ReleasedFormats, RecordsOfThePrefixDirectoryVersion1AreRead) {
   const auto dataset = decode_dataset_record(golden("dataset-record-v1.bin"));
   ASSERT_TRUE(dataset) << dataset.error().text;
@@ -185,6 +190,13 @@ TEST(ReleasedFormats, RecordsOfThePrefixDirectoryVersion1AreRead) {
   ASSERT_TRUE(owner) << owner.error().text;
   EXPECT_EQ(*owner, owner_example());
   EXPECT_EQ(decode_current(golden("current-record-v1.bin")), "ckpt.6");
+  const auto set = decode_app_settings(golden("app-settings-record-v1.bin"));
+  ASSERT_TRUE(set) << set.error().text;
+  ASSERT_EQ(set->size(), 2U);
+  EXPECT_EQ(set->at(0).key + "=" + set->at(0).value, "SCR_FLUSH=2");
+  EXPECT_EQ(set->at(1).key + "=" + set->at(1).value, "CKPT=0");
+  ASSERT_EQ(set->at(1).children.size(), 1U);
+  EXPECT_EQ(set->at(1).children[0].key + "=" + set->at(1).children[0].value, "TYPE=XOR");
 }
 
 DatasetRecord dataset_in_place() {
@@ -210,13 +222,15 @@ TEST(ReleasedFormats, DatasetsInPlaceAreOfVersion2) {
 TEST(ReleasedFormats, RecordsOfThePrefixDirectoryVersion1AreWrittenByteForByte) {
   ASSERT_EQ(dataset_record_version + listing_version, 4U)
       << "a new version: give it a golden file and a test of its own";
-  ASSERT_EQ(owner_record_version + current_version, 2U)
+  ASSERT_EQ(owner_record_version + current_version + app_settings_version, 3U)
       << "a new version: give it a golden file and a test of its own";
   EXPECT_EQ(encode(dataset_example()), golden("dataset-record-v1.bin"));
   EXPECT_EQ(encode(listing_example()), golden("listing-v1.bin"));
   EXPECT_EQ(encode(owner_example()), golden("owner-record-v1.bin"));
   EXPECT_EQ(encode_current("ckpt.6"), golden("current-record-v1.bin"));
-  for (const std::string name : {"dataset-record", "listing", "owner-record", "current-record"})
+  EXPECT_EQ(encode_app_settings(app_settings_example()), golden("app-settings-record-v1.bin"));
+  for (const std::string name :
+       {"dataset-record", "listing", "owner-record", "current-record", "app-settings-record"})
     EXPECT_EQ(example_of(CAIRN_FORMAT_DOCS "/" + name + ".md"), golden(name + "-v1.bin")) << name;
 }
 

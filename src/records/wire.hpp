@@ -57,7 +57,8 @@ enum class RecordType : std::uint32_t {
   owner = 3,
   halt = 4,
   index = 5,
-  current = 6
+  current = 6,
+  app_settings = 7
 };
 
 /// Header with magic, type, version, length and checksums, then the payload.

@@ -8,6 +8,7 @@
 
 #include "files/posix_files.hpp"
 #include "files/temporary_folder.hpp"
+#include "prefix/app_settings_file.hpp"
 
 namespace cairn {
 namespace {
@@ -52,6 +53,41 @@ TEST_F(ConfigCommandTest, PrintsAlignedLines) {
   EXPECT_NE(told_.find("did you mean SCR_DEBUG?"), std::string::npos) << told_;
   EXPECT_NE(told_.find("SCR_FLUSH_TYPE (" + command_.source.system_path + ":2)"), std::string::npos)
       << told_;
+}
+
+TEST_F(ConfigCommandTest, KnowsWhatTheProgramHasSet) {
+  process_.environment["SCR_PREFIX"] = folder_.path();
+  const PrefixFolder prefix{folder_.path()};
+  ASSERT_TRUE(keep_app_settings(*files_, prefix,
+                                {{"SCR_SET_SIZE", "16", {}, 0},
+                                 {"SCR_DEBUG", "0", {}, 0},
+                                 {"SCR_PREFIX", "/elsewhere", {}, 0},
+                                 {"SCR_COPY_TYPE", "FILE", {}, 0},
+                                 {"CKPT", "0", {{"TYPE", "SINGLE"}}, 0}}));
+  ASSERT_EQ(run(), 0);
+  EXPECT_TRUE(line_of(out_.str(), "SCR_DEBUG").ends_with(" SCR_Config")) << "before the system's";
+  EXPECT_TRUE(line_of(out_.str(), "SCR_SET_SIZE").ends_with(" environment"));
+  EXPECT_TRUE(line_of(out_.str(), "SCR_PREFIX").ends_with(" environment"));
+  EXPECT_TRUE(line_of(out_.str(), "CKPT=0 TYPE").ends_with(" SCR_Config")) << out_.str();
+
+  process_.environment.erase("SCR_PREFIX");
+  out_.str("");
+  ASSERT_EQ(run(), 0);
+  EXPECT_NE(line_of(out_.str(), "SCR_PREFIX").find(folder_.path()), std::string::npos)
+      << "where it was found: " << line_of(out_.str(), "SCR_PREFIX");
+}
+
+TEST_F(ConfigCommandTest, LeavesOutWhatTheProgramHasSetIfThatMakesNoSense) {
+  const PrefixFolder prefix{folder_.path()};
+  ASSERT_TRUE(keep_app_settings(*files_, prefix, {{"SCR_DEBUG", "many", {}, 0}}));
+  ASSERT_EQ(run(), 0);
+  EXPECT_NE(told_.find("set by SCR_Config is left out: SCR_DEBUG=many"), std::string::npos)
+      << told_;
+  std::ofstream(prefix.app_settings()) << "damaged";
+  out_.str("");
+  ASSERT_EQ(run(), 0);
+  EXPECT_NE(told_.find(prefix.app_settings() + ": "), std::string::npos) << told_;
+  EXPECT_TRUE(line_of(out_.str(), "SCR_DEBUG").ends_with("scr.conf:1")) << out_.str();
 }
 
 TEST_F(ConfigCommandTest, FitsATerminalButForLongValues) {

@@ -1,14 +1,34 @@
 #include "tools/job_settings.hpp"
 
+#include "prefix/app_settings_file.hpp"
+
 namespace cairn {
+namespace {
+
+/// But for where the prefix directory is: who asks has found it.
+Result<std::vector<Entry>> kept_by_program(Files& files, const std::string& prefix) {
+  CAIRN_ASSIGN(auto entries, read_app_settings(files, PrefixFolder{prefix}));
+  std::erase_if(entries, [](const Entry& entry) { return entry.key == "SCR_PREFIX"; });
+  return entries;
+}
+
+}  // namespace
 
 Result<ResolvedSettings> read_job_settings(const JobSettingsSource& source, Files& files,
                                            ProcessFacts process, const Log& log) {
   if (!source.prefix.empty())
     process.environment["SCR_PREFIX"] = normalise(source.prefix, process.working_folder);
-  CAIRN_ASSIGN(const SettingSources sources,
-               gather_sources(files, process, {}, source.system_path));
-  CAIRN_ASSIGN(ResolvedSettings resolved, resolve(sources));
+  const auto resolve_with = [&](const std::vector<Entry>& app) -> Result<ResolvedSettings> {
+    CAIRN_ASSIGN(const SettingSources sources,
+                 gather_sources(files, process, app, source.system_path));
+    return resolve(sources);
+  };
+  CAIRN_ASSIGN(ResolvedSettings resolved, resolve_with({}));
+  auto with_kept = kept_by_program(files, resolved.settings.prefix).and_then(resolve_with);
+  if (with_kept)
+    resolved = *std::move(with_kept);
+  else
+    log.warning("what the program has set by SCR_Config is left out: {}", with_kept.error().text);
   for (const std::string& warning : resolved.warnings) log.warning("{}", warning);
   return resolved;
 }

@@ -14,7 +14,8 @@ struct JobSettingsSource {
   std::string system_path = system_settings_path();
 };
 
-/// As started by `process`. Warnings go to `log`.
+/// As started by `process`, with what the last run of the program has set by SCR_Config. Warnings
+/// go to `log`.
 Result<ResolvedSettings> read_job_settings(const JobSettingsSource& source, Files& files,
                                            ProcessFacts process, const Log& log);
 

@@ -1,5 +1,6 @@
 #include "tools/print_command.hpp"
 
+#include "records/app_settings_record.hpp"
 #include "records/wire.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/record_json.hpp"
@@ -26,6 +27,8 @@ std::string name_of(RecordType type) {
       return "listing";
     case RecordType::current:
       return "current";
+    case RecordType::app_settings:
+      return "app settings";
   }
   return fmt::format("type {}", static_cast<std::uint32_t>(type));
 }
@@ -48,6 +51,17 @@ Result<Json> json_of_current(Bytes whole) {
   return Json{{"name", name}};
 }
 
+Result<Json> json_of_app_settings(Bytes whole) {
+  CAIRN_ASSIGN(const auto entries, decode_app_settings(whole));
+  Json all = Json::array();
+  for (const Entry& entry : entries) {
+    Json leaves = Json::object();
+    for (const Pair& leaf : entry.children) leaves[leaf.key] = leaf.value;
+    all.push_back({{"key", entry.key}, {"value", entry.value}, {"leaves", std::move(leaves)}});
+  }
+  return Json{{"settings", std::move(all)}};
+}
+
 Result<Json> content_of(const Envelope& envelope) {
   switch (envelope.type) {
     case RecordType::rank:
@@ -62,6 +76,8 @@ Result<Json> content_of(const Envelope& envelope) {
       return json_of_listing(envelope.whole);
     case RecordType::current:
       return json_of_current(envelope.whole);
+    case RecordType::app_settings:
+      return json_of_app_settings(envelope.whole);
   }
   return fail(Code::newer_format, "this version of Cairn does not know such records");
 }

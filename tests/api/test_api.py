@@ -6,6 +6,8 @@ on its stderr are compared one for one, so that a line too many fails as one too
 does one from the wrong rank.
 """
 
+import json
+import subprocess
 from itertools import zip_longest
 from pathlib import Path
 from typing import List, Mapping, Optional, Tuple
@@ -79,6 +81,24 @@ def test_calls_out_of_order(program: Program) -> None:
                                       "settings", "when_to_checkpoint", "when_to_stop"])
 def test_in_one_run(program: Program, scenario: str) -> None:
     assert program.run(scenario) == []
+
+
+def test_commands_know_what_the_program_has_set(program: Program, build: Path) -> None:
+    def from_program() -> Mapping[str, str]:
+        told = subprocess.run([build / "src/tools/cairn", "config", "--json", "--prefix", program.cluster.prefix],
+                              env={}, stdout=subprocess.PIPE, check=True, timeout=60)
+        return {each["key"]: each["value"] for each in json.loads(told.stdout)["settings"]
+                if each["source"] == "SCR_Config"}
+
+    assert program.run("settings") == []
+    assert from_program() == {"SCR_CHECKPOINT_INTERVAL": "3", "SCR_COPY_TYPE": "FILE", "CKPT=0 INTERVAL": "1",
+                              "CKPT=0 TYPE": "XOR", "CKPT=0 SET_SIZE": "2", "CKPT=1 INTERVAL": "5", "CKPT=1 TYPE": "SINGLE"}
+    assert program.run("unequal_calls") == []
+    assert from_program() == {}, "this one sets nothing"
+    (program.cluster.prefix / ".cairn" / "app_settings" / "in the way").mkdir(parents=True)
+    code, lines, log = program.launch("settings")
+    assert (code, lines) == (0, ["done"]), log
+    assert log.count("cairn's commands will not know what SCR_Config has set") == 1, log
 
 
 def test_disabled_by_the_user(program: Program) -> None:

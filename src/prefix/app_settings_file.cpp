@@ -1,0 +1,36 @@
+#include "prefix/app_settings_file.hpp"
+
+namespace cairn {
+namespace {
+
+constexpr std::uint64_t most_bytes = 1 << 20;
+constexpr std::uint32_t for_all = 0777;  // less the umask, as all of <prefix>/.cairn
+
+bool is_absent(const Result<Blob>& content) {
+  return !content && content.error().code == Code::not_found;
+}
+
+}  // namespace
+
+Status keep_app_settings(Files& files, const PrefixFolder& folder,
+                         const std::vector<Entry>& entries) {
+  const std::string path = folder.app_settings();
+  const auto kept = read_file(files, path, most_bytes);
+  if (entries.empty()) return is_absent(kept) ? Status{} : files.remove_file(path);
+  const Blob content = encode_app_settings(entries);
+  if (kept && *kept == content) return {};
+  CAIRN_TRY(files.make_folder(folder.root(), for_all));
+  return write_file_atomically(files, path, content, true);
+}
+
+Result<std::vector<Entry>> read_app_settings(Files& files, const PrefixFolder& folder) {
+  const auto content = read_file(files, folder.app_settings(), most_bytes);
+  if (is_absent(content)) return std::vector<Entry>{};
+  CAIRN_TRY(content);
+  auto entries = decode_app_settings(*content);
+  if (entries) return entries;
+  return fail(entries.error().code, "{}: {}; the next SCR_Init of the program writes it anew",
+              folder.app_settings(), entries.error().text);
+}
+
+}  // namespace cairn
