@@ -127,9 +127,16 @@ Status Process::init() {
   return {};
 }
 
+/// Not what the environment or the user's file overrides: where the commands do not see these, as
+/// in the job that cairn run has given another id, they would take it for what holds.
 void Process::keep_app_settings_for_commands() {
+  std::vector<Entry> in_force = app_.entries();
+  std::erase_if(in_force, [&](const Entry& entry) {
+    const ResolvedOption* option = resolved_->find(entry.key);
+    return option != nullptr && option->source != "SCR_Config";
+  });
   const Status kept =
-      keep_app_settings(*files_, PrefixFolder{resolved_->settings.prefix}, app_.entries());
+      keep_app_settings(*files_, PrefixFolder{resolved_->settings.prefix}, std::move(in_force));
   if (!kept)
     log_.warning("cairn's commands will not know what SCR_Config has set: {}", kept.error().text);
 }

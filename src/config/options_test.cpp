@@ -21,6 +21,12 @@ TEST(Options, KeysAreUniqueAndOfAFamily) {
   EXPECT_EQ(find_option("SCR_NONE"), nullptr);
 }
 
+/// What it sets is kept in a file that others may read.
+TEST(Options, TheProgramSetsNoSecrets) {
+  for (const Option& option : options())
+    EXPECT_TRUE(!option.flags.secret || option.flags.not_by_app) << option.key;
+}
+
 TEST(Options, DefaultsAreAllowedAndEqualThoseOfSettings) {
   Settings set;
   for (const Option& option : options()) {

@@ -6,14 +6,19 @@ namespace {
 constexpr std::uint64_t most_bytes = 1 << 20;
 constexpr std::uint32_t for_all = 0777;  // less the umask, as all of <prefix>/.cairn
 
+/// The commands ask about other runs, and have found the directory.
+bool is_of_one_run(const Entry& entry) {
+  return entry.key == "SCR_PREFIX" || entry.key == "SCR_END_TIME" || entry.key == "SCR_NODELIST";
+}
+
 bool is_absent(const Result<Blob>& content) {
   return !content && content.error().code == Code::not_found;
 }
 
 }  // namespace
 
-Status keep_app_settings(Files& files, const PrefixFolder& folder,
-                         const std::vector<Entry>& entries) {
+Status keep_app_settings(Files& files, const PrefixFolder& folder, std::vector<Entry> entries) {
+  std::erase_if(entries, is_of_one_run);
   const std::string path = folder.app_settings();
   const auto kept = read_file(files, path, most_bytes);
   if (entries.empty()) return is_absent(kept) ? Status{} : files.remove_file(path);

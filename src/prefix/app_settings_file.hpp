@@ -9,10 +9,9 @@
 
 namespace cairn {
 
-/// In the place of what the last run of the program has set. Changes nothing where that was the
-/// same; no entries leave no file.
-Status keep_app_settings(Files& files, const PrefixFolder& folder,
-                         const std::vector<Entry>& entries);
+/// In the place of what the last run of the program has set, but for what holds for one run only.
+/// Changes nothing where that was the same; no entries leave no file.
+Status keep_app_settings(Files& files, const PrefixFolder& folder, std::vector<Entry> entries);
 
 /// None if there is no such file.
 Result<std::vector<Entry>> read_app_settings(Files& files, const PrefixFolder& folder);

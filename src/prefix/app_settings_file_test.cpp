@@ -55,6 +55,14 @@ TEST_F(AppSettingsFile, IsNotThereForProgramsThatSetNothing) {
   EXPECT_TRUE(std::filesystem::is_empty(prefix_.root()));
 }
 
+TEST_F(AppSettingsFile, HasNothingOfOneRunOnly) {
+  ASSERT_TRUE(keep({{"SCR_PREFIX", "/elsewhere", {}, 0},
+                    {"SCR_END_TIME", "1700000000", {}, 0},
+                    {"SCR_FLUSH", "2", {}, 0},
+                    {"SCR_NODELIST", "n[1-4]", {}, 0}}));
+  EXPECT_EQ(kept(), "SCR_FLUSH=2;");
+}
+
 TEST_F(AppSettingsFile, IsLeftAloneWhereNothingHasChanged) {
   ASSERT_TRUE(keep({{"SCR_FLUSH", "2", {}, 0}}));
   hook_ = [](const FileOperation& operation) -> Status {

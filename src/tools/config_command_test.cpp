@@ -56,25 +56,16 @@ TEST_F(ConfigCommandTest, PrintsAlignedLines) {
 }
 
 TEST_F(ConfigCommandTest, KnowsWhatTheProgramHasSet) {
-  process_.environment["SCR_PREFIX"] = folder_.path();
   const PrefixFolder prefix{folder_.path()};
   ASSERT_TRUE(keep_app_settings(*files_, prefix,
                                 {{"SCR_SET_SIZE", "16", {}, 0},
                                  {"SCR_DEBUG", "0", {}, 0},
-                                 {"SCR_PREFIX", "/elsewhere", {}, 0},
                                  {"SCR_COPY_TYPE", "FILE", {}, 0},
                                  {"CKPT", "0", {{"TYPE", "SINGLE"}}, 0}}));
   ASSERT_EQ(run(), 0);
   EXPECT_TRUE(line_of(out_.str(), "SCR_DEBUG").ends_with(" SCR_Config")) << "before the system's";
   EXPECT_TRUE(line_of(out_.str(), "SCR_SET_SIZE").ends_with(" environment"));
-  EXPECT_TRUE(line_of(out_.str(), "SCR_PREFIX").ends_with(" environment"));
   EXPECT_TRUE(line_of(out_.str(), "CKPT=0 TYPE").ends_with(" SCR_Config")) << out_.str();
-
-  process_.environment.erase("SCR_PREFIX");
-  out_.str("");
-  ASSERT_EQ(run(), 0);
-  EXPECT_NE(line_of(out_.str(), "SCR_PREFIX").find(folder_.path()), std::string::npos)
-      << "where it was found: " << line_of(out_.str(), "SCR_PREFIX");
 }
 
 TEST_F(ConfigCommandTest, LeavesOutWhatTheProgramHasSetIfThatMakesNoSense) {

@@ -3,16 +3,6 @@
 #include "prefix/app_settings_file.hpp"
 
 namespace cairn {
-namespace {
-
-/// But for where the prefix directory is: who asks has found it.
-Result<std::vector<Entry>> kept_by_program(Files& files, const std::string& prefix) {
-  CAIRN_ASSIGN(auto entries, read_app_settings(files, PrefixFolder{prefix}));
-  std::erase_if(entries, [](const Entry& entry) { return entry.key == "SCR_PREFIX"; });
-  return entries;
-}
-
-}  // namespace
 
 Result<ResolvedSettings> read_job_settings(const JobSettingsSource& source, Files& files,
                                            ProcessFacts process, const Log& log) {
@@ -24,7 +14,8 @@ Result<ResolvedSettings> read_job_settings(const JobSettingsSource& source, File
     return resolve(sources);
   };
   CAIRN_ASSIGN(ResolvedSettings resolved, resolve_with({}));
-  auto with_kept = kept_by_program(files, resolved.settings.prefix).and_then(resolve_with);
+  auto with_kept =
+      read_app_settings(files, PrefixFolder{resolved.settings.prefix}).and_then(resolve_with);
   if (with_kept)
     resolved = *std::move(with_kept);
   else

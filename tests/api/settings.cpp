@@ -65,6 +65,7 @@ void before_init(Verdict& verdict) {
   CHECK(SCR_Configf("%5000d", 1) == nullptr);
   // The environment's word is final, and this setting is not the application's.
   CHECK(SCR_Config("SCR_CACHE_SIZE=5") == nullptr && asked("SCR_CACHE_SIZE") == "none");
+  CHECK(SCR_Config("SCR_JOB_ID=overridden") == nullptr);
 }
 
 }  // namespace
