@@ -13,6 +13,8 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set
 NAME = "log.json"
 IN_PREFIX = "in the prefix directory"
 PIECE_BYTES = 1 << 20  # read at a time
+# Job control adds these: they are no signs of life of the program.
+FROM_OUTSIDE = ("RUN_START", "RUN_END", "NODE_FAIL", "SCAVENGE_START", "SCAVENGE_END")
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,13 @@ from dataclasses import dataclass, replace
 from typing import Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
 
 from cairn.account import Account, Run
+from cairn.event_log import Events
 from cairn.halt_file import HaltFile
 from cairn.halting import FINALIZED, halt_seconds_of, why_stop
 from cairn.heartbeats import SILENCE_S, Heartbeats
-from cairn.job_log import JobLog, Progress
+from cairn.job_log import FROM_OUTSIDE, JobLog, Progress
 from cairn.native import Native, Trouble
-from cairn.node_tests import unfit
+from cairn.node_tests import EXCLUDED, unfit
 from cairn.policy import Action, Event, FailureTally, How, Kind, Policy, State, decide, ended_well
 from cairn.processes import Exit, Group, ends_with_us, guard_of
 from cairn.roles import Ended, NodeTest, RemoteExecution, ResourceManager
@@ -108,12 +109,13 @@ class Job:
 
     def __init__(self, plan: Plan, manager: ResourceManager, tests: Sequence[NodeTest], native: Native,
                  log: JobLog, state_file: StateFile, account: Account, stop: Stop,
-                 say: Callable[[str], None], strikes: Sequence[Strike] = (), machine: Machine = Machine()) -> None:
+                 say: Callable[[str], None], strikes: Sequence[Strike] = (), machine: Machine = Machine(),
+                 events: Events = Events()) -> None:
         self._plan, self._manager = plan, manager
         self._tests_of_loss = [test for test in tests if test.tells_loss]
         self._tests_of_rest = [test for test in tests if not test.tells_loss]
         self._log, self._state_file, self.account, self._stop = log, state_file, account, stop
-        self._say, self._strikes, self._machine = say, strikes, machine
+        self._say, self._strikes, self._machine, self._events = say, strikes, machine, events
         self._halt_file = HaltFile(native, say)
         self.progress = Progress()
         self._heard_s = 0.0  # when the log told something
@@ -149,8 +151,9 @@ class Job:
             self._say(traceback.format_exc())
         self._end_leftovers(by_force=True)
         for run in self.account.runs[-1:]:
-            if not run.ended_s:
-                run.ended_s, run.how, run.failed = self._machine.now_s(), "cut off: cairn run itself failed", True
+            if not run.how:
+                run.ended_s, run.failed = run.ended_s or self._machine.now_s(), True
+                self._has_ended(run, "cut off: cairn run itself failed")
         return Action(Kind.FAILED, f"cairn run itself failed: {error}")
 
     def _until_the_end(self) -> Action:
@@ -199,6 +202,9 @@ class Job:
     def _leave_out(self, found: Mapping[str, str]) -> None:
         self.account.unfit.update(found)
         self._left_out.update(found)
+        for node, reason in found.items():
+            if reason != EXCLUDED:
+                self._events.happened("NODE_FAIL", f"{node}: {reason}")
 
     def _look_again(self) -> None:
         """One that was too slow to answer may be well."""
@@ -231,7 +237,9 @@ class Job:
         environment = self._plan.environment(self._end_s)
         command = self._plan.command(nodes, left_out, self._in_caches_of(nodes), environment)
         why = "" if run.number == 1 else f" ({action.reason})"
-        self._say(f"run {run.number} on {len(nodes)} nodes: {','.join(nodes)}{why}")
+        begins = f"run {run.number} on {len(nodes)} nodes: {','.join(nodes)}{why}"
+        self._say(begins)
+        self._events.happened("RUN_START", begins)
         event = self._watched(run, command, environment)
         self._account_for(run, event)
         return event
@@ -250,6 +258,7 @@ class Job:
                 group = self._machine.launch(command, environment)
             except OSError as error:
                 self._say(f"{command[0]} cannot be started: {error.strerror}")
+                run.ended_s = self._machine.now_s()
                 return Event(How.EXIT_OTHER, 127)
             stack.callback(group.close)
             self._launcher = group.pid
@@ -349,7 +358,8 @@ class Job:
     def _read_log(self, run: Run) -> None:
         now_s = self._machine.now_s()
         for entry in self._log.news():
-            self._heard_s = now_s
+            if entry.what not in FROM_OUTSIDE:
+                self._heard_s = now_s
             # By the clock here: that of the node that wrote it may be another.
             heard = replace(entry, time_s=min(max(entry.time_s, self._looked_s, run.begun_s), now_s))
             commits = self.progress.commits
@@ -379,8 +389,13 @@ class Job:
         self._has_asked, self._is_asked = True, self._halt_file.ask_to_stop()
         self._asks_again_s = self._machine.now_s() + ASK_AGAIN_S
 
+    def _has_ended(self, run: Run, how: str) -> None:
+        run.how = how
+        self._events.happened("RUN_END", f"run {run.number}: {how}", run.ended_s - run.begun_s)
+
     def _account_for(self, run: Run, event: Event) -> None:
-        run.how, run.failed = event.text(), not ended_well(event) and not self._stop.now
+        run.failed = not ended_well(event) and not self._stop.now
+        self._has_ended(run, event.text())
         if run.failed:
             self._tally = self._tally.after(event, self.progress.newest)
             self._say(f"run {run.number} died: {run.how}")

@@ -12,6 +12,7 @@ from cairn.processes import exit_codes
 from cairn.roles import GONE, UNKNOWN, Answer, NodeTest, RemoteExecution, ResourceManager
 
 PATIENCE_S = 10.0
+EXCLUDED = "is excluded by the user"
 
 
 class Excluded(NodeTest):
@@ -24,7 +25,7 @@ class Excluded(NodeTest):
         self._excluded = frozenset(excluded)
 
     def unfit(self, nodes: Sequence[str]) -> Dict[str, str]:
-        return {node: "is excluded by the user" for node in nodes if node in self._excluded}
+        return {node: EXCLUDED for node in nodes if node in self._excluded}
 
 
 class SaidDown(NodeTest):

@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence
 
 from cairn.account import size_text, time_text
+from cairn.event_log import Events
 from cairn.long_work import TEMPORARY, LongWork
 from cairn.native import Native
 from cairn.progress_bar import ProgressLine, bar_of
@@ -205,8 +206,9 @@ class Scavenge:
     """Of one prefix directory, from some nodes."""
 
     def __init__(self, wish: Wish, native: Native, remote: RemoteExecution, say: Callable[[str], None],
-                 why_stop: Callable[[], str] = lambda: "", tick: Callable[[], None] = lambda: None) -> None:
-        self._wish, self._native, self._remote, self._say = wish, native, remote, say
+                 why_stop: Callable[[], str] = lambda: "", tick: Callable[[], None] = lambda: None,
+                 events: Events = Events()) -> None:
+        self._wish, self._native, self._remote, self._say, self._events = wish, native, remote, say, events
         self._asked_to_stop, self._tick = why_stop, tick
 
     def run(self, nodes: Sequence[str], down: Mapping[str, str]) -> Result:
@@ -214,7 +216,17 @@ class Scavenge:
         result = Result(dict(down), list(nodes), waits=self._why_stop())
         if result.waits:
             return result
-        datasets = merged(self._lists([node for node in nodes if node not in down], result))
+        begun_s, ended = time.time(), "cut off"
+        self._events.happened("SCAVENGE_START", f"{len(nodes)} nodes, of which {len(down)} are down")
+        try:
+            self._save_all([node for node in nodes if node not in down], result)
+            ended = result.text() or "nothing had to be saved"
+        finally:
+            self._events.happened("SCAVENGE_END", ended, time.time() - begun_s)
+        return result
+
+    def _save_all(self, nodes: Sequence[str], result: Result) -> None:
+        datasets = merged(self._lists(nodes, result))
         result.listed = len(datasets)
         for node, why in result.silent.items():
             self._say(f"{node} does not tell what it holds: {why}")
@@ -232,7 +244,6 @@ class Scavenge:
             self._say(saved.text())
             ended[one.uuid] = saved.verdict
             result.saved.append(saved)
-        return result
 
     def _why_stop(self) -> str:
         return "the allocation ends" if self._left_s() < MARGIN_S else self._asked_to_stop()

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "base/units.hpp"
 #include "cache/catalog.hpp"
@@ -17,7 +18,7 @@ class Recovery {
  public:
   Recovery(Communicator& comm, Files& files, Clock& clock, std::vector<Store>& stores,
            const std::vector<Level>& levels, const Placement& placement, const Settings& settings,
-           const Log& log)
+           const Log& log, EventLog& events)
       : comm_(comm),
         files_(files),
         clock_(clock),
@@ -25,7 +26,8 @@ class Recovery {
         levels_(levels),
         placement_(placement),
         settings_(settings),
-        log_(log) {}
+        log_(log),
+        events_(events) {}
 
   Result<std::vector<CachedDataset>> run() {
     auto looks_after = responsibility();
@@ -101,6 +103,7 @@ class Recovery {
         restore_dataset(held, survey_->choose_generation(summary), found, dataset);
         break;
     }
+    log_end(dataset);
     found.push_back(std::move(dataset));
   }
 
@@ -108,11 +111,44 @@ class Recovery {
                         CachedDataset& dataset) {
     dataset.state = state;
     dataset.reason = std::move(reason);
-    for (const HeldPart& part : held.parts) {
-      dataset.parts.push_back(part.folder);
+    dataset.name_here = name_in(held);
+    for (const HeldPart& part : held.parts) dataset.parts.push_back(part.folder);
+  }
+
+  /// As a record tells that this rank looks after; empty if there is none.
+  static std::string name_in(const HeldDataset& held) {
+    for (const HeldPart& part : held.parts)
       for (const auto* records : {&part.own, &part.kept})
-        for (const HeldRecord& record : *records) dataset.name_here = record.record.dataset.name;
-    }
+        if (!records->empty()) return records->front().record.dataset.name;
+    return "";
+  }
+
+  /// Where a rank has lost its record, or has it elsewhere. That blocks are bad shows only while
+  /// they are read, which the ranks of a set do by themselves: then the end tells of the beginning.
+  void log_start_if_known(const HeldDataset& held, std::uint64_t generation,
+                          const DatasetInfo& info) {
+    if (!events_.is_on()) return;
+    const bool here = held.own_record(comm_.rank(), generation) != nullptr;
+    if (allreduce(comm_, here ? 0 : 1, Reduce::max) != 0) log_start(info, name_in(held));
+  }
+
+  void log_start(DatasetInfo info, const std::string& name) {
+    info.name = name;
+    events_.happened("REBUILD_START", info);
+    start_is_logged_ = true;
+  }
+
+  /// What came of a dataset for which something had to be done: once for each start.
+  void log_end(const CachedDataset& dataset) {
+    const bool failed = dataset.state == CachedDataset::State::unusable;
+    DatasetInfo info = dataset.info;
+    if (info.name.empty()) info.name = dataset.name_here;
+    if (!start_is_logged_ && (failed || !dataset.restored.empty())) log_start(info, info.name);
+    if (!std::exchange(start_is_logged_, false)) return;
+    if (failed)
+      events_.happened("REBUILD_FAIL", info, {}, dataset.reason);
+    else
+      events_.happened("REBUILD_SUCCESS", info, dataset.restore_seconds, dataset.restored);
   }
 
   /// What cannot be removed stays without a record to be taken for one, and the next run tries
@@ -133,6 +169,7 @@ class Recovery {
     });
     const std::int64_t from_us = clock_.steady_us();
     const DatasetInfo known_to_all = dataset.info;
+    log_start_if_known(held, generation, known_to_all);
     auto account =
         restore(comm_, files_, stores_, settings_, held, generation, newest, dataset, log_);
     if (!account) {
@@ -238,6 +275,8 @@ class Recovery {
   const Placement& placement_;
   const Settings& settings_;
   const Log& log_;
+  EventLog& events_;
+  bool start_is_logged_ = false;  ///< of the dataset that is looked at
   std::optional<Survey> survey_;
 };
 
@@ -247,8 +286,9 @@ Result<std::vector<CachedDataset>> recover_cache(Communicator& comm, Files& file
                                                  std::vector<Store>& stores,
                                                  const std::vector<Level>& levels,
                                                  const Placement& placement,
-                                                 const Settings& settings, const Log& log) {
-  return Recovery(comm, files, clock, stores, levels, placement, settings, log).run();
+                                                 const Settings& settings, const Log& log,
+                                                 EventLog& events) {
+  return Recovery(comm, files, clock, stores, levels, placement, settings, log, events).run();
 }
 
 Status purge_cache(Communicator& comm, Files& files, std::vector<Store>& stores,

@@ -5,6 +5,7 @@
 
 #include "base/log.hpp"
 #include "files/clock.hpp"
+#include "prefix/event_log.hpp"
 #include "recovery/cached_dataset.hpp"
 #include "session/levels.hpp"
 
@@ -17,12 +18,16 @@ namespace cairn {
 /// The newest usable checkpoint has all its blocks checked; a dataset whose set members came to
 /// share a failure group is protected anew over sets that fit the present places.
 ///
+/// `events` hears of each dataset for which something had to be done, when that begins and when
+/// it ends.
+///
 /// Errors (agreed): a store that cannot be listed, uncommitted remains that cannot be removed.
 Result<std::vector<CachedDataset>> recover_cache(Communicator& comm, Files& files, Clock& clock,
                                                  std::vector<Store>& stores,
                                                  const std::vector<Level>& levels,
                                                  const Placement& placement,
-                                                 const Settings& settings, const Log& log);
+                                                 const Settings& settings, const Log& log,
+                                                 EventLog& events);
 
 /// Collective. Removes all datasets in the stores. Errors (agreed): what cannot be listed or
 /// removed.

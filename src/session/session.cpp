@@ -46,10 +46,9 @@ Status Session::prepare() {
   CAIRN_TRY(open_stores(comm_, files_, clock_, placement_, settings_, stores_, locks_));
   CAIRN_ASSIGN(levels_, resolve_levels(comm_, settings_, stores_, placement_));
   CAIRN_TRY(purge_if_asked());
-  CAIRN_ASSIGN(datasets_,
-               recover_cache(comm_, files_, clock_, stores_, levels_, placement_, settings_, log_));
+  CAIRN_ASSIGN(datasets_, recover_cache(comm_, files_, clock_, stores_, levels_, placement_,
+                                        settings_, log_, events_));
   drop_old_broadcasts();
-  log_recovery();
   CAIRN_TRY(open_prefix());
   for (const std::string& weakness : weaknesses_of(levels_, comm_.size())) warn("{}", weakness);
   if (!settings_.keep_old)
@@ -64,17 +63,6 @@ Status Session::prepare() {
   cadence_ = Cadence(settings_, clock_.steady_us());
   log_computing();
   return {};
-}
-
-/// What came of the datasets in the caches, where something had to be done for them.
-void Session::log_recovery() {
-  for (auto dataset = datasets_.rbegin(); dataset != datasets_.rend(); ++dataset) {
-    if (dataset->state == CachedDataset::State::unusable)
-      events_.happened("REBUILD_FAIL", dataset->info, {}, dataset->reason);
-    else if (!dataset->restored.empty())
-      events_.happened("REBUILD_SUCCESS", dataset->info, dataset->restore_seconds,
-                       dataset->restored);
-  }
 }
 
 void Session::log_computing() {

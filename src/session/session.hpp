@@ -140,7 +140,6 @@ class Session {
   Status protect_current(std::vector<FileEntry> files);
   void take_in_current(RankRecord record, std::int64_t written_us);
   void report_commit(const RankRecord& record, std::int64_t written_us);
-  void log_recovery();
   void log_computing();
   double seconds_since(std::int64_t steady_us) const;
   void log_end(const Status& done);

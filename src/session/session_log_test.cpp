@@ -105,10 +105,39 @@ TEST_F(SessionLog, TheCourseOfAJobThatLosesANode) {
   cluster_.lose("n1");
   EXPECT_EQ(cluster_.restart(four_nodes()), 2);
   const std::vector<Json> second = news();
-  EXPECT_EQ(brief(second),
-            Lines({"START", "REBUILD_SUCCESS 2", "RESTART_START 2", "RESTART_SUCCESS 2"}));
+  EXPECT_EQ(brief(second), Lines({"START", "REBUILD_START 2", "REBUILD_SUCCESS 2",
+                                  "RESTART_START 2", "RESTART_SUCCESS 2"}));
+  EXPECT_EQ(the("REBUILD_START", second)["name"], "ckpt.2");
+  EXPECT_FALSE(the("REBUILD_START", second).contains("seconds"));
   EXPECT_NE(the("REBUILD_SUCCESS", second)["note"].get<std::string>().find("rank 2 (n1)"),
             std::string::npos);
+}
+
+/// That is known only once all has been read.
+TEST_F(SessionLog, ADamagedFileIsARebuildToo) {
+  cluster_.write(four_nodes(), {1});
+  std::filesystem::resize_file(cluster_.parts("n1", 1)[0] + "/files/ckpt.1/rank 2.0", 1);
+  news();
+  EXPECT_EQ(cluster_.restart(four_nodes()), 1);
+  EXPECT_EQ(brief(news()), Lines({"START", "REBUILD_START 1", "REBUILD_SUCCESS 1",
+                                  "RESTART_START 1", "RESTART_SUCCESS 1"}));
+}
+
+/// Its beginning was told, so its end is.
+TEST_F(SessionLog, ARecordAloneThatIsLost) {
+  cluster_.write(four_nodes(), {1});
+  std::filesystem::remove(cluster_.parts("n1", 1)[0] + "/record");
+  news();
+  EXPECT_EQ(cluster_.restart(four_nodes()), 1);
+  EXPECT_EQ(brief(news()), Lines({"START", "REBUILD_START 1", "REBUILD_SUCCESS 1",
+                                  "RESTART_START 1", "RESTART_SUCCESS 1"}));
+}
+
+TEST_F(SessionLog, WhatIsWholeIsNotRebuilt) {
+  cluster_.write(four_nodes(), {1});
+  news();
+  EXPECT_EQ(cluster_.restart(four_nodes()), 1);
+  EXPECT_EQ(brief(news()), Lines({"START", "RESTART_START 1", "RESTART_SUCCESS 1"}));
 }
 
 /// For `cairn run --hung-after`.
@@ -152,7 +181,8 @@ TEST_F(SessionLog, FailuresAreToldWithTheirReason) {
   cluster_.run_well(four_nodes(),
                     [](JobRank& rank) { EXPECT_FALSE(rank.session->have_restart().value()); });
   const std::vector<Json> second = news();
-  EXPECT_EQ(brief(second), Lines({"START", "REBUILD_FAIL 2", "FETCH_START 2", "FETCH_FAIL 2"}));
+  EXPECT_EQ(brief(second),
+            Lines({"START", "REBUILD_START 2", "REBUILD_FAIL 2", "FETCH_START 2", "FETCH_FAIL 2"}));
   EXPECT_NE(the("FETCH_FAIL", second)["note"].get<std::string>().find(damaged), std::string::npos);
 }
 

@@ -19,6 +19,7 @@
 #include "tools/index_arguments.hpp"
 #include "tools/job_control.hpp"
 #include "tools/layout_command.hpp"
+#include "tools/log_events_command.hpp"
 #include "tools/publish_command.hpp"
 #include "tools/rebuild_command.hpp"
 #include "tools/scavenge_command.hpp"
@@ -175,6 +176,19 @@ void add_scavenge_node(CLI::App& app, int& exit_code) {
   });
 }
 
+void add_log_events(CLI::App& app, int& exit_code) {
+  auto* sub = app.add_subcommand("log-events", "Add what job control tells to the log of a job");
+  sub->group("");
+  auto source = std::make_shared<cairn::JobSettingsSource>();
+  add_prefix(*sub, *source);
+  sub->callback([source, &exit_code] {
+    const auto files = cairn::make_posix_files();
+    const auto clock = cairn::make_system_clock();
+    exit_code = cairn::run_log_events_command(*source, *files, *clock, cairn::current_process(),
+                                              std::cin, cairn::Log(cairn::log_to_stderr));
+  });
+}
+
 void add_halt_conditions(CLI::App& sub, cairn::HaltCommand& command) {
   sub.add_option("-c,--checkpoints", command.checkpoints, "Stop after this many more checkpoints")
       ->type_name("N");
@@ -322,6 +336,7 @@ int run(int argc, char** argv) {
   add_simulate(app, exit_code);
   add_rebuild(app, exit_code);
   add_scavenge_node(app, exit_code);
+  add_log_events(app, exit_code);
   add_halt(app, exit_code);
   cairn::add_explain(app, exit_code);
   cairn::add_verify(app, exit_code);

@@ -105,5 +105,6 @@ def heat(cairn: Path, folder: Path, flavour: str, programs: Dict[str, str], opti
     return Job(cairn, folder, options, command, settings)
 
 
-def shell_job(cairn: Path, folder: Path, mpirun: str, script: str, *options: str) -> Outcome:
-    return Job(cairn, folder, ["--nodes", "2", *options], [mpirun, "-n", "2", "sh", "-c", script]).wait()
+def shell_job(cairn: Path, folder: Path, mpirun: str, script: str, *options: str,
+              settings: Optional[Dict[str, str]] = None) -> Outcome:
+    return Job(cairn, folder, ["--nodes", "2", *options], [mpirun, "-n", "2", "sh", "-c", script], settings).wait()

@@ -292,6 +292,24 @@ def test_the_newest_checkpoint_is_saved_and_no_other(left: Left) -> None:
     assert done.told.count("is in the prefix directory now") == 2
 
 
+def test_the_log_tells_when_it_begins_and_what_came_of_it(left: Left) -> None:
+    """Once, and not for each node."""
+    left.hold(listed(1, ALL, **OUTPUT), listed(3, ALL))
+    left.answers("n2", "1 no")
+    assert left.scavenge(CAIRN_LOG_JSON="1", SCR_JOB_ID="77").code == 0
+    lines = [json.loads(line) for line in (left.prefix / ".cairn" / "log.json").read_text().splitlines()]
+    assert [(one["event"], one["job"], one["note"]) for one in lines] == [
+        ("SCAVENGE_START", "77", "4 nodes, of which 0 are down"), ("SCAVENGE_END", "77", "ckpt.1 saved; ckpt.3 saved")]
+    assert "seconds" not in lines[0] and lines[1]["seconds"] > 0
+
+
+def test_a_log_that_cannot_be_written_keeps_nothing_from_being_saved(left: Left) -> None:
+    left.hold(listed(3, ALL))
+    (left.prefix / ".cairn" / "log.json").mkdir(parents=True)
+    done = left.scavenge(CAIRN_LOG_JSON="1")
+    assert done.code == 0 and "log.json lacks lines" in done.told, done
+
+
 @pytest.mark.parametrize("lost, code, saved", [(["n2"], 0, [3]), (["n1", "n2"], 1, [])])
 def test_lost_nodes_are_done_without_as_far_as_redundancy_goes(left: Left, lost: List[str], code: int,
                                                               saved: List[int]) -> None:

@@ -28,6 +28,7 @@ class Log:
         """Init, of 1 s and what it rebuilds."""
         self.add("START", note="8 ranks on 4 nodes")
         if rebuilt_s:
+            self.add("REBUILD_START", dataset=1, name="ckpt.1")
             self.add("REBUILD_SUCCESS", 0.5 + rebuilt_s, dataset=1, name="ckpt.1", seconds=rebuilt_s, note="rank 1")
         self.add("COMPUTE_START", 0.5 if rebuilt_s else 1.0)
 
@@ -57,7 +58,9 @@ class Log:
 def eventful(runs: int = 3) -> Log:
     """Runs that die, the last one halted; every kind of failure; names that want to be HTML."""
     log = Log()
+    log.add("NODE_FAIL", note="n8: " + HOSTILE)
     for number in range(runs):
+        log.add("RUN_START", note=f"run {number + 1} on 4 nodes: n0,n1,n2,n3")
         log.start(rebuilt_s=2.0 if number else 0.0)
         if number:
             log.add("RESTART_START", dataset=number, name=f"ckpt.{number}")
@@ -69,6 +72,8 @@ def eventful(runs: int = 3) -> Log:
         log.add("COMPUTE_START")
         log.add("FLUSH_FAIL", 1, dataset=98, name="late", seconds=1.0, note=HOSTILE)
         log.time_s += 30
+        if number + 1 < runs:
+            log.add("RUN_END", note=f"run {number + 1}: lost {HOSTILE}", seconds=100.0)
     log.add("HALT", note="JOB_HALTED: " + HOSTILE)
     log.add("FINALIZE")
     return log

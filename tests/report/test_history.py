@@ -65,6 +65,42 @@ def test_a_run_has_died_if_another_follows(tmp_path: Path) -> None:
     assert (outcomes["rebuild"].good, outcomes["restart"].good, outcomes["checkpoint"].good) == (1, 1, 1)
 
 
+def test_cairn_run_tells_that_a_run_is_over_and_which_nodes_failed(tmp_path: Path) -> None:
+    """Its launches are no runs of their own, whether their program calls SCR_Init or not."""
+    log = Log()
+    log.add("NODE_FAIL", note="n9: slurm says: down")
+    log.add("RUN_START", note="run 1 on 4 nodes: n0,n1,n2,n3")
+    log.start()
+    log.checkpoint(1)
+    before_s = log.time_s
+    log.add("NODE_FAIL", 3, note="n2: runs no commands")
+    log.add("RUN_END", 1, note="run 1: lost n2", seconds=30.0)
+    log.add("RUN_START", 1, note="run 2 on 4 nodes: n0,n1,n4,n3")
+    log.add("RUN_END", 1, note="run 2: exit 7", seconds=1.0)
+    for what in ("SCAVENGE_START", "SCAVENGE_END"):
+        log.add(what, 1, note="ckpt.1 saved")
+    made = history(log, tmp_path)
+    [run] = made.runs
+    assert (run.end, run.launch, run.last_s, run.about) == ("died", "run 1: lost n2", before_s, "8 ranks on 4 nodes")
+    assert [(one.what, one.name, one.reason) for one in made.failures()] == [
+        ("node", "n9", "slurm says: down"), ("node", "n2", "runs no commands")]
+    log.add("RUN_START", note="run 3 on 4 nodes: n0,n1,n4,n3")
+    log.start(rebuilt_s=2.0)
+    log.add("FINALIZE", 1)
+    log.add("RUN_END", 1, note="run 3: exit 0", seconds=5.0)
+    made = history(log, tmp_path)
+    assert [(one.end, one.launch) for one in made.runs] == [("died", "run 1: lost n2"), ("finished", "")]
+    assert (made.outcomes()["run"].good, made.outcomes()["run"].bad, made.outcomes()["rebuild"].good) == (1, 1, 1)
+
+
+def test_a_run_that_was_open_is_over_when_cairn_run_begins_another(tmp_path: Path) -> None:
+    log = Log()
+    log.start()
+    assert history(log, tmp_path).runs[0].end == "open"
+    log.add("RUN_START", 9, note="run 1 on 4 nodes: n0,n1,n2,n3")
+    assert history(log, tmp_path).runs[0].end == "died"
+
+
 def test_failures_are_told_with_their_reasons_and_count_as_no_success(tmp_path: Path) -> None:
     log = Log()
     log.start()

@@ -36,6 +36,7 @@ def test_every_figure_is_there_once_for_each_log(tmp_path: Path) -> None:
     assert value("cairn_runs_begun_total") == 3
     assert value("cairn_runs_ended_total", end="died") == 2
     assert value("cairn_runs_ended_total", end="halted") == 1
+    assert value("cairn_node_failures_total") == 1
     assert value("cairn_operations_total", operation="checkpoint", result="success") == 12
     assert value("cairn_operations_total", operation="checkpoint", result="failure") == 3
     assert value("cairn_operations_total", operation="rebuild", result="success") == 2

@@ -80,14 +80,15 @@ def test_names_of_the_log_are_only_text(tmp_path: Path) -> None:
 def test_what_it_tells(tmp_path: Path) -> None:
     text = checked(page(tmp_path, eventful())).text
     for words in ("3runs, of which 2 died", "12checkpoints committed, 3 failed", "12 of 15", "80 %", "1 GiB/s",
-                  "512 MiB/s", "256 MiB/s", "was told to stop (JOB_HALTED", "1 line of the log could not be read"):
+                  "512 MiB/s", "256 MiB/s", "was told to stop (JOB_HALTED", "1 line of the log could not be read",
+                  "died (run 1: lost <script>"):
         assert words in text, words
 
 
 def test_of_many_runs_the_last_are_shown(tmp_path: Path) -> None:
     text = checked(page(tmp_path, eventful(40))).text
     assert "The last 30 of 40 runs" in text and "Run 40" in text and "Run 10" not in text
-    assert "The last 50 of 80 failures" in text
+    assert "The last 50 of 81 failures" in text
 
 
 def test_a_log_of_thousands_of_datasets_is_no_large_page(tmp_path: Path) -> None:
@@ -96,6 +97,13 @@ def test_a_log_of_thousands_of_datasets_is_no_large_page(tmp_path: Path) -> None
     for number in range(5000):
         log.checkpoint(number + 1)
     assert len(page(tmp_path, log)) < 600_000
+
+
+def test_nodes_that_failed_before_any_run_are_shown(tmp_path: Path) -> None:
+    log = Log()
+    log.add("NODE_FAIL", note="n8: does not answer")
+    text = checked(page(tmp_path, log)).text
+    assert "No run has logged anything here yet" in text and "n8does not answer" in text
 
 
 def test_where_nothing_is_logged_it_says_so(tmp_path: Path) -> None:

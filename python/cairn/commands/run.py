@@ -17,6 +17,7 @@ from typing import Callable, Dict, Iterator, List, Mapping, NoReturn, Optional, 
 from cairn.account import Account, lines_of
 from cairn.commands.for_scripts import EndTime
 from cairn.commands.scavenge import down_of, settings_on_nodes
+from cairn.event_log import EventLog, Events
 from cairn.heartbeats import PERIOD_S, SHORTEST_SILENCE_S, SILENCE_S
 from cairn.hosts import expand
 from cairn.job_log import JobLog
@@ -34,6 +35,7 @@ from cairn.unpublished import Unpublished
 
 FAILURE, USAGE = 1, 2
 CHECKPOINT_WORD = "SCR_CKPT_NAME"
+LOGGED = {"CAIRN_LOG_JSON": "1"}  # unless the user does not want it: the log tells what the runs do
 # Where SCR has them: after the launcher's options, before the program.
 COMMAND_OPTIONS = {"-rc": "run_cmd", "--run-cmd": "run_cmd", "-rs": "restart_cmd", "--restart-cmd": "restart_cmd"}
 
@@ -283,9 +285,8 @@ def launch_words(commands: Commands, manager: ResourceManager, native: Native, n
 
 def settings_for(manager: ResourceManager, native: Native, job: str,
                  environment: Dict[str, str]) -> Callable[[Optional[float]], Dict[str, str]]:
-    """The program's environment: no rank has to ask the resource manager, and the log that tells what
-    the runs do is kept unless the user does not want it."""
-    known = {"CAIRN_LOG_JSON": "1", **environment, **manager.settings(), "SCR_PREFIX": native.prefix, "SCR_JOB_ID": job}
+    """The program's environment: no rank has to ask the resource manager."""
+    known = {**LOGGED, **environment, **manager.settings(), "SCR_PREFIX": native.prefix, "SCR_JOB_ID": job}
 
     def settings(end_time_s: Optional[float]) -> Dict[str, str]:
         return known if end_time_s is None else {**known, "SCR_END_TIME": str(int(end_time_s))}
@@ -316,7 +317,7 @@ def tests_for(native: Native, manager: ResourceManager, left_out: Optional[str],
 
 
 def scavenge_at_end(work: Job, native: Native, manager: ResourceManager, plan: Plan, stop: Stop,
-                    succeeded: bool, tick: Callable[[], None]) -> str:
+                    succeeded: bool, tick: Callable[[], None], events: Events) -> str:
     """Saves what only the nodes have; tells what came of that, empty if there was nothing. A job that has come to its
     end by itself has copied its newest checkpoint, unless SCR_FLUSH=0 says that it does not want that."""
     if native.settings["SCR_ENABLE"] == "0" or stop.now:
@@ -324,10 +325,10 @@ def scavenge_at_end(work: Job, native: Native, manager: ResourceManager, plan: P
     account = work.account
     try:
         end_time_s = plan.end_time()
-        wish = Wish(settings_on_nodes(native, manager, account.job, end_time_s),
+        wish = Wish({**LOGGED, **settings_on_nodes(native, manager, account.job, end_time_s)},
                     checkpoints=not work.progress.finalized or native.settings["SCR_FLUSH"] != "0",
                     run_ended=True, end_time_s=end_time_s)
-        result = Scavenge(wish, native, manager.remote(), say, lambda: stop.now, tick).run(
+        result = Scavenge(wish, native, manager.remote(), say, lambda: stop.now, tick, events).run(
             account.nodes, down_of(account.nodes, manager))
     except Exception as error:  # pylint: disable=broad-except
         return f"failed: {error}; cairn scavenge tries it again"
@@ -363,8 +364,11 @@ def run(options: argparse.Namespace, native_path: Path) -> int:
         account = Account(manager.name, Path(commands.name).name, job, nodes, wanted, begun_s=time.time())
         stop = Stop()
         stack.enter_context(on_signals(stop, os.isatty(0)))
+        events = stack.enter_context(EventLog(native, plan.environment(None), say))
         work = Job(plan, manager, tests_for(native, manager, options.exclude, say), native, JobLog(native.prefix, job),
-                   state_file, account, stop, say, [strike_of(text, manager) for text in options.kill_node])
+                   state_file, account, stop, say, [strike_of(text, manager) for text in options.kill_node],
+                   events=events)
+
         def beat() -> None:
             state_file.write(account, at_once=False)
 
@@ -372,7 +376,8 @@ def run(options: argparse.Namespace, native_path: Path) -> int:
         Unpublished(native, last, say, lambda: stop.now or stop.asked, beat).publish(plan.end_time)
         action = work.run()
         if not options.no_scavenge:
-            account.scavenged = scavenge_at_end(work, native, manager, plan, stop, action.kind == Kind.SUCCESS, beat)
+            account.scavenged = scavenge_at_end(work, native, manager, plan, stop, action.kind == Kind.SUCCESS, beat,
+                                                 events)
         account.outcome, account.reason = action.kind.name.lower().replace("_", " "), action.reason
         state_file.write(account, alive=False)
         for line in lines_of(account, work.progress, time.time()):

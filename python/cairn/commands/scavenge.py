@@ -12,6 +12,7 @@ from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from cairn.account import Account
 from cairn.commands.for_scripts import end_time_of
+from cairn.event_log import EventLog
 from cairn.hosts import expand
 from cairn.native import Native, Trouble
 from cairn.resources import ALL, manager_of
@@ -95,7 +96,8 @@ def scavenge(options: argparse.Namespace, native_path: Path) -> Result:
         end_time_s = end_time_of(native, manager)
         wish = Wish(settings_on_nodes(native, manager, job, end_time_s), rebuild=not options.no_rebuild,
                     run_ended=run_ended, end_time_s=end_time_s)
-        work = Scavenge(wish, native, manager.remote(), say)
+        events = stack.enter_context(EventLog(native, {**environment, **wish.settings}, say))
+        work = Scavenge(wish, native, manager.remote(), say, events=events)
         result = work.run(nodes, down_of(nodes, manager))
     if result.waits and not result.saved:
         say(f"nothing was tried: {result.waits}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Dict, List, NamedTuple, Optional, Sequence
 
-from cairn.job_log import Entry
+from cairn.job_log import FROM_OUTSIDE, Entry
 
 # In the order in which they are shown, with what people call them.
 PHASES = {"start": "starting", "rebuild": "rebuilding", "fetch": "fetching", "restart": "reading a restart",
@@ -76,6 +76,7 @@ class Run:
     last_s: float = 0.0
     end: str = "open"  # "finished", "halted", "died"; open: nothing told of its end
     halt: str = ""
+    launch: str = ""  # what job control says of how the launch ended
     spans: List[Span] = field(default_factory=list)
     failures: List[Failure] = field(default_factory=list)
     moved: Dict[str, List[Moved]] = field(default_factory=dict)
@@ -108,6 +109,7 @@ class History:
     newest: str = ""  # name of the last checkpoint that was committed
     newest_s: float = 0.0
     newest_number: int = 0
+    node_failures: List[Failure] = field(default_factory=list)
 
     def outcomes(self) -> Dict[str, Outcomes]:
         """Over all runs; "run" is a launch that came to its end or died."""
@@ -131,6 +133,11 @@ class History:
         """In the order of time."""
         return [one for run in self.runs for one in run.moved.get(kind, [])]
 
+    def failures(self) -> List[Failure]:
+        """Of runs and nodes, in the order of time."""
+        of_runs = [one for run in self.runs for one in run.failures]
+        return sorted(of_runs + self.node_failures, key=lambda one: one.time_s)
+
     def lost_s(self) -> float:
         """From the last dataset of each run that died until the next one computed."""
         total = 0.0
@@ -153,8 +160,7 @@ class Reader:
 
     def _run(self, entry: Entry) -> Run:
         if entry.what == "START" or not self.history.runs:
-            for before in self.history.runs[-1:]:
-                before.end = "died" if before.end == "open" else before.end
+            self._end_of_run()
             self._open = {"start": entry.time_s}
             self.history.runs.append(Run(len(self.history.runs) + 1, entry.job, entry.time_s,
                                          entry.note if entry.what == "START" else ""))
@@ -163,8 +169,25 @@ class Reader:
             run.last_s = max(run.last_s, entry.time_s)
         return run
 
+    def _end_of_run(self, launch: str = "") -> None:
+        """The last run is over, whether it has told so or not."""
+        for run in self.history.runs[-1:]:
+            if run.end == "open":
+                run.end, run.launch = "died", launch
+
+    def _hear_job_control(self, entry: Entry) -> None:
+        """The launch of a program need not be a run: it may never call SCR_Init."""
+        if entry.what in ("RUN_START", "RUN_END"):
+            self._end_of_run(entry.note if entry.what == "RUN_END" else "")
+        elif entry.what == "NODE_FAIL":
+            node, _, reason = entry.note.partition(": ")
+            self.history.node_failures.append(Failure(entry.time_s, "node", node, reason))
+
     def add(self, entry: Entry) -> None:
         """In the order in which they were written."""
+        if entry.what in FROM_OUTSIDE:
+            self._hear_job_control(entry)
+            return
         run = self._run(entry)
         if entry.what == "COMPUTE_START":
             self._close("start", run, entry)

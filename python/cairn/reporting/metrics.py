@@ -38,8 +38,10 @@ def _moved(of: Callable[..., float]) -> Callable[[History], Iterable[Sample]]:
 
 FAMILIES = [
     Family("cairn_runs_begun", "counter", "", "Runs that called SCR_Init.", lambda h: [([], len(h.runs))]),
-    Family("cairn_runs_ended", "counter", "", "Runs by how they ended; one that died is known by its successor.",
+    Family("cairn_runs_ended", "counter", "", "Runs by how they ended; one that died is known by cairn run or its successor.",
            _by_end),
+    Family("cairn_node_failures", "counter", "", "Nodes that cairn run has left out since they failed.",
+           lambda h: [([], len(h.node_failures))]),
     Family("cairn_operations", "counter", "", "What runs have done, by whether it went well.", _by_operation),
     Family("cairn_phase_seconds", "counter", "seconds", "Time of the runs by what they spent it on.",
            lambda h: [([("phase", phase)], seconds) for phase, seconds in h.seconds().items()]),

@@ -166,7 +166,8 @@ def rate_table(moved: Dict[str, List[Moved]]) -> str:
 
 def run_text(run: Run, longest_s: float) -> str:
     """A run's line of the timeline."""
-    end = END_TEXTS[run.end] + (f" ({run.halt})" if run.halt else "")
+    why = run.halt or run.launch
+    end = END_TEXTS[run.end] + (f" ({why})" if why else "")
     shape = {"died": "bad", "finished": "good", "halted": "good"}.get(run.end, "faint")
     spent = ", ".join(f"{PHASES[phase]} {share_text(seconds, run.duration_s())}"
                       for phase, seconds in run.seconds().items() if seconds > 0)
@@ -221,14 +222,15 @@ def failure_table(failures: Sequence[Failure]) -> str:
     caption = f"The last {len(shown)} of {len(failures)} failures" if len(shown) < len(failures) else "All failures"
     rows = [(clock_text(one.time_s), escape(one.what), f'<span class="name">{escape(one.name or "–")}</span>',
              f'<span class="name">{escape(one.reason or "no reason is told")}</span>') for one in shown]
-    return "<h3>Failures</h3>" + table(caption, ("when", "what", "dataset", "why"), rows)
+    return "<h3>Failures</h3>" + table(caption, ("when", "what", "dataset or node", "why"), rows)
 
 
 def job_section(history: History) -> str:
     """All of one log."""
     name = f'<span class="name">{escape(history.source)}</span>'
+    failures = failure_table(history.failures())
     if not history.runs:
-        return section(name, "<p>No run has logged anything here yet.</p>")
+        return section(name, "<p>No run has logged anything here yet.</p>", failures)
     first, last = history.runs[0].begun_s, history.last_s()
     newest = (f", the newest checkpoint is <b class=\"name\">{escape(history.newest)}</b> of "
               f"{clock_text(history.newest_s)}" if history.newest_s else ", no checkpoint was committed")
@@ -237,7 +239,7 @@ def job_section(history: History) -> str:
     return section(name, f"<p>{clock_text(first)} to {clock_text(last)}: {count_text(len(history.runs), 'run')}"
                          f"{newest}.</p>{damaged}",
                    timeline(history.runs), cost_chart(history),
-                   failure_table([failure for run in history.runs for failure in run.failures]))
+                   failures)
 
 
 def limits(unread: Sequence[Unread]) -> str:
@@ -245,10 +247,10 @@ def limits(unread: Sequence[Unread]) -> str:
     missing = "".join(f'<p class="bad name">{escape(one.source)}: {escape(one.reason)}</p>' for one in unread)
     return section("What this page cannot know", missing + (
         "<p>It is made of the logs that the library writes (CAIRN_LOG_JSON=1), by rank 0's clock. A process that dies "
-        "logs nothing: that a run has died is told by the next one, when it was by its last entry, and computing "
-        "since then counts as “not told”. The last run may still be alive. A log is taken for that of one job at a "
-        "time.</p><p>Time lost is that from the last dataset of a run that died until the next run computed; how long "
-        "nobody started it again is a part of it.</p>"))
+        "logs nothing: that a run has died is told by cairn run, or else by the next one, when it was by its last entry, "
+        "and computing since then counts as “not told”. Without cairn run the last run may still be alive. A log is taken "
+        "for that of one job at a time.</p><p>Time lost is that from the last dataset of a run that died until the next run "
+        "computed; how long nobody started it again is a part of it.</p>"))
 
 
 def page_of(histories: Sequence[History], unread: Sequence[Unread], now_s: float) -> str:
