@@ -217,7 +217,7 @@ class Scavenge:
         if result.waits:
             return result
         begun_s, ended = time.time(), "cut off"
-        self._events.happened("SCAVENGE_START", f"{len(nodes)} nodes, of which {len(down)} are down")
+        self._events.happened("SCAVENGE_START", f"asks {len(nodes) - len(down)} of {len(nodes)} nodes")
         try:
             self._save_all([node for node in nodes if node not in down], result)
             ended = result.text() or "nothing had to be saved"

@@ -299,7 +299,7 @@ def test_the_log_tells_when_it_begins_and_what_came_of_it(left: Left) -> None:
     assert left.scavenge(CAIRN_LOG_JSON="1", SCR_JOB_ID="77").code == 0
     lines = [json.loads(line) for line in (left.prefix / ".cairn" / "log.json").read_text().splitlines()]
     assert [(one["event"], one["job"], one["note"]) for one in lines] == [
-        ("SCAVENGE_START", "77", "4 nodes, of which 0 are down"), ("SCAVENGE_END", "77", "ckpt.1 saved; ckpt.3 saved")]
+        ("SCAVENGE_START", "77", "asks 4 of 4 nodes"), ("SCAVENGE_END", "77", "ckpt.1 saved; ckpt.3 saved")]
     assert "seconds" not in lines[0] and lines[1]["seconds"] > 0
 
 
