@@ -152,8 +152,9 @@ TEST_F(InPlace, AFileThatIsStillWrittenToIsRefused) {
 
 /// The program has left it as it was, and has named it for both.
 TEST_F(InPlace, DeletingLeavesAFileThatIsAnotherDatasetsToo) {
-  constexpr int next = begun_in_future;
-  for (const int deleted : {1, next}) {
+  for (const auto& [next, deleted] : {std::pair{begun_in_future, 1},
+                                      {begun_in_future, begun_in_future},
+                                      {begun_just_now, begun_just_now}}) {
     write_well(1);
     run_well([&](RankRun& rank) {
       RankRecord record = write(rank, next);

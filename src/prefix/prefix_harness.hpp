@@ -68,6 +68,7 @@ using RankHook = std::function<Status(int rank, const FileOperation&)>;
 class Prefix : public ::testing::Test {
  protected:
   Prefix() {
+    test_begun_us = make_system_clock()->now_us();
     std::filesystem::create_directories(prefix());
     std::filesystem::create_directories(base_.path() + "/cache");
   }
@@ -121,15 +122,16 @@ class Prefix : public ::testing::Test {
 
   /// The first of those that are begun half an hour ago; the others are begun long before.
   static constexpr int begun_later = 1'000'000;
-  /// And of those that will be in half an hour.
-  static constexpr int begun_in_future = 2'000'000;
+  /// And of those that are begun half a minute ago, and in half an hour.
+  static constexpr int begun_just_now = 2'000'000;
+  static constexpr int begun_in_future = 3'000'000;
 
   static DatasetInfo info_of(int dataset) {
     const auto number = static_cast<std::uint64_t>(dataset);
-    static const std::int64_t now_us = make_system_clock()->now_us();
     const std::int64_t begun_us = dataset < begun_later       ? 1000
-                                  : dataset < begun_in_future ? now_us - 30 * minute_us
-                                                              : now_us + 30 * minute_us;
+                                  : dataset < begun_just_now  ? test_begun_us - 30 * minute_us
+                                  : dataset < begun_in_future ? test_begun_us - minute_us / 2
+                                                              : test_begun_us + 30 * minute_us;
     return {{begun_us + dataset, 7}, number, number, 1, ranks, fmt::format("ckpt.{}", dataset)};
   }
 
@@ -247,6 +249,7 @@ class Prefix : public ::testing::Test {
     return found;
   }
 
+  inline static std::int64_t test_begun_us = 0;
   TemporaryFolder base_{"/dev/shm"};
   int threads = 1;                         ///< by which a rank copies
   std::string files_in = "ckpt";           ///< of all datasets to come
