@@ -152,9 +152,11 @@ TEST_F(InPlace, AFileThatIsStillWrittenToIsRefused) {
 
 /// The program has left it as it was, and has named it for both.
 TEST_F(InPlace, DeletingLeavesAFileThatIsAnotherDatasetsToo) {
-  for (const auto& [next, deleted] : {std::pair{begun_in_future, 1},
-                                      {begun_in_future, begun_in_future},
-                                      {begun_just_now, begun_just_now}}) {
+  const std::vector<std::pair<int, int>> cases = {
+      {begun_in_future, 1}, {begun_in_future, begun_in_future}, {begun_just_now, begun_just_now}};
+  for (const auto& each : cases) {
+    const int next = each.first;
+    const int deleted = each.second;
     write_well(1);
     run_well([&](RankRun& rank) {
       RankRecord record = write(rank, next);
