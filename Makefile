@@ -15,30 +15,30 @@ export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 
 .PHONY: help demo test test-cluster asan tsan build bench bench-simgrid bench-crfs soak soak-crfs mutations fuzz lint format install clean \
-        memory-folder build-packages test-packages lint-packages bench-packages cluster-packages simgrid-packages \
+        memory-directory build-packages test-packages lint-packages bench-packages cluster-packages simgrid-packages \
         crfs-suite-packages crfs-bench-packages
 
 help:
 	@echo 'make demo      lose a node, keep the run: the main job of Cairn, with proof (about a minute)'
 	@echo 'make test      build everything and run all tests'
 	@echo
-	@echo 'make test-cluster   nodes that really die, under a real Slurm, mpirun and mpiexec: tells how long a job stands still'
+	@echo 'make test-cluster   kill nodes under a real Slurm, mpirun and mpiexec, and print how long the jobs stood still'
 	@echo 'make build     build the library, the tool cairn and the examples, optimised (build/release)'
 	@echo 'make install   install them below PREFIX (now $(PREFIX))'
 	@echo 'make asan      run the tests without MPI under the address and undefined-behaviour sanitizers'
-	@echo 'make tsan      run the same under the thread sanitizer'
-	@echo 'make soak      run SEEDS=n seeds of the simulation (now $(SEEDS)), then kill real processes and damage'
-	@echo '               real files as the seeds KILLS=from:to draw it (now $(KILLS)); a failing one prints how to replay it'
-	@echo 'make soak-crfs run the suites over a mount of CRFS for SECONDS=n (now $(SECONDS)), with pjdfstest and fsx, which cargo builds;'
-	@echo '               a whole round at full size takes half an hour on two cores (docs/testing.md)'
-	@echo 'make mutations put deliberate defects into a copy of the sources, and see the simulation find them'
+	@echo 'make tsan      run the same tests under the thread sanitizer'
+	@echo 'make soak      run SEEDS=n seeds of the simulation (now $(SEEDS)), then the seeds KILLS=from:to (now $(KILLS))'
+	@echo '               that kill real processes and damage real files; a seed that fails prints how to replay it'
+	@echo 'make soak-crfs test mounts of CRFS for SECONDS=n (now $(SECONDS)), also with pjdfstest and fsx, which cargo builds;'
+	@echo '               one round at full size takes half an hour on two cores (docs/testing.md)'
+	@echo 'make mutations put defects into a copy of the sources, one at a time, and check that the simulation finds each'
 	@echo 'make fuzz      run each fuzz target for FUZZ_SECONDS=n (now $(FUZZ_SECONDS)), JOBS at once, and keep what it finds;'
-	@echo '               FUZZ_TARGETS=name runs that one'
+	@echo '               FUZZ_TARGETS=name runs only that target'
 	@echo 'make bench     build the programs in bench/ and run them (the target bench of bench/)'
 	@echo 'make bench-simgrid   run the real encode on simulated networks of up to 2048 nodes (ten minutes)'
-	@echo 'make bench-crfs   checkpoints through CRFS, natively and through a plain passthrough (a quarter of an hour)'
-	@echo 'make format    lay the sources out with clang-format'
-	@echo 'make lint      check the layout, and run clang-tidy on what is built (minutes)'
+	@echo 'make bench-crfs   write checkpoints through CRFS, without it, and through a plain passthrough (15 minutes)'
+	@echo 'make format    format the sources with clang-format'
+	@echo 'make lint      check the format, and run clang-tidy on what is built (minutes)'
 	@echo 'make clean     delete build/'
 	@echo
 	@echo 'JOBS=N sets how many processes compile and test at once (now $(JOBS)).'
@@ -48,28 +48,28 @@ crfs-suite-packages crfs-bench-packages: %-packages:
 	@packaging/install-dependencies build $(filter-out build,$*)
 
 # The demo and some tests keep their node-local storage there, as programs do.
-memory-folder:
-	@test -w /dev/shm || { echo '/dev/shm is not there; in a chroot: mount -t tmpfs tmpfs /dev/shm' >&2; exit 1; }
-	@test "$$(stat -f -c %T /dev/shm)" = tmpfs || echo 'note: /dev/shm is not in memory here; figures will be those of the disk'
+memory-directory:
+	@test -w /dev/shm || { echo '/dev/shm is missing or not writable; in a chroot: mount -t tmpfs tmpfs /dev/shm' >&2; exit 1; }
+	@test "$$(stat -f -c %T /dev/shm)" = tmpfs || echo 'note: /dev/shm is on a disk here, so times are those of the disk'
 
 build: build-packages
 	cmake --preset release $(LAUNCHER) -DCMAKE_INSTALL_PREFIX=$(PREFIX)
 	cmake --build build/release --parallel $(JOBS)
 
-demo: memory-folder build
+demo: memory-directory build
 	python3 examples/demo/demo.py --build build/release
 
-test: memory-folder test-packages crfs-suite-packages
+test: memory-directory test-packages crfs-suite-packages
 	@JOBS=$(JOBS) tests/run dev $(LAUNCHER)
 
 # Needs root, namespaces and Slurm, so not in make test; CI runs them too.
-test-cluster: memory-folder test-packages cluster-packages
+test-cluster: memory-directory test-packages cluster-packages
 	cmake --preset dev $(LAUNCHER)
 	cmake --build build/dev --parallel $(JOBS)
 	ctest --test-dir build/dev -C cluster -R '^cluster_' --verbose
 
 # Without MPI, which is not built for the sanitizers: the same code runs over a Team of threads.
-asan tsan: memory-folder test-packages crfs-suite-packages
+asan tsan: memory-directory test-packages crfs-suite-packages
 	@JOBS=$(JOBS) tests/run $@ $(LAUNCHER)
 
 bench: bench-packages
@@ -82,7 +82,7 @@ bench-simgrid: simgrid-packages
 	cmake --preset release $(LAUNCHER) -DCAIRN_BENCH=ON
 	cmake --build build/release --parallel $(JOBS) --target bench-simgrid
 
-bench-crfs: memory-folder crfs-bench-packages
+bench-crfs: memory-directory crfs-bench-packages
 	cmake --preset release $(LAUNCHER) -DCAIRN_BENCH=ON
 	cmake --build build/release --parallel $(JOBS) --target bench-crfs
 
@@ -96,7 +96,7 @@ soak: test-packages
 	python3 -B -m pytest -q -p no:cacheprovider tests/faults/test_sampled_kills.py \
 	  tests/faults/test_sampled_damage.py --build build/dev --seeds $(KILLS)
 
-soak-crfs: memory-folder test-packages crfs-suite-packages
+soak-crfs: memory-directory test-packages crfs-suite-packages
 	cmake --preset dev $(LAUNCHER)
 	cmake --build build/dev --parallel $(JOBS)
 	tests/crfs/soak --build build/dev --seconds $(SECONDS)

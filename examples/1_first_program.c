@@ -1,39 +1,56 @@
-/* Lesson 1: a rank saves what it needs to go on, and on a new start goes on from there. */
+/* Lesson 1: each rank saves its state in checkpoints, and a new run continues from the newest. */
 #include <mpi.h>
 #include <scr.h>
 #include <stdio.h>
 
-/* Reads (mode "rb") or writes ("wb") this rank's state at the place Cairn chose for it. */
-static int move_state(const char* mode, int rank, double state[2]) {
-  char name[64], path[SCR_MAX_FILENAME];
-  snprintf(name, sizeof name, "state.%d", rank);
+static int rank;
+static struct {
+  int step;
+  double result;
+} state;
+
+/* Writes (mode "wb") or reads (mode "rb") the state in this rank's file of the checkpoint. */
+static int transfer(const char* mode, const char* checkpoint) {
+  char name[SCR_MAX_FILENAME + 32], path[SCR_MAX_FILENAME];
+  snprintf(name, sizeof name, "%s/rank.%d", checkpoint, rank);
   FILE* file = SCR_Route_file(name, path) == SCR_SUCCESS ? fopen(path, mode) : NULL;
   if (!file) return 0;
-  size_t moved =
-      mode[0] == 'r' ? fread(state, sizeof *state, 2, file) : fwrite(state, sizeof *state, 2, file);
-  return (fclose(file) == 0) & (moved == 2);
+  const size_t done = mode[0] == 'w' ? fwrite(&state, sizeof state, 1, file)
+                                     : fread(&state, sizeof state, 1, file);
+  return fclose(file) == 0 && done == 1;
+}
+
+/* Loads the newest checkpoint that all ranks can read, or begins. Returns 0 after an error. */
+static int restart(void) {
+  char name[SCR_MAX_FILENAME];
+  int found = 0, error;
+  while ((error = SCR_Have_restart(&found, name)) == SCR_SUCCESS && found) {
+    if (SCR_Start_restart(name) != SCR_SUCCESS) continue;
+    if (SCR_Complete_restart(transfer("rb", name)) == SCR_SUCCESS) return 1;
+  }
+  state.step = 0;
+  state.result = 1;
+  return error == SCR_SUCCESS || error == CAIRN_E_DISABLED;
+}
+
+static void save(void) {
+  char name[32];
+  snprintf(name, sizeof name, "step.%d", state.step);
+  if (SCR_Start_output(name, SCR_FLAG_CHECKPOINT) == SCR_SUCCESS)
+    SCR_Complete_output(transfer("wb", name));
 }
 
 int main(int argc, char** argv) {
-  int rank, answer, found = 0;
-  double state[2] = {0, 1}; /* steps done, and the result so far */
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  if (SCR_Init() != SCR_SUCCESS && rank == 0) puts("no checkpoints in this run");
-  while ((answer = SCR_Have_restart(&found, NULL)) == SCR_SUCCESS && found) {
-    SCR_Start_restart(NULL);
-    if (SCR_Complete_restart(move_state("rb", rank, state)) == SCR_SUCCESS) break;
-    state[0] = 0, state[1] = 1; /* it could not be read: the next older one is tried */
+  SCR_Init(); /* if it fails, it prints why, and the program runs without checkpoints */
+  const int ready = restart();
+  while (ready && state.step < 100) {
+    state.result *= 1.01; /* the work */
+    if (++state.step % 10 == 0) save();
   }
-  if (answer != SCR_SUCCESS && answer != CAIRN_E_DISABLED)
-    return MPI_Finalize(), 1; /* there is one that must not be passed over; why has been told */
-  while (state[0] < 100) {
-    state[0] += 1, state[1] *= 1.01; /* the work */
-    if ((int)state[0] % 10 != 0) continue;
-    if (SCR_Start_checkpoint() == SCR_SUCCESS)
-      SCR_Complete_checkpoint(move_state("wb", rank, state));
-  }
-  if (rank == 0) printf("step %g: %.6f\n", state[0], state[1]);
+  if (ready && rank == 0) printf("step %d: %.6f\n", state.step, state.result);
   SCR_Finalize();
-  return MPI_Finalize();
+  MPI_Finalize();
+  return ready ? 0 : 1;
 }

@@ -2,8 +2,8 @@
  *
  * The plate is cut into bands of rows, one per rank; each step exchanges the rows at the cuts and
  * applies the 5-point stencil. A checkpoint is two files per rank: the field, and a short text that
- * says what the field is. The result does not depend on whether, when or where the run was
- * interrupted, so two result folders can be compared byte by byte.
+ * describes the field. The result does not depend on whether, when or where the run was
+ * interrupted, so two result directories can be compared byte by byte.
  *
  * Rank 0 prints one line per event, "heat EVENT key=value ...", times in seconds. */
 #include <mpi.h>
@@ -18,10 +18,11 @@ enum { columns = 2048, rows_per_mib = (1 << 20) / (columns * (int)sizeof(double)
 
 typedef struct {
   int size_mib, steps, every;
-  const char* output; /* folder for the final field, NULL for none */
+  const char* output; /* directory for the final field, NULL for none */
 } Options;
 
-/* This rank's band, rows 1..rows; rows 0 and rows + 1 are its neighbours' or the plate's edge. */
+/* This rank's band: rows 1..rows. Rows 0 and rows + 1 are copies of the neighbours' rows, or 0 at
+ * the edge of the plate. */
 typedef struct {
   int rank, ranks, rows, step;
   double *now, *next;
@@ -59,8 +60,8 @@ static void exchange_edges(Band* band) {
                MPI_DOUBLE, up, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
-/* The plate's left and right edges keep their temperature; beyond its first and last row lies the
- * cold (the edge rows without a neighbour stay 0). */
+/* The left and right edges of the plate keep their temperature. Beyond the first and the last row
+ * the temperature is 0. */
 static void advance(Band* band) {
   const double spread = 0.2;
   exchange_edges(band);
@@ -96,7 +97,7 @@ static int read_file(const char* path, void* data, size_t bytes) {
   return whole;
 }
 
-/* Path of this rank's file of the present step, in `path`. */
+/* Writes the path of this rank's file of the current step to `path`. */
 static int route(const Band* band, const char* kind, char* path) {
   char name[SCR_MAX_FILENAME];
   snprintf(name, sizeof name, "heat/step.%d/%s.%d", band->step, kind, band->rank);
@@ -114,7 +115,7 @@ static int save(Band* band) {
          route(band, "state", path) && write_file(path, text, describe(band, text, sizeof text));
 }
 
-/* The description must be exactly the one this rank would write: same step, ranks and shape. */
+/* The description must be the one that this rank would write: same step, ranks and shape. */
 static int load(Band* band) {
   char path[SCR_MAX_FILENAME], expected[256], text[256];
   const size_t bytes = describe(band, expected, sizeof expected);
@@ -125,14 +126,15 @@ static int load(Band* band) {
 
 /* ---- checkpoint and restart ---- */
 
-/* 1: goes on from a checkpoint. 0: starts anew. -1: there are checkpoints, but not for this run. */
+/* Returns 1 if a checkpoint was loaded, 0 if there is none, and -1 if there is one that this run
+ * cannot read now. */
 static int restart(Band* band) {
   char name[SCR_MAX_FILENAME];
   int found = 0;
   for (;;) {
     if (SCR_Have_restart(&found, name) != SCR_SUCCESS) return -1;
     if (!found) return 0;
-    if (SCR_Start_restart(name) != SCR_SUCCESS) continue; /* the next older one is offered */
+    if (SCR_Start_restart(name) != SCR_SUCCESS) continue; /* Cairn offers the next older one */
     const int readable = sscanf(name, "step.%d", &band->step) == 1 && load(band);
     if (SCR_Complete_restart(readable) == SCR_SUCCESS) return 1;
   }
@@ -144,7 +146,7 @@ static void checkpoint(Band* band) {
   const double start = MPI_Wtime();
   if (SCR_Start_output(name, SCR_FLAG_CHECKPOINT) != SCR_SUCCESS) return;
   const int written = save(band);
-  MPI_Barrier(MPI_COMM_WORLD); /* only so that the times printed tell writing from protecting */
+  MPI_Barrier(MPI_COMM_WORLD); /* separates the time to write from the time to protect */
   const double middle = MPI_Wtime();
   const int kept = SCR_Complete_output(written) == SCR_SUCCESS;
   if (band->rank == 0)
@@ -170,10 +172,10 @@ static void run(Band* band, const Options* options, int guarded) {
   }
 }
 
-static int write_result(const Band* band, const char* folder) {
+static int write_result(const Band* band, const char* directory) {
   char path[SCR_MAX_FILENAME];
-  mkdir(folder, 0777); /* each rank tries; if it is not there afterwards, the write says so */
-  snprintf(path, sizeof path, "%s/field.%d", folder, band->rank);
+  mkdir(directory, 0777); /* all ranks try; if it is missing, the write fails */
+  snprintf(path, sizeof path, "%s/field.%d", directory, band->rank);
   int mine = write_file(path, row_of(band->now, 1), field_bytes(band)), all = 0;
   MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
   return all;
@@ -223,7 +225,7 @@ int main(int argc, char** argv) {
   Band band = {0};
   int ok = 0;
   MPI_Init(&argc, &argv);
-  setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* so that a watcher sees each event as it happens */
+  setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* prints each event at once */
   MPI_Comm_rank(MPI_COMM_WORLD, &band.rank);
   MPI_Comm_size(MPI_COMM_WORLD, &band.ranks);
   if (parse(argc, argv, &options)) {
@@ -236,7 +238,7 @@ int main(int argc, char** argv) {
   } else if (band.rank == 0) {
     fputs(
         "usage: 2_heat [--size MIB_PER_RANK] [--steps N] [--every STEPS, 0 to ask Cairn]\n"
-        "              [--output FOLDER]\n",
+        "              [--output DIRECTORY]\n",
         stderr);
   }
   MPI_Finalize();

@@ -2,8 +2,8 @@
 !
 !   2_heat_fortran COLUMNS ROWS STEPS EVERY RESULT
 !
-! The plate is cut into bands of columns, one per rank, of COLUMNS columns of ROWS cells; every EVERY
-! steps each rank writes one file. The result (RESULT.<rank>) does not depend on whether, when or where
+! The plate is cut into bands, one per rank, of COLUMNS columns with ROWS cells each. After every EVERY
+! steps, each rank writes one file. The result (RESULT.<rank>) does not depend on whether, when or where
 ! the run was interrupted.
 program heat
   use mpi_f08
@@ -25,7 +25,7 @@ program heat
   steps = number(3)
   every = number(4)
   call get_command_argument(5, result)
-  ! Columns 0 and columns + 1 are the neighbours', or the cold beyond the plate.
+  ! Columns 0 and columns + 1 are copies of the neighbours' columns, or 0 at the edge of the plate.
   allocate (now(rows, 0:columns + 1), next(rows, 0:columns + 1), source=0.0_real64)
 
   call SCR_Init(ierror)
@@ -37,7 +37,7 @@ program heat
     if (guarded .and. mod(step, every) == 0) call checkpoint()
   end do
   if (guarded) call SCR_Finalize(ierror)
-  if (.not. written(trim(result)//text(rank))) error stop 'the result cannot be written'
+  if (.not. written(trim(result)//text(rank))) error stop 'cannot write the result'
   call MPI_Finalize()
 
 contains
@@ -117,7 +117,7 @@ contains
     loaded = status == 0
   end function
 
-  ! Where this rank finds its file; empty if there is none.
+  ! Where this rank writes or reads its file; blank after an error.
   function place(name)
     character(len=*), intent(in) :: name
     character(len=SCR_MAX_FILENAME) :: place
@@ -134,10 +134,10 @@ contains
     restarted = .false.
     do while (guarded .and. .not. restarted)
       call SCR_Have_restart(found, name, ierror)
-      if (ierror /= SCR_SUCCESS) error stop 'there is a checkpoint that must not be passed over'
+      if (ierror /= SCR_SUCCESS) error stop 'a checkpoint exists, but cannot be read now'
       if (found == 0) return
       call SCR_Start_restart(name, ierror)
-      if (ierror /= SCR_SUCCESS) cycle  ! the next older one is offered
+      if (ierror /= SCR_SUCCESS) cycle  ! Cairn offers the next older one
       call SCR_Complete_restart(merge(1, 0, loaded(trim(place(name)))), ierror)
       restarted = ierror == SCR_SUCCESS
     end do
@@ -149,7 +149,7 @@ contains
     call SCR_Start_output(name, SCR_FLAG_CHECKPOINT, ierror)
     if (ierror /= SCR_SUCCESS) return
     call SCR_Complete_output(merge(1, 0, written(trim(place(name)))), ierror)
-    if (rank == 0 .and. ierror /= SCR_SUCCESS) print '(a)', 'heat keeps no checkpoint'
+    if (rank == 0 .and. ierror /= SCR_SUCCESS) print '(a)', 'this checkpoint failed; the older ones are kept'
   end subroutine
 
 end program

@@ -20,15 +20,13 @@ std::map<std::string, std::string> environment_of(std::string_view text) {
   return environment;
 }
 
-/// The entries of a file; none if it is refused, with words.
+/// The entries of a file. What is wrong with other lines is said by file and line.
 std::vector<Entry> entries_of(std::string_view text, const std::string& name,
                               const Lookup& variable) {
-  auto entries = parse_entries(text, name, variable);
-  if (entries) return *std::move(entries);
-  expect(entries.error().code == Code::bad_setting &&
-             entries.error().text.find(name) != std::string::npos,
-         "an error names the file");
-  return {};
+  ParsedFile parsed = parse_entries(text, name, variable);
+  for (const std::string& problem : parsed.problems)
+    expect(problem.starts_with(name + ":"), "a problem names the file");
+  return std::move(parsed.entries);
 }
 
 /// Whatever a checkpoint line says can be done with a set of any size.

@@ -5,7 +5,9 @@
 #include "records/app_settings_record.hpp"
 #include "records/dataset_record.hpp"
 #include "records/halt_record.hpp"
+#include "records/last_run_record.hpp"
 #include "records/owner_record.hpp"
+#include "records/prefix_id.hpp"
 
 namespace cairn::fuzz {
 namespace {
@@ -33,6 +35,8 @@ void check(Bytes input) {
   check_one(RecordType::owner, input, decode_owner_record, again);
   check_one(RecordType::current, input, decode_current, encode_current);
   check_one(RecordType::app_settings, input, decode_app_settings, encode_app_settings);
+  check_one(RecordType::last_run, input, decode_last_run_record, again);
+  check_one(RecordType::prefix_id, input, decode_prefix_id, again);
   check_one(RecordType::halt, input, decode_halt_record, again);
   for (const auto& decoded :
        {decode_dataset_record(input).has_value(), decode_listing(input).has_value()})
@@ -51,6 +55,18 @@ std::vector<Blob> seeds() {
   HaltRecord halt{3, 1'800'000'000, 1'700'000'000, 600, "JOB_HALTED", true};
   const std::vector<Entry> set = {{"SCR_FLUSH", "2", {}, 0},
                                   {"CKPT", "0", {{"TYPE", "XOR"}, {"SET_SIZE", "4"}}, 0}};
+  const LastRunRecord run{"1234",
+                          "ada",
+                          "0.1.0",
+                          true,
+                          {{"n0", "host", 2}, {"n1", "host", 2}},
+                          "/dev/shm/%n",
+                          "/tmp",
+                          {{"/dev/shm/%n", false}, {"/scratch", true}},
+                          "host",
+                          {"boot pid:[1]", 77, 78},
+                          8,
+                          9};
   return {payload_of(encode(halt)),
           payload_of(encode(HaltRecord{})),
           payload_of(encode(record)),
@@ -59,7 +75,9 @@ std::vector<Blob> seeds() {
           payload_of(encode(std::vector{in_place, record})),
           payload_of(encode(owner)),
           payload_of(encode_current("ckpt.5")),
-          payload_of(encode_app_settings(set))};
+          payload_of(encode(PrefixId{0x0123456789abcdef})),
+          payload_of(encode_app_settings(set)),
+          payload_of(encode(run))};
 }
 
 }  // namespace cairn::fuzz

@@ -70,15 +70,17 @@ void check(Bytes input) {
 }
 
 std::vector<Blob> seeds() {
-  const KeyTree facts{"DSET",
-                      {key_value("ID", "1"), key_value("CREATED", "5"), key_value("FILES", "1"),
-                       key_value("SIZE", "9"), key_value("CKPT", "1"), key_value("FLAG_CKPT", "1"),
-                       key_value("FLAG_OUTPUT", "1"), key_value("JOBID", "7")}};
-  const KeyTree entry{"a", {facts, key_value("COMPLETE", "1"), key_value("FAILED", "t")}};
+  const KeyTree facts{
+      "DSET",
+      {key_value("ID", "1"), key_value("NAME", "a"), key_value("CREATED", "5"),
+       key_value("FILES", "1"), key_value("SIZE", "9"), key_value("CKPT", "1"),
+       key_value("FLAG_CKPT", "1"), key_value("FLAG_OUTPUT", "1"), key_value("JOBID", "7")}};
+  const KeyTree entry{"1", {facts, key_value("COMPLETE", "1"), key_value("FAILED", "t")}};
   const KeyTree index{"",
                       {key_value("VERSION", "2"),
                        key_value("CURRENT", "a"),
-                       {"DSET", {{"1", {{"NAME", {entry}}}}}}}};
+                       {"NAME", {{"a", {key_value("DSET", "1")}}}},
+                       {"DSET", {entry}}}};
   const KeyTree summary{"", {key_value("VERSION", "6"), key_value("COMPLETE", "1"), facts}};
   const KeyTree file{"x", {key_value("SIZE", "9"), key_value("CRC", "0x1f")}};
   const KeyTree leaf{

@@ -14,7 +14,7 @@ void check(Bytes input) {
     return;
   }
   expect(std::ranges::equal(to_blob(*sources), input), "only what to_blob() makes is taken");
-  take_own_facts(*sources, {{{"SCR_NODE_NAME", "one"}}, "host", "/work", 7});
+  (void)take_own_facts(*sources, {{{"SCR_NODE_NAME", "one"}}, "host", "/work", 7});
   (void)resolve(*sources);  // any answer will do; config_file.cpp looks at them
 }
 

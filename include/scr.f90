@@ -1,8 +1,9 @@
-! Cairn's Fortran interface: the calls of SCR 3 in Fortran. What they do, and in which order they come,
-! is in scr.h; each has the result of the call there in its last argument, SCR_SUCCESS or one of the
-! CAIRN_E_ codes. Flags and "valid" are integers: 0 is false. Strings come back filled up with blanks;
-! one that is too short for what it is to receive is CAIRN_E_BAD_ARGUMENT. SCR_MAX_FILENAME is enough.
-! SCR_START_RESTART alone cuts a name short: the restart has begun then.
+! Cairn's Fortran interface: the calls of SCR 3. The file scr.h describes what each call does and in
+! which order the calls are made. Each call returns its result in its last argument: SCR_SUCCESS or one
+! of the CAIRN_E_ codes. Flags and "valid" are integers: 0 is false. Strings that a call returns are
+! padded with blanks. A string that is too short for its value gives CAIRN_E_BAD_ARGUMENT;
+! SCR_MAX_FILENAME characters are always enough. Only SCR_START_RESTART truncates a name that is too
+! long, because the restart has begun by then.
 ! SPDX-License-Identifier: BSD-3-Clause
 module scr
   implicit none

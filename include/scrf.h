@@ -1,6 +1,7 @@
 ! Cairn's Fortran interface for programs that include it, in fixed or free
-! form. The module scr has the same with the arguments checked; what the
-! calls do, and in which order they come, is in scr.h.
+! form. The module scr has the same calls, and checks their arguments. The
+! file scr.h describes what each call does and in which order the calls are
+! made.
 ! SPDX-License-Identifier: BSD-3-Clause
       INTEGER, PARAMETER :: SCR_SUCCESS = 0
       INTEGER, PARAMETER :: SCR_MAX_FILENAME = 1024

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """The demo: a node dies in the middle of a run, and the result is the same to the last bit.
 
-Runs the heat solver (examples/2_heat.c) under `cairn run` on simulated nodes twice: undisturbed and
-without checkpoints, then with them and with one node killed and its storage deleted. Exits non-zero
-unless the job went on from a checkpoint by itself, on a spare, and both results are identical.
+Runs the heat solver (examples/2_heat.c) under `cairn run` on simulated nodes twice: first without checkpoints and
+without a loss, then with checkpoints, and with one node killed and its storage deleted. The exit code is 0 only if
+the job continued from a checkpoint on a spare, and both results are identical.
 """
 
 import argparse
@@ -32,11 +32,11 @@ Event = Tuple[str, Dict[str, str]]
 
 
 class Failure(Exception):
-    """Why the demo could not show what it is there to show."""
+    """Why the demo failed."""
 
 
 def say(text: str) -> None:
-    """One line of the account."""
+    """Prints one line of the demo."""
     print(text, flush=True)
 
 
@@ -51,7 +51,7 @@ def find_program(build: Path) -> Tuple[str, str, Path]:
 
 
 def require_memory(size_mib: int) -> None:
-    """Refuses to start what cannot fit: up to 6 times the state in files, twice in processes."""
+    """Fails if memory is short: files need up to 6 times the state, processes twice the state."""
     files = RANKS * size_mib * 6
     free = shutil.disk_usage(MEMORY).free // MIB
     meminfo = Path("/proc/meminfo").read_text()
@@ -62,20 +62,20 @@ def require_memory(size_mib: int) -> None:
                       f"{available}. Choose a smaller --size.")
 
 
-class Story:
-    """What one `cairn run` and the program under it say, told as it happens."""
+class Run:
+    """One `cairn run`, and what it and the solver print."""
 
-    def __init__(self, command: Sequence[str], folder: Path, settings: Dict[str, str],
+    def __init__(self, command: Sequence[str], directory: Path, settings: Dict[str, str],
                  in_full: bool = True) -> None:
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("SCR_", "CAIRN_"))}
         self._log: List[str] = []
         self._in_full = in_full
         self._process = subprocess.Popen(
-            command, cwd=folder, env={**kept, "SCR_PREFIX": str(folder), **settings}, text=True,
+            command, cwd=directory, env={**kept, "SCR_PREFIX": str(directory), **settings}, text=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
     def events(self) -> Iterator[Event]:
-        """What the solver reports: the event and its values. What `cairn run` says is told."""
+        """The events of the solver with their values. Prints the lines of `cairn run`."""
         for line in self._process.stdout:
             self._log.append(line)
             words = line.split()
@@ -87,15 +87,15 @@ class Story:
             raise Failure("the run failed:\n" + "".join(self._log))
 
     def end(self) -> None:
-        """Ends what still runs, with all that it has started."""
+        """Ends the run, if it is still alive, with all its processes."""
         if self._process.poll() is None:
-            self._process.send_signal(signal.SIGHUP)  # one that ends it at once
+            self._process.send_signal(signal.SIGHUP)  # `cairn run` then ends at once
             self._process.wait(30)
         self._process.stdout.close()
 
 
-def tell_checkpoint(values: Dict[str, str]) -> None:
-    """How much was written and how fast."""
+def print_checkpoint(values: Dict[str, str]) -> None:
+    """Prints how much was written, and how fast."""
     if values["ok"] != "1":
         raise Failure(f"the checkpoint of step {values['step']} failed")
     mib, write, protect = (float(values[key]) for key in ("mib", "write_s", "protect_s"))
@@ -104,33 +104,33 @@ def tell_checkpoint(values: Dict[str, str]) -> None:
         f"protected in {protect:.2f} s ({speed:.2f} GiB/s)")
 
 
-def told(story: Story) -> List[Event]:
-    """Tells a run to its end; its events."""
+def follow(run: Run) -> List[Event]:
+    """Prints what happens until the end of the run. Returns its events."""
     events: List[Event] = []
     try:
-        for event, values in story.events():
+        for event, values in run.events():
             events.append((event, values))
             if event == "checkpoint":
-                tell_checkpoint(values)
+                print_checkpoint(values)
             elif event == "start" and values["restarted"] == "1":
                 say(f"   rebuilt in {float(values['init_s']):.2f} s, read back in "
-                    f"{float(values['load_s']):.2f} s; going on from step {values['step']}")
+                    f"{float(values['load_s']):.2f} s; continuing from step {values['step']}")
     finally:
-        story.end()
+        run.end()
     if not events or events[-1][0] != "end" or events[-1][1]["ok"] != "1":
-        raise Failure("the solver did not come to its end")
+        raise Failure("the solver did not reach its end")
     return events
 
 
 def judge(events: List[Event]) -> None:
-    """The job died once, and went on from a checkpoint that had been made."""
+    """Fails unless the job died once and continued from a checkpoint."""
     starts = [values for event, values in events if event == "start"]
     if len(starts) != 2 or starts[1]["restarted"] != "1" or int(starts[1]["step"]) < EVERY * KILL_AFTER_CHECKPOINTS:
         raise Failure(f"no restart from step {EVERY * KILL_AFTER_CHECKPOINTS}: {starts}")
 
 
 def compare(root: Path, size_mib: int) -> None:
-    """The final field of both runs, byte by byte."""
+    """Fails unless the final fields of both runs are identical."""
     names = [f"field.{rank}" for rank in range(RANKS)]
     same, different, missing = filecmp.cmpfiles(root / "reference", root / "result", names, shallow=False)
     say(f"3. Final field, {RANKS * size_mib} MiB compared byte by byte: "
@@ -140,7 +140,7 @@ def compare(root: Path, size_mib: int) -> None:
 
 
 def demo(build: Path, size_mib: int, root: Path) -> None:
-    """The whole story."""
+    """Both runs and the comparison."""
     flavour, launcher, program = find_program(build)
     require_memory(size_mib)
     run = [str((build / "src" / "tools" / "cairn").resolve()), "run", "--nodes", str(NODES)]
@@ -148,21 +148,21 @@ def demo(build: Path, size_mib: int, root: Path) -> None:
              "--every", str(EVERY), "--output"]
     say(f"Cairn demo ({flavour}): 2-D heat equation, {RANKS} ranks on {NODES} simulated nodes and 1 spare,")
     say(f"{size_mib} MiB of state per rank, XOR in sets of {SETTINGS['SCR_SET_SIZE']}")
-    say(f"1. Undisturbed, without checkpoints: {STEPS} steps")
-    events = told(Story([*run, *solve, str(root / "reference")], root, {"SCR_ENABLE": "0"}, in_full=False))
+    say(f"1. Without checkpoints, no node is lost: {STEPS} steps")
+    events = follow(Run([*run, *solve, str(root / "reference")], root, {"SCR_ENABLE": "0"}, in_full=False))
     say(f"   done in {float(events[-1][1]['run_s']):.1f} s")
-    say(f"2. With a checkpoint every {EVERY} steps; {VICTIM} is to die after "
-        f"{KILL_AFTER_CHECKPOINTS} of them, its ranks and its storage")
-    judge(told(Story([*run, "--spares", "1", "--runs", "2", "--kill-node",
+    say(f"2. With a checkpoint every {EVERY} steps; after "
+        f"{KILL_AFTER_CHECKPOINTS} of them, {VICTIM} dies with its ranks and its storage")
+    judge(follow(Run([*run, "--spares", "1", "--runs", "2", "--kill-node",
                       f"{VICTIM}@checkpoint:{KILL_AFTER_CHECKPOINTS}", *solve, str(root / "result")],
                      root, SETTINGS)))
     compare(root, size_mib)
 
 
 def main() -> int:
-    """0 if the demo showed what it should."""
+    """Returns 0 if the demo succeeded."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--build", type=Path, default=Path("build"), help="the build folder")
+    parser.add_argument("--build", type=Path, default=Path("build"), help="the build directory")
     parser.add_argument("--size", type=int, default=64, help="MiB of state per rank")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
@@ -174,7 +174,7 @@ def main() -> int:
         print(f"The demo failed: {failure}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("Interrupted; nothing is left behind.", file=sys.stderr)
+        print("Interrupted. All files are deleted.", file=sys.stderr)
         return 130
     say(f"The demo took {time.monotonic() - start:.0f} s.")
     return 0

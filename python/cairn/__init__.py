@@ -1,4 +1,4 @@
-"""Job control: what keeps a job alive through failures. docs/guide.md tells how it is used.
+"""Job control: what keeps a job alive through failures. docs/guides/keep-a-job-alive.md shows its use.
 
 It decides by pure functions (policy, halting), the loop around them (loop) is short, and whatever a
 site may have to adapt is a small class with one job (roles): a resource manager, a launcher, a test of

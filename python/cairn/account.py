@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Mapping, Optional, Sequence
 
+from cairn.computing import Stretch, lost_s
 from cairn.job_log import Progress, Transfers
+
+# The settings by which SCR_Need_checkpoint says yes.
+CADENCE = ("SCR_CHECKPOINT_INTERVAL", "SCR_CHECKPOINT_SECONDS", "SCR_CHECKPOINT_OVERHEAD")
 
 
 @dataclass
@@ -21,10 +25,17 @@ class Run:
     computing_s: float = 0.0  # when it began to compute, after a restart if there was one
     rebuilt_s: float = 0.0  # how long it rebuilt what was lost
     restarted_from: str = ""
+    from_scratch: str = ""  # why it began from scratch, although there was a checkpoint
     how: str = ""
     failed: bool = False
     nodes_lost: Dict[str, str] = field(default_factory=dict)
     newest_s: float = 0.0  # when its last dataset was committed
+    regained_s: float = 0.0  # computing that it did not have to do again
+    kept_s: float = 0.0  # computing that its newest checkpoint holds
+
+    def stretch(self) -> Stretch:
+        """What it has computed."""
+        return Stretch(self.failed, self.begun_s, self.computing_s, self.ended_s, self.regained_s, self.kept_s)
 
 
 @dataclass
@@ -52,24 +63,14 @@ class Account:
         return max(0, len(self.nodes) - len(self.unfit) - self.wanted)
 
     def lost_s(self, now_s: float) -> float:
-        """From the last dataset of each run that died until its successor computed (or until now). One that made none
-        has lost what it computed; what it took to begin is lost by the run before it."""
-        total = 0.0
-        for run, following in zip(self.runs, [*self.runs[1:], None]):
-            if run.failed:
-                resumed = (following.computing_s or following.ended_s or now_s) if following else run.ended_s
-                total += max(0.0, resumed - (run.newest_s or run.computing_s or run.ended_s))
-        return total
+        """By failures: computing that was done again, and waiting until a run computed."""
+        return lost_s([run.stretch() for run in self.runs], now_s)
 
     def saved_s(self) -> float:
         """Computing of runs that died which did not have to be done again: without checkpoints each
-        would have begun from nothing. Counted once for each restart."""
-        total = kept = 0.0
-        for run, following in zip(self.runs, self.runs[1:]):
-            if run.failed:
-                kept += max(0.0, run.newest_s - run.computing_s) if run.newest_s and run.computing_s else 0.0
-                total += kept if following.restarted_from else 0.0
-        return total
+        would have begun from scratch. Counted once for each restart."""
+        return sum(following.regained_s for run, following in zip(self.runs, self.runs[1:])
+                   if run.failed and following.restarted_from)
 
     def as_json(self) -> Dict[str, Any]:
         """For `cairn status`."""
@@ -95,6 +96,10 @@ def size_text(count: float) -> str:
 
 def time_text(seconds: float) -> str:
     """A span of time."""
+    if seconds == 0:
+        return "0 s"
+    if abs(seconds) < 0.9995:  # from there on three digits are 1000 ms
+        return f"{seconds * 1000:.3g} ms"
     if seconds < 100:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -119,14 +124,35 @@ def _gap_text(run: Run, following: Optional[Run]) -> str:
     if following is None or not following.computing_s:
         return f"run {run.number}: {run.how}, not started again" if not following else (
             f"run {run.number}: {run.how}; its successor did not come to compute")
-    noticed = f"noticed after {run.noticed_s - run.struck_s:.1f} s, " if run.struck_s else ""
-    rebuilt = f"rebuilt in {following.rebuilt_s:.1f} s, " if following.rebuilt_s else ""
-    return (f"run {run.number}: {run.how}; {noticed}started again after {following.begun_s - run.noticed_s:.1f} s, "
-            f"{rebuilt}computing after {following.computing_s - start:.1f} s")
+    noticed = f"noticed after {time_text(run.noticed_s - run.struck_s)}, " if run.struck_s else ""
+    rebuilt = f"rebuilt in {time_text(following.rebuilt_s)}, " if following.rebuilt_s else ""
+    return (f"run {run.number}: {run.how}; {noticed}started again after {time_text(following.begun_s - run.noticed_s)}, "
+            f"{rebuilt}computing after {time_text(following.computing_s - start)}")
 
 
-def lines_of(account: Account, progress: Progress, now_s: float) -> List[str]:
-    """The account, about ten lines."""
+def _from_scratch(runs: Sequence[Run]) -> List[str]:
+    """The last of the runs that began so."""
+    began = [run for run in runs if run.from_scratch]
+    more = f" (and {len(began) - 1} before it)" if len(began) > 1 else ""
+    return [f"FROM SCRATCH run {run.number}{more} began from scratch: {run.from_scratch}" for run in began[-1:]]
+
+
+def _checkpoints(progress: Progress) -> str:
+    made = f"{progress.commits} made" if progress.commits else "none made"
+    newest = f"; the newest is {progress.newest_name}" if progress.newest_name else ""
+    return f"checkpoints  {made}, {progress.failed} failed, {_count(progress.restarts, 'restart')}{newest}"
+
+
+def never_due(progress: Progress, settings: Mapping[str, str]) -> str:
+    """What to set, where a program that uses the library has made no checkpoint since nothing asks it for one."""
+    if progress.finalized is None or progress.commits or any(float(settings.get(key) or 0) > 0 for key in CADENCE):
+        return ""
+    return (f"no checkpoint was made: SCR_Need_checkpoint says no unless one of {', '.join(CADENCE)} is set, and none is; "
+            f"set for example {CADENCE[1]}=600")
+
+
+def lines_of(account: Account, progress: Progress, now_s: float, advice: Sequence[str] = ()) -> List[str]:
+    """The account, about ten lines, and then the advice."""
     failures = account.failures()
     lost = ", ".join(f"{node} ({why})" for node, why in sorted(account.unfit.items())) or "none"
     lines = [
@@ -139,12 +165,13 @@ def lines_of(account: Account, progress: Progress, now_s: float) -> List[str]:
     lines += told[-3:]
     if len(told) > 3:
         lines.append(f"             and {len(told) - 3} before these")
+    lines += _from_scratch(account.runs)
     lines += [
-        f"time lost    {time_text(account.lost_s(now_s))} from the last checkpoints to computing again",
+        f"time lost    {time_text(account.lost_s(now_s))} by failures: waiting, and computing again",
         f"time saved   {time_text(account.saved_s())} of computing that the checkpoints kept",
-        f"checkpoints  {progress.commits} made, {progress.failed} failed, {_count(progress.restarts, 'restart')}"
-        + (f"; the newest is {progress.newest_name}" if progress.newest_name else ""),
+        _checkpoints(progress),
         f"to cache     {_moved(progress.written)}",
         f"to prefix    {_moved(progress.flushed)}"
         + (f"; fetched {_moved(progress.fetched)}" if progress.fetched.count else "")]
-    return lines + ([f"scavenge     {account.scavenged}"] if account.scavenged else [])
+    lines += [f"scavenge     {account.scavenged}"] if account.scavenged else []
+    return lines + [f"advice       {text}" for text in advice if text]

@@ -32,6 +32,7 @@ class Entry:
     to: str = ""  # where the dataset is
     scheme: str = ""  # that protects it there; none in the prefix directory
     set_size: int = 0
+    ranks: int = 0  # of the program, at its start; 0: not known
 
     @staticmethod
     def of_line(line: str, job: Optional[str] = None) -> Optional["Entry"]:
@@ -41,7 +42,7 @@ class Entry:
             found = Entry(one.get("event") or one["transfer"], one["time_us"] / 1e6,
                           one.get("dataset"), one.get("name", ""), one.get("seconds", 0.0),
                           one.get("bytes", 0), one.get("note", ""), one.get("job", ""),
-                          one.get("to", ""), one.get("scheme", ""), one.get("set_size", 0))
+                          one.get("to", ""), one.get("scheme", ""), one.get("set_size", 0), one.get("ranks", 0))
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
             return None
         return found if found.is_sound() and job in (None, found.job) else None
@@ -57,7 +58,7 @@ class Entry:
     def is_sound(self) -> bool:
         """Whether its parts are what they should be: anybody can write into a file."""
         texts = (self.what, self.name, self.note, self.job, self.to, self.scheme)
-        numbers = (self.time_s, self.seconds, self.bytes, self.dataset or 0, self.set_size)
+        numbers = (self.time_s, self.seconds, self.bytes, self.dataset or 0, self.set_size, self.ranks)
         return all(isinstance(text, str) for text in texts) and all(
             isinstance(number, (int, float)) and math.isfinite(number) and 0 <= number < 2**63
             for number in numbers)
@@ -160,6 +161,8 @@ class Progress:
     computing_since_s: float = 0.0  # of this run: when it went on computing; 0: not yet
     rebuilt_s: float = 0.0  # in this run
     finalized: Optional[bool] = None  # this run has called SCR_Finalize; None: no run has called even SCR_Init
+    ranks: int = 0  # of this run, by its SCR_Init; 0: not known
+    init_failure: str = ""  # of this run: why SCR_Init refused the MPI of the program
     written: Transfers = field(default_factory=Transfers)
     flushed: Transfers = field(default_factory=Transfers)
     fetched: Transfers = field(default_factory=Transfers)
@@ -169,7 +172,8 @@ class Progress:
         """Forgets what is known of one run only. Of a program that has once called SCR_Init it is known that a run
         without SCR_Finalize has not come to its end."""
         self.finalized = None if self.finalized is None else False
-        self.restarted_from = ""
+        self.restarted_from = self.init_failure = ""
+        self.ranks = 0
         self.computing_since_s = self.rebuilt_s = 0.0
 
     def add(self, entry: Entry) -> None:
@@ -190,12 +194,27 @@ class Progress:
             self.restarts += 1
             self.restarted_from = entry.name
             self.computing_since_s = entry.time_s
+        elif entry.what == "CURRENT":  # by the program's own means
+            self.restarted_from = self.restarted_from or entry.name
         elif entry.what == "COMPUTE_START" and not self.computing_since_s:
             self.computing_since_s = entry.time_s
         elif entry.what == "START":
             self.finalized = False
+            self.ranks = entry.ranks
+        elif entry.what == "INIT_FAIL":
+            self.init_failure = entry.note
         elif entry.what == "FINALIZE":
             self.finalized = True
+
+    def split_world(self, ranks_asked: Optional[int]) -> str:
+        """Why the processes of this run did not work together; empty where nothing says so."""
+        if self.init_failure:
+            return f"SCR_Init failed: {self.init_failure}"
+        if self.ranks == 1 and (ranks_asked or 1) > 1:
+            return (f"the launcher was asked for {ranks_asked} ranks, and the program has one: each process is a program of "
+                    "its own, and they overwrite each other's checkpoints; start the program with the launcher of the MPI "
+                    "that it is built for")
+        return ""
 
     def _ended(self, entry: Entry) -> None:
         writing, self.writing = self.writing, None

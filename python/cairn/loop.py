@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
 
 from cairn.account import Account, Run
+from cairn.computing import Computing
 from cairn.event_log import Events
 from cairn.halt_file import HaltFile
 from cairn.halting import FINALIZED, halt_seconds_of, why_stop
@@ -55,6 +56,7 @@ class Plan:
     losses_held: int = 0  # nodes without which the others still have the newest checkpoint
     run_name: str = ""  # by which the resource manager knows the runs, where that is how it finds them
     end_time: Callable[[], Optional[float]] = lambda: None  # of the allocation, in seconds since 1970; None: not known
+    ranks: Optional[int] = None  # that the launcher is asked for; None: not known
 
 
 class Machine:
@@ -103,6 +105,14 @@ class Strike:
         self._done = True
         return self._lose(self.node)
 
+    def missed(self, commits: int) -> str:
+        """What to say at the end where it did not happen."""
+        if self._done:
+            return ""
+        if self._seconds is not None:
+            return f"--kill-node {self.node}@{self._seconds:g} did nothing: the job ended before"
+        return f"--kill-node {self.node}@checkpoint:{self._checkpoint} did nothing: {commits} were made"
+
 
 class Job:
     """Everything that happens under one `cairn run`."""
@@ -118,6 +128,7 @@ class Job:
         self._say, self._strikes, self._machine, self._events = say, strikes, machine, events
         self._halt_file = HaltFile(native, say)
         self.progress = Progress()
+        self._computing = Computing()
         self._heard_s = 0.0  # when the log told something
         self._looked_s = machine.now_s()  # when it was read the last time
         self._tally = FailureTally()
@@ -128,6 +139,7 @@ class Job:
         self._newest = ""  # the last checkpoint that was made or restarted from
         self._holders: FrozenSet[str] = frozenset()  # the nodes of that run
         self._trouble_told = 0  # of which run
+        self._split_world_told = 0  # likewise
         self._has_warned = False  # that nobody knows the end of the allocation
         self._used: List[str] = []  # the nodes of the last run, each in its place
         self._launcher = 0  # the process id of that of the last run
@@ -177,7 +189,7 @@ class Job:
         if state.halt_seconds > 0 and state.seconds_left is None and not self._has_warned:
             self._has_warned = True
             self._say(f"when the allocation ends is not known, so {state.halt_seconds} s before it nothing will stop the "
-                      "job (SCR_HALT_SECONDS); SCR_END_TIME tells it, in seconds since 1970")
+                      "job (SCR_HALT_SECONDS); set SCR_END_TIME to it, in seconds since 1970")
 
     def _state(self) -> State:
         now, setting = self._machine.now_s(), self._plan.policy.halt_seconds
@@ -230,6 +242,7 @@ class Job:
         self._left_out = set(self.account.unfit)
         self._reason_before = self._halt_file.reason()
         self.progress.begin_run()
+        self._computing.begin_run()
         run = Run(len(self.account.runs) + 1, list(nodes), self._machine.now_s())
         self.account.runs.append(run)
         self._state_file.write(self.account)
@@ -276,7 +289,8 @@ class Job:
             self._read_halt_file()
         run.nodes_lost.update(self._look_at_nodes())
         how = how or (How.SIGNAL if ended.by_signal else How.EXIT_OTHER if ended.code else How.EXIT_0)
-        return Event(how, ended.code, self.progress.finalized, tuple(run.nodes_lost))
+        return Event(how, ended.code, self.progress.finalized, tuple(run.nodes_lost),
+                     self.progress.split_world(self._plan.ranks))
 
     def _end_leftovers(self, by_force: bool, returned_0: bool = False) -> None:
         run = Ended(self._launcher, self._plan.run_name, by_force, returned_0)
@@ -364,13 +378,25 @@ class Job:
             heard = replace(entry, time_s=min(max(entry.time_s, self._looked_s, run.begun_s), now_s))
             commits = self.progress.commits
             self.progress.add(heard)
+            self._computing.add(heard)
             if self.progress.commits > commits:
                 run.newest_s = heard.time_s
             if heard.what == "RESTART_SUCCESS" or (heard.what == "CHECKPOINT_END" and not heard.note):
                 self._newest, self._holders = heard.name, frozenset(run.nodes)
         self._looked_s = now_s
-        run.computing_s = self.progress.computing_since_s
+        self._warn_of_split_world(run)
+        computing = self._computing
+        if computing.from_scratch and not run.from_scratch:
+            self._say(f"run {run.number} BEGINS FROM SCRATCH: {computing.from_scratch}")
+        run.regained_s, run.kept_s, run.from_scratch = computing.regained_s, computing.kept_s, computing.from_scratch
+        run.computing_s = computing.began_s
         run.rebuilt_s, run.restarted_from = self.progress.rebuilt_s, self.progress.restarted_from
+
+    def _warn_of_split_world(self, run: Run) -> None:
+        why = self.progress.split_world(self._plan.ranks)
+        if why and run.number != self._split_world_told:
+            self._split_world_told = run.number
+            self._say(why)
 
     def _read_halt_file(self) -> None:
         """It tells of the end too, where the log cannot be written any more. SCR_Init, whose START is in the log, takes the

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 import subprocess
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional
 
+from cairn.found_job import FoundJob
 from cairn.halting import SIGNALLED, Halt
 
 PATIENCE_S = 60
@@ -21,6 +24,18 @@ class Trouble(Exception):
 
 class WrongUsage(Trouble):
     """It was asked for in a way that makes no sense."""
+
+
+def check_prefix(prefix: str) -> None:
+    """A prefix directory must be there before a command can say anything about its job."""
+    try:
+        found = os.stat(prefix)
+    except (FileNotFoundError, NotADirectoryError):
+        found = None
+    except OSError as error:
+        raise Trouble(f"prefix directory {prefix}: {error.strerror}") from error
+    if found is None or not stat.S_ISDIR(found.st_mode):
+        raise Trouble(f"{prefix} is not a directory; name the prefix directory of the job by --prefix or SCR_PREFIX")
 
 
 class Native:
@@ -59,6 +74,19 @@ class Native:
         return {key: value for key, value in self.settings.items() if key.startswith(("SCR_", "CAIRN_")) and value
                 and value != SECRET and key not in self._defaults and key not in OF_THIS_NODE}
 
+    def job(self) -> FoundJob:
+        """Whose caches the commands look for."""
+        return FoundJob.of_json(self._json(["job", "-p", self.prefix]))
+
+    def explain(self) -> Dict[str, Any]:
+        """What a restart would take, and where datasets are."""
+        answer: Dict[str, Any] = self._json(["explain", "--json", "-p", self.prefix])
+        return answer
+
+    def prefix_id(self, prefix: str) -> str:
+        """The id by which caches know a prefix directory; empty if it has none."""
+        return str(self._json(["index", "id", "--json", "-p", prefix])["id"])
+
     def halt(self) -> Halt:
         """What is asked for."""
         return self._halt("--list")
@@ -74,6 +102,10 @@ class Native:
     def _halt(self, *arguments: str) -> Halt:
         return Halt.of_json(self._json(["halt", *arguments, "--json", self.prefix])["prefixes"][0])
 
+    def has_datasets(self) -> bool:
+        """Whether a dataset was ever copied to the prefix directory."""
+        return (Path(self.prefix) / ".cairn" / "datasets").is_dir()
+
     def can_make_whole(self) -> bool:
         """Whether something was scavenged that is not published, neither outlived nor refused, and seems to be complete."""
         if not (Path(self.prefix) / ".cairn" / "scavenged").is_dir():
@@ -83,7 +115,7 @@ class Native:
 
     def restart_name(self) -> Optional[str]:
         """The checkpoint in the prefix directory that a restart would begin with."""
-        if not (Path(self.prefix) / ".cairn" / "datasets").is_dir():
+        if not self.has_datasets():
             return None
         # A record that cannot be read makes it fail, but the others are told.
         name = self._json(["index", "list", "--json", "-p", self.prefix], incomplete=True)["restart"]
@@ -106,7 +138,8 @@ class Native:
         except (OSError, subprocess.TimeoutExpired) as error:
             raise Trouble(f"{self.path}: {error}") from error
         if done.returncode != 0 and not (incomplete and done.stdout):
-            raise Trouble(f"cairn {arguments[0]} failed:\n{done.stderr.strip()}")
+            said = done.stderr.strip().removeprefix("cairn: error: ")
+            raise Trouble(said or f"cairn {arguments[0]} failed with exit code {done.returncode}")
         return done.stdout
 
 

@@ -85,7 +85,7 @@ class Ping(NodeTest):
         silent = [node for node in nodes if codes.get(node) == 1]
         if silent and not self._passes and not self._has_told:
             self._has_told = True
-            self._tell("no other node answers to ping, which then tells nothing of them")
+            self._tell("no other node answers to ping, so the test is ignored")
         return dict.fromkeys(silent, "does not answer to ping") if self._passes else {}
 
 
@@ -110,12 +110,13 @@ def echo(remote: RemoteExecution) -> NodeTest:
 
 # The folder itself is made by the program. What the job has there already is room for it.
 CAPACITY = ('d={folder}; while [ ! -e "$d" ]; do d=$(dirname "$d"); done; '
-            'if [ -d "$d" ] && [ -w "$d" ]; then df -Pk "$d" | tail -n 1; du -sk {own} 2>/dev/null || echo 0; '
+            'if [ -d "$d" ] && [ -w "$d" ]; then df -Pk "$d" | tail -n 1; du -skc {own}* 2>/dev/null | tail -n 1 | grep . || echo 0; '
             'else echo "$d cannot be written"; exit 1; fi')
 
 
 def capacity(remote: RemoteExecution, folder: str, own: str, bytes_needed: int) -> NodeTest:
-    """A folder (%n is the node) can be written, and has so much room for the job; `own` is what the job has below it."""
+    """A folder (%n is the node) can be written, and has so much room for the job; what the job has below it already,
+    in all its prefix directories, begins with `own`."""
     def judge(answer: Answer) -> str:
         if answer.code != 0:
             return f"{folder}: {_first_line(answer)}"
@@ -155,7 +156,7 @@ def tests_of(names: Sequence[str], manager: ResourceManager, excluded: Sequence[
         elif name == "echo":
             tests.append(echo(manager.remote()))
         elif name == "dir_capacity":
-            own = f"{settings['SCR_USER_NAME']}/cairn.{settings['SCR_JOB_ID']}"
+            own = f"{settings['SCR_USER_NAME']}/cairn.{settings['SCR_JOB_ID']}."
             tests += [capacity(manager.remote(), folder, own, count)
                       for folder, count in sorted(folders_of(settings).items())]
         elif name not in ("none", Excluded.name, SaidDown.name, Kernel.name):

@@ -61,12 +61,15 @@ class Event:
     code: int = 0  # the exit code, or the signal
     finalized: Optional[bool] = None  # the program has called SCR_Finalize; None: no run has called even SCR_Init
     nodes_lost: Tuple[str, ...] = ()  # found dead since the run began
+    split_world: str = ""  # why its processes did not work together, where they did not
 
     def text(self) -> str:
         """For people."""
         if self.how == How.NODE_LOST:
             return f"lost {', '.join(self.nodes_lost)}"
         lost = f"; lost {', '.join(self.nodes_lost)}" if self.nodes_lost else ""
+        if self.how == How.EXIT_0 and self.split_world:
+            return f"exit 0, and its processes did not work together{lost}"
         if self.how == How.EXIT_0 and self.finalized is False:
             return f"exit 0 without SCR_Finalize{lost}"
         if self.how == How.EXIT_OTHER:
@@ -88,7 +91,7 @@ class Action:
 def ended_well(event: Event) -> bool:
     """A launcher may return 0 after the loss of a node (srun does), so its word is not enough where the
     program has something better to say, or a node is dead."""
-    if event.how != How.EXIT_0:
+    if event.how != How.EXIT_0 or event.split_world:
         return False
     return not event.nodes_lost if event.finalized is None else event.finalized
 
@@ -96,6 +99,8 @@ def ended_well(event: Event) -> bool:
 def decide(policy: Policy, state: State, event: Event) -> Action:
     """The order of the questions is the rank of the answers."""
     if event.how != How.NOT_STARTED:
+        if event.split_world:
+            return Action(Kind.GIVEN_UP, event.split_world)
         if ended_well(event):
             if state.halt:
                 return Action(Kind.HALTED, state.halt)

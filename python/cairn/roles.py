@@ -177,6 +177,7 @@ class Launcher(ABC):
     """Knows the command line of a launcher."""
 
     names: Tuple[str, ...] = ()  # of the command
+    mpi: Optional[str] = None  # whose programs it starts; None: those of any MPI, or that is not known
     subcommand = 0  # how many words of the command follow its name, as `run` in `flux run`
     # Options that take so many words after them, beside those that hold their value after "=".
     takes: Mapping[str, int] = {}

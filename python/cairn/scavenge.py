@@ -229,9 +229,9 @@ class Scavenge:
         datasets = merged(self._lists(nodes, result))
         result.listed = len(datasets)
         for node, why in result.silent.items():
-            self._say(f"{node} does not tell what it holds: {why}")
+            self._say(f"{node} cannot list what it holds: {why}")
         for node, why in result.partly.items():
-            self._say(f"{node} does not tell all that it holds: {why}")
+            self._say(f"{node} cannot list all that it holds: {why}")
         ended: Dict[str, Verdict] = {}
         while True:
             one = next_to_save(datasets, ended, self._wish.checkpoints)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 import socket
 import time
 from pathlib import Path
 from typing import Any, Dict, Optional, TextIO
 
 from cairn.account import Account, account_of_json
+from cairn.life import identity, lives
 from cairn.native import Trouble
 
 BEAT_S = 5.0
@@ -51,8 +51,8 @@ class StateFile:
         if not at_once and now - self._written_s < BEAT_S:
             return
         self._written_s = now
-        record = {"version": 1, "host": socket.gethostname(), "process": os.getpid(), "alive": alive,
-                  "beat_s": now, **account.as_json()}
+        record = {"version": 1, "host": socket.gethostname(), **identity(), "alive": alive, "beat_s": now,
+                  **account.as_json()}
         new = self._folder / "run.json.tmp"
         try:
             new.write_text(json.dumps(record) + "\n", encoding="utf-8")
@@ -62,8 +62,9 @@ class StateFile:
 
 
 def read_state(prefix: str, dead_after_s: float = DEAD_AFTER_S) -> Optional[Dict[str, Any]]:
-    """What the last `cairn run` has told, with its `account`, and in `alive` whether it still lives, which it tells again
-    and again; None if there was none. Its clock need not agree with ours, so this takes the file's own time."""
+    """What the last `cairn run` wrote, with its `account`, and in `alive` whether it still lives; None if there was none.
+    On the same machine its process says so, else how old the file is: its clock need not agree with ours, so this takes
+    the file's own time."""
     path = Path(prefix) / ".cairn" / "run.json"
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
@@ -75,5 +76,6 @@ def read_state(prefix: str, dead_after_s: float = DEAD_AFTER_S) -> Optional[Dict
     if record.get("version") != 1:
         raise Trouble(f"{path} is of a newer version of Cairn")
     record["account"] = account_of_json(record)
-    record["alive"] = bool(record.get("alive")) and age_s < dead_after_s
+    process_lives = lives(record)
+    record["alive"] = bool(record.get("alive")) and (age_s < dead_after_s if process_lives is None else process_lives)
     return record

@@ -7,12 +7,23 @@
 #include "config/remedy.hpp"
 #include "files/posix_files.hpp"
 #include "prefix/app_settings_file.hpp"
+#include "prefix/last_run_file.hpp"
+#include "scr.h"
+#include "session/last_run.hpp"
 #include "session/same_call.hpp"
 #include "topology/placement.hpp"
 
 namespace cairn {
 
-Process::Process() : log_(log_to_stderr), files_(make_posix_files()), clock_(make_system_clock()) {}
+Process::Process()
+    : log_(log_to_stderr),
+      files_(make_posix_files()),
+      clock_(make_system_clock()),
+      library_(check_mpi_library(mpi_family_built_for(), mpi_library_version())) {
+  if (!library_)
+    launched_rank_ =
+        launched_rank(family_of_library(mpi_library_version()), current_process().environment);
+}
 
 Process& process() {
   static Process instance;
@@ -20,6 +31,7 @@ Process& process() {
 }
 
 int Process::rank() const {
+  if (launched_rank_) return *launched_rank_;
   if (comm_) return comm_->rank();
   int ready = 0;
   int over = 0;
@@ -38,6 +50,7 @@ Status Process::agree(Status mine) { return cairn::agree(*comm_, std::move(mine)
 
 /// All ranks are in this call, before SCR_Init or after SCR_Finalize; else all say so.
 Status Process::enter_outside(std::string_view call) {
+  CAIRN_TRY(library_);
   int ready = 0;
   int over = 0;
   MPI_Initialized(&ready);
@@ -50,25 +63,48 @@ Status Process::enter_outside(std::string_view call) {
   return check_same_call(*comm_, call, "UNINIT");
 }
 
-/// Only what rank 0 was told counts; a rank that was told otherwise must hear of it.
+namespace {
+
+/// As SCR_Config takes them. None of them is secret: such options cannot be set by it.
+std::string text_of_entries(const std::vector<Entry>& entries) {
+  std::string text;
+  for (const Entry& entry : entries) {
+    text += fmt::format("{}\"{}={}", text.empty() ? "" : ", ", entry.key, entry.value);
+    for (const Pair& child : entry.children) text += fmt::format(" {}={}", child.key, child.value);
+    text += '"';
+  }
+  return text.empty() ? "none" : text;
+}
+
+}  // namespace
+
+/// Rank 0's SCR_Config calls count; where another rank made others, all ranks fail.
 Status Process::compare_app_settings() {
-  SettingSources told;
-  told.app_entries = app_.entries();
-  const Blob blob = to_blob(told);
+  SettingSources set;
+  set.app_entries = app_.entries();
+  const Blob blob = to_blob(set);
   const std::string_view bytes(reinterpret_cast<const char*>(blob.data()), blob.size());
   const auto hash = static_cast<std::int64_t>(hash_of_name(bytes) >> 1);
   std::array<std::int64_t, 2> extremes = {hash, -hash};
   comm_->allreduce(extremes, Reduce::min);
   if (extremes[0] == -extremes[1]) return {};
-  return fail(
-      Code::differs,
-      "SCR_Init in state UNINIT: ranks have made different SCR_Config calls; all ranks must make "
-      "the same ones in the same order");
+  return fail(Code::differs,
+              "SCR_Init in state UNINIT: the ranks made different SCR_Config calls. {}. All ranks "
+              "must make the same ones in the same order",
+              who_has_which(*comm_, text_of_entries(app_.entries())));
 }
 
+/// Before SCR_Init: what environment and files say now, so far as it can be read. SCR_Init reports
+/// what is wrong with them.
 Lookup Process::lookup() const {
-  return [this](const std::string& key) {
-    return resolved_ ? resolved_->value_of(key) : std::optional<std::string>{};
+  if (resolved_) return [this](const std::string& key) { return resolved_->value_of(key); };
+  auto now = gather_sources(*files_, current_process(), app_.entries(), system_settings_path())
+                 .and_then(resolve);
+  if (!now) return [](const std::string&) { return std::optional<std::string>{}; };
+  return [settings = *std::move(now)](const std::string& key) {
+    const ResolvedOption* option = settings.find(key);
+    const bool is_said = option != nullptr && option->source != "default";
+    return is_said ? settings.value_of(key) : std::nullopt;
   };
 }
 
@@ -88,33 +124,27 @@ Status Process::resolve_settings() {
   CAIRN_TRY(agree(std::move(gathered)));
   bcast_blob(*comm_, blob, 0);
   CAIRN_ASSIGN(SettingSources sources, sources_from_blob(blob));
-  take_own_facts(sources, current_process());
-  auto resolved = resolve(sources);
+  auto resolved =
+      take_own_facts(sources, current_process()).and_then([&] { return resolve(sources); });
   CAIRN_TRY(agree(resolved ? Status{} : Status(tl::unexpected(resolved.error()))));
   resolved_ = *std::move(resolved);
-  if (comm_->rank() == 0) {
-    for (const std::string& warning : resolved_->warnings) log_.warning("{}", warning);
-    for (const std::string& note : resolved_->notes) log_.info("{}", note);
-    warn_of_shared_job();
-  }
   return {};
 }
 
-void Process::warn_of_shared_job() const {
-  const ResolvedOption* job = resolved_->find("SCR_JOB_ID");
-  if (!resolved_->settings.enable || job->source != "default") return;
-  log_.warning(
-      "no resource manager tells a job id: all your programs on these nodes take each other's "
-      "checkpoints for theirs, in job {}; set SCR_JOB_ID to a name of this job's own, the same "
-      "whenever it is started again",
-      job->value);
+void Process::report_settings() const {
+  if (comm_->rank() != 0) return;
+  for (const std::string& warning : resolved_->warnings) log_.warning("{}", warning);
+  for (const std::string& note : resolved_->notes) log_.info("{}", note);
 }
 
 Status Process::init() {
   if (state_ == State::running) return session_->refuse("SCR_Init", "UNINIT");
+  CAIRN_TRY(check_library());
   CAIRN_TRY(enter_outside("SCR_Init"));
   state_ = State::failed;
   CAIRN_TRY(resolve_settings());
+  if (resolved_->settings.enable) CAIRN_TRY(check_launch());
+  report_settings();
   if (!resolved_->settings.enable) {
     state_ = State::disabled;
     if (rank() == 0) log_.info("SCR_ENABLE=0: the run goes on without checkpoints");
@@ -123,6 +153,7 @@ Status Process::init() {
   CAIRN_ASSIGN(session_,
                Session::init({*comm_, *files_, *clock_, *background_, log_}, resolved_->settings));
   state_ = State::running;
+  note_run_for_commands();
   if (rank() == 0) keep_app_settings_for_commands();
   return {};
 }
@@ -141,10 +172,38 @@ void Process::keep_app_settings_for_commands() {
     log_.warning("cairn's commands will not know what SCR_Config has set: {}", kept.error().text);
 }
 
+/// Only once the session is there: a run that was refused says nothing of the job that lives.
+void Process::note_run_for_commands() {
+  const ProcessFacts facts = current_process();
+  run_ = describe_run(*comm_, resolved_->settings, facts.host_name);
+  if (rank() != 0) return;
+  const auto mark = facts.environment.find("STARTED_BY_CAIRN_RUN");
+  run_.by_cairn_run = mark != facts.environment.end() && mark->second == "1";
+  run_.version = CAIRN_VERSION;
+  run_.cache_base = resolved_->value_of("SCR_CACHE_BASE").value_or("");
+  run_.control_base = resolved_->value_of("SCR_CNTL_BASE").value_or("");
+  run_.started_us = clock_->now_us();
+  const Status kept = keep_last_run(*files_, PrefixFolder{resolved_->settings.prefix}, run_);
+  // Of a prefix directory that does not exist there is a message of its own.
+  if (!kept && kept.error().code != Code::not_found)
+    log_.warning(
+        "cairn's commands cannot find this job by its prefix directory: {}; give them "
+        "SCR_JOB_ID={}",
+        kept.error().text, run_.job_id);
+}
+
+void Process::note_end_for_commands() {
+  const Status marked = mark_last_run_ended(*files_, PrefixFolder{resolved_->settings.prefix}, run_,
+                                            clock_->now_us());
+  if (!marked)
+    log_.warning("cairn's commands will not know that this run has ended: {}", marked.error().text);
+}
+
 Status Process::finalize() {
   CAIRN_ASSIGN(Session * running, session_for_all("SCR_Finalize"));
   Status done = running->finalize();
   if (!done && !running->is_ended()) return done;
+  if (rank() == 0) note_end_for_commands();
   session_.reset();
   comm_.reset();
   resolved_.reset();
@@ -174,13 +233,8 @@ Result<Session*> Process::session(std::string_view call) {
 }
 
 Result<std::optional<std::string>> Process::configure(const std::string& text) {
-  const Lookup environment =
-      [facts = current_process()](const std::string& name) -> std::optional<std::string> {
-    const auto found = facts.environment.find(name);
-    if (found == facts.environment.end()) return std::nullopt;
-    return found->second;
-  };
-  CAIRN_ASSIGN(const ConfigRequest request, parse_request(text, environment));
+  const ProcessFacts facts = current_process();
+  CAIRN_ASSIGN(const ConfigRequest request, parse_request(text, environment_of(facts)));
   const bool change = request.kind == ConfigRequest::Kind::change;
   if (change && state_ == State::running)
     return fail(

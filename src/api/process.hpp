@@ -11,6 +11,7 @@
 #include "config/resolve.hpp"
 #include "files/clock.hpp"
 #include "files/files.hpp"
+#include "records/last_run_record.hpp"
 #include "session/session.hpp"
 
 namespace cairn {
@@ -44,7 +45,8 @@ class Process {
   /// What went wrong, and what to do about it.
   std::string text_of(const Error& error) const;
 
-  /// In MPI_COMM_WORLD; 0 while there is no MPI.
+  /// In MPI_COMM_WORLD; 0 while there is no MPI. By the launcher's count where the MPI is not the
+  /// program's, so that one process of the launch speaks for all.
   int rank() const;
   const Log& log() const { return log_; }
 
@@ -53,8 +55,13 @@ class Process {
   Status enter_outside(std::string_view call);
   Status compare_app_settings();
   Status resolve_settings();
-  void warn_of_shared_job() const;
+  void report_settings() const;
+  Status check_library();
+  Status check_launch();
+  void log_failed_init(const Settings& settings, const std::string& why);
   void keep_app_settings_for_commands();
+  void note_run_for_commands();
+  void note_end_for_commands();
   Lookup lookup() const;
 
   Log log_;
@@ -62,6 +69,9 @@ class Process {
   std::unique_ptr<Clock> clock_;
   AppSettings app_;
   std::optional<ResolvedSettings> resolved_;
+  const Status library_;  ///< the MPI that answers is the one that Cairn was built for
+  std::optional<int> launched_rank_;
+  LastRunRecord run_;  ///< on rank 0, while there is a session
   std::unique_ptr<MpiCommunicator> comm_;
   std::unique_ptr<Session> session_;
   /// Ends before the session and its lock do.

@@ -37,8 +37,9 @@ std::string line_of(const cairn::Error& error, Kind kind, const char* call) {
 }
 
 int code_of(const cairn::Error& error, Kind kind, const char* call) {
-  // A disabled library is silent: the program was told once, by SCR_Init.
-  if (error.code != Code::disabled && (kind == Kind::local || process().rank() == 0))
+  // A disabled library is silent: SCR_Init has reported why.
+  const bool is_known = error.code == Code::disabled || error.is_reported;
+  if (!is_known && (kind == Kind::local || process().rank() == 0))
     process().log().error("{}", line_of(error, kind, call));
   return static_cast<int>(error.code);
 }

@@ -1,5 +1,7 @@
 #include "base/error.hpp"
 
+#include <sys/stat.h>
+
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -32,11 +34,35 @@ Code code_of_errno(int error_number) {
   }
 }
 
+constexpr std::string_view unmount_command = "fusermount3 -u";
+
+/// The topmost directory on the way to `path` that has no server; `path` if all answer.
+std::string dead_mount_of(const std::string& path) {
+  for (std::size_t end = path.find('/', 1); end != path.npos; end = path.find('/', end + 1)) {
+    struct stat status = {};
+    const std::string above = path.substr(0, end);
+    if (::stat(above.c_str(), &status) != 0 && errno == ENOTCONN) return above;
+  }
+  return path;
+}
+
 }  // namespace
 
 Error errno_error(int error_number, std::string_view action, std::string_view path) {
-  return Error{code_of_errno(error_number),
-               fmt::format("cannot {} {}: {}", action, path, std::strerror(error_number)), -1};
+  std::string text = fmt::format("cannot {} {}: {}", action, path, std::strerror(error_number));
+  if (error_number == ENOTCONN) {
+    const std::string mount = dead_mount_of(std::string(path));
+    text += fmt::format(
+        "; the process that served the mount {} has ended: unmount it ({} {}), and mount it again",
+        mount, unmount_command, mount);
+  }
+  return Error{code_of_errno(error_number), std::move(text), -1};
+}
+
+std::string cause_of(const Error& error) {
+  const std::size_t colon = error.text.rfind(": ");
+  const std::string reason = colon == error.text.npos ? error.text : error.text.substr(colon + 2);
+  return fmt::format("{}: {}", name_of(error.code), reason.substr(0, reason.find(" (rank ")));
 }
 
 bool concerns_files(const Error& error) {
@@ -55,6 +81,7 @@ bool concerns_files(const Error& error) {
 
 std::string_view remedy_for(const Error& error, Storage storage) {
   if (!concerns_files(error)) return "";
+  if (error.text.find(unmount_command) != error.text.npos) return "";  // it has its remedy
   const bool cached = storage == Storage::cache;
   switch (error.code) {
     case Code::not_found:

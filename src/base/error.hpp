@@ -37,8 +37,9 @@ std::string_view name_of(Code code);
 
 struct [[nodiscard]] Error {
   Code code = Code::ok;
-  std::string text;  ///< one line: what, which file, which node, and the remedy
-  int rank = -1;     ///< the rank on which it arose, -1 while it is only local
+  std::string text;          ///< one line: what, which file, which node, and the remedy
+  int rank = -1;             ///< the rank on which it arose, -1 while it is only local
+  bool is_reported = false;  ///< the log has it already, so that its caller need not print it
 };
 
 template <class T>
@@ -47,6 +48,9 @@ using Status = Result<void>;
 
 /// True where it is about a file, which may be another one on each node.
 bool concerns_files(const Error& error);
+
+/// Its code and the reason at its end, without files and ranks: equal for all that fail alike.
+std::string cause_of(const Error& error);
 
 /// Where a file lies that an error is about.
 enum class Storage { cache, prefix };
@@ -61,7 +65,7 @@ tl::unexpected<Error> fail(Code code, fmt::format_string<Args...> format, Args&&
 }
 
 /// The Error for errno after `action` on `path`: ENOSPC and EDQUOT become no_space, ENOENT and
-/// ENOTDIR not_found, ELOOP untrusted, the rest io.
+/// ENOTDIR not_found, ELOOP untrusted, the rest io. Of a dead FUSE mount it says how to unmount it.
 Error errno_error(int error_number, std::string_view action, std::string_view path);
 
 }  // namespace cairn

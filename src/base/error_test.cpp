@@ -33,6 +33,13 @@ TEST(Error, TravelsThroughAssignAndTry) {
   EXPECT_FALSE(is_even(3));
 }
 
+TEST(Error, OfADeadMountSaysHowToUnmountIt) {
+  const Error dead = errno_error(ENOTCONN, "read", "/no/such/mount/file");
+  EXPECT_EQ(dead.code, Code::io);
+  EXPECT_NE(dead.text.find("fusermount3 -u /no/such/mount/file"), std::string::npos) << dead.text;
+  EXPECT_EQ(remedy_for(dead, Storage::prefix), "") << "a second remedy would contradict";
+}
+
 TEST(Error, ErrnoTellsActionPathAndCause) {
   const Error full = errno_error(ENOSPC, "write", "/a/b");
   EXPECT_EQ(full.code, Code::no_space);
@@ -59,6 +66,14 @@ TEST(Error, WhatAFileOperationTellsHasARemedy) {
 TEST(Error, EveryCodeHasAName) {
   for (int code = 0; code <= static_cast<int>(Code::not_copied); ++code)
     EXPECT_NE(name_of(static_cast<Code>(code)), "unknown") << code;
+}
+
+TEST(Error, TheCauseIsEqualForAllThatFailAlike) {
+  Error one = errno_error(ENOSPC, "write", "/p/a");
+  Error other = errno_error(ENOSPC, "create", "/p/b");
+  other.text += " (rank 3 on n1)";
+  EXPECT_EQ(cause_of(one), cause_of(other));
+  EXPECT_NE(cause_of(one), cause_of(errno_error(EROFS, "write", "/p/a")));
 }
 
 }  // namespace

@@ -8,7 +8,9 @@ void log_to_stderr(Severity severity, const std::string& text) {
   const char* kind = severity == Severity::error     ? "error: "
                      : severity == Severity::warning ? "warning: "
                                                      : "";
-  const std::string line = fmt::format("cairn: {}{}\n", kind, text);
+  std::string line = fmt::format("cairn: {}{}\n", kind, text);
+  for (auto end = line.find('\n'); end + 1 < line.size(); end = line.find('\n', end + 1))
+    line.insert(end + 1, "cairn: ");
   // A log line that cannot be written has nowhere left to be reported.
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
 }

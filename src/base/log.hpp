@@ -14,7 +14,8 @@ enum class Severity { info, warning, error };
 /// Where lines go; the text has no newline. Must be callable from several threads.
 using LogSink = std::function<void(Severity, const std::string&)>;
 
-/// "cairn: warning: TEXT" on stderr in one write, so that lines of ranks never mix.
+/// "cairn: warning: TEXT" on stderr, further lines of it after "cairn: ". In one write, so that
+/// lines of ranks never mix.
 void log_to_stderr(Severity severity, const std::string& text);
 
 /// Copies share nothing, so hand it by value.
@@ -43,6 +44,20 @@ class Log {
   }
 
   LogSink sink_;
+};
+
+/// Lets a state of affairs be reported when it changes, and not each time it is met.
+class ChangeFilter {
+ public:
+  /// True unless it is what the last call was given.
+  bool is_news(const std::string& state) {
+    const bool news = state != last_;
+    last_ = state;
+    return news;
+  }
+
+ private:
+  std::string last_;
 };
 
 }  // namespace cairn

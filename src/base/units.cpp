@@ -84,4 +84,19 @@ std::string format_first(const std::vector<std::string>& names, std::size_t of_a
   return of_all > named ? fmt::format("{} and {} more", text, of_all - named) : text;
 }
 
+std::string format_ranks(const std::vector<int>& ranks) {
+  std::string pieces;
+  std::size_t named = 0;
+  for (std::size_t first = 0; first < ranks.size() && named < most_named; ++named) {
+    std::size_t last = first;
+    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
+    pieces += fmt::format("{}{}", named == 0 ? "" : ", ", ranks[first]);
+    if (last > first) pieces += fmt::format("-{}", ranks[last]);
+    first = last + 1;
+    if (named + 1 == most_named && first < ranks.size())
+      pieces += fmt::format(" and others, {} in all", ranks.size());
+  }
+  return (ranks.size() == 1 ? "rank " : "ranks ") + pieces;
+}
+
 }  // namespace cairn

@@ -26,4 +26,8 @@ inline constexpr std::size_t most_named = 16;
 /// {"a", "b"} of 5 -> "a, b and 3 more". No more than most_named are named.
 std::string format_first(const std::vector<std::string>& names, std::size_t of_all);
 
+/// {0, 1, 2, 5} -> "ranks 0-2, 5"; {3} -> "rank 3". `ranks` are in ascending order. Of many pieces
+/// the first are named, and the number of all ranks.
+std::string format_ranks(const std::vector<int>& ranks);
+
 }  // namespace cairn

@@ -38,5 +38,16 @@ TEST(Units, NamesTheFirstOfMany) {
   EXPECT_TRUE(many.ends_with("x and 84 more")) << many;
 }
 
+TEST(Units, RanksAreNamedAsRanges) {
+  EXPECT_EQ(format_ranks({3}), "rank 3");
+  EXPECT_EQ(format_ranks({0, 1, 2, 5, 7, 8}), "ranks 0-2, 5, 7-8");
+  std::vector<int> even;
+  for (int rank = 0; rank < 100; rank += 2) even.push_back(rank);
+  const std::string text = format_ranks(even);
+  EXPECT_TRUE(text.starts_with("ranks 0, 2, ")) << text;
+  EXPECT_EQ(std::count(text.begin(), text.end(), ','), 16) << text;
+  EXPECT_TRUE(text.ends_with("50 in all")) << text;
+}
+
 }  // namespace
 }  // namespace cairn

@@ -34,7 +34,7 @@ void write(const std::string& path, Bytes content) {
 class PrivateFolderTest : public ::testing::Test {
  protected:
   Result<std::string> claim() {
-    return claim_private_folder(*files_, base_.path(), false, "ann", "job");
+    return claim_private_folder(*files_, base_.path(), false, "ann", "cairn.job");
   }
 
   void expect_untrusted(const std::string& path) {
@@ -63,11 +63,11 @@ TEST_F(PrivateFolderTest, IsMadeForItsOwnerOnlyAndAcceptedAgain) {
 
 TEST_F(PrivateFolderTest, TheBaseIsMadeOnlyWhenAsked) {
   const std::string deep = base_ / "a/b";
-  const auto refused = claim_private_folder(*files_, deep, false, "ann", "job");
+  const auto refused = claim_private_folder(*files_, deep, false, "ann", "cairn.job");
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::not_found);
   EXPECT_FALSE(fs::exists(base_ / "a"));
-  EXPECT_TRUE(claim_private_folder(*files_, deep, true, "ann", "job"));
+  EXPECT_TRUE(claim_private_folder(*files_, deep, true, "ann", "cairn.job"));
   EXPECT_TRUE(fs::is_directory(deep + "/ann/cairn.job"));
 }
 
@@ -113,7 +113,7 @@ TEST_F(PrivateFolderTest, AFolderOfAnotherOwnerIsRefused) {
     ASSERT_EQ(::chown(user_.c_str(), somebody, somebody), 0);
     expect_untrusted(user_);
   } else {  // one that is there already and surely is not ours
-    const auto refused = claim_private_folder(*files_, "/", false, "usr", "job");
+    const auto refused = claim_private_folder(*files_, "/", false, "usr", "cairn.job");
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, Code::untrusted) << refused.error().text;
     EXPECT_NE(refused.error().text.find("belongs to user"), std::string::npos);
@@ -167,7 +167,7 @@ class CacheTest : public ::testing::Test {
   }
 
   Store open(Files& files) {
-    auto store = Store::open(files, store_settings_, settings_);
+    auto store = Store::open(files, store_settings_, settings_, PrefixId{0xabc});
     if (!store) throw std::runtime_error(store.error().text);
     return *std::move(store);
   }
@@ -209,7 +209,7 @@ class CacheTest : public ::testing::Test {
 };
 
 TEST_F(CacheTest, AStoreIsThePrivateFolderOfTheJobOnThisNode) {
-  EXPECT_EQ(stores_[0].root(), base_ / "n0/ann/cairn.job");
+  EXPECT_EQ(stores_[0].root(), base_ / "n0/ann/cairn.job.0000000000000abc");
   const RankFolder folder = add_part(3, 2);
   EXPECT_EQ(folder.path, stores_[0].root() + "/dataset.3.00000000000003eb0000000000000007/rank.2");
   for (const std::string& path : {folder.files(), folder.path, folder_of(folder.path)})

@@ -18,14 +18,13 @@ Status check_base(Files& files, const std::string& base) {
       info.owner == files.effective_user() || info.owner == root || info.owner == nobody;
   if (info.kind == Kind::folder && !trusted)
     return fail(Code::untrusted,
-                "{} belongs to user {}, who may replace what is in it; choose another "
-                "SCR_CACHE_BASE or SCR_CNTL_BASE",
-                base, info.owner);
+                "cannot use {}: it belongs to user {}, who may replace what is in it", base,
+                info.owner);
   if (info.kind == Kind::folder && (info.mode & anyone_may_write) != 0 && (info.mode & sticky) == 0)
     return fail(Code::untrusted,
-                "everybody may replace what is in {} (mode {:o}); set the sticky bit or choose "
-                "another SCR_CACHE_BASE or SCR_CNTL_BASE",
-                base, info.mode);
+                "cannot use {}: every user may replace what is in it (mode {:o}); its owner can "
+                "forbid that with: chmod +t {}",
+                base, info.mode, base);
   return {};
 }
 
@@ -33,28 +32,29 @@ Status claim(Files& files, const std::string& path, std::uint32_t forbidden) {
   CAIRN_TRY(files.make_folder(path, only_me));
   CAIRN_ASSIGN(const FileInfo info, files.info(path));
   if (info.kind != Kind::folder)
-    return fail(Code::untrusted, "{} is not a folder but a link or file; remove it", path);
+    return fail(Code::untrusted, "cannot use {}: it is a link or a file, not a directory", path);
   if (info.owner != files.effective_user())
-    return fail(Code::untrusted,
-                "{} belongs to user {}, not to {}; choose another SCR_CACHE_BASE or SCR_CNTL_BASE",
-                path, info.owner, files.effective_user());
+    return fail(Code::untrusted, "cannot use {}: it belongs to user {}, and this is user {}", path,
+                info.owner, files.effective_user());
   if ((info.mode & forbidden) != 0)
-    return fail(Code::untrusted, "{} is open to others (mode {:o}); run: chmod 700 {}", path,
-                info.mode, path);
+    return fail(Code::untrusted,
+                "cannot use {}: other users may enter or change it (mode {:o}); forbid that with: "
+                "chmod 700 {}",
+                path, info.mode, path);
   return {};
 }
 
 }  // namespace
 
 Result<std::string> claim_private_folder(Files& files, const std::string& base, bool make_base,
-                                         const std::string& user, const std::string& job) {
+                                         const std::string& user, const std::string& name) {
   if (make_base) CAIRN_TRY(make_folders(files, base, only_me));
   CAIRN_TRY(check_base(files, base));
   const std::string user_folder = base + "/" + user;
   CAIRN_TRY(claim(files, user_folder, others_may_write));
-  const std::string job_folder = user_folder + "/cairn." + job;
-  CAIRN_TRY(claim(files, job_folder, others_may_enter));
-  return job_folder;
+  const std::string folder = user_folder + "/" + name;
+  CAIRN_TRY(claim(files, folder, others_may_enter));
+  return folder;
 }
 
 }  // namespace cairn

@@ -1,5 +1,6 @@
 #include "cache/store.hpp"
 
+#include "cache/job_folder.hpp"
 #include "cache/private_folder.hpp"
 
 namespace cairn {
@@ -27,10 +28,11 @@ Status remove_if_empty(Files& files, const std::string& folder) {
 
 }  // namespace
 
-Result<Store> Store::open(Files& files, const StoreSettings& store, const Settings& settings) {
+Result<Store> Store::open(Files& files, const StoreSettings& store, const Settings& settings,
+                          PrefixId id) {
   const std::string base = expand_node(store.path, settings.node_name);
-  CAIRN_ASSIGN(std::string root,
-               claim_private_folder(files, base, store.mkdir, settings.user, settings.job_id));
+  CAIRN_ASSIGN(std::string root, claim_private_folder(files, base, store.mkdir, settings.user,
+                                                      job_folder_name(settings, id)));
   CAIRN_ASSIGN(const bool memory, files.is_memory(root));
   // The folders just made, or made by a run that died before it came to this.
   if (!memory)

@@ -6,6 +6,7 @@
 
 #include "config/settings.hpp"
 #include "files/files.hpp"
+#include "records/prefix_id.hpp"
 #include "records/rank_folder.hpp"
 #include "records/rank_record.hpp"
 
@@ -15,8 +16,10 @@ namespace cairn {
 /// these.
 class Store {
  public:
-  /// Claims the job's private folder below the store's base. `settings` gives user, job and node.
-  static Result<Store> open(Files& files, const StoreSettings& store, const Settings& settings);
+  /// Claims the job's private folder below the store's base. `settings` gives user, job and node,
+  /// `id` is in its name.
+  static Result<Store> open(Files& files, const StoreSettings& store, const Settings& settings,
+                            PrefixId id);
 
   /// The folder of a job that is there, whatever it is called. Claims nothing, checks nobody's
   /// rights: for tools that work on what is left of a job.

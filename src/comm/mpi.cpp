@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstddef>
 
 namespace cairn {
@@ -65,6 +66,27 @@ MPI_Op mpi_op(Reduce op) {
 }
 
 }  // namespace
+
+MpiFamily mpi_family_built_for() {
+#if defined(OPEN_MPI)
+  return MpiFamily::open_mpi;
+#elif defined(MPICH_VERSION) || defined(MPICH_NAME) || defined(I_MPI_VERSION) || \
+    defined(MVAPICH2_VERSION)
+  return MpiFamily::mpich;
+#else
+  return MpiFamily::unknown;
+#endif
+}
+
+std::string mpi_library_version() {
+  // The length that mpi.h names is that of the MPI compiled for; another one may write more.
+  constexpr std::size_t enough_for_any_mpi = 64 << 10;
+  std::string text(enough_for_any_mpi, '\0');
+  int length = 0;
+  MPI_Get_library_version(text.data(), &length);
+  text.resize(static_cast<std::size_t>(std::max(length, 0)));
+  return text;
+}
 
 MpiCommunicator::MpiCommunicator(MPI_Comm parent) {
   // A blocking call of more ranks than cores takes tens of milliseconds in some MPIs.

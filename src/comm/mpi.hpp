@@ -3,9 +3,18 @@
 
 #include <mpi.h>
 
+#include <string>
+
 #include "comm/communicator.hpp"
+#include "comm/mpi_match.hpp"
 
 namespace cairn {
+
+/// Of the mpi.h that this was compiled with.
+MpiFamily mpi_family_built_for();
+/// Local, at any time. What the library that answers the calls of MPI says of itself: this call and
+/// MPI_Initialized take no handles, so they work also if it is another MPI's.
+std::string mpi_library_version();
 
 /// Works on a duplicate of `parent`, so its messages never meet the application's; errors of MPI
 /// are fatal on it, also when the application has chosen otherwise for its own. Needs no more than

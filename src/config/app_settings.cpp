@@ -39,7 +39,7 @@ Result<ConfigRequest> parse_request(const std::string& text, const Lookup& varia
   auto words = parse_words(text, variable);
   if (!words) return fail(Code::bad_setting, "SCR_Config(\"{}\"): {}", text, words.error().text);
   if (words->empty())
-    return fail(Code::bad_setting, "SCR_Config(\"{}\"): nothing is said; write KEY=VALUE", text);
+    return fail(Code::bad_setting, "SCR_Config(\"{}\"): the text is empty; write KEY=VALUE", text);
   const bool asks =
       std::any_of(words->begin(), words->end(), [](const Word& w) { return !w.value; });
   if (asks) return query_of(*std::move(words), text);

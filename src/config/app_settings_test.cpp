@@ -80,7 +80,7 @@ TEST_F(AppSettingsTest, QuotesKeepOddCharacters) {
 }
 
 TEST_F(AppSettingsTest, IgnoresWhatItMayNotSet) {
-  for (const char* text : {"SCR_CACHE_BASE=/x", "SCR_JOB_NAME=x", "CACHEDIR=/x BYTES=1"}) {
+  for (const char* text : {"SCR_NODE_NAME=x", "SCR_LOG_DB_PASS=x", "CACHEDIR=/x BYTES=1"}) {
     const ConfigAnswer answer = say(text);
     ASSERT_EQ(answer.warnings.size(), 1U) << text;
     EXPECT_NE(answer.warnings[0].find("cannot be set by SCR_Config"), std::string::npos);

@@ -30,14 +30,9 @@ std::map<std::string, std::string> environment_of_process() {
 Result<SettingsFile> read_settings_file(Files& files, const std::string& path,
                                         const ProcessFacts& process) {
   CAIRN_ASSIGN(const Blob content, read_file(files, path, max_file_bytes));
-  const Lookup variable = [&](const std::string& name) -> std::optional<std::string> {
-    const auto found = process.environment.find(name);
-    if (found == process.environment.end()) return std::nullopt;
-    return found->second;
-  };
   const std::string_view text(reinterpret_cast<const char*>(content.data()), content.size());
-  CAIRN_ASSIGN(auto entries, parse_entries(text, path, variable));
-  return SettingsFile{path, std::move(entries)};
+  ParsedFile parsed = parse_entries(text, path, environment_of(process));
+  return SettingsFile{path, std::move(parsed.entries), std::move(parsed.problems)};
 }
 
 /// A file that is not there has no name and no entries.
@@ -48,30 +43,25 @@ Result<SettingsFile> read_if_there(Files& files, const std::string& path,
   return file;
 }
 
-Result<std::string> path_option(const Layers& layers, const std::string& key,
-                                const std::string& otherwise) {
+/// Nothing where it is no path: resolve() reports that, with all else that is wrong.
+std::optional<std::string> path_option(const Layers& layers, const std::string& key,
+                                       const std::string& otherwise, const ProcessFacts& process) {
   const auto given = layers.values.find(key);
   if (given == layers.values.end()) return otherwise;
-  CAIRN_ASSIGN(const Value path, read_value(find_option(key)->rule, key, given->second));
-  return path.text;
+  const Rule& rule = find_option(key)->rule;
+  const auto path =
+      read_value(rule, key, from_working_folder(rule, given->second, process.working_folder));
+  return path ? std::optional(path->text) : std::nullopt;
 }
 
 /// `sources` has all but the user's file, which thus cannot say where it is.
 Result<SettingsFile> read_user_file(Files& files, const ProcessFacts& process,
                                     const SettingSources& sources) {
-  CAIRN_ASSIGN(const Layers layers, read_layers(sources));
-  CAIRN_ASSIGN(const std::string named, path_option(layers, "SCR_CONF_FILE", ""));
-  if (!named.empty()) {
-    auto file = read_settings_file(files, named, process);
-    if (!file && file.error().code == Code::not_found)
-      return fail(Code::bad_setting,
-                  "SCR_CONF_FILE={} ({}) does not exist; correct it, or remove it to read .scrconf "
-                  "in the prefix directory",
-                  named, layers.values.at("SCR_CONF_FILE").source);
-    return file;
-  }
-  CAIRN_ASSIGN(const std::string prefix, path_option(layers, "SCR_PREFIX", process.working_folder));
-  return read_if_there(files, normalise(".scrconf", prefix), process);
+  const Layers layers = read_layers(sources);
+  const auto named = path_option(layers, "SCR_CONF_FILE", "", process);
+  const auto prefix = path_option(layers, "SCR_PREFIX", process.working_folder, process);
+  if (!named || !prefix) return SettingsFile{};
+  return read_if_there(files, named->empty() ? normalise(".scrconf", *prefix) : *named, process);
 }
 
 /// Empty if the user database does not know the user.
@@ -91,7 +81,7 @@ ProcessFacts current_process() {
   std::array<char, HOST_NAME_MAX + 1> host{};
   if (gethostname(host.data(), host.size() - 1) == 0) process.host_name = host.data();
   if (process.host_name.empty()) process.host_name = "localhost";
-  std::error_code ignored;  // an empty folder is refused as SCR_PREFIX, unless that is set
+  std::error_code ignored;  // an empty path is refused as SCR_PREFIX, unless that is set
   process.working_folder = std::filesystem::current_path(ignored).string();
   process.user_id = geteuid();
   // Only where it must be: a site's database may be far away, and all ranks come here.
@@ -111,6 +101,11 @@ Result<SettingSources> gather_sources(Files& files, const ProcessFacts& process,
   sources.process = process;
   std::erase_if(sources.process.environment,
                 [](const auto& variable) { return !concerns_settings(variable.first); });
+  for (auto& [key, value] : sources.process.environment) {
+    const Option* option = find_option(key);
+    if (option == nullptr) continue;
+    CAIRN_ASSIGN(value, expanded(*option, value, process));
+  }
   sources.app_entries = app_entries;
   CAIRN_ASSIGN(sources.system_file, read_if_there(files, system_path, process));
   CAIRN_ASSIGN(sources.user_file, read_user_file(files, process, sources));

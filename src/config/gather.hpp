@@ -16,7 +16,7 @@ ProcessFacts current_process();
 std::string system_settings_path();
 
 /// Reads the user's file (SCR_CONF_FILE, else .scrconf in the prefix directory) and the system's. A
-/// file that is not there is none, but for one that SCR_CONF_FILE names.
+/// file that is not there is none; for one that SCR_CONF_FILE names that is a warning.
 Result<SettingSources> gather_sources(Files& files, const ProcessFacts& process,
                                       const std::vector<Entry>& app_entries,
                                       const std::string& system_path);

@@ -57,26 +57,70 @@ TEST_F(GatherTest, ThePrefixSaysWhereTheUsersFileIs) {
   EXPECT_TRUE(gather()->user_file.name.empty());
 }
 
-TEST_F(GatherTest, ANamedFileMustBeThere) {
+TEST_F(GatherTest, ANamedFileThatIsNotThereIsAWarning) {
   process_.environment["SCR_CONF_FILE"] = write("mine", "SCR_DEBUG=4");
   EXPECT_EQ(gather()->user_file.name, folder_ / "mine");
   process_.environment["SCR_CONF_FILE"] = folder_ / "missing";
-  const auto sources = gather();
-  ASSERT_FALSE(sources);
-  EXPECT_EQ(sources.error().code, Code::bad_setting);
-  EXPECT_NE(sources.error().text.find("/missing (environment) does not exist"), std::string::npos);
-  process_.environment["SCR_CONF_FILE"] = "relative";
-  EXPECT_NE(gather().error().text.find("SCR_CONF_FILE=relative"), std::string::npos);
+  write(".scrconf", "SCR_DEBUG=5");
+  const auto resolved = gather().and_then(resolve);
+  ASSERT_TRUE(resolved) << resolved.error().text;
+  EXPECT_EQ(resolved->settings.debug, 0) << "no other file stands in";
+  ASSERT_EQ(resolved->warnings.size(), 1U);
+  EXPECT_NE(resolved->warnings[0].find("/missing (environment) does not exist"), std::string::npos);
+}
+
+TEST_F(GatherTest, RelativePathsBeginAtTheWorkingDirectory) {
+  std::filesystem::create_directory(folder_ / "run");
+  write("run/.scrconf", "SCR_DEBUG=3");
+  write("mine", "SCR_DEBUG=4");
+  process_.environment["SCR_PREFIX"] = "./run/";
+  const auto resolved = gather().and_then(resolve);
+  ASSERT_TRUE(resolved) << resolved.error().text;
+  EXPECT_EQ(resolved->settings.prefix, folder_ / "run");
+  EXPECT_EQ(resolved->settings.debug, 3);
+  process_.environment["SCR_CONF_FILE"] = "mine";
+  EXPECT_EQ(gather()->user_file.name, folder_ / "mine");
+  process_.environment.clear();
+  app_entries_ = {{"SCR_PREFIX", "run", {}, 0}};
+  EXPECT_EQ(gather().and_then(resolve)->settings.prefix, folder_ / "run");
+}
+
+TEST_F(GatherTest, VariablesInTheEnvironmentAreReplaced) {
+  process_.environment["SCR_PREFIX"] = "$HOME/run";
+  process_.environment["CAIRN_BROADCAST"] = "a$NOWHERE,*.mesh$";
+  const auto resolved = gather().and_then(resolve);
+  ASSERT_TRUE(resolved) << resolved.error().text;
+  EXPECT_EQ(resolved->settings.prefix, "/home/ann/run");
+  EXPECT_EQ(resolved->settings.broadcast, (std::vector<std::string>{"a$NOWHERE", "*.mesh$"}));
+  process_.environment["SCR_CACHE_BASE"] = "$NOWHERE/cache";
+  const auto refused = gather();
+  ASSERT_FALSE(refused) << "/cache would be another directory";
+  EXPECT_EQ(refused.error().code, Code::bad_setting);
+  EXPECT_NE(refused.error().text.find("$NOWHERE"), std::string::npos);
 }
 
 TEST_F(GatherTest, ErrorsInFilesNameThem) {
   const std::string user = write(".scrconf", "SCR_DEBUG=1\nSCR_PREFIX=$NOWHERE/x\n");
-  const auto sources = gather();
-  ASSERT_FALSE(sources);
-  EXPECT_EQ(sources.error().text.rfind(user + ":2: $NOWHERE is not set", 0), 0U)
-      << sources.error().text;
+  const auto resolved = gather().and_then(resolve);
+  ASSERT_FALSE(resolved);
+  EXPECT_EQ(resolved.error().text.rfind(user + ":2: $NOWHERE", 0), 0U) << resolved.error().text;
   write(".scrconf", std::string(2 << 20, '#'));
   EXPECT_FALSE(gather()) << "a file of 2 MiB";
+}
+
+TEST_F(GatherTest, AllErrorsOfBothFilesAreReportedAtOnce) {
+  const std::string system = write("scr.conf", "SCR_FLUSH=often\n");
+  const std::string user = write(".scrconf",
+                                 "SCR_DEBUG=1\nSCR_COPY_TYPE='XOR\nSCR_SET_SIZE=1\n"
+                                 "SCR_CACHE_SIZE=2 X=3\nSTORE=/s COUNT=none\n");
+  const auto resolved = gather().and_then(resolve);
+  ASSERT_FALSE(resolved);
+  EXPECT_EQ(resolved.error().code, Code::bad_setting);
+  for (const std::string& where :
+       {system + ":1", user + ":2", user + ":3", user + ":4", user + ":5"})
+    EXPECT_NE(resolved.error().text.find(where), std::string::npos)
+        << where << " in " << resolved.error().text;
+  EXPECT_EQ(resolved.error().text.find(user + ":1)"), std::string::npos);
 }
 
 TEST(CurrentProcess, KnowsItself) {

@@ -81,11 +81,14 @@ Status add_entry(Layers& layers, const Layer& layer, const Entry& entry) {
 
 }  // namespace
 
-Result<Layers> read_layers(const SettingSources& sources) {
+Layers read_layers(const SettingSources& sources) {
   Layers layers;
+  for (const SettingsFile* file : {&sources.user_file, &sources.system_file})
+    layers.problems.insert(layers.problems.end(), file->problems.begin(), file->problems.end());
   for (const Layer& layer : highest_first(sources))
     for (auto entry = layer.entries.rbegin(); entry != layer.entries.rend(); ++entry)
-      CAIRN_TRY(add_entry(layers, layer, *entry));
+      if (const Status added = add_entry(layers, layer, *entry); !added)
+        layers.problems.push_back(added.error().text);
   return layers;
 }
 

@@ -24,10 +24,11 @@ struct Layers {
   std::map<std::string, Descriptors, std::less<>> descriptors;  ///< by "STORE", "CKPT", "GROUPS"
   std::vector<std::string> warnings;  ///< of what is unknown or not allowed where it stands
   std::vector<std::string> notes;     ///< of lines that are accepted but not used yet
+  std::vector<std::string> problems;  ///< of lines that cannot be used
 };
 
 /// The highest layer that sets a key, or a leaf of a descriptor, wins; within a layer the last. A
 /// value that is empty is not set.
-Result<Layers> read_layers(const SettingSources& sources);
+Layers read_layers(const SettingSources& sources);
 
 }  // namespace cairn

@@ -22,6 +22,7 @@ constexpr std::uint64_t max_int = std::numeric_limits<int>::max();
 constexpr Rule boolean{ValueType::boolean};
 constexpr Rule text{ValueType::text};
 constexpr Rule path{ValueType::path};
+constexpr Rule path_from_here{ValueType::path_from_here};
 constexpr Rule component{ValueType::component};
 constexpr Rule group{ValueType::group};
 constexpr Rule percent{ValueType::percent};
@@ -43,11 +44,9 @@ constexpr Rule one_of(std::span<const std::string_view> words) {
 }
 
 constexpr Flags usual{};
-constexpr Flags not_by_app{.not_by_app = true};
 constexpr Flags outside_files{.not_in_files = true};
 constexpr Flags of_process{.not_by_app = true, .not_in_files = true, .per_rank = true};
 constexpr Flags unused{.unused = true};
-constexpr Flags unused_not_by_app{.unused = true, .not_by_app = true};
 constexpr Flags unused_secret{.unused = true, .not_by_app = true, .secret = true};
 
 bool is_on(const Value& value) { return value.number != 0; }
@@ -68,11 +67,12 @@ constexpr Option table[] = {
      "0 switches checkpoint/restart off: every call returns at once", usual,
      [](Settings& s, const Value& v) { s.enable = is_on(v); }},
     {"SCR_DEBUG", Rule{ValueType::integer, 0, 9}, "", "0",
-     "1 or more: tell of every dataset on stderr, not of the first only", usual,
+     "1 or more: print a line for every dataset on stderr, not for the first only", usual,
      [](Settings& s, const Value& v) { s.debug = as_int(v); }},
-    {"SCR_PREFIX", path, "", "", "the prefix directory; default: the working directory", usual,
-     [](Settings& s, const Value& v) { s.prefix = v.text; }},
-    {"SCR_CONF_FILE", path, "", "",
+    {"SCR_PREFIX", path_from_here, "", "",
+     "the prefix directory; a relative path begins at rank 0's working directory, the default",
+     usual, [](Settings& s, const Value& v) { s.prefix = v.text; }},
+    {"SCR_CONF_FILE", path_from_here, "", "",
      "the user's configuration file; default: .scrconf in the prefix directory", outside_files},
     {"SCR_USER_NAME", component, "", "",
      "the user's name in paths; default: $USER, else that of the user database, else the user id",
@@ -80,7 +80,7 @@ constexpr Option table[] = {
     {"SCR_JOB_ID", component, "", "",
      "the job's id in paths; default: the resource manager's, else defjobid", usual,
      [](Settings& s, const Value& v) { s.job_id = v.text; }},
-    {"SCR_JOB_NAME", text, "", "", "a name for the sequence of runs, for people", unused_not_by_app,
+    {"SCR_JOB_NAME", text, "", "", "a name for the sequence of runs, for people", unused,
      [](Settings& s, const Value& v) { s.job_name = v.text; }},
     {"SCR_NODE_NAME", component, "", "",
      "this node's name; default: the host name. Ranks with one name share a node", of_process,
@@ -108,18 +108,17 @@ constexpr Option table[] = {
 
     // --- the cache ---
     {"SCR_CNTL_BASE", path, "", "/dev/shm",
-     "node-local folder for the control directory; %n is the node's name", not_by_app,
+     "node-local place of the control directory; %n is the node's name", usual,
      [](Settings& s, const Value& v) { s.control_base = v.text; }},
-    {"SCR_CACHE_BASE", path, "", "/dev/shm", "the default store; %n is the node's name",
-     not_by_app},
-    {"SCR_CACHE_SIZE", at_least_1, "", "1", "checkpoints kept in the default store", not_by_app},
+    {"SCR_CACHE_BASE", path, "", "/dev/shm", "the default store; %n is the node's name"},
+    {"SCR_CACHE_SIZE", at_least_1, "", "1", "checkpoints kept in the default store"},
     {"SCR_CACHE_BYPASS", boolean, "", "0",
      "1 lets the program write straight to the prefix directory: nothing is cached or protected"},
     {"SCR_CACHE_PURGE", boolean, "", "0",
      "1 deletes all cached datasets at the start, also those of a newer format", usual,
      [](Settings& s, const Value& v) { s.cache_purge = is_on(v); }},
     {"SCR_DISTRIBUTE", boolean, "", "1",
-     "0 leaves cached datasets alone: not offered, moved or removed, whoever wrote them", usual,
+     "0 leaves cached datasets of earlier runs alone: not offered, moved or removed", usual,
      [](Settings& s, const Value& v) { s.distribute = is_on(v); }},
     {"SCR_COPY_METADATA", boolean, "", "1", "keep the mode and times of files", usual,
      [](Settings& s, const Value& v) { s.copy_metadata = is_on(v); }},
@@ -197,14 +196,14 @@ constexpr Option table[] = {
      [](Settings& s, const Value& v) { s.restart_attempts = as_int(v); }},
 
     // --- the log ---
-    {"SCR_LOG_ENABLE", boolean, "", "0", "1 logs what the run does, as the next two say",
-     not_by_app, [](Settings& s, const Value& v) { s.log = is_on(v); }},
-    {"SCR_LOG_TXT_ENABLE", boolean, "", "1", "in .cairn/log of the prefix directory", not_by_app,
+    {"SCR_LOG_ENABLE", boolean, "", "0", "1 logs what the run does, as the next two say", usual,
+     [](Settings& s, const Value& v) { s.log = is_on(v); }},
+    {"SCR_LOG_TXT_ENABLE", boolean, "", "1", "in .cairn/log of the prefix directory", usual,
      [](Settings& s, const Value& v) { s.log_text = is_on(v); }},
-    {"SCR_LOG_SYSLOG_ENABLE", boolean, "", "1", "in the system's log: LOCAL7, INFO", not_by_app,
+    {"SCR_LOG_SYSLOG_ENABLE", boolean, "", "1", "in the system's log: LOCAL7, INFO", usual,
      [](Settings& s, const Value& v) { s.log_syslog = is_on(v); }},
     {"CAIRN_LOG_JSON", boolean, "", "0",
-     "1 logs in .cairn/log.json of the prefix directory, one JSON object in a line", not_by_app,
+     "1 logs in .cairn/log.json of the prefix directory, one JSON object in a line", usual,
      [](Settings& s, const Value& v) { s.log_json = is_on(v); }},
 
     // --- redundancy ---
@@ -230,18 +229,16 @@ constexpr Option table[] = {
     {"SCR_RUNS", text, "", "1", "launches in one allocation; -1: no limit", usual},
     {"SCR_RETRIES", text, "", "", "older name: SCR_RUNS less one; -1: no limit", usual},
     {"SCR_MIN_NODES", at_least_1, "", "", "stop when fewer nodes are healthy", usual},
-    {"SCR_EXCLUDE_NODES", text, "", "", "nodes never used", not_by_app},
+    {"SCR_EXCLUDE_NODES", text, "", "", "nodes never used"},
     {"SCR_NODE_TESTS", text, "", "ping,echo,dir_capacity", "health tests of nodes", usual},
     {"SCR_NODELIST", text, "", "", "nodes of the allocation", usual},
     {"CAIRN_REMOTE", one_of(remote_ways), "", "auto",
      "how commands go to nodes where the resource manager runs none; auto: ssh, or pdsh where only "
-     "that is there",
-     not_by_app},
+     "that is there"},
     {"SCR_WATCHDOG", boolean, "", "0", "1 ends a run without progress", usual},
-    {"SCR_WATCHDOG_TIMEOUT", at_least_1, "s", "", "how long it may be without progress",
-     not_by_app},
+    {"SCR_WATCHDOG_TIMEOUT", at_least_1, "s", "", "how long it may be without progress"},
     {"SCR_WATCHDOG_TIMEOUT_PFS", at_least_1, "s", "",
-     "the same while it copies to the prefix directory", not_by_app},
+     "the same while it copies to the prefix directory"},
 
     // --- of SCR, accepted but not used yet ---
     {"SCR_FETCH_TYPE", text, "", "SYNC", "how files are fetched", unused},
@@ -253,22 +250,23 @@ constexpr Option table[] = {
      unused},
     {"SCR_FLUSH_POSTSTAGE", text, "", "0", "1 lets flushes end after the job", unused},
     {"SCR_CLUSTER_NAME", text, "", "", "name of the cluster", unused},
-    {"SCR_LOG_DB_ENABLE", text, "", "0", "log to a database", unused_not_by_app},
-    {"SCR_LOG_DB_DEBUG", text, "", "0", "tell about that", unused_not_by_app},
-    {"SCR_LOG_DB_HOST", text, "", "", "its host", unused_not_by_app},
-    {"SCR_LOG_DB_NAME", text, "", "", "its name", unused_not_by_app},
-    {"SCR_LOG_DB_USER", text, "", "", "its user", unused_not_by_app},
+    {"SCR_LOG_DB_ENABLE", text, "", "0", "log to a database", unused},
+    {"SCR_LOG_DB_DEBUG", text, "", "0", "print about that", unused},
+    {"SCR_LOG_DB_HOST", text, "", "", "its host", unused},
+    {"SCR_LOG_DB_NAME", text, "", "", "its name", unused},
+    {"SCR_LOG_DB_USER", text, "", "", "its user", unused},
     {"SCR_LOG_DB_PASS", text, "", "", "its password", unused_secret},
     {"SCR_MPI_BUF_SIZE", text, "", "", "pieces of messages; see CAIRN_BLOCK_SIZE", unused},
     {"SCR_FILE_BUF_SIZE", text, "", "", "pieces of file copies", unused},
-    {"SCR_AXL_MKDIR", text, "", "0", "who makes folders at a flush", unused},
+    {"SCR_AXL_MKDIR", text, "", "0", "which process makes directories at a flush", unused},
     {"SCR_CRC_ON_COPY", text, "", "0", "checksums at copies; every byte is always checked", unused},
     {"SCR_CRC_ON_FLUSH", text, "", "1", "checksums at flushes; every byte is always checked",
      unused},
     {"SCR_CRC_ON_DELETE", text, "", "0", "checksums at deletion", unused},
     {"SCR_CHECKPOINT_PATTERN", text, "", "", "checkpoint files of the interposer", unused},
     {"SCR_CHECKPOINT_PATTERN_TOKEN", text, "", ",", "separates those patterns", unused},
-    {"SCR_CHECKPOINT_DIR_PATTERN", text, "", "", "checkpoint folders of the interposer", unused},
+    {"SCR_CHECKPOINT_DIR_PATTERN", text, "", "", "checkpoint directories of the interposer",
+     unused},
     {"SCR_USE_CONTAINERS", text, "", "0", "few large files in the prefix directory", unused},
     {"SCR_CONTAINER_SIZE", text, "", "100GB", "size of those", unused},
     {"REDSET_ENCODE", text, "", "CPU", "what encodes", unused},
@@ -281,7 +279,7 @@ constexpr Leaf<StoreSettings> store_table[] = {
      [](StoreSettings& s, const Value& v) { s.count = as_int(v); }},
     {"ENABLED", boolean, "", "1", "0 switches the store off",
      [](StoreSettings& s, const Value& v) { s.enabled = is_on(v); }},
-    {"MKDIR", boolean, "", "1", "make the folder when it is missing",
+    {"MKDIR", boolean, "", "1", "make the directory when it is missing",
      [](StoreSettings& s, const Value& v) { s.mkdir = is_on(v); }},
     {"VIEW", one_of(views), "", "PRIVATE",
      "PRIVATE: each group has files of its own there; GLOBAL: all share them",
@@ -320,7 +318,8 @@ constexpr Leaf<CheckpointSettings> checkpoint_table[] = {
 };
 
 constexpr Leaf<FolderNeeds> folder_table[] = {
-    {"BYTES", any_size, "", "0", "free space that the folder must have on a node for a run there",
+    {"BYTES", any_size, "", "0",
+     "free space that the directory must have on a node for a run there",
      [](FolderNeeds& f, const Value& v) { f.bytes = v.number; }},
 };
 

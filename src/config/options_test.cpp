@@ -67,12 +67,9 @@ TEST(Options, LeavesTakeTheirDefaultsFromOptionsThatAreThere) {
     EXPECT_TRUE(leaf.from.empty() || find_option(leaf.from)) << leaf.key;
 }
 
-TEST(Options, RefusesWhatSCRConfigMayNotSet) {
-  for (const char* key :
-       {"SCR_CACHE_BASE", "SCR_CACHE_SIZE", "SCR_CNTL_BASE", "SCR_EXCLUDE_NODES", "SCR_JOB_NAME",
-        "SCR_LOG_ENABLE", "SCR_LOG_TXT_ENABLE", "SCR_LOG_SYSLOG_ENABLE", "SCR_LOG_DB_ENABLE",
-        "SCR_LOG_DB_PASS", "SCR_WATCHDOG_TIMEOUT", "SCR_WATCHDOG_TIMEOUT_PFS"})
-    EXPECT_TRUE(find_option(key)->flags.not_by_app) << key;
+TEST(Options, SCRConfigSetsAllButNodeNamesAndSecrets) {
+  for (const Option& option : options())
+    EXPECT_EQ(option.flags.not_by_app, option.flags.per_rank || option.flags.secret) << option.key;
   for (const char* key : {"CACHE", "CACHEDIR", "CNTLDIR"})
     EXPECT_TRUE(find_descriptor_key(key)->not_by_app) << key;
 }

@@ -20,7 +20,7 @@ class LineReader {
 
   /// Steps over blanks; false at the end of the line or at a comment.
   bool at_word() {
-    while (!at_end() && is_blank(line_[at_])) ++at_;
+    skip_blanks();
     return !at_end() && line_[at_] != '#';
   }
 
@@ -28,20 +28,60 @@ class LineReader {
     Word word;
     word.key = upper_case(name());
     if (word.key.empty())
-      return fail(Code::bad_setting,
-                  "'{}' cannot begin a key; write KEY=VALUE without blanks around '='",
+      return fail(Code::bad_setting, "'{}' cannot begin a key; write KEY=VALUE",
                   printable(line_[at_]));
-    if (at_end() || is_blank(line_[at_]) || line_[at_] == '#') return word;
-    if (line_[at_] != '=')
-      return fail(Code::bad_setting, "'{}' cannot be part of a key; write KEY=VALUE",
-                  printable(line_[at_]));
+    const std::size_t end_of_key = at_;
+    skip_blanks();
+    if (at_end() || line_[at_] != '=') {
+      if (at_ == end_of_key && !at_end() && line_[at_] != '#')
+        return fail(Code::bad_setting, "'{}' cannot be part of a key; write KEY=VALUE",
+                    printable(line_[at_]));
+      return word;
+    }
+    const bool spaced = at_ > end_of_key;
     ++at_;
-    CAIRN_ASSIGN(word.value, value());
+    CAIRN_ASSIGN(word.value, value_after_equals(spaced));
     return word;
+  }
+
+  /// All that is left, as one value.
+  Result<std::string> rest() {
+    std::string value;
+    while (!at_end()) {
+      const char c = line_[at_++];
+      if (c == '\\' && !at_end() && line_[at_] == '$')
+        value += line_[at_++];
+      else if (c == '$')
+        CAIRN_TRY(expand(value));
+      else
+        value += c;
+    }
+    return value;
   }
 
  private:
   bool at_end() const { return at_ >= line_.size(); }
+  void skip_blanks() {
+    while (!at_end() && is_blank(line_[at_])) ++at_;
+  }
+
+  /// Whether a key and its '=' come next.
+  bool at_pair() {
+    const std::size_t here = at_;
+    const bool named = !name().empty();
+    skip_blanks();
+    const bool pair = named && !at_end() && line_[at_] == '=';
+    at_ = here;
+    return pair;
+  }
+
+  /// Behind "KEY= " the next pair may begin, which leaves KEY empty; behind "KEY = " stands a
+  /// value.
+  Result<std::string> value_after_equals(bool spaced) {
+    skip_blanks();
+    if (!spaced && at_ > 0 && is_blank(line_[at_ - 1]) && at_pair()) return std::string();
+    return value();
+  }
 
   static std::string printable(char c) {
     const auto byte = static_cast<unsigned char>(c);
@@ -59,7 +99,7 @@ class LineReader {
     char quote = 0;
     while (!at_end() && (quote || (!is_blank(line_[at_]) && line_[at_] != '#'))) {
       const char c = line_[at_++];
-      if (c == '\0') return fail(Code::bad_setting, "a value holds a NUL byte");
+      if (c == '\0') return fail(Code::bad_setting, "a value has a NUL byte");
       if (c == quote) {
         quote = 0;
       } else if (!quote && (c == '\'' || c == '"')) {
@@ -118,6 +158,10 @@ Result<std::optional<Entry>> entry_of(std::vector<Word> words, int line) {
 
 }  // namespace
 
+Result<std::string> expand_variables(std::string_view text, const Lookup& variable) {
+  return LineReader(text, variable).rest();
+}
+
 std::string upper_case(std::string_view text) {
   std::string upper;
   std::transform(text.begin(), text.end(), std::back_inserter(upper), [](char c) {
@@ -136,9 +180,8 @@ Result<std::vector<Word>> parse_words(std::string_view line, const Lookup& varia
   return words;
 }
 
-Result<std::vector<Entry>> parse_entries(std::string_view text, const std::string& file,
-                                         const Lookup& variable) {
-  std::vector<Entry> entries;
+ParsedFile parse_entries(std::string_view text, const std::string& file, const Lookup& variable) {
+  ParsedFile parsed;
   for (int number = 1; !text.empty(); ++number) {
     const std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(text.size(), line.size() + 1));
@@ -146,11 +189,12 @@ Result<std::vector<Entry>> parse_entries(std::string_view text, const std::strin
       return entry_of(std::move(words), number);
     });
     if (!entry)
-      return fail(Code::bad_setting, "{}:{}: {}; the line is: {}", file, number, entry.error().text,
-                  line.substr(0, 200));
-    if (*entry) entries.push_back(**std::move(entry));
+      parsed.problems.push_back(fmt::format("{}:{}: {}; the line is: {}", file, number,
+                                            entry.error().text, line.substr(0, 200)));
+    else if (*entry)
+      parsed.entries.push_back(**std::move(entry));
   }
-  return entries;
+  return parsed;
 }
 
 }  // namespace cairn

@@ -6,8 +6,8 @@
 //
 // Keys are letters, digits and underscores in any case, and come out in upper case. In a value
 // $NAME and ${NAME} are replaced by the environment, a backslash takes the next character as it
-// is, "..." keeps blanks, '...' keeps everything. No blanks around '='. Pure functions: any bytes
-// give entries or an Error.
+// is, "..." keeps blanks, '...' keeps everything. Blanks may stand around '='; "KEY= NEXT=..."
+// leaves KEY empty. Pure functions: any bytes give entries or problems.
 #pragma once
 
 #include <functional>
@@ -41,12 +41,20 @@ struct Entry {
   int line = 0;  ///< from 1; 0 when it is not from a file
 };
 
-/// The words of one line. The error tells only what is wrong, for the caller to say where.
+/// The words of one line. The error says only what is wrong; the caller adds where.
 Result<std::vector<Word>> parse_words(std::string_view line, const Lookup& variable);
 
-/// All entries of a file's text. Errors are bad_setting and name `file`, the line and its text.
-Result<std::vector<Entry>> parse_entries(std::string_view text, const std::string& file,
-                                         const Lookup& variable);
+struct ParsedFile {
+  std::vector<Entry> entries;
+  std::vector<std::string> problems;  ///< one for each line that is none; it names file and line
+};
+
+/// All entries of a file's text.
+ParsedFile parse_entries(std::string_view text, const std::string& file, const Lookup& variable);
+
+/// $NAME and ${NAME} replaced as in a file, \$ by a dollar sign; nothing else is special. An error
+/// for a name that is not set.
+Result<std::string> expand_variables(std::string_view text, const Lookup& variable);
 
 std::string upper_case(std::string_view text);
 

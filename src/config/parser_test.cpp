@@ -15,10 +15,10 @@ std::optional<std::string> variable(const std::string& name) {
 
 /// "KEY=VALUE[CHILD=VALUE ...]@LINE;" of each entry.
 std::string shown(const std::string& text) {
-  const auto entries = parse_entries(text, "file", variable);
-  if (!entries) return entries.error().text;
+  const ParsedFile parsed = parse_entries(text, "file", variable);
+  if (!parsed.problems.empty()) return parsed.problems[0];
   std::string all;
-  for (const Entry& entry : *entries) {
+  for (const Entry& entry : parsed.entries) {
     all += entry.key + "=" + entry.value;
     for (const Pair& child : entry.children) all += "[" + child.key + "=" + child.value + "]";
     all += "@" + std::to_string(entry.line) + ";";
@@ -38,6 +38,12 @@ TEST(Parser, ReadsWhatTheSyntaxAllows) {
       {"A='1 # 2'", "A=1 # 2@1;"},
       {"\nCKPT=0 type=XOR\tSET_SIZE=4", "CKPT=0[TYPE=XOR][SET_SIZE=4]@2;"},
       {"A=", "A=@1;"},
+      {"A = 1", "A=1@1;"},
+      {"A =1 # why", "A=1@1;"},
+      {"A= 1", "A=1@1;"},
+      {"CKPT = 0 TYPE = XOR SET_SIZE =4", "CKPT=0[TYPE=XOR][SET_SIZE=4]@1;"},
+      {"A = b=c", "A=b=c@1;"},
+      {"A= # why", "A=@1;"},
       {"A= B=2", "A=[B=2]@1;"},
       {"A=/x/$USER/y", "A=/x/ann/y@1;"},
       {"A=${USER}s", "A=anns@1;"},
@@ -57,7 +63,7 @@ TEST(Parser, ReadsWhatTheSyntaxAllows) {
 
 TEST(Parser, ErrorsNameFileLineAndText) {
   const std::pair<const char*, const char*> cases[] = {
-      {"=1", "cannot begin a key"},     {"A = 1", "without blanks around"},
+      {"=1", "cannot begin a key"},     {"A B = 1", "'A' has no value"},
       {"A", "'A' has no value"},        {"A=1 B", "'B' has no value"},
       {"A-B=1", "'-' cannot be part"},  {"A='x", "the quote ' is not closed"},
       {"A=\"x", "the quote \" is not"}, {"A=x\\", "a backslash ends the line"},
@@ -70,9 +76,29 @@ TEST(Parser, ErrorsNameFileLineAndText) {
     EXPECT_NE(error.find(expected), std::string::npos) << error;
     EXPECT_NE(error.find("the line is: " + std::string(text)), std::string::npos) << error;
   }
-  const auto nul = parse_entries(std::string_view("A=\0", 3), "file", variable);
-  ASSERT_FALSE(nul);
-  EXPECT_EQ(nul.error().code, Code::bad_setting);
+  EXPECT_EQ(parse_entries(std::string_view("A=\0", 3), "file", variable).problems.size(), 1U);
+}
+
+TEST(Parser, EveryLineThatIsNoneIsAProblemAndTheOthersAreRead) {
+  const ParsedFile parsed = parse_entries("=1\nA=1\nB='x\n\nC=2\n", "file", variable);
+  ASSERT_EQ(parsed.problems.size(), 2U);
+  EXPECT_TRUE(parsed.problems[0].starts_with("file:1: ")) << parsed.problems[0];
+  EXPECT_TRUE(parsed.problems[1].starts_with("file:3: ")) << parsed.problems[1];
+  ASSERT_EQ(parsed.entries.size(), 2U);
+  EXPECT_EQ(parsed.entries[1].line, 5);
+}
+
+TEST(Parser, ReplacesVariablesInAValueOfTheEnvironment) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"", ""},
+      {"/x/$USER/y", "/x/ann/y"},
+      {"${USER}s b # 'c'", "anns b # 'c'"},
+      {"\\$USER", "$USER"},
+      {"^ckpt$", "^ckpt$"},
+      {"a\\b", "a\\b"},
+  };
+  for (const auto& [text, expected] : cases) EXPECT_EQ(*expand_variables(text, variable), expected);
+  EXPECT_NE(expand_variables("$NONE/x", variable).error().text.find("$NONE"), std::string::npos);
 }
 
 TEST(Parser, TakesAnyBytes) {
@@ -83,13 +109,9 @@ TEST(Parser, TakesAnyBytes) {
     std::string text;
     for (std::size_t length = random() % 20; length > 0; --length)
       text += random() % 8 ? spice[random() % spice.size()] : static_cast<char>(random());
-    const auto entries = parse_entries(text, "file", variable);
-    good += entries.has_value();
-    if (!entries) {
-      EXPECT_EQ(entries.error().code, Code::bad_setting);
-      continue;
-    }
-    for (const Entry& entry : *entries) EXPECT_EQ(entry.key, upper_case(entry.key));
+    const ParsedFile parsed = parse_entries(text, "file", variable);
+    good += parsed.problems.empty();
+    for (const Entry& entry : parsed.entries) EXPECT_EQ(entry.key, upper_case(entry.key));
   }
   EXPECT_GT(good, 500);
 }

@@ -1,6 +1,8 @@
 #include "config/remedy.hpp"
 
 #include <algorithm>
+#include <optional>
+#include <vector>
 
 namespace cairn {
 namespace {
@@ -12,11 +14,11 @@ std::string_view from_path(std::string_view text) {
   return path == text.npos ? "" : text.substr(path);
 }
 
-/// It names that folder, or something in it.
-bool begins_with(std::string_view path, std::string_view folder) {
-  if (folder.empty() || !path.starts_with(folder)) return false;
-  const std::string_view rest = path.substr(folder.size());
-  return folder == "/" || rest.empty() || rest[0] == '/' || rest[0] == ':' || rest[0] == ' ';
+/// It names that directory, or something in it.
+bool begins_with(std::string_view path, std::string_view directory) {
+  if (directory.empty() || !path.starts_with(directory)) return false;
+  const std::string_view rest = path.substr(directory.size());
+  return directory == "/" || rest.empty() || rest[0] == '/' || rest[0] == ':' || rest[0] == ' ';
 }
 
 Storage storage_of(std::string_view path, const Settings& settings, Storage unknown) {
@@ -33,11 +35,60 @@ Storage storage_of(std::string_view path, const Settings& settings, Storage unkn
   return cached ? Storage::cache : Storage::prefix;
 }
 
+/// A base directory of the caches, and the setting that names it.
+struct Base {
+  std::string path;  ///< may have %n, for the name of a node
+  std::string origin;
+};
+
+/// The one that has `path`, or lies below it.
+std::optional<Base> base_of(std::string_view path, const Settings& settings) {
+  std::vector<Base> bases;
+  for (const StoreSettings& store : settings.stores) bases.push_back({store.path, store.origin});
+  bases.push_back({settings.control_base, settings.control_origin});
+  const auto is_of = [&](const Base& base) {
+    const std::string of_all_nodes = base.path.substr(0, base.path.find("%n"));
+    const bool has_it =
+        of_all_nodes == base.path ? begins_with(path, base.path) : path.starts_with(of_all_nodes);
+    return has_it || begins_with(base.path, path.substr(0, path.find(": ")));
+  };
+  const auto found = std::find_if(bases.begin(), bases.end(), is_of);
+  return path.empty() || found == bases.end() ? std::nullopt : std::optional(*found);
+}
+
+/// It is the base, or one of the two directories in it that Cairn makes for a user and a job.
+bool is_at_top_of(const Base& base, std::string_view path) {
+  const std::string_view only_path = path.substr(0, path.find(": "));
+  return std::count(only_path.begin(), only_path.end(), '/') <=
+         std::count(base.path.begin(), base.path.end(), '/') + 2;
+}
+
+/// For an error about the caches, where it is known which setting has brought it about; "" else.
+std::string remedy_for_cache(const Error& error, std::string_view path, const Settings& settings) {
+  const auto base = base_of(path, settings);
+  if (!base || base->origin.empty() || !concerns_files(error)) return "";
+  const bool is_absent = error.code == Code::not_found || error.code == Code::io;
+  if (error.code == Code::no_space)
+    return fmt::format("make room there, or set another store in the place of {}", base->origin);
+  if (error.code == Code::untrusted)
+    return fmt::format("remove it, or set a directory of your own in the place of {}",
+                       base->origin);
+  if (is_absent && is_at_top_of(*base, path))
+    return fmt::format(
+        "the caches need a directory on every node in which this user may write: make it, or set "
+        "another one, such as /dev/shm or /tmp, in the place of {}",
+        base->origin);
+  return "";
+}
+
 }  // namespace
 
 std::string with_remedy(const Error& error, const Settings& settings, Storage unknown) {
-  const Storage storage = storage_of(from_path(error.text), settings, unknown);
-  const std::string_view remedy = remedy_for(error, storage);
+  const std::string_view path = from_path(error.text);
+  const Storage storage = storage_of(path, settings, unknown);
+  std::string remedy;
+  if (storage == Storage::cache) remedy = remedy_for_cache(error, path, settings);
+  if (remedy.empty()) remedy = remedy_for(error, storage);
   return remedy.empty() ? error.text : fmt::format("{}; {}", error.text, remedy);
 }
 

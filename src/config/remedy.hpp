@@ -10,7 +10,7 @@ namespace cairn {
 
 /// The text of the error, and behind it what to do, for the prefix directory or for the caches: by
 /// where the file lies that the text says something cannot be done to, or `unknown` if it names
-/// none.
+/// none. For the caches it names the setting that has chosen the place, and where that was set.
 std::string with_remedy(const Error& error, const Settings& settings,
                         Storage unknown = Storage::cache);
 

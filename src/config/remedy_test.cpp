@@ -49,6 +49,22 @@ TEST(Remedy, WhereTheTextNamesNoFileTheCallerKnows) {
               error.text + "; " + std::string(remedy_for(error, storage)));
 }
 
+TEST(Remedy, NamesTheSettingThatHasChosenTheCache) {
+  Settings chosen = settings();
+  chosen.control_origin = "SCR_CNTL_BASE=/dev/shm (default)";
+  chosen.stores = {{.path = "/nosuch/%n/x", .origin = "STORE=/nosuch/%n/x (/p/.scrconf:3)"}};
+  const auto told = [&](int why, const std::string& path) {
+    return with_remedy(errno_error(why, "make folder", path), chosen);
+  };
+  for (const int why : {ENOENT, EACCES, EROFS, ENOSPC, ELOOP})
+    for (const std::string path : {"/nosuch", "/nosuch/n0/x", "/nosuch/n0/x/me/cairn.7"})
+      EXPECT_NE(told(why, path).find("STORE=/nosuch/%n/x (/p/.scrconf:3)"), std::string::npos)
+          << told(why, path);
+  EXPECT_NE(told(ENOSPC, "/dev/shm/me/y").find("SCR_CNTL_BASE=/dev/shm"), std::string::npos);
+  EXPECT_EQ(told(EIO, "/nosuch/n0/x/me/cairn.7/dataset.1/rank.0").find("STORE="), std::string::npos)
+      << "the setting is good, the node is not";
+}
+
 TEST(Remedy, AnErrorThatIsAboutNoFileHasNone) {
   const Error busy{Code::busy, "cannot begin in /p/job: wait", -1};
   EXPECT_EQ(with_remedy(busy, settings()), busy.text);

@@ -41,9 +41,16 @@ std::optional<Sourced> default_from_process(std::string_view key, const SettingS
 
 Sourced text_of(const Option& option, const Layers& layers, const SettingSources& sources) {
   const auto given = layers.values.find(option.key);
-  if (given != layers.values.end()) return given->second;
+  if (given != layers.values.end())
+    return from_working_folder(option.rule, given->second, sources.process.working_folder);
   return default_from_process(option.key, sources)
       .value_or(Sourced{std::string(option.default_text), "default"});
+}
+
+/// "KEY=VALUE (SOURCE)"
+std::string origin_of(const ResolvedSettings& resolved, const std::string& key) {
+  const ResolvedOption& option = *resolved.find(key);
+  return fmt::format("{}={} ({})", key, option.value, option.source);
 }
 
 Status resolve_option(const Option& option, const Sourced& text, ResolvedSettings& resolved) {
@@ -70,14 +77,64 @@ void note_unused(const Layers& layers, ResolvedSettings& resolved) {
                                          fmt::join(unused, ", ")));
 }
 
-Status resolve_all(const SettingSources& sources, ResolvedSettings& resolved) {
-  CAIRN_ASSIGN(const Layers layers, read_layers(sources));
+/// SCR takes a cache of no dataset; here the newest checkpoint is always kept.
+void keep_at_least_one(const Option& option, Sourced& text, std::vector<std::string>& warnings) {
+  if (option.key != "SCR_CACHE_SIZE" || text.value != "0") return;
+  warnings.push_back(fmt::format(
+      "SCR_CACHE_SIZE=0 ({}) is taken as 1: the newest checkpoint is always kept", text.source));
+  text = {"1", text.source};
+}
+
+void warn_missing_file(const Layers& layers, const SettingSources& sources,
+                       std::vector<std::string>& warnings) {
+  const auto named = layers.values.find("SCR_CONF_FILE");
+  if (named == layers.values.end() || !sources.user_file.name.empty()) return;
+  warnings.push_back(
+      fmt::format("SCR_CONF_FILE={} ({}) does not exist, so no configuration file of the user is "
+                  "read; correct it, or remove it to read .scrconf in the prefix directory",
+                  named->second.value, named->second.source));
+}
+
+/// What is not allowed is a problem, and the default takes its place: others may be worked out.
+void resolve_options(const Layers& layers, const SettingSources& sources,
+                     ResolvedSettings& resolved, std::vector<std::string>& problems) {
+  for (const Option& option : options()) {
+    Sourced text = text_of(option, layers, sources);
+    keep_at_least_one(option, text, resolved.warnings);
+    const Status done = resolve_option(option, text, resolved);
+    if (done) continue;
+    problems.push_back(done.error().text);
+    (void)resolve_option(option, {std::string(option.default_text), "default"}, resolved);
+  }
+}
+
+/// All that is wrong.
+std::vector<std::string> resolve_all(const SettingSources& sources, ResolvedSettings& resolved) {
+  const Layers layers = read_layers(sources);
   resolved.warnings = layers.warnings;
+  warn_missing_file(layers, sources, resolved.warnings);
   resolved.notes = layers.notes;
-  for (const Option& option : options())
-    CAIRN_TRY(resolve_option(option, text_of(option, layers, sources), resolved));
+  std::vector<std::string> problems = layers.problems;
+  resolve_options(layers, sources, resolved, problems);
+  resolved.settings.prefix_origin = origin_of(resolved, "SCR_PREFIX");
+  resolved.settings.control_origin = origin_of(resolved, "SCR_CNTL_BASE");
   note_unused(layers, resolved);
-  return resolve_descriptors(layers, resolved);
+  resolve_descriptors(layers, resolved, problems);
+  return problems;
+}
+
+/// One on its line, several on a line each.
+Error error_of(const std::vector<std::string>& problems, const std::vector<std::string>& warnings) {
+  if (problems.size() == 1) {
+    std::string text = problems[0];
+    // A key that was mistyped may be why the value beside it does not fit.
+    for (const std::string& warning : warnings) text += "; also: " + warning;
+    return {Code::bad_setting, text, -1};
+  }
+  std::string text = fmt::format("{} settings are wrong:", problems.size());
+  for (const std::string& problem : problems) text += "\n  " + problem;
+  for (const std::string& warning : warnings) text += "\n  also: " + warning;
+  return {Code::bad_setting, text, -1};
 }
 
 }  // namespace
@@ -101,11 +158,9 @@ std::optional<std::string> ResolvedSettings::value_of(const std::string& key) co
 
 Result<ResolvedSettings> resolve(const SettingSources& sources) {
   ResolvedSettings resolved;
-  Status status = resolve_all(sources, resolved);
-  if (status) return resolved;
-  // What is told of a key that was mistyped may be why the value beside it does not fit.
-  for (const std::string& warning : resolved.warnings) status.error().text += "; also: " + warning;
-  return tl::unexpected(std::move(status).error());
+  const std::vector<std::string> problems = resolve_all(sources, resolved);
+  if (problems.empty()) return resolved;
+  return tl::unexpected(error_of(problems, resolved.warnings));
 }
 
 }  // namespace cairn

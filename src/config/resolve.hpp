@@ -36,8 +36,9 @@ struct ResolvedSettings {
   std::optional<std::string> value_of(const std::string& key) const;
 };
 
-/// Fails with bad_setting on a value that is not allowed, and on values that do not go together;
-/// the text names the key, the value, where it was set and the remedy, and then the warnings.
+/// Fails with bad_setting on lines that are no settings, on values that are not allowed, and on
+/// values that do not go together: all of them in one error, a line each where there are several.
+/// Each names the key, the value, where it was set and the remedy. The warnings come last.
 Result<ResolvedSettings> resolve(const SettingSources& sources);
 
 }  // namespace cairn

@@ -9,7 +9,9 @@ namespace {
 
 std::vector<Entry> entries(const std::string& text, const std::string& file) {
   const Lookup none = [](const std::string&) { return std::nullopt; };
-  return parse_entries(text, file, none).value();
+  const ParsedFile parsed = parse_entries(text, file, none);
+  EXPECT_TRUE(parsed.problems.empty());
+  return parsed.entries;
 }
 
 SettingsFile file(const std::string& name, const std::string& text) {
@@ -123,7 +125,7 @@ TEST(Resolve, RefusesNamesThatWouldLeaveTheirFolder) {
   }
   SettingSources lost = plain();
   lost.process.working_folder = "";
-  expect_parts(error_of(lost), {"SCR_PREFIX= (working directory)", "an absolute path"});
+  expect_parts(error_of(lost), {"SCR_PREFIX= (working directory)"});
 }
 
 TEST(Resolve, BadValuesNameKeyValueSourceAndRemedy) {
@@ -200,15 +202,32 @@ TEST(Resolve, ShowsWhatFoldersMustHaveForJobControl) {
 
 TEST(Resolve, WarnsWhereAKeyMayNotStand) {
   SettingSources sources = with_file("SCR_NODE_NAME=all\nSCR_CONF_FILE=/other");
-  sources.app_entries = app("SCR_CACHE_BASE=/x");
+  sources.app_entries = app("SCR_LOG_DB_PASS=x");
   const auto resolved = resolve(sources).value();
   EXPECT_EQ(resolved.settings.node_name, "node1");
-  EXPECT_EQ(resolved.settings.stores[0].path, "/dev/shm");
   ASSERT_EQ(resolved.warnings.size(), 3U);
   expect_parts(resolved.warnings[0], {"SCR_CONF_FILE cannot be set in /p/.scrconf:2"});
   expect_parts(resolved.warnings[1], {"SCR_NODE_NAME cannot be set in /p/.scrconf:1"});
   expect_parts(resolved.warnings[2],
-               {"SCR_CACHE_BASE cannot be set in SCR_Config", "or in a file"});
+               {"SCR_LOG_DB_PASS cannot be set in SCR_Config", "or in a file"});
+}
+
+TEST(Resolve, TheProgramSetsTheCacheAsInScrsOwnExamples) {
+  SettingSources sources = plain();
+  sources.app_entries = {{"SCR_CACHE_SIZE", "2", {}, 0}, {"SCR_CACHE_BASE", "/x", {}, 0}};
+  const auto resolved = resolve(sources).value();
+  EXPECT_EQ(resolved.settings.stores.at(0).path, "/x");
+  EXPECT_EQ(resolved.settings.stores.at(0).count, 2);
+  EXPECT_TRUE(resolved.warnings.empty());
+}
+
+TEST(Resolve, ACacheOfNoDatasetKeepsOne) {
+  SettingSources sources = plain();
+  sources.process.environment["SCR_CACHE_SIZE"] = "0";
+  const auto resolved = resolve(sources).value();
+  EXPECT_EQ(resolved.settings.stores.at(0).count, 1);
+  ASSERT_EQ(resolved.warnings.size(), 1U);
+  expect_parts(resolved.warnings[0], {"SCR_CACHE_SIZE=0 (environment)"});
 }
 
 TEST(Resolve, BypassIsOfAllDescriptorsOrOfSome) {

@@ -32,6 +32,7 @@ struct StoreSettings {
   bool enabled = true;
   bool mkdir = true;  ///< make the base folder when it is missing
   StoreView view = StoreView::private_;
+  std::string origin = {};  ///< the setting that names it, and where that was set
 
   /// All ranks see the same files there.
   bool shared() const { return view == StoreView::global || group == "WORLD"; }
@@ -63,12 +64,14 @@ inline constexpr std::string_view unnamed_job = "defjobid";
 struct Settings {
   bool enable = true;
   int debug = 0;
-  std::string prefix;  ///< absolute
-  std::string user;    ///< SCR_USER_NAME, USER, the user database, else the uid in digits
-  std::string job_id;  ///< SCR_JOB_ID, else the resource manager's, else unnamed_job
+  std::string prefix;         ///< absolute
+  std::string prefix_origin;  ///< "SCR_PREFIX=/p (environment)", for messages, as the next ones
+  std::string user;           ///< SCR_USER_NAME, USER, the user database, else the uid in digits
+  std::string job_id;         ///< SCR_JOB_ID, else the resource manager's, else unnamed_job
   std::string job_name;
   std::string node_name;     ///< SCR_NODE_NAME, else the host name; differs between ranks
   std::string control_base;  ///< may hold %n
+  std::string control_origin;
 
   int checkpoint_interval = 0;
   int checkpoint_seconds = 0;

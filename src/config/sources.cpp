@@ -10,7 +10,7 @@ namespace cairn {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Pair, key, value)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Entry, key, value, children, line)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SettingsFile, name, entries)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SettingsFile, name, entries, problems)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ProcessFacts, environment, host_name, working_folder, user_id)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SettingSources, process, user_file, app_entries, system_file)
 
@@ -95,15 +95,36 @@ Result<SettingSources> sources_from_blob(Bytes blob) {
   }
 }
 
-void take_own_facts(SettingSources& sources, const ProcessFacts& own) {
+Lookup environment_of(const ProcessFacts& process) {
+  return [&process](const std::string& name) -> std::optional<std::string> {
+    const auto found = process.environment.find(name);
+    if (found == process.environment.end()) return std::nullopt;
+    return found->second;
+  };
+}
+
+Result<std::string> expanded(const Option& option, const std::string& value,
+                             const ProcessFacts& process) {
+  auto text = expand_variables(value, environment_of(process));
+  if (text) return text;
+  const ValueType type = option.rule.type;
+  const bool becomes_path =
+      type == ValueType::path || type == ValueType::path_from_here || type == ValueType::component;
+  if (!becomes_path) return value;
+  return fail(Code::bad_setting, "{}={} (environment): {}", option.key, value, text.error().text);
+}
+
+Status take_own_facts(SettingSources& sources, const ProcessFacts& own) {
   sources.process.host_name = own.host_name;
   for (const Option& option : options()) {
     if (!option.flags.per_rank) continue;
     const std::string key(option.key);
     sources.process.environment.erase(key);
-    if (const auto mine = own.environment.find(key); mine != own.environment.end())
-      sources.process.environment.insert(*mine);
+    const auto mine = own.environment.find(key);
+    if (mine == own.environment.end()) continue;
+    CAIRN_ASSIGN(sources.process.environment[key], expanded(option, mine->second, own));
   }
+  return {};
 }
 
 }  // namespace cairn

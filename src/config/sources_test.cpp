@@ -74,12 +74,18 @@ TEST(Sources, WhatIsNotWrittenSoIsCorrupt) {
 TEST(Sources, EachRankTakesItsOwnNode) {
   SettingSources sources = full();
   ProcessFacts own{{{"SCR_DEBUG", "2"}}, "host1", "/other", 7};
-  take_own_facts(sources, own);
+  ASSERT_TRUE(take_own_facts(sources, own));
   EXPECT_EQ(resolve(sources)->settings.node_name, "host1");
   EXPECT_EQ(resolve(sources)->settings.debug, 1);
   own.environment["SCR_NODE_NAME"] = "one";
-  take_own_facts(sources, own);
+  ASSERT_TRUE(take_own_facts(sources, own));
   EXPECT_EQ(resolve(sources)->settings.node_name, "one");
+  own.environment["HOME"] = "h";
+  own.environment["SCR_NODE_NAME"] = "$HOME.1";
+  ASSERT_TRUE(take_own_facts(sources, own));
+  EXPECT_EQ(resolve(sources)->settings.node_name, "h.1");
+  own.environment["SCR_NODE_NAME"] = "$NOWHERE";
+  EXPECT_FALSE(take_own_facts(sources, own));
 }
 
 TEST(Sources, OnlyWhatConcernsSettings) {

@@ -93,6 +93,7 @@ std::optional<Value> read_any(const Rule& rule, const std::string& text) {
     case ValueType::group:
       return Value{0, 0, upper_case(text)};
     case ValueType::path:
+    case ValueType::path_from_here:
       return read_path(text);
     case ValueType::component:
       return read_component(text);
@@ -133,6 +134,8 @@ std::string allowed(const Rule& rule) {
       return "NODE, WORLD or a group of the GROUPS lines";
     case ValueType::path:
       return "an absolute path";
+    case ValueType::path_from_here:
+      return "a path";
     case ValueType::component:
       return fmt::format("one folder name: no '/', not '.' or '..', at most {} bytes",
                          max_component_bytes);
@@ -140,6 +143,13 @@ std::string allowed(const Rule& rule) {
       return "any text";
   }
   return "";
+}
+
+Sourced from_working_folder(const Rule& rule, Sourced given, const std::string& working_folder) {
+  const bool relative = !given.value.empty() && given.value[0] != '/';
+  if (rule.type == ValueType::path_from_here && relative)
+    given.value = normalise(given.value, working_folder);
+  return given;
 }
 
 Result<Value> read_value(const Rule& rule, const std::string& key, const Sourced& given) {

@@ -12,15 +12,16 @@
 namespace cairn {
 
 enum class ValueType {
-  boolean,    ///< 0, 1, false, true, no, yes
-  integer,    ///< from min to max
-  bytes,      ///< a size from min to max
-  percent,    ///< a number from 0 to 100, with or without a fraction
-  word,       ///< one of words, in any case
-  group,      ///< the name of a failure group, in any case
-  path,       ///< absolute; comes out normalised
-  component,  ///< becomes one folder name of a path
-  text,       ///< anything
+  boolean,         ///< 0, 1, false, true, no, yes
+  integer,         ///< from min to max
+  bytes,           ///< a size from min to max
+  percent,         ///< a number from 0 to 100, with or without a fraction
+  word,            ///< one of words, in any case
+  group,           ///< the name of a failure group, in any case
+  path,            ///< absolute; comes out normalised
+  path_from_here,  ///< as path, once from_working_folder() has made it absolute
+  component,       ///< becomes one folder name of a path
+  text,            ///< anything
 };
 
 struct Rule {
@@ -47,6 +48,9 @@ struct Sourced {
   std::string value;
   std::string source;
 };
+
+/// A relative path of such an option, made absolute; other values as they are.
+Sourced from_working_folder(const Rule& rule, Sourced given, const std::string& working_folder);
 
 /// Fails with bad_setting, naming `key`, the value, its source and what is allowed.
 Result<Value> read_value(const Rule& rule, const std::string& key, const Sourced& given);

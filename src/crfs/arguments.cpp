@@ -29,63 +29,64 @@ std::string size_check(const std::string& text) {
 
 void add_pool(CLI::App& app, Typed& typed) {
   const CLI::Validator is_size(size_check, "");
-  app.add_option("--pool", typed.pool, "Memory for what is not written yet, 64M if not given")
+  app.add_option("--pool", typed.pool, "Memory for data that are not written yet; default 64M")
       ->type_name("SIZE")
       ->check(is_size);
   app.add_option("--chunk", typed.chunk,
-                 "Piece of a file that is gathered, a power of two, 1M if not given")
+                 "Size of the pieces of a file that are gathered, a power of two; default 1M")
       ->type_name("SIZE")
       ->check(is_size);
   app.add_option("--write", typed.write,
-                 "Longest write: so much of chunks behind one another, 16M if not given")
+                 "Longest write: adjacent chunks are written together up to this size; default 16M")
       ->type_name("SIZE")
       ->check(is_size);
   app.add_option("--threads", typed.options.aggregate.io_threads,
-                 "Writes under way at a time, 4 if not given")
+                 "Number of writes at the same time; default 4")
       ->type_name("N")
       ->check(CLI::Range(1, 1024));
   app.add_flag("--icpp2011", typed.icpp2011,
-               "As CRFS was first published: --pool 16M --chunk 128K --write 128K --threads 4");
+               "The values of the first publication of CRFS: --pool 16M --chunk 128K --write 128K "
+               "--threads 4");
 }
 
 void add_semantics(CLI::App& app, Typed& typed) {
   app.add_option(
          "--mode", typed.mode,
-         "direct: writes are gathered as the program makes them; writeback: the kernel "
-         "gathers them first; passthrough: the kernel writes them by itself, and nothing is "
-         "gathered; auto, if not given: passthrough where the backing folder is as quick as "
-         "memory, else direct")
+         "direct: crfs gathers the program's writes; writeback: the kernel gathers them first; "
+         "passthrough: the kernel writes by itself, and nothing is gathered; auto, the default: "
+         "passthrough if the backing directory is as fast as memory, else direct")
       ->type_name("MODE")
       ->check(CLI::IsMember({"auto", "direct", "writeback", "passthrough"}));
   app.add_option("--close", typed.close,
-                 "wait: close() waits for the backing folder and tells errors; async: it does not; "
-                 "wait if not given")
+                 "wait, the default: close() waits until the backing directory has the data, and "
+                 "returns write errors; async: it does not wait")
       ->type_name("WHAT")
       ->check(CLI::IsMember({"wait", "async"}));
 }
 
 void add_reports(CLI::App& app, MountOptions& options) {
-  app.add_flag("--stats", options.stats, "When unmounted, tell what was done");
-  app.add_flag("--profile", options.profile,
-               "When unmounted, print a table of the sizes of writes");
-  app.add_option("--stats-file", options.stats_file, "Print both to this file, not to stderr")
+  app.add_flag("--stats", options.stats, "Print what was done when unmounted");
+  app.add_flag("--profile", options.profile, "Print a table of the sizes of writes when unmounted");
+  app.add_option("--stats-file", options.stats_file, "Print both to this file instead of stderr")
       ->type_name("FILE");
   app.add_flag("--json", options.json, "Print JSON");
   app.add_flag("--discard", options.aggregate.discard,
-               "Throw the data away, to measure what all the rest costs");
+               "Discard the data, to measure the cost of everything else");
 }
 
 void add_mount(CLI::App& app, Typed& typed) {
-  app.add_option("BACKING", typed.options.backing, "The folder in which the files are")->required();
-  app.add_option("MOUNTPOINT", typed.options.mountpoint, "The folder where programs see them")
+  app.add_option("BACKING", typed.options.backing, "The directory that holds the files")
       ->required();
-  app.add_flag("-f,--foreground", typed.options.foreground, "Do not go into the background");
-  app.add_option("-o", typed.mount_option,  // taken out before, by unfold()
-                 "Options of mounts, with commas: ro, allow_other, ...; also those above: "
-                 "pool=64M,stats")
+  app.add_option("MOUNTPOINT", typed.options.mountpoint, "The directory at which programs see them")
+      ->required();
+  app.add_flag("-f,--foreground", typed.options.foreground, "Stay in the foreground");
+  app.add_option(
+         "-o", typed.mount_option,  // taken out before, by unfold()
+         "Mount options, separated by commas: ro, allow_other, ...; also the options of this "
+         "command: pool=64M,stats")
       ->type_name("OPTIONS");
   app.add_option("--fuse-threads", typed.options.fuse_threads,
-                 "Threads that answer programs, as many as are needed, at most 1024 if not given")
+                 "Most threads that serve programs; default 1024")
       ->type_name("N")
       ->check(CLI::Range(1, 1024));
 }
@@ -157,34 +158,32 @@ Status check(const MountOptions& options) {
   const AggregateOptions& aggregate = options.aggregate;
   const std::uint64_t chunk = aggregate.chunk_bytes;
   if (chunk < 4096 || (chunk & (chunk - 1)) != 0)
-    return fail(Code::bad_argument, "--chunk {}: give a power of two, 4K or more",
+    return fail(Code::bad_argument, "--chunk {} is not a power of two of at least 4K: give one",
                 format_bytes(chunk));
   if (chunk > aggregate.pool_bytes)
     return fail(Code::bad_argument, "--chunk {} does not fit in --pool {}: give a larger pool",
                 format_bytes(chunk), format_bytes(aggregate.pool_bytes));
   if (aggregate.write_bytes < chunk)
-    return fail(Code::bad_argument, "--write {} is less than --chunk {}: give as much or more",
+    return fail(Code::bad_argument, "--write {} is less than --chunk {}: give at least as much",
                 format_bytes(aggregate.write_bytes), format_bytes(chunk));
   if ((options.stats || options.profile) && !options.foreground && options.stats_file.empty())
     return fail(Code::bad_argument,
-                "--stats and --profile in the background have nobody to tell: give --stats-file, "
-                "or -f");
+                "--stats and --profile cannot print in the background: give --stats-file, or -f");
   if (!options.stats && !options.profile && (options.json || !options.stats_file.empty()))
     return fail(Code::bad_argument,
-                "--stats-file and --json say how --stats and --profile are printed: give one of "
-                "these too");
+                "--stats-file and --json only say how --stats and --profile are printed: give one "
+                "of these too");
   if (options.profile && options.writeback())
     return fail(Code::bad_argument,
-                "--profile with --mode writeback would show the writes of the kernel, not of the "
-                "program: give --mode direct");
+                "--profile with --mode writeback would show the kernel's writes, not the "
+                "program's: give --mode direct");
   if (options.mode == Mode::passthrough && options.gathers_only())
-    return fail(
-        Code::bad_argument,
-        "--mode passthrough does not go with --close async, --profile, --discard or -o suid: "
-        "give --mode direct");
+    return fail(Code::bad_argument,
+                "--mode passthrough cannot be combined with --close async, --profile, --discard or "
+                "-o suid: give --mode direct");
   if (options.mode == Mode::passthrough && ::geteuid() != 0)
     return fail(Code::bad_argument,
-                "--mode passthrough: Linux lets only root do that: give --mode direct");
+                "--mode passthrough: Linux allows it to root only: give --mode direct");
   return {};
 }
 
@@ -213,11 +212,11 @@ Result<MountOptions> options_of(Typed& typed) {
 
 std::optional<MountOptions> parse_arguments(const std::string& called,
                                             std::vector<std::string> words, int& exit_code) {
-  CLI::App app("Mount a folder so that many small writes become few large ones", "crfs");
+  CLI::App app("Mount a directory so that many small writes become few large ones", "crfs");
   app.set_version_flag("--version", "crfs " CAIRN_VERSION);
   app.footer(
-      "Exit codes: 0 done, 1 not mounted, or with -f: data of a file could not be written, 2 wrong "
-      "usage.");
+      "Exit codes: 0 success; 1 not mounted, or with -f: data of a file could not be written; 2 "
+      "wrong usage.");
   Typed typed;
   add_mount(app, typed);
   add_pool(app, typed);

@@ -72,8 +72,9 @@ int FileSystem::out_of_descriptors() {
   (void)::getrlimit(RLIMIT_NOFILE, &limit);
   if (!told_of_descriptors_.exchange(true))
     complain(fmt::format(
-        "all {} descriptors are in use, one for each file that the kernel remembers: programs get "
-        "ENFILE; raise the limit of this process (ulimit -Hn, LimitNOFILE= in a systemd unit)",
+        "all {} descriptors are in use, one for each file that the kernel remembers, so programs "
+        "get the error ENFILE; raise the limit of this process (ulimit -Hn, LimitNOFILE= in a "
+        "systemd unit)",
         limit.rlim_cur));
   return ENFILE;
 }
@@ -175,9 +176,8 @@ void FileSystem::decide_on(Inode& inode) {
   const bool for_ever = kernel->error() == EPERM || kernel->error() == ELOOP;
   if (for_ever && !refused_.exchange(true) && options.mode == Mode::passthrough)
     complain(
-        fmt::format("--mode passthrough: the kernel refuses ({}): writes are gathered as with "
-                    "--mode direct; that is so in containers, and for a file system that lies "
-                    "on another one",
+        fmt::format("--mode passthrough: the kernel refuses it ({}), as it does in containers and "
+                    "on stacked file systems; crfs gathers the writes, as with --mode direct",
                     std::strerror(kernel->error())));
 }
 

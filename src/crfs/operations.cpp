@@ -22,8 +22,8 @@ void begin(void* user_data, fuse_conn_info* connection) {
                         FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE);
   if (files.options.mode == Mode::passthrough && !files.promises.has_passthrough())
     files.complain(
-        "--mode passthrough: this kernel cannot do that (Linux 6.12 or later can, with "
-        "CONFIG_FUSE_PASSTHROUGH): writes are gathered as with --mode direct");
+        "--mode passthrough: this kernel does not support it (Linux 6.12 or later does, with "
+        "CONFIG_FUSE_PASSTHROUGH); crfs gathers the writes, as with --mode direct");
   if (files.options.writeback()) want(*connection, FUSE_CAP_WRITEBACK_CACHE);
   connection->time_gran = 1;
 }

@@ -8,13 +8,13 @@
 
 #include <csignal>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <thread>
 
 #include "crfs/background_process.hpp"
 #include "crfs/kernel.hpp"
+#include "crfs/mount_point.hpp"
 #include "crfs/operations.hpp"
 #include "crfs/passthrough.hpp"
 #include "crfs/request_user.hpp"
@@ -72,24 +72,11 @@ sigset_t signals_that_end() {
   return signals;
 }
 
-std::string without_links(const std::string& path) {
-  std::error_code unknown;
-  const auto real = std::filesystem::canonical(path, unknown);
-  return unknown ? path : real.string();
-}
-
 Result<Descriptor> open_root(const MountOptions& options) {
   Descriptor root(::open(options.backing.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (root.number() < 0)
-    return tl::unexpected<Error>(errno_error(errno, "open the backing folder", options.backing));
-  // The daemon would come upon its own mount, and wait for itself.
-  const std::string backing = without_links(options.backing);
-  const std::string mountpoint = without_links(options.mountpoint);
-  const std::string inside = backing == "/" ? "/" : backing + "/";
-  if (mountpoint != backing && mountpoint.starts_with(inside))
-    return fail(Code::bad_argument,
-                "{} lies in the backing folder {}: give a mount point outside it",
-                options.mountpoint, options.backing);
+    return tl::unexpected<Error>(errno_error(errno, "open the backing directory", options.backing));
+  CAIRN_TRY(check_mount_point(root, options.backing, options.mountpoint));
   return root;
 }
 
@@ -205,7 +192,7 @@ void write_report(const FileSystem& files, const Log& log) {
 bool report_errors(const FileSystem& files, const Log& log) {
   const auto lost = files.unreported.all();
   for (const UnreportedErrors::Lost& one : lost)
-    log.error("{}: what was written last is not all there: {}", one.file,
+    log.error("{}: data written to this file are lost: {}; write the file again", one.file,
               std::strerror(-one.error));
   return lost.empty();
 }
@@ -216,11 +203,12 @@ Result<Session> mount(FileSystem& files) {
   FuseArguments arguments(options);
   Session session(fuse_session_new(arguments.get(), &operations, sizeof operations, &files));
   if (!session)
-    return fail(Code::bad_argument, "the options of the mount are not known, see above");
+    return fail(Code::bad_argument,
+                "libfuse does not know a mount option, see the line above; correct -o");
   files.session = session.get();
   files.promises.want_passthrough(wants_passthrough(options, files.inodes.root().path));
   if (fuse_session_mount(session.get(), options.mountpoint.c_str()) != 0)
-    return fail(Code::io, "{} could not be mounted, see above", options.mountpoint);
+    return fail(Code::io, "cannot mount {}, see the line above", options.mountpoint);
   watch_first_request(session.get());
   return session;
 }
@@ -243,8 +231,9 @@ int serve_mount(const MountOptions& options, Descriptor root, BackgroundProcess&
     tune_cache(options.mountpoint);
     if (::geteuid() == 0 && may_squash_root(files.inodes.root().path))
       background.log().warning(
-          "{} is NFS or Lustre: if its server takes root for nobody (root_squash), private files "
-          "cannot be used through this mount; each user should mount for himself, see crfs(1)",
+          "{} is NFS or Lustre: if its server squashes root (root_squash), programs cannot use "
+          "private files through this mount; let each user mount a directory of their own, see "
+          "crfs(1)",
           options.backing);
     background.begin();
     error = serve(files);
@@ -252,7 +241,7 @@ int serve_mount(const MountOptions& options, Descriptor root, BackgroundProcess&
   }
   write_report(files, background.log());
   if (error != 0)
-    background.log().error("{}: the mount ended before its time: {}", options.mountpoint,
+    background.log().error("{}: the mount ended unexpectedly: {}", options.mountpoint,
                            std::strerror(error));
   return report_errors(files, background.log()) && error == 0 ? 0 : 1;
 }

@@ -35,9 +35,9 @@ std::string text_of(const MountStatistics& all) {
   const AggregateStatistics& statistics = all.gathered;
   return fmt::format(
       "{} writes of {} became {} writes of {}: {:.1f} in one\n"
-      "at most {} of memory were in use; {} times a writer waited for some\n"
+      "at most {} of memory were in use; writers waited {} times for memory\n"
       "{} writes failed\n"
-      "{} files were opened for the kernel to read and write by itself\n",
+      "the kernel read and wrote {} files by itself\n",
       statistics.writes_in, format_bytes(statistics.bytes_in), statistics.writes_out,
       format_bytes(statistics.bytes_out), merge_factor(statistics),
       format_bytes(statistics.pool_most_bytes), statistics.waits, statistics.errors,

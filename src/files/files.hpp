@@ -127,6 +127,10 @@ class Files {
 
   /// not_found when there is nothing of that name; a link is told as a link.
   virtual Result<FileInfo> info(const std::string& path) = 0;
+  /// Whether a process of this node, this one included, has the file open or mapped for writing.
+  /// False also where that cannot be known: by the file system, or because the file is another
+  /// user's (docs/adr/0026-an-open-file-is-found-by-a-lease.md).
+  virtual Result<bool> is_open_for_writing(const std::string& path) = 0;
   /// Names in a folder without "." and "..", sorted.
   virtual Result<std::vector<std::string>> list(const std::string& folder) = 0;
 

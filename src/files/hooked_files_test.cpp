@@ -39,6 +39,7 @@ void do_everything(Files& files, const TemporaryFolder& folder) {
     EXPECT_TRUE((*view)->at(0, 4, buffer));
   }
   EXPECT_TRUE(files.info(path));
+  EXPECT_TRUE(files.is_open_for_writing(path));
   EXPECT_TRUE(files.list(folder.path()));
   EXPECT_TRUE(files.make_folder(folder / "d", 0700));
   EXPECT_TRUE(files.make_new_folder(folder / "d", 0700));
@@ -79,6 +80,7 @@ TEST_F(HookedFilesTest, AsksBeforeEveryOperationInOrder) {
                                              "view",
                                              "view_at",
                                              "info",
+                                             "is_open_for_writing",
                                              "list",
                                              "make_folder",
                                              "make_new_folder",
@@ -92,9 +94,9 @@ TEST_F(HookedFilesTest, AsksBeforeEveryOperationInOrder) {
                                              "is_memory",
                                              "may_change",
                                              "lock"}));
-  ASSERT_EQ(paths.size(), 26U);
-  for (int i = 0; i < 13; ++i) EXPECT_EQ(paths[i], folder_ / "f") << names[i];
-  EXPECT_EQ(paths[13], folder_.path());
+  ASSERT_EQ(paths.size(), 27U);
+  for (int i = 0; i < 14; ++i) EXPECT_EQ(paths[i], folder_ / "f") << names[i];
+  EXPECT_EQ(paths[14], folder_.path());
   EXPECT_EQ(renamed_to, folder_ / "g");
   EXPECT_EQ(hooked->effective_user(), disk_->effective_user());
 }
@@ -124,6 +126,7 @@ TEST_F(HookedFilesTest, AnErrorKeepsAnyOperationFromBeingDone) {
       {"sync_all", [&] { return (*file)->sync_all(); }},
       {"size", [&] { return (*file)->size().map([](auto&&) {}); }},
       {"info", [&] { return hooked->info(path).map([](auto&&) {}); }},
+      {"is_open_for_writing", [&] { return hooked->is_open_for_writing(path).map([](bool) {}); }},
       {"list", [&] { return hooked->list(folder_.path()).map([](auto&&) {}); }},
       {"make_folder", [&] { return hooked->make_folder(folder_ / "d", 0700); }},
       {"make_new_folder",

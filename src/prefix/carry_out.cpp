@@ -87,10 +87,11 @@ class PartsFlush {
       give_up();
       return tl::unexpected(std::move(done).error());
     }
-    if (Status settled = settle(plan); !settled)
+    FlushAccount account{plan.files, plan.bytes, {}};
+    if (Status settled = settle(plan, account); !settled)
       return fail(settled.error().code, "all of it is there, but not under its own names yet: {}",
                   settled.error().text);
-    return FlushAccount{plan.files, plan.bytes};
+    return account;
   }
 
   /// After find(). What a survey knows of the dataset is not all: the first who has a part tells.
@@ -198,11 +199,15 @@ class PartsFlush {
     return on_keeper(comm_, site_, [&](Keeper& keeper) { return keeper.publish(plan); });
   }
 
-  Status settle(const DatasetRecord& plan) {
+  Status settle(const DatasetRecord& plan, FlushAccount& account) {
     Status settled;
-    for (const RankRecord& record : records_)
+    bool took = false;
+    for (const RankRecord& record : records_) {
+      took = took || takes_names(site_.files, site_.folder, record);
       if (settled) settled = settle_rank(site_.files, site_.folder, record);
+    }
     CAIRN_TRY(agree(comm_, std::move(settled)));
+    account.replaced = mark_replaced(comm_, site_, site_.folder.dataset(plan.info), took);
     return on_keeper(comm_, site_, [&](Keeper& keeper) { return keeper.mark_settled(plan); });
   }
 

@@ -239,7 +239,7 @@ bool is_outlived(const DatasetInfo& dataset, const Listing& listing) {
   return !dataset.is_output() &&
          std::any_of(listing.begin(), listing.end(), [&](const DatasetRecord& record) {
            return record.info.is_checkpoint() && record.info.uuid > dataset.uuid &&
-                  record.failed_us == 0 && !record.quarantined;
+                  record.is_sound() && !record.quarantined;
          });
 }
 

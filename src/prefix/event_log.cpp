@@ -28,6 +28,12 @@ EventLog::EventLog(Files& files, Clock& clock, const Settings& settings, Log log
       log_(std::move(log)),
       to_syslog_(std::move(to_syslog)) {}
 
+void EventLog::started(int ranks, int nodes) {
+  add({.name = "START",
+       .note = fmt::format("{} ranks on {} nodes", ranks, nodes),
+       .ranks = static_cast<std::uint64_t>(ranks)});
+}
+
 void EventLog::happened(const std::string& name, const std::string& note) {
   add({.name = name, .note = note});
 }

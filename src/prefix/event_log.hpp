@@ -28,9 +28,14 @@ class EventLog {
   EventLog(Files& files, Clock& clock, const Settings& settings, Log log, Part part,
            LineSink to_syslog = write_to_syslog);
 
+  /// That it cannot be written need not be logged: the user knows that, and why.
+  void keep_quiet_about_trouble() { trouble_told_ = true; }
+
   /// By the settings, the same for all parts: there is somebody to read it.
   bool is_on() const { return text_ || json_ || syslog_; }
 
+  /// START.
+  void started(int ranks, int nodes);
   void happened(const std::string& name, const std::string& note = {});
   void happened(const std::string& name, const DatasetInfo& dataset,
                 std::optional<double> seconds = {}, const std::string& note = {});

@@ -11,6 +11,17 @@ const DatasetRecord* find_if(const Listing& listing, IsIt is_it) {
   return found == listing.end() ? nullptr : &*found;
 }
 
+}  // namespace
+
+namespace {
+
+/// With SCR_FETCH=0 nothing comes from the prefix directory but what the job has written there in
+/// place of a cache.
+bool is_in_reach(const DatasetRecord& record, const Settings& settings) {
+  const bool written_in_place = record.info.in_place() && !record.info.was_found();
+  return settings.fetch || (written_in_place && record.job_id == settings.job_id);
+}
+
 const DatasetRecord* find_checkpoint(const Listing& listing, const std::string& name) {
   const DatasetRecord* named = find_named(listing, name);
   return named != nullptr && named->info.is_checkpoint() ? named : nullptr;
@@ -20,8 +31,8 @@ const DatasetRecord* find_checkpoint(const Listing& listing, const std::string& 
 
 bool may_be_fetched(const DatasetRecord& record, const Settings& settings) {
   const bool passes_over = settings.on_fetch_fail != OnFetchFail::stop;
-  return record.info.is_checkpoint() && !record.quarantined &&
-         (record.failed_us == 0 || !passes_over);
+  return record.info.is_checkpoint() && !record.quarantined && record.replaced_by.empty() &&
+         is_in_reach(record, settings) && (record.failed_us == 0 || !passes_over);
 }
 
 const DatasetRecord* find_named(const Listing& listing, const std::string& name) {
@@ -35,7 +46,8 @@ const DatasetRecord* next_to_fetch(const Listing& listing, const Settings& setti
     return record != nullptr && !tried.contains(record->info.uuid);
   };
   const DatasetRecord* asked_for = find_checkpoint(listing, settings.current);
-  if (untried(asked_for) && !asked_for->quarantined) return asked_for;
+  if (untried(asked_for) && !asked_for->quarantined && is_in_reach(*asked_for, settings))
+    return asked_for;
   const DatasetRecord* first = asked_for ? asked_for : find_checkpoint(listing, current);
   const auto newest = [&](const Uuid* older_than) {
     return find_if(listing, [&](const DatasetRecord& record) {
@@ -90,7 +102,8 @@ std::string why_in_quarantine(const DatasetRecord& record) {
 std::string text_of_stop(const DatasetRecord& record, const std::string& why,
                          const Settings& settings) {
   return fmt::format(
-      "{0} in {1} cannot be used: {2}; the run does not start from another one, or from zero, as "
+      "{0} in {1} cannot be used: {2}; the run does not start from another one, or from scratch, "
+      "as "
       "CAIRN_ON_FETCH_FAIL=stop: \"cairn verify --repair {3}\" repairs what can be, \"cairn index "
       "drop {3}\" gives it up, and CAIRN_ON_FETCH_FAIL=older takes the next older one",
       record.label(), settings.prefix, why, record.info.name);
@@ -101,8 +114,8 @@ std::string text_of_refusal(const std::string& why, const Settings& settings) {
       "there may be a checkpoint to restart from, but {}; the run does not start {} in its place: "
       "start it again when that has passed or is mended, or with CAIRN_ON_FETCH_FAIL=fresh",
       why,
-      settings.on_fetch_fail == OnFetchFail::stop ? "from another one, or from zero,"
-                                                  : "from zero");
+      settings.on_fetch_fail == OnFetchFail::stop ? "from another one, or from scratch,"
+                                                  : "from scratch");
 }
 
 bool has_right_ranks(const DatasetRecord& record, std::uint32_t ranks, const Settings& settings) {

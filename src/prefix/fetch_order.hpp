@@ -29,6 +29,14 @@ std::string why_in_quarantine(const DatasetRecord& record);
 std::string text_of_stop(const DatasetRecord& record, const std::string& why,
                          const Settings& settings);
 
+/// The settings of a run that fetches, and has the defaults else: for commands that judge for any
+/// run.
+inline Settings fetching() {
+  Settings settings;
+  settings.fetch = true;
+  return settings;
+}
+
 /// The next one to try: the one asked for (SCR_CURRENT), also if it was found damaged, else the
 /// current one, else the newest; where that is out, the next older ones; and only where none of
 /// these is left those that are newer, which somebody went behind. Null if none is left.

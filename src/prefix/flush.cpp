@@ -37,8 +37,9 @@ class Flush {
       give_up();
       return tl::unexpected(std::move(published).error());
     }
-    settle_status = settle(record);
-    return FlushAccount{record.files, record.bytes};
+    FlushAccount account{record.files, record.bytes, {}};
+    settle_status = settle(record, account);
+    return account;
   }
 
  private:
@@ -81,8 +82,10 @@ class Flush {
     if (unstaged && site_.keeper != nullptr) (void)site_.keeper->abandon(mine_.dataset);
   }
 
-  Status settle(const DatasetRecord& record) {
+  Status settle(const DatasetRecord& record, FlushAccount& account) {
+    const bool took = takes_names(files_, site_.folder, mine_);
     CAIRN_TRY(agree(comm_, settle_rank(files_, site_.folder, mine_)));
+    account.replaced = mark_replaced(comm_, site_, site_.folder.dataset(record.info), took);
     return on_keeper(comm_, site_, [&](Keeper& keeper) { return keeper.mark_settled(record); });
   }
 
@@ -102,20 +105,21 @@ Status refuse_double_names(Communicator& comm, const std::vector<RankRecord>& re
     for (const FileEntry& file : record.files) {
       const std::uint64_t hash = hash_of_name(file.name);
       Encoder& out = told[static_cast<int>(hash % static_cast<std::uint64_t>(comm.size()))];
-      out.u64(hash);
+      out.text(file.name);
       out.u32(static_cast<std::uint32_t>(record.rank));
     }
-  std::map<std::uint64_t, std::uint32_t> writers;
+  std::map<std::string, std::uint32_t> writers;
   Status status;
   exchange_letters(comm, std::move(told), [&](int, Decoder& in) {
-    const std::uint64_t hash = in.u64();
+    std::string name = in.text();
     const std::uint32_t rank = in.u32();
-    const auto [known, first] = writers.emplace(hash, rank);
-    if (!first && status)
+    const auto [known, is_first] = writers.emplace(std::move(name), rank);
+    if (!is_first && status)
       status = fail(Code::invalid,
-                    "ranks {} and {} have both written a file of one name: give each rank a name "
-                    "of its own",
-                    known->second, rank);
+                    "ranks {} and {} have both written a file named {}, and only one of them can "
+                    "get that name in the prefix directory; put the rank into the name, or set "
+                    "SCR_CACHE_BYPASS=1 if they share one file",
+                    known->second, rank, known->first);
   });
   return status;
 }

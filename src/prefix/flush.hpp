@@ -1,13 +1,14 @@
 // From a dataset in the cache to one in the prefix directory.
 #pragma once
 
-#include "prefix/site.hpp"
+#include "prefix/replaced.hpp"
 
 namespace cairn {
 
 struct FlushAccount {
   std::uint64_t files = 0;  ///< of all ranks
   std::uint64_t bytes = 0;
+  Result<std::vector<Replaced>> replaced;  ///< or why that is not known
 };
 
 /// Collective. What is known of a dataset when it is about to be published; of its parts each
@@ -31,8 +32,8 @@ Result<FlushAccount> flush(Communicator& comm, const Site& site, const RankRecor
                            const std::vector<std::string>& cached, const std::string& job_id,
                            Status& settle_status);
 
-/// Collective. invalid where two ranks have written files of one name; the error is that of the
-/// rank that looks after the name.
+/// Collective. invalid, naming it, where two ranks have written files of one name; the error is
+/// that of the rank that looks after the name.
 Status refuse_double_names(Communicator& comm, const std::vector<RankRecord>& records);
 
 /// Collective. The files of these records must not take the names of files that were written since:

@@ -6,6 +6,7 @@
 #include "prefix/letters.hpp"
 #include "prefix/manifest.hpp"
 #include "prefix/own_names.hpp"
+#include "redundancy/closed_files.hpp"
 #include "redundancy/protect.hpp"
 #include "topology/placement.hpp"
 
@@ -74,22 +75,6 @@ Status divide_shared(Communicator& comm, RankRecord& mine) {
   return status;
 }
 
-/// A file that is still open may have been written to while its checksums were taken.
-Status check_unchanged(Files& files, const RankRecord& record,
-                       const std::vector<std::string>& paths) {
-  for (std::size_t i = 0; i < paths.size(); ++i) {
-    const FileEntry& was = record.files[i];
-    CAIRN_ASSIGN(const FileInfo now, files.info(paths[i]));
-    if (now.kind != Kind::file || now.size != was.size ||
-        now.times.modify_ns != was.times.modify_ns)
-      return fail(Code::invalid,
-                  "{} has changed while the checksums of rank {} were taken: close all files "
-                  "before the dataset is completed",
-                  paths[i], record.rank);
-  }
-  return {};
-}
-
 class Publication {
  public:
   Publication(Communicator& comm, const Site& site, RankRecord& mine)
@@ -99,7 +84,7 @@ class Publication {
         mine_(mine),
         pending_(site.folder.pending(site.epoch, mine.dataset)) {}
 
-  Result<FlushAccount> run(const std::string& job_id, Status& settle_status) {
+  Result<FlushAccount> run(const std::string& job_id, Status& settle_status, bool took) {
     Status prepared = prepare();
     DatasetRecord record = describe(comm_, site_, mine_.dataset, {mine_}, job_id);
     if (prepared)
@@ -112,9 +97,11 @@ class Publication {
       if (site_.keeper != nullptr) (void)site_.keeper->abandon(mine_.dataset);
       return tl::unexpected(std::move(prepared).error());
     }
+    FlushAccount account{record.files, record.bytes, {}};
+    account.replaced = mark_replaced(comm_, site_, site_.folder.dataset(record.info), took);
     settle_status =
         on_keeper(comm_, site_, [&](Keeper& keeper) { return keeper.mark_settled(record); });
-    return FlushAccount{record.files, record.bytes};
+    return account;
   }
 
  private:
@@ -146,13 +133,14 @@ class Publication {
 }  // namespace
 
 Result<FlushAccount> publish_in_place(Communicator& comm, const Site& site, RankRecord& mine,
-                                      const std::string& job_id, Status& settle_status) {
-  return Publication(comm, site, mine).run(job_id, settle_status);
+                                      const std::string& job_id, Status& settle_status, bool took) {
+  return Publication(comm, site, mine).run(job_id, settle_status, took);
 }
 
 Status seal_in_place(Files& files, const PrefixFolder& folder, RankRecord& record) {
   std::vector<std::string> paths;
   for (const FileEntry& file : record.files) paths.push_back(folder.file(file));
+  CAIRN_TRY(check_closed(files, record, paths));
   record.encoding.member_bytes = {record.data_bytes()};
   RankBlocks blocks(files, paths, record);
   CAIRN_TRY(take_checksums(blocks, record));

@@ -15,9 +15,9 @@ namespace cairn {
 ///
 /// Errors are agreed: nothing was published then, and the files are left as they are, since they
 /// are the program's own. After that, what keeps the dataset from being made the current one is no
-/// error; only `settle_status` tells.
+/// error; only `settle_status` tells. `took`: a file of one of these names was there before.
 Result<FlushAccount> publish_in_place(Communicator& comm, const Site& site, RankRecord& mine,
-                                      const std::string& job_id, Status& settle_status);
+                                      const std::string& job_id, Status& settle_status, bool took);
 
 /// Local. Takes the checksums of a rank's files, which are in the prefix directory under their own
 /// names, and makes them durable; `record` has all else. invalid if they change meanwhile.

@@ -499,6 +499,15 @@ Status Keeper::drop(const DatasetInfo& dataset) {
   return move_to_dropped(transit);
 }
 
+Status Keeper::note_purged(const DatasetRecord& record) {
+  const std::string transit = folder_.in_transit(me_.epoch, record.info);
+  CAIRN_TRY(remove_all(*files_, transit));
+  CAIRN_TRY(files_->make_folder(transit, for_all));
+  CAIRN_TRY(write_file_atomically(*files_, PrefixFolder::record(transit), encode(record), true));
+  CAIRN_TRY(files_->sync_folder(transit));
+  return move_to_dropped(transit);
+}
+
 /// The other way round; here the second decides.
 Status Keeper::put_back(const DatasetRecord& record) {
   if (find(record.info.uuid) != nullptr)

@@ -107,6 +107,9 @@ class Keeper {
   Status take_out(const DatasetInfo& dataset);
   /// The dataset is not there from here on; its files, record and manifests are kept.
   Status drop(const DatasetInfo& dataset);
+  /// One whose files are gone counts as dropped from here on, so that a cache that still has it
+  /// does not bring it back.
+  Status note_purged(const DatasetRecord& record);
   /// A dropped one is there again. What its files are now is the caller's to know.
   Status put_back(const DatasetRecord& record);
 

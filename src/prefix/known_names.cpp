@@ -16,12 +16,11 @@ void append(std::vector<std::uint64_t>& hashes, Bytes blob) {
 
 }  // namespace
 
-KnownNames::KnownNames(Communicator& comm, const std::vector<RankRecord>& records,
-                       const Wanted& wanted) {
+KnownNames::KnownNames(Communicator& comm, const std::vector<RankRecord>& records) {
   std::vector<std::uint64_t> mine;
   for (const RankRecord& record : records)
     for (const FileEntry& file : record.files)
-      if (file.begins_here() && wanted(file.name)) mine.push_back(hash_of_name(file.name));
+      if (file.begins_here()) mine.push_back(hash_of_name(file.name));
   const auto every_rank = static_cast<std::size_t>(comm.size());
   for (const Blob& of_rank : gather_first(comm, std::as_bytes(std::span(mine)), every_rank))
     append(hashes_, of_rank);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,12 +14,10 @@ namespace cairn {
 /// each name. So a record is read by one rank, and has() needs no file.
 class KnownNames {
  public:
-  using Wanted = std::function<bool(const std::string& name)>;
-
   /// None.
   KnownNames() = default;
-  /// Collective. The names that are `wanted` of files in all ranks' `records`.
-  KnownNames(Communicator& comm, const std::vector<RankRecord>& records, const Wanted& wanted);
+  /// Collective. The names of the files in all ranks' `records`.
+  KnownNames(Communicator& comm, const std::vector<RankRecord>& records);
 
   /// Local, thread-safe. By a hash of 64 bits; who opens the file finds out whether it is there.
   bool has(const std::string& name) const;

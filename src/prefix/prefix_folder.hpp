@@ -19,6 +19,8 @@ struct PrefixFolder {
   std::string halt() const { return root() + "/halt"; }
   /// What the program has set by SCR_Config; may be missing.
   std::string app_settings() const { return root() + "/app_settings"; }
+  /// What the last run wrote down of itself, for the commands; may be missing.
+  std::string last_run() const { return root() + "/last_run"; }
   /// Locked while the halt file is changed.
   std::string halt_lock() const { return root() + "/halt.lock"; }
   /// What the runs of the job have done, for people and for programs.

@@ -61,14 +61,17 @@ class ScrPrefix {
     KeyTree index{"", {key_value("VERSION", version)}};
     if (!current.empty()) index.below.push_back(key_value("CURRENT", current));
     KeyTree all{"DSET", {}};
+    KeyTree names{"NAME", {}};
     for (const auto& [id, dataset] : datasets_) {
-      const std::string& name = dataset.facts.name;
-      KeyTree entry{name, {facts_of(dataset), key_value("FLUSHED", "2026-11-21T10:00:00")}};
+      KeyTree entry{std::to_string(id),
+                    {facts_of(dataset), key_value("FLUSHED", "2026-11-21T10:00:00")}};
       entry.below.push_back(key_value("COMPLETE", dataset.complete_in_index ? "1" : "0"));
       if (dataset.facts.failed) entry.below.push_back(key_value("FAILED", "2026-11-21T11:00:00"));
-      all.below.push_back({std::to_string(id), {{"NAME", {entry}}}});
+      all.below.push_back(entry);
+      names.below.push_back({dataset.facts.name, {key_value("DSET", entry.key)}});
       write_dataset(dataset);
     }
+    index.below.push_back(names);
     index.below.push_back(all);
     put("index.scr", index);
   }

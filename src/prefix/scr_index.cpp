@@ -121,11 +121,10 @@ class IndexReader {
     CAIRN_TRY(check_version(tree, path, index_version));
     ScrIndex index;
     index.current = tree.value("CURRENT");
+    const auto names = names_of_ids(tree);
     if (const KeyTree* datasets = tree.find({"DSET"}))
-      for (const KeyTree& of_id : datasets->below)
-        if (const KeyTree* names = of_id.find({"NAME"}))
-          for (const KeyTree& entry : names->below)
-            index.datasets.push_back(dataset_of(of_id.key, entry));
+      for (const KeyTree& entry : datasets->below)
+        index.datasets.push_back(dataset_of(entry, names));
     std::sort(index.datasets.begin(), index.datasets.end(), [](const auto& a, const auto& b) {
       return std::tie(a.id, a.created_us, a.name) < std::tie(b.id, b.created_us, b.name);
     });
@@ -133,10 +132,25 @@ class IndexReader {
   }
 
  private:
-  ScrDataset dataset_of(const std::string& id, const KeyTree& entry) {
+  using Names = std::map<std::string, std::string>;
+
+  /// NAME/<name>/DSET/<id>, which SCR writes beside the entries.
+  static Names names_of_ids(const KeyTree& tree) {
+    Names names;
+    if (const KeyTree* all = tree.find({"NAME"}))
+      for (const KeyTree& name : all->below)
+        if (const KeyTree* ids = name.find({"DSET"}))
+          for (const KeyTree& id : ids->below) names.emplace(id.key, name.key);
+    return names;
+  }
+
+  ScrDataset dataset_of(const KeyTree& entry, const Names& names) {
     ScrDataset dataset;
-    dataset.name = entry.key;
-    dataset.id = decimal(id).value_or(0);
+    const KeyTree* facts = entry.find({"DSET"});
+    if (facts != nullptr) dataset.name = facts->value("NAME");
+    if (const auto named = names.find(entry.key); dataset.name.empty() && named != names.end())
+      dataset.name = named->second;
+    dataset.id = decimal(entry.key).value_or(0);
     dataset.failed = entry.find({"FAILED"}) != nullptr;
     if (const Status taken = complete(dataset, entry); !taken) dataset.trouble = taken.error().text;
     return dataset;

@@ -161,6 +161,7 @@ class Tidying {
       if (!done) note(remains, done.error());
       if (!done && remains.kind == Remains::Kind::unsettled) return left_;
     }
+    note_replaced();
     if (const Status noted = on_keeper(comm_, site_, note_settled); !noted) note({}, noted.error());
     CAIRN_TRY(left_);
     return on_keeper(comm_, site_,
@@ -199,11 +200,7 @@ class Tidying {
       case Remains::Kind::deleted:
         return end_deletion(remains);
       case Remains::Kind::unsettled:
-        return treat(remains,
-                     [&](const RankRecord& record) {
-                       return settle_rank(site_.files, site_.folder, record);
-                     })
-            .map([](bool) {});
+        return settle(remains);
     }
     return {};
   }
@@ -211,6 +208,24 @@ class Tidying {
   Result<bool> treat(const Remains& remains,
                      const std::function<Status(const RankRecord&)>& action) {
     return treat_dealt(comm_, site_.files, remains.folder, remains.manifests, action);
+  }
+
+  Status settle(const Remains& remains) {
+    // Of what was published an earlier run may have given some files their names, taken from older
+    // ones.
+    bool& took = settled_.emplace(remains.folder, !remains.plan).first->second;
+    return treat(remains,
+                 [&](const RankRecord& record) {
+                   took = took || takes_names(site_.files, site_.folder, record);
+                   return settle_rank(site_.files, site_.folder, record);
+                 })
+        .map([](bool) {});
+  }
+
+  void note_replaced() {
+    for (const auto& [folder, took] : settled_)
+      if (const auto marked = mark_replaced(comm_, site_, folder, took); !marked)
+        note({}, marked.error());
   }
 
   Status remove_staged(const Remains& remains) {
@@ -251,6 +266,7 @@ class Tidying {
   const std::vector<CachedPart>& cached_;
   const Unfinished unfinished_;
   Tidied& tidied_;
+  std::map<std::string, bool> settled_;  ///< folders of datasets, and whether they took names
   Status left_;
 };
 

@@ -23,19 +23,24 @@ struct DatasetRecord {
   std::string failure;         ///< why
   std::uint32_t attempts = 0;  ///< restarts begun from it since the last one that went well
   bool quarantined = false;    ///< not offered until somebody lifts it
+  /// The label of the newer dataset that wrote files of the same names; empty: none has.
+  std::string replaced_by;
 
   bool operator==(const DatasetRecord&) const = default;
   std::uint32_t manifests() const {
     return static_cast<std::uint32_t>((std::uint64_t{info.ranks} + ranks_per_manifest - 1) /
                                       ranks_per_manifest);
   }
+  /// A restart may begin from it, as far as its files are known.
+  bool is_sound() const { return failed_us == 0 && replaced_by.empty(); }
   /// "dataset 5 (ckpt.5)"
   std::string label() const;
 };
 
-/// Written for datasets in place, and for listings that have one; else of version 1.
-inline constexpr std::uint32_t dataset_record_version = 2;
-inline constexpr std::uint32_t listing_version = 2;
+/// 3 is written for datasets that are replaced, 2 for others in place, else 1; for a listing the
+/// highest that one of its records needs.
+inline constexpr std::uint32_t dataset_record_version = 3;
+inline constexpr std::uint32_t listing_version = 3;
 
 /// As a sealed envelope.
 Blob encode(const DatasetRecord& record);

@@ -36,6 +36,15 @@ TEST(DatasetRecord, ComesBackWhole) {
   EXPECT_EQ(*back, example(5));
 }
 
+TEST(DatasetRecord, OneThatIsReplacedComesBackAloneAndInAListing) {
+  DatasetRecord replaced = example(5);
+  replaced.replaced_by = "dataset 6 (ckpt.6)";
+  EXPECT_FALSE(replaced.is_sound());
+  EXPECT_EQ(decode_dataset_record(encode(replaced)), replaced);
+  const std::vector<DatasetRecord> listing = {example(6), replaced, example(4)};
+  EXPECT_EQ(decode_listing(encode(listing)), listing);
+}
+
 TEST(DatasetRecord, AListingComesBackInItsOrder) {
   const std::vector<DatasetRecord> listing = {example(9), example(5), example(7)};
   EXPECT_EQ(decode_listing(encode(listing)), listing);

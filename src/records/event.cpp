@@ -65,6 +65,7 @@ std::string json_line(const Event& event, const EventOrigin& origin, std::int64_
   line["job"] = origin.job_id;
   line[key_of(event.kind, "event", "transfer")] = event.name;
   if (!event.note.empty()) line["note"] = event.note;
+  if (event.ranks != 0) line["ranks"] = event.ranks;
   if (!event.from.empty()) line["from"] = event.from;
   if (!event.to.empty()) line["to"] = event.to;
   if (event.dataset != 0) line["dataset"] = event.dataset;

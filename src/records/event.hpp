@@ -16,6 +16,7 @@ struct Event {
   std::string name = {};
   Kind kind = Kind::event;
   std::string note = {};          ///< an event's: what else there is to say
+  std::uint64_t ranks = 0;        ///< of a run that begins; 0: none begins
   std::string from = {};          ///< a transfer's
   std::string to = {};            ///< likewise; and where a dataset is that was made
   std::uint64_t dataset = 0;      ///< number; 0: it concerns none

@@ -7,7 +7,9 @@
 #include "records/app_settings_record.hpp"
 #include "records/dataset_record.hpp"
 #include "records/halt_record.hpp"
+#include "records/last_run_record.hpp"
 #include "records/owner_record.hpp"
+#include "records/prefix_id.hpp"
 #include "records/rank_record.hpp"
 #include "records/wire.hpp"
 
@@ -179,6 +181,21 @@ std::vector<Entry> app_settings_example() {
   return {{"SCR_FLUSH", "2", {}, 0}, {"CKPT", "0", {{"TYPE", "XOR"}}, 0}};
 }
 
+LastRunRecord last_run_example() {
+  return {"4711",
+          "ada",
+          "0.1.0",
+          true,
+          {{"n0", "n0.x", 2}, {"n1", "n1.x", 1}},
+          "/ssd/%n",
+          "/tmp",
+          {{"/ssd/%n", false}, {"/pfs", true}},
+          "n0.x",
+          {"b1 pid:[4]", 77, 1234},
+          1'700'000'000'000'000,
+          1'700'000'060'000'000};
+}
+
 TEST(ReleasedFormats, RecordsOfThePrefixDirectoryVersion1AreRead) {
   const auto dataset = decode_dataset_record(golden("dataset-record-v1.bin"));
   ASSERT_TRUE(dataset) << dataset.error().text;
@@ -190,6 +207,10 @@ TEST(ReleasedFormats, RecordsOfThePrefixDirectoryVersion1AreRead) {
   ASSERT_TRUE(owner) << owner.error().text;
   EXPECT_EQ(*owner, owner_example());
   EXPECT_EQ(decode_current(golden("current-record-v1.bin")), "ckpt.6");
+  const auto last_run = decode_last_run_record(golden("last-run-record-v1.bin"));
+  ASSERT_TRUE(last_run) << last_run.error().text;
+  EXPECT_EQ(*last_run, last_run_example());
+  EXPECT_EQ(decode_prefix_id(golden("prefix-id-record-v1.bin")), PrefixId{0x0123456789abcdef});
   const auto set = decode_app_settings(golden("app-settings-record-v1.bin"));
   ASSERT_TRUE(set) << set.error().text;
   ASSERT_EQ(set->size(), 2U);
@@ -219,18 +240,39 @@ TEST(ReleasedFormats, DatasetsInPlaceAreOfVersion2) {
   EXPECT_EQ(encode(listing), several);
 }
 
+DatasetRecord replaced_dataset() {
+  DatasetRecord record = dataset_example();
+  record.replaced_by = "dataset 13 (ckpt.7)";
+  return record;
+}
+
+TEST(ReleasedFormats, ReplacedDatasetsAreOfVersion3) {
+  const Blob one = golden("dataset-record-v3.bin");
+  const Blob several = golden("listing-v3.bin");
+  const auto record = decode_dataset_record(one);
+  ASSERT_TRUE(record) << record.error().text;
+  EXPECT_EQ(*record, replaced_dataset());
+  const std::vector<DatasetRecord> listing = {replaced_dataset(), listing_example()[1]};
+  EXPECT_EQ(decode_listing(several), listing);
+  EXPECT_EQ(encode(replaced_dataset()), one);
+  EXPECT_EQ(encode(listing), several);
+}
+
 TEST(ReleasedFormats, RecordsOfThePrefixDirectoryVersion1AreWrittenByteForByte) {
-  ASSERT_EQ(dataset_record_version + listing_version, 4U)
+  ASSERT_EQ(dataset_record_version + listing_version, 6U)
       << "a new version: give it a golden file and a test of its own";
-  ASSERT_EQ(owner_record_version + current_version + app_settings_version, 3U)
+  ASSERT_EQ(owner_record_version + current_version + app_settings_version + last_run_version, 4U)
       << "a new version: give it a golden file and a test of its own";
   EXPECT_EQ(encode(dataset_example()), golden("dataset-record-v1.bin"));
   EXPECT_EQ(encode(listing_example()), golden("listing-v1.bin"));
   EXPECT_EQ(encode(owner_example()), golden("owner-record-v1.bin"));
+  EXPECT_EQ(encode(PrefixId{0x0123456789abcdef}), golden("prefix-id-record-v1.bin"));
   EXPECT_EQ(encode_current("ckpt.6"), golden("current-record-v1.bin"));
   EXPECT_EQ(encode_app_settings(app_settings_example()), golden("app-settings-record-v1.bin"));
-  for (const std::string name :
-       {"dataset-record", "listing", "owner-record", "current-record", "app-settings-record"})
+  EXPECT_EQ(encode(last_run_example()), golden("last-run-record-v1.bin"));
+  for (const std::string name : {"dataset-record", "listing", "owner-record", "current-record",
+                                 "app-settings-record", "last-run-record",
+                                 "prefix-id-record"})
     EXPECT_EQ(example_of(CAIRN_FORMAT_DOCS "/" + name + ".md"), golden(name + "-v1.bin")) << name;
 }
 

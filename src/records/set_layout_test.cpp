@@ -92,7 +92,7 @@ TEST(SetLayout, TheParityFileHasNoGapAndNoOverlap) {
   }
 }
 
-/// The formulas of docs/concepts.md, to the byte.
+/// The formulas of docs/reference/space-and-memory.md, to the byte.
 TEST(SetLayout, StoragePerRankIsTheFormula) {
   for (const std::uint64_t bytes : {0ULL, 1ULL, 255ULL, 256ULL, 10'000ULL, 67'108'864ULL})
     for (const int members : {2, 4, 8, 64}) {

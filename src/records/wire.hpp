@@ -58,7 +58,9 @@ enum class RecordType : std::uint32_t {
   halt = 4,
   index = 5,
   current = 6,
-  app_settings = 7
+  app_settings = 7,
+  prefix_id = 8,
+  last_run = 9
 };
 
 /// Header with magic, type, version, length and checksums, then the payload.

@@ -4,6 +4,7 @@
 
 #include "comm/group.hpp"
 #include "redundancy/block_check.hpp"
+#include "redundancy/closed_files.hpp"
 #include "redundancy/protect.hpp"
 #include "redundancy/replicas.hpp"
 
@@ -26,19 +27,10 @@ Status prepare(Files& files, Store& store, const RankFolder& folder, const RankR
   return store.sync_names(record.dataset);
 }
 
-/// A file that is still open may have been written to while its checksums were taken.
-Status check_unchanged(Files& files, const RankFolder& folder, const RankRecord& record) {
-  for (const FileEntry& file : record.files) {
-    CAIRN_ASSIGN(const FileInfo now, files.info(folder.file(file.name)));
-    if (now.kind != Kind::file || now.size != file.size ||
-        now.times.modify_ns != file.times.modify_ns)
-      return fail(
-          Code::invalid,
-          "rank {} is still writing file {}; close all files before the call that completes the "
-          "dataset",
-          record.rank, file.name);
-  }
-  return {};
+std::vector<std::string> paths_of(const RankFolder& folder, const RankRecord& record) {
+  std::vector<std::string> paths;
+  for (const FileEntry& file : record.files) paths.push_back(folder.file(file.name));
+  return paths;
 }
 
 Status check_still_intact(Files& files, const RankFolder& folder, const RankRecord& record) {
@@ -59,12 +51,16 @@ Status protect_and_commit(Communicator& comm, Files& files, Store& store, const 
                           RankRecord& record, const Settings& settings,
                           const RankRecord* intact_by) {
   Group set(comm, record.encoding.members);
-  Status status = protect(set, files, folder, record, settings.encode_bytes,
-                          store.durable() ? "" : store.spare(record.rank));
+  const bool by_program = intact_by == nullptr;
+  const std::vector<std::string> paths = paths_of(folder, record);
+  Status status = by_program ? check_closed(files, record, paths) : Status{};
+  const Status encoded = protect(set, files, folder, record, settings.encode_bytes,
+                                 store.durable() ? "" : store.spare(record.rank));
+  if (status) status = encoded;
   const Blob sealed = encode(record);
   const Blob content = join_records(sealed, exchange_records(set, record.encoding, sealed));
-  if (status && intact_by == nullptr) status = check_unchanged(files, folder, record);
-  if (status && intact_by != nullptr) status = check_still_intact(files, folder, *intact_by);
+  if (status && by_program) status = check_unchanged(files, record, paths);
+  if (status && !by_program) status = check_still_intact(files, folder, *intact_by);
   if (status) status = prepare(files, store, folder, record, content);
   CAIRN_TRY(agree(comm, std::move(status)));
   return agree(comm, commit(files, store, folder));

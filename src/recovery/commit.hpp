@@ -20,7 +20,8 @@ namespace cairn {
 /// Where the files were protected before, `intact_by` is the record they must still match after the
 /// new checksums were taken: so new checksums are never taken of damaged bytes unseen.
 ///
-/// invalid if a file's size or time of change is no longer what the record says.
+/// Else the program wrote them: invalid if a process still has one open for writing, or if a file's
+/// size or time of change is no longer what the record says.
 ///
 /// Errors are agreed. The rank's folder is then as it was, but for parity and prepared record of
 /// this generation, which mean nothing.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cache/job_folder.hpp"
 #include "files/lock_patiently.hpp"
 
 namespace cairn {
@@ -31,6 +32,24 @@ std::vector<std::string> for_every_node(Files& files, const std::string& path) {
   return paths;
 }
 
+/// In the order of the bases; what SCR_Init would choose.
+std::vector<std::string> caches_in(Files& files, const std::vector<std::string>& bases,
+                                   const Settings& settings, std::vector<std::string>& unreadable) {
+  std::vector<JobFolder> found;
+  for (std::size_t i = 0; i < bases.size(); ++i)
+    if (std::find(bases.begin(), bases.begin() + static_cast<std::ptrdiff_t>(i), bases[i]) ==
+        bases.begin() + static_cast<std::ptrdiff_t>(i))
+      for (JobFolder& folder : find_job_folders(files, bases[i], settings, unreadable))
+        found.push_back(std::move(folder));
+  const RecordedId recorded =
+      with_copy_seen(files, read_prefix_id(files, settings.prefix), settings.prefix, found);
+  const JobFolder* chosen = choose_job_folder(recorded, settings.prefix, found);
+  std::vector<std::string> caches;
+  for (const JobFolder& folder : found)
+    if (chosen != nullptr && folder.name_id == chosen->name_id) caches.push_back(folder.path);
+  return caches;
+}
+
 }  // namespace
 
 Status find_caches(Files& files, const std::string& folder, std::vector<std::string>& caches,
@@ -52,36 +71,19 @@ Status find_caches(Files& files, const std::string& folder, std::vector<std::str
 
 std::vector<std::string> caches_on_node(Files& files, const Settings& settings,
                                         std::vector<std::string>& unreadable) {
-  std::vector<std::string> caches;
-  for (const StoreSettings& store : settings.stores) {
-    if (!store.enabled) continue;
-    const std::string root =
-        fmt::format("{}/{}/cairn.{}", expand_node(store.path, settings.node_name), settings.user,
-                    settings.job_id);
-    const auto info = files.info(root);
-    if (!info && info.error().code == Code::not_found) continue;
-    if (!info)
-      unreadable.push_back(info.error().text);
-    else if (info->kind != Kind::folder || info->owner != files.effective_user())
-      unreadable.push_back(
-          fmt::format("{} is not a folder of user {}: it is not looked into", root, settings.user));
-    else if (std::find(caches.begin(), caches.end(), root) == caches.end())
-      caches.push_back(root);
-  }
-  return caches;
+  std::vector<std::string> bases;
+  for (const StoreSettings& store : settings.stores)
+    if (store.enabled) bases.push_back(expand_node(store.path, settings.node_name));
+  return caches_in(files, bases, settings, unreadable);
 }
 
 std::vector<std::string> caches_of_job(Files& files, const Settings& settings) {
-  std::vector<std::string> caches;
-  for (const StoreSettings& store : settings.stores) {
-    if (!store.enabled) continue;
-    for (const std::string& base : for_every_node(files, store.path)) {
-      const std::string cache = fmt::format("{}/{}/cairn.{}", base, settings.user, settings.job_id);
-      const bool known = std::find(caches.begin(), caches.end(), cache) != caches.end();
-      if (!known && is_folder(files, cache)) caches.push_back(cache);
-    }
-  }
-  return caches;
+  std::vector<std::string> bases;
+  for (const StoreSettings& store : settings.stores)
+    if (store.enabled)
+      for (std::string& base : for_every_node(files, store.path)) bases.push_back(std::move(base));
+  std::vector<std::string> unreadable;
+  return caches_in(files, bases, settings, unreadable);
 }
 
 Result<CacheLocks> lock_caches(Files& files, Clock& clock, const std::vector<std::string>& caches) {

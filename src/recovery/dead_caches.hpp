@@ -18,12 +18,13 @@ namespace cairn {
 Status find_caches(Files& files, const std::string& folder, std::vector<std::string>& caches,
                    const Log& log);
 
-/// Local. Those of the job on this node, as the settings name them. One that cannot be inspected,
-/// or belongs to somebody else so that nobody may look into it, is named in `unreadable` instead.
+/// Local. Those of the job in this prefix directory on this node, found as SCR_Init finds them. One
+/// that cannot be inspected, or belongs to somebody else so that nobody may look into it, is named
+/// in `unreadable` instead.
 std::vector<std::string> caches_on_node(Files& files, const Settings& settings,
                                         std::vector<std::string>& unreadable);
 
-/// Local. Those of the job that are seen here: by its stores, its user and its id. %n in a path
+/// Local. Those of the job in this prefix directory that are seen here. %n in a path
 /// stands for every node that has a folder there, as simulated nodes have.
 std::vector<std::string> caches_of_job(Files& files, const Settings& settings);
 

@@ -19,9 +19,9 @@ struct Remains {
   std::vector<HeldPart> parts;
 };
 
-/// Local. The datasets in these folders (each `<store>/<user>/cairn.<job>` of a node, or a copy of
-/// one), newest first; changes nothing. Errors: a folder that cannot be listed; it is named in
-/// `unreadable` instead, where that is given, and costs nothing else.
+/// Local. The datasets in these folders (each `<store>/<user>/cairn.<job>.<id>` of a node, or a
+/// copy of one), newest first; changes nothing. Errors: a folder that cannot be listed; it is named
+/// in `unreadable` instead, where that is given, and costs nothing else.
 Result<std::vector<Remains>> find_remains(Files& files, const std::vector<std::string>& roots,
                                           RecordDetail detail = RecordDetail::outline,
                                           std::vector<std::string>* unreadable = nullptr);

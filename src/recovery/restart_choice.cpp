@@ -4,9 +4,10 @@
 
 namespace cairn {
 
-const CachedDataset* restart_choice(const std::vector<CachedDataset>& datasets,
-                                    bool only_in_prefix) {
+const CachedDataset* restart_choice(const std::vector<CachedDataset>& datasets, bool only_in_prefix,
+                                    const std::optional<Uuid>& not_after) {
   const auto found = std::find_if(datasets.begin(), datasets.end(), [&](const auto& dataset) {
+    if (not_after && *not_after < dataset.info.uuid) return false;
     return dataset.state == CachedDataset::State::offered ||
            (dataset.restorable() && (dataset.in_prefix() || !only_in_prefix));
   });

@@ -2,6 +2,7 @@
 // so that the job and `cairn explain` cannot differ. Datasets come newest first.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "recovery/cached_dataset.hpp"
@@ -9,9 +10,10 @@
 namespace cairn {
 
 /// The one that a run takes, unless the prefix directory has a newer one; null if there is none.
-/// With SCR_GLOBAL_RESTART (`only_in_prefix`) what lies in the cache is never read there.
-const CachedDataset* restart_choice(const std::vector<CachedDataset>& datasets,
-                                    bool only_in_prefix);
+/// With SCR_GLOBAL_RESTART (`only_in_prefix`) what lies in the cache is never read there. Nothing
+/// begun later than `not_after` is taken.
+const CachedDataset* restart_choice(const std::vector<CachedDataset>& datasets, bool only_in_prefix,
+                                    const std::optional<Uuid>& not_after = {});
 
 /// The newest dataset, if another number of ranks has written it: nothing may be begun in its
 /// place. What cannot be restored, is left alone or in quarantine does not count.

@@ -1,5 +1,5 @@
-// What encoding and rebuilding take of main memory, against docs/concepts.md, "Memory and space
-// needed". Not under sanitizers, which have an operator new of their own.
+// What encoding and rebuilding take of main memory, against docs/reference/space-and-memory.md.
+// Not under sanitizers, which have an operator new of their own.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
 #include "base/heap_meter.hpp"

@@ -16,6 +16,9 @@ class Cadence {
         overhead_percent_(settings.checkpoint_overhead),
         last_end_us_(run_began_us) {}
 
+  /// False: by the settings, no call of SCR_Need_checkpoint is ever answered with yes.
+  bool is_ever_due() const { return interval_ > 0 || seconds_ > 0 || overhead_percent_ > 0; }
+
   /// Counts a call of SCR_Need_checkpoint, and answers it.
   bool due(std::int64_t now_us);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/local_time.hpp"
+#include "session/is_prefix_used.hpp"
 
 namespace cairn {
 namespace {
@@ -96,7 +97,7 @@ void Halting::count_checkpoint() {
 /// Says to whoever starts runs that no further one is needed. A reason that is there already says
 /// more.
 void Halting::end() {
-  if (!files_.info(file_.folder().root())) return;
+  if (!is_prefix_used(files_, file_.folder().root())) return;
   update([](HaltRecord& record) {
     if (record.reason.empty()) record.reason = halt_reason::finalize_called;
   });

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <set>
-#include <span>
 
 #include "cache/private_folder.hpp"
 #include "files/lock_patiently.hpp"
@@ -14,11 +13,11 @@ namespace {
 constexpr std::int64_t run_patience_us = 10'000'000;
 constexpr std::string_view mark_prefix = "seen.";
 
-Result<std::vector<Store>> open_all(Files& files, const Settings& settings) {
+Result<std::vector<Store>> open_all(Files& files, const Settings& settings, PrefixId id) {
   std::vector<Store> stores;
   for (const StoreSettings& store : settings.stores) {
     if (!store.enabled) continue;
-    CAIRN_ASSIGN(Store opened, Store::open(files, store, settings));
+    CAIRN_ASSIGN(Store opened, Store::open(files, store, settings, id));
     stores.push_back(std::move(opened));
   }
   return stores;
@@ -36,28 +35,19 @@ Result<std::unique_ptr<FileLock>> lock_folder(Files& files, Clock& clock, const 
               settings.node_name, settings.job_id, folder);
 }
 
-/// For who cleans up: there it is told whether the job's cairn run lives, also between two runs.
-/// Who finds no note keeps what is young; a job need not fail for it.
-void note_prefix(Files& files, const std::string& folder, const std::string& prefix) {
-  const std::string note = folder + "/prefix";
-  const Bytes text = std::as_bytes(std::span(prefix));
-  const auto known = read_file(files, note, text.size());
-  if (known && std::ranges::equal(*known, text)) return;
-  (void)write_file_atomically(files, note, text, false);
-}
-
 /// A folder may have several names, and a file that was locked may have been removed: what is held
 /// is known by the file itself.
 Status take_lock(Files& files, Clock& clock, const std::string& folder, const Settings& settings,
-                 Locks& held) {
+                 const PrefixIdentity& identity, Locks& held) {
   const std::string path = lock_in(folder);
   const auto there = files.info(path);
   if (!there && there.error().code != Code::not_found) return tl::unexpected(there.error());
   if (there && held.contains(there->id)) return {};
   CAIRN_ASSIGN(auto lock, lock_folder(files, clock, folder, settings));
   CAIRN_ASSIGN(const FileInfo locked, files.info(path));
-  held[locked.id] = std::move(lock);
-  note_prefix(files, folder, settings.prefix);
+  held[locked.id] = {folder, std::move(lock)};
+  // A full store keeps no job from its work; the folder is found by its name then.
+  (void)note_prefix(files, folder, identity.note(settings.prefix));
   return {};
 }
 
@@ -74,12 +64,12 @@ Result<int> leader_of(const Communicator& comm, const Placement& placement, cons
 Result<std::set<std::string>> first_locks(const Communicator& comm, Files& files,
                                           const Placement& placement,
                                           const std::vector<Store>& stores,
-                                          const Settings& settings) {
+                                          const Settings& settings, PrefixId id) {
   std::set<std::string> folders;
   if (placement.beside(comm.rank()).front() == comm.rank()) {
     const std::string base = expand_node(settings.control_base, settings.node_name);
-    CAIRN_ASSIGN(std::string folder,
-                 claim_private_folder(files, base, true, settings.user, settings.job_id));
+    CAIRN_ASSIGN(std::string folder, claim_private_folder(files, base, true, settings.user,
+                                                          job_folder_name(settings, id)));
     folders.insert(std::move(folder));
   }
   if (comm.rank() == 0)
@@ -176,23 +166,31 @@ class PrivacyCheck {
 }  // namespace
 
 Status open_stores(Communicator& comm, Files& files, Clock& clock, const Placement& placement,
-                   const Settings& settings, std::vector<Store>& stores, Locks& locks) {
-  auto opened = open_all(files, settings);
+                   const Settings& settings, const PrefixIdentity& identity,
+                   std::vector<Store>& stores, Locks& locks) {
+  auto opened = open_all(files, settings, identity.folder);
   CAIRN_TRY(agree(comm, opened ? Status{} : Status(tl::unexpected(opened.error()))));
   stores = *std::move(opened);
 
   const auto lock_all = [&](const Result<std::set<std::string>>& folders) -> Status {
     if (!folders) return tl::unexpected(folders.error());
     for (const std::string& folder : *folders)
-      CAIRN_TRY(take_lock(files, clock, folder, settings, locks));
+      CAIRN_TRY(take_lock(files, clock, folder, settings, identity, locks));
     return {};
   };
-  CAIRN_TRY(agree(comm, lock_all(first_locks(comm, files, placement, stores, settings))));
+  CAIRN_TRY(agree(
+      comm, lock_all(first_locks(comm, files, placement, stores, settings, identity.folder))));
   auto run = static_cast<std::int64_t>(clock.random() >> 1);
   comm.bcast(mutable_bytes_of(run), 0);
   // Before the further locks: nodes that see one folder by mistake are told so, not to wait.
   CAIRN_TRY(PrivacyCheck(comm, files, placement, stores, settings, run).run());
   return agree(comm, lock_all(further_locks(comm, placement, stores, settings)));
+}
+
+void note_prefix(Files& files, const Locks& locks, const PrefixNote& note, const Log& log) {
+  for (const auto& [file, held] : locks)
+    if (const Status noted = note_prefix(files, held.folder, note); !noted)
+      log.warning("{}", noted.error().text);
 }
 
 }  // namespace cairn

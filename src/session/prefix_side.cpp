@@ -35,10 +35,11 @@ PrefixSide::PrefixSide(Communicator& comm, Files& files, Clock& clock, Backgroun
 
 // --- flush ---
 
-Status PrefixSide::publish(RankRecord& record, const std::string& label) {
+Status PrefixSide::publish(RankRecord& record, const std::string& label, bool took) {
   Status settled;
-  const auto published = publish_in_place(comm_, site_, record, settings_.job_id, settled);
+  const auto published = publish_in_place(comm_, site_, record, settings_.job_id, settled, took);
   if (!published) return tl::unexpected(published.error());
+  tell_replaced(published->replaced);
   newest_us_ = std::max(newest_us_, record.dataset.uuid.time_us);
   if (!settled)
     tell(Severity::warning, "{} is in {}, and is not the current one yet: {}", label,
@@ -80,9 +81,23 @@ Result<FlushAccount> PrefixSide::copy_out(const CachedDataset& dataset,
   if (!settled)
     tell(Severity::warning, "{}: some files still have no name of their own in {}: {}",
          dataset.label(), settings_.prefix, settled.error().text);
+  tell_replaced(account.replaced);
   carry_attempts_over(dataset.info);
   save_listing();
   return account;
+}
+
+/// Once: a program that does so does it each time.
+void PrefixSide::tell_replaced(const Result<std::vector<Replaced>>& replaced) {
+  if (!replaced)
+    return tell(Severity::warning, "whether files of older datasets were replaced is not known: {}",
+                replaced.error().text);
+  if (replaced->empty() || std::exchange(replaced_told_, true)) return;
+  const Replaced& first = replaced->front();
+  tell(Severity::warning,
+       "{} has replaced {} of {} in {}, so {} is not whole there any more; give the files of each "
+       "dataset names of their own, with its number in them",
+       first.newer, first.file, first.older, settings_.prefix, first.older);
 }
 
 Result<DatasetInfo> PrefixSide::find_parts(const DatasetInfo& dataset,
@@ -97,6 +112,7 @@ Status PrefixSide::flush_parts(const DatasetInfo& dataset, const std::string& st
   const std::int64_t from_us = clock_.steady_us();
   const auto account = cairn::flush_parts(comm_, site_, dataset, cached, read, settings_.job_id);
   Status flushed = log_flush(dataset, store, account, seconds_since(from_us));
+  if (account) tell_replaced(account->replaced);
   if (flushed) carry_attempts_over(dataset);
   save_listing();
   announce_first();
@@ -129,7 +145,7 @@ const DatasetRecord* PrefixSide::next_to_go() const {
     if (!info.is_checkpoint() || info.is_output() || info.was_found()) continue;
     ++checkpoints;
     oldest = &record;
-    if (record.quarantined || record.failed_us != 0) oldest_useless = &record;
+    if (record.quarantined || !record.is_sound()) oldest_useless = &record;
   }
   if (checkpoints <= settings_.prefix_size) return nullptr;
   return oldest_useless != nullptr ? oldest_useless : oldest;
@@ -155,7 +171,7 @@ const DatasetRecord* PrefixSide::find(const std::string& name) const {
 
 /// On rank 0.
 const DatasetRecord* PrefixSide::choose_candidate() const {
-  if (!keeper_ || !settings_.fetch) return nullptr;
+  if (!keeper_) return nullptr;
   return next_to_fetch(keeper_->listing(), settings_, keeper_->current(), tried_);
 }
 
@@ -184,6 +200,10 @@ std::string PrefixSide::why_passed_over(const DatasetRecord& record) const {
   if (record.quarantined)
     return fmt::format("is in quarantine, {}, and is passed over. {}", why_in_quarantine(record),
                        lifted_by(record));
+  if (!record.replaced_by.empty())
+    return fmt::format(
+        "has lost files to {}, which wrote files of the same names, and is passed over",
+        record.replaced_by);
   if (record.failed_us != 0)
     return fmt::format(
         "was of no use to an earlier restart ({}), and is passed over; \"cairn verify --repair "
@@ -206,7 +226,7 @@ void PrefixSide::tell_of_current(const Uuid& offered) const {
   const DatasetRecord* current = find(keeper_->current());
   if (offered == Uuid{} || current == nullptr || !current->info.is_checkpoint()) return;
   if (tried_.contains(offered) || tried_.contains(current->info.uuid)) return;  // told already
-  const bool marked = current->quarantined || current->failed_us != 0;
+  const bool marked = current->quarantined || !current->is_sound();
   if (current->info.uuid > offered && !marked)
     return tell(Severity::warning,
                 "{}, the current one in {}, {}; the restart begins with an older one of the caches",
@@ -222,27 +242,27 @@ void PrefixSide::tell_of_current(const Uuid& offered) const {
          current->label(), settings_.prefix);
 }
 
-void PrefixSide::tell_passed_over(const Uuid& offered, bool zero_told) {
-  if (!keeper_ || std::exchange(passed_over_told_, offered) == offered) return;
-  constexpr std::string_view loud = "THE RUN STARTS FROM ZERO, although there is a checkpoint: ";
-  bool zero_is_news = offered == Uuid{} && !zero_told;
-  const auto tell_of = [&](const DatasetRecord& record, bool told_already) {
+std::string PrefixSide::report_passed_over(const Uuid& offered, bool is_known) {
+  if (!keeper_ || std::exchange(passed_over_for_, offered) == offered) return "";
+  std::string newest;
+  bool is_wanted = offered == Uuid{} && !is_known;
+  const auto report = [&](const DatasetRecord& record, bool is_reported) {
     if (!record.info.is_checkpoint() || record.info.uuid <= offered) return;
-    const bool marked = record.quarantined || record.failed_us != 0;
-    if (!zero_is_news && (!marked || told_already)) return;
-    tell(Severity::warning, "{}{} {}", std::exchange(zero_is_news, false) ? loud : "",
-         record.label(), why_passed_over(record));
+    const bool marked = record.quarantined || !record.is_sound();
+    const std::string text = fmt::format("{} {}", record.label(), why_passed_over(record));
+    if (std::exchange(is_wanted, false))
+      newest = text;
+    else if (marked && !is_reported)
+      tell(Severity::warning, "{}", text);
   };
   tell_of_current(offered);
   for (const DatasetRecord& record : keeper_->listing())
-    tell_of(record, tried_.contains(record.info.uuid));
+    report(record, tried_.contains(record.info.uuid));
   for (const DatasetRecord& record : keeper_->attempts())
-    if (record.quarantined) tell_of(record, false);
-  if (zero_is_news && !keeper_->damaged().empty())
-    tell(Severity::warning,
-         "THE RUN STARTS FROM ZERO, although there may be a checkpoint whose record cannot be "
-         "read: {}",
-         keeper_->damaged().front());
+    if (record.quarantined) report(record, false);
+  if (is_wanted && !keeper_->damaged().empty())
+    newest = fmt::format("its record cannot be read: {}", keeper_->damaged().front());
+  return newest;
 }
 
 Result<std::optional<DatasetRecord>> PrefixSide::next_candidate(const Uuid& newer_than) {
@@ -306,8 +326,7 @@ std::optional<DatasetRecord> PrefixSide::newest_sound() {
   const DatasetRecord* newest = nullptr;
   if (keeper_)
     for (const DatasetRecord& record : keeper_->listing())
-      if (newest == nullptr && record.info.is_checkpoint() && record.failed_us == 0)
-        newest = &record;
+      if (newest == nullptr && record.info.is_checkpoint() && record.is_sound()) newest = &record;
   return share(newest);
 }
 

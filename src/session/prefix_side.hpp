@@ -31,6 +31,11 @@ class PrefixSide {
   PrefixSide(Communicator& comm, Files& files, Clock& clock, Background& background,
              const Settings& settings, Log log, EventLog& events, CachedParts cached);
 
+  /// At Init, before all else: whether the directory exists. If it does not, rank 0 warns.
+  void look_for_directory();
+  /// It did not then, and nothing could be copied there since.
+  bool is_missing() const { return is_missing_; }
+
   /// At Init: where an earlier run has left something, takes over and ends what was half done, with
   /// the parts that this rank has in its caches. busy if another job lives there. A prefix
   /// directory that cannot be used now is told, and is no error: the caches are there. But it is
@@ -40,6 +45,7 @@ class PrefixSide {
   /// was, what could not be read of it. True if there is news: it is this run's now, or is known
   /// not to be there, else trouble() tells why not; or more is known of it.
   bool open_again();
+  bool is_owned() const { return owned_; }
 
   /// The highest of all datasets there; known on all ranks.
   std::uint64_t last_number() const { return last_number_; }
@@ -62,8 +68,8 @@ class PrefixSide {
   /// agreed.
   Status claim();
   /// Publishes what has been written there since; takes the checksums for `record`, which has all
-  /// else. As flush() then.
-  Status publish(RankRecord& record, const std::string& label);
+  /// else. As flush() then. `took`: a file of one of its names was there before.
+  Status publish(RankRecord& record, const std::string& label, bool took);
 
   /// After claim(). Copies a dataset from `store` there; it is current then, if it is a checkpoint.
   /// `cached`: one path for each file. Errors are agreed.
@@ -87,10 +93,11 @@ class PrefixSide {
   /// wrong_ranks if a run would go back to a checkpoint there, begun after `newer_than`, that
   /// another number of ranks has written.
   Status check_ranks(const Uuid& newer_than) const;
-  /// Tells, once for each that is offered, which checkpoints begun after it are passed over because
-  /// they were found damaged, or restarts from them have died too often. Zeros: none is offered,
-  /// and whatever there is makes that a loud line, unless `zero_told`.
-  void tell_passed_over(const Uuid& offered, bool zero_told);
+  /// Logs, once for each checkpoint that is offered, which of those begun after it are passed over
+  /// because they were found damaged, or because too many restarts from them have died. Zeros: none
+  /// is offered. Then rank 0 returns why the newest one there is passed over, and logs the others,
+  /// unless `is_known`. Empty on other ranks.
+  std::string report_passed_over(const Uuid& offered, bool is_known);
   /// Why nobody knows which checkpoint comes next, as a record cannot be read now: one that may be
   /// of a newer one than that, and was begun after `newer_than`. Empty if it is known. Told on all
   /// ranks.
@@ -166,9 +173,11 @@ class PrefixSide {
   Status remove_files_of(const DatasetRecord& record);
   const DatasetRecord* oldest(bool found) const;
   Status purge();
+  Status note_purged(const std::vector<DatasetRecord>& purged);
   Status purge_saved();
   Status delete_saved(Keeper& keeper, const std::string& name);
   void tell_saved_unseen(const std::string& name, const Error& why);
+  void tell_replaced(const Result<std::vector<Replaced>>& replaced);
   void save_listing();
   const DatasetRecord* next_to_go() const;
   Status keep_to_window();
@@ -198,10 +207,12 @@ class PrefixSide {
   EventLog& events_;
   const CachedParts cached_;
   Site site_;
+  bool is_missing_ = false;
   bool owned_ = false;
   bool has_news_ = false;    ///< for mark_flushed()
   bool was_closed_ = false;  ///< another one has taken it over from this run
   bool told_saved_unseen_ = false;
+  bool replaced_told_ = false;
   OwnerRecord me_;                 ///< on rank 0, as the two below; made when it is first needed
   Status refusal_;                 ///< why it could not be had
   std::int64_t ask_again_us_ = 0;  ///< of steady time: before that a rival lives
@@ -211,8 +222,8 @@ class PrefixSide {
   std::uint64_t last_number_ = 0;
   std::uint64_t last_checkpoint_ = 0;
   std::int64_t newest_us_ = 0;
-  std::optional<DatasetRecord> first_;    ///< the candidate before any was tried
-  std::optional<Uuid> passed_over_told_;  ///< for which offer
+  std::optional<DatasetRecord> first_;   ///< the candidate before any was tried
+  std::optional<Uuid> passed_over_for_;  ///< the offer that report_passed_over() was last given
   std::set<Uuid> tried_;
   std::string trouble_;
 };

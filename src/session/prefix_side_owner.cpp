@@ -10,9 +10,27 @@
 #include "base/units.hpp"
 #include "prefix/fetch_order.hpp"
 #include "prefix/tidy.hpp"
+#include "session/is_prefix_used.hpp"
 #include "session/prefix_side.hpp"
 
 namespace cairn {
+
+void PrefixSide::look_for_directory() {
+  if (!settings_.flush && !settings_.fetch) return;
+  std::int64_t missing = 0;
+  if (comm_.rank() == 0) {
+    const auto info = files_.info(settings_.prefix);
+    missing = !info && info.error().code == Code::not_found ? 1 : 0;
+  }
+  comm_.bcast(mutable_bytes_of(missing), 0);
+  is_missing_ = missing != 0;
+  if (is_missing_)
+    tell(Severity::warning,
+         "the prefix directory {} does not exist ({}). SCR_Route_file fails for files outside it, "
+         "so a program that names files elsewhere saves NO CHECKPOINT; other files stay in the "
+         "caches. Create the directory, or correct SCR_PREFIX",
+         settings_.prefix, settings_.prefix_origin);
+}
 
 Status PrefixSide::open(const Placement& placement) {
   site_.ranks_on_node = static_cast<int>(placement.beside(comm_.rank()).size());
@@ -56,8 +74,7 @@ Status PrefixSide::own_if_there() {
   if (!settings_.flush && !settings_.fetch) return {};
   std::int64_t there = 0;
   if (comm_.rank() == 0) {
-    const auto info = files_.info(site_.folder.root());
-    there = info || info.error().code != Code::not_found ? 1 : 0;
+    there = is_prefix_used(files_, site_.folder.root()) ? 1 : 0;
   }
   comm_.bcast(mutable_bytes_of(there), 0);
   if (there == 0) return {};
@@ -107,6 +124,7 @@ Status PrefixSide::own() {
   Status taken = comm_.rank() == 0 ? take_keeper() : Status{};
   CAIRN_TRY(agree(comm_, std::move(taken)));
   owned_ = true;
+  is_missing_ = false;
   has_news_ = true;
   if (keeper_) {
     site_.keeper = &*keeper_;
@@ -325,6 +343,7 @@ Status PrefixSide::purge() {
     CAIRN_TRY(remove_files_of(record));
     deleted.push_back(record.info.name);
   }
+  CAIRN_TRY(note_purged(goes));
   std::vector<std::string> dropped;
   while (const auto record = share(oldest(true))) {
     CAIRN_TRY(drop_dataset(*record));
@@ -339,6 +358,21 @@ Status PrefixSide::purge() {
   if (!dropped.empty()) tell_of(dropped, "dropped, and the files that Cairn did not write stay in");
   announce_first();
   return {};
+}
+
+/// What the caches still have stays there, and is not to be copied again.
+Status PrefixSide::note_purged(const std::vector<DatasetRecord>& purged) {
+  std::vector<std::int64_t> cached(purged.size());
+  for (const CachedPart& part : cached_())
+    for (std::size_t i = 0; i < purged.size(); ++i)
+      if (purged[i].info.uuid == part.dataset) cached[i] = 1;
+  if (cached.empty()) return {};
+  comm_.allreduce(cached, Reduce::max);
+  return on_keeper(comm_, site_, [&](Keeper& keeper) -> Status {
+    for (std::size_t i = 0; i < purged.size(); ++i)
+      if (cached[i] != 0) CAIRN_TRY(keeper.note_purged(purged[i]));
+    return {};
+  });
 }
 
 void PrefixSide::close() {

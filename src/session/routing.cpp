@@ -21,6 +21,8 @@ void Routing::begin(std::optional<RankFolder> into) {
   const std::scoped_lock lock(mutex_);
   into_ = std::move(into);
   asked_for_.clear();
+  refused_.clear();
+  takes_names_ = false;
 }
 
 std::optional<std::string> Routing::relative_name(const std::string& path) const {
@@ -30,6 +32,27 @@ std::optional<std::string> Routing::relative_name(const std::string& path) const
 }
 
 Result<std::string> Routing::write_to(const std::string& path) {
+  const std::scoped_lock lock(mutex_);
+  auto target = find_place(path);
+  if (target)
+    refused_.erase(path);
+  else
+    refused_.emplace(path, target.error());
+  return target;
+}
+
+std::optional<Routing::Refused> Routing::refused() const {
+  const std::scoped_lock lock(mutex_);
+  if (refused_.empty()) return std::nullopt;
+  return Refused{refused_.begin()->first, refused_.begin()->second};
+}
+
+bool Routing::takes_names() const {
+  const std::scoped_lock lock(mutex_);
+  return takes_names_;
+}
+
+Result<std::string> Routing::find_place(const std::string& path) {
   const auto name = relative_name(path);
   if (!name)
     return fail(Code::bad_argument,
@@ -45,7 +68,6 @@ Result<std::string> Routing::write_to(const std::string& path) {
   if (target.size() > longest_path)
     return fail(Code::bad_argument, "the path {} has {} bytes, {} are allowed", target,
                 target.size(), longest_path);
-  const std::scoped_lock lock(mutex_);
   if (!asked_for_.contains(*name)) {
     CAIRN_TRY(make_place(target));
     asked_for_.emplace(*name, target);
@@ -60,6 +82,7 @@ Status Routing::make_place(const std::string& target) {
   const auto there = files_.info(target);
   if (!there)
     return there.error().code == Code::not_found ? Status{} : tl::unexpected(there.error());
+  takes_names_ = true;
   if (there->kind == Kind::file) return {};
   return fail(Code::bad_argument, "{} is {}: remove it, or give the file another name", target,
               there->kind == Kind::link ? "a link, which may lead out of the prefix directory"

@@ -46,6 +46,15 @@ class Routing {
   /// What was asked for since begin(): name relative to the prefix directory -> path.
   std::map<std::string, std::string> asked_for() const;
 
+  /// A file that write_to() has refused since begin(), and never given a place.
+  struct Refused {
+    std::string path;
+    Error why;
+  };
+  std::optional<Refused> refused() const;
+  /// A file that was asked for since begin() was there already, in the prefix directory itself.
+  bool takes_names() const;
+
   /// Thread-safe, as the next. Which of these files has this name.
   std::optional<std::string> find_by_name(const RankRecord& record, const std::string& path) const;
   /// Which has a name with this last part, if only one has.
@@ -54,6 +63,7 @@ class Routing {
   std::optional<std::string> relative_name(const std::string& path) const;
 
  private:
+  Result<std::string> find_place(const std::string& path);
   Status make_place(const std::string& target);
   const OwnNames& names_of(const RankRecord& record) const;
 
@@ -62,6 +72,8 @@ class Routing {
   std::optional<RankFolder> into_;
   mutable std::mutex mutex_;  ///< guards what follows
   std::map<std::string, std::string> asked_for_;
+  std::map<std::string, Error> refused_;  ///< by path
+  bool takes_names_ = false;
   mutable OwnNames own_;  ///< of the record that was last looked into
 };
 

@@ -9,11 +9,10 @@
 #include "config/remedy.hpp"
 #include "recovery/commit.hpp"
 #include "session/recover_cache.hpp"
-#include "session/same_call.hpp"
 #include "session/space.hpp"
 
 namespace cairn {
-// --- init and the rules of every call ---
+// --- init and finalize ---
 
 Session::Session(const Environment& environment, const Settings& settings)
     : comm_(environment.comm),
@@ -42,8 +41,14 @@ Result<std::unique_ptr<Session>> Session::init(const Environment& environment,
 
 Status Session::prepare() {
   placement_ = gather_placement(comm_, settings_.node_name);
-  events_.happened("START", fmt::format("{} ranks on {} nodes", comm_.size(), placement_.nodes()));
-  CAIRN_TRY(open_stores(comm_, files_, clock_, placement_, settings_, stores_, locks_));
+  prefix_.look_for_directory();
+  if (prefix_.is_missing()) {
+    (void)is_news({});
+    events_.keep_quiet_about_trouble();
+  }
+  events_.started(comm_.size(), placement_.nodes());
+  CAIRN_ASSIGN(identity_, find_prefix_identity(comm_, files_, clock_, placement_, settings_, log_));
+  CAIRN_TRY(open_stores(comm_, files_, clock_, placement_, settings_, identity_, stores_, locks_));
   CAIRN_ASSIGN(levels_, resolve_levels(comm_, settings_, stores_, placement_));
   CAIRN_TRY(purge_if_asked());
   CAIRN_ASSIGN(datasets_, recover_cache(comm_, files_, clock_, stores_, levels_, placement_,
@@ -76,15 +81,15 @@ double Session::seconds_since(std::int64_t steady_us) const {
 
 Status Session::open_prefix() {
   CAIRN_TRY(prefix_.open(placement_));
+  settle_identity();
   for (const CachedDataset& dataset : datasets_) {
     last_number_ = std::max(last_number_, dataset.info.number);
     last_checkpoint_ = std::max(last_checkpoint_, dataset.info.checkpoint);
   }
-  flush_wanted_ = settings_.flush_on_restart;
   learn_from_prefix();
   // What an earlier run did not get out, and what is to be safe before it is computed on.
-  (void)flush_due();
-  flush_outputs_of_others();
+  (void)flush_due(settings_.flush_on_restart);
+  flush_datasets_of_others();
   return {};
 }
 
@@ -95,35 +100,6 @@ Status Session::purge_if_asked() {
   return {};
 }
 
-std::string_view Session::name_of_phase(Phase phase) {
-  static constexpr std::array<std::string_view, 5> names = {"IDLE", "RESTART", "CHECKPOINT",
-                                                            "OUTPUT", "UNINIT"};
-  return names[static_cast<std::size_t>(phase)];
-}
-
-std::string_view Session::state_name() const { return name_of_phase(phase_); }
-
-/// All ranks are in the same call, with the same arguments, in the state that it needs. One
-/// allreduce, which takes the largest of `also` along.
-Status Session::enter(std::string_view call, Phase required, std::uint64_t arguments,
-                      std::span<std::int64_t> also) {
-  if (phase_ == Phase::ended)
-    return fail(Code::wrong_state, "{} in state {}: SCR_Finalize has been called", call,
-                state_name());
-  CAIRN_TRY(check_same_call(comm_, call, state_name(), arguments, also));
-  events_.called();
-  if (phase_ != required)
-    return fail(Code::wrong_state, "{} is not allowed in state {}, only in {}", call, state_name(),
-                name_of_phase(required));
-  return {};
-}
-
-Status Session::refuse(std::string_view call, std::string_view legal) {
-  CAIRN_TRY(check_same_call(comm_, call, state_name(), 0));
-  return fail(Code::wrong_state, "{} is not allowed in state {}, only in {}", call, state_name(),
-              legal);
-}
-
 Status Session::finalize() {
   CAIRN_TRY(enter("SCR_Finalize", Phase::idle));
   phase_ = Phase::ended;
@@ -131,7 +107,7 @@ Status Session::finalize() {
   look_for_what_has_gone();
   const std::vector<Uuid> due = due_in_prefix();
   (void)flush_due();  // each has been told; what is left of them is found below
-  flush_outputs_of_others();
+  flush_datasets_of_others();
   const Status all_copied = check_copied(due);
   prefix_.close();
   events_.happened("FINALIZE");
@@ -185,12 +161,25 @@ Status Session::check_copied(const std::vector<Uuid>& due) const {
 
 // --- writing ---
 
+namespace {
+
+std::string text_of_arguments(const std::string& name, std::uint32_t flags) {
+  std::string text;
+  if ((flags & flag_checkpoint) != 0) text = "SCR_FLAG_CHECKPOINT";
+  if ((flags & flag_output) != 0) text += text.empty() ? "SCR_FLAG_OUTPUT" : " | SCR_FLAG_OUTPUT";
+  const std::uint32_t others = flags & ~(flag_checkpoint | flag_output);
+  if (others != 0 || text.empty()) text = std::to_string(flags);
+  return fmt::format("name \"{}\", flags {}", name, text);
+}
+
+}  // namespace
+
 Status Session::start(Phase phase, const std::string& name, std::uint32_t flags) {
   const bool checkpoint = phase == Phase::checkpoint;
   const char* call = checkpoint ? "SCR_Start_checkpoint" : "SCR_Start_output";
   const Uuid mine = comm_.rank() == 0 ? draw_uuid() : Uuid{};
   std::array<std::int64_t, 2> uuid = {mine.time_us, mine.chance};
-  CAIRN_TRY(enter(call, Phase::idle, hash_of_name(name) ^ flags, uuid));
+  CAIRN_TRY(enter(call, Phase::idle, checkpoint ? "" : text_of_arguments(name, flags), uuid));
   CAIRN_TRY(check_ranks());
   CAIRN_TRY(fetch_refused_);
   if ((flags & ~(flag_checkpoint | flag_output)) != 0)
@@ -204,8 +193,10 @@ Status Session::start(Phase phase, const std::string& name, std::uint32_t flags)
   Status made = make_dataset({uuid[0], uuid[1]}, name, flags);
   if (!made) {
     make_room_after(made.error());
+    if (current_.in_prefix()) made.error().is_reported = !refused_starts_.is_news(cause_of(made.error()));
     return made;
   }
+  refused_starts_ = {};
   phase_ = phase;
   events_.happened("COMPUTE_END", DatasetInfo{}, seconds_since(computes_since_us_));
   events_.happened(current_.info.is_checkpoint() ? "CHECKPOINT_START" : "OUTPUT_START",
@@ -271,20 +262,20 @@ Status Session::make_rank_folder() {
   if (made || made.error().code != Code::not_found) return made;
   warn("{}: the folder of the job is made again, but what it held is lost; {}", made.error().text,
        remedy_for(made.error(), Storage::cache));
-  CAIRN_TRY(open_stores(comm_, files_, clock_, placement_, settings_, stores_, locks_));
+  CAIRN_TRY(open_stores(comm_, files_, clock_, placement_, settings_, identity_, stores_, locks_));
   return make();
 }
 
 Status Session::complete(Phase phase, bool valid) {
   auto files = phase_ == phase ? collect_files(valid) : std::vector<FileEntry>{};
-  std::array<std::int64_t, 1> some_failed = {files ? 0 : 1};
+  const NameEvidence mine = evidence_of(routing_.asked_for(), comm_.rank());
+  std::array<std::int64_t, 3> of_all = {files ? 0 : 1, mine[0], mine[1]};
   const char* call = phase == Phase::checkpoint ? "SCR_Complete_checkpoint" : "SCR_Complete_output";
-  CAIRN_TRY(enter(call, phase, 0, some_failed));
+  CAIRN_TRY(enter(call, phase, "", of_all));
   phase_ = Phase::idle;
   Status done =
-      some_failed[0] == 0
-          ? (current_.in_prefix() ? publish_current() : protect_current(*std::move(files)))
-          : agree(comm_, files ? Status{} : Status(tl::unexpected(std::move(files).error())));
+      of_all[0] == 0 ? check_names(*files, {of_all[1], of_all[2]}) : agree_on_files(files);
+  if (done) done = current_.in_prefix() ? publish_current() : protect_current(*std::move(files));
   if (!done) {
     abandon_current();
     make_room_after(done.error());
@@ -319,27 +310,6 @@ void Session::count(const Status& checkpoint) {
   halting_.count_checkpoint();
 }
 
-Result<std::vector<FileEntry>> Session::collect_files(bool valid) {
-  if (!valid)
-    return fail(Code::invalid, "{}: rank {} declared its part invalid", current_.label(),
-                comm_.rank());
-  // Other ranks may still be writing to files in place.
-  return current_.in_prefix() ? std::vector<FileEntry>{} : look_at_files();
-}
-
-Result<std::vector<FileEntry>> Session::look_at_files() {
-  std::vector<FileEntry> entries;
-  for (const auto& [name, path] : routing_.asked_for()) {
-    const auto info = files_.info(path);
-    if (!info || info->kind != Kind::file)
-      return fail(Code::invalid, "{}: rank {} has not written the file {} it asked for ({})",
-                  current_.label(), comm_.rank(), name,
-                  info ? "not a regular file" : info.error().text);
-    entries.push_back({name, info->size, info->mode, info->owner, info->group, info->times});
-  }
-  return entries;
-}
-
 RankRecord Session::record_of_current(std::vector<FileEntry> files) const {
   RankRecord record;
   record.dataset = current_.info;
@@ -366,7 +336,10 @@ void Session::take_in_current(RankRecord record, std::int64_t written_us) {
   report_commit(record, written_us);
   last_number_ = current_.info.number;
   last_checkpoint_ = std::max(last_checkpoint_, current_.info.checkpoint);
-  restart_done_ = restart_done_ || current_.info.is_checkpoint();
+  if (current_.info.is_checkpoint()) {
+    restart_done_ = true;
+    went_on_from_.reset();
+  }
   current_.record = std::move(record);
   datasets_.insert(datasets_.begin(), current_);
 }
@@ -384,8 +357,11 @@ Status Session::flush_what_is_due() {
   const auto written = std::find_if(datasets_.begin(), datasets_.end(), is_current);
   const bool safe = written != datasets_.end() && written->usable();
   if (flushed || !safe) return flushed;
-  return fail(Code::not_copied, "{} is safe in the cache, and not in {} yet: {}", current_.label(),
-              settings_.prefix, with_remedy(flushed.error(), settings_, Storage::prefix));
+  Status not_copied =
+      fail(Code::not_copied, "{} is safe in the cache, and not in {} yet: {}", current_.label(),
+           settings_.prefix, with_remedy(flushed.error(), settings_, Storage::prefix));
+  not_copied.error().is_reported = flushed.error().is_reported;
+  return not_copied;
 }
 
 /// All was written at `written_us`.
@@ -544,9 +520,23 @@ Result<bool> Session::need_checkpoint() {
   CAIRN_TRY(enter("SCR_Need_checkpoint", Phase::idle));
   bool due = comm_.rank() == 0 && cadence_.due(clock_.steady_us());
   learn_from_rank_0(due);
-  const bool needed = halting_state_ == Halting::State::goes_on ? due : !stops_at_once();
+  const bool goes_on = halting_state_ == Halting::State::goes_on;
+  const bool needed = goes_on ? due : !stops_at_once();
+  if (!needed && goes_on) warn_if_never_due();
   no_need_told_ = !needed;
   return needed;
+}
+
+/// Once in a run.
+void Session::warn_if_never_due() {
+  if (cadence_.is_ever_due() || std::exchange(never_due_, true)) return;
+  warn(
+      "SCR_Need_checkpoint says no until the job is asked to stop, as none of "
+      "SCR_CHECKPOINT_INTERVAL, "
+      "SCR_CHECKPOINT_SECONDS and SCR_CHECKPOINT_OVERHEAD is set. If the program writes no "
+      "checkpoint by itself, a failure loses all that it has computed. Set one of them, for "
+      "example "
+      "SCR_CHECKPOINT_SECONDS=600 for a checkpoint every ten minutes");
 }
 
 /// A request that comes between the two questions waits for the next SCR_Need_checkpoint: else a

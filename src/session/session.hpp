@@ -22,6 +22,7 @@
 #include "session/levels.hpp"
 #include "session/open_stores.hpp"
 #include "session/prefix_side.hpp"
+#include "session/rank_in_names.hpp"
 #include "session/routing.hpp"
 
 namespace cairn {
@@ -119,12 +120,14 @@ class Session {
 
   // init
   Status prepare();
+  void settle_identity();
   Status open_prefix();
   Status purge_if_asked();
 
   // the rules of every call
-  Status enter(std::string_view call, Phase required, std::uint64_t arguments = 0,
+  Status enter(std::string_view call, Phase required, std::string_view arguments = "",
                std::span<std::int64_t> also = {});
+  Status wrong_state(std::string_view call, Phase required);
   static std::string_view name_of_phase(Phase phase);
 
   // datasets
@@ -135,7 +138,10 @@ class Session {
   Status make_place_of_current();
   Status make_rank_folder();
   Result<std::vector<FileEntry>> collect_files(bool valid);
+  Status agree_on_files(const Result<std::vector<FileEntry>>& mine);
   Result<std::vector<FileEntry>> look_at_files();
+  Status check_names(const std::vector<FileEntry>& mine, const NameEvidence& of_all);
+  Status accept_no_files();
   RankRecord record_of_current(std::vector<FileEntry> files) const;
   Status protect_current(std::vector<FileEntry> files);
   void take_in_current(RankRecord record, std::int64_t written_us);
@@ -166,10 +172,14 @@ class Session {
   Status publish_current();
   std::vector<CachedPart> cached_parts() const;
   Status flush_dataset(CachedDataset& dataset);
-  Status flush_due();
+  Status flush_due(bool all = false);
   CachedDataset* newest_checkpoint();
+  bool is_news(const Error& trouble);
   Status fetch_checkpoint();
-  void tell_of_zero(const std::string& trouble);
+  std::string why_nothing_was_fetched(const std::string& trouble) const;
+  void warn_from_scratch(const std::string& why);
+  void report_what_is_passed_over();
+  std::string what_caches_lost() const;
   void log_fetch(const DatasetRecord& dataset, const Status& taken, double seconds);
   Status flush_for_restart();
   Status stop_at(const DatasetRecord& damaged, const Error& why) const;
@@ -186,6 +196,7 @@ class Session {
   bool has_remains_of(const Uuid& uuid) const;
   void forget_remains_of(const Uuid& uuid);
   void go_back_to(const DatasetInfo& named);
+  void take_current_as_request();
 
   // what another number of ranks has written (session_elastic.cpp)
   bool is_elastic() const { return settings_.elastic && settings_.fetch; }
@@ -194,7 +205,7 @@ class Session {
   void offer_what_others_wrote();
   void warn_of_no_copy(const DatasetInfo& dataset, const Error& error);
   Status flush_what_others_wrote(CachedDataset& dataset);
-  void flush_outputs_of_others();
+  void flush_datasets_of_others();
   Status restart_in_prefix(const Uuid& uuid);
   Status take_copy(const Uuid& uuid);
   Status refuse_in_favour_of_cached();
@@ -212,15 +223,13 @@ class Session {
   bool written_by_as_many(const DatasetInfo& dataset) const {
     return dataset.ranks == static_cast<std::uint32_t>(comm_.size());
   }
-  Result<std::optional<std::string>> find_in_restart(const std::string& path);
+  std::optional<std::string> find_in_restart(const std::string& path);
   std::optional<std::string> find_anybodys(const CachedDataset& dataset,
                                            const std::string& path) const;
   bool is_broadcast(const std::string& path) const;
-  bool all_names_known(const CachedDataset& dataset) const;
-  Result<std::optional<std::string>> find_broadcast(const CachedDataset& dataset,
-                                                    const std::string& path);
 
   void learn_from_rank_0(bool& due);
+  void warn_if_never_due();
   void count(const Status& checkpoint);
 
   template <class... Args>
@@ -242,22 +251,27 @@ class Session {
   Placement placement_;
   std::vector<Store> stores_;
   std::vector<Level> levels_;
+  PrefixIdentity identity_;
   Locks locks_;
 
   Phase phase_ = Phase::idle;
   std::vector<CachedDataset> datasets_;  ///< newest first, the same on all ranks
   bool restart_done_ = false;
-  bool fetch_done_ = false;       ///< the prefix directory has been asked
-  bool refused_for_now_ = false;  ///< fetch_refused_ is for a reason that may pass
-  bool zero_told_ = false;        ///< that there is nothing to restart from, though there was
-  Status fetch_refused_;          ///< what it was asked for cannot be had, and nothing else will do
-  Uuid no_copy_told_;             ///< what was told to be in the caches and not to be had
-  Uuid left_out_;                 ///< what a restart was to begin from, and is good, and could not
-  bool flush_wanted_ = false;     ///< of the newest checkpoint
+  std::optional<Uuid> went_on_from_;  ///< as SCR_Current has it, since when nothing was made
+  std::optional<Uuid> asked_for_;     ///< by SCR_Current, before SCR_Have_restart
+  bool fetch_done_ = false;           ///< the prefix directory has been asked
+  bool refused_for_now_ = false;      ///< fetch_refused_ is for a reason that may pass
+  bool from_scratch_ = false;  ///< the log says that it begins so, although there was a checkpoint
+  std::string given_up_;       ///< why the newest checkpoint was removed that this run was offered
+  Status fetch_refused_;       ///< what it was asked for cannot be had, and nothing else will do
+  Uuid no_copy_told_;          ///< what was told to be in the caches and not to be had
+  Uuid left_out_;              ///< what a restart was to begin from, and is good, and could not
+  bool flush_wanted_ = false;  ///< of the newest checkpoint
   std::uint64_t last_number_ = 0;
   std::uint64_t last_checkpoint_ = 0;
   bool size_told_ = false;
   bool first_told_ = false;
+  bool no_files_told_ = false;
 
   /// The dataset being written.
   CachedDataset current_;
@@ -270,10 +284,14 @@ class Session {
   BroadcastFiles broadcast_;
   EventLog events_;
   PrefixSide prefix_;
+  ChangeFilter prefix_trouble_;            ///< why nothing can be written there
+  bool is_missing_path_reported_ = false;  ///< in a dataset, as the prefix directory is missing
+  ChangeFilter refusals_;                  ///< why a restart is refused
 
   Cadence cadence_;  ///< on rank 0
   Halting halting_;  ///< on rank 0
   Halting::State halting_state_ = Halting::State::goes_on;
+  bool never_due_ = false;     ///< SCR_Need_checkpoint has said no, and always will
   bool no_need_told_ = false;  ///< the last answer of SCR_Need_checkpoint, until acted upon
   bool at_checkpoint_ = true;
 };

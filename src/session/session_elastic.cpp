@@ -67,13 +67,14 @@ Status Session::flush_what_others_wrote(CachedDataset& dataset) {
   return {};
 }
 
-/// They must be there, as those of this number of ranks.
-void Session::flush_outputs_of_others() {
-  if (!is_elastic() || !settings_.flush) return;
+/// Outputs must be there, as those of this number of ranks; SCR_FLUSH_ON_RESTART=1 brings all
+/// there, so that a program may read them itself, whatever its number of ranks.
+void Session::flush_datasets_of_others() {
+  const bool all = settings_.flush_on_restart;
+  if (!settings_.flush || (!is_elastic() && !all)) return;
   for (auto dataset = datasets_.rbegin(); dataset != datasets_.rend(); ++dataset) {
-    if (dataset->state != CachedDataset::State::other_ranks || !dataset->info.is_output() ||
-        dataset->flushed)
-      continue;
+    const bool due = all || dataset->info.is_output();
+    if (dataset->state != CachedDataset::State::other_ranks || !due || dataset->flushed) continue;
     if (const Status flushed = flush_what_others_wrote(*dataset); !flushed)
       warn("dataset {}, which {} ranks have written, is not in {}, and stays in the cache: {}",
            dataset->info.number, dataset->info.ranks, settings_.prefix, flushed.error().text);
@@ -104,7 +105,7 @@ Status Session::take_copy(const Uuid& uuid) {
   return taken;
 }
 
-/// Rather than to begin from zero, and then to remove what could not be copied.
+/// Rather than to begin from scratch, and then to remove what could not be copied.
 Status Session::refuse_in_favour_of_cached() {
   const CachedDataset* stays = left_out();
   if (stays == nullptr || written_by_as_many(stays->info) ||

@@ -101,7 +101,7 @@ TEST(SessionErrors, AFullStoreTellsHowManyOutputsItHolds) {
     const auto fails_for_want_of_space = [&] {
       EXPECT_TRUE(rank.session->start_output("ckpt.3", flag_checkpoint));
       EXPECT_TRUE(rank.write_files(3));
-      if (rank.number() == 3) rank.hook = fail_after(4, Code::no_space, injected);
+      if (rank.number() == 3) rank.hook = fail_after(6, Code::no_space, injected);
       const Status done = rank.session->complete_output(true);
       rank.hook = {};
       EXPECT_FALSE(done);

@@ -10,7 +10,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* zero = "THE RUN STARTS FROM ZERO";
+constexpr const char* from_scratch = "THE RUN STARTS FROM SCRATCH";
 
 class SessionFetch : public testing::Test {
  protected:
@@ -72,7 +72,7 @@ TEST_F(SessionFetch, EveryRunFromZeroAlthoughThereAreCheckpointsSaysSoOnce) {
   fs::remove(cluster_.file(1, 3));
   for (int run = 0; run < 2; ++run) {
     EXPECT_EQ(restart(), 0);
-    EXPECT_EQ(times_said(zero), 1U) << "run " << run << ": " << cluster_.said();
+    EXPECT_EQ(times_said(from_scratch), 1U) << "run " << run << ": " << cluster_.said();
     EXPECT_TRUE(cluster_.said("rank 3.0")) << cluster_.said();
   }
   EXPECT_TRUE(cluster_.said("cairn index quarantine --lift ckpt.1")) << cluster_.said();
@@ -86,7 +86,7 @@ TEST_F(SessionFetch, ThatTheProgramCouldNotUseTheLastOneIsSaid) {
     EXPECT_FALSE(rank.session->complete_restart(false));
     EXPECT_EQ(rank.session->have_restart().value(), std::nullopt);
   });
-  EXPECT_EQ(times_said(zero), 1U) << cluster_.said();
+  EXPECT_EQ(times_said(from_scratch), 1U) << cluster_.said();
 }
 
 TEST_F(SessionFetch, ThatFetchingIsOffIsSaid) {
@@ -102,7 +102,7 @@ TEST_F(SessionFetch, ARecordThatCannotBeReadIsSaidToBeMissed) {
     if (entry.path().filename() == "dataset") cluster_.flip(entry.path());
   fs::remove(cluster_.settings.prefix + "/.cairn/listing");
   EXPECT_EQ(restart(), 0);
-  EXPECT_EQ(times_said(zero), 1U) << cluster_.said();
+  EXPECT_EQ(times_said(from_scratch), 1U) << cluster_.said();
 }
 
 /// A record that cannot be read now may be that of the newest checkpoint.
@@ -160,7 +160,7 @@ class SessionUnread : public SessionFetch {
       rank.expect_written(3);
       EXPECT_TRUE(rank.session->finalize());
     });
-    EXPECT_EQ(times_said(zero), 0U) << cluster_.said();
+    EXPECT_EQ(times_said(from_scratch), 0U) << cluster_.said();
     EXPECT_EQ(cluster_.listed().front(), "ckpt.3");
   }
 
@@ -199,7 +199,7 @@ TEST_F(SessionUnread, DoesNotMatterToWhoeverWantsNothingKept) {
   flush({2});
   cluster_.settings.on_fetch_fail = OnFetchFail::fresh;
   run(1, [](JobRank& rank) { EXPECT_EQ(rank.session->have_restart().value(), std::nullopt); });
-  EXPECT_EQ(times_said(zero), 1U) << cluster_.said();
+  EXPECT_EQ(times_said(from_scratch), 1U) << cluster_.said();
 }
 
 /// It would be given its files' names when it can be read, after those of the newer one.
@@ -358,7 +358,7 @@ TEST_F(SessionFetch, WhatIsPassedOverForAnOlderOneIsToldByEveryRun) {
   EXPECT_TRUE(cluster_.said("rank 5.0")) << cluster_.said();
   EXPECT_EQ(restart(), 1);
   EXPECT_TRUE(cluster_.said("ckpt.2) was of no use to an earlier restart")) << cluster_.said();
-  EXPECT_EQ(times_said(zero), 0U) << cluster_.said();
+  EXPECT_EQ(times_said(from_scratch), 0U) << cluster_.said();
 }
 
 TEST_F(SessionFetch, StopRefusesEveryRunUntilItIsMended) {
@@ -390,7 +390,7 @@ TEST_F(SessionFetch, WhatMayPassIsNoReasonToStartFromZero) {
         rank.comm.barrier();
         EXPECT_EQ(rank.restart(), 2) << "asked again, it looks again";
       });
-  EXPECT_EQ(times_said(zero), 0U) << cluster_.said();
+  EXPECT_EQ(times_said(from_scratch), 0U) << cluster_.said();
 }
 
 TEST_F(SessionFetch, WhereThereProvesToBeNothingTheRunBegins) {
@@ -441,7 +441,8 @@ TEST_F(SessionFetch, APrefixDirectoryThatCannotBeReadNowIsNoReasonEither) {
       const auto found = rank.session->have_restart();
       EXPECT_EQ(found.has_value(), answer == OnFetchFail::fresh);
     }));
-    EXPECT_EQ(times_said("STARTS FROM ZERO; whether"), answer == OnFetchFail::fresh ? 1U : 0U)
+    EXPECT_EQ(times_said("STARTS FROM SCRATCH, and whether"),
+              answer == OnFetchFail::fresh ? 1U : 0U)
         << cluster_.said();
   }
   cluster_.settings.on_fetch_fail = OnFetchFail::older;
@@ -466,7 +467,7 @@ TEST_F(SessionFetch, WhereSomebodyWentBackWhatIsOlderIsTakenBeforeWhatWasLeft) {
   cluster_.flip(cluster_.file(3, 0));
   for (int run = 0; run < 2; ++run) EXPECT_EQ(restart(), 2) << "run " << run;
   for (const int dataset : {1, 2}) cluster_.flip(cluster_.file(dataset, 0));
-  EXPECT_EQ(restart(), 4) << "rather than from zero";
+  EXPECT_EQ(restart(), 4) << "rather than from scratch";
 }
 
 TEST_F(SessionFetch, TheOneAskedForIsTriedThoughItHasFailedAndThenWhatIsOlder) {

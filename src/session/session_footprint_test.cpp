@@ -1,5 +1,5 @@
-// What a checkpoint takes in a store, to the byte: the figures of docs/concepts.md, "Memory and
-// space needed", against real files.
+// What a checkpoint takes in a store, to the byte: the figures of
+// docs/reference/space-and-memory.md, against real files.
 #include "cache/catalog.hpp"
 #include "session/session_harness.hpp"
 

@@ -185,13 +185,13 @@ TEST_F(SessionHalt, ARunThatCameToItsEndDoesNotStopTheNext) {
   EXPECT_EQ(record().checkpoints_left, 7);
 }
 
-TEST_F(SessionHalt, WithoutAHaltThePrefixDirectoryIsNotTouched) {
+TEST_F(SessionHalt, WithoutAHaltThePrefixDirectoryHasNoHaltFile) {
   cluster_.run_well(four_nodes(), [&](JobRank& rank) {
     expect(rank, false, false);
     rank.expect_written(1);
     ASSERT_TRUE(rank.session->finalize());
   });
-  EXPECT_TRUE(std::filesystem::is_empty(prefix_.path()));
+  EXPECT_FALSE(std::filesystem::exists(prefix_.path() + "/.cairn/halt"));
 }
 
 /// Whatever fails in Cairn's folder of the prefix directory, the checkpoint is made.

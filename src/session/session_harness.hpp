@@ -256,6 +256,17 @@ class Cluster {
   }
 
   std::string node(const std::string& name) const { return folder_ / ("nodes/" + name); }
+  /// The job's folder on a node, whether it is there or not: its name is that of the folder last
+  /// used on any node.
+  std::string job_folder(const std::string& name) const {
+    const auto files = make_posix_files();
+    std::vector<std::string> unreadable;
+    JobFolder last;
+    for (const auto& any : std::filesystem::directory_iterator(node("")))
+      for (JobFolder& folder : find_job_folders(*files, any.path(), settings, unreadable))
+        if (last.path.empty() || folder.used_ns > last.used_ns) last = std::move(folder);
+    return node(name) + "/tester/" + name_of_path(last.path);
+  }
   void lose(const std::string& name) { std::filesystem::remove_all(node(name)); }
 
   /// Keeps the present state of a node, or of all of them ("").
@@ -271,7 +282,7 @@ class Cluster {
   /// The rank folders of dataset `number` on a node, or those of all datasets.
   std::vector<std::string> parts(const std::string& name, int number = 0) const {
     std::vector<std::string> found;
-    const std::string job = node(name) + "/tester/cairn." + settings.job_id;
+    const std::string job = job_folder(name);
     if (!std::filesystem::exists(job)) return found;
     const std::string wanted = number == 0 ? "dataset." : fmt::format("dataset.{}.", number);
     for (const auto& dataset : std::filesystem::directory_iterator(job))

@@ -101,6 +101,7 @@ TEST_F(SessionLog, TheCourseOfAJobThatLosesANode) {
   EXPECT_EQ(flushed["bytes"], bytes_of_dataset(2));
   EXPECT_EQ(flushed["name"], "ckpt.2");
   EXPECT_EQ(the("START", first)["note"], "8 ranks on 4 nodes");
+  EXPECT_EQ(the("START", first)["ranks"], 8);
 
   cluster_.lose("n1");
   EXPECT_EQ(cluster_.restart(four_nodes()), 2);
@@ -181,8 +182,8 @@ TEST_F(SessionLog, FailuresAreToldWithTheirReason) {
   cluster_.run_well(four_nodes(),
                     [](JobRank& rank) { EXPECT_FALSE(rank.session->have_restart().value()); });
   const std::vector<Json> second = news();
-  EXPECT_EQ(brief(second),
-            Lines({"START", "REBUILD_START 2", "REBUILD_FAIL 2", "FETCH_START 2", "FETCH_FAIL 2"}));
+  EXPECT_EQ(brief(second), Lines({"START", "REBUILD_START 2", "REBUILD_FAIL 2", "FETCH_START 2",
+                                  "FETCH_FAIL 2", "FRESH_START"}));
   EXPECT_NE(the("FETCH_FAIL", second)["note"].get<std::string>().find(damaged), std::string::npos);
 }
 

@@ -158,17 +158,21 @@ class AwayCluster : public PrefixCluster {
     std::filesystem::rename(away_, settings.prefix);
   }
 
-  /// Away while all ranks initialise, and back when `then` begins. As a rule nobody may write to a
-  /// mount point.
+  /// As a rule nobody may write to a mount point.
+  static FileHook refuses_new_folders(const JobRank& rank) {
+    return [&rank](const FileOperation& operation) -> Status {
+      if (operation.name != "make_folder" || !operation.path.starts_with(rank.settings.prefix))
+        return {};
+      return fail(Code::io, "injected: may not write to {}", operation.path);
+    };
+  }
+
+  /// Away while all ranks initialise, and back when `then` begins.
   void away_at_init(bool empty_folder, const RankMain& then) {
     put_away();
     put_in_its_place(empty_folder);
     run(four_nodes(), [&](JobRank& rank) {
-      rank.hook = [&](const FileOperation& operation) -> Status {
-        if (operation.name != "make_folder" || !operation.path.starts_with(rank.settings.prefix))
-          return {};
-        return fail(Code::io, "injected: may not write to {}", operation.path);
-      };
+      rank.hook = AwayCluster::refuses_new_folders(rank);
       const Status ready = rank.init();
       ASSERT_TRUE(ready) << ready.error().text;
       rank.hook = nullptr;
@@ -230,12 +234,16 @@ TEST_P(SessionAway, ItMayComeBackWhenTheRestartIsOver) {
   cluster_.write_and_finalize({1, 2});
   cluster_.put_away();
   cluster_.put_in_its_place(GetParam());
-  cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+  cluster_.run(four_nodes(), [&](JobRank& rank) {
+    rank.hook = AwayCluster::refuses_new_folders(rank);
+    ASSERT_TRUE(rank.init());
     EXPECT_EQ(rank.restart(), 2) << "from the cache";
+    rank.hook = nullptr;
     rank.expect_written(3);
     if (rank.number() == 0) cluster_.bring_back();
     rank.comm.barrier();
     rank.expect_written(4);
+    EXPECT_TRUE(rank.session->finalize());
   });
   EXPECT_EQ(cluster_.listed(), (Names{"ckpt.4", "ckpt.2"}));
 }

@@ -15,6 +15,13 @@ namespace cairn {
 
 // --- what it has ---
 
+/// Where the directory could not be read at Init, and is this run's now.
+void Session::settle_identity() {
+  if (identity_.is_settled || !prefix_.is_owned()) return;
+  settle_prefix_identity(comm_, files_, clock_, settings_, log_, identity_);
+  if (identity_.is_settled) note_prefix(files_, locks_, identity_.note(settings_.prefix), log_);
+}
+
 void Session::learn_from_prefix() {
   if (const Status known = prefix_.mark_flushed(datasets_); !known)
     warn("nothing is copied to {} now: {}", settings_.prefix, known.error().text);
@@ -65,6 +72,7 @@ void Session::look_for_prefix_again() {
   if (restart_done_) return;
   if (std::exchange(refused_for_now_, false)) ask_again();
   if (!prefix_.open_again()) return;
+  settle_identity();
   learn_from_prefix();
   ask_again();
 }
@@ -78,6 +86,7 @@ void Session::ask_again() {
 /// What it has may only be known from now on.
 Status Session::claim_prefix() {
   Status claimed = prefix_.claim();
+  if (claimed) settle_identity();
   Status known = prefix_.mark_flushed(datasets_);
   return claimed ? known : claimed;
 }
@@ -89,7 +98,7 @@ Status Session::publish_current() {
   auto files = look_at_files();
   CAIRN_TRY(agree(comm_, files ? Status{} : Status(tl::unexpected(files.error()))));
   RankRecord record = record_of_current(*std::move(files));
-  CAIRN_TRY(prefix_.publish(record, current_.label()));
+  CAIRN_TRY(prefix_.publish(record, current_.label(), routing_.takes_names()));
   current_.flushed = true;
   // Which older ones are there the prefix directory knows; but a restart may still be to come.
   std::erase_if(datasets_, [this](const CachedDataset& dataset) {
@@ -132,18 +141,31 @@ Status Session::flush_dataset(CachedDataset& dataset) {
       flushed = prefix_.flush(dataset, store, cached);
     }
   }
-  if (flushed)
+  if (flushed) {
     dataset.flushed = true;
-  else
+    prefix_trouble_ = {};
+    return {};
+  }
+  if (is_news(flushed.error()))
     warn("{} is not in {} yet, and stays in the cache: {}{}", dataset.label(), settings_.prefix,
          with_remedy(flushed.error(), settings_, Storage::prefix),
-         phase_ == Phase::ended ? "" : "; it is tried again with the next dataset");
+         phase_ == Phase::ended
+             ? ""
+             : ". Cairn tries again with each dataset; the same failure is logged once");
+  flushed.error().is_reported = true;
   return flushed;
 }
 
-/// All outputs that are not there yet, the oldest first, then the newest checkpoint where one is
-/// due. The error of the dataset that was written last, if that one failed; others are only told.
-Status Session::flush_due() {
+/// Nothing can be written to the prefix directory, and the log does not have that reason yet. On
+/// all ranks alike.
+bool Session::is_news(const Error& trouble) {
+  return prefix_trouble_.is_news(prefix_.is_missing() ? "it does not exist" : cause_of(trouble));
+}
+
+/// All outputs that are not there yet (with `all`, all datasets), the oldest first, then the newest
+/// checkpoint where one is due. The error of the dataset that was written last, if that one failed;
+/// others are only told.
+Status Session::flush_due(bool all) {
   Status last;
   if (!settings_.flush) return last;
   const auto flush_one = [&](CachedDataset& dataset) {
@@ -152,7 +174,8 @@ Status Session::flush_due() {
     return flushed.has_value();
   };
   for (auto dataset = datasets_.rbegin(); dataset != datasets_.rend(); ++dataset)
-    if (dataset->usable() && dataset->info.is_output() && !dataset->flushed) flush_one(*dataset);
+    if (dataset->usable() && !dataset->flushed && (all || dataset->info.is_output()))
+      flush_one(*dataset);
   CachedDataset* newest = newest_checkpoint();
   if (!flush_wanted_ || newest == nullptr) return last;
   flush_wanted_ = !newest->flushed && !flush_one(*newest);
@@ -174,6 +197,7 @@ Status Session::fetch_checkpoint() {
   if (restart_done_ || fetch_done_) return {};
   fetch_done_ = true;
   const Uuid newest_cached = newest_restorable();
+  if (asked_for_ == newest_cached) return {};
   const CachedDataset* stays = left_out();
   std::string trouble = settings_.fetch ? prefix_.trouble() : "";
   // One that these ranks have written is read in the prefix directory, if it is there too.
@@ -222,26 +246,55 @@ Status Session::fetch_checkpoint() {
     may_pass = true;
   }
   if (may_pass && settings_.on_fetch_fail != OnFetchFail::fresh) return refuse_for_now(trouble);
-  tell_of_zero(trouble);
-  zero_told_ = true;
+  warn_from_scratch(why_nothing_was_fetched(trouble));
   return {};
 }
 
-void Session::tell_of_zero(const std::string& trouble) {
+std::string Session::why_nothing_was_fetched(const std::string& trouble) const {
   if (const CachedDataset* stays = left_out())
-    return warn("THE RUN STARTS FROM ZERO, although {} is in the caches: {}", stays->label(),
-                trouble);
+    return fmt::format("although {} is in the caches: {}", stays->label(), trouble);
   const std::size_t tried = prefix_.tried();
   if (tried == 0)
-    return warn("THE RUN STARTS FROM ZERO; whether {} has a checkpoint is not known, because {}",
-                settings_.prefix, trouble);
-  warn(
-      "THE RUN STARTS FROM ZERO, although {} {} tried in {}: the last could not be used because "
-      "{}{}",
-      tried, tried == 1 ? "checkpoint was" : "checkpoints were", settings_.prefix, trouble,
-      settings_.on_fetch_fail == OnFetchFail::fresh
-          ? "; no older one is tried, as CAIRN_ON_FETCH_FAIL=fresh"
-          : "");
+    return fmt::format("and whether {} has a checkpoint is not known: {}", settings_.prefix,
+                       trouble);
+  return fmt::format("although {} {} tried in {}: the last one could not be used: {}{}", tried,
+                     tried == 1 ? "checkpoint was" : "checkpoints were", settings_.prefix, trouble,
+                     settings_.on_fetch_fail == OnFetchFail::fresh
+                         ? "; no older one is tried, as CAIRN_ON_FETCH_FAIL=fresh"
+                         : "");
+}
+
+/// Once in a run: the log, and `cairn run`, show that line and event where a restart was expected.
+void Session::warn_from_scratch(const std::string& why) {
+  if (std::exchange(from_scratch_, true)) return;
+  warn("THE RUN STARTS FROM SCRATCH, {}", why);
+  events_.happened("FRESH_START", why);
+}
+
+/// After the prefix directory was asked. Rank 0 knows what is passed over there.
+void Session::report_what_is_passed_over() {
+  const std::string passed_over = prefix_.report_passed_over(newest_restorable(), from_scratch_);
+  if (restart_candidate() != nullptr) return;
+  if (!passed_over.empty())
+    warn_from_scratch("although there is a checkpoint: " + passed_over);
+  else if (const std::string lost = what_caches_lost(); !lost.empty())
+    warn_from_scratch(fmt::format("although the caches had a checkpoint, and {} has none: {}",
+                                  settings_.prefix, lost));
+}
+
+/// Of the newest checkpoint that the caches had or have, and that this run cannot restart from.
+/// Empty if there is none.
+std::string Session::what_caches_lost() const {
+  if (!given_up_.empty()) return given_up_;
+  const auto may_be_checkpoint = [](const CachedDataset& dataset) {
+    return dataset.info.is_checkpoint() || dataset.info.ranks == 0;  // no record says what it is
+  };
+  const auto lost = std::find_if(datasets_.begin(), datasets_.end(), may_be_checkpoint);
+  if (lost == datasets_.end()) return "";
+  const std::string& name = lost->info.name.empty() ? lost->name_here : lost->info.name;
+  return fmt::format("dataset {}{} cannot be restored: {}", lost->info.number,
+                     name.empty() ? "" : fmt::format(" ({})", name),
+                     lost->quarantined ? "it is in quarantine" : lost->reason);
 }
 
 void Session::log_fetch(const DatasetRecord& dataset, const Status& taken, double seconds) {
@@ -265,9 +318,11 @@ Status Session::stop_at(const DatasetRecord& damaged, const Error& why) const {
   return fail(code, "{}", text_of_stop(damaged, why.text, settings_));
 }
 
-/// Asked again, it says the same: the answer must not be to start from zero.
+/// Asked again, it says the same: the answer must not be to start from scratch.
 Status Session::refuse_to_start(Status why) {
   fetch_refused_ = why;
+  fetch_refused_.error().is_reported = true;
+  why.error().is_reported = !refusals_.is_news(why.error().text);
   return why;
 }
 
@@ -305,13 +360,11 @@ Status Session::take_in_place(const DatasetRecord& candidate, bool& damaged) {
   return {};
 }
 
-/// While each rank has its share of the records: SCR_Route_file is a call of one rank alone.
+/// While each rank has its share of the records: SCR_Route_file is a call of one rank alone. What
+/// is read in the prefix directory lies where every rank can read it, so any rank may have any
+/// file.
 void Session::learn_names(const DatasetInfo& dataset, const std::vector<RankRecord>& records) {
-  const bool any = !written_by_as_many(dataset);
-  if (!any && settings_.broadcast.empty()) return;
-  known_names_[dataset.uuid] = KnownNames(comm_, records, [&](const std::string& name) {
-    return any || matches_any(settings_.broadcast, name);
-  });
+  known_names_[dataset.uuid] = KnownNames(comm_, records);
 }
 
 void Session::insert(CachedDataset dataset) {
@@ -413,12 +466,16 @@ Status unless_absent(Status status) {
 }  // namespace
 
 Status Session::current(const std::string& name) {
-  CAIRN_TRY(enter("SCR_Current", Phase::idle, hash_of_name(name)));
-  CAIRN_TRY(check_ranks());
-  if (name.empty()) return fail(Code::bad_argument, "SCR_Current: the name is NULL or empty");
-  restart_done_ = true;
-  fetch_refused_ = {};
+  CAIRN_TRY(enter("SCR_Current", Phase::idle, fmt::format("name \"{}\"", name)));
+  if (name.empty()) {
+    CAIRN_TRY(check_ranks());
+    return fail(Code::bad_argument, "SCR_Current: the name is NULL or empty");
+  }
   const auto there = prefix_.current(name);
+  // What is there a program of any number of ranks can have read.
+  if (!there) CAIRN_TRY(check_ranks());
+  const bool may_be_request = !std::exchange(restart_done_, true);
+  fetch_refused_ = {};
   std::optional<DatasetInfo> named;
   if (there) named = *there;
   const auto cached =
@@ -426,8 +483,20 @@ Status Session::current(const std::string& name) {
                    [&](const CachedDataset& dataset) { return dataset.info.name == name; });
   if (cached != datasets_.end() && (!named || named->uuid < cached->info.uuid))
     named = cached->info;
-  if (named) go_back_to(*named);
+  if (named) {
+    events_.happened("CURRENT", *named);
+    go_back_to(*named);
+  }
+  if (named && may_be_request) went_on_from_ = named->uuid;
   return unless_absent(there ? Status{} : Status(tl::unexpected(there.error())));
+}
+
+/// A program that names a checkpoint by SCR_Current and then asks for one wants that one.
+void Session::take_current_as_request() {
+  if (!went_on_from_) return;
+  asked_for_ = std::exchange(went_on_from_, std::nullopt);
+  restart_done_ = false;
+  ask_again();
 }
 
 /// What is newer in the caches would go before it at the next restart. It need not be there itself.
@@ -443,7 +512,7 @@ void Session::go_back_to(const DatasetInfo& named) {
 }
 
 Status Session::drop(const std::string& name) {
-  CAIRN_TRY(enter("SCR_Drop", Phase::idle, hash_of_name(name)));
+  CAIRN_TRY(enter("SCR_Drop", Phase::idle, fmt::format("name \"{}\"", name)));
   // What is read where it is goes with its entry; there may be another.
   const auto goes = [&](const auto& dataset) {
     return dataset.in_prefix() && dataset.info.name == name;
@@ -466,7 +535,7 @@ std::vector<std::int64_t> Session::find_named(const std::string& name) {
 }
 
 Status Session::remove(const std::string& name) {
-  CAIRN_TRY(enter("SCR_Delete", Phase::idle, hash_of_name(name)));
+  CAIRN_TRY(enter("SCR_Delete", Phase::idle, fmt::format("name \"{}\"", name)));
   const std::vector<std::int64_t> named = find_named(name);
   for (std::size_t i = named.size(); i-- > 0;) {
     if (named[i] == 0) continue;

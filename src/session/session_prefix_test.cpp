@@ -24,13 +24,18 @@ TEST(SessionPrefix, EveryNthCheckpointIsThereAndTheNewestAfterFinalize) {
   cluster.expect_own_files(3);
 }
 
-TEST(SessionPrefix, NothingIsMadeThereBeforeThereIsSomethingToKeep) {
+TEST(SessionPrefix, NothingButTheIdIsMadeThereBeforeThereIsSomethingToKeep) {
   PrefixCluster cluster;
   cluster.write(four_nodes(), {1});
-  EXPECT_TRUE(fs::is_empty(cluster.settings.prefix));
+  const auto has_only_id = [&] {
+    for (const auto& entry : fs::directory_iterator(cluster.settings.prefix + "/.cairn"))
+      if (entry.path().filename() != "id") return false;
+    return true;
+  };
+  EXPECT_TRUE(has_only_id());
   cluster.settings.flush_interval = 0;
   cluster.write_and_finalize({2});
-  EXPECT_TRUE(fs::is_empty(cluster.settings.prefix));
+  EXPECT_TRUE(has_only_id());
 }
 
 TEST(SessionPrefix, WhatIsThereOutlivesAllNodesAndIsProtectedAgain) {
@@ -136,7 +141,7 @@ TEST(SessionPrefix, AFetchThatDiedLeavesNothing) {
     };
     (void)rank.restart();
   }));
-  const std::string left = cluster.node("n1") + "/tester/cairn.job/fetch.3";
+  const std::string left = cluster.job_folder("n1") + "/fetch.3";
   EXPECT_TRUE(fs::exists(left));
   EXPECT_EQ(cluster.restart(four_nodes()), 2);
   EXPECT_FALSE(fs::exists(left));
@@ -168,7 +173,7 @@ TEST(SessionPrefix, StopAndFreshDoAsTheySay) {
         EXPECT_FALSE(found->has_value());
       }
     });
-    EXPECT_EQ(cluster.said("STARTS FROM ZERO"), answer == OnFetchFail::fresh) << cluster.said();
+    EXPECT_EQ(cluster.said("STARTS FROM SCRATCH"), answer == OnFetchFail::fresh) << cluster.said();
     EXPECT_EQ(cluster.said("no older one is tried, as CAIRN_ON_FETCH_FAIL=fresh"),
               answer == OnFetchFail::fresh)
         << cluster.said();
@@ -349,7 +354,7 @@ TEST(SessionPrefix, WhereOnlyQuarantinedOnesAreLeftItIsSaidLoudly) {
     EXPECT_FALSE(rank.session->have_restart().value());
   });
   const std::string said = cluster.said();
-  EXPECT_NE(said.find("THE RUN STARTS FROM ZERO"), std::string::npos) << said;
+  EXPECT_NE(said.find("THE RUN STARTS FROM SCRATCH"), std::string::npos) << said;
   EXPECT_EQ(said.find("THE RUN STARTS"), said.rfind("THE RUN STARTS")) << said;
   EXPECT_NE(said.find("cairn index quarantine --lift ckpt.2"), std::string::npos) << said;
   EXPECT_NE(said.find("until SCR_PREFIX_SIZE needs its place"), std::string::npos) << said;

@@ -53,13 +53,14 @@ TEST(SessionRemains, AFolderForARecordGoesWithWhatCannotBeRestored) {
 
 TEST(SessionRemains, AFolderForASpareIsNone) {
   Cluster cluster;
-  const std::string spare = cluster.node("n0") + "/tester/cairn.job/spare.1";
   cluster.run_well(four_nodes(), [&](JobRank& rank) {
+    const std::string spare = cluster.job_folder("n0") + "/spare.1";
     for (const int dataset : {1, 2}) {
       if (rank.number() == 1) put_folder(spare);
       rank.expect_written(dataset);
     }
   });
+  const std::string spare = cluster.job_folder("n0") + "/spare.1";
   put_folder(spare);
   EXPECT_EQ(cluster.restart(four_nodes()), 2);
   EXPECT_FALSE(fs::exists(spare));
@@ -138,10 +139,6 @@ TEST(SessionRemains, NothingIsRemovedBehindALinkWhenARebuildFails) {
 
 // --- the folder of the job itself ---
 
-std::string job_folder(const Cluster& cluster, const std::string& node) {
-  return cluster.node(node) + "/tester/cairn.job";
-}
-
 TEST(SessionRemains, AJobFolderThatIsRemovedDuringTheRunIsMadeAndLockedAgain) {
   Cluster cluster;
   cluster.run_well(four_nodes(), [&](JobRank& rank) {
@@ -151,7 +148,7 @@ TEST(SessionRemains, AJobFolderThatIsRemovedDuringTheRunIsMadeAndLockedAgain) {
     rank.comm.barrier();
     rank.expect_written(2);
     for (const std::string node : {"n0", "n1"}) {
-      const auto lock = rank.posix->lock(job_folder(cluster, node) + "/lock");
+      const auto lock = rank.posix->lock(cluster.job_folder(node) + "/lock");
       ASSERT_FALSE(lock) << "another run could begin beside this one on " << node;
       EXPECT_EQ(lock.error().code, Code::busy);
     }
@@ -159,11 +156,11 @@ TEST(SessionRemains, AJobFolderThatIsRemovedDuringTheRunIsMadeAndLockedAgain) {
     EXPECT_TRUE(rank.session->finalize());
     rank.comm.barrier();
     if (rank.number() == 0) {
-      EXPECT_TRUE(rank.posix->lock(job_folder(cluster, "n1") + "/lock")) << "free at the end";
+      EXPECT_TRUE(rank.posix->lock(cluster.job_folder("n1") + "/lock")) << "free at the end";
     }
   });
   EXPECT_TRUE(cluster.said("on n1): the folder of the job is made again")) << cluster.said();
-  EXPECT_EQ(make_posix_files()->info(job_folder(cluster, "n1"))->mode, 0700U);
+  EXPECT_EQ(make_posix_files()->info(cluster.job_folder("n1"))->mode, 0700U);
   cluster.lose("n0");
   EXPECT_EQ(cluster.restart(four_nodes()), 2) << "as well protected as ever";
 }
@@ -176,17 +173,17 @@ TEST(SessionRemains, NothingIsWrittenWhereAJobFolderWasReplaced) {
     rank.comm.barrier();
     if (rank.number() == 2) {
       cluster.lose("n1");
-      fs::create_directories(folder_of(job_folder(cluster, "n1")));
-      fs::create_symlink(elsewhere / "gone", job_folder(cluster, "n1"));
+      fs::create_directories(folder_of(cluster.job_folder("n1")));
+      fs::create_symlink(elsewhere / "gone", cluster.job_folder("n1"));
     }
     rank.comm.barrier();
     const Status started = rank.session->start_checkpoint();
     ASSERT_FALSE(started);
     EXPECT_EQ(started.error().code, Code::untrusted) << started.error().text;
-    EXPECT_NE(started.error().text.find(job_folder(cluster, "n1")), std::string::npos);
+    EXPECT_NE(started.error().text.find(cluster.job_folder("n1")), std::string::npos);
     EXPECT_NE(started.error().text.find("on n1)"), std::string::npos) << started.error().text;
     rank.comm.barrier();
-    if (rank.number() == 2) fs::remove(job_folder(cluster, "n1"));
+    if (rank.number() == 2) fs::remove(cluster.job_folder("n1"));
     rank.comm.barrier();
     rank.expect_written(2);
   });

@@ -9,14 +9,14 @@
 namespace cairn {
 
 CachedDataset* Session::restart_candidate() {
-  const CachedDataset* found = restart_choice(datasets_, settings_.global_restart);
+  const CachedDataset* found = restart_choice(datasets_, settings_.global_restart, asked_for_);
   if (restart_done_ || found == nullptr) return nullptr;
   return &datasets_[static_cast<std::size_t>(found - datasets_.data())];
 }
 
 /// Nothing may be begun in the place of what another number of ranks has written.
 Status Session::check_ranks() {
-  if (settings_.on_mismatch == OnMismatch::fresh) return {};
+  if (settings_.on_mismatch == OnMismatch::fresh || went_on_from_) return {};
   const CachedDataset* other = mismatched(datasets_);
   const bool elsewhere = is_elastic() && only_others_have(datasets_) == nullptr;
   if (other == nullptr || elsewhere)
@@ -32,11 +32,12 @@ Uuid Session::newest_restorable() {
 
 Result<std::optional<std::string>> Session::have_restart() {
   CAIRN_TRY(enter("SCR_Have_restart", Phase::idle));
+  take_current_as_request();
   look_for_prefix_again();
   offer_what_others_wrote();
   CAIRN_TRY(check_ranks());
   CAIRN_TRY(fetch_checkpoint());
-  if (!restart_done_) prefix_.tell_passed_over(newest_restorable(), zero_told_);
+  if (!restart_done_) report_what_is_passed_over();
   const CachedDataset* candidate = restart_candidate();
   if (candidate == nullptr) return std::nullopt;
   return candidate->info.name;
@@ -115,6 +116,7 @@ Status Session::complete_restart(bool valid) {
   if (!verdict) {
     datasets_.erase(datasets_.begin() + (restart_candidate() - datasets_.data()));
     remove_everywhere(dataset);
+    if (given_up_.empty()) given_up_ = verdict.error().text;
     for (CachedDataset& copied : datasets_)
       if (copied.info.uuid == dataset.info.uuid &&
           copied.state == CachedDataset::State::other_ranks)
@@ -125,6 +127,7 @@ Status Session::complete_restart(bool valid) {
   }
   prefix_.note_restarted(dataset.info);
   restart_done_ = true;
+  asked_for_.reset();
   known_names_.clear();
   // Which level the next checkpoint takes goes on from here; numbers of datasets that are still
   // there are not given again.
@@ -135,15 +138,18 @@ Status Session::complete_restart(bool valid) {
 
 // --- routing ---
 
-Result<std::optional<std::string>> Session::find_in_restart(const std::string& path) {
+std::optional<std::string> Session::find_in_restart(const std::string& path) {
   const CachedDataset* dataset = restart_candidate();
   if (dataset == nullptr) return std::nullopt;
   if (!written_by_as_many(dataset->info)) return find_anybodys(*dataset, path);
   auto name = routing_.find_by_name(dataset->record, path);
-  if (!name && is_broadcast(path)) {
-    // Before a file of this rank's that only ends like it, which may be another one.
-    CAIRN_ASSIGN(const auto of_another, find_broadcast(*dataset, path));
-    if (of_another || !all_names_known(*dataset)) return of_another;
+  // Before a file of this rank's that only ends like it, which may be another one.
+  if (!name && dataset->in_prefix()) {
+    if (const auto of_another = find_anybodys(*dataset, path)) return of_another;
+  } else if (!name && is_broadcast(path)) {
+    const auto of_another = broadcast_.find(*routing_.relative_name(path));
+    // What other ranks wrote into their caches is known from SCR_Start_restart on.
+    if (of_another || phase_ != Phase::restart) return of_another;
   }
   if (!name) name = routing_.find_by_base(dataset->record, path);
   if (!name) return std::nullopt;
@@ -154,18 +160,6 @@ Result<std::optional<std::string>> Session::find_in_restart(const std::string& p
 bool Session::is_broadcast(const std::string& path) const {
   const auto name = routing_.relative_name(path);
   return name && matches_any(settings_.broadcast, *name);
-}
-
-/// What the other ranks of a cached dataset wrote is known from SCR_Start_restart on.
-bool Session::all_names_known(const CachedDataset& dataset) const {
-  return dataset.in_prefix() || phase_ == Phase::restart;
-}
-
-/// Of a file that another rank has written.
-Result<std::optional<std::string>> Session::find_broadcast(const CachedDataset& dataset,
-                                                           const std::string& path) {
-  if (dataset.in_prefix()) return find_anybodys(dataset, path);
-  return broadcast_.find(*routing_.relative_name(path));
 }
 
 Status Session::place_broadcast(const CachedDataset& dataset) {
@@ -199,16 +193,20 @@ std::optional<std::string> Session::find_anybodys(const CachedDataset& dataset,
 
 Result<std::string> Session::route_file(const std::string& path) {
   events_.called();
-  if (phase_ == Phase::checkpoint || phase_ == Phase::output) return routing_.write_to(path);
+  if (phase_ == Phase::checkpoint || phase_ == Phase::output) {
+    auto place = routing_.write_to(path);
+    if (!place) place.error().is_reported = prefix_.is_missing();
+    return place;
+  }
   if (phase_ != Phase::restart) return path;
-  CAIRN_ASSIGN(const auto found, find_in_restart(path));
+  const auto found = find_in_restart(path);
   const CachedDataset& dataset = *restart_candidate();
   if (!found && !written_by_as_many(dataset.info))
     return fail(Code::not_found, "no rank wrote a file {} in {}", path, dataset.label());
   if (!found)
     return fail(Code::not_found,
-                "rank {} wrote no file {} in {}; a rank reads back its own files only, unless "
-                "CAIRN_BROADCAST names them",
+                "rank {} wrote no file {} in {}; from the cache a rank reads back its own files "
+                "only: name the file in CAIRN_BROADCAST, or set SCR_GLOBAL_RESTART=1",
                 comm_.rank(), path, dataset.label());
   CAIRN_TRY(files_.info(*found));
   return *found;
@@ -218,7 +216,7 @@ std::string Session::route_loaded(const std::string& path) {
   const CachedDataset* candidate = restart_candidate();
   if (candidate == nullptr || !candidate->checked) return path;
   const auto found = find_in_restart(path);
-  return found && *found ? **found : path;
+  return found.value_or(path);
 }
 
 }  // namespace cairn

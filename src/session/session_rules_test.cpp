@@ -78,27 +78,82 @@ TEST(SessionRules, EveryCallInEveryWrongStateIsRefusedAndHarmless) {
   EXPECT_EQ(cluster.restart(four_nodes()), 3);
 }
 
+bool mentions(const Status& refused, const std::vector<std::string>& words) {
+  return !refused && std::all_of(words.begin(), words.end(), [&](const std::string& word) {
+    return refused.error().text.find(word) != std::string::npos;
+  });
+}
+
+TEST(SessionRules, ACallInAWrongStateNamesTheCallThatIsMissing) {
+  Cluster cluster;
+  cluster.write(four_nodes(), {1});
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    Session& session = *rank.session;
+    EXPECT_TRUE(mentions(session.complete_checkpoint(true), {"SCR_Start_checkpoint"}));
+    EXPECT_TRUE(mentions(session.complete_output(true), {"SCR_Start_output"}));
+    EXPECT_TRUE(mentions(session.complete_restart(true), {"SCR_Start_restart"}));
+    ASSERT_TRUE(session.start_restart());
+    EXPECT_TRUE(mentions(session.start_checkpoint(), {"SCR_Complete_restart", "ckpt.1"}));
+    ASSERT_TRUE(session.complete_restart(true));
+    ASSERT_TRUE(session.start_checkpoint());
+    const std::vector<std::string> open = {"SCR_Complete_checkpoint", "scr.dataset.2"};
+    EXPECT_TRUE(mentions(session.start_checkpoint(), open));
+    EXPECT_TRUE(mentions(session.complete_output(true), open));
+    EXPECT_TRUE(mentions(session.finalize(), open));
+    ASSERT_TRUE(rank.write_files(2));
+    ASSERT_TRUE(session.complete_checkpoint(true));
+    ASSERT_TRUE(session.start_output("late", flag_output));
+    EXPECT_TRUE(mentions(session.start_checkpoint(), {"SCR_Complete_output", "late"}));
+    ASSERT_TRUE(session.complete_output(true));
+  });
+}
+
 /// Rank 3 makes `odd`, the others `usual`; all learn the same, and can go on.
 void expect_differs(JobRank& rank, const std::function<Status(Session&)>& usual,
-                    const std::function<Status(Session&)>& odd) {
+                    const std::function<Status(Session&)>& odd,
+                    const std::vector<std::string>& words = {}) {
   const Status refused = (rank.number() == 3 ? odd : usual)(*rank.session);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::differs) << refused.error().text;
+  EXPECT_TRUE(mentions(refused, {"rank 3: ", "ranks 0-2, 4-7: "})) << refused.error().text;
+  EXPECT_TRUE(mentions(refused, words)) << refused.error().text;
   EXPECT_EQ(rank.session->state_name(), "IDLE");
+}
+
+TEST(SessionRules, RanksThatCallDifferentlyAreNamedWithWhatTheyPassed) {
+  Cluster cluster;
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    const auto output = [](const std::string& name, std::uint32_t flags) {
+      return [=](Session& session) { return session.start_output(name, flags); };
+    };
+    expect_differs(rank, call_named("SCR_Start_checkpoint").make,
+                   call_named("SCR_Need_checkpoint").make,
+                   {"rank 3: SCR_Need_checkpoint", "4-7: SCR_Start_checkpoint"});
+    expect_differs(rank, output("a", flag_output), output("b", flag_output),
+                   {"name \"a\"", "name \"b\""});
+    expect_differs(rank, output("a", flag_output), output("a", flag_output | flag_checkpoint),
+                   {"flags SCR_FLAG_OUTPUT", "SCR_FLAG_CHECKPOINT | SCR_FLAG_OUTPUT"});
+    const Status all_differ = rank.session->remove(std::to_string(rank.number()));
+    EXPECT_TRUE(mentions(all_differ, {"rank 0: ", "rank 3: ", "4 more"}))
+        << all_differ.error().text;
+    const Status one_is_long =
+        rank.session->remove(rank.number() == 3 ? std::string(5000, 'x') : "short");
+    EXPECT_TRUE(mentions(one_is_long, {"xxx...", "short"}));
+    EXPECT_LT(one_is_long.error().text.size(), 1000U);
+  });
 }
 
 TEST(SessionRules, NoSpareOutlivesTheSession) {
   Cluster cluster;
-  const std::string job = cluster.node("n0") + "/tester/cairn.job";
   const bool memory = *make_posix_files()->is_memory(cluster.node(""));
   cluster.run_well(four_nodes(), [&](JobRank& rank) {
     for (const int dataset : {1, 2, 3}) rank.expect_written(dataset);
     if (rank.number() == 0) {
-      EXPECT_EQ(std::filesystem::exists(job + "/spare.0"), memory);
+      EXPECT_EQ(std::filesystem::exists(cluster.job_folder("n0") + "/spare.0"), memory);
     }
     ASSERT_TRUE(rank.session->finalize());
   });
-  EXPECT_FALSE(std::filesystem::exists(job + "/spare.0"));
+  EXPECT_FALSE(std::filesystem::exists(cluster.job_folder("n0") + "/spare.0"));
   EXPECT_EQ(cluster.restart(four_nodes()), 3);
 }
 
@@ -107,7 +162,7 @@ TEST(SessionRules, WhatIsSupersededGoesInAThreadOfItsOwn) {
   cluster.settings.block_bytes = 64 << 10;
   const auto write = [](JobRank& rank, int dataset) {
     ASSERT_TRUE(rank.session->start_output(fmt::format("ckpt.{}", dataset), flag_checkpoint));
-    const auto path = rank.session->route_file("/prefix/state");
+    const auto path = rank.session->route_file(fmt::format("/prefix/state.{}", rank.number()));
     ASSERT_TRUE(path);
     const Blob content(600'000, static_cast<std::byte>(dataset));  // worth a thread
     ASSERT_TRUE((*rank.files->create(*path, 0600))->write_at(0, content));
@@ -166,6 +221,7 @@ TEST(SessionRules, NamesAndCurrentAndDelete) {
   cluster.settings.stores[0].count = 3;
   cluster.run_well(four_nodes(), [](JobRank& rank) {
     ASSERT_TRUE(rank.session->start_checkpoint());
+    ASSERT_TRUE(rank.write_files(1));
     ASSERT_TRUE(rank.session->complete_checkpoint(true));
     for (const int dataset : {2, 3}) rank.expect_written(dataset);
     EXPECT_FALSE(rank.session->have_restart().value())
@@ -176,8 +232,9 @@ TEST(SessionRules, NamesAndCurrentAndDelete) {
     EXPECT_TRUE(rank.session->remove("ckpt.3"));
     EXPECT_EQ(rank.session->have_restart().value(), "ckpt.2");
     EXPECT_TRUE(rank.session->current("scr.dataset.1"));
-    EXPECT_FALSE(rank.session->have_restart().value());
+    EXPECT_EQ(rank.session->have_restart().value(), "scr.dataset.1") << "it was asked for";
     rank.expect_written(7);
+    EXPECT_FALSE(rank.session->have_restart().value());
   });
   for (const int removed : {2, 3}) EXPECT_TRUE(cluster.parts("n0", removed).empty()) << removed;
   EXPECT_FALSE(cluster.parts("n0", 4).empty()) << "no number is given twice";
@@ -227,6 +284,19 @@ TEST(SessionRules, NeedCheckpointEveryThirdCall) {
       EXPECT_EQ(*rank.session->need_checkpoint(), call % 3 == 0) << call;
     EXPECT_FALSE(*rank.session->should_exit());
   });
+}
+
+TEST(SessionRules, ThatNoCheckpointWillEverBeDueIsLoggedOnceWithWhatToSet) {
+  for (const int interval : {0, 2}) {
+    Cluster cluster;
+    cluster.settings.checkpoint_interval = interval;
+    cluster.run_well(four_nodes(), [](JobRank& rank) {
+      for (int call = 1; call <= 3; ++call) EXPECT_TRUE(rank.session->need_checkpoint());
+    });
+    const std::string said = cluster.said();
+    EXPECT_EQ(cluster.said("SCR_CHECKPOINT_INTERVAL"), interval == 0) << said;
+    EXPECT_EQ(said.find("SCR_Need_checkpoint"), said.rfind("SCR_Need_checkpoint")) << said;
+  }
 }
 
 // --- several sessions ---

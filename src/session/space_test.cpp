@@ -66,7 +66,7 @@ class SpaceTest : public testing::Test {
     const Placement placement = gather_placement(comm, rank.node);
     std::vector<Store> stores;
     for (const StoreSettings& store : mine.stores) {
-      CAIRN_ASSIGN(Store opened, Store::open(*files, store, mine));
+      CAIRN_ASSIGN(Store opened, Store::open(*files, store, mine, PrefixId{1}));
       stores.push_back(std::move(opened));
     }
     CAIRN_ASSIGN(const auto levels, resolve_levels(comm, mine, stores, placement));

@@ -50,10 +50,7 @@ std::string Advice::index_import() const { return with_prefix("index import"); }
 std::string Advice::scavenge() const { return with_prefix("scavenge"); }
 
 std::string Advice::scavenge_nodes() const {
-  return fmt::format(
-      "while the nodes are up, save what they hold by {}, with --nodes and SCR_JOB_ID where cairn "
-      "run has not started the job",
-      scavenge());
+  return fmt::format("while the nodes are up, save what they hold by {}", scavenge());
 }
 
 std::string Advice::rebuild() const { return with_prefix("rebuild"); }

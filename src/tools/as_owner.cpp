@@ -27,8 +27,8 @@ void tell_of_waiting(Files& files, const Settings& settings, const OwnerRecord& 
   const auto other = read_owner(files, {settings.prefix});
   if (!other || !*other || !is_rival(**other, me)) return;
   log.info(
-      "job {} of {} on {} (process {}) has not said that it ended in {}: waiting up to {} for a "
-      "sign of its life; if it is dead for certain, --force saves that",
+      "job {} of {} on {} (process {}) did not record its end in {}: waiting up to {} for a sign "
+      "of life; if it is certainly dead, --force skips this wait",
       (*other)->job_id, (*other)->user, (*other)->host, (*other)->process, settings.prefix,
       format_seconds(static_cast<double>(silence_us) * 1e-6));
 }
@@ -41,7 +41,7 @@ Result<Keeper> own(const CommandOwner& owner, Files& files, Clock& clock, const 
       Keeper::take_over(files, clock, {settings.prefix}, me,
                         owner.force ? Claim::forced : Claim::polite, {&io, owner.reads_anew});
   if (!keeper && keeper.error().code == Code::busy)
-    return fail(Code::busy, "{}; if it is dead for certain, give --force", keeper.error().text);
+    return fail(Code::busy, "{}; if that job is certainly dead, give --force", keeper.error().text);
   return keeper;
 }
 

@@ -54,7 +54,7 @@ std::string settings_table(const ResolvedSettings& resolved) {
   const std::size_t value = width_of(options, &ResolvedOption::value);
   std::string table;
   for (const bool used : {true, false}) {
-    if (!used) table += "\nAccepted, but this version does not act on them yet:\n";
+    if (!used) table += "\nAccepted, but without effect in this version:\n";
     for (const ResolvedOption& option : options)
       if (option.used == used)
         table += fmt::format("{:<{}}  {:<{}}  {}\n{}\n", option.key, key, shown_value(option),

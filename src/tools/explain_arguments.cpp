@@ -9,6 +9,8 @@
 namespace cairn {
 namespace {
 
+constexpr std::uint32_t largest_number_of_ranks = std::uint32_t{1} << 24;
+
 /// What both have.
 template <class Command>
 void add_places(CLI::App& sub, Command& command, const std::string& about_caches) {
@@ -16,9 +18,9 @@ void add_places(CLI::App& sub, Command& command, const std::string& about_caches
                  "The prefix directory, in place of SCR_PREFIX")
       ->type_name("DIR");
   sub.add_option("-c,--cache", command.caches, about_caches)
-      ->type_name("FOLDER")
+      ->type_name("DIR")
       ->allow_extra_args(false);
-  sub.add_option("dataset", command.datasets, "Names, numbers or UUIDs of datasets; all if none")
+  sub.add_option("dataset", command.datasets, "Names, numbers or UUIDs of datasets (default: all)")
       ->type_name("DATASET");
   sub.add_flag("--json", command.json, "Print JSON");
 }
@@ -31,18 +33,18 @@ void make_absolute(std::vector<std::string>& folders) {
 
 void add_explain(CLI::App& app, int& exit_code) {
   auto* sub = app.add_subcommand(
-      "explain", "Tell what a restart would take now, why not the rest, and what to do");
+      "explain", "Show which dataset a restart would use now, why not the others, and what to do");
   auto command = std::make_shared<ExplainCommand>();
   add_places(*sub, *command,
-             "A folder that holds caches (<store>/<user>/cairn.<job>), or copies, at any depth, in "
-             "place of those that the settings tell of; may be repeated");
+             "A directory that holds caches (<store>/<user>/cairn.<job>.<id>), or copies, at any depth, "
+             "in place of those of the settings; may be repeated");
   sub->add_option("-n,--ranks", command->ranks,
-                  "Ranks of the run; as many as wrote the newest dataset if not given")
+                  "Ranks of the run (default: as many as wrote the newest dataset)")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1U, largest_number_of_ranks));
   sub->footer(
-      "Exit codes: 0 done, 1 it could not be found out, or there is no such dataset, 2 wrong "
-      "usage.");
+      "Exit codes: 0 done, 1 the answer could not be found, or there is no such dataset or prefix "
+      "directory, 2 wrong usage.");
   sub->callback([command, &exit_code] {
     const auto files = make_posix_files();
     const auto clock = make_system_clock();
@@ -57,14 +59,17 @@ void add_verify(CLI::App& app, int& exit_code) {
       app.add_subcommand("verify", "Read every byte of datasets, and repair what can be repaired");
   auto command = std::make_shared<VerifyCommand>();
   add_places(*sub, *command,
-             "A folder that holds caches (<store>/<user>/cairn.<job>), or copies, at any depth; "
-             "may be repeated. They are verified, or with --prefix repaired from");
-  sub->add_flag("--repair", command->repair, "Repair what is damaged; no job may run");
+             "A directory that holds caches (<store>/<user>/cairn.<job>.<id>), or copies, at any depth; "
+             "may be repeated. They are verified, or with --prefix they are the source of repairs");
+  sub->add_flag("--repair", command->repair, "Repair damage; no job may be running");
   sub->add_flag("--force", command->force,
-                "The job that seems to live in the prefix directory is known to be dead");
+                "Do not wait for a sign of life of the job that owns the prefix directory: it is "
+                "certainly dead");
   sub->footer(
       "Exit codes: 0 all is as it was written, 3 some is not, and can be or was repaired, 4 some "
-      "cannot be repaired, 1 it could not be found out, 2 wrong usage.");
+      "cannot be repaired, or was replaced by a newer dataset, 1 unknown, as something could not "
+      "be read, 2 wrong "
+      "usage.");
   sub->callback([command, &exit_code] {
     const auto files = make_posix_files();
     const auto clock = make_system_clock();

@@ -82,13 +82,15 @@ class FilesSeen {
 
 class Report {
  public:
-  Report(const ExplainCommand& command, const RestartFacts& facts, const Settings& settings,
+  Report(const ExplainCommand& command, const RestartFacts& facts, const FoundJob& job,
          Clock& clock, const LookAtFiles& look, const CountChanged& count_changed)
       : facts_(facts),
-        settings_(settings),
-        advice_(settings.prefix, command.caches, facts.prefix.listing),
-        forecast_(forecast(facts, settings, look)),
-        findings_(find_all(facts, settings, forecast_, advice_, look, count_changed)),
+        job_(job),
+        settings_(job.settings),
+        are_caches_given_(!command.caches.empty()),
+        advice_(settings_.prefix, command.caches, facts.prefix.listing),
+        forecast_(forecast(facts, settings_, look)),
+        findings_(find_all(facts, settings_, forecast_, advice_, look, count_changed)),
         has_any_(!findings_.empty()),
         run_publishes_first_(is_newer_for_run()) {
     std::erase_if(findings_, [&](const Finding& finding) {
@@ -105,7 +107,7 @@ class Report {
   }
 
   void print(std::ostream& out) const {
-    out << printable(summary()) << "\n";
+    out << printable(summary()) << "\n" << printable(where()) << "\n";
     for (const std::string& note : notes_) out << "note: " << printable(note) << "\n";
     for (const Finding& finding : findings_) {
       const std::string name = finding.name.empty() ? "" : fmt::format(" ({})", finding.name);
@@ -130,6 +132,8 @@ class Report {
                           {"text", finding.text},
                           {"to_do", finding.to_do}});
     return {{"summary", summary()},
+            {"job", settings_.job_id},
+            {"caches", facts_.caches},
             {"ranks", facts_.ranks},
             {"outcome", name_of(forecast_.outcome)},
             {"dataset", takes_any() ? Json(text_of(forecast_.dataset.uuid)) : Json()},
@@ -138,6 +142,25 @@ class Report {
   }
 
  private:
+  /// Which job, and which caches.
+  std::string where() const {
+    const std::string whose = are_caches_given_ ? "--cache" : job_.text();
+    if (!facts_.caches.empty())
+      return fmt::format("looked at the caches of {}: {}", whose, shortened(facts_.caches));
+    if (are_caches_given_) return "looked at the directories of --cache: there is no cache in them";
+    std::vector<std::string> stores;
+    for (const StoreSettings& store : settings_.stores)
+      if (store.enabled) stores.push_back(store.path);
+    return fmt::format("looked for the caches of {} in {}: none is here", whose, shortened(stores));
+  }
+
+  static std::string shortened(const std::vector<std::string>& paths) {
+    constexpr std::size_t most = 4;
+    const auto end = paths.begin() + static_cast<std::ptrdiff_t>(std::min(most, paths.size()));
+    const std::string all = fmt::format("{}", fmt::join(paths.begin(), end, ", "));
+    return paths.size() <= most ? all : fmt::format("{} and {} more", all, paths.size() - most);
+  }
+
   std::string what_restart_takes() const {
     const std::string run = fmt::format("a restart with {} ranks would", facts_.ranks);
     const std::string label =
@@ -149,16 +172,16 @@ class Report {
         return fmt::format("{} take {} from the prefix directory{}{}", run, label,
                            forecast_.before.empty() ? "" : "; ", forecast_.before);
       case Forecast::Outcome::refused:
-        return fmt::format("{} be refused: {}", run, forecast_.reason);
+        return fmt::format("{} fail: {}", run, forecast_.reason);
       case Forecast::Outcome::zero:
         break;
     }
     if (!has_any_ && !facts_.prefix.trouble.empty())
       return fmt::format(
-          "a restart would BEGIN FROM ZERO; whether {} has a checkpoint is not known",
+          "a restart would START FROM SCRATCH; whether {} has a checkpoint is not known",
           settings_.prefix);
-    if (!has_any_) return "a restart would begin from zero: there is no dataset";
-    return fmt::format("{} BEGIN FROM ZERO, although there are datasets", run);
+    if (!has_any_) return "a restart would start from scratch: there is no dataset";
+    return fmt::format("{} START FROM SCRATCH, although there are datasets", run);
   }
 
   /// Than what is taken as it is now.
@@ -187,19 +210,20 @@ class Report {
   void add_notes(Clock& clock) {
     if (!settings_.enable) note("SCR_ENABLE=0: no run asks for a checkpoint");
     for (const std::string& cache : facts_.running)
-      note(
-          "a job is running with the cache {}, or a command works at it: another run is refused "
-          "until that has ended",
-          cache);
+      note("a job or a command is using the cache {}: another run fails until it has ended", cache);
     for (const std::string& folder : facts_.in_work)
-      note("a command is copying to {}, or rebuilding what is there: ask again when that has ended",
-           folder);
+      note("a command is copying to {}, or rebuilding there: ask again when it has ended", folder);
+    if (!job_.other_job.empty())
+      note(
+          "this allocation is job {}: a run in it looks for caches of that job only, unless "
+          "SCR_JOB_ID={} is set",
+          job_.other_job, settings_.job_id);
     if (facts_.caches.empty())
       note(
-          "no cache of job {} of {} is seen here; name folders that hold caches by --cache, or, {}",
+          "no cache of job {} of {} is visible here; name directories that hold caches by --cache, "
+          "or, {}",
           settings_.job_id, settings_.user, advice_.scavenge_nodes());
-    for (const std::string& trouble : facts_.unreadable)
-      note("what is there counts as missing: {}", trouble);
+    for (const std::string& trouble : facts_.unreadable) note("it counts as missing: {}", trouble);
     note_absent_nodes();
     note_prefix(clock);
     for (const std::string& label : forecast_.failed)
@@ -224,20 +248,23 @@ class Report {
         if (std::find(nodes.begin(), nodes.end(), node) == nodes.end()) nodes.push_back(node);
     if (!nodes.empty())
       note(
-          "not all that was written on {} is seen from here; where such a node is alive, a run on "
-          "it finds what it holds, or, {}",
+          "some data written on {} are not visible from here; a run on such a node, if it is "
+          "alive, finds what it holds, or, {}",
           fmt::join(nodes, ", "), advice_.scavenge_nodes());
+  }
+
+  /// Known for certain, before it has been silent for long enough.
+  bool is_gone(const OwnerRecord& owner) const {
+    return job_.last_run && job_.last_run->process.process == owner.process &&
+           life_of(job_.last_run->process) == Life::gone;
   }
 
   void note_prefix(Clock& clock) {
     const PrefixFacts& prefix = facts_.prefix;
-    if (!prefix.is_there && prefix.trouble.empty())
-      note("{} is no folder; name the prefix directory of the job by --prefix or SCR_PREFIX",
-           settings_.prefix);
     if (!prefix.trouble.empty())
       note("nothing can be fetched from {}: {}", settings_.prefix, prefix.trouble);
     if (!prefix.not_mine.empty())
-      note("this is what a run of who owns {} would do; one of yours could not use it: {}",
+      note("this is the forecast for a run of the owner of {}; your own run could not use it: {}",
            settings_.prefix, prefix.not_mine);
     for (const std::string& record : prefix.unreadable)
       note("a dataset in the prefix directory cannot be used: {}", record);
@@ -246,7 +273,7 @@ class Report {
     for (const std::string& damage : {prefix.current_damage, prefix.deleted_damage})
       if (!damage.empty()) note("{}", damage);
     if (prefix.of_scr > 0)
-      note("SCR 3 has left {} datasets in {} that were not taken over: {} does that", prefix.of_scr,
+      note("SCR 3 has left {} datasets in {} that were not imported: {} does that", prefix.of_scr,
            settings_.prefix, advice_.index_import());
     const std::string useless = text_of_useless_current(prefix.listing, prefix.unread, settings_);
     if (!useless.empty()) note("{}", useless);
@@ -255,17 +282,19 @@ class Report {
     const std::string who =
         fmt::format("job {} of {} on {} (process {})", prefix.owner->job_id, prefix.owner->user,
                     prefix.owner->host, prefix.owner->process);
-    if (clock.now_us() - prefix.owner->beat_us < silence_us)
+    if (clock.now_us() - prefix.owner->beat_us < silence_us && !is_gone(*prefix.owner))
       note("{} may be running in {}: its last sign of life is {:.0f} s old{}", who,
            settings_.prefix, std::max(0.0, silent_s),
-           prefix.owner_is_rival ? "; another job is refused until it has ended" : "");
+           prefix.owner_is_rival ? "; another job fails until it has ended" : "");
     else if (prefix.owner_is_rival)
-      note("{} has not said that it ended in {}: a run waits {} for a sign of its life", who,
+      note("{} did not record its end in {}: a run waits {} for a sign of life", who,
            settings_.prefix, format_seconds(static_cast<double>(silence_us) * 1e-6));
   }
 
   const RestartFacts& facts_;
+  const FoundJob& job_;
   const Settings& settings_;
+  const bool are_caches_given_;
   const Advice advice_;
   const Forecast forecast_;
   std::vector<Finding> findings_;
@@ -276,19 +305,20 @@ class Report {
 
 Status explain(const ExplainCommand& command, Files& files, Clock& clock,
                const ProcessFacts& process, std::ostream& out, const Log& log) {
-  CAIRN_ASSIGN(const ResolvedSettings resolved,
-               read_job_settings(command.source, files, process, log));
-  const Settings& settings = resolved.settings;
+  CAIRN_ASSIGN(const FoundJob job, find_job(command.source, files, process, log));
+  const Settings& settings = job.settings;
   CAIRN_ASSIGN(const RestartFacts facts,
                gather_facts(files, clock, settings, command.caches, command.ranks, log));
   FilesSeen seen(files, settings);
   const Report report(
-      command, facts, settings, clock, [&](const DatasetRecord& record) { return seen(record); },
+      command, facts, job, clock, [&](const DatasetRecord& record) { return seen(record); },
       [&](const DatasetRecord& record) { return seen.changed(record); });
   if (command.json)
     out << text_of_json(report.json());
   else
     report.print(out);
+  if (!facts.prefix.is_there && facts.prefix.trouble.empty())
+    return check_prefix_folder(files, settings.prefix);
   if (!report.has_findings() && !command.datasets.empty())
     return fail(Code::not_found, "there is no such dataset: {}", fmt::join(command.datasets, ", "));
   return {};

@@ -74,9 +74,9 @@ class Explainer {
     if (cached)
       finding.text += "; a restart takes it from the cache";
     else if (forecast_.outcome == Forecast::Outcome::refused)
-      finding.text += "; but the run would be refused";
+      finding.text += "; but the run would fail";
     else if (forecast_.outcome == Forecast::Outcome::zero)
-      finding.text += "; but the run would begin from zero";
+      finding.text += "; but the run would start from scratch";
     else
       finding.text += "; a restart does not come to it, as it takes another";
   }
@@ -84,8 +84,8 @@ class Explainer {
   /// What is in the prefix directory where nothing can be done with it, or it is to be deleted.
   bool tell_out_of_use(Finding& finding, const std::string& before = {}) const {
     if (!facts_.prefix.trouble.empty()) {
-      finding.text = before + "nobody can use the prefix directory now";
-      finding.to_do = {"ask again when that has passed"};
+      finding.text = before + "no run can use the prefix directory now";
+      finding.to_do = {"ask again later"};
       return true;
     }
     if (!purges_prefix(settings_)) return false;
@@ -194,6 +194,10 @@ class Explainer {
       finding.text = "it is in quarantine, " + why_in_quarantine(record);
       finding.to_do = {advice_.index("quarantine --lift", record.info)};
       if (!taken) return;
+    } else if (!record.replaced_by.empty()) {
+      finding.text =
+          fmt::format("it is replaced: {} wrote files of the same names", record.replaced_by);
+      if (!taken) return;
     } else if (record.failed_us != 0) {
       finding.text =
           fmt::format("it has failed ({}): {}", time_text(record.failed_us), record.failure);
@@ -265,7 +269,7 @@ class Explainer {
     } else if (const Status free = refuse_names(facts_.prefix.unread, flush.plan.info.uuid);
                !free) {
       finding.text = done + "; no run ends it now: " + free.error().text;
-      finding.to_do = {"ask again when that has passed"};
+      finding.to_do = {"ask again later"};
     } else if (can_be_ended(flush, facts_.cached)) {
       finding.usable = flush.plan.info.is_checkpoint();
       finding.taken = is_taken(Forecast::Outcome::prefix, flush.plan.info);
@@ -314,7 +318,7 @@ class Explainer {
 
   void add_dropped(const DatasetRecord& record) {
     Finding& finding = add("dropped", record.info);
-    finding.text = "somebody has dropped it; no restart takes it";
+    finding.text = "it was dropped by cairn index drop; no restart takes it";
     finding.to_do = {advice_.index("add", record.info)};
   }
 

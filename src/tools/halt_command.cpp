@@ -4,6 +4,7 @@
 
 #include "base/local_time.hpp"
 #include "prefix/halt_file.hpp"
+#include "prefix/last_run_file.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/record_json.hpp"
 
@@ -170,19 +171,50 @@ std::vector<std::string> words_for(const HaltRecord& record) {
   return words;
 }
 
-void print(std::ostream& out, const HaltFile& file, const HaltRecord& record, bool verbose) {
+/// What stops a job, and whether there is a run for it to stop.
+struct Shown {
+  HaltRecord record;
+  RunState run = RunState::unknown;
+  std::int64_t ended_us = 0;  ///< 0: not known
+};
+
+/// A run that died may have ended by SCR_Finalize where no file of its end could be written.
+Shown with_run(HaltRecord record, const PrefixFolder& folder, Files& files, Clock& clock) {
+  Shown shown{std::move(record)};
+  const auto last_run = read_last_run(files, folder);
+  if (last_run && *last_run) {
+    shown.run = state_of_run(files, clock, folder, **last_run);
+    shown.ended_us = (*last_run)->ended_us;
+  }
+  const bool finalized = shown.record.reason == halt_reason::finalize_called;
+  if (finalized && shown.run != RunState::runs) shown.run = RunState::ended;
+  return shown;
+}
+
+std::string headline(const Shown& shown, bool stops) {
+  const bool is_over = shown.run == RunState::ended || shown.run == RunState::died;
+  if (!is_over) return stops ? "the job stops" : "nothing stops the job";
+  const std::string when =
+      shown.ended_us == 0 ? "" : fmt::format(" at {}", time_text(shown.ended_us));
+  return fmt::format("no run to stop: the last one {}{}; {}", name_of(shown.run), when,
+                     stops ? "the next one stops" : "nothing stops the next one");
+}
+
+void print(std::ostream& out, const HaltFile& file, const Shown& shown, bool verbose) {
+  const HaltRecord& record = shown.record;
   out << file.folder().prefix;
   if (verbose) out << " (" << file.folder().halt() << ")";
   const std::vector<std::string> words = words_for(record);
-  out << (words.empty() ? ": nothing stops the job\n" : ": the job stops\n");
+  out << ": " << headline(shown, !words.empty()) << "\n";
   for (const std::string& line : words) out << "  " << line << "\n";
   if (!record.reason.empty() && !is_request(record.reason))
     out << "  recorded by its run: " << record.reason << "\n";
 }
 
-nlohmann::ordered_json json_of(const HaltFile& file, const HaltRecord& record) {
+nlohmann::ordered_json json_of(const HaltFile& file, const Shown& shown) {
   nlohmann::ordered_json json = {{"prefix", file.folder().prefix}};
-  json.update(json_of(record));
+  json.update(json_of(shown.record));
+  json["run"] = name_of(shown.run);
   return json;
 }
 
@@ -241,12 +273,15 @@ int run_halt_command(const HaltCommand& command, Files& files, Clock& clock,
     HaltFile file(files, clock, PrefixFolder{prefix});
     const auto record = carry_out(command, *change, file, files, log);
     good = good && record;
-    if (!record)
+    if (!record) {
       log.error("{}", record.error().text);
-    else if (command.json)
-      shown.push_back(json_of(file, *record));
+      continue;
+    }
+    const Shown one = with_run(*record, file.folder(), files, clock);
+    if (command.json)
+      shown.push_back(json_of(file, one));
     else
-      print(out, file, *record, command.verbose);
+      print(out, file, one, command.verbose);
   }
   const nlohmann::ordered_json all = {{"prefixes", std::move(shown)}};
   if (command.json) out << text_of_json(all);

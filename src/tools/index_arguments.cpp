@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "files/posix_files.hpp"
+#include "tools/id_command.hpp"
 #include "tools/index_command.hpp"
 #include "tools/print_command.hpp"
 
@@ -17,7 +18,7 @@ using Action = IndexCommand::Action;
 using Shared = std::shared_ptr<IndexCommand>;
 
 constexpr const char* exit_codes =
-    "Exit codes: 0 done, 1 it could not be done, or something is damaged, 2 wrong usage.";
+    "Exit codes: 0 done, 1 failed, or damage was found, 2 wrong usage.";
 
 /// Of the terminal that the output goes to. What goes elsewhere, to grep say, is not cut.
 std::size_t columns_of_output() {
@@ -64,18 +65,21 @@ void add_name(CLI::App& sub, IndexCommand& command) {
 }
 
 void add_force(CLI::App& sub, IndexCommand& command) {
-  sub.add_flag("--force", command.force, "The job that seems to live there is known to be dead");
+  sub.add_flag("--force", command.force,
+               "Do not wait for a sign of life of the job that owns the prefix directory: it is "
+               "certainly dead");
 }
 
 void add_reading(CLI::App& index, int& exit_code) {
   auto list = add_action(index, "list", "List the datasets, newest first", Action::list, exit_code);
   index.get_subcommand("list")->add_flag("--dropped", list->dropped,
-                                         "List those that were dropped, and can be added again");
-  auto show = add_action(index, "show", "Show all about one dataset", Action::show, exit_code);
+                                         "List the dropped datasets, which can be added again");
+  auto show =
+      add_action(index, "show", "Show everything about one dataset", Action::show, exit_code);
   auto* sub = index.get_subcommand("show");
   add_name(*sub, *show);
   sub->add_flag("--files", show->files, "Also the files of each rank");
-  sub->add_flag("--check", show->check, "Read every file, and compare it with its checksums");
+  sub->add_flag("--check", show->check, "Read every file and compare it with its checksums");
 }
 
 /// Those that have a name and nothing else.
@@ -86,16 +90,15 @@ void add_simple_changes(CLI::App& index, int& exit_code) {
     Action action;
   };
   for (const Simple& simple :
-       {Simple{"current", "Name the checkpoint that a restart begins with", Action::current},
+       {Simple{"current", "Choose the checkpoint that a restart uses", Action::current},
         Simple{"delete", "Remove a dataset and its files", Action::remove}}) {
     auto command = add_action(index, simple.name, simple.help, simple.action, exit_code);
     add_name(*index.get_subcommand(simple.name), *command);
     add_force(*index.get_subcommand(simple.name), *command);
   }
   for (const auto& [name, action, help] :
-       {std::tuple("build", Action::build,
-                   "Make the listing anew from the records of the datasets"),
-        std::tuple("import", Action::import, "Take over the datasets that SCR 3 has written")}) {
+       {std::tuple("build", Action::build, "Rebuild the listing from the records of the datasets"),
+        std::tuple("import", Action::import, "Import the datasets that SCR 3 has written")}) {
     auto command = add_action(index, name, help, action, exit_code);
     add_force(*index.get_subcommand(name), *command);
   }
@@ -103,22 +106,22 @@ void add_simple_changes(CLI::App& index, int& exit_code) {
 
 /// What was dropped, or files that nobody knows.
 void add_adding(CLI::App& index, int& exit_code) {
-  auto add = add_action(index, "add", "Put a dataset back that was dropped, or take in files",
+  auto add = add_action(index, "add", "Put back a dropped dataset, or add files as a checkpoint",
                         Action::add, exit_code);
   auto* sub = index.get_subcommand("add");
   add_name(*sub, *add);
   const auto with_files = [add](const auto&) { add->action = Action::add_files; };
   auto* names = sub->add_option("files", add->names,
                                 "Files of a checkpoint, below the prefix directory; {rank} stands "
-                                "for the rank, and a file without it is one of all ranks")
+                                "for the rank, and a file without it is shared by all ranks")
                     ->type_name("FILE")
                     ->each(with_files);
-  auto* ranks = sub->add_option("--ranks", add->ranks, "How many ranks read them")
+  auto* ranks = sub->add_option("--ranks", add->ranks, "Number of ranks that read the files")
                     ->type_name("N")
                     ->check(CLI::Range(1U, 1U << 24))
                     ->each(with_files);
   auto* list = sub->add_option("--list", add->list_file,
-                               "Files by a list in place of FILE: a line RANK FILE for each")
+                               "A list in place of FILE, with a line RANK FILE for each file")
                    ->type_name("LIST")
                    ->each(with_files);
   names->needs(ranks);
@@ -129,21 +132,43 @@ void add_adding(CLI::App& index, int& exit_code) {
 /// A flag that makes it another action.
 void add_changes_in_two_ways(CLI::App& index, int& exit_code) {
   auto drop =
-      add_action(index, "drop", "Forget a dataset; its files stay", Action::drop, exit_code);
+      add_action(index, "drop", "Forget a dataset, but keep its files", Action::drop, exit_code);
   auto* sub = index.get_subcommand("drop");
   add_name(*sub, *drop);
   sub->add_flag_callback(
       "--after", [drop] { drop->action = Action::drop_after; },
-      "Forget all that are newer than NAME, not NAME itself");
+      "Forget all datasets that are newer than NAME, not NAME itself");
   add_force(*sub, *drop);
-  auto quarantine = add_action(index, "quarantine", "Have restarts pass a checkpoint over",
+  auto quarantine = add_action(index, "quarantine", "Keep restarts from using a checkpoint",
                                Action::quarantine, exit_code);
   sub = index.get_subcommand("quarantine");
   add_name(*sub, *quarantine);
   sub->add_flag_callback(
       "--lift", [quarantine] { quarantine->action = Action::lift; },
-      "Have it offered again, also where it has failed");
+      "Let restarts use it again, also after failures");
   add_force(*sub, *quarantine);
+}
+
+void add_id(CLI::App& index, int& exit_code) {
+  auto* sub = index.add_subcommand(
+      "id", "Show the id by which caches know the prefix directory, or give it another");
+  auto command = std::make_shared<IdCommand>();
+  sub->add_option("id", command->id,
+                  "The id of the caches that the next run is to go on with: the last part of "
+                  "their names, cairn.JOB.ID")
+      ->type_name("ID");
+  sub->add_option("-p,--prefix", command->source.prefix,
+                  "The prefix directory, in place of SCR_PREFIX")
+      ->type_name("DIR");
+  sub->add_flag("--force", command->force, "The job that seems to live there is known to be dead");
+  sub->add_flag("--json", command->json, "Print JSON");
+  sub->footer(exit_codes);
+  sub->callback([command, &exit_code] {
+    const auto files = make_posix_files();
+    const auto clock = make_system_clock();
+    exit_code =
+        run_id_command(*command, *files, *clock, current_process(), std::cout, Log(log_to_stderr));
+  });
 }
 
 }  // namespace
@@ -157,6 +182,7 @@ void add_index(CLI::App& app, int& exit_code) {
   add_simple_changes(*index, exit_code);
   add_adding(*index, exit_code);
   add_changes_in_two_ways(*index, exit_code);
+  add_id(*index, exit_code);
 }
 
 void add_scr_index(CLI::App& app, int& exit_code) {
@@ -164,7 +190,7 @@ void add_scr_index(CLI::App& app, int& exit_code) {
       scr_index_command, "Show and change which datasets are in the prefix directory of a job");
   sub->group("");
   auto command = std::make_shared<IndexCommand>();
-  auto* what = sub->add_option_group("What to do", "One of them; if none is given, --list");
+  auto* what = sub->add_option_group("What to do", "One of these; default: --list");
   what->add_flag_callback(
       "-l,--list", [command] { command->action = Action::list; }, "List the datasets");
   const auto by_name = [&](const char* option, Action action, const char* help) {
@@ -177,22 +203,25 @@ void add_scr_index(CLI::App& app, int& exit_code) {
             help)
         ->type_name("NAME");
   };
-  by_name("-a,--add", Action::add, "Put a dataset back that was dropped");
+  by_name("-a,--add", Action::add, "Put back a dropped dataset");
   what->add_option_function<std::uint64_t>(
           "-b,--build",
           [command](std::uint64_t number) {
             command->action = Action::build;
             command->number = number;
           },
-          "Make the listing anew; the dataset of this number must be in it")
+          "Rebuild the listing; the dataset of this number must be in it")
       ->type_name("ID");
-  by_name("-c,--current", Action::current, "Name the checkpoint that a restart begins with");
-  by_name("-d,--drop", Action::drop, "Forget a dataset; its files stay");
-  by_name("--drop-after", Action::drop_after, "Forget all that are newer");
+  by_name("-c,--current", Action::current, "Choose the checkpoint that a restart uses");
+  by_name("-d,--drop", Action::drop, "Forget a dataset, but keep its files");
+  by_name("--drop-after", Action::drop_after, "Forget all datasets that are newer");
   what->require_option(0, 1);
   add_prefix(*sub, *command);
   add_force(*sub, *command);
   sub->add_flag("--json", command->json, "Print JSON");
+  // SCR's commands take these; here there is nothing for them to change.
+  sub->add_flag("-v,--verbose")->group("");
+  sub->add_option("-j,--joblauncher")->group("");
   sub->footer(exit_codes);
   sub->callback([command, &exit_code] { run(*command, exit_code); });
 }
@@ -200,12 +229,13 @@ void add_scr_index(CLI::App& app, int& exit_code) {
 void add_print(CLI::App& app, int& exit_code) {
   auto* sub = app.add_subcommand("print", "Show what is in a file that Cairn has written");
   auto command = std::make_shared<PrintCommand>();
-  sub->add_option("file", command->file, "A record, or several in one file")
+  sub->add_option("file", command->file, "A file with records, or the log log.json")
       ->required()
       ->type_name("FILE");
   sub->add_flag("--json", command->json, "Print JSON");
   sub->footer(
-      "Exit codes: 0 done, 1 it cannot be read, or not all of it is whole records, 2 wrong usage.");
+      "Exit codes: 0 done, 1 the file cannot be read, or parts of it are damaged or unknown, 2 "
+      "wrong usage.");
   sub->callback([command, &exit_code] {
     const auto files = make_posix_files();
     command->file = normalise(command->file, current_process().working_folder);

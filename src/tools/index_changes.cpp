@@ -102,11 +102,13 @@ class Changes {
     for (const std::string& line : found.given_up) log_.warning("{}", line);
     change_.lines.insert(change_.lines.end(), found.kept.begin(), found.kept.end());
     for (const DatasetRecord& record : found.published)
-      change_.lines.push_back(fmt::format("{} is there: its flush is done", record.label()));
+      change_.lines.push_back(
+          fmt::format("{} is published: its flush is complete", record.label()));
     for (const std::string& folder : found.damaged)
       if (!end_all) log_.warning("{}", remedy_for_damaged(folder));
     if (!tidied_)
-      log_.warning("what an earlier run has left half done stays: {}", tidied_.error().text);
+      log_.warning("an unfinished flush of an earlier run stays as it is: {}",
+                   tidied_.error().text);
   }
 
   Status look_everywhere(const std::vector<std::string>& damaged) {
@@ -143,7 +145,7 @@ class Changes {
   Status set_current() {
     CAIRN_ASSIGN(const DatasetRecord record, named());
     if (!record.info.is_checkpoint())
-      return fail(Code::bad_argument, "{} is no checkpoint, so nothing restarts from it",
+      return fail(Code::bad_argument, "{} is not a checkpoint, so no restart can use it",
                   record.label());
     const std::string& name = record.info.name;
     CAIRN_TRY(refuse_unread(keeper_.unread(), fmt::format("which {} is the newest", name),
@@ -198,8 +200,8 @@ class Changes {
     CAIRN_ASSIGN(const DatasetRecord record, std::move(found));
     if (const Status removed = remove_copies_of(record); !removed)
       return fail(removed.error().code,
-                  "{} stays, as what was scavenged of it cannot be removed: {}; then give the "
-                  "command again",
+                  "{} was not deleted, because its scavenged copy cannot be removed: {}; correct "
+                  "that and repeat the command",
                   record.label(), removed.error().text);
     CAIRN_TRY(tell_next_run(record));
     CAIRN_TRY(keeper_.take_out(record.info));
@@ -222,7 +224,8 @@ class Changes {
   static tl::unexpected<Error> fail_as_half_deleted(const DatasetRecord& record,
                                                     const Error& error) {
     return fail(error.code,
-                "{} is deleted, but not all of its files are removed: {}; give the command again",
+                "{} is deleted, but some of its files could not be removed: {}; correct that and "
+                "repeat the command",
                 record.label(), error.text);
   }
 
@@ -255,9 +258,10 @@ class Changes {
     if (const Status removed = remove_saved(site_.files, site_.clock, site_.folder, remains);
         !removed)
       return fail(removed.error().code,
-                  "not all that was scavenged of {} is removed: {}; then give the command again",
+                  "the scavenged copy of {} could not be removed completely: {}; correct that and "
+                  "repeat the command",
                   record.label(), removed.error().text);
-    change_.note(record, "is deleted: what was scavenged of it is gone");
+    change_.note(record, "is deleted, with its scavenged copy");
     return {};
   }
 
@@ -275,10 +279,10 @@ class Changes {
                           }));
     if (shared.empty()) return {};
     const DatasetInfo& owner = owners.at(shared);
-    return fail(Code::bad_argument,
-                "{} of {} belongs to dataset {} ({}) as well by now: {} stays dropped as long as "
-                "that is there",
-                shared, dropped.label(), owner.number, owner.name, dropped.info.name);
+    return fail(
+        Code::bad_argument,
+        "{} of {} now also belongs to dataset {} ({}): {} stays dropped while that dataset exists",
+        shared, dropped.label(), owner.number, owner.name, dropped.info.name);
   }
 
   /// Which has the caches, and removes it there too. First: what is still there after a crash
@@ -299,11 +303,12 @@ class Changes {
     for (std::size_t i = 0; i < account.troubles.size() && i < most_troubles_told; ++i)
       log_.warning("{}", account.troubles[i]);
     if (!account.troubles.empty())
-      return fail(Code::lost, "{} is not what it was ({} of its files are not), and stays dropped",
+      return fail(Code::lost,
+                  "{} stays dropped, because {} of its files are missing or have another size",
                   record.label(), account.troubles.size());
     CAIRN_TRY(keeper_.put_back(record));
     if (!record.settled) tidy_up();
-    change_.note(record, "is there again");
+    change_.note(record, "is in the list again");
     return {};
   }
 
@@ -333,8 +338,8 @@ class Changes {
       record.failure.clear();
     }
     CAIRN_TRY(keeper_.update(record));
-    change_.note(record, record.quarantined ? "is quarantined: a restart passes it over"
-                                            : "is offered to a restart again");
+    change_.note(record, record.quarantined ? "is quarantined: no restart uses it"
+                                            : "can be used by a restart again");
     return {};
   }
 
@@ -346,7 +351,7 @@ class Changes {
     const DatasetRecord record = *found;
     std::erase(attempts, record);
     CAIRN_TRY(keeper_.set_attempts(std::move(attempts)));
-    change_.note(record, "is offered to a restart again");
+    change_.note(record, "can be used by a restart again");
     return {};
   }
 
@@ -369,7 +374,10 @@ Status look_before(const IndexCommand& command, Files& files, const PrefixFolder
   if (command.action == Action::add_files) return look_at_files(command, files, folder);
   const auto info = files.info(folder.root());
   if (!info || info->kind != Kind::folder)
-    return fail(Code::not_found, "there is nothing of Cairn's in {}", folder.prefix);
+    return fail(
+        Code::not_found,
+        "no job has used {} yet; name the prefix directory of the job by --prefix or SCR_PREFIX",
+        folder.prefix);
   if (command.action == Action::build) return {};
   std::vector<std::string> damaged;
   std::vector<UnreadDataset> unread;
@@ -420,10 +428,11 @@ void IndexChange::note(const DatasetRecord& record, std::string_view what) {
 }
 
 std::string said_of_current(const DatasetRecord& record) {
-  if (may_be_fetched(record, Settings{}))
-    return "is current: a restart begins with it, unless the caches have a newer one";
+  if (may_be_fetched(record, fetching()))
+    return "is current: a restart uses it, unless the caches have a newer checkpoint";
   return fmt::format(
-      "is current, but a restart passes it over, as it {}: cairn index quarantine --lift {}",
+      "is current, but no restart uses it, because it {}; cairn index quarantine --lift {} allows "
+      "it again",
       record.quarantined ? "is in quarantine" : "has failed", record.info.name);
 }
 

@@ -61,7 +61,7 @@ class Reader {
     const bool complete = damaged_.empty() && unread_.empty();
     const char* kind = command_.dropped ? "dropped" : "datasets";
     const DatasetRecord* taken =
-        command_.dropped ? nullptr : next_to_fetch(listing_, Settings{}, current_, {});
+        command_.dropped ? nullptr : next_to_fetch(listing_, fetching(), current_, {});
     std::vector<ScavengedDataset> scavenged;
     if (!command_.dropped) scavenged = find_scavenged(files_, settings_, listing_, log_);
     if (command_.json) {
@@ -155,7 +155,7 @@ class Reader {
     if (command_.json) return account.troubles.empty();
     for (const std::string& trouble : account.troubles) out_ << "bad: " << trouble << "\n";
     out_ << fmt::format("{} files read, {}\n", account.files,
-                        account.troubles.empty() ? "all as they were written" : "not all good");
+                        account.troubles.empty() ? "all unchanged" : "not all good");
     return account.troubles.empty();
   }
 
@@ -220,7 +220,7 @@ Result<bool> change(const IndexCommand& command, Files& files, Clock& clock,
     for (const std::string& line : done.lines) out << printable(line) << "\n";
   for (const std::string& damaged : done.damaged) log.error("cannot be read: {}", damaged);
   for (const std::string& unread : done.unread) log.error("cannot be read now: {}", unread);
-  for (const std::string& refused : done.refused) log.error("not taken over: {}", refused);
+  for (const std::string& refused : done.refused) log.error("not imported: {}", refused);
   return done.damaged.empty() && done.unread.empty() && done.refused.empty();
 }
 

@@ -32,7 +32,8 @@ Result<std::string> name_below(const PrefixFolder& folder, const std::string& pa
 
 Result<NamesOfRanks> from_patterns(const IndexCommand& command, const PrefixFolder& folder) {
   if (!command.ranks || command.names.empty())
-    return fail(Code::bad_argument, "name the files, and by --ranks how many ranks read them");
+    return fail(Code::bad_argument,
+                "name the files, and the number of ranks that read them (--ranks)");
   NamesOfRanks names(*command.ranks);
   for (std::uint32_t rank = 0; rank < *command.ranks; ++rank)
     for (const std::string& pattern : command.names) {
@@ -56,7 +57,7 @@ Result<NamesOfRanks> from_list(const IndexCommand& command, Files& files,
     const std::size_t blank = std::min(line.find(' '), line.size());
     const auto rank = decimal(line.substr(0, blank));
     if (!rank || blank + 1 >= line.size() || *rank >= command.ranks.value_or(most_ranks))
-      return fail(Code::bad_argument, "{}:{}: \"{}\" is no rank{} and a file, with a blank between",
+      return fail(Code::bad_argument, "{}:{}: \"{}\" is not a rank{}, a blank and a file name",
                   command.list_file, number, line,
                   command.ranks ? fmt::format(" below {}", *command.ranks) : "");
     CAIRN_ASSIGN(std::string name, name_below(folder, line.substr(blank + 1)));
@@ -90,8 +91,8 @@ Status refuse_owned(const NamesOfRanks& names, const FileOwners& owners) {
     for (const std::string& name : of_rank)
       if (const auto owner = owners.find(name); owner != owners.end())
         return fail(Code::bad_argument,
-                    "{} belongs to dataset {} ({}) already: cairn index drop {} lets go of it",
-                    name, owner->second.number, owner->second.name, owner->second.name);
+                    "{} belongs to dataset {} ({}) already: cairn index drop {} releases it", name,
+                    owner->second.number, owner->second.name, owner->second.name);
   return {};
 }
 
@@ -102,7 +103,7 @@ Result<NamesOfRanks> names_of_ranks(const IndexCommand& command, Files& files,
   CAIRN_ASSIGN(NamesOfRanks names, command.list_file.empty() ? from_patterns(command, folder)
                                                              : from_list(command, files, folder));
   if (!names.empty()) return names;
-  return fail(Code::bad_argument, "there is no rank that has a file");
+  return fail(Code::bad_argument, "no rank has a file");
 }
 
 Status look_at_files(const IndexCommand& command, Files& files, const PrefixFolder& folder) {
@@ -130,8 +131,8 @@ Status add_files(const IndexCommand& command, Communicator& alone, const Site& s
   found.node = settings.node_name;
   found.block_bytes = static_cast<std::uint32_t>(settings.block_bytes);
   CAIRN_ASSIGN(const DatasetRecord record, publish_found(alone, site, std::move(found)));
-  change.note(record, fmt::format("is there: {} files of {} ranks; a restart begins with it",
-                                  record.files, record.info.ranks));
+  change.note(record, fmt::format("is added: {} files of {} ranks; a restart uses it", record.files,
+                                  record.info.ranks));
   return {};
 }
 

@@ -51,7 +51,7 @@ class FileCheck {
   Result<std::uint64_t> check(const ScrFile& file) {
     const std::string path = folder_.prefix + "/" + file.name;
     CAIRN_ASSIGN(const FileInfo info, files_.info(path));
-    if (info.kind != Kind::file) return fail(Code::corrupt, "{} is no regular file", path);
+    if (info.kind != Kind::file) return fail(Code::corrupt, "{} is not a regular file", path);
     if (file.size && info.size != *file.size)
       return fail(Code::corrupt, "{} has {} bytes, and SCR has recorded {}", path, info.size,
                   *file.size);
@@ -106,7 +106,7 @@ class Import {
   Status take(std::size_t number) {
     const ScrDataset& dataset = index_.datasets[number];
     if (dataset.trouble.empty() && known_.contains(dataset.uuid())) {
-      change_.lines.push_back(dataset.label() + " was taken over before");
+      change_.lines.push_back(dataset.label() + " was imported before");
       return {};
     }
     const Status done = try_to_take(dataset, number);
@@ -120,7 +120,7 @@ class Import {
     CAIRN_TRY(refuse_written_again(dataset, number));
     CAIRN_TRY(FileCheck(site_.files, site_.folder, dataset).run());
     CAIRN_ASSIGN(const DatasetRecord record, publish_found(alone_, site_, as_found(dataset)));
-    change_.note(record, fmt::format("is taken over: {} files of {} ranks, {}{}", record.files,
+    change_.note(record, fmt::format("is imported: {} files of {} ranks, {}{}", record.files,
                                      record.info.ranks, format_bytes(record.bytes),
                                      dataset.failed ? "; a restart from it has failed" : ""));
     return {};
@@ -177,10 +177,9 @@ class Import {
       CAIRN_TRY(keeper_.set_current(index_.current));
       change_.lines.push_back(fmt::format("{} {}", index_.current, said_of_current(*wanted)));
     } else if (!index_.current.empty()) {
-      const DatasetRecord* taken = next_to_fetch(listing, Settings{}, keeper_.current(), {});
-      log_.warning(
-          "{}, which SCR would restart from, could not be taken over: a restart begins with {}",
-          index_.current, taken == nullptr ? "none" : taken->info.name);
+      const DatasetRecord* taken = next_to_fetch(listing, fetching(), keeper_.current(), {});
+      log_.warning("{}, which SCR would restart from, could not be imported: a restart uses {}",
+                   index_.current, taken == nullptr ? "none" : taken->info.name);
     }
     return {};
   }

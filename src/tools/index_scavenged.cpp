@@ -57,10 +57,10 @@ std::string remedy_of(const ScavengedDataset& dataset) {
         dataset.refused, text_of(dataset.info.uuid), text_of(dataset.info.uuid));
   if (dataset.outlived)
     return fmt::format(
-        "nothing restarts from it, as a newer checkpoint is there: cairn rebuild --dataset {} "
-        "publishes it all the same",
+        "no restart uses it, because a newer checkpoint exists; cairn rebuild --dataset {} "
+        "publishes it nevertheless",
         text_of(dataset.info.uuid));
-  return "by its records it can be made whole: cairn rebuild reads it all, and publishes it";
+  return "can be made whole, according to its records: cairn rebuild checks and publishes it";
 }
 
 Result<std::vector<ScavengedDataset>> find(Files& files, const Settings& settings,
@@ -76,8 +76,7 @@ Result<std::vector<ScavengedDataset>> find(Files& files, const Settings& setting
   Result<std::vector<UnfinishedFlush>> unfinished;
   Team(1).run(
       [&](Communicator& comm) { unfinished = read_unfinished(comm, files, folder, listing); });
-  if (!unfinished)
-    log.warning("which flushes are not ended is not known: {}", unfinished.error().text);
+  if (!unfinished) log.warning("unfinished flushes cannot be listed: {}", unfinished.error().text);
   for (const Remains& remains : saved) {
     const KnownInPrefix known = known_in_prefix(remains.uuid, listing, dropped, {}, deleted);
     if (known.flushed || dropped.has(remains.uuid)) continue;
@@ -93,7 +92,7 @@ Result<std::vector<ScavengedDataset>> find(Files& files, const Settings& setting
 std::vector<ScavengedDataset> find_scavenged(Files& files, const Settings& settings,
                                              const Listing& listing, const Log& log) {
   auto found = find(files, settings, listing, log);
-  if (!found) log.warning("what was scavenged cannot be seen: {}", found.error().text);
+  if (!found) log.warning("scavenged datasets cannot be listed: {}", found.error().text);
   return std::move(found).value_or(std::vector<ScavengedDataset>{});
 }
 

@@ -91,11 +91,15 @@ std::string counted(std::uint64_t count, std::string_view what) {
 }
 
 std::string state_text(const DatasetRecord& record) {
-  std::string text = record.quarantined ? "quarantined: a restart passes it over" : "whole";
+  std::string text = record.quarantined ? "quarantined: no restart uses it" : "whole";
+  const auto add = [&](const std::string& trouble) {
+    text = (record.quarantined ? "quarantined; " : "") + trouble;
+  };
+  if (!record.replaced_by.empty())
+    add(fmt::format("replaced: {} wrote files of the same names", printable(record.replaced_by)));
   if (record.failed_us != 0)
-    text = fmt::format("{}failed {}: {}", record.quarantined ? "quarantined; " : "",
-                       time_text(record.failed_us), printable(record.failure));
-  if (!record.settled) text += "; some files still have a name of Cairn's";
+    add(fmt::format("failed {}: {}", time_text(record.failed_us), printable(record.failure)));
+  if (!record.settled) text += "; some files still have a temporary name";
   return text;
 }
 
@@ -117,6 +121,9 @@ std::string dataset_table(const Listing& listing, const DatasetRecord* starred,
   for (std::size_t i = 0; i < rows.size(); ++i) {
     rows[i][name] = without_beginning(rows[i][name], room);
     add_line(table, rows[i], widths);
+    if (i > 0 && !listing[i - 1].replaced_by.empty())
+      table +=
+          without_end("    replaced by " + printable(listing[i - 1].replaced_by), columns) + "\n";
     if (i > 0 && listing[i - 1].failed_us != 0)
       table += without_end("    failed: " + printable(listing[i - 1].failure), columns) + "\n";
   }
@@ -140,13 +147,13 @@ std::string dataset_text(const DatasetRecord& record, bool is_current, bool is_d
                            counted(record.bytes, "byte"), counted(record.files, "file")));
   line("ranks", fmt::format("{}", info.ranks));
   if (info.in_place())
-    line("written", info.was_found() ? "in place, before Cairn knew of it; taken over"
+    line("written", info.was_found() ? "in place, written without Cairn; added or imported"
                                      : "in place, without the cache");
   line("job", printable(record.job_id));
   line("begun", time_text(info.uuid.time_us));
   line("flushed", time_text(record.flushed_us));
   line("fetched", time_text(record.fetched_us));
-  line("attempts", fmt::format("{} to restart since one went well", record.attempts));
+  line("attempts", fmt::format("{} to restart since the last success", record.attempts));
   return text;
 }
 

@@ -21,15 +21,15 @@ bool is_command_name(const std::string& name) {
 
 const std::vector<OutsideCommand>& job_control_commands() {
   static const std::vector<OutsideCommand> commands = {
-      {"run", "Start a program, and start it again on the nodes that are left when a run dies"},
-      {"scavenge", "Bring what the nodes of a dead job still hold to the prefix directory"},
-      {"status", "Show how the job of a prefix directory is getting on"},
-      {"report", "Tell what the logs of jobs hold, as a page and as figures for monitoring"},
-      {"doctor", "Check that this place is fit for a job, and say what to do where it is not"},
-      {"clean", "Remove what dead jobs have left in the caches of this node"},
+      {"run", "Start a program, and restart it on the remaining nodes when a run dies"},
+      {"scavenge", "Save what the nodes of a dead job hold to the prefix directory"},
+      {"status", "Show the state of the job of a prefix directory"},
+      {"report", "Show what the logs of jobs contain, as a page and as figures for monitoring"},
+      {"doctor", "Check whether a job can run here, and say what to do where it cannot"},
+      {"clean", "Remove the leftovers of dead jobs from the caches of this node"},
       {"prerun", "Prepare a prefix directory, for scripts that launch their program themselves"},
-      {"down-nodes", "Show which nodes of the allocation are not fit for a run"},
-      {"should-exit", "Tell such a script whether to stop"}};
+      {"down-nodes", "Show which nodes of the allocation are unfit for a run"},
+      {"should-exit", "Decide for such a script whether to stop"}};
   return commands;
 }
 

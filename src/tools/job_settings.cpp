@@ -1,17 +1,69 @@
 #include "tools/job_settings.hpp"
 
+#include <algorithm>
+#include <array>
+
 #include "prefix/app_settings_file.hpp"
+#include "prefix/last_run_file.hpp"
 
 namespace cairn {
+namespace {
+
+bool is_set(const ProcessFacts& process, const char* key) {
+  const auto found = process.environment.find(key);
+  return found != process.environment.end() && !found->second.empty();
+}
+
+void set_unless_set(ProcessFacts& process, const char* key, const std::string& value) {
+  if (!value.empty() && !is_set(process, key)) process.environment[key] = value;
+}
+
+/// Settings files may name further stores, and the command may not see the file that the run saw.
+void add_stores(const LastRunRecord& run, Settings& settings) {
+  for (const StoreOfRun& store : run.stores) {
+    const bool known =
+        std::any_of(settings.stores.begin(), settings.stores.end(),
+                    [&](const StoreSettings& one) { return one.path == store.path; });
+    if (known) continue;
+    StoreSettings added;
+    added.path = store.path;
+    added.view = store.shared ? StoreView::global : StoreView::private_;
+    settings.stores.push_back(std::move(added));
+  }
+}
+
+void take_places(const LastRunRecord& run, ProcessFacts& process) {
+  set_unless_set(process, "SCR_JOB_ID", run.job_id);
+  set_unless_set(process, "SCR_USER_NAME", run.user);
+  set_unless_set(process, "SCR_CACHE_BASE", run.cache_base);
+  set_unless_set(process, "SCR_CNTL_BASE", run.control_base);
+}
+
+bool has_default_id(const ResolvedSettings& resolved) {
+  return resolved.find("SCR_JOB_ID")->source == "default";
+}
+
+std::string id_source_of(const ResolvedSettings& resolved, bool is_from_run) {
+  if (is_from_run) return "as its last run wrote down";
+  if (has_default_id(resolved)) return "the id of jobs that have none";
+  return fmt::format("by {}", resolved.find("SCR_JOB_ID")->source);
+}
+
+}  // namespace
 
 Result<ResolvedSettings> read_job_settings(const JobSettingsSource& source, Files& files,
                                            ProcessFacts process, const Log& log) {
   if (!source.prefix.empty())
     process.environment["SCR_PREFIX"] = normalise(source.prefix, process.working_folder);
   const auto resolve_with = [&](const std::vector<Entry>& app) -> Result<ResolvedSettings> {
-    CAIRN_ASSIGN(const SettingSources sources,
-                 gather_sources(files, process, app, source.system_path));
-    return resolve(sources);
+    const auto sources = gather_sources(files, process, app, source.system_path);
+    if (!sources && sources.error().code == Code::io)
+      return fail(Code::io,
+                  "{}; the prefix directory (SCR_PREFIX, --prefix) and all files of "
+                  "settings must be readable",
+                  sources.error().text);
+    CAIRN_TRY(sources);
+    return resolve(*sources);
   };
   CAIRN_ASSIGN(ResolvedSettings resolved, resolve_with({}));
   auto with_kept =
@@ -19,9 +71,45 @@ Result<ResolvedSettings> read_job_settings(const JobSettingsSource& source, File
   if (with_kept)
     resolved = *std::move(with_kept);
   else
-    log.warning("what the program has set by SCR_Config is left out: {}", with_kept.error().text);
+    log.warning("settings that the program made with SCR_Config are ignored: {}",
+                with_kept.error().text);
   for (const std::string& warning : resolved.warnings) log.warning("{}", warning);
   return resolved;
+}
+
+std::string FoundJob::text() const {
+  return fmt::format("job {} of {} ({})", settings.job_id, settings.user, id_source);
+}
+
+bool FoundJob::was_on(const std::string& node) const {
+  return last_run && std::any_of(last_run->nodes.begin(), last_run->nodes.end(),
+                                 [&](const NodeOfRun& one) { return one.name == node; });
+}
+
+Result<FoundJob> find_job(const JobSettingsSource& source, Files& files, ProcessFacts process,
+                          const Log& log) {
+  FoundJob job;
+  CAIRN_ASSIGN(ResolvedSettings resolved, read_job_settings(source, files, process, log));
+  auto last_run = read_last_run(files, PrefixFolder{resolved.settings.prefix});
+  if (!last_run) job.trouble = last_run.error().text;
+  if (!last_run) log.warning("{}", job.trouble);
+  job.last_run = std::move(last_run).value_or(std::nullopt);
+  const bool is_id_given = is_set(process, "SCR_JOB_ID");
+  if (job.last_run && is_id_given && resolved.settings.job_id != job.last_run->job_id)
+    job.last_run.reset();  // of another job
+  const bool is_from_run = job.last_run && !is_id_given;
+  if (is_from_run && !has_default_id(resolved) && resolved.settings.job_id != job.last_run->job_id)
+    job.other_job = resolved.settings.job_id;
+  if (job.last_run) {
+    const bool are_stores_given = is_set(process, "SCR_CACHE_BASE");
+    take_places(*job.last_run, process);
+    CAIRN_ASSIGN(resolved, read_job_settings(source, files, process, Log()));
+    if (!are_stores_given) add_stores(*job.last_run, resolved.settings);
+  }
+  job.id_source = id_source_of(resolved, is_from_run);
+  job.is_id_default = !is_from_run && has_default_id(resolved);
+  job.settings = std::move(resolved.settings);
+  return job;
 }
 
 Status check_prefix_folder(Files& files, const std::string& prefix) {
@@ -29,8 +117,10 @@ Status check_prefix_folder(Files& files, const std::string& prefix) {
   const auto info = files.info(prefix + "/.");
   if (info && info->kind == Kind::folder) return {};
   if (!info && info.error().code != Code::not_found) return tl::unexpected(info.error());
-  return fail(Code::not_found, "{} is no folder; name the prefix directory of the job (SCR_PREFIX)",
-              prefix);
+  return fail(
+      Code::not_found,
+      "{} is not a directory; name the prefix directory of the job by --prefix or SCR_PREFIX",
+      prefix);
 }
 
 }  // namespace cairn

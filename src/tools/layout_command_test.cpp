@@ -145,9 +145,10 @@ TEST_F(LayoutCommandTest, ASharedStoreNeedsNoSets) {
   settings("SCR_CACHE_BASE=/shared\nSTORE=/shared VIEW=GLOBAL\n");
   command_.job.ranks.nodes = 4;
   ASSERT_EQ(run(), 0) << told_;
-  EXPECT_EQ(out_.str(),
-            "ranks 4, nodes 4: SINGLE, because all ranks share the store /shared: no loss of nodes "
-            "touches it\n");
+  EXPECT_EQ(
+      out_.str(),
+      "ranks 4, nodes 4: SINGLE, because all ranks share the store /shared: the loss of a node "
+      "does not affect it\n");
   command_.json = true;
   ASSERT_EQ(run(), 0) << told_;
   const auto layout = nlohmann::json::parse(out_.str());
@@ -162,8 +163,8 @@ TEST_F(LayoutCommandTest, WhatBypassesTheCacheNeedsNoSets) {
   ASSERT_EQ(run(), 0) << told_;
   EXPECT_EQ(
       out_.str(),
-      "ranks 4, nodes 4: SINGLE, because the cache is bypassed: no loss of nodes touches what "
-      "is in the prefix directory\nthis is CKPT=0 (INTERVAL=1 BYPASS=1); with --ckpt there are "
+      "ranks 4, nodes 4: SINGLE, because the cache is bypassed: the loss of a node does not affect "
+      "the prefix directory\nthis is CKPT=0 (INTERVAL=1 BYPASS=1); with --ckpt there are "
       "CKPT=1 (INTERVAL=2)\n");
   command_.json = true;
   ASSERT_EQ(run(), 0) << told_;
@@ -179,8 +180,7 @@ TEST_F(LayoutCommandTest, AHopThatDoesNotFitIsTold) {
   for (const std::string hop : {"1", "2", "3"}) {
     command_.job.hop = hop;
     ASSERT_EQ(run(), 0) << told_;
-    const bool told = out_.str().find("in 2 of 2 sets a copy 2 members away would come home") !=
-                      std::string::npos;
+    const bool told = out_.str().find("in 2 of 2 sets, a hop of 2 ") != std::string::npos;
     EXPECT_EQ(told, hop == "2") << out_.str();
   }
 }
@@ -189,9 +189,9 @@ TEST_F(LayoutCommandTest, WrongArgumentsAreNamed) {
   command_.job.ranks.hosts = "n0,,n1";
   expect_error(2, "--hosts=n0,,n1 gives no node for rank 1");
   command_.job.ranks = {"", 0, 2};
-  expect_error(2, "--nodes=0 --ranks-per-node=2 is no layout");
+  expect_error(2, "--nodes=0 --ranks-per-node=2 is not a layout");
   command_.job.ranks = {"", 1 << 30, 1 << 30};
-  expect_error(2, "is no layout");
+  expect_error(2, "is not a layout");
   command_.job.ranks = {"", 2};
   command_.job.scheme = "FILE";
   expect_error(2, "--scheme=FILE (command line) is not allowed: write one of SINGLE, PARTNER");

@@ -68,16 +68,15 @@ std::string describe_job(const Layout& layout) {
   const std::string job =
       fmt::format("ranks {}, nodes {}: ", layout.node_of_rank.size(), nodes_in(layout));
   if (checkpoint.bypass)
-    return job +
-           fmt::format(
-               "SINGLE, because the cache is bypassed: no loss of nodes touches what is in the "
-               "prefix directory\n{}",
-               describe_choice(layout));
+    return job + fmt::format(
+                     "SINGLE, because the cache is bypassed: the loss of a node does not affect "
+                     "the prefix directory\n{}",
+                     describe_choice(layout));
   if (layout.shared)
-    return job +
-           fmt::format(
-               "SINGLE, because all ranks share the store {}: no loss of nodes touches it\n{}",
-               checkpoint.store, describe_choice(layout));
+    return job + fmt::format(
+                     "SINGLE, because all ranks share the store {}: the loss of a node does not "
+                     "affect it\n{}",
+                     checkpoint.store, describe_choice(layout));
   return job + fmt::format("{}{}\n{}", name_of(checkpoint.scheme), sets, describe_choice(layout));
 }
 
@@ -118,16 +117,16 @@ std::string describe_sets(const std::vector<RedundancySet>& sets,
       std::count_if(sets.begin(), sets.end(), [](const auto& set) { return set.size() == 1; });
   if (alone > 0 && checkpoint.scheme != Scheme::single)
     text += fmt::format(
-        "{} of {} ranks cannot be protected: no rank in another failure group is "
-        "left to pair them with\n",
+        "{} of {} ranks cannot be protected: there is no rank in another failure group to pair "
+        "them with\n",
         alone, node_of_rank.size());
   const auto without_hop = std::count_if(sets.begin(), sets.end(), [&](const auto& set) {
     return hop_fell_back(checkpoint, make_encoding(checkpoint, set, 1));
   });
   if (without_hop > 0)
     text += fmt::format(
-        "in {} of {} sets a copy {} members away would come home or meet another: it goes to the "
-        "next member\n",
+        "in {} of {} sets, a hop of {} would place a copy on its owner or on another copy: the "
+        "next member keeps it instead\n",
         without_hop, sets.size(), checkpoint.partner_hop);
   return text;
 }

@@ -17,6 +17,7 @@
 #include "tools/explain_arguments.hpp"
 #include "tools/halt_command.hpp"
 #include "tools/index_arguments.hpp"
+#include "tools/job_command.hpp"
 #include "tools/job_control.hpp"
 #include "tools/layout_command.hpp"
 #include "tools/log_events_command.hpp"
@@ -52,11 +53,11 @@ void add_ranks(CLI::App& sub, cairn::PlannedRanks& ranks) {
   auto* nodes = where->add_option("--nodes", ranks.nodes, "Number of nodes: node0, node1, ...");
   where->add_option("--hosts", ranks.hosts, "The node of each rank: n0,n0,n1,...");
   where->require_option(1);
-  sub.add_option("--ranks-per-node", ranks.per_node, "Ranks on each of --nodes, 1 if not given")
+  sub.add_option("--ranks-per-node", ranks.per_node, "Ranks on each node of --nodes (1)")
       ->needs(nodes);
   sub.add_option_function<std::string>(
          "--placement", [&ranks](const std::string& order) { ranks.cyclic = order == "cyclic"; },
-         "block (a node is filled, then the next; if not given) or cyclic")
+         "block: fill one node, then the next (default); or cyclic")
       ->check(CLI::IsMember({"block", "cyclic"}))
       ->needs(nodes);
 }
@@ -64,22 +65,25 @@ void add_ranks(CLI::App& sub, cairn::PlannedRanks& ranks) {
 void add_job(CLI::App& sub, cairn::PlannedJob& job) {
   add_ranks(sub, job.ranks);
   sub.add_option("--ckpt", job.ckpt,
-                 "Id of the CKPT descriptor; else the one with the smallest interval that is not "
-                 "for output");
-  sub.add_option("--scheme", job.scheme, "SINGLE, PARTNER, XOR or RS; else by the settings");
-  sub.add_option("--set-size", job.set_size, "Least members of a set; else by the settings");
+                 "Id of the CKPT descriptor (default: the one with the smallest interval that is "
+                 "not for output)");
+  sub.add_option("--scheme", job.scheme, "SINGLE, PARTNER, XOR or RS (default: the settings)");
+  sub.add_option("--set-size", job.set_size,
+                 "Smallest number of members of a set (default: the settings)");
   sub.add_option("--group", job.group,
-                 "NODE, WORLD or one of the GROUPS lines; else by the settings");
+                 "NODE, WORLD or one of the GROUPS lines (default: the settings)");
   sub.add_option("--failures", job.failures,
-                 "Lost members of a set that RS can rebuild; else by the settings");
-  sub.add_option("--copies", job.copies, "Copies that PARTNER keeps; else by the settings");
-  sub.add_option("--hop", job.hop, "How far away PARTNER keeps them; else by the settings");
+                 "Lost members of a set that RS can rebuild (default: the settings)");
+  sub.add_option("--copies", job.copies, "Copies that PARTNER keeps (default: the settings)");
+  sub.add_option("--hop", job.hop,
+                 "Distance of the copies of PARTNER, in members (default: the settings)");
   add_prefix(sub, job.source);
 }
 
 void add_layout(CLI::App& app, int& exit_code) {
   auto* sub = app.add_subcommand(
-      "layout", "Show the redundancy sets of a job and who protects whom, before it is started");
+      "layout",
+      "Show the redundancy sets of a job, and which rank protects which, before the job starts");
   auto command = std::make_shared<cairn::LayoutCommand>();
   add_job(*sub, command->job);
   sub->add_flag("--json", command->json, "Print JSON");
@@ -92,17 +96,17 @@ void add_layout(CLI::App& app, int& exit_code) {
 
 void add_simulate(CLI::App& app, int& exit_code) {
   auto* sub = app.add_subcommand(
-      "simulate", "Tell which losses of nodes a job would survive, before it is started");
+      "simulate", "Show which losses of nodes a job would survive, before the job starts");
   auto command = std::make_shared<cairn::SimulateCommand>();
   add_job(*sub, command->job);
   sub->add_option("--lose", command->lose,
                   "Names of nodes (n0,n5); 'any K': every choice of K failure groups; 'rate P': "
-                  "each group with probability P; another kind of group than --group may follow")
+                  "each group with probability P; another kind of group may follow")
       ->required();
-  sub->add_option("--seed", command->seed,
-                  "Of the samples that are drawn where there is too much "
-                  "to count, 1 if not given");
-  sub->add_option("--samples", command->samples, "How many of them, 100000 if not given");
+  sub->add_option(
+      "--seed", command->seed,
+      "Seed of the samples, which are drawn where there are too many losses to count (1)");
+  sub->add_option("--samples", command->samples, "Number of samples (100000)");
   sub->add_flag("--json", command->json, "Print JSON");
   sub->callback([command, &exit_code] {
     const auto files = cairn::make_posix_files();
@@ -114,28 +118,29 @@ void add_simulate(CLI::App& app, int& exit_code) {
 void add_rebuild(CLI::App& app, int& exit_code) {
   auto* sub = app.add_subcommand(
       "rebuild",
-      "Make whole what a dead job left: in caches, or scavenged; and publish the latter");
+      "Rebuild the datasets of a dead job: in caches, or scavenged ones, and publish the latter");
   auto folder = std::make_shared<std::string>();
   auto command = std::make_shared<cairn::PublishCommand>();
-  auto* where = sub->add_option(
-      "folder", *folder,
-      "Holds the caches (<store>/<user>/cairn.<job>), or copies, at any depth; if not given, what "
-      "cairn scavenge has saved to the prefix directory is rebuilt and published");
+  auto* where = sub->add_option("directory", *folder,
+                                "Directory that holds the caches (<store>/<user>/cairn.<job>.<id>), or "
+                                "copies, at any depth; if not given, the datasets that cairn "
+                                "scavenge saved to the prefix directory are rebuilt and published");
   sub->add_option("--dataset", command->datasets,
                   "The number, name or UUID of a dataset; all if not given")
       ->allow_extra_args(false);
   sub->add_flag("--force", command->force,
-                "The owner of the prefix directory is dead for certain: do not wait for it")
+                "Do not wait for a sign of life of the job that owns the prefix directory: it is "
+                "certainly dead")
       ->excludes(where);
   sub->add_flag(
          "--run-ended", command->run_ended,
-         "The last run of the job (SCR_JOB_ID) has ended for certain: wait for other jobs only")
+         "The last run of the job (SCR_JOB_ID) has certainly ended: wait for other jobs only")
       ->excludes(where);
   add_prefix(*sub, command->source);
   sub->add_flag("--json", command->json, "Print JSON");
   sub->footer(
-      "Exit codes: 0 all is whole, 1 something is not, 2 wrong usage, 75 a job or another scavenge "
-      "is running: try again later.");
+      "Exit codes: 0 all datasets are whole, 1 some are not, 2 wrong usage, 75 a job or another "
+      "scavenge is running: try again later.");
   sub->callback([folder, command, &exit_code] {
     const auto files = cairn::make_posix_files();
     const auto clock = cairn::make_system_clock();
@@ -153,20 +158,21 @@ void add_rebuild(CLI::App& app, int& exit_code) {
 
 void add_scavenge_node(CLI::App& app, int& exit_code) {
   auto* sub = app.add_subcommand(
-      "scavenge-node", "Save what this node's caches hold of a dead job to the prefix directory");
+      "scavenge-node",
+      "Save the datasets of a dead job in this node's caches to the prefix directory");
   auto command = std::make_shared<cairn::ScavengeCommand>();
   sub->add_option("--dataset", command->datasets,
                   "The number, name or UUID of a dataset; if not given, all that are not in the "
                   "prefix directory")
       ->allow_extra_args(false);
-  sub->add_flag("--list", command->list, "Copy nothing, tell what there is");
+  sub->add_flag("--list", command->list, "Copy nothing, list the datasets");
   add_prefix(*sub, command->source);
   sub->add_flag("--json", command->json, "Print JSON");
   sub->add_flag("--progress", command->progress,
-                "Print how many bytes are done, again and again, as a line \". BYTES\"");
+                "Print the number of bytes copied regularly, each time as a line \". BYTES\"");
   sub->footer(
       "Exit codes: 0 done, 1 failed, 2 wrong usage, 75 a job or another scavenge is running, or "
-      "SCR_END_TIME has come: try again, what was copied stays.");
+      "SCR_END_TIME has come: try again; copied data are kept.");
   sub->callback([command, &exit_code] {
     const auto files = cairn::make_posix_files();
     const auto clock = cairn::make_system_clock();
@@ -177,7 +183,7 @@ void add_scavenge_node(CLI::App& app, int& exit_code) {
 }
 
 void add_log_events(CLI::App& app, int& exit_code) {
-  auto* sub = app.add_subcommand("log-events", "Add what job control tells to the log of a job");
+  auto* sub = app.add_subcommand("log-events", "Add events of job control to the log of a job");
   sub->group("");
   auto source = std::make_shared<cairn::JobSettingsSource>();
   add_prefix(*sub, *source);
@@ -189,29 +195,43 @@ void add_log_events(CLI::App& app, int& exit_code) {
   });
 }
 
+void add_job_command(CLI::App& app, int& exit_code) {
+  auto* sub =
+      app.add_subcommand("job", "Print the job whose caches the commands look for, as JSON");
+  sub->group("");
+  auto source = std::make_shared<cairn::JobSettingsSource>();
+  add_prefix(*sub, *source);
+  sub->callback([source, &exit_code] {
+    const auto files = cairn::make_posix_files();
+    const auto clock = cairn::make_system_clock();
+    exit_code = cairn::run_job_command(*source, *files, *clock, cairn::current_process(), std::cout,
+                                       cairn::Log(cairn::log_to_stderr));
+  });
+}
+
 void add_halt_conditions(CLI::App& sub, cairn::HaltCommand& command) {
-  sub.add_option("-c,--checkpoints", command.checkpoints, "Stop after this many more checkpoints")
+  sub.add_option("-c,--checkpoints", command.checkpoints, "Stop after N more checkpoints")
       ->type_name("N");
   sub.add_option("-b,--before", command.before,
-                 "Be over before this local time: stop --seconds or SCR_HALT_SECONDS earlier")
+                 "End before this local time: stop --seconds or SCR_HALT_SECONDS earlier")
       ->type_name("YYYY-MM-DDTHH:MM:SS");
-  sub.add_option("-a,--after", command.after, "Stop once this local time has come")
+  sub.add_option("-a,--after", command.after, "Stop after this local time")
       ->type_name("YYYY-MM-DDTHH:MM:SS");
   sub.add_option("-s,--seconds", command.seconds,
-                 "Stop so long before the allocation ends, in place of SCR_HALT_SECONDS")
+                 "Stop N seconds before the allocation ends, in place of SCR_HALT_SECONDS")
       ->type_name("N");
   sub.add_flag("-i,--immediate", command.immediate,
-               "Stop at the next call that can, without a further checkpoint");
+               "Stop at the next call that can stop the job, without another checkpoint");
   sub.add_option("--reason", command.reason,
-                 "Record this in place of JOB_HALTED, unless a wish to stop is there already; with "
-                 "--unset-reason: take only that one back")
+                 "Record this reason in place of JOB_HALTED, unless a request to stop exists "
+                 "already; with --unset-reason: take back only this reason")
       ->type_name("TEXT");
   sub.add_flag("--unset-checkpoints", command.unset_checkpoints, "Take --checkpoints back");
   sub.add_flag("--unset-before", command.unset_before, "Take --before back");
   sub.add_flag("--unset-after", command.unset_after, "Take --after back");
   sub.add_flag("--unset-seconds", command.unset_seconds, "Take --seconds back");
   sub.add_flag("--unset-reason", command.unset_reason,
-               "Take back the wish to stop after the next checkpoint, or --immediate");
+               "Take back the request to stop after the next checkpoint, or --immediate");
 }
 
 void add_halt(CLI::App& app, int& exit_code) {
@@ -219,13 +239,13 @@ void add_halt(CLI::App& app, int& exit_code) {
       "halt", "Ask a job to stop; without options, after its next checkpoint (JOB_HALTED)");
   auto command = std::make_shared<cairn::HaltCommand>();
   add_halt_conditions(*sub, *command);
-  sub->add_flag("-l,--list", command->list, "Change nothing, show what is in force");
-  sub->add_flag("-r,--remove", command->remove, "Take everything back");
-  sub->add_flag("-v,--verbose", command->verbose, "Name the halt file as well");
+  sub->add_flag("-l,--list", command->list, "Change nothing, show the current requests");
+  sub->add_flag("-r,--remove", command->remove, "Take all requests back");
+  sub->add_flag("-v,--verbose", command->verbose, "Also name the halt file");
   sub->add_flag("--json", command->json, "Print JSON");
-  auto* several = sub->add_option("prefixes", command->prefixes,
-                                  "Prefix directories of the jobs; if none is given SCR_PREFIX, "
-                                  "else the working folder");
+  auto* several = sub->add_option(
+      "prefixes", command->prefixes,
+      "Prefix directories of the jobs; default: SCR_PREFIX, else the working directory");
   add_prefix(*sub, command->source)->excludes(several);
   sub->footer(
       "Exit codes: 0 done, 1 a halt file could not be read or written, 2 wrong usage or value.");
@@ -250,6 +270,9 @@ std::vector<std::string> words_of(int argc, char** argv) {
                                          OtherName{"scr_run", {"run"}},
                                          OtherName{"scr_srun", {"run", "srun"}},
                                          OtherName{"scr_mpirun", {"run", "mpirun"}},
+                                         OtherName{"scr_jsrun", {"run", "jsrun"}},
+                                         OtherName{"scr_lrun", {"run", "lrun"}},
+                                         OtherName{"scr_fluxrun", {"run", "flux", "run"}},
                                          OtherName{"scr_prerun", {"prerun"}},
                                          OtherName{"scr_postrun", {"scavenge"}},
                                          OtherName{"scr_list_down_nodes", {"down-nodes"}},
@@ -288,11 +311,12 @@ bool hand_on(const CLI::App& app, const std::vector<std::string>& words) {
   if (program.empty())
     cairn::log_to_stderr(cairn::Severity::error,
                          "cairn " + name + ": the program cairn-" + name +
-                             " is not installed; it comes with the Python part of Cairn");
+                             " is not installed; install the Python part of Cairn");
   else {
     cairn::become_outside_command(program, {words.begin() + 1, words.end()});
-    cairn::log_to_stderr(cairn::Severity::error, program + ": " + std::strerror(errno) +
-                                                     "; is Python 3 there, which it names?");
+    cairn::log_to_stderr(cairn::Severity::error,
+                         program + ": " + std::strerror(errno) +
+                             "; check that its first line names an installed Python 3");
   }
   return true;
 }
@@ -325,8 +349,37 @@ bool refuse_unknown(const CLI::App& app, const std::vector<std::string>& words) 
   return false;
 }
 
+/// In the style of all errors, with the way to the help of the command that was meant.
+std::string text_of_wrong_usage(const CLI::App* app, const CLI::Error& error) {
+  std::string command = "cairn";
+  for (auto below = app->get_subcommands(); !below.empty(); below = below[0]->get_subcommands())
+    command += " " + below[0]->get_name();
+  return "cairn: error: " + command + ": " + error.what() + "; see \"" + command + " --help\"\n";
+}
+
+int parse(CLI::App& app, std::vector<std::string> words) {
+  std::reverse(words.begin(), words.end());  // as CLI11 takes them
+  try {
+    app.parse(words);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? cairn::exit_ok : cairn::exit_usage;
+  }
+  return cairn::exit_ok;
+}
+
+/// A result that was not written is a failure.
+int with_output_written(int exit_code) {
+  std::cout.flush();
+  if (std::cout) return exit_code;
+  cairn::log_to_stderr(cairn::Severity::error,
+                       "the output could not be written; look at where it was to go: its file "
+                       "system may be full");
+  return exit_code == cairn::exit_ok ? cairn::exit_failure : exit_code;
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Scalable checkpoint/restart for parallel applications", "cairn");
+  app.failure_message(text_of_wrong_usage);
   app.set_version_flag("--version", "cairn " CAIRN_VERSION);
   app.footer("Exit codes: 0 done, 1 failed, 2 wrong usage.");
   app.require_subcommand(1);
@@ -337,6 +390,7 @@ int run(int argc, char** argv) {
   add_rebuild(app, exit_code);
   add_scavenge_node(app, exit_code);
   add_log_events(app, exit_code);
+  add_job_command(app, exit_code);
   add_halt(app, exit_code);
   cairn::add_explain(app, exit_code);
   cairn::add_verify(app, exit_code);
@@ -344,16 +398,11 @@ int run(int argc, char** argv) {
   cairn::add_print(app, exit_code);
   cairn::add_scr_index(app, exit_code);
   add_job_control(app);
-  std::vector<std::string> words = words_of(argc, argv);
+  const std::vector<std::string> words = words_of(argc, argv);
   if (hand_on(app, words)) return cairn::exit_failure;
   if (refuse_unknown(app, words)) return cairn::exit_usage;
-  std::reverse(words.begin(), words.end());  // as CLI11 takes them
-  try {
-    app.parse(words);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? cairn::exit_ok : cairn::exit_usage;
-  }
-  return exit_code;
+  const int parsed = parse(app, words);
+  return with_output_written(parsed == cairn::exit_ok ? exit_code : parsed);
 }
 
 }  // namespace

@@ -121,8 +121,8 @@ Result<std::vector<std::string>> node_names_of(const PlannedRanks& ranks) {
   }
   if (ranks.nodes < 1 || ranks.per_node < 1 || ranks.nodes > most_ranks / ranks.per_node)
     return fail(Code::bad_argument,
-                "--nodes={} --ranks-per-node={} is no layout: both must be 1 or more, and {} ranks "
-                "at most",
+                "--nodes={} --ranks-per-node={} is not a layout: both must be 1 or more, with at "
+                "most {} ranks",
                 ranks.nodes, ranks.per_node, most_ranks);
   std::vector<std::string> names;
   for (int rank = 0; rank < ranks.nodes * ranks.per_node; ++rank)
@@ -136,6 +136,8 @@ Result<Layout> lay_out(const PlannedJob& job, Files& files, ProcessFacts process
   CAIRN_ASSIGN(layout.node_of_rank, node_names_of(job.ranks));
   // The settings as that node would see them: this one may be in no GROUPS line.
   if (!job.ranks.hosts.empty()) process.environment["SCR_NODE_NAME"] = layout.node_of_rank.front();
+  if (!job.source.prefix.empty())
+    CAIRN_TRY(check_prefix_folder(files, normalise(job.source.prefix, process.working_folder)));
   CAIRN_ASSIGN(const ResolvedSettings resolved,
                read_job_settings(job.source, files, std::move(process), log));
   const Settings& settings = resolved.settings;

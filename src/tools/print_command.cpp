@@ -1,8 +1,13 @@
 #include "tools/print_command.hpp"
 
+#include <fmt/ranges.h>
+
 #include "records/app_settings_record.hpp"
+#include "records/last_run_record.hpp"
+#include "records/prefix_id.hpp"
 #include "records/wire.hpp"
 #include "tools/exit_codes.hpp"
+#include "tools/print_other.hpp"
 #include "tools/record_json.hpp"
 
 namespace cairn {
@@ -10,7 +15,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::uint64_t largest_file = std::uint64_t{1} << 30;
 constexpr std::size_t most_numbers_on_a_line = 8;
 
 std::string name_of(RecordType type) {
@@ -29,6 +33,10 @@ std::string name_of(RecordType type) {
       return "current";
     case RecordType::app_settings:
       return "app settings";
+    case RecordType::last_run:
+      return "last run";
+    case RecordType::prefix_id:
+      return "prefix id";
   }
   return fmt::format("type {}", static_cast<std::uint32_t>(type));
 }
@@ -49,6 +57,11 @@ Result<Json> json_of_listing(Bytes whole) {
 Result<Json> json_of_current(Bytes whole) {
   CAIRN_ASSIGN(const std::string name, decode_current(whole));
   return Json{{"name", name}};
+}
+
+Result<Json> json_of_prefix_id(Bytes whole) {
+  CAIRN_ASSIGN(const PrefixId id, decode_prefix_id(whole));
+  return Json{{"id", text_of(id)}};
 }
 
 Result<Json> json_of_app_settings(Bytes whole) {
@@ -78,6 +91,10 @@ Result<Json> content_of(const Envelope& envelope) {
       return json_of_current(envelope.whole);
     case RecordType::app_settings:
       return json_of_app_settings(envelope.whole);
+    case RecordType::last_run:
+      return json_or_error(decode_last_run_record(envelope.whole));
+    case RecordType::prefix_id:
+      return json_of_prefix_id(envelope.whole);
   }
   return fail(Code::newer_format, "this version of Cairn does not know such records");
 }
@@ -126,19 +143,10 @@ void print_text(std::ostream& out, const Json& all) {
   }
 }
 
-}  // namespace
-
-int run_print_command(const PrintCommand& command, Files& files, std::ostream& out,
-                      const Log& log) {
-  const auto content = read_file(files, command.file, largest_file);
-  if (!content) {
-    log.error("{}", content.error().text);
-    return exit_failure;
-  }
+/// All that is whole; `good` becomes false if a record is of a kind or version that is not known.
+Json json_of_records(const Blob& content, std::size_t& lost_bytes, bool& good) {
   Json records = Json::array();
-  std::size_t lost_bytes = content->size();
-  bool good = true;
-  for (const Envelope& envelope : find_envelopes(*content)) {
+  for (const Envelope& envelope : find_envelopes(content)) {
     lost_bytes -= envelope.whole.size();
     Json record = {{"type", name_of(envelope.type)},
                    {"version", envelope.version},
@@ -151,18 +159,79 @@ int run_print_command(const PrintCommand& command, Files& files, std::ostream& o
       record["error"] = read.error().text;
     records.push_back(std::move(record));
   }
-  good = good && lost_bytes == 0 && !records.empty();
+  return records;
+}
+
+bool print_records(const PrintCommand& command, const Blob& content, std::ostream& out,
+                   const Log& log) {
+  std::size_t lost_bytes = content.size();
+  bool good = true;
+  Json records = json_of_records(content, lost_bytes, good);
+  const bool any = !records.empty();
   const Json all = {{"file", command.file},
-                    {"bytes", content->size()},
+                    {"bytes", content.size()},
                     {"records", std::move(records)},
                     {"lost_bytes", lost_bytes}};
   if (command.json)
     out << text_of_json(all);
   else
     print_text(out, all);
-  if (lost_bytes > 0 || all["records"].empty())
-    log.error("{}: {} of {} bytes are in no whole record of Cairn's", command.file, lost_bytes,
-              content->size());
+  if (!any)
+    log.error(
+        "{} contains no record of Cairn's: cairn print shows records and log.json, and cairn "
+        "status shows run.json",
+        command.file);
+  else if (lost_bytes > 0)
+    log.error("{}: {} of {} bytes belong to no record, or to a damaged one", command.file,
+              lost_bytes, content.size());
+  return good && lost_bytes == 0 && any;
+}
+
+bool print_entries(const PrintCommand& command, std::size_t bytes, const PrintedLog& entries,
+                   std::ostream& out, const Log& log) {
+  if (command.json)
+    out << text_of_json({{"file", command.file},
+                         {"bytes", bytes},
+                         {"entries", entries.entries},
+                         {"lost_bytes", entries.lost_bytes}});
+  else
+    print_log(out, entries);
+  if (entries.lost_bytes > 0)
+    log.error("{}: {} of {} bytes are in lines that are no entries of a log", command.file,
+              entries.lost_bytes, bytes);
+  return entries.lost_bytes == 0;
+}
+
+void refuse_directory(const std::string& directory, Files& files, const Log& log) {
+  const auto found = printable_files(files, directory);
+  if (!found)
+    log.error("{}", found.error().text);
+  else if (found->empty())
+    log.error("{} is a directory, and no file in it can be printed: name a file", directory);
+  else
+    log.error("{} is a directory; name one of the files in it: {}", directory,
+              fmt::join(*found, ", "));
+}
+
+bool print_file(const PrintCommand& command, Files& files, std::ostream& out, const Log& log) {
+  const auto content = read_file(files, command.file, largest_printed_file);
+  if (!content) {
+    log.error("{}", content.error().text);
+    return false;
+  }
+  const PrintedLog entries = find_log_entries(*content);
+  return entries.entries.empty() ? print_records(command, *content, out, log)
+                                 : print_entries(command, content->size(), entries, out, log);
+}
+
+}  // namespace
+
+int run_print_command(const PrintCommand& command, Files& files, std::ostream& out,
+                      const Log& log) {
+  const auto info = files.info(command.file + "/.");
+  const bool is_directory = info && info->kind == Kind::folder;
+  if (is_directory) refuse_directory(command.file, files, log);
+  const bool good = !is_directory && print_file(command, files, out, log);
   out << std::flush;
   return good && out ? exit_ok : exit_failure;
 }

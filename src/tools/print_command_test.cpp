@@ -38,6 +38,11 @@ class PrintCommandTest : public ::testing::Test {
   std::string told_;
 };
 
+Blob blob(const std::string& text) {
+  const Bytes bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
+}
+
 std::string golden(const std::string& name) { return CAIRN_GOLDEN "/records/" + name; }
 
 TEST_F(PrintCommandTest, EveryReleasedRecordIsShown) {
@@ -53,6 +58,7 @@ TEST_F(PrintCommandTest, EveryReleasedRecordIsShown) {
       {"listing-v1.bin", {"listing record, version 1", "name: ckpt.6", "name: ckpt.5"}},
       {"owner-record-v1.bin", {"owner record, version 1", "job: 4711", "host: n0"}},
       {"current-record-v1.bin", {"current record, version 1", "name: ckpt.6"}},
+      {"last-run-record-v1.bin", {"last run record, version 1", "job: 4711", "host: n1.x", "/pfs"}},
       {"halt-record-v1.bin", {"halt record, version 1", "checkpoints_left: 3"}}};
   for (const auto& [name, words] : all) {
     EXPECT_EQ(run(golden(name)), 0) << told_;
@@ -68,8 +74,7 @@ TEST_F(PrintCommandTest, OfADamagedFileTheRestIsShown) {
   const Blob good = seal(RecordType::owner, 1, {});
   std::ifstream in(golden("halt-record-v1.bin"), std::ios::binary);
   const std::string content = "junk!" + std::string{std::istreambuf_iterator<char>(in), {}};
-  const Bytes bytes = std::as_bytes(std::span(content));
-  EXPECT_EQ(run(Blob(bytes.begin(), bytes.end()), true), 1);
+  EXPECT_EQ(run(blob(content), true), 1);
   EXPECT_EQ(shown()["records"][0]["type"], "halt");
   EXPECT_EQ(shown()["lost_bytes"], 5);
   EXPECT_NE(told_.find("5 of"), std::string::npos) << told_;
@@ -85,7 +90,31 @@ TEST_F(PrintCommandTest, WhatIsNewerOrUnknownOrNoRecordIsToldAsThat) {
   EXPECT_EQ(run(Blob{}), 1);
   EXPECT_EQ(run(Blob(100, std::byte{7})), 1);
   EXPECT_EQ(run(folder_ / "gone"), 1);
+}
+
+constexpr const char* entry =
+    R"({"time":"2026-11-20T17:50:28","time_us":1,"host":"n0","event":"NODE_FAIL","note":"n1: off"})";
+
+TEST_F(PrintCommandTest, TheLogForProgramsIsShownALineForEachEntry) {
+  // The last line is being written.
+  EXPECT_EQ(run(blob(std::string(entry) + "\n" + entry + "\n{\"ti")), 0) << told_;
+  EXPECT_TRUE(shows("2026-11-20T17:50:28  n0  NODE_FAIL  note=n1: off\n")) << out_.str();
+  EXPECT_EQ(run(blob(std::string(entry) + "\njunk\n"), true), 1);
+  EXPECT_EQ(shown()["entries"].size(), 1U);
+  EXPECT_EQ(shown()["entries"][0]["event"], "NODE_FAIL");
+  EXPECT_EQ(shown()["lost_bytes"], 5);
+}
+
+TEST_F(PrintCommandTest, OfADirectoryTheFilesThatCanBePrintedAreNamed) {
   EXPECT_EQ(run(folder_.path()), 1);
+  std::filesystem::create_directory(folder_ / ".cairn");
+  std::filesystem::copy(golden("halt-record-v1.bin"), folder_ / ".cairn/halt");
+  std::ofstream(folder_ / ".cairn/log.json") << entry << "\n";
+  std::ofstream(folder_ / ".cairn/run.json") << "{}\n";
+  EXPECT_EQ(run(folder_.path()), 1);
+  EXPECT_NE(told_.find(folder_ / ".cairn/halt"), std::string::npos) << told_;
+  EXPECT_NE(told_.find(folder_ / ".cairn/log.json"), std::string::npos) << told_;
+  EXPECT_EQ(told_.find("run.json"), std::string::npos) << told_;
 }
 
 }  // namespace

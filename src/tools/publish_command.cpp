@@ -34,7 +34,7 @@ std::string line_of(const SalvagedDataset& dataset) {
       what = fmt::format("left alone: {}", dataset.reason);
       break;
     case Outcome::refused:
-      what = fmt::format("not published: {}; or cairn index delete {} removes what was saved of it",
+      what = fmt::format("not published: {}; or cairn index delete {} removes the saved copy",
                          dataset.reason, text_of(dataset.remains.uuid));
       break;
     case Outcome::whole:
@@ -81,7 +81,7 @@ Status check_named(const PublishCommand& command, const Listing& listing,
         std::none_of(listing.begin(), listing.end(), listed))
       return fail(Code::not_found,
                   "nothing of dataset {} was scavenged to {}: run cairn scavenge first, or name a "
-                  "folder that holds caches",
+                  "directory that holds caches",
                   word, folder.prefix);
   }
   return {};
@@ -132,8 +132,7 @@ void tell(const std::vector<SalvagedDataset>& datasets, const Settings& settings
   if (!json) {
     for (const SalvagedDataset& dataset : datasets) out << line_of(dataset) << "\n";
     if (datasets.empty())
-      out << fmt::format("nothing is left to be rebuilt of what was scavenged to {}\n",
-                         settings.prefix);
+      out << fmt::format("no scavenged dataset in {} has to be rebuilt\n", settings.prefix);
     return;
   }
   auto list = nlohmann::ordered_json::array();
@@ -145,15 +144,14 @@ void tell(const std::vector<SalvagedDataset>& datasets, const Settings& settings
 
 int run_publish_command(const PublishCommand& command, Files& files, Clock& clock,
                         const ProcessFacts& process, std::ostream& out, const Log& log) {
-  const auto resolved = read_job_settings(command.source, files, process, log);
+  const auto job = find_job(command.source, files, process, log);
   Result<std::vector<SalvagedDataset>> datasets =
-      resolved ? salvage_all(command, files, clock, resolved->settings, log)
-               : tl::unexpected(resolved.error());
+      job ? salvage_all(command, files, clock, job->settings, log) : tl::unexpected(job.error());
   if (!datasets) {
     log.error("{}", datasets.error().text);
     return datasets.error().code == Code::busy ? exit_try_again : exit_failure;
   }
-  tell(*datasets, resolved->settings, command.json, out);
+  tell(*datasets, job->settings, command.json, out);
   out << std::flush;
   const bool good = std::all_of(datasets->begin(), datasets->end(), is_good);
   return good && out ? exit_ok : exit_failure;

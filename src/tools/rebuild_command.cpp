@@ -82,8 +82,7 @@ Result<std::vector<Remains>> find_wanted(const RebuildCommand& command, Files& f
   std::vector<std::string> unreadable;
   CAIRN_ASSIGN(std::vector<Remains> found,
                find_remains(files, caches, RecordDetail::outline, &unreadable));
-  for (const std::string& trouble : unreadable)
-    log.warning("what is there counts as missing: {}", trouble);
+  for (const std::string& trouble : unreadable) log.warning("it counts as missing: {}", trouble);
   std::erase_if(found, [&](const Remains& remains) {
     return !is_wanted(command.datasets, remains.uuid, remains.number, remains.name);
   });
@@ -92,8 +91,8 @@ Result<std::vector<Remains>> find_wanted(const RebuildCommand& command, Files& f
     return fail(Code::not_found, "there is no dataset {} in the caches below {}",
                 command.datasets.front(), command.folder);
   return fail(Code::not_found,
-              "there are no datasets below {}; name a folder that holds the caches of the nodes "
-              "(<store>/<user>/cairn.<job>), or copies of them",
+              "there are no datasets below {}; name a directory that holds the caches of the nodes "
+              "(<store>/<user>/cairn.<job>.<id>), or copies of them",
               command.folder);
 }
 

@@ -46,6 +46,7 @@ void put_info(Json& json, const DatasetInfo& info) {
 
 std::string_view state_of(const DatasetRecord& record) {
   if (record.quarantined) return "quarantined";
+  if (!record.replaced_by.empty()) return "replaced";
   return record.failed_us != 0 ? "failed" : "whole";
 }
 
@@ -70,6 +71,7 @@ nlohmann::ordered_json json_of(const DatasetRecord& record) {
   put(json, "failure", record.failure);
   put(json, "attempts", record.attempts);
   put(json, "quarantined", record.quarantined);
+  put(json, "replaced_by", record.replaced_by.empty() ? Json() : Json(record.replaced_by));
   return json;
 }
 
@@ -96,6 +98,29 @@ nlohmann::ordered_json json_of(const HaltRecord& record) {
           {"halt_seconds", json_of(record.halt_seconds)},
           {"reason", record.reason.empty() ? Json() : Json(record.reason)},
           {"immediate", record.immediate}};
+}
+
+nlohmann::ordered_json json_of(const LastRunRecord& record) {
+  Json json = Json::object();
+  put(json, "job", record.job_id);
+  put(json, "user", record.user);
+  put(json, "version", record.version);
+  put(json, "by_cairn_run", record.by_cairn_run);
+  json["nodes"] = Json::array();
+  for (const NodeOfRun& node : record.nodes)
+    json["nodes"].push_back({{"name", node.name}, {"host", node.host}, {"ranks", node.ranks}});
+  put(json, "cache_base", record.cache_base);
+  put(json, "control_base", record.control_base);
+  json["stores"] = Json::array();
+  for (const StoreOfRun& store : record.stores)
+    json["stores"].push_back({{"path", store.path}, {"shared", store.shared}});
+  put(json, "host", record.host);
+  put(json, "kernel", record.process.kernel);
+  put(json, "process", record.process.process);
+  put(json, "start_ticks", record.process.start_ticks);
+  put_time(json, "started", record.started_us);
+  put_time(json, "ended", record.ended_us);
+  return json;
 }
 
 nlohmann::ordered_json json_of(const FileEntry& file) {

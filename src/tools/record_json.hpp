@@ -9,6 +9,7 @@
 
 #include "records/dataset_record.hpp"
 #include "records/halt_record.hpp"
+#include "records/last_run_record.hpp"
 #include "records/owner_record.hpp"
 #include "records/rank_record.hpp"
 
@@ -22,6 +23,7 @@ std::string_view kind_of(const DatasetInfo& info);
 nlohmann::ordered_json json_of(const DatasetRecord& record);
 nlohmann::ordered_json json_of(const OwnerRecord& record);
 nlohmann::ordered_json json_of(const HaltRecord& record);
+nlohmann::ordered_json json_of(const LastRunRecord& record);
 nlohmann::ordered_json json_of(const RankRecord& record);
 nlohmann::ordered_json json_of(const FileEntry& file);
 

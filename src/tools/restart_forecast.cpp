@@ -33,7 +33,7 @@ class Forecaster {
 
  private:
   /// What is in there can be fetched, and what the caches have copied there.
-  bool has_prefix() const { return settings_.fetch && facts_.prefix.trouble.empty(); }
+  bool has_prefix() const { return facts_.prefix.trouble.empty(); }
 
   bool cannot_purge() {
     if (!purges_prefix(settings_) || facts_.prefix.trouble.empty()) return false;

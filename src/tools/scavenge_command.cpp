@@ -47,24 +47,26 @@ bool comes_first(const Holding& a, const Holding& b) {
 
 class ScavengeNode {
  public:
-  ScavengeNode(const ScavengeCommand& command, Files& files, Clock& clock, const Settings& settings,
+  ScavengeNode(const ScavengeCommand& command, Files& files, Clock& clock, const FoundJob& job,
                std::ostream& out, const Log& log)
       : command_(command),
         files_(files),
         clock_(clock),
-        settings_(settings),
-        folder_{settings.prefix},
+        job_(job),
+        settings_(job.settings),
+        folder_{settings_.prefix},
         out_(out),
         log_(log) {}
 
   Status run() {
     const std::string& node = settings_.node_name;
     if (node.find('/') != std::string::npos || node.starts_with("."))
-      return fail(Code::bad_setting, "SCR_NODE_NAME is {}: it cannot be the name of a folder",
+      return fail(Code::bad_setting, "SCR_NODE_NAME is {}: it cannot be the name of a directory",
                   node);
     CAIRN_TRY(check_prefix_folder(files_, settings_.prefix));
     std::vector<std::string> unreadable;
     const auto caches = caches_on_node(files_, settings_, unreadable);
+    note_lost_stores(unreadable);
     CacheLocks locks;
     if (!command_.list) {
       CAIRN_ASSIGN(locks, lock_caches(files_, clock_, caches));
@@ -90,6 +92,18 @@ class ScavengeNode {
           }))
         return fail(Code::not_found, "of dataset {} {}", word, nothing_here());
     return {};
+  }
+
+  /// That a node holds nothing says something only where it can hold something.
+  void note_lost_stores(std::vector<std::string>& unreadable) const {
+    if (!job_.was_on(settings_.node_name)) return;
+    for (const StoreSettings& store : settings_.stores) {
+      const std::string path = expand_node(store.path, settings_.node_name);
+      const auto info = files_.info(path + "/.");
+      if (store.enabled && !info && info.error().code == Code::not_found)
+        unreadable.push_back(fmt::format(
+            "{} is gone, in which the last run of job {} had its cache", path, settings_.job_id));
+    }
   }
 
   /// Where it was looked for: what is wrong is mostly one of these.
@@ -207,6 +221,7 @@ class ScavengeNode {
   const ScavengeCommand& command_;
   Files& files_;
   Clock& clock_;
+  const FoundJob& job_;
   const Settings& settings_;
   const PrefixFolder folder_;
   std::ostream& out_;
@@ -217,9 +232,9 @@ class ScavengeNode {
 
 int run_scavenge_command(const ScavengeCommand& command, Files& files, Clock& clock,
                          const ProcessFacts& process, std::ostream& out, const Log& log) {
-  const auto resolved = read_job_settings(command.source, files, process, log);
-  Status done = resolved ? ScavengeNode(command, files, clock, resolved->settings, out, log).run()
-                         : Status(tl::unexpected(resolved.error()));
+  const auto job = find_job(command.source, files, process, log);
+  Status done = job ? ScavengeNode(command, files, clock, *job, out, log).run()
+                    : Status(tl::unexpected(job.error()));
   out << std::flush;
   if (!done) log.error("{}", done.error().text);
   if (!done && done.error().code == Code::busy) return exit_try_again;

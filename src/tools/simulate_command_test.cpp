@@ -156,8 +156,8 @@ TEST_F(SimulateCommandTest, WhatLiesInASharedStoreOutlivesEveryNode) {
         << "SCR_CACHE_BASE=/shared\nSTORE=/shared " << how << "\n";
     command_.json = false;
     const std::string job =
-        "ranks 8, nodes 8: SINGLE, because all ranks share the store /shared: no loss of nodes "
-        "touches it\n";
+        "ranks 8, nodes 8: SINGLE, because all ranks share the store /shared: the loss of a node "
+        "does not affect it\n";
     EXPECT_EQ(answer_to("node0,node1,node2"), job + "lose node0, node1, node2: survived\n") << how;
     EXPECT_EQ(answer_to("any 3"),
               job + "lose any 3 of 8 nodes: 56 of 56 losses survived, 0 not (0 %)\n");

@@ -20,7 +20,8 @@ class CacheVerifier {
     auto locks = lock_caches(files_, clock_, caches);
     if (!locks && (command_.repair || locks.error().code != Code::busy))
       return tl::unexpected(locks.error());
-    if (!locks) log_.warning("{}; what it removes meanwhile looks bad", locks.error().text);
+    if (!locks)
+      log_.warning("{}; files that it removes meanwhile are reported as bad", locks.error().text);
     if (locks && !command_.repair) locks->clear();
     std::vector<std::string> unreadable;
     CAIRN_ASSIGN(const std::vector<Remains> all,
@@ -71,7 +72,7 @@ class CacheVerifier {
     if (made && rebuilt.outcome == Rebuild::Outcome::whole) {
       found.state = Verified::State::repaired;
       found.repaired = describe(rebuilt.account);
-      if (found.repaired.empty()) found.repaired = "records are written again";
+      if (found.repaired.empty()) found.repaired = "records were written again";
       return;
     }
     found.state = Verified::State::lost;

@@ -26,20 +26,22 @@ std::string what_of(const Verified& found) {
     case Verified::State::good:
       return fmt::format("good: {} in {} files", format_bytes(found.bytes), found.files);
     case Verified::State::repairable:
-      return "damaged, and can be repaired: give --repair";
+      return "damaged, can be repaired: give --repair";
     case Verified::State::repaired:
-      return "was damaged, and is repaired: " + found.repaired;
+      return "was damaged, is repaired: " + found.repaired;
     case Verified::State::lost:
-      return std::string("DAMAGED, AND CANNOT BE REPAIRED from what is seen here") +
+      return std::string("DAMAGED, CANNOT BE REPAIRED from what is visible here") +
              (found.repaired.empty() ? "" : "; but " + found.repaired);
     case Verified::State::replaced:
-      return "not there any more: a newer dataset has written files of the same names";
+      return "REPLACED, CANNOT BE RESTORED: a newer dataset has written files of the same "
+             "names; "
+             "cairn index drop removes it from the list";
     case Verified::State::uncommitted:
       return "was not complete when its run ended; a restart removes it";
     case Verified::State::newer:
-      return "was not read, as its records are in a newer format";
+      return "was not read, because its records have a newer format";
     case Verified::State::unread:
-      return "is not judged, as a record cannot be read now: verify it again when that has passed";
+      return "unknown, because a record cannot be read now: verify it again later";
   }
   return "";
 }
@@ -54,7 +56,7 @@ void print(std::ostream& out, const Verified& found) {
   for (std::size_t i = 0; i < std::min(found.bad.size(), most_lines); ++i)
     out << "  bad: " << printable(found.bad[i]) << "\n";
   if (found.bad.size() > most_lines)
-    out << fmt::format("  and {} more; --json tells all\n", found.bad.size() - most_lines);
+    out << fmt::format("  and {} more; --json shows all\n", found.bad.size() - most_lines);
   for (const std::string& reason : found.reasons) out << "  because " << printable(reason) << "\n";
 }
 
@@ -69,7 +71,8 @@ int exit_code_of(const Verification& all) {
   int code = all.current_damage.empty() ? exit_ok : exit_damaged;
   if (all.is_current_unread) code = exit_failure;
   for (const Verified& found : all.found) {
-    if (found.state == Verified::State::lost) code = exit_beyond_repair;
+    if (found.state == Verified::State::lost || found.state == Verified::State::replaced)
+      code = exit_beyond_repair;
     if (found.state == Verified::State::newer || found.state == Verified::State::unread)
       code = std::max(code, exit_failure);
     const bool damaged =
@@ -94,18 +97,17 @@ Result<Verification> verify(const VerifyCommand& command, Files& files, Clock& c
     all.nothing = fmt::format("there is no dataset to verify in the caches below {}",
                               fmt::join(command.caches, ", "));
   } else {
-    CAIRN_ASSIGN(const ResolvedSettings resolved,
-                 read_job_settings(command.source, files, process, log));
-    const Settings& settings = resolved.settings;
+    CAIRN_ASSIGN(const FoundJob job, find_job(command.source, files, process, log));
+    const Settings& settings = job.settings;
     if (command.datasets.empty()) look_at_current(files, settings, all);
     CAIRN_ASSIGN(all.found, verify_prefix(command, files, clock, settings, log));
     const auto caches = caches_of_job(files, settings);
     all.nothing = fmt::format(
         "there is no dataset to verify in {}; what is in caches is verified by {}", settings.prefix,
-        verification_of(caches.empty() ? std::vector<std::string>{"FOLDER"} : caches));
+        verification_of(caches.empty() ? std::vector<std::string>{"DIR"} : caches));
   }
   if (all.found.empty() && !command.datasets.empty())
-    return fail(Code::not_found, "there is no such dataset: {}; cairn explain tells what there is",
+    return fail(Code::not_found, "there is no such dataset: {}; cairn explain lists the datasets",
                 fmt::join(command.datasets, ", "));
   return all;
 }

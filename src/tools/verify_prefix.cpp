@@ -70,7 +70,7 @@ class PrefixVerifier {
     found.place = folder_.prefix;
     found.state = Verified::State::lost;
     found.bad = {trouble};
-    found.reasons = {"the record of a dataset is kept once"};
+    found.reasons = {"there is no second copy of a dataset's record"};
     return found;
   }
 
@@ -88,13 +88,13 @@ class PrefixVerifier {
     std::vector<std::string> caches = caches_of_job(files_, settings_);
     for (const std::string& folder : command_.caches)
       if (const Status found = find_caches(files_, folder, caches, log_); !found)
-        log_.warning("{}; it is passed over", found.error().text);
+        log_.warning("{}; it is ignored", found.error().text);
     const auto saved = saved_caches(files_, folder_);
-    if (!saved) log_.warning("{}; it is passed over", saved.error().text);
+    if (!saved) log_.warning("{}; it is ignored", saved.error().text);
     if (saved) caches.insert(caches.end(), saved->begin(), saved->end());
     for (const std::string& cache : caches) {
       const auto all = find_remains(files_, {cache});
-      if (!all) log_.warning("{}; it is passed over", all.error().text);
+      if (!all) log_.warning("{}; it is ignored", all.error().text);
       for (const Remains& remains : all.value_or(std::vector<Remains>{}))
         for (const HeldPart& part : remains.parts)
           sources_[{remains.uuid, part.owner}].push_back(part.folder);
@@ -141,8 +141,7 @@ class PrefixVerifier {
     }
     if (!options) found.reasons.push_back(options.error().text);
     if (!record.settled)
-      found.reasons.push_back(
-          "its files have not got their own names yet, which the next run does");
+      found.reasons.push_back("its files still have temporary names, which the next run replaces");
     for (BadRank& rank : bad) {
       if (!options || !record.settled) break;
       const Status can =
@@ -189,7 +188,7 @@ class PrefixVerifier {
                       unread_ = site.keeper->unread();
                       if (!tidied && has_unsettled(listing_)) return tidied;
                       if (!tidied)
-                        log_.warning("what an earlier run has left half done stays: {}",
+                        log_.warning("an unfinished flush of an earlier run stays as it is: {}",
                                      tidied.error().text);
                       for (Verified& one : found) CAIRN_TRY(repair(*site.keeper, one));
                       return {};
@@ -213,8 +212,7 @@ class PrefixVerifier {
       if (!mended) found.reasons.push_back(mended.error().text);
       if (mended) files += files_to_mend(rank.record, rank.found).size();
     }
-    if (files > 0)
-      found.repaired = fmt::format("{} files are made anew, from what caches have of them", files);
+    if (files > 0) found.repaired = fmt::format("{} files were rewritten from the caches", files);
     found.state = found.reasons.empty() ? Verified::State::repaired : Verified::State::lost;
     return found.reasons.empty() ? offer_again(keeper, *record, found) : Status{};
   }
@@ -226,16 +224,17 @@ class PrefixVerifier {
     for (const FileEntry& file : rank.record.files) paths.push_back(folder_.file(file));
     const RankCheck again = check_rank(files_, io_, rank.record, paths, CheckDepth::blocks);
     if (again.good()) return {};
-    return fail(Code::lost, "{}, although it was repaired", again.troubles.front());
+    return fail(Code::lost, "{}, even after the repair", again.troubles.front());
   }
 
   /// The reason for which it has failed is gone.
   Status offer_again(Keeper& keeper, DatasetRecord record, Verified& found) {
-    if (record.failed_us == 0) return {};
+    if (record.is_sound()) return {};
     record.failed_us = 0;
     record.failure.clear();
+    record.replaced_by.clear();
     CAIRN_TRY(keeper.update(record));
-    found.repaired += "; a restart is offered it again";
+    found.repaired += "; a restart can use it again";
     return {};
   }
 

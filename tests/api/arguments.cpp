@@ -76,6 +76,7 @@ void bad_starts(Verdict& verdict) {
   }
   CHECK(make_checkpoint(longest.substr(0, 200)));
   CHECK_CODE(SCR_SUCCESS, SCR_Start_output(longest.c_str(), SCR_FLAG_CHECKPOINT));
+  CHECK(route_and_write("longest"));
   CHECK_CODE(SCR_SUCCESS, SCR_Complete_output(1));
 }
 
@@ -89,7 +90,8 @@ void bad_arguments(Verdict& verdict) {
   CHECK_CODE(SCR_SUCCESS, SCR_Start_output("a", SCR_FLAG_CHECKPOINT));
   CHECK(route_and_write("a"));
   bad_routes(verdict);
-  CHECK_CODE(SCR_SUCCESS, SCR_Complete_output(1));
+  expect_error("SCR_Complete_output|rank 1|SCR_Route_file");
+  CHECK_CODE(CAIRN_E_INVALID, SCR_Complete_output(1));
 
   CHECK_CODE(SCR_SUCCESS, SCR_Start_output("refused", SCR_FLAG_CHECKPOINT));
   expect_error("SCR_Complete_output|rank 3|invalid");

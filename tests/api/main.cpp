@@ -20,6 +20,7 @@ const std::map<std::string, Scenario> scenarios = {
     {"threads", threads},
     {"settings", settings},
     {"switched_off", switched_off},
+    {"no_prefix", no_prefix},
     {"when_to_checkpoint", when_to_checkpoint},
     {"when_to_stop", when_to_stop},
     {"ended_by_init", ended_by_init},
@@ -31,6 +32,8 @@ const std::map<std::string, Scenario> scenarios = {
     {"linked_prefix", linked_prefix},
     {"linked_folder", linked_folder},
     {"shared_file", shared_file},
+    {"open_files", open_files},
+    {"wrong_names", wrong_names},
     {"until_told", until_told},
     {"until_ended", until_ended},
 };

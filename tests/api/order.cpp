@@ -103,13 +103,13 @@ void wrong_order(Verdict& verdict) {
 
 void unequal_calls(Verdict& verdict) {
   const bool odd = rank_of_this() == 2;
-  const std::string outside = "SCR_|state UNINIT|other ranks";
+  const std::string outside = "rank 2: SCR_|state UNINIT|ranks 0-1, 3: SCR_|state UNINIT";
   expect_error(outside);
   CHECK_CODE(CAIRN_E_DIFFERS, odd ? SCR_Init() : SCR_Start_checkpoint());
   expect_error(outside);
   CHECK_CODE(CAIRN_E_DIFFERS, odd ? SCR_Finalize() : SCR_Init());
   CHECK_CODE(SCR_SUCCESS, SCR_Init());
-  const std::string idle = "SCR_|state IDLE|other ranks";
+  const std::string idle = "rank 2: SCR_|state IDLE|ranks 0-1, 3: SCR_|state IDLE";
   expect_error(idle);
   CHECK_CODE(CAIRN_E_DIFFERS, odd ? SCR_Init() : SCR_Should_exit(&flag));
   expect_error(idle);
@@ -127,7 +127,7 @@ void unequal_calls(Verdict& verdict) {
   expect_error(idle);
   CHECK_CODE(CAIRN_E_DIFFERS, SCR_Delete(odd ? "b" : "a"));
   CHECK_CODE(SCR_SUCCESS, SCR_Start_output("a", SCR_FLAG_CHECKPOINT));
-  expect_error("SCR_|state OUTPUT|other ranks");
+  expect_error("rank 2: SCR_Complete_output|ranks 0-1, 3: SCR_Complete_checkpoint");
   CHECK_CODE(CAIRN_E_DIFFERS, odd ? SCR_Complete_output(1) : SCR_Complete_checkpoint(1));
   CHECK(route_and_write("a"));
   CHECK_CODE(SCR_SUCCESS, SCR_Complete_output(1));

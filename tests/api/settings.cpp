@@ -63,8 +63,8 @@ void before_init(Verdict& verdict) {
   CHECK(SCR_Config("SCR_DEBUG SCR_PREFIX") == nullptr);
   expect_error("SCR_Configf|5000 bytes");
   CHECK(SCR_Configf("%5000d", 1) == nullptr);
-  // The environment's word is final, and this setting is not the application's.
-  CHECK(SCR_Config("SCR_CACHE_SIZE=5") == nullptr && asked("SCR_CACHE_SIZE") == "none");
+  // The environment's word is final.
+  CHECK(SCR_Config("SCR_CACHE_SIZE=5") == nullptr && asked("SCR_CACHE_SIZE") == "2");
   CHECK(SCR_Config("SCR_JOB_ID=overridden") == nullptr);
 }
 
@@ -74,7 +74,7 @@ void settings(Verdict& verdict) {
   before_init(verdict);
   const bool odd = rank_of_this() == 3;
   if (odd) SCR_Config("SCR_CHECKPOINT_OVERHEAD=3");
-  expect_error("SCR_Init|state UNINIT|SCR_Config");
+  expect_error("SCR_Init|rank 3: |SCR_CHECKPOINT_OVERHEAD=3|ranks 0-2: ");
   CHECK_CODE(CAIRN_E_DIFFERS, SCR_Init());
   if (odd) SCR_Config("SCR_CHECKPOINT_OVERHEAD=");
   CHECK_CODE(SCR_SUCCESS, SCR_Init());
@@ -90,10 +90,11 @@ void settings(Verdict& verdict) {
   CHECK_CODE(SCR_SUCCESS, SCR_Finalize());
 }
 
-/// With SCR_ENABLE=0, or (API_INIT_ERROR set) with settings that SCR_Init refuses with that code.
+/// With SCR_ENABLE=0, or (API_INIT_ERROR set) with settings that SCR_Init refuses with that code,
+/// and API_INIT_WORDS.
 void switched_off(Verdict& verdict) {
   const char* error = std::getenv("API_INIT_ERROR");
-  if (error) expect_error("SCR_Init|SCR_COPY_TYPE=RAID");
+  if (error) expect_error(std::string("SCR_Init|") + std::getenv("API_INIT_WORDS"));
   verdict.check(SCR_Init() == (error ? std::atoi(error) : CAIRN_E_DISABLED), "SCR_Init", __LINE__);
   int need = 7, exit = 7, have = 7;
   char path[SCR_MAX_FILENAME] = "", name[SCR_MAX_FILENAME] = "untouched";
@@ -119,6 +120,27 @@ void switched_off(Verdict& verdict) {
   CHECK_CODE(CAIRN_E_DISABLED, SCR_Finalize());
 }
 
+/// The prefix directory does not exist, and cannot be made: SCR_Init says so, and the first dataset
+/// that is lost by it.
+void no_prefix(Verdict& verdict) {
+  char path[SCR_MAX_FILENAME];
+  CHECK_CODE(SCR_SUCCESS, SCR_Init());
+  CHECK(offered().empty());
+  for (const char* dataset : {"a", "b", "c"}) {
+    CHECK_CODE(SCR_SUCCESS, SCR_Start_output(dataset, SCR_FLAG_CHECKPOINT));
+    const bool goes_outside = *dataset == 'b';
+    if (goes_outside) CHECK_CODE(CAIRN_E_BAD_ARGUMENT, SCR_Route_file("/tmp/outside", path));
+    const std::string inside = std::getenv("SCR_PREFIX") + ("/" + own(dataset));
+    CHECK_CODE(SCR_SUCCESS, SCR_Route_file(inside.c_str(), path));
+    CHECK(write_file(dataset, path));
+    if (goes_outside) expect_error("SCR_Complete_output|/tmp/outside");
+    const int code = SCR_Complete_output(1);
+    CHECK(code == (goes_outside ? CAIRN_E_INVALID : CAIRN_E_NOT_COPIED));
+  }
+  expect_error("SCR_Finalize|cairn scavenge");
+  CHECK_CODE(CAIRN_E_NOT_COPIED, SCR_Finalize());
+}
+
 void when_to_checkpoint(Verdict& verdict) {
   with(verdict, {}, [&] {
     for (int i = 0; i < 20; ++i) CHECK(needed() == 0);
@@ -135,6 +157,7 @@ void when_to_checkpoint(Verdict& verdict) {
   with(verdict, {"SCR_CHECKPOINT_OVERHEAD=40"}, [&] {
     CHECK(needed() == 1);  // nothing is known of the cost yet
     CHECK_CODE(SCR_SUCCESS, SCR_Start_checkpoint());
+    CHECK(route_and_write("slow"));
     sleep_ms(200);
     CHECK_CODE(SCR_SUCCESS, SCR_Complete_checkpoint(1));
     CHECK(needed() == 0);

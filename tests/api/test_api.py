@@ -17,7 +17,7 @@ import pytest
 from cluster import Cluster
 
 NODES = ["n0", "n0", "n1", "n1"]
-BAD_SETTING = 4
+BAD_SETTING, NOT_FOUND = 4, 10
 
 
 def differences(announced: List[str], told: List[str]) -> List[str]:
@@ -108,15 +108,38 @@ def test_disabled_by_the_user(program: Program) -> None:
     assert len(told) == 1 and "SCR_ENABLE=0" in told[0], log
 
 
-def test_a_job_without_an_id_is_told_so(program: Program) -> None:
-    for job, warnings in (("", 1), ("own", 0)):
-        _, _, log = program.launch("unequal_calls", {"SCR_JOB_ID": job})
-        assert log.count("cairn: warning: no resource manager tells a job id") == warnings, log
-
-
 def test_init_that_failed(program: Program) -> None:
-    refused = {"SCR_COPY_TYPE": "RAID", "API_INIT_ERROR": str(BAD_SETTING)}
+    refused = {"SCR_COPY_TYPE": "RAID", "API_INIT_ERROR": str(BAD_SETTING), "API_INIT_WORDS": "SCR_COPY_TYPE=RAID"}
     assert program.run("switched_off", refused) == []
+
+
+def test_an_unusable_cache_names_the_setting_and_where_it_was_set(program: Program) -> None:
+    words = "/proc/nosuch|SCR_CACHE_BASE=/proc/nosuch (environment)"
+    assert program.run("switched_off", {"SCR_CACHE_BASE": "/proc/nosuch", "API_INIT_ERROR": str(NOT_FOUND),
+                                        "API_INIT_WORDS": words}) == []
+
+
+def test_all_errors_of_a_settings_file_are_reported_at_once(program: Program) -> None:
+    conf = program.cluster.prefix / ".scrconf"
+    conf.write_text("SCR_FLUSH=often\nSCR_DEBUG='1\nSCR_SET_SIZE=8\nSTORE=/tmp COUNT=none\n")
+    code, lines, log = program.launch("switched_off", {"API_INIT_ERROR": str(BAD_SETTING), "API_INIT_WORDS": "3 settings"})
+    assert (code, lines) == (0, ["done"]), log
+    assert [log.count(f"{conf}:{line}") for line in (1, 2, 3, 4)] == [1, 1, 0, 1], log
+
+
+def test_a_prefix_directory_that_does_not_exist_is_one_message_for_the_job(program: Program) -> None:
+    missing = "/proc/nosuch"
+    code, lines, log = program.launch("no_prefix", {"SCR_PREFIX": missing, "SCR_FLUSH": "1", "CAIRN_LOG_JSON": "1"})
+    assert (code, lines) == (0, ["done"]), log
+    warnings = [line for line in log.splitlines() if line.startswith("cairn: warning: ") and missing in line]
+    assert len(warnings) == 1 and f"SCR_PREFIX={missing} (environment)" in warnings[0], log
+
+
+def test_that_no_checkpoint_is_ever_due_is_a_warning_once_in_a_run(program: Program) -> None:
+    """Of the four runs' settings in that scenario only the first has none."""
+    _, _, log = program.launch("when_to_checkpoint")
+    warnings = [line for line in log.splitlines() if line.startswith("cairn: warning: SCR_Need_checkpoint")]
+    assert len(warnings) == 1 and "SCR_CHECKPOINT_SECONDS" in warnings[0], log
 
 
 def test_halt_ends_the_run(program: Program) -> None:
@@ -149,6 +172,16 @@ def test_a_folder_that_is_a_link(program: Program) -> None:
     archive.mkdir()
     (program.cluster.prefix / "linked").symlink_to(archive)
     assert program.run("linked_folder", {"SCR_CACHE_BYPASS": "1"}) == []
+
+
+@pytest.mark.parametrize("store", ["memory", "disk", "in place"])
+def test_a_file_that_is_still_open_is_named(program: Program, tmp_path: Path, store: str) -> None:
+    settings = {"SCR_CACHE_BASE": str(tmp_path / "%n")} if store == "disk" else {}
+    assert program.run("open_files", {**settings, "SCR_CACHE_BYPASS": str(int(store == "in place"))}) == []
+
+
+def test_a_checkpoint_without_files_or_with_one_name_twice_is_invalid(program: Program) -> None:
+    assert program.run("wrong_names") == []
 
 
 def test_a_file_of_all_ranks(program: Program) -> None:

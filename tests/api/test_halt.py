@@ -103,4 +103,4 @@ def test_a_job_that_was_halted_is_ended_by_init_until_that_is_taken_back(job: Jo
 def test_a_prefix_directory_that_nobody_halts_is_not_written(job: Job) -> None:
     run = job.start_and_wait("until_told", SCR_CHECKPOINT_INTERVAL="1", SCR_FLUSH="0")
     run.end()
-    assert not (job.cluster.prefix / ".cairn").exists()
+    assert not (job.cluster.prefix / ".cairn" / "halt").exists()

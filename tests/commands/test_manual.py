@@ -11,7 +11,7 @@ import pytest
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "man"
 SECTIONS = ["NAME", "SYNOPSIS", "DESCRIPTION", "EXIT STATUS"]
 # A page with options of its own, and the commands that have them.
-INDEX = ["list", "show", "current", "drop", "delete", "add", "import", "build", "quarantine"]
+INDEX = ["list", "show", "current", "drop", "delete", "add", "import", "build", "quarantine", "id"]
 PAGE_OF = {"cairn-config": [["config"]], "cairn-halt": [["halt"]],
            "cairn-index": [["index", action] for action in INDEX] + [["scr_index"]],
            "cairn-rebuild": [["rebuild"]], "cairn-scavenge-node": [["scavenge-node"]],
@@ -22,6 +22,7 @@ PAGE_OF = {"cairn-config": [["config"]], "cairn-halt": [["halt"]],
            "cairn-should-exit": [["should-exit"]]}
 OTHER_NAMES = {"scr_halt": "cairn-halt", "scr_index": "cairn-index", "scr_print": "cairn-print",
                "scr_run": "cairn-run", "scr_srun": "cairn-run", "scr_mpirun": "cairn-run",
+               "scr_jsrun": "cairn-run", "scr_lrun": "cairn-run", "scr_fluxrun": "cairn-run",
                "scr_prerun": "cairn-prerun", "scr_postrun": "cairn-scavenge",
                "scr_list_down_nodes": "cairn-down-nodes", "scr_should_exit": "cairn-should-exit"}
 

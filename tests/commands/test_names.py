@@ -43,6 +43,27 @@ def test_scr_index_is_cairn_index(cairn: Path, tmp_path: Path, by_scr: List[str]
         assert scr == native
 
 
+@pytest.mark.parametrize("name, launcher", [("scr_jsrun", "jsrun"), ("scr_fluxrun", "flux"), ("scr_lrun", "lrun")])
+def test_scrs_names_of_launchers_run_that_launcher(cairn: Path, tmp_path: Path, name: str, launcher: str) -> None:
+    """None of them is installed here."""
+    code, _, told = run(cairn.parent / name, "-n2", "./program", folder=tmp_path)
+    assert code != 0 and launcher in told
+
+
+@pytest.mark.parametrize("name", ["scr_index", "scr_postrun", "scr_prerun", "scr_list_down_nodes", "scr_should_exit"])
+@pytest.mark.parametrize("option", ["-v", "--verbose"])
+def test_scrs_commands_accept_verbose(cairn: Path, tmp_path: Path, name: str, option: str) -> None:
+    _, _, told = run(cairn.parent / name, option, "-p", tmp_path, folder=tmp_path)
+    assert "--help" not in told, "wrong usage"
+
+
+@pytest.mark.parametrize("name", ["scr_index", "scr_postrun", "scr_list_down_nodes"])
+@pytest.mark.parametrize("option", ["-j", "--joblauncher"])
+def test_scrs_commands_accept_the_launcher(cairn: Path, tmp_path: Path, name: str, option: str) -> None:
+    _, _, told = run(cairn.parent / name, option, "srun", "-p", tmp_path, folder=tmp_path)
+    assert "--help" not in told, "wrong usage"
+
+
 @pytest.mark.parametrize("arguments", [
     [], ["no-such-action"], ["drop"], ["list", "name"], ["build", "--check"], ["show", "x", "--force"],
 ])

@@ -23,6 +23,8 @@ from typing import Callable, Iterator
 
 import pytest
 
+from mounts import is_mount
+
 KB = 1 << 10
 MB = 1 << 20
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="skipped: needs root, to act as other users")
@@ -665,7 +667,7 @@ def test_in_the_background_it_comes_back_when_the_mount_is_there(command, tmp_pa
     (["--mode", "passthrough", "--close", "async", "a", "b"], 2, ["direct"]), (["--mode", "x", "a", "b"], 2, ["auto"]),
     (["--mode", "passthrough", "-o", "suid", "a", "b"], 2, ["direct"]),
     (["no-such-folder", "/"], 1, ["no-such-folder"]), (["/tmp", "/no-such-folder"], 1, ["/no-such-folder"]),
-    (["/", "/tmp"], 1, ["outside"]), (["-o", "no_such_option", "/var", "/tmp"], 1, ["no_such_option"]),
+    (["/", "/tmp"], 1, ["outside"]), (["-o", "no_such_option", "/var", "/etc"], 1, ["no_such_option"]),
 ])
 def test_what_is_wrong_is_named_and_nothing_is_mounted(command, arguments, code, words):
     done = run(command, *arguments)
@@ -700,15 +702,46 @@ def test_a_mount_for_reading_only(mount):
         (mounted.path / "file").write_bytes(b"1")
 
 
-def test_a_folder_can_be_mounted_over_itself(mount, tmp_path):
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    (folder / "before").write_bytes(b"1")
-    mounted = mount(backing=folder, path=folder)
-    (folder / "file").write_bytes(b"2")
-    assert (folder / "before").read_bytes() == b"1"
+def test_a_directory_is_not_mounted_over_itself(command, tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    for path in ("real", "link"):
+        done = run(command, tmp_path / "real", tmp_path / path)
+        assert done.returncode == 1 and "same directory" in done.stderr, done
+        assert not is_mount(tmp_path / "real")
+
+
+def test_a_mount_does_not_hide_another_one(command, mounted, tmp_path):
+    (mounted.path / "file").write_bytes(b"1")
+    done = run(command, tmp_path, mounted.path)
+    assert done.returncode == 1 and f"fusermount3 -u {mounted.path}" in done.stderr, done
+    assert (mounted.path / "file").read_bytes() == b"1"
+
+
+def test_a_mount_below_another_one_is_made(mount, mounted):
+    (mounted.path / "below").mkdir()
+    below = mount(path=mounted.path / "below")
+    (below.path / "file").write_bytes(b"1")
+    assert (below.backing / "file").exists() and not (mounted.backing / "below/file").exists()
+
+
+def test_a_backing_directory_below_its_mount_point_is_served(mount, tmp_path):
+    (tmp_path / "mount/backing").mkdir(parents=True)
+    mounted = mount(backing=tmp_path / "mount/backing", path=tmp_path / "mount")
+    (mounted.path / "file").write_bytes(b"1")
+    assert (mounted.path / "file").read_bytes() == b"1"
     assert mounted.unmount() == 0
-    assert (folder / "file").read_bytes() == b"2"
+    assert (tmp_path / "mount/backing/file").read_bytes() == b"1"
+
+
+@pytest.mark.parametrize("part", ["mount point", "backing directory"])
+def test_a_dead_mount_is_named_with_the_way_to_unmount_it(command, mounted, tmp_path, part):
+    (mounted.path / "inside").mkdir()
+    mounted.kill()
+    time.sleep(1.1)  # for so long the kernel keeps what it knows of names
+    paths = {"mount point": (tmp_path, mounted.path), "backing directory": (mounted.path / "inside", tmp_path)}
+    done = run(command, *paths[part])
+    assert done.returncode == 1 and f"fusermount3 -u {mounted.path}" in done.stderr, done
 
 
 @pytest.mark.gathers

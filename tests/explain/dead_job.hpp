@@ -49,7 +49,7 @@ class DeadJob : public testing::Test {
   void expect_forecast(int dataset, const Nodes& nodes = four_nodes()) {
     ASSERT_EQ(explain(static_cast<std::uint32_t>(nodes.size())), 0) << told_;
     const std::string first = out_.substr(0, out_.find('\n'));
-    const std::string words = dataset == 0 ? "FROM ZERO" : fmt::format("(ckpt.{})", dataset);
+    const std::string words = dataset == 0 ? "FROM SCRATCH" : fmt::format("(ckpt.{})", dataset);
     EXPECT_NE(first.find(words), std::string::npos) << out_;
     EXPECT_EQ(cluster_.restart(nodes), dataset) << out_;
   }

@@ -131,6 +131,8 @@ class Job:
         for folder in ("nodes", "prefix"):
             shutil.rmtree(self.cluster.root / folder)
             shutil.copytree(other.cluster.root / folder, self.cluster.root / folder, symlinks=True)
+        for note in self.cluster.root.glob("nodes/*/*/cairn.*/prefix"):  # else the prefix directory is seen to be a copy
+            note.write_text(str(self.cluster.prefix))
         return self
 
     def lose(self, *nodes: str) -> None:

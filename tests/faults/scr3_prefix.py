@@ -35,8 +35,8 @@ def write(prefix: Path, datasets: List[Dataset], current: str) -> None:
         facts = {"ID": dataset.number, "NAME": dataset.name, "FLAG_CKPT": 1, "FLAG_OUTPUT": 0,
                  "CREATED": 1_600_000_000_000_000 + dataset.number, "USER": "ann", "JOBID": "77",
                  "CKPT": dataset.number, "FILES": len(sizes), "SIZE": sum(sizes), "COMPLETE": 1}
-        index[str(dataset.number)] = {"NAME": {dataset.name: {
-            "DSET": facts, "COMPLETE": int(dataset.complete), "FLUSHED": "2026-11-21T10:00:00"}}}
+        index[str(dataset.number)] = {"DSET": facts, "COMPLETE": int(dataset.complete),
+                                      "FLUSHED": "2026-11-21T10:00:00"}
         folder = prefix / ".scr" / f"scr.dataset.{dataset.number}"
         folder.mkdir(parents=True)
         (folder / "summary.scr").write_bytes(

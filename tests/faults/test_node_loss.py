@@ -114,6 +114,7 @@ def test_too_many_nodes_lost(job: Job, lost: Tuple[str, ...]) -> None:
     assert outcome.report["have"] == 0
     assert outcome.report["offered"] == []
     assert said_what_is_missing(outcome, job, lost), outcome.log
+    assert outcome.log.count("THE RUN STARTS FROM SCRATCH") == 1, outcome.log
     assert outcome.report["written"] == [1]
 
 

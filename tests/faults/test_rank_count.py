@@ -62,8 +62,8 @@ def test_any_number_from_the_caches(empty: Job, ranks_then: list, ranks_now: lis
     assert outcome.report["written"] == [3]
 
 
-@pytest.mark.parametrize("call, nth", [("have", 2), ("restart", 1), ("restart", 21), ("restart", 41)])
-def test_killed_while_it_is_copied_from_the_caches(job: Job, call: str, nth: int) -> None:
+@pytest.mark.parametrize("call, nth", [("init", 5), ("restart", 1), ("restart", 21), ("restart", 41)])
+def test_killed_before_and_while_it_is_copied_from_the_caches(job: Job, call: str, nth: int) -> None:
     job.launch(SIX, ELASTIC, writers=8, kill_at=call, kill_striker=0, kill_ranks="all",
                kill_nth=nth).killed()
     assert job.launch(SIX, ELASTIC, writers=8).restarted_from() == NEWEST

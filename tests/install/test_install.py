@@ -73,20 +73,34 @@ def test_c_program_by_find_package_cairn(prefix, launch, flavour, tmp_path):
     assert "step 100" in run_ranks(launch[flavour], program, tmp_path)
 
 
-def test_cxx_program_by_find_package_scr(prefix, launch, primary, tmp_path):
-    program = build_consumer(prefix, tmp_path, primary, PACKAGE="scr", VERSION="3.0",
-                             LIBRARY="scr::scr", SOURCE="program.cpp")
-    assert "checkpoint written by v3" in run_ranks(launch[primary], program, tmp_path)
+def test_cxx_program_by_find_package_scr(prefix, launch, primary, flavour, tmp_path):
+    library_of = "scr::scr" if flavour == primary else f"scr::{flavour}"
+    program = build_consumer(prefix, tmp_path, flavour, PACKAGE="scr", VERSION="3.0",
+                             LIBRARY=library_of, SOURCE="program.cpp")
+    assert "checkpoint written by v3" in run_ranks(launch[flavour], program, tmp_path)
 
 
 @pytest.mark.parametrize("package", ["cairn", "scr"])
-def test_c_program_by_pkg_config(prefix, launch, primary, tmp_path, package):
-    libdir = library(prefix, primary, primary).parent
-    flags = run(["pkg-config", "--cflags", "--libs", package],
-                env={**os.environ, "PKG_CONFIG_PATH": str(libdir / "pkgconfig")}).split()
+@pytest.mark.parametrize("by_name", [False, True])
+def test_c_program_by_pkg_config(prefix, launch, primary, flavour, tmp_path, package, by_name):
+    """What is linked so finds the library wherever it was installed."""
+    if not by_name and flavour != primary:
+        pytest.skip("without a name it is the first MPI's")
+    folder = library(prefix, primary, primary).parent / "pkgconfig"
+    flags = run(["pkg-config", "--cflags", "--libs", f"{package}-{flavour}" if by_name else package],
+                env={**os.environ, "PKG_CONFIG_PATH": str(folder)}).split()
     program = tmp_path / "program"
-    run([compiler("mpicc", primary), FIRST_PROGRAM, "-o", program, *flags])
-    assert "step 100" in run_ranks(launch[primary], program, tmp_path, LD_LIBRARY_PATH=str(libdir))
+    run([compiler("mpicc", flavour), FIRST_PROGRAM, "-o", program, *flags])
+    assert "step 100" in run_ranks(launch[flavour], program, tmp_path)
+
+
+def test_c_program_by_a_link_line_of_ones_own(prefix, launch, primary, flavour, tmp_path):
+    """As the guide has it for each MPI."""
+    libdir = library(prefix, primary, flavour).parent
+    program = tmp_path / "program"
+    run([compiler("mpicc", flavour), FIRST_PROGRAM, "-o", program, f"-I{prefix}/include", f"-L{libdir}",
+         "-lcairn", f"-Wl,-rpath,{libdir}"])
+    assert "step 100" in run_ranks(launch[flavour], program, tmp_path)
 
 
 def test_only_the_interface_is_exported(prefix, primary, flavour):
@@ -110,13 +124,15 @@ def test_each_flavour_is_loaded_by_a_name_of_its_own(prefix, primary, launch):
     assert len(sonames) == len(launch)
 
 
-def test_installed_files(prefix):
+def test_installed_files(prefix, launch):
     names = {path.name for path in prefix.rglob("*") if not path.is_dir()}
     assert {"cairn", "scr.h", "scrf.h", "scr.f90", "scr.mod", "libcairn.so", "libscr.so", "libscrf.so", "cairnConfig.cmake", "scrConfig.cmake",
             "cairn.pc", "scr.pc"} <= names
+    assert {f"{package}-{flavour}.pc" for package in ("cairn", "scr") for flavour in launch} <= names
     pages = {page.name for page in (Path(__file__).resolve().parents[2] / "docs" / "man").glob("*.1")}
     assert {"cairn.1", "cairn-verify.1"} <= pages <= names
-    for name in ("scr_halt", "scr_index", "scr_print", "scr_run", "scr_srun", "scr_mpirun", "scr_prerun",
+    for name in ("scr_halt", "scr_index", "scr_print", "scr_run", "scr_srun", "scr_mpirun", "scr_jsrun", "scr_lrun",
+                 "scr_fluxrun", "scr_prerun",
                  "scr_postrun", "scr_list_down_nodes", "scr_should_exit"):
         assert (prefix / "bin" / name).resolve() == (prefix / "bin" / "cairn").resolve()
     assert not [name for name in names if name.endswith((".a", ".hpp"))]

@@ -85,7 +85,7 @@ class World(Machine, NodeTest):
         self._fails_s = self.now + self._random.expovariate(1 / course.mtbf_s)
         at = self.now + (course.restart_s if self.launches > 1 else 0.0)
         self.told.append(Entry("START", self.now))
-        self._ahead = [Happening(at, "RESTART_SUCCESS" if self.committed else "COMPUTE_START")]
+        self._ahead = [Happening(at, "RESTART_SUCCESS", self.committed) if self.committed else Happening(at, "COMPUTE_START")]
         for number in range(self.committed + 1, course.segments + 1):
             at += course.segment_s + course.dump_s
             self._ahead.append(Happening(at, "CHECKPOINT_END", number))

@@ -1,10 +1,10 @@
 """The account at the end counts what was lost and saved."""
 
-from typing import Any, List
+from typing import Any, List, Mapping
 
 import pytest
 
-from cairn.account import Account, Run, account_of_json, lines_of, size_text, time_text
+from cairn.account import Account, Run, account_of_json, lines_of, never_due, size_text, time_text
 from cairn.job_log import Progress
 
 
@@ -18,8 +18,9 @@ def account_of(*runs: Run) -> Account:
 
 DIED = {"failed": True, "how": "signal 9"}
 # Computes from 10, the newest checkpoint is of 100, dies at 130; again from 140, computing from 150.
-TWICE = (run(1, 0, computing_s=10, newest_s=100, noticed_s=130, ended_s=131, **DIED),
-         run(2, 140, computing_s=150, restarted_from="a", ended_s=300))
+TWICE = (run(1, 0, computing_s=10, newest_s=100, kept_s=90, noticed_s=130, ended_s=131, **DIED),
+         run(2, 140, computing_s=150, restarted_from="a", regained_s=90, kept_s=90, ended_s=300))
+AGAIN = {"restarted_from": "a", "regained_s": 90, "kept_s": 90}
 
 
 @pytest.mark.parametrize("runs, lost, saved", [
@@ -27,17 +28,25 @@ TWICE = (run(1, 0, computing_s=10, newest_s=100, noticed_s=130, ended_s=131, **D
     ((run(1, 0, computing_s=10, newest_s=100, ended_s=200),), 0, 0),
     (TWICE, 50, 90),
     ((run(1, 0, computing_s=10, ended_s=131, **DIED), run(2, 140, computing_s=150, ended_s=300)), 140, 0),
-    ((run(1, 0, computing_s=10, newest_s=100, ended_s=131, **DIED),), 31, 0),
+    (TWICE[:1], 31, 0),
+    # The second run goes back to an older checkpoint, or begins from scratch: what the first one computed is lost.
+    ((TWICE[0], run(2, 140, computing_s=150, restarted_from="b", regained_s=40, ended_s=300)), 50 + 50, 40),
+    ((TWICE[0], run(2, 140, computing_s=150, from_scratch="gone", ended_s=300)), 140, 0),
+    # So is what a run before it has kept.
+    ((TWICE[0], run(2, 140, computing_s=150, ended_s=200, **AGAIN, **DIED),
+      run(3, 210, computing_s=225, from_scratch="gone", ended_s=300)), 215, 90),
+    # It did not come so far yet that it computed.
+    ((TWICE[0], run(2, 140)), 900, 0),
     # The second run makes no dataset: its beginning is lost once, by the run before it.
-    ((TWICE[0], run(2, 140, computing_s=150, restarted_from="a", ended_s=200, **DIED),
-      run(3, 210, computing_s=225, restarted_from="a", ended_s=300)), 50 + 75, 90 + 90),
+    ((TWICE[0], run(2, 140, computing_s=150, ended_s=200, **AGAIN, **DIED),
+      run(3, 210, computing_s=225, ended_s=300, **AGAIN)), 50 + 75, 90 + 90),
     # So it is where it does not come to compute.
-    ((TWICE[0], run(2, 140, restarted_from="a", ended_s=145, **DIED),
-      run(3, 150, computing_s=160, restarted_from="a", ended_s=300)),
+    ((TWICE[0], run(2, 140, ended_s=145, **AGAIN, **DIED), run(3, 150, computing_s=160, ended_s=300, **AGAIN)),
      45 + 15, 90 + 90),
     # The second restart saves what both runs before it have kept.
-    ((TWICE[0], run(2, 140, computing_s=150, newest_s=200, restarted_from="a", ended_s=210, **DIED),
-      run(3, 220, computing_s=225, restarted_from="b", ended_s=300)), 50 + 25, 90 + 140),
+    ((TWICE[0], run(2, 140, computing_s=150, newest_s=200, restarted_from="a", regained_s=90, kept_s=140, ended_s=210,
+                    **DIED), run(3, 220, computing_s=225, restarted_from="b", regained_s=140, ended_s=300)),
+     50 + 25, 90 + 140),
 ])
 def test_time_lost_and_saved(runs: "tuple[Run, ...]", lost: float, saved: float) -> None:
     account = account_of(*runs)
@@ -54,6 +63,29 @@ def test_the_account_is_ten_lines() -> None:
     assert len(lines_of(account_of(*many), Progress(), 300)) == 12
 
 
+def test_it_says_that_a_run_began_from_scratch_and_why() -> None:
+    lines = "\n".join(lines_of(account_of(TWICE[0], run(2, 140, computing_s=150, from_scratch="n1 and n2 are gone")),
+                               Progress(), 300))
+    assert "run 2 began from scratch: n1 and n2 are gone" in lines
+    assert "FROM SCRATCH" not in "\n".join(lines_of(account_of(*TWICE), Progress(), 300))
+
+
+UNSET = {"SCR_CHECKPOINT_INTERVAL": "0", "SCR_CHECKPOINT_SECONDS": "0", "SCR_CHECKPOINT_OVERHEAD": "0.0"}
+
+
+@pytest.mark.parametrize("progress, settings, says", [
+    (Progress(finalized=True), UNSET, True),
+    (Progress(finalized=False), {}, True),
+    (Progress(finalized=None), UNSET, False),  # nothing is known of it: it has not called SCR_Init
+    (Progress(finalized=True, commits=1), UNSET, False),
+    (Progress(finalized=True), {**UNSET, "SCR_CHECKPOINT_SECONDS": "60"}, False)])
+def test_where_no_checkpoint_was_made_as_none_was_ever_due_it_says_what_to_set(
+        progress: Progress, settings: Mapping[str, str], says: bool) -> None:
+    assert ("SCR_CHECKPOINT_INTERVAL" in never_due(progress, settings)) == says
+    lines = lines_of(account_of(*TWICE), progress, 300, [never_due(progress, settings), "n1 lives"])
+    assert len(lines) == 10 + says and lines[-1].endswith("n1 lives")
+
+
 def test_it_survives_being_written_down() -> None:
     account = account_of(*TWICE)
     assert account_of_json({**account.as_json(), "of a later version": 1}) == account
@@ -65,6 +97,6 @@ def test_sizes(count: int, text: str) -> None:
     assert size_text(count) == text
 
 
-@pytest.mark.parametrize("seconds, text", [(0, "0.0 s"), (99, "99.0 s"), (130, "2 min 10 s"), (7260, "2 h 01 min")])
+@pytest.mark.parametrize("seconds, text", [(0, "0 s"), (0.0123, "12.3 ms"), (0.99999, "1.0 s"), (99, "99.0 s"), (130, "2 min 10 s"), (7260, "2 h 01 min")])
 def test_times(seconds: float, text: str) -> None:
     assert time_text(seconds) == text

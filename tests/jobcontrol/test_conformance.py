@@ -320,8 +320,8 @@ def test_what_was_started_ends_when_nobody_listens(remote: Tuple[RemoteExecution
 def test_the_tests_of_nodes_pass_where_the_nodes_are_well(remote: Tuple[RemoteExecution, List[str]], tmp_path: Path) -> None:
     way, nodes = remote
     folder = str(tmp_path / "it's" / "new" / "%n")
-    assert echo(way).unfit(nodes) == {} == capacity(way, folder, "ann/cairn.1", 1).unfit(nodes)
-    told = capacity(way, folder, "ann/cairn.1", 1 << 70).unfit(nodes)
+    assert echo(way).unfit(nodes) == {} == capacity(way, folder, "ann/cairn.1.", 1).unfit(nodes)
+    told = capacity(way, folder, "ann/cairn.1.", 1 << 70).unfit(nodes)
     assert list(told) == nodes and all("bytes free, not" in why for why in told.values()), told
 
 

@@ -102,6 +102,9 @@ def test_no_row_is_idle() -> None:
 
 @pytest.mark.parametrize("event, kind", [
     (Event(How.EXIT_0, 0, None, ()), Kind.SUCCESS),          # a program that does not use the library
+    (Event(How.EXIT_0, 0, None, (), "each rank is alone"), Kind.GIVEN_UP),
+    (Event(How.EXIT_0, 0, True, (), "each rank is alone"), Kind.GIVEN_UP),
+    (Event(How.EXIT_OTHER, 1, False, (), "each rank is alone"), Kind.GIVEN_UP),  # another run would be the same
     (Event(How.EXIT_0, 0, None, ("n1",)), Kind.LAUNCH),
     (Event(How.EXIT_0, 0, False, ()), Kind.LAUNCH),          # the node is not known to be dead yet
     (Event(How.EXIT_0, 0, True, ("n1",)), Kind.SUCCESS),

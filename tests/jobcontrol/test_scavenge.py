@@ -183,7 +183,7 @@ def test_more_nodes_than_at_once_all_get_their_turn(nodes: SimulatedNodes, monke
 @pytest.mark.parametrize("done, seconds, line", [
     (0, 1.0, "x: [                    ] 0 B of 1 GiB, 0 B/s"),
     (1 << 29, 2.0, "x: [##########          ] 512 MiB of 1 GiB, 256 MiB/s, 2.0 s left"),
-    (1 << 31, 1.0, "x: [####################] 1 GiB of 1 GiB, 1 GiB/s, 0.0 s left"),
+    (1 << 31, 1.0, "x: [####################] 1 GiB of 1 GiB, 1 GiB/s, 0 s left"),
 ])
 def test_the_line_of_progress(done: int, seconds: float, line: str) -> None:
     assert bar_of("x", done, 1 << 30, seconds) == line
@@ -404,7 +404,7 @@ def test_what_is_silent_is_told_where_nothing_is_saved_too(left: Left) -> None:
     left.hold(listed(3, ALL, in_prefix=True))
     (left.storage("n1") / "held.json").write_text("broken")
     done = left.scavenge("--json")
-    assert done.code == 0 and "n1 does not tell what it holds: " in done.told and list(done.json()["silent"]) == ["n1"], done
+    assert done.code == 0 and "n1 cannot list what it holds: " in done.told and list(done.json()["silent"]) == ["n1"], done
 
 
 def test_an_idle_spare_does_not_speak_for_the_others(left: Left) -> None:
@@ -424,7 +424,7 @@ def test_what_cannot_be_read_costs_a_node_no_more_than_that(left: Left) -> None:
     assert done.code == 0, done
     (one,) = done.json()["datasets"]
     assert one["nodes"] == list(HELD) and one["failed_nodes"] == {} and list(done.json()["partly"]) == ["n1", "n2"]
-    assert "n1 does not tell all that it holds: cairn: error: not all" in done.told and "has not copied" not in done.told
+    assert "n1 cannot list all that it holds: cairn: error: not all" in done.told and "has not copied" not in done.told
 
 
 def test_without_a_rebuild_all_is_copied(left: Left) -> None:
@@ -445,7 +445,7 @@ def test_a_list_that_hangs_does_not_take_the_time_of_the_copies(left: Left) -> N
     (left.storage("n3") / "list_s").write_text("60")
     done = left.scavenge("--json", SCR_END_TIME=str(int(time.time()) + 14))
     assert done.code == 0 and list(done.json()["silent"]) == ["n3"], done
-    assert "n3 does not tell what it holds: has not answered for 3" in done.told
+    assert "n3 cannot list what it holds: has not answered for 3" in done.told
 
 
 class AskedOf(NamedTuple):

@@ -126,7 +126,7 @@ def test_what_the_job_has_in_a_folder_is_room_for_it(tmp_path: Path) -> None:
     (tmp_path / "df").chmod(0o755)
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     with SimulatedNodes(environment, 2, 0, tmp_path / "nodes") as nodes:
-        mine = nodes.storage("n0") / "ada" / "cairn.7"
+        mine = nodes.storage("n0") / "ada" / "cairn.7.0123456789abcdef"
         mine.mkdir(parents=True)
         (mine / "data").write_bytes(b"x" * (64 << 10))
         for needed, unfit_ones in ((100 << 10, []), (160 << 10, ["n1"]), (1 << 30, ["n0", "n1"])):

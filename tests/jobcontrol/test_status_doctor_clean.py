@@ -1,6 +1,8 @@
 """The commands around a job: they tell the truth, and remove nothing that lives."""
 
+import contextlib
 import fcntl
+import io
 import json
 import os
 import re
@@ -8,7 +10,7 @@ import signal
 import subprocess
 import time
 from pathlib import Path
-from typing import IO, Dict, Optional, Tuple
+from typing import IO, Dict, List, Optional, Tuple
 
 import pytest
 
@@ -77,7 +79,7 @@ def test_status_of_a_job_without_a_cache(cairn: Path, tmp_path: Path, first_flav
 
 def test_status_where_there_is_no_job(cairn: Path, tmp_path: Path) -> None:
     code, output, told = call(cairn, tmp_path, "status")
-    assert (code, output) == (1, "") and "no cairn run has worked in" in told
+    assert (code, output) == (1, "") and "no job has worked in" in told
 
 
 def test_status_is_watched_through_a_time_in_which_nothing_can_be_read(cairn: Path, tmp_path: Path) -> None:
@@ -94,7 +96,7 @@ def test_status_is_watched_through_a_time_in_which_nothing_can_be_read(cairn: Pa
     until(watched.stdout, "job         watched in")
     state_file = tmp_path / ".cairn" / "run.json"
     kept = state_file.rename(tmp_path / "kept")
-    until(watched.stderr, "no cairn run has worked in")
+    until(watched.stderr, "no job has worked in")
     kept.write_text(kept.read_text().replace('"watched"', '"again"'))
     kept.rename(state_file)
     until(watched.stdout, "job         again in")
@@ -113,8 +115,11 @@ def test_status_takes_the_prefix_directory_in_any_form(cairn: Path, tmp_path: Pa
 # ---- clean ----
 
 
-def left_by(cache: Path, user: str, job: str, hours_old: float) -> Path:
-    folder = cache / user / f"cairn.{job}"
+PREFIX_ID = "0123456789abcdef"
+
+
+def left_by(cache: Path, user: str, job: str, hours_old: float, prefix_id: str = PREFIX_ID) -> Path:
+    folder = cache / user / f"cairn.{job}.{prefix_id}"
     (folder / "dataset.1.0" / "rank.0").mkdir(parents=True)
     (folder / "dataset.1.0" / "rank.0" / "record").write_bytes(bytes(1000))
     (folder / "lock").touch()
@@ -136,7 +141,7 @@ def test_clean_removes_what_is_old_and_only_when_it_is_told(cairn: Path, tmp_pat
     for _ in range(2):  # to look changes nothing
         assert "would be removed" in call(cairn, tmp_path, "clean", "--cache", tmp_path)[1]
     code, output, _ = call(cairn, tmp_path, "clean", "--remove", "--cache", tmp_path)
-    assert code == 0 and "cairn.old: 1000 B" in output and "less than 24 h ago" in output
+    assert code == 0 and f"cairn.old.{PREFIX_ID}: 1000 B" in output and "less than 24 h ago" in output
     assert not old.exists() and young.exists() and other.exists()
     call(cairn, tmp_path, "clean", "--remove", "--job", "young", "--cache", tmp_path)
     assert not young.exists()
@@ -165,13 +170,13 @@ def test_clean_touches_nothing_of_a_job_that_runs(cairn: Path, tmp_path: Path, f
     for words in (["--job", "local"], ["--older-than", "0"]):
         code, output, told = call(cairn, elsewhere, "clean", "--remove", *words, "--cache", nodes / "%n")
         assert code == 0 and output.count("a run of the job is alive") == 2, output + told
-    assert len(list(nodes.glob("*/*/cairn.local/lock"))) == 2
-    assert [path.read_text() for path in nodes.glob("*/*/cairn.local/prefix")] == [str(tmp_path)] * 2
+    assert len(list(nodes.glob("*/*/cairn.local.*/lock"))) == 2
+    assert [path.read_text() for path in nodes.glob("*/*/cairn.local.*/prefix")] == [str(tmp_path)] * 2
     job.send(signal.SIGTERM)
     outcome = job.wait()
     assert outcome.code == 3, outcome
     assert call(cairn, tmp_path, "clean", "--remove", "--job", "local", "--cache", nodes / "%n")[0] == 0
-    assert not list(nodes.glob("*/*/cairn.local"))
+    assert not list(nodes.glob("*/*/cairn.local.*"))
 
 
 def test_clean_keeps_what_the_next_launch_needs(cairn: Path, tmp_path: Path, user: str) -> None:
@@ -207,13 +212,45 @@ def test_clean_keeps_the_job_of_this_allocation(cairn: Path, tmp_path: Path, use
     assert "of this allocation" in output and folder.exists()
 
 
+def test_clean_removes_the_caches_of_one_prefix_directory_by_its_id_or_path(cairn: Path, tmp_path: Path, user: str) -> None:
+    mine, other = tmp_path / "mine", tmp_path / "other"
+    for prefix in (mine, other):
+        prefix.mkdir()
+    call(cairn, mine, "index", "id", PREFIX_ID, SCR_PREFIX=str(mine))
+    by_id = left_by(tmp_path, user, "7", 0)
+    by_path = left_by(tmp_path, user, "7", 0, "1" * 16)
+    (by_path / "prefix").write_text(str(mine))
+    kept = left_by(tmp_path, user, "7", 300, "2" * 16)
+    (kept / "prefix").write_text(str(other))
+    code, output, told = call(cairn, tmp_path, "clean", "--remove", "--of", mine, "--cache", tmp_path)
+    assert code == 0 and "another prefix directory" in output, output + told
+    assert kept.exists() and not by_id.exists() and not by_path.exists()
+    call(cairn, tmp_path, "clean", "--remove", "--job", "7", "--cache", tmp_path)
+    assert not kept.exists()
+
+
+def test_clean_keeps_the_cache_of_a_directory_that_was_moved_away(cairn: Path, tmp_path: Path, user: str) -> None:
+    old = tmp_path / "old"
+    folder = left_by(tmp_path, user, "7", 0)
+    (folder / "prefix").write_text(str(old))
+    (folder / "prefix.id").write_text(PREFIX_ID)
+    for _ in ("nothing is at the old path", "another directory is"):
+        code, output, told = call(cairn, tmp_path, "clean", "--remove", "--of", old, "--cache", tmp_path)
+        assert code == 0 and PREFIX_ID in output and "--job" in output, output + told
+        assert folder.exists()
+        old.mkdir(exist_ok=True)
+    call(cairn, old, "index", "id", PREFIX_ID, SCR_PREFIX=str(old))
+    call(cairn, tmp_path, "clean", "--remove", "--of", old, "--cache", tmp_path)
+    assert not folder.exists()
+
+
 def test_clean_follows_no_links(cairn: Path, tmp_path: Path, user: str) -> None:
     precious = tmp_path / "precious"
     precious.mkdir()
     (precious / "data").touch()
     cache = tmp_path / "cache"
     (cache / user).mkdir(parents=True)
-    (cache / user / "cairn.9").symlink_to(precious)
+    (cache / user / f"cairn.9.{PREFIX_ID}").symlink_to(precious)
     folder = left_by(cache, user, "8", 30)
     (folder / "link").symlink_to(precious)
     call(cairn, tmp_path, "clean", "--remove", "--job", "8", "--job", "9", "--cache", cache)
@@ -234,25 +271,51 @@ def test_clean_looks_into_every_store(cairn: Path, tmp_path: Path, user: str) ->
     assert not any(folder.exists() for folder in folders)
 
 
-def test_clean_removes_nodes_that_a_killed_cairn_run_has_simulated(tmp_path: Path,
-                                                                   capsys: pytest.CaptureFixture[str]) -> None:
-    for name in ("cairn-nodes-dead", "cairn-nodes-alive", "cairn-nodes-young", "cairn-nodes-unlocked", "other"):
-        (tmp_path / name / "nodes" / "n0").mkdir(parents=True)
-        if "unlocked" not in name:
-            (tmp_path / name / "owner").touch()
-            os.utime(tmp_path / name / "owner", (time.time() - (0 if "young" in name else 100),) * 2)
-    lock = (tmp_path / "cairn-nodes-alive" / "owner").open()
-    fcntl.flock(lock, fcntl.LOCK_EX)
-    for remove in (False, False, True):
-        assert clean.clean_simulated(clean.parser().parse_args(["--remove"] if remove else []), [tmp_path])
-        assert capsys.readouterr().out.count("cairn-nodes-dead") == 1
-    lock.close()
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "cairn-nodes-alive", "cairn-nodes-unlocked", "cairn-nodes-young", "other"]
+def cleaned(folder: Path, *words: str) -> str:
+    """Of simulated nodes in this folder; what is told."""
+    told = io.StringIO()
+    with contextlib.redirect_stdout(told):
+        assert clean.clean_simulated(clean.parser().parse_args(list(words)), clean.Known(None, str(folder), ""), "ada", [folder])
+    return told.getvalue()
 
 
-def test_simulated_nodes_are_not_taken_for_those_of_the_dead(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local, "YOUNG_S", -1.0)
+def test_clean_removes_nodes_that_a_killed_cairn_run_has_simulated(tmp_path: Path) -> None:
+    for name in ("dead", "alive", "unlocked"):
+        (tmp_path / f"cairn-nodes-{name}" / "nodes" / "n0").mkdir(parents=True)
+        if name != "unlocked":
+            (tmp_path / f"cairn-nodes-{name}" / "owner").touch()
+    (tmp_path / "other").mkdir()
+    with (tmp_path / "cairn-nodes-alive" / "owner").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for words in ((), (), ("--remove",)):
+            assert cleaned(tmp_path, *words).count("cairn-nodes-dead") == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cairn-nodes-alive", "cairn-nodes-unlocked", "other"]
+
+
+@pytest.mark.parametrize("words, hours_old, goes", [
+    ([], 1, False), ([], 30, True), (["--older-than", "0"], 1, True), (["--job", "sim"], 1, True),
+    (["--job", "other"], 30, False)])
+def test_clean_keeps_what_simulated_nodes_hold_as_long_as_other_caches(tmp_path: Path, words: List[str], hours_old: float,
+                                                                      goes: bool) -> None:
+    nodes = tmp_path / "cairn-nodes-dead"
+    for node in ("n0", "n1"):
+        left_by(nodes / "nodes" / node, "ada", "sim", hours_old)
+    (nodes / "owner").touch()
+    told = cleaned(tmp_path, "--remove", *words)
+    assert nodes.exists() != goes and str(nodes) in told, told
+
+
+def test_clean_keeps_simulated_nodes_on_which_a_rank_still_runs(tmp_path: Path) -> None:
+    folder = left_by(tmp_path / "cairn-nodes-dead" / "nodes" / "n1", "ada", "sim", 30)
+    (tmp_path / "cairn-nodes-dead" / "owner").touch()
+    with (folder / "lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert "alive" in cleaned(tmp_path, "--remove", "--job", "sim") and folder.exists()
+    cleaned(tmp_path, "--remove", "--job", "sim")
+    assert not folder.exists()
+
+
+def test_simulated_nodes_are_not_taken_for_those_of_the_dead() -> None:
     with SimulatedNodes(dict(os.environ), 1, 0) as nodes:
         folder = nodes.storage("n0").parents[1]
         assert folder.name.startswith("cairn-nodes-") and folder not in local.left_by_the_dead([folder.parent])
@@ -272,7 +335,7 @@ def test_doctor_finds_a_good_place_good(cairn: Path, tmp_path: Path) -> None:
     ({"SCR_PREFIX": "/no/such/folder"}, ["/no/such/folder", "SCR_PREFIX"]),
     ({"SCR_CACHE_BASE": "/proc/cache"}, ["/proc", "SCR_CACHE_BASE"]),
     ({"PATH": "/nowhere"}, ["no launcher", "load the module"]),
-    ({"CAIRN_CHECKPOINT_SIZE": "8000TB"}, ["and a checkpoint takes 8e+03 TiB of each rank"]),
+    ({"CAIRN_CHECKPOINT_SIZE": "8000TB"}, ["8e+03 TiB"]),
 ])
 def test_doctor_names_what_is_bad_with_its_remedy(cairn: Path, tmp_path: Path, settings: Dict[str, str],
                                                   words: "list[str]") -> None:
@@ -406,4 +469,4 @@ def test_what_slurm_wipes_is_told() -> None:
     assert "an epilog runs" in found.what
     for answer in (Answer(1, "no"), Answer(0, "")):
         found, = doctor.check_slurm_wipes(lambda words, answer=answer: answer)
-        assert "is not known here" in found.what, "no answer is not a good one"
+        assert "unknown" in found.what, "no answer is not a good one"

@@ -318,12 +318,14 @@ TEST_P(CutOff, ARebuildAndItsPublishingAreEndedByTheNext) {
 
 TEST_P(CutOff, ARepairOfCachesIsEndedByTheNext) {
   for (const std::string& path : state_->files_below()) {  // one dataset will do
-    const bool cached = path.find("/cairn.job/dataset.2.") != std::string::npos;
+    const bool cached = path.find("/cairn.job.") != std::string::npos &&
+                        path.find("/dataset.2.") != std::string::npos;
     ASSERT_TRUE(!cached || files_on(state_)->remove_file(mount_ + path));
   }
   std::map<std::string, std::string> whole;
   for (const std::string& path : state_->files_below())
-    if (path.find("/tester/cairn.job/dataset.") != std::string::npos)
+    if (path.find("/tester/cairn.job.") != std::string::npos &&
+        path.find("/dataset.") != std::string::npos)
       whole[path] = bytes_of(state_, path);
   for (const auto& [path, content] : whole)
     if (path.starts_with("/n1/") && !content.empty()) flip(state_, path);

@@ -105,7 +105,8 @@ TEST_F(ScavengeNodeCommand, AStoreThatCannotBeReadCostsNoOther) {
   EXPECT_EQ(listed(0), (std::vector<int>{2, 1}));
   const fs::path other = cluster_.node("other") + "/tester";
   fs::create_directories(other);
-  std::ofstream(other / "cairn.job") << "a file in the place of the folder";
+  std::ofstream(other / fs::path(cluster_.job_folder("n0")).filename())
+      << "a file in the place of the folder";
   EXPECT_EQ(listed(1), (std::vector<int>{2, 1}));
   EXPECT_NE(cluster_.said().find("not looked into"), std::string::npos) << cluster_.said();
 }

@@ -65,6 +65,20 @@ def test_a_run_has_died_if_another_follows(tmp_path: Path) -> None:
     assert (outcomes["rebuild"].good, outcomes["restart"].good, outcomes["checkpoint"].good) == (1, 1, 1)
 
 
+def test_what_a_run_from_scratch_computes_again_is_lost_and_the_reason_is_a_failure(tmp_path: Path) -> None:
+    log = Log()
+    log.start()
+    log.checkpoint(1)
+    log.checkpoint(2)
+    log.time_s += 20
+    log.start()
+    log.add("FRESH_START", note="n1 and n2 are gone")
+    made = history(log, tmp_path)
+    first, second = made.runs
+    assert made.lost_s() == pytest.approx(second.resumed_s - first.resumed_s) and made.lost_s() > 20 + 20
+    assert [(one.what, one.reason) for one in made.failures()] == [("began from scratch", "n1 and n2 are gone")]
+
+
 def test_cairn_run_tells_that_a_run_is_over_and_which_nodes_failed(tmp_path: Path) -> None:
     """Its launches are no runs of their own, whether their program calls SCR_Init or not."""
     log = Log()

@@ -80,7 +80,7 @@ def test_names_of_the_log_are_only_text(tmp_path: Path) -> None:
 def test_what_it_tells(tmp_path: Path) -> None:
     text = checked(page(tmp_path, eventful())).text
     for words in ("3runs, of which 2 died", "12checkpoints committed, 3 failed", "12 of 15", "80 %", "1 GiB/s",
-                  "512 MiB/s", "256 MiB/s", "was told to stop (JOB_HALTED", "1 line of the log could not be read",
+                  "512 MiB/s", "256 MiB/s", "was asked to stop (JOB_HALTED", "1 line of the log could not be read",
                   "died (run 1: lost <script>"):
         assert words in text, words
 
@@ -159,7 +159,7 @@ def test_the_command_writes_what_it_is_asked_for(cairn: Path, tmp_path: Path) ->
 def test_a_log_is_taken_once_and_one_that_is_not_there_is_named(cairn: Path, tmp_path: Path) -> None:
     log = eventful().write(tmp_path / "one") / ".cairn" / "log.json"
     code, output, told = run(cairn, tmp_path, log, log, "-p", tmp_path / "gone")
-    assert (code, output) == (0, "report.html: 3 runs of 1 job\n")
+    assert (code, output) == (1, "report.html: 3 runs of 1 job\n"), "the page is there, but a prefix directory is not"
     assert "gone" in told and "CAIRN_LOG_JSON=1" in told
     assert "gone" in (tmp_path / "report.html").read_text()
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cache/job_folder.hpp"
 #include "memory_files.hpp"
 #include "shape.hpp"
 
@@ -20,15 +21,23 @@ struct Place {
 
 class Cluster {
  public:
+  static constexpr PrefixId prefix_id{0xc0ffee};
+
   explicit Cluster(const std::vector<std::string>& nodes) {
     for (const std::string& node : nodes)
       own_[node] = {{memory_mount, std::make_shared<Volume>(Volume::Medium::memory)},
                     {disk_mount, std::make_shared<Volume>(Volume::Medium::disk)}};
+    const auto files = make_memory_files({{prefix_mount, prefix_}}, [] { return 0; });
+    const Status made = files->make_folder(prefix_mount + std::string("/.cairn"), 0700);
+    const Status written = write_file_atomically(*files, prefix_mount + std::string("/.cairn/id"),
+                                                 encode(prefix_id), true);
+    if (!made || !written) throw std::logic_error("the prefix directory cannot be made");
   }
 
   Mounts mounts_of(const std::string& node) const {
     Mounts mounts = own_.at(node);
     mounts.emplace(shared_mount, shared_);
+    mounts.emplace(prefix_mount, prefix_);
     return mounts;
   }
 
@@ -39,12 +48,19 @@ class Cluster {
     return all;
   }
 
+  /// In each store.
+  static std::string job_folder(const Settings& settings) {
+    return "/" + settings.user + "/" + job_folder_name(settings, prefix_id);
+  }
+
   Volume& volume(const std::string& node, const std::string& mount) const {
     return mount == shared_mount ? *shared_ : *own_.at(node).at(mount);
   }
 
  private:
   std::map<std::string, Mounts> own_;
+  /// Of jobs that flush nothing: it has only its id.
+  std::shared_ptr<Volume> prefix_ = std::make_shared<Volume>(Volume::Medium::disk);
   std::shared_ptr<Volume> shared_ = std::make_shared<Volume>(Volume::Medium::disk);
 };
 

@@ -11,12 +11,11 @@ class Inspection {
   Inspection(const World& world, const RunPlan& plan) : world_(world), plan_(plan) {}
 
   void look_at(const Place& place) {
-    const std::string root =
-        fmt::format("/{}/cairn.{}", world_.shape.settings.user, world_.shape.settings.job_id);
+    const std::string root = world_.cluster.job_folder(world_.shape.settings);
     const InodePtr job = place.volume->find(root);
     if (!job) return;
     for (const auto& [name, dataset] : job->names) {
-      if (name == "lock" || name == "prefix") continue;
+      if (name == "lock" || name == "prefix" || name == "prefix.id") continue;
       const std::string path = place.mount + root + "/" + name;
       if (name.starts_with("spare.")) {
         look_at_spare(place, path);

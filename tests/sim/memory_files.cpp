@@ -82,13 +82,24 @@ Status read_all(const Inode& file, const Disturbances& disturbances, const std::
 
 class MemoryFile final : public File {
  public:
+  enum class Mode { reads, writes };
+
   MemoryFile(std::shared_ptr<Volume> volume, InodePtr inode, std::string path, Now now,
-             Disturbances disturbances)
+             Disturbances disturbances, Mode mode)
       : volume_(std::move(volume)),
         inode_(std::move(inode)),
         path_(std::move(path)),
         now_(std::move(now)),
-        disturbances_(std::move(disturbances)) {}
+        disturbances_(std::move(disturbances)),
+        writers_(mode == Mode::writes ? 1 : 0) {
+    inode_->writers += writers_;
+  }
+  ~MemoryFile() override {
+    const Turn turn;
+    inode_->writers -= writers_;
+  }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
 
   Status read_at(std::uint64_t offset, MutableBytes buffer) override {
     const Turn turn;
@@ -147,6 +158,7 @@ class MemoryFile final : public File {
   std::string path_;
   Now now_;
   Disturbances disturbances_;
+  const int writers_;
 };
 
 class MemoryView final : public View {
@@ -215,13 +227,14 @@ class MemoryFiles final : public Files {
     const Turn turn;
     CAIRN_ASSIGN(const Place place, make_file(path, mode, "create"));
     place.inode->content.clear();
-    return std::make_unique<MemoryFile>(place.volume, place.inode, path, now_, disturbances_);
+    return std::make_unique<MemoryFile>(place.volume, place.inode, path, now_, disturbances_,
+                                        MemoryFile::Mode::writes);
   }
 
   Status append(const std::string& path, Bytes data, std::uint32_t mode) override {
     const Turn turn;
     CAIRN_ASSIGN(const Place place, make_file(path, mode, "append to"));
-    MemoryFile file(place.volume, place.inode, path, now_, disturbances_);
+    MemoryFile file(place.volume, place.inode, path, now_, disturbances_, MemoryFile::Mode::writes);
     return file.write_at(place.inode->content.size(), data);
   }
 
@@ -246,6 +259,12 @@ class MemoryFiles final : public Files {
                     inode.change_ns,
                     {0, number},
                     inode.linked ? place.volume->count_names(inode) : 1};
+  }
+
+  Result<bool> is_open_for_writing(const std::string& path) override {
+    const Turn turn;
+    CAIRN_ASSIGN(const Place place, find_file(path, owner_reads));
+    return place.inode->writers > 0;
   }
 
   Result<std::vector<std::string>> list(const std::string& folder) override {
@@ -418,7 +437,9 @@ class MemoryFiles final : public Files {
 
   Result<std::unique_ptr<File>> open_existing(const std::string& path, std::uint32_t access) {
     CAIRN_ASSIGN(const Place place, find_file(path, access));
-    return std::make_unique<MemoryFile>(place.volume, place.inode, path, now_, disturbances_);
+    const auto mode =
+        (access & owner_writes) != 0 ? MemoryFile::Mode::writes : MemoryFile::Mode::reads;
+    return std::make_unique<MemoryFile>(place.volume, place.inode, path, now_, disturbances_, mode);
   }
 
   Result<Place> make_file(const std::string& path, std::uint32_t mode, std::string_view action) {

@@ -12,8 +12,7 @@ constexpr const char* spare_mount = "/rebuilt";
 class OfflineRebuild {
  public:
   explicit OfflineRebuild(World& world) : world_(world) {
-    const std::string job =
-        fmt::format("/{}/cairn.{}", world.shape.settings.user, world.shape.settings.job_id);
+    const std::string job = world.cluster.job_folder(world.shape.settings);
     mounts_[spare_mount] = std::make_shared<Volume>(Volume::Medium::memory);
     for (const Place& place : world.cluster.places()) {
       const std::string mount = fmt::format("/left.{}.{}", place.node, place.mount.substr(1));

@@ -23,7 +23,11 @@ void PrefixBooks::end_run() {
 }
 
 void PrefixBooks::purge_begins() {
-  for (auto& [key, told] : told_) told = Told::unsure;
+  for (auto& [key, told] : told_) {
+    told = Told::unsure;
+    purged_.insert(key);
+  }
+  copied_ = 0;
 }
 
 void PrefixBooks::nodes_lost() {
@@ -52,7 +56,7 @@ void PrefixBooks::completed(int key, bool well, bool sure) {
 }
 
 void PrefixBooks::finalized() {
-  if (!last_) return;
+  if (!last_ || purged_.contains(*last_)) return;
   copied_ = std::max(copied_, *last_);
   if (!doubted_.contains(*last_)) told_[*last_] = Told::complete;
 }
@@ -65,14 +69,14 @@ void PrefixBooks::expect_copied(int newest) {
     if (before == before_.end()) return;
     oldest = before->second;
   }
-  copied_ = std::max(copied_, oldest);
+  if (!purged_.contains(oldest)) copied_ = std::max(copied_, oldest);
 }
 
 void PrefixBooks::goes_on_from(int key, bool sure, bool asked) {
   if (std::exchange(goes_on_, true)) return;
   last_ = key;
   if (sure) expect_copied(key);
-  if (sure && asked) copied_ = std::max(copied_, key);
+  if (sure && asked && !purged_.contains(key)) copied_ = std::max(copied_, key);
 }
 
 void PrefixBooks::doubt(int key) {
@@ -174,8 +178,8 @@ std::string PrefixBooks::silent_offer(int key, const std::string& said) const {
   const auto is_said = [&](const std::string& what) {
     return said.find(what) != std::string::npos;
   };
-  if (key == 0 && !is_said("FROM ZERO"))
-    return fmt::format("(b) d{} was complete, and the run starts from zero without a word",
+  if (key == 0 && !is_said("FROM SCRATCH"))
+    return fmt::format("(b) d{} was complete, and the run starts from scratch without a word",
                        expected);
   // A directory that is away names none of those that are in it.
   bool named = key == 0 || is_said("nothing can be fetched");

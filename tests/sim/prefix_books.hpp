@@ -106,6 +106,7 @@ class PrefixBooks {
   std::set<int> outputs_;
   std::set<int> doubted_;        ///< for what was done to them
   std::set<int> damaged_;        ///< of these
+  std::set<int> purged_;         ///< or may be: what the caches have of them is not copied again
   std::set<int> gone_;           ///< dropped or deleted: not to be listed again
   std::set<int> deleted_;        ///< of these
   std::set<int> never_offered_;  ///< of these, those that no node has either

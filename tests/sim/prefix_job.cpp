@@ -258,7 +258,7 @@ class PrefixJob {
     Settings settings = plan.settings;
     settings.node_name = placement_[static_cast<std::size_t>(rank)];
     Mounts mounts = cluster_.mounts_of(settings.node_name);
-    mounts.emplace(settings.prefix, prefix_);
+    mounts[settings.prefix] = prefix_;
     const auto memory = make_memory_files(mounts, [this] { return scheduler_.now_us() * 1000; });
     const auto files = make_hooked_files(*memory, [&](const FileOperation& operation) -> Status {
       if (std::uncaught_exceptions() > 0)

@@ -95,7 +95,7 @@ JobShape draw_shape(std::uint64_t seed) {
   shape.first_placement = place(shape.nodes, draw_counts(nodes, chance), chance.one_in(3));
   shape.first_placement.resize(std::min<std::size_t>(shape.first_placement.size(), 12));
   Settings& settings = shape.settings;
-  settings.prefix = "/prefix";
+  settings.prefix = prefix_mount;
   settings.user = "tester";
   settings.job_id = "job";
   settings.control_base = memory_mount;

@@ -19,6 +19,7 @@ using Nodes = std::vector<std::string>;
 inline constexpr const char* memory_mount = "/mem";
 inline constexpr const char* disk_mount = "/disk";
 inline constexpr const char* shared_mount = "/shared";
+inline constexpr const char* prefix_mount = "/prefix";
 
 struct JobShape {
   std::uint64_t seed = 0;

@@ -25,6 +25,7 @@ struct Inode {
 
   Blob content;
   Blob synced_content;
+  int writers = 0;  ///< open files that may write to it
 
   using Names = std::map<std::string, std::shared_ptr<Inode>, std::less<>>;
   /// `removed` goes, then `inode` appears as `added`; either name may be empty. One such change is

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import house_rules
+import plain_words
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -27,7 +28,7 @@ def test_there_are_sources_to_check():
     assert sum(1 for _ in house_rules.sources(ROOT)) > 10
 
 
-@pytest.mark.parametrize("check", house_rules.CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("check", [*house_rules.CHECKS, plain_words.check_plain_words], ids=lambda check: check.__name__)
 def test_tree_keeps_the_rule(check):
     violations = check(ROOT)
     assert not violations, "\n" + "\n".join(violations)
@@ -119,9 +120,16 @@ def test_what_only_a_newer_python_understands_is_caught(tmp_path):
     assert len(house_rules.check_python(tmp_path)) == 1
 
 
-def test_the_program_in_the_readme_is_the_example():
-    program = (ROOT / "README.md").read_text().split("```c\n")[1].split("```")[0]
-    assert program in (ROOT / "examples" / "1_first_program.c").read_text()
+@pytest.mark.parametrize("name, text, count", [
+    ("src/tools/a.cpp", 'log.error("{} is no "\n  "folder; mend it", x);', 1), ("src/tools/a.cpp", "// nobody tells\n", 0),
+    ("src/tools/a.cpp", 'json["folders"] = 1;', 0), ("src/tools/a_test.cpp", 'say("it is told");', 0),
+    ("python/cairn/commands/a.py", 'x = f"{y} tells all"', 1), ("python/cairn/commands/a.py", '"""cairn a: tells."""\n', 1),
+    ("python/cairn/native.py", '"""It tells."""\n', 0),
+    ("docs/man/cairn-a.1", "It refuses\n", 1), ("docs/man/crfs.1", "A folder.\n", 1), ("docs/page.md", "It starts from zero.\n", 1),
+])
+def test_a_word_that_users_should_not_meet_is_caught(tmp_path, name, text, count):
+    write(tmp_path, name, text)
+    assert len(plain_words.check_plain_words(tmp_path)) == count
 
 
 @pytest.mark.parametrize("target", ["test", "asan", "tsan", "soak-crfs"])

@@ -5,39 +5,44 @@ from __future__ import annotations
 import argparse
 import fcntl
 import os
+import re
 import shutil
 import stat
-import sys
 import tempfile
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Iterator, List, NamedTuple, Optional, Sequence, TextIO
 
 from cairn.account import size_text, time_text
-from cairn.native import Native, Trouble, cache_folders
+from cairn.command_line import Parser, report
+from cairn.native import Native, Trouble, cache_folders, check_prefix
 from cairn.resources import manager_of
 from cairn.resources.local import MEMORY, left_by_the_dead
 from cairn.state_file import read_state
 
-FOLDER = "cairn."
+FOLDER = "cairn."  # then the job's id, a dot and the id of its prefix directory
+PREFIX_ID = re.compile(r"\.[0-9a-f]{16}$")
 SILENT_S = 600.0  # a `cairn run` that has told nothing for so long is dead; while it tests nodes it tells nothing
 
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog="cairn clean", description="Removes what dead jobs have left in the caches of this node, never a live "
-        "one's. Without --remove it only tells what there is.",
+        "one's. Without --remove it only lists them.",
         epilog="Exit codes: 0 done, 1 something could not be removed, 2 wrong usage.")
     add = made.add_argument
     add("--remove", action="store_true", help="do it")
     add("--job", action="append", default=[], metavar="ID", help="only this job's, however young; may be repeated")
+    add("--of", metavar="FOLDER", help="only the caches for this prefix directory, however young: those that have "
+        "its id, and those without a recorded id that were last used from this path")
     add("--older-than", type=float, default=24.0, metavar="HOURS",
         help="only of jobs that have written nothing for so long (24)")
-    add("--cache", action="append", default=[], metavar="FOLDER",
-        help="look here, in place of the folders that the settings name; may be repeated")
-    add("-p", "--prefix", metavar="FOLDER", help="a prefix directory, in place of SCR_PREFIX, for jobs that have not written "
+    add("--cache", action="append", default=[], metavar="DIR",
+        help="look here, in place of the directories that the settings name; may be repeated")
+    add("-p", "--prefix", metavar="DIR", help="a prefix directory, in place of SCR_PREFIX, for jobs that have not written "
         "down theirs beside their caches: the job of a cairn run that works there is kept, also between two runs")
     return made
 
@@ -57,11 +62,35 @@ class Known(NamedTuple):
 
     own: Optional[str]  # the job of this allocation
     prefix: str
+    of_id: str  # of the prefix directory that --of names; empty if it has none
 
 
-def known_of(native: Native) -> Known:
+def known_of(native: Native, of: Optional[str]) -> Known:
     """As the settings tell."""
-    return Known(native.chosen("SCR_JOB_ID") or manager_of(native.environment).job_id(), native.prefix)
+    of_id = native.prefix_id(of) if of and os.path.isdir(of) else ""
+    return Known(native.chosen("SCR_JOB_ID") or manager_of(native.environment).job_id(), native.prefix, of_id)
+
+
+def text_in(path: Path) -> str:
+    """What the last run noted; empty if it noted nothing."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ""
+
+
+def why_not_for(path: Path, prefix: str, prefix_id: str) -> str:
+    """Why the folder of a job is not for this prefix directory, empty if it is. The path alone proves nothing where
+    the folder has noted an id: the directory that it is for may have been moved away."""
+    try:
+        noted, is_here = text_in(path / "prefix.id"), text_in(path / "prefix") == os.path.abspath(prefix)
+    except (OSError, ValueError) as error:
+        return f"cannot be read: {error}; name it by --job"
+    if prefix_id and (noted or path.name).endswith(prefix_id) or not noted and is_here:
+        return ""
+    if is_here:
+        return f"is for a prefix directory of id {noted}, which was at this path and may have been moved; name it by --job"
+    return "is for another prefix directory"
 
 
 def prefix_of(path: Path, known: Known) -> str:
@@ -78,7 +107,7 @@ def why_it_may_go_on(left: Left, known: Known) -> str:
     try:
         state = read_state(prefix, SILENT_S)
     except Trouble as trouble:
-        return f"may go on: it cannot be seen whether its cairn run lives: {trouble}; mend or remove that file"
+        return f"may go on: it cannot be seen whether its cairn run lives: {trouble}; repair or remove that file"
     if state and state["alive"] and state["account"].job == left.job:
         return f"is the job of the cairn run that works in {prefix}"
     return ""
@@ -96,6 +125,16 @@ def bytes_and_newest(folder: Path) -> "tuple[int, float]":
             total += found.st_size
             newest = max(newest, found.st_mtime)
     return total, newest
+
+
+def job_of(path: Path) -> str:
+    """Whose folder in a cache it is."""
+    return PREFIX_ID.sub("", path.name[len(FOLDER):])
+
+
+def left_in(path: Path) -> Left:
+    """What is there."""
+    return Left(path, job_of(path), *bytes_and_newest(path))
 
 
 def is_ours(path: Path) -> bool:
@@ -136,9 +175,13 @@ def why_kept(left: Left, options: argparse.Namespace, known: Known, now_s: float
     """Why it is not to be removed, empty if it is."""
     if options.job and left.job not in options.job:
         return "is another job's"
-    if not options.job and left.job == known.own:
+    not_for = why_not_for(left.path, options.of, known.of_id) if options.of else ""
+    if not_for:
+        return not_for
+    is_named = options.job or options.of
+    if not is_named and left.job == known.own:
         return "is the job of this allocation; name it by --job"
-    if not options.job and now_s - left.newest_s < options.older_than * 3600:
+    if not is_named and now_s - left.newest_s < options.older_than * 3600:
         return f"was written to less than {options.older_than:g} h ago"
     return why_it_may_go_on(left, known)
 
@@ -148,7 +191,7 @@ def clean(path: Path, options: argparse.Namespace, known: Known) -> bool:
     try:
         with take_lock(path, options.remove):
             now_s = time.time()
-            left = Left(path, path.name[len(FOLDER):], *bytes_and_newest(path))
+            left = left_in(path)
             what = f"{path}: {size_text(left.bytes)}, {time_text(now_s - left.newest_s)} old"
             kept = why_kept(left, options, known, now_s)
             if not kept and options.remove:
@@ -158,25 +201,56 @@ def clean(path: Path, options: argparse.Namespace, known: Known) -> bool:
                 print(f"{what}: " + (f"kept, it {kept}" if kept else "would be removed by --remove"))
     except BlockingIOError:
         print(f"{path}: kept, a run of the job is alive")
+    except BrokenPipeError:  # of the output
+        raise
     except OSError as error:
-        print(f"cairn: error: {path}: {error.strerror}", file=sys.stderr)
+        report(f"{path}: {error.strerror}")
         return False
     return True
 
 
-def clean_simulated(options: argparse.Namespace, bases: Sequence[Path]) -> bool:
+def caches_in(nodes: Path, user: str) -> Iterator[Path]:
+    """Those of this user's jobs on simulated nodes."""
+    return folders_in(nodes / "nodes" / "%n", user)
+
+
+def why_nodes_kept(caches: Sequence[Path], options: argparse.Namespace, known: Known, now_s: float) -> str:
+    """Why simulated nodes are not to be removed, empty if they are: as for the caches that they hold."""
+    for path in caches:
+        kept = why_kept(left_in(path), options, known, now_s)
+        if kept:
+            is_named = options.job or options.of
+            return kept if is_named else f"{kept}; cairn scavenge -p {prefix_of(path, known)} saves what it holds"
+    return "is not known to be of that job" if (options.job or options.of) and not caches else ""
+
+
+def clean_nodes(path: Path, options: argparse.Namespace, known: Known, user: str) -> None:
+    """One folder of simulated nodes."""
+    with ExitStack() as stack:
+        caches = list(caches_in(path, user))
+        for cache in caches:
+            stack.enter_context(take_lock(cache, options.remove))
+        kept = why_nodes_kept(caches, options, known, time.time())
+        jobs = ", ".join(sorted({job_of(cache) for cache in caches})) or "no job"
+        what = f"{path}: {size_text(bytes_and_newest(path)[0])} of nodes that were simulated for {jobs}"
+        if not kept and options.remove:
+            shutil.rmtree(path)
+        print(f"{what}: " + (f"kept, it {kept}" if kept else "removed" if options.remove else "would be removed by --remove"))
+
+
+def clean_simulated(options: argparse.Namespace, known: Known, user: str, bases: Sequence[Path]) -> bool:
     """What a `cairn run` that was killed has left of nodes that it has simulated; False if that failed."""
     done = True
     for path in left_by_the_dead(bases):
         try:
-            if not is_ours(path):
-                continue
-            what = f"{path}: {size_text(bytes_and_newest(path)[0])} of nodes that were simulated"
-            if options.remove:
-                shutil.rmtree(path)
-            print(f"{what}: " + ("removed" if options.remove else "would be removed by --remove"))
+            if is_ours(path):
+                clean_nodes(path, options, known, user)
+        except BlockingIOError:
+            print(f"{path}: kept, a run of the job is alive")
+        except BrokenPipeError:  # of the output
+            raise
         except OSError as error:
-            print(f"cairn: error: {path}: {error.strerror}", file=sys.stderr)
+            report(f"{path}: {error.strerror}")
             done = False
     return done
 
@@ -185,17 +259,20 @@ def main(arguments: Sequence[str], native_path: Path) -> int:
     """The exit code."""
     options = parser().parse_args(list(arguments))
     try:
+        if options.prefix:
+            check_prefix(options.prefix)
         native = Native(native_path, options.prefix, dict(os.environ))
-        known = known_of(native)
+        known = known_of(native, options.of)
         user = native.settings["SCR_USER_NAME"]
+        places = native.job().bases()
     except Trouble as trouble:
-        print(f"cairn: error: {trouble}", file=sys.stderr)
+        report(trouble)
         return 1
-    bases: List[str] = options.cache or cache_folders(native.settings)
+    bases: List[str] = options.cache or sorted({*cache_folders(native.settings), *places})
+    # Simulated nodes first: their caches may be among those of the job.
+    done = [] if options.cache else [clean_simulated(options, known, user, [MEMORY, Path(tempfile.gettempdir())])]
     found = [path for base in bases for path in folders_in(Path(base), user)]
     if not found:
         print(f"nothing of {user}'s jobs is in {', '.join(bases)}")
-    done = [clean(path, options, known) for path in found]
-    if not options.job and not options.cache:
-        done.append(clean_simulated(options, [MEMORY, Path(tempfile.gettempdir())]))
+    done += [clean(path, options, known) for path in found]
     return 0 if all(done) else 1

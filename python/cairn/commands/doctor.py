@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import re
 import shutil
-import sys
 import time
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Callable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from cairn.account import size_text, time_text
+from cairn.command_line import Parser, report
 from cairn.commands import for_scripts
 from cairn.commands.for_scripts import Here
-from cairn.commands.run import tests_for
+from cairn.commands.run import commands_of, tests_for
 from cairn.hosts import expand
-from cairn.native import Trouble, cache_folders
+from cairn.native import Trouble, WrongUsage, cache_folders
 from cairn.node_tests import unfit
+from cairn.program_mpi import cannot_start, libraries_of, linked_mpis
 from cairn.roles import Answer, Ask, ResourceManager, ask_here
 
 GOOD, NOTE, BAD = "good", "note", "bad"
@@ -36,11 +39,14 @@ class Finding(NamedTuple):
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog="cairn doctor",
-        description="Checks that this place is fit for a job, and says what to do where it is not.",
+        description="Checks whether a job can run here, and says what to do where it cannot.",
         epilog="Exit codes: 0 fit, 1 not fit, 2 wrong usage.")
-    made.add_argument("-p", "--prefix", metavar="FOLDER", help="the prefix directory, in place of SCR_PREFIX")
+    made.add_argument("-p", "--prefix", metavar="DIR", help="the prefix directory, in place of SCR_PREFIX")
+    made.add_argument("command", nargs=argparse.REMAINDER, metavar="LAUNCHER ... PROGRAM",
+                      help="also check that this program is built for the MPI of this launcher, as cairn run would start it")
+    made.set_defaults(run_cmd=None, restart_cmd=None)
     made.add_argument("--all-nodes", action="store_true", help="also test all nodes of the allocation")
     return made
 
@@ -50,7 +56,7 @@ def check_launchers(ask: Ask = ask_here) -> Iterator[Finding]:
     told = {name: ask([name, "--version"]) for name in LAUNCHERS if shutil.which(name)}
     remedy = "load the module of the MPI that the program is built with, or set PATH"
     if not told:
-        yield Finding(BAD, "no launcher of MPI programs is found", remedy)
+        yield Finding(BAD, "no launcher of MPI programs was found", remedy)
     works = any(answer.code == 0 for answer in told.values())
     for name, answer in told.items():
         if answer.code == 0:
@@ -69,7 +75,7 @@ def whose(version: str) -> str:
 
 def first_line(text: str) -> str:
     """Of what a command has said."""
-    return (text.strip().splitlines() or ["it says nothing"])[0].strip()
+    return (text.strip().splitlines() or ["it prints nothing"])[0].strip()
 
 
 def check_srun(ask: Ask) -> Iterator[Finding]:
@@ -85,7 +91,7 @@ def check_clustershell() -> Iterator[Finding]:
     """Lists of hosts need it."""
     try:
         expand("n[1-2]")
-        yield Finding(GOOD, "ClusterShell is there")
+        yield Finding(GOOD, "ClusterShell is installed")
     except Trouble as trouble:
         yield Finding(BAD, str(trouble), "install it")
 
@@ -104,27 +110,43 @@ def check_manager(manager: ResourceManager) -> Iterator[Finding]:
     left = manager.seconds_left(time.time())
     yield Finding(GOOD, f"resource manager {manager.name}: {len(nodes)} nodes")
     if left is None:
-        yield Finding(NOTE, "when the allocation ends is not known", "set SCR_END_TIME for SCR_HALT_SECONDS to act")
+        yield Finding(NOTE, "the end of the allocation is unknown", "set SCR_END_TIME, which SCR_HALT_SECONDS needs")
     else:
         yield Finding(GOOD, f"the allocation ends in {time_text(left)}")
     remedies = {"slurm": "start the job with --no-kill", "lsf": "set LSB_DJOB_COMMFAIL_ACTION=KILL_TASKS",
                 "pbs": "ask for an allocation that tolerates the loss of nodes (-W tolerate_node_failures=all)"}
     if manager.name in remedies:
-        yield Finding(NOTE, "whether the allocation outlives a node is not known here", remedies[manager.name])
+        yield Finding(NOTE, "it is unknown whether the allocation survives the loss of a node", remedies[manager.name])
+
+
+def dead_mount(what: str, path: Path) -> Optional[Finding]:
+    """A mount on the way to `path` whose process has ended: what is there is neither found nor made."""
+    for above in reversed([path, *path.parents]):
+        try:
+            above.stat()
+        except OSError as error:
+            return None if error.errno != errno.ENOTCONN else Finding(
+                BAD, f"{what}: the process that served the mount {above} has ended",
+                f"unmount it (fusermount3 -u {above}), and mount it again")
+    return None
 
 
 def check_prefix(prefix: str) -> Iterator[Finding]:
     """It must be there, and take files."""
-    if not os.path.isdir(prefix):
-        yield Finding(BAD, f"prefix directory {prefix} is not there", "make it, or set SCR_PREFIX")
+    dead = dead_mount(f"prefix directory {prefix}", Path(prefix))
+    if dead:
+        yield dead
+    elif not os.path.isdir(prefix):
+        state = "is not a directory" if os.path.exists(prefix) else "does not exist"
+        yield Finding(BAD, f"prefix directory {prefix} {state}", "create it, or name another by --prefix or SCR_PREFIX")
     elif not os.access(prefix, os.W_OK | os.X_OK):
-        yield Finding(BAD, f"prefix directory {prefix} cannot be written", "choose another by SCR_PREFIX")
+        yield Finding(BAD, f"prefix directory {prefix} cannot be written", "name another by --prefix or SCR_PREFIX")
     else:
         free = shutil.disk_usage(prefix).free
         yield Finding(GOOD, f"prefix directory {prefix}: {size_text(free)} free")
         if file_system_of(prefix) in TMPFS_TYPES:
-            yield Finding(NOTE, f"{prefix} is in the memory of this node, and dies with it",
-                          "set SCR_PREFIX to a folder on the parallel file system")
+            yield Finding(NOTE, f"{prefix} is in the memory of this node, and is lost with it",
+                          "set SCR_PREFIX to a directory on the parallel file system")
 
 
 def file_system_of(path: str, mounts: Optional[str] = None) -> str:
@@ -146,20 +168,32 @@ def there(path: Path) -> Path:
     return path
 
 
-def check_cache(base: str, node: str, rank_bytes: int, memory_left: Optional[int]) -> Iterator[Finding]:
+def check_cache(base: str, node: str, rank_bytes: int, memory_left: Optional[int], makes_it: bool = True) -> Iterator[Finding]:
     """Room for what one rank writes, rights, and what may wipe it."""
-    folder = there(Path(base.replace("%n", node)))
+    wanted = Path(base.replace("%n", node))
+    dead = dead_mount(f"cache {base}", wanted)
+    if dead:
+        yield dead
+        return
+    folder = there(wanted)
     if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
         yield Finding(BAD, f"cache {base}: {folder} cannot be written", "choose another by SCR_CACHE_BASE or STORE")
         return
+    if folder != wanted and not makes_it:
+        yield Finding(BAD, f"cache {base} does not exist, and MKDIR=0 keeps a run from creating it",
+                      "create it, or remove MKDIR=0 from its STORE line")
+        return
+    if folder != wanted and "%n" not in base:
+        yield Finding(NOTE, f"cache {base} does not exist; the first run would create it in {folder}",
+                      "if it should be a mounted disk, mount it; or choose another by SCR_CACHE_BASE or STORE")
     free = shutil.disk_usage(folder).free
     kind = file_system_of(str(folder.resolve()))
     left = memory_left if kind in TMPFS_TYPES else None
     room, limited = (free, False) if left is None else (min(free, left), left < free)
     whose = "of memory left for the job" if limited else "free"
     if room < max(rank_bytes, 1):
-        yield Finding(BAD, f"cache {base}: {size_text(room)} {whose}, and a checkpoint takes {size_text(rank_bytes)} of "
-                      "each rank", "choose a larger one by SCR_CACHE_BASE or STORE"
+        yield Finding(BAD, f"cache {base}: {size_text(room)} {whose}, and each rank writes {size_text(rank_bytes)} to "
+                      "a checkpoint", "choose a larger one by SCR_CACHE_BASE or STORE"
                       + (", or ask for more memory" if limited else ""))
     else:
         ranks = f", room for a checkpoint of {room // rank_bytes} ranks" if rank_bytes else ""
@@ -169,7 +203,7 @@ def check_cache(base: str, node: str, rank_bytes: int, memory_left: Optional[int
                       "remove older caches (cairn clean), ask for more memory, or choose a cache on a disk by SCR_CACHE_BASE or "
                       "STORE")
     if str(folder.resolve()).startswith("/dev/shm") and removes_ipc():
-        yield Finding(NOTE, "systemd-logind removes a user's files in /dev/shm when his last session ends",
+        yield Finding(NOTE, "systemd-logind removes a user's files in /dev/shm when the user's last session ends",
                       "ask for RemoveIPC=no in logind.conf")
 
 
@@ -230,8 +264,8 @@ def memory_left(root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/sel
     return min((left for left in found if left is not None), default=None)
 
 
-WIPES_UNKNOWN = Finding(NOTE, "what is removed at the end of a job (an epilog, a job's own /tmp) is not known here",
-                        "ask; the next job restarts from the prefix directory in any case: keep SCR_FLUSH above 0")
+WIPES_UNKNOWN = Finding(NOTE, "it is unknown which files are removed at the end of a job (by an epilog, or with its own /tmp)",
+                        "ask your site; the next job can always restart from the prefix directory: keep SCR_FLUSH above 0")
 
 
 def check_slurm_wipes(ask: Callable = ask_here) -> Iterator[Finding]:
@@ -242,11 +276,11 @@ def check_slurm_wipes(ask: Callable = ask_here) -> Iterator[Finding]:
     if not said:
         yield WIPES_UNKNOWN
     if "tmpfs" in said.get("JobContainerType", ""):
-        yield Finding(NOTE, "Slurm gives each job a /tmp and /dev/shm of its own, which end with the job",
+        yield Finding(NOTE, "Slurm gives each job its own /tmp and /dev/shm, and removes them with the job",
                       "the next job restarts from the prefix directory: keep SCR_FLUSH above 0")
     if said.get("Epilog", "(null)") not in ("(null)", ""):
-        yield Finding(NOTE, "an epilog runs at the end of each job, and may wipe the caches",
-                      "ask what it removes; the next job restarts from the prefix directory in any case")
+        yield Finding(NOTE, "an epilog runs at the end of each job, and may remove the caches",
+                      "ask what it removes; the next job can always restart from the prefix directory")
 
 
 def check_nodes(here: Here) -> Iterator[Finding]:
@@ -257,10 +291,28 @@ def check_nodes(here: Here) -> Iterator[Finding]:
     for text in told:
         yield Finding(NOTE, text)
     for node, why in found.items():
-        yield Finding(BAD, f"{node} {why}", "leave it out (SCR_EXCLUDE_NODES), or mend it")
+        yield Finding(BAD, f"{node} {why}", "exclude it (SCR_EXCLUDE_NODES), or repair it")
     yield Finding(GOOD if len(found) < len(nodes) else BAD, f"{len(nodes) - len(found)} of {len(nodes)} nodes are fit",
                   "" if len(found) < len(nodes) else
                   f"cairn run needs {here.manager.remote().name} on the nodes, or SCR_NODE_TESTS=none")
+
+
+def check_program(options: argparse.Namespace) -> Iterator[Finding]:
+    """The one on the command line, if any."""
+    if not options.command:
+        return
+    commands = commands_of(options)
+    found = commands.mismatch() or cannot_start(commands.program[0])
+    if found:
+        yield Finding(BAD, *found)
+        return
+    program, mpi = commands.program[0], commands.launcher.mpi
+    linked = linked_mpis(libraries_of(program))
+    if linked and mpi:
+        yield Finding(GOOD, f"{program} is built for {linked[0].mpi}, and {commands.name} starts its programs")
+    else:
+        yield Finding(NOTE, f"it is unknown which MPI {program} is built for, as its libraries do not show it",
+                      "nothing: SCR_Init checks it when the program starts")
 
 
 def findings(here: Here, all_nodes: bool) -> Iterator[Finding]:
@@ -273,13 +325,11 @@ def findings(here: Here, all_nodes: bool) -> Iterator[Finding]:
     left = memory_left()
     per_rank = native.number("CAIRN_CHECKPOINT_SIZE") or 0
     for base in cache_folders(settings):
-        yield from check_cache(base, settings["SCR_NODE_NAME"], per_rank, left)
+        yield from check_cache(base, settings["SCR_NODE_NAME"], per_rank, left, settings.get(f"STORE={base} MKDIR") != "0")
     if manager.name == "slurm":
         yield from check_slurm_wipes()
     elif manager.name in ("flux", "lsf", "pbs"):
         yield WIPES_UNKNOWN
-    if not (native.chosen("SCR_JOB_ID") or manager.job_id()):
-        yield Finding(NOTE, "nothing tells your jobs on this node apart", "set SCR_JOB_ID")
     if all_nodes:
         yield from check_nodes(here)
 
@@ -289,10 +339,11 @@ def main(arguments: Sequence[str], native_path: Path) -> int:
     options = parser().parse_args(list(arguments))
     worst = GOOD
     try:
-        for finding in findings(for_scripts.here(options.prefix, native_path), options.all_nodes):
+        here = for_scripts.here(options.prefix, native_path)
+        for finding in chain(check_program(options), findings(here, options.all_nodes)):
             print(f"{finding.level:<4}  {finding.what}" + (f"\n      -> {finding.remedy}" if finding.remedy else ""))
             worst = BAD if finding.level == BAD else worst
     except Trouble as trouble:
-        print(f"cairn: error: {trouble}", file=sys.stderr)
-        return 1
+        report(trouble)
+        return 2 if isinstance(trouble, WrongUsage) else 1
     return 1 if worst == BAD else 0

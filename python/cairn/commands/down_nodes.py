@@ -11,6 +11,7 @@ from typing import Dict, Sequence
 from cairn.commands import for_scripts
 from cairn.commands.run import tests_for
 from cairn.hosts import fold
+from cairn.native import check_prefix
 from cairn.node_tests import unfit
 
 NONE, SOME, TROUBLE = 0, 1, 2
@@ -21,12 +22,12 @@ def parser() -> argparse.ArgumentParser:
     made = for_scripts.parser(
         "cairn down-nodes", "Tests the nodes of the allocation as cairn run does, and prints those that "
         "are not fit for a run, as a list of hosts.",
-        "Exit codes: 0 all are fit, 1 some are not, 2 wrong usage, or it cannot be told.")
+        "Exit codes: 0 all are fit, 1 some are not, 2 wrong usage, or the nodes are not known.")
     add = made.add_argument
     add("nodes", nargs="?", metavar="HOSTS", help="the nodes; those of the allocation if not given")
     add("-d", "--down", metavar="HOSTS", help="nodes that are known to be down; they are not tested")
     add("-r", "--reason", action="store_true", help="print one node in a line, with the reason")
-    add("-j", dest="launcher", help=argparse.SUPPRESS)
+    add("-j", "--joblauncher", dest="launcher", help=argparse.SUPPRESS)
     add("-f", "--free", action="store_true", help=argparse.SUPPRESS)
     add("-l", "--log", action="store_true", help=argparse.SUPPRESS)
     add("-s", "--secs", help=argparse.SUPPRESS)
@@ -35,6 +36,8 @@ def parser() -> argparse.ArgumentParser:
 
 def down_nodes(options: argparse.Namespace, native_path: Path) -> Dict[str, str]:
     """Each with the reason."""
+    if options.prefix:
+        check_prefix(options.prefix)
     here = for_scripts.here(options.prefix, native_path, options.nodes)
     return unfit(tests_for(here.native, here.manager, options.down, lambda text: print(f"cairn: {text}", file=sys.stderr)),
                  here.nodes())

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import time
 from pathlib import Path
 from typing import Callable, List, NamedTuple, Optional
 
+from cairn.command_line import Parser, report, text_of
 from cairn.hosts import expand
 from cairn.native import Native, Trouble
 from cairn.resources import manager_of
@@ -17,10 +17,10 @@ from cairn.roles import ResourceManager
 
 def parser(prog: str, description: str, epilog: str) -> argparse.ArgumentParser:
     """With the options that all have. `-v` stands in scripts that were written for SCR."""
-    made = argparse.ArgumentParser(prog=prog, description=description, epilog=epilog)
-    made.add_argument("-p", "--prefix", metavar="FOLDER", help="the prefix directory, in place of SCR_PREFIX")
+    made = Parser(prog=prog, description=description, epilog=epilog)
+    made.add_argument("-p", "--prefix", metavar="DIR", help="the prefix directory, in place of SCR_PREFIX")
     made.add_argument("--json", action="store_true", help="print JSON")
-    made.add_argument("-v", dest="verbose", action="store_true", help=argparse.SUPPRESS)
+    made.add_argument("-v", "--verbose", dest="verbose", action="store_true", help=argparse.SUPPRESS)
     return made
 
 
@@ -72,5 +72,9 @@ def told(answer: Callable[[], int], trouble: int) -> int:
     try:
         return answer()
     except Trouble as found:
-        print(f"cairn: error: {found}", file=sys.stderr)
-        return trouble
+        report(found)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        report(text_of(error))
+    return trouble

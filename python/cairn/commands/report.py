@@ -1,4 +1,4 @@
-"""cairn report: what the logs of jobs tell, as a page and as figures for monitoring."""
+"""cairn report: what the logs of jobs contain, as a page and as figures for monitoring."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import time
 from pathlib import Path
 from typing import Dict, List, Sequence, Tuple
 
+from cairn.command_line import STANDARD_OUTPUT, Parser, report
 from cairn.job_log import NAME, read_log
-from cairn.native import Native, Trouble
+from cairn.native import Native, Trouble, check_prefix
 from cairn.reporting import metrics
 from cairn.reporting.history import History, history_of
 from cairn.reporting.page import Unread, count_text, page_of
@@ -18,15 +19,15 @@ from cairn.reporting.page import Unread, count_text, page_of
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    made = argparse.ArgumentParser(prog="cairn report", description=__doc__.partition(": ")[2],
-                                   epilog="Exit codes: 0 done, 1 no log could be read, or a file not written, "
-                                          "2 wrong usage.")
+    made = Parser(prog="cairn report", description=__doc__.partition(": ")[2],
+                  epilog="Exit codes: 0 done, 1 no log could be read, a prefix directory does not exist, or a file "
+                         "could not be written, 2 wrong usage.")
     add = made.add_argument
     add("log", nargs="*", metavar="LOG", help="a log.json that the library has written")
     add("-p", "--prefix", action="append", default=[], metavar="DIR",
         help="a prefix directory, for the log in it; several may be given (with neither: SCR_PREFIX)")
-    add("-o", "--output", default="report.html", metavar="FILE", help="the page (report.html)")
-    add("--metrics", metavar="FILE", help="also write figures in OpenMetrics")
+    add("-o", "--output", default="report.html", metavar="FILE", help="the page (report.html); - is the standard output")
+    add("--metrics", metavar="FILE", help="also write figures in OpenMetrics; - is the standard output")
     return made
 
 
@@ -49,37 +50,66 @@ def read_all(logs: Dict[Path, str]) -> Tuple[List[History], List[Unread]]:
         try:
             log = read_log(path)
         except OSError as error:
-            unread.append(Unread(str(path), f"{error.strerror}; CAIRN_LOG_JSON=1 makes the library write it"))
+            remedy = "; CAIRN_LOG_JSON=1 makes the library write it" if isinstance(error, FileNotFoundError) else ""
+            unread.append(Unread(str(path), f"{error.strerror}{remedy}"))
+            continue
+        if log.damaged and not log.entries:
+            unread.append(Unread(str(path), "no line of it is an entry of a log; name a log.json that the library has written"))
         else:
             histories.append(history_of(name, log.entries, log.damaged))
     return histories, unread
 
 
-def write(path: Path, text: str) -> None:
-    """As a whole: somebody may be reading the one before."""
-    new = path.with_name(path.name + ".tmp")
+def all_are_there(prefixes: Sequence[str]) -> bool:
+    """Whether each prefix directory exists; says which does not. The page shows the others all the same."""
+    there = True
+    for prefix in prefixes:
+        try:
+            check_prefix(prefix)
+        except Trouble as trouble:
+            report(trouble)
+            there = False
+    return there
+
+
+def write(name: str, text: str) -> None:
+    """A file is replaced as a whole: a program may be reading the one that was there before."""
+    data, path = text.encode("utf-8", "replace"), Path(name)
+    new = path.with_name(path.name + ".tmp") if path.name else path
     try:
-        new.write_text(text, encoding="utf-8", errors="replace")
-        new.replace(path)
+        if name == STANDARD_OUTPUT:
+            sys.stdout.buffer.write(data)
+        elif path.exists() and not path.is_file():  # a pipe or /dev/null must stay what it is
+            path.write_bytes(data)
+        else:
+            new.write_bytes(data)
+            new.replace(path)
+    except BrokenPipeError:
+        raise
     except OSError as error:
-        raise Trouble(f"{path}: {error.strerror}") from error
+        raise Trouble(f"{name}: {error.strerror}; name another file by --output or --metrics") from error
 
 
 def main(arguments: Sequence[str], native_path: Path) -> int:
     """The exit code."""
-    options = parser().parse_args(list(arguments))
+    made = parser()
+    options = made.parse_args(list(arguments))
+    if options.output == options.metrics == STANDARD_OUTPUT:
+        made.error("--output and --metrics cannot both be the standard output")
+    there = all_are_there(options.prefix)
     try:
         histories, unread = read_all(logs_of(options, native_path))
         for one in unread:
             print(f"cairn: warning: {one.source}: {one.reason}", file=sys.stderr)
         if not histories:
             raise Trouble("no log could be read; nothing was written")
-        write(Path(options.output), page_of(histories, unread, time.time()))
+        write(options.output, page_of(histories, unread, time.time()))
         if options.metrics:
-            write(Path(options.metrics), metrics.text_of(histories))
+            write(options.metrics, metrics.text_of(histories))
     except Trouble as trouble:
-        print(f"cairn: error: {trouble}", file=sys.stderr)
+        report(trouble)
         return 1
     runs = sum(len(history.runs) for history in histories)
-    print(f"{options.output}: {count_text(runs, 'run')} of {count_text(len(histories), 'job')}")
-    return 0
+    summary = f"{options.output}: {count_text(runs, 'run')} of {count_text(len(histories), 'job')}"
+    print(summary, file=sys.stderr if STANDARD_OUTPUT in (options.output, options.metrics) else sys.stdout)
+    return 0 if there else 1

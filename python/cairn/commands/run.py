@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable, Dict, Iterator, List, Mapping, NoReturn, Optional, Sequence, Tuple
 
-from cairn.account import Account, lines_of
+from cairn.account import Account, lines_of, never_due
+from cairn.command_line import FAILURE, USAGE, Parser, report
 from cairn.commands.for_scripts import EndTime
 from cairn.commands.scavenge import down_of, settings_on_nodes
 from cairn.event_log import EventLog, Events
@@ -26,6 +27,7 @@ from cairn.loop import Command, Job, Plan, Stop, Strike
 from cairn.native import OF_THIS_NODE, Native, Trouble, WrongUsage
 from cairn.node_tests import tests_of
 from cairn.policy import Kind, Policy
+from cairn.program_mpi import Mismatch, libraries_of, mismatch
 from cairn.resources import ALL, manager_of
 from cairn.resources.local import SimulatedNodes
 from cairn.roles import Launcher, NodeTest, ResourceManager
@@ -33,8 +35,8 @@ from cairn.scavenge import Scavenge, Wish
 from cairn.state_file import StateFile, read_state
 from cairn.unpublished import Unpublished
 
-FAILURE, USAGE = 1, 2
 CHECKPOINT_WORD = "SCR_CKPT_NAME"
+STARTED_BY_US = "STARTED_BY_CAIRN_RUN"  # in the environment of the program, which writes it down
 LOGGED = {"CAIRN_LOG_JSON": "1"}  # unless the user does not want it: the log tells what the runs do
 # Where SCR has them: after the launcher's options, before the program.
 COMMAND_OPTIONS = {"-rc": "run_cmd", "--run-cmd": "run_cmd", "-rs": "restart_cmd", "--restart-cmd": "restart_cmd"}
@@ -46,8 +48,8 @@ def say(text: str) -> None:
         os.write(sys.stderr.fileno(), f"cairn run: {text}\n".encode(errors="backslashreplace"))
 
 
-class Parser(argparse.ArgumentParser):
-    """Tells no value, which may be a secret."""
+class SecretParser(Parser):
+    """Prints no value, which may be a secret."""
 
     def error(self, message: str) -> NoReturn:
         """What it quotes is a value, and what follows a sign in an option that may be several."""
@@ -56,33 +58,33 @@ class Parser(argparse.ArgumentParser):
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    made = Parser(
+    made = SecretParser(
         prog="cairn run", allow_abbrev=False, usage="cairn run [options] LAUNCHER [launcher options] PROGRAM [arguments]",
-        description="Starts a program, and starts it again on the nodes that are left when a run dies.",
+        description="Starts a program, and restarts it on the remaining nodes when a run dies.",
         epilog="Exit codes: 0 the program came to its end, 1 cairn run itself failed, 2 wrong usage, 3 the "
                "job was halted and can go on later, 4 given up.")
     add = made.add_argument
-    add("-p", "--prefix", metavar="FOLDER", help="the prefix directory, in place of SCR_PREFIX")
-    add("--nodes", type=int, metavar="N", help="nodes that the program runs on; those of the allocation that are "
-        "more are spares. Without a resource manager: simulate so many on this machine")
-    add("--spares", type=int, metavar="S", default=0, help="so many simulated nodes more")
+    add("-p", "--prefix", metavar="DIR", help="the prefix directory, in place of SCR_PREFIX")
+    add("--nodes", type=int, metavar="N", help="nodes that the program runs on; further "
+        "nodes of the allocation are spares. Without a resource manager: simulate this number on this machine")
+    add("--spares", type=int, metavar="S", default=0, help="number of simulated spare nodes")
     add("--min-nodes", type=int, metavar="N", help="nodes that it can run on, in place of SCR_MIN_NODES")
     add("--runs", type=int, metavar="N", help="launches, in place of SCR_RUNS; -1: any number")
     add("--hung-after", type=float, metavar="SECONDS", default=0.0,
-        help="end a run that calls nothing of Cairn, and has no dataset begun or ended, for so long; 0: never")
-    add("--exclude", metavar="HOSTS", help="nodes not to be used, beside SCR_EXCLUDE_NODES")
-    add("--manager", metavar="NAME", help=f"{', '.join(ALL)}; else the one that has started this")
-    add("--no-scavenge", action="store_true", help="do not save at the end what only the nodes have")
+        help="end a run that makes no call of Cairn, and neither begins nor ends a dataset, for this time; 0: never")
+    add("--exclude", metavar="HOSTS", help="nodes not to be used, in addition to SCR_EXCLUDE_NODES")
+    add("--manager", metavar="NAME", help=f"{', '.join(ALL)}; default: the one of this allocation")
+    add("--no-scavenge", action="store_true", help="do not save the data that only the nodes have at the end")
     add("--no-heartbeats", action="store_true", help="do not watch the nodes, only the launcher")
     add("--silence", type=float, metavar="SECONDS", default=SILENCE_S,
-        help=f"test a node that gives no sign of life for so long, in place of {SILENCE_S:g}: more where the network falls "
-        "silent now and then")
+        help=f"test a node that gives no sign of life for this time, in place of {SILENCE_S:g}: more if the network "
+        "has interruptions")
     add("-rc", "--run-cmd", metavar="COMMAND", help="the program and its arguments, as one word")
     add("-rs", "--restart-cmd", metavar="COMMAND",
         help=f"the same where there is a checkpoint; {CHECKPOINT_WORD} is replaced by its name")
     add("--kill-node", metavar="NODE@WHEN", action="append", default=[],
         help="kill a simulated node WHEN seconds after the start, or, as checkpoint:K, when the K-th is made")
-    add("--storage", type=Path, metavar="FOLDER", help="where simulated nodes have their storage, which then stays")
+    add("--storage", type=Path, metavar="DIR", help="directory for the storage of simulated nodes, which is kept")
     add("command", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     return made
 
@@ -96,6 +98,16 @@ class Commands:
     options: Tuple[str, ...]
     program: Tuple[str, ...]
     restart_cmd: Optional[str]
+
+    def programs(self) -> List[str]:
+        """What is started, first and after a failure."""
+        restart = shlex.split(self.restart_cmd)[:1] if self.restart_cmd else []
+        return list(dict.fromkeys([self.program[0], *restart]))
+
+    def mismatch(self) -> Optional[Mismatch]:
+        """A program that is built for another MPI than that of the launcher."""
+        found = (mismatch(program, self.name, self.launcher.mpi, libraries_of(program)) for program in self.programs())
+        return next(filter(None, found), None)
 
     def words(self, restart_from: Optional[str]) -> List[str]:
         """The program with its arguments."""
@@ -222,15 +234,19 @@ def policy_of(options: argparse.Namespace, native: Native, wanted: int) -> Polic
     if runs is None:
         retries = native.number("SCR_RETRIES")
         runs = native.number("SCR_RUNS") or (1 if retries is None else retries + 1 if retries >= 0 else -1)
+    if options.min_nodes is not None and options.min_nodes < 1:
+        raise WrongUsage("--min-nodes must be 1 or more")
     smallest = options.min_nodes or native.number("SCR_MIN_NODES") or wanted
     return Policy(runs, wanted, min(smallest, wanted), native.number("SCR_HALT_SECONDS") or 0)
 
 
 def hung_after_of(options: argparse.Namespace, native: Native) -> float:
     """0: never. Nothing is known of a program that Cairn is switched off for: none of its runs seems to hang."""
+    if not options.hung_after >= 0:
+        raise WrongUsage("--hung-after must be 0 s or more; 0 never ends a run as hung")
     limit_s = float(options.hung_after) or watchdog_of(native)
     if limit_s and native.settings["SCR_ENABLE"] == "0":
-        say("no run is ended as hung: with SCR_ENABLE=0 none tells what it does")
+        say("no run is ended as hung: with SCR_ENABLE=0 no run logs its progress")
         return 0.0
     if limit_s and native.chosen("CAIRN_LOG_JSON") == "0":
         raise WrongUsage("--hung-after and SCR_WATCHDOG take CAIRN_LOG_JSON=1: without that log every run seems to hang")
@@ -274,7 +290,8 @@ def launch_words(commands: Commands, manager: ResourceManager, native: Native, n
 
     def words(nodes: Sequence[str], left_out: Sequence[str], newest: Optional[str],
               environment: Mapping[str, str]) -> List[str]:
-        settings = sorted(key for key in environment if key.startswith(("SCR_", "CAIRN_")) and key not in OF_THIS_NODE)
+        settings = sorted(key for key in environment
+                          if key.startswith(("SCR_", "CAIRN_", STARTED_BY_US)) and key not in OF_THIS_NODE)
         passing = commands.launcher.passing(settings, commands.options, environment)
         where = [*passing, *commands.launcher.on_nodes(nodes, left_out, ranks)] if manager.names_are_hosts() else []
         restart_from = (newest or native.restart_name()) if commands.restart_cmd else None
@@ -286,7 +303,7 @@ def launch_words(commands: Commands, manager: ResourceManager, native: Native, n
 def settings_for(manager: ResourceManager, native: Native, job: str,
                  environment: Dict[str, str]) -> Callable[[Optional[float]], Dict[str, str]]:
     """The program's environment: no rank has to ask the resource manager."""
-    known = {**LOGGED, **environment, **manager.settings(), "SCR_PREFIX": native.prefix, "SCR_JOB_ID": job}
+    known = {**LOGGED, **environment, **manager.settings(), "SCR_PREFIX": native.prefix, "SCR_JOB_ID": job, STARTED_BY_US: "1"}
 
     def settings(end_time_s: Optional[float]) -> Dict[str, str]:
         return known if end_time_s is None else {**known, "SCR_END_TIME": str(int(end_time_s))}
@@ -300,7 +317,8 @@ def plan_of(options: argparse.Namespace, native: Native, manager: ResourceManage
     return Plan(policy_of(options, native, wanted), launch_words(commands, manager, native, name),
                 settings_for(manager, native, job, environment), commands.launcher.patience_s,
                 commands.launcher.lost_patience_s, not options.no_heartbeats, silence_of(options),
-                hung_after_of(options, native), losses_held(native.settings), name, EndTime(native, manager).ask)
+                hung_after_of(options, native), losses_held(native.settings), name, EndTime(native, manager).ask,
+                commands.launcher.ranks(commands.options))
 
 
 def job_of(native: Native, manager: ResourceManager) -> str:
@@ -336,6 +354,19 @@ def scavenge_at_end(work: Job, native: Native, manager: ResourceManager, plan: P
     return "" if succeeded and not result.saved and not result.waits else result.text()
 
 
+def advice_at_end(work: Job, native: Native, strikes: Sequence[Strike]) -> List[str]:
+    """What was asked for and has not happened, and what to do."""
+    progress = work.progress
+    missed = [strike.missed(progress.commits) for strike in strikes]
+    if progress.commits:
+        return missed
+    try:  # anew: the program may have set something by SCR_Config
+        settings = Native(native.path, native.prefix, native.environment).settings
+    except Trouble:
+        settings = native.settings
+    return [*missed, never_due(progress, settings)]
+
+
 def last_account(prefix: str) -> Optional[Account]:
     """What the `cairn run` before this one has told of itself."""
     try:
@@ -351,6 +382,9 @@ def run(options: argparse.Namespace, native_path: Path) -> int:
     environment = dict(os.environ)
     native = Native(native_path, options.prefix, environment)
     commands = commands_of(options)
+    wrong_mpi = commands.mismatch()
+    if wrong_mpi:
+        raise WrongUsage(f"{wrong_mpi.what}; {wrong_mpi.remedy}")
     with ExitStack() as stack:
         manager = choose_manager(options, native, environment)
         if isinstance(manager, SimulatedNodes):
@@ -365,9 +399,9 @@ def run(options: argparse.Namespace, native_path: Path) -> int:
         stop = Stop()
         stack.enter_context(on_signals(stop, os.isatty(0)))
         events = stack.enter_context(EventLog(native, plan.environment(None), say))
+        strikes = [strike_of(text, manager) for text in options.kill_node]
         work = Job(plan, manager, tests_for(native, manager, options.exclude, say), native, JobLog(native.prefix, job),
-                   state_file, account, stop, say, [strike_of(text, manager) for text in options.kill_node],
-                   events=events)
+                   state_file, account, stop, say, strikes, events=events)
 
         def beat() -> None:
             state_file.write(account, at_once=False)
@@ -380,7 +414,7 @@ def run(options: argparse.Namespace, native_path: Path) -> int:
                                                  events)
         account.outcome, account.reason = action.kind.name.lower().replace("_", " "), action.reason
         state_file.write(account, alive=False)
-        for line in lines_of(account, work.progress, time.time()):
+        for line in lines_of(account, work.progress, time.time(), advice_at_end(work, native, strikes)):
             say(line)
         return int(action.kind.value)
 
@@ -399,5 +433,5 @@ def main(arguments: Sequence[str], native_path: Path) -> int:
     try:
         return run(options, native_path)
     except Trouble as trouble:
-        print(f"cairn: error: {trouble}", file=sys.stderr)
+        report(trouble)
         return USAGE if isinstance(trouble, WrongUsage) else FAILURE

@@ -7,16 +7,19 @@ import json
 import os
 import sys
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from cairn.account import Account
+from cairn.command_line import FAILURE, USAGE, Parser, report
 from cairn.commands.for_scripts import end_time_of
 from cairn.event_log import EventLog
+from cairn.found_job import FoundJob
 from cairn.hosts import expand
-from cairn.native import Native, Trouble
+from cairn.native import Native, Trouble, WrongUsage, check_prefix
 from cairn.resources import ALL, manager_of
-from cairn.resources.local import SimulatedNodes
+from cairn.resources.local import NodesHere, SimulatedNodes
 from cairn.roles import ResourceManager
 from cairn.scavenge import Result, Scavenge, Verdict, Wish
 from cairn.state_file import read_state
@@ -31,20 +34,20 @@ def say(text: str) -> None:
 
 def parser() -> argparse.ArgumentParser:
     """The command line. `-j` and `-v` stand in scripts that were written for SCR."""
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog="cairn scavenge", description="Brings what the nodes of a dead job still hold to the prefix directory, and "
         "makes it whole there: outputs, the oldest first, then the newest checkpoint that can be had.",
-        epilog="Exit codes: 0 saved, or nothing had to be; 1 something could not be saved, 2 wrong usage, 75 try again "
-               "later: a job is running with the caches, the time is up, or another scavenge is at it.")
+        epilog="Exit codes: 0 saved, or nothing had to be; 1 something could not be saved, or looked for, 2 wrong usage, "
+               "75 try again later: a job is running with the caches, the time is up, or another scavenge is at it.")
     add = made.add_argument
-    add("-p", "--prefix", metavar="FOLDER", help="the prefix directory, in place of SCR_PREFIX")
+    add("-p", "--prefix", metavar="DIR", help="the prefix directory, in place of SCR_PREFIX")
     add("--nodes", metavar="HOSTS", help="the nodes, in place of SCR_NODELIST and of those of the allocation")
     add("--no-rebuild", action="store_true", help="only copy; cairn rebuild --prefix makes it whole later")
     add("--manager", metavar="NAME", help=f"{', '.join(ALL)}; else the one that has started this")
-    add("--storage", type=Path, metavar="FOLDER", help="of nodes that cairn run has simulated")
+    add("--storage", type=Path, metavar="DIR", help="of nodes that cairn run has simulated")
     add("--json", action="store_true", help="print JSON")
-    add("-j", dest="launcher", help=argparse.SUPPRESS)
-    add("-v", dest="verbose", action="store_true", help=argparse.SUPPRESS)
+    add("-j", "--joblauncher", dest="launcher", help=argparse.SUPPRESS)
+    add("-v", "--verbose", dest="verbose", action="store_true", help=argparse.SUPPRESS)
     return made
 
 
@@ -66,47 +69,85 @@ class Place(NamedTuple):
 
     manager: ResourceManager
     nodes: List[str]
-    job: str
+    job: FoundJob
     run_ended: bool  # known for certain
+
+    def elsewhere(self) -> List[str]:
+        """Nodes of the last run that are not among those asked."""
+        asked = {node.partition(".")[0] for node in self.nodes}
+        return [name for name, host in (self.job.last_run.nodes if self.job.last_run else ())
+                if not asked.intersection((name.partition(".")[0], host.partition(".")[0]))]
 
 
 def place_of(options: argparse.Namespace, native: Native, environment: Mapping[str, str]) -> Place:
-    """By the options and settings, by the resource manager, or else by what the job's `cairn run` has told of itself."""
+    """By the options and settings, by the resource manager, or else by what the last run, or its `cairn run`, wrote down."""
     state = read_state(native.prefix)
     told: Account = state["account"] if state else Account()
+    job = native.job()
     listed = options.nodes or native.chosen("SCR_NODELIST")
-    told_hosts = "" if told.manager in ("", "local") else ",".join(told.nodes)
-    manager = manager_of(environment, options.manager, listed or told_hosts,
-                         native.settings["CAIRN_REMOTE"])
+    manager = manager_of(environment, options.manager, listed or hosts_of(job, told), native.settings["CAIRN_REMOTE"])
     if options.storage:
         manager = SimulatedNodes.left_in(environment, options.storage)
-    job = native.chosen("SCR_JOB_ID") or manager.job_id() or told.job or "defjobid"
+    elif manager.name == "local" and not listed and job.last_run:
+        manager = NodesHere(environment, job.last_run.names(), job.bases())
+    if job.is_default:
+        job = named(job, manager.job_id() or told.job)
     nodes = expand(listed) if listed else manager.nodes()
-    return Place(manager, nodes, job, bool(told.outcome) and told.job == job)
+    ended = job.last_run is not None and job.last_run.state in ("ended", "died")
+    return Place(manager, nodes, job, ended or (bool(told.outcome) and told.job == job.job))
+
+
+def hosts_of(job: FoundJob, told: Account) -> str:
+    """Of the last run, where they are not this machine alone."""
+    if job.last_run:
+        return "" if job.is_on_this_host() else ",".join(job.last_run.hosts())
+    return "" if told.manager in ("", "local") else ",".join(told.nodes)
+
+
+def named(job: FoundJob, name: Optional[str]) -> FoundJob:
+    """Where neither the user nor the last run has named a job."""
+    if name:
+        return replace(job, job=name, text=f"job {name} of {job.user}")
+    raise Trouble(f"nothing in {job.prefix} says which job ran there: {job.trouble or 'no run has written it down'}. Name "
+                  "the job by SCR_JOB_ID, its nodes by --nodes, and its caches by SCR_CACHE_BASE if it had that set; or "
+                  "name the right prefix directory (-p, SCR_PREFIX)")
+
+
+def say_what_came(result: Result, manager: ResourceManager, job: FoundJob) -> None:
+    """Where no line for a dataset says it."""
+    if result.waits and not result.saved:
+        say(f"nothing was tried: {result.waits}")
+    elif len(result.silent) == len(result.nodes):
+        say(f"nothing was saved: no node has answered; the commands go by {manager.remote().name}")
+    elif result.nothing_known():
+        say(f"nothing was saved, and it is not known what there is: {result.text()}; the others hold nothing of the job")
+    elif result.listed == 0:
+        say(f"nothing has to be saved: the nodes hold nothing of job {job.job}")
+    elif result.verdict() is None:
+        say("nothing has to be saved: the prefix directory has what the nodes hold")
 
 
 def scavenge(options: argparse.Namespace, native_path: Path) -> Result:
     """The whole of it."""
     environment = dict(os.environ)
     native = Native(native_path, options.prefix, environment)
+    check_prefix(native.prefix)
     with ExitStack() as stack:
-        manager, nodes, job, run_ended = place_of(options, native, environment)
+        place = place_of(options, native, environment)
+        manager, nodes, job = place.manager, place.nodes, place.job
         if isinstance(manager, SimulatedNodes):
             stack.enter_context(manager)
+        say(f"looks for {job.text} on {', '.join(nodes)}, in {', '.join(job.stores)}")
         end_time_s = end_time_of(native, manager)
-        wish = Wish(settings_on_nodes(native, manager, job, end_time_s), rebuild=not options.no_rebuild,
-                    run_ended=run_ended, end_time_s=end_time_s)
+        settings = settings_on_nodes(native, manager, job.job, end_time_s)
+        wish = Wish(job.settings_for_nodes(settings, {**environment, **manager.settings()}),
+                    rebuild=not options.no_rebuild, run_ended=place.run_ended, end_time_s=end_time_s)
         events = stack.enter_context(EventLog(native, {**environment, **wish.settings}, say))
         work = Scavenge(wish, native, manager.remote(), say, events=events)
-        result = work.run(nodes, down_of(nodes, manager))
-    if result.waits and not result.saved:
-        say(f"nothing was tried: {result.waits}")
-    elif len(result.silent) == len(result.nodes):
-        say(f"no node has answered; the commands go by {manager.remote().name}")
-    elif result.nothing_known():
-        say(f"nothing was saved, and it is not known what there is: {result.text()}; the others hold nothing of the job")
-    elif result.verdict() is None:
-        say("nothing has to be saved")
+        absent = {} if options.nodes else {node: "the last run was on it, and it is none of these nodes: give --nodes"
+                                           for node in place.elsewhere()}
+        result = work.run([*nodes, *absent], {**down_of(nodes, manager), **absent})
+    say_what_came(result, manager, job)
     restart = native.restart_name()
     say(f"a restart begins with {restart}" if restart else "the prefix directory has no checkpoint to restart from")
     return result
@@ -118,8 +159,8 @@ def main(arguments: Sequence[str], native_path: Path) -> int:
     try:
         result = scavenge(options, native_path)
     except Trouble as trouble:
-        print(f"cairn: error: {trouble}", file=sys.stderr)
-        return 1
+        report(trouble)
+        return USAGE if isinstance(trouble, WrongUsage) else FAILURE
     except KeyboardInterrupt:
         print("cairn: interrupted; what was copied stays, and the next scavenge goes on with it", file=sys.stderr)
         return EXIT_CODES[Verdict.LATER]

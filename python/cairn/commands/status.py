@@ -11,20 +11,24 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence
 
 from cairn.account import Account, time_text
+from cairn.command_line import Parser, report
+from cairn.found_job import FoundJob
 from cairn.halting import why_stop
-from cairn.job_log import JobLog, Progress
-from cairn.native import Native, Trouble
+from cairn.job_log import IN_PREFIX, JobLog, Progress
+from cairn.native import Native, Trouble, check_prefix
 from cairn.state_file import read_state
+
+RUNS, ENDED, DIED, UNKNOWN = "runs", "ended", "died", "unknown"
 
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    made = argparse.ArgumentParser(prog="cairn status", description=__doc__.partition(": ")[2],
+    made = Parser(prog="cairn status", description=__doc__.partition(": ")[2],
                                    epilog="Exit codes: 0 done, 1 there is nothing to show, 2 wrong usage.")
     add = made.add_argument
-    add("prefix", nargs="?", metavar="FOLDER", help="the prefix directory, in place of SCR_PREFIX")
-    add("-p", "--prefix", dest="chosen", metavar="FOLDER", help="the same")
-    add("--watch", action="store_true", help="again and again")
+    add("prefix", nargs="?", metavar="DIR", help="the prefix directory, in place of SCR_PREFIX")
+    add("-p", "--prefix", dest="chosen", metavar="DIR", help="the same")
+    add("--watch", action="store_true", help="repeat until interrupted")
     add("--interval", type=float, default=2.0, metavar="SECONDS", help="with --watch: how often (2)")
     add("--json", action="store_true", help="print JSON")
     return made
@@ -38,56 +42,181 @@ def halt_of(native: Native, now_s: float) -> Optional[str]:
         return f"is not known: {trouble}"
 
 
-def status_of(native: Native, now_s: float) -> Dict[str, Any]:
-    """Everything there is to know."""
-    state = read_state(native.prefix)
-    if state is None:
-        raise Trouble(f"no cairn run has worked in {native.prefix}; name the prefix directory of the job "
-                      "(cairn status FOLDER, or SCR_PREFIX)")
-    account: Account = state["account"]
+def is_of_cairn_run(state: Dict[str, Any], job: FoundJob) -> bool:
+    """Whether the last run was one of the `cairn run` that wrote this, and not started later by other means."""
+    run = job.last_run
+    return bool(state["alive"]) or run is None or run.by_cairn_run or state["account"].begun_s > run.started_s
+
+
+def account_without_cairn_run(job: FoundJob) -> Account:
+    """Of what the last run wrote down."""
+    run = job.last_run
+    nodes = run.names() if run else []
+    return Account(job=job.job, nodes=nodes, wanted=len(nodes), begun_s=run.started_s if run else 0.0)
+
+
+def life_of(state: Optional[Dict[str, Any]], job: FoundJob) -> str:
+    """Of `cairn run` where there is one, else of the program."""
+    if state:
+        return ENDED if state["account"].outcome else RUNS if state["alive"] else DIED
+    return job.last_run.state if job.last_run else UNKNOWN
+
+
+def progress_of(prefix: str, account: Account) -> Progress:
+    """What the log says, if there is one."""
     progress = Progress()
-    for entry in JobLog(native.prefix, account.job, from_the_start=True).news():
+    for entry in JobLog(prefix, account.job, from_the_start=True).news():
         if entry.time_s >= account.begun_s:
             progress.add(entry)
-    checkpoint: Optional[Dict[str, Any]] = None
-    if progress.newest_name:
-        checkpoint = {"name": progress.newest_name, "age_s": max(0.0, now_s - progress.newest_s),
-                      "cost_s": progress.newest_cost_s, "protection": progress.newest_protection}
+    return progress
+
+
+def shortened(paths: Sequence[str]) -> str:
+    """Not all caches of a large job."""
+    return ", ".join(paths[:2]) + (f" and {len(paths) - 2} more" if len(paths) > 2 else "")
+
+
+def places_of(name: str, explained: Dict[str, Any]) -> str:
+    """Where a dataset is now, by what `cairn explain` sees; only what is there. Empty if it is nowhere."""
+    words = {"cache": f"in {shortened(explained['caches'])}", "prefix": IN_PREFIX}
+    found = [one for one in explained["datasets"] if one["name"] == name]
+    usable = [words.get(one["place"], one["place"]) for one in found if one["usable"]]
+    bad = [f"{words.get(one['place'], one['place'])}, but {one['text']}" for one in found]
+    return ", and ".join(dict.fromkeys(usable)) or "; ".join(bad)
+
+
+def checkpoint_of(progress: Progress, now_s: float) -> Optional[Dict[str, Any]]:
+    """The newest, by the log."""
+    if not progress.newest_name:
+        return None
+    return {"name": progress.newest_name, "age_s": max(0.0, now_s - progress.newest_s),
+            "cost_s": progress.newest_cost_s, "protection": progress.newest_protection}
+
+
+def newest_seen(explained: Dict[str, Any], logged: Optional[Dict[str, Any]]) -> Optional[Dict[str, Any]]:
+    """What a restart takes, or could, whatever the log says of a newer one; else the newest of which anything is left. The
+    log knows more of it than its name."""
+    datasets = [one for one in explained["datasets"] if one["name"]]
+    names = [one["name"] for mark in ("taken", "usable") for one in datasets if one[mark]]
+    if not names and logged:
+        return logged
+    name = next(iter([*names, *(one["name"] for one in datasets)]), "")
+    if logged and name == logged["name"]:
+        return logged
+    return {"name": name, "age_s": None, "cost_s": None} if name else None
+
+
+def newest_copied(native: Native) -> Optional[Dict[str, Any]]:
+    """Of a job that runs without a log; to look into its caches would be in its way."""
+    name = native.restart_name()
+    return {"name": name, "age_s": None, "cost_s": None, "protection": IN_PREFIX} if name else None
+
+
+def where_now(native: Native, logged: Optional[Dict[str, Any]], job: FoundJob) -> Optional[Dict[str, Any]]:
+    """The checkpoint, with where it is now: what was true while the job ran may be gone."""
+    explained = native.explain()
+    found = newest_seen(explained, logged)
+    if not found:
+        return None
+    unseen = "" if job.is_on_this_host() or not job.last_run else (
+        f"; the caches of {', '.join(job.last_run.names())} are not seen from here")
+    nowhere = f"neither in a cache that is seen here nor in the prefix directory{unseen}"
+    return {**found, "protection": places_of(found["name"], explained) or nowhere, "restart": explained["summary"]}
+
+
+def who_of(state: Optional[Dict[str, Any]], job: FoundJob) -> Dict[str, Any]:
+    """The process that lives as long as the job does."""
+    if state:
+        return {"host": state["host"], "process": state["process"]}
+    return {"host": job.last_run.host, "process": job.last_run.process} if job.last_run else {"host": "", "process": 0}
+
+
+def state_of(native: Native, job: FoundJob) -> Optional[Dict[str, Any]]:
+    """Of the `cairn run` under which the last run was; None if it was not under one."""
+    state = read_state(native.prefix)
+    if state is None and job.last_run is None and not native.has_datasets():
+        raise Trouble(f"no job has worked in {native.prefix}; name the prefix directory of the job (cairn status DIR, "
+                      "or SCR_PREFIX)" + (f"; {job.trouble}" if job.trouble else ""))
+    return state if state and is_of_cairn_run(state, job) else None
+
+
+def status_of(native: Native, now_s: float) -> Dict[str, Any]:
+    """Everything there is to know."""
+    job = native.job()
+    state = state_of(native, job)
+    account: Account = state["account"] if state else account_without_cairn_run(job)
+    life = life_of(state, job)
+    progress = progress_of(native.prefix, account)
+    checkpoint = checkpoint_of(progress, now_s)
+    if life != RUNS:
+        checkpoint = where_now(native, checkpoint, job)
+    elif not checkpoint:
+        checkpoint = newest_copied(native)
     mean = progress.spent_s / progress.commits if progress.commits else None
-    return {"prefix": native.prefix, "alive": state["alive"], "outcome": account.outcome,
-            "reason": account.reason, "host": state["host"], "process": state["process"],
+    return {"prefix": native.prefix, "alive": life == RUNS, "life": life, "by_cairn_run": state is not None,
+            "program": job.last_run.state if job.last_run else UNKNOWN,
+            "ended_s": job.last_run.ended_s if job.last_run else 0.0, "outcome": account.outcome,
+            "reason": account.reason, **who_of(state, job),
             "manager": account.manager, "launcher": account.launcher, "job": account.job,
             "nodes": account.nodes, "wanted": account.wanted, "spares_left": account.spares(),
             "unfit": account.unfit, "begun_s": account.begun_s,
             "runs": [{"number": run.number, "nodes": run.nodes, "begun_s": run.begun_s, "how": run.how,
-                      "failed": run.failed, "restarted_from": run.restarted_from} for run in account.runs],
+                      "failed": run.failed, "restarted_from": run.restarted_from,
+                      "from_scratch": run.from_scratch} for run in account.runs],
             "checkpoint": checkpoint, "checkpoints": progress.commits, "mean_cost_s": mean,
             "lost_s": account.lost_s(now_s), "halt": halt_of(native, now_s)}
 
 
-def lines_of(status: Dict[str, Any], now_s: float) -> List[str]:
-    """For people."""
-    runs, checkpoint = status["runs"], status["checkpoint"]
-    failed = sum(run["failed"] for run in runs)
+def life_line(status: Dict[str, Any], now_s: float) -> str:
+    """Whether it is alive."""
+    who = f"process {status['process']} on {status['host']}"
+    since = time_text(now_s - status["begun_s"])
+    what = "cairn run  " if status["by_cairn_run"] else "program    "
     if status["outcome"]:
-        life = f"{status['outcome']}: {status['reason']}"
-    elif status["alive"]:
-        life = f"alive for {time_text(now_s - status['begun_s'])}"
-    else:
-        life = f"no sign of life; it was process {status['process']} on {status['host']}"
-    lines = [f"job         {status['job']} in {status['prefix']}", f"cairn run   {life}",
-             f"runs        {len(runs)}, of which {failed} died"
+        return f"{what} {status['outcome']}: {status['reason']}"
+    if status["life"] == RUNS:
+        return f"{what} alive for {since}, {who}"
+    if status["life"] == ENDED:
+        return f"{what} ended {time_text(now_s - status['ended_s'])} ago"
+    if status["life"] == DIED:
+        return f"{what} dead: no sign of life of {who}" + (
+            "; its program still runs" if status["by_cairn_run"] and status["program"] == RUNS else "")
+    return f"{what} not known: no sign of life is seen from here" + (f"; it was {who}" if status["process"] else "")
+
+
+def checkpoint_lines(status: Dict[str, Any]) -> List[str]:
+    """The newest one, and what they cost."""
+    checkpoint = status["checkpoint"]
+    if not checkpoint:
+        return ["checkpoint  none yet" if status["alive"] else "checkpoint  none"]
+    age = f", {time_text(checkpoint['age_s'])} old" if checkpoint["age_s"] is not None else ""
+    cost = f"; it took {time_text(checkpoint['cost_s'])}" if checkpoint["cost_s"] is not None else ""
+    lines = [f"checkpoint  {checkpoint['name']}{age}, {checkpoint['protection']}{cost}"]
+    if status["checkpoints"]:
+        lines.append(f"            {status['checkpoints']} made, {time_text(status['mean_cost_s'] or 0)} each")
+    return lines + ([f"restart     {checkpoint['restart']}"] if "restart" in checkpoint else [])
+
+
+def run_lines(status: Dict[str, Any]) -> List[str]:
+    """The runs, and the nodes that they had."""
+    runs = status["runs"]
+    if not status["by_cairn_run"]:
+        return [f"nodes       {len(status['nodes'])}: {shortened(status['nodes'])}"] if status["nodes"] else []
+    lines = [f"runs        {len(runs)}, of which {sum(run['failed'] for run in runs)} died"
              + (f"; now on {','.join(runs[-1]['nodes'])}" if runs and status["alive"] else "")]
     lines += [f"            run {run['number']} died: {run['how']}" for run in runs[-4:] if run["failed"]]
-    lines.append(f"nodes       {status['wanted']} of {len(status['nodes'])} used; spares left: {status['spares_left']}"
-                 + "".join(f"; {node}: {why}" for node, why in sorted(status["unfit"].items())))
-    if checkpoint:
-        lines.append(f"checkpoint  {checkpoint['name']}, {time_text(checkpoint['age_s'])} old, "
-                     f"{checkpoint['protection']}; it took {time_text(checkpoint['cost_s'])}")
-        lines.append(f"            {status['checkpoints']} made, {time_text(status['mean_cost_s'] or 0)} each")
-    else:
-        lines.append("checkpoint  none yet")
-    lines.append(f"time lost   {time_text(status['lost_s'])}")
+    lines += [f"            run {run['number']} BEGAN FROM SCRATCH: {run['from_scratch']}" for run in runs[-4:]
+              if run["from_scratch"]]
+    return [*lines, f"nodes       {status['wanted']} of {len(status['nodes'])} used; spares left: {status['spares_left']}"
+            + "".join(f"; {node}: {why}" for node, why in sorted(status["unfit"].items()))]
+
+
+def lines_of(status: Dict[str, Any], now_s: float) -> List[str]:
+    """For people."""
+    lines = [f"job         {status['job']} in {status['prefix']}", life_line(status, now_s), *run_lines(status),
+             *checkpoint_lines(status)]
+    if status["by_cairn_run"]:
+        lines.append(f"time lost   {time_text(status['lost_s'])}")
     if status["halt"]:
         lines.append(f"to stop     {status['halt']}")
     return lines
@@ -116,11 +245,12 @@ def main(arguments: Sequence[str], native_path: Path) -> int:
     options = parser().parse_args(list(arguments))
     try:
         native = Native(native_path, options.chosen or options.prefix, dict(os.environ))
+        check_prefix(native.prefix)
         show(native, options.json)
         if options.watch:
             watch(native, options.json, options.interval)
     except Trouble as trouble:
-        print(f"cairn: error: {trouble}", file=sys.stderr)
+        report(trouble)
         return 1
     except (KeyboardInterrupt, BrokenPipeError):
         pass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import List, Mapping, Optional, Sequence
 
+from cairn.program_mpi import family_of_launcher
 from cairn.roles import Ask, Launcher, ask_here, per_node
 
 
@@ -88,4 +89,6 @@ class Hydra(Launcher):
 def mpi_launcher(command: str, ask: Ask = ask_here) -> Launcher:
     """Whose launcher `mpirun` or `mpiexec` is."""
     said = ask([command, "--version"]).text
-    return Hydra() if "HYDRA" in said or "hydra" in said else OpenMpi()
+    launcher: Launcher = Hydra() if "HYDRA" in said or "hydra" in said else OpenMpi()
+    launcher.mpi = family_of_launcher(said)
+    return launcher

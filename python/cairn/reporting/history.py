@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Dict, List, NamedTuple, Optional, Sequence
 
+from cairn.computing import Computing, Stretch, lost_s
 from cairn.job_log import FROM_OUTSIDE, Entry
 
 # In the order in which they are shown, with what people call them.
 PHASES = {"start": "starting", "rebuild": "rebuilding", "fetch": "fetching", "restart": "reading a restart",
           "compute": "computing", "write": "writing", "encode": "protecting", "flush": "copying to the prefix",
-          "failed": "datasets that failed", "other": "not told"}
+          "failed": "datasets that failed", "other": "not logged"}
 TRANSFERS = {"WRITE": "write", "ENCODE": "encode", "FLUSH_SYNC": "flush", "FLUSH_ASYNC": "flush", "FETCH": "fetch",
              "SCAVENGE": "scavenge"}
 # What can go well or not: the events that say so.
@@ -81,8 +82,10 @@ class Run:
     failures: List[Failure] = field(default_factory=list)
     moved: Dict[str, List[Moved]] = field(default_factory=dict)
     outcomes: Dict[str, Outcomes] = field(default_factory=dict)
-    committed_s: float = 0.0  # its last dataset
     resumed_s: float = 0.0  # when it computed, after a restart if there was one
+    regained_s: float = 0.0  # computing that it did not have to do again
+    kept_s: float = 0.0  # computing that its newest checkpoint holds
+    from_scratch: str = ""  # why it began from scratch, although there was a checkpoint
 
     def duration_s(self) -> float:
         """As far as it is known: until its last sign of life."""
@@ -139,12 +142,12 @@ class History:
         return sorted(of_runs + self.node_failures, key=lambda one: one.time_s)
 
     def lost_s(self) -> float:
-        """From the last dataset of each run that died until the next one computed."""
-        total = 0.0
-        for run, following in zip(self.runs, self.runs[1:]):
-            if run.end == "died":
-                total += max(0.0, (following.resumed_s or following.last_s) - (run.committed_s or run.begun_s))
-        return total
+        """By runs that died, but for the last one: computing that was done again, and waiting until a run computed."""
+        stretches = [Stretch(run.end == "died", run.begun_s, run.resumed_s, run.last_s, run.regained_s, run.kept_s)
+                     for run in self.runs]
+        while stretches and stretches[-1].failed:
+            stretches.pop()
+        return lost_s(stretches, self.last_s())
 
     def last_s(self) -> float:
         """The last sign of life; 0 if there was none."""
@@ -156,11 +159,13 @@ class Reader:
 
     def __init__(self, source: str) -> None:
         self.history = History(source)
+        self._computing = Computing()
         self._open: Dict[str, float] = {}  # since when: "compute", "restart", "start"
 
     def _run(self, entry: Entry) -> Run:
         if entry.what == "START" or not self.history.runs:
             self._end_of_run()
+            self._computing.begin_run()
             self._open = {"start": entry.time_s}
             self.history.runs.append(Run(len(self.history.runs) + 1, entry.job, entry.time_s,
                                          entry.note if entry.what == "START" else ""))
@@ -189,10 +194,10 @@ class Reader:
             self._hear_job_control(entry)
             return
         run = self._run(entry)
+        self._compute(run, entry)
         if entry.what == "COMPUTE_START":
             self._close("start", run, entry)
             self._open["compute"] = entry.time_s
-            run.resumed_s = run.resumed_s or entry.time_s
         elif entry.what == "COMPUTE_END":
             self._close("compute", run, entry)
         elif entry.what == "RESTART_START":
@@ -211,6 +216,15 @@ class Reader:
         else:
             self._judge(run, entry)
 
+    def _compute(self, run: Run, entry: Entry) -> None:
+        """What the run has computed, and what of it is kept."""
+        computing = self._computing
+        computing.add(entry)
+        if computing.from_scratch and not run.from_scratch:
+            run.failures.append(Failure(entry.time_s, "began from scratch", "", computing.from_scratch))
+        run.resumed_s, run.from_scratch = computing.began_s, computing.from_scratch
+        run.regained_s, run.kept_s = computing.regained_s, computing.kept_s
+
     def _judge(self, run: Run, entry: Entry) -> None:
         """What can go well or not."""
         for name, (well, badly) in OPERATIONS.items():
@@ -225,7 +239,6 @@ class Reader:
                 self._committed(run, entry, is_bad)
             elif name == "restart":
                 self._close("restart", run, entry)
-                run.resumed_s = run.resumed_s if is_bad else entry.time_s
             elif name != "publish":
                 self._span(name, run, entry)
 
@@ -233,7 +246,6 @@ class Reader:
         if is_bad:
             self._span("failed", run, entry)
             return
-        run.committed_s = entry.time_s
         self.history.newest_number = max(self.history.newest_number, entry.dataset or 0)
         if entry.what == "CHECKPOINT_END":
             self.history.newest, self.history.newest_s = entry.name, entry.time_s

@@ -49,7 +49,7 @@ FAMILIES = [
     Family("cairn_transfer_seconds", "counter", "seconds", "Time in which they were moved.",
            _moved(lambda one: one.seconds)),
     Family("cairn_lost_seconds", "counter", "seconds",
-           "Time from the last dataset of runs that died until the next run computed.", lambda h: [([], h.lost_s())]),
+           "Time that failures have cost: computing done again, and waiting until a run computed.", lambda h: [([], h.lost_s())]),
     Family("cairn_damaged_lines", "counter", "", "Lines of the log that are no entries.", lambda h: [([], h.damaged)]),
     Family("cairn_newest_dataset", "gauge", "", "Number of the newest dataset.", lambda h: [([], h.newest_number)]),
     Family("cairn_last_checkpoint_timestamp_seconds", "gauge", "seconds",

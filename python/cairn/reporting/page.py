@@ -22,8 +22,8 @@ OPERATION_TEXTS = {"run": "runs came to their end", "checkpoint": "checkpoints w
 MOVED_TEXTS = {"write": "written by the program", "encode": "protected in the caches",
                "flush": "to the prefix directory", "fetch": "from the prefix directory",
                "scavenge": "saved from the nodes of dead jobs"}
-END_TEXTS = {"finished": "came to its end", "halted": "was told to stop", "died": "died",
-             "open": "no end is told"}
+END_TEXTS = {"finished": "came to its end", "halted": "was asked to stop", "died": "died",
+             "open": "no end was logged"}
 
 
 class Unread(NamedTuple):
@@ -118,7 +118,7 @@ def cards(totals: Totals) -> str:
         (share_text(totals.seconds["compute"], totals.all_s), f"of {time_text(totals.all_s)} spent computing"),
         (share_text(cost, totals.all_s), "of the time spent on saving data"),
         (saving_rate(totals), "written and protected, over all ranks"),
-        (time_text(totals.lost_s), "lost from last datasets to computing again")]
+        (time_text(totals.lost_s), "lost by failures: waiting, and computing again")]
     return '<ul class="cards">' + "".join(f'<li class="card"><b>{number}</b><span>{text}</span></li>'
                                           for number, text in shown) + "</ul>"
 
@@ -180,7 +180,7 @@ def run_text(run: Run, longest_s: float) -> str:
         for at, text in marks)
     return (f'<div class="run"><p><b>Run {run.number}</b><span>{clock_text(run.begun_s)}</span>'
             f'<span>{time_text(run.duration_s())}</span><span class="faint name">job {escape(run.job or "?")}, '
-            f'{escape(run.about or "size not told")}</span><span class="{shape} name">{escape(end)}</span></p>'
+            f'{escape(run.about or "size not logged")}</span><span class="{shape} name">{escape(end)}</span></p>'
             f'<div class="lane">{lane(run, longest_s, f"Run {run.number}: {spent}")}{where}</div></div>')
 
 
@@ -221,7 +221,7 @@ def failure_table(failures: Sequence[Failure]) -> str:
     shown = failures[-FAILURES_SHOWN:]
     caption = f"The last {len(shown)} of {len(failures)} failures" if len(shown) < len(failures) else "All failures"
     rows = [(clock_text(one.time_s), escape(one.what), f'<span class="name">{escape(one.name or "–")}</span>',
-             f'<span class="name">{escape(one.reason or "no reason is told")}</span>') for one in shown]
+             f'<span class="name">{escape(one.reason or "no reason was logged")}</span>') for one in shown]
     return "<h3>Failures</h3>" + table(caption, ("when", "what", "dataset or node", "why"), rows)
 
 
@@ -247,10 +247,10 @@ def limits(unread: Sequence[Unread]) -> str:
     missing = "".join(f'<p class="bad name">{escape(one.source)}: {escape(one.reason)}</p>' for one in unread)
     return section("What this page cannot know", missing + (
         "<p>It is made of the logs that the library writes (CAIRN_LOG_JSON=1), by rank 0's clock. A process that dies "
-        "logs nothing: that a run has died is told by cairn run, or else by the next one, when it was by its last entry, "
-        "and computing since then counts as “not told”. Without cairn run the last run may still be alive. A log is taken "
-        "for that of one job at a time.</p><p>Time lost is that from the last dataset of a run that died until the next run "
-        "computed; how long nobody started it again is a part of it.</p>"))
+        "logs nothing: cairn run logs its death, or else the next run does. It is taken to have died at its last entry, and "
+        "the time since then counts as “not logged”. Without cairn run the last run may still be alive. A log is taken "
+        "for that of one job at a time.</p><p>Time lost is what failures cost: from the checkpoint that the next run "
+        "restarted from (or from the start, if it began from scratch) to the failure, and from there until it computed.</p>"))
 
 
 def page_of(histories: Sequence[History], unread: Sequence[Unread], now_s: float) -> str:

@@ -26,5 +26,5 @@ def end_all(listed: Callable[[], Optional[List[str]]], cancel: Callable[[List[st
 def told_of(left: Optional[List[str]], manager: str, cancel: str, look: str) -> str:
     """To people; empty if nothing is left."""
     if left is None:
-        return f"{manager} does not tell whether it goes on with the run: {look}"
+        return f"{manager} gives no answer whether the run continues there: {look}"
     return f"{manager} goes on with the run: {cancel} {' '.join(left)}" if left else ""

@@ -24,7 +24,6 @@ MEMORY = Path("/dev/shm")
 MIB = 1 << 20
 TEMPORARY = "cairn-nodes-"  # how the folder of simulated nodes begins that goes with them
 OWNER = "owner"  # the file in it that is locked while the process lives that has made it, wherever that runs
-YOUNG_S = 60.0  # before it may not be locked yet
 ON_NODE = Path(__file__).resolve().parents[1] / "on_node.py"
 
 
@@ -101,6 +100,40 @@ class ThisMachine(ResourceManager):
         return False
 
 
+class NodesHere(ThisMachine):
+    """Nodes of a run that was on this machine alone, by the names that they had (SCR_NODE_NAME): those that somebody has
+    simulated, or just the machine."""
+
+    def __init__(self, environment: Mapping[str, str], names: Sequence[str], bases: Sequence[str]) -> None:
+        """`bases`: below which each has its storage; %n is the node's name."""
+        super().__init__(environment)
+        self._names, self._bases = list(names), [base for base in bases if "%n" in base]
+
+    def nodes(self) -> List[str]:
+        return list(self._names)
+
+    def down(self, nodes: Sequence[str]) -> Dict[str, str]:
+        places = {node: [base.replace("%n", node) for base in self._bases] for node in nodes}
+        return {node: f"its storage is gone: {', '.join(paths)}" for node, paths in places.items()
+                if paths and not any(os.path.isdir(path) for path in paths)}
+
+    def remote(self) -> RemoteExecution:
+        return _OnNodesHere(self.environment)
+
+
+class _OnNodesHere(Here):
+    """Commands that are told on which of them they are."""
+
+    def run(self, commands: Mapping[str, str], timeout_s: float, alike: bool = True) -> Dict[str, Answer]:
+        return run_all({node: ask_shell(command, self._of(node)) for node, command in commands.items()}, timeout_s)
+
+    def start(self, node: str, command: str) -> "subprocess.Popen[bytes]":
+        return start_here(command, self._of(node))
+
+    def _of(self, node: str) -> Dict[str, str]:
+        return {**self._environment, "SCR_NODE_NAME": node}
+
+
 class SimulatedNodes(ResourceManager):
     """Nodes and spares on this machine, without privileges: a node is a name (SCR_NODE_NAME of its
     ranks), a folder in memory (its storage), and the processes started on it. To lose one is real:
@@ -133,16 +166,18 @@ class SimulatedNodes(ResourceManager):
         made._names = sorted(path.name for path in (storage / "nodes").glob("*") if path.is_dir())
         made._groups = {name: set() for name in made._names}
         if not made._names:
-            raise Trouble(f"{storage} holds no simulated nodes: name the folder that was given to cairn run --storage")
+            raise Trouble(f"{storage} holds no simulated nodes: name the directory that was given to cairn run --storage")
         return made
 
     def __enter__(self) -> "SimulatedNodes":
         try:
             if self._root is None:
                 base = MEMORY if os.access(MEMORY, os.W_OK) else Path(tempfile.gettempdir())
-                self._folder = Path(tempfile.mkdtemp(prefix=TEMPORARY, dir=base))
-                self._lock = (self._folder / OWNER).open("w", encoding="utf-8")
+                made = Path(tempfile.mkdtemp(prefix=f".{TEMPORARY}", dir=base))
+                self._lock = (made / OWNER).open("w", encoding="utf-8")
                 fcntl.flock(self._lock, fcntl.LOCK_EX)
+                # Only now may others see it: one that is not locked is of the dead.
+                self._folder = made.rename(made.with_name(made.name[1:]))
             else:
                 self._folder = self._root
             if self._is_ours:
@@ -151,8 +186,8 @@ class SimulatedNodes(ResourceManager):
                 for name in self._names:
                     self.storage(name).mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise Trouble(f"the simulated nodes cannot be made: {error}; choose another folder by "
-                          "--storage") from error
+            raise Trouble(f"the simulated nodes cannot be created: {error.filename}: {error.strerror}; choose another "
+                          "directory by --storage") from error
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -258,8 +293,7 @@ def left_by_the_dead(bases: Sequence[Path]) -> List[Path]:
     for path in (path for base in bases for path in sorted(base.glob(TEMPORARY + "*"))):
         with suppress(OSError), (path / OWNER).open(encoding="utf-8") as owner:
             fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if time.time() - os.fstat(owner.fileno()).st_mtime > YOUNG_S:
-                found.append(path)
+            found.append(path)
     return found
 
 

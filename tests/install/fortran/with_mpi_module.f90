@@ -5,9 +5,12 @@ program with_mpi_module
   implicit none
   character(len=SCR_MAX_FILENAME) :: path, name
   character(len=3) :: short
-  integer :: ierror, found, unit
+  character(len=16) :: state
+  integer :: ierror, found, unit, rank
 
   call MPI_Init(ierror)
+  call MPI_Comm_rank(MPI_COMM_WORLD, rank, ierror)
+  write (state, '(a, i0)') 'state.', rank
   call SCR_Init(ierror)
   call SCR_Have_restart(found, name, ierror)
   if (found /= 0) then
@@ -19,7 +22,7 @@ program with_mpi_module
     call SCR_Complete_restart(1, ierror)
   end if
   call SCR_Start_output('first one  ', SCR_FLAG_CHECKPOINT, ierror)
-  call SCR_Route_file('state', path, ierror)
+  call SCR_Route_file(state, path, ierror)
   open (newunit=unit, file=trim(path), status='new')
   write (unit, '(a)') 'data'
   close (unit)

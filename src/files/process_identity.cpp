@@ -1,0 +1,63 @@
+#include "files/process_identity.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace cairn {
+namespace {
+
+/// Empty where it cannot be known.
+std::string this_kernel() {
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  std::error_code error;
+  const std::string ids = std::filesystem::read_symlink("/proc/self/ns/pid", error).string();
+  return boot.empty() || ids.empty() ? "" : boot + " " + ids;
+}
+
+struct ProcessState {
+  char state = 0;  ///< 0 where it cannot be known
+  std::uint64_t start_ticks = 0;
+};
+
+ProcessState state_of(std::uint64_t process) {
+  constexpr int fields_between = 18;  // of the state and the start
+  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  // The name of the program, in parentheses, may hold anything.
+  const std::size_t name_end = text.rfind(')');
+  if (name_end == std::string::npos) return {};
+  std::istringstream fields(text.substr(name_end + 1));
+  ProcessState found;
+  fields >> found.state;
+  std::string passed;
+  for (int i = 0; i < fields_between; ++i) fields >> passed;
+  fields >> found.start_ticks;
+  return found;
+}
+
+}  // namespace
+
+ProcessIdentity this_process() {
+  const auto process = static_cast<std::uint64_t>(::getpid());
+  return {this_kernel(), process, state_of(process).start_ticks};
+}
+
+Life life_of(const ProcessIdentity& process) {
+  if (process.kernel.empty() || process.process == 0 || process.kernel != this_kernel())
+    return Life::unknown;
+  if (::kill(static_cast<pid_t>(process.process), 0) != 0 && errno == ESRCH) return Life::gone;
+  // Where /proc hides the processes of other users, that one of that id exists must do.
+  const ProcessState now = state_of(process.process);
+  const bool has_ended = now.state == 'Z' || now.state == 'X';
+  const bool is_another =
+      now.start_ticks != 0 && process.start_ticks != 0 && now.start_ticks != process.start_ticks;
+  return has_ended || is_another ? Life::gone : Life::lives;
+}
+
+}  // namespace cairn

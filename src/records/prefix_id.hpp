@@ -1,0 +1,28 @@
+// The id of a prefix directory (docs/format/prefix-id-record.md): the directory keeps it wherever
+// it is moved, and the caches of its jobs have it in their names.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/bytes.hpp"
+#include "base/error.hpp"
+
+namespace cairn {
+
+/// 64 random bits.
+enum class PrefixId : std::uint64_t { none = 0 };
+
+inline constexpr std::uint32_t prefix_id_version = 1;
+
+/// 16 hexadecimal digits.
+std::string text_of(PrefixId id);
+/// Accepts only what text_of() returns, and not the text of PrefixId::none.
+std::optional<PrefixId> parse_prefix_id(std::string_view text);
+
+Blob encode(PrefixId id);
+Result<PrefixId> decode_prefix_id(Bytes content);
+
+}  // namespace cairn

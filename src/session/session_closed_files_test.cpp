@@ -1,0 +1,120 @@
+// Files that the program has not closed when it completes a dataset.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "session/prefix_cluster.hpp"
+
+namespace cairn {
+namespace {
+
+/// A file of this rank, not closed yet, with bytes that are in no file.
+std::ofstream begin_file(JobRank& rank, const std::string& name) {
+  const auto path = rank.session->route_file(rank.settings.prefix + "/" + name);
+  EXPECT_TRUE(path) << path.error().text;
+  std::ofstream out(path.value_or("/nowhere"), std::ios::binary);
+  out << "the first line\n" << std::flush << "the tail";
+  return out;
+}
+
+/// invalid on this rank as on all, naming the file and the rank that had it open.
+void expect_open_file(const Status& done, const std::string& file, int rank) {
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, Code::invalid) << done.error().text;
+  EXPECT_NE(done.error().text.find(file), std::string::npos) << done.error().text;
+  EXPECT_NE(done.error().text.find(fmt::format("rank {}", rank)), std::string::npos)
+      << done.error().text;
+}
+
+/// Ranks 0 to 7 write a file; rank 5 forgets to close its own.
+void forget_to_close(JobRank& rank) {
+  ASSERT_TRUE(rank.session->start_checkpoint());
+  std::ofstream out = begin_file(rank, fmt::format("state.{}", rank.number()));
+  if (rank.number() != 5) out.close();
+  expect_open_file(rank.session->complete_checkpoint(true), "state.5", 5);
+}
+
+TEST(SessionClosedFiles, AFileThatIsStillOpenMakesTheCheckpointInvalid) {
+  for (const std::string& base : {Cluster::memory(), std::string()}) {
+    Cluster cluster(base);
+    cluster.run_well(four_nodes(), [](JobRank& rank) {
+      rank.expect_written(1);
+      forget_to_close(rank);
+    });
+    EXPECT_EQ(cluster.restart(four_nodes()), 1);
+  }
+}
+
+TEST(SessionClosedFiles, TheNextCheckpointIsMadeOnceTheFileIsClosed) {
+  Cluster cluster;
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    forget_to_close(rank);
+    rank.expect_written(2);
+  });
+  EXPECT_EQ(cluster.restart(four_nodes()), 2);
+}
+
+TEST(SessionClosedFiles, AMappedFileIsOpenThoughItsTimeDoesNotChange) {
+  Cluster cluster;
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    ASSERT_TRUE(rank.session->start_checkpoint());
+    const std::string name = fmt::format("state.{}", rank.number());
+    begin_file(rank, name).close();
+    const auto path = rank.session->route_file(rank.settings.prefix + "/" + name);
+    const int number = ::open(path->c_str(), O_RDWR);
+    void* mapping = ::mmap(nullptr, 8, PROT_READ | PROT_WRITE, MAP_SHARED, number, 0);
+    ::close(number);
+    if (rank.number() != 3) ::munmap(mapping, 8);
+    expect_open_file(rank.session->complete_checkpoint(true), "state.3", 3);
+    if (rank.number() == 3) ::munmap(mapping, 8);
+  });
+}
+
+TEST(SessionClosedFiles, AnOpenFileInPlaceEndsTheDataset) {
+  PrefixCluster cluster;
+  cluster.settings.checkpoints[0].bypass = true;
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    rank.expect_written(1);
+    forget_to_close(rank);
+  });
+  EXPECT_EQ(cluster.listed(), Names({"ckpt.1"}));
+  EXPECT_EQ(cluster.restart(four_nodes()), 1);
+}
+
+TEST(SessionClosedFiles, ASharedFileThatOneRankHasOpenEndsTheDataset) {
+  PrefixCluster cluster;
+  cluster.settings.checkpoints[0].bypass = true;
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    ASSERT_TRUE(rank.session->start_checkpoint());
+    const auto path = rank.session->route_file(rank.settings.prefix + "/state");
+    ASSERT_TRUE(path);
+    if (rank.number() == 0) std::ofstream(*path) << std::string(5000, 'x');
+    rank.comm.barrier();
+    const int still_open = rank.number() == 6 ? ::open(path->c_str(), O_WRONLY) : -1;
+    const Status done = rank.session->complete_checkpoint(true);
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code, Code::invalid) << done.error().text;
+    EXPECT_NE(done.error().text.find("state"), std::string::npos) << done.error().text;
+    ::close(still_open);
+  });
+  EXPECT_EQ(cluster.listed(), Names());
+}
+
+/// Where the file system knows nothing of open files, what was written meanwhile is still found.
+TEST(SessionClosedFiles, AFileThatIsWrittenWhileItIsReadIsFoundByItsSize) {
+  Cluster cluster;
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    ASSERT_TRUE(rank.session->start_checkpoint());
+    begin_file(rank, fmt::format("state.{}", rank.number())).close();
+    if (rank.number() == 2)
+      rank.hook = [&rank](const FileOperation& operation) -> Status {
+        if (operation.name != "view" || !operation.path.ends_with("state.2")) return {};
+        std::ofstream(std::string(operation.path), std::ios::app) << "more";
+        return {};
+      };
+    expect_open_file(rank.session->complete_checkpoint(true), "state.2", 2);
+  });
+}
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,224 @@
+// Datasets without files, and names of files that meet others.
+#include "session/prefix_cluster.hpp"
+
+namespace cairn {
+namespace {
+
+/// From Start to Complete, with these files, each with `content`.
+Status write_named(JobRank& rank, std::uint32_t flags, const Names& names,
+                   const std::string& content = "content") {
+  CAIRN_TRY(rank.session->start_output("", flags));
+  for (const std::string& name : names) {
+    CAIRN_ASSIGN(const std::string path,
+                 rank.session->route_file(rank.settings.prefix + "/" + name));
+    std::ofstream(path, std::ios::binary) << content << rank.number();
+  }
+  return rank.session->complete_output(true);
+}
+
+void expect_invalid(const Status& done, const Names& words) {
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, Code::invalid) << done.error().text;
+  for (const std::string& word : words)
+    EXPECT_NE(done.error().text.find(word), std::string::npos)
+        << word << " in " << done.error().text;
+}
+
+// --- no files ---
+
+TEST(SessionNames, ACheckpointWithoutFilesIsInvalidAndSaysHowToHaveSome) {
+  for (const bool bypass : {false, true}) {
+    PrefixCluster cluster;
+    cluster.settings.checkpoints[0].bypass = bypass;
+    cluster.run_well(four_nodes(), [](JobRank& rank) {
+      rank.expect_written(1);
+      for (const std::uint32_t flags : {flag_checkpoint, flag_checkpoint | flag_output})
+        expect_invalid(write_named(rank, flags, {}), {"SCR_Route_file"});
+    });
+    EXPECT_EQ(cluster.restart(four_nodes()), 1);
+  }
+}
+
+TEST(SessionNames, ARankWithoutFilesIsNoTroubleWhileAnotherHasSome) {
+  Cluster cluster;
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    EXPECT_TRUE(write_named(rank, flag_checkpoint, rank.number() == 6 ? Names{"only"} : Names{}));
+  });
+}
+
+TEST(SessionNames, AnOutputWithoutFilesIsCompleteAndWarnsOnce) {
+  PrefixCluster cluster;
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    EXPECT_TRUE(write_named(rank, flag_output, {}));
+    EXPECT_TRUE(write_named(rank, flag_output, {}));
+    EXPECT_TRUE(write_named(rank, 0, {}));
+  });
+  const std::string said = cluster.said();
+  const auto first = said.find("no file of any rank");
+  ASSERT_NE(first, std::string::npos) << said;
+  EXPECT_EQ(said.find("no file of any rank", first + 1), std::string::npos) << said;
+}
+
+// --- a path that was refused ---
+
+TEST(SessionNames, AFileThatGotNoPathMakesThePartInvalidThoughTheRankCallsItValid) {
+  Cluster cluster;
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    ASSERT_TRUE(rank.session->start_checkpoint());
+    ASSERT_TRUE(rank.write_files(1));
+    if (rank.number() == 2) {
+      EXPECT_FALSE(rank.session->route_file("/elsewhere/state"));
+    }
+    expect_invalid(rank.session->complete_checkpoint(true), {"rank 2", "/elsewhere/state"});
+    rank.expect_written(2);
+  });
+}
+
+// --- one name on two ranks ---
+
+TEST(SessionNames, TwoRanksWithOneFileNameAreFoundAtComplete) {
+  Cluster cluster;
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    const bool same = rank.number() == 3 || rank.number() == 6;
+    const std::string name = same ? "a/state" : fmt::format("a/state.{}", rank.number());
+    expect_invalid(write_named(rank, flag_checkpoint, {name}),
+                   {"3", "6", "a/state", "SCR_CACHE_BYPASS"});
+    rank.expect_written(2);
+  });
+  EXPECT_EQ(cluster.restart(four_nodes()), 2);
+}
+
+TEST(SessionNames, NamesThatDoNotTellTheRankAreComparedAndMayDiffer) {
+  Cluster cluster;
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    const std::string letter(1, static_cast<char>('a' + rank.number()));
+    EXPECT_TRUE(write_named(rank, flag_checkpoint, {letter, "of." + letter}));
+  });
+}
+
+TEST(SessionNames, RanksMayShareAFileThatIsWrittenInPlace) {
+  PrefixCluster cluster;
+  cluster.settings.checkpoints[0].bypass = true;
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    ASSERT_TRUE(rank.session->start_checkpoint());
+    const auto path = rank.session->route_file(rank.settings.prefix + "/all");
+    if (rank.number() == 0) std::ofstream(*path) << "of all";
+    rank.comm.barrier();
+    EXPECT_TRUE(rank.session->complete_checkpoint(true));
+  });
+}
+
+// --- one name in two datasets ---
+
+struct Found {
+  std::string name;
+  std::string replaced_by;
+  auto operator<=>(const Found&) const = default;
+};
+
+/// Newest first, without the beginning of the names.
+std::vector<Found> found_in(const PrefixCluster& cluster) {
+  std::vector<Found> found;
+  std::vector<std::string> damaged;
+  const Listing listing = *read_listing(*make_posix_files(), {cluster.settings.prefix}, damaged);
+  for (const DatasetRecord& record : listing)
+    found.push_back({record.info.name, record.replaced_by});
+  return found;
+}
+
+class ReplacedNames : public ::testing::TestWithParam<bool> {
+ protected:
+  ReplacedNames() {
+    cluster_.settings.flush_interval = 1;
+    cluster_.settings.checkpoints[0].bypass = GetParam();
+  }
+
+  /// A run that writes a checkpoint for each of these lists of names; a name has the rank put after
+  /// it. Its bytes differ from those of every other.
+  void write(const std::vector<Names>& checkpoints) {
+    cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+      int count = 0;
+      for (Names names : checkpoints) {
+        for (std::string& name : names) name += fmt::format(".{}", rank.number());
+        const Status done = write_named(rank, flag_checkpoint, names,
+                                        fmt::format("{} of {}: ", ++count, checkpoints.size()));
+        EXPECT_TRUE(done) << done.error().text;
+      }
+      EXPECT_TRUE(rank.session->finalize());
+    });
+  }
+
+  PrefixCluster cluster_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Written, ReplacedNames, ::testing::Bool(), [](const auto& bypass) {
+  return bypass.param ? "InPlace" : "ToTheCache";
+});
+
+TEST_P(ReplacedNames, ADatasetThatLosesItsFilesToANewerOneIsMarkedAndItIsSaidOnce) {
+  write({{"state"}, {"state"}, {"state"}});
+  EXPECT_EQ(found_in(cluster_),
+            (std::vector<Found>{{"scr.dataset.3", ""},
+                                {"scr.dataset.2", "dataset 3 (scr.dataset.3)"},
+                                {"scr.dataset.1", "dataset 2 (scr.dataset.2)"}}));
+  const std::string said = cluster_.said();
+  const auto first = said.find("has replaced state.");
+  ASSERT_NE(first, std::string::npos) << said;
+  EXPECT_EQ(said.find("has replaced", first + 1), std::string::npos) << said;
+}
+
+TEST_P(ReplacedNames, ARunThatComesLaterMarksWhatItReplaces) {
+  write({{"state"}});
+  write({{"other"}, {"state"}});
+  EXPECT_EQ(found_in(cluster_),
+            (std::vector<Found>{{"scr.dataset.3", ""},
+                                {"scr.dataset.2", ""},
+                                {"scr.dataset.1", "dataset 3 (scr.dataset.3)"}}));
+}
+
+TEST_P(ReplacedNames, ARestartPassesOverWhatIsReplaced) {
+  write({{"other"}, {"state"}, {"state"}});
+  cluster_.lose_all_nodes();
+  for (int rank = 0; rank < 8; ++rank)
+    std::filesystem::remove(fmt::format("{}/state.{}", cluster_.settings.prefix, rank));
+  cluster_.run_well(four_nodes(), [](JobRank& rank) {
+    const auto name = rank.session->have_restart();
+    ASSERT_TRUE(name && *name);
+    EXPECT_EQ(**name, "scr.dataset.1");
+  });
+  EXPECT_FALSE(cluster_.said("dataset 2 (scr.dataset.2) in")) << "it was tried";
+}
+
+TEST_P(ReplacedNames, AFileThatIsWrittenAgainWithTheSameBytesHarmsNoOlderDataset) {
+  cluster_.run_well(four_nodes(), [](JobRank& rank) {
+    for (int step = 1; step <= 2; ++step)
+      EXPECT_TRUE(write_named(rank, flag_checkpoint,
+                              {fmt::format("parameters.{}", rank.number()),
+                               fmt::format("step.{}/state.{}", step, rank.number())}));
+  });
+  for (const Found& found : found_in(cluster_)) EXPECT_EQ(found.replaced_by, "") << found.name;
+}
+
+TEST_P(ReplacedNames, AFileWithTheSameBytesIsReadOnceHoweverManyOlderDatasetsHaveIt) {
+  cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+    const std::string file = fmt::format("{}/same.{}", rank.settings.prefix, rank.number());
+    int views = 0;
+    rank.hook = [&](const FileOperation& operation) -> Status {
+      if (operation.name.starts_with("view") && operation.path == file) ++views;
+      return {};
+    };
+    std::vector<int> views_of;
+    for (int step = 1; step <= 5; ++step) {
+      views = 0;
+      EXPECT_TRUE(write_named(rank, flag_checkpoint,
+                              {fmt::format("same.{}", rank.number()),
+                               fmt::format("step.{}/state.{}", step, rank.number())}));
+      views_of.push_back(views);
+    }
+    EXPECT_EQ(views_of[4], views_of[1]) << "which has one older one";
+    rank.hook = nullptr;
+  });
+}
+
+}  // namespace
+}  // namespace cairn

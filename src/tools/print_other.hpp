@@ -1,0 +1,27 @@
+// What cairn print shows of files that hold no records: the log, and directories.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "files/files.hpp"
+
+namespace cairn {
+
+/// The log for programs (docs/format/log.md).
+struct PrintedLog {
+  std::vector<nlohmann::ordered_json> entries;
+  std::size_t lost_bytes = 0;  ///< of whole lines that are no entries
+};
+
+PrintedLog find_log_entries(Bytes content);
+
+/// An entry to a line: time, host, event, and then the other fields.
+void print_log(std::ostream& out, const PrintedLog& log);
+
+/// The names of the files in a directory that cairn print can show, with their path.
+Result<std::vector<std::string>> printable_files(Files& files, const std::string& directory);
+
+}  // namespace cairn

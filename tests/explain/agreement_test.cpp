@@ -1,0 +1,76 @@
+// All commands, and a restart, agree about which datasets are whole.
+#include "dead_job.hpp"
+#include "tools/exit_codes.hpp"
+#include "tools/index_command.hpp"
+
+namespace cairn {
+namespace {
+
+class Agreement : public DeadJob {
+ protected:
+  /// Two checkpoints of which every rank calls its file by the same name; one before them has a
+  /// name of its own.
+  void write_same_names() {
+    cluster_.settings.flush_interval = 1;
+    cluster_.run_well(four_nodes(), [](JobRank& rank) {
+      rank.expect_written(1);
+      for (const char* content : {"of the second", "of the third, and longer"}) {
+        ASSERT_TRUE(rank.session->start_checkpoint());
+        const auto path = rank.session->route_file(
+            fmt::format("{}/state.{}", rank.settings.prefix, rank.number()));
+        ASSERT_TRUE(path);
+        std::ofstream(*path) << content;
+        EXPECT_TRUE(rank.session->complete_checkpoint(true));
+      }
+      EXPECT_TRUE(rank.session->finalize());
+    });
+    cluster_.lose_all_nodes();
+  }
+
+  /// What `cairn index list` has as the state of each dataset, the newest first.
+  std::vector<std::string> listed_states() {
+    IndexCommand command;
+    command.json = true;
+    EXPECT_EQ(run_index(command), 0) << told_;
+    std::vector<std::string> states;
+    const auto list = nlohmann::json::parse(out_);
+    for (const auto& dataset : list.at("datasets")) states.push_back(dataset.at("state"));
+    return states;
+  }
+
+  int run_index(const IndexCommand& command) {
+    return run([&](std::ostream& out, const Log& log) {
+      return run_index_command(command, *files_, *clock_, process_, out, log);
+    });
+  }
+};
+
+TEST_F(Agreement, ADatasetThatLostItsFilesToANewerOneIsReplacedForAllCommands) {
+  write_same_names();
+  EXPECT_EQ(listed_states(), (Names{"whole", "replaced", "whole"}));
+  verify_prefix();
+  EXPECT_TRUE(shows("dataset 3 (scr.dataset.3) in")) << out_;
+  EXPECT_NE(line_with("dataset 2 (scr.dataset.2) in").find("a newer dataset"), std::string::npos)
+      << out_;
+  IndexCommand show;
+  show.action = IndexCommand::Action::show;
+  show.name = "scr.dataset.2";
+  EXPECT_EQ(run_index(show), 0) << told_;
+  EXPECT_NE(line_with("state").find("replaced"), std::string::npos) << out_;
+  EXPECT_NE(line_with("state").find("scr.dataset.3"), std::string::npos) << out_;
+  ASSERT_EQ(explain(8), 0) << told_;
+  EXPECT_TRUE(has(said_of("scr.dataset.2", "prefix"), "replaced")) << json_.dump(1);
+  EXPECT_FALSE(said_of("scr.dataset.2", "prefix").at("taken"));
+}
+
+TEST_F(Agreement, WhereTheNewestIsGoneExplainAndTheRestartPassOverWhatItReplaced) {
+  write_same_names();
+  IndexCommand command;
+  command.action = IndexCommand::Action::quarantine;
+  command.name = "scr.dataset.3";
+  EXPECT_EQ(run_index(command), 0) << told_;
+  expect_forecast(1);
+}
+
+}  // namespace
+}  // namespace cairn

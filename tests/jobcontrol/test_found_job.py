@@ -1,0 +1,294 @@
+"""Commands find a job by its prefix directory alone: the job, its caches and its nodes, alive or dead, however it was
+started."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple
+
+import pytest
+
+from cairn.account import Account
+from cairn.life import identity, lives
+from cairn.state_file import StateFile, read_state
+from jobs import Job, environment_of, launcher_of
+from stand_ins import put_on_path
+
+FOR_EVER = ["--size", "1", "--every", "2", "--steps", "1000000"]
+
+
+class Told(NamedTuple):
+    code: int
+    output: str
+    told: str
+
+    def json(self) -> Dict[str, Any]:
+        found: Dict[str, Any] = json.loads(self.output)
+        return found
+
+
+class Shell:
+    """Another one than the job's: nothing of the job is in its environment."""
+
+    def __init__(self, cairn: Path, folder: Path, prefix: Path) -> None:
+        self._cairn, self._folder, self._prefix = cairn, folder, prefix
+        folder.mkdir()
+
+    def __call__(self, name: str, *words: str, **settings: str) -> Told:
+        environment = {key: value for key, value in environment_of().items() if not key.startswith(("SCR_", "CAIRN_"))}
+        done = subprocess.run([str(self._cairn), name, "-p", str(self._prefix), *words], cwd=self._folder, text=True,
+                              env={**environment, **settings}, timeout=60, check=False, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        return Told(done.returncode, done.stdout, done.stderr)
+
+    def found(self) -> Dict[str, Any]:
+        return self("job").json()
+
+    def status(self) -> Dict[str, Any]:
+        told = self("status", "--json")
+        assert told.code == 0, told
+        return told.json()
+
+    def taken(self) -> str:
+        """The checkpoint that a restart would take, by explain."""
+        return next(str(one["name"]) for one in self("explain", "--json").json()["datasets"] if one["taken"])
+
+    def places(self) -> Dict[str, List[str]]:
+        """Of each checkpoint that can be restarted from, by explain."""
+        places: Dict[str, List[str]] = {}
+        for one in self("explain", "--json").json()["datasets"]:
+            if one["usable"]:
+                places.setdefault(one["name"], []).append(one["place"])
+        return places
+
+
+def until(happens: Callable[[], bool], seconds: float = 30) -> None:
+    end = time.monotonic() + seconds
+    while not happens():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def absent_paths(text: str) -> List[str]:
+    """Absolute paths that it names and that are not there."""
+    return [path for path in re.findall(r"(?<![\w.])/[\w./%:+-]*[\w%]", text) if not os.path.exists(path)]
+
+
+@pytest.fixture
+def prefix(tmp_path: Path) -> Path:
+    folder = tmp_path / "prefix"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def shell(cairn: Path, tmp_path: Path, prefix: Path) -> Shell:
+    return Shell(cairn, tmp_path / "elsewhere", prefix)
+
+
+@pytest.fixture
+def killed(cairn: Path, prefix: Path, shell: Shell, first_flavour: str, program_of: Dict[str, str]) -> Iterator[Job]:
+    """A `cairn run` on four simulated nodes that is killed with checkpoints only in their caches."""
+    job = Job(cairn, prefix, ["--nodes", "4"], [launcher_of(first_flavour), "-n", "4", program_of[first_flavour], *FOR_EVER])
+    job.until_logged("CHECKPOINT_END", 2)
+    storage = Path(shell.found()["stores"][0]).parents[1]
+    assert storage.name.startswith("cairn-nodes-") and shell.status()["alive"]
+    job.send(signal.SIGKILL)
+    yield job
+    job.wait()
+    shutil.rmtree(storage, ignore_errors=True)
+
+
+class Plain:
+    """A job that a launcher starts without `cairn run`."""
+
+    def __init__(self, folder: Path, launcher: str, program: str, *words: str, **settings: str) -> None:
+        self.cache = folder / "cache"
+        self.cache.mkdir()
+        self.process = subprocess.Popen(
+            [launcher, "-n", "2", program, *words], cwd=folder / "prefix", stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment_of({
+                "SCR_JOB_ID": "plain", "SCR_CACHE_BASE": str(self.cache), "SCR_CNTL_BASE": str(self.cache),
+                "SCR_COPY_TYPE": "SINGLE", "OMPI_MCA_rmaps_base_oversubscribe": "1", "CAIRN_LOG_JSON": "1", **settings}))
+
+    def until_logged(self, folder: Path, event: str, count: int = 1) -> None:
+        log = folder / "prefix" / ".cairn" / "log.json"
+        until(lambda: log.exists() and log.read_text().count(f'"{event}"') >= count)
+
+    def end(self) -> None:
+        if self.process.poll() is None:
+            self.process.terminate()
+        self.process.wait(30)
+
+
+@pytest.fixture
+def plain(tmp_path: Path, prefix: Path, first_flavour: str, program_of: Dict[str, str]) -> Iterator[Plain]:
+    """That computes until it is killed."""
+    job = Plain(tmp_path, launcher_of(first_flavour), program_of[first_flavour], *FOR_EVER)
+    job.until_logged(prefix.parent, "CHECKPOINT_END", 2)
+    yield job
+    job.end()
+
+
+# ---- after a kill of cairn run ----
+
+
+def test_what_a_killed_cairn_run_left_is_saved_by_the_prefix_directory_alone(shell: Shell, killed: Job) -> None:
+    status = shell.status()
+    assert not status["alive"] and status["life"] == "died", "at once, on the same host"
+    until(lambda: shell.status()["program"] == "died")
+    newest = shell.taken()
+    assert shell.places()[newest] == ["cache"]
+    status = shell.status()
+    assert status["checkpoint"]["name"] == newest and absent_paths(status["checkpoint"]["protection"]) == []
+    saved = shell("scavenge", "--json")
+    assert saved.code == 0 and saved.json()["verdict"] == "saved", saved
+    assert saved.json()["datasets"][0]["name"] == newest and "job local" in saved.told, saved
+    assert sorted(shell.places()[newest]) == ["cache", "prefix"]
+    assert "in the prefix directory" in shell.status()["checkpoint"]["protection"]
+    assert shell("verify").code == 0
+
+
+def test_clean_removes_the_nodes_that_a_killed_cairn_run_has_simulated(shell: Shell, killed: Job) -> None:
+    storage = Path(shell.found()["stores"][0]).parents[1]
+    until(lambda: shell.status()["program"] == "died")
+    told = shell("clean", "--remove")
+    assert str(storage) in told.output and "cairn scavenge" in told.output and storage.exists(), "it holds a checkpoint"
+    told = shell("clean", "--job", "local")
+    assert "would be removed" in told.output and storage.exists(), told
+    told = shell("clean", "--remove", "--job", "another")
+    assert storage.exists(), told
+    told = shell("clean", "--remove", "--job", "local")
+    assert told.code == 0 and not storage.exists(), told
+    gone = shell("scavenge")
+    assert gone.code == 1 and "no node has answered" in gone.told, "there is nothing left to look at"
+    assert absent_paths(shell("status").output) == []
+
+
+def test_the_end_of_the_nodes_leaves_no_name_of_them_in_the_status(cairn: Path, shell: Shell, prefix: Path, first_flavour: str,
+                                                                   program_of: Dict[str, str]) -> None:
+    job = Job(cairn, prefix, ["--nodes", "2"], [launcher_of(first_flavour), "-n", "2", program_of[first_flavour], "--size", "1",
+                                                "--every", "2", "--steps", "4"], {"SCR_FLUSH": "1"})
+    outcome = job.wait()
+    assert outcome.code == 0, outcome
+    told = shell("status")
+    assert told.code == 0 and "in the prefix directory" in told.output and absent_paths(told.output) == [], told
+    assert shell.status()["life"] == "ended"
+    listed = shell("halt", "--list")
+    assert "no run to stop" in listed.output and "ended" in listed.output, listed
+    assert shell("halt", "--list", "--json").json()["prefixes"][0]["run"] == "ended"
+
+
+# ---- without cairn run ----
+
+
+def test_status_of_a_job_that_cairn_run_did_not_start(shell: Shell, plain: Plain) -> None:
+    status = shell.status()
+    assert status["alive"] and not status["by_cairn_run"] and status["job"] == "plain"
+    assert status["checkpoint"] and status["checkpoints"] >= 2
+    assert "no run to stop" not in shell("halt", "--list").output
+    with suppress(ProcessLookupError):
+        os.kill(status["process"], signal.SIGKILL)
+    until(lambda: shell.status()["life"] == "died", 5)
+    status = shell.status()
+    assert not status["alive"] and absent_paths(shell("status").output) == []
+    assert status["checkpoint"]["name"] == shell.taken()
+    plain.end()
+    saved = shell("scavenge", "--json")
+    assert saved.code == 0 and saved.json()["verdict"] == "saved" and "job plain" in saved.told, saved
+
+
+def test_status_of_a_job_without_cairn_run_and_without_a_log_that_has_ended(
+        tmp_path: Path, shell: Shell, prefix: Path, first_flavour: str, program_of: Dict[str, str]) -> None:
+    job = Plain(tmp_path, launcher_of(first_flavour), program_of[first_flavour], "--size", "1", "--every", "2", "--steps", "4",
+                CAIRN_LOG_JSON="0", SCR_FLUSH="1")
+    assert job.process.wait(60) == 0
+    status = shell.status()
+    assert (status["life"], status["alive"], status["job"]) == ("ended", False, "plain")
+    assert "in the prefix directory" in status["checkpoint"]["protection"]
+    assert "ended" in shell("status").output
+    shutil.rmtree(prefix / ".cairn" / "halt", ignore_errors=True)
+    (prefix / ".cairn" / "last_run").unlink()
+    status = shell.status()
+    assert status["life"] == "unknown" and status["checkpoint"]["name"], "the datasets are still there"
+
+
+def test_a_later_run_without_cairn_run_is_the_one_that_is_shown(shell: Shell, prefix: Path, plain: Plain) -> None:
+    with StateFile(str(prefix)) as state:
+        state.write(Account(job="earlier", begun_s=1.0, outcome="success"), alive=False)
+    status = shell.status()
+    assert status["job"] == "plain" and status["alive"] and status["outcome"] == ""
+
+
+# ---- what is not known is not called saved ----
+
+
+def test_scavenge_fails_where_nothing_says_which_job_ran(shell: Shell) -> None:
+    told = shell("scavenge")
+    assert told.code == 1 and "SCR_JOB_ID" in told.told and "--nodes" in told.told, told
+
+
+def test_scavenge_fails_where_the_stores_are_gone(shell: Shell, plain: Plain) -> None:
+    plain.end()
+    plain.cache.rename(plain.cache.with_name("unmounted"))
+    told = shell("scavenge")
+    assert told.code == 1 and str(plain.cache) in told.told, told
+    plain.cache.with_name("unmounted").rename(plain.cache)
+    assert shell("scavenge").code == 0
+
+
+def test_scavenge_fails_where_the_nodes_of_the_last_run_were_not_asked(tmp_path: Path, shell: Shell, plain: Plain) -> None:
+    plain.end()
+    plain.cache.rename(plain.cache.with_name("moved"))
+    plain.cache.mkdir()
+    path = put_on_path(tmp_path)
+    told = shell("scavenge", SCR_NODELIST="node0", PATH=path)
+    assert told.code == 1 and "was on it" in told.told, told
+    told = shell("scavenge")
+    assert told.code == 0 and "hold nothing of job plain" in told.told, told
+
+
+def test_a_damaged_record_is_named_with_what_to_give(shell: Shell, prefix: Path, plain: Plain) -> None:
+    plain.end()
+    record = prefix / ".cairn" / "last_run"
+    content = bytearray(record.read_bytes())
+    content[-1] ^= 1
+    record.write_bytes(content)
+    told = shell("scavenge")
+    assert told.code == 1 and str(record) in told.told and "SCR_JOB_ID" in told.told, told
+    given = {"SCR_JOB_ID": "plain", "SCR_CACHE_BASE": str(plain.cache), "SCR_CNTL_BASE": str(plain.cache)}
+    assert shell("scavenge", **given).code == 0
+
+
+# ---- processes ----
+
+
+def test_a_process_is_known_by_more_than_its_id() -> None:
+    mine = identity()
+    assert lives(mine) is True
+    assert lives({**mine, "start_ticks": "1"}) is False
+    assert lives({**mine, "kernel": "another"}) is None
+    assert lives({"host": "of an older version", "process": 1}) is None
+    with subprocess.Popen(["sleep", "60"]) as child:
+        child.kill()
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert lives({**mine, "process": child.pid, "start_ticks": ""}) is False, "its parent has not asked for its end yet"
+
+
+def test_signs_of_life_decide_on_another_machine(prefix: Path) -> None:
+    with StateFile(str(prefix)) as state:
+        state.write(Account(job="far"))
+    path = prefix / ".cairn" / "run.json"
+    record = json.loads(path.read_text())
+    path.write_text(json.dumps({**record, "kernel": "another"}))
+    found = read_state(str(prefix))
+    assert found and found["alive"]
+    os.utime(path, (time.time() - 60,) * 2)
+    found = read_state(str(prefix))
+    assert found and not found["alive"]
