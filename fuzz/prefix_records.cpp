@@ -36,7 +36,7 @@ void check(Bytes input) {
   check_one(RecordType::current, input, decode_current, encode_current);
   check_one(RecordType::app_settings, input, decode_app_settings, encode_app_settings);
   check_one(RecordType::last_run, input, decode_last_run_record, again);
-  check_one(RecordType::prefix_id, input, decode_prefix_id, again);
+  check_one(RecordType::prefix_id, input, decode_prefix_id_record, again);
   check_one(RecordType::halt, input, decode_halt_record, again);
   for (const auto& decoded :
        {decode_dataset_record(input).has_value(), decode_listing(input).has_value()})
@@ -75,7 +75,7 @@ std::vector<Blob> seeds() {
           payload_of(encode(std::vector{in_place, record})),
           payload_of(encode(owner)),
           payload_of(encode_current("ckpt.5")),
-          payload_of(encode(PrefixId{0x0123456789abcdef})),
+          payload_of(encode(PrefixIdRecord{PrefixId{0x0123456789abcdef}, "/pfs/ada", 1234})),
           payload_of(encode_app_settings(set)),
           payload_of(encode(run))};
 }

@@ -54,6 +54,7 @@ class FoundJob:
     this_host: str
     last_run: Optional[LastRun] = None
     trouble: str = ""  # why what the last run wrote down cannot be read
+    left_caches: Tuple[str, ...] = ()  # texts: caches with datasets that runs here do not use, why, and what to do
 
     @staticmethod
     def of_json(record: Mapping[str, Any]) -> "FoundJob":
@@ -61,7 +62,7 @@ class FoundJob:
         run = record["last_run"]
         return FoundJob(record["prefix"], record["job"], record["user"], record["text"], record["is_default"], record["stores"],
                         record["control_base"], record["caches"], record["this_host"],
-                        LastRun.of_json(run) if run else None, record["trouble"])
+                        LastRun.of_json(run) if run else None, record["trouble"], tuple(record["left_caches"]))
 
     def is_on_this_host(self) -> bool:
         """Whether all nodes of the last run are on this machine."""

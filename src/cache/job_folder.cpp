@@ -1,6 +1,7 @@
 #include "cache/job_folder.hpp"
 
 #include <algorithm>
+#include <map>
 #include <span>
 
 namespace cairn {
@@ -25,13 +26,20 @@ Status write_text(Files& files, const std::string& path, const std::string& text
   return write_file_atomically(files, path, std::as_bytes(std::span(text)), false);
 }
 
-/// A folder without a note is one whose first run has died before it made it.
-Result<JobFolder> look_at(Files& files, const Settings& settings, const std::string& path,
-                          PrefixId name_id) {
+/// Why it is not to be looked into; empty if it is. Only names in a directory that this user owns
+/// are safe from being replaced meanwhile.
+Result<std::string> why_not_ours(Files& files, const std::string& path) {
   CAIRN_ASSIGN(const FileInfo info, files.info(path));
-  if (info.kind != Kind::folder || info.owner != files.effective_user())
-    return fail(Code::untrusted, "{} is not a folder of user {}: it is not looked into; remove it",
-                path, settings.user);
+  if (info.kind != Kind::folder)
+    return fmt::format("{} is a link or a file, not a directory", path);
+  if (info.owner != files.effective_user())
+    return fmt::format("{} belongs to user {}, and this is user {}", path, info.owner,
+                       files.effective_user());
+  return "";
+}
+
+/// A folder without a note is one whose first run has died before it made it.
+Result<JobFolder> look_at(Files& files, const std::string& path, PrefixId name_id) {
   JobFolder folder;
   folder.path = path;
   folder.name_id = name_id;
@@ -41,6 +49,10 @@ Result<JobFolder> look_at(Files& files, const Settings& settings, const std::str
   const auto noted = files.info(path_note(path));
   if (!noted && noted.error().code != Code::not_found) return tl::unexpected(noted.error());
   if (noted) folder.used_ns = noted->times.modify_ns;
+  CAIRN_ASSIGN(const auto names, files.list(path));
+  folder.has_datasets = std::any_of(names.begin(), names.end(), [](const std::string& name) {
+    return name.starts_with("dataset.");
+  });
   return folder;
 }
 
@@ -56,6 +68,30 @@ const JobFolder* last_used(const std::vector<JobFolder>& found, Fits fits) {
   return last;
 }
 
+std::string paths_of(const std::vector<const JobFolder*>& folders) {
+  constexpr std::size_t most = 4;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(most, folders.size()); ++i)
+    text += (i == 0 ? "" : ", ") + folders[i]->path;
+  return folders.size() <= most ? text : fmt::format("{} and {} more", text, folders.size() - most);
+}
+
+std::string why_copy(const RecordedId& recorded, const std::string& prefix) {
+  return fmt::format(
+      "{} is a copy of {}, or was moved from there to another file system, or restored from a "
+      "backup; only a directory that was moved may have the caches",
+      prefix, recorded.path);
+}
+
+std::string why_other_id(const JobFolder& folder, const std::string& prefix) {
+  if (folder.is_unclaimed())
+    return fmt::format("the run that made them could not read the id of {}", prefix);
+  return fmt::format(
+      "the last run with them was in {} when it had that id; since then, .cairn was deleted or the "
+      "directory was replaced",
+      prefix);
+}
+
 }  // namespace
 
 std::string job_folder_name(const Settings& settings, PrefixId id) {
@@ -69,25 +105,32 @@ Status note_prefix(Files& files, const std::string& folder, const PrefixNote& no
   return write_text(files, path_note(folder), note.path);
 }
 
-std::vector<JobFolder> find_job_folders(Files& files, const std::string& base,
-                                        const Settings& settings,
-                                        std::vector<std::string>& unreadable) {
+void find_job_folders(Files& files, const std::string& base, const Settings& settings,
+                      JobFolders& all) {
+  // False also where there is nothing: it was removed meanwhile.
+  const auto is_ours = [&](const std::string& path) {
+    const auto why_not = why_not_ours(files, path);
+    if (why_not && !why_not->empty()) all.ignored.push_back(*why_not + ": it is ignored");
+    if (!why_not && why_not.error().code != Code::not_found)
+      all.unreadable.push_back(why_not.error().text);
+    return why_not && why_not->empty();
+  };
   const std::string user_folder = base + "/" + settings.user;
   const std::string start = fmt::format("cairn.{}.", settings.job_id);
-  std::vector<JobFolder> found;
+  if (!is_ours(user_folder)) return;
   const auto names = files.list(user_folder);
-  if (!names && names.error().code != Code::not_found) unreadable.push_back(names.error().text);
+  if (!names && names.error().code != Code::not_found) all.unreadable.push_back(names.error().text);
   for (const std::string& name : names.value_or(std::vector<std::string>{})) {
     if (!name.starts_with(start)) continue;
     const auto id = parse_prefix_id(std::string_view(name).substr(start.size()));
-    if (!id) continue;  // of another job
-    auto folder = look_at(files, settings, user_folder + "/" + name, *id);
+    const std::string path = user_folder + "/" + name;
+    if (!id || !is_ours(path)) continue;  // of another job, or of another user
+    auto folder = look_at(files, path, *id);
     if (folder)
-      found.push_back(*std::move(folder));
-    else if (folder.error().code != Code::not_found)  // else it was removed meanwhile
-      unreadable.push_back(folder.error().text);
+      all.found.push_back(*std::move(folder));
+    else if (folder.error().code != Code::not_found)
+      all.unreadable.push_back(folder.error().text);
   }
-  return found;
 }
 
 const JobFolder* choose_job_folder(const RecordedId& recorded, const std::string& prefix,
@@ -98,12 +141,11 @@ const JobFolder* choose_job_folder(const RecordedId& recorded, const std::string
       case State::known:
         return folder.owner() == recorded.id;
       case State::none:
-        return was_here && folder.is_unclaimed();
+      case State::copied:
+        return was_here && folder.is_unclaimed() && folder.name_id != recorded.id;
       case State::damaged:
       case State::unreadable:
         return was_here;
-      case State::copied:
-        return false;
     }
     return false;
   });
@@ -111,27 +153,53 @@ const JobFolder* choose_job_folder(const RecordedId& recorded, const std::string
 
 std::vector<JobFolder> left_by_another(const RecordedId& recorded, const std::string& prefix,
                                        const std::vector<JobFolder>& found) {
+  const auto is_left = [&](const JobFolder& folder) {
+    const bool was_here = folder.note.path == prefix;
+    switch (recorded.state) {
+      case State::known:
+        return was_here && folder.owner() != recorded.id;
+      case State::none:
+        return was_here && !folder.is_unclaimed();
+      case State::copied:
+        return folder.owner() == recorded.id || (was_here && !folder.is_unclaimed());
+      case State::damaged:
+      case State::unreadable:
+        return false;
+    }
+    return false;
+  };
   std::vector<JobFolder> left;
-  for (const JobFolder& folder : found) {
-    const bool might_be_its = recorded.state == State::known
-                                  ? folder.is_unclaimed() && folder.owner() != recorded.id
-                                  : recorded.state == State::none && !folder.is_unclaimed();
-    if (might_be_its && folder.note.path == prefix) left.push_back(folder);
-  }
+  for (const JobFolder& folder : found)
+    if (folder.has_datasets && is_left(folder)) left.push_back(folder);
   return left;
+}
+
+std::vector<std::string> texts_of_left(const RecordedId& recorded, const std::string& prefix,
+                                       const std::vector<JobFolder>& left) {
+  std::map<PrefixId, std::vector<const JobFolder*>> by_id;
+  for (const JobFolder& folder : left) by_id[folder.owner()].push_back(&folder);
+  std::vector<std::string> texts;
+  for (const auto& [id, folders] : by_id) {
+    const bool is_of_original = recorded.state == State::copied && id == recorded.id;
+    texts.push_back(fmt::format(
+        "runs in {} do not use the caches of id {} ({}), because {}. To use them, end the runs in "
+        "{} and give it that id: cairn index id {} -p {}",
+        prefix, text_of(id), paths_of(folders),
+        is_of_original ? why_copy(recorded, prefix) : why_other_id(*folders.front(), prefix),
+        prefix, text_of(id), prefix));
+  }
+  return texts;
 }
 
 RecordedId with_copy_seen(Files& files, RecordedId recorded, const std::string& prefix,
                           const std::vector<JobFolder>& found) {
-  if (recorded.state != State::known) return recorded;
+  if (recorded.state != State::known || recorded.is_in_place) return recorded;
   for (const JobFolder& folder : found) {
     const std::string& other = folder.note.path;
-    if (folder.owner() != recorded.id || other.empty() || !are_two_prefixes(files, prefix, other))
-      continue;
-    const RecordedId there = read_prefix_id(files, other);
-    if (there.state != State::known || there.id != recorded.id) continue;
+    if (folder.owner() != recorded.id || other.empty()) continue;
+    if (!is_id_of_another(files, recorded.id, prefix, other)) continue;
     recorded.state = State::copied;
-    recorded.trouble = other;
+    recorded.path = other;
     return recorded;
   }
   return recorded;

@@ -31,6 +31,7 @@ struct JobFolder {
   PrefixId name_id = PrefixId::none;  ///< in its name
   PrefixNote note;
   std::int64_t used_ns = 0;  ///< when the last run noted its prefix directory
+  bool has_datasets = false;
 
   /// The id of the prefix directory that the folder is for.
   PrefixId owner() const { return note.id == PrefixId::none ? name_id : note.id; }
@@ -38,27 +39,36 @@ struct JobFolder {
   bool is_unclaimed() const { return note.id == PrefixId::none; }
 };
 
-/// Local. Those of this user's job in a store, or control directory. What cannot be looked into, or
-/// is a link or another user's, is named in `unreadable` instead.
-std::vector<JobFolder> find_job_folders(Files& files, const std::string& base,
-                                        const Settings& settings,
-                                        std::vector<std::string>& unreadable);
+/// Those that were found, in any number of places.
+struct JobFolders {
+  std::vector<JobFolder> found;
+  std::vector<std::string> unreadable;  ///< why directories of this user cannot be read
+  std::vector<std::string> ignored;     ///< links, files, and entries of other users: what they are
+};
+
+/// Local. Adds those of this user's job in a store, or control directory.
+void find_job_folders(Files& files, const std::string& base, const Settings& settings,
+                      JobFolders& all);
 
 /// The folder with which a prefix directory's job goes on, of those that were found, on any number
 /// of nodes; null for a new one. Where the directory's id is known: the folder last used of those
-/// for it. Where it has none: the one last used at this path, if no directory has its id. Where the
-/// id cannot be read: the one last used at this path.
+/// for it. Where it has none, or that of its original: the one last used at this path, if no
+/// directory has its id. Where the id cannot be read: the one last used at this path.
 const JobFolder* choose_job_folder(const RecordedId& recorded, const std::string& prefix,
                                    const std::vector<JobFolder>& found);
 
-/// Those that a user may miss. Where the directory has no id: those for another one that was at
-/// this path, which was replaced, or has lost its id. Where it has one: those that no directory
-/// has, of runs that could not read it.
+/// Those with datasets that runs in the directory do not use, though a user may expect it: last
+/// used at this path under another id; and those of its original, if it is a copy.
 std::vector<JobFolder> left_by_another(const RecordedId& recorded, const std::string& prefix,
                                        const std::vector<JobFolder>& found);
 
-/// Local. `recorded`, but copied if one of the folders was used by another directory that is still
-/// there and has the same id.
+/// What a user has to know of these, and how runs come to use them: a text for each id.
+std::vector<std::string> texts_of_left(const RecordedId& recorded, const std::string& prefix,
+                                       const std::vector<JobFolder>& left);
+
+/// Local. `recorded`; but copied, if the directory is not as its record says, and another one that
+/// has the same id used one of the folders last. So a backup that was restored at the old path of a
+/// directory that has moved is a copy.
 RecordedId with_copy_seen(Files& files, RecordedId recorded, const std::string& prefix,
                           const std::vector<JobFolder>& found);
 

@@ -7,7 +7,7 @@ namespace {
 
 using State = RecordedId::State;
 
-constexpr std::uint64_t most_bytes = 1 << 10;
+constexpr std::uint64_t most_bytes = 1 << 16;
 constexpr std::uint32_t for_all = 0777;  // less the umask, as all of <prefix>/.cairn
 constexpr std::int64_t lock_patience_us = 2'000'000;
 constexpr std::string_view new_start = "id.new.";
@@ -23,12 +23,23 @@ bool is_folder(Files& files, const std::string& path) {
   return info && info->kind == Kind::folder;
 }
 
-/// Nothing is read through a link below the prefix directory.
-Status refuse_link(Files& files, const std::string& root) {
-  const auto info = files.info(root);
-  if (!info) return tl::unexpected(info.error());
-  if (info->kind == Kind::folder) return {};
+/// Of .cairn. Nothing is read through a link below the prefix directory.
+Result<FileInfo> info_of_root(Files& files, const std::string& prefix) {
+  const std::string root = root_of(prefix);
+  CAIRN_ASSIGN(const FileInfo info, files.info(root));
+  if (info.kind == Kind::folder) return info;
   return fail(Code::io, "{} is not a directory but a link or file: remove it", root);
+}
+
+/// For the directory as it is now.
+Result<Blob> record_for(Files& files, const std::string& prefix, PrefixId id) {
+  CAIRN_ASSIGN(const FileInfo root, info_of_root(files, prefix));
+  return encode(PrefixIdRecord{id, prefix, root.id.number});
+}
+
+Status write_record(Files& files, const std::string& prefix, PrefixId id) {
+  CAIRN_ASSIGN(const Blob record, record_for(files, prefix, id));
+  return write_file_atomically(files, id_file_of(prefix), record, true);
 }
 
 /// False if another process has recorded an id meanwhile. An error where the file system has no
@@ -36,8 +47,9 @@ Status refuse_link(Files& files, const std::string& root) {
 Result<bool> create_exclusively(Files& files, const std::string& prefix, PrefixId id) {
   const std::string prepared = root_of(prefix) + "/" + std::string(new_start) + text_of(id);
   const auto prepare = [&]() -> Status {
+    CAIRN_ASSIGN(const Blob record, record_for(files, prefix, id));
     CAIRN_ASSIGN(const auto file, files.create(prepared, 0666));
-    CAIRN_TRY(file->write_at(0, encode(id)));
+    CAIRN_TRY(file->write_at(0, record));
     return file->sync();
   };
   Status linked = prepare();
@@ -73,31 +85,50 @@ Result<PrefixId> replace_if_same(Files& files, Clock& clock, const std::string& 
                                    clock.steady_us() + lock_patience_us);
   const RecordedId now = read_prefix_id(files, prefix);
   if (is_same(now, before)) {
-    CAIRN_TRY(write_file_atomically(files, id_file_of(prefix), encode(id), true));
+    CAIRN_TRY(write_record(files, prefix, id));
     return id;
   }
   if (now.state == State::known) return now.id;
-  return fail(Code::io, "{}", now.trouble);
+  return fail(Code::io, "another process changed {}; its id is read again at the next SCR_Init{}{}",
+              id_file_of(prefix), now.trouble.empty() ? "" : ": ", now.trouble);
+}
+
+RecordedId judge(Files& files, const std::string& prefix, const FileInfo& root,
+                 const PrefixIdRecord& record) {
+  const bool is_claimed_there =
+      record.path != prefix && is_id_of_another(files, record.id, prefix, record.path);
+  const RecordOrigin origin = origin_of(record, prefix, root.id.number, is_claimed_there);
+  const bool is_other = origin == RecordOrigin::elsewhere;
+  return {is_other ? State::copied : State::known, record.id, "", record.path,
+          origin == RecordOrigin::here};
 }
 
 }  // namespace
 
+RecordOrigin origin_of(const PrefixIdRecord& record, const std::string& path, std::uint64_t inode,
+                       bool is_claimed_there) {
+  const bool is_same_inode = record.inode == inode;
+  if (record.path == path) return is_same_inode ? RecordOrigin::here : RecordOrigin::same_path;
+  return is_same_inode && !is_claimed_there ? RecordOrigin::renamed : RecordOrigin::elsewhere;
+}
+
 RecordedId read_prefix_id(Files& files, const std::string& prefix) {
   const std::string path = id_file_of(prefix);
+  const auto root = info_of_root(files, prefix);
   Result<Blob> content = Blob{};
-  if (const Status direct = refuse_link(files, root_of(prefix)); !direct)
-    content = tl::unexpected(direct.error());
-  else
+  if (root)
     content = read_file(files, path, most_bytes);
+  else
+    content = tl::unexpected(root.error());
   if (!content) {
     const bool none = is_absent(content.error()) && is_folder(files, prefix);
     return {none ? State::none : State::unreadable, PrefixId::none, content.error().text};
   }
-  const auto id = decode_prefix_id(*content);
-  if (id) return {State::known, *id, ""};
-  const bool newer = id.error().code == Code::newer_format;
+  const auto record = decode_prefix_id_record(*content);
+  if (record) return judge(files, prefix, *root, *record);
+  const bool newer = record.error().code == Code::newer_format;
   return {newer ? State::unreadable : State::damaged, PrefixId::none,
-          fmt::format("{}: {}", path, id.error().text)};
+          fmt::format("{}: {}", path, record.error().text)};
 }
 
 PrefixId draw_prefix_id(Clock& clock) {
@@ -110,11 +141,14 @@ Result<PrefixId> record_prefix_id(Files& files, Clock& clock, const std::string&
                                   PrefixId id, const RecordedId& before) {
   switch (before.state) {
     case State::known:
-      return before.id;
+      if (before.is_in_place) return before.id;
+      return replace_if_same(files, clock, prefix, before.id, before);
     case State::unreadable:
       return fail(Code::io, "{}", before.trouble);
-    case State::damaged:
     case State::copied:
+      return replace_if_same(files, clock, prefix, id == before.id ? draw_prefix_id(clock) : id,
+                             before);
+    case State::damaged:
       return replace_if_same(files, clock, prefix, id, before);
     case State::none:
       break;
@@ -134,13 +168,18 @@ Status replace_prefix_id(Files& files, Clock& clock, const std::string& prefix, 
   CAIRN_TRY(files.make_folder(root_of(prefix), for_all));
   const auto lock = lock_patiently(files, clock, id_file_of(prefix) + ".lock",
                                    clock.steady_us() + lock_patience_us);
-  return write_file_atomically(files, id_file_of(prefix), encode(id), true);
+  return write_record(files, prefix, id);
 }
 
-bool are_two_prefixes(Files& files, const std::string& one, const std::string& other) {
-  const auto here = files.info(root_of(one));
-  const auto there = files.info(root_of(other));
-  return here && there && here->id != there->id;
+bool is_id_of_another(Files& files, PrefixId id, const std::string& prefix,
+                      const std::string& other) {
+  const auto here = info_of_root(files, prefix);
+  const auto there = info_of_root(files, other);
+  if (!here || !there || here->id == there->id) return false;
+  const auto content = read_file(files, id_file_of(other), most_bytes);
+  if (!content) return false;
+  const auto record = decode_prefix_id_record(*content);
+  return record && record->id == id;
 }
 
 }  // namespace cairn

@@ -19,18 +19,24 @@ std::optional<PrefixId> parse_prefix_id(std::string_view text) {
   return id;
 }
 
-Blob encode(PrefixId id) {
+Blob encode(const PrefixIdRecord& record) {
   Encoder out;
-  out.u64(static_cast<std::uint64_t>(id));
+  out.u64(static_cast<std::uint64_t>(record.id));
+  out.text(record.path);
+  out.u64(record.inode);
   return seal(RecordType::prefix_id, prefix_id_version, out.take());
 }
 
-Result<PrefixId> decode_prefix_id(Bytes content) {
+Result<PrefixIdRecord> decode_prefix_id_record(Bytes content) {
   CAIRN_ASSIGN(const Bytes payload, open_only(content, RecordType::prefix_id, prefix_id_version));
   Decoder in(payload);
-  const PrefixId id{in.u64()};
-  if (in.failed() || !in.at_end() || id == PrefixId::none) return fail_as_senseless();
-  return id;
+  PrefixIdRecord record;
+  record.id = PrefixId{in.u64()};
+  record.path = in.text();
+  record.inode = in.u64();
+  const bool is_sound = !in.failed() && in.at_end() && record.id != PrefixId::none;
+  if (!is_sound || !record.path.starts_with('/')) return fail_as_senseless();
+  return record;
 }
 
 }  // namespace cairn

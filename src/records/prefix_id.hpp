@@ -22,7 +22,17 @@ std::string text_of(PrefixId id);
 /// Accepts only what text_of() returns, and not the text of PrefixId::none.
 std::optional<PrefixId> parse_prefix_id(std::string_view text);
 
-Blob encode(PrefixId id);
-Result<PrefixId> decode_prefix_id(Bytes content);
+/// An id, and the directory that had it when the record was written: a copy of the directory has
+/// the same record.
+struct PrefixIdRecord {
+  PrefixId id = PrefixId::none;
+  std::string path;         ///< of the prefix directory
+  std::uint64_t inode = 0;  ///< of .cairn in it
+
+  bool operator==(const PrefixIdRecord&) const = default;
+};
+
+Blob encode(const PrefixIdRecord& record);
+Result<PrefixIdRecord> decode_prefix_id_record(Bytes content);
 
 }  // namespace cairn

@@ -196,6 +196,8 @@ LastRunRecord last_run_example() {
           1'700'000'060'000'000};
 }
 
+PrefixIdRecord prefix_id_example() { return {PrefixId{0x0123456789abcdef}, "/pfs/run", 1234}; }
+
 TEST(ReleasedFormats, RecordsOfThePrefixDirectoryVersion1AreRead) {
   const auto dataset = decode_dataset_record(golden("dataset-record-v1.bin"));
   ASSERT_TRUE(dataset) << dataset.error().text;
@@ -210,7 +212,7 @@ TEST(ReleasedFormats, RecordsOfThePrefixDirectoryVersion1AreRead) {
   const auto last_run = decode_last_run_record(golden("last-run-record-v1.bin"));
   ASSERT_TRUE(last_run) << last_run.error().text;
   EXPECT_EQ(*last_run, last_run_example());
-  EXPECT_EQ(decode_prefix_id(golden("prefix-id-record-v1.bin")), PrefixId{0x0123456789abcdef});
+  EXPECT_EQ(decode_prefix_id_record(golden("prefix-id-record-v1.bin")), prefix_id_example());
   const auto set = decode_app_settings(golden("app-settings-record-v1.bin"));
   ASSERT_TRUE(set) << set.error().text;
   ASSERT_EQ(set->size(), 2U);
@@ -266,13 +268,12 @@ TEST(ReleasedFormats, RecordsOfThePrefixDirectoryVersion1AreWrittenByteForByte) 
   EXPECT_EQ(encode(dataset_example()), golden("dataset-record-v1.bin"));
   EXPECT_EQ(encode(listing_example()), golden("listing-v1.bin"));
   EXPECT_EQ(encode(owner_example()), golden("owner-record-v1.bin"));
-  EXPECT_EQ(encode(PrefixId{0x0123456789abcdef}), golden("prefix-id-record-v1.bin"));
+  EXPECT_EQ(encode(prefix_id_example()), golden("prefix-id-record-v1.bin"));
   EXPECT_EQ(encode_current("ckpt.6"), golden("current-record-v1.bin"));
   EXPECT_EQ(encode_app_settings(app_settings_example()), golden("app-settings-record-v1.bin"));
   EXPECT_EQ(encode(last_run_example()), golden("last-run-record-v1.bin"));
   for (const std::string name : {"dataset-record", "listing", "owner-record", "current-record",
-                                 "app-settings-record", "last-run-record",
-                                 "prefix-id-record"})
+                                 "app-settings-record", "last-run-record", "prefix-id-record"})
     EXPECT_EQ(example_of(CAIRN_FORMAT_DOCS "/" + name + ".md"), golden(name + "-v1.bin")) << name;
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "cache/job_folder.hpp"
 #include "files/lock_patiently.hpp"
 
 namespace cairn {
@@ -32,21 +31,25 @@ std::vector<std::string> for_every_node(Files& files, const std::string& path) {
   return paths;
 }
 
-/// In the order of the bases; what SCR_Init would choose.
-std::vector<std::string> caches_in(Files& files, const std::vector<std::string>& bases,
-                                   const Settings& settings, std::vector<std::string>& unreadable) {
-  std::vector<JobFolder> found;
-  for (std::size_t i = 0; i < bases.size(); ++i)
-    if (std::find(bases.begin(), bases.begin() + static_cast<std::ptrdiff_t>(i), bases[i]) ==
-        bases.begin() + static_cast<std::ptrdiff_t>(i))
-      for (JobFolder& folder : find_job_folders(files, bases[i], settings, unreadable))
-        found.push_back(std::move(folder));
-  const RecordedId recorded =
-      with_copy_seen(files, read_prefix_id(files, settings.prefix), settings.prefix, found);
-  const JobFolder* chosen = choose_job_folder(recorded, settings.prefix, found);
-  std::vector<std::string> caches;
-  for (const JobFolder& folder : found)
-    if (chosen != nullptr && folder.name_id == chosen->name_id) caches.push_back(folder.path);
+/// In the order of the bases, each searched once.
+JobCaches caches_in(Files& files, const std::vector<std::string>& bases, const Settings& settings) {
+  JobFolders all;
+  for (std::size_t i = 0; i < bases.size(); ++i) {
+    const auto end = bases.begin() + static_cast<std::ptrdiff_t>(i);
+    if (std::find(bases.begin(), end, bases[i]) == end)
+      find_job_folders(files, bases[i], settings, all);
+  }
+  const std::string& prefix = settings.prefix;
+  JobCaches caches;
+  caches.recorded = with_copy_seen(files, read_prefix_id(files, prefix), prefix, all.found);
+  const JobFolder* chosen = choose_job_folder(caches.recorded, prefix, all.found);
+  for (const JobFolder& folder : all.found)
+    if (chosen != nullptr && folder.name_id == chosen->name_id) caches.used.push_back(folder.path);
+  caches.left =
+      texts_of_left(caches.recorded, prefix, left_by_another(caches.recorded, prefix, all.found));
+  caches.folders = std::move(all.found);
+  caches.unreadable = std::move(all.unreadable);
+  caches.ignored = std::move(all.ignored);
   return caches;
 }
 
@@ -65,25 +68,28 @@ Status find_caches(Files& files, const std::string& folder, std::vector<std::str
   for (const std::string& name : names)
     if (name != ".cairn" && is_folder(files, folder + "/" + name))
       if (const Status found = find_caches(files, folder + "/" + name, caches, log); !found)
-        log.warning("{}; it is passed over", found.error().text);
+        log.warning("{}; it is ignored", found.error().text);
   return {};
 }
 
-std::vector<std::string> caches_on_node(Files& files, const Settings& settings,
-                                        std::vector<std::string>& unreadable) {
+JobCaches caches_on_node(Files& files, const Settings& settings) {
   std::vector<std::string> bases;
   for (const StoreSettings& store : settings.stores)
     if (store.enabled) bases.push_back(expand_node(store.path, settings.node_name));
-  return caches_in(files, bases, settings, unreadable);
+  return caches_in(files, bases, settings);
 }
 
-std::vector<std::string> caches_of_job(Files& files, const Settings& settings) {
+JobCaches caches_of_job(Files& files, const Settings& settings) {
   std::vector<std::string> bases;
   for (const StoreSettings& store : settings.stores)
     if (store.enabled)
       for (std::string& base : for_every_node(files, store.path)) bases.push_back(std::move(base));
-  std::vector<std::string> unreadable;
-  return caches_in(files, bases, settings, unreadable);
+  return caches_in(files, bases, settings);
+}
+
+void warn_of_other_caches(const JobCaches& caches, const Log& log) {
+  for (const auto* texts : {&caches.left, &caches.unreadable, &caches.ignored})
+    for (const std::string& text : *texts) log.warning("{}", text);
 }
 
 Result<CacheLocks> lock_caches(Files& files, Clock& clock, const std::vector<std::string>& caches) {
@@ -96,8 +102,7 @@ Result<CacheLocks> lock_caches(Files& files, Clock& clock, const std::vector<std
     if (!lock && lock.error().code == Code::busy)
       return fail(
           Code::busy,
-          "a job is running with the cache {}, or a command works at it (somebody holds {}): "
-          "wait for its end",
+          "a job or a command is using the cache {} (its lock {} is held): wait until it has ended",
           cache, path);
     if (lock) locks.push_back(*std::move(lock));  // else there are no locks on this file system
   }

@@ -6,27 +6,39 @@
 #include <vector>
 
 #include "base/log.hpp"
+#include "cache/job_folder.hpp"
 #include "config/settings.hpp"
 #include "files/clock.hpp"
 #include "files/files.hpp"
 
 namespace cairn {
 
-/// Local. Adds the folders in or below `folder` that hold datasets. Links are not followed, what is
-/// Cairn's own in a prefix directory is no cache, and what somebody else keeps to himself is passed
-/// over, but told.
+/// Local. Adds the folders in or below `folder` that hold datasets. Links are not followed, and
+/// .cairn in a prefix directory is not searched. A folder that cannot be read is ignored with a
+/// warning.
 Status find_caches(Files& files, const std::string& folder, std::vector<std::string>& caches,
                    const Log& log);
 
-/// Local. Those of the job in this prefix directory on this node, found as SCR_Init finds them. One
-/// that cannot be inspected, or belongs to somebody else so that nobody may look into it, is named
-/// in `unreadable` instead.
-std::vector<std::string> caches_on_node(Files& files, const Settings& settings,
-                                        std::vector<std::string>& unreadable);
+/// The caches of a job and what stands beside them.
+struct JobCaches {
+  RecordedId recorded;             ///< of the prefix directory
+  std::vector<JobFolder> folders;  ///< of the job, for any prefix directory
+  std::vector<std::string> used;   ///< by runs in the prefix directory: as SCR_Init chooses them
+  /// Texts: which caches with datasets such runs do not use, why, and what to do (texts_of_left).
+  std::vector<std::string> left;
+  std::vector<std::string> unreadable;  ///< texts: what cannot be read now
+  std::vector<std::string> ignored;     ///< texts: what is not this user's directory
+};
+
+/// Local. Those of the job in this prefix directory on this node.
+JobCaches caches_on_node(Files& files, const Settings& settings);
 
 /// Local. Those of the job in this prefix directory that are seen here. %n in a path
 /// stands for every node that has a folder there, as simulated nodes have.
-std::vector<std::string> caches_of_job(Files& files, const Settings& settings);
+JobCaches caches_of_job(Files& files, const Settings& settings);
+
+/// Logs the texts.
+void warn_of_other_caches(const JobCaches& caches, const Log& log);
 
 using CacheLocks = std::vector<std::unique_ptr<FileLock>>;
 
@@ -35,7 +47,7 @@ using CacheLocks = std::vector<std::unique_ptr<FileLock>>;
 constexpr std::int64_t lock_patience_us = 3'000'000;
 
 /// Local. Keeps jobs away from these caches, where file systems have locks. busy, naming the cache,
-/// if one is running with it, or somebody else keeps them away, for longer than a few seconds.
+/// if a job or another command uses it for longer than a few seconds.
 Result<CacheLocks> lock_caches(Files& files, Clock& clock, const std::vector<std::string>& caches);
 
 }  // namespace cairn

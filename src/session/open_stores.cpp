@@ -38,7 +38,7 @@ Result<std::unique_ptr<FileLock>> lock_folder(Files& files, Clock& clock, const 
 /// A folder may have several names, and a file that was locked may have been removed: what is held
 /// is known by the file itself.
 Status take_lock(Files& files, Clock& clock, const std::string& folder, const Settings& settings,
-                 const PrefixIdentity& identity, Locks& held) {
+                 const PrefixIdentity& identity, const Log& log, Locks& held) {
   const std::string path = lock_in(folder);
   const auto there = files.info(path);
   if (!there && there.error().code != Code::not_found) return tl::unexpected(there.error());
@@ -46,8 +46,13 @@ Status take_lock(Files& files, Clock& clock, const std::string& folder, const Se
   CAIRN_ASSIGN(auto lock, lock_folder(files, clock, folder, settings));
   CAIRN_ASSIGN(const FileInfo locked, files.info(path));
   held[locked.id] = {folder, std::move(lock)};
-  // A full store keeps no job from its work; the folder is found by its name then.
-  (void)note_prefix(files, folder, identity.note(settings.prefix));
+  // Not an error: the job can work, and as long as the prefix directory has its id the name of the
+  // folder is enough to find it.
+  if (const Status noted = note_prefix(files, folder, identity.note(settings.prefix)); !noted)
+    log.warning(
+        "node {}: {}. So {} does not say that it is for {}: a run that cannot read the id there "
+        "does not find it",
+        settings.node_name, noted.error().text, folder, settings.prefix);
   return {};
 }
 
@@ -166,7 +171,7 @@ class PrivacyCheck {
 }  // namespace
 
 Status open_stores(Communicator& comm, Files& files, Clock& clock, const Placement& placement,
-                   const Settings& settings, const PrefixIdentity& identity,
+                   const Settings& settings, const PrefixIdentity& identity, const Log& log,
                    std::vector<Store>& stores, Locks& locks) {
   auto opened = open_all(files, settings, identity.folder);
   CAIRN_TRY(agree(comm, opened ? Status{} : Status(tl::unexpected(opened.error()))));
@@ -175,7 +180,7 @@ Status open_stores(Communicator& comm, Files& files, Clock& clock, const Placeme
   const auto lock_all = [&](const Result<std::set<std::string>>& folders) -> Status {
     if (!folders) return tl::unexpected(folders.error());
     for (const std::string& folder : *folders)
-      CAIRN_TRY(take_lock(files, clock, folder, settings, identity, locks));
+      CAIRN_TRY(take_lock(files, clock, folder, settings, identity, log, locks));
     return {};
   };
   CAIRN_TRY(agree(

@@ -24,14 +24,15 @@ using Locks = std::map<FileId, HeldFolder>;
 
 /// Collective. Opens the enabled stores, and locks the job: on every node, in the control
 /// directory, and in every shared store. Two runs of one job at once would take each other's
-/// datasets for remains. Each locked folder notes for which prefix directory it is. Called again
+/// datasets for remains. Each locked folder notes for which prefix directory it is; a note that
+/// cannot be written is a warning. Called again
 /// later in the run, makes and locks again what somebody has removed meanwhile, and keeps the rest.
 ///
 /// Errors (agreed): untrusted, io; busy if another run of the job is alive, after ten seconds,
 /// because a killed run may take a moment to be gone; bad_setting if a store that is said to be
 /// private to each group is seen by two of them, whose ranks would remove each other's files.
 Status open_stores(Communicator& comm, Files& files, Clock& clock, const Placement& placement,
-                   const Settings& settings, const PrefixIdentity& identity,
+                   const Settings& settings, const PrefixIdentity& identity, const Log& log,
                    std::vector<Store>& stores, Locks& locks);
 
 /// Local. Replaces the note in the folders that this rank has locked. Trouble is only logged.

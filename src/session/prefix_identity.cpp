@@ -6,6 +6,7 @@
 #include <span>
 
 #include "prefix/prefix_folder.hpp"
+#include "records/wire.hpp"
 
 namespace cairn {
 namespace {
@@ -28,37 +29,36 @@ class Search {
 
   Result<PrefixIdentity> run(const Placement& placement) {
     CAIRN_TRY(agree(comm_, find_folders(placement)));
-    if (comm_.rank() == 0) recorded_ = read_or_make_room();
-    share_recorded();
+    if (comm_.rank() == 0) recorded_ = read_recorded();
+    share_recorded(0);
     look_for_copy();
     PrefixIdentity identity = chosen();
-    warn_of_others();
+    warn_of_left();
     const bool is_new = identity.folder == PrefixId::none;
     if (is_new) identity.folder = recorded_.state == State::known ? recorded_.id : draw();
-    tell_what_is_wrong(is_new);
+    warn_of_unread_id(is_new);
     settle(identity, is_new);
     return identity;
   }
 
  private:
-  /// On one rank of each node. A cache that cannot be looked into now may be the one to restart
-  /// from.
+  /// On one rank of each node. A cache that cannot be read now may be the one to restart from.
   Status find_folders(const Placement& placement) {
     if (placement.beside(comm_.rank()).front() != comm_.rank()) return {};
     std::set<std::string> bases = {expand_node(settings_.control_base, settings_.node_name)};
     for (const StoreSettings& store : settings_.stores)
       if (store.enabled && (!store.shared() || comm_.rank() == 0))
         bases.insert(expand_node(store.path, settings_.node_name));
-    std::vector<std::string> unreadable;
-    for (const std::string& base : bases)
-      for (JobFolder& folder : find_job_folders(files_, base, settings_, unreadable))
-        found_.push_back(std::move(folder));
-    return unreadable.empty() ? Status{} : fail(Code::io, "{}", unreadable.front());
+    for (const std::string& base : bases) find_job_folders(files_, base, settings_, folders_);
+    for (const std::string& entry : folders_.ignored)
+      log_.warning("node {}: {}", settings_.node_name, entry);
+    if (folders_.unreadable.empty()) return {};
+    return fail(Code::io, "{}", folders_.unreadable.front());
   }
 
-  /// On rank 0. A directory that has no id and takes none may be a mount point without its file
-  /// system: who owns the caches is then as unknown as where nothing can be read.
-  RecordedId read_or_make_room() {
+  /// On rank 0. A directory without an id in which .cairn cannot be made may be a mount point
+  /// without its file system: its id is then as unknown as that of one that cannot be read.
+  RecordedId read_recorded() {
     RecordedId recorded = read_prefix_id(files_, settings_.prefix);
     if (recorded.state != State::none) return recorded;
     const Status made = make_folders(files_, PrefixFolder{settings_.prefix}.root(), 0777);
@@ -66,29 +66,34 @@ class Search {
     return {State::unreadable, PrefixId::none, made.error().text};
   }
 
-  void share_recorded() {
-    std::array<std::uint64_t, 2> shared = {static_cast<std::uint64_t>(recorded_.state),
-                                           static_cast<std::uint64_t>(recorded_.id)};
-    comm_.bcast(std::as_writable_bytes(std::span(shared)), 0);
-    recorded_.state = static_cast<State>(shared[0]);
-    recorded_.id = PrefixId{shared[1]};
+  /// All but the trouble, which only rank 0 reports.
+  void share_recorded(int from) {
+    Encoder out;
+    out.u32(static_cast<std::uint32_t>(recorded_.state));
+    out.u64(static_cast<std::uint64_t>(recorded_.id));
+    out.text(recorded_.path);
+    out.u32(recorded_.is_in_place ? 1 : 0);
+    Blob shared = out.take();
+    bcast_blob(comm_, shared, from);
+    Decoder in(shared);
+    recorded_.state = static_cast<State>(in.u32());
+    recorded_.id = PrefixId{in.u64()};
+    recorded_.path = in.text();
+    recorded_.is_in_place = in.boolean();
   }
 
   void look_for_copy() {
-    const RecordedId seen = with_copy_seen(files_, recorded_, settings_.prefix, found_);
-    const auto witness = first_rank(comm_, seen.state == State::copied);
+    RecordedId seen = with_copy_seen(files_, recorded_, settings_.prefix, folders_.found);
+    const bool is_found = seen.state == State::copied && recorded_.state != State::copied;
+    const auto witness = first_rank(comm_, is_found);
     if (!witness) return;
-    recorded_.state = State::copied;
-    if (*witness == comm_.rank())
-      log_.warning(
-          "{} is a copy of {}, which is still there: the caches of the job stay with that "
-          "directory. This one gets an id of its own, and the run restarts from what is in it",
-          settings_.prefix, seen.trouble);
+    if (*witness == comm_.rank()) recorded_ = std::move(seen);
+    share_recorded(*witness);
   }
 
   /// By the folder last used, whichever node it is on.
   PrefixIdentity chosen() {
-    const JobFolder* mine = choose_job_folder(recorded_, settings_.prefix, found_);
+    const JobFolder* mine = choose_job_folder(recorded_, settings_.prefix, folders_.found);
     std::array<std::int64_t, 1> last = {mine != nullptr ? mine->used_ns : -1};
     comm_.allreduce(last, Reduce::max);
     const auto winner = first_rank(comm_, mine != nullptr && mine->used_ns == last[0]);
@@ -100,18 +105,13 @@ class Search {
     return {PrefixId{ids[0]}, PrefixId{ids[1]}, false};
   }
 
-  void warn_of_others() {
-    const auto others = left_by_another(recorded_, settings_.prefix, found_);
-    const auto witness = first_rank(comm_, !others.empty());
+  /// One node speaks for all.
+  void warn_of_left() {
+    const auto left = left_by_another(recorded_, settings_.prefix, folders_.found);
+    const auto witness = first_rank(comm_, !left.empty());
     if (!witness || *witness != comm_.rank()) return;
-    for (const JobFolder& other : others)
-      log_.warning(
-          "{} was left by a run at this path ({}) that did not see the directory that is there "
-          "now: "
-          "it is not used. To restart from it, end this run and give the directory that id: "
-          "\"cairn "
-          "index id {} -p {}\"; to remove it, run on each node: rm -r {}",
-          other.path, settings_.prefix, text_of(other.owner()), settings_.prefix, other.path);
+    for (const std::string& text : texts_of_left(recorded_, settings_.prefix, left))
+      log_.warning("node {}: {}", settings_.node_name, text);
   }
 
   PrefixId draw() {
@@ -120,15 +120,16 @@ class Search {
     return PrefixId{id};
   }
 
-  void tell_what_is_wrong(bool is_new) const {
-    const bool unread = recorded_.state == State::unreadable || recorded_.state == State::damaged;
-    if (comm_.rank() != 0 || !unread || !uses_prefix()) return;
+  void warn_of_unread_id(bool is_new) const {
+    const bool is_unread =
+        recorded_.state == State::unreadable || recorded_.state == State::damaged;
+    if (comm_.rank() != 0 || !is_unread || !uses_prefix()) return;
     if (is_new && is_absent()) return;  // SCR_Init has a warning of its own for that
-    if (!is_new)
-      log_.warning("{}: the job goes on with the caches that its last run at {} has left",
+    if (is_new)
+      log_.warning("{}. No cache on these nodes was last used in {}, so the caches begin empty",
                    recorded_.trouble, settings_.prefix);
     else
-      log_.warning("{}: no cache on these nodes is known to be for {}, so the caches begin empty",
+      log_.warning("{}. The job continues with the caches that were last used in {}",
                    recorded_.trouble, settings_.prefix);
   }
 
@@ -141,15 +142,8 @@ class Search {
   void settle(PrefixIdentity& identity, bool is_new) {
     const PrefixId wanted = identity.owner == PrefixId::none ? identity.folder : identity.owner;
     std::array<std::uint64_t, 1> there = {0};
-    if (comm_.rank() == 0 && recorded_.state != State::unreadable) {
-      const auto id = record_prefix_id(files_, clock_, settings_.prefix, wanted, recorded_);
-      if (id) there[0] = static_cast<std::uint64_t>(*id);
-      if (!id && uses_prefix())
-        log_.warning(
-            "{}: without an id in the prefix directory the caches are found by its path alone, and "
-            "not when it is moved",
-            id.error().text);
-    }
+    if (comm_.rank() == 0 && recorded_.state != State::unreadable)
+      there[0] = static_cast<std::uint64_t>(record(wanted));
     comm_.bcast(std::as_writable_bytes(std::span(there)), 0);
     const PrefixId id{there[0]};
     if (id == PrefixId::none) return;
@@ -159,12 +153,30 @@ class Search {
     identity.is_settled = true;
   }
 
+  /// On rank 0. The id that the directory has now, none if it has none.
+  PrefixId record(PrefixId wanted) {
+    const auto id = record_prefix_id(files_, clock_, settings_.prefix, wanted, recorded_);
+    if (id) return *id;
+    const bool is_known = recorded_.state == State::known;
+    if (uses_prefix() && is_known)
+      log_.warning(
+          "{}. So the record of the id still has the old place of {}: if the directory is moved to "
+          "another file system or copied over now, it loses its caches; make .cairn writable",
+          id.error().text, settings_.prefix);
+    else if (uses_prefix())
+      log_.warning(
+          "{}. Without an id in {} its caches are found by this path alone, and not when it is "
+          "moved",
+          id.error().text, settings_.prefix);
+    return is_known ? recorded_.id : PrefixId::none;
+  }
+
   Communicator& comm_;
   Files& files_;
   Clock& clock_;
   const Settings& settings_;
   const Log& log_;
-  std::vector<JobFolder> found_;
+  JobFolders folders_;
   RecordedId recorded_;
 };
 
@@ -184,7 +196,7 @@ void settle_prefix_identity(Communicator& comm, Files& files, Clock& clock,
     const PrefixId wanted = identity.owner == PrefixId::none ? identity.folder : identity.owner;
     const RecordedId recorded = read_prefix_id(files, settings.prefix);
     const auto id = record_prefix_id(files, clock, settings.prefix, wanted, recorded);
-    if (id) there = static_cast<std::uint64_t>(*id);
+    if (id) there = static_cast<std::uint64_t>(*id);  // else SCR_Init has warned, or the next will
   }
   comm.bcast(mutable_bytes_of(there), 0);
   const PrefixId id{there};
@@ -193,9 +205,9 @@ void settle_prefix_identity(Communicator& comm, Files& files, Clock& clock,
   if (identity.owner == PrefixId::none) identity.owner = id;
   if (identity.owner != id && comm.rank() == 0)
     log.warning(
-        "{} could not be read at SCR_Init, and is another directory than that of the caches (its "
-        "id is {}, theirs is {}): this run goes on with them, and copies to it what is due. The "
-        "next run there restarts from what is copied",
+        "{} could not be read at SCR_Init, and is another directory than that of the caches: its "
+        "id is {}, theirs is {}. This run continues with these caches and copies datasets to the "
+        "directory; the next run there restarts from what is copied",
         settings.prefix, text_of(id), text_of(identity.owner));
 }
 

@@ -27,7 +27,7 @@ Result<PrefixIdentity> find_prefix_identity(Communicator& comm, Files& files, Cl
                                             const Log& log);
 
 /// Collective, when the prefix directory can be used although it could not at Init: reads or
-/// records its id. The job stays with its folders.
+/// records its id. The job keeps its folders.
 void settle_prefix_identity(Communicator& comm, Files& files, Clock& clock,
                             const Settings& settings, const Log& log, PrefixIdentity& identity);
 

@@ -260,11 +260,12 @@ class Cluster {
   /// used on any node.
   std::string job_folder(const std::string& name) const {
     const auto files = make_posix_files();
-    std::vector<std::string> unreadable;
+    JobFolders all;
     JobFolder last;
     for (const auto& any : std::filesystem::directory_iterator(node("")))
-      for (JobFolder& folder : find_job_folders(*files, any.path(), settings, unreadable))
-        if (last.path.empty() || folder.used_ns > last.used_ns) last = std::move(folder);
+      find_job_folders(*files, any.path(), settings, all);
+    for (JobFolder& folder : all.found)
+      if (last.path.empty() || folder.used_ns > last.used_ns) last = std::move(folder);
     return node(name) + "/tester/" + name_of_path(last.path);
   }
   void lose(const std::string& name) { std::filesystem::remove_all(node(name)); }

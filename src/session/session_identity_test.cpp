@@ -26,6 +26,33 @@ class IdentityCluster : public PrefixCluster {
     fs::rename(node(from), node(to));
     settings.prefix = node(to);
   }
+  void copy(const std::string& from, const std::string& to) {
+    fs::copy(node(from), node(to), fs::copy_options::recursive);
+  }
+  /// The command that a message names, for a directory that is to have the caches of this id.
+  std::string remedy(PrefixId id) const {
+    return "cairn index id " + text_of(id) + " -p " + settings.prefix;
+  }
+  void carry_out_remedy(PrefixId id) {
+    const auto files = make_posix_files();
+    ASSERT_TRUE(replace_prefix_id(*files, *clock, settings.prefix, id));
+  }
+  /// A run in whose prefix directory nothing can be made or changed.
+  void run_read_only(const RankMain& rank_main) {
+    EXPECT_TRUE(run(four_nodes(), [&](JobRank& rank) {
+      rank.hook = [&](const FileOperation& operation) -> Status {
+        constexpr std::array changing = {"create", "link", "lock", "make_folder",
+                                         "make_new_folder"};
+        const bool changes =
+            std::find(changing.begin(), changing.end(), operation.name) != changing.end();
+        if (!changes || !operation.path.starts_with(settings.prefix)) return {};
+        return fail(Code::io, "injected: read-only: {} {}", operation.name, operation.path);
+      };
+      const Status ready = rank.init();
+      ASSERT_TRUE(ready) << ready.error().text;
+      rank_main(rank);
+    }));
+  }
   std::string id_file() const { return settings.prefix + "/.cairn/id"; }
   RecordedId recorded() const {
     const auto files = make_posix_files();
@@ -33,8 +60,9 @@ class IdentityCluster : public PrefixCluster {
   }
   std::vector<JobFolder> folders(const std::string& name = "n0") const {
     const auto files = make_posix_files();
-    std::vector<std::string> unreadable;
-    return find_job_folders(*files, node(name), settings, unreadable);
+    JobFolders all;
+    find_job_folders(*files, node(name), settings, all);
+    return all.found;
   }
   /// A run at whose Init, and as long as `is_away` is set, nothing in the prefix directory can be
   /// read or written.
@@ -107,18 +135,157 @@ TEST(SessionIdentity, AMovedDirectoryKeepsItsCaches) {
   EXPECT_EQ(cluster.restart(four_nodes()), 0) << "another directory at the old path";
 }
 
-TEST(SessionIdentity, ACopyOfADirectoryDoesNotGetItsCaches) {
+TEST(SessionIdentity, ACopyThatIsUsedFirstDoesNotGetTheCaches) {
   IdentityCluster cluster;
   cluster.write(four_nodes(), {1});
-  const RecordedId original = cluster.recorded();
-  fs::copy(cluster.node("pfs"), cluster.node("copy"), fs::copy_options::recursive);
+  const PrefixId original = cluster.recorded().id;
+  cluster.copy("pfs", "copy");
   cluster.go_to("copy");
   EXPECT_EQ(cluster.restart(four_nodes(), [](JobRank& rank) { rank.expect_written(5); }), 0);
-  EXPECT_TRUE(cluster.said("is a copy of " + cluster.node("pfs"))) << cluster.said();
-  EXPECT_NE(cluster.recorded().id, original.id);
+  EXPECT_TRUE(cluster.said(cluster.node("pfs"))) << "the original is named: " << cluster.said();
+  EXPECT_TRUE(cluster.said(cluster.remedy(original))) << cluster.said();
+  EXPECT_NE(cluster.recorded().id, original);
   EXPECT_EQ(cluster.restart(four_nodes()), 5);
+  EXPECT_FALSE(cluster.said("cairn index id")) << "told once: " << cluster.said();
   cluster.go_to("pfs");
   EXPECT_EQ(cluster.restart(four_nodes()), 1);
+}
+
+TEST(SessionIdentity, ACopyDoesNotGetTheCachesWhileItsOriginalIsAbsent) {
+  IdentityCluster cluster;
+  cluster.write(four_nodes(), {1});
+  const PrefixId original = cluster.recorded().id;
+  cluster.copy("pfs", "copy");
+  fs::rename(cluster.node("pfs"), cluster.node("aside"));
+  cluster.go_to("copy");
+  EXPECT_EQ(cluster.restart(four_nodes(), [](JobRank& rank) { rank.expect_written(5); }), 0);
+  EXPECT_TRUE(cluster.said(cluster.remedy(original))) << cluster.said();
+  fs::rename(cluster.node("aside"), cluster.node("pfs"));
+  cluster.go_to("pfs");
+  EXPECT_EQ(cluster.restart(four_nodes()), 1);
+  EXPECT_EQ(cluster.recorded().id, original);
+}
+
+TEST(SessionIdentity, AnOriginalThatMovedAfterItWasCopiedKeepsItsCaches) {
+  IdentityCluster cluster;
+  cluster.write(four_nodes(), {1});
+  cluster.copy("pfs", "copy");
+  cluster.move("pfs", "moved");
+  EXPECT_EQ(cluster.restart(four_nodes()), 1);
+  cluster.go_to("copy");
+  EXPECT_EQ(cluster.restart(four_nodes()), 0);
+  cluster.go_to("moved");
+  EXPECT_EQ(cluster.restart(four_nodes()), 1);
+}
+
+TEST(SessionIdentity, ACopyInThePlaceOfItsOriginalGetsTheCachesAndTheOriginalDoesNot) {
+  for (const bool original_first : {false, true}) {
+    IdentityCluster cluster;
+    cluster.write(four_nodes(), {1});
+    fs::rename(cluster.node("pfs"), cluster.node("aside"));
+    cluster.copy("aside", "pfs");
+    for (const bool is_original : {original_first, !original_first}) {
+      cluster.go_to(is_original ? "aside" : "pfs");
+      EXPECT_EQ(cluster.restart(four_nodes()), is_original ? 0 : 1) << original_first;
+    }
+  }
+}
+
+/// It has another path and another inode, as a copy has.
+TEST(SessionIdentity, ADirectoryMovedToAnotherFileSystemGetsItsCachesByTheNamedCommand) {
+  IdentityCluster cluster;
+  cluster.write(four_nodes(), {1});
+  const PrefixId id = cluster.recorded().id;
+  cluster.copy("pfs", "moved");
+  fs::remove_all(cluster.node("pfs"));
+  cluster.go_to("moved");
+  EXPECT_EQ(cluster.restart(four_nodes()), 0);
+  ASSERT_TRUE(cluster.said(cluster.remedy(id))) << cluster.said();
+  cluster.carry_out_remedy(id);
+  EXPECT_EQ(cluster.restart(four_nodes()), 1);
+  EXPECT_EQ(cluster.restart(four_nodes()), 1) << "and keeps them";
+}
+
+TEST(SessionIdentity, ABackupRestoredWhereTheDirectoryWasDoesNotGetTheCachesOfTheMovedOne) {
+  IdentityCluster cluster;
+  cluster.write(four_nodes(), {1});
+  cluster.copy("pfs", "backup");
+  cluster.move("pfs", "moved");
+  EXPECT_EQ(cluster.restart(four_nodes()), 1);
+  cluster.move("backup", "pfs");
+  EXPECT_EQ(cluster.restart(four_nodes()), 0);
+  cluster.go_to("moved");
+  EXPECT_EQ(cluster.restart(four_nodes()), 1);
+}
+
+TEST(SessionIdentity, ABackupRestoredWhereTheDirectoryWasGetsItsCaches) {
+  IdentityCluster cluster;
+  cluster.write(four_nodes(), {1});
+  cluster.copy("pfs", "backup");
+  fs::remove_all(cluster.node("pfs"));
+  cluster.move("backup", "pfs");
+  EXPECT_EQ(cluster.restart(four_nodes()), 1);
+}
+
+TEST(SessionIdentity, ACopyInWhichNothingCanBeWrittenFindsItsCachesByItsPath) {
+  IdentityCluster cluster;
+  cluster.write(four_nodes(), {1});
+  cluster.copy("pfs", "copy");
+  cluster.go_to("copy");
+  cluster.run_read_only([](JobRank& rank) {
+    EXPECT_EQ(rank.restart(), 0);
+    rank.expect_written(5);
+  });
+  cluster.run_read_only([](JobRank& rank) { EXPECT_EQ(rank.restart(), 5); });
+  cluster.go_to("pfs");
+  EXPECT_EQ(cluster.restart(four_nodes()), 1);
+}
+
+TEST(SessionIdentity, ADirectoryThatWasMovedAndCannotBeWrittenKeepsItsCachesWithAWarning) {
+  IdentityCluster cluster;
+  cluster.write(four_nodes(), {1});
+  cluster.move("pfs", "moved");
+  cluster.run_read_only([](JobRank& rank) { EXPECT_EQ(rank.restart(), 1); });
+  EXPECT_TRUE(cluster.said("make .cairn writable")) << cluster.said();
+}
+
+TEST(SessionIdentity, ADirectoryThatGotANewIdNamesTheCachesOfTheOldOne) {
+  IdentityCluster cluster;
+  cluster.write(four_nodes(), {1});
+  const PrefixId old = cluster.recorded().id;
+  fs::remove_all(cluster.settings.prefix + "/.cairn");
+  EXPECT_EQ(cluster.restart(four_nodes()), 0);
+  EXPECT_TRUE(cluster.said(cluster.remedy(old))) << cluster.said();
+  EXPECT_EQ(cluster.restart(four_nodes()), 0);
+  EXPECT_TRUE(cluster.said(cluster.remedy(old))) << "as long as it is there: " << cluster.said();
+  cluster.carry_out_remedy(old);
+  EXPECT_EQ(cluster.restart(four_nodes()), 1);
+}
+
+TEST(SessionIdentity, EntriesOfTheCacheThatAreNotOursAreIgnored) {
+  IdentityCluster cluster;
+  cluster.write(four_nodes(), {1});
+  const std::string base = cluster.node("n1") + "/tester/cairn.job.";
+  fs::create_directory_symlink(cluster.node("n0"), base + "fedcba9876543210");
+  std::ofstream(base + "1111111111111111") << "a file";
+  EXPECT_EQ(cluster.restart(four_nodes()), 1);
+  EXPECT_TRUE(cluster.said(base + "fedcba9876543210")) << cluster.said();
+  EXPECT_TRUE(cluster.said(base + "1111111111111111")) << cluster.said();
+}
+
+TEST(SessionIdentity, ANoteThatCannotBeWrittenIsAWarning) {
+  IdentityCluster cluster;
+  EXPECT_TRUE(cluster.run(four_nodes(), [](JobRank& rank) {
+    rank.hook = [](const FileOperation& operation) -> Status {
+      const bool is_note = operation.name == "create" && operation.path.ends_with("/prefix.id.tmp");
+      return is_note ? fail(Code::no_space, "injected: {}", operation.path) : Status{};
+    };
+    const Status ready = rank.init();
+    ASSERT_TRUE(ready) << ready.error().text;
+    rank.expect_written(1);
+  }));
+  EXPECT_TRUE(cluster.said("injected: " + cluster.node("n2"))) << cluster.said();
+  EXPECT_EQ(cluster.restart(four_nodes()), 1) << "by the name of the folder";
 }
 
 TEST(SessionIdentity, AnotherPathToTheSameDirectoryIsNoCopy) {
@@ -126,6 +293,8 @@ TEST(SessionIdentity, AnotherPathToTheSameDirectoryIsNoCopy) {
   cluster.write(four_nodes(), {1});
   fs::create_directory_symlink(cluster.node("pfs"), cluster.node("link"));
   cluster.settings.prefix = cluster.node("link");
+  EXPECT_EQ(cluster.restart(four_nodes()), 1) << cluster.said();
+  cluster.go_to("pfs");
   EXPECT_EQ(cluster.restart(four_nodes()), 1) << cluster.said();
 }
 
@@ -136,11 +305,9 @@ TEST(SessionIdentity, ADirectoryThatTookTheOthersPlaceStartsFreshAndSaysWhoseCac
   fs::remove_all(cluster.settings.prefix);
   cluster.go_to("pfs");
   EXPECT_EQ(cluster.restart(four_nodes()), 0);
-  EXPECT_TRUE(cluster.said("cairn index id " + text_of(first.id))) << cluster.said();
+  EXPECT_TRUE(cluster.said(cluster.remedy(first.id))) << cluster.said();
   EXPECT_NE(cluster.recorded().id, first.id);
-  // What the message says:
-  const auto files = make_posix_files();
-  ASSERT_TRUE(replace_prefix_id(*files, *cluster.clock, cluster.settings.prefix, first.id));
+  cluster.carry_out_remedy(first.id);
   EXPECT_EQ(cluster.restart(four_nodes()), 1);
 }
 
@@ -165,7 +332,7 @@ TEST(SessionIdentity, ADirectoryThatIsNotThereNowKeepsItsCaches) {
   cluster.write(four_nodes(), {1});
   fs::rename(cluster.node("disk"), cluster.node("aside"));
   EXPECT_EQ(cluster.restart(four_nodes(), [](JobRank& rank) { rank.expect_written(2); }), 1);
-  EXPECT_TRUE(cluster.said("goes on with the caches")) << cluster.said();
+  EXPECT_TRUE(cluster.said("continues with the caches")) << cluster.said();
   fs::rename(cluster.node("aside"), cluster.node("disk"));
   EXPECT_EQ(cluster.restart(four_nodes()), 2);
   EXPECT_EQ(cluster.folders().size(), 1U);
@@ -253,26 +420,9 @@ TEST(SessionIdentity, ADamagedIdTakesNoOthersCacheAndIsWrittenAnew) {
 
 TEST(SessionIdentity, WhereNothingCanBeWrittenInTheDirectoryItsPathFindsTheCaches) {
   IdentityCluster cluster;
-  const auto read_only = [&](JobRank& rank) {
-    rank.hook = [&](const FileOperation& operation) -> Status {
-      constexpr std::array changing = {"create", "link", "lock", "make_folder", "make_new_folder"};
-      const bool changes =
-          std::find(changing.begin(), changing.end(), operation.name) != changing.end();
-      if (!changes || !operation.path.starts_with(cluster.settings.prefix)) return {};
-      return fail(Code::io, "injected: read-only: {} {}", operation.name, operation.path);
-    };
-    const Status ready = rank.init();
-    ASSERT_TRUE(ready) << ready.error().text;
-  };
-  EXPECT_TRUE(cluster.run(four_nodes(), [&](JobRank& rank) {
-    read_only(rank);
-    rank.expect_written(1);
-  }));
+  cluster.run_read_only([](JobRank& rank) { rank.expect_written(1); });
   EXPECT_TRUE(cluster.said("injected: read-only")) << cluster.said();
-  EXPECT_TRUE(cluster.run(four_nodes(), [&](JobRank& rank) {
-    read_only(rank);
-    EXPECT_EQ(rank.restart(), 1);
-  }));
+  cluster.run_read_only([](JobRank& rank) { EXPECT_EQ(rank.restart(), 1); });
 }
 
 TEST(SessionIdentity, NothingIsMadeInTheDirectoryButItsId) {

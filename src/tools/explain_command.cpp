@@ -147,6 +147,8 @@ class Report {
     const std::string whose = are_caches_given_ ? "--cache" : job_.text();
     if (!facts_.caches.empty())
       return fmt::format("looked at the caches of {}: {}", whose, shortened(facts_.caches));
+    if (!facts_.left_caches.empty())
+      return fmt::format("looked for the caches of {}: those found are not used", whose);
     if (are_caches_given_) return "looked at the directories of --cache: there is no cache in them";
     std::vector<std::string> stores;
     for (const StoreSettings& store : settings_.stores)
@@ -179,6 +181,11 @@ class Report {
     if (!has_any_ && !facts_.prefix.trouble.empty())
       return fmt::format(
           "a restart would START FROM SCRATCH; whether {} has a checkpoint is not known",
+          settings_.prefix);
+    if (!has_any_ && !facts_.left_caches.empty())
+      return fmt::format(
+          "a restart would START FROM SCRATCH, although there are caches with datasets: runs in {} "
+          "do not use them",
           settings_.prefix);
     if (!has_any_) return "a restart would start from scratch: there is no dataset";
     return fmt::format("{} START FROM SCRATCH, although there are datasets", run);
@@ -218,7 +225,9 @@ class Report {
           "this allocation is job {}: a run in it looks for caches of that job only, unless "
           "SCR_JOB_ID={} is set",
           job_.other_job, settings_.job_id);
-    if (facts_.caches.empty())
+    for (const auto* texts : {&facts_.left_caches, &facts_.ignored})
+      for (const std::string& text : *texts) note("{}", text);
+    if (facts_.caches.empty() && facts_.left_caches.empty())
       note(
           "no cache of job {} of {} is visible here; name directories that hold caches by --cache, "
           "or, {}",

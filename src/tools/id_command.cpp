@@ -1,5 +1,7 @@
 #include "tools/id_command.hpp"
 
+#include <set>
+
 #include "cache/prefix_id_file.hpp"
 #include "recovery/dead_caches.hpp"
 #include "tools/as_owner.hpp"
@@ -12,20 +14,47 @@ namespace {
 using Json = nlohmann::ordered_json;
 using State = RecordedId::State;
 
-Status print(const IdCommand& command, Files& files, const Settings& settings, std::ostream& out) {
-  const RecordedId recorded = read_prefix_id(files, settings.prefix);
+std::string why_none(const RecordedId& recorded, const std::string& prefix) {
+  if (recorded.state != State::copied)
+    return fmt::format("none: the first SCR_Init in {} records one", prefix);
+  return fmt::format(
+      "none of its own: the id {} was recorded in {}, and this directory is a copy, or was moved "
+      "from there to another file system; the next SCR_Init in {} records a new id",
+      text_of(recorded.id), recorded.path, prefix);
+}
+
+Status print(const IdCommand& command, Files& files, const Settings& settings, std::ostream& out,
+             const Log& log) {
+  const JobCaches caches = caches_of_job(files, settings);
+  const RecordedId& recorded = caches.recorded;
   if (recorded.state == State::damaged || recorded.state == State::unreadable)
     return fail(Code::io, "{}", recorded.trouble);
   const std::string id = recorded.state == State::known ? text_of(recorded.id) : "";
-  const auto caches = caches_of_job(files, settings);
+  warn_of_other_caches(caches, log);
   if (command.json) {
-    out << text_of_json({{"prefix", settings.prefix}, {"id", id}, {"caches", caches}}) << "\n";
+    out << text_of_json({{"prefix", settings.prefix},
+                         {"id", id},
+                         {"caches", caches.used},
+                         {"left_caches", caches.left}})
+        << "\n";
     return {};
   }
-  out << (id.empty() ? "none: the first SCR_Init in " + settings.prefix + " records one" : id)
-      << "\n";
-  for (const std::string& cache : caches) out << printable(cache) << "\n";
+  out << (id.empty() ? why_none(recorded, settings.prefix) : id) << "\n";
+  for (const std::string& cache : caches.used) out << printable(cache) << "\n";
   return {};
+}
+
+/// Which a user has given to two directories, or has not removed from the old place.
+void warn_of_same_id(PrefixId id, Files& files, const Settings& settings, const Log& log) {
+  std::set<std::string> others;
+  for (const JobFolder& folder : caches_of_job(files, settings).folders)
+    if (folder.owner() == id && is_id_of_another(files, id, settings.prefix, folder.note.path))
+      others.insert(folder.note.path);
+  for (const std::string& other : others)
+    log.warning(
+        "{} has the id {} too: runs there use the same caches, and may continue from the "
+        "checkpoints of {}. If it is a directory of its own, give it another id: rm {}/.cairn/id",
+        other, text_of(id), settings.prefix, other);
 }
 
 Status record(const IdCommand& command, Files& files, Clock& clock, const Settings& settings,
@@ -41,8 +70,8 @@ Status record(const IdCommand& command, Files& files, Clock& clock, const Settin
   CAIRN_TRY(as_owner(owner, files, clock, settings, log, [&](Communicator&, const Site&) {
     return replace_prefix_id(files, clock, settings.prefix, *id);
   }));
-  out << "the next run in " << settings.prefix << " goes on with the caches of id " << command.id
-      << "\n";
+  warn_of_same_id(*id, files, settings, log);
+  out << "the next run in " << settings.prefix << " uses the caches of id " << command.id << "\n";
   return {};
 }
 
@@ -53,7 +82,7 @@ int run_id_command(const IdCommand& command, Files& files, Clock& clock,
   const auto run = [&]() -> Status {
     CAIRN_ASSIGN(const FoundJob job, find_job(command.source, files, process, log));
     const Settings& settings = job.settings;
-    return command.id.empty() ? print(command, files, settings, out)
+    return command.id.empty() ? print(command, files, settings, out, log)
                               : record(command, files, clock, settings, out, log);
   };
   const Status done = run();

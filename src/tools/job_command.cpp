@@ -46,6 +46,7 @@ Json run_of(const FoundJob& job, Files& files, Clock& clock) {
 
 Json json_of_job(const FoundJob& job, const ProcessFacts& process, Files& files, Clock& clock) {
   const Settings& settings = job.settings;
+  const JobCaches caches = caches_of_job(files, settings);
   return {{"prefix", settings.prefix},
           {"job", settings.job_id},
           {"user", settings.user},
@@ -56,7 +57,8 @@ Json json_of_job(const FoundJob& job, const ProcessFacts& process, Files& files,
           {"this_host", process.host_name},
           {"stores", stores_of(settings)},
           {"control_base", settings.control_base},
-          {"caches", caches_of_job(files, settings)},
+          {"caches", caches.used},
+          {"left_caches", caches.left},
           {"last_run", run_of(job, files, clock)}};
 }
 

@@ -60,8 +60,8 @@ Result<Json> json_of_current(Bytes whole) {
 }
 
 Result<Json> json_of_prefix_id(Bytes whole) {
-  CAIRN_ASSIGN(const PrefixId id, decode_prefix_id(whole));
-  return Json{{"id", text_of(id)}};
+  CAIRN_ASSIGN(const PrefixIdRecord record, decode_prefix_id_record(whole));
+  return Json{{"id", text_of(record.id)}, {"path", record.path}, {"inode", record.inode}};
 }
 
 Result<Json> json_of_app_settings(Bytes whole) {

@@ -31,11 +31,18 @@ class Gatherer {
 
  private:
   Status find_all_caches(const std::vector<std::string>& folders) {
-    if (folders.empty()) facts_.caches = caches_of_job(files_, settings_);
+    if (folders.empty()) take_job_caches(caches_of_job(files_, settings_));
     for (const std::string& folder : folders)
       CAIRN_TRY(find_caches(files_, folder, facts_.caches, log_));
     facts_.running = those_in_work(facts_.caches);
     return {};
+  }
+
+  void take_job_caches(JobCaches caches) {
+    facts_.caches = std::move(caches.used);
+    facts_.left_caches = std::move(caches.left);
+    facts_.ignored = std::move(caches.ignored);
+    facts_.unreadable = std::move(caches.unreadable);
   }
 
   std::vector<std::string> those_in_work(const std::vector<std::string>& caches) const {

@@ -43,13 +43,15 @@ struct PrefixFacts {
 };
 
 struct RestartFacts {
-  std::uint32_t ranks = 0;              ///< of the run that is asked about; 0: there is no dataset
-  std::vector<std::string> caches;      ///< that were looked at
-  std::vector<CachedFacts> cached;      ///< newest first
-  std::vector<CachedFacts> scavenged;   ///< in the prefix directory, for cairn rebuild only
-  std::vector<std::string> running;     ///< caches in which a job, or a command, is at work
-  std::vector<std::string> in_work;     ///< of the folders of what was scavenged, the same
-  std::vector<std::string> unreadable;  ///< why folders of both cannot be listed
+  std::uint32_t ranks = 0;               ///< of the run that is asked about; 0: there is no dataset
+  std::vector<std::string> caches;       ///< that were looked at
+  std::vector<std::string> left_caches;  ///< texts of JobCaches::left
+  std::vector<std::string> ignored;      ///< texts of JobCaches::ignored
+  std::vector<CachedFacts> cached;       ///< newest first
+  std::vector<CachedFacts> scavenged;    ///< in the prefix directory, for cairn rebuild only
+  std::vector<std::string> running;      ///< caches in which a job, or a command, is at work
+  std::vector<std::string> in_work;      ///< of the folders of what was scavenged, the same
+  std::vector<std::string> unreadable;   ///< why folders of both, or caches, cannot be listed
   PrefixFacts prefix;
 
   std::vector<CachedDataset> cached_datasets() const;

@@ -64,27 +64,40 @@ class ScavengeNode {
       return fail(Code::bad_setting, "SCR_NODE_NAME is {}: it cannot be the name of a directory",
                   node);
     CAIRN_TRY(check_prefix_folder(files_, settings_.prefix));
-    std::vector<std::string> unreadable;
-    const auto caches = caches_on_node(files_, settings_, unreadable);
-    note_lost_stores(unreadable);
+    JobCaches caches = caches_on_node(files_, settings_);
+    note_lost_stores(caches.unreadable);
     CacheLocks locks;
     if (!command_.list) {
-      CAIRN_ASSIGN(locks, lock_caches(files_, clock_, caches));
+      CAIRN_ASSIGN(locks, lock_caches(files_, clock_, caches.used));
     }
     CAIRN_ASSIGN(std::vector<Holding> holdings,
-                 find_holdings(files_, caches, folder_, unreadable, log_));
-    for (const std::string& trouble : unreadable) log_.warning("{}", trouble);
+                 find_holdings(files_, caches.used, folder_, caches.unreadable, log_));
+    for (const auto* texts : {&caches.unreadable, &caches.ignored})
+      for (const std::string& text : *texts) log_.warning("{}", text);
     CAIRN_TRY(check_named(holdings));
     std::erase_if(holdings, [&](const Holding& holding) {
       return !is_wanted(command_.datasets, holding.info.uuid, holding.info.number,
                         holding.info.name);
     });
-    CAIRN_TRY(command_.list ? list(holdings) : save(std::move(holdings), unreadable));
-    if (unreadable.empty()) return {};
-    return fail(Code::io, "not all that {} has could be read: {}", node, unreadable.front());
+    CAIRN_TRY(command_.list ? list(holdings) : save(std::move(holdings), caches.unreadable));
+    return check_all_seen(caches);
   }
 
  private:
+  /// Success means that this node holds nothing else of the job. A user who names datasets does not
+  /// ask about others.
+  Status check_all_seen(const JobCaches& caches) const {
+    const std::string& node = settings_.node_name;
+    if (!caches.unreadable.empty())
+      return fail(Code::io, "not all that {} holds could be read: {}", node,
+                  caches.unreadable.front());
+    if (!caches.left.empty() && command_.datasets.empty())
+      return fail(Code::not_found, "not all that {} holds was looked at: {}", node,
+                  fmt::join(caches.left, "; "));
+    for (const std::string& text : caches.left) log_.warning("{}", text);
+    return {};
+  }
+
   Status check_named(const std::vector<Holding>& holdings) const {
     for (const std::string& word : command_.datasets)
       if (std::none_of(holdings.begin(), holdings.end(), [&](const Holding& holding) {

@@ -101,10 +101,11 @@ Result<Verification> verify(const VerifyCommand& command, Files& files, Clock& c
     const Settings& settings = job.settings;
     if (command.datasets.empty()) look_at_current(files, settings, all);
     CAIRN_ASSIGN(all.found, verify_prefix(command, files, clock, settings, log));
-    const auto caches = caches_of_job(files, settings);
+    const JobCaches caches = caches_of_job(files, settings);
+    warn_of_other_caches(caches, log);
     all.nothing = fmt::format(
         "there is no dataset to verify in {}; what is in caches is verified by {}", settings.prefix,
-        verification_of(caches.empty() ? std::vector<std::string>{"DIR"} : caches));
+        verification_of(caches.used.empty() ? std::vector<std::string>{"DIR"} : caches.used));
   }
   if (all.found.empty() && !command.datasets.empty())
     return fail(Code::not_found, "there is no such dataset: {}; cairn explain lists the datasets",

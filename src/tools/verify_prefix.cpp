@@ -85,7 +85,7 @@ class PrefixVerifier {
 
   /// Where parts of datasets lie that files may be repaired from.
   void find_sources() {
-    std::vector<std::string> caches = caches_of_job(files_, settings_);
+    std::vector<std::string> caches = caches_of_job(files_, settings_).used;
     for (const std::string& folder : command_.caches)
       if (const Status found = find_caches(files_, folder, caches, log_); !found)
         log_.warning("{}; it is ignored", found.error().text);

@@ -8,6 +8,7 @@
 #include "files/hasty_clock.hpp"
 #include "session/prefix_cluster.hpp"
 #include "tools/explain_command.hpp"
+#include "tools/id_command.hpp"
 #include "tools/verify_command.hpp"
 
 namespace cairn {
@@ -72,6 +73,19 @@ class DeadJob : public testing::Test {
       if (line.find(words) != std::string::npos) return line;
     ADD_FAILURE() << words << " is not in\n" << out_;
     return {};
+  }
+
+  /// Types the first `cairn index id ID -p DIR` that is in a text, of the directory of the job.
+  int follow_index_id(const std::string& text) {
+    const std::string words = "cairn index id ";
+    const auto at = text.find(words);
+    EXPECT_NE(at, std::string::npos) << text;
+    EXPECT_EQ(text.find(words + text.substr(at + words.size(), 16) + " -p " + prefix()), at);
+    IdCommand command;
+    command.id = text.substr(at + words.size(), 16);
+    return run([&](std::ostream& out, const Log& log) {
+      return run_id_command(command, *files_, *clock_, process_, out, log);
+    });
   }
 
   int verify(VerifyCommand command) {

@@ -501,6 +501,63 @@ TEST_F(ExplainPrefix, WhatWasScavengedAndIsNotWantedIsNotForRebuild) {
   }
 }
 
+// --- caches that runs do not use ---
+
+/// A checkpoint that is in the caches only.
+class ExplainLeftCaches : public DeadJob {
+ protected:
+  ExplainLeftCaches() {
+    cluster_.settings.flush_interval = 0;
+    cluster_.write(four_nodes(), {1});
+  }
+  void expect_named_and_given_back() {
+    ASSERT_EQ(explain(), 0) << told_;
+    EXPECT_TRUE(out_.starts_with("a restart would START FROM SCRATCH, although")) << out_;
+    EXPECT_TRUE(has(json_.at("notes"), "cairn index id ")) << out_;
+    EXPECT_EQ(json_.at("caches").size(), 0U) << out_;
+    verify_prefix();
+    EXPECT_TRUE(told("cairn index id ")) << told_;
+    EXPECT_EQ(follow_index_id(told_), 0) << told_;
+    expect_forecast(1);
+  }
+};
+
+TEST_F(ExplainLeftCaches, AreNamedWhereTheIdWasLost) {
+  fs::remove_all(prefix() + "/.cairn");
+  expect_named_and_given_back();
+}
+
+TEST_F(ExplainLeftCaches, AreNamedWhereTheDirectoryHasANewId) {
+  fs::remove_all(prefix() + "/.cairn");
+  ASSERT_TRUE(replace_prefix_id(*files_, *clock_, prefix(), PrefixId{7}));
+  expect_named_and_given_back();
+}
+
+TEST_F(ExplainLeftCaches, AreNamedWhereTheDirectoryIsACopy) {
+  const std::string copy = cluster_.node("copy");
+  fs::copy(prefix(), copy, fs::copy_options::recursive);
+  fs::remove_all(prefix());
+  process_.environment["SCR_PREFIX"] = cluster_.settings.prefix = copy;
+  expect_named_and_given_back();
+}
+
+TEST_F(ExplainLeftCaches, GivenToACopyAreGivenWithAWarningIfTheOriginalIsThere) {
+  const std::string original = prefix();
+  const std::string copy = cluster_.node("copy");
+  fs::copy(original, copy, fs::copy_options::recursive);
+  process_.environment["SCR_PREFIX"] = cluster_.settings.prefix = copy;
+  verify_prefix();
+  EXPECT_EQ(follow_index_id(told_), 0) << told_;
+  EXPECT_TRUE(told(original + " has the id")) << told_;
+  expect_forecast(1);
+}
+
+TEST_F(ExplainLeftCaches, AreNotThoseOfTheDirectoryItself) {
+  ASSERT_EQ(explain(), 0) << told_;
+  EXPECT_FALSE(shows("cairn index id")) << out_;
+  expect_forecast(1);
+}
+
 // --- both, and neither ---
 
 TEST_F(Explain, AnUnfinishedFlushIsEndedWhereItsPartsAreStillThere) {

@@ -58,15 +58,32 @@ def test_a_directory_that_was_moved_keeps_its_cache(empty: Job) -> None:
     assert empty.launch(FULL, CACHE_ONLY, checkpoints=1).restarted_from() == 1
 
 
-def test_a_copy_of_a_directory_does_not_take_its_caches(empty: Job) -> None:
+@pytest.mark.parametrize("is_absent", [False, True])
+def test_a_copy_of_a_directory_never_takes_its_caches(empty: Job, is_absent: bool) -> None:
     assert empty.launch(FULL, CACHE_ONLY, checkpoints=3).restarted_from() == -1
     original = empty.cluster.prefix
-    copy = empty.cluster.root / "copy"
+    copy, aside = empty.cluster.root / "copy", empty.cluster.root / "aside"
     shutil.copytree(original, copy)
+    if is_absent:
+        original.rename(aside)
     empty.cluster.prefix = copy
     outcome = empty.launch(FULL, CACHE_ONLY, checkpoints=1)
-    assert outcome.restarted_from() == -1 and outcome.said("copy")
+    assert outcome.restarted_from() == -1 and outcome.said("cairn index id") and f"{original}," in outcome.log
+    if is_absent:
+        aside.rename(original)
     empty.cluster.prefix = original
+    assert empty.launch(FULL, CACHE_ONLY).restarted_from() == 3
+
+
+def test_a_directory_moved_to_another_file_system_gets_its_caches_by_the_named_command(build: Path, empty: Job) -> None:
+    assert empty.launch(FULL, CACHE_ONLY, checkpoints=3).restarted_from() == -1
+    [first, *_] = index_id(build, empty)
+    moved = empty.cluster.root / "moved"
+    shutil.copytree(empty.cluster.prefix, moved)
+    shutil.rmtree(empty.cluster.prefix)
+    empty.cluster.prefix = moved
+    assert f"cairn index id {first} -p {moved}" in empty.launch(FULL, CACHE_ONLY).log
+    index_id(build, empty, first)
     assert empty.launch(FULL, CACHE_ONLY).restarted_from() == 3
 
 

@@ -105,10 +105,32 @@ TEST_F(ScavengeNodeCommand, AStoreThatCannotBeReadCostsNoOther) {
   EXPECT_EQ(listed(0), (std::vector<int>{2, 1}));
   const fs::path other = cluster_.node("other") + "/tester";
   fs::create_directories(other);
-  std::ofstream(other / fs::path(cluster_.job_folder("n0")).filename())
-      << "a file in the place of the folder";
-  EXPECT_EQ(listed(1), (std::vector<int>{2, 1}));
-  EXPECT_NE(cluster_.said().find("not looked into"), std::string::npos) << cluster_.said();
+  const std::string broken = other / fs::path(cluster_.job_folder("n0")).filename();
+  fs::create_directory(broken);
+  EXPECT_EQ(listed(1, broken), (std::vector<int>{2, 1}));
+  EXPECT_TRUE(cluster_.said(broken)) << cluster_.said();
+}
+
+TEST_F(ScavengeNodeCommand, AnEntryThatIsNotADirectoryOfThisUserCostsNothing) {
+  const std::string entry = cluster_.node("n1") + "/tester/cairn.job.fedcba9876543210";
+  fs::create_directory_symlink(cluster_.node("n0"), entry);
+  EXPECT_EQ(listed(0), (std::vector<int>{2, 1}));
+  EXPECT_TRUE(cluster_.said(entry)) << cluster_.said();
+}
+
+/// There would be nothing to be saved, if they were nobody's.
+TEST_F(ScavengeNodeCommand, FailsWhereCachesOfAnotherIdAreLeft) {
+  for (const bool has_new_id : {false, true}) {
+    fs::remove_all(cluster_.settings.prefix + "/.cairn");
+    const auto files = make_posix_files();
+    if (has_new_id) {
+      ASSERT_TRUE(replace_prefix_id(*files, clock_, cluster_.settings.prefix, PrefixId{7}));
+    }
+    EXPECT_EQ(listed(1), std::vector<int>{});
+    EXPECT_TRUE(cluster_.said("cairn index id ")) << cluster_.said();
+    EXPECT_TRUE(cluster_.said(cluster_.job_folder("n1"))) << cluster_.said();
+    run({}, 1);
+  }
 }
 
 TEST_F(ScavengeNodeCommand, ItTellsHowManyBytesAreDone) {

@@ -56,12 +56,11 @@ class Scavenge : public testing::Test {
     const auto posix = make_posix_files();
     const auto files = make_hooked_files(*posix, hook);
     const auto background = make_foreground();
-    std::vector<std::string> unreadable;
-    const auto caches = caches_on_node(*files, settings_on(node), unreadable);
-    CAIRN_ASSIGN(const CacheLocks locks, lock_caches(*files, *cluster_.clock, caches));
+    JobCaches caches = caches_on_node(*files, settings_on(node));
+    CAIRN_ASSIGN(const CacheLocks locks, lock_caches(*files, *cluster_.clock, caches.used));
     CAIRN_ASSIGN(std::vector<Holding> holdings,
-                 find_holdings(*files, caches, folder(), unreadable, cluster_.log()));
-    EXPECT_EQ(unreadable, Names{});
+                 find_holdings(*files, caches.used, folder(), caches.unreadable, cluster_.log()));
+    EXPECT_EQ(caches.unreadable, Names{});
     std::erase_if(holdings, [&](const Holding& holding) {
       return name.empty() ? holding.in_prefix : holding.info.name != name;
     });
@@ -676,8 +675,7 @@ TEST_F(Scavenge, ADeletionThatFailsSaysWhatStaysAndTheNextOneEndsIt) {
                        return is_removal(operation) && operation.path == cluster_.file(1, 2);
                      }));
   ASSERT_FALSE(half);
-  EXPECT_NE(half.error().text.find("is deleted, but "), std::string::npos)
-      << half.error().text;
+  EXPECT_NE(half.error().text.find("is deleted, but "), std::string::npos) << half.error().text;
   EXPECT_EQ(left_over(), Names{});
   EXPECT_TRUE(fs::exists(cluster_.file(1, 2)));
   const Status again = delete_dataset("ckpt.1");

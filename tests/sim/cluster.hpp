@@ -28,9 +28,10 @@ class Cluster {
       own_[node] = {{memory_mount, std::make_shared<Volume>(Volume::Medium::memory)},
                     {disk_mount, std::make_shared<Volume>(Volume::Medium::disk)}};
     const auto files = make_memory_files({{prefix_mount, prefix_}}, [] { return 0; });
-    const Status made = files->make_folder(prefix_mount + std::string("/.cairn"), 0700);
-    const Status written = write_file_atomically(*files, prefix_mount + std::string("/.cairn/id"),
-                                                 encode(prefix_id), true);
+    const std::string root = prefix_mount + std::string("/.cairn");
+    const Status made = files->make_folder(root, 0700);
+    const PrefixIdRecord record{prefix_id, prefix_mount, files->info(root)->id.number};
+    const Status written = write_file_atomically(*files, root + "/id", encode(record), true);
     if (!made || !written) throw std::logic_error("the prefix directory cannot be made");
   }
 

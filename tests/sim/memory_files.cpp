@@ -249,7 +249,8 @@ class MemoryFiles final : public Files {
     const Place place = find(path);
     if (!place.inode) return refuse(ENOENT, "inspect", path);
     const Inode& inode = *place.inode;
-    const auto number = reinterpret_cast<std::uintptr_t>(&inode);  // an order nothing depends on
+    // Only told apart: the order of volumes is chance.
+    const auto volume = reinterpret_cast<std::uintptr_t>(place.volume.get());
     return FileInfo{inode.kind,
                     inode.content.size(),
                     inode.mode,
@@ -257,7 +258,7 @@ class MemoryFiles final : public Files {
                     user,
                     inode.times,
                     inode.change_ns,
-                    {0, number},
+                    {volume, inode.number},
                     inode.linked ? place.volume->count_names(inode) : 1};
   }
 
@@ -458,6 +459,7 @@ class MemoryFiles final : public Files {
   InodePtr add(const Place& place, Kind kind, std::uint32_t mode) {
     auto inode = std::make_shared<Inode>();
     inode->kind = kind;
+    inode->number = place.volume->next_number();
     inode->mode = mode & ~umask;
     inode->times = {now_(), now_()};
     inode->change_ns = now_();

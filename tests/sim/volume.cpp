@@ -21,6 +21,7 @@ InodePtr make_root() {
 InodePtr copy_of(const Inode& inode) {
   auto copy = std::make_shared<Inode>();
   copy->kind = inode.kind;
+  copy->number = inode.number;
   copy->mode = inode.mode;
   copy->times = inode.times;
   copy->change_ns = inode.change_ns;
@@ -190,6 +191,7 @@ void Volume::sync_all() const { sync_all_in(*this, *root_); }
 Volume Volume::copy() const {
   Volume copy(medium_);
   copy.root_ = copy_of(*root_);
+  copy.last_number_ = last_number_;
   return copy;
 }
 

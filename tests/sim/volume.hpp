@@ -17,6 +17,7 @@ namespace cairn::sim {
 /// ones; of a folder the names, with the changes made since in order.
 struct Inode {
   Kind kind = Kind::file;
+  std::uint64_t number = 1;  ///< in its volume; 1 is the root
   std::uint32_t mode = 0;
   FileTimes times;
   std::int64_t change_ns = 0;
@@ -79,6 +80,9 @@ class Volume {
   void limit_free_bytes(std::uint64_t bytes) { free_bytes_ = bytes; }
   void lift_limit() { free_bytes_ = plenty; }
 
+  /// For a new file or folder: never given twice.
+  std::uint64_t next_number() { return ++last_number_; }
+
   /// How many names there are for this file.
   std::uint64_t count_names(const Inode& file) const;
 
@@ -102,6 +106,7 @@ class Volume {
 
   Medium medium_;
   InodePtr root_;
+  std::uint64_t last_number_ = 1;
   std::uint64_t free_bytes_ = plenty;
 };
 

@@ -164,7 +164,7 @@ def status_of(native: Native, now_s: float) -> Dict[str, Any]:
                       "failed": run.failed, "restarted_from": run.restarted_from,
                       "from_scratch": run.from_scratch} for run in account.runs],
             "checkpoint": checkpoint, "checkpoints": progress.commits, "mean_cost_s": mean,
-            "lost_s": account.lost_s(now_s), "halt": halt_of(native, now_s)}
+            "lost_s": account.lost_s(now_s), "halt": halt_of(native, now_s), "left_caches": list(job.left_caches)}
 
 
 def life_line(status: Dict[str, Any], now_s: float) -> str:
@@ -219,7 +219,7 @@ def lines_of(status: Dict[str, Any], now_s: float) -> List[str]:
         lines.append(f"time lost   {time_text(status['lost_s'])}")
     if status["halt"]:
         lines.append(f"to stop     {status['halt']}")
-    return lines
+    return lines + [f"note        {text}" for text in status["left_caches"]]
 
 
 def show(native: Native, as_json: bool) -> None:
