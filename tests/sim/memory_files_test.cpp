@@ -162,6 +162,17 @@ TEST_F(MemoryFilesTest, ModesAndTimesThatAreNotSyncedMayGo) {
   }
 }
 
+TEST_F(MemoryFilesTest, AFileKeepsItsIdWhenItIsRenamedAndACopyHasAnother) {
+  write("/disk/f", "x");
+  write("/mem/f", "x");
+  const FileId id = files->info("/disk/f")->id;
+  EXPECT_NE(files->info("/mem/f")->id, id) << "of another volume";
+  ASSERT_TRUE(files->rename("/disk/f", "/disk/g"));
+  EXPECT_EQ(files->info("/disk/g")->id, id);
+  write("/disk/f", "x");
+  EXPECT_NE(files->info("/disk/f")->id, id);
+}
+
 TEST_F(MemoryFilesTest, MemoryKeepsNothing) {
   Chance chance(1);
   write("/mem/f", "x");
