@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "api/process.hpp"
+#include "comm/ancestors.hpp"
 #include "config/gather.hpp"
 #include "prefix/event_log.hpp"
 
@@ -22,7 +23,9 @@ Status Process::check_library() {
 /// Of the ranks of one world only rank 0 reports.
 Status Process::check_launch() {
   const MpiFamily family = family_of_library(mpi_library_version());
-  const Launch launch = {family, comm_->size(), ::getpid(), current_process().environment};
+  const bool is_alone = comm_->size() == 1;
+  const Launch launch = {family, comm_->size(), ::getpid(), current_process().environment,
+                         is_alone && has_rank_below_launcher(ancestors_of(::getpid()))};
   const LaunchJudgement found = judge_launch(launch);
   if (found.verdict == LaunchJudgement::Verdict::odd) log_.warning("SCR_Init: {}", found.text);
   if (found.verdict != LaunchJudgement::Verdict::wrong) return {};

@@ -1,10 +1,13 @@
 #include "base/error.hpp"
 
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #include <array>
 #include <cerrno>
 #include <cstring>
+
+#include "base/units.hpp"
 
 namespace cairn {
 
@@ -46,10 +49,27 @@ std::string dead_mount_of(const std::string& path) {
   return path;
 }
 
+/// " (1.0 MiB of 4.0 GiB free)" of the file system of `path` or of the directory that it is in; ""
+/// if neither is there.
+std::string free_space_at(const std::string& path) {
+  struct statvfs space = {};
+  const std::string directory = path.substr(0, path.rfind('/'));
+  if (::statvfs(path.c_str(), &space) != 0 &&
+      (directory.empty() || ::statvfs(directory.c_str(), &space) != 0))
+    return "";
+  if (space.f_files > 0 && space.f_favail == 0) return " (no inode free)";
+  const auto bytes = [&space](std::uint64_t blocks) {
+    return format_bytes(blocks * space.f_frsize);
+  };
+  return fmt::format(" ({} of {} free)", bytes(space.f_bavail), bytes(space.f_blocks));
+}
+
 }  // namespace
 
 Error errno_error(int error_number, std::string_view action, std::string_view path) {
-  std::string text = fmt::format("cannot {} {}: {}", action, path, std::strerror(error_number));
+  const std::string free = error_number == ENOSPC ? free_space_at(std::string(path)) : "";
+  std::string text =
+      fmt::format("cannot {} {}{}: {}", action, path, free, std::strerror(error_number));
   if (error_number == ENOTCONN) {
     const std::string mount = dead_mount_of(std::string(path));
     text += fmt::format(

@@ -50,6 +50,18 @@ TEST(Error, ErrnoTellsActionPathAndCause) {
   EXPECT_EQ(errno_error(EIO, "read", "x").code, Code::io);
 }
 
+TEST(Error, AFullFileSystemIsReportedWithItsFreeSpace) {
+  const std::string there = ::testing::TempDir();
+  for (const std::string& path : {there + "no such file", there}) {
+    const std::string text = errno_error(ENOSPC, "write", path).text;
+    EXPECT_NE(text.find(path + " ("), std::string::npos) << text;
+    EXPECT_NE(text.find(" free): "), std::string::npos) << text;
+  }
+  EXPECT_EQ(errno_error(EIO, "write", there).text.find(" free"), std::string::npos);
+  EXPECT_EQ(cause_of(errno_error(ENOSPC, "write", there)),
+            cause_of(errno_error(ENOSPC, "write", "/dev/shm/f")));
+}
+
 TEST(Error, WhatAFileOperationTellsHasARemedy) {
   for (const int why : {EIO, ENOSPC, EDQUOT, ENOENT, ENOTDIR, ELOOP, EACCES}) {
     const Error error = errno_error(why, "open", "/a/b");

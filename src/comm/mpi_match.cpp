@@ -20,6 +20,7 @@ constexpr Family open_mpi = {
     "Open MPI", "openmpi", "mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "pmix"};
 constexpr Family mpich = {"MPICH", "mpich", "mpiexec", "PMI_SIZE", "PMI_RANK", "pmi2"};
 constexpr std::string_view slurm_size = "SLURM_STEP_NUM_TASKS";
+constexpr std::string_view slurm_plugin = "SLURM_MPI_TYPE";
 
 const Family& about(MpiFamily family) { return family == MpiFamily::open_mpi ? open_mpi : mpich; }
 
@@ -69,10 +70,11 @@ std::string launched_by_srun(MpiFamily family, int tasks) {
       "srun started {} tasks ({}={}), but each of them is a program of one rank, and they would "
       "overwrite each other's checkpoints: srun's --mpi plugin is not the one that {} needs; give "
       "srun {} (srun --mpi=list shows what there is), or start the program with mpirun or mpiexec; "
-      "if each task is meant to be a program of its own, unset {}",
+      "if each task is meant to be a program of its own, with a prefix directory of its own, start "
+      "it by env {}=none",
       tasks, slurm_size, tasks, is_known ? about(family).name : "this MPI",
       is_known ? fmt::format("--mpi={}", about(family).srun_plugin) : "another --mpi plugin",
-      slurm_size);
+      slurm_plugin);
 }
 
 std::string odd_launch(std::string_view variable, int processes) {
@@ -83,9 +85,16 @@ std::string odd_launch(std::string_view variable, int processes) {
       variable, processes);
 }
 
+/// Slurm removes this from the tasks itself, so whoever has it there has set it on purpose.
+bool is_meant_as_ensemble(const Environment& environment) {
+  const auto found = environment.find(std::string(slurm_plugin));
+  return found != environment.end() && found->second == "none";
+}
+
 bool is_task_of_srun(const Launch& launch) {
   return number_in(launch.environment, slurm_size) > 1 &&
-         number_in(launch.environment, "SLURM_TASK_PID") == launch.process_id;
+         number_in(launch.environment, "SLURM_TASK_PID") == launch.process_id &&
+         !is_meant_as_ensemble(launch.environment);
 }
 
 }  // namespace
@@ -122,7 +131,7 @@ LaunchJudgement judge_launch(const Launch& launch) {
             std::max(number_in(environment, "SLURM_PROCID"), 0)};
   const MpiFamily other = other_than(launch.family);
   const int by_other = is_known ? size_by_launcher(other, environment) : -1;
-  if (by_own < 0 && by_other > 1)
+  if (by_own < 0 && by_other > 1 && !launch.is_child_of_rank)
     return {Verdict::wrong,
             launched_by_other(about(launch.family), about(other), by_other, environment),
             launched_rank(other, environment)};

@@ -27,6 +27,7 @@ struct Launch {
   int world_size = 1;
   long process_id = 0;
   std::map<std::string, std::string> environment = {};
+  bool is_child_of_rank = false;  ///< see has_rank_below_launcher()
 };
 
 struct LaunchJudgement {

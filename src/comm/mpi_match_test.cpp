@@ -19,6 +19,7 @@ struct Case {
   std::map<std::string, std::string> environment;
   Verdict verdict;
   std::vector<const char*> words = {};
+  bool is_child_of_rank = false;
 };
 
 const std::vector<Case> cases = {
@@ -59,6 +60,32 @@ const std::vector<Case> cases = {
      1,
      {{"OMPI_COMM_WORLD_SIZE", "4"}, {"PMI_SIZE", "1"}},
      Verdict::expected},
+    {"a child of a rank of another MPI",
+     mpich,
+     1,
+     {{"OMPI_COMM_WORLD_SIZE", "4"}},
+     Verdict::odd,
+     {"OMPI_COMM_WORLD_SIZE"},
+     true},
+    {"a child of a rank of another MPI, the other way round",
+     open_mpi,
+     1,
+     {{"PMI_SIZE", "4"}, {"MPI_LOCALNRANKS", "4"}},
+     Verdict::odd,
+     {"PMI_SIZE"},
+     true},
+    {"a task of srun in an ensemble",
+     open_mpi,
+     1,
+     {{"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_TASK_PID", "77"}, {"SLURM_MPI_TYPE", "none"}},
+     Verdict::odd,
+     {"SLURM_STEP_NUM_TASKS"}},
+    {"a task of srun with another plugin",
+     open_mpi,
+     1,
+     {{"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_TASK_PID", "77"}, {"SLURM_MPI_TYPE", "pmi2"}},
+     Verdict::wrong,
+     {"srun", "SLURM_MPI_TYPE=none"}},
     {"a child of a rank of the same MPI",
      open_mpi,
      1,
@@ -129,7 +156,7 @@ const std::vector<Case> cases = {
 TEST(Launch, IsWrongOnlyWhereEachProcessIsAWorldOfItsOwn) {
   for (const Case& one : cases) {
     const LaunchJudgement found =
-        judge_launch({one.family, one.world_size, own_id, one.environment});
+        judge_launch({one.family, one.world_size, own_id, one.environment, one.is_child_of_rank});
     EXPECT_EQ(found.verdict, one.verdict) << one.title << ": " << found.text;
     EXPECT_EQ(found.text.empty(), one.verdict == Verdict::expected) << one.title;
     for (const char* word : one.words)

@@ -45,6 +45,13 @@ struct FileInfo {
   std::uint64_t names = 1;  ///< of the file: links to it
 };
 
+/// The process of this node that has a file open or mapped for writing.
+enum class Writer {
+  none,             ///< also where that cannot be known
+  this_process,     ///< whatever other processes do
+  another_process,  ///< such as a child that has inherited the open file
+};
+
 struct Space {
   std::uint64_t free_bytes = 0;  ///< what an unprivileged user may still write
   std::uint64_t total_bytes = 0;
@@ -127,10 +134,10 @@ class Files {
 
   /// not_found when there is nothing of that name; a link is told as a link.
   virtual Result<FileInfo> info(const std::string& path) = 0;
-  /// Whether a process of this node, this one included, has the file open or mapped for writing.
-  /// False also where that cannot be known: by the file system, or because the file is another
-  /// user's (docs/adr/0026-an-open-file-is-found-by-a-lease.md).
-  virtual Result<bool> is_open_for_writing(const std::string& path) = 0;
+  /// Which process of this node has the file open or mapped for writing. None also where that
+  /// cannot be known: on some file systems, and if the file belongs to another user
+  /// (docs/adr/0026-an-open-file-is-found-by-a-lease.md).
+  virtual Result<Writer> find_writer(const std::string& path) = 0;
   /// Names in a folder without "." and "..", sorted.
   virtual Result<std::vector<std::string>> list(const std::string& folder) = 0;
 

@@ -128,9 +128,9 @@ class HookedFiles final : public Files {
     CAIRN_TRY(gate_->pass("info", path));
     return inner_.info(path);
   }
-  Result<bool> is_open_for_writing(const std::string& path) override {
-    CAIRN_TRY(gate_->pass("is_open_for_writing", path));
-    return inner_.is_open_for_writing(path);
+  Result<Writer> find_writer(const std::string& path) override {
+    CAIRN_TRY(gate_->pass("find_writer", path));
+    return inner_.find_writer(path);
   }
   Result<std::vector<std::string>> list(const std::string& folder) override {
     CAIRN_TRY(gate_->pass("list", folder));

@@ -39,7 +39,7 @@ void do_everything(Files& files, const TemporaryFolder& folder) {
     EXPECT_TRUE((*view)->at(0, 4, buffer));
   }
   EXPECT_TRUE(files.info(path));
-  EXPECT_TRUE(files.is_open_for_writing(path));
+  EXPECT_TRUE(files.find_writer(path));
   EXPECT_TRUE(files.list(folder.path()));
   EXPECT_TRUE(files.make_folder(folder / "d", 0700));
   EXPECT_TRUE(files.make_new_folder(folder / "d", 0700));
@@ -80,7 +80,7 @@ TEST_F(HookedFilesTest, AsksBeforeEveryOperationInOrder) {
                                              "view",
                                              "view_at",
                                              "info",
-                                             "is_open_for_writing",
+                                             "find_writer",
                                              "list",
                                              "make_folder",
                                              "make_new_folder",
@@ -126,7 +126,7 @@ TEST_F(HookedFilesTest, AnErrorKeepsAnyOperationFromBeingDone) {
       {"sync_all", [&] { return (*file)->sync_all(); }},
       {"size", [&] { return (*file)->size().map([](auto&&) {}); }},
       {"info", [&] { return hooked->info(path).map([](auto&&) {}); }},
-      {"is_open_for_writing", [&] { return hooked->is_open_for_writing(path).map([](bool) {}); }},
+      {"find_writer", [&] { return hooked->find_writer(path).map([](Writer) {}); }},
       {"list", [&] { return hooked->list(folder_.path()).map([](auto&&) {}); }},
       {"make_folder", [&] { return hooked->make_folder(folder_ / "d", 0700); }},
       {"make_new_folder",

@@ -30,9 +30,7 @@ class PassingFiles : public Files {
     return inner_->view(path);
   }
   Result<FileInfo> info(const std::string& path) override { return inner_->info(path); }
-  Result<bool> is_open_for_writing(const std::string& path) override {
-    return inner_->is_open_for_writing(path);
-  }
+  Result<Writer> find_writer(const std::string& path) override { return inner_->find_writer(path); }
   Result<std::vector<std::string>> list(const std::string& folder) override {
     return inner_->list(folder);
   }

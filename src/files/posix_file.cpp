@@ -210,4 +210,9 @@ bool is_memory_file_system(std::uint64_t type) {
   return type == TMPFS_MAGIC || type == RAMFS_MAGIC;
 }
 
+bool is_local_disk_file_system(std::uint64_t type) {
+  constexpr std::uint64_t xfs = 0x58465342;  // not in the headers of older kernels
+  return type == EXT4_SUPER_MAGIC || type == BTRFS_SUPER_MAGIC || type == xfs;
+}
+
 }  // namespace cairn

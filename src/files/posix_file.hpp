@@ -26,4 +26,8 @@ Result<std::unique_ptr<View>> make_posix_view(const OpenFile& file, std::string 
 /// True for the type of a file system that is main memory.
 bool is_memory_file_system(std::uint64_t type);
 
+/// True where a syncfs is as good as an fsync of each file. The client of a parallel file system
+/// may send the data without waiting until the servers have them on disk.
+bool is_local_disk_file_system(std::uint64_t type);
+
 }  // namespace cairn

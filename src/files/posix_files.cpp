@@ -2,8 +2,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <linux/magic.h>
-#include <signal.h>
 #include <sys/file.h>
 #include <sys/statvfs.h>
 #include <sys/utsname.h>
@@ -15,6 +13,7 @@
 
 #include "files/descriptor.hpp"
 #include "files/posix_file.hpp"
+#include "files/writer_of.hpp"
 
 namespace cairn {
 namespace {
@@ -45,36 +44,6 @@ bool syncfs_tells_errors() {
   return ::uname(&system) == 0 &&
          std::sscanf(system.release, "%d.%d", &version.first, &version.second) == 2 &&
          version >= first_that_does;
-}
-
-/// Those whose syncfs is as good as an fsync of each file. Of a parallel file system's client it
-/// need not be: it may send the data, and not wait until the servers have them on disk.
-bool is_local_disk_file_system(std::uint64_t type) {
-  constexpr std::uint64_t xfs = 0x58465342;  // not in the headers of older kernels
-  return type == EXT4_SUPER_MAGIC || type == BTRFS_SUPER_MAGIC || type == xfs;
-}
-
-/// Those that refuse a read lease for the reason only that the file is open for writing. Clients of
-/// NFS and SMB also refuse one that their server has not granted them.
-bool refuses_lease_for_writers(std::uint64_t type) {
-  return is_memory_file_system(type) || is_local_disk_file_system(type) ||
-         type == OVERLAYFS_SUPER_MAGIC;
-}
-
-/// `reader` is open for reading only.
-Result<bool> has_writer(const Descriptor& reader, const std::string& path) {
-  const int number = reader.number();
-  // A process that opens the file for writing while the lease is held waits until it is given up,
-  // and the kernel signals this process. By SIGIO, unless told otherwise, which ends a process that
-  // has no handler for it; SIGURG does nothing then.
-  if (::fcntl(number, F_SETSIG, SIGURG) != 0) return false;
-  if (::fcntl(number, F_SETLEASE, F_RDLCK) == 0) {
-    ::fcntl(number, F_SETLEASE, F_UNLCK);  // at once: a child made by fork may keep it open
-    return false;
-  }
-  if (errno != EAGAIN) return false;
-  CAIRN_ASSIGN(const std::uint64_t type, file_system_of(reader, path));
-  return refuses_lease_for_writers(type);
 }
 
 struct CloseFolder {
@@ -194,9 +163,9 @@ class PosixFiles final : public Files {
     return info;
   }
 
-  Result<bool> is_open_for_writing(const std::string& path) override {
+  Result<Writer> find_writer(const std::string& path) override {
     CAIRN_ASSIGN(const OpenFile file, open_regular(path, O_RDONLY, "open"));
-    return has_writer(file.descriptor, path);
+    return writer_of(file, path);
   }
 
   Result<std::vector<std::string>> list(const std::string& folder) override {

@@ -3,15 +3,12 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
-#include <cstdio>
-#include <cstring>
 #include <fstream>
 #include <sstream>
 
@@ -49,68 +46,6 @@ class PosixFiles : public ::testing::TestWithParam<const char*> {
 
 INSTANTIATE_TEST_SUITE_P(Store, PosixFiles, ::testing::Values("", "/dev/shm"),
                          [](const auto& store) { return *store.param ? "Memory" : "Disk"; });
-
-TEST_P(PosixFiles, AFileIsOpenForWritingUntilItsLastWriterHasClosedIt) {
-  const std::string path = folder_ / "f";
-  std::FILE* stream = std::fopen(path.c_str(), "w");
-  std::fputs("only in the buffer", stream);
-  EXPECT_TRUE(files_->is_open_for_writing(path).value());
-  const int inherited = ::dup(::fileno(stream));
-  std::fclose(stream);
-  EXPECT_TRUE(files_->is_open_for_writing(path).value());
-  ::close(inherited);
-  EXPECT_FALSE(files_->is_open_for_writing(path).value());
-  const auto reader = files_->open(path);
-  EXPECT_FALSE(files_->is_open_for_writing(path).value());
-  EXPECT_EQ(files_->is_open_for_writing(folder_ / "none").error().code, Code::not_found);
-}
-
-TEST_P(PosixFiles, AFileIsOpenForWritingWhileItIsMappedForWriting) {
-  const std::string path = folder_ / "f";
-  put(path, "0123456789");
-  const int writer = ::open(path.c_str(), O_RDWR);
-  void* mapping = ::mmap(nullptr, 10, PROT_READ | PROT_WRITE, MAP_SHARED, writer, 0);
-  ASSERT_NE(mapping, MAP_FAILED);
-  ::close(writer);
-  EXPECT_TRUE(files_->is_open_for_writing(path).value());
-  ::munmap(mapping, 10);
-  EXPECT_FALSE(files_->is_open_for_writing(path).value());
-}
-
-/// Nothing there keeps the lease, which would stop whoever opens the file next.
-TEST_P(PosixFiles, AskingForWritersKeepsNobodyFromWriting) {
-  const std::string path = folder_ / "f";
-  put(path, "x");
-  EXPECT_FALSE(files_->is_open_for_writing(path).value());
-  const int writer = ::open(path.c_str(), O_WRONLY | O_NONBLOCK);
-  EXPECT_GE(writer, 0) << std::strerror(errno);
-  ::close(writer);
-}
-
-volatile std::sig_atomic_t signals_got = 0;
-
-/// The kernel tells a process that holds a lease when another opens the file: by SIGIO, which ends
-/// it, unless another signal is chosen.
-TEST_P(PosixFiles, AProcessThatAsksForWritersSurvivesOneThatOpensTheFileMeanwhile) {
-  const std::string path = folder_ / "f";
-  put(path, "x");
-  const pid_t writer = ::fork();
-  if (writer == 0)
-    while (true) ::close(::open(path.c_str(), O_WRONLY));
-  const pid_t asker = ::fork();
-  if (asker == 0) {
-    ::signal(SIGURG, [](int) { signals_got = signals_got + 1; });
-    for (int i = 0; i < 3'000'000 && signals_got < 20; ++i)
-      if (!files_->is_open_for_writing(path)) ::_exit(1);
-    ::_exit(signals_got < 20 ? 2 : 0);
-  }
-  int status = 0;
-  ::waitpid(asker, &status, 0);
-  ::kill(writer, SIGKILL);
-  ::waitpid(writer, nullptr, 0);
-  EXPECT_FALSE(WIFSIGNALED(status)) << ::strsignal(WTERMSIG(status));
-  EXPECT_EQ(WEXITSTATUS(status), 0) << "2: nobody has opened the file while the lease was held";
-}
 
 TEST_P(PosixFiles, WritesAndReadsAnywhereInAFile) {
   const auto file = files_->create(folder_ / "f", 0640);

@@ -331,8 +331,7 @@ Status check_size(Files& files, const FileEntry& entry, const std::string& path)
   CAIRN_ASSIGN(const FileInfo info, files.info(path));
   if (info.kind != Kind::file) return fail(Code::corrupt, "{} is not a regular file", path);
   if (info.size != entry.size)
-    return fail(Code::corrupt, "{} has {} bytes, and {} were written to it", path, info.size,
-                entry.size);
+    return fail(Code::corrupt, "{} has {} bytes, expected {}", path, info.size, entry.size);
   return {};
 }
 

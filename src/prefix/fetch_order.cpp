@@ -134,7 +134,7 @@ Error wrong_ranks(const DatasetRecord& record, std::uint32_t ranks, const Settin
       Code::wrong_ranks,
       fmt::format("{} in {} was written by {} ranks, and this run has {}: start with {} "
                   "ranks to restart from it, set CAIRN_ELASTIC=1 to restart with any, or "
-                  "CAIRN_ON_MISMATCH=fresh to pass it over",
+                  "CAIRN_ON_MISMATCH=fresh to ignore it and start fresh",
                   record.label(), settings.prefix, record.info.ranks, ranks, record.info.ranks)};
 }
 

@@ -9,6 +9,7 @@ struct FlushAccount {
   std::uint64_t files = 0;  ///< of all ranks
   std::uint64_t bytes = 0;
   Result<std::vector<Replaced>> replaced;  ///< or why that is not known
+  std::string open_elsewhere = {};         ///< of this rank, published in place: see check_closed()
 };
 
 /// Collective. What is known of a dataset when it is about to be published; of its parts each

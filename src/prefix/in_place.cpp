@@ -97,7 +97,7 @@ class Publication {
       if (site_.keeper != nullptr) (void)site_.keeper->abandon(mine_.dataset);
       return tl::unexpected(std::move(prepared).error());
     }
-    FlushAccount account{record.files, record.bytes, {}};
+    FlushAccount account{record.files, record.bytes, {}, open_elsewhere_};
     account.replaced = mark_replaced(comm_, site_, site_.folder.dataset(record.info), took);
     settle_status =
         on_keeper(comm_, site_, [&](Keeper& keeper) { return keeper.mark_settled(record); });
@@ -120,7 +120,7 @@ class Publication {
                   "{} is not one folder for all nodes: what rank 0 made there is not "
                   "seen here ({}); set SCR_PREFIX to a folder that all nodes share",
                   site_.folder.prefix, seen.error().text);
-    return seal_in_place(files_, site_.folder, mine_);
+    return seal_in_place(files_, site_.folder, mine_, &open_elsewhere_);
   }
 
   Communicator& comm_;
@@ -128,6 +128,7 @@ class Publication {
   Files& files_;
   RankRecord& mine_;
   const std::string pending_;
+  std::string open_elsewhere_;
 };
 
 }  // namespace
@@ -137,10 +138,11 @@ Result<FlushAccount> publish_in_place(Communicator& comm, const Site& site, Rank
   return Publication(comm, site, mine).run(job_id, settle_status, took);
 }
 
-Status seal_in_place(Files& files, const PrefixFolder& folder, RankRecord& record) {
+Status seal_in_place(Files& files, const PrefixFolder& folder, RankRecord& record,
+                     std::string* open_elsewhere) {
   std::vector<std::string> paths;
   for (const FileEntry& file : record.files) paths.push_back(folder.file(file));
-  CAIRN_TRY(check_closed(files, record, paths));
+  CAIRN_TRY(check_closed(files, record, paths, open_elsewhere));
   record.encoding.member_bytes = {record.data_bytes()};
   RankBlocks blocks(files, paths, record);
   CAIRN_TRY(take_checksums(blocks, record));

@@ -20,8 +20,10 @@ Result<FlushAccount> publish_in_place(Communicator& comm, const Site& site, Rank
                                       const std::string& job_id, Status& settle_status, bool took);
 
 /// Local. Takes the checksums of a rank's files, which are in the prefix directory under their own
-/// names, and makes them durable; `record` has all else. invalid if they change meanwhile.
-Status seal_in_place(Files& files, const PrefixFolder& folder, RankRecord& record);
+/// names, and makes them durable; `record` has all else. invalid if they change meanwhile, or are
+/// still open for writing: see check_closed() for `open_elsewhere`.
+Status seal_in_place(Files& files, const PrefixFolder& folder, RankRecord& record,
+                     std::string* open_elsewhere = nullptr);
 
 /// Which of a file's bytes the `index`-th of `sharers` ranks answers for: whole blocks, but for the
 /// end of the file, and about as many as the others.

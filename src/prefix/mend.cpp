@@ -34,12 +34,14 @@ class Mender {
   }
 
   Status can_mend(std::size_t file) {
-    CAIRN_TRY(check_allowed(file));
-    return visit(file, [](std::uint64_t, Bytes) { return Status{}; });
+    CAIRN_TRY(check_owned(file));
+    CAIRN_TRY(visit(file, [](std::uint64_t, Bytes) { return Status{}; }));
+    return check_unchanged(file);
   }
 
   Status mend(std::size_t file) {
-    CAIRN_TRY(check_allowed(file));
+    CAIRN_TRY(check_owned(file));
+    CAIRN_TRY(check_unchanged(file));
     const FileEntry& entry = record_.files[file];
     const std::string staged = folder_.staged(record_, file);
     CAIRN_TRY(files_.remove_file(staged));  // of an earlier try
@@ -56,20 +58,24 @@ class Mender {
 
  private:
   /// A file in place is several ranks' at once, and was never in a cache.
-  Status check_allowed(std::size_t file) const {
+  Status check_owned(std::size_t file) const {
     const FileEntry& entry = record_.files[file];
     const std::string path = folder_.file(entry);
     if (entry.part) return fail(Code::lost, "{} was written in place, so no cache has it", path);
     if (options_.not_to_touch.contains(entry.name))
       return fail(Code::lost, "{} belongs to a newer dataset now, and is left as it is", path);
-    // Whatever the settings of now: those of the run that flushed it nobody knows.
-    if (is_written_since(files_, entry, path))
-      return fail(Code::lost,
-                  "{} was written again since, and may be what the program wants, unless it was "
-                  "flushed without its times (SCR_COPY_METADATA=0); remove it, and repair again, "
-                  "if it is to be as it was",
-                  path);
     return {};
+  }
+
+  /// Whatever the settings are now: those of the run that flushed it are not recorded.
+  Status check_unchanged(std::size_t file) const {
+    const std::string path = folder_.file(record_.files[file]);
+    if (!is_written_since(files_, record_.files[file], path)) return {};
+    return fail(Code::wrong_state,
+                "{} was written again since it was flushed, or it was flushed without its times "
+                "(SCR_COPY_METADATA=0), so it is not overwritten; a cache has what was flushed: to "
+                "restore that, move the file away and repair again",
+                path);
   }
 
   /// Calls `take` with all bytes of a file, in order.

@@ -45,7 +45,7 @@ Listing choose(const Keeper& keeper, const PrefixFolder& prefix, const std::stri
     const bool is_newer = chosen.empty() && prefix.dataset(record.info) == folder;
     const bool is_older = !chosen.empty() && record.replaced_by.empty();
     if (is_newer || is_older) chosen.push_back(record);
-    if (chosen.size() > datasets_asked) break;
+    if (chosen.size() > datasets_compared) break;
   }
   return chosen;
 }

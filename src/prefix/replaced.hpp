@@ -14,21 +14,25 @@ struct Replaced {
 /// Local. Something is there already under the own name of a file of this record.
 bool takes_names(Files& files, const PrefixFolder& folder, const RankRecord& record);
 
-/// Collective, when the files of the dataset in `folder` have their own names, and before it counts
-/// as settled. Of the newest older datasets, those of which a file is not what it was any more, as
-/// this one has written a file of that name, are marked in their records as replaced. `took` on any
-/// rank: there may be some; nothing is read else.
+/// Collective, when the files of the dataset in `folder` have their own names. Marks the older
+/// datasets that lost a file to it as replaced in their records. `took` on any rank: a file of one
+/// of these names was there before; nothing is read else.
 ///
 /// A file that was written again with the same bytes has not changed. To find that out, a rank
 /// reads the file once, and compares it with the newest older dataset that has it. Still older
 /// datasets with this file are not compared: if they had lost it to that one, they would be marked
-/// already. A mark that is missing for all that does no harm: a fetch verifies what it reads. What
-/// was flushed without its times (SCR_COPY_METADATA=0) is not found; nor what another than one of
-/// the last `datasets_asked` has lost.
+/// already.
+///
+/// After an error some marks may be missing: call it again for this folder. Until then a fetch
+/// finds the loss, because it verifies what it reads, and `cairn verify` does. Files that were
+/// flushed without their times (SCR_COPY_METADATA=0) are not found; nor are those of a dataset
+/// before the newest `datasets_compared`.
 Result<std::vector<Replaced>> mark_replaced(Communicator& comm, const Site& site,
                                             const std::string& folder, bool took);
 
-/// So many names of files may go round before one is used again.
-inline constexpr std::size_t datasets_asked = 16;
+/// A program may use so many names in turn before it writes the first one again. Datasets that are
+/// marked do not count; of the others every flush that reuses a name reads the records, not the
+/// files.
+inline constexpr std::size_t datasets_compared = 1000;
 
 }  // namespace cairn

@@ -224,8 +224,10 @@ class Tidying {
 
   void note_replaced() {
     for (const auto& [folder, took] : settled_)
-      if (const auto marked = mark_replaced(comm_, site_, folder, took); !marked)
+      if (const auto marked = mark_replaced(comm_, site_, folder, took); !marked) {
+        tidied_.unmarked.push_back(folder);
         note({}, marked.error());
+      }
   }
 
   Status remove_staged(const Remains& remains) {

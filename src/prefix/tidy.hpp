@@ -13,6 +13,8 @@ struct Tidied {
   /// Folders of flushes that are given up, and of which a manifest is damaged: nobody knows any
   /// more where all staged files lie. They stay until somebody has looked everywhere: strays.hpp.
   std::vector<std::string> damaged;
+  /// Folders of datasets for which mark_replaced() failed, and is to be called again.
+  std::vector<std::string> unmarked;
 };
 
 /// What to do about one of the damaged.

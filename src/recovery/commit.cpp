@@ -48,12 +48,12 @@ Status commit(Files& files, const Store& store, const RankFolder& folder) {
 }  // namespace
 
 Status protect_and_commit(Communicator& comm, Files& files, Store& store, const RankFolder& folder,
-                          RankRecord& record, const Settings& settings,
-                          const RankRecord* intact_by) {
+                          RankRecord& record, const Settings& settings, const RankRecord* intact_by,
+                          std::string* open_elsewhere) {
   Group set(comm, record.encoding.members);
   const bool by_program = intact_by == nullptr;
   const std::vector<std::string> paths = paths_of(folder, record);
-  Status status = by_program ? check_closed(files, record, paths) : Status{};
+  Status status = by_program ? check_closed(files, record, paths, open_elsewhere) : Status{};
   const Status encoded = protect(set, files, folder, record, settings.encode_bytes,
                                  store.durable() ? "" : store.spare(record.rank));
   if (status) status = encoded;

@@ -20,14 +20,15 @@ namespace cairn {
 /// Where the files were protected before, `intact_by` is the record they must still match after the
 /// new checksums were taken: so new checksums are never taken of damaged bytes unseen.
 ///
-/// Else the program wrote them: invalid if a process still has one open for writing, or if a file's
-/// size or time of change is no longer what the record says.
+/// Else the program wrote them: invalid if this process still has one open for writing, or if a
+/// file's size or time of change is no longer what the record says. `open_elsewhere` is as for
+/// check_closed().
 ///
 /// Errors are agreed. The rank's folder is then as it was, but for parity and prepared record of
 /// this generation, which mean nothing.
 Status protect_and_commit(Communicator& comm, Files& files, Store& store, const RankFolder& folder,
-                          RankRecord& record, const Settings& settings,
-                          const RankRecord* intact_by = nullptr);
+                          RankRecord& record, const Settings& settings, const RankRecord* intact_by,
+                          std::string* open_elsewhere = nullptr);
 
 /// Collective. A generation later than the old one, and one that no other run can have given, not
 /// even a run that died with this step half done on nodes that are not here now.

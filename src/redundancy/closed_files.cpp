@@ -8,13 +8,22 @@ constexpr std::string_view remedy =
 
 }  // namespace
 
-Status check_closed(Files& files, const RankRecord& record, const std::vector<std::string>& paths) {
+Status check_closed(Files& files, const RankRecord& record, const std::vector<std::string>& paths,
+                    std::string* open_elsewhere) {
   for (std::size_t i = 0; i < paths.size(); ++i) {
-    CAIRN_ASSIGN(const bool is_open, files.is_open_for_writing(paths[i]));
-    if (is_open)
+    const std::string& name = record.files[i].name;
+    CAIRN_ASSIGN(const Writer writer, files.find_writer(paths[i]));
+    if (writer == Writer::none) continue;
+    if (writer == Writer::this_process)
       return fail(Code::invalid,
-                  "{} of rank {} is still open for writing, so its end may be missing; {}",
-                  record.files[i].name, record.rank, remedy);
+                  "{} of rank {} is still open for writing, so its end may be missing; {}", name,
+                  record.rank, remedy);
+    if (open_elsewhere == nullptr)
+      return fail(Code::invalid,
+                  "another process of this node has {} open for writing, so its end may be "
+                  "missing; wait until that process has closed it",
+                  name);
+    if (open_elsewhere->empty()) *open_elsewhere = name;
   }
   return {};
 }

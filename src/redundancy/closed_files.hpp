@@ -11,9 +11,14 @@ namespace cairn {
 
 // Both are local, and take one path for each file of the record.
 
-/// invalid, naming the file, where a process of this node still has one open or mapped for writing:
-/// what it has not written yet would be missing. Only when all ranks have said that they are done.
-Status check_closed(Files& files, const RankRecord& record, const std::vector<std::string>& paths);
+/// invalid, naming the file, if this process still has one open or mapped for writing: what it has
+/// not written yet would be missing. Call it only after all ranks have completed the dataset.
+///
+/// If only another process has one open, it may be a child that inherited the file and writes
+/// nothing to it: `open_elsewhere` gets the name of the first one, and the check goes on. Without
+/// `open_elsewhere` this is invalid too.
+Status check_closed(Files& files, const RankRecord& record, const std::vector<std::string>& paths,
+                    std::string* open_elsewhere);
 
 /// invalid where a file is not what the record says any more, by its size and time of change. Where
 /// check_closed() cannot know, this finds a writer that has written while the checksums were taken.

@@ -103,10 +103,12 @@ class DamageReport {
       names += fmt::format("{}rank {} (written on {})", names.empty() ? "" : ", ",
                            encoding_.members[member], encoding_.member_nodes[member]);
     }
-    return fail(Code::lost,
-                "data of {} in the set of ranks {} are missing or damaged, and the scheme holds {} "
-                "lost at the same place",
-                names, fmt::join(encoding_.members, ","), encoding_.failures);
+    return fail(
+        Code::lost,
+        "data of {} in the set of ranks {} are missing or damaged, and {} can rebuild {} of "
+        "them",
+        names, fmt::join(encoding_.members, ","), name_of(encoding_.scheme),
+        encoding_.failures == 0 ? "none" : fmt::format("only {}", encoding_.failures));
   }
 
   const Encoding& encoding_;

@@ -35,11 +35,13 @@ PrefixSide::PrefixSide(Communicator& comm, Files& files, Clock& clock, Backgroun
 
 // --- flush ---
 
-Status PrefixSide::publish(RankRecord& record, const std::string& label, bool took) {
+Status PrefixSide::publish(RankRecord& record, const std::string& label, bool took,
+                           std::string& open_elsewhere) {
   Status settled;
   const auto published = publish_in_place(comm_, site_, record, settings_.job_id, settled, took);
   if (!published) return tl::unexpected(published.error());
-  tell_replaced(published->replaced);
+  open_elsewhere = published->open_elsewhere;
+  handle_replaced(record.dataset, published->replaced);
   newest_us_ = std::max(newest_us_, record.dataset.uuid.time_us);
   if (!settled)
     tell(Severity::warning, "{} is in {}, and is not the current one yet: {}", label,
@@ -81,19 +83,39 @@ Result<FlushAccount> PrefixSide::copy_out(const CachedDataset& dataset,
   if (!settled)
     tell(Severity::warning, "{}: some files still have no name of their own in {}: {}",
          dataset.label(), settings_.prefix, settled.error().text);
-  tell_replaced(account.replaced);
+  handle_replaced(dataset.info, account.replaced);
   carry_attempts_over(dataset.info);
   save_listing();
   return account;
 }
 
+void PrefixSide::handle_replaced(const DatasetInfo& dataset,
+                                 const Result<std::vector<Replaced>>& replaced) {
+  mark_again();
+  if (replaced) return warn_replaced(*replaced);
+  unmarked_.insert(site_.folder.dataset(dataset));
+  tell(Severity::warning,
+       "cannot find out which older datasets lost files to dataset {} in {}: {}; their list may "
+       "show them as whole until the next dataset is copied, when Cairn tries again; a restart "
+       "uses none of them unverified",
+       dataset.number, settings_.prefix, replaced.error().text);
+}
+
+/// What failed for a reason that may be gone. A run that ends before that leaves it to cairn
+/// verify.
+void PrefixSide::mark_again() {
+  const std::set<std::string> again = std::exchange(unmarked_, {});
+  for (const std::string& folder : again) {
+    const auto marked = mark_replaced(comm_, site_, folder, true);
+    if (marked) warn_replaced(*marked);
+    if (!marked) unmarked_.insert(folder);
+  }
+}
+
 /// Once: a program that does so does it each time.
-void PrefixSide::tell_replaced(const Result<std::vector<Replaced>>& replaced) {
-  if (!replaced)
-    return tell(Severity::warning, "whether files of older datasets were replaced is not known: {}",
-                replaced.error().text);
-  if (replaced->empty() || std::exchange(replaced_told_, true)) return;
-  const Replaced& first = replaced->front();
+void PrefixSide::warn_replaced(const std::vector<Replaced>& replaced) {
+  if (replaced.empty() || std::exchange(replaced_told_, true)) return;
+  const Replaced& first = replaced.front();
   tell(Severity::warning,
        "{} has replaced {} of {} in {}, so {} is not whole there any more; give the files of each "
        "dataset names of their own, with its number in them",
@@ -112,7 +134,7 @@ Status PrefixSide::flush_parts(const DatasetInfo& dataset, const std::string& st
   const std::int64_t from_us = clock_.steady_us();
   const auto account = cairn::flush_parts(comm_, site_, dataset, cached, read, settings_.job_id);
   Status flushed = log_flush(dataset, store, account, seconds_since(from_us));
-  if (account) tell_replaced(account->replaced);
+  if (account) handle_replaced(dataset, account->replaced);
   if (flushed) carry_attempts_over(dataset);
   save_listing();
   announce_first();

@@ -69,7 +69,9 @@ class PrefixSide {
   Status claim();
   /// Publishes what has been written there since; takes the checksums for `record`, which has all
   /// else. As flush() then. `took`: a file of one of its names was there before.
-  Status publish(RankRecord& record, const std::string& label, bool took);
+  /// `open_elsewhere` is as for check_closed().
+  Status publish(RankRecord& record, const std::string& label, bool took,
+                 std::string& open_elsewhere);
 
   /// After claim(). Copies a dataset from `store` there; it is current then, if it is a checkpoint.
   /// `cached`: one path for each file. Errors are agreed.
@@ -177,7 +179,9 @@ class PrefixSide {
   Status purge_saved();
   Status delete_saved(Keeper& keeper, const std::string& name);
   void tell_saved_unseen(const std::string& name, const Error& why);
-  void tell_replaced(const Result<std::vector<Replaced>>& replaced);
+  void handle_replaced(const DatasetInfo& dataset, const Result<std::vector<Replaced>>& replaced);
+  void mark_again();
+  void warn_replaced(const std::vector<Replaced>& replaced);
   void save_listing();
   const DatasetRecord* next_to_go() const;
   Status keep_to_window();
@@ -213,10 +217,11 @@ class PrefixSide {
   bool was_closed_ = false;  ///< another one has taken it over from this run
   bool told_saved_unseen_ = false;
   bool replaced_told_ = false;
-  OwnerRecord me_;                 ///< on rank 0, as the two below; made when it is first needed
-  Status refusal_;                 ///< why it could not be had
-  std::int64_t ask_again_us_ = 0;  ///< of steady time: before that a rival lives
-  std::optional<Keeper> keeper_;   ///< on rank 0, where owned
+  std::set<std::string> unmarked_;  ///< folders of datasets, for mark_again()
+  OwnerRecord me_;                  ///< on rank 0, as the two below; made when it is first needed
+  Status refusal_;                  ///< why it could not be had
+  std::int64_t ask_again_us_ = 0;   ///< of steady time: before that a rival lives
+  std::optional<Keeper> keeper_;    ///< on rank 0, where owned
   std::unique_ptr<Repeated> heartbeat_;  ///< on rank 0, where owned
 
   std::uint64_t last_number_ = 0;

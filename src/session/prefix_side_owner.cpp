@@ -218,6 +218,7 @@ Status PrefixSide::tidy_up(const std::vector<CachedPart>* cached) {
   Tidied found;
   Status tidied = tidy(comm_, site_, cached != nullptr ? *cached : std::vector<CachedPart>{},
                        cached != nullptr ? Unfinished::removed : Unfinished::left, &found);
+  unmarked_.insert(found.unmarked.begin(), found.unmarked.end());
   for (const std::string& folder : found.damaged)
     tell(Severity::warning, "{}", remedy_for_damaged(folder));
   for (const auto* lines : {&found.given_up, &found.kept})

@@ -325,8 +325,10 @@ RankRecord Session::record_of_current(std::vector<FileEntry> files) const {
 Status Session::protect_current(std::vector<FileEntry> files) {
   const std::int64_t from_us = clock_.steady_us();
   RankRecord record = record_of_current(std::move(files));
+  std::string open_elsewhere;
   CAIRN_TRY(protect_and_commit(comm_, files_, stores_[current_.store], current_.parts[0], record,
-                               settings_));
+                               settings_, nullptr, &open_elsewhere));
+  warn_open_elsewhere(open_elsewhere);
   const std::uint64_t data_bytes = record.data_bytes();
   take_in_current(std::move(record), from_us);
   evict(current_.store, static_cast<std::size_t>(stores_[current_.store].settings().count));
@@ -506,6 +508,17 @@ void Session::warn_if_too_small(std::uint64_t data_bytes) {
           check_space(comm_, stores_, levels_, placement_, settings_, datasets_, data_bytes);
       !fits)
     warn("{}", fits.error().text);
+}
+
+/// Once for each rank: a child that has inherited one file usually inherits the next ones too.
+void Session::warn_open_elsewhere(const std::string& file) {
+  if (file.empty() || std::exchange(open_elsewhere_reported_, true)) return;
+  log_.warning(
+      "rank {} has closed {}, but another process of its node still has it open for writing, "
+      "perhaps a child that inherited it; what that process writes from now on is not part of the "
+      "dataset, and is found only by the file's size, time of change or checksums; open files with "
+      "O_CLOEXEC (fopen mode \"e\"), or before children are started; this is logged once",
+      comm_.rank(), file);
 }
 
 // --- when to checkpoint, when to stop ---

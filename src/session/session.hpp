@@ -161,6 +161,7 @@ class Session {
   void evict(std::size_t store, std::size_t keep);
   void make_room_after(Error& error);
   void warn_if_too_small(std::uint64_t data_bytes);
+  void warn_open_elsewhere(const std::string& file);
 
   // the prefix directory (session_prefix.cpp)
   void learn_from_prefix();
@@ -272,6 +273,7 @@ class Session {
   bool size_told_ = false;
   bool first_told_ = false;
   bool no_files_told_ = false;
+  bool open_elsewhere_reported_ = false;
 
   /// The dataset being written.
   CachedDataset current_;

@@ -1,7 +1,10 @@
 // Files that the program has not closed when it completes a dataset.
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include <csignal>
 
 #include "session/prefix_cluster.hpp"
 
@@ -98,6 +101,46 @@ TEST(SessionClosedFiles, ASharedFileThatOneRankHasOpenEndsTheDataset) {
     ::close(still_open);
   });
   EXPECT_EQ(cluster.listed(), Names());
+}
+
+/// Checkpoint `dataset`, whose file of rank 5 has a child open when that rank has closed it.
+void write_beside_child(JobRank& rank, int dataset) {
+  ASSERT_TRUE(rank.session->start_checkpoint());
+  std::ofstream out = begin_file(rank, fmt::format("ckpt.{}.{}", dataset, rank.number()));
+  if (rank.number() != 5) out.close();
+  rank.comm.barrier();
+  const pid_t child = rank.number() == 5 ? ::fork() : -1;
+  while (child == 0) ::pause();
+  out.close();
+  const Status done = rank.session->complete_checkpoint(true);
+  EXPECT_TRUE(done) << done.error().text;
+  if (child < 0) return;
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+}
+
+void expect_checkpoints_beside_child(Cluster& cluster) {
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    write_beside_child(rank, 1);
+    write_beside_child(rank, 2);
+  });
+  const std::string log = cluster.said();
+  const auto found = log.find("ckpt.1.5");
+  EXPECT_NE(found, std::string::npos) << log;
+  EXPECT_EQ(log.find("ckpt.2.5"), std::string::npos) << "logged once: " << log;
+}
+
+TEST(SessionClosedFiles, AChildThatInheritedAFileIsReportedOnceAndTheCheckpointIsMade) {
+  for (const std::string& base : {Cluster::memory(), std::string()}) {
+    Cluster cluster(base);
+    expect_checkpoints_beside_child(cluster);
+  }
+}
+
+TEST(SessionClosedFiles, AChildThatInheritedAFileInPlaceIsReportedOnceAndTheCheckpointIsMade) {
+  PrefixCluster cluster;
+  cluster.settings.checkpoints[0].bypass = true;
+  expect_checkpoints_beside_child(cluster);
 }
 
 /// Where the file system knows nothing of open files, what was written meanwhile is still found.

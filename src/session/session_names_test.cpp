@@ -176,6 +176,41 @@ TEST_P(ReplacedNames, ARunThatComesLaterMarksWhatItReplaces) {
                                 {"scr.dataset.1", "dataset 3 (scr.dataset.3)"}}));
 }
 
+TEST_P(ReplacedNames, NamesThatAreUsedInTurnAreFoundHoweverManyThereAre) {
+  constexpr int names = 20;
+  std::vector<Names> checkpoints;
+  for (int i = 0; i <= names; ++i) checkpoints.push_back({fmt::format("state.{}", i % names)});
+  write(checkpoints);
+  const std::vector<Found> found = found_in(cluster_);
+  ASSERT_EQ(found.size(), names + 1U);
+  EXPECT_EQ(found[names], (Found{"scr.dataset.1", "dataset 21 (scr.dataset.21)"}));
+  EXPECT_EQ(found[names - 1].replaced_by, "");
+}
+
+bool is_published_manifest(std::string_view path) {
+  return path.find("/datasets/") != path.npos && path.find("/manifest") != path.npos;
+}
+
+/// Checkpoint 2 takes a file of checkpoint 1, which cannot be found out then; it is with the next.
+TEST_P(ReplacedNames, AMarkThatFailedIsMadeWithTheNextDataset) {
+  cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+    const std::string own = fmt::format("state.{}", rank.number());
+    ASSERT_TRUE(write_named(rank, flag_checkpoint, {own}, "first"));
+    rank.hook = [&](const FileOperation& operation) -> Status {
+      const bool reads_manifest = operation.name == "open" && is_published_manifest(operation.path);
+      return reads_manifest ? fail(Code::io, "injected: cannot read {}", operation.path) : Status{};
+    };
+    EXPECT_TRUE(write_named(rank, flag_checkpoint, {own}, "second"));
+    rank.hook = nullptr;
+    EXPECT_TRUE(write_named(rank, flag_checkpoint, {"other." + own}));
+  });
+  EXPECT_TRUE(cluster_.said("injected")) << cluster_.said();
+  EXPECT_EQ(found_in(cluster_),
+            (std::vector<Found>{{"scr.dataset.3", ""},
+                                {"scr.dataset.2", ""},
+                                {"scr.dataset.1", "dataset 2 (scr.dataset.2)"}}));
+}
+
 TEST_P(ReplacedNames, ARestartPassesOverWhatIsReplaced) {
   write({{"other"}, {"state"}, {"state"}});
   cluster_.lose_all_nodes();

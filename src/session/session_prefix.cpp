@@ -98,7 +98,9 @@ Status Session::publish_current() {
   auto files = look_at_files();
   CAIRN_TRY(agree(comm_, files ? Status{} : Status(tl::unexpected(files.error()))));
   RankRecord record = record_of_current(*std::move(files));
-  CAIRN_TRY(prefix_.publish(record, current_.label(), routing_.takes_names()));
+  std::string open_elsewhere;
+  CAIRN_TRY(prefix_.publish(record, current_.label(), routing_.takes_names(), open_elsewhere));
+  warn_open_elsewhere(open_elsewhere);
   current_.flushed = true;
   // Which older ones are there the prefix directory knows; but a restart may still be to come.
   std::erase_if(datasets_, [this](const CachedDataset& dataset) {

@@ -213,7 +213,7 @@ TEST(SessionRemains, WhatCannotBeRestoredIsToldWithWhatToDo) {
        "its node"},
       {Scheme::xor_,
        "data of rank 2 (written on n1), rank 4 (written on n2) in the set of ranks 0,2,4,6 are "
-       "missing or damaged, and the scheme holds 1 lost at the same place"}};
+       "missing or damaged, and XOR can rebuild only 1 of them"}};
   for (const auto& [scheme, reason] : reasons) {
     Cluster cluster;
     cluster.settings.checkpoints[0].scheme = scheme;

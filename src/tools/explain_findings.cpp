@@ -78,7 +78,8 @@ class Explainer {
     else if (forecast_.outcome == Forecast::Outcome::zero)
       finding.text += "; but the run would start from scratch";
     else
-      finding.text += "; a restart does not come to it, as it takes another";
+      finding.text +=
+          fmt::format("; not needed: a restart takes dataset {}", forecast_.dataset.number);
   }
 
   /// What is in the prefix directory where nothing can be done with it, or it is to be deleted.
@@ -201,11 +202,28 @@ class Explainer {
     } else if (record.failed_us != 0) {
       finding.text =
           fmt::format("it has failed ({}): {}", time_text(record.failed_us), record.failure);
-      finding.to_do = {advice_.verify_and_repair(record.info),
-                       "then " + advice_.index("quarantine --lift", record.info)};
+      finding.to_do = how_to_repair(record.info);
+      finding.to_do.insert(finding.to_do.begin() + 1,
+                           "then " + advice_.index("quarantine --lift", record.info));
       if (!taken) return;
     }
     tell_files(record, finding, taken);
+  }
+
+  bool has_copy(const DatasetInfo& info) const {
+    const auto is_same = [&info](const CachedFacts& copy) {
+      return copy.remains.uuid == info.uuid;
+    };
+    return std::any_of(facts_.cached.begin(), facts_.cached.end(), is_same) ||
+           std::any_of(facts_.scavenged.begin(), facts_.scavenged.end(), is_same);
+  }
+
+  /// A repair needs a copy: without one it fails each time.
+  std::vector<std::string> how_to_repair(const DatasetInfo& info) const {
+    if (has_copy(info)) return {advice_.verify_and_repair(info)};
+    return {"no cache that is seen here has a copy of it; if another one has, " +
+                advice_.verify_and_repair(info) + " --cache DIRECTORY",
+            "or delete it: " + advice_.index_delete(info)};
   }
 
   void tell_files(const DatasetRecord& record, Finding& finding, bool taken) {
@@ -214,7 +232,7 @@ class Explainer {
         !troubles.empty()) {
       finding.text = "it is not as it was written: " + first_of(troubles) +
                      "; a restart would mark it as failed and take the next older";
-      finding.to_do = {advice_.verify_and_repair(record.info)};
+      finding.to_do = how_to_repair(record.info);
       return;
     }
     if (tell_passed_over(record, finding)) return;
@@ -226,7 +244,7 @@ class Explainer {
 
   static std::string state_of_files(const DatasetRecord& record, bool looked) {
     if (!looked) return "its files were not looked at, as there are so many datasets";
-    return record.settled ? "all files are there, as long as they were"
+    return record.settled ? "all files exist with their recorded sizes"
                           : "some files still have a name of Cairn's, which the next run ends";
   }
 
@@ -237,7 +255,7 @@ class Explainer {
                                  record.info.ranks, facts_.ranks);
       finding.to_do = {fmt::format("start with {} ranks", record.info.ranks),
                        "or set CAIRN_ELASTIC=1 to restart with any number",
-                       "or set CAIRN_ON_MISMATCH=fresh to pass it over"};
+                       "or set CAIRN_ON_MISMATCH=fresh to ignore it and start fresh"};
       return true;
     }
     if (settings_.fetch) return false;

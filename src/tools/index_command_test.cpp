@@ -132,7 +132,7 @@ TEST_F(IndexCommandTest, ShowsAllFieldsAndFiles) {
     EXPECT_TRUE(shows(words)) << words << " in\n" << out_.str();
   const auto json = json_of_index(show);
   EXPECT_EQ(json["dataset"]["name"], "ckpt.3");
-  EXPECT_EQ(json["dataset"]["state"], "whole");
+  EXPECT_EQ(json["dataset"]["state"], "published");
   EXPECT_EQ(json["dataset"]["kind"], "checkpoint");
   EXPECT_EQ(json["current"], true);
   ASSERT_EQ(json["files"].size(), 6U);
@@ -240,7 +240,7 @@ TEST_F(IndexCommandTest, QuarantineIsSetAndLifted) {
   EXPECT_TRUE(shows("quarantined") && shows("failed: r1/f1 does not match")) << out_.str();
   ASSERT_EQ(run_index(Action::lift, "ckpt.3"), 0) << told_;
   const auto lifted = json_of_index(command_for(Action::show, "ckpt.3"))["dataset"];
-  EXPECT_EQ(lifted["state"], "whole");
+  EXPECT_EQ(lifted["state"], "published");
   EXPECT_EQ(lifted["attempts"], 0);
   EXPECT_TRUE(lifted["failed"].is_null());
 }

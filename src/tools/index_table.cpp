@@ -91,7 +91,8 @@ std::string counted(std::uint64_t count, std::string_view what) {
 }
 
 std::string state_text(const DatasetRecord& record) {
-  std::string text = record.quarantined ? "quarantined: no restart uses it" : "whole";
+  std::string text =
+      record.quarantined ? "quarantined: no restart uses it" : "published; --check reads its files";
   const auto add = [&](const std::string& trouble) {
     text = (record.quarantined ? "quarantined; " : "") + trouble;
   };

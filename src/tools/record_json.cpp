@@ -47,7 +47,7 @@ void put_info(Json& json, const DatasetInfo& info) {
 std::string_view state_of(const DatasetRecord& record) {
   if (record.quarantined) return "quarantined";
   if (!record.replaced_by.empty()) return "replaced";
-  return record.failed_us != 0 ? "failed" : "whole";
+  return record.failed_us != 0 ? "failed" : "published";
 }
 
 std::string_view kind_of(const DatasetInfo& info) {

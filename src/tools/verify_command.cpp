@@ -29,6 +29,9 @@ std::string what_of(const Verified& found) {
       return "damaged, can be repaired: give --repair";
     case Verified::State::repaired:
       return "was damaged, is repaired: " + found.repaired;
+    case Verified::State::changed:
+      return std::string("DAMAGED, and can be repaired once the changed files are moved away") +
+             (found.repaired.empty() ? "" : "; " + found.repaired);
     case Verified::State::lost:
       return std::string("DAMAGED, CANNOT BE REPAIRED from what is visible here") +
              (found.repaired.empty() ? "" : "; but " + found.repaired);
@@ -67,12 +70,17 @@ struct Verification {
   bool is_current_unread = false;  ///< that is why; it may be as it was written
 };
 
+/// Whatever a repair may do now.
+bool is_left_damaged(Verified::State state) {
+  return state == Verified::State::changed || state == Verified::State::lost ||
+         state == Verified::State::replaced;
+}
+
 int exit_code_of(const Verification& all) {
   int code = all.current_damage.empty() ? exit_ok : exit_damaged;
   if (all.is_current_unread) code = exit_failure;
   for (const Verified& found : all.found) {
-    if (found.state == Verified::State::lost || found.state == Verified::State::replaced)
-      code = exit_beyond_repair;
+    if (is_left_damaged(found.state)) code = exit_beyond_repair;
     if (found.state == Verified::State::newer || found.state == Verified::State::unread)
       code = std::max(code, exit_failure);
     const bool damaged =
@@ -123,6 +131,8 @@ std::string_view name_of(Verified::State state) {
       return "repairable";
     case Verified::State::repaired:
       return "repaired";
+    case Verified::State::changed:
+      return "changed";
     case Verified::State::lost:
       return "lost";
     case Verified::State::replaced:

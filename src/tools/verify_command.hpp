@@ -30,6 +30,7 @@ struct Verified {
     good,         ///< every byte is as it was written
     repairable,   ///< some are not, and can be repaired
     repaired,     ///< some were not
+    changed,      ///< as repairable, once files that were changed since are moved away
     lost,         ///< some are not, and cannot be repaired
     replaced,     ///< in the prefix directory: a newer dataset has files of the same names by now
     uncommitted,  ///< in a cache: its run ended before it was complete, so nothing can be expected

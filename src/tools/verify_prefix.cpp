@@ -142,16 +142,22 @@ class PrefixVerifier {
     if (!options) found.reasons.push_back(options.error().text);
     if (!record.settled)
       found.reasons.push_back("its files still have temporary names, which the next run replaces");
+    bool is_lost = !found.reasons.empty();
     for (BadRank& rank : bad) {
       if (!options || !record.settled) break;
       const Status can =
           can_mend(files_, folder_, rank.record, rank.found, sources_of(rank.record), *options);
       rank.can_mend = can.has_value();
       any_to_mend_ = any_to_mend_ || rank.can_mend;
-      if (!can) found.reasons.push_back(can.error().text);
+      if (can) continue;
+      found.reasons.push_back(can.error().text);
+      is_lost = is_lost || can.error().code != Code::wrong_state;
     }
     const auto otherwise = may_pass ? Verified::State::unread : Verified::State::lost;
-    found.state = found.reasons.empty() ? Verified::State::repairable : otherwise;
+    if (found.reasons.empty())
+      found.state = Verified::State::repairable;
+    else
+      found.state = is_lost ? otherwise : Verified::State::changed;
   }
 
   /// Nothing of it is damaged but what the program has written again.
@@ -208,13 +214,20 @@ class PrefixVerifier {
     for (const BadRank& rank : bad) {
       if (!rank.can_mend) continue;
       const Status mended = mend_rank(rank, options);
-      if (!mended && mended.error().code != Code::lost) return mended;
-      if (!mended) found.reasons.push_back(mended.error().text);
+      if (!mended) CAIRN_TRY(note_failed_repair(mended.error(), found));
       if (mended) files += files_to_mend(rank.record, rank.found).size();
     }
     if (files > 0) found.repaired = fmt::format("{} files were rewritten from the caches", files);
-    found.state = found.reasons.empty() ? Verified::State::repaired : Verified::State::lost;
+    if (found.reasons.empty()) found.state = Verified::State::repaired;
     return found.reasons.empty() ? offer_again(keeper, *record, found) : Status{};
+  }
+
+  static Status note_failed_repair(const Error& error, Verified& found) {
+    if (error.code != Code::lost && error.code != Code::wrong_state) return tl::unexpected(error);
+    const bool is_lost = found.state == Verified::State::lost || error.code == Code::lost;
+    found.state = is_lost ? Verified::State::lost : Verified::State::changed;
+    found.reasons.push_back(error.text);
+    return {};
   }
 
   /// What was written is read once more.

@@ -63,5 +63,15 @@ void wrong_names(Verdict& verdict) {
   CHECK(SCR_Route_file("state", path) == SCR_SUCCESS && write_file("state", path));
   expect_error("SCR_Complete_checkpoint|ranks|state|SCR_CACHE_BYPASS");
   CHECK_CODE(CAIRN_E_INVALID, SCR_Complete_checkpoint(1));
+
+  // A rank whose Route failed, and that takes no notice of it.
+  CHECK_CODE(SCR_SUCCESS, SCR_Start_checkpoint());
+  CHECK(route_and_write("mine"));
+  if (rank_of_this() == 2) {
+    expect_line("SCR_Route_file|/elsewhere/state");
+    CHECK_CODE(CAIRN_E_BAD_ARGUMENT, SCR_Route_file("/elsewhere/state", path));
+  }
+  expect_error("SCR_Complete_checkpoint|rank 2|/elsewhere/state");
+  CHECK_CODE(CAIRN_E_INVALID, SCR_Complete_checkpoint(1));
   CHECK_CODE(SCR_SUCCESS, SCR_Finalize());
 }

@@ -180,7 +180,7 @@ def test_a_file_that_is_still_open_is_named(program: Program, tmp_path: Path, st
     assert program.run("open_files", {**settings, "SCR_CACHE_BYPASS": str(int(store == "in place"))}) == []
 
 
-def test_a_checkpoint_without_files_or_with_one_name_twice_is_invalid(program: Program) -> None:
+def test_a_checkpoint_without_files_or_with_one_name_twice_or_refused_is_invalid(program: Program) -> None:
     assert program.run("wrong_names") == []
 
 

@@ -62,6 +62,42 @@ def test_a_launcher_of_another_mpi_makes_init_fail(pair: Tuple[str, str], build:
         assert not list((cluster.root / "nodes").rglob("dataset.*")), "nothing is written to a cache"
 
 
+def runs_below_a_launcher(build: Path, folder: Path, pair: Tuple[str, str], words: List[str]) -> Tuple[str, str]:
+    """Output and log of programs for the other MPI, which each rank of a launcher starts by these words."""
+    launcher, other = pair
+    program = compiled(build, other, other, folder)
+    with Cluster(launcher, "cairn-api") as cluster:
+        code, output, log = cluster.run(NODES[:2], [*words, program])
+    assert code == 0, log
+    return output, log
+
+
+def test_a_program_that_a_rank_of_another_mpi_starts_has_its_checkpoints(
+        pair: Tuple[str, str], build: Path, tmp_path: Path) -> None:
+    parent = tmp_path / "parent"
+    source = tmp_path / "parent.c"
+    source.write_text("""#include <mpi.h>
+        #include <stdlib.h>
+        int main(int argc, char** argv) {
+          int rank, ended = 0;
+          MPI_Init(&argc, &argv);
+          MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+          if (rank == 0) ended = system(argv[1]);
+          MPI_Finalize();
+          return ended != 0;
+        }""")
+    subprocess.run([compiler("mpicc", pair[0]), str(source), "-o", str(parent)], check=True)
+    output, log = runs_below_a_launcher(build, tmp_path, pair, [str(parent)])
+    assert output == f"1 ranks: {WRONG_STATE} 0 0 0 0\n", log
+    assert "warning: SCR_Init" in log and SIZES[pair[0]] in log
+
+
+def test_a_script_between_the_launcher_and_the_program_changes_nothing(
+        pair: Tuple[str, str], build: Path, tmp_path: Path) -> None:
+    output, log = runs_below_a_launcher(build, tmp_path, pair, ["sh", "-c", '"$0"; exit $?'])
+    assert output.splitlines() == [f"1 ranks: {WRONG_STATE} {BAD_SETTING} {DISABLED} {DISABLED} {DISABLED}"] * 2, log
+
+
 def test_a_libcairn_for_another_mpi_makes_init_fail(pair: Tuple[str, str], build: Path, tmp_path: Path) -> None:
     mine, other = pair
     program = compiled(build, mine, other, tmp_path)

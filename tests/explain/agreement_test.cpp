@@ -47,7 +47,7 @@ class Agreement : public DeadJob {
 
 TEST_F(Agreement, ADatasetThatLostItsFilesToANewerOneIsReplacedForAllCommands) {
   write_same_names();
-  EXPECT_EQ(listed_states(), (Names{"whole", "replaced", "whole"}));
+  EXPECT_EQ(listed_states(), (Names{"published", "replaced", "published"}));
   verify_prefix();
   EXPECT_TRUE(shows("dataset 3 (scr.dataset.3) in")) << out_;
   EXPECT_NE(line_with("dataset 2 (scr.dataset.2) in").find("a newer dataset"), std::string::npos)
@@ -61,6 +61,20 @@ TEST_F(Agreement, ADatasetThatLostItsFilesToANewerOneIsReplacedForAllCommands) {
   ASSERT_EQ(explain(8), 0) << told_;
   EXPECT_TRUE(has(said_of("scr.dataset.2", "prefix"), "replaced")) << json_.dump(1);
   EXPECT_FALSE(said_of("scr.dataset.2", "prefix").at("taken"));
+}
+
+/// Which only reads records.
+TEST_F(Agreement, NoCommandCallsFilesWholeThatItHasNotRead) {
+  cluster_.write_and_finalize({1, 2});
+  flip(cluster_.file(2, 4));
+  EXPECT_NE(verify_prefix(), exit_ok);
+  EXPECT_EQ(listed_states(), Names({"published"}));
+  IndexCommand show;
+  show.action = IndexCommand::Action::show;
+  show.name = "ckpt.2";
+  show.check = true;
+  EXPECT_NE(run_index(show), 0);
+  EXPECT_FALSE(shows("whole")) << out_;
 }
 
 TEST_F(Agreement, WhereTheNewestIsGoneExplainAndTheRestartPassOverWhatItReplaced) {

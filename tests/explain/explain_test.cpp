@@ -23,8 +23,8 @@ TEST_F(Explain, TheNewestCheckpointOfTheCacheIsTaken) {
       << out_;
   EXPECT_TRUE(shows("dataset 3 (ckpt.3), in the cache: a restart takes it: whole\n")) << out_;
   EXPECT_TRUE(
-      shows("dataset 2 (ckpt.2), in the prefix directory: all files are there, as long as "
-            "they were; a restart does not come to it, as it takes another\n"))
+      shows("dataset 2 (ckpt.2), in the prefix directory: all files exist with their recorded "
+            "sizes; not needed: a restart takes dataset 3\n"))
       << out_;
   EXPECT_EQ(json_.at("outcome"), "cache");
   EXPECT_EQ(snapshot(cluster_.node("")), before);
@@ -320,6 +320,7 @@ TEST_F(ExplainPrefix, ADamagedFileIsNamedOnceARunHasFailedOnIt) {
   EXPECT_TRUE(has(failed, "cairn verify --repair ckpt.4 --prefix " + prefix())) << out_;
   EXPECT_TRUE(has(failed, "then cairn index quarantine --lift ckpt.4 --prefix " + prefix()))
       << out_;
+  EXPECT_TRUE(has(failed, "cairn index delete")) << "no cache can restore it: " << out_;
   expect_forecast(2);
 }
 

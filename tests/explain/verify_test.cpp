@@ -166,10 +166,47 @@ TEST_F(Verify, AFileThatWasWrittenAgainIsNotReplaced) {
   std::ofstream(cluster_.file(2, 4)) << "by the program, later";
   EXPECT_EQ(verify_prefix(true), exit_beyond_repair) << out_;
   EXPECT_TRUE(shows("was written again since")) << out_;
+  EXPECT_TRUE(shows("a cache has what was flushed")) << out_;
+  EXPECT_FALSE(shows("CANNOT")) << "it can, once the file is moved away: " << out_;
   EXPECT_EQ(read_all(cluster_.file(2, 4)), "by the program, later");
   fs::remove(cluster_.file(2, 4));
   EXPECT_EQ(verify_prefix(true), exit_damaged) << out_;
   cluster_.expect_own_files(2);
+}
+
+/// The way back would be lost with the file.
+TEST_F(Verify, NoFileIsToBeMovedAwayThatNoCacheCanRestore) {
+  cluster_.write_and_finalize({1, 2});
+  cluster_.lose_all_nodes();
+  std::ofstream(cluster_.file(2, 4)) << "by the program, later";
+  EXPECT_EQ(verify_prefix(true), exit_beyond_repair) << out_;
+  EXPECT_TRUE(shows("CANNOT BE REPAIRED")) << out_;
+  EXPECT_TRUE(shows("because no cache has block ")) << out_;
+  EXPECT_FALSE(shows("away")) << out_;
+}
+
+TEST_F(Verify, AChangedFileAndALostOneCannotBothBeRepaired) {
+  cluster_.write_and_finalize({1, 2});
+  cluster_.lose("n1");
+  flip(cluster_.file(2, 2));
+  std::ofstream(cluster_.file(2, 4)) << "by the program, later";
+  EXPECT_EQ(verify_prefix(), exit_beyond_repair) << out_;
+  EXPECT_TRUE(shows("CANNOT BE REPAIRED")) << out_;
+  EXPECT_TRUE(shows("a cache has what was flushed")) << out_;
+}
+
+TEST_F(Verify, ARepairThatHasNothingToDoMayRunBesideAJob) {
+  cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+    rank.expect_written(1);
+    rank.expect_written(2);
+    rank.comm.barrier();
+    if (rank.number() == 0) {
+      EXPECT_EQ(verify_prefix(true), exit_ok) << out_ << told_;
+      flip(cluster_.file(2, 4));
+      EXPECT_EQ(verify_prefix(true), exit_failure) << out_ << told_;
+    }
+    rank.comm.barrier();
+  });
 }
 
 /// Whoever repairs may have other settings than the run that flushed.

@@ -262,10 +262,10 @@ class MemoryFiles final : public Files {
                     inode.linked ? place.volume->count_names(inode) : 1};
   }
 
-  Result<bool> is_open_for_writing(const std::string& path) override {
+  Result<Writer> find_writer(const std::string& path) override {
     const Turn turn;
     CAIRN_ASSIGN(const Place place, find_file(path, owner_reads));
-    return place.inode->writers > 0;
+    return place.inode->writers > 0 ? Writer::this_process : Writer::none;
   }
 
   Result<std::vector<std::string>> list(const std::string& folder) override {

@@ -1,0 +1,96 @@
+#include "files/writer_of.hpp"
+
+#include <linux/magic.h>
+#include <signal.h>
+#include <sys/sysmacros.h>
+
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "files/posix_file.hpp"
+
+namespace cairn {
+namespace {
+
+/// On these only an open writer makes the kernel deny a read lease. Clients of NFS and SMB also
+/// deny one that their server has not granted.
+bool denies_lease_for_writers(std::uint64_t type) {
+  return is_memory_file_system(type) || is_local_disk_file_system(type) ||
+         type == OVERLAYFS_SUPER_MAGIC;
+}
+
+Result<bool> has_writer(const Descriptor& reader, const std::string& path) {
+  const int number = reader.number();
+  // A process that opens the file for writing while the lease is held waits until it is given up,
+  // and the kernel signals this process. The default is SIGIO, which ends a process that has no
+  // handler for it; SIGURG does nothing then.
+  if (::fcntl(number, F_SETSIG, SIGURG) != 0) return false;
+  if (::fcntl(number, F_SETLEASE, F_RDLCK) == 0) {
+    ::fcntl(number, F_SETLEASE, F_UNLCK);  // at once: a child made by fork may keep it open
+    return false;
+  }
+  if (errno != EAGAIN) return false;
+  CAIRN_ASSIGN(const std::uint64_t type, file_system_of(reader, path));
+  return denies_lease_for_writers(type);
+}
+
+bool is_open_for_writing(int number, const struct stat& file) {
+  struct stat status = {};
+  if (::fstat(number, &status) != 0) return false;
+  const int flags = ::fcntl(number, F_GETFL);
+  return status.st_dev == file.st_dev && status.st_ino == file.st_ino && flags != -1 &&
+         (flags & O_ACCMODE) != O_RDONLY;
+}
+
+/// True also where the descriptors cannot be listed.
+bool has_open_descriptor(const struct stat& file) {
+  std::error_code error;
+  std::filesystem::directory_iterator descriptors("/proc/self/fd", error);
+  for (; !error && descriptors != std::filesystem::directory_iterator();
+       descriptors.increment(error)) {
+    const std::string name = descriptors->path().filename();
+    int number = -1;
+    std::from_chars(name.data(), name.data() + name.size(), number);
+    if (is_open_for_writing(number, file)) return true;
+  }
+  return static_cast<bool>(error);
+}
+
+/// A line of /proc/PID/maps: "7f00-7f01 rw-s 00000000 00:1a 42    /path".
+bool is_writable_mapping(const std::string& line, const struct stat& file,
+                         const std::string& real_path) {
+  std::istringstream fields(line);
+  std::string range, rights, offset, device, path;
+  std::uint64_t number = 0;
+  fields >> range >> rights >> offset >> device >> number >> std::ws;
+  std::getline(fields, path);
+  if (rights.size() < 4 || rights[1] != 'w' || rights[3] != 's') return false;
+  // Btrfs and overlayfs give other devices here than fstat does, but the same path.
+  const auto same_device = fmt::format("{:02x}:{:02x}", ::major(file.st_dev), ::minor(file.st_dev));
+  return (number == file.st_ino && device == same_device) || path == real_path;
+}
+
+/// True also where the mappings cannot be listed.
+bool has_writable_mapping(const OpenFile& reader) {
+  std::error_code error;
+  const std::string real_path = std::filesystem::read_symlink(
+      fmt::format("/proc/self/fd/{}", reader.descriptor.number()), error);
+  std::ifstream mappings("/proc/self/maps");
+  std::string line;
+  while (std::getline(mappings, line))
+    if (is_writable_mapping(line, reader.status, real_path)) return true;
+  return !mappings.eof() || error;
+}
+
+}  // namespace
+
+Result<Writer> writer_of(const OpenFile& reader, const std::string& path) {
+  CAIRN_ASSIGN(const bool is_open, has_writer(reader.descriptor, path));
+  if (!is_open) return Writer::none;
+  const bool is_own = has_open_descriptor(reader.status) || has_writable_mapping(reader);
+  return is_own ? Writer::this_process : Writer::another_process;
+}
+
+}  // namespace cairn
