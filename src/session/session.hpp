@@ -112,6 +112,8 @@ class Session {
   std::string_view state_name() const;
   /// Local.
   int rank() const { return comm_.rank(); }
+  /// Local. Of the ranks on the nodes.
+  const Placement& placement() const { return placement_; }
 
  private:
   enum class Phase { idle, restart, checkpoint, output, ended };
@@ -287,6 +289,7 @@ class Session {
   ChangeFilter prefix_trouble_;            ///< why nothing can be written there
   bool is_missing_path_reported_ = false;  ///< in a dataset, as the prefix directory is missing
   ChangeFilter refusals_;                  ///< why a restart is refused
+  ChangeFilter refused_starts_;            ///< why no dataset can be begun there
 
   Cadence cadence_;  ///< on rank 0
   Halting halting_;  ///< on rank 0
