@@ -128,8 +128,8 @@ def _gap_text(run: Run, following: Optional[Run]) -> str:
             f"run {run.number}: {run.how}; the next run also ended before it computed")
     noticed = f"noticed after {time_text(run.noticed_s - run.struck_s)}, " if run.struck_s else ""
     rebuilt = f"rebuilt in {time_text(following.rebuilt_s)}, " if following.rebuilt_s else ""
-    return (f"run {run.number}: {run.how}; {noticed}run {following.number} started after {time_text(following.begun_s - run.noticed_s)}, "
-            f"{rebuilt}computing after {time_text(following.computing_s - start)}")
+    started = f"run {following.number} started after {time_text(following.begun_s - run.noticed_s)}, "
+    return (f"run {run.number}: {run.how}; {noticed}{started}{rebuilt}computing after {time_text(following.computing_s - start)}")
 
 
 def _from_scratch(runs: Sequence[Run]) -> List[str]:

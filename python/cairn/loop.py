@@ -112,7 +112,8 @@ class Strike:
             return ""
         if self._seconds is not None:
             return f"--kill-node {self.node}@{self._seconds:g} did nothing: the job ended earlier"
-        return f"--kill-node {self.node}@checkpoint:{self._checkpoint} did nothing: the job made {count_text(commits, 'checkpoint')}"
+        made = count_text(commits, "checkpoint")
+        return f"--kill-node {self.node}@checkpoint:{self._checkpoint} did nothing: the job made {made}"
 
 
 class Job:

@@ -244,7 +244,7 @@ def test_a_program_beside_a_living_cairn_run_is_shown_too(shell: Shell, prefix: 
     assert f"process {shell.found()['last_run']['process']} on" in told.output and "without cairn run" in told.output, told
 
 
-def test_a_copy_of_the_directory_does_not_speak_for_the_original(cairn: Path, tmp_path: Path, prefix: Path, plain: Plain) -> None:
+def test_a_copy_of_the_directory_says_nothing_of_the_job(cairn: Path, tmp_path: Path, prefix: Path, plain: Plain) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(prefix, copy)
     shell = Shell(cairn, tmp_path / "there", copy)
@@ -253,7 +253,7 @@ def test_a_copy_of_the_directory_does_not_speak_for_the_original(cairn: Path, tm
     assert not shell.status()["alive"]
 
 
-def test_a_directory_that_was_moved_after_the_run_keeps_its_job(cairn: Path, tmp_path: Path, prefix: Path, plain: Plain) -> None:
+def test_a_directory_that_was_moved_keeps_its_job(cairn: Path, tmp_path: Path, prefix: Path, plain: Plain) -> None:
     plain.end()
     moved = prefix.rename(tmp_path / "moved")
     told = Shell(cairn, tmp_path / "there", moved)("scavenge", "--json")
@@ -289,7 +289,7 @@ def found_job(job: str = "7", state: str = "", by_cairn_run: bool = False) -> Fo
     (found_job(state="died"), 50, True),
     (found_job(state="unknown"), 50, False),  # begun after that cairn run, by other means
     (found_job(state="unknown", by_cairn_run=True), 50, True)])
-def test_the_end_of_cairn_run_says_nothing_of_a_program_that_it_did_not_start(job: FoundJob, begun_s: float, over: bool) -> None:
+def test_the_end_of_cairn_run_says_nothing_of_another_program(job: FoundJob, begun_s: float, over: bool) -> None:
     assert is_over({"alive": False, "account": Account(job="7", begun_s=begun_s, outcome="given up")}, job) == over
     if job.last_run is None:
         assert not is_over(None, job)

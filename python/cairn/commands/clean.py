@@ -281,7 +281,8 @@ def main(arguments: Sequence[str], native_path: Path) -> int:
     found = [path for base in bases for path in folders_in(Path(base), user)]
     try:
         if options.of:
-            check_named(options.of, [*found, *(path for nodes in left_by_the_dead(temporary) for path in caches_in(nodes, user))])
+            simulated = [path for nodes in left_by_the_dead(temporary) for path in caches_in(nodes, user)]
+            check_named(options.of, [*found, *simulated])
     except (Trouble, OSError, ValueError) as trouble:
         report(trouble)
         return 1

@@ -138,7 +138,8 @@ def say_what_came(result: Result, manager: ResourceManager, job: FoundJob) -> No
     elif len(result.silent) == len(result.nodes):
         say(f"nothing was saved: no node answered; the commands go by {manager.remote().name}")
     elif result.nothing_known():
-        say(f"nothing was saved, because not all caches could be listed: {result.text()}. The other nodes hold nothing of the job")
+        say(f"nothing was saved, because not all caches could be listed: {result.text()}. The other nodes hold nothing of "
+            "the job")
     elif result.listed == 0:
         say(f"nothing to save: the nodes hold nothing of job {job.job}")
     elif result.verdict() is None:

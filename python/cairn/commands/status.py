@@ -219,7 +219,8 @@ def run_lines(status: Dict[str, Any]) -> List[str]:
     lines += [f"            run {run['number']} BEGAN FROM SCRATCH: {run['from_scratch']}" for run in runs[-4:]
               if run["from_scratch"]]
     use = "in use" if status["alive"] else "were used"
-    return [*lines, f"nodes       {status['wanted']} of {len(status['nodes'])} {use}; {count_text(status['spares_left'], 'spare')} left"
+    spares = count_text(status["spares_left"], "spare")
+    return [*lines, f"nodes       {status['wanted']} of {len(status['nodes'])} {use}; {spares} left"
             + "".join(f"; {node}: {why}" for node, why in sorted(status["unfit"].items()))]
 
 
