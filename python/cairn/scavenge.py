@@ -229,7 +229,7 @@ class Scavenge:
         datasets = merged(self._lists(nodes, result))
         result.listed = len(datasets)
         for node, why in result.silent.items():
-            self._say(f"{node}: its cache cannot be listed: {why}")
+            self._say(f"{node}: no answer ({why}); its cache cannot be listed")
         for node, why in result.partly.items():
             self._say(f"{node}: a part of its cache cannot be listed: {why}")
         ended: Dict[str, Verdict] = {}
