@@ -281,10 +281,10 @@ class Job:
             run.noticed_s = run.noticed_s or self._machine.now_s()
             if beats:
                 beats.ask_to_end()
-            if how == How.NODE_LOST:  # the launcher may be ending the run by itself: a signal makes some print a backtrace
-                group.wait(ABORT_PATIENCE_S)
-            if how is not None:
-                group.end(self._plan.lost_patience_s if how == How.NODE_LOST else self._plan.patience_s)
+            if how == How.NODE_LOST:
+                group.end(self._plan.lost_patience_s, ABORT_PATIENCE_S)
+            elif how is not None:
+                group.end(self._plan.patience_s)
         # Nor has a launcher that somebody has killed (the kernel for want of memory, say) ended what it had started.
         self._end_leftovers(how == How.HUNG or ended.by_signal, how is None and ended == Exit(0, False))
         run.ended_s = self._machine.now_s()
