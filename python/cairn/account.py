@@ -1,4 +1,4 @@
-"""What has become of a job, for people: the state that `cairn status` shows, the account at the end."""
+"""The state of a job, for people: what `cairn status` shows, and the account at the end."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from cairn.computing import Stretch, lost_s
 from cairn.job_log import Progress, Transfers
+from cairn.policy import How
 
 # The settings by which SCR_Need_checkpoint says yes.
 CADENCE = ("SCR_CHECKPOINT_INTERVAL", "SCR_CHECKPOINT_SECONDS", "SCR_CHECKPOINT_OVERHEAD")
@@ -20,7 +21,7 @@ class Run:
     nodes: List[str]
     begun_s: float
     struck_s: float = 0.0  # when a simulated node was killed
-    noticed_s: float = 0.0  # when it was known that the run fails: the launcher's end, or a dead node
+    noticed_s: float = 0.0  # when cairn run knew of the failure: the launcher ended, or a node was found dead
     ended_s: float = 0.0
     computing_s: float = 0.0  # when it began to compute, after a restart if there was one
     rebuilt_s: float = 0.0  # how long it rebuilt what was lost
@@ -52,7 +53,7 @@ class Account:
     runs: List[Run] = field(default_factory=list)
     outcome: str = ""
     reason: str = ""
-    scavenged: str = ""  # what came of the scavenge at the end
+    scavenged: str = ""  # the result of the scavenge at the end
 
     def failures(self) -> List[Run]:
         """Runs that died."""
@@ -78,7 +79,7 @@ class Account:
 
 
 def account_of_json(record: Dict[str, Any]) -> Account:
-    """The opposite of as_json; what is not known is passed over."""
+    """The opposite of as_json. Ignores unknown fields."""
     runs = [Run(**{key: run[key] for key in Run.__dataclass_fields__ if key in run})
             for run in record.get("runs", [])]
     kept = {key: record[key] for key in Account.__dataclass_fields__ if key in record}
@@ -111,10 +112,11 @@ def _moved(transfers: Transfers) -> str:
     if not transfers.count:
         return "none"
     rate = f", {size_text(transfers.bytes / transfers.seconds)}/s" if transfers.seconds > 0 else ""
-    return f"{transfers.count} times, {size_text(transfers.bytes)} in {time_text(transfers.seconds)}{rate}"
+    return f"{count_text(transfers.count, 'time')}, {size_text(transfers.bytes)} in {time_text(transfers.seconds)}{rate}"
 
 
-def _count(number: int, word: str) -> str:
+def count_text(number: int, word: str) -> str:
+    """"1 run", "2 runs"."""
     return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
@@ -122,12 +124,12 @@ def _gap_text(run: Run, following: Optional[Run]) -> str:
     """Between a failure and the next computing."""
     start = run.struck_s or run.noticed_s
     if following is None or not following.computing_s:
-        return f"run {run.number}: {run.how}, not started again" if not following else (
-            f"run {run.number}: {run.how}; its successor did not come to compute")
+        return f"run {run.number}: {run.how}; no run followed" if not following else (
+            f"run {run.number}: {run.how}; the next run also ended before it computed")
     noticed = f"noticed after {time_text(run.noticed_s - run.struck_s)}, " if run.struck_s else ""
     rebuilt = f"rebuilt in {time_text(following.rebuilt_s)}, " if following.rebuilt_s else ""
-    return (f"run {run.number}: {run.how}; {noticed}started again after {time_text(following.begun_s - run.noticed_s)}, "
-            f"{rebuilt}computing after {time_text(following.computing_s - start)}")
+    started = f"run {following.number} started after {time_text(following.begun_s - run.noticed_s)}, "
+    return (f"run {run.number}: {run.how}; {noticed}{started}{rebuilt}computing after {time_text(following.computing_s - start)}")
 
 
 def _from_scratch(runs: Sequence[Run]) -> List[str]:
@@ -140,15 +142,20 @@ def _from_scratch(runs: Sequence[Run]) -> List[str]:
 def _checkpoints(progress: Progress) -> str:
     made = f"{progress.commits} made" if progress.commits else "none made"
     newest = f"; the newest is {progress.newest_name}" if progress.newest_name else ""
-    return f"checkpoints  {made}, {progress.failed} failed, {_count(progress.restarts, 'restart')}{newest}"
+    return f"checkpoints  {made}, {progress.failed} failed, {count_text(progress.restarts, 'restart')}{newest}"
 
 
-def never_due(progress: Progress, settings: Mapping[str, str]) -> str:
-    """What to set, where a program that uses the library has made no checkpoint since nothing asks it for one."""
-    if progress.finalized is None or progress.commits or any(float(settings.get(key) or 0) > 0 for key in CADENCE):
+def never_due(account: Account, progress: Progress, settings: Mapping[str, str]) -> str:
+    """What to set where a program that uses the library made no checkpoint because nothing asks it for one. A run that
+    hung, or whose SCR_Init failed, or that restarted, may have had another reason."""
+    hung = any(run.how.startswith(How.HUNG.value) for run in account.runs)
+    restarted = any(run.restarted_from for run in account.runs)
+    if progress.finalized is None or progress.commits or progress.init_failure or hung or restarted:
         return ""
-    return (f"no checkpoint was made: SCR_Need_checkpoint says no unless one of {', '.join(CADENCE)} is set, and none is; "
-            f"set for example {CADENCE[1]}=600")
+    if any(float(settings.get(key) or 0) > 0 for key in CADENCE):
+        return ""
+    return (f"no checkpoint was made: SCR_Need_checkpoint says no unless one of {', '.join(CADENCE)} is set, and none is. "
+            f"Set one of them, for example {CADENCE[1]}=600")
 
 
 def lines_of(account: Account, progress: Progress, now_s: float, advice: Sequence[str] = ()) -> List[str]:
@@ -158,17 +165,17 @@ def lines_of(account: Account, progress: Progress, now_s: float, advice: Sequenc
     lines = [
         f"{account.outcome}: {account.reason}",
         f"runs         {len(account.runs)}, of which {len(failures)} died; {time_text(now_s - account.begun_s)} in all",
-        f"nodes        {account.wanted} of {len(account.nodes)} used; {_count(account.spares(), 'spare')} left; "
+        f"nodes        {account.wanted} of {len(account.nodes)} used; {count_text(account.spares(), 'spare')} left; "
         f"unfit: {lost}"]
     pairs = list(zip(account.runs, [*account.runs[1:], None]))
-    told = [f"failure      {_gap_text(run, following)}" for run, following in pairs if run.failed]
-    lines += told[-3:]
-    if len(told) > 3:
-        lines.append(f"             and {len(told) - 3} before these")
+    described = [f"failure      {_gap_text(run, following)}" for run, following in pairs if run.failed]
+    lines += described[-3:]
+    if len(described) > 3:
+        lines.append(f"             and {len(described) - 3} before these")
     lines += _from_scratch(account.runs)
     lines += [
-        f"time lost    {time_text(account.lost_s(now_s))} by failures: waiting, and computing again",
-        f"time saved   {time_text(account.saved_s())} of computing that the checkpoints kept",
+        f"time lost    {time_text(account.lost_s(now_s))} to failures: waiting, and computing again",
+        f"time saved   {time_text(account.saved_s())} of computing that checkpoints kept",
         _checkpoints(progress),
         f"to cache     {_moved(progress.written)}",
         f"to prefix    {_moved(progress.flushed)}"

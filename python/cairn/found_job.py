@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
+RUNS, ENDED, DIED, UNKNOWN = "runs", "ended", "died", "unknown"  # states of a run, as the native command prints them
+
 # By these the native command finds the caches of a job: by what the environment sets, else by what the last run wrote down.
 PLACES = ("SCR_JOB_ID", "SCR_USER_NAME", "SCR_CACHE_BASE", "SCR_CNTL_BASE")
 
@@ -14,7 +16,7 @@ class LastRun:
     """What the last run of a program wrote down of itself."""
 
     job: str
-    state: str  # runs, ended, died, or unknown: it is of another machine
+    state: str  # RUNS, ENDED, DIED, or UNKNOWN: it is of another machine
     host: str
     process: int
     started_s: float
@@ -48,6 +50,7 @@ class FoundJob:
     user: str
     text: str  # of the job, for people: with how it is known
     is_default: bool  # nothing has named a job
+    job_of_last_run: str  # where SCR_JOB_ID names another; empty: it does not
     stores: List[str]  # %n is the node's name
     control_base: str
     caches: List[str]  # that are seen on this machine
@@ -60,9 +63,10 @@ class FoundJob:
     def of_json(record: Mapping[str, Any]) -> "FoundJob":
         """As the native command prints it."""
         run = record["last_run"]
-        return FoundJob(record["prefix"], record["job"], record["user"], record["text"], record["is_default"], record["stores"],
-                        record["control_base"], record["caches"], record["this_host"],
-                        LastRun.of_json(run) if run else None, record["trouble"], tuple(record["left_caches"]))
+        return FoundJob(record["prefix"], record["job"], record["user"], record["text"], record["is_default"],
+                        record["job_of_last_run"], record["stores"], record["control_base"], record["caches"],
+                        record["this_host"], LastRun.of_json(run) if run else None, record["trouble"],
+                        tuple(record["left_caches"]))
 
     def is_on_this_host(self) -> bool:
         """Whether all nodes of the last run are on this machine."""

@@ -1,4 +1,4 @@
-"""Whether a job is to stop, by what `cairn halt --list --json` says."""
+"""Whether a job must stop, as `cairn halt --list --json` has it."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Any, Mapping, Optional
 
 FINALIZED = "SCR_FINALIZE_CALLED"
 SIGNALLED = "SIGNAL_RECEIVED"
-# What the library writes down: why a run has ended, which stops no further one by itself.
+# Recorded by the library: why a run ended. These do not stop the next run by themselves.
 LIBRARYS = frozenset({FINALIZED, "NO_CHECKPOINTS_LEFT", "EXIT_BEFORE_TIME", "EXIT_AFTER_TIME",
                       "TIME_LIMIT", "SCR_INIT_FAILED"})
-# What concerns one allocation. To its program a signal that `cairn run` got there is a wish like any other; if that was
-# killed before it took the wish back, it means nothing to the next one.
+# Reasons of one allocation only. A signal that `cairn run` received is a request to its own program. If `cairn run` was
+# killed before it withdrew the request, the next `cairn run` ignores it.
 PASSING = LIBRARYS | {SIGNALLED}
 
 
 @dataclass(frozen=True)
 class Halt:
-    """What is in force in a prefix directory."""
+    """The halt conditions of a prefix directory."""
 
     checkpoints_left: Optional[int] = None
     exit_before_s: Optional[int] = None
@@ -33,28 +33,28 @@ class Halt:
 
 
 def is_wish(reason: str) -> bool:
-    """Whether a program that finds it in the file stops for it."""
+    """Whether a program stops when it finds this reason in the halt file."""
     return bool(reason) and reason not in LIBRARYS
 
 
 def halt_seconds_of(halt: Halt, setting: int) -> int:
-    """How long before its end no more is launched: what the file says goes before SCR_HALT_SECONDS."""
+    """How long before the end of the allocation no run starts: the halt file overrides SCR_HALT_SECONDS."""
     return setting if halt.halt_seconds is None else halt.halt_seconds
 
 
 def why_stop(halt: Halt, now_s: float, halt_seconds: int, reason_before: Optional[str]) -> Optional[str]:
-    """Why no run should be started, None if one may be. `reason_before` is the one that was there
-    before the last run; None: there was no run. The library's word counts for the run that gave it."""
+    """Why no run may start; None if one may. `reason_before`: the reason in the file before the last run; None: there was
+    no run. A reason that the library records counts only for the run that recorded it."""
     if is_wish(halt.reason) and halt.reason != SIGNALLED:
-        return f"{halt.reason}: asked for by cairn halt; cairn halt --remove takes it back"
+        return f"{halt.reason}: requested by cairn halt; cairn halt --remove withdraws it"
     if halt.checkpoints_left == 0:
-        return "NO_CHECKPOINTS_LEFT: all checkpoints it was to make are made"
+        return "NO_CHECKPOINTS_LEFT: the job has made all checkpoints that cairn halt allowed"
     margin_s = halt_seconds_of(halt, halt_seconds)
     if halt.exit_before_s is not None and now_s >= halt.exit_before_s - margin_s:
-        return "EXIT_BEFORE_TIME: it is to be over by now"
+        return "EXIT_BEFORE_TIME: the job had to end before now"
     if halt.exit_after_s is not None and now_s >= halt.exit_after_s:
-        return "EXIT_AFTER_TIME: its time has come"
+        return "EXIT_AFTER_TIME: the job had to end after its first checkpoint from that time on"
     news = reason_before is not None and halt.reason != reason_before
     if news and halt.reason and halt.reason != FINALIZED:
-        return f"{halt.reason}: the run has found that it is to stop"
+        return f"{halt.reason}: the last run stopped for this reason"
     return None

@@ -13,6 +13,8 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set
 NAME = "log.json"
 IN_PREFIX = "in the prefix directory"
 PIECE_BYTES = 1 << 20  # read at a time
+# Codes of SCR_Init's failures that another run would meet as well: wrong settings, or a wrong MPI.
+LASTING_FAILURES = ("bad_setting", "bad_argument", "differs", "untrusted", "newer_format")
 # Job control adds these: they are no signs of life of the program.
 FROM_OUTSIDE = ("RUN_START", "RUN_END", "NODE_FAIL", "SCAVENGE_START", "SCAVENGE_END")
 
@@ -33,6 +35,7 @@ class Entry:
     scheme: str = ""  # that protects it there; none in the prefix directory
     set_size: int = 0
     ranks: int = 0  # of the program, at its start; 0: not known
+    code: str = ""  # the kind of a failure
 
     @staticmethod
     def of_line(line: str, job: Optional[str] = None) -> Optional["Entry"]:
@@ -42,7 +45,8 @@ class Entry:
             found = Entry(one.get("event") or one["transfer"], one["time_us"] / 1e6,
                           one.get("dataset"), one.get("name", ""), one.get("seconds", 0.0),
                           one.get("bytes", 0), one.get("note", ""), one.get("job", ""),
-                          one.get("to", ""), one.get("scheme", ""), one.get("set_size", 0), one.get("ranks", 0))
+                          one.get("to", ""), one.get("scheme", ""), one.get("set_size", 0), one.get("ranks", 0),
+                          one.get("code", ""))
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
             return None
         return found if found.is_sound() and job in (None, found.job) else None
@@ -57,7 +61,7 @@ class Entry:
 
     def is_sound(self) -> bool:
         """Whether its parts are what they should be: anybody can write into a file."""
-        texts = (self.what, self.name, self.note, self.job, self.to, self.scheme)
+        texts = (self.what, self.name, self.note, self.job, self.to, self.scheme, self.code)
         numbers = (self.time_s, self.seconds, self.bytes, self.dataset or 0, self.set_size, self.ranks)
         return all(isinstance(text, str) for text in texts) and all(
             isinstance(number, (int, float)) and math.isfinite(number) and 0 <= number < 2**63
@@ -162,7 +166,8 @@ class Progress:
     rebuilt_s: float = 0.0  # in this run
     finalized: Optional[bool] = None  # this run has called SCR_Finalize; None: no run has called even SCR_Init
     ranks: int = 0  # of this run, by its SCR_Init; 0: not known
-    init_failure: str = ""  # of this run: why SCR_Init refused the MPI of the program
+    init_failure: str = ""  # of this run: why SCR_Init failed
+    init_fails_again: bool = False  # in each run, unless the user changes something
     written: Transfers = field(default_factory=Transfers)
     flushed: Transfers = field(default_factory=Transfers)
     fetched: Transfers = field(default_factory=Transfers)
@@ -173,6 +178,7 @@ class Progress:
         without SCR_Finalize has not come to its end."""
         self.finalized = None if self.finalized is None else False
         self.restarted_from = self.init_failure = ""
+        self.init_fails_again = False
         self.ranks = 0
         self.computing_since_s = self.rebuilt_s = 0.0
 
@@ -203,12 +209,13 @@ class Progress:
             self.ranks = entry.ranks
         elif entry.what == "INIT_FAIL":
             self.init_failure = entry.note
+            self.init_fails_again = entry.code in LASTING_FAILURES
         elif entry.what == "FINALIZE":
             self.finalized = True
 
     def split_world(self, ranks_asked: Optional[int]) -> str:
         """Why the processes of this run did not work together; empty where nothing says so."""
-        if self.init_failure:
+        if self.init_fails_again:
             return f"SCR_Init failed: {self.init_failure}"
         if self.ranks == 1 and (ranks_asked or 1) > 1:
             return (f"the launcher was asked for {ranks_asked} ranks, and the program has one: each process is a program of "

@@ -1,4 +1,7 @@
-"""Whether a process of this machine still lives, long after it wrote down which one it is."""
+"""Whether a process of this machine still lives, long after it recorded its identity.
+
+docs/format/last-run-record.md has the rule, which src/files/process_identity.cpp follows as well: the two must agree.
+"""
 
 from __future__ import annotations
 

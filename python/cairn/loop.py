@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
 
-from cairn.account import Account, Run
+from cairn.account import Account, Run, count_text
 from cairn.computing import Computing
 from cairn.event_log import Events
 from cairn.halt_file import HaltFile
@@ -26,6 +26,7 @@ from cairn.state_file import StateFile
 
 TICK_S = 0.05
 ASK_AGAIN_S = 1.0  # where the halt file could not be written
+ABORT_PATIENCE_S = 0.5  # what a launcher that has noticed the loss of a node gets to end in before it is asked to
 ORPHAN_PATIENCE_S = 5.0  # what a launcher whose `cairn run` was killed gets to end in by itself
 
 
@@ -110,8 +111,9 @@ class Strike:
         if self._done:
             return ""
         if self._seconds is not None:
-            return f"--kill-node {self.node}@{self._seconds:g} did nothing: the job ended before"
-        return f"--kill-node {self.node}@checkpoint:{self._checkpoint} did nothing: {commits} were made"
+            return f"--kill-node {self.node}@{self._seconds:g} did nothing: the job ended earlier"
+        made = count_text(commits, "checkpoint")
+        return f"--kill-node {self.node}@checkpoint:{self._checkpoint} did nothing: the job made {made}"
 
 
 class Job:
@@ -250,7 +252,7 @@ class Job:
         environment = self._plan.environment(self._end_s)
         command = self._plan.command(nodes, left_out, self._in_caches_of(nodes), environment)
         why = "" if run.number == 1 else f" ({action.reason})"
-        begins = f"run {run.number} on {len(nodes)} nodes: {','.join(nodes)}{why}"
+        begins = f"run {run.number} on {count_text(len(nodes), 'node')}: {','.join(nodes)}{why}"
         self._say(begins)
         self._events.happened("RUN_START", begins)
         event = self._watched(run, command, environment)
@@ -279,8 +281,10 @@ class Job:
             run.noticed_s = run.noticed_s or self._machine.now_s()
             if beats:
                 beats.ask_to_end()
-            if how is not None:
-                group.end(self._plan.lost_patience_s if how == How.NODE_LOST else self._plan.patience_s)
+            if how == How.NODE_LOST:
+                group.end(self._plan.lost_patience_s, ABORT_PATIENCE_S)
+            elif how is not None:
+                group.end(self._plan.patience_s)
         # Nor has a launcher that somebody has killed (the kernel for want of memory, say) ended what it had started.
         self._end_leftovers(how == How.HUNG or ended.by_signal, how is None and ended == Exit(0, False))
         run.ended_s = self._machine.now_s()
@@ -290,7 +294,7 @@ class Job:
         run.nodes_lost.update(self._look_at_nodes())
         how = how or (How.SIGNAL if ended.by_signal else How.EXIT_OTHER if ended.code else How.EXIT_0)
         return Event(how, ended.code, self.progress.finalized, tuple(run.nodes_lost),
-                     self.progress.split_world(self._plan.ranks))
+                     self.progress.split_world(self._plan.ranks), self.progress.init_failure)
 
     def _end_leftovers(self, by_force: bool, returned_0: bool = False) -> None:
         run = Ended(self._launcher, self._plan.run_name, by_force, returned_0)

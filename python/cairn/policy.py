@@ -1,4 +1,4 @@
-"""What to do next: pure functions of what is known. tests/jobcontrol has a row for every combination."""
+"""What `cairn run` does next: pure functions. tests/jobcontrol has a row for every combination."""
 
 from __future__ import annotations
 
@@ -7,19 +7,22 @@ from enum import Enum
 from typing import Optional, Tuple
 
 
+NO_COMMAND = 127  # the exit code of shells and launchers where there is no such program
+
+
 class How(Enum):
-    """How the last run came to its end."""
+    """How the last run ended."""
 
     NOT_STARTED = "not started"
     EXIT_0 = "exit 0"
     EXIT_OTHER = "exit other than 0"
     SIGNAL = "killed by a signal"
     HUNG = "hung"
-    NODE_LOST = "ended since a node was lost"
+    NODE_LOST = "ended because a node was lost"
 
 
 class Kind(Enum):
-    """What is to be done. The values from 0 on are the exit codes of `cairn run`."""
+    """The next action. The values from 0 on are the exit codes of `cairn run`."""
 
     LOOK_AGAIN = -2  # at nodes that were left out
     LAUNCH = -1
@@ -42,26 +45,27 @@ class Policy:
 
 @dataclass(frozen=True)
 class State:
-    """What is known before the decision."""
+    """The facts before the decision."""
 
     runs_used: int = 0
     nodes_healthy: int = 1
     halt: Optional[str] = None  # why the job is to stop
     seconds_left: Optional[float] = None  # of the allocation; None: not known
-    failures_here: int = 0  # runs that died since there was a new dataset, no node being lost
-    left_out: int = 0  # nodes that are not counted as healthy, and were not asked again since the last launch
+    failures_here: int = 0  # runs that died since the newest dataset was made, without the loss of a node
+    left_out: int = 0  # nodes that do not count as healthy, and were not tested again since the last launch
     halt_seconds: int = 0  # no launch when the allocation ends within this time
 
 
 @dataclass(frozen=True)
 class Event:
-    """What has happened."""
+    """The end of the last run."""
 
     how: How = How.NOT_STARTED
     code: int = 0  # the exit code, or the signal
     finalized: Optional[bool] = None  # the program has called SCR_Finalize; None: no run has called even SCR_Init
     nodes_lost: Tuple[str, ...] = ()  # found dead since the run began
     split_world: str = ""  # why its processes did not work together, where they did not
+    init_failure: str = ""  # why SCR_Init failed, where it did
 
     def text(self) -> str:
         """For people."""
@@ -69,7 +73,7 @@ class Event:
             return f"lost {', '.join(self.nodes_lost)}"
         lost = f"; lost {', '.join(self.nodes_lost)}" if self.nodes_lost else ""
         if self.how == How.EXIT_0 and self.split_world:
-            return f"exit 0, and its processes did not work together{lost}"
+            return f"exit 0, but its processes did not work together{lost}"
         if self.how == How.EXIT_0 and self.finalized is False:
             return f"exit 0 without SCR_Finalize{lost}"
         if self.how == How.EXIT_OTHER:
@@ -81,7 +85,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Action:
-    """What is to be done, and why. `nodes`: how many to launch on."""
+    """The next action, and its reason. `nodes`: how many to launch on."""
 
     kind: Kind
     reason: str
@@ -89,55 +93,66 @@ class Action:
 
 
 def ended_well(event: Event) -> bool:
-    """A launcher may return 0 after the loss of a node (srun does), so its word is not enough where the
-    program has something better to say, or a node is dead."""
+    """A launcher may return 0 after the loss of a node (srun does). So the log of the program counts more, and so does
+    the loss of a node."""
     if event.how != How.EXIT_0 or event.split_world:
         return False
     return not event.nodes_lost if event.finalized is None else event.finalized
 
 
 def decide(policy: Policy, state: State, event: Event) -> Action:
-    """The order of the questions is the rank of the answers."""
+    """The order of the conditions is their priority."""
     if event.how != How.NOT_STARTED:
         if event.split_world:
             return Action(Kind.GIVEN_UP, event.split_world)
         if ended_well(event):
             if state.halt:
                 return Action(Kind.HALTED, state.halt)
-            return Action(Kind.SUCCESS, "the program has come to its end" if event.finalized else
-                          "the launcher returned 0; the program has not called SCR_Init, so there is no other word")
+            return Action(Kind.SUCCESS, _success_text(event))
         if event.finalized and not event.nodes_lost:
             return Action(Kind.GIVEN_UP, f"{event.text()}, after the program had called SCR_Finalize: "
                                          "another run would compute nothing new")
+        if event.how == How.EXIT_OTHER and event.code == NO_COMMAND and not event.nodes_lost:
+            return Action(Kind.GIVEN_UP, "exit 127: the launcher or the program could not be started; its message says why")
     if state.halt:
         return Action(Kind.HALTED, state.halt)
     if state.seconds_left is not None and state.seconds_left <= state.halt_seconds:
         return Action(Kind.HALTED, "TIME_LIMIT: the allocation ends too soon for another run")
-    obstacle = _obstacle(policy, state)
+    obstacle = _obstacle(policy, state, event)
     if obstacle:
         return Action(Kind.GIVEN_UP, obstacle)
     if state.left_out and state.nodes_healthy < policy.nodes_wanted:
-        return Action(Kind.LOOK_AGAIN, "nodes that were left out may be well by now")
+        return Action(Kind.LOOK_AGAIN, "nodes that were left out may have recovered")
     if state.nodes_healthy < policy.nodes_min:
-        return Action(Kind.GIVEN_UP, f"too few nodes: {state.nodes_healthy} are left of the {policy.nodes_min} that it "
-                                     "takes; ask for spares, or set SCR_MIN_NODES if the program runs on fewer")
+        return Action(Kind.GIVEN_UP, f"too few nodes: {state.nodes_healthy} left, {policy.nodes_min} needed. Ask for "
+                                     "spares, or set SCR_MIN_NODES if the program can run on fewer nodes")
     return Action(Kind.LAUNCH, event.text(), min(state.nodes_healthy, policy.nodes_wanted))
 
 
-def _obstacle(policy: Policy, state: State) -> str:
+def _success_text(event: Event) -> str:
+    if event.finalized:
+        return "the program called SCR_Finalize, and the launcher returned 0"
+    if event.init_failure:
+        return f"the launcher returned 0, but SCR_Init failed, so the run was not protected: {event.init_failure}"
+    return "the launcher returned 0; no call of SCR_Init was logged"
+
+
+def _obstacle(policy: Policy, state: State, event: Event) -> str:
     if 0 <= policy.runs_max <= state.runs_used:
-        return (f"all runs are used up: {state.runs_used} of {policy.runs_max}; SCR_RUNS or --runs "
-                "allows more, -1 any number")
+        used = f"{state.runs_used} of {policy.runs_max} allowed runs are used"
+        if event.init_failure:
+            return f"SCR_Init failed: {event.init_failure} ({used})"
+        return f"{used}. To allow more, set --runs or SCR_RUNS (-1: any number)"
     if state.failures_here >= policy.failures_max:
-        return (f"{state.failures_here} runs in a row have died with all nodes well and no new "
-                "dataset: another one would die there too; see what the program has said")
+        return (f"{state.failures_here} runs in a row died without a new dataset, although all nodes were well: another "
+                "run would probably die at the same point. The output of the program may say why")
     return ""
 
 
 @dataclass(frozen=True)
 class FailureTally:
-    """Failures at one point: since the newest dataset was made. The loss of a node is not one of the
-    program's, and does not count; nor does it excuse the others."""
+    """Failures at one point: since the newest dataset was made. The loss of a node is no failure of the program, and does
+    not count; the other failures count all the same."""
 
     newest: int = 0  # number of the newest dataset ever seen
     count: int = 0

@@ -83,8 +83,10 @@ class Group:
         with suppress(ProcessLookupError):
             os.kill(self._process.pid, signal.SIGTERM)
 
-    def end(self, patience_s: float) -> Exit:
-        """The process is asked to end (SIGTERM), after a while its group is killed."""
+    def end(self, patience_s: float, by_itself_s: float = 0.0) -> Exit:
+        """The process is asked to end (SIGTERM), after a while its group is killed. `by_itself_s`: what it gets to end in
+        before it is asked: a launcher that is aborting already may crash at a signal."""
+        self.wait(by_itself_s)
         self.ask_to_end()
         self.wait(patience_s)
         self.kill()

@@ -245,6 +245,11 @@ class Launcher(ABC):
         del variables, options, environment
         return []
 
+    def trouble_as_root(self, options: Sequence[str], environment: Mapping[str, str]) -> str:
+        """Why it would refuse to start a program for root, with the remedy; empty if it would not."""
+        del options, environment
+        return ""
+
     def _number(self, options: Sequence[str], names: Sequence[str]) -> Optional[int]:
         found = self._value(options, names)
         return int(found) if found and found.isdigit() else None

@@ -1,4 +1,4 @@
-"""What the nodes of a dead job still hold is brought to the prefix directory, and made whole there."""
+"""Copies what the nodes of a dead job still hold to the prefix directory, and rebuilds it there."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence
 
-from cairn.account import size_text, time_text
+from cairn.account import count_text, size_text, time_text
 from cairn.event_log import Events
 from cairn.long_work import TEMPORARY, LongWork
 from cairn.native import Native
@@ -28,7 +28,7 @@ HERE = "this node"  # where the rebuild runs
 
 @dataclass
 class Dataset:
-    """What all nodes together have told of one."""
+    """What all nodes together know about one dataset."""
 
     number: int
     uuid: str
@@ -50,9 +50,9 @@ class Verdict(Enum):
     """What came of the attempt to save a dataset."""
 
     SAVED = "saved"
-    COPIED = "copied"  # and not rebuilt, as that was not asked for
+    COPIED = "copied"  # but not rebuilt, because the user did not want that
     FAILED = "failed"
-    LATER = "later"  # something was in the way that passes
+    LATER = "later"  # there was a transient obstacle
 
 
 def merged(lists: Mapping[str, Iterable[Mapping[str, Any]]]) -> List[Dataset]:
@@ -101,7 +101,7 @@ def next_to_save(datasets: Sequence[Dataset], ended: Mapping[str, Verdict], chec
 
 
 def first_json(text: str) -> Optional[Dict[str, Any]]:
-    """What is told amid warnings."""
+    """The first JSON object in output that may hold warnings too."""
     decoder, at = json.JSONDecoder(), 0
     for line in text.splitlines(keepends=True):
         if line.startswith("{"):
@@ -128,10 +128,10 @@ class Saved:
         """One line."""
         why = f": {self.reason}" if self.reason else ""
         what = f"{self.dataset.text()}, {size_text(self.dataset.bytes)} on {', '.join(self.dataset.nodes)}"
-        words = {Verdict.SAVED: "is in the prefix directory now", Verdict.COPIED: "copied; cairn rebuild makes it whole",
-                 Verdict.FAILED: "is not saved", Verdict.LATER: "is not saved yet"}
+        words = {Verdict.SAVED: "is now in the prefix directory", Verdict.COPIED: "is copied; cairn rebuild completes it",
+                 Verdict.FAILED: "could not be saved", Verdict.LATER: "is not saved yet"}
         if self.outcome == "outlived" and self.verdict == Verdict.SAVED:
-            return f"{what}: not needed, the prefix directory has a newer one"
+            return f"{what}: not needed, because the prefix directory has a newer one"
         return f"{what}: {words[self.verdict]}{why}"
 
     def as_json(self) -> Dict[str, Any]:
@@ -146,20 +146,20 @@ class Saved:
 class Result:
     """Of a whole scavenge."""
 
-    silent: Dict[str, str] = field(default_factory=dict)  # nodes that do not tell what they hold, each with the reason
+    silent: Dict[str, str] = field(default_factory=dict)  # nodes that could not list their caches, each with the reason
     nodes: List[str] = field(default_factory=list)  # all
     saved: List[Saved] = field(default_factory=list)
     waits: str = ""  # why no further dataset was tried
     partly: Dict[str, str] = field(default_factory=dict)  # nodes that could not read all that they hold
-    listed: int = 0  # datasets that the nodes have told of, those in the prefix directory too
+    listed: int = 0  # datasets that the nodes listed, including those in the prefix directory
 
     def nothing_known(self) -> bool:
-        """Whether what there is to save may be just what nobody has told."""
+        """Whether there may be something to save that no node could list."""
         return self.listed == 0 and (bool(self.silent or self.partly) or not self.nodes)
 
     def verdict(self) -> Optional[Verdict]:
-        """The worst that counts; None: there was nothing to be saved. That a newer checkpoint could not be saved
-        does not count where an older one was, nor what had never been complete."""
+        """The worst result that counts; None: there was nothing to save. A checkpoint that could not be saved does not count
+        if an older one was saved, nor does a dataset that was never complete."""
         counted = [one for one in self.saved if one.outcome != "uncommitted" or one.nodes]
         verdicts = [one.verdict for one in counted]
         if self.waits or Verdict.LATER in verdicts:
@@ -177,11 +177,11 @@ class Result:
         if self.waits:
             parts.append(f"{'the rest ' if parts else ''}later: {self.waits}")
         if len(self.silent) == len(self.nodes):
-            parts.append("no node has answered")
+            parts.append("no node answered")
         elif self.silent:
             parts.append(f"no answer from {', '.join(sorted(self.silent))}")
         if self.partly:
-            parts.append(f"not all could be read on {', '.join(sorted(self.partly))}")
+            parts.append(f"some files on {', '.join(sorted(self.partly))} could not be read")
         return "; ".join(parts)
 
     def as_json(self) -> Dict[str, Any]:
@@ -217,10 +217,10 @@ class Scavenge:
         if result.waits:
             return result
         begun_s, ended = time.time(), "cut off"
-        self._events.happened("SCAVENGE_START", f"asks {len(nodes) - len(down)} of {len(nodes)} nodes")
+        self._events.happened("SCAVENGE_START", f"asks {len(nodes) - len(down)} of {count_text(len(nodes), 'node')}")
         try:
             self._save_all([node for node in nodes if node not in down], result)
-            ended = result.text() or "nothing had to be saved"
+            ended = result.text() or "nothing to save"
         finally:
             self._events.happened("SCAVENGE_END", ended, time.time() - begun_s)
         return result
@@ -229,9 +229,9 @@ class Scavenge:
         datasets = merged(self._lists(nodes, result))
         result.listed = len(datasets)
         for node, why in result.silent.items():
-            self._say(f"{node} cannot list what it holds: {why}")
+            self._say(f"{node}: no answer ({why}); its cache cannot be listed")
         for node, why in result.partly.items():
-            self._say(f"{node} cannot list all that it holds: {why}")
+            self._say(f"{node}: a part of its cache cannot be listed: {why}")
         ended: Dict[str, Verdict] = {}
         while True:
             one = next_to_save(datasets, ended, self._wish.checkpoints)
@@ -271,7 +271,7 @@ class Scavenge:
         answers = self._copy(one, command)
         failed = {node: last_line(answer) for node, answer in answers.items() if not has_copied(answer)}
         for node, why in failed.items():
-            self._say(f"{one.text()}: {node} has not copied its part: {why}")
+            self._say(f"{one.text()}: {node} could not copy its part: {why}")
         later = [node for node, answer in answers.items() if answer.code == TEMPORARY]
         if later and len(later) == len(answers):
             return Saved(one, Verdict.LATER, "", failed[later[0]], failed)
@@ -299,7 +299,7 @@ class Scavenge:
             copied, unread = has_copied(answers[node]), unreadable(answers[node], one)
             if copied and not unread:
                 break
-            self._say(f"{one.text()}: {node} has not copied {'all of ' if copied else ''}it: "
+            self._say(f"{one.text()}: {node} could not copy {'all of ' if copied else ''}it: "
                       f"{unread or last_line(answers[node])}")
             if copied:
                 partly.update(answers)
@@ -312,7 +312,7 @@ class Scavenge:
         ended = ["--run-ended"] if run_ended else []
         command = self._command("rebuild", "--dataset", one.uuid, "--json", *ended)
         answer = self._work(Here(self._native.environment), {HERE: command}, lambda seconds, _: (
-            f"{one.text()}: is made whole and published, {time_text(seconds)}"))[HERE]
+            f"{one.text()}: rebuilding and publishing, {time_text(seconds)}"))[HERE]
         told = (first_json(answer.text) or {}).get("datasets", [])
         found = next((line for line in told if line["uuid"] == one.uuid), None)
         if found is None and answer.code == 0 and not failed:
@@ -348,5 +348,5 @@ def unreadable(answer: Answer, one: Dataset) -> str:
 
 
 def last_line(answer: Answer) -> str:
-    """Of what a command has said: an error comes after the warnings."""
+    """Of the output of a command: an error comes after the warnings."""
     return (answer.text.strip().splitlines() or [f"exit {answer.code}"])[-1]

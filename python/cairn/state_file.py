@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Dict, Optional, TextIO
 
 from cairn.account import Account, account_of_json
+from cairn.found_job import DIED, ENDED, RUNS, FoundJob
 from cairn.life import identity, lives
 from cairn.native import Trouble
 
@@ -79,3 +80,22 @@ def read_state(prefix: str, dead_after_s: float = DEAD_AFTER_S) -> Optional[Dict
     process_lives = lives(record)
     record["alive"] = bool(record.get("alive")) and (age_s < dead_after_s if process_lives is None else process_lives)
     return record
+
+
+def is_of_cairn_run(state: Dict[str, Any], job: FoundJob) -> bool:
+    """Whether the last run was one of the `cairn run` that wrote this. A program that lives without `cairn run` is what
+    matters in the directory, even where a later `cairn run` has failed there."""
+    run = job.last_run
+    if state["alive"] or run is None or run.by_cairn_run:
+        return True
+    return run.state != RUNS and bool(state["account"].begun_s > run.started_s)
+
+
+def is_over(state: Optional[Dict[str, Any]], job: FoundJob) -> bool:
+    """Whether it is certain that no run of the job lives. The record of the last run counts more than that of
+    `cairn run`, whose outcome says nothing about a program that was started without it."""
+    run = job.last_run
+    if run and run.state in (RUNS, ENDED, DIED):
+        return run.state != RUNS
+    return state is not None and state["account"].job == job.job and bool(state["account"].outcome) and is_of_cairn_run(
+        state, job)

@@ -16,7 +16,7 @@ Status Process::check_library() {
   const auto sources =
       gather_sources(*files_, current_process(), app_.entries(), system_settings_path());
   const auto resolved = sources ? resolve(*sources) : tl::unexpected(sources.error());
-  if (resolved) log_failed_init(resolved->settings, library_.error().text);
+  if (resolved) log_failed_init(resolved->settings, library_.error());
   return library_;
 }
 
@@ -30,14 +30,13 @@ Status Process::check_launch() {
   if (found.verdict == LaunchJudgement::Verdict::odd) log_.warning("SCR_Init: {}", found.text);
   if (found.verdict != LaunchJudgement::Verdict::wrong) return {};
   launched_rank_ = found.rank;
-  log_failed_init(resolved_->settings, found.text);
   return fail(Code::bad_setting, "{}", found.text);
 }
 
-/// For `cairn run`: else the job would seem to have made no use of Cairn, and to have ended well.
-void Process::log_failed_init(const Settings& settings, const std::string& why) {
+/// For `cairn run`: otherwise the job seems to have ended well without any use of Cairn.
+void Process::log_failed_init(const Settings& settings, const Error& why) {
   const auto part = rank() == 0 ? EventLog::Part::writer : EventLog::Part::silent;
-  EventLog(*files_, *clock_, settings, log_, part).happened("INIT_FAIL", why);
+  EventLog(*files_, *clock_, settings, log_, part).init_failed(why);
 }
 
 }  // namespace cairn

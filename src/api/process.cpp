@@ -143,18 +143,27 @@ Status Process::init() {
   CAIRN_TRY(enter_outside("SCR_Init"));
   state_ = State::failed;
   CAIRN_TRY(resolve_settings());
-  if (resolved_->settings.enable) CAIRN_TRY(check_launch());
-  report_settings();
   if (!resolved_->settings.enable) {
+    report_settings();
     state_ = State::disabled;
     if (rank() == 0) log_.info("SCR_ENABLE=0: the run goes on without checkpoints");
     return fail(Code::disabled, "SCR_ENABLE=0");
   }
-  CAIRN_ASSIGN(session_,
-               Session::init({*comm_, *files_, *clock_, *background_, log_}, resolved_->settings));
+  if (const Status started = start_session(); !started) {
+    log_failed_init(resolved_->settings, started.error());
+    return started;
+  }
   state_ = State::running;
   note_run_for_commands();
   if (rank() == 0) keep_app_settings_for_commands();
+  return {};
+}
+
+Status Process::start_session() {
+  CAIRN_TRY(check_launch());
+  report_settings();
+  CAIRN_ASSIGN(session_,
+               Session::init({*comm_, *files_, *clock_, *background_, log_}, resolved_->settings));
   return {};
 }
 
@@ -175,7 +184,7 @@ void Process::keep_app_settings_for_commands() {
 /// Only once the session is there: a run that was refused says nothing of the job that lives.
 void Process::note_run_for_commands() {
   const ProcessFacts facts = current_process();
-  run_ = describe_run(*comm_, resolved_->settings, facts.host_name);
+  run_ = describe_run(*comm_, session_->placement(), resolved_->settings, facts.host_name);
   if (rank() != 0) return;
   const auto mark = facts.environment.find("STARTED_BY_CAIRN_RUN");
   run_.by_cairn_run = mark != facts.environment.end() && mark->second == "1";
@@ -183,7 +192,8 @@ void Process::note_run_for_commands() {
   run_.cache_base = resolved_->value_of("SCR_CACHE_BASE").value_or("");
   run_.control_base = resolved_->value_of("SCR_CNTL_BASE").value_or("");
   run_.started_us = clock_->now_us();
-  const Status kept = keep_last_run(*files_, PrefixFolder{resolved_->settings.prefix}, run_);
+  const Status kept =
+      keep_last_run(*files_, *clock_, PrefixFolder{resolved_->settings.prefix}, run_);
   // Of a prefix directory that does not exist there is a message of its own.
   if (!kept && kept.error().code != Code::not_found)
     log_.warning(
@@ -193,8 +203,8 @@ void Process::note_run_for_commands() {
 }
 
 void Process::note_end_for_commands() {
-  const Status marked = mark_last_run_ended(*files_, PrefixFolder{resolved_->settings.prefix}, run_,
-                                            clock_->now_us());
+  const Status marked =
+      mark_last_run_ended(*files_, *clock_, PrefixFolder{resolved_->settings.prefix}, run_);
   if (!marked)
     log_.warning("cairn's commands will not know that this run has ended: {}", marked.error().text);
 }

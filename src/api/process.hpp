@@ -58,7 +58,8 @@ class Process {
   void report_settings() const;
   Status check_library();
   Status check_launch();
-  void log_failed_init(const Settings& settings, const std::string& why);
+  Status start_session();
+  void log_failed_init(const Settings& settings, const Error& why);
   void keep_app_settings_for_commands();
   void note_run_for_commands();
   void note_end_for_commands();

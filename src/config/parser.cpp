@@ -149,7 +149,9 @@ Result<std::optional<Entry>> entry_of(std::vector<Word> words, int line) {
   if (words.empty()) return std::nullopt;
   for (const Word& word : words)
     if (!word.value)
-      return fail(Code::bad_setting, "'{}' has no value; write {}=VALUE", word.key, word.key);
+      return fail(Code::bad_setting,
+                  "'{}' has no value: write each setting as KEY=VALUE, and begin a comment with #",
+                  word.key);
   Entry entry{words[0].key, *words[0].value, {}, line};
   for (std::size_t i = 1; i < words.size(); ++i)
     entry.children.push_back({std::move(words[i].key), *std::move(words[i].value)});

@@ -63,12 +63,19 @@ TEST(Parser, ReadsWhatTheSyntaxAllows) {
 
 TEST(Parser, ErrorsNameFileLineAndText) {
   const std::pair<const char*, const char*> cases[] = {
-      {"=1", "cannot begin a key"},     {"A B = 1", "'A' has no value"},
-      {"A", "'A' has no value"},        {"A=1 B", "'B' has no value"},
-      {"A-B=1", "'-' cannot be part"},  {"A='x", "the quote ' is not closed"},
-      {"A=\"x", "the quote \" is not"}, {"A=x\\", "a backslash ends the line"},
-      {"A=$NONE", "$NONE is not set"},  {"A=${USER", "must be followed by a name"},
-      {"A=${}", "must be followed by"}, {"\x01=1", "'\\x01' cannot begin"},
+      {"=1", "cannot begin a key"},
+      {"A B = 1", "'A' has no value"},
+      {"A", "'A' has no value"},
+      {"hello world", "KEY=VALUE"},
+      {"A=1 B", "'B' has no value"},
+      {"A-B=1", "'-' cannot be part"},
+      {"A='x", "the quote ' is not closed"},
+      {"A=\"x", "the quote \" is not"},
+      {"A=x\\", "a backslash ends the line"},
+      {"A=$NONE", "$NONE is not set"},
+      {"A=${USER", "must be followed by a name"},
+      {"A=${}", "must be followed by"},
+      {"\x01=1", "'\\x01' cannot begin"},
   };
   for (const auto& [text, expected] : cases) {
     const std::string error = shown("GOOD=1\n" + std::string(text));

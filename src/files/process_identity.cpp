@@ -48,6 +48,7 @@ ProcessIdentity this_process() {
   return {this_kernel(), process, state_of(process).start_ticks};
 }
 
+/// The rule of docs/format/last-run-record.md, which python/cairn/life.py follows as well.
 Life life_of(const ProcessIdentity& process) {
   if (process.kernel.empty() || process.process == 0 || process.kernel != this_kernel())
     return Life::unknown;

@@ -2,6 +2,8 @@
 
 #include <syslog.h>
 
+#include "base/count.hpp"
+
 namespace cairn {
 namespace {
 
@@ -30,12 +32,16 @@ EventLog::EventLog(Files& files, Clock& clock, const Settings& settings, Log log
 
 void EventLog::started(int ranks, int nodes) {
   add({.name = "START",
-       .note = fmt::format("{} ranks on {} nodes", ranks, nodes),
+       .note = fmt::format("{} on {}", count_text(ranks, "rank"), count_text(nodes, "node")),
        .ranks = static_cast<std::uint64_t>(ranks)});
 }
 
 void EventLog::happened(const std::string& name, const std::string& note) {
   add({.name = name, .note = note});
+}
+
+void EventLog::init_failed(const Error& why) {
+  add({.name = "INIT_FAIL", .note = why.text, .code = std::string(name_of(why.code))});
 }
 
 void EventLog::happened(const std::string& name, const DatasetInfo& dataset,

@@ -3,6 +3,7 @@
 
 #include <atomic>
 
+#include "base/error.hpp"
 #include "base/log.hpp"
 #include "config/settings.hpp"
 #include "files/clock.hpp"
@@ -37,6 +38,8 @@ class EventLog {
   /// START.
   void started(int ranks, int nodes);
   void happened(const std::string& name, const std::string& note = {});
+  /// INIT_FAIL.
+  void init_failed(const Error& why);
   void happened(const std::string& name, const DatasetInfo& dataset,
                 std::optional<double> seconds = {}, const std::string& note = {});
   /// A dataset is now in `place`: in the prefix directory without a scheme, else protected by one

@@ -1,5 +1,6 @@
 #include "prefix/last_run_file.hpp"
 
+#include "files/lock_patiently.hpp"
 #include "prefix/contents.hpp"
 #include "prefix/keeper.hpp"
 
@@ -8,6 +9,19 @@ namespace {
 
 constexpr std::uint64_t most_bytes = 64 << 20;  // of a million nodes
 constexpr std::uint32_t for_all = 0777;         // less the umask, as all of <prefix>/.cairn
+
+constexpr std::int64_t lock_patience_us = 2'000'000;  // a change takes milliseconds
+
+/// So that the end of one run does not overwrite the beginning of the next. Where the file system
+/// has no locks the rename alone must do.
+using Lock = Result<std::unique_ptr<FileLock>>;
+Lock lock_last_run(Files& files, Clock& clock, const PrefixFolder& folder) {
+  return lock_patiently(files, clock, folder.last_run_lock(), clock.steady_us() + lock_patience_us);
+}
+
+Status write_last_run(Files& files, const PrefixFolder& folder, const LastRunRecord& record) {
+  return write_file_atomically(files, folder.last_run(), encode(record), true);
+}
 
 bool is_same_run(const LastRunRecord& one, const LastRunRecord& other) {
   return one.host == other.host && one.process == other.process &&
@@ -26,9 +40,11 @@ bool gives_signs_of_life(Files& files, Clock& clock, const PrefixFolder& folder,
 
 }  // namespace
 
-Status keep_last_run(Files& files, const PrefixFolder& folder, const LastRunRecord& record) {
+Status keep_last_run(Files& files, Clock& clock, const PrefixFolder& folder,
+                     const LastRunRecord& record) {
   CAIRN_TRY(files.make_folder(folder.root(), for_all));
-  return write_file_atomically(files, folder.last_run(), encode(record), true);
+  const Lock lock = lock_last_run(files, clock, folder);
+  return write_last_run(files, folder, record);
 }
 
 Result<std::optional<LastRunRecord>> read_last_run(Files& files, const PrefixFolder& folder) {
@@ -44,12 +60,13 @@ Result<std::optional<LastRunRecord>> read_last_run(Files& files, const PrefixFol
       folder.last_run(), record.error().text, folder.prefix);
 }
 
-Status mark_last_run_ended(Files& files, const PrefixFolder& folder, const LastRunRecord& mine,
-                           std::int64_t ended_us) {
+Status mark_last_run_ended(Files& files, Clock& clock, const PrefixFolder& folder,
+                           const LastRunRecord& mine) {
+  const Lock lock = lock_last_run(files, clock, folder);
   CAIRN_ASSIGN(auto kept, read_last_run(files, folder));
   if (!kept || !is_same_run(*kept, mine)) return {};
-  kept->ended_us = ended_us;
-  return keep_last_run(files, folder, *kept);
+  kept->ended_us = clock.now_us();
+  return write_last_run(files, folder, *kept);
 }
 
 RunState state_of_run(Files& files, Clock& clock, const PrefixFolder& folder,

@@ -10,15 +10,16 @@
 
 namespace cairn {
 
-/// Takes the place of what the run before wrote.
-Status keep_last_run(Files& files, const PrefixFolder& folder, const LastRunRecord& record);
+/// Replaces what the run before wrote.
+Status keep_last_run(Files& files, Clock& clock, const PrefixFolder& folder,
+                     const LastRunRecord& record);
 
 /// Nothing if there is no such file.
 Result<std::optional<LastRunRecord>> read_last_run(Files& files, const PrefixFolder& folder);
 
-/// Writes down that this run has ended, unless another run has begun since.
-Status mark_last_run_ended(Files& files, const PrefixFolder& folder, const LastRunRecord& mine,
-                           std::int64_t ended_us);
+/// Writes down that this run has ended now, unless another run has begun since.
+Status mark_last_run_ended(Files& files, Clock& clock, const PrefixFolder& folder,
+                           const LastRunRecord& mine);
 
 enum class RunState {
   runs,

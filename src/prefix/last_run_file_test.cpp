@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <thread>
 
 #include "files/posix_files.hpp"
 #include "files/temporary_folder.hpp"
@@ -29,6 +30,7 @@ class LastRunFile : public ::testing::Test {
     EXPECT_TRUE(read && *read) << (read ? "there is none" : read.error().text);
     return read && *read ? **read : LastRunRecord{};
   }
+  Status keep() { return keep_last_run(*files_, *clock_, prefix_, record_); }
   RunState state() { return state_of_run(*files_, *clock_, prefix_, record_); }
   /// The signs of life of an owner, so many seconds ago.
   void own(std::uint64_t process, std::int64_t seconds_ago) {
@@ -49,13 +51,13 @@ TEST_F(LastRunFile, HoldsWhatTheLastRunWrote) {
   const auto none = read_last_run(*files_, prefix_);
   ASSERT_TRUE(none) << none.error().text;
   EXPECT_FALSE(*none);
-  ASSERT_TRUE(keep_last_run(*files_, prefix_, record_));
+  ASSERT_TRUE(keep());
   EXPECT_EQ(kept(), record_);
   EXPECT_EQ(kept().ranks(), 3U);
 }
 
 TEST_F(LastRunFile, DamageIsAnErrorThatNamesTheFileAndTheRemedy) {
-  ASSERT_TRUE(keep_last_run(*files_, prefix_, record_));
+  ASSERT_TRUE(keep());
   const Blob sound = *read_file(*files_, prefix_.last_run(), 1 << 20);
   for (std::size_t at = 0; at < sound.size(); ++at) {
     Blob flipped = sound;
@@ -69,17 +71,46 @@ TEST_F(LastRunFile, DamageIsAnErrorThatNamesTheFileAndTheRemedy) {
 }
 
 TEST_F(LastRunFile, ARunMarksItsOwnEndAndNoOther) {
-  ASSERT_TRUE(keep_last_run(*files_, prefix_, record_));
+  ASSERT_TRUE(keep());
   LastRunRecord another = record_;
   another.started_us = 7;
-  ASSERT_TRUE(mark_last_run_ended(*files_, prefix_, another, 9));
+  ASSERT_TRUE(mark_last_run_ended(*files_, *clock_, prefix_, another));
   EXPECT_EQ(kept().ended_us, 0);
-  ASSERT_TRUE(mark_last_run_ended(*files_, prefix_, record_, 9));
-  EXPECT_EQ(kept().ended_us, 9);
+  ASSERT_TRUE(mark_last_run_ended(*files_, *clock_, prefix_, record_));
+  EXPECT_NE(kept().ended_us, 0);
+}
+
+TEST_F(LastRunFile, TheEndOfARunWaitsForTheRunThatIsJustBeginning) {
+  ASSERT_TRUE(keep());
+  auto lock = files_->lock(prefix_.last_run_lock());
+  ASSERT_TRUE(lock) << lock.error().text;
+  std::thread ending([this] { (void)mark_last_run_ended(*files_, *clock_, prefix_, record_); });
+  clock_->sleep_us(100'000);
+  EXPECT_EQ(kept().ended_us, 0);
+  LastRunRecord successor = record_;
+  successor.started_us = 9;
+  ASSERT_TRUE(write_file_atomically(*files_, prefix_.last_run(), encode(successor), false));
+  lock->reset();
+  ending.join();
+  EXPECT_EQ(kept(), successor);
+}
+
+TEST_F(LastRunFile, TheBeginningOfARunWaitsForTheEndThatIsJustBeingMarked) {
+  ASSERT_TRUE(keep());
+  const LastRunRecord before = record_;
+  auto lock = files_->lock(prefix_.last_run_lock());
+  ASSERT_TRUE(lock) << lock.error().text;
+  record_.started_us = 9;
+  std::thread beginning([this] { (void)keep(); });
+  clock_->sleep_us(100'000);
+  EXPECT_EQ(kept(), before);
+  lock->reset();
+  beginning.join();
+  EXPECT_EQ(kept(), record_);
 }
 
 TEST_F(LastRunFile, NothingIsMarkedWhereTheFileIsGone) {
-  EXPECT_TRUE(mark_last_run_ended(*files_, prefix_, record_, 9));
+  EXPECT_TRUE(mark_last_run_ended(*files_, *clock_, prefix_, record_));
   EXPECT_FALSE(std::filesystem::exists(prefix_.last_run()));
 }
 

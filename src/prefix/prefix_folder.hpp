@@ -21,6 +21,8 @@ struct PrefixFolder {
   std::string app_settings() const { return root() + "/app_settings"; }
   /// What the last run wrote down of itself, for the commands; may be missing.
   std::string last_run() const { return root() + "/last_run"; }
+  /// Locked while that is changed.
+  std::string last_run_lock() const { return root() + "/last_run.lock"; }
   /// Locked while the halt file is changed.
   std::string halt_lock() const { return root() + "/halt.lock"; }
   /// What the runs of the job have done, for people and for programs.

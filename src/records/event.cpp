@@ -44,6 +44,7 @@ std::string text_line(const Event& event, const EventOrigin& origin, std::int64_
     line += fmt::format(", {}={}", key, value);
   };
   if (!event.note.empty()) add("note", dump(event.note));
+  if (!event.code.empty()) add("code", event.code);
   if (!event.from.empty()) add("from", one_line(event.from));
   if (!event.to.empty()) add("to", one_line(event.to));
   if (event.dataset != 0) add("dset", fmt::format("{}", event.dataset));
@@ -65,6 +66,7 @@ std::string json_line(const Event& event, const EventOrigin& origin, std::int64_
   line["job"] = origin.job_id;
   line[key_of(event.kind, "event", "transfer")] = event.name;
   if (!event.note.empty()) line["note"] = event.note;
+  if (!event.code.empty()) line["code"] = event.code;
   if (event.ranks != 0) line["ranks"] = event.ranks;
   if (!event.from.empty()) line["from"] = event.from;
   if (!event.to.empty()) line["to"] = event.to;

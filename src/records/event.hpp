@@ -16,6 +16,7 @@ struct Event {
   std::string name = {};
   Kind kind = Kind::event;
   std::string note = {};          ///< an event's: what else there is to say
+  std::string code = {};          ///< of a failure: name_of(Code)
   std::uint64_t ranks = 0;        ///< of a run that begins; 0: none begins
   std::string from = {};          ///< a transfer's
   std::string to = {};            ///< likewise; and where a dataset is that was made

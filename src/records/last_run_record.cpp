@@ -14,6 +14,7 @@ Blob encode(const LastRunRecord& record) {
   Encoder out;
   for (const std::string* text : {&record.job_id, &record.user, &record.version}) out.text(*text);
   out.u32(record.by_cairn_run ? 1 : 0);
+  out.text(record.prefix);
   out.u64(record.nodes.size());
   for (const NodeOfRun& node : record.nodes) {
     out.text(node.name);
@@ -44,6 +45,7 @@ Result<LastRunRecord> decode_last_run_record(Bytes content) {
   LastRunRecord record;
   for (std::string* text : {&record.job_id, &record.user, &record.version}) *text = in.text();
   record.by_cairn_run = in.boolean();
+  record.prefix = in.text();
   record.nodes.resize(in.count(least_node_bytes));
   for (NodeOfRun& node : record.nodes) node = {in.text(), in.text(), in.u64()};
   record.cache_base = in.text();

@@ -33,6 +33,7 @@ struct LastRunRecord {
   std::string user;
   std::string version;  ///< of Cairn
   bool by_cairn_run = false;
+  std::string prefix;  ///< the path of the prefix directory, by which a copy of it is known
   std::vector<NodeOfRun> nodes;  ///< in the order of their first ranks
   std::string cache_base;        ///< SCR_CACHE_BASE
   std::string control_base;      ///< SCR_CNTL_BASE

@@ -186,6 +186,7 @@ LastRunRecord last_run_example() {
           "ada",
           "0.1.0",
           true,
+          "/pfs/job",
           {{"n0", "n0.x", 2}, {"n1", "n1.x", 1}},
           "/ssd/%n",
           "/tmp",

@@ -97,7 +97,8 @@ void Halting::count_checkpoint() {
 /// Says to whoever starts runs that no further one is needed. A reason that is there already says
 /// more.
 void Halting::end() {
-  if (!is_prefix_used(files_, file_.folder().root())) return;
+  const PrefixFolder& folder = file_.folder();
+  if (!files_.info(folder.last_run()) && !is_prefix_used(files_, folder.root())) return;
   update([](HaltRecord& record) {
     if (record.reason.empty()) record.reason = halt_reason::finalize_called;
   });

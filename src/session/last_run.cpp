@@ -4,7 +4,6 @@
 
 #include "comm/blobs.hpp"
 #include "records/wire.hpp"
-#include "topology/placement.hpp"
 
 namespace cairn {
 namespace {
@@ -24,9 +23,8 @@ NodeOfRun node_of(const Blob& blob) {
 }
 
 /// On rank 0: from the first rank of each node.
-std::vector<NodeOfRun> gather_nodes(Communicator& comm, const Settings& settings,
-                                    const std::string& host) {
-  const Placement placement = gather_placement(comm, settings.node_name);
+std::vector<NodeOfRun> gather_nodes(Communicator& comm, const Placement& placement,
+                                    const Settings& settings, const std::string& host) {
   const NodeOfRun mine{settings.node_name, host, 0};
   if (comm.rank() != 0) {
     if (placement.beside(comm.rank()).front() == comm.rank())
@@ -45,12 +43,14 @@ std::vector<NodeOfRun> gather_nodes(Communicator& comm, const Settings& settings
 
 }  // namespace
 
-LastRunRecord describe_run(Communicator& comm, const Settings& settings, const std::string& host) {
-  std::vector<NodeOfRun> nodes = gather_nodes(comm, settings, host);
+LastRunRecord describe_run(Communicator& comm, const Placement& placement, const Settings& settings,
+                           const std::string& host) {
+  std::vector<NodeOfRun> nodes = gather_nodes(comm, placement, settings, host);
   if (comm.rank() != 0) return {};
   LastRunRecord record;
   record.job_id = settings.job_id;
   record.user = settings.user;
+  record.prefix = settings.prefix;
   record.nodes = std::move(nodes);
   for (const StoreSettings& store : settings.stores)
     if (store.enabled) record.stores.push_back({store.path, store.shared()});

@@ -21,7 +21,9 @@ LastRunRecord described(const std::vector<std::string>& nodes) {
     settings.stores[1].enabled = false;
     settings.stores[2].path = "/scratch";
     settings.stores[2].group = "WORLD";
-    LastRunRecord mine = describe_run(comm, settings, "host of " + settings.node_name);
+    settings.prefix = "/pfs/job";
+    LastRunRecord mine = describe_run(comm, gather_placement(comm, settings.node_name), settings,
+                                      "host of " + settings.node_name);
     if (comm.rank() == 0)
       record = std::move(mine);
     else
@@ -41,6 +43,7 @@ TEST(LastRun, NamesTheJobItsProcessAndTheStoresInUse) {
   const LastRunRecord record = described({"a", "b"});
   EXPECT_EQ(record.job_id, "77");
   EXPECT_EQ(record.user, "ada");
+  EXPECT_EQ(record.prefix, "/pfs/job");
   EXPECT_EQ(record.host, "host of a");
   EXPECT_EQ(life_of(record.process), Life::lives);
   EXPECT_EQ(record.stores, (std::vector<StoreOfRun>{{"/dev/shm/%n", false}, {"/scratch", true}}));

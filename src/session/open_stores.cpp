@@ -29,10 +29,12 @@ Result<std::unique_ptr<FileLock>> lock_folder(Files& files, Clock& clock, const 
                                               const Settings& settings) {
   auto lock = lock_patiently(files, clock, lock_in(folder), clock.steady_us() + run_patience_us);
   if (lock || lock.error().code != Code::busy) return lock;
-  return fail(Code::busy,
-              "node {}: another run of job {} is alive (it holds {}/lock); end it, or set another "
-              "SCR_JOB_ID. If the folder is seen by several nodes, add %n to its path",
-              settings.node_name, settings.job_id, folder);
+  return fail(
+      Code::busy,
+      "node {}: another run of job {} is alive (it holds {}/lock). Wait until it has ended, "
+      "or set SCR_PREFIX to another directory. If several nodes see that directory, add %n to "
+      "its path",
+      settings.node_name, settings.job_id, folder);
 }
 
 /// A folder may have several names, and a file that was locked may have been removed: what is held

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 
+#include "base/count.hpp"
 #include "base/units.hpp"
 #include "prefix/contents.hpp"
 #include "prefix/fetch.hpp"
@@ -57,8 +58,8 @@ Status PrefixSide::flush(const CachedDataset& dataset, const std::string& store,
   const auto account = copy_out(dataset, cached);
   const double seconds = seconds_since(from_us);
   CAIRN_TRY(log_flush(dataset.info, store, account, seconds));
-  tell(Severity::info, "{} is in {}: {} in {} files, in {} ({}/s)", dataset.label(),
-       settings_.prefix, format_bytes(account->bytes), account->files, format_seconds(seconds),
+  tell(Severity::info, "{} is in {}: {} in {}, in {} ({}/s)", dataset.label(), settings_.prefix,
+       format_bytes(account->bytes), count_text(account->files, "file"), format_seconds(seconds),
        format_bytes(static_cast<std::uint64_t>(static_cast<double>(account->bytes) /
                                                std::max(seconds, 1e-6))));
   return keep_to_window();

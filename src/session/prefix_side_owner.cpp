@@ -86,10 +86,10 @@ Status PrefixSide::own_if_there() {
 /// That it takes a while, and why.
 void PrefixSide::tell_rival(const OwnerRecord& rival) const {
   tell(Severity::info,
-       "{} was last used by job {} of {} on {}, which has not said that it ended: up to {} go by "
-       "without a sign of its life before this one takes over",
-       settings_.prefix, rival.job_id, rival.user, rival.host,
-       format_seconds(static_cast<double>(silence_us) * 1e-6));
+       "waiting up to {} for a sign of life of job {} of {} on {}, which last used {} and did not "
+       "record its end; without one, this run takes over",
+       format_seconds(static_cast<double>(silence_us) * 1e-6), rival.job_id, rival.user, rival.host,
+       settings_.prefix);
 }
 
 void PrefixSide::introduce_myself() {

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "base/count.hpp"
 #include "base/units.hpp"
 #include "config/remedy.hpp"
 #include "recovery/commit.hpp"
@@ -153,9 +154,12 @@ Status Session::check_copied(const std::vector<Uuid>& due) const {
       return fail(Code::lost, "{} is lost: {}", dataset.label(), dataset.reason);
     return fail(
         Code::not_copied,
-        "{} is not in {}: it is safe in the caches of this job's nodes, and \"cairn scavenge\" "
-        "brings it there before they are given back",
-        dataset.label(), settings_.prefix);
+        "{} is not in {}, but safe in the caches of this job's nodes. Before they are given back, "
+        "{}\"cairn scavenge\" copies it",
+        dataset.label(), settings_.prefix,
+        prefix_.is_missing()
+            ? fmt::format("create that directory: then \"SCR_JOB_ID={}\" and ", settings_.job_id)
+            : "");
   }
   return {};
 }
@@ -390,8 +394,8 @@ void Session::report_commit(const RankRecord& record, std::int64_t written_us) {
   events_.moved(dataset.is_checkpoint() ? "CHECKPOINT" : "OUTPUT", "", store, dataset, seconds,
                 bytes, files);
   if (!told) return;
-  tell("{}: {} in {} files, {}; {} from Start to Complete ({}/s), {} of it to protect",
-       current_.label(), format_bytes(bytes), sums[1],
+  tell("{}: {} in {}, {}; {} from Start to Complete ({}/s), {} of it to protect", current_.label(),
+       format_bytes(bytes), count_text(sums[1], "file"),
        current_.in_prefix() ? "in " + settings_.prefix
        : record.encoding.members.size() > 1
            ? fmt::format("{} over sets of {}", name_of(record.encoding.scheme),

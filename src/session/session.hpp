@@ -112,6 +112,8 @@ class Session {
   std::string_view state_name() const;
   /// Local.
   int rank() const { return comm_.rank(); }
+  /// Local. Of the ranks on the nodes.
+  const Placement& placement() const { return placement_; }
 
  private:
   enum class Phase { idle, restart, checkpoint, output, ended };

@@ -82,7 +82,13 @@ std::string settings_json(const ResolvedSettings& resolved) {
 
 int run_config_command(const ConfigCommand& command, Files& files, const ProcessFacts& process,
                        std::ostream& out, const Log& log) {
-  const auto resolved = read_job_settings(command.source, files, process, log);
+  const auto resolved = read_job_settings(command.source, files, process, log)
+                            .and_then([&](ResolvedSettings read) -> Result<ResolvedSettings> {
+                              // Other commands read the settings first, and then report this.
+                              if (!command.json && !command.source.prefix.empty())
+                                CAIRN_TRY(check_prefix_folder(files, read.settings.prefix));
+                              return read;
+                            });
   if (!resolved) {
     log.error("{}", resolved.error().text);
     return exit_failure;

@@ -316,6 +316,7 @@ Status explain(const ExplainCommand& command, Files& files, Clock& clock,
                const ProcessFacts& process, std::ostream& out, const Log& log) {
   CAIRN_ASSIGN(const FoundJob job, find_job(command.source, files, process, log));
   const Settings& settings = job.settings;
+  CAIRN_TRY(check_prefix_folder(files, settings.prefix));
   CAIRN_ASSIGN(const RestartFacts facts,
                gather_facts(files, clock, settings, command.caches, command.ranks, log));
   FilesSeen seen(files, settings);
@@ -326,8 +327,6 @@ Status explain(const ExplainCommand& command, Files& files, Clock& clock,
     out << text_of_json(report.json());
   else
     report.print(out);
-  if (!facts.prefix.is_there && facts.prefix.trouble.empty())
-    return check_prefix_folder(files, settings.prefix);
   if (!report.has_findings() && !command.datasets.empty())
     return fail(Code::not_found, "there is no such dataset: {}", fmt::join(command.datasets, ", "));
   return {};

@@ -2,6 +2,7 @@
 
 #include <charconv>
 
+#include "base/count.hpp"
 #include "base/local_time.hpp"
 #include "prefix/halt_file.hpp"
 #include "prefix/last_run_file.hpp"
@@ -137,14 +138,10 @@ void apply(const HaltCommand& command, const Change& change, HaltRecord& record)
 
 // --- what is in force ---
 
-std::string counted(std::int64_t number, std::string_view what) {
-  return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
-}
-
 std::string words_for_request(const HaltRecord& record) {
   return fmt::format("{} ({})",
                      record.immediate
-                         ? "at once: at the next call that can, without a further checkpoint"
+                         ? "at its next call of SCR_Should_exit, without another checkpoint"
                          : "after its next checkpoint",
                      record.reason);
 }
@@ -155,19 +152,21 @@ std::vector<std::string> words_for(const HaltRecord& record) {
   if (record.checkpoints_left)
     words.push_back(
         *record.checkpoints_left == 0
-            ? "after its next checkpoint: of those it was to make none is left"
-            : fmt::format("after {}", counted(*record.checkpoints_left, "more checkpoint")));
+            ? "now: it has made all checkpoints that it was allowed; a run that starts all the "
+              "same "
+              "stops after one checkpoint"
+            : fmt::format("after {}", count_text(*record.checkpoints_left, "more checkpoint")));
   if (record.exit_before_s)
-    words.push_back(fmt::format("to be over before {}", format_local_time(*record.exit_before_s)));
+    words.push_back(fmt::format("before {}", format_local_time(*record.exit_before_s)));
   if (record.exit_after_s)
-    words.push_back(fmt::format("after the first checkpoint that is made after {}",
+    words.push_back(fmt::format("after its first checkpoint from {} on",
                                 format_local_time(*record.exit_after_s)));
   if (record.halt_seconds)
     words.push_back(
         *record.halt_seconds == 0
-            ? "not because its allocation ends (in place of SCR_HALT_SECONDS)"
-            : fmt::format("{} before its allocation ends (in place of SCR_HALT_SECONDS)",
-                          counted(*record.halt_seconds, "second")));
+            ? "not for the end of its allocation (overrides SCR_HALT_SECONDS)"
+            : fmt::format("{} before the end of its allocation (overrides SCR_HALT_SECONDS)",
+                          count_text(*record.halt_seconds, "second")));
   return words;
 }
 
@@ -175,14 +174,16 @@ std::vector<std::string> words_for(const HaltRecord& record) {
 struct Shown {
   HaltRecord record;
   RunState run = RunState::unknown;
+  bool is_recorded = false;   ///< a run there has written down that it began
   std::int64_t ended_us = 0;  ///< 0: not known
 };
 
 /// A run that died may have ended by SCR_Finalize where no file of its end could be written.
 Shown with_run(HaltRecord record, const PrefixFolder& folder, Files& files, Clock& clock) {
   Shown shown{std::move(record)};
-  const auto last_run = read_last_run(files, folder);
+  const auto last_run = last_run_of(files, folder.prefix);
   if (last_run && *last_run) {
+    shown.is_recorded = true;
     shown.run = state_of_run(files, clock, folder, **last_run);
     shown.ended_us = (*last_run)->ended_us;
   }
@@ -193,11 +194,12 @@ Shown with_run(HaltRecord record, const PrefixFolder& folder, Files& files, Cloc
 
 std::string headline(const Shown& shown, bool stops) {
   const bool is_over = shown.run == RunState::ended || shown.run == RunState::died;
+  const char* next = stops ? "the next one stops" : "nothing stops the next one";
+  if (!is_over && !shown.is_recorded) return fmt::format("no run is recorded here; {}", next);
   if (!is_over) return stops ? "the job stops" : "nothing stops the job";
   const std::string when =
       shown.ended_us == 0 ? "" : fmt::format(" at {}", time_text(shown.ended_us));
-  return fmt::format("no run to stop: the last one {}{}; {}", name_of(shown.run), when,
-                     stops ? "the next one stops" : "nothing stops the next one");
+  return fmt::format("no run to stop: the last one {}{}; {}", name_of(shown.run), when, next);
 }
 
 void print(std::ostream& out, const HaltFile& file, const Shown& shown, bool verbose) {
@@ -225,8 +227,8 @@ void tell_if_unused(const PrefixFolder& folder, Files& files, const Log& log) {
   const auto there = files.info(folder.root());
   if (!there && there.error().code == Code::not_found)
     log.warning(
-        "no job has left anything in {} yet, though one that runs may only not have copied "
-        "anything so far: is it the prefix directory (SCR_PREFIX) of the job?",
+        "no run has left anything in {}: check that it is the prefix directory (SCR_PREFIX) of the "
+        "job",
         folder.prefix);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/count.hpp"
 #include "base/units.hpp"
 #include "tools/record_json.hpp"
 
@@ -86,10 +87,6 @@ void add_line(std::string& table, const Row& row,
   table.append(row[name]).append("\n");
 }
 
-std::string counted(std::uint64_t count, std::string_view what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
 std::string state_text(const DatasetRecord& record) {
   std::string text =
       record.quarantined ? "quarantined: no restart uses it" : "published; --check reads its files";
@@ -145,7 +142,7 @@ std::string dataset_text(const DatasetRecord& record, bool is_current, bool is_d
                    : fmt::format("{}, number {} of its kind", kind_of(info), info.checkpoint));
   line("state", is_dropped ? "dropped: cairn index add puts it back" : state_text(record));
   line("size", fmt::format("{} ({}) in {}", format_bytes(record.bytes),
-                           counted(record.bytes, "byte"), counted(record.files, "file")));
+                           count_text(record.bytes, "byte"), count_text(record.files, "file")));
   line("ranks", fmt::format("{}", info.ranks));
   if (info.in_place())
     line("written", info.was_found() ? "in place, written without Cairn; added or imported"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "cache/prefix_id_file.hpp"
 #include "prefix/app_settings_file.hpp"
 #include "prefix/last_run_file.hpp"
 
@@ -49,6 +50,16 @@ std::string id_source_of(const ResolvedSettings& resolved, bool is_from_run) {
   return fmt::format("by {}", resolved.find("SCR_JOB_ID")->source);
 }
 
+/// A directory that was moved has left nothing with its id at the path where the run saw it.
+bool is_copy_of(Files& files, const std::string& prefix, const std::string& original) {
+  if (prefix == original || !are_two_prefixes(files, prefix, original)) return false;
+  const RecordedId here = read_prefix_id(files, prefix);
+  const RecordedId there = read_prefix_id(files, original);
+  const bool are_known =
+      here.state == RecordedId::State::known && there.state == RecordedId::State::known;
+  return !are_known || here.id == there.id;
+}
+
 }  // namespace
 
 Result<ResolvedSettings> read_job_settings(const JobSettingsSource& source, Files& files,
@@ -78,7 +89,9 @@ Result<ResolvedSettings> read_job_settings(const JobSettingsSource& source, File
 }
 
 std::string FoundJob::text() const {
-  return fmt::format("job {} of {} ({})", settings.job_id, settings.user, id_source);
+  const std::string other =
+      job_of_last_run.empty() ? "" : fmt::format("; the last run was of job {}", job_of_last_run);
+  return fmt::format("job {} of {} ({}{})", settings.job_id, settings.user, id_source, other);
 }
 
 bool FoundJob::was_on(const std::string& node) const {
@@ -86,17 +99,29 @@ bool FoundJob::was_on(const std::string& node) const {
                                  [&](const NodeOfRun& one) { return one.name == node; });
 }
 
+Result<std::optional<LastRunRecord>> last_run_of(Files& files, const std::string& prefix) {
+  CAIRN_ASSIGN(auto run, read_last_run(files, PrefixFolder{prefix}));
+  if (!run || !is_copy_of(files, prefix, run->prefix)) return run;
+  return fail(
+      Code::not_found,
+      "{} is a copy of {}, where job {} ran: what it has of that run is ignored. Name {} to "
+      "find the job, or set SCR_JOB_ID for a job of the copy",
+      prefix, run->prefix, run->job_id, run->prefix);
+}
+
 Result<FoundJob> find_job(const JobSettingsSource& source, Files& files, ProcessFacts process,
                           const Log& log) {
   FoundJob job;
   CAIRN_ASSIGN(ResolvedSettings resolved, read_job_settings(source, files, process, log));
-  auto last_run = read_last_run(files, PrefixFolder{resolved.settings.prefix});
+  auto last_run = last_run_of(files, resolved.settings.prefix);
   if (!last_run) job.trouble = last_run.error().text;
   if (!last_run) log.warning("{}", job.trouble);
   job.last_run = std::move(last_run).value_or(std::nullopt);
   const bool is_id_given = is_set(process, "SCR_JOB_ID");
-  if (job.last_run && is_id_given && resolved.settings.job_id != job.last_run->job_id)
-    job.last_run.reset();  // of another job
+  if (job.last_run && is_id_given && resolved.settings.job_id != job.last_run->job_id) {
+    job.job_of_last_run = job.last_run->job_id;
+    job.last_run.reset();
+  }
   const bool is_from_run = job.last_run && !is_id_given;
   if (is_from_run && !has_default_id(resolved) && resolved.settings.job_id != job.last_run->job_id)
     job.other_job = resolved.settings.job_id;

@@ -26,10 +26,11 @@ Result<ResolvedSettings> read_job_settings(const JobSettingsSource& source, File
 struct FoundJob {
   Settings settings;  ///< its id, its user, its stores, its control directory; the rest as above
   std::optional<LastRunRecord> last_run;
-  std::string id_source;       ///< how the id is known, for people
-  std::string other_job;       ///< of the allocation that this command runs in, if it is another
-  std::string trouble;         ///< why what the last run wrote down cannot be read
-  bool is_id_default = false;  ///< neither the last run nor the user named a job
+  std::string id_source;        ///< how the id is known, for people
+  std::string other_job;        ///< of the allocation that this command runs in, if it is another
+  std::string job_of_last_run;  ///< where SCR_JOB_ID names another: last_run is empty then
+  std::string trouble;          ///< why what the last run wrote down cannot be read
+  bool is_id_default = false;   ///< neither the last run nor the user named a job
 
   /// "job 77 of ada (as its last run wrote down)"
   std::string text() const;
@@ -41,6 +42,10 @@ struct FoundJob {
 /// last run wrote down in the prefix directory, then what SCR_Init would see.
 Result<FoundJob> find_job(const JobSettingsSource& source, Files& files, ProcessFacts process,
                           const Log& log);
+
+/// As read_last_run, but an error where the prefix directory is a copy of that of the run: what the
+/// run wrote down is true of the other directory.
+Result<std::optional<LastRunRecord>> last_run_of(Files& files, const std::string& prefix);
 
 /// not_found if it is no folder.
 Status check_prefix_folder(Files& files, const std::string& prefix);

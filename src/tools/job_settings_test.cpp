@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 
+#include "cache/prefix_id_file.hpp"
 #include "files/posix_files.hpp"
 #include "files/temporary_folder.hpp"
 #include "prefix/last_run_file.hpp"
@@ -30,7 +32,19 @@ class FindJob : public ::testing::Test {
     EXPECT_TRUE(job) << job.error().text;
     return job ? *job : FoundJob{};
   }
-  void keep() { ASSERT_TRUE(keep_last_run(*files_, PrefixFolder{folder_.path()}, run_)); }
+  void keep() { ASSERT_TRUE(keep_last_run(*files_, *clock_, PrefixFolder{folder_.path()}, run_)); }
+  /// The run saw the prefix directory at this path.
+  void keep_of(const std::string& prefix) {
+    run_.prefix = prefix;
+    keep();
+  }
+  /// A second prefix directory, with that id.
+  std::string other(PrefixId id) {
+    const std::string path = folder_ / "other";
+    EXPECT_TRUE(files_->make_folder(path, 0777));
+    EXPECT_TRUE(replace_prefix_id(*files_, *clock_, path, id));
+    return path;
+  }
   static std::vector<std::string> stores(const FoundJob& job) {
     std::vector<std::string> paths;
     for (const StoreSettings& store : job.settings.stores) paths.push_back(store.path);
@@ -39,6 +53,7 @@ class FindJob : public ::testing::Test {
 
   TemporaryFolder folder_;
   std::unique_ptr<Files> files_ = make_posix_files();
+  std::unique_ptr<Clock> clock_ = make_system_clock();
   LastRunRecord run_;
   ProcessFacts process_;
   std::string warnings_;
@@ -95,6 +110,36 @@ TEST_F(FindJob, TheRecordOfAnotherJobCountsForNothing) {
   EXPECT_EQ(job.settings.user, "me");
   EXPECT_FALSE(job.last_run);
   EXPECT_NE(stores(job).front(), "/run/%n");
+  EXPECT_EQ(job.job_of_last_run, "77");
+  EXPECT_NE(job.text().find("77"), std::string::npos) << job.text();
+}
+
+TEST_F(FindJob, TheRecordInACopyOfThePrefixDirectoryIsIgnored) {
+  const std::string original = other(PrefixId{5});
+  ASSERT_TRUE(replace_prefix_id(*files_, *clock_, folder_.path(), PrefixId{5}));
+  keep_of(original);
+  const FoundJob job = find();
+  EXPECT_FALSE(job.last_run);
+  EXPECT_NE(job.trouble.find(original), std::string::npos) << job.trouble;
+}
+
+TEST_F(FindJob, TheRecordMovesWithThePrefixDirectory) {
+  keep_of(folder_ / "gone");
+  EXPECT_TRUE(find().last_run);
+}
+
+TEST_F(FindJob, ADirectoryThatWasCreatedWhereThisOneWasIsNoOriginal) {
+  ASSERT_TRUE(replace_prefix_id(*files_, *clock_, folder_.path(), PrefixId{5}));
+  keep_of(other(PrefixId{6}));
+  EXPECT_TRUE(find().last_run);
+}
+
+TEST_F(FindJob, ALinkToThePrefixDirectoryIsNoOriginal) {
+  ASSERT_TRUE(replace_prefix_id(*files_, *clock_, folder_.path(), PrefixId{5}));
+  TemporaryFolder elsewhere;
+  std::filesystem::create_symlink(folder_.path(), elsewhere / "link");
+  keep_of(elsewhere / "link");
+  EXPECT_TRUE(find().last_run);
 }
 
 TEST_F(FindJob, ADamagedRecordIsNamedAndCountsForNothing) {

@@ -102,6 +102,7 @@ Result<Json> content_of(const Envelope& envelope) {
 std::string text_of_value(const Json& value) {
   if (value.is_string()) return printable(value.get<std::string>());
   if (value.is_null()) return "-";
+  if (value.is_number_float()) return text_of_number(value.get<double>());
   return value.dump();
 }
 

@@ -117,5 +117,13 @@ TEST_F(PrintCommandTest, OfADirectoryTheFilesThatCanBePrintedAreNamed) {
   EXPECT_EQ(told_.find("run.json"), std::string::npos) << told_;
 }
 
+TEST_F(PrintCommandTest, ANumberIsShownWithoutTheNoiseOfItsBinaryForm) {
+  const std::string line =
+      R"({"time_us":1,"host":"h","job":"7","event":"X","seconds":0.0013759999999999998})";
+  ASSERT_EQ(run(blob(line + "\n")), 0) << told_;
+  EXPECT_TRUE(shows("0.001376")) << out_.str();
+  EXPECT_FALSE(shows("0.00137599")) << out_.str();
+}
+
 }  // namespace
 }  // namespace cairn

@@ -20,6 +20,7 @@ constexpr std::string_view not_shown = "time_us";  // the time again
 std::string field_of(const Json& entry, std::string_view key) {
   const auto field = entry.find(key);
   if (field == entry.end()) return "";
+  if (field->is_number_float()) return text_of_number(field->get<double>());
   return printable(field->is_string() ? field->get<std::string>() : field->dump());
 }
 
@@ -48,6 +49,11 @@ bool can_be_shown(Files& files, const std::string& path) {
 }
 
 }  // namespace
+
+std::string text_of_number(double number) {
+  constexpr double all_digits_in_six = 1e6;
+  return number < all_digits_in_six ? fmt::format("{:.6g}", number) : fmt::format("{:.0f}", number);
+}
 
 PrintedLog find_log_entries(Bytes bytes) {
   const std::string_view content(reinterpret_cast<const char*>(bytes.data()), bytes.size());

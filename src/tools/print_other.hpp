@@ -21,6 +21,9 @@ PrintedLog find_log_entries(Bytes content);
 /// An entry to a line: time, host, event, and then the other fields.
 void print_log(std::ostream& out, const PrintedLog& log);
 
+/// 0.0013759999999999998 -> "0.001376".
+std::string text_of_number(double number);
+
 /// The names of the files in a directory that cairn print can show, with their path.
 Result<std::vector<std::string>> printable_files(Files& files, const std::string& directory);
 

@@ -106,6 +106,7 @@ nlohmann::ordered_json json_of(const LastRunRecord& record) {
   put(json, "user", record.user);
   put(json, "version", record.version);
   put(json, "by_cairn_run", record.by_cairn_run);
+  put(json, "prefix", record.prefix);
   json["nodes"] = Json::array();
   for (const NodeOfRun& node : record.nodes)
     json["nodes"].push_back({{"name", node.name}, {"host", node.host}, {"ranks", node.ranks}});

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/count.hpp"
 #include "base/units.hpp"
 #include "recovery/dead_caches.hpp"
 #include "tools/advice.hpp"
@@ -24,7 +25,8 @@ Json json_of(const Verified& found) {
 std::string what_of(const Verified& found) {
   switch (found.state) {
     case Verified::State::good:
-      return fmt::format("good: {} in {} files", format_bytes(found.bytes), found.files);
+      return fmt::format("good: {} in {}", format_bytes(found.bytes),
+                         count_text(found.files, "file"));
     case Verified::State::repairable:
       return "damaged, can be repaired: give --repair";
     case Verified::State::repaired:

@@ -104,3 +104,21 @@ def test_a_prefix_directory_that_nobody_halts_is_not_written(job: Job) -> None:
     run = job.start_and_wait("until_told", SCR_CHECKPOINT_INTERVAL="1", SCR_FLUSH="0")
     run.end()
     assert not (job.cluster.prefix / ".cairn" / "halt").exists()
+
+
+def test_two_jobs_that_copy_nothing_to_their_prefix_directory_run_there_together(job: Job) -> None:
+    job.start_and_wait("until_told", SCR_FLUSH="0", SCR_JOB_ID="ended").end()
+    runs = [job.start_and_wait("until_told", SCR_FLUSH="0", SCR_JOB_ID=name) for name in ("ended", "another")]
+    job.halt("--immediate")
+    assert [job.end(run)[0] for run in runs] == [0, 0], job.told()
+    assert "waiting up to" not in job.told(), "a note about a run is no reason to own the directory"
+
+
+def test_a_failed_init_is_logged_with_the_kind_of_failure(job: Job) -> None:
+    run = job.start_and_wait("until_told", CAIRN_LOG_JSON="1")
+    assert job.end(job.start("until_told", {"CAIRN_LOG_JSON": "1"}))[0] != 0
+    lines = map(json.loads, (job.cluster.prefix / ".cairn" / "log.json").read_text().splitlines())
+    failed = [line for line in lines if line.get("event") == "INIT_FAIL"]
+    assert [line["code"] for line in failed] == ["busy"] and "alive" in failed[0]["note"], failed
+    job.halt("--immediate")
+    assert job.end(run)[0] == 0

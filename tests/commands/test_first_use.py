@@ -83,7 +83,7 @@ def test_a_wrong_option_names_the_command_and_its_help(cairn: Path, place: Path,
     assert list(place.iterdir()) == []
 
 
-@pytest.mark.parametrize("words", OF_A_PREFIX, ids=" ".join)
+@pytest.mark.parametrize("words", [*OF_A_PREFIX, ["config"]], ids=" ".join)
 @pytest.mark.parametrize("kind", ["nothing", "a file"])
 def test_a_prefix_directory_that_is_none_is_named(cairn: Path, place: Path, words: List[str], kind: str) -> None:
     prefix = place / "gone"
@@ -94,6 +94,8 @@ def test_a_prefix_directory_that_is_none_is_named(cairn: Path, place: Path, word
     assert done.code not in (0, 75), done
     assert str(prefix) in done.output + done.errors and "Traceback" not in done.errors, done
     assert kind == "a file" or not prefix.exists()
+    if words[0] != "doctor":  # which reports all that it finds
+        assert done.output == "" and len(done.errors.splitlines()) == 1, done
 
 
 @pytest.mark.parametrize("option", ["--output", "--metrics"])
@@ -102,7 +104,7 @@ def test_a_dash_is_the_standard_output(cairn: Path, place: Path, option: str) ->
     (place / ".cairn" / "log.json").write_text("")
     done = run(cairn, place, "report", option, "-")
     assert done.code == 0 and done.output.startswith("<!DOCTYPE" if option == "--output" else "# ")
-    assert not list(place.glob("-*"))
+    assert not list(place.glob("-*")) and "-:" not in done.errors
     assert run(cairn, place, "report", "-o", "-", "--metrics", "-").code == 2
 
 

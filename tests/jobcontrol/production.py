@@ -135,7 +135,7 @@ class World(Machine, NodeTest):
     def poll(self) -> Optional[Exit]:
         return self._exit
 
-    def end(self, patience_s: float) -> None:
+    def end(self, patience_s: float, by_itself_s: float = 0.0) -> None:
         self._ahead, self._fails_s = [], float("inf")
 
     def close(self) -> None:

@@ -81,9 +81,18 @@ UNSET = {"SCR_CHECKPOINT_INTERVAL": "0", "SCR_CHECKPOINT_SECONDS": "0", "SCR_CHE
     (Progress(finalized=True), {**UNSET, "SCR_CHECKPOINT_SECONDS": "60"}, False)])
 def test_where_no_checkpoint_was_made_as_none_was_ever_due_it_says_what_to_set(
         progress: Progress, settings: Mapping[str, str], says: bool) -> None:
-    assert ("SCR_CHECKPOINT_INTERVAL" in never_due(progress, settings)) == says
-    lines = lines_of(account_of(*TWICE), progress, 300, [never_due(progress, settings), "n1 lives"])
+    advice = never_due(account_of(run(1, 1)), progress, settings)
+    assert ("SCR_CHECKPOINT_INTERVAL" in advice) == says
+    lines = lines_of(account_of(*TWICE), progress, 300, [advice, "n1 lives"])
     assert len(lines) == 10 + says and lines[-1].endswith("n1 lives")
+
+
+@pytest.mark.parametrize("runs, progress", [
+    ([run(1, 1, how="hung; lost n1", failed=True)], Progress(finalized=False)),
+    ([run(1, 1, restarted_from="ckpt.9")], Progress(finalized=True)),
+    ([run(1, 1)], Progress(finalized=False, init_failure="another run is alive"))])
+def test_it_does_not_advise_checkpoints_where_something_else_kept_them_away(runs: List[Run], progress: Progress) -> None:
+    assert never_due(account_of(*runs), progress, UNSET) == ""
 
 
 def test_it_survives_being_written_down() -> None:

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import time
 from contextlib import suppress
@@ -15,8 +16,9 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple
 import pytest
 
 from cairn.account import Account
+from cairn.found_job import FoundJob, LastRun
 from cairn.life import identity, lives
-from cairn.state_file import StateFile, read_state
+from cairn.state_file import StateFile, is_over, read_state
 from jobs import Job, environment_of, launcher_of
 from stand_ins import put_on_path
 
@@ -142,6 +144,8 @@ def plain(tmp_path: Path, prefix: Path, first_flavour: str, program_of: Dict[str
 def test_what_a_killed_cairn_run_left_is_saved_by_the_prefix_directory_alone(shell: Shell, killed: Job) -> None:
     status = shell.status()
     assert not status["alive"] and status["life"] == "died", "at once, on the same host"
+    assert [run["failed"] for run in status["runs"]] == [True] and status["lost_s"] > 0
+    assert "1 died" in shell("status").output and "in use" not in shell("status").output
     until(lambda: shell.status()["program"] == "died")
     newest = shell.taken()
     assert shell.places()[newest] == ["cache"]
@@ -167,7 +171,7 @@ def test_clean_removes_the_nodes_that_a_killed_cairn_run_has_simulated(shell: Sh
     told = shell("clean", "--remove", "--job", "local")
     assert told.code == 0 and not storage.exists(), told
     gone = shell("scavenge")
-    assert gone.code == 1 and "no node has answered" in gone.told, "there is nothing left to look at"
+    assert gone.code == 1 and "no node answered" in gone.told, "there is nothing left to look at"
     assert absent_paths(shell("status").output) == []
 
 
@@ -226,7 +230,69 @@ def test_a_later_run_without_cairn_run_is_the_one_that_is_shown(shell: Shell, pr
     assert status["job"] == "plain" and status["alive"] and status["outcome"] == ""
 
 
+def test_a_program_that_lives_is_shown_though_a_later_cairn_run_has_failed(shell: Shell, prefix: Path, plain: Plain) -> None:
+    with StateFile(str(prefix)) as state:
+        state.write(Account(job="later", begun_s=time.time(), outcome="given up", reason="of no matter"), alive=False)
+    status = shell.status()
+    assert status["job"] == "plain" and status["alive"] and not status["by_cairn_run"]
+
+
+def test_a_program_beside_a_living_cairn_run_is_shown_too(shell: Shell, prefix: Path, plain: Plain) -> None:
+    with StateFile(str(prefix)) as state:
+        state.write(Account(job="later", begun_s=time.time()))
+        told = shell("status")
+    assert f"process {shell.found()['last_run']['process']} on" in told.output and "without cairn run" in told.output, told
+
+
+def test_a_copy_of_the_directory_says_nothing_of_the_job(cairn: Path, tmp_path: Path, prefix: Path, plain: Plain) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(prefix, copy)
+    shell = Shell(cairn, tmp_path / "there", copy)
+    told = shell("scavenge")
+    assert told.code == 1 and str(prefix) in told.told, told
+    assert not shell.status()["alive"]
+
+
+def test_a_directory_that_was_moved_keeps_its_job(cairn: Path, tmp_path: Path, prefix: Path, plain: Plain) -> None:
+    plain.end()
+    moved = prefix.rename(tmp_path / "moved")
+    told = Shell(cairn, tmp_path / "there", moved)("scavenge", "--json")
+    assert told.code == 0 and told.json()["verdict"] == "saved" and "job plain" in told.told, told
+
+
 # ---- what is not known is not called saved ----
+
+
+def test_scavenge_for_another_job_fails_and_names_the_one_that_ran_there(shell: Shell, plain: Plain) -> None:
+    plain.end()
+    told = shell("scavenge", SCR_JOB_ID="wrong")
+    assert told.code == 1 and "wrong" in told.told and "SCR_JOB_ID=plain" in told.told, told
+
+
+def test_this_host_needs_no_way_to_itself(shell: Shell, plain: Plain) -> None:
+    plain.end()
+    told = shell("scavenge", "--json", "--nodes", socket.gethostname(), PATH="/usr/bin:/bin")
+    assert told.code == 0 and told.json()["verdict"] == "saved", told
+
+
+def found_job(job: str = "7", state: str = "", by_cairn_run: bool = False) -> FoundJob:
+    run = LastRun(job, state, "h", 1, 100.0, 0.0, by_cairn_run, 1, (("n0", "h"),)) if state else None
+    return FoundJob("/p", job, "ada", "", False, "", [], "", [], "h", run)
+
+
+@pytest.mark.parametrize("job, begun_s, over", [
+    (found_job(), 50, True),  # run.json alone speaks
+    (found_job("8"), 50, False),  # of another job
+    (found_job(state="runs"), 200, False),  # a program lives, whatever came of a later cairn run
+    (found_job(state="runs", by_cairn_run=True), 50, False),
+    (found_job(state="ended"), 50, True),
+    (found_job(state="died"), 50, True),
+    (found_job(state="unknown"), 50, False),  # begun after that cairn run, by other means
+    (found_job(state="unknown", by_cairn_run=True), 50, True)])
+def test_the_end_of_cairn_run_says_nothing_of_another_program(job: FoundJob, begun_s: float, over: bool) -> None:
+    assert is_over({"alive": False, "account": Account(job="7", begun_s=begun_s, outcome="given up")}, job) == over
+    if job.last_run is None:
+        assert not is_over(None, job)
 
 
 def test_scavenge_fails_where_nothing_says_which_job_ran(shell: Shell) -> None:

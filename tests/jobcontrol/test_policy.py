@@ -120,12 +120,25 @@ def test_exit_codes_tell_the_outcomes_apart() -> None:
 
 @pytest.mark.parametrize("state, words", [
     (State(runs_used=1), ["SCR_RUNS", "1 of 1"]),
-    (State(nodes_healthy=0), ["0 are left", "spares", "SCR_MIN_NODES"]),
-    (State(failures_here=3), ["3 runs", "no new dataset"]),
+    (State(nodes_healthy=0), ["0 left", "spares", "SCR_MIN_NODES"]),
+    (State(failures_here=3), ["3 runs", "without a new dataset"]),
 ])
 def test_giving_up_tells_why_and_what_to_do(state: State, words: List[str]) -> None:
     reason = decide(Policy(1), state, Event(How.EXIT_OTHER, 7)).reason
     assert all(word in reason for word in words), reason
+
+
+@pytest.mark.parametrize("event, word", [
+    (Event(How.EXIT_OTHER, 1, False, init_failure="the caches are in use"), "the caches are in use"),
+    (Event(How.EXIT_OTHER, 127), "could not be started")])
+def test_more_runs_are_no_remedy_where_the_program_could_not_begin(event: Event, word: str) -> None:
+    action = decide(Policy(1), State(runs_used=1), event)
+    assert action.kind == Kind.GIVEN_UP and word in action.reason and "--runs" not in action.reason, action
+
+
+def test_a_failed_init_that_may_pass_is_tried_again() -> None:
+    assert decide(Policy(2), State(1), Event(How.EXIT_OTHER, 1, False, init_failure="busy")).kind == Kind.LAUNCH
+    assert "busy" in decide(Policy(2), State(1), Event(How.EXIT_0, 0, init_failure="busy")).reason
 
 
 CRASH, LOSS = Event(How.SIGNAL, 11), Event(How.NODE_LOST, 0, False, ("n1",))

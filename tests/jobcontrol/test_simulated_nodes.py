@@ -16,6 +16,7 @@ from cairn.node_tests import folders_of, unfit
 from cairn.on_node import started_at
 from cairn.processes import Exit, Group, kill_recorded
 from cairn.resources.local import SimulatedNodes
+from jobs import shell_job
 
 
 @pytest.fixture
@@ -153,3 +154,24 @@ def test_another_process_of_the_same_id_is_never_killed() -> None:
     assert not kill_recorded(os.getpid(), "1")
     assert not kill_recorded(os.getpid(), "")
     assert started_at(os.getpid()).isdigit()
+
+
+def test_it_says_that_simulated_nodes_ignore_the_place_of_the_caches(cairn: Path, tmp_path: Path, mpirun: str) -> None:
+    told = shell_job(cairn, tmp_path, mpirun, "true", settings={"SCR_CACHE_BASE": "/of/no/use"}).told
+    assert "SCR_CACHE_BASE=/of/no/use is ignored" in told, told
+    assert "is ignored" not in shell_job(cairn, tmp_path, mpirun, "true").told
+
+
+def test_a_launcher_that_notices_a_loss_by_itself_is_not_interrupted(cairn: Path, tmp_path: Path) -> None:
+    launcher = tmp_path / "mpirun"
+    launcher.write_text("""#!/bin/sh
+[ "$1" = --version ] && exit
+shift 2
+trap 'echo interrupted' TERM
+"$@" &
+wait $!
+sleep 0.2
+""")
+    launcher.chmod(0o755)
+    outcome = shell_job(cairn, tmp_path, str(launcher), "sleep 60", "--kill-node", "n0@0.5")
+    assert "n0 dies" in outcome.told and "interrupted" not in outcome.output, outcome

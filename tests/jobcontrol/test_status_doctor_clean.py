@@ -244,6 +244,12 @@ def test_clean_keeps_the_cache_of_a_directory_that_was_moved_away(cairn: Path, t
     assert not folder.exists()
 
 
+def test_clean_of_a_directory_that_no_cache_knows_fails(cairn: Path, tmp_path: Path, user: str) -> None:
+    left_by(tmp_path, user, "7", 300)
+    code, output, told = call(cairn, tmp_path, "clean", "--of", "/nosuch", "--cache", tmp_path)
+    assert code == 1 and output == "" and "/nosuch" in told, output + told
+
+
 def test_clean_follows_no_links(cairn: Path, tmp_path: Path, user: str) -> None:
     precious = tmp_path / "precious"
     precious.mkdir()

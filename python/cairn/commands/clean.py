@@ -36,7 +36,7 @@ def parser() -> argparse.ArgumentParser:
     add = made.add_argument
     add("--remove", action="store_true", help="do it")
     add("--job", action="append", default=[], metavar="ID", help="only this job's, however young; may be repeated")
-    add("--of", metavar="FOLDER", help="only the caches for this prefix directory, however young: those that have "
+    add("--of", metavar="DIRECTORY", help="only the caches for this prefix directory, however young: those that have "
         "its id, and those without a recorded id that were last used from this path")
     add("--older-than", type=float, default=24.0, metavar="HOURS",
         help="only of jobs that have written nothing for so long (24)")
@@ -65,6 +65,14 @@ class Known(NamedTuple):
     of_id: str  # of the prefix directory that --of names; empty if it has none
 
 
+def check_named(of: str, caches: Sequence[Path]) -> None:
+    """A directory that is gone is known by the caches that have recorded its path."""
+    if os.path.isdir(of) or any(text_in(path / "prefix") == os.path.abspath(of) for path in caches):
+        return
+    raise Trouble(f"--of: {of} is not a directory, and no cache here was last used from that path; name an existing prefix "
+                  "directory, or a job by --job")
+
+
 def known_of(native: Native, of: Optional[str]) -> Known:
     """As the settings tell."""
     of_id = native.prefix_id(of) if of and os.path.isdir(of) else ""
@@ -89,8 +97,8 @@ def why_not_for(path: Path, prefix: str, prefix_id: str) -> str:
     if prefix_id and (noted or path.name).endswith(prefix_id) or not noted and is_here:
         return ""
     if is_here:
-        return f"is for a prefix directory of id {noted}, which was at this path and may have been moved; name it by --job"
-    return "is for another prefix directory"
+        return f"for the prefix directory with id {noted}, which was at this path and may have been moved; name it by --job"
+    return "for another prefix directory"
 
 
 def prefix_of(path: Path, known: Known) -> str:
@@ -107,9 +115,9 @@ def why_it_may_go_on(left: Left, known: Known) -> str:
     try:
         state = read_state(prefix, SILENT_S)
     except Trouble as trouble:
-        return f"may go on: it cannot be seen whether its cairn run lives: {trouble}; repair or remove that file"
+        return f"its cairn run may be alive: {trouble}; repair or remove that file"
     if state and state["alive"] and state["account"].job == left.job:
-        return f"is the job of the cairn run that works in {prefix}"
+        return f"of the job of the cairn run that is active in {prefix}"
     return ""
 
 
@@ -174,15 +182,15 @@ def take_lock(path: Path, make: bool) -> TextIO:
 def why_kept(left: Left, options: argparse.Namespace, known: Known, now_s: float) -> str:
     """Why it is not to be removed, empty if it is."""
     if options.job and left.job not in options.job:
-        return "is another job's"
+        return "of another job"
     not_for = why_not_for(left.path, options.of, known.of_id) if options.of else ""
     if not_for:
         return not_for
     is_named = options.job or options.of
     if not is_named and left.job == known.own:
-        return "is the job of this allocation; name it by --job"
+        return "of the job of this allocation; name it by --job"
     if not is_named and now_s - left.newest_s < options.older_than * 3600:
-        return f"was written to less than {options.older_than:g} h ago"
+        return f"used in the last {options.older_than:g} h"
     return why_it_may_go_on(left, known)
 
 
@@ -198,9 +206,9 @@ def clean(path: Path, options: argparse.Namespace, known: Known) -> bool:
                 shutil.rmtree(path)
                 print(f"{what}: removed")
             else:
-                print(f"{what}: " + (f"kept, it {kept}" if kept else "would be removed by --remove"))
+                print(f"{what}: " + (f"kept: {kept}" if kept else "would be removed by --remove"))
     except BlockingIOError:
-        print(f"{path}: kept, a run of the job is alive")
+        print(f"{path}: kept: a run of the job is alive")
     except BrokenPipeError:  # of the output
         raise
     except OSError as error:
@@ -221,7 +229,7 @@ def why_nodes_kept(caches: Sequence[Path], options: argparse.Namespace, known: K
         if kept:
             is_named = options.job or options.of
             return kept if is_named else f"{kept}; cairn scavenge -p {prefix_of(path, known)} saves what it holds"
-    return "is not known to be of that job" if (options.job or options.of) and not caches else ""
+    return "not known to be of that job" if (options.job or options.of) and not caches else ""
 
 
 def clean_nodes(path: Path, options: argparse.Namespace, known: Known, user: str) -> None:
@@ -235,7 +243,7 @@ def clean_nodes(path: Path, options: argparse.Namespace, known: Known, user: str
         what = f"{path}: {size_text(bytes_and_newest(path)[0])} of nodes that were simulated for {jobs}"
         if not kept and options.remove:
             shutil.rmtree(path)
-        print(f"{what}: " + (f"kept, it {kept}" if kept else "removed" if options.remove else "would be removed by --remove"))
+        print(f"{what}: " + (f"kept: {kept}" if kept else "removed" if options.remove else "would be removed by --remove"))
 
 
 def clean_simulated(options: argparse.Namespace, known: Known, user: str, bases: Sequence[Path]) -> bool:
@@ -246,7 +254,7 @@ def clean_simulated(options: argparse.Namespace, known: Known, user: str, bases:
             if is_ours(path):
                 clean_nodes(path, options, known, user)
         except BlockingIOError:
-            print(f"{path}: kept, a run of the job is alive")
+            print(f"{path}: kept: a run of the job is alive")
         except BrokenPipeError:  # of the output
             raise
         except OSError as error:
@@ -269,8 +277,17 @@ def main(arguments: Sequence[str], native_path: Path) -> int:
         report(trouble)
         return 1
     bases: List[str] = options.cache or sorted({*cache_folders(native.settings), *places})
+    temporary = [] if options.cache else [MEMORY, Path(tempfile.gettempdir())]
+    found = [path for base in bases for path in folders_in(Path(base), user)]
+    try:
+        if options.of:
+            simulated = [path for nodes in left_by_the_dead(temporary) for path in caches_in(nodes, user)]
+            check_named(options.of, [*found, *simulated])
+    except (Trouble, OSError, ValueError) as trouble:
+        report(trouble)
+        return 1
     # Simulated nodes first: their caches may be among those of the job.
-    done = [] if options.cache else [clean_simulated(options, known, user, [MEMORY, Path(tempfile.gettempdir())])]
+    done = [clean_simulated(options, known, user, temporary)]
     found = [path for base in bases for path in folders_in(Path(base), user)]
     if not found:
         print(f"nothing of {user}'s jobs is in {', '.join(bases)}")

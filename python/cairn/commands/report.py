@@ -14,7 +14,8 @@ from cairn.job_log import NAME, read_log
 from cairn.native import Native, Trouble, check_prefix
 from cairn.reporting import metrics
 from cairn.reporting.history import History, history_of
-from cairn.reporting.page import Unread, count_text, page_of
+from cairn.account import count_text
+from cairn.reporting.page import Unread, page_of
 
 
 def parser() -> argparse.ArgumentParser:
@@ -31,11 +32,16 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-def logs_of(options: argparse.Namespace, native_path: Path) -> Dict[Path, str]:
+def prefixes_of(options: argparse.Namespace, native_path: Path) -> List[str]:
+    """As the user names them, or the one of the settings."""
+    if options.prefix or options.log:
+        named: List[str] = options.prefix
+        return named
+    return [Native(native_path, None, dict(os.environ)).prefix]
+
+
+def logs_of(options: argparse.Namespace, prefixes: Sequence[str]) -> Dict[Path, str]:
     """Each once, with the name that it has on the page."""
-    prefixes = options.prefix
-    if not prefixes and not options.log:
-        prefixes = [Native(native_path, None, dict(os.environ)).prefix]
     found = {Path(prefix).resolve() / ".cairn" / NAME: str(Path(prefix).resolve()) for prefix in prefixes}
     for log in options.log:
         found.setdefault(Path(log).resolve(), str(Path(log).resolve()))
@@ -60,16 +66,16 @@ def read_all(logs: Dict[Path, str]) -> Tuple[List[History], List[Unread]]:
     return histories, unread
 
 
-def all_are_there(prefixes: Sequence[str]) -> bool:
-    """Whether each prefix directory exists; says which does not. The page shows the others all the same."""
-    there = True
+def existing(prefixes: Sequence[str]) -> List[str]:
+    """The prefix directories that exist; reports the others."""
+    found = []
     for prefix in prefixes:
         try:
             check_prefix(prefix)
+            found.append(prefix)
         except Trouble as trouble:
             report(trouble)
-            there = False
-    return there
+    return found
 
 
 def write(name: str, text: str) -> None:
@@ -96,9 +102,13 @@ def main(arguments: Sequence[str], native_path: Path) -> int:
     options = made.parse_args(list(arguments))
     if options.output == options.metrics == STANDARD_OUTPUT:
         made.error("--output and --metrics cannot both be the standard output")
-    there = all_are_there(options.prefix)
     try:
-        histories, unread = read_all(logs_of(options, native_path))
+        named = prefixes_of(options, native_path)
+        prefixes = existing(named)
+        logs = logs_of(options, prefixes)
+        if not logs:
+            return 1
+        histories, unread = read_all(logs)
         for one in unread:
             print(f"cairn: warning: {one.source}: {one.reason}", file=sys.stderr)
         if not histories:
@@ -110,6 +120,7 @@ def main(arguments: Sequence[str], native_path: Path) -> int:
         report(trouble)
         return 1
     runs = sum(len(history.runs) for history in histories)
-    summary = f"{options.output}: {count_text(runs, 'run')} of {count_text(len(histories), 'job')}"
+    where = "standard output" if options.output == STANDARD_OUTPUT else options.output
+    summary = f"{where}: {count_text(runs, 'run')} of {count_text(len(histories), 'job')}"
     print(summary, file=sys.stderr if STANDARD_OUTPUT in (options.output, options.metrics) else sys.stdout)
-    return 0 if there else 1
+    return 0 if len(prefixes) == len(named) else 1

@@ -12,9 +12,9 @@ import time
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Callable, Dict, Iterator, List, Mapping, NoReturn, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NoReturn, Optional, Sequence, Tuple
 
-from cairn.account import Account, lines_of, never_due
+from cairn.account import Account, count_text, lines_of, never_due
 from cairn.command_line import FAILURE, USAGE, Parser, report
 from cairn.commands.for_scripts import EndTime
 from cairn.commands.scavenge import down_of, settings_on_nodes
@@ -43,7 +43,7 @@ COMMAND_OPTIONS = {"-rc": "run_cmd", "--run-cmd": "run_cmd", "-rs": "restart_cmd
 
 
 def say(text: str) -> None:
-    """To whoever watches, if anybody still does; the standard output is the program's."""
+    """To the user. The standard output is the program's."""
     with suppress(OSError):  # past the buffers: what stays in them fails once more at the exit, and changes its code
         os.write(sys.stderr.fileno(), f"cairn run: {text}\n".encode(errors="backslashreplace"))
 
@@ -91,7 +91,7 @@ def parser() -> argparse.ArgumentParser:
 
 @dataclass
 class Commands:
-    """What is launched: the launcher, its options, and the program in its two forms."""
+    """The launcher, its options, and the program in its two forms."""
 
     launcher: Launcher
     name: str
@@ -190,7 +190,7 @@ def strike_of(text: str, manager: ResourceManager) -> Strike:
     if not isinstance(manager, SimulatedNodes):
         raise WrongUsage("--kill-node is for simulated nodes only (--nodes, without a resource manager)")
     if node not in manager.nodes():
-        raise WrongUsage(f"--kill-node: {node} is none of {', '.join(manager.nodes())}")
+        raise WrongUsage(f"--kill-node: there is no node {node}; the nodes are {', '.join(manager.nodes())}")
     kind, _, number = when.rpartition(":")
     try:
         if kind == "checkpoint":
@@ -201,7 +201,7 @@ def strike_of(text: str, manager: ResourceManager) -> Strike:
 
 
 def choose_manager(options: argparse.Namespace, native: Native, environment: Dict[str, str]) -> ResourceManager:
-    """Nodes are simulated where they are asked for and there is nobody to give real ones."""
+    """Simulates nodes where the user asks for them and no resource manager provides real ones."""
     manager = manager_of(environment, options.manager, native.chosen("SCR_NODELIST"),
                          native.settings["CAIRN_REMOTE"])
     if manager.name != "local" or options.nodes is None:
@@ -279,7 +279,7 @@ def nodes_of(options: argparse.Namespace, manager: ResourceManager, commands: Co
     wanted = (options.nodes or commands.launcher.nodes(commands.options) or manager.wanted()
               or native.number("SCR_MIN_NODES") or len(nodes))
     if wanted > len(nodes):
-        raise Trouble(f"{wanted} nodes are wanted, and the allocation has {len(nodes)}")
+        raise Trouble(f"the program needs {count_text(wanted, 'node')}, and the allocation has {len(nodes)}")
     return nodes, wanted
 
 
@@ -336,10 +336,10 @@ def tests_for(native: Native, manager: ResourceManager, left_out: Optional[str],
 
 def scavenge_at_end(work: Job, native: Native, manager: ResourceManager, plan: Plan, stop: Stop,
                     succeeded: bool, tick: Callable[[], None], events: Events) -> str:
-    """Saves what only the nodes have; tells what came of that, empty if there was nothing. A job that has come to its
-    end by itself has copied its newest checkpoint, unless SCR_FLUSH=0 says that it does not want that."""
+    """Saves what only the nodes have. Returns the result as text, empty if there was nothing to save. A job that ended by
+    itself has copied its newest checkpoint, unless SCR_FLUSH=0."""
     if native.settings["SCR_ENABLE"] == "0" or stop.now:
-        return f"not done, as {stop.now}; cairn scavenge does it" if stop.now else ""
+        return f"skipped, because {stop.now}; cairn scavenge saves the data" if stop.now else ""
     account = work.account
     try:
         end_time_s = plan.end_time()
@@ -349,13 +349,13 @@ def scavenge_at_end(work: Job, native: Native, manager: ResourceManager, plan: P
         result = Scavenge(wish, native, manager.remote(), say, lambda: stop.now, tick, events).run(
             account.nodes, down_of(account.nodes, manager))
     except Exception as error:  # pylint: disable=broad-except
-        return f"failed: {error}; cairn scavenge tries it again"
+        return f"failed: {error}; cairn scavenge tries again"
     # Where there is no way to the nodes, a job that has come to its end need not hear of it every time.
     return "" if succeeded and not result.saved and not result.waits else result.text()
 
 
 def advice_at_end(work: Job, native: Native, strikes: Sequence[Strike]) -> List[str]:
-    """What was asked for and has not happened, and what to do."""
+    """What the user asked for and did not happen, and what to do."""
     progress = work.progress
     missed = [strike.missed(progress.commits) for strike in strikes]
     if progress.commits:
@@ -364,17 +364,24 @@ def advice_at_end(work: Job, native: Native, strikes: Sequence[Strike]) -> List[
         settings = Native(native.path, native.prefix, native.environment).settings
     except Trouble:
         settings = native.settings
-    return [*missed, never_due(progress, settings)]
+    return [*missed, never_due(work.account, progress, settings)]
 
 
-def last_account(prefix: str) -> Optional[Account]:
-    """What the `cairn run` before this one has told of itself."""
+def last_state(prefix: str) -> Optional[Dict[str, Any]]:
+    """What the `cairn run` before this one recorded."""
     try:
-        state = read_state(prefix)
-    except Trouble:  # it is about to be written anew
+        return read_state(prefix)
+    except Trouble:  # this one replaces it
         return None
-    account: Optional[Account] = state["account"] if state else None
-    return account
+
+
+def say_what_is_ignored(native: Native, manager: SimulatedNodes) -> None:
+    """Settings that simulated nodes override."""
+    for key in ("SCR_CACHE_BASE", "SCR_CNTL_BASE"):
+        chosen = native.chosen(key)
+        if chosen:
+            say(f"{key}={chosen} is ignored: simulated nodes keep their files in {manager.storage('%n')}. --storage chooses "
+                "another directory")
 
 
 def run(options: argparse.Namespace, native_path: Path) -> int:
@@ -389,13 +396,17 @@ def run(options: argparse.Namespace, native_path: Path) -> int:
         manager = choose_manager(options, native, environment)
         if isinstance(manager, SimulatedNodes):
             stack.enter_context(manager)
+            say_what_is_ignored(native, manager)
         nodes, wanted = nodes_of(options, manager, commands, native)
         manager.wrap(nodes[:wanted], commands.launcher.ranks(commands.options))  # what is wrong with that is wrong now
         state_file = stack.enter_context(StateFile(native.prefix))
-        last = last_account(native.prefix)
+        last = last_state(native.prefix)
         job = job_of(native, manager)
         plan = plan_of(options, native, manager, commands, job, wanted, environment)
         account = Account(manager.name, Path(commands.name).name, job, nodes, wanted, begun_s=time.time())
+        as_root = commands.launcher.trouble_as_root(commands.options, environment) if os.geteuid() == 0 else ""
+        if as_root:
+            say(as_root)
         stop = Stop()
         stack.enter_context(on_signals(stop, os.isatty(0)))
         events = stack.enter_context(EventLog(native, plan.environment(None), say))

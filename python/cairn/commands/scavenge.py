@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import socket
 import sys
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from cairn.account import Account
 from cairn.command_line import FAILURE, USAGE, Parser, report
@@ -19,10 +20,11 @@ from cairn.found_job import FoundJob
 from cairn.hosts import expand
 from cairn.native import Native, Trouble, WrongUsage, check_prefix
 from cairn.resources import ALL, manager_of
+from cairn.resources.listed import ListedHosts
 from cairn.resources.local import NodesHere, SimulatedNodes
 from cairn.roles import ResourceManager
 from cairn.scavenge import Result, Scavenge, Verdict, Wish
-from cairn.state_file import read_state
+from cairn.state_file import is_over, read_state
 
 EXIT_CODES = {None: 0, Verdict.SAVED: 0, Verdict.COPIED: 0, Verdict.FAILED: 1, Verdict.LATER: 75}
 
@@ -35,16 +37,16 @@ def say(text: str) -> None:
 def parser() -> argparse.ArgumentParser:
     """The command line. `-j` and `-v` stand in scripts that were written for SCR."""
     made = Parser(
-        prog="cairn scavenge", description="Brings what the nodes of a dead job still hold to the prefix directory, and "
-        "makes it whole there: outputs, the oldest first, then the newest checkpoint that can be had.",
-        epilog="Exit codes: 0 saved, or nothing had to be; 1 something could not be saved, or looked for, 2 wrong usage, "
-               "75 try again later: a job is running with the caches, the time is up, or another scavenge is at it.")
+        prog="cairn scavenge", description="Copies what the nodes of a dead job still hold to the prefix directory, and "
+        "rebuilds it there: outputs, the oldest first, then the newest checkpoint that is complete enough.",
+        epilog="Exit codes: 0 saved, or nothing to save, 1 something could not be saved or found, 2 wrong usage, "
+               "75 try again later: a job uses the caches, the time is up, or another scavenge is at work.")
     add = made.add_argument
     add("-p", "--prefix", metavar="DIR", help="the prefix directory, in place of SCR_PREFIX")
     add("--nodes", metavar="HOSTS", help="the nodes, in place of SCR_NODELIST and of those of the allocation")
-    add("--no-rebuild", action="store_true", help="only copy; cairn rebuild --prefix makes it whole later")
-    add("--manager", metavar="NAME", help=f"{', '.join(ALL)}; else the one that has started this")
-    add("--storage", type=Path, metavar="DIR", help="of nodes that cairn run has simulated")
+    add("--no-rebuild", action="store_true", help="only copy; cairn rebuild --prefix rebuilds it later")
+    add("--manager", metavar="NAME", help=f"{', '.join(ALL)}; default: the one of this allocation")
+    add("--storage", type=Path, metavar="DIR", help="the directory of nodes that cairn run simulated")
     add("--json", action="store_true", help="print JSON")
     add("-j", "--joblauncher", dest="launcher", help=argparse.SUPPRESS)
     add("-v", "--verbose", dest="verbose", action="store_true", help=argparse.SUPPRESS)
@@ -80,21 +82,29 @@ class Place(NamedTuple):
 
 
 def place_of(options: argparse.Namespace, native: Native, environment: Mapping[str, str]) -> Place:
-    """By the options and settings, by the resource manager, or else by what the last run, or its `cairn run`, wrote down."""
+    """By the options and settings, by the resource manager, or else by the records of the last run or its `cairn run`."""
     state = read_state(native.prefix)
     told: Account = state["account"] if state else Account()
     job = native.job()
     listed = options.nodes or native.chosen("SCR_NODELIST")
+    listed_here = bool(listed) and all(map(is_this_host, expand(listed)))
     manager = manager_of(environment, options.manager, listed or hosts_of(job, told), native.settings["CAIRN_REMOTE"])
     if options.storage:
         manager = SimulatedNodes.left_in(environment, options.storage)
+    elif isinstance(manager, ListedHosts) and listed_here:
+        names = job.last_run.names() if job.last_run and job.is_on_this_host() else expand(listed)
+        manager, listed = NodesHere(environment, names, job.bases() if job.last_run else ()), None
     elif manager.name == "local" and not listed and job.last_run:
         manager = NodesHere(environment, job.last_run.names(), job.bases())
     if job.is_default:
         job = named(job, manager.job_id() or told.job)
     nodes = expand(listed) if listed else manager.nodes()
-    ended = job.last_run is not None and job.last_run.state in ("ended", "died")
-    return Place(manager, nodes, job, ended or (bool(told.outcome) and told.job == job.job))
+    return Place(manager, nodes, job, is_over(state, job))
+
+
+def is_this_host(name: str) -> bool:
+    """It needs no way to another one."""
+    return name.partition(".")[0] in ("localhost", socket.gethostname().partition(".")[0])
 
 
 def hosts_of(job: FoundJob, told: Account) -> str:
@@ -105,26 +115,35 @@ def hosts_of(job: FoundJob, told: Account) -> str:
 
 
 def named(job: FoundJob, name: Optional[str]) -> FoundJob:
-    """Where neither the user nor the last run has named a job."""
+    """Where neither the user nor the last run names a job."""
     if name:
         return replace(job, job=name, text=f"job {name} of {job.user}")
-    raise Trouble(f"nothing in {job.prefix} says which job ran there: {job.trouble or 'no run has written it down'}. Name "
-                  "the job by SCR_JOB_ID, its nodes by --nodes, and its caches by SCR_CACHE_BASE if it had that set; or "
-                  "name the right prefix directory (-p, SCR_PREFIX)")
+    raise Trouble(f"the job that ran in {job.prefix} is not known: {job.trouble or 'no run is recorded there'}. Give another "
+                  "prefix directory (-p, SCR_PREFIX); or the job (SCR_JOB_ID), its nodes (--nodes), and SCR_CACHE_BASE if "
+                  "the job had it set")
+
+
+def check_found(result: Result, job: FoundJob, state: Optional[Dict[str, Any]]) -> None:
+    """That the nodes hold nothing of a job proves nothing if another job ran in the directory."""
+    ran = job.job_of_last_run or (state["account"].job if state and not job.last_run else "")
+    if result.listed == 0 and ran and ran != job.job:
+        raise Trouble(f"no node holds anything of job {job.job}, but the last run in {job.prefix} was of job {ran}. Unset "
+                      f"SCR_JOB_ID, or set SCR_JOB_ID={ran}, to save that job's data")
 
 
 def say_what_came(result: Result, manager: ResourceManager, job: FoundJob) -> None:
-    """Where no line for a dataset says it."""
+    """Where no line about a dataset says it."""
     if result.waits and not result.saved:
         say(f"nothing was tried: {result.waits}")
     elif len(result.silent) == len(result.nodes):
-        say(f"nothing was saved: no node has answered; the commands go by {manager.remote().name}")
+        say(f"nothing was saved: no node answered; the commands go by {manager.remote().name}")
     elif result.nothing_known():
-        say(f"nothing was saved, and it is not known what there is: {result.text()}; the others hold nothing of the job")
+        say(f"nothing was saved, because not all caches could be listed: {result.text()}. The other nodes hold nothing of "
+            "the job")
     elif result.listed == 0:
-        say(f"nothing has to be saved: the nodes hold nothing of job {job.job}")
+        say(f"nothing to save: the nodes hold nothing of job {job.job}")
     elif result.verdict() is None:
-        say("nothing has to be saved: the prefix directory has what the nodes hold")
+        say("nothing to save: the prefix directory has all that the nodes hold")
 
 
 def scavenge(options: argparse.Namespace, native_path: Path) -> Result:
@@ -137,19 +156,20 @@ def scavenge(options: argparse.Namespace, native_path: Path) -> Result:
         manager, nodes, job = place.manager, place.nodes, place.job
         if isinstance(manager, SimulatedNodes):
             stack.enter_context(manager)
-        say(f"looks for {job.text} on {', '.join(nodes)}, in {', '.join(job.stores)}")
+        say(f"looking for {job.text} on {', '.join(nodes)}, in {', '.join(job.stores)}")
         end_time_s = end_time_of(native, manager)
         settings = settings_on_nodes(native, manager, job.job, end_time_s)
         wish = Wish(job.settings_for_nodes(settings, {**environment, **manager.settings()}),
                     rebuild=not options.no_rebuild, run_ended=place.run_ended, end_time_s=end_time_s)
         events = stack.enter_context(EventLog(native, {**environment, **wish.settings}, say))
         work = Scavenge(wish, native, manager.remote(), say, events=events)
-        absent = {} if options.nodes else {node: "the last run was on it, and it is none of these nodes: give --nodes"
+        absent = {} if options.nodes else {node: "a node of the last run, but not of this allocation; name it by --nodes"
                                            for node in place.elsewhere()}
         result = work.run([*nodes, *absent], {**down_of(nodes, manager), **absent})
+    check_found(result, job, read_state(native.prefix))
     say_what_came(result, manager, job)
     restart = native.restart_name()
-    say(f"a restart begins with {restart}" if restart else "the prefix directory has no checkpoint to restart from")
+    say(f"a restart will use {restart}" if restart else "the prefix directory has no checkpoint to restart from")
     return result
 
 
@@ -162,7 +182,7 @@ def main(arguments: Sequence[str], native_path: Path) -> int:
         report(trouble)
         return USAGE if isinstance(trouble, WrongUsage) else FAILURE
     except KeyboardInterrupt:
-        print("cairn: interrupted; what was copied stays, and the next scavenge goes on with it", file=sys.stderr)
+        print("cairn: interrupted; the next scavenge continues with what was copied", file=sys.stderr)
         return EXIT_CODES[Verdict.LATER]
     if options.json:
         print(json.dumps(result.as_json(), indent=2))

@@ -10,15 +10,13 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence
 
-from cairn.account import Account, time_text
+from cairn.account import Account, count_text, time_text
 from cairn.command_line import Parser, report
-from cairn.found_job import FoundJob
+from cairn.found_job import DIED, ENDED, RUNS, UNKNOWN, FoundJob
 from cairn.halting import why_stop
 from cairn.job_log import IN_PREFIX, JobLog, Progress
 from cairn.native import Native, Trouble, check_prefix
-from cairn.state_file import read_state
-
-RUNS, ENDED, DIED, UNKNOWN = "runs", "ended", "died", "unknown"
+from cairn.state_file import is_of_cairn_run, read_state
 
 
 def parser() -> argparse.ArgumentParser:
@@ -42,12 +40,6 @@ def halt_of(native: Native, now_s: float) -> Optional[str]:
         return f"is not known: {trouble}"
 
 
-def is_of_cairn_run(state: Dict[str, Any], job: FoundJob) -> bool:
-    """Whether the last run was one of the `cairn run` that wrote this, and not started later by other means."""
-    run = job.last_run
-    return bool(state["alive"]) or run is None or run.by_cairn_run or state["account"].begun_s > run.started_s
-
-
 def account_without_cairn_run(job: FoundJob) -> Account:
     """Of what the last run wrote down."""
     run = job.last_run
@@ -60,6 +52,13 @@ def life_of(state: Optional[Dict[str, Any]], job: FoundJob) -> str:
     if state:
         return ENDED if state["account"].outcome else RUNS if state["alive"] else DIED
     return job.last_run.state if job.last_run else UNKNOWN
+
+
+def end_last_run(account: Account, last_sign_s: float) -> None:
+    """Of a `cairn run` that was killed, which could not record the end of its program."""
+    for run in account.runs[-1:]:
+        if not run.how:
+            run.how, run.failed, run.ended_s = "cairn run was killed", True, last_sign_s
 
 
 def progress_of(prefix: str, account: Account) -> Progress:
@@ -146,6 +145,8 @@ def status_of(native: Native, now_s: float) -> Dict[str, Any]:
     state = state_of(native, job)
     account: Account = state["account"] if state else account_without_cairn_run(job)
     life = life_of(state, job)
+    if state and life == DIED:
+        end_last_run(account, state["beat_s"])
     progress = progress_of(native.prefix, account)
     checkpoint = checkpoint_of(progress, now_s)
     if life != RUNS:
@@ -160,6 +161,8 @@ def status_of(native: Native, now_s: float) -> Dict[str, Any]:
             "manager": account.manager, "launcher": account.launcher, "job": account.job,
             "nodes": account.nodes, "wanted": account.wanted, "spares_left": account.spares(),
             "unfit": account.unfit, "begun_s": account.begun_s,
+            "last_run": {"state": job.last_run.state, "by_cairn_run": job.last_run.by_cairn_run, "host": job.last_run.host,
+                         "process": job.last_run.process} if job.last_run else None,
             "runs": [{"number": run.number, "nodes": run.nodes, "begun_s": run.begun_s, "how": run.how,
                       "failed": run.failed, "restarted_from": run.restarted_from,
                       "from_scratch": run.from_scratch} for run in account.runs],
@@ -168,7 +171,7 @@ def status_of(native: Native, now_s: float) -> Dict[str, Any]:
 
 
 def life_line(status: Dict[str, Any], now_s: float) -> str:
-    """Whether it is alive."""
+    """Whether the job is alive."""
     who = f"process {status['process']} on {status['host']}"
     since = time_text(now_s - status["begun_s"])
     what = "cairn run  " if status["by_cairn_run"] else "program    "
@@ -179,9 +182,17 @@ def life_line(status: Dict[str, Any], now_s: float) -> str:
     if status["life"] == ENDED:
         return f"{what} ended {time_text(now_s - status['ended_s'])} ago"
     if status["life"] == DIED:
-        return f"{what} dead: no sign of life of {who}" + (
+        return f"{what} dead: {who} has ended without saying so" + (
             "; its program still runs" if status["by_cairn_run"] and status["program"] == RUNS else "")
-    return f"{what} not known: no sign of life is seen from here" + (f"; it was {who}" if status["process"] else "")
+    return f"{what} unknown: no sign of life is visible from this machine" + (f"; it was {who}" if status["process"] else "")
+
+
+def other_program_line(status: Dict[str, Any]) -> List[str]:
+    """A program that lives beside the `cairn run` that is shown, which did not start it."""
+    run = status["last_run"]
+    if not status["by_cairn_run"] or not run or run["by_cairn_run"] or run["state"] != RUNS:
+        return []
+    return [f"program     alive, process {run['process']} on {run['host']}; it was started without cairn run"]
 
 
 def checkpoint_lines(status: Dict[str, Any]) -> List[str]:
@@ -207,14 +218,16 @@ def run_lines(status: Dict[str, Any]) -> List[str]:
     lines += [f"            run {run['number']} died: {run['how']}" for run in runs[-4:] if run["failed"]]
     lines += [f"            run {run['number']} BEGAN FROM SCRATCH: {run['from_scratch']}" for run in runs[-4:]
               if run["from_scratch"]]
-    return [*lines, f"nodes       {status['wanted']} of {len(status['nodes'])} used; spares left: {status['spares_left']}"
+    use = "in use" if status["alive"] else "were used"
+    spares = count_text(status["spares_left"], "spare")
+    return [*lines, f"nodes       {status['wanted']} of {len(status['nodes'])} {use}; {spares} left"
             + "".join(f"; {node}: {why}" for node, why in sorted(status["unfit"].items()))]
 
 
 def lines_of(status: Dict[str, Any], now_s: float) -> List[str]:
     """For people."""
-    lines = [f"job         {status['job']} in {status['prefix']}", life_line(status, now_s), *run_lines(status),
-             *checkpoint_lines(status)]
+    lines = [f"job         {status['job']} in {status['prefix']}", life_line(status, now_s),
+             *other_program_line(status), *run_lines(status), *checkpoint_lines(status)]
     if status["by_cairn_run"]:
         lines.append(f"time lost   {time_text(status['lost_s'])}")
     if status["halt"]:
@@ -230,7 +243,7 @@ def show(native: Native, as_json: bool) -> None:
 
 
 def watch(native: Native, as_json: bool, interval_s: float) -> None:
-    """Again and again. A look that fails, as the prefix directory cannot be read for a while, is not the last."""
+    """Until interrupted. Trouble, such as a prefix directory that cannot be read for a while, does not end it."""
     while True:
         time.sleep(max(interval_s, 0.1))
         print("" if as_json else "\x1b[H\x1b[2J" if sys.stdout.isatty() else "")

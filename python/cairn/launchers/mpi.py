@@ -8,6 +8,7 @@ from cairn.program_mpi import family_of_launcher
 from cairn.roles import Ask, Launcher, ask_here, per_node
 
 
+AS_ROOT = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
 ENV_LIST = "mca_base_env_list"  # what goes along to other nodes
 
 
@@ -55,6 +56,13 @@ class OpenMpi(Launcher):
             return []  # beside that mpirun refuses -x
         given = {value.partition("=")[0] for name, value in zip(options, options[1:]) if name in ("-x", "--x")}
         return [word for name in variables if name not in given for word in ("-x", name)]
+
+    def trouble_as_root(self, options: Sequence[str], environment: Mapping[str, str]) -> str:
+        allowed = all(environment.get(key) == "1" for key in AS_ROOT) or any(
+            word.lstrip("-") == "allow-run-as-root" for word in options)
+        return "" if allowed else (
+            f"Open MPI's launcher refuses to start programs for root: set {' and '.join(f'{key}=1' for key in AS_ROOT)}, or "
+            "work as another user")
 
 
 # Of mpiexec --help of MPICH 4.0, and what Hydra takes beside that.

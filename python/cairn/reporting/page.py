@@ -6,7 +6,7 @@ import time
 from html import escape
 from typing import Dict, Iterable, List, NamedTuple, Sequence, Tuple
 
-from cairn.account import size_text, time_text
+from cairn.account import count_text, size_text, time_text
 from cairn.reporting.charts import binned, columns, lane, meter, share_bar
 from cairn.reporting.history import PHASES, Failure, History, Moved, Outcomes, Run, median
 from cairn.reporting.style import CSS
@@ -48,11 +48,6 @@ def share_text(part: float, whole: float) -> str:
     if 99.9 < percent < 100:
         return "> 99.9 %"
     return f"{percent:.1f} %" if percent < 10 or 99 < percent < 100 else f"{percent:.0f} %"
-
-
-def count_text(number: int, word: str) -> str:
-    """"1 run", "2 runs"."""
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
 def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[int] = ()) -> str:
