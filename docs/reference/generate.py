@@ -23,6 +23,8 @@ ROW = re.compile(rf'\{{("\w+"), ({RULE}), ({STRING}), ({STRINGS}),\s*({STRINGS})
 KINDS = {"text": "text", "path": "path", "path_from_here": "path", "component": "one name without a slash", "group": "name of a group",
          "boolean": "0 or 1", "percent": "0 to 100", "integer": "integer", "bytes": "size"}
 MAX_INT = "max_int"
+# Settings of SCR that Cairn accepts without effect, by their flags.
+WITHOUT_EFFECT = {"later": "a later version will act on it", "never": "not needed", "never_secret": "not needed"}
 
 
 class Setting(NamedTuple):
@@ -104,11 +106,13 @@ def setting_of(row: Tuple[str, ...], words: Dict[str, List[str]], rules: Dict[st
 
 
 def table_of(settings: List[Setting]) -> List[str]:
+    if all(one.flags in WITHOUT_EFFECT for one in settings):
+        return table_without_effect(settings)
     lines = ["| setting | values | default | meaning |", "|---|---|---|---|"]
     for one in settings:
         default = one.default if one.default.startswith("`") or not one.default else f"`{one.default}`"
         remark = ""
-        if "not_by_app" in one.flags and "unused" not in one.flags:
+        if "not_by_app" in one.flags:
             remark = " \\*"
         elif one.flags == "outside_files":
             remark = " \\*\\*"
@@ -116,6 +120,11 @@ def table_of(settings: List[Setting]) -> List[str]:
             remark = " \\* \\*\\*"
         lines.append(f"| `{one.key}` | {one.values} | {default} | {one.meaning}{remark} |".replace("|  |", "| |"))
     return lines
+
+
+def table_without_effect(settings: List[Setting]) -> List[str]:
+    return ["| setting | meaning in SCR | in Cairn |", "|---|---|---|",
+            *(f"| `{one.key}` | {one.meaning} | {WITHOUT_EFFECT[one.flags]} |" for one in settings)]
 
 
 def settings_page() -> str:

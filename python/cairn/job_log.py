@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
+import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Set
 
 NAME = "log.json"
+TEXT_NAME = "log"  # the one for people
+TEXT_TIME = "%Y-%m-%dT%H:%M:%S"
+TEXT_FIELD = re.compile(r', (\w+)=("(?:[^"\\]|\\.)*"|[^,]*)')
 IN_PREFIX = "in the prefix directory"
 PIECE_BYTES = 1 << 20  # read at a time
 # Codes of SCR_Init's failures that another run would meet as well: wrong settings, or a wrong MPI.
@@ -51,6 +56,24 @@ class Entry:
             return None
         return found if found.is_sound() and job in (None, found.job) else None
 
+    @staticmethod
+    def of_text(line: str) -> Optional["Entry"]:
+        """The same for a line of the log for people."""
+        when, _, rest = line.partition(": ")
+        try:
+            fields = {key: json.loads(value) if value.startswith('"') else value
+                      for key, value in TEXT_FIELD.findall(f", {rest}")}
+            return Entry(fields.get("event") or fields["xfer"], time.mktime(time.strptime(when, TEXT_TIME)),
+                         int(fields.get("dset", 0)) or None, fields.get("name", ""), float(fields.get("secs", 0.0)),
+                         int(fields.get("bytes", 0)), fields.get("note", ""), fields.get("jobid", ""))
+        except (ValueError, KeyError, OverflowError):
+            return None
+
+    @staticmethod
+    def of_either(line: str) -> Optional["Entry"]:
+        """The same for a line of either log."""
+        return Entry.of_line(line) if line.startswith("{") else Entry.of_text(line)
+
     def protection(self) -> str:
         """Of the dataset that it tells the end of."""
         if not self.to:  # in logs of earlier versions
@@ -75,10 +98,10 @@ class WholeLog(NamedTuple):
     damaged: int
 
 
-def read_log(path: Path) -> WholeLog:
+def read_log(path: Path, of_line: Callable[[str], Optional[Entry]] = Entry.of_line) -> WholeLog:
     """Raises OSError where there is none. A last line that is not whole may be on its way."""
     *lines, _ = path.read_bytes().split(b"\n")
-    found = [Entry.of_line(line.decode("utf-8", "replace")) for line in lines if line.strip()]
+    found = [of_line(line.decode("utf-8", "replace")) for line in lines if line.strip()]
     entries = [entry for entry in found if entry]
     return WholeLog(entries, len(found) - len(entries))
 

@@ -158,7 +158,8 @@ class Resolver {
     const std::string name = "STORE=" + path;
     const bool good = fill(store_leaves(), name, line, store);
     if (line.leaves.count("FLUSH") > 0)
-      resolved_.notes.push_back(fmt::format("{} FLUSH is accepted but not used yet", name));
+      resolved_.notes.push_back(fmt::format(
+          "no effect in this version of Cairn; a later version will act on it: {} FLUSH", name));
     if (good && store.enabled) check_group(name);
     resolved_.settings.stores.push_back(std::move(store));
   }

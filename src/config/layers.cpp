@@ -59,7 +59,8 @@ Status add_descriptor(Layers& layers, const Layer& layer, const Entry& entry,
                       const DescriptorKey& kind) {
   const std::string source = layer.source(entry);
   if (kind.unused) {
-    layers.notes.push_back(fmt::format("{} in {} is accepted but not used yet", entry.key, source));
+    layers.notes.push_back(fmt::format(
+        "no effect in Cairn, which reads STORE lines instead: {} in {}", entry.key, source));
     return {};
   }
   CAIRN_ASSIGN(const Value name, read_value(kind.rule, entry.key, {entry.value, source}));

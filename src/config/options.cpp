@@ -46,8 +46,9 @@ constexpr Rule one_of(std::span<const std::string_view> words) {
 constexpr Flags usual{};
 constexpr Flags outside_files{.not_in_files = true};
 constexpr Flags of_process{.not_by_app = true, .not_in_files = true, .per_rank = true};
-constexpr Flags unused{.unused = true};
-constexpr Flags unused_secret{.unused = true, .not_by_app = true, .secret = true};
+constexpr Flags later{.use = Use::later};
+constexpr Flags never{.use = Use::never};
+constexpr Flags never_secret{.use = Use::never, .not_by_app = true, .secret = true};
 
 bool is_on(const Value& value) { return value.number != 0; }
 
@@ -80,8 +81,6 @@ constexpr Option table[] = {
     {"SCR_JOB_ID", component, "", "",
      "the job's id in paths; default: the resource manager's, else defjobid", usual,
      [](Settings& s, const Value& v) { s.job_id = v.text; }},
-    {"SCR_JOB_NAME", text, "", "", "a name for the sequence of runs, for people", unused,
-     [](Settings& s, const Value& v) { s.job_name = v.text; }},
     {"SCR_NODE_NAME", component, "", "",
      "this node's name; default: the host name. Ranks with one name share a node", of_process,
      [](Settings& s, const Value& v) { s.node_name = v.text; }},
@@ -240,36 +239,38 @@ constexpr Option table[] = {
     {"SCR_WATCHDOG_TIMEOUT_PFS", at_least_1, "s", "",
      "the same while it copies to the prefix directory"},
 
-    // --- of SCR, accepted but not used yet ---
-    {"SCR_FETCH_TYPE", text, "", "SYNC", "how files are fetched", unused},
-    {"SCR_FLUSH_TYPE", text, "", "SYNC", "how files are flushed", unused},
-    {"SCR_FLUSH_ASYNC", text, "", "0", "1 flushes while the application goes on", unused},
-    {"SCR_FLUSH_ASYNC_BW", text, "", "200MB", "bytes a second and node for such a flush", unused},
-    {"SCR_FLUSH_ASYNC_PERCENT", text, "", "0", "processor share for such a flush", unused},
+    // --- of SCR, accepted without effect ---
+    {"SCR_FETCH_TYPE", text, "", "SYNC", "how SCR fetches files; Cairn: SYNC only", later},
+    {"SCR_FLUSH_TYPE", text, "", "SYNC", "how SCR flushes files; Cairn: SYNC only", later},
+    {"SCR_FLUSH_ASYNC", text, "", "0",
+     "1: flush while the program computes; Cairn: the program waits for each flush", later},
+    {"SCR_FLUSH_ASYNC_BW", text, "", "200MB", "bytes a second and node for such a flush", later},
+    {"SCR_FLUSH_ASYNC_PERCENT", text, "", "0", "processor share for such a flush", later},
     {"SCR_FLUSH_ASYNC_USLEEP", text, "", "1000", "microseconds between looks at such a flush",
-     unused},
-    {"SCR_FLUSH_POSTSTAGE", text, "", "0", "1 lets flushes end after the job", unused},
-    {"SCR_CLUSTER_NAME", text, "", "", "name of the cluster", unused},
-    {"SCR_LOG_DB_ENABLE", text, "", "0", "log to a database", unused},
-    {"SCR_LOG_DB_DEBUG", text, "", "0", "print about that", unused},
-    {"SCR_LOG_DB_HOST", text, "", "", "its host", unused},
-    {"SCR_LOG_DB_NAME", text, "", "", "its name", unused},
-    {"SCR_LOG_DB_USER", text, "", "", "its user", unused},
-    {"SCR_LOG_DB_PASS", text, "", "", "its password", unused_secret},
-    {"SCR_MPI_BUF_SIZE", text, "", "", "pieces of messages; see CAIRN_BLOCK_SIZE", unused},
-    {"SCR_FILE_BUF_SIZE", text, "", "", "pieces of file copies", unused},
-    {"SCR_AXL_MKDIR", text, "", "0", "which process makes directories at a flush", unused},
-    {"SCR_CRC_ON_COPY", text, "", "0", "checksums at copies; every byte is always checked", unused},
-    {"SCR_CRC_ON_FLUSH", text, "", "1", "checksums at flushes; every byte is always checked",
-     unused},
-    {"SCR_CRC_ON_DELETE", text, "", "0", "checksums at deletion", unused},
-    {"SCR_CHECKPOINT_PATTERN", text, "", "", "checkpoint files of the interposer", unused},
-    {"SCR_CHECKPOINT_PATTERN_TOKEN", text, "", ",", "separates those patterns", unused},
-    {"SCR_CHECKPOINT_DIR_PATTERN", text, "", "", "checkpoint directories of the interposer",
-     unused},
-    {"SCR_USE_CONTAINERS", text, "", "0", "few large files in the prefix directory", unused},
-    {"SCR_CONTAINER_SIZE", text, "", "100GB", "size of those", unused},
-    {"REDSET_ENCODE", text, "", "CPU", "what encodes", unused},
+     later},
+    {"SCR_FLUSH_POSTSTAGE", text, "", "0",
+     "1: flushes may end after the job; Cairn: SCR_Finalize waits for them", later},
+    {"SCR_USE_CONTAINERS", text, "", "0", "1: few large files in the prefix directory", later},
+    {"SCR_CONTAINER_SIZE", text, "", "100GB", "size of these files", later},
+    {"SCR_CHECKPOINT_PATTERN", text, "", "", "checkpoint files of the interposer", later},
+    {"SCR_CHECKPOINT_PATTERN_TOKEN", text, "", ",", "separates these patterns", later},
+    {"SCR_CHECKPOINT_DIR_PATTERN", text, "", "", "checkpoint directories of the interposer", later},
+    {"SCR_JOB_NAME", text, "", "", "name of the job in SCR's database", never,
+     [](Settings& s, const Value& v) { s.job_name = v.text; }},
+    {"SCR_CLUSTER_NAME", text, "", "", "name of the cluster in SCR's database", never},
+    {"SCR_LOG_DB_ENABLE", text, "", "0", "log in a database; Cairn: CAIRN_LOG_JSON", never},
+    {"SCR_LOG_DB_DEBUG", text, "", "0", "messages about the database", never},
+    {"SCR_LOG_DB_HOST", text, "", "", "host of the database", never},
+    {"SCR_LOG_DB_NAME", text, "", "", "name of the database", never},
+    {"SCR_LOG_DB_USER", text, "", "", "user of the database", never},
+    {"SCR_LOG_DB_PASS", text, "", "", "password of the database", never_secret},
+    {"SCR_MPI_BUF_SIZE", text, "", "", "bytes in a message; Cairn: CAIRN_BLOCK_SIZE", never},
+    {"SCR_FILE_BUF_SIZE", text, "", "", "bytes that SCR copies at a time", never},
+    {"SCR_AXL_MKDIR", text, "", "0", "which process makes directories at a flush", never},
+    {"SCR_CRC_ON_COPY", text, "", "0", "checksums at copies; Cairn checks every byte", never},
+    {"SCR_CRC_ON_FLUSH", text, "", "1", "checksums at flushes; Cairn checks every byte", never},
+    {"SCR_CRC_ON_DELETE", text, "", "0", "checksums at deletion", never},
+    {"REDSET_ENCODE", text, "", "CPU", "what encodes; Cairn: the processor, as CPU", never},
 };
 
 constexpr Leaf<StoreSettings> store_table[] = {
@@ -284,7 +285,7 @@ constexpr Leaf<StoreSettings> store_table[] = {
     {"VIEW", one_of(views), "", "PRIVATE",
      "PRIVATE: each group has files of its own there; GLOBAL: all share them",
      [](StoreSettings& s, const Value& v) { s.view = static_cast<StoreView>(v.number); }},
-    {"FLUSH", text, "", "SYNC", "how files are flushed from there (accepted, not used yet)",
+    {"FLUSH", text, "", "SYNC", "how SCR flushes files from there; no effect in this version",
      nullptr},
 };
 

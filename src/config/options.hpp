@@ -11,9 +11,16 @@
 
 namespace cairn {
 
+/// Whether Cairn acts on a setting. It accepts all of SCR's.
+enum class Use {
+  now,
+  later,  ///< of SCR: accepted without effect in this version
+  never   ///< of SCR: accepted without effect, as Cairn does not need it
+};
+
 /// Ways in which an option is special; most have none.
 struct Flags {
-  bool unused = false;        ///< of SCR: accepted, but this version does not act on it yet
+  Use use = Use::now;
   bool not_by_app = false;    ///< SCR_Config cannot set it
   bool not_in_files = false;  ///< too late in a file, or a matter of each process
   bool per_rank = false;      ///< each process reads its own environment
@@ -28,7 +35,7 @@ struct Option {
   std::string_view help;
   Flags flags = {};
   /// Null where no field of Settings holds it: descriptors take it as the default of a leaf, or it
-  /// is unused.
+  /// has no effect.
   void (*set)(Settings&, const Value&) = nullptr;
 };
 

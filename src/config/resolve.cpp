@@ -56,7 +56,7 @@ std::string origin_of(const ResolvedSettings& resolved, const std::string& key) 
 Status resolve_option(const Option& option, const Sourced& text, ResolvedSettings& resolved) {
   const std::string unit = option.unit.empty() ? "" : fmt::format(" [{}]", option.unit);
   ResolvedOption shown{std::string(option.key), text.value, text.source,
-                       std::string(option.help) + unit, !option.flags.unused};
+                       std::string(option.help) + unit, option.flags.use == Use::now};
   // Nothing is a default, but no answer: what comes from the process must be fit for its use.
   if (!text.value.empty() || text.source != "default") {
     CAIRN_ASSIGN(const Value value, read_value(option.rule, shown.key, text));
@@ -68,13 +68,23 @@ Status resolve_option(const Option& option, const Sourced& text, ResolvedSetting
   return {};
 }
 
-void note_unused(const Layers& layers, ResolvedSettings& resolved) {
-  std::vector<std::string> unused;
+/// "KEY (SOURCE), ..." of the settings with this use that were set.
+std::string given_for(Use use, const Layers& layers) {
+  std::vector<std::string> found;
   for (const auto& [key, given] : layers.values)
-    if (find_option(key)->flags.unused) unused.push_back(fmt::format("{} ({})", key, given.source));
-  if (!unused.empty())
-    resolved.notes.push_back(fmt::format("accepted, but this version does not act on it yet: {}",
-                                         fmt::join(unused, ", ")));
+    if (find_option(key)->flags.use == use)
+      found.push_back(fmt::format("{} ({})", key, given.source));
+  return fmt::format("{}", fmt::join(found, ", "));
+}
+
+void note_without_effect(const Layers& layers, ResolvedSettings& resolved) {
+  if (const std::string found = given_for(Use::later, layers); !found.empty())
+    resolved.notes.push_back(fmt::format(
+        "no effect in this version of Cairn; a later version will act on it: {}", found));
+  if (const std::string found = given_for(Use::never, layers); !found.empty())
+    resolved.notes.push_back(fmt::format(
+        "no effect in Cairn, which does not need it; remove it when SCR no longer reads it: {}",
+        found));
 }
 
 /// SCR takes a cache of no dataset; here the newest checkpoint is always kept.
@@ -118,7 +128,7 @@ std::vector<std::string> resolve_all(const SettingSources& sources, ResolvedSett
   resolve_options(layers, sources, resolved, problems);
   resolved.settings.prefix_origin = origin_of(resolved, "SCR_PREFIX");
   resolved.settings.control_origin = origin_of(resolved, "SCR_CNTL_BASE");
-  note_unused(layers, resolved);
+  note_without_effect(layers, resolved);
   resolve_descriptors(layers, resolved, problems);
   return problems;
 }

@@ -169,18 +169,20 @@ TEST(Resolve, WarnsOfTheUnknown) {
           "unknown setting STORES in SCR_Config is ignored; did you mean STORE?"}));
 }
 
-TEST(Resolve, TellsOnceOfWhatIsNotUsedYet) {
+TEST(Resolve, SaysOnceOfEachSettingWithoutEffectWhetherItWillCome) {
   SettingSources sources =
       with_file("SCR_FLUSH_TYPE=0\nCACHE=/x SIZE=3\nSTORE=/dev/shm FLUSH=SYNC");
   sources.process.environment["SCR_CLUSTER_NAME"] = "3";
   sources.process.environment["SCR_LOG_DB_PASS"] = "geheim";
   const auto resolved = resolve(sources).value();
   EXPECT_TRUE(resolved.warnings.empty());
-  ASSERT_EQ(resolved.notes.size(), 3U);
+  ASSERT_EQ(resolved.notes.size(), 4U);
   expect_parts(resolved.notes[0], {"CACHE in /p/.scrconf:2"});
-  expect_parts(resolved.notes[1], {"does not act on it yet", "SCR_CLUSTER_NAME (environment)",
-                                   "SCR_FLUSH_TYPE (/p/.scrconf:1)"});
-  expect_parts(resolved.notes[2], {"STORE=/dev/shm FLUSH"});
+  expect_parts(resolved.notes[1], {"a later version", "SCR_FLUSH_TYPE (/p/.scrconf:1)"});
+  expect_parts(resolved.notes[2], {"does not need it", "SCR_CLUSTER_NAME (environment)",
+                                   "SCR_LOG_DB_PASS (environment)"});
+  EXPECT_EQ(resolved.notes[2].find("geheim"), std::string::npos);
+  expect_parts(resolved.notes[3], {"a later version", "STORE=/dev/shm FLUSH"});
   EXPECT_FALSE(option(resolved, "SCR_FLUSH_TYPE").used);
   EXPECT_TRUE(option(resolved, "SCR_ENABLE").used);
   EXPECT_EQ(option(resolved, "SCR_LOG_DB_PASS").value, "(not shown)");

@@ -121,10 +121,11 @@ void add_rebuild(CLI::App& app, int& exit_code) {
       "Rebuild the datasets of a dead job: in caches, or scavenged ones, and publish the latter");
   auto folder = std::make_shared<std::string>();
   auto command = std::make_shared<cairn::PublishCommand>();
-  auto* where = sub->add_option("directory", *folder,
-                                "Directory that holds the caches (<store>/<user>/cairn.<job>.<id>), or "
-                                "copies, at any depth; if not given, the datasets that cairn "
-                                "scavenge saved to the prefix directory are rebuilt and published");
+  auto* where =
+      sub->add_option("directory", *folder,
+                      "Directory that holds the caches (<store>/<user>/cairn.<job>.<id>), or "
+                      "copies, at any depth; if not given, the datasets that cairn "
+                      "scavenge saved to the prefix directory are rebuilt and published");
   sub->add_option("--dataset", command->datasets,
                   "The number, name or UUID of a dataset; all if not given")
       ->allow_extra_args(false);
@@ -277,6 +278,9 @@ std::vector<std::string> words_of(int argc, char** argv) {
                                          OtherName{"scr_postrun", {"scavenge"}},
                                          OtherName{"scr_list_down_nodes", {"down-nodes"}},
                                          OtherName{"scr_should_exit", {"should-exit"}},
+                                         OtherName{"scr_env", {"scr-env"}},
+                                         OtherName{"scr_list_dir", {"scr-list-dir"}},
+                                         OtherName{"scr_ckpt_interval", {"scr-ckpt-interval"}},
                                          OtherName{"scr_index", {cairn::scr_index_command}}};
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   const std::string called = argc > 0 ? cairn::name_of_path(argv[0]) : "";

@@ -19,7 +19,8 @@ PAGE_OF = {"cairn-config": [["config"]], "cairn-halt": [["halt"]],
            "cairn-doctor": [["doctor"]], "cairn-clean": [["clean"]], "cairn-scavenge": [["scavenge"]],
            "cairn-report": [["report"]], "cairn-explain": [["explain"]], "cairn-verify": [["verify"]],
            "cairn-prerun": [["prerun"]], "cairn-down-nodes": [["down-nodes"]],
-           "cairn-should-exit": [["should-exit"]]}
+           "cairn-should-exit": [["should-exit"]], "scr_env": [["scr-env"]], "scr_list_dir": [["scr-list-dir"]],
+           "scr_ckpt_interval": [["scr-ckpt-interval"]]}
 OTHER_NAMES = {"scr_halt": "cairn-halt", "scr_index": "cairn-index", "scr_print": "cairn-print",
                "scr_run": "cairn-run", "scr_srun": "cairn-run", "scr_mpirun": "cairn-run",
                "scr_jsrun": "cairn-run", "scr_lrun": "cairn-run", "scr_fluxrun": "cairn-run",

@@ -50,7 +50,8 @@ def test_scrs_names_of_launchers_run_that_launcher(cairn: Path, tmp_path: Path, 
     assert code != 0 and launcher in told
 
 
-@pytest.mark.parametrize("name", ["scr_index", "scr_postrun", "scr_prerun", "scr_list_down_nodes", "scr_should_exit"])
+@pytest.mark.parametrize("name", ["scr_index", "scr_postrun", "scr_prerun", "scr_list_down_nodes", "scr_should_exit",
+                                  "scr_env", "scr_ckpt_interval"])
 @pytest.mark.parametrize("option", ["-v", "--verbose"])
 def test_scrs_commands_accept_verbose(cairn: Path, tmp_path: Path, name: str, option: str) -> None:
     _, _, told = run(cairn.parent / name, option, "-p", tmp_path, folder=tmp_path)

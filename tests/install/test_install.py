@@ -80,6 +80,42 @@ def test_cxx_program_by_find_package_scr(prefix, launch, primary, flavour, tmp_p
     assert "checkpoint written by v3" in run_ranks(launch[flavour], program, tmp_path)
 
 
+def needed(program: Path) -> "set[str]":
+    """The shared libraries that it names, without their versions."""
+    return set(re.findall(r"NEEDED.*\[(\w+)", run(["readelf", "-dW", program])))
+
+
+@pytest.mark.parametrize("name", ["scr", "scrf", "by flavour"])
+def test_cxx_program_with_the_static_library(prefix, launch, primary, flavour, tmp_path, name):
+    if name != "by flavour" and flavour != primary:
+        pytest.skip("without a flavour it is the first MPI's")
+    program = build_consumer(prefix, tmp_path, flavour, PACKAGE="scr", VERSION="3.0", SOURCE="program.cpp",
+                             LIBRARY=f"scr::{flavour if name == 'by flavour' else name}-static")
+    assert needed(program) & {"libcairn", "libcairn_mpich", "libscr"} == set()
+    assert "checkpoint written by v3" in run_ranks(launch[flavour], program, tmp_path)
+
+
+@pytest.mark.parametrize("package", ["cairn", "scr"])
+def test_c_program_with_the_static_library_by_pkg_config(prefix, launch, primary, flavour, tmp_path, package):
+    folder = library(prefix, primary, primary).parent / "pkgconfig"
+    flags = run(["pkg-config", "--cflags", "--libs", f"{package}-{flavour}-static"],
+                env={**os.environ, "PKG_CONFIG_PATH": str(folder)}).split()
+    program = tmp_path / "program"
+    run([compiler("mpicc", flavour), FIRST_PROGRAM, "-o", program, *flags])
+    assert needed(program) & {"libcairn", "libcairn_mpich", "libscr"} == set()
+    assert "step 100" in run_ranks(launch[flavour], program, tmp_path)
+
+
+def test_the_static_library_takes_no_names_of_the_program(prefix, primary):
+    """Beside the interface there are only C++ names in a namespace of its own, and what any C++ program may define too."""
+    archive = library(prefix, primary, primary).with_suffix(".a")
+    strong = {line.split()[0] for line in run(["nm", "-gP", "--defined-only", archive]).splitlines()
+              if len(line.split()) > 2 and line.split()[1] in "TDBRSC"}
+    assert "SCR_Init" in strong and "scr_init_" in strong
+    foreign = {name for name in strong if not re.match(r"SCR_|scr_\w+_$|cairn_|_ZT?[A-Z]*N?[KVr]*\d*.*5cairn", name)}
+    assert foreign == set()
+
+
 @pytest.mark.parametrize("package", ["cairn", "scr"])
 @pytest.mark.parametrize("by_name", [False, True])
 def test_c_program_by_pkg_config(prefix, launch, primary, flavour, tmp_path, package, by_name):
@@ -128,14 +164,18 @@ def test_installed_files(prefix, launch):
     names = {path.name for path in prefix.rglob("*") if not path.is_dir()}
     assert {"cairn", "scr.h", "scrf.h", "scr.f90", "scr.mod", "libcairn.so", "libscr.so", "libscrf.so", "cairnConfig.cmake", "scrConfig.cmake",
             "cairn.pc", "scr.pc"} <= names
-    assert {f"{package}-{flavour}.pc" for package in ("cairn", "scr") for flavour in launch} <= names
+    assert {f"{package}-{flavour}{kind}.pc" for package in ("cairn", "scr") for flavour in launch
+            for kind in ("", "-static")} <= names
+    for flavour in launch:
+        folder = library(prefix, next(iter(launch)), flavour).parent
+        assert {(folder / f"{name}.a").resolve() for name in ("libscr", "libscrf")} == {folder / "libcairn.a"}
     pages = {page.name for page in (Path(__file__).resolve().parents[2] / "docs" / "man").glob("*.1")}
     assert {"cairn.1", "cairn-verify.1"} <= pages <= names
     for name in ("scr_halt", "scr_index", "scr_print", "scr_run", "scr_srun", "scr_mpirun", "scr_jsrun", "scr_lrun",
                  "scr_fluxrun", "scr_prerun",
-                 "scr_postrun", "scr_list_down_nodes", "scr_should_exit"):
+                 "scr_postrun", "scr_list_down_nodes", "scr_should_exit", "scr_env", "scr_list_dir", "scr_ckpt_interval"):
         assert (prefix / "bin" / name).resolve() == (prefix / "bin" / "cairn").resolve()
-    assert not [name for name in names if name.endswith((".a", ".hpp"))]
+    assert {name for name in names if name.endswith((".a", ".hpp"))} == {"libcairn.a", "libscr.a", "libscrf.a"}
 
 
 def test_the_mount_that_gathers_writes(prefix, primary):

@@ -120,3 +120,77 @@ def test_a_script_of_a_site(call: Call, tmp_path: Path, program_of: Dict[str, st
         code, _, told = call("sh", "-c", SCRIPT, SLURM_JOB_ID=allocation, SCR_NODE_NAME="n0", SCR_COPY_TYPE="SINGLE",
                              SCR_CACHE_BASE=cache, SCR_CNTL_BASE=cache)
         assert code == 0 and (tmp_path / "runs").read_text().split().count(allocation) == 2, told
+
+
+# --- what SCR's scripts print ---
+
+def test_scr_env_prints_each_fact_that_is_named(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "dead").write_text("node1\nnode3\n")
+    assert call("scr_env", "-u", "-j", SCR_USER_NAME="ann") == (0, "ann\n42\n", "")
+    assert call("scr_env", "--nodes") == (0, "node[0-4]\n", "")
+    assert call("scr_env", "-d", "-p", str(tmp_path)) == (0, "node[1,3]\n", "")
+    assert abs(int(call("scr_env", "-e")[1]) - time.time() - 3600) < 60
+    assert call("scr_env", "--endtime", SCR_END_TIME="1800000000")[1] == "1800000000\n"
+    assert call("scr_env", "-r") == (0, "0\n", ""), "no run has worked here"
+    assert json.loads(call("scr_env", SCR_USER_NAME="ann")[1])["user"] == "ann"
+
+
+def test_scr_env_says_what_is_wrong(call: Call) -> None:
+    assert call("scr_env", "--nosuch")[0] == 2
+    code, output, told = call("scr_env", "-u", "-p", "/no/such/folder")
+    assert (code, output) == (1, "") and "/no/such/folder" in told
+
+
+def test_scr_list_dir_prints_the_bases_of_this_node(call: Call) -> None:
+    settings = {"SCR_CACHE_BASE": "/ssd/%n", "SCR_CNTL_BASE": "/run/control", "SCR_NODE_NAME": "n7"}
+    assert call("scr_list_dir", "--base", "control", **settings) == (0, "/run/control\n", "")
+    assert call("scr_list_dir", "-b", "cache", **settings) == (0, "/ssd/n7\n", "")
+    assert call("scr_list_dir")[0] == 2 and call("scr_list_dir", "other")[0] == 2
+
+
+def test_scr_list_dir_of_a_job_that_has_not_run(call: Call, tmp_path: Path) -> None:
+    code, output, told = call("scr_list_dir", "cache")
+    assert (code, output) == (1, "") and str(tmp_path) in told and "--base" in told
+
+
+HOUR = """\
+2026-11-20T17:00:00: host=n0, jobid=7, event=START, note="4 ranks on 2 nodes"
+2026-11-20T17:01:40: host=n0, jobid=7, event=CHECKPOINT_END, to=/dev/shm, dset=1, name="ckpt.1", scheme=XOR, secs=4.000000
+2026-11-20T17:01:46: host=n0, jobid=7, xfer=FLUSH_SYNC, from=/dev/shm, to=/p, dset=1, name="ckpt.1", secs=6.000000, bytes=7
+2026-11-20T17:05:46: host=n0, jobid=7, xfer=FLUSH_SYNC, from=/dev/shm, to=/p, dset=2, name="output", secs=99.0, bytes=7
+2026-11-20T17:10:00: host=n0, jobid=7, event=CHECKPOINT_END, dset=3, name="ckpt.3", secs=99.0, note="rank 1 has failed"
+2026-11-20T17:16:40: host=n0, jobid=7, event=CHECKPOINT_END, to=/dev/shm, dset=4, name="ckpt.4", scheme=XOR, secs=4.000000
+2026-11-20T18:00:00: host=n0, jobid=7, event=START, note="4 ranks on 2 nodes"
+2026-11-20T18:16:40: host=n0, jobid=7, event=FINALIZE
+"""
+
+
+def test_the_interval_between_checkpoints_follows_from_the_log(call: Call, tmp_path: Path) -> None:
+    """Two runs of 1000 s, and checkpoints of 7 s: by Young sqrt(2 * 7 * 1000), by Daly 113.7."""
+    (tmp_path / ".cairn").mkdir()
+    (tmp_path / ".cairn" / "log").write_text(HOUR)
+    assert call("scr_ckpt_interval") == (0, "113\n", "")
+    assert call("scr_ckpt_interval", "--model", "young", "--prefix", str(tmp_path)) == (0, "118\n", "")
+    assert call("scr_ckpt_interval", "--percent", "--logfile", str(tmp_path / ".cairn" / "log"))[1] == "6.157\n"
+    told = json.loads(call("scr_ckpt_interval", "--json")[1])
+    assert told["mean_time_to_interrupt_s"] == 1000 and told["checkpoint_cost_s"] == 7 and told["starts"] == 2
+    assert "interval_s: 113.701" in call("scr_ckpt_interval", "--stats")[1]
+
+
+def test_the_log_for_programs_goes_before_the_one_for_people(call: Call, tmp_path: Path) -> None:
+    (tmp_path / ".cairn").mkdir()
+    (tmp_path / ".cairn" / "log").write_text(HOUR)
+    (tmp_path / ".cairn" / "log.json").write_text("".join(json.dumps(one) + "\n" for one in (
+        {"time_us": 0, "event": "START"}, {"time_us": 10**9, "event": "CHECKPOINT_END", "name": "a", "seconds": 4000.0})))
+    assert call("scr_ckpt_interval") == (0, "1000\n", ""), "a checkpoint that costs more than twice a run"
+
+
+@pytest.mark.parametrize("log", ["", "no log\n", HOUR.splitlines()[0] + "\n"])
+def test_without_a_finished_checkpoint_there_is_no_interval(call: Call, tmp_path: Path, log: str) -> None:
+    """SCR_CHECKPOINT_SECONDS=$(scr_ckpt_interval) must not be a number that nothing has measured."""
+    if log:
+        (tmp_path / ".cairn").mkdir()
+        (tmp_path / ".cairn" / "log").write_text(log)
+    code, output, told = call("scr_ckpt_interval")
+    assert (code, output) == (1, "") and ".cairn/log" in told
+    assert call("scr_ckpt_interval", "--percent")[:2] == (1, "10.0\n")
