@@ -184,7 +184,8 @@ CAIRN_EXPORT int SCR_Route_file(const char* name, char* file);
  *                  is set.
  *   IO             the prefix directory cannot be read now, so there may be a checkpoint.
  *                  CAIRN_ON_FETCH_FAIL=fresh starts without it.
- * After an error, SCR_Start_checkpoint and SCR_Start_output return the same error, so that nothing new replaces the checkpoint. */
+ * After an error, SCR_Start_checkpoint and SCR_Start_output return the same error, so that nothing
+ * new replaces the checkpoint. */
 CAIRN_EXPORT int SCR_Have_restart(int* flag, char* name);
 
 /* Begins to read the checkpoint that SCR_Have_restart offers; `name` as there. When this call
