@@ -104,8 +104,8 @@ class DamageReport {
                            encoding_.members[member], encoding_.member_nodes[member]);
     }
     return fail(Code::lost,
-                "data of {} in the set of ranks {} are missing or damaged, and the scheme holds {} "
-                "lost at the same place",
+                "data of {} in the set of ranks {} are missing or damaged at the same place, and "
+                "the redundancy scheme can rebuild only {}",
                 names, fmt::join(encoding_.members, ","), encoding_.failures);
   }
 
