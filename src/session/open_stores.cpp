@@ -30,8 +30,8 @@ Result<std::unique_ptr<FileLock>> lock_folder(Files& files, Clock& clock, const 
   auto lock = lock_patiently(files, clock, lock_in(folder), clock.steady_us() + run_patience_us);
   if (lock || lock.error().code != Code::busy) return lock;
   return fail(Code::busy,
-              "node {}: another run of job {} is alive (it holds {}/lock); end it, or set another "
-              "SCR_JOB_ID. If the folder is seen by several nodes, add %n to its path",
+              "node {}: another run of job {} is alive (it holds the lock {}/lock); end it, or set "
+              "another SCR_JOB_ID. If several nodes share this directory, add %n to its path",
               settings.node_name, settings.job_id, folder);
 }
 
@@ -145,11 +145,10 @@ class PrivacyCheck {
     for (const std::string& name : names) {
       if (!name.starts_with(mark_prefix) || name == own) continue;
       if (name.starts_with(mark_of_run()))
-        return fail(
-            Code::bad_setting,
-            "nodes {} and {} see the same folder {}, which each is to have for itself: add %n to "
-            "its path, or give it a line STORE=... GROUP=WORLD",
-            settings_.node_name, name.substr(mark_of_run().size() + 17), store.root());
+        return fail(Code::bad_setting,
+                    "nodes {} and {} share the directory {}, but each node needs its own: add %n "
+                    "to its path, or add a line STORE=... GROUP=WORLD for it",
+                    settings_.node_name, name.substr(mark_of_run().size() + 17), store.root());
       CAIRN_TRY(remove_all(files_, store.root() + "/" + name));  // of a run that died here
     }
     return {};

@@ -159,7 +159,7 @@ TEST(SessionRemains, AJobFolderThatIsRemovedDuringTheRunIsMadeAndLockedAgain) {
       EXPECT_TRUE(rank.posix->lock(cluster.job_folder("n1") + "/lock")) << "free at the end";
     }
   });
-  EXPECT_TRUE(cluster.said("on n1): the folder of the job is made again")) << cluster.said();
+  EXPECT_TRUE(cluster.said("on n1): the directory of the job was removed")) << cluster.said();
   EXPECT_EQ(make_posix_files()->info(cluster.job_folder("n1"))->mode, 0700U);
   cluster.lose("n0");
   EXPECT_EQ(cluster.restart(four_nodes()), 2) << "as well protected as ever";
@@ -205,15 +205,15 @@ TEST(SessionRemains, OneFolderUnderTwoNamesIsLockedOnce) {
 
 TEST(SessionRemains, WhatCannotBeRestoredIsToldWithWhatToDo) {
   const std::string what_to_do =
-      "; start again with the nodes it was written on; once a new checkpoint is written it is "
-      "given up";
+      "; start again on the nodes on which it was written; it is deleted when the "
+      "next checkpoint is complete";
   const std::map<Scheme, std::string> reasons = {
       {Scheme::single,
        "no intact record of rank 2 is left on any node: it was not protected against the loss of "
        "its node"},
       {Scheme::xor_,
        "data of rank 2 (written on n1), rank 4 (written on n2) in the set of ranks 0,2,4,6 are "
-       "missing or damaged, and the scheme holds 1 lost at the same place"}};
+       "missing or damaged at the same place, and the redundancy scheme can rebuild only 1"}};
   for (const auto& [scheme, reason] : reasons) {
     Cluster cluster;
     cluster.settings.checkpoints[0].scheme = scheme;
@@ -251,8 +251,8 @@ TEST(SessionRemains, AnErrorOfTheFilesThatEndsARestoreHasItsRemedy) {
     };
     EXPECT_TRUE(rank.init());
   }));
-  EXPECT_TRUE(cluster.said("(rank 2 on n1); make room there")) << cluster.said();
-  EXPECT_TRUE(cluster.said("once a new checkpoint is written it is given up")) << cluster.said();
+  EXPECT_TRUE(cluster.said("(rank 2 on n1); free space there")) << cluster.said();
+  EXPECT_TRUE(cluster.said("deleted when the next checkpoint is complete")) << cluster.said();
 }
 
 }  // namespace
