@@ -73,15 +73,16 @@ void note_unused(const Layers& layers, ResolvedSettings& resolved) {
   for (const auto& [key, given] : layers.values)
     if (find_option(key)->flags.unused) unused.push_back(fmt::format("{} ({})", key, given.source));
   if (!unused.empty())
-    resolved.notes.push_back(fmt::format("accepted, but this version does not act on it yet: {}",
-                                         fmt::join(unused, ", ")));
+    resolved.notes.push_back(
+        fmt::format("accepted, but without effect in this version: {}", fmt::join(unused, ", ")));
 }
 
 /// SCR takes a cache of no dataset; here the newest checkpoint is always kept.
 void keep_at_least_one(const Option& option, Sourced& text, std::vector<std::string>& warnings) {
   if (option.key != "SCR_CACHE_SIZE" || text.value != "0") return;
-  warnings.push_back(fmt::format(
-      "SCR_CACHE_SIZE=0 ({}) is taken as 1: the newest checkpoint is always kept", text.source));
+  warnings.push_back(
+      fmt::format("SCR_CACHE_SIZE=0 ({}) counts as 1, because the newest checkpoint is always kept",
+                  text.source));
   text = {"1", text.source};
 }
 
