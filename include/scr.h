@@ -15,21 +15,23 @@
  *
  *     Phases do not nest or overlap. Before SCR_Init and after SCR_Finalize the state is UNINIT.
  *     "Legal in" below lists the states in which a call is allowed.
- *  3. Result. A call returns SCR_SUCCESS or one of the CAIRN_E_ codes. A collective call returns
- *     the same code on every rank, and rank 0 prints one line to standard error: the call, what is
- *     wrong, and what to do. For a local call, the rank that made it prints the line. If the prefix
- *     directory does not exist, SCR_Init warns; while that, or another reason, keeps Cairn from
- *     copying there, only the first line about it is printed. A call in the wrong state returns
- *     CAIRN_E_WRONG_STATE, and the line names the missing call. If the ranks make different calls
- *     or pass different arguments, they get CAIRN_E_DIFFERS, and the line says which ranks called
- *     what. Neither changes anything. The ranks compare their calls in every state, UNINIT
- *     included. A Complete in the right state ends its phase, whether it succeeds or fails.
- *  4. The process. No call ends or aborts the process, installs a signal handler or changes the
- *     current directory. One exception, which the user must ask for: with SCR_HALT_EXIT=1, a run
- *     that should end (see SCR_Should_exit) ends in SCR_Init or in the Complete of a checkpoint,
- *     and one that is to stop immediately also in SCR_Need_checkpoint and in every Complete; MPI
- *     is finalized, and the exit code is 0. An error inside MPI ends the job, as MPI does by
- *     default.
+ *  3. Result. A call returns SCR_SUCCESS or one of the CAIRN_E_ codes below. After an error, one
+ *     line on standard error names the call, says what is wrong, and what to do.
+ *       - Collective calls return the same code on every rank, and rank 0 prints the line. For a
+ *         local call, the rank that made it prints the line.
+ *       - A call in the wrong state returns CAIRN_E_WRONG_STATE, and the line names the missing
+ *         call. It changes nothing.
+ *       - If the ranks make different calls or pass different arguments, all get CAIRN_E_DIFFERS,
+ *         and the line lists which ranks called what. It changes nothing. The ranks compare their
+ *         calls in every state, UNINIT included.
+ *       - A Complete in the right state ends its phase, whether it succeeds or fails.
+ *       - While Cairn cannot copy to the prefix directory, it prints each reason once, not for
+ *         every dataset. If the directory does not exist, SCR_Init warns.
+ *  4. The process. No call ends or aborts the process, installs a signal handler, or changes the
+ *     current directory. An error inside MPI ends the job, as MPI does by default.
+ *       Exception, if the user sets SCR_HALT_EXIT=1: a run that should end (see SCR_Should_exit)
+ *       finalizes MPI and ends with exit code 0 in SCR_Init, or in the Complete of a checkpoint. If
+ *       it should stop immediately, it also ends in SCR_Need_checkpoint, and in every Complete.
  *  5. Strings end with NUL. A buffer that receives a name or a path has SCR_MAX_FILENAME bytes,
  *     including the NUL. A longer name or path is an error; Cairn never truncates it. On an error,
  *     output arguments keep their values, except flags, which become 0.
@@ -101,8 +103,8 @@ extern "C" {
 
 /* ---- start, end, settings ---- */
 
-/* Reads the settings, lists what the caches of the nodes hold, moves files to the nodes where their
- * ranks now run, and rebuilds what is missing. Deletes what cannot be rebuilt and prints why.
+/* Reads the settings, looks for datasets in the caches of the nodes, moves files to the nodes where
+ * their ranks now run, and rebuilds missing files. If a dataset cannot be rebuilt, it prints why.
  * Success does not mean that there is a checkpoint: call SCR_Have_restart. May be called again
  * after an error, and after SCR_Finalize. Legal in UNINIT; then IDLE.
  * Errors: BAD_SETTING (also if the launcher, or this library, belongs to another MPI than the
@@ -110,8 +112,9 @@ extern "C" {
  * DISABLED (SCR_ENABLE=0). After an error the state is still UNINIT. */
 CAIRN_EXPORT int SCR_Init(void);
 
-/* Copies to the prefix directory what is due there, finishes all background work and frees all
- * resources. Cached datasets stay in the caches. Legal in IDLE; then UNINIT.
+/* Copies all outputs and, if SCR_FLUSH is not 0, the newest checkpoint to the prefix directory
+ * unless they are there already. Finishes all background work, and frees all resources. Cached
+ * datasets stay in the caches. Legal in IDLE; then UNINIT.
  * Errors: NOT_COPIED (an output, or the newest checkpoint, is only in the caches), LOST (such a
  * dataset is damaged in the caches and cannot be repaired). The state is UNINIT even after an
  * error. */
@@ -135,12 +138,13 @@ CAIRN_EXPORT const char* SCR_Configf(const char* format, ...) CAIRN_PRINTF(1, 2)
 /* Local, any state, any thread. Returns SCR_VERSION, a static string; do not free it. */
 CAIRN_EXPORT char* SCR_Get_version(void);
 
-/* Sets *flag when the run should end: the user asked for it (command `cairn halt`), or little time
- * is left (SCR_HALT_SECONDS or less before SCR_END_TIME, where both are set). Rank 0 checks this in
- * the prefix directory. If SCR_Need_checkpoint has just answered 0, a request that arrived since
- * then is reported by the next SCR_Need_checkpoint first, so that the program writes a last
- * checkpoint; a second SCR_Should_exit in a row reports it here, and so does the first one if the
- * run is to stop immediately. Never ends the run itself. Legal in IDLE. */
+/* Sets *flag when the run should end: a user asked for it (command `cairn halt`), or less than
+ * SCR_HALT_SECONDS are left before SCR_END_TIME (if both are set). Rank 0 looks for requests in the
+ * prefix directory. Never ends the run itself. Legal in IDLE.
+ * A program that asks SCR_Need_checkpoint and then SCR_Should_exit gets the chance to write a last
+ * checkpoint: if a request arrives between the two calls, this call does not report it yet, but the
+ * next SCR_Need_checkpoint does. A second SCR_Should_exit in a row reports it, and so does the
+ * first one if the run should stop immediately. */
 CAIRN_EXPORT int SCR_Should_exit(int* flag);
 
 /* ---- files ---- */
@@ -167,14 +171,21 @@ CAIRN_EXPORT int SCR_Route_file(const char* name, char* file);
 /* Sets *flag if there is a checkpoint to restart from: the newest one that was not tried yet.
  * `name`, if not NULL, receives its name. If the restart fails, call again: Cairn offers the next
  * older checkpoint, until *flag is 0. *flag is also 0 after a restart or a checkpoint has
- * succeeded. If the prefix directory has a newer checkpoint than the caches, this call fetches it,
- * or checks it in place if the program is to read it there (SCR_FETCH_BYPASS, or a checkpoint
- * written without the cache). That takes time. Legal in IDLE.
- * Errors: WRONG_RANKS, with both numbers in the message; the datasets are kept. CORRUPT, LOST: the
- * checkpoint in the prefix directory is damaged, and CAIRN_ON_FETCH_FAIL=stop is set. IO: the
- * prefix directory cannot be read now, so there may be a checkpoint; CAIRN_ON_FETCH_FAIL=fresh
- * starts without it. After an error, SCR_Start_checkpoint and SCR_Start_output return it again, so
- * that nothing new replaces the checkpoint. */
+ * succeeded. Legal in IDLE.
+ *
+ * If the prefix directory has a newer checkpoint than the caches, this call fetches it, which takes
+ * time. It only checks the files if the program will read them in the prefix directory itself
+ * (SCR_FETCH_BYPASS, or a checkpoint written without the cache).
+ *
+ * Errors:
+ *   WRONG_RANKS    another number of ranks wrote the checkpoint; the message names both numbers,
+ *                  and the datasets are kept.
+ *   CORRUPT, LOST  the checkpoint in the prefix directory is damaged, and CAIRN_ON_FETCH_FAIL=stop
+ *                  is set.
+ *   IO             the prefix directory cannot be read now, so there may be a checkpoint.
+ *                  CAIRN_ON_FETCH_FAIL=fresh starts without it.
+ * After an error, SCR_Start_checkpoint and SCR_Start_output return the same error, so that nothing
+ * new replaces the checkpoint. */
 CAIRN_EXPORT int SCR_Have_restart(int* flag, char* name);
 
 /* Begins to read the checkpoint that SCR_Have_restart offers; `name` as there. When this call

@@ -58,7 +58,7 @@ Status Process::enter_outside(std::string_view call) {
   if (ready == 0 || over != 0)
     return fail(
         Code::wrong_state,
-        "{} in state UNINIT: the calls of scr.h come after MPI_Init and before MPI_Finalize", call);
+        "{} in state UNINIT: make the calls of scr.h after MPI_Init and before MPI_Finalize", call);
   if (!comm_) comm_ = std::make_unique<MpiCommunicator>(MPI_COMM_WORLD);
   return check_same_call(*comm_, call, "UNINIT");
 }
@@ -146,7 +146,7 @@ Status Process::init() {
   if (!resolved_->settings.enable) {
     report_settings();
     state_ = State::disabled;
-    if (rank() == 0) log_.info("SCR_ENABLE=0: the run goes on without checkpoints");
+    if (rank() == 0) log_.info("SCR_ENABLE=0: the run continues without checkpoints");
     return fail(Code::disabled, "SCR_ENABLE=0");
   }
   if (const Status started = start_session(); !started) {
@@ -233,13 +233,13 @@ Result<Session*> Process::session(std::string_view call) {
     case State::disabled:
       return fail(Code::disabled, "{}: SCR_ENABLE=0", call);
     case State::failed:
-      return fail(Code::disabled, "{}: SCR_Init has failed", call);
+      return fail(Code::disabled, "{}: no effect, because SCR_Init failed", call);
     case State::before_init:
       return fail(Code::wrong_state, "{} in state UNINIT: call SCR_Init first", call);
     case State::finalized:
       break;
   }
-  return fail(Code::wrong_state, "{} in state UNINIT: SCR_Finalize has been called", call);
+  return fail(Code::wrong_state, "{} in state UNINIT: SCR_Finalize was called before", call);
 }
 
 Result<std::optional<std::string>> Process::configure(const std::string& text) {
@@ -247,11 +247,10 @@ Result<std::optional<std::string>> Process::configure(const std::string& text) {
   CAIRN_ASSIGN(const ConfigRequest request, parse_request(text, environment_of(facts)));
   const bool change = request.kind == ConfigRequest::Kind::change;
   if (change && state_ == State::running)
-    return fail(
-        Code::wrong_state,
-        "SCR_Config(\"{}\") in state {}: settings can be changed before SCR_Init only; this one "
-        "is unchanged",
-        text, session_->state_name());
+    return fail(Code::wrong_state,
+                "SCR_Config(\"{}\") in state {}: settings can be changed only before SCR_Init; "
+                "this one is unchanged",
+                text, session_->state_name());
   ConfigAnswer answer = change ? app_.change(request.entry) : app_.query(request, lookup());
   if (rank() == 0)
     for (const std::string& warning : answer.warnings)

@@ -70,7 +70,7 @@ Status copy_out(const std::string& text, char* out, std::size_t size, const char
   if (out == nullptr) return {};
   if (text.size() >= size)
     return cairn::fail(Code::bad_argument,
-                       "{}: the path or name {} needs {} bytes, the buffer has {}", call, text,
+                       "{}: the path or name {} needs {} bytes, but the buffer has {}", call, text,
                        text.size() + 1, size);
   std::memcpy(out, text.c_str(), text.size() + 1);
   return {};
@@ -108,7 +108,7 @@ int by_name(const char* call, const char* name, Status (Session::*action)(const 
 Result<std::string> absolute(const char* name) {
   std::string path = process().absolute(name);
   if (path.size() < SCR_MAX_FILENAME) return path;
-  return cairn::fail(Code::bad_argument, "the path {} has {} bytes, {} are allowed", path,
+  return cairn::fail(Code::bad_argument, "the path {} has {} bytes; at most {} are allowed", path,
                      path.size(), SCR_MAX_FILENAME - 1);
 }
 
@@ -194,8 +194,9 @@ const char* SCR_Configf(const char* format, ...) {
   va_end(arguments);
   if (length >= 0 && static_cast<std::size_t>(length) < sizeof text) return SCR_Config(text);
   guarded("SCR_Configf", Kind::collective, [&]() -> Status {
-    return cairn::fail(Code::bad_argument, "SCR_Configf: the text has {} bytes, {} are allowed",
-                       length, sizeof text - 1);
+    return cairn::fail(Code::bad_argument,
+                       "SCR_Configf: the text has {} bytes; at most {} are allowed", length,
+                       sizeof text - 1);
   });
   return nullptr;
 }

@@ -73,7 +73,7 @@ Error errno_error(int error_number, std::string_view action, std::string_view pa
   if (error_number == ENOTCONN) {
     const std::string mount = dead_mount_of(std::string(path));
     text += fmt::format(
-        "; the process that served the mount {} has ended: unmount it ({} {}), and mount it again",
+        "; the process that served the mount {} has ended: unmount it ({} {}), then mount it again",
         mount, unmount_command, mount);
   }
   return Error{code_of_errno(error_number), std::move(text), -1};
@@ -105,18 +105,18 @@ std::string_view remedy_for(const Error& error, Storage storage) {
   const bool cached = storage == Storage::cache;
   switch (error.code) {
     case Code::not_found:
-      return "if it was there, see to it that nothing removes it while the job is running";
+      return "if it existed, find out what removed it while the job was running";
     case Code::io:
-      return cached ? "if it comes again, leave that node out of the next run"
-                    : "see whether you may write there (SCR_PREFIX), and whether that file system "
-                      "works on all nodes";
+      return cached ? "if the error recurs, leave that node out of the next run"
+                    : "check that you may write there (SCR_PREFIX), and that the file system works "
+                      "on all nodes";
     case Code::no_space:
-      return cached ? "make room there, or set SCR_CACHE_BASE to a larger store"
-                    : "make room there, have your quota raised, or let SCR_PREFIX_SIZE keep fewer "
-                      "checkpoints";
+      return cached ? "free space there, or set SCR_CACHE_BASE to a larger store"
+                    : "free space there, ask for a larger quota, or keep fewer checkpoints with "
+                      "SCR_PREFIX_SIZE";
     case Code::untrusted:
-      return cached ? "remove it, or set SCR_CACHE_BASE to a folder of your own"
-                    : "put what it points to in its place";
+      return cached ? "remove it, or set SCR_CACHE_BASE to a directory of your own"
+                    : "replace the link by what it points to";
     default:
       return "";
   }

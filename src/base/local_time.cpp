@@ -36,7 +36,7 @@ bool has_shape(std::string_view text) {
 
 Result<std::int64_t> parse_local_time(std::string_view text) {
   if (!has_shape(text))
-    return fail(Code::bad_argument, "\"{}\" is no time: write it as {}, in local time", text,
+    return fail(Code::bad_argument, "\"{}\" is not a time: write it as {}, in local time", text,
                 shape);
   const std::array<int, 6> numbers = numbers_of(text);
   std::tm fields = {};
@@ -51,8 +51,8 @@ Result<std::int64_t> parse_local_time(std::string_view text) {
   // What does not exist (February 30, the hour left out in spring) comes back as something else.
   if (time_s < 0 || time_s > latest_time_s || format_local_time(time_s) != text)
     return fail(Code::bad_argument,
-                "there is no time \"{}\" here from 1970 on: correct the date or the hour ({}, in "
-                "local time)",
+                "the time \"{}\" does not exist here, or is before 1970: correct the date or the "
+                "hour ({}, in local time)",
                 text, shape);
   return time_s;
 }

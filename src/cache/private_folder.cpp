@@ -18,12 +18,12 @@ Status check_base(Files& files, const std::string& base) {
       info.owner == files.effective_user() || info.owner == root || info.owner == nobody;
   if (info.kind == Kind::folder && !trusted)
     return fail(Code::untrusted,
-                "cannot use {}: it belongs to user {}, who may replace what is in it", base,
+                "cannot use {}: it belongs to user {}, who could replace its contents", base,
                 info.owner);
   if (info.kind == Kind::folder && (info.mode & anyone_may_write) != 0 && (info.mode & sticky) == 0)
     return fail(Code::untrusted,
-                "cannot use {}: every user may replace what is in it (mode {:o}); its owner can "
-                "forbid that with: chmod +t {}",
+                "cannot use {}: every user can replace its contents (mode {:o}); its owner can "
+                "prevent that with: chmod +t {}",
                 base, info.mode, base);
   return {};
 }
@@ -34,11 +34,12 @@ Status claim(Files& files, const std::string& path, std::uint32_t forbidden) {
   if (info.kind != Kind::folder)
     return fail(Code::untrusted, "cannot use {}: it is a link or a file, not a directory", path);
   if (info.owner != files.effective_user())
-    return fail(Code::untrusted, "cannot use {}: it belongs to user {}, and this is user {}", path,
+    return fail(Code::untrusted,
+                "cannot use {}: it belongs to user {}, but this process runs as user {}", path,
                 info.owner, files.effective_user());
   if ((info.mode & forbidden) != 0)
     return fail(Code::untrusted,
-                "cannot use {}: other users may enter or change it (mode {:o}); forbid that with: "
+                "cannot use {}: other users can read or change it (mode {:o}); prevent that with: "
                 "chmod 700 {}",
                 path, info.mode, path);
   return {};

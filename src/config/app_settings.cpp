@@ -29,7 +29,7 @@ Result<ConfigRequest> query_of(std::vector<Word> words, const std::string& text)
     return request;
   }
   return fail(Code::bad_setting,
-              "SCR_Config(\"{}\"): ask for one thing at a time, as \"KEY\" or \"CKPT=0 TYPE\"",
+              "SCR_Config(\"{}\"): query one setting at a time, as \"KEY\" or \"CKPT=0 TYPE\"",
               text);
 }
 
@@ -44,8 +44,10 @@ Result<ConfigRequest> parse_request(const std::string& text, const Lookup& varia
       std::any_of(words->begin(), words->end(), [](const Word& w) { return !w.value; });
   if (asks) return query_of(*std::move(words), text);
   if (words->size() > 1 && words->front().value->empty())
-    return fail(Code::bad_setting, "SCR_Config(\"{}\"): which {}? Write {}=VALUE before its leaves",
-                text, words->front().key, words->front().key);
+    return fail(
+        Code::bad_setting,
+        "SCR_Config(\"{}\"): the value of {} is missing; write {}=VALUE before its other keys",
+        text, words->front().key, words->front().key);
   ConfigRequest request{ConfigRequest::Kind::change, {}, ""};
   request.entry.key = std::move(words->front().key);
   request.entry.value = *std::move(words->front().value);
@@ -66,8 +68,8 @@ Entry& AppSettings::entry_for(const Entry& request, bool is_descriptor) {
 ConfigAnswer AppSettings::change(const Entry& request) {
   if (!settable(request.key))
     return {std::nullopt,
-            {fmt::format("{} cannot be set by SCR_Config; it is ignored, set it in the environment "
-                         "or in a file",
+            {fmt::format("{} is ignored, because SCR_Config cannot set it; set it in the "
+                         "environment or in a file",
                          request.key)}};
   if (request.value.empty()) {
     std::erase_if(entries_, [&](const Entry& entry) { return entry.key == request.key; });
@@ -96,7 +98,7 @@ ConfigAnswer AppSettings::query(const ConfigRequest& request, const Lookup& reso
   }
   if (values.size() > 1)
     return {std::nullopt,
-            {fmt::format("{} has the values {}; ask for a leaf of one, as \"{}={} LEAF\"", key,
+            {fmt::format("{} has the values {}; query a key of one of them, as \"{}={} KEY\"", key,
                          fmt::join(values, ", "), key, values[0])}};
   if (values.empty()) return {};
   return {values[0], {}};

@@ -83,7 +83,7 @@ TEST_F(AppSettingsTest, IgnoresWhatItMayNotSet) {
   for (const char* text : {"SCR_NODE_NAME=x", "SCR_LOG_DB_PASS=x", "CACHEDIR=/x BYTES=1"}) {
     const ConfigAnswer answer = say(text);
     ASSERT_EQ(answer.warnings.size(), 1U) << text;
-    EXPECT_NE(answer.warnings[0].find("cannot be set by SCR_Config"), std::string::npos);
+    EXPECT_NE(answer.warnings[0].find("SCR_Config cannot set it"), std::string::npos);
   }
   EXPECT_TRUE(app_.entries().empty());
 }

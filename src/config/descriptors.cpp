@@ -59,9 +59,8 @@ class Resolver {
       for (const auto& [id, line] : lines) add_checkpoint(id, line);
     } else {
       for (const auto& [id, line] : lines)
-        resolved_.warnings.push_back(
-            fmt::format("CKPT={} in {} is not used; set SCR_COPY_TYPE=FILE to use CKPT lines", id,
-                        line.source));
+        resolved_.warnings.push_back(fmt::format(
+            "CKPT={} in {} is ignored; set SCR_COPY_TYPE=FILE to use CKPT lines", id, line.source));
       add_checkpoint("0", {"default", {}});
     }
     auto& checkpoints = resolved_.settings.checkpoints;
@@ -132,9 +131,9 @@ class Resolver {
         note("GROUPS={} ({}) defines {}, which is built in; give the group another name", node,
              line.source, group);
       groups[group] = member.value;
-      resolved_.options.push_back({fmt::format("GROUPS={} {}", node, group), member.value,
-                                   member.source, "what the node is in of that failure group",
-                                   true});
+      resolved_.options.push_back(
+          {fmt::format("GROUPS={} {}", node, group), member.value, member.source,
+           "the name of the failure group to which the node belongs", true});
     }
   }
 
@@ -212,8 +211,8 @@ class Resolver {
       return add_store(checkpoint.store, {"default", {}},
                        fmt::format("SCR_CACHE_BASE={} ({})", base.value, base.source));
     note(
-        "{}={} ({}): no such store; add STORE={} to the configuration file or name one that is "
-        "there",
+        "{}={} ({}): there is no such store; add STORE={} to the configuration file, or name an "
+        "existing store",
         named.key, named.value, named.source, named.value);
   }
 

@@ -47,9 +47,9 @@ Status add_value(Layers& layers, const Layer& layer, const Entry& entry, const O
   const bool misplaced = (layer.place == Place::app && option.flags.not_by_app) ||
                          (layer.place == Place::file && option.flags.not_in_files);
   if (misplaced)
-    layers.warnings.push_back(
-        fmt::format("{} cannot be set in {}; it is ignored, set it in the environment{}", entry.key,
-                    layer.source(entry), option.flags.not_in_files ? "" : " or in a file"));
+    layers.warnings.push_back(fmt::format(
+        "{} is ignored, because it cannot be set in {}; set it in the environment{}", entry.key,
+        layer.source(entry), option.flags.not_in_files ? "" : " or in a file"));
   else if (!entry.value.empty())
     layers.values.emplace(entry.key, Sourced{entry.value, layer.source(entry)});
   return {};

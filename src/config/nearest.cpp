@@ -44,7 +44,7 @@ std::string_view nearest_name(std::string_view name, std::span<const std::string
 
 std::string did_you_mean(std::string_view key, std::span<const std::string_view> candidates) {
   const std::string_view nearest = nearest_name(key, candidates);
-  if (nearest.empty()) return "; no setting has a name like it; `cairn config` lists all";
+  if (nearest.empty()) return "; no setting has a similar name; `cairn config` lists all";
   return fmt::format("; did you mean {}?", nearest);
 }
 

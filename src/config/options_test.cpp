@@ -143,7 +143,7 @@ TEST(Options, FindsTheNearestKey) {
   EXPECT_EQ(did_you_mean("SCR_CASHE_BASE", known_keys()), "; did you mean SCR_CACHE_BASE?");
   EXPECT_EQ(did_you_mean("CKTP", known_keys()), "; did you mean CKPT?");
   EXPECT_EQ(did_you_mean("CKP", known_keys()), "; did you mean CKPT?");
-  const std::string none = "; no setting has a name like it; `cairn config` lists all";
+  const std::string none = "; no setting has a similar name; `cairn config` lists all";
   EXPECT_EQ(did_you_mean("ENTIRELY_OTHER", known_keys()), none);
   EXPECT_EQ(did_you_mean(std::string(100000, 'A'), known_keys()), none);
   EXPECT_EQ(did_you_mean("KEY", {}), none);

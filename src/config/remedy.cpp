@@ -69,14 +69,13 @@ std::string remedy_for_cache(const Error& error, std::string_view path, const Se
   if (!base || base->origin.empty() || !concerns_files(error)) return "";
   const bool is_absent = error.code == Code::not_found || error.code == Code::io;
   if (error.code == Code::no_space)
-    return fmt::format("make room there, or set another store in the place of {}", base->origin);
+    return fmt::format("free space there, or set another store instead of {}", base->origin);
   if (error.code == Code::untrusted)
-    return fmt::format("remove it, or set a directory of your own in the place of {}",
-                       base->origin);
+    return fmt::format("remove it, or set a directory of your own instead of {}", base->origin);
   if (is_absent && is_at_top_of(*base, path))
     return fmt::format(
-        "the caches need a directory on every node in which this user may write: make it, or set "
-        "another one, such as /dev/shm or /tmp, in the place of {}",
+        "the caches need a directory on every node in which this user may write: create it, or set "
+        "another one, such as /dev/shm or /tmp, instead of {}",
         base->origin);
   return "";
 }

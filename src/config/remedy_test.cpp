@@ -54,7 +54,7 @@ TEST(Remedy, NamesTheSettingThatHasChosenTheCache) {
   chosen.control_origin = "SCR_CNTL_BASE=/dev/shm (default)";
   chosen.stores = {{.path = "/nosuch/%n/x", .origin = "STORE=/nosuch/%n/x (/p/.scrconf:3)"}};
   const auto told = [&](int why, const std::string& path) {
-    return with_remedy(errno_error(why, "make folder", path), chosen);
+    return with_remedy(errno_error(why, "create directory", path), chosen);
   };
   for (const int why : {ENOENT, EACCES, EROFS, ENOSPC, ELOOP})
     for (const std::string path : {"/nosuch", "/nosuch/n0/x", "/nosuch/n0/x/me/cairn.7"})

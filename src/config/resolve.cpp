@@ -90,8 +90,9 @@ void note_without_effect(const Layers& layers, ResolvedSettings& resolved) {
 /// SCR takes a cache of no dataset; here the newest checkpoint is always kept.
 void keep_at_least_one(const Option& option, Sourced& text, std::vector<std::string>& warnings) {
   if (option.key != "SCR_CACHE_SIZE" || text.value != "0") return;
-  warnings.push_back(fmt::format(
-      "SCR_CACHE_SIZE=0 ({}) is taken as 1: the newest checkpoint is always kept", text.source));
+  warnings.push_back(
+      fmt::format("SCR_CACHE_SIZE=0 ({}) counts as 1, because the newest checkpoint is always kept",
+                  text.source));
   text = {"1", text.source};
 }
 

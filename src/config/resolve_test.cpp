@@ -76,7 +76,7 @@ TEST(Resolve, WithNothingSetTheDefaultsHold) {
   EXPECT_EQ(resolved.value_of("SCR_JOB_NAME"), std::nullopt);
   EXPECT_EQ(resolved.value_of("SCR_NONE"), std::nullopt);
   EXPECT_EQ(option(resolved, "SCR_HALT_SECONDS").help,
-            "stop when the allocation ends within this time; cairn halt --seconds goes before [s]");
+            "stop this long before the allocation ends; cairn halt --seconds overrides it [s]");
 }
 
 TEST(Resolve, TheHighestLayerWins) {
@@ -121,7 +121,7 @@ TEST(Resolve, RefusesNamesThatWouldLeaveTheirFolder) {
        {"USER", "SCR_USER_NAME", "SLURM_JOB_ID", "SCR_JOB_ID", "SCR_NODE_NAME"}) {
     SettingSources sources = plain();
     sources.process.environment[variable] = "../../etc";
-    expect_parts(error_of(sources), {"=../../etc (environment", "one folder name"});
+    expect_parts(error_of(sources), {"=../../etc (environment", "name of one directory"});
   }
   SettingSources lost = plain();
   lost.process.working_folder = "";
@@ -163,8 +163,7 @@ TEST(Resolve, WarnsOfTheUnknown) {
           "CAIRN_KEEP_OLD?",
           "unknown setting COUT of STORE=/dev/shm in /p/.scrconf:4 is ignored; did you mean COUNT?",
           "unknown setting SCR_PERFECTLY_STRANGE in the environment is ignored; no setting has a "
-          "name "
-          "like it; `cairn config` lists all",
+          "similar name; `cairn config` lists all",
           "unknown setting SCR_SET_SIZ in /p/.scrconf:3 is ignored; did you mean SCR_SET_SIZE?",
           "unknown setting STORES in SCR_Config is ignored; did you mean STORE?"}));
 }

@@ -44,7 +44,7 @@ class Inspector final : public nlohmann::json_sax<nlohmann::json> {
   // sources, file, entries, entry, children, child
   static constexpr int deepest = 6;
 
-  bool deeper() { return ++depth_ <= deepest || refuse("too much nested"); }
+  bool deeper() { return ++depth_ <= deepest || refuse("nested too deeply"); }
   bool shallower() {
     --depth_;
     return true;

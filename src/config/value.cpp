@@ -137,7 +137,7 @@ std::string allowed(const Rule& rule) {
     case ValueType::path_from_here:
       return "a path";
     case ValueType::component:
-      return fmt::format("one folder name: no '/', not '.' or '..', at most {} bytes",
+      return fmt::format("the name of one directory: no '/', not '.' or '..', at most {} bytes",
                          max_component_bytes);
     case ValueType::text:
       return "any text";

@@ -29,7 +29,7 @@ std::string size_check(const std::string& text) {
 
 void add_pool(CLI::App& app, Typed& typed) {
   const CLI::Validator is_size(size_check, "");
-  app.add_option("--pool", typed.pool, "Memory for data that are not written yet; default 64M")
+  app.add_option("--pool", typed.pool, "Memory for data that crfs has not written yet; default 64M")
       ->type_name("SIZE")
       ->check(is_size);
   app.add_option("--chunk", typed.chunk,
@@ -37,23 +37,23 @@ void add_pool(CLI::App& app, Typed& typed) {
       ->type_name("SIZE")
       ->check(is_size);
   app.add_option("--write", typed.write,
-                 "Longest write: adjacent chunks are written together up to this size; default 16M")
+                 "Largest write: adjacent chunks are written together up to this size; default 16M")
       ->type_name("SIZE")
       ->check(is_size);
   app.add_option("--threads", typed.options.aggregate.io_threads,
-                 "Number of writes at the same time; default 4")
+                 "Number of threads that write; default 4")
       ->type_name("N")
       ->check(CLI::Range(1, 1024));
   app.add_flag("--icpp2011", typed.icpp2011,
-               "The values of the first publication of CRFS: --pool 16M --chunk 128K --write 128K "
-               "--threads 4");
+               "The values of the article that introduced CRFS: --pool 16M --chunk 128K --write "
+               "128K --threads 4");
 }
 
 void add_semantics(CLI::App& app, Typed& typed) {
   app.add_option(
          "--mode", typed.mode,
          "direct: crfs gathers the program's writes; writeback: the kernel gathers them first; "
-         "passthrough: the kernel writes by itself, and nothing is gathered; auto, the default: "
+         "passthrough: the kernel writes without crfs, and nothing is gathered; auto, the default: "
          "passthrough if the backing directory is as fast as memory, else direct")
       ->type_name("MODE")
       ->check(CLI::IsMember({"auto", "direct", "writeback", "passthrough"}));
@@ -65,19 +65,22 @@ void add_semantics(CLI::App& app, Typed& typed) {
 }
 
 void add_reports(CLI::App& app, MountOptions& options) {
-  app.add_flag("--stats", options.stats, "Print what was done when unmounted");
-  app.add_flag("--profile", options.profile, "Print a table of the sizes of writes when unmounted");
+  app.add_flag("--stats", options.stats,
+               "Print the numbers of writes, bytes and errors when the directory is unmounted");
+  app.add_flag("--profile", options.profile,
+               "Print a table of the sizes of writes when the directory is unmounted");
   app.add_option("--stats-file", options.stats_file, "Print both to this file instead of stderr")
       ->type_name("FILE");
   app.add_flag("--json", options.json, "Print JSON");
   app.add_flag("--discard", options.aggregate.discard,
-               "Discard the data, to measure the cost of everything else");
+               "Discard all data, to measure the cost of everything but the backing directory");
 }
 
 void add_mount(CLI::App& app, Typed& typed) {
   app.add_option("BACKING", typed.options.backing, "The directory that holds the files")
       ->required();
-  app.add_option("MOUNTPOINT", typed.options.mountpoint, "The directory at which programs see them")
+  app.add_option("MOUNTPOINT", typed.options.mountpoint,
+                 "The directory under which programs see them")
       ->required();
   app.add_flag("-f,--foreground", typed.options.foreground, "Stay in the foreground");
   app.add_option(
@@ -86,7 +89,7 @@ void add_mount(CLI::App& app, Typed& typed) {
          "command: pool=64M,stats")
       ->type_name("OPTIONS");
   app.add_option("--fuse-threads", typed.options.fuse_threads,
-                 "Most threads that serve programs; default 1024")
+                 "Maximum number of threads that serve programs; default 1024")
       ->type_name("N")
       ->check(CLI::Range(1, 1024));
 }
@@ -212,10 +215,10 @@ Result<MountOptions> options_of(Typed& typed) {
 
 std::optional<MountOptions> parse_arguments(const std::string& called,
                                             std::vector<std::string> words, int& exit_code) {
-  CLI::App app("Mount a directory so that many small writes become few large ones", "crfs");
+  CLI::App app("Mount a directory so that many small writes to it become few large ones", "crfs");
   app.set_version_flag("--version", "crfs " CAIRN_VERSION);
   app.footer(
-      "Exit codes: 0 success; 1 not mounted, or with -f: data of a file could not be written; 2 "
+      "Exit codes: 0 success; 1 not mounted, or (with -f) data of a file could not be written; 2 "
       "wrong usage.");
   Typed typed;
   add_mount(app, typed);

@@ -25,12 +25,12 @@ std::optional<int> BackgroundProcess::fork() {
   if (foreground_) return {};
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) {
-    log().error("cannot make a pipe: {}", std::strerror(errno));
+    log().error("cannot create a pipe: {}", std::strerror(errno));
     return 1;
   }
   const pid_t child = ::fork();
   if (child < 0) {
-    log().error("cannot go into the background: {}", std::strerror(errno));
+    log().error("cannot start the background process: {}", std::strerror(errno));
     return 1;
   }
   if (child > 0) {

@@ -175,10 +175,10 @@ void FileSystem::decide_on(Inode& inode) {
   file.gather();
   const bool for_ever = kernel->error() == EPERM || kernel->error() == ELOOP;
   if (for_ever && !refused_.exchange(true) && options.mode == Mode::passthrough)
-    complain(
-        fmt::format("--mode passthrough: the kernel refuses it ({}), as it does in containers and "
-                    "on stacked file systems; crfs gathers the writes, as with --mode direct",
-                    std::strerror(kernel->error())));
+    complain(fmt::format(
+        "--mode passthrough: the kernel does not allow it ({}), for example in a container or on a "
+        "stacked file system; crfs gathers the writes, as with --mode direct",
+        std::strerror(kernel->error())));
 }
 
 /// Writes of handles that go through the kernel's cache are copied once more, and cost a request

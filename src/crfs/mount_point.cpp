@@ -58,7 +58,7 @@ Status check_mount_point(const Descriptor& root, const std::string& backing,
                 mountpoint, backing);
   if (is_mount(real, at) && !waits_for_a_mount(real))
     return fail(Code::bad_argument,
-                "{} is a mount point already, and what is there would be hidden: unmount it first "
+                "{} is a mount point already, and its files would be hidden: unmount it first "
                 "(fusermount3 -u {}, or umount), or give another mount point",
                 mountpoint, mountpoint);
   return {};

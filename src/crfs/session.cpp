@@ -204,11 +204,11 @@ Result<Session> mount(FileSystem& files) {
   Session session(fuse_session_new(arguments.get(), &operations, sizeof operations, &files));
   if (!session)
     return fail(Code::bad_argument,
-                "libfuse does not know a mount option, see the line above; correct -o");
+                "libfuse does not know a mount option (see the line above); correct -o");
   files.session = session.get();
   files.promises.want_passthrough(wants_passthrough(options, files.inodes.root().path));
   if (fuse_session_mount(session.get(), options.mountpoint.c_str()) != 0)
-    return fail(Code::io, "cannot mount {}, see the line above", options.mountpoint);
+    return fail(Code::io, "cannot mount {} (see the line above)", options.mountpoint);
   watch_first_request(session.get());
   return session;
 }

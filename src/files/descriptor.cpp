@@ -11,7 +11,7 @@ std::string_view describe(Kind kind) {
     case Kind::file:
       return "a file";
     case Kind::folder:
-      return "a folder";
+      return "a directory";
     case Kind::link:
       return "a symbolic link";
     case Kind::other:
@@ -47,14 +47,14 @@ Error path_error(int error_number, std::string_view action, const std::string& p
   const Kind kind = kind_of(status.st_mode);
   if (kind == Kind::link)
     return Error{Code::untrusted,
-                 fmt::format("cannot {} {}: it is a symbolic link, which is not followed; name "
-                             "what it points to instead",
+                 fmt::format("cannot {} {}: it is a symbolic link, and Cairn follows no links "
+                             "here; give the path that it points to",
                              action, path),
                  -1};
   if (kind != Kind::folder)
-    return Error{Code::io,
-                 fmt::format("cannot {} {}: it is {}, not a folder", action, path, describe(kind)),
-                 -1};
+    return Error{
+        Code::io,
+        fmt::format("cannot {} {}: it is {}, not a directory", action, path, describe(kind)), -1};
   return errno_error(error_number, action, path);
 }
 

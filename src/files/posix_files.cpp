@@ -187,13 +187,13 @@ class PosixFiles final : public Files {
     // Asked whatever the reason: a read-only or automounted parent need not say EEXIST.
     struct stat status = {};
     if (look_at(path, status) == 0 && S_ISDIR(status.st_mode)) return {};
-    return tl::unexpected<Error>(path_error(why, "make folder", path));
+    return tl::unexpected<Error>(path_error(why, "create directory", path));
   }
 
   Result<bool> make_new_folder(const std::string& path, std::uint32_t mode) override {
     if (uninterrupted([&] { return ::mkdir(path.c_str(), mode); }) == 0) return true;
     if (errno == EEXIST) return false;
-    return tl::unexpected<Error>(path_error(errno, "make folder", path));
+    return tl::unexpected<Error>(path_error(errno, "create directory", path));
   }
 
   Status rename(const std::string& from, const std::string& to) override {
@@ -231,10 +231,10 @@ class PosixFiles final : public Files {
 
   Status sync_folder(const std::string& folder) override {
     CAIRN_ASSIGN(const Descriptor descriptor,
-                 open_unfollowed(folder, O_RDONLY | O_DIRECTORY, "sync folder"));
+                 open_unfollowed(folder, O_RDONLY | O_DIRECTORY, "sync directory"));
     const int synced = uninterrupted([&] { return ::fsync(descriptor.number()); });
     // EINVAL: this file system has no sync of folders, so there is nothing more to be had.
-    return synced != 0 && errno == EINVAL ? Status{} : outcome(synced, "sync folder", folder);
+    return synced != 0 && errno == EINVAL ? Status{} : outcome(synced, "sync directory", folder);
   }
 
   Result<std::unique_ptr<FileSystemSync>> open_file_system(const std::string& folder) override {
@@ -246,7 +246,7 @@ class PosixFiles final : public Files {
   }
 
   Result<Space> space(const std::string& path) override {
-    constexpr std::string_view action = "tell the free space at";
+    constexpr std::string_view action = "find the free space at";
     CAIRN_ASSIGN(const Descriptor handle, open_handle(path, action));
     struct statvfs space = {};
     CAIRN_TRY(
@@ -263,9 +263,9 @@ class PosixFiles final : public Files {
   }
 
   Status may_change(const std::string& folder) override {
-    CAIRN_ASSIGN(const Descriptor handle, open_handle(folder, "make files in"));
+    CAIRN_ASSIGN(const Descriptor handle, open_handle(folder, "create files in"));
     const int allowed = ::faccessat(handle.number(), ".", W_OK | X_OK, AT_EACCESS);
-    return outcome(allowed, "make files in", folder);
+    return outcome(allowed, "create files in", folder);
   }
 
   Result<std::unique_ptr<FileLock>> lock(const std::string& path) override {

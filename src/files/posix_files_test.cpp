@@ -151,7 +151,7 @@ TEST_P(PosixFiles, BelowAFileThereIsNothing) {
   for (const Error& error :
        {files_->list(folder_ / "file").error(), files_->remove_folder(folder_ / "file").error()}) {
     EXPECT_EQ(error.code, Code::io) << "the file itself is something: " << error.text;
-    EXPECT_TRUE(mentions(error, "it is a file, not a folder"));
+    EXPECT_TRUE(mentions(error, "it is a file, not a directory"));
   }
 }
 

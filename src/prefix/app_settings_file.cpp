@@ -34,7 +34,7 @@ Result<std::vector<Entry>> read_app_settings(Files& files, const PrefixFolder& f
   CAIRN_TRY(content);
   auto entries = decode_app_settings(*content);
   if (entries) return entries;
-  return fail(entries.error().code, "{}: {}; the next SCR_Init of the program writes it anew",
+  return fail(entries.error().code, "{}: {}; the program's next SCR_Init writes it again",
               folder.app_settings(), entries.error().text);
 }
 

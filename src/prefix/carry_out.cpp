@@ -89,7 +89,8 @@ class PartsFlush {
     }
     FlushAccount account{plan.files, plan.bytes, {}};
     if (Status settled = settle(plan, account); !settled)
-      return fail(settled.error().code, "all of it is there, but not under its own names yet: {}",
+      return fail(settled.error().code,
+                  "all of it is copied, but some files still have temporary names: {}",
                   settled.error().text);
     return account;
   }

@@ -123,14 +123,15 @@ Status visit_manifest(Files& files, const std::string& dataset_folder, const Dat
   const std::uint64_t last =
       std::min<std::uint64_t>(first + dataset.ranks_per_manifest, dataset.info.ranks) - 1;
   if (records.empty())
-    troubles.push_back(fmt::format("{} has no whole record of ranks {} to {}", path, first, last));
+    troubles.push_back(
+        fmt::format("{} has no complete record of ranks {} to {}", path, first, last));
   for (std::uint64_t rank = first; rank <= last && !records.empty(); ++rank) {
     const auto found = std::find_if(records.begin(), records.end(), [&](const auto& record) {
       return record.rank == static_cast<int>(rank) && record.dataset.uuid == dataset.info.uuid &&
              record.dataset.ranks == dataset.info.ranks;
     });
     if (found == records.end())
-      troubles.push_back(fmt::format("{} has no whole record of rank {}", path, rank));
+      troubles.push_back(fmt::format("{} has no complete record of rank {}", path, rank));
     else
       visit(*found);
   }

@@ -132,8 +132,9 @@ Status refuse_unread(const std::vector<UnreadDataset>& unread, std::string_view 
                      const Uuid& from) {
   for (const UnreadDataset& dataset : unread)
     if (dataset.uuid >= from)
-      return fail(Code::io, "it is not known {}, as the record of a dataset cannot be read now: {}",
-                  what, dataset.why);
+      return fail(Code::io,
+                  "it is unknown {}, because the record of a dataset cannot be read now: {}", what,
+                  dataset.why);
   return {};
 }
 
@@ -142,14 +143,14 @@ Status refuse_unsettled(const std::vector<UnreadDataset>& unread,
   for (const UnreadDataset& dataset : unread)
     if (dataset.unsettled && (!newer || dataset.uuid < *newer))
       return fail(Code::io,
-                  "files of a dataset may still have to be given their names, and must not get "
-                  "them after newer ones, but its record cannot be read now: {}",
+                  "files of an older dataset may still need to be renamed before those of newer "
+                  "ones, but its record cannot be read now: {}",
                   dataset.why);
   return {};
 }
 
 Status refuse_names(const std::vector<UnreadDataset>& unread, const Uuid& dataset) {
-  CAIRN_TRY(refuse_unread(unread, "whether newer files have the names of its own", dataset));
+  CAIRN_TRY(refuse_unread(unread, "whether newer datasets have files of the same names", dataset));
   return refuse_unsettled(unread, dataset);
 }
 
@@ -160,7 +161,7 @@ void sort_in(Files& files, const std::string& folder, Result<std::optional<Datas
   const auto there = files.info(folder);
   if (!there && is_absent(there.error())) return;
   if (read)
-    damaged.push_back(PrefixFolder::record(folder) + ": it is not there");
+    damaged.push_back(PrefixFolder::record(folder) + ": it does not exist");
   else if (may_be_good(files, folder, read.error()))
     unread.push_back({folder, uuid_in(name_of_path(folder)), read.error().text,
                       may_be_unsettled(files, folder)});
@@ -252,8 +253,8 @@ Result<Listing> read_deleted(Files& files, const PrefixFolder& folder, std::stri
   if (deleted || !is_damage(deleted.error().code)) return deleted;
   if (damage != nullptr)
     *damage = fmt::format(
-        "{}: it is not known which datasets were deleted, and what caches and scavenged copies "
-        "have of them may come back; give cairn index delete for them again once they are listed",
+        "{}: the list of deleted datasets is lost, so they may reappear from caches and scavenged "
+        "copies; if one is listed again, delete it again (cairn index delete)",
         deleted.error().text);
   return Listing{};
 }
@@ -264,7 +265,8 @@ Result<std::string> read_current(Files& files, const PrefixFolder& folder, std::
   if (name.error().code != Code::corrupt) return tl::unexpected(name.error());
   if (damage != nullptr)
     *damage = fmt::format(
-        "{} is damaged: the newest checkpoint is taken; cairn index current NAME chooses another",
+        "{} is damaged: a restart uses the newest checkpoint; cairn index current NAME chooses "
+        "another",
         folder.current());
   return std::string();
 }

@@ -284,7 +284,8 @@ TEST_F(Deleting, WhatALinkLeadsToStaysAndThatIsTold) {
     const KeptFiles kept = delete_dataset();
     const bool all = std::string(moved) == "ckpt";
     EXPECT_EQ(kept.led_out, all ? 6 : 2) << moved;
-    EXPECT_NE(said_of_kept(kept).find("of its files stay, as a link leads"), std::string::npos);
+    EXPECT_NE(said_of_kept(kept).find("of its files stay, because a link leads"),
+              std::string::npos);
     EXPECT_EQ(read(archive + (all ? "/r1/f0" : "/f0")), content_of(1, 1, 0)) << moved;
     EXPECT_EQ(fs::exists(prefix() + "/ckpt/r0/f0"), all) << "those beside it go";
     EXPECT_EQ(names_of_cairn(), std::vector<std::string>{}) << "nothing is left to do";

@@ -101,7 +101,8 @@ void EventLog::append(const std::string& path, std::string line) {
   line += '\n';
   const Status done = append_to(path, std::as_bytes(std::span(line)));
   if (done || trouble_told_.exchange(true)) return;
-  log_.warning("the log {} lacks lines: {}; the run goes on without them", path, done.error().text);
+  log_.warning("cannot write some lines to the log {}: {}; the run continues without them", path,
+               done.error().text);
 }
 
 Status EventLog::append_to(const std::string& path, Bytes line) {

@@ -85,7 +85,7 @@ Result<std::vector<RankRecord>> read_share(Communicator& comm, const Site& site,
   Status status;
   in_turns(comm, site.limits.read_width, [&] { status = read_all(); });
   if (!status && !sees(site, dataset))
-    status = fail(Code::io, "{} is not seen here: {}", site.folder.dataset(dataset.info),
+    status = fail(Code::io, "this node does not see {}: {}", site.folder.dataset(dataset.info),
                   status.error().text);
   CAIRN_TRY(agree(comm, std::move(status)));
   return records;
@@ -106,7 +106,7 @@ Result<std::vector<RankRecord>> check_in_place(Communicator& comm, const Site& s
                                                const DatasetRecord& dataset) {
   // Files in place never had other names.
   if (!dataset.settled && !dataset.info.in_place())
-    return fail(Code::io, "some of its files could not be given their own names yet");
+    return fail(Code::io, "some of its files still have temporary names");
   return read_share(comm, site, dataset,
                     [&](const RankRecord& record) { return compare(site, record); });
 }

@@ -79,22 +79,22 @@ std::string text_of_useless_current(const Listing& listing,
   const DatasetRecord* named = find_named(listing, settings.current);
   if (named == nullptr)
     return fmt::format("SCR_CURRENT={}: {} such checkpoint in {}", settings.current,
-                       unread.empty() ? "there is no" : "it is not known whether there is a",
+                       unread.empty() ? "there is no" : "it is unknown whether there is a",
                        settings.prefix);
   if (!named->info.is_checkpoint())
-    return fmt::format("SCR_CURRENT={} is passed over: {} is no checkpoint", settings.current,
+    return fmt::format("SCR_CURRENT={} is ignored: {} is not a checkpoint", settings.current,
                        named->label());
   if (!named->quarantined) return {};
   return fmt::format(
-      "SCR_CURRENT={0} is passed over: {1} is in quarantine, {2}; \"cairn index quarantine --lift "
-      "{0}\" brings it back",
+      "SCR_CURRENT={0} is ignored: {1} is in quarantine, {2}; \"cairn index quarantine --lift "
+      "{0}\" ends that",
       settings.current, named->label(), why_in_quarantine(*named));
 }
 
 std::string why_in_quarantine(const DatasetRecord& record) {
-  if (record.attempts == 0) return "as somebody has put it there";
+  if (record.attempts == 0) return "because a user put it there";
   return fmt::format(
-      "as {} from it {} died",
+      "because {} from it {} died",
       record.attempts == 1 ? "1 restart" : std::to_string(record.attempts) + " restarts",
       record.attempts == 1 ? "has" : "have");
 }
@@ -102,19 +102,19 @@ std::string why_in_quarantine(const DatasetRecord& record) {
 std::string text_of_stop(const DatasetRecord& record, const std::string& why,
                          const Settings& settings) {
   return fmt::format(
-      "{0} in {1} cannot be used: {2}; the run does not start from another one, or from scratch, "
-      "as "
-      "CAIRN_ON_FETCH_FAIL=stop: \"cairn verify --repair {3}\" repairs what can be, \"cairn index "
-      "drop {3}\" gives it up, and CAIRN_ON_FETCH_FAIL=older takes the next older one",
+      "{0} in {1} cannot be used: {2}. The run does not start, because CAIRN_ON_FETCH_FAIL=stop. "
+      "Repair the checkpoint (\"cairn verify --repair {3}\"), give it up (\"cairn index drop "
+      "{3}\"), or set CAIRN_ON_FETCH_FAIL=older to use the next older one",
       record.label(), settings.prefix, why, record.info.name);
 }
 
 std::string text_of_refusal(const std::string& why, const Settings& settings) {
   return fmt::format(
-      "there may be a checkpoint to restart from, but {}; the run does not start {} in its place: "
-      "start it again when that has passed or is mended, or with CAIRN_ON_FETCH_FAIL=fresh",
+      "there may be a checkpoint to restart from, but {}. The run does not start {}, so that "
+      "nothing replaces that checkpoint. Correct the cause and start again, or set "
+      "CAIRN_ON_FETCH_FAIL=fresh to start from scratch",
       why,
-      settings.on_fetch_fail == OnFetchFail::stop ? "from another one, or from scratch,"
+      settings.on_fetch_fail == OnFetchFail::stop ? "from an older one, or from scratch"
                                                   : "from scratch");
 }
 
@@ -132,9 +132,9 @@ FetchStep step_for(const DatasetRecord* next, const Uuid& newest_cached, std::ui
 Error wrong_ranks(const DatasetRecord& record, std::uint32_t ranks, const Settings& settings) {
   return Error{
       Code::wrong_ranks,
-      fmt::format("{} in {} was written by {} ranks, and this run has {}: start with {} "
-                  "ranks to restart from it, set CAIRN_ELASTIC=1 to restart with any, or "
-                  "CAIRN_ON_MISMATCH=fresh to ignore it and start fresh",
+      fmt::format("{} in {} was written by {} ranks, and this run has {}. Start with {} ranks, or "
+                  "set CAIRN_ELASTIC=1 to restart with any number; CAIRN_ON_MISMATCH=fresh starts "
+                  "without this checkpoint",
                   record.label(), settings.prefix, record.info.ranks, ranks, record.info.ranks)};
 }
 

@@ -64,8 +64,8 @@ class Flush {
   Status do_part() {
     if (const auto seen = files_.info(pending_); !seen)
       return fail(Code::io,
-                  "{} is not one folder for all nodes: what rank 0 made there is not "
-                  "seen here ({}); set SCR_PREFIX to a folder that all nodes share",
+                  "the nodes do not share {}: this node does not see what rank 0 created there "
+                  "({}); set SCR_PREFIX to a directory that all nodes share",
                   site_.folder.prefix, seen.error().text);
     CAIRN_TRY(stage_part(site_, mine_, cached_));
     // For whoever carries on if this run dies; the ranks of this one agree by messages.
@@ -116,9 +116,9 @@ Status refuse_double_names(Communicator& comm, const std::vector<RankRecord>& re
     const auto [known, is_first] = writers.emplace(std::move(name), rank);
     if (!is_first && status)
       status = fail(Code::invalid,
-                    "ranks {} and {} have both written a file named {}, and only one of them can "
-                    "get that name in the prefix directory; put the rank into the name, or set "
-                    "SCR_CACHE_BYPASS=1 if they share one file",
+                    "ranks {} and {} have both written a file named {}, but the prefix directory "
+                    "can hold only one file of that name; put the rank into the name, or set "
+                    "SCR_CACHE_BYPASS=1 if the ranks share one file",
                     known->second, rank, known->first);
   });
   return status;
@@ -131,11 +131,11 @@ Status refuse_late_names(Communicator& comm, const Site& site,
     for (const FileEntry& file : record.files) {
       const std::string path = site.folder.file(file);
       if (status && is_written_since(site.files, file, path))
-        status = fail(
-            Code::invalid,
-            "{} was written again since: what is there is kept unless it is moved away; give the "
-            "files of each dataset names of their own",
-            path);
+        status =
+            fail(Code::invalid,
+                 "{} was written again after this dataset, and is not overwritten; move it away to "
+                 "copy this dataset, and give the files of each dataset different names",
+                 path);
     }
   return agree(comm, std::move(status));
 }

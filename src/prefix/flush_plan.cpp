@@ -96,7 +96,7 @@ Status link_each(const Site& site, const RankRecord& record, const std::vector<s
     const std::string staged = site.folder.staged(record, i);
     CAIRN_TRY(check_size(site.files, entry, from[i]));
     if (is_same_file(site.files, from[i], site.folder.file(entry)))
-      return fail(Code::invalid, "{} has its own name already", from[i]);
+      return fail(Code::invalid, "{} has its final name already", from[i]);
     CAIRN_TRY(site.files.link(from[i], staged));
     CAIRN_ASSIGN(const auto file, site.files.open(staged));
     CAIRN_TRY(file->set_attributes(entry.mode, entry.times));
@@ -146,10 +146,10 @@ Status stage_part(const Site& site, const RankRecord& record,
   const auto is_mine = [&]() -> Status {
     const auto there = site.files.info(pending);
     if (there || there.error().code != Code::not_found) return {};
-    return fail(Code::busy,
-                "another run has taken over the prefix directory {}, and what is staged there is "
-                "that one's",
-                site.folder.prefix);
+    return fail(
+        Code::busy,
+        "another run has taken over the prefix directory {}, and owns the unfinished copies there",
+        site.folder.prefix);
   };
   CAIRN_TRY(copy_files(site.files, site.io, record, cached, staged,
                        {keep ? only_me : file_for_all, keep, true, is_mine}, throttle));

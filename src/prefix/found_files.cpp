@@ -51,26 +51,29 @@ class Found {
     CAIRN_ASSIGN(const auto led_out, folders_led_out(site_.files, site_.folder, record));
     if (led_out.empty()) return {};
     return fail(Code::bad_argument,
-                "{} is a link or no folder, and nothing is read through one: name the files by the "
-                "folder in which they are, which must be below {}",
+                "{} is a link, or not a directory, and Cairn follows no links here: name the files "
+                "by their real path, which must be below {}",
                 *led_out.begin(), site_.folder.prefix);
   }
 
   Status look_at(const std::string& name, RankRecord& record) {
     if (!is_safe_name(name))
-      return fail(Code::bad_argument, "\"{}\" is no name of a file below {}", name,
+      return fail(Code::bad_argument, "\"{}\" is not the name of a file below {}", name,
                   site_.folder.prefix);
     if (is_own_name(name))
-      return fail(Code::bad_argument,
-                  "{} in {} is a file of Cairn's own, and can be part of no dataset: leave it out",
-                  name, site_.folder.prefix);
+      return fail(
+          Code::bad_argument,
+          "{} in {} is one of Cairn's own files, which cannot be part of a dataset: leave it out",
+          name, site_.folder.prefix);
     const std::string path = site_.folder.prefix + "/" + name;
     CAIRN_ASSIGN(const FileInfo info, site_.files.info(path));
     if (info.kind != Kind::file)
-      return fail(Code::invalid, "{} is no regular file: its bytes cannot be answered for", path);
+      return fail(Code::invalid, "{} is not a regular file, so Cairn cannot check its contents",
+                  path);
     std::vector<Claim>& claims = claims_[name];
     if (!claims.empty() && claims.back().rank == record.rank)
-      return fail(Code::bad_argument, "rank {} is given {} twice", record.rank, path);
+      return fail(Code::bad_argument, "the file is listed twice for rank {}: {}", record.rank,
+                  path);
     claims.push_back({record.rank, record.files.size()});
     record.files.push_back({name, info.size, info.mode, info.owner, info.group, info.times});
     return {};

@@ -100,14 +100,14 @@ TEST_F(FoundFiles, WhatCannotBeAnsweredForIsRefusedAndLeavesNothing) {
     return publish(found);
   };
   fs::create_symlink(prefix() + "/old/all", prefix() + "/link");
-  EXPECT_NE(refused("link").find("no regular file"), std::string::npos);
+  EXPECT_NE(refused("link").find("not a regular file"), std::string::npos);
   fs::create_directory_symlink(prefix() + "/old", prefix() + "/way");
   EXPECT_NE(refused("way/all").find("way is a link"), std::string::npos);
-  EXPECT_NE(refused(".cairn/owner").find("a file of Cairn's own"), std::string::npos);
-  EXPECT_NE(refused("old").find("no regular file"), std::string::npos);
+  EXPECT_NE(refused(".cairn/owner").find("Cairn's own files"), std::string::npos);
+  EXPECT_NE(refused("old").find("not a regular file"), std::string::npos);
   EXPECT_NE(refused("gone").find("gone"), std::string::npos);
   EXPECT_NE(refused("old/all").find("twice"), std::string::npos);
-  EXPECT_NE(refused("../x").find("no name of a file"), std::string::npos);
+  EXPECT_NE(refused("../x").find("not the name of a file"), std::string::npos);
   EXPECT_EQ(check(), "not there");
 }
 

@@ -36,8 +36,8 @@ Result<std::unique_ptr<FileLock>> HaltFile::lock() {
     if (taken.error().code != Code::busy) return nullptr;
     if (clock_->steady_us() - from_us >= patience_us)
       return fail(Code::busy,
-                  "cannot change the halt file {}: another process has held {} for {} s; try again "
-                  "when it has ended",
+                  "cannot change the halt file {}: another process has held the lock {} for {} s; "
+                  "try again when that process has ended",
                   folder_.halt(), folder_.halt_lock(), patience_us / 1'000'000);
     clock_->sleep_us(pause_us);
   }

@@ -117,8 +117,8 @@ class Publication {
   Status make_durable() {
     if (const auto seen = files_.info(pending_); !seen)
       return fail(Code::io,
-                  "{} is not one folder for all nodes: what rank 0 made there is not "
-                  "seen here ({}); set SCR_PREFIX to a folder that all nodes share",
+                  "the nodes do not share {}: this node does not see what rank 0 created there "
+                  "({}); set SCR_PREFIX to a directory that all nodes share",
                   site_.folder.prefix, seen.error().text);
     return seal_in_place(files_, site_.folder, mine_, &open_elsewhere_);
   }

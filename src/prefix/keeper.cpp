@@ -48,8 +48,7 @@ Status Keeper::wait_for_rivals(Files& files, Clock& clock, const PrefixFolder& f
   if (claim == Claim::again && first && first->started_us > me.started_us &&
       is_same_job(*first, me))
     return fail(Code::busy,
-                "a later run of job {} has begun, on {} (process {}), and {} is that one's: end "
-                "this run",
+                "a later run of job {} has begun on {} (process {}) and now owns {}: end this run",
                 first->job_id, first->host, first->process, folder.prefix);
   if (!first || !is_rival(*first, me)) return {};
   constexpr std::int64_t look_us = 500'000;
@@ -59,8 +58,8 @@ Status Keeper::wait_for_rivals(Files& files, Clock& clock, const PrefixFolder& f
     if (!now || !is_rival(*now, me)) return {};
     if (now->beat_us != first->beat_us || now->epoch != first->epoch)
       return fail(Code::busy,
-                  "{} belongs to job {} of {}, which runs on {} (process {}): wait until it has "
-                  "ended, or set SCR_PREFIX to another folder",
+                  "{} belongs to job {} of {}, which is running on {} (process {}): wait until it "
+                  "has ended, or set SCR_PREFIX to another directory",
                   folder.prefix, now->job_id, now->user, now->host, now->process);
   }
   return {};
@@ -83,8 +82,10 @@ Result<Keeper> Keeper::take_over(Files& files, Clock& clock, PrefixFolder folder
     const bool overtaken = claim != Claim::forced && before && now && *now && *before != *now &&
                            is_rival(**now, keeper.me_);
     if (overtaken)
-      return fail(Code::busy, "job {} of {} has just begun on {}: set SCR_PREFIX to another folder",
-                  (*now)->job_id, (*now)->user, keeper.folder_.prefix);
+      return fail(
+          Code::busy,
+          "job {} of {} has just become the owner of {}: set SCR_PREFIX to another directory",
+          (*now)->job_id, (*now)->user, keeper.folder_.prefix);
     CAIRN_ASSIGN(const bool mine, keeper.open_epoch());
     if (mine) break;
   }
@@ -171,7 +172,7 @@ void Keeper::look_at_plan(Remains& remains, std::uint64_t epoch) const {
   if (!unwanted) {
     remains.unknown = unwanted.error().text;
   } else if (*unwanted) {
-    remains.given_up = "it was dropped or deleted since";
+    remains.given_up = "it has been dropped or deleted";
   } else {
     remains.plan = plan;
     remains.newer = newer_than(listing_, plan->info.uuid);
@@ -256,10 +257,10 @@ bool Keeper::is_closed() const {
 /// What is not found where this epoch prepares things has been closed by a later one.
 Status Keeper::under_epoch(Status status) const {
   if (status || !is_absent(status.error())) return status;
-  return fail(Code::busy,
-              "another run has taken over the prefix directory {}: this one may not change it any "
-              "more",
-              folder_.prefix);
+  return fail(
+      Code::busy,
+      "another run has taken over the prefix directory {}, so this run can no longer change it",
+      folder_.prefix);
 }
 
 Status Keeper::place(const std::string& path, Bytes content) {
@@ -307,8 +308,8 @@ Status Keeper::refuse_unknown(const DatasetInfo& dataset) {
   const auto there = files_->info(published);
   if (!there && is_absent(there.error())) return {};
   return fail(Code::io,
-              "dataset {} is not copied again: it is in {} already, but its record could not be "
-              "read when this run began",
+              "dataset {} is not copied: it exists in {}, but its record could not be read when "
+              "this run began",
               dataset.number, published);
 }
 
@@ -318,7 +319,8 @@ Status Keeper::refuse_beside_unsettled(const DatasetInfo& dataset) const {
   for (const DatasetRecord& record : listing_)
     if (!record.settled && record.info.uuid < dataset.uuid)
       return fail(Code::io,
-                  "dataset {} is not copied yet: files of {} in {} must get their own names first",
+                  "dataset {} is not copied yet: files of {} in {} still have temporary names, and "
+                  "must be renamed first",
                   dataset.number, record.label(), folder_.prefix);
   return {};
 }

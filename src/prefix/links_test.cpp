@@ -33,8 +33,8 @@ TEST_F(Links, NothingIsReadThroughALinkInThePlaceOfAFolder) {
     const std::string link = prefix() + "/" + moved;
     fs::rename(link, archive);
     fs::create_directory_symlink(archive, link);
-    const std::string told = link + " is a link or no folder, and nothing is read through one";
-    EXPECT_EQ(fetch_again(1), told + ": put the folder of ckpt.1 there again");
+    const std::string told = link + " is a link";
+    EXPECT_EQ(fetch_again(1), told + ": put the directory of ckpt.1 back");
     fs::remove(link);
     fs::rename(archive, link);
     EXPECT_EQ(fetch_again(1), "");

@@ -34,11 +34,10 @@ Status write_manifests(Communicator& comm, Files& files, const std::string& fold
 Status write_manifest(Files& files, const std::string& folder, std::uint32_t number,
                       Bytes records) {
   if (records.size() > largest_manifest)
-    return fail(
-        Code::bad_argument,
-        "the records of {} ranks have {}, more than the {} that are read: let the ranks write "
-        "fewer files, with shorter names, or set CAIRN_BLOCK_SIZE higher",
-        ranks_per_manifest, format_bytes(records.size()), format_bytes(largest_manifest));
+    return fail(Code::bad_argument,
+                "the records of {} ranks have {}, and the limit is {}: write fewer files per rank, "
+                "use shorter names, or set a larger CAIRN_BLOCK_SIZE",
+                ranks_per_manifest, format_bytes(records.size()), format_bytes(largest_manifest));
   return write_file_atomically(files, PrefixFolder::manifest(folder, number), records, true);
 }
 
@@ -67,7 +66,7 @@ Result<RankRecord> read_from_manifest(Files& files, const std::string& folder, i
   const auto mine = std::find_if(manifest.records.begin(), manifest.records.end(),
                                  [&](const RankRecord& record) { return record.rank == rank; });
   if (mine == manifest.records.end())
-    return fail(Code::corrupt, "{} has no whole record of rank {}", path, rank);
+    return fail(Code::corrupt, "{} has no complete record of rank {}", path, rank);
   return std::move(*mine);
 }
 

@@ -63,7 +63,7 @@ class Mender {
     const std::string path = folder_.file(entry);
     if (entry.part) return fail(Code::lost, "{} was written in place, so no cache has it", path);
     if (options_.not_to_touch.contains(entry.name))
-      return fail(Code::lost, "{} belongs to a newer dataset now, and is left as it is", path);
+      return fail(Code::lost, "{} now belongs to a newer dataset, and was not changed", path);
     return {};
   }
 
@@ -99,7 +99,7 @@ class Mender {
       const auto bytes = place.data(block, scratch_);
       if (bytes && crc32c(*bytes) == record_.data_crcs[block]) return *bytes;
     }
-    return fail(Code::lost, "no cache has block {} of {} as it was", block,
+    return fail(Code::lost, "no cache has an intact copy of block {} of {}", block,
                 folder_.file(record_.files[file]));
   }
 
@@ -147,7 +147,7 @@ Result<std::set<std::string>> names_taken(Files& files, const PrefixFolder& fold
                               if (names.contains(file.name)) taken.insert(file.name);
                           }));
     if (!unread.empty())
-      return fail(Code::corrupt, "whether {} has files of the same names is not known: {}",
+      return fail(Code::corrupt, "it is unknown whether {} has files of the same names: {}",
                   newer.label(), unread.front());
   }
   return taken;

@@ -53,8 +53,8 @@ Status refuse_led_out(Files& files, const PrefixFolder& folder, const RankRecord
   CAIRN_ASSIGN(const auto led_out, folders_led_out(files, folder, record));
   if (led_out.empty()) return {};
   return fail(Code::corrupt,
-              "{} is a link or no folder, and nothing is read through one: put the folder of {} "
-              "there again",
+              "{} is a link, or not a directory, and Cairn follows no links here: put the "
+              "directory of {} back in its place",
               *led_out.begin(), record.dataset.name);
 }
 

@@ -225,7 +225,7 @@ TEST_F(Prefix, NothingIsFlushedBesideAnOlderOneWhoseFilesHaveNoNamesYet) {
         const Status first = flush_dataset(rank, 1);
         EXPECT_TRUE(!first && first.error().text.find("injected") != std::string::npos);
         const Status second = flush_dataset(rank, 2);
-        if (!second && second.error().text.find("own names first") != std::string::npos) ++refused;
+        if (!second && second.error().text.find("renamed first") != std::string::npos) ++refused;
       },
       no_names);
   EXPECT_EQ(refused, ranks);
@@ -459,7 +459,7 @@ TEST_F(AtOnce, NoTwoOwnersHaveOneEpoch) {
 TEST_F(AtOnce, AJobThatHasJustTakenTheNextEpochKeepsAnotherOut) {
   const auto first = overtaken("b", opens_epoch);
   ASSERT_FALSE(first);
-  EXPECT_NE(first.error().text.find("job b of tester has just begun"), std::string::npos)
+  EXPECT_NE(first.error().text.find("job b of tester has just become the owner"), std::string::npos)
       << first.error().text;
   EXPECT_TRUE((*second_)->set_current("x"));
 }

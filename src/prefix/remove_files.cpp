@@ -202,16 +202,16 @@ class Removal {
 
 std::string said_of_kept(const KeptFiles& kept) {
   const std::vector<std::pair<std::int64_t, std::string_view>> reasons = {
-      {kept.changed, "they were written again since (by size and time of change)"},
+      {kept.changed, "they have changed (size or time of change)"},
       {kept.unknown,
-       "their times were not kept (SCR_COPY_METADATA=0), so that nobody knows whether they were "
-       "written again since"},
+       "their times were not kept (SCR_COPY_METADATA=0), so Cairn cannot know whether they have "
+       "changed"},
       {kept.shared, "another dataset has files of the same names, sizes and times"},
-      {kept.led_out, "a link leads from the prefix directory to where they are"},
+      {kept.led_out, "a link leads out of the prefix directory to them"},
   };
   std::vector<std::string> said;
   for (const auto& [count, why] : reasons)
-    if (count > 0) said.push_back(fmt::format("{} of its files stay, as {}", count, why));
+    if (count > 0) said.push_back(fmt::format("{} of its files stay, because {}", count, why));
   return fmt::format("{}", fmt::join(said, "; "));
 }
 

@@ -48,11 +48,11 @@ class RankFiles {
     CAIRN_ASSIGN(const KeyTree tree, read_tree(files_, root_));
     const auto count = tree.number("RANKS");
     if (!count || *count == 0 || *count > INT32_MAX)
-      return fail(Code::corrupt, "{} names no number of ranks", root_);
+      return fail(Code::corrupt, "{} does not contain the number of ranks", root_);
     count_ = *count;
     CAIRN_TRY(read(tree, root_));
     if (ranks_.size() != count_)
-      return fail(Code::corrupt, "{} tells the files of {} ranks only, of {}", root_, ranks_.size(),
+      return fail(Code::corrupt, "{} lists the files of only {} of {} ranks", root_, ranks_.size(),
                   count_);
     std::vector<std::vector<ScrFile>> all;
     for (auto& [rank, mine] : ranks_) all.push_back(std::move(mine));
@@ -65,7 +65,7 @@ class RankFiles {
     const KeyTree* ranks = tree.find({"RANK"});
     // Below a level there are lower ones only, and every leaf adds a rank: so this ends.
     if (!level || *level >= above_ || ranks == nullptr || ranks->below.empty())
-      return fail(Code::corrupt, "{} does not tell which files the ranks have", path);
+      return fail(Code::corrupt, "{} does not list the files of the ranks", path);
     for (const KeyTree& one : ranks->below)
       CAIRN_TRY(*level == 0 ? take_rank(one, path) : descend(one, *level, path));
     return {};
@@ -75,7 +75,7 @@ class RankFiles {
     const std::string suffix = one.value("FILE");
     const auto offset = one.number("OFFSET");
     if (suffix.empty() || suffix.find('/') != std::string::npos || !offset)
-      return fail(Code::corrupt, "{} does not tell where the files of more ranks are", path);
+      return fail(Code::corrupt, "{} does not say where the other ranks are listed", path);
     CAIRN_ASSIGN(const KeyTree tree, read_tree(files_, root_ + suffix, *offset));
     const std::uint64_t outer = std::exchange(above_, level);
     CAIRN_TRY(read(tree, root_ + suffix));
@@ -86,7 +86,7 @@ class RankFiles {
   Status take_rank(const KeyTree& one, const std::string& path) {
     const auto rank = decimal(one.key);
     if (!rank || *rank >= count_ || ranks_.contains(*rank))
-      return fail(Code::corrupt, "{} tells of a rank \"{}\"", path, one.key);
+      return fail(Code::corrupt, "{} lists an invalid or repeated rank \"{}\"", path, one.key);
     std::vector<ScrFile>& mine = ranks_[*rank];
     const KeyTree* named = one.find({"FILE"});
     if (named == nullptr) return {};
@@ -116,7 +116,8 @@ class IndexReader {
   Result<ScrIndex> read() {
     const std::string path = root_ + "/index.scr";
     if (const auto there = files_.info(path); !there && there.error().code == Code::not_found)
-      return fail(Code::not_found, "there is no {}: SCR has copied nothing to this folder", path);
+      return fail(Code::not_found, "there is no {}: SCR has copied nothing to this directory",
+                  path);
     CAIRN_ASSIGN(const KeyTree tree, read_tree(files_, path));
     CAIRN_TRY(check_version(tree, path, index_version));
     ScrIndex index;
@@ -180,9 +181,10 @@ class IndexReader {
     const auto files = facts != nullptr ? facts->number("FILES") : std::nullopt;
     const auto bytes = facts != nullptr ? facts->number("SIZE") : std::nullopt;
     if (!created || *created == 0 || *created > INT64_MAX || !files || !bytes)
-      return fail(Code::corrupt, "{} does not tell when it was made, and what belongs to it", path);
+      return fail(Code::corrupt, "{} does not say when the dataset was made, or which files it has",
+                  path);
     if (facts->number("ID") != dataset.id)
-      return fail(Code::corrupt, "{} is of another dataset, {}", path, facts->value("ID"));
+      return fail(Code::corrupt, "{} belongs to another dataset, {}", path, facts->value("ID"));
     dataset.created_us = static_cast<std::int64_t>(*created);
     dataset.files = *files;
     dataset.bytes = *bytes;

@@ -83,13 +83,13 @@ TEST_F(ScrIndexTest, RecordsThatDoNotFitAreToldByName) {
     return KeyTree{"RANK", {{"0", {key_value("FILE", suffix), key_value("OFFSET", offset)}}}};
   };
   for (const auto& [root, words] : std::vector<std::pair<KeyTree, std::string>>{
-           {{"", {level("1"), four, leaf_at(".0.0", "0")}}, "2 ranks only, of 4"},
-           {{"", {level("1"), four, leaf_at("", "0")}}, "does not tell where"},
-           {{"", {level("1"), four, leaf_at("/../../x", "0")}}, "does not tell where"},
+           {{"", {level("1"), four, leaf_at(".0.0", "0")}}, "only 2 of 4 ranks"},
+           {{"", {level("1"), four, leaf_at("", "0")}}, "does not say where"},
+           {{"", {level("1"), four, leaf_at("/../../x", "0")}}, "does not say where"},
            {{"", {level("1"), four, leaf_at(".0.0", "99999")}}, "cut short"},
-           {{"", {level("0"), four, leaf_at(".0.0", "0")}}, "ranks only"},
-           {{"", {level("1"), four}}, "does not tell which files"},
-           {{"", {level("1"), leaf_at(".0.0", "0")}}, "no number of ranks"},
+           {{"", {level("0"), four, leaf_at(".0.0", "0")}}, "files of only"},
+           {{"", {level("1"), four}}, "does not list the files"},
+           {{"", {level("1"), leaf_at(".0.0", "0")}}, "the number of ranks"},
        }) {
     scr_.put(folder + "rank2file", root);
     EXPECT_TRUE(has(told(), words)) << words << ": " << told();
@@ -98,7 +98,7 @@ TEST_F(ScrIndexTest, RecordsThatDoNotFitAreToldByName) {
   // A tree that comes back to itself ends.
   scr_.put(folder + "rank2file.0.0", {"", {level("1"), four, leaf_at(".0.0", "0")}});
   scr_.put(folder + "rank2file", {"", {level("1"), four, leaf_at(".0.0", "0")}});
-  EXPECT_TRUE(has(told(), "does not tell which files")) << told();
+  EXPECT_TRUE(has(told(), "does not list the files")) << told();
   std::filesystem::remove(base_.path() + "/.scr/scr.dataset.1/summary.scr");
   EXPECT_TRUE(has(told(), "summary.scr")) << told();
 }

@@ -27,7 +27,7 @@ Result<std::uint64_t> remove_from(Files& files, const std::string& folder, const
 Result<std::uint64_t> remove_strays(Files& files, const PrefixFolder& folder,
                                     const std::string& pending) {
   const auto uuid = parse_uuid(pending.substr(pending.rfind('.') + 1));
-  if (!uuid) return fail(Code::bad_argument, "{} is no folder of a dataset", pending);
+  if (!uuid) return fail(Code::bad_argument, "{} is not the directory of a dataset", pending);
   const std::string start = PrefixFolder::staged_start(*uuid);
   std::uint64_t removed = 0;
   std::vector<std::string> unseen = {folder.prefix};

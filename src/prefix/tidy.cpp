@@ -141,7 +141,7 @@ Result<Ending> finish(Communicator& comm, const Site& site, const std::vector<Ca
 }
 
 std::string told_of_given_up(const std::string& label, std::string_view why) {
-  return fmt::format("the flush of {} that an earlier run had begun is given up: {}", label, why);
+  return fmt::format("the flush of {}, which an earlier run began, is cancelled: {}", label, why);
 }
 
 /// Collective.
@@ -177,7 +177,7 @@ class Tidying {
     if (late && !*late) return;
     remains.plan.reset();
     if (late)
-      remains.given_up = "its files would take the names of newer ones";
+      remains.given_up = "its files have the same names as newer ones";
     else
       remains.unknown = late.error().text;
   }
@@ -192,7 +192,7 @@ class Tidying {
       CAIRN_ASSIGN(const Ending ending, finish(comm_, site_, cached_, unfinished_, remains));
       if (ending == Ending::left) return {};
       if (ending == Ending::published) tidied_.published.push_back(*remains.plan);
-      if (ending == Ending::withdrawn) give_up(remains, "nobody has the rest of its files");
+      if (ending == Ending::withdrawn) give_up(remains, "the rest of its files is lost");
     }
     switch (remains.kind) {
       case Remains::Kind::staged:
@@ -276,8 +276,8 @@ class Tidying {
 
 std::string remedy_for_damaged(const std::string& folder) {
   return fmt::format(
-      "some records in {} are damaged, and files that were staged for this flush may be left below "
-      "the prefix directory, under names that begin with .cairn.: \"cairn index build\" finds and "
+      "some records in {} are damaged, so copies of an unfinished flush may be left below the "
+      "prefix directory, under names that begin with .cairn.: \"cairn index build\" finds and "
       "removes them",
       folder);
 }

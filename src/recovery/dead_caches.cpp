@@ -68,7 +68,7 @@ Status find_caches(Files& files, const std::string& folder, std::vector<std::str
   for (const std::string& name : names)
     if (name != ".cairn" && is_folder(files, folder + "/" + name))
       if (const Status found = find_caches(files, folder + "/" + name, caches, log); !found)
-        log.warning("{}; it is ignored", found.error().text);
+        log.warning("{}; this directory is skipped", found.error().text);
   return {};
 }
 
@@ -100,10 +100,10 @@ Result<CacheLocks> lock_caches(Files& files, Clock& clock, const std::vector<std
     if (!files.info(path)) continue;
     auto lock = lock_patiently(files, clock, path, give_up_us);
     if (!lock && lock.error().code == Code::busy)
-      return fail(
-          Code::busy,
-          "a job or a command is using the cache {} (its lock {} is held): wait until it has ended",
-          cache, path);
+      return fail(Code::busy,
+                  "a job or a command is using the cache {} (it holds the lock {}): wait until it "
+                  "has ended",
+                  cache, path);
     if (lock) locks.push_back(*std::move(lock));  // else there are no locks on this file system
   }
   return locks;

@@ -173,8 +173,8 @@ class SetWork {
       return work(set);
     } catch (const std::system_error& error) {
       return fail(Code::io,
-                  "there is one thread for each of the {} ranks of a set, and: {}; raise the limit "
-                  "of processes (ulimit -u), or try it on another host",
+                  "a rebuild needs {} threads, one for each rank of a set: {}; raise the limit of "
+                  "processes (ulimit -u), or use another host",
                   set.size(), error.what());
     }
   }
@@ -296,12 +296,12 @@ std::vector<Error> lost_without_trace(const Remains& remains, const Plan& plan) 
   for (const HeldPart& part : remains.parts)
     if (seen.empty() && std::binary_search(lost.begin(), lost.end(), part.owner))
       seen = fmt::format(" (files of rank {} are in {})", part.owner, part.folder.path);
-  return {Error{
-      Code::lost,
-      fmt::format("no intact record of rank {} is left on any node{}: {}",
-                  format_first(names, names.size()), seen,
-                  plan.protected_at_all ? "it was not protected, or its whole set is gone"
-                                        : "it was not protected against the loss of its node")}};
+  return {Error{Code::lost,
+                fmt::format("no intact record of rank {} is left on any node{}: {}",
+                            format_first(names, names.size()), seen,
+                            plan.protected_at_all
+                                ? "it was not protected, or its whole redundancy set is lost"
+                                : "it was not protected against the loss of its node")}};
 }
 
 Rebuild not_whole(Rebuild::Outcome outcome, std::string reason) {
@@ -314,7 +314,7 @@ Rebuild not_whole(const std::vector<Error>& errors) {
   for (std::size_t i = 0; i < std::min(errors.size(), most_told); ++i)
     reason += (reason.empty() ? "" : "; ") + errors[i].text;
   if (errors.size() > most_told)
-    reason += fmt::format("; and {} sets more", errors.size() - most_told);
+    reason += fmt::format("; and {} more sets", errors.size() - most_told);
   const bool later = std::all_of(errors.begin(), errors.end(), may_pass);
   return not_whole(later ? Rebuild::Outcome::failed : Rebuild::Outcome::lost, std::move(reason));
 }
@@ -368,8 +368,9 @@ std::optional<Error> lost_members(Files& files, const Remains& remains, const Pl
     if (lost[i])
       names.push_back(encoding ? fmt::format("rank {} ({})", set[i], encoding->member_nodes[i])
                                : fmt::format("rank {}", set[i]));
-  return Error{Code::lost, fmt::format("of a set of {} ranks the parts of {} are not here",
-                                       set.size(), fmt::join(names, ", "))};
+  return Error{Code::lost,
+               fmt::format("in a redundancy set of {} ranks, the parts of {} are missing",
+                           set.size(), fmt::join(names, ", "))};
 }
 
 }  // namespace

@@ -32,8 +32,8 @@ const CachedDataset* mismatched(const std::vector<CachedDataset>& datasets) {
 Error wrong_ranks(const CachedDataset& dataset, std::uint32_t ranks) {
   return {Code::wrong_ranks,
           fmt::format("dataset {} in the cache was written by {} ranks, and this run has {}: start "
-                      "with {} ranks to restart from it, or set CAIRN_ON_MISMATCH=fresh to begin "
-                      "anew in its place",
+                      "with {} ranks to restart from it, or set CAIRN_ON_MISMATCH=fresh to start "
+                      "from scratch and replace it",
                       dataset.info.number, dataset.info.ranks, ranks, dataset.info.ranks),
           -1};
 }

@@ -227,17 +227,17 @@ class Restorer {
     comm_.allreduce(counts, Reduce::sum);
     const auto& [without_record, witnesses, in_sets] = counts;
     if (witness)
-      return agree(comm_,
-                   fail(Code::lost,
-                        "of the set of ranks {}, the files or records of {} are gone, more than "
-                        "the scheme holds ({} lost){}",
-                        fmt::join(encoding.members, ","), gone_of(traces), encoding.failures,
-                        of_all(without_record)));
+      return agree(comm_, fail(Code::lost,
+                               "in the redundancy set of ranks {}, the files or records of {} are "
+                               "lost, and the redundancy scheme can rebuild only {}{}",
+                               fmt::join(encoding.members, ","), gone_of(traces), encoding.failures,
+                               of_all(without_record)));
     if (witnesses > 0 || have_record) return agree(comm_, {});
-    return agree(comm_, fail(Code::lost, "no intact record of rank {} is left on any node{}: {}",
-                             me_, files_seen(),
-                             in_sets > 0 ? "it was not protected, or its whole set is gone"
-                                         : "it was not protected against the loss of its node"));
+    return agree(
+        comm_,
+        fail(Code::lost, "no intact record of rank {} is left on any node{}: {}", me_, files_seen(),
+             in_sets > 0 ? "it was not protected, or its whole redundancy set is lost"
+                         : "it was not protected against the loss of its node"));
   }
 
   /// Of the members of this rank's set, in its order; nothing where it has no record. Only a record
@@ -438,16 +438,16 @@ std::string describe(const RestoreAccount& account) {
     parts.push_back(fmt::format("moved {} of {} ranks to another node", bytes(account.moved_bytes),
                                 account.moved_ranks));
   if (account.repaired_blocks > 0)
-    parts.push_back(fmt::format("{} in {} blocks came from redundancy",
+    parts.push_back(fmt::format("restored {} in {} blocks from redundancy",
                                 bytes(account.repaired_bytes), account.repaired_blocks));
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 std::string cannot_be_restored(const CachedDataset& dataset, const Error& why) {
   const std::string_view known = remedy_for(why, Storage::cache);
-  const std::string_view given_up = "; once a new checkpoint is written it is given up";
+  const std::string_view given_up = "; it is deleted when the next checkpoint is complete";
   return fmt::format("dataset {} cannot be restored: {}; {}{}", dataset.info.number, why.text,
-                     known.empty() ? "start again with the nodes it was written on" : known,
+                     known.empty() ? "start again on the nodes on which it was written" : known,
                      dataset.info.is_output() ? "" : given_up);
 }
 

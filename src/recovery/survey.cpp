@@ -43,7 +43,7 @@ std::string reason_of(Verdict verdict, const Summary& summary) {
     case Verdict::unreadable:
       return "none of its records can be read";
     case Verdict::not_distributed:
-      return "SCR_DISTRIBUTE=0 leaves it where it is";
+      return "the run does not use it, because SCR_DISTRIBUTE=0";
     case Verdict::other_ranks:
       return fmt::format("it was written by {} ranks", summary.ranks);
     case Verdict::restorable:

@@ -57,15 +57,14 @@ Result<Known> read_known(Files& files, const PrefixFolder& folder, std::string* 
   const auto take = [&](auto read, auto& into, std::string_view why) -> Status {
     if (!read)
       return fail(read.error().code,
-                  "{}: nothing is published while that cannot be read, as {}; see to it, and give "
-                  "the command again",
+                  "{}. Nothing is published, because {}. Correct the cause and repeat the command",
                   read.error().text, why);
     into = *std::move(read);
     return {};
   };
-  constexpr std::string_view back = "what was dropped or deleted would come back";
+  constexpr std::string_view back = "dropped or deleted datasets would reappear";
   CAIRN_TRY(take(read_listing(files, folder, damaged), known.listing,
-                 "what is there already is not known"));
+                 "the datasets that exist already are unknown"));
   CAIRN_TRY(take(read_dropped(files, folder), known.dropped, back));
   CAIRN_TRY(take(read_deleted(files, folder, damage), known.deleted, back));
   return known;
@@ -99,7 +98,7 @@ SalvagedDataset salvage_one(Files& files, const PrefixFolder& folder, Remains&& 
     const bool never = was_never_complete(remains);
     if (never) dataset.outcome = Outcome::uncommitted;
     dataset.reason =
-        never ? never_complete : "no node has copied its part to the end: run cairn scavenge again";
+        never ? never_complete : "no node has copied its part completely: run cairn scavenge again";
   }
   dataset.account = std::move(rebuilt.account);
   dataset.folders = std::move(rebuilt.folders);
@@ -162,8 +161,8 @@ class Publishing {
       if (const Status removed =
               remove_copies(site_.files, site_.folder, dataset.remains, dataset.folders);
           !removed)
-        log_.warning("what was scavenged of dataset {} stays beside it: {}", dataset.remains.number,
-                     removed.error().text);
+        log_.warning("the scavenged copy of dataset {} could not be removed: {}",
+                     dataset.remains.number, removed.error().text);
     }
   }
 
@@ -176,7 +175,8 @@ class Publishing {
     // Somewhere there may be more than has been scavenged so far.
     const Status tidied = tidy(comm_, site_, cached, Unfinished::left, &found);
     if (!tidied)
-      log_.warning("what an earlier run has left half done stays: {}", tidied.error().text);
+      log_.warning("the leftovers of an earlier run could not be finished or removed: {}",
+                   tidied.error().text);
     for (const std::string& line : found.given_up) log_.warning("{}", line);
     for (const std::string& damaged : found.damaged)
       log_.warning("{}", remedy_for_damaged(damaged));
@@ -250,10 +250,10 @@ class Publishing {
       CAIRN_ASSIGN(const std::set<std::string> taken,
                    names_taken(site_.files, site_.folder, mine, {newer}, names));
       if (!taken.empty())
-        return fail(Code::invalid,
-                    "its file {} belongs to a newer dataset by now: delete {} if this one is "
-                    "wanted in its place",
-                    *taken.begin(), newer.label());
+        return fail(
+            Code::invalid,
+            "its file {} now belongs to a newer dataset: delete {} to publish this one instead",
+            *taken.begin(), newer.label());
     }
     return {};
   }
@@ -315,7 +315,7 @@ Result<Salvage> make_whole(Files& files, Clock& clock, const PrefixFolder& folde
     const HeldRecord* record = record_of(remains);
     if (known.was_given_up(remains.uuid))
       salvage.datasets.push_back(
-          {std::move(remains), Outcome::given_up, "it was dropped or deleted since", {}, {}});
+          {std::move(remains), Outcome::given_up, "it has been dropped or deleted", {}, {}});
     else if (is_there(files, io, folder, known, remains.uuid))
       salvage.datasets.push_back({std::move(remains), Outcome::there, "", {}, {}});
     else if (!choice.also_outlived && record != nullptr &&

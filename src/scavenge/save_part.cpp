@@ -41,8 +41,8 @@ class PartSaver {
     CAIRN_TRY(begin());
     if (part_.own.empty()) {
       note_trouble(
-          fmt::format("there is no record in {} that can be read; its files are saved, as "
-                      "another node may have one",
+          fmt::format("no record in {} can be read; its files are saved, because another node may "
+                      "have a record",
                       part_.folder.path));
       CAIRN_TRY(save_bare(part_.folder.path, to_.path));
     }

@@ -41,7 +41,7 @@ std::optional<Holding> holding_of(Files& files, Remains&& remains) {
 template <class List>
 List or_none(Result<List>&& read, std::string_view what, const Log& log) {
   if (!read)
-    log.warning("{}: it is not known which datasets were {}, so these are copied too",
+    log.warning("{}: the list of {} datasets is unknown, so these are copied too",
                 read.error().text, what);
   return std::move(read).value_or(List{});
 }
@@ -77,10 +77,9 @@ class Scavenging {
     auto lock = lock_patiently(files_, clock_, folder.scavenged(node) + "/lock",
                                clock_.steady_us() + lock_patience_us);
     if (!lock && lock.error().code == Code::busy)
-      return fail(Code::busy, "{} is being scavenged by another process already: {}", node,
-                  lock.error().text);
+      return fail(Code::busy, "another process is scavenging {} now: {}", node, lock.error().text);
     if (!lock)
-      log_.warning("{}; it is gone on without: do not scavenge {} twice at a time",
+      log_.warning("{}; continuing without a lock: do not run two scavenges of {} at the same time",
                    lock.error().text, node);
     return lock ? *std::move(lock) : nullptr;
   }
@@ -109,7 +108,7 @@ class Scavenging {
     account_.bad_blocks += saved.bad_blocks;
     if (account_.unreadable.empty()) account_.unreadable = saved.unreadable;
     if (saved.bad_blocks > 0)
-      log_.warning("dataset {} ({}): {}; {} blocks in all, which a rebuild takes for missing",
+      log_.warning("dataset {} ({}): {}; a rebuild treats {} blocks as missing",
                    holding.info.number, holding.info.name, saved.first_trouble, saved.bad_blocks);
   }
 
@@ -118,8 +117,8 @@ class Scavenging {
     if (progress_) progress_({moved, std::max(moved, all_bytes_)});
     if (limits_.end_time_s == 0 || clock_.now_us() < limits_.end_time_s * us_per_s) return {};
     return fail(Code::busy,
-                "the time is up (SCR_END_TIME {}): {} bytes are copied, and the next try goes on "
-                "from there",
+                "the time is up (SCR_END_TIME {}): {} bytes are copied, and the next scavenge "
+                "continues from there",
                 limits_.end_time_s, moved);
   }
 

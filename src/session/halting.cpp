@@ -13,25 +13,26 @@ using Cause = std::optional<HaltCause>;
 Cause cause_of_request(const HaltRecord& record) {
   if (!is_request(record.reason)) return std::nullopt;
   return HaltCause{record.reason, record.reason == halt_reason::job_halted
-                                      ? "\"cairn halt\" has asked for it"
-                                      : "its halt file says so"};
+                                      ? "a user asked for it with \"cairn halt\""
+                                      : "its halt file asks for it"};
 }
 
 Cause cause_of_count(const HaltRecord& record) {
   if (!record.checkpoints_left || *record.checkpoints_left > 0) return std::nullopt;
-  return HaltCause{halt_reason::no_checkpoints_left, "the last checkpoint it was to make is made"};
+  return HaltCause{halt_reason::no_checkpoints_left,
+                   "it has made the last checkpoint that was asked for"};
 }
 
 /// Behind a time that is not to be reached.
 std::string kept_for_stopping(std::int64_t halt_s) {
-  return halt_s == 0 ? "" : fmt::format(", and the last {} s are kept for stopping", halt_s);
+  return halt_s == 0 ? "" : fmt::format(", and the run should stop {} s earlier", halt_s);
 }
 
 Cause cause_of_times(const HaltRecord& record, std::int64_t halt_s, std::int64_t now_s) {
   if (record.exit_before_s && now_s >= *record.exit_before_s - halt_s)
     return HaltCause{
         halt_reason::exit_before_time,
-        fmt::format("it is to be over before {}{}", format_local_time(*record.exit_before_s),
+        fmt::format("it must end before {}{}", format_local_time(*record.exit_before_s),
                     kept_for_stopping(halt_s))};
   if (record.exit_after_s && now_s >= *record.exit_after_s)
     return HaltCause{halt_reason::exit_after_time,
@@ -119,14 +120,14 @@ void Halting::tell(const HaltRecord& record, const Cause& cause) {
   if (tale == told_) return;
   told_ = tale;
   if (!cause) {
-    log_.info("the run is not to stop any more");
+    log_.info("the request to stop was taken back: the run continues");
     return;
   }
-  log_.info("the run is to stop {}: {} ({}){}",
-            record.immediate ? "now, without a further checkpoint" : "after its next checkpoint",
+  log_.info("the run should stop {}: {} ({}){}",
+            record.immediate ? "now, without another checkpoint" : "after its next checkpoint",
             cause->text, cause->reason,
             is_of_file(cause->reason)
-                ? fmt::format("; \"cairn halt --remove {}\" takes it back", settings_.prefix)
+                ? fmt::format("; to take this back: cairn halt --remove {}", settings_.prefix)
                 : "");
   events_.happened("HALT", fmt::format("{}: {}", cause->reason, cause->text));
   record_reason(record, cause->reason);
@@ -152,7 +153,8 @@ void Halting::update(const std::function<void(HaltRecord&)>& change) {
 }
 
 void Halting::warn_once(const Error& error) {
-  if (warned_.insert(error.text).second) log_.warning("{}; the run goes on without it", error.text);
+  if (warned_.insert(error.text).second)
+    log_.warning("{}; the run continues without it", error.text);
 }
 
 }  // namespace cairn

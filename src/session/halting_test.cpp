@@ -173,10 +173,10 @@ TEST_F(HaltingTest, AtOnceIsToldAsThatAndCanBeTakenBack) {
   run.begin();
   ask([](HaltRecord& r) { r.immediate = true; });
   EXPECT_EQ(run.look(), State::halts_at_once);
-  EXPECT_TRUE(told("now, without a further checkpoint")) << told_;
+  EXPECT_TRUE(told("now, without another checkpoint")) << told_;
   ASSERT_TRUE(file().remove());
   EXPECT_EQ(run.look(), State::goes_on);
-  EXPECT_TRUE(told("not to stop any more")) << told_;
+  EXPECT_TRUE(told("was taken back")) << told_;
   EXPECT_EQ(lines(), 3) << told_;
 }
 

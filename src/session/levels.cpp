@@ -13,7 +13,8 @@ Result<std::size_t> find_store(const std::vector<Store>& stores, const std::stri
     return store.settings().path == path;
   });
   if (found == stores.end())
-    return fail(Code::bad_setting, "checkpoint descriptor names store {}, which has no STORE line",
+    return fail(Code::bad_setting,
+                "a checkpoint descriptor names the store {}, which has no STORE line; add one",
                 path);
   return static_cast<std::size_t>(found - stores.begin());
 }
@@ -88,27 +89,43 @@ std::size_t choose_level(const std::vector<Level>& levels, const DatasetInfo& da
   return best;
 }
 
+namespace {
+
+std::string of_unprotected(const Level& level, int ranks) {
+  const std::string& group = level.settings.group;
+  if (level.unprotected_ranks < ranks)
+    return fmt::format(
+        "{} of {} ranks have no partner in another failure group {}, so a loss of their node also "
+        "loses their files. Run on more nodes",
+        level.unprotected_ranks, ranks, group);
+  if (group != "NODE")
+    return fmt::format(
+        "All ranks are in one failure group {}, so a loss of that group also loses their files. "
+        "Run on more nodes, or choose another GROUP",
+        group);
+  return "All ranks run on one node, so no other node protects their files, and a loss of the node "
+         "loses them. Run on more nodes";
+}
+
+}  // namespace
+
 std::vector<std::string> weaknesses_of(const std::vector<Level>& levels, int ranks) {
   std::vector<std::string> weaknesses;
   for (const Level& level : levels) {
     const std::uint32_t asked = failures_asked(level.settings);
     if (level.unprotected_ranks > 0)
-      weaknesses.push_back(fmt::format(
-          "{} of {} ranks have no rank in another failure group {} to be protected by: what they "
-          "write is lost with their node; run on more nodes",
-          level.unprotected_ranks, ranks, level.settings.group));
+      weaknesses.push_back(of_unprotected(level, ranks));
     else if (level.fewest_failures < asked)
-      weaknesses.push_back(fmt::format(
-          "{} is to survive {} lost members of each set, and some sets are so small that they "
-          "survive {}; run on more nodes",
-          name_of(level.settings.scheme), asked, level.fewest_failures));
+      weaknesses.push_back(
+          fmt::format("{} should survive {} lost members of each redundancy set, but the smallest "
+                      "set survives only {}; run on more nodes",
+                      name_of(level.settings.scheme), asked, level.fewest_failures));
     if (level.sets_without_hop > 0)
-      weaknesses.push_back(fmt::format(
-          "in {} of {} redundancy sets a copy {} members away would come home or meet another: it "
-          "goes to the next member; choose a CAIRN_PARTNER_HOP without a divisor in common with "
-          "the "
-          "size of the sets",
-          level.sets_without_hop, level.sets, level.settings.partner_hop));
+      weaknesses.push_back(
+          fmt::format("in {} of {} redundancy sets, a hop of {} would place a copy on its owner or "
+                      "on another copy, so the next member keeps it; choose a CAIRN_PARTNER_HOP "
+                      "that has no common divisor with the set size",
+                      level.sets_without_hop, level.sets, level.settings.partner_hop));
   }
   return weaknesses;
 }

@@ -152,11 +152,10 @@ class PrivacyCheck {
     for (const std::string& name : names) {
       if (!name.starts_with(mark_prefix) || name == own) continue;
       if (name.starts_with(mark_of_run()))
-        return fail(
-            Code::bad_setting,
-            "nodes {} and {} see the same folder {}, which each is to have for itself: add %n to "
-            "its path, or give it a line STORE=... GROUP=WORLD",
-            settings_.node_name, name.substr(mark_of_run().size() + 17), store.root());
+        return fail(Code::bad_setting,
+                    "nodes {} and {} share the directory {}, but each node needs its own: add %n "
+                    "to its path, or add a line STORE=... GROUP=WORLD for it",
+                    settings_.node_name, name.substr(mark_of_run().size() + 17), store.root());
       CAIRN_TRY(remove_all(files_, store.root() + "/" + name));  // of a run that died here
     }
     return {};

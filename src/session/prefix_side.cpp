@@ -45,8 +45,8 @@ Status PrefixSide::publish(RankRecord& record, const std::string& label, bool to
   handle_replaced(record.dataset, published->replaced);
   newest_us_ = std::max(newest_us_, record.dataset.uuid.time_us);
   if (!settled)
-    tell(Severity::warning, "{} is in {}, and is not the current one yet: {}", label,
-         settings_.prefix, settled.error().text);
+    tell(Severity::warning, "{} is in {}, but is not current yet: {}", label, settings_.prefix,
+         settled.error().text);
   save_listing();
   return keep_to_window();
 }
@@ -82,8 +82,8 @@ Result<FlushAccount> PrefixSide::copy_out(const CachedDataset& dataset,
   CAIRN_ASSIGN(const FlushAccount account,
                cairn::flush(comm_, site_, dataset.record, cached, settings_.job_id, settled));
   if (!settled)
-    tell(Severity::warning, "{}: some files still have no name of their own in {}: {}",
-         dataset.label(), settings_.prefix, settled.error().text);
+    tell(Severity::warning, "{}: some files in {} still have temporary names: {}", dataset.label(),
+         settings_.prefix, settled.error().text);
   handle_replaced(dataset.info, account.replaced);
   carry_attempts_over(dataset.info);
   save_listing();
@@ -118,8 +118,8 @@ void PrefixSide::warn_replaced(const std::vector<Replaced>& replaced) {
   if (replaced.empty() || std::exchange(replaced_told_, true)) return;
   const Replaced& first = replaced.front();
   tell(Severity::warning,
-       "{} has replaced {} of {} in {}, so {} is not whole there any more; give the files of each "
-       "dataset names of their own, with its number in them",
+       "{} has overwritten {} of {} in {}, so no restart can use {} there; give the files of each "
+       "dataset different names, for example with its number in them",
        first.newer, first.file, first.older, settings_.prefix, first.older);
 }
 
@@ -209,37 +209,36 @@ Status PrefixSide::check_ranks(const Uuid& newer_than) const {
 /// How one in quarantine comes back, and until when it can.
 std::string PrefixSide::lifted_by(const DatasetRecord& record) const {
   const bool listed = find(record.info.uuid) != nullptr;
-  return fmt::format("\"cairn index quarantine --lift {}\" brings it back, {}", record.info.name,
-                     !listed ? "until a newer checkpoint is complete if only the caches have it "
-                               "then, which it leaves, else as long as the prefix directory has it"
-                     : settings_.prefix_size > 0
-                         ? "until SCR_PREFIX_SIZE needs its place, which it gives up first"
-                         : "as long as it is in the prefix directory");
+  return fmt::format(
+      "\"cairn index quarantine --lift {}\" lets restarts use it again, {}", record.info.name,
+      !listed ? "as long as the prefix directory has it; if only the caches have it, until a newer "
+                "checkpoint is complete"
+      : settings_.prefix_size > 0 ? "until SCR_PREFIX_SIZE deletes it, before all others"
+                                  : "as long as it is in the prefix directory");
 }
 
 /// And what brings it back.
 std::string PrefixSide::why_passed_over(const DatasetRecord& record) const {
   const std::string& name = record.info.name;
   if (record.quarantined)
-    return fmt::format("is in quarantine, {}, and is passed over. {}", why_in_quarantine(record),
+    return fmt::format("is not used: it is in quarantine, {}. {}", why_in_quarantine(record),
                        lifted_by(record));
   if (!record.replaced_by.empty())
-    return fmt::format(
-        "has lost files to {}, which wrote files of the same names, and is passed over",
-        record.replaced_by);
+    return fmt::format("is not used: {} has overwritten some of its files", record.replaced_by);
   if (record.failed_us != 0)
     return fmt::format(
-        "was of no use to an earlier restart ({}), and is passed over; \"cairn verify --repair "
-        "{}\" "
-        "repairs what can be, and \"cairn index quarantine --lift {}\" offers it again",
+        "is not used: an earlier restart from it failed ({}); \"cairn verify --repair {}\" repairs "
+        "it if that is possible, and \"cairn index quarantine --lift {}\" lets restarts use it "
+        "again",
         record.failure, name, name);
-  if (!settings_.fetch) return "is not fetched, as SCR_FETCH=0";
+  if (!settings_.fetch) return "is not fetched, because SCR_FETCH=0";
   if (!has_right_ranks(record, ranks(), settings_))
-    return fmt::format("was written by {} ranks, and CAIRN_ON_MISMATCH=fresh passes it over",
-                       record.info.ranks);
-  if (tried_.contains(record.info.uuid)) return "was tried, and could not be used";
+    return fmt::format(
+        "is not used: it was written by {} ranks, and CAIRN_ON_MISMATCH=fresh is set",
+        record.info.ranks);
+  if (tried_.contains(record.info.uuid)) return "was tried, but could not be used";
   if (settings_.on_fetch_fail == OnFetchFail::fresh)
-    return "is not tried, as CAIRN_ON_FETCH_FAIL=fresh";
+    return "is not tried, because CAIRN_ON_FETCH_FAIL=fresh";
   return "is not tried";
 }
 
@@ -251,17 +250,18 @@ void PrefixSide::tell_of_current(const Uuid& offered) const {
   if (tried_.contains(offered) || tried_.contains(current->info.uuid)) return;  // told already
   const bool marked = current->quarantined || !current->is_sound();
   if (current->info.uuid > offered && !marked)
-    return tell(Severity::warning,
-                "{}, the current one in {}, {}; the restart begins with an older one of the caches",
-                current->label(), settings_.prefix, why_passed_over(*current));
+    return tell(
+        Severity::warning,
+        "{}, the current dataset of {}, {}. The restart uses an older checkpoint from the caches",
+        current->label(), settings_.prefix, why_passed_over(*current));
   const Listing& listing = keeper_->listing();
   const bool went_back = std::any_of(listing.begin(), listing.end(), [&](const auto& record) {
     return record.info.is_checkpoint() && record.info.uuid > current->info.uuid;
   });
   if (current->info.uuid < offered && went_back && settings_.current.empty())
     tell(Severity::warning,
-         "{}, the current one in {}, is passed over: the caches have a newer checkpoint, and go "
-         "before the prefix directory; SCR_CACHE_PURGE=1 for one run gives up what they have",
+         "{}, the current dataset of {}, is not used: the caches have a newer checkpoint. To use "
+         "it nevertheless, delete the caches by setting SCR_CACHE_PURGE=1 for one run",
          current->label(), settings_.prefix);
 }
 
@@ -303,8 +303,8 @@ Result<std::optional<DatasetRecord>> PrefixSide::next_candidate(const Uuid& newe
       if (shared && tried_.empty() && shared->info.name == settings_.current &&
           shared->info.uuid != newer_than)
         tell(Severity::warning,
-             "SCR_CURRENT={} is passed over: the caches have a newer checkpoint, and go before the "
-             "prefix directory; SCR_CACHE_PURGE=1 for one run gives up what they have",
+             "SCR_CURRENT={} is ignored: the caches have a newer checkpoint. To use the named one "
+             "nevertheless, delete the caches by setting SCR_CACHE_PURGE=1 for one run",
              settings_.current);
       return std::nullopt;
     }
@@ -382,8 +382,8 @@ void PrefixSide::count_attempt(DatasetRecord& record) {
     return;
   record.quarantined = true;
   tell(Severity::warning,
-       "{}: this is attempt {} to restart from it, and the last: should the run die again, an "
-       "older checkpoint is taken (CAIRN_RESTART_ATTEMPTS). {}",
+       "{}: attempt {} to restart from it is the last (CAIRN_RESTART_ATTEMPTS): if this run dies "
+       "too, the next one uses an older checkpoint. {}",
        record.label(), record.attempts, lifted_by(record));
 }
 
@@ -410,7 +410,7 @@ void PrefixSide::change_attempts(const DatasetInfo& dataset, Change change) {
 bool PrefixSide::note_attempt(const DatasetInfo& dataset) {
   if (!settings_.flush && !settings_.fetch) return false;
   if (const Status owned = own(); !owned) {
-    tell(Severity::warning, "the restarts from {} are not counted: {}", dataset.name,
+    tell(Severity::warning, "cannot count the restarts from {}: {}", dataset.name,
          owned.error().text);
     return false;
   }
@@ -515,7 +515,7 @@ Status PrefixSide::drop(const std::string& name) {
 /// The files of what is dropped stay: under names that somebody can find them by.
 void PrefixSide::give_names_before_drop() {
   if (const Status settled = settle_older(); !settled)
-    tell(Severity::warning, "some files in {} may keep names of Cairn's: {}", settings_.prefix,
+    tell(Severity::warning, "some files in {} may keep their temporary names: {}", settings_.prefix,
          settled.error().text);
 }
 
@@ -552,19 +552,19 @@ Status PrefixSide::take_out(const DatasetRecord& record) {
     return keeper.take_out(record.info);
   });
   if (taken_out) return {};
-  return fail(taken_out.error().code, "{} stays in {}: {}", record.label(), settings_.prefix,
-              taken_out.error().text);
+  return fail(taken_out.error().code, "{} was not deleted from {}: {}", record.label(),
+              settings_.prefix, taken_out.error().text);
 }
 
 Status PrefixSide::remove_files_of(const DatasetRecord& record) {
   const auto kept = remove_files(comm_, site_, record.info, record.ranks_per_manifest);
   if (!kept)
     return fail(kept.error().code,
-                "{} is deleted in {}, but not all of its files are removed: {}; the next run tries "
-                "again",
+                "{} is deleted from {}, but some of its files could not be removed: {}; the next "
+                "run tries again",
                 record.label(), settings_.prefix, kept.error().text);
   if (const std::string said = said_of_kept(*kept); !said.empty())
-    tell(kept->is_as_written() ? Severity::info : Severity::warning, "{} is deleted in {}: {}",
+    tell(kept->is_as_written() ? Severity::info : Severity::warning, "{} is deleted from {}: {}",
          record.label(), settings_.prefix, said);
   return on_keeper(comm_, site_, [](Keeper& keeper) { return keeper.save_listing(); });
 }

@@ -38,7 +38,7 @@ Status PrefixSide::open(const Placement& placement) {
   if (opened && owned_ && settings_.prefix_purge) return purge();
   if (opened || opened.error().code == Code::busy || settings_.prefix_purge) return opened;
   trouble_ = opened.error().text;
-  tell(Severity::warning, "nothing can be fetched or flushed now: {}", trouble_);
+  tell(Severity::warning, "cannot fetch or flush now: {}", trouble_);
   return {};
 }
 
@@ -86,10 +86,10 @@ Status PrefixSide::own_if_there() {
 /// That it takes a while, and why.
 void PrefixSide::tell_rival(const OwnerRecord& rival) const {
   tell(Severity::info,
-       "waiting up to {} for a sign of life of job {} of {} on {}, which last used {} and did not "
-       "record its end; without one, this run takes over",
-       format_seconds(static_cast<double>(silence_us) * 1e-6), rival.job_id, rival.user, rival.host,
-       settings_.prefix);
+       "{} was last used by job {} of {} on {}, which did not record its end: waiting up to {} for "
+       "a sign of life before this run takes over",
+       settings_.prefix, rival.job_id, rival.user, rival.host,
+       format_seconds(static_cast<double>(silence_us) * 1e-6));
 }
 
 void PrefixSide::introduce_myself() {
@@ -131,8 +131,8 @@ Status PrefixSide::own() {
     heartbeat_ = background_.repeat(beat_period_us, keeper_->heartbeat());
     if (!heartbeat_)
       tell(Severity::warning,
-           "no thread can be started to give signs of life in {}: another job that is given this "
-           "directory would take it over; raise the limit of processes (ulimit -u)",
+           "cannot start the thread that gives signs of life in {}: another job that uses this "
+           "directory could take it over; raise the limit of processes (ulimit -u)",
            settings_.prefix);
     site_.epoch = keeper_->epoch();
     tell_of_damaged(0);
@@ -156,8 +156,8 @@ void PrefixSide::let_go_if_closed() {
   comm_.bcast(mutable_bytes_of(closed), 0);
   if (closed == 0) return;
   tell(Severity::warning,
-       "another job, or a command, has taken over {}: this run asks for it again before it copies "
-       "anything there",
+       "another job or command has taken over {}: this run must become the owner again before it "
+       "can copy anything there",
        settings_.prefix);
   heartbeat_.reset();
   site_.keeper = nullptr;
@@ -210,7 +210,9 @@ bool PrefixSide::is_unsettled() const {
 
 void PrefixSide::tell_of_half_done(const Status& tidied) const {
   if (!tidied)
-    tell(Severity::warning, "what an earlier run has left in the prefix directory stays: {}",
+    tell(Severity::warning,
+         "the leftovers of an earlier run in the prefix directory could not be finished or "
+         "removed: {}",
          tidied.error().text);
 }
 
@@ -227,7 +229,7 @@ Status PrefixSide::tidy_up(const std::vector<CachedPart>* cached) {
     events_.happened("FLUSH_SUCCESS", record.info, {}, "begun by an earlier run");
     events_.moved("FLUSH_SYNC", "", settings_.prefix, record.info, {}, record.bytes, record.files);
     carry_attempts_over(record.info);
-    tell(Severity::info, "{} is in {}: the flush that an earlier run had begun is done",
+    tell(Severity::info, "{} is in {}: the flush that an earlier run began is complete",
          record.label(), settings_.prefix);
   }
   return tidied;
@@ -288,9 +290,10 @@ Status PrefixSide::look_up(const std::vector<CachedDataset>& datasets, Blob& kno
   }
   forget_attempts(datasets);
   if (read) return {};
-  return fail(read.error().code,
-              "it is not known what was dropped in {}, and might come back from the caches: {}",
-              settings_.prefix, read.error().text);
+  return fail(
+      read.error().code,
+      "the list of dropped datasets in {} is unknown, so they may reappear from the caches: {}",
+      settings_.prefix, read.error().text);
 }
 
 void PrefixSide::forget_deleted(const std::vector<CachedDataset>& left) {
@@ -356,7 +359,8 @@ Status PrefixSide::purge() {
          names.empty() ? "" : ": ", fmt::join(names, ", "));
   };
   tell_of(deleted, "deleted from");
-  if (!dropped.empty()) tell_of(dropped, "dropped, and the files that Cairn did not write stay in");
+  if (!dropped.empty())
+    tell_of(dropped, "dropped (Cairn did not write their files, which stay) from");
   announce_first();
   return {};
 }

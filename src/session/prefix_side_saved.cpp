@@ -63,8 +63,8 @@ Status PrefixSide::delete_saved(Keeper& keeper, const std::string& name) {
       note(record);
   if (deleted.size() > before) CAIRN_TRY(keeper.set_deleted(std::move(deleted)));
   if (const Status removed = remove_saved(files_, clock_, *caches, saved); !removed)
-    tell(Severity::warning, "{} is deleted, but what was scavenged of it stays in {}: {}", name,
-         site_.folder.scavenged(), removed.error().text);
+    tell(Severity::warning, "{} is deleted, but its scavenged copy in {} could not be removed: {}",
+         name, site_.folder.scavenged(), removed.error().text);
   return {};
 }
 
@@ -73,7 +73,8 @@ void PrefixSide::tell_saved_unseen(const std::string& name, const Error& why) {
   if (find_named(keeper_->listing(), name) == nullptr || std::exchange(told_saved_unseen_, true))
     return;
   tell(Severity::warning,
-       "whether {} was scavenged too cannot be seen, and cairn rebuild would publish it again: {}",
+       "cannot find out whether {} was scavenged too; if so, cairn rebuild would publish it again: "
+       "{}",
        name, why.text);
 }
 
@@ -83,7 +84,8 @@ Status PrefixSide::purge_saved() {
     const auto caches = saved_caches(files_, site_.folder);
     if (!caches) {  // somebody else may have scavenged, and keeps it to himself
       tell(Severity::warning,
-           "SCR_PREFIX_PURGE=1: what was scavenged stays, and cairn rebuild would publish it: {}",
+           "SCR_PREFIX_PURGE=1: the scavenged copies were not deleted, and cairn rebuild would "
+           "publish them: {}",
            caches.error().text);
       return {};
     }
@@ -91,7 +93,7 @@ Status PrefixSide::purge_saved() {
     CAIRN_ASSIGN(const CacheLocks locks, lock_caches(files_, clock_, *caches));
     for (const std::string& folder : {site_.folder.scavenged(), site_.folder.rebuilt()})
       CAIRN_TRY(remove_all(files_, folder));
-    tell(Severity::info, "SCR_PREFIX_PURGE=1: what was scavenged in {} is deleted",
+    tell(Severity::info, "SCR_PREFIX_PURGE=1: the scavenged copies in {} are deleted",
          settings_.prefix);
     return files_.sync_folder(site_.folder.root());
   });

@@ -79,7 +79,7 @@ class Recovery {
     switch (verdict) {
       case Verdict::newer:
         dataset.state = CachedDataset::State::left_alone;
-        dataset.reason = reason + "; it is left alone";
+        dataset.reason = reason + "; this run does not change it";
         tell(Severity::warning, fmt::format("dataset {}: {}", summary.number, dataset.reason));
         break;
       case Verdict::maybe_uncommitted:
@@ -154,11 +154,9 @@ class Recovery {
   /// What cannot be removed stays without a record to be taken for one, and the next run tries
   /// again.
   void remove_uncommitted(const Summary& summary, const HeldDataset& held) {
-    tell(Severity::info,
-         fmt::format(
-             "dataset {} is not committed (its run ended while it was written, or removed); its "
-             "remains are removed",
-             summary.number));
+    tell(Severity::info, fmt::format("dataset {} was not complete (its run ended while it was "
+                                     "written or deleted); its leftovers are removed",
+                                     summary.number));
     for (const HeldPart& part : held.parts) warn(stores_[summary.store].remove(part.folder));
   }
 
@@ -223,8 +221,8 @@ class Recovery {
     if (allreduce(comm_, crowded ? 1 : 0, Reduce::max) == 0) return true;
     if (level->unprotected_ranks > 0) {
       tell(Severity::warning,
-           fmt::format("{}: ranks that protect each other share a {} now, and there are "
-                       "too few to protect all anew: its loss may lose the dataset",
+           fmt::format("{}: ranks that protect each other now share one {}, and the job has too "
+                       "few to form new redundancy sets: a single loss may lose the dataset",
                        dataset.label(), level->settings.group));
       return true;
     }
@@ -250,7 +248,8 @@ class Recovery {
     }
     dataset.record = std::move(fresh);
     tell(Severity::info,
-         fmt::format("{} is protected anew for the nodes of this run", dataset.label()));
+         fmt::format("{} is protected again, with redundancy sets for the nodes of this run",
+                     dataset.label()));
     warn(remove_all(files_, folder.parity(old.encoding.generation)));
     return true;
   }

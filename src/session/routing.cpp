@@ -56,17 +56,17 @@ Result<std::string> Routing::find_place(const std::string& path) {
   const auto name = relative_name(path);
   if (!name)
     return fail(Code::bad_argument,
-                "{} is not below the prefix directory {}; set SCR_PREFIX to a folder above all "
+                "{} is not below the prefix directory {}; set SCR_PREFIX to a directory above all "
                 "checkpoint files",
                 path, prefix_);
   if (is_own_name(*name))
     return fail(Code::bad_argument,
-                "{} is a name of Cairn's own in the prefix directory {}; choose one that is not "
+                "{} is a reserved name in the prefix directory {}; choose a name that is not "
                 ".cairn and does not begin with .cairn.",
                 path, prefix_);
   const std::string target = into_ ? into_->file(*name) : prefix_ + "/" + *name;
   if (target.size() > longest_path)
-    return fail(Code::bad_argument, "the path {} has {} bytes, {} are allowed", target,
+    return fail(Code::bad_argument, "the path {} has {} bytes; at most {} are allowed", target,
                 target.size(), longest_path);
   if (!asked_for_.contains(*name)) {
     CAIRN_TRY(make_place(target));
@@ -86,7 +86,7 @@ Status Routing::make_place(const std::string& target) {
   if (there->kind == Kind::file) return {};
   return fail(Code::bad_argument, "{} is {}: remove it, or give the file another name", target,
               there->kind == Kind::link ? "a link, which may lead out of the prefix directory"
-                                        : "no regular file");
+                                        : "not a regular file");
 }
 
 std::map<std::string, std::string> Routing::asked_for() const {

@@ -67,7 +67,7 @@ Status check_same_call(Communicator& comm, std::string_view call, std::string_vi
   std::copy_n(extremes.begin() + 2, also.size(), also.begin());
   if (extremes[0] == -extremes[1]) return {};
   return fail(Code::differs,
-              "the ranks made different calls, so none of them was carried out: {}. All ranks must "
+              "the ranks made different calls, so none of them was executed: {}. All ranks must "
               "make the same calls in the same order, with the same arguments",
               who_has_which(comm, mine));
 }

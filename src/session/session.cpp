@@ -60,9 +60,8 @@ Status Session::prepare() {
   for (const std::string& weakness : weaknesses_of(levels_, comm_.size())) warn("{}", weakness);
   if (!settings_.keep_old)
     warn(
-        "CAIRN_KEEP_OLD=0: the older checkpoint is removed before the new one is written; a "
-        "failure in "
-        "between loses both");
+        "CAIRN_KEEP_OLD=0: the old checkpoint is deleted before the new one is written, so a "
+        "failure in between loses both");
   const CachedDataset* loaded = restart_candidate();
   warn_if_too_small(
       std::max(loaded != nullptr ? loaded->record.data_bytes() : 0, settings_.checkpoint_bytes));
@@ -135,7 +134,7 @@ void Session::look_for_what_has_gone() {
                                [this](const auto& one) { return belongs_in_prefix(one); });
   if (!any || !prefix_.has_news()) return;
   if (const Status claimed = claim_prefix(); !claimed)
-    warn("whether what was copied to {} is still there is not known: {}", settings_.prefix,
+    warn("cannot find out whether the datasets copied to {} are still there: {}", settings_.prefix,
          claimed.error().text);
 }
 
@@ -192,8 +191,8 @@ Status Session::start(Phase phase, const std::string& name, std::uint32_t flags)
                 "{}: flags {} have bits other than SCR_FLAG_CHECKPOINT and SCR_FLAG_OUTPUT", call,
                 flags);
   if (name.size() > longest_path)
-    return fail(Code::bad_argument, "{}: the name has {} bytes, {} are allowed", call, name.size(),
-                longest_path);
+    return fail(Code::bad_argument, "{}: the name has {} bytes; at most {} are allowed", call,
+                name.size(), longest_path);
   started_us_ = clock_.steady_us();
   Status made = make_dataset({uuid[0], uuid[1]}, name, flags);
   if (!made) {
@@ -266,8 +265,10 @@ Status Session::make_rank_folder() {
   };
   Status made = make();
   if (made || made.error().code != Code::not_found) return made;
-  warn("{}: the folder of the job is made again, but what it held is lost; {}", made.error().text,
-       remedy_for(made.error(), Storage::cache));
+  warn(
+      "{}: the directory of the job was removed during the run; it is created again, but its "
+      "contents are lost; {}",
+      made.error().text, remedy_for(made.error(), Storage::cache));
   CAIRN_TRY(
       open_stores(comm_, files_, clock_, placement_, settings_, identity_, log_, stores_, locks_));
   return make();
@@ -367,7 +368,7 @@ Status Session::flush_what_is_due() {
   const bool safe = written != datasets_.end() && written->usable();
   if (flushed || !safe) return flushed;
   Status not_copied =
-      fail(Code::not_copied, "{} is safe in the cache, and not in {} yet: {}", current_.label(),
+      fail(Code::not_copied, "{} is safe in the cache, but not yet in {}: {}", current_.label(),
            settings_.prefix, with_remedy(flushed.error(), settings_, Storage::prefix));
   not_copied.error().is_reported = flushed.error().is_reported;
   return not_copied;
@@ -410,7 +411,7 @@ void Session::report_commit(const RankRecord& record, std::int64_t written_us) {
 /// Files in place stay as they are: they are the program's, and may be those of an older dataset.
 void Session::abandon_current() {
   if (!current_.in_prefix()) return remove_everywhere(current_);
-  tell("{} does not count; what was written of it in {} is left as it is", current_.label(),
+  tell("{} is incomplete and is not used; its files in {} stay as they are", current_.label(),
        settings_.prefix);
 }
 
@@ -425,7 +426,7 @@ void Session::remove_everywhere(const CachedDataset& dataset, Parity parity) {
     try {
       note(action());
     } catch (const std::exception& error) {
-      note(fail(Code::io, "what is superseded cannot be removed: {}", error.what()));
+      note(fail(Code::io, "cannot remove an older dataset: {}", error.what()));
     }
   };
   if (dataset.in_prefix()) return;
@@ -498,7 +499,7 @@ void Session::make_room_after(Error& error) {
   if (!safe) return;
   for (const CachedDataset& dataset : datasets_) {
     if (!given_up(dataset)) continue;
-    tell("what is left of dataset {}, from which no run can restart, is removed to make room",
+    tell("the leftovers of dataset {}, from which no run can restart, are removed to free space",
          dataset.info.number);
     remove_everywhere(dataset);
   }
@@ -551,12 +552,11 @@ Result<bool> Session::need_checkpoint() {
 void Session::warn_if_never_due() {
   if (cadence_.is_ever_due() || std::exchange(never_due_, true)) return;
   warn(
-      "SCR_Need_checkpoint says no until the job is asked to stop, as none of "
-      "SCR_CHECKPOINT_INTERVAL, "
-      "SCR_CHECKPOINT_SECONDS and SCR_CHECKPOINT_OVERHEAD is set. If the program writes no "
-      "checkpoint by itself, a failure loses all that it has computed. Set one of them, for "
-      "example "
-      "SCR_CHECKPOINT_SECONDS=600 for a checkpoint every ten minutes");
+      "SCR_Need_checkpoint says no until the job is asked to stop, because none of "
+      "SCR_CHECKPOINT_INTERVAL, SCR_CHECKPOINT_SECONDS and SCR_CHECKPOINT_OVERHEAD is set. A "
+      "program that relies on it writes no checkpoint, and a failure loses all that it has "
+      "computed. Set one of them: for example, SCR_CHECKPOINT_SECONDS=600 asks for a checkpoint "
+      "every ten minutes");
 }
 
 /// A request that comes between the two questions waits for the next SCR_Need_checkpoint: else a

@@ -86,7 +86,7 @@ TEST(SessionDeleted, WhatACommandHasDeletedDoesNotComeBackFromTheCaches) {
   EXPECT_EQ(
       cluster.restart(four_nodes(), [](JobRank& rank) { EXPECT_TRUE(rank.session->finalize()); }),
       1);
-  EXPECT_TRUE(cluster.said("dataset 2 was deleted in")) << cluster.said();
+  EXPECT_TRUE(cluster.said("dataset 2 was deleted from")) << cluster.said();
   cluster.expect_only_1_is_left();
 }
 
@@ -275,7 +275,7 @@ TEST(SessionAgain, OneThatWasDroppedStaysDroppedThoughNobodyCanSeeWhatWas) {
     EXPECT_TRUE(rank.session->finalize());
     rank.hook = nullptr;
   });
-  EXPECT_TRUE(cluster.said("it is not known what was dropped")) << cluster.said();
+  EXPECT_TRUE(cluster.said("dropped datasets")) << cluster.said();
   EXPECT_EQ(cluster.listed(), Names({"ckpt.3"}));
 }
 
@@ -323,16 +323,16 @@ TEST(SessionAgain, ThatTheCachesGoBeforeTheCurrentOneIsTold) {
   AgainCluster cluster;
   cluster.settings.flush_interval = 1;
   cluster.write_and_finalize({1, 2});
-  const char* told = "(ckpt.1), the current one in";
+  const char* told = "(ckpt.1), the current dataset of";
   EXPECT_EQ(cluster.restart(four_nodes()), 2);
-  EXPECT_FALSE(cluster.said("the current one in")) << "nobody has named another one";
+  EXPECT_FALSE(cluster.said("the current dataset of")) << "nobody has named another one";
   cluster.by_command(
       [](Keeper& keeper, const DatasetRecord&) { return keeper.set_current("ckpt.1"); });
   EXPECT_EQ(cluster.restart(four_nodes()), 2);
   EXPECT_TRUE(cluster.said(told) && cluster.said("SCR_CACHE_PURGE=1")) << cluster.said();
   cluster.lose_all_nodes();
   EXPECT_EQ(cluster.restart(four_nodes()), 1);
-  EXPECT_FALSE(cluster.said("the current one in")) << "it is what is taken";
+  EXPECT_FALSE(cluster.said("the current dataset of")) << "it is what is taken";
 }
 
 TEST(SessionAgain, ThatAnOlderOneOfTheCachesIsTakenIsTold) {
@@ -342,7 +342,7 @@ TEST(SessionAgain, ThatAnOlderOneOfTheCachesIsTakenIsTold) {
   cluster.with_lost_caches([&] { cluster.write_and_finalize({2}); });
   cluster.settings.fetch = false;
   EXPECT_EQ(cluster.restart(four_nodes()), 1);
-  EXPECT_TRUE(cluster.said("(ckpt.2), the current one in") && cluster.said("SCR_FETCH=0"))
+  EXPECT_TRUE(cluster.said("(ckpt.2), the current dataset of") && cluster.said("SCR_FETCH=0"))
       << cluster.said();
 }
 
@@ -352,10 +352,10 @@ TEST(SessionAgain, ThatTheCachesGoBeforeTheOneNamedIsTold) {
   cluster.write_and_finalize({1, 2});
   cluster.settings.current = "ckpt.1";
   EXPECT_EQ(cluster.restart(four_nodes()), 2);
-  EXPECT_TRUE(cluster.said("SCR_CURRENT=ckpt.1 is passed over")) << cluster.said();
+  EXPECT_TRUE(cluster.said("SCR_CURRENT=ckpt.1 is ignored")) << cluster.said();
   cluster.settings.cache_purge = true;
   EXPECT_EQ(cluster.restart(four_nodes()), 1);
-  EXPECT_FALSE(cluster.said("passed over")) << cluster.said();
+  EXPECT_FALSE(cluster.said("is ignored")) << cluster.said();
 }
 
 // --- late ---
@@ -423,7 +423,7 @@ TEST(SessionAgain, WhatCannotBeDeletedKeepsNothingElseFromItsNames) {
     ASSERT_TRUE(rank.init());
     rank.expect_written(3);
   }));
-  EXPECT_TRUE(cluster.said("stays: ")) << cluster.said();
+  EXPECT_TRUE(cluster.said("could not be finished")) << cluster.said();
   EXPECT_EQ(cluster.listed(), Names({"ckpt.3", "ckpt.2"}));
   cluster.expect_own_files(2);
   EXPECT_TRUE(cluster.run(four_nodes(), [&](JobRank& rank) {
@@ -473,9 +473,9 @@ TEST(SessionAgain, AFlushThatIsEndedIsToldThoughSomethingElseStays) {
     rank.hook = cannot_remove;
     ASSERT_TRUE(rank.init());
   }));
-  EXPECT_TRUE(cluster.said("stays: ")) << cluster.said();
+  EXPECT_TRUE(cluster.said("could not be finished")) << cluster.said();
   EXPECT_TRUE(fs::exists(cluster.file(2, 0)));
-  EXPECT_TRUE(cluster.said("the flush that an earlier run had begun is done")) << cluster.said();
+  EXPECT_TRUE(cluster.said("the flush that an earlier run began")) << cluster.said();
   cluster.expect_own_files(4);
 }
 
@@ -502,7 +502,7 @@ TEST(SessionAgain, AQuotaThatIsExceededAtTheSyncIsToldAndTriedAgain) {
     const std::string& text = refused.error().text;
     EXPECT_NE(text.find("rank 5 on n2"), std::string::npos) << text;
     EXPECT_NE(text.find("Disk quota exceeded"), std::string::npos) << text;
-    EXPECT_NE(text.find("quota raised"), std::string::npos) << text;
+    EXPECT_NE(text.find("larger quota"), std::string::npos) << text;
     EXPECT_EQ(text.find("SCR_CACHE_BASE"), std::string::npos) << text;
   });
   EXPECT_GT(synced, 0);

@@ -69,7 +69,7 @@ TEST(SessionBypass, FilesAreWhereTheProgramSaysAndCountAtOnce) {
                               EXPECT_TRUE(rank.session->finalize());
                             }),
             2);
-  EXPECT_TRUE(cluster.said("is read where it is")) << cluster.said();
+  EXPECT_TRUE(cluster.said("is read directly")) << cluster.said();
   cluster.lose_all_nodes();
   EXPECT_EQ(cluster.restart(four_nodes()), 3);
   cluster.expect_in_place(3);
@@ -127,9 +127,9 @@ TEST(SessionBypass, WhatIsNotValidDoesNotCountAndIsLeftAsItIs) {
     EXPECT_TRUE(rank.session->route_file(rank.settings.prefix + "/never"));
     const Status missing = rank.session->complete_output(true);
     ASSERT_FALSE(missing);
-    EXPECT_NE(missing.error().text.find("has not written the file never"), std::string::npos);
+    EXPECT_NE(missing.error().text.find("SCR_Route_file for the file never"), std::string::npos);
   });
-  EXPECT_TRUE(cluster.said("dataset 2 (ckpt.2) does not count")) << cluster.said();
+  EXPECT_TRUE(cluster.said("dataset 2 (ckpt.2) is incomplete")) << cluster.said();
   cluster.expect_in_place(2);
   EXPECT_EQ(cluster.listed(), Names({"ckpt.1"}));
   EXPECT_EQ(cluster.restart(four_nodes()), 1);
@@ -212,7 +212,7 @@ TEST(SessionBypass, LevelsMayBypassAndNotAndTheNewestIsTaken) {
     rank.expect_written(3);
   });
   EXPECT_EQ(cluster.restart(four_nodes()), 3) << "from the cache";
-  EXPECT_FALSE(cluster.said("is read where it is")) << cluster.said();
+  EXPECT_FALSE(cluster.said("is read directly")) << cluster.said();
   cluster.lose_all_nodes();
   EXPECT_EQ(cluster.restart(four_nodes()), 2);
 }

@@ -31,8 +31,7 @@ TEST(SessionCurrent, WhatIsNoCheckpointIsPassedOverAndThatIsTold) {
   cluster.lose_all_nodes();
   cluster.settings.current = "ckpt.2";
   EXPECT_EQ(cluster.restart(four_nodes()), 1);
-  EXPECT_TRUE(
-      cluster.said("SCR_CURRENT=ckpt.2 is passed over: dataset 2 (ckpt.2) is no checkpoint"))
+  EXPECT_TRUE(cluster.said("SCR_CURRENT=ckpt.2 is ignored: dataset 2 (ckpt.2) is not a checkpoint"))
       << cluster.said();
 }
 

@@ -52,7 +52,7 @@ void Session::offer_what_others_wrote() {
 /// Once, however often the application asks.
 void Session::warn_of_no_copy(const DatasetInfo& dataset, const Error& error) {
   if (std::exchange(no_copy_told_, dataset.uuid) == dataset.uuid) return;
-  warn("{} ranks have written dataset {} in the cache, which cannot be copied to {}: {}",
+  warn("dataset {1} in the cache, written by {0} ranks, cannot be copied to {2}: {3}",
        dataset.ranks, dataset.number, settings_.prefix, error.text);
 }
 
@@ -62,8 +62,8 @@ Status Session::flush_what_others_wrote(CachedDataset& dataset) {
   CAIRN_TRY(prefix_.flush_parts(dataset.info, stores_[dataset.store].settings().path,
                                 recorded_parts(dataset), read_own_records()));
   dataset.flushed = true;
-  tell("dataset {}, which {} ranks have written, is in {} now", dataset.info.number,
-       dataset.info.ranks, settings_.prefix);
+  tell("dataset {}, written by {} ranks, is now in {}", dataset.info.number, dataset.info.ranks,
+       settings_.prefix);
   return {};
 }
 
@@ -76,8 +76,10 @@ void Session::flush_datasets_of_others() {
     const bool due = all || dataset->info.is_output();
     if (dataset->state != CachedDataset::State::other_ranks || !due || dataset->flushed) continue;
     if (const Status flushed = flush_what_others_wrote(*dataset); !flushed)
-      warn("dataset {}, which {} ranks have written, is not in {}, and stays in the cache: {}",
-           dataset->info.number, dataset->info.ranks, settings_.prefix, flushed.error().text);
+      warn(
+          "dataset {}, written by {} ranks, stays in the cache, because it cannot be copied to {}: "
+          "{}",
+          dataset->info.number, dataset->info.ranks, settings_.prefix, flushed.error().text);
   }
 }
 
@@ -98,7 +100,7 @@ Status Session::restart_in_prefix(const Uuid& uuid) {
 /// It is in the prefix directory now.
 Status Session::take_copy(const Uuid& uuid) {
   const auto record = prefix_.listed(uuid);
-  if (!record) return fail(Code::lost, "it is not in {} any more", settings_.prefix);
+  if (!record) return fail(Code::lost, "it is no longer in {}", settings_.prefix);
   bool damaged = false;
   Status taken = take_in_place(*record, damaged);
   if (!taken && damaged) prefix_.note_failed(uuid, taken.error().text);

@@ -108,9 +108,7 @@ TEST(SessionElastic, TheLastAttemptSaysUntilWhenItComesBackAlsoFromWhereItIsCopi
   cluster.write(four_nodes(), {1, 2, 3});
   EXPECT_EQ(cluster.restart_from(8, cluster.four), 3);
   EXPECT_EQ(cluster.listed().at(0), "ckpt.3");
-  EXPECT_TRUE(
-      cluster.said("if only the caches have it then, which it leaves, else as long as the "
-                   "prefix directory has it"))
+  EXPECT_TRUE(cluster.said("if only the caches have it, until a newer checkpoint is complete"))
       << cluster.said();
 }
 
@@ -214,7 +212,7 @@ TEST(SessionElastic, WhatWasCopiedButHasNoNamesYetIsReadNextTime) {
     EXPECT_FALSE(begun);
     EXPECT_EQ(rank.session->have_restart().value(), "ckpt.2");
   });
-  EXPECT_TRUE(cluster.said("all of it is there, but not under its own names")) << cluster.said();
+  EXPECT_TRUE(cluster.said("all of it is copied")) << cluster.said();
   EXPECT_EQ(cluster.restart_from(8, cluster.four), 3);
   cluster.expect_own_files(3);
 }

@@ -315,7 +315,7 @@ TEST(SessionRankCount, WithDistributeOffAnyNumberBeginsAnewBesideWhatIsThere) {
     const Tree before = tree_of(cluster.node(""));
     cluster.settings.distribute = false;
     EXPECT_EQ(cluster.restart(nodes), 0);
-    EXPECT_TRUE(cluster.said("SCR_DISTRIBUTE=0 leaves it where it is")) << cluster.said();
+    EXPECT_TRUE(cluster.said("because SCR_DISTRIBUTE=0")) << cluster.said();
     EXPECT_TRUE(tree_of(cluster.node("")) == before);
     cluster.settings.distribute = true;
     EXPECT_EQ(cluster.restart(four_nodes()), 1) << "as if that run had not been";

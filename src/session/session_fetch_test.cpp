@@ -93,7 +93,7 @@ TEST_F(SessionFetch, ThatFetchingIsOffIsSaid) {
   flush({1});
   cluster_.settings.fetch = false;
   EXPECT_EQ(restart(), 0);
-  EXPECT_TRUE(cluster_.said("is not fetched, as SCR_FETCH=0")) << cluster_.said();
+  EXPECT_TRUE(cluster_.said("because SCR_FETCH=0")) << cluster_.said();
 }
 
 TEST_F(SessionFetch, ARecordThatCannotBeReadIsSaidToBeMissed) {
@@ -216,7 +216,7 @@ TEST_F(SessionUnread, NothingIsCopiedBesideOneWhoseFilesHaveNoNamesYet) {
     run(1, [&](JobRank& rank) {
       const auto done = rank.write(2);
       EXPECT_EQ(done.has_value(), settled);
-      EXPECT_TRUE(settled || done.error().text.find("given their names") != std::string::npos);
+      EXPECT_TRUE(settled || done.error().text.find("to be renamed") != std::string::npos);
       pass(rank);
       rank.expect_written(3);
       EXPECT_TRUE(rank.session->finalize());
@@ -357,7 +357,8 @@ TEST_F(SessionFetch, WhatIsPassedOverForAnOlderOneIsToldByEveryRun) {
   EXPECT_EQ(restart(), 1);
   EXPECT_TRUE(cluster_.said("rank 5.0")) << cluster_.said();
   EXPECT_EQ(restart(), 1);
-  EXPECT_TRUE(cluster_.said("ckpt.2) was of no use to an earlier restart")) << cluster_.said();
+  EXPECT_TRUE(cluster_.said("ckpt.2) is not used: an earlier restart from it failed"))
+      << cluster_.said();
   EXPECT_EQ(times_said(from_scratch), 0U) << cluster_.said();
 }
 

@@ -6,12 +6,11 @@ namespace cairn {
 
 Result<std::vector<FileEntry>> Session::collect_files(bool valid) {
   if (!valid)
-    return fail(Code::invalid, "{}: rank {} declared its part invalid", current_.label(),
-                comm_.rank());
+    return fail(Code::invalid, "{}: rank {} passed valid=0", current_.label(), comm_.rank());
   if (const auto refused = routing_.refused())
     return fail(
         Code::invalid,
-        "{}: rank {} declared its part valid, but SCR_Route_file gave it no path for {}: {}",
+        "{}: SCR_Route_file failed on rank {} for the file {}, so the dataset is not complete: {}",
         current_.label(), comm_.rank(), refused->path, refused->why.text);
   // Other ranks may still be writing to files in place.
   return current_.in_prefix() ? std::vector<FileEntry>{} : look_at_files();
@@ -32,8 +31,8 @@ Result<std::vector<FileEntry>> Session::look_at_files() {
     const auto info = files_.info(path);
     if (!info || info->kind != Kind::file)
       return fail(Code::invalid,
-                  "{}: rank {} has not written the file {} it asked for ({}); write it to the path "
-                  "that SCR_Route_file returns",
+                  "{}: rank {} called SCR_Route_file for the file {}, but did not write it ({}); "
+                  "write it to the path that SCR_Route_file returns",
                   current_.label(), comm_.rank(), name,
                   info ? "not a regular file" : info.error().text);
     entries.push_back({name, info->size, info->mode, info->owner, info->group, info->times});
@@ -54,10 +53,10 @@ Status Session::accept_no_files() {
       "call SCR_Route_file for each file between Start and Complete, and write to the path that it "
       "returns";
   if (current_.info.is_checkpoint())
-    return fail(Code::invalid, "{} has no file of any rank, so nothing could restart from it; {}",
+    return fail(Code::invalid, "{}: no rank wrote a file, so no run could restart from it; {}",
                 current_.label(), remedy);
   if (!std::exchange(no_files_told_, true))
-    warn("{} has no file of any rank; if it should have some, {}", current_.label(), remedy);
+    warn("{}: no rank wrote a file; if it should have files, {}", current_.label(), remedy);
   return {};
 }
 

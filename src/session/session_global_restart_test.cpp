@@ -49,7 +49,7 @@ TEST(SessionFetchBypass, AFileWithoutItsOwnNameYetIsNoDamage) {
     ASSERT_FALSE(found);
     EXPECT_TRUE(found.error().text.starts_with("there may be a checkpoint")) << found.error().text;
   });
-  EXPECT_TRUE(cluster.said("their own names")) << cluster.said();
+  EXPECT_TRUE(cluster.said("temporary names")) << cluster.said();
   EXPECT_EQ(cluster.restart(four_nodes()), 2) << "it has not been marked";
 }
 
@@ -161,7 +161,7 @@ TEST(SessionPurge, FilesThatCairnDidNotWriteStay) {
   cluster.settings.prefix_purge = true;
   cluster.run_well(four_nodes(), [](JobRank& rank) { EXPECT_EQ(rank.restart(), 0); });
   EXPECT_TRUE(cluster.said("1 dataset is deleted from")) << cluster.said();
-  EXPECT_TRUE(cluster.said("1 dataset is dropped, and the files that Cairn did not write stay in"))
+  EXPECT_TRUE(cluster.said("1 dataset is dropped (Cairn did not write their files"))
       << cluster.said();
   EXPECT_EQ(cluster.listed(), Names());
   cluster.expect_files();

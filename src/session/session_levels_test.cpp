@@ -299,7 +299,7 @@ TEST(SessionLevels, AHopThatDoesNotFitTheSetsIsTold) {
     cluster.settings.checkpoints[0].partner_copies = 2;
     cluster.settings.checkpoints[0].partner_hop = hop;
     cluster.run_well(four_nodes(), [](JobRank&) {});
-    EXPECT_EQ(cluster.said("in 2 of 2 redundancy sets a copy 2 members away"), hop == 2)
+    EXPECT_EQ(cluster.said("in 2 of 2 redundancy sets, a hop of 2"), hop == 2)
         << hop << ": " << cluster.said();
   }
 }

@@ -54,9 +54,9 @@ TEST(SessionNames, AnOutputWithoutFilesIsCompleteAndWarnsOnce) {
     EXPECT_TRUE(write_named(rank, 0, {}));
   });
   const std::string said = cluster.said();
-  const auto first = said.find("no file of any rank");
+  const auto first = said.find("no rank wrote a file");
   ASSERT_NE(first, std::string::npos) << said;
-  EXPECT_EQ(said.find("no file of any rank", first + 1), std::string::npos) << said;
+  EXPECT_EQ(said.find("no rank wrote a file", first + 1), std::string::npos) << said;
 }
 
 // --- a path that was refused ---
@@ -162,9 +162,9 @@ TEST_P(ReplacedNames, ADatasetThatLosesItsFilesToANewerOneIsMarkedAndItIsSaidOnc
                                 {"scr.dataset.2", "dataset 3 (scr.dataset.3)"},
                                 {"scr.dataset.1", "dataset 2 (scr.dataset.2)"}}));
   const std::string said = cluster_.said();
-  const auto first = said.find("has replaced state.");
+  const auto first = said.find("has overwritten state.");
   ASSERT_NE(first, std::string::npos) << said;
-  EXPECT_EQ(said.find("has replaced", first + 1), std::string::npos) << said;
+  EXPECT_EQ(said.find("has overwritten", first + 1), std::string::npos) << said;
 }
 
 TEST_P(ReplacedNames, ARunThatComesLaterMarksWhatItReplaces) {

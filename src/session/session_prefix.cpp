@@ -24,7 +24,7 @@ void Session::settle_identity() {
 
 void Session::learn_from_prefix() {
   if (const Status known = prefix_.mark_flushed(datasets_); !known)
-    warn("nothing is copied to {} now: {}", settings_.prefix, known.error().text);
+    warn("cannot copy anything to {} now: {}", settings_.prefix, known.error().text);
   remove_deleted();
   last_number_ = std::max(last_number_, prefix_.last_number());
   last_checkpoint_ = std::max(last_checkpoint_, prefix_.last_checkpoint());
@@ -55,7 +55,7 @@ void Session::remove_deleted() {
   };
   for (const CachedDataset& dataset : datasets_) {
     if (!goes(dataset)) continue;
-    tell("dataset {} was deleted in {}, and is removed from the cache", dataset.info.number,
+    tell("dataset {} was deleted from {}, so it is removed from the cache too", dataset.info.number,
          settings_.prefix);
     remove_everywhere(dataset);
   }
@@ -149,11 +149,11 @@ Status Session::flush_dataset(CachedDataset& dataset) {
     return {};
   }
   if (is_news(flushed.error()))
-    warn("{} is not in {} yet, and stays in the cache: {}{}", dataset.label(), settings_.prefix,
-         with_remedy(flushed.error(), settings_, Storage::prefix),
+    warn("{} stays in the cache, because it cannot be copied to {} now: {}{}", dataset.label(),
+         settings_.prefix, with_remedy(flushed.error(), settings_, Storage::prefix),
          phase_ == Phase::ended
              ? ""
-             : ". Cairn tries again with each dataset; the same failure is logged once");
+             : ". Cairn tries again with each dataset, and logs the same failure only once");
   flushed.error().is_reported = true;
   return flushed;
 }
@@ -254,15 +254,15 @@ Status Session::fetch_checkpoint() {
 
 std::string Session::why_nothing_was_fetched(const std::string& trouble) const {
   if (const CachedDataset* stays = left_out())
-    return fmt::format("although {} is in the caches: {}", stays->label(), trouble);
+    return fmt::format("although the caches have {}: {}", stays->label(), trouble);
   const std::size_t tried = prefix_.tried();
   if (tried == 0)
-    return fmt::format("and whether {} has a checkpoint is not known: {}", settings_.prefix,
+    return fmt::format("and it is unknown whether {} has a checkpoint: {}", settings_.prefix,
                        trouble);
-  return fmt::format("although {} {} tried in {}: the last one could not be used: {}{}", tried,
+  return fmt::format("although {} {} tried in {}; the last one could not be used: {}{}", tried,
                      tried == 1 ? "checkpoint was" : "checkpoints were", settings_.prefix, trouble,
                      settings_.on_fetch_fail == OnFetchFail::fresh
-                         ? "; no older one is tried, as CAIRN_ON_FETCH_FAIL=fresh"
+                         ? "; no older one is tried, because CAIRN_ON_FETCH_FAIL=fresh"
                          : "");
 }
 
@@ -357,7 +357,7 @@ Status Session::take_in_place(const DatasetRecord& candidate, bool& damaged) {
   dataset.flushed = true;
   dataset.checked = true;
   prefix_.note_fetched(dataset.info.uuid);
-  tell("{} is read where it is, in {}", dataset.label(), settings_.prefix);
+  tell("{} is read directly in {}", dataset.label(), settings_.prefix);
   insert(std::move(dataset));
   return {};
 }

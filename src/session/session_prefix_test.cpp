@@ -57,7 +57,7 @@ TEST(SessionPrefix, WithDistributeOffWhatTheCachesHaveIsReadInThePrefixDirectory
     cluster.write_and_finalize({1, 2});
     cluster.settings.distribute = false;
     EXPECT_EQ(cluster.restart(nodes), 2) << cluster.said();
-    EXPECT_TRUE(cluster.said("is read where it is")) << cluster.said();
+    EXPECT_TRUE(cluster.said("is read directly")) << cluster.said();
     cluster.settings.distribute = true;
     cluster.settings.fetch = false;
     cluster.lose("n2");
@@ -164,9 +164,7 @@ TEST(SessionPrefix, StopAndFreshDoAsTheySay) {
       if (answer == OnFetchFail::stop) {
         ASSERT_FALSE(found);
         EXPECT_EQ(found.error().code, gone ? Code::lost : Code::corrupt);
-        EXPECT_NE(
-            found.error().text.find("as CAIRN_ON_FETCH_FAIL=stop: \"cairn verify --repair ckpt.4"),
-            std::string::npos)
+        EXPECT_NE(found.error().text.find("cairn verify --repair ckpt.4"), std::string::npos)
             << found.error().text;
       } else {
         ASSERT_TRUE(found);
@@ -174,8 +172,7 @@ TEST(SessionPrefix, StopAndFreshDoAsTheySay) {
       }
     });
     EXPECT_EQ(cluster.said("STARTS FROM SCRATCH"), answer == OnFetchFail::fresh) << cluster.said();
-    EXPECT_EQ(cluster.said("no older one is tried, as CAIRN_ON_FETCH_FAIL=fresh"),
-              answer == OnFetchFail::fresh)
+    EXPECT_EQ(cluster.said("no older one is tried"), answer == OnFetchFail::fresh)
         << cluster.said();
   }
 }
@@ -357,7 +354,7 @@ TEST(SessionPrefix, WhereOnlyQuarantinedOnesAreLeftItIsSaidLoudly) {
   EXPECT_NE(said.find("THE RUN STARTS FROM SCRATCH"), std::string::npos) << said;
   EXPECT_EQ(said.find("THE RUN STARTS"), said.rfind("THE RUN STARTS")) << said;
   EXPECT_NE(said.find("cairn index quarantine --lift ckpt.2"), std::string::npos) << said;
-  EXPECT_NE(said.find("until SCR_PREFIX_SIZE needs its place"), std::string::npos) << said;
+  EXPECT_NE(said.find("until SCR_PREFIX_SIZE"), std::string::npos) << said;
 }
 
 TEST(SessionPrefix, AQuarantinedOneTakesNoOthersPlace) {
@@ -430,7 +427,7 @@ TEST(SessionPrefix, ANodeThatDoesNotSeeTheDirectoryMarksNothing) {
       };
     const auto found = rank.session->have_restart();
     ASSERT_FALSE(found);
-    EXPECT_NE(found.error().text.find("is not seen here"), std::string::npos) << found.error().text;
+    EXPECT_NE(found.error().text.find("does not see"), std::string::npos) << found.error().text;
     rank.hook = nullptr;
   });
   EXPECT_EQ(cluster.restart(four_nodes()), 2);
@@ -465,7 +462,7 @@ TEST(SessionPrefix, WhatALinkLeadsToIsNobodysToDelete) {
       EXPECT_TRUE(by != "SCR_Delete" || rank.session->remove("ckpt.1"));
       if (by == "SCR_PREFIX_SIZE") rank.expect_written(3);
     });
-    EXPECT_TRUE(cluster.said("16 of its files stay, as a link leads")) << by << cluster.said();
+    EXPECT_TRUE(cluster.said("16 of its files stay, because a link leads")) << by << cluster.said();
     EXPECT_EQ(std::distance(fs::directory_iterator(archive), {}), 16) << by;
     const Names listed = cluster.listed();
     EXPECT_EQ(std::count(listed.begin(), listed.end(), "ckpt.1"), 0) << by;
@@ -523,7 +520,7 @@ TEST(SessionPrefix, AFlushThatDiedIsEndedByTheNextInit) {
   }));
   EXPECT_EQ(cluster.listed(), Names({"ckpt.2"}));
   cluster.run_well(four_nodes(), [](JobRank& rank) { EXPECT_EQ(rank.restart(), 4); });
-  EXPECT_TRUE(cluster.said("the flush that an earlier run had begun is done")) << cluster.said();
+  EXPECT_TRUE(cluster.said("the flush that an earlier run began")) << cluster.said();
   EXPECT_EQ(cluster.listed(), Names({"ckpt.4", "ckpt.2"}));
   cluster.expect_own_files(4);
 }
@@ -534,7 +531,7 @@ TEST(SessionPrefix, AFlushIsEndedThoughANodeIsLostThatHadDoneItsPart) {
   PrefixCluster cluster;
   cluster.lose_node_that_has_flushed();
   cluster.run_well(four_nodes(), [](JobRank& rank) { EXPECT_EQ(rank.restart(), 4); });
-  EXPECT_TRUE(cluster.said("the flush that an earlier run had begun is done")) << cluster.said();
+  EXPECT_TRUE(cluster.said("the flush that an earlier run began")) << cluster.said();
   EXPECT_TRUE(cluster.said("was fetched from")) << cluster.said();
   cluster.expect_own_files(4);
 }

@@ -159,7 +159,7 @@ TEST(SessionRemains, AJobFolderThatIsRemovedDuringTheRunIsMadeAndLockedAgain) {
       EXPECT_TRUE(rank.posix->lock(cluster.job_folder("n1") + "/lock")) << "free at the end";
     }
   });
-  EXPECT_TRUE(cluster.said("on n1): the folder of the job is made again")) << cluster.said();
+  EXPECT_TRUE(cluster.said("on n1): the directory of the job was removed")) << cluster.said();
   EXPECT_EQ(make_posix_files()->info(cluster.job_folder("n1"))->mode, 0700U);
   cluster.lose("n0");
   EXPECT_EQ(cluster.restart(four_nodes()), 2) << "as well protected as ever";
@@ -205,8 +205,8 @@ TEST(SessionRemains, OneFolderUnderTwoNamesIsLockedOnce) {
 
 TEST(SessionRemains, WhatCannotBeRestoredIsToldWithWhatToDo) {
   const std::string what_to_do =
-      "; start again with the nodes it was written on; once a new checkpoint is written it is "
-      "given up";
+      "; start again on the nodes on which it was written; it is deleted when the "
+      "next checkpoint is complete";
   const std::map<Scheme, std::string> reasons = {
       {Scheme::single,
        "no intact record of rank 2 is left on any node: it was not protected against the loss of "
@@ -251,8 +251,8 @@ TEST(SessionRemains, AnErrorOfTheFilesThatEndsARestoreHasItsRemedy) {
     };
     EXPECT_TRUE(rank.init());
   }));
-  EXPECT_TRUE(cluster.said("(rank 2 on n1); make room there")) << cluster.said();
-  EXPECT_TRUE(cluster.said("once a new checkpoint is written it is given up")) << cluster.said();
+  EXPECT_TRUE(cluster.said("(rank 2 on n1); free space there")) << cluster.said();
+  EXPECT_TRUE(cluster.said("deleted when the next checkpoint is complete")) << cluster.said();
 }
 
 }  // namespace

@@ -49,9 +49,9 @@ Result<std::string> Session::start_restart() {
   CAIRN_TRY(fetch_refused_);  // the next older one is not what was asked for
   CachedDataset* candidate = restart_candidate();
   if (candidate == nullptr)
-    return fail(Code::not_found,
-                "SCR_Start_restart: there is no checkpoint to restart from; ask "
-                "SCR_Have_restart first");
+    return fail(
+        Code::not_found,
+        "SCR_Start_restart: there is no checkpoint to restart from; call SCR_Have_restart first");
   const DatasetInfo info = candidate->info;
   // The run may die of what comes now as well.
   const bool counted = prefix_.note_attempt(info);
@@ -74,7 +74,7 @@ Status Session::open_for_restart(CachedDataset& dataset) {
   if (placed) return {};
   return leave_out(
       dataset, CachedDataset::State::unusable, placed,
-      placed.error().code == Code::no_space ? "make room in the store" : "mend the store");
+      placed.error().code == Code::no_space ? "free space in the store" : "repair the store");
 }
 
 /// It is good, but nothing can be begun with it now. Until a newer one is complete the caches keep
@@ -86,8 +86,8 @@ Status Session::leave_out(CachedDataset& dataset, CachedDataset::State state, co
   left_out_ = dataset.info.uuid;
   ask_again();  // where the prefix directory has it too it is read there
   warn(
-      "{}, which {} ranks have written, cannot be restarted from: {}. An older checkpoint is "
-      "offered, if there is one; to keep this one, end the run and {}",
+      "cannot restart from {}, written by {} ranks: {}. Cairn offers an older checkpoint, if there "
+      "is one. To use this one instead, end the run now and {}",
       dataset.label(), dataset.info.ranks, dataset.reason, remedy);
   return settings_.on_fetch_fail == OnFetchFail::stop ? refuse_to_start(why) : why;
 }
@@ -205,8 +205,8 @@ Result<std::string> Session::route_file(const std::string& path) {
     return fail(Code::not_found, "no rank wrote a file {} in {}", path, dataset.label());
   if (!found)
     return fail(Code::not_found,
-                "rank {} wrote no file {} in {}; from the cache a rank reads back its own files "
-                "only: name the file in CAIRN_BROADCAST, or set SCR_GLOBAL_RESTART=1",
+                "rank {} wrote no file {} in {}, and from the cache a rank reads only its own "
+                "files: name the file in CAIRN_BROADCAST, or set SCR_GLOBAL_RESTART=1",
                 comm_.rank(), path, dataset.label());
   CAIRN_TRY(files_.info(*found));
   return *found;

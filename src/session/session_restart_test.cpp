@@ -119,7 +119,7 @@ TEST(SessionRestart, OneSetMovedTogetherAndTheOtherNot) {
   cluster.write(four_nodes(), {1, 2});
   const Nodes crowded_in_one = {"n0", "n0", "n0", "n1", "n2", "n2", "n3", "n3"};
   EXPECT_EQ(cluster.restart(crowded_in_one), 2);
-  EXPECT_TRUE(cluster.said("dataset 1 (ckpt.1) is protected anew")) << cluster.said();
+  EXPECT_TRUE(cluster.said("dataset 1 (ckpt.1) is protected again")) << cluster.said();
   cluster.lose("n0");
   EXPECT_EQ(cluster.restart(replaced(crowded_in_one, "n0", "n4")), 2);
 }

@@ -20,7 +20,7 @@ std::string_view Session::state_name() const { return name_of_phase(phase_); }
 Status Session::enter(std::string_view call, Phase required, std::string_view arguments,
                       std::span<std::int64_t> also) {
   if (phase_ == Phase::ended)
-    return fail(Code::wrong_state, "{} in state {}: SCR_Finalize has been called", call,
+    return fail(Code::wrong_state, "{} in state {}: SCR_Finalize was called before", call,
                 state_name());
   CAIRN_TRY(check_same_call(comm_, call, state_name(), arguments, also));
   events_.called();
@@ -45,21 +45,20 @@ constexpr std::array<Bracket, 3> brackets = {{{"SCR_Start_restart", "SCR_Complet
 Status Session::wrong_state(std::string_view call, Phase required) {
   const auto bracket_of = [](Phase phase) { return brackets[static_cast<std::size_t>(phase) - 1]; };
   if (phase_ == Phase::idle)
-    return fail(Code::wrong_state, "{} in state {}: {} before it is missing, or has failed", call,
+    return fail(Code::wrong_state,
+                "{} in state {}: call {} first (if the program did, that call failed)", call,
                 state_name(), bracket_of(required).start);
-  const Bracket open = bracket_of(phase_);
-  const std::string label =
-      phase_ == Phase::restart ? restart_candidate()->label() : current_.label();
-  return fail(
-      Code::wrong_state,
-      "{} in state {}: {} before it is missing, as {} began {}, and nothing has completed it", call,
-      state_name(), open.complete, open.start, label);
+  const std::string label = phase_ == Phase::restart
+                                ? "the restart from " + restart_candidate()->label()
+                                : current_.label();
+  return fail(Code::wrong_state, "{} in state {}: {} is not completed. Call {} first", call,
+              state_name(), label, bracket_of(phase_).complete);
 }
 
 Status Session::refuse(std::string_view call, std::string_view legal) {
   CAIRN_TRY(check_same_call(comm_, call, state_name()));
-  return fail(Code::wrong_state, "{} in state {} is allowed only in state {}", call, state_name(),
-              legal);
+  return fail(Code::wrong_state, "{} is not allowed in state {}, only in state {}", call,
+              state_name(), legal);
 }
 
 }  // namespace cairn

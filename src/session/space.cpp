@@ -42,8 +42,8 @@ Status check_file_system(const std::vector<Demand>& demands, const Settings& set
   }
   if (peak <= available) return {};
   return fail(Code::no_space,
-              "node {} has too little space for what its ranks keep in {}; {} in all, and there "
-              "are {}; lower SCR_CACHE_SIZE, choose a larger SCR_CACHE_BASE{}",
+              "node {} has too little space for {}; they need {}, and {} are free; lower "
+              "SCR_CACHE_SIZE, choose a larger SCR_CACHE_BASE{}",
               settings.node_name, fmt::join(described, ", "), format_bytes(peak),
               format_bytes(available), settings.keep_old ? ", or set CAIRN_KEEP_OLD=0" : "");
 }
@@ -146,7 +146,8 @@ std::string outputs_held(const std::vector<CachedDataset>& datasets, std::size_t
       });
   if (outputs == 0) return "";
   return fmt::format(
-      "; the store holds {} {} that {} not in the prefix directory yet: SCR_Delete makes room",
+      "; the store holds {} {} that {} not in the prefix directory yet: SCR_Delete frees their "
+      "space",
       outputs, outputs == 1 ? "output" : "outputs", outputs == 1 ? "is" : "are");
 }
 

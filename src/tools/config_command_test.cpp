@@ -46,7 +46,7 @@ TEST_F(ConfigCommandTest, PrintsAlignedLines) {
   const std::string size = line_of(out_.str(), "SCR_SET_SIZE");
   EXPECT_TRUE(debug.ends_with(" " + command_.source.system_path + ":1")) << debug;
   EXPECT_EQ(size.find(" environment"), debug.find(" " + folder_.path())) << debug << "\n" << size;
-  EXPECT_NE(out_.str().find(size + "\n      least number of members"), std::string::npos)
+  EXPECT_NE(out_.str().find(size + "\n      smallest number of members"), std::string::npos)
       << out_.str();
   EXPECT_GT(out_.str().find("SCR_FLUSH_TYPE "), out_.str().find("without effect"));
   EXPECT_NE(line_of(out_.str(), "CKPT=0 SET_SIZE"), "");

@@ -15,8 +15,8 @@ constexpr std::size_t most_lines = 3;
 /// For each of these all files are looked for; there may be very many datasets.
 constexpr std::size_t looked_at_closely = 8;
 constexpr std::string_view made_whole_by =
-    "cairn rebuild makes it whole, and cairn run does that before its first launch; no restart "
-    "takes it as it is";
+    "cairn rebuild repairs and publishes it, and cairn run does so before its first launch; until "
+    "then no restart can use it";
 
 /// The first few, and how many more.
 std::string first_of(const std::vector<std::string>& lines) {
@@ -125,8 +125,8 @@ class Explainer {
   }
 
   void tell_other_ranks(const CachedFacts& cached, Finding& finding) const {
-    finding.text = fmt::format("it was written by {} ranks, and {} are asked about", finding.ranks,
-                               facts_.ranks);
+    finding.text = fmt::format("it was written by {} ranks, and this run would have {}",
+                               finding.ranks, facts_.ranks);
     if (is_taken(Forecast::Outcome::prefix, cached.dataset.info)) {
       finding.taken = finding.usable = true;
       finding.text += "; with CAIRN_ELASTIC=1 it is copied to the prefix directory and taken there";
@@ -136,7 +136,7 @@ class Explainer {
       finding.text += "; and it could not be made whole: " + first_of(cached.state.reasons);
     finding.to_do = {fmt::format("start with {} ranks", finding.ranks),
                      "or set CAIRN_ELASTIC=1 to restart with any number",
-                     "or set CAIRN_ON_MISMATCH=fresh to begin anew in its place"};
+                     "or set CAIRN_ON_MISMATCH=fresh to start from scratch"};
   }
 
   void tell_restorable(const CachedFacts& cached, Finding& finding) const {
@@ -243,15 +243,15 @@ class Explainer {
   }
 
   static std::string state_of_files(const DatasetRecord& record, bool looked) {
-    if (!looked) return "its files were not looked at, as there are so many datasets";
+    if (!looked) return "its files were not checked, because there are so many datasets";
     return record.settled ? "all files exist with their recorded sizes"
-                          : "some files still have a name of Cairn's, which the next run ends";
+                          : "some files still have temporary names, which the next run replaces";
   }
 
   bool tell_passed_over(const DatasetRecord& record, Finding& finding) const {
     if (tell_out_of_use(finding)) return true;
     if (!has_right_ranks(record, facts_.ranks, settings_)) {
-      finding.text = fmt::format("it was written by {} ranks, and {} are asked about",
+      finding.text = fmt::format("it was written by {} ranks, and this run would have {}",
                                  record.info.ranks, facts_.ranks);
       finding.to_do = {fmt::format("start with {} ranks", record.info.ranks),
                        "or set CAIRN_ELASTIC=1 to restart with any number",
@@ -269,7 +269,7 @@ class Explainer {
     const std::size_t changed = record.info.in_place() ? 0 : count_changed_(record);
     if (changed == 0) return;
     finding.text += fmt::format(
-        "; but {} of them were written again since, so they may be others by now", changed);
+        "; but {} of them have changed since, so they may have other contents", changed);
     finding.to_do.push_back(advice_.verify(record.info));
   }
 
@@ -281,23 +281,22 @@ class Explainer {
         flush.done.size(), flush.plan.info.ranks);
     if (tell_out_of_use(finding, done + "; ")) return;
     if (facts_.prefix.owner && !facts_.running.empty()) {
-      finding.text =
-          done + ", and a job is running that may be at it, or a command works at its caches";
+      finding.text = done + ", and a running job or command may finish it";
       finding.to_do = {"ask again when that has ended"};
     } else if (const Status free = refuse_names(facts_.prefix.unread, flush.plan.info.uuid);
                !free) {
-      finding.text = done + "; no run ends it now: " + free.error().text;
+      finding.text = done + "; no run can finish it now: " + free.error().text;
       finding.to_do = {"ask again later"};
     } else if (can_be_ended(flush, facts_.cached)) {
       finding.usable = flush.plan.info.is_checkpoint();
       finding.taken = is_taken(Forecast::Outcome::prefix, flush.plan.info);
-      finding.text = done + ", and the caches have the rest; the next run ends it";
+      finding.text = done + ", and the caches have the rest; the next run finishes it";
     } else if (const CachedFacts* saved = scavenged_of(flush.plan.info.uuid)) {
       tell_scavenged(flush, *saved, finding, done);
     } else {
       finding.text = done +
-                     ", and the caches seen here do not have the rest; the next run removes "
-                     "what was copied, unless its nodes have it";
+                     ", and the caches visible here do not have the rest; the next run finishes it "
+                     "if its nodes have the rest, else it removes the copies";
       finding.to_do = {"start again with the nodes it was written on"};
     }
   }
@@ -314,22 +313,22 @@ class Explainer {
                       const std::string& done) const {
     const std::string scavenge = advice_.scavenge();
     if (flush_is_ended_by_rebuild(saved)) {
-      finding.text = done + ", and what was scavenged has the rest";
+      finding.text = done + ", and the scavenged parts have the rest";
       tell_of_rebuild(saved, finding);
     } else if (!saved.failure.lost.empty()) {
-      finding.text = fmt::format("{}, and what was scavenged cannot be made whole: {}", done,
+      finding.text = fmt::format("{}, and the scavenged parts cannot be made whole: {}", done,
                                  saved.failure.lost);
-      finding.to_do = {scavenge + ", if a node is there that was away, or not copied whole"};
+      finding.to_do = {scavenge + ", if a node is back, or was not copied completely"};
     } else if (can_be_ended(flush, facts_.scavenged, facts_.cached)) {
       finding.text = done +
-                     ", and what was scavenged and the caches have the rest between them; no "
-                     "restart takes it as it is";
+                     ", and the scavenged parts and the caches together have the rest; until they "
+                     "are rebuilt no restart can use it";
       finding.to_do = {scavenge, "then " + advice_.rebuild()};
     } else {
       finding.text = done +
-                     ", and the rest is seen neither in the caches nor in what was scavenged; what "
-                     "is there stays, and no restart takes it as it is";
-      finding.to_do = {scavenge + ", if a node is there that was away, or not copied whole",
+                     ", and neither the visible caches nor the scavenged parts have the rest; the "
+                     "copies stay, and no restart can use them";
+      finding.to_do = {scavenge + ", if a node is back, or was not copied completely",
                        "then " + advice_.rebuild()};
     }
   }
@@ -347,10 +346,10 @@ class Explainer {
     const std::string to_be_rid = advice_.index_delete(scavenged.dataset.info);
     const bool dropped = facts_.prefix.dropped.has(uuid);
     if (dropped || find_in(facts_.prefix.deleted, uuid) != nullptr) {
-      finding.text = fmt::format("it was scavenged, and {} since; cairn rebuild leaves it alone",
+      finding.text = fmt::format("it was scavenged, and later {}; cairn rebuild ignores it",
                                  dropped ? "dropped" : "deleted");
       if (dropped) finding.to_do = {advice_.index("add", scavenged.dataset.info)};
-      finding.to_do.push_back("to be rid of all that is left of it, " + to_be_rid);
+      finding.to_do.push_back("to delete all that is left of it, " + to_be_rid);
       return;
     }
     tell_saved(scavenged, finding, to_be_rid);
@@ -361,34 +360,32 @@ class Explainer {
     if (scavenged.state.can_be_whole() && !scavenged.failure.refused.empty())
       return tell_refused(scavenged, finding, to_be_rid);
     if (scavenged.state.can_be_whole()) {
-      finding.text =
-          "it was scavenged, and can be made whole, as far as is seen without reading it";
+      finding.text = "it was scavenged, and can be made whole, according to its records";
       tell_of_rebuild(scavenged, finding);
     } else if (flush_is_ended_by_rebuild(scavenged)) {
-      finding.text = "it was scavenged, and its unfinished flush has what else is needed";
+      finding.text = "it was scavenged, and its unfinished flush has the rest";
       return tell_of_rebuild(scavenged, finding);
     } else if (!scavenged.state.committed && was_never_complete(scavenged.remains)) {
       finding.text = fmt::format("it was scavenged, though {}", never_complete);
-      finding.to_do = {"to be rid of what was saved, " + to_be_rid};
+      finding.to_do = {"to delete the saved copy, " + to_be_rid};
       return;
     } else {
       finding.text =
           "it was scavenged, and cannot be made whole: " +
           (scavenged.state.committed ? first_of(scavenged.state.reasons)
                                      : reason_of(scavenged.state.verdict, scavenged.state.summary));
-      finding.to_do = {
-          advice_.scavenge() + ", if a node is there that was away, or not copied whole",
-          "or, to be rid of what was saved, " + to_be_rid};
+      finding.to_do = {advice_.scavenge() + ", if a node is back, or was not copied completely",
+                       "or, to delete the saved copy, " + to_be_rid};
     }
     tell_cut_off(scavenged.remains, finding);
   }
 
   void tell_refused(const CachedFacts& scavenged, Finding& finding,
                     const std::string& to_be_rid) const {
-    finding.text = "it was scavenged, and the last cairn rebuild has not published it: " +
+    finding.text = "it was scavenged, and the last cairn rebuild did not publish it: " +
                    scavenged.failure.refused;
-    finding.to_do = {"when that is seen to, " + advice_.rebuild(scavenged.dataset.info),
-                     "or, to be rid of what was saved, " + to_be_rid};
+    finding.to_do = {"when you have corrected that, " + advice_.rebuild(scavenged.dataset.info),
+                     "or, to delete the saved copy, " + to_be_rid};
   }
 
   /// Which cairn run gives too, but for what is outlived.
@@ -419,7 +416,7 @@ class Explainer {
       if (!part.has_record()) parts.push_back(part.folder.path);
     if (parts.empty()) return;
     finding.text += fmt::format(
-        "; no record was copied to {}: it was cut off there, or there was none", first_of(parts));
+        "; {} has no record: the copy was interrupted, or the cache had none", first_of(parts));
   }
 
   const RestartFacts& facts_;

@@ -438,12 +438,12 @@ TEST_F(IndexCommandTest, OneThatCannotBeReadIsNotPassedOver) {
   for (const Action action :
        {Action::drop_after, Action::drop, Action::remove, Action::current, Action::quarantine}) {
     EXPECT_EQ(run_index(action, "ckpt.2"), 1) << static_cast<int>(action);
-    EXPECT_TRUE(told("it is not known which dataset") && told("give its UUID")) << told_;
+    EXPECT_TRUE(told("it is unknown which dataset") && told("give its UUID")) << told_;
   }
   const std::string uuid = text_of(info_of(2).uuid);
   for (const Action action : {Action::drop_after, Action::current}) {
     EXPECT_EQ(run_index(action, uuid), 1) << "another one may be newer";
-    EXPECT_TRUE(told("it is not known")) << told_;
+    EXPECT_TRUE(told("it is unknown")) << told_;
   }
   EXPECT_EQ(run_index(Action::quarantine, uuid), 0) << told_;
   EXPECT_EQ(run_index(Action::drop, uuid), 0) << told_;
@@ -458,9 +458,9 @@ TEST_F(IndexCommandTest, ThatTheListOfWhatWasDeletedIsDamagedIsToldBeforeItIsLos
   flush_three();
   std::ofstream(folder().deleted_list()) << "no list";
   EXPECT_EQ(run_index(Action::remove, "ckpt.2"), 0) << told_;
-  EXPECT_TRUE(told("it is not known which datasets were deleted")) << told_;
+  EXPECT_TRUE(told("list of deleted datasets")) << told_;
   EXPECT_EQ(run_index(Action::remove, "ckpt.1"), 0) << told_;
-  EXPECT_FALSE(told("it is not known")) << told_;
+  EXPECT_FALSE(told("it is unknown")) << told_;
 }
 
 /// Rank 0 of a job, in another process; it lives until it is told.

@@ -166,8 +166,7 @@ TEST_F(IndexFound, NothingIsAddedThroughALink) {
   write("real/a");
   fs::create_directory_symlink("real", folder().prefix + "/link");
   EXPECT_EQ(add("x", {"link/a"}), 1);
-  EXPECT_TRUE(told("link is a link or no folder, and nothing is read through one: name the files"))
-      << told_;
+  EXPECT_TRUE(told("link is a link, or not a directory")) << told_;
   EXPECT_EQ(add("x", {"real/a"}), 0) << told_;
 }
 
@@ -195,7 +194,7 @@ TEST_F(IndexFound, DeletingADroppedOneLeavesAFileThatWasGivenToAnotherSince) {
   ASSERT_EQ(run_index(Action::drop, "x"), 0) << told_;
   ASSERT_EQ(add("y", {"a"}), 0) << told_;
   ASSERT_EQ(run_index(Action::remove, "x"), 0) << told_;
-  EXPECT_TRUE(shows("1 of its files stay, as another dataset has files of the same names"))
+  EXPECT_TRUE(shows("1 of its files stay, because another dataset has files of the same names"))
       << out_.str();
   EXPECT_TRUE(is_good("y"));
   EXPECT_FALSE(fs::exists(folder().prefix + "/b"));

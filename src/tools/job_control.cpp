@@ -25,7 +25,7 @@ const std::vector<OutsideCommand>& job_control_commands() {
       {"scavenge", "Save what the nodes of a dead job hold to the prefix directory"},
       {"status", "Show the state of the job of a prefix directory"},
       {"report", "Show what the logs of jobs contain, as a page and as figures for monitoring"},
-      {"doctor", "Check whether a job can run here, and say what to do where it cannot"},
+      {"doctor", "Check whether a job can run here, and print what to do if it cannot"},
       {"clean", "Remove the leftovers of dead jobs from the caches of this node"},
       {"prerun", "Prepare a prefix directory, for scripts that launch their program themselves"},
       {"down-nodes", "Show which nodes of the allocation are unfit for a run"},

@@ -107,7 +107,7 @@ TEST_F(LayoutCommandTest, FailureGroupsComeFromTheSettings) {
   command_.job.group = "rack";
   expect_golden("two-racks-of-two");
   command_.job.ranks.hosts = "n0,n1,n2,n9";
-  expect_error(1, "the node of rank 3 is in no failure group RACK");
+  expect_error(1, "the node of rank 3 has no failure group RACK");
 }
 
 TEST_F(LayoutCommandTest, WhatIsNotGivenComesFromTheSettings) {

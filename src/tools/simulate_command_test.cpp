@@ -110,7 +110,7 @@ TEST_F(SimulateCommandTest, Racks) {
   EXPECT_EQ(json_of("any 2").at("survived"), 0);
   EXPECT_EQ(json_of("any 2 NODE").at("survived"), 16) << "at most one of each half of the racks";
   EXPECT_EQ(json_of("any 2").at("example").at("lost"), (nlohmann::json{"r0", "r1"}));
-  expect_error("any 1 switch", 1, "is in no failure group SWITCH");
+  expect_error("any 1 switch", 1, "has no failure group SWITCH");
 }
 
 TEST_F(SimulateCommandTest, ARate) {
@@ -204,7 +204,7 @@ TEST_F(SimulateCommandTest, WrongArgumentsAreNamed) {
   expect_error("any 9", 2, "9 failure groups cannot be lost, the job is in 8 of kind NODE");
   expect_error("node1,node8", 2, "no rank is on a node \"node8\"");
   expect_error("node1,", 2, "no rank is on a node \"\"");
-  expect_error("any 1 a,b", 1, "is in no failure group A,B");
+  expect_error("any 1 a,b", 1, "has no failure group A,B");
   command_.samples = 0;
   expect_error("any 1", 2, "--samples");
   command_.samples = 1;

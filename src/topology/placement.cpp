@@ -56,8 +56,8 @@ Result<std::vector<std::uint64_t>> failure_groups(
     const auto found = group_of_node.find(placement.node_of_rank[rank]);
     if (found == group_of_node.end())
       return fail(Code::bad_setting,
-                  "the node of rank {} is in no failure group {}; give it a line "
-                  "GROUPS=<node> {}=<name> in the configuration file",
+                  "the node of rank {} has no failure group {}; add a line GROUPS=<node> {}=<name> "
+                  "to the configuration file",
                   rank, group, group);
     result.push_back(found->second);
   }

@@ -59,7 +59,7 @@ void before_init(Verdict& verdict) {
   CHECK(SCR_Config("CKPT=1 INTERVAL=5") == nullptr);
   CHECK(SCR_Configf("SCR_%s=%d", "CHECKPOINT_INTERVAL", 3) == nullptr);
   CHECK(SCR_Config("SCR_COPY_TYPE=FILE") == nullptr);
-  expect_error("SCR_Config|one thing at a time");
+  expect_error("SCR_Config|one setting at a time");
   CHECK(SCR_Config("SCR_DEBUG SCR_PREFIX") == nullptr);
   expect_error("SCR_Configf|5000 bytes");
   CHECK(SCR_Configf("%5000d", 1) == nullptr);

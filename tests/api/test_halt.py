@@ -59,7 +59,7 @@ def test_a_running_job_stops_after_its_next_checkpoint(job: Job) -> None:
     run = job.start_and_wait("until_told")
     job.halt()
     assert job.end(run) == (0, ["stopped after 1 checkpoints", "done"]), job.told()
-    assert job.told().count("the run is to stop after its next checkpoint") == 1
+    assert job.told().count("the run should stop after its next checkpoint") == 1
     assert job.halt("--list")["reason"] == "JOB_HALTED"
 
 

@@ -273,10 +273,11 @@ TEST_F(ExplainTrouble, WhatSomebodyHasPutInQuarantine) {
   process_.environment["SCR_CURRENT"] = cluster_.settings.current = "ckpt.4";
   ASSERT_EQ(explain(), 0);
   const std::string told =
-      "SCR_CURRENT=ckpt.4 is passed over: dataset 4 (ckpt.4) is in quarantine, as somebody has put "
-      "it there; \"cairn index quarantine --lift ckpt.4\" brings it back";
+      "SCR_CURRENT=ckpt.4 is ignored: dataset 4 (ckpt.4) is in quarantine, because a user put it "
+      "there; "
+      "\"cairn index quarantine --lift ckpt.4\" ends that";
   EXPECT_TRUE(shows("note: " + told)) << out_;
-  EXPECT_TRUE(has(said_of("ckpt.4", "prefix"), "it is in quarantine, as somebody has put it there"))
+  EXPECT_TRUE(has(said_of("ckpt.4", "prefix"), "it is in quarantine, because a user put it there"))
       << out_;
   expect_forecast(2);
   EXPECT_TRUE(cluster_.said(told)) << cluster_.said();
@@ -292,7 +293,7 @@ TEST_F(ExplainTrouble, AFileOfAnotherDatasetInThePlaceOfOne) {
   EXPECT_TRUE(has(said_of("ckpt.4", "prefix"), path + " has 1794 bytes, expected ")) << out_;
   fs::resize_file(path, size);
   ASSERT_EQ(explain(), 0);
-  EXPECT_TRUE(has(said_of("ckpt.4", "prefix"), "1 of them were written again since")) << out_;
+  EXPECT_TRUE(has(said_of("ckpt.4", "prefix"), "1 of them have changed since")) << out_;
   EXPECT_EQ(follow(line_with("-> cairn verify ckpt.4")), exit_beyond_repair) << out_ << told_;
   EXPECT_TRUE(shows(path)) << out_;
   EXPECT_EQ(cluster_.restart(four_nodes()), 2);
@@ -307,8 +308,8 @@ TEST_F(ExplainTrouble, AFileOfAnotherDatasetInThePlaceOfOne) {
 /// It is as if it named none, until it is written again.
 TEST_F(ExplainTrouble, ADamagedNameOfTheCurrentOne) {
   const std::string damage = book("current") +
-                             " is damaged: the newest checkpoint is taken; cairn index current "
-                             "NAME chooses another";
+                             " is damaged: a restart uses the newest checkpoint; cairn index "
+                             "current NAME chooses another";
   for (const bool cut : {false, true}) {
     const auto spoil = [&] {
       ASSERT_EQ(index(Action::current, "ckpt.2"), 0) << told_;

@@ -217,7 +217,7 @@ TEST_F(Verify, WhereTimesAreNotKeptNoFileThatMayBeTheProgramsIsReplaced) {
     process_.environment["SCR_COPY_METADATA"] = "0";
     std::ofstream(cluster_.file(2, 4)) << "by the program, later";
     EXPECT_EQ(verify_prefix(true), exit_beyond_repair) << out_;
-    EXPECT_TRUE(shows("written again since")) << out_;
+    EXPECT_TRUE(shows("has changed since")) << out_;
     EXPECT_EQ(read_all(cluster_.file(2, 4)), "by the program, later");
     fs::remove(cluster_.file(2, 4));
     EXPECT_EQ(verify_prefix(true), exit_damaged) << out_;
@@ -234,7 +234,7 @@ TEST_F(Verify, WithoutACacheTheFileIsBeyondRepairAndAnotherFolderMayHaveIt) {
   cluster_.lose_all_nodes();
   flip(cluster_.file(2, 4));
   EXPECT_EQ(verify_prefix(true), exit_beyond_repair);
-  EXPECT_TRUE(shows("because no cache has block ")) << out_;
+  EXPECT_TRUE(shows("because no cache has an intact copy of block ")) << out_;
   VerifyCommand command;
   command.source.prefix = prefix();
   command.caches = {cluster_.saved("copy", "n2")};
@@ -308,7 +308,7 @@ TEST_F(Verify, WhatCanBeRepairedIsRepairedBesideWhatCannot) {
   flip(cluster_.file(2, 4));
   EXPECT_EQ(verify_prefix(true), exit_beyond_repair) << out_;
   EXPECT_TRUE(shows("bad: " + cluster_.file(2, 2))) << out_;
-  EXPECT_TRUE(shows("because no cache has block ")) << out_;
+  EXPECT_TRUE(shows("because no cache has an intact copy of block ")) << out_;
   EXPECT_EQ(read_all(cluster_.file(2, 4)), content_of(4, 0, 2));
 }
 
@@ -333,7 +333,7 @@ TEST_F(Verify, NothingIsJudgedOrPassedOverWhereARecordCannotBeReadNow) {
   flip(cluster_.file(2, 4));
   const std::string uuid = text_of(listing.at(1).info.uuid);
   EXPECT_EQ(verify_prefix(true, {uuid}), exit_failure) << out_;
-  EXPECT_TRUE(shows("because it is not known whether newer files have the names")) << out_;
+  EXPECT_TRUE(shows("because it is unknown whether newer datasets")) << out_;
   passed = true;
   EXPECT_EQ(verify_prefix(true, {uuid}), exit_damaged) << out_;
   cluster_.expect_own_files(2);

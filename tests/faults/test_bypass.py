@@ -35,7 +35,7 @@ def test_it_is_read_where_it_is(bypassed: Job) -> None:
     outcome = bypassed.launch(FULL, BYPASS, checkpoints=1)
     assert outcome.restarted_from() == OLDER
     assert outcome.report["written"] == [NEWER]
-    assert outcome.said("is read where it is"), outcome.log
+    assert outcome.said("is read directly"), outcome.log
     assert bypassed.launch(FULL, BYPASS).restarted_from() == NEWER
     assert not [path for node in NODES for path in bypassed.storage(node).glob("*/cairn.*/dataset.*")]
 
@@ -69,7 +69,7 @@ def test_killed_while_it_is_written(bypassed: Job) -> None:
 def test_what_only_the_cache_has_is_copied_for_a_global_restart(job: Job) -> None:
     outcome = job.launch(FULL, {"SCR_GLOBAL_RESTART": "1"})
     assert outcome.restarted_from() == NEWEST
-    assert outcome.said("is read where it is"), outcome.log
+    assert outcome.said("is read directly"), outcome.log
     assert in_prefix(job, NEWEST, 0).is_file()
 
 

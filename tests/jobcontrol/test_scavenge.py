@@ -341,7 +341,7 @@ def test_what_is_in_the_way_for_a_while_is_told_by_the_exit_code(left: Left, bus
     """And nothing older is brought in place of what can be had later."""
     left.hold(listed(2, ALL), listed(3, ALL))
     for node in busy:
-        left.answers(node, "75 a job is running with the cache")
+        left.answers(node, "75 a job or a command is using the cache")
     done = left.scavenge("--json")
     assert done.code == code, done
     assert [one["number"] for one in done.json()["datasets"]] == [3] and "a job is running" in done.told
@@ -617,6 +617,6 @@ def test_a_job_that_succeeds_need_not_hear_that_there_is_no_way_to_its_nodes(run
 def test_what_keeps_the_scavenge_from_its_work_does_not_change_how_the_job_ended(run: Callable[..., Any],
                                                                                 tmp_path: Path) -> None:
     for rank in range(2):
-        (tmp_path / "storage" / "nodes" / f"n{rank}" / "answer").write_text("75 a job is running with the cache")
+        (tmp_path / "storage" / "nodes" / f"n{rank}" / "answer").write_text("75 a job or a command is using the cache")
     done = run("exit 7")
     assert done.code == 4 and "scavenge     ckpt.2 later" in done.told, done

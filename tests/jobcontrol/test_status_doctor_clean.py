@@ -10,6 +10,7 @@ import signal
 import subprocess
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, Dict, List, Optional, Tuple
 
 import pytest
@@ -398,6 +399,28 @@ def test_doctor_looks_at_every_store(cairn: Path, tmp_path: Path) -> None:
     assert "0 of 1 nodes are fit" in output, output
 
 
+@pytest.mark.parametrize("free, level", [(8 << 10, "bad"), (64 << 20, "note"), (1 << 40, "good")])
+def test_doctor_calls_a_cache_good_only_if_it_has_room(free: int, level: str) -> None:
+    assert doctor.check_room("cache /c", free, None, 0).level == level
+    assert doctor.check_room("cache /c", free, None, free + 1).level == "bad"
+    assert doctor.check_room("cache /c", free, None, free).level == "good"
+
+
+def test_doctor_calls_a_full_prefix_directory_bad(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda path: SimpleNamespace(free=8 << 10))
+    assert next(doctor.check_prefix(str(tmp_path))).level == "bad"
+
+
+def test_doctor_says_that_a_cache_or_prefix_directory_cannot_be_written() -> None:
+    for found in (doctor.check_cache("/proc/cache", "n0", 0, None), doctor.check_prefix("/proc")):
+        only, = found
+        assert only.level == "bad" and "/proc cannot be written" in only.what, "root too, whom access() allows it"
+
+
+def test_doctor_leaves_nothing_in_the_directories_that_it_tests(tmp_path: Path) -> None:
+    assert doctor.why_unwritable(tmp_path) == "" and not list(tmp_path.iterdir())
+
+
 def test_doctor_compares_a_checkpoint_with_the_memory_of_the_job() -> None:
     if doctor.file_system_of("/dev/shm") != "tmpfs":
         pytest.skip("no memory is mounted at /dev/shm")
@@ -407,7 +430,7 @@ def test_doctor_compares_a_checkpoint_with_the_memory_of_the_job() -> None:
     assert "of memory left for the job" in findings[1 << 19][0].what and "ask for more memory" in findings[1 << 19][0].remedy
     assert "room for a checkpoint of 2 ranks" in findings[1 << 21][0].what
     # That what is in the cache counts is told wherever there is a limit.
-    assert [any("/dev/shm counts" in one.what for one in found) for found in findings.values()] == [True, True, True, False]
+    assert [any("/dev/shm count as memory" in one.what for one in found) for found in findings.values()] == [True, True, True, False]
 
 
 def test_doctor_speaks_of_memory_only_where_the_cache_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -460,7 +483,7 @@ def test_the_file_system_is_that_of_the_nearest_mount() -> None:
 def test_what_others_wipe_is_said_to_be_unknown(cairn: Path, tmp_path: Path) -> None:
     (tmp_path / "hosts").write_text("node0\nnode1\n")
     output = call(cairn, tmp_path, "doctor", PBS_JOBID="7.server", PBS_NODEFILE=str(tmp_path / "hosts"))[1]
-    assert "resource manager pbs: 2 nodes" in output and "removed at the end of a job" in output, output
+    assert "resource manager pbs: 2 nodes" in output and "at the end of a job" in output, output
 
 
 def test_what_slurm_wipes_is_told() -> None:

@@ -35,7 +35,7 @@ tl::unexpected<Error> too_short(const std::string& path, std::uint64_t actual, s
 }
 
 tl::unexpected<Error> no_folder(std::string_view action, const std::string& path) {
-  return fail(Code::io, "cannot {} {}: it is a file, not a folder", action, path);
+  return fail(Code::io, "cannot {} {}: it is a file, not a directory", action, path);
 }
 
 bool reaches(const Inode& file, std::uint64_t offset, std::uint64_t length) {
@@ -281,11 +281,11 @@ class MemoryFiles final : public Files {
     const Turn turn;
     const Place place = find(path);
     if (place.inode && place.inode->kind == Kind::folder) return {};
-    if (place.inode) return refuse(EEXIST, "make folder", path);
-    if (!place.parent) return refuse(ENOENT, "make folder", path);
+    if (place.inode) return refuse(EEXIST, "create directory", path);
+    if (!place.parent) return refuse(ENOENT, "create directory", path);
     if (place.volume->free_bytes() == 0) {
       disturbances_.refused_room(path);
-      return refuse(ENOSPC, "make folder", path);
+      return refuse(ENOSPC, "create directory", path);
     }
     add(place, Kind::folder, mode);
     return {};
@@ -364,17 +364,17 @@ class MemoryFiles final : public Files {
 
   Status sync_folder(const std::string& folder) override {
     const Turn turn;
-    CAIRN_TRY(outlast_signals(disturbances_, "sync folder", folder));
-    CAIRN_ASSIGN(const Place place, find_folder(folder, "sync folder"));
+    CAIRN_TRY(outlast_signals(disturbances_, "sync directory", folder));
+    CAIRN_ASSIGN(const Place place, find_folder(folder, "sync directory"));
     place.volume->sync_names(*place.inode);
     return {};
   }
 
   Result<Space> space(const std::string& path) override {
     const Turn turn;
-    CAIRN_TRY(outlast_signals(disturbances_, "tell the free space at", path));
+    CAIRN_TRY(outlast_signals(disturbances_, "find the free space at", path));
     const Place place = find(path);
-    if (!place.inode) return refuse(ENOENT, "tell the free space at", path);
+    if (!place.inode) return refuse(ENOENT, "find the free space at", path);
     const auto mount = std::find_if(mounts_.begin(), mounts_.end(), [&](const auto& candidate) {
       return candidate.second == place.volume;
     });

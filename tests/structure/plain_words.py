@@ -10,9 +10,9 @@ BANNED = re.compile(
     r"|so many more|from zero|folders?|mend|mends|mended|mending|remains|(is|are|be|was|were) refused|refuses?)\b", re.IGNORECASE)
 
 # What is kept free of them: in sources the texts, in documents every line. Add what you have rewritten.
-PATTERNS = ("src/tools/*.cpp", "src/tools/*.hpp", "python/cairn/commands/*.py", "python/cairn/command_line.py",
+PATTERNS = ("src/**/*.cpp", "src/**/*.hpp", "python/cairn/commands/*.py", "python/cairn/command_line.py",
             "python/cairn/native.py", "python/cairn/account.py", "python/cairn/reporting/*.py", "python/cairn/loop.py",
-            "python/cairn/scavenge.py", "docs/man/*.1", "README.md", "docs/*.md")
+            "python/cairn/scavenge.py", "docs/man/*.1", "README.md", "docs/*.md", "include/*")
 
 CPP_TEXT = re.compile(r'//[^\n]*|#include[^\n]*|(?P<text>"(?:\\.|[^"\\\n])*"(?:\s*"(?:\\.|[^"\\\n])*")*)')
 

@@ -122,6 +122,7 @@ def test_what_only_a_newer_python_understands_is_caught(tmp_path):
 
 @pytest.mark.parametrize("name, text, count", [
     ("src/tools/a.cpp", 'log.error("{} is no "\n  "folder; mend it", x);', 1), ("src/tools/a.cpp", "// nobody tells\n", 0),
+    ("src/session/a.cpp", 'warn("the folder is full");', 1), ("include/a.h", "/* Nobody calls it. */\n", 1),
     ("src/tools/a.cpp", 'json["folders"] = 1;', 0), ("src/tools/a_test.cpp", 'say("it is told");', 0),
     ("python/cairn/commands/a.py", 'x = f"{y} tells all"', 1), ("python/cairn/commands/a.py", '"""cairn a: tells."""\n', 1),
     ("python/cairn/native.py", '"""It tells."""\n', 0),

@@ -7,6 +7,7 @@ import errno
 import os
 import re
 import shutil
+import tempfile
 import time
 from contextlib import suppress
 from itertools import chain
@@ -26,6 +27,8 @@ from cairn.roles import Answer, Ask, ResourceManager, ask_here
 
 GOOD, NOTE, BAD = "good", "note", "bad"
 TMPFS_TYPES = ("tmpfs", "ramfs")
+TOO_SMALL = 1 << 20  # the blocks and records of a single rank need more
+SMALL = 1 << 30
 LAUNCHERS = ("srun", "flux", "jsrun", "mpirun", "mpiexec")
 
 
@@ -41,11 +44,11 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     made = Parser(
         prog="cairn doctor",
-        description="Checks whether a job can run here, and says what to do where it cannot.",
+        description="Checks whether a job can run here, and prints what to do if it cannot.",
         epilog="Exit codes: 0 fit, 1 not fit, 2 wrong usage.")
     made.add_argument("-p", "--prefix", metavar="DIR", help="the prefix directory, in place of SCR_PREFIX")
     made.add_argument("command", nargs=argparse.REMAINDER, metavar="LAUNCHER ... PROGRAM",
-                      help="also check that this program is built for the MPI of this launcher, as cairn run would start it")
+                      help="also check that this program is built for the MPI of this launcher; give them as for cairn run")
     made.set_defaults(run_cmd=None, restart_cmd=None)
     made.add_argument("--all-nodes", action="store_true", help="also test all nodes of the allocation")
     return made
@@ -54,7 +57,7 @@ def parser() -> argparse.ArgumentParser:
 def check_launchers(ask: Ask = ask_here) -> Iterator[Finding]:
     """Something must start the program; whose each launcher is, it tells itself."""
     told = {name: ask([name, "--version"]) for name in LAUNCHERS if shutil.which(name)}
-    remedy = "load the module of the MPI that the program is built with, or set PATH"
+    remedy = "load the module of the MPI with which the program was built, or set PATH"
     if not told:
         yield Finding(BAD, "no launcher of MPI programs was found", remedy)
     works = any(answer.code == 0 for answer in told.values())
@@ -83,8 +86,8 @@ def check_srun(ask: Ask) -> Iterator[Finding]:
     answer = ask(["srun", "--mpi=list"])
     kinds = re.findall(r"^\s+(\w+)\s*$", answer.text, re.MULTILINE) if answer.code == 0 else []
     if kinds and not any(kind.startswith(("pmix", "pmi2", "cray")) for kind in kinds):
-        yield Finding(NOTE, f"srun starts MPI programs by {', '.join(kinds)} only: each rank may run alone",
-                      "start them by mpirun or mpiexec, or ask for Slurm's plugin pmix or pmi2")
+        yield Finding(NOTE, f"srun has only these MPI plugins: {', '.join(kinds)}; its ranks may not find each other",
+                      "start programs with mpirun or mpiexec, or ask your site for Slurm's plugin pmix or pmi2")
 
 
 def check_clustershell() -> Iterator[Finding]:
@@ -104,17 +107,17 @@ def check_manager(manager: ResourceManager) -> Iterator[Finding]:
         yield Finding(BAD, f"resource manager {manager.name}: {trouble}", "set SCR_NODELIST")
         return
     if manager.name == "local":
-        yield Finding(NOTE, "no resource manager: one node, and no spare",
-                      "cairn run --nodes N --spares S simulates nodes, to try recovery out")
+        yield Finding(NOTE, "no resource manager: one node, and no spare nodes",
+                      "to try recovery with simulated nodes: cairn run --nodes N --spares S")
         return
     left = manager.seconds_left(time.time())
     yield Finding(GOOD, f"resource manager {manager.name}: {len(nodes)} nodes")
     if left is None:
-        yield Finding(NOTE, "the end of the allocation is unknown", "set SCR_END_TIME, which SCR_HALT_SECONDS needs")
+        yield Finding(NOTE, "the end of the allocation is unknown", "set SCR_END_TIME; SCR_HALT_SECONDS has no effect without it")
     else:
         yield Finding(GOOD, f"the allocation ends in {time_text(left)}")
     remedies = {"slurm": "start the job with --no-kill", "lsf": "set LSB_DJOB_COMMFAIL_ACTION=KILL_TASKS",
-                "pbs": "ask for an allocation that tolerates the loss of nodes (-W tolerate_node_failures=all)"}
+                "pbs": "submit the job with -W tolerate_node_failures=all"}
     if manager.name in remedies:
         yield Finding(NOTE, "it is unknown whether the allocation survives the loss of a node", remedies[manager.name])
 
@@ -127,8 +130,17 @@ def dead_mount(what: str, path: Path) -> Optional[Finding]:
         except OSError as error:
             return None if error.errno != errno.ENOTCONN else Finding(
                 BAD, f"{what}: the process that served the mount {above} has ended",
-                f"unmount it (fusermount3 -u {above}), and mount it again")
+                f"unmount it (fusermount3 -u {above}), then mount it again")
     return None
+
+
+def why_unwritable(folder: Path) -> str:
+    """Empty if a directory can be created in it. access() cannot answer that: it allows root everything, even in /proc."""
+    try:
+        os.rmdir(tempfile.mkdtemp(prefix=".cairn.doctor.", dir=folder))
+    except OSError as error:
+        return error.strerror
+    return ""
 
 
 def check_prefix(prefix: str) -> Iterator[Finding]:
@@ -138,14 +150,16 @@ def check_prefix(prefix: str) -> Iterator[Finding]:
         yield dead
     elif not os.path.isdir(prefix):
         state = "is not a directory" if os.path.exists(prefix) else "does not exist"
-        yield Finding(BAD, f"prefix directory {prefix} {state}", "create it, or name another by --prefix or SCR_PREFIX")
-    elif not os.access(prefix, os.W_OK | os.X_OK):
-        yield Finding(BAD, f"prefix directory {prefix} cannot be written", "name another by --prefix or SCR_PREFIX")
+        yield Finding(BAD, f"prefix directory {prefix} {state}", "create it, or name another with --prefix or SCR_PREFIX")
+    elif why_unwritable(Path(prefix)):
+        yield Finding(BAD, f"prefix directory {prefix} cannot be written ({why_unwritable(Path(prefix))})",
+                      "name another with --prefix or SCR_PREFIX")
     else:
         free = shutil.disk_usage(prefix).free
-        yield Finding(GOOD, f"prefix directory {prefix}: {size_text(free)} free")
+        yield Finding(GOOD if free >= TOO_SMALL else BAD, f"prefix directory {prefix}: {size_text(free)} free",
+                      "" if free >= TOO_SMALL else "free space there, or name another with --prefix or SCR_PREFIX")
         if file_system_of(prefix) in TMPFS_TYPES:
-            yield Finding(NOTE, f"{prefix} is in the memory of this node, and is lost with it",
+            yield Finding(NOTE, f"{prefix} is in the memory of this node: if the node fails, it is lost",
                           "set SCR_PREFIX to a directory on the parallel file system")
 
 
@@ -176,35 +190,46 @@ def check_cache(base: str, node: str, rank_bytes: int, memory_left: Optional[int
         yield dead
         return
     folder = there(wanted)
-    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
-        yield Finding(BAD, f"cache {base}: {folder} cannot be written", "choose another by SCR_CACHE_BASE or STORE")
+    if why_unwritable(folder):
+        yield Finding(BAD, f"cache {base}: {folder} cannot be written ({why_unwritable(folder)})",
+                      "choose another with SCR_CACHE_BASE or STORE")
         return
     if folder != wanted and not makes_it:
         yield Finding(BAD, f"cache {base} does not exist, and MKDIR=0 keeps a run from creating it",
                       "create it, or remove MKDIR=0 from its STORE line")
         return
     if folder != wanted and "%n" not in base:
-        yield Finding(NOTE, f"cache {base} does not exist; the first run would create it in {folder}",
-                      "if it should be a mounted disk, mount it; or choose another by SCR_CACHE_BASE or STORE")
+        yield Finding(NOTE, f"cache {base} does not exist; the first run creates it in {folder}",
+                      "if a disk should be mounted there, mount it; or choose another with SCR_CACHE_BASE or STORE")
     free = shutil.disk_usage(folder).free
     kind = file_system_of(str(folder.resolve()))
     left = memory_left if kind in TMPFS_TYPES else None
-    room, limited = (free, False) if left is None else (min(free, left), left < free)
-    whose = "of memory left for the job" if limited else "free"
-    if room < max(rank_bytes, 1):
-        yield Finding(BAD, f"cache {base}: {size_text(room)} {whose}, and each rank writes {size_text(rank_bytes)} to "
-                      "a checkpoint", "choose a larger one by SCR_CACHE_BASE or STORE"
-                      + (", or ask for more memory" if limited else ""))
-    else:
-        ranks = f", room for a checkpoint of {room // rank_bytes} ranks" if rank_bytes else ""
-        yield Finding(GOOD, f"cache {base} ({kind}): {size_text(free)} free{ranks}")
+    yield check_room(f"cache {base} ({kind})", free, left, rank_bytes)
     if left is not None:
-        yield Finding(NOTE, f"the job may use {size_text(left)} more of memory, and what is in {base} counts",
-                      "remove older caches (cairn clean), ask for more memory, or choose a cache on a disk by SCR_CACHE_BASE or "
-                      "STORE")
+        yield Finding(NOTE, f"the job may use {size_text(left)} more memory, and files in {base} count as memory",
+                      "remove old caches (cairn clean), ask for more memory, or choose a cache on a disk with SCR_CACHE_BASE "
+                      "or STORE")
     if str(folder.resolve()).startswith("/dev/shm") and removes_ipc():
         yield Finding(NOTE, "systemd-logind removes a user's files in /dev/shm when the user's last session ends",
                       "ask for RemoveIPC=no in logind.conf")
+
+
+def check_room(cache: str, free: int, memory_left: Optional[int], rank_bytes: int) -> Finding:
+    """Whether a checkpoint of one rank fits; rank_bytes is 0 if its size is unknown."""
+    limited = memory_left is not None and memory_left < free
+    room = min(free, memory_left) if memory_left is not None else free
+    what = f"{cache}: {size_text(room)} " + ("of memory left for the job" if limited else "free")
+    larger = "choose a larger one with SCR_CACHE_BASE or STORE" + (", or ask for more memory" if limited else "")
+    if room < rank_bytes:
+        return Finding(BAD, f"{what}, but each rank writes {size_text(rank_bytes)} to a checkpoint", larger)
+    if rank_bytes:
+        return Finding(GOOD, f"{what}, room for a checkpoint of {room // rank_bytes} ranks")
+    if room < TOO_SMALL:
+        return Finding(BAD, f"{what}, too little for any checkpoint", larger)
+    if room < SMALL:
+        return Finding(NOTE, f"{what}; it is unknown whether a checkpoint fits",
+                       "set CAIRN_CHECKPOINT_SIZE to the size of a checkpoint per rank, and run cairn doctor again")
+    return Finding(GOOD, what)
 
 
 def removes_ipc(etc: Path = Path("/etc/systemd"), running: Path = Path("/run/systemd/system")) -> bool:
@@ -264,8 +289,8 @@ def memory_left(root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/sel
     return min((left for left in found if left is not None), default=None)
 
 
-WIPES_UNKNOWN = Finding(NOTE, "it is unknown which files are removed at the end of a job (by an epilog, or with its own /tmp)",
-                        "ask your site; the next job can always restart from the prefix directory: keep SCR_FLUSH above 0")
+WIPES_UNKNOWN = Finding(NOTE, "it is unknown whether the site removes node-local files at the end of a job (an epilog, a private /tmp)",
+                        "ask your site; keep SCR_FLUSH above 0, and the next job can restart from the prefix directory")
 
 
 def check_slurm_wipes(ask: Callable = ask_here) -> Iterator[Finding]:
@@ -276,11 +301,11 @@ def check_slurm_wipes(ask: Callable = ask_here) -> Iterator[Finding]:
     if not said:
         yield WIPES_UNKNOWN
     if "tmpfs" in said.get("JobContainerType", ""):
-        yield Finding(NOTE, "Slurm gives each job its own /tmp and /dev/shm, and removes them with the job",
-                      "the next job restarts from the prefix directory: keep SCR_FLUSH above 0")
+        yield Finding(NOTE, "Slurm gives each job its own /tmp and /dev/shm, and removes them at its end",
+                      "keep SCR_FLUSH above 0, and the next job restarts from the prefix directory")
     if said.get("Epilog", "(null)") not in ("(null)", ""):
         yield Finding(NOTE, "an epilog runs at the end of each job, and may remove the caches",
-                      "ask what it removes; the next job can always restart from the prefix directory")
+                      "ask your site what it removes; keep SCR_FLUSH above 0, and the next job can restart from the prefix directory")
 
 
 def check_nodes(here: Here) -> Iterator[Finding]:
@@ -311,8 +336,8 @@ def check_program(options: argparse.Namespace) -> Iterator[Finding]:
     if linked and mpi:
         yield Finding(GOOD, f"{program} is built for {linked[0].mpi}, and {commands.name} starts its programs")
     else:
-        yield Finding(NOTE, f"it is unknown which MPI {program} is built for, as its libraries do not show it",
-                      "nothing: SCR_Init checks it when the program starts")
+        yield Finding(NOTE, f"it is unknown for which MPI {program} is built: its libraries do not show it",
+                      "nothing to do: SCR_Init checks it when the program starts")
 
 
 def findings(here: Here, all_nodes: bool) -> Iterator[Finding]:
