@@ -26,13 +26,14 @@ using Locks = std::map<FileId, HeldFolder>;
 /// directory, and in every shared store. Two runs of one job at once would take each other's
 /// datasets for remains. Each locked folder notes for which prefix directory it is. Called again
 /// later in the run, makes and locks again what somebody has removed meanwhile, and keeps the rest.
+/// A store that no checkpoint uses and some rank cannot open is left out on all, with a warning.
 ///
 /// Errors (agreed): untrusted, io; busy if another run of the job is alive, after ten seconds,
 /// because a killed run may take a moment to be gone; bad_setting if a store that is said to be
 /// private to each group is seen by two of them, whose ranks would remove each other's files.
 Status open_stores(Communicator& comm, Files& files, Clock& clock, const Placement& placement,
                    const Settings& settings, const PrefixIdentity& identity,
-                   std::vector<Store>& stores, Locks& locks);
+                   std::vector<Store>& stores, Locks& locks, const Log& log);
 
 /// Local. Replaces the note in the folders that this rank has locked. Trouble is only logged.
 void note_prefix(Files& files, const Locks& locks, const PrefixNote& note, const Log& log);

@@ -48,7 +48,8 @@ Status Session::prepare() {
   }
   events_.started(comm_.size(), placement_.nodes());
   CAIRN_ASSIGN(identity_, find_prefix_identity(comm_, files_, clock_, placement_, settings_, log_));
-  CAIRN_TRY(open_stores(comm_, files_, clock_, placement_, settings_, identity_, stores_, locks_));
+  CAIRN_TRY(
+      open_stores(comm_, files_, clock_, placement_, settings_, identity_, stores_, locks_, log_));
   CAIRN_ASSIGN(levels_, resolve_levels(comm_, settings_, stores_, placement_));
   CAIRN_TRY(purge_if_asked());
   CAIRN_ASSIGN(datasets_, recover_cache(comm_, files_, clock_, stores_, levels_, placement_,
@@ -193,7 +194,8 @@ Status Session::start(Phase phase, const std::string& name, std::uint32_t flags)
   Status made = make_dataset({uuid[0], uuid[1]}, name, flags);
   if (!made) {
     make_room_after(made.error());
-    if (current_.in_prefix()) made.error().is_reported = !refused_starts_.is_news(cause_of(made.error()));
+    if (current_.in_prefix())
+      made.error().is_reported = !refused_starts_.is_news(cause_of(made.error()));
     return made;
   }
   refused_starts_ = {};
@@ -262,7 +264,8 @@ Status Session::make_rank_folder() {
   if (made || made.error().code != Code::not_found) return made;
   warn("{}: the folder of the job is made again, but what it held is lost; {}", made.error().text,
        remedy_for(made.error(), Storage::cache));
-  CAIRN_TRY(open_stores(comm_, files_, clock_, placement_, settings_, identity_, stores_, locks_));
+  CAIRN_TRY(
+      open_stores(comm_, files_, clock_, placement_, settings_, identity_, stores_, locks_, log_));
   return make();
 }
 
@@ -273,8 +276,8 @@ Status Session::complete(Phase phase, bool valid) {
   const char* call = phase == Phase::checkpoint ? "SCR_Complete_checkpoint" : "SCR_Complete_output";
   CAIRN_TRY(enter(call, phase, "", of_all));
   phase_ = Phase::idle;
-  Status done =
-      of_all[0] == 0 ? check_names(*files, {of_all[1], of_all[2]}) : agree_on_files(files);
+  Status done = of_all[0] == 0 ? check_names(*files, {of_all[1], of_all[2]})
+                               : agree_on_files(files, {of_all[1], of_all[2]});
   if (done) done = current_.in_prefix() ? publish_current() : protect_current(*std::move(files));
   if (!done) {
     abandon_current();
