@@ -1,5 +1,5 @@
 // The records that SCR 3 has left in a prefix directory, read for cairn index import.
-#include "prefix/scr_index.hpp"
+#include "prefix/scr_import.hpp"
 
 #include <array>
 
@@ -64,9 +64,16 @@ void check(Bytes input) {
             .has_value(),
         "files can be written");
   }
-  const auto index = read_scr_index(*files, "/p");
+  auto index = read_scr_index(*files, "/p");
   if (!index) return;
-  for (const ScrDataset& dataset : index->datasets) check_dataset(dataset);
+  for (ScrDataset& dataset : index->datasets) {
+    const Uuid uuid = dataset.trouble.empty() ? dataset.uuid() : Uuid{};
+    read_scr_details(*files, "/p", dataset);
+    check_dataset(dataset);
+    if (!dataset.trouble.empty()) continue;
+    expect(uuid == dataset.uuid(), "the details do not make it another dataset");
+    (void)first_missing(*files, "/p", dataset);
+  }
 }
 
 std::vector<Blob> seeds() {

@@ -116,9 +116,9 @@ Status refuse_double_names(Communicator& comm, const std::vector<RankRecord>& re
     const auto [known, is_first] = writers.emplace(std::move(name), rank);
     if (!is_first && status)
       status = fail(Code::invalid,
-                    "ranks {} and {} have both written a file named {}, but the prefix directory "
-                    "can hold only one file of that name; put the rank into the name, or set "
-                    "SCR_CACHE_BYPASS=1 if the ranks share one file",
+                    "ranks {} and {} both have a file named {}, and in the cache each has its own: "
+                    "if the ranks write one file together, set SCR_CACHE_BYPASS=1, and they write "
+                    "it in the prefix directory; else put the rank into the name",
                     known->second, rank, known->first);
   });
   return status;

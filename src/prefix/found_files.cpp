@@ -1,5 +1,9 @@
 #include "prefix/found_files.hpp"
 
+#include <array>
+
+#include "base/checksum.hpp"
+#include "comm/blobs.hpp"
 #include "prefix/check.hpp"
 #include "prefix/flush.hpp"
 #include "prefix/in_place.hpp"
@@ -9,39 +13,207 @@
 namespace cairn {
 namespace {
 
+constexpr int share_tag = 321;
+constexpr int record_tag = 322;
+constexpr std::uint64_t piece_bytes = 4 << 20;
+
+/// One rank's claim to a file, as rank 0 hands it out.
+struct Claim {
+  std::string name;
+  std::uint64_t index = 0;  ///< among those of the ranks that share the file
+  std::uint64_t sharers = 1;
+  RecordedFile recorded;
+};
+
+template <class Number>
+void put_recorded(Encoder& out, const std::optional<Number>& value) {
+  out.u64(value ? 1 : 0);
+  out.u64(value.value_or(0));
+}
+template <class Number>
+std::optional<Number> get_recorded(Decoder& in) {
+  const bool is_recorded = in.u64() != 0;
+  const auto value = static_cast<Number>(in.u64());
+  return is_recorded ? std::optional(value) : std::nullopt;
+}
+
+void put(Encoder& out, const Claim& claim) {
+  out.text(claim.name);
+  out.u64(claim.index);
+  out.u64(claim.sharers);
+  put_recorded(out, claim.recorded.size);
+  put_recorded(out, claim.recorded.crc32);
+}
+
+Claim get_claim(Decoder& in) {
+  Claim claim;
+  claim.name = in.text();
+  claim.index = in.u64();
+  claim.sharers = in.u64();
+  claim.recorded.size = get_recorded<std::uint64_t>(in);
+  claim.recorded.crc32 = get_recorded<std::uint32_t>(in);
+  return claim;
+}
+
+/// How the records of the ranks that wrote a dataset are dealt out to those that read it: as many
+/// to each, one after the other.
+class Deal {
+ public:
+  Deal(std::uint64_t records, int readers)
+      : records_(records), readers_(static_cast<std::uint64_t>(readers)) {}
+
+  std::uint64_t first(int reader) const {
+    return records_ * static_cast<std::uint64_t>(reader) / readers_;
+  }
+  std::uint64_t end(int reader) const { return first(reader + 1); }
+  int reader_of(std::uint64_t record) const {
+    return static_cast<int>(((record + 1) * readers_ - 1) / records_);
+  }
+  std::uint64_t records() const { return records_; }
+
+ private:
+  std::uint64_t records_;
+  std::uint64_t readers_;
+};
+
+Result<std::uint32_t> crc32_of_file(Files& files, const std::string& path, std::uint64_t size) {
+  CAIRN_ASSIGN(const auto file, files.open(path));
+  Blob piece(std::min(size, piece_bytes));
+  std::uint32_t crc = 0;
+  for (std::uint64_t at = 0; at < size; at += piece.size()) {
+    const auto part = MutableBytes(piece).first(std::min(size - at, piece_bytes));
+    CAIRN_TRY(file->read_at(at, part));
+    crc = crc32(part, crc);
+  }
+  return crc;
+}
+
 class Found {
  public:
-  Found(Communicator& alone, const Site& site, FoundDataset found)
-      : alone_(alone),
-        site_(site),
-        found_(std::move(found)),
-        pending_(site.folder.pending(site.epoch, found_.record.info)) {
-    found_.record.info.flags |= flag_in_place | flag_found;
-  }
+  Found(Communicator& comm, const Site& site, FoundDataset&& found)
+      : comm_(comm), site_(site), found_(std::move(found)), deal_(0, comm.size()) {}
 
   Result<DatasetRecord> run() {
-    CAIRN_TRY(look());
-    divide_shared();
+    CAIRN_TRY(hand_out());
+    CAIRN_TRY(agree(comm_, look()));
+    CAIRN_TRY(compare_totals());
+    CAIRN_TRY(agree(comm_, compare_checksums()));
     const Status published = publish();
     if (!published) {
-      (void)site_.keeper->abandon(found_.record.info);  // else the next owner removes it
+      // Else the next owner removes it.
+      if (site_.keeper != nullptr) (void)site_.keeper->abandon(found_.record.info);
       return tl::unexpected(published.error());
     }
-    CAIRN_TRY(site_.keeper->mark_settled(found_.record));
+    CAIRN_TRY(on_keeper(comm_, site_,
+                        [&](Keeper& keeper) { return keeper.mark_settled(found_.record); }));
     found_.record.settled = true;
     return std::move(found_.record);
   }
 
  private:
-  Status look() {
+  // --- who reads what ---
+
+  /// Every rank gets to know the dataset, and which records it makes.
+  Status hand_out() {
+    const bool gives = comm_.rank() == 0;
+    CAIRN_TRY(agree(comm_, gives ? divide() : Status{}));
+    Blob head = gives ? encode_head() : Blob{};
+    bcast_blob(comm_, head, 0);
+    CAIRN_TRY(agree(comm_, decode_head(head)));
+    Blob mine;
+    if (gives) {
+      for (int rank = 1; rank < comm_.size(); ++rank)
+        send_blob(comm_, encode_share(rank), rank, share_tag);
+      mine = encode_share(0);
+    } else {
+      mine = recv_blob(comm_, 0, share_tag);
+    }
+    take_share(mine);
+    return {};
+  }
+
+  /// On rank 0.
+  Status divide() {
+    if (found_.files.empty()) return fail(Code::bad_argument, "no rank has a file");
+    std::map<std::string, std::pair<std::uint64_t, std::size_t>> named;  // how often, by whom last
     for (std::size_t rank = 0; rank < found_.files.size(); ++rank) {
+      std::vector<Claim>& claims = claims_.emplace_back();
+      for (const std::string& name : found_.files[rank]) {
+        auto& [count, last] = named[name];
+        if (count > 0 && last == rank)
+          return fail(Code::bad_argument, "rank {} is given {} twice", rank, path_of(name));
+        last = rank;
+        const auto recorded = found_.recorded.find(name);
+        claims.push_back({name, count++, 1,
+                          recorded == found_.recorded.end() ? RecordedFile{} : recorded->second});
+      }
+    }
+    for (std::vector<Claim>& claims : claims_)
+      for (Claim& claim : claims) claim.sharers = named.at(claim.name).first;
+    return {};
+  }
+
+  Blob encode_head() {
+    found_.record.info.flags |= flag_in_place | flag_found;
+    const Blob record = encode(found_.record);
+    Encoder out;
+    out.text({reinterpret_cast<const char*>(record.data()), record.size()});
+    out.text(found_.node);
+    out.u64(found_.files.size());
+    out.u64(found_.block_bytes);
+    out.u64(found_.totals ? 1 : 0);
+    out.u64(found_.totals ? found_.totals->files : 0);
+    out.u64(found_.totals ? found_.totals->bytes : 0);
+    return out.take();
+  }
+
+  Status decode_head(Bytes head) {
+    Decoder in(head);
+    const std::string record = in.text();
+    CAIRN_ASSIGN(found_.record, decode_dataset_record(std::as_bytes(std::span(record))));
+    found_.node = in.text();
+    deal_ = Deal(in.u64(), comm_.size());
+    found_.block_bytes = static_cast<std::uint32_t>(in.u64());
+    const bool has_totals = in.u64() != 0;
+    RecordedTotals totals;
+    totals.files = in.u64();
+    totals.bytes = in.u64();
+    if (has_totals) found_.totals = totals;
+    pending_ = site_.folder.pending(site_.epoch, found_.record.info);
+    return {};
+  }
+
+  Blob encode_share(int reader) const {
+    Encoder out;
+    for (std::uint64_t rank = deal_.first(reader); rank < deal_.end(reader); ++rank) {
+      out.u64(claims_[rank].size());
+      for (const Claim& claim : claims_[rank]) put(out, claim);
+    }
+    return out.take();
+  }
+
+  void take_share(Bytes share) {
+    Decoder in(share);
+    mine_.resize(deal_.end(comm_.rank()) - deal_.first(comm_.rank()));
+    for (std::vector<Claim>& claims : mine_) {
+      claims.resize(in.u64());
+      for (Claim& claim : claims) claim = get_claim(in);
+    }
+  }
+
+  // --- what is there ---
+
+  std::string path_of(const std::string& name) const { return site_.folder.prefix + "/" + name; }
+
+  Status look() {
+    for (std::size_t i = 0; i < mine_.size(); ++i) {
       RankRecord& record = records_.emplace_back();
       record.dataset = found_.record.info;
-      record.rank = static_cast<int>(rank);
+      record.rank = static_cast<int>(deal_.first(comm_.rank()) + i);
       record.encoding.block_bytes = found_.block_bytes;
       record.encoding.members = {record.rank};
       record.encoding.member_nodes = {found_.node};
-      for (const std::string& name : found_.files[rank]) CAIRN_TRY(look_at(name, record));
+      for (const Claim& claim : mine_[i]) CAIRN_TRY(look_at(claim, record));
       CAIRN_TRY(refuse_folders_led_out(record));
     }
     return {};
@@ -56,82 +228,149 @@ class Found {
                 *led_out.begin(), site_.folder.prefix);
   }
 
-  Status look_at(const std::string& name, RankRecord& record) {
-    if (!is_safe_name(name))
-      return fail(Code::bad_argument, "\"{}\" is not the name of a file below {}", name,
+  Status look_at(const Claim& claim, RankRecord& record) {
+    if (!is_safe_name(claim.name))
+      return fail(Code::bad_argument, "\"{}\" is not the name of a file below {}", claim.name,
                   site_.folder.prefix);
-    if (is_own_name(name))
+    if (is_own_name(claim.name))
       return fail(
           Code::bad_argument,
           "{} in {} is one of Cairn's own files, which cannot be part of a dataset: leave it out",
-          name, site_.folder.prefix);
-    const std::string path = site_.folder.prefix + "/" + name;
+          claim.name, site_.folder.prefix);
+    const std::string path = path_of(claim.name);
     CAIRN_ASSIGN(const FileInfo info, site_.files.info(path));
     if (info.kind != Kind::file)
       return fail(Code::invalid, "{} is not a regular file, so Cairn cannot check its contents",
                   path);
-    std::vector<Claim>& claims = claims_[name];
-    if (!claims.empty() && claims.back().rank == record.rank)
-      return fail(Code::bad_argument, "the file is listed twice for rank {}: {}", record.rank,
-                  path);
-    claims.push_back({record.rank, record.files.size()});
-    record.files.push_back({name, info.size, info.mode, info.owner, info.group, info.times});
+    if (claim.recorded.size && info.size != *claim.recorded.size)
+      return fail(Code::corrupt, "{} has {} bytes, and {} are recorded", path, info.size,
+                  *claim.recorded.size);
+    record.files.push_back({claim.name, info.size, info.mode, info.owner, info.group, info.times});
+    if (claim.sharers > 1)
+      record.files.back().part = part_of(info.size, found_.block_bytes, claim.index, claim.sharers);
     return {};
   }
 
-  void divide_shared() {
-    for (const auto& [name, claims] : claims_)
-      for (std::size_t i = 0; claims.size() > 1 && i < claims.size(); ++i) {
-        FileEntry& file = records_[static_cast<std::size_t>(claims[i].rank)].files[claims[i].file];
-        file.part = part_of(file.size, found_.block_bytes, i, claims.size());
+  /// A file that several ranks share may have been counted once, or once for each.
+  Status compare_totals() {
+    std::array<std::int64_t, 4> sums{};  // as named, and as there
+    for (std::size_t i = 0; i < mine_.size(); ++i)
+      for (std::size_t file = 0; file < mine_[i].size(); ++file) {
+        const auto size = static_cast<std::int64_t>(records_[i].files[file].size);
+        const bool is_first = mine_[i][file].index == 0;
+        sums[0] += 1;
+        sums[1] += size;
+        sums[2] += is_first ? 1 : 0;
+        sums[3] += is_first ? size : 0;
       }
+    comm_.allreduce(sums, Reduce::sum);
+    if (!found_.totals) return {};
+    const auto are = [&](std::int64_t files, std::int64_t bytes) {
+      return static_cast<std::uint64_t>(files) == found_.totals->files &&
+             static_cast<std::uint64_t>(bytes) == found_.totals->bytes;
+    };
+    if (are(sums[0], sums[1]) || are(sums[2], sums[3])) return {};
+    return fail(Code::corrupt, "its {} files have {} bytes, and {} files of {} bytes are recorded",
+                sums[2], sums[3], found_.totals->files, found_.totals->bytes);
   }
 
+  Status compare_checksums() {
+    for (std::size_t i = 0; i < mine_.size(); ++i)
+      for (std::size_t file = 0; file < mine_[i].size(); ++file) {
+        const Claim& claim = mine_[i][file];
+        if (!claim.recorded.crc32 || claim.index != 0) continue;
+        const std::string path = path_of(claim.name);
+        CAIRN_ASSIGN(const std::uint32_t crc,
+                     crc32_of_file(site_.files, path, records_[i].files[file].size));
+        if (crc != *claim.recorded.crc32)
+          return fail(Code::corrupt, "{} does not match the CRC32 that is recorded", path);
+      }
+    return {};
+  }
+
+  // --- publishing ---
+
   Status publish() {
-    Keeper& keeper = *site_.keeper;
-    CAIRN_TRY(keeper.begin(found_.record.info));
-    for (RankRecord& record : records_) CAIRN_TRY(seal_in_place(site_.files, site_.folder, record));
-    CAIRN_TRY(write_all_manifests());
+    CAIRN_TRY(
+        on_keeper(comm_, site_, [&](Keeper& keeper) { return keeper.begin(found_.record.info); }));
+    Status sealed;
+    in_turns(comm_, site_.limits.read_width, [&] { sealed = seal_mine(); });
+    CAIRN_TRY(agree(comm_, std::move(sealed)));
+    CAIRN_TRY(agree(comm_, write_all_manifests()));
     const DatasetRecord described =
-        describe(alone_, site_, found_.record.info, records_, found_.record.job_id);
+        describe(comm_, site_, found_.record.info, records_, found_.record.job_id);
     found_.record.files = described.files;
     found_.record.bytes = described.bytes;
     found_.record.ranks_per_manifest = described.ranks_per_manifest;
     found_.record.flushed_us = described.flushed_us;
-    CAIRN_TRY(keeper.plan(found_.record));
-    return keeper.publish(found_.record);
+    return on_keeper(comm_, site_, [&](Keeper& keeper) {
+      const Status planned = keeper.plan(found_.record);
+      return planned ? keeper.publish(found_.record) : planned;
+    });
   }
 
-  Status write_all_manifests() {
-    for (std::size_t first = 0; first < records_.size(); first += ranks_per_manifest) {
-      Blob content;
-      for (std::size_t i = first; i < std::min(first + ranks_per_manifest, records_.size()); ++i) {
-        const Blob sealed = encode(records_[i]);
-        content.insert(content.end(), sealed.begin(), sealed.end());
-      }
-      const auto number = static_cast<std::uint32_t>(first / ranks_per_manifest);
-      CAIRN_TRY(write_manifest(site_.files, pending_, number, content));
-    }
+  Status seal_mine() {
+    for (RankRecord& record : records_) CAIRN_TRY(seal_in_place(site_.files, site_.folder, record));
     return {};
   }
 
-  struct Claim {
-    int rank;
-    std::size_t file;  ///< its number among those of the rank
-  };
+  /// Those of my records that belong there.
+  Blob encode_records(std::uint64_t first, std::uint64_t end) const {
+    Blob content;
+    for (const RankRecord& record : records_) {
+      const auto rank = static_cast<std::uint64_t>(record.rank);
+      if (rank < first || rank >= end) continue;
+      const Blob sealed = encode(record);
+      content.insert(content.end(), sealed.begin(), sealed.end());
+    }
+    return content;
+  }
 
-  Communicator& alone_;
+  /// Whoever has the first record of a manifest writes it. All go through them in one order, so
+  /// that nobody waits in a circle.
+  Status write_all_manifests() {
+    Status written;
+    const std::uint64_t mine_end = deal_.end(comm_.rank());
+    for (std::uint64_t at = deal_.first(comm_.rank()); at < mine_end;) {
+      const std::uint64_t first = at / ranks_per_manifest * ranks_per_manifest;
+      const std::uint64_t end = std::min(first + ranks_per_manifest, deal_.records());
+      const Status one = give_to_manifest(first, end);
+      if (written) written = one;
+      at = end;
+    }
+    return written;
+  }
+
+  Status give_to_manifest(std::uint64_t first, std::uint64_t end) {
+    Blob content = encode_records(first, end);
+    const int writer = deal_.reader_of(first);
+    if (writer != comm_.rank()) {
+      send_blob(comm_, content, writer, record_tag);
+      return {};
+    }
+    for (int other = writer + 1; other <= deal_.reader_of(end - 1); ++other) {
+      if (deal_.first(other) == deal_.end(other)) continue;
+      const Blob theirs = recv_blob(comm_, other, record_tag);
+      content.insert(content.end(), theirs.begin(), theirs.end());
+    }
+    return write_manifest(site_.files, pending_,
+                          static_cast<std::uint32_t>(first / ranks_per_manifest), content);
+  }
+
+  Communicator& comm_;
   const Site& site_;
   FoundDataset found_;
-  const std::string pending_;
-  std::vector<RankRecord> records_;
-  std::map<std::string, std::vector<Claim>> claims_;  ///< by name; in the order of ranks
+  Deal deal_;
+  std::string pending_;
+  std::vector<std::vector<Claim>> claims_;  ///< of all ranks; on rank 0
+  std::vector<std::vector<Claim>> mine_;    ///< of the ranks whose records this one makes
+  std::vector<RankRecord> records_;         ///< the same
 };
 
 }  // namespace
 
-Result<DatasetRecord> publish_found(Communicator& alone, const Site& site, FoundDataset found) {
-  return Found(alone, site, std::move(found)).run();
+Result<DatasetRecord> publish_found(Communicator& comm, const Site& site, FoundDataset found) {
+  return Found(comm, site, std::move(found)).run();
 }
 
 Result<FileOwners> owners_of_files(Files& files, const PrefixFolder& folder,

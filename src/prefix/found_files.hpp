@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,20 +10,36 @@
 
 namespace cairn {
 
+/// What was recorded when a file was written.
+struct RecordedFile {
+  std::optional<std::uint64_t> size;
+  std::optional<std::uint32_t> crc32;
+};
+
+/// What was recorded of all files of a dataset together.
+struct RecordedTotals {
+  std::uint64_t files = 0;
+  std::uint64_t bytes = 0;
+};
+
 struct FoundDataset {
   DatasetRecord record;  ///< info, job_id, and what is known of failures; the rest is filled in
   std::vector<std::vector<std::string>> files;  ///< of each rank, relative to the prefix directory
   std::string node;                             ///< that answers for them
   std::uint32_t block_bytes = 0;
+  std::map<std::string, RecordedFile> recorded;  ///< by name; the files must be as it says
+  std::optional<RecordedTotals> totals;
 };
 
-/// Collective, of one process, which has the keeper. Reads all files once, takes their checksums,
-/// and publishes them as a dataset in place, by the protocol of publish_in_place(). A file that
-/// several ranks name is shared by them. Returns its record.
+/// Collective; `found` counts on rank 0 only. Each rank reads its share of the files once and takes
+/// their checksums, whatever number of ranks wrote them; then they are published as a dataset in
+/// place, by the protocol of publish_in_place(). A file that several ranks name is shared by them.
+/// Returns its record.
 ///
-/// Errors: those of the files, invalid where one is no regular file, is named twice by a rank, or
-/// changes meanwhile; nothing was published then. Files are never changed.
-Result<DatasetRecord> publish_found(Communicator& alone, const Site& site, FoundDataset found);
+/// Errors are agreed: those of the files; invalid where one is no regular file, is named twice by a
+/// rank, or changes meanwhile; corrupt where they are not as was recorded. Nothing was published
+/// then. Files are never changed.
+Result<DatasetRecord> publish_found(Communicator& comm, const Site& site, FoundDataset found);
 
 /// Which dataset a file belongs to, by its name: the newest of several.
 using FileOwners = std::map<std::string, DatasetInfo>;

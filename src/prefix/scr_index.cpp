@@ -109,17 +109,52 @@ class RankFiles {
   std::map<std::uint64_t, std::vector<ScrFile>> ranks_;
 };
 
+/// What both the index and the summary say of a dataset.
+Status take_facts(const KeyTree& tree, const std::string& path, ScrDataset& dataset) {
+  const KeyTree* facts = tree.find({"DSET"});
+  const auto created = facts != nullptr ? facts->number("CREATED") : std::nullopt;
+  const auto files = facts != nullptr ? facts->number("FILES") : std::nullopt;
+  const auto bytes = facts != nullptr ? facts->number("SIZE") : std::nullopt;
+  if (!created || *created == 0 || *created > INT64_MAX || !files || !bytes)
+    return fail(Code::corrupt, "{} does not say when the dataset was made, or which files it has",
+                path);
+  if (facts->number("ID") != dataset.id)
+    return fail(Code::corrupt, "{} belongs to another dataset, {}", path, facts->value("ID"));
+  dataset.created_us = static_cast<std::int64_t>(*created);
+  dataset.files = *files;
+  dataset.bytes = *bytes;
+  dataset.job_id = facts->value("JOBID");
+  dataset.output = facts->number("FLAG_OUTPUT") == 1U;
+  const auto checkpoint = facts->number("CKPT");
+  dataset.checkpoint = facts->number("FLAG_CKPT").value_or(checkpoint ? 1 : 0) != 0
+                           ? std::max<std::uint64_t>(checkpoint.value_or(dataset.id), 1)
+                           : 0;
+  return {};
+}
+
+Status read_summary(Files& files, const std::string& folder, ScrDataset& dataset) {
+  const std::string path = folder + "/summary.scr";
+  CAIRN_ASSIGN(const KeyTree summary, read_tree(files, path));
+  CAIRN_TRY(check_version(summary, path, summary_version));
+  if (summary.number("COMPLETE") != 1U)
+    return fail(Code::invalid, "SCR has not marked it as complete in {}", path);
+  const Uuid in_index = dataset.uuid();
+  CAIRN_TRY(take_facts(summary, path, dataset));
+  if (in_index.time_us == 0 || dataset.uuid() == in_index) return {};
+  return fail(Code::corrupt, "{} belongs to another dataset, which was made at another time", path);
+}
+
 class IndexReader {
  public:
-  IndexReader(Files& files, const std::string& prefix) : files_(files), root_(prefix + "/.scr") {}
+  IndexReader(Files& files, const std::string& prefix)
+      : files_(files), prefix_(prefix), path_(scr_index_path(prefix)) {}
 
   Result<ScrIndex> read() {
-    const std::string path = root_ + "/index.scr";
-    if (const auto there = files_.info(path); !there && there.error().code == Code::not_found)
+    if (const auto there = files_.info(path_); !there && there.error().code == Code::not_found)
       return fail(Code::not_found, "there is no {}: SCR has copied nothing to this directory",
-                  path);
-    CAIRN_ASSIGN(const KeyTree tree, read_tree(files_, path));
-    CAIRN_TRY(check_version(tree, path, index_version));
+                  path_);
+    CAIRN_ASSIGN(const KeyTree tree, read_tree(files_, path_));
+    CAIRN_TRY(check_version(tree, path_, index_version));
     ScrIndex index;
     index.current = tree.value("CURRENT");
     const auto names = names_of_ids(tree);
@@ -153,54 +188,39 @@ class IndexReader {
       dataset.name = named->second;
     dataset.id = decimal(entry.key).value_or(0);
     dataset.failed = entry.find({"FAILED"}) != nullptr;
-    if (const Status taken = complete(dataset, entry); !taken) dataset.trouble = taken.error().text;
+    if (const Status taken = take(entry, dataset); !taken) dataset.trouble = taken.error().text;
     return dataset;
   }
 
-  Status complete(ScrDataset& dataset, const KeyTree& entry) {
-    if (dataset.id == 0) return fail(Code::corrupt, "it has no number in {}/index.scr", root_);
-    const std::string folder = fmt::format("{}/scr.dataset.{}", root_, dataset.id);
-    // Also of one that is not whole: so that it is known whose files lie under these names now.
-    auto ranks = RankFiles(files_, folder + "/rank2file").read();
-    if (ranks) dataset.ranks = *std::move(ranks);
-    if (entry.number("COMPLETE") != 1U)
-      return fail(Code::invalid, "SCR has not marked it as complete in {}/index.scr", root_);
-    const std::string path = folder + "/summary.scr";
-    CAIRN_ASSIGN(const KeyTree summary, read_tree(files_, path));
-    CAIRN_TRY(check_version(summary, path, summary_version));
-    if (summary.number("COMPLETE") != 1U)
-      return fail(Code::invalid, "SCR has not marked it as complete in {}", path);
-    CAIRN_TRY(describe(dataset, summary, path));
-    CAIRN_TRY(ranks);
-    return {};
-  }
-
-  static Status describe(ScrDataset& dataset, const KeyTree& summary, const std::string& path) {
-    const KeyTree* facts = summary.find({"DSET"});
-    const auto created = facts != nullptr ? facts->number("CREATED") : std::nullopt;
-    const auto files = facts != nullptr ? facts->number("FILES") : std::nullopt;
-    const auto bytes = facts != nullptr ? facts->number("SIZE") : std::nullopt;
-    if (!created || *created == 0 || *created > INT64_MAX || !files || !bytes)
-      return fail(Code::corrupt, "{} does not say when the dataset was made, or which files it has",
-                  path);
-    if (facts->number("ID") != dataset.id)
-      return fail(Code::corrupt, "{} belongs to another dataset, {}", path, facts->value("ID"));
-    dataset.created_us = static_cast<std::int64_t>(*created);
-    dataset.files = *files;
-    dataset.bytes = *bytes;
-    dataset.job_id = facts->value("JOBID");
-    dataset.output = facts->number("FLAG_OUTPUT") == 1U;
-    const auto checkpoint = facts->number("CKPT");
-    if (facts->number("FLAG_CKPT").value_or(checkpoint ? 1 : 0) != 0)
-      dataset.checkpoint = std::max<std::uint64_t>(checkpoint.value_or(dataset.id), 1);
-    return {};
+  Status take(const KeyTree& entry, ScrDataset& dataset) const {
+    if (dataset.id == 0) return fail(Code::corrupt, "it has no number in {}", path_);
+    if (entry.number("COMPLETE") != 1U) {
+      (void)take_facts(entry, path_, dataset);  // for what is said of it
+      return fail(Code::invalid, "SCR has not marked it as complete in {}", path_);
+    }
+    const KeyTree* facts = entry.find({"DSET"});
+    if (facts == nullptr || !facts->number("CREATED"))
+      return read_summary(files_, scr_dataset_folder(prefix_, dataset.id), dataset);
+    return take_facts(entry, path_, dataset);
   }
 
   Files& files_;
-  const std::string root_;
+  const std::string& prefix_;
+  const std::string path_;
 };
 
 }  // namespace
+
+std::string scr_index_path(const std::string& prefix) { return prefix + "/.scr/index.scr"; }
+
+std::string scr_dataset_folder(const std::string& prefix, std::uint64_t id) {
+  return fmt::format("{}/.scr/scr.dataset.{}", prefix, id);
+}
+
+bool may_have_scr_index(Files& files, const std::string& prefix) {
+  const auto info = files.info(scr_index_path(prefix));
+  return info || info.error().code != Code::not_found;
+}
 
 Uuid ScrDataset::uuid() const { return {created_us, static_cast<std::int64_t>(id & INT64_MAX)}; }
 
@@ -208,6 +228,21 @@ std::string ScrDataset::label() const { return fmt::format("SCR's dataset {} ({}
 
 Result<ScrIndex> read_scr_index(Files& files, const std::string& prefix) {
   return IndexReader(files, prefix).read();
+}
+
+/// The files also of one that is not whole: so that it is known whose files lie under these names
+/// now.
+void read_scr_details(Files& files, const std::string& prefix, ScrDataset& dataset) {
+  if (dataset.id == 0 || std::exchange(dataset.has_details, true)) return;
+  const std::string folder = scr_dataset_folder(prefix, dataset.id);
+  auto ranks = RankFiles(files, folder + "/rank2file").read();
+  if (ranks) dataset.ranks = *std::move(ranks);
+  if (!dataset.trouble.empty()) return;
+  Status known = read_summary(files, folder, dataset);
+  if (known && !ranks) known = tl::unexpected(ranks.error());
+  if (known) return;
+  dataset.trouble = known.error().text;
+  dataset.may_pass = known.error().code == Code::io;
 }
 
 }  // namespace cairn

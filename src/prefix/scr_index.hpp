@@ -26,8 +26,10 @@ struct ScrDataset {
   std::string job_id;
   std::uint64_t files = 0;
   std::uint64_t bytes = 0;
-  bool failed = false;  ///< a restart could not read or use it
-  std::string trouble;  ///< why it is no whole dataset; empty if it may be one
+  bool failed = false;       ///< a restart could not read or use it
+  std::string trouble;       ///< why it is no whole dataset; empty if it may be one
+  bool may_pass = false;     ///< the trouble: it could not be read now
+  bool has_details = false;  ///< read_scr_details() has filled in the ranks
   std::vector<std::vector<ScrFile>> ranks;
 
   /// "SCR's dataset 5 (ckpt.5)"
@@ -41,8 +43,18 @@ struct ScrIndex {
   std::vector<ScrDataset> datasets;  ///< the oldest first
 };
 
-/// Reads <prefix>/.scr. not_found where SCR has left nothing. What is wrong with one dataset is its
-/// trouble, and no error.
+std::string scr_index_path(const std::string& prefix);
+/// Where SCR keeps its records of one dataset.
+std::string scr_dataset_folder(const std::string& prefix, std::uint64_t id);
+
+/// False only where SCR certainly has left no index.
+bool may_have_scr_index(Files& files, const std::string& prefix);
+
+/// Reads <prefix>/.scr/index.scr, and no more of a dataset than it says. not_found where SCR has
+/// left nothing. What is wrong with one dataset is its trouble, and no error.
 Result<ScrIndex> read_scr_index(Files& files, const std::string& prefix);
+
+/// Reads, once, what SCR has written of this dataset elsewhere: its files, and whether it is whole.
+void read_scr_details(Files& files, const std::string& prefix, ScrDataset& dataset);
 
 }  // namespace cairn

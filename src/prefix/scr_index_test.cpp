@@ -11,7 +11,13 @@ namespace {
 
 class ScrIndexTest : public ::testing::Test {
  protected:
-  Result<ScrIndex> read() { return read_scr_index(*make_posix_files(), base_.path()); }
+  /// With all details.
+  Result<ScrIndex> read() {
+    const auto files = make_posix_files();
+    CAIRN_ASSIGN(ScrIndex index, read_scr_index(*files, base_.path()));
+    for (ScrDataset& dataset : index.datasets) read_scr_details(*files, base_.path(), dataset);
+    return index;
+  }
   std::string trouble() {
     scr_.write();
     const auto index = read();

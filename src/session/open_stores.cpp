@@ -13,13 +13,36 @@ namespace {
 constexpr std::int64_t run_patience_us = 10'000'000;
 constexpr std::string_view mark_prefix = "seen.";
 
-Result<std::vector<Store>> open_all(Files& files, const Settings& settings, PrefixId id) {
-  std::vector<Store> stores;
+bool is_used(const StoreSettings& store, const Settings& settings) {
+  return std::any_of(
+      settings.checkpoints.begin(), settings.checkpoints.end(),
+      [&](const CheckpointSettings& checkpoint) { return checkpoint.store == store.path; });
+}
+
+/// The same on all ranks: what is known of a dataset names its store by number.
+Result<std::vector<Store>> open_all(Communicator& comm, Files& files, const Settings& settings,
+                                    PrefixId id, const Log& log) {
+  std::vector<Result<Store>> opened;
+  std::vector<std::int64_t> fails;
+  Status used;
+  Status spare;
   for (const StoreSettings& store : settings.stores) {
     if (!store.enabled) continue;
-    CAIRN_ASSIGN(Store opened, Store::open(files, store, settings, id));
-    stores.push_back(std::move(opened));
+    opened.push_back(Store::open(files, store, settings, id));
+    fails.push_back(opened.back() ? 0 : 1);
+    Status& status = is_used(store, settings) ? used : spare;
+    if (!opened.back() && status) status = tl::unexpected(opened.back().error());
   }
+  CAIRN_TRY(agree(comm, std::move(used)));
+  if (spare = agree(comm, std::move(spare)); !spare) {
+    comm.allreduce(fails, Reduce::max);
+    if (comm.rank() == 0)
+      log.warning("a store is left out, as it cannot be opened and no checkpoint uses it: {}",
+                  spare.error().text);
+  }
+  std::vector<Store> stores;
+  for (std::size_t i = 0; i < opened.size(); ++i)
+    if (fails[i] == 0) stores.push_back(*std::move(opened[i]));
   return stores;
 }
 
@@ -174,9 +197,7 @@ class PrivacyCheck {
 Status open_stores(Communicator& comm, Files& files, Clock& clock, const Placement& placement,
                    const Settings& settings, const PrefixIdentity& identity, const Log& log,
                    std::vector<Store>& stores, Locks& locks) {
-  auto opened = open_all(files, settings, identity.folder);
-  CAIRN_TRY(agree(comm, opened ? Status{} : Status(tl::unexpected(opened.error()))));
-  stores = *std::move(opened);
+  CAIRN_ASSIGN(stores, open_all(comm, files, settings, identity.folder, log));
 
   const auto lock_all = [&](const Result<std::set<std::string>>& folders) -> Status {
     if (!folders) return tl::unexpected(folders.error());

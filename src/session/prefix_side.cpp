@@ -32,7 +32,8 @@ PrefixSide::PrefixSide(Communicator& comm, Files& files, Clock& clock, Backgroun
             settings.copy_metadata,
             {settings.flush_width, settings.flush_bytes_per_s, settings.fetch_width},
             {background, settings.io_threads, settings.io_piece_bytes},
-            nullptr} {}
+            nullptr},
+      scr_(comm, settings, log_) {}
 
 // --- flush ---
 
@@ -285,12 +286,15 @@ std::string PrefixSide::report_passed_over(const Uuid& offered, bool is_known) {
     if (record.quarantined) report(record, false);
   if (is_wanted && !keeper_->damaged().empty())
     newest = fmt::format("its record cannot be read: {}", keeper_->damaged().front());
+  else if (is_wanted)
+    newest = scr_.why_useless();
   return newest;
 }
 
 Result<std::optional<DatasetRecord>> PrefixSide::next_candidate(const Uuid& newer_than) {
   if (!owned_) return std::nullopt;
   while (true) {
+    if (settings_.fetch) import_from_scr();
     if (const std::string useless =
             keeper_ && tried_.empty()
                 ? text_of_useless_current(keeper_->listing(), keeper_->unread(), settings_)
@@ -492,6 +496,7 @@ Status drop_newer(Keeper& keeper, const Uuid& than) {
 
 Result<DatasetInfo> PrefixSide::current(const std::string& name) {
   CAIRN_TRY(look_again());
+  if (owned_) CAIRN_TRY(scr_.import_named(site_, name).map([](bool) {}));
   CAIRN_ASSIGN(const DatasetRecord record, share_record("SCR_Current", name));
   if (settings_.drop_after_current) give_names_before_drop();
   const Status made = on_keeper(comm_, site_, [&](Keeper& keeper) {

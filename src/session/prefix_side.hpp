@@ -17,6 +17,7 @@
 #include "prefix/flush.hpp"
 #include "prefix/flush_plan.hpp"
 #include "recovery/cached_dataset.hpp"
+#include "session/scr_imports.hpp"
 #include "topology/placement.hpp"
 
 namespace cairn {
@@ -104,12 +105,20 @@ class PrefixSide {
   /// of a newer one than that, and was begun after `newer_than`. Empty if it is known. Told on all
   /// ranks.
   std::string next_unread(const Uuid& newer_than);
+  /// Why what SCR left, and a restart would take before all else, could not be imported; of those
+  /// begun after `newer_than`.
+  std::optional<NotImported> not_imported(const Uuid& newer_than) {
+    return scr_.trouble(site_, newer_than);
+  }
   /// The record of one that is there.
   std::optional<DatasetRecord> listed(const Uuid& uuid);
   /// Of the newest checkpoint there that nobody has found damaged.
   std::optional<DatasetRecord> newest_sound();
   /// What was tried may be tried again.
-  void forget_tried() { tried_.clear(); }
+  void forget_tried() {
+    tried_.clear();
+    scr_.forget_transient();
+  }
   /// How many were tried.
   std::size_t tried() const { return tried_.size(); }
   /// Why it could not be looked into; empty if it could.
@@ -144,6 +153,7 @@ class PrefixSide {
   Result<FlushAccount> copy_out(const CachedDataset& dataset,
                                 const std::vector<std::string>& cached);
   Status own_if_there();
+  void import_from_scr();
   Status own();
   void introduce_myself();
   Status take_keeper();
@@ -211,6 +221,7 @@ class PrefixSide {
   EventLog& events_;
   const CachedParts cached_;
   Site site_;
+  ScrImports scr_;
   bool is_missing_ = false;
   bool owned_ = false;
   bool has_news_ = false;    ///< for mark_flushed()

@@ -69,18 +69,31 @@ void PrefixSide::tell_of_damaged(std::size_t told) const {
          keeper_->damaged()[i]);
 }
 
-/// Where nothing was ever flushed nothing is made either.
+/// Where neither Cairn nor SCR ever copied anything nothing is made either.
 Status PrefixSide::own_if_there() {
   if (!settings_.flush && !settings_.fetch) return {};
   std::int64_t there = 0;
   if (comm_.rank() == 0) {
-    there = is_prefix_used(files_, site_.folder.root()) ? 1 : 0;
+    there =
+        is_prefix_used(files_, site_.folder.root()) || may_have_scr_index(files_, settings_.prefix)
+            ? 1
+            : 0;
   }
   comm_.bcast(mutable_bytes_of(there), 0);
   if (there == 0) return {};
   CAIRN_TRY(own());
+  if (!settings_.prefix_purge) import_from_scr();
   announce_first();
   return {};
+}
+
+/// Afterwards Cairn knows what a restart would take.
+void PrefixSide::import_from_scr() {
+  if (keeper_) scr_.look(files_);
+  if (!scr_.import_next(site_, tried_)) return;
+  has_news_ = true;
+  save_listing();
+  announce_extremes();
 }
 
 /// That it takes a while, and why.
@@ -141,6 +154,7 @@ Status PrefixSide::own() {
            unread.why);
     for (const std::string& damage : {keeper_->current_damage(), keeper_->deleted_damage()})
       if (!damage.empty()) tell(Severity::warning, "{}", damage);
+    scr_.look(files_);
   }
   comm_.bcast(mutable_bytes_of(site_.epoch), 0);
   const std::vector<CachedPart> cached = cached_();
@@ -246,6 +260,10 @@ void PrefixSide::announce_extremes() {
   if (keeper_)
     for (const UnreadDataset& unread : keeper_->unread())
       highest[2] = std::max(highest[2], unread.uuid.time_us);
+  if (keeper_) {
+    highest[0] = std::max(highest[0], static_cast<std::int64_t>(scr_.last_number()));
+    highest[2] = std::max(highest[2], scr_.newest_us());
+  }
   comm_.bcast(std::as_writable_bytes(std::span(highest)), 0);
   last_number_ = static_cast<std::uint64_t>(highest[0]);
   last_checkpoint_ = static_cast<std::uint64_t>(highest[1]);
@@ -336,6 +354,7 @@ const DatasetRecord* PrefixSide::oldest(bool found) const {
 Status PrefixSide::purge() {
   CAIRN_TRY(refuse_unread("what SCR_PREFIX_PURGE=1 is to delete"));
   CAIRN_TRY(purge_saved());
+  CAIRN_TRY(scr_.pass_over(site_));
   std::vector<DatasetRecord>
       goes;  // all are out before any file goes: they keep none of each other
   while (const auto record = share(oldest(false))) {

@@ -281,8 +281,8 @@ Status Session::complete(Phase phase, bool valid) {
   const char* call = phase == Phase::checkpoint ? "SCR_Complete_checkpoint" : "SCR_Complete_output";
   CAIRN_TRY(enter(call, phase, "", of_all));
   phase_ = Phase::idle;
-  Status done =
-      of_all[0] == 0 ? check_names(*files, {of_all[1], of_all[2]}) : agree_on_files(files);
+  Status done = of_all[0] == 0 ? check_names(*files, {of_all[1], of_all[2]})
+                               : agree_on_files(files, {of_all[1], of_all[2]});
   if (done) done = current_.in_prefix() ? publish_current() : protect_current(*std::move(files));
   if (!done) {
     abandon_current();

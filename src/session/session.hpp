@@ -140,7 +140,8 @@ class Session {
   Status make_place_of_current();
   Status make_rank_folder();
   Result<std::vector<FileEntry>> collect_files(bool valid);
-  Status agree_on_files(const Result<std::vector<FileEntry>>& mine);
+  Status agree_on_files(const Result<std::vector<FileEntry>>& mine, const NameEvidence& of_all);
+  void name_shared_file(Error& error, const NameEvidence& of_all);
   Result<std::vector<FileEntry>> look_at_files();
   Status check_names(const std::vector<FileEntry>& mine, const NameEvidence& of_all);
   Status accept_no_files();
@@ -179,6 +180,8 @@ class Session {
   CachedDataset* newest_checkpoint();
   bool is_news(const Error& trouble);
   Status fetch_checkpoint();
+  bool look_for_trouble_of_scr(const Uuid& newest_cached, std::string& trouble, bool& may_pass);
+  Status stop_without_scr(const std::string& trouble);
   std::string why_nothing_was_fetched(const std::string& trouble) const;
   void warn_from_scratch(const std::string& why);
   void report_what_is_passed_over();

@@ -18,11 +18,24 @@ Result<std::vector<FileEntry>> Session::collect_files(bool valid) {
 
 /// Some rank has no good files. That a file outside a prefix directory that does not exist has no
 /// path is said once: SCR_Init has named the cause, and this names what follows from it.
-Status Session::agree_on_files(const Result<std::vector<FileEntry>>& mine) {
+Status Session::agree_on_files(const Result<std::vector<FileEntry>>& mine,
+                               const NameEvidence& of_all) {
   Status agreed = agree(comm_, mine ? Status{} : Status(tl::unexpected(mine.error())));
+  if (!agreed) name_shared_file(agreed.error(), of_all);
   if (!agreed && routing_.refused() && prefix_.is_missing())
     agreed.error().is_reported = std::exchange(is_missing_path_reported_, true);
   return agreed;
+}
+
+/// A file that all ranks write together lies in the cache of one of them: what the others miss
+/// there has that cause.
+void Session::name_shared_file(Error& error, const NameEvidence& of_all) {
+  if (current_.in_prefix() || says_no_files(of_all) || says_distinct(of_all)) return;
+  std::vector<FileEntry> asked_for;
+  for (const auto& [name, path] : routing_.asked_for()) asked_for.push_back({name, 0, 0, 0, 0, {}});
+  const Status distinct =
+      agree(comm_, refuse_double_names(comm_, {record_of_current(std::move(asked_for))}));
+  if (!distinct) error.text += "; " + distinct.error().text;
 }
 
 Result<std::vector<FileEntry>> Session::look_at_files() {

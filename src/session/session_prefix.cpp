@@ -217,6 +217,9 @@ Status Session::fetch_checkpoint() {
     trouble = unread;
     may_pass = true;
   }
+  bool is_of_scr = look_for_trouble_of_scr(newest_cached, trouble, may_pass);
+  if (is_of_scr && settings_.on_fetch_fail == OnFetchFail::stop)
+    return may_pass ? refuse_for_now(trouble) : stop_without_scr(trouble);
   while (trouble.empty() || settings_.on_fetch_fail == OnFetchFail::older) {
     const auto next = prefix_.next_candidate(newest_cached);
     if (!next) return refuse_to_start(tl::unexpected(next.error()));
@@ -237,6 +240,7 @@ Status Session::fetch_checkpoint() {
                      : refuse_for_now(trouble);
   }
   if (restart_candidate() != nullptr) return {};
+  is_of_scr = look_for_trouble_of_scr(newest_cached, trouble, may_pass) || is_of_scr;
   if (trouble.empty()) {
     if (why_it_stays.empty()) return {};
     trouble = why_it_stays;
@@ -248,8 +252,30 @@ Status Session::fetch_checkpoint() {
     may_pass = true;
   }
   if (may_pass && settings_.on_fetch_fail != OnFetchFail::fresh) return refuse_for_now(trouble);
-  warn_from_scratch(why_nothing_was_fetched(trouble));
+  const bool tried_none = prefix_.tried() == 0;
+  warn_from_scratch(is_of_scr && tried_none ? fmt::format("although SCR left checkpoints in {}: {}",
+                                                          settings_.prefix, trouble)
+                                            : why_nothing_was_fetched(trouble));
   return {};
+}
+
+/// What SCR left and could not be imported counts as what cannot be read, where nothing else keeps
+/// the run from a restart.
+bool Session::look_for_trouble_of_scr(const Uuid& newest_cached, std::string& trouble,
+                                      bool& may_pass) {
+  const auto scr = settings_.fetch ? prefix_.not_imported(newest_cached) : std::nullopt;
+  if (!trouble.empty() || !scr) return false;
+  trouble = scr->text;
+  may_pass = scr->may_pass;
+  return true;
+}
+
+Status Session::stop_without_scr(const std::string& trouble) {
+  return refuse_to_start(fail(
+      Code::lost,
+      "{}; the run does not start from another one, or from scratch, as "
+      "CAIRN_ON_FETCH_FAIL=stop: correct that, or set CAIRN_ON_FETCH_FAIL=older to pass it over",
+      trouble));
 }
 
 std::string Session::why_nothing_was_fetched(const std::string& trouble) const {

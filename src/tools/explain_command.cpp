@@ -36,8 +36,9 @@ std::string_view name_of(Forecast::Outcome outcome) {
 /// Of the files in the prefix directory that is seen without reading them; each dataset once.
 class FilesSeen {
  public:
-  FilesSeen(Files& files, const Settings& settings)
+  FilesSeen(Files& files, const Settings& settings, const ScrIndex& scr)
       : files_(files),
+        scr_(scr),
         folder_{settings.prefix},
         copy_metadata_(settings.copy_metadata),
         background_(make_foreground()) {}
@@ -45,6 +46,12 @@ class FilesSeen {
   std::vector<std::string> operator()(const DatasetRecord& record) {
     const auto known = seen_.find(record.info.uuid);
     if (known != seen_.end()) return known->second;
+    for (const ScrDataset& left : scr_.datasets)
+      if (is_to_import(record) && left.uuid() == record.info.uuid) {
+        const auto missing = first_missing(files_, folder_.prefix, left);
+        return seen_[record.info.uuid] =
+                   missing ? std::vector<std::string>{*missing} : std::vector<std::string>{};
+      }
     const auto account = check_dataset(files_, {*background_, 1}, folder_,
                                        folder_.dataset(record.info), record, CheckDepth::sizes);
     return seen_[record.info.uuid] =
@@ -62,6 +69,11 @@ class FilesSeen {
   }
 
  private:
+  /// Its record was made up for the forecast.
+  static bool is_to_import(const DatasetRecord& record) {
+    return record.info.was_found() && record.flushed_us == 0;
+  }
+
   std::size_t changed(const DatasetRecord& record, const RankRecord& rank) const {
     std::size_t count = 0;
     const auto paths = places_of_files(files_, folder_, record, rank);
@@ -74,6 +86,7 @@ class FilesSeen {
   }
 
   Files& files_;
+  const ScrIndex& scr_;
   const PrefixFolder folder_;
   const bool copy_metadata_;
   const std::unique_ptr<Background> background_;
@@ -281,9 +294,13 @@ class Report {
       note("a dataset in the prefix directory cannot be read now: {}", dataset.why);
     for (const std::string& damage : {prefix.current_damage, prefix.deleted_damage})
       if (!damage.empty()) note("{}", damage);
-    if (prefix.of_scr > 0)
-      note("SCR 3 has left {} datasets in {} that were not imported: {} does that", prefix.of_scr,
-           settings_.prefix, advice_.index_import());
+    if (!prefix.of_scr.empty())
+      note(
+          "SCR 3 has left {} datasets in {} that were not imported: a run imports the one that it "
+          "restarts from, and {} imports all",
+          prefix.of_scr.size(), settings_.prefix, advice_.index_import());
+    if (!prefix.scr_trouble.empty())
+      note("what SCR 3 has left in {} is not known: {}", settings_.prefix, prefix.scr_trouble);
     const std::string useless = text_of_useless_current(prefix.listing, prefix.unread, settings_);
     if (!useless.empty()) note("{}", useless);
     if (!prefix.owner) return;
@@ -319,7 +336,7 @@ Status explain(const ExplainCommand& command, Files& files, Clock& clock,
   CAIRN_TRY(check_prefix_folder(files, settings.prefix));
   CAIRN_ASSIGN(const RestartFacts facts,
                gather_facts(files, clock, settings, command.caches, command.ranks, log));
-  FilesSeen seen(files, settings);
+  FilesSeen seen(files, settings, facts.prefix.scr);
   const Report report(
       command, facts, job, clock, [&](const DatasetRecord& record) { return seen(record); },
       [&](const DatasetRecord& record) { return seen.changed(record); });

@@ -210,7 +210,7 @@ void add_scr_index(CLI::App& app, int& exit_code) {
             command->action = Action::build;
             command->number = number;
           },
-          "Rebuild the listing; the dataset of this number must be in it")
+          "Rebuild the scavenged dataset of this number; if it is listed, rebuild the listing")
       ->type_name("ID");
   by_name("-c,--current", Action::current, "Choose the checkpoint that a restart uses");
   by_name("-d,--drop", Action::drop, "Forget a dataset, but keep its files");

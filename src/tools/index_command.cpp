@@ -2,11 +2,14 @@
 
 #include "prefix/check.hpp"
 #include "prefix/fetch_order.hpp"
+#include "prefix/scr_index.hpp"
+#include "scavenge/publish.hpp"
 #include "tools/as_owner.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/index_changes.hpp"
 #include "tools/index_scavenged.hpp"
 #include "tools/index_table.hpp"
+#include "tools/publish_command.hpp"
 #include "tools/record_json.hpp"
 #include "tools/wanted_datasets.hpp"
 
@@ -203,6 +206,22 @@ std::string_view name_of(Action action) {
   return "";
 }
 
+/// Who has the dataset of this number, where the index does not list it.
+enum class Holder { nobody, scavenge, scr };
+
+Result<Holder> holder_of(std::uint64_t number, Files& files, const PrefixFolder& folder) {
+  std::vector<std::string> damaged;
+  CAIRN_ASSIGN(const Listing listing, read_listing(files, folder, damaged));
+  const auto has_number = [&](const DatasetRecord& record) { return record.info.number == number; };
+  if (std::any_of(listing.begin(), listing.end(), has_number)) return Holder::nobody;
+  CAIRN_ASSIGN(const auto saved, find_saved(files, folder));
+  if (std::any_of(saved.begin(), saved.end(),
+                  [&](const auto& one) { return one.number == number; }))
+    return Holder::scavenge;
+  const bool is_of_scr = files.info(scr_dataset_folder(folder.prefix, number)).has_value();
+  return is_of_scr ? Holder::scr : Holder::nobody;
+}
+
 /// False if build has found what cannot be read, or import has refused some.
 Result<bool> change(const IndexCommand& command, Files& files, Clock& clock,
                     const Settings& settings, std::ostream& out, const Log& log) {
@@ -230,8 +249,24 @@ int run_index_command(const IndexCommand& command, Files& files, Clock& clock,
                       const ProcessFacts& process, std::ostream& out, const Log& log) {
   Result<bool> good = false;
   const auto resolved = read_job_settings(command.source, files, process, log);
+  Result<Holder> holder = Holder::nobody;
+  if (resolved && command.action == Action::build && command.number)
+    holder = holder_of(*command.number, files, {resolved->settings.prefix});
+  if (holder && *holder == Holder::scavenge) {  // as SCR's command does
+    const PublishCommand publish{
+        command.source, {std::to_string(*command.number)}, command.force, false, command.json};
+    return run_publish_command(publish, files, clock, process, out, log);
+  }
   if (!resolved)
     good = tl::unexpected(resolved.error());
+  else if (!holder)
+    good = tl::unexpected(holder.error());
+  else if (*holder == Holder::scr)
+    good =
+        fail(Code::not_found,
+             "only SCR has dataset {} in {}: \"cairn index import\" imports it; where SCR "
+             "scavenged it and has not rebuilt it, run SCR's own \"scr_index --build {}\" before",
+             *command.number, resolved->settings.prefix, *command.number);
   else if (command.action == Action::list || command.action == Action::show)
     good = Reader(command, files, resolved->settings, out, log).run();
   else

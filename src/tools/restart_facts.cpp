@@ -116,7 +116,7 @@ class Gatherer {
     prefix.unfinished = std::move(unfinished).value_or(std::vector<UnfinishedFlush>{});
     prefix.attempts = read_attempts(files_, folder_).value_or(Listing{});
     CAIRN_ASSIGN(prefix.deleted, read_deleted(files_, folder_, &prefix.deleted_damage));
-    count_those_of_scr();
+    read_those_of_scr();
     const auto owner = read_owner(files_, folder_);
     if (!owner && owner.error().code == Code::newer_format) return tl::unexpected(owner.error());
     if (!owner || !*owner || (*owner)->beat_us == 0) return {};
@@ -129,14 +129,21 @@ class Gatherer {
     return {};
   }
 
-  void count_those_of_scr() {
+  void read_those_of_scr() {
     PrefixFacts& prefix = facts_.prefix;
-    for (const ScrDataset& dataset :
-         read_scr_index(files_, folder_.prefix).value_or(ScrIndex{}).datasets) {
+    auto index = read_scr_index(files_, folder_.prefix);
+    if (!index) {
+      if (may_have_scr_index(files_, folder_.prefix)) prefix.scr_trouble = index.error().text;
+      return;
+    }
+    prefix.scr = *std::move(index);
+    for (std::size_t i = 0; i < prefix.scr.datasets.size(); ++i) {
+      ScrDataset& dataset = prefix.scr.datasets[i];
+      read_scr_details(files_, folder_.prefix, dataset);
       const Uuid uuid = dataset.uuid();
       const bool known = find_in(prefix.listing, uuid) != nullptr || prefix.dropped.has(uuid) ||
                          find_in(prefix.deleted, uuid) != nullptr;
-      prefix.of_scr += dataset.trouble.empty() && !known ? 1 : 0;
+      if (dataset.trouble.empty() && !known) prefix.of_scr.push_back(i);
     }
   }
 
@@ -153,6 +160,10 @@ class Gatherer {
       for (const Remains& remains : *all) take(remains.uuid, remains.ranks);
     for (const DatasetRecord& record : facts_.prefix.listing)
       take(record.info.uuid, record.info.ranks);
+    for (const std::size_t number : facts_.prefix.of_scr) {
+      const ScrDataset& dataset = facts_.prefix.scr.datasets[number];
+      take(dataset.uuid(), static_cast<std::uint32_t>(dataset.ranks.size()));
+    }
     return ranks;
   }
 

@@ -8,6 +8,7 @@
 #include "config/settings.hpp"
 #include "files/clock.hpp"
 #include "prefix/keeper.hpp"
+#include "prefix/scr_index.hpp"
 #include "prefix/unfinished.hpp"
 #include "recovery/remains.hpp"
 #include "scavenge/publish.hpp"
@@ -39,7 +40,9 @@ struct PrefixFacts {
   std::vector<UnreadDataset> unread;    ///< those that cannot be read now
   std::optional<OwnerRecord> owner;     ///< that may still be alive
   bool owner_is_rival = false;          ///< another job's
-  std::size_t of_scr = 0;  ///< datasets that SCR 3 has left whole, and nobody has taken over
+  ScrIndex scr;                         ///< what SCR 3 left, with all details
+  std::string scr_trouble;              ///< why SCR's index cannot be read
+  std::vector<std::size_t> of_scr;      ///< in `scr`: whole, as SCR says, and not imported
 };
 
 struct RestartFacts {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "prefix/fetch_order.hpp"
+#include "prefix/scr_import.hpp"
 #include "recovery/restart_choice.hpp"
 
 namespace cairn {
@@ -23,6 +24,7 @@ class Forecaster {
   Forecast run() {
     if (cannot_purge()) return result_;
     if (has_prefix() && !purges_prefix(settings_)) end_flushes();
+    if (has_prefix() && !purges_prefix(settings_)) import_from_scr({});
     offer_what_others_wrote();
     if (is_refused()) return result_;
     if (settings_.global_restart) flush_newest();
@@ -68,6 +70,30 @@ class Forecaster {
     for (const UnfinishedFlush& flush : facts_.prefix.unfinished)
       if (can_be_ended(flush, facts_.cached) && !comes_too_late(flush))
         add(flush.plan.info, "the next run ends its flush first");
+  }
+
+  /// As ScrImports::import_next().
+  void import_from_scr(const std::set<Uuid>& tried) {
+    Settings fetching = settings_;
+    fetching.fetch = true;
+    while (!has_failed_of_scr_ || settings_.on_fetch_fail == OnFetchFail::older) {
+      std::set<Uuid> passed_over = tried;
+      passed_over.insert(failed_of_scr_.begin(), failed_of_scr_.end());
+      const auto next = next_of_scr(facts_.prefix.scr, listing_, facts_.prefix.dropped, current_,
+                                    fetching, passed_over);
+      if (!next) return;
+      const DatasetRecord record = record_of_scr(facts_.prefix.scr.datasets[*next]);
+      if (!look_(record).empty()) {
+        has_failed_of_scr_ = true;
+        failed_of_scr_.insert(record.info.uuid);
+        result_.failed.push_back(record.label());
+        continue;
+      }
+      const std::string current = current_;
+      const bool is_newest = listing_.empty() || listing_.front().info.uuid < record.info.uuid;
+      add(record.info, "it is imported from SCR's records first");
+      if (!is_newest) current_ = current;
+    }
   }
 
   const CachedFacts* facts_of(const Uuid& uuid) const {
@@ -129,7 +155,14 @@ class Forecaster {
       return false;
     }
     if (unread != nullptr && settings_.on_fetch_fail == OnFetchFail::fresh) return true;
+    if (has_failed_of_scr_ && settings_.on_fetch_fail != OnFetchFail::older) {
+      if (settings_.on_fetch_fail == OnFetchFail::fresh) return true;
+      refuse(fmt::format("{} cannot be imported, and CAIRN_ON_FETCH_FAIL=stop",
+                         result_.failed.front()));
+      return false;
+    }
     while (true) {
+      if (settings_.fetch && !purges_prefix(settings_)) import_from_scr(tried);
       const DatasetRecord* next = next_to_fetch(listing_, settings_, current_, tried);
       const FetchStep step = step_for(next, newest_cached, facts_.ranks, settings_);
       if (step == FetchStep::none) return true;
@@ -187,6 +220,8 @@ class Forecaster {
   Listing listing_;
   std::string current_;
   std::map<Uuid, std::string> arrives_;
+  bool has_failed_of_scr_ = false;
+  std::set<Uuid> failed_of_scr_;
   std::string not_copied_;  ///< what is told where nothing else is left
   Forecast result_;
 };

@@ -439,6 +439,16 @@ def test_doctor_speaks_of_memory_only_where_the_cache_is_there(tmp_path: Path, m
     assert found.level == "good"
 
 
+def test_doctor_names_what_scr_left_until_a_run_has_imported_it(tmp_path: Path) -> None:
+    assert not list(doctor.check_left_by_scr(tmp_path))
+    (tmp_path / ".scr").mkdir()
+    (tmp_path / ".scr" / "index.scr").write_bytes(b"")
+    found, = doctor.check_left_by_scr(tmp_path)
+    assert found.level == doctor.NOTE and str(tmp_path) in found.what
+    (tmp_path / ".cairn" / "datasets").mkdir(parents=True)
+    assert not list(doctor.check_left_by_scr(tmp_path))
+
+
 def test_doctor_tests_the_hosts_that_are_listed(cairn: Path, tmp_path: Path) -> None:
     path = put_on_path(tmp_path)
     for dead, code, words in (("", 0, "2 of 2 nodes are fit"), ("node1", 1, "node1 does not answer to ping")):

@@ -161,6 +161,15 @@ def check_prefix(prefix: str) -> Iterator[Finding]:
         if file_system_of(prefix) in TMPFS_TYPES:
             yield Finding(NOTE, f"{prefix} is in the memory of this node: if the node fails, it is lost",
                           "set SCR_PREFIX to a directory on the parallel file system")
+        yield from check_left_by_scr(Path(prefix))
+
+
+def check_left_by_scr(prefix: Path) -> Iterator[Finding]:
+    """SCR's checkpoints, where no dataset is Cairn's yet."""
+    index = prefix / ".scr" / "index.scr"
+    if index.exists() and not (prefix / ".cairn" / "datasets").is_dir():
+        yield Finding(NOTE, f"SCR left checkpoints in {prefix} that no run of Cairn has imported",
+                      "start the program: SCR_Init imports the one to restart from, which cairn explain names")
 
 
 def file_system_of(path: str, mounts: Optional[str] = None) -> str:

@@ -1,0 +1,186 @@
+#include "session/scr_imports.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/units.hpp"
+#include "prefix/fetch_order.hpp"
+
+namespace cairn {
+namespace {
+
+bool may_pass(Code code) {
+  return code == Code::io || code == Code::no_space || code == Code::busy;
+}
+
+bool has_checkpoint(const Listing& listing) {
+  return std::any_of(listing.begin(), listing.end(),
+                     [](const auto& record) { return record.info.is_checkpoint(); });
+}
+
+}  // namespace
+
+void ScrImports::look(Files& files) {
+  if (index_ || !may_have_scr_index(files, settings_.prefix)) return;
+  auto read = read_scr_index(files, settings_.prefix);
+  if (read) {
+    index_ = *std::move(read);
+    unread_.reset();
+    return;
+  }
+  const bool is_news = !unread_ || unread_->text != read.error().text;
+  unread_ = NotImported{read.error().text, may_pass(read.error().code)};
+  if (is_news)
+    log_.warning("nothing that SCR left in {} is imported, as its index cannot be read: {}",
+                 settings_.prefix, unread_->text);
+}
+
+std::uint64_t ScrImports::last_number() const {
+  std::uint64_t last = 0;
+  if (index_)
+    for (const ScrDataset& dataset : index_->datasets) last = std::max(last, dataset.id);
+  return last;
+}
+
+std::int64_t ScrImports::newest_us() const {
+  std::int64_t newest = 0;
+  if (index_)
+    for (const ScrDataset& dataset : index_->datasets)
+      newest = std::max(newest, dataset.created_us);
+  return newest;
+}
+
+/// Where it is not known what was dropped nothing is imported: it would come back.
+std::optional<std::size_t> ScrImports::next(const Site& site, const std::set<Uuid>& tried) {
+  if (!index_) return {};
+  const auto dropped = read_dropped(site.files, site.folder);
+  if (!dropped) {
+    log_.warning("nothing that SCR left in {} is imported now: {}", settings_.prefix,
+                 dropped.error().text);
+    return {};
+  }
+  Settings fetching = settings_;
+  fetching.fetch = true;
+  std::set<Uuid> passed_over = tried;
+  for (const Failure& failure : failures_) passed_over.insert(failure.dataset);
+  return next_of_scr(*index_, site.keeper->listing(), *dropped, site.keeper->current(), fetching,
+                     passed_over);
+}
+
+std::optional<std::size_t> ScrImports::share(std::optional<std::size_t> number) {
+  auto shared = static_cast<std::int64_t>(number.value_or(0)) + (number ? 1 : 0);
+  comm_.bcast(mutable_bytes_of(shared), 0);
+  return shared == 0 ? std::nullopt : std::optional(static_cast<std::size_t>(shared - 1));
+}
+
+bool ScrImports::import_next(const Site& site, const std::set<Uuid>& tried) {
+  bool any = false;
+  while (const auto number = share(next(site, tried))) {
+    const Status imported = import_one(site, *number);
+    any = any || imported;
+    if (!imported && index_) {
+      const ScrDataset& dataset = index_->datasets[*number];
+      const std::string text =
+          fmt::format("{} cannot be imported: {}", dataset.label(), imported.error().text);
+      log_.warning("{}", text);
+      failures_.push_back({dataset.uuid(), {text, may_pass(imported.error().code)}});
+    }
+    if (!imported && settings_.on_fetch_fail != OnFetchFail::older) break;
+  }
+  return any;
+}
+
+Status ScrImports::import_one(const Site& site, std::size_t number) {
+  const ImportAs as{settings_.node_name, static_cast<std::uint32_t>(settings_.block_bytes)};
+  const auto imported = import_dataset(comm_, site, index_ ? &*index_ : nullptr, number, as);
+  if (!imported) return tl::unexpected(imported.error());
+  if (index_)
+    log_.info("{} in {} is imported: {} files of {} ranks, {}; SCR's own records stay as they are",
+              index_->datasets[number].label(), settings_.prefix, imported->files,
+              imported->info.ranks, format_bytes(imported->bytes));
+  return {};
+}
+
+std::optional<std::size_t> ScrImports::find_unknown(const Site& site, const std::string& name) {
+  if (!index_) return {};
+  const auto dropped = read_dropped(site.files, site.folder);
+  if (!dropped) return {};
+  const Listing& listing = site.keeper->listing();
+  const DatasetRecord* known = find_named(listing, name);
+  const Listing unknown = unknown_of_scr(*index_, listing, *dropped);
+  const DatasetRecord* wanted = find_named(unknown, name);
+  if (wanted == nullptr || (known != nullptr && known->info.uuid > wanted->info.uuid)) return {};
+  const auto found = std::find_if(index_->datasets.begin(), index_->datasets.end(),
+                                  [&](const auto& one) { return one.uuid() == wanted->info.uuid; });
+  return static_cast<std::size_t>(found - index_->datasets.begin());
+}
+
+Result<bool> ScrImports::import_named(const Site& site, const std::string& name) {
+  const auto number = share(find_unknown(site, name));
+  if (!number) return false;
+  CAIRN_TRY(import_one(site, *number));
+  return true;
+}
+
+Status ScrImports::pass_over(const Site& site) {
+  return on_keeper(comm_, site, [&](Keeper& keeper) -> Status {
+    if (!index_) return {};
+    CAIRN_ASSIGN(const Dropped dropped, read_dropped(site.files, site.folder));
+    std::vector<std::string> names;
+    for (ScrDataset& dataset : index_->datasets) {
+      read_scr_details(site.files, settings_.prefix, dataset);
+      if (!dataset.trouble.empty()) continue;
+      const Listing unknown = unknown_of_scr({"", {dataset}}, keeper.listing(), dropped);
+      if (unknown.empty()) continue;
+      CAIRN_TRY(keeper.note_purged(unknown.front()));
+      names.push_back(dataset.name);
+    }
+    if (!names.empty())
+      log_.info(
+          "SCR_PREFIX_PURGE=1: {} of SCR's datasets are not imported, and their files stay "
+          "in {}: {}",
+          names.size(), settings_.prefix, fmt::join(names, ", "));
+    return {};
+  });
+}
+
+std::optional<NotImported> ScrImports::trouble(const Site& site, const Uuid& newer_than) {
+  std::optional<NotImported> found;
+  for (const Failure& failure : failures_)
+    if (!found && failure.dataset > newer_than) found = failure.why;
+  const bool knows_none =
+      newer_than == Uuid{} && site.keeper != nullptr && !has_checkpoint(site.keeper->listing());
+  if (!found && unread_ && knows_none) found = unread_;
+  Encoder out;
+  out.u32(found ? 1 : 0);
+  out.u32(found && found->may_pass ? 1 : 0);
+  out.text(found ? found->text : "");
+  Blob told = out.take();
+  bcast_blob(comm_, told, 0);
+  Decoder in(told);
+  const bool is_any = in.boolean();
+  const bool passes = in.boolean();
+  return is_any ? std::optional(NotImported{in.text(), passes}) : std::nullopt;
+}
+
+std::string ScrImports::why_useless() const {
+  if (!index_) return unread_ ? unread_->text : "";
+  for (auto dataset = index_->datasets.rbegin(); dataset != index_->datasets.rend(); ++dataset) {
+    if (dataset->checkpoint == 0) continue;
+    if (!dataset->trouble.empty())
+      return fmt::format("{} cannot be imported: {}", dataset->label(), dataset->trouble);
+    if (dataset->failed)
+      return fmt::format("{} is passed over: SCR has recorded that a restart from it failed",
+                         dataset->label());
+  }
+  return "";
+}
+
+void ScrImports::forget_transient() {
+  const std::size_t before = failures_.size();
+  std::erase_if(failures_, [](const Failure& failure) { return failure.why.may_pass; });
+  if (failures_.size() < before) index_.reset();  // what was read in vain is read again
+}
+
+}  // namespace cairn

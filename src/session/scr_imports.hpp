@@ -1,0 +1,69 @@
+// What SCR 3 has left in the job's prefix directory: imported when a restart would take it.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/log.hpp"
+#include "config/settings.hpp"
+#include "prefix/scr_import.hpp"
+
+namespace cairn {
+
+/// Why the checkpoint that a restart would take could not be imported. Equal on all ranks.
+struct NotImported {
+  std::string text;
+  bool may_pass = false;
+};
+
+/// All ranks call the member functions in the same order, but for those that are said to be rank
+/// 0's, which has the keeper.
+class ScrImports {
+ public:
+  ScrImports(Communicator& comm, const Settings& settings, const Log& log)
+      : comm_(comm), settings_(settings), log_(log) {}
+
+  /// Rank 0's. Reads SCR's index, where there is one and it is not known yet.
+  void look(Files& files);
+  /// Rank 0's. The highest of all datasets of SCR; the names of new ones go on from it.
+  std::uint64_t last_number() const;
+  std::int64_t newest_us() const;
+
+  /// Imports until the checkpoint that a restart takes next, of those that were not `tried`, is one
+  /// that Cairn knows, or none is left. True if something was imported.
+  bool import_next(const Site& site, const std::set<Uuid>& tried);
+  /// The newest of that name, unless the name is known. True if it was imported.
+  Result<bool> import_named(const Site& site, const std::string& name);
+  /// SCR_PREFIX_PURGE: none of them is imported by a run any more.
+  Status pass_over(const Site& site);
+
+  /// Why what comes next, and was begun after `newer_than`, could not be imported.
+  std::optional<NotImported> trouble(const Site& site, const Uuid& newer_than);
+  /// Rank 0's. What is wrong with the newest dataset, where none is of use to a restart; empty if
+  /// SCR has left none.
+  std::string why_useless() const;
+  /// What failed for a reason that may pass may be tried again.
+  void forget_transient();
+
+ private:
+  struct Failure {
+    Uuid dataset;
+    NotImported why;
+  };
+
+  std::optional<std::size_t> next(const Site& site, const std::set<Uuid>& tried);
+  std::optional<std::size_t> find_unknown(const Site& site, const std::string& name);
+  std::optional<std::size_t> share(std::optional<std::size_t> number);
+  Status import_one(const Site& site, std::size_t number);
+
+  Communicator& comm_;
+  const Settings& settings_;
+  const Log& log_;
+  std::optional<ScrIndex> index_;      ///< on rank 0, as all below
+  std::optional<NotImported> unread_;  ///< why there is no index_, although SCR has left one
+  std::vector<Failure> failures_;      ///< as they were tried
+};
+
+}  // namespace cairn

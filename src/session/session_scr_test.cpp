@@ -1,0 +1,293 @@
+// A run in a prefix directory where SCR left checkpoints.
+
+#include <set>
+
+#include "prefix/scr_harness.hpp"
+#include "session/prefix_cluster.hpp"
+
+namespace cairn {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// SCR's checkpoint N has a file "ckpt.N/rank_R" of each rank.
+class ScrCluster : public PrefixCluster {
+ public:
+  ScrCluster() { settings.flush_interval = 1; }
+
+  /// What the directory holds but for Cairn's: names and contents.
+  std::map<std::string, std::string> left_by_scr() const {
+    std::map<std::string, std::string> found;
+    for (const auto& entry : fs::recursive_directory_iterator(settings.prefix)) {
+      const std::string name = entry.path().lexically_relative(settings.prefix);
+      if (entry.is_regular_file() && !name.starts_with(".cairn"))
+        found[name] = read_all(entry.path());
+    }
+    return found;
+  }
+
+  ScrPrefix scr{settings.prefix};
+};
+
+std::string expected(int dataset, int rank) {
+  return ScrPrefix::content_of(static_cast<std::uint64_t>(dataset), static_cast<std::size_t>(rank));
+}
+
+/// Restarts; from what, and every rank reads its file there.
+int restart_from_scr(JobRank& rank) {
+  const auto name = rank.session->have_restart();
+  EXPECT_TRUE(name) << name.error().text;
+  if (!name || !*name) return 0;
+  EXPECT_TRUE(rank.session->start_restart());
+  const int dataset = std::stoi((*name)->substr(5));
+  const auto path = rank.session->route_file(
+      fmt::format("{}/ckpt.{}/rank_{}", rank.settings.prefix, dataset, rank.number()));
+  EXPECT_TRUE(path) << path.error().text;
+  if (path) {
+    EXPECT_EQ(read_all(*path), expected(dataset, rank.number()));
+  }
+  EXPECT_TRUE(rank.session->complete_restart(true));
+  return dataset;
+}
+
+int restart_from_scr(ScrCluster& cluster) {
+  std::vector<int> from(8, -1);
+  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+    from[static_cast<std::size_t>(rank.number())] = restart_from_scr(rank);
+  });
+  EXPECT_EQ(from, std::vector<int>(8, from[0]));
+  return from[0];
+}
+
+TEST(SessionScr, ARunRestartsFromWhatScrLeftAndSaysSo) {
+  ScrCluster cluster;
+  cluster.scr.add(6, 8);
+  cluster.scr.add(12, 8);
+  cluster.scr.write("ckpt.12");
+  const auto before = cluster.left_by_scr();
+  EXPECT_EQ(restart_from_scr(cluster), 12);
+  EXPECT_TRUE(cluster.said("SCR's dataset 12 (ckpt.12)")) << cluster.said();
+  EXPECT_EQ(cluster.listed(), Names({"ckpt.12"})) << "no older one is read";
+  EXPECT_EQ(cluster.left_by_scr(), before);
+  EXPECT_EQ(restart_from_scr(cluster), 12);
+  EXPECT_FALSE(cluster.said("is imported")) << cluster.said();
+}
+
+TEST(SessionScr, TheCheckpointThatScrCallsCurrentComesFirst) {
+  ScrCluster cluster;
+  cluster.scr.add(6, 8);
+  cluster.scr.add(12, 8);
+  cluster.scr.write("ckpt.6");
+  EXPECT_EQ(restart_from_scr(cluster), 6);
+}
+
+TEST(SessionScr, TheCheckpointThatTheUserNamesComesFirst) {
+  ScrCluster cluster;
+  cluster.scr.add(6, 8);
+  cluster.scr.add(12, 8);
+  cluster.scr.write("ckpt.12");
+  cluster.settings.current = "ckpt.6";
+  EXPECT_EQ(restart_from_scr(cluster), 6);
+}
+
+TEST(SessionScr, ACheckpointIsImportedWhenTheProgramNamesIt) {
+  ScrCluster cluster;
+  cluster.scr.add(6, 8);
+  cluster.scr.add(12, 8);
+  cluster.scr.write("ckpt.12");
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    EXPECT_TRUE(rank.session->current("ckpt.6"));
+    EXPECT_EQ(restart_from_scr(rank), 6);
+  });
+}
+
+TEST(SessionScr, NumbersGoOnAfterThoseOfScrAndItsFilesStay) {
+  ScrCluster cluster;
+  cluster.scr.add(12, 8);
+  cluster.scr.add(13, 8).complete_in_index = false;
+  cluster.scr.write("ckpt.12");
+  const auto before = cluster.left_by_scr();
+  cluster.settings.prefix_size = 1;
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    EXPECT_EQ(restart_from_scr(rank), 12);
+    rank.expect_written(18);
+    rank.expect_written(24);
+    rank.expect_written(30);
+    EXPECT_TRUE(rank.session->finalize());
+  });
+  EXPECT_EQ(cluster.listed(), Names({"ckpt.30", "ckpt.12"})) << "the window counts Cairn's only";
+  const auto after = cluster.left_by_scr();
+  for (const auto& [name, content] : before) EXPECT_EQ(after.at(name), content) << name;
+  std::vector<std::string> damaged;
+  const auto files = make_posix_files();
+  EXPECT_EQ(read_listing(*files, {cluster.settings.prefix}, damaged)->front().info.number, 16U);
+  EXPECT_EQ(cluster.restart(four_nodes()), 30);
+}
+
+TEST(SessionScr, WhereTheNewestIsNotWholeTheNextOlderIsTaken) {
+  ScrCluster cluster;
+  cluster.scr.add(6, 8);
+  cluster.scr.add(12, 8);
+  cluster.scr.write("ckpt.12");
+  fs::remove(cluster.settings.prefix + "/ckpt.12/rank_5");
+  EXPECT_EQ(restart_from_scr(cluster), 6);
+  EXPECT_TRUE(cluster.said("ckpt.12/rank_5")) << cluster.said();
+}
+
+TEST(SessionScr, WhatLaterTurnsOutDamagedGivesWayToTheNextOlder) {
+  ScrCluster cluster;
+  cluster.scr.add(6, 8);
+  cluster.scr.add(12, 8);
+  cluster.scr.write("ckpt.12");
+  cluster.run_well(four_nodes(), [](JobRank&) {});
+  cluster.flip(cluster.settings.prefix + "/ckpt.12/rank_5");
+  EXPECT_EQ(restart_from_scr(cluster), 6);
+}
+
+TEST(SessionScr, WhereNothingIsWholeTheRunSaysWhyItStartsFromScratch) {
+  ScrCluster cluster;
+  cluster.scr.add(6, 8);
+  cluster.scr.write("ckpt.6");
+  fs::remove(cluster.settings.prefix + "/ckpt.6/rank_5");
+  EXPECT_EQ(restart_from_scr(cluster), 0);
+  EXPECT_TRUE(cluster.said("THE RUN STARTS FROM SCRATCH, although SCR left checkpoints"))
+      << cluster.said();
+  EXPECT_TRUE(cluster.said("ckpt.6/rank_5")) << cluster.said();
+}
+
+TEST(SessionScr, ACheckpointThatScrDidNotCompleteIsNamedToo) {
+  ScrCluster cluster;
+  cluster.scr.add(6, 8).complete_in_index = false;
+  cluster.scr.write();
+  EXPECT_EQ(restart_from_scr(cluster), 0);
+  EXPECT_TRUE(cluster.said("THE RUN STARTS FROM SCRATCH")) << cluster.said();
+  EXPECT_TRUE(cluster.said("SCR's dataset 6 (ckpt.6)")) << cluster.said();
+}
+
+TEST(SessionScr, AnIndexThatIsDamagedIsNamed) {
+  ScrCluster cluster;
+  cluster.scr.add(6, 8);
+  cluster.scr.write("ckpt.6");
+  fs::resize_file(cluster.settings.prefix + "/.scr/index.scr", 30);
+  EXPECT_EQ(restart_from_scr(cluster), 0);
+  EXPECT_TRUE(cluster.said("THE RUN STARTS FROM SCRATCH")) << cluster.said();
+  EXPECT_TRUE(cluster.said(".scr/index.scr")) << cluster.said();
+}
+
+TEST(SessionScr, NothingOlderIsTakenWhereTheRunIsToStopAtDamage) {
+  ScrCluster cluster;
+  cluster.scr.add(6, 8);
+  cluster.scr.add(12, 8);
+  cluster.scr.write("ckpt.12");
+  fs::remove(cluster.settings.prefix + "/ckpt.12/rank_5");
+  cluster.settings.on_fetch_fail = OnFetchFail::stop;
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    EXPECT_FALSE(rank.session->have_restart());
+    EXPECT_FALSE(rank.session->start_checkpoint());
+  });
+}
+
+TEST(SessionScr, AnotherNumberOfRanksIsRefusedWithBothNumbers) {
+  ScrCluster cluster;
+  cluster.scr.add(12, 5);
+  cluster.scr.write("ckpt.12");
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    const auto name = rank.session->have_restart();
+    ASSERT_FALSE(name);
+    EXPECT_EQ(name.error().code, Code::wrong_ranks) << name.error().text;
+  });
+}
+
+TEST(SessionScr, MoreAndFewerRanksThanWroteItImportIt) {
+  for (const std::size_t writers : {3, 130}) {
+    ScrCluster cluster;
+    cluster.scr.add(12, writers);
+    cluster.scr.write("ckpt.12");
+    cluster.settings.elastic = true;
+    cluster.run_well(four_nodes(), [&](JobRank& rank) {
+      const auto name = rank.session->have_restart();
+      ASSERT_TRUE(name) << name.error().text;
+      ASSERT_EQ(*name, "ckpt.12");
+      ASSERT_TRUE(rank.session->start_restart());
+      for (std::size_t writer = 0; writer < writers; ++writer) {
+        const auto path = rank.session->route_file(
+            fmt::format("{}/ckpt.12/rank_{}", rank.settings.prefix, writer));
+        ASSERT_TRUE(path) << path.error().text;
+        EXPECT_EQ(read_all(*path), ScrPrefix::content_of(12, writer));
+      }
+      EXPECT_TRUE(rank.session->complete_restart(true));
+    });
+  }
+}
+
+TEST(SessionScr, WhatScrMadeAfterCairnComesFirst) {
+  ScrCluster cluster;
+  cluster.write_and_finalize({1});
+  auto& later = cluster.scr.add(9, 8);
+  later.facts.created_us = cluster.clock->now_us() + 1'000'000;
+  cluster.scr.write("ckpt.9");
+  EXPECT_EQ(restart_from_scr(cluster), 9);
+}
+
+TEST(SessionScr, WhatCairnMadeAfterScrStaysFirst) {
+  ScrCluster cluster;
+  cluster.scr.add(9, 8);
+  cluster.scr.write("ckpt.9");
+  cluster.write_and_finalize({18});
+  EXPECT_EQ(cluster.restart(four_nodes()), 18);
+}
+
+TEST(SessionScr, APurgeKeepsTheFilesOfScrAndNoLaterRunTakesThem) {
+  ScrCluster cluster;
+  cluster.scr.add(6, 8);
+  cluster.scr.add(12, 8);
+  cluster.scr.write("ckpt.12");
+  const auto before = cluster.left_by_scr();
+  cluster.settings.prefix_purge = true;
+  EXPECT_EQ(restart_from_scr(cluster), 0);
+  EXPECT_TRUE(cluster.said("ckpt.6, ckpt.12")) << cluster.said();
+  cluster.settings.prefix_purge = false;
+  EXPECT_EQ(restart_from_scr(cluster), 0);
+  EXPECT_EQ(cluster.left_by_scr(), before);
+}
+
+TEST(SessionScr, ANameThatTheProgramDeletesIsGone) {
+  ScrCluster cluster;
+  cluster.scr.add(12, 8);
+  cluster.scr.write("ckpt.12");
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    EXPECT_EQ(restart_from_scr(rank), 12);
+    EXPECT_TRUE(rank.session->remove("ckpt.12"));
+  });
+  EXPECT_FALSE(fs::exists(cluster.settings.prefix + "/ckpt.12"));
+}
+
+TEST(SessionScr, WhereScrLeftNoIndexNothingIsMade) {
+  ScrCluster cluster;
+  cluster.run_well(four_nodes(), [](JobRank& rank) { EXPECT_EQ(rank.restart(), 0); });
+  EXPECT_FALSE(cluster.said("SCR's")) << cluster.said();
+  EXPECT_FALSE(fs::exists(cluster.settings.prefix + "/.cairn/owner"));
+}
+
+/// At each operation of rank 0, and of another rank: the next run imports it whole.
+TEST(SessionScr, ACrashWhileImportingLosesNothing) {
+  for (const int victim : {0, 5}) {
+    bool is_done = false;
+    for (int step = 0; !is_done; step += sanitized ? 17 : 3) {
+      ScrCluster cluster;
+      cluster.scr.add(12, 8);
+      cluster.scr.write("ckpt.12");
+      const auto before = cluster.left_by_scr();
+      is_done = cluster.run(four_nodes(), [&](JobRank& rank) {
+        if (rank.number() == victim) rank.hook = crash_after(step);
+        if (rank.init()) (void)rank.session->have_restart();
+        rank.hook = nullptr;
+      });
+      ASSERT_EQ(restart_from_scr(cluster), 12) << "rank " << victim << ", step " << step;
+      ASSERT_EQ(cluster.left_by_scr(), before);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cairn
