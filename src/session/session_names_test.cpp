@@ -88,6 +88,18 @@ TEST(SessionNames, TwoRanksWithOneFileNameAreFoundAtComplete) {
   EXPECT_EQ(cluster.restart(four_nodes()), 2);
 }
 
+TEST(SessionNames, AFileThatOneRankWritesForAllIsNamedWithTheSettingThatItNeeds) {
+  Cluster cluster;
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    ASSERT_TRUE(rank.session->start_checkpoint());
+    const auto path = rank.session->route_file(rank.settings.prefix + "/all");
+    ASSERT_TRUE(path);
+    if (rank.number() == 0) std::ofstream(*path) << "of all";
+    expect_invalid(rank.session->complete_checkpoint(true), {"all", "SCR_CACHE_BYPASS=1"});
+    rank.expect_written(2);
+  });
+}
+
 TEST(SessionNames, NamesThatDoNotTellTheRankAreComparedAndMayDiffer) {
   Cluster cluster;
   cluster.run_well(four_nodes(), [](JobRank& rank) {

@@ -8,6 +8,7 @@
 #include "base/units.hpp"
 #include "prefix/check.hpp"
 #include "prefix/fetch_order.hpp"
+#include "prefix/scr_import.hpp"
 #include "tools/as_owner.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/explain_findings.hpp"

@@ -474,6 +474,24 @@ TEST_F(ExplainPrefix, WhatWasScavengedIsForRebuild) {
       << out_;
 }
 
+TEST_F(ExplainPrefix, ScrsCommandRebuildsTheScavengedDatasetOfANumber) {
+  cluster_.settings.job_id = "other";
+  cluster_.run_well(four_nodes(), [](JobRank& rank) { rank.expect_written(5); });
+  for (const std::string node : {"n0", "n2", "n3"}) {
+    fs::create_directories(prefix() + "/.cairn/scavenged");
+    fs::copy(cluster_.job_folder(node), prefix() + "/.cairn/scavenged/" + node,
+             fs::copy_options::recursive);
+  }
+  IndexCommand command;
+  command.action = IndexCommand::Action::build;
+  command.number = 5;
+  command.force = true;
+  std::ostringstream out;
+  const Log log([this](Severity, const std::string& text) { told_ += text + "\n"; });
+  EXPECT_EQ(run_index_command(command, *files_, *clock_, process_, out, log), 0) << told_;
+  EXPECT_EQ(cluster_.listed().front(), "ckpt.5") << out.str();
+}
+
 /// A rebuild leaves it alone, so that is not what to do.
 TEST_F(ExplainPrefix, WhatWasScavengedAndIsNotWantedIsNotForRebuild) {
   ASSERT_EQ(cluster_.restart(four_nodes()), 4);  // its caches have it

@@ -59,3 +59,75 @@ def test_any_rank_reads_any_imported_file(job: Job, name: str) -> None:
     for rank in range(RANKS[name]):
         for path, checksum in checksums.items():
             assert found[f"{rank}.{path.replace('/', '_')}"] == checksum
+
+
+def snapshot(job: Job) -> Dict[str, bytes]:
+    """All that SCR left."""
+    return {str(path.relative_to(job.prefix)): path.read_bytes() for path in job.prefix.rglob("*")
+            if path.is_file() and ".cairn" not in path.parts}
+
+
+@pytest.mark.each_mpi
+@pytest.mark.parametrize("name", sorted(RANKS))
+def test_a_run_imports_what_scr_left_and_each_rank_reads_it_back(job: Job, name: str) -> None:
+    checksums = files_of(job.unpack(name), NEWEST[name])
+    before = snapshot(job)
+    reads = [f"{owner_of(path)}/read={path}" for path in checksums]
+    outcome = job.run(RANKS[name], [*RESTART, *reads, "complete_restart", "finalize"])
+    assert outcome.code == 0 and outcome.answer("have") == f"1 {NEWEST[name]}", outcome.log
+    assert f"({NEWEST[name]})" in outcome.log and "is imported" in outcome.log
+    found = outcome.checksums()
+    assert {f"{owner_of(path)}.{path.replace('/', '_')}": checksum for path, checksum in checksums.items()} == found
+    assert snapshot(job) == before
+
+
+def test_what_a_run_writes_after_the_import_leaves_the_files_of_scr(job: Job) -> None:
+    job.unpack("cached")
+    before = snapshot(job)
+    settings = {"SCR_FLUSH": "1", "SCR_PREFIX_SIZE": "1"}
+    writes = [word for number in (5, 6, 7)
+              for word in (f"checkpoint=ckpt.{number}", f"write=ckpt.{number}/rank_%r.ckpt", "complete")]
+    outcome = job.run(4, [*RESTART, "complete_restart", *writes, "finalize"], settings)
+    assert set(outcome.codes("complete")) == {0}, outcome.log
+    after = snapshot(job)
+    assert {name: after.get(name) for name in before} == before
+    assert not (job.prefix / "ckpt.5").exists() and (job.prefix / "ckpt.7").exists()
+    again = job.run(4, ["init", "have", "finalize"], {**settings, "SCR_PREFIX_PURGE": "1", "SCR_CACHE_PURGE": "1"})
+    assert again.answer("have") == "0", again.log
+    after = snapshot(job)
+    assert {name: after.get(name) for name in before} == before and not (job.prefix / "ckpt.7").exists()
+
+
+def test_explain_says_what_a_run_would_import(job: Job) -> None:
+    job.unpack("cached")
+    shown = job.cairn("explain").stdout
+    assert shown.startswith("a restart with 4 ranks would take dataset 4 (ckpt.4)"), shown
+    (job.prefix / "ckpt.4" / "rank_2.ckpt").unlink()
+    shown = job.cairn("explain").stdout
+    assert shown.startswith("a restart with 4 ranks would take dataset 3 (ckpt.3)"), shown
+    outcome = job.run(4, ["init", "have", "finalize"])
+    assert outcome.answer("have") == "1 ckpt.3" and "ckpt.4/rank_2.ckpt" in outcome.log, outcome.log
+
+
+def test_a_directory_without_whole_checkpoints_is_no_silent_start_from_scratch(job: Job) -> None:
+    job.unpack("shared")
+    for number in (1, 2):
+        (job.prefix / f"ckpt.{number}" / "rank_shared.ckpt").unlink()
+    outcome = job.run(4, ["init", "have", "finalize"])
+    assert outcome.answer("have") == "0"
+    assert "STARTS FROM SCRATCH" in outcome.log and "ckpt.2/rank_shared.ckpt" in outcome.log, outcome.log
+
+
+def test_two_jobs_do_not_import_at_a_time(job: Job) -> None:
+    job.unpack("cached")
+    outcome = job.run(4, ["init", "have", "finalize"], {"SCR_JOB_ID": "first"})
+    again = job.run(4, ["init", "have", "finalize"], {"SCR_JOB_ID": "second"})
+    assert outcome.answer("have") == again.answer("have") == "1 ckpt.4"
+    assert "is imported" in outcome.log and "is imported" not in again.log
+
+
+def test_the_build_command_names_the_command_of_scr_for_what_scr_left(job: Job) -> None:
+    job.unpack("cached")
+    done = job.cairn("scr_index", "--build", "3")
+    assert done.returncode == 1 and "scr_index --build 3" in done.stdout, done.stdout
+    assert not (job.prefix / ".cairn").exists()

@@ -135,3 +135,15 @@ def test_what_was_purged_is_not_copied_again(job: Job) -> None:
     assert outcome.code == 0 and not list(job.prefix.glob("ckpt.*")), outcome.log
     job.run(4, [*RESTART, "complete_restart", "finalize"], settings)
     assert not list(job.prefix.glob("ckpt.*")), "not by the next run either"
+
+
+# --- one file of all ranks ---
+
+@pytest.mark.parametrize("writers", ["", "0/"])
+def test_a_file_that_all_ranks_write_needs_bypass_and_the_message_says_so(job: Job, writers: str) -> None:
+    calls = ["init", "checkpoint=c", f"{writers}write=c/all", "route=c/all", "complete", "finalize"]
+    outcome = job.run(4, calls)
+    assert 0 not in outcome.codes("complete")
+    assert "SCR_CACHE_BYPASS=1" in outcome.log and "c/all" in outcome.log, outcome.log
+    outcome = job.run(4, calls, {"SCR_CACHE_BYPASS": "1"})
+    assert outcome.codes("complete") == [0] * 4, outcome.log

@@ -89,3 +89,15 @@ def test_environment_and_file_answer_before_init(job: Job) -> None:
 
 def test_the_version_is_in_the_header_as_scr_has_it(job: Job) -> None:
     assert job.run(1, ["version"]).codes("version") == [0]
+
+
+def test_a_store_that_no_checkpoint_uses_may_be_missing(job: Job) -> None:
+    (job.prefix / ".scrconf").write_text("STORE=/proc/nowhere/store COUNT=1\n")
+    outcome = job.run(2, ["init", *checkpoint("1"), "finalize"])
+    assert outcome.codes("complete") == [0, 0] and "/proc/nowhere/store" in outcome.log, outcome.log
+
+
+def test_a_store_that_a_checkpoint_uses_must_be_there(job: Job) -> None:
+    (job.prefix / ".scrconf").write_text("STORE=/proc/nowhere/store COUNT=1\nCKPT=0 STORE=/proc/nowhere/store\n")
+    outcome = job.run(2, ["init"])
+    assert 0 not in outcome.codes("init") and "/proc/nowhere/store" in outcome.log, outcome.log
