@@ -319,26 +319,6 @@ TEST(SessionTaken, ARunWaitsForTheOtherToEndAndGoesOnThen) {
   EXPECT_EQ(cluster.owner().beat_us, 0) << "it has said that it ended";
 }
 
-TEST(SessionTaken, ARefusedStartInPlaceIsReportedAgainAfterOneThatSucceeded) {
-  TakenCluster cluster;
-  cluster.settings.checkpoints[0].bypass = true;
-  LivingOther other;
-  cluster.run_well(four_nodes(), [&](JobRank& rank) {
-    rank.expect_written(1);
-    for (const int dataset : {2, 3}) {
-      TakenCluster::by_one(rank, [&] { other.take(cluster); });
-      for (const bool is_reported : {false, true}) {
-        const Status started = rank.session->start_checkpoint();
-        ASSERT_FALSE(started);
-        EXPECT_EQ(started.error().is_reported, is_reported) << started.error().text;
-      }
-      TakenCluster::by_one(rank, [&] { other.end(); });
-      rank.expect_written(dataset);
-    }
-    EXPECT_TRUE(rank.session->finalize());
-  });
-}
-
 /// Both jobs give their datasets and files the same names.
 TEST(SessionTaken, WhatTheOtherHasPublishedMeanwhileIsNotHarmed) {
   TakenCluster cluster;
