@@ -185,6 +185,7 @@ TEST(SessionScr, NothingOlderIsTakenWhereTheRunIsToStopAtDamage) {
     EXPECT_FALSE(rank.session->have_restart());
     EXPECT_FALSE(rank.session->start_checkpoint());
   });
+  EXPECT_EQ(cluster.listed(), Names()) << "nor is an older one imported";
 }
 
 TEST(SessionScr, AnotherNumberOfRanksIsRefusedWithBothNumbers) {
