@@ -30,15 +30,18 @@ Result<std::vector<Store>> open_all(Communicator& comm, Files& files, const Sett
     if (!store.enabled) continue;
     opened.push_back(Store::open(files, store, settings, id));
     fails.push_back(opened.back() ? 0 : 1);
-    Status& status = is_used(store, settings) ? used : spare;
-    if (!opened.back() && status) status = tl::unexpected(opened.back().error());
+    if (opened.back()) continue;
+    const Error& error = opened.back().error();
+    if (!is_used(store, settings))
+      spare = fail(error.code, "{} ({}): {}", store.path, store.origin, error.text);
+    else if (used)
+      used = tl::unexpected(error);
   }
   CAIRN_TRY(agree(comm, std::move(used)));
   if (spare = agree(comm, std::move(spare)); !spare) {
     comm.allreduce(fails, Reduce::max);
     if (comm.rank() == 0)
-      log.warning("a store is left out, as it cannot be opened and no checkpoint uses it: {}",
-                  spare.error().text);
+      log.warning("no checkpoint uses the store {}; the run leaves it out", spare.error().text);
   }
   std::vector<Store> stores;
   for (std::size_t i = 0; i < opened.size(); ++i)

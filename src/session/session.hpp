@@ -182,7 +182,7 @@ class Session {
   Status fetch_checkpoint();
   bool look_for_trouble_of_scr(const Uuid& newest_cached, std::string& trouble, bool& may_pass);
   Status stop_without_scr(const std::string& trouble);
-  std::string why_nothing_was_fetched(const std::string& trouble) const;
+  std::string why_nothing_was_fetched(const std::string& trouble, bool is_of_scr) const;
   void warn_from_scratch(const std::string& why);
   void report_what_is_passed_over();
   std::string what_caches_lost() const;

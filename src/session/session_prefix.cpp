@@ -252,10 +252,7 @@ Status Session::fetch_checkpoint() {
     may_pass = true;
   }
   if (may_pass && settings_.on_fetch_fail != OnFetchFail::fresh) return refuse_for_now(trouble);
-  const bool tried_none = prefix_.tried() == 0;
-  warn_from_scratch(is_of_scr && tried_none ? fmt::format("although SCR left checkpoints in {}: {}",
-                                                          settings_.prefix, trouble)
-                                            : why_nothing_was_fetched(trouble));
+  warn_from_scratch(why_nothing_was_fetched(trouble, is_of_scr));
   return {};
 }
 
@@ -278,10 +275,12 @@ Status Session::stop_without_scr(const std::string& trouble) {
       trouble));
 }
 
-std::string Session::why_nothing_was_fetched(const std::string& trouble) const {
+std::string Session::why_nothing_was_fetched(const std::string& trouble, bool is_of_scr) const {
   if (const CachedDataset* stays = left_out())
     return fmt::format("although the caches have {}: {}", stays->label(), trouble);
   const std::size_t tried = prefix_.tried();
+  if (tried == 0 && is_of_scr)
+    return fmt::format("although SCR left checkpoints in {}: {}", settings_.prefix, trouble);
   if (tried == 0)
     return fmt::format("and it is unknown whether {} has a checkpoint: {}", settings_.prefix,
                        trouble);

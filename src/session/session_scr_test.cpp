@@ -185,6 +185,7 @@ TEST(SessionScr, NothingOlderIsTakenWhereTheRunIsToStopAtDamage) {
     EXPECT_FALSE(rank.session->have_restart());
     EXPECT_FALSE(rank.session->start_checkpoint());
   });
+  EXPECT_EQ(cluster.listed(), Names()) << "nor is an older one imported";
 }
 
 TEST(SessionScr, AnotherNumberOfRanksIsRefusedWithBothNumbers) {
@@ -273,7 +274,7 @@ TEST(SessionScr, WhereScrLeftNoIndexNothingIsMade) {
 TEST(SessionScr, ACrashWhileImportingLosesNothing) {
   for (const int victim : {0, 5}) {
     bool is_done = false;
-    for (int step = 0; !is_done; step += sanitized ? 17 : 3) {
+    for (int step = 0; !is_done; step += sanitized ? 17 : 5) {
       ScrCluster cluster;
       cluster.scr.add(12, 8);
       cluster.scr.write("ckpt.12");

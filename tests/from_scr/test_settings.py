@@ -92,12 +92,12 @@ def test_the_version_is_in_the_header_as_scr_has_it(job: Job) -> None:
 
 
 def test_a_store_that_no_checkpoint_uses_may_be_missing(job: Job) -> None:
-    (job.prefix / ".scrconf").write_text("STORE=/proc/nowhere/store COUNT=1\n")
+    (job.prefix / ".scrconf").write_text("STORE=/proc/nowhere COUNT=1\n")
     outcome = job.run(2, ["init", *checkpoint("1"), "finalize"])
-    assert outcome.codes("complete") == [0, 0] and "/proc/nowhere/store" in outcome.log, outcome.log
+    assert outcome.codes("complete") == [0, 0] and "/proc/nowhere" in outcome.log, outcome.log
 
 
 def test_a_store_that_a_checkpoint_uses_must_be_there(job: Job) -> None:
-    (job.prefix / ".scrconf").write_text("STORE=/proc/nowhere/store COUNT=1\nCKPT=0 STORE=/proc/nowhere/store\n")
+    (job.prefix / ".scrconf").write_text("SCR_COPY_TYPE=FILE\nSTORE=/proc/nowhere COUNT=1\nCKPT=0 STORE=/proc/nowhere\n")
     outcome = job.run(2, ["init"])
-    assert 0 not in outcome.codes("init") and "/proc/nowhere/store" in outcome.log, outcome.log
+    assert 0 not in outcome.codes("init") and "/proc/nowhere" in outcome.log, outcome.log

@@ -198,7 +198,7 @@ MUTATIONS = [
     Mutation("SCR_FLUSH_ON_RESTART is not heeded", "src/session/session.cpp",
              "(void)flush_due(settings_.flush_on_restart);", "(void)flush_due(false);", "--prefix"),
     Mutation("a run from scratch does not say so", "src/session/session_prefix.cpp",
-             "  warn_from_scratch(why_nothing_was_fetched(trouble));\n", "", "--prefix"),
+             "  warn_from_scratch(why_nothing_was_fetched(trouble, is_of_scr));\n", "", "--prefix"),
     Mutation("an older one is taken without a word", "src/session/session_prefix.cpp",
              "    warn(\"{} in {} cannot be used: {}\"", "    if (false)\n      warn(\"{} in {} cannot be used: {}\"", "--prefix"),
     # what was flushed is damaged, named, and restarted from in vain
