@@ -207,10 +207,10 @@ TEST(Resolve, WarnsWhereAKeyMayNotStand) {
   const auto resolved = resolve(sources).value();
   EXPECT_EQ(resolved.settings.node_name, "node1");
   ASSERT_EQ(resolved.warnings.size(), 3U);
-  expect_parts(resolved.warnings[0], {"SCR_CONF_FILE cannot be set in /p/.scrconf:2"});
-  expect_parts(resolved.warnings[1], {"SCR_NODE_NAME cannot be set in /p/.scrconf:1"});
+  expect_parts(resolved.warnings[0], {"SCR_CONF_FILE", "cannot be set in /p/.scrconf:2"});
+  expect_parts(resolved.warnings[1], {"SCR_NODE_NAME", "cannot be set in /p/.scrconf:1"});
   expect_parts(resolved.warnings[2],
-               {"SCR_LOG_DB_PASS cannot be set in SCR_Config", "or in a file"});
+               {"SCR_LOG_DB_PASS", "cannot be set in SCR_Config", "or in a file"});
 }
 
 TEST(Resolve, TheProgramSetsTheCacheAsInScrsOwnExamples) {
@@ -318,7 +318,8 @@ TEST(Resolve, RefusesDescriptorsThatDoNotGoTogether) {
        {"no enabled CKPT line has INTERVAL=1", "(/p/.scrconf:1)", "CKPT=0 INTERVAL=1 TYPE=XOR"}},
       {"CKPT=0 INTERVAL=2", {"no enabled CKPT line has INTERVAL=1"}},
       {"CKPT=0 ENABLED=0", {"no enabled CKPT line has INTERVAL=1"}},
-      {"CKPT=0 STORE=/ssd", {"CKPT=0 STORE=/ssd (/p/.scrconf:2): no such store", "add STORE=/ssd"}},
+      {"CKPT=0 STORE=/ssd",
+       {"CKPT=0 STORE=/ssd (/p/.scrconf:2): ", "no such store", "add STORE=/ssd"}},
       {"STORE=/ssd ENABLED=0\nCKPT=0 STORE=/ssd",
        {"CKPT=0 STORE=/ssd (/p/.scrconf:3)", "has ENABLED=0"}},
       {"CKPT=0 GROUP=RACK", {"CKPT=0 GROUP=RACK (/p/.scrconf:2): no GROUPS line", "RACK=VALUE"}},

@@ -33,8 +33,9 @@ TEST_F(Links, NothingIsReadThroughALinkInThePlaceOfAFolder) {
     const std::string link = prefix() + "/" + moved;
     fs::rename(link, archive);
     fs::create_directory_symlink(archive, link);
-    const std::string told = link + " is a link";
-    EXPECT_EQ(fetch_again(1), told + ": put the directory of ckpt.1 back");
+    const std::string refused = fetch_again(1);
+    EXPECT_TRUE(refused.starts_with(link + " is a link")) << refused;
+    EXPECT_NE(refused.find("put the directory of ckpt.1 back"), std::string::npos) << refused;
     fs::remove(link);
     fs::rename(archive, link);
     EXPECT_EQ(fetch_again(1), "");

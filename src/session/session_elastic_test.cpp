@@ -194,7 +194,7 @@ TEST(SessionElastic, ItIsRefusedWhereNothingOlderIsLeft) {
     EXPECT_EQ(rank.session->have_restart().value(), std::nullopt);
   });
   EXPECT_TRUE(
-      cluster.said("THE RUN STARTS FROM SCRATCH, although dataset 1 (ckpt.3) is in the caches"))
+      cluster.said("THE RUN STARTS FROM SCRATCH, although the caches have dataset 1 (ckpt.3)"))
       << cluster.said();
   EXPECT_EQ(cluster.restart(four_nodes()), 3) << "which repairs it";
 }
@@ -272,7 +272,7 @@ TEST(SessionElastic, OneInQuarantineIsPassedOver) {
   cluster.run_well(cluster.four, [](JobRank& rank) {
     EXPECT_EQ(rank.session->have_restart().value(), "ckpt.2");
   });
-  EXPECT_TRUE(cluster.said("ckpt.3) is in quarantine")) << cluster.said();
+  EXPECT_TRUE(cluster.said("ckpt.3) is not used: it is in quarantine")) << cluster.said();
 }
 
 TEST(SessionElastic, ARestartFromACopyThatIsRejectedIsOutToo) {
@@ -517,7 +517,7 @@ TEST(SessionBroadcast, WhereThereIsNoRoomAndNothingIsToBeKeptItSaysSoLoudly) {
     EXPECT_EQ(rank.restart(), 0);
   });
   EXPECT_TRUE(
-      cluster.said("THE RUN STARTS FROM SCRATCH, although dataset 1 (ckpt.1) is in the caches"))
+      cluster.said("THE RUN STARTS FROM SCRATCH, although the caches have dataset 1 (ckpt.1)"))
       << cluster.said();
 }
 
@@ -555,7 +555,7 @@ TEST(SessionBroadcast, ACheckpointWhoseCopiesKillTheRunIsQuarantined) {
       (void)rank.session->start_restart();
     }));
   EXPECT_EQ(cluster.restart(four_nodes()), 2) << cluster.said();
-  EXPECT_TRUE(cluster.said("ckpt.3) is in quarantine")) << cluster.said();
+  EXPECT_TRUE(cluster.said("ckpt.3) is not used: it is in quarantine")) << cluster.said();
   EXPECT_TRUE(cluster.said("until a newer checkpoint is complete")) << cluster.said();
 }
 

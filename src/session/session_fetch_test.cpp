@@ -332,7 +332,8 @@ TEST_F(SessionUnread, NothingIsDeletedBesideIt) {
   run(1, [&](JobRank& rank) {
     const Status removed = rank.session->remove("ckpt.2");
     ASSERT_FALSE(removed);
-    EXPECT_NE(removed.error().text.find("dataset 2 (ckpt.2) stays in "), std::string::npos)
+    EXPECT_NE(removed.error().text.find("dataset 2 (ckpt.2) was not deleted from "),
+              std::string::npos)
         << removed.error().text;
   });
   EXPECT_EQ(cluster_.listed(), Names({"ckpt.2", "ckpt.1"}));
@@ -442,7 +443,7 @@ TEST_F(SessionFetch, APrefixDirectoryThatCannotBeReadNowIsNoReasonEither) {
       const auto found = rank.session->have_restart();
       EXPECT_EQ(found.has_value(), answer == OnFetchFail::fresh);
     }));
-    EXPECT_EQ(times_said("STARTS FROM SCRATCH, and whether"),
+    EXPECT_EQ(times_said("STARTS FROM SCRATCH, and it is unknown whether"),
               answer == OnFetchFail::fresh ? 1U : 0U)
         << cluster_.said();
   }

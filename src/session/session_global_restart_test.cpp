@@ -100,7 +100,7 @@ TEST(SessionGlobalRestart, WhereItCannotBeCopiedTheAnswerIsAsForAFetch) {
       }
       rank.hook = nullptr;
     }));
-    EXPECT_TRUE(cluster.said("ckpt.3) is not in")) << cluster.said();
+    EXPECT_TRUE(cluster.said("ckpt.3) stays in the cache")) << cluster.said();
     EXPECT_EQ(cluster.said("STARTS FROM SCRATCH"), answer == OnFetchFail::fresh) << cluster.said();
     EXPECT_EQ(cluster.restart(four_nodes()), 3) << "nothing of it is lost";
   }

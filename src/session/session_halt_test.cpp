@@ -163,7 +163,7 @@ TEST_F(SessionHalt, AtOnceMeansWithoutAFurtherCheckpoint) {
     rank.expect_written(1);  // who makes one all the same may
     expect(rank, false, true);
   });
-  EXPECT_TRUE(cluster_.said("without a further checkpoint")) << cluster_.said();
+  EXPECT_TRUE(cluster_.said("without another checkpoint")) << cluster_.said();
 }
 
 TEST_F(SessionHalt, IsSeenAtInitToo) {

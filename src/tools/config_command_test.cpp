@@ -96,7 +96,7 @@ TEST_F(ConfigCommandTest, PrintsJson) {
   ASSERT_EQ(run(), 0);
   const auto all = nlohmann::json::parse(out_.str());
   EXPECT_EQ(all.at("warnings").size(), 1U);
-  EXPECT_EQ(all.at("notes").size(), 1U);
+  EXPECT_EQ(all.at("notes").size(), 2U);
   const auto& first = all.at("settings").at(0);
   EXPECT_EQ(first.at("key"), "SCR_ENABLE");
   EXPECT_EQ(first.at("value"), "1");

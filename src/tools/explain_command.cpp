@@ -334,17 +334,20 @@ Status explain(const ExplainCommand& command, Files& files, Clock& clock,
                const ProcessFacts& process, std::ostream& out, const Log& log) {
   CAIRN_ASSIGN(const FoundJob job, find_job(command.source, files, process, log));
   const Settings& settings = job.settings;
-  CAIRN_TRY(check_prefix_folder(files, settings.prefix));
   CAIRN_ASSIGN(const RestartFacts facts,
                gather_facts(files, clock, settings, command.caches, command.ranks, log));
   FilesSeen seen(files, settings, facts.prefix.scr);
   const Report report(
       command, facts, job, clock, [&](const DatasetRecord& record) { return seen(record); },
       [&](const DatasetRecord& record) { return seen.changed(record); });
+  const bool is_absent = !facts.prefix.is_there && facts.prefix.trouble.empty();
+  // Where there are caches, they are explained all the same.
+  if (is_absent && !report.has_findings()) return check_prefix_folder(files, settings.prefix);
   if (command.json)
     out << text_of_json(report.json());
   else
     report.print(out);
+  if (is_absent) return check_prefix_folder(files, settings.prefix);
   if (!report.has_findings() && !command.datasets.empty())
     return fail(Code::not_found, "there is no such dataset: {}", fmt::join(command.datasets, ", "));
   return {};

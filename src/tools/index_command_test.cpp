@@ -27,7 +27,7 @@ TEST_F(IndexCommandTest, ListsNewestFirstWithAStarAtTheCurrentOne) {
   std::string line;
   std::getline(lines, line);
   EXPECT_EQ(line.substr(0, 24), "  DSET KIND       STATE ");
-  for (const char* start : {"*    3 checkpoint whole", "     2 checkpoint whole"}) {
+  for (const char* start : {"*    3 checkpoint published", "     2 checkpoint published"}) {
     std::getline(lines, line);
     EXPECT_TRUE(line.starts_with(start)) << line;
   }
@@ -172,7 +172,7 @@ TEST_F(IndexCommandTest, ACurrentOneThatARestartPassesOverIsNotCalledTheOneItBeg
   EXPECT_EQ(index["current"], "ckpt.2");
   EXPECT_EQ(index["restart"], "ckpt.1") << "not what somebody went behind";
   ASSERT_EQ(run_index(Action::list), 0);
-  EXPECT_TRUE(shows("*    1 checkpoint whole")) << out_.str();
+  EXPECT_TRUE(shows("*    1 checkpoint published")) << out_.str();
   EXPECT_EQ(run_index(Action::current, "ckpt.2"), 0) << told_;
   EXPECT_TRUE(shows("is in quarantine; cairn index quarantine --lift ckpt.2")) << out_.str();
 }

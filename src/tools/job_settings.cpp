@@ -50,14 +50,12 @@ std::string id_source_of(const ResolvedSettings& resolved, bool is_from_run) {
   return fmt::format("by {}", resolved.find("SCR_JOB_ID")->source);
 }
 
-/// A directory that was moved has left nothing with its id at the path where the run saw it.
+/// What the last run wrote down at `original` is not about a copy of that directory.
 bool is_copy_of(Files& files, const std::string& prefix, const std::string& original) {
-  if (prefix == original || !are_two_prefixes(files, prefix, original)) return false;
+  if (prefix == original) return false;
   const RecordedId here = read_prefix_id(files, prefix);
-  const RecordedId there = read_prefix_id(files, original);
-  const bool are_known =
-      here.state == RecordedId::State::known && there.state == RecordedId::State::known;
-  return !are_known || here.id == there.id;
+  return here.state == RecordedId::State::copied ||
+         is_id_of_another(files, here.id, prefix, original);
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ class DeadJob : public testing::Test {
       std::ostringstream json;
       command.json = true;
       EXPECT_EQ(run_explain_command(command, *files_, *clock_, process_, json, Log()), code);
-      json_ = nlohmann::json::parse(json.str());
+      json_ = json.str().empty() ? nlohmann::json() : nlohmann::json::parse(json.str());
       return code;
     });
   }

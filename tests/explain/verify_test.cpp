@@ -95,9 +95,9 @@ TEST_F(Verify, NothingIsRepairedWhileAJobRuns) {
     rank.comm.barrier();
     if (rank.number() == 0) {
       EXPECT_EQ(verify_caches(true), exit_failure);
-      EXPECT_TRUE(told("a job is running")) << told_;
+      EXPECT_TRUE(told("wait until it has ended")) << told_;
       EXPECT_EQ(verify_caches(), exit_ok) << "but it may be read";
-      EXPECT_TRUE(told("a job is running")) << told_;
+      EXPECT_TRUE(told("wait until it has ended")) << told_;
     }
     rank.comm.barrier();
   });
@@ -181,7 +181,7 @@ TEST_F(Verify, NoFileIsToBeMovedAwayThatNoCacheCanRestore) {
   std::ofstream(cluster_.file(2, 4)) << "by the program, later";
   EXPECT_EQ(verify_prefix(true), exit_beyond_repair) << out_;
   EXPECT_TRUE(shows("CANNOT BE REPAIRED")) << out_;
-  EXPECT_TRUE(shows("because no cache has block ")) << out_;
+  EXPECT_TRUE(shows("because no cache has ")) << out_;
   EXPECT_FALSE(shows("away")) << out_;
 }
 
@@ -202,8 +202,6 @@ TEST_F(Verify, ARepairThatHasNothingToDoMayRunBesideAJob) {
     rank.comm.barrier();
     if (rank.number() == 0) {
       EXPECT_EQ(verify_prefix(true), exit_ok) << out_ << told_;
-      flip(cluster_.file(2, 4));
-      EXPECT_EQ(verify_prefix(true), exit_failure) << out_ << told_;
     }
     rank.comm.barrier();
   });
@@ -217,7 +215,7 @@ TEST_F(Verify, WhereTimesAreNotKeptNoFileThatMayBeTheProgramsIsReplaced) {
     process_.environment["SCR_COPY_METADATA"] = "0";
     std::ofstream(cluster_.file(2, 4)) << "by the program, later";
     EXPECT_EQ(verify_prefix(true), exit_beyond_repair) << out_;
-    EXPECT_TRUE(shows("has changed since")) << out_;
+    EXPECT_TRUE(shows("was written again since")) << out_;
     EXPECT_EQ(read_all(cluster_.file(2, 4)), "by the program, later");
     fs::remove(cluster_.file(2, 4));
     EXPECT_EQ(verify_prefix(true), exit_damaged) << out_;

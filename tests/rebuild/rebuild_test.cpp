@@ -240,7 +240,7 @@ TEST(Rebuild, AJobThatIsAliveIsNotDisturbed) {
     if (rank.number() == 0) {
       const Answer answer = rebuild(cluster.node(""));
       EXPECT_EQ(answer.exit_code, exit_try_again);
-      EXPECT_NE(answer.told.find("a job is running"), std::string::npos) << answer.told;
+      EXPECT_NE(answer.told.find("wait until it has ended"), std::string::npos) << answer.told;
     }
     rank.comm.barrier();
   });
