@@ -282,8 +282,15 @@ bool has_datasets_in_spare(const Cluster& cluster) {
 TEST(SessionLevels, AStoreThatNoCheckpointUsesAndNobodyCanReadKeepsNoRunFromBeginning) {
   Cluster cluster;
   add_spare_store(cluster);
-  make_spare_unusable(cluster);
-  cluster.write(four_nodes(), {1});
+  cluster.run(four_nodes(), [](JobRank& rank) {
+    rank.hook = [](const FileOperation& operation) -> Status {
+      if (operation.path.find("/n1/spare") == std::string_view::npos) return {};
+      return fail(Code::io, "injected: cannot {} {}", operation.name, operation.path);
+    };
+    const Status ready = rank.init();
+    ASSERT_TRUE(ready) << ready.error().text;
+    rank.expect_written(1);
+  });
   EXPECT_TRUE(cluster.said("no checkpoint uses the store")) << cluster.said();
   EXPECT_EQ(cluster.restart(four_nodes()), 1);
 }
