@@ -93,20 +93,22 @@ class Found {
   Found(Communicator& comm, const Site& site, FoundDataset&& found)
       : comm_(comm), site_(site), found_(std::move(found)), deal_(0, comm.size()) {}
 
-  Result<DatasetRecord> run() {
+  Result<DatasetRecord> run(Status& settled) {
     CAIRN_TRY(hand_out());
     CAIRN_TRY(agree(comm_, look()));
     CAIRN_TRY(compare_totals());
-    CAIRN_TRY(agree(comm_, compare_checksums()));
+    Status matching;
+    in_turns(comm_, site_.limits.read_width, [&] { matching = compare_checksums(); });
+    CAIRN_TRY(agree(comm_, std::move(matching)));
     const Status published = publish();
     if (!published) {
       // Else the next owner removes it.
       if (site_.keeper != nullptr) (void)site_.keeper->abandon(found_.record.info);
       return tl::unexpected(published.error());
     }
-    CAIRN_TRY(on_keeper(comm_, site_,
-                        [&](Keeper& keeper) { return keeper.mark_settled(found_.record); }));
-    found_.record.settled = true;
+    settled =
+        on_keeper(comm_, site_, [&](Keeper& keeper) { return keeper.mark_settled(found_.record); });
+    found_.record.settled = settled.has_value();
     return std::move(found_.record);
   }
 
@@ -369,20 +371,22 @@ class Found {
 
 }  // namespace
 
-Result<DatasetRecord> publish_found(Communicator& comm, const Site& site, FoundDataset found) {
-  return Found(comm, site, std::move(found)).run();
+Result<DatasetRecord> publish_found(Communicator& comm, const Site& site, FoundDataset found,
+                                    Status& settled) {
+  return Found(comm, site, std::move(found)).run(settled);
 }
 
-Result<FileOwners> owners_of_files(Files& files, const PrefixFolder& folder,
-                                   const Listing& listing) {
+Result<FileOwners> owners_of_files(Files& files, const PrefixFolder& folder, const Listing& listing,
+                                   std::vector<std::string>* troubles) {
   FileOwners owners;
-  std::vector<std::string> troubles;  // what cannot be read has no files that are known
+  std::vector<std::string> unread;
   for (const DatasetRecord& dataset : listing)
-    CAIRN_TRY(visit_ranks(files, folder.dataset(dataset.info), dataset, troubles,
+    CAIRN_TRY(visit_ranks(files, folder.dataset(dataset.info), dataset, unread,
                           [&](const RankRecord& record) {
                             for (const FileEntry& file : record.files)
                               owners.emplace(file.name, dataset.info);
                           }));
+  if (troubles != nullptr) *troubles = std::move(unread);
   return owners;
 }
 

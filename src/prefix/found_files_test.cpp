@@ -35,7 +35,8 @@ class FoundFiles : public Prefix {
     std::string trouble;
     run(
         [&](RankRun& rank) {
-          const auto published = publish_found(rank.comm, rank.site, found);
+          Status settled;
+          const auto published = publish_found(rank.comm, rank.site, found, settled);
           if (!published) trouble = published.error().text;
         },
         hook, 1);

@@ -4,6 +4,7 @@
 
 #include "config/settings.hpp"
 #include "prefix/own_names.hpp"
+#include "prefix/scr_index.hpp"
 #include "prefix/unfinished.hpp"
 
 namespace cairn {
@@ -479,6 +480,16 @@ Status Keeper::take_out(const DatasetInfo& dataset) {
       files_->rename(listed ? folder_.dataset(dataset) : folder_.dropped(dataset), removed)));
   if (!listed) CAIRN_TRY(files_->sync_folder(folder_.dropped()));
   return forget(dataset);
+}
+
+/// The note comes first, so that a crash leaves what is there or what no run imports. Only that of
+/// a dropped one comes after, as it takes its place.
+Status Keeper::take_out_for_good(const DatasetRecord& record) {
+  const bool has_note = record.info.was_found() && may_have_scr_index(*files_, folder_.prefix);
+  const bool is_listed = find(record.info.uuid) != nullptr;
+  if (has_note && is_listed) CAIRN_TRY(note_purged(record));
+  CAIRN_TRY(take_out(record.info));
+  return has_note && !is_listed ? note_purged(record) : Status{};
 }
 
 /// `from` is in transit.

@@ -105,6 +105,9 @@ class Keeper {
   /// The dataset is not there from here on, and its files are to go: see remove_files(). Whether it
   /// was dropped before makes no difference.
   Status take_out(const DatasetInfo& dataset);
+  /// As take_out(); SCR's records of what was imported from them stay, and no run is to import it
+  /// again.
+  Status take_out_for_good(const DatasetRecord& record);
   /// The dataset is not there from here on; its files, record and manifests are kept.
   Status drop(const DatasetInfo& dataset);
   /// One whose files are gone counts as dropped from here on, so that a cache that still has it

@@ -42,12 +42,16 @@ class Preparation {
     std::map<std::string, std::string> owners;  // by the name of a file
     for (std::size_t newer = number_ + 1; newer < index_.datasets.size(); ++newer) {
       read_details(newer);
+      if (index_.datasets[newer].may_pass) return fail_as_unknown(index_.datasets[newer].trouble);
       for (const auto& of_rank : index_.datasets[newer].ranks)
         for (const ScrFile& file : of_rank) owners[file.name] = index_.datasets[newer].label();
     }
     Listing newer = site_.keeper->listing();
     std::erase_if(newer, [&](const auto& one) { return one.info.uuid <= dataset_.uuid(); });
-    CAIRN_ASSIGN(const FileOwners ours, owners_of_files(site_.files, site_.folder, newer));
+    std::vector<std::string> troubles;
+    CAIRN_ASSIGN(const FileOwners ours,
+                 owners_of_files(site_.files, site_.folder, newer, &troubles));
+    if (!troubles.empty()) return fail_as_unknown(troubles.front());
     for (const auto& [name, owner] : ours) owners[name] = "dataset " + owner.name;
     for (const auto& of_rank : dataset_.ranks)
       for (const ScrFile& file : of_rank)
@@ -55,6 +59,12 @@ class Preparation {
           return fail(Code::invalid, "{} was written again for {}",
                       site_.folder.prefix + "/" + file.name, owner->second);
     return {};
+  }
+
+  static Status fail_as_unknown(const std::string& trouble) {
+    return fail(Code::io,
+                "it is unknown whether its files were written again for a newer dataset: {}",
+                trouble);
   }
 
   FoundDataset as_found() const {
@@ -149,11 +159,11 @@ std::optional<std::size_t> next_of_scr(const ScrIndex& index, const Listing& lis
 }
 
 Result<DatasetRecord> import_dataset(Communicator& comm, const Site& site, ScrIndex* index,
-                                     std::size_t number, const ImportAs& as) {
+                                     std::size_t number, const ImportAs& as, Status& settled) {
   Result<FoundDataset> found;
   if (index != nullptr) found = Preparation(site, *index, number, as).run();
   CAIRN_TRY(agree(comm, found ? Status{} : Status(tl::unexpected(found.error()))));
-  return publish_found(comm, site, *std::move(found));
+  return publish_found(comm, site, *std::move(found), settled);
 }
 
 }  // namespace cairn

@@ -69,6 +69,12 @@ Result<std::vector<Level>> resolve_levels(Communicator& comm, const Settings& se
   return levels;
 }
 
+bool is_used(const StoreSettings& store, const Settings& settings) {
+  return std::any_of(
+      settings.checkpoints.begin(), settings.checkpoints.end(),
+      [&](const CheckpointSettings& checkpoint) { return checkpoint.store == store.path; });
+}
+
 std::size_t choose_level(const std::vector<Level>& levels, const DatasetInfo& dataset) {
   std::size_t best = 0;
   int best_interval = 0;

@@ -31,6 +31,9 @@ Result<std::vector<Level>> resolve_levels(Communicator& comm, const Settings& se
                                           const std::vector<Store>& stores,
                                           const Placement& placement);
 
+/// Some checkpoint goes to the store: the run cannot do without it.
+bool is_used(const StoreSettings& store, const Settings& settings);
+
 /// Index of the level for a dataset: the OUTPUT one for an output, else the one with the largest
 /// interval that divides the checkpoint's number, else the one with interval 1.
 std::size_t choose_level(const std::vector<Level>& levels, const DatasetInfo& dataset);

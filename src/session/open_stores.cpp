@@ -5,6 +5,7 @@
 
 #include "cache/private_folder.hpp"
 #include "files/lock_patiently.hpp"
+#include "session/levels.hpp"
 #include "session/sharing.hpp"
 
 namespace cairn {
@@ -12,12 +13,6 @@ namespace {
 
 constexpr std::int64_t run_patience_us = 10'000'000;
 constexpr std::string_view mark_prefix = "seen.";
-
-bool is_used(const StoreSettings& store, const Settings& settings) {
-  return std::any_of(
-      settings.checkpoints.begin(), settings.checkpoints.end(),
-      [&](const CheckpointSettings& checkpoint) { return checkpoint.store == store.path; });
-}
 
 /// The same on all ranks: what is known of a dataset names its store by number.
 Result<std::vector<Store>> open_all(Communicator& comm, Files& files, const Settings& settings,
@@ -46,6 +41,22 @@ Result<std::vector<Store>> open_all(Communicator& comm, Files& files, const Sett
   std::vector<Store> stores;
   for (std::size_t i = 0; i < opened.size(); ++i)
     if (fails[i] == 0) stores.push_back(*std::move(opened[i]));
+  return stores;
+}
+
+/// Those of the beginning of the run, in their order: it stays decided which are left out.
+Result<std::vector<Store>> open_again(Communicator& comm, Files& files, const Settings& settings,
+                                      PrefixId id, const std::vector<Store>& before) {
+  std::vector<Store> stores;
+  Status opened;
+  for (const Store& store : before) {
+    auto again = Store::open(files, store.settings(), settings, id);
+    if (again)
+      stores.push_back(*std::move(again));
+    else if (opened)
+      opened = tl::unexpected(again.error());
+  }
+  CAIRN_TRY(agree(comm, std::move(opened)));
   return stores;
 }
 
@@ -200,7 +211,8 @@ class PrivacyCheck {
 Status open_stores(Communicator& comm, Files& files, Clock& clock, const Placement& placement,
                    const Settings& settings, const PrefixIdentity& identity, const Log& log,
                    std::vector<Store>& stores, Locks& locks) {
-  CAIRN_ASSIGN(stores, open_all(comm, files, settings, identity.folder, log));
+  CAIRN_ASSIGN(stores, stores.empty() ? open_all(comm, files, settings, identity.folder, log)
+                                      : open_again(comm, files, settings, identity.folder, stores));
 
   const auto lock_all = [&](const Result<std::set<std::string>>& folders) -> Status {
     if (!folders) return tl::unexpected(folders.error());

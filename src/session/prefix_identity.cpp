@@ -2,11 +2,12 @@
 
 #include <array>
 #include <limits>
-#include <set>
+#include <map>
 #include <span>
 
 #include "prefix/prefix_folder.hpp"
 #include "records/wire.hpp"
+#include "session/levels.hpp"
 
 namespace cairn {
 namespace {
@@ -42,18 +43,31 @@ class Search {
   }
 
  private:
-  /// On one rank of each node. A cache that cannot be read now may be the one to restart from.
+  /// On one rank of each node. A cache that cannot be read now may be the one to restart from; but
+  /// what lies in a store that no checkpoint uses keeps no run from beginning.
   Status find_folders(const Placement& placement) {
     if (placement.beside(comm_.rank()).front() != comm_.rank()) return {};
-    std::set<std::string> bases = {expand_node(settings_.control_base, settings_.node_name)};
+    std::map<std::string, bool> needed = {
+        {expand_node(settings_.control_base, settings_.node_name), true}};
     for (const StoreSettings& store : settings_.stores)
       if (store.enabled && (!store.shared() || comm_.rank() == 0))
-        bases.insert(expand_node(store.path, settings_.node_name));
-    for (const std::string& base : bases) find_job_folders(files_, base, settings_, folders_);
+        needed[expand_node(store.path, settings_.node_name)] |= is_used(store, settings_);
+    for (const auto& [base, is_needed] : needed) find_below(base, is_needed);
     for (const std::string& entry : folders_.ignored)
       log_.warning("node {}: {}", settings_.node_name, entry);
     if (folders_.unreadable.empty()) return {};
     return fail(Code::io, "{}", folders_.unreadable.front());
+  }
+
+  void find_below(const std::string& base, bool is_needed) {
+    const std::size_t known = folders_.unreadable.size();
+    find_job_folders(files_, base, settings_, folders_);
+    if (is_needed) return;
+    for (std::size_t i = known; i < folders_.unreadable.size(); ++i)
+      folders_.ignored.push_back(
+          fmt::format("{}; no checkpoint uses the store {}, so the run begins without what it has",
+                      folders_.unreadable[i], base));
+    folders_.unreadable.resize(known);
   }
 
   /// On rank 0. A directory without an id in which .cairn cannot be made may be a mount point

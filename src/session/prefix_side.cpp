@@ -496,6 +496,7 @@ Status drop_newer(Keeper& keeper, const Uuid& than) {
 
 Result<DatasetInfo> PrefixSide::current(const std::string& name) {
   CAIRN_TRY(look_again());
+  if (keeper_) scr_.look(files_);
   if (owned_) CAIRN_TRY(scr_.import_named(site_, name).map([](bool) {}));
   CAIRN_ASSIGN(const DatasetRecord record, share_record("SCR_Current", name));
   if (settings_.drop_after_current) give_names_before_drop();
@@ -554,7 +555,7 @@ Status PrefixSide::remove_dataset(const DatasetRecord& record) {
 Status PrefixSide::take_out(const DatasetRecord& record) {
   const Status taken_out = on_keeper(comm_, site_, [&](Keeper& keeper) -> Status {
     CAIRN_TRY(refuse_unread_beside(keeper.unread()));
-    return keeper.take_out(record.info);
+    return keeper.take_out_for_good(record);
   });
   if (taken_out) return {};
   return fail(taken_out.error().code, "{} was not deleted from {}: {}", record.label(),

@@ -52,19 +52,26 @@ std::int64_t ScrImports::newest_us() const {
 }
 
 /// Where it is not known what was dropped nothing is imported: it would come back.
+Result<Dropped> ScrImports::dropped(const Site& site) {
+  auto dropped = read_dropped(site.files, site.folder);
+  if (dropped) {
+    if (index_) unread_.reset();
+    return dropped;
+  }
+  const std::string text = fmt::format("nothing that SCR left in {} is imported now: {}",
+                                       settings_.prefix, dropped.error().text);
+  if (!unread_ || unread_->text != text) log_.warning("{}", text);
+  unread_ = NotImported{text, may_pass(dropped.error().code)};
+  return fail(dropped.error().code, "{}", text);
+}
+
 std::optional<std::size_t> ScrImports::next(const Site& site, const std::set<Uuid>& tried) {
   if (!index_) return {};
-  const auto dropped = read_dropped(site.files, site.folder);
-  if (!dropped) {
-    log_.warning("nothing that SCR left in {} is imported now: {}", settings_.prefix,
-                 dropped.error().text);
-    return {};
-  }
-  Settings fetching = settings_;
-  fetching.fetch = true;
+  const auto dropped = this->dropped(site);
+  if (!dropped) return {};
   std::set<Uuid> passed_over = tried;
   for (const Failure& failure : failures_) passed_over.insert(failure.dataset);
-  return next_of_scr(*index_, site.keeper->listing(), *dropped, site.keeper->current(), fetching,
+  return next_of_scr(*index_, site.keeper->listing(), *dropped, site.keeper->current(), settings_,
                      passed_over);
 }
 
@@ -93,43 +100,61 @@ bool ScrImports::import_next(const Site& site, const std::set<Uuid>& tried) {
 
 Status ScrImports::import_one(const Site& site, std::size_t number) {
   const ImportAs as{settings_.node_name, static_cast<std::uint32_t>(settings_.block_bytes)};
-  const auto imported = import_dataset(comm_, site, index_ ? &*index_ : nullptr, number, as);
+  Status settled;
+  const auto imported =
+      import_dataset(comm_, site, index_ ? &*index_ : nullptr, number, as, settled);
   if (!imported) return tl::unexpected(imported.error());
   if (index_)
     log_.info("{} in {} is imported: {} files of {} ranks, {}; SCR's own records stay as they are",
               index_->datasets[number].label(), settings_.prefix, imported->files,
               imported->info.ranks, format_bytes(imported->bytes));
+  if (index_ && !settled)
+    log_.warning(
+        "{} is imported, but its record is not complete yet; the next run completes it: {}",
+        index_->datasets[number].label(), settled.error().text);
   return {};
 }
 
-std::optional<std::size_t> ScrImports::find_unknown(const Site& site, const std::string& name) {
-  if (!index_) return {};
-  const auto dropped = read_dropped(site.files, site.folder);
-  if (!dropped) return {};
+Result<std::optional<std::size_t>> ScrImports::find_unknown(const Site& site,
+                                                            const std::string& name) {
+  if (!index_) return std::nullopt;
+  CAIRN_ASSIGN(const Dropped dropped, this->dropped(site));
   const Listing& listing = site.keeper->listing();
   const DatasetRecord* known = find_named(listing, name);
-  const Listing unknown = unknown_of_scr(*index_, listing, *dropped);
+  const Listing unknown = unknown_of_scr(*index_, listing, dropped);
   const DatasetRecord* wanted = find_named(unknown, name);
-  if (wanted == nullptr || (known != nullptr && known->info.uuid > wanted->info.uuid)) return {};
+  if (wanted == nullptr || (known != nullptr && known->info.uuid > wanted->info.uuid))
+    return std::nullopt;
   const auto found = std::find_if(index_->datasets.begin(), index_->datasets.end(),
                                   [&](const auto& one) { return one.uuid() == wanted->info.uuid; });
   return static_cast<std::size_t>(found - index_->datasets.begin());
 }
 
+/// What is not whole is not absent: the program has named it.
 Result<bool> ScrImports::import_named(const Site& site, const std::string& name) {
-  const auto number = share(find_unknown(site, name));
+  const auto found = find_unknown(site, name);
+  CAIRN_TRY(agree(comm_, found ? Status{} : Status(tl::unexpected(found.error()))));
+  const auto number = share(found.value_or(std::nullopt));
   if (!number) return false;
-  CAIRN_TRY(import_one(site, *number));
-  return true;
+  const Status imported = import_one(site, *number);
+  if (imported) return true;
+  const Code code = imported.error().code;
+  return fail(code == Code::not_found ? Code::lost : code,
+              "{}, which SCR left in {}, cannot be imported: {}", name, settings_.prefix,
+              imported.error().text);
 }
 
 Status ScrImports::pass_over(const Site& site) {
+  constexpr std::string_view what = "what of SCR's datasets SCR_PREFIX_PURGE=1 is to pass over";
   return on_keeper(comm_, site, [&](Keeper& keeper) -> Status {
+    if (!index_ && unread_ && unread_->may_pass)
+      return fail(Code::io, "it is unknown {}: {}", what, unread_->text);
     if (!index_) return {};
-    CAIRN_ASSIGN(const Dropped dropped, read_dropped(site.files, site.folder));
+    CAIRN_ASSIGN(const Dropped dropped, this->dropped(site));
     std::vector<std::string> names;
     for (ScrDataset& dataset : index_->datasets) {
       read_scr_details(site.files, settings_.prefix, dataset);
+      if (dataset.may_pass) return fail(Code::io, "it is unknown {}: {}", what, dataset.trouble);
       if (!dataset.trouble.empty()) continue;
       const Listing unknown = unknown_of_scr({"", {dataset}}, keeper.listing(), dropped);
       if (unknown.empty()) continue;
@@ -165,7 +190,8 @@ std::optional<NotImported> ScrImports::trouble(const Site& site, const Uuid& new
 }
 
 std::string ScrImports::why_useless() const {
-  if (!index_) return unread_ ? unread_->text : "";
+  if (unread_) return unread_->text;
+  if (!index_) return "";
   for (auto dataset = index_->datasets.rbegin(); dataset != index_->datasets.rend(); ++dataset) {
     if (dataset->checkpoint == 0) continue;
     if (!dataset->trouble.empty())
@@ -181,6 +207,7 @@ void ScrImports::forget_transient() {
   const std::size_t before = failures_.size();
   std::erase_if(failures_, [](const Failure& failure) { return failure.why.may_pass; });
   if (failures_.size() < before) index_.reset();  // what was read in vain is read again
+  if (index_ && unread_ && unread_->may_pass) unread_.reset();
 }
 
 }  // namespace cairn

@@ -34,7 +34,8 @@ class ScrImports {
   /// Imports until the checkpoint that a restart takes next, of those that were not `tried`, is one
   /// that Cairn knows, or none is left. True if something was imported.
   bool import_next(const Site& site, const std::set<Uuid>& tried);
-  /// The newest of that name, unless the name is known. True if it was imported.
+  /// The newest of that name, unless the name is known. True if it was imported; an error, never
+  /// not_found, where there is one that cannot be. Errors are agreed.
   Result<bool> import_named(const Site& site, const std::string& name);
   /// SCR_PREFIX_PURGE: none of them is imported by a run any more.
   Status pass_over(const Site& site);
@@ -54,16 +55,18 @@ class ScrImports {
   };
 
   std::optional<std::size_t> next(const Site& site, const std::set<Uuid>& tried);
-  std::optional<std::size_t> find_unknown(const Site& site, const std::string& name);
+  Result<Dropped> dropped(const Site& site);
+  Result<std::optional<std::size_t>> find_unknown(const Site& site, const std::string& name);
   std::optional<std::size_t> share(std::optional<std::size_t> number);
   Status import_one(const Site& site, std::size_t number);
 
   Communicator& comm_;
   const Settings& settings_;
   const Log& log_;
-  std::optional<ScrIndex> index_;      ///< on rank 0, as all below
-  std::optional<NotImported> unread_;  ///< why there is no index_, although SCR has left one
-  std::vector<Failure> failures_;      ///< as they were tried
+  std::optional<ScrIndex> index_;  ///< on rank 0, as all below
+  std::optional<NotImported>
+      unread_;                     ///< why nothing can be imported, although SCR has left an index
+  std::vector<Failure> failures_;  ///< as they were tried
 };
 
 }  // namespace cairn

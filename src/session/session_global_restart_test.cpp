@@ -142,7 +142,11 @@ class FoundCluster : public PrefixCluster {
     auto keeper = Keeper::take_over(*files, *clock, {settings.prefix}, {}).value();
     const Site site{*files, *clock, {settings.prefix}, keeper.epoch(), 1,
                     true,   {},     {*foreground},     &keeper};
-    Team(1).run([&](Communicator& alone) { EXPECT_TRUE(publish_found(alone, site, found)); });
+    Team(1).run([&](Communicator& alone) {
+      Status settled;
+      EXPECT_TRUE(publish_found(alone, site, found, settled));
+      EXPECT_TRUE(settled);
+    });
     EXPECT_TRUE(keeper.save_listing());
     EXPECT_TRUE(keeper.resign());
   }

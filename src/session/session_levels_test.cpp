@@ -242,6 +242,92 @@ TEST(SessionLevels, AStoreSaidToBePrivateButSeenByTwoNodesIsRefused) {
   EXPECT_EQ(cluster.restart(four_nodes()), 1) << "nor does the refusal leave anything behind";
 }
 
+namespace fs = std::filesystem;
+
+/// A store that no checkpoint uses, before the one that all use.
+void add_spare_store(Cluster& cluster) {
+  StoreSettings store;
+  store.path = cluster.node("%n/spare");
+  cluster.settings.stores.insert(cluster.settings.stores.begin(), store);
+}
+
+/// A file in the place of its directory on n1.
+void make_spare_unusable(const Cluster& cluster) {
+  fs::remove_all(cluster.node("n1/spare"));
+  fs::create_directories(cluster.node("n1"));
+  std::ofstream(cluster.node("n1/spare")) << "not a directory";
+}
+
+void make_spare_usable(const Cluster& cluster) { fs::remove(cluster.node("n1/spare")); }
+
+/// The folders of the job in the store that all use.
+void remove_job_folders(const Cluster& cluster) {
+  for (const std::string node : {"n0", "n1", "n2", "n3"})
+    fs::remove_all(cluster.node(node) + "/tester");
+}
+
+/// On one rank, when all have come here.
+void meanwhile(JobRank& rank, const std::function<void()>& change) {
+  rank.comm.barrier();
+  if (rank.number() == 0) change();
+  rank.comm.barrier();
+}
+
+bool has_datasets_in_spare(const Cluster& cluster) {
+  for (const auto& entry : fs::recursive_directory_iterator(cluster.node("n0/spare")))
+    if (entry.path().filename().string().starts_with("dataset.")) return true;
+  return false;
+}
+
+TEST(SessionLevels, AStoreThatNoCheckpointUsesAndNobodyCanReadKeepsNoRunFromBeginning) {
+  Cluster cluster;
+  add_spare_store(cluster);
+  cluster.run(four_nodes(), [](JobRank& rank) {
+    rank.hook = [](const FileOperation& operation) -> Status {
+      if (operation.path.find("/n1/spare") == std::string_view::npos) return {};
+      return fail(Code::io, "injected: cannot {} {}", operation.name, operation.path);
+    };
+    const Status ready = rank.init();
+    ASSERT_TRUE(ready) << ready.error().text;
+    rank.expect_written(1);
+  });
+  EXPECT_TRUE(cluster.said("no checkpoint uses the store")) << cluster.said();
+  EXPECT_EQ(cluster.restart(four_nodes()), 1);
+}
+
+TEST(SessionLevels, AStoreThatWasLeftOutStaysSoWhenTheFolderOfTheJobIsMadeAgain) {
+  Cluster cluster;
+  add_spare_store(cluster);
+  make_spare_unusable(cluster);
+  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+    rank.expect_written(1);
+    meanwhile(rank, [&] {
+      make_spare_usable(cluster);
+      remove_job_folders(cluster);
+    });
+    rank.expect_written(2);
+  });
+  EXPECT_FALSE(has_datasets_in_spare(cluster));
+  EXPECT_EQ(cluster.restart(four_nodes()), 2);
+}
+
+TEST(SessionLevels, AStoreThatCannotBeMadeAgainDuringTheRunIsAnErrorUntilItCan) {
+  Cluster cluster;
+  add_spare_store(cluster);
+  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+    rank.expect_written(1);
+    meanwhile(rank, [&] {
+      make_spare_unusable(cluster);
+      remove_job_folders(cluster);
+    });
+    EXPECT_FALSE(rank.write(2));
+    meanwhile(rank, [&] { make_spare_usable(cluster); });
+    rank.expect_written(3);
+  });
+  EXPECT_FALSE(has_datasets_in_spare(cluster));
+  EXPECT_EQ(cluster.restart(four_nodes()), 3);
+}
+
 TEST(SessionLevels, ARackMayBeLostWhereRacksAreTheFailureGroup) {
   Cluster cluster;
   for (const auto& [node, rack] : std::map<std::string, std::string>{

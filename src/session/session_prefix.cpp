@@ -501,8 +501,6 @@ Status Session::current(const std::string& name) {
   const auto there = prefix_.current(name);
   // What is there a program of any number of ranks can have read.
   if (!there) CAIRN_TRY(check_ranks());
-  const bool may_be_request = !std::exchange(restart_done_, true);
-  fetch_refused_ = {};
   std::optional<DatasetInfo> named;
   if (there) named = *there;
   const auto cached =
@@ -510,12 +508,16 @@ Status Session::current(const std::string& name) {
                    [&](const CachedDataset& dataset) { return dataset.info.name == name; });
   if (cached != datasets_.end() && (!named || named->uuid < cached->info.uuid))
     named = cached->info;
+  const Status status = unless_absent(there ? Status{} : Status(tl::unexpected(there.error())));
+  if (!named && !status) return status;  // nothing was gone back to: a restart is still to come
+  const bool may_be_request = !std::exchange(restart_done_, true);
+  fetch_refused_ = {};
   if (named) {
     events_.happened("CURRENT", *named);
     go_back_to(*named);
   }
   if (named && may_be_request) went_on_from_ = named->uuid;
-  return unless_absent(there ? Status{} : Status(tl::unexpected(there.error())));
+  return status;
 }
 
 /// A program that names a checkpoint by SCR_Current and then asks for one wants that one.

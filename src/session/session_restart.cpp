@@ -201,7 +201,7 @@ Result<std::string> Session::route_file(const std::string& path) {
   if (phase_ != Phase::restart) return path;
   const auto found = find_in_restart(path);
   const CachedDataset& dataset = *restart_candidate();
-  if (!found && !written_by_as_many(dataset.info))
+  if (!found && (dataset.in_prefix() || !written_by_as_many(dataset.info)))
     return fail(Code::not_found, "no rank wrote a file {} in {}", path, dataset.label());
   if (!found)
     return fail(Code::not_found,

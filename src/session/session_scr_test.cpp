@@ -1,5 +1,6 @@
 // A run in a prefix directory where SCR left checkpoints.
 
+#include <atomic>
 #include <set>
 
 #include "prefix/scr_harness.hpp"
@@ -261,6 +262,123 @@ TEST(SessionScr, ANameThatTheProgramDeletesIsGone) {
     EXPECT_TRUE(rank.session->remove("ckpt.12"));
   });
   EXPECT_FALSE(fs::exists(cluster.settings.prefix + "/ckpt.12"));
+}
+
+TEST(SessionScr, WhatTheProgramDeletedDoesNotComeBackEvenWhereItsFilesStay) {
+  for (const bool is_changed : {false, true}) {
+    ScrCluster cluster;
+    cluster.scr.add(12, 8);
+    cluster.scr.write("ckpt.12");
+    cluster.run_well(four_nodes(), [&](JobRank& rank) {
+      EXPECT_EQ(restart_from_scr(rank), 12);
+      rank.comm.barrier();
+      for (int file = 0; is_changed && rank.number() == 0 && file < 8; ++file)
+        fs::last_write_time(cluster.scr.path(fmt::format("ckpt.12/rank_{}", file)),
+                            fs::file_time_type::clock::now());
+      rank.comm.barrier();
+      EXPECT_TRUE(rank.session->remove("ckpt.12"));
+    });
+    EXPECT_EQ(fs::exists(cluster.settings.prefix + "/ckpt.12/rank_0"), is_changed);
+    cluster.settings.on_fetch_fail = OnFetchFail::stop;
+    EXPECT_EQ(restart_from_scr(cluster), 0);
+    EXPECT_FALSE(cluster.said("cannot be imported")) << cluster.said();
+  }
+}
+
+TEST(SessionScr,
+     ACheckpointThatTheProgramNamesAndThatIsNotWholeIsAnErrorAndTheRestartIsStillOffered) {
+  ScrCluster cluster;
+  cluster.scr.add(6, 8);
+  cluster.scr.add(12, 8);
+  cluster.scr.write("ckpt.12");
+  fs::remove(cluster.settings.prefix + "/ckpt.6/rank_5");
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    const Status named = rank.session->current("ckpt.6");
+    ASSERT_FALSE(named);
+    EXPECT_EQ(named.error().code, Code::lost) << named.error().text;
+    EXPECT_EQ(restart_from_scr(rank), 12);
+  });
+}
+
+/// A hook of rank 0: what has `text` in its name cannot be read while `fails`.
+void fail_at(JobRank& rank, const std::string& text, const std::atomic<bool>& fails) {
+  if (rank.number() != 0) return;
+  rank.hook = [text, &fails](const FileOperation& operation) -> Status {
+    const bool is_hit = operation.path.find(text) != std::string_view::npos;
+    if (!fails || !is_hit || operation.name == "info") return {};
+    return fail(Code::io, "injected: cannot {} {}", operation.name, operation.path);
+  };
+}
+
+TEST(SessionScr, WhereItIsNotKnownWhatWasDroppedTheRunDoesNotStartFromScratch) {
+  ScrCluster cluster;
+  cluster.scr.add(12, 8);
+  cluster.scr.write("ckpt.12");
+  std::atomic<bool> fails = true;
+  cluster.run(four_nodes(), [&](JobRank& rank) {
+    fail_at(rank, ".cairn/dropped", fails);
+    ASSERT_TRUE(rank.init());
+    EXPECT_FALSE(rank.session->have_restart());
+    EXPECT_FALSE(rank.session->current("ckpt.12"));
+    rank.comm.barrier();
+    fails = false;
+    rank.comm.barrier();
+    EXPECT_EQ(restart_from_scr(rank), 12);
+  });
+}
+
+TEST(SessionScr, APurgeThatCannotReadWhatScrLeftIsRefused) {
+  for (const std::string unread : {".scr/index.scr", "rank2file"}) {
+    ScrCluster cluster;
+    cluster.scr.add(12, 8);
+    cluster.scr.write("ckpt.12");
+    cluster.settings.prefix_purge = true;
+    const std::atomic<bool> fails = true;
+    cluster.run(four_nodes(), [&](JobRank& rank) {
+      fail_at(rank, unread, fails);
+      EXPECT_FALSE(rank.init()) << unread;
+    });
+  }
+}
+
+TEST(SessionScr, ANameIsFoundAgainAfterItCouldNotBeRead) {
+  ScrCluster cluster;
+  cluster.scr.add(12, 8);
+  cluster.scr.write("ckpt.12");
+  std::atomic<bool> fails = true;
+  cluster.run(four_nodes(), [&](JobRank& rank) {
+    fail_at(rank, "rank2file", fails);
+    ASSERT_TRUE(rank.init());
+    EXPECT_FALSE(rank.session->have_restart());
+    EXPECT_TRUE(rank.session->drop("unknown")) << "which has what failed asked for again";
+    rank.comm.barrier();
+    fails = false;
+    rank.comm.barrier();
+    EXPECT_TRUE(rank.session->current("ckpt.12"));
+    EXPECT_EQ(restart_from_scr(rank), 12);
+  });
+}
+
+TEST(SessionScr, AFileThatNoRankWroteIsRefusedWithoutAWordAboutCaches) {
+  ScrCluster cluster;
+  cluster.scr.add(12, 8);
+  cluster.scr.write("ckpt.12");
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    ASSERT_TRUE(*rank.session->have_restart());
+    ASSERT_TRUE(rank.session->start_restart());
+    const auto path = rank.session->route_file(rank.settings.prefix + "/ckpt.12/unknown");
+    ASSERT_FALSE(path);
+    EXPECT_EQ(path.error().text.find("CAIRN_BROADCAST"), std::string::npos) << path.error().text;
+  });
+}
+
+TEST(SessionScr, WithoutFetchingNothingIsImported) {
+  ScrCluster cluster;
+  cluster.scr.add(12, 8);
+  cluster.scr.write("ckpt.12");
+  cluster.settings.fetch = false;
+  cluster.run_well(four_nodes(), [](JobRank&) {});
+  EXPECT_FALSE(fs::exists(cluster.scr.path(".cairn/datasets")) && !cluster.listed().empty());
 }
 
 TEST(SessionScr, WhereScrLeftNoIndexNothingIsMade) {

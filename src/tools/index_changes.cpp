@@ -204,7 +204,7 @@ class Changes {
                   "that and repeat the command",
                   record.label(), removed.error().text);
     CAIRN_TRY(tell_next_run(record));
-    CAIRN_TRY(keeper_.take_out(record.info));
+    CAIRN_TRY(keeper_.take_out_for_good(record));
     change_.note(record, "is deleted");
     const auto kept = remove_files(comm_, site_, record.info, record.ranks_per_manifest);
     if (!kept) return fail_as_half_deleted(record, kept.error());

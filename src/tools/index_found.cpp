@@ -130,7 +130,12 @@ Status add_files(const IndexCommand& command, Communicator& alone, const Site& s
   found.record.job_id = settings.job_id;
   found.node = settings.node_name;
   found.block_bytes = static_cast<std::uint32_t>(settings.block_bytes);
-  CAIRN_ASSIGN(const DatasetRecord record, publish_found(alone, site, std::move(found)));
+  Status settled;
+  CAIRN_ASSIGN(const DatasetRecord record, publish_found(alone, site, std::move(found), settled));
+  if (!settled)
+    change.lines.push_back(
+        fmt::format("the record of {} is not complete yet; the next run completes it: {}",
+                    record.label(), settled.error().text));
   change.note(record, fmt::format("is added: {} files of {} ranks; a restart uses it", record.files,
                                   record.info.ranks));
   return {};

@@ -36,8 +36,13 @@ class Import {
       change_.lines.push_back(dataset.label() + " was imported before");
       return {};
     }
-    const auto done = import_dataset(alone_, site_, &index_, number, as_);
+    Status settled;
+    const auto done = import_dataset(alone_, site_, &index_, number, as_, settled);
     if (!done && done.error().code == Code::busy) return tl::unexpected(done.error());
+    if (done && !settled)
+      log_.warning(
+          "{} is imported, but its record is not complete yet; the next run completes it: {}",
+          dataset.label(), settled.error().text);
     if (done)
       change_.note(*done, fmt::format("is imported: {} files of {} ranks, {}{}", done->files,
                                       done->info.ranks, format_bytes(done->bytes),

@@ -74,13 +74,11 @@ class Forecaster {
 
   /// As ScrImports::import_next().
   void import_from_scr(const std::set<Uuid>& tried) {
-    Settings fetching = settings_;
-    fetching.fetch = true;
     while (!has_failed_of_scr_ || settings_.on_fetch_fail == OnFetchFail::older) {
       std::set<Uuid> passed_over = tried;
       passed_over.insert(failed_of_scr_.begin(), failed_of_scr_.end());
       const auto next = next_of_scr(facts_.prefix.scr, listing_, facts_.prefix.dropped, current_,
-                                    fetching, passed_over);
+                                    settings_, passed_over);
       if (!next) return;
       const DatasetRecord record = record_of_scr(facts_.prefix.scr.datasets[*next]);
       if (!look_(record).empty()) {
