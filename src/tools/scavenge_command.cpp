@@ -79,7 +79,7 @@ class ScavengeNode {
       return !is_wanted(command_.datasets, holding.info.uuid, holding.info.number,
                         holding.info.name);
     });
-    CAIRN_TRY(command_.list ? list(holdings) : save(std::move(holdings), caches.unreadable));
+    CAIRN_TRY(command_.list ? list(holdings, caches) : save(std::move(holdings), caches.unreadable));
     return check_all_seen(caches);
   }
 
@@ -149,12 +149,15 @@ class ScavengeNode {
     return shared;
   }
 
-  Status list(const std::vector<Holding>& holdings) {
+  Status list(const std::vector<Holding>& holdings, const JobCaches& caches) {
     if (command_.json) {
       Json datasets = Json::array();
       for (const Holding& holding : holdings)
         datasets.push_back(described(holding, is_shared(holding)));
-      out_ << text_of_json({{"node", settings_.node_name}, {"datasets", std::move(datasets)}})
+      out_ << text_of_json({{"node", settings_.node_name},
+                            {"datasets", std::move(datasets)},
+                            {"unreadable", caches.unreadable},
+                            {"left", caches.left}})
            << "\n";
       return {};
     }
