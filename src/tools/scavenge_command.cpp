@@ -79,7 +79,8 @@ class ScavengeNode {
       return !is_wanted(command_.datasets, holding.info.uuid, holding.info.number,
                         holding.info.name);
     });
-    CAIRN_TRY(command_.list ? list(holdings, caches) : save(std::move(holdings), caches.unreadable));
+    CAIRN_TRY(command_.list ? list(holdings, caches)
+                            : save(std::move(holdings), caches.unreadable));
     return check_all_seen(caches);
   }
 
