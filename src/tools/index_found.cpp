@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "base/count.hpp"
 #include "prefix/fetch_order.hpp"
 #include "records/key_tree.hpp"
 
@@ -131,8 +132,9 @@ Status add_files(const IndexCommand& command, Communicator& alone, const Site& s
   found.node = settings.node_name;
   found.block_bytes = static_cast<std::uint32_t>(settings.block_bytes);
   CAIRN_ASSIGN(const DatasetRecord record, publish_found(alone, site, std::move(found)));
-  change.note(record, fmt::format("is added: {} files of {} ranks; a restart uses it", record.files,
-                                  record.info.ranks));
+  change.note(record,
+              fmt::format("is added: {} of {}; a restart uses it", count_text(record.files, "file"),
+                          count_text(record.info.ranks, "rank")));
   return {};
 }
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/count.hpp"
 #include "base/units.hpp"
 #include "prefix/fetch_order.hpp"
 #include "prefix/scr_import.hpp"
@@ -39,9 +40,10 @@ class Import {
     const auto done = import_dataset(alone_, site_, &index_, number, as_);
     if (!done && done.error().code == Code::busy) return tl::unexpected(done.error());
     if (done)
-      change_.note(*done, fmt::format("is imported: {} files of {} ranks, {}{}", done->files,
-                                      done->info.ranks, format_bytes(done->bytes),
-                                      dataset.failed ? "; a restart from it has failed" : ""));
+      change_.note(*done,
+                   fmt::format("is imported: {} of {}, {}{}", count_text(done->files, "file"),
+                               count_text(done->info.ranks, "rank"), format_bytes(done->bytes),
+                               dataset.failed ? "; a restart from it has failed" : ""));
     else
       change_.refused.push_back(dataset.label() + ": " + done.error().text);
     return {};

@@ -6,6 +6,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "base/count.hpp"
 #include "base/units.hpp"
 #include "files/background.hpp"
 #include "prefix/event_log.hpp"
@@ -163,8 +164,9 @@ class ScavengeNode {
       return {};
     }
     for (const Holding& holding : holdings)
-      out_ << printable(fmt::format("dataset {} ({}): {} of {} ranks, {}{}", holding.info.number,
-                                    holding.info.name, holding.ranks().size(), holding.info.ranks,
+      out_ << printable(fmt::format("dataset {} ({}): {} of {}, {}{}", holding.info.number,
+                                    holding.info.name, holding.ranks().size(),
+                                    count_text(holding.info.ranks, "rank"),
                                     format_bytes(holding.bytes),
                                     holding.in_prefix ? "; in the prefix directory" : ""))
            << "\n";
@@ -229,8 +231,8 @@ class ScavengeNode {
            << "\n";
       return;
     }
-    out_ << fmt::format("{}: {} of {} datasets are saved below {}, {} of it now; took {}\n",
-                        settings_.node_name, format_bytes(saved.bytes), holdings.size(),
+    out_ << fmt::format("{}: {} of {} saved below {}, {} of it now; took {}\n", settings_.node_name,
+                        format_bytes(saved.bytes), count_text(holdings.size(), "dataset"),
                         folder_.scavenged(settings_.node_name), format_bytes(saved.saved_bytes),
                         format_seconds(seconds));
   }
