@@ -5,7 +5,7 @@ from typing import Dict, List, NamedTuple, Tuple
 
 import pytest
 
-from cairn.policy import Action, Event, FailureTally, How, Kind, Policy, State, decide
+from cairn.policy import Action, Event, FailureTally, How, Kind, Policy, State, decide, ended_well
 
 ANY = "*"
 # What is known, and the values that make a difference. A run ends well (exit 0 with all nodes there, or
@@ -144,6 +144,7 @@ def test_a_failed_init_that_does_not_pass_ends_the_job_and_is_called_what_it_is(
     event = Event(How.EXIT_0, 0, False, init_failure="STORE is wrong", init_fails_again=True)
     action = decide(Policy(3), State(1), event)
     assert action.kind == Kind.GIVEN_UP and "SCR_Init" in action.reason and "STORE is wrong" in action.reason
+    assert not ended_well(event), "the account counts it as a failure"
     assert "SCR_Init failed" in event.text() and "together" not in event.text()
     assert decide(Policy(3), State(1), Event(How.EXIT_0, 0, None, init_fails_again=True)).kind == Kind.GIVEN_UP
 
