@@ -291,7 +291,7 @@ def test_the_newest_checkpoint_is_saved_and_no_other(left: Left) -> None:
     assert [(one["number"], one["verdict"], one["outcome"]) for one in done.json()["datasets"]] == [
         (1, "saved", "published"), (3, "saved", "published")]
     assert len(left.calls()) == 8 and all(call.endswith(" 77") for call in left.calls())
-    assert done.told.count("is in the prefix directory now") == 2
+    assert done.told.count("is now in the prefix directory") == 2
 
 
 def test_the_log_tells_when_it_begins_and_what_came_of_it(left: Left) -> None:
