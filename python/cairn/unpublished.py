@@ -47,7 +47,7 @@ class Unpublished:
         for one in told["datasets"] if told else []:
             name = f"{one['name'] or 'without a name'} (dataset {one['number']})"
             if one["outcome"] == "published":
-                self._say(f"{name} is in the prefix directory now")
+                self._say(f"{name} is now in the prefix directory")
             elif one["outcome"] in ("lost", "refused", "newer", "failed"):
                 self._say(f"{name} is not in the prefix directory: {one['reason']}")
 

@@ -94,7 +94,7 @@ void bad_arguments(Verdict& verdict) {
   CHECK_CODE(CAIRN_E_INVALID, SCR_Complete_output(1));
 
   CHECK_CODE(SCR_SUCCESS, SCR_Start_output("refused", SCR_FLAG_CHECKPOINT));
-  expect_error("SCR_Complete_output|rank 3|invalid");
+  expect_error("SCR_Complete_output|rank 3|valid=0");
   CHECK_CODE(CAIRN_E_INVALID, SCR_Complete_output(rank_of_this() != 3));
   CHECK_CODE(SCR_SUCCESS, SCR_Start_output("missing", SCR_FLAG_CHECKPOINT));
   char path[SCR_MAX_FILENAME];

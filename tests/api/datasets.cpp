@@ -17,7 +17,7 @@ void calls_of_2009(Verdict& verdict) {
   // One rank's file is bad: the checkpoint is dropped, the one before is there in the next run.
   CHECK_CODE(SCR_SUCCESS, SCR_Start(name.c_str()));
   CHECK(SCR_Route(name.c_str(), path, sizeof path) == SCR_SUCCESS && write_file("torn", path));
-  expect_error("SCR_Complete_checkpoint|rank 2|invalid");
+  expect_error("SCR_Complete_checkpoint|rank 2|valid=0");
   CHECK_CODE(CAIRN_E_INVALID, SCR_Complete(name.c_str(), rank_of_this() != 2));
   CHECK_CODE(SCR_SUCCESS, SCR_Finalize());
 }

@@ -67,7 +67,7 @@ def test_a_running_job_stops_at_once(job: Job) -> None:
     run = job.start_and_wait("until_told")
     job.halt("--immediate")
     assert job.end(run) == (0, ["stopped after 0 checkpoints", "done"]), job.told()
-    assert "without a further checkpoint" in job.told()
+    assert "without another checkpoint" in job.told()
 
 
 def test_a_job_stops_after_so_many_checkpoints(job: Job) -> None:

@@ -7,6 +7,7 @@ folder `files`, which holds the rank's files under their names in the prefix dir
 import json
 import re
 import shutil
+import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
@@ -95,6 +96,7 @@ class Job:
         self.cluster = Cluster(flavour, "cairn-faults")
         self.scheme = scheme
         self._program = str(self.program_of(build, flavour).resolve())
+        self._cairn = str((build / "src" / "tools" / "cairn").resolve())
         self._note = self.cluster.root / "death"
 
     @staticmethod
@@ -131,9 +133,17 @@ class Job:
         for folder in ("nodes", "prefix"):
             shutil.rmtree(self.cluster.root / folder)
             shutil.copytree(other.cluster.root / folder, self.cluster.root / folder, symlinks=True)
-        for note in self.cluster.root.glob("nodes/*/*/cairn.*/prefix"):  # else the prefix directory is seen to be a copy
-            note.write_text(str(self.cluster.prefix))
+        self._become_the_original()
         return self
+
+    def _become_the_original(self) -> None:
+        """Else Cairn sees that the prefix directory is a copy, and keeps it from the caches."""
+        notes = list(self.cluster.root.glob("nodes/*/*/cairn.*/prefix"))
+        for note in notes:
+            note.write_text(str(self.cluster.prefix))
+        [prefix_id] = {note.parent.name.rsplit(".", 1)[1] for note in notes}
+        subprocess.run([self._cairn, "index", "id", prefix_id, "-p", str(self.cluster.prefix)],
+                       check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def lose(self, *nodes: str) -> None:
         """Deletes what these nodes hold."""

@@ -58,7 +58,7 @@ def test_a_launcher_that_cannot_be_started_has_its_end_too(cairn: Path, tmp_path
     done = shell_job(cairn, tmp_path, mpirun, "exit 0", "--no-scavenge", "--runs", "2")
     assert "cannot be started" in done.told, done
     told = in_json(tmp_path)
-    assert [one["event"] for one in told] == ["RUN_START", "RUN_END"] * 2 and 0 <= told[1]["seconds"] < 10, done
+    assert [one["event"] for one in told] == ["RUN_START", "RUN_END"] and 0 <= told[1]["seconds"] < 10, done
     assert re.search(r"time lost +[\d.]+ m?s ", done.told), "not since 1970"
 
 
@@ -79,7 +79,7 @@ def test_where_no_log_is_wanted_there_is_none(cairn: Path, tmp_path: Path, mpiru
 def test_a_log_that_cannot_be_written_is_told_and_ends_nothing(cairn: Path, tmp_path: Path, mpirun: str) -> None:
     (tmp_path / ".cairn" / "log.json").mkdir(parents=True)
     done = shell_job(cairn, tmp_path, mpirun, "exit 0")
-    assert done.code == 0 and done.told.count("log.json lacks lines") == 1, done
+    assert done.code == 0 and done.told.count("cannot write some lines to the log") == 1, done
 
 
 # ---- the pipe to the native command ----

@@ -56,7 +56,7 @@ def test_nodes_that_are_down_are_listed(call: Call, tmp_path: Path, arguments: L
 
 
 @pytest.mark.parametrize("arguments, settings, halt, code, reason", [
-    ([], {}, [], 1, ""), (["--runs", "1", "-v"], {}, [], 1, ""), (["--runs", "0"], {}, [], 0, "allowed runs are used"),
+    ([], {}, [], 1, ""), (["--runs", "1", "-v"], {}, [], 1, ""), (["--runs", "0"], {}, [], 0, "0 of 0 allowed runs"),
     (["--down", "node[0-1]", "--min-nodes", "3"], {}, [], 1, ""),
     (["--down", "node[0-2]", "--min-nodes", "3"], {}, [], 0, "too few nodes: 2"),
     (["--down", "node1"], {}, [], 0, "too few nodes: 4"), (["--down", "node1"], {"SCR_MIN_NODES": "4"}, [], 1, ""),

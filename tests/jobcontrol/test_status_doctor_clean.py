@@ -143,7 +143,7 @@ def test_clean_removes_what_is_old_and_only_when_it_is_told(cairn: Path, tmp_pat
     for _ in range(2):  # to look changes nothing
         assert "would be removed" in call(cairn, tmp_path, "clean", "--cache", tmp_path)[1]
     code, output, _ = call(cairn, tmp_path, "clean", "--remove", "--cache", tmp_path)
-    assert code == 0 and f"cairn.old.{PREFIX_ID}: 1000 B" in output and "less than 24 h ago" in output
+    assert code == 0 and f"cairn.old.{PREFIX_ID}: 1000 B" in output and "in the last 24 h" in output
     assert not old.exists() and young.exists() and other.exists()
     call(cairn, tmp_path, "clean", "--remove", "--job", "young", "--cache", tmp_path)
     assert not young.exists()
@@ -189,12 +189,12 @@ def test_clean_keeps_what_the_next_launch_needs(cairn: Path, tmp_path: Path, use
         time.sleep(0.02)
     for words in (["--job", "again"], ["--older-than", "0"]):
         output = call(cairn, tmp_path, "clean", "--remove", *words, "--cache", tmp_path)[1]
-        assert "is the job of the cairn run that works in" in output and folder.exists(), output
+        assert "of the job of the cairn run that is active in" in output and folder.exists(), output
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (folder / "prefix").write_text(str(tmp_path))  # as the job's runs do
     output = call(cairn, elsewhere, "clean", "--remove", "--job", "again", "--cache", tmp_path)[1]
-    assert f"is the job of the cairn run that works in {tmp_path}" in output and folder.exists(), output
+    assert f"of the job of the cairn run that is active in {tmp_path}" in output and folder.exists(), output
     damaged = tmp_path / "damaged" / ".cairn" / "run.json"
     damaged.parent.mkdir(parents=True)
     damaged.write_text("{")

@@ -160,7 +160,7 @@ def test_a_log_is_taken_once_and_one_that_is_not_there_is_named(cairn: Path, tmp
     log = eventful().write(tmp_path / "one") / ".cairn" / "log.json"
     code, output, told = run(cairn, tmp_path, log, log, "-p", tmp_path / "gone")
     assert (code, output) == (1, "report.html: 3 runs of 1 job\n"), "the page is there, but a prefix directory is not"
-    assert "gone" in told and "CAIRN_LOG_JSON=1" in told
+    assert "gone" in told and "SCR_PREFIX" in told
     assert "gone" in (tmp_path / "report.html").read_text()
 
 
