@@ -72,6 +72,12 @@ class FoundJob:
         """Whether all nodes of the last run are on this machine."""
         return self.last_run is not None and self.last_run.hosts() == [self.this_host]
 
+    def nodes(self) -> List[str]:
+        """Of the last run, where that was of this job: by their names, and by those of their hosts."""
+        if self.last_run is None or self.last_run.job != self.job:
+            return []
+        return [*self.last_run.names(), *self.last_run.hosts()]
+
     def bases(self) -> List[str]:
         """Below which the job has folders on a node; %n is the node's name."""
         return sorted({*self.stores, self.control_base})

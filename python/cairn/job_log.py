@@ -191,6 +191,7 @@ class Progress:
     ranks: int = 0  # of this run, by its SCR_Init; 0: not known
     init_failure: str = ""  # of this run: why SCR_Init failed
     init_fails_again: bool = False  # in each run, unless the user changes something
+    computes: bool = False  # this run: its SCR_Init has worked, and it has not called SCR_Finalize
     written: Transfers = field(default_factory=Transfers)
     flushed: Transfers = field(default_factory=Transfers)
     fetched: Transfers = field(default_factory=Transfers)
@@ -201,7 +202,7 @@ class Progress:
         without SCR_Finalize has not come to its end."""
         self.finalized = None if self.finalized is None else False
         self.restarted_from = self.init_failure = ""
-        self.init_fails_again = False
+        self.init_fails_again = self.computes = False
         self.ranks = 0
         self.computing_since_s = self.rebuilt_s = 0.0
 
@@ -209,6 +210,8 @@ class Progress:
         """One entry more."""
         if entry.what in COMMITS:
             self._ended(entry)
+        elif entry.what in ("START", "COMPUTE_START", "INIT_FAIL", "FINALIZE"):
+            self._has_come_to(entry)
         elif entry.what in ("CHECKPOINT", "OUTPUT"):
             self.writing = entry
         elif entry.what in ("FLUSH_SYNC", "FLUSH_ASYNC"):
@@ -225,21 +228,26 @@ class Progress:
             self.computing_since_s = entry.time_s
         elif entry.what == "CURRENT":  # by the program's own means
             self.restarted_from = self.restarted_from or entry.name
-        elif entry.what == "COMPUTE_START" and not self.computing_since_s:
-            self.computing_since_s = entry.time_s
+
+    def _has_come_to(self, entry: Entry) -> None:
+        """A run that computes holds the caches: the SCR_Init of a program that somebody else starts meanwhile fails, and
+        is no news of this run."""
+        if entry.what == "COMPUTE_START":
+            self.computing_since_s = self.computing_since_s or entry.time_s
+            self.computes, self.init_failure, self.init_fails_again = True, "", False
+        elif entry.what == "FINALIZE":
+            self.computes, self.finalized = False, True
+        elif self.computes:
+            return
         elif entry.what == "START":
             self.finalized = False
             self.ranks = entry.ranks
-        elif entry.what == "INIT_FAIL":
+        else:
             self.init_failure = entry.note
             self.init_fails_again = entry.code in LASTING_FAILURES
-        elif entry.what == "FINALIZE":
-            self.finalized = True
 
     def split_world(self, ranks_asked: Optional[int]) -> str:
         """Why the processes of this run did not work together; empty where nothing says so."""
-        if self.init_fails_again:
-            return f"SCR_Init failed: {self.init_failure}"
         if self.ranks == 1 and (ranks_asked or 1) > 1:
             return (f"the launcher was asked for {ranks_asked} ranks, and the program has one: each process is a program of "
                     "its own, and they overwrite each other's checkpoints; start the program with the launcher of the MPI "

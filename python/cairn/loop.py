@@ -141,7 +141,7 @@ class Job:
         self._newest = ""  # the last checkpoint that was made or restarted from
         self._holders: FrozenSet[str] = frozenset()  # the nodes of that run
         self._trouble_told = 0  # of which run
-        self._split_world_told = 0  # likewise
+        self._useless_told = 0  # likewise
         self._has_warned = False  # that nobody knows the end of the allocation
         self._used: List[str] = []  # the nodes of the last run, each in its place
         self._launcher = 0  # the process id of that of the last run
@@ -294,7 +294,8 @@ class Job:
         run.nodes_lost.update(self._look_at_nodes())
         how = how or (How.SIGNAL if ended.by_signal else How.EXIT_OTHER if ended.code else How.EXIT_0)
         return Event(how, ended.code, self.progress.finalized, tuple(run.nodes_lost),
-                     self.progress.split_world(self._plan.ranks), self.progress.init_failure)
+                     self.progress.split_world(self._plan.ranks), self.progress.init_failure,
+                     self.progress.init_fails_again)
 
     def _end_leftovers(self, by_force: bool, returned_0: bool = False) -> None:
         run = Ended(self._launcher, self._plan.run_name, by_force, returned_0)
@@ -388,7 +389,7 @@ class Job:
             if heard.what == "RESTART_SUCCESS" or (heard.what == "CHECKPOINT_END" and not heard.note):
                 self._newest, self._holders = heard.name, frozenset(run.nodes)
         self._looked_s = now_s
-        self._warn_of_split_world(run)
+        self._warn_of_useless_run(run)
         computing = self._computing
         if computing.from_scratch and not run.from_scratch:
             self._say(f"run {run.number} BEGINS FROM SCRATCH: {computing.from_scratch}")
@@ -396,10 +397,12 @@ class Job:
         run.computing_s = computing.began_s
         run.rebuilt_s, run.restarted_from = self.progress.rebuilt_s, self.progress.restarted_from
 
-    def _warn_of_split_world(self, run: Run) -> None:
+    def _warn_of_useless_run(self, run: Run) -> None:
         why = self.progress.split_world(self._plan.ranks)
-        if why and run.number != self._split_world_told:
-            self._split_world_told = run.number
+        if self.progress.init_fails_again:
+            why = f"SCR_Init failed: {self.progress.init_failure}"
+        if why and run.number != self._useless_told:
+            self._useless_told = run.number
             self._say(why)
 
     def _read_halt_file(self) -> None:

@@ -66,6 +66,7 @@ class Event:
     nodes_lost: Tuple[str, ...] = ()  # found dead since the run began
     split_world: str = ""  # why its processes did not work together, where they did not
     init_failure: str = ""  # why SCR_Init failed, where it did
+    init_fails_again: bool = False  # in each run, unless the user changes something
 
     def text(self) -> str:
         """For people."""
@@ -74,6 +75,8 @@ class Event:
         lost = f"; lost {', '.join(self.nodes_lost)}" if self.nodes_lost else ""
         if self.how == How.EXIT_0 and self.split_world:
             return f"exit 0, but its processes did not work together{lost}"
+        if self.how == How.EXIT_0 and self.init_fails_again:
+            return f"exit 0, but SCR_Init failed{lost}"
         if self.how == How.EXIT_0 and self.finalized is False:
             return f"exit 0 without SCR_Finalize{lost}"
         if self.how == How.EXIT_OTHER:
@@ -95,7 +98,7 @@ class Action:
 def ended_well(event: Event) -> bool:
     """A launcher may return 0 after the loss of a node (srun does). So the log of the program counts more, and so does
     the loss of a node."""
-    if event.how != How.EXIT_0 or event.split_world:
+    if event.how != How.EXIT_0 or event.split_world or event.init_fails_again:
         return False
     return not event.nodes_lost if event.finalized is None else event.finalized
 
@@ -105,6 +108,8 @@ def decide(policy: Policy, state: State, event: Event) -> Action:
     if event.how != How.NOT_STARTED:
         if event.split_world:
             return Action(Kind.GIVEN_UP, event.split_world)
+        if event.init_fails_again:
+            return Action(Kind.GIVEN_UP, f"SCR_Init failed: {event.init_failure}")
         if ended_well(event):
             if state.halt:
                 return Action(Kind.HALTED, state.halt)
@@ -112,7 +117,7 @@ def decide(policy: Policy, state: State, event: Event) -> Action:
         if event.finalized and not event.nodes_lost:
             return Action(Kind.GIVEN_UP, f"{event.text()}, after the program had called SCR_Finalize: "
                                          "another run would compute nothing new")
-        if event.how == How.EXIT_OTHER and event.code == NO_COMMAND and not event.nodes_lost:
+        if _is_no_command(event):
             return Action(Kind.GIVEN_UP, "exit 127: the launcher or the program could not be started; its message says why")
     if state.halt:
         return Action(Kind.HALTED, state.halt)
@@ -127,6 +132,12 @@ def decide(policy: Policy, state: State, event: Event) -> Action:
         return Action(Kind.GIVEN_UP, f"too few nodes: {state.nodes_healthy} left, {policy.nodes_min} needed. Ask for "
                                      "spares, or set SCR_MIN_NODES if the program can run on fewer nodes")
     return Action(Kind.LAUNCH, event.text(), min(state.nodes_healthy, policy.nodes_wanted))
+
+
+def _is_no_command(event: Event) -> bool:
+    """A program that has called SCR_Init was there: its 127 means something else."""
+    return (event.how == How.EXIT_OTHER and event.code == NO_COMMAND and event.finalized is None
+            and not event.nodes_lost)
 
 
 def _success_text(event: Event) -> str:

@@ -151,11 +151,21 @@ class Result:
     saved: List[Saved] = field(default_factory=list)
     waits: str = ""  # why no further dataset was tried
     partly: Dict[str, str] = field(default_factory=dict)  # nodes that could not read all that they hold
+    left: Dict[str, str] = field(default_factory=dict)  # nodes with caches that were left aside, each with the reason
     listed: int = 0  # datasets that the nodes listed, including those in the prefix directory
+    spoken_for: bool = True  # a node of the last run has listed all that it holds, and that is something
 
-    def nothing_known(self) -> bool:
-        """Whether there may be something to save that no node could list."""
-        return self.listed == 0 and (bool(self.silent or self.partly) or not self.nodes)
+    def not_seen(self) -> Dict[str, str]:
+        """Nodes that hold, or may hold, more than they listed."""
+        return {**self.left, **self.partly, **self.silent}
+
+    def may_have_missed(self) -> bool:
+        """Whether there may be something to save that no node has listed. Each node of a run holds a part of each dataset
+        that the run made, so one that lists all of them tells what those hold that are lost. Where something cannot be
+        read, or was left aside, the other nodes may have it no more than this one; redundancy may have done without it."""
+        if not self.nodes or (self.not_seen() and self.listed == 0):
+            return True
+        return bool(self.silent and not self.spoken_for) or bool((self.partly or self.left) and not self.saved)
 
     def verdict(self) -> Optional[Verdict]:
         """The worst result that counts; None: there was nothing to save. A checkpoint that could not be saved does not count
@@ -164,7 +174,7 @@ class Result:
         verdicts = [one.verdict for one in counted]
         if self.waits or Verdict.LATER in verdicts:
             return Verdict.LATER
-        if self.nothing_known():
+        if self.may_have_missed():
             return Verdict.FAILED
         outputs_failed = any(one.verdict == Verdict.FAILED and one.dataset.output for one in counted)
         if outputs_failed or (verdicts and verdicts[-1] == Verdict.FAILED):
@@ -182,13 +192,16 @@ class Result:
             parts.append(f"no answer from {', '.join(sorted(self.silent))}")
         if self.partly:
             parts.append(f"some files on {', '.join(sorted(self.partly))} could not be read")
+        if self.left:
+            parts.append(f"caches on {', '.join(sorted(self.left))} were left aside, because they are not of this prefix "
+                         "directory")
         return "; ".join(parts)
 
     def as_json(self) -> Dict[str, Any]:
         """For programs."""
         verdict = self.verdict()
         return {"verdict": verdict.value if verdict else "nothing to save", "nodes": self.nodes, "silent": self.silent,
-                "partly": self.partly, "waits": self.waits, "datasets": [one.as_json() for one in self.saved]}
+                "partly": self.partly, "left": self.left, "waits": self.waits, "datasets": [one.as_json() for one in self.saved]}
 
 
 @dataclass(frozen=True)
@@ -198,6 +211,7 @@ class Wish:
     settings: Mapping[str, str]  # of the command on the nodes
     rebuild: bool = True
     checkpoints: bool = True
+    ran_on: Sequence[str] = ()  # the nodes of the last run, by any of their names; empty: not known
     run_ended: bool = False  # known for certain, so that nobody has to wait for a sign of life of the last run
     end_time_s: Optional[float] = None  # of the allocation
 
@@ -226,12 +240,17 @@ class Scavenge:
         return result
 
     def _save_all(self, nodes: Sequence[str], result: Result) -> None:
-        datasets = merged(self._lists(nodes, result))
+        lists = self._lists(nodes, result)
+        datasets = merged(lists)
         result.listed = len(datasets)
+        result.spoken_for = any(listed and node not in result.not_seen() and self._has_run_on(node)
+                                for node, listed in lists.items())
         for node, why in result.silent.items():
             self._say(f"{node}: no answer ({why}); its cache cannot be listed")
         for node, why in result.partly.items():
             self._say(f"{node}: a part of its cache cannot be listed: {why}")
+        for node, why in result.left.items():
+            self._say(f"{node}: {why}")
         ended: Dict[str, Verdict] = {}
         while True:
             one = next_to_save(datasets, ended, self._wish.checkpoints)
@@ -244,6 +263,10 @@ class Scavenge:
             self._say(saved.text())
             ended[one.uuid] = saved.verdict
             result.saved.append(saved)
+
+    def _has_run_on(self, node: str) -> bool:
+        names = {name.partition(".")[0] for name in self._wish.ran_on}
+        return not names or node.partition(".")[0] in names
 
     def _why_stop(self) -> str:
         return "the allocation ends" if self._left_s() < MARGIN_S else self._asked_to_stop()
@@ -262,8 +285,11 @@ class Scavenge:
                 result.silent[node] = last_line(answer)
                 continue
             lists[node] = told["datasets"]
-            if answer.code != 0:
-                result.partly[node] = last_line(answer)
+            left = told.get("left", [])
+            if left:
+                result.left[node] = "; ".join(left)
+            if answer.code != 0 and (told.get("unreadable") or not left):
+                result.partly[node] = "; ".join(told.get("unreadable", [])) or last_line(answer)
         return lists
 
     def _save(self, one: Dataset) -> Saved:

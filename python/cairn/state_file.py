@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import socket
 import time
 from pathlib import Path
@@ -22,7 +23,8 @@ class StateFile:
     """Written by one `cairn run` at a time. A context manager."""
 
     def __init__(self, prefix: str) -> None:
-        self._folder = Path(prefix) / ".cairn"
+        self._prefix = Path(prefix).absolute()
+        self._folder = self._prefix / ".cairn"
         self._lock: Optional[TextIO] = None
         self._written_s = 0.0
 
@@ -53,7 +55,7 @@ class StateFile:
             return
         self._written_s = now
         record = {"version": 1, "host": socket.gethostname(), **identity(), "alive": alive, "beat_s": now,
-                  **account.as_json()}
+                  "prefix": str(self._prefix), **account.as_json()}
         new = self._folder / "run.json.tmp"
         try:
             new.write_text(json.dumps(record) + "\n", encoding="utf-8")
@@ -63,9 +65,9 @@ class StateFile:
 
 
 def read_state(prefix: str, dead_after_s: float = DEAD_AFTER_S) -> Optional[Dict[str, Any]]:
-    """What the last `cairn run` wrote, with its `account`, and in `alive` whether it still lives; None if there was none.
-    On the same machine its process says so, else how old the file is: its clock need not agree with ours, so this takes
-    the file's own time."""
+    """What the last `cairn run` wrote, with its `account`, and in `alive` whether it still lives; None if there was none
+    or it worked in the directory that this one is a copy of. On the same machine its process says so, else how old the file
+    is: its clock need not agree with ours, so this takes the file's own time."""
     path = Path(prefix) / ".cairn" / "run.json"
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
@@ -76,10 +78,20 @@ def read_state(prefix: str, dead_after_s: float = DEAD_AFTER_S) -> Optional[Dict
         raise Trouble(f"{path}: {error}") from error
     if record.get("version") != 1:
         raise Trouble(f"{path} is of a newer version of Cairn")
+    if _is_of_another(str(record.get("prefix", "")), prefix):
+        return None
     record["account"] = account_of_json(record)
     process_lives = lives(record)
     record["alive"] = bool(record.get("alive")) and (age_s < dead_after_s if process_lives is None else process_lives)
     return record
+
+
+def _is_of_another(recorded: str, prefix: str) -> bool:
+    """A directory that was moved, or that this machine mounts elsewhere, is the recorded one: nothing is at that path."""
+    try:
+        return bool(recorded) and not os.path.samefile(recorded, prefix)
+    except OSError:
+        return False
 
 
 def is_of_cairn_run(state: Dict[str, Any], job: FoundJob) -> bool:
@@ -92,10 +104,12 @@ def is_of_cairn_run(state: Dict[str, Any], job: FoundJob) -> bool:
 
 
 def is_over(state: Optional[Dict[str, Any]], job: FoundJob) -> bool:
-    """Whether it is certain that no run of the job lives. The record of the last run counts more than that of
-    `cairn run`, whose outcome says nothing about a program that was started without it."""
+    """Whether it is certain that no run of the job lives. The record of the last run, if it is of that job, counts
+    more than that of `cairn run`, whose outcome says nothing about a program that was started without it."""
     run = job.last_run
-    if run and run.state in (RUNS, ENDED, DIED):
-        return run.state != RUNS
+    if run and run.state == RUNS:
+        return False
+    if run and run.job == job.job and run.state in (ENDED, DIED):
+        return True
     return state is not None and state["account"].job == job.job and bool(state["account"].outcome) and is_of_cairn_run(
         state, job)

@@ -6,6 +6,7 @@ import math
 import shlex
 import sys
 import time
+from dataclasses import replace
 from typing import Any, Callable, Dict, List, Optional
 
 from cairn.account import time_text
@@ -54,10 +55,11 @@ class Unpublished:
         environment: List[str] = []
         ended: List[str] = []
         job = self._native.job()
-        if self._last is not None:
-            account = self._last["account"]
-            environment = ["env", f"SCR_JOB_ID={account.job}"] if account.outcome else []
-        if is_over(self._last, job):  # otherwise the command waits for a sign of life of the last run
+        left_by = job.last_run.job if job.last_run else job.job  # the job whose copies these are
+        account = self._last["account"] if self._last else None
+        if account and account.outcome:
+            left_by, environment = account.job, ["env", f"SCR_JOB_ID={account.job}"]
+        if is_over(self._last, replace(job, job=left_by)):  # otherwise the command waits for a sign of life of the last run
             ended = ["--run-ended"]
         command = shlex.join([*environment, str(self._native.path), "rebuild", "--prefix", self._native.prefix, "--json",
                               *ended])

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/count.hpp"
 #include "base/units.hpp"
 #include "prefix/fetch_order.hpp"
 
@@ -105,9 +106,10 @@ Status ScrImports::import_one(const Site& site, std::size_t number) {
       import_dataset(comm_, site, index_ ? &*index_ : nullptr, number, as, settled);
   if (!imported) return tl::unexpected(imported.error());
   if (index_)
-    log_.info("{} in {} is imported: {} files of {} ranks, {}; SCR's own records stay as they are",
-              index_->datasets[number].label(), settings_.prefix, imported->files,
-              imported->info.ranks, format_bytes(imported->bytes));
+    log_.info("{} in {} is imported: {} of {}, {}; SCR's own records stay as they are",
+              index_->datasets[number].label(), settings_.prefix,
+              count_text(imported->files, "file"), count_text(imported->info.ranks, "rank"),
+              format_bytes(imported->bytes));
   if (index_ && !settled)
     log_.warning(
         "{} is imported, but its record is not complete yet; the next run completes it: {}",

@@ -7,6 +7,7 @@
 #include <map>
 #include <span>
 
+#include "base/count.hpp"
 #include "base/units.hpp"
 #include "comm/group.hpp"
 #include "session/sharing.hpp"
@@ -26,8 +27,8 @@ struct Demand {
 };
 
 std::string describe(const Demand& demand) {
-  return fmt::format("{}: up to {} datasets of {} (data and parity)", demand.store->root(),
-                     demand.copies, format_bytes(demand.per_dataset));
+  return fmt::format("{}: up to {} of {} (data and parity)", demand.store->root(),
+                     count_text(demand.copies, "dataset"), format_bytes(demand.per_dataset));
 }
 
 /// `demands` are those of the stores on one file system.

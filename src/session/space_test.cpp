@@ -123,7 +123,7 @@ TEST_F(SpaceTest, TwoStoresOnOneFileSystemAreFilledTogether) {
   settings_.checkpoints.push_back(second);
   const std::string text = complaint(alone);
   EXPECT_NE(text.find("second.n0"), std::string::npos) << text;
-  EXPECT_NE(text.find("up to 1 datasets of"), text.rfind("up to 1 datasets of")) << text;
+  EXPECT_NE(text.find("up to 1 dataset of"), text.rfind("up to 1 dataset of")) << text;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "base/count.hpp"
 #include "prefix/fetch_order.hpp"
 #include "records/key_tree.hpp"
 
@@ -136,8 +137,9 @@ Status add_files(const IndexCommand& command, Communicator& alone, const Site& s
     change.lines.push_back(
         fmt::format("the record of {} is not complete yet; the next run completes it: {}",
                     record.label(), settled.error().text));
-  change.note(record, fmt::format("is added: {} files of {} ranks; a restart uses it", record.files,
-                                  record.info.ranks));
+  change.note(record,
+              fmt::format("is added: {} of {}; a restart uses it", count_text(record.files, "file"),
+                          count_text(record.info.ranks, "rank")));
   return {};
 }
 

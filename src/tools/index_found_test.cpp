@@ -93,6 +93,12 @@ using Strings = std::vector<std::string>;
 
 // --- add ---
 
+TEST_F(IndexFound, OneFileIsToldInTheSingular) {
+  write("mesh");
+  ASSERT_EQ(add("step 7", {"mesh"}), 0) << told_;
+  EXPECT_TRUE(shows("1 file of 3 ranks;")) << out_.str();
+}
+
 TEST_F(IndexFound, FilesOfEachRankByAPatternAndOneOfAll) {
   for (const char* name : {"dump/0000.h5", "dump/0001.h5", "dump/0002.h5"}) write(name);
   write("dump/mesh", std::string(2'000'000, 'm'));
@@ -213,6 +219,13 @@ class IndexImport : public IndexFound {
   ScrPrefix scr_{prefix()};
 };
 
+TEST_F(IndexImport, OneFileAndOneRankAreToldInTheSingular) {
+  scr_.add(1, 1);
+  scr_.write("ckpt.1");
+  ASSERT_EQ(import(), 0) << told_;
+  EXPECT_TRUE(shows("1 file of 1 rank,")) << out_.str();
+}
+
 TEST_F(IndexImport, TakesOverAllThatIsWholeWithWhatIsCurrent) {
   scr_.add(1, 3);
   scr_.add(2, 3);
@@ -263,8 +276,7 @@ TEST_F(IndexImport, WhatIsNotWholeIsRefusedByNameAndTheOthersAreTaken) {
   EXPECT_TRUE(told("SCR's dataset 2 (ckpt.2): SCR has not marked it as complete")) << told_;
   EXPECT_TRUE(told("SCR's dataset 3 (ckpt.3): ")) << told_;
   EXPECT_TRUE(told("ckpt.3/rank_1")) << told_;
-  EXPECT_TRUE(told("dataset 4 (ckpt.4): its 2 files have 2014 bytes"))
-      << told_;
+  EXPECT_TRUE(told("dataset 4 (ckpt.4): its 2 files have 2014 bytes")) << told_;
   EXPECT_EQ(current(), "ckpt.1");
   EXPECT_TRUE(told("ckpt.4, which SCR")) << told_;
 }

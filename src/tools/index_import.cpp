@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/count.hpp"
 #include "base/units.hpp"
 #include "prefix/fetch_order.hpp"
 #include "prefix/scr_import.hpp"
@@ -44,9 +45,10 @@ class Import {
           "{} is imported, but its record is not complete yet; the next run completes it: {}",
           dataset.label(), settled.error().text);
     if (done)
-      change_.note(*done, fmt::format("is imported: {} files of {} ranks, {}{}", done->files,
-                                      done->info.ranks, format_bytes(done->bytes),
-                                      dataset.failed ? "; a restart from it has failed" : ""));
+      change_.note(*done,
+                   fmt::format("is imported: {} of {}, {}{}", count_text(done->files, "file"),
+                               count_text(done->info.ranks, "rank"), format_bytes(done->bytes),
+                               dataset.failed ? "; a restart from it has failed" : ""));
     else
       change_.refused.push_back(dataset.label() + ": " + done.error().text);
     return {};

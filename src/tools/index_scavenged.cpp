@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/count.hpp"
 #include "comm/team.hpp"
 #include "prefix/fetch_order.hpp"
 #include "prefix/unfinished.hpp"
@@ -100,8 +101,9 @@ std::string scavenged_text(const std::vector<ScavengedDataset>& datasets) {
   std::string text = datasets.empty() ? "" : "scavenged, and not published:\n";
   for (const ScavengedDataset& dataset : datasets) {
     const std::string name = dataset.info.name.empty() ? "" : " (" + dataset.info.name + ")";
-    text += printable(fmt::format("dataset {}{} of {} ranks: {}: {}", dataset.info.number, name,
-                                  dataset.info.ranks, state_of(dataset), remedy_of(dataset))) +
+    text += printable(fmt::format("dataset {}{} of {}: {}: {}", dataset.info.number, name,
+                                  count_text(dataset.info.ranks, "rank"), state_of(dataset),
+                                  remedy_of(dataset))) +
             "\n";
   }
   return text;

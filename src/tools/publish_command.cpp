@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/count.hpp"
 #include "prefix/event_log.hpp"
 #include "scavenge/publish.hpp"
 #include "tools/as_owner.hpp"
@@ -44,8 +45,8 @@ std::string line_of(const SalvagedDataset& dataset) {
   }
   const Remains& remains = dataset.remains;
   const std::string name = remains.name.empty() ? "" : fmt::format(" ({})", remains.name);
-  return printable(
-      fmt::format("dataset {}{} of {} ranks: {}", remains.number, name, remains.ranks, what));
+  return printable(fmt::format("dataset {}{} of {}: {}", remains.number, name,
+                               count_text(remains.ranks, "rank"), what));
 }
 
 nlohmann::ordered_json json_of(const SalvagedDataset& dataset) {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "base/count.hpp"
 #include "base/units.hpp"
 #include "recovery/dead_caches.hpp"
 #include "recovery/rebuild_sets.hpp"
@@ -53,8 +54,8 @@ std::string line_of(const Report& report) {
       what = fmt::format("left alone: {}", report.rebuild.reason);
       break;
   }
-  return fmt::format("dataset {}{} of {} ranks: {}; took {}", remains.number, name, remains.ranks,
-                     what, format_seconds(report.seconds));
+  return fmt::format("dataset {}{} of {}: {}; took {}", remains.number, name,
+                     count_text(remains.ranks, "rank"), what, format_seconds(report.seconds));
 }
 
 nlohmann::ordered_json json_of(const Report& report) {

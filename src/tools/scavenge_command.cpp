@@ -6,6 +6,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "base/count.hpp"
 #include "base/units.hpp"
 #include "files/background.hpp"
 #include "prefix/event_log.hpp"
@@ -79,7 +80,8 @@ class ScavengeNode {
       return !is_wanted(command_.datasets, holding.info.uuid, holding.info.number,
                         holding.info.name);
     });
-    CAIRN_TRY(command_.list ? list(holdings) : save(std::move(holdings), caches.unreadable));
+    CAIRN_TRY(command_.list ? list(holdings, caches)
+                            : save(std::move(holdings), caches.unreadable));
     return check_all_seen(caches);
   }
 
@@ -149,18 +151,22 @@ class ScavengeNode {
     return shared;
   }
 
-  Status list(const std::vector<Holding>& holdings) {
+  Status list(const std::vector<Holding>& holdings, const JobCaches& caches) {
     if (command_.json) {
       Json datasets = Json::array();
       for (const Holding& holding : holdings)
         datasets.push_back(described(holding, is_shared(holding)));
-      out_ << text_of_json({{"node", settings_.node_name}, {"datasets", std::move(datasets)}})
+      out_ << text_of_json({{"node", settings_.node_name},
+                            {"datasets", std::move(datasets)},
+                            {"unreadable", caches.unreadable},
+                            {"left", caches.left}})
            << "\n";
       return {};
     }
     for (const Holding& holding : holdings)
-      out_ << printable(fmt::format("dataset {} ({}): {} of {} ranks, {}{}", holding.info.number,
-                                    holding.info.name, holding.ranks().size(), holding.info.ranks,
+      out_ << printable(fmt::format("dataset {} ({}): {} of {}, {}{}", holding.info.number,
+                                    holding.info.name, holding.ranks().size(),
+                                    count_text(holding.info.ranks, "rank"),
                                     format_bytes(holding.bytes),
                                     holding.in_prefix ? "; in the prefix directory" : ""))
            << "\n";
@@ -225,8 +231,8 @@ class ScavengeNode {
            << "\n";
       return;
     }
-    out_ << fmt::format("{}: {} of {} datasets are saved below {}, {} of it now; took {}\n",
-                        settings_.node_name, format_bytes(saved.bytes), holdings.size(),
+    out_ << fmt::format("{}: {} of {} saved below {}, {} of it now; took {}\n", settings_.node_name,
+                        format_bytes(saved.bytes), count_text(holdings.size(), "dataset"),
                         folder_.scavenged(settings_.node_name), format_bytes(saved.saved_bytes),
                         format_seconds(seconds));
   }

@@ -102,7 +102,7 @@ def put_on_path(folder: Path, login_shell: str = '#!/bin/sh\nexec sh "$@"\n') ->
 
 # The command `cairn` with a native part that scavenges what a test has put into the nodes' storage: `held.json` has
 # datasets with the ranks whose parts the node has; `answer`, if it is there, an exit code and what is said instead of
-# copying; `trouble` is what of it cannot be read. A list takes `list_s` seconds, a rebuild
+# copying; `trouble` is what of it cannot be read, `left` why a cache was left aside. A list takes `list_s` seconds, a rebuild
 # what `rebuild_s` of the dataset says. A dataset can be rebuilt if one rank is missing. All else is the real command's.
 CAIRN = '''{python}
 import json, os, signal, sys, time
@@ -126,8 +126,10 @@ def scavenge_node(prefix):
         if (storage() / "list_s").exists():
             time.sleep(float((storage() / "list_s").read_text()))
         print("cairn: warning: something {odd", file=sys.stderr)
-        print(json.dumps({"node": node, "datasets": held}, indent=2), flush=True)
-        print("cairn: error:", trouble.read_text() if code else "none", file=sys.stderr)
+        left = [(storage() / "left").read_text()] if (storage() / "left").exists() else []
+        print(json.dumps({"node": node, "datasets": held, "left": left}, indent=2), flush=True)
+        code = 1 if left else code
+        print("cairn: error:", trouble.read_text() if trouble.exists() else "none", file=sys.stderr)
         return code
     if answer.exists():
         code, _, text = answer.read_text().partition(" ")

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple
 
@@ -19,6 +20,7 @@ from cairn.account import Account
 from cairn.found_job import FoundJob, LastRun
 from cairn.life import identity, lives
 from cairn.state_file import StateFile, is_over, read_state
+from cairn.unpublished import Unpublished
 from jobs import Job, environment_of, launcher_of
 from stand_ins import put_on_path
 
@@ -252,6 +254,8 @@ def test_a_copy_of_the_directory_says_nothing_of_the_job(cairn: Path, tmp_path: 
     assert told.code == 1 and str(prefix) in told.told, told
     told = shell("status")
     assert told.code == 1 and str(prefix) in told.told, told
+    told = shell("scavenge-node", "--list", "--json", SCR_JOB_ID="plain", SCR_CACHE_BASE=str(plain.cache))
+    assert told.code == 1 and told.json()["left"] and not told.json()["unreadable"], told
 
 
 def test_a_directory_that_was_moved_keeps_its_job(cairn: Path, tmp_path: Path, prefix: Path, plain: Plain) -> None:
@@ -288,6 +292,9 @@ def found_job(job: str = "7", state: str = "", by_cairn_run: bool = False) -> Fo
     (found_job(state="runs", by_cairn_run=True), 50, False),
     (found_job(state="ended"), 50, True),
     (found_job(state="died"), 50, True),
+    (replace(found_job("7", state="ended"), job="8"), 50, False),  # of another job as well
+    (replace(found_job("8", state="died"), job="7"), 50, False),
+    (replace(found_job("8", state="runs"), job="7"), 200, False),
     (found_job(state="unknown"), 50, False),  # begun after that cairn run, by other means
     (found_job(state="unknown", by_cairn_run=True), 50, True)])
 def test_the_end_of_cairn_run_says_nothing_of_another_program(job: FoundJob, begun_s: float, over: bool) -> None:
@@ -316,7 +323,7 @@ def test_scavenge_fails_where_the_nodes_of_the_last_run_were_not_asked(tmp_path:
     plain.cache.mkdir()
     path = put_on_path(tmp_path)
     told = shell("scavenge", SCR_NODELIST="node0", PATH=path)
-    assert told.code == 1 and "was on it" in told.told, told
+    assert told.code == 1 and "not of this allocation" in told.told, told
     told = shell("scavenge")
     assert told.code == 0 and "hold nothing of job plain" in told.told, told
 
@@ -346,6 +353,49 @@ def test_a_process_is_known_by_more_than_its_id() -> None:
         child.kill()
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
         assert lives({**mine, "process": child.pid, "start_ticks": ""}) is False, "its parent has not asked for its end yet"
+
+
+def test_a_copy_is_not_taken_for_the_directory_that_cairn_run_works_in(tmp_path: Path, prefix: Path) -> None:
+    with StateFile(str(prefix)) as state:
+        state.write(Account(job="far"))
+        copy = tmp_path / "copy"
+        shutil.copytree(prefix, copy)
+        (tmp_path / "link").symlink_to(prefix)
+        assert read_state(str(prefix)) and read_state(str(tmp_path / "link")) and read_state(str(copy)) is None
+    prefix.rename(tmp_path / "gone")
+    assert read_state(str(tmp_path / "gone")), "a directory that was moved keeps its record"
+
+
+class RebuildOf(NamedTuple):
+    """In place of the native part: writes down how it is called."""
+
+    path: Path
+    prefix: str
+    environment: Dict[str, str]
+    found: FoundJob
+    settings: Dict[str, str] = {"SCR_ENABLE": "1"}
+
+    def can_make_whole(self) -> bool:
+        return True
+
+    def job(self) -> FoundJob:
+        return self.found
+
+
+@pytest.mark.parametrize("ran, state, is_over_for_certain", [
+    ("old", "ended", True), ("other", "ended", False), ("old", "runs", False)])
+def test_that_another_job_has_ended_does_not_publish_at_once(tmp_path: Path, ran: str, state: str,
+                                                             is_over_for_certain: bool) -> None:
+    """What is published first was left by the job of the last `cairn run`; a new job, of another id, asks for it."""
+    command = tmp_path / "cairn"
+    command.write_text(f"#!/bin/sh\necho \"$SCR_JOB_ID $*\" > {tmp_path}/call\necho '{{\"datasets\": []}}'\n")
+    command.chmod(0o755)
+    job = replace(found_job(ran, state), job="new")
+    native = RebuildOf(command, str(tmp_path), dict(os.environ), job)
+    last = {"alive": False, "account": Account(job="old", begun_s=50, outcome="given up")}
+    Unpublished(native, last, print, lambda: "", lambda: None).publish(lambda: None)  # type: ignore[arg-type]
+    call = (tmp_path / "call").read_text()
+    assert call.startswith("old rebuild") and ("--run-ended" in call) == is_over_for_certain, call
 
 
 def test_signs_of_life_decide_on_another_machine(prefix: Path) -> None:

@@ -166,3 +166,38 @@ def test_it_is_told_where_a_checkpoint_is_and_what_it_outlives(where: "dict[str,
         progress.add(entry)
     assert progress.newest_protection == protection
     assert (progress.written.count, progress.flushed.count) == (to_cache, to_prefix)
+
+
+def progress_of(*lines: str) -> Progress:
+    progress = Progress()
+    for entry in map(Entry.of_line, lines):
+        assert entry
+        progress.add(entry)
+    return progress
+
+
+REFUSED = [line("START", ranks=1), line("INIT_FAIL", code="bad_setting", note="no")]
+
+
+def test_a_program_that_is_refused_while_a_run_computes_is_no_news_of_that_run() -> None:
+    """Whether it is refused after the run began to compute, or before."""
+    begins = [line("START", ranks=4), line("COMPUTE_START")]
+    for lines in ([*begins, *REFUSED], [line("INIT_FAIL", code="bad_setting", note="no"), *begins]):
+        progress = progress_of(*lines, line("FINALIZE"))
+        assert progress.finalized and not progress.init_failure and not progress.init_fails_again
+        assert progress.split_world(4) == ""
+
+
+def test_a_run_whose_own_init_fails_is_told_in_each_case() -> None:
+    """Also where it is the second SCR_Init of the program, or the next run."""
+    begins = [line("START", ranks=4), line("COMPUTE_START")]
+    for lines in (REFUSED, [*begins, line("FINALIZE"), *REFUSED]):
+        progress = progress_of(*lines)
+        assert progress.init_fails_again and progress.init_failure == "no" and progress.split_world(4)
+    progress = progress_of(*begins)
+    progress.begin_run()
+    for text in REFUSED:
+        entry = Entry.of_line(text)
+        assert entry
+        progress.add(entry)
+    assert progress.init_fails_again and progress.finalized is False

@@ -5,7 +5,7 @@ from typing import Dict, List, NamedTuple, Tuple
 
 import pytest
 
-from cairn.policy import Action, Event, FailureTally, How, Kind, Policy, State, decide
+from cairn.policy import Action, Event, FailureTally, How, Kind, Policy, State, decide, ended_well
 
 ANY = "*"
 # What is known, and the values that make a difference. A run ends well (exit 0 with all nodes there, or
@@ -134,6 +134,19 @@ def test_giving_up_tells_why_and_what_to_do(state: State, words: List[str]) -> N
 def test_more_runs_are_no_remedy_where_the_program_could_not_begin(event: Event, word: str) -> None:
     action = decide(Policy(1), State(runs_used=1), event)
     assert action.kind == Kind.GIVEN_UP and word in action.reason and "--runs" not in action.reason, action
+
+
+def test_exit_127_of_a_program_that_has_begun_is_a_failure_like_any_other() -> None:
+    assert decide(Policy(3), State(1), Event(How.EXIT_OTHER, 127, finalized=False)).kind == Kind.LAUNCH
+
+
+def test_a_failed_init_that_does_not_pass_ends_the_job_and_is_called_what_it_is() -> None:
+    event = Event(How.EXIT_0, 0, False, init_failure="STORE is wrong", init_fails_again=True)
+    action = decide(Policy(3), State(1), event)
+    assert action.kind == Kind.GIVEN_UP and "SCR_Init" in action.reason and "STORE is wrong" in action.reason
+    assert not ended_well(event), "the account counts it as a failure"
+    assert "SCR_Init failed" in event.text() and "together" not in event.text()
+    assert decide(Policy(3), State(1), Event(How.EXIT_0, 0, None, init_fails_again=True)).kind == Kind.GIVEN_UP
 
 
 def test_a_failed_init_that_may_pass_is_tried_again() -> None:

@@ -127,6 +127,7 @@ def test_a_script_of_a_site(call: Call, tmp_path: Path, program_of: Dict[str, st
 def test_scr_env_prints_each_fact_that_is_named(call: Call, tmp_path: Path) -> None:
     (tmp_path / "dead").write_text("node1\nnode3\n")
     assert call("scr_env", "-u", "-j", SCR_USER_NAME="ann") == (0, "ann\n42\n", "")
+    assert call("scr_env", "-j", "-u", SCR_USER_NAME="ann") == (0, "42\nann\n", ""), "in the order of the options"
     assert call("scr_env", "--nodes") == (0, "node[0-4]\n", "")
     assert call("scr_env", "-d", "-p", str(tmp_path)) == (0, "node[1,3]\n", "")
     assert abs(int(call("scr_env", "-e")[1]) - time.time() - 3600) < 60

@@ -1,6 +1,7 @@
 """The commands around a job: they tell the truth, and remove nothing that lives."""
 
 import contextlib
+import errno
 import fcntl
 import io
 import json
@@ -447,6 +448,23 @@ def test_doctor_names_what_scr_left_until_a_run_has_imported_it(tmp_path: Path) 
     assert found.level == doctor.NOTE and str(tmp_path) in found.what
     (tmp_path / ".cairn" / "datasets").mkdir(parents=True)
     assert not list(doctor.check_left_by_scr(tmp_path))
+
+
+def test_doctor_names_what_scr_left_that_it_may_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuses(path: Path) -> bool:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+    monkeypatch.setattr(Path, "exists", refuses)
+    found, = doctor.check_left_by_scr(tmp_path)
+    assert found.level == doctor.NOTE and str(tmp_path / ".scr") in found.what and "Permission denied" in found.what
+
+
+def test_doctor_tries_once_whether_a_directory_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second try may have another answer."""
+    for check in (lambda: doctor.check_prefix(str(tmp_path)), lambda: doctor.check_cache(str(tmp_path), "n0", 1, None)):
+        answers = ["the quota is used up"]
+        monkeypatch.setattr(doctor, "why_unwritable", lambda folder, left=answers: left.pop())
+        found, = check()
+        assert found.level == doctor.BAD and "the quota is used up" in found.what
 
 
 def test_doctor_tests_the_hosts_that_are_listed(cairn: Path, tmp_path: Path) -> None:

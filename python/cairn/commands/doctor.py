@@ -146,13 +146,14 @@ def why_unwritable(folder: Path) -> str:
 def check_prefix(prefix: str) -> Iterator[Finding]:
     """It must be there, and take files."""
     dead = dead_mount(f"prefix directory {prefix}", Path(prefix))
+    unwritable = "" if dead else why_unwritable(Path(prefix))
     if dead:
         yield dead
     elif not os.path.isdir(prefix):
         state = "is not a directory" if os.path.exists(prefix) else "does not exist"
         yield Finding(BAD, f"prefix directory {prefix} {state}", "create it, or name another with --prefix or SCR_PREFIX")
-    elif why_unwritable(Path(prefix)):
-        yield Finding(BAD, f"prefix directory {prefix} cannot be written ({why_unwritable(Path(prefix))})",
+    elif unwritable:
+        yield Finding(BAD, f"prefix directory {prefix} cannot be written ({unwritable})",
                       "name another with --prefix or SCR_PREFIX")
     else:
         free = shutil.disk_usage(prefix).free
@@ -166,8 +167,14 @@ def check_prefix(prefix: str) -> Iterator[Finding]:
 
 def check_left_by_scr(prefix: Path) -> Iterator[Finding]:
     """SCR's checkpoints, where no dataset is Cairn's yet."""
-    index = prefix / ".scr" / "index.scr"
-    if index.exists() and not (prefix / ".cairn" / "datasets").is_dir():
+    index, datasets = prefix / ".scr" / "index.scr", prefix / ".cairn" / "datasets"
+    try:
+        is_left = index.exists() and not datasets.is_dir()
+    except OSError as error:
+        yield Finding(NOTE, f"whether SCR left checkpoints in {prefix} cannot be found out: {error.filename}: "
+                      f"{error.strerror}", "make that readable for you")
+        return
+    if is_left:
         yield Finding(NOTE, f"SCR left checkpoints in {prefix} that no run of Cairn has imported",
                       "start the program: SCR_Init imports the one to restart from, which cairn explain names")
 
@@ -199,8 +206,9 @@ def check_cache(base: str, node: str, rank_bytes: int, memory_left: Optional[int
         yield dead
         return
     folder = there(wanted)
-    if why_unwritable(folder):
-        yield Finding(BAD, f"cache {base}: {folder} cannot be written ({why_unwritable(folder)})",
+    unwritable = why_unwritable(folder)
+    if unwritable:
+        yield Finding(BAD, f"cache {base}: {folder} cannot be written ({unwritable})",
                       "choose another with SCR_CACHE_BASE or STORE")
         return
     if folder != wanted and not makes_it:

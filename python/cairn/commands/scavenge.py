@@ -137,13 +137,23 @@ def say_what_came(result: Result, manager: ResourceManager, job: FoundJob) -> No
         say(f"nothing was tried: {result.waits}")
     elif len(result.silent) == len(result.nodes):
         say(f"nothing was saved: no node answered; the commands go by {manager.remote().name}")
-    elif result.nothing_known():
-        say(f"nothing was saved, because not all caches could be listed: {result.text()}. The other nodes hold nothing of "
-            "the job")
+    elif result.may_have_missed():
+        say(missed_text(result))
     elif result.listed == 0:
         say(f"nothing to save: the nodes hold nothing of job {job.job}")
     elif result.verdict() is None:
-        say("nothing to save: the prefix directory has all that the nodes hold")
+        those = "the nodes hold that answered" if result.silent else "the nodes hold"
+        say(f"nothing to save: the prefix directory has all that {those}")
+
+
+def missed_text(result: Result) -> str:
+    """What may be missing, and what is known of the rest."""
+    if result.saved:
+        return f"there may be more to save, because not all caches could be listed: {result.text()}"
+    why = f"nothing was saved, because not all caches could be listed: {result.text()}"
+    if result.listed:
+        return f"{why}. The prefix directory has all that was listed"
+    return why if len(result.not_seen()) == len(result.nodes) else f"{why}. The other nodes hold nothing of the job"
 
 
 def scavenge(options: argparse.Namespace, native_path: Path) -> Result:
@@ -160,7 +170,8 @@ def scavenge(options: argparse.Namespace, native_path: Path) -> Result:
         end_time_s = end_time_of(native, manager)
         settings = settings_on_nodes(native, manager, job.job, end_time_s)
         wish = Wish(job.settings_for_nodes(settings, {**environment, **manager.settings()}),
-                    rebuild=not options.no_rebuild, run_ended=place.run_ended, end_time_s=end_time_s)
+                    rebuild=not options.no_rebuild, ran_on=job.nodes(), run_ended=place.run_ended,
+                    end_time_s=end_time_s)
         events = stack.enter_context(EventLog(native, {**environment, **wish.settings}, say))
         work = Scavenge(wish, native, manager.remote(), say, events=events)
         absent = {} if options.nodes else {node: "a node of the last run, but not of this allocation; name it by --nodes"

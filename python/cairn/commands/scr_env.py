@@ -47,7 +47,7 @@ def answer(options: argparse.Namespace, native_path: Path) -> int:
     if options.prefix:
         check_prefix(options.prefix)
     facts = facts_of(for_scripts.here(options.prefix, native_path))
-    found = {name: fact() for name, fact in facts.items() if name in (options.facts or facts)}
+    found = {name: facts[name]() for name in options.facts or facts}
     if options.json or not options.facts:
         print(json.dumps(found, indent=2))
     else:
