@@ -287,6 +287,7 @@ class Session {
   ChangeFilter prefix_trouble_;            ///< why nothing can be written there
   bool is_missing_path_reported_ = false;  ///< in a dataset, as the prefix directory is missing
   ChangeFilter refusals_;                  ///< why a restart is refused
+  ChangeFilter refused_starts_;            ///< why no dataset can be begun there
 
   Cadence cadence_;  ///< on rank 0
   Halting halting_;  ///< on rank 0
