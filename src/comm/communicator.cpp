@@ -1,6 +1,7 @@
 #include "comm/communicator.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cstring>
 #include <functional>
@@ -20,6 +21,7 @@ enum ReservedTag : int {
   allgather_tag,
   exchange_tag,
   gather_tag,
+  scan_tag,
 };
 
 /// The rank `hops` after this one, around the ring; negative hops go back.
@@ -142,6 +144,31 @@ void recv(Communicator& comm, MutableBytes buffer, int from, int tag) {
 std::int64_t allreduce(Communicator& comm, std::int64_t value, Reduce op) {
   comm.allreduce(std::span(&value, 1), op);
   return value;
+}
+
+Scan exclusive_scan(Communicator& comm, std::span<const std::int64_t> values) {
+  std::vector<std::int64_t> sums(values.begin(), values.end());  // of this rank and those below
+  std::vector<std::int64_t> received(values.size());
+  Scan scan{std::vector<std::int64_t>(values.size()), {}};
+  const auto add_received_to = [&](std::vector<std::int64_t>& into) {
+    std::transform(into.begin(), into.end(), received.begin(), into.begin(), std::plus<>());
+  };
+  for (int hop = 1; hop < comm.size(); hop *= 2) {
+    const std::vector<std::int64_t> sent = sums;
+    std::array<Request, 2> pair;
+    if (comm.rank() + hop < comm.size())
+      pair[0] = comm.isend(std::as_bytes(std::span(sent)), comm.rank() + hop, scan_tag);
+    if (comm.rank() >= hop)
+      pair[1] =
+          comm.irecv(std::as_writable_bytes(std::span(received)), comm.rank() - hop, scan_tag);
+    wait_all(comm, pair);
+    if (comm.rank() < hop) continue;
+    add_received_to(sums);
+    add_received_to(scan.before);
+  }
+  scan.total = sums;
+  comm.bcast(std::as_writable_bytes(std::span(scan.total)), comm.size() - 1);
+  return scan;
 }
 
 void bcast_blob(Communicator& comm, Blob& blob, int root) {

@@ -97,6 +97,14 @@ void recv(Communicator& comm, MutableBytes buffer, int from, int tag);
 
 std::int64_t allreduce(Communicator& comm, std::int64_t value, Reduce op);
 
+struct Scan {
+  std::vector<std::int64_t> before;  ///< sums over the ranks below this one
+  std::vector<std::int64_t> total;   ///< sums over all ranks
+};
+
+/// Element-wise; `values` is equally long on all ranks. About 2 log2(size) messages a rank.
+Scan exclusive_scan(Communicator& comm, std::span<const std::int64_t> values);
+
 /// A byte string of any length from `root` to all: two broadcasts.
 void bcast_blob(Communicator& comm, Blob& blob, int root);
 

@@ -60,7 +60,8 @@ enum class RecordType : std::uint32_t {
   current = 6,
   app_settings = 7,
   prefix_id = 8,
-  last_run = 9
+  last_run = 9,
+  rbio_done = 10
 };
 
 /// Header with magic, type, version, length and checksums, then the payload.

@@ -1,0 +1,54 @@
+// Where the pieces of a step go: decided by messages of a few bytes before any data move.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "comm/communicator.hpp"
+#include "rbio/part_format.hpp"
+
+namespace cairn::rbio {
+
+/// What one rank writes, and where to in the file of its part.
+struct Share {
+  std::uint32_t rank = 0;
+  std::vector<std::uint64_t> offsets;  ///< per field, in the file
+  std::vector<std::uint64_t> bytes;    ///< per field
+  std::uint64_t entry_offset = 0;      ///< of its entry in the file
+};
+
+struct StepPlan {
+  PartHeader header;  ///< of the part; step, attempt, part, parts and ranks are the caller's to set
+  Share mine;
+};
+
+/// Over the ranks of one part. One exclusive scan.
+StepPlan plan_step(Communicator& part, const std::vector<Field>& fields, std::uint32_t rank);
+
+/// Over the ranks of one group: on its first rank the shares of all, in rank order; elsewhere
+/// nothing.
+std::vector<Share> gather_shares(Communicator& group, const Share& mine);
+
+/// The shares of a group in one buffer: field by field, and within a field rank by rank, as in the
+/// file.
+class BufferLayout {
+ public:
+  explicit BufferLayout(const std::vector<Share>& shares);
+
+  std::uint64_t bytes() const { return bytes_; }
+  /// Where the piece of `shares[member]` begins.
+  std::uint64_t offset(std::size_t member, std::size_t field) const {
+    return offsets_[member][field];
+  }
+
+ private:
+  std::vector<std::vector<std::uint64_t>> offsets_;
+  std::uint64_t bytes_ = 0;
+};
+
+/// Over the ranks of one group: brings the data of all into `buffer` of its first rank, which is
+/// bytes() of the layout long; elsewhere both are empty. On return the caller's data may change.
+void gather_data(Communicator& group, const std::vector<Field>& fields,
+                 const std::vector<Share>& shares, MutableBytes buffer);
+
+}  // namespace cairn::rbio

@@ -1,0 +1,256 @@
+#include "rbio/series_directory.hpp"
+
+#include <algorithm>
+#include <span>
+#include <string_view>
+
+#include "rbio/part_file.hpp"
+#include "records/wire.hpp"
+
+namespace cairn::rbio {
+namespace {
+
+constexpr std::string_view step_start = "step.";
+constexpr std::string_view attempt_start = "attempt.";
+constexpr std::string_view marker_start = "done.";
+constexpr std::string_view claim_name = "publishing";
+constexpr std::uint32_t open_mode = 0777;
+constexpr std::uint32_t marker_version = 1;
+constexpr std::uint64_t longest_marker = 4096;
+
+std::optional<std::uint64_t> step_of_name(std::string_view name) {
+  if (!name.starts_with(step_start)) return std::nullopt;
+  return parse_number(name.substr(step_start.size()));
+}
+
+struct AttemptName {
+  Attempt attempt;
+  std::uint64_t step = 0;
+};
+
+/// "attempt.GENERATION-SEQUENCE.STEP".
+std::optional<AttemptName> attempt_of_name(std::string_view name) {
+  if (!name.starts_with(attempt_start)) return std::nullopt;
+  name.remove_prefix(attempt_start.size());
+  const std::size_t dot = name.find('.');
+  if (dot == std::string_view::npos) return std::nullopt;
+  const auto attempt = parse_attempt(name.substr(0, dot));
+  const auto step = parse_number(name.substr(dot + 1));
+  if (!attempt || !step) return std::nullopt;
+  return AttemptName{*attempt, *step};
+}
+
+std::string marker_name(int writer) { return fmt::format("{}{}", marker_start, writer); }
+
+Blob encode_marker(int writers) {
+  Encoder out;
+  out.u32(static_cast<std::uint32_t>(writers));
+  return seal(RecordType::rbio_done, marker_version, out.take());
+}
+
+Result<int> decode_marker(Bytes content) {
+  CAIRN_ASSIGN(const Bytes payload, open_only(content, RecordType::rbio_done, marker_version));
+  Decoder in(payload);
+  const std::uint32_t writers = in.u32();
+  if (in.failed() || !in.at_end() || writers == 0 || writers > 1U << 30) return fail_as_senseless();
+  return static_cast<int>(writers);
+}
+
+bool is_absent(const Error& error) { return error.code == Code::not_found; }
+
+}  // namespace
+
+std::string SeriesDirectory::step_path(std::uint64_t step) const {
+  return fmt::format("{}/{}{}", path_, step_start, step);
+}
+
+std::string SeriesDirectory::attempt_path(const Attempt& attempt, std::uint64_t step) const {
+  return fmt::format("{}/{}{}.{}", work_path(), attempt_start, text_of(attempt), step);
+}
+
+std::string SeriesDirectory::part_name(std::uint32_t part) {
+  return fmt::format("part.{}.rbio", part);
+}
+
+Result<std::uint64_t> SeriesDirectory::open_for_writing() {
+  CAIRN_TRY(make_folders(files_, work_path(), open_mode));
+  auto lock = files_.lock(work_path() + "/lock");
+  if (!lock && lock.error().code == Code::busy)
+    return fail(Code::busy,
+                "{}: another process writes this series; give each run a directory of its own, or "
+                "wait until the other one has ended",
+                path_);
+  CAIRN_ASSIGN(lock_, std::move(lock));
+  CAIRN_TRY(finish_leftovers());
+  return next_generation();
+}
+
+Result<std::vector<PublishedStep>> SeriesDirectory::steps() {
+  CAIRN_ASSIGN(const std::vector<std::string> names, files_.list(path_));
+  std::vector<PublishedStep> found;
+  for (const std::string& name : names) {
+    const auto step = step_of_name(name);
+    if (!step) continue;
+    auto attempt = attempt_of_step(*step);
+    if (attempt && !*attempt) continue;  // removed meanwhile
+    if (attempt)
+      found.push_back({*step, **attempt, {}});
+    else
+      found.push_back({*step, Attempt{}, tl::unexpected(std::move(attempt).error())});
+  }
+  std::sort(found.begin(), found.end(), [](const PublishedStep& a, const PublishedStep& b) {
+    return std::pair(a.attempt, a.step) < std::pair(b.attempt, b.step);
+  });
+  return found;
+}
+
+/// Also below what a user removed while it was in use.
+Status SeriesDirectory::make_attempt(const Attempt& attempt, std::uint64_t step) {
+  return make_folders(files_, attempt_path(attempt, step), open_mode);
+}
+
+Status SeriesDirectory::mark_done(const Attempt& attempt, std::uint64_t step, int writer,
+                                  int writers) {
+  const std::string folder = attempt_path(attempt, step);
+  const Status marked = write_file_atomically(files_, folder + "/" + marker_name(writer),
+                                              encode_marker(writers), true);
+  // Where the directory is gone, another writer has seen this marker, and published the step.
+  return !marked && is_absent(marked.error()) ? Status{} : marked;
+}
+
+Result<bool> SeriesDirectory::has_all_markers(const std::string& folder, int writers) {
+  CAIRN_ASSIGN(const std::vector<std::string> names, files_.list(folder));
+  const auto marked = std::count_if(names.begin(), names.end(), [](const std::string& name) {
+    return name.starts_with(marker_start) && !name.ends_with(".tmp");
+  });
+  return marked >= writers;
+}
+
+Result<Publication> SeriesDirectory::publish_if_complete(const Attempt& attempt, std::uint64_t step,
+                                                         int writers) {
+  const std::string folder = attempt_path(attempt, step);
+  const auto complete = has_all_markers(folder, writers);
+  if (!complete && is_absent(complete.error())) return Publication::by_others;
+  if (!complete) return tl::unexpected(complete.error());
+  if (!*complete) return Publication::by_others;
+  // Two that publish would take each other's step for an older one.
+  const auto is_first = files_.make_new_folder(folder + "/" + std::string(claim_name), open_mode);
+  if (!is_first && !is_absent(is_first.error())) return tl::unexpected(is_first.error());
+  if (!is_first || !*is_first) return Publication::by_others;
+  return publish(attempt, step);
+}
+
+/// By one process at a time.
+Result<Publication> SeriesDirectory::publish(const Attempt& attempt, std::uint64_t step) {
+  const std::string folder = attempt_path(attempt, step);
+  CAIRN_ASSIGN(const std::optional<Attempt> there, attempt_to_beat(step));
+  if (there && *there > attempt) {
+    CAIRN_TRY(remove_all(files_, folder));
+    return Publication::superseded;
+  }
+  if (there) CAIRN_TRY(put_aside(step));
+  CAIRN_TRY(files_.rename(folder, step_path(step)));
+  CAIRN_TRY(files_.sync_folder(path_));
+  CAIRN_TRY(files_.sync_folder(work_path()));
+  CAIRN_TRY(files_.remove_folder(step_path(step) + "/" + std::string(claim_name)));
+  return Publication::published;
+}
+
+Status SeriesDirectory::check_published(const Attempt& attempt, std::uint64_t step) {
+  CAIRN_ASSIGN(const std::optional<Attempt> there, attempt_of_step(step));
+  if (there == attempt) return {};
+  return fail(Code::lost, "{}: step {} was removed or replaced by another process", path_, step);
+}
+
+Status SeriesDirectory::remove_marker(std::uint64_t step, int writer) {
+  return files_.remove_file(step_path(step) + "/" + marker_name(writer));
+}
+
+Status SeriesDirectory::remove_all_but(std::size_t keep) {
+  CAIRN_ASSIGN(std::vector<PublishedStep> all, steps());
+  // A step that cannot be read now may be readable later, so only a user removes it.
+  std::erase_if(all, [](const PublishedStep& one) { return !one.readable; });
+  for (std::size_t i = 0; i + keep < all.size(); ++i) CAIRN_TRY(put_aside(all[i].step));
+  return {};
+}
+
+/// A step is removed by a rename first, so that no reader ever sees half of one.
+Status SeriesDirectory::put_aside(std::uint64_t step) {
+  const std::string aside = fmt::format("{}/removed.{}", work_path(), step);
+  CAIRN_TRY(remove_all(files_, aside));
+  CAIRN_TRY(files_.rename(step_path(step), aside));
+  return remove_all(files_, aside);
+}
+
+Status SeriesDirectory::finish_leftovers() {
+  CAIRN_ASSIGN(const std::vector<std::string> names, files_.list(work_path()));
+  for (const std::string& name : names) {
+    if (name.starts_with(attempt_start)) CAIRN_TRY(finish_attempt(name));
+    if (name.starts_with("removed.")) CAIRN_TRY(remove_all(files_, work_path() + "/" + name));
+  }
+  return {};
+}
+
+/// Publishes it if every writer of the dead run had finished, else removes it.
+Status SeriesDirectory::finish_attempt(const std::string& name) {
+  const std::string folder = work_path() + "/" + name;
+  const auto known = attempt_of_name(name);
+  const auto marker = read_file(files_, folder + "/" + marker_name(0), longest_marker);
+  if (!marker && !is_absent(marker.error())) return tl::unexpected(marker.error());
+  if (!known || !marker) return remove_all(files_, folder);
+  const auto writers = decode_marker(*marker);
+  if (!writers) return remove_all(files_, folder);
+  CAIRN_ASSIGN(const bool complete, has_all_markers(folder, *writers));
+  if (!complete) return remove_all(files_, folder);
+  CAIRN_ASSIGN(const Publication result, publish(known->attempt, known->step));
+  if (result != Publication::published) return {};
+  for (int writer = 0; writer < *writers; ++writer) CAIRN_TRY(remove_marker(known->step, writer));
+  return {};
+}
+
+Result<std::uint64_t> SeriesDirectory::next_generation() {
+  const std::string path = work_path() + "/generation";
+  std::uint64_t last = 0;
+  const auto content = read_file(files_, path, longest_marker);
+  if (!content && !is_absent(content.error())) return tl::unexpected(content.error());
+  const auto recorded =
+      content ? parse_number({reinterpret_cast<const char*>(content->data()), content->size()})
+              : std::nullopt;
+  if (recorded) {
+    last = *recorded;
+  } else {
+    CAIRN_ASSIGN(last, newest_generation_of_steps());
+  }
+  const std::string next = fmt::format("{}", last + 1);
+  CAIRN_TRY(write_file_atomically(files_, path, std::as_bytes(std::span(next)), true));
+  return last + 1;
+}
+
+/// For a series whose `.rbio` was removed.
+Result<std::uint64_t> SeriesDirectory::newest_generation_of_steps() {
+  CAIRN_ASSIGN(const std::vector<PublishedStep> all, steps());
+  return all.empty() ? 0 : all.back().attempt.generation;
+}
+
+/// As attempt_of_step(); a step that is damaged is older than any other.
+Result<std::optional<Attempt>> SeriesDirectory::attempt_to_beat(std::uint64_t step) {
+  auto attempt = attempt_of_step(step);
+  if (!attempt && attempt.error().code == Code::corrupt) return Attempt{};
+  return attempt;
+}
+
+/// Nothing if there is no such step.
+Result<std::optional<Attempt>> SeriesDirectory::attempt_of_step(std::uint64_t step) {
+  const std::string path = step_path(step) + "/" + part_name(0);
+  auto file = files_.open(path);
+  if (!file && is_absent(file.error())) {
+    const auto folder = files_.info(step_path(step));
+    if (!folder && is_absent(folder.error())) return std::nullopt;
+    return fail(Code::corrupt, "{} is missing", path);
+  }
+  if (!file) return tl::unexpected(file.error());
+  CAIRN_ASSIGN(const PartHeader header, read_header(**file, path));
+  return header.attempt;
+}
+
+}  // namespace cairn::rbio

@@ -1,0 +1,82 @@
+// A series on disk: one directory per published step, and what is being written below `.rbio`.
+//
+// A step is published by one rename of its directory. Each writer leaves a marker when its bytes
+// are durable; with all markers there, any process may publish, also after the run has died.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "files/files.hpp"
+#include "rbio/attempt.hpp"
+
+namespace cairn::rbio {
+
+/// A step that one can restore from, unless it cannot be read.
+struct PublishedStep {
+  std::uint64_t step = 0;
+  Attempt attempt;
+  Status readable;  ///< why its header cannot be read
+};
+
+enum class Publication {
+  by_others,  ///< a marker is still missing, or another writer made the last one
+  published,
+  superseded,  ///< a later attempt has published this step
+};
+
+class SeriesDirectory {
+ public:
+  SeriesDirectory(Files& files, std::string path) : files_(files), path_(std::move(path)) {}
+
+  const std::string& path() const { return path_; }
+  std::string step_path(std::uint64_t step) const;
+  std::string attempt_path(const Attempt& attempt, std::uint64_t step) const;
+  static std::string part_name(std::uint32_t part);
+
+  /// Makes the directory, takes the lock, finishes what a dead run left, and counts a generation.
+  /// One process per series. busy while another one holds the series.
+  Result<std::uint64_t> open_for_writing();
+
+  /// The published steps in the order in which they were written, those that cannot be read first.
+  /// not_found if there is no such directory.
+  Result<std::vector<PublishedStep>> steps();
+
+  // --- by any writer, at any time ---
+
+  Status make_attempt(const Attempt& attempt, std::uint64_t step);
+  /// `writer` of `writers` has made its bytes durable. Another writer may publish the step before
+  /// this returns.
+  Status mark_done(const Attempt& attempt, std::uint64_t step, int writer, int writers);
+  /// After mark_done(). Of the writers that find all markers, one publishes.
+  Result<Publication> publish_if_complete(const Attempt& attempt, std::uint64_t step, int writers);
+  /// Once all writers have finished: lost if the step is not there as this attempt wrote it.
+  Status check_published(const Attempt& attempt, std::uint64_t step);
+  /// After the publication.
+  Status remove_marker(std::uint64_t step, int writer);
+
+  /// Keeps the `keep` steps written last.
+  Status remove_all_but(std::size_t keep);
+
+ private:
+  std::string work_path() const { return path_ + "/.rbio"; }
+  Result<bool> has_all_markers(const std::string& folder, int writers);
+  Result<Publication> publish(const Attempt& attempt, std::uint64_t step);
+  Status finish_leftovers();
+  Status finish_attempt(const std::string& name);
+  Result<std::uint64_t> next_generation();
+  Result<std::uint64_t> newest_generation_of_steps();
+  Result<std::optional<Attempt>> attempt_of_step(std::uint64_t step);
+  Result<std::optional<Attempt>> attempt_to_beat(std::uint64_t step);
+  Status put_aside(std::uint64_t step);
+
+  Files& files_;
+  std::string path_;
+  std::unique_ptr<FileLock> lock_;
+};
+
+}  // namespace cairn::rbio

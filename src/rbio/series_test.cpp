@@ -1,0 +1,188 @@
+#include "rbio/series.hpp"
+
+#include "rbio/test_series.hpp"
+
+namespace cairn::rbio {
+namespace {
+
+class SeriesTest : public testing::Test {
+ protected:
+  std::string directory() const { return folder_ / "series"; }
+  std::string part(std::uint64_t step, std::uint32_t part) {
+    return SeriesDirectory(*files_, directory()).step_path(step) + "/" +
+           SeriesDirectory::part_name(part);
+  }
+
+  TemporaryFolder folder_;
+  std::unique_ptr<Files> files_ = make_posix_files();
+};
+
+Shape shape_of(int ranks, int group_size, int parts) {
+  Shape shape;
+  shape.ranks = ranks;
+  shape.options.group_size = group_size;
+  shape.options.files = parts;
+  return shape;
+}
+
+TEST_F(SeriesTest, EveryNumberOfRanksGroupsAndFilesGivesBackWhatWasWritten) {
+  std::uint64_t step = 0;
+  for (const int ranks : {1, 2, 3, 5, 8, 16}) {
+    for (const int group_size : {0, 1, 2, 3, 64}) {
+      const auto roles =
+          assign_roles(placement_of(shape_of(ranks, 0, 0)).node_of_rank, group_size, 0, 0);
+      for (const int parts : {0, 1, (roles->groups + 1) / 2}) {
+        SCOPED_TRACE(fmt::format("{} ranks, groups of {}, {} files", ranks, group_size, parts));
+        const Shape shape = shape_of(ranks, group_size, parts);
+        write_steps(*files_, directory(), shape, {++step});
+        expect_restored(*files_, directory(), shape, step);
+      }
+    }
+  }
+}
+
+TEST_F(SeriesTest, AnyNumberOfRanksRestores) {
+  write_steps(*files_, directory(), shape_of(6, 2, 2), {11});
+  for (const int ranks : {1, 2, 5, 6, 9, 16})
+    expect_restored(*files_, directory(), shape_of(ranks, 0, 0), 11);
+}
+
+TEST_F(SeriesTest, RanksThatAlternateBetweenNodesAreInRankOrderInASharedFile) {
+  const Shape shape = shape_of(4, 0, 1);
+  Placement alternating;
+  alternating.node_of_rank = {1, 2, 1, 2};
+  Team(4).run([&](Communicator& comm) {
+    const Log log;
+    const auto series = Series::open(comm, *files_, log, alternating, directory(), shape.options);
+    ASSERT_TRUE(series);
+    Program program(**series, comm.rank(), comm.size());
+    program.compute(5);
+    ASSERT_TRUE((*series)->begin(comm, 5));
+    ASSERT_TRUE((*series)->wait(comm));
+  });
+  expect_restored(*files_, directory(), shape_of(3, 0, 0), 5);
+}
+
+TEST_F(SeriesTest, AStepThatIsWrittenAgainIsReplaced) {
+  const Shape shape = shape_of(4, 2, 0);
+  write_steps(*files_, directory(), shape, {1, 2, 3});
+  write_steps(*files_, directory(), shape, {2});
+  // The last one written is the newest: the run went back.
+  expect_restored(*files_, directory(), shape, 2);
+}
+
+TEST_F(SeriesTest, OnlyTheNewestStepsAreKept) {
+  Shape shape = shape_of(4, 2, 1);
+  shape.options.keep = 2;
+  write_steps(*files_, directory(), shape, {10, 20, 30, 40});
+  SeriesDirectory series(*files_, directory());
+  const auto steps = series.steps();
+  ASSERT_TRUE(steps);
+  ASSERT_EQ(steps->size(), 2U);
+  EXPECT_EQ((*steps)[0].step, 30U);
+  EXPECT_EQ((*steps)[1].step, 40U);
+}
+
+TEST_F(SeriesTest, EveryFlippedByteIsFoundAndAnOlderStepIsRestored) {
+  const Shape shape = shape_of(4, 2, 2);
+  write_steps(*files_, directory(), shape, {1, 2});
+  const auto content = read_file(*files_, part(2, 1), 1 << 30);
+  ASSERT_TRUE(content);
+  for (std::size_t at = 0; at < content->size(); at += 9973) {
+    SCOPED_TRACE(fmt::format("byte {}", at));
+    Blob damaged = *content;
+    damaged[at] ^= std::byte{1};
+    ASSERT_TRUE(write_file_atomically(*files_, part(2, 1), damaged, false));
+    Team(4).run([&](Communicator& comm) {
+      const Log log;
+      const auto series = open_series(comm, *files_, log, directory(), shape);
+      Program program(*series, comm.rank(), comm.size());
+      const auto restored = series->restore(comm, std::nullopt);
+      ASSERT_TRUE(restored);
+      EXPECT_TRUE(program.holds(*restored));
+    });
+  }
+}
+
+TEST_F(SeriesTest, AMissingPartIsFoundAndAnOlderStepIsRestored) {
+  const Shape shape = shape_of(4, 2, 2);
+  write_steps(*files_, directory(), shape, {1, 2});
+  ASSERT_TRUE(files_->remove_file(part(2, 1)));
+  expect_restored(*files_, directory(), shape, 1);
+}
+
+TEST_F(SeriesTest, APartOfAnotherStepIsNotTaken) {
+  const Shape shape = shape_of(4, 2, 2);
+  write_steps(*files_, directory(), shape, {1, 2});
+  ASSERT_TRUE(files_->rename(part(1, 1), part(2, 1)));
+  Team(4).run([&](Communicator& comm) {
+    const Log log;
+    const auto series = open_series(comm, *files_, log, directory(), shape);
+    Program program(*series, comm.rank(), comm.size());
+    EXPECT_EQ(series->restore(comm, std::nullopt).error().code, Code::not_found);
+  });
+}
+
+TEST_F(SeriesTest, AStepThatWasAskedForIsRestored) {
+  const Shape shape = shape_of(3, 0, 0);
+  write_steps(*files_, directory(), shape, {1, 2, 3});
+  Team(3).run([&](Communicator& comm) {
+    const Log log;
+    const auto series = open_series(comm, *files_, log, directory(), shape);
+    Program program(*series, comm.rank(), comm.size());
+    ASSERT_TRUE(series->restore(comm, 2));
+    EXPECT_TRUE(program.holds(2));
+    EXPECT_EQ(series->restore(comm, 7).error().code, Code::not_found);
+  });
+}
+
+TEST_F(SeriesTest, AnotherNumberOfElementsIsRefused) {
+  const Shape shape = shape_of(2, 0, 0);
+  write_steps(*files_, directory(), shape, {1});
+  Team(2).run([&](Communicator& comm) {
+    const Log log;
+    const auto series = open_series(comm, *files_, log, directory(), shape);
+    std::vector<double> data(100);
+    ASSERT_TRUE(series->add_field({"density", ElementType::float64, 1},
+                                  reinterpret_cast<std::byte*>(data.data()), data.size()));
+    EXPECT_EQ(series->restore(comm, std::nullopt).error().code, Code::bad_argument);
+  });
+}
+
+TEST_F(SeriesTest, AnotherTypeIsRefused) {
+  const Shape shape = shape_of(1, 0, 0);
+  write_steps(*files_, directory(), shape, {1});
+  Team(1).run([&](Communicator& comm) {
+    const Log log;
+    const auto series = open_series(comm, *files_, log, directory(), shape);
+    std::vector<std::int64_t> data(total_of(0));
+    ASSERT_TRUE(series->add_field({"density", ElementType::int64, 1},
+                                  reinterpret_cast<std::byte*>(data.data()), data.size()));
+    EXPECT_EQ(series->restore(comm, std::nullopt).error().code, Code::bad_argument);
+  });
+}
+
+TEST_F(SeriesTest, RanksThatDifferAreFound) {
+  Team(3).run([&](Communicator& comm) {
+    const Log log;
+    const auto series = open_series(comm, *files_, log, directory(), shape_of(3, 0, 0));
+    Program program(*series, comm.rank(), comm.size());
+    const auto begun = series->begin(comm, comm.rank() == 2 ? 8 : 7);
+    ASSERT_FALSE(begun);
+    EXPECT_EQ(begun.error().code, Code::differs);
+  });
+}
+
+TEST_F(SeriesTest, ASecondRunInTheSameDirectoryIsRefused) {
+  const Log log;
+  Team(1).run([&](Communicator& comm) {
+    const auto first = open_series(comm, *files_, log, directory(), shape_of(1, 0, 0));
+    const auto second = Series::open(comm, *files_, log, placement_of(shape_of(1, 0, 0)),
+                                     directory(), SeriesOptions{});
+    ASSERT_FALSE(second);
+    EXPECT_EQ(second.error().code, Code::busy);
+  });
+}
+
+}  // namespace
+}  // namespace cairn::rbio
