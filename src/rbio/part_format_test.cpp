@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "rbio/done_marker.hpp"
+
 namespace cairn::rbio {
 namespace {
 
@@ -104,6 +106,17 @@ TEST(PartFormat, ATableWhosePiecesLeaveAGapIsRefused) {
   const Blob last = encode_entry(part.entries[1]);
   std::copy(last.begin(), last.end(), part.table.end() - static_cast<std::ptrdiff_t>(last.size()));
   EXPECT_FALSE(decode_table(part.header, part.table));
+}
+
+TEST(DoneMarker, IsReadAsItWasWrittenAndRefusesEveryFlippedBit) {
+  const Blob encoded = encode(DoneMarker{3});
+  EXPECT_EQ(*decode_done_marker(encoded), DoneMarker{3});
+  for (std::size_t i = 0; i < encoded.size(); ++i) {
+    Blob damaged = encoded;
+    damaged[i] ^= std::byte{0x10};
+    EXPECT_FALSE(decode_done_marker(damaged)) << "byte " << i;
+  }
+  EXPECT_FALSE(decode_done_marker(encode(DoneMarker{0})));
 }
 
 TEST(PartFormat, AnEntryHasTheAnnouncedLength) {

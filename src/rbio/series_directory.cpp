@@ -4,8 +4,8 @@
 #include <span>
 #include <string_view>
 
+#include "rbio/done_marker.hpp"
 #include "rbio/part_file.hpp"
-#include "records/wire.hpp"
 
 namespace cairn::rbio {
 namespace {
@@ -15,7 +15,6 @@ constexpr std::string_view attempt_start = "attempt.";
 constexpr std::string_view marker_start = "done.";
 constexpr std::string_view claim_name = "publishing";
 constexpr std::uint32_t open_mode = 0777;
-constexpr std::uint32_t marker_version = 1;
 constexpr std::uint64_t longest_marker = 4096;
 
 std::optional<std::uint64_t> step_of_name(std::string_view name) {
@@ -41,20 +40,6 @@ std::optional<AttemptName> attempt_of_name(std::string_view name) {
 }
 
 std::string marker_name(int writer) { return fmt::format("{}{}", marker_start, writer); }
-
-Blob encode_marker(int writers) {
-  Encoder out;
-  out.u32(static_cast<std::uint32_t>(writers));
-  return seal(RecordType::rbio_done, marker_version, out.take());
-}
-
-Result<int> decode_marker(Bytes content) {
-  CAIRN_ASSIGN(const Bytes payload, open_only(content, RecordType::rbio_done, marker_version));
-  Decoder in(payload);
-  const std::uint32_t writers = in.u32();
-  if (in.failed() || !in.at_end() || writers == 0 || writers > 1U << 30) return fail_as_senseless();
-  return static_cast<int>(writers);
-}
 
 bool is_absent(const Error& error) { return error.code == Code::not_found; }
 
@@ -112,8 +97,9 @@ Status SeriesDirectory::make_attempt(const Attempt& attempt, std::uint64_t step)
 Status SeriesDirectory::mark_done(const Attempt& attempt, std::uint64_t step, int writer,
                                   int writers) {
   const std::string folder = attempt_path(attempt, step);
-  const Status marked = write_file_atomically(files_, folder + "/" + marker_name(writer),
-                                              encode_marker(writers), true);
+  const Status marked =
+      write_file_atomically(files_, folder + "/" + marker_name(writer),
+                            encode(DoneMarker{static_cast<std::uint32_t>(writers)}), true);
   // Where the directory is gone, another writer has seen this marker, and published the step.
   return !marked && is_absent(marked.error()) ? Status{} : marked;
 }
@@ -198,13 +184,14 @@ Status SeriesDirectory::finish_attempt(const std::string& name) {
   const auto marker = read_file(files_, folder + "/" + marker_name(0), longest_marker);
   if (!marker && !is_absent(marker.error())) return tl::unexpected(marker.error());
   if (!known || !marker) return remove_all(files_, folder);
-  const auto writers = decode_marker(*marker);
-  if (!writers) return remove_all(files_, folder);
-  CAIRN_ASSIGN(const bool complete, has_all_markers(folder, *writers));
+  const auto done = decode_done_marker(*marker);
+  if (!done) return remove_all(files_, folder);
+  const int writers = static_cast<int>(done->writers);
+  CAIRN_ASSIGN(const bool complete, has_all_markers(folder, writers));
   if (!complete) return remove_all(files_, folder);
   CAIRN_ASSIGN(const Publication result, publish(known->attempt, known->step));
   if (result != Publication::published) return {};
-  for (int writer = 0; writer < *writers; ++writer) CAIRN_TRY(remove_marker(known->step, writer));
+  for (int writer = 0; writer < writers; ++writer) CAIRN_TRY(remove_marker(known->step, writer));
   return {};
 }
 

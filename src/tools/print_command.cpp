@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include "rbio/done_marker.hpp"
 #include "records/app_settings_record.hpp"
 #include "records/last_run_record.hpp"
 #include "records/prefix_id.hpp"
@@ -37,6 +38,8 @@ std::string name_of(RecordType type) {
       return "last run";
     case RecordType::prefix_id:
       return "prefix id";
+    case RecordType::rbio_done:
+      return "rbIO done";
   }
   return fmt::format("type {}", static_cast<std::uint32_t>(type));
 }
@@ -62,6 +65,11 @@ Result<Json> json_of_current(Bytes whole) {
 Result<Json> json_of_prefix_id(Bytes whole) {
   CAIRN_ASSIGN(const PrefixIdRecord record, decode_prefix_id_record(whole));
   return Json{{"id", text_of(record.id)}, {"path", record.path}, {"inode", record.inode}};
+}
+
+Result<Json> json_of_done_marker(Bytes whole) {
+  CAIRN_ASSIGN(const rbio::DoneMarker marker, rbio::decode_done_marker(whole));
+  return Json{{"writers", marker.writers}};
 }
 
 Result<Json> json_of_app_settings(Bytes whole) {
@@ -95,6 +103,8 @@ Result<Json> content_of(const Envelope& envelope) {
       return json_or_error(decode_last_run_record(envelope.whole));
     case RecordType::prefix_id:
       return json_of_prefix_id(envelope.whole);
+    case RecordType::rbio_done:
+      return json_of_done_marker(envelope.whole);
   }
   return fail(Code::newer_format, "this version of Cairn does not know such records");
 }

@@ -9,6 +9,7 @@
 
 #include "files/posix_files.hpp"
 #include "files/temporary_folder.hpp"
+#include "rbio/done_marker.hpp"
 #include "records/dataset_record.hpp"
 #include "records/wire.hpp"
 
@@ -44,6 +45,12 @@ Blob blob(const std::string& text) {
 }
 
 std::string golden(const std::string& name) { return CAIRN_GOLDEN "/records/" + name; }
+
+TEST_F(PrintCommandTest, ADoneMarkerOfRbioIsShown) {
+  EXPECT_EQ(run(encode(rbio::DoneMarker{7})), 0);
+  EXPECT_TRUE(shows("rbIO done record, version 1"));
+  EXPECT_TRUE(shows("writers: 7"));
+}
 
 TEST_F(PrintCommandTest, EveryReleasedRecordIsShown) {
   const std::vector<std::pair<std::string, std::vector<std::string>>> all = {
