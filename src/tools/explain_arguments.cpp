@@ -35,9 +35,10 @@ void add_explain(CLI::App& app, int& exit_code) {
   auto* sub = app.add_subcommand(
       "explain", "Show which dataset a restart would use now, why not the others, and what to do");
   auto command = std::make_shared<ExplainCommand>();
-  add_places(*sub, *command,
-             "A directory that holds caches (<store>/<user>/cairn.<job>.<id>), or copies, at any depth, "
-             "in place of those of the settings; may be repeated");
+  add_places(
+      *sub, *command,
+      "A directory that holds caches (<store>/<user>/cairn.<job>.<id>), or copies, at any depth, "
+      "in place of those of the settings; may be repeated");
   sub->add_option("-n,--ranks", command->ranks,
                   "Ranks of the run (default: as many as wrote the newest dataset)")
       ->type_name("N")
@@ -58,9 +59,10 @@ void add_verify(CLI::App& app, int& exit_code) {
   auto* sub =
       app.add_subcommand("verify", "Read every byte of datasets, and repair what can be repaired");
   auto command = std::make_shared<VerifyCommand>();
-  add_places(*sub, *command,
-             "A directory that holds caches (<store>/<user>/cairn.<job>.<id>), or copies, at any depth; "
-             "may be repeated. They are verified, or with --prefix they are the source of repairs");
+  add_places(
+      *sub, *command,
+      "A directory that holds caches (<store>/<user>/cairn.<job>.<id>), or copies, at any depth; "
+      "may be repeated. They are verified, or with --prefix they are the source of repairs");
   sub->add_flag("--repair", command->repair, "Repair damage; no job may be running");
   sub->add_flag("--force", command->force,
                 "Do not wait for a sign of life of the job that owns the prefix directory: it is "

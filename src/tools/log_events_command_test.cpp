@@ -63,8 +63,7 @@ TEST_F(LogEventsCommandTest, WhereNobodyAsksForALogThereIsNone) {
 TEST_F(LogEventsCommandTest, ALogThatCannotBeWrittenIsAWarning) {
   std::filesystem::create_directories(prefix_.path() + "/.cairn/log.json");
   EXPECT_EQ(run(run_of_a_job_, {{"CAIRN_LOG_JSON", "1"}}), 0);
-  EXPECT_NE(told_.find(prefix_.path() + "/.cairn/log.json"), std::string::npos)
-      << told_;
+  EXPECT_NE(told_.find(prefix_.path() + "/.cairn/log.json"), std::string::npos) << told_;
 }
 
 TEST_F(LogEventsCommandTest, WhatIsNoEventIsRefused) {

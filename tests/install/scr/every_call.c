@@ -1,4 +1,5 @@
-/* Built against SCR's declarations and a library that only has its names; see test_binaries_of_scr.py. */
+/* Built against SCR's declarations and a library that only has its names; see
+ * test_binaries_of_scr.py. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
