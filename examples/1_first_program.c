@@ -15,11 +15,8 @@ static int transfer(const char* mode, const char* checkpoint) {
   snprintf(name, sizeof name, "%s/rank.%d", checkpoint, rank);
   FILE* file = SCR_Route_file(name, path) == SCR_SUCCESS ? fopen(path, mode) : NULL;
   if (!file) return 0;
-  size_t done;
-  if (mode[0] == 'w')
-    done = fwrite(&state, sizeof state, 1, file);
-  else
-    done = fread(&state, sizeof state, 1, file);
+  const size_t size = sizeof state;
+  const size_t done = mode[0] == 'w' ? fwrite(&state, size, 1, file) : fread(&state, size, 1, file);
   return fclose(file) == 0 && done == 1;
 }
 

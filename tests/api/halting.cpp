@@ -6,7 +6,8 @@
 
 namespace {
 
-constexpr int most_steps = 3000;
+// Two minutes: longer than another job waits in vain for the prefix directory of this one.
+constexpr int most_steps = 12000;
 
 void work() { std::this_thread::sleep_for(std::chrono::milliseconds(10)); }
 
@@ -24,7 +25,9 @@ bool asked(int (*question)(int*)) {
 
 /// Asks whether to stop after each step, and makes a checkpoint where one is due.
 void until_told(Verdict& verdict) {
-  CHECK_CODE(SCR_SUCCESS, SCR_Init());
+  const int begun = SCR_Init();
+  CHECK_CODE(SCR_SUCCESS, begun);
+  if (begun != SCR_SUCCESS) return;
   announce("running");
   int step = 0;
   int checkpoints = 0;
