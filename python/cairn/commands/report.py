@@ -66,16 +66,17 @@ def read_all(logs: Dict[Path, str]) -> Tuple[List[History], List[Unread]]:
     return histories, unread
 
 
-def existing(prefixes: Sequence[str]) -> List[str]:
-    """The prefix directories that exist; reports the others."""
-    found = []
+def existing(prefixes: Sequence[str]) -> Tuple[List[str], List[Unread]]:
+    """The prefix directories that exist, and the others, which it reports."""
+    found, missing = [], []
     for prefix in prefixes:
         try:
             check_prefix(prefix)
             found.append(prefix)
         except Trouble as trouble:
             report(trouble)
-    return found
+            missing.append(Unread(prefix, "this prefix directory could not be read"))
+    return found, missing
 
 
 def write(name: str, text: str) -> None:
@@ -104,7 +105,7 @@ def main(arguments: Sequence[str], native_path: Path) -> int:
         made.error("--output and --metrics cannot both be the standard output")
     try:
         named = prefixes_of(options, native_path)
-        prefixes = existing(named)
+        prefixes, missing = existing(named)
         logs = logs_of(options, prefixes)
         if not logs:
             return 1
@@ -113,7 +114,7 @@ def main(arguments: Sequence[str], native_path: Path) -> int:
             print(f"cairn: warning: {one.source}: {one.reason}", file=sys.stderr)
         if not histories:
             raise Trouble("no log could be read; nothing was written")
-        write(options.output, page_of(histories, unread, time.time()))
+        write(options.output, page_of(histories, missing + unread, time.time()))
         if options.metrics:
             write(options.metrics, metrics.text_of(histories))
     except Trouble as trouble:
@@ -123,4 +124,4 @@ def main(arguments: Sequence[str], native_path: Path) -> int:
     where = "standard output" if options.output == STANDARD_OUTPUT else options.output
     summary = f"{where}: {count_text(runs, 'run')} of {count_text(len(histories), 'job')}"
     print(summary, file=sys.stderr if STANDARD_OUTPUT in (options.output, options.metrics) else sys.stdout)
-    return 0 if len(prefixes) == len(named) else 1
+    return 1 if missing else 0
