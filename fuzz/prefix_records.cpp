@@ -59,6 +59,7 @@ std::vector<Blob> seeds() {
                           "ada",
                           "0.1.0",
                           true,
+                          "/pfs/ada",
                           {{"n0", "host", 2}, {"n1", "host", 2}},
                           "/dev/shm/%n",
                           "/tmp",

@@ -1,4 +1,7 @@
-"""The sources compile for another processor: nothing in them is x86's alone."""
+"""The rooms that handle bytes compile for another processor: nothing in them is x86's alone.
+
+The rooms above see bytes only through these, and would double the time.
+"""
 
 import json
 import re
@@ -12,6 +15,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 COMPILERS = {".cpp": ["aarch64-linux-gnu-g++", "-std=c++20"], ".c": ["aarch64-linux-gnu-gcc"]}
 PACKAGE = "g++-aarch64-linux-gnu"
+ROOMS = ("base", "codec", "comm", "files", "records", "transfer", "aggregate", "redundancy", "rbio", "crfs", "api")
 
 
 def has_place_of_its_own(include: str) -> bool:
@@ -33,12 +37,12 @@ def cross_command(entry: dict) -> list[str]:
 
 
 def sources(build: Path) -> list[dict]:
-    """Each library, tool and example source once, of the first MPI it is built for."""
+    """Each source of these rooms once, of the first MPI it is built for."""
     entries = json.loads((build / "compile_commands.json").read_text())
     ours = {}
     for entry in entries:
         path = Path(entry["file"]).relative_to(ROOT)
-        if path.parts[0] in ("src", "examples") and not path.stem.endswith("_test"):
+        if path.parts[0] == "src" and path.parts[1] in ROOMS and not path.stem.endswith("_test"):
             if path.suffix in COMPILERS:
                 ours.setdefault(path, entry)
     return list(ours.values())
@@ -60,7 +64,7 @@ def compilers():
 
 
 @pytest.mark.usefixtures("compilers")
-def test_every_source_compiles(build):
+def test_every_source_of_these_rooms_compiles(build):
     entries = sources(build)
     assert len(entries) > 50
     failures = []
