@@ -76,16 +76,28 @@ class ScavengeNode {
     for (const auto* texts : {&caches.unreadable, &caches.ignored})
       for (const std::string& text : *texts) log_.warning("{}", text);
     CAIRN_TRY(check_named(holdings));
+    const bool holds_nothing = holdings.empty();
     std::erase_if(holdings, [&](const Holding& holding) {
       return !is_wanted(command_.datasets, holding.info.uuid, holding.info.number,
                         holding.info.name);
     });
     CAIRN_TRY(command_.list ? list(holdings, caches)
                             : save(std::move(holdings), caches.unreadable));
-    return check_all_seen(caches);
+    CAIRN_TRY(check_all_seen(caches));
+    return holds_nothing ? check_job_known() : Status{};
   }
 
  private:
+  /// That nothing is here of a job proves nothing if it may not be the job that was meant.
+  Status check_job_known() const {
+    if (!job_.is_id_default) return {};
+    return fail(
+        Code::not_found,
+        "which job ran in {} is not known: {}. Name its prefix directory (--prefix), or set "
+        "SCR_JOB_ID, and SCR_CACHE_BASE if the job had it set",
+        settings_.prefix, job_.trouble.empty() ? "no run is recorded there" : job_.trouble);
+  }
+
   /// Success means that this node holds nothing else of the job. A user who names datasets does not
   /// ask about others.
   Status check_all_seen(const JobCaches& caches) const {
