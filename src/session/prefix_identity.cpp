@@ -7,6 +7,7 @@
 
 #include "prefix/prefix_folder.hpp"
 #include "records/wire.hpp"
+#include "session/is_prefix_used.hpp"
 #include "session/levels.hpp"
 
 namespace cairn {
@@ -138,7 +139,8 @@ class Search {
     const bool is_unread =
         recorded_.state == State::unreadable || recorded_.state == State::damaged;
     if (comm_.rank() != 0 || !is_unread || !uses_prefix()) return;
-    if (is_new && is_absent()) return;  // SCR_Init has a warning of its own for that
+    if (is_new && is_no_directory(files_, settings_.prefix))
+      return;  // SCR_Init has a warning of its own for that
     if (is_new)
       log_.warning("{}. No cache on these nodes was last used in {}, so the caches begin empty",
                    recorded_.trouble, settings_.prefix);
@@ -147,10 +149,6 @@ class Search {
                    recorded_.trouble, settings_.prefix);
   }
 
-  bool is_absent() const {
-    const auto there = files_.info(settings_.prefix);
-    return !there && there.error().code == Code::not_found;
-  }
   bool uses_prefix() const { return settings_.flush || settings_.fetch; }
 
   void settle(PrefixIdentity& identity, bool is_new) {
