@@ -63,6 +63,22 @@ TEST_F(Agreement, ADatasetThatLostItsFilesToANewerOneIsReplacedForAllCommands) {
   EXPECT_FALSE(said_of("scr.dataset.2", "prefix").at("taken"));
 }
 
+TEST_F(Agreement, WhatIsReplacedStaysSoWhenItIsLiftedFromQuarantine) {
+  write_same_names();
+  IndexCommand lift;
+  lift.action = IndexCommand::Action::lift;
+  lift.name = "scr.dataset.2";
+  EXPECT_EQ(run_index(lift), 0) << told_;
+  EXPECT_NE(line_with("scr.dataset.2").find("no restart uses it"), std::string::npos) << out_;
+  EXPECT_EQ(listed_states(), (Names{"published", "replaced", "published"}));
+  IndexCommand current;
+  current.action = IndexCommand::Action::current;
+  current.name = "scr.dataset.2";
+  EXPECT_EQ(run_index(current), 0) << told_;
+  EXPECT_NE(line_with("scr.dataset.2").find("no restart uses it"), std::string::npos) << out_;
+  EXPECT_EQ(out_.find("--lift"), std::string::npos) << "it would be of no use: " << out_;
+}
+
 /// The second would be whole by its bytes, which are the fourth's.
 TEST_F(Agreement, ADatasetThatLostItsFilesIsReplacedThoughANewerOneWroteTheSameBytes) {
   write_same_names({"of the second", "of the third, and longer", "of the second"});
