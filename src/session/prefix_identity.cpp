@@ -65,9 +65,9 @@ class Search {
     find_job_folders(files_, base, settings_, folders_);
     if (is_needed) return;
     for (std::size_t i = known; i < folders_.unreadable.size(); ++i)
-      folders_.ignored.push_back(
-          fmt::format("{}; no checkpoint uses the store {}, so the run begins without what it has",
-                      folders_.unreadable[i], base));
+      folders_.ignored.push_back(fmt::format(
+          "{}; no checkpoint uses the store {}, so the run begins without what is in that store",
+          folders_.unreadable[i], base));
     folders_.unreadable.resize(known);
   }
 
@@ -172,13 +172,14 @@ class Search {
     const bool is_known = recorded_.state == State::known;
     if (uses_prefix() && is_known)
       log_.warning(
-          "{}. So the record of the id still has the old place of {}: if the directory is moved to "
-          "another file system or copied over now, it loses its caches; make .cairn writable",
+          "{}. So the id of {} is still recorded with the place where the directory was before. "
+          "Make "
+          ".cairn writable before you move or copy the directory again, or it may lose its caches",
           id.error().text, settings_.prefix);
     else if (uses_prefix())
       log_.warning(
-          "{}. Without an id in {} its caches are found by this path alone, and not when it is "
-          "moved",
+          "{}. As long as {} has no id, a run finds its caches only by this path: do not move the "
+          "directory",
           id.error().text, settings_.prefix);
     return is_known ? recorded_.id : PrefixId::none;
   }

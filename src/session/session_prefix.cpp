@@ -270,8 +270,8 @@ bool Session::look_for_trouble_of_scr(const Uuid& newest_cached, std::string& tr
 Status Session::stop_without_scr(const std::string& trouble) {
   return refuse_to_start(fail(
       Code::lost,
-      "{}; the run does not start from another one, or from scratch, as "
-      "CAIRN_ON_FETCH_FAIL=stop: correct that, or set CAIRN_ON_FETCH_FAIL=older to pass it over",
+      "{}. The run does not start, because CAIRN_ON_FETCH_FAIL=stop. Correct the cause, or set "
+      "CAIRN_ON_FETCH_FAIL=older to restart from an older checkpoint, or from scratch",
       trouble));
 }
 

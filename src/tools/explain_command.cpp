@@ -117,7 +117,7 @@ class Report {
 
   std::string summary() const {
     return what_restart_takes() +
-           (run_publishes_first_ ? "; cairn run makes whole what was scavenged first" : "");
+           (run_publishes_first_ ? "; cairn run first rebuilds what was scavenged" : "");
   }
 
   void print(std::ostream& out) const {

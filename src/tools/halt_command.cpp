@@ -163,7 +163,7 @@ std::vector<std::string> words_for(const HaltRecord& record) {
   if (record.halt_seconds)
     words.push_back(
         *record.halt_seconds == 0
-            ? "not for the end of its allocation (overrides SCR_HALT_SECONDS)"
+            ? "not because its allocation ends (overrides SCR_HALT_SECONDS)"
             : fmt::format("{} before the end of its allocation (overrides SCR_HALT_SECONDS)",
                           count_text(*record.halt_seconds, "second")));
   return words;

@@ -117,7 +117,7 @@ class ScavengeNode {
       if (std::none_of(holdings.begin(), holdings.end(), [&](const Holding& holding) {
             return is_named(word, holding.info.uuid, holding.info.number, holding.info.name);
           }))
-        return fail(Code::not_found, "of dataset {} {}", word, nothing_here());
+        return fail(Code::not_found, "{}", nothing_here("no part of dataset " + word));
     return {};
   }
 
@@ -129,17 +129,17 @@ class ScavengeNode {
       const auto info = files_.info(path + "/.");
       if (store.enabled && !info && info.error().code == Code::not_found)
         unreadable.push_back(fmt::format(
-            "{} is gone, in which the last run of job {} had its cache", path, settings_.job_id));
+            "the last run of job {} had its cache in {}, which is gone", settings_.job_id, path));
     }
   }
 
   /// Where it was looked for: what is wrong is mostly one of these.
-  std::string nothing_here() const {
+  std::string nothing_here(const std::string& what = "nothing") const {
     std::vector<std::string> stores;
     for (const StoreSettings& store : settings_.stores)
       stores.push_back(expand_node(store.path, settings_.node_name));
-    return fmt::format("there is nothing of job {} of {} on {}, in {}", settings_.job_id,
-                       settings_.user, settings_.node_name, fmt::join(stores, ", "));
+    return fmt::format("{} has {} of {} in {}", settings_.node_name, what, job_.text(),
+                       fmt::join(stores, ", "));
   }
 
   /// Every node of the job sees the same of it.
@@ -194,7 +194,7 @@ class ScavengeNode {
       if (command_.json)
         tell({}, {}, 0, unreadable);
       else
-        out_ << nothing_here() << " that the prefix directory needs\n";
+        out_ << nothing_here() << " that the prefix directory lacks\n";
       return {};
     }
     std::stable_sort(holdings.begin(), holdings.end(), comes_first);
