@@ -99,7 +99,7 @@ void bad_arguments(Verdict& verdict) {
   CHECK_CODE(SCR_SUCCESS, SCR_Start_output("missing", SCR_FLAG_CHECKPOINT));
   char path[SCR_MAX_FILENAME];
   CHECK_CODE(SCR_SUCCESS, SCR_Route_file(own("not written").c_str(), path));
-  expect_error("SCR_Complete_output|(missing)|not written.0");
+  expect_error("SCR_Complete_output|rank 0|not written.0");
   CHECK_CODE(CAIRN_E_INVALID, SCR_Complete_output(1));
   CHECK_CODE(SCR_SUCCESS, SCR_Finalize());
 }
