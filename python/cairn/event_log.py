@@ -57,6 +57,6 @@ class EventLog(Events):
             told = self._writer.communicate(self._unsent, PATIENCE_S)[1].decode(errors="replace").strip()
         except subprocess.TimeoutExpired:
             self._writer.kill()  # which a file system that is away may outlast, so nobody waits for it
-            told = f"the log lacks lines of this command: it was not to be written within {PATIENCE_S:g} s"
+            told = f"the log lacks lines of this command: it could not be written within {PATIENCE_S:g} s"
         if told:
             self._say(told.splitlines()[-1])

@@ -152,7 +152,7 @@ class Job:
         there is to be saved."""
         try:
             if self._halt_file.take_back_stop():
-                self._say("takes back that the program is to stop for a signal: the cairn run that got it was killed")
+                self._say("withdraws the request to stop that followed a signal: the cairn run that received the signal was killed")
             return self._until_the_end()
         except Exception as error:  # pylint: disable=broad-except
             return self._cut_off(error)
@@ -174,7 +174,7 @@ class Job:
         event = Event()
         self._look_at_nodes()
         if len(self.account.unfit) == len(self.account.nodes):
-            self._say(f"no node is fit; where the nodes run no commands by {self._manager.remote().name}, set "
+            self._say(f"no node is fit; if {self._manager.remote().name} cannot run commands on the nodes, set "
                       "SCR_NODE_TESTS=none and use --no-heartbeats")
         while True:
             state = self._state()
@@ -190,8 +190,8 @@ class Job:
     def _warn_of_no_end(self, state: State) -> None:
         if state.halt_seconds > 0 and state.seconds_left is None and not self._has_warned:
             self._has_warned = True
-            self._say(f"when the allocation ends is not known, so {state.halt_seconds} s before it nothing will stop the "
-                      "job (SCR_HALT_SECONDS); set SCR_END_TIME to it, in seconds since 1970")
+            self._say(f"the end of the allocation is unknown, so SCR_HALT_SECONDS={state.halt_seconds} cannot stop the job "
+                      "before it; set SCR_END_TIME to the end, in seconds since 1970")
 
     def _state(self) -> State:
         now, setting = self._machine.now_s(), self._plan.policy.halt_seconds
@@ -320,7 +320,7 @@ class Job:
         """Once in a run."""
         if why and run.number != self._trouble_told:
             self._trouble_told = run.number
-            self._say(f"not all nodes are watched, or none, only the launcher: {why}")
+            self._say(f"only the launcher is watched, and some or all nodes are not: {why}")
 
     def _watch(self, run: Run, group: Group, beats: Optional[Heartbeats]) -> Tuple[Optional[How], Exit]:
         """Until the launcher ends, or has to be ended: then says why."""

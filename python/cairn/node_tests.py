@@ -104,7 +104,7 @@ def echo(remote: RemoteExecution) -> NodeTest:
     def judge(answer: Answer) -> str:
         if answer.code == 0 and "cairn is here" in answer.text:
             return ""
-        return f"runs no commands: {_first_line(answer)}"
+        return f"cannot run commands: {_first_line(answer)}"
     return OnNode("echo", remote, lambda node: "echo cairn is here", judge, tells_loss=True)
 
 
@@ -122,7 +122,7 @@ def capacity(remote: RemoteExecution, folder: str, own: str, bytes_needed: int) 
             return f"{folder}: {_first_line(answer)}"
         words = answer.text.split()
         numbers = [int(word) * 1024 for word in (*words[3:4], *words[6:7]) if word.isdigit()]
-        return "" if sum(numbers) >= bytes_needed else f"{folder} has {sum(numbers)} bytes free, not {bytes_needed}"
+        return "" if sum(numbers) >= bytes_needed else f"{folder} has {sum(numbers)} bytes free, and needs {bytes_needed}"
 
     def command(node: str) -> str:
         here = folder.replace("%n", node)

@@ -35,7 +35,8 @@ def main() -> None:
     try:
         os.execvp(sys.argv[4], sys.argv[4:])
     except OSError as error:
-        sys.exit(f"cairn run: {sys.argv[4]}: {error.strerror}")
+        print(f"cairn run: {sys.argv[4]}: {error.strerror}", file=sys.stderr)
+        sys.exit(127)  # as a shell: cairn run knows by it that another run would fail too
 
 
 if __name__ == "__main__":

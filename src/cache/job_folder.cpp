@@ -87,8 +87,8 @@ std::string why_other_id(const JobFolder& folder, const std::string& prefix) {
   if (folder.is_unclaimed())
     return fmt::format("the run that made them could not read the id of {}", prefix);
   return fmt::format(
-      "the last run with them was in {} when it had that id; since then, .cairn was deleted or the "
-      "directory was replaced",
+      "the last run that used them was in {}, which had that id; since then, .cairn was deleted or "
+      "the directory was replaced",
       prefix);
 }
 

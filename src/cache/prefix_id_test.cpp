@@ -361,6 +361,25 @@ TEST_F(FindingJobFolders, FindsThoseOfThisJob) {
   EXPECT_TRUE(noted.found[0].has_datasets);
 }
 
+/// With the path alone it would be one that any directory at that path may have.
+TEST_F(FindingJobFolders, ANoteThatACrashCutsShortHasNoPathWithoutTheId) {
+  const std::string folder = path("cairn.7." + id_);
+  bool is_noted = false;
+  for (int most = 0; !is_noted; ++most) {
+    for (const char* note : {"/prefix", "/prefix.id"}) fs::remove(folder + note);
+    const auto hooked = make_hooked_files(*files_, [&, left = most](const FileOperation&) mutable {
+      if (left-- == 0) throw std::runtime_error("crash");
+      return Status{};
+    });
+    try {
+      is_noted = note_prefix(*hooked, folder, {"/p", second_id}).has_value();
+    } catch (const std::runtime_error&) {
+    }
+    const JobFolder found = find(*files_).found.at(0);
+    EXPECT_TRUE(found.note.path.empty() || !found.is_unclaimed()) << "after operation " << most;
+  }
+}
+
 TEST_F(FindingJobFolders, IgnoresAndNeverFollowsWhatIsNotADirectoryOfThisUser) {
   const std::string elsewhere = folder_ / "elsewhere";
   fs::create_directories(elsewhere + "/dataset.1.x");

@@ -55,12 +55,12 @@ std::string launched_by_other(const Family& own, const Family& other, int proces
   const bool by_flux = &other == &mpich && environment.contains("FLUX_JOB_ID");
   return fmt::format(
       "the program runs with {}, but {} started it ({}={}), so each of its {} processes is a "
-      "program of one rank, and they would overwrite each other's checkpoints; {}, or build the "
-      "program for {}; if it is meant to run alone, unset {}",
+      "program of one rank, and they would overwrite each other's checkpoints. {}, or build the "
+      "program for {}. If it is meant to run alone, unset {}",
       own.name, by_flux ? "flux" : fmt::format("{}'s {}", other.name, other.launcher),
       other.size_variable, processes, processes,
-      by_flux ? "have flux offer the PMI that this MPI needs (flux run -o pmi=pmix)"
-              : fmt::format("start it with the {} of {}", own.launcher, own.name),
+      by_flux ? "Have flux offer the PMI that this MPI needs (flux run -o pmi=pmix)"
+              : fmt::format("Start it with the {} of {}", own.launcher, own.name),
       by_flux ? "flux's PMI" : other.name, other.size_variable);
 }
 
@@ -68,9 +68,9 @@ std::string launched_by_srun(MpiFamily family, int tasks) {
   const bool is_known = family != MpiFamily::unknown;
   return fmt::format(
       "srun started {} tasks ({}={}), but each of them is a program of one rank, and they would "
-      "overwrite each other's checkpoints: srun's --mpi plugin is not the one that {} needs; give "
-      "srun {} (srun --mpi=list shows what there is), or start the program with mpirun or mpiexec; "
-      "if each task is meant to be a program of its own, with a prefix directory of its own, start "
+      "overwrite each other's checkpoints: srun's --mpi plugin is not the one that {} needs. Give "
+      "srun {} (srun --mpi=list lists the plugins), or start the program with mpirun or mpiexec. "
+      "If each task is meant to be a program of its own, with a prefix directory of its own, start "
       "it by env {}=none",
       tasks, slurm_size, tasks, is_known ? about(family).name : "this MPI",
       is_known ? fmt::format("--mpi={}", about(family).srun_plugin) : "another --mpi plugin",
@@ -79,8 +79,8 @@ std::string launched_by_srun(MpiFamily family, int tasks) {
 
 std::string odd_launch(std::string_view variable, int processes) {
   return fmt::format(
-      "the program has one rank, but {} is {}; that is in order if a process of a larger MPI "
-      "program, or a shell in a step, started it; else its processes do not find each other, and "
+      "the program has one rank, but {} is {}. That is correct if a process of a larger MPI "
+      "program, or a shell in a step, started it. If not, its processes do not find each other and "
       "overwrite each other's checkpoints: start it with the launcher of its own MPI",
       variable, processes);
 }
@@ -113,11 +113,12 @@ Status check_mpi_library(MpiFamily built_for, std::string_view version) {
   if (built_for == bound || built_for == MpiFamily::unknown || bound == MpiFamily::unknown)
     return {};
   const Family& wanted = about(bound);
-  return fail(Code::bad_setting,
-              "this libcairn is built for {}, and the program runs with {}: no checkpoint can be "
-              "made; link the program with the libcairn for {}: pkg-config cairn-{}, or CMake's "
-              "cairn::{}",
-              about(built_for).name, wanted.name, wanted.name, wanted.flavour, wanted.flavour);
+  return fail(
+      Code::bad_setting,
+      "this libcairn is built for {}, but the program runs with {}, so no checkpoint can be "
+      "made. Link the program with the libcairn for {}: pkg-config cairn-{}, or CMake's "
+      "cairn::{}",
+      about(built_for).name, wanted.name, wanted.name, wanted.flavour, wanted.flavour);
 }
 
 LaunchJudgement judge_launch(const Launch& launch) {

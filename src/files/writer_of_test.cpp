@@ -98,17 +98,22 @@ TEST_P(WriterOf, AChildThatInheritedTheOpenFileIsAnotherProcess) {
   EXPECT_EQ(files_->find_writer(path).value(), Writer::none);
 }
 
-TEST_P(WriterOf, AMappingForReadingIsNoWriterBesideAnotherProcess) {
+/// One for reading, and a private one, whose pages are copied before they are written.
+TEST_P(WriterOf, AMappingThatChangesNothingIsNoWriterBesideAnotherProcess) {
   const std::string path = folder_ / "f";
   put(path, "0123456789");
   const int writer = ::open(path.c_str(), O_RDWR);
   Child child;
   ::close(writer);
   const int reader = ::open(path.c_str(), O_RDONLY);
-  void* mapping = ::mmap(nullptr, 10, PROT_READ, MAP_SHARED, reader, 0);
-  ASSERT_NE(mapping, MAP_FAILED);
-  EXPECT_EQ(files_->find_writer(path).value(), Writer::another_process);
-  ::munmap(mapping, 10);
+  const std::vector<std::pair<int, int>> kinds = {{PROT_READ, MAP_SHARED},
+                                                  {PROT_READ | PROT_WRITE, MAP_PRIVATE}};
+  for (const auto& [rights, kind] : kinds) {
+    void* mapping = ::mmap(nullptr, 10, rights, kind, reader, 0);
+    ASSERT_NE(mapping, MAP_FAILED);
+    EXPECT_EQ(files_->find_writer(path).value(), Writer::another_process);
+    ::munmap(mapping, 10);
+  }
   ::close(reader);
 }
 
@@ -123,6 +128,16 @@ TEST_P(WriterOf, AMappingForWritingIsThisProcessThoughAnotherHasTheFileToo) {
   EXPECT_EQ(files_->find_writer(path).value(), Writer::this_process);
   ::munmap(mapping, 10);
   EXPECT_EQ(files_->find_writer(path).value(), Writer::another_process);
+}
+
+/// A child that another thread starts meanwhile keeps the open file, and with it a lease.
+TEST_P(WriterOf, NoLeaseIsLeftOnTheOpenFile) {
+  const std::string path = folder_ / "f";
+  put(path, "x");
+  const auto reader = open_regular(path, O_RDONLY, "open");
+  ASSERT_TRUE(reader) << reader.error().text;
+  EXPECT_EQ(writer_of(*reader, path).value(), Writer::none);
+  EXPECT_EQ(::fcntl(reader->descriptor.number(), F_GETLEASE), F_UNLCK);
 }
 
 /// Nothing there keeps the lease, which would stop whoever opens the file next.

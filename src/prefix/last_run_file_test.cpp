@@ -33,11 +33,16 @@ class LastRunFile : public ::testing::Test {
   Status keep() { return keep_last_run(*files_, *clock_, prefix_, record_); }
   RunState state() { return state_of_run(*files_, *clock_, prefix_, record_); }
   /// The signs of life of an owner, so many seconds ago.
-  void own(std::uint64_t process, std::int64_t seconds_ago) {
-    OwnerRecord owner{1, {1, 1}, record_.job_id, record_.user, "elsewhere", process, 1, 0};
+  void own(std::uint64_t process, std::int64_t seconds_ago, const std::string& job,
+           const std::string& user) {
+    OwnerRecord owner{1, {1, 1}, job, user, "elsewhere", process, 1, 0};
     owner.beat_us = clock_->now_us() - seconds_ago * 1'000'000;
     ASSERT_TRUE(files_->make_folder(prefix_.root(), 0777));
     ASSERT_TRUE(write_file_atomically(*files_, prefix_.owner(), encode(owner), false));
+  }
+
+  void own(std::uint64_t process, std::int64_t seconds_ago) {
+    own(process, seconds_ago, record_.job_id, record_.user);
   }
 
   TemporaryFolder folder_;
@@ -132,6 +137,10 @@ TEST_F(LastRunFile, ARunOfAnotherMachineRunsAsLongAsItGivesSignsOfLife) {
   EXPECT_EQ(state(), RunState::unknown);
   own(record_.process.process + 1, 5);
   EXPECT_EQ(state(), RunState::unknown) << "the owner is another process";
+  own(record_.process.process, 5, "another job", record_.user);
+  EXPECT_EQ(state(), RunState::unknown) << "processes of two machines may have one id";
+  own(record_.process.process, 5, record_.job_id, "another user");
+  EXPECT_EQ(state(), RunState::unknown);
 }
 
 }  // namespace

@@ -431,9 +431,8 @@ std::string describe(const RestoreAccount& account) {
     return format_bytes(static_cast<std::uint64_t>(count));
   };
   if (account.rebuilt_ranks > 0)
-    parts.push_back(fmt::format(
-        "rebuilt {} that were lost",
-        format_first(account.rebuilt_names, static_cast<std::size_t>(account.rebuilt_ranks))));
+    parts.push_back("rebuilt " + format_first(account.rebuilt_names,
+                                              static_cast<std::size_t>(account.rebuilt_ranks)));
   if (account.moved_ranks > 0)
     parts.push_back(fmt::format("moved {} of {} ranks to another node", bytes(account.moved_bytes),
                                 account.moved_ranks));

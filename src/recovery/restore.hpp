@@ -21,7 +21,7 @@ struct RestoreAccount {
   std::vector<std::string> rebuilt_names;
 };
 
-/// "rebuilt rank 2 (n1) that were lost, 3 MiB in 24 blocks came from redundancy"; empty where
+/// "rebuilt rank 2 (n1), restored 3 MiB in 24 blocks from redundancy"; empty where
 /// nothing had to be done.
 std::string describe(const RestoreAccount& account);
 

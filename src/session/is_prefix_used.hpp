@@ -1,4 +1,4 @@
-// Whether a prefix directory holds more than notes about runs.
+// Whether a prefix directory is there, and whether it holds more than notes about runs.
 #pragma once
 
 #include <algorithm>
@@ -9,6 +9,12 @@
 #include "files/files.hpp"
 
 namespace cairn {
+
+/// Local. Nothing is at this path, or a file. A link to a directory is one.
+inline bool is_no_directory(Files& files, const std::string& prefix) {
+  const auto there = files.info(prefix + "/.");
+  return !there && there.error().code == Code::not_found;
+}
 
 /// Written for commands and users by runs that flush nothing. A job that finds only these has
 /// nothing to own there.

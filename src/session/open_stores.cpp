@@ -89,8 +89,9 @@ Status take_lock(Files& files, Clock& clock, const std::string& folder, const Se
   // folder is enough to find it.
   if (const Status noted = note_prefix(files, folder, identity.note(settings.prefix)); !noted)
     log.warning(
-        "node {}: {}. So {} does not say that it is for {}: a run that cannot read the id there "
-        "does not find it",
+        "node {}: {}. So the cache {} has no note of its prefix directory {}, and a run that "
+        "cannot "
+        "read the id of that directory does not find the cache",
         settings.node_name, noted.error().text, folder, settings.prefix);
   return {};
 }

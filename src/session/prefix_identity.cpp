@@ -7,6 +7,7 @@
 
 #include "prefix/prefix_folder.hpp"
 #include "records/wire.hpp"
+#include "session/is_prefix_used.hpp"
 #include "session/levels.hpp"
 
 namespace cairn {
@@ -64,9 +65,9 @@ class Search {
     find_job_folders(files_, base, settings_, folders_);
     if (is_needed) return;
     for (std::size_t i = known; i < folders_.unreadable.size(); ++i)
-      folders_.ignored.push_back(
-          fmt::format("{}; no checkpoint uses the store {}, so the run begins without what it has",
-                      folders_.unreadable[i], base));
+      folders_.ignored.push_back(fmt::format(
+          "{}; no checkpoint uses the store {}, so the run begins without what is in that store",
+          folders_.unreadable[i], base));
     folders_.unreadable.resize(known);
   }
 
@@ -138,7 +139,8 @@ class Search {
     const bool is_unread =
         recorded_.state == State::unreadable || recorded_.state == State::damaged;
     if (comm_.rank() != 0 || !is_unread || !uses_prefix()) return;
-    if (is_new && is_absent()) return;  // SCR_Init has a warning of its own for that
+    if (is_new && is_no_directory(files_, settings_.prefix))
+      return;  // SCR_Init has a warning of its own for that
     if (is_new)
       log_.warning("{}. No cache on these nodes was last used in {}, so the caches begin empty",
                    recorded_.trouble, settings_.prefix);
@@ -147,10 +149,6 @@ class Search {
                    recorded_.trouble, settings_.prefix);
   }
 
-  bool is_absent() const {
-    const auto there = files_.info(settings_.prefix);
-    return !there && there.error().code == Code::not_found;
-  }
   bool uses_prefix() const { return settings_.flush || settings_.fetch; }
 
   void settle(PrefixIdentity& identity, bool is_new) {
@@ -174,13 +172,14 @@ class Search {
     const bool is_known = recorded_.state == State::known;
     if (uses_prefix() && is_known)
       log_.warning(
-          "{}. So the record of the id still has the old place of {}: if the directory is moved to "
-          "another file system or copied over now, it loses its caches; make .cairn writable",
+          "{}. So the id of {} is still recorded with the place where the directory was before. "
+          "Make "
+          ".cairn writable before you move or copy the directory again, or it may lose its caches",
           id.error().text, settings_.prefix);
     else if (uses_prefix())
       log_.warning(
-          "{}. Without an id in {} its caches are found by this path alone, and not when it is "
-          "moved",
+          "{}. As long as {} has no id, a run finds its caches only by this path: do not move the "
+          "directory",
           id.error().text, settings_.prefix);
     return is_known ? recorded_.id : PrefixId::none;
   }

@@ -97,9 +97,9 @@ void PrefixSide::handle_replaced(const DatasetInfo& dataset,
   if (replaced) return warn_replaced(*replaced);
   unmarked_.insert(site_.folder.dataset(dataset));
   tell(Severity::warning,
-       "cannot find out which older datasets lost files to dataset {} in {}: {}; their list may "
-       "show them as whole until the next dataset is copied, when Cairn tries again; a restart "
-       "uses none of them unverified",
+       "cannot find out which older datasets lost files to dataset {} in {}: {}. Until Cairn tries "
+       "again with the next dataset, cairn index list may show these as published. No restart uses "
+       "a dataset whose files have changed",
        dataset.number, settings_.prefix, replaced.error().text);
 }
 

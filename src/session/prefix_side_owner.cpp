@@ -17,19 +17,16 @@ namespace cairn {
 
 void PrefixSide::look_for_directory() {
   if (!settings_.flush && !settings_.fetch) return;
-  std::int64_t missing = 0;
-  if (comm_.rank() == 0) {
-    const auto info = files_.info(settings_.prefix);
-    missing = !info && info.error().code == Code::not_found ? 1 : 0;
-  }
+  std::int64_t missing = comm_.rank() == 0 && is_no_directory(files_, settings_.prefix) ? 1 : 0;
   comm_.bcast(mutable_bytes_of(missing), 0);
   is_missing_ = missing != 0;
   if (is_missing_)
     tell(Severity::warning,
-         "the prefix directory {} does not exist ({}). SCR_Route_file fails for files outside it, "
+         "the prefix directory {} {} ({}). SCR_Route_file fails for files outside it, "
          "so a program that names files elsewhere saves NO CHECKPOINT; other files stay in the "
          "caches. Create the directory, or correct SCR_PREFIX",
-         settings_.prefix, settings_.prefix_origin);
+         settings_.prefix, files_.info(settings_.prefix) ? "is not a directory" : "does not exist",
+         settings_.prefix_origin);
 }
 
 Status PrefixSide::open(const Placement& placement) {

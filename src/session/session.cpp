@@ -151,14 +151,13 @@ Status Session::check_copied(const std::vector<Uuid>& due) const {
     if (!was_due || dataset.flushed) continue;
     if (dataset.state == CachedDataset::State::unusable)
       return fail(Code::lost, "{} is lost: {}", dataset.label(), dataset.reason);
-    return fail(
-        Code::not_copied,
-        "{} is not in {}, but safe in the caches of this job's nodes. Before they are given back, "
-        "{}\"cairn scavenge\" copies it",
-        dataset.label(), settings_.prefix,
-        prefix_.is_missing()
-            ? fmt::format("create that directory: then \"SCR_JOB_ID={}\" and ", settings_.job_id)
-            : "");
+    return fail(Code::not_copied,
+                "{} is not in {}, but safe in the caches of this job's nodes. To copy it, {}run "
+                "\"cairn scavenge\" before the allocation ends",
+                dataset.label(), settings_.prefix,
+                prefix_.is_missing() ? fmt::format("create that directory, set SCR_JOB_ID={}, and ",
+                                                   settings_.job_id)
+                                     : "");
   }
   return {};
 }
@@ -520,9 +519,9 @@ void Session::warn_open_elsewhere(const std::string& file) {
   if (file.empty() || std::exchange(open_elsewhere_reported_, true)) return;
   log_.warning(
       "rank {} has closed {}, but another process of its node still has it open for writing, "
-      "perhaps a child that inherited it; what that process writes from now on is not part of the "
-      "dataset, and is found only by the file's size, time of change or checksums; open files with "
-      "O_CLOEXEC (fopen mode \"e\"), or before children are started; this is logged once",
+      "perhaps a child that inherited it. If that process writes to the file from now on, the "
+      "dataset is damaged. Open files with O_CLOEXEC (fopen mode \"e\"), or after starting the "
+      "child. Cairn logs this once",
       comm_.rank(), file);
 }
 

@@ -143,19 +143,31 @@ TEST(SessionClosedFiles, AChildThatInheritedAFileInPlaceIsReportedOnceAndTheChec
   expect_checkpoints_beside_child(cluster);
 }
 
-/// Where the file system knows nothing of open files, what was written meanwhile is still found.
-TEST(SessionClosedFiles, AFileThatIsWrittenWhileItIsReadIsFoundByItsSize) {
+/// Where the file system knows nothing of open files.
+void expect_found_though_closed(void (*change)(const std::string& path)) {
   Cluster cluster;
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
+  cluster.run_well(four_nodes(), [change](JobRank& rank) {
     ASSERT_TRUE(rank.session->start_checkpoint());
     begin_file(rank, fmt::format("state.{}", rank.number())).close();
     if (rank.number() == 2)
-      rank.hook = [&rank](const FileOperation& operation) -> Status {
+      rank.hook = [change](const FileOperation& operation) -> Status {
         if (operation.name != "view" || !operation.path.ends_with("state.2")) return {};
-        std::ofstream(std::string(operation.path), std::ios::app) << "more";
+        change(std::string(operation.path));
         return {};
       };
     expect_open_file(rank.session->complete_checkpoint(true), "state.2", 2);
+  });
+}
+
+TEST(SessionClosedFiles, AFileThatIsWrittenWhileItIsReadIsFoundByItsSize) {
+  expect_found_though_closed(
+      [](const std::string& path) { std::ofstream(path, std::ios::app) << "more"; });
+}
+
+TEST(SessionClosedFiles, AFileThatIsWrittenAnewWhileItIsReadIsFoundByItsTime) {
+  expect_found_though_closed([](const std::string& path) {
+    const auto written = std::filesystem::last_write_time(path);
+    std::filesystem::last_write_time(path, written + std::chrono::milliseconds(1));
   });
 }
 

@@ -193,8 +193,7 @@ TEST(SessionElastic, ItIsRefusedWhereNothingOlderIsLeft) {
     EXPECT_FALSE(CachedElastic::restart_with(rank, nullptr));
     EXPECT_EQ(rank.session->have_restart().value(), std::nullopt);
   });
-  EXPECT_TRUE(
-      cluster.said("THE RUN STARTS FROM SCRATCH, although the caches have dataset 1 (ckpt.3)"))
+  EXPECT_TRUE(cluster.said("THE RUN STARTS FROM SCRATCH: the caches have dataset 1 (ckpt.3)"))
       << cluster.said();
   EXPECT_EQ(cluster.restart(four_nodes()), 3) << "which repairs it";
 }
@@ -516,8 +515,7 @@ TEST(SessionBroadcast, WhereThereIsNoRoomAndNothingIsToBeKeptItSaysSoLoudly) {
     rank.hook = BroadcastCluster::no_room();
     EXPECT_EQ(rank.restart(), 0);
   });
-  EXPECT_TRUE(
-      cluster.said("THE RUN STARTS FROM SCRATCH, although the caches have dataset 1 (ckpt.1)"))
+  EXPECT_TRUE(cluster.said("THE RUN STARTS FROM SCRATCH: the caches have dataset 1 (ckpt.1)"))
       << cluster.said();
 }
 

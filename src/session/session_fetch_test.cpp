@@ -443,7 +443,7 @@ TEST_F(SessionFetch, APrefixDirectoryThatCannotBeReadNowIsNoReasonEither) {
       const auto found = rank.session->have_restart();
       EXPECT_EQ(found.has_value(), answer == OnFetchFail::fresh);
     }));
-    EXPECT_EQ(times_said("STARTS FROM SCRATCH, and it is unknown whether"),
+    EXPECT_EQ(times_said("STARTS FROM SCRATCH: it is unknown whether"),
               answer == OnFetchFail::fresh ? 1U : 0U)
         << cluster_.said();
   }

@@ -126,6 +126,22 @@ TEST(SessionIdentity, ProgramsInTwoDirectoriesRunAtTheSameTime) {
   EXPECT_EQ(cluster.restart(four_nodes()), 9);
 }
 
+/// The other job records its id while this one is about to.
+TEST(SessionIdentity, AJobThatComesSecondNamesItsCachesByTheIdOfTheFirst) {
+  constexpr PrefixId first{0x77};
+  IdentityCluster cluster;
+  EXPECT_TRUE(cluster.run(four_nodes(), [&](JobRank& rank) {
+    rank.hook = [&, done = false](const FileOperation& operation) mutable -> Status {
+      if (operation.name == "link" && !std::exchange(done, true)) cluster.carry_out_remedy(first);
+      return {};
+    };
+    ASSERT_TRUE(rank.init());
+    rank.expect_written(1);
+  }));
+  EXPECT_EQ(cluster.recorded().id, first);
+  EXPECT_TRUE(cluster.job_folder("n0").ends_with(text_of(first))) << cluster.job_folder("n0");
+}
+
 TEST(SessionIdentity, AMovedDirectoryKeepsItsCaches) {
   IdentityCluster cluster;
   cluster.write(four_nodes(), {1});
@@ -246,7 +262,7 @@ TEST(SessionIdentity, ADirectoryThatWasMovedAndCannotBeWrittenKeepsItsCachesWith
   cluster.write(four_nodes(), {1});
   cluster.move("pfs", "moved");
   cluster.run_read_only([](JobRank& rank) { EXPECT_EQ(rank.restart(), 1); });
-  EXPECT_TRUE(cluster.said("make .cairn writable")) << cluster.said();
+  EXPECT_TRUE(cluster.said(".cairn writable")) << cluster.said();
 }
 
 TEST(SessionIdentity, ADirectoryThatGotANewIdNamesTheCachesOfTheOldOne) {

@@ -68,6 +68,9 @@ TEST(SessionNames, AFileThatGotNoPathMakesThePartInvalidThoughTheRankCallsItVali
     ASSERT_TRUE(rank.write_files(1));
     if (rank.number() == 2) {
       EXPECT_FALSE(rank.session->route_file("/elsewhere/state"));
+      const auto instead = rank.session->route_file(rank.settings.prefix + "/instead.2");
+      ASSERT_TRUE(instead) << instead.error().text;
+      std::ofstream(*instead) << "whatever was to be in the other file";
     }
     expect_invalid(rank.session->complete_checkpoint(true), {"rank 2", "/elsewhere/state"});
     rank.expect_written(2);

@@ -270,21 +270,21 @@ bool Session::look_for_trouble_of_scr(const Uuid& newest_cached, std::string& tr
 Status Session::stop_without_scr(const std::string& trouble) {
   return refuse_to_start(fail(
       Code::lost,
-      "{}; the run does not start from another one, or from scratch, as "
-      "CAIRN_ON_FETCH_FAIL=stop: correct that, or set CAIRN_ON_FETCH_FAIL=older to pass it over",
+      "{}. The run does not start, because CAIRN_ON_FETCH_FAIL=stop. Correct the cause, or set "
+      "CAIRN_ON_FETCH_FAIL=older to restart from an older checkpoint, or from scratch",
       trouble));
 }
 
 std::string Session::why_nothing_was_fetched(const std::string& trouble, bool is_of_scr) const {
   if (const CachedDataset* stays = left_out())
-    return fmt::format("although the caches have {}: {}", stays->label(), trouble);
+    return fmt::format("the caches have {}, but it cannot be used: {}", stays->label(), trouble);
   const std::size_t tried = prefix_.tried();
   if (tried == 0 && is_of_scr)
-    return fmt::format("although SCR left checkpoints in {}: {}", settings_.prefix, trouble);
-  if (tried == 0)
-    return fmt::format("and it is unknown whether {} has a checkpoint: {}", settings_.prefix,
+    return fmt::format("SCR left checkpoints in {}, but none can be imported: {}", settings_.prefix,
                        trouble);
-  return fmt::format("although {} {} tried in {}; the last one could not be used: {}{}", tried,
+  if (tried == 0)
+    return fmt::format("it is unknown whether {} has a checkpoint: {}", settings_.prefix, trouble);
+  return fmt::format("{} {} tried in {}, and the last one could not be used: {}{}", tried,
                      tried == 1 ? "checkpoint was" : "checkpoints were", settings_.prefix, trouble,
                      settings_.on_fetch_fail == OnFetchFail::fresh
                          ? "; no older one is tried, because CAIRN_ON_FETCH_FAIL=fresh"
@@ -294,7 +294,7 @@ std::string Session::why_nothing_was_fetched(const std::string& trouble, bool is
 /// Once in a run: the log, and `cairn run`, show that line and event where a restart was expected.
 void Session::warn_from_scratch(const std::string& why) {
   if (std::exchange(from_scratch_, true)) return;
-  warn("THE RUN STARTS FROM SCRATCH, {}", why);
+  warn("THE RUN STARTS FROM SCRATCH: {}", why);
   events_.happened("FRESH_START", why);
 }
 
@@ -303,9 +303,9 @@ void Session::report_what_is_passed_over() {
   const std::string passed_over = prefix_.report_passed_over(newest_restorable(), from_scratch_);
   if (restart_candidate() != nullptr) return;
   if (!passed_over.empty())
-    warn_from_scratch("although there is a checkpoint: " + passed_over);
+    warn_from_scratch("there is a checkpoint, but " + passed_over);
   else if (const std::string lost = what_caches_lost(); !lost.empty())
-    warn_from_scratch(fmt::format("although the caches had a checkpoint, and {} has none: {}",
+    warn_from_scratch(fmt::format("no checkpoint in the caches can be used, and {} has none: {}",
                                   settings_.prefix, lost));
 }
 

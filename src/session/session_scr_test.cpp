@@ -151,8 +151,7 @@ TEST(SessionScr, WhereNothingIsWholeTheRunSaysWhyItStartsFromScratch) {
   cluster.scr.write("ckpt.6");
   fs::remove(cluster.settings.prefix + "/ckpt.6/rank_5");
   EXPECT_EQ(restart_from_scr(cluster), 0);
-  EXPECT_TRUE(cluster.said("THE RUN STARTS FROM SCRATCH, although SCR left checkpoints"))
-      << cluster.said();
+  EXPECT_TRUE(cluster.said("THE RUN STARTS FROM SCRATCH: SCR left checkpoints")) << cluster.said();
   EXPECT_TRUE(cluster.said("ckpt.6/rank_5")) << cluster.said();
 }
 

@@ -109,6 +109,25 @@ TEST(SessionNoPrefix, OneThatDoesNotExistIsOneMessageForAllRanksAndCheckpoints) 
   EXPECT_EQ(times(cluster.said(), "/proc/nosuch"), 1U) << cluster.said();
 }
 
+TEST(SessionNoPrefix, AFileInItsPlaceIsOneMessageThatSaysSo) {
+  PrefixCluster cluster;
+  const std::string file = cluster.settings.prefix + "/file";
+  std::ofstream(file) << "no directory";
+  cluster.settings.prefix = file;
+  cluster.settings.flush_interval = 1;
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    for (const int dataset : {1, 2}) {
+      EXPECT_TRUE(rank.session->start_output(fmt::format("ckpt.{}", dataset), flag_checkpoint));
+      const Status done = rank.session->complete_output(rank.write_files(dataset).has_value());
+      ASSERT_FALSE(done);
+      EXPECT_TRUE(done.error().is_reported) << done.error().text;
+    }
+    rank.expect_not_all_copied();
+  });
+  EXPECT_EQ(times(cluster.said(), file), 1U) << cluster.said();
+  EXPECT_TRUE(cluster.said("is not a directory")) << cluster.said();
+}
+
 TEST(SessionNoPrefix, OneThatCannotBeWrittenIsReportedAgainWhenTheCauseChanges) {
   PrefixCluster cluster;
   cluster.settings.flush_interval = 1;

@@ -50,7 +50,7 @@ std::string Advice::index_import() const { return with_prefix("index import"); }
 std::string Advice::scavenge() const { return with_prefix("scavenge"); }
 
 std::string Advice::scavenge_nodes() const {
-  return fmt::format("while the nodes are up, save what they hold by {}", scavenge());
+  return fmt::format("save what the nodes hold by {} while they are up", scavenge());
 }
 
 std::string Advice::rebuild() const { return with_prefix("rebuild"); }

@@ -117,7 +117,7 @@ class Report {
 
   std::string summary() const {
     return what_restart_takes() +
-           (run_publishes_first_ ? "; cairn run makes whole what was scavenged first" : "");
+           (run_publishes_first_ ? "; cairn run first rebuilds what was scavenged" : "");
   }
 
   void print(std::ostream& out) const {
@@ -243,8 +243,8 @@ class Report {
       for (const std::string& text : *texts) note("{}", text);
     if (facts_.caches.empty() && facts_.left_caches.empty())
       note(
-          "no cache of job {} of {} is visible here; name directories that hold caches by --cache, "
-          "or, {}",
+          "no cache of job {} of {} is visible here: name directories that hold caches by --cache, "
+          "or {}",
           settings_.job_id, settings_.user, advice_.scavenge_nodes());
     for (const std::string& trouble : facts_.unreadable) note("it counts as missing: {}", trouble);
     note_absent_nodes();
@@ -271,8 +271,8 @@ class Report {
         if (std::find(nodes.begin(), nodes.end(), node) == nodes.end()) nodes.push_back(node);
     if (!nodes.empty())
       note(
-          "some data written on {} are not visible from here; a run on such a node, if it is "
-          "alive, finds what it holds, or, {}",
+          "data written on {} are not visible from here: start a run on these nodes, which uses "
+          "what they still hold, or {}",
           fmt::join(nodes, ", "), advice_.scavenge_nodes());
   }
 

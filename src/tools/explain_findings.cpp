@@ -146,7 +146,7 @@ class Explainer {
       finding.to_do = {"start again with the nodes it was written on"};
       if (!facts_.caches.empty())
         finding.to_do.push_back("or name their caches, or copies of them, by --cache");
-      finding.to_do.push_back("or, " + advice_.scavenge_nodes());
+      finding.to_do.push_back("or " + advice_.scavenge_nodes());
       return;
     }
     if (settings_.cache_purge) {

@@ -152,9 +152,8 @@ std::vector<std::string> words_for(const HaltRecord& record) {
   if (record.checkpoints_left)
     words.push_back(
         *record.checkpoints_left == 0
-            ? "now: it has made all checkpoints that it was allowed; a run that starts all the "
-              "same "
-              "stops after one checkpoint"
+            ? "now: all checkpoints that it may write are written; a run that starts anyway "
+              "stops after one"
             : fmt::format("after {}", count_text(*record.checkpoints_left, "more checkpoint")));
   if (record.exit_before_s)
     words.push_back(fmt::format("before {}", format_local_time(*record.exit_before_s)));
@@ -164,7 +163,7 @@ std::vector<std::string> words_for(const HaltRecord& record) {
   if (record.halt_seconds)
     words.push_back(
         *record.halt_seconds == 0
-            ? "not for the end of its allocation (overrides SCR_HALT_SECONDS)"
+            ? "not because its allocation ends (overrides SCR_HALT_SECONDS)"
             : fmt::format("{} before the end of its allocation (overrides SCR_HALT_SECONDS)",
                           count_text(*record.halt_seconds, "second")));
   return words;

@@ -154,7 +154,7 @@ void add_id(CLI::App& index, int& exit_code) {
       "id", "Show the id by which caches know the prefix directory, or give it another");
   auto command = std::make_shared<IdCommand>();
   sub->add_option("id", command->id,
-                  "The id of the caches that the next run is to go on with: the last part of "
+                  "The id of the caches that the next run is to use: the last part of "
                   "their names, cairn.JOB.ID")
       ->type_name("ID");
   sub->add_option("-p,--prefix", command->source.prefix,

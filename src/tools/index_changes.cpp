@@ -41,6 +41,10 @@ std::vector<std::string> uuids_of(const std::vector<const Remains*>& found) {
   return uuids;
 }
 
+std::string said_of_replaced(const DatasetRecord& record) {
+  return fmt::format("no restart uses it: {} wrote files of the same names", record.replaced_by);
+}
+
 /// Once the process owns the prefix directory.
 class Changes {
  public:
@@ -339,7 +343,9 @@ class Changes {
     }
     CAIRN_TRY(keeper_.update(record));
     change_.note(record, record.quarantined ? "is quarantined: no restart uses it"
-                                            : "can be used by a restart again");
+                         : record.replaced_by.empty()
+                             ? "can be used by a restart again"
+                             : "is not in quarantine, but " + said_of_replaced(record));
     return {};
   }
 
@@ -430,6 +436,7 @@ void IndexChange::note(const DatasetRecord& record, std::string_view what) {
 std::string said_of_current(const DatasetRecord& record) {
   if (may_be_fetched(record, fetching()))
     return "is current: a restart uses it, unless the caches have a newer checkpoint";
+  if (!record.replaced_by.empty()) return "is current, but " + said_of_replaced(record);
   return fmt::format(
       "is current, but no restart uses it, because it {}; cairn index quarantine --lift {} allows "
       "it again",

@@ -76,16 +76,28 @@ class ScavengeNode {
     for (const auto* texts : {&caches.unreadable, &caches.ignored})
       for (const std::string& text : *texts) log_.warning("{}", text);
     CAIRN_TRY(check_named(holdings));
+    const bool holds_nothing = holdings.empty();
     std::erase_if(holdings, [&](const Holding& holding) {
       return !is_wanted(command_.datasets, holding.info.uuid, holding.info.number,
                         holding.info.name);
     });
     CAIRN_TRY(command_.list ? list(holdings, caches)
                             : save(std::move(holdings), caches.unreadable));
-    return check_all_seen(caches);
+    CAIRN_TRY(check_all_seen(caches));
+    return holds_nothing ? check_job_known() : Status{};
   }
 
  private:
+  /// That nothing is here of a job proves nothing if it may not be the job that was meant.
+  Status check_job_known() const {
+    if (!job_.is_id_default) return {};
+    return fail(
+        Code::not_found,
+        "which job ran in {} is not known: {}. Name its prefix directory (--prefix), or set "
+        "SCR_JOB_ID, and SCR_CACHE_BASE if the job had it set",
+        settings_.prefix, job_.trouble.empty() ? "no run is recorded there" : job_.trouble);
+  }
+
   /// Success means that this node holds nothing else of the job. A user who names datasets does not
   /// ask about others.
   Status check_all_seen(const JobCaches& caches) const {
@@ -105,7 +117,7 @@ class ScavengeNode {
       if (std::none_of(holdings.begin(), holdings.end(), [&](const Holding& holding) {
             return is_named(word, holding.info.uuid, holding.info.number, holding.info.name);
           }))
-        return fail(Code::not_found, "of dataset {} {}", word, nothing_here());
+        return fail(Code::not_found, "{}", nothing_here("no part of dataset " + word));
     return {};
   }
 
@@ -117,17 +129,17 @@ class ScavengeNode {
       const auto info = files_.info(path + "/.");
       if (store.enabled && !info && info.error().code == Code::not_found)
         unreadable.push_back(fmt::format(
-            "{} is gone, in which the last run of job {} had its cache", path, settings_.job_id));
+            "the last run of job {} had its cache in {}, which is gone", settings_.job_id, path));
     }
   }
 
   /// Where it was looked for: what is wrong is mostly one of these.
-  std::string nothing_here() const {
+  std::string nothing_here(const std::string& what = "nothing") const {
     std::vector<std::string> stores;
     for (const StoreSettings& store : settings_.stores)
       stores.push_back(expand_node(store.path, settings_.node_name));
-    return fmt::format("there is nothing of job {} of {} on {}, in {}", settings_.job_id,
-                       settings_.user, settings_.node_name, fmt::join(stores, ", "));
+    return fmt::format("{} has {} of {} in {}", settings_.node_name, what, job_.text(),
+                       fmt::join(stores, ", "));
   }
 
   /// Every node of the job sees the same of it.
@@ -182,7 +194,7 @@ class ScavengeNode {
       if (command_.json)
         tell({}, {}, 0, unreadable);
       else
-        out_ << nothing_here() << " that the prefix directory needs\n";
+        out_ << nothing_here() << " that the prefix directory lacks\n";
       return {};
     }
     std::stable_sort(holdings.begin(), holdings.end(), comes_first);

@@ -8,13 +8,13 @@ namespace {
 
 class Agreement : public DeadJob {
  protected:
-  /// Two checkpoints of which every rank calls its file by the same name; one before them has a
-  /// name of its own.
-  void write_same_names() {
+  /// Checkpoints of these contents, of which every rank calls its file by the same name; one before
+  /// them has a name of its own.
+  void write_same_names(const Names& contents = {"of the second", "of the third, and longer"}) {
     cluster_.settings.flush_interval = 1;
-    cluster_.run_well(four_nodes(), [](JobRank& rank) {
+    cluster_.run_well(four_nodes(), [&](JobRank& rank) {
       rank.expect_written(1);
-      for (const char* content : {"of the second", "of the third, and longer"}) {
+      for (const std::string& content : contents) {
         ASSERT_TRUE(rank.session->start_checkpoint());
         const auto path = rank.session->route_file(
             fmt::format("{}/state.{}", rank.settings.prefix, rank.number()));
@@ -61,6 +61,32 @@ TEST_F(Agreement, ADatasetThatLostItsFilesToANewerOneIsReplacedForAllCommands) {
   ASSERT_EQ(explain(8), 0) << told_;
   EXPECT_TRUE(has(said_of("scr.dataset.2", "prefix"), "replaced")) << json_.dump(1);
   EXPECT_FALSE(said_of("scr.dataset.2", "prefix").at("taken"));
+}
+
+TEST_F(Agreement, WhatIsReplacedStaysSoWhenItIsLiftedFromQuarantine) {
+  write_same_names();
+  IndexCommand lift;
+  lift.action = IndexCommand::Action::lift;
+  lift.name = "scr.dataset.2";
+  EXPECT_EQ(run_index(lift), 0) << told_;
+  EXPECT_NE(line_with("scr.dataset.2").find("no restart uses it"), std::string::npos) << out_;
+  EXPECT_EQ(listed_states(), (Names{"published", "replaced", "published"}));
+  IndexCommand current;
+  current.action = IndexCommand::Action::current;
+  current.name = "scr.dataset.2";
+  EXPECT_EQ(run_index(current), 0) << told_;
+  EXPECT_NE(line_with("scr.dataset.2").find("no restart uses it"), std::string::npos) << out_;
+  EXPECT_EQ(out_.find("--lift"), std::string::npos) << "it would be of no use: " << out_;
+}
+
+/// The second would be whole by its bytes, which are the fourth's.
+TEST_F(Agreement, ADatasetThatLostItsFilesIsReplacedThoughANewerOneWroteTheSameBytes) {
+  write_same_names({"of the second", "of the third, and longer", "of the second"});
+  EXPECT_EQ(listed_states(), (Names{"published", "replaced", "replaced", "published"}));
+  verify_prefix();
+  EXPECT_NE(line_with("dataset 2 (scr.dataset.2) in").find("a newer dataset"), std::string::npos)
+      << out_;
+  EXPECT_NE(line_with("dataset 4 (scr.dataset.4) in").find("good"), std::string::npos) << out_;
 }
 
 /// Which only reads records.

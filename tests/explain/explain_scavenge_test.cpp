@@ -77,8 +77,7 @@ class ExplainScavenge : public DeadJob {
     EXPECT_EQ(saved.at("to_do"), nlohmann::json({"cairn rebuild --prefix " + prefix()})) << out_;
     EXPECT_TRUE(has(saved, "cairn run does so before its first launch")) << out_;
     EXPECT_TRUE(
-        shows("would take dataset 2 (ckpt.2) from the prefix directory; cairn run makes "
-              "whole what was scavenged first\n"))
+        shows("would take dataset 2 (ckpt.2) from the prefix directory; cairn run first rebuilds"))
         << out_;
     ASSERT_EQ(rebuild(), exit_ok) << rebuilt_;
     expect_forecast(dataset);

@@ -39,7 +39,7 @@ TEST_F(Explain, ALostNodeIsNamedAndTheSchemeThatBringsItBack) {
       shows("the files of rank 2 (written on n1) are not here; the files of rank 3 (written "
             "on n1) are not here; XOR brings that back"))
       << out_;
-  EXPECT_TRUE(shows("note: some data written on n1 ")) << out_;
+  EXPECT_TRUE(shows("note: data written on n1 ")) << out_;
   EXPECT_TRUE(has(json_.at("notes"), "cairn scavenge --prefix " + prefix())) << out_;
   expect_forecast(1, replaced(four_nodes(), "n1", "n9"));
 }

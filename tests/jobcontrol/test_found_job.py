@@ -285,6 +285,20 @@ def found_job(job: str = "7", state: str = "", by_cairn_run: bool = False) -> Fo
     return FoundJob("/p", job, "ada", "", False, "", [], "", [], "h", run)
 
 
+def test_the_nodes_are_those_of_the_last_run_of_this_job() -> None:
+    assert found_job(state="ended").nodes() == ["n0", "h"]
+    assert found_job().nodes() == []
+    assert replace(found_job("7", state="ended"), job="8").nodes() == []
+
+
+def test_on_nodes_the_record_of_the_last_run_counts_more_than_files() -> None:
+    files = {"SCR_CACHE_BASE": "/of/a/file", "SCR_USER_NAME": "bob", "SCR_FLUSH": "3", "SCR_JOB_ID": "9"}
+    assert found_job(state="ended").settings_for_nodes(files, {}) == {"SCR_FLUSH": "3", "SCR_JOB_ID": "7"}
+    given = found_job(state="ended").settings_for_nodes(files, {"SCR_CACHE_BASE": "/of/a/file"})
+    assert given == {"SCR_CACHE_BASE": "/of/a/file", "SCR_FLUSH": "3", "SCR_JOB_ID": "7"}
+    assert found_job().settings_for_nodes(files, {}) == {**files, "SCR_JOB_ID": "7"}
+
+
 @pytest.mark.parametrize("job, begun_s, over", [
     (found_job(), 50, True),  # run.json alone speaks
     (found_job("8"), 50, False),  # of another job

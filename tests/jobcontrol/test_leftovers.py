@@ -64,7 +64,7 @@ def test_a_job_of_flux_is_found_by_its_name_and_cancelled(monkeypatch: pytest.Mo
     (Ended(7, "heat.12", returned_0=True), [None], [], ""),
     (Ended(7, "heat.12"), ["CLEANUP", "CLEANUP", ""], [], ""),
     (Ended(7, "heat.12"), ["RUN", "CLEANUP", "CLEANUP", ""], ["flux cancel 0x2"], ""),
-    (Ended(7, "heat.12"), ["RUN", "CLEANUP"], ["flux cancel 0x2"], "Flux goes on with the run: flux cancel 0x2"),
+    (Ended(7, "heat.12"), ["RUN", "CLEANUP"], ["flux cancel 0x2"], "Flux still has processes of the run: flux cancel 0x2"),
 ], ids=["after a good end", "and Flux is silent", "at its end", "cancelled", "its processes stay"])
 def test_a_job_of_flux_at_its_end_is_not_cancelled(run: Ended, answers: List[Optional[str]], cancelled: List[str], told: str,
                                                    monkeypatch: pytest.MonkeyPatch) -> None:

@@ -200,7 +200,7 @@ def test_clean_keeps_what_the_next_launch_needs(cairn: Path, tmp_path: Path, use
     damaged.write_text("{")
     (folder / "prefix").write_text(str(tmp_path / "damaged"))
     output = call(cairn, elsewhere, "clean", "--remove", "--job", "again", "--cache", tmp_path)[1]
-    assert "cannot be seen whether its cairn run lives" in output and str(damaged) in output and folder.exists(), output
+    assert "kept" in output and str(damaged) in output and folder.exists(), output
     (folder / "prefix").write_text(str(tmp_path))
     job.send(signal.SIGHUP)
     job.wait()
@@ -388,7 +388,7 @@ def test_doctor_tells_where_srun_starts_each_rank_alone(told: str) -> None:
 def test_doctor_tests_the_room_that_folders_must_have(cairn: Path, tmp_path: Path) -> None:
     (tmp_path / ".scrconf").write_text(f"CACHEDIR={tmp_path} BYTES=8000TB\nCNTLDIR={tmp_path} BYTES=1KB\n")
     code, output, _ = call(cairn, tmp_path, "doctor", "--all-nodes")
-    assert code == 1 and f"{tmp_path} has " in output and f"not {(8000 << 40) + 1024}" in output, output
+    assert code == 1 and f"{tmp_path} has " in output and str((8000 << 40) + 1024) in output, output
 
 
 def test_doctor_looks_at_every_store(cairn: Path, tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ class ScavengeNodeCommand : public testing::Test {
   std::string run(const ScavengeCommand& command, int code, const std::string& broken = "-") {
     ProcessFacts process = process_on(cluster_, "n1");
     process.environment["SCR_CONF_FILE"] = conf_;
+    process.environment["SCR_JOB_ID"] = job_;
     const auto posix = make_posix_files();
     const auto files = make_hooked_files(*posix, [&](const FileOperation& operation) -> Status {
       const bool reads =
@@ -68,6 +69,7 @@ class ScavengeNodeCommand : public testing::Test {
   PrefixCluster cluster_;
   SlowClock clock_;
   std::string conf_;
+  std::string job_ = "job";
 };
 
 TEST_F(ScavengeNodeCommand, ADatasetThatCannotBeListedCostsNoOther) {
@@ -131,6 +133,24 @@ TEST_F(ScavengeNodeCommand, FailsWhereCachesOfAnotherIdAreLeft) {
     EXPECT_TRUE(cluster_.said(cluster_.job_folder("n1"))) << cluster_.said();
     run({}, 1);
   }
+}
+
+/// It may have been given another prefix directory than that of the job.
+TEST_F(ScavengeNodeCommand, FailsWhereItHoldsNothingAndNothingSaysWhichJobRan) {
+  const std::string another = cluster_.settings.prefix + "/another";
+  fs::create_directory(another);
+  job_ = "";
+  for (const bool lists : {false, true}) {
+    ScavengeCommand command;
+    command.source.prefix = another;
+    command.list = lists;
+    run(command, 1);
+  }
+  EXPECT_TRUE(cluster_.said(another)) << cluster_.said();
+  job_ = "known";
+  ScavengeCommand command;
+  command.source.prefix = another;
+  run(command, 0);
 }
 
 TEST_F(ScavengeNodeCommand, ItTellsHowManyBytesAreDone) {

@@ -189,5 +189,27 @@ def check_commands(root: Path) -> List[str]:
     return found
 
 
-CHECKS = [check_lengths, check_words, check_paragraphs, check_links, check_index_of_guides, check_events, check_names,
+def said_by_sources(root: Path) -> str:
+    """The texts of the sources, in which a message is one line whatever its line breaks."""
+    sources = [path for pattern in ("src/**/*.[ch]pp", "python/**/*.py") for path in sorted(root.glob(pattern))
+               if not path.stem.endswith("_test")]
+    joined = re.sub(r'"\s*f?"', "", "\n".join(path.read_text(encoding="utf-8") for path in sources))
+    return re.sub(r"\s+", " ", joined)
+
+
+def check_quoted_messages(root: Path) -> List[str]:
+    """A user who looks for the words of a message finds it in docs/guides/messages.md. There `...` stands for what differs,
+    and a name for itself; what the loader says is not ours."""
+    page = root / "docs/guides/messages.md"
+    said = said_by_sources(root)
+    found = []
+    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+        first = line.split("|")[1] if line.startswith("|") else ""
+        quotes = [quote for quote in re.findall(r"`([^`]+)`", first) if " " in quote and "shared object" not in quote]
+        found += [f"docs/guides/messages.md:{number}: no message says '{part.strip()}'" for quote in quotes
+                  for part in quote.split("...") if part.strip(" .,") not in said]
+    return found
+
+
+CHECKS = [check_quoted_messages, check_lengths, check_words, check_paragraphs, check_links, check_index_of_guides, check_events, check_names,
           check_commands]

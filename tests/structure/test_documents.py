@@ -108,6 +108,16 @@ def test_an_event_that_the_page_does_not_list_is_caught(tmp_path, source, count)
     assert len(document_rules.check_events(tmp_path)) == count
 
 
+@pytest.mark.parametrize("quote, count", [
+    ("`is still open for writing`", 0), ("`rank ... is still open`", 0), ("`rank ... has it open`", 1), ("`CAIRN_E_IO`", 0),
+])
+def test_a_quote_that_no_message_has_is_caught(tmp_path, quote, count):
+    write(tmp_path, "src/redundancy/closed.cpp", 'fail("rank {} is still "\n     "open for writing")')
+    write(tmp_path, "src/redundancy/closed_test.cpp", 'expect("rank 2 has it open")')
+    write(tmp_path, "docs/guides/messages.md", f"| message | cause |\n|---|---|\n| {quote} | a `file is open` |\n")
+    assert len(document_rules.check_quoted_messages(tmp_path)) == count
+
+
 @pytest.mark.parametrize("text, count", [("`SCR_FLUSH` and SCR_SUCCESS", 0), ("`SCR_FLUSHES`", 1), ("`SCR_LOG_DB_*`", 0)])
 def test_a_name_that_the_sources_do_not_have_is_caught(tmp_path, text, count):
     write(tmp_path, "src/config/options.cpp", '{"SCR_FLUSH", at_least_0},')

@@ -35,15 +35,15 @@ def parser() -> argparse.ArgumentParser:
         epilog="Exit codes: 0 done, 1 something could not be removed, 2 wrong usage.")
     add = made.add_argument
     add("--remove", action="store_true", help="do it")
-    add("--job", action="append", default=[], metavar="ID", help="only this job's, however young; may be repeated")
-    add("--of", metavar="DIRECTORY", help="only the caches for this prefix directory, however young: those that have "
+    add("--job", action="append", default=[], metavar="ID", help="only those of this job, of any age; may be repeated")
+    add("--of", metavar="DIRECTORY", help="only those for this prefix directory, of any age: those that have "
         "its id, and those without a recorded id that were last used from this path")
     add("--older-than", type=float, default=24.0, metavar="HOURS",
-        help="only of jobs that have written nothing for so long (24)")
+        help="only those to which no process has written for this time (24)")
     add("--cache", action="append", default=[], metavar="DIR",
         help="look here, in place of the directories that the settings name; may be repeated")
-    add("-p", "--prefix", metavar="DIR", help="a prefix directory, in place of SCR_PREFIX, for jobs that have not written "
-        "down theirs beside their caches: the job of a cairn run that works there is kept, also between two runs")
+    add("-p", "--prefix", metavar="DIR", help="keep the caches of the cairn run that is active in this prefix "
+        "directory, in place of SCR_PREFIX, also those that have no note of it")
     return made
 
 

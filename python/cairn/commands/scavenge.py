@@ -142,7 +142,7 @@ def say_what_came(result: Result, manager: ResourceManager, job: FoundJob) -> No
     elif result.listed == 0:
         say(f"nothing to save: the nodes hold nothing of job {job.job}")
     elif result.verdict() is None:
-        those = "the nodes hold that answered" if result.silent else "the nodes hold"
+        those = "the nodes that answered hold" if result.silent else "the nodes hold"
         say(f"nothing to save: the prefix directory has all that {those}")
 
 

@@ -41,7 +41,7 @@ def what_next(options: argparse.Namespace, native_path: Path) -> Action:
     end_time_s = for_scripts.end_time_of(native, here.manager)
     left_s = None if end_time_s is None else end_time_s - now_s
     halt = native.halt()
-    reason = why_stop(halt, now_s, policy.halt_seconds, "") or (halt.reason and f"{halt.reason}: its last run has ended so")
+    reason = why_stop(halt, now_s, policy.halt_seconds, "") or (halt.reason and f"{halt.reason}: the last run ended for this reason")
     fit = len([node for node in nodes if node not in down])
     return decide(policy, State(0, fit, reason or None, left_s, halt_seconds=halt_seconds_of(halt, policy.halt_seconds)),
                   Event())

@@ -118,8 +118,8 @@ def where_now(native: Native, logged: Optional[Dict[str, Any]], job: FoundJob) -
     if not found:
         return None
     unseen = "" if job.is_on_this_host() or not job.last_run else (
-        f"; the caches of {', '.join(job.last_run.names())} are not seen from here")
-    nowhere = f"neither in a cache that is seen here nor in the prefix directory{unseen}"
+        f"; the caches of {', '.join(job.last_run.names())} are not visible from here")
+    nowhere = f"not in the prefix directory, and not in a cache that is visible here{unseen}"
     return {**found, "protection": places_of(found["name"], explained) or nowhere, "restart": explained["summary"]}
 
 
@@ -182,7 +182,7 @@ def life_line(status: Dict[str, Any], now_s: float) -> str:
     if status["life"] == ENDED:
         return f"{what} ended {time_text(now_s - status['ended_s'])} ago"
     if status["life"] == DIED:
-        return f"{what} dead: {who} has ended without saying so" + (
+        return f"{what} dead: {who} has ended without recording its end" + (
             "; its program still runs" if status["by_cairn_run"] and status["program"] == RUNS else "")
     return f"{what} unknown: no sign of life is visible from this machine" + (f"; it was {who}" if status["process"] else "")
 

@@ -27,4 +27,4 @@ def told_of(left: Optional[List[str]], manager: str, cancel: str, look: str) -> 
     """To people; empty if nothing is left."""
     if left is None:
         return f"{manager} gives no answer whether the run continues there: {look}"
-    return f"{manager} goes on with the run: {cancel} {' '.join(left)}" if left else ""
+    return f"{manager} still has processes of the run: {cancel} {' '.join(left)}" if left else ""

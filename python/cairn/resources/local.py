@@ -15,13 +15,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Dict, List, Mapping, Optional, Sequence, Set, TextIO, Tuple
 
+from cairn.account import size_text
 from cairn.native import Trouble, WrongUsage
 from cairn.on_node import started_at
 from cairn.processes import ends_with_us, kill_recorded
 from cairn.roles import Answer, Ask, Ended, RemoteExecution, ResourceManager, ask_here, per_node
 
 MEMORY = Path("/dev/shm")
-MIB = 1 << 20
 TEMPORARY = "cairn-nodes-"  # how the folder of simulated nodes begins that goes with them
 OWNER = "owner"  # the file in it that is locked while the process lives that has made it, wherever that runs
 ON_NODE = Path(__file__).resolve().parents[1] / "on_node.py"
@@ -211,7 +211,7 @@ class SimulatedNodes(ResourceManager):
         killed += self._kill_processes(node)  # those that were just being started
         held = sum(path.stat().st_size for path in gone.rglob("*") if path.is_file())
         shutil.rmtree(gone, ignore_errors=True)
-        return f"{killed} of its ranks killed, {held / MIB:.0f} MiB of its storage deleted"
+        return f"{killed} of its ranks killed, {size_text(held)} of its storage deleted"
 
     def job_id(self) -> Optional[str]:
         return "local"
