@@ -1,9 +1,13 @@
-// The records that SCR 3 has left in a prefix directory, read for cairn index import.
+// The records that SCR 3 has left in a prefix directory: read and imported as SCR_Init and cairn
+// index import do.
 #include "prefix/scr_import.hpp"
 
 #include <array>
 
+#include "comm/team.hpp"
 #include "decoder.hpp"
+#include "files/background.hpp"
+#include "files/clock.hpp"
 #include "memory_files.hpp"
 #include "records/key_tree.hpp"
 #include "records/key_tree_writer.hpp"
@@ -11,6 +15,8 @@
 
 namespace cairn::fuzz {
 namespace {
+
+using namespace std::string_literals;
 
 /// Between the content of the four files in an input.
 constexpr char between = '|';
@@ -44,6 +50,48 @@ void check_dataset(const ScrDataset& dataset) {
     for (const ScrFile& file : of_rank) expect(is_safe_name(file.name), "names lead nowhere else");
 }
 
+/// What SCR left: its records, and the file of its dataset.
+std::vector<Blob> left_by_scr(Files& files) {
+  std::vector<Blob> all;
+  for (const std::string& name : {"/p/x"s, "/p/.scr/"s + names[0], "/p/.scr/"s + names[1],
+                                  "/p/.scr/"s + names[2], "/p/.scr/"s + names[3]})
+    all.push_back(read_file(files, name, 1 << 20).value_or(Blob{}));
+  return all;
+}
+
+/// As ScrImports does in SCR_Init: what a restart would take, until that is known or nothing is
+/// left to try.
+void import_in_order(Communicator& alone, const Site& site, ScrIndex& index) {
+  Settings settings;
+  settings.prefix = site.folder.prefix;
+  settings.fetch = true;
+  std::set<Uuid> tried;
+  while (const auto next = next_of_scr(index, site.keeper->listing(), {}, site.keeper->current(),
+                                       settings, tried)) {
+    const ScrDataset& dataset = index.datasets.at(*next);
+    expect(tried.insert(dataset.uuid()).second, "nothing is tried twice");
+    Status settled;
+    const auto imported = import_dataset(alone, site, &index, *next, {"node", 1U << 18}, settled);
+    if (!imported) continue;
+    expect(dataset.trouble.empty() && settled, "only what is whole is imported");
+    expect(find_in(site.keeper->listing(), dataset.uuid()) != nullptr, "and it is listed");
+  }
+}
+
+void check_import(Files& files, ScrIndex index) {
+  const auto before = left_by_scr(files);
+  const auto clock = make_system_clock();
+  const auto background = make_foreground();
+  auto keeper = Keeper::take_over(files, *clock, {"/p"}, {}, Claim::forced);
+  expect(keeper.has_value(), "the directory can be owned");
+  Team(1).run([&](Communicator& alone) {
+    const Site site{files, *clock, {"/p"},           keeper->epoch(), 1,
+                    true,  {1, 0}, {*background, 1}, &*keeper};
+    import_in_order(alone, site, index);
+  });
+  expect(left_by_scr(files) == before, "what SCR left stays as it is");
+}
+
 Blob packed(const KeyTree& tree) {
   const Blob file = KeyTreeWriter::file(tree, false);
   return {file.begin() + 20, file.end()};
@@ -64,8 +112,11 @@ void check(Bytes input) {
             .has_value(),
         "files can be written");
   }
+  expect(write_file_atomically(*files, "/p/x", blob_of("nine bits"), false).has_value(),
+         "files can be written");
   auto index = read_scr_index(*files, "/p");
   if (!index) return;
+  check_import(*files, *index);
   for (ScrDataset& dataset : index->datasets) {
     const Uuid uuid = dataset.trouble.empty() ? dataset.uuid() : Uuid{};
     read_scr_details(*files, "/p", dataset);
@@ -89,7 +140,7 @@ std::vector<Blob> seeds() {
                        {"NAME", {{"a", {key_value("DSET", "1")}}}},
                        {"DSET", {entry}}}};
   const KeyTree summary{"", {key_value("VERSION", "6"), key_value("COMPLETE", "1"), facts}};
-  const KeyTree file{"x", {key_value("SIZE", "9"), key_value("CRC", "0x1f")}};
+  const KeyTree file{"x", {key_value("SIZE", "9"), key_value("CRC", "0xab0b200e")}};
   const KeyTree leaf{
       "",
       {key_value("LEVEL", "0"), key_value("RANKS", "1"), {"RANK", {{"0", {{"FILE", {file}}}}}}}};

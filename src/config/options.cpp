@@ -161,7 +161,7 @@ constexpr Option table[] = {
     {"CAIRN_IO_SIZE", io_size, "bytes", "16MB", "size of the pieces that a thread copies", usual,
      [](Settings& s, const Value& v) { s.io_piece_bytes = v.number; }},
     {"SCR_FLUSH_ON_RESTART", boolean, "", "0",
-     "1 copies the checkpoint there before a restart reads it", usual,
+     "1 copies all cached datasets there at the start, before a restart reads one", usual,
      [](Settings& s, const Value& v) { s.flush_on_restart = is_on(v); }},
     {"SCR_PREFIX_SIZE", at_least_0, "", "0", "checkpoints kept there; 0: all", usual,
      [](Settings& s, const Value& v) { s.prefix_size = as_int(v); }},

@@ -23,6 +23,7 @@ class ScrPrefix {
   struct Dataset {
     ScrDataset facts;
     bool complete_in_index = true;
+    bool has_facts_in_index = true;
     bool complete_in_summary = true;
     std::size_t ranks_in_leaf = 2;  ///< a tree of files where there are more ranks
   };
@@ -63,8 +64,8 @@ class ScrPrefix {
     KeyTree all{"DSET", {}};
     KeyTree names{"NAME", {}};
     for (const auto& [id, dataset] : datasets_) {
-      KeyTree entry{std::to_string(id),
-                    {facts_of(dataset), key_value("FLUSHED", "2026-11-21T10:00:00")}};
+      KeyTree entry{std::to_string(id), {key_value("FLUSHED", "2026-11-21T10:00:00")}};
+      if (dataset.has_facts_in_index) entry.below.push_back(facts_of(dataset));
       entry.below.push_back(key_value("COMPLETE", dataset.complete_in_index ? "1" : "0"));
       if (dataset.facts.failed) entry.below.push_back(key_value("FAILED", "2026-11-21T11:00:00"));
       all.below.push_back(entry);

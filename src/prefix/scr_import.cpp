@@ -125,7 +125,8 @@ Listing unknown_of_scr(const ScrIndex& index, const Listing& listing, const Drop
   Listing unknown;
   for (const ScrDataset& dataset : index.datasets) {
     const Uuid uuid = dataset.uuid();
-    if (dataset.trouble.empty() && find_in(listing, uuid) == nullptr && !dropped.has(uuid))
+    const bool may_be_whole = dataset.trouble.empty() || dataset.is_damaged();
+    if (may_be_whole && find_in(listing, uuid) == nullptr && !dropped.has(uuid))
       insert(unknown, record_of_scr(dataset));
   }
   return unknown;

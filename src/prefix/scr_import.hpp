@@ -20,7 +20,7 @@ std::optional<std::string> first_missing(Files& files, const std::string& prefix
                                          const ScrDataset& dataset);
 
 /// The datasets of SCR that Cairn knows nothing of, as far as SCR's index says what they are
-/// (neither ranks nor files), newest first. Only those that it says are whole.
+/// (neither ranks nor files), newest first. Only those that it says are whole, damaged ones too.
 Listing unknown_of_scr(const ScrIndex& index, const Listing& listing, const Dropped& dropped);
 
 /// What a restart would choose from if all of SCR's were imported.

@@ -164,11 +164,25 @@ class IndexReader {
     std::sort(index.datasets.begin(), index.datasets.end(), [](const auto& a, const auto& b) {
       return std::tie(a.id, a.created_us, a.name) < std::tie(b.id, b.created_us, b.name);
     });
+    guess_times(index.datasets);
     return index;
   }
 
  private:
   using Names = std::map<std::string, std::string>;
+
+  /// What SCR has completed, and is damaged in the index, has its place among the others by its
+  /// number: a restart must not pass it over without a word.
+  static void guess_times(std::vector<ScrDataset>& datasets) {
+    std::int64_t before_us = 0;
+    for (ScrDataset& dataset : datasets) {
+      if (dataset.is_damaged() && dataset.created_us == 0) {
+        dataset.created_us = std::min(before_us, INT64_MAX - 1) + 1;
+        dataset.checkpoint = dataset.id;
+      }
+      before_us = std::max(before_us, dataset.created_us);
+    }
+  }
 
   /// NAME/<name>/DSET/<id>, which SCR writes beside the entries.
   static Names names_of_ids(const KeyTree& tree) {
@@ -188,13 +202,17 @@ class IndexReader {
       dataset.name = named->second;
     dataset.id = decimal(entry.key).value_or(0);
     dataset.failed = entry.find({"FAILED"}) != nullptr;
-    if (const Status taken = take(entry, dataset); !taken) dataset.trouble = taken.error().text;
+    dataset.complete = entry.number("COMPLETE") == 1U;
+    if (const Status taken = take(entry, dataset); !taken) {
+      dataset.trouble = taken.error().text;
+      dataset.may_pass = taken.error().code == Code::io;
+    }
     return dataset;
   }
 
   Status take(const KeyTree& entry, ScrDataset& dataset) const {
     if (dataset.id == 0) return fail(Code::corrupt, "it has no number in {}", path_);
-    if (entry.number("COMPLETE") != 1U) {
+    if (!dataset.complete) {
       (void)take_facts(entry, path_, dataset);  // for what is said of it
       return fail(Code::invalid, "SCR has not marked it as complete in {}", path_);
     }

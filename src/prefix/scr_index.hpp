@@ -27,11 +27,14 @@ struct ScrDataset {
   std::uint64_t files = 0;
   std::uint64_t bytes = 0;
   bool failed = false;       ///< a restart could not read or use it
+  bool complete = false;     ///< as SCR's index has it
   std::string trouble;       ///< why it is no whole dataset; empty if it may be one
   bool may_pass = false;     ///< the trouble: it could not be read now
   bool has_details = false;  ///< read_scr_details() has filled in the ranks
   std::vector<std::vector<ScrFile>> ranks;
 
+  /// SCR has completed it, and its records cannot be read.
+  bool is_damaged() const { return complete && id != 0 && !trouble.empty(); }
   /// "SCR's dataset 5 (ckpt.5)"
   std::string label() const;
   /// Of one dataset always the same, so that it is not taken over twice.

@@ -287,7 +287,7 @@ std::string PrefixSide::report_passed_over(const Uuid& offered, bool is_known) {
   if (is_wanted && !keeper_->damaged().empty())
     newest = fmt::format("its record cannot be read: {}", keeper_->damaged().front());
   else if (is_wanted)
-    newest = scr_.why_useless();
+    newest = scr_.why_useless(site_);
   return newest;
 }
 
@@ -496,13 +496,14 @@ Status drop_newer(Keeper& keeper, const Uuid& than) {
 
 Result<DatasetInfo> PrefixSide::current(const std::string& name) {
   CAIRN_TRY(look_again());
-  if (keeper_) scr_.look(files_);
   if (owned_) CAIRN_TRY(scr_.import_named(site_, name).map([](bool) {}));
   CAIRN_ASSIGN(const DatasetRecord record, share_record("SCR_Current", name));
   if (settings_.drop_after_current) give_names_before_drop();
-  const Status made = on_keeper(comm_, site_, [&](Keeper& keeper) {
-    const Status set = keeper.set_current(name);
-    return set && settings_.drop_after_current ? drop_newer(keeper, record.info.uuid) : set;
+  const Status made = on_keeper(comm_, site_, [&](Keeper& keeper) -> Status {
+    CAIRN_TRY(keeper.set_current(name));
+    if (!settings_.drop_after_current) return {};
+    CAIRN_TRY(scr_.drop_newer(site_, record.info.uuid));
+    return drop_newer(keeper, record.info.uuid);
   });
   announce_first();
   CAIRN_TRY(made);
@@ -511,6 +512,8 @@ Result<DatasetInfo> PrefixSide::current(const std::string& name) {
 
 Status PrefixSide::drop(const std::string& name) {
   CAIRN_TRY(look_again());
+  CAIRN_ASSIGN(const bool is_of_scr, owned_ ? scr_.drop_named(site_, name) : Result<bool>(false));
+  if (is_of_scr) return {};
   CAIRN_ASSIGN(const DatasetRecord record, share_record("SCR_Drop", name));
   give_names_before_drop();
   Status dropped = drop_dataset(record);
@@ -535,6 +538,7 @@ Status PrefixSide::drop_dataset(const DatasetRecord& record) {
 /// All that have the name.
 Status PrefixSide::remove(const std::string& name) {
   CAIRN_TRY(look_again());
+  if (owned_) CAIRN_TRY(scr_.import_to_delete(site_, name));
   CAIRN_TRY(on_keeper(comm_, site_, [&](Keeper& keeper) { return delete_saved(keeper, name); }));
   auto record = share_record("SCR_Delete", name);
   if (!record) return tl::unexpected(record.error());

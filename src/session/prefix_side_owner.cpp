@@ -190,6 +190,7 @@ Status PrefixSide::look_again() {
   if (was_closed_) CAIRN_TRY(own());
   if (!trouble_.empty()) CAIRN_TRY(own_if_there());
   read_again();
+  if (keeper_) scr_.look(files_);
   return {};
 }
 

@@ -132,11 +132,16 @@ Result<std::optional<std::size_t>> ScrImports::find_unknown(const Site& site,
   return static_cast<std::size_t>(found - index_->datasets.begin());
 }
 
-/// What is not whole is not absent: the program has named it.
-Result<bool> ScrImports::import_named(const Site& site, const std::string& name) {
+Result<std::optional<std::size_t>> ScrImports::share_unknown(const Site& site,
+                                                             const std::string& name) {
   const auto found = find_unknown(site, name);
   CAIRN_TRY(agree(comm_, found ? Status{} : Status(tl::unexpected(found.error()))));
-  const auto number = share(found.value_or(std::nullopt));
+  return share(found.value_or(std::nullopt));
+}
+
+/// What is not whole is not absent: the program has named it.
+Result<bool> ScrImports::import_named(const Site& site, const std::string& name) {
+  CAIRN_ASSIGN(const auto number, share_unknown(site, name));
   if (!number) return false;
   const Status imported = import_one(site, *number);
   if (imported) return true;
@@ -144,6 +149,44 @@ Result<bool> ScrImports::import_named(const Site& site, const std::string& name)
   return fail(code == Code::not_found ? Code::lost : code,
               "{}, which SCR left in {}, cannot be imported: {}", name, settings_.prefix,
               imported.error().text);
+}
+
+/// It does not come back, and nothing that is asked for later waits for it.
+Status ScrImports::drop_one(Keeper& keeper, const DatasetRecord& record) {
+  CAIRN_TRY(keeper.note_purged(record));
+  std::erase_if(failures_, [&](const Failure& one) { return one.dataset == record.info.uuid; });
+  log_.info("{}, which SCR left in {}, is dropped: no run imports it; its files stay",
+            record.label(), settings_.prefix);
+  return {};
+}
+
+Result<bool> ScrImports::drop_named(const Site& site, const std::string& name) {
+  CAIRN_ASSIGN(const auto number, share_unknown(site, name));
+  if (!number) return false;
+  const Status dropped = on_keeper(comm_, site, [&](Keeper& keeper) -> Status {
+    CAIRN_TRY(drop_one(keeper, record_of_scr(index_->datasets[*number])));
+    return keeper.save_listing();
+  });
+  CAIRN_TRY(dropped);
+  return true;
+}
+
+Status ScrImports::import_to_delete(const Site& site, const std::string& name) {
+  const auto imported = import_named(site, name);
+  if (imported) return {};
+  if (may_pass(imported.error().code)) return tl::unexpected(imported.error());
+  CAIRN_ASSIGN(const bool is_dropped, drop_named(site, name));
+  if (is_dropped && index_) log_.warning("{}", imported.error().text);
+  return {};
+}
+
+Status ScrImports::drop_newer(const Site& site, const Uuid& than) {
+  if (!index_) return {};
+  CAIRN_ASSIGN(const Dropped dropped, this->dropped(site));
+  for (const DatasetRecord& record : unknown_of_scr(*index_, site.keeper->listing(), dropped))
+    if (than < record.info.uuid && record.info.is_checkpoint() && !record.info.is_output())
+      CAIRN_TRY(drop_one(*site.keeper, record));
+  return {};
 }
 
 Status ScrImports::pass_over(const Site& site) {
@@ -157,7 +200,7 @@ Status ScrImports::pass_over(const Site& site) {
     for (ScrDataset& dataset : index_->datasets) {
       read_scr_details(site.files, settings_.prefix, dataset);
       if (dataset.may_pass) return fail(Code::io, "it is unknown {}: {}", what, dataset.trouble);
-      if (!dataset.trouble.empty()) continue;
+      if (!dataset.trouble.empty() && !dataset.is_damaged()) continue;
       const Listing unknown = unknown_of_scr({"", {dataset}}, keeper.listing(), dropped);
       if (unknown.empty()) continue;
       CAIRN_TRY(keeper.note_purged(unknown.front()));
@@ -191,11 +234,16 @@ std::optional<NotImported> ScrImports::trouble(const Site& site, const Uuid& new
   return is_any ? std::optional(NotImported{in.text(), passes}) : std::nullopt;
 }
 
-std::string ScrImports::why_useless() const {
+std::string ScrImports::why_useless(const Site& site) const {
   if (unread_) return unread_->text;
   if (!index_) return "";
+  const auto dropped = read_dropped(site.files, site.folder);
+  if (!dropped) return dropped.error().text;
+  for (const DatasetRecord& left : unknown_of_scr(*index_, site.keeper->listing(), *dropped))
+    if (!settings_.fetch && left.info.is_checkpoint())
+      return fmt::format("{}, which SCR left, is not imported, because SCR_FETCH=0", left.label());
   for (auto dataset = index_->datasets.rbegin(); dataset != index_->datasets.rend(); ++dataset) {
-    if (dataset->checkpoint == 0) continue;
+    if (dataset->checkpoint == 0 || dropped->has(dataset->uuid())) continue;
     if (!dataset->trouble.empty())
       return fmt::format("{} cannot be imported: {}", dataset->label(), dataset->trouble);
     if (dataset->failed)

@@ -37,6 +37,14 @@ class ScrImports {
   /// The newest of that name, unless the name is known. True if it was imported; an error, never
   /// not_found, where there is one that cannot be. Errors are agreed.
   Result<bool> import_named(const Site& site, const std::string& name);
+  /// No run imports the newest of that name any more, unless the name is known of a newer one. True
+  /// if there was one. Errors are agreed.
+  Result<bool> drop_named(const Site& site, const std::string& name);
+  /// As import_named(), for one that is to be deleted: what can never be imported is dropped
+  /// instead, and its files stay.
+  Status import_to_delete(const Site& site, const std::string& name);
+  /// Rank 0's. SCR_DROP_AFTER_CURRENT: no run imports the checkpoints that are newer than this one.
+  Status drop_newer(const Site& site, const Uuid& than);
   /// SCR_PREFIX_PURGE: none of them is imported by a run any more.
   Status pass_over(const Site& site);
 
@@ -44,7 +52,7 @@ class ScrImports {
   std::optional<NotImported> trouble(const Site& site, const Uuid& newer_than);
   /// Rank 0's. What is wrong with the newest dataset, where none is of use to a restart; empty if
   /// SCR has left none.
-  std::string why_useless() const;
+  std::string why_useless(const Site& site) const;
   /// What failed for a reason that may pass may be tried again.
   void forget_transient();
 
@@ -57,7 +65,9 @@ class ScrImports {
   std::optional<std::size_t> next(const Site& site, const std::set<Uuid>& tried);
   Result<Dropped> dropped(const Site& site);
   Result<std::optional<std::size_t>> find_unknown(const Site& site, const std::string& name);
+  Result<std::optional<std::size_t>> share_unknown(const Site& site, const std::string& name);
   std::optional<std::size_t> share(std::optional<std::size_t> number);
+  Status drop_one(Keeper& keeper, const DatasetRecord& record);
   Status import_one(const Site& site, std::size_t number);
 
   Communicator& comm_;

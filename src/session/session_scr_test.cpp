@@ -284,6 +284,78 @@ TEST(SessionScr, WhatTheProgramDeletedDoesNotComeBackEvenWhereItsFilesStay) {
   }
 }
 
+TEST(SessionScr, WhatTheProgramDropsBeforeItIsImportedIsNeverTaken) {
+  ScrCluster cluster;
+  cluster.scr.add(6, 8);
+  cluster.scr.add(12, 8);
+  cluster.scr.write("ckpt.12");
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    EXPECT_EQ(restart_from_scr(rank), 12);
+    EXPECT_TRUE(rank.session->drop("ckpt.6"));
+  });
+  EXPECT_TRUE(fs::exists(cluster.scr.path("ckpt.6/rank_0")));
+  fs::remove(cluster.settings.prefix + "/ckpt.12/rank_5");
+  EXPECT_EQ(restart_from_scr(cluster), 0);
+}
+
+TEST(SessionScr, ACheckpointThatIsNotWholeStopsNoRunOnceTheProgramHasDroppedIt) {
+  ScrCluster cluster;
+  cluster.scr.add(6, 8);
+  cluster.scr.add(12, 8);
+  cluster.scr.write("ckpt.12");
+  fs::remove(cluster.settings.prefix + "/ckpt.12/rank_5");
+  cluster.settings.on_fetch_fail = OnFetchFail::stop;
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    EXPECT_FALSE(rank.session->have_restart());
+    EXPECT_TRUE(rank.session->drop("ckpt.12"));
+    EXPECT_EQ(restart_from_scr(rank), 6);
+  });
+}
+
+TEST(SessionScr, WhatTheProgramDeletesBeforeItIsImportedIsGone) {
+  ScrCluster cluster;
+  cluster.scr.add(6, 8);
+  cluster.scr.add(12, 8);
+  cluster.scr.write("ckpt.12");
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    EXPECT_EQ(restart_from_scr(rank), 12);
+    EXPECT_TRUE(rank.session->remove("ckpt.6"));
+  });
+  EXPECT_FALSE(fs::exists(cluster.scr.path("ckpt.6")));
+  EXPECT_TRUE(fs::exists(cluster.scr.path("ckpt.12/rank_0")));
+  fs::remove(cluster.settings.prefix + "/ckpt.12/rank_5");
+  EXPECT_EQ(restart_from_scr(cluster), 0);
+}
+
+TEST(SessionScr, WhatTheProgramDeletesAndIsNotWholeIsDroppedAndItsFilesStay) {
+  ScrCluster cluster;
+  cluster.scr.add(6, 8);
+  cluster.scr.add(12, 8);
+  cluster.scr.write("ckpt.12");
+  const std::string lost = cluster.scr.path("ckpt.6/rank_5");
+  fs::rename(lost, lost + ".aside");
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    EXPECT_TRUE(rank.session->remove("ckpt.6"));
+    EXPECT_EQ(restart_from_scr(rank), 12);
+  });
+  EXPECT_TRUE(cluster.said("ckpt.6/rank_5")) << cluster.said();
+  EXPECT_TRUE(fs::exists(cluster.scr.path("ckpt.6/rank_0")));
+  fs::rename(lost + ".aside", lost);
+  fs::remove(cluster.settings.prefix + "/ckpt.12/rank_5");
+  EXPECT_EQ(restart_from_scr(cluster), 0);
+}
+
+TEST(SessionScr, WhatIsNewerThanTheNamedOneIsDroppedWithItWhereThatIsAskedFor) {
+  ScrCluster cluster;
+  for (const int dataset : {6, 9, 12}) cluster.scr.add(static_cast<std::uint64_t>(dataset), 8);
+  cluster.scr.write("ckpt.12");
+  cluster.settings.drop_after_current = true;
+  cluster.run_well(four_nodes(),
+                   [](JobRank& rank) { EXPECT_TRUE(rank.session->current("ckpt.6")); });
+  EXPECT_EQ(restart_from_scr(cluster), 6);
+  EXPECT_TRUE(fs::exists(cluster.scr.path("ckpt.9/rank_0")));
+}
+
 TEST(SessionScr,
      ACheckpointThatTheProgramNamesAndThatIsNotWholeIsAnErrorAndTheRestartIsStillOffered) {
   ScrCluster cluster;
@@ -371,13 +443,48 @@ TEST(SessionScr, AFileThatNoRankWroteIsRefusedWithoutAWordAboutCaches) {
   });
 }
 
-TEST(SessionScr, WithoutFetchingNothingIsImported) {
+TEST(SessionScr, WithoutFetchingNothingIsImportedAndTheRunSaysThatItStartsFromScratch) {
   ScrCluster cluster;
   cluster.scr.add(12, 8);
   cluster.scr.write("ckpt.12");
   cluster.settings.fetch = false;
-  cluster.run_well(four_nodes(), [](JobRank&) {});
+  EXPECT_EQ(restart_from_scr(cluster), 0);
+  EXPECT_TRUE(cluster.said("THE RUN STARTS FROM SCRATCH")) << cluster.said();
+  EXPECT_TRUE(cluster.said("(ckpt.12), which SCR left, is not imported, because SCR_FETCH=0"))
+      << cluster.said();
   EXPECT_FALSE(fs::exists(cluster.scr.path(".cairn/datasets")) && !cluster.listed().empty());
+}
+
+/// SCR's newest checkpoint, of which neither the index nor a summary says when it was made.
+void add_damaged(ScrCluster& cluster) {
+  cluster.scr.add(6, 8);
+  cluster.scr.add(12, 8).has_facts_in_index = false;
+  cluster.scr.write("ckpt.12");
+  fs::remove(cluster.scr.path(".scr/scr.dataset.12/summary.scr"));
+}
+
+TEST(SessionScr, ADamagedEntryOfTheIndexIsNamedBeforeAnOlderOneIsTaken) {
+  ScrCluster cluster;
+  add_damaged(cluster);
+  EXPECT_EQ(restart_from_scr(cluster), 6);
+  EXPECT_TRUE(cluster.said("SCR's dataset 12 (ckpt.12) cannot be imported")) << cluster.said();
+}
+
+TEST(SessionScr, ADamagedEntryOfTheIndexEndsARunThatIsToStopAtDamage) {
+  ScrCluster cluster;
+  add_damaged(cluster);
+  cluster.settings.on_fetch_fail = OnFetchFail::stop;
+  cluster.run_well(four_nodes(), [](JobRank& rank) { EXPECT_FALSE(rank.session->have_restart()); });
+}
+
+TEST(SessionScr, WhatIsDamagedIsNotNamedAgainAfterAPurge) {
+  ScrCluster cluster;
+  add_damaged(cluster);
+  cluster.settings.prefix_purge = true;
+  EXPECT_EQ(restart_from_scr(cluster), 0);
+  cluster.settings.prefix_purge = false;
+  EXPECT_EQ(restart_from_scr(cluster), 0);
+  EXPECT_FALSE(cluster.said("ckpt.12")) << cluster.said();
 }
 
 TEST(SessionScr, WhereScrLeftNoIndexNothingIsMade) {

@@ -7,6 +7,7 @@
 #include "tools/as_owner.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/index_changes.hpp"
+#include "tools/index_found.hpp"
 #include "tools/index_scavenged.hpp"
 #include "tools/index_table.hpp"
 #include "tools/publish_command.hpp"
@@ -83,6 +84,8 @@ class Reader {
     else
       out_ << dataset_table(listing_, taken, command_.columns);
     out_ << scavenged_text(scavenged);
+    if (const std::string note = note_of_scr(files_, folder_); !note.empty())
+      out_ << printable(note) << "\n";
     return complete;
   }
 
@@ -243,6 +246,14 @@ Result<bool> change(const IndexCommand& command, Files& files, Clock& clock,
   return done.damaged.empty() && done.unread.empty() && done.refused.empty();
 }
 
+/// A name that is not in the index may be one of SCR's.
+std::string text_of(const Error& error, const IndexCommand& command, Files& files,
+                    const PrefixFolder& folder) {
+  const bool is_by_name = !command.name.empty() && error.code == Code::not_found;
+  const std::string note = is_by_name ? note_of_scr(files, folder) : "";
+  return note.empty() ? error.text : fmt::format("{}. {}", error.text, note);
+}
+
 }  // namespace
 
 int run_index_command(const IndexCommand& command, Files& files, Clock& clock,
@@ -271,7 +282,10 @@ int run_index_command(const IndexCommand& command, Files& files, Clock& clock,
     good = Reader(command, files, resolved->settings, out, log).run();
   else
     good = change(command, files, clock, resolved->settings, out, log);
-  if (!good) log.error("{}", good.error().text);
+  if (!good && resolved)
+    log.error("{}", text_of(good.error(), command, files, {resolved->settings.prefix}));
+  else if (!good)
+    log.error("{}", good.error().text);
   out << std::flush;
   return good && *good && out ? exit_ok : exit_failure;
 }

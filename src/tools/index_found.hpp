@@ -27,4 +27,8 @@ Status add_files(const IndexCommand& command, Communicator& alone, const Site& s
 Status import_from_scr(Communicator& alone, const Site& site, const Settings& settings,
                        const Log& log, IndexChange& change);
 
+/// That SCR left datasets which the index does not have, and what imports them; empty if it left
+/// none.
+std::string note_of_scr(Files& files, const PrefixFolder& folder);
+
 }  // namespace cairn

@@ -263,6 +263,21 @@ TEST_F(IndexImport, TwiceIsAsOnce) {
   EXPECT_EQ(current(), "ckpt.1") << "what the user has chosen stays";
 }
 
+TEST_F(IndexImport, TheOtherCommandsNameItAsLongAsScrHasWhatTheIndexHasNot) {
+  scr_.add(1, 2);
+  scr_.add(2, 2);
+  scr_.write("ckpt.2");
+  ASSERT_EQ(run_index(Action::list), 0) << told_;
+  EXPECT_TRUE(shows("SCR left 2 datasets in")) << out_.str();
+  for (const Action action : {Action::show, Action::current, Action::drop, Action::remove})
+    EXPECT_EQ(run_index(action, "ckpt.1"), 1);
+  EXPECT_TRUE(told("\"cairn index import\" imports them")) << told_;
+  EXPECT_FALSE(fs::exists(folder().root())) << "and nothing is made";
+  ASSERT_EQ(import(), 0) << told_;
+  ASSERT_EQ(run_index(Action::list), 0) << told_;
+  EXPECT_FALSE(shows("SCR left")) << out_.str();
+}
+
 TEST_F(IndexImport, WhatIsNotWholeIsRefusedByNameAndTheOthersAreTaken) {
   scr_.add(1, 2);
   scr_.add(2, 2).complete_in_summary = false;

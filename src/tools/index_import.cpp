@@ -101,6 +101,22 @@ class Import {
 
 }  // namespace
 
+std::string note_of_scr(Files& files, const PrefixFolder& folder) {
+  if (!may_have_scr_index(files, folder.prefix)) return "";
+  const auto index = read_scr_index(files, folder.prefix);
+  if (!index)
+    return fmt::format("what SCR left in {} is unknown: {}", folder.prefix, index.error().text);
+  std::vector<std::string> damaged;
+  const auto listing = read_listing(files, folder, damaged);
+  const auto dropped = read_dropped(files, folder);
+  if (!listing || !dropped) return "";  // which is reported elsewhere
+  const Listing left = unknown_of_scr(*index, *listing, *dropped);
+  if (left.empty()) return "";
+  return fmt::format("SCR left {} in {} that {} not imported: \"cairn index import\" imports {}",
+                     count_text(left.size(), "dataset"), folder.prefix,
+                     left.size() == 1 ? "is" : "are", left.size() == 1 ? "it" : "them");
+}
+
 Status import_from_scr(Communicator& alone, const Site& site, const Settings& settings,
                        const Log& log, IndexChange& change) {
   return Import(alone, site, settings, log, change).run();
