@@ -176,6 +176,26 @@ TEST_P(SeriesDataTest, CountsMayGrowAndShrinkFromStepToStep) {
   });
 }
 
+TEST_P(SeriesDataTest, InModeSplitTheWritersHaveNoData) {
+  Shape shape = shape_of(4);
+  shape.options.mode = Mode::split;
+  shape.options.group_size = 2;
+  Team(4).run([&](Communicator& comm) {
+    const auto series = open_series(comm, *files_, directory(), shape);
+    std::uint32_t value = 7 + static_cast<std::uint32_t>(comm.rank());
+    auto* data = reinterpret_cast<std::byte*>(&value);
+    ASSERT_TRUE(series->add_field({"x", ElementType::uint32, 1}, data, 1));
+    EXPECT_EQ(series->begin(comm, 1).error().code, Code::bad_argument);
+    const bool is_writer = comm.rank() % 2 == 0;
+    ASSERT_TRUE(series->set_field(0, data, is_writer ? 0 : 1));
+    ASSERT_TRUE(series->begin(comm, 1));
+    value = 0;
+    ASSERT_TRUE(series->restore(comm, 1));
+    EXPECT_EQ(value, is_writer ? 0U : 7 + static_cast<std::uint32_t>(comm.rank()));
+    EXPECT_TRUE(series->close(comm));
+  });
+}
+
 /// Zeros that take no memory until they are written to.
 class Zeros {
  public:
