@@ -5,7 +5,7 @@
 namespace cairn::rbio {
 namespace {
 
-class SeriesTest : public testing::Test {
+class SeriesTest : public testing::TestWithParam<Mode> {
  protected:
   std::string directory() const { return folder_ / "series"; }
   std::string part(std::uint64_t step, std::uint32_t part) {
@@ -13,19 +13,20 @@ class SeriesTest : public testing::Test {
            SeriesDirectory::part_name(part);
   }
 
-  TemporaryFolder folder_;
+  static Shape shape_of(int ranks, int group_size, int parts) {
+    Shape shape;
+    shape.ranks = ranks;
+    shape.options.mode = GetParam();
+    shape.options.group_size = group_size;
+    shape.options.files = parts;
+    return shape;
+  }
+
+  TemporaryFolder folder_{fast_folder()};
   std::unique_ptr<Files> files_ = make_posix_files();
 };
 
-Shape shape_of(int ranks, int group_size, int parts) {
-  Shape shape;
-  shape.ranks = ranks;
-  shape.options.group_size = group_size;
-  shape.options.files = parts;
-  return shape;
-}
-
-TEST_F(SeriesTest, EveryNumberOfRanksGroupsAndFilesGivesBackWhatWasWritten) {
+TEST_P(SeriesTest, EveryNumberOfRanksGroupsAndFilesGivesBackWhatWasWritten) {
   std::uint64_t step = 0;
   for (const int ranks : {1, 2, 3, 5, 8, 16}) {
     for (const int group_size : {0, 1, 2, 3, 64}) {
@@ -41,29 +42,30 @@ TEST_F(SeriesTest, EveryNumberOfRanksGroupsAndFilesGivesBackWhatWasWritten) {
   }
 }
 
-TEST_F(SeriesTest, AnyNumberOfRanksRestores) {
+TEST_P(SeriesTest, AnyNumberOfRanksRestores) {
   write_steps(*files_, directory(), shape_of(6, 2, 2), {11});
   for (const int ranks : {1, 2, 5, 6, 9, 16})
     expect_restored(*files_, directory(), shape_of(ranks, 0, 0), 11);
 }
 
-TEST_F(SeriesTest, RanksThatAlternateBetweenNodesAreInRankOrderInASharedFile) {
+TEST_P(SeriesTest, RanksThatAlternateBetweenNodesAreInRankOrderInASharedFile) {
   const Shape shape = shape_of(4, 0, 1);
   Placement alternating;
   alternating.node_of_rank = {1, 2, 1, 2};
   Team(4).run([&](Communicator& comm) {
-    const Log log;
-    const auto series = Series::open(comm, *files_, log, alternating, directory(), shape.options);
+    const auto series =
+        Series::open(comm, services_of(*files_), alternating, directory(), shape.options);
     ASSERT_TRUE(series);
     Program program(**series, comm.rank(), comm.size());
     program.compute(5);
-    ASSERT_TRUE((*series)->begin(comm, 5));
-    ASSERT_TRUE((*series)->wait(comm));
+    const auto ticket = (*series)->begin(comm, 5);
+    ASSERT_TRUE(ticket);
+    ASSERT_TRUE((*series)->wait(comm, *ticket));
   });
   expect_restored(*files_, directory(), shape_of(3, 0, 0), 5);
 }
 
-TEST_F(SeriesTest, AStepThatIsWrittenAgainIsReplaced) {
+TEST_P(SeriesTest, AStepThatIsWrittenAgainIsReplaced) {
   const Shape shape = shape_of(4, 2, 0);
   write_steps(*files_, directory(), shape, {1, 2, 3});
   write_steps(*files_, directory(), shape, {2});
@@ -71,7 +73,7 @@ TEST_F(SeriesTest, AStepThatIsWrittenAgainIsReplaced) {
   expect_restored(*files_, directory(), shape, 2);
 }
 
-TEST_F(SeriesTest, OnlyTheNewestStepsAreKept) {
+TEST_P(SeriesTest, OnlyTheNewestStepsAreKept) {
   Shape shape = shape_of(4, 2, 1);
   shape.options.keep = 2;
   write_steps(*files_, directory(), shape, {10, 20, 30, 40});
@@ -83,7 +85,7 @@ TEST_F(SeriesTest, OnlyTheNewestStepsAreKept) {
   EXPECT_EQ((*steps)[1].step, 40U);
 }
 
-TEST_F(SeriesTest, EveryFlippedByteIsFoundAndAnOlderStepIsRestored) {
+TEST_P(SeriesTest, EveryFlippedByteIsFoundAndAnOlderStepIsRestored) {
   const Shape shape = shape_of(4, 2, 2);
   write_steps(*files_, directory(), shape, {1, 2});
   const auto content = read_file(*files_, part(2, 1), 1 << 30);
@@ -94,8 +96,7 @@ TEST_F(SeriesTest, EveryFlippedByteIsFoundAndAnOlderStepIsRestored) {
     damaged[at] ^= std::byte{1};
     ASSERT_TRUE(write_file_atomically(*files_, part(2, 1), damaged, false));
     Team(4).run([&](Communicator& comm) {
-      const Log log;
-      const auto series = open_series(comm, *files_, log, directory(), shape);
+      const auto series = open_series(comm, *files_, directory(), shape);
       Program program(*series, comm.rank(), comm.size());
       const auto restored = series->restore(comm, std::nullopt);
       ASSERT_TRUE(restored);
@@ -104,31 +105,29 @@ TEST_F(SeriesTest, EveryFlippedByteIsFoundAndAnOlderStepIsRestored) {
   }
 }
 
-TEST_F(SeriesTest, AMissingPartIsFoundAndAnOlderStepIsRestored) {
+TEST_P(SeriesTest, AMissingPartIsFoundAndAnOlderStepIsRestored) {
   const Shape shape = shape_of(4, 2, 2);
   write_steps(*files_, directory(), shape, {1, 2});
   ASSERT_TRUE(files_->remove_file(part(2, 1)));
   expect_restored(*files_, directory(), shape, 1);
 }
 
-TEST_F(SeriesTest, APartOfAnotherStepIsNotTaken) {
+TEST_P(SeriesTest, APartOfAnotherStepIsNotTaken) {
   const Shape shape = shape_of(4, 2, 2);
   write_steps(*files_, directory(), shape, {1, 2});
   ASSERT_TRUE(files_->rename(part(1, 1), part(2, 1)));
   Team(4).run([&](Communicator& comm) {
-    const Log log;
-    const auto series = open_series(comm, *files_, log, directory(), shape);
+    const auto series = open_series(comm, *files_, directory(), shape);
     Program program(*series, comm.rank(), comm.size());
     EXPECT_EQ(series->restore(comm, std::nullopt).error().code, Code::not_found);
   });
 }
 
-TEST_F(SeriesTest, AStepThatWasAskedForIsRestored) {
+TEST_P(SeriesTest, AStepThatWasAskedForIsRestored) {
   const Shape shape = shape_of(3, 0, 0);
   write_steps(*files_, directory(), shape, {1, 2, 3});
   Team(3).run([&](Communicator& comm) {
-    const Log log;
-    const auto series = open_series(comm, *files_, log, directory(), shape);
+    const auto series = open_series(comm, *files_, directory(), shape);
     Program program(*series, comm.rank(), comm.size());
     ASSERT_TRUE(series->restore(comm, 2));
     EXPECT_TRUE(program.holds(2));
@@ -136,12 +135,11 @@ TEST_F(SeriesTest, AStepThatWasAskedForIsRestored) {
   });
 }
 
-TEST_F(SeriesTest, AnotherNumberOfElementsIsRefused) {
+TEST_P(SeriesTest, AnotherNumberOfElementsIsRefused) {
   const Shape shape = shape_of(2, 0, 0);
   write_steps(*files_, directory(), shape, {1});
   Team(2).run([&](Communicator& comm) {
-    const Log log;
-    const auto series = open_series(comm, *files_, log, directory(), shape);
+    const auto series = open_series(comm, *files_, directory(), shape);
     std::vector<double> data(100);
     ASSERT_TRUE(series->add_field({"density", ElementType::float64, 1},
                                   reinterpret_cast<std::byte*>(data.data()), data.size()));
@@ -149,12 +147,11 @@ TEST_F(SeriesTest, AnotherNumberOfElementsIsRefused) {
   });
 }
 
-TEST_F(SeriesTest, AnotherTypeIsRefused) {
+TEST_P(SeriesTest, AnotherTypeIsRefused) {
   const Shape shape = shape_of(1, 0, 0);
   write_steps(*files_, directory(), shape, {1});
   Team(1).run([&](Communicator& comm) {
-    const Log log;
-    const auto series = open_series(comm, *files_, log, directory(), shape);
+    const auto series = open_series(comm, *files_, directory(), shape);
     std::vector<std::int64_t> data(total_of(0));
     ASSERT_TRUE(series->add_field({"density", ElementType::int64, 1},
                                   reinterpret_cast<std::byte*>(data.data()), data.size()));
@@ -162,10 +159,9 @@ TEST_F(SeriesTest, AnotherTypeIsRefused) {
   });
 }
 
-TEST_F(SeriesTest, RanksThatDifferAreFound) {
+TEST_P(SeriesTest, RanksThatDifferAreFound) {
   Team(3).run([&](Communicator& comm) {
-    const Log log;
-    const auto series = open_series(comm, *files_, log, directory(), shape_of(3, 0, 0));
+    const auto series = open_series(comm, *files_, directory(), shape_of(3, 0, 0));
     Program program(*series, comm.rank(), comm.size());
     const auto begun = series->begin(comm, comm.rank() == 2 ? 8 : 7);
     ASSERT_FALSE(begun);
@@ -173,16 +169,63 @@ TEST_F(SeriesTest, RanksThatDifferAreFound) {
   });
 }
 
-TEST_F(SeriesTest, ASecondRunInTheSameDirectoryIsRefused) {
-  const Log log;
+TEST_P(SeriesTest, ASecondRunInTheSameDirectoryIsRefused) {
   Team(1).run([&](Communicator& comm) {
-    const auto first = open_series(comm, *files_, log, directory(), shape_of(1, 0, 0));
-    const auto second = Series::open(comm, *files_, log, placement_of(shape_of(1, 0, 0)),
-                                     directory(), SeriesOptions{});
+    const auto first = open_series(comm, *files_, directory(), shape_of(1, 0, 0));
+    const auto second = Series::open(comm, services_of(*files_), placement_of(shape_of(1, 0, 0)),
+                                     directory(), shape_of(1, 0, 0).options);
     ASSERT_FALSE(second);
     EXPECT_EQ(second.error().code, Code::busy);
   });
 }
+
+TEST_P(SeriesTest, ATicketIsWaitedForAsOftenAsOneLikes) {
+  Team(3).run([&](Communicator& comm) {
+    const auto series = open_series(comm, *files_, directory(), shape_of(3, 1, 0));
+    Program program(*series, comm.rank(), comm.size());
+    EXPECT_EQ(series->wait(comm, 1).error().code, Code::bad_argument);
+    for (const std::uint64_t step : {7U, 9U}) {
+      program.compute(step);
+      ASSERT_TRUE(series->begin(comm, step));
+    }
+    for (const Ticket ticket : {2, 1, 2}) {
+      EXPECT_TRUE(series->wait(comm, ticket));
+      EXPECT_TRUE(series->is_finished(ticket).value());
+    }
+    EXPECT_EQ(series->is_finished(3).error().code, Code::bad_argument);
+    EXPECT_EQ(series->wait(comm, comm.rank() == 1 ? 1 : 2).error().code, Code::differs);
+    EXPECT_EQ(series->statistics().steps, 2U);
+  });
+}
+
+TEST_P(SeriesTest, AClosedSeriesMayBeOpenedAgainAndAcceptsNoCalls) {
+  Team(2).run([&](Communicator& comm) {
+    const auto series = open_series(comm, *files_, directory(), shape_of(2, 0, 0));
+    Program program(*series, comm.rank(), comm.size());
+    ASSERT_TRUE(series->close(comm));
+    EXPECT_EQ(series->begin(comm, 1).error().code, Code::wrong_state);
+    EXPECT_EQ(series->close(comm).error().code, Code::wrong_state);
+    EXPECT_TRUE(open_series(comm, *files_, directory(), shape_of(2, 0, 0)));
+  });
+}
+
+TEST_P(SeriesTest, OptionsOutOfRangeAreErrors) {
+  SeriesOptions late, fast, collective;
+  collective.mode = Mode::collective;
+  late.timeout_s = 0;
+  fast.pace = 1.5;
+  for (const SeriesOptions& options : {late, fast, collective}) {
+    Team(2).run([&](Communicator& comm) {
+      const auto series = Series::open(comm, services_of(*files_), placement_of(shape_of(2, 0, 0)),
+                                       directory(), options);
+      ASSERT_FALSE(series);
+      EXPECT_EQ(series.error().code, Code::bad_argument);
+    });
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, SeriesTest, testing::Values(Mode::threaded, Mode::sync),
+                         name_of_mode);
 
 }  // namespace
 }  // namespace cairn::rbio
