@@ -15,8 +15,8 @@
  *
  *     Phases do not nest or overlap. Before SCR_Init and after SCR_Finalize the state is UNINIT.
  *     "Legal in" below lists the states in which a call is allowed.
- *  3. Result. A call returns SCR_SUCCESS or one of the CAIRN_E_ codes below. After an error, one
- *     line on standard error names the call, says what is wrong, and what to do.
+ *  3. Result. A call returns SCR_SUCCESS or one of the CAIRN_E_ codes of cairn_errors.h. After an
+ *     error, one line on standard error names the call, says what is wrong, and what to do.
  *       - Collective calls return the same code on every rank, and rank 0 prints the line. For a
  *         local call, the rank that made it prints the line.
  *       - A call in the wrong state returns CAIRN_E_WRONG_STATE, and the line names the missing
@@ -71,29 +71,13 @@
 #define SCR_FLAG_CHECKPOINT (1 << 0) /* usable for a restart; newer checkpoints replace it */
 #define SCR_FLAG_OUTPUT (1 << 1)     /* is copied to the prefix directory and stays there */
 
-/* Error codes. A program that must also compile with SCR compares with SCR_SUCCESS only. */
-#define CAIRN_E_WRONG_STATE 1   /* the call is not legal in this state */
-#define CAIRN_E_DIFFERS 2       /* ranks made different calls, or passed different arguments */
-#define CAIRN_E_BAD_ARGUMENT 3  /* an argument has an invalid value */
-#define CAIRN_E_BAD_SETTING 4   /* error in the environment, a configuration file or SCR_Config */
-#define CAIRN_E_IO 5            /* a file operation failed */
-#define CAIRN_E_NO_SPACE 6      /* the store or the quota is full */
-#define CAIRN_E_CORRUPT 7       /* bytes do not match their checksum and cannot be repaired */
-#define CAIRN_E_LOST 8          /* more is missing than the redundancy scheme can rebuild */
-#define CAIRN_E_WRONG_RANKS 9   /* another number of ranks wrote the dataset */
-#define CAIRN_E_NOT_FOUND 10    /* no such dataset or file */
-#define CAIRN_E_BUSY 11         /* another run of the same job uses the cache */
-#define CAIRN_E_NEWER_FORMAT 12 /* a newer version of Cairn wrote this record */
-#define CAIRN_E_UNTRUSTED 13    /* a path is a link, has another owner, or others can write to it */
-#define CAIRN_E_INVALID 14      /* the dataset is invalid; SCR_Complete_output lists the reasons */
-#define CAIRN_E_DISABLED 15     /* SCR_ENABLE=0, or SCR_Init failed */
-#define CAIRN_E_NOT_COPIED 16   /* safe in the cache, but the copy to the prefix directory failed */
+/* The error codes CAIRN_E_. A program that must also compile with SCR compares with SCR_SUCCESS
+ * only. */
+#include "cairn_errors.h"
 
 #if defined(__GNUC__)
-#define CAIRN_EXPORT __attribute__((__visibility__("default")))
 #define CAIRN_PRINTF(text, first) __attribute__((__format__(__printf__, text, first)))
 #else
-#define CAIRN_EXPORT
 #define CAIRN_PRINTF(text, first)
 #endif
 

@@ -9,7 +9,7 @@ import pytest
 from cluster import Cluster
 
 HERE = Path(__file__).resolve().parent
-HEADER = HERE.parents[1] / "include" / "scr.h"
+HEADERS = [HERE.parents[1] / "include" / name for name in ("scr.h", "cairn_errors.h")]
 STRICT = ["-Wall", "-Wextra", "-Werror"]
 # Open MPI's own classes for C++ would not pass the warnings; the program does not use them.
 C_INTERFACE = ["-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX"]
@@ -25,8 +25,9 @@ def compiler(name: str, flavour: str) -> str:
 
 
 def compiled(language: str, flavour: str, library: Path, folder: Path) -> Path:
-    """The program, made of a folder that holds scr.h and libscr.so only."""
-    (folder / "scr.h").symlink_to(HEADER)
+    """The program, made of a folder that holds scr.h, the error codes that it includes, and libscr.so only."""
+    for header in HEADERS:
+        (folder / header.name).symlink_to(header)
     (folder / "libscr.so").symlink_to(library)
     name, options = LANGUAGES[language]
     program = folder / "program"

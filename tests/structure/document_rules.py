@@ -18,7 +18,7 @@ LINES_MAX = {"docs/guides/*.md": 150, "docs/reference/space-and-memory.md": 150,
              "CHANGELOG.md": 60, "README.md": 150, "CONTRIBUTING.md": 150}
 PARAGRAPH_LINES_MAX = 5
 NO_PARAGRAPHS = re.compile(r"^\s*(\||#|```|[-*] |\d+\. |<!--|!\[)")
-NAME = re.compile(r"\b(?:SCR|CAIRN)_[A-Z][A-Z_0-9]*\b")
+NAME = re.compile(r"\b(?:SCR|CAIRN|RBIO)_[A-Z][A-Z_0-9]*\b")
 # Of job control, the halt record, CMake and the sources, where no table has them.
 NAMES_FROM_ELSEWHERE = ("SCR_CKPT_NAME", "SCR_FINALIZE_CALLED", "CAIRN_MPI", "CAIRN_TRY")
 LINK = re.compile(r"(?<!!)\[(?:[^\]]|\n)*?\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)")
@@ -147,8 +147,8 @@ def check_events(root: Path) -> List[str]:
 def check_names(root: Path) -> List[str]:
     """Settings, constants and codes that documents name are those of the sources."""
     known = set(NAMES_FROM_ELSEWHERE)
-    for source in ("src/config/options.cpp", "include/scr.h"):
-        known |= set(NAME.findall((root / source).read_text(encoding="utf-8")))
+    for source in (root / "src/config/options.cpp", *sorted((root / "include").glob("*.h"))):
+        known |= set(NAME.findall(source.read_text(encoding="utf-8")))
     found = []
     for path in documents(root):
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
