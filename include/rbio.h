@@ -134,9 +134,10 @@ CAIRN_EXPORT int rbio_open(MPI_Comm comm, const char* directory, const char* opt
                            rbio_series** series);
 
 /* Collective. Waits until all begun steps are published or have failed, at most until their
- * timeouts; then frees the series and sets *series to NULL, also after an error. Returns the error
- * of a step that no call has returned yet, the first if there are several. On success all begun
- * steps are durable, except those whose errors were returned before. */
+ * timeouts; then frees the series and sets *series to NULL, also after an error other than
+ * WRONG_STATE and DIFFERS. Returns the error of a step that no call has returned yet, the first if
+ * there are several. On success all begun steps are durable, except those whose errors were
+ * returned before. */
 CAIRN_EXPORT int rbio_close(rbio_series** series);
 
 /* ---- fields ---- */
@@ -173,15 +174,15 @@ CAIRN_EXPORT int rbio_set_field(rbio_series* series, int field, void* data, int6
  * enough memory), IO. */
 CAIRN_EXPORT int rbio_begin(rbio_series* series, int64_t step, rbio_ticket* ticket);
 
-/* Local. Sets *finished to 1 if the part of this rank's group is durable or has failed, or if the
- * step is older than one that has; otherwise to 0. Other groups may still be writing: only
- * rbio_wait says that the step is published. Also does what rbio_progress does.
+/* Local. Sets *finished to 1 if the bytes of this rank's group are durable or the step has failed,
+ * otherwise to 0. Other groups may still be writing: only rbio_wait says that the step is
+ * published. Also does what rbio_progress does.
  * Errors: BAD_ARGUMENT (an unknown ticket). */
 CAIRN_EXPORT int rbio_test(rbio_series* series, rbio_ticket ticket, int* finished);
 
 /* Collective. Waits until the step is published or has failed. Returns RBIO_SUCCESS if it is
  * published, and thereby durable; else the error for which it is not. May be called for any ticket
- * of this series, in any order and more than once. *Not* needed before the next begin.
+ * of this series, in any order and more than once. The next begin does not need it.
  * Errors: IO, NO_SPACE, LOST (a user or another process has removed the step), BAD_ARGUMENT (an
  * unknown ticket), DIFFERS. */
 CAIRN_EXPORT int rbio_wait(rbio_series* series, rbio_ticket ticket);
@@ -195,18 +196,20 @@ CAIRN_EXPORT int rbio_progress(rbio_series* series);
 /* Collective. Fills the data of all registered fields from `step`, or, for RBIO_NEWEST, from the
  * newest step that is whole. The number of ranks may be another one than that which wrote it: the
  * counts of all ranks together must be what was written, and each rank receives the elements that
- * follow those of the ranks before it. A step may have fields that are not registered.
+ * follow those of the ranks before it. A step may have fields that are not registered. First waits
+ * for all steps that were begun.
  * `restored` receives the step that was read; may be NULL. Every byte is verified against its
- * checksum. With RBIO_NEWEST, a damaged step is reported, and the next older one is tried.
- * A step that was begun and is not published yet is not found: wait for it first.
- * Errors: NOT_FOUND (no such step, or none at all: rank 0 prints no line for RBIO_NEWEST),
- * CORRUPT, BAD_ARGUMENT (a field is not in the step, has another type, or the counts do not add
- * up), NEWER_FORMAT, IO. After an error other than NOT_FOUND the content of the fields is
- * undefined. */
+ * checksum. With RBIO_NEWEST, if a step is damaged, rank 0 prints a warning, and the next older one
+ * is tried.
+ * Errors: NOT_FOUND (no such step; for RBIO_NEWEST: there is no step at all, as in a first run, and
+ * no line is printed), CORRUPT (for RBIO_NEWEST: there are steps, and all are damaged),
+ * BAD_ARGUMENT (a field is not in the step, has another type, or the counts do not add up),
+ * NEWER_FORMAT, IO. After an error other than NOT_FOUND the content of the fields is undefined. */
 CAIRN_EXPORT int rbio_restore(rbio_series* series, int64_t step, int64_t* restored);
 
 /* Collective. Sets *count to the number of published steps, and stores at most `capacity` of them
  * in `steps`, the newest first. `steps` may be NULL if `capacity` is 0. The arguments may differ.
+ * First waits for all steps that were begun, as the next two calls do.
  * Errors: BAD_ARGUMENT, IO. */
 CAIRN_EXPORT int rbio_steps(rbio_series* series, int64_t* steps, int capacity, int* count);
 

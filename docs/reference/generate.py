@@ -116,7 +116,7 @@ def table_of(settings: List[Setting]) -> List[str]:
             remark = " \\*"
         elif one.flags == "outside_files":
             remark = " \\*\\*"
-        elif one.flags == "of_process":
+        elif one.flags in ("of_process", "environment_only"):
             remark = " \\* \\*\\*"
         lines.append(f"| `{one.key}` | {one.values} | {default} | {one.meaning}{remark} |".replace("|  |", "| |"))
     return lines

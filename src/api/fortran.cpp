@@ -3,28 +3,17 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstring>
 #include <optional>
 #include <string>
 
 #include "api/configure.hpp"
+#include "api/fortran_text.hpp"
 #include "scr.h"
 
 namespace {
 
-/// Fortran fills its strings up with blanks.
-std::string trimmed(const char* text, std::size_t length) {
-  while (length > 0 && text[length - 1] == ' ') --length;
-  return {text, length};
-}
-
-/// Never cut short: what does not fit is an error.
-int fill(char* text, std::size_t length, const char* value) {
-  const std::size_t bytes = std::strlen(value);
-  if (bytes > length) return CAIRN_E_BAD_ARGUMENT;
-  std::fill(std::copy_n(value, bytes, text), text + length, ' ');
-  return SCR_SUCCESS;
-}
+using cairn::fill;
+using cairn::trimmed;
 
 /// A call that gives a name or a path. Where it gives none, `text` is untouched; it may give one
 /// and fail, as SCR_Route_file does where the library is disabled.

@@ -3,10 +3,12 @@
 #include <array>
 #include <filesystem>
 
+#include "api/check_mpi.hpp"
 #include "config/gather.hpp"
 #include "config/remedy.hpp"
 #include "files/posix_files.hpp"
 #include "prefix/app_settings_file.hpp"
+#include "prefix/event_log.hpp"
 #include "prefix/last_run_file.hpp"
 #include "scr.h"
 #include "session/last_run.hpp"
@@ -19,10 +21,8 @@ Process::Process()
     : log_(log_to_stderr),
       files_(make_posix_files()),
       clock_(make_system_clock()),
-      library_(check_mpi_library(mpi_family_built_for(), mpi_library_version())) {
-  if (!library_)
-    launched_rank_ =
-        launched_rank(family_of_library(mpi_library_version()), current_process().environment);
+      library_(check_library_of_process()) {
+  if (!library_) launched_rank_ = launched_rank_of_process();
 }
 
 Process& process() {
@@ -135,6 +135,32 @@ void Process::report_settings() const {
   if (comm_->rank() != 0) return;
   for (const std::string& warning : resolved_->warnings) log_.warning("{}", warning);
   for (const std::string& note : resolved_->notes) log_.info("{}", note);
+}
+
+/// No rank can reach another one, so each finds by itself what they all find.
+Status Process::check_library() {
+  if (library_) return {};
+  state_ = State::failed;
+  const auto sources =
+      gather_sources(*files_, current_process(), app_.entries(), system_settings_path());
+  const auto resolved = sources ? resolve(*sources) : tl::unexpected(sources.error());
+  if (resolved) log_failed_init(resolved->settings, library_.error());
+  return library_;
+}
+
+/// Of the ranks of one world only rank 0 reports.
+Status Process::check_launch() {
+  const LaunchJudgement found = judge_launch_of_process(comm_->size());
+  if (found.verdict == LaunchJudgement::Verdict::odd) log_.warning("SCR_Init: {}", found.text);
+  if (found.verdict != LaunchJudgement::Verdict::wrong) return {};
+  launched_rank_ = found.rank;
+  return fail(Code::bad_setting, "{}", found.text);
+}
+
+/// For `cairn run`: otherwise the job seems to have ended well without any use of Cairn.
+void Process::log_failed_init(const Settings& settings, const Error& why) {
+  const auto part = rank() == 0 ? EventLog::Part::writer : EventLog::Part::silent;
+  EventLog(*files_, *clock_, settings, log_, part).init_failed(why);
 }
 
 Status Process::init() {

@@ -46,6 +46,7 @@ constexpr Rule one_of(std::span<const std::string_view> words) {
 constexpr Flags usual{};
 constexpr Flags outside_files{.not_in_files = true};
 constexpr Flags of_process{.not_by_app = true, .not_in_files = true, .per_rank = true};
+constexpr Flags environment_only{.not_by_app = true, .not_in_files = true};
 constexpr Flags later{.use = Use::later};
 constexpr Flags never{.use = Use::never};
 constexpr Flags never_secret{.use = Use::never, .not_by_app = true, .secret = true};
@@ -205,6 +206,10 @@ constexpr Option table[] = {
     {"CAIRN_LOG_JSON", boolean, "", "0",
      "1 logs in .cairn/log.json of the prefix directory, one JSON object in a line", usual,
      [](Settings& s, const Value& v) { s.log_json = is_on(v); }},
+
+    // --- shared files (rbIO) ---
+    {"CAIRN_RBIO", text, "", "",
+     "options that override those of rbio_open, as in \"mode=sync files=1\"", environment_only},
 
     // --- redundancy ---
     {"SCR_COPY_TYPE", one_of(copy_types), "", "XOR",

@@ -47,11 +47,11 @@ std::optional<Value> read_size(const Rule& rule, const std::string& text) {
   return size ? in_range(rule, *size, text) : std::nullopt;
 }
 
-std::optional<Value> read_percent(const std::string& text) {
-  const auto percent = read_number<double>(text);
+std::optional<Value> read_real(const std::string& text, double max) {
+  const auto number = read_number<double>(text);
   // Written so that a NaN does not pass.
-  if (!percent || !(*percent >= 0 && *percent <= 100)) return std::nullopt;
-  return Value{0, *percent, text};
+  if (!number || !(*number >= 0 && *number <= max)) return std::nullopt;
+  return Value{0, *number, text};
 }
 
 std::optional<Value> read_word(const Rule& rule, const std::string& text) {
@@ -87,7 +87,9 @@ std::optional<Value> read_any(const Rule& rule, const std::string& text) {
     case ValueType::bytes:
       return read_size(rule, text);
     case ValueType::percent:
-      return read_percent(text);
+      return read_real(text, 100);
+    case ValueType::fraction:
+      return read_real(text, 1);
     case ValueType::word:
       return read_word(rule, text);
     case ValueType::group:
@@ -128,6 +130,8 @@ std::string allowed(const Rule& rule) {
       return allowed_size(rule);
     case ValueType::percent:
       return "a percentage from 0 to 100";
+    case ValueType::fraction:
+      return "a number from 0 to 1";
     case ValueType::word:
       return fmt::format("one of {}", fmt::join(rule.words, ", "));
     case ValueType::group:

@@ -16,6 +16,7 @@ enum class ValueType {
   integer,         ///< from min to max
   bytes,           ///< a size from min to max
   percent,         ///< a number from 0 to 100, with or without a fraction
+  fraction,        ///< a number from 0 to 1
   word,            ///< one of words, in any case
   group,           ///< the name of a failure group, in any case
   path,            ///< absolute; comes out normalised
@@ -33,7 +34,8 @@ struct Rule {
 };
 
 /// A value that has been read: `number` for booleans, integers, sizes and the place of a word in
-/// its list, `real` for percents, `text` for the others. The text is always in its canonical form.
+/// its list, `real` for percents and fractions, `text` for the others. The text is always in its
+/// canonical form.
 struct Value {
   std::uint64_t number = 0;
   double real = 0;

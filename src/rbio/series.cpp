@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <limits>
 #include <span>
 
@@ -21,6 +22,35 @@ std::int64_t fingerprint(const std::vector<Field>& fields) {
   return sum;
 }
 
+std::string_view name_of(Mode mode) {
+  switch (mode) {
+    case Mode::threaded:
+      return "threaded";
+    case Mode::split:
+      return "split";
+    case Mode::sync:
+      return "sync";
+    case Mode::collective:
+      return "collective";
+  }
+  return "unknown";
+}
+
+Status check_options(const SeriesOptions& options) {
+  if (options.mode != Mode::sync)
+    return fail(Code::bad_argument, "mode {} is not available yet; use mode sync",
+                name_of(options.mode));
+  if (!(options.timeout_s > 0))
+    return fail(Code::bad_argument, "a timeout of {} s: give more than 0", options.timeout_s);
+  if (!(options.pace >= 0 && options.pace <= 1))
+    return fail(Code::bad_argument, "pace {}: give a fraction from 0 to 1", options.pace);
+  return {};
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
 /// The lowest and highest over all ranks are equal.
 bool are_equal(Communicator& comm, std::int64_t a, std::int64_t b) {
   std::array<std::int64_t, 4> bounds = {a, -a, b, -b};
@@ -30,15 +60,19 @@ bool are_equal(Communicator& comm, std::int64_t a, std::int64_t b) {
 
 }  // namespace
 
-Series::Series(Files& files, const Log& log, std::string directory, const SeriesOptions& options)
-    : files_(files), log_(log), options_(options), directory_(files, std::move(directory)) {}
+Series::Series(Services services, std::string directory, const SeriesOptions& options)
+    : services_(std::move(services)),
+      options_(options),
+      directory_(*services_.files, std::move(directory)) {}
 
-Result<std::unique_ptr<Series>> Series::open(Communicator& comm, Files& files, const Log& log,
+Result<std::unique_ptr<Series>> Series::open(Communicator& comm, Services services,
                                              const Placement& placement, std::string directory,
                                              const SeriesOptions& options) {
+  CAIRN_TRY(agree(comm, check_options(options)));
   auto roles = assign_roles(placement.node_of_rank, options.group_size, options.files, comm.rank());
   CAIRN_TRY(agree(comm, roles ? Status{} : Status(tl::unexpected(roles.error()))));
-  auto series = std::unique_ptr<Series>(new Series(files, log, std::move(directory), options));
+  auto series =
+      std::unique_ptr<Series>(new Series(std::move(services), std::move(directory), options));
   series->roles_ = *std::move(roles);
   Status opened;
   if (comm.rank() == 0) {
@@ -91,13 +125,26 @@ Status Series::set_field(std::size_t field, std::byte* data, std::uint64_t count
   return {};
 }
 
-Status Series::begin(Communicator& comm, std::uint64_t step) {
-  CAIRN_TRY(check_begin(comm, step));
-  ++last_.sequence;
-  begun_ = step;
-  CAIRN_TRY(hand_over(comm, step));
-  written_ = roles_.is_writer ? write() : Status{};
+Status Series::check_open() const {
+  if (is_closed_) return fail(Code::wrong_state, "{} is closed", directory_.path());
   return {};
+}
+
+Result<Ticket> Series::begin(Communicator& comm, std::uint64_t step) {
+  CAIRN_TRY(check_open());
+  const auto start = std::chrono::steady_clock::now();
+  CAIRN_TRY(check_begin(comm, step));
+  settle_until(comm, ticket());
+  CAIRN_TRY(first_unreported());
+  ++last_.sequence;
+  CAIRN_TRY(hand_over(comm, step));
+  statistics_.copy_s += seconds_since(start);
+  BegunStep begun{ticket(), step, Publication::by_others};
+  if (roles_.is_writer) begun.written = write();
+  unsettled_.push_back(std::move(begun));
+  statistics_.begin_s += seconds_since(start);
+  ++statistics_.steps;
+  return ticket();
 }
 
 Status Series::check_begin(Communicator& comm, std::uint64_t step) {
@@ -116,6 +163,7 @@ Status Series::check_begin(Communicator& comm, std::uint64_t step) {
 Status Series::hand_over(Communicator& comm, std::uint64_t step) {
   Group part(comm, roles_.part_ranks);
   StepPlan plan = plan_step(part, fields_, static_cast<std::uint32_t>(comm.rank()));
+  for (const std::uint64_t bytes : plan.mine.bytes) statistics_.bytes += bytes;
   Group group(comm, roles_.group_ranks);
   const std::vector<Share> shares = gather_shares(group, plan.mine);
   if (roles_.is_writer) {
@@ -126,29 +174,87 @@ Status Series::hand_over(Communicator& comm, std::uint64_t step) {
     plan.header.parts = static_cast<std::uint32_t>(roles_.parts);
     plan.header.ranks = static_cast<std::uint32_t>(comm.size());
     task_ = {plan.header, roles_.writes_header(), shares, buffer_, roles_.group, roles_.groups};
+    statistics_.peak_buffer_bytes =
+        std::max<std::uint64_t>(statistics_.peak_buffer_bytes, buffer_.size());
   }
   gather_data(group, fields_, shares, buffer_);
   return {};
 }
 
-Status Series::write() {
-  CAIRN_TRY(write_part(files_, directory_, task_));
+Result<Publication> Series::write() {
+  auto written = write_part(*services_.files, directory_, task_);
+  if (!written || *written != Publication::published || options_.keep == 0) return written;
+  const Status removed = directory_.remove_all_but(options_.keep);
+  if (!removed)
+    services_.log.warning("{}; older steps stay until the next step is published",
+                          removed.error().text);
+  return written;
+}
+
+Status Series::check_known(Ticket ticket) const {
+  CAIRN_TRY(check_open());
+  if (ticket >= 1 && ticket <= this->ticket()) return {};
+  return fail(Code::bad_argument, "ticket {}: begin() has not returned such a ticket", ticket);
+}
+
+Result<bool> Series::is_finished(Ticket ticket) const {
+  CAIRN_TRY(check_known(ticket));
+  return true;
+}
+
+Status Series::wait(Communicator& comm, Ticket ticket) {
+  CAIRN_TRY(check_open());
+  CAIRN_TRY(agree(comm, check_known(ticket)));
+  if (!are_equal(comm, ticket, 0))
+    return fail(Code::differs, "the ranks wait for different tickets; this one for {}", ticket);
+  settle_until(comm, ticket);
+  return outcome_of(ticket);
+}
+
+void Series::settle_until(Communicator& comm, Ticket last) {
+  while (!unsettled_.empty() && unsettled_.front().ticket <= last) {
+    const BegunStep begun = std::move(unsettled_.front());
+    unsettled_.pop_front();
+    const Status settled = settle(comm, begun);
+    if (!settled) failures_[begun.ticket] = {settled.error(), false};
+  }
+}
+
+Status Series::settle(Communicator& comm, const BegunStep& begun) {
+  CAIRN_TRY(agree(comm, begun.written ? Status{} : tl::unexpected(begun.written.error())));
+  const auto best = allreduce(comm, static_cast<std::int64_t>(*begun.written), Reduce::max);
+  if (best == static_cast<std::int64_t>(Publication::published)) return {};
+  return fail(Code::lost, "{}: step {} was removed or replaced by another process",
+              directory_.path(), begun.step);
+}
+
+Status Series::outcome_of(Ticket ticket) {
+  const auto failure = failures_.find(ticket);
+  if (failure == failures_.end()) return {};
+  failure->second.is_reported = true;
+  return tl::unexpected(failure->second.error);
+}
+
+Status Series::first_unreported() {
+  for (const auto& [ticket, failure] : failures_)
+    if (!failure.is_reported) return outcome_of(ticket);
   return {};
 }
 
-Status Series::wait(Communicator& comm) {
-  if (!begun_) return {};
-  CAIRN_TRY(agree(comm, written_));
-  Status published;
-  if (comm.rank() == 0) published = directory_.check_published(last_, *begun_);
-  if (comm.rank() == 0 && published && options_.keep > 0)
-    published = directory_.remove_all_but(options_.keep);
-  CAIRN_TRY(agree(comm, std::move(published)));
-  return agree(comm, roles_.is_writer ? directory_.remove_marker(*begun_, roles_.group) : Status{});
+Status Series::close(Communicator& comm) {
+  CAIRN_TRY(check_open());
+  settle_until(comm, ticket());
+  is_closed_ = true;
+  directory_.release();
+  return first_unreported();
 }
+
+Status Series::progress() { return check_open(); }
 
 /// Rank 0 looks; the others learn what it found.
 Result<std::vector<std::uint64_t>> Series::steps(Communicator& comm) {
+  CAIRN_TRY(check_open());
+  settle_until(comm, ticket());
   Status looked;
   std::vector<std::uint64_t> numbers;
   if (comm.rank() == 0) {
@@ -156,7 +262,7 @@ Result<std::vector<std::uint64_t>> Series::steps(Communicator& comm) {
     if (!found) looked = tl::unexpected(found.error());
     for (const PublishedStep& one : found.value_or(std::vector<PublishedStep>{})) {
       if (!one.readable)
-        log_.warning("{}: this step cannot be restored", one.readable.error().text);
+        services_.log.warning("{}: this step cannot be restored", one.readable.error().text);
       else
         numbers.push_back(one.step);
     }
@@ -170,12 +276,14 @@ Result<std::vector<std::uint64_t>> Series::steps(Communicator& comm) {
 }
 
 Result<StepIndex> Series::index_of(Communicator& comm, std::uint64_t step) {
-  return StepIndex::load(comm, files_, directory_.step_path(step));
+  CAIRN_TRY(check_open());
+  settle_until(comm, ticket());
+  return StepIndex::load(comm, *services_.files, directory_.step_path(step));
 }
 
 Status Series::restore_one(Communicator& comm, std::uint64_t step) {
   CAIRN_ASSIGN(const StepIndex index, index_of(comm, step));
-  return restore_step(comm, files_, directory_.step_path(step), index, fields_);
+  return restore_step(comm, *services_.files, directory_.step_path(step), index, fields_);
 }
 
 Result<std::uint64_t> Series::restore(Communicator& comm, std::optional<std::uint64_t> step) {
@@ -192,8 +300,8 @@ Result<std::uint64_t> Series::restore(Communicator& comm, std::optional<std::uin
     if (restored) return there.back();
     if (restored.error().code != Code::corrupt) return tl::unexpected(restored.error());
     if (comm.rank() == 0)
-      log_.warning("{}: step {} is not restored, the next older one is tried",
-                   restored.error().text, there.back());
+      services_.log.warning("{}: step {} is not restored, the next older one is tried",
+                            restored.error().text, there.back());
   }
   return fail(Code::not_found, "{} has no step that can be restored", directory_.path());
 }

@@ -5,38 +5,63 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "base/log.hpp"
 #include "comm/communicator.hpp"
-#include "files/files.hpp"
 #include "rbio/field.hpp"
 #include "rbio/restore.hpp"
 #include "rbio/roles.hpp"
 #include "rbio/series_directory.hpp"
+#include "rbio/services.hpp"
 #include "rbio/write_part.hpp"
 #include "topology/placement.hpp"
 
 namespace cairn::rbio {
 
+/// The files are the same in all modes.
 enum class Mode : int {
-  sync = 2,  ///< the writer writes before begin() returns on it
+  threaded = 1,    ///< a thread of the writer writes while all ranks go on
+  split = 2,       ///< as threaded, with writers that have no data of their own
+  sync = 3,        ///< the writer writes before begin() returns on it
+  collective = 4,  ///< all ranks write together through MPI-IO
 };
 
 struct SeriesOptions {
   Mode mode = Mode::sync;
-  int group_size = 0;    ///< ranks; 0: those of a node
-  int files = 0;         ///< per step; 0: one per group
-  std::size_t keep = 0;  ///< newest steps that are kept; 0: all
+  int group_size = 0;              ///< ranks; 0: those of a node
+  int files = 0;                   ///< per step; 0: one per group
+  std::uint64_t memory_bytes = 0;  ///< limit of a writer for its buffers; 0: two of any size
+  std::size_t keep = 0;            ///< newest steps that are kept; 0: all
+  double timeout_s = 600;          ///< a step that is not written so long after begin() has failed
+  /// Writing is spread over this fraction of the time between two steps; 0: as fast as possible.
+  double pace = 0.8;
 };
 
+/// Of this rank since the series was opened.
+struct Statistics {
+  std::uint64_t steps = 0;              ///< begun
+  std::uint64_t bytes = 0;              ///< that this rank handed over
+  double begin_s = 0;                   ///< in begin(), of which
+  double copy_s = 0;                    ///< handing data over
+  double wait_s = 0;                    ///< until a buffer was free; on all ranks of the group
+  double write_s = 0;                   ///< on a writer: writing, without pauses
+  std::uint64_t peak_buffer_bytes = 0;  ///< on a writer: most that its buffers had together
+};
+
+/// Names a step that was begun: 1, 2 and so on, equal on all ranks.
+using Ticket = std::int64_t;
+
+/// An error of a step comes back from wait() of its ticket, and once from the next begin() or
+/// close(), if none of these has returned it before. The step before stays as it is.
 class Series {
  public:
   /// Takes the directory for writing; busy while another run has it. Fails alike on all ranks.
-  static Result<std::unique_ptr<Series>> open(Communicator& comm, Files& files, const Log& log,
+  static Result<std::unique_ptr<Series>> open(Communicator& comm, Services services,
                                               const Placement& placement, std::string directory,
                                               const SeriesOptions& options);
 
@@ -46,39 +71,69 @@ class Series {
   /// Local.
   Status set_field(std::size_t field, std::byte* data, std::uint64_t count);
 
-  /// On return the data of the fields may be changed. Fails alike on all ranks; the step then is
-  /// not begun.
-  Status begin(Communicator& comm, std::uint64_t step);
-  /// Waits until the step begun last is published, or returns why it is not.
-  Status wait(Communicator& comm);
+  /// On return the data of the fields may be changed. Fails alike on all ranks, also with the error
+  /// of an earlier step; the step then is not begun.
+  Result<Ticket> begin(Communicator& comm, std::uint64_t step);
+  /// Local: the bytes of this rank's group are durable, or the step has failed. bad_argument for a
+  /// number that is no ticket.
+  Result<bool> is_finished(Ticket ticket) const;
+  /// Waits until the step is published, or returns why it is not; the same on all ranks. At most
+  /// until its time is over.
+  Status wait(Communicator& comm, Ticket ticket);
+  /// Waits for all steps, and releases the directory. Nothing else may be called afterwards.
+  Status close(Communicator& comm);
+  /// Local: moves data between nodes on while the program computes. Never needed.
+  Status progress();
+  /// Local.
+  Statistics statistics() const { return statistics_; }
 
   /// Fills the fields from `step`, or from the newest one that is whole; returns which it was.
-  /// not_found if there is none.
+  /// not_found if there is none. Waits for all steps that were begun, as the next two do.
   Result<std::uint64_t> restore(Communicator& comm, std::optional<std::uint64_t> step);
   Result<StepIndex> index_of(Communicator& comm, std::uint64_t step);
   /// In the order in which they were written.
   Result<std::vector<std::uint64_t>> steps(Communicator& comm);
 
  private:
-  Series(Files& files, const Log& log, std::string directory, const SeriesOptions& options);
+  struct BegunStep {
+    Ticket ticket = 0;
+    std::uint64_t step = 0;
+    Result<Publication> written;  ///< on a writer
+  };
+
+  struct Failure {
+    Error error;
+    bool is_reported = false;
+  };
+
+  Series(Services services, std::string directory, const SeriesOptions& options);
+  Ticket ticket() const { return static_cast<Ticket>(last_.sequence); }
+  Status check_open() const;
   Status check_begin(Communicator& comm, std::uint64_t step);
+  Status check_known(Ticket ticket) const;
   Status hand_over(Communicator& comm, std::uint64_t step);
-  Status write();
+  Result<Publication> write();
+  /// Makes the outcome of steps known on all ranks, in the order in which they were begun.
+  void settle_until(Communicator& comm, Ticket last);
+  Status settle(Communicator& comm, const BegunStep& begun);
+  Status outcome_of(Ticket ticket);
+  Status first_unreported();
   Status restore_one(Communicator& comm, std::uint64_t step);
 
-  Files& files_;
-  const Log& log_;
+  const Services services_;
   const SeriesOptions options_;
   SeriesDirectory directory_;
   Roles roles_;
   std::vector<Field> fields_;
-  Attempt last_;                        ///< the step begun last
-  std::optional<std::uint64_t> begun_;  ///< its number
+  bool is_closed_ = false;
+  Attempt last_;                     ///< its sequence is the last ticket
+  std::deque<BegunStep> unsettled_;  ///< whose outcome is not yet known on all ranks
+  std::map<Ticket, Failure> failures_;
+  Statistics statistics_;
 
   // On a writer:
   PartTask task_;
   Blob buffer_;
-  Status written_;  ///< the step begun last
 };
 
 }  // namespace cairn::rbio

@@ -47,13 +47,15 @@ TEST_F(SeriesCrashTest, AfterADeathAtAnyOperationTheNewestWholeStepIsRestored) {
       if (operation.index >= at) throw Death{};
       return {};
     });
-    EXPECT_THROW(write_steps(*dying, directory(), shape_, {2}), Death);
+    try {
+      write_steps(*dying, directory(), shape_, {2});
+    } catch (const Death&) {  // how many operations there are depends on who comes first
+    }
     Team(2).run([&](Communicator& comm) {
-      const Log log;
       Shape two = shape_;
       two.ranks = 2;
       two.options = {};
-      const auto series = open_series(comm, *files_, log, directory(), two);
+      const auto series = open_series(comm, *files_, directory(), two);
       Program program(*series, comm.rank(), comm.size());
       const auto restored = series->restore(comm, std::nullopt);
       ASSERT_TRUE(restored) << restored.error().text;
@@ -96,14 +98,14 @@ TEST_F(SeriesCrashTest, AnErrorOfAnyOperationReachesAllRanksAndLeavesTheStepBefo
       return {};
     });
     Team(3).run([&](Communicator& comm) {
-      const Log log;
-      const auto series =
-          Series::open(comm, *failing, log, placement_of(shape_), directory(), shape_.options);
+      const auto series = Series::open(comm, services_of(*failing), placement_of(shape_),
+                                       directory(), shape_.options);
       if (!series) return;
       Program program(**series, comm.rank(), comm.size());
       program.compute(2);
-      const Status begun = (*series)->begin(comm, 2);
-      const Status written = begun ? (*series)->wait(comm) : begun;
+      const auto begun = (*series)->begin(comm, 2);
+      ASSERT_TRUE(begun) << begun.error().text;
+      const Status written = (*series)->wait(comm, *begun);
       const auto restored = (*series)->restore(comm, std::nullopt);
       ASSERT_TRUE(restored) << restored.error().text;
       EXPECT_TRUE(program.holds(*restored));

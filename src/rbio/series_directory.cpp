@@ -123,11 +123,12 @@ Result<Publication> SeriesDirectory::publish_if_complete(const Attempt& attempt,
   const auto is_first = files_.make_new_folder(folder + "/" + std::string(claim_name), open_mode);
   if (!is_first && !is_absent(is_first.error())) return tl::unexpected(is_first.error());
   if (!is_first || !*is_first) return Publication::by_others;
-  return publish(attempt, step);
+  return publish(attempt, step, writers);
 }
 
 /// By one process at a time.
-Result<Publication> SeriesDirectory::publish(const Attempt& attempt, std::uint64_t step) {
+Result<Publication> SeriesDirectory::publish(const Attempt& attempt, std::uint64_t step,
+                                             int writers) {
   const std::string folder = attempt_path(attempt, step);
   CAIRN_ASSIGN(const std::optional<Attempt> there, attempt_to_beat(step));
   if (there && *there > attempt) {
@@ -139,17 +140,9 @@ Result<Publication> SeriesDirectory::publish(const Attempt& attempt, std::uint64
   CAIRN_TRY(files_.sync_folder(path_));
   CAIRN_TRY(files_.sync_folder(work_path()));
   CAIRN_TRY(files_.remove_folder(step_path(step) + "/" + std::string(claim_name)));
+  for (int writer = 0; writer < writers; ++writer)
+    CAIRN_TRY(files_.remove_file(step_path(step) + "/" + marker_name(writer)));
   return Publication::published;
-}
-
-Status SeriesDirectory::check_published(const Attempt& attempt, std::uint64_t step) {
-  CAIRN_ASSIGN(const std::optional<Attempt> there, attempt_of_step(step));
-  if (there == attempt) return {};
-  return fail(Code::lost, "{}: step {} was removed or replaced by another process", path_, step);
-}
-
-Status SeriesDirectory::remove_marker(std::uint64_t step, int writer) {
-  return files_.remove_file(step_path(step) + "/" + marker_name(writer));
 }
 
 Status SeriesDirectory::remove_all_but(std::size_t keep) {
@@ -189,9 +182,7 @@ Status SeriesDirectory::finish_attempt(const std::string& name) {
   const int writers = static_cast<int>(done->writers);
   CAIRN_ASSIGN(const bool complete, has_all_markers(folder, writers));
   if (!complete) return remove_all(files_, folder);
-  CAIRN_ASSIGN(const Publication result, publish(known->attempt, known->step));
-  if (result != Publication::published) return {};
-  for (int writer = 0; writer < writers; ++writer) CAIRN_TRY(remove_marker(known->step, writer));
+  CAIRN_TRY(publish(known->attempt, known->step, writers));
   return {};
 }
 

@@ -41,6 +41,8 @@ class SeriesDirectory {
   /// Makes the directory, takes the lock, finishes what a dead run left, and counts a generation.
   /// One process per series. busy while another one holds the series.
   Result<std::uint64_t> open_for_writing();
+  /// Lets another process open it.
+  void release() { lock_.reset(); }
 
   /// The published steps in the order in which they were written, those that cannot be read first.
   /// not_found if there is no such directory.
@@ -54,18 +56,13 @@ class SeriesDirectory {
   Status mark_done(const Attempt& attempt, std::uint64_t step, int writer, int writers);
   /// After mark_done(). Of the writers that find all markers, one publishes.
   Result<Publication> publish_if_complete(const Attempt& attempt, std::uint64_t step, int writers);
-  /// Once all writers have finished: lost if the step is not there as this attempt wrote it.
-  Status check_published(const Attempt& attempt, std::uint64_t step);
-  /// After the publication.
-  Status remove_marker(std::uint64_t step, int writer);
-
   /// Keeps the `keep` steps written last.
   Status remove_all_but(std::size_t keep);
 
  private:
   std::string work_path() const { return path_ + "/.rbio"; }
   Result<bool> has_all_markers(const std::string& folder, int writers);
-  Result<Publication> publish(const Attempt& attempt, std::uint64_t step);
+  Result<Publication> publish(const Attempt& attempt, std::uint64_t step, int writers);
   Status finish_leftovers();
   Status finish_attempt(const std::string& name);
   Result<std::uint64_t> next_generation();

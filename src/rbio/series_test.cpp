@@ -52,13 +52,14 @@ TEST_F(SeriesTest, RanksThatAlternateBetweenNodesAreInRankOrderInASharedFile) {
   Placement alternating;
   alternating.node_of_rank = {1, 2, 1, 2};
   Team(4).run([&](Communicator& comm) {
-    const Log log;
-    const auto series = Series::open(comm, *files_, log, alternating, directory(), shape.options);
+    const auto series =
+        Series::open(comm, services_of(*files_), alternating, directory(), shape.options);
     ASSERT_TRUE(series);
     Program program(**series, comm.rank(), comm.size());
     program.compute(5);
-    ASSERT_TRUE((*series)->begin(comm, 5));
-    ASSERT_TRUE((*series)->wait(comm));
+    const auto ticket = (*series)->begin(comm, 5);
+    ASSERT_TRUE(ticket);
+    ASSERT_TRUE((*series)->wait(comm, *ticket));
   });
   expect_restored(*files_, directory(), shape_of(3, 0, 0), 5);
 }
@@ -94,8 +95,7 @@ TEST_F(SeriesTest, EveryFlippedByteIsFoundAndAnOlderStepIsRestored) {
     damaged[at] ^= std::byte{1};
     ASSERT_TRUE(write_file_atomically(*files_, part(2, 1), damaged, false));
     Team(4).run([&](Communicator& comm) {
-      const Log log;
-      const auto series = open_series(comm, *files_, log, directory(), shape);
+      const auto series = open_series(comm, *files_, directory(), shape);
       Program program(*series, comm.rank(), comm.size());
       const auto restored = series->restore(comm, std::nullopt);
       ASSERT_TRUE(restored);
@@ -116,8 +116,7 @@ TEST_F(SeriesTest, APartOfAnotherStepIsNotTaken) {
   write_steps(*files_, directory(), shape, {1, 2});
   ASSERT_TRUE(files_->rename(part(1, 1), part(2, 1)));
   Team(4).run([&](Communicator& comm) {
-    const Log log;
-    const auto series = open_series(comm, *files_, log, directory(), shape);
+    const auto series = open_series(comm, *files_, directory(), shape);
     Program program(*series, comm.rank(), comm.size());
     EXPECT_EQ(series->restore(comm, std::nullopt).error().code, Code::not_found);
   });
@@ -127,8 +126,7 @@ TEST_F(SeriesTest, AStepThatWasAskedForIsRestored) {
   const Shape shape = shape_of(3, 0, 0);
   write_steps(*files_, directory(), shape, {1, 2, 3});
   Team(3).run([&](Communicator& comm) {
-    const Log log;
-    const auto series = open_series(comm, *files_, log, directory(), shape);
+    const auto series = open_series(comm, *files_, directory(), shape);
     Program program(*series, comm.rank(), comm.size());
     ASSERT_TRUE(series->restore(comm, 2));
     EXPECT_TRUE(program.holds(2));
@@ -140,8 +138,7 @@ TEST_F(SeriesTest, AnotherNumberOfElementsIsRefused) {
   const Shape shape = shape_of(2, 0, 0);
   write_steps(*files_, directory(), shape, {1});
   Team(2).run([&](Communicator& comm) {
-    const Log log;
-    const auto series = open_series(comm, *files_, log, directory(), shape);
+    const auto series = open_series(comm, *files_, directory(), shape);
     std::vector<double> data(100);
     ASSERT_TRUE(series->add_field({"density", ElementType::float64, 1},
                                   reinterpret_cast<std::byte*>(data.data()), data.size()));
@@ -153,8 +150,7 @@ TEST_F(SeriesTest, AnotherTypeIsRefused) {
   const Shape shape = shape_of(1, 0, 0);
   write_steps(*files_, directory(), shape, {1});
   Team(1).run([&](Communicator& comm) {
-    const Log log;
-    const auto series = open_series(comm, *files_, log, directory(), shape);
+    const auto series = open_series(comm, *files_, directory(), shape);
     std::vector<std::int64_t> data(total_of(0));
     ASSERT_TRUE(series->add_field({"density", ElementType::int64, 1},
                                   reinterpret_cast<std::byte*>(data.data()), data.size()));
@@ -164,8 +160,7 @@ TEST_F(SeriesTest, AnotherTypeIsRefused) {
 
 TEST_F(SeriesTest, RanksThatDifferAreFound) {
   Team(3).run([&](Communicator& comm) {
-    const Log log;
-    const auto series = open_series(comm, *files_, log, directory(), shape_of(3, 0, 0));
+    const auto series = open_series(comm, *files_, directory(), shape_of(3, 0, 0));
     Program program(*series, comm.rank(), comm.size());
     const auto begun = series->begin(comm, comm.rank() == 2 ? 8 : 7);
     ASSERT_FALSE(begun);
@@ -174,14 +169,57 @@ TEST_F(SeriesTest, RanksThatDifferAreFound) {
 }
 
 TEST_F(SeriesTest, ASecondRunInTheSameDirectoryIsRefused) {
-  const Log log;
   Team(1).run([&](Communicator& comm) {
-    const auto first = open_series(comm, *files_, log, directory(), shape_of(1, 0, 0));
-    const auto second = Series::open(comm, *files_, log, placement_of(shape_of(1, 0, 0)),
+    const auto first = open_series(comm, *files_, directory(), shape_of(1, 0, 0));
+    const auto second = Series::open(comm, services_of(*files_), placement_of(shape_of(1, 0, 0)),
                                      directory(), SeriesOptions{});
     ASSERT_FALSE(second);
     EXPECT_EQ(second.error().code, Code::busy);
   });
+}
+
+TEST_F(SeriesTest, ATicketIsWaitedForAsOftenAsOneLikes) {
+  Team(3).run([&](Communicator& comm) {
+    const auto series = open_series(comm, *files_, directory(), shape_of(3, 1, 0));
+    Program program(*series, comm.rank(), comm.size());
+    EXPECT_EQ(series->wait(comm, 1).error().code, Code::bad_argument);
+    for (const std::uint64_t step : {7U, 9U}) {
+      program.compute(step);
+      ASSERT_TRUE(series->begin(comm, step));
+    }
+    for (const Ticket ticket : {2, 1, 2}) {
+      EXPECT_TRUE(series->wait(comm, ticket));
+      EXPECT_TRUE(series->is_finished(ticket).value());
+    }
+    EXPECT_EQ(series->is_finished(3).error().code, Code::bad_argument);
+    EXPECT_EQ(series->wait(comm, comm.rank() == 1 ? 1 : 2).error().code, Code::differs);
+    EXPECT_EQ(series->statistics().steps, 2U);
+  });
+}
+
+TEST_F(SeriesTest, AClosedSeriesMayBeOpenedAgainAndAcceptsNoCalls) {
+  Team(2).run([&](Communicator& comm) {
+    const auto series = open_series(comm, *files_, directory(), shape_of(2, 0, 0));
+    Program program(*series, comm.rank(), comm.size());
+    ASSERT_TRUE(series->close(comm));
+    EXPECT_EQ(series->begin(comm, 1).error().code, Code::wrong_state);
+    EXPECT_EQ(series->close(comm).error().code, Code::wrong_state);
+    EXPECT_TRUE(open_series(comm, *files_, directory(), shape_of(2, 0, 0)));
+  });
+}
+
+TEST_F(SeriesTest, OptionsOutOfRangeAreErrors) {
+  SeriesOptions late, fast;
+  late.timeout_s = 0;
+  fast.pace = 1.5;
+  for (const SeriesOptions& options : {late, fast}) {
+    Team(2).run([&](Communicator& comm) {
+      const auto series = Series::open(comm, services_of(*files_), placement_of(shape_of(2, 0, 0)),
+                                       directory(), options);
+      ASSERT_FALSE(series);
+      EXPECT_EQ(series.error().code, Code::bad_argument);
+    });
+  }
 }
 
 }  // namespace

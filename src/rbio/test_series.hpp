@@ -97,9 +97,15 @@ class Program {
   std::vector<Blob> data_;
 };
 
-inline std::unique_ptr<Series> open_series(Communicator& comm, Files& files, const Log& log,
+/// `files` outlives the series.
+inline Services services_of(Files& files) {
+  return {std::shared_ptr<Files>(std::shared_ptr<Files>(), &files), Log()};
+}
+
+inline std::unique_ptr<Series> open_series(Communicator& comm, Files& files,
                                            const std::string& directory, const Shape& shape) {
-  auto series = Series::open(comm, files, log, placement_of(shape), directory, shape.options);
+  auto series =
+      Series::open(comm, services_of(files), placement_of(shape), directory, shape.options);
   EXPECT_TRUE(series) << series.error().text;
   return series ? *std::move(series) : nullptr;
 }
@@ -108,17 +114,17 @@ inline std::unique_ptr<Series> open_series(Communicator& comm, Files& files, con
 inline void write_steps(Files& files, const std::string& directory, const Shape& shape,
                         const std::vector<std::uint64_t>& steps) {
   Team(shape.ranks).run([&](Communicator& comm) {
-    const Log log;
-    const auto series = open_series(comm, files, log, directory, shape);
+    const auto series = open_series(comm, files, directory, shape);
     Program program(*series, comm.rank(), comm.size());
     for (const std::uint64_t step : steps) {
       program.compute(step);
-      const Status begun = series->begin(comm, step);
+      const auto begun = series->begin(comm, step);
       ASSERT_TRUE(begun) << begun.error().text;
       program.forget();  // the file has what was there before begin() returned
-      const Status written = series->wait(comm);
+      const Status written = series->wait(comm, *begun);
       ASSERT_TRUE(written) << written.error().text;
     }
+    ASSERT_TRUE(series->close(comm));
   });
 }
 
@@ -126,8 +132,7 @@ inline void write_steps(Files& files, const std::string& directory, const Shape&
 inline void expect_restored(Files& files, const std::string& directory, const Shape& shape,
                             std::uint64_t step) {
   Team(shape.ranks).run([&](Communicator& comm) {
-    const Log log;
-    const auto series = open_series(comm, files, log, directory, shape);
+    const auto series = open_series(comm, files, directory, shape);
     Program program(*series, comm.rank(), comm.size());
     program.forget();
     const auto restored = series->restore(comm, std::nullopt);

@@ -1,0 +1,20 @@
+// What a series needs of the process it runs in.
+#pragma once
+
+#include <memory>
+
+#include "base/log.hpp"
+#include "files/files.hpp"
+
+namespace cairn::rbio {
+
+/// Shared, because a thread that a hanging file system holds may outlive the series.
+struct Services {
+  std::shared_ptr<Files> files;
+  Log log;
+};
+
+/// Those of this machine.
+Services system_services(Log log);
+
+}  // namespace cairn::rbio
