@@ -82,7 +82,7 @@ Result<std::unique_ptr<OpenSeries>> OpenSeries::open(std::unique_ptr<MpiCommunic
 }
 
 Status OpenSeries::open_directory(const Log& log, const OpenArguments& arguments) {
-  CAIRN_TRY(check_same_call(*comm_, "rbio_open", "before it is open", text_of(arguments)));
+  CAIRN_TRY(check_same_call(*comm_, "rbio_open", "CLOSED", text_of(arguments)));
   CAIRN_TRY(agree(check_arguments(arguments)));
   const auto node = node_name();
   CAIRN_TRY(agree(node ? Status{} : Status(tl::unexpected(node.error()))));

@@ -7,17 +7,6 @@ namespace cairn::rbio {
 namespace {
 
 constexpr int share_tag = 1;
-constexpr int data_tag = 2;
-
-/// Calls `send_or_receive` for each message that the bytes make.
-template <class Span, class Each>
-void for_each_message(Span bytes, Each each) {
-  while (!bytes.empty()) {
-    const std::size_t length = std::min(bytes.size(), Communicator::max_message_bytes);
-    each(bytes.first(length));
-    bytes = bytes.subspan(length);
-  }
-}
 
 std::vector<std::uint64_t> packed(const Share& share) {
   std::vector<std::uint64_t> numbers = {share.rank, share.entry_offset};
@@ -82,28 +71,6 @@ BufferLayout::BufferLayout(const std::vector<Share>& shares) : offsets_(shares.s
       bytes_ += shares[member].bytes[field];
     }
   }
-}
-
-void gather_data(Communicator& group, const std::vector<Field>& fields,
-                 const std::vector<Share>& shares, MutableBytes buffer) {
-  std::vector<Request> requests;
-  if (group.rank() != 0) {
-    for (const Field& field : fields)
-      for_each_message(field.content(),
-                       [&](Bytes piece) { requests.push_back(group.isend(piece, 0, data_tag)); });
-    return wait_all(group, requests);
-  }
-  const BufferLayout layout(shares);
-  for (std::size_t member = 1; member < shares.size(); ++member)
-    for (std::size_t field = 0; field < fields.size(); ++field)
-      for_each_message(buffer.subspan(layout.offset(member, field), shares[member].bytes[field]),
-                       [&](MutableBytes piece) {
-                         requests.push_back(group.irecv(piece, static_cast<int>(member), data_tag));
-                       });
-  for (std::size_t field = 0; field < fields.size(); ++field)
-    std::copy_n(fields[field].data, fields[field].bytes(),
-                buffer.begin() + static_cast<std::ptrdiff_t>(layout.offset(0, field)));
-  wait_all(group, requests);
 }
 
 }  // namespace cairn::rbio

@@ -46,9 +46,4 @@ class BufferLayout {
   std::uint64_t bytes_ = 0;
 };
 
-/// Over the ranks of one group: brings the data of all into `buffer` of its first rank, which is
-/// bytes() of the layout long; elsewhere both are empty. On return the caller's data may change.
-void gather_data(Communicator& group, const std::vector<Field>& fields,
-                 const std::vector<Share>& shares, MutableBytes buffer);
-
 }  // namespace cairn::rbio

@@ -37,14 +37,19 @@ std::string_view name_of(Mode mode) {
 }
 
 Status check_options(const SeriesOptions& options) {
-  if (options.mode != Mode::sync)
-    return fail(Code::bad_argument, "mode {} is not available yet; use mode sync",
+  if (options.mode != Mode::sync && options.mode != Mode::threaded)
+    return fail(Code::bad_argument, "mode {} is not available yet; use mode threaded or sync",
                 name_of(options.mode));
   if (!(options.timeout_s > 0))
     return fail(Code::bad_argument, "a timeout of {} s: give more than 0", options.timeout_s);
   if (!(options.pace >= 0 && options.pace <= 1))
     return fail(Code::bad_argument, "pace {}: give a fraction from 0 to 1", options.pace);
   return {};
+}
+
+std::chrono::steady_clock::duration seconds(double number) {
+  return std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+      std::chrono::duration<double>(number));
 }
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -84,7 +89,26 @@ Result<std::unique_ptr<Series>> Series::open(Communicator& comm, Services servic
   }
   CAIRN_TRY(agree(comm, std::move(opened)));
   comm.bcast(mutable_bytes_of(series->last_.generation), 0);
+  CAIRN_TRY(agree(comm, series->start_writer(comm, placement)));
   return series;
+}
+
+Status Series::start_writer(Communicator& comm, const Placement& placement) {
+  const auto node_of = [&](int rank) {
+    return placement.node_of_rank[static_cast<std::size_t>(rank)];
+  };
+  const bool is_near = node_of(comm.rank()) == node_of(roles_.group_ranks.front());
+  hand_over_.emplace(services_.memory, is_near, services_.log);
+  Group group(comm, roles_.group_ranks);
+  page_ = share_page(group);
+  if (!roles_.is_writer) return {};
+  if (!page_) return fail(Code::no_space, "{}: no memory is left", directory_.path());
+  pool_.emplace(group.size() > 1 ? services_.memory : nullptr, options_.memory_bytes,
+                services_.log);
+  writer_ = std::make_unique<StepWriter>(
+      services_, StepWriter::Settings{options_.mode == Mode::threaded, directory_.path(),
+                                      options_.keep, page_});
+  return writer_->start();
 }
 
 Result<std::size_t> Series::add_field(const FieldShape& shape, std::byte* data,
@@ -132,19 +156,113 @@ Status Series::check_open() const {
 
 Result<Ticket> Series::begin(Communicator& comm, std::uint64_t step) {
   CAIRN_TRY(check_open());
-  const auto start = std::chrono::steady_clock::now();
+  const TimePoint start = std::chrono::steady_clock::now();
   CAIRN_TRY(check_begin(comm, step));
-  settle_until(comm, ticket());
+  settle_done(comm);
   CAIRN_TRY(first_unreported());
+  Group part(comm, roles_.part_ranks);
+  StepPlan plan = plan_step(part, fields_, static_cast<std::uint32_t>(comm.rank()));
+  Group group(comm, roles_.group_ranks);
+  std::vector<Share> shares = gather_shares(group, plan.mine);
+  CAIRN_ASSIGN(auto buffer, take_buffers(comm, shares));
+  const TimePoint copying = std::chrono::steady_clock::now();
+  hand_over_->bring(group, fields_, shares, buffer.get(),
+                    pool_ ? pool_->ids() : std::vector<std::uint64_t>{});
+  statistics_.copy_s += seconds_since(copying);
   ++last_.sequence;
-  CAIRN_TRY(hand_over(comm, step));
-  statistics_.copy_s += seconds_since(start);
-  BegunStep begun{ticket(), step, Publication::by_others};
-  if (roles_.is_writer) begun.written = write();
+  BegunStep begun{ticket(), step, start + seconds(options_.timeout_s), nullptr};
+  if (roles_.is_writer) {
+    plan.header.step = step;
+    auto job = make_job(plan.header, std::move(shares), std::move(buffer));
+    job->begun = start;
+    job->deadline = begun.deadline;
+    job->paced_s = paced_s(start);
+    job->task.header.ranks = static_cast<std::uint32_t>(comm.size());
+    begun.job = job;
+    writer_->post(std::move(job));
+  }
   unsettled_.push_back(std::move(begun));
-  statistics_.begin_s += seconds_since(start);
   ++statistics_.steps;
+  for (const Field& field : fields_) statistics_.bytes += field.bytes();
+  statistics_.begin_s += seconds_since(start);
   return ticket();
+}
+
+/// Null if this rank cannot map it.
+std::shared_ptr<Segment> Series::share_page(Communicator& group) {
+  constexpr std::uint64_t page_bytes = 4096;
+  std::unique_ptr<Segment> page;
+  if (roles_.is_writer) {
+    auto made = make_segment(group.size() > 1 ? services_.memory.get() : nullptr, page_bytes,
+                             services_.log);
+    if (made) page = *std::move(made);
+  }
+  std::unique_ptr<Segment> of_member;
+  hand_over_->share(group, page.get(), of_member);
+  return roles_.is_writer ? std::move(page) : std::move(of_member);
+}
+
+std::shared_ptr<WriteJob> Series::make_job(const PartHeader& header, std::vector<Share> shares,
+                                           std::shared_ptr<StepBuffer> buffer) {
+  auto job = std::make_shared<WriteJob>();
+  PartTask& task = job->task;
+  task.header = header;
+  task.header.attempt = last_;
+  task.header.part = static_cast<std::uint32_t>(roles_.part());
+  task.header.parts = static_cast<std::uint32_t>(roles_.parts);
+  task.writes_header = roles_.writes_header();
+  task.buffer = buffer->segment->bytes().first(BufferLayout(shares).bytes());
+  task.shares = std::move(shares);
+  task.writer = roles_.group;
+  task.writers = roles_.groups;
+  job->buffer = std::move(buffer);
+  job->number = last_.sequence;
+  job->failed = std::exchange(failed_, {});
+  return job;
+}
+
+/// The sync at the end, and the next step, need their time too; half of the timeout is enough.
+double Series::paced_s(TimePoint now) {
+  const auto before = std::exchange(last_begin_, now);
+  if (!before) return 0;
+  const double interval_s = std::chrono::duration<double>(now - *before).count();
+  return std::min(options_.pace * interval_s, options_.timeout_s / 2);
+}
+
+/// On a writer: waits for the oldest step that is being written, if need be.
+Result<std::shared_ptr<StepBuffer>> Series::take_buffer(std::uint64_t bytes) {
+  while (true) {
+    CAIRN_ASSIGN(auto buffer, pool_->take(bytes));
+    if (buffer) return buffer;
+    const auto busy =
+        std::find_if(unsettled_.begin(), unsettled_.end(),
+                     [&](const BegunStep& begun) { return !writer_->is_done(*begun.job); });
+    if (busy == unsettled_.end() || !writer_->wait_until_done(*busy->job))
+      return fail(Code::io,
+                  "no buffer is free: the file system still holds a step whose time is over; the "
+                  "program may go on, and try again later");
+  }
+}
+
+Result<std::shared_ptr<StepBuffer>> Series::take_buffers(Communicator& comm,
+                                                         const std::vector<Share>& shares) {
+  const TimePoint start = std::chrono::steady_clock::now();
+  std::shared_ptr<StepBuffer> buffer;
+  Status mine;
+  if (roles_.is_writer) {
+    auto taken = take_buffer(BufferLayout(shares).bytes());
+    if (taken)
+      buffer = *std::move(taken);
+    else
+      mine = tl::unexpected(std::move(taken).error());
+  }
+  const Status all = agree(comm, std::move(mine));
+  statistics_.wait_s += seconds_since(start);
+  if (all) return buffer;
+  if (buffer) buffer->is_used = false;
+  settle_done(comm);
+  CAIRN_TRY(first_unreported());
+  return tl::unexpected(all.error());
 }
 
 Status Series::check_begin(Communicator& comm, std::uint64_t step) {
@@ -159,38 +277,6 @@ Status Series::check_begin(Communicator& comm, std::uint64_t step) {
               step);
 }
 
-/// Brings the data of each group to its writer.
-Status Series::hand_over(Communicator& comm, std::uint64_t step) {
-  Group part(comm, roles_.part_ranks);
-  StepPlan plan = plan_step(part, fields_, static_cast<std::uint32_t>(comm.rank()));
-  for (const std::uint64_t bytes : plan.mine.bytes) statistics_.bytes += bytes;
-  Group group(comm, roles_.group_ranks);
-  const std::vector<Share> shares = gather_shares(group, plan.mine);
-  if (roles_.is_writer) {
-    buffer_.resize(BufferLayout(shares).bytes());
-    plan.header.step = step;
-    plan.header.attempt = last_;
-    plan.header.part = static_cast<std::uint32_t>(roles_.part());
-    plan.header.parts = static_cast<std::uint32_t>(roles_.parts);
-    plan.header.ranks = static_cast<std::uint32_t>(comm.size());
-    task_ = {plan.header, roles_.writes_header(), shares, buffer_, roles_.group, roles_.groups};
-    statistics_.peak_buffer_bytes =
-        std::max<std::uint64_t>(statistics_.peak_buffer_bytes, buffer_.size());
-  }
-  gather_data(group, fields_, shares, buffer_);
-  return {};
-}
-
-Result<Publication> Series::write() {
-  auto written = write_part(*services_.files, directory_, task_);
-  if (!written || *written != Publication::published || options_.keep == 0) return written;
-  const Status removed = directory_.remove_all_but(options_.keep);
-  if (!removed)
-    services_.log.warning("{}; older steps stay until the next step is published",
-                          removed.error().text);
-  return written;
-}
-
 Status Series::check_known(Ticket ticket) const {
   CAIRN_TRY(check_open());
   if (ticket >= 1 && ticket <= this->ticket()) return {};
@@ -199,7 +285,10 @@ Status Series::check_known(Ticket ticket) const {
 
 Result<bool> Series::is_finished(Ticket ticket) const {
   CAIRN_TRY(check_known(ticket));
-  return true;
+  const auto begun = std::find_if(unsettled_.begin(), unsettled_.end(),
+                                  [&](const BegunStep& one) { return one.ticket == ticket; });
+  if (begun == unsettled_.end() || std::chrono::steady_clock::now() >= begun->deadline) return true;
+  return page_ && last_done(*page_) >= static_cast<std::uint64_t>(ticket);
 }
 
 Status Series::wait(Communicator& comm, Ticket ticket) {
@@ -216,13 +305,42 @@ void Series::settle_until(Communicator& comm, Ticket last) {
     const BegunStep begun = std::move(unsettled_.front());
     unsettled_.pop_front();
     const Status settled = settle(comm, begun);
-    if (!settled) failures_[begun.ticket] = {settled.error(), false};
+    if (settled) continue;
+    failures_[begun.ticket] = {settled.error(), false};
+    if (comm.rank() == 0)
+      failed_.push_back({{last_.generation, static_cast<std::uint64_t>(begun.ticket)}, begun.step});
   }
 }
 
+/// Those that all writers have done, and those up to the first one that has failed somewhere.
+void Series::settle_done(Communicator& comm) {
+  constexpr Ticket none = std::numeric_limits<Ticket>::max();
+  std::array<Ticket, 2> done_and_failed = {ticket(), none};
+  for (const BegunStep& begun : unsettled_) {
+    if (!begun.job) break;
+    if (writer_->has_failed(*begun.job)) done_and_failed[1] = begun.ticket;
+    if (writer_->has_failed(*begun.job) || !writer_->is_done(*begun.job)) {
+      done_and_failed[0] = begun.ticket - 1;
+      break;
+    }
+  }
+  comm.allreduce(done_and_failed, Reduce::min);
+  const auto [done, failed] = done_and_failed;
+  settle_until(comm, failed == none ? done : failed);
+}
+
 Status Series::settle(Communicator& comm, const BegunStep& begun) {
-  CAIRN_TRY(agree(comm, begun.written ? Status{} : tl::unexpected(begun.written.error())));
-  const auto best = allreduce(comm, static_cast<std::int64_t>(*begun.written), Reduce::max);
+  Status mine;
+  auto publication = Publication::by_others;
+  if (begun.job) {
+    auto written = writer_->wait(*begun.job);
+    if (written)
+      publication = *written;
+    else
+      mine = tl::unexpected(std::move(written).error());
+  }
+  CAIRN_TRY(agree(comm, std::move(mine)));
+  const auto best = allreduce(comm, static_cast<std::int64_t>(publication), Reduce::max);
   if (best == static_cast<std::int64_t>(Publication::published)) return {};
   return fail(Code::lost, "{}: step {} was removed or replaced by another process",
               directory_.path(), begun.step);
@@ -244,9 +362,17 @@ Status Series::first_unreported() {
 Status Series::close(Communicator& comm) {
   CAIRN_TRY(check_open());
   settle_until(comm, ticket());
+  if (writer_) writer_->stop();
   is_closed_ = true;
   directory_.release();
   return first_unreported();
+}
+
+Statistics Series::statistics() const {
+  Statistics now = statistics_;
+  if (writer_) now.write_s = writer_->write_s();
+  if (pool_) now.peak_buffer_bytes = pool_->peak_bytes();
+  return now;
 }
 
 Status Series::progress() { return check_open(); }

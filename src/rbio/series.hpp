@@ -13,11 +13,14 @@
 #include <vector>
 
 #include "comm/communicator.hpp"
+#include "rbio/buffer_pool.hpp"
 #include "rbio/field.hpp"
+#include "rbio/hand_over.hpp"
 #include "rbio/restore.hpp"
 #include "rbio/roles.hpp"
 #include "rbio/series_directory.hpp"
 #include "rbio/services.hpp"
+#include "rbio/step_writer.hpp"
 #include "rbio/write_part.hpp"
 #include "topology/placement.hpp"
 
@@ -32,7 +35,7 @@ enum class Mode : int {
 };
 
 struct SeriesOptions {
-  Mode mode = Mode::sync;
+  Mode mode = Mode::threaded;
   int group_size = 0;              ///< ranks; 0: those of a node
   int files = 0;                   ///< per step; 0: one per group
   std::uint64_t memory_bytes = 0;  ///< limit of a writer for its buffers; 0: two of any size
@@ -77,15 +80,17 @@ class Series {
   /// Local: the bytes of this rank's group are durable, or the step has failed. bad_argument for a
   /// number that is no ticket.
   Result<bool> is_finished(Ticket ticket) const;
-  /// Waits until the step is published, or returns why it is not; the same on all ranks. At most
-  /// until its time is over.
+  /// Waits until the step is published, or returns why it is not; the same on all ranks. In mode
+  /// threaded at most until its time is over. After an error of the time or of the publication
+  /// itself, a step that all writers have finished may still be published, whole, by the next open.
   Status wait(Communicator& comm, Ticket ticket);
-  /// Waits for all steps, and releases the directory. Nothing else may be called afterwards.
+  /// Waits for all steps as wait() does, and releases the directory. A thread that a file system
+  /// holds is left to itself. Nothing else may be called afterwards.
   Status close(Communicator& comm);
   /// Local: moves data between nodes on while the program computes. Never needed.
   Status progress();
   /// Local.
-  Statistics statistics() const { return statistics_; }
+  Statistics statistics() const;
 
   /// Fills the fields from `step`, or from the newest one that is whole; returns which it was.
   /// not_found if there is none. Waits for all steps that were begun, as the next two do.
@@ -98,7 +103,8 @@ class Series {
   struct BegunStep {
     Ticket ticket = 0;
     std::uint64_t step = 0;
-    Result<Publication> written;  ///< on a writer
+    TimePoint deadline;
+    std::shared_ptr<const WriteJob> job;  ///< on a writer
   };
 
   struct Failure {
@@ -111,8 +117,16 @@ class Series {
   Status check_open() const;
   Status check_begin(Communicator& comm, std::uint64_t step);
   Status check_known(Ticket ticket) const;
-  Status hand_over(Communicator& comm, std::uint64_t step);
-  Result<Publication> write();
+  Status start_writer(Communicator& comm, const Placement& placement);
+  std::shared_ptr<Segment> share_page(Communicator& group);
+  Result<std::shared_ptr<StepBuffer>> take_buffer(std::uint64_t bytes);
+  /// Waits until all writers have a buffer.
+  Result<std::shared_ptr<StepBuffer>> take_buffers(Communicator& comm,
+                                                   const std::vector<Share>& shares);
+  std::shared_ptr<WriteJob> make_job(const PartHeader& header, std::vector<Share> shares,
+                                     std::shared_ptr<StepBuffer> buffer);
+  double paced_s(TimePoint now);
+  void settle_done(Communicator& comm);
   /// Makes the outcome of steps known on all ranks, in the order in which they were begun.
   void settle_until(Communicator& comm, Ticket last);
   Status settle(Communicator& comm, const BegunStep& begun);
@@ -131,9 +145,14 @@ class Series {
   std::map<Ticket, Failure> failures_;
   Statistics statistics_;
 
+  std::optional<HandOver> hand_over_;
+  std::shared_ptr<Segment> page_;  ///< last_done(); null if this rank cannot map it
+
   // On a writer:
-  PartTask task_;
-  Blob buffer_;
+  std::optional<BufferPool> pool_;
+  std::unique_ptr<StepWriter> writer_;
+  std::vector<FailedAttempt> failed_;  ///< on rank 0, for the next job
+  std::optional<TimePoint> last_begin_;
 };
 
 }  // namespace cairn::rbio

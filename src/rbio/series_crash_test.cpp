@@ -1,4 +1,9 @@
-// The run dies, or an operation fails, at each step of the protocol.
+// The process is killed, or an operation fails, at each step of the protocol.
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
 
 #include "files/hooked_files.hpp"
 #include "rbio/test_series.hpp"
@@ -6,12 +11,11 @@
 namespace cairn::rbio {
 namespace {
 
-struct Death {};
-
-class SeriesCrashTest : public testing::Test {
+class SeriesCrashTest : public testing::TestWithParam<Mode> {
  protected:
   SeriesCrashTest() {
     shape_.ranks = 3;
+    shape_.options.mode = GetParam();
     shape_.options.group_size = 1;
     shape_.options.files = 2;
   }
@@ -19,23 +23,40 @@ class SeriesCrashTest : public testing::Test {
 
   /// Operations on files that writing step 2 takes.
   std::uint64_t operations_of_a_step() {
-    const TemporaryFolder other;
+    const TemporaryFolder other(fast_folder());
     write_steps(*files_, other / "series", shape_, {1});
-    std::uint64_t count = 0;
-    const auto counted = make_hooked_files(*files_, [&](const FileOperation& operation) -> Status {
-      count = operation.index + 1;
+    std::atomic<std::uint64_t> count = 0;
+    const auto counted = make_hooked_files(*files_, [&](const FileOperation&) -> Status {
+      ++count;
       return {};
     });
     write_steps(*counted, other / "series", shape_, {2});
     return count;
   }
 
+  /// A process that is killed before operation `at`, if it has so many.
+  void write_and_die(const std::vector<std::uint64_t>& steps, std::uint64_t at) {
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      const auto dying = make_hooked_files(*files_, [&](const FileOperation& operation) -> Status {
+        if (operation.index >= at) static_cast<void>(::raise(SIGKILL));
+        return {};
+      });
+      write_steps(*dying, directory(), shape_, steps);
+      ::_exit(testing::Test::HasFailure() ? 1 : 0);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFSIGNALED(status) ? WTERMSIG(status) == SIGKILL : WEXITSTATUS(status) == 0);
+  }
+
   Shape shape_;
-  TemporaryFolder folder_;
+  TemporaryFolder folder_{fast_folder()};
   std::unique_ptr<Files> files_ = make_posix_files();
 };
 
-TEST_F(SeriesCrashTest, AfterADeathAtAnyOperationTheNewestWholeStepIsRestored) {
+TEST_P(SeriesCrashTest, AfterADeathAtAnyOperationTheNewestWholeStepIsRestored) {
   const std::uint64_t operations = operations_of_a_step();
   ASSERT_GT(operations, 20U);
   bool old_seen = false, new_seen = false;
@@ -43,14 +64,7 @@ TEST_F(SeriesCrashTest, AfterADeathAtAnyOperationTheNewestWholeStepIsRestored) {
     SCOPED_TRACE(fmt::format("operation {}", at));
     ASSERT_TRUE(remove_all(*files_, directory()));
     write_steps(*files_, directory(), shape_, {1});
-    const auto dying = make_hooked_files(*files_, [&](const FileOperation& operation) -> Status {
-      if (operation.index >= at) throw Death{};
-      return {};
-    });
-    try {
-      write_steps(*dying, directory(), shape_, {2});
-    } catch (const Death&) {  // how many operations there are depends on who comes first
-    }
+    write_and_die({2}, at);
     Team(2).run([&](Communicator& comm) {
       Shape two = shape_;
       two.ranks = 2;
@@ -69,52 +83,85 @@ TEST_F(SeriesCrashTest, AfterADeathAtAnyOperationTheNewestWholeStepIsRestored) {
   EXPECT_TRUE(old_seen && new_seen);
 }
 
-TEST_F(SeriesCrashTest, AStepThatIsWrittenAgainIsNeverLost) {
+TEST_P(SeriesCrashTest, AStepThatIsWrittenAgainIsNeverLost) {
   const std::uint64_t operations = operations_of_a_step() + 10;
   for (std::uint64_t at = 0; at < operations; ++at) {
     SCOPED_TRACE(fmt::format("operation {}", at));
     ASSERT_TRUE(remove_all(*files_, directory()));
     write_steps(*files_, directory(), shape_, {2});
-    const auto dying = make_hooked_files(*files_, [&](const FileOperation& operation) -> Status {
-      if (operation.index >= at) throw Death{};
-      return {};
-    });
-    try {
-      write_steps(*dying, directory(), shape_, {2});
-    } catch (const Death&) {
-    }
+    write_and_die({2}, at);
     expect_restored(*files_, directory(), shape_, 2);
   }
 }
 
-TEST_F(SeriesCrashTest, AnErrorOfAnyOperationReachesAllRanksAndLeavesTheStepBefore) {
+TEST_P(SeriesCrashTest, WhileOlderStepsAreRemovedTheNewestOneStays) {
+  shape_.options.keep = 1;
+  const std::uint64_t operations = operations_of_a_step() + 30;
+  for (std::uint64_t at = operations / 2; at < operations; ++at) {
+    SCOPED_TRACE(fmt::format("operation {}", at));
+    ASSERT_TRUE(remove_all(*files_, directory()));
+    write_steps(*files_, directory(), shape_, {1});
+    write_and_die({2}, at);
+    Team(3).run([&](Communicator& comm) {
+      const auto series = open_series(comm, *files_, directory(), shape_);
+      Program program(*series, comm.rank(), comm.size());
+      const auto restored = series->restore(comm, std::nullopt);
+      ASSERT_TRUE(restored) << restored.error().text;
+      EXPECT_TRUE(program.holds(*restored));
+    });
+  }
+}
+
+TEST_P(SeriesCrashTest, AnErrorOfAnyOperationReachesAllRanksAndLeavesTheStepBefore) {
   const std::uint64_t operations = operations_of_a_step();
+  std::uint64_t failures = 0;
   for (std::uint64_t at = 0; at < operations; ++at) {
     SCOPED_TRACE(fmt::format("operation {}", at));
     ASSERT_TRUE(remove_all(*files_, directory()));
     write_steps(*files_, directory(), shape_, {1});
+    std::atomic<bool> is_over = false;
     const auto failing = make_hooked_files(*files_, [&](const FileOperation& operation) -> Status {
-      if (operation.index == at) return fail(Code::no_space, "{}: no space", operation.path);
+      if (operation.index >= at && !is_over)
+        return fail(at % 2 == 0 ? Code::no_space : Code::io, "{}: failed", operation.path);
       return {};
     });
     Team(3).run([&](Communicator& comm) {
-      const auto series = Series::open(comm, services_of(*failing), placement_of(shape_),
+      const auto opened = Series::open(comm, services_of(*failing), placement_of(shape_),
                                        directory(), shape_.options);
-      if (!series) return;
-      Program program(**series, comm.rank(), comm.size());
+      if (!opened) return;
+      Series& series = **opened;
+      Program program(series, comm.rank(), comm.size());
       program.compute(2);
-      const auto begun = (*series)->begin(comm, 2);
+      const auto begun = series.begin(comm, 2);
       ASSERT_TRUE(begun) << begun.error().text;
-      const Status written = (*series)->wait(comm, *begun);
-      const auto restored = (*series)->restore(comm, std::nullopt);
+      program.forget();
+      const Status written = series.wait(comm, *begun);
+      if (!written) {
+        EXPECT_EQ(written.error().code, at % 2 == 0 ? Code::no_space : Code::io);
+        if (comm.rank() == 0) ++failures;
+      }
+      comm.barrier();
+      is_over = true;
+      comm.barrier();
+      const auto restored = series.restore(comm, std::nullopt);
       ASSERT_TRUE(restored) << restored.error().text;
       EXPECT_TRUE(program.holds(*restored));
       if (written) {
         EXPECT_EQ(*restored, 2U);
       }
+      program.compute(3);
+      const auto next = series.begin(comm, 3);
+      ASSERT_TRUE(next) << next.error().text;
+      ASSERT_TRUE(series.wait(comm, *next));
+      EXPECT_TRUE(series.close(comm));
     });
+    if (files_->list(directory() + "/step.3")) expect_restored(*files_, directory(), shape_, 3);
   }
+  EXPECT_GT(failures, 20U);
 }
+
+INSTANTIATE_TEST_SUITE_P(Modes, SeriesCrashTest, testing::Values(Mode::threaded, Mode::sync),
+                         name_of_mode);
 
 }  // namespace
 }  // namespace cairn::rbio

@@ -145,6 +145,14 @@ Result<Publication> SeriesDirectory::publish(const Attempt& attempt, std::uint64
   return Publication::published;
 }
 
+Status SeriesDirectory::remove_incomplete(const Attempt& attempt, std::uint64_t step, int writers) {
+  const std::string folder = attempt_path(attempt, step);
+  const auto complete = has_all_markers(folder, writers);
+  if (!complete && is_absent(complete.error())) return {};
+  if (!complete) return tl::unexpected(complete.error());
+  return *complete ? Status{} : remove_all(files_, folder);
+}
+
 Status SeriesDirectory::remove_all_but(std::size_t keep) {
   CAIRN_ASSIGN(std::vector<PublishedStep> all, steps());
   // A step that cannot be read now may be readable later, so only a user removes it.

@@ -56,6 +56,10 @@ class SeriesDirectory {
   Status mark_done(const Attempt& attempt, std::uint64_t step, int writer, int writers);
   /// After mark_done(). Of the writers that find all markers, one publishes.
   Result<Publication> publish_if_complete(const Attempt& attempt, std::uint64_t step, int writers);
+  /// What a failed attempt has left, unless all writers have finished it: then the next open may
+  /// still publish it.
+  Status remove_incomplete(const Attempt& attempt, std::uint64_t step, int writers);
+
   /// Keeps the `keep` steps written last.
   Status remove_all_but(std::size_t keep);
 

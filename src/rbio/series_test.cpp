@@ -5,7 +5,7 @@
 namespace cairn::rbio {
 namespace {
 
-class SeriesTest : public testing::Test {
+class SeriesTest : public testing::TestWithParam<Mode> {
  protected:
   std::string directory() const { return folder_ / "series"; }
   std::string part(std::uint64_t step, std::uint32_t part) {
@@ -13,19 +13,20 @@ class SeriesTest : public testing::Test {
            SeriesDirectory::part_name(part);
   }
 
-  TemporaryFolder folder_;
+  static Shape shape_of(int ranks, int group_size, int parts) {
+    Shape shape;
+    shape.ranks = ranks;
+    shape.options.mode = GetParam();
+    shape.options.group_size = group_size;
+    shape.options.files = parts;
+    return shape;
+  }
+
+  TemporaryFolder folder_{fast_folder()};
   std::unique_ptr<Files> files_ = make_posix_files();
 };
 
-Shape shape_of(int ranks, int group_size, int parts) {
-  Shape shape;
-  shape.ranks = ranks;
-  shape.options.group_size = group_size;
-  shape.options.files = parts;
-  return shape;
-}
-
-TEST_F(SeriesTest, EveryNumberOfRanksGroupsAndFilesGivesBackWhatWasWritten) {
+TEST_P(SeriesTest, EveryNumberOfRanksGroupsAndFilesGivesBackWhatWasWritten) {
   std::uint64_t step = 0;
   for (const int ranks : {1, 2, 3, 5, 8, 16}) {
     for (const int group_size : {0, 1, 2, 3, 64}) {
@@ -41,13 +42,13 @@ TEST_F(SeriesTest, EveryNumberOfRanksGroupsAndFilesGivesBackWhatWasWritten) {
   }
 }
 
-TEST_F(SeriesTest, AnyNumberOfRanksRestores) {
+TEST_P(SeriesTest, AnyNumberOfRanksRestores) {
   write_steps(*files_, directory(), shape_of(6, 2, 2), {11});
   for (const int ranks : {1, 2, 5, 6, 9, 16})
     expect_restored(*files_, directory(), shape_of(ranks, 0, 0), 11);
 }
 
-TEST_F(SeriesTest, RanksThatAlternateBetweenNodesAreInRankOrderInASharedFile) {
+TEST_P(SeriesTest, RanksThatAlternateBetweenNodesAreInRankOrderInASharedFile) {
   const Shape shape = shape_of(4, 0, 1);
   Placement alternating;
   alternating.node_of_rank = {1, 2, 1, 2};
@@ -64,7 +65,7 @@ TEST_F(SeriesTest, RanksThatAlternateBetweenNodesAreInRankOrderInASharedFile) {
   expect_restored(*files_, directory(), shape_of(3, 0, 0), 5);
 }
 
-TEST_F(SeriesTest, AStepThatIsWrittenAgainIsReplaced) {
+TEST_P(SeriesTest, AStepThatIsWrittenAgainIsReplaced) {
   const Shape shape = shape_of(4, 2, 0);
   write_steps(*files_, directory(), shape, {1, 2, 3});
   write_steps(*files_, directory(), shape, {2});
@@ -72,7 +73,7 @@ TEST_F(SeriesTest, AStepThatIsWrittenAgainIsReplaced) {
   expect_restored(*files_, directory(), shape, 2);
 }
 
-TEST_F(SeriesTest, OnlyTheNewestStepsAreKept) {
+TEST_P(SeriesTest, OnlyTheNewestStepsAreKept) {
   Shape shape = shape_of(4, 2, 1);
   shape.options.keep = 2;
   write_steps(*files_, directory(), shape, {10, 20, 30, 40});
@@ -84,7 +85,7 @@ TEST_F(SeriesTest, OnlyTheNewestStepsAreKept) {
   EXPECT_EQ((*steps)[1].step, 40U);
 }
 
-TEST_F(SeriesTest, EveryFlippedByteIsFoundAndAnOlderStepIsRestored) {
+TEST_P(SeriesTest, EveryFlippedByteIsFoundAndAnOlderStepIsRestored) {
   const Shape shape = shape_of(4, 2, 2);
   write_steps(*files_, directory(), shape, {1, 2});
   const auto content = read_file(*files_, part(2, 1), 1 << 30);
@@ -104,14 +105,14 @@ TEST_F(SeriesTest, EveryFlippedByteIsFoundAndAnOlderStepIsRestored) {
   }
 }
 
-TEST_F(SeriesTest, AMissingPartIsFoundAndAnOlderStepIsRestored) {
+TEST_P(SeriesTest, AMissingPartIsFoundAndAnOlderStepIsRestored) {
   const Shape shape = shape_of(4, 2, 2);
   write_steps(*files_, directory(), shape, {1, 2});
   ASSERT_TRUE(files_->remove_file(part(2, 1)));
   expect_restored(*files_, directory(), shape, 1);
 }
 
-TEST_F(SeriesTest, APartOfAnotherStepIsNotTaken) {
+TEST_P(SeriesTest, APartOfAnotherStepIsNotTaken) {
   const Shape shape = shape_of(4, 2, 2);
   write_steps(*files_, directory(), shape, {1, 2});
   ASSERT_TRUE(files_->rename(part(1, 1), part(2, 1)));
@@ -122,7 +123,7 @@ TEST_F(SeriesTest, APartOfAnotherStepIsNotTaken) {
   });
 }
 
-TEST_F(SeriesTest, AStepThatWasAskedForIsRestored) {
+TEST_P(SeriesTest, AStepThatWasAskedForIsRestored) {
   const Shape shape = shape_of(3, 0, 0);
   write_steps(*files_, directory(), shape, {1, 2, 3});
   Team(3).run([&](Communicator& comm) {
@@ -134,7 +135,7 @@ TEST_F(SeriesTest, AStepThatWasAskedForIsRestored) {
   });
 }
 
-TEST_F(SeriesTest, AnotherNumberOfElementsIsRefused) {
+TEST_P(SeriesTest, AnotherNumberOfElementsIsRefused) {
   const Shape shape = shape_of(2, 0, 0);
   write_steps(*files_, directory(), shape, {1});
   Team(2).run([&](Communicator& comm) {
@@ -146,7 +147,7 @@ TEST_F(SeriesTest, AnotherNumberOfElementsIsRefused) {
   });
 }
 
-TEST_F(SeriesTest, AnotherTypeIsRefused) {
+TEST_P(SeriesTest, AnotherTypeIsRefused) {
   const Shape shape = shape_of(1, 0, 0);
   write_steps(*files_, directory(), shape, {1});
   Team(1).run([&](Communicator& comm) {
@@ -158,7 +159,7 @@ TEST_F(SeriesTest, AnotherTypeIsRefused) {
   });
 }
 
-TEST_F(SeriesTest, RanksThatDifferAreFound) {
+TEST_P(SeriesTest, RanksThatDifferAreFound) {
   Team(3).run([&](Communicator& comm) {
     const auto series = open_series(comm, *files_, directory(), shape_of(3, 0, 0));
     Program program(*series, comm.rank(), comm.size());
@@ -168,17 +169,17 @@ TEST_F(SeriesTest, RanksThatDifferAreFound) {
   });
 }
 
-TEST_F(SeriesTest, ASecondRunInTheSameDirectoryIsRefused) {
+TEST_P(SeriesTest, ASecondRunInTheSameDirectoryIsRefused) {
   Team(1).run([&](Communicator& comm) {
     const auto first = open_series(comm, *files_, directory(), shape_of(1, 0, 0));
     const auto second = Series::open(comm, services_of(*files_), placement_of(shape_of(1, 0, 0)),
-                                     directory(), SeriesOptions{});
+                                     directory(), shape_of(1, 0, 0).options);
     ASSERT_FALSE(second);
     EXPECT_EQ(second.error().code, Code::busy);
   });
 }
 
-TEST_F(SeriesTest, ATicketIsWaitedForAsOftenAsOneLikes) {
+TEST_P(SeriesTest, ATicketIsWaitedForAsOftenAsOneLikes) {
   Team(3).run([&](Communicator& comm) {
     const auto series = open_series(comm, *files_, directory(), shape_of(3, 1, 0));
     Program program(*series, comm.rank(), comm.size());
@@ -197,7 +198,7 @@ TEST_F(SeriesTest, ATicketIsWaitedForAsOftenAsOneLikes) {
   });
 }
 
-TEST_F(SeriesTest, AClosedSeriesMayBeOpenedAgainAndAcceptsNoCalls) {
+TEST_P(SeriesTest, AClosedSeriesMayBeOpenedAgainAndAcceptsNoCalls) {
   Team(2).run([&](Communicator& comm) {
     const auto series = open_series(comm, *files_, directory(), shape_of(2, 0, 0));
     Program program(*series, comm.rank(), comm.size());
@@ -208,7 +209,7 @@ TEST_F(SeriesTest, AClosedSeriesMayBeOpenedAgainAndAcceptsNoCalls) {
   });
 }
 
-TEST_F(SeriesTest, OptionsOutOfRangeAreErrors) {
+TEST_P(SeriesTest, OptionsOutOfRangeAreErrors) {
   SeriesOptions late, fast;
   late.timeout_s = 0;
   fast.pace = 1.5;
@@ -221,6 +222,9 @@ TEST_F(SeriesTest, OptionsOutOfRangeAreErrors) {
     });
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Modes, SeriesTest, testing::Values(Mode::threaded, Mode::sync),
+                         name_of_mode);
 
 }  // namespace
 }  // namespace cairn::rbio

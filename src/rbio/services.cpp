@@ -4,6 +4,8 @@
 
 namespace cairn::rbio {
 
-Services system_services(Log log) { return {make_posix_files(), std::move(log)}; }
+Services system_services(Log log) {
+  return {make_posix_files(), make_posix_shared_memory(), std::move(log)};
+}
 
 }  // namespace cairn::rbio

@@ -5,12 +5,14 @@
 
 #include "base/log.hpp"
 #include "files/files.hpp"
+#include "rbio/shared_memory.hpp"
 
 namespace cairn::rbio {
 
 /// Shared, because a thread that a hanging file system holds may outlive the series.
 struct Services {
   std::shared_ptr<Files> files;
+  std::shared_ptr<SharedMemory> memory;  ///< null: all data go by messages
   Log log;
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <memory>
@@ -19,6 +20,14 @@ struct Shape {
   SeriesOptions options;
   int ranks_per_node = 2;
 };
+
+/// In memory, where there is such a folder: a sync takes long on a disk, and no test here needs
+/// one.
+inline std::string fast_folder() { return ::access("/dev/shm", W_OK) == 0 ? "/dev/shm" : ""; }
+
+inline std::string name_of_mode(const testing::TestParamInfo<Mode>& mode) {
+  return mode.param == Mode::threaded ? "Threaded" : "Sync";
+}
 
 inline Placement placement_of(const Shape& shape) {
   Placement placement;
@@ -99,7 +108,8 @@ class Program {
 
 /// `files` outlives the series.
 inline Services services_of(Files& files) {
-  return {std::shared_ptr<Files>(std::shared_ptr<Files>(), &files), Log()};
+  return {std::shared_ptr<Files>(std::shared_ptr<Files>(), &files), make_posix_shared_memory(),
+          Log()};
 }
 
 inline std::unique_ptr<Series> open_series(Communicator& comm, Files& files,

@@ -39,13 +39,18 @@ std::vector<Extent> extents_of(const std::vector<Share>& shares) {
   return joined;
 }
 
-Status write_data(File& file, const PartTask& task) {
+/// The kernel begins with each piece at once, so that little is left to the sync at the end.
+Status write_data(File& file, const PartTask& task, const WriteGate& gate) {
+  std::uint64_t written = 0;
   for (Extent extent : extents_of(task.shares)) {
     while (extent.bytes > 0) {
       const std::uint64_t length =
           std::min(extent.bytes, write_bytes - extent.file_offset % write_bytes);
+      CAIRN_TRY(gate(written));
       CAIRN_TRY(
           file.write_at(extent.file_offset, task.buffer.subspan(extent.buffer_offset, length)));
+      file.start_writing(extent.file_offset, length);
+      written += length;
       extent = {extent.file_offset + length, extent.buffer_offset + length, extent.bytes - length};
     }
   }
@@ -84,21 +89,24 @@ Status write_table(File& file, const PartTask& task) {
 
 }  // namespace
 
-Result<Publication> write_part(Files& files, SeriesDirectory& series, const PartTask& task) {
+Result<Publication> write_part(Files& files, SeriesDirectory& series, const PartTask& task,
+                               const WriteGate& gate) {
   const Attempt& attempt = task.header.attempt;
   const std::uint64_t step = task.header.step;
   const std::string folder = series.attempt_path(attempt, step);
   const std::string path = folder + "/" + SeriesDirectory::part_name(task.header.part);
+  CAIRN_TRY(gate(0));
   CAIRN_TRY(series.make_attempt(attempt, step));
   // Writers that share a file may come in any order: each makes it if it is not there.
   CAIRN_TRY(files.append(path, {}, file_mode));
   CAIRN_ASSIGN(const auto file, files.open_for_update(path));
   if (task.writes_header) CAIRN_TRY(file->resize(task.header.file_bytes));
-  CAIRN_TRY(write_data(*file, task));
+  CAIRN_TRY(write_data(*file, task, gate));
   CAIRN_TRY(write_table(*file, task));
   if (task.writes_header) CAIRN_TRY(file->write_at(0, encode_header(task.header)));
   CAIRN_TRY(file->sync());
   CAIRN_TRY(files.sync_folder(folder));
+  CAIRN_TRY(gate(0));  // from here on the step may be published
   CAIRN_TRY(series.mark_done(attempt, step, task.writer, task.writers));
   return series.publish_if_complete(attempt, step, task.writers);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "files/files.hpp"
@@ -22,7 +23,12 @@ struct PartTask {
   int writers = 1;
 };
 
+/// Asked before each piece, with how many bytes of the group's data should be written by now: it
+/// may wait, and its error ends the writing. With 0 it does not wait.
+using WriteGate = std::function<Status(std::uint64_t written)>;
+
 /// Local; needs no other rank. On success the group's bytes are durable.
-Result<Publication> write_part(Files& files, SeriesDirectory& series, const PartTask& task);
+Result<Publication> write_part(Files& files, SeriesDirectory& series, const PartTask& task,
+                               const WriteGate& gate);
 
 }  // namespace cairn::rbio

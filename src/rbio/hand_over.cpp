@@ -1,0 +1,167 @@
+#include "rbio/hand_over.hpp"
+
+#include <algorithm>
+#include <span>
+
+#include "records/wire.hpp"
+
+namespace cairn::rbio {
+namespace {
+
+constexpr int mapped_tag = 3;
+constexpr int copied_tag = 4;
+constexpr int data_tag = 5;
+
+/// Calls `each` for each message that the bytes make.
+template <class Span, class Each>
+void for_each_message(Span bytes, Each each) {
+  while (!bytes.empty()) {
+    const std::size_t length = std::min(bytes.size(), Communicator::max_message_bytes);
+    each(bytes.first(length));
+    bytes = bytes.subspan(length);
+  }
+}
+
+/// Where this rank's pieces begin in the buffer: as BufferLayout says, without the shares of all.
+std::vector<std::uint64_t> places_of(Communicator& group, const std::vector<Field>& fields) {
+  std::vector<std::int64_t> mine;
+  for (const Field& field : fields) mine.push_back(static_cast<std::int64_t>(field.bytes()));
+  const Scan scan = exclusive_scan(group, mine);
+  std::vector<std::uint64_t> places;
+  std::int64_t field_begin = 0;
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    places.push_back(static_cast<std::uint64_t>(field_begin + scan.before[i]));
+    field_begin += scan.total[i];
+  }
+  return places;
+}
+
+void copy_fields(const std::vector<Field>& fields, const std::vector<std::uint64_t>& places,
+                 MutableBytes buffer) {
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    const Bytes content = fields[i].content();
+    const MutableBytes place = buffer.subspan(places[i], content.size());
+    if (!content.empty()) std::memcpy(place.data(), content.data(), content.size());
+  }
+}
+
+void send_fields(Communicator& group, const std::vector<Field>& fields) {
+  std::vector<Request> requests;
+  for (const Field& field : fields)
+    for_each_message(field.content(),
+                     [&](Bytes piece) { requests.push_back(group.isend(piece, 0, data_tag)); });
+  wait_all(group, requests);
+}
+
+/// What the writer gets: the data of some members, and from the others that they have copied.
+std::vector<Request> post_receives(Communicator& group, const std::vector<Share>& shares,
+                                   StepBuffer& buffer) {
+  std::vector<Request> requests;
+  const BufferLayout layout(shares);
+  for (std::size_t member = 1; member < shares.size(); ++member) {
+    const int from = static_cast<int>(member);
+    if (buffer.is_mapped_by[member]) {
+      requests.push_back(group.irecv({}, from, copied_tag));
+      continue;
+    }
+    for (std::size_t field = 0; field < shares[member].bytes.size(); ++field)
+      for_each_message(
+          buffer.segment->bytes().subspan(layout.offset(member, field),
+                                          shares[member].bytes[field]),
+          [&](MutableBytes piece) { requests.push_back(group.irecv(piece, from, data_tag)); });
+  }
+  return requests;
+}
+
+/// Of all members whether they have mapped a segment.
+std::vector<bool> collect_answers(Communicator& group) {
+  std::vector<std::uint8_t> answers(static_cast<std::size_t>(group.size()), 1);
+  std::vector<Request> requests;
+  for (int member = 1; member < group.size(); ++member)
+    requests.push_back(group.irecv(mutable_bytes_of(answers[static_cast<std::size_t>(member)]),
+                                   member, mapped_tag));
+  wait_all(group, requests);
+  return {answers.begin(), answers.end()};
+}
+
+/// What the writer says of the buffer of a step.
+struct Offer {
+  std::uint64_t id = 0;
+  std::vector<std::uint64_t> buffers;
+};
+
+Offer bcast_offer(Communicator& group, const StepBuffer* buffer,
+                  const std::vector<std::uint64_t>& buffers) {
+  Encoder out;
+  if (buffer != nullptr) {
+    out.u64(buffer->id);
+    for (const std::uint64_t id : buffers) out.u64(id);
+  }
+  Blob blob = out.take();
+  bcast_blob(group, blob, 0);
+  Decoder in(blob);
+  Offer offer{in.u64(), {}};
+  while (!in.at_end()) offer.buffers.push_back(in.u64());
+  return offer;
+}
+
+}  // namespace
+
+std::vector<bool> HandOver::share(Communicator& group, Segment* of_writer,
+                                  std::unique_ptr<Segment>& mine) {
+  Encoder out;
+  out.text(of_writer != nullptr ? of_writer->name() : "");
+  out.u64(of_writer != nullptr ? of_writer->bytes().size() : 0);
+  Blob blob = out.take();
+  bcast_blob(group, blob, 0);
+  if (group.rank() == 0) {
+    std::vector<bool> answers = collect_answers(group);
+    if (of_writer != nullptr) of_writer->remove_name();
+    return answers;
+  }
+  Decoder in(blob);
+  const std::string name = in.text();
+  const std::uint64_t bytes = in.u64();
+  if (is_near_ && memory_ && !name.empty()) {
+    auto attached = memory_->attach(name, bytes);
+    if (attached)
+      mine = *std::move(attached);
+    else
+      log_.warning("{}; this rank sends its data by messages, which is slower",
+                   attached.error().text);
+  }
+  const std::uint8_t answer = mine ? 1 : 0;
+  send(group, bytes_of(answer), 0, mapped_tag);
+  return {};
+}
+
+Segment* HandOver::mapped(Communicator& group, StepBuffer* buffer,
+                          const std::vector<std::uint64_t>& buffers) {
+  const Offer offer = bcast_offer(group, buffer, buffers);
+  const bool is_new = !mapped_.contains(offer.id);
+  std::erase_if(mapped_, [&](const auto& entry) {
+    return std::find(offer.buffers.begin(), offer.buffers.end(), entry.first) ==
+           offer.buffers.end();
+  });
+  std::unique_ptr<Segment>& mine = mapped_[offer.id];
+  if (is_new) {
+    std::vector<bool> by = share(group, buffer ? buffer->segment.get() : nullptr, mine);
+    if (buffer != nullptr) buffer->is_mapped_by = std::move(by);
+  }
+  return buffer != nullptr ? buffer->segment.get() : mine.get();
+}
+
+void HandOver::bring(Communicator& group, const std::vector<Field>& fields,
+                     const std::vector<Share>& shares, StepBuffer* buffer,
+                     const std::vector<std::uint64_t>& buffers) {
+  const std::vector<std::uint64_t> places = places_of(group, fields);
+  Segment* segment = mapped(group, buffer, buffers);
+  if (segment == nullptr) return send_fields(group, fields);
+  std::vector<Request> requests;
+  if (buffer != nullptr) requests = post_receives(group, shares, *buffer);
+  copy_fields(fields, places, segment->bytes());
+  if (buffer == nullptr) requests.push_back(group.isend({}, 0, copied_tag));
+  wait_all(group, requests);
+}
+
+}  // namespace cairn::rbio

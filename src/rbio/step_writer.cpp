@@ -1,0 +1,246 @@
+#include "rbio/step_writer.hpp"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <new>
+#include <system_error>
+
+#include "files/blocked_signals.hpp"
+
+namespace cairn::rbio {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds time_for_removal(30);
+constexpr int low_priority = 5;  // the program computes on the same cores
+
+double seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+/// Lock-free, so that processes may share it.
+std::atomic_ref<std::uint64_t> number_in(Segment& page) {
+  static_assert(std::atomic_ref<std::uint64_t>::is_always_lock_free);
+  return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(page.bytes().data()));
+}
+
+Error too_late(const WriteJob& job) {
+  return {
+      Code::io,
+      fmt::format("step {} is not written after {:.0f} s: the file system is too slow or hangs; "
+                  "raise the option timeout, or lower the amount of data",
+                  job.task.header.step, seconds(job.deadline - job.begun)),
+      -1};
+}
+
+}  // namespace
+
+std::uint64_t last_done(Segment& page) { return number_in(page).load(); }
+
+/// Owned by the thread too. Only `mutex` is ever held, and never during an operation on files.
+struct StepWriter::Shared {
+  Shared(Services s, Settings t)
+      : services(std::move(s)),
+        settings(std::move(t)),
+        directory(*services.files, settings.directory) {}
+
+  void work();
+  void carry_out(const WriteJob& job);
+  Result<Publication> write(const WriteJob& job);
+  Status pass(const WriteJob& job, std::uint64_t written);
+  void remove_failed(const WriteJob& job);
+  void remove_old_steps(const Result<Publication>& written);
+  bool is_done(const WriteJob& job) const { return done >= job.number; }
+  TimePoint latest_end() const;
+
+  const Services services;
+  const Settings settings;
+  SeriesDirectory directory;
+
+  mutable std::mutex mutex;
+  std::condition_variable changed;
+  // Guarded by mutex:
+  std::deque<std::shared_ptr<const WriteJob>> queue;
+  std::map<std::uint64_t, Result<Publication>> results;  ///< that wait() has not returned yet
+  std::uint64_t done = 0;                                ///< number of the last job that is done
+  std::uint64_t given_up = 0;                            ///< jobs up to this one must end
+  std::uint64_t hurried = 0;                             ///< jobs up to this one make no pauses
+  std::shared_ptr<const WriteJob> last_posted;
+  bool is_stopping = false;
+  bool has_ended = false;
+  double write_s = 0;
+  double pause_s = 0;
+};
+
+StepWriter::StepWriter(Services services, Settings settings)
+    : shared_(std::make_shared<Shared>(std::move(services), std::move(settings))) {}
+
+StepWriter::~StepWriter() { stop(); }
+
+Status StepWriter::start() {
+  if (!shared_->settings.is_threaded) return {};
+  process_ = ::getpid();
+  const BlockedSignals blocked;
+  try {
+    thread_.emplace([shared = shared_] {
+      ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), low_priority);
+      shared->work();
+    });
+  } catch (const std::system_error& error) {
+    return fail(Code::io, "cannot start the I/O thread of {}: {}; use the option mode=sync",
+                shared_->settings.directory, error.what());
+  }
+  return {};
+}
+
+void StepWriter::post(std::shared_ptr<const WriteJob> job) {
+  if (!thread_) return shared_->carry_out(*job);
+  const std::scoped_lock lock(shared_->mutex);
+  shared_->last_posted = job;
+  shared_->queue.push_back(std::move(job));
+  shared_->changed.notify_all();
+}
+
+bool StepWriter::is_done(const WriteJob& job) const {
+  const std::scoped_lock lock(shared_->mutex);
+  return shared_->is_done(job);
+}
+
+bool StepWriter::has_failed(const WriteJob& job) const {
+  const std::scoped_lock lock(shared_->mutex);
+  if (!shared_->is_done(job)) return Clock::now() >= job.deadline;
+  const auto result = shared_->results.find(job.number);
+  return result != shared_->results.end() && !result->second;
+}
+
+bool StepWriter::wait_until_done(const WriteJob& job) {
+  std::unique_lock lock(shared_->mutex);
+  shared_->hurried = std::max(shared_->hurried, job.number);
+  shared_->changed.notify_all();
+  return shared_->changed.wait_until(lock, job.deadline, [&] { return shared_->is_done(job); });
+}
+
+Result<Publication> StepWriter::wait(const WriteJob& job) {
+  static_cast<void>(wait_until_done(job));
+  const std::scoped_lock lock(shared_->mutex);
+  if (!shared_->is_done(job)) {
+    shared_->given_up = std::max(shared_->given_up, job.number);
+    return tl::unexpected(too_late(job));
+  }
+  auto result = std::move(shared_->results.at(job.number));
+  shared_->results.erase(job.number);
+  return result;
+}
+
+void StepWriter::stop() {
+  if (!thread_) return;
+  std::thread thread = *std::move(thread_);
+  thread_.reset();
+  if (process_ != ::getpid()) return thread.detach();  // a child made by fork() has no such thread
+  {
+    std::unique_lock lock(shared_->mutex);
+    shared_->is_stopping = true;
+    shared_->hurried = UINT64_MAX;
+    shared_->changed.notify_all();
+    shared_->changed.wait_until(lock, shared_->latest_end(), [&] { return shared_->has_ended; });
+    shared_->given_up = UINT64_MAX;
+    if (!shared_->has_ended) return thread.detach();
+  }
+  thread.join();
+}
+
+double StepWriter::write_s() const {
+  const std::scoped_lock lock(shared_->mutex);
+  return shared_->write_s;
+}
+
+/// A thread that has nothing to write may still be removing old steps.
+TimePoint StepWriter::Shared::latest_end() const {
+  if (last_posted && !is_done(*last_posted)) return last_posted->deadline;
+  return Clock::now() + time_for_removal;
+}
+
+void StepWriter::Shared::work() {
+  std::unique_lock lock(mutex);
+  while (true) {
+    changed.wait(lock, [this] { return is_stopping || !queue.empty(); });
+    if (queue.empty()) break;
+    const std::shared_ptr<const WriteJob> job = std::move(queue.front());
+    queue.pop_front();
+    lock.unlock();
+    carry_out(*job);
+    lock.lock();
+  }
+  has_ended = true;
+  changed.notify_all();
+}
+
+void StepWriter::Shared::carry_out(const WriteJob& job) {
+  const TimePoint start = Clock::now();
+  remove_failed(job);
+  auto written = write(job);
+  {
+    const std::scoped_lock lock(mutex);
+    write_s += seconds(Clock::now() - start) - std::exchange(pause_s, 0);
+    if (given_up < job.number) results.emplace(job.number, written);
+    done = job.number;
+    job.buffer->is_used = false;
+    if (settings.page) number_in(*settings.page).store(done);
+    changed.notify_all();
+  }
+  remove_old_steps(written);
+}
+
+/// Without a thread, exceptions go to the caller.
+Result<Publication> StepWriter::Shared::write(const WriteJob& job) {
+  const WriteGate gate = [&](std::uint64_t bytes) { return pass(job, bytes); };
+  if (!settings.is_threaded) return write_part(*services.files, directory, job.task, gate);
+  try {
+    return write_part(*services.files, directory, job.task, gate);
+  } catch (const std::exception& error) {
+    return fail(Code::io, "the I/O thread cannot write step {}: {}", job.task.header.step,
+                error.what());
+  }
+}
+
+/// Before each piece: pauses, so that the writing takes as long as it may.
+Status StepWriter::Shared::pass(const WriteJob& job, std::uint64_t written) {
+  const double fraction = static_cast<double>(written) /
+                          static_cast<double>(std::max<std::size_t>(job.task.buffer.size(), 1));
+  const auto due = job.begun + std::chrono::duration_cast<Clock::duration>(
+                                   std::chrono::duration<double>(job.paced_s * fraction));
+  const TimePoint start = Clock::now();
+  std::unique_lock lock(mutex);
+  changed.wait_until(lock, std::min(due, job.deadline), [&] {
+    return given_up >= job.number || hurried >= job.number || !queue.empty();
+  });
+  pause_s += seconds(Clock::now() - start);
+  if (given_up >= job.number || Clock::now() >= job.deadline) return tl::unexpected(too_late(job));
+  return {};
+}
+
+/// Before the step is written, as it may need their space.
+void StepWriter::Shared::remove_failed(const WriteJob& job) {
+  for (const auto& [attempt, step] : job.failed) {
+    const Status removed = directory.remove_incomplete(attempt, step, job.task.writers);
+    if (!removed)
+      services.log.warning("{}; what is left of step {} stays until the series is opened again",
+                           removed.error().text, step);
+  }
+}
+
+void StepWriter::Shared::remove_old_steps(const Result<Publication>& written) {
+  if (!written || *written != Publication::published || settings.keep == 0) return;
+  const Status removed = directory.remove_all_but(settings.keep);
+  if (!removed)
+    services.log.warning("{}; older steps stay until the next step is published",
+                         removed.error().text);
+}
+
+}  // namespace cairn::rbio

@@ -1,0 +1,85 @@
+// Writes the steps of one group, one after the other: in a thread of its own, or in the caller.
+//
+// The thread makes no call of a Communicator. What it uses is shared with it, so that one that a
+// hanging file system holds may outlive the series: it then ends as soon as the system call
+// returns.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "rbio/buffer_pool.hpp"
+#include "rbio/services.hpp"
+#include "rbio/write_part.hpp"
+
+namespace cairn::rbio {
+
+using TimePoint = std::chrono::steady_clock::time_point;
+
+struct FailedAttempt {
+  Attempt attempt;
+  std::uint64_t step = 0;
+};
+
+/// A step that a writer has to write.
+struct WriteJob {
+  PartTask task;
+  std::shared_ptr<StepBuffer> buffer;  ///< of task.buffer; free again when the job is done
+  TimePoint begun;
+  TimePoint deadline;                 ///< from then on the step has failed
+  double paced_s = 0;                 ///< from `begun` on, the data are written over this time
+  std::uint64_t number = 0;           ///< 1, 2 and so on
+  std::vector<FailedAttempt> failed;  ///< earlier ones, whose files are of no use
+};
+
+class StepWriter {
+ public:
+  struct Settings {
+    bool is_threaded = false;
+    std::string directory;
+    std::size_t keep = 0;  ///< steps; 0: all
+    /// Where the number of the last job that is done is stored, for all who map it: 8 bytes.
+    std::shared_ptr<Segment> page;
+  };
+
+  StepWriter(Services services, Settings settings);
+  StepWriter(const StepWriter&) = delete;
+  StepWriter& operator=(const StepWriter&) = delete;
+  /// As stop().
+  ~StepWriter();
+
+  /// Starts the thread, if there is one. io if there may be no more threads.
+  Status start();
+  /// Without a thread, it is done on return.
+  void post(std::shared_ptr<const WriteJob> job);
+  bool is_done(const WriteJob& job) const;
+  /// It is done with an error, or its time is over. Before wait() has returned it.
+  bool has_failed(const WriteJob& job) const;
+  /// Returns when the job is done, or its time is over; no pause delays it any more.
+  Result<Publication> wait(const WriteJob& job);
+  /// The same, and returns whether it is done.
+  bool wait_until_done(const WriteJob& job);
+  /// Finishes what was posted, but only until the time of the last job is over. Then it leaves the
+  /// thread to itself.
+  void stop();
+  /// Time in which the jobs that are done were written, without pauses.
+  double write_s() const;
+
+ private:
+  struct Shared;
+
+  const std::shared_ptr<Shared> shared_;
+  std::optional<std::thread> thread_;
+  int process_ = 0;
+};
+
+/// In the memory of Settings::page.
+std::uint64_t last_done(Segment& page);
+
+}  // namespace cairn::rbio

@@ -1,0 +1,139 @@
+/* A library to preload, which acts on the changes that a process makes below the directory WATCH
+ * while ARMED is 1. Each rank has RANK from its launcher.
+ *
+ *   TRACE      a path; rank R appends a line "CALL PATH" for each change to TRACE.R
+ *   KILL_AT    "RANK NUMBER": SIGKILL just before that change, counted from 0
+ *   KILL_ALL   with it, all ranks of the simulated cluster get SIGKILL
+ *   FAIL       "RANK CALL ERRNO": each such call fails with that number
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+
+static atomic_int changes;
+
+static int my_rank(void) {
+  const char* rank = getenv("OMPI_COMM_WORLD_RANK");
+  if (rank == NULL) rank = getenv("PMI_RANK");
+  return rank == NULL ? -1 : atoi(rank);
+}
+
+/* Each rank has a file with "PID START". */
+static void kill_the_others(const char* directory) {
+  DIR* all = opendir(directory);
+  for (struct dirent* one; all != NULL && (one = readdir(all)) != NULL;) {
+    char path[4096];
+    int pid = 0;
+    snprintf(path, sizeof path, "%s/%s", directory, one->d_name);
+    FILE* file = one->d_name[0] == '.' ? NULL : fopen(path, "r");
+    if (file != NULL && fscanf(file, "%d", &pid) == 1 && pid > 1 && pid != getpid())
+      kill(pid, SIGKILL);
+    if (file != NULL) fclose(file);
+  }
+}
+
+static void trace(const char* call, const char* path) {
+  char name[4096];
+  if (getenv("TRACE") == NULL) return;
+  snprintf(name, sizeof name, "%s.%d", getenv("TRACE"), my_rank());
+  FILE* file = fopen(name, "a");
+  if (file == NULL) abort();
+  fprintf(file, "%s %s\n", call, path);
+  fclose(file);
+}
+
+static void kill_if_chosen(int change) {
+  int rank = -1, at = -1;
+  const char* chosen = getenv("KILL_AT");
+  if (chosen == NULL || sscanf(chosen, "%d %d", &rank, &at) != 2) return;
+  if (rank != my_rank() || at != change) return;
+  if (getenv("KILL_ALL") != NULL) kill_the_others(getenv("CLUSTER_PIDS"));
+  kill(getpid(), SIGKILL);
+}
+
+static int must_fail(const char* call) {
+  int rank = -1, number = 0;
+  char failing[32];
+  const char* chosen = getenv("FAIL");
+  if (chosen == NULL || sscanf(chosen, "%d %31s %d", &rank, failing, &number) != 3) return 0;
+  if (rank != my_rank() || strcmp(failing, call) != 0) return 0;
+  errno = number;
+  return 1;
+}
+
+/* True if the call is to fail, with errno set. */
+static int interferes(const char* call, const char* path) {
+  const char* armed = getenv("ARMED");
+  const char* watched = getenv("WATCH");
+  if (armed == NULL || *armed != '1' || watched == NULL) return 0;
+  if (strncmp(path, watched, strlen(watched)) != 0) return 0;
+  trace(call, path);
+  kill_if_chosen(atomic_fetch_add(&changes, 1));
+  return must_fail(call);
+}
+
+static int interferes_with_file(const char* call, int file) {
+  char link[64], path[4096];
+  snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+  const ssize_t length = readlink(link, path, sizeof path - 1);
+  if (length < 0) return 0;
+  path[length] = '\0';
+  return interferes(call, path);
+}
+
+int openat(int directory, const char* name, int flags, ...) {
+  mode_t mode = 0;
+  if (flags & O_CREAT) {
+    va_list arguments;
+    va_start(arguments, flags);
+    mode = va_arg(arguments, mode_t);
+    va_end(arguments);
+    const int fails = name[0] == '/' || directory == AT_FDCWD
+                          ? interferes("create", name)
+                          : interferes_with_file("create", directory);
+    if (fails) return -1;
+  }
+  return REAL(openat)(directory, name, flags, mode);
+}
+
+ssize_t pwrite(int file, const void* data, size_t bytes, off_t at) {
+  return interferes_with_file("pwrite", file) ? -1 : REAL(pwrite)(file, data, bytes, at);
+}
+
+ssize_t write(int file, const void* data, size_t bytes) {
+  return interferes_with_file("write", file) ? -1 : REAL(write)(file, data, bytes);
+}
+
+int ftruncate(int file, off_t bytes) {
+  return interferes_with_file("ftruncate", file) ? -1 : REAL(ftruncate)(file, bytes);
+}
+
+int fdatasync(int file) {
+  return interferes_with_file("fdatasync", file) ? -1 : REAL(fdatasync)(file);
+}
+
+int fsync(int file) { return interferes_with_file("fsync", file) ? -1 : REAL(fsync)(file); }
+
+int mkdir(const char* path, mode_t mode) {
+  return interferes("mkdir", path) ? -1 : REAL(mkdir)(path, mode);
+}
+
+int rename(const char* from, const char* to) {
+  return interferes("rename", to) ? -1 : REAL(rename)(from, to);
+}
+
+int unlink(const char* path) { return interferes("unlink", path) ? -1 : REAL(unlink)(path); }
+
+int rmdir(const char* path) { return interferes("rmdir", path) ? -1 : REAL(rmdir)(path); }

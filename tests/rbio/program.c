@@ -1,0 +1,86 @@
+/* A program that writes steps, or restores one; each rank prints the results of its calls.
+ *
+ *   program write DIRECTORY OPTIONS STEP...     waits for each step
+ *   program overlap DIRECTORY OPTIONS STEP...   waits only in rbio_close
+ *   program restore DIRECTORY OPTIONS [STEP]    the newest without STEP
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fields.h"
+
+static int rank, ranks;
+
+/* The library that interferes with system calls acts between begin and wait of the step ARM_STEP.
+ */
+static void arm(int64_t step, int on) {
+  const char* chosen = getenv("ARM_STEP");
+  if (chosen != NULL && atoll(chosen) == step) setenv("ARMED", on ? "1" : "0", 1);
+}
+
+/* Within a minute, or what never happens. */
+static int becomes_finished(rbio_series* series, rbio_ticket ticket) {
+  for (int look = 0; look < 60000; ++look) {
+    int finished = 0;
+    if (rbio_test(series, ticket, &finished) != RBIO_SUCCESS) return 0;
+    if (finished) return 1;
+    usleep(1000);
+  }
+  return 0;
+}
+
+static void write_step(rbio_series* series, int64_t step) {
+  rbio_ticket ticket = -1;
+  compute_fields(step);
+  arm(step, 1);
+  const int begun = rbio_begin(series, step, &ticket);
+  forget_fields();
+  const int finished = becomes_finished(series, ticket);
+  const int waited = rbio_wait(series, ticket);
+  arm(step, 0);
+  printf("rank %d step %lld: begin %d finished %d wait %d\n", rank, (long long)step, begun,
+         finished, waited);
+  fflush(stdout);
+}
+
+static void overlap_step(rbio_series* series, int64_t step) {
+  compute_fields(step);
+  const int begun = rbio_begin(series, step, NULL);
+  forget_fields();
+  printf("rank %d step %lld: begin %d\n", rank, (long long)step, begun);
+}
+
+static int restore_step(rbio_series* series, int64_t step) {
+  int64_t restored = -7;
+  forget_fields();
+  const int result = rbio_restore(series, step, &restored);
+  const int is_right = result != RBIO_SUCCESS || fields_hold(restored);
+  printf("rank %d restored %lld: %d%s\n", rank, (long long)restored, result,
+         is_right ? "" : " WRONG BYTES");
+  return is_right;
+}
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  rbio_series* series;
+  int is_right = argc >= 4 &&
+                 rbio_open(MPI_COMM_WORLD, argv[2], argv[3], &series) == RBIO_SUCCESS &&
+                 add_fields(series, rank, ranks) == RBIO_SUCCESS;
+  if (is_right && strcmp(argv[1], "restore") == 0)
+    is_right = restore_step(series, argc > 4 ? atoll(argv[4]) : RBIO_NEWEST);
+  for (int i = 4; is_right && strcmp(argv[1], "write") == 0 && i < argc; ++i)
+    write_step(series, atoll(argv[i]));
+  for (int i = 4; is_right && strcmp(argv[1], "overlap") == 0 && i < argc; ++i)
+    overlap_step(series, atoll(argv[i]));
+  if (is_right) {
+    printf("rank %d close: %d\n", rank, rbio_close(&series));
+    is_right = series == NULL;
+  }
+  free_fields();
+  MPI_Finalize();
+  return is_right ? 0 : 1;
+}

@@ -1,0 +1,90 @@
+"""A series of steps that programs write and restore on a simulated cluster."""
+
+import re
+from pathlib import Path
+from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence
+
+from cluster import Cluster
+
+IO, NO_SPACE, CORRUPT, NOT_FOUND = 5, 6, 7, 10
+TWO_NODES = ["n0", "n0", "n1", "n1"]
+
+
+class Written(NamedTuple):
+    """What one rank got for one step."""
+
+    begin: int
+    finished: int
+    wait: int
+
+
+GOOD = Written(0, 1, 0)
+
+
+class Steps:
+    """The directory of the series, and runs of the test program on it."""
+
+    def __init__(self, cluster: Cluster, build: Path, flavour: str, name: str = "series") -> None:
+        self.cluster = cluster
+        self.build = build
+        self.flavour = flavour
+        self.programs = build / "tests" / "rbio" / flavour
+        self.interfere = build / "tests" / "rbio" / "interfere.so"
+        self.directory = cluster.root / name
+        self.log = ""
+
+    def run(self, placement: Sequence[str], program: str, *arguments: object,
+            settings: Optional[Mapping[str, str]] = None) -> str:
+        """The output of a run that succeeds; `log` is what it wrote to stderr."""
+        code, output, self.log = self.cluster.run(
+            placement, [str(self.programs / program), *map(str, arguments)], settings)
+        assert code == 0, f"exit code {code}\n{output}\n{self.log}"
+        return output
+
+    def write(self, placement: Sequence[str], options: str, steps: Sequence[int],
+              settings: Optional[Mapping[str, str]] = None) -> Dict[int, List[Written]]:
+        """By step, what each rank got."""
+        output = self.run(placement, "program", "write", self.directory, options, *steps, settings=settings)
+        found: Dict[int, Dict[int, Written]] = {step: {} for step in steps}
+        for rank, step, *results in re.findall(r"^rank (\d+) step (\d+): begin (\d+) finished (\d+) wait (\d+)$",
+                                               output, re.MULTILINE):
+            found[int(step)][int(rank)] = Written(*map(int, results))
+        assert all(sorted(of_step) == list(range(len(placement))) for of_step in found.values()), output
+        return {step: [of_step[rank] for rank in sorted(of_step)] for step, of_step in found.items()}
+
+    def restore(self, placement: Sequence[str], options: str = "", step: Optional[int] = None) -> int:
+        """The step that all ranks have restored, with the right bytes."""
+        wanted = [] if step is None else [step]
+        output = self.run(placement, "program", "restore", self.directory, options, *wanted)
+        restored = re.findall(r"^rank \d+ restored (-?\d+): 0$", output, re.MULTILINE)
+        assert len(restored) == len(placement) and len(set(restored)) == 1, f"{output}\n{self.log}"
+        return int(restored[0])
+
+    def another(self, name: str) -> "Steps":
+        """A series of its own on the same cluster."""
+        return Steps(self.cluster, self.build, self.flavour, name)
+
+    def start_killed(self, placement: Sequence[str], options: str, step: int, rank: int, change: int,
+                     all_at_once: bool) -> None:
+        """A run that SIGKILL ends as `rank` is about to make that change on disk for the step."""
+        settings = self.interference(step, KILL_AT=f"{rank} {change}", **({"KILL_ALL": "1"} if all_at_once else {}))
+        code, output, log = self.cluster.run(
+            placement, [str(self.programs / "program"), "write", str(self.directory), options, str(step)], settings)
+        assert code != 0, f"{output}\n{log}"
+
+    def interference(self, step: int, **settings: str) -> Dict[str, str]:
+        """The environment in which the preloaded library acts between begin and wait of the step."""
+        return {"LD_PRELOAD": str(self.interfere), "WATCH": str(self.directory), "ARM_STEP": str(step), **settings}
+
+    def parts(self, step: int) -> Dict[str, bytes]:
+        """The files of a published step."""
+        return {path.name: path.read_bytes() for path in (self.directory / f"step.{step}").iterdir()}
+
+    def published(self) -> List[int]:
+        """The steps whose directories have their final names."""
+        return sorted(int(path.name[5:]) for path in self.directory.glob("step.*"))
+
+    def has_all_markers(self, step: int, writers: int) -> bool:
+        """The step is complete, and not published."""
+        return any(all((attempt / f"done.{writer}").exists() for writer in range(writers))
+                   for attempt in (self.directory / ".rbio").glob(f"attempt.*.{step}"))

@@ -1,0 +1,56 @@
+"""What is written comes back byte by byte, in every mode, by any number of ranks."""
+
+import pytest
+
+from steps import CORRUPT, GOOD, TWO_NODES, Steps
+
+ONE_NODE = ["n0"] * 3
+MODES = ["sync"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("options, files", [("", 2), ("files=1", 1), ("group=1", 4), ("group=3 files=1", 1)])
+def test_restores_on_the_same_and_on_another_number_of_ranks(steps: Steps, mode: str, options: str, files: int) -> None:
+    options = f"mode={mode} {options}"
+    assert steps.write(TWO_NODES, options, [1, 2]) == {1: [GOOD] * 4, 2: [GOOD] * 4}
+    assert len(steps.parts(2)) == files
+    assert steps.restore(TWO_NODES, options) == 2
+    assert steps.restore(["n0", "n1", "n2"]) == 2
+    assert steps.restore(["n0"], "", step=1) == 1
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_steps_that_overlap_are_all_written(steps: Steps, mode: str) -> None:
+    output = steps.run(TWO_NODES, "program", "overlap", steps.directory, f"mode={mode} pace=0", *range(6))
+    assert output.count(": begin 0\n") == 24 and output.count("close: 0\n") == 4
+    assert steps.published() == list(range(6))
+    assert steps.restore(ONE_NODE) == 5
+    assert steps.restore(ONE_NODE, step=2) == 2
+
+
+def test_keeps_as_many_steps_as_wanted(steps: Steps) -> None:
+    steps.write(ONE_NODE, "keep=2", [1, 2, 3])
+    assert steps.published() == [2, 3]
+
+
+def test_the_environment_overrides_single_options(steps: Steps) -> None:
+    steps.write(TWO_NODES, "files=1 keep=1", [1, 2], settings={"CAIRN_RBIO": "files=2"})
+    assert len(steps.parts(2)) == 2
+    assert steps.published() == [2]
+
+
+def test_a_wrong_option_in_the_environment_names_the_variable(steps: Steps) -> None:
+    with pytest.raises(AssertionError, match=r"CAIRN_RBIO\); did you mean files\?"):
+        steps.write(ONE_NODE, "", [1], settings={"CAIRN_RBIO": "fles=2"})
+
+
+def test_a_damaged_step_is_passed_over_and_never_handed_out(steps: Steps) -> None:
+    steps.write(ONE_NODE, "files=1", [1, 2])
+    part = steps.directory / "step.2" / "part.0.rbio"
+    content = bytearray(part.read_bytes())
+    content[-1] ^= 1
+    part.write_bytes(content)
+    assert steps.restore(ONE_NODE) == 1
+    assert "warning" in steps.log and "step.2" in steps.log
+    output = steps.run(ONE_NODE, "program", "restore", steps.directory, "", 2)
+    assert output.count(f"restored -7: {CORRUPT}\n") == 3
