@@ -32,7 +32,7 @@ COIO = {f"coIO, {library}, {files} file{'s'[:files - 1]}": (module, files)
 SYNC, THREADED = "rbIO, sync", "rbIO, threaded"
 # As fast as it goes, unless computing goes on beside it.
 MODES = {SYNC: "mode=sync keep=1", THREADED: "mode=threaded keep=1 pace=0"}
-ELEMENTS, ORDER, STEPS, INTERVALS = 1024, 7, 5, 2  # 4 MiB for each of the six components of a rank
+ELEMENTS, ORDER, STEPS, INTERVALS = 512, 7, 5, 2  # 2 MiB for each of the six components of a rank
 
 
 def quantile(values: Sequence[float], at: float) -> float:
@@ -158,8 +158,10 @@ class Bench:
         slower = each(lambda t, n: 100 * (writing_step(t) / step(n) - 1), threaded, none)
         asleep = each(lambda s, n: 100 * (step(s) / step(n) - 1), sleeping, none)
         against_asleep = each(lambda t, s: 100 * (writing_step(t) / step(s) - 1), threaded, sleeping)
-        size = results["checkpoint_bytes"]
-        rates = {name: each(lambda r, n: size / extra(r, n), of, none) for name, of in (("threaded", threaded), ("coIO", coio))}
+        size_mb = results["checkpoint_bytes"] / 1e6
+        costs = {name: each(cost, of, none) for name, of in (("threaded", threaded), ("coIO", coio))}
+        cost_of = {name: quantile(of, 0.5) for name, of in costs.items()}
+        others = [1e3 * statistics.mean(t["other_threads"]) for t in threaded]
         predicted = each(predicted_speed_up, threaded, coio, none)
         measured = each(lambda t, c: c["total"] / t["total"], threaded, coio)
         rows = [
@@ -169,10 +171,12 @@ class Bench:
             ("a step while the thread sleeps, slower by %", spread(asleep)),
             ("blocked, threaded, ms", spread([1e3 * blocked(t) for t in threaded], 1)),
             ("blocked, coIO, ms", spread([1e3 * blocked(c) for c in coio], 1)),
-            ("effective bandwidth, threaded, MB/s", spread([rate / 1e6 for rate in rates["threaded"]], 0)),
-            ("effective bandwidth, coIO, MB/s", spread([rate / 1e6 for rate in rates["coIO"]], 0)),
-            ("effective, threaded / coIO",
-             f"{spread([a / b for a, b in zip(rates['threaded'], rates['coIO'])], 1)} (aim 10, outstanding 20)"),
+            ("processor time of the thread per checkpoint, ms", spread(others, 1)),
+            *((f"a checkpoint costs, {name}, ms: blocked, and slower steps", spread([1e3 * c for c in of], 1))
+              for name, of in costs.items()),
+            ("effective bandwidth, threaded; coIO; ratio (aim 10, outstanding 20)",
+             f"{size_mb / cost_of['threaded']:.0f}; {size_mb / cost_of['coIO']:.0f} MB/s; "
+             f"{cost_of['coIO'] / cost_of['threaded']:.1f}" if min(cost_of.values()) > 0 else "lost in the noise"),
             ("speed-up over coIO, measured", spread(measured, 3)),
             ("speed-up by the published formula", spread(predicted, 3)),
             ("formula / measured", f"{spread([p / m for p, m in zip(predicted, measured)], 3)} (aim within 5 %)"),
@@ -191,11 +195,10 @@ def writing_step(result: Result) -> float:
     return statistics.median(result["writing_steps"] or result["steps"])
 
 
-def extra(result: Result, none: Result) -> float:
-    """What one checkpoint costs: blocked, and computing that became slower. At least a tenth of the blocked time, as
-    noise may make the rest negative."""
-    slower = (sum(result["steps"]) - sum(none["steps"])) / len(result["blocked"])
-    return max(statistics.mean(result["blocked"]) + slower, blocked(result) / 10)
+def cost(result: Result, none: Result) -> float:
+    """Seconds for one checkpoint: blocked, and computing that became slower. Noise may make it negative."""
+    slower = STEPS * (statistics.mean(result["steps"]) - statistics.mean(none["steps"]))
+    return statistics.mean(result["blocked"]) + slower
 
 
 def predicted_speed_up(threaded: Result, coio: Result, none: Result) -> float:

@@ -9,6 +9,8 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include <time.h>
+
 #include <algorithm>
 #include <random>
 
@@ -38,9 +40,27 @@ Variant parse_variant(const std::string& text, const std::string& directory) {
   return {parts[0], parts[1] == "1", {parts[4], directory, std::stoi(parts[2]), parts[3] == "1"}};
 }
 
+double seconds_of(clockid_t clock) {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+/// Of the processor, by all threads of this process but the calling one.
+double other_threads_s() {
+  return seconds_of(CLOCK_PROCESS_CPUTIME_ID) - seconds_of(CLOCK_THREAD_CPUTIME_ID);
+}
+
+double over_ranks(double mine, MPI_Op operation) {
+  double result = 0;
+  MPI_Allreduce(&mine, &result, 1, MPI_DOUBLE, operation, MPI_COMM_WORLD);
+  return result;
+}
+
 /// Of one interval, in seconds; on rank 0 those of all ranks.
 struct Interval {
   double total = 0, blocked = 0;
+  double other_threads = 0;                  ///< of the processor
   std::vector<double> steps, writing_steps;  ///< the latter: while the thread was writing
 };
 
@@ -55,13 +75,14 @@ class Computing {
 
   nlohmann::json run(const Variant& variant, int intervals) {
     const auto writer = make_writer(MPI_COMM_WORLD, variant.options, fields_);
-    std::vector<double> blocked, steps, writing_steps;
+    std::vector<double> blocked, other_threads, steps, writing_steps;
     double total = 0;
     for (int i = 0; i < warm_up + intervals; ++i) {
       const Interval interval = compute(*writer, variant.begins);
       if (i < warm_up) continue;
       total += interval.total;
       blocked.push_back(interval.blocked);
+      other_threads.push_back(interval.other_threads);
       steps.insert(steps.end(), interval.steps.begin(), interval.steps.end());
       writing_steps.insert(writing_steps.end(), interval.writing_steps.begin(),
                            interval.writing_steps.end());
@@ -81,11 +102,11 @@ class Computing {
     Interval interval;
     writer.remove_older();
     barrier();
+    const double others_before = other_threads_s();
     const double begin = now();
     if (begins) {
       writer.begin(++checkpoint_);
-      double mine = now() - begin;
-      MPI_Allreduce(&mine, &interval.blocked, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+      interval.blocked = over_ranks(now() - begin, MPI_MAX);
     }
     for (int step = 0; step < steps_; ++step) {
       const double step_begin = now();
@@ -95,16 +116,14 @@ class Computing {
       if (begins && writer.is_writing()) interval.writing_steps.push_back(took);
     }
     interval.total = span(begin, now());
+    interval.other_threads = over_ranks(other_threads_s() - others_before, MPI_SUM);
     return interval;
   }
 
   /// A step of a solver that watches its energy.
   void advance() {
     solver_.advance(solver_.stable_time_step());
-    const double mine = solver_.energy_of_rank();
-    double energy = 0;
-    MPI_Allreduce(&mine, &energy, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-    check(energy > 0, "the solver has failed");
+    check(over_ranks(solver_.energy_of_rank(), MPI_SUM) > 0, "the solver has failed");
   }
 
   nekcem::Maxwell solver_;

@@ -1,6 +1,5 @@
 #include "api/open_series.hpp"
 
-#include <algorithm>
 #include <vector>
 
 #include "api/check_mpi.hpp"
@@ -99,13 +98,8 @@ Status OpenSeries::enter(std::string_view call, std::string_view arguments) {
 }
 
 Result<rbio::StepIndex> OpenSeries::index_of(std::int64_t step) {
+  if (step != RBIO_NEWEST) return series_->index_of(*comm_, static_cast<std::uint64_t>(step));
   CAIRN_ASSIGN(std::vector<std::uint64_t> there, series_->steps(*comm_));
-  if (step != RBIO_NEWEST) {
-    const auto wanted = static_cast<std::uint64_t>(step);
-    if (std::find(there.begin(), there.end(), wanted) == there.end())
-      return fail(Code::not_found, "there is no step {}", step);
-    return series_->index_of(*comm_, wanted);
-  }
   Result<rbio::StepIndex> newest = fail(Code::not_found, "there is no step yet");
   for (; !there.empty(); there.pop_back()) {
     newest = series_->index_of(*comm_, there.back());

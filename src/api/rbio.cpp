@@ -299,9 +299,12 @@ int rbio_statistics(rbio_series* series, rbio_statistics_t* statistics) {
     const cairn::rbio::Statistics now = open.series().statistics();
     *statistics = {};
     statistics->steps_begun = static_cast<std::int64_t>(now.steps);
+    statistics->steps_published = static_cast<std::int64_t>(now.published);
+    statistics->steps_failed = static_cast<std::int64_t>(now.failed);
     statistics->bytes = static_cast<std::int64_t>(now.bytes);
     statistics->begin_s = now.begin_s;
     statistics->buffer_wait_s = now.wait_s;
+    statistics->written_bytes = static_cast<std::int64_t>(now.written_bytes);
     statistics->write_s = now.write_s;
     statistics->peak_buffer_bytes = static_cast<std::int64_t>(now.peak_buffer_bytes);
     return {};

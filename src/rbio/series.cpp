@@ -118,8 +118,8 @@ Result<std::size_t> Series::add_field(const FieldShape& shape, std::byte* data,
     return field.shape.name == shape.name;
   });
   if (is_known)
-    return fail(Code::bad_argument, "field {} is registered twice; set its data with rbio_set",
-                shape.name);
+    return fail(Code::bad_argument,
+                "field {} is registered twice; set its data with rbio_set_field", shape.name);
   if (fields_.size() == most_fields)
     return fail(Code::bad_argument, "field {}: a series has at most {} fields", shape.name,
                 most_fields);
@@ -280,7 +280,8 @@ Status Series::check_begin(Communicator& comm, std::uint64_t step) {
 Status Series::check_known(Ticket ticket) const {
   CAIRN_TRY(check_open());
   if (ticket >= 1 && ticket <= this->ticket()) return {};
-  return fail(Code::bad_argument, "ticket {}: begin() has not returned such a ticket", ticket);
+  return fail(Code::bad_argument, "ticket {}: rbio_begin has not returned it for this series",
+              ticket);
 }
 
 Result<bool> Series::is_finished(Ticket ticket) const {
@@ -305,6 +306,7 @@ void Series::settle_until(Communicator& comm, Ticket last) {
     const BegunStep begun = std::move(unsettled_.front());
     unsettled_.pop_front();
     const Status settled = settle(comm, begun);
+    ++(settled ? statistics_.published : statistics_.failed);
     if (settled) continue;
     failures_[begun.ticket] = {settled.error(), false};
     if (comm.rank() == 0)
@@ -371,6 +373,7 @@ Status Series::close(Communicator& comm) {
 Statistics Series::statistics() const {
   Statistics now = statistics_;
   if (writer_) now.write_s = writer_->write_s();
+  if (writer_) now.written_bytes = writer_->written_bytes();
   if (pool_) now.peak_buffer_bytes = pool_->peak_bytes();
   return now;
 }
@@ -378,32 +381,49 @@ Statistics Series::statistics() const {
 Status Series::progress() { return check_open(); }
 
 /// Rank 0 looks; the others learn what it found.
-Result<std::vector<std::uint64_t>> Series::steps(Communicator& comm) {
+Result<Series::FoundSteps> Series::find_steps(Communicator& comm) {
   CAIRN_TRY(check_open());
   settle_until(comm, ticket());
   Status looked;
-  std::vector<std::uint64_t> numbers;
+  FoundSteps all;
   if (comm.rank() == 0) {
     auto found = directory_.steps();
     if (!found) looked = tl::unexpected(found.error());
     for (const PublishedStep& one : found.value_or(std::vector<PublishedStep>{})) {
-      if (!one.readable)
+      if (one.readable) {
+        all.readable.push_back(one.step);
+      } else {
+        ++all.unreadable;
         services_.log.warning("{}: this step cannot be restored", one.readable.error().text);
-      else
-        numbers.push_back(one.step);
+      }
     }
   }
   CAIRN_TRY(agree(comm, std::move(looked)));
-  std::uint64_t count = numbers.size();
-  comm.bcast(mutable_bytes_of(count), 0);
-  numbers.resize(count);
-  comm.bcast(std::as_writable_bytes(std::span(numbers)), 0);
-  return numbers;
+  std::array<std::uint64_t, 2> counts = {all.readable.size(), all.unreadable};
+  comm.bcast(std::as_writable_bytes(std::span(counts)), 0);
+  all.readable.resize(counts[0]);
+  all.unreadable = counts[1];
+  comm.bcast(std::as_writable_bytes(std::span(all.readable)), 0);
+  return all;
+}
+
+Result<std::vector<std::uint64_t>> Series::steps(Communicator& comm) {
+  CAIRN_ASSIGN(FoundSteps found, find_steps(comm));
+  return std::move(found.readable);
+}
+
+Status Series::check_existence(std::uint64_t step) {
+  const auto found = services_.files->info(directory_.step_path(step));
+  if (found) return {};
+  if (found.error().code != Code::not_found) return tl::unexpected(found.error());
+  return fail(Code::not_found, "{} has no step {}; \"cairn rbio list\" shows its steps",
+              directory_.path(), step);
 }
 
 Result<StepIndex> Series::index_of(Communicator& comm, std::uint64_t step) {
   CAIRN_TRY(check_open());
   settle_until(comm, ticket());
+  CAIRN_TRY(agree(comm, comm.rank() == 0 ? check_existence(step) : Status{}));
   return StepIndex::load(comm, *services_.files, directory_.step_path(step));
 }
 
@@ -413,15 +433,14 @@ Status Series::restore_one(Communicator& comm, std::uint64_t step) {
 }
 
 Result<std::uint64_t> Series::restore(Communicator& comm, std::optional<std::uint64_t> step) {
-  CAIRN_ASSIGN(std::vector<std::uint64_t> there, steps(comm));
   if (step) {
-    if (std::find(there.begin(), there.end(), *step) == there.end())
-      return fail(Code::not_found, "{} has no step {}; \"cairn rbio list\" shows its steps",
-                  directory_.path(), *step);
     CAIRN_TRY(restore_one(comm, *step));
     return *step;
   }
-  for (; !there.empty(); there.pop_back()) {
+  CAIRN_ASSIGN(FoundSteps found, find_steps(comm));
+  if (found.readable.empty() && found.unreadable == 0)
+    return fail(Code::not_found, "{} has no step yet", directory_.path());
+  for (auto& there = found.readable; !there.empty(); there.pop_back()) {
     const Status restored = restore_one(comm, there.back());
     if (restored) return there.back();
     if (restored.error().code != Code::corrupt) return tl::unexpected(restored.error());
@@ -429,7 +448,11 @@ Result<std::uint64_t> Series::restore(Communicator& comm, std::optional<std::uin
       services_.log.warning("{}: step {} is not restored, the next older one is tried",
                             restored.error().text, there.back());
   }
-  return fail(Code::not_found, "{} has no step that can be restored", directory_.path());
+  return fail(
+      Code::corrupt,
+      "{} has steps, and none of them can be restored; a run that begins anew needs another "
+      "directory",
+      directory_.path());
 }
 
 }  // namespace cairn::rbio

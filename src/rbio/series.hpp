@@ -48,10 +48,13 @@ struct SeriesOptions {
 /// Of this rank since the series was opened.
 struct Statistics {
   std::uint64_t steps = 0;              ///< begun
+  std::uint64_t published = 0;          ///< of these, as far as all ranks know the outcome
+  std::uint64_t failed = 0;             ///< likewise
   std::uint64_t bytes = 0;              ///< that this rank handed over
   double begin_s = 0;                   ///< in begin(), of which
   double copy_s = 0;                    ///< handing data over
   double wait_s = 0;                    ///< until a buffer was free; on all ranks of the group
+  std::uint64_t written_bytes = 0;      ///< on a writer
   double write_s = 0;                   ///< on a writer: writing, without pauses
   std::uint64_t peak_buffer_bytes = 0;  ///< on a writer: most that its buffers had together
 };
@@ -93,13 +96,20 @@ class Series {
   Statistics statistics() const;
 
   /// Fills the fields from `step`, or from the newest one that is whole; returns which it was.
-  /// not_found if there is none. Waits for all steps that were begun, as the next two do.
+  /// not_found if there is no such step; corrupt if there are steps, and none of them is whole.
+  /// Waits for all steps that were begun, as the next two do.
   Result<std::uint64_t> restore(Communicator& comm, std::optional<std::uint64_t> step);
+  /// not_found if there is no such step.
   Result<StepIndex> index_of(Communicator& comm, std::uint64_t step);
-  /// In the order in which they were written.
+  /// In the order in which they were written, without those that cannot be read.
   Result<std::vector<std::uint64_t>> steps(Communicator& comm);
 
  private:
+  struct FoundSteps {
+    std::vector<std::uint64_t> readable;
+    std::uint64_t unreadable = 0;  ///< how many
+  };
+
   struct BegunStep {
     Ticket ticket = 0;
     std::uint64_t step = 0;
@@ -132,6 +142,8 @@ class Series {
   Status settle(Communicator& comm, const BegunStep& begun);
   Status outcome_of(Ticket ticket);
   Status first_unreported();
+  Result<FoundSteps> find_steps(Communicator& comm);
+  Status check_existence(std::uint64_t step);
   Status restore_one(Communicator& comm, std::uint64_t step);
 
   const Services services_;

@@ -61,10 +61,11 @@ Result<std::uint64_t> SeriesDirectory::open_for_writing() {
   CAIRN_TRY(make_folders(files_, work_path(), open_mode));
   auto lock = files_.lock(work_path() + "/lock");
   if (!lock && lock.error().code == Code::busy)
-    return fail(Code::busy,
-                "{}: another process writes this series; give each run a directory of its own, or "
-                "wait until the other one has ended",
-                path_);
+    return fail(
+        Code::busy,
+        "{}: another run or handle has this series open; give each a directory of its own, or "
+        "wait until the other one has closed it",
+        path_);
   CAIRN_ASSIGN(lock_, std::move(lock));
   CAIRN_TRY(finish_leftovers());
   return next_generation();

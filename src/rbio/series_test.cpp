@@ -119,7 +119,22 @@ TEST_P(SeriesTest, APartOfAnotherStepIsNotTaken) {
   Team(4).run([&](Communicator& comm) {
     const auto series = open_series(comm, *files_, directory(), shape);
     Program program(*series, comm.rank(), comm.size());
-    EXPECT_EQ(series->restore(comm, std::nullopt).error().code, Code::not_found);
+    EXPECT_EQ(series->restore(comm, std::nullopt).error().code, Code::corrupt);
+  });
+}
+
+TEST_P(SeriesTest, StepsThatAreAllDamagedAreNotTakenForNone) {
+  const Shape shape = shape_of(2, 0, 0);
+  write_steps(*files_, directory(), shape, {1, 2});
+  for (const std::uint64_t step : {1, 2})
+    ASSERT_TRUE(write_file_atomically(*files_, part(step, 0), Blob(100), true));
+  Team(2).run([&](Communicator& comm) {
+    const auto series = open_series(comm, *files_, directory(), shape);
+    Program program(*series, comm.rank(), comm.size());
+    EXPECT_EQ(series->restore(comm, std::nullopt).error().code, Code::corrupt);
+    EXPECT_EQ(series->restore(comm, 2).error().code, Code::corrupt);
+    EXPECT_EQ(series->restore(comm, 3).error().code, Code::not_found);
+    EXPECT_TRUE(series->steps(comm)->empty());
   });
 }
 

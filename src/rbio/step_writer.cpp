@@ -75,6 +75,7 @@ struct StepWriter::Shared {
   bool is_stopping = false;
   bool has_ended = false;
   double write_s = 0;
+  std::uint64_t written_bytes = 0;
   double pause_s = 0;
 };
 
@@ -160,6 +161,11 @@ double StepWriter::write_s() const {
   return shared_->write_s;
 }
 
+std::uint64_t StepWriter::written_bytes() const {
+  const std::scoped_lock lock(shared_->mutex);
+  return shared_->written_bytes;
+}
+
 /// A thread that has nothing to write may still be removing old steps.
 TimePoint StepWriter::Shared::latest_end() const {
   if (last_posted && !is_done(*last_posted)) return last_posted->deadline;
@@ -188,6 +194,7 @@ void StepWriter::Shared::carry_out(const WriteJob& job) {
   {
     const std::scoped_lock lock(mutex);
     write_s += seconds(Clock::now() - start) - std::exchange(pause_s, 0);
+    if (written) written_bytes += job.task.buffer.size();
     if (given_up < job.number) results.emplace(job.number, written);
     done = job.number;
     job.buffer->is_used = false;

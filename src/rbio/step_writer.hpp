@@ -70,6 +70,8 @@ class StepWriter {
   void stop();
   /// Time in which the jobs that are done were written, without pauses.
   double write_s() const;
+  /// Bytes of the fields in the jobs that were written.
+  std::uint64_t written_bytes() const;
 
  private:
   struct Shared;

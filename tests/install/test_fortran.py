@@ -15,8 +15,9 @@ HEAT = ROOT / "examples" / "2_heat.f90"
 def build(prefix, primary, flavour, tmp_path):
     def of(source: Path) -> Path:
         libdir = library(prefix, primary, flavour).parent
-        program = tmp_path / source.stem
-        run([compiler("mpifort", flavour), "-Wall", "-Werror", source, "-o", program,
+        program = tmp_path / source.name.replace(".", "_")
+        language = "mpicc" if source.suffix == ".c" else "mpifort"
+        run([compiler(language, flavour), "-Wall", "-Werror", source, "-o", program,
              f"-I{prefix / 'include'}", f"-L{libdir}", "-lcairn", f"-Wl,-rpath,{libdir}"], cwd=tmp_path)
         return program
     return of
@@ -48,6 +49,15 @@ def test_by_find_package_and_scrf(prefix, launch, primary, tmp_path):
          f"-DMPI_Fortran_COMPILER={compiler('mpifort', primary)}"])
     run(["cmake", "--build", tmp_path / "build"])
     assert "restarted from" not in run_ranks(launch[primary], tmp_path / "build/program", tmp_path)
+
+
+def test_shared_files_of_fortran_are_those_of_c(build, launch, flavour, tmp_path):
+    program = build(ROOT / "examples" / "4_shared_file.f90")
+    result = run_ranks(launch[flavour], program, tmp_path)
+    assert "step 60: " in result
+    assert run_ranks(launch[flavour], program, tmp_path) == "restored step 60\n" + result
+    in_c = build(ROOT / "examples" / "4_shared_file.c")
+    assert run_ranks(launch[flavour], in_c, tmp_path) == "restored step 60\n" + result
 
 
 def test_the_heat_solver_goes_on_where_it_was(build, launch, flavour, tmp_path):

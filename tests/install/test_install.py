@@ -112,7 +112,7 @@ def test_the_static_library_takes_no_names_of_the_program(prefix, primary):
     strong = {line.split()[0] for line in run(["nm", "-gP", "--defined-only", archive]).splitlines()
               if len(line.split()) > 2 and line.split()[1] in "TDBRSC"}
     assert "SCR_Init" in strong and "scr_init_" in strong
-    foreign = {name for name in strong if not re.match(r"SCR_|scr_\w+_$|cairn_|_ZT?[A-Z]*N?[KVr]*\d*.*5cairn", name)}
+    foreign = {name for name in strong if not re.match(r"SCR_|scr_\w+_$|rbio_|cairn_|_ZT?[A-Z]*N?[KVr]*\d*.*5cairn", name)}
     assert foreign == set()
 
 
@@ -130,6 +130,16 @@ def test_c_program_by_pkg_config(prefix, launch, primary, flavour, tmp_path, pac
     assert "step 100" in run_ranks(launch[flavour], program, tmp_path)
 
 
+def test_a_program_with_shared_files_by_pkg_config(prefix, launch, primary, flavour, tmp_path):
+    folder = library(prefix, primary, primary).parent / "pkgconfig"
+    flags = run(["pkg-config", "--cflags", "--libs", f"cairn-{flavour}"],
+                env={**os.environ, "PKG_CONFIG_PATH": str(folder)}).split()
+    program = tmp_path / "program"
+    run([compiler("mpicc", flavour), ROOT / "examples" / "4_shared_file.c", "-o", program, *flags])
+    assert "step 60: " in run_ranks(launch[flavour], program, tmp_path)
+    assert "restored step 60" in run_ranks(launch[flavour], program, tmp_path)
+
+
 def test_c_program_by_a_link_line_of_ones_own(prefix, launch, primary, flavour, tmp_path):
     """As the guide has it for each MPI."""
     libdir = library(prefix, primary, flavour).parent
@@ -142,13 +152,14 @@ def test_c_program_by_a_link_line_of_ones_own(prefix, launch, primary, flavour, 
 def test_only_the_interface_is_exported(prefix, primary, flavour):
     symbols = {line.split()[-1].split("@")[0] for line in run(
         ["nm", "-D", "--defined-only", library(prefix, primary, flavour)]).splitlines()}
-    declared = set(re.findall(r"^CAIRN_EXPORT [^(]*\b(SCR_\w+)\(",
-                              (prefix / "include" / "scr.h").read_text(), re.MULTILINE))
-    assert len(declared) == 21
+    declared = {name for header in ("scr.h", "rbio.h") for name in re.findall(
+        r"^CAIRN_EXPORT [^(]*\b((?:SCR|rbio)_\w+)\(", (prefix / "include" / header).read_text(), re.MULTILINE)}
+    assert len(declared) == 21 + 14
     assert declared <= symbols
-    fortran = {f"{name.lower()}_" for name in re.findall(
-        r"EXTERNAL (\w+)", (prefix / "include" / "scrf.h").read_text())}
-    assert len(fortran) == 17
+    fortran = {f"{name.lower()}_" for source, call in (("scrf.h", r"EXTERNAL (\w+)"),
+                                                       ("rbio.f90", r"^    subroutine (\w+)"))
+               for name in re.findall(call, (prefix / "include" / source).read_text(), re.MULTILINE)}
+    assert len(fortran) == 17 + 14
     assert fortran <= symbols
     others = symbols - declared - fortran
     assert {name for name in others if not name.startswith("cairn_")} == set()
@@ -162,7 +173,8 @@ def test_each_flavour_is_loaded_by_a_name_of_its_own(prefix, primary, launch):
 
 def test_installed_files(prefix, launch):
     names = {path.name for path in prefix.rglob("*") if not path.is_dir()}
-    assert {"cairn", "scr.h", "scrf.h", "scr.f90", "scr.mod", "libcairn.so", "libscr.so", "libscrf.so", "cairnConfig.cmake", "scrConfig.cmake",
+    assert {"cairn", "scr.h", "scrf.h", "scr.f90", "scr.mod",
+            "rbio.h", "rbio.f90", "rbio.mod", "cairn_errors.h", "libcairn.so", "libscr.so", "libscrf.so", "cairnConfig.cmake", "scrConfig.cmake",
             "cairn.pc", "scr.pc"} <= names
     assert {f"{package}-{flavour}{kind}.pc" for package in ("cairn", "scr") for flavour in launch
             for kind in ("", "-static")} <= names

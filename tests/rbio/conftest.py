@@ -15,6 +15,7 @@ from steps import Steps  # noqa: E402
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--build", type=Path, default=Path("build"), help="the build folder")
+    parser.addoption("--all-moments", action="store_true", help="kill at each moment, and not only at some")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

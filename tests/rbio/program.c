@@ -2,6 +2,7 @@
  *
  *   program write DIRECTORY OPTIONS STEP...     waits for each step
  *   program overlap DIRECTORY OPTIONS STEP...   waits only in rbio_close
+ *   program poll DIRECTORY OPTIONS STEP...      likewise, but begins a step when the last is done
  *   program restore DIRECTORY OPTIONS [STEP]    the newest without STEP
  */
 #include <stdio.h>
@@ -45,10 +46,12 @@ static void write_step(rbio_series* series, int64_t step) {
   fflush(stdout);
 }
 
-static void overlap_step(rbio_series* series, int64_t step) {
+static void overlap_step(rbio_series* series, int64_t step, int polls) {
+  rbio_ticket ticket = -1;
   compute_fields(step);
-  const int begun = rbio_begin(series, step, NULL);
+  const int begun = rbio_begin(series, step, polls ? &ticket : NULL);
   forget_fields();
+  if (polls && !becomes_finished(series, ticket)) printf("rank %d: never finished\n", rank);
   printf("rank %d step %lld: begin %d\n", rank, (long long)step, begun);
 }
 
@@ -62,6 +65,18 @@ static int restore_step(rbio_series* series, int64_t step) {
   return is_right;
 }
 
+static int run(rbio_series* series, const char* command, int steps, char** step) {
+  if (strcmp(command, "restore") == 0)
+    return restore_step(series, steps > 0 ? atoll(step[0]) : RBIO_NEWEST);
+  for (int i = 0; i < steps; ++i) {
+    if (strcmp(command, "write") == 0)
+      write_step(series, atoll(step[i]));
+    else
+      overlap_step(series, atoll(step[i]), strcmp(command, "poll") == 0);
+  }
+  return 1;
+}
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -70,12 +85,7 @@ int main(int argc, char** argv) {
   int is_right = argc >= 4 &&
                  rbio_open(MPI_COMM_WORLD, argv[2], argv[3], &series) == RBIO_SUCCESS &&
                  add_fields(series, rank, ranks) == RBIO_SUCCESS;
-  if (is_right && strcmp(argv[1], "restore") == 0)
-    is_right = restore_step(series, argc > 4 ? atoll(argv[4]) : RBIO_NEWEST);
-  for (int i = 4; is_right && strcmp(argv[1], "write") == 0 && i < argc; ++i)
-    write_step(series, atoll(argv[i]));
-  for (int i = 4; is_right && strcmp(argv[1], "overlap") == 0 && i < argc; ++i)
-    overlap_step(series, atoll(argv[i]));
+  if (is_right) is_right = run(series, argv[1], argc - 4, argv + 4);
   if (is_right) {
     printf("rank %d close: %d\n", rank, rbio_close(&series));
     is_right = series == NULL;

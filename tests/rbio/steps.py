@@ -18,6 +18,14 @@ class Written(NamedTuple):
     wait: int
 
 
+class Death(NamedTuple):
+    """SIGKILL as `rank` is about to make its change on disk with this number, from 0."""
+
+    rank: int
+    change: int
+    of_all: bool
+
+
 GOOD = Written(0, 1, 0)
 
 
@@ -64,17 +72,21 @@ class Steps:
         """A series of its own on the same cluster."""
         return Steps(self.cluster, self.build, self.flavour, name)
 
-    def start_killed(self, placement: Sequence[str], options: str, step: int, rank: int, change: int,
-                     all_at_once: bool) -> None:
-        """A run that SIGKILL ends as `rank` is about to make that change on disk for the step."""
-        settings = self.interference(step, KILL_AT=f"{rank} {change}", **({"KILL_ALL": "1"} if all_at_once else {}))
-        code, output, log = self.cluster.run(
-            placement, [str(self.programs / "program"), "write", str(self.directory), options, str(step)], settings)
-        assert code != 0, f"{output}\n{log}"
+    def is_killed(self, placement: Sequence[str], options: str, steps: Sequence[int], death: Death) -> bool:
+        """Whether a run ends while it writes the last of these steps: the rank may make fewer changes this time."""
+        settings = self.interference(steps[-1], KILL_AT=f"{death.rank} {death.change}",
+                                     **({"KILL_ALL": "1"} if death.of_all else {}))
+        command = [str(self.programs / "program"), "write", str(self.directory), options, *map(str, steps)]
+        return self.cluster.run(placement, command, settings)[0] != 0
 
     def interference(self, step: int, **settings: str) -> Dict[str, str]:
         """The environment in which the preloaded library acts between begin and wait of the step."""
         return {"LD_PRELOAD": str(self.interfere), "WATCH": str(self.directory), "ARM_STEP": str(step), **settings}
+
+    def interference_always(self, attempt: str, **settings: str) -> Dict[str, str]:
+        """The environment in which the preloaded library acts on one attempt ("1-2": run 1, step 2 of it)."""
+        return {"LD_PRELOAD": str(self.interfere), "WATCH": f"{self.directory}/.rbio/attempt.{attempt}.",
+                "ARMED": "1", **settings}
 
     def parts(self, step: int) -> Dict[str, bytes]:
         """The files of a published step."""

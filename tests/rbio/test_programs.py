@@ -75,7 +75,7 @@ def test_two_runs_cannot_write_one_series(steps: Steps) -> None:
     try:
         while subprocess.run(["flock", "-n", str(lock), "true"], check=False).returncode == 0:
             pass
-        with pytest.raises(AssertionError, match="writes this series"):
+        with pytest.raises(AssertionError, match="has this series open"):
             steps.restore(["n0"])
     finally:
         os.killpg(holder.pid, 15)
