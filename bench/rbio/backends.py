@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests/crfs"))
 from mounts import Workshop  # noqa: E402
 
 MIB = 1 << 20
+IMAGE_BYTES = 2 << 30
 BLKIO = Path("/sys/fs/cgroup/blkio")
 PATIENCE_S = 600
 OPENMPI = ["mpirun.openmpi", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
@@ -57,18 +58,26 @@ def on_disk(disk: Path) -> Iterator[Backend]:
 
 
 @contextlib.contextmanager
-def throttled(disk: Path, bytes_per_s: int) -> Iterator[Backend]:
-    """A device that takes so much from the programs, by their cgroup; needs root and cgroup version 1."""
-    group = BLKIO / f"cairn-rbio-{os.getpid()}"
-    group.mkdir()
-    try:
-        limit = f"{device_of(disk)} {bytes_per_s}"
+def throttled(bytes_per_s: int) -> Iterator[Backend]:
+    """A file system of our own, as the journal of a shared one writes at the bidding of others, on a device that takes
+    so much from the programs, by their cgroup. Needs root and cgroup version 1."""
+    with contextlib.ExitStack() as stack:
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cairn-rbio-", dir="/dev/shm")))
+        image, mount = directory / "image", directory / "mount"
+        with image.open("wb") as file:
+            file.truncate(IMAGE_BYTES)
+        mount.mkdir()
+        system("mkfs.ext4", "-q", image)
+        system("mount", "-o", "loop", image, mount)
+        stack.callback(system, "umount", mount)
+        group = BLKIO / f"cairn-rbio-{os.getpid()}"
+        group.mkdir()
+        stack.callback(group.rmdir)
+        number = os.stat(mount).st_dev
+        limit = f"{os.major(number)}:{os.minor(number)} {bytes_per_s}"
         (group / "blkio.throttle.write_bps_device").write_text(limit)
-        with tempfile.TemporaryDirectory(prefix="cairn-rbio-", dir=disk) as directory:
-            yield Backend(f"{file_system_of(disk)} on a device limited to {bytes_per_s // MIB} MiB/s (blkio cgroup)",
-                          Path(directory), is_slow=True, group=group)
-    finally:
-        group.rmdir()
+        yield Backend(f"ext4 on a device limited to {bytes_per_s // MIB} MiB/s (loop device, blkio cgroup)", mount,
+                      is_slow=True, group=group)
 
 
 @contextlib.contextmanager
@@ -83,24 +92,19 @@ def slow_mount(build: Path, bytes_per_s: int) -> Iterator[Backend]:
 
 
 @contextlib.contextmanager
-def slow(build: Path, disk: Path, bytes_per_s: int) -> Iterator[Backend]:
+def slow(build: Path, bytes_per_s: int) -> Iterator[Backend]:
     """The best slow backend that can be made here."""
     with contextlib.ExitStack() as stack:
         try:
-            backend = stack.enter_context(throttled(disk, bytes_per_s))
-        except OSError as error:
+            backend = stack.enter_context(throttled(bytes_per_s))
+        except (OSError, subprocess.CalledProcessError) as error:
             print(f"\nNo device can be throttled here ({error}); a slow FUSE file system takes its place.")
             backend = stack.enter_context(slow_mount(build, bytes_per_s))
         yield backend
 
 
-def device_of(directory: Path) -> str:
-    """MAJOR:MINOR of the whole device, which alone can be throttled."""
-    number = os.stat(directory).st_dev
-    entry = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}").resolve()
-    if (entry / "partition").exists():
-        entry = entry.parent
-    return (entry / "dev").read_text().strip()
+def system(*words: object) -> None:
+    subprocess.run([str(word) for word in words], check=True)
 
 
 def file_system_of(directory: Path) -> str:

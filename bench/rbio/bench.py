@@ -129,12 +129,12 @@ class Bench:
             self.compare(backend)
 
     def slow(self) -> None:
-        with slow(self.build, self.disk, SLOW_BYTES_S) as backend:
+        with slow(self.build, SLOW_BYTES_S) as backend:
             self.compare(backend)
 
     def computing(self) -> None:
         for ranks in (1, 2):
-            with slow(self.build, self.disk, SLOW_BYTES_S) as backend:
+            with slow(self.build, SLOW_BYTES_S) as backend:
                 self.computed(backend, ranks)
             with in_memory() as backend:
                 self.computed(backend, ranks)
