@@ -14,7 +14,7 @@ SOURCES = git ls-files '*.c' '*.h' '*.cpp' '*.hpp' ':!include/scrf.h'
 export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 
-.PHONY: help demo test test-cluster asan tsan build bench bench-simgrid bench-crfs soak soak-crfs mutations fuzz lint format install clean \
+.PHONY: help demo test test-cluster asan tsan build bench bench-simgrid bench-crfs bench-rbio soak soak-crfs mutations fuzz lint format install clean \
         memory-directory build-packages test-packages lint-packages bench-packages cluster-packages simgrid-packages \
         crfs-suite-packages crfs-bench-packages
 
@@ -37,6 +37,7 @@ help:
 	@echo 'make bench     build the programs in bench/ and run them (the target bench of bench/)'
 	@echo 'make bench-simgrid   run the real encode on simulated networks of up to 2048 nodes (ten minutes)'
 	@echo 'make bench-crfs   write checkpoints through CRFS, without it, and through a plain passthrough (15 minutes)'
+	@echo 'make bench-rbio   write checkpoints through rbIO and through collective MPI-IO, while a solver computes (half an hour)'
 	@echo 'make format    format the sources with clang-format'
 	@echo 'make lint      check the format, and run clang-tidy on what is built (minutes)'
 	@echo 'make clean     delete build/'
@@ -85,6 +86,10 @@ bench-simgrid: simgrid-packages
 bench-crfs: memory-directory crfs-bench-packages
 	cmake --preset release $(LAUNCHER) -DCAIRN_BENCH=ON
 	cmake --build build/release --parallel $(JOBS) --target bench-crfs
+
+bench-rbio: memory-directory build-packages
+	cmake --preset release $(LAUNCHER) -DCAIRN_BENCH=ON
+	cmake --build build/release --parallel $(JOBS) --target bench-rbio
 
 soak: test-packages
 	cmake --preset dev $(LAUNCHER)

@@ -1,0 +1,228 @@
+"""What a checkpoint costs a program: through rbIO, and through collective MPI-IO (coIO) as it would write without it.
+
+    python3 bench.py BUILD [--rounds 15] [--only NAME,...] [--disk DIRECTORY]
+
+2 ranks, 4 fields of 8 MiB on each, one writer for both; the solver of examples/nekcem has its six. Variants take turns
+in random order within a round, ratios are of one round: medians, 10 % and 90 % of the rounds. coIO does not sync on the
+page cache, and writes neither checksums nor a table; rbIO always does. coIO is measured with both MPI-IO libraries of
+Open MPI, and with one file, which is also one per group here, and one per rank; ratios are to the best of these four.
+"""
+
+import argparse
+import random
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Sequence
+
+from backends import MIB, Backend, Noise, in_memory, on_disk, slow
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests/crfs"))
+
+from mounts import keep_mounts_to_ourselves  # noqa: E402
+
+Result = Dict[str, Any]
+Results = Dict[str, List[Result]]
+
+SLOW_BYTES_S = 150 * MIB
+RANKS, FIELDS, FIELD_MIB, CHECKPOINTS = 2, 4, 8, 3
+COIO = {f"coIO, {library}, {files} file{'s'[:files - 1]}": (module, files)
+        for library, module in (("ROMIO", "romio321"), ("OMPIO", "ompio")) for files in (1, 2)}
+SYNC, THREADED = "rbIO, sync", "rbIO, threaded"
+# As fast as it goes, unless computing goes on beside it.
+MODES = {SYNC: "mode=sync keep=1", THREADED: "mode=threaded keep=1 pace=0"}
+ELEMENTS, ORDER, STEPS, INTERVALS = 512, 7, 5, 2  # 2 MiB for each of the six components of a rank
+
+
+def quantile(values: Sequence[float], at: float) -> float:
+    return sorted(values)[int(at * (len(values) - 1) + 0.5)]
+
+
+def spread(values: Sequence[float], digits: int = 2) -> str:
+    low, middle, high = (f"{quantile(values, at):.{digits}f}" for at in (0.1, 0.5, 0.9))
+    return f"{middle} [{low} to {high}]"
+
+
+def each(function: Callable[..., float], *results: List[Result]) -> List[float]:
+    """Of each round."""
+    return [function(*of_round) for of_round in zip(*results)]
+
+
+def blocked(result: Result) -> float:
+    return statistics.median(result["blocked"])
+
+
+def take_turns(variants: Dict[str, Callable[[], Result]], rounds: int) -> Results:
+    results: Results = {name: [] for name in variants}
+    for _ in range(rounds):
+        for name in random.sample(list(variants), len(variants)):
+            results[name].append(variants[name]())
+    return results
+
+
+def best_of(results: Results) -> str:
+    return min(COIO, key=lambda name: quantile([blocked(r) for r in results[name]], 0.5))
+
+
+class Bench:
+    def __init__(self, build: Path, rounds: int, disk: Path) -> None:
+        self.build, self.rounds, self.disk = build, rounds, disk
+
+    def program(self, name: str) -> Path:
+        return self.build / "bench" / f"bench_rbio_{name}"
+
+    def blocked_once(self, backend: Backend, kind: str, files: int = 1, module: str = "") -> Result:
+        words = [self.program("blocked"), kind, files, int(backend.is_slow), backend.directory, FIELDS, FIELD_MIB,
+                 CHECKPOINTS]
+        return backend.run_ranks(RANKS, words, {"OMPI_MCA_io": module} if module else None)
+
+    def variants(self, backend: Backend) -> Dict[str, Callable[[], Result]]:
+        found: Dict[str, Callable[[], Result]] = {
+            name: lambda module=module, files=files: self.blocked_once(backend, "collective", files, module)
+            for name, (module, files) in COIO.items()}
+        for name, kind in MODES.items():
+            found[name] = lambda kind=kind: self.blocked_once(backend, f"{kind} group={RANKS}")
+        if backend.is_slow:
+            total_mib = RANKS * FIELDS * FIELD_MIB
+            found["device"] = lambda: backend.run([self.program("device"), backend.directory, total_mib])
+        return found
+
+    def compare(self, backend: Backend) -> None:
+        noise = Noise()
+        results = take_turns(self.variants(backend), self.rounds)
+        best = best_of(results)
+        aims = "20, outstanding 40" if backend.is_slow else "1.8, outstanding 2.5"
+        print(f"\n{backend.name}: {RANKS} ranks, {FIELDS} fields of {FIELD_MIB} MiB. {noise.text()}\n")
+        print(f"| | blocked, ms | best coIO / it (aim {aims}) | perceived / memcpy (aim 0.7, outstanding 0.9) "
+              "| written, MB/s |\n|---|---|---|---|---|")
+        for name, of in results.items():
+            if name == "device":
+                continue
+            rates = each(lambda r: r["bytes_per_rank"] / blocked(r) / r["memcpy"], of)
+            raw = spread([statistics.median(r["raw"]) / 1e6 for r in of], 0) if of[0]["raw"] else ""
+            print(f"| {name}{' (best coIO)' if name == best else ''} | {spread([1e3 * blocked(r) for r in of], 1)} "
+                  f"| {spread(each(lambda b, r: blocked(b) / blocked(r), results[best], of))} | {spread(rates)} | {raw} |")
+        if backend.is_slow:
+            self.print_raw(results)
+
+    @staticmethod
+    def print_raw(results: Results) -> None:
+        """The thread against a process that only writes; it may write either way."""
+        print("\n| a process that only writes | MB/s | thread / it (aim 0.95, outstanding 0.98) |\n|---|---|---|")
+        for way, text in (("cached", "page cache and fdatasync"), ("direct", "O_DIRECT")):
+            rates = [r["bytes"] / r[way] for r in results["device"]]
+            if min(rates) < 0:
+                continue
+            ratios = each(lambda r, d: statistics.median(r["raw"]) * d[way] / d["bytes"], results[THREADED],
+                          results["device"])
+            print(f"| {text} | {spread([rate / 1e6 for rate in rates], 0)} | {spread(ratios)} |")
+
+    # The parts of the table.
+
+    def memory(self) -> None:
+        with in_memory() as backend:
+            self.compare(backend)
+
+    def ext4(self) -> None:
+        with on_disk(self.disk) as backend:
+            self.compare(backend)
+
+    def slow(self) -> None:
+        with slow(self.build, SLOW_BYTES_S) as backend:
+            self.compare(backend)
+
+    def computing(self) -> None:
+        for ranks in (1, 2):
+            with slow(self.build, SLOW_BYTES_S) as backend:
+                self.computed(backend, ranks)
+            with in_memory() as backend:
+                self.computed(backend, ranks)
+
+    def computed(self, backend: Backend, ranks: int) -> None:
+        noise = Noise()
+        threaded = f"mode=threaded keep=1 group={ranks}"
+        variants = ["none:0:1:0:none", f"sleeping:0:1:0:{threaded}", f"threaded:1:1:0:{threaded}",
+                    f"coIO:1:{ranks}:{int(backend.is_slow)}:collective"]
+        results = backend.run_ranks(
+            ranks, [self.program("computing"), backend.directory, ELEMENTS, ORDER, STEPS, INTERVALS, self.rounds, *variants],
+            {"OMPI_MCA_io": "romio321"})
+        print(f"\n{backend.name}: {ranks} rank{'s'[:ranks - 1]} on 2 cores, the solver with {STEPS} steps between "
+              f"checkpoints of {results['checkpoint_bytes'] / 1e6:.0f} MB. {noise.text()}\n")
+        self.print_computed(results, ranks)
+
+    @staticmethod
+    def print_computed(results: Result, ranks: int) -> None:
+        none, sleeping, threaded, coio = (results[name] for name in ("none", "sleeping", "threaded", "coIO"))
+        aim = "3, outstanding 1" if ranks == 1 else "6, outstanding 4"
+        slower = each(lambda t, n: 100 * (writing_step(t) / step(n) - 1), threaded, none)
+        asleep = each(lambda s, n: 100 * (step(s) / step(n) - 1), sleeping, none)
+        against_asleep = each(lambda t, s: 100 * (writing_step(t) / step(s) - 1), threaded, sleeping)
+        size_mb = results["checkpoint_bytes"] / 1e6
+        costs = {name: each(cost, of, none) for name, of in (("threaded", threaded), ("coIO", coio))}
+        cost_of = {name: quantile(of, 0.5) for name, of in costs.items()}
+        others = [1e3 * statistics.mean(t["other_threads"]) for t in threaded]
+        predicted = each(predicted_speed_up, threaded, coio, none)
+        measured = each(lambda t, c: c["total"] / t["total"], threaded, coio)
+        rows = [
+            ("a step, ms", spread([1e3 * step(n) for n in none])),
+            ("a step while the thread writes, slower by %", f"{spread(slower)} (aim {aim})"),
+            ("the same against a thread that sleeps, %", spread(against_asleep)),
+            ("a step while the thread sleeps, slower by %", spread(asleep)),
+            ("blocked, threaded, ms", spread([1e3 * blocked(t) for t in threaded], 1)),
+            ("blocked, coIO, ms", spread([1e3 * blocked(c) for c in coio], 1)),
+            ("processor time of the thread per checkpoint, ms", spread(others, 1)),
+            *((f"a checkpoint costs, {name}, ms: blocked, and slower steps", spread([1e3 * c for c in of], 1))
+              for name, of in costs.items()),
+            ("effective bandwidth, threaded; coIO; ratio (aim 10, outstanding 20)",
+             f"{size_mb / cost_of['threaded']:.0f}; {size_mb / cost_of['coIO']:.0f} MB/s; "
+             f"{cost_of['coIO'] / cost_of['threaded']:.1f}" if min(cost_of.values()) > 0 else "lost in the noise"),
+            ("speed-up over coIO, measured", spread(measured, 3)),
+            ("speed-up by the published formula", spread(predicted, 3)),
+            ("formula / measured", f"{spread([p / m for p, m in zip(predicted, measured)], 3)} (aim within 5 %)"),
+        ]
+        print("| | |\n|---|---|")
+        for name, text in rows:
+            print(f"| {name} | {text} |")
+
+
+def step(result: Result) -> float:
+    return statistics.median(result["steps"])
+
+
+def writing_step(result: Result) -> float:
+    """Of the steps at whose end the thread was still writing."""
+    return statistics.median(result["writing_steps"] or result["steps"])
+
+
+def cost(result: Result, none: Result) -> float:
+    """Seconds for one checkpoint: blocked, and computing that became slower. Noise may make it negative."""
+    slower = STEPS * (statistics.mean(result["steps"]) - statistics.mean(none["steps"]))
+    return statistics.mean(result["blocked"]) + slower
+
+
+def predicted_speed_up(threaded: Result, coio: Result, none: Result) -> float:
+    """(X_co + f) / (X_tr + f) / (1 + d), with the cost X of a checkpoint and its interval f in steps that nothing slows."""
+    plain = statistics.mean(none["steps"])
+    slower = statistics.mean(threaded["steps"]) / plain - 1
+    cost = {name: statistics.mean(of["blocked"]) / plain for name, of in (("co", coio), ("tr", threaded))}
+    return (cost["co"] + STEPS) / (cost["tr"] + STEPS) / (1 + slower)
+
+
+def main() -> None:
+    parts = ["memory", "ext4", "slow", "computing"]
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("build", type=Path)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--only", default=",".join(parts), help=f"of {', '.join(parts)}")
+    parser.add_argument("--disk", type=Path, default=Path(tempfile.gettempdir()))
+    arguments = parser.parse_args()
+    keep_mounts_to_ourselves()
+    bench = Bench(arguments.build.resolve(), arguments.rounds, arguments.disk)
+    for part in arguments.only.split(","):
+        getattr(bench, part)()
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
