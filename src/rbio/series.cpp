@@ -22,24 +22,10 @@ std::int64_t fingerprint(const std::vector<Field>& fields) {
   return sum;
 }
 
-std::string_view name_of(Mode mode) {
-  switch (mode) {
-    case Mode::threaded:
-      return "threaded";
-    case Mode::split:
-      return "split";
-    case Mode::sync:
-      return "sync";
-    case Mode::collective:
-      return "collective";
-  }
-  return "unknown";
-}
-
 Status check_options(const SeriesOptions& options) {
-  if (options.mode != Mode::sync && options.mode != Mode::threaded)
-    return fail(Code::bad_argument, "mode {} is not available yet; use mode threaded or sync",
-                name_of(options.mode));
+  if (options.mode == Mode::collective)
+    return fail(Code::bad_argument,
+                "mode collective is not available yet; use mode threaded, split or sync");
   if (!(options.timeout_s > 0))
     return fail(Code::bad_argument, "a timeout of {} s: give more than 0", options.timeout_s);
   if (!(options.pace >= 0 && options.pace <= 1))
@@ -106,8 +92,8 @@ Status Series::start_writer(Communicator& comm, const Placement& placement) {
   pool_.emplace(group.size() > 1 ? services_.memory : nullptr, options_.memory_bytes,
                 services_.log);
   writer_ = std::make_unique<StepWriter>(
-      services_, StepWriter::Settings{options_.mode == Mode::threaded, directory_.path(),
-                                      options_.keep, page_});
+      services_,
+      StepWriter::Settings{options_.mode != Mode::sync, directory_.path(), options_.keep, page_});
   return writer_->start();
 }
 
@@ -270,6 +256,13 @@ Status Series::check_begin(Communicator& comm, std::uint64_t step) {
   if (fields_.empty()) mine = fail(Code::bad_argument, "step {}: no field is registered", step);
   if (step > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
     mine = fail(Code::bad_argument, "step {} is larger than 2^63 - 1", step);
+  const auto is_empty = [](const Field& field) { return field.count == 0; };
+  if (options_.mode == Mode::split && roles_.is_writer &&
+      !std::all_of(fields_.begin(), fields_.end(), is_empty))
+    mine = fail(Code::bad_argument,
+                "step {}: in mode split a writer, the first rank of each group, has no data of its "
+                "own; set its counts to 0, or use mode threaded",
+                step);
   CAIRN_TRY(agree(comm, std::move(mine)));
   if (are_equal(comm, static_cast<std::int64_t>(step), fingerprint(fields_))) return {};
   return fail(Code::differs,

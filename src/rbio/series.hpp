@@ -29,7 +29,7 @@ namespace cairn::rbio {
 /// The files are the same in all modes.
 enum class Mode : int {
   threaded = 1,    ///< a thread of the writer writes while all ranks go on
-  split = 2,       ///< as threaded, with writers that have no data of their own
+  split = 2,       ///< as threaded, but the writers compute nothing: their counts must be 0
   sync = 3,        ///< the writer writes before begin() returns on it
   collective = 4,  ///< all ranks write together through MPI-IO
 };
@@ -90,7 +90,7 @@ class Series {
   /// Waits for all steps as wait() does, and releases the directory. A thread that a file system
   /// holds is left to itself. Nothing else may be called afterwards.
   Status close(Communicator& comm);
-  /// Local: moves data between nodes on while the program computes. Never needed.
+  /// Local. Never needed: begin() returns when the data are in the writer's memory.
   Status progress();
   /// Local.
   Statistics statistics() const;

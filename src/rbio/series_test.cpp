@@ -225,10 +225,11 @@ TEST_P(SeriesTest, AClosedSeriesMayBeOpenedAgainAndAcceptsNoCalls) {
 }
 
 TEST_P(SeriesTest, OptionsOutOfRangeAreErrors) {
-  SeriesOptions late, fast;
+  SeriesOptions late, fast, collective;
+  collective.mode = Mode::collective;
   late.timeout_s = 0;
   fast.pace = 1.5;
-  for (const SeriesOptions& options : {late, fast}) {
+  for (const SeriesOptions& options : {late, fast, collective}) {
     Team(2).run([&](Communicator& comm) {
       const auto series = Series::open(comm, services_of(*files_), placement_of(shape_of(2, 0, 0)),
                                        directory(), options);

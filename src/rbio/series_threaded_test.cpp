@@ -1,0 +1,310 @@
+// What only mode threaded does: the writing goes on behind the program, within limits.
+
+#include "rbio/slow_files.hpp"
+#include "rbio/test_series.hpp"
+
+namespace cairn::rbio {
+namespace {
+
+using namespace std::chrono_literals;
+
+class SeriesThreadedTest : public testing::Test {
+ protected:
+  std::string directory() const { return folder_ / "series"; }
+  static Shape shape_of(int ranks, int group_size) {
+    Shape shape;
+    shape.ranks = ranks;
+    shape.options.group_size = group_size;
+    shape.options.pace = 0;
+    return shape;
+  }
+  Services services(std::shared_ptr<Files> files) const {
+    return {std::move(files), make_posix_shared_memory(), Log()};
+  }
+  std::unique_ptr<Series> open(Communicator& comm, std::shared_ptr<Files> files,
+                               const Shape& shape) const {
+    auto series = Series::open(comm, services(std::move(files)), placement_of(shape), directory(),
+                               shape.options);
+    EXPECT_TRUE(series) << series.error().text;
+    return series ? *std::move(series) : nullptr;
+  }
+  static std::uint64_t bytes_of_a_step() {
+    std::uint64_t bytes = 0;
+    for (std::size_t field = 0; field < test_shapes().size(); ++field)
+      bytes += total_of(field) * test_shapes()[field].element_bytes();
+    return bytes;
+  }
+
+  TemporaryFolder folder_{fast_folder()};
+  std::unique_ptr<Files> posix_ = make_posix_files();
+  Barrage barrage_;
+};
+
+TEST_F(SeriesThreadedTest, FilesAreTheSameAsThoseOfModeSync) {
+  Shape shape = shape_of(6, 2);
+  shape.options.files = 2;
+  write_steps(*posix_, folder_ / "threaded", shape, {1, 2});
+  shape.options.mode = Mode::sync;
+  write_steps(*posix_, folder_ / "sync", shape, {1, 2});
+  for (const std::string name : {"/step.1/part.0.rbio", "/step.1/part.1.rbio",
+                                 "/step.2/part.0.rbio", "/step.2/part.1.rbio"}) {
+    const auto threaded = read_file(*posix_, folder_ / "threaded" + name, 1 << 30);
+    const auto sync = read_file(*posix_, folder_ / "sync" + name, 1 << 30);
+    ASSERT_TRUE(threaded && sync);
+    EXPECT_EQ(*threaded, *sync) << name;
+  }
+}
+
+TEST_F(SeriesThreadedTest, DataMayChangeWhileTheStepIsWritten) {
+  const auto files = hanging_files(*posix_, barrage_, "write");
+  Team(4).run([&](Communicator& comm) {
+    const auto series = open(comm, files, shape_of(4, 0));
+    Program program(*series, comm.rank(), comm.size());
+    program.compute(1);
+    comm.barrier();
+    barrage_.close();
+    comm.barrier();
+    const auto ticket = series->begin(comm, 1);
+    ASSERT_TRUE(ticket);
+    program.forget();
+    EXPECT_FALSE(series->is_finished(*ticket).value());
+    comm.barrier();
+    barrage_.open();
+    while (!series->is_finished(*ticket).value()) std::this_thread::sleep_for(1ms);
+    EXPECT_TRUE(series->wait(comm, *ticket));
+    EXPECT_TRUE(series->close(comm));
+  });
+  expect_restored(*posix_, directory(), shape_of(4, 0), 1);
+}
+
+TEST_F(SeriesThreadedTest, OnlyTheThirdStepWaitsForABuffer) {
+  const auto files = hanging_files(*posix_, barrage_, "write");
+  Team(4).run([&](Communicator& comm) {
+    const auto series = open(comm, files, shape_of(4, 2));
+    Program program(*series, comm.rank(), comm.size());
+    comm.barrier();
+    barrage_.close();
+    comm.barrier();
+    for (const std::uint64_t step : {1U, 2U}) {
+      program.compute(step);
+      ASSERT_TRUE(series->begin(comm, step));
+    }
+    EXPECT_LT(series->statistics().wait_s, 0.05);
+    program.compute(3);
+    comm.barrier();
+    std::thread releases;
+    if (comm.rank() == 0)
+      releases = std::thread([&] {
+        std::this_thread::sleep_for(100ms);
+        barrage_.open();
+      });
+    const auto third = series->begin(comm, 3);
+    if (releases.joinable()) releases.join();
+    ASSERT_TRUE(third) << third.error().text;
+    program.forget();
+    EXPECT_GT(series->statistics().wait_s, 0.05);
+    EXPECT_TRUE(series->wait(comm, *third));
+    EXPECT_EQ(series->steps(comm).value(), (std::vector<std::uint64_t>{1, 2, 3}));
+    EXPECT_TRUE(series->close(comm));
+  });
+  expect_restored(*posix_, directory(), shape_of(4, 0), 3);
+}
+
+TEST_F(SeriesThreadedTest, StepsThatComeTwiceTooOftenAreWrittenWithinTheLimit) {
+  Shape shape = shape_of(3, 0);
+  shape.ranks_per_node = 3;
+  shape.options.memory_bytes = bytes_of_a_step() * 5 / 2;
+  const auto files = slow_files(*posix_, 40ms);
+  Team(3).run([&](Communicator& comm) {
+    const auto series = open(comm, files, shape);
+    Program program(*series, comm.rank(), comm.size());
+    std::vector<std::uint64_t> steps;
+    for (std::uint64_t step = 1; step <= 5; ++step) {
+      program.compute(step);
+      std::this_thread::sleep_for(80ms);  // the six writes of a step take 240 ms
+      ASSERT_TRUE(series->begin(comm, step));
+      steps.push_back(step);
+    }
+    program.forget();
+    const Statistics statistics = series->statistics();
+    EXPECT_EQ(statistics.steps, 5U);
+    EXPECT_GT(statistics.wait_s, 0.03);
+    EXPECT_GE(statistics.begin_s, statistics.wait_s + statistics.copy_s);
+    if (comm.rank() == 0) {
+      EXPECT_LE(statistics.peak_buffer_bytes, shape.options.memory_bytes);
+      EXPECT_GE(statistics.peak_buffer_bytes, 2 * bytes_of_a_step());
+      EXPECT_GT(statistics.write_s, 0.05);
+    }
+    EXPECT_EQ(series->steps(comm).value(), steps);
+    EXPECT_TRUE(series->close(comm));
+  });
+  expect_restored(*posix_, directory(), shape, 5);
+}
+
+TEST_F(SeriesThreadedTest, AStepLargerThanTheLimitIsAnErrorOnAllRanks) {
+  Shape shape = shape_of(4, 2);
+  shape.options.memory_bytes = 4096;
+  Team(4).run([&](Communicator& comm) {
+    const auto series = open_series(comm, *posix_, directory(), shape);
+    Program program(*series, comm.rank(), comm.size());
+    program.compute(1);
+    const auto begun = series->begin(comm, 1);
+    ASSERT_FALSE(begun);
+    EXPECT_EQ(begun.error().code, Code::no_space);
+    for (std::size_t field = 0; field < test_shapes().size(); ++field)
+      ASSERT_TRUE(series->set_field(field, nullptr, 0));
+    const auto small = series->begin(comm, 2);
+    ASSERT_TRUE(small) << small.error().text;
+    EXPECT_EQ(*small, 1);
+    EXPECT_TRUE(series->wait(comm, *small));
+    EXPECT_TRUE(series->close(comm));
+  });
+}
+
+TEST_F(SeriesThreadedTest, AnErrorComesBackOnceFromTheNextBegin) {
+  std::atomic<bool> is_full = false;
+  const auto full = make_hooked_files(*posix_, [&](const FileOperation& operation) -> Status {
+    // Only the second group has no space.
+    if (is_full && operation.name == "write" && operation.path.ends_with("part.1.rbio"))
+      return fail(Code::no_space, "{}: no space", operation.path);
+    return {};
+  });
+  Team(4).run([&](Communicator& comm) {
+    const auto series = open_series(comm, *full, directory(), shape_of(4, 2));
+    Program program(*series, comm.rank(), comm.size());
+    program.compute(1);
+    ASSERT_TRUE(series->begin(comm, 1));
+    ASSERT_TRUE(series->wait(comm, 1));
+    comm.barrier();
+    is_full = true;
+    comm.barrier();
+    const auto failed = series->begin(comm, 2);
+    ASSERT_TRUE(failed);
+    while (!series->is_finished(*failed).value()) std::this_thread::sleep_for(1ms);
+    comm.barrier();
+    is_full = false;
+    const auto next = series->begin(comm, 3);
+    ASSERT_FALSE(next);
+    EXPECT_EQ(next.error().code, Code::no_space);
+    EXPECT_EQ(series->wait(comm, *failed).error().code, Code::no_space);
+    program.compute(4);
+    const auto fourth = series->begin(comm, 4);
+    ASSERT_TRUE(fourth) << fourth.error().text;
+    EXPECT_TRUE(series->wait(comm, *fourth));
+    EXPECT_EQ(series->steps(comm).value(), (std::vector<std::uint64_t>{1, 4}));
+    EXPECT_TRUE(series->close(comm));
+    // What the failed step has left is gone before the run has ended.
+    if (comm.rank() == 0) {
+      EXPECT_EQ(posix_->list(directory() + "/.rbio").value(),
+                (std::vector<std::string>{"generation", "lock"}));
+    }
+  });
+  expect_restored(*posix_, directory(), shape_of(4, 0), 4);
+}
+
+TEST_F(SeriesThreadedTest, AnErrorThatNoCallHasReturnedComesBackFromClose) {
+  const auto broken = make_hooked_files(*posix_, [](const FileOperation& operation) -> Status {
+    if (operation.name == "sync" && operation.path.ends_with("part.2.rbio"))
+      return fail(Code::io, "{}: broken", operation.path);
+    return {};
+  });
+  Team(3).run([&](Communicator& comm) {
+    const auto series = open_series(comm, *broken, directory(), shape_of(3, 1));
+    Program program(*series, comm.rank(), comm.size());
+    ASSERT_TRUE(series->begin(comm, 1));
+    const Status closed = series->close(comm);
+    ASSERT_FALSE(closed);
+    EXPECT_EQ(closed.error().code, Code::io);
+    EXPECT_EQ(closed.error().rank, 2);
+  });
+}
+
+TEST_F(SeriesThreadedTest, AFileSystemThatHangsFailsTheStepAndTheProgramGoesOn) {
+  Shape shape = shape_of(4, 2);
+  shape.options.timeout_s = 0.2;
+  const auto files = hanging_files(*posix_, barrage_, "sync");
+  Team(4).run([&](Communicator& comm) {
+    const auto series = open(comm, files, shape);
+    Program program(*series, comm.rank(), comm.size());
+    program.compute(1);
+    ASSERT_TRUE(series->begin(comm, 1));
+    ASSERT_TRUE(series->wait(comm, 1));
+    comm.barrier();
+    barrage_.close();
+    comm.barrier();
+    program.compute(2);
+    ASSERT_TRUE(series->begin(comm, 2));
+    ASSERT_TRUE(series->begin(comm, 3));
+    EXPECT_EQ(series->wait(comm, 2).error().code, Code::io);
+    EXPECT_EQ(series->wait(comm, 3).error().code, Code::io);
+    EXPECT_EQ(series->begin(comm, 4).error().code, Code::io);  // both buffers are in use
+    EXPECT_EQ(series->restore(comm, std::nullopt).value(), 1U);
+    EXPECT_TRUE(program.holds(1));
+    comm.barrier();
+    barrage_.open();
+    program.compute(5);
+    auto begun = series->begin(comm, 5);
+    while (!begun) begun = series->begin(comm, 5);
+    const Status written = series->wait(comm, *begun);
+    EXPECT_TRUE(written) << written.error().text;
+    EXPECT_EQ(series->steps(comm).value(), (std::vector<std::uint64_t>{1, 5}));
+    EXPECT_TRUE(series->close(comm));
+  });
+}
+
+TEST_F(SeriesThreadedTest, CloseLeavesAThreadThatHangsAndItPublishesNothing) {
+  Shape shape = shape_of(2, 0);
+  shape.options.timeout_s = 0.2;
+  auto files = hanging_files(*posix_, barrage_, "write");
+  const std::weak_ptr<Files> in_use = files;
+  Team(2).run([&](Communicator& comm) {
+    const auto series = open(comm, files, shape);
+    Program program(*series, comm.rank(), comm.size());
+    program.compute(1);
+    ASSERT_TRUE(series->begin(comm, 1));
+    ASSERT_TRUE(series->wait(comm, 1));
+    comm.barrier();
+    barrage_.close();
+    comm.barrier();
+    ASSERT_TRUE(series->begin(comm, 2));
+    const auto start = std::chrono::steady_clock::now();
+    EXPECT_EQ(series->close(comm).error().code, Code::io);
+    EXPECT_LT(std::chrono::steady_clock::now() - start, 5s);
+  });
+  barrage_.wait_until_reached();
+  files.reset();
+  EXPECT_FALSE(in_use.expired());  // the thread still has them
+  barrage_.open();
+  while (!in_use.expired()) std::this_thread::sleep_for(1ms);
+  expect_restored(*posix_, directory(), shape, 1);
+}
+
+TEST_F(SeriesThreadedTest, WritingIsSpreadOverTheIntervalUnlessARankWaits) {
+  Shape shape = shape_of(2, 0);
+  shape.options.pace = 1;
+  constexpr std::uint64_t bytes = 2 * write_bytes + 1;
+  const Blob data(bytes, std::byte{7});
+  Team(2).run([&](Communicator& comm) {
+    const auto series = open_series(comm, *posix_, directory(), shape);
+    ASSERT_TRUE(series->add_field({"density", ElementType::uint8, 1},
+                                  const_cast<std::byte*>(data.data()),
+                                  comm.rank() == 0 ? bytes : 0));
+    ASSERT_TRUE(series->begin(comm, 1));
+    ASSERT_TRUE(series->wait(comm, 1));
+    std::this_thread::sleep_for(600ms);
+    const auto start = std::chrono::steady_clock::now();
+    ASSERT_TRUE(series->begin(comm, 2));
+    while (!series->is_finished(2).value()) std::this_thread::sleep_for(1ms);
+    EXPECT_GT(std::chrono::steady_clock::now() - start, 500ms);
+    EXPECT_LT(series->statistics().write_s, 0.45);  // without the pauses
+    std::this_thread::sleep_for(800ms);
+    const auto again = std::chrono::steady_clock::now();
+    ASSERT_TRUE(series->begin(comm, 3));
+    ASSERT_TRUE(series->wait(comm, 3));
+    EXPECT_LT(std::chrono::steady_clock::now() - again, 900ms);
+    EXPECT_TRUE(series->close(comm));
+  });
+}
+
+}  // namespace
+}  // namespace cairn::rbio
