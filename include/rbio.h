@@ -113,10 +113,11 @@ typedef struct rbio_statistics_t {
  * has the same form, and overrides single keys.
  *
  *   mode=threaded    begin copies; a thread of each writer writes while all ranks compute (default)
- *   mode=split       as threaded, in groups whose writer ranks do not compute
+ *   mode=split       as threaded, but the writer, the first rank of each group, does not compute: all
+ *                    its counts are 0
  *   mode=sync        begin returns after the writers have written
- *   mode=collective  begin writes with collective MPI-IO; files=0 or files=1 only
- *                    All modes write the same bytes.
+ *                    The same data give the same bytes in all modes. mode=collective is reserved
+ *                    for collective MPI-IO, and is an error in this version.
  *   group=N          N consecutive ranks share a writer; 0: the ranks of a node (default)
  *   files=N          files per step, from 1 to the number of groups; 0: one per group (default)
  *   keep=N           after each step, removes all but the N newest steps; 0: keeps all (default)
@@ -176,7 +177,8 @@ CAIRN_EXPORT int rbio_begin(rbio_series* series, int64_t step, rbio_ticket* tick
 
 /* Local. Sets *finished to 1 if the bytes of this rank's group are durable or the step has failed,
  * otherwise to 0. Other groups may still be writing: only rbio_wait says that the step is
- * published. Also does what rbio_progress does.
+ * published. A rank whose writer is on another node learns of it only in the collective calls, so
+ * do not wait for *finished there: call rbio_wait. Also does what rbio_progress does.
  * Errors: BAD_ARGUMENT (an unknown ticket). */
 CAIRN_EXPORT int rbio_test(rbio_series* series, rbio_ticket ticket, int* finished);
 
