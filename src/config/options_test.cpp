@@ -67,9 +67,12 @@ TEST(Options, LeavesTakeTheirDefaultsFromOptionsThatAreThere) {
     EXPECT_TRUE(leaf.from.empty() || find_option(leaf.from)) << leaf.key;
 }
 
-TEST(Options, SCRConfigSetsAllButNodeNamesAndSecrets) {
-  for (const Option& option : options())
-    EXPECT_EQ(option.flags.not_by_app, option.flags.per_rank || option.flags.secret) << option.key;
+TEST(Options, SCRConfigSetsAllButNodeNamesSecretsAndThoseOfRbio) {
+  for (const Option& option : options()) {
+    const bool is_of_rbio = option.key == std::string_view("CAIRN_RBIO");
+    EXPECT_EQ(option.flags.not_by_app, option.flags.per_rank || option.flags.secret || is_of_rbio)
+        << option.key;
+  }
   for (const char* key : {"CACHE", "CACHEDIR", "CNTLDIR"})
     EXPECT_TRUE(find_descriptor_key(key)->not_by_app) << key;
 }

@@ -206,7 +206,7 @@ MUTATIONS = [
              "CAIRN_TRY(keeper.drop(record.info));\n    return keeper.save_listing();",
              "(void)record;\n    return keeper.save_listing();", "--trouble"),
     Mutation("SCR_Current is forgotten", "src/session/prefix_side.cpp",
-             "const Status set = keeper.set_current(name);", "const Status set;", "--trouble"),
+             "    CAIRN_TRY(keeper.set_current(name));\n", "", "--trouble"),
     Mutation("SCR_Delete leaves the prefix directory as it is", "src/session/session_prefix.cpp",
              "return unless_absent(prefix_.remove(name));", "return {};", "--trouble"),
     Mutation("files of what is deleted stay", "src/prefix/remove_files.cpp",
