@@ -91,17 +91,28 @@ Status read_piece(File& file, const std::string& path, const Piece& piece, std::
   return {};
 }
 
-Status check_gaps(File& file, const std::string& path, const PartHeader& header) {
+std::vector<ByteRange> gaps_of(const PartHeader& header) {
+  std::vector<ByteRange> gaps;
   std::uint64_t at = header.table_offset + header.table_bytes;
-  std::array<std::byte, part_alignment> gap{};
   for (const FieldRegion& field : header.fields) {
-    const auto content = MutableBytes(gap).first(field.offset - at);
-    CAIRN_TRY(read_at(file, path, at, content));
-    if (std::any_of(content.begin(), content.end(), [](std::byte b) { return b != std::byte{}; }))
-      return fail(Code::corrupt, "{} is damaged: bytes {} to {} are not zero", path, at,
-                  field.offset - 1);
+    if (at < field.offset) gaps.push_back({at, field.offset});
     at = field.offset + field.bytes();
   }
+  return gaps;
+}
+
+Status check_gap(File& file, const std::string& path, const ByteRange& gap) {
+  std::array<std::byte, part_alignment> bytes{};
+  const auto content = MutableBytes(bytes).first(gap.end - gap.begin);
+  CAIRN_TRY(read_at(file, path, gap.begin, content));
+  if (std::any_of(content.begin(), content.end(), [](std::byte b) { return b != std::byte{}; }))
+    return fail(Code::corrupt, "{} is damaged: bytes {} to {} are not zero", path, gap.begin,
+                gap.end - 1);
+  return {};
+}
+
+Status check_gaps(File& file, const std::string& path, const PartHeader& header) {
+  for (const ByteRange& gap : gaps_of(header)) CAIRN_TRY(check_gap(file, path, gap));
   return {};
 }
 

@@ -27,6 +27,19 @@ Result<PartIndex> decode_index(Bytes bytes, const std::string& path);
 Status read_piece(File& file, const std::string& path, const Piece& piece, std::uint64_t begin,
                   MutableBytes out);
 
+/// Bytes [begin, end) of a part's file.
+struct ByteRange {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+
+  bool operator==(const ByteRange&) const = default;
+};
+
+/// The bytes between table and fields, which hold zeros; empty ones are left out.
+std::vector<ByteRange> gaps_of(const PartHeader& header);
+/// corrupt if a byte of the gap is not zero.
+Status check_gap(File& file, const std::string& path, const ByteRange& gap);
+
 /// What the program does not see: that the gaps between table and fields hold zeros, and that the
 /// file ends where it should.
 Status check_gaps(File& file, const std::string& path, const PartHeader& header);

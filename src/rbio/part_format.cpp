@@ -219,7 +219,8 @@ PartHeader lay_out(const std::vector<FieldShape>& shapes,
   header.table_bytes = table_bytes;
   std::uint64_t next = header.table_offset + table_bytes;
   for (std::size_t i = 0; i < shapes.size(); ++i) {
-    const FieldRegion& field = header.fields.emplace_back(shapes[i], aligned(next), elements[i]);
+    const FieldRegion& field =
+        header.fields.emplace_back(FieldRegion{shapes[i], aligned(next), elements[i]});
     next = field.offset + field.bytes();
   }
   header.file_bytes = next;
@@ -272,14 +273,17 @@ Result<PartHeader> decode_header(Bytes content) {
   CAIRN_ASSIGN(const Preamble preamble, decode_preamble(content));
   if (content.size() < preamble_bytes + preamble.header_bytes)
     return corrupt("its header is cut off");
-  const Bytes text = content.subspan(preamble_bytes, preamble.header_bytes);
+  const std::size_t end = preamble_bytes + preamble.header_bytes;
+  const Bytes text = content.first(end).subspan(preamble_bytes);
   if (crc32c(text) != preamble.header_checksum)
     return corrupt("the checksum of its header does not match");
   try {
     PartHeader header =
         header_of(Json::parse(reinterpret_cast<const char*>(text.data()),
                               reinterpret_cast<const char*>(text.data() + text.size())));
-    if (fits_together(header)) return header;
+    // The text is as encode_header() makes it: no key is there twice, and none is unknown.
+    if (fits_together(header) && std::ranges::equal(encode_header(header), content.first(end)))
+      return header;
   } catch (const std::exception&) {  // of the parser, or an entry that is missing or out of range
   }
   return corrupt("its header makes no sense");

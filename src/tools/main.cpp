@@ -22,6 +22,7 @@
 #include "tools/layout_command.hpp"
 #include "tools/log_events_command.hpp"
 #include "tools/publish_command.hpp"
+#include "tools/rbio_arguments.hpp"
 #include "tools/rebuild_command.hpp"
 #include "tools/scavenge_command.hpp"
 #include "tools/simulate_command.hpp"
@@ -400,6 +401,7 @@ int run(int argc, char** argv) {
   cairn::add_verify(app, exit_code);
   cairn::add_index(app, exit_code);
   cairn::add_print(app, exit_code);
+  cairn::add_rbio(app, exit_code);
   cairn::add_scr_index(app, exit_code);
   add_job_control(app);
   const std::vector<std::string> words = words_of(argc, argv);

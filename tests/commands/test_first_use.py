@@ -10,8 +10,10 @@ from typing import List, NamedTuple
 
 import pytest
 
+GOLDEN_SERIES = Path(__file__).resolve().parents[1] / "golden" / "rbio" / "v1"
 NATIVE = [["config"], ["layout", "--nodes", "400"], ["simulate", "--nodes", "4", "--lose", "any 1"], ["rebuild"],
-          ["scavenge-node"], ["halt", "--list"], ["explain"], ["verify"], ["index", "list"], ["print", "halt"]]
+          ["scavenge-node"], ["halt", "--list"], ["explain"], ["verify"], ["index", "list"], ["print", "halt"],
+          ["rbio", "list", str(GOLDEN_SERIES)]]
 PYTHON = [["scavenge", "--json"], ["doctor"], ["clean"], ["report"], ["prerun", "--export"], ["down-nodes", "--json"],
           ["should-exit", "--json"], ["status"]]
 COMMANDS = [*(words[0] for words in NATIVE + PYTHON), "run"]

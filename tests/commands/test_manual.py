@@ -10,12 +10,13 @@ import pytest
 
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "man"
 SECTIONS = ["NAME", "SYNOPSIS", "DESCRIPTION", "EXIT STATUS"]
+RBIO = ["list", "show", "verify", "extract"]
 # A page with options of its own, and the commands that have them.
 INDEX = ["list", "show", "current", "drop", "delete", "add", "import", "build", "quarantine", "id"]
 PAGE_OF = {"cairn-config": [["config"]], "cairn-halt": [["halt"]],
            "cairn-index": [["index", action] for action in INDEX] + [["scr_index"]],
            "cairn-rebuild": [["rebuild"]], "cairn-scavenge-node": [["scavenge-node"]],
-           "cairn-print": [["print"]], "cairn-run": [["run"]], "cairn-status": [["status"]],
+           "cairn-print": [["print"]], "cairn-rbio": [["rbio", action] for action in RBIO], "cairn-run": [["run"]], "cairn-status": [["status"]],
            "cairn-doctor": [["doctor"]], "cairn-clean": [["clean"]], "cairn-scavenge": [["scavenge"]],
            "cairn-report": [["report"]], "cairn-explain": [["explain"]], "cairn-verify": [["verify"]],
            "cairn-prerun": [["prerun"]], "cairn-down-nodes": [["down-nodes"]],
@@ -60,11 +61,12 @@ def test_every_option_of_crfs_has_an_entry(crfs: Path) -> None:
     assert documented((PAGES / "crfs.1").read_text()) == options_in(help_of(crfs, []))
 
 
-def test_every_action_of_index_is_on_its_page(cairn: Path) -> None:
-    actions = set(re.findall(r"^  (\w+) {2,}", help_of(cairn, ["index"]).split("Subcommands:")[1],
+@pytest.mark.parametrize("command, expected", [("index", INDEX), ("rbio", RBIO)])
+def test_every_action_is_on_the_page_of_its_command(cairn: Path, command: str, expected: List[str]) -> None:
+    actions = set(re.findall(r"^  (\w+) {2,}", help_of(cairn, [command]).split("Subcommands:")[1],
                              re.MULTILINE))
-    assert actions == set(INDEX)
-    page = (PAGES / "cairn-index.1").read_text()
+    assert actions == set(expected)
+    page = (PAGES / f"cairn-{command}.1").read_text()
     assert set(re.findall(r"^\.It Cm (\w+)", page, re.MULTILINE)) == actions
 
 

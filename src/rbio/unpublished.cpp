@@ -1,0 +1,83 @@
+#include "rbio/unpublished.hpp"
+
+#include <optional>
+#include <string_view>
+
+#include "rbio/done_marker.hpp"
+
+namespace cairn::rbio {
+namespace {
+
+constexpr std::uint64_t longest_marker = 4096;
+
+std::optional<std::string_view> after(std::string_view start, std::string_view name) {
+  if (!name.starts_with(start)) return std::nullopt;
+  return name.substr(start.size());
+}
+
+/// "attempt.GENERATION-SEQUENCE.STEP" or "removed.STEP".
+std::optional<UnpublishedStep> step_of_name(const std::string& name) {
+  UnpublishedStep found;
+  if (const auto removed = after("removed.", name)) {
+    const auto step = parse_number(*removed);
+    if (!step) return std::nullopt;
+    found.state = UnpublishedStep::State::removed;
+    found.step = *step;
+    return found;
+  }
+  const auto written = after("attempt.", name);
+  if (!written) return std::nullopt;
+  const std::size_t dot = written->find('.');
+  if (dot == std::string_view::npos) return std::nullopt;
+  const auto attempt = parse_attempt(written->substr(0, dot));
+  const auto step = parse_number(written->substr(dot + 1));
+  if (!attempt || !step) return std::nullopt;
+  found.attempt = *attempt;
+  found.step = *step;
+  return found;
+}
+
+/// Counts part files and done markers.
+Status look_into(Files& files, UnpublishedStep& found) {
+  CAIRN_ASSIGN(const std::vector<std::string> names, files.list(found.path));
+  for (const std::string& name : names) {
+    const std::string path = found.path + "/" + name;
+    if (name.starts_with("part.")) {
+      CAIRN_ASSIGN(const FileInfo info, files.info(path));
+      found.bytes += info.size;
+      ++found.parts;
+    }
+    const auto writer = after("done.", name);
+    if (!writer || !parse_number(*writer)) continue;
+    CAIRN_ASSIGN(const Blob content, read_file(files, path, longest_marker));
+    const auto marker = decode_done_marker(content);
+    ++found.done;
+    if (marker) found.writers = marker->writers;
+  }
+  const bool complete = found.writers > 0 && found.done >= found.writers;
+  if (complete && found.state == UnpublishedStep::State::unfinished)
+    found.state = UnpublishedStep::State::complete;
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<UnpublishedStep>> find_unpublished(Files& files, const std::string& series) {
+  const std::string directory = series + "/.rbio";
+  const auto names = files.list(directory);
+  if (!names && names.error().code == Code::not_found) return std::vector<UnpublishedStep>{};
+  if (!names) return tl::unexpected(names.error());
+  std::vector<UnpublishedStep> all;
+  for (const std::string& name : *names) {
+    auto found = step_of_name(name);
+    if (!found) continue;
+    found->path = directory + "/" + name;
+    const Status looked = look_into(files, *found);
+    if (!looked && looked.error().code == Code::not_found) continue;  // published or deleted since
+    CAIRN_TRY(looked);
+    all.push_back(*std::move(found));
+  }
+  return all;
+}
+
+}  // namespace cairn::rbio

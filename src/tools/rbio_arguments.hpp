@@ -1,0 +1,10 @@
+// How cairn rbio is called.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace cairn {
+
+void add_rbio(CLI::App& app, int& exit_code);
+
+}  // namespace cairn
