@@ -88,8 +88,11 @@ class Computing {
                            interval.writing_steps.end());
     }
     if (variant.begins) writer->wait();
-    return {
-        {"total", total}, {"blocked", blocked}, {"steps", steps}, {"writing_steps", writing_steps}};
+    return {{"total", total},
+            {"blocked", blocked},
+            {"other_threads", other_threads},
+            {"steps", steps},
+            {"writing_steps", writing_steps}};
   }
 
   std::int64_t checkpoint_bytes() const {
