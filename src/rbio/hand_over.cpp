@@ -114,11 +114,7 @@ std::vector<bool> HandOver::share(Communicator& group, Segment* of_writer,
   out.u64(of_writer != nullptr ? of_writer->bytes().size() : 0);
   Blob blob = out.take();
   bcast_blob(group, blob, 0);
-  if (group.rank() == 0) {
-    std::vector<bool> answers = collect_answers(group);
-    if (of_writer != nullptr) of_writer->remove_name();
-    return answers;
-  }
+  if (group.rank() == 0) return collect_answers(group);
   Decoder in(blob);
   const std::string name = in.text();
   const std::uint64_t bytes = in.u64();

@@ -19,7 +19,7 @@ class SeriesThreadedTest : public testing::Test {
     return shape;
   }
   Services services(std::shared_ptr<Files> files) const {
-    return {std::move(files), make_posix_shared_memory(), Log()};
+    return {std::move(files), make_shared_memory(), Log()};
   }
   std::unique_ptr<Series> open(Communicator& comm, std::shared_ptr<Files> files,
                                const Shape& shape) const {

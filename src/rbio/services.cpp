@@ -5,7 +5,7 @@
 namespace cairn::rbio {
 
 Services system_services(Log log) {
-  return {make_posix_files(), make_posix_shared_memory(), std::move(log)};
+  return {make_posix_files(), make_shared_memory(), std::move(log)};
 }
 
 }  // namespace cairn::rbio

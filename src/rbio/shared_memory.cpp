@@ -7,9 +7,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <optional>
+#include <sstream>
 #include <utility>
 
-#include "files/clock.hpp"
 #include "files/uninterrupted.hpp"
 
 namespace cairn::rbio {
@@ -36,37 +37,25 @@ tl::unexpected<Error> failed(int error_number, std::string_view action, const st
 class MappedSegment final : public Segment {
  public:
   /// A maker has the descriptor and the name.
-  MappedSegment(MutableBytes bytes, std::string name, bool is_maker, Descriptor descriptor)
-      : bytes_(bytes),
-        name_(std::move(name)),
-        is_maker_(is_maker),
-        descriptor_(std::move(descriptor)) {}
+  MappedSegment(MutableBytes bytes, std::string name, std::optional<Descriptor> of_maker)
+      : bytes_(bytes), name_(std::move(name)), of_maker_(std::move(of_maker)) {}
   MappedSegment(const MappedSegment&) = delete;
   MappedSegment& operator=(const MappedSegment&) = delete;
 
   ~MappedSegment() override {
-    if (is_maker_) {
-      remove_name();
-      // Else the memory stays until the last process has unmapped it, above the program's limit.
-      // If that fails, it is unmapped a little later.
-      static_cast<void>(::ftruncate(descriptor_.number(), 0));
-    }
+    // Else the memory stays until the last process has unmapped it, above the program's limit.
+    // If that fails, it is unmapped a little later.
+    if (of_maker_) static_cast<void>(::ftruncate(of_maker_->number(), 0));
     ::munmap(bytes_.data(), bytes_.size());
   }
 
   MutableBytes bytes() override { return bytes_; }
   const std::string& name() const override { return name_; }
-  void remove_name() override {
-    if (is_maker_ && is_named_) ::shm_unlink(name_.c_str());
-    is_named_ = false;
-  }
 
  private:
   const MutableBytes bytes_;
   const std::string name_;
-  const bool is_maker_;
-  bool is_named_ = true;
-  Descriptor descriptor_;
+  const std::optional<Descriptor> of_maker_;
 };
 
 /// MAP_POPULATE: the first step that uses it must not pay for its pages one by one.
@@ -78,39 +67,57 @@ Result<MutableBytes> map(const Descriptor& descriptor, const std::string& name,
   return MutableBytes(static_cast<std::byte*>(start), bytes);
 }
 
-class PosixSharedMemory final : public SharedMemory {
+/// "PID FD INODE": how another process of this user finds the memory, and knows it again.
+std::string name_of(const Descriptor& descriptor, const struct stat& status) {
+  return fmt::format("{} {} {}", ::getpid(), descriptor.number(), status.st_ino);
+}
+
+struct ParsedName {
+  pid_t process = 0;
+  int descriptor = -1;
+  ino_t inode = 0;
+};
+
+Result<ParsedName> parse(const std::string& name) {
+  std::istringstream text(name);
+  ParsedName parsed;
+  if (text >> parsed.process >> parsed.descriptor >> parsed.inode) return parsed;
+  return fail(Code::bad_argument, "\"{}\" names no shared memory", name);
+}
+
+/// Memory without a name in any file system: nothing is left behind, however the processes end.
+class DescriptorMemory final : public SharedMemory {
  public:
   Result<std::unique_ptr<Segment>> create(std::uint64_t bytes) override {
-    const std::string name =
-        fmt::format("/cairn-rbio.{}.{:016x}", ::getpid(), make_system_clock()->random());
-    Descriptor descriptor(::shm_open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-    if (descriptor.number() < 0) return failed(errno, "create", name);
+    Descriptor descriptor(::memfd_create("cairn-rbio", MFD_CLOEXEC));
+    if (descriptor.number() < 0) return failed(errno, "create", "of a step");
+    struct stat status = {};
+    if (::fstat(descriptor.number(), &status) != 0) return failed(errno, "inspect", "of a step");
+    const std::string name = name_of(descriptor, status);
     // Space is taken now: a write to a page that is not there would end the program.
     int error_number = 0;
     do {
       error_number = ::posix_fallocate(descriptor.number(), 0, static_cast<off_t>(bytes));
     } while (error_number == EINTR);
-    auto mapped = error_number == 0 ? map(descriptor, name, bytes)
-                                    : failed(error_number, "take space for", name);
-    if (!mapped) {
-      ::shm_unlink(name.c_str());
-      return tl::unexpected(std::move(mapped).error());
-    }
-    return std::make_unique<MappedSegment>(*mapped, name, true, std::move(descriptor));
+    if (error_number != 0) return failed(error_number, "take space for", name);
+    CAIRN_ASSIGN(const MutableBytes mapped, map(descriptor, name, bytes));
+    return std::make_unique<MappedSegment>(mapped, name, std::move(descriptor));
   }
 
   Result<std::unique_ptr<Segment>> attach(const std::string& name, std::uint64_t bytes) override {
-    Descriptor descriptor(::shm_open(name.c_str(), O_RDWR | O_CLOEXEC, 0));
-    if (descriptor.number() < 0) return failed(errno, "open", name);
+    CAIRN_ASSIGN(const ParsedName parsed, parse(name));
+    const std::string path = fmt::format("/proc/{}/fd/{}", parsed.process, parsed.descriptor);
+    Descriptor descriptor(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+    if (descriptor.number() < 0) return failed(errno, "open", path);
     struct stat status = {};
-    if (::fstat(descriptor.number(), &status) != 0) return failed(errno, "inspect", name);
-    if (status.st_uid != ::geteuid())
-      return fail(Code::untrusted, "the shared memory {} belongs to user {}", name, status.st_uid);
-    if (static_cast<std::uint64_t>(status.st_size) != bytes)
-      return fail(Code::io, "the shared memory {} has {} bytes; {} are expected", name,
-                  status.st_size, bytes);
-    CAIRN_ASSIGN(const MutableBytes mapped, map(descriptor, name, bytes));
-    return std::make_unique<MappedSegment>(mapped, name, false, Descriptor(-1));
+    if (::fstat(descriptor.number(), &status) != 0) return failed(errno, "inspect", path);
+    // In another container the same numbers may be another process's file.
+    if (status.st_uid != ::geteuid() || status.st_ino != parsed.inode ||
+        static_cast<std::uint64_t>(status.st_size) != bytes)
+      return fail(Code::untrusted, "{} is not the shared memory of {} bytes that rank 0 offers",
+                  path, bytes);
+    CAIRN_ASSIGN(const MutableBytes mapped, map(descriptor, path, bytes));
+    return std::make_unique<MappedSegment>(mapped, name, std::nullopt);
   }
 };
 
@@ -123,7 +130,6 @@ class PrivateSegment final : public Segment {
 
   MutableBytes bytes() override { return bytes_; }
   const std::string& name() const override { return name_; }
-  void remove_name() override {}
 
  private:
   const MutableBytes bytes_;
@@ -132,9 +138,7 @@ class PrivateSegment final : public Segment {
 
 }  // namespace
 
-std::unique_ptr<SharedMemory> make_posix_shared_memory() {
-  return std::make_unique<PosixSharedMemory>();
-}
+std::unique_ptr<SharedMemory> make_shared_memory() { return std::make_unique<DescriptorMemory>(); }
 
 Result<std::unique_ptr<Segment>> make_segment(SharedMemory* memory, std::uint64_t bytes,
                                               const Log& log) {

@@ -19,8 +19,6 @@ class Segment {
   virtual MutableBytes bytes() = 0;
   /// For attach(); empty for memory of this process alone.
   virtual const std::string& name() const = 0;
-  /// By its maker, once all have it: then nothing is left behind however the processes end.
-  virtual void remove_name() = 0;
 };
 
 class SharedMemory {
@@ -32,7 +30,7 @@ class SharedMemory {
   virtual Result<std::unique_ptr<Segment>> attach(const std::string& name, std::uint64_t bytes) = 0;
 };
 
-std::unique_ptr<SharedMemory> make_posix_shared_memory();
+std::unique_ptr<SharedMemory> make_shared_memory();
 
 /// From `memory`, or else, after a warning, of this process alone; also where `memory` is null.
 /// no_space or io if there is not so much.

@@ -108,8 +108,7 @@ class Program {
 
 /// `files` outlives the series.
 inline Services services_of(Files& files) {
-  return {std::shared_ptr<Files>(std::shared_ptr<Files>(), &files), make_posix_shared_memory(),
-          Log()};
+  return {std::shared_ptr<Files>(std::shared_ptr<Files>(), &files), make_shared_memory(), Log()};
 }
 
 inline std::unique_ptr<Series> open_series(Communicator& comm, Files& files,
