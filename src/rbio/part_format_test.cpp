@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <span>
+
+#include "base/checksum.hpp"
 #include "rbio/done_marker.hpp"
+#include "records/wire.hpp"
 
 namespace cairn::rbio {
 namespace {
@@ -71,6 +75,37 @@ TEST(PartFormat, NoTwoPlacesOfTheFileOverlap) {
     end = field.offset + field.bytes();
   }
   EXPECT_EQ(part.header.file_bytes, end);
+}
+
+/// A header with this text, and right checksums.
+Blob header_with_text(const std::string& text) {
+  const Blob magic = encode_header(make_part().header);
+  Encoder out;
+  out.u32(1);
+  out.u64(text.size());
+  out.u32(crc32c(std::as_bytes(std::span(text))));
+  out.u32(0);
+  const Blob rest = out.take();
+  Blob header(magic.begin(), magic.begin() + 8);
+  header.insert(header.end(), rest.begin(), rest.end());
+  Encoder last;
+  last.u32(crc32c(header));
+  for (const std::byte byte : last.take()) header.push_back(byte);
+  for (const char letter : text) header.push_back(static_cast<std::byte>(letter));
+  return header;
+}
+
+TEST(PartFormat, AHeaderIsReadOnlyAsItIsWritten) {
+  const Blob encoded = encode_header(make_part().header);
+  const std::string text(reinterpret_cast<const char*>(encoded.data()) + preamble_bytes,
+                         encoded.size() - preamble_bytes);
+  const std::string without_blanks = text.substr(0, text.find_last_not_of(' ') + 1);
+  EXPECT_TRUE(decode_header(header_with_text(text)));
+  EXPECT_FALSE(decode_header(header_with_text(text + " ")));
+  EXPECT_FALSE(decode_header(header_with_text(without_blanks)));
+  std::string other = text;
+  other.replace(other.find("\"step\":42"), 9, "\"stop\":42");
+  EXPECT_FALSE(decode_header(header_with_text(other)));
 }
 
 TEST(PartFormat, EachFlippedBitOfTheHeaderIsFound) {

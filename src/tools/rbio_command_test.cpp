@@ -310,6 +310,25 @@ TEST_F(RbioCommandTest, LeftoversAreListed) {
   EXPECT_EQ(json()["unpublished"][0]["attempt"], nullptr);
 }
 
+TEST_F(RbioCommandTest, AStepThatARunPublishesMeanwhileIsListedOnce) {
+  const std::string work = series() + "/.rbio/attempt.1-2.9";
+  fs::rename(series() + "/step.9", work);
+  bool was_seen = false;
+  const auto racing = make_hooked_files(*files_, [&](const FileOperation& operation) -> Status {
+    if (operation.name == "list" && operation.path == work) was_seen = true;
+    if (operation.name == "list" && operation.path == series())
+      fs::rename(work, series() + "/step.9");
+    return {};
+  });
+  RbioCommand command;
+  command.path = series();
+  command.json = true;
+  EXPECT_EQ(run(command, *racing), 0) << out_.str();
+  EXPECT_TRUE(was_seen);
+  EXPECT_EQ(json()["steps"].size(), 3U);
+  EXPECT_TRUE(json()["unpublished"].empty()) << out_.str();
+}
+
 TEST_F(RbioCommandTest, NothingInTheSeriesIsChangedAndNoLockIsTaken) {
   const auto watching = make_hooked_files(*files_, [&](const FileOperation& operation) -> Status {
     const std::string name(operation.name);
@@ -354,9 +373,13 @@ TEST_F(RbioCommandTest, AStepThatARunWritesAgainMeanwhileIsReadAgain) {
     return {};
   });
   RbioCommand command;
-  command.action = Action::verify;
   command.path = series();
-  EXPECT_EQ(run(command, *racing), 0) << out_.str();
+  for (const Action action : {Action::list, Action::verify}) {
+    command.action = action;
+    replaced = false;
+    EXPECT_EQ(run(command, *racing), 0) << out_.str();
+    EXPECT_TRUE(replaced);
+  }
 }
 
 }  // namespace
