@@ -11,7 +11,7 @@ namespace cairn::rbio {
 namespace {
 
 std::string part_path(const std::string& step_path, std::size_t part) {
-  return step_path + "/" + SeriesDirectory::part_name(static_cast<std::uint32_t>(part));
+  return step_path + "/" + part_name(static_cast<std::uint32_t>(part));
 }
 
 Result<Blob> read_part_index(Files& files, const std::string& path) {
@@ -78,20 +78,6 @@ struct Range {
   std::uint64_t end = 0;
 };
 
-/// A piece of one rank that wrote, in the order of these ranks.
-struct PlacedPiece {
-  std::size_t part = 0;
-  const Piece* piece = nullptr;
-};
-
-std::vector<PlacedPiece> pieces_by_rank(const StepIndex& index, std::size_t field) {
-  std::vector<PlacedPiece> placed(index.ranks());
-  for (std::size_t part = 0; part < index.parts().size(); ++part)
-    for (const RankEntry& entry : index.parts()[part].entries)
-      placed[entry.rank] = {part, &entry.pieces[field]};
-  return placed;
-}
-
 /// The bytes `wanted` of a field, over all that was written.
 class FieldReader {
  public:
@@ -99,7 +85,7 @@ class FieldReader {
 
   Status read(const StepIndex& index, std::size_t field, Range wanted, std::byte* out) {
     std::uint64_t piece_begin = 0;
-    for (const PlacedPiece& placed : pieces_by_rank(index, field)) {
+    for (const PlacedPiece& placed : index.pieces(field)) {
       const std::uint64_t piece_end = piece_begin + placed.piece->bytes;
       const Range common = {std::max(wanted.begin, piece_begin), std::min(wanted.end, piece_end)};
       if (common.begin < common.end) {
@@ -186,6 +172,14 @@ std::optional<std::size_t> StepIndex::find(const std::string& field) const {
   });
   if (found == fields.end()) return std::nullopt;
   return static_cast<std::size_t>(found - fields.begin());
+}
+
+std::vector<PlacedPiece> StepIndex::pieces(std::size_t field) const {
+  std::vector<PlacedPiece> placed(ranks());
+  for (const PartIndex& part : parts_)
+    for (const RankEntry& entry : part.entries)
+      placed[entry.rank] = {part.header.part, &entry.pieces[field]};
+  return placed;
 }
 
 std::vector<std::uint64_t> StepIndex::counts(std::size_t field) const {

@@ -13,6 +13,12 @@
 
 namespace cairn::rbio {
 
+/// What one rank wrote of a field, and the part that has it.
+struct PlacedPiece {
+  std::uint32_t part = 0;
+  const Piece* piece = nullptr;
+};
+
 /// The headers and tables of all parts of a step, equal on all ranks.
 class StepIndex {
  public:
@@ -26,6 +32,8 @@ class StepIndex {
   /// Of the field in all parts; nothing if there is none of that name.
   std::optional<std::size_t> find(const std::string& field) const;
   const FieldShape& shape(std::size_t field) const { return parts_[0].header.fields[field].shape; }
+  /// Of all ranks that wrote, in their order; valid as long as this.
+  std::vector<PlacedPiece> pieces(std::size_t field) const;
   /// Elements that `rank` wrote, of all ranks in order.
   std::vector<std::uint64_t> counts(std::size_t field) const;
 

@@ -6,55 +6,24 @@
 
 #include "rbio/done_marker.hpp"
 #include "rbio/part_file.hpp"
+#include "rbio/series_names.hpp"
 
 namespace cairn::rbio {
 namespace {
 
-constexpr std::string_view step_start = "step.";
-constexpr std::string_view attempt_start = "attempt.";
-constexpr std::string_view marker_start = "done.";
 constexpr std::string_view claim_name = "publishing";
 constexpr std::uint32_t open_mode = 0777;
-constexpr std::uint64_t longest_marker = 4096;
-
-std::optional<std::uint64_t> step_of_name(std::string_view name) {
-  if (!name.starts_with(step_start)) return std::nullopt;
-  return parse_number(name.substr(step_start.size()));
-}
-
-struct AttemptName {
-  Attempt attempt;
-  std::uint64_t step = 0;
-};
-
-/// "attempt.GENERATION-SEQUENCE.STEP".
-std::optional<AttemptName> attempt_of_name(std::string_view name) {
-  if (!name.starts_with(attempt_start)) return std::nullopt;
-  name.remove_prefix(attempt_start.size());
-  const std::size_t dot = name.find('.');
-  if (dot == std::string_view::npos) return std::nullopt;
-  const auto attempt = parse_attempt(name.substr(0, dot));
-  const auto step = parse_number(name.substr(dot + 1));
-  if (!attempt || !step) return std::nullopt;
-  return AttemptName{*attempt, *step};
-}
-
-std::string marker_name(int writer) { return fmt::format("{}{}", marker_start, writer); }
 
 bool is_absent(const Error& error) { return error.code == Code::not_found; }
 
 }  // namespace
 
 std::string SeriesDirectory::step_path(std::uint64_t step) const {
-  return fmt::format("{}/{}{}", path_, step_start, step);
+  return path_ + "/" + step_name(step);
 }
 
 std::string SeriesDirectory::attempt_path(const Attempt& attempt, std::uint64_t step) const {
-  return fmt::format("{}/{}{}.{}", work_path(), attempt_start, text_of(attempt), step);
-}
-
-std::string SeriesDirectory::part_name(std::uint32_t part) {
-  return fmt::format("part.{}.rbio", part);
+  return work_path() + "/" + attempt_name({attempt, step});
 }
 
 Result<std::uint64_t> SeriesDirectory::open_for_writing() {
@@ -75,7 +44,7 @@ Result<std::vector<PublishedStep>> SeriesDirectory::steps() {
   CAIRN_ASSIGN(const std::vector<std::string> names, files_.list(path_));
   std::vector<PublishedStep> found;
   for (const std::string& name : names) {
-    const auto step = step_of_name(name);
+    const auto step = parse_step_name(name);
     if (!step) continue;
     auto attempt = attempt_of_step(*step);
     if (attempt && !*attempt) continue;  // removed meanwhile
@@ -99,7 +68,7 @@ Status SeriesDirectory::mark_done(const Attempt& attempt, std::uint64_t step, in
                                   int writers) {
   const std::string folder = attempt_path(attempt, step);
   const Status marked =
-      write_file_atomically(files_, folder + "/" + marker_name(writer),
+      write_file_atomically(files_, folder + "/" + marker_name(static_cast<std::uint32_t>(writer)),
                             encode(DoneMarker{static_cast<std::uint32_t>(writers)}), true);
   // Where the directory is gone, another writer has seen this marker, and published the step.
   return !marked && is_absent(marked.error()) ? Status{} : marked;
@@ -108,7 +77,7 @@ Status SeriesDirectory::mark_done(const Attempt& attempt, std::uint64_t step, in
 Result<bool> SeriesDirectory::has_all_markers(const std::string& folder, int writers) {
   CAIRN_ASSIGN(const std::vector<std::string> names, files_.list(folder));
   const auto marked = std::count_if(names.begin(), names.end(), [](const std::string& name) {
-    return name.starts_with(marker_start) && !name.ends_with(".tmp");
+    return parse_marker_name(name).has_value();
   });
   return marked >= writers;
 }
@@ -142,7 +111,8 @@ Result<Publication> SeriesDirectory::publish(const Attempt& attempt, std::uint64
   CAIRN_TRY(files_.sync_folder(work_path()));
   CAIRN_TRY(files_.remove_folder(step_path(step) + "/" + std::string(claim_name)));
   for (int writer = 0; writer < writers; ++writer)
-    CAIRN_TRY(files_.remove_file(step_path(step) + "/" + marker_name(writer)));
+    CAIRN_TRY(files_.remove_file(step_path(step) + "/" +
+                                 marker_name(static_cast<std::uint32_t>(writer))));
   return Publication::published;
 }
 
@@ -164,7 +134,7 @@ Status SeriesDirectory::remove_all_but(std::size_t keep) {
 
 /// A step is removed by a rename first, so that no reader ever sees half of one.
 Status SeriesDirectory::put_aside(std::uint64_t step) {
-  const std::string aside = fmt::format("{}/removed.{}", work_path(), step);
+  const std::string aside = work_path() + "/" + removed_name(step);
   CAIRN_TRY(remove_all(files_, aside));
   CAIRN_TRY(files_.rename(step_path(step), aside));
   return remove_all(files_, aside);
@@ -173,8 +143,8 @@ Status SeriesDirectory::put_aside(std::uint64_t step) {
 Status SeriesDirectory::finish_leftovers() {
   CAIRN_ASSIGN(const std::vector<std::string> names, files_.list(work_path()));
   for (const std::string& name : names) {
-    if (name.starts_with(attempt_start)) CAIRN_TRY(finish_attempt(name));
-    if (name.starts_with("removed.")) CAIRN_TRY(remove_all(files_, work_path() + "/" + name));
+    if (parse_attempt_name(name)) CAIRN_TRY(finish_attempt(name));
+    if (parse_removed_name(name)) CAIRN_TRY(remove_all(files_, work_path() + "/" + name));
   }
   return {};
 }
@@ -182,7 +152,7 @@ Status SeriesDirectory::finish_leftovers() {
 /// Publishes it if every writer of the dead run had finished, else removes it.
 Status SeriesDirectory::finish_attempt(const std::string& name) {
   const std::string folder = work_path() + "/" + name;
-  const auto known = attempt_of_name(name);
+  const auto known = parse_attempt_name(name);
   const auto marker = read_file(files_, folder + "/" + marker_name(0), longest_marker);
   if (!marker && !is_absent(marker.error())) return tl::unexpected(marker.error());
   if (!known || !marker) return remove_all(files_, folder);

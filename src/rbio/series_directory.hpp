@@ -13,6 +13,7 @@
 #include "base/error.hpp"
 #include "files/files.hpp"
 #include "rbio/attempt.hpp"
+#include "rbio/series_names.hpp"
 
 namespace cairn::rbio {
 
@@ -36,7 +37,6 @@ class SeriesDirectory {
   const std::string& path() const { return path_; }
   std::string step_path(std::uint64_t step) const;
   std::string attempt_path(const Attempt& attempt, std::uint64_t step) const;
-  static std::string part_name(std::uint32_t part);
 
   /// Makes the directory, takes the lock, finishes what a dead run left, and counts a generation.
   /// One process per series. busy while another one holds the series.
@@ -64,7 +64,7 @@ class SeriesDirectory {
   Status remove_all_but(std::size_t keep);
 
  private:
-  std::string work_path() const { return path_ + "/.rbio"; }
+  std::string work_path() const { return path_ + "/" + std::string(work_directory); }
   Result<bool> has_all_markers(const std::string& folder, int writers);
   Result<Publication> publish(const Attempt& attempt, std::uint64_t step, int writers);
   Status finish_leftovers();

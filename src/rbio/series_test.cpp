@@ -9,8 +9,7 @@ class SeriesTest : public testing::TestWithParam<Mode> {
  protected:
   std::string directory() const { return folder_ / "series"; }
   std::string part(std::uint64_t step, std::uint32_t part) {
-    return SeriesDirectory(*files_, directory()).step_path(step) + "/" +
-           SeriesDirectory::part_name(part);
+    return SeriesDirectory(*files_, directory()).step_path(step) + "/" + part_name(part);
   }
 
   static Shape shape_of(int ranks, int group_size, int parts) {

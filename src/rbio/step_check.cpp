@@ -112,9 +112,7 @@ class StepChecker {
   }
 
  private:
-  std::string path_of(std::uint32_t part) const {
-    return path_ + "/" + SeriesDirectory::part_name(part);
-  }
+  std::string path_of(std::uint32_t part) const { return path_ + "/" + part_name(part); }
 
   void check_part(std::uint32_t part) {
     const std::string path = path_of(part);

@@ -1,39 +1,24 @@
 #include "rbio/unpublished.hpp"
 
 #include <optional>
-#include <string_view>
 
 #include "rbio/done_marker.hpp"
+#include "rbio/series_names.hpp"
 
 namespace cairn::rbio {
 namespace {
 
-constexpr std::uint64_t longest_marker = 4096;
-
-std::optional<std::string_view> after(std::string_view start, std::string_view name) {
-  if (!name.starts_with(start)) return std::nullopt;
-  return name.substr(start.size());
-}
-
-/// "attempt.GENERATION-SEQUENCE.STEP" or "removed.STEP".
 std::optional<UnpublishedStep> step_of_name(const std::string& name) {
   UnpublishedStep found;
-  if (const auto removed = after("removed.", name)) {
-    const auto step = parse_number(*removed);
-    if (!step) return std::nullopt;
+  if (const auto removed = parse_removed_name(name)) {
     found.state = UnpublishedStep::State::removed;
-    found.step = *step;
+    found.step = *removed;
     return found;
   }
-  const auto written = after("attempt.", name);
+  const auto written = parse_attempt_name(name);
   if (!written) return std::nullopt;
-  const std::size_t dot = written->find('.');
-  if (dot == std::string_view::npos) return std::nullopt;
-  const auto attempt = parse_attempt(written->substr(0, dot));
-  const auto step = parse_number(written->substr(dot + 1));
-  if (!attempt || !step) return std::nullopt;
-  found.attempt = *attempt;
-  found.step = *step;
+  found.attempt = written->attempt;
+  found.step = written->step;
   return found;
 }
 
@@ -47,8 +32,7 @@ Status look_into(Files& files, UnpublishedStep& found) {
       found.bytes += info.size;
       ++found.parts;
     }
-    const auto writer = after("done.", name);
-    if (!writer || !parse_number(*writer)) continue;
+    if (!parse_marker_name(name)) continue;
     CAIRN_ASSIGN(const Blob content, read_file(files, path, longest_marker));
     const auto marker = decode_done_marker(content);
     ++found.done;
@@ -63,7 +47,7 @@ Status look_into(Files& files, UnpublishedStep& found) {
 }  // namespace
 
 Result<std::vector<UnpublishedStep>> find_unpublished(Files& files, const std::string& series) {
-  const std::string directory = series + "/.rbio";
+  const std::string directory = series + "/" + std::string(work_directory);
   const auto names = files.list(directory);
   if (!names && names.error().code == Code::not_found) return std::vector<UnpublishedStep>{};
   if (!names) return tl::unexpected(names.error());

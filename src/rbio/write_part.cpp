@@ -94,7 +94,7 @@ Result<Publication> write_part(Files& files, SeriesDirectory& series, const Part
   const Attempt& attempt = task.header.attempt;
   const std::uint64_t step = task.header.step;
   const std::string folder = series.attempt_path(attempt, step);
-  const std::string path = folder + "/" + SeriesDirectory::part_name(task.header.part);
+  const std::string path = folder + "/" + part_name(task.header.part);
   CAIRN_TRY(gate(0));
   CAIRN_TRY(series.make_attempt(attempt, step));
   // Writers that share a file may come in any order: each makes it if it is not there.

@@ -20,7 +20,7 @@ struct Identity {
 };
 
 std::optional<Identity> identity_of(Files& files, const std::string& step_path) {
-  const auto info = files.info(step_path + "/" + SeriesDirectory::part_name(0));
+  const auto info = files.info(step_path + "/" + rbio::part_name(0));
   if (!info) return std::nullopt;
   return Identity{info->id, info->change_ns};
 }
@@ -48,7 +48,7 @@ void count_files(Files& files, StepFacts& facts) {
   const auto parts = rbio::parts_in(files, facts.path);
   if (!parts) return;  // facts.reason is about the same directory
   for (const std::uint32_t part : *parts) {
-    const auto info = files.info(facts.path + "/" + SeriesDirectory::part_name(part));
+    const auto info = files.info(facts.path + "/" + rbio::part_name(part));
     if (!info) continue;
     ++facts.parts;
     facts.bytes += info->size;
@@ -137,8 +137,7 @@ Result<ShownFacts> facts_of_directory(Files& files, const std::string& path) {
                 "part.NUMBER.rbio in it; \"cairn rbio list\" lists the steps of a series",
                 path);
   for (const std::uint32_t part : parts)
-    shown.parts.push_back(
-        facts_of_part(files, path + "/" + SeriesDirectory::part_name(part), shown));
+    shown.parts.push_back(facts_of_part(files, path + "/" + rbio::part_name(part), shown));
   const auto index = rbio::read_step_index(files, path);
   if (!index && shown.state == StepState::whole) {
     shown.state = state_of(index.error());
