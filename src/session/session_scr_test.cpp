@@ -238,6 +238,52 @@ TEST(SessionScr, WhatCairnMadeAfterScrStaysFirst) {
   EXPECT_EQ(cluster.restart(four_nodes()), 18);
 }
 
+TEST(SessionScr, WhatScrCallsCurrentDoesNotCountOnceCairnHasMadeANewerCheckpoint) {
+  ScrCluster cluster;
+  cluster.scr.add(6, 8);
+  cluster.scr.add(12, 8);
+  cluster.scr.write("ckpt.12");
+  cluster.write_and_finalize({18});
+  cluster.scr.write("ckpt.6");
+  fs::remove(cluster.scr.path("ckpt.6/rank_5"));
+  cluster.settings.on_fetch_fail = OnFetchFail::stop;
+  cluster.lose_all_nodes();
+  EXPECT_EQ(cluster.restart(four_nodes()), 18);
+  EXPECT_EQ(cluster.listed(), Names({"ckpt.18", "ckpt.12"})) << "ckpt.6 is not imported";
+  EXPECT_FALSE(cluster.said("ckpt.6")) << cluster.said();
+}
+
+TEST(SessionScr, CairnsCheckpointsAreNewerThanThoseOfScrThatItCouldNotImport) {
+  ScrCluster cluster;
+  cluster.scr.add(6, 8);
+  cluster.scr.add(12, 8).facts.created_us = cluster.clock->now_us() + 3'600'000'000;
+  cluster.scr.write("ckpt.12");
+  const std::string lost = cluster.scr.path("ckpt.12/rank_5");
+  fs::rename(lost, lost + ".aside");
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    EXPECT_EQ(restart_from_scr(rank), 6);
+    rank.expect_written(18);
+    EXPECT_TRUE(rank.session->finalize());
+  });
+  fs::rename(lost + ".aside", lost);
+  EXPECT_EQ(cluster.restart(four_nodes()), 18);
+  EXPECT_EQ(cluster.listed(), Names({"ckpt.18", "ckpt.6"}));
+}
+
+TEST(SessionScr, AProgramThatDropsANameDropsTheNewestCheckpointOfThatName) {
+  ScrCluster cluster;
+  cluster.scr.add(6, 8);
+  cluster.scr.add(12, 8);
+  cluster.scr.write("ckpt.6");
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    EXPECT_EQ(restart_from_scr(rank), 6);
+    rank.expect_written(12);
+    EXPECT_TRUE(rank.session->drop("ckpt.12"));
+    EXPECT_TRUE(rank.session->finalize());
+  });
+  EXPECT_EQ(cluster.listed(), Names({"ckpt.6"}));
+}
+
 TEST(SessionScr, APurgeKeepsTheFilesOfScrAndNoLaterRunTakesThem) {
   ScrCluster cluster;
   cluster.scr.add(6, 8);
