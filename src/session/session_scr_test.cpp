@@ -284,6 +284,23 @@ TEST(SessionScr, AProgramThatDropsANameDropsTheNewestCheckpointOfThatName) {
   EXPECT_EQ(cluster.listed(), Names({"ckpt.6"}));
 }
 
+TEST(SessionScr, AProgramThatDeletesANameDeletesAllCheckpointsOfThatName) {
+  ScrCluster cluster;
+  cluster.scr.add(6, 8);
+  cluster.scr.add(12, 8);
+  cluster.scr.write("ckpt.12");
+  cluster.settings.current = "ckpt.6";
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    EXPECT_EQ(restart_from_scr(rank), 6);
+    rank.expect_written(12);
+    EXPECT_TRUE(rank.session->remove("ckpt.12"));
+  });
+  EXPECT_FALSE(fs::exists(cluster.scr.path("ckpt.12")));
+  cluster.settings.current.clear();
+  EXPECT_EQ(restart_from_scr(cluster), 6);
+  EXPECT_FALSE(cluster.said("cannot be imported")) << cluster.said();
+}
+
 TEST(SessionScr, APurgeKeepsTheFilesOfScrAndNoLaterRunTakesThem) {
   ScrCluster cluster;
   cluster.scr.add(6, 8);
