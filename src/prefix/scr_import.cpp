@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "prefix/check.hpp"
 #include "prefix/fetch_order.hpp"
 
 namespace cairn {
@@ -37,9 +38,11 @@ class Preparation {
     read_scr_details(site_.files, site_.folder.prefix, index_.datasets[number]);
   }
 
+  using Owners = std::map<std::string, std::string>;  ///< by the name of a file
+
   /// What was written again under the names of an older dataset is not that dataset any more.
   Status refuse_written_again() {
-    std::map<std::string, std::string> owners;  // by the name of a file
+    Owners owners;
     for (std::size_t newer = number_ + 1; newer < index_.datasets.size(); ++newer) {
       read_details(newer);
       if (index_.datasets[newer].may_pass) return fail_as_unknown(index_.datasets[newer].trouble);
@@ -53,12 +56,32 @@ class Preparation {
                  owners_of_files(site_.files, site_.folder, newer, &troubles));
     if (!troubles.empty()) return fail_as_unknown(troubles.front());
     for (const auto& [name, owner] : ours) owners[name] = "dataset " + owner.name;
+    CAIRN_TRY(add_dropped(owners));
     for (const auto& of_rank : dataset_.ranks)
       for (const ScrFile& file : of_rank)
         if (const auto owner = owners.find(file.name); owner != owners.end())
           return fail(Code::invalid, "{} was written again for {}",
                       site_.folder.prefix + "/" + file.name, owner->second);
     return {};
+  }
+
+  /// The files of what was dropped stay in the prefix directory. Those of what was purged are
+  /// deleted, and so are its manifests.
+  Status add_dropped(Owners& owners) const {
+    CAIRN_ASSIGN(const Dropped dropped, read_dropped(site_.files, site_.folder));
+    for (const UnreadDataset& unread : dropped.unread)
+      if (unread.uuid > dataset_.uuid()) return fail_as_unknown(unread.why);
+    std::vector<std::string> troubles;
+    for (const DatasetRecord& one : dropped.listing) {
+      const std::string folder = site_.folder.dropped(one.info);
+      const auto manifest = site_.files.info(PrefixFolder::manifest(folder, 0));
+      const bool is_purged = !manifest && manifest.error().code == Code::not_found;
+      if (is_purged || one.info.uuid <= dataset_.uuid() || one.info.was_found()) continue;
+      CAIRN_TRY(visit_ranks(site_.files, folder, one, troubles, [&](const RankRecord& rank) {
+        for (const FileEntry& file : rank.files) owners[file.name] = "dropped " + one.label();
+      }));
+    }
+    return troubles.empty() ? Status{} : fail_as_unknown(troubles.front());
   }
 
   static Status fail_as_unknown(const std::string& trouble) {

@@ -27,6 +27,11 @@ class ScrIndexTest : public ::testing::Test {
     return text.find(part) != std::string::npos;
   }
 
+  std::string summary_of(std::uint64_t id) const {
+    return scr_dataset_folder(base_.path(), id) + "/summary.scr";
+  }
+
+  static constexpr auto overwrite = std::filesystem::copy_options::overwrite_existing;
   TemporaryFolder base_{"/dev/shm"};
   ScrPrefix scr_{base_.path()};
 };
@@ -117,6 +122,27 @@ TEST_F(ScrIndexTest, NamesThatLeadOutOfThePrefixDirectoryAreRefused) {
 TEST_F(ScrIndexTest, NamesOfCairnsOwnFilesAreRefused) {
   scr_.add(1, 1).facts.ranks[0][0].name = ".cairn/owner";
   EXPECT_TRUE(has(trouble(), "which is one of Cairn's own"));
+}
+
+TEST_F(ScrIndexTest, ASummaryWithTheNumberOfAnotherDatasetIsDamage) {
+  scr_.add(1, 1).facts.created_us = 5;
+  scr_.add(2, 1).facts.created_us = 5;
+  scr_.write();
+  ASSERT_EQ(read()->datasets[0].trouble, "");
+  std::filesystem::copy_file(summary_of(2), summary_of(1), overwrite);
+  EXPECT_TRUE(has(read()->datasets[0].trouble, "summary.scr belongs to another dataset, 2"));
+  EXPECT_EQ(read()->datasets[1].trouble, "");
+}
+
+TEST_F(ScrIndexTest, ASummaryWithAnotherTimeThanTheIndexIsDamage) {
+  ScrDataset& facts = scr_.add(1, 1).facts;
+  ASSERT_EQ(trouble(), "");
+  const std::string earlier = base_.path() + "/earlier.scr";
+  std::filesystem::copy_file(summary_of(1), earlier);
+  facts.created_us += 1;
+  ASSERT_EQ(trouble(), "");
+  std::filesystem::copy_file(earlier, summary_of(1), overwrite);
+  EXPECT_TRUE(has(read()->datasets[0].trouble, "which was made at another time"));
 }
 
 TEST_F(ScrIndexTest, WhereThereIsNoIndexOrAnotherOne) {

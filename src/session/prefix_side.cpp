@@ -543,8 +543,11 @@ Status PrefixSide::remove(const std::string& name) {
   auto record = share_record("SCR_Delete", name);
   if (!record) return tl::unexpected(record.error());
   Status removed;
-  for (; removed && record; record = share_record("SCR_Delete", name))
+  for (; removed && record; record = share_record("SCR_Delete", name)) {
     removed = remove_dataset(*record);
+    // SCR may have left an older dataset of this name, which the deleted one has hidden.
+    if (removed && owned_) removed = scr_.import_to_delete(site_, name);
+  }
   announce_first();
   const bool all = record || record.error().code == Code::not_found;
   return all ? removed : tl::unexpected(record.error());

@@ -46,6 +46,22 @@ TEST(SessionCurrent, TheCachesGiveUpWhatIsNewerThanTheOneNamed) {
   EXPECT_EQ(cluster.restart(four_nodes()), 1);
 }
 
+/// Which stays, as all outputs do.
+TEST(SessionCurrent, ANewerCheckpointThatIsAnOutputIsNotOfferedBeforeTheOneNamed) {
+  PrefixCluster cluster;
+  cluster.settings.stores[0].count = 2;
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    rank.expect_written(1);
+    rank.expect_written(2, flag_checkpoint | flag_output);
+  });
+  EXPECT_EQ(cluster.restart(four_nodes()), 2);
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    EXPECT_TRUE(rank.session->current("ckpt.1"));
+    EXPECT_EQ(rank.restart(), 1);
+  });
+  EXPECT_EQ(cluster.parts("n0", 2).size(), 2U);
+}
+
 TEST(SessionCurrent, CheckpointsCountOnFromTheOneNamed) {
   PrefixCluster cluster;
   cluster.write_and_finalize({1, 2, 3});  // 2 is the second, and 3 at the end

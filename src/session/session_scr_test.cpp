@@ -1,64 +1,13 @@
 // A run in a prefix directory where SCR left checkpoints.
 
 #include <atomic>
-#include <set>
 
-#include "prefix/scr_harness.hpp"
-#include "session/prefix_cluster.hpp"
+#include "session/scr_cluster.hpp"
 
 namespace cairn {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// SCR's checkpoint N has a file "ckpt.N/rank_R" of each rank.
-class ScrCluster : public PrefixCluster {
- public:
-  ScrCluster() { settings.flush_interval = 1; }
-
-  /// What the directory holds but for Cairn's: names and contents.
-  std::map<std::string, std::string> left_by_scr() const {
-    std::map<std::string, std::string> found;
-    for (const auto& entry : fs::recursive_directory_iterator(settings.prefix)) {
-      const std::string name = entry.path().lexically_relative(settings.prefix);
-      if (entry.is_regular_file() && !name.starts_with(".cairn"))
-        found[name] = read_all(entry.path());
-    }
-    return found;
-  }
-
-  ScrPrefix scr{settings.prefix};
-};
-
-std::string expected(int dataset, int rank) {
-  return ScrPrefix::content_of(static_cast<std::uint64_t>(dataset), static_cast<std::size_t>(rank));
-}
-
-/// Restarts; from what, and every rank reads its file there.
-int restart_from_scr(JobRank& rank) {
-  const auto name = rank.session->have_restart();
-  EXPECT_TRUE(name) << name.error().text;
-  if (!name || !*name) return 0;
-  EXPECT_TRUE(rank.session->start_restart());
-  const int dataset = std::stoi((*name)->substr(5));
-  const auto path = rank.session->route_file(
-      fmt::format("{}/ckpt.{}/rank_{}", rank.settings.prefix, dataset, rank.number()));
-  EXPECT_TRUE(path) << path.error().text;
-  if (path) {
-    EXPECT_EQ(read_all(*path), expected(dataset, rank.number()));
-  }
-  EXPECT_TRUE(rank.session->complete_restart(true));
-  return dataset;
-}
-
-int restart_from_scr(ScrCluster& cluster) {
-  std::vector<int> from(8, -1);
-  cluster.run_well(four_nodes(), [&](JobRank& rank) {
-    from[static_cast<std::size_t>(rank.number())] = restart_from_scr(rank);
-  });
-  EXPECT_EQ(from, std::vector<int>(8, from[0]));
-  return from[0];
-}
 
 TEST(SessionScr, ARunRestartsFromWhatScrLeftAndSaysSo) {
   ScrCluster cluster;
@@ -238,6 +187,38 @@ TEST(SessionScr, WhatCairnMadeAfterScrStaysFirst) {
   EXPECT_EQ(cluster.restart(four_nodes()), 18);
 }
 
+TEST(SessionScr, WhatScrCallsCurrentDoesNotCountOnceCairnHasMadeANewerCheckpoint) {
+  ScrCluster cluster;
+  cluster.scr.add(6, 8);
+  cluster.scr.add(12, 8);
+  cluster.scr.write("ckpt.12");
+  cluster.write_and_finalize({18});
+  cluster.scr.write("ckpt.6");
+  fs::remove(cluster.scr.path("ckpt.6/rank_5"));
+  cluster.settings.on_fetch_fail = OnFetchFail::stop;
+  cluster.lose_all_nodes();
+  EXPECT_EQ(cluster.restart(four_nodes()), 18);
+  EXPECT_EQ(cluster.listed(), Names({"ckpt.18", "ckpt.12"})) << "ckpt.6 is not imported";
+  EXPECT_FALSE(cluster.said("ckpt.6")) << cluster.said();
+}
+
+TEST(SessionScr, CairnsCheckpointsAreNewerThanThoseOfScrThatItCouldNotImport) {
+  ScrCluster cluster;
+  cluster.scr.add(6, 8);
+  cluster.scr.add(12, 8).facts.created_us = cluster.clock->now_us() + 3'600'000'000;
+  cluster.scr.write("ckpt.12");
+  const std::string lost = cluster.scr.path("ckpt.12/rank_5");
+  fs::rename(lost, lost + ".aside");
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    EXPECT_EQ(restart_from_scr(rank), 6);
+    rank.expect_written(18);
+    EXPECT_TRUE(rank.session->finalize());
+  });
+  fs::rename(lost + ".aside", lost);
+  EXPECT_EQ(cluster.restart(four_nodes()), 18);
+  EXPECT_EQ(cluster.listed(), Names({"ckpt.18", "ckpt.6"}));
+}
+
 TEST(SessionScr, APurgeKeepsTheFilesOfScrAndNoLaterRunTakesThem) {
   ScrCluster cluster;
   cluster.scr.add(6, 8);
@@ -250,110 +231,6 @@ TEST(SessionScr, APurgeKeepsTheFilesOfScrAndNoLaterRunTakesThem) {
   cluster.settings.prefix_purge = false;
   EXPECT_EQ(restart_from_scr(cluster), 0);
   EXPECT_EQ(cluster.left_by_scr(), before);
-}
-
-TEST(SessionScr, ANameThatTheProgramDeletesIsGone) {
-  ScrCluster cluster;
-  cluster.scr.add(12, 8);
-  cluster.scr.write("ckpt.12");
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
-    EXPECT_EQ(restart_from_scr(rank), 12);
-    EXPECT_TRUE(rank.session->remove("ckpt.12"));
-  });
-  EXPECT_FALSE(fs::exists(cluster.settings.prefix + "/ckpt.12"));
-}
-
-TEST(SessionScr, WhatTheProgramDeletedDoesNotComeBackEvenWhereItsFilesStay) {
-  for (const bool is_changed : {false, true}) {
-    ScrCluster cluster;
-    cluster.scr.add(12, 8);
-    cluster.scr.write("ckpt.12");
-    cluster.run_well(four_nodes(), [&](JobRank& rank) {
-      EXPECT_EQ(restart_from_scr(rank), 12);
-      rank.comm.barrier();
-      for (int file = 0; is_changed && rank.number() == 0 && file < 8; ++file)
-        fs::last_write_time(cluster.scr.path(fmt::format("ckpt.12/rank_{}", file)),
-                            fs::file_time_type::clock::now());
-      rank.comm.barrier();
-      EXPECT_TRUE(rank.session->remove("ckpt.12"));
-    });
-    EXPECT_EQ(fs::exists(cluster.settings.prefix + "/ckpt.12/rank_0"), is_changed);
-    cluster.settings.on_fetch_fail = OnFetchFail::stop;
-    EXPECT_EQ(restart_from_scr(cluster), 0);
-    EXPECT_FALSE(cluster.said("cannot be imported")) << cluster.said();
-  }
-}
-
-TEST(SessionScr, WhatTheProgramDropsBeforeItIsImportedIsNeverTaken) {
-  ScrCluster cluster;
-  cluster.scr.add(6, 8);
-  cluster.scr.add(12, 8);
-  cluster.scr.write("ckpt.12");
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
-    EXPECT_EQ(restart_from_scr(rank), 12);
-    EXPECT_TRUE(rank.session->drop("ckpt.6"));
-  });
-  EXPECT_TRUE(fs::exists(cluster.scr.path("ckpt.6/rank_0")));
-  fs::remove(cluster.settings.prefix + "/ckpt.12/rank_5");
-  EXPECT_EQ(restart_from_scr(cluster), 0);
-}
-
-TEST(SessionScr, ACheckpointThatIsNotWholeStopsNoRunOnceTheProgramHasDroppedIt) {
-  ScrCluster cluster;
-  cluster.scr.add(6, 8);
-  cluster.scr.add(12, 8);
-  cluster.scr.write("ckpt.12");
-  fs::remove(cluster.settings.prefix + "/ckpt.12/rank_5");
-  cluster.settings.on_fetch_fail = OnFetchFail::stop;
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
-    EXPECT_FALSE(rank.session->have_restart());
-    EXPECT_TRUE(rank.session->drop("ckpt.12"));
-    EXPECT_EQ(restart_from_scr(rank), 6);
-  });
-}
-
-TEST(SessionScr, WhatTheProgramDeletesBeforeItIsImportedIsGone) {
-  ScrCluster cluster;
-  cluster.scr.add(6, 8);
-  cluster.scr.add(12, 8);
-  cluster.scr.write("ckpt.12");
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
-    EXPECT_EQ(restart_from_scr(rank), 12);
-    EXPECT_TRUE(rank.session->remove("ckpt.6"));
-  });
-  EXPECT_FALSE(fs::exists(cluster.scr.path("ckpt.6")));
-  EXPECT_TRUE(fs::exists(cluster.scr.path("ckpt.12/rank_0")));
-  fs::remove(cluster.settings.prefix + "/ckpt.12/rank_5");
-  EXPECT_EQ(restart_from_scr(cluster), 0);
-}
-
-TEST(SessionScr, WhatTheProgramDeletesAndIsNotWholeIsDroppedAndItsFilesStay) {
-  ScrCluster cluster;
-  cluster.scr.add(6, 8);
-  cluster.scr.add(12, 8);
-  cluster.scr.write("ckpt.12");
-  const std::string lost = cluster.scr.path("ckpt.6/rank_5");
-  fs::rename(lost, lost + ".aside");
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
-    EXPECT_TRUE(rank.session->remove("ckpt.6"));
-    EXPECT_EQ(restart_from_scr(rank), 12);
-  });
-  EXPECT_TRUE(cluster.said("ckpt.6/rank_5")) << cluster.said();
-  EXPECT_TRUE(fs::exists(cluster.scr.path("ckpt.6/rank_0")));
-  fs::rename(lost + ".aside", lost);
-  fs::remove(cluster.settings.prefix + "/ckpt.12/rank_5");
-  EXPECT_EQ(restart_from_scr(cluster), 0);
-}
-
-TEST(SessionScr, WhatIsNewerThanTheNamedOneIsDroppedWithItWhereThatIsAskedFor) {
-  ScrCluster cluster;
-  for (const int dataset : {6, 9, 12}) cluster.scr.add(static_cast<std::uint64_t>(dataset), 8);
-  cluster.scr.write("ckpt.12");
-  cluster.settings.drop_after_current = true;
-  cluster.run_well(four_nodes(),
-                   [](JobRank& rank) { EXPECT_TRUE(rank.session->current("ckpt.6")); });
-  EXPECT_EQ(restart_from_scr(cluster), 6);
-  EXPECT_TRUE(fs::exists(cluster.scr.path("ckpt.9/rank_0")));
 }
 
 TEST(SessionScr,
