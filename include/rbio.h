@@ -113,8 +113,8 @@ typedef struct rbio_statistics_t {
  * has the same form, and overrides single keys.
  *
  *   mode=threaded    begin copies; a thread of each writer writes while all ranks compute (default)
- *   mode=split       as threaded, but the writer, the first rank of each group, does not compute: all
- *                    its counts are 0
+ *   mode=split       as threaded, but the first rank of each group, its writer, does not compute,
+ *                    and all its counts are 0
  *   mode=sync        begin returns after the writers have written
  *                    The same data give the same bytes in all modes. mode=collective is reserved
  *                    for collective MPI-IO, and is an error in this version.
