@@ -39,9 +39,14 @@ def write_scr(job: Job, current: str, complete: bool = True) -> None:
                             complete or step != STEPS[-1]) for step in STEPS], current)
 
 
-def test_nothing_is_offered_before(files: Job) -> None:
-    write_scr(files, "step.2")
+def test_files_without_records_are_not_offered(files: Job) -> None:
     assert files.launch(FULL, BYPASS).restarted_from() == -1
+
+
+def test_the_first_run_imports_what_scr_has_written(files: Job) -> None:
+    write_scr(files, "step.2")
+    outcome = files.launch(FULL, BYPASS)
+    assert outcome.restarted_from() == 2 and outcome.said("is imported"), outcome.log
 
 
 @pytest.mark.each_mpi
