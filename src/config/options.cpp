@@ -196,6 +196,8 @@ constexpr Option table[] = {
      [](Settings& s, const Value& v) { s.restart_attempts = as_int(v); }},
 
     // --- the log ---
+    {"SCR_JOB_NAME", text, "", "", "name of the job in the START entry of the log", usual,
+     [](Settings& s, const Value& v) { s.job_name = v.text; }},
     {"SCR_LOG_ENABLE", boolean, "", "0",
      "1 logs the events of the run, where the next two settings say", usual,
      [](Settings& s, const Value& v) { s.log = is_on(v); }},
@@ -262,8 +264,6 @@ constexpr Option table[] = {
     {"SCR_CHECKPOINT_PATTERN", text, "", "", "checkpoint files of the interposer", later},
     {"SCR_CHECKPOINT_PATTERN_TOKEN", text, "", ",", "separates these patterns", later},
     {"SCR_CHECKPOINT_DIR_PATTERN", text, "", "", "checkpoint directories of the interposer", later},
-    {"SCR_JOB_NAME", text, "", "", "name of the job in SCR's database", never,
-     [](Settings& s, const Value& v) { s.job_name = v.text; }},
     {"SCR_CLUSTER_NAME", text, "", "", "name of the cluster in SCR's database", never},
     {"SCR_LOG_DB_ENABLE", text, "", "0", "log in a database; Cairn: CAIRN_LOG_JSON", never},
     {"SCR_LOG_DB_DEBUG", text, "", "0", "messages about the database", never},

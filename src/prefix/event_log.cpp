@@ -23,6 +23,7 @@ EventLog::EventLog(Files& files, Clock& clock, const Settings& settings, Log log
       clock_(clock),
       folder_{settings.prefix},
       origin_{settings.node_name, settings.job_id},
+      job_name_(settings.job_name),
       text_(settings.log && settings.log_text),
       json_(settings.log_json),
       syslog_(settings.log && settings.log_syslog),
@@ -31,8 +32,10 @@ EventLog::EventLog(Files& files, Clock& clock, const Settings& settings, Log log
       to_syslog_(std::move(to_syslog)) {}
 
 void EventLog::started(int ranks, int nodes) {
+  const std::string name = job_name_.empty() ? "" : fmt::format(", job name {}", job_name_);
   add({.name = "START",
-       .note = fmt::format("{} on {}", count_text(ranks, "rank"), count_text(nodes, "node")),
+       .note =
+           fmt::format("{} on {}{}", count_text(ranks, "rank"), count_text(nodes, "node"), name),
        .ranks = static_cast<std::uint64_t>(ranks)});
 }
 

@@ -63,6 +63,7 @@ class EventLog {
   Clock& clock_;
   PrefixFolder folder_;
   EventOrigin origin_;
+  std::string job_name_;  ///< SCR_JOB_NAME; may be empty
   bool text_;
   bool json_;
   bool syslog_;

@@ -92,7 +92,7 @@ TEST_F(ConfigCommandTest, FitsATerminalButForLongValues) {
 
 TEST_F(ConfigCommandTest, PrintsJson) {
   command_.json = true;
-  process_.environment["SCR_JOB_NAME"] = "\xff";
+  process_.environment["SCR_CLUSTER_NAME"] = "\xff";
   ASSERT_EQ(run(), 0);
   const auto all = nlohmann::json::parse(out_.str());
   EXPECT_EQ(all.at("warnings").size(), 1U);

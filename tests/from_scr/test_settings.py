@@ -45,7 +45,8 @@ def test_the_program_sets_the_cache(job: Job) -> None:
     assert outcome.of("config")[-1].answer == "2", outcome.log
     assert datasets_in_cache(job, base / "n0") == ["2", "3"]
     assert "cannot be set" not in outcome.log
-    assert "ckpt.3" in (job.prefix / ".cairn" / "log").read_text()
+    log = (job.prefix / ".cairn" / "log").read_text()
+    assert "ckpt.3" in log and "job name mine" in log
 
 
 def test_blanks_around_the_equals_sign(job: Job) -> None:
