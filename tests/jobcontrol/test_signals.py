@@ -78,6 +78,7 @@ def test_the_keyboard_ends_a_run_at_once(cairn: Path, tmp_path: Path, first_flav
     os.close(keyboard)
     os.close(terminal)
     assert done.code == 3 and "SIGINT" in done.told and "is asked to stop" not in done.told, done
+    assert "--storage" in done.told and "cairn scavenge saves" not in done.told, "the simulated nodes are deleted"
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT])

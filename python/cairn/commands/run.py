@@ -197,7 +197,7 @@ def strike_of(text: str, manager: ResourceManager) -> Strike:
             return Strike(node, None, int(number), manager.lose)
         return Strike(node, float(when), None, manager.lose)
     except ValueError as error:
-        raise WrongUsage(f'--kill-node: "{when}" is neither seconds nor checkpoint:K') from error
+        raise WrongUsage(f'--kill-node {text}: say when, as in {node}@2.5 (seconds) or {node}@checkpoint:2') from error
 
 
 def choose_manager(options: argparse.Namespace, native: Native, environment: Dict[str, str]) -> ResourceManager:
@@ -334,12 +334,19 @@ def tests_for(native: Native, manager: ResourceManager, left_out: Optional[str],
     return tests_of(settings["SCR_NODE_TESTS"].split(","), manager, excluded, settings, tell)
 
 
+def unsaved(manager: ResourceManager, why: str) -> str:
+    """Of a scavenge that is skipped: what becomes of the data."""
+    if isinstance(manager, SimulatedNodes) and not manager.is_kept:
+        return f"skipped, because {why}; what only the simulated nodes had is deleted with them (--storage DIR keeps them)"
+    return f"skipped, because {why}; cairn scavenge saves the data"
+
+
 def scavenge_at_end(work: Job, native: Native, manager: ResourceManager, plan: Plan, stop: Stop,
                     succeeded: bool, tick: Callable[[], None], events: Events) -> str:
     """Saves what only the nodes have. Returns the result as text, empty if there was nothing to save. A job that ended by
     itself has copied its newest checkpoint, unless SCR_FLUSH=0."""
     if native.settings["SCR_ENABLE"] == "0" or stop.now:
-        return f"skipped, because {stop.now}; cairn scavenge saves the data" if stop.now else ""
+        return unsaved(manager, stop.now) if stop.now else ""
     account = work.account
     try:
         end_time_s = plan.end_time()

@@ -158,6 +158,11 @@ class SimulatedNodes(ResourceManager):
     def is_here(cls, environment: Mapping[str, str]) -> bool:
         return False  # only where it is asked for
 
+    @property
+    def is_kept(self) -> bool:
+        """True if the storage of the nodes stays when the job has ended."""
+        return self._keep
+
     @classmethod
     def left_in(cls, environment: Mapping[str, str], storage: Path) -> "SimulatedNodes":
         """The nodes that an earlier job has left there, less those that were lost."""
