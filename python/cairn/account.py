@@ -128,8 +128,8 @@ def _gap_text(run: Run, following: Optional[Run]) -> str:
             f"run {run.number}: {run.how}; the next run also ended before it computed")
     noticed = f"noticed after {time_text(run.noticed_s - run.struck_s)}, " if run.struck_s else ""
     rebuilt = f"rebuilt in {time_text(following.rebuilt_s)}, " if following.rebuilt_s else ""
-    started = f"run {following.number} started after {time_text(following.begun_s - run.noticed_s)}, "
-    return (f"run {run.number}: {run.how}; {noticed}{started}{rebuilt}computing after {time_text(following.computing_s - start)}")
+    started = f"run {following.number} started {time_text(following.begun_s - run.noticed_s)} later, "
+    return (f"run {run.number}: {run.how}; {noticed}{started}{rebuilt}computing after {time_text(following.computing_s - start)} in all")
 
 
 def _from_scratch(runs: Sequence[Run]) -> List[str]:
@@ -165,7 +165,7 @@ def lines_of(account: Account, progress: Progress, now_s: float, advice: Sequenc
     lines = [
         f"{account.outcome}: {account.reason}",
         f"runs         {len(account.runs)}, of which {len(failures)} died; {time_text(now_s - account.begun_s)} in all",
-        f"nodes        {account.wanted} of {len(account.nodes)} used; {count_text(account.spares(), 'spare')} left; "
+        f"nodes        {account.wanted} at a time, of {len(account.nodes)}; {count_text(account.spares(), 'spare')} left; "
         f"unfit: {lost}"]
     pairs = list(zip(account.runs, [*account.runs[1:], None]))
     described = [f"failure      {_gap_text(run, following)}" for run, following in pairs if run.failed]
@@ -175,7 +175,7 @@ def lines_of(account: Account, progress: Progress, now_s: float, advice: Sequenc
     lines += _from_scratch(account.runs)
     lines += [
         f"time lost    {time_text(account.lost_s(now_s))} to failures: waiting, and computing again",
-        f"time saved   {time_text(account.saved_s())} of computing that checkpoints kept",
+        f"time saved   {time_text(account.saved_s())} of computing that checkpoints spared from being repeated",
         _checkpoints(progress),
         f"to cache     {_moved(progress.written)}",
         f"to prefix    {_moved(progress.flushed)}"

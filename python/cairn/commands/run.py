@@ -71,7 +71,7 @@ def parser() -> argparse.ArgumentParser:
     add("--min-nodes", type=int, metavar="N", help="nodes that it can run on, in place of SCR_MIN_NODES")
     add("--runs", type=int, metavar="N", help="launches, in place of SCR_RUNS; -1: any number")
     add("--hung-after", type=float, metavar="SECONDS", default=0.0,
-        help="end a run that makes no call of Cairn, and neither begins nor ends a dataset, for this time; 0: never")
+        help="end a run in which no rank calls Cairn for this time; 0: never")
     add("--exclude", metavar="HOSTS", help="nodes not to be used, in addition to SCR_EXCLUDE_NODES")
     add("--manager", metavar="NAME", help=f"{', '.join(ALL)}; default: the one of this allocation")
     add("--no-scavenge", action="store_true", help="do not save the data that only the nodes have at the end")
