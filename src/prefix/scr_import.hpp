@@ -11,6 +11,11 @@
 
 namespace cairn {
 
+/// By the error with which an import, or the reading of SCR's index, has failed.
+inline bool may_import_later(Code code) {
+  return code == Code::io || code == Code::no_space || code == Code::busy;
+}
+
 /// What its record would be if it were imported, as far as it is known.
 DatasetRecord record_of_scr(const ScrDataset& dataset);
 

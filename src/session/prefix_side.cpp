@@ -193,13 +193,10 @@ const DatasetRecord* PrefixSide::find(const std::string& name) const {
   return keeper_ ? find_named(keeper_->listing(), name) : nullptr;
 }
 
-/// On rank 0.
-const DatasetRecord* PrefixSide::choose_candidate() const {
-  if (!keeper_) return nullptr;
-  return next_to_fetch(keeper_->listing(), settings_, keeper_->current(), tried_);
+void PrefixSide::announce_first() {
+  first_ = share(
+      keeper_ ? next_to_fetch(keeper_->listing(), settings_, keeper_->current(), {}) : nullptr);
 }
-
-void PrefixSide::announce_first() { first_ = share(choose_candidate()); }
 
 Status PrefixSide::check_ranks(const Uuid& newer_than) const {
   if (!first_ || first_->info.uuid <= newer_than || has_right_ranks(*first_, ranks(), settings_))
@@ -219,7 +216,8 @@ std::string PrefixSide::lifted_by(const DatasetRecord& record) const {
 }
 
 /// And what brings it back.
-std::string PrefixSide::why_passed_over(const DatasetRecord& record) const {
+std::string PrefixSide::why_passed_over(const DatasetRecord& record,
+                                        const std::set<Uuid>& tried) const {
   const std::string& name = record.info.name;
   if (record.quarantined)
     return fmt::format("is not used: it is in quarantine, {}. {}", why_in_quarantine(record),
@@ -237,7 +235,7 @@ std::string PrefixSide::why_passed_over(const DatasetRecord& record) const {
     return fmt::format(
         "is not used: it was written by {} ranks, and CAIRN_ON_MISMATCH=fresh is set",
         record.info.ranks);
-  if (tried_.contains(record.info.uuid)) return "was tried, but could not be used";
+  if (tried.contains(record.info.uuid)) return "was tried, but could not be used";
   if (settings_.on_fetch_fail == OnFetchFail::fresh)
     return "is not tried, because CAIRN_ON_FETCH_FAIL=fresh";
   return "is not tried";
@@ -245,16 +243,16 @@ std::string PrefixSide::why_passed_over(const DatasetRecord& record) const {
 
 /// Where the caches have another one than somebody has named. That the newest there is older than
 /// what the caches have is as it always is.
-void PrefixSide::tell_of_current(const Uuid& offered) const {
+void PrefixSide::tell_of_current(const Uuid& offered, const std::set<Uuid>& tried) const {
   const DatasetRecord* current = find(keeper_->current());
   if (offered == Uuid{} || current == nullptr || !current->info.is_checkpoint()) return;
-  if (tried_.contains(offered) || tried_.contains(current->info.uuid)) return;  // told already
+  if (tried.contains(offered) || tried.contains(current->info.uuid)) return;  // told already
   const bool marked = current->quarantined || !current->is_sound();
   if (current->info.uuid > offered && !marked)
     return tell(
         Severity::warning,
         "{}, the current dataset of {}, {}. The restart uses an older checkpoint from the caches",
-        current->label(), settings_.prefix, why_passed_over(*current));
+        current->label(), settings_.prefix, why_passed_over(*current, tried));
   const Listing& listing = keeper_->listing();
   const bool went_back = std::any_of(listing.begin(), listing.end(), [&](const auto& record) {
     return record.info.is_checkpoint() && record.info.uuid > current->info.uuid;
@@ -266,22 +264,23 @@ void PrefixSide::tell_of_current(const Uuid& offered) const {
          current->label(), settings_.prefix);
 }
 
-std::string PrefixSide::report_passed_over(const Uuid& offered, bool is_known) {
+std::string PrefixSide::report_passed_over(const Uuid& offered, bool is_known,
+                                           const std::set<Uuid>& tried) {
   if (!keeper_ || std::exchange(passed_over_for_, offered) == offered) return "";
   std::string newest;
   bool is_wanted = offered == Uuid{} && !is_known;
   const auto report = [&](const DatasetRecord& record, bool is_reported) {
     if (!record.info.is_checkpoint() || record.info.uuid <= offered) return;
     const bool marked = record.quarantined || !record.is_sound();
-    const std::string text = fmt::format("{} {}", record.label(), why_passed_over(record));
+    const std::string text = fmt::format("{} {}", record.label(), why_passed_over(record, tried));
     if (std::exchange(is_wanted, false))
       newest = text;
     else if (marked && !is_reported)
       tell(Severity::warning, "{}", text);
   };
-  tell_of_current(offered);
+  tell_of_current(offered, tried);
   for (const DatasetRecord& record : keeper_->listing())
-    report(record, tried_.contains(record.info.uuid));
+    report(record, tried.contains(record.info.uuid));
   for (const DatasetRecord& record : keeper_->attempts())
     if (record.quarantined) report(record, false);
   if (is_wanted && !keeper_->damaged().empty())
@@ -291,45 +290,24 @@ std::string PrefixSide::report_passed_over(const Uuid& offered, bool is_known) {
   return newest;
 }
 
-Result<std::optional<DatasetRecord>> PrefixSide::next_candidate(const Uuid& newer_than) {
-  if (!owned_) return std::nullopt;
-  while (true) {
-    if (settings_.fetch) import_from_scr();
-    if (const std::string useless =
-            keeper_ && tried_.empty()
-                ? text_of_useless_current(keeper_->listing(), keeper_->unread(), settings_)
-                : "";
-        !useless.empty())
-      tell(Severity::warning, "{}", useless);
-    const auto shared = share(choose_candidate());
-    const FetchStep step = step_for(shared ? &*shared : nullptr, newer_than, ranks(), settings_);
-    if (step == FetchStep::none) {
-      if (shared && tried_.empty() && shared->info.name == settings_.current &&
-          shared->info.uuid != newer_than)
-        tell(Severity::warning,
-             "SCR_CURRENT={} is ignored: the caches have a newer checkpoint. To use the named one "
-             "nevertheless, delete the caches by setting SCR_CACHE_PURGE=1 for one run",
-             settings_.current);
-      return std::nullopt;
-    }
-    tried_.insert(shared->info.uuid);
-    if (step == FetchStep::take) return *shared;
-    if (step == FetchStep::refuse) return tl::unexpected(wrong_ranks(*shared, ranks(), settings_));
-  }
+void PrefixSide::tell_facts(RestartFacts& facts) {
+  facts.trouble = trouble_;
+  if (!keeper_) return;
+  facts.listing = keeper_->listing();
+  facts.unread = keeper_->unread();
+  facts.current = keeper_->current();
+  scr_.tell_facts(site_, facts);
 }
 
-std::string PrefixSide::next_unread(const Uuid& newer_than) {
-  const UnreadDataset* unread =
-      keeper_ ? unread_before(keeper_->unread(), keeper_->listing(), choose_candidate(), newer_than,
-                              settings_, keeper_->current())
-              : nullptr;
-  Blob text;
-  if (unread != nullptr && settings_.fetch) {
-    const auto why = std::as_bytes(std::span(unread->why));
-    text.assign(why.begin(), why.end());
-  }
-  bcast_blob(comm_, text, 0);
-  return {reinterpret_cast<const char*>(text.data()), text.size()};
+/// Cairn knows more of what a restart would take then.
+Status PrefixSide::import_from_scr(const Uuid& dataset) {
+  const Status imported = scr_.import(site_, dataset);
+  if (!imported) return imported;
+  has_news_ = true;
+  save_listing();
+  announce_extremes();
+  announce_first();
+  return {};
 }
 
 Result<RankRecord> PrefixSide::fetch(const DatasetRecord& dataset, const RankFolder& into) {

@@ -1,5 +1,5 @@
-// The job's dealings with its prefix directory: what to flush there is the session's choice, what
-// to fetch from there, and in which order, is decided here.
+// The job's dealings with its prefix directory. What to flush, and when, is the session's choice;
+// what a restart takes is decided in restart/restart_decision.hpp.
 #pragma once
 
 #include <functional>
@@ -17,6 +17,7 @@
 #include "prefix/flush.hpp"
 #include "prefix/flush_plan.hpp"
 #include "recovery/cached_dataset.hpp"
+#include "restart/restart_decision.hpp"
 #include "session/scr_imports.hpp"
 #include "topology/placement.hpp"
 
@@ -87,40 +88,24 @@ class PrefixSide {
   Status flush_parts(const DatasetInfo& dataset, const std::string& store,
                      const std::vector<CachedPart>& cached, const ReadRecord& read);
 
-  /// The next checkpoint to try: the one named by SCR_CURRENT, else the current one, else the
-  /// newest that has not failed; then the next older ones. Nothing if there is none, or
-  /// SCR_FETCH=0. wrong_ranks if it was written by another number of ranks, unless that is to be
-  /// passed over, or CAIRN_ELASTIC=1 takes any.
-  /// Of those begun after `newer_than` only.
-  Result<std::optional<DatasetRecord>> next_candidate(const Uuid& newer_than);
+  /// Rank 0's: what a restart could come from.
+  void tell_facts(RestartFacts& facts);
+  /// Imports this dataset of SCR. Errors are agreed.
+  Status import_from_scr(const Uuid& dataset);
   /// wrong_ranks if a run would go back to a checkpoint there, begun after `newer_than`, that
   /// another number of ranks has written.
   Status check_ranks(const Uuid& newer_than) const;
   /// Logs, once for each checkpoint that is offered, which of those begun after it are passed over
   /// because they were found damaged, or because too many restarts from them have died. Zeros: none
   /// is offered. Then rank 0 returns why the newest one there is passed over, and logs the others,
-  /// unless `is_known`. Empty on other ranks.
-  std::string report_passed_over(const Uuid& offered, bool is_known);
-  /// Why nobody knows which checkpoint comes next, as a record cannot be read now: one that may be
-  /// of a newer one than that, and was begun after `newer_than`. Empty if it is known. Told on all
-  /// ranks.
-  std::string next_unread(const Uuid& newer_than);
-  /// Why what SCR left, and a restart would take before all else, could not be imported; of those
-  /// begun after `newer_than`.
-  std::optional<NotImported> not_imported(const Uuid& newer_than) {
-    return scr_.trouble(site_, newer_than);
-  }
+  /// unless `is_known`. Empty on other ranks. `tried`: by this run.
+  std::string report_passed_over(const Uuid& offered, bool is_known, const std::set<Uuid>& tried);
   /// The record of one that is there.
   std::optional<DatasetRecord> listed(const Uuid& uuid);
   /// Of the newest checkpoint there that nobody has found damaged.
   std::optional<DatasetRecord> newest_sound();
-  /// What was tried may be tried again.
-  void forget_tried() {
-    tried_.clear();
-    scr_.forget_transient();
-  }
-  /// How many were tried.
-  std::size_t tried() const { return tried_.size(); }
+  /// What of SCR could not be read now is read once more.
+  void read_scr_again() { scr_.forget_passing(); }
   /// Why it could not be looked into; empty if it could.
   const std::string& trouble() const { return trouble_; }
   Result<RankRecord> fetch(const DatasetRecord& dataset, const RankFolder& into);
@@ -153,7 +138,6 @@ class PrefixSide {
   Result<FlushAccount> copy_out(const CachedDataset& dataset,
                                 const std::vector<std::string>& cached);
   Status own_if_there();
-  void import_from_scr();
   Status own();
   void introduce_myself();
   Status take_keeper();
@@ -169,11 +153,10 @@ class PrefixSide {
   void announce_extremes();
   template <class Change>
   void change_record(const Uuid& uuid, Change change);
-  const DatasetRecord* choose_candidate() const;
   void announce_first();
-  void tell_of_current(const Uuid& offered) const;
+  void tell_of_current(const Uuid& offered, const std::set<Uuid>& tried) const;
   std::string lifted_by(const DatasetRecord& record) const;
-  std::string why_passed_over(const DatasetRecord& record) const;
+  std::string why_passed_over(const DatasetRecord& record, const std::set<Uuid>& tried) const;
   std::uint32_t ranks() const { return static_cast<std::uint32_t>(comm_.size()); }
   const DatasetRecord* find(const std::string& name) const;
   const DatasetRecord* find(const Uuid& uuid) const;
@@ -238,9 +221,8 @@ class PrefixSide {
   std::uint64_t last_number_ = 0;
   std::uint64_t last_checkpoint_ = 0;
   std::int64_t newest_us_ = 0;
-  std::optional<DatasetRecord> first_;   ///< the candidate before any was tried
+  std::optional<DatasetRecord> first_;   ///< what a restart would try first
   std::optional<Uuid> passed_over_for_;  ///< the offer that report_passed_over() was last given
-  std::set<Uuid> tried_;
   std::string trouble_;
 };
 

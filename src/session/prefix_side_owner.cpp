@@ -79,18 +79,8 @@ Status PrefixSide::own_if_there() {
   comm_.bcast(mutable_bytes_of(there), 0);
   if (there == 0) return {};
   CAIRN_TRY(own());
-  if (!settings_.prefix_purge) import_from_scr();
   announce_first();
   return {};
-}
-
-/// Afterwards Cairn knows what a restart would take.
-void PrefixSide::import_from_scr() {
-  if (keeper_) scr_.look(files_);
-  if (!scr_.import_next(site_, tried_)) return;
-  has_news_ = true;
-  save_listing();
-  announce_extremes();
 }
 
 /// That it takes a while, and why.

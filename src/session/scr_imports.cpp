@@ -9,19 +9,6 @@
 #include "prefix/fetch_order.hpp"
 
 namespace cairn {
-namespace {
-
-bool may_pass(Code code) {
-  return code == Code::io || code == Code::no_space || code == Code::busy;
-}
-
-bool has_checkpoint(const Listing& listing) {
-  return std::any_of(listing.begin(), listing.end(),
-                     [](const auto& record) { return record.info.is_checkpoint(); });
-}
-
-}  // namespace
-
 void ScrImports::look(Files& files) {
   if (index_ || !may_have_scr_index(files, settings_.prefix)) return;
   auto read = read_scr_index(files, settings_.prefix);
@@ -31,7 +18,7 @@ void ScrImports::look(Files& files) {
     return;
   }
   const bool is_news = !unread_ || unread_->text != read.error().text;
-  unread_ = NotImported{read.error().text, may_pass(read.error().code)};
+  unread_ = Trouble{read.error().text, may_import_later(read.error().code)};
   if (is_news)
     log_.warning("nothing that SCR left in {} is imported, as its index cannot be read: {}",
                  settings_.prefix, unread_->text);
@@ -62,18 +49,25 @@ Result<Dropped> ScrImports::dropped(const Site& site) {
   const std::string text = fmt::format("nothing that SCR left in {} is imported now: {}",
                                        settings_.prefix, dropped.error().text);
   if (!unread_ || unread_->text != text) log_.warning("{}", text);
-  unread_ = NotImported{text, may_pass(dropped.error().code)};
+  unread_ = Trouble{text, may_import_later(dropped.error().code)};
   return fail(dropped.error().code, "{}", text);
 }
 
-std::optional<std::size_t> ScrImports::next(const Site& site, const std::set<Uuid>& tried) {
-  if (!index_) return {};
-  const auto dropped = this->dropped(site);
-  if (!dropped) return {};
-  std::set<Uuid> passed_over = tried;
-  for (const Failure& failure : failures_) passed_over.insert(failure.dataset);
-  return next_of_scr(*index_, site.keeper->listing(), *dropped, site.keeper->current(), settings_,
-                     passed_over);
+void ScrImports::tell_facts(const Site& site, RestartFacts& facts) {
+  look(site.files);
+  if (index_) {
+    if (const auto dropped = this->dropped(site)) {
+      facts.of_scr = unknown_of_scr(*index_, site.keeper->listing(), *dropped);
+      facts.current_of_scr = index_->current;
+    }
+  }
+  if (unread_) facts.scr_trouble = *unread_;
+}
+
+std::optional<std::size_t> ScrImports::number_of(const Uuid& dataset) const {
+  for (std::size_t i = 0; index_ && i < index_->datasets.size(); ++i)
+    if (index_->datasets[i].uuid() == dataset) return i;
+  return std::nullopt;
 }
 
 std::optional<std::size_t> ScrImports::share(std::optional<std::size_t> number) {
@@ -82,21 +76,16 @@ std::optional<std::size_t> ScrImports::share(std::optional<std::size_t> number) 
   return shared == 0 ? std::nullopt : std::optional(static_cast<std::size_t>(shared - 1));
 }
 
-bool ScrImports::import_next(const Site& site, const std::set<Uuid>& tried) {
-  bool any = false;
-  while (const auto number = share(next(site, tried))) {
-    const Status imported = import_one(site, *number);
-    any = any || imported;
-    if (!imported && index_) {
-      const ScrDataset& dataset = index_->datasets[*number];
-      const std::string text =
-          fmt::format("{} cannot be imported: {}", dataset.label(), imported.error().text);
-      log_.warning("{}", text);
-      failures_.push_back({dataset.uuid(), {text, may_pass(imported.error().code)}});
-    }
-    if (!imported && settings_.on_fetch_fail != OnFetchFail::older) break;
+Status ScrImports::import(const Site& site, const Uuid& dataset) {
+  const std::size_t number = number_of(dataset).value_or(0);
+  Status imported = import_one(site, number);
+  if (imported) return imported;
+  if (index_) {
+    imported.error().text = fmt::format("{} cannot be imported: {}", index_->datasets[number].label(),
+                                        imported.error().text);
+    log_.warning("{}", imported.error().text);
   }
-  return any;
+  return imported;
 }
 
 Status ScrImports::import_one(const Site& site, std::size_t number) {
@@ -127,9 +116,7 @@ Result<std::optional<std::size_t>> ScrImports::find_unknown(const Site& site,
   const DatasetRecord* wanted = find_named(unknown, name);
   if (wanted == nullptr || (known != nullptr && known->info.uuid > wanted->info.uuid))
     return std::nullopt;
-  const auto found = std::find_if(index_->datasets.begin(), index_->datasets.end(),
-                                  [&](const auto& one) { return one.uuid() == wanted->info.uuid; });
-  return static_cast<std::size_t>(found - index_->datasets.begin());
+  return number_of(wanted->info.uuid);
 }
 
 Result<std::optional<std::size_t>> ScrImports::share_unknown(const Site& site,
@@ -154,7 +141,6 @@ Result<bool> ScrImports::import_named(const Site& site, const std::string& name)
 /// It does not come back, and nothing that is asked for later waits for it.
 Status ScrImports::drop_one(Keeper& keeper, const DatasetRecord& record) {
   CAIRN_TRY(keeper.note_purged(record));
-  std::erase_if(failures_, [&](const Failure& one) { return one.dataset == record.info.uuid; });
   log_.info("{}, which SCR left in {}, is dropped: no run imports it; its files stay",
             record.label(), settings_.prefix);
   return {};
@@ -174,7 +160,7 @@ Result<bool> ScrImports::drop_named(const Site& site, const std::string& name) {
 Status ScrImports::import_to_delete(const Site& site, const std::string& name) {
   const auto imported = import_named(site, name);
   if (imported) return {};
-  if (may_pass(imported.error().code)) return tl::unexpected(imported.error());
+  if (may_import_later(imported.error().code)) return tl::unexpected(imported.error());
   CAIRN_ASSIGN(const bool is_dropped, drop_named(site, name));
   if (is_dropped && index_) log_.warning("{}", imported.error().text);
   return {};
@@ -215,25 +201,6 @@ Status ScrImports::pass_over(const Site& site) {
   });
 }
 
-std::optional<NotImported> ScrImports::trouble(const Site& site, const Uuid& newer_than) {
-  std::optional<NotImported> found;
-  for (const Failure& failure : failures_)
-    if (!found && failure.dataset > newer_than) found = failure.why;
-  const bool knows_none =
-      newer_than == Uuid{} && site.keeper != nullptr && !has_checkpoint(site.keeper->listing());
-  if (!found && unread_ && knows_none) found = unread_;
-  Encoder out;
-  out.u32(found ? 1 : 0);
-  out.u32(found && found->may_pass ? 1 : 0);
-  out.text(found ? found->text : "");
-  Blob told = out.take();
-  bcast_blob(comm_, told, 0);
-  Decoder in(told);
-  const bool is_any = in.boolean();
-  const bool passes = in.boolean();
-  return is_any ? std::optional(NotImported{in.text(), passes}) : std::nullopt;
-}
-
 std::string ScrImports::why_useless(const Site& site) const {
   if (unread_) return unread_->text;
   if (!index_) return "";
@@ -253,10 +220,11 @@ std::string ScrImports::why_useless(const Site& site) const {
   return "";
 }
 
-void ScrImports::forget_transient() {
-  const std::size_t before = failures_.size();
-  std::erase_if(failures_, [](const Failure& failure) { return failure.why.may_pass; });
-  if (failures_.size() < before) index_.reset();  // what was read in vain is read again
+void ScrImports::forget_passing() {
+  const bool was_read_in_vain =
+      index_ && std::any_of(index_->datasets.begin(), index_->datasets.end(),
+                            [](const ScrDataset& dataset) { return dataset.may_pass; });
+  if (was_read_in_vain) index_.reset();
   if (index_ && unread_ && unread_->may_pass) unread_.reset();
 }
 

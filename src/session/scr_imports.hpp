@@ -1,22 +1,16 @@
-// What SCR 3 has left in the job's prefix directory: imported when a restart would take it.
+// What SCR 3 has left in the job's prefix directory, and how it is imported.
 #pragma once
 
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "base/log.hpp"
 #include "config/settings.hpp"
 #include "prefix/scr_import.hpp"
+#include "restart/restart_decision.hpp"
 
 namespace cairn {
-
-/// Why the checkpoint that a restart would take could not be imported. Equal on all ranks.
-struct NotImported {
-  std::string text;
-  bool may_pass = false;
-};
 
 /// All ranks call the member functions in the same order, but for those that are said to be rank
 /// 0's, which has the keeper.
@@ -31,9 +25,10 @@ class ScrImports {
   std::uint64_t last_number() const;
   std::int64_t newest_us() const;
 
-  /// Imports until the checkpoint that a restart takes next, of those that were not `tried`, is one
-  /// that Cairn knows, or none is left. True if something was imported.
-  bool import_next(const Site& site, const std::set<Uuid>& tried);
+  /// Rank 0's. What of it a restart could take.
+  void tell_facts(const Site& site, RestartFacts& facts);
+  /// Imports this one, whose UUID all ranks know. Errors are agreed.
+  Status import(const Site& site, const Uuid& dataset);
   /// The newest of that name, unless the name is known. True if it was imported; an error, never
   /// not_found, where there is one that cannot be. Errors are agreed.
   Result<bool> import_named(const Site& site, const std::string& name);
@@ -48,22 +43,15 @@ class ScrImports {
   /// SCR_PREFIX_PURGE: none of them is imported by a run any more.
   Status pass_over(const Site& site);
 
-  /// Why what comes next, and was begun after `newer_than`, could not be imported.
-  std::optional<NotImported> trouble(const Site& site, const Uuid& newer_than);
   /// Rank 0's. What is wrong with the newest dataset, where none is of use to a restart; empty if
   /// SCR has left none.
   std::string why_useless(const Site& site) const;
-  /// What failed for a reason that may pass may be tried again.
-  void forget_transient();
+  /// What could not be read, for a reason that may pass, is read once more.
+  void forget_passing();
 
  private:
-  struct Failure {
-    Uuid dataset;
-    NotImported why;
-  };
-
-  std::optional<std::size_t> next(const Site& site, const std::set<Uuid>& tried);
   Result<Dropped> dropped(const Site& site);
+  std::optional<std::size_t> number_of(const Uuid& dataset) const;
   Result<std::optional<std::size_t>> find_unknown(const Site& site, const std::string& name);
   Result<std::optional<std::size_t>> share_unknown(const Site& site, const std::string& name);
   std::optional<std::size_t> share(std::optional<std::size_t> number);
@@ -74,9 +62,7 @@ class ScrImports {
   const Settings& settings_;
   const Log& log_;
   std::optional<ScrIndex> index_;  ///< on rank 0, as all below
-  std::optional<NotImported>
-      unread_;                     ///< why nothing can be imported, although SCR has left an index
-  std::vector<Failure> failures_;  ///< as they were tried
+  std::optional<Trouble> unread_;  ///< why nothing can be imported, although SCR has left an index
 };
 
 }  // namespace cairn

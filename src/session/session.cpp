@@ -82,6 +82,7 @@ double Session::seconds_since(std::int64_t steady_us) const {
 
 Status Session::open_prefix() {
   CAIRN_TRY(prefix_.open(placement_));
+  import_what_comes_next();
   settle_identity();
   for (const CachedDataset& dataset : datasets_) {
     last_number_ = std::max(last_number_, dataset.info.number);
@@ -184,7 +185,7 @@ Status Session::start(Phase phase, const std::string& name, std::uint32_t flags)
   std::array<std::int64_t, 2> uuid = {mine.time_us, mine.chance};
   CAIRN_TRY(enter(call, Phase::idle, checkpoint ? "" : text_of_arguments(name, flags), uuid));
   CAIRN_TRY(check_ranks());
-  CAIRN_TRY(fetch_refused_);
+  CAIRN_TRY(refusal_);
   if ((flags & ~(flag_checkpoint | flag_output)) != 0)
     return fail(Code::bad_argument,
                 "{}: flags {} have bits other than SCR_FLAG_CHECKPOINT and SCR_FLAG_OUTPUT", call,

@@ -17,6 +17,7 @@
 #include "prefix/known_names.hpp"
 #include "recovery/broadcast_files.hpp"
 #include "recovery/cached_dataset.hpp"
+#include "restart/restart_decision.hpp"
 #include "session/cadence.hpp"
 #include "session/halting.hpp"
 #include "session/levels.hpp"
@@ -179,25 +180,23 @@ class Session {
   Status flush_due(bool all = false);
   CachedDataset* newest_checkpoint();
   bool is_news(const Error& trouble);
-  Status fetch_checkpoint();
-  bool look_for_trouble_of_scr(const Uuid& newest_cached, std::string& trouble, bool& may_pass);
-  Status stop_without_scr(const std::string& trouble);
-  std::string why_nothing_was_fetched(const std::string& trouble, bool is_of_scr) const;
+  Status find_restart();
+  RestartDecision decide();
+  RestartFacts restart_facts();
+  void carry_out(const RestartDecision& decision);
+  Status prepare_restart(const RestartDecision& decision);
+  Status take_from_prefix(const RestartDecision& decision);
+  void import_what_comes_next();
   void warn_from_scratch(const std::string& why);
   void report_what_is_passed_over();
   std::string what_caches_lost() const;
   void log_fetch(const DatasetRecord& dataset, const Status& taken, double seconds);
-  Status flush_for_restart();
-  Status stop_at(const DatasetRecord& damaged, const Error& why) const;
-  Status refuse_to_start(Status why);
-  Status refuse_for_now(const std::string& trouble);
-  bool is_read_in_place(const DatasetRecord& candidate) const;
-  Status take_in(const DatasetRecord& candidate, bool& damaged);
-  Status take_into_cache(const DatasetRecord& candidate, bool& damaged);
-  Status take_in_place(const DatasetRecord& candidate, bool& damaged);
+  Status refuse_to_start(const RestartDecision& refusal);
+  Status take_into_cache(const DatasetRecord& candidate);
+  Status take_in_place(const DatasetRecord& candidate);
   void learn_names(const DatasetInfo& dataset, const std::vector<RankRecord>& records);
   void insert(CachedDataset dataset);
-  Result<RankRecord> fetch_aside(const DatasetRecord& candidate, Store& store, bool& damaged);
+  Result<RankRecord> fetch_aside(const DatasetRecord& candidate, Store& store);
   Status take_fetched(const RankRecord& flushed, const Level& level, CachedDataset& dataset);
   bool has_remains_of(const Uuid& uuid) const;
   void forget_remains_of(const Uuid& uuid);
@@ -208,13 +207,12 @@ class Session {
   bool is_elastic() const { return settings_.elastic && settings_.fetch; }
   std::vector<CachedPart> recorded_parts(const CachedDataset& dataset);
   ReadRecord read_own_records();
-  void offer_what_others_wrote();
+  Status offer_copy(CachedDataset& dataset);
   void warn_of_no_copy(const DatasetInfo& dataset, const Error& error);
   Status flush_what_others_wrote(CachedDataset& dataset);
   void flush_datasets_of_others();
   Status restart_in_prefix(const Uuid& uuid);
   Status take_copy(const Uuid& uuid);
-  Status refuse_in_favour_of_cached();
 
   CachedDataset* restart_candidate();
   Status check_ranks();
@@ -224,7 +222,6 @@ class Session {
   Status open_for_restart(CachedDataset& dataset);
   Status leave_out(CachedDataset& dataset, CachedDataset::State state, const Status& why,
                    const std::string& remedy);
-  const CachedDataset* left_out() const;
   Status place_broadcast(const CachedDataset& dataset);
   bool written_by_as_many(const DatasetInfo& dataset) const {
     return dataset.ranks == static_cast<std::uint32_t>(comm_.size());
@@ -265,13 +262,13 @@ class Session {
   bool restart_done_ = false;
   std::optional<Uuid> went_on_from_;  ///< as SCR_Current has it, since when nothing was made
   std::optional<Uuid> asked_for_;     ///< by SCR_Current, before SCR_Have_restart
-  bool fetch_done_ = false;           ///< the prefix directory has been asked
-  bool refused_for_now_ = false;      ///< fetch_refused_ is for a reason that may pass
+  RestartAttempts attempts_;          ///< what was done to answer SCR_Have_restart
+  Status refusal_;                    ///< why the run must not start
+  bool may_ask_again_ = false;        ///< the refusal is for a reason that may pass
+  ChangeFilter current_ignored_;      ///< why SCR_CURRENT has no effect; on rank 0
   bool from_scratch_ = false;  ///< the log says that it begins so, although there was a checkpoint
   std::string given_up_;       ///< why the newest checkpoint was removed that this run was offered
-  Status fetch_refused_;       ///< what it was asked for cannot be had, and nothing else will do
   Uuid no_copy_told_;          ///< what was told to be in the caches and not to be had
-  Uuid left_out_;              ///< what a restart was to begin from, and is good, and could not
   bool flush_wanted_ = false;  ///< of the newest checkpoint
   std::uint64_t last_number_ = 0;
   std::uint64_t last_checkpoint_ = 0;

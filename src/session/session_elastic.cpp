@@ -6,7 +6,6 @@
 
 #include "cache/catalog.hpp"
 #include "prefix/copy_files.hpp"
-#include "recovery/restart_choice.hpp"
 #include "session/session.hpp"
 
 namespace cairn {
@@ -32,21 +31,22 @@ std::vector<CachedPart> Session::recorded_parts(const CachedDataset& dataset) {
   return parts;
 }
 
-/// The newest checkpoint, if the prefix directory is this run's and all parts are there. Nothing
-/// would be rebuilt, for which all its ranks are needed.
-void Session::offer_what_others_wrote() {
-  if (!is_elastic() || restart_done_) return;
-  const CachedDataset* found = only_others_have(datasets_);
-  if (found == nullptr) return;
-  CachedDataset& dataset = datasets_[static_cast<std::size_t>(found - datasets_.data())];
-  const Status claimed = claim_prefix();
-  if (claimed && dataset.flushed) return;
-  const auto info =
-      claimed ? prefix_.find_parts(dataset.info, recorded_parts(dataset), read_own_records())
-              : Result<DatasetInfo>(tl::unexpected(claimed.error()));
-  if (!info) return warn_of_no_copy(dataset.info, info.error());
-  dataset.info = *info;
-  dataset.state = CachedDataset::State::offered;
+/// All its parts are there, and the prefix directory is this run's.
+Status Session::offer_copy(CachedDataset& dataset) {
+  Status found = claim_prefix();
+  if (found && dataset.flushed) return {};
+  if (found) {
+    const auto info =
+        prefix_.find_parts(dataset.info, recorded_parts(dataset), read_own_records());
+    if (info) {
+      dataset.info = *info;
+      dataset.state = CachedDataset::State::offered;
+      return {};
+    }
+    found = tl::unexpected(info.error());
+  }
+  warn_of_no_copy(dataset.info, found.error());
+  return found;
 }
 
 /// Once, however often the application asks.
@@ -101,20 +101,9 @@ Status Session::restart_in_prefix(const Uuid& uuid) {
 Status Session::take_copy(const Uuid& uuid) {
   const auto record = prefix_.listed(uuid);
   if (!record) return fail(Code::lost, "it is no longer in {}", settings_.prefix);
-  bool damaged = false;
-  Status taken = take_in_place(*record, damaged);
-  if (!taken && damaged) prefix_.note_failed(uuid, taken.error().text);
+  Status taken = take_in_place(*record);
+  if (!taken && is_damage(taken.error().code)) prefix_.note_failed(uuid, taken.error().text);
   return taken;
-}
-
-/// Rather than to begin from scratch, and then to remove what could not be copied.
-Status Session::refuse_in_favour_of_cached() {
-  const CachedDataset* stays = left_out();
-  if (stays == nullptr || written_by_as_many(stays->info) ||
-      settings_.on_mismatch == OnMismatch::fresh || settings_.on_fetch_fail != OnFetchFail::older)
-    return {};
-  return refuse_to_start(
-      tl::unexpected(wrong_ranks(*stays, static_cast<std::uint32_t>(comm_.size()))));
 }
 
 }  // namespace cairn

@@ -4,9 +4,7 @@
 
 #include "cache/catalog.hpp"
 #include "config/remedy.hpp"
-#include "prefix/fetch_order.hpp"
 #include "recovery/commit.hpp"
-#include "recovery/restart_choice.hpp"
 #include "recovery/restore.hpp"
 #include "session/same_call.hpp"
 #include "session/session.hpp"
@@ -70,7 +68,7 @@ void Session::remove_deleted() {
 /// Init, it may be there now.
 void Session::look_for_prefix_again() {
   if (restart_done_) return;
-  if (std::exchange(refused_for_now_, false)) ask_again();
+  if (std::exchange(may_ask_again_, false)) ask_again();
   if (!prefix_.open_again()) return;
   settle_identity();
   learn_from_prefix();
@@ -78,9 +76,9 @@ void Session::look_for_prefix_again() {
 }
 
 void Session::ask_again() {
-  prefix_.forget_tried();
-  fetch_done_ = false;
-  fetch_refused_ = {};
+  forget_passing(attempts_);
+  prefix_.read_scr_again();
+  refusal_ = {};
 }
 
 /// What it has may only be known from now on.
@@ -192,103 +190,97 @@ CachedDataset* Session::newest_checkpoint() {
 
 // --- fetch ---
 
-/// Takes a checkpoint of the prefix directory, where the cache has none to restart from that is as
-/// new.
-Status Session::fetch_checkpoint() {
-  if (!fetch_refused_) return fetch_refused_;
-  if (restart_done_ || fetch_done_) return {};
-  fetch_done_ = true;
-  const Uuid newest_cached = newest_restorable();
-  if (asked_for_ == newest_cached) return {};
-  const CachedDataset* stays = left_out();
-  std::string trouble = settings_.fetch ? prefix_.trouble() : "";
-  // One that these ranks have written is read in the prefix directory, if it is there too.
-  const bool stays_for_good = stays != nullptr && !written_by_as_many(stays->info);
-  const std::string why_it_stays = stays != nullptr ? stays->reason : "";
-  if (stays_for_good) trouble = why_it_stays;
-  bool may_pass = !trouble.empty() && !stays_for_good;
-  if (const Status copied = flush_for_restart(); !copied) {
-    trouble = copied.error().text;
-    may_pass = !is_damage(copied.error().code);
+/// Carries out what is decided, until there is nothing left to do but to answer the program.
+Status Session::find_restart() {
+  CAIRN_TRY(refusal_);
+  while (true) {
+    const RestartDecision decision = decide();
+    if (decision.is_refusal()) return refuse_to_start(decision);
+    if (decision.step == RestartStep::start_fresh) warn_from_scratch(decision.why);
+    if (decision.is_last()) return {};
+    carry_out(decision);
   }
-  if (const std::string unread = prefix_.next_unread(newest_cached);
-      trouble.empty() && !unread.empty()) {
-    if (settings_.on_fetch_fail == OnFetchFail::stop) return refuse_for_now(unread);
-    trouble = unread;
-    may_pass = true;
-  }
-  bool is_of_scr = look_for_trouble_of_scr(newest_cached, trouble, may_pass);
-  if (is_of_scr && settings_.on_fetch_fail == OnFetchFail::stop)
-    return may_pass ? refuse_for_now(trouble) : stop_without_scr(trouble);
-  while (trouble.empty() || settings_.on_fetch_fail == OnFetchFail::older) {
-    const auto next = prefix_.next_candidate(newest_cached);
-    if (!next) return refuse_to_start(tl::unexpected(next.error()));
-    const auto& candidate = *next;
-    if (!candidate) break;
-    bool damaged = false;
-    events_.happened("FETCH_START", candidate->info);
-    const std::int64_t from_us = clock_.steady_us();
-    const Status taken = take_in(*candidate, damaged);
-    log_fetch(*candidate, taken, seconds_since(from_us));
-    if (taken) return {};
-    trouble = taken.error().text;
-    may_pass = may_pass || !damaged;
-    if (damaged) prefix_.note_failed(candidate->info.uuid, trouble);
-    warn("{} in {} cannot be used: {}", candidate->label(), settings_.prefix, trouble);
-    if (settings_.on_fetch_fail == OnFetchFail::stop)
-      return damaged ? refuse_to_start(stop_at(*candidate, taken.error()))
-                     : refuse_for_now(trouble);
-  }
-  if (restart_candidate() != nullptr) return {};
-  is_of_scr = look_for_trouble_of_scr(newest_cached, trouble, may_pass) || is_of_scr;
-  if (trouble.empty()) {
-    if (why_it_stays.empty()) return {};
-    trouble = why_it_stays;
-    may_pass = true;
-  }
-  CAIRN_TRY(refuse_in_favour_of_cached());
-  if (const std::string unread = prefix_.next_unread(newest_cached); !unread.empty()) {
-    trouble = unread;
-    may_pass = true;
-  }
-  if (may_pass && settings_.on_fetch_fail != OnFetchFail::fresh) return refuse_for_now(trouble);
-  warn_from_scratch(why_nothing_was_fetched(trouble, is_of_scr));
-  return {};
 }
 
-/// What SCR left and could not be imported counts as what cannot be read, where nothing else keeps
-/// the run from a restart.
-bool Session::look_for_trouble_of_scr(const Uuid& newest_cached, std::string& trouble,
-                                      bool& may_pass) {
-  const auto scr = settings_.fetch ? prefix_.not_imported(newest_cached) : std::nullopt;
-  if (!trouble.empty() || !scr) return false;
-  trouble = scr->text;
-  may_pass = scr->may_pass;
-  return true;
+/// By rank 0, which knows what is in the prefix directory.
+RestartDecision Session::decide() {
+  RestartDecision decision;
+  if (comm_.rank() == 0) {
+    const RestartFacts facts = restart_facts();
+    decision = decide_restart(facts, settings_, attempts_);
+    const std::string ignored = why_current_is_ignored(facts, settings_, attempts_);
+    if (!ignored.empty() && current_ignored_.is_news(ignored)) warn("{}", ignored);
+  }
+  share(comm_, decision);
+  return decision;
 }
 
-Status Session::stop_without_scr(const std::string& trouble) {
-  return refuse_to_start(fail(
-      Code::lost,
-      "{}. The run does not start, because CAIRN_ON_FETCH_FAIL=stop. Correct the cause, or set "
-      "CAIRN_ON_FETCH_FAIL=older to restart from an older checkpoint, or from scratch",
-      trouble));
+/// On rank 0.
+RestartFacts Session::restart_facts() {
+  RestartFacts facts;
+  facts.ranks = static_cast<std::uint32_t>(comm_.size());
+  facts.is_over = restart_done_;
+  facts.asked_for = asked_for_;
+  facts.cached = datasets_;
+  prefix_.tell_facts(facts);
+  for (const DatasetRecord& record : facts.listing)
+    if (levels_[choose_level(levels_, record.info)].settings.bypass)
+      facts.bypassing.push_back(record.info.uuid);
+  return facts;
 }
 
-std::string Session::why_nothing_was_fetched(const std::string& trouble, bool is_of_scr) const {
-  if (const CachedDataset* stays = left_out())
-    return fmt::format("the caches have {}, but it cannot be used: {}", stays->label(), trouble);
-  const std::size_t tried = prefix_.tried();
-  if (tried == 0 && is_of_scr)
-    return fmt::format("SCR left checkpoints in {}, but none can be imported: {}", settings_.prefix,
-                       trouble);
-  if (tried == 0)
-    return fmt::format("it is unknown whether {} has a checkpoint: {}", settings_.prefix, trouble);
-  return fmt::format("{} {} tried in {}, and the last one could not be used: {}{}", tried,
-                     tried == 1 ? "checkpoint was" : "checkpoints were", settings_.prefix, trouble,
-                     settings_.on_fetch_fail == OnFetchFail::fresh
-                         ? "; no older one is tried, because CAIRN_ON_FETCH_FAIL=fresh"
-                         : "");
+void Session::carry_out(const RestartDecision& decision) {
+  const bool is_of_prefix =
+      decision.step == RestartStep::fetch || decision.step == RestartStep::read_in_place;
+  const Status done = is_of_prefix ? take_from_prefix(decision) : prepare_restart(decision);
+  RestartAttempt attempt{decision.step, decision.dataset, {}, {}};
+  if (!done) {
+    const Code code = done.error().code;
+    attempt.code = code;
+    attempt.trouble = {done.error().text, decision.step == RestartStep::import_first
+                                              ? may_import_later(code)
+                                              : !is_damage(code)};
+  }
+  attempts_.push_back(std::move(attempt));
+}
+
+/// What makes a dataset ready to be decided about.
+Status Session::prepare_restart(const RestartDecision& decision) {
+  if (decision.step == RestartStep::import_first) return prefix_.import_from_scr(decision.dataset);
+  const auto dataset = std::find_if(
+      datasets_.begin(), datasets_.end(),
+      [&](const CachedDataset& each) { return each.info.uuid == decision.dataset; });
+  return decision.step == RestartStep::offer_copy ? offer_copy(*dataset) : flush_dataset(*dataset);
+}
+
+Status Session::take_from_prefix(const RestartDecision& decision) {
+  const auto candidate = prefix_.listed(decision.dataset);
+  if (!candidate)
+    return fail(Code::lost, "a dataset is no longer in {}", settings_.prefix);
+  const bool goes_on = !attempts_.empty() && attempts_.back().dataset == decision.dataset;
+  if (!goes_on) events_.happened("FETCH_START", candidate->info);
+  const std::int64_t from_us = clock_.steady_us();
+  const Status taken = decision.step == RestartStep::fetch ? take_into_cache(*candidate)
+                                                           : take_in_place(*candidate);
+  if (!taken && decision.step == RestartStep::fetch && taken.error().code == Code::no_space) {
+    warn("{} is not copied to the cache: {}", candidate->label(), taken.error().text);
+    return taken;
+  }
+  log_fetch(*candidate, taken, seconds_since(from_us));
+  if (taken) return taken;
+  if (is_damage(taken.error().code))
+    prefix_.note_failed(candidate->info.uuid, taken.error().text);
+  warn("{} in {} cannot be used: {}", candidate->label(), settings_.prefix, taken.error().text);
+  return taken;
+}
+
+/// What SCR left comes into the listing as soon as a restart would take it.
+void Session::import_what_comes_next() {
+  while (prefix_.is_owned() && !settings_.prefix_purge) {
+    const RestartDecision decision = decide();
+    if (decision.step != RestartStep::import_first) return;
+    carry_out(decision);
+  }
 }
 
 /// Once in a run: the log, and `cairn run`, show that line and event where a restart was expected.
@@ -300,7 +292,8 @@ void Session::warn_from_scratch(const std::string& why) {
 
 /// After the prefix directory was asked. Rank 0 knows what is passed over there.
 void Session::report_what_is_passed_over() {
-  const std::string passed_over = prefix_.report_passed_over(newest_restorable(), from_scratch_);
+  const std::string passed_over = prefix_.report_passed_over(newest_restorable(), from_scratch_,
+                                                             tried_datasets(attempts_));
   if (restart_candidate() != nullptr) return;
   if (!passed_over.empty())
     warn_from_scratch("there is a checkpoint, but " + passed_over);
@@ -334,49 +327,21 @@ void Session::log_fetch(const DatasetRecord& dataset, const Status& taken, doubl
                   seconds, dataset.bytes, dataset.files);
 }
 
-/// SCR_GLOBAL_RESTART: what only the caches have could not be restarted from.
-Status Session::flush_for_restart() {
-  CachedDataset* newest = settings_.global_restart ? newest_checkpoint() : nullptr;
-  return newest == nullptr || newest->flushed ? Status{} : flush_dataset(*newest);
-}
-
-Status Session::stop_at(const DatasetRecord& damaged, const Error& why) const {
-  const Code code = why.code == Code::not_found ? Code::lost : why.code;
-  return fail(code, "{}", text_of_stop(damaged, why.text, settings_));
-}
-
 /// Asked again, it says the same: the answer must not be to start from scratch.
-Status Session::refuse_to_start(Status why) {
-  fetch_refused_ = why;
-  fetch_refused_.error().is_reported = true;
-  why.error().is_reported = !refusals_.is_news(why.error().text);
+Status Session::refuse_to_start(const RestartDecision& refusal) {
+  may_ask_again_ = refusal.step == RestartStep::refuse_for_now;
+  Status why = fail(refusal.code, "{}", refusal.why);
+  refusal_ = why;
+  refusal_.error().is_reported = true;
+  why.error().is_reported = !refusals_.is_news(refusal.why);
   return why;
 }
 
-Status Session::refuse_for_now(const std::string& trouble) {
-  refused_for_now_ = true;
-  return refuse_to_start(fail(Code::io, "{}", text_of_refusal(trouble, settings_)));
-}
-
-/// Rather than copied to the cache.
-bool Session::is_read_in_place(const DatasetRecord& candidate) const {
-  const auto lies_in_the_way = [&](const CachedDataset& dataset) {
-    return dataset.info.uuid == candidate.info.uuid &&
-           (dataset.state == CachedDataset::State::left_alone || dataset.info.uuid == left_out_);
-  };
-  return candidate.info.in_place() || settings_.fetch_bypass ||
-         levels_[choose_level(levels_, candidate.info)].settings.bypass ||
-         !written_by_as_many(candidate.info) ||
-         std::any_of(datasets_.begin(), datasets_.end(), lies_in_the_way);
-}
-
-Status Session::take_in_place(const DatasetRecord& candidate, bool& damaged) {
-  auto checked = prefix_.check_in_place(candidate);
-  damaged = !checked && is_damage(checked.error().code);
-  CAIRN_ASSIGN(std::vector<RankRecord> records, std::move(checked));
+Status Session::take_in_place(const DatasetRecord& candidate) {
+  CAIRN_ASSIGN(const std::vector<RankRecord> records, prefix_.check_in_place(candidate));
   CachedDataset dataset;
   learn_names(candidate.info, records);
-  if (written_by_as_many(candidate.info)) dataset.record = std::move(records.at(0));
+  if (written_by_as_many(candidate.info)) dataset.record = records.at(0);
   dataset.info = candidate.info;
   dataset.place = CachedDataset::Place::prefix;
   dataset.flushed = true;
@@ -401,15 +366,7 @@ void Session::insert(CachedDataset dataset) {
   datasets_.insert(older, std::move(dataset));
 }
 
-Status Session::take_in(const DatasetRecord& candidate, bool& damaged) {
-  if (is_read_in_place(candidate)) return take_in_place(candidate, damaged);
-  Status cached = take_into_cache(candidate, damaged);
-  if (cached || cached.error().code != Code::no_space) return cached;
-  warn("{} is not copied to the cache: {}", candidate.label(), cached.error().text);
-  return take_in_place(candidate, damaged);
-}
-
-Status Session::take_into_cache(const DatasetRecord& candidate, bool& damaged) {
+Status Session::take_into_cache(const DatasetRecord& candidate) {
   CachedDataset dataset;
   dataset.info = candidate.info;
   const Level& level = levels_[choose_level(levels_, dataset.info)];
@@ -418,7 +375,7 @@ Status Session::take_into_cache(const DatasetRecord& candidate, bool& damaged) {
   dataset.checked = true;
   Store& store = stores_[dataset.store];
   dataset.parts = {store.rank_folder(dataset.info, comm_.rank())};
-  CAIRN_ASSIGN(const RankRecord flushed, fetch_aside(candidate, store, damaged));
+  CAIRN_ASSIGN(const RankRecord flushed, fetch_aside(candidate, store));
   if (Status taken = take_fetched(flushed, level, dataset); !taken) {
     remove_everywhere(dataset);
     return taken;
@@ -431,8 +388,7 @@ Status Session::take_into_cache(const DatasetRecord& candidate, bool& damaged) {
 
 /// What the caches have left of the dataset, which another run with other nodes may find whole,
 /// stays until the copy is known to be good; unless there is no room for both.
-Result<RankRecord> Session::fetch_aside(const DatasetRecord& candidate, Store& store,
-                                        bool& damaged) {
+Result<RankRecord> Session::fetch_aside(const DatasetRecord& candidate, Store& store) {
   const RankFolder aside = store.fetch_folder(comm_.rank());
   const auto fetch = [&]() -> Result<RankRecord> {
     CAIRN_TRY(agree(comm_, make_folders(files_, aside.files(), 0700)));
@@ -445,7 +401,6 @@ Result<RankRecord> Session::fetch_aside(const DatasetRecord& candidate, Store& s
     comm_.barrier();  // the room is there on all nodes
     fetched = fetch();
   }
-  damaged = !fetched && is_damage(fetched.error().code);
   if (fetched) return fetched;
   if (const Status removed = remove_all(files_, aside.path); !removed)
     log_.warning("rank {}: {}", comm_.rank(), removed.error().text);
@@ -511,7 +466,7 @@ Status Session::current(const std::string& name) {
   const Status status = unless_absent(there ? Status{} : Status(tl::unexpected(there.error())));
   if (!named && !status) return status;  // nothing was gone back to: a restart is still to come
   const bool may_be_request = !std::exchange(restart_done_, true);
-  fetch_refused_ = {};
+  refusal_ = {};
   if (named) {
     events_.happened("CURRENT", *named);
     go_back_to(*named);
@@ -546,8 +501,8 @@ Status Session::drop(const std::string& name) {
   const auto goes = [&](const auto& dataset) {
     return dataset.in_prefix() && dataset.info.name == name;
   };
-  if (std::erase_if(datasets_, goes) > 0) fetch_done_ = false;
-  if (!fetch_refused_) ask_again();  // it may have been that one
+  std::erase_if(datasets_, goes);
+  if (!refusal_) ask_again();  // it may have been that one
   return unless_absent(prefix_.drop(name));
 }
 
@@ -568,14 +523,13 @@ Status Session::remove(const std::string& name) {
   const std::vector<std::int64_t> named = find_named(name);
   for (std::size_t i = named.size(); i-- > 0;) {
     if (named[i] == 0) continue;
-    if (datasets_[i].in_prefix()) fetch_done_ = false;
     remove_everywhere(datasets_[i]);
     datasets_.erase(datasets_.begin() + static_cast<std::ptrdiff_t>(i));
   }
   background_.wait();
   comm_.barrier();  // the room is there when this returns, on every rank's node
   // It may have been the one that was refused.
-  if (!fetch_refused_) ask_again();
+  if (!refusal_) ask_again();
   return unless_absent(prefix_.remove(name));
 }
 

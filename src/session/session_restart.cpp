@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "recovery/restart_choice.hpp"
 #include "recovery/restore.hpp"
+#include "restart/restart_choice.hpp"
 #include "session/session.hpp"
 
 namespace cairn {
@@ -34,9 +34,7 @@ Result<std::optional<std::string>> Session::have_restart() {
   CAIRN_TRY(enter("SCR_Have_restart", Phase::idle));
   take_current_as_request();
   look_for_prefix_again();
-  offer_what_others_wrote();
-  CAIRN_TRY(check_ranks());
-  CAIRN_TRY(fetch_checkpoint());
+  CAIRN_TRY(find_restart());
   if (!restart_done_) report_what_is_passed_over();
   const CachedDataset* candidate = restart_candidate();
   if (candidate == nullptr) return std::nullopt;
@@ -46,7 +44,7 @@ Result<std::optional<std::string>> Session::have_restart() {
 Result<std::string> Session::start_restart() {
   CAIRN_TRY(enter("SCR_Start_restart", Phase::idle));
   CAIRN_TRY(check_ranks());
-  CAIRN_TRY(fetch_refused_);  // the next older one is not what was asked for
+  CAIRN_TRY(refusal_);  // the next older one is not what was asked for
   CachedDataset* candidate = restart_candidate();
   if (candidate == nullptr)
     return fail(
@@ -57,7 +55,6 @@ Result<std::string> Session::start_restart() {
   const bool counted = prefix_.note_attempt(info);
   if (Status opened = open_for_restart(*candidate); !opened) {
     if (counted) prefix_.take_back_attempt(info);
-    fetch_done_ = false;  // the prefix directory may have what comes next
     return tl::unexpected(std::move(opened).error());
   }
   events_.happened("RESTART_START", info);
@@ -83,21 +80,15 @@ Status Session::leave_out(CachedDataset& dataset, CachedDataset::State state, co
                           const std::string& remedy) {
   dataset.state = state;
   dataset.reason = why.error().text;
-  left_out_ = dataset.info.uuid;
   ask_again();  // where the prefix directory has it too it is read there
+  attempts_.push_back(
+      {RestartStep::take_cached, dataset.info.uuid, why.error().code, {dataset.reason, true}});
   warn(
       "cannot restart from {}, written by {} ranks: {}. Cairn offers an older checkpoint, if there "
       "is one. To use this one instead, end the run now and {}",
       dataset.label(), dataset.info.ranks, dataset.reason, remedy);
-  return settings_.on_fetch_fail == OnFetchFail::stop ? refuse_to_start(why) : why;
-}
-
-/// Null if there is none.
-const CachedDataset* Session::left_out() const {
-  const auto found = std::find_if(datasets_.begin(), datasets_.end(), [this](const auto& dataset) {
-    return dataset.info.uuid == left_out_;
-  });
-  return found == datasets_.end() ? nullptr : &*found;
+  if (settings_.on_fetch_fail != OnFetchFail::stop) return why;
+  return refuse_to_start({RestartStep::refuse, {}, why.error().code, why.error().text});
 }
 
 Status Session::complete_restart(bool valid) {
@@ -122,7 +113,6 @@ Status Session::complete_restart(bool valid) {
           copied.state == CachedDataset::State::other_ranks)
         copied.state = CachedDataset::State::unusable;
     prefix_.note_failed(dataset.info.uuid, verdict.error().text);
-    fetch_done_ = false;  // an older one may be there
     return verdict;
   }
   prefix_.note_restarted(dataset.info);

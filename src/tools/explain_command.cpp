@@ -96,7 +96,7 @@ class FilesSeen {
 
 class Report {
  public:
-  Report(const ExplainCommand& command, const RestartFacts& facts, const FoundJob& job,
+  Report(const ExplainCommand& command, const JobFacts& facts, const FoundJob& job,
          Clock& clock, const LookAtFiles& look, const CountChanged& count_changed)
       : facts_(facts),
         job_(job),
@@ -202,6 +202,8 @@ class Report {
           "do not use them",
           settings_.prefix);
     if (!has_any_) return "a restart would start from scratch: there is no dataset";
+    if (!forecast_.reason.empty())
+      return fmt::format("{} START FROM SCRATCH: {}", run, forecast_.reason);
     return fmt::format("{} START FROM SCRATCH, although there are datasets", run);
   }
 
@@ -300,8 +302,8 @@ class Report {
           "SCR 3 has left {} datasets in {} that were not imported: a run imports the one that it "
           "restarts from, and {} imports all",
           prefix.of_scr.size(), settings_.prefix, advice_.index_import());
-    if (!prefix.scr_trouble.empty())
-      note("what SCR 3 has left in {} is not known: {}", settings_.prefix, prefix.scr_trouble);
+    if (!prefix.scr_trouble.text.empty())
+      note("what SCR 3 has left in {} is not known: {}", settings_.prefix, prefix.scr_trouble.text);
     const std::string useless = text_of_useless_current(prefix.listing, prefix.unread, settings_);
     if (!useless.empty()) note("{}", useless);
     if (!prefix.owner) return;
@@ -318,7 +320,7 @@ class Report {
            settings_.prefix, format_seconds(static_cast<double>(silence_us) * 1e-6));
   }
 
-  const RestartFacts& facts_;
+  const JobFacts& facts_;
   const FoundJob& job_;
   const Settings& settings_;
   const bool are_caches_given_;
@@ -334,7 +336,7 @@ Status explain(const ExplainCommand& command, Files& files, Clock& clock,
                const ProcessFacts& process, std::ostream& out, const Log& log) {
   CAIRN_ASSIGN(const FoundJob job, find_job(command.source, files, process, log));
   const Settings& settings = job.settings;
-  CAIRN_ASSIGN(const RestartFacts facts,
+  CAIRN_ASSIGN(const JobFacts facts,
                gather_facts(files, clock, settings, command.caches, command.ranks, log));
   FilesSeen seen(files, settings, facts.prefix.scr);
   const Report report(

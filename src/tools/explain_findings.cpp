@@ -28,7 +28,7 @@ std::string first_of(const std::vector<std::string>& lines) {
 
 class Explainer {
  public:
-  Explainer(const RestartFacts& facts, const Settings& settings, const Forecast& forecast,
+  Explainer(const JobFacts& facts, const Settings& settings, const Forecast& forecast,
             const Advice& advice, const LookAtFiles& look, const CountChanged& count_changed)
       : facts_(facts),
         settings_(settings),
@@ -419,7 +419,7 @@ class Explainer {
         "; {} has no record: the copy was interrupted, or the cache had none", first_of(parts));
   }
 
-  const RestartFacts& facts_;
+  const JobFacts& facts_;
   const Settings& settings_;
   const Forecast& forecast_;
   const Advice& advice_;
@@ -431,7 +431,7 @@ class Explainer {
 
 }  // namespace
 
-std::vector<Finding> find_all(const RestartFacts& facts, const Settings& settings,
+std::vector<Finding> find_all(const JobFacts& facts, const Settings& settings,
                               const Forecast& forecast, const Advice& advice,
                               const LookAtFiles& look, const CountChanged& count_changed) {
   return Explainer(facts, settings, forecast, advice, look, count_changed).run();

@@ -23,7 +23,7 @@ struct Finding {
 };
 
 /// Of all datasets there are, newest first.
-std::vector<Finding> find_all(const RestartFacts& facts, const Settings& settings,
+std::vector<Finding> find_all(const JobFacts& facts, const Settings& settings,
                               const Forecast& forecast, const Advice& advice,
                               const LookAtFiles& look, const CountChanged& count_changed);
 

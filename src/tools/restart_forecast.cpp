@@ -2,62 +2,61 @@
 
 #include <algorithm>
 
-#include "prefix/fetch_order.hpp"
 #include "prefix/scr_import.hpp"
-#include "recovery/restart_choice.hpp"
+#include "restart/restart_decision.hpp"
 
 namespace cairn {
 namespace {
 
-/// The steps of SCR_Init and SCR_Have_restart, without doing them.
+/// Takes the steps of SCR_Init and SCR_Have_restart, and only looks whether each would succeed.
 class Forecaster {
  public:
-  Forecaster(const RestartFacts& facts, const Settings& settings, const LookAtFiles& look)
-      : facts_(facts),
-        settings_(settings),
-        look_(look),
-        datasets_(settings.cache_purge ? std::vector<CachedDataset>{} : facts.cached_datasets()),
-        current_(facts.prefix.current) {
-    if (has_prefix() && !purges_prefix(settings)) listing_ = facts.prefix.listing;
+  Forecaster(const JobFacts& facts, const Settings& settings, const LookAtFiles& look)
+      : facts_(facts), settings_(settings), look_(look) {
+    now_.ranks = facts.ranks;
+    if (!settings.cache_purge) now_.cached = facts.cached_datasets();
+    now_.trouble = facts.prefix.trouble;
+    now_.unread = facts.prefix.unread;
+    now_.scr_trouble = facts.prefix.scr_trouble;
+    if (!has_prefix() || purges_prefix(settings)) return;
+    now_.listing = facts.prefix.listing;
+    now_.current = facts.prefix.current;
+    now_.of_scr = unknown_of_scr(facts.prefix.scr, now_.listing, facts.prefix.dropped);
+    now_.current_of_scr = facts.prefix.scr.current;
+    end_flushes();
   }
 
   Forecast run() {
-    if (cannot_purge()) return result_;
-    if (has_prefix() && !purges_prefix(settings_)) end_flushes();
-    if (has_prefix() && !purges_prefix(settings_)) import_from_scr({});
-    offer_what_others_wrote();
-    if (is_refused()) return result_;
-    if (settings_.global_restart) flush_newest();
-    const Uuid newest_cached = newest();
-    if (!has_prefix() || take_from_prefix(newest_cached)) return finish();
-    return result_;
+    if (purges_prefix(settings_) && !has_prefix()) {
+      refuse(facts_.prefix.trouble);
+      return result_;
+    }
+    while (true) {
+      const RestartDecision decision = decide_restart(now_, settings_, attempts_);
+      if (decision.is_last()) return end_with(decision);
+      RestartAttempt attempt{decision.step, decision.dataset, {}, {}};
+      if (const std::string trouble = look_at(decision); !trouble.empty()) {
+        attempt.code = Code::lost;
+        attempt.trouble = {trouble, decision.step == RestartStep::offer_copy || !has_prefix()};
+      } else if (is_taken(decision)) {
+        return result_;
+      }
+      attempts_.push_back(std::move(attempt));
+    }
   }
 
  private:
   /// What is in there can be fetched, and what the caches have copied there.
   bool has_prefix() const { return facts_.prefix.trouble.empty(); }
 
-  bool cannot_purge() {
-    if (!purges_prefix(settings_) || facts_.prefix.trouble.empty()) return false;
-    refuse(facts_.prefix.trouble);
-    return true;
-  }
-
-  Uuid newest() const {
-    const CachedDataset* choice = restart_choice(datasets_, settings_.global_restart);
-    return choice == nullptr ? Uuid{} : choice->info.uuid;
-  }
-
   /// It is in the prefix directory by the time of the choice.
   void add(const DatasetInfo& info, const std::string& how) {
     DatasetRecord record;
     record.info = info;
     record.settled = true;
-    std::erase_if(listing_, [&](const auto& old) { return old.info.uuid == info.uuid; });
-    const auto older = std::find_if(listing_.begin(), listing_.end(),
-                                    [&](const auto& other) { return other.info.uuid < info.uuid; });
-    listing_.insert(older, record);
-    if (info.is_checkpoint()) current_ = info.name;
+    std::erase_if(now_.listing, [&](const auto& old) { return old.info.uuid == info.uuid; });
+    insert(now_.listing, record);
+    if (info.is_checkpoint()) now_.current = info.name;
     arrives_[info.uuid] = how;
   }
 
@@ -72,60 +71,69 @@ class Forecaster {
         add(flush.plan.info, "the next run ends its flush first");
   }
 
-  /// As ScrImports::import_next().
-  void import_from_scr(const std::set<Uuid>& tried) {
-    while (!has_failed_of_scr_ || settings_.on_fetch_fail == OnFetchFail::older) {
-      std::set<Uuid> passed_over = tried;
-      passed_over.insert(failed_of_scr_.begin(), failed_of_scr_.end());
-      const auto next = next_of_scr(facts_.prefix.scr, listing_, facts_.prefix.dropped, current_,
-                                    settings_, passed_over);
-      if (!next) return;
-      const DatasetRecord record = record_of_scr(facts_.prefix.scr.datasets[*next]);
-      if (!look_(record).empty()) {
-        has_failed_of_scr_ = true;
-        failed_of_scr_.insert(record.info.uuid);
-        result_.failed.push_back(record.label());
-        continue;
-      }
-      const std::string current = current_;
-      const bool is_newest = listing_.empty() || listing_.front().info.uuid < record.info.uuid;
-      add(record.info, "it is imported from SCR's records first");
-      if (!is_newest) current_ = current;
+  /// What is wrong; empty if the step would succeed.
+  std::string look_at(const RestartDecision& decision) {
+    switch (decision.step) {
+      case RestartStep::import_first:
+        return import(*find_in(now_.of_scr, decision.dataset));
+      case RestartStep::offer_copy:
+        return offer_copy(cached(decision.dataset));
+      case RestartStep::copy_first:
+        return copy(cached(decision.dataset));
+      default:
+        return look_at_files(*find_in(now_.listing, decision.dataset));
     }
   }
 
-  const CachedFacts* facts_of(const Uuid& uuid) const {
-    const auto found = std::find_if(facts_.cached.begin(), facts_.cached.end(),
-                                    [&](const auto& one) { return one.remains.uuid == uuid; });
-    return found == facts_.cached.end() ? nullptr : &*found;
+  CachedDataset& cached(const Uuid& uuid) {
+    return *std::find_if(now_.cached.begin(), now_.cached.end(),
+                         [&](const auto& dataset) { return dataset.info.uuid == uuid; });
   }
 
-  bool is_elastic() const { return settings_.elastic && settings_.fetch; }
-
-  /// Nothing is rebuilt then: all parts are needed, and where one is damaged the copy fails.
-  void offer_what_others_wrote() {
-    while (const CachedDataset* newest =
-               is_elastic() && has_prefix() ? only_others_have(datasets_) : nullptr) {
-      CachedDataset& dataset = datasets_[static_cast<std::size_t>(newest - datasets_.data())];
-      const CachedFacts* found = facts_of(dataset.info.uuid);
-      if (found == nullptr || !found->state.absent.empty()) return;
-      if (found->state.is_whole()) {
-        dataset.state = CachedDataset::State::offered;
-        return;
-      }
-      dataset.state = CachedDataset::State::unusable;
-      result_.failed.push_back(dataset.label());
-      not_copied_ = wrong_ranks(dataset, facts_.ranks).text;
-    }
+  std::string look_at_files(const DatasetRecord& record) {
+    if (arrives_.contains(record.info.uuid)) return {};
+    const std::vector<std::string> troubles = look_(record);
+    if (troubles.empty()) return {};
+    result_.failed.push_back(record.label());
+    return troubles.front();
   }
 
-  bool is_refused() {
-    if (settings_.on_mismatch == OnMismatch::fresh) return false;
-    const CachedDataset* other = mismatched(datasets_);
-    const bool elsewhere = is_elastic() && only_others_have(datasets_) == nullptr;
-    if (other == nullptr || elsewhere) return false;
-    refuse(wrong_ranks(*other, facts_.ranks).text);
-    return true;
+  std::string import(const DatasetRecord record) {
+    if (std::string trouble = look_at_files(record); !trouble.empty())
+      return fmt::format("{} cannot be imported: {}", record.label(), trouble);
+    const std::string current = now_.current;
+    const bool is_newest =
+        now_.listing.empty() || now_.listing.front().info.uuid < record.info.uuid;
+    add(record.info, "it is imported from SCR's records first");
+    if (!is_newest) now_.current = current;
+    std::erase_if(now_.of_scr, [&](const auto& one) { return one.info.uuid == record.info.uuid; });
+    return {};
+  }
+
+  /// Nothing is rebuilt then: all parts are needed. Where one is damaged the copy fails, and the
+  /// run goes on without.
+  std::string offer_copy(CachedDataset& dataset) {
+    const auto found = std::find_if(
+        facts_.cached.begin(), facts_.cached.end(),
+        [&](const CachedFacts& one) { return one.remains.uuid == dataset.info.uuid; });
+    if (!has_prefix()) return facts_.prefix.trouble;
+    if (found == facts_.cached.end() || !found->state.absent.empty())
+      return "not all of its parts are here";
+    dataset.state = CachedDataset::State::offered;
+    if (found->state.is_whole()) return {};
+    dataset.state = CachedDataset::State::left_alone;
+    dataset.reason = "some of its parts are damaged";
+    result_.failed.push_back(dataset.label());
+    attempts_.push_back(
+        {RestartStep::take_cached, dataset.info.uuid, Code::lost, {dataset.reason, true}});
+    return {};
+  }
+
+  std::string copy(CachedDataset& dataset) {
+    if (!has_prefix()) return facts_.prefix.trouble;
+    add(dataset.info, "it is copied from the caches to the prefix directory first");
+    dataset.flushed = true;
+    return {};
   }
 
   void refuse(std::string reason) {
@@ -133,94 +141,36 @@ class Forecaster {
     result_.reason = std::move(reason);
   }
 
-  /// SCR_GLOBAL_RESTART.
-  void flush_newest() {
-    const CachedDataset* newest = restart_choice(datasets_, false);
-    if (newest != nullptr && !newest->flushed && has_prefix())
-      add(newest->info, "it is copied from the caches to the prefix directory first");
-  }
-
-  void refuse_for(const UnreadDataset& unread) { refuse(text_of_refusal(unread.why, settings_)); }
-
-  /// False if that has ended it.
-  bool take_from_prefix(const Uuid& newest_cached) {
-    std::set<Uuid> tried;
-    const UnreadDataset* unread = unread_before(facts_.prefix.unread, listing_,
-                                                next_to_fetch(listing_, settings_, current_, tried),
-                                                newest_cached, settings_, current_);
-    if (unread != nullptr && settings_.on_fetch_fail == OnFetchFail::stop) {
-      refuse_for(*unread);
+  bool is_taken(const RestartDecision& decision) {
+    if (decision.step != RestartStep::fetch && decision.step != RestartStep::read_in_place)
       return false;
-    }
-    if (unread != nullptr && settings_.on_fetch_fail == OnFetchFail::fresh) return true;
-    if (has_failed_of_scr_ && settings_.on_fetch_fail != OnFetchFail::older) {
-      if (settings_.on_fetch_fail == OnFetchFail::fresh) return true;
-      refuse(fmt::format("{} cannot be imported, and CAIRN_ON_FETCH_FAIL=stop",
-                         result_.failed.front()));
-      return false;
-    }
-    while (true) {
-      if (settings_.fetch && !purges_prefix(settings_)) import_from_scr(tried);
-      const DatasetRecord* next = next_to_fetch(listing_, settings_, current_, tried);
-      const FetchStep step = step_for(next, newest_cached, facts_.ranks, settings_);
-      if (step == FetchStep::none) return true;
-      tried.insert(next->info.uuid);
-      if (step == FetchStep::refuse) {
-        refuse(wrong_ranks(*next, facts_.ranks, settings_).text);
-        return false;
-      }
-      if (step == FetchStep::pass_over) continue;
-      if (takes(*next)) return false;
-      if (settings_.on_fetch_fail == OnFetchFail::stop) {
-        refuse(fmt::format("{} cannot be read in {}, and CAIRN_ON_FETCH_FAIL=stop", next->label(),
-                           settings_.prefix));
-        return false;
-      }
-      if (settings_.on_fetch_fail == OnFetchFail::fresh) return true;
-    }
-  }
-
-  bool takes(const DatasetRecord& record) {
-    const auto arrives = arrives_.find(record.info.uuid);
-    if (arrives == arrives_.end() && !look_(record).empty()) {
-      result_.failed.push_back(record.label());
-      return false;
-    }
     result_.outcome = Forecast::Outcome::prefix;
-    result_.dataset = record.info;
+    result_.dataset = find_in(now_.listing, decision.dataset)->info;
+    const auto arrives = arrives_.find(decision.dataset);
     if (arrives != arrives_.end()) result_.before = arrives->second;
     return true;
   }
 
-  Forecast finish() {
-    const CachedDataset* choice = restart_choice(datasets_, settings_.global_restart);
-    if (choice == nullptr) {
-      const UnreadDataset* unread =
-          unread_before(facts_.prefix.unread, listing_, nullptr, {}, settings_, current_);
-      if (settings_.fetch && settings_.on_fetch_fail != OnFetchFail::fresh) {
-        if (unread != nullptr) refuse_for(*unread);
-        if (!has_prefix()) refuse(text_of_refusal(facts_.prefix.trouble, settings_));
-      }
-      if (!not_copied_.empty() && settings_.on_mismatch != OnMismatch::fresh) refuse(not_copied_);
-      return result_;
+  Forecast end_with(const RestartDecision& decision) {
+    if (decision.is_refusal()) refuse(decision.why);
+    if (decision.step == RestartStep::start_fresh) result_.reason = decision.why;
+    if (decision.step == RestartStep::take_cached) {
+      const CachedDataset& dataset = cached(decision.dataset);
+      const bool is_copied = dataset.state == CachedDataset::State::offered;
+      result_.outcome = is_copied ? Forecast::Outcome::prefix : Forecast::Outcome::cache;
+      result_.dataset = dataset.info;
+      if (is_copied)
+        result_.before = "it is copied from the caches to the prefix directory first";
     }
-    const bool copied = choice->state == CachedDataset::State::offered;
-    result_.outcome = copied ? Forecast::Outcome::prefix : Forecast::Outcome::cache;
-    result_.dataset = choice->info;
-    if (copied) result_.before = "it is copied from the caches to the prefix directory first";
-    return result_;
+    return std::move(result_);
   }
 
-  const RestartFacts& facts_;
+  const JobFacts& facts_;
   const Settings& settings_;
   const LookAtFiles& look_;
-  std::vector<CachedDataset> datasets_;
-  Listing listing_;
-  std::string current_;
+  RestartFacts now_;  ///< as the steps before have left it
+  RestartAttempts attempts_;
   std::map<Uuid, std::string> arrives_;
-  bool has_failed_of_scr_ = false;
-  std::set<Uuid> failed_of_scr_;
-  std::string not_copied_;  ///< what is told where nothing else is left
   Forecast result_;
 };
 
@@ -239,7 +189,7 @@ bool can_be_ended(const UnfinishedFlush& flush, const std::vector<CachedFacts>& 
   return flush.is_done_but_for(there);
 }
 
-Forecast forecast(const RestartFacts& facts, const Settings& settings, const LookAtFiles& look) {
+Forecast forecast(const JobFacts& facts, const Settings& settings, const LookAtFiles& look) {
   return Forecaster(facts, settings, look).run();
 }
 

@@ -1,10 +1,10 @@
-// What a restart would do now, by the decisions of the job.
+// What a restart would do now: the decisions of the job, followed without doing anything.
 #pragma once
 
 #include <functional>
 #include <string>
 
-#include "tools/restart_facts.hpp"
+#include "tools/job_facts.hpp"
 
 namespace cairn {
 
@@ -13,11 +13,11 @@ struct Forecast {
     zero,     ///< nothing to restart from
     cache,    ///< `dataset` is taken from the caches
     prefix,   ///< `dataset` is taken from the prefix directory
-    refused,  ///< the run is refused; `reason` says why
+    refused,  ///< the run is refused
   };
   Outcome outcome = Outcome::zero;
   DatasetInfo dataset;
-  std::string reason;
+  std::string reason;  ///< why it is refused, or starts from scratch although there are checkpoints
   std::string before;  ///< what happens first: "it is copied to ... first"; may be empty
   std::vector<std::string> failed;  ///< labels of those that are tried in vain
 };
@@ -27,7 +27,7 @@ using LookAtFiles = std::function<std::vector<std::string>(const DatasetRecord&)
 /// How many of them have another time of change than was recorded.
 using CountChanged = std::function<std::size_t(const DatasetRecord&)>;
 
-Forecast forecast(const RestartFacts& facts, const Settings& settings, const LookAtFiles& look);
+Forecast forecast(const JobFacts& facts, const Settings& settings, const LookAtFiles& look);
 
 /// All of an unfinished flush is there, or in these caches: of those of the job, the next run ends
 /// it, and of what was scavenged, cairn rebuild. `also` is what is brought there before.

@@ -15,9 +15,10 @@ FLOORS = {
     "topology": 3, "records": 3, "transfer": 3, "aggregate": 3,
     "cache": 4, "redundancy": 4, "rbio": 4, "crfs": 4,
     "recovery": 5, "prefix": 5,
-    "session": 6, "scavenge": 6, "agent": 6,
-    "api": 7, "tools": 7,
-    "interpose": 8,
+    "restart": 6,
+    "session": 7, "scavenge": 7, "agent": 7,
+    "api": 8, "tools": 8,
+    "interpose": 9,
 }
 # Rooms on one floor do not know each other. config reads its files through the seam of files.
 SAME_FLOOR_ALLOWED = {("config", "files")}

@@ -1,4 +1,4 @@
-// What there is that a restart could come from, as far as it is seen from here.
+// What is seen from here of a job: what a restart could come from, and who is at work there.
 #pragma once
 
 #include <map>
@@ -11,6 +11,7 @@
 #include "prefix/scr_index.hpp"
 #include "prefix/unfinished.hpp"
 #include "recovery/remains.hpp"
+#include "restart/restart_decision.hpp"
 #include "scavenge/publish.hpp"
 #include "tools/cache_state.hpp"
 
@@ -41,11 +42,11 @@ struct PrefixFacts {
   std::optional<OwnerRecord> owner;     ///< that may still be alive
   bool owner_is_rival = false;          ///< another job's
   ScrIndex scr;                         ///< what SCR 3 left, with all details
-  std::string scr_trouble;              ///< why SCR's index cannot be read
+  Trouble scr_trouble;                  ///< why SCR's index cannot be read
   std::vector<std::size_t> of_scr;      ///< in `scr`: whole, as SCR says, and not imported
 };
 
-struct RestartFacts {
+struct JobFacts {
   std::uint32_t ranks = 0;               ///< of the run that is asked about; 0: there is no dataset
   std::vector<std::string> caches;       ///< that were looked at
   std::vector<std::string> left_caches;  ///< texts of JobCaches::left
@@ -66,7 +67,7 @@ bool purges_prefix(const Settings& settings);
 /// Looks into `folders` for caches, or, if there are none, where the job has its own; and into the
 /// prefix directory. Changes nothing, and reads no files of datasets but where some are missing.
 /// `ranks` is 0 for as many as wrote the newest dataset.
-Result<RestartFacts> gather_facts(Files& files, Clock& clock, const Settings& settings,
+Result<JobFacts> gather_facts(Files& files, Clock& clock, const Settings& settings,
                                   const std::vector<std::string>& folders, std::uint32_t ranks,
                                   const Log& log);
 

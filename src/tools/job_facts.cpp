@@ -1,10 +1,11 @@
-#include "tools/restart_facts.hpp"
+#include "tools/job_facts.hpp"
 
 #include <algorithm>
 
 #include "comm/team.hpp"
 #include "prefix/fetch_order.hpp"
 #include "prefix/prefix_folder.hpp"
+#include "prefix/scr_import.hpp"
 #include "prefix/scr_index.hpp"
 #include "recovery/dead_caches.hpp"
 
@@ -16,7 +17,7 @@ class Gatherer {
   Gatherer(Files& files, Clock& clock, const Settings& settings, const Log& log)
       : files_(files), clock_(clock), settings_(settings), folder_{settings.prefix}, log_(log) {}
 
-  Result<RestartFacts> run(const std::vector<std::string>& folders, std::uint32_t ranks) {
+  Result<JobFacts> run(const std::vector<std::string>& folders, std::uint32_t ranks) {
     CAIRN_TRY(find_all_caches(folders));
     CAIRN_ASSIGN(std::vector<Remains> cached,
                  find_remains(files_, facts_.caches, RecordDetail::outline, &facts_.unreadable));
@@ -133,7 +134,8 @@ class Gatherer {
     PrefixFacts& prefix = facts_.prefix;
     auto index = read_scr_index(files_, folder_.prefix);
     if (!index) {
-      if (may_have_scr_index(files_, folder_.prefix)) prefix.scr_trouble = index.error().text;
+      if (may_have_scr_index(files_, folder_.prefix)) 
+        prefix.scr_trouble = {index.error().text, may_import_later(index.error().code)};
       return;
     }
     prefix.scr = *std::move(index);
@@ -213,7 +215,7 @@ class Gatherer {
   const Settings& settings_;
   const PrefixFolder folder_;
   const Log& log_;
-  RestartFacts facts_;
+  JobFacts facts_;
 };
 
 }  // namespace
@@ -222,14 +224,14 @@ bool purges_prefix(const Settings& settings) {
   return settings.prefix_purge && (settings.fetch || settings.flush);
 }
 
-std::vector<CachedDataset> RestartFacts::cached_datasets() const {
+std::vector<CachedDataset> JobFacts::cached_datasets() const {
   std::vector<CachedDataset> datasets;
   for (const CachedFacts& facts : cached)
     if (facts.state.verdict != Verdict::uncommitted) datasets.push_back(facts.dataset);
   return datasets;
 }
 
-Result<RestartFacts> gather_facts(Files& files, Clock& clock, const Settings& settings,
+Result<JobFacts> gather_facts(Files& files, Clock& clock, const Settings& settings,
                                   const std::vector<std::string>& folders, std::uint32_t ranks,
                                   const Log& log) {
   return Gatherer(files, clock, settings, log).run(folders, ranks);

@@ -1,4 +1,4 @@
-#include "recovery/restart_choice.hpp"
+#include "restart/restart_choice.hpp"
 
 #include <algorithm>
 
