@@ -51,8 +51,7 @@ class Decider {
 
   std::string why_current_is_ignored() const {
     if (settings_.current.empty() || !tried_datasets(attempts_).empty()) return {};
-    const std::string useless =
-        text_of_useless_current(prefix_.listing, facts_.unread, settings_);
+    const std::string useless = text_of_useless_current(prefix_.listing, facts_.unread, settings_);
     if (!useless.empty()) return useless;
     const DatasetRecord* named = find_named(prefix_.listing, settings_.current);
     if (named == nullptr || named->info.uuid >= newest_cached_) return {};
@@ -126,8 +125,7 @@ class Decider {
   const DatasetRecord* choose_next(FetchStep& step) const {
     std::set<Uuid> tried = tried_datasets(attempts_);
     while (true) {
-      const DatasetRecord* next =
-          next_to_fetch(prefix_.listing, settings_, prefix_.current, tried);
+      const DatasetRecord* next = next_to_fetch(prefix_.listing, settings_, prefix_.current, tried);
       // How many ranks wrote it is known when it is imported.
       const bool is_of_scr = next != nullptr && find_in(facts_.of_scr, next->info.uuid) != nullptr;
       const std::uint32_t ranks = is_of_scr ? next->info.ranks : facts_.ranks;
@@ -221,16 +219,15 @@ class Decider {
                                ? failed->trouble.text
                                : text_of_stop(*record, failed->trouble.text, settings_)});
     }
-    if (!trouble_before().text.empty()) return {};
     if (unread_ != nullptr) return refuse_for_now(unread_->why);
     const Trouble scr = trouble_of_scr();
     if (scr.text.empty()) return {};
     if (scr.may_pass) return refuse_for_now(scr.text);
-    return refuse({Code::lost,
-                   fmt::format("{}. The run does not start, because CAIRN_ON_FETCH_FAIL=stop. "
-                               "Correct the cause, or set CAIRN_ON_FETCH_FAIL=older to restart "
-                               "from an older checkpoint, or from scratch",
-                               scr.text)});
+    return refuse(
+        {Code::lost, fmt::format("{}. The run does not start, because CAIRN_ON_FETCH_FAIL=stop. "
+                                 "Correct the cause, or set CAIRN_ON_FETCH_FAIL=older to restart "
+                                 "from an older checkpoint, or from scratch",
+                                 scr.text)});
   }
 
   std::optional<RestartDecision> way_that_is_left() const {
@@ -292,8 +289,8 @@ class Decider {
     if (left_out_ != nullptr)
       return fmt::format("the caches have {}, but it cannot be used: {}", left_out_->label(),
                          trouble);
-    const auto tried = std::count_if(
-        attempts_.begin(), attempts_.end(), [](const RestartAttempt& attempt) {
+    const auto tried =
+        std::count_if(attempts_.begin(), attempts_.end(), [](const RestartAttempt& attempt) {
           return is_of_prefix(attempt.step) && !has_another_way(attempt);
         });
     if (tried == 0 && trouble == trouble_of_scr().text)
@@ -302,18 +299,18 @@ class Decider {
     if (tried == 0)
       return fmt::format("it is unknown whether {} has a checkpoint: {}", settings_.prefix,
                          trouble);
-    return fmt::format(
-        "{} {} tried in {}, and the last one could not be used: {}{}", tried,
-        tried == 1 ? "checkpoint was" : "checkpoints were", settings_.prefix, trouble,
-        settings_.on_fetch_fail == OnFetchFail::fresh
-            ? "; no older one is tried, because CAIRN_ON_FETCH_FAIL=fresh"
-            : "");
+    return fmt::format("{} {} tried in {}, and the last one could not be used: {}{}", tried,
+                       tried == 1 ? "checkpoint was" : "checkpoints were", settings_.prefix,
+                       trouble,
+                       settings_.on_fetch_fail == OnFetchFail::fresh
+                           ? "; no older one is tried, because CAIRN_ON_FETCH_FAIL=fresh"
+                           : "");
   }
 
   const RestartFacts& facts_;
   const Settings& settings_;
   const RestartAttempts& attempts_;
-  const ChoiceWithScr prefix_;  ///< what would be there if all of SCR's were imported
+  const ChoiceWithScr prefix_;         ///< what would be there if all of SCR's were imported
   const CachedDataset* const cached_;  ///< what the caches offer; null if nothing
   const Uuid newest_cached_;           ///< of that; zeros if null
   const CachedDataset* const left_out_;
@@ -326,8 +323,8 @@ class Decider {
 
 std::string_view name_of(RestartStep step) {
   constexpr std::array<std::string_view, 10> names = {
-      "begin_anew", "take_cached",  "start_fresh",  "refuse", "refuse_for_now",
-      "offer_copy", "copy_first", "import_first", "fetch",  "read_in_place"};
+      "begin_anew", "take_cached", "start_fresh",  "refuse", "refuse_for_now",
+      "offer_copy", "copy_first",  "import_first", "fetch",  "read_in_place"};
   return names.at(static_cast<std::size_t>(step));
 }
 
@@ -339,16 +336,14 @@ RestartDecision decide_restart(const RestartFacts& facts, const Settings& settin
 void share(Communicator& comm, RestartDecision& decision) {
   Encoder out;
   out.u32(static_cast<std::uint32_t>(decision.step));
-  out.i64(decision.dataset.time_us);
-  out.i64(decision.dataset.chance);
+  put(out, decision.dataset);
   out.u32(static_cast<std::uint32_t>(decision.code));
   out.text(decision.why);
   Blob told = out.take();
   bcast_blob(comm, told, 0);
   Decoder in(told);
   decision.step = static_cast<RestartStep>(in.u32());
-  decision.dataset.time_us = in.i64();
-  decision.dataset.chance = in.i64();
+  decision.dataset = get_uuid(in);
   decision.code = static_cast<Code>(in.u32());
   decision.why = in.text();
 }
@@ -364,8 +359,7 @@ std::set<Uuid> tried_datasets(const RestartAttempts& attempts) {
 
 void forget_passing(RestartAttempts& attempts) {
   std::erase_if(attempts, [](const RestartAttempt& attempt) {
-    const bool is_for_good =
-        attempt.step == RestartStep::import_first && !attempt.trouble.may_pass;
+    const bool is_for_good = attempt.step == RestartStep::import_first && !attempt.trouble.may_pass;
     return attempt.step != RestartStep::take_cached && !(attempt.has_failed() && is_for_good);
   });
 }

@@ -194,8 +194,8 @@ const DatasetRecord* PrefixSide::find(const std::string& name) const {
 }
 
 void PrefixSide::announce_first() {
-  first_ = share(
-      keeper_ ? next_to_fetch(keeper_->listing(), settings_, keeper_->current(), {}) : nullptr);
+  first_ = share(keeper_ ? next_to_fetch(keeper_->listing(), settings_, keeper_->current(), {})
+                         : nullptr);
 }
 
 Status PrefixSide::check_ranks(const Uuid& newer_than) const {

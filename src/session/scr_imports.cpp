@@ -81,8 +81,8 @@ Status ScrImports::import(const Site& site, const Uuid& dataset) {
   Status imported = import_one(site, number);
   if (imported) return imported;
   if (index_) {
-    imported.error().text = fmt::format("{} cannot be imported: {}", index_->datasets[number].label(),
-                                        imported.error().text);
+    imported.error().text = fmt::format("{} cannot be imported: {}",
+                                        index_->datasets[number].label(), imported.error().text);
     log_.warning("{}", imported.error().text);
   }
   return imported;

@@ -36,8 +36,7 @@ Status Session::offer_copy(CachedDataset& dataset) {
   Status found = claim_prefix();
   if (found && dataset.flushed) return {};
   if (found) {
-    const auto info =
-        prefix_.find_parts(dataset.info, recorded_parts(dataset), read_own_records());
+    const auto info = prefix_.find_parts(dataset.info, recorded_parts(dataset), read_own_records());
     if (info) {
       dataset.info = *info;
       dataset.state = CachedDataset::State::offered;

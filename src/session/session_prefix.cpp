@@ -247,29 +247,27 @@ void Session::carry_out(const RestartDecision& decision) {
 /// What makes a dataset ready to be decided about.
 Status Session::prepare_restart(const RestartDecision& decision) {
   if (decision.step == RestartStep::import_first) return prefix_.import_from_scr(decision.dataset);
-  const auto dataset = std::find_if(
-      datasets_.begin(), datasets_.end(),
-      [&](const CachedDataset& each) { return each.info.uuid == decision.dataset; });
+  const auto dataset =
+      std::find_if(datasets_.begin(), datasets_.end(),
+                   [&](const CachedDataset& each) { return each.info.uuid == decision.dataset; });
   return decision.step == RestartStep::offer_copy ? offer_copy(*dataset) : flush_dataset(*dataset);
 }
 
 Status Session::take_from_prefix(const RestartDecision& decision) {
   const auto candidate = prefix_.listed(decision.dataset);
-  if (!candidate)
-    return fail(Code::lost, "a dataset is no longer in {}", settings_.prefix);
+  if (!candidate) return fail(Code::lost, "a dataset is no longer in {}", settings_.prefix);
   const bool goes_on = !attempts_.empty() && attempts_.back().dataset == decision.dataset;
   if (!goes_on) events_.happened("FETCH_START", candidate->info);
   const std::int64_t from_us = clock_.steady_us();
-  const Status taken = decision.step == RestartStep::fetch ? take_into_cache(*candidate)
-                                                           : take_in_place(*candidate);
+  const Status taken =
+      decision.step == RestartStep::fetch ? take_into_cache(*candidate) : take_in_place(*candidate);
   if (!taken && decision.step == RestartStep::fetch && taken.error().code == Code::no_space) {
     warn("{} is not copied to the cache: {}", candidate->label(), taken.error().text);
     return taken;
   }
   log_fetch(*candidate, taken, seconds_since(from_us));
   if (taken) return taken;
-  if (is_damage(taken.error().code))
-    prefix_.note_failed(candidate->info.uuid, taken.error().text);
+  if (is_damage(taken.error().code)) prefix_.note_failed(candidate->info.uuid, taken.error().text);
   warn("{} in {} cannot be used: {}", candidate->label(), settings_.prefix, taken.error().text);
   return taken;
 }
@@ -292,8 +290,8 @@ void Session::warn_from_scratch(const std::string& why) {
 
 /// After the prefix directory was asked. Rank 0 knows what is passed over there.
 void Session::report_what_is_passed_over() {
-  const std::string passed_over = prefix_.report_passed_over(newest_restorable(), from_scratch_,
-                                                             tried_datasets(attempts_));
+  const std::string passed_over =
+      prefix_.report_passed_over(newest_restorable(), from_scratch_, tried_datasets(attempts_));
   if (restart_candidate() != nullptr) return;
   if (!passed_over.empty())
     warn_from_scratch("there is a checkpoint, but " + passed_over);

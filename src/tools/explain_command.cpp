@@ -96,8 +96,8 @@ class FilesSeen {
 
 class Report {
  public:
-  Report(const ExplainCommand& command, const JobFacts& facts, const FoundJob& job,
-         Clock& clock, const LookAtFiles& look, const CountChanged& count_changed)
+  Report(const ExplainCommand& command, const JobFacts& facts, const FoundJob& job, Clock& clock,
+         const LookAtFiles& look, const CountChanged& count_changed)
       : facts_(facts),
         job_(job),
         settings_(job.settings),

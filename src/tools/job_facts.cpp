@@ -134,7 +134,7 @@ class Gatherer {
     PrefixFacts& prefix = facts_.prefix;
     auto index = read_scr_index(files_, folder_.prefix);
     if (!index) {
-      if (may_have_scr_index(files_, folder_.prefix)) 
+      if (may_have_scr_index(files_, folder_.prefix))
         prefix.scr_trouble = {index.error().text, may_import_later(index.error().code)};
       return;
     }
@@ -232,8 +232,8 @@ std::vector<CachedDataset> JobFacts::cached_datasets() const {
 }
 
 Result<JobFacts> gather_facts(Files& files, Clock& clock, const Settings& settings,
-                                  const std::vector<std::string>& folders, std::uint32_t ranks,
-                                  const Log& log) {
+                              const std::vector<std::string>& folders, std::uint32_t ranks,
+                              const Log& log) {
   return Gatherer(files, clock, settings, log).run(folders, ranks);
 }
 

@@ -68,7 +68,7 @@ bool purges_prefix(const Settings& settings);
 /// prefix directory. Changes nothing, and reads no files of datasets but where some are missing.
 /// `ranks` is 0 for as many as wrote the newest dataset.
 Result<JobFacts> gather_facts(Files& files, Clock& clock, const Settings& settings,
-                                  const std::vector<std::string>& folders, std::uint32_t ranks,
-                                  const Log& log);
+                              const std::vector<std::string>& folders, std::uint32_t ranks,
+                              const Log& log);
 
 }  // namespace cairn

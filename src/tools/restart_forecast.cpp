@@ -113,9 +113,9 @@ class Forecaster {
   /// Nothing is rebuilt then: all parts are needed. Where one is damaged the copy fails, and the
   /// run goes on without.
   std::string offer_copy(CachedDataset& dataset) {
-    const auto found = std::find_if(
-        facts_.cached.begin(), facts_.cached.end(),
-        [&](const CachedFacts& one) { return one.remains.uuid == dataset.info.uuid; });
+    const auto found =
+        std::find_if(facts_.cached.begin(), facts_.cached.end(),
+                     [&](const CachedFacts& one) { return one.remains.uuid == dataset.info.uuid; });
     if (!has_prefix()) return facts_.prefix.trouble;
     if (found == facts_.cached.end() || !found->state.absent.empty())
       return "not all of its parts are here";
@@ -159,8 +159,7 @@ class Forecaster {
       const bool is_copied = dataset.state == CachedDataset::State::offered;
       result_.outcome = is_copied ? Forecast::Outcome::prefix : Forecast::Outcome::cache;
       result_.dataset = dataset.info;
-      if (is_copied)
-        result_.before = "it is copied from the caches to the prefix directory first";
+      if (is_copied) result_.before = "it is copied from the caches to the prefix directory first";
     }
     return std::move(result_);
   }

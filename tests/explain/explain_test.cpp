@@ -344,10 +344,10 @@ TEST_F(ExplainPrefix, ThatAFailureStopsARunIsForetold) {
   fs::remove(cluster_.file(4, 5));
   process_.environment["CAIRN_ON_FETCH_FAIL"] = "stop";
   ASSERT_EQ(explain(), 0);
-  EXPECT_TRUE(
-      out_.starts_with("a restart with 8 ranks would fail: dataset 4 (ckpt.4) cannot be "
-                       "read in "))
+  EXPECT_TRUE(out_.starts_with("a restart with 8 ranks would fail: dataset 4 (ckpt.4) in " +
+                               prefix() + " cannot be used: "))
       << out_;
+  EXPECT_TRUE(shows("because CAIRN_ON_FETCH_FAIL=stop")) << "as the job says it: " << out_;
 }
 
 TEST_F(ExplainPrefix, QuarantinedAndDroppedOnesAreToldWithTheWayBack) {
