@@ -18,6 +18,12 @@ inline bool is_damage(Code code) {
   return code == Code::corrupt || code == Code::lost || code == Code::not_found;
 }
 
+/// Why something is not known, or could not be had.
+struct Trouble {
+  std::string text;
+  bool may_pass = false;  ///< it may be gone when this is asked again
+};
+
 /// Newest first.
 using Listing = std::vector<DatasetRecord>;
 

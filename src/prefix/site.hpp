@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 
 #include "comm/communicator.hpp"
 #include "files/clock.hpp"
@@ -40,6 +41,14 @@ struct Site {
 template <class Action>
 Status on_keeper(Communicator& comm, const Site& site, Action action) {
   return agree(comm, site.keeper != nullptr ? action(*site.keeper) : Status{});
+}
+
+/// Collective. Rank 0's record on all ranks; nothing for null.
+inline std::optional<DatasetRecord> share(Communicator& comm, const DatasetRecord* record) {
+  Blob blob = record != nullptr ? encode(*record) : Blob{};
+  bcast_blob(comm, blob, 0);
+  if (blob.empty()) return std::nullopt;
+  return decode_dataset_record(blob).value();
 }
 
 /// Visits those of `count` that come to this rank when they are dealt out.

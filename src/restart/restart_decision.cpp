@@ -26,7 +26,8 @@ class Decider {
       : facts_(facts),
         settings_(settings),
         attempts_(attempts),
-        prefix_(choice_with_scr(facts.of_scr, facts.current_of_scr, facts.listing, facts.current)),
+        prefix_(
+            choice_with_scr(facts.scr.unknown, facts.scr.current, facts.listing, facts.current)),
         cached_(restart_choice(facts.cached, settings.global_restart, facts.asked_for)),
         newest_cached_(cached_ != nullptr ? cached_->info.uuid : Uuid{}),
         left_out_(find_left_out()),
@@ -127,7 +128,8 @@ class Decider {
     while (true) {
       const DatasetRecord* next = next_to_fetch(prefix_.listing, settings_, prefix_.current, tried);
       // How many ranks wrote it is known when it is imported.
-      const bool is_of_scr = next != nullptr && find_in(facts_.of_scr, next->info.uuid) != nullptr;
+      const bool is_of_scr =
+          next != nullptr && find_in(facts_.scr.unknown, next->info.uuid) != nullptr;
       const std::uint32_t ranks = is_of_scr ? next->info.ranks : facts_.ranks;
       step = step_for(next, newest_cached_, ranks, settings_);
       if (step != FetchStep::pass_over) return next;
@@ -169,12 +171,13 @@ class Decider {
     if (!settings_.fetch) return {};
     for (const RestartAttempt& attempt : attempts_)
       if (attempt.step == RestartStep::import_first && attempt.has_failed() &&
-          attempt.dataset > newest_cached_ && find_in(facts_.of_scr, attempt.dataset) != nullptr)
+          attempt.dataset > newest_cached_ &&
+          find_in(facts_.scr.unknown, attempt.dataset) != nullptr)
         return attempt.trouble;
     const bool knows_any =
         std::any_of(facts_.listing.begin(), facts_.listing.end(),
                     [](const DatasetRecord& record) { return record.info.is_checkpoint(); });
-    return cached_ == nullptr && !knows_any ? facts_.scr_trouble : Trouble{};
+    return cached_ == nullptr && !knows_any ? facts_.scr.trouble : Trouble{};
   }
 
   /// All that keeps this run from knowing, or having, the checkpoint that comes next.
@@ -203,7 +206,7 @@ class Decider {
         break;
     }
     const Uuid& uuid = next_->info.uuid;
-    if (find_in(facts_.of_scr, uuid) != nullptr)
+    if (find_in(facts_.scr.unknown, uuid) != nullptr)
       return RestartDecision{RestartStep::import_first, uuid, {}, {}};
     return RestartDecision{
         is_read_in_place(*next_) ? RestartStep::read_in_place : RestartStep::fetch, uuid, {}, {}};

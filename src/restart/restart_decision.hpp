@@ -11,16 +11,10 @@
 
 #include "comm/communicator.hpp"
 #include "config/settings.hpp"
-#include "prefix/contents.hpp"
+#include "prefix/scr_imports.hpp"
 #include "recovery/cached_dataset.hpp"
 
 namespace cairn {
-
-/// Why something is not known, or could not be had.
-struct Trouble {
-  std::string text;
-  bool may_pass = false;  ///< it may be gone when this is asked again
-};
 
 /// What a restart could come from, as far as it is known now.
 struct RestartFacts {
@@ -35,9 +29,9 @@ struct RestartFacts {
   Listing listing;                    ///< newest first
   std::vector<UnreadDataset> unread;  ///< there, and nobody knows now what they are
   std::string current;                ///< a name, or empty
-  Listing of_scr;                     ///< what SCR 3 left there and was not imported; newest first
-  std::string current_of_scr;
-  Trouble scr_trouble;  ///< why it is not known what SCR left; no text if it is known
+  Listing held_back;                  ///< from which restarts have died; only the caches have them
+  std::vector<std::string> damaged;   ///< records that nobody can read
+  ScrFacts scr;
 };
 
 enum class RestartStep : std::uint32_t {

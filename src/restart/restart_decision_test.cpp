@@ -199,8 +199,8 @@ TEST_F(RestartDecided, ACopyThatFailedDoesNotLetTheRunStartOverWhatOthersWrote) 
 
 TEST_F(RestartDecided, WhatScrLeftIsImportedWhenItComesNext) {
   facts_ = facts_of({}, {listed_at(2)});
-  facts_.of_scr = {listed_at(3, 0)};
-  facts_.current_of_scr = "3";
+  facts_.scr.unknown = {listed_at(3, 0)};
+  facts_.scr.current = "3";
   expect(Step::import_first, 3);
   facts_.cached = {cached_at(5)};
   expect(Step::take_cached, 5);
@@ -214,9 +214,9 @@ TEST_F(RestartDecided, WhatScrLeftIsImportedWhenItComesNext) {
 }
 
 TEST_F(RestartDecided, AnUnreadableIndexOfScrCountsWhereNothingElseIsKnown) {
-  facts_.scr_trouble = {"its index is damaged", false};
+  facts_.scr.trouble = {"its index is damaged", false};
   expect_why(Step::start_fresh, "SCR left checkpoints in /pfs, but none can be imported");
-  facts_.scr_trouble.may_pass = true;
+  facts_.scr.trouble.may_pass = true;
   expect_why(Step::refuse_for_now, "its index is damaged");
   facts_.listing = {listed_at(1)};
   expect(Step::fetch, 1);

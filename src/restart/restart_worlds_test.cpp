@@ -44,8 +44,8 @@ class Play {
     if (world.is_flushed) facts_.listing.push_back(listed_at(30));
     add_listed(world.older_listed, 20);
     if (world.has_scr) {
-      facts_.of_scr = {listed_at(50, 0)};
-      facts_.current_of_scr = "50";
+      facts_.scr.unknown = {listed_at(50, 0)};
+      facts_.scr.current = "50";
     }
   }
 
@@ -96,7 +96,7 @@ class Play {
     attempts_.push_back(went_well(decision.step, time));
     switch (decision.step) {
       case Step::import_first:
-        facts_.of_scr.clear();
+        facts_.scr.unknown.clear();
         return insert(facts_.listing, listed_at(time));
       case Step::copy_first:
         insert(facts_.listing, listed_at(time));

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/local_time.hpp"
-#include "session/is_prefix_used.hpp"
+#include "prefix/is_prefix_used.hpp"
 
 namespace cairn {
 namespace {

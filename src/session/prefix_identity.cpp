@@ -5,9 +5,9 @@
 #include <map>
 #include <span>
 
+#include "prefix/is_prefix_used.hpp"
 #include "prefix/prefix_folder.hpp"
 #include "records/wire.hpp"
-#include "session/is_prefix_used.hpp"
 #include "session/levels.hpp"
 
 namespace cairn {

@@ -1,69 +1,77 @@
 #include "session/prefix_side.hpp"
 
 #include <algorithm>
-#include <span>
 
 #include "base/count.hpp"
 #include "base/units.hpp"
-#include "prefix/contents.hpp"
-#include "prefix/fetch.hpp"
 #include "prefix/fetch_order.hpp"
 #include "prefix/in_place.hpp"
-#include "prefix/remove_files.hpp"
-#include "prefix/tidy.hpp"
+#include "restart/passed_over.hpp"
 
 namespace cairn {
 
-PrefixSide::PrefixSide(Communicator& comm, Files& files, Clock& clock, Background& background,
-                       const Settings& settings, Log log, EventLog& events, CachedParts cached)
-    : comm_(comm),
-      files_(files),
+PrefixSide::PrefixSide(Files& files, Clock& clock, Background& background, const Settings& settings,
+                       Log log, EventLog& events, PrefixOwner::CachedParts cached)
+    : files_(files),
       clock_(clock),
-      background_(background),
       settings_(settings),
       log_(std::move(log)),
       events_(events),
       cached_(std::move(cached)),
-      site_{files,
-            clock,
-            {settings.prefix},
-            0,
-            1,
-            settings.copy_metadata,
-            {settings.flush_width, settings.flush_bytes_per_s, settings.fetch_width},
-            {background, settings.io_threads, settings.io_piece_bytes},
-            nullptr},
-      scr_(comm, settings, log_) {}
+      book_(clock, settings, log_),
+      marks_(log_),
+      scr_(settings, log_),
+      retention_(settings, log_),
+      saved_(settings, log_),
+      owner_({files, clock, background, settings, log_, events, book_, marks_, scr_, cached_}) {}
+
+Status PrefixSide::open(Communicator& comm, int ranks_on_node) {
+  CAIRN_TRY(owner_.open(comm, ranks_on_node));
+  return owner_.is_owned() && settings_.prefix_purge ? purge(comm) : Status{};
+}
+
+Status PrefixSide::purge(Communicator& comm) {
+  CAIRN_TRY(refuse_unread(comm, "what SCR_PREFIX_PURGE=1 is to delete"));
+  CAIRN_TRY(on_keeper(comm, owner_.site(), [&](Keeper&) { return saved_.purge(owner_.site()); }));
+  CAIRN_TRY(scr_.pass_over(comm, owner_.site()));
+  CAIRN_TRY(retention_.purge(comm, owner_.site(), cached_()));
+  owner_.announce_first(comm);
+  return {};
+}
 
 // --- flush ---
 
-Status PrefixSide::publish(RankRecord& record, const std::string& label, bool took,
-                           std::string& open_elsewhere) {
+Status PrefixSide::publish(Communicator& comm, RankRecord& record, const std::string& label,
+                           bool took, std::string& open_elsewhere) {
   Status settled;
-  const auto published = publish_in_place(comm_, site_, record, settings_.job_id, settled, took);
+  const auto published =
+      publish_in_place(comm, owner_.site(), record, settings_.job_id, settled, took);
   if (!published) return tl::unexpected(published.error());
   open_elsewhere = published->open_elsewhere;
-  handle_replaced(record.dataset, published->replaced);
-  newest_us_ = std::max(newest_us_, record.dataset.uuid.time_us);
+  marks_.take(comm, owner_.site(), record.dataset, published->replaced);
+  owner_.highest().time_us = std::max(owner_.highest().time_us, record.dataset.uuid.time_us);
   if (!settled)
-    tell(Severity::warning, "{} is in {}, but is not current yet: {}", label, settings_.prefix,
-         settled.error().text);
-  save_listing();
-  return keep_to_window();
+    log_.warning("{} is in {}, but is not current yet: {}", label, settings_.prefix,
+                 settled.error().text);
+  save_listing(comm);
+  retention_.keep_to_window(comm, owner_.site());
+  return {};
 }
 
-Status PrefixSide::flush(const CachedDataset& dataset, const std::string& store,
+Status PrefixSide::flush(Communicator& comm, const CachedDataset& dataset, const std::string& store,
                          const std::vector<std::string>& cached) {
   const std::int64_t from_us = clock_.steady_us();
   events_.happened("FLUSH_START", dataset.info);
-  const auto account = copy_out(dataset, cached);
+  const auto account = copy_out(comm, dataset, cached);
   const double seconds = seconds_since(from_us);
   CAIRN_TRY(log_flush(dataset.info, store, account, seconds));
-  tell(Severity::info, "{} is in {}: {} in {}, in {} ({}/s)", dataset.label(), settings_.prefix,
-       format_bytes(account->bytes), count_text(account->files, "file"), format_seconds(seconds),
-       format_bytes(static_cast<std::uint64_t>(static_cast<double>(account->bytes) /
-                                               std::max(seconds, 1e-6))));
-  return keep_to_window();
+  log_.info("{} is in {}: {} in {}, in {} ({}/s)", dataset.label(), settings_.prefix,
+            format_bytes(account->bytes), count_text(account->files, "file"),
+            format_seconds(seconds),
+            format_bytes(static_cast<std::uint64_t>(static_cast<double>(account->bytes) /
+                                                    std::max(seconds, 1e-6))));
+  retention_.keep_to_window(comm, owner_.site());
+  return {};
 }
 
 /// The error, if it is one.
@@ -77,383 +85,176 @@ Status PrefixSide::log_flush(const DatasetInfo& dataset, const std::string& stor
   return {};
 }
 
-Result<FlushAccount> PrefixSide::copy_out(const CachedDataset& dataset,
+Result<FlushAccount> PrefixSide::copy_out(Communicator& comm, const CachedDataset& dataset,
                                           const std::vector<std::string>& cached) {
   Status settled;
-  CAIRN_ASSIGN(const FlushAccount account,
-               cairn::flush(comm_, site_, dataset.record, cached, settings_.job_id, settled));
+  CAIRN_ASSIGN(const FlushAccount account, cairn::flush(comm, owner_.site(), dataset.record, cached,
+                                                        settings_.job_id, settled));
   if (!settled)
-    tell(Severity::warning, "{}: some files in {} still have temporary names: {}", dataset.label(),
-         settings_.prefix, settled.error().text);
-  handle_replaced(dataset.info, account.replaced);
-  carry_attempts_over(dataset.info);
-  save_listing();
+    log_.warning("{}: some files in {} still have temporary names: {}", dataset.label(),
+                 settings_.prefix, settled.error().text);
+  marks_.take(comm, owner_.site(), dataset.info, account.replaced);
+  book_.carry_over(owner_.keeper(), dataset.info);
+  save_listing(comm);
   return account;
 }
 
-void PrefixSide::handle_replaced(const DatasetInfo& dataset,
-                                 const Result<std::vector<Replaced>>& replaced) {
-  mark_again();
-  if (replaced) return warn_replaced(*replaced);
-  unmarked_.insert(site_.folder.dataset(dataset));
-  tell(Severity::warning,
-       "cannot find out which older datasets lost files to dataset {} in {}: {}. Until Cairn tries "
-       "again with the next dataset, cairn index list may show these as published. No restart uses "
-       "a dataset whose files have changed",
-       dataset.number, settings_.prefix, replaced.error().text);
-}
-
-/// What failed for a reason that may be gone. A run that ends before that leaves it to cairn
-/// verify.
-void PrefixSide::mark_again() {
-  const std::set<std::string> again = std::exchange(unmarked_, {});
-  for (const std::string& folder : again) {
-    const auto marked = mark_replaced(comm_, site_, folder, true);
-    if (marked) warn_replaced(*marked);
-    if (!marked) unmarked_.insert(folder);
-  }
-}
-
-/// Once: a program that does so does it each time.
-void PrefixSide::warn_replaced(const std::vector<Replaced>& replaced) {
-  if (replaced.empty() || std::exchange(replaced_told_, true)) return;
-  const Replaced& first = replaced.front();
-  tell(Severity::warning,
-       "{} has overwritten {} of {} in {}, so no restart can use {} there; give the files of each "
-       "dataset different names, for example with its number in them",
-       first.newer, first.file, first.older, settings_.prefix, first.older);
-}
-
-Result<DatasetInfo> PrefixSide::find_parts(const DatasetInfo& dataset,
-                                           const std::vector<CachedPart>& cached,
-                                           const ReadRecord& read) {
-  return cairn::find_parts(comm_, site_, dataset, cached, read);
-}
-
-Status PrefixSide::flush_parts(const DatasetInfo& dataset, const std::string& store,
-                               const std::vector<CachedPart>& cached, const ReadRecord& read) {
+Status PrefixSide::flush_parts(Communicator& comm, const DatasetInfo& dataset,
+                               const std::string& store, const std::vector<CachedPart>& cached,
+                               const ReadRecord& read) {
   events_.happened("FLUSH_START", dataset);
   const std::int64_t from_us = clock_.steady_us();
-  const auto account = cairn::flush_parts(comm_, site_, dataset, cached, read, settings_.job_id);
+  const auto account =
+      cairn::flush_parts(comm, owner_.site(), dataset, cached, read, settings_.job_id);
   Status flushed = log_flush(dataset, store, account, seconds_since(from_us));
-  if (account) handle_replaced(dataset, account->replaced);
-  if (flushed) carry_attempts_over(dataset);
-  save_listing();
-  announce_first();
+  if (account) marks_.take(comm, owner_.site(), dataset, account->replaced);
+  if (flushed) book_.carry_over(owner_.keeper(), dataset);
+  save_listing(comm);
+  owner_.announce_first(comm);
   return flushed;
 }
 
-void PrefixSide::save_listing() {
+void PrefixSide::save_listing(Communicator& comm) {
   const Status listed =
-      on_keeper(comm_, site_, [](Keeper& keeper) { return keeper.save_listing(); });
-  if (!listed) tell(Severity::warning, "{}", listed.error().text);
+      on_keeper(comm, owner_.site(), [](Keeper& keeper) { return keeper.save_listing(); });
+  if (!listed) log_.warning("{}", listed.error().text);
 }
 
-/// Rank 0's record on all ranks; nothing for null.
-std::optional<DatasetRecord> PrefixSide::share(const DatasetRecord* record) {
-  Blob blob = record != nullptr ? encode(*record) : Blob{};
-  bcast_blob(comm_, blob, 0);
-  if (blob.empty()) return std::nullopt;
-  return decode_dataset_record(blob).value();
-}
+// --- what a restart may take ---
 
-/// SCR_PREFIX_SIZE: of the checkpoints the oldest goes, but first those from which no run restarts:
-/// they must not push out what is good. Outputs stay, and files that Cairn did not write.
-const DatasetRecord* PrefixSide::next_to_go() const {
-  const DatasetRecord* oldest = nullptr;
-  const DatasetRecord* oldest_useless = nullptr;
-  int checkpoints = 0;
-  if (!keeper_) return nullptr;
-  for (const DatasetRecord& record : keeper_->listing()) {
-    const DatasetInfo& info = record.info;
-    if (!info.is_checkpoint() || info.is_output() || info.was_found()) continue;
-    ++checkpoints;
-    oldest = &record;
-    if (record.quarantined || !record.is_sound()) oldest_useless = &record;
-  }
-  if (checkpoints <= settings_.prefix_size) return nullptr;
-  return oldest_useless != nullptr ? oldest_useless : oldest;
-}
-
-Status PrefixSide::keep_to_window() {
-  while (settings_.prefix_size > 0) {
-    const auto goes = share(next_to_go());
-    if (!goes) return {};
-    if (const Status removed = remove_dataset(*goes); !removed) {
-      tell(Severity::warning, "{}", removed.error().text);
-      return {};
-    }
-  }
-  return {};
-}
-
-// --- fetch ---
-
-const DatasetRecord* PrefixSide::find(const std::string& name) const {
-  return keeper_ ? find_named(keeper_->listing(), name) : nullptr;
-}
-
-void PrefixSide::announce_first() {
-  first_ = share(keeper_ ? next_to_fetch(keeper_->listing(), settings_, keeper_->current(), {})
-                         : nullptr);
-}
-
-Status PrefixSide::check_ranks(const Uuid& newer_than) const {
-  if (!first_ || first_->info.uuid <= newer_than || has_right_ranks(*first_, ranks(), settings_))
+Status PrefixSide::check_ranks(std::uint32_t ranks, const Uuid& newer_than) const {
+  const auto& first = owner_.first();
+  if (!first || first->info.uuid <= newer_than || has_right_ranks(*first, ranks, settings_))
     return {};
-  return tl::unexpected(wrong_ranks(*first_, ranks(), settings_));
+  return tl::unexpected(wrong_ranks(*first, ranks, settings_));
 }
 
-/// How one in quarantine comes back, and until when it can.
-std::string PrefixSide::lifted_by(const DatasetRecord& record) const {
-  const bool listed = find(record.info.uuid) != nullptr;
-  return fmt::format(
-      "\"cairn index quarantine --lift {}\" lets restarts use it again, {}", record.info.name,
-      !listed ? "as long as the prefix directory has it; if only the caches have it, until a newer "
-                "checkpoint is complete"
-      : settings_.prefix_size > 0 ? "until SCR_PREFIX_SIZE deletes it, before all others"
-                                  : "as long as it is in the prefix directory");
-}
-
-/// And what brings it back.
-std::string PrefixSide::why_passed_over(const DatasetRecord& record,
-                                        const std::set<Uuid>& tried) const {
-  const std::string& name = record.info.name;
-  if (record.quarantined)
-    return fmt::format("is not used: it is in quarantine, {}. {}", why_in_quarantine(record),
-                       lifted_by(record));
-  if (!record.replaced_by.empty())
-    return fmt::format("is not used: {} has overwritten some of its files", record.replaced_by);
-  if (record.failed_us != 0)
-    return fmt::format(
-        "is not used: an earlier restart from it failed ({}); \"cairn verify --repair {}\" repairs "
-        "it if that is possible, and \"cairn index quarantine --lift {}\" lets restarts use it "
-        "again",
-        record.failure, name, name);
-  if (!settings_.fetch) return "is not fetched, because SCR_FETCH=0";
-  if (!has_right_ranks(record, ranks(), settings_))
-    return fmt::format(
-        "is not used: it was written by {} ranks, and CAIRN_ON_MISMATCH=fresh is set",
-        record.info.ranks);
-  if (tried.contains(record.info.uuid)) return "was tried, but could not be used";
-  if (settings_.on_fetch_fail == OnFetchFail::fresh)
-    return "is not tried, because CAIRN_ON_FETCH_FAIL=fresh";
-  return "is not tried";
-}
-
-/// Where the caches have another one than somebody has named. That the newest there is older than
-/// what the caches have is as it always is.
-void PrefixSide::tell_of_current(const Uuid& offered, const std::set<Uuid>& tried) const {
-  const DatasetRecord* current = find(keeper_->current());
-  if (offered == Uuid{} || current == nullptr || !current->info.is_checkpoint()) return;
-  if (tried.contains(offered) || tried.contains(current->info.uuid)) return;  // told already
-  const bool marked = current->quarantined || !current->is_sound();
-  if (current->info.uuid > offered && !marked)
-    return tell(
-        Severity::warning,
-        "{}, the current dataset of {}, {}. The restart uses an older checkpoint from the caches",
-        current->label(), settings_.prefix, why_passed_over(*current, tried));
-  const Listing& listing = keeper_->listing();
-  const bool went_back = std::any_of(listing.begin(), listing.end(), [&](const auto& record) {
-    return record.info.is_checkpoint() && record.info.uuid > current->info.uuid;
-  });
-  if (current->info.uuid < offered && went_back && settings_.current.empty())
-    tell(Severity::warning,
-         "{}, the current dataset of {}, is not used: the caches have a newer checkpoint. To use "
-         "it nevertheless, delete the caches by setting SCR_CACHE_PURGE=1 for one run",
-         current->label(), settings_.prefix);
-}
-
-std::string PrefixSide::report_passed_over(const Uuid& offered, bool is_known,
-                                           const std::set<Uuid>& tried) {
-  if (!keeper_ || std::exchange(passed_over_for_, offered) == offered) return "";
-  std::string newest;
-  bool is_wanted = offered == Uuid{} && !is_known;
-  const auto report = [&](const DatasetRecord& record, bool is_reported) {
-    if (!record.info.is_checkpoint() || record.info.uuid <= offered) return;
-    const bool marked = record.quarantined || !record.is_sound();
-    const std::string text = fmt::format("{} {}", record.label(), why_passed_over(record, tried));
-    if (std::exchange(is_wanted, false))
-      newest = text;
-    else if (marked && !is_reported)
-      tell(Severity::warning, "{}", text);
-  };
-  tell_of_current(offered, tried);
-  for (const DatasetRecord& record : keeper_->listing())
-    report(record, tried.contains(record.info.uuid));
-  for (const DatasetRecord& record : keeper_->attempts())
-    if (record.quarantined) report(record, false);
-  if (is_wanted && !keeper_->damaged().empty())
-    newest = fmt::format("its record cannot be read: {}", keeper_->damaged().front());
-  else if (is_wanted)
-    newest = scr_.why_useless(site_);
-  return newest;
+std::string PrefixSide::report_passed_over(RestartFacts facts, const std::set<Uuid>& tried,
+                                           const Uuid& offered, bool is_reason_known) {
+  const Keeper* keeper = owner_.keeper();
+  if (keeper == nullptr || std::exchange(passed_over_for_, offered) == offered) return "";
+  const PassedOver found = passed_over(facts, settings_, tried, offered, is_reason_known);
+  for (const std::string& warning : found.warnings) log_.warning("{}", warning);
+  if (!found.newest.empty() || offered != Uuid{} || is_reason_known) return found.newest;
+  return scr_.why_useless(owner_.site());
 }
 
 void PrefixSide::tell_facts(RestartFacts& facts) {
-  facts.trouble = trouble_;
-  if (!keeper_) return;
-  facts.listing = keeper_->listing();
-  facts.unread = keeper_->unread();
-  facts.current = keeper_->current();
-  scr_.tell_facts(site_, facts);
+  facts.trouble = owner_.trouble();
+  const Keeper* keeper = owner_.keeper();
+  if (keeper == nullptr) return;
+  facts.listing = keeper->listing();
+  facts.unread = keeper->unread();
+  facts.current = keeper->current();
+  facts.held_back = keeper->attempts();
+  facts.damaged = keeper->damaged();
+  facts.scr = scr_.facts(owner_.site());
 }
 
 /// Cairn knows more of what a restart would take then.
-Status PrefixSide::import_from_scr(const Uuid& dataset) {
-  const Status imported = scr_.import(site_, dataset);
-  if (!imported) return imported;
-  has_news_ = true;
-  save_listing();
-  announce_extremes();
-  announce_first();
+Status PrefixSide::import_from_scr(Communicator& comm, const Uuid& dataset) {
+  CAIRN_TRY(scr_.import(comm, owner_.site(), dataset));
+  owner_.note_news();
+  save_listing(comm);
+  owner_.announce_highest(comm);
+  owner_.announce_first(comm);
   return {};
 }
 
-Result<RankRecord> PrefixSide::fetch(const DatasetRecord& dataset, const RankFolder& into) {
-  return cairn::fetch(comm_, site_, dataset, into);
+std::optional<DatasetRecord> PrefixSide::listed(Communicator& comm, const Uuid& uuid) {
+  const Keeper* keeper = owner_.keeper();
+  return share(comm, keeper != nullptr ? find_in(keeper->listing(), uuid) : nullptr);
 }
 
-Result<std::vector<RankRecord>> PrefixSide::check_in_place(const DatasetRecord& dataset) {
-  return cairn::check_in_place(comm_, site_, dataset);
-}
-
-// --- what became of a dataset ---
-
-/// On rank 0.
-const DatasetRecord* PrefixSide::find(const Uuid& uuid) const {
-  return keeper_ ? find_in(keeper_->listing(), uuid) : nullptr;
-}
-
-std::optional<DatasetRecord> PrefixSide::listed(const Uuid& uuid) { return share(find(uuid)); }
-
-std::optional<DatasetRecord> PrefixSide::newest_sound() {
+std::optional<DatasetRecord> PrefixSide::newest_sound(Communicator& comm) {
   const DatasetRecord* newest = nullptr;
-  if (keeper_)
-    for (const DatasetRecord& record : keeper_->listing())
+  if (const Keeper* keeper = owner_.keeper())
+    for (const DatasetRecord& record : keeper->listing())
       if (newest == nullptr && record.info.is_checkpoint() && record.is_sound()) newest = &record;
-  return share(newest);
+  return share(comm, newest);
 }
 
-template <class Change>
-void PrefixSide::change_record(const Uuid& uuid, Change change) {
-  const DatasetRecord* known = find(uuid);
-  if (known == nullptr) return;
-  DatasetRecord record = *known;
-  change(record);
-  Status kept = keeper_->update(record);
-  if (kept) kept = keeper_->save_listing();
-  if (!kept) tell(Severity::warning, "{}: {}", record.label(), kept.error().text);
-}
+// --- what is known there of what the caches have ---
 
-void PrefixSide::note_fetched(const Uuid& uuid) {
-  change_record(uuid, [&](DatasetRecord& record) { record.fetched_us = clock_.now_us(); });
-}
+namespace {
 
-void PrefixSide::note_failed(const Uuid& uuid, const std::string& reason) {
-  change_record(uuid, [&](DatasetRecord& record) {
-    record.failed_us = clock_.now_us();
-    record.failure = reason;
-  });
-}
+/// What is known of a dataset of the caches, for all ranks.
+constexpr std::byte known_flushed{1};
+constexpr std::byte known_quarantined{2};
+constexpr std::byte known_deleted{4};
 
-void PrefixSide::count_attempt(DatasetRecord& record) {
-  ++record.attempts;
-  if (settings_.restart_attempts == 0 ||
-      record.attempts < static_cast<std::uint32_t>(settings_.restart_attempts))
-    return;
-  record.quarantined = true;
-  tell(Severity::warning,
-       "{}: attempt {} to restart from it is the last (CAIRN_RESTART_ATTEMPTS): if this run dies "
-       "too, the next one uses an older checkpoint. {}",
-       record.label(), record.attempts, lifted_by(record));
-}
+}  // namespace
 
-/// Of a dataset that only the caches have. `change` says whether its record is to be kept.
-template <class Change>
-void PrefixSide::change_attempts(const DatasetInfo& dataset, Change change) {
-  Listing attempts = keeper_->attempts();
-  const auto known = std::find_if(attempts.begin(), attempts.end(), [&](const auto& record) {
-    return record.info.uuid == dataset.uuid;
-  });
-  DatasetRecord record;
-  record.info = dataset;
-  record.job_id = settings_.job_id;
-  if (known != attempts.end()) {
-    record = *known;
-    attempts.erase(known);
+Status PrefixSide::mark_flushed(Communicator& comm, std::vector<CachedDataset>& datasets) {
+  if (!owner_.take_news() || datasets.empty()) return {};
+  Blob known(datasets.size());
+  const Status looked_up =
+      agree(comm, owner_.keeper() != nullptr ? look_up(datasets, known) : Status{});
+  if (!looked_up) owner_.note_news();  // the next call looks again
+  comm.bcast(known, 0);
+  for (std::size_t i = 0; i < datasets.size(); ++i) {
+    const bool flushed = (known[i] & known_flushed) != std::byte{};
+    // Another one may have removed it since.
+    if (flushed || (looked_up && !datasets[i].in_prefix())) datasets[i].flushed = flushed;
+    if ((known[i] & known_quarantined) != std::byte{}) datasets[i].quarantined = true;
+    if ((known[i] & known_deleted) != std::byte{}) datasets[i].deleted = true;
   }
-  if (change(record)) attempts.push_back(record);
-  if (attempts == keeper_->attempts()) return;
-  const Status kept = keeper_->set_attempts(std::move(attempts));
-  if (!kept) tell(Severity::warning, "{}: {}", record.label(), kept.error().text);
+  return looked_up;
 }
 
-bool PrefixSide::note_attempt(const DatasetInfo& dataset) {
-  if (!settings_.flush && !settings_.fetch) return false;
-  if (const Status owned = own(); !owned) {
-    tell(Severity::warning, "cannot count the restarts from {}: {}", dataset.name,
-         owned.error().text);
-    return false;
+/// On rank 0. Also where it is not known what was dropped, of all others.
+Status PrefixSide::look_up(const std::vector<CachedDataset>& datasets, Blob& known) {
+  Keeper& keeper = *owner_.keeper();
+  const auto read = read_dropped(files_, owner_.site().folder);
+  const Dropped dropped = read.value_or(Dropped{});
+  for (std::size_t i = 0; i < datasets.size(); ++i) {
+    const KnownInPrefix there = known_in_prefix(datasets[i].info.uuid, keeper.listing(), dropped,
+                                                keeper.attempts(), keeper.deleted());
+    if (there.flushed) known[i] |= known_flushed;
+    if (there.quarantined) known[i] |= known_quarantined;
+    if (there.deleted) known[i] |= known_deleted;
   }
-  if (!keeper_) return false;
-  if (find(dataset.uuid) != nullptr)
-    change_record(dataset.uuid, [this](DatasetRecord& record) { count_attempt(record); });
-  else
-    change_attempts(dataset, [this](DatasetRecord& record) {
-      count_attempt(record);
-      return true;
-    });
-  return true;
+  std::set<Uuid> cached;
+  for (const CachedDataset& dataset : datasets) cached.insert(dataset.info.uuid);
+  book_.forget_all_but(keeper, cached);
+  if (read) return {};
+  return fail(
+      read.error().code,
+      "the list of dropped datasets in {} is unknown, so they may reappear from the caches: {}",
+      settings_.prefix, read.error().text);
 }
 
-/// It may have come to be there meanwhile.
-void PrefixSide::take_back_attempt(const DatasetInfo& dataset) {
-  if (!keeper_) return;
-  const auto take_back = [](DatasetRecord& record) {
-    if (record.attempts > 0) --record.attempts;
-    record.quarantined = false;
-    return record.attempts > 0;
-  };
-  change_record(dataset.uuid, take_back);
-  change_attempts(dataset, take_back);
-}
-
-void PrefixSide::note_restarted(const DatasetInfo& dataset) {
-  if (!keeper_) return;
-  change_record(dataset.uuid, [](DatasetRecord& record) {
-    record.attempts = 0;
-    record.quarantined = false;
+void PrefixSide::forget_deleted(const std::vector<CachedDataset>& left) {
+  Keeper* keeper = owner_.keeper();
+  if (keeper == nullptr) return;
+  Listing kept = keeper->deleted();
+  std::erase_if(kept, [&](const DatasetRecord& record) {
+    const auto is_it = [&](const CachedDataset& dataset) {
+      return dataset.info.uuid == record.info.uuid && dataset.deleted;
+    };
+    return record.job_id == settings_.job_id && std::none_of(left.begin(), left.end(), is_it) &&
+           !is_saved(files_, owner_.site().folder, record.info).value_or(true);
   });
-  change_attempts(dataset, [](DatasetRecord&) { return false; });
-}
-
-/// It is there now.
-void PrefixSide::carry_attempts_over(const DatasetInfo& dataset) {
-  if (!keeper_) return;
-  change_attempts(dataset, [&](const DatasetRecord& counted) {
-    if (counted.attempts > 0)
-      change_record(dataset.uuid, [&](DatasetRecord& record) {
-        record.attempts = counted.attempts;
-        record.quarantined = counted.quarantined;
-      });
-    return false;
-  });
+  if (kept == keeper->deleted()) return;
+  const Status kept_well = keeper->set_deleted(std::move(kept));
+  if (!kept_well) log_.warning("{}", kept_well.error().text);
 }
 
 // --- by name ---
 
 /// Where one of those that cannot be read now was begun no earlier than `from`. Agreed.
-Status PrefixSide::refuse_unread(const std::string& what, const Uuid& from) {
-  return on_keeper(comm_, site_, [&](const Keeper& keeper) {
+Status PrefixSide::refuse_unread(Communicator& comm, const std::string& what, const Uuid& from) {
+  return on_keeper(comm, owner_.site(), [&](const Keeper& keeper) {
     return cairn::refuse_unread(keeper.unread(), what, from);
   });
 }
 
 /// The newest of that name.
-Result<DatasetRecord> PrefixSide::share_record(const std::string& call, const std::string& name) {
-  const auto known = share(find(name));
-  CAIRN_TRY(refuse_unread(fmt::format("which dataset in {} is {}", settings_.prefix, name),
+Result<DatasetRecord> PrefixSide::share_record(Communicator& comm, const std::string& call,
+                                               const std::string& name) {
+  const Keeper* keeper = owner_.keeper();
+  const auto known = share(comm, keeper != nullptr ? find_named(keeper->listing(), name) : nullptr);
+  CAIRN_TRY(refuse_unread(comm, fmt::format("which dataset in {} is {}", settings_.prefix, name),
                           known ? known->info.uuid : Uuid{}));
   if (known) return *known;
   return fail(Code::not_found, "{}: there is no dataset {} in {}", call, name, settings_.prefix);
@@ -472,92 +273,58 @@ Status drop_newer(Keeper& keeper, const Uuid& than) {
 
 }  // namespace
 
-Result<DatasetInfo> PrefixSide::current(const std::string& name) {
-  CAIRN_TRY(look_again());
-  if (owned_) CAIRN_TRY(scr_.import_named(site_, name).map([](bool) {}));
-  CAIRN_ASSIGN(const DatasetRecord record, share_record("SCR_Current", name));
-  if (settings_.drop_after_current) give_names_before_drop();
-  const Status made = on_keeper(comm_, site_, [&](Keeper& keeper) -> Status {
+Result<DatasetInfo> PrefixSide::current(Communicator& comm, const std::string& name) {
+  CAIRN_TRY(owner_.look_again(comm));
+  if (owner_.is_owned()) CAIRN_TRY(scr_.import_named(comm, owner_.site(), name).map([](bool) {}));
+  CAIRN_ASSIGN(const DatasetRecord record, share_record(comm, "SCR_Current", name));
+  if (settings_.drop_after_current) give_names_before_drop(comm);
+  const Status made = on_keeper(comm, owner_.site(), [&](Keeper& keeper) -> Status {
     CAIRN_TRY(keeper.set_current(name));
     if (!settings_.drop_after_current) return {};
-    CAIRN_TRY(scr_.drop_newer(site_, record.info.uuid));
+    CAIRN_TRY(scr_.drop_newer(owner_.site(), record.info.uuid));
     return drop_newer(keeper, record.info.uuid);
   });
-  announce_first();
+  owner_.announce_first(comm);
   CAIRN_TRY(made);
   return record.info;
 }
 
-Status PrefixSide::drop(const std::string& name) {
-  CAIRN_TRY(look_again());
-  CAIRN_ASSIGN(const bool is_of_scr, owned_ ? scr_.drop_named(site_, name) : Result<bool>(false));
+Status PrefixSide::drop(Communicator& comm, const std::string& name) {
+  CAIRN_TRY(owner_.look_again(comm));
+  CAIRN_ASSIGN(const bool is_of_scr, owner_.is_owned() ? scr_.drop_named(comm, owner_.site(), name)
+                                                       : Result<bool>(false));
   if (is_of_scr) return {};
-  CAIRN_ASSIGN(const DatasetRecord record, share_record("SCR_Drop", name));
-  give_names_before_drop();
-  Status dropped = drop_dataset(record);
-  announce_first();
+  CAIRN_ASSIGN(const DatasetRecord record, share_record(comm, "SCR_Drop", name));
+  give_names_before_drop(comm);
+  Status dropped = retention_.drop(comm, owner_.site(), record);
+  owner_.announce_first(comm);
   return dropped;
 }
 
 /// The files of what is dropped stay: under names that somebody can find them by.
-void PrefixSide::give_names_before_drop() {
-  if (const Status settled = settle_older(); !settled)
-    tell(Severity::warning, "some files in {} may keep their temporary names: {}", settings_.prefix,
-         settled.error().text);
-}
-
-Status PrefixSide::drop_dataset(const DatasetRecord& record) {
-  return on_keeper(comm_, site_, [&](Keeper& keeper) -> Status {
-    CAIRN_TRY(keeper.drop(record.info));
-    return keeper.save_listing();
-  });
+void PrefixSide::give_names_before_drop(Communicator& comm) {
+  if (const Status settled = owner_.settle_older(comm); !settled)
+    log_.warning("some files in {} may keep their temporary names: {}", settings_.prefix,
+                 settled.error().text);
 }
 
 /// All that have the name.
-Status PrefixSide::remove(const std::string& name) {
-  CAIRN_TRY(look_again());
-  if (owned_) CAIRN_TRY(scr_.import_to_delete(site_, name));
-  CAIRN_TRY(on_keeper(comm_, site_, [&](Keeper& keeper) { return delete_saved(keeper, name); }));
-  auto record = share_record("SCR_Delete", name);
+Status PrefixSide::remove(Communicator& comm, const std::string& name) {
+  CAIRN_TRY(owner_.look_again(comm));
+  if (owner_.is_owned()) CAIRN_TRY(scr_.import_to_delete(comm, owner_.site(), name));
+  CAIRN_TRY(on_keeper(comm, owner_.site(),
+                      [&](Keeper& keeper) { return saved_.remove(owner_.site(), keeper, name); }));
+  auto record = share_record(comm, "SCR_Delete", name);
   if (!record) return tl::unexpected(record.error());
   Status removed;
-  for (; removed && record; record = share_record("SCR_Delete", name)) {
-    removed = remove_dataset(*record);
+  for (; removed && record; record = share_record(comm, "SCR_Delete", name)) {
+    removed = retention_.remove(comm, owner_.site(), *record);
     // SCR may have left an older dataset of this name, which the deleted one has hidden.
-    if (removed && owned_) removed = scr_.import_to_delete(site_, name);
+    if (removed && owner_.is_owned()) removed = scr_.import_to_delete(comm, owner_.site(), name);
   }
-  announce_first();
+  owner_.announce_first(comm);
   const bool all = record || record.error().code == Code::not_found;
   return all ? removed : tl::unexpected(record.error());
-}
-
-Status PrefixSide::remove_dataset(const DatasetRecord& record) {
-  CAIRN_TRY(take_out(record));
-  return remove_files_of(record);
-}
-
-/// Not where other datasets may not be asked, then, whether they have the same files.
-Status PrefixSide::take_out(const DatasetRecord& record) {
-  const Status taken_out = on_keeper(comm_, site_, [&](Keeper& keeper) -> Status {
-    CAIRN_TRY(refuse_unread_beside(keeper.unread()));
-    return keeper.take_out_for_good(record);
-  });
-  if (taken_out) return {};
-  return fail(taken_out.error().code, "{} was not deleted from {}: {}", record.label(),
-              settings_.prefix, taken_out.error().text);
-}
-
-Status PrefixSide::remove_files_of(const DatasetRecord& record) {
-  const auto kept = remove_files(comm_, site_, record.info, record.ranks_per_manifest);
-  if (!kept)
-    return fail(kept.error().code,
-                "{} is deleted from {}, but some of its files could not be removed: {}; the next "
-                "run tries again",
-                record.label(), settings_.prefix, kept.error().text);
-  if (const std::string said = said_of_kept(*kept); !said.empty())
-    tell(kept->is_as_written() ? Severity::info : Severity::warning, "{} is deleted from {}: {}",
-         record.label(), settings_.prefix, said);
-  return on_keeper(comm_, site_, [](Keeper& keeper) { return keeper.save_listing(); });
 }
 
 }  // namespace cairn

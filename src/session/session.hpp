@@ -1,30 +1,14 @@
 // The job's view of Cairn: what scr.h stands on.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
-#include "base/log.hpp"
-#include "comm/communicator.hpp"
-#include "config/settings.hpp"
-#include "files/background.hpp"
-#include "files/clock.hpp"
-#include "files/files.hpp"
-#include "prefix/event_log.hpp"
-#include "prefix/known_names.hpp"
-#include "recovery/broadcast_files.hpp"
-#include "recovery/cached_dataset.hpp"
-#include "restart/restart_decision.hpp"
 #include "session/cadence.hpp"
+#include "session/dataset_writer.hpp"
 #include "session/halting.hpp"
-#include "session/levels.hpp"
-#include "session/open_stores.hpp"
-#include "session/prefix_side.hpp"
-#include "session/rank_in_names.hpp"
-#include "session/routing.hpp"
+#include "session/restarting.hpp"
 
 namespace cairn {
 
@@ -112,9 +96,9 @@ class Session {
   /// Local. CHECKPOINT, for messages.
   std::string_view state_name() const;
   /// Local.
-  int rank() const { return comm_.rank(); }
+  int rank() const { return run_.rank; }
   /// Local. Of the ranks on the nodes.
-  const Placement& placement() const { return placement_; }
+  const Placement& placement() const { return run_.placement; }
 
  private:
   enum class Phase { idle, restart, checkpoint, output, ended };
@@ -123,181 +107,42 @@ class Session {
 
   // init
   Status prepare();
-  void settle_identity();
+  Status open_stores_and_recover();
   Status open_prefix();
   Status purge_if_asked();
 
   // the rules of every call
   Status enter(std::string_view call, Phase required, std::string_view arguments = "",
                std::span<std::int64_t> also = {});
-  Status wrong_state(std::string_view call, Phase required);
+  Status wrong_state(std::string_view call, Phase required) const;
   static std::string_view name_of_phase(Phase phase);
 
-  // datasets
   Status start(Phase phase, const std::string& name, std::uint32_t flags);
   Status complete(Phase phase, bool valid);
-  Uuid draw_uuid() const;
-  Status make_dataset(const Uuid& uuid, const std::string& name, std::uint32_t flags);
-  Status make_place_of_current();
-  Status make_rank_folder();
-  Result<std::vector<FileEntry>> collect_files(bool valid);
-  Status agree_on_files(const Result<std::vector<FileEntry>>& mine, const NameEvidence& of_all);
-  void name_shared_file(Error& error, const NameEvidence& of_all);
-  Result<std::vector<FileEntry>> look_at_files();
-  Status check_names(const std::vector<FileEntry>& mine, const NameEvidence& of_all);
-  Status accept_no_files();
-  RankRecord record_of_current(std::vector<FileEntry> files) const;
-  Status protect_current(std::vector<FileEntry> files);
-  void take_in_current(RankRecord record, std::int64_t written_us);
-  void report_commit(const RankRecord& record, std::int64_t written_us);
+  void count(const Status& checkpoint);
   void log_computing();
-  double seconds_since(std::int64_t steady_us) const;
-  void log_end(const Status& done);
-  Status flush_what_is_due();
-  bool belongs_in_prefix(const CachedDataset& dataset);
-  void look_for_what_has_gone();
-  std::vector<Uuid> due_in_prefix();
-  Status check_copied(const std::vector<Uuid>& due) const;
-  void abandon_current();
-  enum class Parity { removed, recycled };
-  void remove_everywhere(const CachedDataset& dataset, Parity parity = Parity::removed);
-  void drop_spares();
-  void evict(std::size_t store, std::size_t keep);
-  void make_room_after(Error& error);
-  void warn_if_too_small(std::uint64_t data_bytes);
-  void warn_open_elsewhere(const std::string& file);
-
-  // the prefix directory (session_prefix.cpp)
-  void learn_from_prefix();
-  bool is_overdue();
-  void remove_deleted();
-  void look_for_prefix_again();
-  void ask_again();
-  Status claim_prefix();
-  Status publish_current();
-  std::vector<CachedPart> cached_parts() const;
-  Status flush_dataset(CachedDataset& dataset);
-  Status flush_due(bool all = false);
-  CachedDataset* newest_checkpoint();
-  bool is_news(const Error& trouble);
-  Status find_restart();
-  RestartDecision decide();
-  RestartFacts restart_facts();
-  void carry_out(const RestartDecision& decision);
-  Status prepare_restart(const RestartDecision& decision);
-  Status take_from_prefix(const RestartDecision& decision);
-  void import_what_comes_next();
-  void warn_from_scratch(const std::string& why);
-  void report_what_is_passed_over();
-  std::string what_caches_lost() const;
-  void log_fetch(const DatasetRecord& dataset, const Status& taken, double seconds);
-  Status refuse_to_start(const RestartDecision& refusal);
-  Status take_into_cache(const DatasetRecord& candidate);
-  Status take_in_place(const DatasetRecord& candidate);
-  void learn_names(const DatasetInfo& dataset, const std::vector<RankRecord>& records);
-  void insert(CachedDataset dataset);
-  Result<RankRecord> fetch_aside(const DatasetRecord& candidate, Store& store);
-  Status take_fetched(const RankRecord& flushed, const Level& level, CachedDataset& dataset);
-  bool has_remains_of(const Uuid& uuid) const;
-  void forget_remains_of(const Uuid& uuid);
-  void go_back_to(const DatasetInfo& named);
-  void take_current_as_request();
-
-  // what another number of ranks has written (session_elastic.cpp)
-  bool is_elastic() const { return settings_.elastic && settings_.fetch; }
-  std::vector<CachedPart> recorded_parts(const CachedDataset& dataset);
-  ReadRecord read_own_records();
-  Status offer_copy(CachedDataset& dataset);
-  void warn_of_no_copy(const DatasetInfo& dataset, const Error& error);
-  Status flush_what_others_wrote(CachedDataset& dataset);
-  void flush_datasets_of_others();
-  Status restart_in_prefix(const Uuid& uuid);
-  Status take_copy(const Uuid& uuid);
-
-  CachedDataset* restart_candidate();
-  Status check_ranks();
-  Uuid newest_restorable();
+  std::optional<DatasetInfo> find_in_cache(const std::string& name);
   std::vector<std::int64_t> find_named(const std::string& name);
-  void drop_old_broadcasts();
-  Status open_for_restart(CachedDataset& dataset);
-  Status leave_out(CachedDataset& dataset, CachedDataset::State state, const Status& why,
-                   const std::string& remedy);
-  Status place_broadcast(const CachedDataset& dataset);
-  bool written_by_as_many(const DatasetInfo& dataset) const {
-    return dataset.ranks == static_cast<std::uint32_t>(comm_.size());
-  }
-  std::optional<std::string> find_in_restart(const std::string& path);
-  std::optional<std::string> find_anybodys(const CachedDataset& dataset,
-                                           const std::string& path) const;
-  bool is_broadcast(const std::string& path) const;
-
   void learn_from_rank_0(bool& due);
   void warn_if_never_due();
-  void count(const Status& checkpoint);
-
-  template <class... Args>
-  void tell(fmt::format_string<Args...> format, Args&&... args) const {
-    if (comm_.rank() == 0) log_.info(format, std::forward<Args>(args)...);
-  }
-  template <class... Args>
-  void warn(fmt::format_string<Args...> format, Args&&... args) const {
-    if (comm_.rank() == 0) log_.warning(format, std::forward<Args>(args)...);
-  }
 
   Communicator& comm_;
-  Files& files_;
-  Clock& clock_;
-  Background& background_;
-  Log log_;
-  const Settings settings_;
-
-  Placement placement_;
-  std::vector<Store> stores_;
-  std::vector<Level> levels_;
-  PrefixIdentity identity_;
-  Locks locks_;
-
-  Phase phase_ = Phase::idle;
-  std::vector<CachedDataset> datasets_;  ///< newest first, the same on all ranks
-  bool restart_done_ = false;
-  std::optional<Uuid> went_on_from_;  ///< as SCR_Current has it, since when nothing was made
-  std::optional<Uuid> asked_for_;     ///< by SCR_Current, before SCR_Have_restart
-  RestartAttempts attempts_;          ///< what was done to answer SCR_Have_restart
-  Status refusal_;                    ///< why the run must not start
-  bool may_ask_again_ = false;        ///< the refusal is for a reason that may pass
-  ChangeFilter current_ignored_;      ///< why SCR_CURRENT has no effect; on rank 0
-  bool from_scratch_ = false;  ///< the log says that it begins so, although there was a checkpoint
-  std::string given_up_;       ///< why the newest checkpoint was removed that this run was offered
-  Uuid no_copy_told_;          ///< what was told to be in the caches and not to be had
-  bool flush_wanted_ = false;  ///< of the newest checkpoint
-  std::uint64_t last_number_ = 0;
-  std::uint64_t last_checkpoint_ = 0;
-  bool size_told_ = false;
-  bool first_told_ = false;
-  bool no_files_told_ = false;
-  bool open_elsewhere_reported_ = false;
-
-  /// The dataset being written.
-  CachedDataset current_;
-  std::size_t current_level_ = 0;
-  std::int64_t started_us_ = 0;
-  std::int64_t computes_since_us_ = 0;
-  Routing routing_;
-  /// Of each dataset that is read where it is: the files that others have written.
-  std::map<Uuid, KnownNames> known_names_;
-  BroadcastFiles broadcast_;
-  EventLog events_;
+  ThisRun run_;
+  CachedDatasets cached_;
   PrefixSide prefix_;
-  ChangeFilter prefix_trouble_;            ///< why nothing can be written there
-  bool is_missing_path_reported_ = false;  ///< in a dataset, as the prefix directory is missing
-  ChangeFilter refusals_;                  ///< why a restart is refused
-  ChangeFilter refused_starts_;            ///< why no dataset can be begun there
-
+  Flushing flushing_;
+  Routing routing_;
+  DatasetWriter writer_;
+  RestartFiles restart_files_;
+  Restarting restarting_;
   Cadence cadence_;  ///< on rank 0
   Halting halting_;  ///< on rank 0
+
+  Phase phase_ = Phase::idle;
+  std::int64_t computes_since_us_ = 0;
   Halting::State halting_state_ = Halting::State::goes_on;
-  bool never_due_ = false;     ///< SCR_Need_checkpoint has said no, and always will
-  bool no_need_told_ = false;  ///< the last answer of SCR_Need_checkpoint, until acted upon
+  bool is_never_due_told_ = false;  ///< SCR_Need_checkpoint has said no, and always will
+  bool is_no_need_told_ = false;    ///< the last answer of SCR_Need_checkpoint, until acted upon
   bool at_checkpoint_ = true;
 };
 

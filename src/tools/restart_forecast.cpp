@@ -17,12 +17,12 @@ class Forecaster {
     if (!settings.cache_purge) now_.cached = facts.cached_datasets();
     now_.trouble = facts.prefix.trouble;
     now_.unread = facts.prefix.unread;
-    now_.scr_trouble = facts.prefix.scr_trouble;
+    now_.scr.trouble = facts.prefix.scr_trouble;
     if (!has_prefix() || purges_prefix(settings)) return;
     now_.listing = facts.prefix.listing;
     now_.current = facts.prefix.current;
-    now_.of_scr = unknown_of_scr(facts.prefix.scr, now_.listing, facts.prefix.dropped);
-    now_.current_of_scr = facts.prefix.scr.current;
+    now_.scr.unknown = unknown_of_scr(facts.prefix.scr, now_.listing, facts.prefix.dropped);
+    now_.scr.current = facts.prefix.scr.current;
     end_flushes();
   }
 
@@ -75,7 +75,7 @@ class Forecaster {
   std::string look_at(const RestartDecision& decision) {
     switch (decision.step) {
       case RestartStep::import_first:
-        return import(*find_in(now_.of_scr, decision.dataset));
+        return import(*find_in(now_.scr.unknown, decision.dataset));
       case RestartStep::offer_copy:
         return offer_copy(cached(decision.dataset));
       case RestartStep::copy_first:
@@ -106,7 +106,7 @@ class Forecaster {
         now_.listing.empty() || now_.listing.front().info.uuid < record.info.uuid;
     add(record.info, "it is imported from SCR's records first");
     if (!is_newest) now_.current = current;
-    std::erase_if(now_.of_scr, [&](const auto& one) { return one.info.uuid == record.info.uuid; });
+    std::erase_if(now_.scr.unknown, [&](const auto& one) { return one.info.uuid == record.info.uuid; });
     return {};
   }
 

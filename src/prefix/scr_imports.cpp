@@ -1,4 +1,4 @@
-#include "session/scr_imports.hpp"
+#include "prefix/scr_imports.hpp"
 
 #include <fmt/ranges.h>
 
@@ -9,6 +9,16 @@
 #include "prefix/fetch_order.hpp"
 
 namespace cairn {
+namespace {
+
+std::optional<std::size_t> share(Communicator& comm, std::optional<std::size_t> number) {
+  auto shared = static_cast<std::int64_t>(number.value_or(0)) + (number ? 1 : 0);
+  comm.bcast(mutable_bytes_of(shared), 0);
+  return shared == 0 ? std::nullopt : std::optional(static_cast<std::size_t>(shared - 1));
+}
+
+}  // namespace
+
 void ScrImports::look(Files& files) {
   if (index_ || !may_have_scr_index(files, settings_.prefix)) return;
   auto read = read_scr_index(files, settings_.prefix);
@@ -53,15 +63,17 @@ Result<Dropped> ScrImports::dropped(const Site& site) {
   return fail(dropped.error().code, "{}", text);
 }
 
-void ScrImports::tell_facts(const Site& site, RestartFacts& facts) {
+ScrFacts ScrImports::facts(const Site& site) {
   look(site.files);
+  ScrFacts facts;
   if (index_) {
     if (const auto dropped = this->dropped(site)) {
-      facts.of_scr = unknown_of_scr(*index_, site.keeper->listing(), *dropped);
-      facts.current_of_scr = index_->current;
+      facts.unknown = unknown_of_scr(*index_, site.keeper->listing(), *dropped);
+      facts.current = index_->current;
     }
   }
-  if (unread_) facts.scr_trouble = *unread_;
+  if (unread_) facts.trouble = *unread_;
+  return facts;
 }
 
 std::optional<std::size_t> ScrImports::number_of(const Uuid& dataset) const {
@@ -70,15 +82,9 @@ std::optional<std::size_t> ScrImports::number_of(const Uuid& dataset) const {
   return std::nullopt;
 }
 
-std::optional<std::size_t> ScrImports::share(std::optional<std::size_t> number) {
-  auto shared = static_cast<std::int64_t>(number.value_or(0)) + (number ? 1 : 0);
-  comm_.bcast(mutable_bytes_of(shared), 0);
-  return shared == 0 ? std::nullopt : std::optional(static_cast<std::size_t>(shared - 1));
-}
-
-Status ScrImports::import(const Site& site, const Uuid& dataset) {
+Status ScrImports::import(Communicator& comm, const Site& site, const Uuid& dataset) {
   const std::size_t number = number_of(dataset).value_or(0);
-  Status imported = import_one(site, number);
+  Status imported = import_one(comm, site, number);
   if (imported) return imported;
   if (index_) {
     imported.error().text = fmt::format("{} cannot be imported: {}",
@@ -88,11 +94,11 @@ Status ScrImports::import(const Site& site, const Uuid& dataset) {
   return imported;
 }
 
-Status ScrImports::import_one(const Site& site, std::size_t number) {
+Status ScrImports::import_one(Communicator& comm, const Site& site, std::size_t number) {
   const ImportAs as{settings_.node_name, static_cast<std::uint32_t>(settings_.block_bytes)};
   Status settled;
   const auto imported =
-      import_dataset(comm_, site, index_ ? &*index_ : nullptr, number, as, settled);
+      import_dataset(comm, site, index_ ? &*index_ : nullptr, number, as, settled);
   if (!imported) return tl::unexpected(imported.error());
   if (index_)
     log_.info("{} in {} is imported: {} of {}, {}; SCR's own records stay as they are",
@@ -119,18 +125,19 @@ Result<std::optional<std::size_t>> ScrImports::find_unknown(const Site& site,
   return number_of(wanted->info.uuid);
 }
 
-Result<std::optional<std::size_t>> ScrImports::share_unknown(const Site& site,
+Result<std::optional<std::size_t>> ScrImports::share_unknown(Communicator& comm, const Site& site,
                                                              const std::string& name) {
   const auto found = find_unknown(site, name);
-  CAIRN_TRY(agree(comm_, found ? Status{} : Status(tl::unexpected(found.error()))));
-  return share(found.value_or(std::nullopt));
+  CAIRN_TRY(agree(comm, found ? Status{} : Status(tl::unexpected(found.error()))));
+  return share(comm, found.value_or(std::nullopt));
 }
 
 /// What is not whole is not absent: the program has named it.
-Result<bool> ScrImports::import_named(const Site& site, const std::string& name) {
-  CAIRN_ASSIGN(const auto number, share_unknown(site, name));
+Result<bool> ScrImports::import_named(Communicator& comm, const Site& site,
+                                      const std::string& name) {
+  CAIRN_ASSIGN(const auto number, share_unknown(comm, site, name));
   if (!number) return false;
-  const Status imported = import_one(site, *number);
+  const Status imported = import_one(comm, site, *number);
   if (imported) return true;
   const Code code = imported.error().code;
   return fail(code == Code::not_found ? Code::lost : code,
@@ -146,10 +153,10 @@ Status ScrImports::drop_one(Keeper& keeper, const DatasetRecord& record) {
   return {};
 }
 
-Result<bool> ScrImports::drop_named(const Site& site, const std::string& name) {
-  CAIRN_ASSIGN(const auto number, share_unknown(site, name));
+Result<bool> ScrImports::drop_named(Communicator& comm, const Site& site, const std::string& name) {
+  CAIRN_ASSIGN(const auto number, share_unknown(comm, site, name));
   if (!number) return false;
-  const Status dropped = on_keeper(comm_, site, [&](Keeper& keeper) -> Status {
+  const Status dropped = on_keeper(comm, site, [&](Keeper& keeper) -> Status {
     CAIRN_TRY(drop_one(keeper, record_of_scr(index_->datasets[*number])));
     return keeper.save_listing();
   });
@@ -157,11 +164,11 @@ Result<bool> ScrImports::drop_named(const Site& site, const std::string& name) {
   return true;
 }
 
-Status ScrImports::import_to_delete(const Site& site, const std::string& name) {
-  const auto imported = import_named(site, name);
+Status ScrImports::import_to_delete(Communicator& comm, const Site& site, const std::string& name) {
+  const auto imported = import_named(comm, site, name);
   if (imported) return {};
   if (may_import_later(imported.error().code)) return tl::unexpected(imported.error());
-  CAIRN_ASSIGN(const bool is_dropped, drop_named(site, name));
+  CAIRN_ASSIGN(const bool is_dropped, drop_named(comm, site, name));
   if (is_dropped && index_) log_.warning("{}", imported.error().text);
   return {};
 }
@@ -175,9 +182,9 @@ Status ScrImports::drop_newer(const Site& site, const Uuid& than) {
   return {};
 }
 
-Status ScrImports::pass_over(const Site& site) {
+Status ScrImports::pass_over(Communicator& comm, const Site& site) {
   constexpr std::string_view what = "what of SCR's datasets SCR_PREFIX_PURGE=1 is to pass over";
-  return on_keeper(comm_, site, [&](Keeper& keeper) -> Status {
+  return on_keeper(comm, site, [&](Keeper& keeper) -> Status {
     if (!index_ && unread_ && unread_->may_pass)
       return fail(Code::io, "it is unknown {}: {}", what, unread_->text);
     if (!index_) return {};

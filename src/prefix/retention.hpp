@@ -1,0 +1,40 @@
+// What is deleted from the prefix directory and dropped from its index, and what stays.
+#pragma once
+
+#include "base/log.hpp"
+#include "config/settings.hpp"
+#include "prefix/flush_plan.hpp"
+#include "prefix/site.hpp"
+
+namespace cairn {
+
+/// All functions are collective, but for those without a communicator. Errors are agreed.
+class Retention {
+ public:
+  /// `log`: silent but on rank 0. `settings` must outlive this.
+  Retention(const Settings& settings, Log log) : settings_(settings), log_(std::move(log)) {}
+
+  /// SCR_PREFIX_SIZE. Trouble is only told.
+  void keep_to_window(Communicator& comm, const Site& site) const;
+  /// Deletes this one, files and all; refused where datasets whose records cannot be read now might
+  /// have the same files.
+  Status remove(Communicator& comm, const Site& site, const DatasetRecord& record) const;
+  /// Takes it out of the index; its files stay.
+  Status drop(Communicator& comm, const Site& site, const DatasetRecord& record) const;
+  /// SCR_PREFIX_PURGE: deletes all, as SCR_Delete does, but for files that Cairn did not write.
+  /// `cached`: what this rank's caches have; it stays there and is not copied again.
+  Status purge(Communicator& comm, const Site& site, const std::vector<CachedPart>& cached) const;
+
+ private:
+  const DatasetRecord* next_to_go(const Keeper& keeper) const;
+  Status take_out(Communicator& comm, const Site& site, const DatasetRecord& record) const;
+  Status remove_files_of(Communicator& comm, const Site& site, const DatasetRecord& record) const;
+  Status note_purged(Communicator& comm, const Site& site, const std::vector<DatasetRecord>& purged,
+                     const std::vector<CachedPart>& cached) const;
+  void tell_of_purge(const std::vector<std::string>& names, std::string_view what) const;
+
+  const Settings& settings_;
+  Log log_;
+};
+
+}  // namespace cairn

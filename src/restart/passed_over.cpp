@@ -1,0 +1,110 @@
+#include "restart/passed_over.hpp"
+
+#include <algorithm>
+
+#include "prefix/attempt_book.hpp"
+#include "prefix/fetch_order.hpp"
+
+namespace cairn {
+namespace {
+
+class Report {
+ public:
+  Report(const RestartFacts& facts, const Settings& settings, const std::set<Uuid>& tried,
+         const Uuid& offered, bool is_reason_known)
+      : facts_(facts),
+        settings_(settings),
+        tried_(tried),
+        offered_(offered),
+        is_newest_wanted_(offered == Uuid{} && !is_reason_known) {}
+
+  PassedOver run() {
+    tell_of_current();
+    for (const DatasetRecord& record : facts_.listing)
+      tell(record, tried_.contains(record.info.uuid));
+    for (const DatasetRecord& record : facts_.held_back)
+      if (record.quarantined) tell(record, false);
+    if (is_newest_wanted_ && !facts_.damaged.empty())
+      found_.newest = fmt::format("its record cannot be read: {}", facts_.damaged.front());
+    return std::move(found_);
+  }
+
+ private:
+  void tell(const DatasetRecord& record, bool is_told) {
+    if (!record.info.is_checkpoint() || record.info.uuid <= offered_) return;
+    const std::string text = fmt::format("{} {}", record.label(), why(record));
+    if (std::exchange(is_newest_wanted_, false))
+      found_.newest = text;
+    else if (is_marked(record) && !is_told)
+      found_.warnings.push_back(text);
+  }
+
+  static bool is_marked(const DatasetRecord& record) {
+    return record.quarantined || !record.is_sound();
+  }
+
+  /// And what brings it back.
+  std::string why(const DatasetRecord& record) const {
+    const std::string& name = record.info.name;
+    const bool is_listed = find_in(facts_.listing, record.info.uuid) != nullptr;
+    if (record.quarantined)
+      return fmt::format("is not used: it is in quarantine, {}. {}", why_in_quarantine(record),
+                         text_of_lifting(record, is_listed, settings_));
+    if (!record.replaced_by.empty())
+      return fmt::format("is not used: {} has overwritten some of its files", record.replaced_by);
+    if (record.failed_us != 0)
+      return fmt::format(
+          "is not used: an earlier restart from it failed ({}); \"cairn verify --repair {}\" "
+          "repairs it if that is possible, and \"cairn index quarantine --lift {}\" lets restarts "
+          "use it again",
+          record.failure, name, name);
+    if (!settings_.fetch) return "is not fetched, because SCR_FETCH=0";
+    if (!has_right_ranks(record, facts_.ranks, settings_))
+      return fmt::format(
+          "is not used: it was written by {} ranks, and CAIRN_ON_MISMATCH=fresh is set",
+          record.info.ranks);
+    if (tried_.contains(record.info.uuid)) return "was tried, but could not be used";
+    if (settings_.on_fetch_fail == OnFetchFail::fresh)
+      return "is not tried, because CAIRN_ON_FETCH_FAIL=fresh";
+    return "is not tried";
+  }
+
+  /// Where the caches have another one than somebody has named. That the newest there is older than
+  /// what the caches have is as it always is.
+  void tell_of_current() {
+    const DatasetRecord* current = find_named(facts_.listing, facts_.current);
+    if (offered_ == Uuid{} || current == nullptr || !current->info.is_checkpoint()) return;
+    if (tried_.contains(offered_) || tried_.contains(current->info.uuid)) return;  // told already
+    if (current->info.uuid > offered_ && !is_marked(*current)) {
+      found_.warnings.push_back(fmt::format(
+          "{}, the current dataset of {}, {}. The restart uses an older checkpoint from the caches",
+          current->label(), settings_.prefix, why(*current)));
+      return;
+    }
+    const bool went_back =
+        std::any_of(facts_.listing.begin(), facts_.listing.end(), [&](const auto& record) {
+          return record.info.is_checkpoint() && record.info.uuid > current->info.uuid;
+        });
+    if (current->info.uuid < offered_ && went_back && settings_.current.empty())
+      found_.warnings.push_back(fmt::format(
+          "{}, the current dataset of {}, is not used: the caches have a newer checkpoint. To use "
+          "it nevertheless, delete the caches by setting SCR_CACHE_PURGE=1 for one run",
+          current->label(), settings_.prefix));
+  }
+
+  const RestartFacts& facts_;
+  const Settings& settings_;
+  const std::set<Uuid>& tried_;
+  const Uuid offered_;
+  bool is_newest_wanted_;
+  PassedOver found_;
+};
+
+}  // namespace
+
+PassedOver passed_over(const RestartFacts& facts, const Settings& settings,
+                       const std::set<Uuid>& tried, const Uuid& offered, bool is_reason_known) {
+  return Report(facts, settings, tried, offered, is_reason_known).run();
+}
+
+}  // namespace cairn

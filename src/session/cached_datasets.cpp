@@ -1,0 +1,167 @@
+#include "session/cached_datasets.hpp"
+
+#include <utility>
+
+#include "cache/catalog.hpp"
+#include "session/space.hpp"
+
+namespace cairn {
+
+CachedDataset* CachedDatasets::find(const Uuid& uuid) {
+  const auto found = std::find_if(datasets_.begin(), datasets_.end(),
+                                  [&](const auto& dataset) { return dataset.info.uuid == uuid; });
+  return found == datasets_.end() ? nullptr : &*found;
+}
+
+CachedDataset* CachedDatasets::newest_checkpoint() {
+  const auto newest = std::find_if(datasets_.begin(), datasets_.end(),
+                                   [](const auto& dataset) { return dataset.restorable(); });
+  return newest == datasets_.end() ? nullptr : &*newest;
+}
+
+void CachedDatasets::insert(CachedDataset dataset) {
+  const auto older = std::find_if(datasets_.begin(), datasets_.end(), [&](const auto& other) {
+    return other.info.uuid < dataset.info.uuid;
+  });
+  datasets_.insert(older, std::move(dataset));
+}
+
+RankFolder CachedDatasets::own_folder(const CachedDataset& dataset) const {
+  return run_.stores[dataset.store].rank_folder(dataset.info, run_.rank);
+}
+
+std::vector<std::string> CachedDatasets::own_paths(const CachedDataset& dataset) const {
+  const RankFolder folder = own_folder(dataset);
+  std::vector<std::string> paths;
+  for (const FileEntry& file : dataset.record.files) paths.push_back(folder.file(file.name));
+  return paths;
+}
+
+std::vector<CachedPart> CachedDatasets::parts() const {
+  std::vector<CachedPart> parts;
+  for (const CachedDataset& dataset : datasets_) {
+    if (dataset.usable()) {
+      parts.push_back({dataset.info.uuid, run_.rank, own_folder(dataset)});
+      continue;
+    }
+    for (const RankFolder& folder : dataset.parts)
+      if (const auto owner = owner_of(folder)) parts.push_back({dataset.info.uuid, *owner, folder});
+  }
+  return parts;
+}
+
+ReadRecord CachedDatasets::read_own_records() const {
+  return [&files = run_.files](const CachedPart& part) -> Result<RankRecord> {
+    HeldPart held = read_part(files, part.folder, part.rank);
+    if (held.own.empty())
+      return fail(Code::corrupt, "there is no record of rank {} in {}", part.rank,
+                  part.folder.path);
+    return std::move(held.own[0].record);
+  };
+}
+
+std::vector<CachedPart> CachedDatasets::recorded_parts(const CachedDataset& dataset) const {
+  const ReadRecord read = read_own_records();
+  std::vector<CachedPart> parts;
+  for (const RankFolder& folder : dataset.parts)
+    if (const auto owner = owner_of(folder)) {
+      const CachedPart part{dataset.info.uuid, *owner, folder};
+      if (read(part)) parts.push_back(part);
+    }
+  return parts;
+}
+
+void CachedDatasets::remove(Communicator& comm, const CachedDataset& dataset, Parity parity) {
+  const auto note = [log = run_.own_log, rank = run_.rank](const Status& status) {
+    if (!status) log.warning("rank {}: {}", rank, status.error().text);
+  };
+  const auto without_throwing = [note](const std::function<Status()>& action) {
+    try {
+      note(action());
+    } catch (const std::exception& error) {
+      note(fail(Code::io, "cannot remove an older dataset: {}", error.what()));
+    }
+  };
+  if (dataset.in_prefix()) return;
+  for (const RankFolder& part : dataset.parts) note(remove_all(run_.files, part.record()));
+  comm.barrier();
+  const RankFolder own = own_folder(dataset);
+  for (const RankFolder& part : dataset.parts) {
+    const bool keep = parity == Parity::recycled && part.path == own.path &&
+                      dataset.record.encoding.members.size() > 1;
+    run_.background.post(
+        dataset.record.data_bytes(),
+        [=, store = run_.stores[dataset.store], rank = run_.rank,
+         spare = keep ? part.parity(dataset.record.encoding.generation) : ""]() mutable {
+          without_throwing([&] {
+            return spare.empty() ? store.remove(part) : store.recycle(part, spare, rank);
+          });
+        });
+  }
+}
+
+void CachedDatasets::wait_for_removal(Communicator& comm) {
+  run_.background.wait();
+  comm.barrier();
+}
+
+void CachedDatasets::drop_spares() {
+  for (Store& store : run_.stores) run_.warn_if(store.drop_spare(run_.rank));
+}
+
+/// From all stores those go to which no run can go back, once there is a newer one to which it can:
+/// until then a later run, on other nodes or with more space, may still find them whole. Outputs
+/// stay until they are where they must be, and go then, unless they are checkpoints too. What is
+/// neither goes with the next dataset.
+void CachedDatasets::evict(Communicator& comm, std::size_t store, std::size_t keep) {
+  std::vector<CachedDataset> kept;
+  std::size_t checkpoints = 0;
+  bool newer_is_safe = false;
+  const auto is_superseded = [&](const CachedDataset& dataset) {
+    if (dataset.state == CachedDataset::State::left_alone) return false;
+    if (dataset.info.is_output() && !dataset.flushed) return false;
+    if (!dataset.usable() || dataset.quarantined) return newer_is_safe;
+    if (!dataset.is_in(store)) return false;
+    if (dataset.info.is_checkpoint()) return ++checkpoints > keep;
+    return dataset.flushed || dataset.info.uuid != datasets_[0].info.uuid;
+  };
+  std::vector<bool> goes;
+  for (const CachedDataset& dataset : datasets_) {
+    goes.push_back(is_superseded(dataset));
+    newer_is_safe = newer_is_safe || dataset.restorable();
+  }
+  for (std::size_t i = 0; i < goes.size(); ++i)
+    if (goes[i])
+      remove(comm, datasets_[i], Parity::recycled);
+    else
+      kept.push_back(std::move(datasets_[i]));
+  datasets_ = std::move(kept);
+}
+
+void CachedDatasets::make_room_after(Communicator& comm, Error& error, std::size_t store) {
+  if (error.code != Code::no_space) return;
+  const auto is_given_up = [](const CachedDataset& dataset) {
+    return dataset.state == CachedDataset::State::unusable || dataset.quarantined;
+  };
+  const bool safe = newest_checkpoint() != nullptr;
+  error.text += outputs_held(datasets_, store);
+  run_.background.wait();
+  drop_spares();
+  if (!safe) return;
+  for (const CachedDataset& dataset : datasets_)
+    if (is_given_up(dataset))
+      run_.shared_log.info(
+          "the leftovers of dataset {}, from which no run can restart, are removed to free space",
+          dataset.info.number);
+  remove_if(comm, is_given_up);
+}
+
+bool CachedDatasets::warn_if_too_small(Communicator& comm, std::uint64_t data_bytes) {
+  if (allreduce(comm, static_cast<std::int64_t>(data_bytes), Reduce::max) == 0) return false;
+  const Status fits = check_space(comm, run_.stores, run_.levels, run_.placement, run_.settings,
+                                  datasets_, data_bytes);
+  if (!fits) run_.shared_log.warning("{}", fits.error().text);
+  return true;
+}
+
+}  // namespace cairn

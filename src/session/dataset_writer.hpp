@@ -1,0 +1,87 @@
+// Makes a dataset, from Start to Complete: where its files go, whether they are what the program
+// says, and how it is protected or published.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "session/cached_datasets.hpp"
+#include "session/flushing.hpp"
+#include "session/rank_in_names.hpp"
+#include "session/routing.hpp"
+
+namespace cairn {
+
+/// Functions with a communicator are collective.
+class DatasetWriter {
+ public:
+  /// All must outlive this.
+  DatasetWriter(ThisRun& run, CachedDatasets& cached, PrefixSide& prefix, Flushing& flushing,
+                Routing& routing)
+      : run_(run), cached_(cached), prefix_(prefix), flushing_(flushing), routing_(routing) {}
+
+  /// The numbers of the next ones come after these.
+  void count_from(std::uint64_t number, std::uint64_t checkpoint);
+  /// Which level the next checkpoint takes goes on from here.
+  void go_on_from(std::uint64_t checkpoint) { last_checkpoint_ = checkpoint; }
+  /// Later than all that are there.
+  Uuid draw_uuid() const;
+
+  /// `name` may be empty. Errors are agreed; nothing is begun then.
+  Status begin(Communicator& comm, const Uuid& uuid, const std::string& name, std::uint32_t flags);
+  /// Of the rank's files, as they are now; those in place are looked at in end() only, because
+  /// other ranks may still be writing to them.
+  Result<std::vector<FileEntry>> collect_files(bool valid) const;
+  NameEvidence evidence() const { return evidence_of(routing_.asked_for(), run_.rank); }
+  /// `some_failed`: collect_files() did, on some rank; `of_all`: the largest evidence. Protects and
+  /// commits, or publishes. On an error, which is agreed, the dataset is gone.
+  Status end(Communicator& comm, const Result<std::vector<FileEntry>>& files, bool some_failed,
+             const NameEvidence& of_all);
+
+  /// The one that is being made, or was last.
+  const CachedDataset& current() const { return current_; }
+  std::int64_t started_us() const { return started_us_; }
+  /// So much is known of the size of datasets: whether they fit is told once.
+  void warn_if_too_small(Communicator& comm, std::uint64_t data_bytes);
+
+ private:
+  Status make(Communicator& comm, const Uuid& uuid, const std::string& name, std::uint32_t flags);
+  Status make_place(Communicator& comm);
+  Status make_rank_folder(Communicator& comm);
+  Status agree_on_files(Communicator& comm, const Result<std::vector<FileEntry>>& mine,
+                        const NameEvidence& of_all);
+  void name_shared_file(Communicator& comm, Error& error, const NameEvidence& of_all);
+  Result<std::vector<FileEntry>> look_at_files() const;
+  Status check_names(Communicator& comm, const std::vector<FileEntry>& mine,
+                     const NameEvidence& of_all);
+  Status accept_no_files();
+  RankRecord record_of_current(std::vector<FileEntry> files) const;
+  Status protect(Communicator& comm, std::vector<FileEntry> files);
+  Status publish(Communicator& comm);
+  void take_in(Communicator& comm, RankRecord record, std::int64_t written_us);
+  void report_commit(Communicator& comm, const RankRecord& record, std::int64_t written_us);
+  void abandon(Communicator& comm);
+  void log_end(const Status& done);
+  void warn_open_elsewhere(const std::string& file);
+  const Level& level() const { return run_.levels[level_]; }
+
+  ThisRun& run_;
+  CachedDatasets& cached_;
+  PrefixSide& prefix_;
+  Flushing& flushing_;
+  Routing& routing_;
+
+  CachedDataset current_;
+  std::size_t level_ = 0;
+  std::int64_t started_us_ = 0;
+  std::uint64_t last_number_ = 0;
+  std::uint64_t last_checkpoint_ = 0;
+  bool is_size_told_ = false;
+  bool is_first_told_ = false;
+  bool are_no_files_told_ = false;
+  bool is_open_elsewhere_told_ = false;
+  bool is_missing_path_told_ = false;  ///< in a dataset, as the prefix directory is missing
+  ChangeFilter refused_starts_;        ///< why no dataset can be begun in the prefix directory
+};
+
+}  // namespace cairn

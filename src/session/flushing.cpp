@@ -1,0 +1,229 @@
+#include "session/flushing.hpp"
+
+#include <algorithm>
+
+#include "config/remedy.hpp"
+#include "recovery/restore.hpp"
+
+namespace cairn {
+
+void Flushing::settle_identity(Communicator& comm) {
+  PrefixIdentity& identity = run_.identity;
+  if (identity.is_settled || !prefix_.owner().is_owned()) return;
+  settle_prefix_identity(comm, run_.files, run_.clock, run_.settings, run_.own_log, identity);
+  if (identity.is_settled)
+    note_prefix(run_.files, run_.locks, identity.note(run_.settings.prefix), run_.own_log);
+}
+
+void Flushing::learn_from_prefix(Communicator& comm) {
+  if (const Status known = prefix_.mark_flushed(comm, cached_.all()); !known)
+    run_.shared_log.warning("cannot copy anything to {} now: {}", run_.settings.prefix,
+                            known.error().text);
+  remove_deleted(comm);
+  is_wanted_ = is_wanted_ || is_overdue(comm);
+}
+
+/// An earlier run has made a checkpoint that was to be copied, or one after it, and the newest in
+/// the prefix directory is older. Where the run has gone back since, they do not count on from that
+/// one, and nobody knows.
+bool Flushing::is_overdue(Communicator& comm) {
+  const CachedDataset* newest = cached_.newest_checkpoint();
+  if (run_.settings.flush_interval == 0 || newest == nullptr || newest->flushed) return false;
+  if (!prefix_.owner().trouble().empty()) return false;  // nobody knows either
+  const auto copied = prefix_.newest_sound(comm);
+  const auto interval = static_cast<std::uint64_t>(run_.settings.flush_interval);
+  const std::uint64_t made = newest->info.checkpoint;
+  if (!copied) return made >= interval;
+  const bool went_back = made <= copied->info.checkpoint;
+  return copied->info.uuid < newest->info.uuid &&
+         (went_back || made / interval > copied->info.checkpoint / interval);
+}
+
+/// What `cairn index delete` has deleted does not come back from the caches. It is forgotten only
+/// when nothing of it is left there, so that a crash loses none.
+void Flushing::remove_deleted(Communicator& comm) {
+  const auto goes = [](const CachedDataset& dataset) {
+    return dataset.deleted && dataset.state != CachedDataset::State::left_alone;
+  };
+  const auto& all = cached_.all();
+  if (std::any_of(all.begin(), all.end(), goes)) {
+    for (const CachedDataset& dataset : all)
+      if (goes(dataset))
+        run_.shared_log.info("dataset {} was deleted from {}, so it is removed from the cache too",
+                             dataset.info.number, run_.settings.prefix);
+    cached_.remove_if(comm, goes);
+    cached_.wait_for_removal(comm);
+  }
+  prefix_.forget_deleted(cached_.all());
+}
+
+Status Flushing::claim(Communicator& comm) {
+  Status claimed = prefix_.owner().claim(comm);
+  if (claimed) settle_identity(comm);
+  Status known = prefix_.mark_flushed(comm, cached_.all());
+  return claimed ? known : claimed;
+}
+
+// --- copying ---
+
+/// A block that does not match its checksum any more is repaired first.
+Status Flushing::flush(Communicator& comm, CachedDataset& dataset) {
+  const std::vector<std::string> cached = cached_.own_paths(dataset);
+  const std::string& store = run_.stores[dataset.store].settings().path;
+  Status flushed = claim(comm);
+  if (flushed && dataset.flushed) return {};
+  if (flushed) {
+    flushed = prefix_.flush(comm, dataset, store, cached);
+    if (!flushed && is_damage(flushed.error().code)) {
+      CAIRN_TRY(
+          check_and_heal(comm, run_.files, run_.stores, run_.settings, dataset, run_.own_log));
+      flushed = prefix_.flush(comm, dataset, store, cached);
+    }
+  }
+  if (flushed) {
+    dataset.flushed = true;
+    trouble_ = {};
+    return {};
+  }
+  if (is_news(flushed.error()))
+    run_.shared_log.warning(
+        "{} stays in the cache, because it cannot be copied to {} now: {}{}", dataset.label(),
+        run_.settings.prefix, with_remedy(flushed.error(), run_.settings, Storage::prefix),
+        is_last_ ? ""
+                 : ". Cairn tries again with each dataset, and logs the same failure only once");
+  flushed.error().is_reported = true;
+  return flushed;
+}
+
+/// Nothing can be written to the prefix directory, and the log does not have that reason yet. On
+/// all ranks alike.
+bool Flushing::is_news(const Error& trouble) {
+  return trouble_.is_news(prefix_.owner().is_missing() ? missing : cause_of(trouble));
+}
+
+/// All outputs that are not there yet (with `all`, all datasets), the oldest first, then the newest
+/// checkpoint where one is due. The error of the dataset that was written last, if that one failed;
+/// others are only told.
+Status Flushing::flush_due(Communicator& comm, const Uuid& written, bool all) {
+  Status last;
+  if (!run_.settings.flush) return last;
+  const auto flush_one = [&](CachedDataset& dataset) {
+    Status flushed = flush(comm, dataset);
+    if (dataset.info.uuid == written) last = flushed;
+    return flushed.has_value();
+  };
+  for (auto dataset = cached_.all().rbegin(); dataset != cached_.all().rend(); ++dataset)
+    if (dataset->usable() && !dataset->flushed && (all || dataset->info.is_output()))
+      flush_one(*dataset);
+  CachedDataset* newest = cached_.newest_checkpoint();
+  if (!is_wanted_ || newest == nullptr) return last;
+  is_wanted_ = !newest->flushed && !flush_one(*newest);
+  return last;
+}
+
+Status Flushing::flush_others(Communicator& comm, CachedDataset& dataset) {
+  CAIRN_TRY(claim(comm));
+  if (dataset.flushed) return {};
+  CAIRN_TRY(prefix_.flush_parts(comm, dataset.info, run_.stores[dataset.store].settings().path,
+                                cached_.recorded_parts(dataset), cached_.read_own_records()));
+  dataset.flushed = true;
+  run_.shared_log.info("dataset {}, written by {} ranks, is now in {}", dataset.info.number,
+                       dataset.info.ranks, run_.settings.prefix);
+  return {};
+}
+
+/// Outputs must be there, as those of this number of ranks; SCR_FLUSH_ON_RESTART=1 brings all
+/// there, so that a program may read them itself, whatever its number of ranks.
+void Flushing::flush_datasets_of_others(Communicator& comm) {
+  const bool all = run_.settings.flush_on_restart;
+  if (!run_.settings.flush || (!is_elastic() && !all)) return;
+  for (auto dataset = cached_.all().rbegin(); dataset != cached_.all().rend(); ++dataset) {
+    const bool due = all || dataset->info.is_output();
+    if (dataset->state != CachedDataset::State::other_ranks || !due || dataset->flushed) continue;
+    if (const Status flushed = flush_others(comm, *dataset); !flushed)
+      run_.shared_log.warning(
+          "dataset {}, written by {} ranks, stays in the cache, because it cannot be copied to {}: "
+          "{}",
+          dataset->info.number, dataset->info.ranks, run_.settings.prefix, flushed.error().text);
+  }
+}
+
+// --- when ---
+
+void Flushing::flush_at_init(Communicator& comm) {
+  (void)flush_due(comm, {}, run_.settings.flush_on_restart);  // each failure has been told
+  flush_datasets_of_others(comm);
+}
+
+Status Flushing::flush_after(Communicator& comm, const CachedDataset& written) {
+  const std::uint64_t number = written.info.checkpoint;
+  const auto interval = static_cast<std::uint64_t>(run_.settings.flush_interval);
+  if (interval > 0 && number > 0 && number % interval == 0) is_wanted_ = true;
+  const Uuid uuid = written.info.uuid;
+  const std::string label = written.label();
+  const std::size_t store = written.store;
+  const Status flushed = flush_due(comm, uuid);
+  cached_.evict(comm, store, static_cast<std::size_t>(run_.stores[store].settings().count));
+  const CachedDataset* left = cached_.find(uuid);
+  if (flushed || left == nullptr || !left->usable()) return flushed;
+  Status not_copied =
+      fail(Code::not_copied, "{} is safe in the cache, but not yet in {}: {}", label,
+           run_.settings.prefix, with_remedy(flushed.error(), run_.settings, Storage::prefix));
+  not_copied.error().is_reported = flushed.error().is_reported;
+  return not_copied;
+}
+
+Status Flushing::flush_at_end(Communicator& comm) {
+  is_last_ = true;
+  is_wanted_ = run_.settings.flush_interval > 0;
+  look_for_what_has_gone(comm);
+  const std::vector<Uuid> due = due_in_prefix();
+  (void)flush_due(comm, {});  // each has been told; what is left of them is found below
+  flush_datasets_of_others(comm);
+  return check_copied(due);
+}
+
+/// When a run ends: what is in the caches, and must be in the prefix directory as well.
+bool Flushing::belongs_in_prefix(const CachedDataset& dataset) {
+  const bool readable =
+      dataset.usable() || (is_elastic() && dataset.state == CachedDataset::State::other_ranks);
+  const bool wanted = is_wanted_ && &dataset == cached_.newest_checkpoint();
+  return run_.settings.flush && readable && (dataset.info.is_output() || wanted);
+}
+
+/// From the prefix directory, of what this run has copied there: it is copied again.
+void Flushing::look_for_what_has_gone(Communicator& comm) {
+  const bool any = std::any_of(cached_.all().begin(), cached_.all().end(),
+                               [this](const auto& one) { return belongs_in_prefix(one); });
+  if (!any || !prefix_.owner().has_news(comm)) return;
+  if (const Status claimed = claim(comm); !claimed)
+    run_.shared_log.warning("cannot find out whether the datasets copied to {} are still there: {}",
+                            run_.settings.prefix, claimed.error().text);
+}
+
+std::vector<Uuid> Flushing::due_in_prefix() {
+  std::vector<Uuid> due;
+  for (const CachedDataset& dataset : cached_.all())
+    if (belongs_in_prefix(dataset) && !dataset.flushed) due.push_back(dataset.info.uuid);
+  return due;
+}
+
+Status Flushing::check_copied(const std::vector<Uuid>& due) const {
+  for (const CachedDataset& dataset : cached_.all()) {
+    const bool was_due = std::find(due.begin(), due.end(), dataset.info.uuid) != due.end();
+    if (!was_due || dataset.flushed) continue;
+    if (dataset.state == CachedDataset::State::unusable)
+      return fail(Code::lost, "{} is lost: {}", dataset.label(), dataset.reason);
+    return fail(
+        Code::not_copied,
+        "{} is not in {}, but safe in the caches of this job's nodes. To copy it, {}run "
+        "\"cairn scavenge\" before the allocation ends",
+        dataset.label(), run_.settings.prefix,
+        prefix_.owner().is_missing()
+            ? fmt::format("create that directory, set SCR_JOB_ID={}, and ", run_.settings.job_id)
+            : "");
+  }
+  return {};
+}
+
+}  // namespace cairn

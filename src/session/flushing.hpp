@@ -1,0 +1,63 @@
+// Which of the cached datasets belong in the prefix directory, and when they are copied there.
+#pragma once
+
+#include "session/cached_datasets.hpp"
+#include "session/prefix_side.hpp"
+
+namespace cairn {
+
+/// All functions are collective, but for those without a communicator.
+class Flushing {
+ public:
+  /// All must outlive this.
+  Flushing(ThisRun& run, CachedDatasets& cached, PrefixSide& prefix)
+      : run_(run), cached_(cached), prefix_(prefix) {}
+
+  /// The prefix directory exists no more than it did at Init: that has been told.
+  void expect_missing() { (void)trouble_.is_news(missing); }
+  /// What has become known of the prefix directory: which datasets it has, which are deleted there
+  /// and go from the caches too, and whether one is overdue there.
+  void learn_from_prefix(Communicator& comm);
+  /// The prefix directory is this run's. What it has may only be known from then on. Errors are
+  /// agreed.
+  Status claim(Communicator& comm);
+  /// Where the directory could not be read at Init, and is this run's now.
+  void settle_identity(Communicator& comm);
+
+  /// Copies it, unless it is there. A block that does not match its checksum any more is repaired
+  /// first. Errors are agreed, and told.
+  Status flush(Communicator& comm, CachedDataset& dataset);
+  /// As that, for one that another number of ranks has written; errors are not told.
+  Status flush_others(Communicator& comm, CachedDataset& dataset);
+
+  /// At Init: what an earlier run did not get out, and what is to be safe before it is computed on.
+  void flush_at_init(Communicator& comm);
+  /// After a dataset was written. not_copied if it was due, and is in the cache only; what is wrong
+  /// with it if it is found damaged there.
+  Status flush_after(Communicator& comm, const CachedDataset& written);
+  /// When the run ends. An error if what had to be copied could not be.
+  Status flush_at_end(Communicator& comm);
+
+ private:
+  bool is_overdue(Communicator& comm);
+  void remove_deleted(Communicator& comm);
+  Status flush_due(Communicator& comm, const Uuid& written, bool all = false);
+  void flush_datasets_of_others(Communicator& comm);
+  bool is_news(const Error& trouble);
+  bool belongs_in_prefix(const CachedDataset& dataset);
+  void look_for_what_has_gone(Communicator& comm);
+  std::vector<Uuid> due_in_prefix();
+  Status check_copied(const std::vector<Uuid>& due) const;
+  bool is_elastic() const { return run_.settings.elastic && run_.settings.fetch; }
+
+  static constexpr const char* missing = "it does not exist";
+
+  ThisRun& run_;
+  CachedDatasets& cached_;
+  PrefixSide& prefix_;
+  bool is_wanted_ = false;  ///< of the newest checkpoint
+  bool is_last_ = false;    ///< nothing is tried again in this run
+  ChangeFilter trouble_;    ///< why nothing can be copied
+};
+
+}  // namespace cairn

@@ -1,0 +1,93 @@
+#include "session/saved_copies.hpp"
+
+#include <algorithm>
+
+#include "prefix/contents.hpp"
+#include "prefix/fetch_order.hpp"
+#include "recovery/dead_caches.hpp"
+#include "recovery/remains.hpp"
+
+namespace cairn {
+namespace {
+
+/// The number of the dataset is part of the name of its folder.
+DatasetRecord record_of_deleted(const Remains& remains, const DatasetRecord* listed,
+                                const std::string& name, const std::string& job_id) {
+  if (listed != nullptr) return *listed;
+  DatasetRecord record;
+  record.info.uuid = remains.uuid;
+  record.info.number = remains.number;
+  record.info.name = name;
+  record.job_id = job_id;
+  return record;
+}
+
+Status remove_saved(Files& files, Clock& clock, const std::vector<std::string>& caches,
+                    const std::vector<Remains>& saved) {
+  if (saved.empty()) return {};
+  CAIRN_ASSIGN(const CacheLocks locks, lock_caches(files, clock, caches));
+  for (const Remains& remains : saved) CAIRN_TRY(remove_remains(files, remains));
+  return {};
+}
+
+}  // namespace
+
+Status SavedCopies::remove(const Site& site, Keeper& keeper, const std::string& name) {
+  const auto caches = saved_caches(site.files, site.folder);
+  if (!caches) {
+    tell_unseen(keeper, name, caches.error());
+    return {};
+  }
+  std::vector<std::string> unreadable;  // the others count
+  CAIRN_ASSIGN(auto saved, find_remains(site.files, *caches, RecordDetail::outline, &unreadable));
+  const auto listed = [&](const Uuid& uuid) {
+    const DatasetRecord* record = find_in(keeper.listing(), uuid);
+    return record != nullptr && record->info.name == name ? record : nullptr;
+  };
+  std::erase_if(saved, [&](const Remains& remains) {
+    return remains.name != name && listed(remains.uuid) == nullptr;
+  });
+  Listing deleted = keeper.deleted();
+  const std::size_t before = deleted.size();
+  const auto note = [&](const DatasetRecord& record) {
+    if (find_in(deleted, record.info.uuid) == nullptr) insert(deleted, record);
+  };
+  for (const Remains& remains : saved)
+    note(record_of_deleted(remains, listed(remains.uuid), name, settings_.job_id));
+  for (const DatasetRecord& record : keeper.listing())
+    if (record.info.name == name && is_saved(site.files, site.folder, record.info).value_or(true))
+      note(record);
+  if (deleted.size() > before) CAIRN_TRY(keeper.set_deleted(std::move(deleted)));
+  if (const Status removed = remove_saved(site.files, site.clock, *caches, saved); !removed)
+    log_.warning("{} is deleted, but its scavenged copy in {} could not be removed: {}", name,
+                 site.folder.scavenged(), removed.error().text);
+  return {};
+}
+
+/// Who scavenges keeps it to himself: a colleague's deletions are not held up by that.
+void SavedCopies::tell_unseen(const Keeper& keeper, const std::string& name, const Error& why) {
+  if (find_named(keeper.listing(), name) == nullptr || std::exchange(is_unseen_told_, true)) return;
+  log_.warning(
+      "cannot find out whether {} was scavenged too; if so, cairn rebuild would publish it again: "
+      "{}",
+      name, why.text);
+}
+
+Status SavedCopies::purge(const Site& site) {
+  const auto caches = saved_caches(site.files, site.folder);
+  if (!caches) {  // somebody else may have scavenged, and keeps it to himself
+    log_.warning(
+        "SCR_PREFIX_PURGE=1: the scavenged copies were not deleted, and cairn rebuild would "
+        "publish them: {}",
+        caches.error().text);
+    return {};
+  }
+  if (caches->empty()) return {};
+  CAIRN_ASSIGN(const CacheLocks locks, lock_caches(site.files, site.clock, *caches));
+  for (const std::string& folder : {site.folder.scavenged(), site.folder.rebuilt()})
+    CAIRN_TRY(remove_all(site.files, folder));
+  log_.info("SCR_PREFIX_PURGE=1: the scavenged copies in {} are deleted", settings_.prefix);
+  return site.files.sync_folder(site.folder.root());
+}
+
+}  // namespace cairn
