@@ -211,6 +211,24 @@ TEST(SessionRestart, NewSetsCommittedOnOneNodeThatGoesAndReturns) {
   }
 }
 
+/// The crowded node dies next, with two members of an old set: one of them is still where it was.
+TEST(SessionRestart, WithoutRoomForNewSetsTheOldPlacesStay) {
+  const Nodes crowded = {"n0", "n1", "n0", "n1", "n2", "n3", "n2", "n3"};
+  Cluster cluster;
+  cluster.write(four_nodes(), {1});
+  cluster.run(crowded, [&](JobRank& rank) {
+    rank.hook = [](const FileOperation& operation) -> Status {
+      if (operation.name != "rename" || !operation.path.ends_with("/record.new")) return {};
+      return fail(Code::no_space, "injected: no room for {}", operation.to);
+    };
+    ASSERT_TRUE(rank.init());
+    EXPECT_EQ(rank.restart(), 1);
+  });
+  EXPECT_TRUE(cluster.said("keeps its old redundancy sets")) << cluster.said();
+  cluster.lose("n0");
+  EXPECT_EQ(cluster.restart(replaced(four_nodes(), "n0", "n4")), 1) << cluster.said();
+}
+
 // --- what the application says of it ---
 
 TEST(SessionRestart, InvalidOnOneRankIsInvalidOnAllAndLeavesTheOlderOne) {
