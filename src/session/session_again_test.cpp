@@ -1,5 +1,8 @@
 // Datasets that are copied to the prefix directory again, late, or not any more.
 
+#include <chrono>
+#include <thread>
+
 #include "session/prefix_cluster.hpp"
 
 namespace cairn {
@@ -88,6 +91,49 @@ TEST(SessionDeleted, WhatACommandHasDeletedDoesNotComeBackFromTheCaches) {
       1);
   EXPECT_TRUE(cluster.said("dataset 2 was deleted from")) << cluster.said();
   cluster.expect_only_1_is_left();
+}
+
+/// Does what is posted only when its owner waits; one of them takes its time.
+class WhenWaitedFor final : public Background {
+ public:
+  explicit WhenWaitedFor(bool is_slow) : is_slow_(is_slow) {}
+  ~WhenWaitedFor() override { wait(); }
+  void post(std::uint64_t, std::function<void()> task) override {
+    tasks_.push_back(std::move(task));
+  }
+  void wait() override {
+    if (is_slow_ && !tasks_.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    for (const auto& task : std::exchange(tasks_, {})) task();
+  }
+  std::unique_ptr<Repeated> repeat(std::int64_t, std::function<void()>) override { return {}; }
+  void in_parallel(int, const std::function<void()>& work) override { work(); }
+
+ private:
+  const bool is_slow_;
+  std::vector<std::function<void()>> tasks_;
+};
+
+/// A power failure may come at any time, and may leave what was being removed.
+TEST(SessionDeleted, ItIsForgottenWhenItsRemovalFromAllCachesIsOver) {
+  DeletedCluster cluster;
+  cluster.by_command(DeletedCluster::remove);
+  const std::string list = PrefixFolder{cluster.settings.prefix}.deleted_list();
+  std::vector<std::string> left;
+  int times_forgotten = 0;
+  EXPECT_TRUE(cluster.run(four_nodes(), [&](JobRank& rank) {
+    rank.background = std::make_unique<WhenWaitedFor>(rank.number() == 7);
+    rank.hook = [&](const FileOperation& operation) -> Status {
+      if (operation.name != "rename" || operation.to != list) return {};
+      ++times_forgotten;
+      for (const std::string name : {"n0", "n1", "n2", "n3"})
+        for (const std::string& part : cluster.parts(name, 2)) left.push_back(part);
+      return {};
+    };
+    ASSERT_TRUE(rank.init());
+    EXPECT_EQ(rank.restart(), 1);
+  }));
+  EXPECT_EQ(times_forgotten, 1);
+  EXPECT_EQ(left, std::vector<std::string>());
 }
 
 TEST(SessionDeleted, OneThatIsStillThereWasNotDeleted) {
