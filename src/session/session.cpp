@@ -183,6 +183,8 @@ Status Session::start(Phase phase, const std::string& name, std::uint32_t flags)
   const Uuid mine = comm_.rank() == 0 ? draw_uuid() : Uuid{};
   std::array<std::int64_t, 2> uuid = {mine.time_us, mine.chance};
   CAIRN_TRY(enter(call, Phase::idle, checkpoint ? "" : text_of_arguments(name, flags), uuid));
+  look_for_absent_prefix();
+  uuid[0] = std::max(uuid[0], prefix_.newest_us() + 1);
   CAIRN_TRY(check_ranks());
   CAIRN_TRY(fetch_refused_);
   if ((flags & ~(flag_checkpoint | flag_output)) != 0)

@@ -171,6 +171,7 @@ class Session {
   bool is_overdue();
   void remove_deleted();
   void look_for_prefix_again();
+  void look_for_absent_prefix();
   void ask_again();
   Status claim_prefix();
   Status publish_current();

@@ -325,6 +325,40 @@ TEST(SessionAgain, OneThatWasDroppedStaysDroppedThoughNobodyCanSeeWhatWas) {
   EXPECT_EQ(cluster.listed(), Names({"ckpt.3"}));
 }
 
+/// Also where it had been copied, was not yet, or in part only.
+TEST(SessionAgain, WhatTheProgramHasDeletedIsNotCopiedWhenTheRunEnds) {
+  const std::vector<std::pair<std::string, FileHook>> ways = {
+      {"copied", nullptr},
+      {"not copied",
+       [](const FileOperation& operation) -> Status {
+         const bool is_there = operation.path.find("/pfs/") != std::string_view::npos;
+         return is_there ? fail(Code::io, "injected: {} is away", operation.path) : Status{};
+       }},
+      {"copied, but not published", [](const FileOperation& operation) -> Status {
+         const bool publishes = operation.name == "rename" &&
+                                operation.to.find("/datasets/dataset.2") != std::string_view::npos;
+         return publishes ? fail(Code::io, "injected: cannot rename {}", operation.path) : Status{};
+       }}};
+  for (const auto& [name, hook] : ways) {
+    PrefixCluster cluster;
+    cluster.settings.flush_interval = 1;
+    cluster.settings.stores[0].count = 2;
+    EXPECT_TRUE(cluster.run(four_nodes(), [&](JobRank& rank) {
+      ASSERT_TRUE(rank.init());
+      rank.expect_written(1);
+      rank.hook = hook;
+      EXPECT_EQ(rank.write(2, flag_checkpoint | flag_output).has_value(), hook == nullptr);
+      rank.hook = nullptr;
+      EXPECT_TRUE(rank.session->remove("ckpt.2"));
+      EXPECT_TRUE(rank.session->finalize());
+    })) << name;
+    EXPECT_EQ(cluster.listed(), Names{"ckpt.1"}) << name;
+    EXPECT_EQ(cluster.restart(four_nodes()), 1) << name;
+    EXPECT_EQ(cluster.listed(), Names{"ckpt.1"}) << name << cluster.said();
+    for (int rank = 0; rank < 8; ++rank) EXPECT_FALSE(fs::exists(cluster.file(2, rank))) << name;
+  }
+}
+
 TEST(SessionAgain, AllOfANameAreDeleted) {
   AgainCluster cluster;
   cluster.settings.flush_interval = 1;

@@ -77,6 +77,16 @@ void Session::look_for_prefix_again() {
   ask_again();
 }
 
+/// Where it was away at Init: what comes next is to be newer than all that is there. A restart that
+/// was refused stays refused until it is asked for again.
+void Session::look_for_absent_prefix() {
+  const bool was_away = !identity_.is_settled || !prefix_.trouble().empty();
+  if (!was_away || prefix_.is_owned() || !prefix_.open_again()) return;
+  settle_identity();
+  learn_from_prefix();
+  fetch_done_ = false;
+}
+
 void Session::ask_again() {
   prefix_.forget_tried();
   fetch_done_ = false;
