@@ -1,6 +1,10 @@
 // Datasets written in place: who answers for which part of a shared file, and what is refused.
 #include "prefix/in_place.hpp"
 
+#include <chrono>
+#include <map>
+#include <mutex>
+
 #include "prefix/prefix_harness.hpp"
 
 namespace cairn {
@@ -134,21 +138,49 @@ TEST_F(InPlace, RanksThatSeeASharedFileDifferentlyAreRefused) {
 }
 
 TEST_F(InPlace, AFileThatIsStillWrittenToIsRefused) {
+  const auto write_over = [](const fs::path& path) {
+    std::fstream(path, std::ios::binary | std::ios::in | std::ios::out).put('!');
+    fs::last_write_time(path, fs::last_write_time(path) + std::chrono::milliseconds(20));
+  };
+  const auto append = [](const fs::path& path) { std::ofstream(path, std::ios::app) << "more"; };
+  for (const std::function<void(const fs::path&)>& change :
+       std::vector<std::function<void(const fs::path&)>>{append, write_over})
+    run(
+        [&](RankRun& rank) {
+          RankRecord record = write(rank, 1);
+          Status settled;
+          const auto published =
+              publish_in_place(rank.comm, rank.site, record, "job", settled, false);
+          ASSERT_FALSE(published);
+          EXPECT_NE(published.error().text.find("d1/r1"), std::string::npos)
+              << published.error().text;
+        },
+        [&](int rank, const FileOperation& operation) -> Status {
+          if (rank == 1 && operation.name == "sync_all" && operation.path.ends_with("d1/r1"))
+            change(operation.path);
+          return {};
+        });
+}
+
+/// Each node may hold what its own ranks have written to the file.
+TEST_F(InPlace, EveryRankSyncsTheFilesThatItShares) {
+  std::mutex mutex;
+  std::map<std::string, int> synced;
   run(
       [&](RankRun& rank) {
         RankRecord record = write(rank, 1);
         Status settled;
-        const auto published =
-            publish_in_place(rank.comm, rank.site, record, "job", settled, false);
-        ASSERT_FALSE(published);
-        EXPECT_NE(published.error().text.find("d1/r1"), std::string::npos)
-            << published.error().text;
+        ASSERT_TRUE(publish_in_place(rank.comm, rank.site, record, "job", settled, false));
       },
       [&](int rank, const FileOperation& operation) -> Status {
-        if (rank == 1 && operation.name == "sync_all" && operation.path.ends_with("d1/r1"))
-          std::ofstream(std::string(operation.path), std::ios::app) << "more";
+        const std::scoped_lock lock(mutex);
+        if (operation.name == "sync_all")
+          ++synced[fmt::format("{} by {}", fs::path(operation.path).filename().string(), rank)];
         return {};
       });
+  const std::map<std::string, int> once = {{"r0 by 0", 1},  {"r1 by 1", 1},  {"r2 by 2", 1},
+                                           {"all by 0", 1}, {"all by 1", 1}, {"all by 2", 1}};
+  EXPECT_EQ(synced, once);
 }
 
 /// The program has left it as it was, and has named it for both.

@@ -10,11 +10,6 @@
 
 namespace cairn {
 
-void DatasetWriter::count_from(std::uint64_t number, std::uint64_t checkpoint) {
-  last_number_ = std::max(last_number_, number);
-  last_checkpoint_ = std::max(last_checkpoint_, checkpoint);
-}
-
 Uuid DatasetWriter::draw_uuid() const {
   const auto& cached = cached_.all();
   const std::int64_t newest_us =
@@ -45,7 +40,7 @@ Status DatasetWriter::make(Communicator& comm, const Uuid& uuid, const std::stri
   DatasetInfo info;
   info.uuid = uuid;
   info.flags = flags;
-  info.checkpoint = info.is_checkpoint() ? last_checkpoint_ + 1 : 0;
+  info.checkpoint = info.is_checkpoint() ? run_.last.checkpoint + 1 : 0;
   info.ranks = run_.unsigned_ranks();
 
   level_ = choose_level(run_.levels, info);
@@ -56,7 +51,7 @@ Status DatasetWriter::make(Communicator& comm, const Uuid& uuid, const std::stri
     current_.place = CachedDataset::Place::prefix;
     CAIRN_TRY(flushing_.claim(comm));
   }
-  info.number = std::max(last_number_, prefix_.owner().highest().number) + 1;
+  info.number = std::max(run_.last.number, prefix_.owner().highest().number) + 1;
   info.name = name.empty() ? fmt::format("scr.dataset.{}", info.number) : name;
   current_.info = info;
   if (!current_.in_prefix()) return make_place(comm);
@@ -243,8 +238,8 @@ Status DatasetWriter::publish(Communicator& comm) {
 /// It exists.
 void DatasetWriter::take_in(Communicator& comm, RankRecord record, std::int64_t written_us) {
   report_commit(comm, record, written_us);
-  last_number_ = current_.info.number;
-  last_checkpoint_ = std::max(last_checkpoint_, current_.info.checkpoint);
+  run_.last.number = current_.info.number;
+  run_.last.checkpoint = std::max(run_.last.checkpoint, current_.info.checkpoint);
   current_.record = std::move(record);
   cached_.insert(current_);
 }

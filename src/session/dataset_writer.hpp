@@ -20,10 +20,6 @@ class DatasetWriter {
                 Routing& routing)
       : run_(run), cached_(cached), prefix_(prefix), flushing_(flushing), routing_(routing) {}
 
-  /// The numbers of the next ones come after these.
-  void count_from(std::uint64_t number, std::uint64_t checkpoint);
-  /// Which level the next checkpoint takes goes on from here.
-  void go_on_from(std::uint64_t checkpoint) { last_checkpoint_ = checkpoint; }
   /// Later than all that are there.
   Uuid draw_uuid() const;
 
@@ -74,8 +70,6 @@ class DatasetWriter {
   CachedDataset current_;
   std::size_t level_ = 0;
   std::int64_t started_us_ = 0;
-  std::uint64_t last_number_ = 0;
-  std::uint64_t last_checkpoint_ = 0;
   bool is_size_told_ = false;
   bool is_first_told_ = false;
   bool are_no_files_told_ = false;

@@ -20,6 +20,7 @@ void Flushing::learn_from_prefix(Communicator& comm) {
     run_.shared_log.warning("cannot copy anything to {} now: {}", run_.settings.prefix,
                             known.error().text);
   remove_deleted(comm);
+  run_.last.come_after(prefix_.owner().highest().number, prefix_.owner().highest().checkpoint);
   is_wanted_ = is_wanted_ || is_overdue(comm);
 }
 
@@ -55,6 +56,14 @@ void Flushing::remove_deleted(Communicator& comm) {
     cached_.wait_for_removal(comm);
   }
   prefix_.forget_deleted(cached_.all());
+}
+
+void Flushing::look_for_absent_prefix(Communicator& comm) {
+  PrefixOwner& owner = prefix_.owner();
+  const bool was_away = !run_.identity.is_settled || !owner.trouble().empty();
+  if (!was_away || owner.is_owned() || !owner.open_again(comm)) return;
+  settle_identity(comm);
+  learn_from_prefix(comm);
 }
 
 Status Flushing::claim(Communicator& comm) {

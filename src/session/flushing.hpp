@@ -18,6 +18,9 @@ class Flushing {
   /// What has become known of the prefix directory: which datasets it has, which are deleted there
   /// and go from the caches too, and whether one is overdue there.
   void learn_from_prefix(Communicator& comm);
+  /// Before a dataset, where the directory was away at Init: what comes next is to be newer than
+  /// all that is there.
+  void look_for_absent_prefix(Communicator& comm);
   /// The prefix directory is this run's. What it has may only be known from then on. Errors are
   /// agreed.
   Status claim(Communicator& comm);

@@ -88,9 +88,8 @@ Status Session::open_prefix() {
   restarting_.import_what_comes_next(comm_);
   flushing_.settle_identity(comm_);
   for (const CachedDataset& dataset : cached_.all())
-    writer_.count_from(dataset.info.number, dataset.info.checkpoint);
+    run_.last.come_after(dataset.info.number, dataset.info.checkpoint);
   flushing_.learn_from_prefix(comm_);
-  writer_.count_from(prefix_.owner().highest().number, prefix_.owner().highest().checkpoint);
   flushing_.flush_at_init(comm_);
   return {};
 }
@@ -191,6 +190,8 @@ Status Session::start(Phase phase, const std::string& name, std::uint32_t flags)
   const Uuid mine = run_.rank == 0 ? writer_.draw_uuid() : Uuid{};
   std::array<std::int64_t, 2> uuid = {mine.time_us, mine.chance};
   CAIRN_TRY(enter(call, Phase::idle, checkpoint ? "" : text_of_arguments(name, flags), uuid));
+  flushing_.look_for_absent_prefix(comm_);
+  uuid[0] = std::max(uuid[0], prefix_.owner().highest().time_us + 1);
   CAIRN_TRY(restarting_.check_ranks());
   CAIRN_TRY(restarting_.refusal());
   if ((flags & ~(flag_checkpoint | flag_output)) != 0)
@@ -262,7 +263,7 @@ Status Session::complete_restart(bool valid) {
                                        label, run_.rank)));
   restarting_.end(comm_, verdict);
   // Numbers of datasets that are still there are not given again.
-  if (verdict) writer_.go_on_from(info.checkpoint);
+  if (verdict) run_.last.checkpoint = info.checkpoint;
   return verdict;
 }
 
@@ -310,7 +311,7 @@ Status Session::current(const std::string& name) {
   const Status status = unless_absent(there ? Status{} : Status(tl::unexpected(there.error())));
   if (!named && !status) return status;  // nothing was gone back to: a restart is still to come
   restarting_.go_back_to(comm_, named ? &*named : nullptr);
-  if (named && named->is_checkpoint()) writer_.go_on_from(named->checkpoint);
+  if (named && named->is_checkpoint()) run_.last.checkpoint = named->checkpoint;
   return status;
 }
 

@@ -1,5 +1,8 @@
 // Datasets that are copied to the prefix directory again, late, or not any more.
 
+#include <chrono>
+#include <thread>
+
 #include "session/prefix_cluster.hpp"
 
 namespace cairn {
@@ -88,6 +91,49 @@ TEST(SessionDeleted, WhatACommandHasDeletedDoesNotComeBackFromTheCaches) {
       1);
   EXPECT_TRUE(cluster.said("dataset 2 was deleted from")) << cluster.said();
   cluster.expect_only_1_is_left();
+}
+
+/// Does what is posted only when its owner waits; one of them takes its time.
+class WhenWaitedFor final : public Background {
+ public:
+  explicit WhenWaitedFor(bool is_slow) : is_slow_(is_slow) {}
+  ~WhenWaitedFor() override { wait(); }
+  void post(std::uint64_t, std::function<void()> task) override {
+    tasks_.push_back(std::move(task));
+  }
+  void wait() override {
+    if (is_slow_ && !tasks_.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    for (const auto& task : std::exchange(tasks_, {})) task();
+  }
+  std::unique_ptr<Repeated> repeat(std::int64_t, std::function<void()>) override { return {}; }
+  void in_parallel(int, const std::function<void()>& work) override { work(); }
+
+ private:
+  const bool is_slow_;
+  std::vector<std::function<void()>> tasks_;
+};
+
+/// A power failure may come at any time, and may leave what was being removed.
+TEST(SessionDeleted, ItIsForgottenWhenItsRemovalFromAllCachesIsOver) {
+  DeletedCluster cluster;
+  cluster.by_command(DeletedCluster::remove);
+  const std::string list = PrefixFolder{cluster.settings.prefix}.deleted_list();
+  std::vector<std::string> left;
+  int times_forgotten = 0;
+  EXPECT_TRUE(cluster.run(four_nodes(), [&](JobRank& rank) {
+    rank.background = std::make_unique<WhenWaitedFor>(rank.number() == 7);
+    rank.hook = [&](const FileOperation& operation) -> Status {
+      if (operation.name != "rename" || operation.to != list) return {};
+      ++times_forgotten;
+      for (const std::string name : {"n0", "n1", "n2", "n3"})
+        for (const std::string& part : cluster.parts(name, 2)) left.push_back(part);
+      return {};
+    };
+    ASSERT_TRUE(rank.init());
+    EXPECT_EQ(rank.restart(), 1);
+  }));
+  EXPECT_EQ(times_forgotten, 1);
+  EXPECT_EQ(left, std::vector<std::string>());
 }
 
 TEST(SessionDeleted, OneThatIsStillThereWasNotDeleted) {
@@ -277,6 +323,40 @@ TEST(SessionAgain, OneThatWasDroppedStaysDroppedThoughNobodyCanSeeWhatWas) {
   });
   EXPECT_TRUE(cluster.said("dropped datasets")) << cluster.said();
   EXPECT_EQ(cluster.listed(), Names({"ckpt.3"}));
+}
+
+/// Also where it had been copied, was not yet, or in part only.
+TEST(SessionAgain, WhatTheProgramHasDeletedIsNotCopiedWhenTheRunEnds) {
+  const std::vector<std::pair<std::string, FileHook>> ways = {
+      {"copied", nullptr},
+      {"not copied",
+       [](const FileOperation& operation) -> Status {
+         const bool is_there = operation.path.find("/pfs/") != std::string_view::npos;
+         return is_there ? fail(Code::io, "injected: {} is away", operation.path) : Status{};
+       }},
+      {"copied, but not published", [](const FileOperation& operation) -> Status {
+         const bool publishes = operation.name == "rename" &&
+                                operation.to.find("/datasets/dataset.2") != std::string_view::npos;
+         return publishes ? fail(Code::io, "injected: cannot rename {}", operation.path) : Status{};
+       }}};
+  for (const auto& [name, hook] : ways) {
+    PrefixCluster cluster;
+    cluster.settings.flush_interval = 1;
+    cluster.settings.stores[0].count = 2;
+    EXPECT_TRUE(cluster.run(four_nodes(), [&](JobRank& rank) {
+      ASSERT_TRUE(rank.init());
+      rank.expect_written(1);
+      rank.hook = hook;
+      EXPECT_EQ(rank.write(2, flag_checkpoint | flag_output).has_value(), hook == nullptr);
+      rank.hook = nullptr;
+      EXPECT_TRUE(rank.session->remove("ckpt.2"));
+      EXPECT_TRUE(rank.session->finalize());
+    })) << name;
+    EXPECT_EQ(cluster.listed(), Names{"ckpt.1"}) << name;
+    EXPECT_EQ(cluster.restart(four_nodes()), 1) << name;
+    EXPECT_EQ(cluster.listed(), Names{"ckpt.1"}) << name << cluster.said();
+    for (int rank = 0; rank < 8; ++rank) EXPECT_FALSE(fs::exists(cluster.file(2, rank))) << name;
+  }
 }
 
 TEST(SessionAgain, AllOfANameAreDeleted) {

@@ -451,6 +451,34 @@ TEST_F(SessionFetch, APrefixDirectoryThatCannotBeReadNowIsNoReasonEither) {
   EXPECT_EQ(restart(), 2) << "nothing was marked";
 }
 
+/// The checksums of the flush hold for what is protected. The medium is bad: no time changes.
+TEST_F(SessionFetch, AByteThatChangesBetweenTheCopyAndItsProtectionReachesNoProgram) {
+  flush({1, 2});
+  cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+    bool is_good = rank.number() != 5;
+    rank.hook = [&](const FileOperation& operation) -> Status {
+      const bool is_copied =
+          operation.name == "rename" && operation.path.find("/fetch.5") != std::string_view::npos;
+      if (!is_copied || std::exchange(is_good, true)) return {};
+      for (const auto& entry : fs::recursive_directory_iterator(operation.path)) {
+        if (!entry.is_regular_file() || entry.file_size() == 0 ||
+            entry.path().string().find("/files/") == std::string::npos)
+          continue;
+        const auto time = entry.last_write_time();
+        cluster_.flip(entry.path());
+        fs::last_write_time(entry.path(), time);
+        break;
+      }
+      return {};
+    };
+    EXPECT_EQ(rank.restart(), 1);
+    EXPECT_TRUE(is_good);
+    EXPECT_TRUE(rank.session->finalize());
+  });
+  EXPECT_TRUE(cluster_.said("files of rank 5")) << cluster_.said();
+  EXPECT_EQ(restart(), 2) << "what is flushed is good";
+}
+
 TEST_F(SessionFetch, WithoutRoomInTheCacheItIsReadWhereItIs) {
   flush({1, 2});
   run_with(

@@ -1,4 +1,5 @@
 // Several jobs on one prefix directory.
+#include <chrono>
 #include <optional>
 
 #include "session/prefix_cluster.hpp"
@@ -187,6 +188,20 @@ class AwayCluster : public PrefixCluster {
   const std::string away_ = node("pfs.away");
 };
 
+/// A clock that is so much behind.
+class SlowClock final : public Clock {
+ public:
+  explicit SlowClock(std::chrono::microseconds behind) : behind_us_(behind.count()) {}
+  std::int64_t now_us() override { return clock_->now_us() - behind_us_; }
+  std::int64_t steady_us() override { return clock_->steady_us(); }
+  void sleep_us(std::int64_t us) override { clock_->sleep_us(us); }
+  std::uint64_t random() override { return clock_->random(); }
+
+ private:
+  const std::unique_ptr<Clock> clock_ = make_system_clock();
+  const std::int64_t behind_us_;
+};
+
 class SessionAway : public testing::TestWithParam<bool> {
  protected:
   AwayCluster cluster_;
@@ -246,6 +261,28 @@ TEST_P(SessionAway, ItMayComeBackWhenTheRestartIsOver) {
     EXPECT_TRUE(rank.session->finalize());
   });
   EXPECT_EQ(cluster_.listed(), (Names{"ckpt.4", "ckpt.2"}));
+}
+
+/// Its number and its identity come after all that are there, whatever the clock says.
+TEST_P(SessionAway, TheNextDatasetLooksForItAgain) {
+  cluster_.settings.flush_interval = 1;
+  cluster_.settings.on_fetch_fail = OnFetchFail::fresh;
+  cluster_.write_and_finalize({1, 2, 3});
+  cluster_.lose_all_nodes();
+  cluster_.clock = std::make_unique<SlowClock>(std::chrono::hours(24));
+  cluster_.away_at_init(GetParam(), [](JobRank& rank) {
+    rank.expect_written(7);
+    EXPECT_TRUE(rank.session->finalize());
+  });
+  EXPECT_TRUE(cluster_.said("dataset 4 (ckpt.7) is in")) << cluster_.said();
+  EXPECT_EQ(cluster_.listed(), (Names{"ckpt.7", "ckpt.3", "ckpt.2", "ckpt.1"}));
+  std::vector<std::string> damaged;
+  const auto listing =
+      read_listing(*make_posix_files(), PrefixFolder{cluster_.settings.prefix}, damaged);
+  ASSERT_TRUE(listing);
+  EXPECT_EQ(listing->front().info.checkpoint, 4U) << "the levels go on from there";
+  cluster_.clock = make_system_clock();
+  EXPECT_EQ(cluster_.restart(four_nodes()), 7);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, SessionAway, testing::Bool(),

@@ -211,6 +211,49 @@ TEST(SessionRestart, NewSetsCommittedOnOneNodeThatGoesAndReturns) {
   }
 }
 
+/// The crowded node dies next, with two members of an old set: one of them is still where it was.
+TEST(SessionRestart, WithoutRoomForNewSetsTheOldPlacesStay) {
+  const Nodes crowded = {"n0", "n1", "n0", "n1", "n2", "n3", "n2", "n3"};
+  Cluster cluster;
+  cluster.write(four_nodes(), {1});
+  cluster.run(crowded, [&](JobRank& rank) {
+    rank.hook = [](const FileOperation& operation) -> Status {
+      if (operation.name != "rename" || !operation.path.ends_with("/record.new")) return {};
+      return fail(Code::no_space, "injected: no room for {}", operation.to);
+    };
+    ASSERT_TRUE(rank.init());
+    EXPECT_EQ(rank.restart(), 1);
+  });
+  EXPECT_TRUE(cluster.said("keeps its old redundancy sets")) << cluster.said();
+  cluster.lose("n0");
+  EXPECT_EQ(cluster.restart(replaced(four_nodes(), "n0", "n4")), 1) << cluster.said();
+}
+
+/// The medium is bad: no time changes. What was encoded of such bytes is given up.
+TEST(SessionRestart, AByteThatChangesBetweenTheCheckAndNewSetsReachesNoProgram) {
+  const Nodes crowded = {"n0", "n1", "n0", "n1", "n2", "n3", "n2", "n3"};
+  Cluster cluster;
+  cluster.write(four_nodes(), {1});
+  cluster.run(crowded, [&](JobRank& rank) {
+    bool is_good = rank.number() != 0;
+    rank.hook = [&](const FileOperation& operation) -> Status {
+      const bool encodes = operation.name == "create" &&
+                           operation.path.find("/rank.0/parity.") != std::string_view::npos;
+      if (!encodes || std::exchange(is_good, true)) return {};
+      std::string file = data_file(cluster, "n0", 1, 0);
+      file.back() = '1';
+      const auto time = fs::last_write_time(file);
+      flip_byte(file, 100);
+      fs::last_write_time(file, time);
+      return {};
+    };
+    ASSERT_TRUE(rank.init());
+    EXPECT_TRUE(is_good);
+    EXPECT_EQ(rank.restart(), 1);
+  });
+  EXPECT_TRUE(cluster.said("keeps its old redundancy sets")) << cluster.said();
+}
+
 // --- what the application says of it ---
 
 TEST(SessionRestart, InvalidOnOneRankIsInvalidOnAllAndLeavesTheOlderOne) {

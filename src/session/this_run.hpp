@@ -1,6 +1,9 @@
 // What all parts of a session work with.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
+
 #include "base/log.hpp"
 #include "config/settings.hpp"
 #include "files/background.hpp"
@@ -9,6 +12,18 @@
 #include "session/open_stores.hpp"
 
 namespace cairn {
+
+/// The numbers of the next dataset and checkpoint come after these. A run that goes back counts its
+/// checkpoints on from there: that decides which level the next one takes.
+struct LastNumbers {
+  std::uint64_t number = 0;
+  std::uint64_t checkpoint = 0;
+
+  void come_after(std::uint64_t a_number, std::uint64_t a_checkpoint) {
+    number = std::max(number, a_number);
+    checkpoint = std::max(checkpoint, a_checkpoint);
+  }
+};
 
 /// This launch of the program, as one rank has it. What is resolved at Init is empty before.
 struct ThisRun {
@@ -27,6 +42,7 @@ struct ThisRun {
   std::vector<Level> levels;
   PrefixIdentity identity;
   Locks locks;
+  LastNumbers last;
 
   ThisRun(Communicator& comm, Files& its_files, Clock& its_clock, Background& its_background,
           const Log& log, const Settings& its_settings)

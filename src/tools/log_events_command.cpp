@@ -1,6 +1,7 @@
 #include "tools/log_events_command.hpp"
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "prefix/event_log.hpp"
@@ -11,23 +12,56 @@ namespace {
 
 using Json = nlohmann::json;
 
-Status add_line(const std::string& line, EventLog& events) {
-  const Json told = Json::parse(line, nullptr, false);
-  if (!told.is_object() || !told.contains("event"))
-    return fail(Code::bad_argument, "log-events takes lines of JSON with an event each, not {}",
-                line);
-  std::optional<double> seconds;
-  if (told.contains("seconds")) seconds = told["seconds"].get<double>();
-  events.happened(told["event"].get<std::string>(), DatasetInfo{}, seconds, told.value("note", ""));
-  return {};
-}
+/// The events of one job control, which may be killed at any time: then the log still gets the end
+/// of the run that it had begun.
+class JobControlEvents {
+ public:
+  JobControlEvents(EventLog& events, Clock& clock) : events_(events), clock_(clock) {}
+
+  Status add(const std::string& line) {
+    const Json told = Json::parse(line, nullptr, false);
+    if (!told.is_object() || !told.contains("event"))
+      return fail(Code::bad_argument, "log-events takes lines of JSON with an event each, not {}",
+                  line);
+    std::optional<double> seconds;
+    if (told.contains("seconds")) seconds = told["seconds"].get<double>();
+    log(told["event"].get<std::string>(), seconds, told.value("note", ""));
+    return {};
+  }
+
+  /// No further line comes.
+  void end() {
+    if (!open_run_) return;
+    log("RUN_END", static_cast<double>(clock_.steady_us() - begun_us_) * 1e-6,
+        *open_run_ + ": cairn run was killed");
+  }
+
+ private:
+  void log(const std::string& event, std::optional<double> seconds, const std::string& note) {
+    if (event == "RUN_START") {
+      open_run_ = note.substr(0, note.find(" on "));
+      begun_us_ = clock_.steady_us();
+    } else if (event == "RUN_END") {
+      open_run_.reset();
+    }
+    events_.happened(event, DatasetInfo{}, seconds, note);
+  }
+
+  EventLog& events_;
+  Clock& clock_;
+  std::optional<std::string> open_run_;  ///< "run 2"
+  std::int64_t begun_us_ = 0;
+};
 
 Status add_lines(const Settings& settings, Files& files, Clock& clock, std::istream& in,
                  const Log& log) {
   EventLog events(files, clock, settings, log, EventLog::Part::writer);
   if (!settings.enable || !events.is_on()) return {};
-  for (std::string line; std::getline(in, line);) CAIRN_TRY(add_line(line, events));
-  return {};
+  JobControlEvents told(events, clock);
+  Status added;
+  for (std::string line; added && std::getline(in, line);) added = told.add(line);
+  told.end();
+  return added;
 }
 
 }  // namespace

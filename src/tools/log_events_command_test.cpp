@@ -54,6 +54,17 @@ TEST_F(LogEventsCommandTest, TheLogsThatAreAskedForGetALineEach) {
             std::string::npos);
 }
 
+TEST_F(LogEventsCommandTest, ARunWhoseJobControlIsKilledHasItsEnd) {
+  const std::string second =
+      "{\"event\":\"RUN_START\",\"note\":\"run 2 on 2 nodes: a,b (exit 7)\"}\n";
+  ASSERT_EQ(run(run_of_a_job_ + second, {{"CAIRN_LOG_JSON", "1"}}), 0) << told_;
+  ASSERT_EQ(lines("log.json").size(), 4U);
+  const auto end = nlohmann::json::parse(lines("log.json")[3]);
+  EXPECT_EQ(end["event"], "RUN_END");
+  EXPECT_EQ(end["note"], "run 2: cairn run was killed");
+  EXPECT_GE(end["seconds"], 0.0);
+}
+
 TEST_F(LogEventsCommandTest, WhereNobodyAsksForALogThereIsNone) {
   EXPECT_EQ(run(run_of_a_job_, {}), 0);
   EXPECT_EQ(run(run_of_a_job_, {{"CAIRN_LOG_JSON", "1"}, {"SCR_ENABLE", "0"}}), 0);
@@ -69,7 +80,8 @@ TEST_F(LogEventsCommandTest, ALogThatCannotBeWrittenIsAWarning) {
 TEST_F(LogEventsCommandTest, WhatIsNoEventIsRefused) {
   EXPECT_EQ(run("{\"event\":\"RUN_START\"}\nhalf\n", {{"CAIRN_LOG_JSON", "1"}}), 1);
   EXPECT_NE(told_.find("not half"), std::string::npos) << told_;
-  EXPECT_EQ(lines("log.json").size(), 1U);
+  ASSERT_EQ(lines("log.json").size(), 2U);
+  EXPECT_EQ(nlohmann::json::parse(lines("log.json")[1])["event"], "RUN_END");
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 """What the manual page of crfs promises, row by row, on a real mount."""
 
+import ctypes
 import errno
 import fcntl
 import json
@@ -243,19 +244,19 @@ def test_rename_of_a_folder_is_a_barrier_for_what_is_in_it(mounted):
 
 
 def test_exchange_and_noreplace_are_those_of_the_backing_folder(mounted, writer):
-    (mounted.path / "other").write_bytes(b"other")
-    code = """
-        import ctypes
-        libc = ctypes.CDLL(None, use_errno=True)
-        def rename(flags):
-            done = libc.renameat2(-100, sys.argv[1].encode(), -100, sys.argv[2].encode(), flags)
-            print(done and ctypes.get_errno())
-        rename(1)  # RENAME_NOREPLACE
-        rename(2)  # RENAME_EXCHANGE
-    """
-    assert in_another_process(code, mounted.path / "file", mounted.path / "other").split() == ["17", "0"]
+    """And after an exchange both names have what was written. A process of its own would close our files, and so settle
+    them."""
+    other = open_to_write(mounted.path / "other")
+    os.write(other, b"other")
+    names = [os.fsencode(mounted.path / name) for name in ("file", "other")]
+    libc = ctypes.CDLL(None, use_errno=True)
+    no_replace, exchange = 1, 2
+    assert libc.renameat2(-100, names[0], -100, names[1], no_replace) == -1 and ctypes.get_errno() == errno.EEXIST
+    assert (mounted.backing / "other").read_bytes() == b"", "it is still buffered"
+    assert libc.renameat2(-100, names[0], -100, names[1], exchange) == 0
     assert (mounted.backing / "other").read_bytes() == b"x" * 100
     assert (mounted.backing / "file").read_bytes() == b"other"
+    os.close(other)
 
 
 def test_what_was_written_to_a_file_without_a_name_is_never_written(mounted, writer):

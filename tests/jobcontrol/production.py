@@ -1,14 +1,16 @@
-"""A machine on which a job runs for a day in a moment: the loop is the real one, the time and the nodes are not."""
+"""A machine on which a job runs for a day in a moment: the loop is the real one, the time and the nodes are not. What must
+hold for every job is asserted here, whatever a test is about."""
 
 import random
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from cairn.account import Account
+from cairn.event_log import Events
 from cairn.halting import Halt
 from cairn.job_log import Entry
 from cairn.loop import Job, Machine, Plan, Stop
-from cairn.policy import Action, Policy
+from cairn.policy import Action, Kind, Policy
 from cairn.processes import Exit
 from cairn.roles import Ended, NodeTest
 
@@ -27,6 +29,7 @@ class Course:
     restart_s: float = 120.0  # from a failure until it computes again
     mtbf_s: float = 3600.0
     node_share: float = 1.0  # of the failures, those that cost a node; else a process dies
+    nodes_at_once: int = 1  # that are lost where a failure costs nodes
     notice_s: float = 0.0  # until the loss of a node shows
     allocation_s: Optional[float] = None  # it stops with its first checkpoint in the last LAST_S of that
 
@@ -40,7 +43,7 @@ class Happening(NamedTuple):
 
 
 @dataclass
-class World(Machine, NodeTest):
+class World(Machine, NodeTest, Events):
     """One allocation. The time goes on only while the loop sleeps, and then to whatever comes next."""
 
     course: Course
@@ -54,6 +57,10 @@ class World(Machine, NodeTest):
     told: List[Entry] = field(default_factory=list)
     launches: int = 0
     halted: bool = False
+    used: List[str] = field(default_factory=list)  # the nodes of the last run
+    listening: int = 0  # to signs of life
+    cleared_up: int = 0  # the launches of which the leftovers were ended
+    open_runs: int = 0  # in the log
 
     def __post_init__(self) -> None:
         self._random = random.Random(self.seed)
@@ -79,7 +86,9 @@ class World(Machine, NodeTest):
             self._happen(self._ahead.pop(0))
 
     def launch(self, command: Sequence[str], environment: Mapping[str, str]) -> Any:
+        self._check_launch(command)
         course, self._exit = self.course, None
+        self.used = list(command)
         self.launches += 1
         self.running = list(command)
         self._fails_s = self.now + self._random.expovariate(1 / course.mtbf_s)
@@ -92,6 +101,21 @@ class World(Machine, NodeTest):
         self._ahead.append(Happening(at, "FINALIZE"))
         return self
 
+    def _check_launch(self, nodes: Sequence[str]) -> None:
+        assert not self.running and self.cleared_up == self.launches, "the run before this one is over, with all it left"
+        assert self.open_runs == 1 and self.listening <= 1, "each run has its own start in the log, and its own signs of life"
+        assert nodes and len(set(nodes)) == len(nodes), f"a node is used twice: {nodes}"
+        assert not [node for node in nodes if self.dead.get(node, float("inf")) <= self.now], f"a dead node is used: {nodes}"
+        stay = [node for node in self.used if node in nodes]
+        assert [node for node in nodes if node in stay] == stay, f"nodes that stay change their order: {self.used}, {nodes}"
+        if len(nodes) == len(self.used):
+            assert all(nodes[self.used.index(node)] == node for node in stay), f"a place is lost: {self.used}, {nodes}"
+
+    def happened(self, event: str, note: str, seconds: Optional[float] = None) -> None:
+        self.open_runs += {"RUN_START": 1, "RUN_END": -1}.get(event, 0)
+        assert self.open_runs in (0, 1), f"{event} {note}"
+        assert event != "RUN_END" or (seconds is not None and seconds >= 0)
+
     def heartbeats(self, remote: Any, nodes: Sequence[str], silence_s: float) -> Any:
         return self
 
@@ -99,7 +123,8 @@ class World(Machine, NodeTest):
         """A node is lost, which the launcher does not notice; or a process is, which it does."""
         self._ahead, self._fails_s = [], float("inf")
         if self._random.random() < self.course.node_share:
-            self.dead[self._random.choice(self.running)] = self.now + self.course.notice_s
+            for node in self._random.sample(self.running, self.course.nodes_at_once):
+                self.dead[node] = self.now + self.course.notice_s
         else:
             self._exit = Exit(SIGKILL, True)
 
@@ -142,10 +167,12 @@ class World(Machine, NodeTest):
         self.running = []
 
     def __enter__(self) -> "World":
+        self.listening += 1
         return self
 
     def __exit__(self, *_: object) -> None:
         """Of the signs of life."""
+        self.listening -= 1
 
     def news(self) -> List[Entry]:
         told, self.told = self.told, []
@@ -161,6 +188,7 @@ class World(Machine, NodeTest):
 
     def end_leftovers(self, run: Ended) -> str:
         """Nothing outlives the launcher."""
+        self.cleared_up = self.launches
         return ""
 
     def write(self, account: Account, alive: bool = True, at_once: bool = True) -> None:
@@ -188,5 +216,17 @@ def day_of(course: Course, seed: int, policy: Policy, nodes: Sequence[str],
     said: List[str] = []
     end_s = None if course.allocation_s is None else BEGIN_S + course.allocation_s
     plan = Plan(policy, lambda chosen, left_out, newest, environment: list(chosen), lambda end_s: {}, end_time=lambda: end_s)
-    job = Job(plan, world, [world], world, world, world, account, Stop(), said.append, machine=world)
-    return Day(job.run(), account, world, said)
+    job = Job(plan, world, [world], world, world, world, account, Stop(), said.append, machine=world, events=world)
+    day = Day(job.run(), account, world, said)
+    assert day.action.kind != Kind.FAILED, said
+    check_end(world, account, policy)
+    return day
+
+
+def check_end(world: World, account: Account, policy: Policy) -> None:
+    """What holds at the end of every job."""
+    assert world.open_runs == 0 == world.listening and not world.running, "each run has its end in the log"
+    assert policy.runs_max < 0 or len(account.runs) <= policy.runs_max
+    for run, following in zip(account.runs, [*account.runs[1:], None]):
+        assert run.how and run.begun_s <= run.ended_s <= (following.begun_s if following else world.now)
+        assert policy.nodes_min <= len(run.nodes) <= policy.nodes_wanted and set(run.nodes) <= set(account.nodes)

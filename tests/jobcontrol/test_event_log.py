@@ -2,6 +2,7 @@
 
 import json
 import re
+import signal
 import time
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple
@@ -11,7 +12,7 @@ import pytest
 from cairn import event_log
 from cairn.event_log import EventLog
 from cairn.job_log import FROM_OUTSIDE
-from jobs import NODES, heat, shell_job
+from jobs import NODES, Job, heat, shell_job
 
 LOGS = {"SCR_LOG_ENABLE": "1", "SCR_LOG_SYSLOG_ENABLE": "0"}
 
@@ -60,6 +61,20 @@ def test_a_launcher_that_cannot_be_started_has_its_end_too(cairn: Path, tmp_path
     told = in_json(tmp_path)
     assert [one["event"] for one in told] == ["RUN_START", "RUN_END"] and 0 <= told[1]["seconds"] < 10, done
     assert re.search(r"time lost +[\d.]+ m?s ", done.told), "not since 1970"
+
+
+def test_a_run_has_its_end_also_where_cairn_run_is_killed(cairn: Path, tmp_path: Path, mpirun: str) -> None:
+    """And its launcher with it."""
+    job = Job(cairn, tmp_path, ["--nodes", "2"], [mpirun, "-n", "2", "sh", "-c", "echo $PPID > launcher; exec sleep 600"])
+    job.until(lambda: (tmp_path / "launcher").exists() and len(in_json(tmp_path)) == 1)
+    job.send(signal.SIGKILL)
+    end = time.monotonic() + 10
+    while len(in_json(tmp_path)) < 2 and time.monotonic() < end:
+        time.sleep(0.02)
+    job.wait()
+    started, ended = in_json(tmp_path)
+    assert (ended["event"], ended["note"]) == ("RUN_END", "run 1: cairn run was killed"), ended
+    assert ended["job"] == started["job"] and 0 < ended["seconds"] < 10
 
 
 def test_what_job_control_tells_is_no_sign_of_life_of_the_program(cairn: Path, tmp_path: Path, mpirun: str) -> None:

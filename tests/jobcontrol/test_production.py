@@ -117,6 +117,20 @@ def test_a_job_that_is_longer_than_its_allocation_is_halted_and_has_got_as_far_a
     assert agrees(committed, (DAY_S - LAST_S + per_segment / 2) / per_segment, 0.02)
 
 
+def test_each_of_several_nodes_that_are_lost_at_once_gets_a_spare_of_its_own() -> None:
+    """The simulated machine checks the nodes of each launch."""
+    for seed in range(1, 21):
+        day = day_of(Course(segments=20, nodes_at_once=1 + seed % WANTED), seed, POLICY, NODES)
+        assert day.action.kind == Kind.SUCCESS and len(day.account.runs) > 1
+        assert len(day.account.unfit) == (1 + seed % WANTED) * (len(day.account.runs) - 1)
+
+
+def test_without_spares_a_job_that_can_goes_on_with_fewer_nodes() -> None:
+    policy = Policy(-1, WANTED, 2, failures_max=FOREVER)
+    day = day_of(Course(segments=20), 1, policy, NODES[:WANTED + 1])
+    assert [len(run.nodes) for run in day.account.runs[:4]] == [4, 4, 3, 2], day.said
+
+
 def test_spares_are_used_up_and_then_the_job_is_given_up() -> None:
     day = day_of(PRODUCTION, 1, POLICY, NODES[:WANTED + 3])
     assert day.action.kind == Kind.GIVEN_UP and "too few nodes: 3" in day.action.reason

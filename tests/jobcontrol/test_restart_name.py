@@ -51,8 +51,10 @@ class Loses(World):
             self.dead[node] = self.now
 
 
-@pytest.mark.parametrize("count, held, told", [(1, 1, "ckpt.1"), (2, 1, None), (2, 2, "ckpt.1"), (1, 0, None), (0, 0, "ckpt.1")])
-def test_a_checkpoint_that_may_be_lost_is_not_named(count: int, held: int, told: Optional[str]) -> None:
+@pytest.mark.parametrize("count, held, told, size", [
+    (1, 1, "ckpt.1", 4), (2, 1, None, 4), (2, 2, "ckpt.1", 4), (1, 0, None, 4), (0, 0, "ckpt.1", 4),
+    (1, 1, None, 1), (1, 1, "ckpt.1", 2), (2, 2, None, 2)])  # no redundancy without another node
+def test_a_checkpoint_that_may_be_lost_is_not_named(count: int, held: int, told: Optional[str], size: int) -> None:
     nodes = [f"n{i}" for i in range(8)]
     world = Loses(Course(segments=2, segment_s=1.0, dump_s=0.5, mtbf_s=1e12, node_share=0.0), 1)
     world.count = count
@@ -69,8 +71,8 @@ def test_a_checkpoint_that_may_be_lost_is_not_named(count: int, held: int, told:
         del environment
         names.append(newest)
         return list(chosen)
-    account = Account("simulated", "mpirun", "1", nodes, 4, begun_s=BEGIN_S)
-    plan = Plan(Policy(9, 4, 4), command, lambda end_s: {}, losses_held=held)  # type: ignore[arg-type]
+    account = Account("simulated", "mpirun", "1", nodes, size, begun_s=BEGIN_S)
+    plan = Plan(Policy(9, size, size), command, lambda end_s: {}, losses_held=held)  # type: ignore[arg-type]
     Job(plan, world, [world], world, world, world, account, Stop(), lambda _: None,  # type: ignore[arg-type]
-        machine=world).run()
+        machine=world, events=world).run()
     assert names == [None, told]

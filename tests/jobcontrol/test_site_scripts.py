@@ -4,7 +4,7 @@ import json
 import subprocess
 import time
 from pathlib import Path
-from typing import Callable, Dict, List, Tuple
+from typing import Callable, Dict, List, Optional, Tuple
 
 import pytest
 
@@ -53,6 +53,22 @@ def test_prerun_where_there_is_no_folder(call: Call) -> None:
 def test_nodes_that_are_down_are_listed(call: Call, tmp_path: Path, arguments: List[str], code: int, output: str) -> None:
     (tmp_path / "dead").write_text("node1\nnode3\n")
     assert call("scr_list_down_nodes", *arguments)[:2] == (code, output)
+
+
+@pytest.mark.parametrize("options, logged", [
+    ([], None), (["--log"], {"node1": None, "node3": None}), (["-l", "-s", "60"], {"node1": 60.0, "node3": 60.0}),
+    (["--log", "--down", "node0,node1"], {"node3": None})])
+def test_nodes_that_are_down_are_logged_if_that_is_asked_for(call: Call, tmp_path: Path, options: List[str],
+                                                             logged: Optional[Dict[str, Optional[float]]]) -> None:
+    """But not those that are down by the user's word."""
+    (tmp_path / "dead").write_text("node1\nnode3\n")
+    assert call("cairn", "down-nodes", "--json", *options)[0] == 1
+    log = tmp_path / ".cairn" / "log.json"
+    lines = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+    assert bool(lines) == (logged is not None)
+    assert {line["note"].partition(": ")[0]: line.get("seconds") for line in lines} == (logged or {})
+    assert {(line["event"], line["job"]) for line in lines} <= {("NODE_FAIL", "42")}
+    assert all(line["note"].endswith(": slurm says: down*") for line in lines)
 
 
 @pytest.mark.parametrize("arguments, settings, halt, code, reason", [

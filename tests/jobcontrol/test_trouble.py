@@ -26,7 +26,7 @@ from cairn.roles import Ended
 from cairn.unpublished import Unpublished
 from jobs import Job as RealJob
 from jobs import environment_of
-from production import BEGIN_S, Course, World
+from production import BEGIN_S, Course, World, check_end
 
 NODES = ["n0", "n1"]
 WATCHED = {"SCR_WATCHDOG": "1", "SCR_WATCHDOG_TIMEOUT": "60", "SCR_WATCHDOG_TIMEOUT_PFS": "600"}
@@ -74,7 +74,8 @@ class Done:
                          lambda chosen, left_out, newest, environment: list(chosen),
                          plan.pop("environment", lambda end_s: {}), **plan)
         self.action: Action = Job(self.plan, world, [world], world, world, world, self.account, stop or Stop(),
-                                  self.said.append, machine=world).run()
+                                  self.said.append, machine=world, events=world).run()
+        check_end(world, self.account, self.plan.policy)
 
     def count(self, words: str) -> int:
         return sum(words in line for line in self.said)
@@ -167,6 +168,31 @@ def test_a_silent_node_that_is_only_fuller_than_it_should_be_is_not_lost() -> No
     assert "n0" in done.account.unfit, "another run would not begin there"
 
 
+class HeardMeanwhile(World):
+    """The test of a silent node takes so long that the node is heard again."""
+
+    asked, rested = 0, 0
+
+    def suspects(self) -> List[str]:
+        return ["n0"] if self.running and not self.asked else []
+
+    def rest(self, node: str) -> None:
+        self.rested += 1
+
+    def unfit(self, nodes: Any) -> Dict[str, str]:
+        if not self.launches or self.asked:
+            return {}
+        self.asked += 1
+        return {node: "runs no commands" for node in nodes}
+
+
+def test_a_node_that_is_heard_again_during_its_test_is_not_lost() -> None:
+    world = HeardMeanwhile(course(), 1)
+    done = Done(world)
+    assert done.action.kind == Kind.SUCCESS and len(done.account.runs) == 1 == world.rested == world.asked, done.said
+    assert not done.account.unfit and done.account.runs[0].nodes_lost == {}, done.said
+
+
 def test_which_tests_tell_that_a_node_is_lost() -> None:
     settings = {"SCR_USER_NAME": "ann", "SCR_JOB_ID": "1", "SCR_CACHE_BASE": "/dev/shm", "SCR_CNTL_BASE": "/dev/shm"}
     tests = node_tests.tests_of(["ping", "echo", "dir_capacity"], ListedHosts({}, "a,b"), ["b"], settings)
@@ -239,7 +265,7 @@ class Leaves(World):
 
     def end_leftovers(self, run: Ended) -> str:
         self.leftovers.append(run)
-        return ""
+        return super().end_leftovers(run)
 
 
 @pytest.mark.parametrize("ends, plan, by_force, returned_0", [

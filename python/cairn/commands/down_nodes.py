@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from pathlib import Path
-from typing import Dict, Sequence
+from typing import Dict, Mapping, Optional, Sequence
 
 from cairn.commands import for_scripts
-from cairn.commands.run import tests_for
+from cairn.commands.run import LOGGED, job_of, tests_for
+from cairn.event_log import EventLog
 from cairn.hosts import fold
 from cairn.native import check_prefix
-from cairn.node_tests import unfit
+from cairn.node_tests import EXCLUDED, unfit
 
 NONE, SOME, TROUBLE = 0, 1, 2
 
@@ -29,9 +31,14 @@ def parser() -> argparse.ArgumentParser:
     add("-r", "--reason", action="store_true", help="print one node in a line, with the reason")
     add("-j", "--joblauncher", dest="launcher", help=argparse.SUPPRESS)
     add("-f", "--free", action="store_true", help=argparse.SUPPRESS)
-    add("-l", "--log", action="store_true", help=argparse.SUPPRESS)
-    add("-s", "--secs", help=argparse.SUPPRESS)
+    add("-l", "--log", action="store_true", help="write the nodes into the log of the job, each as NODE_FAIL")
+    add("-s", "--secs", type=float, help=argparse.SUPPRESS)
     return made
+
+
+def say(text: str) -> None:
+    """To the user. The standard output is the list."""
+    print(f"cairn: {text}", file=sys.stderr)
 
 
 def down_nodes(options: argparse.Namespace, native_path: Path) -> Dict[str, str]:
@@ -39,8 +46,19 @@ def down_nodes(options: argparse.Namespace, native_path: Path) -> Dict[str, str]
     if options.prefix:
         check_prefix(options.prefix)
     here = for_scripts.here(options.prefix, native_path, options.nodes)
-    return unfit(tests_for(here.native, here.manager, options.down, lambda text: print(f"cairn: {text}", file=sys.stderr)),
-                 here.nodes())
+    found = unfit(tests_for(here.native, here.manager, options.down, say), here.nodes())
+    if options.log:
+        log(found, here, options.secs)
+    return found
+
+
+def log(found: Mapping[str, str], here: for_scripts.Here, seconds: Optional[float]) -> None:
+    """As cairn run does: what the user leaves out has not failed. `seconds`: how long the run took, as the script knows."""
+    environment = {**LOGGED, **os.environ, "SCR_JOB_ID": job_of(here.native, here.manager)}
+    with EventLog(here.native, environment, say) as events:
+        for node, reason in found.items():
+            if reason != EXCLUDED:
+                events.happened("NODE_FAIL", f"{node}: {reason}", seconds)
 
 
 def answer(options: argparse.Namespace, native_path: Path) -> int:
