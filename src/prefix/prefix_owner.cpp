@@ -72,8 +72,7 @@ bool PrefixOwner::read_again(Communicator& comm) {
   comm.bcast(mutable_bytes_of(known), 0);
   if (known == 0) return false;
   has_news_ = true;
-  announce_highest(comm);
-  announce_first(comm);
+  announce(comm);
   return true;
 }
 
@@ -96,7 +95,7 @@ Status PrefixOwner::own_if_there(Communicator& comm) {
   comm.bcast(mutable_bytes_of(there), 0);
   if (there == 0) return {};
   CAIRN_TRY(own(comm));
-  announce_first(comm);
+  announce(comm);
   return {};
 }
 
@@ -276,7 +275,8 @@ void PrefixOwner::announce_highest(Communicator& comm) {
   highest_.time_us = std::max(highest_.time_us, highest[2]);
 }
 
-void PrefixOwner::announce_first(Communicator& comm) {
+void PrefixOwner::announce(Communicator& comm) {
+  announce_highest(comm);
   first_ =
       share(comm, keeper_ ? next_to_fetch(keeper_->listing(), settings_, keeper_->current(), {})
                           : nullptr);

@@ -75,9 +75,8 @@ class PrefixOwner {
   Status settle_older(Communicator& comm);
   /// What is there now take_news() has not told yet: another one has had it since, or has it.
   bool has_news(Communicator& comm);
-  /// After changes of what is there.
-  void announce_highest(Communicator& comm);
-  void announce_first(Communicator& comm);
+  /// After changes of what is there: highest() and first() are known on all ranks.
+  void announce(Communicator& comm);
 
   // Local.
 
@@ -95,10 +94,8 @@ class PrefixOwner {
   const Site& site() const { return site_; }
   /// On rank 0, where it is owned; else null.
   Keeper* keeper() { return keeper_ ? &*keeper_ : nullptr; }
-  /// As of announce_highest().
   HighestNumbers& highest() { return highest_; }
-  const HighestNumbers& highest() const { return highest_; }
-  /// What a restart would try first there, as of announce_first(); nothing if there is none.
+  /// What a restart would try first there; nothing if there is none.
   const std::optional<DatasetRecord>& first() const { return first_; }
 
  private:
@@ -109,6 +106,7 @@ class PrefixOwner {
   void let_go_if_closed(Communicator& comm);
   Status tidy_up(Communicator& comm, const std::vector<CachedPart>* cached);
   bool read_again(Communicator& comm);
+  void announce_highest(Communicator& comm);
   bool is_unsettled(Communicator& comm) const;
   void tell_rival(const OwnerRecord& rival) const;
   void tell_of_half_done(const Status& tidied) const;

@@ -23,7 +23,6 @@ class CachedDatasets {
   /// Null if it is not there, as the next.
   CachedDataset* find(const Uuid& uuid);
   CachedDataset* newest_checkpoint();
-  bool has(const Uuid& uuid) { return find(uuid) != nullptr; }
   void insert(CachedDataset dataset);
   /// Out of the list only, as the next. This one is in it.
   void forget(const CachedDataset& dataset) {

@@ -83,7 +83,7 @@ Result<RankRecord> Fetching::fetch_aside(Communicator& comm, const DatasetRecord
   };
   auto fetched = fetch();
   const Uuid& uuid = candidate.info.uuid;
-  if (!fetched && fetched.error().code == Code::no_space && cached_.has(uuid)) {
+  if (!fetched && fetched.error().code == Code::no_space && cached_.find(uuid) != nullptr) {
     forget_remains_of(comm, uuid);
     cached_.wait_for_removal(comm);  // the room is there on all nodes
     fetched = fetch();

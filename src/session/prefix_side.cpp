@@ -35,7 +35,7 @@ Status PrefixSide::purge(Communicator& comm) {
   CAIRN_TRY(on_keeper(comm, owner_.site(), [&](Keeper&) { return saved_.purge(owner_.site()); }));
   CAIRN_TRY(scr_.pass_over(comm, owner_.site()));
   CAIRN_TRY(retention_.purge(comm, owner_.site(), cached_()));
-  owner_.announce_first(comm);
+  owner_.announce(comm);
   return {};
 }
 
@@ -110,7 +110,7 @@ Status PrefixSide::flush_parts(Communicator& comm, const DatasetInfo& dataset,
   if (account) marks_.take(comm, owner_.site(), dataset, account->replaced);
   if (flushed) book_.carry_over(owner_.keeper(), dataset);
   save_listing(comm);
-  owner_.announce_first(comm);
+  owner_.announce(comm);
   return flushed;
 }
 
@@ -156,8 +156,7 @@ Status PrefixSide::import_from_scr(Communicator& comm, const Uuid& dataset) {
   CAIRN_TRY(scr_.import(comm, owner_.site(), dataset));
   owner_.note_news();
   save_listing(comm);
-  owner_.announce_highest(comm);
-  owner_.announce_first(comm);
+  owner_.announce(comm);
   return {};
 }
 
@@ -284,7 +283,7 @@ Result<DatasetInfo> PrefixSide::current(Communicator& comm, const std::string& n
     CAIRN_TRY(scr_.drop_newer(owner_.site(), record.info.uuid));
     return drop_newer(keeper, record.info.uuid);
   });
-  owner_.announce_first(comm);
+  owner_.announce(comm);
   CAIRN_TRY(made);
   return record.info;
 }
@@ -297,7 +296,7 @@ Status PrefixSide::drop(Communicator& comm, const std::string& name) {
   CAIRN_ASSIGN(const DatasetRecord record, share_record(comm, "SCR_Drop", name));
   give_names_before_drop(comm);
   Status dropped = retention_.drop(comm, owner_.site(), record);
-  owner_.announce_first(comm);
+  owner_.announce(comm);
   return dropped;
 }
 
@@ -322,7 +321,7 @@ Status PrefixSide::remove(Communicator& comm, const std::string& name) {
     // SCR may have left an older dataset of this name, which the deleted one has hidden.
     if (removed && owner_.is_owned()) removed = scr_.import_to_delete(comm, owner_.site(), name);
   }
-  owner_.announce_first(comm);
+  owner_.announce(comm);
   const bool all = record || record.error().code == Code::not_found;
   return all ? removed : tl::unexpected(record.error());
 }

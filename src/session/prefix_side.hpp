@@ -26,7 +26,6 @@ class PrefixSide {
              EventLog& events, PrefixOwner::CachedParts cached);
 
   PrefixOwner& owner() { return owner_; }
-  const PrefixOwner& owner() const { return owner_; }
   const AttemptBook& book() const { return book_; }
 
   /// At Init: as PrefixOwner::open(); SCR_PREFIX_PURGE then.

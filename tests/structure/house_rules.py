@@ -29,6 +29,15 @@ NOT_OURS = re.compile(r"^(build.*|\..*|__pycache__)$")
 
 FILE_LINES_MAX = 600
 FUNCTION_LINES_MAX = 70
+PUBLIC_FUNCTIONS_MAX = 20
+PRIVATE_FUNCTIONS_MAX = 25
+# Rooms whose classes are kept small; and those in them that are larger, with the reason.
+SMALL_CLASSES_IN = ("prefix", "restart", "session")
+LARGER_CLASSES = {
+    "Session": "one function for each call of scr.h",
+    "PrefixFolder": "one function for each name below the prefix directory",
+    "Keeper": "one function for each change of what is known there",
+}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.MULTILINE)
 
@@ -79,6 +88,18 @@ def check_function_lengths(root: Path) -> List[str]:
             for path in sources(root)
             for function in functions(path.read_text())
             if function.lines > FUNCTION_LINES_MAX]
+
+
+def check_class_sizes(root: Path) -> List[str]:
+    """A class has one job: what has many functions has several."""
+    return [f"{path}:{found.line}: class {found.name} has {found.public} public and "
+            f"{found.private} private functions; at most {PUBLIC_FUNCTIONS_MAX} and "
+            f"{PRIVATE_FUNCTIONS_MAX}"
+            for path in sources(root)
+            if path.relative_to(root / "src").parts[0] in SMALL_CLASSES_IN
+            for found in classes(path.read_text())
+            if found.name not in LARGER_CLASSES
+            and (found.public > PUBLIC_FUNCTIONS_MAX or found.private > PRIVATE_FUNCTIONS_MAX)]
 
 
 def check_names(root: Path) -> List[str]:
@@ -164,6 +185,46 @@ def block_kind(header: str, open_blocks: list) -> str:
     return "function" if is_function else "other"
 
 
+class Class(NamedTuple):
+    name: str
+    line: int
+    public: int
+    private: int
+
+
+CLASS = re.compile(r"^(?:template\s*<.*?>\s*)?(class|struct)\s+(\w+)[^()]*$")
+# A declaration, not a member that holds a function or is made by one.
+DECLARES_FUNCTION = re.compile(
+    r"^(?!using|typedef|friend|static_assert|std::function\b)([^=(]|operator\W+)*[\w\]=<>]\s*\(.*\)"
+    r"\s*(const)?\s*(noexcept)?\s*(override|final)?\s*(=\s*(0|default))?$")
+
+
+def classes(text: str) -> Iterator[Class]:
+    """Each class with the number of functions that it declares, public and other."""
+    text = NOT_CODE.sub(blank, text)
+    open_blocks = []  # of a class: name, line, access and counts; of any other: None
+    start = 0
+    for match in re.finditer(r"[{};]|\b(public|private|protected)\s*:(?!:)", text):
+        statement = " ".join(text[start:match.start()].split())
+        inside = open_blocks[-1] if open_blocks else None
+        start = match.end()
+        if match.group(1):
+            if inside:
+                inside["is_public"] = match.group(1) == "public"
+            continue
+        if inside and match.group() != "}" and DECLARES_FUNCTION.match(statement.split(" : ")[0]):
+            inside["public" if inside["is_public"] else "private"] += 1
+        if match.group() == "{":
+            head = CLASS.match(statement)
+            open_blocks.append(head and {
+                "name": head.group(2), "line": text.count("\n", 0, match.start()) + 1,
+                "is_public": head.group(1) == "struct", "public": 0, "private": 0})
+        elif match.group() == "}" and open_blocks:
+            done = open_blocks.pop()
+            if done:
+                yield Class(done["name"], done["line"], done["public"], done["private"])
+
+
 def check_python(root: Path) -> List[str]:
     """The package needs nothing of the grammar that Python 3.9 does not have."""
     found = []
@@ -175,5 +236,5 @@ def check_python(root: Path) -> List[str]:
     return found
 
 
-CHECKS = [check_arrows, check_mpi, check_file_lengths, check_function_lengths, check_names,
+CHECKS = [check_arrows, check_mpi, check_file_lengths, check_function_lengths, check_class_sizes, check_names,
           check_portable, check_python]

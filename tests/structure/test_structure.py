@@ -90,6 +90,29 @@ def test_what_is_not_a_long_function_is_passed_over(tmp_path):
     assert house_rules.check_function_lengths(tmp_path) == []
 
 
+def class_of(public: int, private: int, name: str = "A") -> str:
+    functions = ["  Status f(int a) const;\n", "  int g() { return h(1); }\n"]
+    return (f"class {name} final : public B<int> {{\n public:\n"
+            + "".join(functions[i % 2] for i in range(public))
+            + "  std::function<void(int)> not_one;\n private:\n"
+            + "".join(functions[i % 2] for i in range(private)) + "  int member_ = f(1);\n};\n")
+
+
+@pytest.mark.parametrize("more", [(1, 0), (0, 1)])
+def test_a_class_with_too_many_functions_is_caught(tmp_path, more):
+    most = house_rules.PUBLIC_FUNCTIONS_MAX, house_rules.PRIVATE_FUNCTIONS_MAX
+    write(tmp_path, "src/session/fits.hpp", class_of(*most))
+    assert house_rules.check_class_sizes(tmp_path) == []
+    write(tmp_path, "src/session/larger.hpp", class_of(most[0] + more[0], most[1] + more[1]))
+    assert len(house_rules.check_class_sizes(tmp_path)) == 1
+
+
+def test_a_class_is_as_large_as_it_likes_where_that_is_said(tmp_path):
+    write(tmp_path, "src/session/session.hpp", class_of(99, 99, "Session"))
+    write(tmp_path, "src/codec/a.hpp", class_of(99, 99))
+    assert house_rules.check_class_sizes(tmp_path) == []
+
+
 @pytest.mark.parametrize("name", ["src/util/a.cpp", "src/base/string_utils.hpp",
                                   "docs/misc.md", "tests/mpi/common.cpp"])
 def test_a_forbidden_name_is_caught(tmp_path, name):
