@@ -34,6 +34,7 @@ Json described(const Holding& holding, bool shared) {
                {"ranks", holding.info.ranks},
                {"bytes", holding.bytes},
                {"parts", holding.ranks()},
+               {"committed", holding.committed},
                {"in_prefix", holding.in_prefix},
                {"outlived", holding.outlived},
                {"shared", shared}});

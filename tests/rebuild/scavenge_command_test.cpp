@@ -85,6 +85,28 @@ TEST_F(ScavengeNodeCommand, ADatasetThatCannotBeListedCostsNoOther) {
   EXPECT_NE(told.at("unreadable").dump().find(broken), std::string::npos) << told;
 }
 
+/// A record that is only prepared proves nothing by itself; one that cannot be read may be either.
+TEST_F(ScavengeNodeCommand, TheListSaysWhetherADatasetWasCommittedAsFarAsTheNodeKnows) {
+  const auto committed = [this] {
+    ScavengeCommand list;
+    list.list = list.json = true;
+    std::map<int, bool> found;
+    const Json told = Json::parse(run(list, 0));
+    for (const Json& dataset : told.at("datasets"))
+      found[dataset.at("number")] = dataset.at("committed");
+    return found;
+  };
+  EXPECT_EQ(committed(), (std::map<int, bool>{{1, true}, {2, true}}));
+  const std::string part = cluster_.parts("n1", 2).front();
+  fs::rename(part + "/record", part + "/record.new");
+  EXPECT_EQ(committed(), (std::map<int, bool>{{1, true}, {2, false}}));
+  std::ofstream(part + "/record") << "damaged";
+  EXPECT_EQ(committed(), (std::map<int, bool>{{1, true}, {2, true}}));
+  fs::remove(part + "/record");
+  fs::remove(part + "/record.new");
+  EXPECT_EQ(committed(), (std::map<int, bool>{{1, true}})) << "the program was still writing it";
+}
+
 /// By which job control knows that another node may read it.
 TEST_F(ScavengeNodeCommand, WhatCannotBeReadOfADatasetIsToldWithItsUuid) {
   ScavengeCommand copy;
