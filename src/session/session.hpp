@@ -300,6 +300,7 @@ class Session {
   Halting halting_;  ///< on rank 0
   Halting::State halting_state_ = Halting::State::goes_on;
   bool never_due_ = false;     ///< SCR_Need_checkpoint has said no, and always will
+  bool exit_logged_ = false;   ///< that the program was told to end
   bool no_need_told_ = false;  ///< the last answer of SCR_Need_checkpoint, until acted upon
   bool at_checkpoint_ = true;
 };
