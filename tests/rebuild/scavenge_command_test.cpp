@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "files/hasty_clock.hpp"
+#include "prefix/last_run_file.hpp"
 #include "process_on.hpp"
 #include "session/prefix_cluster.hpp"
 
@@ -173,6 +174,21 @@ TEST_F(ScavengeNodeCommand, FailsWhereItHoldsNothingAndNothingSaysWhichJobRan) {
   ScavengeCommand command;
   command.source.prefix = another;
   run(command, 0);
+}
+
+/// A list answers the question; who saves means the job that ran.
+TEST_F(ScavengeNodeCommand, FailsWhereItHoldsNothingOfTheJobThatIsNamedAndAnotherRan) {
+  LastRunRecord last;
+  last.job_id = "job";
+  last.user = "tester";
+  last.prefix = cluster_.settings.prefix;
+  last.started_us = 1;
+  const auto files = make_posix_files();
+  ASSERT_TRUE(keep_last_run(*files, clock_, PrefixFolder{cluster_.settings.prefix}, last));
+  job_ = "other";
+  run({}, 1);
+  EXPECT_TRUE(cluster_.said("was of job job") && cluster_.said("SCR_JOB_ID=job"));
+  EXPECT_EQ(listed(0), std::vector<int>{});
 }
 
 TEST_F(ScavengeNodeCommand, ItTellsHowManyBytesAreDone) {
