@@ -358,7 +358,7 @@ class Job:
             return False
         run.noticed_s = self._machine.now_s()
         for node, reason in found.items():
-            self._say(f"{node} is lost: {reason}")
+            self._say(f"{node} is lost ({reason})")
         self._leave_out(found)
         run.nodes_lost.update(found)
         return True

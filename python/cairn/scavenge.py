@@ -254,7 +254,7 @@ class Scavenge:
         result.spoken_for = any(listed and node not in result.not_seen() and self._has_run_on(node)
                                 for node, listed in lists.items())
         for node, why in result.silent.items():
-            self._say(f"{node}: no answer ({why}); its cache cannot be listed")
+            self._say(f"{node}: no answer ({why}); its cache cannot be listed, and what the other nodes hold may replace it")
         for node, why in result.partly.items():
             self._say(f"{node}: a part of its cache cannot be listed: {why}")
         for node, why in result.left.items():
