@@ -158,6 +158,15 @@ def never_due(account: Account, progress: Progress, settings: Mapping[str, str])
             f"Set one of them, for example {CADENCE[1]}=600")
 
 
+def no_calls(account: Account, progress: Progress, settings: Mapping[str, str]) -> str:
+    """What to say of a program that came to its end without the library; "" where the library logs nothing."""
+    is_silent = settings.get("SCR_ENABLE") == "0" or settings.get("CAIRN_LOG_JSON") == "0"
+    if account.outcome != "success" or progress.finalized is not None or progress.init_failure or is_silent:
+        return ""
+    return ("no checkpoint was made: the program did not call SCR_Init, so nothing of it was protected. The tutorial shows which "
+            "calls a program needs")
+
+
 def lines_of(account: Account, progress: Progress, now_s: float, advice: Sequence[str] = ()) -> List[str]:
     """The account, about ten lines, and then the advice."""
     failures = account.failures()
@@ -179,6 +188,7 @@ def lines_of(account: Account, progress: Progress, now_s: float, advice: Sequenc
         _checkpoints(progress),
         f"to cache     {_moved(progress.written)}",
         f"to prefix    {_moved(progress.flushed)}"
+        + (" by the runs; the scavenge copied the rest" if account.scavenged and not progress.flushed.count else "")
         + (f"; fetched {_moved(progress.fetched)}" if progress.fetched.count else "")]
     lines += [f"scavenge     {account.scavenged}"] if account.scavenged else []
     return lines + [f"advice       {text}" for text in advice if text]

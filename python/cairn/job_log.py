@@ -191,6 +191,7 @@ class Progress:
     ranks: int = 0  # of this run, by its SCR_Init; 0: not known
     init_failure: str = ""  # of this run: why SCR_Init failed
     init_fails_again: bool = False  # in each run, unless the user changes something
+    told_to_exit: bool = False  # this run: SCR_Should_exit said yes
     computes: bool = False  # this run: its SCR_Init has worked, and it has not called SCR_Finalize
     written: Transfers = field(default_factory=Transfers)
     flushed: Transfers = field(default_factory=Transfers)
@@ -202,7 +203,7 @@ class Progress:
         without SCR_Finalize has not come to its end."""
         self.finalized = None if self.finalized is None else False
         self.restarted_from = self.init_failure = ""
-        self.init_fails_again = self.computes = False
+        self.init_fails_again = self.computes = self.told_to_exit = False
         self.ranks = 0
         self.computing_since_s = self.rebuilt_s = 0.0
 
@@ -226,6 +227,8 @@ class Progress:
             self.restarts += 1
             self.restarted_from = entry.name
             self.computing_since_s = entry.time_s
+        elif entry.what == "SHOULD_EXIT":
+            self.told_to_exit = True
         elif entry.what == "CURRENT":  # by the program's own means
             self.restarted_from = self.restarted_from or entry.name
 

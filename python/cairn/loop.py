@@ -196,11 +196,12 @@ class Job:
     def _state(self) -> State:
         now, setting = self._machine.now_s(), self._plan.policy.halt_seconds
         asked = self._halt_file.latest()
-        halt = self._stop.now or self._stop.asked or why_stop(asked, now, setting, self._reason_before)
+        signalled = self._stop.now or self._stop.asked
+        halt = signalled or why_stop(asked, now, setting, self._reason_before)
         self._end_s = self._plan.end_time()
         left = None if self._end_s is None else self._end_s - now
         return State(len(self.account.runs), len(self.account.nodes) - len(self.account.unfit), halt or None,
-                     left, self._tally.count, len(self._left_out), halt_seconds_of(asked, setting))
+                     left, self._tally.count, len(self._left_out), halt_seconds_of(asked, setting), bool(signalled))
 
     def _look_at_nodes(self) -> Dict[str, str]:
         """Finds nodes that are not fit; they are not used as long as others are there. Returns those of them that are
@@ -295,7 +296,7 @@ class Job:
         how = how or (How.SIGNAL if ended.by_signal else How.EXIT_OTHER if ended.code else How.EXIT_0)
         return Event(how, ended.code, self.progress.finalized, tuple(run.nodes_lost),
                      self.progress.split_world(self._plan.ranks), self.progress.init_failure,
-                     self.progress.init_fails_again)
+                     self.progress.init_fails_again, self.progress.told_to_exit)
 
     def _end_leftovers(self, by_force: bool, returned_0: bool = False) -> None:
         run = Ended(self._launcher, self._plan.run_name, by_force, returned_0)
@@ -357,7 +358,7 @@ class Job:
             return False
         run.noticed_s = self._machine.now_s()
         for node, reason in found.items():
-            self._say(f"{node} is lost: {reason}")
+            self._say(f"{node} is lost ({reason})")
         self._leave_out(found)
         run.nodes_lost.update(found)
         return True

@@ -104,7 +104,7 @@ def echo(remote: RemoteExecution) -> NodeTest:
     def judge(answer: Answer) -> str:
         if answer.code == 0 and "cairn is here" in answer.text:
             return ""
-        return f"cannot run commands: {_first_line(answer)}"
+        return f"no command can run there: {_first_line(answer)}"
     return OnNode("echo", remote, lambda node: "echo cairn is here", judge, tells_loss=True)
 
 

@@ -54,6 +54,7 @@ class State:
     failures_here: int = 0  # runs that died since the newest dataset was made, without the loss of a node
     left_out: int = 0  # nodes that do not count as healthy, and were not tested again since the last launch
     halt_seconds: int = 0  # no launch when the allocation ends within this time
+    signalled: bool = False  # `halt` is a signal, which a program may obey by itself
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ class Event:
     split_world: str = ""  # why its processes did not work together, where they did not
     init_failure: str = ""  # why SCR_Init failed, where it did
     init_fails_again: bool = False  # in each run, unless the user changes something
+    told_to_exit: bool = False  # SCR_Should_exit said yes
 
     def text(self) -> str:
         """For people."""
@@ -111,9 +113,7 @@ def decide(policy: Policy, state: State, event: Event) -> Action:
         if event.init_fails_again:
             return Action(Kind.GIVEN_UP, f"SCR_Init failed: {event.init_failure}")
         if ended_well(event):
-            if state.halt:
-                return Action(Kind.HALTED, state.halt)
-            return Action(Kind.SUCCESS, _success_text(event))
+            return _good_end(state, event)
         if event.finalized and not event.nodes_lost:
             return Action(Kind.GIVEN_UP, f"{event.text()}, after the program had called SCR_Finalize: "
                                          "another run would compute nothing new")
@@ -132,6 +132,20 @@ def decide(policy: Policy, state: State, event: Event) -> Action:
         return Action(Kind.GIVEN_UP, f"too few nodes: {state.nodes_healthy} left, {policy.nodes_min} needed. Ask for "
                                      "spares, or set SCR_MIN_NODES if the program can run on fewer nodes")
     return Action(Kind.LAUNCH, event.text(), min(state.nodes_healthy, policy.nodes_wanted))
+
+
+def _good_end(state: State, event: Event) -> Action:
+    """A program that nothing has told to stop has not stopped for that reason, unless it obeyed a signal by itself."""
+    if not state.halt:
+        return Action(Kind.SUCCESS, _success_text(event))
+    if event.finalized is None:
+        return Action(Kind.HALTED, f"{state.halt}. The launcher returned 0, and no call of SCR_Init was logged: whether the "
+                                   "program stopped or finished is unknown")
+    if event.told_to_exit or state.signalled:
+        return Action(Kind.HALTED, state.halt)
+    return Action(Kind.SUCCESS, "the program finished by itself, although it was to stop: it did not call SCR_Should_exit "
+                                "after that, and SCR_HALT_EXIT=1 was not set. The request was "
+                                f"{state.halt}")
 
 
 def _is_no_command(event: Event) -> bool:

@@ -40,6 +40,7 @@ class Dataset:
     bytes: int = 0
     nodes: List[str] = field(default_factory=list)  # that have something of it: files, or what protects others'
     shared: bool = False  # in a store that all nodes share: each has all of it
+    committed: bool = True  # on one node at least, which proves that all were prepared: a restart decides by the same
 
     def text(self) -> str:
         """For people."""
@@ -62,13 +63,14 @@ def merged(lists: Mapping[str, Iterable[Mapping[str, Any]]]) -> List[Dataset]:
         for one in listed:
             dataset = found.setdefault(one["uuid"], Dataset(
                 one["number"], one["uuid"], one["name"], one["checkpoint"], one["output"], one["ranks"], False,
-                shared=True))
+                shared=True, committed=False))
             # A node whose records are damaged knows little of what it holds.
             dataset.name = dataset.name or one["name"]
             dataset.checkpoint = dataset.checkpoint or one["checkpoint"]
             dataset.output = dataset.output or one["output"]
             dataset.ranks = max(dataset.ranks, one["ranks"])
             dataset.in_prefix = dataset.in_prefix or one["in_prefix"] or one.get("outlived", False)
+            dataset.committed = dataset.committed or one["committed"]
             # One node that has some of it for itself is enough: what only that one has must be copied too.
             dataset.shared = dataset.shared and one.get("shared", False)
             dataset.bytes = max(dataset.bytes, one["bytes"]) if dataset.shared else dataset.bytes + one["bytes"]
@@ -153,6 +155,7 @@ class Result:
     partly: Dict[str, str] = field(default_factory=dict)  # nodes that could not read all that they hold
     left: Dict[str, str] = field(default_factory=dict)  # nodes with caches that were left aside, each with the reason
     listed: int = 0  # datasets that the nodes listed, including those in the prefix directory
+    complete: int = 0  # of these, those that some node had committed
     spoken_for: bool = True  # a node of the last run has listed all that it holds, and that is something
 
     def not_seen(self) -> Dict[str, str]:
@@ -243,10 +246,15 @@ class Scavenge:
         lists = self._lists(nodes, result)
         datasets = merged(lists)
         result.listed = len(datasets)
+        for one in datasets:
+            if not one.committed:
+                self._say(f"{one.text()} was never complete: the job died before any node had committed it")
+        datasets = [one for one in datasets if one.committed]
+        result.complete = len(datasets)
         result.spoken_for = any(listed and node not in result.not_seen() and self._has_run_on(node)
                                 for node, listed in lists.items())
         for node, why in result.silent.items():
-            self._say(f"{node}: no answer ({why}); its cache cannot be listed")
+            self._say(f"{node}: no answer ({why}); its cache cannot be listed, and what the other nodes hold may replace it")
         for node, why in result.partly.items():
             self._say(f"{node}: a part of its cache cannot be listed: {why}")
         for node, why in result.left.items():

@@ -77,4 +77,8 @@ Summary summarise(const Remains& remains) {
   return summary;
 }
 
+bool may_be_committed(const Remains& remains) {
+  return judge(summarise(remains), remains.ranks, true) != Verdict::uncommitted;
+}
+
 }  // namespace cairn

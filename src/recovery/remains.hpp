@@ -36,4 +36,8 @@ std::set<int> ranks_with_record(const Remains& remains);
 /// Local. What a run would know of it before it looks closer.
 Summary summarise(const Remains& remains);
 
+/// Local. Whether a run that sees only this would count it as a dataset that was complete: some
+/// rank's record is committed, which proves that the others were prepared, or may have been.
+bool may_be_committed(const Remains& remains);
+
 }  // namespace cairn

@@ -437,16 +437,18 @@ std::string describe(const RestoreAccount& account) {
     parts.push_back(fmt::format("moved {} of {} ranks to another node", bytes(account.moved_bytes),
                                 account.moved_ranks));
   if (account.repaired_blocks > 0)
-    parts.push_back(fmt::format("restored {} in {} blocks from redundancy",
+    parts.push_back(fmt::format("computed {} anew from redundancy ({} blocks)",
                                 bytes(account.repaired_bytes), account.repaired_blocks));
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-std::string cannot_be_restored(const CachedDataset& dataset, const Error& why) {
+std::string cannot_be_restored(const CachedDataset& dataset, const Error& why, bool with_remedy) {
   const std::string_view known = remedy_for(why, Storage::cache);
+  const std::string_view remedy =
+      known.empty() ? "; start again on the nodes on which it was written" : "";
   const std::string_view given_up = "; it is deleted when the next checkpoint is complete";
-  return fmt::format("dataset {} cannot be restored: {}; {}{}", dataset.info.number, why.text,
-                     known.empty() ? "start again on the nodes on which it was written" : known,
+  return fmt::format("dataset {} cannot be restored: {}{}{}{}", dataset.info.number, why.text,
+                     with_remedy ? remedy : "", known.empty() ? "" : fmt::format("; {}", known),
                      dataset.info.is_output() ? "" : given_up);
 }
 

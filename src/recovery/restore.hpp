@@ -21,12 +21,13 @@ struct RestoreAccount {
   std::vector<std::string> rebuilt_names;
 };
 
-/// "rebuilt rank 2 (n1), restored 3 MiB in 24 blocks from redundancy"; empty where
+/// "rebuilt rank 2 (n1), computed 3 MiB anew from redundancy (24 blocks)"; empty where
 /// nothing had to be done.
 std::string describe(const RestoreAccount& account);
 
-/// The line that says so, with what the user can do.
-std::string cannot_be_restored(const CachedDataset& dataset, const Error& why);
+/// The line that says so, with what the user can do; without it where another line has said it.
+std::string cannot_be_restored(const CachedDataset& dataset, const Error& why,
+                               bool with_remedy = true);
 
 /// Collective. `held` is what this rank looks after of the dataset (nothing, often, on a spare);
 /// `generation` the committed encoding to restore; `dataset.store` and `.info.uuid`, `.info.number`

@@ -18,15 +18,13 @@ constexpr std::int64_t us_per_s = 1'000'000;
 constexpr std::uint32_t for_all = 0777;  // less the umask, as all of <prefix>/.cairn
 constexpr std::uint32_t only_me = 0700;
 
-/// None where the dataset was never complete. Where its records were, but cannot be read here, its
+/// None where the program was still writing. Where its records were, but cannot be read here, its
 /// files may still be what another node has the records of.
 std::optional<Holding> holding_of(Files& files, Remains&& remains) {
   Holding holding;
   const HeldRecord* known = record_of(remains);
-  const bool was_complete =
-      known != nullptr || std::any_of(remains.parts.begin(), remains.parts.end(),
-                                      [](const HeldPart& p) { return p.damaged || p.newer; });
-  if (!was_complete) return std::nullopt;
+  holding.committed = may_be_committed(remains);
+  if (known == nullptr && !holding.committed) return std::nullopt;
   holding.info.uuid = remains.uuid;
   holding.info.number = remains.number;
   if (known != nullptr) holding.info = known->record.dataset;

@@ -21,11 +21,13 @@ struct Holding {
   std::uint64_t bytes = 0;  ///< of files and redundancy that are here
   bool in_prefix = false;   ///< all of it is there, and nothing is known to be wrong with it
   bool outlived = false;    ///< a checkpoint, and a newer one is in the prefix directory
+  bool committed = false;   ///< may_be_committed(), as far as this node alone can know
 
   std::vector<int> ranks() const;
 };
 
-/// Local. Datasets that were complete, of which there is anything in these caches; newest first.
+/// Local. Datasets of which there is a record in these caches; newest first. Where it is only a
+/// prepared one, another node tells whether the dataset was committed.
 /// Not among them is what the program wrote into the prefix directory itself, and what was dropped,
 /// deleted or quarantined, as far as that can be read: copies publish nothing, and what is not
 /// copied may be lost. Caches, and datasets in them, that cannot be read are named in `unreadable`,

@@ -90,7 +90,8 @@ class Recovery {
       case Verdict::unreadable:
         // A store that cannot be read now may be readable in the next run, so this removes nothing.
         set_aside(held, CachedDataset::State::unusable, reason, dataset);
-        tell(Severity::warning, cannot_be_restored(dataset, {Code::lost, reason, -1}));
+        tell(Severity::warning,
+             cannot_be_restored(dataset, {Code::lost, reason, -1}, is_first_loss()));
         break;
       case Verdict::not_distributed:
         set_aside(held, CachedDataset::State::left_alone, reason, dataset);
@@ -106,6 +107,8 @@ class Recovery {
     log_end(dataset);
     found.push_back(std::move(dataset));
   }
+
+  bool is_first_loss() { return !std::exchange(loss_is_told_, true); }
 
   static void set_aside(const HeldDataset& held, CachedDataset::State state, std::string reason,
                         CachedDataset& dataset) {
@@ -174,7 +177,7 @@ class Recovery {
       // Some ranks may have read more in a record; what is decided by it must be equal everywhere.
       dataset.info = known_to_all;
       set_aside(held, CachedDataset::State::unusable, account.error().text, dataset);
-      tell(Severity::warning, cannot_be_restored(dataset, account.error()));
+      tell(Severity::warning, cannot_be_restored(dataset, account.error(), is_first_loss()));
       return;
     }
     report(dataset, *account, static_cast<double>(clock_.steady_us() - from_us) * 1e-6);
@@ -275,6 +278,7 @@ class Recovery {
   const Settings& settings_;
   const Log& log_;
   EventLog& events_;
+  bool loss_is_told_ = false;     ///< with what the user can do, which is the same for all
   bool start_is_logged_ = false;  ///< of the dataset that is looked at
   std::optional<Survey> survey_;
 };

@@ -396,7 +396,9 @@ Result<bool> Session::should_exit() {
   bool due = false;
   learn_from_rank_0(due);
   const bool needs_one_first = std::exchange(is_no_need_told_, false) && !stops_at_once();
-  return halting_state_ != Halting::State::goes_on && !needs_one_first;
+  const bool exits = halting_state_ != Halting::State::goes_on && !needs_one_first;
+  if (exits && !std::exchange(is_exit_logged_, true)) run_.events.happened("SHOULD_EXIT");
+  return exits;
 }
 
 }  // namespace cairn

@@ -142,6 +142,7 @@ class Session {
   std::int64_t computes_since_us_ = 0;
   Halting::State halting_state_ = Halting::State::goes_on;
   bool is_never_due_told_ = false;  ///< SCR_Need_checkpoint has said no, and always will
+  bool is_exit_logged_ = false;     ///< that the program was told to end
   bool is_no_need_told_ = false;    ///< the last answer of SCR_Need_checkpoint, until acted upon
   bool at_checkpoint_ = true;
 };

@@ -241,5 +241,26 @@ TEST_F(SessionLog, FetchedAndHalted) {
   EXPECT_EQ(the("HALT", lines)["note"].get<std::string>().rfind("TIME_LIMIT", 0), 0U);
 }
 
+/// By which job control tells a program that stopped from one that came to its end.
+TEST_F(SessionLog, ThatTheProgramWasToldToExitIsLoggedOnceAndOnlyThen) {
+  const auto times = [](const std::vector<Json>& lines) {
+    return std::count_if(lines.begin(), lines.end(),
+                         [](const Json& line) { return line.value("event", "") == "SHOULD_EXIT"; });
+  };
+  cluster_.run_well(four_nodes(),
+                    [](JobRank& rank) { EXPECT_FALSE(*rank.session->should_exit()); });
+  EXPECT_EQ(times(news()), 0);
+  cluster_.settings.end_time_s = 1;
+  cluster_.settings.halt_seconds = 1;
+  cluster_.run_well(four_nodes(),
+                    [](JobRank& rank) { EXPECT_TRUE(*rank.session->need_checkpoint()); });
+  EXPECT_EQ(times(news()), 0) << "it did not ask";
+  cluster_.run_well(four_nodes(), [](JobRank& rank) {
+    EXPECT_TRUE(*rank.session->should_exit());
+    EXPECT_TRUE(*rank.session->should_exit());
+  });
+  EXPECT_EQ(times(news()), 1);
+}
+
 }  // namespace
 }  // namespace cairn

@@ -37,6 +37,10 @@ TEST(SessionRestart, TwoNodesOfASetLostIsTooMuchAndSaysSo) {
   EXPECT_EQ(cluster.restart(replaced(replaced(four_nodes(), "n1", "n4"), "n2", "n5")), 0);
   EXPECT_TRUE(cluster.said("dataset 2 cannot be restored")) << cluster.said();
   EXPECT_TRUE(cluster.said("dataset 1 cannot be restored")) << cluster.said();
+  const std::string said = cluster.said();
+  const std::string remedy = "start again on the nodes on which it was written";
+  EXPECT_NE(said.find(remedy), std::string::npos) << said;
+  EXPECT_EQ(said.find(remedy), said.rfind(remedy)) << "once is enough: " << said;
   EXPECT_TRUE(cluster.said("(written on n1)")) << cluster.said();
   EXPECT_TRUE(cluster.said("(written on n2)")) << cluster.said();
 }

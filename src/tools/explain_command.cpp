@@ -115,6 +115,12 @@ class Report {
 
   bool has_findings() const { return !findings_.empty(); }
 
+  /// Also with a part of it that the user did not ask for.
+  bool knows_nothing() const {
+    return !has_any_ && facts_.caches.empty() && facts_.left_caches.empty() &&
+           facts_.unreadable.empty() && !are_caches_given_ && job_.is_id_default;
+  }
+
   std::string summary() const {
     return what_restart_takes() +
            (run_publishes_first_ ? "; cairn run first rebuilds what was scavenged" : "");
@@ -243,17 +249,29 @@ class Report {
           job_.other_job, settings_.job_id);
     for (const auto* texts : {&facts_.left_caches, &facts_.ignored})
       for (const std::string& text : *texts) note("{}", text);
-    if (facts_.caches.empty() && facts_.left_caches.empty())
-      note(
-          "no cache of job {} of {} is visible here: name directories that hold caches by --cache, "
-          "or {}",
-          settings_.job_id, settings_.user, advice_.scavenge_nodes());
+    if (facts_.caches.empty() && facts_.left_caches.empty()) note_no_cache();
     for (const std::string& trouble : facts_.unreadable) note("it counts as missing: {}", trouble);
     note_absent_nodes();
     note_prefix(clock);
     for (const std::string& label : forecast_.failed)
       note("{} is tried first, and found damaged", label);
     note_unread_bytes();
+  }
+
+  /// A run that came to its end has copied its newest checkpoint, unless it did not flush.
+  void note_no_cache() {
+    const bool has_ended = job_.last_run && job_.last_run->ended_us != 0;
+    if (has_ended && settings_.flush_interval != 0 &&
+        forecast_.outcome == Forecast::Outcome::prefix)
+      note(
+          "no cache of job {} of {} is visible here: its last run came to its end, and a restart "
+          "needs no cache",
+          settings_.job_id, settings_.user);
+    else
+      note(
+          "no cache of job {} of {} is visible here: name directories that hold caches by --cache, "
+          "or {}",
+          settings_.job_id, settings_.user, advice_.scavenge_nodes());
   }
 
   /// Of what is to be copied to the prefix directory first they are still in the caches.
@@ -345,13 +363,21 @@ Status explain(const ExplainCommand& command, Files& files, Clock& clock,
   const bool is_absent = !facts.prefix.is_there && facts.prefix.trouble.empty();
   // Where there are caches, they are explained all the same.
   if (is_absent && !report.has_findings()) return check_prefix_folder(files, settings.prefix);
+  const auto root = files.info(PrefixFolder{settings.prefix}.root());
+  if (report.knows_nothing() && !root && root.error().code == Code::not_found)
+    return fail(Code::not_found,
+                "no job has worked in {}: name the prefix directory of the job by --prefix or "
+                "SCR_PREFIX{}",
+                settings.prefix, text_of_directory(files, process, command.datasets));
   if (command.json)
     out << text_of_json(report.json());
   else
     report.print(out);
   if (is_absent) return check_prefix_folder(files, settings.prefix);
   if (!report.has_findings() && !command.datasets.empty())
-    return fail(Code::not_found, "there is no such dataset: {}", fmt::join(command.datasets, ", "));
+    return fail(Code::not_found, "there is no such dataset: {}{}",
+                fmt::join(command.datasets, ", "),
+                text_of_directory(files, process, command.datasets));
   return {};
 }
 

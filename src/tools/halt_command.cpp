@@ -206,8 +206,13 @@ void print(std::ostream& out, const HaltFile& file, const Shown& shown, bool ver
   out << file.folder().prefix;
   if (verbose) out << " (" << file.folder().halt() << ")";
   const std::vector<std::string> words = words_for(record);
-  out << ": " << headline(shown, !words.empty()) << "\n";
+  const bool stops = !words.empty();
+  out << ": " << headline(shown, stops) << "\n";
   for (const std::string& line : words) out << "  " << line << "\n";
+  if (stops)
+    out << "  if the program calls SCR_Should_exit, or runs with SCR_HALT_EXIT=1; any other "
+           "program "
+           "continues\n";
   if (!record.reason.empty() && !is_request(record.reason))
     out << "  recorded by its run: " << record.reason << "\n";
 }

@@ -52,6 +52,7 @@ TEST_F(HaltCommandTest, WithoutOptionsTheJobStopsAfterItsNextCheckpoint) {
   EXPECT_FALSE(record().immediate);
   EXPECT_TRUE(shows("no run is recorded")) << out_.str();
   EXPECT_TRUE(shows("\n  after its next checkpoint (JOB_HALTED)\n")) << out_.str();
+  EXPECT_TRUE(shows("SCR_HALT_EXIT=1")) << "else a program that does not ask continues";
 }
 
 TEST_F(HaltCommandTest, ImmediateSaysWhatItMeansAndStaysUntilItIsTakenBack) {
@@ -68,6 +69,7 @@ TEST_F(HaltCommandTest, ImmediateSaysWhatItMeansAndStaysUntilItIsTakenBack) {
   ASSERT_EQ(run(unset), 0);
   EXPECT_EQ(record(), HaltRecord{});
   EXPECT_TRUE(shows("nothing stops")) << out_.str();
+  EXPECT_FALSE(shows("SCR_HALT_EXIT")) << out_.str();
 }
 
 TEST_F(HaltCommandTest, AProgramsWishTakesNoUsersPlaceAndIsTakenBackAlone) {

@@ -10,6 +10,8 @@
 namespace cairn {
 namespace {
 
+constexpr std::string_view without_allocation = "local";  // python/cairn/resources/local.py
+
 bool is_set(const ProcessFacts& process, const char* key) {
   const auto found = process.environment.find(key);
   return found != process.environment.end() && !found->second.empty();
@@ -45,6 +47,8 @@ bool has_default_id(const ResolvedSettings& resolved) {
 }
 
 std::string id_source_of(const ResolvedSettings& resolved, bool is_from_run) {
+  if (is_from_run && resolved.settings.job_id == without_allocation)
+    return "as its last run wrote down: cairn run calls a job so outside an allocation";
   if (is_from_run) return "as its last run wrote down";
   if (has_default_id(resolved)) return "the id of jobs that have none";
   return fmt::format("by {}", resolved.find("SCR_JOB_ID")->source);

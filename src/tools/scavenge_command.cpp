@@ -34,6 +34,7 @@ Json described(const Holding& holding, bool shared) {
                {"ranks", holding.info.ranks},
                {"bytes", holding.bytes},
                {"parts", holding.ranks()},
+               {"committed", holding.committed},
                {"in_prefix", holding.in_prefix},
                {"outlived", holding.outlived},
                {"shared", shared}});
@@ -90,6 +91,11 @@ class ScavengeNode {
  private:
   /// That nothing is here of a job proves nothing if it may not be the job that was meant.
   Status check_job_known() const {
+    if (!job_.job_of_last_run.empty() && !command_.list)
+      return fail(Code::not_found,
+                  "{}, but the last run in {} was of job {}. Unset SCR_JOB_ID, or set "
+                  "SCR_JOB_ID={}, to save that job's data",
+                  nothing_here(), settings_.prefix, job_.job_of_last_run, job_.job_of_last_run);
     if (!job_.is_id_default) return {};
     return fail(
         Code::not_found,

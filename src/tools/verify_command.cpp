@@ -16,10 +16,12 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json json_of(const Verified& found) {
-  return {{"place", found.place},     {"number", found.number},        {"name", found.name},
-          {"uuid", found.uuid},       {"ranks", found.ranks},          {"files", found.files},
-          {"bytes", found.bytes},     {"state", name_of(found.state)}, {"bad", found.bad},
-          {"reasons", found.reasons}, {"repaired", found.repaired}};
+  return {{"place", found.place},       {"number", found.number},
+          {"name", found.name},         {"uuid", found.uuid},
+          {"ranks", found.ranks},       {"files", found.files},
+          {"bytes", found.bytes},       {"state", name_of(found.state)},
+          {"bad", found.bad},           {"reasons", found.reasons},
+          {"repaired", found.repaired}, {"passed_over", found.passed_over}};
 }
 
 std::string what_of(const Verified& found) {
@@ -63,6 +65,11 @@ void print(std::ostream& out, const Verified& found) {
   if (found.bad.size() > most_lines)
     out << fmt::format("  and {} more; --json shows all\n", found.bad.size() - most_lines);
   for (const std::string& reason : found.reasons) out << "  because " << printable(reason) << "\n";
+  if (!found.passed_over.empty())
+    out << printable(fmt::format(
+               "  but no restart uses it: {}; cairn index quarantine --lift offers it again",
+               found.passed_over))
+        << "\n";
 }
 
 struct Verification {
@@ -118,8 +125,9 @@ Result<Verification> verify(const VerifyCommand& command, Files& files, Clock& c
         verification_of(caches.used.empty() ? std::vector<std::string>{"DIR"} : caches.used));
   }
   if (all.found.empty() && !command.datasets.empty())
-    return fail(Code::not_found, "there is no such dataset: {}; cairn explain lists the datasets",
-                fmt::join(command.datasets, ", "));
+    return fail(Code::not_found, "there is no such dataset: {}{}; cairn explain lists the datasets",
+                fmt::join(command.datasets, ", "),
+                text_of_directory(files, process, command.datasets));
   return all;
 }
 

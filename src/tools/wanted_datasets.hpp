@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "config/gather.hpp"
 #include "prefix/fetch_order.hpp"
 
 namespace cairn {
@@ -65,6 +66,17 @@ inline Status refuse_unread_name(const std::string& word, const std::string& pre
   return refuse_unread(unread,
                        fmt::format("which dataset in {} is {} (give its UUID)", prefix, word),
                        known->info.uuid);
+}
+
+/// After a text that there is no such dataset: the option that is missing, where the first word is
+/// a directory.
+inline std::string text_of_directory(Files& files, const ProcessFacts& process,
+                                     const WantedDatasets& wanted) {
+  if (wanted.empty()) return "";
+  const auto info = files.info(normalise(wanted.front(), process.working_folder) + "/.");
+  if (!info || info->kind != Kind::folder) return "";
+  return fmt::format("; {} is a directory: --prefix {} names it as the prefix directory",
+                     wanted.front(), wanted.front());
 }
 
 /// For JSON: why they cannot be read, a line each.

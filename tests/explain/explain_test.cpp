@@ -1,6 +1,7 @@
 // What `cairn explain` foretells is what the job does, for every failure it can meet; and it
 // changes nothing.
 #include "dead_job.hpp"
+#include "prefix/last_run_file.hpp"
 #include "prefix/scr_harness.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/index_command.hpp"
@@ -374,6 +375,25 @@ TEST_F(ExplainPrefix, QuarantinedAndDroppedOnesAreToldWithTheWayBack) {
   expect_forecast(0);
 }
 
+TEST_F(ExplainPrefix, VerifySaysOfGoodBytesThatNoRestartUsesThem) {
+  EXPECT_EQ(verify_prefix(false, {"ckpt.4"}), exit_ok);
+  EXPECT_FALSE(shows("no restart")) << out_;
+  as_keeper([](Keeper& keeper) {
+    DatasetRecord failed = named(keeper, "ckpt.4");
+    failed.failed_us = 5'000'000;
+    failed.failure = "the disk was full";
+    ASSERT_TRUE(keeper.update(failed));
+    DatasetRecord quarantined = named(keeper, "ckpt.2");
+    quarantined.quarantined = true;
+    ASSERT_TRUE(keeper.update(quarantined));
+  });
+  EXPECT_EQ(verify_prefix(false, {"ckpt.4"}), exit_ok);
+  EXPECT_TRUE(shows("good: ") && shows("marked as failed") && shows("the disk was full")) << out_;
+  EXPECT_TRUE(shows("cairn index quarantine --lift")) << out_;
+  EXPECT_EQ(verify_prefix(false, {"ckpt.2"}), exit_ok);
+  EXPECT_TRUE(shows("no restart uses it: it is in quarantine")) << out_;
+}
+
 TEST_F(ExplainPrefix, AQuarantinedOneOfTheCacheIsTold) {
   cluster_.settings.restart_attempts = 1;
   cluster_.restart(four_nodes(), [](JobRank& rank) { rank.expect_written(5); });
@@ -623,6 +643,58 @@ TEST_F(Explain, NoDatasetAtAllAndNoPrefixDirectory) {
   fs::remove_all(prefix());
   EXPECT_EQ(explain(), 1);
   EXPECT_TRUE(told(prefix())) << told_;
+}
+
+TEST_F(Explain, ADirectoryInWhichNoJobHasWorkedIsNoAnswer) {
+  process_.environment.erase("SCR_JOB_ID");
+  EXPECT_EQ(explain(), 1);
+  EXPECT_TRUE(told("no job has worked in " + prefix())) << told_;
+  fs::create_directory(prefix() + "/step.1");
+  EXPECT_EQ(explain(0, {"step.1"}), 1);
+  EXPECT_TRUE(told("--prefix step.1")) << told_;
+  EXPECT_EQ(explain(0, {}, {prefix()}), 0) << "--cache asks about that directory";
+  process_.environment["SCR_JOB_ID"] = "job";
+  EXPECT_EQ(explain(), 0) << "a job that has not begun";
+  process_.environment.erase("SCR_JOB_ID");
+  fs::create_directory(prefix() + "/.cairn");
+  EXPECT_EQ(explain(), 0);
+}
+
+TEST_F(Explain, AWordThatIsADirectoryIsToldWithItsOption) {
+  cluster_.write(four_nodes(), {1});
+  EXPECT_EQ(explain(0, {cluster_.node("n1")}), 1);
+  EXPECT_TRUE(told("--prefix " + cluster_.node("n1"))) << told_;
+  EXPECT_EQ(verify_prefix(false, {cluster_.node("n1")}), 1);
+  EXPECT_TRUE(told("--prefix " + cluster_.node("n1"))) << told_;
+  EXPECT_EQ(explain(0, {"ckpt.9"}), 1);
+  EXPECT_FALSE(told("--prefix")) << told_;
+}
+
+/// Unless the run has left its newest checkpoint in the caches, or died.
+TEST_F(Explain, AfterTheEndOfTheJobNothingIsToBeSaved) {
+  cluster_.settings.flush_interval = 1;
+  const auto note = [this] {
+    EXPECT_EQ(explain(), 0) << told_;
+    return line_with("note: no cache of job job of tester ");
+  };
+  LastRunRecord run;
+  run.job_id = "job";
+  run.user = "tester";
+  run.prefix = prefix();
+  run.host = "login";
+  run.started_us = 1;
+  const auto keep = [&](std::int64_t ended_us) {
+    run.ended_us = ended_us;
+    ASSERT_TRUE(keep_last_run(*files_, *clock_, PrefixFolder{prefix()}, run));
+  };
+  cluster_.write(four_nodes(), {1});
+  cluster_.lose_all_nodes();
+  keep(0);
+  EXPECT_NE(note().find("scavenge"), std::string::npos) << out_;
+  keep(2);
+  EXPECT_EQ(note().find("scavenge"), std::string::npos) << out_;
+  process_.environment["SCR_FLUSH"] = "0";
+  EXPECT_NE(note().find("scavenge"), std::string::npos) << out_;
 }
 
 TEST_F(Explain, OneDatasetIsFoundByNameNumberAndUuid) {

@@ -134,7 +134,7 @@ class World(Machine, NodeTest, Events):
             self.committed = one.dataset
             if self.course.allocation_s is not None and self.now >= BEGIN_S + self.course.allocation_s - LAST_S:
                 self.halted = True
-                self._ahead = [Happening(self.now, "FINALIZE")]
+                self._ahead = [Happening(self.now, "SHOULD_EXIT"), Happening(self.now, "FINALIZE")]
         elif one.what == "FINALIZE":
             self._exit, self._fails_s = Exit(0, False), float("inf")
 

@@ -4,7 +4,7 @@ from typing import Any, List, Mapping
 
 import pytest
 
-from cairn.account import Account, Run, account_of_json, lines_of, never_due, size_text, time_text
+from cairn.account import Account, Run, account_of_json, lines_of, never_due, no_calls, size_text, time_text
 from cairn.job_log import Progress
 
 
@@ -109,3 +109,20 @@ def test_sizes(count: int, text: str) -> None:
 @pytest.mark.parametrize("seconds, text", [(0, "0 s"), (0.0123, "12.3 ms"), (0.99999, "1.0 s"), (99, "99.0 s"), (130, "2 min 10 s"), (7260, "2 h 01 min")])
 def test_times(seconds: float, text: str) -> None:
     assert time_text(seconds) == text
+
+
+@pytest.mark.parametrize("progress, settings, outcome, says", [
+    (Progress(), {}, "success", True), (Progress(), {}, "given up", False), (Progress(finalized=True), {}, "success", False),
+    (Progress(init_failure="busy"), {}, "success", False), (Progress(), {"CAIRN_LOG_JSON": "0"}, "success", False),
+    (Progress(), {"SCR_ENABLE": "0"}, "success", False)])
+def test_a_program_without_a_call_of_the_library_is_told_of(progress: Progress, settings: Mapping[str, str], outcome: str,
+                                                            says: bool) -> None:
+    advice = no_calls(Account(outcome=outcome), progress, settings)
+    assert ("SCR_Init" in advice) == says == bool(advice)
+
+
+def test_what_only_the_scavenge_has_copied_is_not_called_none_without_a_word() -> None:
+    lines = lines_of(Account(scavenged="step.20 saved"), Progress(), 1.0)
+    prefix = next(line for line in lines if line.startswith("to prefix"))
+    assert "scavenge" in prefix
+    assert "scavenge" not in next(line for line in lines_of(Account(), Progress(), 1.0) if line.startswith("to prefix"))

@@ -15,6 +15,7 @@ AXES: Dict[str, Tuple[str, ...]] = {
     "finalized": ("yes", "no", "not in use"),  # SCR_Finalize was called; not, but SCR_Init; neither
     "lost": ("none", "one"),  # nodes found dead since the run began
     "halt": ("asked", "no"),
+    "told": ("yes", "no"),  # SCR_Should_exit said yes to the program
     "time": ("unknown", "enough", "short"),
     "runs": ("left", "used up", "no limit"),
     "nodes": ("with spares", "as wanted", "fewer", "too few"),
@@ -30,6 +31,7 @@ class Row(NamedTuple):
     finalized: str
     lost: str
     halt: str
+    told: str
     time: str
     runs: str
     nodes: str
@@ -38,26 +40,27 @@ class Row(NamedTuple):
     expected: str
 
 
-#              how            fin   lost    halt     time     runs       nodes      same  again  then
+#              how            fin   lost    halt     told     time     runs       nodes      same  again  then
 TABLE = [Row(*line.split("|")) for line in """\
-EXIT_0|yes|*|asked|*|*|*|*|*|HALTED
-EXIT_0|yes|*|no|*|*|*|*|*|SUCCESS
-EXIT_0|not in use|none|asked|*|*|*|*|*|HALTED
-EXIT_0|not in use|none|no|*|*|*|*|*|SUCCESS
-EXIT_OTHER|yes|none|*|*|*|*|*|*|GIVEN_UP
-SIGNAL|yes|none|*|*|*|*|*|*|GIVEN_UP
-HUNG|yes|none|*|*|*|*|*|*|GIVEN_UP
-NODE_LOST|yes|none|*|*|*|*|*|*|GIVEN_UP
-*|*|*|asked|*|*|*|*|*|HALTED
-*|*|*|*|short|*|*|*|*|HALTED
-*|*|*|*|*|used up|*|*|*|GIVEN_UP
-*|*|*|*|*|*|*|3|*|GIVEN_UP
-*|*|*|*|*|*|fewer|2|some|LOOK_AGAIN
-*|*|*|*|*|*|too few|2|some|LOOK_AGAIN
-*|*|*|*|*|*|too few|2|none|GIVEN_UP
-*|*|*|*|*|*|with spares|2|*|LAUNCH 4
-*|*|*|*|*|*|as wanted|2|*|LAUNCH 4
-*|*|*|*|*|*|fewer|2|none|LAUNCH 3""".splitlines()]
+EXIT_0|yes|*|asked|yes|*|*|*|*|*|HALTED
+EXIT_0|yes|*|asked|no|*|*|*|*|*|SUCCESS
+EXIT_0|yes|*|no|*|*|*|*|*|*|SUCCESS
+EXIT_0|not in use|none|asked|*|*|*|*|*|*|HALTED
+EXIT_0|not in use|none|no|*|*|*|*|*|*|SUCCESS
+EXIT_OTHER|yes|none|*|*|*|*|*|*|*|GIVEN_UP
+SIGNAL|yes|none|*|*|*|*|*|*|*|GIVEN_UP
+HUNG|yes|none|*|*|*|*|*|*|*|GIVEN_UP
+NODE_LOST|yes|none|*|*|*|*|*|*|*|GIVEN_UP
+*|*|*|asked|*|*|*|*|*|*|HALTED
+*|*|*|*|*|short|*|*|*|*|HALTED
+*|*|*|*|*|*|used up|*|*|*|GIVEN_UP
+*|*|*|*|*|*|*|*|3|*|GIVEN_UP
+*|*|*|*|*|*|*|fewer|2|some|LOOK_AGAIN
+*|*|*|*|*|*|*|too few|2|some|LOOK_AGAIN
+*|*|*|*|*|*|*|too few|2|none|GIVEN_UP
+*|*|*|*|*|*|*|with spares|2|*|LAUNCH 4
+*|*|*|*|*|*|*|as wanted|2|*|LAUNCH 4
+*|*|*|*|*|*|*|fewer|2|none|LAUNCH 3""".splitlines()]
 
 HEALTHY = {"with spares": 6, "as wanted": 4, "fewer": 3, "too few": 2}
 SECONDS = {"unknown": None, "enough": 61, "short": 60}
@@ -78,7 +81,7 @@ def decided(case: Tuple[str, ...]) -> Action:
     state = State(2, HEALTHY[known["nodes"]], "why" if known["halt"] == "asked" else None,
                   SECONDS[known["time"]], int(known["same"]), {"none": 0, "some": 1}[known["again"]], 60)
     event = Event(How[known["how"]], 1, {"yes": True, "no": False, "not in use": None}[known["finalized"]],
-                  ("n2",) if known["lost"] == "one" else ())
+                  ("n2",) if known["lost"] == "one" else (), told_to_exit=known["told"] == "yes")
     return decide(policy, state, event)
 
 
@@ -88,7 +91,7 @@ def all_cases() -> List[Tuple[str, ...]]:
 
 def test_every_combination_has_a_row_and_is_decided_by_it() -> None:
     cases = all_cases()
-    assert len(cases) == 6 * 3 * 2 * 2 * 3 * 3 * 4 * 2 * 2
+    assert len(cases) == 6 * 3 * 2 * 2 * 2 * 3 * 3 * 4 * 2 * 2
     for case in cases:
         action = decided(case)
         got = action.kind.name + (f" {action.nodes}" if action.kind == Kind.LAUNCH else "")
@@ -112,6 +115,21 @@ def test_no_row_is_idle() -> None:
 def test_the_exit_code_of_a_launcher_is_not_trusted(event: Event, kind: Kind) -> None:
     """srun may return 0 after the loss of a node."""
     assert decide(Policy(3), State(1), event).kind == kind
+
+
+def test_a_program_that_finished_although_it_was_to_stop_is_no_halted_one() -> None:
+    """Nor is it called one where nothing is known of it."""
+    state = State(1, halt="JOB_HALTED: requested by cairn halt; cairn halt --remove withdraws it")
+    finished = decide(Policy(), state, Event(How.EXIT_0, 0, True))
+    assert finished.kind == Kind.SUCCESS and "finished by itself" in finished.reason, finished
+    assert "SCR_HALT_EXIT" in finished.reason and "cairn halt --remove" in finished.reason
+    unknown = decide(Policy(), state, Event(How.EXIT_0, 0, None))
+    assert unknown.kind == Kind.HALTED and "unknown" in unknown.reason
+
+
+def test_a_program_may_obey_a_signal_by_itself() -> None:
+    state = State(1, halt="SIGUSR1 was received", signalled=True)
+    assert decide(Policy(), state, Event(How.EXIT_0, 0, True)).kind == Kind.HALTED
 
 
 def test_exit_codes_tell_the_outcomes_apart() -> None:

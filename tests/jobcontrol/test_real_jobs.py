@@ -76,6 +76,19 @@ def test_what_the_user_has_halted_is_not_started(cairn: Path, tmp_path: Path, fi
                                           stdout=subprocess.PIPE, env=environment_of()).stdout
 
 
+@pytest.mark.parametrize("halt_exit, code, words", [("0", 0, "finished by itself"), ("1", 3, "halted: JOB_HALTED")])
+def test_a_program_that_does_not_ask_whether_to_stop_is_not_called_halted(
+        cairn: Path, tmp_path: Path, first_flavour: str, program_of: Dict[str, str], halt_exit: str, code: int,
+        words: str) -> None:
+    """The first example does not. It is asked to stop just before SCR_Init."""
+    program = Path(program_of[first_flavour]).with_name("1_first_program")
+    script = f"{cairn} halt . > /dev/null && exec {program}"
+    done = Job(cairn, tmp_path, ["--nodes", "1"], [launcher_of(first_flavour), "-n", "1", "sh", "-c", script],
+               {"SCR_HALT_EXIT": halt_exit}).wait()
+    assert done.code == code and words in done.told and ("step 100" in done.output) == (code == 0), done
+    assert "cairn halt --remove" in done.told, "the request still stands"
+
+
 # From the second run on the log takes no more lines.
 SPOILS_LOG = """
 if [ "${OMPI_COMM_WORLD_RANK-$PMI_RANK}" = 0 ]; then

@@ -98,7 +98,7 @@ def test_what_is_not_known_is_not_called_saved(silent: List[str], nodes: List[st
 
 def listed(number: int, parts: List[int], **more: Any) -> Dict[str, Any]:
     return {"number": number, "uuid": f"{number:032x}", "name": f"ckpt.{number}", "checkpoint": True, "output": False,
-            "ranks": 4, "bytes": 1000, "parts": parts, "in_prefix": False, **more}
+            "ranks": 4, "bytes": 1000, "parts": parts, "in_prefix": False, "committed": True, **more}
 
 
 def test_what_nodes_list_is_put_together() -> None:
@@ -106,6 +106,12 @@ def test_what_nodes_list_is_put_together() -> None:
     both = merged({"n0": [listed(2, [0]), listed(1, [0], in_prefix=True)], "n1": [listed(2, [])]})
     assert [(one.number, one.nodes, one.bytes, one.in_prefix) for one in both] == [
         (1, ["n0"], 1000, True), (2, ["n0", "n1"], 2000, False)]
+
+
+@pytest.mark.parametrize("of_nodes, expected", [([False, True], True), ([True, False], True), ([False, False], False)])
+def test_one_node_that_has_committed_a_dataset_is_enough(of_nodes: List[bool], expected: bool) -> None:
+    one, = merged({f"n{i}": [listed(1, [i], committed=committed)] for i, committed in enumerate(of_nodes)})
+    assert one.committed == expected
 
 
 @pytest.mark.parametrize("shared, expected", [
@@ -400,6 +406,24 @@ def test_what_is_in_the_prefix_directory_is_left_there(left: Left) -> None:
     left.hold(listed(2, ALL), listed(3, ALL, in_prefix=True))
     done = left.scavenge()
     assert done.code == 0 and "nothing to save" in done.told and left.calls() == []
+
+
+def test_what_no_node_had_committed_is_not_tried(left: Left) -> None:
+    """A restart would pass over it too: neither an output nor a checkpoint of that kind keeps the others from being
+    saved."""
+    left.hold(listed(1, ALL), listed(2, ALL, committed=False, **OUTPUT), listed(3, ALL, committed=False))
+    done = left.scavenge("--json")
+    assert done.code == 0 and [one["number"] for one in done.json()["datasets"]] == [1], done
+    assert "ckpt.3 (dataset 3) was never complete" in done.told and "ckpt.2" in done.told, done
+
+
+def test_what_no_node_had_committed_is_not_said_to_be_in_the_prefix_directory(left: Left) -> None:
+    left.hold(listed(3, ALL, committed=False))
+    done = left.scavenge("--json")
+    assert done.code == 0 and done.json()["verdict"] == "nothing to save" and left.calls() == [], done
+    assert "has all" not in done.told and "complete" in done.told, done
+    (left.storage("n1") / "held.json").write_text("broken")
+    assert "has all" not in left.scavenge().told
 
 
 def test_what_is_silent_is_told_where_nothing_is_saved_too(left: Left) -> None:

@@ -378,6 +378,59 @@ def test_doctor_tells_whose_each_launcher_is(tmp_path: Path, monkeypatch: pytest
     assert {one.level for one in found} == {"bad"} and all(one.remedy for one in found), found
 
 
+ROOT_ALLOWED = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+OPEN_MPI = Answer(0, "mpirun (Open MPI) 4.1.4\n")
+
+
+@pytest.mark.parametrize("here, mpiexec, levels", [
+    (doctor.OpenMpiHere({}, as_root=True), OPEN_MPI, ["bad"]),
+    (doctor.OpenMpiHere({}, as_root=True), Answer(0, HYDRA), ["note"]),  # the other one starts programs
+    (doctor.OpenMpiHere({}, as_root=True), Answer(1, "broken"), ["bad"]),
+    (doctor.OpenMpiHere({"OMPI_ALLOW_RUN_AS_ROOT": "1"}, as_root=True), OPEN_MPI, ["bad"]),
+    (doctor.OpenMpiHere(ROOT_ALLOWED, as_root=True), OPEN_MPI, []),
+    (doctor.OpenMpiHere({}, ["--allow-run-as-root"], as_root=True), OPEN_MPI, []),
+    (doctor.OpenMpiHere({}), OPEN_MPI, []),
+    (doctor.OpenMpiHere({}, cores=2), OPEN_MPI, ["note"]),
+    (doctor.OpenMpiHere({}, ["--nooversubscribe"], cores=2), OPEN_MPI, ["note"]),
+    (doctor.OpenMpiHere({}, ["--oversubscribe"], cores=2), OPEN_MPI, []),
+    (doctor.OpenMpiHere({}, ["--map-by", ":OVERSUBSCRIBE"], cores=2), OPEN_MPI, []),
+    (doctor.OpenMpiHere({"OMPI_MCA_rmaps_base_oversubscribe": "1"}, cores=2), OPEN_MPI, []),
+    (doctor.OpenMpiHere({"PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}, cores=2), OPEN_MPI, []),
+])
+def test_doctor_says_what_open_mpi_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, here: doctor.OpenMpiHere,
+                                           mpiexec: Answer, levels: List[str]) -> None:
+    """Programs of root, and more ranks than cores."""
+    for name in ("mpirun", "mpiexec"):
+        (tmp_path / name).touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = list(here.check(lambda words: mpiexec if words[0] == "mpiexec" else OPEN_MPI))
+    assert [one.level for one in found] == levels and all(one.remedy for one in found), found
+    assert all("mpirun" in one.what and ("at most 2" in one.what) == (here.cores == 2) for one in found), found
+
+
+def test_doctor_says_nothing_of_open_mpi_where_it_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mpiexec").touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert not list(doctor.OpenMpiHere({}, as_root=True, cores=2).check(lambda words: Answer(0, HYDRA)))
+
+
+def test_processors_of_one_core_count_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for cpu, siblings in enumerate(("0,2", "1,3", "0,2", "1,3")):
+        (tmp_path / f"cpu{cpu}" / "topology").mkdir(parents=True)
+        (tmp_path / f"cpu{cpu}" / "topology" / "thread_siblings_list").write_text(f"{siblings}\n")
+    monkeypatch.setattr(doctor.os, "sched_getaffinity", lambda process: {0, 1, 2, 3})
+    assert doctor.cores_here(tmp_path) == 2
+    assert doctor.cores_here(tmp_path / "none") == 4
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="Open MPI refuses root only")
+def test_doctor_calls_a_place_where_root_starts_nothing_not_good(cairn: Path, tmp_path: Path, first_flavour: str) -> None:
+    if first_flavour != "openmpi":
+        pytest.skip("Open MPI is not here")
+    outputs = [call(cairn, tmp_path, "doctor", **{name: value for name in ROOT_ALLOWED})[1] for value in ("0", "1")]
+    assert ["OMPI_ALLOW_RUN_AS_ROOT" in output for output in outputs] == [True, False], outputs
+
+
 @pytest.mark.parametrize("told", PMI_LISTS)
 def test_doctor_tells_where_srun_starts_each_rank_alone(told: str) -> None:
     found = list(doctor.check_srun(lambda words: Answer(0, told)))

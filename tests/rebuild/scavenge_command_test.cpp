@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "files/hasty_clock.hpp"
+#include "prefix/last_run_file.hpp"
 #include "process_on.hpp"
 #include "session/prefix_cluster.hpp"
 
@@ -85,6 +86,28 @@ TEST_F(ScavengeNodeCommand, ADatasetThatCannotBeListedCostsNoOther) {
   EXPECT_NE(told.at("unreadable").dump().find(broken), std::string::npos) << told;
 }
 
+/// A record that is only prepared proves nothing by itself; one that cannot be read may be either.
+TEST_F(ScavengeNodeCommand, TheListSaysWhetherADatasetWasCommittedAsFarAsTheNodeKnows) {
+  const auto committed = [this] {
+    ScavengeCommand list;
+    list.list = list.json = true;
+    std::map<int, bool> found;
+    const Json told = Json::parse(run(list, 0));
+    for (const Json& dataset : told.at("datasets"))
+      found[dataset.at("number")] = dataset.at("committed");
+    return found;
+  };
+  EXPECT_EQ(committed(), (std::map<int, bool>{{1, true}, {2, true}}));
+  const std::string part = cluster_.parts("n1", 2).front();
+  fs::rename(part + "/record", part + "/record.new");
+  EXPECT_EQ(committed(), (std::map<int, bool>{{1, true}, {2, false}}));
+  std::ofstream(part + "/record") << "damaged";
+  EXPECT_EQ(committed(), (std::map<int, bool>{{1, true}, {2, true}}));
+  fs::remove(part + "/record");
+  fs::remove(part + "/record.new");
+  EXPECT_EQ(committed(), (std::map<int, bool>{{1, true}})) << "the program was still writing it";
+}
+
 /// By which job control knows that another node may read it.
 TEST_F(ScavengeNodeCommand, WhatCannotBeReadOfADatasetIsToldWithItsUuid) {
   ScavengeCommand copy;
@@ -151,6 +174,21 @@ TEST_F(ScavengeNodeCommand, FailsWhereItHoldsNothingAndNothingSaysWhichJobRan) {
   ScavengeCommand command;
   command.source.prefix = another;
   run(command, 0);
+}
+
+/// A list answers the question; who saves means the job that ran.
+TEST_F(ScavengeNodeCommand, FailsWhereItHoldsNothingOfTheJobThatIsNamedAndAnotherRan) {
+  LastRunRecord last;
+  last.job_id = "job";
+  last.user = "tester";
+  last.prefix = cluster_.settings.prefix;
+  last.started_us = 1;
+  const auto files = make_posix_files();
+  ASSERT_TRUE(keep_last_run(*files, clock_, PrefixFolder{cluster_.settings.prefix}, last));
+  job_ = "other";
+  run({}, 1);
+  EXPECT_TRUE(cluster_.said("was of job job") && cluster_.said("SCR_JOB_ID=job"));
+  EXPECT_EQ(listed(0), std::vector<int>{});
 }
 
 TEST_F(ScavengeNodeCommand, ItTellsHowManyBytesAreDone) {

@@ -75,5 +75,6 @@ def eventful(runs: int = 3) -> Log:
         if number + 1 < runs:
             log.add("RUN_END", note=f"run {number + 1}: lost {HOSTILE}", seconds=100.0)
     log.add("HALT", note="JOB_HALTED: " + HOSTILE)
+    log.add("SHOULD_EXIT")
     log.add("FINALIZE")
     return log

@@ -122,6 +122,7 @@ def test_failures_are_told_with_their_reasons_and_count_as_no_success(tmp_path: 
     for what in ("FLUSH_FAIL", "FETCH_FAIL", "REBUILD_FAIL", "RESTART_FAIL", "OUTPUT_END"):
         log.add(what, 1, name="b", note=f"why {what}")
     log.add("HALT", note="JOB_HALTED")
+    log.add("SHOULD_EXIT")
     log.add("FINALIZE")
     made = history(log, tmp_path)
     [run] = made.runs
@@ -132,6 +133,15 @@ def test_failures_are_told_with_their_reasons_and_count_as_no_success(tmp_path: 
     assert all((outcomes[name].good, outcomes[name].bad) == (0, 1)
                for name in ("checkpoint", "flush", "fetch", "rebuild", "restart", "output"))
     assert run.end == "halted" and outcomes["run"].good == 1 and made.newest == ""
+
+
+def test_a_run_that_came_to_its_end_although_it_was_to_stop_is_no_halted_one(tmp_path: Path) -> None:
+    log = Log()
+    log.start()
+    log.add("HALT", note="JOB_HALTED")
+    log.add("FINALIZE")
+    [run] = history(log, tmp_path).runs
+    assert run.end == "finished" and run.halt == "JOB_HALTED"
 
 
 def test_what_is_saved_after_the_job_is_no_sign_of_life_of_it(tmp_path: Path) -> None:

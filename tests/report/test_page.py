@@ -80,7 +80,7 @@ def test_names_of_the_log_are_only_text(tmp_path: Path) -> None:
 def test_what_it_tells(tmp_path: Path) -> None:
     text = checked(page(tmp_path, eventful())).text
     for words in ("3runs, of which 2 died", "12checkpoints committed, 3 failed", "12 of 15", "80 %", "1 GiB/s",
-                  "512 MiB/s", "256 MiB/s", "was asked to stop (JOB_HALTED", "1 line of the log could not be read",
+                  "512 MiB/s", "256 MiB/s", "stopped as asked (JOB_HALTED", "1 line of the log could not be read",
                   "died (run 1: lost <script>"):
         assert words in text, words
 

@@ -10,9 +10,10 @@ import shutil
 import tempfile
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Callable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from cairn.account import size_text, time_text
 from cairn.command_line import Parser, report
@@ -20,16 +21,18 @@ from cairn.commands import for_scripts
 from cairn.commands.for_scripts import Here
 from cairn.commands.run import commands_of, tests_for
 from cairn.hosts import expand
+from cairn.launchers.mpi import OpenMpi
 from cairn.native import Trouble, WrongUsage, cache_folders
 from cairn.node_tests import unfit
-from cairn.program_mpi import cannot_start, libraries_of, linked_mpis
+from cairn.program_mpi import OPEN_MPI, cannot_start, family_of_launcher, libraries_of, linked_mpis
 from cairn.roles import Answer, Ask, ResourceManager, ask_here
 
 GOOD, NOTE, BAD = "good", "note", "bad"
 TMPFS_TYPES = ("tmpfs", "ramfs")
 TOO_SMALL = 1 << 20  # the blocks and records of a single rank need more
 SMALL = 1 << 30
-LAUNCHERS = ("srun", "flux", "jsrun", "mpirun", "mpiexec")
+MPI_LAUNCHERS = ("mpirun", "mpiexec")
+LAUNCHERS = ("srun", "flux", "jsrun", *MPI_LAUNCHERS)
 
 
 class Finding(NamedTuple):
@@ -68,6 +71,39 @@ def check_launchers(ask: Ask = ask_here) -> Iterator[Finding]:
             yield Finding(NOTE if works else BAD, f"launcher {name} does not work: {first_line(answer.text)}", remedy)
     if told.get("srun", Answer(1, "")).code == 0:
         yield from check_srun(ask)
+
+
+@dataclass(frozen=True)
+class OpenMpiHere:
+    """What decides whether Open MPI's launcher starts a program here."""
+
+    environment: Mapping[str, str]
+    options: Sequence[str] = ()  # of the launcher on the command line
+    as_root: bool = False
+    cores: Optional[int] = None  # of this machine; None: a resource manager counts the ranks
+
+    def check(self, ask: Ask = ask_here) -> Iterator[Finding]:
+        """Findings only where something is not good."""
+        told = {name: ask([name, "--version"]) for name in MPI_LAUNCHERS if shutil.which(name)}
+        works = [name for name, answer in told.items() if answer.code == 0]
+        names = [name for name in works if family_of_launcher(told[name].text) == OPEN_MPI]
+        if not names:
+            return
+        launchers = " and ".join(names)
+        refused = OpenMpi().trouble_as_root(self.options, self.environment) if self.as_root else ""
+        if refused:
+            yield Finding(BAD if names == works else NOTE, f"{launchers}: {refused.partition(': ')[0]}",
+                          refused.partition(": ")[2])
+        if self.cores is not None and not OpenMpi().oversubscribes(self.options, self.environment):
+            yield Finding(NOTE, f"{launchers}: Open MPI's launcher starts at most {self.cores} ranks on this machine, one for "
+                          "each core", "for more, with Open MPI 4: set OMPI_MCA_rmaps_base_oversubscribe=1; with Open MPI 5: "
+                          "mpirun --oversubscribe. For simulated nodes, cairn run --nodes sets this itself")
+
+
+def cores_here(cpus: Path = Path("/sys/devices/system/cpu")) -> int:
+    """Cores that this process may use: each may be several processors for the system."""
+    allowed = os.sched_getaffinity(0)
+    return len({said_in(cpus / f"cpu{cpu}" / "topology" / "thread_siblings_list") or str(cpu) for cpu in allowed})
 
 
 def whose(version: str) -> str:
@@ -357,10 +393,11 @@ def check_program(options: argparse.Namespace) -> Iterator[Finding]:
                       "nothing to do: SCR_Init checks it when the program starts")
 
 
-def findings(here: Here, all_nodes: bool) -> Iterator[Finding]:
-    """Everything."""
+def findings(here: Here, all_nodes: bool, options: Sequence[str] = ()) -> Iterator[Finding]:
+    """Everything. `options`: of the launcher on the command line."""
     native, manager, settings = here.native, here.manager, here.native.settings
     yield from check_launchers()
+    yield from OpenMpiHere(os.environ, options, os.geteuid() == 0, cores_here() if manager.name == "local" else None).check()
     yield from check_clustershell()
     yield from check_manager(manager)
     yield from check_prefix(native.prefix)
@@ -382,7 +419,8 @@ def main(arguments: Sequence[str], native_path: Path) -> int:
     worst = GOOD
     try:
         here = for_scripts.here(options.prefix, native_path)
-        for finding in chain(check_program(options), findings(here, options.all_nodes)):
+        launcher_options = commands_of(options).options if options.command else ()
+        for finding in chain(check_program(options), findings(here, options.all_nodes, launcher_options)):
             print(f"{finding.level:<4}  {finding.what}" + (f"\n      -> {finding.remedy}" if finding.remedy else ""))
             worst = BAD if finding.level == BAD else worst
     except Trouble as trouble:

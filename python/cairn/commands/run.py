@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NoReturn, Optional, Sequence, Tuple
 
-from cairn.account import Account, count_text, lines_of, never_due
+from cairn.account import Account, count_text, lines_of, never_due, no_calls
 from cairn.command_line import FAILURE, USAGE, Parser, report
 from cairn.commands.for_scripts import EndTime
 from cairn.commands.scavenge import down_of, settings_on_nodes
@@ -371,7 +371,8 @@ def advice_at_end(work: Job, native: Native, strikes: Sequence[Strike]) -> List[
         settings = Native(native.path, native.prefix, native.environment).settings
     except Trouble:
         settings = native.settings
-    return [*missed, never_due(work.account, progress, settings)]
+    chosen = {**settings, "CAIRN_LOG_JSON": native.chosen("CAIRN_LOG_JSON") or "1"}
+    return [*missed, never_due(work.account, progress, settings), no_calls(work.account, progress, chosen)]
 
 
 def last_state(prefix: str) -> Optional[Dict[str, Any]]:

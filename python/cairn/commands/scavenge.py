@@ -141,6 +141,8 @@ def say_what_came(result: Result, manager: ResourceManager, job: FoundJob) -> No
         say(missed_text(result))
     elif result.listed == 0:
         say(f"nothing to save: the nodes hold nothing of job {job.job}")
+    elif result.complete == 0:
+        say("nothing to save: no dataset on the nodes was complete when the job died")
     elif result.verdict() is None:
         those = "the nodes that answered hold" if result.silent else "the nodes hold"
         say(f"nothing to save: the prefix directory has all that {those}")
@@ -151,8 +153,10 @@ def missed_text(result: Result) -> str:
     if result.saved:
         return f"there may be more to save, because not all caches could be listed: {result.text()}"
     why = f"nothing was saved, because not all caches could be listed: {result.text()}"
-    if result.listed:
+    if result.complete:
         return f"{why}. The prefix directory has all that was listed"
+    if result.listed:
+        return f"{why}. Nothing that was listed was complete when the job died"
     return why if len(result.not_seen()) == len(result.nodes) else f"{why}. The other nodes hold nothing of the job"
 
 

@@ -65,6 +65,13 @@ class OpenMpi(Launcher):
             "work as another user")
 
 
+    def oversubscribes(self, options: Sequence[str], environment: Mapping[str, str]) -> bool:
+        """Whether it may start more ranks than there are cores."""
+        asked = any("oversubscribe" in word.lower() and "nooversubscribe" not in word for word in options)
+        return (asked or environment.get("OMPI_MCA_rmaps_base_oversubscribe", "0") not in ("0", "false")
+                or environment.get("PRTE_MCA_rmaps_default_mapping_policy", "").endswith(":oversubscribe"))
+
+
 # Of mpiexec --help of MPICH 4.0, and what Hydra takes beside that.
 _HYDRA_ONE = """
     bind-to bootstrap bootstrap-exec configfile demux envlist errfile errfile-pattern f genvlist gpus-per-proc host hostfile

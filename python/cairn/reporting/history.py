@@ -76,7 +76,8 @@ class Run:
     about: str = ""  # ranks and nodes
     last_s: float = 0.0
     end: str = "open"  # "finished", "halted", "died"; open: nothing told of its end
-    halt: str = ""
+    halt: str = ""  # why it was to stop
+    told_to_exit: bool = False  # SCR_Should_exit said yes
     launch: str = ""  # what job control says of how the launch ended
     spans: List[Span] = field(default_factory=list)
     failures: List[Failure] = field(default_factory=list)
@@ -204,8 +205,10 @@ class Reader:
             self._open["restart"] = entry.time_s
         elif entry.what == "HALT":
             run.halt = entry.note
+        elif entry.what == "SHOULD_EXIT":
+            run.told_to_exit = True
         elif entry.what == "FINALIZE":
-            run.end = "halted" if run.halt else "finished"
+            run.end = "halted" if run.told_to_exit else "finished"
             self._close("compute", run, entry)
         elif entry.what in TRANSFERS:
             kind = TRANSFERS[entry.what]

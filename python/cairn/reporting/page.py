@@ -22,7 +22,7 @@ OPERATION_TEXTS = {"run": "runs came to their end", "checkpoint": "checkpoints w
 MOVED_TEXTS = {"write": "written by the program", "encode": "protected in the caches",
                "flush": "to the prefix directory", "fetch": "from the prefix directory",
                "scavenge": "saved from the nodes of dead jobs"}
-END_TEXTS = {"finished": "came to its end", "halted": "was asked to stop", "died": "died",
+END_TEXTS = {"finished": "came to its end", "halted": "stopped as asked", "died": "died",
              "open": "no end was logged"}
 
 
