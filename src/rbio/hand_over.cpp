@@ -10,7 +10,7 @@ namespace {
 
 constexpr int mapped_tag = 3;
 constexpr int copied_tag = 4;
-constexpr int data_tag = 5;
+constexpr int data_tag = HandOver::data_tag;
 
 /// Calls `each` for each message that the bytes make.
 template <class Span, class Each>

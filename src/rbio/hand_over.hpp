@@ -28,6 +28,9 @@ struct StepMemory {
 
 class HandOver {
  public:
+  /// Of the messages with data.
+  static constexpr int data_tag = 5;
+
   /// `is_near`: this rank is on the writer's node. `memory` may be null.
   HandOver(std::shared_ptr<SharedMemory> memory, bool is_near, Log log)
       : memory_(std::move(memory)), is_near_(is_near), log_(std::move(log)) {}

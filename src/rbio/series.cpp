@@ -246,6 +246,7 @@ TimePoint Series::limit_of_wait() const {
 
 Result<std::shared_ptr<StepBuffer>> Series::take_buffer(std::uint64_t bytes) {
   while (true) {
+    move_messages_on();
     CAIRN_ASSIGN(auto buffer, pool_->take(bytes));
     if (buffer) return buffer;
     if (!wait_for_free_buffer())
@@ -258,7 +259,6 @@ Result<std::shared_ptr<StepBuffer>> Series::take_buffer(std::uint64_t bytes) {
 /// Until the oldest step that has a buffer gives it back, or comes a step further. False if its
 /// time is over before.
 bool Series::wait_for_free_buffer() {
-  move_messages_on();
   if (!posted_.empty()) return wait_for_job(*posted_.front());
   return wait_for_messages(data_, data_.completed() + 1, limit_of_wait());
 }
