@@ -259,6 +259,26 @@ TEST_F(SeriesNodesTest, AStepThatOneNodeCannotHoldIsAnErrorOnAllRanks) {
   });
 }
 
+TEST_F(SeriesNodesTest, ABufferThatGrowsStaysWithinTheLimitOnAnotherNode) {
+  Shape shape = shape_of(3);
+  constexpr std::uint64_t page = 4096;
+  shape.options.memory_bytes = 20 * page;
+  run(3, [&](Communicator& comm) {
+    const auto series = open_series(comm, *files_, directory(), shape);
+    Blob data(comm.rank() == 2 ? 19 * page : 0);
+    ASSERT_TRUE(series->add_field({"x", ElementType::uint8, 1}, nullptr, 0));
+    for (const std::uint64_t pages : {10U, 19U}) {
+      ASSERT_TRUE(series->set_field(0, data.data(), comm.rank() == 2 ? pages * page : 0));
+      const auto begun = series->begin(comm, pages);
+      ASSERT_TRUE(begun) << begun.error().text;
+      ASSERT_TRUE(series->wait(comm, *begun));
+    }
+    EXPECT_LE(series->statistics().peak_buffer_bytes, shape.options.memory_bytes);
+    EXPECT_EQ(series->statistics().peak_buffer_bytes > 0, comm.rank() != 1);
+    EXPECT_TRUE(series->close(comm));
+  });
+}
+
 TEST_F(SeriesNodesTest, SplitWritersReceiveFromOtherNodes) {
   Shape shape = shape_of(4);
   shape.options.mode = Mode::split;
