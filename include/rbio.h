@@ -95,9 +95,10 @@ typedef struct rbio_statistics_t {
   int64_t steps_failed;      /* likewise */
   int64_t bytes;             /* of this rank's fields, in all steps begun */
   double begin_s;            /* seconds inside rbio_begin */
-  double buffer_wait_s;      /* of these, waiting until a buffer was free */
+  double buffer_wait_s;      /* of these, waiting until all ranks had a buffer */
   int64_t written_bytes;     /* by this rank as a writer; 0 on the other ranks */
-  double write_s;            /* seconds that the writing of these took, without pauses for pace */
+  double write_s;            /* seconds that the writing and syncing of these took, without pauses
+                              * for pace; for a bandwidth set pace=0, as devices write meanwhile */
   int64_t peak_buffer_bytes; /* the most that this rank's buffers had at one time */
   int64_t reserved[7];       /* 0 */
 } rbio_statistics_t;
@@ -121,11 +122,16 @@ typedef struct rbio_statistics_t {
  *   group=N          N consecutive ranks share a writer; 0: the ranks of a node (default)
  *   files=N          files per step, from 1 to the number of groups; 0: one per group (default)
  *   keep=N           after each step, removes all but the N newest steps; 0: keeps all (default)
- *   memory=SIZE      at most so much for the buffers of a writer, as in 512MB or 4GB; a step must
- *                    fit in. 0: as much as two steps need (default)
- *   timeout=SECONDS  a step that is not written after so long has failed; default 600
+ *   memory=SIZE      at most so much for the buffers of a rank, as in 512MB or 4GB. A writer has
+ *                    buffers for steps of its group, one of which must fit in; a rank on another
+ *                    node than its writer has buffers for its own data, except in mode sync.
+ *                    0: as much as two steps need (default)
+ *   timeout=SECONDS  a step has failed that is not written so long after its writer has the data;
+ *                    also one whose data do not arrive from other nodes while all ranks are in one
+ *                    call for so long; default 600
  *   pace=FRACTION    spreads the writing over this part of the time between two begins, so that it
- *                    slows computing down less; default 0.8; 0: writes as fast as possible
+ *                    slows computing down less; default 0.8; 0: writes as fast as possible, as
+ *                    mode=sync always does
  *
  * Errors: BAD_ARGUMENT (series, directory or communicator is null), DIFFERS (directory or options),
  * BAD_SETTING (an unknown key or a wrong value; also if the launcher, or this library, belongs to
@@ -135,7 +141,8 @@ CAIRN_EXPORT int rbio_open(MPI_Comm comm, const char* directory, const char* opt
                            rbio_series** series);
 
 /* Collective. Waits until all begun steps are published or have failed, at most until their
- * timeouts; then frees the series and sets *series to NULL, also after an error other than
+ * timeouts. Messages between nodes that are not complete after another timeout are left to MPI, and
+ * their buffers stay until the process ends. Then frees the series and sets *series to NULL, also after an error other than
  * WRONG_STATE and DIFFERS. Returns the error of a step that no call has returned yet, the first if
  * there are several. On success all begun steps are durable, except those whose errors were
  * returned before. */
@@ -164,8 +171,10 @@ CAIRN_EXPORT int rbio_set_field(rbio_series* series, int field, void* data, int6
 
 /* Collective. Begins to write a step from the fields as they are now. When it returns, the data may
  * be changed. Nothing of the step is durable yet: rbio_wait reports when it is. The step is
- * published without a further call of the program. If all buffers are in use, waits until the
- * oldest step is written, which rbio_statistics reports.
+ * published without a further call of the program, except where a group has ranks on other nodes
+ * than its writer: see rbio_progress. If all buffers of a writer are in use, waits until the oldest
+ * step is written; if those of a rank on another node are, until its writer has the data of the
+ * oldest step. rbio_statistics reports how long.
  * `ticket` receives the number to wait for; NULL if the program does not wait: then the next begin,
  * or close, reports an error.
  * If a step begun earlier has failed and no call has returned its error yet, this call returns that
@@ -176,9 +185,9 @@ CAIRN_EXPORT int rbio_set_field(rbio_series* series, int field, void* data, int6
 CAIRN_EXPORT int rbio_begin(rbio_series* series, int64_t step, rbio_ticket* ticket);
 
 /* Local. Sets *finished to 1 if the bytes of this rank's group are durable or the step has failed,
- * otherwise to 0. Other groups may still be writing: only rbio_wait says that the step is
- * published. A rank whose writer is on another node learns of it only in the collective calls, so
- * do not wait for *finished there: call rbio_wait. Also does what rbio_progress does.
+ * also if the time of the option timeout is over since rbio_begin; otherwise to 0. Other groups may
+ * still be writing: only rbio_wait says whether the step is published. Also does what rbio_progress
+ * does; a rank whose writer is on another node waits for 1 in vain while the writer makes no call.
  * Errors: BAD_ARGUMENT (an unknown ticket). */
 CAIRN_EXPORT int rbio_test(rbio_series* series, rbio_ticket ticket, int* finished);
 
@@ -189,8 +198,11 @@ CAIRN_EXPORT int rbio_test(rbio_series* series, rbio_ticket ticket, int* finishe
  * unknown ticket), DIFFERS. */
 CAIRN_EXPORT int rbio_wait(rbio_series* series, rbio_ticket ticket);
 
-/* Local, optional. Advances messages between nodes. A writer on another node than a rank of its
- * group gets the data sooner if the program calls this now and then while it computes. */
+/* Local, optional. Advances the messages of groups that have ranks on other nodes than their
+ * writers. Such a group's data reach the writer, and its thread begins to write, only inside calls
+ * of rbIO: call this now and then on all ranks while they compute, else the step may be written not
+ * before the next begin, wait or close. With the default group, the ranks of a node, it does
+ * nothing. */
 CAIRN_EXPORT int rbio_progress(rbio_series* series);
 
 /* ---- read ---- */

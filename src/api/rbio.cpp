@@ -203,10 +203,9 @@ int rbio_test(rbio_series* series, rbio_ticket ticket, int* finished) {
   if (finished != nullptr) *finished = 0;
   return with_series("rbio_test", Kind::local, series, [&](OpenSeries& open) -> Status {
     CAIRN_TRY(fail_on_null(finished, "finished"));
-    CAIRN_TRY(open.series().progress());
     if (ticket == RBIO_NO_TICKET) {
       *finished = 1;
-      return {};
+      return open.series().progress();
     }
     CAIRN_ASSIGN(const bool is_finished, open.series().is_finished(ticket));
     *finished = is_finished ? 1 : 0;

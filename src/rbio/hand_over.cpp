@@ -10,7 +10,7 @@ namespace {
 
 constexpr int mapped_tag = 3;
 constexpr int copied_tag = 4;
-constexpr int data_tag = 5;
+constexpr int data_tag = HandOver::data_tag;
 
 /// Calls `each` for each message that the bytes make.
 template <class Span, class Each>
@@ -45,32 +45,64 @@ void copy_fields(const std::vector<Field>& fields, const std::vector<std::uint64
   }
 }
 
-void send_fields(Communicator& group, const std::vector<Field>& fields) {
+std::vector<Request> post_sends(Communicator& group, const std::vector<Bytes>& contents) {
   std::vector<Request> requests;
-  for (const Field& field : fields)
-    for_each_message(field.content(),
+  for (const Bytes content : contents)
+    for_each_message(content,
                      [&](Bytes piece) { requests.push_back(group.isend(piece, 0, data_tag)); });
-  wait_all(group, requests);
+  return requests;
 }
 
-/// What the writer gets: the data of some members, and from the others that they have copied.
-std::vector<Request> post_receives(Communicator& group, const std::vector<Share>& shares,
-                                   StepBuffer& buffer) {
-  std::vector<Request> requests;
+std::vector<Bytes> contents_of(const std::vector<Field>& fields) {
+  std::vector<Bytes> contents;
+  for (const Field& field : fields) contents.push_back(field.content());
+  return contents;
+}
+
+/// One field after the other; returns the copies.
+std::vector<Bytes> copy_of(const std::vector<Field>& fields, MutableBytes buffer) {
+  std::vector<std::uint64_t> places;
+  std::vector<Bytes> copies;
+  std::uint64_t end = 0;
+  for (const Field& field : fields) {
+    places.push_back(end);
+    copies.push_back(buffer.subspan(end, field.bytes()));
+    end += field.bytes();
+  }
+  copy_fields(fields, places, buffer);
+  return copies;
+}
+
+std::vector<Request> send_fields(Communicator& group, const std::vector<Field>& fields,
+                                 StepBuffer* staging) {
+  if (staging != nullptr) return post_sends(group, copy_of(fields, staging->segment->bytes()));
+  std::vector<Request> requests = post_sends(group, contents_of(fields));
+  wait_all(group, requests);
+  return {};
+}
+
+/// What the writer gets.
+struct Incoming {
+  std::vector<Request> copied;  ///< from those that copy: that they have
+  std::vector<Request> data;    ///< of the others
+};
+
+Incoming post_receives(Communicator& group, const std::vector<Share>& shares, StepBuffer& buffer) {
+  Incoming incoming;
   const BufferLayout layout(shares);
   for (std::size_t member = 1; member < shares.size(); ++member) {
     const int from = static_cast<int>(member);
     if (buffer.is_mapped_by[member]) {
-      requests.push_back(group.irecv({}, from, copied_tag));
+      incoming.copied.push_back(group.irecv({}, from, copied_tag));
       continue;
     }
     for (std::size_t field = 0; field < shares[member].bytes.size(); ++field)
       for_each_message(
           buffer.segment->bytes().subspan(layout.offset(member, field),
                                           shares[member].bytes[field]),
-          [&](MutableBytes piece) { requests.push_back(group.irecv(piece, from, data_tag)); });
+          [&](MutableBytes piece) { incoming.data.push_back(group.irecv(piece, from, data_tag)); });
   }
-  return requests;
+  return incoming;
 }
 
 /// Of all members whether they have mapped a segment.
@@ -86,17 +118,15 @@ std::vector<bool> collect_answers(Communicator& group) {
 
 /// What the writer says of the buffer of a step.
 struct Offer {
-  std::uint64_t id = 0;
+  std::uint64_t id = 0;  ///< 0: it has none
   std::vector<std::uint64_t> buffers;
 };
 
 Offer bcast_offer(Communicator& group, const StepBuffer* buffer,
                   const std::vector<std::uint64_t>& buffers) {
   Encoder out;
-  if (buffer != nullptr) {
-    out.u64(buffer->id);
-    for (const std::uint64_t id : buffers) out.u64(id);
-  }
+  out.u64(buffer != nullptr ? buffer->id : 0);
+  for (const std::uint64_t id : buffers) out.u64(id);
   Blob blob = out.take();
   bcast_blob(group, blob, 0);
   Decoder in(blob);
@@ -131,14 +161,15 @@ std::vector<bool> HandOver::share(Communicator& group, Segment* of_writer,
   return {};
 }
 
-Segment* HandOver::mapped(Communicator& group, StepBuffer* buffer,
-                          const std::vector<std::uint64_t>& buffers) {
+Segment* HandOver::map(Communicator& group, StepBuffer* buffer,
+                       const std::vector<std::uint64_t>& buffers) {
   const Offer offer = bcast_offer(group, buffer, buffers);
-  const bool is_new = !mapped_.contains(offer.id);
   std::erase_if(mapped_, [&](const auto& entry) {
     return std::find(offer.buffers.begin(), offer.buffers.end(), entry.first) ==
            offer.buffers.end();
   });
+  if (offer.id == 0) return nullptr;
+  const bool is_new = !mapped_.contains(offer.id);
   std::unique_ptr<Segment>& mine = mapped_[offer.id];
   if (is_new) {
     std::vector<bool> by = share(group, buffer ? buffer->segment.get() : nullptr, mine);
@@ -147,17 +178,16 @@ Segment* HandOver::mapped(Communicator& group, StepBuffer* buffer,
   return buffer != nullptr ? buffer->segment.get() : mine.get();
 }
 
-void HandOver::bring(Communicator& group, const std::vector<Field>& fields,
-                     const std::vector<Share>& shares, StepBuffer* buffer,
-                     const std::vector<std::uint64_t>& buffers) {
+std::vector<Request> HandOver::bring(Communicator& group, const std::vector<Field>& fields,
+                                     const std::vector<Share>& shares, const StepMemory& memory) {
   const std::vector<std::uint64_t> places = places_of(group, fields);
-  Segment* segment = mapped(group, buffer, buffers);
-  if (segment == nullptr) return send_fields(group, fields);
-  std::vector<Request> requests;
-  if (buffer != nullptr) requests = post_receives(group, shares, *buffer);
-  copy_fields(fields, places, segment->bytes());
-  if (buffer == nullptr) requests.push_back(group.isend({}, 0, copied_tag));
-  wait_all(group, requests);
+  if (memory.mapped == nullptr) return send_fields(group, fields, memory.buffer.get());
+  Incoming incoming;
+  if (group.rank() == 0) incoming = post_receives(group, shares, *memory.buffer);
+  copy_fields(fields, places, memory.mapped->bytes());
+  if (group.rank() != 0) incoming.copied.push_back(group.isend({}, 0, copied_tag));
+  wait_all(group, incoming.copied);
+  return std::move(incoming.data);
 }
 
 }  // namespace cairn::rbio

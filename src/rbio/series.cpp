@@ -7,7 +7,6 @@
 #include <span>
 
 #include "base/checksum.hpp"
-#include "comm/group.hpp"
 
 namespace cairn::rbio {
 namespace {
@@ -43,16 +42,24 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 }
 
 /// The lowest and highest over all ranks are equal.
-bool are_equal(Communicator& comm, std::int64_t a, std::int64_t b) {
-  std::array<std::int64_t, 4> bounds = {a, -a, b, -b};
+bool is_equal_on_all(Communicator& comm, std::int64_t number) {
+  std::array<std::int64_t, 2> bounds = {number, -number};
   comm.allreduce(bounds, Reduce::max);
-  return bounds[0] == -bounds[1] && bounds[2] == -bounds[3];
+  return bounds[0] == -bounds[1];
+}
+
+std::uint64_t bytes_of(const std::vector<Field>& fields) {
+  std::uint64_t bytes = 0;
+  for (const Field& field : fields) bytes += field.bytes();
+  return bytes;
 }
 
 }  // namespace
 
-Series::Series(Services services, std::string directory, const SeriesOptions& options)
-    : services_(std::move(services)),
+Series::Series(Communicator& comm, Services services, std::string directory,
+               const SeriesOptions& options)
+    : comm_(comm),
+      services_(std::move(services)),
       options_(options),
       directory_(*services_.files, std::move(directory)) {}
 
@@ -63,7 +70,7 @@ Result<std::unique_ptr<Series>> Series::open(Communicator& comm, Services servic
   auto roles = assign_roles(placement.node_of_rank, options.group_size, options.files, comm.rank());
   CAIRN_TRY(agree(comm, roles ? Status{} : Status(tl::unexpected(roles.error()))));
   auto series =
-      std::unique_ptr<Series>(new Series(std::move(services), std::move(directory), options));
+      std::unique_ptr<Series>(new Series(comm, std::move(services), std::move(directory), options));
   series->roles_ = *std::move(roles);
   Status opened;
   if (comm.rank() == 0) {
@@ -75,26 +82,43 @@ Result<std::unique_ptr<Series>> Series::open(Communicator& comm, Services servic
   }
   CAIRN_TRY(agree(comm, std::move(opened)));
   comm.bcast(mutable_bytes_of(series->last_.generation), 0);
-  CAIRN_TRY(agree(comm, series->start_writer(comm, placement)));
+  CAIRN_TRY(agree(comm, series->start_writer(placement)));
   return series;
 }
 
-Status Series::start_writer(Communicator& comm, const Placement& placement) {
+Status Series::start_writer(const Placement& placement) {
   const auto node_of = [&](int rank) {
     return placement.node_of_rank[static_cast<std::size_t>(rank)];
   };
-  const bool is_near = node_of(comm.rank()) == node_of(roles_.group_ranks.front());
+  const bool is_near = node_of(comm_.rank()) == node_of(roles_.group_ranks.front());
   hand_over_.emplace(services_.memory, is_near, services_.log);
-  Group group(comm, roles_.group_ranks);
-  page_ = share_page(group);
+  group_.emplace(comm_, roles_.group_ranks);
+  share_page();
+  const bool shares_buffers = roles_.is_writer && group_->size() > 1;
+  pool_.emplace(shares_buffers ? services_.memory : nullptr, options_.memory_bytes, services_.log);
   if (!roles_.is_writer) return {};
   if (!page_) return fail(Code::no_space, "{}: no memory is left", directory_.path());
-  pool_.emplace(group.size() > 1 ? services_.memory : nullptr, options_.memory_bytes,
-                services_.log);
   writer_ = std::make_unique<StepWriter>(
-      services_,
-      StepWriter::Settings{options_.mode != Mode::sync, directory_.path(), options_.keep, page_});
+      services_, StepWriter::Settings{options_.mode != Mode::sync, directory_.path(), options_.keep,
+                                      options_.timeout_s, page_});
   return writer_->start();
+}
+
+/// On a member that cannot map it, page_ stays null, and the writer sends messages instead.
+void Series::share_page() {
+  constexpr std::uint64_t page_bytes = 4096;
+  std::unique_ptr<Segment> page, of_member;
+  if (roles_.is_writer) {
+    auto made = make_segment(group_->size() > 1 ? services_.memory.get() : nullptr, page_bytes,
+                             services_.log);
+    if (made) page = *std::move(made);
+  }
+  const std::vector<bool> is_mapped_by = hand_over_->share(*group_, page.get(), of_member);
+  page_ = roles_.is_writer ? std::move(page) : std::move(of_member);
+  std::vector<int> others;
+  for (std::size_t member = 1; member < is_mapped_by.size(); ++member)
+    if (!is_mapped_by[member]) others.push_back(static_cast<int>(member));
+  notices_.send_to(std::move(others));
 }
 
 Result<std::size_t> Series::add_field(const FieldShape& shape, std::byte* data,
@@ -148,44 +172,45 @@ Result<Ticket> Series::begin(Communicator& comm, std::uint64_t step) {
   CAIRN_TRY(first_unreported());
   Group part(comm, roles_.part_ranks);
   StepPlan plan = plan_step(part, fields_, static_cast<std::uint32_t>(comm.rank()));
-  Group group(comm, roles_.group_ranks);
-  std::vector<Share> shares = gather_shares(group, plan.mine);
-  CAIRN_ASSIGN(auto buffer, take_buffers(comm, shares));
-  const TimePoint copying = std::chrono::steady_clock::now();
-  hand_over_->bring(group, fields_, shares, buffer.get(),
-                    pool_ ? pool_->ids() : std::vector<std::uint64_t>{});
-  statistics_.copy_s += seconds_since(copying);
+  std::vector<Share> shares = gather_shares(*group_, plan.mine);
+  CAIRN_ASSIGN(StepMemory memory, take_memory(comm, shares));
   ++last_.sequence;
   BegunStep begun{ticket(), step, start + seconds(options_.timeout_s), nullptr};
   if (roles_.is_writer) {
     plan.header.step = step;
-    auto job = make_job(plan.header, std::move(shares), std::move(buffer));
-    job->begun = start;
-    job->deadline = begun.deadline;
-    job->paced_s = paced_s(start);
-    job->task.header.ranks = static_cast<std::uint32_t>(comm.size());
-    begun.job = job;
-    writer_->post(std::move(job));
+    plan.header.ranks = static_cast<std::uint32_t>(comm.size());
+    begun.job = make_job(plan.header, shares, memory.buffer);
+    begun.job->begun = start;
+    begun.job->paced_s = paced_s(start);
   }
+  const TimePoint copying = std::chrono::steady_clock::now();
+  begin_messages(shares, std::move(memory), begun.job);
+  statistics_.copy_s += seconds_since(copying);
   unsettled_.push_back(std::move(begun));
+  move_messages_on();
   ++statistics_.steps;
-  for (const Field& field : fields_) statistics_.bytes += field.bytes();
+  statistics_.bytes += bytes_of(fields_);
   statistics_.begin_s += seconds_since(start);
   return ticket();
 }
 
-/// Null if this rank cannot map it.
-std::shared_ptr<Segment> Series::share_page(Communicator& group) {
-  constexpr std::uint64_t page_bytes = 4096;
-  std::unique_ptr<Segment> page;
-  if (roles_.is_writer) {
-    auto made = make_segment(group.size() > 1 ? services_.memory.get() : nullptr, page_bytes,
-                             services_.log);
-    if (made) page = *std::move(made);
-  }
-  std::unique_ptr<Segment> of_member;
-  hand_over_->share(group, page.get(), of_member);
-  return roles_.is_writer ? std::move(page) : std::move(of_member);
+/// On return the data of the fields may be changed. In mode sync the writer has all data.
+void Series::begin_messages(const std::vector<Share>& shares, StepMemory memory,
+                            std::shared_ptr<WriteJob> job) {
+  if (!page_) notices_.expect_one(*group_);
+  std::vector<Request> requests = hand_over_->bring(*group_, fields_, shares, memory);
+  if (options_.mode == Mode::sync) wait_all(*group_, requests);
+  if (job)
+    data_.add(std::move(requests), [this, job = std::move(job)] { hand_to_writer(job); });
+  else
+    data_.add(std::move(requests), [buffer = std::move(memory.buffer)] {
+      if (buffer) buffer->is_used = false;
+    });
+}
+
+void Series::hand_to_writer(const std::shared_ptr<WriteJob>& job) {
+  posted_.push_back(job);
+  writer_->post(job);
 }
 
 std::shared_ptr<WriteJob> Series::make_job(const PartHeader& header, std::vector<Share> shares,
@@ -215,40 +240,59 @@ double Series::paced_s(TimePoint now) {
   return std::min(options_.pace * interval_s, options_.timeout_s / 2);
 }
 
-/// On a writer: waits for the oldest step that is being written, if need be.
+TimePoint Series::limit_of_wait() const {
+  return std::chrono::steady_clock::now() + seconds(options_.timeout_s);
+}
+
 Result<std::shared_ptr<StepBuffer>> Series::take_buffer(std::uint64_t bytes) {
   while (true) {
+    move_messages_on();
     CAIRN_ASSIGN(auto buffer, pool_->take(bytes));
     if (buffer) return buffer;
-    const auto busy =
-        std::find_if(unsettled_.begin(), unsettled_.end(),
-                     [&](const BegunStep& begun) { return !writer_->is_done(*begun.job); });
-    if (busy == unsettled_.end() || !writer_->wait_until_done(*busy->job))
+    if (!wait_for_free_buffer())
       return fail(Code::io,
-                  "no buffer is free: the file system still holds a step whose time is over; the "
-                  "program may go on, and try again later");
+                  "no buffer is free: the file system, or a message between nodes, still holds a "
+                  "step whose time is over; the program may go on, and try again later");
   }
 }
 
-Result<std::shared_ptr<StepBuffer>> Series::take_buffers(Communicator& comm,
-                                                         const std::vector<Share>& shares) {
+/// Until the oldest step that has a buffer gives it back, or comes a step further. False if its
+/// time is over before.
+bool Series::wait_for_free_buffer() {
+  if (!posted_.empty()) return wait_for_job(*posted_.front());
+  return wait_for_messages(data_, data_.completed() + 1, limit_of_wait());
+}
+
+Result<StepMemory> Series::take_memory(Communicator& comm, const std::vector<Share>& shares) {
   const TimePoint start = std::chrono::steady_clock::now();
-  std::shared_ptr<StepBuffer> buffer;
-  Status mine;
-  if (roles_.is_writer) {
-    auto taken = take_buffer(BufferLayout(shares).bytes());
-    if (taken)
-      buffer = *std::move(taken);
-    else
-      mine = tl::unexpected(std::move(taken).error());
-  }
+  StepMemory memory;
+  Status mine = take_memory_here(shares, memory);
   const Status all = agree(comm, std::move(mine));
   statistics_.wait_s += seconds_since(start);
-  if (all) return buffer;
-  if (buffer) buffer->is_used = false;
+  if (all) return memory;
+  if (memory.buffer) memory.buffer->is_used = false;
   settle_done(comm);
   CAIRN_TRY(first_unreported());
   return tl::unexpected(all.error());
+}
+
+/// Over the group. In mode sync all ranks are in begin() until the writer has their data, so they
+/// send them from where they are.
+Status Series::take_memory_here(const std::vector<Share>& shares, StepMemory& memory) {
+  Status taken;
+  const auto take = [&](std::uint64_t bytes) {
+    auto buffer = take_buffer(bytes);
+    if (buffer)
+      memory.buffer = *std::move(buffer);
+    else
+      taken = tl::unexpected(std::move(buffer).error());
+  };
+  if (roles_.is_writer) take(BufferLayout(shares).bytes());
+  memory.mapped = hand_over_->map(*group_, memory.buffer.get(), pool_->ids());
+  const std::uint64_t bytes = bytes_of(fields_);
+  const bool needs_copy = memory.mapped == nullptr && bytes > 0 && options_.mode != Mode::sync;
+  if (!roles_.is_writer && needs_copy) take(bytes);
+  return taken;
 }
 
 Status Series::check_begin(Communicator& comm, std::uint64_t step) {
@@ -264,10 +308,8 @@ Status Series::check_begin(Communicator& comm, std::uint64_t step) {
                 "own; set its counts to 0, or use mode threaded",
                 step);
   CAIRN_TRY(agree(comm, std::move(mine)));
-  if (are_equal(comm, static_cast<std::int64_t>(step), fingerprint(fields_))) return {};
-  return fail(Code::differs,
-              "step {}: the ranks passed different step numbers, or registered different fields",
-              step);
+  if (is_equal_on_all(comm, fingerprint(fields_))) return {};
+  return fail(Code::differs, "step {}: the ranks registered different fields", step);
 }
 
 Status Series::check_known(Ticket ticket) const {
@@ -277,28 +319,61 @@ Status Series::check_known(Ticket ticket) const {
               ticket);
 }
 
-Result<bool> Series::is_finished(Ticket ticket) const {
+Result<bool> Series::is_finished(Ticket ticket) {
   CAIRN_TRY(check_known(ticket));
-  const auto begun = std::find_if(unsettled_.begin(), unsettled_.end(),
-                                  [&](const BegunStep& one) { return one.ticket == ticket; });
-  if (begun == unsettled_.end() || std::chrono::steady_clock::now() >= begun->deadline) return true;
-  return page_ && last_done(*page_) >= static_cast<std::uint64_t>(ticket);
+  move_messages_on();
+  const auto number = static_cast<std::uint64_t>(ticket);
+  if (number <= settled()) return true;
+  const BegunStep& begun = unsettled_[number - settled() - 1];
+  if (std::chrono::steady_clock::now() >= begun.deadline) return true;
+  return (page_ ? last_done(*page_) : notices_.received()) >= number;
 }
 
 Status Series::wait(Communicator& comm, Ticket ticket) {
-  CAIRN_TRY(check_open());
-  CAIRN_TRY(agree(comm, check_known(ticket)));
-  if (!are_equal(comm, ticket, 0))
-    return fail(Code::differs, "the ranks wait for different tickets; this one for {}", ticket);
+  CAIRN_TRY(check_known(ticket));
   settle_until(comm, ticket);
   return outcome_of(ticket);
 }
 
+/// Steps of which the outcome is known on all ranks.
+std::uint64_t Series::settled() const { return last_.sequence - unsettled_.size(); }
+
+void Series::move_messages_on() {
+  data_.progress();
+  if (writer_) {
+    std::erase_if(posted_, [&](const auto& job) { return writer_->is_done(*job); });
+    notices_.send_up_to(*group_, std::max(settled(), last_done(*page_)));
+  }
+  notices_.progress();
+}
+
+/// Until the messages of so many steps are complete. The time is limited, as peers may be slow.
+bool Series::wait_for_messages(const StepMessages& messages, std::uint64_t steps, TimePoint limit) {
+  while (true) {
+    move_messages_on();
+    if (messages.completed() >= steps) return true;
+    if (messages.is_empty() || std::chrono::steady_clock::now() >= limit) return false;
+    comm_.idle();
+  }
+}
+
+/// On a writer, until its time is over. Messages of other steps go on meanwhile.
+bool Series::wait_for_job(const WriteJob& job) {
+  constexpr std::chrono::milliseconds between_looks(5);
+  while (true) {
+    move_messages_on();
+    const TimePoint look = std::chrono::steady_clock::now() + between_looks;
+    if (writer_->wait_until_done(job, std::min(look, job.deadline))) return true;
+    if (look >= job.deadline) return false;
+  }
+}
+
 void Series::settle_until(Communicator& comm, Ticket last) {
+  const TimePoint limit = limit_of_wait();
   while (!unsettled_.empty() && unsettled_.front().ticket <= last) {
-    const BegunStep begun = std::move(unsettled_.front());
+    const BegunStep begun = unsettled_.front();
+    const Status settled = settle(comm, begun, limit);
     unsettled_.pop_front();
-    const Status settled = settle(comm, begun);
     ++(settled ? statistics_.published : statistics_.failed);
     if (settled) continue;
     failures_[begun.ticket] = {settled.error(), false};
@@ -324,15 +399,29 @@ void Series::settle_done(Communicator& comm) {
   settle_until(comm, failed == none ? done : failed);
 }
 
-Status Series::settle(Communicator& comm, const BegunStep& begun) {
+/// On a writer; `limit` is for the data to arrive.
+Result<Publication> Series::written(const WriteJob& job, TimePoint limit) {
+  if (wait_for_messages(data_, job.number, limit)) {
+    wait_for_job(job);
+    return writer_->take_result(job);
+  }
+  writer_->give_up(job);
+  return fail(Code::io,
+              "step {}: its data have not arrived at their writer after {:.0f} s, although all "
+              "ranks were in a call of rbIO; check the network between the nodes, or raise the "
+              "option timeout",
+              job.task.header.step, options_.timeout_s);
+}
+
+Status Series::settle(Communicator& comm, const BegunStep& begun, TimePoint limit) {
   Status mine;
   auto publication = Publication::by_others;
   if (begun.job) {
-    auto written = writer_->wait(*begun.job);
-    if (written)
-      publication = *written;
+    auto result = written(*begun.job, limit);
+    if (result)
+      publication = *result;
     else
-      mine = tl::unexpected(std::move(written).error());
+      mine = tl::unexpected(std::move(result).error());
   }
   CAIRN_TRY(agree(comm, std::move(mine)));
   const auto best = allreduce(comm, static_cast<std::int64_t>(publication), Reduce::max);
@@ -357,10 +446,20 @@ Status Series::first_unreported() {
 Status Series::close(Communicator& comm) {
   CAIRN_TRY(check_open());
   settle_until(comm, ticket());
+  finish_messages();
   if (writer_) writer_->stop();
   is_closed_ = true;
   directory_.release();
   return first_unreported();
+}
+
+/// All ranks are here, so that messages go on. What is still not complete keeps its memory.
+void Series::finish_messages() {
+  const TimePoint limit = limit_of_wait();
+  wait_for_messages(data_, data_.added(), limit);
+  wait_for_messages(notices_.messages(), notices_.messages().added(), limit);
+  data_.leave_behind();
+  notices_.messages().leave_behind();
 }
 
 Statistics Series::statistics() const {
@@ -371,7 +470,11 @@ Statistics Series::statistics() const {
   return now;
 }
 
-Status Series::progress() { return check_open(); }
+Status Series::progress() {
+  CAIRN_TRY(check_open());
+  move_messages_on();
+  return {};
+}
 
 /// Rank 0 looks; the others learn what it found.
 Result<Series::FoundSteps> Series::find_steps(Communicator& comm) {

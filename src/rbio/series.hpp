@@ -13,13 +13,16 @@
 #include <vector>
 
 #include "comm/communicator.hpp"
+#include "comm/group.hpp"
 #include "rbio/buffer_pool.hpp"
+#include "rbio/done_notices.hpp"
 #include "rbio/field.hpp"
 #include "rbio/hand_over.hpp"
 #include "rbio/restore.hpp"
 #include "rbio/roles.hpp"
 #include "rbio/series_directory.hpp"
 #include "rbio/services.hpp"
+#include "rbio/step_messages.hpp"
 #include "rbio/step_writer.hpp"
 #include "rbio/write_part.hpp"
 #include "topology/placement.hpp"
@@ -38,9 +41,11 @@ struct SeriesOptions {
   Mode mode = Mode::threaded;
   int group_size = 0;              ///< ranks; 0: those of a node
   int files = 0;                   ///< per step; 0: one per group
-  std::uint64_t memory_bytes = 0;  ///< limit of a writer for its buffers; 0: two of any size
+  std::uint64_t memory_bytes = 0;  ///< limit of a rank for its buffers; 0: two of any size
   std::size_t keep = 0;            ///< newest steps that are kept; 0: all
-  double timeout_s = 600;          ///< a step that is not written so long after begin() has failed
+  /// A step has failed that is not written so long after its writer has the data, or whose data
+  /// do not arrive although all ranks have been in a collective call for so long.
+  double timeout_s = 600;
   /// Writing is spread over this fraction of the time between two steps; 0: as fast as possible.
   double pace = 0.8;
 };
@@ -53,10 +58,10 @@ struct Statistics {
   std::uint64_t bytes = 0;              ///< that this rank handed over
   double begin_s = 0;                   ///< in begin(), of which
   double copy_s = 0;                    ///< handing data over
-  double wait_s = 0;                    ///< until a buffer was free; on all ranks of the group
+  double wait_s = 0;                    ///< until all ranks had a buffer
   std::uint64_t written_bytes = 0;      ///< on a writer
-  double write_s = 0;                   ///< on a writer: writing, without pauses
-  std::uint64_t peak_buffer_bytes = 0;  ///< on a writer: most that its buffers had together
+  double write_s = 0;                   ///< on a writer: writing and syncing, without pauses
+  std::uint64_t peak_buffer_bytes = 0;  ///< most that this rank's buffers had together
 };
 
 /// Names a step that was begun: 1, 2 and so on, equal on all ranks.
@@ -64,9 +69,12 @@ using Ticket = std::int64_t;
 
 /// An error of a step comes back from wait() of its ticket, and once from the next begin() or
 /// close(), if none of these has returned it before. The step before stays as it is.
+///
+/// All calls, also local ones, are made by one thread and use the communicator of open().
 class Series {
  public:
   /// Takes the directory for writing; busy while another run has it. Fails alike on all ranks.
+  /// `comm` must outlive the series.
   static Result<std::unique_ptr<Series>> open(Communicator& comm, Services services,
                                               const Placement& placement, std::string directory,
                                               const SeriesOptions& options);
@@ -78,19 +86,23 @@ class Series {
   Status set_field(std::size_t field, std::byte* data, std::uint64_t count);
 
   /// On return the data of the fields may be changed. Fails alike on all ranks, also with the error
-  /// of an earlier step; the step then is not begun.
+  /// of an earlier step; the step then is not begun. `step` must be the same on all ranks.
   Result<Ticket> begin(Communicator& comm, std::uint64_t step);
-  /// Local: the bytes of this rank's group are durable, or the step has failed. bad_argument for a
-  /// number that is no ticket.
-  Result<bool> is_finished(Ticket ticket) const;
+  /// Local: the bytes of this rank's group are durable, the step has failed, or so much time has
+  /// passed since begin() that only wait() should be asked. bad_argument for a number that is no
+  /// ticket. Does what progress() does.
+  Result<bool> is_finished(Ticket ticket);
   /// Waits until the step is published, or returns why it is not; the same on all ranks. In mode
   /// threaded at most until its time is over. After an error of the time or of the publication
   /// itself, a step that all writers have finished may still be published, whole, by the next open.
+  /// `ticket` must be the same on all ranks.
   Status wait(Communicator& comm, Ticket ticket);
   /// Waits for all steps as wait() does, and releases the directory. A thread that a file system
-  /// holds is left to itself. Nothing else may be called afterwards.
+  /// holds is left to itself, as are messages that are not complete when their time is over.
+  /// Nothing else may be called afterwards.
   Status close(Communicator& comm);
-  /// Local. Never needed: begin() returns when the data are in the writer's memory.
+  /// Local. Moves messages between nodes on. A writer begins with a step that has such messages
+  /// only in one of the calls of this series.
   Status progress();
   /// Local.
   Statistics statistics() const;
@@ -113,8 +125,8 @@ class Series {
   struct BegunStep {
     Ticket ticket = 0;
     std::uint64_t step = 0;
-    TimePoint deadline;
-    std::shared_ptr<const WriteJob> job;  ///< on a writer
+    TimePoint deadline;             ///< of is_finished()
+    std::shared_ptr<WriteJob> job;  ///< on a writer
   };
 
   struct Failure {
@@ -122,30 +134,43 @@ class Series {
     bool is_reported = false;
   };
 
-  Series(Services services, std::string directory, const SeriesOptions& options);
+  Series(Communicator& comm, Services services, std::string directory,
+         const SeriesOptions& options);
   Ticket ticket() const { return static_cast<Ticket>(last_.sequence); }
   Status check_open() const;
   Status check_begin(Communicator& comm, std::uint64_t step);
   Status check_known(Ticket ticket) const;
-  Status start_writer(Communicator& comm, const Placement& placement);
-  std::shared_ptr<Segment> share_page(Communicator& group);
+  Status start_writer(const Placement& placement);
+  void share_page();
+  TimePoint limit_of_wait() const;
   Result<std::shared_ptr<StepBuffer>> take_buffer(std::uint64_t bytes);
-  /// Waits until all writers have a buffer.
-  Result<std::shared_ptr<StepBuffer>> take_buffers(Communicator& comm,
-                                                   const std::vector<Share>& shares);
+  bool wait_for_free_buffer();
+  /// Waits until all ranks have the memory that they need for the step.
+  Result<StepMemory> take_memory(Communicator& comm, const std::vector<Share>& shares);
+  Status take_memory_here(const std::vector<Share>& shares, StepMemory& memory);
+  void begin_messages(const std::vector<Share>& shares, StepMemory memory,
+                      std::shared_ptr<WriteJob> job);
+  void hand_to_writer(const std::shared_ptr<WriteJob>& job);
   std::shared_ptr<WriteJob> make_job(const PartHeader& header, std::vector<Share> shares,
                                      std::shared_ptr<StepBuffer> buffer);
   double paced_s(TimePoint now);
   void settle_done(Communicator& comm);
   /// Makes the outcome of steps known on all ranks, in the order in which they were begun.
   void settle_until(Communicator& comm, Ticket last);
-  Status settle(Communicator& comm, const BegunStep& begun);
+  Status settle(Communicator& comm, const BegunStep& begun, TimePoint limit);
+  Result<Publication> written(const WriteJob& job, TimePoint limit);
+  std::uint64_t settled() const;
+  void move_messages_on();
+  bool wait_for_messages(const StepMessages& messages, std::uint64_t steps, TimePoint limit);
+  bool wait_for_job(const WriteJob& job);
+  void finish_messages();
   Status outcome_of(Ticket ticket);
   Status first_unreported();
   Result<FoundSteps> find_steps(Communicator& comm);
   Status check_existence(std::uint64_t step);
   Status restore_one(Communicator& comm, std::uint64_t step);
 
+  Communicator& comm_;
   const Services services_;
   const SeriesOptions options_;
   SeriesDirectory directory_;
@@ -157,13 +182,17 @@ class Series {
   std::map<Ticket, Failure> failures_;
   Statistics statistics_;
 
+  std::optional<Group> group_;
   std::optional<HandOver> hand_over_;
   std::shared_ptr<Segment> page_;  ///< last_done(); null if this rank cannot map it
+  DoneNotices notices_;
+  std::optional<BufferPool> pool_;  ///< on other ranks than writers: for what they send
+  StepMessages data_;               ///< on a writer: what it gets of each step, else what is sent
 
   // On a writer:
-  std::optional<BufferPool> pool_;
   std::unique_ptr<StepWriter> writer_;
-  std::vector<FailedAttempt> failed_;  ///< on rank 0, for the next job
+  std::deque<std::shared_ptr<const WriteJob>> posted_;  ///< those that are not done
+  std::vector<FailedAttempt> failed_;                   ///< on rank 0, for the next job
   std::optional<TimePoint> last_begin_;
 };
 

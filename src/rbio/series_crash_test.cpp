@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <tuple>
 
 #include "files/hooked_files.hpp"
 #include "rbio/test_series.hpp"
@@ -11,12 +12,17 @@
 namespace cairn::rbio {
 namespace {
 
-class SeriesCrashTest : public testing::TestWithParam<Mode> {
+/// Each rank writes; or two ranks on two nodes have one writer.
+using Kind = std::tuple<Mode, bool>;
+
+class SeriesCrashTest : public testing::TestWithParam<Kind> {
  protected:
   SeriesCrashTest() {
-    shape_.ranks = 3;
-    shape_.options.mode = GetParam();
-    shape_.options.group_size = 1;
+    const auto [mode, spans_nodes] = GetParam();
+    shape_.ranks = spans_nodes ? 5 : 3;
+    shape_.ranks_per_node = spans_nodes ? 1 : 2;
+    shape_.options.mode = mode;
+    shape_.options.group_size = spans_nodes ? 2 : 1;
     shape_.options.files = 2;
   }
   std::string directory() const { return folder_ / "series"; }
@@ -102,7 +108,7 @@ TEST_P(SeriesCrashTest, WhileOlderStepsAreRemovedTheNewestOneStays) {
     ASSERT_TRUE(remove_all(*files_, directory()));
     write_steps(*files_, directory(), shape_, {1});
     write_and_die({2}, at);
-    Team(3).run([&](Communicator& comm) {
+    Team(shape_.ranks).run([&](Communicator& comm) {
       const auto series = open_series(comm, *files_, directory(), shape_);
       Program program(*series, comm.rank(), comm.size());
       const auto restored = series->restore(comm, std::nullopt);
@@ -125,7 +131,7 @@ TEST_P(SeriesCrashTest, AnErrorOfAnyOperationReachesAllRanksAndLeavesTheStepBefo
         return fail(at % 2 == 0 ? Code::no_space : Code::io, "{}: failed", operation.path);
       return {};
     });
-    Team(3).run([&](Communicator& comm) {
+    Team(shape_.ranks).run([&](Communicator& comm) {
       const auto opened = Series::open(comm, services_of(*failing), placement_of(shape_),
                                        directory(), shape_.options);
       if (!opened) return;
@@ -160,8 +166,16 @@ TEST_P(SeriesCrashTest, AnErrorOfAnyOperationReachesAllRanksAndLeavesTheStepBefo
   EXPECT_GT(failures, 20U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Modes, SeriesCrashTest, testing::Values(Mode::threaded, Mode::sync),
-                         name_of_mode);
+std::string name_of_kind(const testing::TestParamInfo<Kind>& kind) {
+  const auto [mode, spans_nodes] = kind.param;
+  return std::string(mode == Mode::sync ? "Sync" : "Threaded") +
+         (spans_nodes ? "BetweenNodes" : "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, SeriesCrashTest,
+                         testing::Values(Kind{Mode::threaded, false}, Kind{Mode::sync, false},
+                                         Kind{Mode::threaded, true}),
+                         name_of_kind);
 
 }  // namespace
 }  // namespace cairn::rbio

@@ -4,10 +4,12 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
+#include <array>
 #include <csignal>
 #include <random>
 
 #include "files/hooked_files.hpp"
+#include "rbio/held_messages.hpp"
 #include "rbio/test_series.hpp"
 
 namespace cairn::rbio {
@@ -25,8 +27,11 @@ std::uint64_t mixed(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
 struct Plan {
   explicit Plan(std::uint64_t number) : seed(number), random(number) {
     shape.ranks = pick(1, 6);
-    shape.ranks_per_node = pick(1, 6);
-    shape.options.mode = pick(0, 3) == 0 ? Mode::sync : Mode::threaded;
+    const int nodes = pick(1, shape.ranks);
+    for (int rank = 0; rank < shape.ranks; ++rank)
+      placement.node_of_rank.push_back(static_cast<std::uint64_t>(pick(1, nodes)));
+    const std::array modes = {Mode::threaded, Mode::threaded, Mode::split, Mode::sync};
+    shape.options.mode = modes.at(static_cast<std::size_t>(pick(0, 3)));
     shape.options.group_size = pick(0, 3);
     shape.options.files = pick(0, 1);
     shape.options.keep = static_cast<std::size_t>(pick(0, 2));
@@ -41,15 +46,23 @@ struct Plan {
     fail_one_in = pick(0, 2) == 0 ? pick(20, 200) : 0;
     dies_at = pick(0, 1) == 0 ? static_cast<std::uint64_t>(pick(30, 400)) : UINT64_MAX;
     has_shared_memory = pick(0, 3) != 0;
+    looks_until_sent = pick(0, 2) * pick(0, 10);
+  }
+  bool has_data(int rank) const {
+    const auto roles =
+        assign_roles(placement.node_of_rank, shape.options.group_size, shape.options.files, rank);
+    return shape.options.mode != Mode::split || !roles->is_writer;
   }
   int pick(int from, int to) { return std::uniform_int_distribution(from, to)(random); }
 
   std::uint64_t seed;
   std::mt19937_64 random;
   Shape shape;
+  Placement placement;
   std::uint64_t largest_count = 0, steps = 0, dies_at = 0;
   int slow_one_in = 0, fail_one_in = 0;
   bool has_shared_memory = true;
+  int looks_until_sent = 0;  ///< so slow is the network
 };
 
 constexpr std::size_t fields = 3;
@@ -57,8 +70,7 @@ constexpr std::size_t fields = 3;
 /// Elements of 8 bytes; the value follows from step, field and global element.
 class RandomProgram {
  public:
-  RandomProgram(Series& series, std::uint64_t seed, std::uint64_t largest)
-      : series_(series), seed_(seed), largest_(largest), data_(fields) {
+  RandomProgram(Series& series, const Plan& plan) : series_(series), plan_(plan), data_(fields) {
     for (std::size_t field = 0; field < fields; ++field)
       EXPECT_TRUE(
           series_.add_field({fmt::format("f{}", field), ElementType::uint64, 1}, nullptr, 0));
@@ -94,8 +106,8 @@ class RandomProgram {
 
  private:
   std::uint64_t count_of_rank(std::uint64_t step, std::size_t field, int rank) const {
-    const std::uint64_t x = mixed(seed_, step * 8 + field, static_cast<std::uint64_t>(rank));
-    return x % 5 == 0 ? 0 : x % largest_;
+    const std::uint64_t x = mixed(plan_.seed, step * 8 + field, static_cast<std::uint64_t>(rank));
+    return x % 5 == 0 || !plan_.has_data(rank) ? 0 : x % plan_.largest_count;
   }
   void fill(std::uint64_t step, std::size_t field, std::uint64_t first, std::uint64_t count) {
     data_[field].resize(count);
@@ -104,8 +116,7 @@ class RandomProgram {
   }
 
   Series& series_;
-  const std::uint64_t seed_;
-  const std::uint64_t largest_;
+  const Plan& plan_;
   std::vector<std::vector<std::uint64_t>> data_;
 };
 
@@ -118,18 +129,21 @@ struct Known {
 void run(const Plan& plan, Files& files, const std::string& directory, Known& known) {
   Services services = services_of(files);
   if (!plan.has_shared_memory) services.memory = nullptr;
-  Team(plan.shape.ranks).run([&](Communicator& comm) {
-    auto opened =
-        Series::open(comm, services, placement_of(plan.shape), directory, plan.shape.options);
+  Team(plan.shape.ranks).run([&](Communicator& team) {
+    int looks = 0;
+    HeldMessages comm(team, [&] { return looks++ % (plan.looks_until_sent + 1) != 0; });
+    auto opened = Series::open(comm, services, plan.placement, directory, plan.shape.options);
     if (!opened) return;
     Series& series = **opened;
-    RandomProgram program(series, plan.seed, plan.largest_count);
+    RandomProgram program(series, plan);
     for (std::uint64_t step = 1; step <= plan.steps; ++step) {
       program.compute(step, comm.rank());
       if (comm.rank() == 0) known.begun = step;
       const auto ticket = series.begin(comm, step);
       if (!ticket) continue;
       program.forget();
+      for (int look = 0; look < 5 * (comm.rank() % 2); ++look)
+        EXPECT_TRUE(series.is_finished(*ticket));
       if (mixed(plan.seed, step, 99) % 3 == 0 && series.wait(comm, *ticket) && comm.rank() == 0)
         known.newest = step;
     }
@@ -172,7 +186,7 @@ void check(const Plan& plan, Files& files, const std::string& directory, const K
     Shape shape;
     shape.ranks = ranks;
     const auto series = open_series(comm, files, directory, shape);
-    RandomProgram program(*series, plan.seed, plan.largest_count);
+    RandomProgram program(*series, plan);
     const auto steps = series->steps(comm).value();
     const std::uint64_t newest = steps.empty() ? 0 : steps.back();
     EXPECT_GE(newest, known.newest);

@@ -25,6 +25,10 @@ class Barrage {
     changed_.wait(lock, [this] { return is_open_; });
     --waiting_;
   }
+  bool is_reached() {
+    const std::scoped_lock lock(mutex_);
+    return waiting_ > 0;
+  }
   void wait_until_reached() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return waiting_ > 0; });

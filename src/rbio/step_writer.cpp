@@ -30,12 +30,12 @@ std::atomic_ref<std::uint64_t> number_in(Segment& page) {
   return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(page.bytes().data()));
 }
 
-Error too_late(const WriteJob& job) {
+Error too_late(const WriteJob& job, double timeout_s) {
   return {
       Code::io,
       fmt::format("step {} is not written after {:.0f} s: the file system is too slow or hangs; "
                   "raise the option timeout, or lower the amount of data",
-                  job.task.header.step, seconds(job.deadline - job.begun)),
+                  job.task.header.step, timeout_s),
       -1};
 }
 
@@ -100,7 +100,9 @@ Status StepWriter::start() {
   return {};
 }
 
-void StepWriter::post(std::shared_ptr<const WriteJob> job) {
+void StepWriter::post(std::shared_ptr<WriteJob> job) {
+  job->deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                     std::chrono::duration<double>(shared_->settings.timeout_s));
   if (!thread_) return shared_->carry_out(*job);
   const std::scoped_lock lock(shared_->mutex);
   shared_->last_posted = job;
@@ -120,23 +122,28 @@ bool StepWriter::has_failed(const WriteJob& job) const {
   return result != shared_->results.end() && !result->second;
 }
 
-bool StepWriter::wait_until_done(const WriteJob& job) {
+bool StepWriter::wait_until_done(const WriteJob& job, TimePoint limit) {
   std::unique_lock lock(shared_->mutex);
   shared_->hurried = std::max(shared_->hurried, job.number);
   shared_->changed.notify_all();
-  return shared_->changed.wait_until(lock, job.deadline, [&] { return shared_->is_done(job); });
+  return shared_->changed.wait_until(lock, limit, [&] { return shared_->is_done(job); });
 }
 
-Result<Publication> StepWriter::wait(const WriteJob& job) {
-  static_cast<void>(wait_until_done(job));
+Result<Publication> StepWriter::take_result(const WriteJob& job) {
   const std::scoped_lock lock(shared_->mutex);
   if (!shared_->is_done(job)) {
     shared_->given_up = std::max(shared_->given_up, job.number);
-    return tl::unexpected(too_late(job));
+    return tl::unexpected(too_late(job, shared_->settings.timeout_s));
   }
   auto result = std::move(shared_->results.at(job.number));
   shared_->results.erase(job.number);
   return result;
+}
+
+void StepWriter::give_up(const WriteJob& job) {
+  const std::scoped_lock lock(shared_->mutex);
+  shared_->given_up = std::max(shared_->given_up, job.number);
+  shared_->changed.notify_all();
 }
 
 void StepWriter::stop() {
@@ -216,7 +223,8 @@ Result<Publication> StepWriter::Shared::write(const WriteJob& job) {
   }
 }
 
-/// Before each piece: pauses, so that the writing takes as long as it may.
+/// Before each piece. The thread pauses, so that the writing takes as long as it may; without a
+/// thread all ranks would wait for that.
 Status StepWriter::Shared::pass(const WriteJob& job, std::uint64_t written) {
   const double fraction = static_cast<double>(written) /
                           static_cast<double>(std::max<std::size_t>(job.task.buffer.size(), 1));
@@ -225,10 +233,12 @@ Status StepWriter::Shared::pass(const WriteJob& job, std::uint64_t written) {
   const TimePoint start = Clock::now();
   std::unique_lock lock(mutex);
   changed.wait_until(lock, std::min(due, job.deadline), [&] {
-    return given_up >= job.number || hurried >= job.number || !queue.empty();
+    return !settings.is_threaded || given_up >= job.number || hurried >= job.number ||
+           !queue.empty();
   });
   pause_s += seconds(Clock::now() - start);
-  if (given_up >= job.number || Clock::now() >= job.deadline) return tl::unexpected(too_late(job));
+  if (given_up >= job.number || Clock::now() >= job.deadline)
+    return tl::unexpected(too_late(job, settings.timeout_s));
   return {};
 }
 

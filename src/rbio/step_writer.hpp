@@ -32,9 +32,9 @@ struct WriteJob {
   PartTask task;
   std::shared_ptr<StepBuffer> buffer;  ///< of task.buffer; free again when the job is done
   TimePoint begun;
-  TimePoint deadline;                 ///< from then on the step has failed
-  double paced_s = 0;                 ///< from `begun` on, the data are written over this time
-  std::uint64_t number = 0;           ///< 1, 2 and so on
+  TimePoint deadline = TimePoint::max();  ///< set by post(): from then on the step has failed
+  double paced_s = 0;        ///< from `begun` on, the thread writes the data over this time
+  std::uint64_t number = 0;  ///< 1, 2 and so on
   std::vector<FailedAttempt> failed;  ///< earlier ones, whose files are of no use
 };
 
@@ -43,7 +43,8 @@ class StepWriter {
   struct Settings {
     bool is_threaded = false;
     std::string directory;
-    std::size_t keep = 0;  ///< steps; 0: all
+    std::size_t keep = 0;    ///< steps; 0: all
+    double timeout_s = 600;  ///< from post() on
     /// Where the number of the last job that is done is stored, for all who map it: 8 bytes.
     std::shared_ptr<Segment> page;
   };
@@ -56,15 +57,17 @@ class StepWriter {
 
   /// Starts the thread, if there is one. io if there may be no more threads.
   Status start();
-  /// Without a thread, it is done on return.
-  void post(std::shared_ptr<const WriteJob> job);
+  /// All data are in its buffer. Without a thread, it is done on return.
+  void post(std::shared_ptr<WriteJob> job);
   bool is_done(const WriteJob& job) const;
   /// It is done with an error, or its time is over. Before wait() has returned it.
   bool has_failed(const WriteJob& job) const;
-  /// Returns when the job is done, or its time is over; no pause delays it any more.
-  Result<Publication> wait(const WriteJob& job);
-  /// The same, and returns whether it is done.
-  bool wait_until_done(const WriteJob& job);
+  /// Waits until then at most, and returns whether the job is done; no pause delays it any more.
+  bool wait_until_done(const WriteJob& job, TimePoint limit);
+  /// Of a job that has been posted, once. If it is not done, it must end without being published.
+  Result<Publication> take_result(const WriteJob& job);
+  /// It must end without being published; it may be posted later. Nobody takes its result.
+  void give_up(const WriteJob& job);
   /// Finishes what was posted, but only until the time of the last job is over. Then it leaves the
   /// thread to itself.
   void stop();

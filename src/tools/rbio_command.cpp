@@ -23,8 +23,9 @@ int code_of(const std::vector<Step>& steps) {
   return whole ? exit_ok : exit_failure;
 }
 
-int list(const RbioCommand& command, Files& files, std::ostream& out, const Log& log) {
-  const auto facts = facts_of_series(files, command.path);
+/// Of the steps of a series: `facts` is a Result.
+template <class Facts>
+int print_steps(const RbioCommand& command, const Facts& facts, std::ostream& out, const Log& log) {
   if (!facts) return failed(facts.error(), log);
   if (command.json)
     out << text_of_json(json_of(*facts));
@@ -41,16 +42,6 @@ int show(const RbioCommand& command, Files& files, std::ostream& out, const Log&
   else
     print(out, *facts, command.ranks);
   return facts->state == StepState::whole ? exit_ok : exit_failure;
-}
-
-int verify(const RbioCommand& command, Files& files, std::ostream& out, const Log& log) {
-  const auto facts = check_series(files, command.path, command.step);
-  if (!facts) return failed(facts.error(), log);
-  if (command.json)
-    out << text_of_json(json_of(*facts));
-  else
-    print(out, *facts);
-  return code_of(facts->steps);
 }
 
 int extract(const RbioCommand& command, Files& files, std::ostream& out, const Log& log) {
@@ -74,13 +65,13 @@ int run_rbio_command(const RbioCommand& command, Files& files, std::ostream& out
   int code = exit_failure;
   switch (command.action) {
     case RbioCommand::Action::list:
-      code = list(command, files, out, log);
+      code = print_steps(command, facts_of_series(files, command.path), out, log);
       break;
     case RbioCommand::Action::show:
       code = show(command, files, out, log);
       break;
     case RbioCommand::Action::verify:
-      code = verify(command, files, out, log);
+      code = print_steps(command, check_series(files, command.path, command.step), out, log);
       break;
     case RbioCommand::Action::extract:
       code = extract(command, files, out, log);

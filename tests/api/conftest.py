@@ -2,37 +2,18 @@
 
 import sys
 from pathlib import Path
-from typing import Iterator
 
 import pytest
 
 for folder in ("python", "tests/nodes"):
     sys.path.insert(0, str(Path(__file__).resolve().parents[2] / folder))
 
-from cluster import LAUNCHERS, Cluster  # noqa: E402
+from flavours import add_build_option, build, cluster, run_for_each_flavour  # noqa: E402, F401
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--build", type=Path, default=Path("build"), help="the build folder")
+    add_build_option(parser)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "flavour" not in metafunc.fixturenames:
-        return
-    build = metafunc.config.getoption("build")
-    flavours = [name for name in LAUNCHERS
-                if (build / "tests" / "api" / name / "api_program").exists()]
-    if not flavours:
-        pytest.exit(f"no api_program in {build}: build first", 2)
-    metafunc.parametrize("flavour", flavours)
-
-
-@pytest.fixture
-def build(request: pytest.FixtureRequest) -> Path:
-    return request.config.getoption("build").resolve()
-
-
-@pytest.fixture
-def cluster(flavour: str) -> Iterator[Cluster]:
-    with Cluster(flavour, "cairn-api") as nodes:
-        yield nodes
+    run_for_each_flavour(metafunc, "api", "api_program")

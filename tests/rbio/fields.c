@@ -16,11 +16,11 @@ static struct {
 static int64_t all_elements(int field) { return field == fields - 1 ? 0 : 997 * (field + 1) + 3; }
 
 /* A third of the ranks, another one for each field, has nothing; the last one has the rest. */
-static int64_t first_element(int field, int rank, int ranks) {
+static int64_t first_element(int field, int rank, int ranks, int split) {
   int64_t first = 0;
   if (rank == ranks) return all_elements(field);
   for (int below = 0; below < rank; ++below)
-    if ((below + field) % 3 != 1)
+    if ((below + field) % 3 != 1 && (split == 0 || below % split != 0))
       first += all_elements(field) * (below + 1) / (ranks * (ranks + 1));
   return first;
 }
@@ -29,12 +29,12 @@ static unsigned char byte_at(int64_t step, int field, size_t byte) {
   return (unsigned char)(byte * 31 + byte / 251 + (size_t)step * 7 + (size_t)field * 101);
 }
 
-int add_fields(rbio_series* series, int rank, int ranks) {
+int add_fields(rbio_series* series, int rank, int ranks, int split) {
   for (int field = 0; field < fields; ++field) {
     const int type = field % 12 + 1, components = field % 3 + 1;
     const size_t element_bytes = type_bytes[type] * (size_t)components;
-    const int64_t first = first_element(field, rank, ranks);
-    const int64_t count = first_element(field, rank + 1, ranks) - first;
+    const int64_t first = first_element(field, rank, ranks, split);
+    const int64_t count = first_element(field, rank + 1, ranks, split) - first;
     mine[field].bytes = (size_t)count * element_bytes;
     mine[field].first_byte = (size_t)first * element_bytes;
     mine[field].data = mine[field].bytes > 0 ? malloc(mine[field].bytes) : NULL;

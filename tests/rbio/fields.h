@@ -5,8 +5,9 @@
 
 #include <rbio.h>
 
-/* Registers all fields of this rank. Returns the first result that is not RBIO_SUCCESS. */
-int add_fields(rbio_series* series, int rank, int ranks);
+/* Registers all fields of this rank. Returns the first result that is not RBIO_SUCCESS. One rank of
+ * each `split` ranks has nothing; 0: as it comes. */
+int add_fields(rbio_series* series, int rank, int ranks, int split);
 void compute_fields(int64_t step);
 /* What a program does that reuses its memory. */
 void forget_fields(void);

@@ -3,7 +3,10 @@
  *   program write DIRECTORY OPTIONS STEP...     waits for each step
  *   program overlap DIRECTORY OPTIONS STEP...   waits only in rbio_close
  *   program poll DIRECTORY OPTIONS STEP...      likewise, but begins a step when the last is done
+ *   program silent DIRECTORY OPTIONS STEP...    likewise, but makes no call between begin and wait
  *   program restore DIRECTORY OPTIONS [STEP]    the newest without STEP
+ *
+ * If OPTIONS begin with "mode=split group=N", the first of N ranks has no data.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,12 +68,25 @@ static int restore_step(rbio_series* series, int64_t step) {
   return is_right;
 }
 
+/* For longer than `timeout=1`. */
+static void write_silently(rbio_series* series, int64_t step) {
+  rbio_ticket ticket = -1;
+  compute_fields(step);
+  const int begun = rbio_begin(series, step, &ticket);
+  forget_fields();
+  usleep(1200000);
+  const int waited = rbio_wait(series, ticket);
+  printf("rank %d step %lld: begin %d wait %d\n", rank, (long long)step, begun, waited);
+}
+
 static int run(rbio_series* series, const char* command, int steps, char** step) {
   if (strcmp(command, "restore") == 0)
     return restore_step(series, steps > 0 ? atoll(step[0]) : RBIO_NEWEST);
   for (int i = 0; i < steps; ++i) {
     if (strcmp(command, "write") == 0)
       write_step(series, atoll(step[i]));
+    else if (strcmp(command, "silent") == 0)
+      write_silently(series, atoll(step[i]));
     else
       overlap_step(series, atoll(step[i]), strcmp(command, "poll") == 0);
   }
@@ -82,9 +98,11 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   rbio_series* series;
+  int split = 0;
+  if (argc >= 4) sscanf(argv[3], "mode=split group=%d", &split);
   int is_right = argc >= 4 &&
                  rbio_open(MPI_COMM_WORLD, argv[2], argv[3], &series) == RBIO_SUCCESS &&
-                 add_fields(series, rank, ranks) == RBIO_SUCCESS;
+                 add_fields(series, rank, ranks, split) == RBIO_SUCCESS;
   if (is_right) is_right = run(series, argv[1], argc - 4, argv + 4);
   if (is_right) {
     printf("rank %d close: %d\n", rank, rbio_close(&series));

@@ -6,7 +6,7 @@ from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from cluster import Cluster
 
-IO, NO_SPACE, CORRUPT, NOT_FOUND = 5, 6, 7, 10
+BAD_ARGUMENT, IO, NO_SPACE, CORRUPT, NOT_FOUND = 3, 5, 6, 7, 10
 TWO_NODES = ["n0", "n0", "n1", "n1"]
 
 

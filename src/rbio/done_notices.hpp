@@ -1,0 +1,33 @@
+// How the members of a group that cannot see the page of their writer learn, without a collective
+// call, that it has done with a step: one message without content per step.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "comm/communicator.hpp"
+#include "rbio/step_messages.hpp"
+
+namespace cairn::rbio {
+
+class DoneNotices {
+ public:
+  /// On a writer: to these members of the group.
+  void send_to(std::vector<int> members) { members_ = std::move(members); }
+  /// On a member: in begin(), for one more step.
+  void expect_one(Communicator& group);
+  /// On a writer: for each step up to this one, unless it was sent before.
+  void send_up_to(Communicator& group, std::uint64_t step);
+  /// Never waits.
+  void progress() { messages_.progress(); }
+
+  /// On a member: the writer has done with so many steps.
+  std::uint64_t received() const { return messages_.completed(); }
+  StepMessages& messages() { return messages_; }
+
+ private:
+  std::vector<int> members_;
+  StepMessages messages_;
+};
+
+}  // namespace cairn::rbio
