@@ -23,9 +23,6 @@ std::int64_t fingerprint(const std::vector<Field>& fields) {
 }
 
 Status check_options(const SeriesOptions& options) {
-  if (options.mode == Mode::collective)
-    return fail(Code::bad_argument,
-                "mode collective is not available yet; use mode threaded, split or sync");
   if (!(options.timeout_s > 0))
     return fail(Code::bad_argument, "a timeout of {} s: give more than 0", options.timeout_s);
   if (!(options.pace >= 0 && options.pace <= 1))
@@ -75,7 +72,11 @@ Result<std::unique_ptr<Series>> Series::open(Communicator& comm, Services servic
   }
   CAIRN_TRY(agree(comm, std::move(opened)));
   comm.bcast(mutable_bytes_of(series->last_.generation), 0);
-  CAIRN_TRY(agree(comm, series->start_writer(comm, placement)));
+  if (options.mode == Mode::collective) {
+    CAIRN_TRY(agree(comm, series->start_writing_together(comm)));
+  } else {
+    CAIRN_TRY(agree(comm, series->start_writer(comm, placement)));
+  }
   return series;
 }
 
@@ -95,6 +96,12 @@ Status Series::start_writer(Communicator& comm, const Placement& placement) {
       services_,
       StepWriter::Settings{options_.mode != Mode::sync, directory_.path(), options_.keep, page_});
   return writer_->start();
+}
+
+Status Series::start_writing_together(Communicator& comm) {
+  CAIRN_ASSIGN(together_,
+               CollectiveWriter::make(comm, services_, roles_, {directory_.path(), options_.keep}));
+  return {};
 }
 
 Result<std::size_t> Series::add_field(const FieldShape& shape, std::byte* data,
@@ -148,6 +155,7 @@ Result<Ticket> Series::begin(Communicator& comm, std::uint64_t step) {
   CAIRN_TRY(first_unreported());
   Group part(comm, roles_.part_ranks);
   StepPlan plan = plan_step(part, fields_, static_cast<std::uint32_t>(comm.rank()));
+  if (together_) return write_together(comm, step, std::move(plan), start);
   Group group(comm, roles_.group_ranks);
   std::vector<Share> shares = gather_shares(group, plan.mine);
   CAIRN_ASSIGN(auto buffer, take_buffers(comm, shares));
@@ -156,22 +164,46 @@ Result<Ticket> Series::begin(Communicator& comm, std::uint64_t step) {
                     pool_ ? pool_->ids() : std::vector<std::uint64_t>{});
   statistics_.copy_s += seconds_since(copying);
   ++last_.sequence;
-  BegunStep begun{ticket(), step, start + seconds(options_.timeout_s), nullptr};
+  BegunStep begun{ticket(), step, start + seconds(options_.timeout_s), nullptr, {}};
   if (roles_.is_writer) {
-    plan.header.step = step;
+    complete(plan.header, step, comm.size());
     auto job = make_job(plan.header, std::move(shares), std::move(buffer));
     job->begun = start;
     job->deadline = begun.deadline;
     job->paced_s = paced_s(start);
-    job->task.header.ranks = static_cast<std::uint32_t>(comm.size());
     begun.job = job;
     writer_->post(std::move(job));
   }
+  return note_begun(std::move(begun), start);
+}
+
+Ticket Series::note_begun(BegunStep begun, TimePoint start) {
   unsettled_.push_back(std::move(begun));
   ++statistics_.steps;
   for (const Field& field : fields_) statistics_.bytes += field.bytes();
   statistics_.begin_s += seconds_since(start);
   return ticket();
+}
+
+Ticket Series::write_together(Communicator& comm, std::uint64_t step, StepPlan plan,
+                              TimePoint start) {
+  ++last_.sequence;
+  complete(plan.header, step, comm.size());
+  const TimePoint deadline = start + seconds(options_.timeout_s);
+  auto outcome = together_->write(
+      comm,
+      {std::move(plan.header), std::move(plan.mine), start, deadline, std::exchange(failed_, {})},
+      fields_);
+  return note_begun({ticket(), step, deadline, nullptr, std::move(outcome)}, start);
+}
+
+/// With what only the series knows.
+void Series::complete(PartHeader& header, std::uint64_t step, int ranks) const {
+  header.step = step;
+  header.attempt = last_;
+  header.part = static_cast<std::uint32_t>(roles_.part());
+  header.parts = static_cast<std::uint32_t>(roles_.parts);
+  header.ranks = static_cast<std::uint32_t>(ranks);
 }
 
 /// Null if this rank cannot map it.
@@ -193,9 +225,6 @@ std::shared_ptr<WriteJob> Series::make_job(const PartHeader& header, std::vector
   auto job = std::make_shared<WriteJob>();
   PartTask& task = job->task;
   task.header = header;
-  task.header.attempt = last_;
-  task.header.part = static_cast<std::uint32_t>(roles_.part());
-  task.header.parts = static_cast<std::uint32_t>(roles_.parts);
   task.writes_header = roles_.writes_header();
   task.buffer = buffer->segment->bytes().first(BufferLayout(shares).bytes());
   task.shares = std::move(shares);
@@ -281,7 +310,8 @@ Result<bool> Series::is_finished(Ticket ticket) const {
   CAIRN_TRY(check_known(ticket));
   const auto begun = std::find_if(unsettled_.begin(), unsettled_.end(),
                                   [&](const BegunStep& one) { return one.ticket == ticket; });
-  if (begun == unsettled_.end() || std::chrono::steady_clock::now() >= begun->deadline) return true;
+  if (begun == unsettled_.end() || begun->outcome) return true;
+  if (std::chrono::steady_clock::now() >= begun->deadline) return true;
   return page_ && last_done(*page_) >= static_cast<std::uint64_t>(ticket);
 }
 
@@ -327,8 +357,8 @@ void Series::settle_done(Communicator& comm) {
 Status Series::settle(Communicator& comm, const BegunStep& begun) {
   Status mine;
   auto publication = Publication::by_others;
-  if (begun.job) {
-    auto written = writer_->wait(*begun.job);
+  if (begun.job || begun.outcome) {
+    auto written = begun.outcome ? *begun.outcome : writer_->wait(*begun.job);
     if (written)
       publication = *written;
     else
@@ -368,6 +398,8 @@ Statistics Series::statistics() const {
   if (writer_) now.write_s = writer_->write_s();
   if (writer_) now.written_bytes = writer_->written_bytes();
   if (pool_) now.peak_buffer_bytes = pool_->peak_bytes();
+  if (together_) now.write_s = together_->write_s();
+  if (together_) now.written_bytes = together_->written_bytes();
   return now;
 }
 

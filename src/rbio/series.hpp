@@ -14,6 +14,7 @@
 
 #include "comm/communicator.hpp"
 #include "rbio/buffer_pool.hpp"
+#include "rbio/collective_writer.hpp"
 #include "rbio/field.hpp"
 #include "rbio/hand_over.hpp"
 #include "rbio/restore.hpp"
@@ -31,7 +32,7 @@ enum class Mode : int {
   threaded = 1,    ///< a thread of the writer writes while all ranks go on
   split = 2,       ///< as threaded, but the writers compute nothing: their counts must be 0
   sync = 3,        ///< the writer writes before begin() returns on it
-  collective = 4,  ///< all ranks write together through MPI-IO
+  collective = 4,  ///< all ranks write, before begin() returns, through MPI-IO
 };
 
 struct SeriesOptions {
@@ -54,7 +55,7 @@ struct Statistics {
   double begin_s = 0;                   ///< in begin(), of which
   double copy_s = 0;                    ///< handing data over
   double wait_s = 0;                    ///< until a buffer was free; on all ranks of the group
-  std::uint64_t written_bytes = 0;      ///< on a writer
+  std::uint64_t written_bytes = 0;      ///< on a writer; in mode collective all ranks are writers
   double write_s = 0;                   ///< on a writer: writing, without pauses
   std::uint64_t peak_buffer_bytes = 0;  ///< on a writer: most that its buffers had together
 };
@@ -114,7 +115,8 @@ class Series {
     Ticket ticket = 0;
     std::uint64_t step = 0;
     TimePoint deadline;
-    std::shared_ptr<const WriteJob> job;  ///< on a writer
+    std::shared_ptr<const WriteJob> job;         ///< on a writer
+    std::optional<Result<Publication>> outcome;  ///< in mode collective: of this rank
   };
 
   struct Failure {
@@ -128,6 +130,7 @@ class Series {
   Status check_begin(Communicator& comm, std::uint64_t step);
   Status check_known(Ticket ticket) const;
   Status start_writer(Communicator& comm, const Placement& placement);
+  Status start_writing_together(Communicator& comm);
   std::shared_ptr<Segment> share_page(Communicator& group);
   Result<std::shared_ptr<StepBuffer>> take_buffer(std::uint64_t bytes);
   /// Waits until all writers have a buffer.
@@ -135,6 +138,10 @@ class Series {
                                                    const std::vector<Share>& shares);
   std::shared_ptr<WriteJob> make_job(const PartHeader& header, std::vector<Share> shares,
                                      std::shared_ptr<StepBuffer> buffer);
+  /// Of a step that is in the memory of its writers, or written.
+  Ticket note_begun(BegunStep begun, TimePoint start);
+  Ticket write_together(Communicator& comm, std::uint64_t step, StepPlan plan, TimePoint start);
+  void complete(PartHeader& header, std::uint64_t step, int ranks) const;
   double paced_s(TimePoint now);
   void settle_done(Communicator& comm);
   /// Makes the outcome of steps known on all ranks, in the order in which they were begun.
@@ -160,10 +167,12 @@ class Series {
   std::optional<HandOver> hand_over_;
   std::shared_ptr<Segment> page_;  ///< last_done(); null if this rank cannot map it
 
+  std::vector<FailedAttempt> failed_;           ///< on rank 0, for the next step
+  std::unique_ptr<CollectiveWriter> together_;  ///< in mode collective, instead of what follows
+
   // On a writer:
   std::optional<BufferPool> pool_;
   std::unique_ptr<StepWriter> writer_;
-  std::vector<FailedAttempt> failed_;  ///< on rank 0, for the next job
   std::optional<TimePoint> last_begin_;
 };
 

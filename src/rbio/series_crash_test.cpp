@@ -17,7 +17,7 @@ class SeriesCrashTest : public testing::TestWithParam<Mode> {
     shape_.ranks = 3;
     shape_.options.mode = GetParam();
     shape_.options.group_size = 1;
-    shape_.options.files = 2;
+    shape_.options.files = files_in(GetParam(), 2);
   }
   std::string directory() const { return folder_ / "series"; }
 
@@ -160,8 +160,7 @@ TEST_P(SeriesCrashTest, AnErrorOfAnyOperationReachesAllRanksAndLeavesTheStepBefo
   EXPECT_GT(failures, 20U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Modes, SeriesCrashTest, testing::Values(Mode::threaded, Mode::sync),
-                         name_of_mode);
+INSTANTIATE_TEST_SUITE_P(Modes, SeriesCrashTest, testing::ValuesIn(tested_modes), name_of_mode);
 
 }  // namespace
 }  // namespace cairn::rbio

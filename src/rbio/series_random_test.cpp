@@ -26,7 +26,9 @@ struct Plan {
   explicit Plan(std::uint64_t number) : seed(number), random(number) {
     shape.ranks = pick(1, 6);
     shape.ranks_per_node = pick(1, 6);
-    shape.options.mode = pick(0, 3) == 0 ? Mode::sync : Mode::threaded;
+    constexpr std::array modes = {Mode::sync, Mode::collective, Mode::threaded, Mode::threaded,
+                                  Mode::threaded};
+    shape.options.mode = modes[static_cast<std::size_t>(pick(0, 4))];
     shape.options.group_size = pick(0, 3);
     shape.options.files = pick(0, 1);
     shape.options.keep = static_cast<std::size_t>(pick(0, 2));
