@@ -19,9 +19,9 @@ class MpiCollectiveFiles final : public rbio::CollectiveFiles {
 
   /// `comm` is that of the series. So many bytes of a piece go into one call of MPI; at most 2^31
   /// - 1.
-  explicit MpiCollectiveFiles(const MpiCommunicator& comm,
-                              std::size_t bytes_at_once = default_bytes_at_once)
-      : comm_(comm.handle()), bytes_at_once_(bytes_at_once) {}
+  MpiCollectiveFiles(const MpiCommunicator& comm, std::shared_ptr<Files> files,
+                     std::size_t bytes_at_once = default_bytes_at_once)
+      : comm_(comm.handle()), files_(std::move(files)), bytes_at_once_(bytes_at_once) {}
   /// Over the ranks of a part; does nothing after MPI_Finalize.
   ~MpiCollectiveFiles() override;
   MpiCollectiveFiles(const MpiCollectiveFiles&) = delete;
@@ -33,6 +33,7 @@ class MpiCollectiveFiles final : public rbio::CollectiveFiles {
 
  private:
   const MPI_Comm comm_;
+  const std::shared_ptr<Files> files_;
   const std::size_t bytes_at_once_;
   MPI_Comm part_ = MPI_COMM_NULL;
 };

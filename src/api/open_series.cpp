@@ -91,7 +91,7 @@ Status OpenSeries::open_directory(const Log& log, const OpenArguments& arguments
   const Placement placement = gather_placement(*comm_, *node);
   rbio::Services services = rbio::system_services(log);
   if (opening.options.mode == rbio::Mode::collective)
-    services.collective = std::make_shared<MpiCollectiveFiles>(*comm_);
+    services.collective = std::make_shared<MpiCollectiveFiles>(*comm_, services.files);
   CAIRN_ASSIGN(series_, rbio::Series::open(*comm_, std::move(services), placement,
                                            opening.directory, opening.options));
   return {};
