@@ -14,9 +14,9 @@ SOURCES = git ls-files '*.c' '*.h' '*.cpp' '*.hpp' ':!include/scrf.h'
 export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 
-.PHONY: help demo test test-cluster asan tsan build bench bench-simgrid bench-crfs bench-rbio soak soak-crfs mutations fuzz lint format install clean \
+.PHONY: help demo test test-cluster asan tsan build bench bench-simgrid bench-crfs bench-rbio figures-rbio soak soak-crfs mutations fuzz lint format install clean \
         memory-directory build-packages test-packages lint-packages bench-packages cluster-packages simgrid-packages \
-        crfs-suite-packages crfs-bench-packages
+        crfs-suite-packages crfs-bench-packages rbio-figures-packages
 
 help:
 	@echo 'make demo      lose a node, keep the run: the main job of Cairn, with proof (about a minute)'
@@ -38,6 +38,7 @@ help:
 	@echo 'make bench-simgrid   run the real encode on simulated networks of up to 2048 nodes (ten minutes)'
 	@echo 'make bench-crfs   write checkpoints through CRFS, without it, and through a plain passthrough (15 minutes)'
 	@echo 'make bench-rbio   write checkpoints through rbIO and through collective MPI-IO, while a solver computes (half an hour)'
+	@echo 'make figures-rbio   make the figures of docs/rbio-figures.md (ten minutes)'
 	@echo 'make format    format the sources with clang-format'
 	@echo 'make lint      check the format, and run clang-tidy on what is built (minutes)'
 	@echo 'make clean     delete build/'
@@ -45,7 +46,7 @@ help:
 	@echo 'JOBS=N sets how many processes compile and test at once (now $(JOBS)).'
 
 build-packages test-packages lint-packages bench-packages cluster-packages simgrid-packages \
-crfs-suite-packages crfs-bench-packages: %-packages:
+crfs-suite-packages crfs-bench-packages rbio-figures-packages: %-packages:
 	@packaging/install-dependencies build $(filter-out build,$*)
 
 # The demo and some tests keep their node-local storage there, as programs do.
@@ -90,6 +91,10 @@ bench-crfs: memory-directory crfs-bench-packages
 bench-rbio: memory-directory build-packages
 	cmake --preset release $(LAUNCHER) -DCAIRN_BENCH=ON
 	cmake --build build/release --parallel $(JOBS) --target bench-rbio
+
+figures-rbio: memory-directory rbio-figures-packages
+	cmake --preset release $(LAUNCHER) -DCAIRN_BENCH=ON
+	cmake --build build/release --parallel $(JOBS) --target figures-rbio
 
 soak: test-packages
 	cmake --preset dev $(LAUNCHER)

@@ -36,7 +36,7 @@
  *     on all ranks. Each error is returned once by such a call, and always by rbio_wait for the
  *     ticket of that step. The series can be used further: the next begin tries anew.
  *  5. The process. No call ends or aborts the process, or installs a signal handler. An error
- *     inside MPI ends the job, as MPI does by default.
+ *     inside MPI ends the job, as MPI does by default; errors of MPI-IO are those of the step.
  *  6. Threads. One thread at a time is inside rbIO, and it must be allowed to call MPI. The
  *     threads that rbIO starts make no MPI call, so that MPI_THREAD_SINGLE is enough.
  *  7. Durable means: the bytes and the names are on the device or the servers of the file system,
@@ -96,7 +96,7 @@ typedef struct rbio_statistics_t {
   int64_t bytes;             /* of this rank's fields, in all steps begun */
   double begin_s;            /* seconds inside rbio_begin */
   double buffer_wait_s;      /* of these, waiting until all ranks had a buffer */
-  int64_t written_bytes;     /* by this rank as a writer; 0 on the other ranks */
+  int64_t written_bytes;     /* by this rank as a writer, as all are in mode=collective; else 0 */
   double write_s;            /* seconds that the writing and syncing of these took, without pauses
                               * for pace; for a bandwidth set pace=0, as devices write meanwhile */
   int64_t peak_buffer_bytes; /* the most that this rank's buffers had at one time */
@@ -117,8 +117,10 @@ typedef struct rbio_statistics_t {
  *   mode=split       as threaded, but the first rank of each group, its writer, does not compute,
  *                    and all its counts are 0
  *   mode=sync        begin returns after the writers have written
- *                    The same data give the same bytes in all modes. mode=collective is reserved
- *                    for collective MPI-IO, and is an error in this version.
+ *   mode=collective  begin returns after all ranks have written together, by collective MPI-IO
+ *                    (coIO): without buffers, so that `memory` and `pace` have no effect. `files`
+ *                    is 0 or 1. A file system that hangs holds begin.
+ *                    The same data give the same bytes in all modes, and any mode restores them.
  *   group=N          N consecutive ranks share a writer; 0: the ranks of a node (default)
  *   files=N          files per step, from 1 to the number of groups; 0: one per group (default)
  *   keep=N           after each step, removes all but the N newest steps; 0: keeps all (default)

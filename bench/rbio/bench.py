@@ -6,11 +6,13 @@
 in random order within a round, ratios are of one round: medians, 10 % and 90 % of the rounds. coIO does not sync on the
 page cache, and writes neither checksums nor a table; rbIO always does. coIO is measured with both MPI-IO libraries of
 Open MPI, and with one file, which is also one per group here, and one per rank; ratios are to the best of these four.
+Mode collective of rbIO is coIO with the checksums, the table, the sync and the publication of the other modes.
 """
 
 import argparse
 import random
 import statistics
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -29,10 +31,12 @@ SLOW_BYTES_S = 150 * MIB
 RANKS, FIELDS, FIELD_MIB, CHECKPOINTS = 2, 4, 8, 3
 COIO = {f"coIO, {library}, {files} file{'s'[:files - 1]}": (module, files)
         for library, module in (("ROMIO", "romio321"), ("OMPIO", "ompio")) for files in (1, 2)}
-SYNC, THREADED = "rbIO, sync", "rbIO, threaded"
+SYNC, THREADED, COLLECTIVE = "rbIO, sync", "rbIO, threaded", "rbIO, collective"
 # As fast as it goes, unless computing goes on beside it.
-MODES = {SYNC: "mode=sync keep=1", THREADED: "mode=threaded keep=1 pace=0"}
-ELEMENTS, ORDER, STEPS, INTERVALS = 512, 7, 5, 2  # 2 MiB for each of the six components of a rank
+MODES = {SYNC: "mode=sync keep=1", THREADED: "mode=threaded keep=1 pace=0", COLLECTIVE: "mode=collective files=1 keep=1"}
+# 6 MiB for each of the six components of a rank. A throttled device takes what it may take in 0.1 s, 15 MiB, at once:
+# a checkpoint must be more than twice as large, else its rate is not the limit.
+ELEMENTS, ORDER, STEPS, INTERVALS = 1536, 7, 5, 2
 
 
 def quantile(values: Sequence[float], at: float) -> float:
@@ -79,7 +83,7 @@ class Bench:
 
     def variants(self, backend: Backend) -> Dict[str, Callable[[], Result]]:
         found: Dict[str, Callable[[], Result]] = {
-            name: lambda module=module, files=files: self.blocked_once(backend, "collective", files, module)
+            name: lambda module=module, files=files: self.blocked_once(backend, "coio", files, module)
             for name, (module, files) in COIO.items()}
         for name, kind in MODES.items():
             found[name] = lambda kind=kind: self.blocked_once(backend, f"{kind} group={RANKS}")
@@ -118,6 +122,25 @@ class Bench:
                           results["device"])
             print(f"| {text} | {spread([rate / 1e6 for rate in rates], 0)} | {spread(ratios)} |")
 
+    def adios2(self) -> None:
+        """Beside it: ADIOS2, engine BP5, where its Python module is. That of the Python index has no MPI: one process."""
+        program = Path(__file__).resolve().with_name("adios2_bp5.py")
+        if subprocess.run([sys.executable, "-c", "import adios2"], stderr=subprocess.DEVNULL, check=False).returncode:
+            print("\nADIOS2 is not compared: this Python has no module adios2 (python3 -m pip install adios2).")
+            return
+        with slow(self.build, SLOW_BYTES_S) as backend:
+            sizes = [backend.directory, FIELDS, FIELD_MIB, CHECKPOINTS]
+            variants: Dict[str, Callable[[], Result]] = {
+                f"ADIOS2 BP5, AsyncWrite {way}": lambda way=way: backend.run([sys.executable, program, way, *sizes])
+                for way in ("Off", "On")}
+            variants[THREADED] = lambda: backend.run_ranks(
+                1, [self.program("blocked"), MODES[THREADED], 1, 1, *sizes])
+            results = take_turns(variants, self.rounds)
+            print(f"\n{backend.name}: 1 process, {FIELDS} fields of {FIELD_MIB} MiB. ADIOS2 does not sync: what it has "
+                  "written may be in the page cache.\n\n| | blocked, ms |\n|---|---|")
+            for name, of in results.items():
+                print(f"| {name} | {spread([1e3 * blocked(r) for r in of], 1)} |")
+
     # The parts of the table.
 
     def memory(self) -> None:
@@ -143,7 +166,7 @@ class Bench:
         noise = Noise()
         threaded = f"mode=threaded keep=1 group={ranks}"
         variants = ["none:0:1:0:none", f"sleeping:0:1:0:{threaded}", f"threaded:1:1:0:{threaded}",
-                    f"coIO:1:{ranks}:{int(backend.is_slow)}:collective"]
+                    f"coIO:1:{ranks}:{int(backend.is_slow)}:coio"]
         results = backend.run_ranks(
             ranks, [self.program("computing"), backend.directory, ELEMENTS, ORDER, STEPS, INTERVALS, self.rounds, *variants],
             {"OMPI_MCA_io": "romio321"})
@@ -169,6 +192,7 @@ class Bench:
             ("a step while the thread writes, slower by %", f"{spread(slower)} (aim {aim})"),
             ("the same against a thread that sleeps, %", spread(against_asleep)),
             ("a step while the thread sleeps, slower by %", spread(asleep)),
+            ("rate of the thread, MB/s", spread([statistics.median(t["raw"]) / 1e6 for t in threaded], 0)),
             ("blocked, threaded, ms", spread([1e3 * blocked(t) for t in threaded], 1)),
             ("blocked, coIO, ms", spread([1e3 * blocked(c) for c in coio], 1)),
             ("processor time of the thread per checkpoint, ms", spread(others, 1)),
@@ -195,22 +219,22 @@ def writing_step(result: Result) -> float:
     return statistics.median(result["writing_steps"] or result["steps"])
 
 
-def cost(result: Result, none: Result) -> float:
+def cost(result: Result, none: Result, steps: int = STEPS) -> float:
     """Seconds for one checkpoint: blocked, and computing that became slower. Noise may make it negative."""
-    slower = STEPS * (statistics.mean(result["steps"]) - statistics.mean(none["steps"]))
+    slower = steps * (statistics.mean(result["steps"]) - statistics.mean(none["steps"]))
     return statistics.mean(result["blocked"]) + slower
 
 
-def predicted_speed_up(threaded: Result, coio: Result, none: Result) -> float:
+def predicted_speed_up(threaded: Result, coio: Result, none: Result, steps: int = STEPS) -> float:
     """(X_co + f) / (X_tr + f) / (1 + d), with the cost X of a checkpoint and its interval f in steps that nothing slows."""
     plain = statistics.mean(none["steps"])
     slower = statistics.mean(threaded["steps"]) / plain - 1
     cost = {name: statistics.mean(of["blocked"]) / plain for name, of in (("co", coio), ("tr", threaded))}
-    return (cost["co"] + STEPS) / (cost["tr"] + STEPS) / (1 + slower)
+    return (cost["co"] + steps) / (cost["tr"] + steps) / (1 + slower)
 
 
 def main() -> None:
-    parts = ["memory", "ext4", "slow", "computing"]
+    parts = ["memory", "ext4", "slow", "computing", "adios2"]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("build", type=Path)
     parser.add_argument("--rounds", type=int, default=15)

@@ -2,8 +2,8 @@
 //
 //   blocked KIND FILES SYNC DIRECTORY FIELDS MIB CHECKPOINTS
 //
-// KIND: "collective", or options of rbio_open(). FILES and SYNC (0 or 1) are for "collective". Each
-// rank has FIELDS fields of MIB mebibytes. Prints JSON. The first two checkpoints warm up.
+// KIND: "coio", or options of rbio_open(). FILES and SYNC (0 or 1) are for "coio". Each rank has
+// FIELDS fields of MIB mebibytes. Prints JSON. The first two checkpoints warm up.
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 

@@ -57,10 +57,25 @@ double over_ranks(double mine, MPI_Op operation) {
   return result;
 }
 
+std::vector<double> of_all_ranks(double mine) {
+  std::vector<double> all(static_cast<std::size_t>(ranks()));
+  MPI_Allgather(&mine, 1, MPI_DOUBLE, all.data(), 1, MPI_DOUBLE, MPI_COMM_WORLD);
+  return all;
+}
+
+/// Bytes per second that this rank has written meanwhile, as a writer.
+void add_rate(std::vector<double>& rates, const rbio_statistics_t& before,
+              const rbio_statistics_t& after) {
+  if (after.write_s > before.write_s)
+    rates.push_back(static_cast<double>(after.written_bytes - before.written_bytes) /
+                    (after.write_s - before.write_s));
+}
+
 /// Of one interval, in seconds; on rank 0 those of all ranks.
 struct Interval {
   double total = 0, blocked = 0;
   double other_threads = 0;                  ///< of the processor
+  double own_step = 0;                       ///< the mean of this rank, without the Allreduce
   std::vector<double> steps, writing_steps;  ///< the latter: while the thread was writing
 };
 
@@ -75,11 +90,15 @@ class Computing {
 
   nlohmann::json run(const Variant& variant, int intervals) {
     const auto writer = make_writer(MPI_COMM_WORLD, variant.options, fields_);
-    std::vector<double> blocked, other_threads, steps, writing_steps;
+    std::vector<double> blocked, other_threads, steps, writing_steps, raw;
+    double own_step = 0;
     double total = 0;
     for (int i = 0; i < warm_up + intervals; ++i) {
+      const rbio_statistics_t before = writer->statistics();
       const Interval interval = compute(*writer, variant.begins);
       if (i < warm_up) continue;
+      own_step += interval.own_step / intervals;
+      add_rate(raw, before, writer->statistics());
       total += interval.total;
       blocked.push_back(interval.blocked);
       other_threads.push_back(interval.other_threads);
@@ -91,6 +110,8 @@ class Computing {
     return {{"total", total},
             {"blocked", blocked},
             {"other_threads", other_threads},
+            {"raw", raw},
+            {"step_of_rank", of_all_ranks(own_step)},
             {"steps", steps},
             {"writing_steps", writing_steps}};
   }
@@ -113,7 +134,7 @@ class Computing {
     }
     for (int step = 0; step < steps_; ++step) {
       const double step_begin = now();
-      advance();
+      interval.own_step += advance() / steps_;
       const double took = now() - step_begin;
       interval.steps.push_back(took);
       if (begins && writer.is_writing()) interval.writing_steps.push_back(took);
@@ -123,10 +144,13 @@ class Computing {
     return interval;
   }
 
-  /// A step of a solver that watches its energy.
-  void advance() {
+  /// A step of a solver that watches its energy. Seconds of this rank without that.
+  double advance() {
+    const double begin = now();
     solver_.advance(solver_.stable_time_step());
+    const double took = now() - begin;
     check(over_ranks(solver_.energy_of_rank(), MPI_SUM) > 0, "the solver has failed");
+    return took;
   }
 
   nekcem::Maxwell solver_;

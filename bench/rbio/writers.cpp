@@ -20,8 +20,8 @@ class NoWriter : public Writer {
   void begin(std::int64_t) override {}
 };
 
-/// coIO: one collective write per field. The fields are at the same places as in a part of rbIO,
-/// but there is neither header nor table, and no byte has a checksum.
+/// A program without rbIO, coIO: one collective write per field. The fields are at the same places
+/// as in a part of rbIO, but there is neither header nor table, and no byte has a checksum.
 class CollectiveWriter : public Writer {
  public:
   CollectiveWriter(MPI_Comm comm, const WriterOptions& options, std::vector<FieldData> fields)
@@ -134,8 +134,7 @@ class RbioWriter : public Writer {
 std::unique_ptr<Writer> make_writer(MPI_Comm comm, const WriterOptions& options,
                                     const std::vector<FieldData>& fields) {
   if (options.kind == "none") return std::make_unique<NoWriter>();
-  if (options.kind == "collective")
-    return std::make_unique<CollectiveWriter>(comm, options, fields);
+  if (options.kind == "coio") return std::make_unique<CollectiveWriter>(comm, options, fields);
   return std::make_unique<RbioWriter>(comm, options, fields);
 }
 

@@ -36,10 +36,10 @@ class Writer {
 };
 
 struct WriterOptions {
-  std::string kind;       ///< "none", "collective", or options of rbio_open()
+  std::string kind;       ///< "none", "coio", or options of rbio_open()
   std::string directory;  ///< for the files
-  int files = 1;          ///< of the collective one
-  bool syncs = false;     ///< the collective one, before it returns; rbIO always does
+  int files = 1;          ///< of coio
+  bool syncs = false;     ///< coio, before it returns; rbIO always does
 };
 
 std::unique_ptr<Writer> make_writer(MPI_Comm comm, const WriterOptions& options,

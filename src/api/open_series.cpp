@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "api/check_mpi.hpp"
+#include "api/mpi_collective_files.hpp"
 #include "comm/blobs.hpp"
 #include "config/gather.hpp"
 #include "config/options.hpp"
@@ -88,7 +89,10 @@ Status OpenSeries::open_directory(const Log& log, const OpenArguments& arguments
   comm_->set_place(fmt::format("rank {} on {}", comm_->rank(), *node));
   CAIRN_ASSIGN(const Opening opening, opening_of_rank_0(*comm_, arguments));
   const Placement placement = gather_placement(*comm_, *node);
-  CAIRN_ASSIGN(series_, rbio::Series::open(*comm_, rbio::system_services(log), placement,
+  rbio::Services services = rbio::system_services(log);
+  if (opening.options.mode == rbio::Mode::collective)
+    services.collective = std::make_shared<MpiCollectiveFiles>(*comm_, services.files);
+  CAIRN_ASSIGN(series_, rbio::Series::open(*comm_, std::move(services), placement,
                                            opening.directory, opening.options));
   return {};
 }

@@ -38,6 +38,9 @@ class MpiCommunicator final : public Communicator {
   void bcast(MutableBytes data, int root) override;
   void allgather(Bytes mine, MutableBytes all) override;
 
+  /// For what a Communicator cannot do, such as MPI-IO.
+  MPI_Comm handle() const { return comm_; }
+
  private:
   MPI_Comm comm_ = MPI_COMM_NULL;
   int rank_ = 0;

@@ -235,6 +235,13 @@ std::uint64_t entry_bytes(const std::vector<std::uint64_t>& piece_bytes) {
          (blocks + 1) * sizeof(std::uint32_t);
 }
 
+std::vector<std::uint32_t> checksums_of(Bytes piece) {
+  std::vector<std::uint32_t> checksums;
+  for (std::size_t at = 0; at < piece.size(); at += block_bytes)
+    checksums.push_back(crc32c(piece.subspan(at, std::min(block_bytes, piece.size() - at))));
+  return checksums;
+}
+
 Blob encode_header(const PartHeader& header) {
   std::vector<FieldShape> shapes;
   for (const FieldRegion& field : header.fields) shapes.push_back(field.shape);

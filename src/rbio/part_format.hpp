@@ -73,6 +73,9 @@ PartHeader lay_out(const std::vector<FieldShape>& shapes,
 /// Bytes of an entry whose pieces have so many bytes.
 std::uint64_t entry_bytes(const std::vector<std::uint64_t>& piece_bytes);
 
+/// Of each block of a piece.
+std::vector<std::uint32_t> checksums_of(Bytes piece);
+
 /// Exactly header_capacity() bytes.
 Blob encode_header(const PartHeader& header);
 Blob encode_entry(const RankEntry& entry);

@@ -22,9 +22,6 @@ std::int64_t fingerprint(const std::vector<Field>& fields) {
 }
 
 Status check_options(const SeriesOptions& options) {
-  if (options.mode == Mode::collective)
-    return fail(Code::bad_argument,
-                "mode collective is not available yet; use mode threaded, split or sync");
   if (!(options.timeout_s > 0))
     return fail(Code::bad_argument, "a timeout of {} s: give more than 0", options.timeout_s);
   if (!(options.pace >= 0 && options.pace <= 1))
@@ -82,7 +79,11 @@ Result<std::unique_ptr<Series>> Series::open(Communicator& comm, Services servic
   }
   CAIRN_TRY(agree(comm, std::move(opened)));
   comm.bcast(mutable_bytes_of(series->last_.generation), 0);
-  CAIRN_TRY(agree(comm, series->start_writer(placement)));
+  if (options.mode == Mode::collective) {
+    CAIRN_TRY(agree(comm, series->start_writing_together(comm)));
+  } else {
+    CAIRN_TRY(agree(comm, series->start_writer(placement)));
+  }
   return series;
 }
 
@@ -119,6 +120,12 @@ void Series::share_page() {
   for (std::size_t member = 1; member < is_mapped_by.size(); ++member)
     if (!is_mapped_by[member]) others.push_back(static_cast<int>(member));
   notices_.send_to(std::move(others));
+}
+
+Status Series::start_writing_together(Communicator& comm) {
+  CAIRN_ASSIGN(together_,
+               CollectiveWriter::make(comm, services_, roles_, {directory_.path(), options_.keep}));
+  return {};
 }
 
 Result<std::size_t> Series::add_field(const FieldShape& shape, std::byte* data,
@@ -172,13 +179,13 @@ Result<Ticket> Series::begin(Communicator& comm, std::uint64_t step) {
   CAIRN_TRY(first_unreported());
   Group part(comm, roles_.part_ranks);
   StepPlan plan = plan_step(part, fields_, static_cast<std::uint32_t>(comm.rank()));
+  if (together_) return write_together(comm, step, std::move(plan), start);
   std::vector<Share> shares = gather_shares(*group_, plan.mine);
   CAIRN_ASSIGN(StepMemory memory, take_memory(comm, shares));
   ++last_.sequence;
-  BegunStep begun{ticket(), step, start + seconds(options_.timeout_s), nullptr};
+  BegunStep begun{ticket(), step, start + seconds(options_.timeout_s), nullptr, {}};
   if (roles_.is_writer) {
-    plan.header.step = step;
-    plan.header.ranks = static_cast<std::uint32_t>(comm.size());
+    complete(plan.header, step, comm.size());
     begun.job = make_job(plan.header, shares, memory.buffer);
     begun.job->begun = start;
     begun.job->paced_s = paced_s(start);
@@ -186,6 +193,10 @@ Result<Ticket> Series::begin(Communicator& comm, std::uint64_t step) {
   const TimePoint copying = std::chrono::steady_clock::now();
   begin_messages(shares, std::move(memory), begun.job);
   statistics_.copy_s += seconds_since(copying);
+  return note_begun(std::move(begun), start);
+}
+
+Ticket Series::note_begun(BegunStep begun, TimePoint start) {
   unsettled_.push_back(std::move(begun));
   move_messages_on();
   ++statistics_.steps;
@@ -213,14 +224,32 @@ void Series::hand_to_writer(const std::shared_ptr<WriteJob>& job) {
   writer_->post(job);
 }
 
+Ticket Series::write_together(Communicator& comm, std::uint64_t step, StepPlan plan,
+                              TimePoint start) {
+  ++last_.sequence;
+  complete(plan.header, step, comm.size());
+  const TimePoint deadline = start + seconds(options_.timeout_s);
+  auto outcome = together_->write(comm,
+                                  {std::move(plan.header), std::move(plan.mine), deadline,
+                                   options_.timeout_s, std::exchange(failed_, {})},
+                                  fields_);
+  return note_begun({ticket(), step, deadline, nullptr, std::move(outcome)}, start);
+}
+
+/// With what only the series knows.
+void Series::complete(PartHeader& header, std::uint64_t step, int ranks) const {
+  header.step = step;
+  header.attempt = last_;
+  header.part = static_cast<std::uint32_t>(roles_.part());
+  header.parts = static_cast<std::uint32_t>(roles_.parts);
+  header.ranks = static_cast<std::uint32_t>(ranks);
+}
+
 std::shared_ptr<WriteJob> Series::make_job(const PartHeader& header, std::vector<Share> shares,
                                            std::shared_ptr<StepBuffer> buffer) {
   auto job = std::make_shared<WriteJob>();
   PartTask& task = job->task;
   task.header = header;
-  task.header.attempt = last_;
-  task.header.part = static_cast<std::uint32_t>(roles_.part());
-  task.header.parts = static_cast<std::uint32_t>(roles_.parts);
   task.writes_header = roles_.writes_header();
   task.buffer = buffer->segment->bytes().first(BufferLayout(shares).bytes());
   task.shares = std::move(shares);
@@ -325,7 +354,7 @@ Result<bool> Series::is_finished(Ticket ticket) {
   const auto number = static_cast<std::uint64_t>(ticket);
   if (number <= settled()) return true;
   const BegunStep& begun = unsettled_[number - settled() - 1];
-  if (std::chrono::steady_clock::now() >= begun.deadline) return true;
+  if (begun.outcome || std::chrono::steady_clock::now() >= begun.deadline) return true;
   return (page_ ? last_done(*page_) : notices_.received()) >= number;
 }
 
@@ -416,8 +445,8 @@ Result<Publication> Series::written(const WriteJob& job, TimePoint limit) {
 Status Series::settle(Communicator& comm, const BegunStep& begun, TimePoint limit) {
   Status mine;
   auto publication = Publication::by_others;
-  if (begun.job) {
-    auto result = written(*begun.job, limit);
+  if (begun.job || begun.outcome) {
+    auto result = begun.outcome ? *begun.outcome : written(*begun.job, limit);
     if (result)
       publication = *result;
     else
@@ -467,6 +496,8 @@ Statistics Series::statistics() const {
   if (writer_) now.write_s = writer_->write_s();
   if (writer_) now.written_bytes = writer_->written_bytes();
   if (pool_) now.peak_buffer_bytes = pool_->peak_bytes();
+  if (together_) now.write_s = together_->write_s();
+  if (together_) now.written_bytes = together_->written_bytes();
   return now;
 }
 

@@ -15,6 +15,7 @@
 #include "comm/communicator.hpp"
 #include "comm/group.hpp"
 #include "rbio/buffer_pool.hpp"
+#include "rbio/collective_writer.hpp"
 #include "rbio/done_notices.hpp"
 #include "rbio/field.hpp"
 #include "rbio/hand_over.hpp"
@@ -34,7 +35,7 @@ enum class Mode : int {
   threaded = 1,    ///< a thread of the writer writes while all ranks go on
   split = 2,       ///< as threaded, but the writers compute nothing: their counts must be 0
   sync = 3,        ///< the writer writes before begin() returns on it
-  collective = 4,  ///< all ranks write together through MPI-IO
+  collective = 4,  ///< all ranks write, before begin() returns, through MPI-IO
 };
 
 struct SeriesOptions {
@@ -59,7 +60,7 @@ struct Statistics {
   double begin_s = 0;                   ///< in begin(), of which
   double copy_s = 0;                    ///< handing data over
   double wait_s = 0;                    ///< until all ranks had a buffer
-  std::uint64_t written_bytes = 0;      ///< on a writer
+  std::uint64_t written_bytes = 0;      ///< on a writer; in mode collective all ranks are writers
   double write_s = 0;                   ///< on a writer: writing and syncing, without pauses
   std::uint64_t peak_buffer_bytes = 0;  ///< most that this rank's buffers had together
 };
@@ -125,8 +126,9 @@ class Series {
   struct BegunStep {
     Ticket ticket = 0;
     std::uint64_t step = 0;
-    TimePoint deadline;             ///< of is_finished()
-    std::shared_ptr<WriteJob> job;  ///< on a writer
+    TimePoint deadline;                          ///< of is_finished()
+    std::shared_ptr<WriteJob> job;               ///< on a writer
+    std::optional<Result<Publication>> outcome;  ///< in mode collective: of this rank
   };
 
   struct Failure {
@@ -141,6 +143,7 @@ class Series {
   Status check_begin(Communicator& comm, std::uint64_t step);
   Status check_known(Ticket ticket) const;
   Status start_writer(const Placement& placement);
+  Status start_writing_together(Communicator& comm);
   void share_page();
   TimePoint limit_of_wait() const;
   Result<std::shared_ptr<StepBuffer>> take_buffer(std::uint64_t bytes);
@@ -153,6 +156,10 @@ class Series {
   void hand_to_writer(const std::shared_ptr<WriteJob>& job);
   std::shared_ptr<WriteJob> make_job(const PartHeader& header, std::vector<Share> shares,
                                      std::shared_ptr<StepBuffer> buffer);
+  /// Of a step that is in the memory of its writers, or written.
+  Ticket note_begun(BegunStep begun, TimePoint start);
+  Ticket write_together(Communicator& comm, std::uint64_t step, StepPlan plan, TimePoint start);
+  void complete(PartHeader& header, std::uint64_t step, int ranks) const;
   double paced_s(TimePoint now);
   void settle_done(Communicator& comm);
   /// Makes the outcome of steps known on all ranks, in the order in which they were begun.
@@ -189,10 +196,12 @@ class Series {
   std::optional<BufferPool> pool_;  ///< on other ranks than writers: for what they send
   StepMessages data_;               ///< on a writer: what it gets of each step, else what is sent
 
+  std::vector<FailedAttempt> failed_;           ///< on rank 0, for the next step
+  std::unique_ptr<CollectiveWriter> together_;  ///< in mode collective, instead of what follows
+
   // On a writer:
   std::unique_ptr<StepWriter> writer_;
   std::deque<std::shared_ptr<const WriteJob>> posted_;  ///< those that are not done
-  std::vector<FailedAttempt> failed_;                   ///< on rank 0, for the next job
   std::optional<TimePoint> last_begin_;
 };
 

@@ -23,7 +23,7 @@ class SeriesCrashTest : public testing::TestWithParam<Kind> {
     shape_.ranks_per_node = spans_nodes ? 1 : 2;
     shape_.options.mode = mode;
     shape_.options.group_size = spans_nodes ? 2 : 1;
-    shape_.options.files = 2;
+    shape_.options.files = files_in(mode, 2);
   }
   std::string directory() const { return folder_ / "series"; }
 
@@ -168,13 +168,15 @@ TEST_P(SeriesCrashTest, AnErrorOfAnyOperationReachesAllRanksAndLeavesTheStepBefo
 
 std::string name_of_kind(const testing::TestParamInfo<Kind>& kind) {
   const auto [mode, spans_nodes] = kind.param;
-  return std::string(mode == Mode::sync ? "Sync" : "Threaded") +
-         (spans_nodes ? "BetweenNodes" : "");
+  const std::string name = mode == Mode::sync         ? "Sync"
+                           : mode == Mode::collective ? "Collective"
+                                                      : "Threaded";
+  return name + (spans_nodes ? "BetweenNodes" : "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, SeriesCrashTest,
                          testing::Values(Kind{Mode::threaded, false}, Kind{Mode::sync, false},
-                                         Kind{Mode::threaded, true}),
+                                         Kind{Mode::collective, false}, Kind{Mode::threaded, true}),
                          name_of_kind);
 
 }  // namespace

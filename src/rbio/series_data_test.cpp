@@ -47,7 +47,10 @@ class SeriesDataTest : public testing::TestWithParam<Mode> {
   std::unique_ptr<Files> files_ = make_posix_files();
 };
 
-TEST_P(SeriesDataTest, RanksThatCannotMapTheBufferSendMessages) {
+/// In the modes in which ranks hand their data to a writer.
+class SeriesMemoryTest : public SeriesDataTest {};
+
+TEST_P(SeriesMemoryTest, RanksThatCannotMapTheBufferSendMessages) {
   const auto memory_of_rank = [](int rank) -> std::shared_ptr<SharedMemory> {
     if (rank == 1) return nullptr;
     return std::make_shared<FailingMemory>(true, rank != 2);
@@ -73,7 +76,7 @@ TEST_P(SeriesDataTest, RanksThatCannotMapTheBufferSendMessages) {
   expect_restored(*files_, directory(), shape_of(3), 2);
 }
 
-TEST_P(SeriesDataTest, WithoutSharedMemoryAllRanksSendMessages) {
+TEST_P(SeriesMemoryTest, WithoutSharedMemoryAllRanksSendMessages) {
   const Shape shape = shape_of(4);
   Team(4).run([&](Communicator& comm) {
     Services services = services_of(*files_);
@@ -99,7 +102,7 @@ int shared_mappings() {
   return count;
 }
 
-TEST_P(SeriesDataTest, AClosedSeriesKeepsNoSharedMemory) {
+TEST_P(SeriesMemoryTest, AClosedSeriesKeepsNoSharedMemory) {
   Team(3).run([&](Communicator& comm) {
     auto series = open_series(comm, *files_, directory(), shape_of(3));
     Program program(*series, comm.rank(), comm.size());
@@ -273,8 +276,9 @@ TEST(SeriesLargeDataTest, ARankMayHaveMoreThanTwoGibibytes) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Modes, SeriesDataTest, testing::Values(Mode::threaded, Mode::sync),
+INSTANTIATE_TEST_SUITE_P(Modes, SeriesMemoryTest, testing::Values(Mode::threaded, Mode::sync),
                          name_of_mode);
+INSTANTIATE_TEST_SUITE_P(Modes, SeriesDataTest, testing::ValuesIn(tested_modes), name_of_mode);
 
 }  // namespace
 }  // namespace cairn::rbio

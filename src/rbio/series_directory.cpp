@@ -105,6 +105,12 @@ Result<Publication> SeriesDirectory::publish(const Attempt& attempt, std::uint64
     CAIRN_TRY(remove_all(files_, folder));
     return Publication::superseded;
   }
+  // While this process made its claim, another one, which had made it before and removed it, has
+  // published the step: a directory that is renamed takes along what is just being made in it.
+  if (there && *there == attempt) {
+    CAIRN_TRY(files_.remove_folder(step_path(step) + "/" + std::string(claim_name)));
+    return Publication::by_others;
+  }
   if (there) CAIRN_TRY(put_aside(step));
   CAIRN_TRY(files_.rename(folder, step_path(step)));
   CAIRN_TRY(files_.sync_folder(path_));

@@ -30,8 +30,9 @@ struct Plan {
     const int nodes = pick(1, shape.ranks);
     for (int rank = 0; rank < shape.ranks; ++rank)
       placement.node_of_rank.push_back(static_cast<std::uint64_t>(pick(1, nodes)));
-    const std::array modes = {Mode::threaded, Mode::threaded, Mode::split, Mode::sync};
-    shape.options.mode = modes.at(static_cast<std::size_t>(pick(0, 3)));
+    constexpr std::array modes = {Mode::threaded, Mode::threaded, Mode::split, Mode::sync,
+                                  Mode::collective};
+    shape.options.mode = modes.at(static_cast<std::size_t>(pick(0, 4)));
     shape.options.group_size = pick(0, 3);
     shape.options.files = pick(0, 1);
     shape.options.keep = static_cast<std::size_t>(pick(0, 2));

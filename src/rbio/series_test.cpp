@@ -17,7 +17,7 @@ class SeriesTest : public testing::TestWithParam<Mode> {
     shape.ranks = ranks;
     shape.options.mode = GetParam();
     shape.options.group_size = group_size;
-    shape.options.files = parts;
+    shape.options.files = files_in(GetParam(), parts);
     return shape;
   }
 
@@ -224,11 +224,10 @@ TEST_P(SeriesTest, AClosedSeriesMayBeOpenedAgainAndAcceptsNoCalls) {
 }
 
 TEST_P(SeriesTest, OptionsOutOfRangeAreErrors) {
-  SeriesOptions late, fast, collective;
-  collective.mode = Mode::collective;
+  SeriesOptions late, fast;
   late.timeout_s = 0;
   fast.pace = 1.5;
-  for (const SeriesOptions& options : {late, fast, collective}) {
+  for (const SeriesOptions& options : {late, fast}) {
     Team(2).run([&](Communicator& comm) {
       const auto series = Series::open(comm, services_of(*files_), placement_of(shape_of(2, 0, 0)),
                                        directory(), options);
@@ -238,8 +237,7 @@ TEST_P(SeriesTest, OptionsOutOfRangeAreErrors) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Modes, SeriesTest, testing::Values(Mode::threaded, Mode::sync),
-                         name_of_mode);
+INSTANTIATE_TEST_SUITE_P(Modes, SeriesTest, testing::ValuesIn(tested_modes), name_of_mode);
 
 }  // namespace
 }  // namespace cairn::rbio

@@ -5,6 +5,7 @@
 
 #include "base/log.hpp"
 #include "files/files.hpp"
+#include "rbio/collective_files.hpp"
 #include "rbio/shared_memory.hpp"
 
 namespace cairn::rbio {
@@ -14,6 +15,8 @@ struct Services {
   std::shared_ptr<Files> files;
   std::shared_ptr<SharedMemory> memory;  ///< null: all data go by messages
   Log log;
+  /// Null: mode collective goes through `files`.
+  std::shared_ptr<CollectiveFiles> collective = nullptr;
 };
 
 /// Those of this machine.

@@ -31,15 +31,19 @@ std::atomic_ref<std::uint64_t> number_in(Segment& page) {
 }
 
 Error too_late(const WriteJob& job, double timeout_s) {
+  return rbio::too_late(job.task.header.step, timeout_s);
+}
+
+}  // namespace
+
+Error too_late(std::uint64_t step, double timeout_s) {
   return {
       Code::io,
       fmt::format("step {} is not written after {:.0f} s: the file system is too slow or hangs; "
                   "raise the option timeout, or lower the amount of data",
-                  job.task.header.step, timeout_s),
+                  step, timeout_s),
       -1};
 }
-
-}  // namespace
 
 std::uint64_t last_done(Segment& page) { return number_in(page).load(); }
 
@@ -54,8 +58,6 @@ struct StepWriter::Shared {
   void carry_out(const WriteJob& job);
   Result<Publication> write(const WriteJob& job);
   Status pass(const WriteJob& job, std::uint64_t written);
-  void remove_failed(const WriteJob& job);
-  void remove_old_steps(const Result<Publication>& written);
   bool is_done(const WriteJob& job) const { return done >= job.number; }
   TimePoint latest_end() const;
 
@@ -196,7 +198,7 @@ void StepWriter::Shared::work() {
 
 void StepWriter::Shared::carry_out(const WriteJob& job) {
   const TimePoint start = Clock::now();
-  remove_failed(job);
+  remove_failed_attempts(directory, job.failed, job.task.writers, services.log);
   auto written = write(job);
   {
     const std::scoped_lock lock(mutex);
@@ -208,7 +210,8 @@ void StepWriter::Shared::carry_out(const WriteJob& job) {
     if (settings.page) number_in(*settings.page).store(done);
     changed.notify_all();
   }
-  remove_old_steps(written);
+  if (written && *written == Publication::published)
+    remove_older_steps(directory, settings.keep, services.log);
 }
 
 /// Without a thread, exceptions go to the caller.
@@ -240,24 +243,6 @@ Status StepWriter::Shared::pass(const WriteJob& job, std::uint64_t written) {
   if (given_up >= job.number || Clock::now() >= job.deadline)
     return tl::unexpected(too_late(job, settings.timeout_s));
   return {};
-}
-
-/// Before the step is written, as it may need their space.
-void StepWriter::Shared::remove_failed(const WriteJob& job) {
-  for (const auto& [attempt, step] : job.failed) {
-    const Status removed = directory.remove_incomplete(attempt, step, job.task.writers);
-    if (!removed)
-      services.log.warning("{}; what is left of step {} stays until the series is opened again",
-                           removed.error().text, step);
-  }
-}
-
-void StepWriter::Shared::remove_old_steps(const Result<Publication>& written) {
-  if (!written || *written != Publication::published || settings.keep == 0) return;
-  const Status removed = directory.remove_all_but(settings.keep);
-  if (!removed)
-    services.log.warning("{}; older steps stay until the next step is published",
-                         removed.error().text);
 }
 
 }  // namespace cairn::rbio

@@ -15,17 +15,13 @@
 #include <vector>
 
 #include "rbio/buffer_pool.hpp"
+#include "rbio/removal.hpp"
 #include "rbio/services.hpp"
 #include "rbio/write_part.hpp"
 
 namespace cairn::rbio {
 
 using TimePoint = std::chrono::steady_clock::time_point;
-
-struct FailedAttempt {
-  Attempt attempt;
-  std::uint64_t step = 0;
-};
 
 /// A step that a writer has to write.
 struct WriteJob {
@@ -83,6 +79,9 @@ class StepWriter {
   std::optional<std::thread> thread_;
   int process_ = 0;
 };
+
+/// Of a step that was begun, and not written until its deadline.
+Error too_late(std::uint64_t step, double timeout_s);
 
 /// In the memory of Settings::page.
 std::uint64_t last_done(Segment& page);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -25,8 +26,26 @@ struct Shape {
 /// one.
 inline std::string fast_folder() { return ::access("/dev/shm", W_OK) == 0 ? "/dev/shm" : ""; }
 
+/// Of which any rank may have data.
+inline constexpr std::array tested_modes = {Mode::threaded, Mode::sync, Mode::collective};
+
 inline std::string name_of_mode(const testing::TestParamInfo<Mode>& mode) {
-  return mode.param == Mode::threaded ? "Threaded" : "Sync";
+  switch (mode.param) {
+    case Mode::threaded:
+      return "Threaded";
+    case Mode::split:
+      return "Split";
+    case Mode::sync:
+      return "Sync";
+    case Mode::collective:
+      return "Collective";
+  }
+  return "";
+}
+
+/// So many files, or as many as there are groups where the mode allows no number between.
+inline int files_in(Mode mode, int files) {
+  return mode == Mode::collective && files != 1 ? 0 : files;
 }
 
 inline Placement placement_of(const Shape& shape) {

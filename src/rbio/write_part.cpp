@@ -57,13 +57,6 @@ Status write_data(File& file, const PartTask& task, const WriteGate& gate) {
   return {};
 }
 
-std::vector<std::uint32_t> checksums_of(Bytes piece) {
-  std::vector<std::uint32_t> checksums;
-  for (std::size_t at = 0; at < piece.size(); at += block_bytes)
-    checksums.push_back(crc32c(piece.subspan(at, std::min(block_bytes, piece.size() - at))));
-  return checksums;
-}
-
 /// Entries of neighbouring ranks lie side by side, and go out in one write.
 Status write_table(File& file, const PartTask& task) {
   const BufferLayout layout(task.shares);

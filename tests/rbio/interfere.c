@@ -4,7 +4,8 @@
  *   TRACE      a path; rank R appends a line "CALL PATH" for each change to TRACE.R
  *   KILL_AT    "RANK NUMBER": SIGKILL just before that change, counted from 0
  *   KILL_ALL   with it, all ranks of the simulated cluster get SIGKILL
- *   FAIL       "RANK CALL ERRNO": each such call fails with that number
+ *   FAIL       "RANK CALL ERRNO": each such call fails with that number; "open" is no change, but
+ *              may fail: that of an existing file for writing
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -73,12 +74,16 @@ static int must_fail(const char* call) {
   return 1;
 }
 
-/* True if the call is to fail, with errno set. */
-static int interferes(const char* call, const char* path) {
+static int is_watched(const char* path) {
   const char* armed = getenv("ARMED");
   const char* watched = getenv("WATCH");
   if (armed == NULL || *armed != '1' || watched == NULL) return 0;
-  if (strncmp(path, watched, strlen(watched)) != 0) return 0;
+  return strncmp(path, watched, strlen(watched)) == 0;
+}
+
+/* True if the call is to fail, with errno set. */
+static int interferes(const char* call, const char* path) {
+  if (!is_watched(path)) return 0;
   trace(call, path);
   kill_if_chosen(atomic_fetch_add(&changes, 1));
   return must_fail(call);
@@ -104,8 +109,19 @@ int openat(int directory, const char* name, int flags, ...) {
                           ? interferes("create", name)
                           : interferes_with_file("create", directory);
     if (fails) return -1;
+  } else if ((flags & O_ACCMODE) != O_RDONLY && is_watched(name) && must_fail("open")) {
+    return -1;
   }
   return REAL(openat)(directory, name, flags, mode);
+}
+
+int open(const char* path, int flags, ...) {
+  va_list arguments;
+  va_start(arguments, flags);
+  const mode_t mode = flags & O_CREAT ? va_arg(arguments, mode_t) : 0;
+  va_end(arguments);
+  if (!(flags & O_CREAT) && is_watched(path) && must_fail("open")) return -1;
+  return REAL(open)(path, flags, mode);
 }
 
 ssize_t pwrite(int file, const void* data, size_t bytes, off_t at) {

@@ -5,7 +5,7 @@ import pytest
 from steps import CORRUPT, GOOD, TWO_NODES, Steps
 
 ONE_NODE = ["n0"] * 3
-MODES = ["threaded", "sync"]
+MODES = ["threaded", "sync", "collective"]
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -20,6 +20,8 @@ def test_restores_on_the_same_and_on_another_number_of_ranks(steps: Steps, mode:
 def test_all_modes_write_the_same_bytes(steps: Steps, options: str, files: int) -> None:
     written = []
     for mode in MODES:
+        if mode == "collective" and files == 3:
+            continue  # one file, or one per group of ranks
         series = steps.another(mode)
         output = series.run(TWO_NODES, "program", "overlap", series.directory, f"mode={mode} {options}", 5)
         assert output.count("begin 0\n") == output.count("close: 0\n") == 4
