@@ -96,6 +96,7 @@ class Figures:
         axes.set(xscale="log", yscale="log", xlabel=f"ranks on {os.cpu_count()} cores", ylabel="MB/s",
                  title=f"{self.size_mb:.0f} MB per checkpoint, a device of {SLOW_BYTES_S // MIB} MiB/s")
         axes.set_xticks(RANKS, [str(ranks) for ranks in RANKS])
+        axes.minorticks_off()
         axes.legend(fontsize=8)
         self.page.picture("bandwidth", "Write bandwidth over ranks", figure)
         self.profile(found[4])
@@ -159,6 +160,7 @@ class Figures:
         axes.set(xlabel="steps between checkpoints", ylabel="speed-up over coIO", xscale="log",
                  title=f"2 ranks, {self.size_mb:.0f} MB per checkpoint, {SLOW_BYTES_S // MIB} MiB/s")
         axes.set_xticks(LENGTHS, [str(steps) for steps in LENGTHS])
+        axes.minorticks_off()
         axes.legend(fontsize=8)
         self.page.picture("speed_up", "Production speed-up", figure)
 
