@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/exit_codes.hpp"
+#include "tools/wrapped_text.hpp"
 
 namespace cairn {
 namespace {
@@ -11,7 +12,6 @@ namespace {
 // What is longer pushes the rest of its own line to the right, not that of all others.
 constexpr std::size_t widest_column = 28;
 constexpr std::size_t help_indent = 6;
-constexpr std::size_t terminal_columns = 80;
 
 std::size_t width_of(const std::vector<ResolvedOption>& options,
                      std::string ResolvedOption::*column) {
@@ -19,27 +19,6 @@ std::size_t width_of(const std::vector<ResolvedOption>& options,
   for (const ResolvedOption& option : options)
     width = std::max(width, std::min((option.*column).size(), widest_column));
   return width;
-}
-
-/// Lines that fit a terminal.
-std::string wrapped(const std::string& text) {
-  std::string lines;
-  std::size_t column = terminal_columns;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find(' ', begin), text.size());
-    const std::size_t length = end - begin;
-    if (column + 1 + length > terminal_columns) {
-      lines += (lines.empty() ? "" : "\n") + std::string(help_indent, ' ');
-      column = help_indent;
-    } else {
-      lines += ' ';
-      ++column;
-    }
-    lines += text.substr(begin, length);
-    column += length;
-    begin = end + 1;
-  }
-  return lines;
 }
 
 std::string shown_value(const ResolvedOption& option) {
@@ -58,7 +37,7 @@ std::string settings_table(const ResolvedSettings& resolved) {
     for (const ResolvedOption& option : options)
       if (option.used == used)
         table += fmt::format("{:<{}}  {:<{}}  {}\n{}\n", option.key, key, shown_value(option),
-                             value, option.source, wrapped(option.help));
+                             value, option.source, wrapped(option.help, help_indent));
   }
   return table;
 }

@@ -272,6 +272,35 @@ def test_clean_knows_the_caches_of_simulated_nodes(cairn: Path, tmp_path: Path, 
     assert not any(folder.exists() for folder in folders)
 
 
+def test_clean_says_the_same_in_json(cairn: Path, tmp_path: Path, user: str) -> None:
+    old, new = left_by(tmp_path, user, "old", 30), left_by(tmp_path, user, "new", 1)
+    for words, state in (((), "removable"), (("--remove",), "removed")):
+        code, output, told = call(cairn, tmp_path, "clean", "--json", "--cache", tmp_path, *words)
+        found = {one["path"]: one for one in json.loads(output)["directories"]}
+        assert (code, told) == (0, "") and found.keys() == {str(old), str(new)}
+        assert found[str(old)] == {"path": str(old), "state": state, "why": "", "bytes": 1000}
+        assert found[str(new)]["state"] == "kept" and "in the last 24 h" in found[str(new)]["why"]
+    assert json.loads(call(cairn, tmp_path, "clean", "--json", "--cache", tmp_path / "gone")[1]) == {"directories": []}
+
+
+def test_clean_reports_what_it_cannot_remove(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    def fail() -> clean.Outcome:
+        raise PermissionError(errno.EACCES, "no right")
+    for as_json in (False, True):
+        assert not clean.report_outcomes(filter(None, iter([clean.settled(tmp_path, fail)])), as_json)
+        output, told = capsys.readouterr()
+        assert told == f"cairn: error: {tmp_path}: no right\n" and (json.loads(output)["directories"][0]["state"] == "failed" if as_json else not output)
+
+
+def test_doctor_says_the_same_in_json(cairn: Path, tmp_path: Path) -> None:
+    code, text, _ = call(cairn, tmp_path, "doctor")
+    code_json, record, _ = call(cairn, tmp_path, "doctor", "--json")
+    found = json.loads(record)["findings"]
+    lines = [f"{one['level']:<4}  {one['what']}\n" + (f"      -> {one['remedy']}\n" if one["remedy"] else "") for one in found]
+    without_numbers = [re.sub(r"[\d.]+", "0", one) for one in (text, "".join(lines))]
+    assert without_numbers[0] == without_numbers[1] and code == code_json and {one["level"] for one in found} <= {"good", "note", "bad"}
+
+
 def test_clean_looks_into_every_store(cairn: Path, tmp_path: Path, user: str) -> None:
     (tmp_path / ".scrconf").write_text(f"STORE={tmp_path}/ssd COUNT=2\nSTORE={tmp_path}/nodes/%n/disk\n")
     folders = [left_by(tmp_path / cache, user, "old", 30) for cache in ("ssd", "nodes/n0/disk", "nodes/n1/disk")]
@@ -283,7 +312,9 @@ def cleaned(folder: Path, *words: str) -> str:
     """Of simulated nodes in this folder; what is told."""
     told = io.StringIO()
     with contextlib.redirect_stdout(told):
-        assert clean.clean_simulated(clean.parser().parse_args(list(words)), clean.Known(None, str(folder), ""), "ada", [folder])
+        options = clean.parser().parse_args(list(words))
+        outcomes = clean.clean_simulated(options, clean.Known(None, str(folder), ""), "ada", [folder])
+        assert clean.report_outcomes(outcomes, as_json=False)
     return told.getvalue()
 
 

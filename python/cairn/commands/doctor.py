@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import json
 import os
 import re
 import shutil
@@ -44,13 +45,13 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     made = Parser(
         prog="cairn doctor",
-        description="Checks whether a job can run here, and prints what to do if it cannot.",
         epilog="Exit codes: 0 fit, 1 not fit, 2 wrong usage.")
-    made.add_argument("-p", "--prefix", metavar="DIR", help="the prefix directory, in place of SCR_PREFIX")
+    made.add_argument("-p", "--prefix", metavar="DIR", help="The prefix directory, in place of SCR_PREFIX")
     made.add_argument("command", nargs=argparse.REMAINDER, metavar="LAUNCHER ... PROGRAM",
-                      help="also check that this program is built for the MPI of this launcher; give them as for cairn run")
+                      help="Also check that this program is built for the MPI of this launcher; give them as for cairn run")
     made.set_defaults(run_cmd=None, restart_cmd=None)
-    made.add_argument("--all-nodes", action="store_true", help="also test all nodes of the allocation")
+    made.add_argument("--all-nodes", action="store_true", help="Also test all nodes of the allocation")
+    made.add_argument("--json", action="store_true", help="Print JSON")
     return made
 
 
@@ -379,13 +380,21 @@ def findings(here: Here, all_nodes: bool) -> Iterator[Finding]:
 def main(arguments: Sequence[str], native_path: Path) -> int:
     """The exit code."""
     options = parser().parse_args(list(arguments))
-    worst = GOOD
+    found: List[Finding] = []
     try:
         here = for_scripts.here(options.prefix, native_path)
         for finding in chain(check_program(options), findings(here, options.all_nodes)):
-            print(f"{finding.level:<4}  {finding.what}" + (f"\n      -> {finding.remedy}" if finding.remedy else ""))
-            worst = BAD if finding.level == BAD else worst
+            found.append(finding)
+            if not options.json:
+                print(text_of(finding))
     except Trouble as trouble:
         report(trouble)
         return 2 if isinstance(trouble, WrongUsage) else 1
-    return 1 if worst == BAD else 0
+    if options.json:
+        print(json.dumps({"findings": [one._asdict() for one in found]}, indent=1))
+    return 1 if any(one.level == BAD for one in found) else 0
+
+
+def text_of(finding: Finding) -> str:
+    """For people."""
+    return f"{finding.level:<4}  {finding.what}" + (f"\n      -> {finding.remedy}" if finding.remedy else "")

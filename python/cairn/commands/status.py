@@ -21,14 +21,13 @@ from cairn.state_file import is_of_cairn_run, read_state
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    made = Parser(prog="cairn status", description=__doc__.partition(": ")[2],
-                                   epilog="Exit codes: 0 done, 1 there is nothing to show, 2 wrong usage.")
+    made = Parser(prog="cairn status", epilog="Exit codes: 0 done, 1 there is nothing to show, 2 wrong usage.")
     add = made.add_argument
-    add("prefix", nargs="?", metavar="DIR", help="the prefix directory, in place of SCR_PREFIX")
-    add("-p", "--prefix", dest="chosen", metavar="DIR", help="the same")
-    add("--watch", action="store_true", help="repeat until interrupted")
-    add("--interval", type=float, default=2.0, metavar="SECONDS", help="with --watch: how often (2)")
-    add("--json", action="store_true", help="print JSON")
+    add("prefix", nargs="?", metavar="DIR", help="The prefix directory, in place of SCR_PREFIX")
+    add("-p", "--prefix", dest="chosen", metavar="DIR", help="The same")
+    add("--watch", action="store_true", help="Repeat until interrupted")
+    add("--interval", type=float, default=2.0, metavar="SECONDS", help="With --watch: how often (2)")
+    add("--json", action="store_true", help="Print JSON")
     return made
 
 
