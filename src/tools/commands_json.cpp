@@ -6,6 +6,7 @@
 #include "tools/command_table.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/help_text.hpp"
+#include "tools/help_topics.hpp"
 
 namespace cairn {
 namespace {
@@ -42,7 +43,9 @@ Json table_json(const CLI::App& app) {
   }
   Json names = Json::object();
   for (const OtherName& other : other_names()) names[std::string(other.name)] = other.words;
-  return {{"commands", commands}, {"names", names}};
+  Json topics = Json::object();
+  for (const HelpTopic& topic : help_topics()) topics[std::string(topic.name)] = topic.title;
+  return {{"commands", commands}, {"names", names}, {"topics", topics}};
 }
 
 }  // namespace

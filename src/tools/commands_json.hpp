@@ -6,7 +6,8 @@
 
 namespace cairn {
 
-/// {"commands": [{"name", "group", "summary", "is_python", "help": HELP}], "names": {NAME: WORDS}}.
+/// {"commands": [{"name", "group", "summary", "is_python", "help": HELP}], "names": {NAME: WORDS},
+/// "topics": {NAME: TITLE}}.
 /// HELP has the options of a native command: {"options": [{"names", "value", "help"}], "arguments":
 /// [{"value", "help"}], "commands": {NAME: HELP}}.
 void add_commands_command(CLI::App& app, int& exit_code);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "config/options.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/wrapped_text.hpp"
 
@@ -25,6 +26,34 @@ std::string shown_value(const ResolvedOption& option) {
   return option.value.empty() ? "-" : option.value;
 }
 
+/// A setting is meant by its key, and all settings of a line by the key of the line.
+bool is_named(const ResolvedOption& option, const std::string& name) {
+  return option.key == name || option.key.starts_with(name + " ");
+}
+
+bool is_chosen(const ResolvedOption& option, const ConfigCommand& command) {
+  const bool is_changed = option.source != "default";
+  const auto names_it = [&](const std::string& name) { return is_named(option, name); };
+  return (is_changed || !command.only_changed) &&
+         (command.names.empty() ||
+          std::any_of(command.names.begin(), command.names.end(), names_it));
+}
+
+/// Those that the command asks for; a name that no setting has is an error.
+Result<ResolvedSettings> chosen(ResolvedSettings all, const ConfigCommand& command) {
+  for (const std::string& name : command.names) {
+    if (std::any_of(all.options.begin(), all.options.end(),
+                    [&](const ResolvedOption& option) { return is_named(option, name); }))
+      continue;
+    std::vector<std::string_view> keys;
+    for (const ResolvedOption& option : all.options) keys.push_back(option.key);
+    return fail(Code::bad_argument, "there is no setting {}{}", name, did_you_mean(name, keys));
+  }
+  std::erase_if(all.options,
+                [&](const ResolvedOption& option) { return !is_chosen(option, command); });
+  return all;
+}
+
 }  // namespace
 
 std::string settings_table(const ResolvedSettings& resolved) {
@@ -33,11 +62,14 @@ std::string settings_table(const ResolvedSettings& resolved) {
   const std::size_t value = width_of(options, &ResolvedOption::value);
   std::string table;
   for (const bool used : {true, false}) {
-    if (!used) table += "\nAccepted, but without effect in this version:\n";
-    for (const ResolvedOption& option : options)
-      if (option.used == used)
-        table += fmt::format("{:<{}}  {:<{}}  {}\n{}\n", option.key, key, shown_value(option),
-                             value, option.source, wrapped(option.help, help_indent));
+    bool is_first = true;
+    for (const ResolvedOption& option : options) {
+      if (option.used != used) continue;
+      if (!used && is_first) table += "\nAccepted, but without effect in this version:\n";
+      is_first = false;
+      table += fmt::format("{:<{}}  {:<{}}  {}\n{}\n", option.key, key, shown_value(option), value,
+                           option.source, wrapped(option.help, help_indent));
+    }
   }
   return table;
 }
@@ -73,7 +105,12 @@ int run_config_command(const ConfigCommand& command, Files& files, const Process
     return exit_failure;
   }
   for (const std::string& note : resolved->notes) log.info("{}", note);
-  out << (command.json ? settings_json(*resolved) : settings_table(*resolved)) << std::flush;
+  const auto shown = chosen(*resolved, command);
+  if (!shown) {
+    log.error("{}", shown.error().text);
+    return exit_usage;
+  }
+  out << (command.json ? settings_json(*shown) : settings_table(*shown)) << std::flush;
   return out ? exit_ok : exit_failure;
 }
 

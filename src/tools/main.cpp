@@ -42,6 +42,10 @@ CLI::Option* add_prefix(CLI::App& sub, cairn::JobSettingsSource& source) {
 void add_config(CLI::App& app, int& exit_code) {
   auto* sub = app.add_subcommand("config", cairn::summary_of("config"));
   auto command = std::make_shared<cairn::ConfigCommand>();
+  sub->add_option("name", command->names,
+                  "Only these settings: SCR_DEBUG; CKPT=0 for all of a line (default: all)")
+      ->type_name("SETTING");
+  sub->add_flag("--changed", command->only_changed, "Only settings that are not the default");
   sub->add_flag("--json", command->json, "Print JSON");
   add_prefix(*sub, command->source);
   sub->footer("Exit codes: 0 all settings are good, 1 some are not, 2 wrong usage.");
