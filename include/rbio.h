@@ -115,7 +115,7 @@ typedef struct rbio_statistics_t {
  *   mode=threaded    begin copies; a thread of each writer writes while all ranks compute (default)
  *   mode=split       as threaded, but the first rank of each group, its writer, does not compute,
  *                    and all its counts are 0
- *   mode=sync        begin returns after the writers have written
+ *   mode=sync        begin returns after the writers have written.
  *                    The same data give the same bytes in all modes. mode=collective is reserved
  *                    for collective MPI-IO, and is an error in this version.
  *   group=N          N consecutive ranks share a writer; 0: the ranks of a node (default)
@@ -228,7 +228,8 @@ CAIRN_EXPORT int rbio_stored_ranks(rbio_series* series, int64_t step, int* ranks
 
 /* ---- about it ---- */
 
-/* Local. Errors: BAD_ARGUMENT (`statistics` is NULL). */
+/* Local. Stores what this rank has done since rbio_open.
+ * Errors: BAD_ARGUMENT (`statistics` is NULL). */
 CAIRN_EXPORT int rbio_statistics(rbio_series* series, rbio_statistics_t* statistics);
 
 /* Local. The text of the last error that a call on this series returned on this rank, or "". For

@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any, Dict, List
 
@@ -28,6 +29,13 @@ OTHER_NAMES = {"scr_halt": "cairn-halt", "scr_index": "cairn-index", "scr_print"
                "scr_jsrun": "cairn-run", "scr_lrun": "cairn-run", "scr_fluxrun": "cairn-run",
                "scr_prerun": "cairn-prerun", "scr_postrun": "cairn-scavenge",
                "scr_list_down_nodes": "cairn-down-nodes", "scr_should_exit": "cairn-should-exit"}
+
+
+sys.path.insert(0, str(PAGES))
+
+import generate  # noqa: E402  pylint: disable=wrong-import-position
+
+CALLS = generate.pages()
 
 
 def help_of(cairn: Path, command: List[str]) -> str:
@@ -128,11 +136,53 @@ def test_the_page_of_another_name_leads_to_the_page(name: str) -> None:
     assert (PAGES / f"{name}.1").read_text() == f".so man1/{OTHER_NAMES[name]}.1\n"
 
 
-@pytest.mark.parametrize("name", ["cairn", "crfs", *PAGE_OF])
-def test_a_formatter_takes_the_page(name: str) -> None:
+WARNINGS = ["-wmac", "-wfont", "-wchar", "-wescape", "-wdelim", "-wsyntax"]
+
+
+def formatted(path: Path) -> str:
+    """What a reader sees; the formatter has nothing to complain of."""
     groff = shutil.which("groff")
     if groff is None:
         pytest.skip("there is no groff here")
-    done = subprocess.run([groff, "-mandoc", "-Tascii", PAGES / f"{name}.1"], text=True, check=True,
+    done = subprocess.run([groff, "-mandoc", "-Tascii", "-P-c", "-rLL=78n", *WARNINGS, path], text=True, check=True,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=30)
-    assert done.stderr == "" and "EXIT STATUS" in re.sub(".\b", "", done.stdout)
+    assert done.stderr == ""
+    return re.sub(".\b", "", done.stdout)
+
+
+@pytest.mark.parametrize("name", ["cairn", "crfs", *PAGE_OF])
+def test_a_formatter_takes_the_page(name: str) -> None:
+    assert "EXIT STATUS" in formatted(PAGES / f"{name}.1")
+
+
+def test_every_call_has_its_page() -> None:
+    declared = {name for header in ("scr.h", "rbio.h")
+                for name in re.findall(r"^CAIRN_EXPORT .*?(\w+)\(", (PAGES.parents[1] / "include" / header).read_text(), re.MULTILINE)}
+    assert "SCR_Init" in declared and {f"{name}.3" for name in declared} | {"scr.3", "rbio.3"} == CALLS.keys()
+    assert {path.name for path in PAGES.glob("*.3")} == CALLS.keys()
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_the_page_of_a_call_is_what_its_header_says(name: str) -> None:
+    assert (PAGES / name).read_text() == CALLS[name], "run docs/man/generate.py"
+    text = formatted(PAGES / name)
+    lines = [line.rstrip() for line in text.splitlines()]
+    assert "NAME" in lines and "SYNOPSIS" in lines and "DESCRIPTION" in lines
+    assert "`" not in text
+
+
+def test_no_word_of_a_comment_is_lost() -> None:
+    """Whatever becomes of its form."""
+    for library in ("scr", "rbio"):
+        for call in generate.calls_of((PAGES.parents[1] / "include" / f"{library}.h").read_text()):
+            page = re.sub(r"\W+", "", formatted(PAGES / f"{call.name}.3").replace("-\n", ""))
+            for word in set(re.findall(r"\w+", " ".join(call.comment))) - {"Errors"}:
+                assert word in page, (call.name, word)
+
+
+def test_the_form_of_a_comment_stays() -> None:
+    lines = generate.blocks(["First. Second `name`.", "  - one", "    more", "  - two", "KEY below:", "  a    what", "  b    other",
+                             "End.", "  code(x);", "    more;", "  .dot"])
+    assert lines == ["First.", r"Second \fIname\fR.", ".Pp", ".Bl -bullet -compact", ".It", "one more", ".It", "two", ".El", ".Pp",
+                     "KEY below:", ".Pp", ".Bl -tag -width Ds -compact", ".It a", "what", ".It b", "other", ".El", ".Pp",
+                     "End.", ".Bd -literal", "code(x);", "  more;", r"\&.dot", ".Ed"]
