@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Callable, NoReturn, Sequence
 
+from cairn.colour import coloured
 from cairn.help_text import help_of, summaries
 
 FAILURE, USAGE = 1, 2
@@ -51,7 +52,7 @@ class Parser(argparse.ArgumentParser):
 
 def report(error: object) -> None:
     """An error, for people."""
-    print(f"cairn: error: {error}", file=sys.stderr)
+    print(f"cairn: {coloured('error:', 'red', sys.stderr)} {error}", file=sys.stderr)
 
 
 def text_of(error: OSError) -> str:

@@ -6,6 +6,7 @@
 #include <iostream>
 #include <limits>
 
+#include "base/colour.hpp"
 #include "files/posix_files.hpp"
 #include "tools/command_table.hpp"
 #include "tools/id_command.hpp"
@@ -32,6 +33,7 @@ std::size_t columns_of_output() {
 
 void run(IndexCommand& command, int& exit_code) {
   command.columns = columns_of_output();
+  command.has_colour = has_colour(STDOUT_FILENO);
   if (!command.list_file.empty())
     command.list_file = normalise(command.list_file, current_process().working_folder);
   const auto files = make_posix_files();
@@ -72,7 +74,8 @@ void add_force(CLI::App& sub, IndexCommand& command) {
 }
 
 void add_reading(CLI::App& index, int& exit_code) {
-  auto list = add_action(index, "list", "List the datasets, newest first; the default", Action::list, exit_code);
+  auto list = add_action(index, "list", "List the datasets, newest first; the default",
+                         Action::list, exit_code);
   index.get_subcommand("list")->add_flag("--dropped", list->dropped,
                                          "List the dropped datasets, which can be added again");
   auto show =

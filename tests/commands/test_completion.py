@@ -11,7 +11,7 @@ import pytest
 COMPLETION = Path(__file__).resolve().parents[2] / "packaging" / "completion"
 sys.path.insert(0, str(COMPLETION))
 
-import generate  # noqa: E402  pylint: disable=wrong-import-position
+import generate_completions  # noqa: E402  pylint: disable=wrong-import-position
 
 COMPLETE = """source "$1"; shift
 COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
@@ -29,10 +29,10 @@ def completed(folder: Path, *words: str) -> Set[str]:
 
 
 def test_the_committed_completions_follow_from_the_tables(cairn: Path) -> None:
-    made = generate.completions(cairn)
+    made = generate_completions.completions(cairn)
     assert len(made) == 3
     for name, text in made.items():
-        assert (COMPLETION / name).read_text() == text, f"run packaging/completion/generate.py: {name} differs"
+        assert (COMPLETION / name).read_text() == text, f"run packaging/completion/generate_completions.py: {name} differs"
 
 
 @pytest.mark.parametrize("words, expected", [

@@ -33,9 +33,9 @@ OTHER_NAMES = {"scr_halt": "cairn-halt", "scr_index": "cairn-index", "scr_print"
 
 sys.path.insert(0, str(PAGES))
 
-import generate  # noqa: E402  pylint: disable=wrong-import-position
+import generate_calls  # noqa: E402  pylint: disable=wrong-import-position
 
-CALLS = generate.pages()
+CALLS = generate_calls.pages()
 
 
 def help_of(cairn: Path, command: List[str]) -> str:
@@ -164,7 +164,7 @@ def test_every_call_has_its_page() -> None:
 
 @pytest.mark.parametrize("name", CALLS)
 def test_the_page_of_a_call_is_what_its_header_says(name: str) -> None:
-    assert (PAGES / name).read_text() == CALLS[name], "run docs/man/generate.py"
+    assert (PAGES / name).read_text() == CALLS[name], "run docs/man/generate_calls.py"
     text = formatted(PAGES / name)
     lines = [line.rstrip() for line in text.splitlines()]
     assert "NAME" in lines and "SYNOPSIS" in lines and "DESCRIPTION" in lines
@@ -174,14 +174,14 @@ def test_the_page_of_a_call_is_what_its_header_says(name: str) -> None:
 def test_no_word_of_a_comment_is_lost() -> None:
     """Whatever becomes of its form."""
     for library in ("scr", "rbio"):
-        for call in generate.calls_of((PAGES.parents[1] / "include" / f"{library}.h").read_text()):
+        for call in generate_calls.calls_of((PAGES.parents[1] / "include" / f"{library}.h").read_text()):
             page = re.sub(r"\W+", "", formatted(PAGES / f"{call.name}.3").replace("-\n", ""))
             for word in set(re.findall(r"\w+", " ".join(call.comment))) - {"Errors"}:
                 assert word in page, (call.name, word)
 
 
 def test_the_form_of_a_comment_stays() -> None:
-    lines = generate.blocks(["First. Second `name`.", "  - one", "    more", "  - two", "KEY below:", "  a    what", "  b    other",
+    lines = generate_calls.blocks(["First. Second `name`.", "  - one", "    more", "  - two", "KEY below:", "  a    what", "  b    other",
                              "End.", "  code(x);", "    more;", "  .dot"])
     assert lines == ["First.", r"Second \fIname\fR.", ".Pp", ".Bl -bullet -compact", ".It", "one more", ".It", "two", ".El", ".Pp",
                      "KEY below:", ".Pp", ".Bl -tag -width Ds -compact", ".It a", "what", ".It b", "other", ".El", ".Pp",

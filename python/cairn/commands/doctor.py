@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shutil
+import sys
 import tempfile
 import time
 from contextlib import suppress
@@ -16,10 +17,12 @@ from pathlib import Path
 from typing import Callable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from cairn.account import size_text, time_text
+from cairn.colour import coloured
 from cairn.command_line import Parser, report
 from cairn.commands import for_scripts
 from cairn.commands.for_scripts import Here
 from cairn.commands.run import commands_of, tests_for
+from cairn.folding import folded, who_text
 from cairn.hosts import expand
 from cairn.native import Trouble, WrongUsage, cache_folders
 from cairn.node_tests import unfit
@@ -27,6 +30,7 @@ from cairn.program_mpi import cannot_start, libraries_of, linked_mpis
 from cairn.roles import Answer, Ask, ResourceManager, ask_here
 
 GOOD, NOTE, BAD = "good", "note", "bad"
+COLOURS = {GOOD: "green", NOTE: "yellow", BAD: "red"}
 TMPFS_TYPES = ("tmpfs", "ramfs")
 TOO_SMALL = 1 << 20  # the blocks and records of a single rank need more
 SMALL = 1 << 30
@@ -333,8 +337,8 @@ def check_nodes(here: Here) -> Iterator[Finding]:
     found = unfit(tests_for(here.native, here.manager, None, told.append), nodes)
     for text in told:
         yield Finding(NOTE, text)
-    for node, why in found.items():
-        yield Finding(BAD, f"{node} {why}", "exclude it (SCR_EXCLUDE_NODES), or repair it")
+    for why, names in folded(found).items():
+        yield Finding(BAD, f"{who_text(names)} {why}", "exclude it (SCR_EXCLUDE_NODES), or repair it")
     yield Finding(GOOD if len(found) < len(nodes) else BAD, f"{len(nodes) - len(found)} of {len(nodes)} nodes are fit",
                   "" if len(found) < len(nodes) else
                   f"cairn run needs {here.manager.remote().name} on the nodes, or SCR_NODE_TESTS=none")
@@ -397,4 +401,5 @@ def main(arguments: Sequence[str], native_path: Path) -> int:
 
 def text_of(finding: Finding) -> str:
     """For people."""
-    return f"{finding.level:<4}  {finding.what}" + (f"\n      -> {finding.remedy}" if finding.remedy else "")
+    level = coloured(f"{finding.level:<4}", COLOURS[finding.level], sys.stdout)
+    return f"{level}  {finding.what}" + (f"\n      -> {finding.remedy}" if finding.remedy else "")

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence
 
+from cairn import folding
 from cairn.account import Account, count_text, time_text
 from cairn.command_line import Parser, report
 from cairn.found_job import DIED, ENDED, RUNS, UNKNOWN, FoundJob
@@ -220,14 +221,14 @@ def run_lines(status: Dict[str, Any]) -> List[str]:
     use = "in use" if status["alive"] else "were used"
     spares = count_text(status["spares_left"], "spare")
     return [*lines, f"nodes       {status['wanted']} of {len(status['nodes'])} {use}; {spares} left"
-            + "".join(f"; {node}: {why}" for node, why in sorted(status["unfit"].items()))]
+            + "".join(f"; {line}" for line in folding.lines_of(dict(sorted(status["unfit"].items()))))]
 
 
 def lines_of(status: Dict[str, Any], now_s: float) -> List[str]:
     """For people."""
     lines = [f"job         {status['job']} in {status['prefix']}", life_line(status, now_s),
              *other_program_line(status), *run_lines(status), *checkpoint_lines(status)]
-    if status["by_cairn_run"]:
+    if status["by_cairn_run"] and status["lost_s"]:
         lines.append(f"time lost   {time_text(status['lost_s'])}")
     if status["halt"]:
         lines.append(f"to stop     {status['halt']}")
