@@ -41,9 +41,9 @@ working directory. The last run recorded its job id, nodes and caches there. The
 environment overrides this record.
 
 What follows the options is what the command works on: datasets (explain,
-verify, rebuild, index), a program (run, doctor), nodes (down-nodes) or files
-(print, report, rbio). It is never the prefix directory. Under SCR's name
-scr_halt, prefix directories follow, as SCR has it.
+verify, rebuild, index), a program (run, doctor), settings (config), nodes
+(down-nodes) or files (print, report, rbio). It is never the prefix directory, except for halt,
+which has SCR's command line, and may ask several jobs.
 
 A dataset is named by its name, its number or its UUID.
 )"},

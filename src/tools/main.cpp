@@ -139,15 +139,19 @@ void add_rebuild(CLI::App& app, int& exit_code) {
   auto folder = std::make_shared<std::string>();
   auto command = std::make_shared<cairn::PublishCommand>();
   auto* where =
-      sub->add_option("directory", *folder,
-                      "Directory that holds the caches (<store>/<user>/cairn.<job>.<id>), or "
-                      "copies, at any depth; if not given, the datasets that cairn "
-                      "scavenge saved to the prefix directory are rebuilt and published")
+      sub->add_option("-c,--cache", *folder,
+                      "A directory that holds caches (<store>/<user>/cairn.<job>.<id>), or copies, "
+                      "at any depth; if not given, the datasets that cairn scavenge saved to the "
+                      "prefix directory are rebuilt and published")
           ->type_name("DIR");
-  sub->add_option("--dataset", command->datasets,
-                  "The number, name or UUID of a dataset; all if not given")
-      ->type_name("DATASET")
-      ->allow_extra_args(false);
+  auto* names = sub->add_option("dataset", command->datasets,
+                                "Names, numbers or UUIDs of datasets (default: all)")
+                    ->type_name("DATASET");
+  // Job control names one so.
+  sub->add_option("--dataset", command->datasets)
+      ->allow_extra_args(false)
+      ->excludes(names)
+      ->group("");
   sub->add_flag("--force", command->force,
                 "Do not wait for a sign of life of the job that owns the prefix directory: it is "
                 "certainly dead")

@@ -53,7 +53,7 @@ def test_status_of_a_live_job_and_of_one_that_is_over(cairn: Path, tmp_path: Pat
     assert "run 1 died: lost n1" in call(cairn, tmp_path, "status")[1]
     job.send(signal.SIGTERM)
     assert job.wait().code == 3
-    over = json.loads(call(cairn, tmp_path.parent, "status", tmp_path, "--json")[1])
+    over = json.loads(call(cairn, tmp_path.parent, "status", "-p", tmp_path, "--json")[1])
     assert not over["alive"] and over["outcome"] == "halted"
     code, output, told = call(cairn, tmp_path, "report", "--metrics", "figures")
     assert (code, output, told) == (0, "report.html: 2 runs of 1 job\n", "")
@@ -88,7 +88,7 @@ def test_status_is_watched_through_a_time_in_which_nothing_can_be_read(cairn: Pa
     account = Account("local", "mpirun", "watched", ["n0"], 1, begun_s=time.time())
     with StateFile(str(tmp_path)) as state:
         state.write(account)
-    watched = subprocess.Popen([cairn, "status", "--interval", "0.1", "--watch", tmp_path], text=True, cwd=tmp_path.parent,
+    watched = subprocess.Popen([cairn, "status", "--interval", "0.1", "--watch", "-p", tmp_path], text=True, cwd=tmp_path.parent,
                                env=environment_of(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert watched.stdout and watched.stderr
 
@@ -106,7 +106,7 @@ def test_status_is_watched_through_a_time_in_which_nothing_can_be_read(cairn: Pa
     assert watched.wait(10) == 0
 
 
-@pytest.mark.parametrize("words", [["."], ["-p", "."], ["--prefix", "."]])
+@pytest.mark.parametrize("words", [["-p", "."], ["--prefix", "."]])
 def test_status_takes_the_prefix_directory_in_any_form(cairn: Path, tmp_path: Path, words: "list[str]") -> None:
     with StateFile(str(tmp_path)) as state:
         state.write(Account(job="mine"))

@@ -24,8 +24,7 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     made = Parser(prog="cairn status", epilog="Exit codes: 0 done, 1 there is nothing to show, 2 wrong usage.")
     add = made.add_argument
-    add("prefix", nargs="?", metavar="DIR", help="The prefix directory, in place of SCR_PREFIX")
-    add("-p", "--prefix", dest="chosen", metavar="DIR", help="The same")
+    add("-p", "--prefix", metavar="DIR", help="The prefix directory, in place of SCR_PREFIX")
     add("--watch", action="store_true", help="Repeat until interrupted")
     add("--interval", type=float, default=2.0, metavar="SECONDS", help="With --watch: how often (2)")
     add("--json", action="store_true", help="Print JSON")
@@ -134,7 +133,7 @@ def state_of(native: Native, job: FoundJob) -> Optional[Dict[str, Any]]:
     """Of the `cairn run` under which the last run was; None if it was not under one."""
     state = read_state(native.prefix)
     if state is None and job.last_run is None and not native.has_datasets():
-        raise Trouble(f"no job has worked in {native.prefix}; name the prefix directory of the job (cairn status DIR, "
+        raise Trouble(f"no job has worked in {native.prefix}; name the prefix directory of the job (cairn status -p DIR, "
                       "or SCR_PREFIX)" + (f"; {job.trouble}" if job.trouble else ""))
     return state if state and is_of_cairn_run(state, job) else None
 
@@ -257,7 +256,7 @@ def main(arguments: Sequence[str], native_path: Path) -> int:
     """The exit code."""
     options = parser().parse_args(list(arguments))
     try:
-        native = Native(native_path, options.chosen or options.prefix, dict(os.environ))
+        native = Native(native_path, options.prefix, dict(os.environ))
         check_prefix(native.prefix)
         show(native, options.json)
         if options.watch:
