@@ -70,10 +70,10 @@ def test_the_account_leaves_out_what_is_zero() -> None:
     account.nodes, account.unfit = account.nodes[:account.wanted], {}
     text = "\n".join(lines_of(account, Progress(commits=2), 300)[1:])
     assert text.count("\n") == 2 and not re.search(r"\b(0|none|died|spare|unfit)\b", text.replace("5 min 00 s", "")), text
-    moved = Transfers(2, 1024, 1.0)
-    full = "\n".join(lines_of(account_of(*TWICE), Progress(commits=2, failed=3, restarts=1, written=moved, flushed=moved, fetched=moved), 300))
-    for part in ("of which 1 died", "3 failed", "1 restart", "time lost", "time saved", "to cache     2 times", "to prefix    2 times",
-                 "from prefix  2 times"):
+    written, flushed, fetched = (Transfers(count, 1024, 1.0) for count in (2, 3, 4))
+    full = "\n".join(lines_of(account_of(*TWICE), Progress(commits=2, failed=3, restarts=1, written=written, flushed=flushed, fetched=fetched), 300))
+    for part in ("of which 1 died", "3 failed", "1 restart", "time lost", "time saved", "to cache     2 times", "to prefix    3 times",
+                 "from prefix  4 times"):
         assert part in full, part
 
 

@@ -292,11 +292,13 @@ def test_clean_reports_what_it_cannot_remove(tmp_path: Path, capsys: pytest.Capt
         assert told == f"cairn: error: {tmp_path}: no right\n" and (json.loads(output)["directories"][0]["state"] == "failed" if as_json else not output)
 
 
-def test_doctor_says_the_same_in_json(cairn: Path, tmp_path: Path) -> None:
-    code, text, _ = call(cairn, tmp_path, "doctor")
-    code_json, record, _ = call(cairn, tmp_path, "doctor", "--json")
+@pytest.mark.parametrize("prefix", [".", "gone"])
+def test_doctor_says_the_same_in_json(cairn: Path, tmp_path: Path, prefix: str) -> None:
+    code, text, _ = call(cairn, tmp_path, "doctor", "-p", prefix)
+    code_json, record, _ = call(cairn, tmp_path, "doctor", "--json", "-p", prefix)
     found = json.loads(record)["findings"]
     lines = [f"{one['level']:<4}  {one['what']}\n" + (f"      -> {one['remedy']}\n" if one["remedy"] else "") for one in found]
+    assert code == (1 if prefix == "gone" else 0)
     without_numbers = [re.sub(r"[\d.]+", "0", one) for one in (text, "".join(lines))]
     assert without_numbers[0] == without_numbers[1] and code == code_json and {one["level"] for one in found} <= {"good", "note", "bad"}
 
