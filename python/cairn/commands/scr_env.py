@@ -17,7 +17,8 @@ DONE, TROUBLE = 0, 1
 def parser() -> argparse.ArgumentParser:
     """The command line. Without a fact: all of them, as JSON."""
     made = for_scripts.parser(
-        "scr_env", "Each fact that is named is on a line of its own; without a name, all are printed as JSON.", "Exit codes: 0 done, 1 a fact is not known, 2 wrong usage.")
+        "scr_env", "Each fact that is named is on a line of its own; without a name, all are printed as JSON.",
+        "Exit codes: 0 done, 1 a fact is not known, 2 wrong usage.")
     for letter, name, text in (("u", "user", "The user's name in paths"), ("j", "jobid", "The job's id in paths"),
                                ("e", "endtime", "The end of the allocation in seconds since 1970; 0: not known"),
                                ("n", "nodes", "The nodes of the allocation, as a list of hosts"),

@@ -18,7 +18,8 @@ DONE, TROUBLE = 0, 1
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     made = for_scripts.parser(
-        "scr_list_dir", "These are the directories in the caches, with blanks between them, or the control directory.", "Exit codes: 0 done, 1 the directories are not known, 2 wrong usage.")
+        "scr_list_dir", "These are the directories in the caches, with blanks between them, or the control directory.",
+        "Exit codes: 0 done, 1 the directories are not known, 2 wrong usage.")
     add = made.add_argument
     add("kind", metavar="control|cache", choices=("control", "cache"), help="Which directories")
     add("-b", "--base", action="store_true", help="The directories that all users and jobs share, as in the settings")
