@@ -242,7 +242,8 @@ CAIRN_EXPORT int rbio_stored_ranks(rbio_series* series, int64_t step, int* ranks
 
 /* ---- about it ---- */
 
-/* Local. Errors: BAD_ARGUMENT (`statistics` is NULL). */
+/* Local. Stores what this rank has done since rbio_open.
+ * Errors: BAD_ARGUMENT (`statistics` is NULL). */
 CAIRN_EXPORT int rbio_statistics(rbio_series* series, rbio_statistics_t* statistics);
 
 /* Local. The text of the last error that a call on this series returned on this rank, or "". For

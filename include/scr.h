@@ -29,9 +29,9 @@
  *         every dataset. If the directory does not exist, SCR_Init warns.
  *  4. The process. No call ends or aborts the process, installs a signal handler, or changes the
  *     current directory. An error inside MPI ends the job, as MPI does by default.
- *       Exception, if the user sets SCR_HALT_EXIT=1: a run that should end (see SCR_Should_exit)
- *       finalizes MPI and ends with exit code 0 in SCR_Init, or in the Complete of a checkpoint. If
- *       it should stop immediately, it also ends in SCR_Need_checkpoint, and in every Complete.
+ *     Exception, if the user sets SCR_HALT_EXIT=1: a run that should end (see SCR_Should_exit)
+ *     finalizes MPI and ends with exit code 0 in SCR_Init, or in the Complete of a checkpoint. If
+ *     it should stop immediately, it also ends in SCR_Need_checkpoint, and in every Complete.
  *  5. Strings end with NUL. A buffer that receives a name or a path has SCR_MAX_FILENAME bytes,
  *     including the NUL. A longer name or path is an error; Cairn never truncates it. On an error,
  *     output arguments keep their values, except flags, which become 0.

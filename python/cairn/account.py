@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from cairn.computing import Stretch, lost_s
+from cairn.folding import folded, who_text
 from cairn.job_log import Progress, Transfers
 from cairn.policy import How
 
@@ -109,8 +110,6 @@ def time_text(seconds: float) -> str:
 
 
 def _moved(transfers: Transfers) -> str:
-    if not transfers.count:
-        return "none"
     rate = f", {size_text(transfers.bytes / transfers.seconds)}/s" if transfers.seconds > 0 else ""
     return f"{count_text(transfers.count, 'time')}, {size_text(transfers.bytes)} in {time_text(transfers.seconds)}{rate}"
 
@@ -141,8 +140,32 @@ def _from_scratch(runs: Sequence[Run]) -> List[str]:
 
 def _checkpoints(progress: Progress) -> str:
     made = f"{progress.commits} made" if progress.commits else "none made"
+    failed = f", {progress.failed} failed" if progress.failed else ""
+    restarts = f", {count_text(progress.restarts, 'restart')}" if progress.restarts else ""
     newest = f"; the newest is {progress.newest_name}" if progress.newest_name else ""
-    return f"checkpoints  {made}, {progress.failed} failed, {count_text(progress.restarts, 'restart')}{newest}"
+    return f"checkpoints  {made}{failed}{restarts}{newest}"
+
+
+def _nodes(account: Account) -> str:
+    """Spares that are left matter where there are some, or where nodes were lost."""
+    text = f"nodes        {account.wanted} at a time, of {len(account.nodes)}"
+    if account.spares() or account.unfit:
+        text += f"; {count_text(account.spares(), 'spare')} left"
+    lost = ", ".join(f"{who_text(names)} ({why})" for why, names in folded(dict(sorted(account.unfit.items()))).items())
+    return f"{text}; unfit: {lost}" if lost else text
+
+
+def _times(account: Account, now_s: float) -> List[str]:
+    lost_s, saved_s = account.lost_s(now_s), account.saved_s()
+    lost = f"time lost    {time_text(lost_s)} to failures: waiting, and computing again"
+    saved = f"time saved   {time_text(saved_s)} of computing that checkpoints spared from being repeated"
+    return [lost] * (lost_s > 0) + [saved] * (saved_s > 0)
+
+
+def _moves(progress: Progress) -> List[str]:
+    """What was copied, and where to."""
+    moves = (("to cache    ", progress.written), ("to prefix   ", progress.flushed), ("from prefix ", progress.fetched))
+    return [f"{name} {_moved(transfers)}" for name, transfers in moves if transfers.count]
 
 
 def never_due(account: Account, progress: Progress, settings: Mapping[str, str]) -> str:
@@ -168,27 +191,18 @@ def no_calls(account: Account, progress: Progress, settings: Mapping[str, str]) 
 
 
 def lines_of(account: Account, progress: Progress, now_s: float, advice: Sequence[str] = ()) -> List[str]:
-    """The account, about ten lines, and then the advice."""
+    """The account, about ten lines, without what is zero; and then the advice."""
     failures = account.failures()
-    lost = ", ".join(f"{node} ({why})" for node, why in sorted(account.unfit.items())) or "none"
+    died = f", of which {len(failures)} died" if failures else ""
     lines = [
         f"{account.outcome}: {account.reason}",
-        f"runs         {len(account.runs)}, of which {len(failures)} died; {time_text(now_s - account.begun_s)} in all",
-        f"nodes        {account.wanted} at a time, of {len(account.nodes)}; {count_text(account.spares(), 'spare')} left; "
-        f"unfit: {lost}"]
+        f"runs         {len(account.runs)}{died}; {time_text(now_s - account.begun_s)} in all",
+        _nodes(account)]
     pairs = list(zip(account.runs, [*account.runs[1:], None]))
     described = [f"failure      {_gap_text(run, following)}" for run, following in pairs if run.failed]
     lines += described[-3:]
     if len(described) > 3:
         lines.append(f"             and {len(described) - 3} before these")
-    lines += _from_scratch(account.runs)
-    lines += [
-        f"time lost    {time_text(account.lost_s(now_s))} to failures: waiting, and computing again",
-        f"time saved   {time_text(account.saved_s())} of computing that checkpoints spared from being repeated",
-        _checkpoints(progress),
-        f"to cache     {_moved(progress.written)}",
-        f"to prefix    {_moved(progress.flushed)}"
-        + (" by the runs; the scavenge copied the rest" if account.scavenged and not progress.flushed.count else "")
-        + (f"; fetched {_moved(progress.fetched)}" if progress.fetched.count else "")]
+    lines += [*_from_scratch(account.runs), *_times(account, now_s), _checkpoints(progress), *_moves(progress)]
     lines += [f"scavenge     {account.scavenged}"] if account.scavenged else []
     return lines + [f"advice       {text}" for text in advice if text]

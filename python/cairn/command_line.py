@@ -6,10 +6,14 @@ import argparse
 import errno
 import os
 import signal
+import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Callable, NoReturn, Sequence
+from typing import Any, Callable, NoReturn, Sequence
+
+from cairn.colour import coloured
+from cairn.help_text import help_of, summaries
 
 FAILURE, USAGE = 1, 2
 CLOSED_PIPE = 128 + signal.SIGPIPE  # as a shell reports a program that the signal has ended
@@ -19,8 +23,27 @@ STANDARD_OUTPUT = "-"  # in place of the name of a file
 Main = Callable[[Sequence[str], Path], int]
 
 
+class VersionWanted(Exception):
+    """Instead of what else is on the command line."""
+
+
+class ShowVersion(argparse.Action):
+    """The native command knows it."""
+
+    def __call__(self, *_: object) -> NoReturn:
+        raise VersionWanted
+
+
 class Parser(argparse.ArgumentParser):
-    """Its errors look like those of the native commands."""
+    """Its help and its errors look like those of the native commands. `description` adds to the summary of the table."""
+
+    def __init__(self, prog: str, **more: Any) -> None:
+        super().__init__(prog=prog, add_help=False, **more)
+        self.add_argument("-h", "--help", action="help", help="Show this help")
+        self.add_argument("-V", "--version", action=ShowVersion, nargs=0, help="Show the version")
+
+    def format_help(self) -> str:
+        return help_of(self, summaries()[self.prog.removeprefix("cairn ").replace("_", "-")])
 
     def error(self, message: str) -> NoReturn:
         report(f'{self.prog}: {message}; see "{self.prog} --help"')
@@ -29,7 +52,7 @@ class Parser(argparse.ArgumentParser):
 
 def report(error: object) -> None:
     """An error, for people."""
-    print(f"cairn: error: {error}", file=sys.stderr)
+    print(f"cairn: {coloured('error:', 'red', sys.stderr)} {error}", file=sys.stderr)
 
 
 def text_of(error: OSError) -> str:
@@ -61,6 +84,8 @@ def exit_code_of(main: Main, arguments: Sequence[str], native_path: Path) -> int
 def _run(main: Main, arguments: Sequence[str], native_path: Path) -> int:
     try:
         return main(arguments, native_path)
+    except VersionWanted:
+        return subprocess.run([native_path, "--version"], check=False).returncode
     except SystemExit as end:  # of argparse
         return end.code if isinstance(end.code, int) else 0
 

@@ -13,6 +13,7 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Seque
 
 from cairn.account import count_text, size_text, time_text
 from cairn.event_log import Events
+from cairn.folding import folded, lines_of, who_text
 from cairn.long_work import TEMPORARY, LongWork
 from cairn.native import Native
 from cairn.progress_bar import ProgressLine, bar_of
@@ -253,12 +254,11 @@ class Scavenge:
         result.complete = len(datasets)
         result.spoken_for = any(listed and node not in result.not_seen() and self._has_run_on(node)
                                 for node, listed in lists.items())
-        for node, why in result.silent.items():
-            self._say(f"{node}: no answer ({why}); its cache cannot be listed, and what the other nodes hold may replace it")
-        for node, why in result.partly.items():
-            self._say(f"{node}: a part of its cache cannot be listed: {why}")
-        for node, why in result.left.items():
-            self._say(f"{node}: {why}")
+        silent = {node: f"no answer ({why}); its cache cannot be listed, and what the other nodes hold may replace it"
+                  for node, why in result.silent.items()}
+        partly = {node: f"a part of its cache cannot be listed: {why}" for node, why in result.partly.items()}
+        for line in [*lines_of(silent), *lines_of(partly), *lines_of(result.left)]:
+            self._say(line)
         ended: Dict[str, Verdict] = {}
         while True:
             one = next_to_save(datasets, ended, self._wish.checkpoints)
@@ -304,14 +304,14 @@ class Scavenge:
         command = self._command("scavenge-node", "--dataset", one.uuid, "--json", "--progress")
         answers = self._copy(one, command)
         failed = {node: last_line(answer) for node, answer in answers.items() if not has_copied(answer)}
-        for node, why in failed.items():
-            self._say(f"{one.text()}: {node} could not copy its part: {why}")
+        for why, names in folded(failed).items():
+            self._say(f"{one.text()}: {who_text(names)} could not copy {'its part' if len(names) == 1 else 'their parts'}: {why}")
         later = [node for node, answer in answers.items() if answer.code == TEMPORARY]
         if later and len(later) == len(answers):
             return Saved(one, Verdict.LATER, "", failed[later[0]], failed)
         if not self._wish.rebuild:
             verdict = Verdict.LATER if later else Verdict.FAILED if failed else Verdict.COPIED
-            return Saved(one, verdict, "", "; ".join(failed.values()), failed)
+            return Saved(one, verdict, "", "; ".join(folded(failed)), failed)
         outcome, reason = self._rebuild(one, self._wish.run_ended and not later, bool(failed))
         is_safe = outcome in ("published", "there") or (outcome == "outlived" and not one.output)
         verdict = Verdict.SAVED if is_safe else Verdict.LATER if later or outcome == "later" else Verdict.FAILED

@@ -2,12 +2,17 @@
 
 #include <unistd.h>
 
+#include "base/colour.hpp"
+
 namespace cairn {
 
 void log_to_stderr(Severity severity, const std::string& text) {
-  const char* kind = severity == Severity::error     ? "error: "
-                     : severity == Severity::warning ? "warning: "
+  std::string kind = severity == Severity::error     ? "error:"
+                     : severity == Severity::warning ? "warning:"
                                                      : "";
+  if (!kind.empty() && has_colour(STDERR_FILENO))
+    kind = coloured(kind, severity == Severity::error ? Colour::red : Colour::yellow);
+  if (!kind.empty()) kind += ' ';
   std::string line = fmt::format("cairn: {}{}\n", kind, text);
   for (auto end = line.find('\n'); end + 1 < line.size(); end = line.find('\n', end + 1))
     line.insert(end + 1, "cairn: ");

@@ -216,7 +216,7 @@ Result<MountOptions> options_of(Typed& typed) {
 std::optional<MountOptions> parse_arguments(const std::string& called,
                                             std::vector<std::string> words, int& exit_code) {
   CLI::App app("Mount a directory so that many small writes to it become few large ones", "crfs");
-  app.set_version_flag("--version", "crfs " CAIRN_VERSION);
+  app.set_version_flag("-V,--version", "crfs " CAIRN_VERSION);
   app.footer(
       "Exit codes: 0 success; 1 not mounted, or (with -f) data of a file could not be written; 2 "
       "wrong usage.");

@@ -56,7 +56,7 @@ std::string Advice::scavenge_nodes() const {
 std::string Advice::rebuild() const { return with_prefix("rebuild"); }
 
 std::string Advice::rebuild(const DatasetInfo& dataset) const {
-  return with_prefix("rebuild --dataset " + text_of(dataset.uuid));
+  return with_prefix("rebuild " + text_of(dataset.uuid));
 }
 
 std::string Advice::verify(const DatasetInfo& dataset) const {

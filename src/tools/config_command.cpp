@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "config/options.hpp"
 #include "tools/exit_codes.hpp"
+#include "tools/wrapped_text.hpp"
 
 namespace cairn {
 namespace {
@@ -11,7 +13,6 @@ namespace {
 // What is longer pushes the rest of its own line to the right, not that of all others.
 constexpr std::size_t widest_column = 28;
 constexpr std::size_t help_indent = 6;
-constexpr std::size_t terminal_columns = 80;
 
 std::size_t width_of(const std::vector<ResolvedOption>& options,
                      std::string ResolvedOption::*column) {
@@ -21,29 +22,36 @@ std::size_t width_of(const std::vector<ResolvedOption>& options,
   return width;
 }
 
-/// Lines that fit a terminal.
-std::string wrapped(const std::string& text) {
-  std::string lines;
-  std::size_t column = terminal_columns;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find(' ', begin), text.size());
-    const std::size_t length = end - begin;
-    if (column + 1 + length > terminal_columns) {
-      lines += (lines.empty() ? "" : "\n") + std::string(help_indent, ' ');
-      column = help_indent;
-    } else {
-      lines += ' ';
-      ++column;
-    }
-    lines += text.substr(begin, length);
-    column += length;
-    begin = end + 1;
-  }
-  return lines;
-}
-
 std::string shown_value(const ResolvedOption& option) {
   return option.value.empty() ? "-" : option.value;
+}
+
+/// A setting is meant by its key, and all settings of a line by the key of the line.
+bool is_named(const ResolvedOption& option, const std::string& name) {
+  return option.key == name || option.key.starts_with(name + " ");
+}
+
+bool is_chosen(const ResolvedOption& option, const ConfigCommand& command) {
+  const bool is_changed = option.source != "default";
+  const auto names_it = [&](const std::string& name) { return is_named(option, name); };
+  return (is_changed || !command.only_changed) &&
+         (command.names.empty() ||
+          std::any_of(command.names.begin(), command.names.end(), names_it));
+}
+
+/// Those that the command asks for; a name that no setting has is an error.
+Result<ResolvedSettings> chosen(ResolvedSettings all, const ConfigCommand& command) {
+  for (const std::string& name : command.names) {
+    if (std::any_of(all.options.begin(), all.options.end(),
+                    [&](const ResolvedOption& option) { return is_named(option, name); }))
+      continue;
+    std::vector<std::string_view> keys;
+    for (const ResolvedOption& option : all.options) keys.push_back(option.key);
+    return fail(Code::bad_argument, "there is no setting {}{}", name, did_you_mean(name, keys));
+  }
+  std::erase_if(all.options,
+                [&](const ResolvedOption& option) { return !is_chosen(option, command); });
+  return all;
 }
 
 }  // namespace
@@ -54,11 +62,14 @@ std::string settings_table(const ResolvedSettings& resolved) {
   const std::size_t value = width_of(options, &ResolvedOption::value);
   std::string table;
   for (const bool used : {true, false}) {
-    if (!used) table += "\nAccepted, but without effect in this version:\n";
-    for (const ResolvedOption& option : options)
-      if (option.used == used)
-        table += fmt::format("{:<{}}  {:<{}}  {}\n{}\n", option.key, key, shown_value(option),
-                             value, option.source, wrapped(option.help));
+    bool is_first = true;
+    for (const ResolvedOption& option : options) {
+      if (option.used != used) continue;
+      if (!used && is_first) table += "\nAccepted, but without effect in this version:\n";
+      is_first = false;
+      table += fmt::format("{:<{}}  {:<{}}  {}\n{}\n", option.key, key, shown_value(option), value,
+                           option.source, wrapped(option.help, help_indent));
+    }
   }
   return table;
 }
@@ -94,7 +105,12 @@ int run_config_command(const ConfigCommand& command, Files& files, const Process
     return exit_failure;
   }
   for (const std::string& note : resolved->notes) log.info("{}", note);
-  out << (command.json ? settings_json(*resolved) : settings_table(*resolved)) << std::flush;
+  const auto shown = chosen(*resolved, command);
+  if (!shown) {
+    log.error("{}", shown.error().text);
+    return exit_usage;
+  }
+  out << (command.json ? settings_json(*shown) : settings_table(*shown)) << std::flush;
   return out ? exit_ok : exit_failure;
 }
 

@@ -3,6 +3,7 @@
 
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "tools/job_settings.hpp"
 
@@ -17,11 +18,13 @@ std::string settings_json(const ResolvedSettings& resolved);
 
 struct ConfigCommand {
   bool json = false;
+  bool only_changed = false;
+  std::vector<std::string> names;  ///< "SCR_DEBUG", or "CKPT=0" for all of a line; empty: all
   JobSettingsSource source;
 };
 
-/// As SCR_Init would see the settings, started by `process`. Returns the exit code: 0, or 1 when a
-/// setting is wrong.
+/// As SCR_Init would see the settings, started by `process`. Returns the exit code: 0, 1 when a
+/// setting is wrong, 2 when there is no setting of a name.
 int run_config_command(const ConfigCommand& command, Files& files, const ProcessFacts& process,
                        std::ostream& out, const Log& log);
 

@@ -121,6 +121,47 @@ TEST_F(ConfigCommandTest, GroupsAreShownToo) {
   EXPECT_NE(line_of(out_.str(), "GROUPS=a SWITCH"), "");
 }
 
+TEST_F(ConfigCommandTest, ShowsOnlyWhatWasChanged) {
+  command_.only_changed = true;
+  ASSERT_EQ(run(), 0);
+  EXPECT_NE(line_of(out_.str(), "SCR_DEBUG"), "");
+  EXPECT_NE(line_of(out_.str(), "SCR_SET_SIZE"), "");
+  EXPECT_NE(line_of(out_.str(), "SCR_FLUSH_TYPE"), "") << "accepted without effect";
+  EXPECT_EQ(line_of(out_.str(), "SCR_ENABLE"), "");
+  EXPECT_EQ(out_.str().find("  default\n"), std::string::npos) << out_.str();
+}
+
+TEST_F(ConfigCommandTest, ShowsOneSettingOrAllOfALine) {
+  command_.names = {"SCR_DEBUG"};
+  ASSERT_EQ(run(), 0);
+  EXPECT_TRUE(out_.str().starts_with("SCR_DEBUG ")) << out_.str();
+  EXPECT_EQ(out_.str().find("SCR_SET_SIZE"), std::string::npos);
+  EXPECT_EQ(out_.str().find("without effect"), std::string::npos) << "a heading of nothing";
+  out_.str("");
+  command_ = {};
+  command_.json = true;
+  command_.names = {"CKPT=0", "SCR_ENABLE"};
+  ASSERT_EQ(run(), 0);
+  const auto shown = nlohmann::json::parse(out_.str()).at("settings");
+  ASSERT_GT(shown.size(), 3U);
+  for (const auto& one : shown)
+    EXPECT_TRUE(one.at("key") == "SCR_ENABLE" ||
+                one.at("key").get<std::string>().starts_with("CKPT=0 "))
+        << one;
+}
+
+TEST_F(ConfigCommandTest, ANameThatNoSettingHasIsWrongUsage) {
+  command_.names = {"SCR_ENABLE", "SCR_DEBUGG"};
+  EXPECT_EQ(run(), 2);
+  EXPECT_EQ(out_.str(), "");
+  EXPECT_NE(told_.find("there is no setting SCR_DEBUGG; did you mean SCR_DEBUG?"),
+            std::string::npos)
+      << told_;
+  told_.clear();
+  command_.names = {"CKPT"};
+  EXPECT_EQ(run(), 2) << "the beginning of a key is no key";
+}
+
 TEST_F(ConfigCommandTest, AWrongSettingFails) {
   process_.environment["SCR_SET_SIZE"] = "one";
   EXPECT_EQ(run(), 1);

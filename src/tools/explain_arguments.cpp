@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "files/posix_files.hpp"
+#include "tools/command_table.hpp"
 #include "tools/explain_command.hpp"
 #include "tools/verify_command.hpp"
 
@@ -32,8 +33,7 @@ void make_absolute(std::vector<std::string>& folders) {
 }  // namespace
 
 void add_explain(CLI::App& app, int& exit_code) {
-  auto* sub = app.add_subcommand(
-      "explain", "Show which dataset a restart would use now, why not the others, and what to do");
+  auto* sub = app.add_subcommand("explain", summary_of("explain"));
   auto command = std::make_shared<ExplainCommand>();
   add_places(
       *sub, *command,
@@ -56,8 +56,7 @@ void add_explain(CLI::App& app, int& exit_code) {
 }
 
 void add_verify(CLI::App& app, int& exit_code) {
-  auto* sub =
-      app.add_subcommand("verify", "Read every byte of datasets, and repair what can be repaired");
+  auto* sub = app.add_subcommand("verify", summary_of("verify"));
   auto command = std::make_shared<VerifyCommand>();
   add_places(
       *sub, *command,

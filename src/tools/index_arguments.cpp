@@ -6,7 +6,9 @@
 #include <iostream>
 #include <limits>
 
+#include "base/colour.hpp"
 #include "files/posix_files.hpp"
+#include "tools/command_table.hpp"
 #include "tools/id_command.hpp"
 #include "tools/index_command.hpp"
 #include "tools/print_command.hpp"
@@ -31,6 +33,7 @@ std::size_t columns_of_output() {
 
 void run(IndexCommand& command, int& exit_code) {
   command.columns = columns_of_output();
+  command.has_colour = has_colour(STDOUT_FILENO);
   if (!command.list_file.empty())
     command.list_file = normalise(command.list_file, current_process().working_folder);
   const auto files = make_posix_files();
@@ -71,7 +74,8 @@ void add_force(CLI::App& sub, IndexCommand& command) {
 }
 
 void add_reading(CLI::App& index, int& exit_code) {
-  auto list = add_action(index, "list", "List the datasets, newest first", Action::list, exit_code);
+  auto list = add_action(index, "list", "List the datasets, newest first; the default",
+                         Action::list, exit_code);
   index.get_subcommand("list")->add_flag("--dropped", list->dropped,
                                          "List the dropped datasets, which can be added again");
   auto show =
@@ -174,9 +178,8 @@ void add_id(CLI::App& index, int& exit_code) {
 }  // namespace
 
 void add_index(CLI::App& app, int& exit_code) {
-  auto* index = app.add_subcommand(
-      "index", "Show and change which datasets are in the prefix directory of a job");
-  index->require_subcommand(1);
+  auto* index = app.add_subcommand("index", summary_of("index"));
+  index->require_subcommand(0, 1);  // main.cpp adds "list"
   index->footer(exit_codes);
   add_reading(*index, exit_code);
   add_simple_changes(*index, exit_code);
@@ -186,8 +189,7 @@ void add_index(CLI::App& app, int& exit_code) {
 }
 
 void add_scr_index(CLI::App& app, int& exit_code) {
-  auto* sub = app.add_subcommand(
-      scr_index_command, "Show and change which datasets are in the prefix directory of a job");
+  auto* sub = app.add_subcommand("scr-index", summary_of("scr-index"));
   sub->group("");
   auto command = std::make_shared<IndexCommand>();
   auto* what = sub->add_option_group("What to do", "One of these; default: --list");
@@ -227,7 +229,7 @@ void add_scr_index(CLI::App& app, int& exit_code) {
 }
 
 void add_print(CLI::App& app, int& exit_code) {
-  auto* sub = app.add_subcommand("print", "Show what is in a file that Cairn has written");
+  auto* sub = app.add_subcommand("print", summary_of("print"));
   auto command = std::make_shared<PrintCommand>();
   sub->add_option("file", command->file, "A file with records, or the log log.json")
       ->required()

@@ -11,6 +11,5 @@ void add_print(CLI::App& app, int& exit_code);
 /// The options of SCR's command in place of subcommands. Not in the list of commands: it is what
 /// the name scr_index stands for.
 void add_scr_index(CLI::App& app, int& exit_code);
-inline constexpr const char* scr_index_command = "scr_index";
 
 }  // namespace cairn

@@ -82,7 +82,7 @@ class Reader {
     if (listing_.empty())
       out_ << folder_.prefix << ": no " << (command_.dropped ? "dropped datasets\n" : "datasets\n");
     else
-      out_ << dataset_table(listing_, taken, command_.columns);
+      out_ << dataset_table(listing_, taken, command_.columns, command_.has_colour);
     out_ << scavenged_text(scavenged);
     if (const std::string note = note_of_scr(files_, folder_); !note.empty())
       out_ << printable(note) << "\n";

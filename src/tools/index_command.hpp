@@ -47,10 +47,11 @@ struct IndexCommand {
   JobSettingsSource source;
 
   std::size_t columns = 80;  ///< list: tables for people are not wider
-  bool dropped = false;      ///< list: those that were dropped
-  bool files = false;        ///< show: the files of each rank
-  bool check = false;        ///< show: read every file
-  bool force = false;        ///< change things though their owner seems to live
+  bool has_colour = false;
+  bool dropped = false;  ///< list: those that were dropped
+  bool files = false;    ///< show: the files of each rank
+  bool check = false;    ///< show: read every file
+  bool force = false;    ///< change things though their owner seems to live
   bool json = false;
 };
 

@@ -53,12 +53,12 @@ std::string remedy_of(const ScavengedDataset& dataset) {
   if (!dataset.missing.empty()) return fmt::format("{}", fmt::join(dataset.missing, "; "));
   if (!dataset.refused.empty())
     return fmt::format(
-        "{}; then cairn rebuild --dataset {} publishes it, or cairn index delete {} "
+        "{}; then cairn rebuild {} publishes it, or cairn index delete {} "
         "removes what was saved",
         dataset.refused, text_of(dataset.info.uuid), text_of(dataset.info.uuid));
   if (dataset.outlived)
     return fmt::format(
-        "no restart uses it, because a newer checkpoint exists; cairn rebuild --dataset {} "
+        "no restart uses it, because a newer checkpoint exists; cairn rebuild {} "
         "publishes it nevertheless",
         text_of(dataset.info.uuid));
   return "can be made whole, according to its records: cairn rebuild checks and publishes it";

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/colour.hpp"
 #include "base/count.hpp"
 #include "base/units.hpp"
 #include "tools/record_json.hpp"
@@ -76,12 +77,20 @@ std::vector<Row> rows_of(const Listing& listing) {
   return rows;
 }
 
+/// What keeps a restart from a dataset stands out.
+std::string in_its_colour(const std::string& state_of_row) {
+  if (state_of_row == "failed" || state_of_row == "replaced")
+    return coloured(state_of_row, Colour::red);
+  return state_of_row == "quarantined" ? coloured(state_of_row, Colour::yellow) : state_of_row;
+}
+
 void add_line(std::string& table, const Row& row,
-              const std::array<std::size_t, all_columns>& widths) {
+              const std::array<std::size_t, all_columns>& widths, bool has_colour) {
   for (int column = 0; column < name; ++column) {
     const std::string& cell = row[static_cast<std::size_t>(column)];
     const std::size_t fill = widths[static_cast<std::size_t>(column)] - cell.size();
-    table.append(is_right(column) ? fill : 0, ' ').append(cell);
+    table.append(is_right(column) ? fill : 0, ' ');
+    table.append(has_colour && column == state ? in_its_colour(cell) : cell);
     table.append(is_right(column) ? 1 : fill + 1, ' ');
   }
   table.append(row[name]).append("\n");
@@ -103,8 +112,8 @@ std::string state_text(const DatasetRecord& record) {
 
 }  // namespace
 
-std::string dataset_table(const Listing& listing, const DatasetRecord* starred,
-                          std::size_t columns) {
+std::string dataset_table(const Listing& listing, const DatasetRecord* starred, std::size_t columns,
+                          bool has_colour) {
   std::vector<Row> rows = rows_of(listing);
   if (starred != nullptr) rows[static_cast<std::size_t>(starred - listing.data()) + 1][mark] = "*";
   std::array<std::size_t, all_columns> widths{1};
@@ -118,7 +127,7 @@ std::string dataset_table(const Listing& listing, const DatasetRecord* starred,
   table.reserve(rows.size() * (before_name + narrowest_name));
   for (std::size_t i = 0; i < rows.size(); ++i) {
     rows[i][name] = without_beginning(rows[i][name], room);
-    add_line(table, rows[i], widths);
+    add_line(table, rows[i], widths, has_colour);
     if (i > 0 && !listing[i - 1].replaced_by.empty())
       table +=
           without_end("    replaced by " + printable(listing[i - 1].replaced_by), columns) + "\n";

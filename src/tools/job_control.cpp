@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 
 namespace cairn {
@@ -18,20 +17,6 @@ bool is_command_name(const std::string& name) {
 }
 
 }  // namespace
-
-const std::vector<OutsideCommand>& job_control_commands() {
-  static const std::vector<OutsideCommand> commands = {
-      {"run", "Start a program, and restart it on the remaining nodes when a run dies"},
-      {"scavenge", "Save what the nodes of a dead job hold to the prefix directory"},
-      {"status", "Show the state of the job of a prefix directory"},
-      {"report", "Show what the logs of jobs contain, as a page and as figures for monitoring"},
-      {"doctor", "Check whether a job can run here, and print what to do if it cannot"},
-      {"clean", "Remove the leftovers of dead jobs from the caches of this node"},
-      {"prerun", "Prepare a prefix directory, for scripts that launch their program themselves"},
-      {"down-nodes", "Show which nodes of the allocation are unfit for a run"},
-      {"should-exit", "Decide for such a script whether to stop"}};
-  return commands;
-}
 
 std::string find_outside_command(const std::string& name) {
   if (!is_command_name(name)) return "";

@@ -7,13 +7,6 @@
 
 namespace cairn {
 
-struct OutsideCommand {
-  const char* name;
-  const char* help;
-};
-/// Those that Cairn brings along, for the list of commands; see python/cairn.
-const std::vector<OutsideCommand>& job_control_commands();
-
 /// Where the program cairn-<name> is: beside this one, else in the folder where Cairn installs such
 /// programs. Empty if there is none, or the name has other characters than a-z, 0-9 and '-'.
 std::string find_outside_command(const std::string& name);

@@ -4,18 +4,22 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <exception>
 #include <iostream>
+#include <optional>
 
 #include "config/options.hpp"
 #include "files/posix_files.hpp"
+#include "tools/command_table.hpp"
+#include "tools/commands_json.hpp"
 #include "tools/config_command.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/explain_arguments.hpp"
 #include "tools/halt_command.hpp"
+#include "tools/help_text.hpp"
+#include "tools/help_topics.hpp"
 #include "tools/index_arguments.hpp"
 #include "tools/job_command.hpp"
 #include "tools/job_control.hpp"
@@ -30,14 +34,18 @@
 namespace {
 
 CLI::Option* add_prefix(CLI::App& sub, cairn::JobSettingsSource& source) {
-  return sub.add_option("-p,--prefix", source.prefix,
-                        "The prefix directory, in place of SCR_PREFIX");
+  return sub
+      .add_option("-p,--prefix", source.prefix, "The prefix directory, in place of SCR_PREFIX")
+      ->type_name("DIR");
 }
 
 void add_config(CLI::App& app, int& exit_code) {
-  auto* sub =
-      app.add_subcommand("config", "Show every setting, where it comes from, and its meaning");
+  auto* sub = app.add_subcommand("config", cairn::summary_of("config"));
   auto command = std::make_shared<cairn::ConfigCommand>();
+  sub->add_option("name", command->names,
+                  "Only these settings: SCR_DEBUG; CKPT=0 for all of a line (default: all)")
+      ->type_name("SETTING");
+  sub->add_flag("--changed", command->only_changed, "Only settings that are not the default");
   sub->add_flag("--json", command->json, "Print JSON");
   add_prefix(*sub, command->source);
   sub->footer("Exit codes: 0 all settings are good, 1 some are not, 2 wrong usage.");
@@ -51,14 +59,18 @@ void add_config(CLI::App& app, int& exit_code) {
 /// How --nodes are filled, or else --hosts; one of the two must be there.
 void add_ranks(CLI::App& sub, cairn::PlannedRanks& ranks) {
   auto* where = sub.add_option_group("Ranks", "Where the ranks are");
-  auto* nodes = where->add_option("--nodes", ranks.nodes, "Number of nodes: node0, node1, ...");
-  where->add_option("--hosts", ranks.hosts, "The node of each rank: n0,n0,n1,...");
+  auto* nodes = where->add_option("--nodes", ranks.nodes, "Number of nodes: node0, node1, ...")
+                    ->type_name("N");
+  where->add_option("--hosts", ranks.hosts, "The node of each rank: n0,n0,n1,...")
+      ->type_name("HOSTS");
   where->require_option(1);
   sub.add_option("--ranks-per-node", ranks.per_node, "Ranks on each node of --nodes (1)")
+      ->type_name("N")
       ->needs(nodes);
   sub.add_option_function<std::string>(
          "--placement", [&ranks](const std::string& order) { ranks.cyclic = order == "cyclic"; },
          "block: fill one node, then the next (default); or cyclic")
+      ->type_name("ORDER")
       ->check(CLI::IsMember({"block", "cyclic"}))
       ->needs(nodes);
 }
@@ -67,24 +79,29 @@ void add_job(CLI::App& sub, cairn::PlannedJob& job) {
   add_ranks(sub, job.ranks);
   sub.add_option("--ckpt", job.ckpt,
                  "Id of the CKPT descriptor (default: the one with the smallest interval that is "
-                 "not for output)");
-  sub.add_option("--scheme", job.scheme, "SINGLE, PARTNER, XOR or RS (default: the settings)");
+                 "not for output)")
+      ->type_name("ID");
+  sub.add_option("--scheme", job.scheme, "SINGLE, PARTNER, XOR or RS (default: the settings)")
+      ->type_name("SCHEME");
   sub.add_option("--set-size", job.set_size,
-                 "Smallest number of members of a set (default: the settings)");
+                 "Smallest number of members of a set (default: the settings)")
+      ->type_name("N");
   sub.add_option("--group", job.group,
-                 "NODE, WORLD or one of the GROUPS lines (default: the settings)");
+                 "NODE, WORLD or one of the GROUPS lines (default: the settings)")
+      ->type_name("GROUP");
   sub.add_option("--failures", job.failures,
-                 "Lost members of a set that RS can rebuild (default: the settings)");
-  sub.add_option("--copies", job.copies, "Copies that PARTNER keeps (default: the settings)");
+                 "Lost members of a set that RS can rebuild (default: the settings)")
+      ->type_name("N");
+  sub.add_option("--copies", job.copies, "Copies that PARTNER keeps (default: the settings)")
+      ->type_name("N");
   sub.add_option("--hop", job.hop,
-                 "Distance of the copies of PARTNER, in members (default: the settings)");
+                 "Distance of the copies of PARTNER, in members (default: the settings)")
+      ->type_name("N");
   add_prefix(sub, job.source);
 }
 
 void add_layout(CLI::App& app, int& exit_code) {
-  auto* sub = app.add_subcommand(
-      "layout",
-      "Show the redundancy sets of a job, and which rank protects which, before the job starts");
+  auto* sub = app.add_subcommand("layout", cairn::summary_of("layout"));
   auto command = std::make_shared<cairn::LayoutCommand>();
   add_job(*sub, command->job);
   sub->add_flag("--json", command->json, "Print JSON");
@@ -96,18 +113,19 @@ void add_layout(CLI::App& app, int& exit_code) {
 }
 
 void add_simulate(CLI::App& app, int& exit_code) {
-  auto* sub = app.add_subcommand(
-      "simulate", "Show which losses of nodes a job would survive, before the job starts");
+  auto* sub = app.add_subcommand("simulate", cairn::summary_of("simulate"));
   auto command = std::make_shared<cairn::SimulateCommand>();
   add_job(*sub, command->job);
   sub->add_option("--lose", command->lose,
                   "Names of nodes (n0,n5); 'any K': every choice of K failure groups; 'rate P': "
                   "each group with probability P; another kind of group may follow")
+      ->type_name("LOSS")
       ->required();
   sub->add_option(
-      "--seed", command->seed,
-      "Seed of the samples, which are drawn where there are too many losses to count (1)");
-  sub->add_option("--samples", command->samples, "Number of samples (100000)");
+         "--seed", command->seed,
+         "Seed of the samples, which are drawn where there are too many losses to count (1)")
+      ->type_name("N");
+  sub->add_option("--samples", command->samples, "Number of samples (100000)")->type_name("N");
   sub->add_flag("--json", command->json, "Print JSON");
   sub->callback([command, &exit_code] {
     const auto files = cairn::make_posix_files();
@@ -117,19 +135,23 @@ void add_simulate(CLI::App& app, int& exit_code) {
 }
 
 void add_rebuild(CLI::App& app, int& exit_code) {
-  auto* sub = app.add_subcommand(
-      "rebuild",
-      "Rebuild the datasets of a dead job: in caches, or scavenged ones, and publish the latter");
+  auto* sub = app.add_subcommand("rebuild", cairn::summary_of("rebuild"));
   auto folder = std::make_shared<std::string>();
   auto command = std::make_shared<cairn::PublishCommand>();
   auto* where =
-      sub->add_option("directory", *folder,
-                      "Directory that holds the caches (<store>/<user>/cairn.<job>.<id>), or "
-                      "copies, at any depth; if not given, the datasets that cairn "
-                      "scavenge saved to the prefix directory are rebuilt and published");
-  sub->add_option("--dataset", command->datasets,
-                  "The number, name or UUID of a dataset; all if not given")
-      ->allow_extra_args(false);
+      sub->add_option("-c,--cache", *folder,
+                      "A directory that holds caches (<store>/<user>/cairn.<job>.<id>), or copies, "
+                      "at any depth; if not given, the datasets that cairn scavenge saved to the "
+                      "prefix directory are rebuilt and published")
+          ->type_name("DIR");
+  auto* names = sub->add_option("dataset", command->datasets,
+                                "Names, numbers or UUIDs of datasets (default: all)")
+                    ->type_name("DATASET");
+  // Job control names one so.
+  sub->add_option("--dataset", command->datasets)
+      ->allow_extra_args(false)
+      ->excludes(names)
+      ->group("");
   sub->add_flag("--force", command->force,
                 "Do not wait for a sign of life of the job that owns the prefix directory: it is "
                 "certainly dead")
@@ -159,13 +181,12 @@ void add_rebuild(CLI::App& app, int& exit_code) {
 }
 
 void add_scavenge_node(CLI::App& app, int& exit_code) {
-  auto* sub = app.add_subcommand(
-      "scavenge-node",
-      "Save the datasets of a dead job in this node's caches to the prefix directory");
+  auto* sub = app.add_subcommand("scavenge-node", cairn::summary_of("scavenge-node"));
   auto command = std::make_shared<cairn::ScavengeCommand>();
   sub->add_option("--dataset", command->datasets,
                   "The number, name or UUID of a dataset; if not given, all that are not in the "
                   "prefix directory")
+      ->type_name("DATASET")
       ->allow_extra_args(false);
   sub->add_flag("--list", command->list, "Copy nothing, list the datasets");
   add_prefix(*sub, command->source);
@@ -185,7 +206,7 @@ void add_scavenge_node(CLI::App& app, int& exit_code) {
 }
 
 void add_log_events(CLI::App& app, int& exit_code) {
-  auto* sub = app.add_subcommand("log-events", "Add events of job control to the log of a job");
+  auto* sub = app.add_subcommand("log-events", cairn::summary_of("log-events"));
   sub->group("");
   auto source = std::make_shared<cairn::JobSettingsSource>();
   add_prefix(*sub, *source);
@@ -198,8 +219,7 @@ void add_log_events(CLI::App& app, int& exit_code) {
 }
 
 void add_job_command(CLI::App& app, int& exit_code) {
-  auto* sub =
-      app.add_subcommand("job", "Print the job whose caches the commands look for, as JSON");
+  auto* sub = app.add_subcommand("job", cairn::summary_of("job"));
   sub->group("");
   auto source = std::make_shared<cairn::JobSettingsSource>();
   add_prefix(*sub, *source);
@@ -215,10 +235,11 @@ void add_halt_conditions(CLI::App& sub, cairn::HaltCommand& command) {
   sub.add_option("-c,--checkpoints", command.checkpoints, "Stop after N more checkpoints")
       ->type_name("N");
   sub.add_option("-b,--before", command.before,
-                 "End before this local time: stop --seconds or SCR_HALT_SECONDS earlier")
-      ->type_name("YYYY-MM-DDTHH:MM:SS");
-  sub.add_option("-a,--after", command.after, "Stop after this local time")
-      ->type_name("YYYY-MM-DDTHH:MM:SS");
+                 "End before this local time (YYYY-MM-DDTHH:MM:SS): stop --seconds or "
+                 "SCR_HALT_SECONDS earlier")
+      ->type_name("TIME");
+  sub.add_option("-a,--after", command.after, "Stop after this local time (YYYY-MM-DDTHH:MM:SS)")
+      ->type_name("TIME");
   sub.add_option("-s,--seconds", command.seconds,
                  "Stop N seconds before the allocation ends, in place of SCR_HALT_SECONDS")
       ->type_name("N");
@@ -237,17 +258,18 @@ void add_halt_conditions(CLI::App& sub, cairn::HaltCommand& command) {
 }
 
 void add_halt(CLI::App& app, int& exit_code) {
-  auto* sub = app.add_subcommand(
-      "halt", "Ask a job to stop; without options, after its next checkpoint (JOB_HALTED)");
+  auto* sub = app.add_subcommand("halt", cairn::summary_of("halt"));
   auto command = std::make_shared<cairn::HaltCommand>();
   add_halt_conditions(*sub, *command);
   sub->add_flag("-l,--list", command->list, "Change nothing, show the current requests");
   sub->add_flag("-r,--remove", command->remove, "Take all requests back");
   sub->add_flag("-v,--verbose", command->verbose, "Also name the halt file");
   sub->add_flag("--json", command->json, "Print JSON");
-  auto* several = sub->add_option(
-      "prefixes", command->prefixes,
-      "Prefix directories of the jobs; default: SCR_PREFIX, else the working directory");
+  auto* several =
+      sub->add_option(
+             "prefixes", command->prefixes,
+             "Prefix directories of the jobs; default: SCR_PREFIX, else the working directory")
+          ->type_name("DIR");
   add_prefix(*sub, command->source)->excludes(several);
   sub->footer(
       "Exit codes: 0 done, 1 a halt file could not be read or written, 2 wrong usage or value.");
@@ -259,50 +281,29 @@ void add_halt(CLI::App& app, int& exit_code) {
   });
 }
 
-/// Further names that cairn is installed under, and the words that each stands for.
-struct OtherName {
-  std::string_view name;
-  std::vector<std::string> words;
-};
+/// Its help or the version.
+bool asks_about_command(const std::vector<std::string>& words) {
+  static const std::vector<std::string> options = {"-h", "--help", "-V", "--version"};
+  return !words.empty() &&
+         std::find(options.begin(), options.end(), words.front()) != options.end();
+}
 
 /// What follows "cairn".
 std::vector<std::string> words_of(int argc, char** argv) {
-  static const std::array other_names = {OtherName{"scr_halt", {"halt"}},
-                                         OtherName{"scr_print", {"print"}},
-                                         OtherName{"scr_run", {"run"}},
-                                         OtherName{"scr_srun", {"run", "srun"}},
-                                         OtherName{"scr_mpirun", {"run", "mpirun"}},
-                                         OtherName{"scr_jsrun", {"run", "jsrun"}},
-                                         OtherName{"scr_lrun", {"run", "lrun"}},
-                                         OtherName{"scr_fluxrun", {"run", "flux", "run"}},
-                                         OtherName{"scr_prerun", {"prerun"}},
-                                         OtherName{"scr_postrun", {"scavenge"}},
-                                         OtherName{"scr_list_down_nodes", {"down-nodes"}},
-                                         OtherName{"scr_should_exit", {"should-exit"}},
-                                         OtherName{"scr_env", {"scr-env"}},
-                                         OtherName{"scr_list_dir", {"scr-list-dir"}},
-                                         OtherName{"scr_ckpt_interval", {"scr-ckpt-interval"}},
-                                         OtherName{"scr_index", {cairn::scr_index_command}}};
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
-  const std::string called = argc > 0 ? cairn::name_of_path(argv[0]) : "";
-  for (const OtherName& other : other_names)
-    if (called == other.name) words.insert(words.begin(), other.words.begin(), other.words.end());
+  std::string name = argc > 0 ? cairn::name_of_path(argv[0]) : "";
+  if (!words.empty() && !cairn::words_of_other_name(words.front()).empty()) {
+    name = words.front();  // cairn scr_srun
+    words.erase(words.begin());
+  }
+  auto before = cairn::words_of_other_name(name);
+  if (asks_about_command(words)) before.resize(std::min<std::size_t>(before.size(), 1));
+  words.insert(words.begin(), before.begin(), before.end());
   return words;
-}
-
-/// Only in the list of commands: what they do, and their --help, is in programs of their own.
-void add_job_control(CLI::App& app) {
-  for (const auto& command : cairn::job_control_commands())
-    app.add_subcommand(command.name, command.help)->prefix_command()->set_help_flag();
 }
 
 bool is_subcommand(const CLI::App& app, const std::string& name) {
   return !app.get_subcommands([&](const CLI::App* one) { return one->get_name() == name; }).empty();
-}
-
-bool is_job_control(const std::string& name) {
-  const auto& all = cairn::job_control_commands();
-  return std::any_of(all.begin(), all.end(), [&](const auto& one) { return one.name == name; });
 }
 
 /// Where the first word is the name of a program cairn-<word>, becomes it. Says what is wrong where
@@ -310,9 +311,10 @@ bool is_job_control(const std::string& name) {
 bool hand_on(const CLI::App& app, const std::vector<std::string>& words) {
   if (words.empty()) return false;
   const std::string& name = words.front();
-  if (is_subcommand(app, name) && !is_job_control(name)) return false;
+  if (is_subcommand(app, name)) return false;
+  const cairn::CommandRow* row = cairn::find_command(name);
   const std::string program = cairn::find_outside_command(name);
-  if (program.empty() && !is_job_control(name)) return false;
+  if (program.empty() && row == nullptr) return false;
   if (program.empty())
     cairn::log_to_stderr(cairn::Severity::error,
                          "cairn " + name + ": the program cairn-" + name +
@@ -326,11 +328,14 @@ bool hand_on(const CLI::App& app, const std::vector<std::string>& words) {
   return true;
 }
 
-/// What --help of this command lists.
-std::vector<std::string_view> subcommands_of(const CLI::App& app) {
+/// What a user may have meant here.
+std::vector<std::string_view> names_below(const CLI::App& app, bool is_top) {
   std::vector<std::string_view> names;
-  for (const CLI::App* one : app.get_subcommands([](const CLI::App*) { return true; }))
-    if (!one->get_group().empty()) names.push_back(one->get_name());
+  if (is_top)
+    for (const cairn::CommandRow& row : cairn::command_table())
+      if (!cairn::is_internal(row)) names.push_back(row.name);
+  if (!is_top)
+    for (const CLI::App* one : cairn::subcommands_of(app)) names.push_back(one->get_name());
   return names;
 }
 
@@ -339,9 +344,9 @@ bool refuse_unknown(const CLI::App& app, const std::vector<std::string>& words) 
   const CLI::App* at = &app;
   std::string path = "cairn";
   for (const std::string& word : words) {
-    if (at->get_require_subcommand_min() == 0 || word.starts_with('-')) return false;
+    if (cairn::subcommands_of(*at).empty() || word.starts_with('-')) return false;
     if (!is_subcommand(*at, word)) {
-      const std::string nearest(cairn::nearest_name(word, subcommands_of(*at)));
+      const std::string nearest(cairn::nearest_name(word, names_below(*at, at == &app)));
       const std::string hint = nearest.empty() ? "\"" + path + " --help\" lists all"
                                                : "did you mean \"" + path + " " + nearest + "\"?";
       cairn::log_to_stderr(cairn::Severity::error,
@@ -382,13 +387,15 @@ int with_output_written(int exit_code) {
   return exit_code == cairn::exit_ok ? cairn::exit_failure : exit_code;
 }
 
-int run(int argc, char** argv) {
-  CLI::App app("Scalable checkpoint/restart for parallel applications", "cairn");
-  app.failure_message(text_of_wrong_usage);
-  app.set_version_flag("--version", "cairn " CAIRN_VERSION);
-  app.footer("Exit codes: 0 done, 1 failed, 2 wrong usage.");
-  app.require_subcommand(1);
-  int exit_code = cairn::exit_ok;
+void set_version(CLI::App& app) {
+  app.set_version_flag("-V,--version", "cairn " CAIRN_VERSION, "Show the version");
+  app.get_help_ptr()->description("Show this help");
+  for (CLI::App* below :
+       app.get_subcommands([](const CLI::App* one) { return !one->get_name().empty(); }))
+    set_version(*below);
+}
+
+void add_commands(CLI::App& app, int& exit_code) {
   add_config(app, exit_code);
   add_layout(app, exit_code);
   add_simulate(app, exit_code);
@@ -403,8 +410,53 @@ int run(int argc, char** argv) {
   cairn::add_print(app, exit_code);
   cairn::add_rbio(app, exit_code);
   cairn::add_scr_index(app, exit_code);
-  add_job_control(app);
-  const std::vector<std::string> words = words_of(argc, argv);
+  cairn::add_commands_command(app, exit_code);
+  set_version(app);
+}
+
+/// `cairn index` alone lists.
+void add_default_action(std::vector<std::string>& words) {
+  if (words.empty() || words.front() != "index") return;
+  const std::vector<std::string> rest(words.begin() + 1, words.end());
+  if (rest.empty() || (rest.front().starts_with('-') && !asks_about_command(rest)))
+    words.insert(words.begin() + 1, "list");
+}
+
+/// "help", "help TOPIC" and "help COMMAND ...", which becomes "COMMAND ... --help". Returns the
+/// exit code where it has answered.
+std::optional<int> answer_help(std::vector<std::string>& words) {
+  if (words.empty() || words.front() != "help") return std::nullopt;
+  words.erase(words.begin());
+  if (words.size() == 1)
+    if (const auto text = cairn::help_of_topic(words.front())) {
+      std::cout << *text;
+      return with_output_written(cairn::exit_ok);
+    }
+  if (!words.empty()) {
+    const auto stands_for = cairn::words_of_other_name(words.front());
+    if (!stands_for.empty()) words = {stands_for.front()};
+    if (cairn::find_command(words.front()) == nullptr &&
+        cairn::find_outside_command(words.front()).empty()) {
+      cairn::log_to_stderr(
+          cairn::Severity::error,
+          "there is no command or topic \"" + words.front() + "\"; \"cairn help\" lists all");
+      return cairn::exit_usage;
+    }
+  }
+  words.push_back("--help");
+  return std::nullopt;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("", "cairn");
+  app.formatter(std::make_shared<cairn::HelpText>());
+  app.failure_message(text_of_wrong_usage);
+  app.require_subcommand(1);
+  int exit_code = cairn::exit_ok;
+  add_commands(app, exit_code);
+  std::vector<std::string> words = words_of(argc, argv);
+  if (const auto answered = answer_help(words)) return *answered;
+  add_default_action(words);
   if (hand_on(app, words)) return cairn::exit_failure;
   if (refuse_unknown(app, words)) return cairn::exit_usage;
   const int parsed = parse(app, words);

@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "files/posix_files.hpp"
+#include "tools/command_table.hpp"
 #include "tools/job_settings.hpp"
 #include "tools/rbio_command.hpp"
 #include "tools/rbio_extract.hpp"
@@ -67,8 +68,7 @@ void add_extract(CLI::App& rbio, int& exit_code) {
 }  // namespace
 
 void add_rbio(CLI::App& app, int& exit_code) {
-  auto* rbio =
-      app.add_subcommand("rbio", "Show, verify and extract what programs have written with rbio.h");
+  auto* rbio = app.add_subcommand("rbio", summary_of("rbio"));
   rbio->require_subcommand(1);
   rbio->footer(exit_codes);
   auto list = add_action(*rbio, "list", "List the steps of a series, in the order written",

@@ -1,8 +1,11 @@
 """Where the command is that CMake has built."""
 
+import sys
 from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -66,7 +66,7 @@ def test_scrs_commands_accept_the_launcher(cairn: Path, tmp_path: Path, name: st
 
 
 @pytest.mark.parametrize("arguments", [
-    [], ["no-such-action"], ["drop"], ["list", "name"], ["build", "--check"], ["show", "x", "--force"],
+    ["no-such-action"], ["drop"], ["list", "name"], ["build", "--check"], ["show", "x", "--force"],
 ])
 def test_what_index_does_not_know_is_wrong_usage(cairn: Path, tmp_path: Path,
                                                  arguments: List[str]) -> None:
@@ -74,7 +74,20 @@ def test_what_index_does_not_know_is_wrong_usage(cairn: Path, tmp_path: Path,
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("arguments", [[], ["--json"], ["-p", "."], ["--dropped"]])
+def test_index_alone_lists(cairn: Path, tmp_path: Path, arguments: List[str]) -> None:
+    (tmp_path / ".cairn" / "datasets").mkdir(parents=True)
+    by_default = run(cairn, "index", *arguments, folder=tmp_path)
+    assert by_default == run(cairn, "index", "list", *arguments, folder=tmp_path)
+    assert by_default[0] == 0
+
+
+def test_a_name_of_scr_may_follow_cairn(cairn: Path, tmp_path: Path) -> None:
+    assert run(cairn, "scr_index", "--list", folder=tmp_path) == run(cairn, "index", folder=tmp_path)
+
+
 @pytest.mark.parametrize("arguments, words", [
+    (["prern"], ['did you mean "cairn prerun"?']),
     (["indx"], ['there is no command "cairn indx"; did you mean "cairn index"?']),
     (["scavange", "--list"], ['did you mean "cairn scavenge"?']),
     (["idx"], ['"cairn idx"; "cairn --help" lists all']),

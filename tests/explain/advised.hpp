@@ -36,8 +36,6 @@ inline AdvisedCommand parse_advised(const std::string& line) {
       in >> command.prefix;
     else if (word == "--cache")
       in >> command.caches.emplace_back();
-    else if (word == "--dataset")
-      in >> command.words.emplace_back();
     else if (word == "--repair")
       command.repair = true;
     else if (word == "--lift")

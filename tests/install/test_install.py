@@ -183,6 +183,9 @@ def test_installed_files(prefix, launch):
         assert {(folder / f"{name}.a").resolve() for name in ("libscr", "libscrf")} == {folder / "libcairn.a"}
     pages = {page.name for page in (Path(__file__).resolve().parents[2] / "docs" / "man").glob("*.1")}
     assert {"cairn.1", "cairn-verify.1"} <= pages <= names
+    assert {"SCR_Init.3", "rbio_open.3"} <= {page.name for page in (prefix / "share" / "man" / "man3").iterdir()}
+    for completion in ("bash-completion/completions/cairn", "zsh/site-functions/_cairn", "fish/vendor_completions.d/cairn.fish"):
+        assert (prefix / "share" / completion).exists()
     for name in ("scr_halt", "scr_index", "scr_print", "scr_run", "scr_srun", "scr_mpirun", "scr_jsrun", "scr_lrun",
                  "scr_fluxrun", "scr_prerun",
                  "scr_postrun", "scr_list_down_nodes", "scr_should_exit", "scr_env", "scr_list_dir", "scr_ckpt_interval"):

@@ -1,11 +1,13 @@
 """The account at the end counts what was lost and saved."""
 
+import re
 from typing import Any, List, Mapping
 
 import pytest
 
+from cairn import folding
 from cairn.account import Account, Run, account_of_json, lines_of, never_due, no_calls, size_text, time_text
-from cairn.job_log import Progress
+from cairn.job_log import Progress, Transfers
 
 
 def run(number: int, begun_s: float, **more: Any) -> Run:
@@ -57,10 +59,39 @@ def test_the_account_is_ten_lines() -> None:
     account = account_of(*TWICE)
     account.outcome, account.reason = "success", "it is done"
     lines = lines_of(account, Progress(), 300)
-    assert len(lines) == 9 and lines[0] == "success: it is done"
+    assert len(lines) == 7 and lines[0] == "success: it is done"
     assert "computing after 20.0 s" in "\n".join(lines) and "1 spare left" in "\n".join(lines)
     many: List[Run] = [run(i, i, computing_s=i, ended_s=i, **DIED) for i in range(1, 40)]
-    assert len(lines_of(account_of(*many), Progress(), 300)) == 12
+    assert len(lines_of(account_of(*many), Progress(), 300)) == 9
+
+
+def test_the_account_leaves_out_what_is_zero() -> None:
+    account = account_of(run(1, 0, computing_s=1, ended_s=10))
+    account.nodes, account.unfit = account.nodes[:account.wanted], {}
+    text = "\n".join(lines_of(account, Progress(commits=2), 300)[1:])
+    assert text.count("\n") == 2 and not re.search(r"\b(0|none|died|spare|unfit)\b", text.replace("5 min 00 s", "")), text
+    written, flushed, fetched = (Transfers(count, 1024, 1.0) for count in (2, 3, 4))
+    full = "\n".join(lines_of(account_of(*TWICE), Progress(commits=2, failed=3, restarts=1, written=written, flushed=flushed, fetched=fetched), 300))
+    for part in ("of which 1 died", "3 failed", "1 restart", "time lost", "time saved", "to cache     2 times", "to prefix    3 times",
+                 "from prefix  4 times"):
+        assert part in full, part
+
+
+def test_nodes_with_one_reason_are_one_entry() -> None:
+    account = account_of(*TWICE)
+    account.unfit = {f"m{i:03}": "the node is off" for i in range(512)}
+    account.unfit["x"] = "no disk"
+    [line] = [line for line in lines_of(account, Progress(), 300) if line.startswith("nodes")]
+    assert line.endswith("unfit: 512 nodes (m000 ... m511) (the node is off), x (no disk)")
+
+
+@pytest.mark.parametrize("messages, lines", [
+    ({}, []), ({"n1": "off"}, ["n1: off"]), ({"n1": "off", "n2": "full", "n3": "off"}, ["n1, n3: off", "n2: full"]),
+    ({f"n{i}": "off" for i in range(3)}, ["n0, n1, n2: off"]),
+    ({f"n{i}": "off" for i in range(4)}, ["4 nodes (n0 ... n3): off"]),
+])
+def test_equal_messages_become_one(messages: Mapping[str, str], lines: List[str]) -> None:
+    assert folding.lines_of(messages) == lines
 
 
 def test_it_says_that_a_run_began_from_scratch_and_why() -> None:
@@ -84,7 +115,7 @@ def test_where_no_checkpoint_was_made_as_none_was_ever_due_it_says_what_to_set(
     advice = never_due(account_of(run(1, 1)), progress, settings)
     assert ("SCR_CHECKPOINT_INTERVAL" in advice) == says
     lines = lines_of(account_of(*TWICE), progress, 300, [advice, "n1 lives"])
-    assert len(lines) == 10 + says and lines[-1].endswith("n1 lives")
+    assert len(lines) == 8 + says and lines[-1].endswith("n1 lives")
 
 
 @pytest.mark.parametrize("runs, progress", [

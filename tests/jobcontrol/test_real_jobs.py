@@ -252,7 +252,7 @@ def test_a_run_from_scratch_is_loud_and_its_computing_is_lost(
     computed_s = first["ended_s"] - first["computing_s"]
     lost_s = account_of_json(account).lost_s(second["ended_s"])
     assert lost_s == pytest.approx(second["computing_s"] - first["computing_s"]) and lost_s > computed_s > 0, account
-    status = subprocess.run([str(cairn), "status", str(tmp_path)], env=environment_of(), text=True, check=True,
+    status = subprocess.run([str(cairn), "status", "-p", str(tmp_path)], env=environment_of(), text=True, check=True,
                             stdout=subprocess.PIPE).stdout
     assert "run 2 BEGAN FROM SCRATCH" in status, status
 

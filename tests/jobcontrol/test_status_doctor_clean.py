@@ -53,7 +53,7 @@ def test_status_of_a_live_job_and_of_one_that_is_over(cairn: Path, tmp_path: Pat
     assert "run 1 died: lost n1" in call(cairn, tmp_path, "status")[1]
     job.send(signal.SIGTERM)
     assert job.wait().code == 3
-    over = json.loads(call(cairn, tmp_path.parent, "status", tmp_path, "--json")[1])
+    over = json.loads(call(cairn, tmp_path.parent, "status", "-p", tmp_path, "--json")[1])
     assert not over["alive"] and over["outcome"] == "halted"
     code, output, told = call(cairn, tmp_path, "report", "--metrics", "figures")
     assert (code, output, told) == (0, "report.html: 2 runs of 1 job\n", "")
@@ -69,7 +69,7 @@ def test_status_of_a_job_without_a_cache(cairn: Path, tmp_path: Path, first_flav
               [launcher_of(first_flavour), "-n", "2", program_of[first_flavour], "--size", "1", "--every", "2", "--steps", "4"],
               {"SCR_CACHE_BYPASS": "1"})
     outcome = job.wait()
-    assert outcome.code == 0 and re.search("to cache +none", outcome.told), outcome
+    assert outcome.code == 0 and "to cache" not in outcome.told, outcome
     assert re.search("to prefix +2 times, 4 MiB in", outcome.told), outcome.told
     status = json.loads(call(cairn, tmp_path, "status", "--json")[1])
     assert status["checkpoint"]["protection"] == "in the prefix directory"
@@ -88,7 +88,7 @@ def test_status_is_watched_through_a_time_in_which_nothing_can_be_read(cairn: Pa
     account = Account("local", "mpirun", "watched", ["n0"], 1, begun_s=time.time())
     with StateFile(str(tmp_path)) as state:
         state.write(account)
-    watched = subprocess.Popen([cairn, "status", "--interval", "0.1", "--watch", tmp_path], text=True, cwd=tmp_path.parent,
+    watched = subprocess.Popen([cairn, "status", "--interval", "0.1", "--watch", "-p", tmp_path], text=True, cwd=tmp_path.parent,
                                env=environment_of(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert watched.stdout and watched.stderr
 
@@ -106,7 +106,7 @@ def test_status_is_watched_through_a_time_in_which_nothing_can_be_read(cairn: Pa
     assert watched.wait(10) == 0
 
 
-@pytest.mark.parametrize("words", [["."], ["-p", "."], ["--prefix", "."]])
+@pytest.mark.parametrize("words", [["-p", "."], ["--prefix", "."]])
 def test_status_takes_the_prefix_directory_in_any_form(cairn: Path, tmp_path: Path, words: "list[str]") -> None:
     with StateFile(str(tmp_path)) as state:
         state.write(Account(job="mine"))
@@ -272,6 +272,37 @@ def test_clean_knows_the_caches_of_simulated_nodes(cairn: Path, tmp_path: Path, 
     assert not any(folder.exists() for folder in folders)
 
 
+def test_clean_says_the_same_in_json(cairn: Path, tmp_path: Path, user: str) -> None:
+    old, new = left_by(tmp_path, user, "old", 30), left_by(tmp_path, user, "new", 1)
+    for words, state in (((), "removable"), (("--remove",), "removed")):
+        code, output, told = call(cairn, tmp_path, "clean", "--json", "--cache", tmp_path, *words)
+        found = {one["path"]: one for one in json.loads(output)["directories"]}
+        assert (code, told) == (0, "") and found.keys() == {str(old), str(new)}
+        assert found[str(old)] == {"path": str(old), "state": state, "why": "", "bytes": 1000}
+        assert found[str(new)]["state"] == "kept" and "in the last 24 h" in found[str(new)]["why"]
+    assert json.loads(call(cairn, tmp_path, "clean", "--json", "--cache", tmp_path / "gone")[1]) == {"directories": []}
+
+
+def test_clean_reports_what_it_cannot_remove(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    def fail() -> clean.Outcome:
+        raise PermissionError(errno.EACCES, "no right")
+    for as_json in (False, True):
+        assert not clean.report_outcomes(filter(None, iter([clean.settled(tmp_path, fail)])), as_json)
+        output, told = capsys.readouterr()
+        assert told == f"cairn: error: {tmp_path}: no right\n" and (json.loads(output)["directories"][0]["state"] == "failed" if as_json else not output)
+
+
+@pytest.mark.parametrize("prefix", [".", "gone"])
+def test_doctor_says_the_same_in_json(cairn: Path, tmp_path: Path, prefix: str) -> None:
+    code, text, _ = call(cairn, tmp_path, "doctor", "-p", prefix)
+    code_json, record, _ = call(cairn, tmp_path, "doctor", "--json", "-p", prefix)
+    found = json.loads(record)["findings"]
+    lines = [f"{one['level']:<4}  {one['what']}\n" + (f"      -> {one['remedy']}\n" if one["remedy"] else "") for one in found]
+    assert code == (1 if prefix == "gone" else 0)
+    without_numbers = [re.sub(r"[\d.]+", "0", one) for one in (text, "".join(lines))]
+    assert without_numbers[0] == without_numbers[1] and code == code_json and {one["level"] for one in found} <= {"good", "note", "bad"}
+
+
 def test_clean_looks_into_every_store(cairn: Path, tmp_path: Path, user: str) -> None:
     (tmp_path / ".scrconf").write_text(f"STORE={tmp_path}/ssd COUNT=2\nSTORE={tmp_path}/nodes/%n/disk\n")
     folders = [left_by(tmp_path / cache, user, "old", 30) for cache in ("ssd", "nodes/n0/disk", "nodes/n1/disk")]
@@ -283,7 +314,9 @@ def cleaned(folder: Path, *words: str) -> str:
     """Of simulated nodes in this folder; what is told."""
     told = io.StringIO()
     with contextlib.redirect_stdout(told):
-        assert clean.clean_simulated(clean.parser().parse_args(list(words)), clean.Known(None, str(folder), ""), "ada", [folder])
+        options = clean.parser().parse_args(list(words))
+        outcomes = clean.clean_simulated(options, clean.Known(None, str(folder), ""), "ada", [folder])
+        assert clean.report_outcomes(outcomes, as_json=False)
     return told.getvalue()
 
 

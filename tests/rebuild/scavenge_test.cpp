@@ -163,7 +163,7 @@ class Scavenge : public testing::Test {
     const std::string uuid = told.at("uuid");
     for (const std::string& text : {list(false), explain()}) {
       EXPECT_NE(text.find(words), std::string::npos) << text;
-      EXPECT_NE(text.find("cairn rebuild --dataset " + uuid), std::string::npos) << text;
+      EXPECT_NE(text.find("cairn rebuild " + uuid), std::string::npos) << text;
       EXPECT_NE(text.find("cairn index delete " + uuid), std::string::npos) << text;
       EXPECT_EQ(text.find("can be made whole"), std::string::npos) << text;
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import fcntl
+import json
 import os
 import re
 import shutil
@@ -12,8 +13,9 @@ import tempfile
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Iterator, List, NamedTuple, Optional, Sequence, TextIO
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, TextIO
 
 from cairn.account import size_text, time_text
 from cairn.command_line import Parser, report
@@ -24,26 +26,28 @@ from cairn.state_file import read_state
 
 FOLDER = "cairn."  # then the job's id, a dot and the id of its prefix directory
 PREFIX_ID = re.compile(r"\.[0-9a-f]{16}$")
+KEPT, REMOVED, REMOVABLE, FAILED = "kept", "removed", "removable", "failed"
 SILENT_S = 600.0  # a `cairn run` that has told nothing for so long is dead; while it tests nodes it tells nothing
 
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     made = Parser(
-        prog="cairn clean", description="Removes what dead jobs have left in the caches of this node, never a live "
-        "one's. Without --remove it only lists them.",
+        prog="cairn clean",
+        description="It never removes those of a live job. Without --remove it only lists them.",
         epilog="Exit codes: 0 done, 1 something could not be removed, 2 wrong usage.")
     add = made.add_argument
-    add("--remove", action="store_true", help="do it")
-    add("--job", action="append", default=[], metavar="ID", help="only those of this job, of any age; may be repeated")
-    add("--of", metavar="DIRECTORY", help="only those for this prefix directory, of any age: those that have "
+    add("--remove", action="store_true", help="Do it")
+    add("--job", action="append", default=[], metavar="ID", help="Only those of this job, of any age; may be repeated")
+    add("--of", metavar="DIRECTORY", help="Only those for this prefix directory, of any age: those that have "
         "its id, and those without a recorded id that were last used from this path")
     add("--older-than", type=float, default=24.0, metavar="HOURS",
-        help="only those to which no process has written for this time (24)")
+        help="Only those to which no process has written for this time (24)")
     add("--cache", action="append", default=[], metavar="DIR",
-        help="look here, in place of the directories that the settings name; may be repeated")
-    add("-p", "--prefix", metavar="DIR", help="keep the caches of the cairn run that is active in this prefix "
+        help="Look here, in place of the directories that the settings name; may be repeated")
+    add("-p", "--prefix", metavar="DIR", help="Keep the caches of the cairn run that is active in this prefix "
         "directory, in place of SCR_PREFIX, also those that have no note of it")
+    add("--json", action="store_true", help="Print JSON")
     return made
 
 
@@ -194,27 +198,52 @@ def why_kept(left: Left, options: argparse.Namespace, known: Known, now_s: float
     return why_it_may_go_on(left, known)
 
 
-def clean(path: Path, options: argparse.Namespace, known: Known) -> bool:
-    """Does it, or tells; False if it failed."""
+class Outcome(NamedTuple):
+    """What became of one directory of caches, or of simulated nodes."""
+
+    path: Path
+    state: str  # KEPT, REMOVED, REMOVABLE or FAILED
+    why: str = ""  # it was kept, or could not be removed
+    what: str = ""  # is in it, for people
+    size_bytes: int = 0
+
+    def text(self) -> str:
+        """A line for people."""
+        about = f"{self.path}: {self.what}: " if self.what else f"{self.path}: "
+        return about + {KEPT: f"kept: {self.why}", REMOVED: "removed", REMOVABLE: "would be removed by --remove"}[self.state]
+
+    def as_json(self) -> Dict[str, Any]:
+        """For programs."""
+        return {"path": str(self.path), "state": self.state, "why": self.why, "bytes": self.size_bytes}
+
+
+def settled(path: Path, make: Callable[[], Optional[Outcome]]) -> Optional[Outcome]:
+    """The outcome, also where a live run holds the directory, or it cannot be read or removed."""
     try:
-        with take_lock(path, options.remove):
-            now_s = time.time()
-            left = left_in(path)
-            what = f"{path}: {size_text(left.bytes)}, {time_text(now_s - left.newest_s)} old"
-            kept = why_kept(left, options, known, now_s)
-            if not kept and options.remove:
-                shutil.rmtree(path)
-                print(f"{what}: removed")
-            else:
-                print(f"{what}: " + (f"kept: {kept}" if kept else "would be removed by --remove"))
+        return make()
     except BlockingIOError:
-        print(f"{path}: kept: a run of the job is alive")
-    except BrokenPipeError:  # of the output
-        raise
+        return Outcome(path, KEPT, "a run of the job is alive")
     except OSError as error:
-        report(f"{path}: {error.strerror}")
-        return False
-    return True
+        return Outcome(path, FAILED, error.strerror or str(error))
+
+
+def state_after(path: Path, kept: str, remove: bool) -> str:
+    """Removes the directory, if it is to be removed."""
+    if kept:
+        return KEPT
+    if remove:
+        shutil.rmtree(path)
+    return REMOVED if remove else REMOVABLE
+
+
+def clean(path: Path, options: argparse.Namespace, known: Known) -> Outcome:
+    """One directory of caches."""
+    with take_lock(path, options.remove):
+        now_s = time.time()
+        left = left_in(path)
+        what = f"{size_text(left.bytes)}, {time_text(now_s - left.newest_s)} old"
+        kept = why_kept(left, options, known, now_s)
+        return Outcome(path, state_after(path, kept, options.remove), kept, what, left.bytes)
 
 
 def caches_in(nodes: Path, user: str) -> Iterator[Path]:
@@ -232,35 +261,41 @@ def why_nodes_kept(caches: Sequence[Path], options: argparse.Namespace, known: K
     return "not known to be of that job" if (options.job or options.of) and not caches else ""
 
 
-def clean_nodes(path: Path, options: argparse.Namespace, known: Known, user: str) -> None:
-    """One folder of simulated nodes."""
+def clean_nodes(path: Path, options: argparse.Namespace, known: Known, user: str) -> Optional[Outcome]:
+    """One directory of simulated nodes; None if it is not of this user."""
+    if not is_ours(path):
+        return None
     with ExitStack() as stack:
         caches = list(caches_in(path, user))
         for cache in caches:
             stack.enter_context(take_lock(cache, options.remove))
         kept = why_nodes_kept(caches, options, known, time.time())
         jobs = ", ".join(sorted({job_of(cache) for cache in caches})) or "no job"
-        what = f"{path}: {size_text(bytes_and_newest(path)[0])} of nodes that were simulated for {jobs}"
-        if not kept and options.remove:
-            shutil.rmtree(path)
-        print(f"{what}: " + (f"kept: {kept}" if kept else "removed" if options.remove else "would be removed by --remove"))
+        size = bytes_and_newest(path)[0]
+        what = f"{size_text(size)} of nodes that were simulated for {jobs}"
+        return Outcome(path, state_after(path, kept, options.remove), kept, what, size)
 
 
-def clean_simulated(options: argparse.Namespace, known: Known, user: str, bases: Sequence[Path]) -> bool:
-    """What a `cairn run` that was killed has left of nodes that it has simulated; False if that failed."""
-    done = True
+def clean_simulated(options: argparse.Namespace, known: Known, user: str, bases: Sequence[Path]) -> Iterator[Outcome]:
+    """What a `cairn run` that was killed has left of nodes that it has simulated."""
     for path in left_by_the_dead(bases):
-        try:
-            if is_ours(path):
-                clean_nodes(path, options, known, user)
-        except BlockingIOError:
-            print(f"{path}: kept: a run of the job is alive")
-        except BrokenPipeError:  # of the output
-            raise
-        except OSError as error:
-            report(f"{path}: {error.strerror}")
-            done = False
-    return done
+        outcome = settled(path, partial(clean_nodes, path, options, known, user))
+        if outcome:
+            yield outcome
+
+
+def report_outcomes(outcomes: Iterator[Outcome], as_json: bool) -> bool:
+    """Prints each at once, or all as JSON; False if one failed."""
+    done = []
+    for one in outcomes:
+        done.append(one)
+        if one.state == FAILED:
+            report(f"{one.path}: {one.why}")
+        elif not as_json:
+            print(one.text())
+    if as_json:
+        print(json.dumps({"directories": [one.as_json() for one in done]}, indent=1))
+    return all(one.state != FAILED for one in done)
 
 
 def main(arguments: Sequence[str], native_path: Path) -> int:
@@ -286,10 +321,14 @@ def main(arguments: Sequence[str], native_path: Path) -> int:
     except (Trouble, OSError, ValueError) as trouble:
         report(trouble)
         return 1
-    # Simulated nodes first: their caches may be among those of the job.
-    done = [clean_simulated(options, known, user, temporary)]
+    return 0 if report_outcomes(outcomes_of(options, known, user, bases, temporary), options.json) else 1
+
+
+def outcomes_of(options: argparse.Namespace, known: Known, user: str, bases: Sequence[str], temporary: Sequence[Path]) -> Iterator[Outcome]:
+    """Simulated nodes first: their caches may be among those of the job."""
+    yield from clean_simulated(options, known, user, temporary)
     found = [path for base in bases for path in folders_in(Path(base), user)]
-    if not found:
+    if not found and not options.json:
         print(f"nothing of {user}'s jobs is in {', '.join(bases)}")
-    done += [clean(path, options, known) for path in found]
-    return 0 if all(done) else 1
+    outcomes = (settled(path, partial(clean, path, options, known)) for path in found)
+    yield from filter(None, outcomes)

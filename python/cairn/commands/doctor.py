@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import errno
+import json
 import os
 import re
 import shutil
+import sys
 import tempfile
 import time
 from contextlib import suppress
@@ -16,10 +18,12 @@ from pathlib import Path
 from typing import Callable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from cairn.account import size_text, time_text
+from cairn.colour import coloured
 from cairn.command_line import Parser, report
 from cairn.commands import for_scripts
 from cairn.commands.for_scripts import Here
 from cairn.commands.run import commands_of, tests_for
+from cairn.folding import folded, who_text
 from cairn.hosts import expand
 from cairn.launchers.mpi import OpenMpi
 from cairn.native import Trouble, WrongUsage, cache_folders
@@ -28,6 +32,7 @@ from cairn.program_mpi import OPEN_MPI, cannot_start, family_of_launcher, librar
 from cairn.roles import Answer, Ask, ResourceManager, ask_here
 
 GOOD, NOTE, BAD = "good", "note", "bad"
+COLOURS = {GOOD: "green", NOTE: "yellow", BAD: "red"}
 TMPFS_TYPES = ("tmpfs", "ramfs")
 TOO_SMALL = 1 << 20  # the blocks and records of a single rank need more
 SMALL = 1 << 30
@@ -47,13 +52,13 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     made = Parser(
         prog="cairn doctor",
-        description="Checks whether a job can run here, and prints what to do if it cannot.",
         epilog="Exit codes: 0 fit, 1 not fit, 2 wrong usage.")
-    made.add_argument("-p", "--prefix", metavar="DIR", help="the prefix directory, in place of SCR_PREFIX")
+    made.add_argument("-p", "--prefix", metavar="DIR", help="The prefix directory, in place of SCR_PREFIX")
     made.add_argument("command", nargs=argparse.REMAINDER, metavar="LAUNCHER ... PROGRAM",
-                      help="also check that this program is built for the MPI of this launcher; give them as for cairn run")
+                      help="Also check that this program is built for the MPI of this launcher; give them as for cairn run")
     made.set_defaults(run_cmd=None, restart_cmd=None)
-    made.add_argument("--all-nodes", action="store_true", help="also test all nodes of the allocation")
+    made.add_argument("--all-nodes", action="store_true", help="Also test all nodes of the allocation")
+    made.add_argument("--json", action="store_true", help="Print JSON")
     return made
 
 
@@ -368,8 +373,8 @@ def check_nodes(here: Here) -> Iterator[Finding]:
     found = unfit(tests_for(here.native, here.manager, None, told.append), nodes)
     for text in told:
         yield Finding(NOTE, text)
-    for node, why in found.items():
-        yield Finding(BAD, f"{node} {why}", "exclude it (SCR_EXCLUDE_NODES), or repair it")
+    for why, names in folded(found).items():
+        yield Finding(BAD, f"{who_text(names)} {why}", "exclude it (SCR_EXCLUDE_NODES), or repair it")
     yield Finding(GOOD if len(found) < len(nodes) else BAD, f"{len(nodes) - len(found)} of {len(nodes)} nodes are fit",
                   "" if len(found) < len(nodes) else
                   f"cairn run needs {here.manager.remote().name} on the nodes, or SCR_NODE_TESTS=none")
@@ -416,14 +421,23 @@ def findings(here: Here, all_nodes: bool, options: Sequence[str] = ()) -> Iterat
 def main(arguments: Sequence[str], native_path: Path) -> int:
     """The exit code."""
     options = parser().parse_args(list(arguments))
-    worst = GOOD
+    found: List[Finding] = []
     try:
         here = for_scripts.here(options.prefix, native_path)
         launcher_options = commands_of(options).options if options.command else ()
         for finding in chain(check_program(options), findings(here, options.all_nodes, launcher_options)):
-            print(f"{finding.level:<4}  {finding.what}" + (f"\n      -> {finding.remedy}" if finding.remedy else ""))
-            worst = BAD if finding.level == BAD else worst
+            found.append(finding)
+            if not options.json:
+                print(text_of(finding))
     except Trouble as trouble:
         report(trouble)
         return 2 if isinstance(trouble, WrongUsage) else 1
-    return 1 if worst == BAD else 0
+    if options.json:
+        print(json.dumps({"findings": [one._asdict() for one in found]}, indent=1))
+    return 1 if any(one.level == BAD for one in found) else 0
+
+
+def text_of(finding: Finding) -> str:
+    """For people."""
+    level = coloured(f"{finding.level:<4}", COLOURS[finding.level], sys.stdout)
+    return f"{level}  {finding.what}" + (f"\n      -> {finding.remedy}" if finding.remedy else "")

@@ -22,13 +22,12 @@ NONE, SOME, TROUBLE = 0, 1, 2
 def parser() -> argparse.ArgumentParser:
     """The command line. What is not shown stands in scripts that were written for SCR."""
     made = for_scripts.parser(
-        "cairn down-nodes", "Tests the nodes of the allocation as cairn run does, and prints those that "
-        "are not fit for a run, as a list of hosts.",
+        "cairn down-nodes", "It tests the nodes as cairn run does, and prints those that are not fit as a list of hosts.",
         "Exit codes: 0 all are fit, 1 some are not, 2 wrong usage, or the nodes are not known.")
     add = made.add_argument
-    add("nodes", nargs="?", metavar="HOSTS", help="the nodes; those of the allocation if not given")
-    add("-d", "--down", metavar="HOSTS", help="nodes that are known to be down; they are not tested")
-    add("-r", "--reason", action="store_true", help="print one node in a line, with the reason")
+    add("nodes", nargs="?", metavar="HOSTS", help="The nodes; those of the allocation if not given")
+    add("-d", "--down", metavar="HOSTS", help="Nodes that are known to be down; they are not tested")
+    add("-r", "--reason", action="store_true", help="Print one node in a line, with the reason")
     add("-j", "--joblauncher", dest="launcher", help=argparse.SUPPRESS)
     add("-f", "--free", action="store_true", help=argparse.SUPPRESS)
     add("-l", "--log", action="store_true", help="write the nodes into the log of the job, each as NODE_FAIL")

@@ -18,8 +18,8 @@ from cairn.roles import ResourceManager
 def parser(prog: str, description: str, epilog: str) -> argparse.ArgumentParser:
     """With the options that all have. `-v` stands in scripts that were written for SCR."""
     made = Parser(prog=prog, description=description, epilog=epilog)
-    made.add_argument("-p", "--prefix", metavar="DIR", help="the prefix directory, in place of SCR_PREFIX")
-    made.add_argument("--json", action="store_true", help="print JSON")
+    made.add_argument("-p", "--prefix", metavar="DIR", help="The prefix directory, in place of SCR_PREFIX")
+    made.add_argument("--json", action="store_true", help="Print JSON")
     made.add_argument("-v", "--verbose", dest="verbose", action="store_true", help=argparse.SUPPRESS)
     return made
 

@@ -17,11 +17,11 @@ from cairn.native import Trouble
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     made = for_scripts.parser(
-        "cairn prerun", "Prepares a prefix directory before the first launch of an allocation, for "
-        "scripts that launch their program themselves: takes back what earlier runs have recorded of their end.",
+        "cairn prerun", "Call it before the first launch of an allocation: it takes back what earlier runs have "
+        "recorded of their end.",
         "Exit codes: 0 done, 1 it could not be done, 2 wrong usage.")
     made.add_argument("--export", action="store_true",
-                      help="print what the program's environment should have, for eval in a shell; --json: as JSON")
+                      help="Print what the program's environment should have, for eval in a shell; --json: as JSON")
     return made
 
 

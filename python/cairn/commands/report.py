@@ -20,15 +20,15 @@ from cairn.reporting.page import Unread, page_of
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    made = Parser(prog="cairn report", description=__doc__.partition(": ")[2],
+    made = Parser(prog="cairn report",
                   epilog="Exit codes: 0 done, 1 no log could be read, a prefix directory does not exist, or a file "
                          "could not be written, 2 wrong usage.")
     add = made.add_argument
-    add("log", nargs="*", metavar="LOG", help="a log.json that the library has written")
+    add("log", nargs="*", metavar="LOG", help="A log.json that the library has written")
     add("-p", "--prefix", action="append", default=[], metavar="DIR",
-        help="a prefix directory, for the log in it; several may be given (with neither: SCR_PREFIX)")
-    add("-o", "--output", default="report.html", metavar="FILE", help="the page (report.html); - is the standard output")
-    add("--metrics", metavar="FILE", help="also write figures in OpenMetrics; - is the standard output")
+        help="A prefix directory, for the log in it; several may be given (with neither: SCR_PREFIX)")
+    add("-o", "--output", default="report.html", metavar="FILE", help="The page (report.html); - is the standard output")
+    add("--metrics", metavar="FILE", help="Also write figures in OpenMetrics; - is the standard output")
     return made
 
 

@@ -60,31 +60,30 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     made = SecretParser(
         prog="cairn run", allow_abbrev=False, usage="cairn run [options] LAUNCHER [launcher options] PROGRAM [arguments]",
-        description="Starts a program, and restarts it on the remaining nodes when a run dies.",
         epilog="Exit codes: 0 the program came to its end, 1 cairn run itself failed, 2 wrong usage, 3 the "
                "job was halted and can go on later, 4 given up.")
     add = made.add_argument
-    add("-p", "--prefix", metavar="DIR", help="the prefix directory, in place of SCR_PREFIX")
-    add("--nodes", type=int, metavar="N", help="nodes that the program runs on; further "
+    add("-p", "--prefix", metavar="DIR", help="The prefix directory, in place of SCR_PREFIX")
+    add("--nodes", type=int, metavar="N", help="Nodes that the program runs on; further "
         "nodes of the allocation are spares. Without a resource manager: simulate this number on this machine")
-    add("--spares", type=int, metavar="S", default=0, help="number of simulated spare nodes")
-    add("--min-nodes", type=int, metavar="N", help="nodes that it can run on, in place of SCR_MIN_NODES")
-    add("--runs", type=int, metavar="N", help="launches, in place of SCR_RUNS; -1: any number")
+    add("--spares", type=int, metavar="S", default=0, help="Number of simulated spare nodes")
+    add("--min-nodes", type=int, metavar="N", help="Nodes that it can run on, in place of SCR_MIN_NODES")
+    add("--runs", type=int, metavar="N", help="Launches, in place of SCR_RUNS; -1: any number")
     add("--hung-after", type=float, metavar="SECONDS", default=0.0,
-        help="end a run in which no rank calls Cairn for this time; 0: never")
-    add("--exclude", metavar="HOSTS", help="nodes not to be used, in addition to SCR_EXCLUDE_NODES")
-    add("--manager", metavar="NAME", help=f"{', '.join(ALL)}; default: the one of this allocation")
-    add("--no-scavenge", action="store_true", help="do not save the data that only the nodes have at the end")
-    add("--no-heartbeats", action="store_true", help="do not watch the nodes, only the launcher")
+        help="End a run in which no rank calls Cairn for this time; 0: never")
+    add("--exclude", metavar="HOSTS", help="Nodes not to be used, in addition to SCR_EXCLUDE_NODES")
+    add("--manager", metavar="NAME", help=f"One of {', '.join(ALL)}; default: the one of this allocation")
+    add("--no-scavenge", action="store_true", help="Do not save the data that only the nodes have at the end")
+    add("--no-heartbeats", action="store_true", help="Do not watch the nodes, only the launcher")
     add("--silence", type=float, metavar="SECONDS", default=SILENCE_S,
-        help=f"test a node that gives no sign of life for this time, in place of {SILENCE_S:g}: more if the network "
+        help=f"Test a node that gives no sign of life for this time, in place of {SILENCE_S:g}: more if the network "
         "has interruptions")
-    add("-rc", "--run-cmd", metavar="COMMAND", help="the program and its arguments, as one word")
+    add("-rc", "--run-cmd", metavar="COMMAND", help="The program and its arguments, as one word")
     add("-rs", "--restart-cmd", metavar="COMMAND",
-        help=f"the same where there is a checkpoint; {CHECKPOINT_WORD} is replaced by its name")
+        help=f"The same where there is a checkpoint; {CHECKPOINT_WORD} is replaced by its name")
     add("--kill-node", metavar="NODE@WHEN", action="append", default=[],
-        help="kill a simulated node WHEN seconds after the start, or, as checkpoint:K, when the K-th is made")
-    add("--storage", type=Path, metavar="DIR", help="directory for the storage of simulated nodes, which is kept")
+        help="Kill a simulated node WHEN seconds after the start, or, as checkpoint:K, when the K-th is made")
+    add("--storage", type=Path, metavar="DIR", help="Directory for the storage of simulated nodes, which is kept")
     add("command", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     return made
 

@@ -37,17 +37,17 @@ def say(text: str) -> None:
 def parser() -> argparse.ArgumentParser:
     """The command line. `-j` and `-v` stand in scripts that were written for SCR."""
     made = Parser(
-        prog="cairn scavenge", description="Copies what the nodes of a dead job still hold to the prefix directory, and "
-        "rebuilds it there: outputs, the oldest first, then the newest checkpoint that is complete enough.",
+        prog="cairn scavenge", description="Then it rebuilds them there: outputs, the oldest first, then the newest "
+        "checkpoint that is complete enough.",
         epilog="Exit codes: 0 saved, or nothing to save, 1 something could not be saved or found, 2 wrong usage, "
                "75 try again later: a job uses the caches, the time is up, or another scavenge is at work.")
     add = made.add_argument
-    add("-p", "--prefix", metavar="DIR", help="the prefix directory, in place of SCR_PREFIX")
-    add("--nodes", metavar="HOSTS", help="the nodes, in place of SCR_NODELIST and of those of the allocation")
-    add("--no-rebuild", action="store_true", help="only copy; cairn rebuild --prefix rebuilds it later")
-    add("--manager", metavar="NAME", help=f"{', '.join(ALL)}; default: the one of this allocation")
-    add("--storage", type=Path, metavar="DIR", help="the directory of nodes that cairn run simulated")
-    add("--json", action="store_true", help="print JSON")
+    add("-p", "--prefix", metavar="DIR", help="The prefix directory, in place of SCR_PREFIX")
+    add("--nodes", metavar="HOSTS", help="The nodes, in place of SCR_NODELIST and of those of the allocation")
+    add("--no-rebuild", action="store_true", help="Only copy; cairn rebuild --prefix rebuilds it later")
+    add("--manager", metavar="NAME", help=f"One of {', '.join(ALL)}; default: the one of this allocation")
+    add("--storage", type=Path, metavar="DIR", help="The directory of nodes that cairn run simulated")
+    add("--json", action="store_true", help="Print JSON")
     add("-j", "--joblauncher", dest="launcher", help=argparse.SUPPRESS)
     add("-v", "--verbose", dest="verbose", action="store_true", help=argparse.SUPPRESS)
     return made

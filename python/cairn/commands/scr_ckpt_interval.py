@@ -21,16 +21,16 @@ FIRST_OVERHEAD = 10.0  # percent: SCR's answer as long as nothing is known
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     made = for_scripts.parser(
-        "scr_ckpt_interval", "Prints the interval between checkpoints that loses the least time, in seconds for "
+        "scr_ckpt_interval", "It prints the interval that loses the least time, in seconds for "
         "SCR_CHECKPOINT_SECONDS, by what the checkpoints of earlier runs cost and how long these runs lasted.",
         "Exit codes: 0 done, 1 no log could be read, or it has no finished checkpoint, 2 wrong usage.")
     add = made.add_argument
     add("--percent", action="store_true",
-        help=f"print the cost in percent of the interval, for SCR_CHECKPOINT_OVERHEAD; {FIRST_OVERHEAD} as long as no "
+        help=f"Print the cost in percent of the interval, for SCR_CHECKPOINT_OVERHEAD; {FIRST_OVERHEAD} as long as no "
              "checkpoint is known")
-    add("--model", choices=tuple(MODELS), default="daly", help="the model that estimates it (daly)")
-    add("--stats", action="store_true", help="print what the estimate is made of")
-    add("--logfile", metavar="LOG", help=f"the log (.cairn/{NAME} in the prefix directory, else .cairn/{TEXT_NAME})")
+    add("--model", choices=tuple(MODELS), default="daly", help="The model that estimates it (daly)")
+    add("--stats", action="store_true", help="Print what the estimate is made of")
+    add("--logfile", metavar="LOG", help=f"The log (.cairn/{NAME} in the prefix directory, else .cairn/{TEXT_NAME})")
     return made
 
 

@@ -17,13 +17,13 @@ DONE, TROUBLE = 0, 1
 def parser() -> argparse.ArgumentParser:
     """The command line. Without a fact: all of them, as JSON."""
     made = for_scripts.parser(
-        "scr_env", "Prints facts about a job, for scripts that were written for SCR: each one that is named, on a line "
-        "of its own, or all as JSON.", "Exit codes: 0 done, 1 a fact is not known, 2 wrong usage.")
-    for letter, name, text in (("u", "user", "the user's name in paths"), ("j", "jobid", "the job's id in paths"),
-                               ("e", "endtime", "the end of the allocation in seconds since 1970; 0: not known"),
-                               ("n", "nodes", "the nodes of the allocation, as a list of hosts"),
-                               ("d", "down", "those of them that the resource manager reports as down"),
-                               ("r", "runnodes", "the number of nodes of the last run; 0: no run is known")):
+        "scr_env", "Each fact that is named is on a line of its own; without a name, all are printed as JSON.",
+        "Exit codes: 0 done, 1 a fact is not known, 2 wrong usage.")
+    for letter, name, text in (("u", "user", "The user's name in paths"), ("j", "jobid", "The job's id in paths"),
+                               ("e", "endtime", "The end of the allocation in seconds since 1970; 0: not known"),
+                               ("n", "nodes", "The nodes of the allocation, as a list of hosts"),
+                               ("d", "down", "Those of them that the resource manager reports as down"),
+                               ("r", "runnodes", "The number of nodes of the last run; 0: no run is known")):
         made.add_argument(f"-{letter}", f"--{name}", dest="facts", action="append_const", const=name, help=text)
     return made
 

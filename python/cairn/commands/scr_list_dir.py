@@ -18,13 +18,13 @@ DONE, TROUBLE = 0, 1
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     made = for_scripts.parser(
-        "scr_list_dir", "Prints the directories of a job in the caches of this node, or its control directory, with blanks "
-        "between them.", "Exit codes: 0 done, 1 the directories are not known, 2 wrong usage.")
+        "scr_list_dir", "These are the directories in the caches, with blanks between them, or the control directory.",
+        "Exit codes: 0 done, 1 the directories are not known, 2 wrong usage.")
     add = made.add_argument
-    add("kind", metavar="control|cache", choices=("control", "cache"), help="which directories")
-    add("-b", "--base", action="store_true", help="the directories that all users and jobs share, as in the settings")
-    add("-u", "--user", metavar="NAME", help="the user's name in paths, in place of SCR_USER_NAME")
-    add("-j", "--jobid", metavar="ID", help="the job's id in paths, in place of SCR_JOB_ID")
+    add("kind", metavar="control|cache", choices=("control", "cache"), help="Which directories")
+    add("-b", "--base", action="store_true", help="The directories that all users and jobs share, as in the settings")
+    add("-u", "--user", metavar="NAME", help="The user's name in paths, in place of SCR_USER_NAME")
+    add("-j", "--jobid", metavar="ID", help="The job's id in paths, in place of SCR_JOB_ID")
     return made
 
 

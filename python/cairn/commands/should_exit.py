@@ -20,13 +20,13 @@ STOP, GO_ON, TROUBLE = 0, 1, 2
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     made = for_scripts.parser(
-        "cairn should-exit", "Decides for a script that launches its program itself whether to stop: by the "
-        "halt file, the end of the allocation, the launches that are left, and the nodes that are left.",
+        "cairn should-exit", "It decides by the halt file, the end of the allocation, the launches that are left, and "
+        "the nodes that are left.",
         "Exit codes: 0 stop, 1 go on, 2 wrong usage, or it cannot be decided.")
     add = made.add_argument
-    add("--down", metavar="HOSTS", help="nodes that are not fit, as cairn down-nodes prints them")
-    add("--min-nodes", type=int, metavar="N", help="nodes that the program can run on, in place of SCR_MIN_NODES")
-    add("--runs", type=int, metavar="N", default=-1, help="launches that are left; if not given they do not count")
+    add("--down", metavar="HOSTS", help="Nodes that are not fit, as cairn down-nodes prints them")
+    add("--min-nodes", type=int, metavar="N", help="Nodes that the program can run on, in place of SCR_MIN_NODES")
+    add("--runs", type=int, metavar="N", default=-1, help="Launches that are left; if not given they do not count")
     return made
 
 

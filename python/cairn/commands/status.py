@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence
 
+from cairn import folding
 from cairn.account import Account, count_text, time_text
 from cairn.command_line import Parser, report
 from cairn.found_job import DIED, ENDED, RUNS, UNKNOWN, FoundJob
@@ -21,14 +22,12 @@ from cairn.state_file import is_of_cairn_run, read_state
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    made = Parser(prog="cairn status", description=__doc__.partition(": ")[2],
-                                   epilog="Exit codes: 0 done, 1 there is nothing to show, 2 wrong usage.")
+    made = Parser(prog="cairn status", epilog="Exit codes: 0 done, 1 there is nothing to show, 2 wrong usage.")
     add = made.add_argument
-    add("prefix", nargs="?", metavar="DIR", help="the prefix directory, in place of SCR_PREFIX")
-    add("-p", "--prefix", dest="chosen", metavar="DIR", help="the same")
-    add("--watch", action="store_true", help="repeat until interrupted")
-    add("--interval", type=float, default=2.0, metavar="SECONDS", help="with --watch: how often (2)")
-    add("--json", action="store_true", help="print JSON")
+    add("-p", "--prefix", metavar="DIR", help="The prefix directory, in place of SCR_PREFIX")
+    add("--watch", action="store_true", help="Repeat until interrupted")
+    add("--interval", type=float, default=2.0, metavar="SECONDS", help="With --watch: how often (2)")
+    add("--json", action="store_true", help="Print JSON")
     return made
 
 
@@ -134,7 +133,7 @@ def state_of(native: Native, job: FoundJob) -> Optional[Dict[str, Any]]:
     """Of the `cairn run` under which the last run was; None if it was not under one."""
     state = read_state(native.prefix)
     if state is None and job.last_run is None and not native.has_datasets():
-        raise Trouble(f"no job has worked in {native.prefix}; name the prefix directory of the job (cairn status DIR, "
+        raise Trouble(f"no job has worked in {native.prefix}; name the prefix directory of the job (cairn status -p DIR, "
                       "or SCR_PREFIX)" + (f"; {job.trouble}" if job.trouble else ""))
     return state if state and is_of_cairn_run(state, job) else None
 
@@ -221,14 +220,14 @@ def run_lines(status: Dict[str, Any]) -> List[str]:
     use = "in use" if status["alive"] else "were used"
     spares = count_text(status["spares_left"], "spare")
     return [*lines, f"nodes       {status['wanted']} of {len(status['nodes'])} {use}; {spares} left"
-            + "".join(f"; {node}: {why}" for node, why in sorted(status["unfit"].items()))]
+            + "".join(f"; {line}" for line in folding.lines_of(dict(sorted(status["unfit"].items()))))]
 
 
 def lines_of(status: Dict[str, Any], now_s: float) -> List[str]:
     """For people."""
     lines = [f"job         {status['job']} in {status['prefix']}", life_line(status, now_s),
              *other_program_line(status), *run_lines(status), *checkpoint_lines(status)]
-    if status["by_cairn_run"]:
+    if status["by_cairn_run"] and status["lost_s"]:
         lines.append(f"time lost   {time_text(status['lost_s'])}")
     if status["halt"]:
         lines.append(f"to stop     {status['halt']}")
@@ -257,7 +256,7 @@ def main(arguments: Sequence[str], native_path: Path) -> int:
     """The exit code."""
     options = parser().parse_args(list(arguments))
     try:
-        native = Native(native_path, options.chosen or options.prefix, dict(os.environ))
+        native = Native(native_path, options.prefix, dict(os.environ))
         check_prefix(native.prefix)
         show(native, options.json)
         if options.watch:
