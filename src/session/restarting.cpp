@@ -130,7 +130,9 @@ Status Restarting::prepare(Communicator& comm, const RestartDecision& decision) 
 Status Restarting::take_from_prefix(Communicator& comm, const RestartDecision& decision) {
   const auto candidate = prefix_.listed(comm, decision.dataset);
   if (!candidate) return fail(Code::lost, "a dataset is no longer in {}", run_.settings.prefix);
-  const bool is_begun = !attempts_.empty() && attempts_.back().dataset == decision.dataset;
+  // The same fetch goes on where the caches had no room.
+  const bool is_begun = !attempts_.empty() && attempts_.back().dataset == decision.dataset &&
+                        attempts_.back().step == RestartStep::fetch;
   return fetching_.take(comm, *candidate, decision.step, is_begun);
 }
 
