@@ -122,6 +122,11 @@ class Decider {
 
   // --- the prefix directory ---
 
+  /// What is newer than the one that the program asked for would be fetched, and not offered.
+  bool is_too_new(const DatasetRecord* next) const {
+    return next != nullptr && facts_.asked_for && *facts_.asked_for < next->info.uuid;
+  }
+
   /// With CAIRN_ON_MISMATCH=fresh those of other ranks are passed over.
   const DatasetRecord* choose_next(FetchStep& step) const {
     std::set<Uuid> tried = tried_datasets(attempts_);
@@ -131,7 +136,8 @@ class Decider {
       const bool is_of_scr =
           next != nullptr && find_in(facts_.scr.unknown, next->info.uuid) != nullptr;
       const std::uint32_t ranks = is_of_scr ? next->info.ranks : facts_.ranks;
-      step = step_for(next, newest_cached_, ranks, settings_);
+      step = is_too_new(next) ? FetchStep::pass_over
+                              : step_for(next, newest_cached_, ranks, settings_);
       if (step != FetchStep::pass_over) return next;
       tried.insert(next->info.uuid);
     }
