@@ -52,6 +52,7 @@ class Decider {
 
   std::string why_current_is_ignored() const {
     if (settings_.current.empty() || !tried_datasets(attempts_).empty()) return {};
+    if (facts_.is_over || !facts_.trouble.empty()) return {};
     const std::string useless = text_of_useless_current(prefix_.listing, facts_.unread, settings_);
     if (!useless.empty()) return useless;
     const DatasetRecord* named = find_named(prefix_.listing, settings_.current);

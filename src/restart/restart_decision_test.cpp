@@ -265,6 +265,15 @@ TEST_F(RestartDecided, ItIsToldWhySCR_CURRENTHasNoEffect) {
   EXPECT_NE(why().find("there is no such checkpoint"), std::string::npos) << why();
 }
 
+TEST_F(RestartDecided, NothingIsSaidOfSCR_CURRENTWhereItDoesNotCountOrThePrefixDirectoryIsAway) {
+  settings_.current = "2";
+  facts_.trouble = "/pfs is away";
+  EXPECT_EQ(why_current_is_ignored(facts_, settings_, attempts_), "");
+  facts_ = facts_of({cached_at(4)}, {listed_at(2)});
+  facts_.is_over = true;
+  EXPECT_EQ(why_current_is_ignored(facts_, settings_, attempts_), "");
+}
+
 TEST(RestartAttempts, AfterARefusalOnlyWhatMayPassIsTriedAgain) {
   RestartAttempts attempts = {failed_for_now(Step::fetch, 5), went_well(Step::fetch, 4),
                               failed_for_now(Step::take_cached, 3),
