@@ -93,14 +93,6 @@ TEST(SessionDeleted, WhatACommandHasDeletedDoesNotComeBackFromTheCaches) {
   cluster.expect_only_1_is_left();
 }
 
-TEST(SessionDeleted, ItIsNoReasonToSayThatSCR_CURRENTIsIgnored) {
-  DeletedCluster cluster;
-  cluster.by_command(DeletedCluster::remove);
-  cluster.settings.current = "ckpt.1";
-  EXPECT_EQ(cluster.restart(four_nodes()), 1);
-  EXPECT_FALSE(cluster.said("is ignored")) << cluster.said();
-}
-
 /// Does what is posted only when its owner waits; one of them takes its time.
 class WhenWaitedFor final : public Background {
  public:
