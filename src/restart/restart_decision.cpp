@@ -52,6 +52,7 @@ class Decider {
 
   std::string why_current_is_ignored() const {
     if (settings_.current.empty() || !tried_datasets(attempts_).empty()) return {};
+    if (facts_.is_over || !facts_.trouble.empty()) return {};
     const std::string useless = text_of_useless_current(prefix_.listing, facts_.unread, settings_);
     if (!useless.empty()) return useless;
     const DatasetRecord* named = find_named(prefix_.listing, settings_.current);
@@ -122,6 +123,11 @@ class Decider {
 
   // --- the prefix directory ---
 
+  /// What is newer than the one that the program asked for would be fetched, and not offered.
+  bool is_too_new(const DatasetRecord* next) const {
+    return next != nullptr && facts_.asked_for && *facts_.asked_for < next->info.uuid;
+  }
+
   /// With CAIRN_ON_MISMATCH=fresh those of other ranks are passed over.
   const DatasetRecord* choose_next(FetchStep& step) const {
     std::set<Uuid> tried = tried_datasets(attempts_);
@@ -131,7 +137,8 @@ class Decider {
       const bool is_of_scr =
           next != nullptr && find_in(facts_.scr.unknown, next->info.uuid) != nullptr;
       const std::uint32_t ranks = is_of_scr ? next->info.ranks : facts_.ranks;
-      step = step_for(next, newest_cached_, ranks, settings_);
+      step = is_too_new(next) ? FetchStep::pass_over
+                              : step_for(next, newest_cached_, ranks, settings_);
       if (step != FetchStep::pass_over) return next;
       tried.insert(next->info.uuid);
     }

@@ -231,6 +231,17 @@ TEST_F(RestartDecided, WhatTheProgramAskedForGoesBeforeWhatIsNewer) {
   expect(Step::fetch, 3);
 }
 
+/// It would not be offered.
+TEST_F(RestartDecided, NothingNewerIsFetchedThanWhatTheProgramAskedFor) {
+  facts_ = facts_of({}, {listed_at(5), listed_at(4, ranks_of_others), listed_at(3), listed_at(2)});
+  facts_.asked_for = checkpoint_at(3).uuid;
+  facts_.current = "3";
+  attempts_ = {is_damaged(Step::fetch, 3)};
+  expect(Step::fetch, 2);
+  attempts_.push_back(is_damaged(Step::fetch, 2));
+  expect_why(Step::start_fresh, "2 checkpoints were tried in /pfs");
+}
+
 TEST_F(RestartDecided, AfterTheRestartNothingIsTaken) {
   facts_ = facts_of({cached_at(4)}, {listed_at(5)});
   facts_.is_over = true;
@@ -252,6 +263,15 @@ TEST_F(RestartDecided, ItIsToldWhySCR_CURRENTHasNoEffect) {
   EXPECT_EQ(why(), "");
   facts_.listing.clear();
   EXPECT_NE(why().find("there is no such checkpoint"), std::string::npos) << why();
+}
+
+TEST_F(RestartDecided, NothingIsSaidOfSCR_CURRENTWhereItDoesNotCountOrThePrefixDirectoryIsAway) {
+  settings_.current = "2";
+  facts_.trouble = "/pfs is away";
+  EXPECT_EQ(why_current_is_ignored(facts_, settings_, attempts_), "");
+  facts_ = facts_of({cached_at(4)}, {listed_at(2)});
+  facts_.is_over = true;
+  EXPECT_EQ(why_current_is_ignored(facts_, settings_, attempts_), "");
 }
 
 TEST(RestartAttempts, AfterARefusalOnlyWhatMayPassIsTriedAgain) {

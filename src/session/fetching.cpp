@@ -64,7 +64,7 @@ Status Fetching::fetch(Communicator& comm, const DatasetRecord& candidate) {
   CAIRN_ASSIGN(const RankRecord flushed, fetch_aside(comm, candidate, store));
   if (Status taken = take_fetched(comm, flushed, level, dataset); !taken) {
     cached_.remove(comm, dataset);
-    // The copy is damaged, and not what it was made of: that is to be had the next time.
+    // The copy matched its checksums: what has failed since says nothing against the original.
     if (is_damage(taken.error().code)) taken.error().code = Code::io;
     return taken;
   }

@@ -41,7 +41,9 @@ Status Restarting::find(Communicator& comm) {
   take_current_as_request();
   look_for_prefix_again(comm);
   CAIRN_TRY(refusal_);
-  for (RestartDecision decision = decide(comm);; decision = decide(comm)) {
+  while (true) {
+    warn_if_current_is_ignored();
+    const RestartDecision decision = decide(comm);
     if (decision.is_refusal()) return refuse(decision);
     if (decision.step == RestartStep::start_fresh) warn_from_scratch(decision.why);
     if (decision.is_last()) break;
@@ -79,15 +81,16 @@ void Restarting::ask_again() {
 /// By rank 0, which knows what is in the prefix directory.
 RestartDecision Restarting::decide(Communicator& comm) {
   RestartDecision decision;
-  if (run_.rank == 0) {
-    const RestartFacts known = facts();
-    decision = decide_restart(known, run_.settings, attempts_);
-    const std::string ignored = why_current_is_ignored(known, run_.settings, attempts_);
-    if (!ignored.empty() && current_ignored_.is_news(ignored))
-      run_.shared_log.warning("{}", ignored);
-  }
+  if (run_.rank == 0) decision = decide_restart(facts(), run_.settings, attempts_);
   share(comm, decision);
   return decision;
+}
+
+/// At Init it is too early: what the caches have may turn out to be deleted, or in quarantine.
+void Restarting::warn_if_current_is_ignored() {
+  if (run_.rank != 0 || run_.settings.current.empty()) return;
+  const std::string why = why_current_is_ignored(facts(), run_.settings, attempts_);
+  if (!why.empty() && current_ignored_.is_news(why)) run_.shared_log.warning("{}", why);
 }
 
 /// On rank 0.
@@ -130,7 +133,9 @@ Status Restarting::prepare(Communicator& comm, const RestartDecision& decision) 
 Status Restarting::take_from_prefix(Communicator& comm, const RestartDecision& decision) {
   const auto candidate = prefix_.listed(comm, decision.dataset);
   if (!candidate) return fail(Code::lost, "a dataset is no longer in {}", run_.settings.prefix);
-  const bool is_begun = !attempts_.empty() && attempts_.back().dataset == decision.dataset;
+  // The same fetch goes on where the caches had no room.
+  const bool is_begun = !attempts_.empty() && attempts_.back().dataset == decision.dataset &&
+                        attempts_.back().step == RestartStep::fetch;
   return fetching_.take(comm, *candidate, decision.step, is_begun);
 }
 

@@ -56,6 +56,7 @@ class Restarting {
 
  private:
   RestartDecision decide(Communicator& comm);
+  void warn_if_current_is_ignored();
   RestartFacts facts();
   void carry_out(Communicator& comm, const RestartDecision& decision);
   Status prepare(Communicator& comm, const RestartDecision& decision);

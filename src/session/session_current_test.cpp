@@ -117,5 +117,20 @@ TEST(SessionCurrent, NewerCheckpointsThanTheCurrentOneAreDroppedIfAsked) {
   EXPECT_EQ(cluster.restart(four_nodes()), 2);
 }
 
+TEST(SessionCurrent, ItIsNotIgnoredForWhatTheCachesHaveInQuarantine) {
+  PrefixCluster cluster;
+  cluster.settings.flush_interval = 1;
+  cluster.settings.stores[0].count = 2;
+  cluster.settings.restart_attempts = 1;
+  cluster.write_and_finalize({1, 2});
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    EXPECT_EQ(rank.session->have_restart().value(), "ckpt.2");
+    EXPECT_TRUE(rank.session->start_restart());
+  });
+  cluster.settings.current = "ckpt.1";
+  EXPECT_EQ(cluster.restart(four_nodes()), 1);
+  EXPECT_FALSE(cluster.said("is ignored")) << cluster.said();
+}
+
 }  // namespace
 }  // namespace cairn

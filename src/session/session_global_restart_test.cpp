@@ -106,6 +106,16 @@ TEST(SessionGlobalRestart, WhereItCannotBeCopiedTheAnswerIsAsForAFetch) {
   }
 }
 
+TEST(SessionPurge, NoNumberIsGivenAgain) {
+  PrefixCluster cluster;
+  cluster.settings.flush_interval = 1;
+  cluster.write_and_finalize({1, 2, 3});
+  cluster.lose_all_nodes();
+  cluster.settings.prefix_purge = true;
+  cluster.write_and_finalize({7});
+  EXPECT_TRUE(cluster.said("dataset 4 (ckpt.7) is in")) << cluster.said();
+}
+
 TEST(SessionPurge, DeletesWhatIsListedAndNothingElse) {
   PrefixCluster cluster;
   cluster.write_and_finalize({1, 2, 3, 4});

@@ -241,6 +241,17 @@ TEST_F(SessionLog, FetchedAndHalted) {
   EXPECT_EQ(the("HALT", lines)["note"].get<std::string>().rfind("TIME_LIMIT", 0), 0U);
 }
 
+TEST_F(SessionLog, AFetchHasABeginningInTheLogWhateverWentBefore) {
+  cluster_.write(four_nodes(), {1});
+  news();
+  cluster_.settings.global_restart = cluster_.settings.fetch_bypass = true;
+  cluster_.run_well(four_nodes(), [](JobRank& rank) {
+    EXPECT_EQ(rank.session->have_restart().value(), "ckpt.1");
+  });
+  EXPECT_EQ(brief(news()), Lines({"START", "FLUSH_START 1", "FLUSH_SUCCESS 1", "FLUSH_SYNC> 1",
+                                  "FETCH_START 1", "FETCH_SUCCESS 1", "FETCH> 1"}));
+}
+
 /// By which job control tells a program that stopped from one that came to its end.
 TEST_F(SessionLog, ThatTheProgramWasToldToExitIsLoggedOnceAndOnlyThen) {
   const auto times = [](const std::vector<Json>& lines) {
