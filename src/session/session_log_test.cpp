@@ -256,6 +256,16 @@ TEST_F(SessionLog, ThatTheProgramWasToldToExitIsLoggedOnceAndOnlyThen) {
                     [](JobRank& rank) { EXPECT_TRUE(*rank.session->need_checkpoint()); });
   EXPECT_EQ(times(news()), 0) << "it did not ask";
   cluster_.run_well(four_nodes(), [](JobRank& rank) {
+    rank.expect_written(1, flag_output);
+    EXPECT_FALSE(*rank.session->may_end_here());
+  });
+  EXPECT_EQ(times(news()), 0) << "it continues after an output";
+  cluster_.run_well(four_nodes(), [](JobRank& rank) {
+    EXPECT_TRUE(*rank.session->may_end_here());
+    rank.session->log_exit();
+  });
+  EXPECT_EQ(times(news()), 1) << "it is ended";
+  cluster_.run_well(four_nodes(), [](JobRank& rank) {
     EXPECT_TRUE(*rank.session->should_exit());
     EXPECT_TRUE(*rank.session->should_exit());
   });
