@@ -188,7 +188,7 @@ def lines_of(account: Account, progress: Progress, now_s: float, advice: Sequenc
         _checkpoints(progress),
         f"to cache     {_moved(progress.written)}",
         f"to prefix    {_moved(progress.flushed)}"
-        + (" by the runs; the scavenge copied the rest" if account.scavenged and not progress.flushed.count else "")
+        + (" by the runs; see scavenge" if account.scavenged and not progress.flushed.count else "")
         + (f"; fetched {_moved(progress.fetched)}" if progress.fetched.count else "")]
     lines += [f"scavenge     {account.scavenged}"] if account.scavenged else []
     return lines + [f"advice       {text}" for text in advice if text]
