@@ -241,6 +241,17 @@ TEST_F(SessionLog, FetchedAndHalted) {
   EXPECT_EQ(the("HALT", lines)["note"].get<std::string>().rfind("TIME_LIMIT", 0), 0U);
 }
 
+/// A program may write thousands.
+TEST_F(SessionLog, OnlyTheFirstCheckpointOfARunIsReportedOnALine) {
+  cluster_.run_well(four_nodes(), [](JobRank& rank) {
+    for (const int dataset : {1, 2}) rank.expect_written(dataset);
+  });
+  const std::string said = cluster_.said();
+  const std::size_t first = said.find("from Start to Complete");
+  EXPECT_NE(first, std::string::npos) << said;
+  EXPECT_EQ(first, said.rfind("from Start to Complete")) << said;
+}
+
 /// By which job control tells a program that stopped from one that came to its end.
 TEST_F(SessionLog, ThatTheProgramWasToldToExitIsLoggedOnceAndOnlyThen) {
   const auto times = [](const std::vector<Json>& lines) {
@@ -250,6 +261,22 @@ TEST_F(SessionLog, ThatTheProgramWasToldToExitIsLoggedOnceAndOnlyThen) {
   cluster_.run_well(four_nodes(),
                     [](JobRank& rank) { EXPECT_FALSE(*rank.session->should_exit()); });
   EXPECT_EQ(times(news()), 0);
+  cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+    EXPECT_FALSE(*rank.session->need_checkpoint());
+    rank.comm.barrier();
+    if (rank.number() == 0) {
+      const auto files = make_posix_files();
+      const auto clock = make_system_clock();
+      ASSERT_TRUE(
+          HaltFile(*files, *clock, {cluster_.settings.prefix}).update([](HaltRecord& asked) {
+            asked.reason = halt_reason::job_halted;
+          }));
+    }
+    rank.comm.barrier();
+    EXPECT_FALSE(*rank.session->should_exit());
+  });
+  EXPECT_EQ(times(news()), 0) << "its last checkpoint comes first";
+  std::filesystem::remove(PrefixFolder{cluster_.settings.prefix}.halt());
   cluster_.settings.end_time_s = 1;
   cluster_.settings.halt_seconds = 1;
   cluster_.run_well(four_nodes(),
