@@ -70,7 +70,8 @@ void set(Options& options, int found, const char* name, const char* text) {
       options.profile = text;
       break;
     default:
-      options.rbio += (options.rbio.empty() ? "" : " ") + std::string(name) + "=" + text;
+      if (!options.rbio.empty()) options.rbio += ' ';
+      options.rbio.append(name).append("=").append(text);
   }
 }
 

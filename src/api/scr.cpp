@@ -128,7 +128,8 @@ int route(const char* call, const char* name, char* file, int size, Find find) {
   return rc;
 }
 
-[[noreturn]] void end_program() {
+[[noreturn]] void end_program(Session& session) {
+  session.log_exit();
   if (process().rank() == 0) process().log().info("the run ends here (SCR_HALT_EXIT=1)");
   SCR_Finalize();
   MPI_Finalize();
@@ -139,10 +140,11 @@ int route(const char* call, const char* name, char* file, int size, Find find) {
 /// or made a checkpoint. One that is to stop at once ends anyway.
 void exit_if_halted() {
   if (!process().may_exit()) return;
-  int halted = 0;
-  if (SCR_Should_exit(&halted) != SCR_SUCCESS || halted == 0) return;
-  const auto session = process().session("SCR_Should_exit");
-  if (session && ((*session)->is_at_checkpoint() || (*session)->stops_at_once())) end_program();
+  with_session("SCR_Should_exit", Kind::collective, [](Session& session) -> Status {
+    CAIRN_ASSIGN(const bool ends, session.may_end_here());
+    if (ends) end_program(session);
+    return {};
+  });
 }
 
 /// SCR_HALT_EXIT=1: ends a run that is to stop at once. No checkpoint is asked of it any more, so
@@ -150,7 +152,7 @@ void exit_if_halted() {
 void exit_if_halted_at_once() {
   if (!process().may_exit()) return;
   const auto session = process().session("SCR_Need_checkpoint");
-  if (session && (*session)->stops_at_once()) end_program();
+  if (session && (*session)->stops_at_once()) end_program(**session);
 }
 
 int complete(const char* call, int valid, Status (Session::*action)(bool)) {

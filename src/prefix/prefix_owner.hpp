@@ -73,7 +73,8 @@ class PrefixOwner {
   Status look_again(Communicator& comm);
   /// Files that still have their staged names get their own. Errors are agreed.
   Status settle_older(Communicator& comm);
-  /// What is there now take_news() has not told yet: another one has had it since, or has it.
+  /// True if the directory may have changed since take_news(): another job has owned it, or owns it
+  /// now.
   bool has_news(Communicator& comm);
   /// After changes of what is there: highest() and first() are known on all ranks.
   void announce(Communicator& comm);

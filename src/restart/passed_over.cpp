@@ -69,8 +69,8 @@ class Report {
     return "is not tried";
   }
 
-  /// Where the caches have another one than somebody has named. That the newest there is older than
-  /// what the caches have is as it always is.
+  /// Warns if the caches offer a checkpoint other than the current one of the prefix directory. An
+  /// older newest one there is normal, and not logged.
   void tell_of_current() {
     const DatasetRecord* current = find_named(facts_.listing, facts_.current);
     if (offered_ == Uuid{} || current == nullptr || !current->info.is_checkpoint()) return;

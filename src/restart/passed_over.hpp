@@ -14,9 +14,9 @@ struct PassedOver {
   std::vector<std::string> warnings;  ///< of the others
 };
 
-/// Of those begun after `offered`, zeros for none. `is_reason_known`: why the run starts from
-/// scratch has been told, so that the newest is one of the others. `tried`: by this run. What was
-/// tried has been told then.
+/// Of those begun after `offered`, zeros for none. `is_reason_known`: the log already says why the
+/// run starts from scratch; the newest checkpoint is then a warning like the others. `tried`: the
+/// checkpoints that this run has tried; the log already names them.
 PassedOver passed_over(const RestartFacts& facts, const Settings& settings,
                        const std::set<Uuid>& tried, const Uuid& offered, bool is_reason_known);
 

@@ -38,6 +38,8 @@ class Decider {
     if (facts_.is_over) return {};
     if (const CachedDataset* others = to_be_offered())
       return {RestartStep::offer_copy, others->info.uuid, {}, {}};
+    if (left_out_ != nullptr && settings_.on_fetch_fail == OnFetchFail::stop)
+      return refuse({failed_opening()->code, left_out_->reason});
     if (const CachedDataset* others = refused_for_its_ranks()) return refuse_others(*others);
     if (cached_ != nullptr && (was_taken(newest_cached_) || facts_.asked_for == newest_cached_))
       return {RestartStep::take_cached, newest_cached_, {}, {}};
@@ -104,17 +106,22 @@ class Decider {
     return has_failed(RestartStep::copy_first, newest->info.uuid) ? nullptr : newest;
   }
 
-  /// The one that the program was offered last and that could not be opened, if it is still there.
+  /// Of the one that the program was offered last; null if it could be opened.
+  const RestartAttempt* failed_opening() const {
+    const auto found = std::find_if(
+        attempts_.rbegin(), attempts_.rend(),
+        [](const RestartAttempt& attempt) { return attempt.step == RestartStep::take_cached; });
+    return found == attempts_.rend() ? nullptr : &*found;
+  }
+
+  /// What could not be opened then, if it is still there.
   const CachedDataset* find_left_out() const {
-    const CachedDataset* found = nullptr;
-    for (const RestartAttempt& attempt : attempts_) {
-      if (attempt.step != RestartStep::take_cached) continue;
-      const auto it = std::find_if(
-          facts_.cached.begin(), facts_.cached.end(),
-          [&](const CachedDataset& dataset) { return dataset.info.uuid == attempt.dataset; });
-      found = it == facts_.cached.end() ? nullptr : &*it;
-    }
-    return found;
+    const RestartAttempt* opening = failed_opening();
+    if (opening == nullptr) return nullptr;
+    const auto found = std::find_if(
+        facts_.cached.begin(), facts_.cached.end(),
+        [&](const CachedDataset& dataset) { return dataset.info.uuid == opening->dataset; });
+    return found == facts_.cached.end() ? nullptr : &*found;
   }
 
   bool is_written_by_others(const DatasetInfo& dataset) const {

@@ -87,8 +87,8 @@ void share(Communicator& comm, RestartDecision& decision);
 /// imported.
 std::set<Uuid> tried_datasets(const RestartAttempts& attempts);
 
-/// What is to be forgotten before a run that was refused, or has lost what it was offered, asks
-/// again. What the caches could not give, and what of SCR can never be imported, stays known.
+/// Removes all attempts but failed take_cached steps, and imports from SCR that can never succeed:
+/// the rest is tried again.
 void forget_passing(RestartAttempts& attempts);
 
 /// Why SCR_CURRENT has no effect on the next restart; empty if it has, or is not set.

@@ -186,6 +186,15 @@ TEST_F(RestartDecided, WhatTheCachesCouldNotOpenIsReadInPlaceWhereThePrefixDirec
   expect_why(Step::refuse_for_now, "two nodes are lost");
 }
 
+TEST_F(RestartDecided, WithStopNothingTakesThePlaceOfWhatCouldNotBeOpened) {
+  settings_.on_fetch_fail = OnFetchFail::stop;
+  facts_ = facts_of({cached_at(4, State::unusable), cached_at(2)});
+  attempts_ = {failed_for_now(Step::take_cached, 4)};
+  expect_why(Step::refuse, "two nodes are lost");
+  facts_.cached.erase(facts_.cached.begin());
+  expect(Step::take_cached, 2);
+}
+
 TEST_F(RestartDecided, ACopyThatFailedDoesNotLetTheRunStartOverWhatOthersWrote) {
   settings_.elastic = true;
   facts_ = facts_of({cached_at(4, State::left_alone)});

@@ -13,7 +13,7 @@ class Flushing {
   Flushing(ThisRun& run, CachedDatasets& cached, PrefixSide& prefix)
       : run_(run), cached_(cached), prefix_(prefix) {}
 
-  /// The prefix directory exists no more than it did at Init: that has been told.
+  /// The prefix directory did not exist at Init, and the log says so.
   void expect_missing() { (void)trouble_.is_news(missing); }
   /// What has become known of the prefix directory: which datasets it has, which are deleted there
   /// and go from the caches too, and whether one is overdue there.

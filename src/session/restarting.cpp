@@ -32,7 +32,9 @@ Status Restarting::check_ranks() const {
   const bool is_elsewhere = is_elastic() && only_others_have(cached_.all()) == nullptr;
   if (others != nullptr && !is_elsewhere)
     return tl::unexpected(wrong_ranks(*others, run_.unsigned_ranks()));
-  return is_over_ ? Status{} : prefix_.check_ranks(run_.unsigned_ranks(), newest_restorable());
+  // What came to be seen after the answer keeps nobody from going on.
+  if (is_over_ || is_answered_) return {};
+  return prefix_.check_ranks(run_.unsigned_ranks(), newest_restorable());
 }
 
 // --- SCR_Have_restart ---
@@ -41,6 +43,7 @@ Status Restarting::find(Communicator& comm) {
   take_current_as_request();
   look_for_prefix_again(comm);
   CAIRN_TRY(refusal_);
+  is_answered_ = false;
   while (true) {
     warn_if_current_is_ignored();
     const RestartDecision decision = decide(comm);
@@ -49,6 +52,7 @@ Status Restarting::find(Communicator& comm) {
     if (decision.is_last()) break;
     carry_out(comm, decision);
   }
+  is_answered_ = true;
   if (!is_over_) report_what_is_passed_over();
   return {};
 }
@@ -232,14 +236,14 @@ Status Restarting::open(Communicator& comm, CachedDataset& dataset) {
   const Status placed = files_.place_broadcasts(comm, dataset);
   if (placed) return {};
   return leave_out(
-      dataset, CachedDataset::State::unusable, placed,
+      comm, dataset, CachedDataset::State::unusable, placed,
       placed.error().code == Code::no_space ? "free space in the store" : "repair the store");
 }
 
 /// It is good, but nothing can be begun with it now. Until a newer one is complete the caches keep
 /// it, and a later run may have it still.
-Status Restarting::leave_out(CachedDataset& dataset, CachedDataset::State state, const Status& why,
-                             const std::string& remedy) {
+Status Restarting::leave_out(Communicator& comm, CachedDataset& dataset, CachedDataset::State state,
+                             const Status& why, const std::string& remedy) {
   dataset.state = state;
   dataset.reason = why.error().text;
   ask_again();  // where the prefix directory has it too it is read there
@@ -250,7 +254,8 @@ Status Restarting::leave_out(CachedDataset& dataset, CachedDataset::State state,
       "is one. To use this one instead, end the run now and {}",
       dataset.label(), dataset.info.ranks, dataset.reason, remedy);
   if (run_.settings.on_fetch_fail != OnFetchFail::stop) return why;
-  return refuse({RestartStep::refuse, {}, why.error().code, why.error().text});
+  const RestartDecision next = decide(comm);
+  return next.is_refusal() ? refuse(next) : why;
 }
 
 void Restarting::end(Communicator& comm, const Status& verdict) {
@@ -327,7 +332,7 @@ Status Restarting::open_copy(Communicator& comm, const Uuid& uuid) {
   if (taken) taken = take_copy(comm, uuid);
   if (taken) return {};
   CachedDataset& dataset = *cached_.find(uuid);
-  return leave_out(dataset, CachedDataset::State::left_alone, taken,
+  return leave_out(comm, dataset, CachedDataset::State::left_alone, taken,
                    fmt::format("start it with {} ranks", dataset.info.ranks));
 }
 

@@ -69,8 +69,8 @@ class Restarting {
   Status open(Communicator& comm, CachedDataset& dataset);
   Status open_copy(Communicator& comm, const Uuid& uuid);
   Status take_copy(Communicator& comm, const Uuid& uuid);
-  Status leave_out(CachedDataset& dataset, CachedDataset::State state, const Status& why,
-                   const std::string& remedy);
+  Status leave_out(Communicator& comm, CachedDataset& dataset, CachedDataset::State state,
+                   const Status& why, const std::string& remedy);
   void report_what_is_passed_over();
   void warn_from_scratch(const std::string& why);
   std::string what_caches_lost() const;
@@ -85,6 +85,7 @@ class Restarting {
   Fetching fetching_;
 
   bool is_over_ = false;               ///< the program has restarted, or has gone on without
+  bool is_answered_ = false;           ///< SCR_Have_restart has named a checkpoint, or none
   std::optional<Uuid> went_on_from_;   ///< as SCR_Current has it, since when nothing was made
   std::optional<Uuid> asked_for_;      ///< by SCR_Current, before SCR_Have_restart
   RestartAttempts attempts_;           ///< what was done to answer SCR_Have_restart

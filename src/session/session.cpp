@@ -397,8 +397,20 @@ Result<bool> Session::should_exit() {
   learn_from_rank_0(due);
   const bool needs_one_first = std::exchange(is_no_need_told_, false) && !stops_at_once();
   const bool exits = halting_state_ != Halting::State::goes_on && !needs_one_first;
-  if (exits && !std::exchange(is_exit_logged_, true)) run_.events.happened("SHOULD_EXIT");
+  if (exits) log_exit();
   return exits;
+}
+
+Result<bool> Session::may_end_here() {
+  CAIRN_TRY(enter("SCR_Should_exit", Phase::idle));
+  bool due = false;
+  learn_from_rank_0(due);
+  return stops_at_once() || (halting_state_ != Halting::State::goes_on && at_checkpoint_);
+}
+
+/// Job control takes a program that ends without it for one that finished by itself.
+void Session::log_exit() {
+  if (!std::exchange(is_exit_logged_, true)) run_.events.happened("SHOULD_EXIT");
 }
 
 }  // namespace cairn

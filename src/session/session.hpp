@@ -59,10 +59,13 @@ class Session {
   Result<bool> need_checkpoint();
   /// The run is to stop. IDLE.
   Result<bool> should_exit();
-  /// Local. As the last answer of those two has it: no further checkpoint is wanted.
+  /// After init() and a Complete: the run is to stop, and nothing that it has made since its last
+  /// checkpoint is lost here, or it is to stop at once. IDLE.
+  Result<bool> may_end_here();
+  /// Local. As the last answer of those three has it: no further checkpoint is wanted.
   bool stops_at_once() const { return halting_state_ == Halting::State::halts_at_once; }
-  /// Local. Nothing that the run has made since its last checkpoint is lost if it stops here.
-  bool is_at_checkpoint() const { return at_checkpoint_; }
+  /// Local. The program ends because the run is to stop: logged once.
+  void log_exit();
   /// finalize() has done its part, whatever it returned.
   bool is_ended() const { return phase_ == Phase::ended; }
 
@@ -142,7 +145,7 @@ class Session {
   std::int64_t computes_since_us_ = 0;
   Halting::State halting_state_ = Halting::State::goes_on;
   bool is_never_due_told_ = false;  ///< SCR_Need_checkpoint has said no, and always will
-  bool is_exit_logged_ = false;     ///< that the program was told to end
+  bool is_exit_logged_ = false;     ///< log_exit()
   bool is_no_need_told_ = false;    ///< the last answer of SCR_Need_checkpoint, until acted upon
   bool at_checkpoint_ = true;
 };

@@ -126,15 +126,35 @@ TEST_F(SessionHalt, AfterSoManyCheckpointsButNotOutputs) {
     rank.expect_written(1);
     expect(rank, false, false);
     rank.expect_written(2, flag_output);
-    EXPECT_FALSE(rank.session->is_at_checkpoint());
     rank.expect_written(3);
-    EXPECT_TRUE(rank.session->is_at_checkpoint());
     expect(rank, true, true);
     rank.expect_written(4);
     ASSERT_TRUE(rank.session->finalize());
   });
   EXPECT_EQ(record().checkpoints_left, 0);
   EXPECT_EQ(record().reason, "NO_CHECKPOINTS_LEFT");
+}
+
+/// SCR_HALT_EXIT=1: the Complete of an output ends no program, and takes no answer from it.
+TEST_F(SessionHalt, AProgramThatDoesNotAskMayBeEndedAfterACheckpointButNotAfterAnOutput) {
+  const auto expect_end = [](JobRank& rank, bool ends) {
+    EXPECT_EQ(*rank.session->may_end_here(), ends) << "rank " << rank.number();
+  };
+  cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+    expect_end(rank, false);
+    EXPECT_FALSE(*rank.session->need_checkpoint());
+    alone(rank, [&] { ask([](HaltRecord& r) { r.reason = halt_reason::job_halted; }); });
+    rank.expect_written(1, flag_output);
+    expect_end(rank, false);
+    EXPECT_FALSE(*rank.session->should_exit()) << "its last checkpoint is missing";
+    rank.expect_written(2);
+    expect_end(rank, true);
+    rank.expect_written(3, flag_output);
+    expect_end(rank, false);
+    alone(rank, [&] { ask([](HaltRecord& r) { r.immediate = true; }); });
+    expect_end(rank, true);
+    ASSERT_TRUE(rank.session->finalize());
+  });
 }
 
 TEST_F(SessionHalt, AFailedCheckpointIsNotCounted) {

@@ -252,6 +252,17 @@ TEST_F(SessionLog, AFetchHasABeginningInTheLogWhateverWentBefore) {
                                   "FETCH_START 1", "FETCH_SUCCESS 1", "FETCH> 1"}));
 }
 
+/// A program may write thousands.
+TEST_F(SessionLog, OnlyTheFirstCheckpointOfARunIsReportedOnALine) {
+  cluster_.run_well(four_nodes(), [](JobRank& rank) {
+    for (const int dataset : {1, 2}) rank.expect_written(dataset);
+  });
+  const std::string said = cluster_.said();
+  const std::size_t first = said.find("from Start to Complete");
+  EXPECT_NE(first, std::string::npos) << said;
+  EXPECT_EQ(first, said.rfind("from Start to Complete")) << said;
+}
+
 /// By which job control tells a program that stopped from one that came to its end.
 TEST_F(SessionLog, ThatTheProgramWasToldToExitIsLoggedOnceAndOnlyThen) {
   const auto times = [](const std::vector<Json>& lines) {
@@ -261,11 +272,37 @@ TEST_F(SessionLog, ThatTheProgramWasToldToExitIsLoggedOnceAndOnlyThen) {
   cluster_.run_well(four_nodes(),
                     [](JobRank& rank) { EXPECT_FALSE(*rank.session->should_exit()); });
   EXPECT_EQ(times(news()), 0);
+  cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+    EXPECT_FALSE(*rank.session->need_checkpoint());
+    rank.comm.barrier();
+    if (rank.number() == 0) {
+      const auto files = make_posix_files();
+      const auto clock = make_system_clock();
+      ASSERT_TRUE(
+          HaltFile(*files, *clock, {cluster_.settings.prefix}).update([](HaltRecord& asked) {
+            asked.reason = halt_reason::job_halted;
+          }));
+    }
+    rank.comm.barrier();
+    EXPECT_FALSE(*rank.session->should_exit());
+  });
+  EXPECT_EQ(times(news()), 0) << "its last checkpoint comes first";
+  std::filesystem::remove(PrefixFolder{cluster_.settings.prefix}.halt());
   cluster_.settings.end_time_s = 1;
   cluster_.settings.halt_seconds = 1;
   cluster_.run_well(four_nodes(),
                     [](JobRank& rank) { EXPECT_TRUE(*rank.session->need_checkpoint()); });
   EXPECT_EQ(times(news()), 0) << "it did not ask";
+  cluster_.run_well(four_nodes(), [](JobRank& rank) {
+    rank.expect_written(1, flag_output);
+    EXPECT_FALSE(*rank.session->may_end_here());
+  });
+  EXPECT_EQ(times(news()), 0) << "it continues after an output";
+  cluster_.run_well(four_nodes(), [](JobRank& rank) {
+    EXPECT_TRUE(*rank.session->may_end_here());
+    rank.session->log_exit();
+  });
+  EXPECT_EQ(times(news()), 1) << "it is ended";
   cluster_.run_well(four_nodes(), [](JobRank& rank) {
     EXPECT_TRUE(*rank.session->should_exit());
     EXPECT_TRUE(*rank.session->should_exit());

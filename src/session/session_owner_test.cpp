@@ -285,6 +285,23 @@ TEST_P(SessionAway, TheNextDatasetLooksForItAgain) {
   EXPECT_EQ(cluster_.restart(four_nodes()), 7);
 }
 
+/// The program has been answered: it has nothing to go back to, and goes on.
+TEST_P(SessionAway, WhatOtherRanksWroteKeepsNoRunFromGoingOnThatCouldNotSeeIt) {
+  cluster_.settings.flush_interval = 1;
+  cluster_.settings.on_fetch_fail = OnFetchFail::fresh;
+  cluster_.run_well({"n0", "n0", "n1", "n1"}, [](JobRank& rank) {
+    rank.expect_written(1);
+    EXPECT_TRUE(rank.session->finalize());
+  });
+  cluster_.lose_all_nodes();
+  cluster_.away_at_init(GetParam(), [](JobRank& rank) {
+    rank.expect_written(2);
+    rank.expect_written(3);
+    EXPECT_TRUE(rank.session->finalize());
+  });
+  EXPECT_EQ(cluster_.restart(four_nodes()), 3);
+}
+
 INSTANTIATE_TEST_SUITE_P(Ways, SessionAway, testing::Bool(),
                          [](const auto& way) { return way.param ? "NotMounted" : "NotUsable"; });
 

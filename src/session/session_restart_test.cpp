@@ -41,6 +41,7 @@ TEST(SessionRestart, TwoNodesOfASetLostIsTooMuchAndSaysSo) {
   const std::string remedy = "start again on the nodes on which it was written";
   EXPECT_NE(said.find(remedy), std::string::npos) << said;
   EXPECT_EQ(said.find(remedy), said.rfind(remedy)) << "once is enough: " << said;
+  EXPECT_LT(said.find(remedy), said.find("dataset 1 cannot be restored")) << "the first: " << said;
   EXPECT_TRUE(cluster.said("(written on n1)")) << cluster.said();
   EXPECT_TRUE(cluster.said("(written on n2)")) << cluster.said();
 }

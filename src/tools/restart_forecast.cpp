@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "prefix/scr_import.hpp"
-#include "restart/restart_decision.hpp"
+#include "restart/passed_over.hpp"
 
 namespace cairn {
 namespace {
@@ -21,6 +21,8 @@ class Forecaster {
     if (!has_prefix() || purges_prefix(settings)) return;
     now_.listing = facts.prefix.listing;
     now_.current = facts.prefix.current;
+    now_.held_back = facts.prefix.attempts;
+    now_.damaged = facts.prefix.unreadable;
     now_.scr.unknown = unknown_of_scr(facts.prefix.scr, now_.listing, facts.prefix.dropped);
     now_.scr.current = facts.prefix.scr.current;
     end_flushes();
@@ -106,7 +108,8 @@ class Forecaster {
         now_.listing.empty() || now_.listing.front().info.uuid < record.info.uuid;
     add(record.info, "it is imported from SCR's records first");
     if (!is_newest) now_.current = current;
-    std::erase_if(now_.scr.unknown, [&](const auto& one) { return one.info.uuid == record.info.uuid; });
+    std::erase_if(now_.scr.unknown,
+                  [&](const auto& one) { return one.info.uuid == record.info.uuid; });
     return {};
   }
 
@@ -154,6 +157,10 @@ class Forecaster {
   Forecast end_with(const RestartDecision& decision) {
     if (decision.is_refusal()) refuse(decision.why);
     if (decision.step == RestartStep::start_fresh) result_.reason = decision.why;
+    if (decision.step == RestartStep::begin_anew) {
+      const PassedOver found = passed_over(now_, settings_, tried_datasets(attempts_), {}, false);
+      if (!found.newest.empty()) result_.reason = "there is a checkpoint, but " + found.newest;
+    }
     if (decision.step == RestartStep::take_cached) {
       const CachedDataset& dataset = cached(decision.dataset);
       const bool is_copied = dataset.state == CachedDataset::State::offered;

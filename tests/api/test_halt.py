@@ -44,6 +44,11 @@ class Job:
         """What the ranks of the last run have said on stderr."""
         return "".join(path.read_text() for path in sorted(self._lines.glob("stderr.*")))
 
+    def logged(self) -> List[str]:
+        """The events of all runs."""
+        lines = (self.cluster.prefix / ".cairn" / "log.json").read_text().splitlines()
+        return [json.loads(line).get("event", "") for line in lines]
+
     def halt(self, *options: str) -> dict:
         done = subprocess.run([self._command, "--json", *options, str(self.cluster.prefix)],
                               stdout=subprocess.PIPE, text=True, check=True, timeout=30)
@@ -84,10 +89,11 @@ def test_a_job_stops_after_so_many_checkpoints(job: Job) -> None:
 @pytest.mark.parametrize("options, lines", [([], ["checkpoint"]), (["--immediate"], [])])
 def test_a_program_that_does_not_ask_is_ended(job: Job, options: List[str], lines: List[str]
                                               ) -> None:
-    run = job.start_and_wait("until_ended", SCR_HALT_EXIT="1")
+    run = job.start_and_wait("until_ended", SCR_HALT_EXIT="1", CAIRN_LOG_JSON="1")
     job.halt(*options)
     assert job.end(run) == (0, lines), job.told()
     assert job.told().count(ENDED) == 1
+    assert job.logged().count("SHOULD_EXIT") == 1, "else cairn run takes it for one that finished by itself"
 
 
 def test_a_job_that_was_halted_is_ended_by_init_until_that_is_taken_back(job: Job) -> None:

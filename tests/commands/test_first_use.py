@@ -41,7 +41,9 @@ def place(tmp_path: Path) -> Path:
 def environment_of(place: Path) -> "dict[str, str]":
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("SCR_", "CAIRN_", "SLURM_"))}
     caches = str(place.parent / "caches")
-    return {**kept, "SCR_CACHE_BASE": caches, "SCR_CNTL_BASE": caches, "COLUMNS": "80"}
+    # Without these two, cairn doctor says that Open MPI starts nothing for root.
+    of_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    return {**kept, **of_root, "SCR_CACHE_BASE": caches, "SCR_CNTL_BASE": caches, "COLUMNS": "80"}
 
 
 def run(cairn: Path, place: Path, *words: object, stdout: int = subprocess.PIPE) -> Done:

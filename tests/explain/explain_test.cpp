@@ -392,6 +392,9 @@ TEST_F(ExplainPrefix, VerifySaysOfGoodBytesThatNoRestartUsesThem) {
   EXPECT_TRUE(shows("cairn index quarantine --lift")) << out_;
   EXPECT_EQ(verify_prefix(false, {"ckpt.2"}), exit_ok);
   EXPECT_TRUE(shows("no restart uses it: it is in quarantine")) << out_;
+  flip(cluster_.file(4, 5));
+  EXPECT_NE(verify_prefix(false, {"ckpt.4"}), exit_ok);
+  EXPECT_FALSE(shows("no restart uses it")) << "that is said of good bytes only: " << out_;
 }
 
 TEST_F(ExplainPrefix, AQuarantinedOneOfTheCacheIsTold) {
@@ -687,6 +690,8 @@ TEST_F(Explain, AfterTheEndOfTheJobNothingIsToBeSaved) {
     run.ended_us = ended_us;
     ASSERT_TRUE(keep_last_run(*files_, *clock_, PrefixFolder{prefix()}, run));
   };
+  keep(2);
+  EXPECT_NE(note().find("scavenge"), std::string::npos) << "nothing is in the prefix directory";
   cluster_.write(four_nodes(), {1});
   cluster_.lose_all_nodes();
   keep(0);

@@ -157,3 +157,11 @@ def test_what_only_the_scavenge_has_copied_is_not_called_none_without_a_word() -
     prefix = next(line for line in lines if line.startswith("to prefix"))
     assert "scavenge" in prefix
     assert "scavenge" not in next(line for line in lines_of(Account(), Progress(), 1.0) if line.startswith("to prefix"))
+
+
+def test_the_account_says_of_a_scavenge_only_what_came_of_it() -> None:
+    told = "\n".join(lines_of(Account(scavenged="step.20 failed"), Progress(), 1.0))
+    assert "step.20 failed" in told and "copied" not in told
+    by_runs = Progress(flushed=Transfers(2, 4 << 20, 1.0))
+    lines = lines_of(Account(scavenged="step.20 saved"), by_runs, 1.0)
+    assert "scavenge" not in next(line for line in lines if line.startswith("to prefix"))

@@ -53,6 +53,13 @@ def test_a_line_is_read_once_it_is_whole(tmp_path: Path) -> None:
     assert [entry.what for entry in log.news()] == ["START"]
 
 
+def test_that_one_run_was_told_to_exit_says_nothing_of_the_next() -> None:
+    progress = progress_of(line("SHOULD_EXIT"))
+    assert progress.told_to_exit
+    progress.begin_run()
+    assert not progress.told_to_exit
+
+
 def test_damage_and_other_jobs_are_passed_over(tmp_path: Path) -> None:
     path = log_in(tmp_path)
     log = JobLog(str(tmp_path), "7")

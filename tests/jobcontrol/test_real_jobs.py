@@ -277,6 +277,14 @@ def test_a_program_that_makes_no_checkpoint_is_told_what_to_set(
     assert "n1@checkpoint:3 did nothing" in summary, done
 
 
+@pytest.mark.parametrize("settings, says", [({}, True), ({"CAIRN_LOG_JSON": "0"}, False), ({"SCR_ENABLE": "0"}, False)])
+def test_a_program_that_never_calls_the_library_is_told_what_it_lacks(cairn: Path, tmp_path: Path, mpirun: str,
+                                                                     settings: Dict[str, str], says: bool) -> None:
+    """Where nothing is logged, nobody knows whether it does."""
+    done = shell_job(cairn, tmp_path, mpirun, "true", settings=settings)
+    assert done.code == 0 and ("did not call SCR_Init" in done.told) == says, done
+
+
 def test_nothing_of_the_environment_is_told(cairn: Path, tmp_path: Path, mpirun: str) -> None:
     settings = {"SCR_LOG_DB_PASS": "sesame-1", "MY_TOKEN": "sesame-2"}
     job = Job(cairn, tmp_path, ["--nodes", "2"],

@@ -12,6 +12,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tu
 import pytest
 
 from cairn import labelled, long_work, progress_bar
+from cairn.commands.scavenge import missed_text
 from cairn.long_work import GONE, TEMPORARY, LongWork
 from cairn.native import Native
 from cairn.progress_bar import ProgressLine, bar_of
@@ -424,6 +425,14 @@ def test_what_no_node_had_committed_is_not_said_to_be_in_the_prefix_directory(le
     assert "has all" not in done.told and "complete" in done.told, done
     (left.storage("n1") / "held.json").write_text("broken")
     assert "has all" not in left.scavenge().told
+
+
+@pytest.mark.parametrize("listed_by_nodes, complete, words", [(2, 1, "has all that was listed"), (2, 0, "was complete when the job died"),
+                                                              (0, 0, "other nodes hold nothing")])
+def test_of_what_was_listed_only_complete_datasets_are_said_to_be_in_the_prefix_directory(
+        listed_by_nodes: int, complete: int, words: str) -> None:
+    result = Result(partly={"n1": "a record is damaged"}, nodes=["n0", "n1"], listed=listed_by_nodes, complete=complete)
+    assert words in missed_text(result)
 
 
 def test_what_is_silent_is_told_where_nothing_is_saved_too(left: Left) -> None:

@@ -428,6 +428,7 @@ OPEN_MPI = Answer(0, "mpirun (Open MPI) 4.1.4\n")
     (doctor.OpenMpiHere({}, ["--oversubscribe"], cores=2), OPEN_MPI, []),
     (doctor.OpenMpiHere({}, ["--map-by", ":OVERSUBSCRIBE"], cores=2), OPEN_MPI, []),
     (doctor.OpenMpiHere({"OMPI_MCA_rmaps_base_oversubscribe": "1"}, cores=2), OPEN_MPI, []),
+    (doctor.OpenMpiHere({"OMPI_MCA_rmaps_base_oversubscribe": "false"}, cores=2), OPEN_MPI, ["note"]),
     (doctor.OpenMpiHere({"PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}, cores=2), OPEN_MPI, []),
 ])
 def test_doctor_says_what_open_mpi_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, here: doctor.OpenMpiHere,
@@ -462,6 +463,21 @@ def test_doctor_calls_a_place_where_root_starts_nothing_not_good(cairn: Path, tm
         pytest.skip("Open MPI is not here")
     outputs = [call(cairn, tmp_path, "doctor", **{name: value for name in ROOT_ALLOWED})[1] for value in ("0", "1")]
     assert ["OMPI_ALLOW_RUN_AS_ROOT" in output for output in outputs] == [True, False], outputs
+
+
+def test_doctor_counts_cores_where_no_resource_manager_counts_the_ranks(cairn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+                                                                        ) -> None:
+    """And no option of the command line allows more."""
+    mpirun = tmp_path / "mpirun"
+    mpirun.write_text("#!/bin/sh\necho 'mpirun (Open MPI) 4.1.4'\n")
+    mpirun.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.delenv("OMPI_MCA_rmaps_base_oversubscribe", raising=False)
+    (tmp_path / "hosts").write_text("localhost\n")
+    pbs = {"PBS_JOBID": "7", "PBS_NODEFILE": str(tmp_path / "hosts")}
+    outputs = [call(cairn, tmp_path, "doctor")[1], call(cairn, tmp_path, "doctor", **pbs)[1],
+               call(cairn, tmp_path, "doctor", "mpirun", "--oversubscribe", "true")[1]]
+    assert ["starts at most" in output for output in outputs] == [True, False, False], outputs
 
 
 @pytest.mark.parametrize("told", PMI_LISTS)

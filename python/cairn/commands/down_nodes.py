@@ -30,7 +30,7 @@ def parser() -> argparse.ArgumentParser:
     add("-r", "--reason", action="store_true", help="Print one node in a line, with the reason")
     add("-j", "--joblauncher", dest="launcher", help=argparse.SUPPRESS)
     add("-f", "--free", action="store_true", help=argparse.SUPPRESS)
-    add("-l", "--log", action="store_true", help="write the nodes into the log of the job, each as NODE_FAIL")
+    add("-l", "--log", action="store_true", help="Write the nodes into the log of the job, each as NODE_FAIL")
     add("-s", "--secs", type=float, help=argparse.SUPPRESS)
     return made
 
