@@ -277,6 +277,7 @@ complete -c cairn -n '__fish_seen_subcommand_from down-nodes' -s p -l prefix -x 
 complete -c cairn -n '__fish_seen_subcommand_from down-nodes' -l json -d 'Print JSON'
 complete -c cairn -n '__fish_seen_subcommand_from down-nodes' -s d -l down -x -d 'Nodes that are known to be down; they are not tested'
 complete -c cairn -n '__fish_seen_subcommand_from down-nodes' -s r -l reason -d 'Print one node in a line, with the reason'
+complete -c cairn -n '__fish_seen_subcommand_from down-nodes' -s l -l log -d 'Write the nodes into the log of the job, each as NODE_FAIL'
 complete -c cairn -n '__fish_seen_subcommand_from scavenge-node' -s h -l help -d 'Show this help'
 complete -c cairn -n '__fish_seen_subcommand_from scavenge-node' -s V -l version -d 'Show the version'
 complete -c cairn -n '__fish_seen_subcommand_from scavenge-node' -l dataset -x -d 'The number, name or UUID of a dataset; if not given, all that are not in the prefix directory'

@@ -294,9 +294,17 @@ TEST_P(SessionAway, WhatOtherRanksWroteKeepsNoRunFromGoingOnThatCouldNotSeeIt) {
     EXPECT_TRUE(rank.session->finalize());
   });
   cluster_.lose_all_nodes();
-  cluster_.away_at_init(GetParam(), [](JobRank& rank) {
-    rank.expect_written(2);
-    rank.expect_written(3);
+  cluster_.put_away();
+  cluster_.put_in_its_place(GetParam());
+  cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+    rank.hook = AwayCluster::refuses_new_folders(rank);
+    ASSERT_TRUE(rank.init());
+    EXPECT_FALSE(rank.session->have_restart().value());
+    rank.hook = nullptr;
+    rank.comm.barrier();
+    if (rank.number() == 0) cluster_.bring_back();
+    rank.comm.barrier();
+    for (const int dataset : {2, 3}) rank.expect_written(dataset);
     EXPECT_TRUE(rank.session->finalize());
   });
   EXPECT_EQ(cluster_.restart(four_nodes()), 3);
