@@ -296,7 +296,7 @@ TEST_P(SessionAway, WhatOtherRanksWroteKeepsNoRunFromGoingOnThatCouldNotSeeIt) {
   cluster_.lose_all_nodes();
   cluster_.put_away();
   cluster_.put_in_its_place(GetParam());
-  cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+  cluster_.run(four_nodes(), [&](JobRank& rank) {
     rank.hook = AwayCluster::refuses_new_folders(rank);
     ASSERT_TRUE(rank.init());
     EXPECT_FALSE(rank.session->have_restart().value());

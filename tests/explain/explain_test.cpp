@@ -360,7 +360,9 @@ TEST_F(ExplainPrefix, QuarantinedAndDroppedOnesAreToldWithTheWayBack) {
     ASSERT_TRUE(keeper.drop(named(keeper, "ckpt.2").info));
   });
   ASSERT_EQ(explain(), 0);
-  EXPECT_TRUE(out_.starts_with("a restart with 8 ranks would START FROM SCRATCH, although"))
+  EXPECT_TRUE(out_.starts_with(
+      "a restart with 8 ranks would START FROM SCRATCH: there is a checkpoint, but "
+      "dataset 4 (ckpt.4) is not used"))
       << out_;
   EXPECT_TRUE(shows(
       "it is in quarantine, because 3 restarts from it have died\n  -> cairn index quarantine "
