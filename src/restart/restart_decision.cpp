@@ -20,6 +20,8 @@ bool has_another_way(const RestartAttempt& attempt) {
   return attempt.step == RestartStep::fetch && attempt.code == Code::no_space;
 }
 
+RestartDecision refuse(const Error& why) { return {RestartStep::refuse, {}, why.code, why.text}; }
+
 class Decider {
  public:
   Decider(const RestartFacts& facts, const Settings& settings, const RestartAttempts& attempts)
@@ -267,10 +269,6 @@ class Decider {
   }
 
   // --- the end ---
-
-  static RestartDecision refuse(const Error& why) {
-    return {RestartStep::refuse, {}, why.code, why.text};
-  }
 
   /// What could not be copied now may be copied the next time.
   RestartDecision refuse_others(const CachedDataset& others) const {
