@@ -47,4 +47,11 @@ const CachedDataset* only_others_have(const std::vector<CachedDataset>& datasets
   return is_it ? &*newest : nullptr;
 }
 
+const CachedDataset* refused_for_its_ranks(const std::vector<CachedDataset>& datasets,
+                                           const Settings& settings) {
+  if (settings.on_mismatch == OnMismatch::fresh) return nullptr;
+  const bool is_elsewhere = is_elastic(settings) && only_others_have(datasets) == nullptr;
+  return is_elsewhere ? nullptr : mismatched(datasets);
+}
+
 }  // namespace cairn

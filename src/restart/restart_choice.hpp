@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "config/settings.hpp"
 #include "recovery/cached_dataset.hpp"
 
 namespace cairn {
@@ -18,6 +19,14 @@ const CachedDataset* restart_choice(const std::vector<CachedDataset>& datasets, 
 /// The newest dataset, if another number of ranks has written it: nothing may be begun in its
 /// place. What cannot be restored, is left alone or in quarantine does not count.
 const CachedDataset* mismatched(const std::vector<CachedDataset>& datasets);
+
+/// CAIRN_ELASTIC=1, in a run that may read the prefix directory.
+inline bool is_elastic(const Settings& settings) { return settings.elastic && settings.fetch; }
+
+/// That one, where the settings do not let a run pass it over: the run fails with wrong_ranks. Null
+/// also where an elastic run reads it in the prefix directory.
+const CachedDataset* refused_for_its_ranks(const std::vector<CachedDataset>& datasets,
+                                           const Settings& settings);
 
 /// wrong_ranks for that one, with what the user can do.
 Error wrong_ranks(const CachedDataset& dataset, std::uint32_t ranks);

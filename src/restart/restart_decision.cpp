@@ -42,7 +42,8 @@ class Decider {
       return {RestartStep::offer_copy, others->info.uuid, {}, {}};
     if (left_out_ != nullptr && settings_.on_fetch_fail == OnFetchFail::stop)
       return refuse({failed_opening()->code, left_out_->reason});
-    if (const CachedDataset* others = refused_for_its_ranks()) return refuse_others(*others);
+    if (const CachedDataset* others = refused_for_its_ranks(facts_.cached, settings_))
+      return refuse_others(*others);
     if (cached_ != nullptr && (was_taken(newest_cached_) || facts_.asked_for == newest_cached_))
       return {RestartStep::take_cached, newest_cached_, {}, {}};
     if (step_of_next_ == FetchStep::refuse && last_failure() == nullptr)
@@ -70,8 +71,6 @@ class Decider {
  private:
   // --- the caches ---
 
-  bool is_elastic() const { return settings_.elastic && settings_.fetch; }
-
   bool has_failed(RestartStep step, const Uuid& dataset) const {
     return std::any_of(attempts_.begin(), attempts_.end(), [&](const RestartAttempt& attempt) {
       return attempt.step == step && attempt.dataset == dataset && attempt.has_failed();
@@ -87,17 +86,9 @@ class Decider {
 
   /// Nothing would be rebuilt, for which all its ranks are needed.
   const CachedDataset* to_be_offered() const {
-    const CachedDataset* others = is_elastic() ? only_others_have(facts_.cached) : nullptr;
+    const CachedDataset* others = is_elastic(settings_) ? only_others_have(facts_.cached) : nullptr;
     if (others == nullptr || has_failed(RestartStep::offer_copy, others->info.uuid)) return nullptr;
     return others;
-  }
-
-  /// Nothing may be begun in the place of what another number of ranks has written.
-  const CachedDataset* refused_for_its_ranks() const {
-    if (settings_.on_mismatch == OnMismatch::fresh) return nullptr;
-    const CachedDataset* others = mismatched(facts_.cached);
-    const bool is_elsewhere = is_elastic() && only_others_have(facts_.cached) == nullptr;
-    return is_elsewhere ? nullptr : others;
   }
 
   /// SCR_GLOBAL_RESTART: what only the caches have could not be restarted from.

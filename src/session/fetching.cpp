@@ -18,11 +18,15 @@ Status Fetching::take(Communicator& comm, const DatasetRecord& candidate, Restar
   }
   log_end(candidate, taken, step, run_.seconds_since(from_us));
   if (taken) return taken;
-  if (is_damage(taken.error().code))
-    prefix_.book().note_failed(prefix_.owner().keeper(), candidate.info.uuid, taken.error().text);
+  note_damage(candidate.info.uuid, taken);
   run_.shared_log.warning("{} in {} cannot be used: {}", candidate.label(), run_.settings.prefix,
                           taken.error().text);
   return taken;
+}
+
+void Fetching::note_damage(const Uuid& dataset, const Status& taken) const {
+  if (!taken && is_damage(taken.error().code))
+    prefix_.book().note_failed(prefix_.owner().keeper(), dataset, taken.error().text);
 }
 
 void Fetching::log_end(const DatasetRecord& dataset, const Status& taken, RestartStep step,

@@ -7,7 +7,7 @@
 
 namespace cairn {
 
-/// All functions are collective. Their errors are agreed.
+/// Functions with a communicator are collective, and their errors are agreed.
 class Fetching {
  public:
   /// All must outlive this.
@@ -19,6 +19,9 @@ class Fetching {
   Status check_in_place(Communicator& comm, const DatasetRecord& candidate);
   /// One of these two, as the decision says: logged and told, and what is damaged is noted.
   Status take(Communicator& comm, const DatasetRecord& candidate, RestartStep step, bool is_begun);
+  /// If this is the error of a dataset that is damaged in the prefix directory, no later run is to
+  /// try it.
+  void note_damage(const Uuid& dataset, const Status& taken) const;
 
  private:
   Result<RankRecord> fetch_aside(Communicator& comm, const DatasetRecord& candidate, Store& store);

@@ -4,6 +4,7 @@
 
 #include "config/remedy.hpp"
 #include "recovery/restore.hpp"
+#include "restart/restart_choice.hpp"
 
 namespace cairn {
 
@@ -145,7 +146,7 @@ Status Flushing::flush_others(Communicator& comm, CachedDataset& dataset) {
 /// there, so that a program may read them itself, whatever its number of ranks.
 void Flushing::flush_datasets_of_others(Communicator& comm) {
   const bool all = run_.settings.flush_on_restart;
-  if (!run_.settings.flush || (!is_elastic() && !all)) return;
+  if (!run_.settings.flush || (!is_elastic(run_.settings) && !all)) return;
   for (auto dataset = cached_.all().rbegin(); dataset != cached_.all().rend(); ++dataset) {
     const bool due = all || dataset->info.is_output();
     if (dataset->state != CachedDataset::State::other_ranks || !due || dataset->flushed) continue;
@@ -194,8 +195,8 @@ Status Flushing::flush_at_end(Communicator& comm) {
 
 /// When a run ends: what is in the caches, and must be in the prefix directory as well.
 bool Flushing::belongs_in_prefix(const CachedDataset& dataset) {
-  const bool readable =
-      dataset.usable() || (is_elastic() && dataset.state == CachedDataset::State::other_ranks);
+  const bool readable = dataset.usable() || (is_elastic(run_.settings) &&
+                                             dataset.state == CachedDataset::State::other_ranks);
   const bool wanted = is_wanted_ && &dataset == cached_.newest_checkpoint();
   return run_.settings.flush && readable && (dataset.info.is_output() || wanted);
 }

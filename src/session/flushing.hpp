@@ -51,7 +51,6 @@ class Flushing {
   void look_for_what_has_gone(Communicator& comm);
   std::vector<Uuid> due_in_prefix();
   Status check_copied(const std::vector<Uuid>& due) const;
-  bool is_elastic() const { return run_.settings.elastic && run_.settings.fetch; }
 
   static constexpr const char* missing = "it does not exist";
 

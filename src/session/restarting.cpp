@@ -27,11 +27,10 @@ Uuid Restarting::newest_restorable() const {
 }
 
 Status Restarting::check_ranks() const {
-  if (run_.settings.on_mismatch == OnMismatch::fresh || went_on_from_) return {};
-  const CachedDataset* others = mismatched(cached_.all());
-  const bool is_elsewhere = is_elastic() && only_others_have(cached_.all()) == nullptr;
-  if (others != nullptr && !is_elsewhere)
+  if (went_on_from_) return {};
+  if (const CachedDataset* others = refused_for_its_ranks(cached_.all(), run_.settings))
     return tl::unexpected(wrong_ranks(*others, run_.unsigned_ranks()));
+  if (run_.settings.on_mismatch == OnMismatch::fresh) return {};
   // What came to be seen after the answer keeps nobody from going on.
   if (is_over_ || is_answered_) return {};
   return prefix_.check_ranks(run_.unsigned_ranks(), newest_restorable());
@@ -341,8 +340,7 @@ Status Restarting::take_copy(Communicator& comm, const Uuid& uuid) {
   const auto record = prefix_.listed(comm, uuid);
   if (!record) return fail(Code::lost, "it is no longer in {}", run_.settings.prefix);
   Status taken = fetching_.check_in_place(comm, *record);
-  if (!taken && is_damage(taken.error().code))
-    prefix_.book().note_failed(prefix_.owner().keeper(), uuid, taken.error().text);
+  fetching_.note_damage(uuid, taken);
   return taken;
 }
 

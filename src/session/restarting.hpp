@@ -74,7 +74,6 @@ class Restarting {
   void report_what_is_passed_over();
   void warn_from_scratch(const std::string& why);
   std::string what_caches_lost() const;
-  bool is_elastic() const { return run_.settings.elastic && run_.settings.fetch; }
   Uuid newest_restorable() const;
 
   ThisRun& run_;

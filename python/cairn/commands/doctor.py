@@ -64,17 +64,17 @@ def parser() -> argparse.ArgumentParser:
 
 def check_launchers(ask: Ask = ask_here) -> Iterator[Finding]:
     """Something must start the program; whose each launcher is, it tells itself."""
-    told = {name: ask([name, "--version"]) for name in LAUNCHERS if shutil.which(name)}
+    answers = {name: ask([name, "--version"]) for name in LAUNCHERS if shutil.which(name)}
     remedy = "load the module of the MPI with which the program was built, or set PATH"
-    if not told:
+    if not answers:
         yield Finding(BAD, "no launcher of MPI programs was found", remedy)
-    works = any(answer.code == 0 for answer in told.values())
-    for name, answer in told.items():
+    works = any(answer.code == 0 for answer in answers.values())
+    for name, answer in answers.items():
         if answer.code == 0:
             yield Finding(GOOD, f"launcher {name}: {whose(answer.text)}")
         else:
             yield Finding(NOTE if works else BAD, f"launcher {name} does not work: {first_line(answer.text)}", remedy)
-    if told.get("srun", Answer(1, "")).code == 0:
+    if answers.get("srun", Answer(1, "")).code == 0:
         yield from check_srun(ask)
 
 
@@ -89,9 +89,9 @@ class OpenMpiHere:
 
     def check(self, ask: Ask = ask_here) -> Iterator[Finding]:
         """Findings only where something is not good."""
-        told = {name: ask([name, "--version"]) for name in MPI_LAUNCHERS if shutil.which(name)}
-        works = [name for name, answer in told.items() if answer.code == 0]
-        names = [name for name in works if family_of_launcher(told[name].text) == OPEN_MPI]
+        answers = {name: ask([name, "--version"]) for name in MPI_LAUNCHERS if shutil.which(name)}
+        works = [name for name, answer in answers.items() if answer.code == 0]
+        names = [name for name in works if family_of_launcher(answers[name].text) == OPEN_MPI]
         if not names:
             return
         launchers = " and ".join(names)

@@ -148,9 +148,9 @@ MUTATIONS = [
     Mutation("SCR_CACHE_PURGE removes nothing", "src/session/recover_cache.cpp",
              "for (const HeldPart& part : dataset.parts) CAIRN_TRY(store.remove(part.folder));",
              "(void)dataset;"),
-    Mutation("another number of ranks is not refused", "src/restart/restart_decision.cpp",
-             "return is_elsewhere ? nullptr : others;",
-             "return is_elsewhere || others != nullptr ? nullptr : others;"),
+    Mutation("another number of ranks is not refused", "src/restart/restart_choice.cpp",
+             "return is_elsewhere ? nullptr : mismatched(datasets);",
+             "return is_elsewhere ? mismatched(datasets) : nullptr;"),
     Mutation("SCR_DISTRIBUTE=0 is not heeded", "src/recovery/survey.cpp",
              "if (!distribute) return Verdict::not_distributed;", "(void)distribute;"),
     # cleaning
