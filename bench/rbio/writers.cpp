@@ -1,6 +1,9 @@
 #include "rbio/writers.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <thread>
 
 #include "mpi_timing.hpp"
 
@@ -97,9 +100,10 @@ class CollectiveWriter : public Writer {
 
 class RbioWriter : public Writer {
  public:
-  RbioWriter(MPI_Comm comm, const WriterOptions& options, const std::vector<FieldData>& fields) {
-    const std::string directory = options.directory + "/series";
-    check_rbio(rbio_open(comm, directory.c_str(), options.kind.c_str(), &series_));
+  RbioWriter(MPI_Comm comm, const WriterOptions& options, const std::vector<FieldData>& fields)
+      : directory_(options.directory + "/series") {
+    MPI_Comm_rank(comm, &rank_);
+    check_rbio(rbio_open(comm, directory_.c_str(), options.kind.c_str(), &series_));
     for (std::size_t i = 0; i < fields.size(); ++i)
       check_rbio(rbio_add_field(series_, fmt::format("field{}", i).c_str(), RBIO_FLOAT64, 1,
                                 fields[i].data, fields[i].count, nullptr));
@@ -116,6 +120,10 @@ class RbioWriter : public Writer {
     check_rbio(rbio_test(series_, ticket_, &finished));
     return finished == 0;
   }
+  void remove_older() override {
+    while (rank_ == 0 && is_removing()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    barrier();
+  }
   rbio_statistics_t statistics() const override {
     rbio_statistics_t result{};
     check_rbio(rbio_statistics(series_, &result));
@@ -123,8 +131,18 @@ class RbioWriter : public Writer {
   }
 
  private:
+  bool is_removing() const { return entries("", "step.") > 1 || entries("/.rbio", "removed.") > 0; }
+  std::ptrdiff_t entries(const char* folder, const char* beginning) const {
+    namespace fs = std::filesystem;
+    return std::count_if(fs::directory_iterator(directory_ + folder), fs::directory_iterator(),
+                         [&](const fs::directory_entry& entry) {
+                           return entry.path().filename().string().starts_with(beginning);
+                         });
+  }
   void check_rbio(int code) const { check(code == RBIO_SUCCESS, rbio_error_text(series_)); }
 
+  const std::string directory_;
+  int rank_ = 0;
   rbio_series* series_ = nullptr;
   rbio_ticket ticket_ = RBIO_NO_TICKET;
 };

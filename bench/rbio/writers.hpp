@@ -30,7 +30,8 @@ class Writer {
   virtual bool is_writing() { return false; }
   /// Returns when all that was begun is stored.
   virtual void wait() {}
-  /// What rbIO does by itself, in its thread. Its time is not charged.
+  /// Returns when no older checkpoint is being removed: by this call, or by the thread of rbIO,
+  /// which does it while the program computes. Its time is not charged.
   virtual void remove_older() {}
   virtual rbio_statistics_t statistics() const { return {}; }
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 
+#include "base/stream_copy.hpp"
 #include "records/wire.hpp"
 
 namespace cairn::rbio {
@@ -41,7 +42,7 @@ void copy_fields(const std::vector<Field>& fields, const std::vector<std::uint64
   for (std::size_t i = 0; i < fields.size(); ++i) {
     const Bytes content = fields[i].content();
     const MutableBytes place = buffer.subspan(places[i], content.size());
-    if (!content.empty()) std::memcpy(place.data(), content.data(), content.size());
+    stream_copy(place, content);
   }
 }
 
