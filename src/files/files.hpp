@@ -73,6 +73,15 @@ class File {
   /// As Files::set_attributes, of a file that is open in any way, and the way to it not walked
   /// again.
   virtual Status set_attributes(std::uint32_t mode, const FileTimes& times) = 0;
+  /// As write_at, of much data that nobody reads soon. Where the file system and the places in
+  /// memory and file allow it, the device takes the bytes from `data` itself, which must not change
+  /// meanwhile: that spares the processor a copy, and the memory its pages. Else the kernel begins
+  /// to write them at once, so that little is left to the sync. Durable only after sync().
+  virtual Status write_past_cache(std::uint64_t offset, Bytes data) {
+    CAIRN_TRY(write_at(offset, data));
+    start_writing(offset, data.size());
+    return {};
+  }
   /// A hint: these bytes will be synced later, and may be on their way already. Length 0: all from
   /// there on.
   virtual void start_writing(std::uint64_t /*offset*/, std::uint64_t /*length*/) {}

@@ -34,6 +34,10 @@ class HookedFile final : public File {
     CAIRN_TRY(gate_->pass("write", path_, {}, data.size()));
     return inner_->write_at(offset, data);
   }
+  Status write_past_cache(std::uint64_t offset, Bytes data) override {
+    CAIRN_TRY(gate_->pass("write", path_, {}, data.size()));
+    return inner_->write_past_cache(offset, data);
+  }
   Status resize(std::uint64_t bytes) override {
     CAIRN_TRY(gate_->pass("resize", path_));
     return inner_->resize(bytes);

@@ -67,6 +67,18 @@ class PosixFile final : public File {
     return write_all(descriptor_, path_, offset, data);
   }
 
+  /// Whole pages go past the cache, what is before and after them does not.
+  Status write_past_cache(std::uint64_t offset, Bytes data) override {
+    const std::size_t head =
+        std::min<std::size_t>((page_bytes - offset % page_bytes) % page_bytes, data.size());
+    const std::size_t pages = (data.size() - head) / page_bytes * page_bytes;
+    if (pages == 0 || !is_page(data.data() + head) || !open_past_cache())
+      return File::write_past_cache(offset, data);
+    CAIRN_TRY(File::write_past_cache(offset, data.first(head)));
+    CAIRN_TRY(write_pages(offset + head, data.subspan(head, pages)));
+    return File::write_past_cache(offset + head + pages, data.subspan(head + pages));
+  }
+
   Status resize(std::uint64_t bytes) override {
     const auto resized =
         uninterrupted([&] { return ::ftruncate(descriptor_.number(), static_cast<off_t>(bytes)); });
@@ -98,6 +110,45 @@ class PosixFile final : public File {
   }
 
  private:
+  static constexpr std::size_t page_bytes = 4096;
+
+  static bool is_page(const std::byte* place) {
+    return reinterpret_cast<std::uintptr_t>(place) % page_bytes == 0;
+  }
+
+  /// False where the file system has no such way. In memory there is nothing to spare.
+  bool open_past_cache() {
+    if (tried_past_cache_) return past_cache_.has_value();
+    tried_past_cache_ = true;
+    const auto type = file_system_of(descriptor_, path_);
+    if (!type || is_memory_file_system(*type)) return false;
+    const std::string same_file = fmt::format("/proc/self/fd/{}", descriptor_.number());
+    const int number = ::open(same_file.c_str(), O_WRONLY | O_DIRECT | O_CLOEXEC);
+    if (number >= 0) past_cache_.emplace(number);
+    return past_cache_.has_value();
+  }
+
+  /// A file system may open a file so, and take nothing then, or end in the middle of a page: the
+  /// rest goes the usual way, which also tells why if it cannot be written at all.
+  Status write_pages(std::uint64_t offset, Bytes data) {
+    std::size_t done = 0;
+    {
+      const std::scoped_lock turn(turn_);
+      while (done < data.size() && done % page_bytes == 0) {
+        const auto put = uninterrupted([&] {
+          return ::pwrite(past_cache_->number(), data.data() + done,
+                          std::min(data.size() - done, longest_transfer_bytes),
+                          static_cast<off_t>(offset + done));
+        });
+        if (put <= 0) break;
+        done += static_cast<std::size_t>(put);
+      }
+    }
+    if (done == data.size()) return {};
+    past_cache_.reset();
+    return File::write_past_cache(offset + done, data.subspan(done));
+  }
+
   Status synced(int (*call)(int)) const {
     if (uninterrupted([&] { return call(descriptor_.number()); }) != 0)
       return tl::unexpected<Error>(errno_error(errno, "sync", path_));
@@ -106,6 +157,8 @@ class PosixFile final : public File {
 
   std::mutex& turn_;
   Descriptor descriptor_;
+  bool tried_past_cache_ = false;
+  std::optional<Descriptor> past_cache_;  ///< the same file
   std::string path_;
   const std::optional<std::uint64_t> size_;  ///< where it is open for reading only
 };

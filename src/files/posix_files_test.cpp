@@ -3,15 +3,19 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <csignal>
 #include <fstream>
 #include <sstream>
 
+#include "files/descriptor.hpp"
 #include "files/temporary_folder.hpp"
 
 namespace cairn {
@@ -118,6 +122,70 @@ TEST_P(PosixFiles, AWriteThatStopsHalfwayIsAnError) {
   ASSERT_FALSE(written);
   EXPECT_TRUE(mentions(written.error(), "cannot write " + folder_ / "f"));
   EXPECT_EQ(*(*file)->size(), 1000U);  // so the first call was short and a second followed
+}
+
+/// Memory that begins a page, as that of a buffer that was mapped.
+MutableBytes whole_pages() {
+  alignas(4096) static std::array<std::byte, 10 * 4096> pages;
+  for (std::size_t i = 0; i < pages.size(); ++i) pages[i] = static_cast<std::byte>(i % 251);
+  return pages;
+}
+
+std::size_t pages_in_cache(const std::string& path) {
+  const OpenFile file = *open_regular(path, O_RDONLY, "read");
+  void* mapping = ::mmap(nullptr, file.size(), PROT_READ, MAP_SHARED, file.descriptor.number(), 0);
+  std::vector<unsigned char> is_there((file.size() + 4095) / 4096);
+  EXPECT_EQ(::mincore(mapping, file.size(), is_there.data()), 0);
+  ::munmap(mapping, file.size());
+  return static_cast<std::size_t>(
+      std::count_if(is_there.begin(), is_there.end(), [](auto page) { return (page & 1) != 0; }));
+}
+
+TEST_P(PosixFiles, WhatIsWrittenPastTheCacheIsThereWhereverItLies) {
+  const MutableBytes data = whole_pages();
+  for (const std::size_t from : {0U, 1U, 512U, 4000U})
+    for (const std::size_t to : {0U, 1U, 4000U, 4096U, 4608U})
+      for (const std::size_t length : {0U, 1U, 96U, 4096U, 4097U, 8192U, 20000U}) {
+        const auto file = files_->create(folder_ / "f", 0600);
+        ASSERT_TRUE(file) << file.error().text;
+        ASSERT_TRUE((*file)->write_at(0, Blob(40000, std::byte{0xee})));
+        const auto written = (*file)->write_past_cache(to, data.subspan(from, length));
+        ASSERT_TRUE(written) << written.error().text;
+        ASSERT_TRUE((*file)->sync());
+        Blob expected(40000, std::byte{0xee});
+        std::copy_n(data.begin() + static_cast<std::ptrdiff_t>(from), length,
+                    expected.begin() + static_cast<std::ptrdiff_t>(to));
+        const std::string read = get(folder_ / "f");
+        ASSERT_TRUE(read == text(expected)) << length << " bytes from " << from << " to " << to;
+      }
+}
+
+TEST(PosixFile, WholePagesTakeNoRoomInTheCache) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "f";
+  const Descriptor direct(::open(path.c_str(), O_RDWR | O_CREAT | O_DIRECT | O_CLOEXEC, 0600));
+  if (direct.number() < 0 || *make_posix_files()->is_memory(path))
+    GTEST_SKIP() << "the file system of the temporary folder has no O_DIRECT";
+  const auto file = make_posix_files()->open_for_update(path);
+  ASSERT_TRUE((*file)->write_past_cache(100, whole_pages().subspan(100, 9 * 4096)));
+  ASSERT_TRUE((*file)->sync());
+  EXPECT_EQ(pages_in_cache(path), 2U) << "the first page, and the last one, have only a part of it";
+}
+
+TEST_P(PosixFiles, AWritePastTheCacheThatStopsHalfwayIsAnError) {
+  const auto file = files_->create(folder_ / "f", 0600);
+  ASSERT_TRUE(file);
+  struct rlimit before {};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  struct rlimit narrow = before;
+  narrow.rlim_cur = 2 * 4096 + 100;
+  const auto ignored = ::signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &narrow), 0);
+  const Status written = (*file)->write_past_cache(0, whole_pages().first(4 * 4096));
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  ::signal(SIGXFSZ, ignored);
+  ASSERT_FALSE(written);
+  EXPECT_TRUE(mentions(written.error(), folder_ / "f")) << written.error().text;
 }
 
 TEST_P(PosixFiles, NothingThereIsNotFound) {

@@ -24,15 +24,16 @@ void for_each_message(Span bytes, Each each) {
 }
 
 /// Where this rank's pieces begin in the buffer: as BufferLayout says, without the shares of all.
-std::vector<std::uint64_t> places_of(Communicator& group, const std::vector<Field>& fields) {
-  std::vector<std::int64_t> mine;
-  for (const Field& field : fields) mine.push_back(static_cast<std::int64_t>(field.bytes()));
-  const Scan scan = exclusive_scan(group, mine);
+std::vector<std::uint64_t> places_of(Communicator& group, const Share& mine) {
+  const std::vector<std::int64_t> bytes(mine.bytes.begin(), mine.bytes.end());
+  const Scan scan = exclusive_scan(group, bytes);
   std::vector<std::uint64_t> places;
-  std::int64_t field_begin = 0;
-  for (std::size_t i = 0; i < fields.size(); ++i) {
-    places.push_back(static_cast<std::uint64_t>(field_begin + scan.before[i]));
-    field_begin += scan.total[i];
+  std::uint64_t field_begin = 0;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    const auto before = static_cast<std::uint64_t>(scan.before[i]);
+    field_begin = place_like(mine.offsets[i] - before, field_begin);
+    places.push_back(field_begin + before);
+    field_begin += static_cast<std::uint64_t>(scan.total[i]);
   }
   return places;
 }
@@ -180,8 +181,9 @@ Segment* HandOver::map(Communicator& group, StepBuffer* buffer,
 }
 
 std::vector<Request> HandOver::bring(Communicator& group, const std::vector<Field>& fields,
-                                     const std::vector<Share>& shares, const StepMemory& memory) {
-  const std::vector<std::uint64_t> places = places_of(group, fields);
+                                     const Share& mine, const std::vector<Share>& shares,
+                                     const StepMemory& memory) {
+  const std::vector<std::uint64_t> places = places_of(group, mine);
   if (memory.mapped == nullptr) return send_fields(group, fields, memory.buffer.get());
   Incoming incoming;
   if (group.rank() == 0) incoming = post_receives(group, shares, *memory.buffer);

@@ -43,10 +43,12 @@ class HandOver {
   /// and those it still has. Returns the buffer in this rank; null if it cannot be mapped.
   Segment* map(Communicator& group, StepBuffer* buffer, const std::vector<std::uint64_t>& buffers);
 
-  /// Over one group; `shares` are those of all, on its writer. On return the data of the fields may
-  /// change. Returns messages that are still under way, into or from the buffer of this rank.
+  /// Over one group; `mine` is what this rank writes, and `shares` are those of all, on its writer.
+  /// On return the data of the fields may change. Returns messages that are still under way, into
+  /// or from the buffer of this rank.
   std::vector<Request> bring(Communicator& group, const std::vector<Field>& fields,
-                             const std::vector<Share>& shares, const StepMemory& memory);
+                             const Share& mine, const std::vector<Share>& shares,
+                             const StepMemory& memory);
 
  private:
   const std::shared_ptr<SharedMemory> memory_;

@@ -29,6 +29,12 @@ StepPlan plan_step(Communicator& part, const std::vector<Field>& fields, std::ui
 /// nothing.
 std::vector<Share> gather_shares(Communicator& group, const Share& mine);
 
+/// The first place in a buffer, from `place` on, that lies in its page as `file_offset` does in the
+/// file: from there whole pages can be written past the page cache.
+constexpr std::uint64_t place_like(std::uint64_t file_offset, std::uint64_t place) {
+  return place + (file_offset - place) % part_alignment;
+}
+
 /// The shares of a group in one buffer: field by field, and within a field rank by rank, as in the
 /// file.
 class BufferLayout {

@@ -191,7 +191,7 @@ Result<Ticket> Series::begin(Communicator& comm, std::uint64_t step) {
     begun.job->paced_s = paced_s(start);
   }
   const TimePoint copying = std::chrono::steady_clock::now();
-  begin_messages(shares, std::move(memory), begun.job);
+  begin_messages(plan.mine, shares, std::move(memory), begun.job);
   statistics_.copy_s += seconds_since(copying);
   return note_begun(std::move(begun), start);
 }
@@ -206,10 +206,10 @@ Ticket Series::note_begun(BegunStep begun, TimePoint start) {
 }
 
 /// On return the data of the fields may be changed. In mode sync the writer has all data.
-void Series::begin_messages(const std::vector<Share>& shares, StepMemory memory,
+void Series::begin_messages(const Share& mine, const std::vector<Share>& shares, StepMemory memory,
                             std::shared_ptr<WriteJob> job) {
   if (!page_) notices_.expect_one(*group_);
-  std::vector<Request> requests = hand_over_->bring(*group_, fields_, shares, memory);
+  std::vector<Request> requests = hand_over_->bring(*group_, fields_, mine, shares, memory);
   if (options_.mode == Mode::sync) wait_all(*group_, requests);
   if (job)
     data_.add(std::move(requests), [this, job = std::move(job)] { hand_to_writer(job); });

@@ -151,7 +151,7 @@ class Series {
   /// Waits until all ranks have the memory that they need for the step.
   Result<StepMemory> take_memory(Communicator& comm, const std::vector<Share>& shares);
   Status take_memory_here(const std::vector<Share>& shares, StepMemory& memory);
-  void begin_messages(const std::vector<Share>& shares, StepMemory memory,
+  void begin_messages(const Share& mine, const std::vector<Share>& shares, StepMemory memory,
                       std::shared_ptr<WriteJob> job);
   void hand_to_writer(const std::shared_ptr<WriteJob>& job);
   std::shared_ptr<WriteJob> make_job(const PartHeader& header, std::vector<Share> shares,

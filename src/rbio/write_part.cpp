@@ -39,7 +39,6 @@ std::vector<Extent> extents_of(const std::vector<Share>& shares) {
   return joined;
 }
 
-/// The kernel begins with each piece at once, so that little is left to the sync at the end.
 Status write_data(File& file, const PartTask& task, const WriteGate& gate) {
   std::uint64_t written = 0;
   for (Extent extent : extents_of(task.shares)) {
@@ -47,9 +46,8 @@ Status write_data(File& file, const PartTask& task, const WriteGate& gate) {
       const std::uint64_t length =
           std::min(extent.bytes, write_bytes - extent.file_offset % write_bytes);
       CAIRN_TRY(gate(written));
-      CAIRN_TRY(
-          file.write_at(extent.file_offset, task.buffer.subspan(extent.buffer_offset, length)));
-      file.start_writing(extent.file_offset, length);
+      CAIRN_TRY(file.write_past_cache(extent.file_offset,
+                                      task.buffer.subspan(extent.buffer_offset, length)));
       written += length;
       extent = {extent.file_offset + length, extent.buffer_offset + length, extent.bytes - length};
     }
