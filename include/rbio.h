@@ -31,10 +31,12 @@
  *         CAIRN_E_DIFFERS, and the line lists which ranks called what. It changes nothing.
  *       - After an error, output arguments keep their values, except flags and tickets, which
  *         become 0.
- *  4. Errors of the background. If a step cannot be written, it never appears, and the steps
- *     before it stay. The next collective call of begin, wait or close returns the error, the same
- *     on all ranks. Each error is returned once by such a call, and always by rbio_wait for the
- *     ticket of that step. The series can be used further: the next begin tries anew.
+ *  4. Errors of steps. If a step cannot be written, the steps before it stay. In all modes the next
+ *     collective call of begin, wait or close returns the error, the same on all ranks. Each error
+ *     is returned once by such a call, and always by rbio_wait for the ticket of that step. The
+ *     series can be used further: the next begin tries anew. A step that has failed does not
+ *     appear, unless its bytes were durable, and only its time was over or its directory could not
+ *     get its name: then it may appear later, whole.
  *  5. The process. No call ends or aborts the process, or installs a signal handler. An error
  *     inside MPI ends the job, as MPI does by default; errors of MPI-IO are those of the step.
  *  6. Threads. One thread at a time is inside rbIO, and it must be allowed to call MPI. The
@@ -119,7 +121,10 @@ typedef struct rbio_statistics_t {
  *   mode=sync        begin returns after the writers have written
  *   mode=collective  begin returns after all ranks have written together, by collective MPI-IO
  *                    (coIO): without buffers, so that `memory` and `pace` have no effect. `files`
- *                    is 0 or 1. A file system that hangs holds begin.
+ *                    is 0 or 1. A file system that hangs holds begin, as MPI-IO has no timeout.
+ *                    The MPI-IO of Open MPI (OMPIO) also holds it if the first rank of a file can
+ *                    open it and another rank cannot, although it could just before. With
+ *                    OMPI_MCA_io=romio321 the step fails then, on all ranks.
  *                    The same data give the same bytes in all modes, and any mode restores them.
  *   group=N          N consecutive ranks share a writer; 0: the ranks of a node (default)
  *   files=N          files per step, from 1 to the number of groups; 0: one per group (default)
@@ -144,10 +149,10 @@ CAIRN_EXPORT int rbio_open(MPI_Comm comm, const char* directory, const char* opt
 
 /* Collective. Waits until all begun steps are published or have failed, at most until their
  * timeouts. Messages between nodes that are not complete after another timeout are left to MPI, and
- * their buffers stay until the process ends. Then frees the series and sets *series to NULL, also after an error other than
- * WRONG_STATE and DIFFERS. Returns the error of a step that no call has returned yet, the first if
- * there are several. On success all begun steps are durable, except those whose errors were
- * returned before. */
+ * their buffers stay until the process ends. Then frees the series and sets *series to NULL, also
+ * after an error other than WRONG_STATE and DIFFERS. Returns the error of a step that no call has
+ * returned yet, the first if there are several. On success all begun steps are durable, except
+ * those whose errors were returned before. */
 CAIRN_EXPORT int rbio_close(rbio_series** series);
 
 /* ---- fields ---- */
@@ -216,7 +221,7 @@ CAIRN_EXPORT int rbio_progress(rbio_series* series);
  * for all steps that were begun.
  * `restored` receives the step that was read; may be NULL. Every byte is verified against its
  * checksum. With RBIO_NEWEST, if a step is damaged, rank 0 prints a warning, and the next older one
- * is tried.
+ * is tried; if a step cannot be read now, the error is returned, as it may be the newest.
  * Errors: NOT_FOUND (no such step; for RBIO_NEWEST: there is no step at all, as in a first run, and
  * no line is printed), CORRUPT (for RBIO_NEWEST: there are steps, and all are damaged),
  * BAD_ARGUMENT (a field is not in the step, has another type, or the counts do not add up),
@@ -224,15 +229,16 @@ CAIRN_EXPORT int rbio_progress(rbio_series* series);
 CAIRN_EXPORT int rbio_restore(rbio_series* series, int64_t step, int64_t* restored);
 
 /* Collective. Sets *count to the number of published steps, and stores at most `capacity` of them
- * in `steps`, the newest first. `steps` may be NULL if `capacity` is 0. The arguments may differ.
- * First waits for all steps that were begun, as the next two calls do.
- * Errors: BAD_ARGUMENT, IO. */
+ * in `steps`, the newest first. Leaves out a step whose header is damaged, with a warning. `steps`
+ * may be NULL if `capacity` is 0. The arguments may differ. First waits for all steps that were
+ * begun, as the next two calls do.
+ * Errors: BAD_ARGUMENT, CORRUPT (there are steps, and all are damaged), NEWER_FORMAT, IO. */
 CAIRN_EXPORT int rbio_steps(rbio_series* series, int64_t* steps, int capacity, int* count);
 
 /* Collective. Sets *count to the elements of `field` that `rank` wrote in `step`, or, for
  * RBIO_ALL_RANKS, to those of all ranks. RBIO_NEWEST: of the newest step whose tables are whole.
- * `rank` may differ. Errors: NOT_FOUND (no such step), BAD_ARGUMENT (no such field or rank),
- * CORRUPT, NEWER_FORMAT, IO. */
+ * `rank` may differ. Errors: NOT_FOUND (no such step; for RBIO_NEWEST: no step at all),
+ * BAD_ARGUMENT (no such field or rank), CORRUPT, NEWER_FORMAT, IO. */
 CAIRN_EXPORT int rbio_stored_count(rbio_series* series, int64_t step, const char* field, int rank,
                                    int64_t* count);
 

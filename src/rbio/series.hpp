@@ -109,20 +109,17 @@ class Series {
   Statistics statistics() const;
 
   /// Fills the fields from `step`, or from the newest one that is whole; returns which it was.
-  /// not_found if there is no such step; corrupt if there are steps, and none of them is whole.
+  /// not_found if there is no such step; corrupt if there are steps, and none of them is whole; the
+  /// error of reading if one cannot be read now, as it may be the newest.
   /// Waits for all steps that were begun, as the next two do.
   Result<std::uint64_t> restore(Communicator& comm, std::optional<std::uint64_t> step);
   /// not_found if there is no such step.
   Result<StepIndex> index_of(Communicator& comm, std::uint64_t step);
-  /// In the order in which they were written, without those that cannot be read.
+  /// In the order in which they were written, without those that are damaged. corrupt if there are
+  /// steps, and all are damaged; the error of reading if one may be newer, and cannot be read now.
   Result<std::vector<std::uint64_t>> steps(Communicator& comm);
 
  private:
-  struct FoundSteps {
-    std::vector<std::uint64_t> readable;
-    std::uint64_t unreadable = 0;  ///< how many
-  };
-
   struct BegunStep {
     Ticket ticket = 0;
     std::uint64_t step = 0;
@@ -173,7 +170,7 @@ class Series {
   void finish_messages();
   Status outcome_of(Ticket ticket);
   Status first_unreported();
-  Result<FoundSteps> find_steps(Communicator& comm);
+  Error all_are_damaged() const;
   Status check_existence(std::uint64_t step);
   Status restore_one(Communicator& comm, std::uint64_t step);
 

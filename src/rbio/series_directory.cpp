@@ -16,6 +16,18 @@ constexpr std::uint32_t open_mode = 0777;
 
 bool is_absent(const Error& error) { return error.code == Code::not_found; }
 
+/// As make_folders(); the names of those that are new are durable.
+Status make_durable_folders(Files& files, const std::string& path) {
+  const std::string above = folder_of(path);
+  auto is_new = files.make_new_folder(path, open_mode);
+  if (!is_new && is_absent(is_new.error()) && above != path) {
+    CAIRN_TRY(make_durable_folders(files, above));
+    is_new = files.make_new_folder(path, open_mode);
+  }
+  if (!is_new) return tl::unexpected(is_new.error());
+  return *is_new ? files.sync_folder(above) : Status{};
+}
+
 }  // namespace
 
 std::string SeriesDirectory::step_path(std::uint64_t step) const {
@@ -27,7 +39,7 @@ std::string SeriesDirectory::attempt_path(const Attempt& attempt, std::uint64_t 
 }
 
 Result<std::uint64_t> SeriesDirectory::open_for_writing() {
-  CAIRN_TRY(make_folders(files_, work_path(), open_mode));
+  CAIRN_TRY(make_durable_folders(files_, work_path()));
   auto lock = files_.lock(work_path() + "/lock");
   if (!lock && lock.error().code == Code::busy)
     return fail(
@@ -111,7 +123,10 @@ Result<Publication> SeriesDirectory::publish(const Attempt& attempt, std::uint64
     CAIRN_TRY(files_.remove_folder(step_path(step) + "/" + std::string(claim_name)));
     return Publication::by_others;
   }
-  if (there) CAIRN_TRY(put_aside(step));
+  if (there) {
+    CAIRN_TRY(files_.sync_folder(work_path()));  // else a power failure could take both
+    CAIRN_TRY(put_aside(step));
+  }
   CAIRN_TRY(files_.rename(folder, step_path(step)));
   CAIRN_TRY(files_.sync_folder(path_));
   CAIRN_TRY(files_.sync_folder(work_path()));
@@ -138,11 +153,13 @@ Status SeriesDirectory::remove_all_but(std::size_t keep) {
   return {};
 }
 
-/// A step is removed by a rename first, so that no reader ever sees half of one.
+/// A step is removed by a rename first, so that no reader ever sees half of one, also after a power
+/// failure.
 Status SeriesDirectory::put_aside(std::uint64_t step) {
   const std::string aside = work_path() + "/" + removed_name(step);
   CAIRN_TRY(remove_all(files_, aside));
   CAIRN_TRY(files_.rename(step_path(step), aside));
+  CAIRN_TRY(files_.sync_folder(path_));
   return remove_all(files_, aside);
 }
 

@@ -279,6 +279,32 @@ TEST_F(SeriesNodesTest, ABufferThatGrowsStaysWithinTheLimitOnAnotherNode) {
   });
 }
 
+TEST_F(SeriesNodesTest, InModeSyncDataHaveArrivedAndAreWrittenWhenBeginReturns) {
+  Shape shape = shape_of(4);
+  shape.options.mode = Mode::sync;
+  run(4, [&](Communicator& comm) {
+    const auto series = open_series(comm, *files_, directory(), shape);
+    Program program(*series, comm.rank(), comm.size());
+    program.compute(1);
+    set_closed(comm, true);
+    std::thread releases;
+    if (comm.rank() == 0)
+      releases = std::thread([&] {
+        std::this_thread::sleep_for(100ms);
+        is_closed_ = false;
+      });
+    const auto begun = series->begin(comm, 1);
+    if (comm.rank() == 0) {
+      EXPECT_TRUE(is_published(1)) << "the writer has written";
+    }
+    program.forget();
+    if (releases.joinable()) releases.join();
+    ASSERT_TRUE(begun) << begun.error().text;
+    EXPECT_TRUE(series->close(comm));
+  });
+  expect_restored(*files_, directory(), shape_of(2), 1);
+}
+
 TEST_F(SeriesNodesTest, SplitWritersReceiveFromOtherNodes) {
   Shape shape = shape_of(4);
   shape.options.mode = Mode::split;

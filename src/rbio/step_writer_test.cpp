@@ -63,6 +63,45 @@ TEST_F(StepWriterTest, WithoutAThreadNothingWaitsForTheNextStep) {
   EXPECT_LT(std::chrono::steady_clock::now() - paced->begun, 30s);
 }
 
+TEST_F(StepWriterTest, PausesEndWhenARankWaitsAndAreNoTimeOfWriting) {
+  std::atomic<int> writes = 0;
+  const auto watched = make_hooked_files(*files_, [&](const FileOperation& operation) -> Status {
+    if (operation.name == "write") ++writes;
+    return {};
+  });
+  const auto threaded = writer(*watched, true);
+  const auto paced = job();
+  paced->paced_s = 3600;
+  threaded->post(paced);
+  while (writes == 0) std::this_thread::sleep_for(1ms);
+  std::this_thread::sleep_for(200ms);
+  EXPECT_EQ(writes, 1) << "the second piece is due in half an hour";
+  EXPECT_FALSE(threaded->is_done(*paced));
+  const auto waiting = std::chrono::steady_clock::now();
+  EXPECT_TRUE(threaded->wait_until_done(*paced, waiting + 60s));
+  EXPECT_EQ(threaded->take_result(*paced).value(), Publication::published);
+  const std::chrono::duration<double> since = std::chrono::steady_clock::now() - paced->begun;
+  EXPECT_LT(threaded->write_s(), since.count() - 0.1);
+}
+
+TEST_F(StepWriterTest, WritesAreLargeAndAligned) {
+  std::vector<std::uint64_t> sizes;
+  const auto watched = make_hooked_files(*files_, [&](const FileOperation& operation) -> Status {
+    if (operation.name == "write" && operation.path.ends_with(part_name(0)))
+      sizes.push_back(operation.bytes);
+    return {};
+  });
+  const auto sync = writer(*watched, false);
+  const auto posted = job();
+  sync->post(posted);
+  ASSERT_TRUE(sync->take_result(*posted));
+  ASSERT_EQ(sizes.size(), 5U);  // three pieces, the table and the header
+  const std::uint64_t offset = posted->task.header.fields[0].offset;
+  EXPECT_EQ((offset + sizes[0]) % write_bytes, 0U);
+  EXPECT_EQ(sizes[1], write_bytes);
+  EXPECT_EQ(sizes[0] + sizes[1] + sizes[2], 2 * write_bytes + 1);
+}
+
 TEST_F(StepWriterTest, TheTimeOfWritingHasTheSyncs) {
   std::atomic<int> syncs = 0;
   const auto slow = make_hooked_files(*files_, [&](const FileOperation& operation) -> Status {

@@ -15,7 +15,7 @@ from steps import Steps  # noqa: E402
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     add_build_option(parser)
-    parser.addoption("--all-moments", action="store_true", help="kill at each moment, and not only at some")
+    parser.addoption("--all-moments", action="store_true", help="kill at each moment, not only at some, and test what takes much memory")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

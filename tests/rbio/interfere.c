@@ -4,8 +4,10 @@
  *   TRACE      a path; rank R appends a line "CALL PATH" for each change to TRACE.R
  *   KILL_AT    "RANK NUMBER": SIGKILL just before that change, counted from 0
  *   KILL_ALL   with it, all ranks of the simulated cluster get SIGKILL
- *   FAIL       "RANK CALL ERRNO": each such call fails with that number; "open" is no change, but
- *              may fail: that of an existing file for writing
+ *   FAIL       "RANK CALL ERRNO [SKIP]": each such call but the first SKIP fails with that number;
+ *              "open" is no change, but may fail: that of an existing file for writing
+ *   HANG       "RANK CALL": each such call never returns
+ *   HOLES      pwrite leaves holes where the data are zero: for files that are larger than the disk
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -23,7 +25,7 @@
 
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
-static atomic_int changes;
+static atomic_int changes, matching_calls;
 
 static int my_rank(void) {
   const char* rank = getenv("OMPI_COMM_WORLD_RANK");
@@ -65,13 +67,23 @@ static void kill_if_chosen(int change) {
 }
 
 static int must_fail(const char* call) {
-  int rank = -1, number = 0;
+  int rank = -1, number = 0, skip = 0;
   char failing[32];
   const char* chosen = getenv("FAIL");
-  if (chosen == NULL || sscanf(chosen, "%d %31s %d", &rank, failing, &number) != 3) return 0;
+  if (chosen == NULL || sscanf(chosen, "%d %31s %d %d", &rank, failing, &number, &skip) < 3)
+    return 0;
   if (rank != my_rank() || strcmp(failing, call) != 0) return 0;
+  if (atomic_fetch_add(&matching_calls, 1) < skip) return 0;
   errno = number;
   return 1;
+}
+
+static void hang_if_chosen(const char* call) {
+  int rank = -1;
+  char hanging[32];
+  const char* chosen = getenv("HANG");
+  if (chosen == NULL || sscanf(chosen, "%d %31s", &rank, hanging) != 2) return;
+  while (rank == my_rank() && strcmp(hanging, call) == 0) pause();
 }
 
 static int is_watched(const char* path) {
@@ -86,16 +98,43 @@ static int interferes(const char* call, const char* path) {
   if (!is_watched(path)) return 0;
   trace(call, path);
   kill_if_chosen(atomic_fetch_add(&changes, 1));
+  hang_if_chosen(call);
   return must_fail(call);
 }
 
-static int interferes_with_file(const char* call, int file) {
-  char link[64], path[4096];
+enum { longest_path = 4096 };
+
+/* False if the file has no path. */
+static int find_path(int file, char* path) {
+  char link[64];
   snprintf(link, sizeof link, "/proc/self/fd/%d", file);
-  const ssize_t length = readlink(link, path, sizeof path - 1);
-  if (length < 0) return 0;
-  path[length] = '\0';
-  return interferes(call, path);
+  const ssize_t length = readlink(link, path, longest_path - 1);
+  path[length < 0 ? 0 : length] = '\0';
+  return length >= 0;
+}
+
+static int interferes_with_file(const char* call, int file) {
+  char path[longest_path];
+  return find_path(file, path) && interferes(call, path);
+}
+
+static int leaves_holes(int file) {
+  char path[longest_path];
+  return getenv("HOLES") != NULL && find_path(file, path) && is_watched(path);
+}
+
+/* The file is as long as it will be, and empty. */
+static ssize_t write_all_but_zeros(int file, const char* data, size_t bytes, off_t at) {
+  static const char zeros[1 << 20];
+  for (size_t done = 0; done < bytes;) {
+    const size_t left = bytes - done, length = left < sizeof zeros ? left : sizeof zeros;
+    ssize_t written = (ssize_t)length;
+    if (memcmp(data + done, zeros, length) != 0)
+      written = REAL(pwrite)(file, data + done, length, at + (off_t)done);
+    if (written < 0) return -1;
+    done += (size_t)written;
+  }
+  return (ssize_t)bytes;
 }
 
 int openat(int directory, const char* name, int flags, ...) {
@@ -125,7 +164,9 @@ int open(const char* path, int flags, ...) {
 }
 
 ssize_t pwrite(int file, const void* data, size_t bytes, off_t at) {
-  return interferes_with_file("pwrite", file) ? -1 : REAL(pwrite)(file, data, bytes, at);
+  if (interferes_with_file("pwrite", file)) return -1;
+  if (leaves_holes(file)) return write_all_but_zeros(file, data, bytes, at);
+  return REAL(pwrite)(file, data, bytes, at);
 }
 
 ssize_t write(int file, const void* data, size_t bytes) {

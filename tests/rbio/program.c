@@ -4,7 +4,7 @@
  *   program overlap DIRECTORY OPTIONS STEP...   waits only in rbio_close
  *   program poll DIRECTORY OPTIONS STEP...      likewise, but begins a step when the last is done
  *   program silent DIRECTORY OPTIONS STEP...    likewise, but makes no call between begin and wait
- *   program restore DIRECTORY OPTIONS [STEP]    the newest without STEP
+ *   program restore DIRECTORY OPTIONS STEP...   -1 is the newest
  *
  * If OPTIONS begin with "mode=split group=N", the first of N ranks has no data.
  */
@@ -17,11 +17,16 @@
 
 static int rank, ranks;
 
-/* The library that interferes with system calls acts between begin and wait of the step ARM_STEP.
- */
+/* The library that interferes with system calls acts between begin and wait of the step ARM_STEP,
+ * and of each step for which FAIL_IN_STEP_<step> says what fails. */
 static void arm(int64_t step, int on) {
+  char name[64];
+  snprintf(name, sizeof name, "FAIL_IN_STEP_%lld", (long long)step);
+  const char* failure = getenv(name);
   const char* chosen = getenv("ARM_STEP");
-  if (chosen != NULL && atoll(chosen) == step) setenv("ARMED", on ? "1" : "0", 1);
+  if (failure != NULL) setenv("FAIL", failure, 1);
+  if (failure != NULL || (chosen != NULL && atoll(chosen) == step))
+    setenv("ARMED", on ? "1" : "0", 1);
 }
 
 /* Within a minute, or what never happens. */
@@ -80,17 +85,18 @@ static void write_silently(rbio_series* series, int64_t step) {
 }
 
 static int run(rbio_series* series, const char* command, int steps, char** step) {
-  if (strcmp(command, "restore") == 0)
-    return restore_step(series, steps > 0 ? atoll(step[0]) : RBIO_NEWEST);
+  int is_right = 1;
   for (int i = 0; i < steps; ++i) {
-    if (strcmp(command, "write") == 0)
+    if (strcmp(command, "restore") == 0)
+      is_right &= restore_step(series, atoll(step[i]));
+    else if (strcmp(command, "write") == 0)
       write_step(series, atoll(step[i]));
     else if (strcmp(command, "silent") == 0)
       write_silently(series, atoll(step[i]));
     else
       overlap_step(series, atoll(step[i]), strcmp(command, "poll") == 0);
   }
-  return 1;
+  return is_right;
 }
 
 int main(int argc, char** argv) {

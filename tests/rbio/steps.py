@@ -1,12 +1,14 @@
 """A series of steps that programs write and restore on a simulated cluster."""
 
+import errno
 import re
 from pathlib import Path
-from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from cluster import Cluster
 
 BAD_ARGUMENT, IO, NO_SPACE, CORRUPT, NOT_FOUND = 3, 5, 6, 7, 10
+NEWEST = -1
 TWO_NODES = ["n0", "n0", "n1", "n1"]
 
 
@@ -60,13 +62,21 @@ class Steps:
         assert all(sorted(of_step) == list(range(len(placement))) for of_step in found.values()), output
         return {step: [of_step[rank] for rank in sorted(of_step)] for step, of_step in found.items()}
 
-    def restore(self, placement: Sequence[str], options: str = "", step: Optional[int] = None) -> int:
-        """The step that all ranks have restored, with the right bytes."""
-        wanted = [] if step is None else [step]
+    def write_with_failures(self, placement: Sequence[str], options: str,
+                            failures: Sequence[Tuple[int, str]]) -> Dict[int, List[Written]]:
+        """Writes steps 1, 2 and so on. In each even one the next of these calls of a rank fails with EIO."""
+        settings = {f"FAIL_IN_STEP_{2 * (at + 1)}": f"{rank} {call} {errno.EIO}"
+                    for at, (rank, call) in enumerate(failures)}
+        return self.write(placement, options, range(1, 2 * len(failures) + 2), self.interference(0, **settings))
+
+    def restore(self, placement: Sequence[str], *wanted: int, options: str = "") -> List[int]:
+        """The steps that all ranks have restored one after the other, with the right bytes; NEWEST is the newest."""
         output = self.run(placement, "program", "restore", self.directory, options, *wanted)
-        restored = re.findall(r"^rank \d+ restored (-?\d+): 0$", output, re.MULTILINE)
-        assert len(restored) == len(placement) and len(set(restored)) == 1, f"{output}\n{self.log}"
-        return int(restored[0])
+        restored = [[int(step) for step in re.findall(rf"^rank {rank} restored (\d+): 0$", output, re.MULTILINE)]
+                    for rank in range(len(placement))]
+        assert all(len(of_rank) == len(wanted) and of_rank == restored[0] for of_rank in restored), \
+            f"{output}\n{self.log}"
+        return restored[0]
 
     def another(self, name: str) -> "Steps":
         """A series of its own on the same cluster."""
@@ -81,7 +91,8 @@ class Steps:
 
     def interference(self, step: int, **settings: str) -> Dict[str, str]:
         """The environment in which the preloaded library acts between begin and wait of the step."""
-        return {"LD_PRELOAD": str(self.interfere), "WATCH": str(self.directory), "ARM_STEP": str(step), **settings}
+        return {"LD_PRELOAD": str(self.interfere), "WATCH": str(self.directory), "ARM_STEP": str(step),
+                "ARMED": "0", "FAIL": "", **settings}
 
     def interference_always(self, attempt: str, **settings: str) -> Dict[str, str]:
         """The environment in which the preloaded library acts on one attempt ("1-2": run 1, step 2 of it)."""

@@ -10,7 +10,7 @@ from typing import Tuple
 import pytest
 
 from cluster import Cluster, launcher_of
-from steps import Steps
+from steps import NEWEST, Steps
 
 HERE = Path(__file__).resolve().parent
 INCLUDE = HERE.parents[1] / "include"
@@ -76,11 +76,11 @@ def test_two_runs_cannot_write_one_series(steps: Steps) -> None:
         while subprocess.run(["flock", "-n", str(lock), "true"], check=False).returncode == 0:
             pass
         with pytest.raises(AssertionError, match="has this series open"):
-            steps.restore(["n0"])
+            steps.restore(["n0"], NEWEST)
     finally:
         os.killpg(holder.pid, 15)
         holder.wait()
-    assert steps.restore(["n0"]) == 1
+    assert steps.restore(["n0"], NEWEST) == [1]
 
 
 @pytest.fixture(params=list(permutations(NAMES)), ids=lambda pair: " and ".join(pair))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from steps import CORRUPT, GOOD, TWO_NODES, Steps
+from steps import CORRUPT, GOOD, NEWEST, TWO_NODES, Steps
 
 ONE_NODE = ["n0"] * 3
 MODES = ["threaded", "sync", "collective"]
@@ -11,9 +11,8 @@ MODES = ["threaded", "sync", "collective"]
 @pytest.mark.parametrize("mode", MODES)
 def test_restores_on_the_same_and_on_another_number_of_ranks(steps: Steps, mode: str) -> None:
     assert steps.write(TWO_NODES, f"mode={mode}", [1, 2]) == {1: [GOOD] * 4, 2: [GOOD] * 4}
-    assert steps.restore(TWO_NODES, f"mode={mode}") == 2
-    assert steps.restore(["n0", "n1", "n2"]) == 2
-    assert steps.restore(["n0"], "", step=1) == 1
+    assert steps.restore(TWO_NODES, NEWEST, options=f"mode={mode}") == [2]
+    assert steps.restore(["n0", "n1", "n2"], NEWEST, 1) == [2, 1]
 
 
 @pytest.mark.parametrize("options, files", [("", 2), ("files=1", 1), ("group=3", 2), ("group=1 files=3", 3)])
@@ -28,7 +27,6 @@ def test_all_modes_write_the_same_bytes(steps: Steps, options: str, files: int) 
         written.append(series.parts(5))
     assert len(written[0]) == files
     assert all(parts == written[0] for parts in written)
-    assert series.restore(ONE_NODE) == 5
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -36,8 +34,7 @@ def test_steps_that_overlap_are_all_written(steps: Steps, mode: str) -> None:
     output = steps.run(TWO_NODES, "program", "overlap", steps.directory, f"mode={mode} pace=0", *range(6))
     assert output.count(": begin 0\n") == 24 and output.count("close: 0\n") == 4
     assert steps.published() == list(range(6))
-    assert steps.restore(ONE_NODE) == 5
-    assert steps.restore(ONE_NODE, step=2) == 2
+    assert steps.restore(ONE_NODE, NEWEST, 2) == [5, 2]
 
 
 def test_keeps_as_many_steps_as_wanted(steps: Steps) -> None:
@@ -62,7 +59,7 @@ def test_a_damaged_step_is_passed_over_and_never_handed_out(steps: Steps) -> Non
     content = bytearray(part.read_bytes())
     content[len(content) // 2] ^= 1
     part.write_bytes(content)
-    assert steps.restore(ONE_NODE) == 1
+    assert steps.restore(ONE_NODE, NEWEST) == [1]
     assert "warning" in steps.log and "step.2" in steps.log
     output = steps.run(ONE_NODE, "program", "restore", steps.directory, "", 2)
     assert output.count(f"restored -7: {CORRUPT}\n") == 3
