@@ -78,8 +78,9 @@ def places_of(name: str, explained: Dict[str, Any]) -> str:
     """Where a dataset is now, by what `cairn explain` sees; only what is there. Empty if it is nowhere."""
     words = {"cache": f"in {shortened(explained['caches'])}", "prefix": IN_PREFIX}
     found = [one for one in explained["datasets"] if one["name"] == name]
-    usable = [words.get(one["place"], one["place"]) for one in found if one["usable"]]
-    bad = [f"{words.get(one['place'], one['place'])}, but {one['text']}" for one in found]
+    usable = [words.get(one["place"], one["text"]) for one in found if one["usable"]]
+    # Elsewhere, as where it was scavenged to, the text names the place itself.
+    bad = [f"{words[one['place']]}, but {one['text']}" if one["place"] in words else one["text"] for one in found]
     return ", and ".join(dict.fromkeys(usable)) or "; ".join(bad)
 
 
