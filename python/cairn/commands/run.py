@@ -61,29 +61,31 @@ def parser() -> argparse.ArgumentParser:
     made = SecretParser(
         prog="cairn run", allow_abbrev=False, usage="cairn run [options] LAUNCHER [launcher options] PROGRAM [arguments]",
         epilog="Exit codes: 0 the program came to its end, 1 cairn run itself failed, 2 wrong usage, 3 the "
-               "job was halted and can go on later, 4 given up.")
+               "job was halted and can continue later, 4 given up.")
     add = made.add_argument
     add("-p", "--prefix", metavar="DIR", help="The prefix directory, in place of SCR_PREFIX")
     add("--nodes", type=int, metavar="N", help="Nodes that the program runs on; further "
         "nodes of the allocation are spares. Without a resource manager: simulate this number on this machine")
     add("--spares", type=int, metavar="S", default=0, help="Number of simulated spare nodes")
-    add("--min-nodes", type=int, metavar="N", help="Nodes that it can run on, in place of SCR_MIN_NODES")
-    add("--runs", type=int, metavar="N", help="Launches, in place of SCR_RUNS; -1: any number")
+    add("--min-nodes", type=int, metavar="N",
+        help="The smallest number of nodes that the program can run on, in place of SCR_MIN_NODES")
+    add("--runs", type=int, metavar="N", help="The maximum number of launches, in place of SCR_RUNS; -1: any number")
     add("--hung-after", type=float, metavar="SECONDS", default=0.0,
         help="End a run in which no rank calls Cairn for this time; 0: never")
     add("--exclude", metavar="HOSTS", help="Nodes not to be used, in addition to SCR_EXCLUDE_NODES")
     add("--manager", metavar="NAME", help=f"One of {', '.join(ALL)}; default: the one of this allocation")
-    add("--no-scavenge", action="store_true", help="Do not save the data that only the nodes have at the end")
+    add("--no-scavenge", action="store_true", help="At the end, do not save the data that only the nodes have")
     add("--no-heartbeats", action="store_true", help="Do not watch the nodes, only the launcher")
     add("--silence", type=float, metavar="SECONDS", default=SILENCE_S,
-        help=f"Test a node that gives no sign of life for this time, in place of {SILENCE_S:g}: more if the network "
-        "has interruptions")
+        help=f"Test a node that gives no sign of life for this time, in place of {SILENCE_S:g}; give more if the network "
+        "sometimes stalls")
     add("-rc", "--run-cmd", metavar="COMMAND", help="The program and its arguments, as one word")
     add("-rs", "--restart-cmd", metavar="COMMAND",
-        help=f"The same where there is a checkpoint; {CHECKPOINT_WORD} is replaced by its name")
+        help=f"The same, for runs that have a checkpoint to restart from; {CHECKPOINT_WORD} is replaced by its name")
     add("--kill-node", metavar="NODE@WHEN", action="append", default=[],
-        help="Kill a simulated node WHEN seconds after the start, or, as checkpoint:K, when the K-th is made")
-    add("--storage", type=Path, metavar="DIR", help="Directory for the storage of simulated nodes, which is kept")
+        help="Kill a simulated node WHEN seconds after the start, or with checkpoint:K when the K-th checkpoint is made")
+    add("--storage", type=Path, metavar="DIR",
+        help="Directory for the storage of simulated nodes, which then stays at the end")
     add("command", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     return made
 
@@ -248,7 +250,7 @@ def hung_after_of(options: argparse.Namespace, native: Native) -> float:
         say("no run is ended as hung: with SCR_ENABLE=0 no run logs its progress")
         return 0.0
     if limit_s and native.chosen("CAIRN_LOG_JSON") == "0":
-        raise WrongUsage("--hung-after and SCR_WATCHDOG take CAIRN_LOG_JSON=1: without that log every run seems to hang")
+        raise WrongUsage("--hung-after and SCR_WATCHDOG need CAIRN_LOG_JSON=1: without that log every run seems to hang")
     return limit_s
 
 
