@@ -31,7 +31,7 @@ from cairn.program_mpi import Mismatch, libraries_of, mismatch
 from cairn.resources import ALL, manager_of
 from cairn.resources.local import SimulatedNodes
 from cairn.roles import Launcher, NodeTest, ResourceManager
-from cairn.scavenge import Scavenge, Wish
+from cairn.scavenge import Scavenge, Verdict, Wish
 from cairn.state_file import StateFile, read_state
 from cairn.unpublished import Unpublished
 
@@ -335,11 +335,11 @@ def tests_for(native: Native, manager: ResourceManager, left_out: Optional[str],
     return tests_of(settings["SCR_NODE_TESTS"].split(","), manager, excluded, settings, tell)
 
 
-def unsaved(manager: ResourceManager, why: str) -> str:
-    """Of a scavenge that is skipped: what becomes of the data."""
+def unsaved(manager: ResourceManager, what: str, later: str = "") -> str:
+    """Of a scavenge that did not save all: with what becomes of the rest, or with what may save it later."""
     if isinstance(manager, SimulatedNodes) and not manager.is_kept:
-        return f"skipped, because {why}; what only the simulated nodes had is deleted with them (--storage DIR keeps them)"
-    return f"skipped, because {why}; cairn scavenge saves the data"
+        later = "what only the simulated nodes had is deleted with them (--storage DIR keeps them)"
+    return f"{what}; {later}" if later else what
 
 
 def scavenge_at_end(work: Job, native: Native, manager: ResourceManager, plan: Plan, stop: Stop,
@@ -347,7 +347,7 @@ def scavenge_at_end(work: Job, native: Native, manager: ResourceManager, plan: P
     """Saves what only the nodes have. Returns the result as text, empty if there was nothing to save. A job that ended by
     itself has copied its newest checkpoint, unless SCR_FLUSH=0."""
     if native.settings["SCR_ENABLE"] == "0" or stop.now:
-        return unsaved(manager, stop.now) if stop.now else ""
+        return unsaved(manager, f"skipped, because {stop.now}", "cairn scavenge saves the data") if stop.now else ""
     account = work.account
     try:
         end_time_s = plan.end_time()
@@ -357,9 +357,11 @@ def scavenge_at_end(work: Job, native: Native, manager: ResourceManager, plan: P
         result = Scavenge(wish, native, manager.remote(), say, lambda: stop.now, tick, events).run(
             account.nodes, down_of(account.nodes, manager))
     except Exception as error:  # pylint: disable=broad-except
-        return f"failed: {error}; cairn scavenge tries again"
+        return unsaved(manager, f"failed: {error}", "cairn scavenge tries again")
     # Where there is no way to the nodes, a job that has come to its end need not hear of it every time.
-    return "" if succeeded and not result.saved and not result.waits else result.text()
+    if succeeded and not result.saved and not result.waits:
+        return ""
+    return result.text() if result.verdict() in (None, Verdict.SAVED) else unsaved(manager, result.text())
 
 
 def advice_at_end(work: Job, native: Native, strikes: Sequence[Strike]) -> List[str]:
