@@ -258,7 +258,7 @@ def test_what_a_run_lost_with_its_simulated_nodes_is_not_said_to_be_saved_later(
     explained = shell("explain")
     assert explained.code == 0 and "cairn scavenge" not in explained.output and "is lost" in explained.output, explained
     gone = shell("scavenge")
-    assert gone.code == 1 and "storage is gone" in gone.told, gone
+    assert gone.code == 1 and "storage is gone" in gone.told and "other nodes" not in gone.told, gone
 
 
 # ---- without cairn run ----
