@@ -179,6 +179,8 @@ class Caches:
         """As a kill in the middle of Complete: these ranks have their committed record, those the prepared one only."""
         for part in self._nodes.rglob(f"dataset.{number}.*/rank.*"):
             rank = int(part.name.split(".")[1])
+            with suppress(FileNotFoundError):  # the kill of the job was in its commit too
+                (part / "record.new").rename(part / "record")
             if rank in prepared:
                 (part / "record").rename(part / "record.new")
             elif rank not in committed:
