@@ -121,21 +121,21 @@ typedef struct rbio_statistics_t {
  *   mode=sync        begin returns after the writers have written
  *   mode=collective  begin returns after all ranks have written together, by collective MPI-IO
  *                    (coIO): without buffers, so that `memory` and `pace` have no effect. `files`
- *                    is 0 or 1. A file system that hangs holds begin, as MPI-IO has no timeout.
- *                    The MPI-IO of Open MPI (OMPIO) also holds it if the first rank of a file can
- *                    open it and another rank cannot, although it could just before. With
- *                    OMPI_MCA_io=romio321 the step fails then, on all ranks.
+ *                    is 0 or 1. MPI-IO has no timeout: if the file system hangs, begin does not
+ *                    return. With the MPI-IO of Open MPI (OMPIO) it does not return either if the
+ *                    first rank of a file can open it and another one, which could just before,
+ *                    cannot. With OMPI_MCA_io=romio321 the step then fails on all ranks.
  *                    The same data give the same bytes in all modes, and any mode restores them.
  *   group=N          N consecutive ranks share a writer; 0: the ranks of a node (default)
  *   files=N          files per step, from 1 to the number of groups; 0: one per group (default)
  *   keep=N           after each step, removes all but the N newest steps; 0: keeps all (default)
- *   memory=SIZE      at most so much for the buffers of a rank, as in 512MB or 4GB. A writer has
- *                    buffers for steps of its group, one of which must fit in; a rank on another
- *                    node than its writer has buffers for its own data, except in mode sync.
- *                    0: as much as two steps need (default)
- *   timeout=SECONDS  a step has failed that is not written so long after its writer has the data;
- *                    also one whose data do not arrive from other nodes while all ranks are in one
- *                    call for so long; default 600
+ *   memory=SIZE      the limit for the buffers of a rank, for instance 512MB or 4GB. A writer has
+ *                    buffers for steps of its group, and needs space for one step at least; a rank
+ *                    on another node than its writer has buffers for its own data, except in mode
+ *                    sync. 0: as much as two steps need (default)
+ *   timeout=SECONDS  a step fails if it is not written within this time after its writer has the
+ *                    data; also if its data do not arrive from other nodes although all ranks have
+ *                    been in one call for this time; default 600
  *   pace=FRACTION    spreads the writing over this part of the time between two begins, so that it
  *                    slows computing down less; default 0.8; 0: writes as fast as possible, as
  *                    mode=sync always does
@@ -180,8 +180,8 @@ CAIRN_EXPORT int rbio_set_field(rbio_series* series, int field, void* data, int6
  * be changed. Nothing of the step is durable yet: rbio_wait reports when it is. The step is
  * published without a further call of the program, except where a group has ranks on other nodes
  * than its writer: see rbio_progress. If all buffers of a writer are in use, waits until the oldest
- * step is written; if those of a rank on another node are, until its writer has the data of the
- * oldest step. rbio_statistics reports how long.
+ * step is written. If all buffers of a rank on another node are in use, waits until its writer has
+ * the data of the oldest step. rbio_statistics reports how long.
  * `ticket` receives the number to wait for; NULL if the program does not wait: then the next begin,
  * or close, reports an error.
  * If a step begun earlier has failed and no call has returned its error yet, this call returns that
@@ -191,10 +191,11 @@ CAIRN_EXPORT int rbio_set_field(rbio_series* series, int field, void* data, int6
  * enough memory), IO. */
 CAIRN_EXPORT int rbio_begin(rbio_series* series, int64_t step, rbio_ticket* ticket);
 
-/* Local. Sets *finished to 1 if the bytes of this rank's group are durable or the step has failed,
- * also if the time of the option timeout is over since rbio_begin; otherwise to 0. Other groups may
- * still be writing: only rbio_wait says whether the step is published. Also does what rbio_progress
- * does; a rank whose writer is on another node waits for 1 in vain while the writer makes no call.
+/* Local. Sets *finished to 1 if the bytes of this rank's group are durable, if the step has failed,
+ * or if the time of the option timeout has passed since rbio_begin; otherwise to 0. Other groups
+ * may still be writing: only rbio_wait says whether the step is published. Also does what
+ * rbio_progress does. If the writer is on another node, *finished stays 0 as long as the writer
+ * makes no call of rbIO.
  * Errors: BAD_ARGUMENT (an unknown ticket). */
 CAIRN_EXPORT int rbio_test(rbio_series* series, rbio_ticket ticket, int* finished);
 

@@ -10,6 +10,7 @@ from cairn.folding import folded, who_text
 from cairn.job_log import Progress, Transfers
 from cairn.policy import How
 
+NOTICEABLE_S = 0.001  # what is shorter is no loss to report
 # The settings by which SCR_Need_checkpoint says yes.
 CADENCE = ("SCR_CHECKPOINT_INTERVAL", "SCR_CHECKPOINT_SECONDS", "SCR_CHECKPOINT_OVERHEAD")
 
@@ -159,7 +160,7 @@ def _times(account: Account, now_s: float) -> List[str]:
     lost_s, saved_s = account.lost_s(now_s), account.saved_s()
     lost = f"time lost    {time_text(lost_s)} to failures: waiting, and computing again"
     saved = f"time saved   {time_text(saved_s)} of computing that checkpoints spared from being repeated"
-    return [lost] * (lost_s > 0) + [saved] * (saved_s > 0)
+    return [lost] * (lost_s >= NOTICEABLE_S) + [saved] * (saved_s >= NOTICEABLE_S)
 
 
 def _moves(progress: Progress) -> List[str]:

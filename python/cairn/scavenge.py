@@ -254,8 +254,8 @@ class Scavenge:
         result.complete = len(datasets)
         result.spoken_for = any(listed and node not in result.not_seen() and self._has_run_on(node)
                                 for node, listed in lists.items())
-        silent = {node: f"no answer ({why}); its cache cannot be listed, and what the other nodes hold may replace it"
-                  for node, why in result.silent.items()}
+        others = "" if len(result.silent) == len(result.nodes) else ", and what the other nodes hold may replace it"
+        silent = {node: f"no answer ({why}); its cache cannot be listed{others}" for node, why in result.silent.items()}
         partly = {node: f"a part of its cache cannot be listed: {why}" for node, why in result.partly.items()}
         for line in [*lines_of(silent), *lines_of(partly), *lines_of(result.left)]:
             self._say(line)

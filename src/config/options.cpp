@@ -108,7 +108,7 @@ constexpr Option table[] = {
 
     // --- the cache ---
     {"SCR_CNTL_BASE", path, "", "/dev/shm",
-     "node-local directory of the control directory; %n is the node's name", usual,
+     "node-local directory that holds the control directory; %n is the node's name", usual,
      [](Settings& s, const Value& v) { s.control_base = v.text; }},
     {"SCR_CACHE_BASE", path, "", "/dev/shm", "the default store; %n is the node's name"},
     {"SCR_CACHE_SIZE", at_least_1, "", "1", "checkpoints kept in the default store"},
@@ -232,7 +232,7 @@ constexpr Option table[] = {
      "expected size of a checkpoint per rank, to check the free space at the start; 0: unknown",
      usual, [](Settings& s, const Value& v) { s.checkpoint_bytes = v.number; }},
 
-    // --- of `cairn run`, and of no concern to the program ---
+    // --- of `cairn run`, which the program does not use ---
     {"SCR_RUNS", text, "", "1", "launches in one allocation; -1: no limit", usual},
     {"SCR_RETRIES", text, "", "", "older setting: the number of SCR_RUNS, minus 1; -1: no limit",
      usual},

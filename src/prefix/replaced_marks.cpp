@@ -33,7 +33,8 @@ void ReplacedMarks::warn(const std::vector<Replaced>& replaced, const std::strin
   const Replaced& first = replaced.front();
   log_.warning(
       "{} has overwritten {} of {} in {}, so no restart can use {} there; give the files of each "
-      "dataset different names, for example with its number in them",
+      "dataset different names, for example with its number in them. Cairn logs this once; cairn "
+      "index list shows all of them",
       first.newer, first.file, first.older, prefix, first.older);
 }
 

@@ -16,12 +16,13 @@ Status check_closed(Files& files, const RankRecord& record, const std::vector<st
     if (writer == Writer::none) continue;
     if (writer == Writer::this_process)
       return fail(Code::invalid,
-                  "{} of rank {} is still open for writing, so its end may be missing; {}", name,
-                  record.rank, remedy);
+                  "{} of rank {} is still open for writing, so its end may be missing, and the "
+                  "dataset is invalid; {}",
+                  name, record.rank, remedy);
     if (open_elsewhere == nullptr)
       return fail(Code::invalid,
                   "another process of this node has {} open for writing, so its end may be "
-                  "missing; wait until that process has closed it",
+                  "missing, and the dataset is invalid; wait until that process has closed it",
                   name);
     if (open_elsewhere->empty()) *open_elsewhere = name;
   }
@@ -35,7 +36,9 @@ Status check_unchanged(Files& files, const RankRecord& record,
     CAIRN_ASSIGN(const FileInfo now, files.info(paths[i]));
     if (now.kind != Kind::file || now.size != was.size ||
         now.times.modify_ns != was.times.modify_ns)
-      return fail(Code::invalid, "{} of rank {} has changed while its checksums were taken; {}",
+      return fail(Code::invalid,
+                  "{} of rank {} has changed while its checksums were taken, so the dataset is "
+                  "invalid; {}",
                   was.name, record.rank, remedy);
   }
   return {};

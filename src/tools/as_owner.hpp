@@ -15,6 +15,11 @@ inline constexpr int reading_threads = 4;
 /// By which all bytes of a dataset are read.
 inline constexpr int checking_threads = 2;
 
+/// What --help says of --force, which sets CommandOwner::force.
+inline constexpr const char* force_help =
+    "Do not wait 20 s for a sign of life of the job that owns the prefix directory; use this only "
+    "if that job is dead";
+
 struct CommandOwner {
   std::string_view name;    ///< "cairn index", for whoever asks who has the directory
   bool force = false;       ///< whoever had it is dead for certain

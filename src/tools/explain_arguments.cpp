@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "files/posix_files.hpp"
+#include "tools/as_owner.hpp"
 #include "tools/command_table.hpp"
 #include "tools/explain_command.hpp"
 #include "tools/verify_command.hpp"
@@ -63,9 +64,7 @@ void add_verify(CLI::App& app, int& exit_code) {
       "A directory that holds caches (<store>/<user>/cairn.<job>.<id>), or copies, at any depth; "
       "may be repeated. They are verified, or with --prefix they are the source of repairs");
   sub->add_flag("--repair", command->repair, "Repair damage; no job may be running");
-  sub->add_flag("--force", command->force,
-                "Do not wait for a sign of life of the job that owns the prefix directory: it is "
-                "certainly dead");
+  sub->add_flag("--force", command->force, force_help);
   sub->footer(
       "Exit codes: 0 all is as it was written, 3 some is not, and can be or was repaired, 4 some "
       "cannot be repaired, or was replaced by a newer dataset, 1 unknown, as something could not "

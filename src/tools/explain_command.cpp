@@ -267,6 +267,11 @@ class Report {
           "no cache of job {} of {} is visible here: its last run came to its end, and a restart "
           "needs no cache",
           settings_.job_id, settings_.user);
+    else if (facts_.sees_all_nodes)
+      note(
+          "no cache of job {} of {} is left: the nodes of its last run were simulated on this "
+          "machine, and what only their caches had is lost",
+          settings_.job_id, settings_.user);
     else
       note(
           "no cache of job {} of {} is visible here: name directories that hold caches by --cache, "
@@ -289,7 +294,10 @@ class Report {
     for (const CachedFacts& cached : facts_.cached)
       for (const std::string& node : cached.state.absent_nodes)
         if (std::find(nodes.begin(), nodes.end(), node) == nodes.end()) nodes.push_back(node);
-    if (!nodes.empty())
+    if (!nodes.empty() && facts_.sees_all_nodes)
+      note("data written on {} are lost: these nodes were simulated on this machine",
+           fmt::join(nodes, ", "));
+    else if (!nodes.empty())
       note(
           "data written on {} are not visible from here: start a run on these nodes, which uses "
           "what they still hold, or {}",
@@ -354,8 +362,10 @@ Status explain(const ExplainCommand& command, Files& files, Clock& clock,
                const ProcessFacts& process, std::ostream& out, const Log& log) {
   CAIRN_ASSIGN(const FoundJob job, find_job(command.source, files, process, log));
   const Settings& settings = job.settings;
-  CAIRN_ASSIGN(const JobFacts facts,
+  CAIRN_ASSIGN(JobFacts facts,
                gather_facts(files, clock, settings, command.caches, command.ranks, log));
+  facts.sees_all_nodes =
+      command.caches.empty() && facts.unreadable.empty() && job.was_simulated_on(process.host_name);
   FilesSeen seen(files, settings, facts.prefix.scr);
   const Report report(
       command, facts, job, clock, [&](const DatasetRecord& record) { return seen(record); },

@@ -111,7 +111,8 @@ class Explainer {
         return;
       case Verdict::unreadable:
         finding.text = "none of its records can be read";
-        finding.to_do = {"if the nodes it was written on are still there, start again with them"};
+        if (!facts_.sees_all_nodes)
+          finding.to_do = {"if the nodes it was written on are still there, start again with them"};
         return;
       case Verdict::not_distributed:
         finding.text = "SCR_DISTRIBUTE=0: no restart looks at it";
@@ -143,6 +144,7 @@ class Explainer {
     const DatasetInfo& info = cached.dataset.info;
     if (!cached.state.can_be_whole()) {
       finding.text = "it cannot be made whole: " + first_of(cached.state.reasons);
+      if (facts_.sees_all_nodes) return;
       finding.to_do = {"start again with the nodes it was written on"};
       if (!facts_.caches.empty())
         finding.to_do.push_back("or name their caches, or copies of them, by --cache");
@@ -293,6 +295,8 @@ class Explainer {
       finding.text = done + ", and the caches have the rest; the next run finishes it";
     } else if (const CachedFacts* saved = scavenged_of(flush.plan.info.uuid)) {
       tell_scavenged(flush, *saved, finding, done);
+    } else if (facts_.sees_all_nodes) {
+      finding.text = done + ", and the rest is lost; the next run removes the copies";
     } else {
       finding.text = done +
                      ", and the caches visible here do not have the rest; the next run finishes it "
@@ -311,26 +315,33 @@ class Explainer {
   /// No run removes what was copied then.
   void tell_scavenged(const UnfinishedFlush& flush, const CachedFacts& saved, Finding& finding,
                       const std::string& done) const {
-    const std::string scavenge = advice_.scavenge();
     if (flush_is_ended_by_rebuild(saved)) {
       finding.text = done + ", and the scavenged parts have the rest";
       tell_of_rebuild(saved, finding);
     } else if (!saved.failure.lost.empty()) {
       finding.text = fmt::format("{}, and the scavenged parts cannot be made whole: {}", done,
                                  saved.failure.lost);
-      finding.to_do = {scavenge + ", if a node is back, or was not copied completely"};
+      finding.to_do = scavenge_again();
     } else if (can_be_ended(flush, facts_.scavenged, facts_.cached)) {
       finding.text = done +
                      ", and the scavenged parts and the caches together have the rest; until they "
                      "are rebuilt no restart can use it";
-      finding.to_do = {scavenge, "then " + advice_.rebuild()};
+      finding.to_do = {advice_.scavenge(), "then " + advice_.rebuild()};
     } else {
       finding.text = done +
                      ", and neither the visible caches nor the scavenged parts have the rest; the "
                      "copies stay, and no restart can use them";
-      finding.to_do = {scavenge + ", if a node is back, or was not copied completely",
-                       "then " + advice_.rebuild()};
+      finding.to_do = scavenge_again();
+      if (!finding.to_do.empty()) finding.to_do.push_back("then " + advice_.rebuild());
     }
+  }
+
+  /// Empty if it could copy nothing more.
+  std::vector<std::string> scavenge_again() const {
+    if (!facts_.sees_all_nodes)
+      return {advice_.scavenge() + ", if a node is back, or was not copied completely"};
+    if (facts_.caches.empty()) return {};
+    return {advice_.scavenge() + ", if a node was not copied completely"};
   }
 
   void add_dropped(const DatasetRecord& record) {
@@ -374,8 +385,8 @@ class Explainer {
           "it was scavenged, and cannot be made whole: " +
           (scavenged.state.committed ? first_of(scavenged.state.reasons)
                                      : reason_of(scavenged.state.verdict, scavenged.state.summary));
-      finding.to_do = {advice_.scavenge() + ", if a node is back, or was not copied completely",
-                       "or, to delete the saved copy, " + to_be_rid};
+      finding.to_do = scavenge_again();
+      finding.to_do.push_back("to delete the saved copy, " + to_be_rid);
     }
     tell_cut_off(scavenged.remains, finding);
   }

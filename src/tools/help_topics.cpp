@@ -26,7 +26,8 @@ cairn run:
 
 cairn verify:
   3    something is damaged, and can be or was repaired
-  4    something is damaged, and cannot be repaired
+  4    something is damaged, and cannot be repaired, or a newer dataset has
+       overwritten it
 
 These answer a question:
   cairn doctor        0: a job can run here; 1: it cannot
@@ -42,8 +43,8 @@ environment overrides this record.
 
 What follows the options is what the command works on: datasets (explain,
 verify, rebuild, index), a program (run, doctor), settings (config), nodes
-(down-nodes) or files (print, report, rbio). It is never the prefix directory, except for halt,
-which has SCR's command line, and may ask several jobs.
+(down-nodes) or files (print, report, rbio). It is never the prefix directory,
+except for halt, which has SCR's command line, and may ask several jobs.
 
 A dataset is named by its name, its number or its UUID.
 )"},

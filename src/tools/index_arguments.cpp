@@ -8,6 +8,7 @@
 
 #include "base/colour.hpp"
 #include "files/posix_files.hpp"
+#include "tools/as_owner.hpp"
 #include "tools/command_table.hpp"
 #include "tools/id_command.hpp"
 #include "tools/index_command.hpp"
@@ -68,9 +69,7 @@ void add_name(CLI::App& sub, IndexCommand& command) {
 }
 
 void add_force(CLI::App& sub, IndexCommand& command) {
-  sub.add_flag("--force", command.force,
-               "Do not wait for a sign of life of the job that owns the prefix directory: it is "
-               "certainly dead");
+  sub.add_flag("--force", command.force, force_help);
 }
 
 void add_reading(CLI::App& index, int& exit_code) {
@@ -164,7 +163,7 @@ void add_id(CLI::App& index, int& exit_code) {
   sub->add_option("-p,--prefix", command->source.prefix,
                   "The prefix directory, in place of SCR_PREFIX")
       ->type_name("DIR");
-  sub->add_flag("--force", command->force, "The job that seems to live there is known to be dead");
+  sub->add_flag("--force", command->force, force_help);
   sub->add_flag("--json", command->json, "Print JSON");
   sub->footer(exit_codes);
   sub->callback([command, &exit_code] {

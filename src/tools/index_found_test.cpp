@@ -200,8 +200,7 @@ TEST_F(IndexFound, DeletingADroppedOneLeavesAFileThatWasGivenToAnotherSince) {
   ASSERT_EQ(run_index(Action::drop, "x"), 0) << told_;
   ASSERT_EQ(add("y", {"a"}), 0) << told_;
   ASSERT_EQ(run_index(Action::remove, "x"), 0) << told_;
-  EXPECT_TRUE(shows("1 of its files stay, because another dataset has files of the same names"))
-      << out_.str();
+  EXPECT_TRUE(shows("1 of its files stay, because another dataset has")) << out_.str();
   EXPECT_TRUE(is_good("y"));
   EXPECT_FALSE(fs::exists(folder().prefix + "/b"));
 }

@@ -56,6 +56,7 @@ struct JobFacts {
   std::vector<std::string> running;      ///< caches in which a job, or a command, is at work
   std::vector<std::string> in_work;      ///< of the folders of what was scavenged, the same
   std::vector<std::string> unreadable;   ///< why folders of both, or caches, cannot be listed
+  bool sees_all_nodes = false;           ///< simulated ones: what is in no cache is lost
   PrefixFacts prefix;
 
   std::vector<CachedDataset> cached_datasets() const;

@@ -21,13 +21,15 @@ void set_unless_set(ProcessFacts& process, const char* key, const std::string& v
   if (!value.empty() && !is_set(process, key)) process.environment[key] = value;
 }
 
+bool is_in(const std::vector<StoreSettings>& stores, const StoreOfRun& store) {
+  return std::any_of(stores.begin(), stores.end(),
+                     [&](const StoreSettings& one) { return one.path == store.path; });
+}
+
 /// Settings files may name further stores, and the command may not see the file that the run saw.
 void add_stores(const LastRunRecord& run, Settings& settings) {
   for (const StoreOfRun& store : run.stores) {
-    const bool known =
-        std::any_of(settings.stores.begin(), settings.stores.end(),
-                    [&](const StoreSettings& one) { return one.path == store.path; });
-    if (known) continue;
+    if (is_in(settings.stores, store)) continue;
     StoreSettings added;
     added.path = store.path;
     added.view = store.shared ? StoreView::global : StoreView::private_;
@@ -99,6 +101,20 @@ std::string FoundJob::text() const {
 bool FoundJob::was_on(const std::string& node) const {
   return last_run && std::any_of(last_run->nodes.begin(), last_run->nodes.end(),
                                  [&](const NodeOfRun& one) { return one.name == node; });
+}
+
+bool FoundJob::was_simulated_on(const std::string& host) const {
+  if (!last_run || last_run->nodes.empty() || last_run->user != settings.user) return false;
+  const auto is_simulated = [&](const NodeOfRun& node) {
+    return node.host == host && node.name != host;
+  };
+  // Nodes of one host need stores with their names; and a host may have a second name.
+  const auto is_of_nodes_here = [&](const StoreOfRun& store) {
+    const bool has_name = store.path.find("%n") != std::string::npos;
+    return (store.shared || has_name) && is_in(settings.stores, store);
+  };
+  return std::all_of(last_run->nodes.begin(), last_run->nodes.end(), is_simulated) &&
+         std::all_of(last_run->stores.begin(), last_run->stores.end(), is_of_nodes_here);
 }
 
 Result<std::optional<LastRunRecord>> last_run_of(Files& files, const std::string& prefix) {

@@ -36,6 +36,9 @@ struct FoundJob {
   std::string text() const;
   /// The last run had ranks on the node.
   bool was_on(const std::string& node) const;
+  /// The nodes of the last run were only names on that host, and `settings` has all its stores: the
+  /// job has no cache elsewhere.
+  bool was_simulated_on(const std::string& host) const;
 };
 
 /// The one way in which commands find a job. What the environment sets counts first, then what the

@@ -12,6 +12,7 @@
 
 #include "config/options.hpp"
 #include "files/posix_files.hpp"
+#include "tools/as_owner.hpp"
 #include "tools/command_table.hpp"
 #include "tools/commands_json.hpp"
 #include "tools/config_command.hpp"
@@ -152,13 +153,10 @@ void add_rebuild(CLI::App& app, int& exit_code) {
       ->allow_extra_args(false)
       ->excludes(names)
       ->group("");
-  sub->add_flag("--force", command->force,
-                "Do not wait for a sign of life of the job that owns the prefix directory: it is "
-                "certainly dead")
-      ->excludes(where);
-  sub->add_flag(
-         "--run-ended", command->run_ended,
-         "The last run of the job (SCR_JOB_ID) has certainly ended: wait for other jobs only")
+  sub->add_flag("--force", command->force, cairn::force_help)->excludes(where);
+  sub->add_flag("--run-ended", command->run_ended,
+                "Wait only for other jobs; use this only if the last run of the job (SCR_JOB_ID) "
+                "has ended")
       ->excludes(where);
   add_prefix(*sub, command->source);
   sub->add_flag("--json", command->json, "Print JSON");
@@ -192,7 +190,7 @@ void add_scavenge_node(CLI::App& app, int& exit_code) {
   add_prefix(*sub, command->source);
   sub->add_flag("--json", command->json, "Print JSON");
   sub->add_flag("--progress", command->progress,
-                "Print the number of bytes copied regularly, each time as a line \". BYTES\"");
+                "Print regularly how many bytes are copied, each time as a line \". BYTES\"");
   sub->footer(
       "Exit codes: 0 done, 1 failed, 2 wrong usage, 75 a job or another scavenge is running, or "
       "SCR_END_TIME has come: try again; copied data are kept.");

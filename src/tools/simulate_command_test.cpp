@@ -120,9 +120,7 @@ TEST_F(SimulateCommandTest, ARate) {
   EXPECT_EQ(json.at("error_95"), 0);
   EXPECT_FALSE(json.contains("samples"));
   command_.json = false;
-  EXPECT_NE(answer_to("rate 0.1")
-                .find("lose each of 8 nodes with probability 0.1: not survived with probability "
-                      "0.1019 (counted)"),
+  EXPECT_NE(answer_to("rate 0.1").find("not survived with probability 0.1019 (counted)"),
             std::string::npos)
       << out_.str();
 }

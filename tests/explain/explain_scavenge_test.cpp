@@ -76,9 +76,8 @@ class ExplainScavenge : public DeadJob {
     const auto saved = said_of(fmt::format("ckpt.{}", dataset), "scavenged");
     EXPECT_EQ(saved.at("to_do"), nlohmann::json({"cairn rebuild --prefix " + prefix()})) << out_;
     EXPECT_TRUE(has(saved, "cairn run does so before its first launch")) << out_;
-    EXPECT_TRUE(
-        shows("would take dataset 2 (ckpt.2) from the prefix directory; cairn run first rebuilds"))
-        << out_;
+    const std::string first = line_with("would take dataset 2 (ckpt.2) from the prefix directory");
+    EXPECT_NE(first.find("cairn run first rebuilds"), std::string::npos) << first;
     ASSERT_EQ(rebuild(), exit_ok) << rebuilt_;
     expect_forecast(dataset);
   }

@@ -77,6 +77,13 @@ def test_the_account_leaves_out_what_is_zero() -> None:
         assert part in full, part
 
 
+def test_a_death_right_after_a_checkpoint_is_no_time_lost() -> None:
+    for gap_s, count in ((1e-5, 0), (0.5, 1)):
+        ended_s = 100 + gap_s
+        account = account_of(run(1, 0, computing_s=10, newest_s=100, kept_s=90, noticed_s=ended_s, ended_s=ended_s, **DIED))
+        assert "\n".join(lines_of(account, Progress(), 300)).count("time lost") == count
+
+
 def test_nodes_with_one_reason_are_one_entry() -> None:
     account = account_of(*TWICE)
     account.unfit = {f"m{i:03}": "the node is off" for i in range(512)}

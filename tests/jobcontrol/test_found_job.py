@@ -179,6 +179,8 @@ class Caches:
         """As a kill in the middle of Complete: these ranks have their committed record, those the prepared one only."""
         for part in self._nodes.rglob(f"dataset.{number}.*/rank.*"):
             rank = int(part.name.split(".")[1])
+            with suppress(FileNotFoundError):  # the kill of the job was in its commit too
+                (part / "record.new").rename(part / "record")
             if rank in prepared:
                 (part / "record").rename(part / "record.new")
             elif rank not in committed:
@@ -228,7 +230,9 @@ def test_clean_removes_the_nodes_that_a_killed_cairn_run_has_simulated(shell: Sh
     told = shell("clean", "--remove", "--job", "local")
     assert told.code == 0 and not storage.exists(), told
     gone = shell("scavenge")
-    assert gone.code == 1 and "no node answered" in gone.told, "there is nothing left to look at"
+    assert gone.code == 1 and "storage is gone" in gone.told, gone
+    explained = shell("explain")
+    assert explained.code == 0 and "scavenge" not in explained.output, "there is nothing left to save"
     assert absent_paths(shell("status").output) == []
 
 
@@ -244,6 +248,19 @@ def test_the_end_of_the_nodes_leaves_no_name_of_them_in_the_status(cairn: Path, 
     listed = shell("halt", "--list")
     assert "no run to stop" in listed.output and "ended" in listed.output, listed
     assert shell("halt", "--list", "--json").json()["prefixes"][0]["run"] == "ended"
+
+
+def test_what_a_run_lost_with_its_simulated_nodes_is_not_said_to_be_saved_later(
+        cairn: Path, shell: Shell, prefix: Path, first_flavour: str, program_of: Dict[str, str]) -> None:
+    """Two of four nodes are more than XOR can rebuild, and the storage of the others is deleted at the end."""
+    job = Job(cairn, prefix, ["--nodes", "4", "--kill-node", "n1@checkpoint:2", "--kill-node", "n2@checkpoint:2"],
+              [launcher_of(first_flavour), "-n", "4", program_of[first_flavour], *FOR_EVER])
+    outcome = job.wait()
+    assert outcome.code == 4 and "--storage DIR keeps them" in outcome.told, outcome
+    explained = shell("explain")
+    assert explained.code == 0 and "cairn scavenge" not in explained.output and "is lost" in explained.output, explained
+    gone = shell("scavenge")
+    assert gone.code == 1 and "storage is gone" in gone.told and "other nodes" not in gone.told, gone
 
 
 # ---- without cairn run ----

@@ -8,6 +8,7 @@ from typing import Iterator, List
 
 import pytest
 
+from cairn.commands import run
 from cairn.heartbeats import Heartbeats
 from cairn.loop import Machine
 from cairn.native import Trouble
@@ -160,6 +161,13 @@ def test_it_says_that_simulated_nodes_ignore_the_place_of_the_caches(cairn: Path
     told = shell_job(cairn, tmp_path, mpirun, "true", settings={"SCR_CACHE_BASE": "/of/no/use"}).told
     assert "SCR_CACHE_BASE=/of/no/use is ignored" in told, told
     assert "is ignored" not in shell_job(cairn, tmp_path, mpirun, "true").told
+
+
+def test_what_is_not_saved_of_nodes_that_are_deleted_is_called_lost(nodes: SimulatedNodes) -> None:
+    assert run.unsaved(nodes, "failed", "later") == "failed; later", "their storage stays"
+    with SimulatedNodes(dict(os.environ), 1, 0) as deleted:
+        assert "--storage" in run.unsaved(deleted, "failed", "later") and "later" not in run.unsaved(deleted, "failed", "later")
+        assert "--storage" in run.unsaved(deleted, "failed")
 
 
 def test_a_launcher_that_notices_a_loss_by_itself_is_not_interrupted(cairn: Path, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from typing import IO, Dict, List, Optional, Tuple
 import pytest
 
 from cairn.account import Account
-from cairn.commands import clean, doctor
+from cairn.commands import clean, doctor, status
 from cairn.resources import local
 from cairn.resources.local import SimulatedNodes
 from cairn.roles import Answer
@@ -33,6 +33,16 @@ def call(cairn: Path, folder: Path, *words: object, **settings: str) -> Tuple[in
 
 
 # ---- status ----
+
+
+@pytest.mark.parametrize("place, usable, shown", [
+    ("cache", False, "in /c, but TEXT"), ("prefix", False, "in the prefix directory, but TEXT"),
+    ("scavenged", False, "TEXT"), ("unfinished flush", True, "TEXT"), ("cache", True, "in /c"),
+])
+def test_status_names_each_place_of_a_checkpoint_once(place: str, usable: bool, shown: str) -> None:
+    """The text of some places has their name."""
+    one = {"name": "a", "place": place, "usable": usable, "text": "TEXT"}
+    assert status.places_of("a", {"caches": ["/c"], "datasets": [one]}) == shown
 
 
 def test_status_of_a_live_job_and_of_one_that_is_over(cairn: Path, tmp_path: Path, first_flavour: str,

@@ -148,7 +148,8 @@ def test_what_only_a_newer_python_understands_is_caught(tmp_path):
     ("src/session/a.cpp", 'warn("the folder is full");', 1), ("include/a.h", "/* Nobody calls it. */\n", 1),
     ("src/tools/a.cpp", 'json["folders"] = 1;', 0), ("src/tools/a_test.cpp", 'say("it is told");', 0),
     ("python/cairn/commands/a.py", 'x = f"{y} tells all"', 1), ("python/cairn/commands/a.py", '"""cairn a: tells."""\n', 1),
-    ("python/cairn/native.py", '"""It tells."""\n', 0),
+    ("python/cairn/native.py", '"""It tells."""\n', 0), ("python/cairn/launchers/a.py", 'say("it refuses this")', 1),
+    ("python/cairn/a.py", 'x = "cd {folder}; ls"', 0),
     ("docs/man/cairn-a.1", "It refuses\n", 1), ("docs/man/crfs.1", "A folder.\n", 1), ("docs/page.md", "It starts from zero.\n", 1),
 ])
 def test_a_word_that_users_should_not_meet_is_caught(tmp_path, name, text, count):

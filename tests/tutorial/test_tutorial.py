@@ -1,5 +1,6 @@
 """A reader does what docs/tutorial.md and README.md say, in each language and with each MPI."""
 
+import difflib
 import re
 import shutil
 import subprocess
@@ -81,7 +82,7 @@ def follow_in(language: str, reader: Reader) -> Reader:
                 reader.follow(block)
         assert (reader.directory / "wave.c").read_text() == (EXAMPLES / "3_wave.c").read_text()
     else:
-        for source in EXAMPLES.glob("3_wave.*"):
+        for source in EXAMPLES.glob("3_wave*"):
             shutil.copy(source, reader.directory)
         for block in blocks_marked("title", language):
             reader.follow(block)
@@ -108,6 +109,15 @@ def test_a_reader_survives_the_loss_of_a_node(readers, language, flavour):
     for files in zip(*last):
         contents = [path.read_bytes() for path in files]
         assert len(contents[0]) > 80000 and contents.count(contents[0]) == 3, files
+
+
+@pytest.mark.parametrize("suffix", ["cpp", "f90"])
+def test_the_complete_program_is_the_plain_one_with_lines_added(suffix):
+    plain, complete = ((EXAMPLES / f"{name}.{suffix}").read_text().splitlines() for name in ("3_wave_plain", "3_wave"))
+    changes = list(difflib.ndiff(plain, complete))
+    removed = [line for line in changes if line.startswith("- ")]
+    assert len(removed) <= 5 and not any("SCR_" in line for line in plain), removed
+    assert sum(line.startswith("+ ") for line in changes) > 40
 
 
 def test_the_first_program_of_the_readme_is_complete(new_reader, flavour):

@@ -37,7 +37,7 @@ def parser() -> argparse.ArgumentParser:
         description="It never removes those of a live job. Without --remove it only lists them.",
         epilog="Exit codes: 0 done, 1 something could not be removed, 2 wrong usage.")
     add = made.add_argument
-    add("--remove", action="store_true", help="Do it")
+    add("--remove", action="store_true", help="Remove what would be removed")
     add("--job", action="append", default=[], metavar="ID", help="Only those of this job, of any age; may be repeated")
     add("--of", metavar="DIRECTORY", help="Only those for this prefix directory, of any age: those that have "
         "its id, and those without a recorded id that were last used from this path")
@@ -45,8 +45,8 @@ def parser() -> argparse.ArgumentParser:
         help="Only those to which no process has written for this time (24)")
     add("--cache", action="append", default=[], metavar="DIR",
         help="Look here, in place of the directories that the settings name; may be repeated")
-    add("-p", "--prefix", metavar="DIR", help="Keep the caches of the cairn run that is active in this prefix "
-        "directory, in place of SCR_PREFIX, also those that have no note of it")
+    add("-p", "--prefix", metavar="DIR", help="The prefix directory, in place of SCR_PREFIX: the caches of a cairn run "
+        "that is active there are kept, also those without a note of their prefix directory")
     add("--json", action="store_true", help="Print JSON")
     return made
 

@@ -17,7 +17,7 @@ from cairn.native import Trouble
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     made = for_scripts.parser(
-        "cairn prerun", "Call it before the first launch of an allocation: it takes back what earlier runs have "
+        "cairn prerun", "Call it before the first launch of an allocation: it removes what earlier runs have "
         "recorded of their end.",
         "Exit codes: 0 done, 1 it could not be done, 2 wrong usage.")
     made.add_argument("--export", action="store_true",

@@ -31,7 +31,7 @@ from cairn.program_mpi import Mismatch, libraries_of, mismatch
 from cairn.resources import ALL, manager_of
 from cairn.resources.local import SimulatedNodes
 from cairn.roles import Launcher, NodeTest, ResourceManager
-from cairn.scavenge import Scavenge, Wish
+from cairn.scavenge import Scavenge, Verdict, Wish
 from cairn.state_file import StateFile, read_state
 from cairn.unpublished import Unpublished
 
@@ -61,29 +61,31 @@ def parser() -> argparse.ArgumentParser:
     made = SecretParser(
         prog="cairn run", allow_abbrev=False, usage="cairn run [options] LAUNCHER [launcher options] PROGRAM [arguments]",
         epilog="Exit codes: 0 the program came to its end, 1 cairn run itself failed, 2 wrong usage, 3 the "
-               "job was halted and can go on later, 4 given up.")
+               "job was halted and can continue later, 4 given up.")
     add = made.add_argument
     add("-p", "--prefix", metavar="DIR", help="The prefix directory, in place of SCR_PREFIX")
     add("--nodes", type=int, metavar="N", help="Nodes that the program runs on; further "
         "nodes of the allocation are spares. Without a resource manager: simulate this number on this machine")
     add("--spares", type=int, metavar="S", default=0, help="Number of simulated spare nodes")
-    add("--min-nodes", type=int, metavar="N", help="Nodes that it can run on, in place of SCR_MIN_NODES")
-    add("--runs", type=int, metavar="N", help="Launches, in place of SCR_RUNS; -1: any number")
+    add("--min-nodes", type=int, metavar="N",
+        help="The smallest number of nodes that the program can run on, in place of SCR_MIN_NODES")
+    add("--runs", type=int, metavar="N", help="The maximum number of launches, in place of SCR_RUNS; -1: any number")
     add("--hung-after", type=float, metavar="SECONDS", default=0.0,
         help="End a run in which no rank calls Cairn for this time; 0: never")
     add("--exclude", metavar="HOSTS", help="Nodes not to be used, in addition to SCR_EXCLUDE_NODES")
     add("--manager", metavar="NAME", help=f"One of {', '.join(ALL)}; default: the one of this allocation")
-    add("--no-scavenge", action="store_true", help="Do not save the data that only the nodes have at the end")
+    add("--no-scavenge", action="store_true", help="At the end, do not save the data that only the nodes have")
     add("--no-heartbeats", action="store_true", help="Do not watch the nodes, only the launcher")
     add("--silence", type=float, metavar="SECONDS", default=SILENCE_S,
-        help=f"Test a node that gives no sign of life for this time, in place of {SILENCE_S:g}: more if the network "
-        "has interruptions")
+        help=f"Test a node that gives no sign of life for this time, in place of {SILENCE_S:g}; give more if the network "
+        "sometimes stalls")
     add("-rc", "--run-cmd", metavar="COMMAND", help="The program and its arguments, as one word")
     add("-rs", "--restart-cmd", metavar="COMMAND",
-        help=f"The same where there is a checkpoint; {CHECKPOINT_WORD} is replaced by its name")
+        help=f"The same, for runs that have a checkpoint to restart from; {CHECKPOINT_WORD} is replaced by its name")
     add("--kill-node", metavar="NODE@WHEN", action="append", default=[],
-        help="Kill a simulated node WHEN seconds after the start, or, as checkpoint:K, when the K-th is made")
-    add("--storage", type=Path, metavar="DIR", help="Directory for the storage of simulated nodes, which is kept")
+        help="Kill a simulated node WHEN seconds after the start, or with checkpoint:K when the K-th checkpoint is made")
+    add("--storage", type=Path, metavar="DIR",
+        help="Directory for the storage of simulated nodes, which then stays at the end")
     add("command", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     return made
 
@@ -248,7 +250,7 @@ def hung_after_of(options: argparse.Namespace, native: Native) -> float:
         say("no run is ended as hung: with SCR_ENABLE=0 no run logs its progress")
         return 0.0
     if limit_s and native.chosen("CAIRN_LOG_JSON") == "0":
-        raise WrongUsage("--hung-after and SCR_WATCHDOG take CAIRN_LOG_JSON=1: without that log every run seems to hang")
+        raise WrongUsage("--hung-after and SCR_WATCHDOG need CAIRN_LOG_JSON=1: without that log every run seems to hang")
     return limit_s
 
 
@@ -333,11 +335,11 @@ def tests_for(native: Native, manager: ResourceManager, left_out: Optional[str],
     return tests_of(settings["SCR_NODE_TESTS"].split(","), manager, excluded, settings, tell)
 
 
-def unsaved(manager: ResourceManager, why: str) -> str:
-    """Of a scavenge that is skipped: what becomes of the data."""
+def unsaved(manager: ResourceManager, what: str, later: str = "") -> str:
+    """Of a scavenge that did not save all: with what becomes of the rest, or with what may save it later."""
     if isinstance(manager, SimulatedNodes) and not manager.is_kept:
-        return f"skipped, because {why}; what only the simulated nodes had is deleted with them (--storage DIR keeps them)"
-    return f"skipped, because {why}; cairn scavenge saves the data"
+        later = "what only the simulated nodes had is deleted with them (--storage DIR keeps them)"
+    return f"{what}; {later}" if later else what
 
 
 def scavenge_at_end(work: Job, native: Native, manager: ResourceManager, plan: Plan, stop: Stop,
@@ -345,7 +347,7 @@ def scavenge_at_end(work: Job, native: Native, manager: ResourceManager, plan: P
     """Saves what only the nodes have. Returns the result as text, empty if there was nothing to save. A job that ended by
     itself has copied its newest checkpoint, unless SCR_FLUSH=0."""
     if native.settings["SCR_ENABLE"] == "0" or stop.now:
-        return unsaved(manager, stop.now) if stop.now else ""
+        return unsaved(manager, f"skipped, because {stop.now}", "cairn scavenge saves the data") if stop.now else ""
     account = work.account
     try:
         end_time_s = plan.end_time()
@@ -355,9 +357,11 @@ def scavenge_at_end(work: Job, native: Native, manager: ResourceManager, plan: P
         result = Scavenge(wish, native, manager.remote(), say, lambda: stop.now, tick, events).run(
             account.nodes, down_of(account.nodes, manager))
     except Exception as error:  # pylint: disable=broad-except
-        return f"failed: {error}; cairn scavenge tries again"
+        return unsaved(manager, f"failed: {error}", "cairn scavenge tries again")
     # Where there is no way to the nodes, a job that has come to its end need not hear of it every time.
-    return "" if succeeded and not result.saved and not result.waits else result.text()
+    if succeeded and not result.saved and not result.waits:
+        return ""
+    return result.text() if result.verdict() in (None, Verdict.SAVED) else unsaved(manager, result.text())
 
 
 def advice_at_end(work: Job, native: Native, strikes: Sequence[Strike]) -> List[str]:

@@ -37,10 +37,10 @@ def say(text: str) -> None:
 def parser() -> argparse.ArgumentParser:
     """The command line. `-j` and `-v` stand in scripts that were written for SCR."""
     made = Parser(
-        prog="cairn scavenge", description="Then it rebuilds them there: outputs, the oldest first, then the newest "
+        prog="cairn scavenge", description="It rebuilds there outputs, the oldest first, and then the newest "
         "checkpoint that is complete enough.",
         epilog="Exit codes: 0 saved, or nothing to save, 1 something could not be saved or found, 2 wrong usage, "
-               "75 try again later: a job uses the caches, the time is up, or another scavenge is at work.")
+               "75 try again later: a job uses the caches, the time is up, or another scavenge is running.")
     add = made.add_argument
     add("-p", "--prefix", metavar="DIR", help="The prefix directory, in place of SCR_PREFIX")
     add("--nodes", metavar="HOSTS", help="The nodes, in place of SCR_NODELIST and of those of the allocation")
@@ -63,7 +63,8 @@ def settings_on_nodes(native: Native, manager: ResourceManager, job: str, end_ti
 
 def down_of(nodes: Sequence[str], manager: ResourceManager) -> Dict[str, str]:
     """Those that cannot answer. One that was left out of the runs may have been too slow only, and is asked."""
-    return {node: f"{manager.name} says: {why}" for node, why in manager.down(nodes).items()}
+    source = "" if isinstance(manager, NodesHere) else f"{manager.name} says: "
+    return {node: source + why for node, why in manager.down(nodes).items()}
 
 
 class Place(NamedTuple):
@@ -136,7 +137,7 @@ def say_what_came(result: Result, manager: ResourceManager, job: FoundJob) -> No
     if result.waits and not result.saved:
         say(f"nothing was tried: {result.waits}")
     elif len(result.silent) == len(result.nodes):
-        say(f"nothing was saved: no node answered; the commands go by {manager.remote().name}")
+        say(f"nothing was saved: {why_silent(manager, result.nodes)}")
     elif result.may_have_missed():
         say(missed_text(result))
     elif result.listed == 0:
@@ -146,6 +147,13 @@ def say_what_came(result: Result, manager: ResourceManager, job: FoundJob) -> No
     elif result.verdict() is None:
         those = "the nodes that answered hold" if result.silent else "the nodes hold"
         say(f"nothing to save: the prefix directory has all that {those}")
+
+
+def why_silent(manager: ResourceManager, nodes: Sequence[str]) -> str:
+    """Where none of them has answered."""
+    if isinstance(manager, NodesHere) and len(manager.down(nodes)) == len(nodes):
+        return "the nodes of the last run were on this machine, and their storage is gone"
+    return f"no node answered; the commands go by {manager.remote().name}"
 
 
 def missed_text(result: Result) -> str:

@@ -26,7 +26,7 @@ def parser() -> argparse.ArgumentParser:
     add = made.add_argument
     add("--down", metavar="HOSTS", help="Nodes that are not fit, as cairn down-nodes prints them")
     add("--min-nodes", type=int, metavar="N", help="Nodes that the program can run on, in place of SCR_MIN_NODES")
-    add("--runs", type=int, metavar="N", default=-1, help="Launches that are left; if not given they do not count")
+    add("--runs", type=int, metavar="N", default=-1, help="Launches that are left; default: any number")
     return made
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence
 
 from cairn import folding
-from cairn.account import Account, count_text, time_text
+from cairn.account import NOTICEABLE_S, Account, count_text, time_text
 from cairn.command_line import Parser, report
 from cairn.found_job import DIED, ENDED, RUNS, UNKNOWN, FoundJob
 from cairn.halting import why_stop
@@ -78,8 +78,9 @@ def places_of(name: str, explained: Dict[str, Any]) -> str:
     """Where a dataset is now, by what `cairn explain` sees; only what is there. Empty if it is nowhere."""
     words = {"cache": f"in {shortened(explained['caches'])}", "prefix": IN_PREFIX}
     found = [one for one in explained["datasets"] if one["name"] == name]
-    usable = [words.get(one["place"], one["place"]) for one in found if one["usable"]]
-    bad = [f"{words.get(one['place'], one['place'])}, but {one['text']}" for one in found]
+    usable = [words.get(one["place"], one["text"]) for one in found if one["usable"]]
+    # Elsewhere, as where it was scavenged to, the text names the place itself.
+    bad = [f"{words[one['place']]}, but {one['text']}" if one["place"] in words else one["text"] for one in found]
     return ", and ".join(dict.fromkeys(usable)) or "; ".join(bad)
 
 
@@ -227,7 +228,7 @@ def lines_of(status: Dict[str, Any], now_s: float) -> List[str]:
     """For people."""
     lines = [f"job         {status['job']} in {status['prefix']}", life_line(status, now_s),
              *other_program_line(status), *run_lines(status), *checkpoint_lines(status)]
-    if status["by_cairn_run"] and status["lost_s"]:
+    if status["by_cairn_run"] and status["lost_s"] >= NOTICEABLE_S:
         lines.append(f"time lost   {time_text(status['lost_s'])}")
     if status["halt"]:
         lines.append(f"to stop     {status['halt']}")

@@ -61,7 +61,7 @@ class OpenMpi(Launcher):
         allowed = all(environment.get(key) == "1" for key in AS_ROOT) or any(
             word.lstrip("-") == "allow-run-as-root" for word in options)
         return "" if allowed else (
-            f"Open MPI's launcher refuses to start programs for root: set {' and '.join(f'{key}=1' for key in AS_ROOT)}, or "
+            f"Open MPI's launcher starts no programs for root: set {' and '.join(f'{key}=1' for key in AS_ROOT)}, or "
             "work as another user")
 
 

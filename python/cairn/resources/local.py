@@ -113,9 +113,10 @@ class NodesHere(ThisMachine):
         return list(self._names)
 
     def down(self, nodes: Sequence[str]) -> Dict[str, str]:
-        places = {node: [base.replace("%n", node) for base in self._bases] for node in nodes}
-        return {node: f"its storage is gone: {', '.join(paths)}" for node, paths in places.items()
-                if paths and not any(os.path.isdir(path) for path in paths)}
+        """With one text for all, so that it is printed once."""
+        gone = [node for node in nodes if self._bases and not any(
+            os.path.isdir(base.replace("%n", node)) for base in self._bases)]
+        return dict.fromkeys(gone, f"its storage is gone: {', '.join(self._bases)}")
 
     def remote(self) -> RemoteExecution:
         return _OnNodesHere(self.environment)
