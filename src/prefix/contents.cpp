@@ -236,11 +236,62 @@ Result<Dropped> read_dropped(Files& files, const PrefixFolder& folder) {
   return dropped;
 }
 
+Result<std::vector<BegunFolder>> begun_folders(Files& files, const PrefixFolder& folder) {
+  std::vector<BegunFolder> found;
+  CAIRN_ASSIGN(const auto names, names_in(files, folder.root()));
+  for (const char* kind : {"epoch.", "closed."})
+    for (const std::uint64_t epoch : numbers_after(kind, names)) {
+      const std::string of_epoch = folder.root() + "/" + kind + std::to_string(epoch);
+      CAIRN_ASSIGN(const auto inside, names_in(files, of_epoch));
+      for (const std::string& name : inside) {
+        BegunFolder begun{of_epoch + "/" + name, epoch, uuid_in(name), PrefixState::absent};
+        if (name.starts_with("deleted."))
+          begun.state = PrefixState::deleting;
+        else if (name.starts_with(PrefixFolder::transit_start))
+          begun.state = PrefixState::dropped;
+        else if (!name.starts_with("dataset."))
+          continue;
+        else if (files.info(PrefixFolder::record(begun.path)))
+          begun.state = PrefixState::planned;
+        found.push_back(std::move(begun));
+      }
+    }
+  return found;
+}
+
+PrefixState state_in_prefix(const Uuid& uuid, const Listing& listing,
+                            const std::vector<UnreadDataset>& unread, const Dropped& dropped,
+                            const Listing& attempts, const Listing& deleted,
+                            const std::vector<BegunFolder>& begun) {
+  const auto has_begun = [&](PrefixState state) {
+    return std::any_of(begun.begin(), begun.end(), [&](const BegunFolder& one) {
+      return one.uuid == uuid && one.state == state;
+    });
+  };
+  const auto is_quarantined_in = [&](const Listing& records) {
+    const DatasetRecord* record = find_in(records, uuid);
+    return record != nullptr && state_of(*record) == PrefixState::quarantined;
+  };
+  const bool has_died = is_quarantined_in(attempts);
+  if (const DatasetRecord* there = find_in(listing, uuid))
+    return has_died ? PrefixState::quarantined : state_of(*there);
+  const bool is_unread =
+      std::any_of(unread.begin(), unread.end(), [&](const auto& one) { return one.uuid == uuid; });
+  if (is_unread) return has_died ? PrefixState::held_back : PrefixState::unreadable;
+  for (const PrefixState state : {PrefixState::deleting, PrefixState::planned})
+    if (has_begun(state)) return state;
+  if (find_in(deleted, uuid) != nullptr) return PrefixState::deleted;
+  if (dropped.has(uuid) || has_begun(PrefixState::dropped))
+    return has_died || is_quarantined_in(dropped.listing) ? PrefixState::quarantined
+                                                          : PrefixState::dropped;
+  return has_died ? PrefixState::held_back : PrefixState::absent;
+}
+
 bool is_outlived(const DatasetInfo& dataset, const Listing& listing) {
   return !dataset.is_output() &&
          std::any_of(listing.begin(), listing.end(), [&](const DatasetRecord& record) {
            return record.info.is_checkpoint() && record.info.uuid > dataset.uuid &&
-                  record.is_sound() && !record.quarantined;
+                  may_restart_from(state_of(record));
          });
 }
 

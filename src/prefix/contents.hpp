@@ -95,6 +95,24 @@ struct Dropped {
 /// Needs the records, as these are few.
 Result<Dropped> read_dropped(Files& files, const PrefixFolder& folder);
 
+/// A dataset's folder in that of an epoch: what an owner has begun, and may have died before its
+/// end.
+struct BegunFolder {
+  std::string path;
+  std::uint64_t epoch = 0;
+  Uuid uuid;
+  /// planned; deleting; dropped, also where it was being put back; absent for a flush without plan.
+  PrefixState state = PrefixState::absent;
+};
+Result<std::vector<BegunFolder>> begun_folders(Files& files, const PrefixFolder& folder);
+
+/// The state of a dataset, by all lists that may name it. What the index says comes first, then
+/// what was begun, and last what restarts from the caches have come to.
+PrefixState state_in_prefix(const Uuid& uuid, const Listing& listing,
+                            const std::vector<UnreadDataset>& unread, const Dropped& dropped,
+                            const Listing& attempts, const Listing& deleted,
+                            const std::vector<BegunFolder>& begun = {});
+
 /// A checkpoint that nothing restarts from any more: a newer one is there, and whole. What is an
 /// output as well is none.
 bool is_outlived(const DatasetInfo& dataset, const Listing& listing);

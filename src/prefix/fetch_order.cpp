@@ -30,9 +30,11 @@ const DatasetRecord* find_checkpoint(const Listing& listing, const std::string& 
 }  // namespace
 
 bool may_be_fetched(const DatasetRecord& record, const Settings& settings) {
-  const bool passes_over = settings.on_fetch_fail != OnFetchFail::stop;
-  return record.info.is_checkpoint() && !record.quarantined && record.replaced_by.empty() &&
-         is_in_reach(record, settings) && (record.failed_us == 0 || !passes_over);
+  const PrefixState state = state_of(record);
+  const bool is_stopper =
+      state == PrefixState::failed && settings.on_fetch_fail == OnFetchFail::stop;
+  return record.info.is_checkpoint() && is_in_reach(record, settings) &&
+         (may_restart_from(state) || is_stopper);
 }
 
 const DatasetRecord* find_named(const Listing& listing, const std::string& name) {
@@ -46,7 +48,8 @@ const DatasetRecord* next_to_fetch(const Listing& listing, const Settings& setti
     return record != nullptr && !tried.contains(record->info.uuid);
   };
   const DatasetRecord* asked_for = find_checkpoint(listing, settings.current);
-  if (untried(asked_for) && !asked_for->quarantined && is_in_reach(*asked_for, settings))
+  if (untried(asked_for) && state_of(*asked_for) != PrefixState::quarantined &&
+      is_in_reach(*asked_for, settings))
     return asked_for;
   const DatasetRecord* first = asked_for ? asked_for : find_checkpoint(listing, current);
   const auto newest = [&](const Uuid* older_than) {
@@ -84,7 +87,7 @@ std::string text_of_useless_current(const Listing& listing,
   if (!named->info.is_checkpoint())
     return fmt::format("SCR_CURRENT={} is ignored: {} is not a checkpoint", settings.current,
                        named->label());
-  if (!named->quarantined) return {};
+  if (state_of(*named) != PrefixState::quarantined) return {};
   return fmt::format(
       "SCR_CURRENT={0} is ignored: {1} is in quarantine, {2}; \"cairn index quarantine --lift "
       "{0}\" ends that",
@@ -136,18 +139,6 @@ Error wrong_ranks(const DatasetRecord& record, std::uint32_t ranks, const Settin
                   "set CAIRN_ELASTIC=1 to restart with any number; CAIRN_ON_MISMATCH=fresh starts "
                   "without this checkpoint",
                   record.label(), settings.prefix, record.info.ranks, ranks, record.info.ranks)};
-}
-
-KnownInPrefix known_in_prefix(const Uuid& uuid, const Listing& listing, const Dropped& dropped,
-                              const Listing& attempts, const Listing& deleted) {
-  const DatasetRecord* there = find_in(listing, uuid);
-  if (there == nullptr && find_in(deleted, uuid) != nullptr) return {true, false, true};
-  if (there == nullptr) there = find_in(dropped.listing, uuid);
-  const DatasetRecord* counted = find_in(attempts, uuid);
-  const bool held_back = counted != nullptr && counted->quarantined;
-  if (there == nullptr) return {dropped.has(uuid), held_back, false};
-  const bool sound = there->failed_us == 0 || there->quarantined;
-  return {sound, held_back || there->quarantined, false};
 }
 
 }  // namespace cairn

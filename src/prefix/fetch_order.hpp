@@ -71,13 +71,4 @@ FetchStep step_for(const DatasetRecord* next, const Uuid& newest_cached, std::ui
 /// wrong_ranks, with what the user can do.
 Error wrong_ranks(const DatasetRecord& record, std::uint32_t ranks, const Settings& settings);
 
-/// What the prefix directory knows of a dataset that a cache has.
-struct KnownInPrefix {
-  bool flushed = false;      ///< it is there and not damaged, or somebody has dropped it
-  bool quarantined = false;  ///< too many restarts from it have died
-  bool deleted = false;      ///< by a command; the caches are to forget it too
-};
-KnownInPrefix known_in_prefix(const Uuid& uuid, const Listing& listing, const Dropped& dropped,
-                              const Listing& attempts, const Listing& deleted);
-
 }  // namespace cairn

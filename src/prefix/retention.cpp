@@ -32,7 +32,7 @@ const DatasetRecord* Retention::next_to_go(const Keeper& keeper) const {
     if (!info.is_checkpoint() || info.is_output() || info.was_found()) continue;
     ++checkpoints;
     oldest = &record;
-    if (record.quarantined || !record.is_sound()) oldest_useless = &record;
+    if (!may_restart_from(state_of(record))) oldest_useless = &record;
   }
   if (checkpoints <= settings_.prefix_size) return nullptr;
   return oldest_useless != nullptr ? oldest_useless : oldest;

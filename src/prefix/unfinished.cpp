@@ -82,43 +82,34 @@ Result<std::vector<UnfinishedFlush>> read_unfinished(Communicator& comm, Files& 
                                                      const Listing& listing) {
   std::vector<UnfinishedFlush> found;
   CAIRN_ASSIGN(const Listing deleted, read_deleted(files, folder));
-  CAIRN_ASSIGN(const auto names, names_in(files, folder.root()));
-  for (const char* kind : {"epoch.", "closed."})
-    for (const std::uint64_t epoch : numbers_after(kind, names)) {
-      const std::string of_epoch = folder.root() + "/" + kind + std::to_string(epoch);
-      CAIRN_ASSIGN(const auto inside, names_in(files, of_epoch));
-      for (const std::string& name : with_start(inside, "dataset.")) {
-        const std::string pending = of_epoch + "/" + name;
-        const auto plan = plan_in(files, pending);
-        if (!plan || find_in(listing, plan->info.uuid) != nullptr) continue;
-        const auto unwanted = is_unwanted(files, folder, {*plan, pending, epoch}, deleted);
-        if (!unwanted || *unwanted) continue;
-        const auto late = would_replace(comm, files, folder, pending, *plan,
-                                        newer_than(listing, plan->info.uuid));
-        if (!late || *late) continue;
-        UnfinishedFlush flush{*plan, {}};
-        CAIRN_ASSIGN(const auto marks, names_in(files, PrefixFolder::markers(pending)));
-        for (const std::uint64_t rank : numbers_after("0.", marks))
-          flush.done.insert(static_cast<int>(rank));
-        found.push_back(std::move(flush));
-      }
-    }
+  CAIRN_ASSIGN(const auto begun, begun_folders(files, folder));
+  for (const auto& [pending, epoch, uuid, state] : begun) {
+    if (state != PrefixState::planned) continue;
+    const auto plan = plan_in(files, pending);
+    if (!plan || find_in(listing, plan->info.uuid) != nullptr) continue;
+    const auto unwanted = is_unwanted(files, folder, {*plan, pending, epoch}, deleted);
+    if (!unwanted || *unwanted) continue;
+    const auto late =
+        would_replace(comm, files, folder, pending, *plan, newer_than(listing, plan->info.uuid));
+    if (!late || *late) continue;
+    UnfinishedFlush flush{*plan, {}};
+    CAIRN_ASSIGN(const auto marks, names_in(files, PrefixFolder::markers(pending)));
+    for (const std::uint64_t rank : numbers_after("0.", marks))
+      flush.done.insert(static_cast<int>(rank));
+    found.push_back(std::move(flush));
+  }
   return found;
 }
 
 namespace {
 
-/// The records of datasets that lie in the folders of epochs under names that begin so.
-Result<Listing> read_left(Files& files, const PrefixFolder& folder, std::string_view start) {
+/// The records of datasets that lie in the folders of epochs in this state.
+Result<Listing> read_begun(Files& files, const PrefixFolder& folder, PrefixState state) {
   Listing found;
-  CAIRN_ASSIGN(const auto names, names_in(files, folder.root()));
-  for (const char* kind : {"epoch.", "closed."})
-    for (const std::uint64_t epoch : numbers_after(kind, names)) {
-      const std::string of_epoch = folder.root() + "/" + kind + std::to_string(epoch);
-      CAIRN_ASSIGN(const auto inside, names_in(files, of_epoch));
-      for (const std::string& name : with_start(inside, start))
-        if (auto record = plan_in(files, of_epoch + "/" + name)) insert(found, *std::move(record));
-    }
+  CAIRN_ASSIGN(const auto all, begun_folders(files, folder));
+  for (const BegunFolder& begun : all)
+    if (auto record = begun.state == state ? plan_in(files, begun.path) : std::nullopt)
+      insert(found, *std::move(record));
   return found;
 }
 
@@ -132,11 +123,11 @@ bool UnfinishedFlush::is_done_but_for(const std::set<int>& ranks) const {
 }
 
 Result<Listing> read_half_deleted(Files& files, const PrefixFolder& folder) {
-  return read_left(files, folder, "deleted.");
+  return read_begun(files, folder, PrefixState::deleting);
 }
 
 Result<Listing> read_in_transit(Files& files, const PrefixFolder& folder) {
-  return read_left(files, folder, PrefixFolder::transit_start);
+  return read_begun(files, folder, PrefixState::dropped);
 }
 
 }  // namespace cairn

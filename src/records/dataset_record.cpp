@@ -64,6 +64,15 @@ std::string DatasetRecord::label() const {
   return fmt::format("dataset {} ({})", info.number, info.name);
 }
 
+/// Quarantine says what a user or the deaths of restarts have decided, so it comes before what is
+/// known of the files.
+PrefixState state_of(const DatasetRecord& record) {
+  if (record.quarantined) return PrefixState::quarantined;
+  if (!record.replaced_by.empty()) return PrefixState::replaced;
+  if (record.failed_us != 0) return PrefixState::failed;
+  return record.settled ? PrefixState::settled : PrefixState::published;
+}
+
 Blob encode(const DatasetRecord& record) {
   Encoder out;
   put(out, record, version_of(record));

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "records/dataset_info.hpp"
+#include "records/dataset_state.hpp"
 
 namespace cairn {
 
@@ -31,11 +32,12 @@ struct DatasetRecord {
     return static_cast<std::uint32_t>((std::uint64_t{info.ranks} + ranks_per_manifest - 1) /
                                       ranks_per_manifest);
   }
-  /// A restart may begin from it, as far as its files are known.
-  bool is_sound() const { return failed_us == 0 && replaced_by.empty(); }
   /// "dataset 5 (ckpt.5)"
   std::string label() const;
 };
+
+/// Of one that the index lists: one of those of is_listed().
+PrefixState state_of(const DatasetRecord& record);
 
 /// 3 is written for datasets that are replaced, 2 for others in place, else 1; for a listing the
 /// highest that one of its records needs.

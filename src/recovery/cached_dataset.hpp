@@ -5,20 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "records/dataset_state.hpp"
 #include "records/rank_folder.hpp"
 #include "records/rank_record.hpp"
 
 namespace cairn {
 
 struct CachedDataset {
-  enum class State {
-    usable,       ///< every rank has its files, and they are protected as the record says
-    unusable,     ///< cannot be restored now; removed once a newer one is committed
-    other_ranks,  ///< written by another number of ranks; as above
-    offered,      ///< the same, but a restart from it copies it to the prefix directory first
-    left_alone,   ///< never touched: by a later Cairn, the user says so, or of no use to this run
-  };
-
   enum class Place {
     cache,   ///< in `store`
     prefix,  ///< under the program's own names; the caches have nothing to do with it
@@ -27,11 +20,9 @@ struct CachedDataset {
   DatasetInfo info;
   Place place = Place::cache;
   std::size_t store = 0;
-  State state = State::usable;
-  RankRecord record;              ///< this rank's, where usable
-  bool flushed = false;           ///< the prefix directory has it too
-  bool deleted = false;           ///< by a command, when no run was there
-  bool quarantined = false;       ///< restarts from it have died too often
+  CacheState state = CacheState::protected_;  ///< in `place`
+  PrefixState there = PrefixState::absent;    ///< in the prefix directory, as last looked up
+  RankRecord record;                          ///< this rank's, where usable
   bool checked = false;           ///< in this run, all blocks were compared with their checksums
   std::vector<RankFolder> parts;  ///< what this rank removes to be rid of the dataset
   std::string reason;             ///< why it is not usable
@@ -39,10 +30,11 @@ struct CachedDataset {
   double restore_seconds = 0;
   std::string name_here;  ///< if not usable: as a record tells that this rank has read
 
-  bool usable() const { return state == State::usable; }
+  bool usable() const { return state == CacheState::protected_; }
   /// A run may go back to it.
-  bool restorable() const { return usable() && info.is_checkpoint() && !quarantined; }
+  bool restorable() const { return usable() && info.is_checkpoint() && !is_held_back(there); }
   bool in_prefix() const { return place == Place::prefix; }
+  bool flushed() const { return in_prefix() || is_flushed(there); }
   bool is_in(std::size_t a_store) const { return place == Place::cache && store == a_store; }
   /// "dataset 5 (ckpt.5)"
   std::string label() const { return fmt::format("dataset {} ({})", info.number, info.name); }

@@ -383,11 +383,11 @@ Rebuild rebuild_remains(Files& files, const Remains& remains, const std::string&
                         const Settings& settings, const Log& log, const SetTeams& teams) {
   if (remains.ranks == 0) return without_records(remains);
   const Plan plan = make_plan(remains);
-  const Verdict verdict = judge(plan.summary, remains.ranks, true);
-  const std::string reason = reason_of(verdict, plan.summary);
-  if (verdict == Verdict::newer) return not_whole(Rebuild::Outcome::newer, reason);
-  if (verdict == Verdict::uncommitted) return not_whole(Rebuild::Outcome::uncommitted, reason);
-  if (verdict != Verdict::restorable) return not_whole(Rebuild::Outcome::lost, reason);
+  const CacheState state = judge(plan.summary, remains.ranks, true);
+  const std::string reason = reason_of(state, plan.summary);
+  if (state == CacheState::newer_format) return not_whole(Rebuild::Outcome::newer, reason);
+  if (state == CacheState::incomplete) return not_whole(Rebuild::Outcome::uncommitted, reason);
+  if (state != CacheState::committed) return not_whole(Rebuild::Outcome::lost, reason);
 
   SetWork work(files, remains, plan, spare_root, settings, log, teams);
   std::vector<Error> errors = work.inspect(false, [](int, const FoundPart&) {});

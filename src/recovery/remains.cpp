@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "comm/team.hpp"
-
 namespace cairn {
 namespace {
 
@@ -69,16 +67,11 @@ std::set<int> ranks_with_record(const Remains& remains) {
 }
 
 Summary summarise(const Remains& remains) {
-  Summary summary;
-  Team(1).run([&](Communicator& comm) {
-    Survey survey(comm, {{remains.uuid, {0, remains.number, remains.parts}}});
-    summary = *survey.next_older();
-  });
-  return summary;
+  return summarise(remains.uuid, {0, remains.number, remains.parts});
 }
 
 bool may_be_committed(const Remains& remains) {
-  return judge(summarise(remains), remains.ranks, true) != Verdict::uncommitted;
+  return judge(summarise(remains), remains.ranks, true) != CacheState::incomplete;
 }
 
 }  // namespace cairn

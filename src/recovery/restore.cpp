@@ -478,7 +478,7 @@ Status check_and_heal(Communicator& comm, Files& files, std::vector<Store>& stor
       heal(set, files, store.rank_folder(dataset.info, comm.rank()), dataset.record, options);
   Status status = agree(comm, healed ? Status{} : Status(tl::unexpected(healed.error())));
   if (!status) {
-    dataset.state = CachedDataset::State::unusable;
+    dataset.state = CacheState::lost;
     dataset.reason = status.error().text;
     if (comm.rank() == 0) log.warning("{}", cannot_be_restored(dataset, status.error()));
     return status;

@@ -20,36 +20,82 @@ std::int64_t generation_of(const HeldRecord& held) {
   return static_cast<std::int64_t>(held.record.encoding.generation);
 }
 
-}  // namespace
+/// The largest of all ranks counts.
+using Facts = std::array<std::int64_t, 9>;
 
-Verdict judge(const Summary& summary, std::uint32_t ranks, bool distribute) {
-  const bool same_ranks = summary.ranks == ranks;
-  if (summary.newer) return Verdict::newer;
-  // With the number of ranks that wrote it, another run may still see it committed on other nodes.
-  if (summary.generation == 0 && summary.ranks != 0 && !same_ranks)
-    return Verdict::maybe_uncommitted;
-  if (summary.generation == 0) return summary.damaged ? Verdict::unreadable : Verdict::uncommitted;
-  if (!distribute) return Verdict::not_distributed;
-  return same_ranks ? Verdict::restorable : Verdict::other_ranks;
+Facts facts_of(const HeldDataset& held) {
+  constexpr std::int64_t none = -std::numeric_limits<std::int64_t>::max();
+  Facts facts{0, none};
+  // Plain references: lambdas may not capture structured bindings with every compiler.
+  std::int64_t &newest = facts[0], &minus_oldest = facts[1], &newer = facts[2], &damaged = facts[3],
+               &ranks = facts[4], &checkpoint = facts[7], &flags = facts[8];
+  facts[5] = static_cast<std::int64_t>(held.store);
+  facts[6] = static_cast<std::int64_t>(held.number);
+  for (const HeldPart& part : held.parts) {
+    newer |= part.newer ? 1 : 0;
+    damaged |= part.damaged ? 1 : 0;
+  }
+  for_each_record(held, [&](const HeldRecord& record) {
+    const DatasetInfo& info = record.record.dataset;
+    ranks = std::max<std::int64_t>(ranks, info.ranks);
+    checkpoint = std::max(checkpoint, static_cast<std::int64_t>(info.checkpoint));
+    flags = std::max<std::int64_t>(flags, info.flags);
+    if (!record.committed) return;
+    newest = std::max(newest, generation_of(record));
+    minus_oldest = std::max(minus_oldest, -generation_of(record));
+  });
+  return facts;
 }
 
-std::string reason_of(Verdict verdict, const Summary& summary) {
-  switch (verdict) {
-    case Verdict::newer:
+Summary summary_of(const Uuid& uuid, const Facts& facts) {
+  const auto& [newest, minus_oldest, newer, damaged, ranks, store, number, checkpoint, flags] =
+      facts;
+  return {uuid,
+          static_cast<std::uint64_t>(newest),
+          newest != 0 && newest != -minus_oldest,
+          newer != 0,
+          damaged != 0,
+          static_cast<std::uint32_t>(ranks),
+          static_cast<std::size_t>(store),
+          static_cast<std::uint64_t>(number),
+          static_cast<std::uint64_t>(checkpoint),
+          static_cast<std::uint32_t>(flags)};
+}
+
+}  // namespace
+
+Summary summarise(const Uuid& uuid, const HeldDataset& held) {
+  return summary_of(uuid, facts_of(held));
+}
+
+CacheState judge(const Summary& summary, std::uint32_t ranks, bool distribute) {
+  const bool same_ranks = summary.ranks == ranks;
+  if (summary.newer) return CacheState::newer_format;
+  // With the number of ranks that wrote it, another run may still see it committed on other nodes.
+  if (summary.generation == 0 && summary.ranks != 0 && !same_ranks)
+    return CacheState::maybe_incomplete;
+  if (summary.generation == 0)
+    return summary.damaged ? CacheState::unreadable : CacheState::incomplete;
+  if (!distribute) return CacheState::left_alone;
+  return same_ranks ? CacheState::committed : CacheState::other_ranks;
+}
+
+std::string reason_of(CacheState state, const Summary& summary) {
+  switch (state) {
+    case CacheState::newer_format:
       return "its records are in a newer format";
-    case Verdict::uncommitted:
-    case Verdict::maybe_uncommitted:
+    case CacheState::incomplete:
+    case CacheState::maybe_incomplete:
       return "it was not complete when its run ended";
-    case Verdict::unreadable:
+    case CacheState::unreadable:
       return "none of its records can be read";
-    case Verdict::not_distributed:
+    case CacheState::left_alone:
       return "the run does not use it, because SCR_DISTRIBUTE=0";
-    case Verdict::other_ranks:
+    case CacheState::other_ranks:
       return fmt::format("it was written by {} ranks", summary.ranks);
-    case Verdict::restorable:
-      break;
+    default:
+      return "";
   }
-  return "";
 }
 
 std::optional<Summary> Survey::next_older() {
@@ -65,39 +111,9 @@ std::optional<Summary> Survey::next_older() {
 }
 
 Summary Survey::summarise(const Uuid& uuid) {
-  constexpr std::int64_t none = -std::numeric_limits<std::int64_t>::max();
-  std::array<std::int64_t, 9> facts{0, none};
-  // Plain references: lambdas may not capture structured bindings with every compiler.
-  std::int64_t &newest = facts[0], &minus_oldest = facts[1], &newer = facts[2], &damaged = facts[3],
-               &ranks = facts[4], &store = facts[5], &number = facts[6], &checkpoint = facts[7],
-               &flags = facts[8];
-  const HeldDataset& held = catalog_[uuid];  // an empty one where this rank has none of it
-  store = static_cast<std::int64_t>(held.store);
-  number = static_cast<std::int64_t>(held.number);
-  for (const HeldPart& part : held.parts) {
-    newer |= part.newer ? 1 : 0;
-    damaged |= part.damaged ? 1 : 0;
-  }
-  for_each_record(held, [&](const HeldRecord& record) {
-    const DatasetInfo& info = record.record.dataset;
-    ranks = std::max<std::int64_t>(ranks, info.ranks);
-    checkpoint = std::max(checkpoint, static_cast<std::int64_t>(info.checkpoint));
-    flags = std::max<std::int64_t>(flags, info.flags);
-    if (!record.committed) return;
-    newest = std::max(newest, generation_of(record));
-    minus_oldest = std::max(minus_oldest, -generation_of(record));
-  });
+  Facts facts = facts_of(catalog_[uuid]);  // of nothing where this rank has none of it
   comm_.allreduce(facts, Reduce::max);
-  return {uuid,
-          static_cast<std::uint64_t>(newest),
-          newest != 0 && newest != -minus_oldest,
-          newer != 0,
-          damaged != 0,
-          static_cast<std::uint32_t>(ranks),
-          static_cast<std::size_t>(store),
-          static_cast<std::uint64_t>(number),
-          static_cast<std::uint64_t>(checkpoint),
-          static_cast<std::uint32_t>(flags)};
+  return summary_of(uuid, facts);
 }
 
 std::uint64_t Survey::choose_generation(const Summary& summary) {

@@ -8,6 +8,7 @@
 
 #include "cache/catalog.hpp"
 #include "comm/communicator.hpp"
+#include "records/dataset_state.hpp"
 
 namespace cairn {
 
@@ -25,22 +26,16 @@ struct Summary {
   std::uint32_t flags = 0;
 };
 
-/// What is to be done with a dataset that is found in the caches.
-enum class Verdict {
-  newer,              ///< left alone: its records are in a newer format
-  uncommitted,        ///< it was not complete when its run ended, and counts for nothing
-  maybe_uncommitted,  ///< the same, as far as another number of ranks than wrote it can tell
-  unreadable,         ///< none of its records can be read; a later run may find them readable
-  not_distributed,    ///< left alone: SCR_DISTRIBUTE=0
-  other_ranks,        ///< written by another number of ranks
-  restorable,         ///< to be restored, if what is left of it is enough
-};
+/// Local: as far as one can tell who sees only this.
+Summary summarise(const Uuid& uuid, const HeldDataset& held);
 
-/// By a run of `ranks`.
-Verdict judge(const Summary& summary, std::uint32_t ranks, bool distribute);
+/// For a run of `ranks`, which it leaves alone without `distribute` (SCR_DISTRIBUTE=0). Of what is
+/// `committed`, only restoring it tells whether it is protected or lost.
+CacheState judge(const Summary& summary, std::uint32_t ranks, bool distribute);
 
-/// Why it is not restorable, after "it": "its records are in a newer format".
-std::string reason_of(Verdict verdict, const Summary& summary);
+/// Why it is not restored, after "it": "its records are in a newer format". Empty for what is
+/// committed.
+std::string reason_of(CacheState state, const Summary& summary);
 
 /// Goes through the datasets of a catalog of which each rank has read a part. Its functions but
 /// held() are collective.

@@ -23,7 +23,7 @@ class Report {
     for (const DatasetRecord& record : facts_.listing)
       tell(record, tried_.contains(record.info.uuid));
     for (const DatasetRecord& record : facts_.held_back)
-      if (record.quarantined) tell(record, false);
+      if (state_of(record) == PrefixState::quarantined) tell(record, false);
     if (is_newest_wanted_ && !facts_.damaged.empty())
       found_.newest = fmt::format("its record cannot be read: {}", facts_.damaged.front());
     return std::move(found_);
@@ -39,25 +39,27 @@ class Report {
       found_.warnings.push_back(text);
   }
 
-  static bool is_marked(const DatasetRecord& record) {
-    return record.quarantined || !record.is_sound();
-  }
+  static bool is_marked(const DatasetRecord& record) { return !may_restart_from(state_of(record)); }
 
   /// And what brings it back.
   std::string why(const DatasetRecord& record) const {
     const std::string& name = record.info.name;
     const bool is_listed = find_in(facts_.listing, record.info.uuid) != nullptr;
-    if (record.quarantined)
-      return fmt::format("is not used: it is in quarantine, {}. {}", why_in_quarantine(record),
-                         text_of_lifting(record, is_listed, settings_));
-    if (!record.replaced_by.empty())
-      return fmt::format("is not used: {} has overwritten some of its files", record.replaced_by);
-    if (record.failed_us != 0)
-      return fmt::format(
-          "is not used: an earlier restart from it failed ({}); \"cairn verify --repair {}\" "
-          "repairs it if that is possible, and \"cairn index quarantine --lift {}\" lets restarts "
-          "use it again",
-          record.failure, name, name);
+    switch (state_of(record)) {
+      case PrefixState::quarantined:
+        return fmt::format("is not used: it is in quarantine, {}. {}", why_in_quarantine(record),
+                           text_of_lifting(record, is_listed, settings_));
+      case PrefixState::replaced:
+        return fmt::format("is not used: {} has overwritten some of its files", record.replaced_by);
+      case PrefixState::failed:
+        return fmt::format(
+            "is not used: an earlier restart from it failed ({}); \"cairn verify --repair {}\" "
+            "repairs it if that is possible, and \"cairn index quarantine --lift {}\" lets "
+            "restarts use it again",
+            record.failure, name, name);
+      default:
+        break;
+    }
     if (!settings_.fetch) return "is not fetched, because SCR_FETCH=0";
     if (!has_right_ranks(record, facts_.ranks, settings_))
       return fmt::format(

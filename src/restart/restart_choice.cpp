@@ -8,7 +8,7 @@ const CachedDataset* restart_choice(const std::vector<CachedDataset>& datasets, 
                                     const std::optional<Uuid>& not_after) {
   const auto found = std::find_if(datasets.begin(), datasets.end(), [&](const auto& dataset) {
     if (not_after && *not_after < dataset.info.uuid) return false;
-    return dataset.state == CachedDataset::State::offered ||
+    return dataset.state == CacheState::offered ||
            (dataset.restorable() && (dataset.in_prefix() || !only_in_prefix));
   });
   return found == datasets.end() ? nullptr : &*found;
@@ -17,16 +17,14 @@ const CachedDataset* restart_choice(const std::vector<CachedDataset>& datasets, 
 namespace {
 
 bool counts(const CachedDataset& dataset) {
-  return dataset.state != CachedDataset::State::left_alone &&
-         dataset.state != CachedDataset::State::unusable && !dataset.quarantined;
+  return !is_left_alone(dataset.state) && !is_lost(dataset.state) && !is_held_back(dataset.there);
 }
 
 }  // namespace
 
 const CachedDataset* mismatched(const std::vector<CachedDataset>& datasets) {
   const auto newest = std::find_if(datasets.begin(), datasets.end(), counts);
-  return newest != datasets.end() && newest->state == CachedDataset::State::other_ranks ? &*newest
-                                                                                        : nullptr;
+  return newest != datasets.end() && newest->state == CacheState::other_ranks ? &*newest : nullptr;
 }
 
 Error wrong_ranks(const CachedDataset& dataset, std::uint32_t ranks) {
@@ -42,8 +40,8 @@ const CachedDataset* only_others_have(const std::vector<CachedDataset>& datasets
   const auto newest = std::find_if(datasets.begin(), datasets.end(), [](const auto& dataset) {
     return counts(dataset) && dataset.info.is_checkpoint();
   });
-  const bool is_it = newest != datasets.end() && !newest->flushed &&
-                     newest->state == CachedDataset::State::other_ranks;
+  const bool is_it =
+      newest != datasets.end() && !newest->flushed() && newest->state == CacheState::other_ranks;
   return is_it ? &*newest : nullptr;
 }
 

@@ -95,7 +95,7 @@ class Decider {
   const CachedDataset* to_be_copied_first() const {
     const CachedDataset* newest =
         settings_.global_restart ? restart_choice(facts_.cached, false) : nullptr;
-    if (newest == nullptr || newest->flushed) return nullptr;
+    if (newest == nullptr || newest->flushed()) return nullptr;
     return has_failed(RestartStep::copy_first, newest->info.uuid) ? nullptr : newest;
   }
 
@@ -249,8 +249,7 @@ class Decider {
   bool is_read_in_place(const DatasetRecord& candidate) const {
     const Uuid& uuid = candidate.info.uuid;
     const auto lies_in_the_way = [&](const CachedDataset& dataset) {
-      return dataset.info.uuid == uuid &&
-             (dataset.state == CachedDataset::State::left_alone || &dataset == left_out_);
+      return dataset.info.uuid == uuid && (is_left_alone(dataset.state) || &dataset == left_out_);
     };
     return candidate.info.in_place() || settings_.fetch_bypass ||
            is_written_by_others(candidate.info) ||

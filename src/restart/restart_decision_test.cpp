@@ -8,7 +8,7 @@
 namespace cairn {
 namespace {
 
-using State = CachedDataset::State;
+using State = CacheState;
 using Step = RestartStep;
 
 class RestartDecided : public testing::Test {
@@ -129,7 +129,7 @@ TEST_F(RestartDecided, OfAnotherNumberOfRanksTheRunIsRefusedWhateverElseCannotBe
 TEST_F(RestartDecided, WhatOthersHaveCopiedToThePrefixDirectoryIsReadThereByAnElasticRun) {
   settings_.elastic = true;
   facts_ = facts_of({cached_at(4, State::other_ranks)}, {listed_at(4, ranks_of_others)});
-  facts_.cached[0].flushed = true;
+  facts_.cached[0].there = PrefixState::settled;
   expect(Step::read_in_place, 4);
 }
 
@@ -152,7 +152,7 @@ TEST_F(RestartDecided, AGlobalRestartReadsNothingInTheCaches) {
   attempts_ = {failed_for_now(Step::copy_first, 4)};
   expect(Step::read_in_place, 2);
   attempts_ = {went_well(Step::copy_first, 4)};
-  facts_.cached[0].flushed = true;
+  facts_.cached[0].there = PrefixState::settled;
   insert(facts_.listing, listed_at(4));
   expect(Step::read_in_place, 4);
 }
@@ -179,7 +179,7 @@ TEST_F(RestartDecided, APrefixDirectoryThatCannotBeReadDoesNotMeanFromScratch) {
 }
 
 TEST_F(RestartDecided, WhatTheCachesCouldNotOpenIsReadInPlaceWhereThePrefixDirectoryHasIt) {
-  facts_ = facts_of({cached_at(4, State::unusable)}, {listed_at(4)});
+  facts_ = facts_of({cached_at(4, State::lost)}, {listed_at(4)});
   attempts_ = {failed_for_now(Step::take_cached, 4)};
   expect(Step::read_in_place, 4);
   facts_.listing.clear();
@@ -188,7 +188,7 @@ TEST_F(RestartDecided, WhatTheCachesCouldNotOpenIsReadInPlaceWhereThePrefixDirec
 
 TEST_F(RestartDecided, WithStopNothingTakesThePlaceOfWhatCouldNotBeOpened) {
   settings_.on_fetch_fail = OnFetchFail::stop;
-  facts_ = facts_of({cached_at(4, State::unusable), cached_at(2)});
+  facts_ = facts_of({cached_at(4, State::lost), cached_at(2)});
   attempts_ = {failed_for_now(Step::take_cached, 4)};
   expect_why(Step::refuse, "two nodes are lost");
   facts_.cached.erase(facts_.cached.begin());

@@ -20,13 +20,12 @@ inline DatasetInfo checkpoint_at(int time, std::uint32_t ranks = ranks_of_run) {
   return info;
 }
 
-inline CachedDataset cached_at(int time,
-                               CachedDataset::State state = CachedDataset::State::usable) {
+inline CachedDataset cached_at(int time, CacheState state = CacheState::protected_) {
   CachedDataset dataset;
-  const bool is_of_others = state == CachedDataset::State::other_ranks;
+  const bool is_of_others = state == CacheState::other_ranks;
   dataset.info = checkpoint_at(time, is_of_others ? ranks_of_others : ranks_of_run);
   dataset.state = state;
-  if (state == CachedDataset::State::unusable) dataset.reason = "two nodes are lost";
+  if (state == CacheState::lost) dataset.reason = "two nodes are lost";
   return dataset;
 }
 

@@ -10,7 +10,7 @@
 namespace cairn {
 namespace {
 
-using State = CachedDataset::State;
+using State = CacheState;
 using Step = RestartStep;
 
 /// What is there of one dataset.
@@ -69,12 +69,16 @@ class Play {
  private:
   void add_cached(InCache what, int time) {
     if (what == InCache::nothing) return;
-    const State state = what == InCache::lost        ? State::unusable
+    const State state = what == InCache::lost        ? State::lost
                         : what == InCache::of_others ? State::other_ranks
-                                                     : State::usable;
+                                                     : State::protected_;
     facts_.cached.push_back(cached_at(time, state));
-    facts_.cached.back().quarantined = what == InCache::quarantined;
-    facts_.cached.back().flushed = time == 30 && world_.is_flushed;
+    const bool is_flushed = time == 30 && world_.is_flushed;
+    facts_.cached.back().there =
+        what == InCache::quarantined
+            ? is_flushed ? PrefixState::quarantined : PrefixState::held_back
+        : is_flushed ? PrefixState::settled
+                     : PrefixState::absent;
   }
 
   void add_listed(InPrefix what, int time) {
@@ -100,7 +104,7 @@ class Play {
         return insert(facts_.listing, listed_at(time));
       case Step::copy_first:
         insert(facts_.listing, listed_at(time));
-        cached(time).flushed = true;
+        cached(time).there = PrefixState::settled;
         return;
       case Step::offer_copy:
         cached(time).state = State::offered;

@@ -169,12 +169,11 @@ Result<std::vector<Holding>> find_holdings(Files& files, const std::vector<std::
   std::vector<Holding> holdings;
   for (Remains& remains : found)
     if (auto holding = holding_of(files, std::move(remains))) {
-      const KnownInPrefix known =
-          known_in_prefix(holding->info.uuid, listing, dropped, attempts, deleted);
+      const PrefixState there =
+          state_in_prefix(holding->info.uuid, listing, {}, dropped, attempts, deleted);
       // Somebody does not want it, and would get it back.
-      const bool unwanted = known.quarantined || known.deleted || dropped.has(holding->info.uuid);
-      if (unwanted) continue;
-      holding->in_prefix = known.flushed;
+      if (is_held_back(there) || is_given_up(there)) continue;
+      holding->in_prefix = is_flushed(there);
       holding->outlived = is_outlived(holding->info, listing);
       holdings.push_back(*std::move(holding));
     }

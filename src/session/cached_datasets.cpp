@@ -118,12 +118,12 @@ void CachedDatasets::evict(Communicator& comm, std::size_t store, std::size_t ke
   std::size_t checkpoints = 0;
   bool newer_is_safe = false;
   const auto is_superseded = [&](const CachedDataset& dataset) {
-    if (dataset.state == CachedDataset::State::left_alone) return false;
-    if (dataset.info.is_output() && !dataset.flushed) return false;
-    if (!dataset.usable() || dataset.quarantined) return newer_is_safe;
+    if (is_left_alone(dataset.state)) return false;
+    if (dataset.info.is_output() && !dataset.flushed()) return false;
+    if (!dataset.usable() || is_held_back(dataset.there)) return newer_is_safe;
     if (!dataset.is_in(store)) return false;
     if (dataset.info.is_checkpoint()) return ++checkpoints > keep;
-    return dataset.flushed || dataset.info.uuid != datasets_[0].info.uuid;
+    return dataset.flushed() || dataset.info.uuid != datasets_[0].info.uuid;
   };
   std::vector<bool> goes;
   for (const CachedDataset& dataset : datasets_) {
@@ -141,7 +141,7 @@ void CachedDatasets::evict(Communicator& comm, std::size_t store, std::size_t ke
 void CachedDatasets::make_room_after(Communicator& comm, Error& error, std::size_t store) {
   if (error.code != Code::no_space) return;
   const auto is_given_up = [](const CachedDataset& dataset) {
-    return dataset.state == CachedDataset::State::unusable || dataset.quarantined;
+    return is_lost(dataset.state) || is_held_back(dataset.there);
   };
   const bool safe = newest_checkpoint() != nullptr;
   error.text += outputs_held(datasets_, store);

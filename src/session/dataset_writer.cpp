@@ -226,7 +226,7 @@ Status DatasetWriter::publish(Communicator& comm) {
   CAIRN_TRY(
       prefix_.publish(comm, record, current_.label(), routing_.takes_names(), open_elsewhere));
   warn_open_elsewhere(open_elsewhere);
-  current_.flushed = true;
+  current_.there = PrefixState::settled;
   // Which older ones are there the prefix directory knows; but a restart may still be to come.
   cached_.forget_if([this](const CachedDataset& dataset) {
     return dataset.in_prefix() && (current_.info.is_checkpoint() || !dataset.info.is_checkpoint());

@@ -48,7 +48,7 @@ Status Fetching::check_in_place(Communicator& comm, const DatasetRecord& candida
   if (run_.is_written_by_as_many(candidate.info)) dataset.record = records.at(0);
   dataset.info = candidate.info;
   dataset.place = CachedDataset::Place::prefix;
-  dataset.flushed = true;
+  dataset.there = PrefixState::settled;
   dataset.checked = true;
   prefix_.book().note_fetched(prefix_.owner().keeper(), dataset.info.uuid);
   run_.shared_log.info("{} is read directly in {}", dataset.label(), run_.settings.prefix);
@@ -61,7 +61,7 @@ Status Fetching::fetch(Communicator& comm, const DatasetRecord& candidate) {
   dataset.info = candidate.info;
   const Level& level = run_.levels[choose_level(run_.levels, dataset.info)];
   dataset.store = level.store;
-  dataset.flushed = true;
+  dataset.there = PrefixState::settled;
   dataset.checked = true;
   Store& store = run_.stores[dataset.store];
   dataset.parts = {cached_.own_folder(dataset)};

@@ -17,7 +17,7 @@ void Flushing::settle_identity(Communicator& comm) {
 }
 
 void Flushing::learn_from_prefix(Communicator& comm) {
-  if (const Status known = prefix_.mark_flushed(comm, cached_.all()); !known)
+  if (const Status known = prefix_.look_up(comm, cached_.all()); !known)
     run_.shared_log.warning("cannot copy anything to {} now: {}", run_.settings.prefix,
                             known.error().text);
   remove_deleted(comm);
@@ -30,7 +30,7 @@ void Flushing::learn_from_prefix(Communicator& comm) {
 /// one, and nobody knows.
 bool Flushing::is_overdue(Communicator& comm) {
   const CachedDataset* newest = cached_.newest_checkpoint();
-  if (run_.settings.flush_interval == 0 || newest == nullptr || newest->flushed) return false;
+  if (run_.settings.flush_interval == 0 || newest == nullptr || newest->flushed()) return false;
   if (!prefix_.owner().trouble().empty()) return false;  // nobody knows either
   const auto copied = prefix_.newest_sound(comm);
   const auto interval = static_cast<std::uint64_t>(run_.settings.flush_interval);
@@ -45,7 +45,7 @@ bool Flushing::is_overdue(Communicator& comm) {
 /// when nothing of it is left there, so that a crash loses none.
 void Flushing::remove_deleted(Communicator& comm) {
   const auto goes = [](const CachedDataset& dataset) {
-    return dataset.deleted && dataset.state != CachedDataset::State::left_alone;
+    return dataset.there == PrefixState::deleted && !is_left_alone(dataset.state);
   };
   const auto& all = cached_.all();
   if (std::any_of(all.begin(), all.end(), goes)) {
@@ -70,18 +70,27 @@ void Flushing::look_for_absent_prefix(Communicator& comm) {
 Status Flushing::claim(Communicator& comm) {
   Status claimed = prefix_.owner().claim(comm);
   if (claimed) settle_identity(comm);
-  Status known = prefix_.mark_flushed(comm, cached_.all());
+  Status known = prefix_.look_up(comm, cached_.all());
   return claimed ? known : claimed;
 }
 
 // --- copying ---
+
+namespace {
+
+/// What restarts have died from stays held back.
+void note_flushed(CachedDataset& dataset) {
+  dataset.there = is_held_back(dataset.there) ? PrefixState::quarantined : PrefixState::settled;
+}
+
+}  // namespace
 
 /// A block that does not match its checksum any more is repaired first.
 Status Flushing::flush(Communicator& comm, CachedDataset& dataset) {
   const std::vector<std::string> cached = cached_.own_paths(dataset);
   const std::string& store = run_.stores[dataset.store].settings().path;
   Status flushed = claim(comm);
-  if (flushed && dataset.flushed) return {};
+  if (flushed && dataset.flushed()) return {};
   if (flushed) {
     flushed = prefix_.flush(comm, dataset, store, cached);
     if (!flushed && is_damage(flushed.error().code)) {
@@ -91,7 +100,7 @@ Status Flushing::flush(Communicator& comm, CachedDataset& dataset) {
     }
   }
   if (flushed) {
-    dataset.flushed = true;
+    note_flushed(dataset);
     trouble_ = {};
     return {};
   }
@@ -123,20 +132,20 @@ Status Flushing::flush_due(Communicator& comm, const Uuid& written, bool all) {
     return flushed.has_value();
   };
   for (auto dataset = cached_.all().rbegin(); dataset != cached_.all().rend(); ++dataset)
-    if (dataset->usable() && !dataset->flushed && (all || dataset->info.is_output()))
+    if (dataset->usable() && !dataset->flushed() && (all || dataset->info.is_output()))
       flush_one(*dataset);
   CachedDataset* newest = cached_.newest_checkpoint();
   if (!is_wanted_ || newest == nullptr) return last;
-  is_wanted_ = !newest->flushed && !flush_one(*newest);
+  is_wanted_ = !newest->flushed() && !flush_one(*newest);
   return last;
 }
 
 Status Flushing::flush_others(Communicator& comm, CachedDataset& dataset) {
   CAIRN_TRY(claim(comm));
-  if (dataset.flushed) return {};
+  if (dataset.flushed()) return {};
   CAIRN_TRY(prefix_.flush_parts(comm, dataset.info, run_.stores[dataset.store].settings().path,
                                 cached_.recorded_parts(dataset), cached_.read_own_records()));
-  dataset.flushed = true;
+  note_flushed(dataset);
   run_.shared_log.info("dataset {}, written by {} ranks, is now in {}", dataset.info.number,
                        dataset.info.ranks, run_.settings.prefix);
   return {};
@@ -149,7 +158,7 @@ void Flushing::flush_datasets_of_others(Communicator& comm) {
   if (!run_.settings.flush || (!is_elastic(run_.settings) && !all)) return;
   for (auto dataset = cached_.all().rbegin(); dataset != cached_.all().rend(); ++dataset) {
     const bool due = all || dataset->info.is_output();
-    if (dataset->state != CachedDataset::State::other_ranks || !due || dataset->flushed) continue;
+    if (dataset->state != CacheState::other_ranks || !due || dataset->flushed()) continue;
     if (const Status flushed = flush_others(comm, *dataset); !flushed)
       run_.shared_log.warning(
           "dataset {}, written by {} ranks, stays in the cache, because it cannot be copied to {}: "
@@ -195,8 +204,8 @@ Status Flushing::flush_at_end(Communicator& comm) {
 
 /// When a run ends: what is in the caches, and must be in the prefix directory as well.
 bool Flushing::belongs_in_prefix(const CachedDataset& dataset) {
-  const bool readable = dataset.usable() || (is_elastic(run_.settings) &&
-                                             dataset.state == CachedDataset::State::other_ranks);
+  const bool readable =
+      dataset.usable() || (is_elastic(run_.settings) && dataset.state == CacheState::other_ranks);
   const bool wanted = is_wanted_ && &dataset == cached_.newest_checkpoint();
   return run_.settings.flush && readable && (dataset.info.is_output() || wanted);
 }
@@ -214,15 +223,15 @@ void Flushing::look_for_what_has_gone(Communicator& comm) {
 std::vector<Uuid> Flushing::due_in_prefix() {
   std::vector<Uuid> due;
   for (const CachedDataset& dataset : cached_.all())
-    if (belongs_in_prefix(dataset) && !dataset.flushed) due.push_back(dataset.info.uuid);
+    if (belongs_in_prefix(dataset) && !dataset.flushed()) due.push_back(dataset.info.uuid);
   return due;
 }
 
 Status Flushing::check_copied(const std::vector<Uuid>& due) const {
   for (const CachedDataset& dataset : cached_.all()) {
     const bool was_due = std::find(due.begin(), due.end(), dataset.info.uuid) != due.end();
-    if (!was_due || dataset.flushed) continue;
-    if (dataset.state == CachedDataset::State::unusable)
+    if (!was_due || dataset.flushed()) continue;
+    if (is_lost(dataset.state))
       return fail(Code::lost, "{} is lost: {}", dataset.label(), dataset.reason);
     return fail(
         Code::not_copied,

@@ -171,50 +171,36 @@ std::optional<DatasetRecord> PrefixSide::newest_sound(Communicator& comm) {
   const DatasetRecord* newest = nullptr;
   if (const Keeper* keeper = owner_.keeper())
     for (const DatasetRecord& record : keeper->listing())
-      if (newest == nullptr && record.info.is_checkpoint() && record.is_sound()) newest = &record;
+      if (newest == nullptr && record.info.is_checkpoint() && is_as_written(state_of(record)))
+        newest = &record;
   return share(comm, newest);
 }
 
 // --- what is known there of what the caches have ---
 
-namespace {
-
-/// What is known of a dataset of the caches, for all ranks.
-constexpr std::byte known_flushed{1};
-constexpr std::byte known_quarantined{2};
-constexpr std::byte known_deleted{4};
-
-}  // namespace
-
-Status PrefixSide::mark_flushed(Communicator& comm, std::vector<CachedDataset>& datasets) {
+Status PrefixSide::look_up(Communicator& comm, std::vector<CachedDataset>& datasets) {
   if (!owner_.take_news() || datasets.empty()) return {};
-  Blob known(datasets.size());
+  Blob states(datasets.size());
   const Status looked_up =
-      agree(comm, owner_.keeper() != nullptr ? look_up(datasets, known) : Status{});
+      agree(comm, owner_.keeper() != nullptr ? read_states(datasets, states) : Status{});
   if (!looked_up) owner_.note_news();  // the next call looks again
-  comm.bcast(known, 0);
-  for (std::size_t i = 0; i < datasets.size(); ++i) {
-    const bool flushed = (known[i] & known_flushed) != std::byte{};
-    // Another one may have removed it since.
-    if (flushed || (looked_up && !datasets[i].in_prefix())) datasets[i].flushed = flushed;
-    if ((known[i] & known_quarantined) != std::byte{}) datasets[i].quarantined = true;
-    if ((known[i] & known_deleted) != std::byte{}) datasets[i].deleted = true;
-  }
+  comm.bcast(states, 0);
+  for (std::size_t i = 0; i < datasets.size(); ++i)
+    if (const auto there = static_cast<PrefixState>(states[i]);
+        looked_up || there != PrefixState::absent)
+      datasets[i].there = there;
   return looked_up;
 }
 
 /// On rank 0. Also where it is not known what was dropped, of all others.
-Status PrefixSide::look_up(const std::vector<CachedDataset>& datasets, Blob& known) {
+Status PrefixSide::read_states(const std::vector<CachedDataset>& datasets, Blob& states) {
   Keeper& keeper = *owner_.keeper();
   const auto read = read_dropped(files_, owner_.site().folder);
   const Dropped dropped = read.value_or(Dropped{});
-  for (std::size_t i = 0; i < datasets.size(); ++i) {
-    const KnownInPrefix there = known_in_prefix(datasets[i].info.uuid, keeper.listing(), dropped,
-                                                keeper.attempts(), keeper.deleted());
-    if (there.flushed) known[i] |= known_flushed;
-    if (there.quarantined) known[i] |= known_quarantined;
-    if (there.deleted) known[i] |= known_deleted;
-  }
+  for (std::size_t i = 0; i < datasets.size(); ++i)
+    states[i] = static_cast<std::byte>(state_in_prefix(datasets[i].info.uuid, keeper.listing(),
+                                                       keeper.unread(), dropped, keeper.attempts(),
+                                                       keeper.deleted()));
   std::set<Uuid> cached;
   for (const CachedDataset& dataset : datasets) cached.insert(dataset.info.uuid);
   book_.forget_all_but(keeper, cached);
@@ -231,7 +217,7 @@ void PrefixSide::forget_deleted(const std::vector<CachedDataset>& left) {
   Listing kept = keeper->deleted();
   std::erase_if(kept, [&](const DatasetRecord& record) {
     const auto is_it = [&](const CachedDataset& dataset) {
-      return dataset.info.uuid == record.info.uuid && dataset.deleted;
+      return dataset.info.uuid == record.info.uuid && dataset.there == PrefixState::deleted;
     };
     return record.job_id == settings_.job_id && std::none_of(left.begin(), left.end(), is_it) &&
            !is_saved(files_, owner_.site().folder, record.info).value_or(true);

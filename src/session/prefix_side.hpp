@@ -30,11 +30,10 @@ class PrefixSide {
 
   /// At Init: as PrefixOwner::open(); SCR_PREFIX_PURGE then.
   Status open(Communicator& comm, int ranks_on_node);
-  /// `flushed` is then true of those that are there and not known to be damaged, and of those that
-  /// somebody has dropped, which are not to come back; sets `quarantined` and `deleted`. Does
-  /// nothing where the directory has not come to be this run's since the last time that this went
-  /// well. Where it is not known what was dropped, nothing must be copied there; agreed.
-  Status mark_flushed(Communicator& comm, std::vector<CachedDataset>& datasets);
+  /// What the directory knows of each of these, into `there`. Does nothing where the directory has
+  /// not come to be this run's since the last time that this went well. Where it is not known what
+  /// was dropped, nothing must be copied there; agreed.
+  Status look_up(Communicator& comm, std::vector<CachedDataset>& datasets);
   /// What was deleted is in the caches of this job no more, but for what is `left`.
   void forget_deleted(const std::vector<CachedDataset>& left);
 
@@ -86,7 +85,7 @@ class PrefixSide {
                                 const std::vector<std::string>& cached);
   void save_listing(Communicator& comm);
   Status purge(Communicator& comm);
-  Status look_up(const std::vector<CachedDataset>& datasets, Blob& known);
+  Status read_states(const std::vector<CachedDataset>& datasets, Blob& states);
   Status refuse_unread(Communicator& comm, const std::string& what, const Uuid& from = {});
   Result<DatasetRecord> share_record(Communicator& comm, const std::string& call,
                                      const std::string& name);

@@ -73,47 +73,36 @@ class Recovery {
     dataset.info.flags = summary.flags;
     dataset.info.ranks = summary.ranks;
     dataset.store = summary.store;
-    const Verdict verdict =
-        judge(summary, static_cast<std::uint32_t>(comm_.size()), settings_.distribute);
-    const std::string reason = reason_of(verdict, summary);
-    switch (verdict) {
-      case Verdict::newer:
-        dataset.state = CachedDataset::State::left_alone;
-        dataset.reason = reason + "; this run does not change it";
-        tell(Severity::warning, fmt::format("dataset {}: {}", summary.number, dataset.reason));
-        break;
-      case Verdict::maybe_uncommitted:
-        set_aside(held, CachedDataset::State::unusable, reason, dataset);
-        break;
-      case Verdict::uncommitted:
-        return remove_uncommitted(summary, held);
-      case Verdict::unreadable:
-        // A store that cannot be read now may be readable in the next run, so this removes nothing.
-        set_aside(held, CachedDataset::State::unusable, reason, dataset);
-        tell(Severity::warning,
-             cannot_be_restored(dataset, {Code::lost, reason, -1}, is_first_loss()));
-        break;
-      case Verdict::not_distributed:
-        set_aside(held, CachedDataset::State::left_alone, reason, dataset);
-        tell(Severity::info, fmt::format("dataset {} in the cache: {}", summary.number, reason));
-        break;
-      case Verdict::other_ranks:
-        set_aside(held, CachedDataset::State::other_ranks, reason, dataset);
-        break;
-      case Verdict::restorable:
-        restore_dataset(held, survey_->choose_generation(summary), found, dataset);
-        break;
-    }
+    dataset.state = judge(summary, static_cast<std::uint32_t>(comm_.size()), settings_.distribute);
+    dataset.reason = reason_of(dataset.state, summary);
+    if (dataset.state == CacheState::incomplete) return remove_incomplete(summary, held);
+    if (dataset.state == CacheState::committed)
+      restore_dataset(held, survey_->choose_generation(summary), found, dataset);
+    else
+      set_aside(held, dataset);
     log_end(dataset);
     found.push_back(std::move(dataset));
   }
 
   bool is_first_loss() { return !std::exchange(loss_is_told_, true); }
 
-  static void set_aside(const HeldDataset& held, CachedDataset::State state, std::string reason,
-                        CachedDataset& dataset) {
-    dataset.state = state;
-    dataset.reason = std::move(reason);
+  /// Nothing of it is removed: a store that cannot be read now may be readable in the next run.
+  void set_aside(const HeldDataset& held, CachedDataset& dataset) {
+    if (dataset.state == CacheState::newer_format) {
+      dataset.reason += "; this run does not change it";
+      return tell(Severity::warning,
+                  fmt::format("dataset {}: {}", dataset.info.number, dataset.reason));
+    }
+    note_parts(held, dataset);
+    if (dataset.state == CacheState::unreadable)
+      tell(Severity::warning,
+           cannot_be_restored(dataset, {Code::lost, dataset.reason, -1}, is_first_loss()));
+    if (dataset.state == CacheState::left_alone)
+      tell(Severity::info,
+           fmt::format("dataset {} in the cache: {}", dataset.info.number, dataset.reason));
+  }
+
+  static void note_parts(const HeldDataset& held, CachedDataset& dataset) {
     dataset.name_here = name_in(held);
     for (const HeldPart& part : held.parts) dataset.parts.push_back(part.folder);
   }
@@ -143,7 +132,7 @@ class Recovery {
 
   /// What came of a dataset for which something had to be done: once for each start.
   void log_end(const CachedDataset& dataset) {
-    const bool failed = dataset.state == CachedDataset::State::unusable;
+    const bool failed = is_lost(dataset.state);
     DatasetInfo info = dataset.info;
     if (info.name.empty()) info.name = dataset.name_here;
     if (!start_is_logged_ && (failed || !dataset.restored.empty())) log_start(info, info.name);
@@ -156,7 +145,7 @@ class Recovery {
 
   /// What cannot be removed stays without a record to be taken for one, and the next run tries
   /// again.
-  void remove_uncommitted(const Summary& summary, const HeldDataset& held) {
+  void remove_incomplete(const Summary& summary, const HeldDataset& held) {
     tell(Severity::info, fmt::format("dataset {} was not complete (its run ended while it was "
                                      "written or deleted); its leftovers are removed",
                                      summary.number));
@@ -176,10 +165,13 @@ class Recovery {
     if (!account) {
       // Some ranks may have read more in a record; what is decided by it must be equal everywhere.
       dataset.info = known_to_all;
-      set_aside(held, CachedDataset::State::unusable, account.error().text, dataset);
+      dataset.state = CacheState::lost;
+      dataset.reason = account.error().text;
+      note_parts(held, dataset);
       tell(Severity::warning, cannot_be_restored(dataset, account.error(), is_first_loss()));
       return;
     }
+    dataset.state = CacheState::protected_;
     report(dataset, *account, static_cast<double>(clock_.steady_us() - from_us) * 1e-6);
     if (protect_anew(dataset)) remove_what_is_elsewhere(dataset);
   }

@@ -194,7 +194,7 @@ std::string Restarting::what_caches_lost() const {
   const std::string& name = lost->info.name.empty() ? lost->name_here : lost->info.name;
   return fmt::format("dataset {}{} cannot be restored: {}", lost->info.number,
                      name.empty() ? "" : fmt::format(" ({})", name),
-                     lost->quarantined ? "it is in quarantine" : lost->reason);
+                     is_held_back(lost->there) ? "it is in quarantine" : lost->reason);
 }
 
 // --- SCR_Start_restart and SCR_Complete_restart ---
@@ -229,19 +229,19 @@ bool Restarting::note_attempt(Communicator& comm, const DatasetInfo& dataset) {
 
 /// Where that fails it is out for this run, or the program would be offered it again for ever.
 Status Restarting::open(Communicator& comm, CachedDataset& dataset) {
-  if (dataset.state == CachedDataset::State::offered) return open_copy(comm, dataset.info.uuid);
+  if (dataset.state == CacheState::offered) return open_copy(comm, dataset.info.uuid);
   if (dataset.in_prefix()) return {};
   CAIRN_TRY(check_and_heal(comm, run_.files, run_.stores, run_.settings, dataset, run_.own_log));
   const Status placed = files_.place_broadcasts(comm, dataset);
   if (placed) return {};
   return leave_out(
-      comm, dataset, CachedDataset::State::unusable, placed,
+      comm, dataset, CacheState::lost, placed,
       placed.error().code == Code::no_space ? "free space in the store" : "repair the store");
 }
 
 /// It is good, but nothing can be begun with it now. Until a newer one is complete the caches keep
 /// it, and a later run may have it still.
-Status Restarting::leave_out(Communicator& comm, CachedDataset& dataset, CachedDataset::State state,
+Status Restarting::leave_out(Communicator& comm, CachedDataset& dataset, CacheState state,
                              const Status& why, const std::string& remedy) {
   dataset.state = state;
   dataset.reason = why.error().text;
@@ -276,8 +276,8 @@ void Restarting::end(Communicator& comm, const Status& verdict) {
   cached_.remove(comm, dataset);
   if (given_up_.empty()) given_up_ = verdict.error().text;
   for (CachedDataset& copied : cached_.all())
-    if (copied.info.uuid == uuid && copied.state == CachedDataset::State::other_ranks)
-      copied.state = CachedDataset::State::unusable;
+    if (copied.info.uuid == uuid && copied.state == CacheState::other_ranks)
+      copied.state = CacheState::lost;
   prefix_.book().note_failed(keeper, uuid, verdict.error().text);
 }
 
@@ -295,7 +295,7 @@ void Restarting::go_back_to(Communicator& comm, const DatasetInfo* named) {
   if (named == nullptr) return;
   run_.events.happened("CURRENT", *named);
   cached_.remove_if(comm, [&](const CachedDataset& dataset) {
-    return named->uuid < dataset.info.uuid && dataset.state != CachedDataset::State::left_alone &&
+    return named->uuid < dataset.info.uuid && !is_left_alone(dataset.state) &&
            !dataset.info.is_output();
   });
   if (may_be_request) went_on_from_ = named->uuid;
@@ -307,13 +307,13 @@ void Restarting::go_back_to(Communicator& comm, const DatasetInfo* named) {
 /// which all its ranks are needed. What is missing is told once, however often the program asks.
 Status Restarting::offer_copy(Communicator& comm, CachedDataset& dataset) {
   Status found = flushing_.claim(comm);
-  if (found && dataset.flushed) return {};
+  if (found && dataset.flushed()) return {};
   if (found) {
     const auto info = find_parts(comm, prefix_.owner().site(), dataset.info,
                                  cached_.recorded_parts(dataset), cached_.read_own_records());
     if (info) {
       dataset.info = *info;
-      dataset.state = CachedDataset::State::offered;
+      dataset.state = CacheState::offered;
       return {};
     }
     found = tl::unexpected(info.error());
@@ -327,11 +327,11 @@ Status Restarting::offer_copy(Communicator& comm, CachedDataset& dataset) {
 
 Status Restarting::open_copy(Communicator& comm, const Uuid& uuid) {
   Status taken = flushing_.flush_others(comm, *cached_.find(uuid));
-  cached_.find(uuid)->state = CachedDataset::State::other_ranks;
+  cached_.find(uuid)->state = CacheState::other_ranks;
   if (taken) taken = take_copy(comm, uuid);
   if (taken) return {};
   CachedDataset& dataset = *cached_.find(uuid);
-  return leave_out(comm, dataset, CachedDataset::State::left_alone, taken,
+  return leave_out(comm, dataset, CacheState::left_alone, taken,
                    fmt::format("start it with {} ranks", dataset.info.ranks));
 }
 

@@ -69,8 +69,8 @@ class Restarting {
   Status open(Communicator& comm, CachedDataset& dataset);
   Status open_copy(Communicator& comm, const Uuid& uuid);
   Status take_copy(Communicator& comm, const Uuid& uuid);
-  Status leave_out(Communicator& comm, CachedDataset& dataset, CachedDataset::State state,
-                   const Status& why, const std::string& remedy);
+  Status leave_out(Communicator& comm, CachedDataset& dataset, CacheState state, const Status& why,
+                   const std::string& remedy);
   void report_what_is_passed_over();
   void warn_from_scratch(const std::string& why);
   std::string what_caches_lost() const;

@@ -337,7 +337,7 @@ std::vector<std::int64_t> Session::find_named(const std::string& name) {
   std::vector<std::int64_t> named;
   for (const CachedDataset& dataset : cached_.all()) {
     const bool it_is = dataset.info.name == name || dataset.name_here == name;
-    named.push_back(it_is && dataset.state != CachedDataset::State::left_alone ? 1 : 0);
+    named.push_back(it_is && !is_left_alone(dataset.state) ? 1 : 0);
   }
   if (!named.empty()) comm_.allreduce(named, Reduce::max);
   return named;

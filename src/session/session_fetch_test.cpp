@@ -521,5 +521,21 @@ TEST_F(SessionFetch, ToAskForOneInQuarantineDoesNotBringItBack) {
   EXPECT_TRUE(cluster_.said("cairn index quarantine --lift ckpt.2")) << cluster_.said();
 }
 
+TEST(SessionHeldBack, WhatRestartsHaveDiedFromIsNotOfferedOnceItIsCopied) {
+  PrefixCluster cluster;
+  cluster.settings.stores[0].count = 2;
+  cluster.settings.flush_interval = 0;
+  cluster.write(four_nodes(), {1, 2});
+  cluster.settings.restart_attempts = 1;
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    EXPECT_EQ(rank.session->have_restart().value(), "ckpt.2");
+    EXPECT_TRUE(rank.session->start_restart());
+  });
+  EXPECT_TRUE(cluster.listed().empty());
+  cluster.settings.flush_on_restart = true;
+  cluster.run_well(four_nodes(), [](JobRank& rank) { EXPECT_EQ(rank.restart(), 1); });
+  EXPECT_EQ(cluster.listed(), Names({"ckpt.2", "ckpt.1"}));
+}
+
 }  // namespace
 }  // namespace cairn

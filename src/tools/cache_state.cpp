@@ -71,7 +71,7 @@ void add_unless_there(std::vector<std::string>& all, const std::string& one) {
 /// Gathers what is known of the parts, which come set by set.
 class StateOfRanks {
  public:
-  StateOfRanks(Files& files, CacheState& state) : files_(files), state_(state) {}
+  StateOfRanks(Files& files, CacheReport& state) : files_(files), state_(state) {}
 
   void add(int rank, const FoundPart& part) {
     state_.bytes += part.record.data_bytes();
@@ -101,7 +101,7 @@ class StateOfRanks {
 
  private:
   Files& files_;
-  CacheState& state_;
+  CacheReport& state_;
   int first_rank_ = std::numeric_limits<int>::max();
   std::map<int, std::string> absent_;  ///< their nodes
   std::map<int, std::vector<std::string>> bad_;
@@ -109,11 +109,11 @@ class StateOfRanks {
 
 }  // namespace
 
-CacheState look_at_cache(Files& files, const Remains& remains, std::uint32_t ranks,
-                         const Settings& settings, bool read_everything, const Log& log) {
-  CacheState state;
+CacheReport look_at_cache(Files& files, const Remains& remains, std::uint32_t ranks,
+                          const Settings& settings, bool read_everything, const Log& log) {
+  CacheReport state;
   state.summary = summarise(remains);
-  state.verdict = judge(state.summary, ranks, settings.distribute);
+  state.state = judge(state.summary, ranks, settings.distribute);
   state.committed = state.summary.generation != 0 && !state.summary.newer;
   if (!state.committed) return state;
   StateOfRanks parts(files, state);
@@ -122,6 +122,8 @@ CacheState look_at_cache(Files& files, const Remains& remains, std::uint32_t ran
                       [&](int rank, const FoundPart& part) { parts.add(rank, part); });
   parts.end();
   for (const Error& error : errors) add_unless_there(state.reasons, error.text);
+  if (state.state == CacheState::committed)
+    state.state = state.can_be_whole() ? CacheState::protected_ : CacheState::lost;
   return state;
 }
 

@@ -8,9 +8,9 @@
 
 namespace cairn {
 
-struct CacheState {
+struct CacheReport {
   Summary summary;
-  Verdict verdict = Verdict::restorable;  ///< of a run of the ranks asked about
+  CacheState state = CacheState::absent;  ///< for a run of the ranks asked about
   bool committed = false;                 ///< some rank has committed it; else the rest is empty
   std::vector<std::string> reasons;       ///< why it cannot be made whole, set by set
   std::vector<std::string> bad;  ///< what is not as it was, a line each, naming file or rank
@@ -27,7 +27,7 @@ struct CacheState {
 
 /// Looks at all that is left of it by the functions of the job, as that would with `ranks` ranks;
 /// changes nothing. Reads all blocks with `read_everything`.
-CacheState look_at_cache(Files& files, const Remains& remains, std::uint32_t ranks,
-                         const Settings& settings, bool read_everything, const Log& log);
+CacheReport look_at_cache(Files& files, const Remains& remains, std::uint32_t ranks,
+                          const Settings& settings, bool read_everything, const Log& log);
 
 }  // namespace cairn

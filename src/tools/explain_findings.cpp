@@ -100,27 +100,27 @@ class Explainer {
   void add_cached(const CachedFacts& cached) {
     const DatasetInfo& info = cached.dataset.info;
     Finding& finding = add("cache", info);
-    switch (cached.state.verdict) {
-      case Verdict::newer:
+    switch (cached.state.state) {
+      case CacheState::newer_format:
         finding.text = "its records are in a newer format; it is left alone";
         finding.to_do = {"start with the version of Cairn that wrote it"};
         return;
-      case Verdict::uncommitted:
-      case Verdict::maybe_uncommitted:
+      case CacheState::incomplete:
+      case CacheState::maybe_incomplete:
         finding.text = "it was not complete when its run ended; a restart removes what is left";
         return;
-      case Verdict::unreadable:
+      case CacheState::unreadable:
         finding.text = "none of its records can be read";
         if (!facts_.sees_all_nodes)
           finding.to_do = {"if the nodes it was written on are still there, start again with them"};
         return;
-      case Verdict::not_distributed:
+      case CacheState::left_alone:
         finding.text = "SCR_DISTRIBUTE=0: no restart looks at it";
         finding.to_do = {"start without SCR_DISTRIBUTE=0"};
         return;
-      case Verdict::other_ranks:
+      case CacheState::other_ranks:
         return tell_other_ranks(cached, finding);
-      case Verdict::restorable:
+      default:
         return tell_restorable(cached, finding);
     }
   }
@@ -156,13 +156,17 @@ class Explainer {
       finding.to_do = {"start without SCR_CACHE_PURGE=1"};
       return;
     }
+    if (facts_.is_deleted(cached.dataset)) {
+      finding.text = "it was deleted from the prefix directory; a restart removes it here too";
+      return;
+    }
     if (!info.is_checkpoint()) {
       finding.text = "it is no checkpoint, so nothing restarts from it";
-      if (!cached.dataset.flushed && settings_.flush && facts_.prefix.trouble.empty())
+      if (!cached.dataset.flushed() && settings_.flush && facts_.prefix.trouble.empty())
         finding.text += "; the next run copies it to the prefix directory";
       return;
     }
-    if (cached.dataset.quarantined) {
+    if (is_held_back(cached.dataset.there)) {
       const DatasetRecord* counted = find_in(facts_.prefix.attempts, info.uuid);
       if (counted == nullptr) counted = find_in(facts_.prefix.listing, info.uuid);
       finding.text = "it is in quarantine";
@@ -172,12 +176,12 @@ class Explainer {
     }
     tell_place_in_order(finding,
                         is_taken(Forecast::Outcome::cache, info) ||
-                            (settings_.global_restart && !cached.dataset.flushed &&
+                            (settings_.global_restart && !cached.dataset.flushed() &&
                              is_taken(Forecast::Outcome::prefix, info)),
                         state_of(cached.state));
   }
 
-  static std::string state_of(const CacheState& state) {
+  static std::string state_of(const CacheReport& state) {
     if (state.is_whole()) return "whole";
     const std::string by = state.scheme.empty() ? "the records that others keep" : state.scheme;
     return fmt::format("{}; {} {} back", first_of(state.bad), by,
@@ -384,7 +388,7 @@ class Explainer {
       finding.text =
           "it was scavenged, and cannot be made whole: " +
           (scavenged.state.committed ? first_of(scavenged.state.reasons)
-                                     : reason_of(scavenged.state.verdict, scavenged.state.summary));
+                                     : reason_of(scavenged.state.state, scavenged.state.summary));
       finding.to_do = scavenge_again();
       finding.to_do.push_back("to delete the saved copy, " + to_be_rid);
     }

@@ -79,8 +79,7 @@ Result<std::vector<ScavengedDataset>> find(Files& files, const Settings& setting
       [&](Communicator& comm) { unfinished = read_unfinished(comm, files, folder, listing); });
   if (!unfinished) log.warning("unfinished flushes cannot be listed: {}", unfinished.error().text);
   for (const Remains& remains : saved) {
-    const KnownInPrefix known = known_in_prefix(remains.uuid, listing, dropped, {}, deleted);
-    if (known.flushed || dropped.has(remains.uuid)) continue;
+    if (is_flushed(state_in_prefix(remains.uuid, listing, {}, dropped, {}, deleted))) continue;
     found.push_back(
         look_at(files, settings, remains, unfinished.value_or(std::vector<UnfinishedFlush>{})));
     found.back().outlived = is_outlived(found.back().info, listing);

@@ -53,7 +53,7 @@ Row row_of(const DatasetRecord& record) {
   return {"",
           std::to_string(record.info.number),
           std::string(kind_of(record.info)),
-          std::string(state_of(record)),
+          std::string(word_for(record)),
           format_bytes(record.bytes),
           std::to_string(record.files),
           std::to_string(record.info.ranks),

@@ -176,12 +176,10 @@ class Gatherer {
     const Summary& summary = facts.state.summary;
     dataset.info = {summary.uuid,  summary.number, summary.checkpoint,
                     summary.flags, summary.ranks,  facts.remains.name};
-    dataset.state = state_of(facts.state);
-    const KnownInPrefix known =
-        known_in_prefix(summary.uuid, purges_prefix(settings_) ? Listing{} : facts_.prefix.listing,
-                        facts_.prefix.dropped, facts_.prefix.attempts, facts_.prefix.deleted);
-    dataset.flushed = known.flushed;
-    dataset.quarantined = known.quarantined;
+    dataset.state = facts.state.state;
+    dataset.there = state_in_prefix(
+        summary.uuid, purges_prefix(settings_) ? Listing{} : facts_.prefix.listing,
+        facts_.prefix.unread, facts_.prefix.dropped, facts_.prefix.attempts, facts_.prefix.deleted);
     return facts;
   }
 
@@ -189,25 +187,8 @@ class Gatherer {
     saved.failure = known_failure(files_, folder_, saved.remains.uuid);
     if (saved.failure.lost.empty() || !saved.state.can_be_whole()) return saved;
     saved.state.reasons.push_back(saved.failure.lost);
-    saved.dataset.state = state_of(saved.state);
+    if (saved.dataset.usable()) saved.dataset.state = saved.state.state = CacheState::lost;
     return saved;
-  }
-
-  static CachedDataset::State state_of(const CacheState& state) {
-    switch (state.verdict) {
-      case Verdict::newer:
-      case Verdict::not_distributed:
-        return CachedDataset::State::left_alone;
-      case Verdict::uncommitted:
-      case Verdict::maybe_uncommitted:
-      case Verdict::unreadable:
-        return CachedDataset::State::unusable;
-      case Verdict::other_ranks:
-        return CachedDataset::State::other_ranks;
-      case Verdict::restorable:
-        break;
-    }
-    return state.can_be_whole() ? CachedDataset::State::usable : CachedDataset::State::unusable;
   }
 
   Files& files_;
@@ -224,10 +205,16 @@ bool purges_prefix(const Settings& settings) {
   return settings.prefix_purge && (settings.fetch || settings.flush);
 }
 
+bool JobFacts::is_deleted(const CachedDataset& dataset) const {
+  return prefix.trouble.empty() && dataset.there == PrefixState::deleted &&
+         !is_left_alone(dataset.state);
+}
+
 std::vector<CachedDataset> JobFacts::cached_datasets() const {
   std::vector<CachedDataset> datasets;
   for (const CachedFacts& facts : cached)
-    if (facts.state.verdict != Verdict::uncommitted) datasets.push_back(facts.dataset);
+    if (facts.dataset.state != CacheState::incomplete && !is_deleted(facts.dataset))
+      datasets.push_back(facts.dataset);
   return datasets;
 }
 

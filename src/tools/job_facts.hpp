@@ -20,7 +20,7 @@ namespace cairn {
 /// A dataset in caches.
 struct CachedFacts {
   Remains remains;
-  CacheState state;
+  CacheReport state;
   CachedDataset dataset;  ///< as SCR_Init would come to see it
   KnownFailure failure;   ///< of what was scavenged: what only a rebuild has seen
 };
@@ -59,6 +59,9 @@ struct JobFacts {
   bool sees_all_nodes = false;           ///< simulated ones: what is in no cache is lost
   PrefixFacts prefix;
 
+  /// A run that can use the prefix directory removes it from the caches when it begins.
+  bool is_deleted(const CachedDataset& dataset) const;
+  /// Those that a run still has when it looks for a restart.
   std::vector<CachedDataset> cached_datasets() const;
 };
 

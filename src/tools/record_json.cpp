@@ -44,10 +44,9 @@ void put_info(Json& json, const DatasetInfo& info) {
 
 }  // namespace
 
-std::string_view state_of(const DatasetRecord& record) {
-  if (record.quarantined) return "quarantined";
-  if (!record.replaced_by.empty()) return "replaced";
-  return record.failed_us != 0 ? "failed" : "published";
+std::string_view word_for(const DatasetRecord& record) {
+  const PrefixState state = state_of(record);
+  return name_of(may_restart_from(state) ? PrefixState::published : state);
 }
 
 std::string_view kind_of(const DatasetInfo& info) {
@@ -59,7 +58,7 @@ nlohmann::ordered_json json_of(const DatasetRecord& record) {
   Json json = Json::object();
   json.get_ref<Json::object_t&>().reserve(24);
   put_info(json, record.info);
-  put(json, "state", state_of(record));
+  put(json, "state", word_for(record));
   put(json, "job", record.job_id);
   put(json, "files", record.files);
   put(json, "bytes", record.bytes);

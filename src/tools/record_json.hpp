@@ -15,8 +15,8 @@
 
 namespace cairn {
 
-/// "whole"; or why a restart passes it over: "failed", "quarantined".
-std::string_view state_of(const DatasetRecord& record);
+/// "published"; or why a restart passes it over: "failed", "quarantined".
+std::string_view word_for(const DatasetRecord& record);
 /// "checkpoint", "output", "both" or "neither".
 std::string_view kind_of(const DatasetInfo& info);
 

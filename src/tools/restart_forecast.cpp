@@ -122,9 +122,9 @@ class Forecaster {
     if (!has_prefix()) return facts_.prefix.trouble;
     if (found == facts_.cached.end() || !found->state.absent.empty())
       return "not all of its parts are here";
-    dataset.state = CachedDataset::State::offered;
+    dataset.state = CacheState::offered;
     if (found->state.is_whole()) return {};
-    dataset.state = CachedDataset::State::left_alone;
+    dataset.state = CacheState::left_alone;
     dataset.reason = "some of its parts are damaged";
     result_.failed.push_back(dataset.label());
     attempts_.push_back(
@@ -135,7 +135,7 @@ class Forecaster {
   std::string copy(CachedDataset& dataset) {
     if (!has_prefix()) return facts_.prefix.trouble;
     add(dataset.info, "it is copied from the caches to the prefix directory first");
-    dataset.flushed = true;
+    dataset.there = PrefixState::settled;
     return {};
   }
 
@@ -163,7 +163,7 @@ class Forecaster {
     }
     if (decision.step == RestartStep::take_cached) {
       const CachedDataset& dataset = cached(decision.dataset);
-      const bool is_copied = dataset.state == CachedDataset::State::offered;
+      const bool is_copied = dataset.state == CacheState::offered;
       result_.outcome = is_copied ? Forecast::Outcome::prefix : Forecast::Outcome::cache;
       result_.dataset = dataset.info;
       if (is_copied) result_.before = "it is copied from the caches to the prefix directory first";

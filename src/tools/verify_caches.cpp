@@ -42,21 +42,21 @@ class CacheVerifier {
     found.name = remains.name;
     found.uuid = text_of(remains.uuid);
     found.ranks = remains.ranks;
-    const CacheState state = look_at_cache(files_, remains, remains.ranks, Settings{}, true, log_);
+    const CacheReport state = look_at_cache(files_, remains, remains.ranks, Settings{}, true, log_);
     found.files = state.files;
     found.bytes = state.bytes;
     found.bad = state.bad;
     found.reasons = state.reasons;
-    if (state.verdict == Verdict::newer)
+    if (state.state == CacheState::newer_format)
       found.state = Verified::State::newer;
-    else if (state.verdict == Verdict::uncommitted)
+    else if (state.state == CacheState::incomplete)
       found.state = Verified::State::uncommitted;
     else if (!state.can_be_whole())
       found.state = Verified::State::lost;
     else if (!state.is_whole())
       found.state = Verified::State::repairable;
     if (!state.committed && found.state == Verified::State::lost)
-      found.reasons.push_back(reason_of(state.verdict, state.summary));
+      found.reasons.push_back(reason_of(state.state, state.summary));
     if (found.state == Verified::State::repairable && command_.repair) repair(remains, found);
     return found;
   }

@@ -254,7 +254,7 @@ class PrefixVerifier {
 
   /// The reason for which it has failed is gone.
   Status offer_again(Keeper& keeper, DatasetRecord record, Verified& found) {
-    if (record.is_sound()) return {};
+    if (record.failed_us == 0 && record.replaced_by.empty()) return {};
     record.failed_us = 0;
     record.failure.clear();
     record.replaced_by.clear();

@@ -178,6 +178,17 @@ TEST_F(ExplainFull, ADiskWithoutAByteLeft) {
 
 // --- it is to be deleted, or somebody else's ---
 
+TEST_F(ExplainTrouble, WhatWasDeletedIsNotTakenFromTheCaches) {
+  cluster_.restart(four_nodes(), [](JobRank& rank) {
+    rank.expect_written(5);
+    EXPECT_TRUE(rank.session->finalize());
+  });
+  ASSERT_EQ(index(Action::remove, "ckpt.5"), 0) << told_;
+  expect_forecast(4);
+  EXPECT_TRUE(shows("it was deleted from the prefix directory; a restart removes it here too"))
+      << out_;
+}
+
 /// Of what is said of each dataset nothing is against what is said of the restart.
 TEST_F(ExplainTrouble, ADirectoryThatTheNextRunDeletes) {
   cluster_.write(four_nodes(), {5, 6});

@@ -13,6 +13,7 @@
 #include "prefix_books.hpp"
 #include "session/session.hpp"
 #include "simulated_clock.hpp"
+#include "state_watch.hpp"
 
 namespace cairn::sim {
 namespace {
@@ -58,6 +59,7 @@ class PrefixJob {
         prefix_(std::make_shared<Volume>(Volume::Medium::disk)),
         scheduler_(chance_.fork()),
         seam_(scheduler_, trace_),
+        watch_(cluster_, prefix_, shape_.settings),
         faults_(chance_.fork(), trace_) {
     Settings& settings = shape_.settings;
     settings.flush = true;
@@ -211,6 +213,7 @@ class PrefixJob {
     } catch (const Deadlock& deadlock) {
       throw Violation(fmt::format("(f) {}", deadlock.what()));
     }
+    watch_.look();
     outcome_.calls += seam_.calls();
     outcome_.crashes += ended_ ? 1 : 0;
     books_.end_run();
@@ -219,6 +222,7 @@ class PrefixJob {
   void lose_all_nodes() {
     trace_.say("all nodes are lost");
     for (const Place& place : cluster_.places()) place.volume->wipe();
+    watch_.forget_caches();
     books_.nodes_lost();
   }
 
@@ -250,6 +254,7 @@ class PrefixJob {
     if (!power) return;
     for (const Place& place : cluster_.places()) place.volume->power_failure(chance_);
     prefix_->power_failure(chance_);
+    watch_.forget();
   }
 
   void be_rank(const Plan& plan, Postboxes& boxes, int rank, HelperBackground& background) {
@@ -265,6 +270,7 @@ class PrefixJob {
         return fail(Code::io, "cannot {} {}: the process has ended", operation.name,
                     operation.path);
       seam_.pass(operation.name, operation.path, operation.to);
+      watch_.see(operation);
       if (plan.ends_in_flush > 0 && is_plan(operation) && !std::exchange(planned_, true))
         seam_.after(plan.ends_in_flush, [&] { end(plan.power); });
       const bool may_fail = operation.path.starts_with(settings.prefix + "/.cairn") ||
@@ -549,6 +555,7 @@ class PrefixJob {
   std::shared_ptr<Volume> prefix_;
   Scheduler scheduler_;
   Seam seam_;
+  StateWatch watch_;
   Faults faults_;
   Nodes placement_;
   std::map<std::string, std::string> verdicts_;

@@ -12,7 +12,8 @@ namespace cairn::sim {
 ///       complete, also when all nodes are gone; outputs that were complete are listed;
 ///   (c) all ranks get the same verdict;
 ///   (f) nothing hangs;
-///   (h) nothing half done is left after a run that ended well.
+///   (h) nothing half done is left after a run that ended well;
+///   (s) every step of a dataset's life is one that records/dataset_state.hpp allows.
 /// As simulate() otherwise.
 Outcome simulate_prefix(std::uint64_t seed, bool print = false);
 
