@@ -158,6 +158,25 @@ TEST_F(InPlace, AFileThatIsStillWrittenToIsRefused) {
         });
 }
 
+/// Nothing would say what the dataset is.
+TEST_F(InPlace, WithoutAManifestOrAPlanNothingIsPublished) {
+  for (const char* unwritten : {"/manifest.0", "/dataset"}) {
+    run(
+        [&](RankRun& rank) {
+          RankRecord record = write(rank, 1);
+          EXPECT_FALSE(publish_in_place(rank.comm, rank.site, record, "job", false)) << unwritten;
+        },
+        [&](int, const FileOperation& operation) -> Status {
+          const bool struck =
+              operation.name == "rename" &&
+              operation.to.ends_with(PrefixFolder::folder_name(info_of(1)) + unwritten);
+          return struck ? fail(Code::io, "injected") : Status{};
+        });
+    EXPECT_FALSE(fs::exists(folder().dataset(info_of(1)))) << unwritten;
+    EXPECT_TRUE(fs::exists(prefix() + "/d1/all")) << "it is the program's";
+  }
+}
+
 /// Each node may hold what its own ranks have written to the file.
 TEST_F(InPlace, EveryRankSyncsTheFilesThatItShares) {
   std::mutex mutex;

@@ -175,6 +175,45 @@ TEST_F(PublicationSteps, APlanIsWithdrawnBeforeAnythingOfItIsRemoved) {
   EXPECT_FALSE(fs::exists(pending()));
 }
 
+/// Its files are made anew: a process that carries on must not take them for done.
+TEST_F(PublicationSteps, ANewTryForgetsTheMarkersOfTheOneBefore) {
+  run([&](RankRun& rank) {
+    if (!rank.keeper) return;
+    ASSERT_TRUE(rank.keeper->begin(info_of(1)));
+    const std::string plan = folder().pending(rank.site.epoch, info_of(1));
+    ASSERT_TRUE(DoneMarkers(rank.files, plan, ranks).mark(0));
+    ASSERT_TRUE(rank.keeper->begin(info_of(1)));
+    EXPECT_FALSE(DoneMarkers(rank.files, plan, ranks).is_done(0).value());
+  });
+}
+
+/// What the caller hears of as failed is not there.
+TEST_F(PublicationSteps, ARenameThatCannotBeSyncedIsTakenBack) {
+  flush_well(1);
+  std::atomic<bool> fails = true;
+  for (const int dataset : {2, 1}) {
+    fails = true;
+    run(
+        [&](RankRun& rank) {
+          const Status first = flush_dataset(rank, dataset);
+          ASSERT_FALSE(first);
+          EXPECT_EQ(fs::exists(folder().dataset(info_of(dataset))), dataset == 1)
+              << "what stood aside is back";
+          rank.comm.barrier();
+          fails = false;
+          rank.comm.barrier();
+          EXPECT_TRUE(flush_dataset(rank, dataset));
+        },
+        [&](int, const FileOperation& operation) -> Status {
+          const bool struck = fails && is_watching_ && operation.name == "sync_folder" &&
+                              operation.path == folder().datasets();
+          if (operation.to == folder().dataset(info_of(dataset))) is_watching_ = true;
+          return struck ? fail(Code::io, "injected") : Status{};
+        });
+    is_watching_ = false;
+  }
+}
+
 // --- one process alone ---
 
 /// Processes that share no message and no keeper: each has its part of a plan in its cache.
@@ -185,7 +224,11 @@ class PublishAlone : public Prefix {
   void plan_then(int dataset, const std::function<void(Site&, const DatasetRecord&)>& act) {
     fs::remove_all(prefix());
     fs::create_directories(prefix());
-    flush_well(1);
+    run_well([&](RankRun& rank) {
+      ASSERT_TRUE(flush_dataset(rank, 1));
+      ASSERT_TRUE(
+          on_keeper(rank.comm, rank.site, [](Keeper& keeper) { return keeper.save_listing(); }));
+    });
     run([&](RankRun& rank) {
       const RankRecord record = write_part(rank, dataset);
       DatasetRecord plan = cairn::record_of(record.dataset, "job");

@@ -185,6 +185,11 @@ MUTATIONS = [
     Mutation("publishing is not synced", "src/prefix/epoch_folder.cpp",
              "Status durable = files_.sync_folder(folder_.datasets());", "Status durable;",
              "--prefix"),
+    Mutation("the directory of a plan is not synced", "src/prefix/epoch_folder.cpp",
+             "  CAIRN_TRY(files_.sync_folder(pending));\n  return files_.sync_folder(folder_.epoch(epoch_));",
+             "  return {};", "--prefix"),
+    Mutation("a marker is believed without its sibling", "src/prefix/flush_plan.cpp",
+             "if (!both) return false;", "(void)both;", "--prefix"),
     Mutation("own names are not synced", "src/prefix/flush_plan.cpp",
              "for (const std::string& path : folders_of(folder, record))\n"
              "    CAIRN_TRY(sync_folder_in(files, folder, path));", "", "--prefix"),
