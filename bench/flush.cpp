@@ -182,9 +182,7 @@ class Bench {
       std::vector<std::string> paths;
       for (const FileEntry& file : record.files)
         paths.push_back(cached(comm.rank()).file(file.name));
-      Status settled;
-      check(flush(comm, site, record, paths, "bench", settled));
-      check(settled);
+      check(check(flush(comm, site, record, paths, "bench")).settled);
     });
   }
 

@@ -42,7 +42,7 @@ void publish(Files& files, Keeper& keeper, const PrefixFolder& folder, int datas
   part.encoding.member_bytes = {0};
   check(keeper.begin(record.info));
   check(write_manifest(files, folder.pending(keeper.epoch(), record.info), 0, encode(part)));
-  check(keeper.plan(record));
+  check(keeper.epoch_folder().plan(record));
   check(keeper.publish(record));
 }
 

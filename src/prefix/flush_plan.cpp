@@ -22,7 +22,6 @@ std::string DoneMarkers::path_of(const Node& node) const {
   return fmt::format("{}/{}.{}", folder_, node.first, node.second);
 }
 
-/// Not synced: what it tells of was durable before it.
 Status DoneMarkers::make(const Node& node) {
   if (known_.contains(node)) return {};
   CAIRN_TRY(files_.create(path_of(node), file_for_all));
@@ -105,15 +104,6 @@ Status link_each(const Site& site, const RankRecord& record, const std::vector<s
   return at_once.sync();
 }
 
-Status stage_by_links(const Site& site, const RankRecord& record,
-                      const std::vector<std::string>& beside) {
-  CAIRN_TRY(make_folders(site.files, site.folder, record));
-  if (link_each(site, record, beside)) return sync_folders(site.files, site.folder, record);
-  // Whatever the reason: where it is not that there are no links here, copying tells it again.
-  CAIRN_TRY(unstage_rank(site.files, site.folder, record));
-  return stage_part(site, record, beside);
-}
-
 }  // namespace
 
 Status unstage_rank(Files& files, const PrefixFolder& folder, const RankRecord& record) {
@@ -136,15 +126,16 @@ Status remove_part(Files& files, const PrefixFolder& folder, const std::string& 
   return DoneMarkers(files, plan, record.dataset.ranks).remove(record.rank);
 }
 
-Status stage_part(const Site& site, const RankRecord& record,
-                  const std::vector<std::string>& cached) {
+namespace {
+
+Status stage_by_copies(const Site& site, const std::string& plan, const RankRecord& record,
+                       const std::vector<std::string>& cached) {
   CAIRN_TRY(make_folders(site.files, site.folder, record));
   const std::vector<std::string> staged = staged_paths(site.folder, record);
   Throttle throttle(site.clock, site.bytes_per_s_rank(site.limits.width));
   const bool keep = site.copy_metadata;
-  const std::string pending = site.folder.pending(site.epoch, record.dataset);
   const auto is_mine = [&]() -> Status {
-    const auto there = site.files.info(pending);
+    const auto there = site.files.info(plan);
     if (there || there.error().code != Code::not_found) return {};
     return fail(
         Code::busy,
@@ -154,6 +145,36 @@ Status stage_part(const Site& site, const RankRecord& record,
   CAIRN_TRY(copy_files(site.files, site.io, record, cached, staged,
                        {keep ? only_me : file_for_all, keep, true, is_mine}, throttle));
   return sync_folders(site.files, site.folder, record);
+}
+
+Status stage_by_links(const Site& site, const std::string& plan, const RankRecord& record,
+                      const std::vector<std::string>& beside) {
+  CAIRN_TRY(make_folders(site.files, site.folder, record));
+  if (link_each(site, record, beside)) return sync_folders(site.files, site.folder, record);
+  // Whatever the reason: where it is not that there are no links here, copying tells it again.
+  CAIRN_TRY(unstage_rank(site.files, site.folder, record));
+  return stage_by_copies(site, plan, record, beside);
+}
+
+}  // namespace
+
+/// The marker last, not synced: what it tells of was durable before it.
+Status do_part(const Site& site, const std::string& plan, const RankRecord& record,
+               const std::vector<std::string>& cached, Way way) {
+  const auto stage = way == Way::link ? stage_by_links : stage_by_copies;
+  CAIRN_TRY(stage(site, plan, record, cached));
+  return DoneMarkers(site.files, plan, record.dataset.ranks).mark(record.rank);
+}
+
+Status settle_rank(Files& files, const PrefixFolder& folder, const RankRecord& record) {
+  for (std::size_t i = 0; i < record.files.size(); ++i) {
+    Status named = files.rename(folder.staged(record, i), folder.file(record.files[i]));
+    if (!named && named.error().code != Code::not_found) return named;  // else it has its name
+  }
+  for (const std::string& path : folders_of(folder, record))
+    CAIRN_TRY(sync_folder_in(files, folder, path));
+  return DoneMarkers(files, folder.dataset(record.dataset), record.dataset.ranks)
+      .remove(record.rank);
 }
 
 Result<bool> carry_on(const Site& site, const DatasetRecord& plan, const CachedPart& part) {
@@ -166,9 +187,7 @@ Result<bool> carry_on(const Site& site, const DatasetRecord& plan, const CachedP
     std::vector<std::string> cached;
     for (const FileEntry& file : record.files) cached.push_back(part.folder.file(file.name));
     CAIRN_TRY(unstage_rank(site.files, site.folder, record));
-    CAIRN_TRY(part.beside ? stage_by_links(site, record, cached)
-                          : stage_part(site, record, cached));
-    CAIRN_TRY(markers.mark(part.rank));
+    CAIRN_TRY(do_part(site, folder, record, cached, part.beside ? Way::link : Way::copy));
   }
   return markers.climb(part.rank);
 }

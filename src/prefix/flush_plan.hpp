@@ -56,11 +56,21 @@ class DoneMarkers {
   std::set<Node> known_;  ///< to be there
 };
 
-/// Local. Puts the files of one rank, durable, beside their places under their staged names.
-/// `cached`: one path for each file of the record. Begins from nothing, whatever an earlier try
-/// left.
-Status stage_part(const Site& site, const RankRecord& record,
-                  const std::vector<std::string>& cached);
+/// How the files of a part get to their staged names.
+enum class Way {
+  copy,
+  link,  ///< a second name for files on the same file system; a copy where that cannot be made
+};
+
+/// Local. Does one rank's part of the plan that lies in `plan`, of this epoch: its files are
+/// durable beside their places under their staged names, and then its marker says so. `cached`: one
+/// path for each file of the record. Begins from nothing, whatever an earlier try left.
+Status do_part(const Site& site, const std::string& plan, const RankRecord& record,
+               const std::vector<std::string>& cached, Way way);
+
+/// Local. Gives the files of one rank of a published dataset their own names, where they do not
+/// have them yet; then its marker goes.
+Status settle_rank(Files& files, const PrefixFolder& folder, const RankRecord& record);
 
 /// Local. Removes what one rank has staged of a dataset that was not published. Also before it is
 /// staged anew: it may be a second name of what it is to be made of, and to write over it would be
@@ -72,7 +82,8 @@ Status unstage_rank(Files& files, const PrefixFolder& folder, const RankRecord& 
 Status remove_part(Files& files, const PrefixFolder& folder, const std::string& plan,
                    const RankRecord& record);
 
-/// Local. Does a part of the plan in the folder of this epoch, if nobody has; true if all are done.
+/// Local. Does a part of the plan in the folder of this epoch, unless it is done; true if all parts
+/// are done.
 Result<bool> carry_on(const Site& site, const DatasetRecord& plan, const CachedPart& part);
 
 /// Local. Looks at the parts whose records are in manifest `number`, whoever did them; true if all

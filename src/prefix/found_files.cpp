@@ -5,7 +5,6 @@
 #include "base/checksum.hpp"
 #include "comm/blobs.hpp"
 #include "prefix/check.hpp"
-#include "prefix/flush.hpp"
 #include "prefix/in_place.hpp"
 #include "prefix/manifest.hpp"
 #include "prefix/own_names.hpp"
@@ -14,7 +13,6 @@ namespace cairn {
 namespace {
 
 constexpr int share_tag = 321;
-constexpr int record_tag = 322;
 constexpr std::uint64_t piece_bytes = 4 << 20;
 
 /// One rank's claim to a file, as rank 0 hands it out.
@@ -55,27 +53,6 @@ Claim get_claim(Decoder& in) {
   return claim;
 }
 
-/// How the records of the ranks that wrote a dataset are dealt out to those that read it: as many
-/// to each, one after the other.
-class Deal {
- public:
-  Deal(std::uint64_t records, int readers)
-      : records_(records), readers_(static_cast<std::uint64_t>(readers)) {}
-
-  std::uint64_t first(int reader) const {
-    return records_ * static_cast<std::uint64_t>(reader) / readers_;
-  }
-  std::uint64_t end(int reader) const { return first(reader + 1); }
-  int reader_of(std::uint64_t record) const {
-    return static_cast<int>(((record + 1) * readers_ - 1) / records_);
-  }
-  std::uint64_t records() const { return records_; }
-
- private:
-  std::uint64_t records_;
-  std::uint64_t readers_;
-};
-
 Result<std::uint32_t> crc32_of_file(Files& files, const std::string& path, std::uint64_t size) {
   CAIRN_ASSIGN(const auto file, files.open(path));
   Blob piece(std::min(size, piece_bytes));
@@ -93,23 +70,15 @@ class Found {
   Found(Communicator& comm, const Site& site, FoundDataset&& found)
       : comm_(comm), site_(site), found_(std::move(found)), deal_(0, comm.size()) {}
 
-  Result<DatasetRecord> run(Status& settled) {
+  Result<FlushAccount> run() {
     CAIRN_TRY(hand_out());
     CAIRN_TRY(agree(comm_, look()));
     CAIRN_TRY(compare_totals());
     Status matching;
     in_turns(comm_, site_.limits.read_width, [&] { matching = compare_checksums(); });
     CAIRN_TRY(agree(comm_, std::move(matching)));
-    const Status published = publish();
-    if (!published) {
-      // Else the next owner removes it.
-      if (site_.keeper != nullptr) (void)site_.keeper->abandon(found_.record.info);
-      return tl::unexpected(published.error());
-    }
-    settled =
-        on_keeper(comm_, site_, [&](Keeper& keeper) { return keeper.mark_settled(found_.record); });
-    found_.record.settled = settled.has_value();
-    return std::move(found_.record);
+    return publish_sealed(comm_, site_, records_, deal_, site_.limits.read_width, found_.record,
+                          false, nullptr);
   }
 
  private:
@@ -181,7 +150,6 @@ class Found {
     totals.files = in.u64();
     totals.bytes = in.u64();
     if (has_totals) found_.totals = totals;
-    pending_ = site_.folder.pending(site_.epoch, found_.record.info);
     return {};
   }
 
@@ -290,80 +258,10 @@ class Found {
     return {};
   }
 
-  // --- publishing ---
-
-  Status publish() {
-    CAIRN_TRY(
-        on_keeper(comm_, site_, [&](Keeper& keeper) { return keeper.begin(found_.record.info); }));
-    Status sealed;
-    in_turns(comm_, site_.limits.read_width, [&] { sealed = seal_mine(); });
-    CAIRN_TRY(agree(comm_, std::move(sealed)));
-    CAIRN_TRY(agree(comm_, write_all_manifests()));
-    const DatasetRecord described =
-        describe(comm_, site_, found_.record.info, records_, found_.record.job_id);
-    found_.record.files = described.files;
-    found_.record.bytes = described.bytes;
-    found_.record.ranks_per_manifest = described.ranks_per_manifest;
-    found_.record.flushed_us = described.flushed_us;
-    return on_keeper(comm_, site_, [&](Keeper& keeper) {
-      const Status planned = keeper.plan(found_.record);
-      return planned ? keeper.publish(found_.record) : planned;
-    });
-  }
-
-  Status seal_mine() {
-    for (RankRecord& record : records_) CAIRN_TRY(seal_in_place(site_.files, site_.folder, record));
-    return {};
-  }
-
-  /// Those of my records that belong there.
-  Blob encode_records(std::uint64_t first, std::uint64_t end) const {
-    Blob content;
-    for (const RankRecord& record : records_) {
-      const auto rank = static_cast<std::uint64_t>(record.rank);
-      if (rank < first || rank >= end) continue;
-      const Blob sealed = encode(record);
-      content.insert(content.end(), sealed.begin(), sealed.end());
-    }
-    return content;
-  }
-
-  /// Whoever has the first record of a manifest writes it. All go through them in one order, so
-  /// that nobody waits in a circle.
-  Status write_all_manifests() {
-    Status written;
-    const std::uint64_t mine_end = deal_.end(comm_.rank());
-    for (std::uint64_t at = deal_.first(comm_.rank()); at < mine_end;) {
-      const std::uint64_t first = at / ranks_per_manifest * ranks_per_manifest;
-      const std::uint64_t end = std::min(first + ranks_per_manifest, deal_.records());
-      const Status one = give_to_manifest(first, end);
-      if (written) written = one;
-      at = end;
-    }
-    return written;
-  }
-
-  Status give_to_manifest(std::uint64_t first, std::uint64_t end) {
-    Blob content = encode_records(first, end);
-    const int writer = deal_.reader_of(first);
-    if (writer != comm_.rank()) {
-      send_blob(comm_, content, writer, record_tag);
-      return {};
-    }
-    for (int other = writer + 1; other <= deal_.reader_of(end - 1); ++other) {
-      if (deal_.first(other) == deal_.end(other)) continue;
-      const Blob theirs = recv_blob(comm_, other, record_tag);
-      content.insert(content.end(), theirs.begin(), theirs.end());
-    }
-    return write_manifest(site_.files, pending_,
-                          static_cast<std::uint32_t>(first / ranks_per_manifest), content);
-  }
-
   Communicator& comm_;
   const Site& site_;
   FoundDataset found_;
   Deal deal_;
-  std::string pending_;
   std::vector<std::vector<Claim>> claims_;  ///< of all ranks; on rank 0
   std::vector<std::vector<Claim>> mine_;    ///< of the ranks whose records this one makes
   std::vector<RankRecord> records_;         ///< the same
@@ -371,9 +269,8 @@ class Found {
 
 }  // namespace
 
-Result<DatasetRecord> publish_found(Communicator& comm, const Site& site, FoundDataset found,
-                                    Status& settled) {
-  return Found(comm, site, std::move(found)).run(settled);
+Result<FlushAccount> publish_found(Communicator& comm, const Site& site, FoundDataset found) {
+  return Found(comm, site, std::move(found)).run();
 }
 
 Result<FileOwners> owners_of_files(Files& files, const PrefixFolder& folder, const Listing& listing,

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "prefix/site.hpp"
+#include "prefix/publication.hpp"
 
 namespace cairn {
 
@@ -31,18 +31,15 @@ struct FoundDataset {
   std::optional<RecordedTotals> totals;
 };
 
-/// Collective; `found` counts on rank 0 only. Each rank reads its share of the files, first
-/// those with a recorded CRC32 to compare it, then all to take their checksums, whatever number of
-/// ranks wrote them; then they are published as a dataset in place, by the protocol of
-/// publish_in_place(). A file that several ranks name is shared by them. Returns its record.
-/// `settled` is an error where it is there, but this could not be recorded: the next owner of the
-/// directory does so.
+/// Collective; `found` counts on rank 0 only. Each rank reads its share of the files, first those
+/// with a recorded CRC32 to compare it, then all to take their checksums, whatever number of ranks
+/// wrote them; then they are published as a dataset in place. A file that several ranks name is
+/// shared by them.
 ///
 /// Errors are agreed: those of the files; invalid where one is no regular file, is named twice by a
 /// rank, or changes meanwhile; corrupt where they are not as was recorded. Nothing was published
 /// then. Files are never changed.
-Result<DatasetRecord> publish_found(Communicator& comm, const Site& site, FoundDataset found,
-                                    Status& settled);
+Result<FlushAccount> publish_found(Communicator& comm, const Site& site, FoundDataset found);
 
 /// Which dataset a file belongs to, by its name: the newest of several. Of what cannot be read no
 /// files are known; `troubles` tells of it.

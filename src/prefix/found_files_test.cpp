@@ -35,8 +35,7 @@ class FoundFiles : public Prefix {
     std::string trouble;
     run(
         [&](RankRun& rank) {
-          Status settled;
-          const auto published = publish_found(rank.comm, rank.site, found, settled);
+          const auto published = publish_found(rank.comm, rank.site, found);
           if (!published) trouble = published.error().text;
         },
         hook, 1);

@@ -4,7 +4,6 @@
 #include <map>
 
 #include "prefix/letters.hpp"
-#include "prefix/manifest.hpp"
 #include "prefix/own_names.hpp"
 #include "redundancy/closed_files.hpp"
 #include "redundancy/protect.hpp"
@@ -75,71 +74,8 @@ Status divide_shared(Communicator& comm, RankRecord& mine) {
   return status;
 }
 
-class Publication {
- public:
-  Publication(Communicator& comm, const Site& site, RankRecord& mine)
-      : comm_(comm),
-        site_(site),
-        files_(site.files),
-        mine_(mine),
-        pending_(site.folder.pending(site.epoch, mine.dataset)) {}
-
-  Result<FlushAccount> run(const std::string& job_id, Status& settle_status, bool took) {
-    Status prepared = prepare();
-    DatasetRecord record = describe(comm_, site_, mine_.dataset, {mine_}, job_id);
-    if (prepared)
-      prepared = on_keeper(comm_, site_, [&](Keeper& keeper) {
-        const Status planned = keeper.plan(record);
-        return planned ? keeper.publish(record) : planned;
-      });
-    if (!prepared) {
-      // Should this fail too, a later run finds it, and that nothing of it was staged.
-      if (site_.keeper != nullptr) (void)site_.keeper->abandon(mine_.dataset);
-      return tl::unexpected(std::move(prepared).error());
-    }
-    FlushAccount account{record.files, record.bytes, {}, open_elsewhere_};
-    account.replaced = mark_replaced(comm_, site_, site_.folder.dataset(record.info), took);
-    settle_status =
-        on_keeper(comm_, site_, [&](Keeper& keeper) { return keeper.mark_settled(record); });
-    return account;
-  }
-
- private:
-  Status prepare() {
-    CAIRN_TRY(on_keeper(comm_, site_, [&](Keeper& keeper) { return keeper.begin(mine_.dataset); }));
-    CAIRN_TRY(agree(comm_, divide_shared(comm_, mine_)));
-    Status durable;
-    in_turns(comm_, site_.limits.width, [&] { durable = make_durable(); });
-    CAIRN_TRY(agree(comm_, std::move(durable)));
-    return agree(comm_, write_manifests(comm_, files_, pending_, mine_));
-  }
-
-  Status make_durable() {
-    if (const auto seen = files_.info(pending_); !seen)
-      return fail(Code::io,
-                  "the nodes do not share {}: this node does not see what rank 0 created there "
-                  "({}); set SCR_PREFIX to a directory that all nodes share",
-                  site_.folder.prefix, seen.error().text);
-    return seal_in_place(files_, site_.folder, mine_, &open_elsewhere_);
-  }
-
-  Communicator& comm_;
-  const Site& site_;
-  Files& files_;
-  RankRecord& mine_;
-  const std::string pending_;
-  std::string open_elsewhere_;
-};
-
-}  // namespace
-
-Result<FlushAccount> publish_in_place(Communicator& comm, const Site& site, RankRecord& mine,
-                                      const std::string& job_id, Status& settle_status, bool took) {
-  return Publication(comm, site, mine).run(job_id, settle_status, took);
-}
-
-Status seal_in_place(Files& files, const PrefixFolder& folder, RankRecord& record,
-                     std::string* open_elsewhere) {
+Status seal_files(Files& files, const PrefixFolder& folder, RankRecord& record,
+                  std::string* open_elsewhere) {
   std::vector<std::string> paths;
   for (const FileEntry& file : record.files) paths.push_back(folder.file(file));
   CAIRN_TRY(check_closed(files, record, paths, open_elsewhere));
@@ -154,6 +90,74 @@ Status seal_in_place(Files& files, const PrefixFolder& folder, RankRecord& recor
   }
   CAIRN_TRY(sync_folders(files, folder, record));
   return check_unchanged(files, record, paths);
+}
+
+/// Files that are there under their own names: nothing is staged. To describe them is to take their
+/// checksums, and to make them durable.
+class FilesInPlace final : public Staging {
+ public:
+  FilesInPlace(const Site& site, std::span<RankRecord> records, const Deal& deal, int width,
+               bool took, std::string* open_elsewhere)
+      : site_(site),
+        records_(records),
+        deal_(deal),
+        width_(width),
+        took_(took),
+        open_elsewhere_(open_elsewhere) {}
+
+  Status describe(Communicator& comm, const std::string& folder, Status seen) override {
+    in_turns(comm, width_, [&] {
+      for (RankRecord& record : records_)
+        if (seen) seen = seal_files(site_.files, site_.folder, record, open_elsewhere_);
+    });
+    CAIRN_TRY(agree(comm, std::move(seen)));
+    return agree(comm, write_manifests(comm, site_.files, folder, deal_, records()));
+  }
+
+  std::span<const RankRecord> records() const override { return records_; }
+
+  /// Whether it is planned, the ranks agree on when it is published.
+  Result<bool> stage(Communicator& /*comm*/, const DatasetRecord& /*plan*/,
+                     const Status& /*planned*/) override {
+    return true;
+  }
+
+  Result<bool> visit_staged(Communicator& /*comm*/, const std::string& /*folder*/,
+                            const Treat& /*treat*/) override {
+    return true;
+  }
+
+  bool has_replaced_files() const override { return took_; }
+
+ private:
+  const Site& site_;
+  const std::span<RankRecord> records_;
+  const Deal& deal_;
+  const int width_;
+  const bool took_;
+  std::string* const open_elsewhere_;
+};
+
+}  // namespace
+
+Result<FlushAccount> publish_sealed(Communicator& comm, const Site& site,
+                                    std::span<RankRecord> records, const Deal& deal, int width,
+                                    const DatasetRecord& dataset, bool took,
+                                    std::string* open_elsewhere) {
+  FilesInPlace in_place(site, records, deal, width, took, open_elsewhere);
+  return Publication(site, in_place, dataset).run(comm);
+}
+
+Result<FlushAccount> publish_in_place(Communicator& comm, const Site& site, RankRecord& mine,
+                                      const std::string& job_id, bool took) {
+  CAIRN_TRY(agree(comm, divide_shared(comm, mine)));
+  std::string open_elsewhere;
+  const Deal deal(mine.dataset.ranks, comm.size());
+  CAIRN_ASSIGN(FlushAccount account,
+               publish_sealed(comm, site, {&mine, 1}, deal, site.limits.width,
+                              record_of(mine.dataset, job_id), took, &open_elsewhere));
+  account.open_elsewhere = std::move(open_elsewhere);
+  return account;
 }
 
 FilePart part_of(std::uint64_t size, std::uint64_t block_bytes, std::uint64_t index,

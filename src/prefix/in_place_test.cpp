@@ -60,11 +60,10 @@ class InPlace : public Prefix {
   void write_well(int dataset) {
     run_well([&](RankRun& rank) {
       RankRecord record = write(rank, dataset);
-      Status settled;
-      const auto published = publish_in_place(rank.comm, rank.site, record, "job", settled, false);
+      const auto published = publish_in_place(rank.comm, rank.site, record, "job", false);
       ASSERT_TRUE(published) << published.error().text;
-      ASSERT_TRUE(settled);
-      EXPECT_EQ(published->files, ranks + 1U);
+      ASSERT_TRUE(published->settled);
+      EXPECT_EQ(published->record.files, ranks + 1U);
       if (rank.keeper) {
         EXPECT_TRUE(rank.keeper->save_listing());
       }
@@ -125,8 +124,7 @@ TEST_F(InPlace, RanksThatSeeASharedFileDifferentlyAreRefused) {
   run_well([&](RankRun& rank) {
     RankRecord record = write(rank, 1);
     if (record.rank == 2) record.files[1].size -= 1;
-    Status settled;
-    const auto published = publish_in_place(rank.comm, rank.site, record, "job", settled, false);
+    const auto published = publish_in_place(rank.comm, rank.site, record, "job", false);
     ASSERT_FALSE(published);
     EXPECT_EQ(published.error().code, Code::invalid);
     EXPECT_NE(published.error().text.find("d1/all has 50000 bytes for rank 0 and 49999 for rank 2"),
@@ -148,9 +146,7 @@ TEST_F(InPlace, AFileThatIsStillWrittenToIsRefused) {
     run(
         [&](RankRun& rank) {
           RankRecord record = write(rank, 1);
-          Status settled;
-          const auto published =
-              publish_in_place(rank.comm, rank.site, record, "job", settled, false);
+          const auto published = publish_in_place(rank.comm, rank.site, record, "job", false);
           ASSERT_FALSE(published);
           EXPECT_NE(published.error().text.find("d1/r1"), std::string::npos)
               << published.error().text;
@@ -162,6 +158,25 @@ TEST_F(InPlace, AFileThatIsStillWrittenToIsRefused) {
         });
 }
 
+/// Nothing would say what the dataset is.
+TEST_F(InPlace, WithoutAManifestOrAPlanNothingIsPublished) {
+  for (const char* unwritten : {"/manifest.0", "/dataset"}) {
+    run(
+        [&](RankRun& rank) {
+          RankRecord record = write(rank, 1);
+          EXPECT_FALSE(publish_in_place(rank.comm, rank.site, record, "job", false)) << unwritten;
+        },
+        [&](int, const FileOperation& operation) -> Status {
+          const bool struck =
+              operation.name == "rename" &&
+              operation.to.ends_with(PrefixFolder::folder_name(info_of(1)) + unwritten);
+          return struck ? fail(Code::io, "injected") : Status{};
+        });
+    EXPECT_FALSE(fs::exists(folder().dataset(info_of(1)))) << unwritten;
+    EXPECT_TRUE(fs::exists(prefix() + "/d1/all")) << "it is the program's";
+  }
+}
+
 /// Each node may hold what its own ranks have written to the file.
 TEST_F(InPlace, EveryRankSyncsTheFilesThatItShares) {
   std::mutex mutex;
@@ -169,8 +184,7 @@ TEST_F(InPlace, EveryRankSyncsTheFilesThatItShares) {
   run(
       [&](RankRun& rank) {
         RankRecord record = write(rank, 1);
-        Status settled;
-        ASSERT_TRUE(publish_in_place(rank.comm, rank.site, record, "job", settled, false));
+        ASSERT_TRUE(publish_in_place(rank.comm, rank.site, record, "job", false));
       },
       [&](int rank, const FileOperation& operation) -> Status {
         const std::scoped_lock lock(mutex);
@@ -196,9 +210,8 @@ TEST_F(InPlace, DeletingLeavesAFileThatIsAnotherDatasetsToo) {
       const std::string mesh = "d1/r0";
       const FileInfo info = *rank.files.info(prefix() + "/" + mesh);
       record.files.push_back({mesh, info.size, info.mode, info.owner, info.group, info.times});
-      Status settled;
-      ASSERT_TRUE(publish_in_place(rank.comm, rank.site, record, "job", settled, false));
-      ASSERT_TRUE(settled);
+      const auto published = publish_in_place(rank.comm, rank.site, record, "job", false);
+      ASSERT_TRUE(published && published->settled);
     });
     run_well([&](RankRun& rank) {
       ASSERT_TRUE(on_keeper(rank.comm, rank.site,

@@ -210,8 +210,15 @@ Result<std::vector<Keeper::Remains>> Keeper::remains() {
   }
   for (auto record = listing_.rbegin(); record != listing_.rend(); ++record)  // the oldest first
     if (!record->settled)
-      found.push_back(
-          {folder_.dataset(record->info), Remains::Kind::unsettled, {}, {}, {}, {}, {}, {}, {}});
+      found.push_back({folder_.dataset(record->info),
+                       Remains::Kind::unsettled,
+                       {},
+                       *record,
+                       {},
+                       {},
+                       {},
+                       {},
+                       {}});
   std::sort(staged.begin(), staged.end(), [](const Remains& a, const Remains& b) {
     return (a.plan ? a.plan->info.uuid : Uuid{}) < (b.plan ? b.plan->info.uuid : Uuid{});
   });
@@ -255,13 +262,8 @@ bool Keeper::is_closed() const {
   return owner && (!*owner || (*owner)->run != me_.run || (*owner)->epoch != me_.epoch);
 }
 
-/// What is not found where this epoch prepares things has been closed by a later one.
 Status Keeper::under_epoch(Status status) const {
-  if (status || !is_absent(status.error())) return status;
-  return fail(
-      Code::busy,
-      "another run has taken over the prefix directory {}, so this run can no longer change it",
-      folder_.prefix);
+  return epoch_folder().under_epoch(std::move(status));
 }
 
 Status Keeper::place(const std::string& path, Bytes content) {
@@ -279,8 +281,7 @@ Status Keeper::place(const std::string& path, Bytes content) {
 Status Keeper::open_listing() {
   if (listing_opened_) return {};
   listing_good_ = false;
-  CAIRN_TRY(files_->remove_file(folder_.listing()));
-  CAIRN_TRY(files_->sync_folder(folder_.root()));
+  CAIRN_TRY(epoch_folder().remove_listing());
   listing_opened_ = true;
   return {};
 }
@@ -330,67 +331,15 @@ Status Keeper::begin(const DatasetInfo& dataset) {
   CAIRN_TRY(refuse_names(unread_, dataset.uuid));
   CAIRN_TRY(refuse_beside_unsettled(dataset));
   CAIRN_TRY(refuse_unknown(dataset));
-  const std::string pending = folder_.pending(me_.epoch, dataset);
-  const std::string markers = PrefixFolder::markers(pending);
-  CAIRN_TRY(under_epoch(files_->make_folder(pending, for_all)));
-  CAIRN_TRY(remove_all(*files_, markers));  // of an earlier try, whose files are made anew
-  CAIRN_TRY(files_->make_folder(markers, for_all));
-  CAIRN_TRY(files_->sync_folder(pending));
-  return files_->sync_folder(folder_.epoch(me_.epoch));
-}
-
-Status Keeper::plan(const DatasetRecord& record) {
-  const std::string pending = folder_.pending(me_.epoch, record.info);
-  return under_epoch(
-      write_file_atomically(*files_, PrefixFolder::record(pending), encode(record), true));
-}
-
-/// Durable before anything is done of it here: what comes back after a power failure must not be a
-/// half of it in each place.
-Status Keeper::adopt(const std::string& folder, const DatasetInfo& dataset) {
-  const std::string mine = folder_.pending(me_.epoch, dataset);
-  CAIRN_TRY(under_epoch(files_->rename(folder, mine)));
-  Status durable = files_->sync_folder(folder_.epoch(me_.epoch));
-  if (durable) durable = files_->sync_folder(folder_of(folder));
-  if (durable) durable = files_->sync_folder(mine);  // whoever planned it may have died before that
-  if (!durable) (void)files_->rename(mine, folder);
-  return durable;
-}
-
-Status Keeper::withdraw(const std::string& folder) {
-  Status renamed = files_->rename(PrefixFolder::record(folder), PrefixFolder::withdrawn(folder));
-  if (!renamed && !is_absent(renamed.error())) return renamed;  // else it was no plan yet
-  return under_epoch(files_->sync_folder(folder));
-}
-
-/// A dataset that is published again stands aside until that is done, as one that is dropped: its
-/// files stay whatever happens.
-Status Keeper::make_way(const DatasetInfo& dataset) {
-  if (find(dataset.uuid) == nullptr) return {};
-  return under_epoch(
-      files_->rename(folder_.dataset(dataset), folder_.in_transit(me_.epoch, dataset)));
+  return epoch_folder().begin(dataset);
 }
 
 Status Keeper::publish(const DatasetRecord& record) {
   CAIRN_TRY(open_listing());
-  const std::string pending = folder_.pending(me_.epoch, record.info);
-  const std::string published = folder_.dataset(record.info);
-  const std::string aside = folder_.in_transit(me_.epoch, record.info);
-  CAIRN_TRY(make_way(record.info));
-  const auto take_back = [&] {
-    if (find(record.info.uuid) != nullptr) (void)files_->rename(aside, published);
-  };
-  if (Status moved = under_epoch(files_->rename(pending, published)); !moved) {
-    take_back();
-    return moved;
-  }
-  // Taken back, so that what the caller does after an error harms nothing that counts. If that
-  // cannot be done it is there, for all who look.
-  Status durable = files_->sync_folder(folder_.datasets());
-  if (!durable && files_->rename(published, pending)) {
-    take_back();
-    return durable;
-  }
+  bool is_there = false;
+  const bool replaces = find(record.info.uuid) != nullptr;
+  Status durable = epoch_folder().publish(record.info, replaces, is_there);
+  if (!is_there) return durable;
   is_durable_ = durable.has_value();
   take_in(record);
   return durable;
@@ -413,10 +362,6 @@ Status Keeper::make_durable() {
   return {};
 }
 
-Status Keeper::abandon(const DatasetInfo& dataset) {
-  return remove_all(*files_, folder_.pending(me_.epoch, dataset));
-}
-
 Status Keeper::update(const DatasetRecord& record) {
   DatasetRecord* known = find(record.info.uuid);
   if (known == nullptr)
@@ -427,7 +372,11 @@ Status Keeper::update(const DatasetRecord& record) {
   return {};
 }
 
-Status Keeper::mark_settled(DatasetRecord record) {
+Status Keeper::mark_settled(const Uuid& dataset) {
+  const DatasetRecord* known = find(dataset);
+  if (known == nullptr)
+    return fail(Code::not_found, "dataset {} is not in {}", text_of(dataset), folder_.prefix);
+  DatasetRecord record = *known;
   const auto newest = std::find_if(listing_.begin(), listing_.end(),
                                    [](const auto& listed) { return listed.info.is_checkpoint(); });
   if (newest != listing_.end() && newest->info.uuid == record.info.uuid)

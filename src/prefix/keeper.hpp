@@ -10,6 +10,7 @@
 #include "files/clock.hpp"
 #include "files/files.hpp"
 #include "prefix/contents.hpp"
+#include "prefix/epoch_folder.hpp"
 
 namespace cairn {
 
@@ -72,32 +73,22 @@ class Keeper {
   /// Tries these once more. True if one is known now.
   bool read_again();
 
-  // A flush: begin, the manifests, plan, every rank's part, publish; or withdraw, abandon.
+  // Publication (publication.hpp) drives these.
 
-  /// The folder that a dataset's manifests go to, and the markers of a plan. io if the dataset is
-  /// there and its record cannot be read, or another's that cannot be read leaves it unknown
-  /// whether its files may have their names, or those of an older one have not got theirs yet.
+  /// What this epoch may do to the folder of a dataset that is not published yet.
+  EpochFolder epoch_folder() const { return {*files_, folder_, me_.epoch}; }
+  /// EpochFolder::begin(). io if the dataset is there and its record cannot be read, or another's
+  /// that cannot be read leaves it unknown whether its files may have their names, or those of an
+  /// older one have not got theirs yet.
   Status begin(const DatasetInfo& dataset);
-  /// All manifests are there: from here on anybody can carry the flush out.
-  Status plan(const DatasetRecord& record);
-  /// A plan that an earlier owner has left is this one's, with all that was done of it.
-  Status adopt(const std::string& folder, const DatasetInfo& dataset);
-  /// The dataset is there from here on: all its files and manifests are durable. If it was there
-  /// already, because its files there have been damaged, this takes its place. After an error it
-  /// may be there all the same, for all who look; but a power failure may take it away again, so
-  /// it is to be published once more.
+  /// EpochFolder::publish(), also in place of the dataset itself, whose files there have been
+  /// damaged. It is listed where it is there after an error, and is to be published once more.
   Status publish(const DatasetRecord& record);
-  /// Nobody is to carry the plan in `folder` on any more, also after a power failure. What was
-  /// staged, and the markers, are removed only after this: a later owner may have the plan by now,
-  /// and would take a part for done by the markers above it.
-  Status withdraw(const std::string& folder);
-  /// Removes what begin() made; manifests included.
-  Status abandon(const DatasetInfo& dataset);
 
   Status update(const DatasetRecord& record);
   /// Its files have their own names now. If it is the newest checkpoint it becomes current, and
   /// that first, so that whoever ends what a crash has left half done comes by here again.
-  Status mark_settled(DatasetRecord record);
+  Status mark_settled(const Uuid& dataset);
   /// Empty: none.
   Status set_current(const std::string& name);
   Status set_attempts(Listing attempts);
@@ -126,8 +117,8 @@ class Keeper {
     std::string folder;
     Kind kind{};
     std::vector<std::uint64_t> manifests;  ///< that are there, ascending
-    std::optional<DatasetRecord> plan;     ///< of a staged one that may be carried on,
-    Listing newer;  ///< unless it has files of the same names as one of these
+    std::optional<DatasetRecord> plan;     ///< of an unsettled one; of a staged one that may be
+    Listing newer;  ///< carried on, unless it has files of the same names as one of these
     /// Of a deleted one, and of a staged one that has a plan, whatever it is worth.
     std::string label;
     Uuid uuid;             ///< of a deleted one; zero, as of the oldest, if its record is damaged
@@ -163,7 +154,6 @@ class Keeper {
   Remains deleted_in(const std::string& folder) const;
   void look_at_plan(Remains& remains, std::uint64_t epoch) const;
   Status refuse_beside_unsettled(const DatasetInfo& dataset) const;
-  Status make_way(const DatasetInfo& dataset);
   void take_in(const DatasetRecord& record);
   Status make_durable();
   Status move_to_dropped(const std::string& from);

@@ -11,23 +11,50 @@ namespace {
 
 constexpr int record_tag = 312;
 
+void append(Blob& content, Bytes more) { content.insert(content.end(), more.begin(), more.end()); }
+
 }  // namespace
 
+/// All go through the manifests in one order, so that no processes wait in a circle. What cannot be
+/// sealed is left out: the error is known then, and nothing is published.
 Status write_manifests(Communicator& comm, Files& files, const std::string& folder,
-                       const RankRecord& mine) {
-  constexpr int ranks_each = static_cast<int>(ranks_per_manifest);
-  const int first = comm.rank() / ranks_each * ranks_each;
-  const Blob sealed = encode(mine);
-  if (comm.rank() != first) {
-    send_blob(comm, sealed, first, record_tag);
-    return {};
+                       const Deal& deal, const HeldRecords& held) {
+  Status written;
+  for (std::uint64_t first = 0; first < deal.parts(); first += ranks_per_manifest) {
+    const std::uint64_t end = std::min(first + ranks_per_manifest, deal.parts());
+    const auto mine_begin = held.ranks.lower_bound(static_cast<int>(first));
+    const auto mine_end = held.ranks.lower_bound(static_cast<int>(end));
+    Blob content;
+    for (auto rank = mine_begin; rank != mine_end; ++rank) {
+      const auto sealed = held.seal(*rank);
+      if (sealed) append(content, *sealed);
+      if (!sealed && written) written = tl::unexpected(sealed.error());
+    }
+    const int writer = deal.rank_of(first);
+    if (writer != comm.rank()) {
+      if (mine_begin != mine_end) send_blob(comm, content, writer, record_tag);
+      continue;
+    }
+    std::set<int> others;
+    for (std::uint64_t part = first; part < end; ++part)
+      others.insert(held.holder_of(static_cast<int>(part)));
+    others.erase(comm.rank());
+    for (const int other : others) append(content, recv_blob(comm, other, record_tag));
+    if (written)
+      written = write_manifest(files, folder,
+                               static_cast<std::uint32_t>(first / ranks_per_manifest), content);
   }
-  Blob content = sealed;
-  for (int rank = first + 1; rank < std::min(first + ranks_each, comm.size()); ++rank) {
-    const Blob other = recv_blob(comm, rank, record_tag);
-    content.insert(content.end(), other.begin(), other.end());
-  }
-  return write_manifest(files, folder, static_cast<std::uint32_t>(first / ranks_each), content);
+  return written;
+}
+
+Status write_manifests(Communicator& comm, Files& files, const std::string& folder,
+                       const Deal& deal, std::span<const RankRecord> mine) {
+  HeldRecords held;
+  for (const RankRecord& record : mine) held.ranks.insert(record.rank);
+  const auto first = static_cast<int>(deal.first(comm.rank()));
+  held.seal = [&](int rank) { return encode(mine[static_cast<std::size_t>(rank - first)]); };
+  held.holder_of = [&](int rank) { return deal.rank_of(static_cast<std::uint64_t>(rank)); };
+  return write_manifests(comm, files, folder, deal, held);
 }
 
 /// In one step: an earlier try may have left one, and staged files that only that one names.

@@ -1,6 +1,10 @@
 // The records of all ranks of a dataset, a few ranks to a file (docs/format/prefix.md).
 #pragma once
 
+#include <functional>
+#include <set>
+#include <span>
+
 #include "comm/communicator.hpp"
 #include "files/files.hpp"
 #include "prefix/prefix_folder.hpp"
@@ -14,9 +18,39 @@ inline constexpr std::uint32_t ranks_per_manifest = 64;
 /// No more of it is read.
 inline constexpr std::uint64_t largest_manifest = std::uint64_t{1} << 30;
 
-/// Collective. The first rank of each manifest writes it into `folder`. Errors are local.
+/// How the parts of a dataset are dealt out to the ranks of a run: as many to each, one after the
+/// other.
+class Deal {
+ public:
+  Deal(std::uint64_t parts, int ranks) : parts_(parts), ranks_(static_cast<std::uint64_t>(ranks)) {}
+
+  std::uint64_t first(int rank) const { return parts_ * static_cast<std::uint64_t>(rank) / ranks_; }
+  std::uint64_t end(int rank) const { return first(rank + 1); }
+  int rank_of(std::uint64_t part) const {
+    return static_cast<int>(((part + 1) * ranks_ - 1) / parts_);
+  }
+  std::uint64_t parts() const { return parts_; }
+
+ private:
+  std::uint64_t parts_;
+  std::uint64_t ranks_;
+};
+
+/// The records that a process has of a dataset, and where the others are.
+struct HeldRecords {
+  std::set<int> ranks;                         ///< whose records these are
+  std::function<Result<Blob>(int rank)> seal;  ///< one of them, encoded
+  /// Which process has the record of a rank. Asked where that is dealt a manifest's first rank.
+  std::function<int(int rank)> holder_of;
+};
+
+/// Collective. Writes all manifests into `folder`, each by the process to which its first rank is
+/// dealt: it holds the records of no more ranks. Errors are local.
 Status write_manifests(Communicator& comm, Files& files, const std::string& folder,
-                       const RankRecord& mine);
+                       const Deal& deal, const HeldRecords& held);
+/// The same where each process has the records that are dealt to it.
+Status write_manifests(Communicator& comm, Files& files, const std::string& folder,
+                       const Deal& deal, std::span<const RankRecord> mine);
 
 /// Local. Writes one, durable, of records that are encoded one behind the other. bad_argument if
 /// they are more than can be read.

@@ -175,11 +175,9 @@ class Prefix : public ::testing::Test {
 
   Status flush_dataset(RankRun& rank, int dataset) const {
     const RankRecord record = write_part(rank, dataset);
-    Status settled;
-    auto account =
-        flush(rank.comm, rank.site, record, cached_paths(record, dataset), "job", settled);
+    auto account = flush(rank.comm, rank.site, record, cached_paths(record, dataset), "job");
     CAIRN_TRY(account);
-    return settled;
+    return account->settled;
   }
 
   void flush_well(int dataset) {

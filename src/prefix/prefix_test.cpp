@@ -115,9 +115,8 @@ TEST_F(Prefix, AnErrorAtAnyStepIsToldToAllAndHarmsNothing) {
               const std::vector<CachedPart> none;
               const Status tidied = tidy(rank.comm, rank.site, none, Unfinished::removed);
               const RankRecord record = write_part(rank, 2);
-              Status settled;
               failed[static_cast<std::size_t>(rank.comm.rank())] =
-                  !flush(rank.comm, rank.site, record, cached_paths(record, 2), "job", settled);
+                  !flush(rank.comm, rank.site, record, cached_paths(record, 2), "job");
             },
             [&, armed = std::array<std::uint64_t, ranks>{}](
                 int rank, const FileOperation& operation) mutable -> Status {
@@ -165,8 +164,7 @@ TEST_F(Prefix, ErrorsFromAnyStepOnAreToldAndTheNextTryHeals) {
     const auto flush_twice = [&](RankRun& rank) {
       const RankRecord record = write_part(rank, 2);
       const auto flush_it = [&]() -> Status {
-        Status settled;
-        CAIRN_TRY(flush(rank.comm, rank.site, record, cached_paths(record, 2), "job", settled));
+        CAIRN_TRY(flush(rank.comm, rank.site, record, cached_paths(record, 2), "job"));
         return {};
       };
       bool& mine = armed[static_cast<std::size_t>(rank.comm.rank())];
@@ -193,8 +191,7 @@ TEST_F(Prefix, NothingIsBuiltOnWhatAPowerFailureWouldTakeAway) {
   run(
       [&](RankRun& rank) {
         const RankRecord record = write_part(rank, 1);
-        Status settled;
-        ASSERT_FALSE(flush(rank.comm, rank.site, record, cached_paths(record, 1), "job", settled));
+        ASSERT_FALSE(flush(rank.comm, rank.site, record, cached_paths(record, 1), "job"));
         if (!rank.keeper) return;
         EXPECT_EQ(rank.keeper->listing().size(), 1U) << "it can be seen";
         EXPECT_FALSE(rank.keeper->save_listing());
@@ -320,7 +317,7 @@ TEST_F(Prefix, OneWhoseRecordCannotBeReadIsNotCopiedAgain) {
   run_well([](RankRun& rank) {
     if (!rank.keeper) return;
     EXPECT_TRUE(rank.keeper->begin(info_of(1))) << "it is known now";
-    EXPECT_TRUE(rank.keeper->abandon(info_of(1)));
+    EXPECT_TRUE(rank.keeper->epoch_folder().abandon(info_of(1)));
   });
 }
 
@@ -375,8 +372,7 @@ TEST_F(Prefix, TwoRanksWithOneNameAreRefused) {
     RankRecord record = write_part(rank, 1);
     const std::vector<std::string> paths = cached_paths(record, 1);
     if (record.rank == 2) record.files[0].name = "ckpt/r0/f0";
-    Status settled;
-    const auto flushed = flush(rank.comm, rank.site, record, paths, "job", settled);
+    const auto flushed = flush(rank.comm, rank.site, record, paths, "job");
     ASSERT_FALSE(flushed);
     EXPECT_EQ(flushed.error().code, Code::invalid);
     EXPECT_NE(flushed.error().text.find("ckpt/r0/f0"), std::string::npos);

@@ -182,12 +182,12 @@ std::optional<std::size_t> next_of_scr(const ScrIndex& index, const Listing& lis
   return static_cast<std::size_t>(found - index.datasets.begin());
 }
 
-Result<DatasetRecord> import_dataset(Communicator& comm, const Site& site, ScrIndex* index,
-                                     std::size_t number, const ImportAs& as, Status& settled) {
+Result<FlushAccount> import_dataset(Communicator& comm, const Site& site, ScrIndex* index,
+                                    std::size_t number, const ImportAs& as) {
   Result<FoundDataset> found;
   if (index != nullptr) found = Preparation(site, *index, number, as).run();
   CAIRN_TRY(agree(comm, found ? Status{} : Status(tl::unexpected(found.error()))));
-  return publish_found(comm, site, *std::move(found), settled);
+  return publish_found(comm, site, *std::move(found));
 }
 
 }  // namespace cairn

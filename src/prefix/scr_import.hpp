@@ -53,8 +53,8 @@ struct ImportAs {
 /// Collective; `index` is there on rank 0 only. Publishes one of its datasets, if it is whole. All
 /// ranks read its files. What SCR left stays as it is. Errors are agreed; nothing is imported then:
 /// invalid where SCR says that it is not whole, or its files were written again for a newer one;
-/// io where that cannot be known now; those of publish_found(), as is `settled`.
-Result<DatasetRecord> import_dataset(Communicator& comm, const Site& site, ScrIndex* index,
-                                     std::size_t number, const ImportAs& as, Status& settled);
+/// io where that cannot be known now; those of publish_found().
+Result<FlushAccount> import_dataset(Communicator& comm, const Site& site, ScrIndex* index,
+                                    std::size_t number, const ImportAs& as);
 
 }  // namespace cairn

@@ -96,19 +96,18 @@ Status ScrImports::import(Communicator& comm, const Site& site, const Uuid& data
 
 Status ScrImports::import_one(Communicator& comm, const Site& site, std::size_t number) {
   const ImportAs as{settings_.node_name, static_cast<std::uint32_t>(settings_.block_bytes)};
-  Status settled;
-  const auto imported =
-      import_dataset(comm, site, index_ ? &*index_ : nullptr, number, as, settled);
+  const auto imported = import_dataset(comm, site, index_ ? &*index_ : nullptr, number, as);
   if (!imported) return tl::unexpected(imported.error());
   if (index_)
     log_.info("{} in {} is imported: {} of {}, {}; SCR's own records stay as they are",
               index_->datasets[number].label(), settings_.prefix,
-              count_text(imported->files, "file"), count_text(imported->info.ranks, "rank"),
-              format_bytes(imported->bytes));
-  if (index_ && !settled)
+              count_text(imported->record.files, "file"),
+              count_text(imported->record.info.ranks, "rank"),
+              format_bytes(imported->record.bytes));
+  if (index_ && !imported->settled)
     log_.warning(
         "{} is imported, but its record is not complete yet; the next run completes it: {}",
-        index_->datasets[number].label(), settled.error().text);
+        index_->datasets[number].label(), imported->settled.error().text);
   return {};
 }
 

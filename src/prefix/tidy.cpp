@@ -2,10 +2,8 @@
 
 #include <span>
 
-#include "prefix/carry_out.hpp"
-#include "prefix/copy_files.hpp"
 #include "prefix/dealt_manifests.hpp"
-#include "prefix/flush.hpp"
+#include "prefix/flush_parts.hpp"
 #include "prefix/remove_files.hpp"
 #include "prefix/unfinished.hpp"
 #include "records/wire.hpp"
@@ -92,52 +90,33 @@ Result<std::vector<Remains>> share_remains(Communicator& comm, const Site& site)
   return decode_all(blob);
 }
 
-Status note_settled(Keeper& keeper) {
-  Listing unsettled;  // a copy: the listing changes
-  for (const DatasetRecord& record : keeper.listing())
-    if (!record.settled) unsettled.push_back(record);
-  for (const DatasetRecord& record : unsettled) CAIRN_TRY(keeper.mark_settled(record));
-  return keeper.save_listing();
-}
+/// What an earlier run has left of a dataset, as its manifests tell; each is read by one rank.
+class Leftover final : public Staging {
+ public:
+  Leftover(const Site& site, const std::vector<CachedPart>& cached, const Remains& remains)
+      : site_(site), cached_(cached), manifests_(remains.manifests) {}
 
-enum class Ending { published, left, withdrawn };
+  Result<bool> stage(Communicator& comm, const DatasetRecord& plan,
+                     const Status& /*planned*/) override {
+    return do_cached_parts(comm, site_, plan, cached_);
+  }
+
+  Result<bool> visit_staged(Communicator& comm, const std::string& folder,
+                            const Treat& treat) override {
+    return treat_dealt(comm, site_.files, folder, manifests_, treat);
+  }
+
+ private:
+  const Site& site_;
+  const std::vector<CachedPart>& cached_;
+  const std::vector<std::uint64_t>& manifests_;
+};
 
 /// Collective. Then the other parts of its plan may be done with what was saved.
 Result<bool> was_scavenged(Communicator& comm, const Site& site, const DatasetInfo& dataset) {
   const auto saved = site.keeper != nullptr ? is_saved(site.files, site.folder, dataset) : false;
   CAIRN_TRY(agree(comm, saved.map([](bool) {})));
   return allreduce(comm, *saved ? 1 : 0, Reduce::max) != 0;
-}
-
-/// Collective.
-Status withdraw(Communicator& comm, const Site& site, const Remains& remains) {
-  return on_keeper(comm, site, [&](Keeper& keeper) { return keeper.withdraw(remains.folder); });
-}
-
-/// Collective. Published: and settled. Left: whoever takes over from this epoch may carry the plan
-/// on; as after an error, that of a directory that is full or away for instance. Withdrawn: nobody
-/// can do so any more, and `remains` is what is to be removed of it: only then, as an owner of a
-/// later epoch, which this run may not have heard of, would do so else.
-Result<Ending> finish(Communicator& comm, const Site& site, const std::vector<CachedPart>& cached,
-                      Unfinished unfinished, Remains& remains) {
-  const DatasetRecord& plan = *remains.plan;
-  CAIRN_TRY(on_keeper(comm, site,
-                      [&](Keeper& keeper) { return keeper.adopt(remains.folder, plan.info); }));
-  remains.folder = site.folder.pending(site.epoch, plan.info);
-  const auto whole = carry_out(comm, site, plan, cached);
-  if (!whole && (!is_damage(whole.error().code) || unfinished == Unfinished::left))
-    return tl::unexpected(whole.error());
-  if (whole && !*whole && unfinished == Unfinished::left) return Ending::left;
-  if (!whole || !*whole) {
-    CAIRN_ASSIGN(const bool scavenged, was_scavenged(comm, site, plan.info));
-    if (scavenged) return Ending::left;
-    CAIRN_TRY(withdraw(comm, site, remains));
-    return Ending::withdrawn;
-  }
-  remains.kind = Remains::Kind::unsettled;  // it is there, for all that is known
-  CAIRN_TRY(on_keeper(comm, site, [&](Keeper& keeper) { return keeper.publish(plan); }));
-  remains.folder = site.folder.dataset(plan.info);
-  return Ending::published;
 }
 
 std::string told_of_given_up(const std::string& label, std::string_view why) {
@@ -161,8 +140,9 @@ class Tidying {
       if (!done) note(remains, done.error());
       if (!done && remains.kind == Remains::Kind::unsettled) return left_;
     }
-    note_replaced();
-    if (const Status noted = on_keeper(comm_, site_, note_settled); !noted) note({}, noted.error());
+    const Status listed =
+        on_keeper(comm_, site_, [](Keeper& keeper) { return keeper.save_listing(); });
+    if (!listed) note({}, listed.error());
     CAIRN_TRY(left_);
     return on_keeper(comm_, site_,
                      [&](Keeper& keeper) { return keeper.remove_closed(tidied_.damaged); });
@@ -171,7 +151,7 @@ class Tidying {
  private:
   /// Whether a plan comes too late.
   void judge(Remains& remains) {
-    if (!remains.plan) return;
+    if (remains.kind != Remains::Kind::staged || !remains.plan) return;
     const auto late = would_replace(comm_, site_.files, site_.folder, remains.folder, *remains.plan,
                                     remains.newer);
     if (late && !*late) return;
@@ -184,60 +164,50 @@ class Tidying {
 
   Status end(Remains& remains) {
     if (!remains.unknown.empty()) return fail(Code::io, "{}", remains.unknown);
-    if (!remains.given_up.empty()) {
-      CAIRN_TRY(withdraw(comm_, site_, remains));
-      give_up(remains, remains.given_up);
+    if (remains.kind == Remains::Kind::deleted) return end_deletion(remains);
+    const bool is_published = remains.kind == Remains::Kind::unsettled;
+    Leftover leftover(site_, cached_, remains);
+    Publication publication(site_, leftover, remains.plan.value_or(DatasetRecord{}),
+                            is_published ? Publication::State::published : Publication::State::left,
+                            remains.folder);
+    if (is_published) return settle(publication);
+    return remains.plan ? carry_on(publication, remains)
+                        : give_up(publication, remains, remains.given_up);
+  }
+
+  /// What may not be withdrawn is left to whoever takes over from this epoch: after an error, that
+  /// of a directory that is full or unavailable for instance, and where others may have more of it.
+  Status carry_on(Publication& publication, Remains& remains) {
+    CAIRN_TRY(publication.advance(comm_));
+    const Status staged = publication.advance(comm_);
+    if (publication.state() != Publication::State::staged) {
+      const bool is_lost = staged || is_damage(staged.error().code);
+      if (!is_lost || unfinished_ == Unfinished::left) return staged;
+      CAIRN_ASSIGN(const bool scavenged, was_scavenged(comm_, site_, remains.plan->info));
+      return scavenged ? Status{} : give_up(publication, remains, "the rest of its files is lost");
     }
-    if (remains.plan) {
-      CAIRN_ASSIGN(const Ending ending, finish(comm_, site_, cached_, unfinished_, remains));
-      if (ending == Ending::left) return {};
-      if (ending == Ending::published) tidied_.published.push_back(*remains.plan);
-      if (ending == Ending::withdrawn) give_up(remains, "the rest of its files is lost");
-    }
-    switch (remains.kind) {
-      case Remains::Kind::staged:
-        return remove_staged(remains);
-      case Remains::Kind::deleted:
-        return end_deletion(remains);
-      case Remains::Kind::unsettled:
-        return settle(remains);
-    }
+    remains.kind = Remains::Kind::unsettled;  // it is there, for all that is known
+    CAIRN_TRY(publication.advance(comm_));
+    tidied_.published.push_back(publication.record());
+    return settle(publication);
+  }
+
+  Status settle(Publication& publication) {
+    CAIRN_TRY(publication.advance(comm_));
+    if (publication.replaced()) return {};
+    tidied_.unmarked.push_back(publication.folder());
+    note({}, publication.replaced().error());
     return {};
   }
 
-  Result<bool> treat(const Remains& remains,
-                     const std::function<Status(const RankRecord&)>& action) {
-    return treat_dealt(comm_, site_.files, remains.folder, remains.manifests, action);
-  }
-
-  Status settle(const Remains& remains) {
-    // Of what was published an earlier run may have given some files their names, taken from older
-    // ones.
-    bool& took = settled_.emplace(remains.folder, !remains.plan).first->second;
-    return treat(remains,
-                 [&](const RankRecord& record) {
-                   took = took || takes_names(site_.files, site_.folder, record);
-                   return settle_rank(site_.files, site_.folder, record);
-                 })
-        .map([](bool) {});
-  }
-
-  void note_replaced() {
-    for (const auto& [folder, took] : settled_)
-      if (const auto marked = mark_replaced(comm_, site_, folder, took); !marked) {
-        tidied_.unmarked.push_back(folder);
-        note({}, marked.error());
-      }
-  }
-
-  Status remove_staged(const Remains& remains) {
-    CAIRN_ASSIGN(const bool whole, treat(remains, [&](const RankRecord& record) {
-                   return remove_part(site_.files, site_.folder, remains.folder, record);
-                 }));
-    if (!whole) tidied_.damaged.push_back(remains.folder);
-    if (!whole || !remains.plan) return {};
-    return on_keeper(comm_, site_,
-                     [&](Keeper& keeper) { return keeper.abandon(remains.plan->info); });
+  /// `why`: empty where it was no plan that somebody could have waited for.
+  Status give_up(Publication& publication, const Remains& remains, std::string_view why) {
+    const auto removed = publication.withdraw(comm_);
+    if (publication.state() == Publication::State::withdrawn && !why.empty())
+      tidied_.given_up.push_back(told_of_given_up(remains.label, why));
+    CAIRN_TRY(removed);
+    if (!*removed) tidied_.damaged.push_back(publication.folder());
+    return {};
   }
 
   /// And tells what whoever began it did not come to tell.
@@ -248,10 +218,6 @@ class Tidying {
     if (!said.empty())
       tidied_.kept.push_back(fmt::format("{} is deleted: {}", remains.label, said));
     return {};
-  }
-
-  void give_up(const Remains& remains, std::string_view why) {
-    tidied_.given_up.push_back(told_of_given_up(remains.label, why));
   }
 
   void note(const Remains& remains, const Error& error) {
@@ -268,7 +234,6 @@ class Tidying {
   const std::vector<CachedPart>& cached_;
   const Unfinished unfinished_;
   Tidied& tidied_;
-  std::map<std::string, bool> settled_;  ///< folders of datasets, and whether they took names
   Status left_;
 };
 

@@ -4,8 +4,8 @@
 #include <set>
 #include <span>
 
-#include "prefix/carry_out.hpp"
 #include "prefix/check.hpp"
+#include "prefix/flush_parts.hpp"
 #include "prefix/mend.hpp"
 #include "prefix/tidy.hpp"
 #include "prefix/unfinished.hpp"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "prefix/carry_out.hpp"
+#include "prefix/flush_parts.hpp"
 #include "recovery/cached_dataset.hpp"
 #include "session/this_run.hpp"
 

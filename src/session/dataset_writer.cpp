@@ -6,6 +6,7 @@
 
 #include "base/count.hpp"
 #include "base/units.hpp"
+#include "prefix/flush.hpp"
 #include "recovery/commit.hpp"
 
 namespace cairn {
@@ -123,8 +124,8 @@ void DatasetWriter::name_shared_file(Communicator& comm, Error& error, const Nam
   if (current_.in_prefix() || says_no_files(of_all) || says_distinct(of_all)) return;
   std::vector<FileEntry> asked_for;
   for (const auto& [name, path] : routing_.asked_for()) asked_for.push_back({name, 0, 0, 0, 0, {}});
-  const Status distinct =
-      agree(comm, refuse_double_names(comm, {record_of_current(std::move(asked_for))}));
+  const RankRecord mine = record_of_current(std::move(asked_for));
+  const Status distinct = agree(comm, refuse_double_names(comm, {&mine, 1}));
   if (!distinct) error.text += "; " + distinct.error().text;
 }
 
@@ -149,7 +150,8 @@ Status DatasetWriter::check_names(Communicator& comm, const std::vector<FileEntr
                                   const NameEvidence& of_all) {
   if (says_no_files(of_all)) return accept_no_files();
   if (current_.in_prefix() || says_distinct(of_all)) return {};
-  return agree(comm, refuse_double_names(comm, {record_of_current(mine)}));
+  const RankRecord record = record_of_current(mine);
+  return agree(comm, refuse_double_names(comm, {&record, 1}));
 }
 
 Status DatasetWriter::accept_no_files() {

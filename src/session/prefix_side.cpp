@@ -5,6 +5,7 @@
 #include "base/count.hpp"
 #include "base/units.hpp"
 #include "prefix/fetch_order.hpp"
+#include "prefix/flush.hpp"
 #include "prefix/in_place.hpp"
 #include "restart/passed_over.hpp"
 
@@ -45,16 +46,14 @@ Status PrefixSide::purge(Communicator& comm) {
 
 Status PrefixSide::publish(Communicator& comm, RankRecord& record, const std::string& label,
                            bool took, std::string& open_elsewhere) {
-  Status settled;
-  const auto published =
-      publish_in_place(comm, owner_.site(), record, settings_.job_id, settled, took);
+  const auto published = publish_in_place(comm, owner_.site(), record, settings_.job_id, took);
   if (!published) return tl::unexpected(published.error());
   open_elsewhere = published->open_elsewhere;
   marks_.take(comm, owner_.site(), record.dataset, published->replaced);
   owner_.highest().time_us = std::max(owner_.highest().time_us, record.dataset.uuid.time_us);
-  if (!settled)
+  if (!published->settled)
     log_.warning("{} is in {}, but is not current yet: {}", label, settings_.prefix,
-                 settled.error().text);
+                 published->settled.error().text);
   save_listing(comm);
   retention_.keep_to_window(comm, owner_.site());
   return {};
@@ -68,9 +67,9 @@ Status PrefixSide::flush(Communicator& comm, const CachedDataset& dataset, const
   const double seconds = seconds_since(from_us);
   CAIRN_TRY(log_flush(dataset.info, store, account, seconds));
   log_.info("{} is in {}: {} in {}, in {} ({}/s)", dataset.label(), settings_.prefix,
-            format_bytes(account->bytes), count_text(account->files, "file"),
+            format_bytes(account->record.bytes), count_text(account->record.files, "file"),
             format_seconds(seconds),
-            format_bytes(static_cast<std::uint64_t>(static_cast<double>(account->bytes) /
+            format_bytes(static_cast<std::uint64_t>(static_cast<double>(account->record.bytes) /
                                                     std::max(seconds, 1e-6))));
   retention_.keep_to_window(comm, owner_.site());
   return {};
@@ -82,19 +81,18 @@ Status PrefixSide::log_flush(const DatasetInfo& dataset, const std::string& stor
   events_.happened(account ? "FLUSH_SUCCESS" : "FLUSH_FAIL", dataset, seconds,
                    account ? "" : account.error().text);
   if (!account) return tl::unexpected(account.error());
-  events_.moved("FLUSH_SYNC", store, settings_.prefix, dataset, seconds, account->bytes,
-                account->files);
+  events_.moved("FLUSH_SYNC", store, settings_.prefix, dataset, seconds, account->record.bytes,
+                account->record.files);
   return {};
 }
 
 Result<FlushAccount> PrefixSide::copy_out(Communicator& comm, const CachedDataset& dataset,
                                           const std::vector<std::string>& cached) {
-  Status settled;
-  CAIRN_ASSIGN(const FlushAccount account, cairn::flush(comm, owner_.site(), dataset.record, cached,
-                                                        settings_.job_id, settled));
-  if (!settled)
+  CAIRN_ASSIGN(const FlushAccount account,
+               cairn::flush(comm, owner_.site(), dataset.record, cached, settings_.job_id));
+  if (!account.settled)
     log_.warning("{}: some files in {} still have temporary names: {}", dataset.label(),
-                 settings_.prefix, settled.error().text);
+                 settings_.prefix, account.settled.error().text);
   marks_.take(comm, owner_.site(), dataset.info, account.replaced);
   book_.carry_over(owner_.keeper(), dataset.info);
   save_listing(comm);

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/log.hpp"
-#include "prefix/carry_out.hpp"
+#include "prefix/flush_parts.hpp"
 #include "prefix/prefix_owner.hpp"
 #include "prefix/retention.hpp"
 #include "recovery/cached_dataset.hpp"

@@ -153,9 +153,8 @@ class FoundCluster : public PrefixCluster {
     const Site site{*files, *clock, {settings.prefix}, keeper.epoch(), 1,
                     true,   {},     {*foreground},     &keeper};
     Team(1).run([&](Communicator& alone) {
-      Status settled;
-      EXPECT_TRUE(publish_found(alone, site, found, settled));
-      EXPECT_TRUE(settled);
+      const auto published = publish_found(alone, site, found);
+      EXPECT_TRUE(published && published->settled);
     });
     EXPECT_TRUE(keeper.save_listing());
     EXPECT_TRUE(keeper.resign());

@@ -131,12 +131,12 @@ Status add_files(const IndexCommand& command, Communicator& alone, const Site& s
   found.record.job_id = settings.job_id;
   found.node = settings.node_name;
   found.block_bytes = static_cast<std::uint32_t>(settings.block_bytes);
-  Status settled;
-  CAIRN_ASSIGN(const DatasetRecord record, publish_found(alone, site, std::move(found), settled));
-  if (!settled)
+  CAIRN_ASSIGN(const FlushAccount published, publish_found(alone, site, std::move(found)));
+  const DatasetRecord& record = published.record;
+  if (!published.settled)
     change.lines.push_back(
         fmt::format("the record of {} is not complete yet; the next run completes it: {}",
-                    record.label(), settled.error().text));
+                    record.label(), published.settled.error().text));
   change.note(record,
               fmt::format("is added: {} of {}; a restart uses it", count_text(record.files, "file"),
                           count_text(record.info.ranks, "rank")));

@@ -37,18 +37,18 @@ class Import {
       change_.lines.push_back(dataset.label() + " was imported before");
       return {};
     }
-    Status settled;
-    const auto done = import_dataset(alone_, site_, &index_, number, as_, settled);
+    const auto done = import_dataset(alone_, site_, &index_, number, as_);
     if (!done && done.error().code == Code::busy) return tl::unexpected(done.error());
-    if (done && !settled)
+    if (done && !done->settled)
       log_.warning(
           "{} is imported, but its record is not complete yet; the next run completes it: {}",
-          dataset.label(), settled.error().text);
+          dataset.label(), done->settled.error().text);
     if (done)
-      change_.note(*done,
-                   fmt::format("is imported: {} of {}, {}{}", count_text(done->files, "file"),
-                               count_text(done->info.ranks, "rank"), format_bytes(done->bytes),
-                               dataset.failed ? "; a restart from it has failed" : ""));
+      change_.note(
+          done->record,
+          fmt::format("is imported: {} of {}, {}{}", count_text(done->record.files, "file"),
+                      count_text(done->record.info.ranks, "rank"), format_bytes(done->record.bytes),
+                      dataset.failed ? "; a restart from it has failed" : ""));
     else
       change_.refused.push_back(dataset.label() + ": " + done.error().text);
     return {};

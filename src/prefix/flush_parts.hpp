@@ -1,24 +1,28 @@
-// A flush carried out together, by those who have its files in their caches.
+// A dataset that is published from what of it lies in the caches of the processes, whatever their
+// number, and whoever wrote it.
 #pragma once
 
 #include <functional>
 #include <vector>
 
-#include "prefix/flush.hpp"
 #include "prefix/flush_plan.hpp"
+#include "prefix/publication.hpp"
 
 namespace cairn {
 
-/// Collective. Which of the cached parts of a dataset this process is to do: of several that have
-/// the same one, the first.
-std::vector<CachedPart> claim(Communicator& comm, const DatasetInfo& dataset,
-                              const std::vector<CachedPart>& cached);
+/// Collective. Does those parts of a plan of this epoch that are cached; of several processes that
+/// have the same one, the first does it. True if that is all of it. Errors are agreed.
+Result<bool> do_cached_parts(Communicator& comm, const Site& site, const DatasetRecord& plan,
+                             const std::vector<CachedPart>& cached);
 
-/// Collective. The plan, which this epoch has now, carried out as far as it can be: true if that is
-/// all of it. Nobody needs his peers for his part, nor to know that it was the last. Errors are
-/// agreed.
-Result<bool> carry_out(Communicator& comm, const Site& site, const DatasetRecord& plan,
-                       const std::vector<CachedPart>& cached);
+/// Local. What one process can do for a plan of this epoch without a message, also with rank 0
+/// dead: these parts, and then it publishes the dataset if all parts are done, whoever did the
+/// others. Planned: some are not done yet. Published: by this process or another; the owner of the
+/// directory gives the files their names, or the next owner does. May be called again after an
+/// error, and by several processes at a time, but each part is of one process. A dataset that is
+/// there already is not replaced: an error.
+Result<Publication::State> publish_alone(const Site& site, const DatasetRecord& plan,
+                                         const std::vector<CachedPart>& parts);
 
 /// Reads the record that is kept with a part. More than once: nobody holds those of all parts.
 using ReadRecord = std::function<Result<RankRecord>(const CachedPart&)>;

@@ -1,0 +1,101 @@
+#include "prefix/epoch_folder.hpp"
+
+namespace cairn {
+namespace {
+
+constexpr std::uint32_t for_all = 0777;  // less the umask, as what the program makes
+
+bool is_absent(const Error& error) { return error.code == Code::not_found; }
+
+}  // namespace
+
+Status EpochFolder::under_epoch(Status status) const {
+  if (status || !is_absent(status.error())) return status;
+  return fail(
+      Code::busy,
+      "another run has taken over the prefix directory {}, so this run can no longer change it",
+      folder_.prefix);
+}
+
+Status EpochFolder::begin(const DatasetInfo& dataset) const {
+  const std::string pending = folder_.pending(epoch_, dataset);
+  const std::string markers = PrefixFolder::markers(pending);
+  CAIRN_TRY(under_epoch(files_.make_folder(pending, for_all)));
+  CAIRN_TRY(remove_all(files_, markers));  // of an earlier try, whose files are made anew
+  CAIRN_TRY(files_.make_folder(markers, for_all));
+  CAIRN_TRY(files_.sync_folder(pending));
+  return files_.sync_folder(folder_.epoch(epoch_));
+}
+
+Status EpochFolder::plan(const DatasetRecord& record) const {
+  const std::string pending = folder_.pending(epoch_, record.info);
+  return under_epoch(
+      write_file_atomically(files_, PrefixFolder::record(pending), encode(record), true));
+}
+
+/// Durable before anything is done of it here: what comes back after a power failure must not be a
+/// half of it in each place.
+Status EpochFolder::adopt(const std::string& folder, const DatasetInfo& dataset) const {
+  const std::string mine = folder_.pending(epoch_, dataset);
+  CAIRN_TRY(under_epoch(files_.rename(folder, mine)));
+  Status durable = files_.sync_folder(folder_.epoch(epoch_));
+  if (durable) durable = files_.sync_folder(folder_of(folder));
+  // The process that made the plan may have died between its rename and this sync.
+  if (durable) durable = files_.sync_folder(mine);
+  if (!durable) (void)files_.rename(mine, folder);
+  return durable;
+}
+
+Status EpochFolder::withdraw(const std::string& folder) const {
+  Status renamed = files_.rename(PrefixFolder::record(folder), PrefixFolder::withdrawn(folder));
+  if (!renamed && !is_absent(renamed.error())) return renamed;  // else it was no plan yet
+  return under_epoch(files_.sync_folder(folder));
+}
+
+Status EpochFolder::abandon(const DatasetInfo& dataset) const {
+  return remove_all(files_, folder_.pending(epoch_, dataset));
+}
+
+Status EpochFolder::remove_listing() const {
+  CAIRN_TRY(files_.remove_file(folder_.listing()));
+  return files_.sync_folder(folder_.root());
+}
+
+/// A dataset that is published again stands aside until that is done, as one that is dropped: its
+/// files stay whatever happens.
+Status EpochFolder::publish(const DatasetInfo& dataset, bool replaces, bool& is_there) const {
+  const std::string published = folder_.dataset(dataset);
+  if (replaces)
+    CAIRN_TRY(under_epoch(files_.rename(published, folder_.in_transit(epoch_, dataset))));
+  if (Status moved = under_epoch(files_.rename(folder_.pending(epoch_, dataset), published));
+      !moved) {
+    (void)take_back(dataset, replaces);  // else it is found in transit
+    return moved;
+  }
+  // Taken back, so that what the caller does after an error harms nothing that counts. If that
+  // cannot be done it is there, for all who look.
+  Status durable = files_.sync_folder(folder_.datasets());
+  is_there = durable || !files_.rename(published, folder_.pending(epoch_, dataset));
+  if (!is_there) (void)take_back(dataset, replaces);
+  return durable;
+}
+
+Status EpochFolder::take_back(const DatasetInfo& dataset, bool replaces) const {
+  if (!replaces) return {};
+  return files_.rename(folder_.in_transit(epoch_, dataset), folder_.dataset(dataset));
+}
+
+/// The rename fails where an older one of the same name is there. To replace that takes two
+/// renames, and two processes could each take the other's dataset for the older one. What is
+/// visible and not durable yet is not taken back: another process may have found it published by
+/// now.
+Status EpochFolder::publish_once(const DatasetInfo& dataset) const {
+  const std::string published = folder_.dataset(dataset);
+  CAIRN_TRY(remove_listing());
+  const Status moved = files_.rename(folder_.pending(epoch_, dataset), published);
+  const bool is_there =
+      moved || (is_absent(moved.error()) && files_.info(PrefixFolder::record(published)));
+  return is_there ? files_.sync_folder(folder_.datasets()) : under_epoch(moved);
+}
+
+}  // namespace cairn

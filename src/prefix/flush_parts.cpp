@@ -1,0 +1,199 @@
+#include "prefix/flush_parts.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "prefix/epoch_folder.hpp"
+#include "prefix/flush.hpp"
+#include "prefix/letters.hpp"
+#include "prefix/manifest.hpp"
+
+namespace cairn {
+namespace {
+
+/// Which process does which of the cached parts of a dataset.
+struct Shares {
+  std::vector<CachedPart> mine;
+  std::map<int, int> holders;  ///< by rank, of those whose manifest this process writes
+};
+
+/// Which process writes the manifest that has this rank.
+int writer_for(const Deal& deal, int rank) {
+  const auto part = static_cast<std::uint64_t>(rank);
+  return deal.rank_of(part - part % ranks_per_manifest);
+}
+
+/// Collective. Of several processes that have the same part, the first does it.
+Shares share_out(Communicator& comm, const DatasetInfo& dataset,
+                 const std::vector<CachedPart>& cached) {
+  const Deal deal(dataset.ranks, comm.size());
+  std::map<int, Encoder> questions;
+  for (const CachedPart& part : cached)
+    if (part.dataset == dataset.uuid && part.rank >= 0 &&
+        static_cast<std::uint32_t>(part.rank) < dataset.ranks)
+      questions[writer_for(deal, part.rank)].u32(static_cast<std::uint32_t>(part.rank));
+  Shares shares;
+  std::map<int, Encoder> answers;
+  exchange_letters(comm, std::move(questions), [&](int peer, Decoder& in) {
+    const std::uint32_t rank = in.u32();
+    if (shares.holders.emplace(static_cast<int>(rank), peer).second) answers[peer].u32(rank);
+  });
+  std::set<int> mine;
+  exchange_letters(comm, std::move(answers),
+                   [&](int, Decoder& in) { mine.insert(static_cast<int>(in.u32())); });
+  for (const CachedPart& part : cached)
+    if (part.dataset == dataset.uuid && mine.erase(part.rank) > 0) shares.mine.push_back(part);
+  return shares;
+}
+
+/// Collective. Of each part, one process has it in `parts`.
+Result<bool> do_parts(Communicator& comm, const Site& site, const DatasetRecord& plan,
+                      const std::vector<CachedPart>& parts) {
+  bool whole = false;
+  Status status;
+  const auto note = [&](Result<bool> done) {
+    whole = whole || (done && *done);
+    if (!done && status) status = tl::unexpected(std::move(done).error());
+  };
+  in_turns(comm, site.limits.width, [&] {
+    for (const CachedPart& part : parts)
+      if (status) note(carry_on(site, plan, part));
+  });
+  visit_dealt(comm, plan.manifests(), [&](std::size_t i) {
+    if (status) note(look_after(site, plan, static_cast<std::uint32_t>(i)));
+  });
+  CAIRN_TRY(agree(comm, std::move(status)));
+  return allreduce(comm, whole ? 1 : 0, Reduce::max) != 0;
+}
+
+}  // namespace
+
+Result<bool> do_cached_parts(Communicator& comm, const Site& site, const DatasetRecord& plan,
+                             const std::vector<CachedPart>& cached) {
+  return do_parts(comm, site, plan, share_out(comm, plan.info, cached).mine);
+}
+
+Result<Publication::State> publish_alone(const Site& site, const DatasetRecord& plan,
+                                         const std::vector<CachedPart>& parts) {
+  bool whole = false;
+  Status done;
+  for (const CachedPart& part : parts) {
+    if (!done) break;
+    const auto last = carry_on(site, plan, part);
+    whole = whole || (last && *last);
+    if (!last) done = tl::unexpected(last.error());
+  }
+  // Where the folder is gone, another process has published it, or a later owner has the plan.
+  const bool is_gone = !site.files.info(site.folder.pending(site.epoch, plan.info));
+  if (!is_gone) {
+    CAIRN_TRY(done);
+    if (!whole) return Publication::State::planned;
+  }
+  CAIRN_TRY(EpochFolder(site.files, site.folder, site.epoch).publish_once(plan.info));
+  return Publication::State::published;
+}
+
+namespace {
+
+/// Without what grows with its data: many are held at once.
+RankRecord outline_of(RankRecord&& whole) {
+  RankRecord outline;
+  outline.dataset = std::move(whole.dataset);
+  outline.rank = whole.rank;
+  outline.files = std::move(whole.files);
+  return outline;
+}
+
+/// What the caches of these processes have of a dataset.
+class CachedParts final : public Staging {
+ public:
+  CachedParts(Communicator& comm, const Site& site, const DatasetInfo& dataset,
+              const std::vector<CachedPart>& cached, const ReadRecord& read)
+      : site_(site),
+        dataset_(dataset),
+        read_(read),
+        deal_(dataset.ranks, comm.size()),
+        shares_(share_out(comm, dataset, cached)) {}
+
+  /// That there is a record of every part.
+  Status look(int process) {
+    for (const CachedPart& part : shares_.mine) {
+      CAIRN_ASSIGN(RankRecord record, read_(part));
+      records_.push_back(outline_of(std::move(record)));
+    }
+    for (int rank = 0; rank < static_cast<int>(dataset_.ranks); ++rank)
+      if (writer_for(deal_, rank) == process && !shares_.holders.contains(rank))
+        return fail(Code::lost, "no node of this run has the part of rank {} in its cache", rank);
+    return {};
+  }
+
+  /// Collective, after look(). What a survey knows of the dataset is not all: the first process
+  /// that has a part says it.
+  DatasetInfo share_info(Communicator& comm) const {
+    const int first = static_cast<int>(
+        allreduce(comm, records_.empty() ? comm.size() : comm.rank(), Reduce::min));
+    const bool is_first = comm.rank() == first;
+    Blob blob = encode(record_of(is_first ? records_.front().dataset : dataset_, ""));
+    bcast_blob(comm, blob, first);
+    return decode_dataset_record(blob).value().info;
+  }
+
+  std::span<const RankRecord> records() const override { return records_; }
+
+  Status describe(Communicator& comm, const std::string& folder, Status seen) override {
+    std::map<int, const CachedPart*> parts;
+    HeldRecords held;
+    for (const CachedPart& part : shares_.mine) {
+      parts[part.rank] = &part;
+      held.ranks.insert(part.rank);
+    }
+    held.seal = [&](int rank) {
+      return read_(*parts.at(rank)).map([](const RankRecord& record) { return encode(record); });
+    };
+    held.holder_of = [&](int rank) { return shares_.holders.at(rank); };
+    const Status written = write_manifests(comm, site_.files, folder, deal_, held);
+    return agree(comm, seen ? written : seen);
+  }
+
+  Result<bool> stage(Communicator& comm, const DatasetRecord& plan,
+                     const Status& planned) override {
+    CAIRN_TRY(agree(comm, planned));
+    return do_parts(comm, site_, plan, shares_.mine);
+  }
+
+ private:
+  const Site& site_;
+  const DatasetInfo& dataset_;
+  const ReadRecord& read_;
+  const Deal deal_;
+  const Shares shares_;
+  std::vector<RankRecord> records_;  ///< of the parts that this process does, in outline
+};
+
+}  // namespace
+
+Result<DatasetInfo> find_parts(Communicator& comm, const Site& site, const DatasetInfo& dataset,
+                               const std::vector<CachedPart>& cached, const ReadRecord& read) {
+  CachedParts parts(comm, site, dataset, cached, read);
+  CAIRN_TRY(agree(comm, parts.look(comm.rank())));
+  return parts.share_info(comm);
+}
+
+Result<FlushAccount> flush_parts(Communicator& comm, const Site& site, const DatasetInfo& dataset,
+                                 const std::vector<CachedPart>& cached, const ReadRecord& read,
+                                 const std::string& job_id) {
+  CachedParts parts(comm, site, dataset, cached, read);
+  const Status found = parts.look(comm.rank());
+  const Status single = refuse_double_names(comm, parts.records());
+  CAIRN_TRY(agree(comm, found ? single : found));
+  CAIRN_TRY(refuse_late_names(comm, site, parts.records()));
+  Publication publication(site, parts, record_of(parts.share_info(comm), job_id));
+  CAIRN_ASSIGN(FlushAccount account, publication.run(comm));
+  if (account.settled) return account;
+  return fail(account.settled.error().code,
+              "all of it is copied, but some files still have temporary names: {}",
+              account.settled.error().text);
+}
+
+}  // namespace cairn
