@@ -28,7 +28,8 @@ help:
 	@echo 'make asan      run the tests without MPI under the address and undefined-behaviour sanitizers'
 	@echo 'make tsan      run the same tests under the thread sanitizer'
 	@echo 'make soak      run SEEDS=n seeds of the simulation (now $(SEEDS)), then the seeds KILLS=from:to (now $(KILLS))'
-	@echo '               that kill real processes and damage real files; a seed that fails prints how to replay it'
+	@echo '               that kill real processes and damage real files; a seed that fails prints how to replay it;'
+	@echo '               and count the costs of a job of 4096 ranks'
 	@echo 'make soak-crfs test mounts of CRFS for SECONDS=n (now $(SECONDS)), also with pjdfstest and fsx, which cargo builds;'
 	@echo '               one round at full size takes half an hour on two cores (docs/testing.md)'
 	@echo 'make mutations put defects into a copy of the sources, one at a time, and check that the simulation finds each'
@@ -103,6 +104,7 @@ soak: test-packages
 	build/dev/tests/sim/sim --prefix --soak $(SEEDS) --jobs $(JOBS)
 	build/dev/tests/sim/sim --bypass --soak $(SEEDS) --jobs $(JOBS)
 	build/dev/tests/sim/sim --trouble --soak $(SEEDS) --jobs $(JOBS)
+	SCALE_RANKS=4096 build/dev/tests/scale/scale_test
 	python3 -B -m pytest -q -p no:cacheprovider tests/faults/test_sampled_kills.py \
 	  tests/faults/test_sampled_damage.py --build build/dev --seeds $(KILLS)
 

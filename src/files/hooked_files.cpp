@@ -1,6 +1,8 @@
 #include "files/hooked_files.hpp"
 
+#include <algorithm>
 #include <atomic>
+#include <iterator>
 #include <utility>
 
 namespace cairn {
@@ -210,6 +212,23 @@ class HookedFiles final : public Files {
 };
 
 }  // namespace
+
+bool changes_files(const FileOperation& operation) {
+  static constexpr std::string_view reading[] = {"open",
+                                                 "open_for_update",
+                                                 "open_file_system",
+                                                 "view",
+                                                 "view_at",
+                                                 "read",
+                                                 "size",
+                                                 "info",
+                                                 "find_writer",
+                                                 "list",
+                                                 "space",
+                                                 "may_change",
+                                                 "is_memory"};
+  return std::find(std::begin(reading), std::end(reading), operation.name) == std::end(reading);
+}
 
 std::unique_ptr<Files> make_hooked_files(Files& inner, FileHook hook) {
   return std::make_unique<HookedFiles>(inner, std::move(hook));

@@ -22,6 +22,10 @@ struct FileOperation {
   std::uint64_t bytes = 0;  ///< of read, write, append and view_at: how many
 };
 
+/// False for operations that only read. A process that dies before one of those leaves what it
+/// leaves when it dies before the next change, so tests of crashes need not try both.
+bool changes_files(const FileOperation& operation);
+
 /// An Error means that the operation is not done and fails with it. It may also throw, which passes
 /// through to the caller, or end the process: what a crash at this point leaves behind.
 using FileHook = std::function<Status(const FileOperation&)>;

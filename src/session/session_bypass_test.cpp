@@ -380,7 +380,7 @@ TEST_P(SessionBypassCrash, LosesNothingThatWasComplete) {
     ASSERT_EQ(cluster.restart(four_nodes()), 3) << step;
     for (const auto& left : fs::directory_iterator(cluster.settings.prefix + "/.cairn"))
       ASSERT_FALSE(left.path().filename().string().starts_with("closed.")) << left.path();
-    ASSERT_TRUE(crashed || step > 20) << "a bypassed checkpoint is more than a few operations";
+    ASSERT_TRUE(crashed || step > 5) << "a bypassed checkpoint is more than a few operations";
   }
 }
 

@@ -15,7 +15,7 @@ struct Victim {
 const std::vector<Victim> writers =
     sanitized ? std::vector<Victim>{{3, 3}} : std::vector<Victim>{{3, 1}, {0, 1}, {6, 1}};
 const std::vector<Victim> restorers =
-    sanitized ? std::vector<Victim>{{2, 5}} : std::vector<Victim>{{2, 2}, {0, 3}, {5, 3}};
+    sanitized ? std::vector<Victim>{{2, 3}} : std::vector<Victim>{{2, 1}, {0, 2}, {5, 2}};
 
 /// Dataset 1 is committed and dataset 2 begun, with room for one, when `victim` crashes after
 /// `count` operations; then `node` is lost, if any. Returns false when there were no more

@@ -219,7 +219,7 @@ TEST(SessionElastic, WhatWasCopiedButHasNoNamesYetIsReadNextTime) {
 /// At every call that rank 0 makes in the prefix directory, and at every one that another does:
 /// they make few, so each of the two has a count of its own.
 TEST(SessionElastic, ACrashWhileItIsCopiedLosesNothing) {
-  constexpr int stride = sanitized ? 23 : 5;
+  constexpr int stride = sanitized ? 13 : 3;
   for (const int victim : {0, 1}) {
     bool crashed = true;
     for (int step = 0; crashed; step += stride) {
@@ -228,12 +228,7 @@ TEST(SessionElastic, ACrashWhileItIsCopiedLosesNothing) {
       cluster.write(four_nodes(), {1});
       crashed = !cluster.run(cluster.four, [&](JobRank& rank) {
         ASSERT_TRUE(rank.init());
-        if (rank.number() == victim)
-          rank.hook = [&, count = 0](const FileOperation& operation) mutable -> Status {
-            if (operation.path.starts_with(cluster.settings.prefix) && count++ == step)
-              throw Crash{};
-            return {};
-          };
+        if (rank.number() == victim) rank.hook = crash_after(step, cluster.settings.prefix);
         if (rank.session->have_restart()) (void)rank.session->start_restart();
         rank.hook = nullptr;
       });

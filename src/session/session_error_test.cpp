@@ -64,15 +64,20 @@ TEST(SessionErrors, InCompleteAtAnyOperation) {
   Cluster cluster;
   cluster.write(four_nodes(), {1});
   cluster.save("one");
-  for (const bool goes_on : {true, false})
-    for (const auto& [victim, code] : {std::pair{2, Code::no_space}, {5, Code::io}}) {
-      int count = 0;
-      while (survives_error_in_complete(cluster, victim, count, code, goes_on)) {
-        ASSERT_FALSE(HasFailure()) << "rank " << victim << " at operation " << count;
-        count += stride;
-      }
-      EXPECT_GT(count, 20);
+  struct Case {
+    int victim;
+    Code code;
+    bool goes_on;
+  };
+  for (const auto& [victim, code, goes_on] :
+       {Case{2, Code::no_space, true}, Case{5, Code::io, false}}) {
+    int count = 0;
+    while (survives_error_in_complete(cluster, victim, count, code, goes_on)) {
+      ASSERT_FALSE(HasFailure()) << "rank " << victim << " at operation " << count;
+      count += stride;
     }
+    EXPECT_GT(count, 20);
+  }
 }
 
 TEST(SessionErrors, InStartTheSessionStaysIdle) {

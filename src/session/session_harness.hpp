@@ -12,6 +12,7 @@
 #include <mutex>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "comm/team.hpp"
@@ -45,10 +46,14 @@ inline Nodes replaced(Nodes nodes, const std::string& node, const std::string& s
 /// Thrown by a hook: the rank is dead, and the job with it.
 struct Crash {};
 
-/// The hook lets `count` operations pass, then crashes.
-inline FileHook crash_after(int count) {
-  return [count](const FileOperation&) mutable -> Status {
-    if (count-- == 0) throw Crash();
+/// The hook lets `count` operations on paths that begin so pass, then crashes. Changes count, and
+/// the first operation after each change: before it, other ranks may still be where they were.
+inline FileHook crash_after(int count, const std::string& within = {}) {
+  return [=, has_changed = true](const FileOperation& operation) mutable -> Status {
+    if (!operation.path.starts_with(within)) return {};
+    const bool changes = changes_files(operation);
+    if ((changes || std::exchange(has_changed, false)) && count-- == 0) throw Crash();
+    has_changed = has_changed || changes;
     return {};
   };
 }

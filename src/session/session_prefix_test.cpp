@@ -285,21 +285,7 @@ TEST(SessionPrefix, TheVerdictOfAnOutputIsItsOwn) {
   EXPECT_EQ(cluster.listed(), Names({"ckpt.2", "ckpt.1"}));
 }
 
-TEST(SessionPrefix, AnotherNumberOfRanksIsRefusedWithBothNumbers) {
-  PrefixCluster cluster;
-  cluster.write_and_finalize({1, 2});
-  cluster.lose_all_nodes();
-  const Nodes six = {"n0", "n0", "n1", "n1", "n2", "n2"};
-  cluster.run_well(six, [](JobRank& rank) {
-    const auto found = rank.session->have_restart();
-    ASSERT_FALSE(found);
-    EXPECT_EQ(found.error().code, Code::wrong_ranks);
-    EXPECT_NE(found.error().text.find("by 8 ranks, and this run has 6"), std::string::npos);
-  });
-  EXPECT_EQ(cluster.restart(four_nodes()), 2);
-}
-
-TEST(SessionPrefix, AnotherNumberOfRanksBeginsNothingInItsPlace) {
+TEST(SessionPrefix, AnotherNumberOfRanksIsRefusedWithBothNumbersAndBeginsNothingInItsPlace) {
   PrefixCluster cluster;
   cluster.write_and_finalize({1, 2});
   cluster.lose_all_nodes();
@@ -310,13 +296,18 @@ TEST(SessionPrefix, AnotherNumberOfRanksBeginsNothingInItsPlace) {
   for (const bool asks_first : {true, false})
     cluster.run_well(six, [&](JobRank& rank) {
       if (asks_first) {
-        EXPECT_FALSE(rank.session->have_restart());
+        const auto found = rank.session->have_restart();
+        ASSERT_FALSE(found);
+        EXPECT_EQ(found.error().code, Code::wrong_ranks);
+        EXPECT_NE(found.error().text.find("by 8 ranks, and this run has 6"), std::string::npos);
       }
       EXPECT_TRUE(is_refused(rank.session->start_checkpoint()));
       EXPECT_TRUE(is_refused(rank.session->start_output("two", flag_output)));
       EXPECT_TRUE(is_refused(rank.session->current("ckpt.1")));
     });
   cluster.expect_own_files(2);
+  EXPECT_EQ(cluster.restart(four_nodes()), 2);
+  cluster.lose_all_nodes();
   cluster.run_well(six, [](JobRank& rank) {
     EXPECT_TRUE(rank.session->remove("ckpt.2")) << "what is in the way can be deleted";
     EXPECT_TRUE(rank.session->remove("ckpt.1"));
@@ -541,18 +532,13 @@ class SessionPrefixCrash : public ::testing::TestWithParam<int> {};
 
 TEST_P(SessionPrefixCrash, InAFlushLosesNothing) {
   bool crashed = true;
-  for (std::uint64_t step = 0; crashed; step += 3) {
+  for (int step = 0; crashed; step += 2) {
     PrefixCluster cluster;
     cluster.write(four_nodes(), {1, 2, 3});
     crashed = !cluster.run(four_nodes(), [&](JobRank& rank) {
       ASSERT_TRUE(rank.init());
       EXPECT_EQ(rank.restart(), 3);
-      if (rank.number() == GetParam())
-        rank.hook = [&,
-                     count = std::uint64_t{0}](const FileOperation& operation) mutable -> Status {
-          if (operation.path.starts_with(cluster.settings.prefix) && count++ == step) throw Crash{};
-          return {};
-        };
+      if (rank.number() == GetParam()) rank.hook = crash_after(step, cluster.settings.prefix);
       rank.expect_written(4);
       rank.hook = nullptr;
     });
@@ -565,17 +551,13 @@ TEST_P(SessionPrefixCrash, InAFlushLosesNothing) {
 
 TEST_P(SessionPrefixCrash, InAFetchLosesNothing) {
   bool crashed = true;
-  for (std::uint64_t step = 0; crashed; step += 3) {
+  for (int step = 0; crashed; step += 2) {
     PrefixCluster cluster;
     cluster.write_and_finalize({1, 2});
     cluster.lose_all_nodes();
     crashed = !cluster.run(four_nodes(), [&](JobRank& rank) {
       ASSERT_TRUE(rank.init());
-      if (rank.number() == GetParam())
-        rank.hook = [&, count = std::uint64_t{0}](const FileOperation&) mutable -> Status {
-          if (count++ == step) throw Crash{};
-          return {};
-        };
+      if (rank.number() == GetParam()) rank.hook = crash_after(step);
       EXPECT_EQ(rank.restart(), 2);
       rank.hook = nullptr;
     });

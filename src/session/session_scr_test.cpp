@@ -375,7 +375,7 @@ TEST(SessionScr, WhereScrLeftNoIndexNothingIsMade) {
 TEST(SessionScr, ACrashWhileImportingLosesNothing) {
   for (const int victim : {0, 5}) {
     bool is_done = false;
-    for (int step = 0; !is_done; step += sanitized ? 17 : 5) {
+    for (int step = 0; !is_done; step += sanitized ? 11 : 3) {
       ScrCluster cluster;
       cluster.scr.add(12, 8);
       cluster.scr.write("ckpt.12");

@@ -8,7 +8,7 @@ import pytest
 for folder in ("python", "tests/nodes"):
     sys.path.insert(0, str(Path(__file__).resolve().parents[2] / folder))
 
-from flavours import add_build_option, build, cluster, run_for_each_flavour  # noqa: E402, F401
+from flavours import add_build_option, build, cluster, pytest_configure, run_for_each_flavour  # noqa: E402, F401
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -83,6 +83,7 @@ def test_in_one_run(program: Program, scenario: str) -> None:
     assert program.run(scenario) == []
 
 
+@pytest.mark.any_mpi
 def test_commands_know_what_the_program_has_set(program: Program, build: Path) -> None:
     def from_program() -> Mapping[str, str]:
         told = subprocess.run([build / "src/tools/cairn", "config", "--json", "--prefix", program.cluster.prefix],
@@ -101,6 +102,7 @@ def test_commands_know_what_the_program_has_set(program: Program, build: Path) -
     assert log.count("cairn's commands will not know what SCR_Config has set") == 1, log
 
 
+@pytest.mark.any_mpi
 def test_disabled_by_the_user(program: Program) -> None:
     code, lines, log = program.launch("switched_off", {"SCR_ENABLE": "0"})
     assert (code, lines) == (0, ["done"]), log
@@ -108,17 +110,20 @@ def test_disabled_by_the_user(program: Program) -> None:
     assert len(told) == 1 and "SCR_ENABLE=0" in told[0], log
 
 
+@pytest.mark.any_mpi
 def test_init_that_failed(program: Program) -> None:
     refused = {"SCR_COPY_TYPE": "RAID", "API_INIT_ERROR": str(BAD_SETTING), "API_INIT_WORDS": "SCR_COPY_TYPE=RAID"}
     assert program.run("switched_off", refused) == []
 
 
+@pytest.mark.any_mpi
 def test_an_unusable_cache_names_the_setting_and_where_it_was_set(program: Program) -> None:
     words = "/proc/nosuch|SCR_CACHE_BASE=/proc/nosuch (environment)"
     assert program.run("switched_off", {"SCR_CACHE_BASE": "/proc/nosuch", "API_INIT_ERROR": str(NOT_FOUND),
                                         "API_INIT_WORDS": words}) == []
 
 
+@pytest.mark.any_mpi
 def test_all_errors_of_a_settings_file_are_reported_at_once(program: Program) -> None:
     conf = program.cluster.prefix / ".scrconf"
     conf.write_text("SCR_FLUSH=often\nSCR_DEBUG='1\nSCR_SET_SIZE=8\nSTORE=/tmp COUNT=none\n")
@@ -127,6 +132,7 @@ def test_all_errors_of_a_settings_file_are_reported_at_once(program: Program) ->
     assert [log.count(f"{conf}:{line}") for line in (1, 2, 3, 4)] == [1, 1, 0, 1], log
 
 
+@pytest.mark.any_mpi
 def test_a_prefix_directory_that_does_not_exist_is_one_message_for_the_job(program: Program) -> None:
     missing = "/proc/nosuch"
     code, lines, log = program.launch("no_prefix", {"SCR_PREFIX": missing, "SCR_FLUSH": "1", "CAIRN_LOG_JSON": "1"})
@@ -135,6 +141,7 @@ def test_a_prefix_directory_that_does_not_exist_is_one_message_for_the_job(progr
     assert len(warnings) == 1 and f"SCR_PREFIX={missing} (environment)" in warnings[0], log
 
 
+@pytest.mark.any_mpi
 def test_that_no_checkpoint_is_ever_due_is_a_warning_once_in_a_run(program: Program) -> None:
     """Of the four runs' settings in that scenario only the first has none."""
     _, _, log = program.launch("when_to_checkpoint")
@@ -154,11 +161,13 @@ def test_calls_of_2009(program: Program) -> None:
     assert program.run("calls_of_2009") == ["restarted"]
 
 
+@pytest.mark.any_mpi
 def test_datasets_by_name(program: Program) -> None:
     for scenario in ("names_first_run", "names_second_run", "names_third_run"):
         assert program.run(scenario, {"SCR_CACHE_SIZE": "9"}) == []
 
 
+@pytest.mark.any_mpi
 def test_prefix_through_a_link(program: Program) -> None:
     link = program.cluster.root / "link"
     link.symlink_to(program.cluster.prefix)
@@ -167,6 +176,7 @@ def test_prefix_through_a_link(program: Program) -> None:
     assert program.run("linked_prefix", settings) == ["restarted"]
 
 
+@pytest.mark.any_mpi
 def test_a_folder_that_is_a_link(program: Program) -> None:
     archive = program.cluster.root / "archive"
     archive.mkdir()
@@ -174,12 +184,14 @@ def test_a_folder_that_is_a_link(program: Program) -> None:
     assert program.run("linked_folder", {"SCR_CACHE_BYPASS": "1"}) == []
 
 
+@pytest.mark.any_mpi
 @pytest.mark.parametrize("store", ["memory", "disk", "in place"])
 def test_a_file_that_is_still_open_is_named(program: Program, tmp_path: Path, store: str) -> None:
     settings = {"SCR_CACHE_BASE": str(tmp_path / "%n")} if store == "disk" else {}
     assert program.run("open_files", {**settings, "SCR_CACHE_BYPASS": str(int(store == "in place"))}) == []
 
 
+@pytest.mark.any_mpi
 def test_a_checkpoint_without_files_or_with_one_name_twice_or_refused_is_invalid(program: Program) -> None:
     assert program.run("wrong_names") == []
 

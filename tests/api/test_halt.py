@@ -68,6 +68,7 @@ def test_a_running_job_stops_after_its_next_checkpoint(job: Job) -> None:
     assert job.halt("--list")["reason"] == "JOB_HALTED"
 
 
+@pytest.mark.any_mpi
 def test_a_running_job_stops_at_once(job: Job) -> None:
     run = job.start_and_wait("until_told")
     job.halt("--immediate")
@@ -75,6 +76,7 @@ def test_a_running_job_stops_at_once(job: Job) -> None:
     assert "without another checkpoint" in job.told()
 
 
+@pytest.mark.any_mpi
 def test_a_job_stops_after_so_many_checkpoints(job: Job) -> None:
     job.halt("--checkpoints", "3")
     run = job.start_and_wait("until_told", SCR_CHECKPOINT_INTERVAL="2")
@@ -96,6 +98,7 @@ def test_a_program_that_does_not_ask_is_ended(job: Job, options: List[str], line
     assert job.logged().count("SHOULD_EXIT") == 1, "else cairn run takes it for one that finished by itself"
 
 
+@pytest.mark.any_mpi
 def test_a_job_that_was_halted_is_ended_by_init_until_that_is_taken_back(job: Job) -> None:
     job.halt()
     assert job.end(job.start("until_ended", {"SCR_HALT_EXIT": "1"})) == (0, [])
@@ -106,12 +109,14 @@ def test_a_job_that_was_halted_is_ended_by_init_until_that_is_taken_back(job: Jo
     assert job.end(run)[0] == 0
 
 
+@pytest.mark.any_mpi
 def test_a_prefix_directory_that_nobody_halts_is_not_written(job: Job) -> None:
     run = job.start_and_wait("until_told", SCR_CHECKPOINT_INTERVAL="1", SCR_FLUSH="0")
     run.end()
     assert not (job.cluster.prefix / ".cairn" / "halt").exists()
 
 
+@pytest.mark.any_mpi
 def test_two_jobs_that_copy_nothing_to_their_prefix_directory_run_there_together(job: Job) -> None:
     job.start_and_wait("until_told", SCR_FLUSH="0", SCR_JOB_ID="ended").end()
     runs = [job.start_and_wait("until_told", SCR_FLUSH="0", SCR_JOB_ID=name) for name in ("ended", "another")]
@@ -120,6 +125,7 @@ def test_two_jobs_that_copy_nothing_to_their_prefix_directory_run_there_together
     assert "waiting up to" not in job.told(), "a note about a run is no reason to own the directory"
 
 
+@pytest.mark.any_mpi
 def test_a_failed_init_is_logged_with_the_kind_of_failure(job: Job) -> None:
     run = job.start_and_wait("until_told", CAIRN_LOG_JSON="1")
     assert job.end(job.start("until_told", {"CAIRN_LOG_JSON": "1"}))[0] != 0

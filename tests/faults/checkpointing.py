@@ -9,8 +9,9 @@ import re
 import shutil
 import subprocess
 from dataclasses import dataclass, field
+from itertools import cycle, product
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from cluster import Cluster
 
@@ -27,6 +28,7 @@ SCHEMES = {
     "XOR": {"SCR_COPY_TYPE": "XOR"},
     "RS": {"SCR_COPY_TYPE": "RS", "SCR_SET_FAILURES": "2"},
 }
+REBUILDING = [scheme for scheme in SCHEMES if scheme != "SINGLE"]
 # The spare that takes the place of each node.
 SPARES = {"n0": "m0", "n1": "m1", "n2": "m2", "n3": "m3"}
 
@@ -37,6 +39,12 @@ def placement(nodes: Sequence[str]) -> List[str]:
 
 
 FULL = placement(NODES)
+
+
+def in_turn(*axes: Iterable[Any]) -> List[Tuple[Any, ...]]:
+    """(scheme, value, ...) for each combination of the values. The schemes that rebuild take turns: seeds draw all
+    combinations with them, here (test_sampled_*.py) and in the simulation."""
+    return [(scheme, *values) for scheme, values in zip(cycle(REBUILDING), product(*axes))]
 
 
 def with_spares(*lost: str) -> List[str]:
@@ -166,3 +174,7 @@ class Job:
         if kind in ("record", "parity.1"):
             return folder / kind
         return folder / "files" / f"step.{step}" / kind / f"rank.{rank}"
+
+
+# kept(flavour, scheme, write): the cluster that tests copy, to which `write` has added a run. Not to be changed.
+Kept = Callable[[str, str, Callable[[Job], None]], Job]

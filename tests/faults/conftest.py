@@ -13,7 +13,7 @@ import pytest
 for folder in ("python", "tests/nodes"):
     sys.path.insert(0, str(Path(__file__).resolve().parents[2] / folder))
 
-from checkpointing import FULL, NEWEST, SCHEMES, Job  # noqa: E402
+from checkpointing import FULL, NEWEST, SCHEMES, Job, Kept  # noqa: E402
 from cluster import LAUNCHERS  # noqa: E402
 
 
@@ -72,6 +72,22 @@ def written(build: Path) -> Iterator[Callable[[str, str], Job]]:
             outcome = job.launch(FULL, checkpoints=NEWEST)
             assert outcome.report.get("written") == list(range(1, NEWEST + 1)), outcome
         return jobs[flavour, scheme]
+
+    yield of
+    for job in jobs.values():
+        job.cluster.__exit__()
+
+
+@pytest.fixture(scope="session")
+def kept(build: Path, written: Callable[[str, str], Job]) -> Iterator[Kept]:
+    jobs: Dict[Tuple[str, str, Callable[[Job], None]], Job] = {}
+
+    def of(flavour: str, scheme: str, write: Callable[[Job], None]) -> Job:
+        key = flavour, scheme, write
+        if key not in jobs:
+            jobs[key] = Job(build, flavour, scheme).copy(written(flavour, scheme))
+            write(jobs[key])
+        return jobs[key]
 
     yield of
     for job in jobs.values():

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from checkpointing import FULL, NEWEST, NODES, Job
+from checkpointing import FULL, NEWEST, NODES, Job, Kept
 from test_prefix import DAMAGE
 
 BYPASS = {"SCR_CACHE_BYPASS": "1", "SCR_FETCH": "1"}
@@ -17,10 +17,14 @@ PUBLISHED = 3
 RENAMES = 6
 
 
-@pytest.fixture
-def bypassed(job: Job) -> Job:
-    """A job with one checkpoint that bypassed the cache; the nodes hold none."""
+def write_bypassed(job: Job) -> None:
     assert job.launch(FULL, BYPASS, checkpoints=1).report["written"] == [OLDER]
+
+
+@pytest.fixture
+def bypassed(empty: Job, kept: Kept, flavour: str, scheme: str) -> Job:
+    """A job with one checkpoint that bypassed the cache; the nodes hold none."""
+    job = empty.copy(kept(flavour, scheme, write_bypassed))
     job.lose(*NODES)
     return job
 

@@ -5,11 +5,13 @@ Rank 2, on node n1, is the striker: it dies in the middle of a change to a file,
 or the other rank of its node with it.
 """
 
-from typing import Tuple
+from functools import lru_cache
+from pathlib import Path
+from typing import Callable, Tuple
 
 import pytest
 
-from checkpointing import FULL, NEWEST, Job, Outcome, ranks_on, with_spares
+from checkpointing import FULL, NEWEST, Job, Outcome, in_turn, ranks_on, with_spares
 
 NODE = "n1"
 STRIKER, _ = ranks_on(NODE)
@@ -25,11 +27,6 @@ IN_COMMIT = [("complete", "rename:record", 1)]
 # With room for one dataset two are evicted.
 IN_EVICT = [("complete", "unlink:record", 1), ("complete", "unlink:rank.2", 2),
             ("complete", "unlink:record", 2), ("complete", "rmdir:rank.2", 2)]
-
-
-@pytest.fixture(scope="session", params=["PARTNER", "XOR", "RS"])
-def scheme(request: pytest.FixtureRequest) -> str:
-    return request.param
 
 
 def kill_in(job: Job, moment: Moment, who: str, keep: int) -> None:
@@ -53,8 +50,7 @@ def restart(job: Job, who: str) -> Outcome:
     return outcome
 
 
-@pytest.mark.parametrize("who", WHO)
-@pytest.mark.parametrize("point", ["before-writes", "between-writes", "after-writes"])
+@pytest.mark.parametrize("scheme, point, who", in_turn(["before-writes", "between-writes", "after-writes"], WHO))
 def test_killed_while_the_program_writes(job: Job, point: str, who: str) -> None:
     death = job.launch(FULL, checkpoints=1, kill_at=point, kill_step=NEWEST + 1,
                        kill_striker=STRIKER, kill_ranks=WHO[who]).killed()
@@ -62,8 +58,7 @@ def test_killed_while_the_program_writes(job: Job, point: str, who: str) -> None
     assert restart(job, who).restarted_from() == NEWEST
 
 
-@pytest.mark.parametrize("who", WHO)
-@pytest.mark.parametrize("moment", IN_START + IN_ENCODE + IN_PREPARE)
+@pytest.mark.parametrize("scheme, moment, who", in_turn(IN_START + IN_ENCODE + IN_PREPARE, WHO))
 def test_killed_before_commit(job: Job, moment: Moment, who: str) -> None:
     """A store for one dataset must not give up the old one too early."""
     kill_in(job, moment, who, keep=1)
@@ -71,44 +66,47 @@ def test_killed_before_commit(job: Job, moment: Moment, who: str) -> None:
 
 
 @pytest.mark.each_mpi
-@pytest.mark.parametrize("who", WHO)
-@pytest.mark.parametrize("moment", IN_COMMIT)
+@pytest.mark.parametrize("scheme, moment, who", in_turn(IN_COMMIT, WHO))
 def test_killed_in_commit(job: Job, moment: Moment, who: str) -> None:
     """The others may have renamed their records by then, which commits it for all."""
     kill_in(job, moment, who, keep=1)
     assert restart(job, who).restarted_from() in (NEWEST, NEWEST + 1)
 
 
-@pytest.mark.parametrize("who", WHO)
-@pytest.mark.parametrize("moment", IN_EVICT)
+@pytest.mark.parametrize("scheme, moment, who", in_turn(IN_EVICT, WHO))
 def test_killed_in_evict(job: Job, moment: Moment, who: str) -> None:
     """Old datasets are evicted when the new one is committed everywhere."""
     kill_in(job, moment, who, keep=1)
     assert restart(job, who).restarted_from() == NEWEST + 1
 
 
+InitChanges = Callable[[str, str, bool], int]
+
+
 @pytest.fixture(scope="session")
-def init_changes(build, flavour: str, scheme: str, written) -> Tuple[int, int]:
-    """How many changes the striker makes in an Init that rebuilds its node, and in one that moves
-    all ranks, when left alone."""
-    counts = []
-    for where, lost in ((with_spares(NODE), [NODE]), (FULL[::-1], [])):
+def init_changes(build: Path, written: Callable[[str, str], Job]) -> InitChanges:
+    """init_changes(flavour, scheme, moves): how many changes the striker makes, when left alone, in an Init that
+    rebuilds its node or moves all ranks."""
+    @lru_cache(maxsize=None)
+    def of(flavour: str, scheme: str, moves: bool) -> int:
         with Job(build, flavour, scheme) as job:
-            job.copy(written(flavour, scheme)).lose(*lost)
-            counts.append(job.launch(where).report["effort"]["init"]["changes"][STRIKER])
-    assert min(counts) > 10
-    return counts[0], counts[1]
+            job.copy(written(flavour, scheme)).lose(*([] if moves else [NODE]))
+            outcome = job.launch(FULL[::-1] if moves else with_spares(NODE))
+        changes: int = outcome.report["effort"]["init"]["changes"][STRIKER]
+        assert changes > 10
+        return changes
+
+    return of
 
 
-@pytest.mark.parametrize("who", ["all", "spare"])
-@pytest.mark.parametrize("fraction", FRACTIONS)
-def test_killed_in_init_while_rebuilding(job: Job, init_changes: Tuple[int, int], fraction: float,
+@pytest.mark.parametrize("scheme, fraction, who", in_turn(FRACTIONS, ["all", "spare"]))
+def test_killed_in_init_while_rebuilding(job: Job, flavour: str, init_changes: InitChanges, fraction: float,
                                          who: str) -> None:
     """A second failure during move and rebuild loses nothing."""
     job.lose(NODE)
     job.launch(with_spares(NODE), kill_at="init", kill_striker=STRIKER,
                kill_ranks=WHO["all" if who == "all" else "node"],
-               kill_nth=round(init_changes[0] * fraction)).killed()
+               kill_nth=round(init_changes(flavour, job.scheme, False) * fraction)).killed()
     where = with_spares(NODE)
     if who == "spare":
         job.lose("m1")
@@ -116,16 +114,15 @@ def test_killed_in_init_while_rebuilding(job: Job, init_changes: Tuple[int, int]
     assert job.launch(where).restarted_from() == NEWEST
 
 
-@pytest.mark.parametrize("fraction", FRACTIONS)
-def test_killed_in_init_while_moving(job: Job, init_changes: Tuple[int, int],
-                                     fraction: float) -> None:
+@pytest.mark.parametrize("scheme, fraction", in_turn(FRACTIONS))
+def test_killed_in_init_while_moving(job: Job, flavour: str, init_changes: InitChanges, fraction: float) -> None:
     """Every rank is on another node than before, so that everything moves."""
     job.launch(FULL[::-1], kill_at="init", kill_striker=STRIKER, kill_ranks="all",
-               kill_nth=round(init_changes[1] * fraction)).killed()
+               kill_nth=round(init_changes(flavour, job.scheme, True) * fraction)).killed()
     assert job.launch(FULL).restarted_from() == NEWEST
 
 
-@pytest.mark.parametrize("lost", ["n1", "n2"])
+@pytest.mark.parametrize("scheme, lost", in_turn(["n1", "n2"]))
 def test_killed_when_files_are_moved_and_records_are_not(job: Job, lost: str) -> None:
     """The striker moves from n1 to n2; whichever is lost then, the sources are still there."""
     death = job.launch(FULL[::-1], kill_at="init", kill_striker=STRIKER, kill_ranks="all",

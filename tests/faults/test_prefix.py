@@ -9,7 +9,7 @@ from typing import Callable, Dict
 
 import pytest
 
-from checkpointing import FULL, NEWEST, NODES, Job
+from checkpointing import FULL, NEWEST, NODES, Job, Kept
 
 COPIED = {"SCR_FLUSH": "1", "SCR_FETCH": "1"}
 OLDER = NEWEST + 1  # the first that is copied
@@ -22,12 +22,15 @@ COMMITS = 2
 RENAMES = [("the keeper", nth) for nth in range(COMMITS, 10)] + [("another", nth) for nth in (3, 4)]
 
 
+def write_copied(job: Job) -> None:
+    assert job.launch(FULL, COPIED, checkpoints=1).report["written"] == [OLDER]
+
+
 @pytest.fixture
-def copied(job: Job) -> Job:
+def copied(empty: Job, kept: Kept, flavour: str, scheme: str) -> Job:
     """A job with a checkpoint in the prefix directory, and the one that was in the caches before: it was due at the
     beginning."""
-    assert job.launch(FULL, COPIED, checkpoints=1).report["written"] == [OLDER]
-    return job
+    return empty.copy(kept(flavour, scheme, write_copied))
 
 
 def prefix_file(job: Job, step: int, rank: int) -> Path:
@@ -35,7 +38,7 @@ def prefix_file(job: Job, step: int, rank: int) -> Path:
 
 
 @pytest.mark.each_mpi
-@pytest.mark.parametrize("scheme", ["SINGLE", "PARTNER", "XOR", "RS"])
+@pytest.mark.parametrize("scheme", ["SINGLE", "XOR"])
 def test_all_nodes_are_lost(copied: Job) -> None:
     copied.lose(*NODES)
     assert copied.launch(FULL, COPIED).restarted_from() == OLDER
@@ -59,17 +62,8 @@ def flip(path: Path) -> None:
     path.write_bytes(content)
 
 
-def cut(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-1])
-
-
 def remove(path: Path) -> None:
     path.unlink()
-
-
-def put_a_folder(path: Path) -> None:
-    path.unlink()
-    path.mkdir()
 
 
 def put_another(path: Path) -> None:
@@ -78,7 +72,7 @@ def put_another(path: Path) -> None:
 
 
 DAMAGE: Dict[str, Callable[[Path], None]] = {
-    what.__name__: what for what in (flip, cut, remove, put_a_folder, put_another)}
+    what.__name__: what for what in (flip, remove, put_another)}
 
 
 @pytest.mark.parametrize("what", DAMAGE)
@@ -113,8 +107,7 @@ def test_killed_in_a_flush(copied: Job, striker: str, nth: int) -> None:
     assert not staged, staged
 
 
-@pytest.mark.parametrize("nth", [1, 3, 7])
-@pytest.mark.parametrize("striker", STRIKERS)
+@pytest.mark.parametrize("striker, nth", [("the keeper", 1), ("the keeper", 7), ("another", 3)])
 def test_killed_in_a_fetch(copied: Job, striker: str, nth: int) -> None:
     copied.lose(*NODES)
     death = copied.launch(FULL, COPIED, kill_at="have", kill_striker=STRIKERS[striker],

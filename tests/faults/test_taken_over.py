@@ -9,7 +9,6 @@ import pytest
 
 import scr3_prefix
 from checkpointing import FULL, Job
-from test_prefix import DAMAGE
 
 BYPASS = {"SCR_CACHE_BYPASS": "1", "SCR_FETCH": "1"}
 STEPS = [1, 2]
@@ -33,10 +32,10 @@ def index(build: Path, job: Job, *words: str) -> Tuple[int, str]:
     return done.returncode, done.stdout
 
 
-def write_scr(job: Job, current: str, complete: bool = True) -> None:
+def write_scr(job: Job, current: str) -> None:
     scr3_prefix.write(job.cluster.prefix, [
-        scr3_prefix.Dataset(step, f"step.{step}", [names(step, rank) for rank in range(len(FULL))],
-                            complete or step != STEPS[-1]) for step in STEPS], current)
+        scr3_prefix.Dataset(step, f"step.{step}", [names(step, rank) for rank in range(len(FULL))])
+        for step in STEPS], current)
 
 
 def test_files_without_records_are_not_offered(files: Job) -> None:
@@ -60,22 +59,6 @@ def test_what_scr_has_written_is_restarted_from(build: Path, files: Job, current
     assert outcome.report["written"] == [current + 1]
 
 
-def test_damage_since_then_is_found_and_the_older_taken(build: Path, files: Job) -> None:
-    write_scr(files, "step.2")
-    assert index(build, files, "import")[0] == 0
-    DAMAGE["flip"](files.cluster.prefix / names(2, 5)[0])
-    outcome = files.launch(FULL, BYPASS)
-    assert outcome.restarted_from() == 1
-    assert outcome.said("cannot be used") and "rank.5" in outcome.log, outcome.log
-
-
-def test_what_scr_has_not_completed_is_passed_over(build: Path, files: Job) -> None:
-    write_scr(files, "step.2", complete=False)
-    code, said = index(build, files, "import")
-    assert code == 1 and "dataset 2 (step.2): SCR has not marked it as complete" in said, said
-    assert files.launch(FULL, BYPASS).restarted_from() == 1
-
-
 def test_files_that_nobody_knows_are_restarted_from(build: Path, files: Job) -> None:
     patterns = [name.replace("rank.0", "rank.{rank}") for name in names(1, 0)]
     code, said = index(build, files, "add", "step.1", *patterns, "--ranks", str(len(FULL)))
@@ -84,12 +67,6 @@ def test_files_that_nobody_knows_are_restarted_from(build: Path, files: Job) -> 
     # With a cache too: read where it is, and the next one goes to the cache.
     outcome = files.launch(FULL, {"SCR_FETCH": "1"}, checkpoints=1)
     assert outcome.restarted_from() == 1 and outcome.report["written"] == [2]
-
-
-def test_files_by_a_list(build: Path, files: Job, tmp_path: Path) -> None:
-    (tmp_path / "list").write_text("".join(f"{rank} {name}\n" for rank in range(len(FULL)) for name in names(2, rank)))
-    assert index(build, files, "add", "step.2", "--list", str(tmp_path / "list"))[0] == 0
-    assert files.launch(FULL, BYPASS).restarted_from() == 2
 
 
 @pytest.mark.parametrize("words", [["a", "b"], ["a", "b", "--ranks", "0"], ["a", "b", "--list", "c", "--ranks", "1"]])

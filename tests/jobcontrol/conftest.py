@@ -1,12 +1,16 @@
 """Where the package is, the command that CMake has built, and the program that real jobs run."""
 
 import sys
+from functools import lru_cache
 from pathlib import Path
-from typing import Dict
+from typing import Callable, Dict, List
 
 import pytest
 
-from jobs import LAUNCHER
+from jobs import LAUNCHER, NODES, fields, heat
+
+# undisturbed(flavour): what the heat solver computes in 100 steps when nothing disturbs it.
+Undisturbed = Callable[[str], List[bytes]]
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
@@ -44,6 +48,19 @@ def first_flavour(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def program_of(request: pytest.FixtureRequest) -> Dict[str, str]:
     return programs(request.config)
+
+
+@pytest.fixture(scope="session")
+def undisturbed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
+    @lru_cache(maxsize=None)
+    def of(flavour: str) -> List[bytes]:
+        folder = tmp_path_factory.mktemp("undisturbed")
+        done = heat(request.config.getoption("--cairn").resolve(), folder, flavour, programs(request.config), NODES, 100,
+                    settings={"SCR_ENABLE": "0"}).wait()
+        assert done.code == 0, done
+        return fields(folder / "result")
+
+    return of
 
 
 @pytest.fixture

@@ -105,6 +105,11 @@ def heat(cairn: Path, folder: Path, flavour: str, programs: Dict[str, str], opti
     return Job(cairn, folder, options, command, settings)
 
 
+def fields(folder: Path) -> List[bytes]:
+    """What the four ranks of the heat solver have computed."""
+    return [(folder / f"field.{rank}").read_bytes() for rank in range(4)]
+
+
 def shell_job(cairn: Path, folder: Path, mpirun: str, script: str, *options: str,
               settings: Optional[Dict[str, str]] = None) -> Outcome:
     return Job(cairn, folder, ["--nodes", "2", *options], [mpirun, "-n", "2", "sh", "-c", script], settings).wait()

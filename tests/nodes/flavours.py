@@ -13,6 +13,10 @@ def add_build_option(parser: pytest.Parser) -> None:
     parser.addoption("--build", type=Path, default=Path("build"), help="the build folder")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "any_mpi: run with one MPI only: the test is not about what MPI does")
+
+
 def run_for_each_flavour(metafunc: pytest.Metafunc, kind: str, program: str) -> None:
     """One test per MPI for which `program` is in tests/KIND/FLAVOUR of the build folder."""
     if "flavour" not in metafunc.fixturenames:
@@ -21,7 +25,9 @@ def run_for_each_flavour(metafunc: pytest.Metafunc, kind: str, program: str) -> 
     flavours = [name for name in LAUNCHERS if (folder / name / program).exists()]
     if not flavours:
         pytest.exit(f"no {program} in {folder}: build first", 2)
-    metafunc.parametrize("flavour", flavours)
+    # The last one, MPICH, starts processes fastest.
+    any_mpi = metafunc.definition.get_closest_marker("any_mpi")
+    metafunc.parametrize("flavour", flavours[-1:] if any_mpi else flavours)
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ def test_each_rank_learns_that_a_step_is_done(steps: Steps, placement: List[str]
     assert steps.restore(["n0", "n1"], NEWEST, 1) == [2, 1]
 
 
+@pytest.mark.any_mpi
 def test_nodes_do_not_change_the_bytes(steps: Steps) -> None:
     parts = []
     for name, placement in (("one", ["n0"] * 4), ("two", ALTERNATING), ("four", APART[:4])):
@@ -43,6 +44,7 @@ def test_a_program_that_makes_no_call_for_longer_than_the_timeout_loses_no_step(
     assert steps.restore(["n0"], NEWEST) == [2]
 
 
+@pytest.mark.any_mpi
 @pytest.mark.parametrize("placement", [["n0"] * 4, ALTERNATING], ids=["one node", "two nodes"])
 @pytest.mark.parametrize("group", [2, 4])
 def test_split_writers_write_the_data_of_the_others(steps: Steps, placement: List[str], group: int) -> None:

@@ -49,6 +49,7 @@ def small_disk(steps: Steps) -> Iterator[Path]:
     subprocess.run(["umount", str(steps.directory)], check=True)
 
 
+@pytest.mark.any_mpi
 def test_a_full_disk_fails_one_step_and_not_the_next(steps: Steps, small_disk: Path) -> None:
     assert steps.write(TWO_NODES, "files=1 keep=1", [1])[1] == [GOOD] * 4
     size = sum(map(len, steps.parts(1).values()))
@@ -62,6 +63,7 @@ def test_a_full_disk_fails_one_step_and_not_the_next(steps: Steps, small_disk: P
     assert steps.restore(["n0", "n1"], NEWEST) == [3]
 
 
+@pytest.mark.any_mpi
 def test_an_unreported_error_comes_from_the_next_begin_once(steps: Steps) -> None:
     """Without a ticket: the next begin returns the error and begins nothing, the one after it begins."""
     settings = steps.interference_always("1-1", FAIL=f"0 pwrite {errno.EIO}")
@@ -73,6 +75,7 @@ def test_an_unreported_error_comes_from_the_next_begin_once(steps: Steps) -> Non
     assert steps.published() == [3]
 
 
+@pytest.mark.any_mpi
 def test_close_returns_an_error_that_no_call_has_returned(steps: Steps) -> None:
     settings = steps.interference_always("1-2", FAIL=f"2 pwrite {errno.EIO}")
     output = steps.run(TWO_NODES, "program", "overlap", steps.directory, "files=1", 1, 2, settings=settings)

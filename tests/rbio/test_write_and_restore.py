@@ -37,22 +37,26 @@ def test_steps_that_overlap_are_all_written(steps: Steps, mode: str) -> None:
     assert steps.restore(ONE_NODE, NEWEST, 2) == [5, 2]
 
 
+@pytest.mark.any_mpi
 def test_keeps_as_many_steps_as_wanted(steps: Steps) -> None:
     steps.write(ONE_NODE, "keep=2", [1, 2, 3])
     assert steps.published() == [2, 3]
 
 
+@pytest.mark.any_mpi
 def test_the_environment_overrides_single_options(steps: Steps) -> None:
     steps.write(TWO_NODES, "files=1 keep=1", [1, 2], settings={"CAIRN_RBIO": "files=2"})
     assert len(steps.parts(2)) == 2
     assert steps.published() == [2]
 
 
+@pytest.mark.any_mpi
 def test_a_wrong_option_in_the_environment_names_the_variable(steps: Steps) -> None:
     with pytest.raises(AssertionError, match=r"CAIRN_RBIO\); did you mean files\?"):
         steps.write(ONE_NODE, "", [1], settings={"CAIRN_RBIO": "fles=2"})
 
 
+@pytest.mark.any_mpi
 def test_a_damaged_step_is_passed_over_and_never_handed_out(steps: Steps) -> None:
     steps.write(ONE_NODE, "files=1", [1, 2])
     part = steps.directory / "step.2" / "part.0.rbio"
