@@ -191,6 +191,17 @@ def no_calls(account: Account, progress: Progress, settings: Mapping[str, str]) 
             "calls a program needs")
 
 
+def summary_of(account: Account, progress: Progress, now_s: float, advice: Sequence[str] = ()) -> Dict[str, Any]:
+    """What lines_of says, for programs."""
+    moves = {"to_cache": progress.written, "to_prefix": progress.flushed, "from_prefix": progress.fetched}
+    return {**account.as_json(), "ended_s": now_s, "runs_died": len(account.failures()), "spares_left": account.spares(),
+            "lost_s": account.lost_s(now_s), "saved_s": account.saved_s(),
+            "checkpoints": {"made": progress.commits, "failed": progress.failed, "newest": progress.newest_name,
+                            "restarts": progress.restarts},
+            "moved": {name: asdict(transfers) for name, transfers in moves.items()},
+            "advice": [text for text in advice if text]}
+
+
 def lines_of(account: Account, progress: Progress, now_s: float, advice: Sequence[str] = ()) -> List[str]:
     """The account, about ten lines, without what is zero; and then the advice."""
     failures = account.failures()

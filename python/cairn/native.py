@@ -100,7 +100,7 @@ class Native:
         return self._halt("--unset-reason", "--reason", reason)
 
     def _halt(self, *arguments: str) -> Halt:
-        return Halt.of_json(self._json(["halt", *arguments, "--json", self.prefix])["prefixes"][0])
+        return Halt.of_json(self._json(["halt", *arguments, "--json", "--prefix", self.prefix])["prefixes"][0])
 
     def has_datasets(self) -> bool:
         """Whether a dataset was ever copied to the prefix directory."""

@@ -102,12 +102,14 @@ RankCheck check_rank(Files& files, const IoThreads& io, const RankRecord& record
     if (const Status same = check_size(files, record.files[i], paths[i]); !same) {
       found.wrong_files.push_back(i);
       found.troubles.push_back(same.error().text);
+      if (found.code == Code::ok) found.code = same.error().code;
     }
   if (depth == CheckDepth::sizes) return found;
   found.bad = without_wrong_files(record, BlockReader(files, record, paths).find_bad(io),
                                   found.wrong_files);
   for (const BadBlocks& bad : bad_data(record, found.bad, paths))
     found.troubles.push_back(bad.text);
+  if (found.code == Code::ok && !found.troubles.empty()) found.code = Code::corrupt;
   return found;
 }
 
@@ -179,6 +181,7 @@ RankCheck check_files_of(Files& files, const IoThreads& io, const PrefixFolder& 
   none.wrong_files.resize(record.files.size());
   std::iota(none.wrong_files.begin(), none.wrong_files.end(), 0);
   none.troubles.push_back(paths.error().text);
+  none.code = paths.error().code;
   return none;
 }
 
@@ -196,8 +199,11 @@ Result<CheckAccount> check_dataset(
         const RankCheck found = check_files_of(files, io, folder, dataset, record, depth);
         account.troubles.insert(account.troubles.end(), found.troubles.begin(),
                                 found.troubles.end());
+        if (account.code == Code::ok) account.code = found.code;
         if (!found.good() && on_trouble) on_trouble(record, found);
       }));
+  // Of a rank without a record only the troubles tell.
+  if (account.code == Code::ok && !account.troubles.empty()) account.code = Code::lost;
   return account;
 }
 

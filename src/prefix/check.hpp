@@ -28,6 +28,7 @@ struct RankCheck {
   std::vector<std::size_t> wrong_files;  ///< missing, or not as long as they were
   BlockRanges bad;                       ///< of the others, blocks that do not match
   std::vector<std::string> troubles;     ///< one line for each, naming the file
+  Code code = Code::ok;                  ///< of the first of them
 
   bool good() const { return troubles.empty(); }
 };
@@ -40,6 +41,7 @@ struct CheckAccount {
   std::uint64_t files = 0;
   std::uint64_t bytes = 0;
   std::vector<std::string> troubles;  ///< one line each, naming the file
+  Code code = Code::ok;               ///< of the first rank with trouble
 };
 
 /// Calls `visit` with the record of every rank of manifest `number`, in order. A rank without a

@@ -21,7 +21,7 @@ Result<HaltRecord> HaltFile::read() const {
   if (record.error().code == Code::newer_format)
     return fail(Code::newer_format, "the halt file {} is {}", folder_.halt(), record.error().text);
   return fail(Code::corrupt,
-              "the halt file {} is damaged ({}): \"cairn halt --remove {}\" removes it",
+              "the halt file {} is damaged ({}): \"cairn halt --remove --prefix {}\" removes it",
               folder_.halt(), record.error().text, folder_.prefix);
 }
 

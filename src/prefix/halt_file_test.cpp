@@ -76,7 +76,8 @@ TEST_F(HaltFileTest, ADamagedOneIsToldWithItsRemedyAndCanBeRemoved) {
     EXPECT_NE(read.error().text.find(prefix_ / ".cairn/halt"), std::string::npos)
         << read.error().text;
     if (read.error().code == Code::corrupt) {
-      EXPECT_NE(read.error().text.find("cairn halt --remove " + prefix_.path()), std::string::npos);
+      EXPECT_NE(read.error().text.find("cairn halt --remove --prefix " + prefix_.path()),
+                std::string::npos);
     }
     EXPECT_FALSE(file().update(ask_for_three)) << "what it held is not guessed at";
     EXPECT_TRUE(file().remove());

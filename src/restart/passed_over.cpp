@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/local_time.hpp"
 #include "prefix/attempt_book.hpp"
 #include "prefix/fetch_order.hpp"
 
@@ -41,34 +42,27 @@ class Report {
 
   static bool is_marked(const DatasetRecord& record) { return !may_restart_from(state_of(record)); }
 
-  /// And what brings it back.
   std::string why(const DatasetRecord& record) const {
-    const std::string& name = record.info.name;
-    const bool is_listed = find_in(facts_.listing, record.info.uuid) != nullptr;
-    switch (state_of(record)) {
-      case PrefixState::quarantined:
-        return fmt::format("is not used: it is in quarantine, {}. {}", why_in_quarantine(record),
-                           text_of_lifting(record, is_listed, settings_));
-      case PrefixState::replaced:
-        return fmt::format("is not used: {} has overwritten some of its files", record.replaced_by);
-      case PrefixState::failed:
-        return fmt::format(
-            "is not used: an earlier restart from it failed ({}); \"cairn verify --repair {}\" "
-            "repairs it if that is possible, and \"cairn index quarantine --lift {}\" lets "
-            "restarts use it again",
-            record.failure, name, name);
-      default:
-        break;
-    }
-    if (!settings_.fetch) return "is not fetched, because SCR_FETCH=0";
-    if (!has_right_ranks(record, facts_.ranks, settings_))
-      return fmt::format(
-          "is not used: it was written by {} ranks, and CAIRN_ON_MISMATCH=fresh is set",
-          record.info.ranks);
+    if (const std::string mark = why_marked(record); !mark.empty())
+      return fmt::format("is not used: {}{}", mark, what_brings_back(record));
+    if (const std::string unfit = why_unfit(record, facts_.ranks, settings_); !unfit.empty())
+      return fmt::format("is not used: {}", unfit);
     if (tried_.contains(record.info.uuid)) return "was tried, but could not be used";
     if (settings_.on_fetch_fail == OnFetchFail::fresh)
       return "is not tried, because CAIRN_ON_FETCH_FAIL=fresh";
     return "is not tried";
+  }
+
+  std::string what_brings_back(const DatasetRecord& record) const {
+    const bool is_listed = find_in(facts_.listing, record.info.uuid) != nullptr;
+    const PrefixState state = state_of(record);
+    if (state == PrefixState::quarantined)
+      return ". " + text_of_lifting(record, is_listed, settings_);
+    if (state == PrefixState::replaced) return "";
+    return fmt::format(
+        "; \"cairn verify --repair {0}\" repairs it if that is possible, and \"cairn index "
+        "quarantine --lift {0}\" lets restarts use it again",
+        record.info.name);
   }
 
   /// Warns if the caches offer a checkpoint other than the current one of the prefix directory. An
@@ -103,6 +97,33 @@ class Report {
 };
 
 }  // namespace
+
+std::string why_marked(const DatasetRecord& record) {
+  switch (state_of(record)) {
+    case PrefixState::quarantined:
+      return "it is in quarantine, " + why_in_quarantine(record);
+    case PrefixState::replaced:
+      return fmt::format("it is replaced: {} has overwritten some of its files",
+                         record.replaced_by);
+    case PrefixState::failed:
+      return fmt::format("an earlier restart from it failed ({}: {})",
+                         format_local_time(record.failed_us / 1'000'000), record.failure);
+    default:
+      return "";
+  }
+}
+
+std::string why_unfit(const DatasetRecord& record, std::uint32_t ranks, const Settings& settings) {
+  if (!settings.fetch) return "SCR_FETCH=0 is set, so nothing is fetched";
+  if (has_right_ranks(record, ranks, settings)) return "";
+  return text_of_other_ranks(record.info.ranks, ranks) +
+         (settings.on_mismatch == OnMismatch::fresh ? "; CAIRN_ON_MISMATCH=fresh passes it over"
+                                                    : "");
+}
+
+std::string text_of_other_ranks(std::uint32_t written_by, std::uint32_t ranks) {
+  return fmt::format("it was written by {} ranks, and this run has {}", written_by, ranks);
+}
 
 PassedOver passed_over(const RestartFacts& facts, const Settings& settings,
                        const std::set<Uuid>& tried, const Uuid& offered, bool is_reason_known) {

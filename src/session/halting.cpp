@@ -123,12 +123,13 @@ void Halting::tell(const HaltRecord& record, const Cause& cause) {
     log_.info("the request to stop was taken back: the run continues");
     return;
   }
-  log_.info("the run should stop {}: {} ({}){}",
-            record.immediate ? "now, without another checkpoint" : "after its next checkpoint",
-            cause->text, cause->reason,
-            is_of_file(cause->reason)
-                ? fmt::format("; to take this back: cairn halt --remove {}", settings_.prefix)
-                : "");
+  log_.info(
+      "the run should stop {}: {} ({}){}",
+      record.immediate ? "now, without another checkpoint" : "after its next checkpoint",
+      cause->text, cause->reason,
+      is_of_file(cause->reason)
+          ? fmt::format("; to take this back: cairn halt --remove --prefix {}", settings_.prefix)
+          : "");
   events_.happened("HALT", fmt::format("{}: {}", cause->reason, cause->text));
   record_reason(record, cause->reason);
 }

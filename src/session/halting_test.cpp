@@ -158,7 +158,7 @@ TEST_F(HaltingTest, ARequestIsSeenToldOnceAndKeptForTheNextRun) {
   EXPECT_EQ(run.look(), State::halts);
   EXPECT_EQ(lines(), 1) << told_;
   EXPECT_TRUE(told("after its next checkpoint") && told("(JOB_HALTED)") &&
-              told("cairn halt --remove " + settings_.prefix))
+              told("cairn halt --remove --prefix " + settings_.prefix))
       << told_;
   run.end();
   EXPECT_EQ(record().reason, "JOB_HALTED");

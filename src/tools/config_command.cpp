@@ -1,10 +1,9 @@
 #include "tools/config_command.hpp"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "config/options.hpp"
-#include "tools/exit_codes.hpp"
+#include "tools/report.hpp"
 #include "tools/wrapped_text.hpp"
 
 namespace cairn {
@@ -54,8 +53,6 @@ Result<ResolvedSettings> chosen(ResolvedSettings all, const ConfigCommand& comma
   return all;
 }
 
-}  // namespace
-
 std::string settings_table(const ResolvedSettings& resolved) {
   const auto& options = resolved.options;
   const std::size_t key = width_of(options, &ResolvedOption::key);
@@ -74,8 +71,12 @@ std::string settings_table(const ResolvedSettings& resolved) {
   return table;
 }
 
-std::string settings_json(const ResolvedSettings& resolved) {
-  nlohmann::ordered_json settings = nlohmann::ordered_json::array();
+Report report_of(const ResolvedSettings& resolved) {
+  Report report;
+  report.text = settings_table(resolved);
+  report.facts = {{"settings", nlohmann::ordered_json::array()},
+                  {"warnings", resolved.warnings},
+                  {"notes", resolved.notes}};
   for (const ResolvedOption& option : resolved.options) {
     nlohmann::ordered_json one = {{"key", option.key},
                                   {"value", option.value},
@@ -83,35 +84,27 @@ std::string settings_json(const ResolvedSettings& resolved) {
                                   {"help", option.help},
                                   {"used", option.used}};
     if (option.bytes) one["bytes"] = *option.bytes;
-    settings.push_back(std::move(one));
+    report.facts["settings"].push_back(std::move(one));
   }
-  const nlohmann::ordered_json all = {
-      {"settings", settings}, {"warnings", resolved.warnings}, {"notes", resolved.notes}};
-  // JSON is UTF-8 and a path need not be.
-  return all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return report;
 }
+
+Result<Report> show(const ConfigCommand& command, Files& files, const ProcessFacts& process,
+                    const Log& log) {
+  CAIRN_ASSIGN(ResolvedSettings resolved, read_job_settings(command.source, files, process, log));
+  // Other commands read the settings first, and then report this.
+  if (!command.json && !command.source.prefix.empty())
+    CAIRN_TRY(check_prefix_folder(files, resolved.settings.prefix));
+  for (const std::string& note : resolved.notes) log.info("{}", note);
+  return chosen(std::move(resolved), command).map(report_of);
+}
+
+}  // namespace
 
 int run_config_command(const ConfigCommand& command, Files& files, const ProcessFacts& process,
                        std::ostream& out, const Log& log) {
-  const auto resolved = read_job_settings(command.source, files, process, log)
-                            .and_then([&](ResolvedSettings read) -> Result<ResolvedSettings> {
-                              // Other commands read the settings first, and then report this.
-                              if (!command.json && !command.source.prefix.empty())
-                                CAIRN_TRY(check_prefix_folder(files, read.settings.prefix));
-                              return read;
-                            });
-  if (!resolved) {
-    log.error("{}", resolved.error().text);
-    return exit_failure;
-  }
-  for (const std::string& note : resolved->notes) log.info("{}", note);
-  const auto shown = chosen(*resolved, command);
-  if (!shown) {
-    log.error("{}", shown.error().text);
-    return exit_usage;
-  }
-  out << (command.json ? settings_json(*shown) : settings_table(*shown)) << std::flush;
-  return out ? exit_ok : exit_failure;
+  return print_report(show(command, files, process, log), command.json, out, log,
+                      {Code::bad_argument, exit_usage});
 }
 
 }  // namespace cairn

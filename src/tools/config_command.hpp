@@ -9,13 +9,9 @@
 
 namespace cairn {
 
-/// For a terminal: a line with key, value and source, and the meaning below it; the settings that
-/// are not used yet come last.
-std::string settings_table(const ResolvedSettings& resolved);
-
-/// {"settings": [{"key", "value", "source", "help", "used"}], "warnings": [], "notes": []}
-std::string settings_json(const ResolvedSettings& resolved);
-
+/// With json: {"settings": [{"key", "value", "source", "help", "used"}], "warnings": [], "notes":
+/// []}. For a terminal: a line with key, value and source, and the meaning below it; the settings
+/// that are not used yet come last.
 struct ConfigCommand {
   bool json = false;
   bool only_changed = false;

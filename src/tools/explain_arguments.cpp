@@ -1,10 +1,6 @@
 #include "tools/explain_arguments.hpp"
 
-#include <iostream>
-
-#include "files/posix_files.hpp"
-#include "tools/as_owner.hpp"
-#include "tools/command_table.hpp"
+#include "tools/arguments.hpp"
 #include "tools/explain_command.hpp"
 #include "tools/verify_command.hpp"
 
@@ -16,19 +12,17 @@ constexpr std::uint32_t largest_number_of_ranks = std::uint32_t{1} << 24;
 /// What both have.
 template <class Command>
 void add_places(CLI::App& sub, Command& command, const std::string& about_caches) {
-  sub.add_option("-p,--prefix", command.source.prefix,
-                 "The prefix directory, in place of SCR_PREFIX")
-      ->type_name("DIR");
+  add_prefix(sub, command.source);
   sub.add_option("-c,--cache", command.caches, about_caches)
       ->type_name("DIR")
       ->allow_extra_args(false);
   sub.add_option("dataset", command.datasets, "Names, numbers or UUIDs of datasets (default: all)")
       ->type_name("DATASET");
-  sub.add_flag("--json", command.json, "Print JSON");
+  add_json(sub, command.json);
 }
 
-void make_absolute(std::vector<std::string>& folders) {
-  for (std::string& folder : folders) folder = normalise(folder, current_process().working_folder);
+void make_absolute(std::vector<std::string>& folders, const ProcessFacts& process) {
+  for (std::string& folder : folders) folder = normalise(folder, process.working_folder);
 }
 
 }  // namespace
@@ -47,12 +41,10 @@ void add_explain(CLI::App& app, int& exit_code) {
   sub->footer(
       "Exit codes: 0 done, 1 the answer could not be found, or there is no such dataset or prefix "
       "directory, 2 wrong usage.");
-  sub->callback([command, &exit_code] {
-    const auto files = make_posix_files();
-    const auto clock = make_system_clock();
-    make_absolute(command->caches);
-    exit_code = run_explain_command(*command, *files, *clock, current_process(), std::cout,
-                                    Log(log_to_stderr));
+  when_called(*sub, exit_code, [command](const Started& here) {
+    make_absolute(command->caches, here.process);
+    return run_explain_command(*command, *here.files, *here.clock, here.process, std::cout,
+                               here.log);
   });
 }
 
@@ -64,18 +56,16 @@ void add_verify(CLI::App& app, int& exit_code) {
       "A directory that holds caches (<store>/<user>/cairn.<job>.<id>), or copies, at any depth; "
       "may be repeated. They are verified, or with --prefix they are the source of repairs");
   sub->add_flag("--repair", command->repair, "Repair damage; no job may be running");
-  sub->add_flag("--force", command->force, force_help);
+  add_force(*sub, command->force);
   sub->footer(
       "Exit codes: 0 all is as it was written, 3 some is not, and can be or was repaired, 4 some "
       "cannot be repaired, or was replaced by a newer dataset, 1 unknown, as something could not "
       "be read, 2 wrong "
       "usage.");
-  sub->callback([command, &exit_code] {
-    const auto files = make_posix_files();
-    const auto clock = make_system_clock();
-    make_absolute(command->caches);
-    exit_code = run_verify_command(*command, *files, *clock, current_process(), std::cout,
-                                   Log(log_to_stderr));
+  when_called(*sub, exit_code, [command](const Started& here) {
+    make_absolute(command->caches, here.process);
+    return run_verify_command(*command, *here.files, *here.clock, here.process, std::cout,
+                              here.log);
   });
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "base/units.hpp"
@@ -10,9 +11,8 @@
 #include "prefix/fetch_order.hpp"
 #include "prefix/scr_import.hpp"
 #include "tools/as_owner.hpp"
-#include "tools/exit_codes.hpp"
 #include "tools/explain_findings.hpp"
-#include "tools/record_json.hpp"
+#include "tools/report.hpp"
 #include "tools/verify_command.hpp"
 
 namespace cairn {
@@ -21,17 +21,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string_view name_of(Forecast::Outcome outcome) {
-  switch (outcome) {
-    case Forecast::Outcome::zero:
-      return "zero";
-    case Forecast::Outcome::cache:
-      return "cache";
-    case Forecast::Outcome::prefix:
-      return "prefix";
-    case Forecast::Outcome::refused:
-      return "refused";
-  }
-  return "";
+  constexpr std::array<std::string_view, 4> names = {"zero", "cache", "prefix", "refused"};
+  return names.at(static_cast<std::size_t>(outcome));
 }
 
 /// Of the files in the prefix directory that is seen without reading them; each dataset once.
@@ -44,19 +35,10 @@ class FilesSeen {
         copy_metadata_(settings.copy_metadata),
         background_(make_foreground()) {}
 
-  std::vector<std::string> operator()(const DatasetRecord& record) {
-    const auto known = seen_.find(record.info.uuid);
-    if (known != seen_.end()) return known->second;
-    for (const ScrDataset& left : scr_.datasets)
-      if (is_to_import(record) && left.uuid() == record.info.uuid) {
-        const auto missing = first_missing(files_, folder_.prefix, left);
-        return seen_[record.info.uuid] =
-                   missing ? std::vector<std::string>{*missing} : std::vector<std::string>{};
-      }
-    const auto account = check_dataset(files_, {*background_, 1}, folder_,
-                                       folder_.dataset(record.info), record, CheckDepth::sizes);
-    return seen_[record.info.uuid] =
-               account ? account->troubles : std::vector<std::string>{account.error().text};
+  FilesTrouble operator()(const DatasetRecord& record) {
+    const auto [seen, is_new] = seen_.try_emplace(record.info.uuid);
+    if (is_new) seen->second = look(record);
+    return seen->second;
   }
 
   /// Nobody knows where SCR_COPY_METADATA=0 leaves the times as they come.
@@ -70,6 +52,18 @@ class FilesSeen {
   }
 
  private:
+  FilesTrouble look(const DatasetRecord& record) const {
+    for (const ScrDataset& left : scr_.datasets)
+      if (is_to_import(record) && left.uuid() == record.info.uuid) {
+        const auto missing = first_missing(files_, folder_.prefix, left);
+        return missing ? FilesTrouble{{*missing}} : FilesTrouble{};
+      }
+    const auto account = check_dataset(files_, {*background_, 1}, folder_,
+                                       folder_.dataset(record.info), record, CheckDepth::sizes);
+    if (!account) return {{account.error().text}, !is_damage(account.error().code)};
+    return {account->troubles, !account->troubles.empty() && !is_damage(account->code)};
+  }
+
   /// Its record was made up for the forecast.
   static bool is_to_import(const DatasetRecord& record) {
     return record.info.was_found() && record.flushed_us == 0;
@@ -91,13 +85,13 @@ class FilesSeen {
   const PrefixFolder folder_;
   const bool copy_metadata_;
   const std::unique_ptr<Background> background_;
-  std::map<Uuid, std::vector<std::string>> seen_;
+  std::map<Uuid, FilesTrouble> seen_;
 };
 
-class Report {
+class Explanation {
  public:
-  Report(const ExplainCommand& command, const JobFacts& facts, const FoundJob& job, Clock& clock,
-         const LookAtFiles& look, const CountChanged& count_changed)
+  Explanation(const ExplainCommand& command, const JobFacts& facts, const FoundJob& job,
+              Clock& clock, const LookAtFiles& look, const CountChanged& count_changed)
       : facts_(facts),
         job_(job),
         settings_(job.settings),
@@ -121,47 +115,44 @@ class Report {
            facts_.unreadable.empty() && !are_caches_given_ && job_.is_id_default;
   }
 
-  std::string summary() const {
-    return what_restart_takes() +
-           (run_publishes_first_ ? "; cairn run first rebuilds what was scavenged" : "");
-  }
-
-  void print(std::ostream& out) const {
-    out << printable(summary()) << "\n" << printable(where()) << "\n";
-    for (const std::string& note : notes_) out << "note: " << printable(note) << "\n";
-    for (const Finding& finding : findings_) {
-      const std::string name = finding.name.empty() ? "" : fmt::format(" ({})", finding.name);
-      out << "\n"
-          << printable(fmt::format("dataset {}{}, {}: {}", finding.number, name, place_of(finding),
-                                   finding.text))
-          << "\n";
-      for (const std::string& line : finding.to_do) out << "  -> " << printable(line) << "\n";
-    }
-  }
-
-  Json json() const {
-    Json datasets = Json::array();
-    for (const Finding& finding : findings_)
-      datasets.push_back({{"place", finding.place},
-                          {"number", finding.number},
-                          {"name", finding.name},
-                          {"uuid", finding.uuid},
-                          {"ranks", finding.ranks},
-                          {"taken", finding.taken},
-                          {"usable", finding.usable},
-                          {"text", finding.text},
-                          {"to_do", finding.to_do}});
-    return {{"summary", summary()},
-            {"job", settings_.job_id},
-            {"caches", facts_.caches},
-            {"ranks", facts_.ranks},
-            {"outcome", name_of(forecast_.outcome)},
-            {"dataset", takes_any() ? Json(text_of(forecast_.dataset.uuid)) : Json()},
-            {"notes", notes_},
-            {"datasets", std::move(datasets)}};
+  Report report() const {
+    Report report;
+    const std::string summary =
+        what_restart_takes() +
+        (run_publishes_first_ ? "; cairn run first rebuilds what was scavenged" : "");
+    report.facts = {{"summary", summary},
+                    {"job", settings_.job_id},
+                    {"where", where()},
+                    {"caches", facts_.caches},
+                    {"ranks", facts_.ranks},
+                    {"outcome", name_of(forecast_.outcome)},
+                    {"dataset", takes_any() ? Json(text_of(forecast_.dataset.uuid)) : Json()},
+                    {"notes", notes_},
+                    {"datasets", Json::array()}};
+    report.line("{}", summary);
+    report.line("{}", where());
+    for (const std::string& note : notes_) report.line("note: {}", note);
+    for (const Finding& finding : findings_) add(report, finding);
+    return report;
   }
 
  private:
+  static void add(Report& report, const Finding& finding) {
+    report.facts["datasets"].push_back({{"place", finding.place},
+                                        {"number", finding.number},
+                                        {"name", finding.name},
+                                        {"uuid", finding.uuid},
+                                        {"ranks", finding.ranks},
+                                        {"taken", finding.taken},
+                                        {"usable", finding.usable},
+                                        {"text", finding.text},
+                                        {"to_do", finding.to_do}});
+    report.line("");
+    report.line("{}, {}: {}", dataset_label(finding.number, finding.name), place_of(finding),
+                finding.text);
+    for (const std::string& to_do : finding.to_do) report.line("  -> {}", to_do);
+  }
+
   /// Which job, and which caches.
   std::string where() const {
     const std::string whose = are_caches_given_ ? "--cache" : job_.text();
@@ -332,16 +323,19 @@ class Report {
       note("what SCR 3 has left in {} is not known: {}", settings_.prefix, prefix.scr_trouble.text);
     const std::string useless = text_of_useless_current(prefix.listing, prefix.unread, settings_);
     if (!useless.empty()) note("{}", useless);
-    if (!prefix.owner) return;
-    const double silent_s = static_cast<double>(clock.now_us() - prefix.owner->beat_us) * 1e-6;
-    const std::string who =
-        fmt::format("job {} of {} on {} (process {})", prefix.owner->job_id, prefix.owner->user,
-                    prefix.owner->host, prefix.owner->process);
-    if (clock.now_us() - prefix.owner->beat_us < silence_us && !is_gone(*prefix.owner))
+    if (prefix.owner) note_owner(clock, *prefix.owner);
+  }
+
+  void note_owner(Clock& clock, const OwnerRecord& owner) {
+    const std::int64_t silent_us = clock.now_us() - owner.beat_us;
+    const std::string who = fmt::format("job {} of {} on {} (process {})", owner.job_id, owner.user,
+                                        owner.host, owner.process);
+    const bool is_rival = facts_.prefix.owner_is_rival;
+    if (silent_us < silence_us && !is_gone(owner))
       note("{} may be running in {}: its last sign of life is {:.0f} s old{}", who,
-           settings_.prefix, std::max(0.0, silent_s),
-           prefix.owner_is_rival ? "; another job fails until it has ended" : "");
-    else if (prefix.owner_is_rival)
+           settings_.prefix, std::max(0.0, static_cast<double>(silent_us) * 1e-6),
+           is_rival ? "; another job fails until it has ended" : "");
+    else if (is_rival)
       note("{} did not record its end in {}: a run waits {} for a sign of life", who,
            settings_.prefix, format_seconds(static_cast<double>(silence_us) * 1e-6));
   }
@@ -358,8 +352,8 @@ class Report {
   std::vector<std::string> notes_;
 };
 
-Status explain(const ExplainCommand& command, Files& files, Clock& clock,
-               const ProcessFacts& process, std::ostream& out, const Log& log) {
+Result<Report> explain(const ExplainCommand& command, Files& files, Clock& clock,
+                       const ProcessFacts& process, const Log& log) {
   CAIRN_ASSIGN(const FoundJob job, find_job(command.source, files, process, log));
   const Settings& settings = job.settings;
   CAIRN_ASSIGN(JobFacts facts,
@@ -367,38 +361,33 @@ Status explain(const ExplainCommand& command, Files& files, Clock& clock,
   facts.sees_all_nodes =
       command.caches.empty() && facts.unreadable.empty() && job.was_simulated_on(process.host_name);
   FilesSeen seen(files, settings, facts.prefix.scr);
-  const Report report(
+  const Explanation found(
       command, facts, job, clock, [&](const DatasetRecord& record) { return seen(record); },
       [&](const DatasetRecord& record) { return seen.changed(record); });
   const bool is_absent = !facts.prefix.is_there && facts.prefix.trouble.empty();
+  const Status is_there = is_absent ? check_prefix_folder(files, settings.prefix) : Status{};
   // Where there are caches, they are explained all the same.
-  if (is_absent && !report.has_findings()) return check_prefix_folder(files, settings.prefix);
+  if (!is_there && !found.has_findings()) return tl::unexpected(is_there.error());
   const auto root = files.info(PrefixFolder{settings.prefix}.root());
-  if (report.knows_nothing() && !root && root.error().code == Code::not_found)
+  if (found.knows_nothing() && !root && root.error().code == Code::not_found)
     return fail(Code::not_found,
                 "no job has worked in {}: name the prefix directory of the job by --prefix or "
                 "SCR_PREFIX{}",
                 settings.prefix, text_of_directory(files, process, command.datasets));
-  if (command.json)
-    out << text_of_json(report.json());
-  else
-    report.print(out);
-  if (is_absent) return check_prefix_folder(files, settings.prefix);
-  if (!report.has_findings() && !command.datasets.empty())
-    return fail(Code::not_found, "there is no such dataset: {}{}",
-                fmt::join(command.datasets, ", "),
-                text_of_directory(files, process, command.datasets));
-  return {};
+  Report report = found.report();
+  report.add_failure(is_there);
+  if (!found.has_findings() && !command.datasets.empty())
+    report.add_failure(fail(Code::not_found, "there is no such dataset: {}{}",
+                            fmt::join(command.datasets, ", "),
+                            text_of_directory(files, process, command.datasets)));
+  return report;
 }
 
 }  // namespace
 
 int run_explain_command(const ExplainCommand& command, Files& files, Clock& clock,
                         const ProcessFacts& process, std::ostream& out, const Log& log) {
-  const Status done = explain(command, files, clock, process, out, log);
-  if (!done) log.error("{}", done.error().text);
-  out << std::flush;
-  return done && out ? exit_ok : exit_failure;
+  return print_report(explain(command, files, clock, process, log), command.json, out, log);
 }
 
 }  // namespace cairn

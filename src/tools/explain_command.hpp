@@ -10,9 +10,9 @@
 
 namespace cairn {
 
-/// With json: {"summary", "ranks", "outcome": "zero", "cache", "prefix" or "refused", "dataset":
-/// its UUID or null, "notes": [lines], "datasets": [{"place", "number", "name", "uuid", "ranks",
-/// "taken", "usable", "text", "to_do": [lines]}]}, newest first.
+/// With json: {"summary", "job", "where", "caches", "ranks", "outcome": "zero", "cache", "prefix"
+/// or "refused", "dataset": its UUID or null, "notes": [lines], "datasets": [{"place", "number",
+/// "name", "uuid", "ranks", "taken", "usable", "text", "to_do": [lines]}]}, newest first.
 struct ExplainCommand {
   JobSettingsSource source;
   std::vector<std::string> caches;    ///< absolute; in place of those that the settings tell of

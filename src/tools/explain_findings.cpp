@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "prefix/fetch_order.hpp"
+#include "restart/passed_over.hpp"
 #include "scavenge/publish.hpp"
 #include "tools/record_json.hpp"
 
@@ -126,8 +127,7 @@ class Explainer {
   }
 
   void tell_other_ranks(const CachedFacts& cached, Finding& finding) const {
-    finding.text = fmt::format("it was written by {} ranks, and this run would have {}",
-                               finding.ranks, facts_.ranks);
+    finding.text = text_of_other_ranks(finding.ranks, facts_.ranks);
     if (is_taken(Forecast::Outcome::prefix, cached.dataset.info)) {
       finding.taken = finding.usable = true;
       finding.text += "; with CAIRN_ELASTIC=1 it is copied to the prefix directory and taken there";
@@ -135,9 +135,13 @@ class Explainer {
     }
     if (!cached.state.can_be_whole())
       finding.text += "; and it could not be made whole: " + first_of(cached.state.reasons);
-    finding.to_do = {fmt::format("start with {} ranks", finding.ranks),
-                     "or set CAIRN_ELASTIC=1 to restart with any number",
-                     "or set CAIRN_ON_MISMATCH=fresh to start from scratch"};
+    finding.to_do = how_to_fit(finding);
+  }
+
+  static std::vector<std::string> how_to_fit(const Finding& finding) {
+    return {fmt::format("start with {} ranks", finding.ranks),
+            "or set CAIRN_ELASTIC=1 to restart with any number",
+            "or set CAIRN_ON_MISMATCH=fresh to ignore it"};
   }
 
   void tell_restorable(const CachedFacts& cached, Finding& finding) const {
@@ -197,23 +201,9 @@ class Explainer {
       finding.text = "it is no checkpoint, so nothing restarts from it";
       return;
     }
-    if (record.quarantined) {
-      finding.text = "it is in quarantine, " + why_in_quarantine(record);
-      finding.to_do = {advice_.index("quarantine --lift", record.info)};
-      if (!taken) return;
-    } else if (!record.replaced_by.empty()) {
-      finding.text =
-          fmt::format("it is replaced: {} wrote files of the same names", record.replaced_by);
-      if (!taken) return;
-    } else if (record.failed_us != 0) {
-      finding.text =
-          fmt::format("it has failed ({}): {}", time_text(record.failed_us), record.failure);
-      finding.to_do = how_to_repair(record.info);
-      finding.to_do.insert(finding.to_do.begin() + 1,
-                           "then " + advice_.index("quarantine --lift", record.info));
-      if (!taken) return;
-    }
-    tell_files(record, finding, taken);
+    finding.text = why_marked(record);
+    finding.to_do = how_to_bring_back(record);
+    if (finding.text.empty() || taken) tell_files(record, finding, taken);
   }
 
   bool has_copy(const DatasetInfo& info) const {
@@ -232,20 +222,36 @@ class Explainer {
             "or delete it: " + advice_.index_delete(info)};
   }
 
+  /// For one that is marked.
+  std::vector<std::string> how_to_bring_back(const DatasetRecord& record) const {
+    const std::string lift = advice_.index("quarantine --lift", record.info);
+    if (record.quarantined) return {lift};
+    if (!record.replaced_by.empty() || record.failed_us == 0) return {};
+    auto to_do = how_to_repair(record.info);
+    to_do.insert(to_do.begin() + 1, "then " + lift);
+    return to_do;
+  }
+
   void tell_files(const DatasetRecord& record, Finding& finding, bool taken) {
     const bool looked = taken || looked_at_++ < looked_at_closely;
-    if (const auto troubles = looked ? look_(record) : std::vector<std::string>{};
-        !troubles.empty()) {
-      finding.text = "it is not as it was written: " + first_of(troubles) +
-                     "; a restart would mark it as failed and take the next older";
-      finding.to_do = how_to_repair(record.info);
-      return;
-    }
-    if (tell_passed_over(record, finding)) return;
+    if (const auto found = looked ? look_(record) : FilesTrouble{}; !found.lines.empty())
+      return tell_trouble(found, record.info, finding);
+    if (!taken && tell_passed_over(record, finding)) return;
     const std::string before =
         finding.text.empty() ? "" : "SCR_CURRENT names it, although " + finding.text + "; ";
     tell_place_in_order(finding, taken, before + state_of_files(record, looked));
     if (looked) tell_changed(record, finding);
+  }
+
+  void tell_trouble(const FilesTrouble& found, const DatasetInfo& info, Finding& finding) const {
+    if (found.may_pass) {
+      finding.text = "its files cannot be read now: " + first_of(found.lines);
+      finding.to_do = {"ask again later"};
+      return;
+    }
+    finding.text = "it is not as it was written: " + first_of(found.lines) +
+                   "; a restart would mark it as failed and take the next older";
+    finding.to_do = how_to_repair(info);
   }
 
   static std::string state_of_files(const DatasetRecord& record, bool looked) {
@@ -256,17 +262,10 @@ class Explainer {
 
   bool tell_passed_over(const DatasetRecord& record, Finding& finding) const {
     if (tell_out_of_use(finding)) return true;
-    if (!has_right_ranks(record, facts_.ranks, settings_)) {
-      finding.text = fmt::format("it was written by {} ranks, and this run would have {}",
-                                 record.info.ranks, facts_.ranks);
-      finding.to_do = {fmt::format("start with {} ranks", record.info.ranks),
-                       "or set CAIRN_ELASTIC=1 to restart with any number",
-                       "or set CAIRN_ON_MISMATCH=fresh to ignore it and start fresh"};
-      return true;
-    }
-    if (settings_.fetch) return false;
-    finding.text = "SCR_FETCH=0: no restart takes it";
+    finding.text = why_unfit(record, facts_.ranks, settings_);
+    if (finding.text.empty()) return false;
     finding.to_do = {"start without SCR_FETCH=0"};
+    if (settings_.fetch) finding.to_do = how_to_fit(finding);
     return true;
   }
 

@@ -6,12 +6,12 @@
 #include "base/local_time.hpp"
 #include "prefix/halt_file.hpp"
 #include "prefix/last_run_file.hpp"
-#include "tools/exit_codes.hpp"
-#include "tools/record_json.hpp"
+#include "tools/report.hpp"
 
 namespace cairn {
 namespace {
 
+using Json = nlohmann::ordered_json;
 using Number = std::optional<std::int64_t>;
 
 /// What is to become of a halt record.
@@ -201,27 +201,30 @@ std::string headline(const Shown& shown, bool stops) {
   return fmt::format("no run to stop: the last one {}{}; {}", name_of(shown.run), when, next);
 }
 
-void print(std::ostream& out, const HaltFile& file, const Shown& shown, bool verbose) {
-  const HaltRecord& record = shown.record;
-  out << file.folder().prefix;
-  if (verbose) out << " (" << file.folder().halt() << ")";
-  const std::vector<std::string> words = words_for(record);
-  const bool stops = !words.empty();
-  out << ": " << headline(shown, stops) << "\n";
-  for (const std::string& line : words) out << "  " << line << "\n";
-  if (stops)
-    out << "  if the program calls SCR_Should_exit, or runs with SCR_HALT_EXIT=1; any other "
-           "program "
-           "continues\n";
-  if (!record.reason.empty() && !is_request(record.reason))
-    out << "  recorded by its run: " << record.reason << "\n";
-}
+constexpr std::string_view who_stops =
+    "if the program calls SCR_Should_exit, or runs with SCR_HALT_EXIT=1; any other program "
+    "continues";
 
-nlohmann::ordered_json json_of(const HaltFile& file, const Shown& shown) {
-  nlohmann::ordered_json json = {{"prefix", file.folder().prefix}};
-  json.update(json_of(shown.record));
-  json["run"] = name_of(shown.run);
-  return json;
+void add(Report& report, const HaltFile& file, const Shown& shown, bool verbose) {
+  const HaltRecord& record = shown.record;
+  const std::vector<std::string> conditions = words_for(record);
+  const std::string summary = headline(shown, !conditions.empty());
+  const std::string note = conditions.empty() ? "" : std::string(who_stops);
+  Json facts = {{"prefix", file.folder().prefix}};
+  facts.update(json_of(record));
+  facts.update({{"run", name_of(shown.run)},
+                {"ended", shown.ended_us == 0 ? Json() : Json(time_text(shown.ended_us))},
+                {"file", file.folder().halt()},
+                {"summary", summary},
+                {"conditions", conditions},
+                {"note", note}});
+  report.facts["prefixes"].push_back(std::move(facts));
+  report.line("{}{}: {}", file.folder().prefix,
+              verbose ? fmt::format(" ({})", file.folder().halt()) : "", summary);
+  for (const std::string& condition : conditions) report.line("  {}", condition);
+  if (!note.empty()) report.line("  {}", note);
+  if (!record.reason.empty() && !is_request(record.reason))
+    report.line("  recorded by its run: {}", record.reason);
 }
 
 // --- one prefix directory ---
@@ -259,40 +262,29 @@ Result<std::vector<std::string>> prefixes_of(const HaltCommand& command, Files& 
   return std::vector<std::string>{resolved.settings.prefix};
 }
 
+Result<Report> halt(const HaltCommand& command, Files& files, Clock& clock,
+                    const ProcessFacts& process, const Log& log) {
+  CAIRN_ASSIGN(const Change change, read_values(command));
+  CAIRN_ASSIGN(const auto prefixes, prefixes_of(command, files, process, log));
+  Report report;
+  report.facts["prefixes"] = Json::array();
+  for (const std::string& prefix : prefixes) {
+    HaltFile file(files, clock, PrefixFolder{prefix});
+    const auto record = carry_out(command, change, file, files, log);
+    if (record)
+      add(report, file, with_run(*record, file.folder(), files, clock), command.verbose);
+    else
+      report.add_failure(tl::unexpected(record.error()));
+  }
+  return report;
+}
+
 }  // namespace
 
 int run_halt_command(const HaltCommand& command, Files& files, Clock& clock,
                      const ProcessFacts& process, std::ostream& out, const Log& log) {
-  const auto change = read_values(command);
-  if (!change) {
-    log.error("{}", change.error().text);
-    return exit_usage;
-  }
-  const auto prefixes = prefixes_of(command, files, process, log);
-  if (!prefixes) {
-    log.error("{}", prefixes.error().text);
-    return exit_failure;
-  }
-  bool good = true;
-  auto shown = nlohmann::ordered_json::array();
-  for (const std::string& prefix : *prefixes) {
-    HaltFile file(files, clock, PrefixFolder{prefix});
-    const auto record = carry_out(command, *change, file, files, log);
-    good = good && record;
-    if (!record) {
-      log.error("{}", record.error().text);
-      continue;
-    }
-    const Shown one = with_run(*record, file.folder(), files, clock);
-    if (command.json)
-      shown.push_back(json_of(file, one));
-    else
-      print(out, file, one, command.verbose);
-  }
-  const nlohmann::ordered_json all = {{"prefixes", std::move(shown)}};
-  if (command.json) out << text_of_json(all);
-  out << std::flush;
-  return good && out ? exit_ok : exit_failure;
+  return print_report(halt(command, files, clock, process, log), command.json, out, log,
+                      {Code::bad_argument, exit_usage});
 }
 
 }  // namespace cairn

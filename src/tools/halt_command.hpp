@@ -15,8 +15,9 @@
 namespace cairn {
 
 /// With json: {"prefixes": [{"prefix", "checkpoints_left", "exit_before", "exit_before_s",
-/// "exit_after", "exit_after_s", "halt_seconds", "reason", "immediate"}]}, null for what is not
-/// asked for; those prefix directories that could be read.
+/// "exit_after", "exit_after_s", "halt_seconds", "reason", "immediate", "run", "ended", "file",
+/// "summary", "conditions": [lines], "note"}]}, null for what is not asked for; those prefix directories
+/// that could be read.
 struct HaltCommand {
   std::vector<std::string> prefixes;  ///< relative to the working folder; empty: as SCR_Init has it
   JobSettingsSource source;           ///< for the latter

@@ -12,6 +12,7 @@
 #include "files/posix_files.hpp"
 #include "files/temporary_folder.hpp"
 #include "prefix/halt_file.hpp"
+#include "tools/report_harness.hpp"
 
 namespace cairn {
 namespace {
@@ -28,7 +29,17 @@ class HaltCommandTest : public ::testing::Test {
     told_.clear();
     out_.str("");
     const Log log([this](Severity, const std::string& text) { told_ += text + "\n"; });
-    return run_halt_command(command, *files_, *clock_, process_, out_, log);
+    const int code = run_halt_command(command, *files_, *clock_, process_, out_, log);
+    if (code == 0 && !command.json) expect_json_to_say_the_same(command);
+    return code;
+  }
+  void expect_json_to_say_the_same(const HaltCommand& command) {
+    HaltCommand list;
+    list.prefixes = command.prefixes;
+    list.list = list.json = true;
+    std::ostringstream json;
+    EXPECT_EQ(run_halt_command(list, *files_, *clock_, process_, json, Log()), 0);
+    expect_same(out_.str(), nlohmann::json::parse(json.str()));
   }
   HaltFile file(const std::string& prefix) { return {*files_, *clock_, PrefixFolder{prefix}}; }
   HaltRecord record() { return *file(folder_.path()).read(); }

@@ -5,13 +5,11 @@
 #include "cache/prefix_id_file.hpp"
 #include "recovery/dead_caches.hpp"
 #include "tools/as_owner.hpp"
-#include "tools/exit_codes.hpp"
-#include "tools/record_json.hpp"
+#include "tools/report.hpp"
 
 namespace cairn {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using State = RecordedId::State;
 
 std::string why_none(const RecordedId& recorded, const std::string& prefix) {
@@ -23,25 +21,24 @@ std::string why_none(const RecordedId& recorded, const std::string& prefix) {
       text_of(recorded.id), recorded.path, prefix);
 }
 
-Status print(const IdCommand& command, Files& files, const Settings& settings, std::ostream& out,
-             const Log& log) {
+Result<Report> show(Files& files, const Settings& settings, const Log& log) {
   const JobCaches caches = caches_of_job(files, settings);
   const RecordedId& recorded = caches.recorded;
   if (recorded.state == State::damaged || recorded.state == State::unreadable)
     return fail(Code::io, "{}", recorded.trouble);
-  const std::string id = recorded.state == State::known ? text_of(recorded.id) : "";
+  const bool is_known = recorded.state == State::known;
+  const std::string id = is_known ? text_of(recorded.id) : "";
+  const std::string why = is_known ? "" : why_none(recorded, settings.prefix);
   warn_of_other_caches(caches, log);
-  if (command.json) {
-    out << text_of_json({{"prefix", settings.prefix},
-                         {"id", id},
-                         {"caches", caches.used},
-                         {"left_caches", caches.left}})
-        << "\n";
-    return {};
-  }
-  out << (id.empty() ? why_none(recorded, settings.prefix) : id) << "\n";
-  for (const std::string& cache : caches.used) out << printable(cache) << "\n";
-  return {};
+  Report report;
+  report.facts = {{"prefix", settings.prefix},
+                  {"id", id},
+                  {"why_none", why},
+                  {"caches", caches.used},
+                  {"left_caches", caches.left}};
+  report.line("{}", is_known ? id : why);
+  for (const std::string& cache : caches.used) report.line("{}", cache);
+  return report;
 }
 
 /// Which a user has given to two directories, or has not removed from the old place.
@@ -57,8 +54,8 @@ void warn_of_same_id(PrefixId id, Files& files, const Settings& settings, const 
         other, text_of(id), settings.prefix, other);
 }
 
-Status record(const IdCommand& command, Files& files, Clock& clock, const Settings& settings,
-              std::ostream& out, const Log& log) {
+Result<Report> record(const IdCommand& command, Files& files, Clock& clock,
+                      const Settings& settings, const Log& log) {
   const auto id = parse_prefix_id(command.id);
   if (!id)
     return fail(Code::bad_argument,
@@ -71,24 +68,22 @@ Status record(const IdCommand& command, Files& files, Clock& clock, const Settin
     return replace_prefix_id(files, clock, settings.prefix, *id);
   }));
   warn_of_same_id(*id, files, settings, log);
-  out << "the next run in " << settings.prefix << " uses the caches of id " << command.id << "\n";
-  return {};
+  Report report;
+  report.facts = {{"prefix", settings.prefix}, {"id", text_of(*id)}};
+  report.line("the next run in {} uses the caches of id {}", settings.prefix, text_of(*id));
+  return report;
 }
 
 }  // namespace
 
 int run_id_command(const IdCommand& command, Files& files, Clock& clock,
                    const ProcessFacts& process, std::ostream& out, const Log& log) {
-  const auto run = [&]() -> Status {
-    CAIRN_ASSIGN(const FoundJob job, find_job(command.source, files, process, log));
-    const Settings& settings = job.settings;
-    return command.id.empty() ? print(command, files, settings, out, log)
-                              : record(command, files, clock, settings, out, log);
-  };
-  const Status done = run();
-  if (!done) log.error("{}", done.error().text);
-  out << std::flush;
-  return done && out ? exit_ok : exit_failure;
+  const auto report =
+      find_job(command.source, files, process, log).and_then([&](const FoundJob& job) {
+        return command.id.empty() ? show(files, job.settings, log)
+                                  : record(command, files, clock, job.settings, log);
+      });
+  return print_report(report, command.json, out, log);
 }
 
 }  // namespace cairn

@@ -3,13 +3,10 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <iostream>
 #include <limits>
 
 #include "base/colour.hpp"
-#include "files/posix_files.hpp"
-#include "tools/as_owner.hpp"
-#include "tools/command_table.hpp"
+#include "tools/arguments.hpp"
 #include "tools/id_command.hpp"
 #include "tools/index_command.hpp"
 #include "tools/print_command.hpp"
@@ -32,21 +29,15 @@ std::size_t columns_of_output() {
   return std::max<std::size_t>(size.ws_col, narrowest);
 }
 
-void run(IndexCommand& command, int& exit_code) {
-  command.columns = columns_of_output();
-  command.has_colour = has_colour(STDOUT_FILENO);
-  if (!command.list_file.empty())
-    command.list_file = normalise(command.list_file, current_process().working_folder);
-  const auto files = make_posix_files();
-  const auto clock = make_system_clock();
-  exit_code =
-      run_index_command(command, *files, *clock, current_process(), std::cout, Log(log_to_stderr));
-}
-
-void add_prefix(CLI::App& sub, IndexCommand& command) {
-  sub.add_option("-p,--prefix", command.source.prefix,
-                 "The prefix directory, in place of SCR_PREFIX")
-      ->type_name("DIR");
+void add_run(CLI::App& sub, const Shared& command, int& exit_code) {
+  sub.footer(exit_codes);
+  when_called(sub, exit_code, [command](const Started& here) {
+    command->columns = columns_of_output();
+    command->has_colour = has_colour(STDOUT_FILENO);
+    if (!command->list_file.empty())
+      command->list_file = normalise(command->list_file, here.process.working_folder);
+    return run_index_command(*command, *here.files, *here.clock, here.process, std::cout, here.log);
+  });
 }
 
 /// What all actions have.
@@ -55,10 +46,9 @@ Shared add_action(CLI::App& index, const std::string& name, const std::string& h
   auto* sub = index.add_subcommand(name, help);
   auto command = std::make_shared<IndexCommand>();
   command->action = action;
-  add_prefix(*sub, *command);
-  sub->add_flag("--json", command->json, "Print JSON");
-  sub->footer(exit_codes);
-  sub->callback([command, &exit_code] { run(*command, exit_code); });
+  add_prefix(*sub, command->source);
+  add_json(*sub, command->json);
+  add_run(*sub, command, exit_code);
   return command;
 }
 
@@ -66,10 +56,6 @@ void add_name(CLI::App& sub, IndexCommand& command) {
   sub.add_option("name", command.name, "Name of a dataset, or its UUID")
       ->required()
       ->type_name("NAME");
-}
-
-void add_force(CLI::App& sub, IndexCommand& command) {
-  sub.add_flag("--force", command.force, force_help);
 }
 
 void add_reading(CLI::App& index, int& exit_code) {
@@ -97,13 +83,13 @@ void add_simple_changes(CLI::App& index, int& exit_code) {
         Simple{"delete", "Remove a dataset and its files", Action::remove}}) {
     auto command = add_action(index, simple.name, simple.help, simple.action, exit_code);
     add_name(*index.get_subcommand(simple.name), *command);
-    add_force(*index.get_subcommand(simple.name), *command);
+    add_force(*index.get_subcommand(simple.name), command->force);
   }
   for (const auto& [name, action, help] :
        {std::tuple("build", Action::build, "Rebuild the listing from the records of the datasets"),
         std::tuple("import", Action::import, "Import the datasets that SCR 3 has written")}) {
     auto command = add_action(index, name, help, action, exit_code);
-    add_force(*index.get_subcommand(name), *command);
+    add_force(*index.get_subcommand(name), command->force);
   }
 }
 
@@ -129,7 +115,7 @@ void add_adding(CLI::App& index, int& exit_code) {
                    ->each(with_files);
   names->needs(ranks);
   names->excludes(list);
-  add_force(*sub, *add);
+  add_force(*sub, add->force);
 }
 
 /// A flag that makes it another action.
@@ -141,7 +127,7 @@ void add_changes_in_two_ways(CLI::App& index, int& exit_code) {
   sub->add_flag_callback(
       "--after", [drop] { drop->action = Action::drop_after; },
       "Forget all datasets that are newer than NAME, not NAME itself");
-  add_force(*sub, *drop);
+  add_force(*sub, drop->force);
   auto quarantine = add_action(index, "quarantine", "Keep restarts from using a checkpoint",
                                Action::quarantine, exit_code);
   sub = index.get_subcommand("quarantine");
@@ -149,7 +135,7 @@ void add_changes_in_two_ways(CLI::App& index, int& exit_code) {
   sub->add_flag_callback(
       "--lift", [quarantine] { quarantine->action = Action::lift; },
       "Let restarts use it again, also after failures");
-  add_force(*sub, *quarantine);
+  add_force(*sub, quarantine->force);
 }
 
 void add_id(CLI::App& index, int& exit_code) {
@@ -160,17 +146,12 @@ void add_id(CLI::App& index, int& exit_code) {
                   "The id of the caches that the next run is to use: the last part of "
                   "their names, cairn.JOB.ID")
       ->type_name("ID");
-  sub->add_option("-p,--prefix", command->source.prefix,
-                  "The prefix directory, in place of SCR_PREFIX")
-      ->type_name("DIR");
-  sub->add_flag("--force", command->force, force_help);
-  sub->add_flag("--json", command->json, "Print JSON");
+  add_prefix(*sub, command->source);
+  add_force(*sub, command->force);
+  add_json(*sub, command->json);
   sub->footer(exit_codes);
-  sub->callback([command, &exit_code] {
-    const auto files = make_posix_files();
-    const auto clock = make_system_clock();
-    exit_code =
-        run_id_command(*command, *files, *clock, current_process(), std::cout, Log(log_to_stderr));
+  when_called(*sub, exit_code, [command](const Started& here) {
+    return run_id_command(*command, *here.files, *here.clock, here.process, std::cout, here.log);
   });
 }
 
@@ -217,14 +198,13 @@ void add_scr_index(CLI::App& app, int& exit_code) {
   by_name("-d,--drop", Action::drop, "Forget a dataset, but keep its files");
   by_name("--drop-after", Action::drop_after, "Forget all datasets that are newer");
   what->require_option(0, 1);
-  add_prefix(*sub, *command);
-  add_force(*sub, *command);
-  sub->add_flag("--json", command->json, "Print JSON");
+  add_prefix(*sub, command->source);
+  add_force(*sub, command->force);
+  add_json(*sub, command->json);
   // SCR's commands take these; here there is nothing for them to change.
   sub->add_flag("-v,--verbose")->group("");
   sub->add_option("-j,--joblauncher")->group("");
-  sub->footer(exit_codes);
-  sub->callback([command, &exit_code] { run(*command, exit_code); });
+  add_run(*sub, command, exit_code);
 }
 
 void add_print(CLI::App& app, int& exit_code) {
@@ -233,14 +213,13 @@ void add_print(CLI::App& app, int& exit_code) {
   sub->add_option("file", command->file, "A file with records, or the log log.json")
       ->required()
       ->type_name("FILE");
-  sub->add_flag("--json", command->json, "Print JSON");
+  add_json(*sub, command->json);
   sub->footer(
       "Exit codes: 0 done, 1 the file cannot be read, or parts of it are damaged or unknown, 2 "
       "wrong usage.");
-  sub->callback([command, &exit_code] {
-    const auto files = make_posix_files();
-    command->file = normalise(command->file, current_process().working_folder);
-    exit_code = run_print_command(*command, *files, std::cout, Log(log_to_stderr));
+  when_called(*sub, exit_code, [command](const Started& here) {
+    command->file = normalise(command->file, here.process.working_folder);
+    return run_print_command(*command, *here.files, std::cout, here.log);
   });
 }
 

@@ -1,6 +1,7 @@
 #include "tools/index_changes.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "prefix/check.hpp"
 #include "prefix/fetch_order.hpp"
@@ -20,8 +21,16 @@ namespace cairn {
 namespace {
 
 using Action = IndexCommand::Action;
+using Json = nlohmann::ordered_json;
 
 constexpr std::size_t most_troubles_told = 10;
+
+std::string_view name_of(Action action) {
+  constexpr std::array<std::string_view, 12> names = {"list",       "show",   "current", "drop",
+                                                      "drop_after", "delete", "add",     "build",
+                                                      "quarantine", "lift",   "add",     "import"};
+  return names.at(static_cast<std::size_t>(action));
+}
 
 /// Where no record tells its name any more, `deleted` does: somebody has begun to remove it.
 std::vector<const Remains*> saved_by_name(const std::vector<Remains>& saved, const Listing& deleted,
@@ -45,6 +54,16 @@ std::string said_of_replaced(const DatasetRecord& record) {
   return fmt::format("no restart uses it: {} wrote files of the same names", record.replaced_by);
 }
 
+/// The command may be about a dataset that was dropped.
+bool may_be_dropped(const IndexCommand& command) {
+  return command.action == Action::add || command.action == Action::remove;
+}
+
+tl::unexpected<Error> fail_as_unknown(const IndexCommand& command, const PrefixFolder& folder) {
+  return fail(Code::not_found, "there is no dataset {} in {}: see cairn index list{}", command.name,
+              folder.prefix, may_be_dropped(command) ? " --dropped" : "");
+}
+
 /// Once the process owns the prefix directory.
 class Changes {
  public:
@@ -55,7 +74,12 @@ class Changes {
         site_(site),
         settings_(settings),
         keeper_(*site.keeper),
-        log_(log) {}
+        log_(log) {
+    report_.facts = {{"prefix", site.folder.prefix}, {"action", name_of(command.action)},
+                     {"done", Json::array()},        {"damaged", Json::array()},
+                     {"unread", Json::array()},      {"refused", Json::array()}};
+    report_.datasets_key = "datasets";
+  }
 
   Status run() {
     if (!keeper_.deleted_damage().empty()) log_.warning("{}", keeper_.deleted_damage());
@@ -66,6 +90,13 @@ class Changes {
       CAIRN_ASSIGN(half_dropped_, read_in_transit(site_.files, site_.folder));
     }
     tidy_up();
+    return act();
+  }
+
+  Report take() { return std::move(report_); }
+
+ private:
+  Status act() {
     switch (command_.action) {
       case Action::current:
         return set_current();
@@ -83,9 +114,9 @@ class Changes {
       case Action::lift:
         return set_quarantine();
       case Action::add_files:
-        return add_files(command_, comm_, site_, settings_, change_);
+        return add_files(command_, comm_, site_, settings_, report_);
       case Action::import:
-        return import_from_scr(comm_, site_, settings_, log_, change_);
+        return import_from_scr(comm_, site_, settings_, log_, report_);
       case Action::list:
       case Action::show:
         break;
@@ -93,9 +124,6 @@ class Changes {
     return {};
   }
 
-  IndexChange take() { return std::move(change_); }
-
- private:
   /// What a run has not flushed to its end is left to the next run, which has the caches; unless
   /// all that is half done is to be ended.
   void tidy_up() {
@@ -104,10 +132,9 @@ class Changes {
     tidied_ = tidy(comm_, site_, {}, end_all ? Unfinished::removed : Unfinished::left, &found);
     if (end_all && tidied_) tidied_ = look_everywhere(found.damaged);
     for (const std::string& line : found.given_up) log_.warning("{}", line);
-    change_.lines.insert(change_.lines.end(), found.kept.begin(), found.kept.end());
+    for (const std::string& line : found.kept) note(report_, line);
     for (const DatasetRecord& record : found.published)
-      change_.lines.push_back(
-          fmt::format("{} is published: its flush is complete", record.label()));
+      note(report_, fmt::format("{} is published: its flush is complete", record.label()));
     for (const std::string& folder : found.damaged)
       if (!end_all) log_.warning("{}", remedy_for_damaged(folder));
     if (!tidied_)
@@ -118,23 +145,16 @@ class Changes {
   Status look_everywhere(const std::vector<std::string>& damaged) {
     for (const std::string& folder : damaged) {
       CAIRN_ASSIGN(const std::uint64_t files, remove_strays(site_.files, site_.folder, folder));
-      change_.lines.push_back(
-          fmt::format("{}: {} staged files were found and removed", folder, files));
+      note(report_, fmt::format("{}: {} staged files were found and removed", folder, files));
     }
     return damaged.empty() ? Status{} : keeper_.remove_closed();
-  }
-
-  tl::unexpected<Error> fail_as_unknown() const {
-    return fail(Code::not_found, "there is no dataset {} in {}: see cairn index list{}",
-                command_.name, site_.folder.prefix,
-                command_.action == Action::add ? " --dropped" : "");
   }
 
   /// A copy, since what it is found in changes.
   Result<DatasetRecord> named() const {
     CAIRN_ASSIGN(const DatasetRecord* found, find_dataset(keeper_.listing(), command_.name));
     CAIRN_TRY(refuse_unread_name(command_.name, site_.folder.prefix, keeper_.unread(), found));
-    if (found == nullptr) return fail_as_unknown();
+    if (found == nullptr) return fail_as_unknown(command_, site_.folder);
     return *found;
   }
 
@@ -142,7 +162,7 @@ class Changes {
     CAIRN_ASSIGN(const Dropped dropped, read_dropped(site_.files, site_.folder));
     CAIRN_ASSIGN(const DatasetRecord* found, find_dataset(dropped.listing, command_.name));
     CAIRN_TRY(refuse_unread_name(command_.name, site_.folder.prefix, dropped.unread, found));
-    if (found == nullptr) return fail_as_unknown();
+    if (found == nullptr) return fail_as_unknown(command_, site_.folder);
     return *found;
   }
 
@@ -160,7 +180,7 @@ class Changes {
                   "ones first (cairn index drop)",
                   record.label());
     CAIRN_TRY(keeper_.set_current(name));
-    change_.note(record, said_of_current(record));
+    note(report_, record, said_of_current(record));
     return {};
   }
 
@@ -175,7 +195,7 @@ class Changes {
   }
 
   void note_dropped(const DatasetRecord& record) {
-    change_.note(record, "is dropped; its files stay, and cairn index add puts it back");
+    note(report_, record, "is dropped; its files stay, and cairn index add puts it back");
   }
 
   Status drop(const DatasetRecord& record) {
@@ -191,8 +211,7 @@ class Changes {
     const Listing before = keeper_.listing();
     for (const DatasetRecord& record : before)
       if (record.info.uuid > last.info.uuid) CAIRN_TRY(drop(record));
-    if (change_.lines.empty())
-      change_.lines.push_back(fmt::format("nothing is newer than {}", last.label()));
+    if (report_.text.empty()) note(report_, fmt::format("nothing is newer than {}", last.label()));
     return {};
   }
 
@@ -209,10 +228,10 @@ class Changes {
                   record.label(), removed.error().text);
     CAIRN_TRY(tell_next_run(record));
     CAIRN_TRY(keeper_.take_out_for_good(record));
-    change_.note(record, "is deleted");
+    note(report_, record, "is deleted");
     const auto kept = remove_files(comm_, site_, record.info, record.ranks_per_manifest);
     if (!kept) return fail_as_half_deleted(record, kept.error());
-    if (const std::string said = said_of_kept(*kept); !said.empty()) change_.lines.push_back(said);
+    if (const std::string said = said_of_kept(*kept); !said.empty()) note(report_, said);
     return {};
   }
 
@@ -236,11 +255,11 @@ class Changes {
   /// One that an earlier command has taken out. What was left of it then tidy_up() has removed.
   Status end_removal() {
     CAIRN_ASSIGN(const DatasetRecord* found, find_dataset(half_deleted_, command_.name));
-    if (found == nullptr) return fail_as_unknown();
+    if (found == nullptr) return fail_as_unknown(command_, site_.folder);
     CAIRN_ASSIGN(const Listing left, read_half_deleted(site_.files, site_.folder));
     if (find_in(left, found->info.uuid) != nullptr && !tidied_)
       return fail_as_half_deleted(*found, tidied_.error());
-    change_.note(*found, "is deleted");
+    note(report_, *found, "is deleted");
     return {};
   }
 
@@ -265,7 +284,7 @@ class Changes {
                   "the scavenged copy of {} could not be removed completely: {}; correct that and "
                   "repeat the command",
                   record.label(), removed.error().text);
-    change_.note(record, "is deleted, with its scavenged copy");
+    note(report_, record, "is deleted, with its scavenged copy");
     return {};
   }
 
@@ -312,17 +331,16 @@ class Changes {
                   record.label(), account.troubles.size());
     CAIRN_TRY(keeper_.put_back(record));
     if (!record.settled) tidy_up();
-    change_.note(record, "is in the list again");
+    note(report_, record, "is in the list again");
     return {};
   }
 
   Status build() {
     const Listing& listing = keeper_.listing();
-    if (command_.json) change_.datasets = listing;
-    change_.damaged = keeper_.damaged();
-    change_.unread = reasons_of(keeper_.unread());
-    change_.lines.push_back(
-        fmt::format("{} datasets are in {}", listing.size(), site_.folder.prefix));
+    if (command_.json) report_.datasets = listing;
+    note_failures(report_, "damaged", "cannot be read", keeper_.damaged());
+    note_failures(report_, "unread", "cannot be read now", reasons_of(keeper_.unread()));
+    note(report_, fmt::format("{} datasets are in {}", listing.size(), site_.folder.prefix));
     const bool there = std::any_of(
         listing.begin(), listing.end(),
         [&](const DatasetRecord& record) { return record.info.number == command_.number; });
@@ -342,10 +360,10 @@ class Changes {
       record.failure.clear();
     }
     CAIRN_TRY(keeper_.update(record));
-    change_.note(record, record.quarantined ? "is quarantined: no restart uses it"
-                         : record.replaced_by.empty()
-                             ? "can be used by a restart again"
-                             : "is not in quarantine, but " + said_of_replaced(record));
+    note(report_, record,
+         record.quarantined           ? "is quarantined: no restart uses it"
+         : record.replaced_by.empty() ? "can be used by a restart again"
+                                      : "is not in quarantine, but " + said_of_replaced(record));
     return {};
   }
 
@@ -353,11 +371,11 @@ class Changes {
   Status lift_cached() {
     Listing attempts = keeper_.attempts();
     CAIRN_ASSIGN(const DatasetRecord* found, find_dataset(attempts, command_.name));
-    if (found == nullptr) return fail_as_unknown();
+    if (found == nullptr) return fail_as_unknown(command_, site_.folder);
     const DatasetRecord record = *found;
     std::erase(attempts, record);
     CAIRN_TRY(keeper_.set_attempts(std::move(attempts)));
-    change_.note(record, "can be used by a restart again");
+    note(report_, record, "can be used by a restart again");
     return {};
   }
 
@@ -370,67 +388,125 @@ class Changes {
   Status tidied_;
   Listing half_dropped_;
   Listing half_deleted_;  ///< when this one began
-  IndexChange change_;
+  Report report_;
 };
 
-/// So that nothing is made, and nobody loses the directory, for a dataset that there is not.
+/// Looks for the dataset of a command without owning the prefix directory: so nothing is made, and
+/// no owner loses the directory, for a dataset that does not exist.
+class LookBefore {
+ public:
+  LookBefore(const IndexCommand& command, Files& files, const PrefixFolder& folder)
+      : command_(command), files_(files), folder_(folder) {}
+
+  Status run() {
+    const auto info = files_.info(folder_.root());
+    if (!info || info->kind != Kind::folder)
+      return fail(
+          Code::not_found,
+          "no job has used {} yet; name the prefix directory of the job by --prefix or SCR_PREFIX",
+          folder_.prefix);
+    if (command_.action == Action::build) return {};
+    for (const auto look :
+         {&LookBefore::is_listed, &LookBefore::is_dropped, &LookBefore::is_being_dropped,
+          &LookBefore::is_to_be_lifted, &LookBefore::is_to_be_removed}) {
+      CAIRN_ASSIGN(const bool is_found, (this->*look)());
+      if (is_found) return {};
+    }
+    for (const auto* unread : {&unread_, &dropped_.unread})
+      CAIRN_TRY(refuse_unread_name(command_.name, folder_.prefix, *unread));
+    return fail_as_unknown(command_, folder_);
+  }
+
+ private:
+  Result<bool> is_in(const Listing& listing) const {
+    CAIRN_ASSIGN(const DatasetRecord* found, find_dataset(listing, command_.name));
+    return found != nullptr;
+  }
+
+  Result<bool> is_listed() {
+    std::vector<std::string> damaged;
+    CAIRN_ASSIGN(listing_, read_listing(files_, folder_, damaged, nullptr, &unread_));
+    CAIRN_ASSIGN(const DatasetRecord* listed, find_dataset(listing_, command_.name));
+    if (listed == nullptr || command_.action == Action::add) return false;
+    return is_readable(unread_, listed);
+  }
+
+  Result<bool> is_readable(const std::vector<UnreadDataset>& unread,
+                           const DatasetRecord* found) const {
+    CAIRN_TRY(refuse_unread_name(command_.name, folder_.prefix, unread, found));
+    return true;
+  }
+
+  /// There may be many of these, which takes time.
+  Result<bool> is_dropped() {
+    if (!may_be_dropped(command_)) return false;
+    CAIRN_ASSIGN(dropped_, read_dropped(files_, folder_));
+    CAIRN_ASSIGN(const DatasetRecord* found, find_dataset(dropped_.listing, command_.name));
+    if (found == nullptr) return false;
+    return is_readable(dropped_.unread, found);
+  }
+
+  Result<bool> is_being_dropped() {
+    if (may_be_dropped(command_) || command_.action == Action::drop) {
+      CAIRN_ASSIGN(const Listing moving, read_in_transit(files_, folder_));
+      CAIRN_ASSIGN(const bool is_found, is_in(moving));
+      if (is_found) return true;
+    }
+    CAIRN_ASSIGN(const bool is_there, is_in(listing_));
+    if (!is_there) return false;
+    return fail(Code::bad_argument, "dataset {} is in {} already", command_.name, folder_.prefix);
+  }
+
+  /// One that only the caches have.
+  Result<bool> is_to_be_lifted() {
+    if (command_.action != Action::lift) return false;
+    CAIRN_ASSIGN(const Listing attempts, read_attempts(files_, folder_));
+    return is_in(attempts);
+  }
+
+  /// One that was scavenged, or that an earlier command has begun to remove.
+  Result<bool> is_to_be_removed() {
+    if (command_.action != Action::remove) return false;
+    CAIRN_ASSIGN(const auto saved, find_saved(files_, folder_));
+    CAIRN_ASSIGN(const Listing deleted, read_deleted(files_, folder_));
+    if (!saved_by_name(saved, deleted, command_.name).empty()) return true;
+    CAIRN_ASSIGN(const Listing half_deleted, read_half_deleted(files_, folder_));
+    return is_in(half_deleted);
+  }
+
+  const IndexCommand& command_;
+  Files& files_;
+  const PrefixFolder& folder_;
+  Listing listing_;
+  std::vector<UnreadDataset> unread_;
+  Dropped dropped_;
+};
+
 Status look_before(const IndexCommand& command, Files& files, const PrefixFolder& folder) {
   if (command.action == Action::import)
     return read_scr_index(files, folder.prefix).map([](const ScrIndex&) {});
   if (command.action == Action::add_files) return look_at_files(command, files, folder);
-  const auto info = files.info(folder.root());
-  if (!info || info->kind != Kind::folder)
-    return fail(
-        Code::not_found,
-        "no job has used {} yet; name the prefix directory of the job by --prefix or SCR_PREFIX",
-        folder.prefix);
-  if (command.action == Action::build) return {};
-  std::vector<std::string> damaged;
-  std::vector<UnreadDataset> unread;
-  CAIRN_ASSIGN(const Listing listing, read_listing(files, folder, damaged, nullptr, &unread));
-  const bool adds = command.action == Action::add;
-  CAIRN_ASSIGN(const DatasetRecord* listed, find_dataset(listing, command.name));
-  if (listed != nullptr && !adds)
-    return refuse_unread_name(command.name, folder.prefix, unread, listed);
-  const bool may_be_dropped = adds || command.action == Action::remove;
-  Dropped dropped;  // there may be many, which takes time
-  if (may_be_dropped) {
-    CAIRN_ASSIGN(dropped, read_dropped(files, folder));
-    CAIRN_ASSIGN(const DatasetRecord* found, find_dataset(dropped.listing, command.name));
-    if (found != nullptr)
-      return refuse_unread_name(command.name, folder.prefix, dropped.unread, found);
-  }
-  if (may_be_dropped || command.action == Action::drop) {
-    CAIRN_ASSIGN(const Listing moving, read_in_transit(files, folder));
-    CAIRN_ASSIGN(const DatasetRecord* found, find_dataset(moving, command.name));
-    if (found != nullptr) return {};
-  }
-  if (listed != nullptr)
-    return fail(Code::bad_argument, "dataset {} is in {} already", command.name, folder.prefix);
-  if (command.action == Action::lift) {
-    CAIRN_ASSIGN(const Listing attempts, read_attempts(files, folder));
-    CAIRN_ASSIGN(const DatasetRecord* cached, find_dataset(attempts, command.name));
-    if (cached != nullptr) return {};
-  }
-  if (command.action == Action::remove) {
-    CAIRN_ASSIGN(const auto saved, find_saved(files, folder));
-    CAIRN_ASSIGN(const Listing deleted, read_deleted(files, folder));
-    if (!saved_by_name(saved, deleted, command.name).empty()) return {};
-    CAIRN_ASSIGN(const Listing half_deleted, read_half_deleted(files, folder));
-    CAIRN_ASSIGN(const DatasetRecord* begun, find_dataset(half_deleted, command.name));
-    if (begun != nullptr) return {};
-  }
-  CAIRN_TRY(refuse_unread_name(command.name, folder.prefix, unread));
-  if (may_be_dropped) CAIRN_TRY(refuse_unread_name(command.name, folder.prefix, dropped.unread));
-  return fail(Code::not_found, "there is no dataset {} in {}: see cairn index list{}", command.name,
-              folder.prefix, may_be_dropped ? " --dropped" : "");
+  return LookBefore(command, files, folder).run();
 }
 
 }  // namespace
 
-void IndexChange::note(const DatasetRecord& record, std::string_view what) {
-  datasets.push_back(record);
-  lines.push_back(fmt::format("{} {}", record.label(), what));
+void note(Report& report, const std::string& what) {
+  report.facts["done"].push_back(what);
+  report.line("{}", what);
+}
+
+void note(Report& report, const DatasetRecord& record, std::string_view what) {
+  report.datasets.push_back(record);
+  note(report, fmt::format("{} {}", record.label(), what));
+}
+
+void note_failures(Report& report, const std::string& key, std::string_view what,
+                   const std::vector<std::string>& lines) {
+  for (const std::string& line : lines) {
+    report.facts[key].push_back(line);
+    report.add_failure(fail(Code::io, "{}: {}", what, line));
+  }
 }
 
 std::string said_of_current(const DatasetRecord& record) {
@@ -443,19 +519,20 @@ std::string said_of_current(const DatasetRecord& record) {
       record.quarantined ? "is in quarantine" : "has failed", record.info.name);
 }
 
-Result<IndexChange> change_index(const IndexCommand& command, Files& files, Clock& clock,
-                                 const Settings& settings, const Log& log) {
+Result<Report> change_index(const IndexCommand& command, Files& files, Clock& clock,
+                            const Settings& settings, const Log& log) {
   const PrefixFolder folder{settings.prefix};
+  CAIRN_TRY(check_prefix_folder(files, folder.prefix));
   CAIRN_TRY(look_before(command, files, folder));
-  IndexChange change;
+  Report report;
   CAIRN_TRY(as_owner({"cairn index", command.force, command.action == Action::build}, files, clock,
                      settings, log, [&](Communicator& comm, const Site& site) {
                        Changes changes(command, comm, site, settings, log);
                        const Status done = changes.run();
-                       change = changes.take();
+                       report = changes.take();
                        return done;
                      }));
-  return change;
+  return report;
 }
 
 }  // namespace cairn

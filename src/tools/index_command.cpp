@@ -1,17 +1,18 @@
 #include "tools/index_command.hpp"
 
+#include <algorithm>
+
 #include "prefix/check.hpp"
 #include "prefix/fetch_order.hpp"
 #include "prefix/scr_index.hpp"
 #include "scavenge/publish.hpp"
 #include "tools/as_owner.hpp"
-#include "tools/exit_codes.hpp"
 #include "tools/index_changes.hpp"
 #include "tools/index_found.hpp"
 #include "tools/index_scavenged.hpp"
 #include "tools/index_table.hpp"
 #include "tools/publish_command.hpp"
-#include "tools/record_json.hpp"
+#include "tools/report.hpp"
 #include "tools/wanted_datasets.hpp"
 
 namespace cairn {
@@ -23,17 +24,15 @@ using Json = nlohmann::ordered_json;
 /// list and show.
 class Reader {
  public:
-  Reader(const IndexCommand& command, Files& files, const Settings& settings, std::ostream& out,
-         const Log& log)
+  Reader(const IndexCommand& command, Files& files, const Settings& settings, const Log& log)
       : command_(command),
         files_(files),
         settings_(settings),
         folder_{settings.prefix},
-        out_(out),
         log_(log) {}
 
-  /// False if a check has found damage, or not all that was to be shown could be read.
-  Result<bool> run() {
+  /// Its exit code says that a check has found damage, or not all could be read.
+  Result<Report> run() {
     CAIRN_TRY(check_prefix_folder(files_, folder_.prefix));
     const auto background = make_background_thread();
     const IoThreads io{*background, reading_threads};
@@ -45,7 +44,11 @@ class Reader {
     for (const std::string& record : damaged_) log_.warning("a dataset cannot be used: {}", record);
     for (const UnreadDataset& unread : unread_)
       log_.warning("a dataset cannot be read now: {}", unread.why);
-    return command_.action == Action::list ? list() : show();
+    if (command_.action == Action::list)
+      list();
+    else
+      CAIRN_TRY(show());
+    return std::move(report_);
   }
 
  private:
@@ -61,50 +64,43 @@ class Reader {
     return {};
   }
 
-  Result<bool> list() {
-    const bool complete = damaged_.empty() && unread_.empty();
-    const char* kind = command_.dropped ? "dropped" : "datasets";
+  void list() {
+    require(damaged_.empty() && unread_.empty());
     const DatasetRecord* taken =
         command_.dropped ? nullptr : next_to_fetch(listing_, fetching(), current_, {});
-    std::vector<ScavengedDataset> scavenged;
-    if (!command_.dropped) scavenged = find_scavenged(files_, settings_, listing_, log_);
-    if (command_.json) {
-      write_json(out_,
-                 {{"prefix", folder_.prefix},
-                  {"current", current_.empty() ? Json() : Json(current_)},
-                  {"restart", taken == nullptr ? Json() : Json(taken->info.name)},
-                  {"scavenged", json_of(scavenged)},
-                  {"damaged", damaged_},
-                  {"unread", reasons_of(unread_)}},
-                 kind, listing_);
-      return complete;
-    }
+    const std::string note = note_of_scr(files_, folder_);
+    report_.facts = {{"prefix", folder_.prefix},
+                     {"current", current_.empty() ? Json() : Json(current_)},
+                     {"restart", taken == nullptr ? Json() : Json(taken->info.name)},
+                     {"scavenged", Json::array()},
+                     {"damaged", damaged_},
+                     {"unread", reasons_of(unread_)},
+                     {"note", note}};
     if (listing_.empty())
-      out_ << folder_.prefix << ": no " << (command_.dropped ? "dropped datasets\n" : "datasets\n");
-    else
-      out_ << dataset_table(listing_, taken, command_.columns, command_.has_colour);
-    out_ << scavenged_text(scavenged);
-    if (const std::string note = note_of_scr(files_, folder_); !note.empty())
-      out_ << printable(note) << "\n";
-    return complete;
+      report_.line("{}: no {}", folder_.prefix, command_.dropped ? "dropped datasets" : "datasets");
+    else if (!command_.json)
+      report_.text = dataset_table(listing_, taken, command_.columns, command_.has_colour);
+    if (!command_.dropped) report_scavenged(report_, files_, settings_, listing_, log_);
+    if (!note.empty()) report_.line("{}", note);
+    report_.datasets = std::move(listing_);
+    report_.datasets_key = command_.dropped ? "dropped" : "datasets";
   }
 
-  Result<bool> show() {
+  Status show() {
     CAIRN_TRY(find());
     const DatasetRecord* current = find_named(listing_, current_);
     const bool is_current = current != nullptr && current->info.uuid == record_.info.uuid;
-    Json json = {{"prefix", folder_.prefix},
-                 {"dataset", json_of(record_)},
-                 {"current", is_current},
-                 {"dropped", dropped_}};
-    if (!command_.json) out_ << dataset_text(record_, is_current, dropped_);
-    bool complete = true;
-    if (command_.files) {
-      CAIRN_ASSIGN(complete, show_files(json));
-    }
-    Result<bool> good = command_.check ? check(json) : true;
-    if (good && command_.json) out_ << text_of_json(json);
-    return good.map([&](bool intact) { return intact && complete; });
+    report_.facts = {{"prefix", folder_.prefix},
+                     {"dataset", json_of(record_)},
+                     {"current", is_current},
+                     {"dropped", dropped_}};
+    report_.text = dataset_text(record_, is_current, dropped_);
+    if (command_.files) CAIRN_TRY(show_files());
+    return command_.check ? check() : Status{};
+  }
+
+  void require(bool is_good) {
+    if (!is_good) report_.exit_code = exit_failure;
   }
 
   Status find() {
@@ -129,48 +125,49 @@ class Reader {
     return dropped_ ? folder_.dropped(record_.info) : folder_.dataset(record_.info);
   }
 
-  /// False if some of the records cannot be read.
-  Result<bool> show_files(Json& json) {
+  Status show_files() {
     std::vector<std::string> troubles;
     Json shown = Json::array();
     CAIRN_TRY(visit_ranks(files_, manifests(), record_, troubles, [&](const RankRecord& rank) {
-      if (!command_.json) out_ << "rank " << rank.rank << "\n";
-      for (const FileEntry& file : rank.files)
-        if (command_.json) {
-          Json entry = {{"rank", rank.rank}};
-          entry.update(json_of(file));
-          shown.push_back(std::move(entry));
-        } else {
-          out_ << fmt::format("{:>16}  {}{}\n", file.size, printable(file.name),
-                              file.part ? " (shared)" : "");
-        }
+      if (!command_.json) return add_files(rank);
+      for (const FileEntry& file : rank.files) {
+        shown.push_back({{"rank", rank.rank}});
+        shown.back().update(json_of(file));
+      }
     }));
     for (const std::string& trouble : troubles) log_.warning("{}", trouble);
-    json["files"] = std::move(shown);
-    json["troubles"] = troubles;
-    return troubles.empty();
+    report_.facts["files"] = std::move(shown);
+    report_.facts["troubles"] = troubles;
+    require(troubles.empty());
+    return {};
   }
 
-  Result<bool> check(Json& json) {
+  void add_files(const RankRecord& rank) {
+    report_.line("rank {}", rank.rank);
+    for (const FileEntry& file : rank.files)
+      report_.line("{:>16}  {}{}", file.size, file.name, file.part ? " (shared)" : "");
+  }
+
+  Status check() {
     const auto background = make_background_thread();
     CAIRN_ASSIGN(const CheckAccount account,
                  check_dataset(files_, {*background, checking_threads}, folder_, manifests(),
                                record_, CheckDepth::blocks));
-    json["check"] = {
+    report_.facts["check"] = {
         {"files", account.files}, {"bytes", account.bytes}, {"troubles", account.troubles}};
-    if (command_.json) return account.troubles.empty();
-    for (const std::string& trouble : account.troubles) out_ << "bad: " << trouble << "\n";
-    out_ << fmt::format("{} files read, {}\n", account.files,
-                        account.troubles.empty() ? "all unchanged" : "not all good");
-    return account.troubles.empty();
+    for (const std::string& trouble : account.troubles) report_.line("bad: {}", trouble);
+    report_.line("{} files read, {}", account.files,
+                 account.troubles.empty() ? "all unchanged" : "not all good");
+    require(account.troubles.empty());
+    return {};
   }
 
   const IndexCommand& command_;
   Files& files_;
   const Settings& settings_;
   const PrefixFolder folder_;
-  std::ostream& out_;
   const Log& log_;
+  Report report_;
   Listing listing_;
   std::vector<std::string> damaged_;
   std::vector<UnreadDataset> unread_;
@@ -178,36 +175,6 @@ class Reader {
   DatasetRecord record_;  ///< the one to show
   bool dropped_ = false;
 };
-
-std::string_view name_of(Action action) {
-  switch (action) {
-    case Action::list:
-      return "list";
-    case Action::show:
-      return "show";
-    case Action::current:
-      return "current";
-    case Action::drop:
-      return "drop";
-    case Action::drop_after:
-      return "drop_after";
-    case Action::remove:
-      return "delete";
-    case Action::add:
-      return "add";
-    case Action::build:
-      return "build";
-    case Action::quarantine:
-      return "quarantine";
-    case Action::lift:
-      return "lift";
-    case Action::add_files:
-      return "add";
-    case Action::import:
-      return "import";
-  }
-  return "";
-}
 
 /// Who has the dataset of this number, where the index does not list it.
 enum class Holder { nobody, scavenge, scr };
@@ -225,27 +192,6 @@ Result<Holder> holder_of(std::uint64_t number, Files& files, const PrefixFolder&
   return is_of_scr ? Holder::scr : Holder::nobody;
 }
 
-/// False if build has found what cannot be read, or import has refused some.
-Result<bool> change(const IndexCommand& command, Files& files, Clock& clock,
-                    const Settings& settings, std::ostream& out, const Log& log) {
-  CAIRN_TRY(check_prefix_folder(files, settings.prefix));
-  CAIRN_ASSIGN(const IndexChange done, change_index(command, files, clock, settings, log));
-  if (command.json)
-    write_json(out,
-               {{"prefix", settings.prefix},
-                {"action", name_of(command.action)},
-                {"damaged", done.damaged},
-                {"unread", done.unread},
-                {"refused", done.refused}},
-               "datasets", done.datasets);
-  else
-    for (const std::string& line : done.lines) out << printable(line) << "\n";
-  for (const std::string& damaged : done.damaged) log.error("cannot be read: {}", damaged);
-  for (const std::string& unread : done.unread) log.error("cannot be read now: {}", unread);
-  for (const std::string& refused : done.refused) log.error("not imported: {}", refused);
-  return done.damaged.empty() && done.unread.empty() && done.refused.empty();
-}
-
 /// A name that is not in the index may be one of SCR's.
 std::string text_of(const Error& error, const IndexCommand& command, Files& files,
                     const PrefixFolder& folder) {
@@ -258,36 +204,32 @@ std::string text_of(const Error& error, const IndexCommand& command, Files& file
 
 int run_index_command(const IndexCommand& command, Files& files, Clock& clock,
                       const ProcessFacts& process, std::ostream& out, const Log& log) {
-  Result<bool> good = false;
   const auto resolved = read_job_settings(command.source, files, process, log);
+  if (!resolved) return print_report(tl::unexpected(resolved.error()), false, out, log);
+  const PrefixFolder folder{resolved->settings.prefix};
   Result<Holder> holder = Holder::nobody;
-  if (resolved && command.action == Action::build && command.number)
-    holder = holder_of(*command.number, files, {resolved->settings.prefix});
+  if (command.action == Action::build && command.number)
+    holder = holder_of(*command.number, files, folder);
   if (holder && *holder == Holder::scavenge) {  // as SCR's command does
     const PublishCommand publish{
         command.source, {std::to_string(*command.number)}, command.force, false, command.json};
     return run_publish_command(publish, files, clock, process, out, log);
   }
-  if (!resolved)
-    good = tl::unexpected(resolved.error());
-  else if (!holder)
-    good = tl::unexpected(holder.error());
+  Result<Report> report;
+  if (!holder)
+    report = tl::unexpected(holder.error());
   else if (*holder == Holder::scr)
-    good =
+    report =
         fail(Code::not_found,
              "only SCR has dataset {} in {}: \"cairn index import\" imports it; where SCR "
              "scavenged it and has not rebuilt it, run SCR's own \"scr_index --build {}\" before",
-             *command.number, resolved->settings.prefix, *command.number);
+             *command.number, folder.prefix, *command.number);
   else if (command.action == Action::list || command.action == Action::show)
-    good = Reader(command, files, resolved->settings, out, log).run();
+    report = Reader(command, files, resolved->settings, log).run();
   else
-    good = change(command, files, clock, resolved->settings, out, log);
-  if (!good && resolved)
-    log.error("{}", text_of(good.error(), command, files, {resolved->settings.prefix}));
-  else if (!good)
-    log.error("{}", good.error().text);
-  out << std::flush;
-  return good && *good && out ? exit_ok : exit_failure;
+    report = change_index(command, files, clock, resolved->settings, log);
+  if (!report) report.error().text = text_of(report.error(), command, files, folder);
+  return print_report(report, command.json, out, log);
 }
 
 }  // namespace cairn

@@ -14,11 +14,11 @@ namespace cairn {
 /// With json, {"prefix", ...} and
 ///   list: "current", "restart" (the name of what one begins with), "scavenged" (as
 ///   index_scavenged.hpp has it), "damaged" (records that are), "unread" (those that cannot be read
-///   now), "datasets", or "dropped" where these are asked for; newest first
+///   now), "note" (what SCR left), "datasets", or "dropped" where these are asked for; newest first
 ///   show: "dataset", "current", "dropped" and, where asked for,
 ///   "files": [{"rank", ...}] with "troubles" (records of ranks that cannot be read), and
 ///         "check": {"files", "bytes", "troubles"}
-///   else: "action", "datasets": those that were changed; "damaged" and
+///   else: "action", "done" (lines), "datasets": those that were changed; "damaged" and
 ///   "unread" by build, "refused" by import
 /// where a dataset has the fields of record_json.hpp.
 struct IndexCommand {

@@ -123,7 +123,7 @@ Status look_at_files(const IndexCommand& command, Files& files, const PrefixFold
 }
 
 Status add_files(const IndexCommand& command, Communicator& alone, const Site& site,
-                 const Settings& settings, IndexChange& change) {
+                 const Settings& settings, Report& report) {
   CAIRN_ASSIGN(const Dropped dropped, read_dropped(site.files, site.folder));
   FoundDataset found;
   CAIRN_ASSIGN(found.files, names_of_ranks(command, site.files, site.folder));
@@ -134,12 +134,11 @@ Status add_files(const IndexCommand& command, Communicator& alone, const Site& s
   CAIRN_ASSIGN(const FlushAccount published, publish_found(alone, site, std::move(found)));
   const DatasetRecord& record = published.record;
   if (!published.settled)
-    change.lines.push_back(
-        fmt::format("the record of {} is not complete yet; the next run completes it: {}",
-                    record.label(), published.settled.error().text));
-  change.note(record,
-              fmt::format("is added: {} of {}; a restart uses it", count_text(record.files, "file"),
-                          count_text(record.info.ranks, "rank")));
+    note(report, fmt::format("the record of {} is not complete yet; the next run completes it: {}",
+                             record.label(), published.settled.error().text));
+  note(report, record,
+       fmt::format("is added: {} of {}; a restart uses it", count_text(record.files, "file"),
+                   count_text(record.info.ranks, "rank")));
   return {};
 }
 

@@ -20,12 +20,12 @@ Status look_at_files(const IndexCommand& command, Files& files, const PrefixFold
 
 /// Collective, of one process. The files are a checkpoint from here on, the newest.
 Status add_files(const IndexCommand& command, Communicator& alone, const Site& site,
-                 const Settings& settings, IndexChange& change);
+                 const Settings& settings, Report& report);
 
 /// Collective, of one process. Takes over all whole datasets of SCR 3 that are not known yet, and
 /// which of them is current. Those that cannot be taken over are `refused`, and are no error.
 Status import_from_scr(Communicator& alone, const Site& site, const Settings& settings,
-                       const Log& log, IndexChange& change);
+                       const Log& log, Report& report);
 
 /// That SCR left datasets which the index does not have, and what imports them; empty if it left
 /// none.

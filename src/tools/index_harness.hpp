@@ -8,6 +8,7 @@
 
 #include "prefix/prefix_harness.hpp"
 #include "tools/index_command.hpp"
+#include "tools/report_harness.hpp"
 
 namespace cairn {
 
@@ -37,7 +38,20 @@ class IndexCommandTest : public prefix_harness::Prefix {
     told_.clear();
     out_.str("");
     const Log log([this](Severity, const std::string& text) { told_ += text + "\n"; });
-    return run_index_command(command, *files_, *clock_, process_, out_, log);
+    const int code = run_index_command(command, *files_, *clock_, process_, out_, log);
+    const bool changes = command.action != IndexCommand::Action::list &&
+                         command.action != IndexCommand::Action::show;
+    if (!changes && !command.json) expect_json_to_say_the_same(command, code);
+    return code;
+  }
+  void expect_json_to_say_the_same(IndexCommand command, int code) {
+    std::ostringstream json;
+    command.json = true;
+    EXPECT_EQ(run_index_command(command, *files_, *clock_, process_, json, Log()), code);
+    if (out_.str().empty())
+      EXPECT_EQ(json.str(), "");
+    else if (command.action == IndexCommand::Action::show)  // a list says less
+      expect_same(out_.str(), nlohmann::json::parse(json.str()));
   }
   int run_index(IndexCommand::Action action, const std::string& name = "") {
     return run_index(command_for(action, name));

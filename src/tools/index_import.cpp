@@ -12,20 +12,20 @@ namespace {
 class Import {
  public:
   Import(Communicator& alone, const Site& site, const Settings& settings, const Log& log,
-         IndexChange& change)
+         Report& report)
       : alone_(alone),
         site_(site),
         keeper_(*site.keeper),
         as_{settings.node_name, static_cast<std::uint32_t>(settings.block_bytes)},
         log_(log),
-        change_(change) {}
+        report_(report) {}
 
   Status run() {
     CAIRN_ASSIGN(index_, read_scr_index(site_.files, site_.folder.prefix));
     CAIRN_ASSIGN(dropped_, read_dropped(site_.files, site_.folder));
     for (std::size_t i = 0; i < index_.datasets.size(); ++i) CAIRN_TRY(take(i));
     if (index_.datasets.empty())
-      change_.lines.push_back(fmt::format("SCR has no datasets in {}", site_.folder.prefix));
+      note(report_, fmt::format("SCR has no datasets in {}", site_.folder.prefix));
     return take_current();
   }
 
@@ -34,7 +34,7 @@ class Import {
   Status take(std::size_t number) {
     const ScrDataset& dataset = index_.datasets[number];
     if (dataset.trouble.empty() && is_known(dataset.uuid())) {
-      change_.lines.push_back(dataset.label() + " was imported before");
+      note(report_, dataset.label() + " was imported before");
       return {};
     }
     const auto done = import_dataset(alone_, site_, &index_, number, as_);
@@ -44,13 +44,13 @@ class Import {
           "{} is imported, but its record is not complete yet; the next run completes it: {}",
           dataset.label(), done->settled.error().text);
     if (done)
-      change_.note(
-          done->record,
-          fmt::format("is imported: {} of {}, {}{}", count_text(done->record.files, "file"),
-                      count_text(done->record.info.ranks, "rank"), format_bytes(done->record.bytes),
-                      dataset.failed ? "; a restart from it has failed" : ""));
+      note(report_, done->record,
+           fmt::format("is imported: {} of {}, {}{}", count_text(done->record.files, "file"),
+                       count_text(done->record.info.ranks, "rank"), format_bytes(done->record.bytes),
+                       dataset.failed ? "; a restart from it has failed" : ""));
     else
-      change_.refused.push_back(dataset.label() + ": " + done.error().text);
+      note_failures(report_, "refused", "not imported",
+                    {dataset.label() + ": " + done.error().text});
     return {};
   }
 
@@ -69,13 +69,13 @@ class Import {
     const Listing& listing = keeper_.listing();
     const auto newest = std::find_if(listing.begin(), listing.end(),
                                      [](const auto& one) { return one.info.is_checkpoint(); });
-    if (change_.datasets.empty() || newest == listing.end() || !is_of_scr(*newest)) return {};
+    if (report_.datasets.empty() || newest == listing.end() || !is_of_scr(*newest)) return {};
     const auto wanted = std::find_if(listing.begin(), listing.end(), [&](const auto& one) {
       return one.info.name == index_.current && is_of_scr(one) && one.info.is_checkpoint();
     });
     if (wanted != listing.end()) {
       CAIRN_TRY(keeper_.set_current(index_.current));
-      change_.lines.push_back(fmt::format("{} {}", index_.current, said_of_current(*wanted)));
+      note(report_, fmt::format("{} {}", index_.current, said_of_current(*wanted)));
     } else if (!index_.current.empty()) {
       const DatasetRecord* taken = next_to_fetch(listing, fetching(), keeper_.current(), {});
       log_.warning("{}, which SCR would restart from, could not be imported: a restart uses {}",
@@ -94,7 +94,7 @@ class Import {
   Keeper& keeper_;
   const ImportAs as_;
   const Log& log_;
-  IndexChange& change_;
+  Report& report_;
   ScrIndex index_;
   Dropped dropped_;
 };
@@ -118,8 +118,8 @@ std::string note_of_scr(Files& files, const PrefixFolder& folder) {
 }
 
 Status import_from_scr(Communicator& alone, const Site& site, const Settings& settings,
-                       const Log& log, IndexChange& change) {
-  return Import(alone, site, settings, log, change).run();
+                       const Log& log, Report& report) {
+  return Import(alone, site, settings, log, report).run();
 }
 
 }  // namespace cairn

@@ -11,10 +11,17 @@
 #include "recovery/rebuild_sets.hpp"
 #include "scavenge/publish.hpp"
 #include "scavenge/scavenge.hpp"
-#include "tools/record_json.hpp"
 
 namespace cairn {
 namespace {
+
+struct ScavengedDataset {
+  DatasetInfo info;
+  /// Why it cannot be made whole, set by set, as its records say; none: it can.
+  std::vector<std::string> missing;
+  std::string refused;    ///< why the last rebuild has not published it
+  bool outlived = false;  ///< nothing restarts from it: a newer checkpoint is in the listing
+};
 
 std::string_view state_of(const ScavengedDataset& dataset) {
   if (!dataset.missing.empty()) return "incomplete";
@@ -87,39 +94,30 @@ Result<std::vector<ScavengedDataset>> find(Files& files, const Settings& setting
   return found;
 }
 
+void add(Report& report, const ScavengedDataset& dataset) {
+  const DatasetInfo& info = dataset.info;
+  report.facts["scavenged"].push_back({{"number", info.number},
+                                       {"name", info.name},
+                                       {"uuid", text_of(info.uuid)},
+                                       {"kind", kind_of(info)},
+                                       {"ranks", info.ranks},
+                                       {"state", state_of(dataset)},
+                                       {"text", remedy_of(dataset)},
+                                       {"missing", dataset.missing},
+                                       {"refused", dataset.refused}});
+  report.line("{} of {}: {}: {}", dataset_label(info.number, info.name),
+              count_text(info.ranks, "rank"), state_of(dataset), remedy_of(dataset));
+}
+
 }  // namespace
 
-std::vector<ScavengedDataset> find_scavenged(Files& files, const Settings& settings,
-                                             const Listing& listing, const Log& log) {
-  auto found = find(files, settings, listing, log);
+void report_scavenged(Report& report, Files& files, const Settings& settings,
+                      const Listing& listing, const Log& log) {
+  const auto found = find(files, settings, listing, log);
   if (!found) log.warning("scavenged datasets cannot be listed: {}", found.error().text);
-  return std::move(found).value_or(std::vector<ScavengedDataset>{});
-}
-
-std::string scavenged_text(const std::vector<ScavengedDataset>& datasets) {
-  std::string text = datasets.empty() ? "" : "scavenged, and not published:\n";
-  for (const ScavengedDataset& dataset : datasets) {
-    const std::string name = dataset.info.name.empty() ? "" : " (" + dataset.info.name + ")";
-    text += printable(fmt::format("dataset {}{} of {}: {}: {}", dataset.info.number, name,
-                                  count_text(dataset.info.ranks, "rank"), state_of(dataset),
-                                  remedy_of(dataset))) +
-            "\n";
-  }
-  return text;
-}
-
-nlohmann::ordered_json json_of(const std::vector<ScavengedDataset>& datasets) {
-  auto json = nlohmann::ordered_json::array();
-  for (const ScavengedDataset& dataset : datasets)
-    json.push_back({{"number", dataset.info.number},
-                    {"name", dataset.info.name},
-                    {"uuid", text_of(dataset.info.uuid)},
-                    {"kind", kind_of(dataset.info)},
-                    {"ranks", dataset.info.ranks},
-                    {"state", state_of(dataset)},
-                    {"missing", dataset.missing},
-                    {"refused", dataset.refused}});
-  return json;
+  if (!found || found->empty()) return;
+  report.line("scavenged, and not published:");
+  for (const ScavengedDataset& dataset : *found) add(report, dataset);
 }
 
 }  // namespace cairn

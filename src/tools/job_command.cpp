@@ -1,11 +1,8 @@
 #include "tools/job_command.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include "prefix/last_run_file.hpp"
 #include "recovery/dead_caches.hpp"
-#include "tools/exit_codes.hpp"
-#include "tools/record_json.hpp"
+#include "tools/report.hpp"
 
 namespace cairn {
 namespace {
@@ -44,36 +41,35 @@ Json run_of(const FoundJob& job, Files& files, Clock& clock) {
           {"version", run.version}};
 }
 
-Json json_of_job(const FoundJob& job, const ProcessFacts& process, Files& files, Clock& clock) {
+Report report_of(const FoundJob& job, const ProcessFacts& process, Files& files, Clock& clock) {
   const Settings& settings = job.settings;
   const JobCaches caches = caches_of_job(files, settings);
-  return {{"prefix", settings.prefix},
-          {"job", settings.job_id},
-          {"user", settings.user},
-          {"text", job.text()},
-          {"is_default", job.is_id_default},
-          {"other_job", job.other_job},
-          {"job_of_last_run", job.job_of_last_run},
-          {"trouble", job.trouble},
-          {"this_host", process.host_name},
-          {"stores", stores_of(settings)},
-          {"control_base", settings.control_base},
-          {"caches", caches.used},
-          {"left_caches", caches.left},
-          {"last_run", run_of(job, files, clock)}};
+  Report report;
+  report.facts = {{"prefix", settings.prefix},
+                  {"job", settings.job_id},
+                  {"user", settings.user},
+                  {"text", job.text()},
+                  {"is_default", job.is_id_default},
+                  {"other_job", job.other_job},
+                  {"job_of_last_run", job.job_of_last_run},
+                  {"trouble", job.trouble},
+                  {"this_host", process.host_name},
+                  {"stores", stores_of(settings)},
+                  {"control_base", settings.control_base},
+                  {"caches", caches.used},
+                  {"left_caches", caches.left},
+                  {"last_run", run_of(job, files, clock)}};
+  return report;
 }
 
 }  // namespace
 
 int run_job_command(const JobSettingsSource& source, Files& files, Clock& clock,
                     const ProcessFacts& process, std::ostream& out, const Log& log) {
-  const auto job = find_job(source, files, process, log);
-  if (!job)
-    log.error("{}", job.error().text);
-  else
-    out << text_of_json(json_of_job(*job, process, files, clock));
-  out << std::flush;
-  return job && out ? exit_ok : exit_failure;
+  const auto report = find_job(source, files, process, log).map([&](const FoundJob& job) {
+    return report_of(job, process, files, clock);
+  });
+  return print_report(report, true, out, log);
 }
 
 }  // namespace cairn

@@ -8,14 +8,7 @@
 
 namespace cairn {
 
-/// A line about the whole, then describe_sets().
-std::string layout_table(const Layout& layout);
-
-/// What descriptor_json() gives, and {"unprotected_ranks", "sets": [{"members": [{"rank", "node",
-/// "left"}]}]}; "left" is the rank whose record, and with PARTNER data, the member keeps, null
-/// where it is alone. Where all ranks share the store there are no sets.
-std::string layout_json(const Layout& layout);
-
+/// With json: what report_of_job() and add_sets() give.
 struct LayoutCommand {
   bool json = false;
   PlannedJob job;

@@ -8,6 +8,7 @@
 
 #include "files/posix_files.hpp"
 #include "files/temporary_folder.hpp"
+#include "tools/report_harness.hpp"
 
 namespace cairn {
 namespace {
@@ -35,6 +36,11 @@ class LayoutCommandTest : public ::testing::Test {
   void expect_golden(const std::string& name) {
     ASSERT_EQ(run(), 0) << told_;
     EXPECT_EQ(out_.str(), golden(name)) << "tests/golden/layout/" << name << ".txt";
+    const std::string text = out_.str();
+    command_.json = true;
+    ASSERT_EQ(run(), 0) << told_;
+    expect_same(text, nlohmann::json::parse(out_.str()));
+    command_.json = false;
   }
 
   void expect_error(int exit_code, const std::string& part) {
@@ -132,7 +138,9 @@ TEST_F(LayoutCommandTest, JsonTellsWhoKeepsWhoseRecord) {
   EXPECT_EQ(layout.at("nodes"), 3);
   EXPECT_EQ(layout.at("unprotected_ranks"), 0);
   const auto& members = layout.at("sets").at(0).at("members");
-  EXPECT_EQ(members.at(0), (nlohmann::json{{"rank", 0}, {"node", "n0"}, {"left", 2}}));
+  EXPECT_EQ(members.at(0).at("rank"), 0);
+  EXPECT_EQ(members.at(0).at("node"), "n0");
+  EXPECT_EQ(members.at(0).at("left"), 2);
   EXPECT_EQ(members.at(1).at("left"), 0);
   command_.job.ranks.hosts = "n0";
   ASSERT_EQ(run(), 0);

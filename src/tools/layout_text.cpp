@@ -9,6 +9,8 @@
 namespace cairn {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 std::string describe_use(const CheckpointSettings& checkpoint) {
   return fmt::format("INTERVAL={}{}{}", checkpoint.interval, checkpoint.output ? " OUTPUT=1" : "",
                      checkpoint.bypass ? " BYPASS=1" : "");
@@ -46,18 +48,29 @@ std::string describe_choice(const Layout& layout) {
                      describe_use(chosen), fmt::join(others, ", "));
 }
 
-std::string describe_set(const Encoding& encoding, const std::vector<std::string>& node_of_rank) {
-  std::string text;
-  for (std::size_t index = 0; index < encoding.members.size(); ++index) {
-    const int rank = encoding.members[index];
-    text += fmt::format("  rank {:<4} on {:<12} {}\n", rank,
-                        node_of_rank[static_cast<std::size_t>(rank)],
-                        describe_what_it_keeps(encoding, static_cast<int>(index)));
-  }
-  return text;
+/// With "left", the rank whose record, and with PARTNER data, the member keeps.
+void add_member(Report& report, Json& members, const Encoding& encoding, std::size_t index,
+                const Layout& layout) {
+  const std::size_t size = encoding.members.size();
+  const int rank = encoding.members[index];
+  const std::string& node = layout.node_of_rank[static_cast<std::size_t>(rank)];
+  const std::string keeps = describe_what_it_keeps(encoding, static_cast<int>(index));
+  members.push_back(
+      {{"rank", rank},
+       {"node", node},
+       {"left", size > 1 ? Json(encoding.members[(index + size - 1) % size]) : Json()},
+       {"text", keeps}});
+  report.line("  rank {:<4} on {:<12} {}", rank, node, keeps);
 }
 
-}  // namespace
+void add_set(Report& report, const Encoding& encoding, std::size_t number, const Layout& layout) {
+  const std::string protection = describe_protection(encoding);
+  report.line("set {} of {}, {}", number, layout.sets.size(), protection);
+  Json members = Json::array();
+  for (std::size_t index = 0; index < encoding.members.size(); ++index)
+    add_member(report, members, encoding, index, layout);
+  report.facts["sets"].push_back({{"text", protection}, {"members", std::move(members)}});
+}
 
 std::string describe_job(const Layout& layout) {
   const CheckpointSettings& checkpoint = layout.checkpoint;
@@ -80,20 +93,25 @@ std::string describe_job(const Layout& layout) {
   return job + fmt::format("{}{}\n{}", name_of(checkpoint.scheme), sets, describe_choice(layout));
 }
 
-nlohmann::ordered_json descriptor_json(const Layout& layout) {
+}  // namespace
+
+Report report_of_job(const Layout& layout) {
   const CheckpointSettings& checkpoint = layout.checkpoint;
-  auto others = nlohmann::ordered_json::array();
-  for (const CheckpointSettings& other : layout.others) others.push_back(other.id);
-  return {{"ckpt", checkpoint.id},
-          {"other_ckpts", std::move(others)},
-          {"store", checkpoint.store},
-          {"shared", layout.shared},
-          {"bypass", checkpoint.bypass},
-          {"scheme", name_of(layout.shared ? Scheme::single : checkpoint.scheme)},
-          {"set_size", checkpoint.set_size},
-          {"group", checkpoint.group},
-          {"ranks", layout.node_of_rank.size()},
-          {"nodes", nodes_in(layout)}};
+  Report report;
+  report.text = describe_job(layout);
+  report.facts = {{"ckpt", checkpoint.id},
+                  {"other_ckpts", Json::array()},
+                  {"store", checkpoint.store},
+                  {"shared", layout.shared},
+                  {"bypass", checkpoint.bypass},
+                  {"scheme", name_of(layout.shared ? Scheme::single : checkpoint.scheme)},
+                  {"set_size", checkpoint.set_size},
+                  {"group", checkpoint.group},
+                  {"ranks", layout.node_of_rank.size()},
+                  {"nodes", nodes_in(layout)}};
+  for (const CheckpointSettings& other : layout.others)
+    report.facts["other_ckpts"].push_back(other.id);
+  return report;
 }
 
 std::string describe_protection(const Encoding& encoding) {
@@ -103,32 +121,30 @@ std::string describe_protection(const Encoding& encoding) {
   return encoding.scheme == Scheme::rs ? ranks + fmt::format("({})", encoding.failures) : ranks;
 }
 
-std::string describe_sets(const std::vector<RedundancySet>& sets,
-                          const std::vector<std::string>& node_of_rank,
-                          const CheckpointSettings& checkpoint) {
-  std::string text;
-  for (std::size_t number = 0; number < sets.size(); ++number) {
-    const Encoding encoding = make_encoding(checkpoint, sets[number], 1);
-    text +=
-        fmt::format("set {} of {}, {}\n", number + 1, sets.size(), describe_protection(encoding)) +
-        describe_set(encoding, node_of_rank);
+void add_sets(Report& report, const Layout& layout) {
+  const CheckpointSettings& checkpoint = layout.checkpoint;
+  report.facts["sets"] = Json::array();
+  std::size_t alone = 0;
+  std::size_t without_hop = 0;
+  if (!layout.shared) report.line("");
+  for (std::size_t number = 0; number < layout.sets.size(); ++number) {
+    const Encoding encoding = make_encoding(checkpoint, layout.sets[number], 1);
+    alone += layout.sets[number].size() == 1 ? 1 : 0;
+    without_hop += hop_fell_back(checkpoint, encoding) ? 1 : 0;
+    add_set(report, encoding, number + 1, layout);
   }
-  const auto alone =
-      std::count_if(sets.begin(), sets.end(), [](const auto& set) { return set.size() == 1; });
+  report.facts["unprotected_ranks"] = alone;
+  report.facts["sets_without_hop"] = without_hop;
   if (alone > 0 && checkpoint.scheme != Scheme::single)
-    text += fmt::format(
+    report.line(
         "{} of {} ranks cannot be protected: there is no rank in another failure group to pair "
-        "them with\n",
-        alone, node_of_rank.size());
-  const auto without_hop = std::count_if(sets.begin(), sets.end(), [&](const auto& set) {
-    return hop_fell_back(checkpoint, make_encoding(checkpoint, set, 1));
-  });
+        "them with",
+        alone, layout.node_of_rank.size());
   if (without_hop > 0)
-    text += fmt::format(
+    report.line(
         "in {} of {} sets, a hop of {} would place a copy on its owner or on another copy: the "
-        "next member keeps it instead\n",
-        without_hop, sets.size(), checkpoint.partner_hop);
-  return text;
+        "next member keeps it instead",
+        without_hop, layout.sets.size(), checkpoint.partner_hop);
 }
 
 }  // namespace cairn

@@ -1,31 +1,25 @@
-// Redundancy sets as people read them: what `cairn layout` and `cairn simulate` print and the
-// golden tables pin.
+// Redundancy sets as people and programs read them: what `cairn layout` and `cairn simulate`
+// report.
 #pragma once
-
-#include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
 
 #include "records/set_layout.hpp"
 #include "tools/planned_job.hpp"
+#include "tools/report.hpp"
 
 namespace cairn {
 
 /// A line about the whole: how many ranks and nodes, and the descriptor; one more where there are
-/// other descriptors.
-std::string describe_job(const Layout& layout);
+/// other descriptors. {"ckpt", "other_ckpts", "store", "shared", "bypass", "scheme", "set_size",
+/// "group", "ranks", "nodes"}, the scheme as the job uses it.
+Report report_of_job(const Layout& layout);
 
-/// {"ckpt", "other_ckpts", "store", "shared", "scheme", "set_size", "group", "ranks", "nodes"}, the
-/// scheme as the job uses it.
-nlohmann::ordered_json descriptor_json(const Layout& layout);
+/// Adds a line per set and what each member keeps for whom, under the scheme of the descriptor.
+/// {"sets": [{"text", "members": [{"rank", "node", "left", "text"}]}], "unprotected_ranks",
+/// "sets_without_hop"}; "left" is the rank whose record, and with PARTNER data, the member keeps,
+/// null where it is alone. Where all ranks share the store there are no sets.
+void add_sets(Report& report, const Layout& layout);
 
 /// "4 ranks, RS(2)".
 std::string describe_protection(const Encoding& encoding);
-
-/// A line per set and what each member keeps for whom, under the scheme of the descriptor.
-/// `node_of_rank` are node names, one per rank.
-std::string describe_sets(const std::vector<RedundancySet>& sets,
-                          const std::vector<std::string>& node_of_rank,
-                          const CheckpointSettings& checkpoint);
 
 }  // namespace cairn

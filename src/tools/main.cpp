@@ -2,18 +2,14 @@
 
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <exception>
-#include <iostream>
 #include <optional>
 
 #include "config/options.hpp"
-#include "files/posix_files.hpp"
-#include "tools/as_owner.hpp"
-#include "tools/command_table.hpp"
+#include "tools/arguments.hpp"
 #include "tools/commands_json.hpp"
 #include "tools/config_command.hpp"
 #include "tools/exit_codes.hpp"
@@ -32,33 +28,26 @@
 #include "tools/scavenge_command.hpp"
 #include "tools/simulate_command.hpp"
 
+namespace cairn {
 namespace {
 
-CLI::Option* add_prefix(CLI::App& sub, cairn::JobSettingsSource& source) {
-  return sub
-      .add_option("-p,--prefix", source.prefix, "The prefix directory, in place of SCR_PREFIX")
-      ->type_name("DIR");
-}
-
 void add_config(CLI::App& app, int& exit_code) {
-  auto* sub = app.add_subcommand("config", cairn::summary_of("config"));
-  auto command = std::make_shared<cairn::ConfigCommand>();
+  auto* sub = app.add_subcommand("config", summary_of("config"));
+  auto command = std::make_shared<ConfigCommand>();
   sub->add_option("name", command->names,
                   "Only these settings: SCR_DEBUG; CKPT=0 for all of a line (default: all)")
       ->type_name("SETTING");
   sub->add_flag("--changed", command->only_changed, "Only settings that are not the default");
-  sub->add_flag("--json", command->json, "Print JSON");
+  add_json(*sub, command->json);
   add_prefix(*sub, command->source);
   sub->footer("Exit codes: 0 all settings are good, 1 some are not, 2 wrong usage.");
-  sub->callback([command, &exit_code] {
-    const auto files = cairn::make_posix_files();
-    exit_code = cairn::run_config_command(*command, *files, cairn::current_process(), std::cout,
-                                          cairn::Log(cairn::log_to_stderr));
+  when_called(*sub, exit_code, [command](const Started& here) {
+    return run_config_command(*command, *here.files, here.process, std::cout, here.log);
   });
 }
 
 /// How --nodes are filled, or else --hosts; one of the two must be there.
-void add_ranks(CLI::App& sub, cairn::PlannedRanks& ranks) {
+void add_ranks(CLI::App& sub, PlannedRanks& ranks) {
   auto* where = sub.add_option_group("Ranks", "Where the ranks are");
   auto* nodes = where->add_option("--nodes", ranks.nodes, "Number of nodes: node0, node1, ...")
                     ->type_name("N");
@@ -76,7 +65,7 @@ void add_ranks(CLI::App& sub, cairn::PlannedRanks& ranks) {
       ->needs(nodes);
 }
 
-void add_job(CLI::App& sub, cairn::PlannedJob& job) {
+void add_job(CLI::App& sub, PlannedJob& job) {
   add_ranks(sub, job.ranks);
   sub.add_option("--ckpt", job.ckpt,
                  "Id of the CKPT descriptor (default: the one with the smallest interval that is "
@@ -102,20 +91,18 @@ void add_job(CLI::App& sub, cairn::PlannedJob& job) {
 }
 
 void add_layout(CLI::App& app, int& exit_code) {
-  auto* sub = app.add_subcommand("layout", cairn::summary_of("layout"));
-  auto command = std::make_shared<cairn::LayoutCommand>();
+  auto* sub = app.add_subcommand("layout", summary_of("layout"));
+  auto command = std::make_shared<LayoutCommand>();
   add_job(*sub, command->job);
-  sub->add_flag("--json", command->json, "Print JSON");
-  sub->callback([command, &exit_code] {
-    const auto files = cairn::make_posix_files();
-    exit_code = cairn::run_layout_command(*command, *files, cairn::current_process(), std::cout,
-                                          cairn::Log(cairn::log_to_stderr));
+  add_json(*sub, command->json);
+  when_called(*sub, exit_code, [command](const Started& here) {
+    return run_layout_command(*command, *here.files, here.process, std::cout, here.log);
   });
 }
 
 void add_simulate(CLI::App& app, int& exit_code) {
-  auto* sub = app.add_subcommand("simulate", cairn::summary_of("simulate"));
-  auto command = std::make_shared<cairn::SimulateCommand>();
+  auto* sub = app.add_subcommand("simulate", summary_of("simulate"));
+  auto command = std::make_shared<SimulateCommand>();
   add_job(*sub, command->job);
   sub->add_option("--lose", command->lose,
                   "Names of nodes (n0,n5); 'any K': every choice of K failure groups; 'rate P': "
@@ -127,18 +114,16 @@ void add_simulate(CLI::App& app, int& exit_code) {
          "Seed of the samples, which are drawn where there are too many losses to count (1)")
       ->type_name("N");
   sub->add_option("--samples", command->samples, "Number of samples (100000)")->type_name("N");
-  sub->add_flag("--json", command->json, "Print JSON");
-  sub->callback([command, &exit_code] {
-    const auto files = cairn::make_posix_files();
-    exit_code = cairn::run_simulate_command(*command, *files, cairn::current_process(), std::cout,
-                                            cairn::Log(cairn::log_to_stderr));
+  add_json(*sub, command->json);
+  when_called(*sub, exit_code, [command](const Started& here) {
+    return run_simulate_command(*command, *here.files, here.process, std::cout, here.log);
   });
 }
 
 void add_rebuild(CLI::App& app, int& exit_code) {
-  auto* sub = app.add_subcommand("rebuild", cairn::summary_of("rebuild"));
+  auto* sub = app.add_subcommand("rebuild", summary_of("rebuild"));
   auto folder = std::make_shared<std::string>();
-  auto command = std::make_shared<cairn::PublishCommand>();
+  auto command = std::make_shared<PublishCommand>();
   auto* where =
       sub->add_option("-c,--cache", *folder,
                       "A directory that holds caches (<store>/<user>/cairn.<job>.<id>), or copies, "
@@ -153,34 +138,29 @@ void add_rebuild(CLI::App& app, int& exit_code) {
       ->allow_extra_args(false)
       ->excludes(names)
       ->group("");
-  sub->add_flag("--force", command->force, cairn::force_help)->excludes(where);
-  sub->add_flag("--run-ended", command->run_ended,
-                "Wait only for other jobs; use this only if the last run of the job (SCR_JOB_ID) "
-                "has ended")
+  add_force(*sub, command->force)->excludes(where);
+  sub->add_flag(
+         "--run-ended", command->run_ended,
+         "Wait only for other jobs; use this only if the last run of the job (SCR_JOB_ID) has ended")
       ->excludes(where);
   add_prefix(*sub, command->source);
-  sub->add_flag("--json", command->json, "Print JSON");
+  add_json(*sub, command->json);
   sub->footer(
       "Exit codes: 0 all datasets are whole, 1 some are not, 2 wrong usage, 75 a job or another "
       "scavenge is running: try again later.");
-  sub->callback([folder, command, &exit_code] {
-    const auto files = cairn::make_posix_files();
-    const auto clock = cairn::make_system_clock();
-    const cairn::ProcessFacts process = cairn::current_process();
-    const cairn::Log log(cairn::log_to_stderr);
-    if (folder->empty()) {
-      exit_code = cairn::run_publish_command(*command, *files, *clock, process, std::cout, log);
-      return;
-    }
-    const cairn::RebuildCommand in_caches{cairn::normalise(*folder, process.working_folder),
-                                          command->datasets, command->json};
-    exit_code = cairn::run_rebuild_command(in_caches, *files, *clock, std::cout, log);
+  when_called(*sub, exit_code, [folder, command](const Started& here) {
+    if (folder->empty())
+      return run_publish_command(*command, *here.files, *here.clock, here.process, std::cout,
+                                 here.log);
+    const RebuildCommand in_caches{normalise(*folder, here.process.working_folder),
+                                   command->datasets, command->json};
+    return run_rebuild_command(in_caches, *here.files, *here.clock, std::cout, here.log);
   });
 }
 
 void add_scavenge_node(CLI::App& app, int& exit_code) {
-  auto* sub = app.add_subcommand("scavenge-node", cairn::summary_of("scavenge-node"));
-  auto command = std::make_shared<cairn::ScavengeCommand>();
+  auto* sub = app.add_subcommand("scavenge-node", summary_of("scavenge-node"));
+  auto command = std::make_shared<ScavengeCommand>();
   sub->add_option("--dataset", command->datasets,
                   "The number, name or UUID of a dataset; if not given, all that are not in the "
                   "prefix directory")
@@ -188,48 +168,41 @@ void add_scavenge_node(CLI::App& app, int& exit_code) {
       ->allow_extra_args(false);
   sub->add_flag("--list", command->list, "Copy nothing, list the datasets");
   add_prefix(*sub, command->source);
-  sub->add_flag("--json", command->json, "Print JSON");
+  add_json(*sub, command->json);
   sub->add_flag("--progress", command->progress,
                 "Print regularly how many bytes are copied, each time as a line \". BYTES\"");
   sub->footer(
       "Exit codes: 0 done, 1 failed, 2 wrong usage, 75 a job or another scavenge is running, or "
       "SCR_END_TIME has come: try again; copied data are kept.");
-  sub->callback([command, &exit_code] {
-    const auto files = cairn::make_posix_files();
-    const auto clock = cairn::make_system_clock();
-    command->bar = ::isatty(STDERR_FILENO) == 1;
-    exit_code = cairn::run_scavenge_command(*command, *files, *clock, cairn::current_process(),
-                                            std::cout, cairn::Log(cairn::log_to_stderr));
+  command->bar = ::isatty(STDERR_FILENO) == 1;
+  when_called(*sub, exit_code, [command](const Started& here) {
+    return run_scavenge_command(*command, *here.files, *here.clock, here.process, std::cout,
+                                here.log);
   });
 }
 
 void add_log_events(CLI::App& app, int& exit_code) {
-  auto* sub = app.add_subcommand("log-events", cairn::summary_of("log-events"));
+  auto* sub = app.add_subcommand("log-events", summary_of("log-events"));
   sub->group("");
-  auto source = std::make_shared<cairn::JobSettingsSource>();
+  auto source = std::make_shared<JobSettingsSource>();
   add_prefix(*sub, *source);
-  sub->callback([source, &exit_code] {
-    const auto files = cairn::make_posix_files();
-    const auto clock = cairn::make_system_clock();
-    exit_code = cairn::run_log_events_command(*source, *files, *clock, cairn::current_process(),
-                                              std::cin, cairn::Log(cairn::log_to_stderr));
+  when_called(*sub, exit_code, [source](const Started& here) {
+    return run_log_events_command(*source, *here.files, *here.clock, here.process, std::cin,
+                                  here.log);
   });
 }
 
 void add_job_command(CLI::App& app, int& exit_code) {
-  auto* sub = app.add_subcommand("job", cairn::summary_of("job"));
+  auto* sub = app.add_subcommand("job", summary_of("job"));
   sub->group("");
-  auto source = std::make_shared<cairn::JobSettingsSource>();
+  auto source = std::make_shared<JobSettingsSource>();
   add_prefix(*sub, *source);
-  sub->callback([source, &exit_code] {
-    const auto files = cairn::make_posix_files();
-    const auto clock = cairn::make_system_clock();
-    exit_code = cairn::run_job_command(*source, *files, *clock, cairn::current_process(), std::cout,
-                                       cairn::Log(cairn::log_to_stderr));
+  when_called(*sub, exit_code, [source](const Started& here) {
+    return run_job_command(*source, *here.files, *here.clock, here.process, std::cout, here.log);
   });
 }
 
-void add_halt_conditions(CLI::App& sub, cairn::HaltCommand& command) {
+void add_halt_conditions(CLI::App& sub, HaltCommand& command) {
   sub.add_option("-c,--checkpoints", command.checkpoints, "Stop after N more checkpoints")
       ->type_name("N");
   sub.add_option("-b,--before", command.before,
@@ -255,27 +228,31 @@ void add_halt_conditions(CLI::App& sub, cairn::HaltCommand& command) {
                "Take back the request to stop after the next checkpoint, or --immediate");
 }
 
-void add_halt(CLI::App& app, int& exit_code) {
-  auto* sub = app.add_subcommand("halt", cairn::summary_of("halt"));
-  auto command = std::make_shared<cairn::HaltCommand>();
+/// The jobs of the prefix directories that are named after an option, as in all commands; or, under
+/// SCR's name, that are the arguments.
+void add_halt(CLI::App& app, const std::string& name, int& exit_code) {
+  auto* sub = app.add_subcommand(name, summary_of(name));
+  auto command = std::make_shared<HaltCommand>();
   add_halt_conditions(*sub, *command);
   sub->add_flag("-l,--list", command->list, "Change nothing, show the current requests");
   sub->add_flag("-r,--remove", command->remove, "Take all requests back");
   sub->add_flag("-v,--verbose", command->verbose, "Also name the halt file");
-  sub->add_flag("--json", command->json, "Print JSON");
-  auto* several =
-      sub->add_option(
-             "prefixes", command->prefixes,
-             "Prefix directories of the jobs; default: SCR_PREFIX, else the working directory")
-          ->type_name("DIR");
-  add_prefix(*sub, command->source)->excludes(several);
+  add_json(*sub, command->json);
+  auto* prefix = sub->add_option("-p,--prefix", command->prefixes,
+                                 "The prefix directory, in place of SCR_PREFIX; may be repeated")
+                     ->type_name("DIR")
+                     ->allow_extra_args(false);
+  if (name == "scr-halt") {
+    sub->group("");
+    sub->add_option("prefixes", command->prefixes,
+                    "Prefix directories; default: SCR_PREFIX, else the working directory")
+        ->type_name("DIR")
+        ->excludes(prefix);
+  }
   sub->footer(
       "Exit codes: 0 done, 1 a halt file could not be read or written, 2 wrong usage or value.");
-  sub->callback([command, &exit_code] {
-    const auto files = cairn::make_posix_files();
-    const auto clock = cairn::make_system_clock();
-    exit_code = cairn::run_halt_command(*command, *files, *clock, cairn::current_process(),
-                                        std::cout, cairn::Log(cairn::log_to_stderr));
+  when_called(*sub, exit_code, [command](const Started& here) {
+    return run_halt_command(*command, *here.files, *here.clock, here.process, std::cout, here.log);
   });
 }
 
@@ -289,12 +266,12 @@ bool asks_about_command(const std::vector<std::string>& words) {
 /// What follows "cairn".
 std::vector<std::string> words_of(int argc, char** argv) {
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
-  std::string name = argc > 0 ? cairn::name_of_path(argv[0]) : "";
-  if (!words.empty() && !cairn::words_of_other_name(words.front()).empty()) {
+  std::string name = argc > 0 ? name_of_path(argv[0]) : "";
+  if (!words.empty() && !words_of_other_name(words.front()).empty()) {
     name = words.front();  // cairn scr_srun
     words.erase(words.begin());
   }
-  auto before = cairn::words_of_other_name(name);
+  auto before = words_of_other_name(name);
   if (asks_about_command(words)) before.resize(std::min<std::size_t>(before.size(), 1));
   words.insert(words.begin(), before.begin(), before.end());
   return words;
@@ -310,18 +287,16 @@ bool hand_on(const CLI::App& app, const std::vector<std::string>& words) {
   if (words.empty()) return false;
   const std::string& name = words.front();
   if (is_subcommand(app, name)) return false;
-  const cairn::CommandRow* row = cairn::find_command(name);
-  const std::string program = cairn::find_outside_command(name);
+  const CommandRow* row = find_command(name);
+  const std::string program = find_outside_command(name);
   if (program.empty() && row == nullptr) return false;
   if (program.empty())
-    cairn::log_to_stderr(cairn::Severity::error,
-                         "cairn " + name + ": the program cairn-" + name +
-                             " is not installed; install the Python part of Cairn");
+    log_to_stderr(Severity::error, "cairn " + name + ": the program cairn-" + name +
+                                       " is not installed; install the Python part of Cairn");
   else {
-    cairn::become_outside_command(program, {words.begin() + 1, words.end()});
-    cairn::log_to_stderr(cairn::Severity::error,
-                         program + ": " + std::strerror(errno) +
-                             "; check that its first line names an installed Python 3");
+    become_outside_command(program, {words.begin() + 1, words.end()});
+    log_to_stderr(Severity::error, program + ": " + std::strerror(errno) +
+                                       "; check that its first line names an installed Python 3");
   }
   return true;
 }
@@ -330,10 +305,10 @@ bool hand_on(const CLI::App& app, const std::vector<std::string>& words) {
 std::vector<std::string_view> names_below(const CLI::App& app, bool is_top) {
   std::vector<std::string_view> names;
   if (is_top)
-    for (const cairn::CommandRow& row : cairn::command_table())
-      if (!cairn::is_internal(row)) names.push_back(row.name);
+    for (const CommandRow& row : command_table())
+      if (!is_internal(row)) names.push_back(row.name);
   if (!is_top)
-    for (const CLI::App* one : cairn::subcommands_of(app)) names.push_back(one->get_name());
+    for (const CLI::App* one : subcommands_of(app)) names.push_back(one->get_name());
   return names;
 }
 
@@ -342,13 +317,12 @@ bool refuse_unknown(const CLI::App& app, const std::vector<std::string>& words) 
   const CLI::App* at = &app;
   std::string path = "cairn";
   for (const std::string& word : words) {
-    if (cairn::subcommands_of(*at).empty() || word.starts_with('-')) return false;
+    if (subcommands_of(*at).empty() || word.starts_with('-')) return false;
     if (!is_subcommand(*at, word)) {
-      const std::string nearest(cairn::nearest_name(word, names_below(*at, at == &app)));
+      const std::string nearest(nearest_name(word, names_below(*at, at == &app)));
       const std::string hint = nearest.empty() ? "\"" + path + " --help\" lists all"
                                                : "did you mean \"" + path + " " + nearest + "\"?";
-      cairn::log_to_stderr(cairn::Severity::error,
-                           "there is no command \"" + path + " " + word + "\"; " + hint);
+      log_to_stderr(Severity::error, "there is no command \"" + path + " " + word + "\"; " + hint);
       return true;
     }
     path += " " + word;
@@ -360,9 +334,15 @@ bool refuse_unknown(const CLI::App& app, const std::vector<std::string>& words) 
 /// In the style of all errors, with the way to the help of the command that was meant.
 std::string text_of_wrong_usage(const CLI::App* app, const CLI::Error& error) {
   std::string command = "cairn";
-  for (auto below = app->get_subcommands(); !below.empty(); below = below[0]->get_subcommands())
-    command += " " + below[0]->get_name();
-  return "cairn: error: " + command + ": " + error.what() + "; see \"" + command + " --help\"\n";
+  for (auto below = app->get_subcommands(); !below.empty(); below = app->get_subcommands()) {
+    app = below[0];
+    command += " " + app->get_name();
+  }
+  const bool may_be_prefix = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr &&
+                             app->get_option_no_throw("--prefix") != nullptr;
+  return "cairn: error: " + command + ": " + error.what() +
+         (may_be_prefix ? "; --prefix DIR names a prefix directory" : "") + "; see \"" + command +
+         " --help\"\n";
 }
 
 int parse(CLI::App& app, std::vector<std::string> words) {
@@ -370,19 +350,19 @@ int parse(CLI::App& app, std::vector<std::string> words) {
   try {
     app.parse(words);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? cairn::exit_ok : cairn::exit_usage;
+    return app.exit(error) == 0 ? exit_ok : exit_usage;
   }
-  return cairn::exit_ok;
+  return exit_ok;
 }
 
 /// A result that was not written is a failure.
 int with_output_written(int exit_code) {
   std::cout.flush();
   if (std::cout) return exit_code;
-  cairn::log_to_stderr(cairn::Severity::error,
-                       "the output could not be written; look at where it was to go: its file "
-                       "system may be full");
-  return exit_code == cairn::exit_ok ? cairn::exit_failure : exit_code;
+  log_to_stderr(Severity::error,
+                "the output could not be written; look at where it was to go: its file "
+                "system may be full");
+  return exit_code == exit_ok ? exit_failure : exit_code;
 }
 
 void set_version(CLI::App& app) {
@@ -401,14 +381,14 @@ void add_commands(CLI::App& app, int& exit_code) {
   add_scavenge_node(app, exit_code);
   add_log_events(app, exit_code);
   add_job_command(app, exit_code);
-  add_halt(app, exit_code);
-  cairn::add_explain(app, exit_code);
-  cairn::add_verify(app, exit_code);
-  cairn::add_index(app, exit_code);
-  cairn::add_print(app, exit_code);
-  cairn::add_rbio(app, exit_code);
-  cairn::add_scr_index(app, exit_code);
-  cairn::add_commands_command(app, exit_code);
+  for (const char* name : {"halt", "scr-halt"}) add_halt(app, name, exit_code);
+  add_explain(app, exit_code);
+  add_verify(app, exit_code);
+  add_index(app, exit_code);
+  add_print(app, exit_code);
+  add_rbio(app, exit_code);
+  add_scr_index(app, exit_code);
+  add_commands_command(app, exit_code);
   set_version(app);
 }
 
@@ -426,19 +406,17 @@ std::optional<int> answer_help(std::vector<std::string>& words) {
   if (words.empty() || words.front() != "help") return std::nullopt;
   words.erase(words.begin());
   if (words.size() == 1)
-    if (const auto text = cairn::help_of_topic(words.front())) {
+    if (const auto text = help_of_topic(words.front())) {
       std::cout << *text;
-      return with_output_written(cairn::exit_ok);
+      return with_output_written(exit_ok);
     }
   if (!words.empty()) {
-    const auto stands_for = cairn::words_of_other_name(words.front());
+    const auto stands_for = words_of_other_name(words.front());
     if (!stands_for.empty()) words = {stands_for.front()};
-    if (cairn::find_command(words.front()) == nullptr &&
-        cairn::find_outside_command(words.front()).empty()) {
-      cairn::log_to_stderr(
-          cairn::Severity::error,
-          "there is no command or topic \"" + words.front() + "\"; \"cairn help\" lists all");
-      return cairn::exit_usage;
+    if (find_command(words.front()) == nullptr && find_outside_command(words.front()).empty()) {
+      log_to_stderr(Severity::error, "there is no command or topic \"" + words.front() +
+                                         "\"; \"cairn help\" lists all");
+      return exit_usage;
     }
   }
   words.push_back("--help");
@@ -447,25 +425,26 @@ std::optional<int> answer_help(std::vector<std::string>& words) {
 
 int run(int argc, char** argv) {
   CLI::App app("", "cairn");
-  app.formatter(std::make_shared<cairn::HelpText>());
+  app.formatter(std::make_shared<HelpText>());
   app.failure_message(text_of_wrong_usage);
   app.require_subcommand(1);
-  int exit_code = cairn::exit_ok;
+  int exit_code = exit_ok;
   add_commands(app, exit_code);
   std::vector<std::string> words = words_of(argc, argv);
   if (const auto answered = answer_help(words)) return *answered;
   add_default_action(words);
-  if (hand_on(app, words)) return cairn::exit_failure;
-  if (refuse_unknown(app, words)) return cairn::exit_usage;
+  if (hand_on(app, words)) return exit_failure;
+  if (refuse_unknown(app, words)) return exit_usage;
   const int parsed = parse(app, words);
-  return with_output_written(parsed == cairn::exit_ok ? exit_code : parsed);
+  return with_output_written(parsed == exit_ok ? exit_code : parsed);
 }
 
 }  // namespace
+}  // namespace cairn
 
 int main(int argc, char** argv) {
   try {
-    return run(argc, argv);
+    return cairn::run(argc, argv);
   } catch (const std::exception& error) {  // of the standard library: out of memory and the like
     cairn::log_to_stderr(cairn::Severity::error, error.what());
     return cairn::exit_failure;

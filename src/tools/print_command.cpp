@@ -7,9 +7,7 @@
 #include "records/last_run_record.hpp"
 #include "records/prefix_id.hpp"
 #include "records/wire.hpp"
-#include "tools/exit_codes.hpp"
 #include "tools/print_other.hpp"
-#include "tools/record_json.hpp"
 
 namespace cairn {
 namespace {
@@ -129,29 +127,27 @@ std::string text_of_numbers(const Json& numbers) {
 }
 
 /// A field to a line; what is in a field is further to the right.
-void print_fields(std::ostream& out, const Json& fields, std::size_t indent) {
+void add_fields(Report& report, const Json& fields, std::size_t indent) {
   const std::string margin(indent, ' ');
   for (const auto& [name, value] : fields.items()) {
-    if (is_list_of_numbers(value)) {
-      out << margin << name << ": " << text_of_numbers(value) << "\n";
-    } else if (value.is_structured()) {
-      out << margin << name << ":\n";
-      print_fields(out, value, indent + 2);
+    const bool is_list = is_list_of_numbers(value);
+    if (is_list || !value.is_structured()) {
+      report.line("{}{}: {}", margin, name,
+                  is_list ? text_of_numbers(value) : text_of_value(value));
     } else {
-      out << margin << name << ": " << text_of_value(value) << "\n";
+      report.line("{}{}:", margin, name);
+      add_fields(report, value, indent + 2);
     }
   }
 }
 
-void print_text(std::ostream& out, const Json& all) {
-  for (const Json& record : all["records"]) {
-    out << text_of_value(record["type"]) << " record, version " << record["version"] << ", "
-        << record["bytes"] << " bytes\n";
-    if (record.contains("content"))
-      print_fields(out, record["content"], 2);
-    else
-      out << "  cannot be read: " << text_of_value(record["error"]) << "\n";
-  }
+void add_record(Report& report, const Json& record) {
+  report.line("{} record, version {}, {} bytes", text_of_value(record["type"]),
+              record["version"].dump(), record["bytes"].dump());
+  if (record.contains("content"))
+    add_fields(report, record["content"], 2);
+  else
+    report.line("  cannot be read: {}", text_of_value(record["error"]));
 }
 
 /// All that is whole; `good` becomes false if a record is of a kind or version that is not known.
@@ -173,78 +169,65 @@ Json json_of_records(const Blob& content, std::size_t& lost_bytes, bool& good) {
   return records;
 }
 
-bool print_records(const PrintCommand& command, const Blob& content, std::ostream& out,
-                   const Log& log) {
+Report report_of_records(const std::string& file, const Blob& content) {
   std::size_t lost_bytes = content.size();
-  bool good = true;
-  Json records = json_of_records(content, lost_bytes, good);
-  const bool any = !records.empty();
-  const Json all = {{"file", command.file},
-                    {"bytes", content.size()},
-                    {"records", std::move(records)},
-                    {"lost_bytes", lost_bytes}};
-  if (command.json)
-    out << text_of_json(all);
-  else
-    print_text(out, all);
-  if (!any)
-    log.error(
-        "{} contains no record of Cairn's: cairn print shows records and log.json, and cairn "
-        "status shows run.json",
-        command.file);
+  bool is_known = true;
+  Json records = json_of_records(content, lost_bytes, is_known);
+  Report report;
+  if (!is_known) report.exit_code = exit_failure;
+  for (const Json& record : records) add_record(report, record);
+  if (records.empty())
+    report.add_failure(fail(Code::corrupt,
+                            "{} contains no record of Cairn's: cairn print shows records and "
+                            "log.json, and cairn status shows run.json",
+                            file));
   else if (lost_bytes > 0)
-    log.error("{}: {} of {} bytes belong to no record, or to a damaged one", command.file,
-              lost_bytes, content.size());
-  return good && lost_bytes == 0 && any;
+    report.add_failure(fail(Code::corrupt,
+                            "{}: {} of {} bytes belong to no record, or to a damaged one", file,
+                            lost_bytes, content.size()));
+  report.facts = {{"file", file},
+                  {"bytes", content.size()},
+                  {"records", std::move(records)},
+                  {"lost_bytes", lost_bytes}};
+  return report;
 }
 
-bool print_entries(const PrintCommand& command, std::size_t bytes, const PrintedLog& entries,
-                   std::ostream& out, const Log& log) {
-  if (command.json)
-    out << text_of_json({{"file", command.file},
-                         {"bytes", bytes},
-                         {"entries", entries.entries},
-                         {"lost_bytes", entries.lost_bytes}});
-  else
-    print_log(out, entries);
-  if (entries.lost_bytes > 0)
-    log.error("{}: {} of {} bytes are in lines that are no entries of a log", command.file,
-              entries.lost_bytes, bytes);
-  return entries.lost_bytes == 0;
+Report report_of_log(const std::string& file, std::size_t bytes, const PrintedLog& log) {
+  Report report;
+  report.facts = {
+      {"file", file}, {"bytes", bytes}, {"entries", log.entries}, {"lost_bytes", log.lost_bytes}};
+  add_entries(report, log);
+  if (log.lost_bytes > 0)
+    report.add_failure(fail(Code::corrupt,
+                            "{}: {} of {} bytes are in lines that are no entries of a log", file,
+                            log.lost_bytes, bytes));
+  return report;
 }
 
-void refuse_directory(const std::string& directory, Files& files, const Log& log) {
+tl::unexpected<Error> refuse_directory(const std::string& directory, Files& files) {
   const auto found = printable_files(files, directory);
-  if (!found)
-    log.error("{}", found.error().text);
-  else if (found->empty())
-    log.error("{} is a directory, and no file in it can be printed: name a file", directory);
-  else
-    log.error("{} is a directory; name one of the files in it: {}", directory,
+  if (!found) return tl::unexpected(found.error());
+  if (found->empty())
+    return fail(Code::bad_argument,
+                "{} is a directory, and no file in it can be printed: name a file", directory);
+  return fail(Code::bad_argument, "{} is a directory; name one of the files in it: {}", directory,
               fmt::join(*found, ", "));
 }
 
-bool print_file(const PrintCommand& command, Files& files, std::ostream& out, const Log& log) {
-  const auto content = read_file(files, command.file, largest_printed_file);
-  if (!content) {
-    log.error("{}", content.error().text);
-    return false;
-  }
-  const PrintedLog entries = find_log_entries(*content);
-  return entries.entries.empty() ? print_records(command, *content, out, log)
-                                 : print_entries(command, content->size(), entries, out, log);
+Result<Report> show(const std::string& file, Files& files) {
+  const auto info = files.info(file + "/.");
+  if (info && info->kind == Kind::folder) return refuse_directory(file, files);
+  CAIRN_ASSIGN(const Blob content, read_file(files, file, largest_printed_file));
+  const PrintedLog log = find_log_entries(content);
+  return log.entries.empty() ? report_of_records(file, content)
+                             : report_of_log(file, content.size(), log);
 }
 
 }  // namespace
 
 int run_print_command(const PrintCommand& command, Files& files, std::ostream& out,
                       const Log& log) {
-  const auto info = files.info(command.file + "/.");
-  const bool is_directory = info && info->kind == Kind::folder;
-  if (is_directory) refuse_directory(command.file, files, log);
-  const bool good = !is_directory && print_file(command, files, out, log);
-  out << std::flush;
-  return good && out ? exit_ok : exit_failure;
+  return print_report(show(command.file, files), command.json, out, log);
 }
 
 }  // namespace cairn

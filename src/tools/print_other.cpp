@@ -7,7 +7,6 @@
 
 #include "records/wire.hpp"
 #include "tools/print_command.hpp"
-#include "tools/record_json.hpp"
 
 namespace cairn {
 namespace {
@@ -71,15 +70,15 @@ PrintedLog find_log_entries(Bytes bytes) {
   return log;
 }
 
-void print_log(std::ostream& out, const PrintedLog& log) {
+void add_entries(Report& report, const PrintedLog& log) {
   for (const Json& entry : log.entries) {
     std::string line;
     for (const std::string_view key : shown_first)
       if (entry.contains(key)) line += (line.empty() ? "" : "  ") + field_of(entry, key);
     for (const auto& [key, value] : entry.items())
       if (!is_shown_first(key) && key != not_shown)
-        line += fmt::format("  {}={}", printable(key), field_of(entry, key));
-    out << line << "\n";
+        line += fmt::format("  {}={}", key, field_of(entry, key));
+    report.line("{}", line);
   }
 }
 

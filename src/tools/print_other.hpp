@@ -1,12 +1,8 @@
 // What cairn print shows of files that hold no records: the log, and directories.
 #pragma once
 
-#include <nlohmann/json.hpp>
-#include <ostream>
-#include <string>
-#include <vector>
-
 #include "files/files.hpp"
+#include "tools/report.hpp"
 
 namespace cairn {
 
@@ -19,7 +15,7 @@ struct PrintedLog {
 PrintedLog find_log_entries(Bytes content);
 
 /// An entry to a line: time, host, event, and then the other fields.
-void print_log(std::ostream& out, const PrintedLog& log);
+void add_entries(Report& report, const PrintedLog& log);
 
 /// 0.0013759999999999998 -> "0.001376".
 std::string text_of_number(double number);

@@ -1,14 +1,12 @@
 #include "tools/publish_command.hpp"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "base/count.hpp"
 #include "prefix/event_log.hpp"
 #include "scavenge/publish.hpp"
 #include "tools/as_owner.hpp"
-#include "tools/exit_codes.hpp"
-#include "tools/record_json.hpp"
+#include "tools/report.hpp"
 
 namespace cairn {
 namespace {
@@ -44,9 +42,8 @@ std::string line_of(const SalvagedDataset& dataset) {
       break;
   }
   const Remains& remains = dataset.remains;
-  const std::string name = remains.name.empty() ? "" : fmt::format(" ({})", remains.name);
-  return printable(fmt::format("dataset {}{} of {}: {}", remains.number, name,
-                               count_text(remains.ranks, "rank"), what));
+  return fmt::format("{} of {}: {}", dataset_label(remains.number, remains.name),
+                     count_text(remains.ranks, "rank"), what);
 }
 
 nlohmann::ordered_json json_of(const SalvagedDataset& dataset) {
@@ -128,34 +125,28 @@ Result<std::vector<SalvagedDataset>> salvage_all(const PublishCommand& command, 
   return std::move(salvage.datasets);
 }
 
-void tell(const std::vector<SalvagedDataset>& datasets, const Settings& settings, bool json,
-          std::ostream& out) {
-  if (!json) {
-    for (const SalvagedDataset& dataset : datasets) out << line_of(dataset) << "\n";
-    if (datasets.empty())
-      out << fmt::format("no scavenged dataset in {} has to be rebuilt\n", settings.prefix);
-    return;
+Result<Report> report_of(const PublishCommand& command, Files& files, Clock& clock,
+                         const ProcessFacts& process, const Log& log) {
+  CAIRN_ASSIGN(const FoundJob job, find_job(command.source, files, process, log));
+  CAIRN_ASSIGN(const auto datasets, salvage_all(command, files, clock, job.settings, log));
+  Report report;
+  report.facts = {{"prefix", job.settings.prefix}, {"datasets", nlohmann::ordered_json::array()}};
+  for (const SalvagedDataset& dataset : datasets) {
+    report.facts["datasets"].push_back(json_of(dataset));
+    report.line("{}", line_of(dataset));
   }
-  auto list = nlohmann::ordered_json::array();
-  for (const SalvagedDataset& dataset : datasets) list.push_back(json_of(dataset));
-  out << text_of_json({{"prefix", settings.prefix}, {"datasets", std::move(list)}}) << "\n";
+  if (datasets.empty())
+    report.line("no scavenged dataset in {} has to be rebuilt", job.settings.prefix);
+  if (!std::all_of(datasets.begin(), datasets.end(), is_good)) report.exit_code = exit_failure;
+  return report;
 }
 
 }  // namespace
 
 int run_publish_command(const PublishCommand& command, Files& files, Clock& clock,
                         const ProcessFacts& process, std::ostream& out, const Log& log) {
-  const auto job = find_job(command.source, files, process, log);
-  Result<std::vector<SalvagedDataset>> datasets =
-      job ? salvage_all(command, files, clock, job->settings, log) : tl::unexpected(job.error());
-  if (!datasets) {
-    log.error("{}", datasets.error().text);
-    return datasets.error().code == Code::busy ? exit_try_again : exit_failure;
-  }
-  tell(*datasets, job->settings, command.json, out);
-  out << std::flush;
-  const bool good = std::all_of(datasets->begin(), datasets->end(), is_good);
-  return good && out ? exit_ok : exit_failure;
+  return print_report(report_of(command, files, clock, process, log), command.json, out, log,
+                      {Code::busy, exit_try_again});
 }
 
 }  // namespace cairn

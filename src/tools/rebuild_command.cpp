@@ -1,81 +1,57 @@
 #include "tools/rebuild_command.hpp"
 
-#include <algorithm>
-#include <chrono>
-#include <nlohmann/json.hpp>
+#include <array>
 
 #include "base/count.hpp"
 #include "base/units.hpp"
 #include "recovery/dead_caches.hpp"
 #include "recovery/rebuild_sets.hpp"
-#include "tools/exit_codes.hpp"
+#include "tools/report.hpp"
 
 namespace cairn {
 namespace {
 
 std::string_view name_of(Rebuild::Outcome outcome) {
-  switch (outcome) {
-    case Rebuild::Outcome::whole:
-      return "whole";
-    case Rebuild::Outcome::lost:
-      return "lost";
-    case Rebuild::Outcome::uncommitted:
-      return "uncommitted";
-    case Rebuild::Outcome::newer:
-      return "newer";
-    case Rebuild::Outcome::failed:
-      return "failed";
-  }
-  return "";
+  constexpr std::array<std::string_view, 5> names = {"whole", "lost", "uncommitted", "newer",
+                                                     "failed"};
+  return names.at(static_cast<std::size_t>(outcome));
 }
 
-struct Report {
-  const Remains* remains;
-  Rebuild rebuild;
-  double seconds = 0;
-};
-
-std::string line_of(const Report& report) {
-  const Remains& remains = *report.remains;
-  const std::string name = remains.name.empty() ? "" : fmt::format(" ({})", remains.name);
-  std::string what = describe(report.rebuild.account);
-  switch (report.rebuild.outcome) {
+std::string what_of(const Rebuild& rebuilt) {
+  const std::string account = describe(rebuilt.account);
+  switch (rebuilt.outcome) {
     case Rebuild::Outcome::whole:
-      what = what.empty() ? "whole" : fmt::format("whole now: {}", what);
-      break;
+      return account.empty() ? "whole" : fmt::format("whole now: {}", account);
     case Rebuild::Outcome::lost:
-      what = fmt::format("cannot be rebuilt: {}", report.rebuild.reason);
-      break;
+      return fmt::format("cannot be rebuilt: {}", rebuilt.reason);
     case Rebuild::Outcome::failed:
-      what = fmt::format("could not be rebuilt this time: {}", report.rebuild.reason);
-      break;
+      return fmt::format("could not be rebuilt this time: {}", rebuilt.reason);
     case Rebuild::Outcome::uncommitted:
     case Rebuild::Outcome::newer:
-      what = fmt::format("left alone: {}", report.rebuild.reason);
       break;
   }
-  return fmt::format("dataset {}{} of {}: {}; took {}", remains.number, name,
-                     count_text(remains.ranks, "rank"), what, format_seconds(report.seconds));
+  return fmt::format("left alone: {}", rebuilt.reason);
 }
 
-nlohmann::ordered_json json_of(const Report& report) {
-  const RestoreAccount& account = report.rebuild.account;
+void add(Report& report, const Remains& remains, const Rebuild& rebuilt, double seconds) {
+  const RestoreAccount& account = rebuilt.account;
   std::vector<std::string> folders;
-  for (const RankFolder& folder : report.rebuild.folders) folders.push_back(folder.path);
-  return {
-      {"number", report.remains->number},           {"name", report.remains->name},
-      {"uuid", text_of(report.remains->uuid)},      {"ranks", report.remains->ranks},
-      {"outcome", name_of(report.rebuild.outcome)}, {"reason", report.rebuild.reason},
-      {"rebuilt_ranks", account.rebuilt_ranks},     {"repaired_blocks", account.repaired_blocks},
-      {"repaired_bytes", account.repaired_bytes},   {"folders", folders}};
-}
-
-Report rebuild(Files& files, const Remains& remains, const std::string& spare_root,
-               const Log& log) {
-  const auto begin = std::chrono::steady_clock::now();
-  Rebuild rebuilt = rebuild_remains(files, remains, spare_root, Settings{}, log);
-  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
-  return {&remains, std::move(rebuilt), taken.count()};
+  for (const RankFolder& folder : rebuilt.folders) folders.push_back(folder.path);
+  report.facts["datasets"].push_back({{"number", remains.number},
+                                      {"name", remains.name},
+                                      {"uuid", text_of(remains.uuid)},
+                                      {"ranks", remains.ranks},
+                                      {"outcome", name_of(rebuilt.outcome)},
+                                      {"reason", rebuilt.reason},
+                                      {"rebuilt_ranks", account.rebuilt_ranks},
+                                      {"repaired_blocks", account.repaired_blocks},
+                                      {"repaired_bytes", account.repaired_bytes},
+                                      {"folders", folders}});
+  report.line("{} of {}: {}; took {}", dataset_label(remains.number, remains.name),
+              count_text(remains.ranks, "rank"), what_of(rebuilt), format_seconds(seconds));
+  if (rebuilt.outcome != Rebuild::Outcome::whole &&
+      rebuilt.outcome != Rebuild::Outcome::uncommitted)
+    report.exit_code = exit_failure;
 }
 
 Result<std::vector<Remains>> find_wanted(const RebuildCommand& command, Files& files,
@@ -97,48 +73,31 @@ Result<std::vector<Remains>> find_wanted(const RebuildCommand& command, Files& f
               command.folder);
 }
 
-Status rebuild_all(const RebuildCommand& command, Files& files, const Log& log,
-                   const std::vector<Remains>& wanted, std::vector<Report>& reports) {
-  const std::string spare_root = command.folder + "/rebuilt";
-  CAIRN_TRY(files.make_folder(spare_root, 0700));
-  for (const Remains& remains : wanted) reports.push_back(rebuild(files, remains, spare_root, log));
-  CAIRN_ASSIGN(const auto made, files.list(spare_root));
-  return made.empty() ? files.remove_folder(spare_root) : Status{};
-}
-
-Status carry_out(const RebuildCommand& command, Files& files, Clock& clock, const Log& log,
-                 std::vector<Remains>& wanted, std::vector<Report>& reports) {
+Status rebuild_all(const RebuildCommand& command, Files& files, Clock& clock, const Log& log,
+                   Report& report) {
   std::vector<std::string> caches;
   CAIRN_TRY(find_caches(files, command.folder, caches, log));
   CAIRN_ASSIGN(const auto locks, lock_caches(files, clock, caches));
-  CAIRN_ASSIGN(wanted, find_wanted(command, files, log, caches));
-  return rebuild_all(command, files, log, wanted, reports);
+  CAIRN_ASSIGN(const auto wanted, find_wanted(command, files, log, caches));
+  const std::string spare_root = command.folder + "/rebuilt";
+  CAIRN_TRY(files.make_folder(spare_root, 0700));
+  for (const Remains& remains : wanted) {
+    const std::int64_t begun_us = clock.steady_us();
+    const Rebuild rebuilt = rebuild_remains(files, remains, spare_root, Settings{}, log);
+    add(report, remains, rebuilt, static_cast<double>(clock.steady_us() - begun_us) * 1e-6);
+  }
+  CAIRN_ASSIGN(const auto made, files.list(spare_root));
+  return made.empty() ? files.remove_folder(spare_root) : Status{};
 }
 
 }  // namespace
 
 int run_rebuild_command(const RebuildCommand& command, Files& files, Clock& clock,
                         std::ostream& out, const Log& log) {
-  std::vector<Remains> wanted;
-  std::vector<Report> reports;
-  const Status done = carry_out(command, files, clock, log, wanted, reports);
-  if (!done) log.error("{}", done.error().text);
-  if (command.json) {
-    auto datasets = nlohmann::ordered_json::array();
-    for (const Report& report : reports) datasets.push_back(json_of(report));
-    const nlohmann::ordered_json all = {{"datasets", std::move(datasets)}};
-    // JSON is UTF-8 and a path need not be.
-    out << all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
-  } else {
-    for (const Report& report : reports) out << line_of(report) << "\n";
-  }
-  out << std::flush;
-  if (!done && done.error().code == Code::busy) return exit_try_again;
-  const bool good = std::all_of(reports.begin(), reports.end(), [](const Report& report) {
-    return report.rebuild.outcome == Rebuild::Outcome::whole ||
-           report.rebuild.outcome == Rebuild::Outcome::uncommitted;
-  });
-  return done && good && out ? exit_ok : exit_failure;
+  Report report;
+  report.facts["datasets"] = nlohmann::ordered_json::array();
+  report.add_failure(rebuild_all(command, files, clock, log, report));
+  return print_report(report, command.json, out, log, {Code::busy, exit_try_again});
 }
 
 }  // namespace cairn

@@ -36,13 +36,10 @@ class Forecaster {
     while (true) {
       const RestartDecision decision = decide_restart(now_, settings_, attempts_);
       if (decision.is_last()) return end_with(decision);
-      RestartAttempt attempt{decision.step, decision.dataset, {}, {}};
-      if (const std::string trouble = look_at(decision); !trouble.empty()) {
-        attempt.code = Code::lost;
-        attempt.trouble = {trouble, decision.step == RestartStep::offer_copy || !has_prefix()};
-      } else if (is_taken(decision)) {
-        return result_;
-      }
+      RestartAttempt attempt{decision.step, decision.dataset, {}, look_at(decision)};
+      if (attempt.trouble.text.empty() && is_taken(decision)) return result_;
+      if (!attempt.trouble.text.empty())
+        attempt.code = attempt.trouble.may_pass ? Code::io : Code::lost;
       attempts_.push_back(std::move(attempt));
     }
   }
@@ -73,8 +70,8 @@ class Forecaster {
         add(flush.plan.info, "the next run ends its flush first");
   }
 
-  /// What is wrong; empty if the step would succeed.
-  std::string look_at(const RestartDecision& decision) {
+  /// What is wrong; without a text if the step would succeed.
+  Trouble look_at(const RestartDecision& decision) {
     switch (decision.step) {
       case RestartStep::import_first:
         return import(*find_in(now_.scr.unknown, decision.dataset));
@@ -92,17 +89,17 @@ class Forecaster {
                          [&](const auto& dataset) { return dataset.info.uuid == uuid; });
   }
 
-  std::string look_at_files(const DatasetRecord& record) {
+  Trouble look_at_files(const DatasetRecord& record) {
     if (arrives_.contains(record.info.uuid)) return {};
-    const std::vector<std::string> troubles = look_(record);
-    if (troubles.empty()) return {};
+    const FilesTrouble found = look_(record);
+    if (found.lines.empty()) return {};
     result_.failed.push_back(record.label());
-    return troubles.front();
+    return {found.lines.front(), found.may_pass};
   }
 
-  std::string import(const DatasetRecord record) {
-    if (std::string trouble = look_at_files(record); !trouble.empty())
-      return fmt::format("{} cannot be imported: {}", record.label(), trouble);
+  Trouble import(const DatasetRecord record) {
+    if (const Trouble found = look_at_files(record); !found.text.empty())
+      return {fmt::format("{} cannot be imported: {}", record.label(), found.text), found.may_pass};
     const std::string current = now_.current;
     const bool is_newest =
         now_.listing.empty() || now_.listing.front().info.uuid < record.info.uuid;
@@ -115,13 +112,13 @@ class Forecaster {
 
   /// Nothing is rebuilt then: all parts are needed. Where one is damaged the copy fails, and the
   /// run goes on without.
-  std::string offer_copy(CachedDataset& dataset) {
+  Trouble offer_copy(CachedDataset& dataset) {
     const auto found =
         std::find_if(facts_.cached.begin(), facts_.cached.end(),
                      [&](const CachedFacts& one) { return one.remains.uuid == dataset.info.uuid; });
-    if (!has_prefix()) return facts_.prefix.trouble;
+    if (!has_prefix()) return {facts_.prefix.trouble, true};
     if (found == facts_.cached.end() || !found->state.absent.empty())
-      return "not all of its parts are here";
+      return {"not all of its parts are here", true};
     dataset.state = CacheState::offered;
     if (found->state.is_whole()) return {};
     dataset.state = CacheState::left_alone;
@@ -132,8 +129,8 @@ class Forecaster {
     return {};
   }
 
-  std::string copy(CachedDataset& dataset) {
-    if (!has_prefix()) return facts_.prefix.trouble;
+  Trouble copy(CachedDataset& dataset) {
+    if (!has_prefix()) return {facts_.prefix.trouble, true};
     add(dataset.info, "it is copied from the caches to the prefix directory first");
     dataset.there = PrefixState::settled;
     return {};

@@ -22,8 +22,12 @@ struct Forecast {
   std::vector<std::string> failed;  ///< labels of those that are tried in vain
 };
 
-/// What is wrong with the files of a dataset in the prefix directory; empty if nothing is seen.
-using LookAtFiles = std::function<std::vector<std::string>(const DatasetRecord&)>;
+/// What is wrong with the files of a dataset in the prefix directory, as far as it is seen.
+struct FilesTrouble {
+  std::vector<std::string> lines;
+  bool may_pass = false;  ///< the files cannot be read now: a later look may find them whole
+};
+using LookAtFiles = std::function<FilesTrouble(const DatasetRecord&)>;
 /// How many of them have another time of change than was recorded.
 using CountChanged = std::function<std::size_t(const DatasetRecord&)>;
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <iostream>
-#include <nlohmann/json.hpp>
 
 #include "base/count.hpp"
 #include "base/units.hpp"
@@ -12,9 +11,8 @@
 #include "prefix/event_log.hpp"
 #include "recovery/dead_caches.hpp"
 #include "scavenge/scavenge.hpp"
-#include "tools/exit_codes.hpp"
 #include "tools/progress_bar.hpp"
-#include "tools/record_json.hpp"
+#include "tools/report.hpp"
 
 namespace cairn {
 namespace {
@@ -60,7 +58,7 @@ class ScavengeNode {
         out_(out),
         log_(log) {}
 
-  Status run() {
+  Result<Report> run() {
     const std::string& node = settings_.node_name;
     if (node.find('/') != std::string::npos || node.starts_with("."))
       return fail(Code::bad_setting, "SCR_NODE_NAME is {}: it cannot be the name of a directory",
@@ -82,10 +80,14 @@ class ScavengeNode {
       return !is_wanted(command_.datasets, holding.info.uuid, holding.info.number,
                         holding.info.name);
     });
-    CAIRN_TRY(command_.list ? list(holdings, caches)
-                            : save(std::move(holdings), caches.unreadable));
-    CAIRN_TRY(check_all_seen(caches));
-    return holds_nothing ? check_job_known() : Status{};
+    Report report;
+    if (command_.list)
+      list(report, holdings, caches);
+    else
+      CAIRN_TRY(save(report, std::move(holdings), caches.unreadable));
+    const Status is_complete = check_all_seen(caches);
+    report.add_failure(is_complete && holds_nothing ? check_job_known() : is_complete);
+    return report;
   }
 
  private:
@@ -169,38 +171,28 @@ class ScavengeNode {
     return shared;
   }
 
-  Status list(const std::vector<Holding>& holdings, const JobCaches& caches) {
-    if (command_.json) {
-      Json datasets = Json::array();
-      for (const Holding& holding : holdings)
-        datasets.push_back(described(holding, is_shared(holding)));
-      out_ << text_of_json({{"node", settings_.node_name},
-                            {"datasets", std::move(datasets)},
-                            {"unreadable", caches.unreadable},
-                            {"left", caches.left}})
-           << "\n";
-      return {};
+  void list(Report& report, const std::vector<Holding>& holdings, const JobCaches& caches) const {
+    report.facts = {{"node", settings_.node_name},
+                    {"datasets", Json::array()},
+                    {"unreadable", caches.unreadable},
+                    {"left", caches.left}};
+    for (const Holding& holding : holdings) {
+      report.facts["datasets"].push_back(described(holding, is_shared(holding)));
+      report.line("{}: {} of {}, {}{}", dataset_label(holding.info.number, holding.info.name),
+                  holding.ranks().size(), count_text(holding.info.ranks, "rank"),
+                  format_bytes(holding.bytes),
+                  holding.in_prefix ? "; in the prefix directory" : "");
     }
-    for (const Holding& holding : holdings)
-      out_ << printable(fmt::format("dataset {} ({}): {} of {}, {}{}", holding.info.number,
-                                    holding.info.name, holding.ranks().size(),
-                                    count_text(holding.info.ranks, "rank"),
-                                    format_bytes(holding.bytes),
-                                    holding.in_prefix ? "; in the prefix directory" : ""))
-           << "\n";
-    if (holdings.empty()) out_ << nothing_here() << "\n";
-    return {};
+    if (holdings.empty()) report.line("{}", nothing_here());
   }
 
-  Status save(std::vector<Holding> holdings, std::vector<std::string>& unreadable) {
+  Status save(Report& report, std::vector<Holding> holdings, std::vector<std::string>& unreadable) {
     if (command_.datasets.empty())
       std::erase_if(holdings,
                     [](const Holding& holding) { return holding.in_prefix || holding.outlived; });
     if (holdings.empty()) {
-      if (command_.json)
-        tell({}, {}, 0, unreadable);
-      else
-        out_ << nothing_here() << " that the prefix directory lacks\n";
+      report.line("{} that the prefix directory lacks", nothing_here());
+      add_facts(report, holdings, {}, unreadable);
       return {};
     }
     std::stable_sort(holdings.begin(), holdings.end(), comes_first);
@@ -222,7 +214,11 @@ class ScavengeNode {
     lines.end(saved->bytes);
     log_transfer(holdings, *saved, bar.seconds());
     if (!saved->unreadable.empty()) unreadable.push_back(saved->unreadable);
-    tell(holdings, *saved, bar.seconds(), unreadable);
+    add_facts(report, holdings, *saved, unreadable);
+    report.line("{}: {} of {} saved below {}, {} of it now; took {}", settings_.node_name,
+                format_bytes(saved->bytes), count_text(holdings.size(), "dataset"),
+                folder_.scavenged(settings_.node_name), format_bytes(saved->saved_bytes),
+                format_seconds(bar.seconds()));
     return {};
   }
 
@@ -235,24 +231,16 @@ class ScavengeNode {
                saved.saved_bytes, saved.files);
   }
 
-  void tell(const std::vector<Holding>& holdings, const ScavengeAccount& saved, double seconds,
-            const std::vector<std::string>& unreadable) {
-    if (command_.json) {
-      Json datasets = Json::array();
-      for (const Holding& holding : holdings) datasets.push_back(json_of(holding));
-      out_ << text_of_json({{"node", settings_.node_name},
-                            {"datasets", std::move(datasets)},
-                            {"bytes", saved.bytes},
-                            {"saved_bytes", saved.saved_bytes},
-                            {"bad_blocks", saved.bad_blocks},
-                            {"unreadable", unreadable}})
-           << "\n";
-      return;
-    }
-    out_ << fmt::format("{}: {} of {} saved below {}, {} of it now; took {}\n", settings_.node_name,
-                        format_bytes(saved.bytes), count_text(holdings.size(), "dataset"),
-                        folder_.scavenged(settings_.node_name), format_bytes(saved.saved_bytes),
-                        format_seconds(seconds));
+  void add_facts(Report& report, const std::vector<Holding>& holdings, const ScavengeAccount& saved,
+                 const std::vector<std::string>& unreadable) const {
+    report.facts = {{"node", settings_.node_name},
+                    {"datasets", Json::array()},
+                    {"below", folder_.scavenged(settings_.node_name)},
+                    {"bytes", saved.bytes},
+                    {"saved_bytes", saved.saved_bytes},
+                    {"bad_blocks", saved.bad_blocks},
+                    {"unreadable", unreadable}};
+    for (const Holding& holding : holdings) report.facts["datasets"].push_back(json_of(holding));
   }
 
   const ScavengeCommand& command_;
@@ -269,13 +257,11 @@ class ScavengeNode {
 
 int run_scavenge_command(const ScavengeCommand& command, Files& files, Clock& clock,
                          const ProcessFacts& process, std::ostream& out, const Log& log) {
-  const auto job = find_job(command.source, files, process, log);
-  Status done = job ? ScavengeNode(command, files, clock, *job, out, log).run()
-                    : Status(tl::unexpected(job.error()));
-  out << std::flush;
-  if (!done) log.error("{}", done.error().text);
-  if (!done && done.error().code == Code::busy) return exit_try_again;
-  return done && out ? exit_ok : exit_failure;
+  const auto report =
+      find_job(command.source, files, process, log).and_then([&](const FoundJob& job) {
+        return ScavengeNode(command, files, clock, job, out, log).run();
+      });
+  return print_report(report, command.json, out, log, {Code::busy, exit_try_again});
 }
 
 }  // namespace cairn

@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <utility>
 
-#include "tools/exit_codes.hpp"
 #include "tools/layout_text.hpp"
+#include "tools/report.hpp"
 
 namespace cairn {
 namespace {
@@ -81,12 +80,6 @@ Json hits_json(const std::vector<HitSet>& hits) {
   return sets;
 }
 
-/// What both ways to ask lead to.
-struct Answer {
-  std::string text;
-  Json json;
-};
-
 Result<std::vector<int>> find_nodes(const FailureGroups& nodes, const NamedLoss& names) {
   std::vector<int> found;
   for (const std::string& name : names) {
@@ -102,17 +95,16 @@ Result<std::vector<int>> find_nodes(const FailureGroups& nodes, const NamedLoss&
   return found;
 }
 
-Result<Answer> answer(const SimulateCommand&, const Layout& layout, const NamedLoss& loss) {
+Status answer(Report& report, const SimulateCommand&, const Layout& layout, const NamedLoss& loss) {
   CAIRN_ASSIGN(const FailureGroups nodes, failure_groups_of(layout, "NODE"));
   CAIRN_ASSIGN(const std::vector<int> lost, find_nodes(nodes, loss));
   const std::vector<HitSet> hits = hit_sets(layout, nodes, lost);
   const bool survived =
       std::all_of(hits.begin(), hits.end(), [](const HitSet& hit) { return hit.rebuilt; });
-  std::string text =
-      fmt::format("lose {}: {}\n", fmt::join(loss, ", "), survived ? "survived" : "not survived");
-  for (const HitSet& hit : hits) text += describe_hit(hit, layout);
-  return Answer{std::move(text),
-                {{"lost", loss}, {"survived", survived}, {"sets", hits_json(hits)}}};
+  report.line("lose {}: {}", fmt::join(loss, ", "), survived ? "survived" : "not survived");
+  for (const HitSet& hit : hits) report.text += describe_hit(hit, layout);
+  report.facts.update({{"lost", loss}, {"survived", survived}, {"sets", hits_json(hits)}});
+  return {};
 }
 
 std::string describe_example(const std::vector<std::string>& names, const Layout& layout,
@@ -168,45 +160,37 @@ Status check_number(const LossModel& model, const FailureGroups& groups) {
               groups.names.size(), groups.kind);
 }
 
-Result<Answer> answer(const SimulateCommand& command, const Layout& layout,
-                      const RandomLoss& loss) {
+Status answer(Report& report, const SimulateCommand& command, const Layout& layout,
+              const RandomLoss& loss) {
   CAIRN_ASSIGN(const FailureGroups groups, failure_groups_of(layout, loss.group));
   CAIRN_TRY(check_number(loss.model, groups));
   const Losses losses(layout.sets, layout.checkpoint, groups.group_of_rank);
   const auto counted = losses.count(loss.model);
   const Survival survival =
       counted ? *counted : losses.estimate(loss.model, command.seed, command.samples);
-
-  Answer answer;
-  answer.text = describe_model(loss.model, groups) + ": " +
-                describe_survival(survival, loss.model, counted.has_value());
-  answer.json = survival_json(survival, loss.model, counted.has_value());
-  answer.json["failure_groups"] = {{"kind", groups.kind}, {"number", groups.names.size()}};
-  answer.json["example"] = nullptr;
-  if (survival.example.empty()) return answer;
+  report.text += describe_model(loss.model, groups) + ": " +
+                 describe_survival(survival, loss.model, counted.has_value());
+  report.facts.update(survival_json(survival, loss.model, counted.has_value()));
+  report.facts["failure_groups"] = {{"kind", groups.kind}, {"number", groups.names.size()}};
+  report.facts["example"] = nullptr;
+  if (survival.example.empty()) return {};
   const std::vector<std::string> names = names_of(groups, survival.example);
   std::vector<HitSet> broken = hit_sets(layout, groups, survival.example);
-  broken.erase(
-      std::remove_if(broken.begin(), broken.end(), [](const auto& h) { return h.rebuilt; }),
-      broken.end());
-  answer.text += describe_example(names, layout, broken);
-  answer.json["example"] = {{"lost", names}, {"sets", hits_json(broken)}};
-  return answer;
+  std::erase_if(broken, [](const HitSet& hit) { return hit.rebuilt; });
+  report.text += describe_example(names, layout, broken);
+  report.facts["example"] = {{"lost", names}, {"sets", hits_json(broken)}};
+  return {};
 }
 
-Result<std::string> simulate(const SimulateCommand& command, Files& files, ProcessFacts process,
-                             const Log& log) {
+Result<Report> simulate(const SimulateCommand& command, Files& files, ProcessFacts process,
+                        const Log& log) {
   if (command.samples < 1) return fail(Code::bad_argument, "--samples must be 1 or more");
   CAIRN_ASSIGN(const auto loss, read_loss(command.lose));
   CAIRN_ASSIGN(const Layout layout, lay_out(command.job, files, std::move(process), log));
-  CAIRN_ASSIGN(const Answer found,
-               std::visit([&](const auto& l) { return answer(command, layout, l); }, loss));
-  if (!command.json) return describe_job(layout) + found.text;
-  Json json = descriptor_json(layout);
-  json["lose"] = command.lose;
-  json.update(found.json);
-  // JSON is UTF-8 and the name of a node need not be.
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  Report report = report_of_job(layout);
+  report.facts["lose"] = command.lose;
+  CAIRN_TRY(std::visit([&](const auto& l) { return answer(report, command, layout, l); }, loss));
+  return report;
 }
 
 }  // namespace
@@ -231,13 +215,8 @@ Result<std::variant<RandomLoss, NamedLoss>> read_loss(const std::string& text) {
 
 int run_simulate_command(const SimulateCommand& command, Files& files, ProcessFacts process,
                          std::ostream& out, const Log& log) {
-  const auto text = simulate(command, files, std::move(process), log);
-  if (!text) {
-    log.error("{}", text.error().text);
-    return text.error().code == Code::bad_argument ? exit_usage : exit_failure;
-  }
-  out << *text << std::flush;
-  return out ? exit_ok : exit_failure;
+  return print_report(simulate(command, files, std::move(process), log), command.json, out, log,
+                      {Code::bad_argument, exit_usage});
 }
 
 }  // namespace cairn

@@ -1,13 +1,13 @@
 #include "tools/verify_command.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "base/count.hpp"
 #include "base/units.hpp"
 #include "recovery/dead_caches.hpp"
 #include "tools/advice.hpp"
-#include "tools/exit_codes.hpp"
-#include "tools/record_json.hpp"
+#include "tools/report.hpp"
 #include "tools/verify_places.hpp"
 
 namespace cairn {
@@ -40,8 +40,7 @@ std::string what_of(const Verified& found) {
       return std::string("DAMAGED, CANNOT BE REPAIRED from what is visible here") +
              (found.repaired.empty() ? "" : "; but " + found.repaired);
     case Verified::State::replaced:
-      return "REPLACED, CANNOT BE RESTORED: a newer dataset has written files of the same "
-             "names; "
+      return "REPLACED, CANNOT BE RESTORED: a newer dataset has written files of the same names; "
              "cairn index drop removes it from the list";
     case Verified::State::uncommitted:
       return "was not complete when its run ended; a restart removes it";
@@ -53,23 +52,14 @@ std::string what_of(const Verified& found) {
   return "";
 }
 
-void print(std::ostream& out, const Verified& found) {
-  constexpr std::size_t most_lines = 20;
-  const std::string name = found.name.empty() ? "" : fmt::format(" ({})", found.name);
-  out << printable(
-             fmt::format("dataset {}{} in {}: {}", found.number, name, found.place, what_of(found)))
-      << "\n";
-  if (found.state == Verified::State::replaced) return;
-  for (std::size_t i = 0; i < std::min(found.bad.size(), most_lines); ++i)
-    out << "  bad: " << printable(found.bad[i]) << "\n";
-  if (found.bad.size() > most_lines)
-    out << fmt::format("  and {} more; --json shows all\n", found.bad.size() - most_lines);
-  for (const std::string& reason : found.reasons) out << "  because " << printable(reason) << "\n";
+void add(Report& report, const Verified& found) {
+  report.facts["datasets"].push_back(json_of(found));
+  report.line("{} in {}: {}", dataset_label(found.number, found.name), found.place, what_of(found));
+  report.some_lines("  bad: ", found.bad);
+  for (const std::string& reason : found.reasons) report.line("  because {}", reason);
   if (!found.passed_over.empty())
-    out << printable(fmt::format(
-               "  but no restart uses it: {}; cairn index quarantine --lift offers it again",
-               found.passed_over))
-        << "\n";
+    report.line("  but no restart uses it: {}; cairn index quarantine --lift offers it again",
+                found.passed_over);
 }
 
 struct Verification {
@@ -131,49 +121,31 @@ Result<Verification> verify(const VerifyCommand& command, Files& files, Clock& c
   return all;
 }
 
+Report report_of(const Verification& all) {
+  Report report;
+  report.facts = {{"datasets", Json::array()},
+                  {"current_damage", all.current_damage},
+                  {"note", all.found.empty() ? all.nothing : ""}};
+  for (const Verified& one : all.found) add(report, one);
+  if (all.found.empty()) report.line("{}", all.nothing);
+  if (!all.current_damage.empty()) report.line("{}", all.current_damage);
+  report.exit_code = exit_code_of(all);
+  return report;
+}
+
 }  // namespace
 
 std::string_view name_of(Verified::State state) {
-  switch (state) {
-    case Verified::State::good:
-      return "good";
-    case Verified::State::repairable:
-      return "repairable";
-    case Verified::State::repaired:
-      return "repaired";
-    case Verified::State::changed:
-      return "changed";
-    case Verified::State::lost:
-      return "lost";
-    case Verified::State::replaced:
-      return "replaced";
-    case Verified::State::uncommitted:
-      return "uncommitted";
-    case Verified::State::newer:
-      return "newer";
-    case Verified::State::unread:
-      return "unread";
-  }
-  return "";
+  constexpr std::array<std::string_view, 9> names = {"good",        "repairable", "repaired",
+                                                     "changed",     "lost",       "replaced",
+                                                     "uncommitted", "newer",      "unread"};
+  return names.at(static_cast<std::size_t>(state));
 }
 
 int run_verify_command(const VerifyCommand& command, Files& files, Clock& clock,
                        const ProcessFacts& process, std::ostream& out, const Log& log) {
-  const auto all = verify(command, files, clock, process, log);
-  if (!all) log.error("{}", all.error().text);
-  if (command.json) {
-    Json datasets = Json::array();
-    for (const Verified& one : all ? all->found : std::vector<Verified>{})
-      datasets.push_back(json_of(one));
-    out << text_of_json({{"datasets", std::move(datasets)},
-                         {"current_damage", all ? all->current_damage : std::string()}});
-  } else if (all) {
-    for (const Verified& one : all->found) print(out, one);
-    if (all->found.empty()) out << printable(all->nothing) << "\n";
-    if (!all->current_damage.empty()) out << printable(all->current_damage) << "\n";
-  }
-  out << std::flush;
-  return all && out ? exit_code_of(*all) : exit_failure;
+  const auto report = verify(command, files, clock, process, log).map(report_of);
+  return print_report(report, command.json, out, log);
 }
 
 }  // namespace cairn

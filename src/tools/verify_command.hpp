@@ -48,7 +48,7 @@ struct Verified {
   std::vector<std::string> bad;      ///< a line each
   std::vector<std::string> reasons;  ///< why it cannot be repaired
   std::string repaired;              ///< what was done
-  std::string passed_over;           ///< why restarts do not use it, whatever its bytes are
+  std::string passed_over;           ///< why restarts do not use it, although its bytes are good
 };
 
 std::string_view name_of(Verified::State state);

@@ -6,6 +6,7 @@
 #include "prefix/tidy.hpp"
 #include "recovery/dead_caches.hpp"
 #include "recovery/remains.hpp"
+#include "restart/passed_over.hpp"
 #include "tools/as_owner.hpp"
 #include "tools/record_json.hpp"
 #include "tools/verify_places.hpp"
@@ -123,7 +124,7 @@ class PrefixVerifier {
     found.files = account->files;
     found.bytes = account->bytes;
     found.bad = account->troubles;
-    if (found.bad.empty()) found.passed_over = why_passed_over(record);
+    if (found.bad.empty() && record.replaced_by.empty()) found.passed_over = why_marked(record);
     // A newer dataset may have the same bytes by chance: the files are that one's all the same.
     if (found.bad.empty() && !record.replaced_by.empty()) found.state = Verified::State::replaced;
     if (found.bad.empty()) return found;
@@ -134,14 +135,6 @@ class PrefixVerifier {
     judge(record, bad, found);
     bad_[record.info.uuid] = std::move(bad);
     return found;
-  }
-
-  /// Of good bytes: a mark of an earlier time stays until somebody removes it.
-  static std::string why_passed_over(const DatasetRecord& record) {
-    if (record.quarantined) return "it is in quarantine";
-    if (record.failed_us == 0) return "";
-    return fmt::format("it is marked as failed ({}: {})", time_text(record.failed_us),
-                       record.failure);
   }
 
   void judge(const DatasetRecord& record, std::vector<BadRank>& bad, Verified& found) {

@@ -114,8 +114,8 @@ def test_the_table_has_the_options_of_native_commands(cairn: Path) -> None:
             assert shown == [", ".join(option["names"]) + (" " + option["value"]).rstrip() for option in one["options"]]
 
 
-# A command that reports something, and those that only do something or print lines for a shell.
-WITHOUT_JSON = {"run", "report", "log-events", "commands", "job"}
+# Those that report nothing, or only in JSON.
+WITHOUT_JSON = {"log-events", "commands", "job"}
 
 
 @pytest.mark.parametrize("name", [*(set(COMMANDS) - WITHOUT_JSON), "index list", "index show", "rbio list", "rbio show"])

@@ -15,7 +15,7 @@ SECTIONS = ["NAME", "SYNOPSIS", "DESCRIPTION", "EXIT STATUS"]
 RBIO = ["list", "show", "verify", "extract"]
 # A page with options of its own, and the commands that have them.
 INDEX = ["list", "show", "current", "drop", "delete", "add", "import", "build", "quarantine", "id"]
-PAGE_OF = {"cairn-config": [["config"]], "cairn-halt": [["halt"]],
+PAGE_OF = {"cairn-config": [["config"]], "cairn-halt": [["halt"], ["scr_halt"]],
            "cairn-index": [["index", action] for action in INDEX] + [["scr_index"]],
            "cairn-rebuild": [["rebuild"]], "cairn-scavenge-node": [["scavenge-node"]],
            "cairn-print": [["print"]], "cairn-rbio": [["rbio", action] for action in RBIO], "cairn-run": [["run"]], "cairn-status": [["status"]],

@@ -13,13 +13,13 @@ def run(command: Path, *arguments: object, folder: Path) -> Tuple[int, str, str]
     return done.returncode, done.stdout, done.stderr
 
 
-def test_scr_halt_is_cairn_halt(cairn: Path, tmp_path: Path) -> None:
+def test_scr_halt_is_cairn_halt_and_takes_prefix_directories(cairn: Path, tmp_path: Path) -> None:
     scr_halt = cairn.parent / "scr_halt"
     assert scr_halt.resolve() == cairn
     assert run(scr_halt, "-c", 2, tmp_path, folder=tmp_path)[0] == 0
-    by_either = [run(cairn, "halt", "--list", folder=tmp_path),
-                 run(scr_halt, "--list", folder=tmp_path)]
-    assert by_either[0] == by_either[1]
+    by_either = [run(cairn, "halt", "--list", "-p", tmp_path, folder=tmp_path),
+                 run(scr_halt, "--list", tmp_path, folder=tmp_path)]
+    assert by_either[0] == by_either[1] == run(scr_halt, "--list", folder=tmp_path)
     assert "after 2 more checkpoints" in by_either[0][1]
 
 
@@ -103,11 +103,14 @@ def test_a_word_that_is_no_command_is_named(cairn: Path, tmp_path: Path, argumen
 
 def test_halt_takes_the_prefix_as_the_others_do(cairn: Path, tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
-    for arguments in (["-p", "run"], ["--prefix", tmp_path / "run"], ["run"]):
+    (tmp_path / "other").mkdir()
+    for arguments in (["-p", "run"], ["--prefix", tmp_path / "run"], ["-p", "other", "-p", "run"]):
         assert run(cairn, "halt", *arguments, folder=tmp_path)[0] == 0
         assert (tmp_path / "run" / ".cairn" / "halt").exists()
         assert run(cairn, "halt", "--remove", *arguments, folder=tmp_path)[0] == 0
-    assert run(cairn, "halt", "-p", "run", "run", folder=tmp_path)[0] == 2
+    returned, output, told = run(cairn, "halt", "run", folder=tmp_path)
+    assert (returned, output) == (2, "") and "--prefix" in told
+    assert not (tmp_path / "run" / ".cairn" / "halt").exists()
 
 
 def test_scr_index_does_one_thing_at_a_time(cairn: Path, tmp_path: Path) -> None:
@@ -119,7 +122,7 @@ def test_scr_index_does_one_thing_at_a_time(cairn: Path, tmp_path: Path) -> None
 def test_scr_print_is_cairn_print(cairn: Path, tmp_path: Path) -> None:
     scr_print = cairn.parent / "scr_print"
     assert scr_print.resolve() == cairn
-    run(cairn, "halt", "-c", 2, tmp_path, folder=tmp_path)
+    run(cairn, "halt", "-c", 2, folder=tmp_path)
     by_either = [run(scr_print, ".cairn/halt", folder=tmp_path),
                  run(cairn, "print", ".cairn/halt", folder=tmp_path)]
     assert by_either[0] == by_either[1]
@@ -139,7 +142,7 @@ def test_any_other_name_is_cairn(cairn: Path, tmp_path: Path) -> None:
     (["-c"], 2, ["--checkpoints"]),
     (["--list", "--remove"], 2, ["--list", "--remove"]),
     (["--no-such-option"], 2, ["--no-such-option"]),
-    (["/no/such/folder"], 1, ["/no/such/folder", "SCR_PREFIX"]),
+    (["-p", "/no/such/folder"], 1, ["/no/such/folder", "SCR_PREFIX"]),
 ])
 def test_what_is_wrong_is_named(cairn: Path, tmp_path: Path, arguments: List[str], code: int,
                                 words: List[str]) -> None:

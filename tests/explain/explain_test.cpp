@@ -222,7 +222,8 @@ TEST_F(Explain, SettingsThatPassDatasetsOverAreNamed) {
   process_.environment["SCR_FETCH"] = "0";
   ASSERT_EQ(explain(), 0);
   EXPECT_TRUE(shows("FROM SCRATCH")) << out_;
-  EXPECT_TRUE(has(said_of("ckpt.2", "prefix"), "SCR_FETCH=0: no restart takes it")) << out_;
+  EXPECT_TRUE(has(said_of("ckpt.2", "prefix"), "SCR_FETCH=0 is set, so nothing is fetched"))
+      << out_;
 }
 
 TEST_F(Explain, AJobThatIsRunningIsTold) {
@@ -307,7 +308,7 @@ TEST_F(ExplainPrefix, ADamagedFileIsNamedOnceARunHasFailedOnIt) {
   cluster_.lose_all_nodes();
   ASSERT_EQ(explain(), 0);
   const auto failed = said_of("ckpt.4", "prefix");
-  EXPECT_TRUE(has(failed, "it has failed (20")) << out_;
+  EXPECT_TRUE(has(failed, "an earlier restart from it failed (20")) << out_;
   EXPECT_TRUE(has(failed, cluster_.file(4, 5) + " does not match its checksum")) << out_;
   EXPECT_TRUE(has(failed, "cairn verify --repair ckpt.4 --prefix " + prefix())) << out_;
   EXPECT_TRUE(has(failed, "then cairn index quarantine --lift ckpt.4 --prefix " + prefix()))
@@ -381,7 +382,9 @@ TEST_F(ExplainPrefix, VerifySaysOfGoodBytesThatNoRestartUsesThem) {
     ASSERT_TRUE(keeper.update(quarantined));
   });
   EXPECT_EQ(verify_prefix(false, {"ckpt.4"}), exit_ok);
-  EXPECT_TRUE(shows("good: ") && shows("marked as failed") && shows("the disk was full")) << out_;
+  EXPECT_TRUE(shows("good: ") && shows("an earlier restart from it failed (") &&
+              shows("the disk was full"))
+      << out_;
   EXPECT_TRUE(shows("cairn index quarantine --lift")) << out_;
   EXPECT_EQ(verify_prefix(false, {"ckpt.2"}), exit_ok);
   EXPECT_TRUE(shows("no restart uses it: it is in quarantine")) << out_;

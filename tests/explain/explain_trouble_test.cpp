@@ -176,6 +176,31 @@ TEST_F(ExplainFull, ADiskWithoutAByteLeft) {
   expect_forecast(4);
 }
 
+/// The files of the newest checkpoint are there, and may be whole: it is not damaged for that.
+TEST_F(ExplainTrouble, FilesThatCannotBeReadNowAreNotCalledDamaged) {
+  const FileHook fault = [path = cluster_.file(4, 5)](const FileOperation& operation) -> Status {
+    if (operation.path != path) return {};
+    return fail(Code::io, "injected: {} does not answer", operation.path);
+  };
+  explain_under(fault);
+  EXPECT_TRUE(out_.starts_with("a restart with 8 ranks would take dataset 2 (ckpt.2)")) << out_;
+  EXPECT_TRUE(has(said_of("ckpt.4", "prefix"), "cannot be read now: injected")) << out_;
+  EXPECT_FALSE(has(said_of("ckpt.4", "prefix"), "failed")) << out_;
+  run_under(fault, [](JobRank& rank) { EXPECT_EQ(rank.restart(), 2); });
+  cluster_.lose_all_nodes();
+
+  process_.environment["CAIRN_ON_FETCH_FAIL"] = "stop";
+  cluster_.settings.on_fetch_fail = OnFetchFail::stop;
+  const std::string refusal = "there may be a checkpoint to restart from, but ";
+  explain_under(fault);
+  EXPECT_TRUE(out_.starts_with("a restart with 8 ranks would fail: " + refusal)) << out_;
+  run_under(fault, [&](JobRank& rank) {
+    const auto found = rank.session->have_restart();
+    ASSERT_FALSE(found);
+    EXPECT_TRUE(found.error().text.starts_with(refusal)) << found.error().text;
+  });
+}
+
 // --- it is to be deleted, or somebody else's ---
 
 TEST_F(ExplainTrouble, WhatWasDeletedIsNotTakenFromTheCaches) {
@@ -310,7 +335,7 @@ TEST_F(ExplainTrouble, AFileOfAnotherDatasetInThePlaceOfOne) {
   EXPECT_EQ(cluster_.restart(four_nodes()), 2);
   cluster_.lose_all_nodes();
   ASSERT_EQ(explain(), 0);
-  EXPECT_TRUE(has(said_of("ckpt.4", "prefix"), "it has failed (20")) << out_;
+  EXPECT_TRUE(has(said_of("ckpt.4", "prefix"), "an earlier restart from it failed (20")) << out_;
   expect_forecast(2);
 }
 

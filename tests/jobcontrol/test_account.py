@@ -1,12 +1,13 @@
 """The account at the end counts what was lost and saved."""
 
+import json
 import re
 from typing import Any, List, Mapping
 
 import pytest
 
 from cairn import folding
-from cairn.account import Account, Run, account_of_json, lines_of, never_due, no_calls, size_text, time_text
+from cairn.account import Account, Run, account_of_json, lines_of, never_due, no_calls, size_text, summary_of, time_text
 from cairn.job_log import Progress, Transfers
 
 
@@ -82,6 +83,20 @@ def test_a_death_right_after_a_checkpoint_is_no_time_lost() -> None:
         ended_s = 100 + gap_s
         account = account_of(run(1, 0, computing_s=10, newest_s=100, kept_s=90, noticed_s=ended_s, ended_s=ended_s, **DIED))
         assert "\n".join(lines_of(account, Progress(), 300)).count("time lost") == count
+
+
+def test_programs_are_told_what_people_are_told() -> None:
+    account = account_of(*TWICE)
+    account.outcome, account.reason, account.scavenged = "success", "it is done", "step.20 saved"
+    written, flushed, fetched = (Transfers(count, 1024, 1.0) for count in (2, 3, 4))
+    progress = Progress(commits=7, failed=3, restarts=1, newest_name="step.20", written=written, flushed=flushed, fetched=fetched)
+    told = json.loads(json.dumps(summary_of(account, progress, 300, ["", "n1 lives"])))
+    assert (told["outcome"], told["reason"], told["scavenged"], told["advice"]) == ("success", "it is done", "step.20 saved", ["n1 lives"])
+    assert told["checkpoints"] == {"made": 7, "failed": 3, "newest": "step.20", "restarts": 1}
+    assert (told["runs_died"], told["spares_left"], told["unfit"]) == (1, 1, {"n1": "gone"})
+    assert (told["lost_s"], told["saved_s"], told["ended_s"]) == (50, 90, 300)
+    assert [told["moved"][name]["count"] for name in ("to_cache", "to_prefix", "from_prefix")] == [2, 3, 4]
+    assert [run["how"] for run in told["runs"]] == ["signal 9", ""]
 
 
 def test_nodes_with_one_reason_are_one_entry() -> None:

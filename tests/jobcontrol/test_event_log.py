@@ -47,8 +47,12 @@ def test_runs_and_lost_nodes_are_told_in_both_logs(cairn: Path, tmp_path: Path, 
 
 
 def test_each_launch_that_dies_has_its_end(cairn: Path, tmp_path: Path, mpirun: str) -> None:
-    done = shell_job(cairn, tmp_path, mpirun, "exit 7", "--runs", "2", "--no-scavenge", "--spares", "1", "--exclude", "n1")
+    done = shell_job(cairn, tmp_path, mpirun, "exit 7", "--runs", "2", "--no-scavenge", "--spares", "1", "--exclude", "n1",
+                     "--json", str(tmp_path / "account.json"))
     assert done.code == 4, done
+    account = json.loads((tmp_path / "account.json").read_text())
+    assert f"{account['outcome']}: {account['reason']}" in done.told
+    assert [run["how"] for run in account["runs"]] == ["exit 7", "exit 7"]
     assert notes(tmp_path) == ["RUN_START run 1 on 2 nodes: n0,n2", "RUN_END run 1: exit 7",
                                "RUN_START run 2 on 2 nodes: n0,n2 (exit 7)", "RUN_END run 2: exit 7"], \
         "a node that the user leaves out has not failed"

@@ -64,11 +64,11 @@ def test_without_spares_the_job_is_given_up(cairn: Path, tmp_path: Path, first_f
 
 def test_what_the_user_has_halted_is_not_started(cairn: Path, tmp_path: Path, first_flavour: str,
                                                  program_of: Dict[str, str]) -> None:
-    subprocess.run([cairn, "halt", tmp_path], check=True, stdout=subprocess.DEVNULL, timeout=30,
+    subprocess.run([cairn, "halt", "-p", tmp_path], check=True, stdout=subprocess.DEVNULL, timeout=30,
                    env=environment_of())
     done = heat(cairn, tmp_path, first_flavour, program_of, NODES, 4).wait()
     assert done.code == 3 and done.output == "" and "cairn halt --remove" in done.told
-    assert "JOB_HALTED" in subprocess.run([cairn, "halt", "--list", tmp_path], check=True, text=True, timeout=30,
+    assert "JOB_HALTED" in subprocess.run([cairn, "halt", "--list", "-p", tmp_path], check=True, text=True, timeout=30,
                                           stdout=subprocess.PIPE, env=environment_of()).stdout
 
 

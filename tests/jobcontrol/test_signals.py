@@ -21,7 +21,7 @@ WAITS = "touch begun; while [ ! -e over ]; do sleep 0.05; done"
 
 def reason_in(cairn: Path, prefix: Path) -> str:
     """Of the halt file."""
-    told = subprocess.run([cairn, "halt", "--list", "--json", prefix], check=True, text=True, timeout=30,
+    told = subprocess.run([cairn, "halt", "--list", "--json", "-p", prefix], check=True, text=True, timeout=30,
                           stdout=subprocess.PIPE, env=environment_of()).stdout
     return json.loads(told)["prefixes"][0]["reason"] or ""
 
@@ -118,7 +118,7 @@ def test_what_the_user_asks_for_after_a_signal_stays(cairn: Path, tmp_path: Path
     job.until((tmp_path / "begun").exists)
     job.send(signal.SIGTERM)
     job.until(lambda: reason_in(cairn, tmp_path) == "SIGNAL_RECEIVED")
-    subprocess.run([cairn, "halt", tmp_path], check=True, stdout=subprocess.DEVNULL, timeout=30, env=environment_of())
+    subprocess.run([cairn, "halt", "-p", tmp_path], check=True, stdout=subprocess.DEVNULL, timeout=30, env=environment_of())
     (tmp_path / "over").touch()
     assert job.wait().code == 3 and reason_in(cairn, tmp_path) == "JOB_HALTED"
     assert shell_job(cairn, tmp_path, mpirun, "exit 0").code == 3

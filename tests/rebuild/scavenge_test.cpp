@@ -126,7 +126,7 @@ class Scavenge : public testing::Test {
     const auto posix = make_posix_files();
     const auto files = make_hooked_files(*posix, hook);
     return change_index(command, *files, *cluster_.clock, settings_on("n0"), cluster_.log())
-        .map([](const IndexChange&) {});
+        .map([](const auto&) {});
   }
 
   /// As cairn index list.

@@ -1,5 +1,6 @@
 """The page as text: well-formed, by itself, and nobody's names become a part of it."""
 
+import json
 import re
 import subprocess
 from html.parser import HTMLParser
@@ -154,6 +155,20 @@ def test_the_command_writes_what_it_is_asked_for(cairn: Path, tmp_path: Path) ->
     assert str(one) in (tmp_path / "a.html").read_text() and str(two) in (tmp_path / "a.html").read_text()
     assert (tmp_path / "a.prom").read_text().endswith("# EOF\n")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.html", "a.prom", "one", "two"]
+
+
+def test_the_command_prints_json(cairn: Path, tmp_path: Path) -> None:
+    log = eventful().write(tmp_path / "one") / ".cairn" / "log.json"
+    code, output, _ = run(cairn, tmp_path, log, "-p", tmp_path / "gone", "--json", "--metrics", "figures")
+    told = json.loads(output)
+    [history] = [history_of(str(log), read_log(log).entries, 0)]
+    assert (code, told["page"], told["metrics"]) == (1, "report.html", "figures")
+    [job] = told["jobs"]
+    assert job["runs"] == 3 and job["newest"] == history.newest and job["lost_s"] == history.lost_s()
+    assert {name: job["operations"][name]["bad"] for name in job["operations"]} == {name: one.bad for name, one in history.outcomes().items()}
+    assert [one["reason"] for one in job["failures"]] == [one.reason for one in history.failures()] != []
+    assert [Path(one["source"]).name for one in told["unread"]] == ["gone"]
+    assert run(cairn, tmp_path, log, "--json", "-o", "-")[0] == 2
 
 
 def test_a_log_is_taken_once_and_one_that_is_not_there_is_named(cairn: Path, tmp_path: Path) -> None:

@@ -90,6 +90,29 @@ def test_what_is_not_a_long_function_is_passed_over(tmp_path):
     assert house_rules.check_function_lengths(tmp_path) == []
 
 
+def test_a_function_of_the_upper_rooms_is_shorter(tmp_path):
+    longest = house_rules.SHORT_FUNCTION_LINES_MAX
+    write(tmp_path, "src/tools/fits.cpp", function_of(longest))
+    write(tmp_path, "src/tools/a_test.cpp", function_of(longest + 1))
+    write(tmp_path, "src/codec/a.cpp", function_of(longest + 1))
+    assert house_rules.check_function_lengths(tmp_path) == []
+    write(tmp_path, "src/tools/long.cpp", function_of(longest + 1))
+    assert len(house_rules.check_function_lengths(tmp_path)) == 1
+
+
+@pytest.mark.parametrize("branch", [
+    "if (a) b();", "for (;;) b();", "while (a) b();", "case 1: b();", "b(a ? 1 : 2);", "catch (...) {}"])
+def test_a_function_with_too_many_branches_is_caught(tmp_path, branch):
+    def with_branches(count):
+        return "int f(int a) {\n" + f"  {branch} // if\n" * count + "}\n"
+    most = house_rules.BRANCHES_MAX
+    write(tmp_path, "src/tools/fits.cpp", with_branches(most) * 2)
+    write(tmp_path, "src/codec/a.cpp", with_branches(most + 1))
+    assert house_rules.check_branches(tmp_path) == []
+    write(tmp_path, "src/tools/more.cpp", with_branches(most + 1))
+    assert len(house_rules.check_branches(tmp_path)) == 1
+
+
 def class_of(public: int, private: int, name: str = "A") -> str:
     functions = ["  Status f(int a) const;\n", "  int g() { return h(1); }\n"]
     return (f"class {name} final : public B<int> {{\n public:\n"

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import time
 from pathlib import Path
-from typing import Dict, List, Sequence, Tuple
+from typing import Any, Dict, List, Sequence, Tuple
 
 from cairn.command_line import STANDARD_OUTPUT, Parser, report
 from cairn.job_log import NAME, read_log
 from cairn.native import Native, Trouble, check_prefix
 from cairn.reporting import metrics
-from cairn.reporting.history import History, history_of
+from cairn.reporting.history import ENDS, History, history_of
 from cairn.account import count_text
+from cairn.output_file import write
 from cairn.reporting.page import Unread, page_of
 
 
@@ -29,6 +31,7 @@ def parser() -> argparse.ArgumentParser:
         help="A prefix directory, for the log in it; several may be given (with neither: SCR_PREFIX)")
     add("-o", "--output", default="report.html", metavar="FILE", help="The page (report.html); - is the standard output")
     add("--metrics", metavar="FILE", help="Also write figures in OpenMetrics; - is the standard output")
+    add("--json", action="store_true", help="Print JSON")
     return made
 
 
@@ -79,30 +82,33 @@ def existing(prefixes: Sequence[str]) -> Tuple[List[str], List[Unread]]:
     return found, missing
 
 
-def write(name: str, text: str) -> None:
-    """A file is replaced as a whole: a program may be reading the one that was there before."""
-    data, path = text.encode("utf-8", "replace"), Path(name)
-    new = path.with_name(path.name + ".tmp") if path.name else path
-    try:
-        if name == STANDARD_OUTPUT:
-            sys.stdout.buffer.write(data)
-        elif path.exists() and not path.is_file():  # a pipe or /dev/null must stay what it is
-            path.write_bytes(data)
-        else:
-            new.write_bytes(data)
-            new.replace(path)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise Trouble(f"{name}: {error.strerror}; name another file by --output or --metrics") from error
+def facts_of(history: History) -> Dict[str, Any]:
+    """Of one job, for --json."""
+    return {"log": history.source, "runs": len(history.runs), "ends": {end: sum(run.end == end for run in history.runs) for end in ENDS},
+            "newest": history.newest, "newest_s": history.newest_s,
+            "operations": {name: {"good": one.good, "bad": one.bad} for name, one in history.outcomes().items()},
+            "seconds": history.seconds(), "lost_s": history.lost_s(), "damaged_lines": history.damaged,
+            "failures": [one._asdict() for one in history.failures()]}
+
+
+def show(options: argparse.Namespace, histories: Sequence[History], unread: Sequence[Unread]) -> None:
+    """What was written, and of what."""
+    if options.json:
+        print(json.dumps({"page": options.output, "metrics": options.metrics, "jobs": [facts_of(one) for one in histories],
+                          "unread": [one._asdict() for one in unread]}, indent=2))
+        return
+    runs = sum(len(history.runs) for history in histories)
+    where = "standard output" if options.output == STANDARD_OUTPUT else options.output
+    summary = f"{where}: {count_text(runs, 'run')} of {count_text(len(histories), 'job')}"
+    print(summary, file=sys.stderr if STANDARD_OUTPUT in (options.output, options.metrics) else sys.stdout)
 
 
 def main(arguments: Sequence[str], native_path: Path) -> int:
     """The exit code."""
     made = parser()
     options = made.parse_args(list(arguments))
-    if options.output == options.metrics == STANDARD_OUTPUT:
-        made.error("--output and --metrics cannot both be the standard output")
+    if [options.output, options.metrics, STANDARD_OUTPUT if options.json else ""].count(STANDARD_OUTPUT) > 1:
+        made.error("only one of --output, --metrics and --json can be the standard output; give a file")
     try:
         named = prefixes_of(options, native_path)
         prefixes, missing = existing(named)
@@ -120,8 +126,5 @@ def main(arguments: Sequence[str], native_path: Path) -> int:
     except Trouble as trouble:
         report(trouble)
         return 1
-    runs = sum(len(history.runs) for history in histories)
-    where = "standard output" if options.output == STANDARD_OUTPUT else options.output
-    summary = f"{where}: {count_text(runs, 'run')} of {count_text(len(histories), 'job')}"
-    print(summary, file=sys.stderr if STANDARD_OUTPUT in (options.output, options.metrics) else sys.stdout)
+    show(options, histories, missing + unread)
     return 1 if missing else 0

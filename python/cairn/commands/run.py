@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import shlex
@@ -14,18 +15,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NoReturn, Optional, Sequence, Tuple
 
-from cairn.account import Account, count_text, lines_of, never_due, no_calls
+from cairn.account import Account, count_text, lines_of, never_due, no_calls, summary_of
 from cairn.command_line import FAILURE, USAGE, Parser, report
 from cairn.commands.for_scripts import EndTime
 from cairn.commands.scavenge import down_of, settings_on_nodes
 from cairn.event_log import EventLog, Events
 from cairn.heartbeats import PERIOD_S, SHORTEST_SILENCE_S, SILENCE_S
 from cairn.hosts import expand
-from cairn.job_log import JobLog
+from cairn.job_log import JobLog, Progress
 from cairn.launchers import launcher_of
 from cairn.loop import Command, Job, Plan, Stop, Strike
 from cairn.native import OF_THIS_NODE, Native, Trouble, WrongUsage
 from cairn.node_tests import tests_of
+from cairn.output_file import write
 from cairn.policy import Kind, Policy
 from cairn.program_mpi import Mismatch, libraries_of, mismatch
 from cairn.resources import ALL, manager_of
@@ -86,6 +88,7 @@ def parser() -> argparse.ArgumentParser:
         help="Kill a simulated node WHEN seconds after the start, or with checkpoint:K when the K-th checkpoint is made")
     add("--storage", type=Path, metavar="DIR",
         help="Directory for the storage of simulated nodes, which then stays at the end")
+    add("--json", metavar="FILE", help="Also write the account at the end to FILE, as JSON")
     add("command", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     return made
 
@@ -436,9 +439,20 @@ def run(options: argparse.Namespace, native_path: Path) -> int:
                                                  events)
         account.outcome, account.reason = action.kind.name.lower().replace("_", " "), action.reason
         state_file.write(account, alive=False)
-        for line in lines_of(account, work.progress, time.time(), advice_at_end(work, native, strikes)):
-            say(line)
+        show(options.json, account, work.progress, advice_at_end(work, native, strikes))
         return int(action.kind.value)
+
+
+def show(json_file: Optional[str], account: Account, progress: Progress, advice: Sequence[str]) -> None:
+    """The account at the end. The exit code stays that of the job, whether the file can be written or not."""
+    now_s = time.time()
+    for line in lines_of(account, progress, now_s, advice):
+        say(line)
+    try:
+        if json_file:
+            write(json_file, json.dumps(summary_of(account, progress, now_s, advice), indent=2) + "\n")
+    except Trouble as trouble:
+        say(f"the account could not be written: {trouble}")
 
 
 def _name_of(option: str) -> str:

@@ -19,6 +19,7 @@ OPERATIONS = {"checkpoint": ("CHECKPOINT_END", "CHECKPOINT_END"), "output": ("OU
               "flush": ("FLUSH_SUCCESS", "FLUSH_FAIL"), "fetch": ("FETCH_SUCCESS", "FETCH_FAIL"),
               "rebuild": ("REBUILD_SUCCESS", "REBUILD_FAIL"), "restart": ("RESTART_SUCCESS", "RESTART_FAIL"),
               "publish": ("PUBLISH_SUCCESS", "PUBLISH_FAIL")}
+ENDS = ("finished", "halted", "died")  # how a run that is over has ended
 AFTER = ("SCAVENGE", "PUBLISH_SUCCESS", "PUBLISH_FAIL")  # the job has died: no sign of life of the run before
 
 

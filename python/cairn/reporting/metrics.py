@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Callable, Iterable, List, NamedTuple, Sequence, Tuple
 
-from cairn.reporting.history import OPERATIONS, History
+from cairn.reporting.history import ENDS, OPERATIONS, History
 
 Sample = Tuple[Sequence[Tuple[str, str]], float]  # labels beside the log, value
 
@@ -27,7 +27,7 @@ def _by_operation(history: History) -> Iterable[Sample]:
 
 
 def _by_end(history: History) -> Iterable[Sample]:
-    for end in ("finished", "halted", "died"):
+    for end in ENDS:
         yield [("end", end)], sum(run.end == end for run in history.runs)
 
 

@@ -1,0 +1,46 @@
+// What the commands share in reading their command lines.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+
+#include "files/clock.hpp"
+#include "files/posix_files.hpp"
+#include "tools/as_owner.hpp"
+#include "tools/command_table.hpp"
+#include "tools/job_settings.hpp"
+
+namespace cairn {
+
+/// What a command works with where a user has started it.
+struct Started {
+  std::unique_ptr<Files> files = make_posix_files();
+  std::unique_ptr<Clock> clock = make_system_clock();
+  ProcessFacts process = current_process();
+  Log log{log_to_stderr};
+};
+
+/// `run` takes a Started and returns the exit code.
+template <class Run>
+void when_called(CLI::App& sub, int& exit_code, Run run) {
+  sub.callback([run, &exit_code] {
+    const Started here;
+    exit_code = run(here);
+  });
+}
+
+inline CLI::Option* add_prefix(CLI::App& sub, JobSettingsSource& source) {
+  return sub
+      .add_option("-p,--prefix", source.prefix, "The prefix directory, in place of SCR_PREFIX")
+      ->type_name("DIR");
+}
+
+inline void add_json(CLI::App& sub, bool& is_json) {
+  sub.add_flag("--json", is_json, "Print JSON");
+}
+
+inline CLI::Option* add_force(CLI::App& sub, bool& is_forced) {
+  return sub.add_flag("--force", is_forced, force_help);
+}
+
+}  // namespace cairn
