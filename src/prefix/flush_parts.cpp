@@ -12,39 +12,27 @@
 namespace cairn {
 namespace {
 
-/// Which process does which of the cached parts of a dataset.
-struct Shares {
-  std::vector<CachedPart> mine;
-  std::map<int, int> holders;  ///< by rank, of those whose manifest this process writes
-};
-
-/// Which process writes the manifest that has this rank.
-int writer_for(const Deal& deal, int rank) {
-  const auto part = static_cast<std::uint64_t>(rank);
-  return deal.rank_of(part - part % ranks_per_manifest);
-}
-
-/// Collective. Of several processes that have the same part, the first does it.
-Shares share_out(Communicator& comm, const DatasetInfo& dataset,
-                 const std::vector<CachedPart>& cached) {
-  const Deal deal(dataset.ranks, comm.size());
+/// Collective. Which of the cached parts this process is to do: of several that have the same one,
+/// the first. Rank r is asked about parts r, r + size and so on, so that no rank is asked much.
+std::vector<CachedPart> share_out(Communicator& comm, const DatasetInfo& dataset,
+                                  const std::vector<CachedPart>& cached) {
   std::map<int, Encoder> questions;
   for (const CachedPart& part : cached)
     if (part.dataset == dataset.uuid && part.rank >= 0 &&
         static_cast<std::uint32_t>(part.rank) < dataset.ranks)
-      questions[writer_for(deal, part.rank)].u32(static_cast<std::uint32_t>(part.rank));
-  Shares shares;
+      questions[part.rank % comm.size()].u32(static_cast<std::uint32_t>(part.rank));
+  std::set<std::uint32_t> given;
   std::map<int, Encoder> answers;
   exchange_letters(comm, std::move(questions), [&](int peer, Decoder& in) {
-    const std::uint32_t rank = in.u32();
-    if (shares.holders.emplace(static_cast<int>(rank), peer).second) answers[peer].u32(rank);
+    if (const std::uint32_t rank = in.u32(); given.insert(rank).second) answers[peer].u32(rank);
   });
   std::set<int> mine;
   exchange_letters(comm, std::move(answers),
                    [&](int, Decoder& in) { mine.insert(static_cast<int>(in.u32())); });
+  std::vector<CachedPart> parts;
   for (const CachedPart& part : cached)
-    if (part.dataset == dataset.uuid && mine.erase(part.rank) > 0) shares.mine.push_back(part);
-  return shares;
+    if (part.dataset == dataset.uuid && mine.erase(part.rank) > 0) parts.push_back(part);
+  return parts;
 }
 
 /// Collective. Of each part, one process has it in `parts`.
@@ -71,7 +59,7 @@ Result<bool> do_parts(Communicator& comm, const Site& site, const DatasetRecord&
 
 Result<bool> do_cached_parts(Communicator& comm, const Site& site, const DatasetRecord& plan,
                              const std::vector<CachedPart>& cached) {
-  return do_parts(comm, site, plan, share_out(comm, plan.info, cached).mine);
+  return do_parts(comm, site, plan, share_out(comm, plan.info, cached));
 }
 
 Result<Publication::State> publish_alone(const Site& site, const DatasetRecord& plan,
@@ -114,18 +102,16 @@ class CachedParts final : public Staging {
         dataset_(dataset),
         read_(read),
         deal_(dataset.ranks, comm.size()),
-        shares_(share_out(comm, dataset, cached)) {}
+        parts_(share_out(comm, dataset, cached)) {}
 
-  /// That there is a record of every part.
-  Status look(int process) {
-    for (const CachedPart& part : shares_.mine) {
+  /// Collective. That there is a record of every part. The error is local.
+  Status look(Communicator& comm) {
+    const Status whole = find_gap(comm);
+    for (const CachedPart& part : parts_) {
       CAIRN_ASSIGN(RankRecord record, read_(part));
       records_.push_back(outline_of(std::move(record)));
     }
-    for (int rank = 0; rank < static_cast<int>(dataset_.ranks); ++rank)
-      if (writer_for(deal_, rank) == process && !shares_.holders.contains(rank))
-        return fail(Code::lost, "no node of this run has the part of rank {} in its cache", rank);
-    return {};
+    return whole;
   }
 
   /// Collective, after look(). What a survey knows of the dataset is not all: the first process
@@ -144,14 +130,14 @@ class CachedParts final : public Staging {
   Status describe(Communicator& comm, const std::string& folder, Status seen) override {
     std::map<int, const CachedPart*> parts;
     HeldRecords held;
-    for (const CachedPart& part : shares_.mine) {
+    for (const CachedPart& part : parts_) {
       parts[part.rank] = &part;
       held.ranks.insert(part.rank);
     }
     held.seal = [&](int rank) {
       return read_(*parts.at(rank)).map([](const RankRecord& record) { return encode(record); });
     };
-    held.holder_of = [&](int rank) { return shares_.holders.at(rank); };
+    held.holder_of = [&](int rank) { return holders_.at(rank); };
     const Status written = write_manifests(comm, site_.files, folder, deal_, held);
     return agree(comm, seen ? written : seen);
   }
@@ -159,16 +145,36 @@ class CachedParts final : public Staging {
   Result<bool> stage(Communicator& comm, const DatasetRecord& plan,
                      const Status& planned) override {
     CAIRN_TRY(agree(comm, planned));
-    return do_parts(comm, site_, plan, shares_.mine);
+    return do_parts(comm, site_, plan, parts_);
   }
 
  private:
+  /// Which process writes the manifest that has this rank.
+  int writer_for(int rank) const {
+    const auto part = static_cast<std::uint64_t>(rank);
+    return deal_.rank_of(part - part % ranks_per_manifest);
+  }
+
+  Status find_gap(Communicator& comm) {
+    std::map<int, Encoder> letters;
+    for (const CachedPart& part : parts_)
+      letters[writer_for(part.rank)].u32(static_cast<std::uint32_t>(part.rank));
+    exchange_letters(comm, std::move(letters), [&](int peer, Decoder& in) {
+      holders_.emplace(static_cast<int>(in.u32()), peer);
+    });
+    for (int rank = 0; rank < static_cast<int>(dataset_.ranks); ++rank)
+      if (writer_for(rank) == comm.rank() && !holders_.contains(rank))
+        return fail(Code::lost, "no node of this run has the part of rank {} in its cache", rank);
+    return {};
+  }
+
   const Site& site_;
   const DatasetInfo& dataset_;
   const ReadRecord& read_;
   const Deal deal_;
-  const Shares shares_;
-  std::vector<RankRecord> records_;  ///< of the parts that this process does, in outline
+  const std::vector<CachedPart> parts_;  ///< that this process does
+  std::map<int, int> holders_;           ///< by rank, of those whose manifest this process writes
+  std::vector<RankRecord> records_;      ///< of the parts that this process does, in outline
 };
 
 }  // namespace
@@ -176,7 +182,7 @@ class CachedParts final : public Staging {
 Result<DatasetInfo> find_parts(Communicator& comm, const Site& site, const DatasetInfo& dataset,
                                const std::vector<CachedPart>& cached, const ReadRecord& read) {
   CachedParts parts(comm, site, dataset, cached, read);
-  CAIRN_TRY(agree(comm, parts.look(comm.rank())));
+  CAIRN_TRY(agree(comm, parts.look(comm)));
   return parts.share_info(comm);
 }
 
@@ -184,7 +190,7 @@ Result<FlushAccount> flush_parts(Communicator& comm, const Site& site, const Dat
                                  const std::vector<CachedPart>& cached, const ReadRecord& read,
                                  const std::string& job_id) {
   CachedParts parts(comm, site, dataset, cached, read);
-  const Status found = parts.look(comm.rank());
+  const Status found = parts.look(comm);
   const Status single = refuse_double_names(comm, parts.records());
   CAIRN_TRY(agree(comm, found ? single : found));
   CAIRN_TRY(refuse_late_names(comm, site, parts.records()));
