@@ -61,6 +61,7 @@ complete -c cairn -n '__fish_seen_subcommand_from run' -o rc -l run-cmd -x -d 'T
 complete -c cairn -n '__fish_seen_subcommand_from run' -o rs -l restart-cmd -x -d 'The same, for runs that have a checkpoint to restart from; SCR_CKPT_NAME is replaced by its name'
 complete -c cairn -n '__fish_seen_subcommand_from run' -l kill-node -x -d 'Kill a simulated node WHEN seconds after the start, or with checkpoint:K when the K-th checkpoint is made'
 complete -c cairn -n '__fish_seen_subcommand_from run' -l storage -x -a '(__fish_complete_directories)' -d 'Directory for the storage of simulated nodes, which then stays at the end'
+complete -c cairn -n '__fish_seen_subcommand_from run' -l json -r -F -d 'Also write the account at the end to FILE, as JSON'
 complete -c cairn -n '__fish_seen_subcommand_from status' -s h -l help -d 'Show this help'
 complete -c cairn -n '__fish_seen_subcommand_from status' -s V -l version -d 'Show the version'
 complete -c cairn -n '__fish_seen_subcommand_from status' -s p -l prefix -x -a '(__fish_complete_directories)' -d 'The prefix directory, in place of SCR_PREFIX'

@@ -25,14 +25,17 @@ void for_each_message(Span bytes, Each each) {
 
 /// Where this rank's pieces begin in the buffer: as BufferLayout says, without the shares of all.
 std::vector<std::uint64_t> places_of(Communicator& group, const Share& mine) {
-  const std::vector<std::int64_t> bytes(mine.bytes.begin(), mine.bytes.end());
-  const Scan scan = exclusive_scan(group, bytes);
+  const std::size_t fields = mine.bytes.size();
+  std::vector<std::int64_t> numbers(mine.bytes.begin(), mine.bytes.end());
+  // The sum over all is what the writer, whose piece is the first in the buffer, gives.
+  for (const std::uint64_t offset : mine.offsets)
+    numbers.push_back(group.rank() == 0 ? static_cast<std::int64_t>(offset % part_alignment) : 0);
+  const Scan scan = exclusive_scan(group, numbers);
   std::vector<std::uint64_t> places;
   std::uint64_t field_begin = 0;
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    const auto before = static_cast<std::uint64_t>(scan.before[i]);
-    field_begin = place_like(mine.offsets[i] - before, field_begin);
-    places.push_back(field_begin + before);
+  for (std::size_t i = 0; i < fields; ++i) {
+    field_begin = place_like(static_cast<std::uint64_t>(scan.total[fields + i]), field_begin);
+    places.push_back(field_begin + static_cast<std::uint64_t>(scan.before[i]));
     field_begin += static_cast<std::uint64_t>(scan.total[i]);
   }
   return places;

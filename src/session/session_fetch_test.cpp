@@ -93,7 +93,7 @@ TEST_F(SessionFetch, ThatFetchingIsOffIsSaid) {
   flush({1});
   cluster_.settings.fetch = false;
   EXPECT_EQ(restart(), 0);
-  EXPECT_TRUE(cluster_.said("because SCR_FETCH=0")) << cluster_.said();
+  EXPECT_TRUE(cluster_.said("SCR_FETCH=0")) << cluster_.said();
 }
 
 TEST_F(SessionFetch, ARecordThatCannotBeReadIsSaidToBeMissed) {
