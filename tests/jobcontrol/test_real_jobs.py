@@ -78,7 +78,7 @@ def test_a_program_that_does_not_ask_whether_to_stop_is_not_called_halted(
         words: str) -> None:
     """The first example does not. It is asked to stop just before SCR_Init."""
     program = Path(program_of[first_flavour]).with_name("1_first_program")
-    script = f"{cairn} halt . > /dev/null && exec {program}"
+    script = f"{cairn} halt -p . > /dev/null && exec {program}"
     done = Job(cairn, tmp_path, ["--nodes", "1"], [launcher_of(first_flavour), "-n", "1", "sh", "-c", script],
                {"SCR_HALT_EXIT": halt_exit}).wait()
     assert done.code == code and words in done.told and ("step 100" in done.output) == (code == 0), done
