@@ -70,10 +70,9 @@ void import_in_order(Communicator& alone, const Site& site, ScrIndex& index) {
                                        settings, tried)) {
     const ScrDataset& dataset = index.datasets.at(*next);
     expect(tried.insert(dataset.uuid()).second, "nothing is tried twice");
-    Status settled;
-    const auto imported = import_dataset(alone, site, &index, *next, {"node", 1U << 18}, settled);
+    const auto imported = import_dataset(alone, site, &index, *next, {"node", 1U << 18});
     if (!imported) continue;
-    expect(dataset.trouble.empty() && settled, "only what is whole is imported");
+    expect(dataset.trouble.empty() && imported->settled, "only what is whole is imported");
     expect(find_in(site.keeper->listing(), dataset.uuid()) != nullptr, "and it is listed");
   }
 }
