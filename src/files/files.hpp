@@ -133,7 +133,7 @@ class Files {
   virtual Result<std::unique_ptr<File>> open(const std::string& path) = 0;
   /// Opens for reading and writing; must exist.
   virtual Result<std::unique_ptr<File>> open_for_update(const std::string& path) = 0;
-  /// Creates, or empties, a regular file.
+  /// Creates, or empties, a regular file; one that has other names too is replaced by a new one.
   virtual Result<std::unique_ptr<File>> create(const std::string& path, std::uint32_t mode) = 0;
   /// Adds to the end of a regular file, which is created if need be. Several processes of one node
   /// may do so at the same time; nothing is synced.

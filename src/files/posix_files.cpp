@@ -129,8 +129,15 @@ class PosixFiles final : public Files {
   }
 
   Result<std::unique_ptr<File>> create(const std::string& path, std::uint32_t mode) override {
-    // O_TRUNC does nothing to what is no regular file, so refusing that afterwards is soon enough.
-    CAIRN_ASSIGN(OpenFile file, open_regular(path, O_RDWR | O_CREAT | O_TRUNC, "create", mode));
+    CAIRN_ASSIGN(OpenFile file, open_regular(path, O_RDWR | O_CREAT, "create", mode));
+    if (file.status.st_nlink > 1) {
+      CAIRN_TRY(remove_file(path));
+      CAIRN_ASSIGN(OpenFile made, open_regular(path, O_RDWR | O_CREAT | O_EXCL, "create", mode));
+      return make_posix_file(std::move(made), path);
+    }
+    const bool is_empty = file.status.st_size == 0;
+    if (!is_empty && uninterrupted([&] { return ::ftruncate(file.descriptor.number(), 0); }) != 0)
+      return tl::unexpected<Error>(errno_error(errno, "create", path));
     return make_posix_file(std::move(file), path);
   }
 

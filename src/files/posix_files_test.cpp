@@ -89,6 +89,16 @@ TEST_P(PosixFiles, CreateEmptiesAndKeepsItsMode) {
   EXPECT_EQ(files_->info(folder_ / "g")->mode, 0600U);
 }
 
+TEST_P(PosixFiles, CreateLeavesAFileThatHasOtherNamesToThem) {
+  put(folder_ / "saved", "saved");
+  ASSERT_TRUE(files_->link(folder_ / "saved", folder_ / "staged"));
+  const auto file = files_->create(folder_ / "staged", 0600);
+  ASSERT_TRUE(file) << file.error().text;
+  ASSERT_TRUE((*file)->write_at(0, bytes("new")));
+  EXPECT_EQ(get(folder_ / "staged"), "new");
+  EXPECT_EQ(get(folder_ / "saved"), "saved");
+}
+
 TEST_P(PosixFiles, AppendsToWhatIsThere) {
   for (const char* line : {"one\n", "two\n"})
     ASSERT_TRUE(files_->append(folder_ / "log", bytes(line), 0640));

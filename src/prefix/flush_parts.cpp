@@ -72,8 +72,10 @@ Result<Publication::State> publish_alone(const Site& site, const DatasetRecord& 
     whole = whole || (last && *last);
     if (!last) done = tl::unexpected(last.error());
   }
-  // Where the folder is gone, another process has published it, or a later owner has the plan.
-  const bool is_gone = !site.files.info(site.folder.pending(site.epoch, plan.info));
+  // Where the folder is gone, another process has published it, or a later owner has the plan:
+  // publish_once() finds out. Where nobody can say whether it is, the parts decide.
+  const auto pending = site.files.info(site.folder.pending(site.epoch, plan.info));
+  const bool is_gone = !pending && pending.error().code == Code::not_found;
   if (!is_gone) {
     CAIRN_TRY(done);
     if (!whole) return Publication::State::planned;

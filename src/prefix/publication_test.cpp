@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <fstream>
 #include <mutex>
+#include <sstream>
 #include <thread>
 
 #include "prefix/flush_parts.hpp"
@@ -188,6 +190,25 @@ TEST_F(PublicationSteps, ANewTryForgetsTheMarkersOfTheOneBefore) {
 }
 
 /// What the caller hears of as failed is not there.
+/// What was scavenged is staged by links. A run that leaves such a plan half done may copy the same
+/// dataset from its caches.
+TEST_F(PublicationSteps, ACopyDoesNotWriteIntoAFileThatWasStagedByALink) {
+  const std::string saved = base_ / "saved";
+  std::ofstream(saved) << "scavenged";
+  watch_run([&](RankRun& rank) {
+    if (rank.comm.rank() == 0) {
+      fs::create_directories(own_folder(0));
+      fs::create_hard_link(saved, staged(2, 0, 0));
+    }
+    rank.comm.barrier();
+    ASSERT_TRUE(flush_dataset(rank, 2));
+  });
+  std::ostringstream content;
+  content << std::ifstream(saved).rdbuf();
+  EXPECT_EQ(content.str(), "scavenged");
+  EXPECT_EQ(fetch_again(2), "");
+}
+
 TEST_F(PublicationSteps, ARenameThatCannotBeSyncedIsTakenBack) {
   flush_well(1);
   std::atomic<bool> fails = true;
@@ -273,6 +294,25 @@ TEST_F(PublishAlone, WhoeverDoesTheLastPartPublishesAndNobodyBefore) {
     EXPECT_EQ(fetch_again(2), "") << "the next owner gives the files their names";
     EXPECT_EQ(names_of_cairn(), std::vector<std::string>{});
   }
+}
+
+/// An error that may pass is no proof that another process has published it.
+TEST_F(PublishAlone, WhereThePlanCannotBeSeenNowOnlyThePartsCount) {
+  plan_then(2, [&](Site& site, const DatasetRecord& plan) {
+    const std::string pending = site.folder.pending(site.epoch, plan.info);
+    const auto failing =
+        make_hooked_files(site.files, [&](const FileOperation& operation) -> Status {
+          if (operation.name == "info" && operation.path == pending)
+            return fail(Code::io, "cannot inspect {}: stale", pending);
+          return {};
+        });
+    const Site troubled{
+        *failing,           site.clock,  site.folder, site.epoch, site.ranks_on_node,
+        site.copy_metadata, site.limits, site.io,     nullptr};
+    const auto state = publish_alone(troubled, plan, part(2, 0));
+    EXPECT_TRUE(!state || *state == State::planned);
+    EXPECT_FALSE(is_published(2));
+  });
 }
 
 TEST_F(PublishAlone, ProcessesAtTheSameTimePublishItOnce) {

@@ -225,7 +225,11 @@ class MemoryFiles final : public Files {
 
   Result<std::unique_ptr<File>> create(const std::string& path, std::uint32_t mode) override {
     const Turn turn;
-    CAIRN_ASSIGN(const Place place, make_file(path, mode, "create"));
+    CAIRN_ASSIGN(Place place, make_file(path, mode, "create"));
+    if (place.inode->linked && place.volume->count_names(*place.inode) > 1) {
+      place.volume->change_names(*place.parent, {place.name, "", nullptr, {}});
+      place.inode = add(place, Kind::file, mode);
+    }
     place.inode->content.clear();
     return std::make_unique<MemoryFile>(place.volume, place.inode, path, now_, disturbances_,
                                         MemoryFile::Mode::writes);
