@@ -166,21 +166,21 @@ std::vector<bool> HandOver::share(Communicator& group, Segment* of_writer,
   return {};
 }
 
-Segment* HandOver::map(Communicator& group, StepBuffer* buffer,
-                       const std::vector<std::uint64_t>& buffers) {
+OfferedBuffer HandOver::map(Communicator& group, StepBuffer* buffer,
+                            const std::vector<std::uint64_t>& buffers) {
   const Offer offer = bcast_offer(group, buffer, buffers);
   std::erase_if(mapped_, [&](const auto& entry) {
     return std::find(offer.buffers.begin(), offer.buffers.end(), entry.first) ==
            offer.buffers.end();
   });
-  if (offer.id == 0) return nullptr;
+  if (offer.id == 0) return {};
   const bool is_new = !mapped_.contains(offer.id);
   std::unique_ptr<Segment>& mine = mapped_[offer.id];
   if (is_new) {
     std::vector<bool> by = share(group, buffer ? buffer->segment.get() : nullptr, mine);
     if (buffer != nullptr) buffer->is_mapped_by = std::move(by);
   }
-  return buffer != nullptr ? buffer->segment.get() : mine.get();
+  return {true, buffer != nullptr ? buffer->segment.get() : mine.get()};
 }
 
 std::vector<Request> HandOver::bring(Communicator& group, const std::vector<Field>& fields,

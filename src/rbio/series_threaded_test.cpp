@@ -224,6 +224,20 @@ TEST_F(SeriesThreadedTest, AStepThatDoesNotFitOnOneWriterHoldsNoBufferOfAnother)
   });
 }
 
+TEST_F(SeriesThreadedTest, ARankTakesNoBufferForAStepThatItsWriterCannotHold) {
+  Shape shape = shape_of(3, 0);
+  shape.ranks_per_node = 3;
+  shape.options.memory_bytes = 65536;
+  Team(3).run([&](Communicator& comm) {
+    const auto series = open_series(comm, *posix_, directory(), shape);
+    Blob data(30000);  // fits, but not that of all three
+    ASSERT_TRUE(series->add_field({"x", ElementType::uint8, 1}, data.data(), data.size()));
+    EXPECT_EQ(series->begin(comm, 1).error().code, Code::no_space);
+    EXPECT_EQ(series->statistics().peak_buffer_bytes, 0U);
+    EXPECT_TRUE(series->close(comm));
+  });
+}
+
 TEST_F(SeriesThreadedTest, AnErrorComesBackOnceFromTheNextBegin) {
   std::atomic<bool> is_full = false;
   const auto full = make_hooked_files(*posix_, [&](const FileOperation& operation) -> Status {
