@@ -130,8 +130,9 @@ typedef struct rbio_statistics_t {
  *   files=N          files per step, from 1 to the number of groups; 0: one per group (default)
  *   keep=N           after each step, removes all but the N newest steps; 0: keeps all (default)
  *   memory=SIZE      the limit for the buffers of a rank, for instance 512MB or 4GB. A writer has
- *                    buffers for steps of its group, and needs space for one step at least; a rank
- *                    on another node than its writer has buffers for its own data, except in mode
+ *                    buffers for steps of its group, and needs space for one step at least, and up
+ *                    to 4 KiB more per field of which the group has 64 KiB or more; a rank on
+ *                    another node than its writer has buffers for its own data, except in mode
  *                    sync. 0: as much as two steps need (default)
  *   timeout=SECONDS  a step fails if it is not written within this time after its writer has the
  *                    data; also if its data do not arrive from other nodes although all ranks have

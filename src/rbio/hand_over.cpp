@@ -34,9 +34,11 @@ std::vector<std::uint64_t> places_of(Communicator& group, const Share& mine) {
   std::vector<std::uint64_t> places;
   std::uint64_t field_begin = 0;
   for (std::size_t i = 0; i < fields; ++i) {
-    field_begin = place_like(static_cast<std::uint64_t>(scan.total[fields + i]), field_begin);
+    const auto field_bytes = static_cast<std::uint64_t>(scan.total[i]);
+    const auto offset_in_page = static_cast<std::uint64_t>(scan.total[fields + i]);
+    field_begin = begin_of_field(field_begin, offset_in_page, field_bytes);
     places.push_back(field_begin + static_cast<std::uint64_t>(scan.before[i]));
-    field_begin += static_cast<std::uint64_t>(scan.total[i]);
+    field_begin += field_bytes;
   }
   return places;
 }

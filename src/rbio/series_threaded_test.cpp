@@ -205,6 +205,27 @@ TEST_F(SeriesThreadedTest, AStepLargerThanTheLimitIsAnErrorOnAllRanks) {
   });
 }
 
+TEST_F(SeriesThreadedTest, ALimitOfExactlyOneStepOfSmallFieldsIsEnough) {
+  Shape shape = shape_of(3, 0);
+  shape.ranks_per_node = 3;
+  constexpr int fields = 50;
+  constexpr std::uint64_t bytes = 100;
+  shape.options.memory_bytes = 3 * fields * bytes;
+  Team(3).run([&](Communicator& comm) {
+    const auto series = open_series(comm, *posix_, directory(), shape);
+    Blob data(bytes, static_cast<std::byte>(comm.rank()));
+    for (int field = 0; field < fields; ++field)
+      ASSERT_TRUE(series->add_field({fmt::format("f{}", field), ElementType::uint8, 1}, data.data(),
+                                    data.size()));
+    const auto begun = series->begin(comm, 1);
+    ASSERT_TRUE(begun) << begun.error().text;
+    data.assign(bytes, std::byte{9});
+    ASSERT_TRUE(series->restore(comm, 1));
+    EXPECT_EQ(data, Blob(bytes, static_cast<std::byte>(comm.rank())));
+    EXPECT_TRUE(series->close(comm));
+  });
+}
+
 TEST_F(SeriesThreadedTest, AStepThatDoesNotFitOnOneWriterHoldsNoBufferOfAnother) {
   Shape shape = shape_of(4, 2);
   shape.options.memory_bytes = 65536;
