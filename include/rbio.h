@@ -118,7 +118,8 @@ typedef struct rbio_statistics_t {
  *   mode=threaded    begin copies; a thread of each writer writes while all ranks compute (default)
  *   mode=split       as threaded, but the first rank of each group, its writer, does not compute,
  *                    and all its counts are 0
- *   mode=sync        begin returns after the writers have written
+ *   mode=sync        on a writer, begin returns after it has written; on the other ranks, after
+ *                    their data have been copied or sent
  *   mode=collective  begin returns after all ranks have written together, by collective MPI-IO
  *                    (coIO): without buffers, so that `memory` and `pace` have no effect. `files`
  *                    is 0 or 1. MPI-IO has no timeout: if the file system hangs, begin does not
