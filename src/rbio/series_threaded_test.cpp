@@ -185,6 +185,18 @@ TEST_F(SeriesThreadedTest, StepsThatComeTwiceTooOftenAreWrittenWithinTheLimit) {
   expect_restored(*posix_, directory(), shape, last);
 }
 
+TEST_F(SeriesThreadedTest, TheBytesWrittenAreThoseOfTheFields) {
+  Team(3).run([&](Communicator& comm) {
+    const auto series = open_series(comm, *posix_, directory(), shape_of(3, 3));
+    Program program(*series, comm.rank(), comm.size());
+    ASSERT_TRUE(series->begin(comm, 1));
+    ASSERT_TRUE(series->wait(comm, 1));
+    const auto written = static_cast<std::int64_t>(series->statistics().written_bytes);
+    EXPECT_EQ(static_cast<std::uint64_t>(allreduce(comm, written, Reduce::sum)), bytes_of_a_step());
+    EXPECT_TRUE(series->close(comm));
+  });
+}
+
 TEST_F(SeriesThreadedTest, AStepLargerThanTheLimitIsAnErrorOnAllRanks) {
   Shape shape = shape_of(4, 2);
   shape.options.memory_bytes = 4096;
