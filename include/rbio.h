@@ -118,7 +118,8 @@ typedef struct rbio_statistics_t {
  *   mode=threaded    begin copies; a thread of each writer writes while all ranks compute (default)
  *   mode=split       as threaded, but the first rank of each group, its writer, does not compute,
  *                    and all its counts are 0
- *   mode=sync        begin returns after the writers have written
+ *   mode=sync        on a writer, begin returns after it has written; on the other ranks, after
+ *                    their data have been copied or sent
  *   mode=collective  begin returns after all ranks have written together, by collective MPI-IO
  *                    (coIO): without buffers, so that `memory` and `pace` have no effect. `files`
  *                    is 0 or 1. MPI-IO has no timeout: if the file system hangs, begin does not
@@ -130,8 +131,9 @@ typedef struct rbio_statistics_t {
  *   files=N          files per step, from 1 to the number of groups; 0: one per group (default)
  *   keep=N           after each step, removes all but the N newest steps; 0: keeps all (default)
  *   memory=SIZE      the limit for the buffers of a rank, for instance 512MB or 4GB. A writer has
- *                    buffers for steps of its group, and needs space for one step at least; a rank
- *                    on another node than its writer has buffers for its own data, except in mode
+ *                    buffers for steps of its group, and needs space for one step at least, and up
+ *                    to 4 KiB more per field of which the group has 64 KiB or more; a rank on
+ *                    another node than its writer has buffers for its own data, except in mode
  *                    sync. 0: as much as two steps need (default)
  *   timeout=SECONDS  a step fails if it is not written within this time after its writer has the
  *                    data; also if its data do not arrive from other nodes although all ranks have

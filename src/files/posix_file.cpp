@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <array>
-#include <mutex>
+#include <chrono>
 #include <optional>
+
+#include "files/turn.hpp"
 
 namespace cairn {
 namespace {
@@ -44,16 +46,21 @@ Status write_all(const Descriptor& descriptor, const std::string& path, std::uin
 
 /// Linux lets one thread at a time write to a file, and has the others burn the cores meanwhile:
 /// two threads that share a file are a quarter slower than one, unless they take turns. A leaf:
-/// nothing but the system call is done while it is held. Files that share one by chance only wait.
-std::mutex& turn_of(const struct stat& status) {
-  static std::array<std::mutex, 256> turns;
-  return turns[status.st_ino % turns.size()];
+/// nothing but the system call is done meanwhile. Files may share turns by chance. Never destroyed:
+/// a thread that a file system holds may still be there when the process ends.
+Turns& turns_of(const struct stat& status) {
+  static auto& all = *new std::array<Turns, 256>;
+  return all[status.st_ino % all.size()];
 }
+
+/// Then a write goes on without its turn: one that hangs in its file system must not stop those to
+/// other files that share the turns.
+constexpr std::chrono::seconds longest_wait_for_turn(1);
 
 class PosixFile final : public File {
  public:
   PosixFile(OpenFile file, std::string path, std::optional<std::uint64_t> size)
-      : turn_(turn_of(file.status)),
+      : turns_(turns_of(file.status)),
         descriptor_(std::move(file.descriptor)),
         path_(std::move(path)),
         size_(size) {}
@@ -63,7 +70,7 @@ class PosixFile final : public File {
   }
 
   Status write_at(std::uint64_t offset, Bytes data) override {
-    const std::scoped_lock turn(turn_);
+    const Turn turn(turns_, longest_wait_for_turn);
     return write_all(descriptor_, path_, offset, data);
   }
 
@@ -133,7 +140,7 @@ class PosixFile final : public File {
   Status write_pages(std::uint64_t offset, Bytes data) {
     std::size_t done = 0;
     {
-      const std::scoped_lock turn(turn_);
+      const Turn turn(turns_, longest_wait_for_turn);
       while (done < data.size() && done % page_bytes == 0) {
         const auto put = uninterrupted([&] {
           return ::pwrite(past_cache_->number(), data.data() + done,
@@ -155,7 +162,7 @@ class PosixFile final : public File {
     return {};
   }
 
-  std::mutex& turn_;
+  Turns& turns_;
   Descriptor descriptor_;
   bool tried_past_cache_ = false;
   std::optional<Descriptor> past_cache_;  ///< the same file

@@ -9,14 +9,19 @@ namespace {
 constexpr std::uint64_t page_bytes = 4096;
 constexpr std::size_t buffers_without_limit = 2;
 
+std::uint64_t in_whole_pages(std::uint64_t bytes) {
+  return (bytes + page_bytes - 1) / page_bytes * page_bytes;
+}
+
 }  // namespace
 
 Result<std::shared_ptr<StepBuffer>> BufferPool::take(std::uint64_t step_bytes) {
   const std::uint64_t bytes = std::max<std::uint64_t>(step_bytes, 1);
   if (limit_bytes_ > 0 && bytes > limit_bytes_)
     return fail(Code::no_space,
-                "the ranks of one writer have {} bytes in a step, and its buffers may have {}; "
-                "raise the option memory, or lower the number of ranks per writer",
+                "a step needs a buffer of {} bytes (the data of the ranks that share it, and up to "
+                "a page more per large field), and the option memory allows {}; raise it, or lower "
+                "the number of ranks per writer",
                 bytes, limit_bytes_);
   if (auto buffer = smallest_free(bytes)) {
     buffer->is_used = true;
@@ -25,10 +30,13 @@ Result<std::shared_ptr<StepBuffer>> BufferPool::take(std::uint64_t step_bytes) {
   // Those that are free are too small, so they only take room.
   const std::size_t dropped = std::erase_if(
       buffers_, [](const std::shared_ptr<StepBuffer>& buffer) { return !buffer->is_used; });
-  if (room_bytes() < bytes) return nullptr;
+  const std::uint64_t room = room_bytes();
+  if (room < bytes) return nullptr;
+  // More than it needs only if another one of that size still fits.
+  const std::uint64_t most = std::max(bytes, room / 2);
   // A program whose steps grow a little each time does not need a new buffer each time.
   const std::uint64_t spare = dropped > 0 ? bytes / 4 : 0;
-  return make(std::min(room_bytes(), (bytes + spare + page_bytes) / page_bytes * page_bytes));
+  return make(std::clamp(in_whole_pages(bytes + spare), bytes, most));
 }
 
 std::vector<std::uint64_t> BufferPool::ids() const {

@@ -34,9 +34,11 @@ std::vector<std::uint64_t> places_of(Communicator& group, const Share& mine) {
   std::vector<std::uint64_t> places;
   std::uint64_t field_begin = 0;
   for (std::size_t i = 0; i < fields; ++i) {
-    field_begin = place_like(static_cast<std::uint64_t>(scan.total[fields + i]), field_begin);
+    const auto field_bytes = static_cast<std::uint64_t>(scan.total[i]);
+    const auto offset_in_page = static_cast<std::uint64_t>(scan.total[fields + i]);
+    field_begin = begin_of_field(field_begin, offset_in_page, field_bytes);
     places.push_back(field_begin + static_cast<std::uint64_t>(scan.before[i]));
-    field_begin += static_cast<std::uint64_t>(scan.total[i]);
+    field_begin += field_bytes;
   }
   return places;
 }
@@ -166,21 +168,21 @@ std::vector<bool> HandOver::share(Communicator& group, Segment* of_writer,
   return {};
 }
 
-Segment* HandOver::map(Communicator& group, StepBuffer* buffer,
-                       const std::vector<std::uint64_t>& buffers) {
+OfferedBuffer HandOver::map(Communicator& group, StepBuffer* buffer,
+                            const std::vector<std::uint64_t>& buffers) {
   const Offer offer = bcast_offer(group, buffer, buffers);
   std::erase_if(mapped_, [&](const auto& entry) {
     return std::find(offer.buffers.begin(), offer.buffers.end(), entry.first) ==
            offer.buffers.end();
   });
-  if (offer.id == 0) return nullptr;
+  if (offer.id == 0) return {};
   const bool is_new = !mapped_.contains(offer.id);
   std::unique_ptr<Segment>& mine = mapped_[offer.id];
   if (is_new) {
     std::vector<bool> by = share(group, buffer ? buffer->segment.get() : nullptr, mine);
     if (buffer != nullptr) buffer->is_mapped_by = std::move(by);
   }
-  return buffer != nullptr ? buffer->segment.get() : mine.get();
+  return {true, buffer != nullptr ? buffer->segment.get() : mine.get()};
 }
 
 std::vector<Request> HandOver::bring(Communicator& group, const std::vector<Field>& fields,

@@ -26,6 +26,12 @@ struct StepMemory {
   Segment* mapped = nullptr;  ///< the writer's buffer, where this rank can map it
 };
 
+/// The buffer of a step, seen from one rank.
+struct OfferedBuffer {
+  bool exists = false;         ///< else the writer has none, and the step is not begun
+  Segment* segment = nullptr;  ///< null where this rank cannot map it
+};
+
 class HandOver {
  public:
   /// Of the messages with data.
@@ -40,8 +46,9 @@ class HandOver {
   std::vector<bool> share(Communicator& group, Segment* of_writer, std::unique_ptr<Segment>& mine);
 
   /// Over one group, with what only its writer has: the buffer of this step, null if there is none,
-  /// and those it still has. Returns the buffer in this rank; null if it cannot be mapped.
-  Segment* map(Communicator& group, StepBuffer* buffer, const std::vector<std::uint64_t>& buffers);
+  /// and those it still has.
+  OfferedBuffer map(Communicator& group, StepBuffer* buffer,
+                    const std::vector<std::uint64_t>& buffers);
 
   /// Over one group; `mine` is what this rank writes, and `shares` are those of all, on its writer.
   /// On return the data of the fields may change. Returns messages that are still under way, into

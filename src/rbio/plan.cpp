@@ -66,7 +66,9 @@ std::vector<Share> gather_shares(Communicator& group, const Share& mine) {
 BufferLayout::BufferLayout(const std::vector<Share>& shares) : offsets_(shares.size()) {
   const std::size_t fields = shares.empty() ? 0 : shares[0].bytes.size();
   for (std::size_t field = 0; field < fields; ++field) {
-    bytes_ = place_like(shares[0].offsets[field], bytes_);
+    std::uint64_t field_bytes = 0;
+    for (const Share& share : shares) field_bytes += share.bytes[field];
+    bytes_ = begin_of_field(bytes_, shares[0].offsets[field], field_bytes);
     for (std::size_t member = 0; member < shares.size(); ++member) {
       offsets_[member].push_back(bytes_);
       bytes_ += shares[member].bytes[field];

@@ -29,10 +29,15 @@ StepPlan plan_step(Communicator& part, const std::vector<Field>& fields, std::ui
 /// nothing.
 std::vector<Share> gather_shares(Communicator& group, const Share& mine);
 
-/// The first place in a buffer, from `place` on, that lies in its page as `file_offset` does in the
-/// file: from there whole pages can be written past the page cache.
-constexpr std::uint64_t place_like(std::uint64_t file_offset, std::uint64_t place) {
-  return place + (file_offset - place) % part_alignment;
+/// A field of which a group has less takes no bytes of the buffer for its place in a page.
+constexpr std::uint64_t least_placed_bytes = std::uint64_t{64} << 10;
+
+/// Where a field of which the group has so many bytes begins in the buffer, from `place` on. A
+/// large one lies in its page as `file_offset` does in the file: from there whole pages can be
+/// written past the page cache.
+constexpr std::uint64_t begin_of_field(std::uint64_t place, std::uint64_t file_offset,
+                                       std::uint64_t bytes) {
+  return bytes < least_placed_bytes ? place : place + (file_offset - place) % part_alignment;
 }
 
 /// The shares of a group in one buffer: field by field, and within a field rank by rank, as in the

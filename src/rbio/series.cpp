@@ -317,9 +317,11 @@ Status Series::take_memory_here(const std::vector<Share>& shares, StepMemory& me
       taken = tl::unexpected(std::move(buffer).error());
   };
   if (roles_.is_writer) take(BufferLayout(shares).bytes());
-  memory.mapped = hand_over_->map(*group_, memory.buffer.get(), pool_->ids());
+  const OfferedBuffer offered = hand_over_->map(*group_, memory.buffer.get(), pool_->ids());
+  memory.mapped = offered.segment;
   const std::uint64_t bytes = bytes_of(fields_);
-  const bool needs_copy = memory.mapped == nullptr && bytes > 0 && options_.mode != Mode::sync;
+  const bool needs_copy =
+      offered.exists && offered.segment == nullptr && bytes > 0 && options_.mode != Mode::sync;
   if (!roles_.is_writer && needs_copy) take(bytes);
   return taken;
 }

@@ -101,11 +101,22 @@ Result<Publication> SeriesDirectory::publish_if_complete(const Attempt& attempt,
   if (!complete && is_absent(complete.error())) return Publication::by_others;
   if (!complete) return tl::unexpected(complete.error());
   if (!*complete) return Publication::by_others;
-  // Two that publish would take each other's step for an older one.
-  const auto is_first = files_.make_new_folder(folder + "/" + std::string(claim_name), open_mode);
-  if (!is_first && !is_absent(is_first.error())) return tl::unexpected(is_first.error());
-  if (!is_first || !*is_first) return Publication::by_others;
+  CAIRN_ASSIGN(const bool is_claimed, claim(folder));
+  if (!is_claimed) return Publication::by_others;
   return publish(attempt, step, writers);
+}
+
+/// Two that publish would take each other's step for an older one; one that publishes while another
+/// removes would publish half of it. False if another process has the claim, or the attempt is
+/// gone.
+Result<bool> SeriesDirectory::claim(const std::string& folder) {
+  auto is_first = files_.make_new_folder(folder + "/" + std::string(claim_name), open_mode);
+  if (!is_first && is_absent(is_first.error())) return false;
+  return is_first;
+}
+
+Status SeriesDirectory::drop_claim(const std::string& folder) {
+  return files_.remove_folder(folder + "/" + std::string(claim_name));
 }
 
 /// By one process at a time.
@@ -120,9 +131,14 @@ Result<Publication> SeriesDirectory::publish(const Attempt& attempt, std::uint64
   // While this process made its claim, another one, which had made it before and removed it, has
   // published the step: a directory that is renamed takes along what is just being made in it.
   if (there && *there == attempt) {
-    CAIRN_TRY(files_.remove_folder(step_path(step) + "/" + std::string(claim_name)));
+    CAIRN_TRY(drop_claim(step_path(step)));
     return Publication::by_others;
   }
+  // In the same way the claim may be in an attempt that another process removes: then the step that
+  // is there must stay.
+  const auto found = files_.info(folder);
+  if (!found && is_absent(found.error())) return Publication::by_others;
+  if (!found) return tl::unexpected(found.error());
   if (there) {
     CAIRN_TRY(files_.sync_folder(work_path()));  // else a power failure could take both
     CAIRN_TRY(put_aside(step));
@@ -130,7 +146,7 @@ Result<Publication> SeriesDirectory::publish(const Attempt& attempt, std::uint64
   CAIRN_TRY(files_.rename(folder, step_path(step)));
   CAIRN_TRY(files_.sync_folder(path_));
   CAIRN_TRY(files_.sync_folder(work_path()));
-  CAIRN_TRY(files_.remove_folder(step_path(step) + "/" + std::string(claim_name)));
+  CAIRN_TRY(drop_claim(step_path(step)));
   for (int writer = 0; writer < writers; ++writer)
     CAIRN_TRY(files_.remove_file(step_path(step) + "/" +
                                  marker_name(static_cast<std::uint32_t>(writer))));
@@ -139,10 +155,21 @@ Result<Publication> SeriesDirectory::publish(const Attempt& attempt, std::uint64
 
 Status SeriesDirectory::remove_incomplete(const Attempt& attempt, std::uint64_t step, int writers) {
   const std::string folder = attempt_path(attempt, step);
+  CAIRN_ASSIGN(const bool is_claimed, claim(folder));
+  if (!is_claimed) return {};
+  // Looked for only now: with the claim, nobody publishes any more.
   const auto complete = has_all_markers(folder, writers);
-  if (!complete && is_absent(complete.error())) return {};
+  if (!complete && is_absent(complete.error())) {
+    // Published while this process made its claim, as in publish().
+    CAIRN_ASSIGN(const std::optional<Attempt> there, attempt_to_beat(step));
+    return there && *there == attempt ? drop_claim(step_path(step)) : Status{};
+  }
   if (!complete) return tl::unexpected(complete.error());
-  return *complete ? Status{} : remove_all(files_, folder);
+  if (*complete) return drop_claim(folder);
+  // Renamed first, so that a late writer does not find what is half removed.
+  const std::string aside = work_path() + "/" + removed_name({attempt, step});
+  CAIRN_TRY(files_.rename(folder, aside));
+  return remove_all(files_, aside);
 }
 
 Status SeriesDirectory::remove_all_but(std::size_t keep) {

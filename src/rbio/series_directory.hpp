@@ -56,8 +56,8 @@ class SeriesDirectory {
   Status mark_done(const Attempt& attempt, std::uint64_t step, int writer, int writers);
   /// After mark_done(). Of the writers that find all markers, one publishes.
   Result<Publication> publish_if_complete(const Attempt& attempt, std::uint64_t step, int writers);
-  /// What a failed attempt has left, unless all writers have finished it: then the next open may
-  /// still publish it.
+  /// What a failed attempt has left, unless all writers have finished it, or one is publishing it:
+  /// then the next open may still publish it.
   Status remove_incomplete(const Attempt& attempt, std::uint64_t step, int writers);
 
   /// Keeps the `keep` steps written last.
@@ -66,6 +66,8 @@ class SeriesDirectory {
  private:
   std::string work_path() const { return path_ + "/" + std::string(work_directory); }
   Result<bool> has_all_markers(const std::string& folder, int writers);
+  Result<bool> claim(const std::string& folder);
+  Status drop_claim(const std::string& folder);
   Result<Publication> publish(const Attempt& attempt, std::uint64_t step, int writers);
   Status finish_leftovers();
   Status finish_attempt(const std::string& name);

@@ -1,5 +1,8 @@
 #include "rbio/series_directory.hpp"
 
+#include <functional>
+#include <utility>
+
 #include "files/passing_files.hpp"
 #include "rbio/test_series.hpp"
 
@@ -75,6 +78,104 @@ TEST(SeriesDirectory, AClaimThatLandsInThePublishedStepLeavesItThere) {
   EXPECT_EQ(posix->list(published.step_path(7)).value(),
             (std::vector<std::string>{"part.0.rbio", "part.1.rbio"}));
   expect_restored(*posix, path, shape, 7);
+}
+
+/// A writer that has seen all markers of an attempt, and then stood still for some time.
+class LateWriter final : public PassingFiles {
+ public:
+  LateWriter() : PassingFiles(make_posix_files()) {}
+
+  Result<std::vector<std::string>> list(const std::string&) override {
+    return std::vector<std::string>{"done.0", "done.1", "part.0.rbio"};
+  }
+};
+
+/// A process that removes an attempt; when it has removed a marker, a late writer goes on.
+class InterruptedRemoval final : public PassingFiles {
+ public:
+  explicit InterruptedRemoval(std::function<void()> goes_on)
+      : PassingFiles(make_posix_files()), goes_on_(std::move(goes_on)) {}
+
+  Status remove_file(const std::string& path) override {
+    CAIRN_TRY(PassingFiles::remove_file(path));
+    if (name_of_path(path) == marker_name(0)) goes_on_();
+    return {};
+  }
+
+ private:
+  const std::function<void()> goes_on_;
+};
+
+TEST(SeriesDirectory, ALateWriterPublishesNothingThatIsHalfRemoved) {
+  const TemporaryFolder folder(fast_folder());
+  LateWriter late_files;
+  SeriesDirectory late(late_files, folder / "series");
+  const Attempt attempt{1, 1};
+  bool has_come = false;
+  InterruptedRemoval files([&] {
+    has_come = true;
+    EXPECT_EQ(late.publish_if_complete(attempt, 7, 2), Publication::by_others);
+  });
+  SeriesDirectory series(files, folder / "series");
+  ASSERT_TRUE(series.open_for_writing());
+  ASSERT_TRUE(series.make_attempt(attempt, 7));
+  ASSERT_TRUE(series.mark_done(attempt, 7, 0, 2));
+  ASSERT_TRUE(files.append(series.attempt_path(attempt, 7) + "/part.0.rbio", {}, 0666));
+  EXPECT_TRUE(series.remove_incomplete(attempt, 7, 2));
+  EXPECT_TRUE(has_come);
+  EXPECT_FALSE(files.info(series.step_path(7)));
+  EXPECT_EQ(files.list(folder / "series/.rbio").value(),
+            (std::vector<std::string>{"generation", "lock"}));
+}
+
+TEST(SeriesDirectory, AnAttemptThatIsBeingPublishedOrIsCompleteIsNotRemoved) {
+  const TemporaryFolder folder(fast_folder());
+  const auto files = make_posix_files();
+  SeriesDirectory series(*files, folder / "series");
+  const Attempt attempt{1, 1};
+  ASSERT_TRUE(series.open_for_writing());
+  ASSERT_TRUE(series.make_attempt(attempt, 7));
+  const std::string claim = series.attempt_path(attempt, 7) + "/publishing";
+  ASSERT_EQ(files->make_new_folder(claim, 0777), true);
+  EXPECT_TRUE(series.remove_incomplete(attempt, 7, 2));
+  EXPECT_TRUE(files->info(claim));
+  ASSERT_TRUE(files->remove_folder(claim));
+  for (const int writer : {0, 1}) ASSERT_TRUE(series.mark_done(attempt, 7, writer, 2));
+  EXPECT_TRUE(series.remove_incomplete(attempt, 7, 2));
+  EXPECT_EQ(series.publish_if_complete(attempt, 7, 2), Publication::published);
+}
+
+/// As LateClaim, while another process puts the attempt aside to remove it.
+class ClaimInRemovedAttempt final : public PassingFiles {
+ public:
+  ClaimInRemovedAttempt(std::string attempt, std::string aside)
+      : PassingFiles(make_posix_files()), attempt_(std::move(attempt)), aside_(std::move(aside)) {}
+
+  Result<bool> make_new_folder(const std::string& path, std::uint32_t mode) override {
+    EXPECT_EQ(folder_of(path), attempt_);
+    CAIRN_TRY(PassingFiles::rename(attempt_, aside_));
+    return PassingFiles::make_new_folder(aside_ + "/" + name_of_path(path), mode);
+  }
+
+ private:
+  const std::string attempt_, aside_;
+};
+
+TEST(SeriesDirectory, AClaimOfARemovedAttemptLeavesTheStepThatIsThere) {
+  const TemporaryFolder folder(fast_folder());
+  const auto posix = make_posix_files();
+  const std::string path = folder / "series";
+  Shape shape;
+  write_steps(*posix, path, shape, {7});
+  SeriesDirectory series(*posix, path);
+  const Attempt later{9, 1};
+  ASSERT_TRUE(series.make_attempt(later, 7));
+  ASSERT_TRUE(series.mark_done(later, 7, 0, 1));
+  ClaimInRemovedAttempt files(series.attempt_path(later, 7),
+                              path + "/.rbio/" + removed_name({later, 7}));
+  EXPECT_EQ(SeriesDirectory(files, path).publish_if_complete(later, 7, 1), Publication::by_others);
+  expect_restored(*posix, path, shape, 7);  // its open removes what was put aside
+  EXPECT_EQ(posix->list(path + "/.rbio").value(), (std::vector<std::string>{"generation", "lock"}));
 }
 
 }  // namespace

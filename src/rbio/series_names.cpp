@@ -25,6 +25,10 @@ std::string attempt_name(const AttemptName& named) {
   return fmt::format("{}{}.{}", attempt_start, text_of(named.attempt), named.step);
 }
 
+std::string removed_name(const AttemptName& named) {
+  return fmt::format("{}{}", removed_start, attempt_name(named));
+}
+
 std::optional<std::uint64_t> parse_step_name(std::string_view name) {
   return number_after(step_start, name);
 }
@@ -41,7 +45,10 @@ std::optional<AttemptName> parse_attempt_name(std::string_view name) {
 }
 
 std::optional<std::uint64_t> parse_removed_name(std::string_view name) {
-  return number_after(removed_start, name);
+  if (const auto step = number_after(removed_start, name)) return step;
+  if (!name.starts_with(removed_start)) return std::nullopt;
+  const auto named = parse_attempt_name(name.substr(removed_start.size()));
+  return named ? std::optional(named->step) : std::nullopt;
 }
 
 std::optional<std::uint64_t> parse_marker_name(std::string_view name) {

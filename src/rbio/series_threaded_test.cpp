@@ -185,6 +185,18 @@ TEST_F(SeriesThreadedTest, StepsThatComeTwiceTooOftenAreWrittenWithinTheLimit) {
   expect_restored(*posix_, directory(), shape, last);
 }
 
+TEST_F(SeriesThreadedTest, TheBytesWrittenAreThoseOfTheFields) {
+  Team(3).run([&](Communicator& comm) {
+    const auto series = open_series(comm, *posix_, directory(), shape_of(3, 3));
+    Program program(*series, comm.rank(), comm.size());
+    ASSERT_TRUE(series->begin(comm, 1));
+    ASSERT_TRUE(series->wait(comm, 1));
+    const auto written = static_cast<std::int64_t>(series->statistics().written_bytes);
+    EXPECT_EQ(static_cast<std::uint64_t>(allreduce(comm, written, Reduce::sum)), bytes_of_a_step());
+    EXPECT_TRUE(series->close(comm));
+  });
+}
+
 TEST_F(SeriesThreadedTest, AStepLargerThanTheLimitIsAnErrorOnAllRanks) {
   Shape shape = shape_of(4, 2);
   shape.options.memory_bytes = 4096;
@@ -205,6 +217,27 @@ TEST_F(SeriesThreadedTest, AStepLargerThanTheLimitIsAnErrorOnAllRanks) {
   });
 }
 
+TEST_F(SeriesThreadedTest, ALimitOfExactlyOneStepOfSmallFieldsIsEnough) {
+  Shape shape = shape_of(3, 0);
+  shape.ranks_per_node = 3;
+  constexpr int fields = 50;
+  constexpr std::uint64_t bytes = 100;
+  shape.options.memory_bytes = 3 * fields * bytes;
+  Team(3).run([&](Communicator& comm) {
+    const auto series = open_series(comm, *posix_, directory(), shape);
+    Blob data(bytes, static_cast<std::byte>(comm.rank()));
+    for (int field = 0; field < fields; ++field)
+      ASSERT_TRUE(series->add_field({fmt::format("f{}", field), ElementType::uint8, 1}, data.data(),
+                                    data.size()));
+    const auto begun = series->begin(comm, 1);
+    ASSERT_TRUE(begun) << begun.error().text;
+    data.assign(bytes, std::byte{9});
+    ASSERT_TRUE(series->restore(comm, 1));
+    EXPECT_EQ(data, Blob(bytes, static_cast<std::byte>(comm.rank())));
+    EXPECT_TRUE(series->close(comm));
+  });
+}
+
 TEST_F(SeriesThreadedTest, AStepThatDoesNotFitOnOneWriterHoldsNoBufferOfAnother) {
   Shape shape = shape_of(4, 2);
   shape.options.memory_bytes = 65536;
@@ -220,6 +253,20 @@ TEST_F(SeriesThreadedTest, AStepThatDoesNotFitOnOneWriterHoldsNoBufferOfAnother)
     const auto small = series->begin(comm, 4);
     ASSERT_TRUE(small) << small.error().text;
     EXPECT_TRUE(series->wait(comm, *small));
+    EXPECT_TRUE(series->close(comm));
+  });
+}
+
+TEST_F(SeriesThreadedTest, ARankTakesNoBufferForAStepThatItsWriterCannotHold) {
+  Shape shape = shape_of(3, 0);
+  shape.ranks_per_node = 3;
+  shape.options.memory_bytes = 65536;
+  Team(3).run([&](Communicator& comm) {
+    const auto series = open_series(comm, *posix_, directory(), shape);
+    Blob data(30000);  // fits, but not that of all three
+    ASSERT_TRUE(series->add_field({"x", ElementType::uint8, 1}, data.data(), data.size()));
+    EXPECT_EQ(series->begin(comm, 1).error().code, Code::no_space);
+    EXPECT_EQ(series->statistics().peak_buffer_bytes, 0U);
     EXPECT_TRUE(series->close(comm));
   });
 }

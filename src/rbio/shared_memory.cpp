@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <optional>
 #include <sstream>
@@ -85,6 +86,22 @@ Result<ParsedName> parse(const std::string& name) {
   return fail(Code::bad_argument, "\"{}\" names no shared memory", name);
 }
 
+/// Space is taken now: a write to a page that is not there would end the program. In pieces,
+/// because a signal makes the kernel undo the whole call: with a profiler's timer, a long one would
+/// be repeated for ever.
+Status take_space(const Descriptor& descriptor, const std::string& name, std::uint64_t bytes) {
+  constexpr std::uint64_t piece_bytes = std::uint64_t{16} << 20;
+  for (std::uint64_t begin = 0; begin < bytes; begin += piece_bytes) {
+    const std::uint64_t length = std::min(piece_bytes, bytes - begin);
+    int error_number = EINTR;
+    while (error_number == EINTR)
+      error_number = ::posix_fallocate(descriptor.number(), static_cast<off_t>(begin),
+                                       static_cast<off_t>(length));
+    if (error_number != 0) return failed(error_number, "take space for", name);
+  }
+  return {};
+}
+
 /// Memory without a name in any file system: nothing is left behind, however the processes end.
 class DescriptorMemory final : public SharedMemory {
  public:
@@ -94,12 +111,7 @@ class DescriptorMemory final : public SharedMemory {
     struct stat status = {};
     if (::fstat(descriptor.number(), &status) != 0) return failed(errno, "inspect", "of a step");
     const std::string name = name_of(descriptor, status);
-    // Space is taken now: a write to a page that is not there would end the program.
-    int error_number = 0;
-    do {
-      error_number = ::posix_fallocate(descriptor.number(), 0, static_cast<off_t>(bytes));
-    } while (error_number == EINTR);
-    if (error_number != 0) return failed(error_number, "take space for", name);
+    CAIRN_TRY(take_space(descriptor, name, bytes));
     CAIRN_ASSIGN(const MutableBytes mapped, map(descriptor, name, bytes));
     return std::make_unique<MappedSegment>(mapped, name, std::move(descriptor));
   }

@@ -24,6 +24,14 @@ constexpr int low_priority = 5;  // the program computes on the same cores
 
 double seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
 
+/// Of the data; a buffer also has bytes between the fields.
+std::uint64_t bytes_of(const std::vector<Share>& shares) {
+  std::uint64_t total = 0;
+  for (const Share& share : shares)
+    for (const std::uint64_t bytes : share.bytes) total += bytes;
+  return total;
+}
+
 /// Lock-free, so that processes may share it.
 std::atomic_ref<std::uint64_t> number_in(Segment& page) {
   static_assert(std::atomic_ref<std::uint64_t>::is_always_lock_free);
@@ -200,10 +208,11 @@ void StepWriter::Shared::carry_out(const WriteJob& job) {
   const TimePoint start = Clock::now();
   remove_failed_attempts(directory, job.failed, job.task.writers, services.log);
   auto written = write(job);
+  const std::uint64_t data_bytes = bytes_of(job.task.shares);
   {
     const std::scoped_lock lock(mutex);
     write_s += seconds(Clock::now() - start) - std::exchange(pause_s, 0);
-    if (written) written_bytes += job.task.buffer.size();
+    if (written) written_bytes += data_bytes;
     if (given_up < job.number) results.emplace(job.number, written);
     done = job.number;
     job.buffer->is_used = false;

@@ -1,0 +1,50 @@
+#include "rbio/buffer_pool.hpp"
+
+#include <gtest/gtest.h>
+
+namespace cairn::rbio {
+namespace {
+
+constexpr std::uint64_t step_bytes = 10000;  // no whole pages
+
+std::shared_ptr<StepBuffer> taken(BufferPool& pool, std::uint64_t bytes) {
+  auto buffer = pool.take(bytes);
+  EXPECT_TRUE(buffer) << buffer.error().text;
+  return buffer ? *std::move(buffer) : nullptr;
+}
+
+TEST(BufferPool, ALimitOfExactlyTwoStepsHoldsTwo) {
+  for (const std::uint64_t bytes : {step_bytes, std::uint64_t{8192}}) {
+    BufferPool pool(nullptr, 2 * bytes, Log());
+    EXPECT_NE(taken(pool, bytes), nullptr);
+    EXPECT_NE(taken(pool, bytes), nullptr);
+    EXPECT_EQ(taken(pool, bytes), nullptr);
+    EXPECT_LE(pool.peak_bytes(), 2 * bytes);
+  }
+}
+
+TEST(BufferPool, AStepThatHasGrownLeavesRoomForASecondOne) {
+  BufferPool pool(nullptr, 2 * step_bytes, Log());
+  taken(pool, step_bytes - 1000)->is_used = false;
+  EXPECT_NE(taken(pool, step_bytes), nullptr);
+  EXPECT_NE(taken(pool, step_bytes), nullptr);
+  EXPECT_LE(pool.peak_bytes(), 2 * step_bytes);
+}
+
+TEST(BufferPool, WhereThereIsRoomAStepMayGrowWithoutANewBuffer) {
+  BufferPool pool(nullptr, 10 * step_bytes, Log());
+  taken(pool, step_bytes)->is_used = false;
+  taken(pool, 2 * step_bytes)->is_used = false;
+  const std::vector<std::uint64_t> before = pool.ids();
+  EXPECT_NE(taken(pool, 2 * step_bytes + step_bytes / 2), nullptr);
+  EXPECT_EQ(pool.ids(), before);
+}
+
+TEST(BufferPool, AStepThatIsLargerThanTheLimitIsAnError) {
+  BufferPool pool(nullptr, step_bytes, Log());
+  EXPECT_NE(taken(pool, step_bytes), nullptr);
+  EXPECT_EQ(pool.take(step_bytes + 1).error().code, Code::no_space);
+}
+
+}  // namespace
+}  // namespace cairn::rbio
