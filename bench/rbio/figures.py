@@ -88,7 +88,8 @@ class Figures:
         self.page.say("## Write bandwidth", "",
                       "Perceived: bytes of a checkpoint over the time that the program is blocked. Effective: over that "
                       "time and the slow-down", "of computing until the next checkpoint. Raw: what the writers wrote to the "
-                      "file system. The line of a program that blocks", "is its effective bandwidth. In MB/s:")
+                      "file system. The line of a program that blocks", "is its effective bandwidth. The thread", "pauses between its writes, and a device that has "
+                      "rested takes 15 MiB at once: its raw rate may be higher than the limit. In MB/s:")
         self.page.table(["ranks", "way to write", "perceived", "effective", "raw"], rows)
         figure, axes = pyplot.subplots(figsize=(6.5, 4))
         for name, values in lines.items():
