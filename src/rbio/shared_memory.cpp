@@ -87,8 +87,8 @@ Result<ParsedName> parse(const std::string& name) {
 }
 
 /// Space is taken now: a write to a page that is not there would end the program. In pieces,
-/// because a signal makes the kernel undo the whole call: with a profiler's timer, a long one would
-/// be repeated for ever.
+/// because a signal makes older kernels undo the whole call: with a profiler's timer, a long one
+/// would be repeated for ever.
 Status take_space(const Descriptor& descriptor, const std::string& name, std::uint64_t bytes) {
   constexpr std::uint64_t piece_bytes = std::uint64_t{16} << 20;
   for (std::uint64_t begin = 0; begin < bytes; begin += piece_bytes) {

@@ -36,6 +36,7 @@ class ProfilingTimer {
   struct sigaction before_ = {};
 };
 
+/// Newer kernels do not interrupt what is tested here; on older ones it needs pieces.
 TEST(SharedMemory, ALargeSegmentIsMadeAlsoUnderAProfiler) {
   constexpr std::uint64_t bytes = (std::uint64_t{256} << 20) + 1;
   const auto memory = make_shared_memory();
