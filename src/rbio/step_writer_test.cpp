@@ -74,7 +74,7 @@ TEST_F(StepWriterTest, PausesEndWhenARankWaitsAndAreNoTimeOfWriting) {
   paced->paced_s = 3600;
   threaded->post(paced);
   while (writes == 0) std::this_thread::sleep_for(1ms);
-  std::this_thread::sleep_for(200ms);
+  std::this_thread::sleep_for(1s);  // in which the first piece is written, and the pause begins
   EXPECT_EQ(writes, 1) << "the second piece is due in half an hour";
   EXPECT_FALSE(threaded->is_done(*paced));
   const auto waiting = std::chrono::steady_clock::now();
