@@ -7,7 +7,7 @@ namespace cairn {
 
 /// Copies `from` to `to`, which has the same length and does not overlap it. Large copies are
 /// written straight to memory where the processor can: that saves reading the target first, and
-/// what the program has in the caches stays there. For data that nobody reads soon.
+/// what the program has in the caches stays there. For data that is not read again soon.
 void stream_copy(MutableBytes to, Bytes from);
 
 }  // namespace cairn

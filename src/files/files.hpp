@@ -73,7 +73,7 @@ class File {
   /// As Files::set_attributes, of a file that is open in any way, and the way to it not walked
   /// again.
   virtual Status set_attributes(std::uint32_t mode, const FileTimes& times) = 0;
-  /// As write_at, of much data that nobody reads soon. Where the file system and the places in
+  /// As write_at, of much data that is not read again soon. Where the file system and the places in
   /// memory and file allow it, the device takes the bytes from `data` itself, which must not change
   /// meanwhile: that spares the processor a copy, and the memory its pages. Else the kernel begins
   /// to write them at once, so that little is left to the sync. Durable only after sync().

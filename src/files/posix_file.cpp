@@ -135,8 +135,8 @@ class PosixFile final : public File {
     return past_cache_.has_value();
   }
 
-  /// A file system may open a file so, and take nothing then, or end in the middle of a page: the
-  /// rest goes the usual way, which also tells why if it cannot be written at all.
+  /// A file system may open the file and then refuse such a write, or stop in the middle of a page.
+  /// The rest is written through the cache, which also gives the error if it cannot be written.
   Status write_pages(std::uint64_t offset, Bytes data) {
     std::size_t done = 0;
     {

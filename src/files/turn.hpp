@@ -7,7 +7,7 @@
 
 namespace cairn {
 
-/// Of a place where threads take turns to save time: whoever has waited too long goes on without.
+/// Threads take turns to save time. A thread that has waited too long goes on without its turn.
 /// No std::timed_mutex: the thread sanitizer does not know its calls with a time.
 class Turns {
  public:

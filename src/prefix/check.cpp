@@ -202,7 +202,7 @@ Result<CheckAccount> check_dataset(
         if (account.code == Code::ok) account.code = found.code;
         if (!found.good() && on_trouble) on_trouble(record, found);
       }));
-  // Of a rank without a record only the troubles tell.
+  // A rank without a record has no files to list, only troubles.
   if (account.code == Code::ok && !account.troubles.empty()) account.code = Code::lost;
   return account;
 }

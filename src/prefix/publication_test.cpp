@@ -300,16 +300,18 @@ TEST_F(PublishAlone, WhoeverDoesTheLastPartPublishesAndNobodyBefore) {
 TEST_F(PublishAlone, WhereThePlanCannotBeSeenNowOnlyThePartsCount) {
   plan_then(2, [&](Site& site, const DatasetRecord& plan) {
     const std::string pending = site.folder.pending(site.epoch, plan.info);
+    bool was_asked = false;
     const auto failing =
         make_hooked_files(site.files, [&](const FileOperation& operation) -> Status {
-          if (operation.name == "info" && operation.path == pending)
-            return fail(Code::io, "cannot inspect {}: stale", pending);
-          return {};
+          if (operation.name != "info" || operation.path != pending) return {};
+          was_asked = true;
+          return fail(Code::io, "cannot inspect {}: stale", pending);
         });
     const Site troubled{
         *failing,           site.clock,  site.folder, site.epoch, site.ranks_on_node,
         site.copy_metadata, site.limits, site.io,     nullptr};
     const auto state = publish_alone(troubled, plan, part(2, 0));
+    EXPECT_TRUE(was_asked);
     EXPECT_TRUE(!state || *state == State::planned);
     EXPECT_FALSE(is_published(2));
   });

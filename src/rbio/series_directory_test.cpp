@@ -9,21 +9,27 @@
 namespace cairn::rbio {
 namespace {
 
-/// A process that is about to make its claim while another one publishes the step: the kernel has
-/// found the directory already, and makes the claim where that is by then.
+/// A process that is about to make its claim while another one does something with the attempt: the
+/// kernel has found the directory already, and makes the claim where that is by then.
 class LateClaim final : public PassingFiles {
  public:
-  LateClaim(std::string attempt, std::string step)
-      : PassingFiles(make_posix_files()), attempt_(std::move(attempt)), step_(std::move(step)) {}
+  using Meanwhile = std::function<Status(Files&)>;
+
+  LateClaim(std::string attempt, std::string later_place, Meanwhile meanwhile)
+      : PassingFiles(make_posix_files()),
+        attempt_(std::move(attempt)),
+        later_place_(std::move(later_place)),
+        meanwhile_(std::move(meanwhile)) {}
 
   Result<bool> make_new_folder(const std::string& path, std::uint32_t mode) override {
     EXPECT_EQ(folder_of(path), attempt_);
-    CAIRN_TRY(remove_all(*this, attempt_));
-    return PassingFiles::make_new_folder(step_ + "/" + name_of_path(path), mode);
+    CAIRN_TRY(meanwhile_(*this));
+    return PassingFiles::make_new_folder(later_place_ + "/" + name_of_path(path), mode);
   }
 
  private:
-  const std::string attempt_, step_;
+  const std::string attempt_, later_place_;
+  const Meanwhile meanwhile_;
 };
 
 TEST(SeriesDirectory, AWriterPublishesNothingThatAnotherOneIsPublishing) {
@@ -71,7 +77,9 @@ TEST(SeriesDirectory, AClaimThatLandsInThePublishedStepLeavesItThere) {
   ASSERT_TRUE(published.make_attempt(attempt, 7));
   for (const int writer : {0, 1}) ASSERT_TRUE(published.mark_done(attempt, 7, writer, 2));
 
-  LateClaim late(published.attempt_path(attempt, 7), published.step_path(7));
+  const std::string folder_of_attempt = published.attempt_path(attempt, 7);
+  LateClaim late(folder_of_attempt, published.step_path(7),
+                 [&](Files& files) { return remove_all(files, folder_of_attempt); });
   const auto publication = SeriesDirectory(late, path).publish_if_complete(attempt, 7, 2);
   ASSERT_TRUE(publication) << publication.error().text;
   EXPECT_EQ(*publication, Publication::by_others);
@@ -145,22 +153,6 @@ TEST(SeriesDirectory, AnAttemptThatIsBeingPublishedOrIsCompleteIsNotRemoved) {
   EXPECT_EQ(series.publish_if_complete(attempt, 7, 2), Publication::published);
 }
 
-/// As LateClaim, while another process puts the attempt aside to remove it.
-class ClaimInRemovedAttempt final : public PassingFiles {
- public:
-  ClaimInRemovedAttempt(std::string attempt, std::string aside)
-      : PassingFiles(make_posix_files()), attempt_(std::move(attempt)), aside_(std::move(aside)) {}
-
-  Result<bool> make_new_folder(const std::string& path, std::uint32_t mode) override {
-    EXPECT_EQ(folder_of(path), attempt_);
-    CAIRN_TRY(PassingFiles::rename(attempt_, aside_));
-    return PassingFiles::make_new_folder(aside_ + "/" + name_of_path(path), mode);
-  }
-
- private:
-  const std::string attempt_, aside_;
-};
-
 TEST(SeriesDirectory, AClaimOfARemovedAttemptLeavesTheStepThatIsThere) {
   const TemporaryFolder folder(fast_folder());
   const auto posix = make_posix_files();
@@ -171,8 +163,10 @@ TEST(SeriesDirectory, AClaimOfARemovedAttemptLeavesTheStepThatIsThere) {
   const Attempt later{9, 1};
   ASSERT_TRUE(series.make_attempt(later, 7));
   ASSERT_TRUE(series.mark_done(later, 7, 0, 1));
-  ClaimInRemovedAttempt files(series.attempt_path(later, 7),
-                              path + "/.rbio/" + removed_name({later, 7}));
+  const std::string folder_of_attempt = series.attempt_path(later, 7);
+  const std::string aside = path + "/.rbio/" + removed_name({later, 7});
+  LateClaim files(folder_of_attempt, aside,
+                  [&](Files& there) { return there.rename(folder_of_attempt, aside); });
   EXPECT_EQ(SeriesDirectory(files, path).publish_if_complete(later, 7, 1), Publication::by_others);
   expect_restored(*posix, path, shape, 7);  // its open removes what was put aside
   EXPECT_EQ(posix->list(path + "/.rbio").value(), (std::vector<std::string>{"generation", "lock"}));
