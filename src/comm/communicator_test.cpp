@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "comm/alone.hpp"
 #include "comm/communicator_checks.hpp"
 #include "comm/team.hpp"
 
@@ -20,6 +21,21 @@ INSTANTIATE_TEST_SUITE_P(Sizes, CommunicatorOverTeam,
                          testing::Combine(testing::Values(1, 2, 3, 4, 5, 7, 8, 16),
                                           testing::Values(Team::Mode::buffered,
                                                           Team::Mode::rendezvous)));
+
+TEST(Alone, DoesWhatEveryCommunicatorMust) {
+  Alone alone;
+  EXPECT_NO_THROW(checks::all(alone));
+}
+
+TEST(Alone, RefusesAMessageOfAnotherSizeThanItsReceiverExpects) {
+  Alone alone;
+  std::int32_t sent = 7;
+  std::int64_t received = 0;
+  Request request = alone.irecv(mutable_bytes_of(received), 0, 1);
+  EXPECT_FALSE(request->test());
+  Request ready = alone.isend(bytes_of(sent), 0, 1);
+  EXPECT_THROW(request->test(), std::logic_error);
+}
 
 }  // namespace
 }  // namespace cairn

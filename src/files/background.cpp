@@ -10,6 +10,7 @@
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "files/blocked_signals.hpp"
@@ -21,10 +22,13 @@ namespace {
 constexpr std::uint64_t worth_a_thread = std::uint64_t{128} << 10;
 constexpr int low_priority = 5;
 
+void lower_priority() { ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), low_priority); }
+
 class RepeatingThread final : public Repeated {
  public:
-  RepeatingThread(std::int64_t period_us, std::function<void()> task)
-      : period_(period_us), task_(std::move(task)), process_(::getpid()) {
+  /// `step` returns how long to wait before the next one.
+  RepeatingThread(std::int64_t first_pause_us, std::function<std::int64_t()> step)
+      : first_pause_us_(first_pause_us), step_(std::move(step)), process_(::getpid()) {
     const BlockedSignals blocked;
     thread_ = std::thread([this] { work(); });
   }
@@ -45,22 +49,34 @@ class RepeatingThread final : public Repeated {
 
  private:
   void work() {
+    std::int64_t pause_us = first_pause_us_;
     std::unique_lock lock(mutex_);
-    while (!changed_.wait_for(lock, period_, [this] { return over_; })) {
+    while (
+        !changed_.wait_for(lock, std::chrono::microseconds(pause_us), [this] { return over_; })) {
       lock.unlock();
-      task_();
+      pause_us = step_();
       lock.lock();
     }
   }
 
-  const std::chrono::microseconds period_;
-  const std::function<void()> task_;
+  const std::int64_t first_pause_us_;
+  const std::function<std::int64_t()> step_;
   const pid_t process_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool over_ = false;  ///< guarded by mutex_
   std::thread thread_;
 };
+
+/// Null where there may be no more threads.
+std::unique_ptr<Repeated> start_repeating(std::int64_t first_pause_us,
+                                          std::function<std::int64_t()> step) {
+  try {
+    return std::make_unique<RepeatingThread>(first_pause_us, std::move(step));
+  } catch (const std::system_error&) {
+    return nullptr;
+  }
+}
 
 /// Several threads that do the same work, that of the owner among them.
 class Crew {
@@ -129,11 +145,17 @@ class BackgroundThread final : public Background {
   }
 
   std::unique_ptr<Repeated> repeat(std::int64_t period_us, std::function<void()> task) override {
-    try {
-      return std::make_unique<RepeatingThread>(period_us, std::move(task));
-    } catch (const std::system_error&) {
-      return nullptr;
-    }
+    return start_repeating(period_us, [period_us, task = std::move(task)] {
+      task();
+      return period_us;
+    });
+  }
+
+  std::unique_ptr<Repeated> keep_stepping(std::function<std::int64_t()> step) override {
+    return start_repeating(0, [step = std::move(step), is_lowered = false]() mutable {
+      if (!std::exchange(is_lowered, true)) lower_priority();
+      return step();
+    });
   }
 
   void in_parallel(int threads, const std::function<void()>& work) override {
@@ -149,7 +171,7 @@ class BackgroundThread final : public Background {
     const BlockedSignals blocked;
     try {
       thread_ = std::thread([this] {
-        ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), low_priority);
+        lower_priority();
         work();
       });
     } catch (const std::system_error&) {

@@ -26,6 +26,12 @@ class Background {
   /// Does `task` every `period_us` from now on, beside all that was posted; it must not throw. Null
   /// where there is no thread for it.
   virtual std::unique_ptr<Repeated> repeat(std::int64_t period_us, std::function<void()> task) = 0;
+  /// Calls `step` again and again in a thread of low priority, each time after the pause (us) that
+  /// the call before has returned; it must not throw. Null where there is no thread for it: then
+  /// who needs the steps takes them.
+  virtual std::unique_ptr<Repeated> keep_stepping(std::function<std::int64_t()> /*step*/) {
+    return nullptr;
+  }
   /// Calls `work` in up to `threads` threads at once, that of the caller included, and returns when
   /// all have returned. It may be fewer, so each call takes what is left to be done from a common
   /// heap. What one throws is thrown here. Beside all that was posted; no communicator either.

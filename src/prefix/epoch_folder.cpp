@@ -63,8 +63,11 @@ Status EpochFolder::remove_listing() const {
 
 /// A dataset that is published again stands aside until that is done, as one that is dropped: its
 /// files stay whatever happens.
-Status EpochFolder::publish(const DatasetInfo& dataset, bool replaces, bool& is_there) const {
+Status EpochFolder::publish(const DatasetInfo& dataset, bool replaces, Seen seen,
+                            bool& is_there) const {
   const std::string published = folder_.dataset(dataset);
+  is_there = is_published(dataset);
+  if (is_there) return files_.sync_folder(folder_.datasets());
   if (replaces)
     CAIRN_TRY(under_epoch(files_.rename(published, folder_.in_transit(epoch_, dataset))));
   if (Status moved = under_epoch(files_.rename(folder_.pending(epoch_, dataset), published));
@@ -75,7 +78,8 @@ Status EpochFolder::publish(const DatasetInfo& dataset, bool replaces, bool& is_
   // Taken back, so that what the caller does after an error harms nothing that counts. If that
   // cannot be done it is there, for all who look.
   Status durable = files_.sync_folder(folder_.datasets());
-  is_there = durable || !files_.rename(published, folder_.pending(epoch_, dataset));
+  is_there = durable || seen == Seen::by_others ||
+             !files_.rename(published, folder_.pending(epoch_, dataset));
   if (!is_there) (void)take_back(dataset, replaces);
   return durable;
 }
@@ -93,9 +97,14 @@ Status EpochFolder::publish_once(const DatasetInfo& dataset) const {
   const std::string published = folder_.dataset(dataset);
   CAIRN_TRY(remove_listing());
   const Status moved = files_.rename(folder_.pending(epoch_, dataset), published);
-  const bool is_there =
-      moved || (is_absent(moved.error()) && files_.info(PrefixFolder::record(published)));
-  return is_there ? files_.sync_folder(folder_.datasets()) : under_epoch(moved);
+  return moved || is_published(dataset) ? files_.sync_folder(folder_.datasets())
+                                        : under_epoch(moved);
+}
+
+bool EpochFolder::is_published(const DatasetInfo& dataset) const {
+  const auto pending = files_.info(folder_.pending(epoch_, dataset));
+  return !pending && is_absent(pending.error()) &&
+         files_.info(PrefixFolder::record(folder_.dataset(dataset)));
 }
 
 }  // namespace cairn

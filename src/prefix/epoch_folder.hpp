@@ -31,14 +31,19 @@ class EpochFolder {
 
   /// The listing does not say any more which datasets are there. Comes before publish().
   Status remove_listing() const;
-  /// The dataset is there from here on; all its files and manifests are durable. One that
-  /// `replaces` its older self moves that aside. After an error it may be there all the same
-  /// (`is_there`), for all who look, but a power failure may take it away again.
-  Status publish(const DatasetInfo& dataset, bool replaces, bool& is_there) const;
+  /// Whether what cannot be made durable at once may be taken back.
+  enum class Seen { by_us_only, by_others };
+  /// The dataset is there from here on, unless another process has published it already; all its
+  /// files and manifests are durable. One that `replaces` its older self moves that aside. After an
+  /// error it may be there all the same (`is_there`), for all who look, but a power failure may
+  /// take it away again: call it once more.
+  Status publish(const DatasetInfo& dataset, bool replaces, Seen seen, bool& is_there) const;
   /// As publish(), by a process that found all parts done, while others may do the same: the
   /// listing is removed, and a dataset that is there already counts as published. It never replaces
   /// one.
   Status publish_once(const DatasetInfo& dataset) const;
+  /// It is where datasets are, and its folder is not in that of the epoch any more.
+  bool is_published(const DatasetInfo& dataset) const;
 
   /// What is not found in the folder of this epoch was closed by a later owner: busy then.
   Status under_epoch(Status status) const;

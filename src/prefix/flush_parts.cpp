@@ -72,15 +72,19 @@ Result<Publication::State> publish_alone(const Site& site, const DatasetRecord& 
     whole = whole || (last && *last);
     if (!last) done = tl::unexpected(last.error());
   }
-  // Where the folder is gone, another process has published it, or a later owner has the plan:
-  // publish_once() finds out. Where nobody can say whether it is, the parts decide.
-  const auto pending = site.files.info(site.folder.pending(site.epoch, plan.info));
-  const bool is_gone = !pending && pending.error().code == Code::not_found;
-  if (!is_gone) {
-    CAIRN_TRY(done);
-    if (!whole) return Publication::State::planned;
+  // What fails here fails because another process has published it meanwhile, or a later owner has
+  // the plan, if its folder is gone. Where nobody can say whether it is, the parts decide.
+  const EpochFolder epoch(site.files, site.folder, site.epoch);
+  if (epoch.is_published(plan.info)) {
+    CAIRN_TRY(site.files.sync_folder(site.folder.datasets()));  // whoever did it may not have
+    return Publication::State::published;
   }
-  CAIRN_TRY(EpochFolder(site.files, site.folder, site.epoch).publish_once(plan.info));
+  const auto pending = site.files.info(site.folder.pending(site.epoch, plan.info));
+  if (!pending && pending.error().code == Code::not_found)
+    CAIRN_TRY(epoch.under_epoch(tl::unexpected(pending.error())));
+  CAIRN_TRY(done);
+  if (!whole || site.files.info(site.folder.dataset(plan.info))) return Publication::State::planned;
+  CAIRN_TRY(epoch.publish_once(plan.info));
   return Publication::State::published;
 }
 

@@ -19,8 +19,8 @@ Result<bool> do_cached_parts(Communicator& comm, const Site& site, const Dataset
 /// dead: these parts, and then it publishes the dataset if all parts are done, whoever did the
 /// others. Planned: some are not done yet. Published: by this process or another; the owner of the
 /// directory gives the files their names, or the next owner does. May be called again after an
-/// error, and by several processes at a time, but each part is of one process. A dataset that is
-/// there already is not replaced: an error.
+/// error, and by several processes at a time, but each part is of one process. What replaces its
+/// older self stays planned: only the owner publishes it. busy if a later owner has the plan.
 Result<Publication::State> publish_alone(const Site& site, const DatasetRecord& plan,
                                          const std::vector<CachedPart>& parts);
 

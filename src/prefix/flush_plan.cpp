@@ -58,6 +58,12 @@ Result<bool> DoneMarkers::climb(int rank) {
   return true;
 }
 
+Result<bool> DoneMarkers::are_all_done() {
+  int levels = 0;
+  for (std::uint32_t at_level = ranks_; at_level > 1; at_level = (at_level + 1) / 2) ++levels;
+  return is_there({levels, 0});
+}
+
 Status DoneMarkers::remove(int rank) {
   Node at = {0, static_cast<std::uint32_t>(rank)};
   CAIRN_TRY(files_.remove_file(path_of(at)));
@@ -132,7 +138,7 @@ Status stage_by_copies(const Site& site, const std::string& plan, const RankReco
                        const std::vector<std::string>& cached) {
   CAIRN_TRY(make_folders(site.files, site.folder, record));
   const std::vector<std::string> staged = staged_paths(site.folder, record);
-  Throttle throttle(site.clock, site.bytes_per_s_rank(site.limits.width));
+  Throttle throttle(site.clock, site.bytes_per_s_rank(site.limits.width), site.copied);
   const bool keep = site.copy_metadata;
   const auto is_mine = [&]() -> Status {
     const auto there = site.files.info(plan);

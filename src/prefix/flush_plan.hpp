@@ -40,6 +40,8 @@ class DoneMarkers {
   /// To be called after the part of `rank` is done, by whoever did it or finds it done. True if all
   /// parts are.
   Result<bool> climb(int rank);
+  /// Whether somebody has come to the root.
+  Result<bool> are_all_done();
   /// Removes what marks `rank`, and the nodes above it whose first leaf it is.
   Status remove(int rank);
 

@@ -334,11 +334,11 @@ Status Keeper::begin(const DatasetInfo& dataset) {
   return epoch_folder().begin(dataset);
 }
 
-Status Keeper::publish(const DatasetRecord& record) {
+Status Keeper::publish(const DatasetRecord& record, EpochFolder::Seen seen) {
   CAIRN_TRY(open_listing());
   bool is_there = false;
   const bool replaces = find(record.info.uuid) != nullptr;
-  Status durable = epoch_folder().publish(record.info, replaces, is_there);
+  Status durable = epoch_folder().publish(record.info, replaces, seen, is_there);
   if (!is_there) return durable;
   is_durable_ = durable.has_value();
   take_in(record);

@@ -83,7 +83,7 @@ class Keeper {
   Status begin(const DatasetInfo& dataset);
   /// EpochFolder::publish(), also in place of the dataset itself, whose files there have been
   /// damaged. It is listed where it is there after an error, and is to be published once more.
-  Status publish(const DatasetRecord& record);
+  Status publish(const DatasetRecord& record, EpochFolder::Seen seen);
 
   Status update(const DatasetRecord& record);
   /// Its files have their own names now. If it is the newest checkpoint it becomes current, and

@@ -17,9 +17,9 @@ void append(Blob& content, Bytes more) { content.insert(content.end(), more.begi
 
 /// All go through the manifests in one order, so that no processes wait in a circle. What cannot be
 /// sealed is left out: the error is known then, and nothing is published.
-Status write_manifests(Communicator& comm, Files& files, const std::string& folder,
-                       const Deal& deal, const HeldRecords& held) {
-  Status written;
+Status gather_manifests(Communicator& comm, const Deal& deal, const HeldRecords& held,
+                        const TakeManifest& take) {
+  Status sealed_all;
   for (std::uint64_t first = 0; first < deal.parts(); first += ranks_per_manifest) {
     const std::uint64_t end = std::min(first + ranks_per_manifest, deal.parts());
     const auto mine_begin = held.ranks.lower_bound(static_cast<int>(first));
@@ -28,7 +28,7 @@ Status write_manifests(Communicator& comm, Files& files, const std::string& fold
     for (auto rank = mine_begin; rank != mine_end; ++rank) {
       const auto sealed = held.seal(*rank);
       if (sealed) append(content, *sealed);
-      if (!sealed && written) written = tl::unexpected(sealed.error());
+      if (!sealed && sealed_all) sealed_all = tl::unexpected(sealed.error());
     }
     const int writer = deal.rank_of(first);
     if (writer != comm.rank()) {
@@ -40,21 +40,35 @@ Status write_manifests(Communicator& comm, Files& files, const std::string& fold
       others.insert(held.holder_of(static_cast<int>(part)));
     others.erase(comm.rank());
     for (const int other : others) append(content, recv_blob(comm, other, record_tag));
-    if (written)
-      written = write_manifest(files, folder,
-                               static_cast<std::uint32_t>(first / ranks_per_manifest), content);
+    take(static_cast<std::uint32_t>(first / ranks_per_manifest), std::move(content));
   }
-  return written;
+  return sealed_all;
+}
+
+HeldRecords dealt_records(Communicator& comm, const Deal& deal, std::span<const RankRecord> mine) {
+  HeldRecords held;
+  for (const RankRecord& record : mine) held.ranks.insert(record.rank);
+  const auto first = static_cast<int>(deal.first(comm.rank()));
+  held.seal = [first, mine](int rank) {
+    return encode(mine[static_cast<std::size_t>(rank - first)]);
+  };
+  held.holder_of = [deal](int rank) { return deal.rank_of(static_cast<std::uint64_t>(rank)); };
+  return held;
+}
+
+Status write_manifests(Communicator& comm, Files& files, const std::string& folder,
+                       const Deal& deal, const HeldRecords& held) {
+  Status written;
+  const Status gathered =
+      gather_manifests(comm, deal, held, [&](std::uint32_t number, const Blob& content) {
+        if (written) written = write_manifest(files, folder, number, content);
+      });
+  return gathered ? written : gathered;
 }
 
 Status write_manifests(Communicator& comm, Files& files, const std::string& folder,
                        const Deal& deal, std::span<const RankRecord> mine) {
-  HeldRecords held;
-  for (const RankRecord& record : mine) held.ranks.insert(record.rank);
-  const auto first = static_cast<int>(deal.first(comm.rank()));
-  held.seal = [&](int rank) { return encode(mine[static_cast<std::size_t>(rank - first)]); };
-  held.holder_of = [&](int rank) { return deal.rank_of(static_cast<std::uint64_t>(rank)); };
-  return write_manifests(comm, files, folder, deal, held);
+  return write_manifests(comm, files, folder, deal, dealt_records(comm, deal, mine));
 }
 
 /// In one step: an earlier try may have left one, and staged files that only that one names.

@@ -44,8 +44,17 @@ struct HeldRecords {
   std::function<int(int rank)> holder_of;
 };
 
-/// Collective. Writes all manifests into `folder`, each by the process to which its first rank is
-/// dealt: it holds the records of no more ranks. Errors are local.
+/// Of processes each of which has the records that are dealt to it. `mine` must outlive it.
+HeldRecords dealt_records(Communicator& comm, const Deal& deal, std::span<const RankRecord> mine);
+
+using TakeManifest = std::function<void(std::uint32_t number, Blob content)>;
+
+/// Collective. Calls `take` with each manifest, in the process to which its first rank is dealt: it
+/// holds the records of no more ranks. Errors are local.
+Status gather_manifests(Communicator& comm, const Deal& deal, const HeldRecords& held,
+                        const TakeManifest& take);
+
+/// Collective. Writes all manifests into `folder`. Errors are local.
 Status write_manifests(Communicator& comm, Files& files, const std::string& folder,
                        const Deal& deal, const HeldRecords& held);
 /// The same where each process has the records that are dealt to it.

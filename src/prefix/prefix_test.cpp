@@ -399,7 +399,7 @@ TEST_F(Prefix, WhoseEpochIsOverChangesNothing) {
   EXPECT_TRUE(busy(early->set_current("x")));
   EXPECT_TRUE(busy(early->begin(info_of(3))));
   record.info = info_of(2);
-  EXPECT_TRUE(busy(early->publish(record)));
+  EXPECT_TRUE(busy(early->publish(record, EpochFolder::Seen::by_us_only)));
   const auto dropped = early->drop(info_of(1));
   EXPECT_TRUE(busy(dropped));
   EXPECT_TRUE(busy(early->take_out(info_of(1))));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "prefix/flush_plan.hpp"
 #include "prefix/manifest.hpp"
@@ -13,6 +14,17 @@ DatasetRecord record_of(const DatasetInfo& dataset, const std::string& job_id) {
   record.info = dataset;
   record.job_id = job_id;
   return record;
+}
+
+FlushTotals totals_of(Communicator& comm, std::span<const RankRecord> records) {
+  std::array<std::int64_t, 2> sums{};
+  for (const RankRecord& each : records) {
+    sums[0] += std::count_if(each.files.begin(), each.files.end(),
+                             [](const FileEntry& file) { return file.begins_here(); });
+    sums[1] += static_cast<std::int64_t>(each.data_bytes());
+  }
+  comm.allreduce(sums, Reduce::sum);
+  return {static_cast<std::uint64_t>(sums[0]), static_cast<std::uint64_t>(sums[1])};
 }
 
 Status Staging::describe(Communicator& comm, const std::string& /*folder*/, Status seen) {
@@ -100,8 +112,13 @@ Status Publication::begin(Communicator& comm) {
 /// What is about to be staged is known first, so that whoever finds it can remove it.
 Status Publication::plan(Communicator& comm) {
   CAIRN_TRY(staging_.describe(comm, folder_, see_folder()));
-  count(comm);
+  const FlushTotals totals = staging_.totals(comm);
+  record_.files = totals.files;
+  record_.bytes = totals.bytes;
+  record_.ranks_per_manifest = ranks_per_manifest;
+  record_.flushed_us = site_.clock.now_us();
   if (site_.keeper != nullptr) planned_ = site_.keeper->epoch_folder().plan(record_);
+  if (comm.size() == 1) CAIRN_TRY(std::exchange(planned_, {}));  // nobody else is to hear of it
   return reach(State::planned, {});
 }
 
@@ -114,28 +131,15 @@ Status Publication::see_folder() const {
               site_.folder.prefix, seen.error().text);
 }
 
-void Publication::count(Communicator& comm) {
-  std::array<std::int64_t, 2> sums{};
-  for (const RankRecord& each : staging_.records()) {
-    sums[0] += std::count_if(each.files.begin(), each.files.end(),
-                             [](const FileEntry& file) { return file.begins_here(); });
-    sums[1] += static_cast<std::int64_t>(each.data_bytes());
-  }
-  comm.allreduce(sums, Reduce::sum);
-  record_.files = static_cast<std::uint64_t>(sums[0]);
-  record_.bytes = static_cast<std::uint64_t>(sums[1]);
-  record_.ranks_per_manifest = ranks_per_manifest;
-  record_.flushed_us = site_.clock.now_us();
-}
-
 Status Publication::stage(Communicator& comm) {
   CAIRN_ASSIGN(const bool whole, staging_.stage(comm, record_, planned_));
   return whole ? reach(State::staged, {}) : Status{};
 }
 
 Status Publication::make_visible(Communicator& comm) {
-  CAIRN_TRY(on_keeper(
-      comm, site_, [&](Keeper& keeper) { return planned_ ? keeper.publish(record_) : planned_; }));
+  CAIRN_TRY(on_keeper(comm, site_, [&](Keeper& keeper) {
+    return planned_ ? keeper.publish(record_, staging_.seen()) : planned_;
+  }));
   folder_ = site_.folder.dataset(record_.info);
   return reach(State::published, {});
 }

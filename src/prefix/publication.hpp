@@ -10,6 +10,15 @@
 
 namespace cairn {
 
+/// What the parts of a dataset come to; a file that ranks share counts once.
+struct FlushTotals {
+  std::uint64_t files = 0;
+  std::uint64_t bytes = 0;
+};
+
+/// Collective. Each part is in the records of one process.
+FlushTotals totals_of(Communicator& comm, std::span<const RankRecord> records);
+
 /// What the processes that publish a dataset have of it, and how its files get where they are to
 /// be.
 class Staging {
@@ -28,6 +37,8 @@ class Staging {
   /// Local. Once it is described: the records of the parts that this process answers for. Every
   /// part is on one process.
   virtual std::span<const RankRecord> records() const { return {}; }
+  /// Collective. Once it is described: what all parts come to.
+  virtual FlushTotals totals(Communicator& comm) const { return totals_of(comm, records()); }
   /// Collective. Does the parts that these processes have, each durable before its marker, if
   /// `planned` is good. True if all parts of the dataset are done, by these processes or others.
   /// Errors are agreed.
@@ -37,6 +48,8 @@ class Staging {
   /// process. False if a damaged manifest in `folder` hides some. Errors are agreed.
   virtual Result<bool> visit_staged(Communicator& comm, const std::string& folder,
                                     const Treat& treat);
+  /// Local. Other processes look whether it is published, and go on by that.
+  virtual EpochFolder::Seen seen() const { return EpochFolder::Seen::by_us_only; }
   /// Local. Under the own names of its files there were others, before those were written or named.
   virtual bool has_replaced_files() const { return false; }
 };
@@ -103,7 +116,6 @@ class Publication {
   Status stage(Communicator& comm);
   Status make_visible(Communicator& comm);
   Status settle(Communicator& comm);
-  void count(Communicator& comm);
   Status see_folder() const;
   Status reach(State state, Status done);
 

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <optional>
 
 #include "comm/communicator.hpp"
@@ -28,6 +30,8 @@ struct Site {
   TransferLimits limits;
   IoThreads io;              ///< of this rank
   Keeper* keeper = nullptr;  ///< on rank 0
+  /// Adds up the bytes that this rank copies to it, for who watches a flush; may be null.
+  std::atomic<std::uint64_t>* copied = nullptr;
 
   /// What each may copy, of `width` in the job; no more of a node than these copy at a time.
   std::uint64_t bytes_per_s_rank(int width) const {

@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "base/units.hpp"
-#include "comm/team.hpp"
+#include "comm/alone.hpp"
 #include "files/background.hpp"
 
 namespace cairn {
@@ -54,13 +54,11 @@ Status as_owner(const CommandOwner& owner, Files& files, Clock& clock, const Set
   CAIRN_ASSIGN(Keeper keeper, own(owner, files, clock, settings, io, log));
   if (!keeper.current_damage().empty()) log.warning("{}", keeper.current_damage());
   auto heartbeat = background->repeat(beat_period_us, keeper.heartbeat());
-  Status done;
-  Team(1).run([&](Communicator& comm) {
-    const Site site{files,          clock, {settings.prefix},
-                    keeper.epoch(), 1,     settings.copy_metadata,
-                    {1, 0},         io,    &keeper};
-    done = action(comm, site);
-  });
+  Alone alone;
+  const Site site{files,          clock, {settings.prefix},
+                  keeper.epoch(), 1,     settings.copy_metadata,
+                  {1, 0},         io,    &keeper};
+  Status done = action(alone, site);
   heartbeat.reset();
   // Whatever has happened: what was changed is listed, and the next job need not wait.
   const Status listed = keeper.save_listing();

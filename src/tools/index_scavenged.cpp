@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/count.hpp"
-#include "comm/team.hpp"
+#include "comm/alone.hpp"
 #include "prefix/fetch_order.hpp"
 #include "prefix/unfinished.hpp"
 #include "recovery/rebuild_sets.hpp"
@@ -81,9 +81,8 @@ Result<std::vector<ScavengedDataset>> find(Files& files, const Settings& setting
   if (saved.empty()) return found;
   CAIRN_ASSIGN(const Dropped dropped, read_dropped(files, folder));
   CAIRN_ASSIGN(const Listing deleted, read_deleted(files, folder));
-  Result<std::vector<UnfinishedFlush>> unfinished;
-  Team(1).run(
-      [&](Communicator& comm) { unfinished = read_unfinished(comm, files, folder, listing); });
+  Alone alone;
+  const auto unfinished = read_unfinished(alone, files, folder, listing);
   if (!unfinished) log.warning("unfinished flushes cannot be listed: {}", unfinished.error().text);
   for (const Remains& remains : saved) {
     if (is_flushed(state_in_prefix(remains.uuid, listing, {}, dropped, {}, deleted))) continue;

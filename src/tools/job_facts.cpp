@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "comm/team.hpp"
+#include "comm/alone.hpp"
 #include "prefix/fetch_order.hpp"
 #include "prefix/prefix_folder.hpp"
 #include "prefix/scr_import.hpp"
@@ -108,10 +108,8 @@ class Gatherer {
                  read_listing(files_, folder_, prefix.unreadable, nullptr, &prefix.unread));
     CAIRN_ASSIGN(prefix.dropped, read_dropped(files_, folder_));
     CAIRN_ASSIGN(prefix.current, read_current(files_, folder_, &prefix.current_damage));
-    Result<std::vector<UnfinishedFlush>> unfinished;
-    Team(1).run([&](Communicator& comm) {
-      unfinished = read_unfinished(comm, files_, folder_, prefix.listing);
-    });
+    Alone alone;
+    auto unfinished = read_unfinished(alone, files_, folder_, prefix.listing);
     // A run that cannot see these leaves them, and fetches all the same.
     if (!unfinished) facts_.unreadable.push_back(unfinished.error().text);
     prefix.unfinished = std::move(unfinished).value_or(std::vector<UnfinishedFlush>{});

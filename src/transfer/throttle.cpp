@@ -4,10 +4,14 @@
 
 namespace cairn {
 
-Throttle::Throttle(Clock& clock, std::uint64_t bytes_per_s)
-    : clock_(clock), bytes_per_s_(bytes_per_s), free_at_us_(clock.steady_us()) {}
+Throttle::Throttle(Clock& clock, std::uint64_t bytes_per_s, std::atomic<std::uint64_t>* taken)
+    : clock_(clock),
+      bytes_per_s_(bytes_per_s),
+      taken_(taken),
+      free_at_us_(clock.steady_us()) {}
 
 void Throttle::take(std::uint64_t bytes) {
+  if (taken_ != nullptr) *taken_ += bytes;
   if (bytes_per_s_ == 0) return;
   constexpr std::int64_t saved_us = 100'000;
   const auto takes_us = static_cast<std::int64_t>(static_cast<double>(bytes) * 1e6 /

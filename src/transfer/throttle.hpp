@@ -1,6 +1,7 @@
 // Keeps a stream of bytes below a rate.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 
@@ -11,7 +12,8 @@ namespace cairn {
 class Throttle {
  public:
   /// 0: no limit. What was not used of the rate is not saved up for more than a tenth of a second.
-  Throttle(Clock& clock, std::uint64_t bytes_per_s);
+  /// `taken`: adds up what goes, for who watches; may be null.
+  Throttle(Clock& clock, std::uint64_t bytes_per_s, std::atomic<std::uint64_t>* taken = nullptr);
 
   /// Sleeps until `bytes` more may go. Several threads may share the rate.
   void take(std::uint64_t bytes);
@@ -19,6 +21,7 @@ class Throttle {
  private:
   Clock& clock_;
   std::uint64_t bytes_per_s_;
+  std::atomic<std::uint64_t>* taken_;
   std::mutex mutex_;
   std::int64_t free_at_us_;  ///< when what was taken so far has gone at the rate; guarded
 };

@@ -1,0 +1,300 @@
+// A flush that nobody waits for, one process at a time: no test here sends a message once it has
+// begun.
+#include "prefix/async_flush.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <fstream>
+#include <thread>
+
+#include "prefix/prefix_harness.hpp"
+
+namespace cairn {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace prefix_harness;
+using State = PartFlush::State;
+
+class AsyncFlush : public Prefix {
+ protected:
+  /// What one rank has of a dataset that is to be flushed.
+  struct Flight {
+    std::unique_ptr<PartFlush> part;
+    std::unique_ptr<OwnerFlush> owner;
+
+    bool is_over() const {
+      return part->state() == State::settled && (!owner || owner->is_settled());
+    }
+    Result<bool> advance() {
+      bool moved = false;
+      if (owner) {
+        CAIRN_ASSIGN(moved, owner->advance());
+      }
+      CAIRN_ASSIGN(const bool own, part->advance());
+      return moved || own;
+    }
+  };
+
+  /// Collective. `books`: what the owner does before and after.
+  Flight prepare(RankRun& rank, int dataset, OwnerFlush::Books books = no_books()) const {
+    const RankRecord record = write_part(rank, dataset);
+    const Deal deal(ranks, ranks);
+    std::vector<PartFlush::WrittenManifest> manifests;
+    EXPECT_TRUE(gather_manifests(rank.comm, deal, dealt_records(rank.comm, deal, {&record, 1}),
+                                 [&](std::uint32_t number, Blob content) {
+                                   manifests.push_back({number, std::move(content)});
+                                 }));
+    const FlushTotals totals = totals_of(rank.comm, {&record, 1});
+    Flight flight;
+    flight.part = std::make_unique<PartFlush>(
+        rank.site, record,
+        CachedPart{record.dataset.uuid, record.rank, cached(dataset, record.rank)}, manifests);
+    if (rank.keeper)
+      flight.owner = std::make_unique<OwnerFlush>(
+          rank.site, cairn::record_of(record.dataset, "job"), totals, std::move(books));
+    return flight;
+  }
+
+  static OwnerFlush::Books no_books() {
+    return {[](Communicator&) { return Status{}; }, [](Communicator&, const FlushAccount&) {}};
+  }
+
+  /// Until it is over, or `ends` says so; errors are tried again, and counted.
+  int fly(
+      Flight& flight, const std::function<bool()>& ends = [] { return false; }) const {
+    int errors = 0;
+    while (!flight.is_over() && !ends()) {
+      const auto moved = flight.advance();
+      if (!moved) ++errors;
+      if (errors > 100) {
+        ADD_FAILURE() << moved.error().text;
+        break;
+      }
+      if (!moved || !*moved) std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+    return errors;
+  }
+
+  void fly_well(int dataset) {
+    run_well([&](RankRun& rank) {
+      Flight flight = prepare(rank, dataset);
+      EXPECT_EQ(fly(flight), 0);
+    });
+  }
+
+  /// Dataset 1 is there; dataset 2, which has files of the same names, is on its way when one rank
+  /// dies at its call number `step` in the prefix directory. False if it has none so late.
+  bool fly_crashes(int victim, std::uint64_t step) {
+    begin_anew();
+    flush_well(1);
+    modify_ns = later_ns;
+    std::atomic<bool> crashed = false;
+    std::atomic<int> calls = -1;
+    try {
+      run(
+          [&](RankRun& rank) {
+            Flight flight = prepare(rank, 2);
+            if (rank.comm.rank() == victim) calls = 0;
+            int idle = 0;
+            (void)fly(flight, [&] { return crashed && ++idle > 80; });
+          },
+          [&](int rank, const FileOperation& operation) -> Status {
+            if (rank != victim || calls < 0 || !operation.path.starts_with(prefix())) return {};
+            if (static_cast<std::uint64_t>(calls++) != step) return {};
+            crashed = true;
+            throw Crash{};
+          });
+    } catch (const Crash&) {
+    }
+    return crashed;
+  }
+
+  void begin_anew() {
+    fs::remove_all(prefix());
+    fs::create_directories(prefix());
+    modify_ns = earlier_ns;
+  }
+
+  static constexpr std::int64_t earlier_ns = 1'000'000'000;
+  static constexpr std::int64_t later_ns = 2'000'000'000;
+  std::atomic<bool> is_stuck_ = false;  ///< of one rank: the others need not wait
+
+  bool is_published(int dataset) const {
+    return fs::exists(PrefixFolder::record(folder().dataset(info_of(dataset))));
+  }
+};
+
+TEST_F(AsyncFlush, ArrivesWithoutAMessage) {
+  fly_well(1);
+  std::vector<std::string> damaged;
+  const Listing listing = *read_listing(*make_posix_files(), folder(), damaged);
+  ASSERT_EQ(listing.size(), 1U);
+  EXPECT_TRUE(listing[0].settled);
+  EXPECT_EQ(listing[0].files, 6U);
+  EXPECT_EQ(*read_current(*make_posix_files(), folder()), "ckpt.1");
+  EXPECT_EQ(names_of_cairn(), std::vector<std::string>{});
+  EXPECT_EQ(fetch_again(1), "");
+}
+
+TEST_F(AsyncFlush, MarksTheOlderDatasetsWhoseFilesItReplaces) {
+  flush_well(1);
+  modify_ns = later_ns;
+  std::vector<Replaced> replaced;
+  run_well([&](RankRun& rank) {
+    OwnerFlush::Books books = no_books();
+    books.close = [&](Communicator&, const FlushAccount& account) {
+      EXPECT_TRUE(account.record.settled);
+      replaced = account.replaced.value();
+    };
+    Flight flight = prepare(rank, 2, books);
+    fly(flight);
+  });
+  ASSERT_EQ(replaced.size(), 1U);
+  EXPECT_EQ(replaced[0].older, "dataset 1 (ckpt.1)");
+  EXPECT_EQ(fetch_again(2), "");
+}
+
+/// What counts afterwards is whole, and the older one is there as long as the newer one is not.
+TEST_F(AsyncFlush, ADeathAtAnyStepLosesNothing) {
+  for (int victim = 0; victim < ranks; ++victim) {
+    std::uint64_t step = 0;
+    for (; fly_crashes(victim, step); ++step) {
+      const std::string newer = fetch_again(2);
+      if (newer == "not listed") {
+        modify_ns = earlier_ns;
+        ASSERT_EQ(fetch_again(1), "") << victim << " step " << step;
+      } else {
+        ASSERT_EQ(newer, "") << victim << " step " << step;
+      }
+      ASSERT_EQ(names_of_cairn(), std::vector<std::string>{}) << victim << " step " << step;
+    }
+    EXPECT_GT(step, 20U) << victim;
+  }
+}
+
+/// The owner is dead as soon as the plan is there, and so is every process as soon as its part is
+/// done.
+TEST_F(AsyncFlush, WhenAllPartsAreDoneItIsThereWhoeverHasDied) {
+  run_well([&](RankRun& rank) {
+    Flight flight = prepare(rank, 1);
+    if (flight.owner)
+      while (!flight.owner->is_planned()) {
+        ASSERT_TRUE(flight.owner->advance());
+        ASSERT_TRUE(flight.part->state() != State::none || flight.part->advance());
+      }
+    while (flight.part->state() < State::staged) ASSERT_TRUE(flight.part->advance());
+  });
+  EXPECT_TRUE(is_published(1));
+  EXPECT_EQ(fetch_again(1), "");
+}
+
+/// Full, or out of order for a moment: whatever fails once.
+TEST_F(AsyncFlush, WhatFailsOnceIsTriedAgain) {
+  for (const Code code : {Code::no_space, Code::io})
+    for (int victim = 0; victim < ranks; ++victim) {
+      bool struck = true;
+      for (std::uint64_t step = 0; struck; ++step) {
+        std::atomic<int> calls = -1;
+        struck = false;
+        begin_anew();
+        run(
+            [&](RankRun& rank) {
+              Flight flight = prepare(rank, 1);
+              if (rank.comm.rank() == victim) calls = 0;
+              fly(flight);
+            },
+            [&](int rank, const FileOperation& operation) -> Status {
+              if (rank != victim || calls < 0 || !operation.path.starts_with(prefix())) return {};
+              if (static_cast<std::uint64_t>(calls++) != step) return {};
+              struck = true;
+              return fail(code, "injected at {} {}", operation.name, operation.path);
+            });
+        ASSERT_EQ(fetch_again(1), "") << victim << " step " << step;
+      }
+    }
+}
+
+TEST_F(AsyncFlush, SoManyRanksCopyAtATimeAsTheyMay) {
+  std::atomic<int> copying = 0;
+  std::atomic<int> most = 0;
+  const auto is_staged = [&](const FileOperation& operation) {
+    return operation.path.starts_with(prefix()) &&
+           operation.path.find("/.cairn.") != std::string::npos;
+  };
+  std::array<std::atomic<bool>, ranks> begun{};
+  run(
+      [&](RankRun& rank) {
+        rank.site.limits.width = 1;
+        Flight flight = prepare(rank, 1);
+        fly(flight);
+      },
+      [&](int rank, const FileOperation& operation) -> Status {
+        if (operation.name == "create" && is_staged(operation) &&
+            !begun[static_cast<std::size_t>(rank)].exchange(true))
+          most = std::max(most.load(), ++copying);
+        if (operation.path.ends_with(fmt::format("/done/0.{}", rank)) && operation.name == "create")
+          --copying;
+        return {};
+      });
+  EXPECT_EQ(most, 1);
+  EXPECT_EQ(fetch_again(1), "");
+}
+
+/// Only rank 1 does its part; whatever it has reached, it goes no further.
+TEST_F(AsyncFlush, ALaterOwnerEndsIt) {
+  for (const State reached : {State::none, State::described, State::planned, State::staged}) {
+    flush_well(1);
+    run([&](RankRun& rank) {
+      Flight flight = prepare(rank, 2);
+      const bool goes_on = rank.comm.rank() == 1;
+      const State until = goes_on ? reached : State::described;
+      while (flight.part->state() < until || (flight.owner && !flight.owner->is_planned())) {
+        if (flight.owner) {
+          ASSERT_TRUE(flight.owner->advance());
+        }
+        if (flight.part->state() < until) {
+          ASSERT_TRUE(flight.part->advance());
+        }
+      }
+      rank.comm.barrier();
+      if (flight.owner) {
+        ASSERT_TRUE(Keeper::take_over(rank.files, rank.site.clock, folder(), owner()));
+      }
+      rank.comm.barrier();
+      if (!goes_on) return;
+      Result<bool> last = true;
+      while (last && *last) last = flight.part->advance();
+      ASSERT_FALSE(last);
+      EXPECT_EQ(last.error().code, Code::busy) << last.error().text;
+    });
+    EXPECT_FALSE(is_published(2));
+    EXPECT_EQ(fetch_again(1), "");
+    EXPECT_EQ(names_of_cairn(), std::vector<std::string>{});
+  }
+}
+
+TEST_F(AsyncFlush, ADamagedBlockIsItsRanksErrorUntilItIsRepaired) {
+  run_well([&](RankRun& rank) {
+    Flight flight = prepare(rank, 1);
+    const std::string path = cached(1, 2).file("ckpt/r2/f0");
+    const std::string whole = read(path);
+    if (rank.comm.rank() == 2) {
+      std::fstream stream(path, std::ios::binary | std::ios::in | std::ios::out);
+      stream.put('!');
+    }
+    rank.comm.barrier();
+    if (rank.comm.rank() != 2) return (void)fly(flight);
+    Result<bool> last = true;
+    while (last) last = flight.part->advance();
+    EXPECT_EQ(last.error().code, Code::corrupt) << last.error().text;
+    EXPECT_FALSE(is_published(1));
+    std::ofstream(path, std::ios::binary) << whole;
+    EXPECT_EQ(fly(flight), 0);
+  });
+  EXPECT_EQ(fetch_again(1), "");
+}
+
+}  // namespace
+}  // namespace cairn
