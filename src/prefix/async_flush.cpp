@@ -160,6 +160,15 @@ Result<bool> OwnerFlush::advance() {
   return publication_.state() != before;
 }
 
+Status OwnerFlush::take_in_if_published() {
+  const auto waits = [this] {
+    return is_planned() && publication_.state() < Publication::State::published;
+  };
+  if (!waits() || !epoch_folder(site_).is_published(publication_.record().info)) return {};
+  while (waits()) CAIRN_TRY(publication_.advance(alone_));
+  return {};
+}
+
 /// Whether what the other processes are to do before the next step is done.
 Result<bool> OwnerFlush::may_advance() {
   switch (publication_.state()) {

@@ -78,6 +78,8 @@ class OwnerFlush {
   bool is_settled() const { return is_closed_; }
   /// As PartFlush::advance().
   Result<bool> advance();
+  /// Where nobody goes on with it: if it is published the keeper knows it.
+  Status take_in_if_published();
 
  private:
   /// The parts are done by the processes that have them.

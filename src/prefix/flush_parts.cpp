@@ -72,16 +72,16 @@ Result<Publication::State> publish_alone(const Site& site, const DatasetRecord& 
     whole = whole || (last && *last);
     if (!last) done = tl::unexpected(last.error());
   }
-  // What fails here fails because another process has published it meanwhile, or a later owner has
-  // the plan, if its folder is gone. Where nobody can say whether it is, the parts decide.
+  // Where its folder is gone another process has published it meanwhile, or a later owner has the
+  // plan. Where nobody can say whether it is, the parts decide.
   const EpochFolder epoch(site.files, site.folder, site.epoch);
-  if (epoch.is_published(plan.info)) {
+  const auto pending = site.files.info(site.folder.pending(site.epoch, plan.info));
+  if (!pending && pending.error().code == Code::not_found) {
+    if (!epoch.is_published(plan.info))
+      return tl::unexpected(epoch.under_epoch(tl::unexpected(pending.error())).error());
     CAIRN_TRY(site.files.sync_folder(site.folder.datasets()));  // whoever did it may not have
     return Publication::State::published;
   }
-  const auto pending = site.files.info(site.folder.pending(site.epoch, plan.info));
-  if (!pending && pending.error().code == Code::not_found)
-    CAIRN_TRY(epoch.under_epoch(tl::unexpected(pending.error())));
   CAIRN_TRY(done);
   if (!whole || site.files.info(site.folder.dataset(plan.info))) return Publication::State::planned;
   CAIRN_TRY(epoch.publish_once(plan.info));

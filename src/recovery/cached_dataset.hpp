@@ -23,6 +23,7 @@ struct CachedDataset {
   CacheState state = CacheState::protected_;  ///< in `place`
   PrefixState there = PrefixState::absent;    ///< in the prefix directory, as last looked up
   RankRecord record;                          ///< this rank's, where usable
+  bool is_in_flight = false;      ///< it is being copied there while the program goes on
   bool checked = false;           ///< in this run, all blocks were compared with their checksums
   std::vector<RankFolder> parts;  ///< what this rank removes to be rid of the dataset
   std::string reason;             ///< why it is not usable
@@ -35,6 +36,10 @@ struct CachedDataset {
   bool restorable() const { return usable() && info.is_checkpoint() && !is_held_back(there); }
   bool in_prefix() const { return place == Place::prefix; }
   bool flushed() const { return in_prefix() || is_flushed(there); }
+  /// All of it is there now. What restarts have died from stays held back.
+  void note_flushed() {
+    there = is_held_back(there) ? PrefixState::quarantined : PrefixState::settled;
+  }
   bool is_in(std::size_t a_store) const { return place == Place::cache && store == a_store; }
   /// "dataset 5 (ckpt.5)"
   std::string label() const { return fmt::format("dataset {} ({})", info.number, info.name); }

@@ -118,7 +118,7 @@ void CachedDatasets::evict(Communicator& comm, std::size_t store, std::size_t ke
   std::size_t checkpoints = 0;
   bool newer_is_safe = false;
   const auto is_superseded = [&](const CachedDataset& dataset) {
-    if (is_left_alone(dataset.state)) return false;
+    if (is_left_alone(dataset.state) || dataset.is_in_flight) return false;
     if (dataset.info.is_output() && !dataset.flushed()) return false;
     if (!dataset.usable() || is_held_back(dataset.there)) return newer_is_safe;
     if (!dataset.is_in(store)) return false;

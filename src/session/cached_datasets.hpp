@@ -46,7 +46,8 @@ class CachedDatasets {
   }
   /// Waits until what was removed is gone on all ranks.
   void wait_for_removal(Communicator& comm);
-  /// Removes the oldest checkpoints of a store until `keep` are left, and what is superseded.
+  /// Removes the oldest checkpoints of a store until `keep` are left, and what is superseded; but
+  /// nothing that is in flight.
   void evict(Communicator& comm, std::size_t store, std::size_t keep);
   /// Where a store is full, the error tells what stays there, and the run that has a checkpoint to
   /// go back to gives up what it cannot restore.

@@ -68,6 +68,7 @@ void Flushing::look_for_absent_prefix(Communicator& comm) {
 }
 
 Status Flushing::claim(Communicator& comm) {
+  CAIRN_TRY(wait_for_copies(comm));
   Status claimed = prefix_.owner().claim(comm);
   if (claimed) settle_identity(comm);
   Status known = prefix_.look_up(comm, cached_.all());
@@ -75,15 +76,6 @@ Status Flushing::claim(Communicator& comm) {
 }
 
 // --- copying ---
-
-namespace {
-
-/// What restarts have died from stays held back.
-void note_flushed(CachedDataset& dataset) {
-  dataset.there = is_held_back(dataset.there) ? PrefixState::quarantined : PrefixState::settled;
-}
-
-}  // namespace
 
 /// A block that does not match its checksum any more is repaired first.
 Status Flushing::flush(Communicator& comm, CachedDataset& dataset) {
@@ -100,18 +92,86 @@ Status Flushing::flush(Communicator& comm, CachedDataset& dataset) {
     }
   }
   if (flushed) {
-    note_flushed(dataset);
+    dataset.note_flushed();
     trouble_ = {};
     return {};
   }
-  if (is_news(flushed.error()))
+  tell_not_copied(dataset, flushed.error());
+  return flushed;
+}
+
+void Flushing::tell_not_copied(CachedDataset& dataset, Error& why) {
+  if (is_news(why))
     run_.shared_log.warning(
         "{} stays in the cache, because it cannot be copied to {} now: {}{}", dataset.label(),
-        run_.settings.prefix, with_remedy(flushed.error(), run_.settings, Storage::prefix),
+        run_.settings.prefix, with_remedy(why, run_.settings, Storage::prefix),
         is_last_ ? ""
                  : ". Cairn tries again with each dataset, and logs the same failure only once");
-  flushed.error().is_reported = true;
-  return flushed;
+  why.is_reported = true;
+}
+
+// --- copies that go on without the program ---
+
+/// What was given up is found missing at the end, and tried once more.
+Status Flushing::wait_for_copies(Communicator& comm) {
+  if (async_.is_idle()) return {};
+  const Status over = async_.wait_for_all(comm);
+  if (over) return {};
+  is_ready_ = false;
+  return async_.is_idle() ? Status{} : over;
+}
+
+/// The prefix directory is looked at here, and not when a copy is to begin: it may hang by then.
+Status Flushing::be_ready_for_copies(Communicator& comm) {
+  if (is_ready_ && prefix_.owner().is_owned()) return {};
+  CAIRN_TRY(claim(comm));
+  CAIRN_TRY(async_.see_epoch(comm));
+  is_ready_ = true;
+  return {};
+}
+
+/// Its files may not replace what was written since: the program waits while that is compared.
+bool Flushing::comes_late(const CachedDataset& dataset) const {
+  return dataset.info.uuid.time_us <= prefix_.owner().highest().time_us;
+}
+
+/// It is there when this returns, or on its way.
+Status Flushing::copy(Communicator& comm, CachedDataset& dataset) {
+  if (!run_.settings.flush_async || is_last_ || comes_late(dataset)) return flush(comm, dataset);
+  Status begun = begin_copy(comm, dataset);
+  if (!begun) tell_not_copied(dataset, begun.error());
+  return begun;
+}
+
+/// What could not be copied is tried again, and the program is told once.
+Status Flushing::take_news_of_copies(Communicator& comm) {
+  if (async_.is_idle()) return {};
+  CachedDataset* first = cached_.find(async_.first().uuid);
+  const Status trouble = async_.take_news(comm);
+  if (trouble) {
+    trouble_ = {};
+    return {};
+  }
+  if (async_.is_idle()) {  // given up
+    is_ready_ = false;
+    is_wanted_ = is_wanted_ || run_.settings.flush_interval > 0;
+  }
+  if (first == nullptr || !is_news(trouble.error())) return {};
+  Status not_copied =
+      fail(Code::not_copied, "{} is safe in the cache, but not yet in {}: {}", first->label(),
+           run_.settings.prefix, with_remedy(trouble.error(), run_.settings, Storage::prefix));
+  run_.shared_log.warning(
+      "{}. Cairn goes on trying while the program runs, and logs the same "
+      "failure only once",
+      not_copied.error().text);
+  not_copied.error().is_reported = true;
+  return not_copied;
+}
+
+Status Flushing::begin_copy(Communicator& comm, CachedDataset& dataset) {
+  CAIRN_TRY(be_ready_for_copies(comm));
+  if (dataset.flushed()) return {};
+  return async_.start(comm, dataset);
 }
 
 /// Nothing can be written to the prefix directory, and the log does not have that reason yet. On
@@ -127,7 +187,8 @@ Status Flushing::flush_due(Communicator& comm, const Uuid& written, bool all) {
   Status last;
   if (!run_.settings.flush) return last;
   const auto flush_one = [&](CachedDataset& dataset) {
-    Status flushed = flush(comm, dataset);
+    if (dataset.is_in_flight) return true;
+    Status flushed = copy(comm, dataset);
     if (dataset.info.uuid == written) last = flushed;
     return flushed.has_value();
   };
@@ -145,7 +206,7 @@ Status Flushing::flush_others(Communicator& comm, CachedDataset& dataset) {
   if (dataset.flushed()) return {};
   CAIRN_TRY(prefix_.flush_parts(comm, dataset.info, run_.stores[dataset.store].settings().path,
                                 cached_.recorded_parts(dataset), cached_.read_own_records()));
-  note_flushed(dataset);
+  dataset.note_flushed();
   run_.shared_log.info("dataset {}, written by {} ranks, is now in {}", dataset.info.number,
                        dataset.info.ranks, run_.settings.prefix);
   return {};
@@ -170,6 +231,8 @@ void Flushing::flush_datasets_of_others(Communicator& comm) {
 // --- when ---
 
 void Flushing::flush_at_init(Communicator& comm) {
+  // Where that cannot be had now it is told when something is to be copied.
+  if (run_.settings.flush && run_.settings.flush_async) (void)be_ready_for_copies(comm);
   (void)flush_due(comm, {}, run_.settings.flush_on_restart);  // each failure has been told
   flush_datasets_of_others(comm);
 }
@@ -181,10 +244,12 @@ Status Flushing::flush_after(Communicator& comm, const CachedDataset& written) {
   const Uuid uuid = written.info.uuid;
   const std::string label = written.label();
   const std::size_t store = written.store;
+  Status earlier = take_news_of_copies(comm);
   const Status flushed = flush_due(comm, uuid);
   cached_.evict(comm, store, static_cast<std::size_t>(run_.stores[store].settings().count));
   const CachedDataset* left = cached_.find(uuid);
-  if (flushed || left == nullptr || !left->usable()) return flushed;
+  if (flushed) return earlier;
+  if (left == nullptr || !left->usable()) return flushed;
   Status not_copied =
       fail(Code::not_copied, "{} is safe in the cache, but not yet in {}: {}", label,
            run_.settings.prefix, with_remedy(flushed.error(), run_.settings, Storage::prefix));
@@ -195,6 +260,7 @@ Status Flushing::flush_after(Communicator& comm, const CachedDataset& written) {
 Status Flushing::flush_at_end(Communicator& comm) {
   is_last_ = true;
   is_wanted_ = run_.settings.flush_interval > 0;
+  CAIRN_TRY(wait_for_copies(comm));
   look_for_what_has_gone(comm);
   const std::vector<Uuid> due = due_in_prefix();
   (void)flush_due(comm, {});  // each has been told; what is left of them is found below

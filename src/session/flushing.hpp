@@ -1,8 +1,7 @@
 // Which of the cached datasets belong in the prefix directory, and when they are copied there.
 #pragma once
 
-#include "session/cached_datasets.hpp"
-#include "session/prefix_side.hpp"
+#include "session/async_flushing.hpp"
 
 namespace cairn {
 
@@ -11,7 +10,7 @@ class Flushing {
  public:
   /// All must outlive this.
   Flushing(ThisRun& run, CachedDatasets& cached, PrefixSide& prefix)
-      : run_(run), cached_(cached), prefix_(prefix) {}
+      : run_(run), cached_(cached), prefix_(prefix), async_(run, cached, prefix) {}
 
   /// The prefix directory did not exist at Init, and the log says so.
   void expect_missing() { (void)trouble_.is_news(missing); }
@@ -41,8 +40,21 @@ class Flushing {
   /// When the run ends. An error if what had to be copied could not be.
   Status flush_at_end(Communicator& comm);
 
+  /// Before the prefix directory is used for anything but what goes on without the program: until
+  /// nothing is under way. An error if that gets nowhere; then nothing is under way either, unless
+  /// the directory hangs.
+  Status wait_for_copies(Communicator& comm);
+  /// Something is under way.
+  bool is_copying() const { return !async_.is_idle(); }
+
  private:
   bool is_overdue(Communicator& comm);
+  Status copy(Communicator& comm, CachedDataset& dataset);
+  Status begin_copy(Communicator& comm, CachedDataset& dataset);
+  Status be_ready_for_copies(Communicator& comm);
+  Status take_news_of_copies(Communicator& comm);
+  bool comes_late(const CachedDataset& dataset) const;
+  void tell_not_copied(CachedDataset& dataset, Error& why);
   void remove_deleted(Communicator& comm);
   Status flush_due(Communicator& comm, const Uuid& written, bool all = false);
   void flush_datasets_of_others(Communicator& comm);
@@ -59,7 +71,9 @@ class Flushing {
   PrefixSide& prefix_;
   bool is_wanted_ = false;  ///< of the newest checkpoint
   bool is_last_ = false;    ///< nothing is tried again in this run
+  bool is_ready_ = false;   ///< copies may begin that go on without the program
   ChangeFilter trouble_;    ///< why nothing can be copied
+  AsyncFlushing async_;
 };
 
 }  // namespace cairn

@@ -107,7 +107,7 @@ void Halting::end() {
 
 /// As it would be if all that was to be written had been.
 HaltRecord Halting::read() {
-  auto record = file_.read();
+  auto record = watch_ ? watch_->last() : file_.read();
   if (!record) warn_once(record.error());
   HaltRecord known = record ? *std::move(record) : HaltRecord{};
   count_down(known, uncounted_);
@@ -146,6 +146,7 @@ void Halting::update(const std::function<void(HaltRecord&)>& change) {
   const Status done = file_.update([&](HaltRecord& record) {
     count_down(record, uncounted_);
     change(record);
+    if (watch_) watch_->note(record);
   });
   if (done)
     uncounted_ = 0;

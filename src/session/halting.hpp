@@ -11,7 +11,7 @@
 #include "base/log.hpp"
 #include "config/settings.hpp"
 #include "prefix/event_log.hpp"
-#include "prefix/halt_file.hpp"
+#include "session/halt_watch.hpp"
 
 namespace cairn {
 
@@ -46,7 +46,10 @@ class Halting {
 
   /// The run begins: what earlier ones have recorded and no longer holds is taken back.
   void begin();
-  /// Reads the halt file anew. Where there is something new to tell or to record, does so.
+  /// From here on a thread reads the halt file, if there is one for it.
+  void watch(Background& background) { watch_ = HaltWatch::start(file_, background); }
+  /// Reads the halt file anew, or takes what the thread has read last. Where there is something new
+  /// to tell or to record, does so.
   State look();
   /// A checkpoint was made.
   void count_checkpoint();
@@ -70,6 +73,7 @@ class Halting {
   std::int64_t uncounted_ = 0;  ///< checkpoints that could not be subtracted in the file yet
   std::string told_;            ///< the reason, and how it ends the run; empty: none
   std::set<std::string> warned_;
+  std::unique_ptr<HaltWatch> watch_;
 };
 
 }  // namespace cairn

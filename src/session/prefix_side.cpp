@@ -65,23 +65,29 @@ Status PrefixSide::flush(Communicator& comm, const CachedDataset& dataset, const
   events_.happened("FLUSH_START", dataset.info);
   const auto account = copy_out(comm, dataset, cached);
   const double seconds = seconds_since(from_us);
-  CAIRN_TRY(log_flush(dataset.info, store, account, seconds));
-  log_.info("{} is in {}: {} in {}, in {} ({}/s)", dataset.label(), settings_.prefix,
-            format_bytes(account->record.bytes), count_text(account->record.files, "file"),
-            format_seconds(seconds),
-            format_bytes(static_cast<std::uint64_t>(static_cast<double>(account->record.bytes) /
-                                                    std::max(seconds, 1e-6))));
+  CAIRN_TRY(log_flush(waited_for, dataset.info, store, account, seconds));
+  tell_of_copy(dataset.label(), *account, seconds, "");
   retention_.keep_to_window(comm, owner_.site());
   return {};
 }
 
+void PrefixSide::tell_of_copy(const std::string& label, const FlushAccount& account, double seconds,
+                              std::string_view how) {
+  log_.info("{} is in {}: {} in {}, in {} ({}/s){}", label, settings_.prefix,
+            format_bytes(account.record.bytes), count_text(account.record.files, "file"),
+            format_seconds(seconds),
+            format_bytes(static_cast<std::uint64_t>(static_cast<double>(account.record.bytes) /
+                                                    std::max(seconds, 1e-6))),
+            how);
+}
+
 /// The error, if it is one.
-Status PrefixSide::log_flush(const DatasetInfo& dataset, const std::string& store,
+Status PrefixSide::log_flush(const Told& told, const DatasetInfo& dataset, const std::string& store,
                              const Result<FlushAccount>& account, double seconds) {
-  events_.happened(account ? "FLUSH_SUCCESS" : "FLUSH_FAIL", dataset, seconds,
+  events_.happened(account ? told.success : told.failure, dataset, seconds,
                    account ? "" : account.error().text);
   if (!account) return tl::unexpected(account.error());
-  events_.moved("FLUSH_SYNC", store, settings_.prefix, dataset, seconds, account->record.bytes,
+  events_.moved(told.transfer, store, settings_.prefix, dataset, seconds, account->record.bytes,
                 account->record.files);
   return {};
 }
@@ -93,10 +99,32 @@ Result<FlushAccount> PrefixSide::copy_out(Communicator& comm, const CachedDatase
   if (!account.settled)
     log_.warning("{}: some files in {} still have temporary names: {}", dataset.label(),
                  settings_.prefix, account.settled.error().text);
-  marks_.take(comm, owner_.site(), dataset.info, account.replaced);
-  book_.carry_over(owner_.keeper(), dataset.info);
-  save_listing(comm);
+  keep_books(comm, dataset.info, account);
   return account;
+}
+
+void PrefixSide::keep_books(Communicator& comm, const DatasetInfo& dataset,
+                            const FlushAccount& account) {
+  marks_.take(comm, owner_.site(), dataset, account.replaced);
+  book_.carry_over(owner_.keeper(), dataset);
+  save_listing(comm);
+}
+
+/// The communicator is that of the thread alone.
+OwnerFlush::Books PrefixSide::books(const CachedDataset& dataset, const std::string& store) {
+  const std::int64_t from_us = clock_.steady_us();
+  events_.happened("ASYNC_FLUSH_START", dataset.info);
+  OwnerFlush::Books books;
+  books.open = [this](Communicator& alone) { return owner_.check_before_flush(alone); };
+  books.close = [this, from_us, store, info = dataset.info, label = dataset.label()](
+                    Communicator& alone, const FlushAccount& account) {
+    const double seconds = seconds_since(from_us);
+    keep_books(alone, info, account);
+    (void)log_flush(not_waited_for, info, store, account, seconds);
+    tell_of_copy(label, account, seconds, ", while the program went on");
+    retention_.keep_to_window(alone, owner_.site());
+  };
+  return books;
 }
 
 Status PrefixSide::flush_parts(Communicator& comm, const DatasetInfo& dataset,
@@ -106,7 +134,7 @@ Status PrefixSide::flush_parts(Communicator& comm, const DatasetInfo& dataset,
   const std::int64_t from_us = clock_.steady_us();
   const auto account =
       cairn::flush_parts(comm, owner_.site(), dataset, cached, read, settings_.job_id);
-  Status flushed = log_flush(dataset, store, account, seconds_since(from_us));
+  Status flushed = log_flush(waited_for, dataset, store, account, seconds_since(from_us));
   if (account) marks_.take(comm, owner_.site(), dataset, account->replaced);
   if (flushed) book_.carry_over(owner_.keeper(), dataset);
   save_listing(comm);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/log.hpp"
+#include "prefix/async_flush.hpp"
 #include "prefix/flush_parts.hpp"
 #include "prefix/prefix_owner.hpp"
 #include "prefix/retention.hpp"
@@ -46,6 +47,8 @@ class PrefixSide {
   /// `cached`: one path for each file. Errors are agreed.
   Status flush(Communicator& comm, const CachedDataset& dataset, const std::string& store,
                const std::vector<std::string>& cached);
+  /// On rank 0: what a flush by steps does before and after, by the thread that takes them.
+  OwnerFlush::Books books(const CachedDataset& dataset, const std::string& store);
   /// The same for a dataset that another number of ranks has written, of which this rank's caches
   /// have these parts: see find_parts().
   Status flush_parts(Communicator& comm, const DatasetInfo& dataset, const std::string& store,
@@ -76,8 +79,20 @@ class PrefixSide {
   Status remove(Communicator& comm, const std::string& name);
 
  private:
-  Status log_flush(const DatasetInfo& dataset, const std::string& store,
+  /// How a flush is told of in the log of events.
+  struct Told {
+    const char* success;
+    const char* failure;
+    const char* transfer;
+  };
+  static constexpr Told waited_for = {"FLUSH_SUCCESS", "FLUSH_FAIL", "FLUSH_SYNC"};
+  static constexpr Told not_waited_for = {"ASYNC_FLUSH_SUCCESS", "ASYNC_FLUSH_FAIL", "FLUSH_ASYNC"};
+
+  Status log_flush(const Told& told, const DatasetInfo& dataset, const std::string& store,
                    const Result<FlushAccount>& account, double seconds);
+  void tell_of_copy(const std::string& label, const FlushAccount& account, double seconds,
+                    std::string_view how);
+  void keep_books(Communicator& comm, const DatasetInfo& dataset, const FlushAccount& account);
   double seconds_since(std::int64_t steady_us) const {
     return static_cast<double>(clock_.steady_us() - steady_us) * 1e-6;
   }

@@ -56,6 +56,7 @@ Status Session::prepare() {
   writer_.warn_if_too_small(comm_, std::max(loaded != nullptr ? loaded->record.data_bytes() : 0,
                                             run_.settings.checkpoint_bytes));
   if (run_.rank == 0) halting_.begin();
+  if (run_.rank == 0 && run_.settings.flush_async) halting_.watch(run_.background);
   cadence_ = Cadence(run_.settings, run_.clock.steady_us());
   log_computing();
   return {};
@@ -103,7 +104,7 @@ Status Session::finalize() {
   CAIRN_TRY(enter("SCR_Finalize", Phase::idle));
   phase_ = Phase::ended;
   const Status all_copied = flushing_.flush_at_end(comm_);
-  prefix_.owner().close();
+  if (!flushing_.is_copying()) prefix_.owner().close();
   run_.events.happened("FINALIZE");
   if (run_.rank == 0) halting_.end();
   run_.background.wait();  // whoever gets the lock next finds nothing on its way
@@ -239,6 +240,7 @@ void Session::count(const Status& checkpoint) {
 
 Result<std::optional<std::string>> Session::have_restart() {
   CAIRN_TRY(enter("SCR_Have_restart", Phase::idle));
+  CAIRN_TRY(flushing_.wait_for_copies(comm_));
   CAIRN_TRY(restarting_.find(comm_));
   const CachedDataset* candidate = restarting_.candidate();
   if (candidate == nullptr) return std::nullopt;
@@ -247,6 +249,7 @@ Result<std::optional<std::string>> Session::have_restart() {
 
 Result<std::string> Session::start_restart() {
   CAIRN_TRY(enter("SCR_Start_restart", Phase::idle));
+  CAIRN_TRY(flushing_.wait_for_copies(comm_));
   CAIRN_TRY(restarting_.begin(comm_));
   phase_ = Phase::restart;
   return restarting_.candidate()->info.name;
@@ -254,6 +257,7 @@ Result<std::string> Session::start_restart() {
 
 Status Session::complete_restart(bool valid) {
   CAIRN_TRY(enter("SCR_Complete_restart", Phase::restart));
+  CAIRN_TRY(flushing_.wait_for_copies(comm_));
   phase_ = Phase::idle;
   const DatasetInfo info = restarting_.candidate()->info;
   const std::string label = restarting_.candidate()->label();
@@ -299,6 +303,7 @@ Status unless_absent(Status status) {
 
 Status Session::current(const std::string& name) {
   CAIRN_TRY(enter("SCR_Current", Phase::idle, fmt::format("name \"{}\"", name)));
+  CAIRN_TRY(flushing_.wait_for_copies(comm_));
   if (name.empty()) {
     CAIRN_TRY(restarting_.check_ranks());
     return fail(Code::bad_argument, "SCR_Current: the name is NULL or empty");
@@ -323,6 +328,7 @@ std::optional<DatasetInfo> Session::find_in_cache(const std::string& name) {
 
 Status Session::drop(const std::string& name) {
   CAIRN_TRY(enter("SCR_Drop", Phase::idle, fmt::format("name \"{}\"", name)));
+  CAIRN_TRY(flushing_.wait_for_copies(comm_));
   // What is read where it is goes with its entry; there may be another.
   cached_.forget_if([&](const CachedDataset& dataset) {
     return dataset.in_prefix() && dataset.info.name == name;
@@ -345,6 +351,7 @@ std::vector<std::int64_t> Session::find_named(const std::string& name) {
 
 Status Session::remove(const std::string& name) {
   CAIRN_TRY(enter("SCR_Delete", Phase::idle, fmt::format("name \"{}\"", name)));
+  CAIRN_TRY(flushing_.wait_for_copies(comm_));
   const std::vector<std::int64_t> named = find_named(name);
   for (std::size_t i = named.size(); i-- > 0;) {
     if (named[i] == 0) continue;

@@ -120,7 +120,9 @@ Status check_space(Communicator& comm, const std::vector<Store>& stores,
     // Settings and placement are the same everywhere, so all ranks fail here or none does.
     CAIRN_ASSIGN(std::vector<int> ranks, ranks_sharing(store, comm.rank(), placement, settings));
     const auto count = static_cast<std::uint64_t>(store.settings().count);
-    const std::uint64_t copies = count + (settings.keep_old ? 1 : 0);
+    // One more stays until its copy has arrived.
+    const std::uint64_t copies =
+        count + (settings.keep_old ? 1 : 0) + (settings.flush_async ? 1 : 0);
     const std::uint64_t share = largest_share(comm, levels, place, data_bytes);
     const std::uint64_t present = present_bytes(datasets, place, copies);
     if (store.shared()) {

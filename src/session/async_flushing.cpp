@@ -1,0 +1,243 @@
+#include "session/async_flushing.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "base/units.hpp"
+#include "prefix/manifest.hpp"
+#include "recovery/restore.hpp"
+
+namespace cairn {
+namespace {
+
+/// One that is copied, and one that waits: a program that makes more than the prefix directory
+/// takes is slowed down, or has some checkpoints copied fewer.
+constexpr std::size_t most_in_flight = 2;
+
+/// Of a rank: what it holds in memory of the files at a time.
+constexpr std::uint64_t piece_bytes = std::uint64_t{4} << 20;
+
+/// After so long without a byte or a step the prefix directory hangs.
+constexpr std::int64_t longest_silence_us = 60'000'000;
+/// While every try fails, a call that needs the flights to end waits so long.
+constexpr std::int64_t patience_with_errors_us = 5'000'000;
+
+constexpr std::int64_t shortest_wait_us = 1'000;
+constexpr std::int64_t longest_wait_us = 200'000;
+constexpr std::int64_t told_every_us = 10'000'000;
+
+bool is_only_checkpoint(const DatasetInfo& dataset) {
+  return dataset.is_checkpoint() && !dataset.is_output();
+}
+
+}  // namespace
+
+Status AsyncFlushing::see_epoch(Communicator& comm) {
+  const Site& site = prefix_.owner().site();
+  const auto seen = run_.files.info(site.folder.epoch(site.epoch));
+  return agree(comm, seen ? Status{}
+                          : Status(fail(Code::io,
+                                        "the nodes do not share {}: this node does not see what "
+                                        "rank 0 created there ({}); set SCR_PREFIX to a directory "
+                                        "that all nodes share",
+                                        run_.settings.prefix, seen.error().text)));
+}
+
+// --- beginning ---
+
+Status AsyncFlushing::start(Communicator& comm, CachedDataset& dataset) {
+  const Uuid uuid = dataset.info.uuid;
+  if (queue_.size() >= most_in_flight) withdraw_superseded(comm, dataset.info);
+  while (queue_.size() >= most_in_flight) CAIRN_TRY(wait_for_first(comm, 0));
+  CachedDataset* here = cached_.find(uuid);
+  if (queue_.empty()) {
+    const Site& owned = prefix_.owner().site();
+    Site site{owned.files,
+              owned.clock,
+              owned.folder,
+              owned.epoch,
+              owned.ranks_on_node,
+              owned.copy_metadata,
+              owned.limits,
+              {run_.background, 1, std::min(run_.settings.io_piece_bytes, piece_bytes)},
+              owned.keeper,
+              &copied_};
+    if (run_.settings.async_bytes_per_s > 0)
+      site.limits.bytes_per_s_node = run_.settings.async_bytes_per_s;
+    site_.emplace(site);
+  }
+  queue_.add(prepare(comm, *here));
+  here->is_in_flight = true;
+  return {};
+}
+
+/// All that the processes must know of each other. From here on they need no message.
+std::shared_ptr<Flight> AsyncFlushing::prepare(Communicator& comm, const CachedDataset& dataset) {
+  const RankRecord& mine = dataset.record;
+  const Deal deal(mine.dataset.ranks, comm.size());
+  std::vector<PartFlush::WrittenManifest> manifests;
+  // Each seals its own record, which cannot fail.
+  (void)gather_manifests(comm, deal, dealt_records(comm, deal, {&mine, 1}),
+                         [&](std::uint32_t number, Blob records) {
+                           manifests.push_back({number, std::move(records)});
+                         });
+  const FlushTotals totals = totals_of(comm, {&mine, 1});
+  auto flight = std::make_shared<Flight>();
+  flight->dataset = dataset.info;
+  flight->part = std::make_unique<PartFlush>(
+      *site_, mine, CachedPart{dataset.info.uuid, run_.rank, cached_.own_folder(dataset)},
+      std::move(manifests));
+  if (run_.rank == 0)
+    flight->owner = std::make_unique<OwnerFlush>(
+        *site_, record_of(mine.dataset, run_.settings.job_id), totals,
+        prefix_.books(dataset, run_.stores[dataset.store].settings().path));
+  return flight;
+}
+
+/// Rank 0 has begun none that it can take out, so no other rank has done anything for it.
+void AsyncFlushing::withdraw_superseded(Communicator& comm, const DatasetInfo& by) {
+  if (!is_only_checkpoint(by)) return;
+  for (const DatasetInfo& waiting : queue_.datasets()) {
+    if (!is_only_checkpoint(waiting)) continue;
+    std::int64_t out = run_.rank == 0 && queue_.withdraw(waiting.uuid) ? 1 : 0;
+    comm.bcast(mutable_bytes_of(out), 0);
+    if (out == 0) continue;
+    if (run_.rank != 0) queue_.remove(waiting.uuid);
+    if (CachedDataset* here = cached_.find(waiting.uuid)) here->is_in_flight = false;
+    run_.shared_log.info(
+        "dataset {} ({}) is not copied to {}: a newer checkpoint is due, and the copy of an older "
+        "one is still under way",
+        waiting.number, waiting.name, run_.settings.prefix);
+  }
+}
+
+// --- what becomes of them ---
+
+Status AsyncFlushing::take_news(Communicator& comm) {
+  while (!queue_.empty()) {
+    const FlushQueue::News news = queue_.news();
+    using Fate = FlushQueue::Fate;
+    std::array<std::int64_t, 4> any = {news.fate != Fate::over, news.fate == Fate::damaged,
+                                       news.fate == Fate::refused, !news.trouble};
+    comm.allreduce(any, Reduce::max);
+    const auto [is_on_its_way, is_damaged, is_refused, is_troubled] = any;
+    if (is_on_its_way == 0) {
+      land_first();
+      continue;
+    }
+    if (is_troubled == 0) return {};
+    Status trouble = agree(comm, news.trouble);
+    if (is_refused != 0) {
+      give_up_first(trouble.error());
+      return trouble;
+    }
+    return is_damaged != 0 ? heal_first(comm) : trouble;
+  }
+  return {};
+}
+
+void AsyncFlushing::land_first() {
+  const DatasetInfo dataset = first();
+  queue_.remove_first();
+  HighestNumbers& highest = prefix_.owner().highest();
+  highest.time_us = std::max(highest.time_us, dataset.uuid.time_us);
+  CachedDataset* here = cached_.find(dataset.uuid);
+  if (here == nullptr) return;
+  here->is_in_flight = false;
+  here->note_flushed();
+}
+
+/// The ranks that were not damaged go on meanwhile.
+Status AsyncFlushing::heal_first(Communicator& comm) {
+  CachedDataset* here = cached_.find(first().uuid);
+  Status healed = here != nullptr ? check_and_heal(comm, run_.files, run_.stores, run_.settings,
+                                                   *here, run_.own_log)
+                                  : Status(fail(Code::lost, "it is not in the cache any more"));
+  if (healed)
+    queue_.resume();
+  else
+    give_up_first(healed.error());
+  return healed;
+}
+
+void AsyncFlushing::give_up_first(const Error& why) {
+  const DatasetInfo dataset = first();
+  run_.shared_log.warning("the copy of dataset {} ({}) to {} is given up for now: {}",
+                          dataset.number, dataset.name, run_.settings.prefix, why.text);
+  CachedDataset* here = cached_.find(dataset.uuid);
+  if (here != nullptr) here->is_in_flight = false;
+  queue_.remove_first();
+}
+
+/// Some may be there all the same: the keeper is to know.
+void AsyncFlushing::give_up_all(Communicator& comm) {
+  for (const auto& flight : queue_.abandon()) {
+    if (CachedDataset* here = cached_.find(flight->dataset.uuid)) here->is_in_flight = false;
+    if (flight->owner) run_.warn_if(flight->owner->take_in_if_published());
+  }
+  comm.barrier();
+  prefix_.owner().note_news();
+}
+
+// --- waiting ---
+
+Status AsyncFlushing::wait_for_all(Communicator& comm) {
+  while (!queue_.empty()) CAIRN_TRY(wait_for_first(comm, patience_with_errors_us));
+  return {};
+}
+
+/// Rank 0's clock decides for all.
+Status AsyncFlushing::wait_for_first(Communicator& comm, std::int64_t with_errors_us) {
+  const std::size_t before = queue_.size();
+  const std::int64_t since_us = run_.clock.steady_us();
+  std::int64_t moved_us = since_us;
+  std::int64_t pause_us = shortest_wait_us;
+  while (true) {
+    wait_a_little(pause_us);
+    pause_us = std::min(pause_us + pause_us / 2, longest_wait_us);
+    Status trouble = take_news(comm);
+    if (queue_.size() < before) return trouble;
+    if (has_moved(comm)) moved_us = run_.clock.steady_us();
+    const std::int64_t now_us = run_.clock.steady_us();
+    auto verdict = Verdict::go_on;
+    if (!trouble && now_us - moved_us >= with_errors_us) verdict = Verdict::give_up;
+    if (trouble && now_us - moved_us >= longest_silence_us) verdict = Verdict::hangs;
+    comm.bcast(mutable_bytes_of(verdict), 0);
+    if (verdict == Verdict::hangs)
+      return fail(Code::io, "{} does not answer: nothing was copied for {}", run_.settings.prefix,
+                  format_seconds(static_cast<double>(longest_silence_us) * 1e-6));
+    if (verdict == Verdict::give_up) {
+      if (with_errors_us > 0) give_up_all(comm);
+      return trouble;
+    }
+    tell_of_waiting(since_us);
+  }
+}
+
+void AsyncFlushing::wait_a_little(std::int64_t us) {
+  const std::int64_t end_us = run_.clock.steady_us() + us;
+  while (queue_.news().fate == FlushQueue::Fate::under_way && run_.clock.steady_us() < end_us) {
+    queue_.help();
+    run_.clock.sleep_us(std::min(us, shortest_wait_us));
+  }
+}
+
+/// On any rank.
+bool AsyncFlushing::has_moved(Communicator& comm) {
+  const std::uint64_t progress = queue_.steps() + copied_;
+  const bool moved = std::exchange(seen_progress_, progress) != progress;
+  return allreduce(comm, moved ? 1 : 0, Reduce::max) != 0;
+}
+
+void AsyncFlushing::tell_of_waiting(std::int64_t since_us) {
+  const std::int64_t now_us = run_.clock.steady_us();
+  if (now_us - std::max(since_us, told_us_) < told_every_us) return;
+  told_us_ = now_us;
+  const DatasetInfo dataset = first();
+  run_.shared_log.info(
+      "waiting since {} for the copy of dataset {} ({}) to {}; rank 0 has copied {}",
+      format_seconds(static_cast<double>(now_us - since_us) * 1e-6), dataset.number, dataset.name,
+      run_.settings.prefix, format_bytes(copied_));
+}
+
+}  // namespace cairn

@@ -1,0 +1,62 @@
+// Copies datasets to the prefix directory while the program goes on.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+
+#include "session/cached_datasets.hpp"
+#include "session/flush_queue.hpp"
+#include "session/prefix_side.hpp"
+
+namespace cairn {
+
+/// While a flight is under way the prefix directory's keeper belongs to the queue's thread: whoever
+/// needs it has called wait_for_all() before. Functions with a communicator are collective.
+class AsyncFlushing {
+ public:
+  /// All must outlive this.
+  AsyncFlushing(ThisRun& run, CachedDatasets& cached, PrefixSide& prefix)
+      : run_(run), cached_(cached), prefix_(prefix), queue_(run.background, run.clock) {}
+
+  bool is_idle() const { return queue_.empty(); }
+  /// The dataset that is under way for the longest time. There is one.
+  DatasetInfo first() const { return queue_.datasets().front(); }
+  /// That every rank sees what this run, the owner now, has made in the prefix directory. Agreed.
+  Status see_epoch(Communicator& comm);
+
+  /// Begins to copy it. Where the queue is full, a checkpoint in it that this one supersedes, and
+  /// that is not begun, goes; else it waits for the first flight to end. If that gets nowhere: its
+  /// error, and nothing is begun.
+  Status start(Communicator& comm, CachedDataset& dataset);
+  /// Takes in what has become of the flights. The error of the first, if that is in trouble.
+  Status take_news(Communicator& comm);
+  /// Until none is under way. If one gets nowhere: its error, and all are given up; but where the
+  /// prefix directory hangs they stay, and the queue is not idle.
+  Status wait_for_all(Communicator& comm);
+
+ private:
+  enum class Verdict { go_on, give_up, hangs };
+
+  std::shared_ptr<Flight> prepare(Communicator& comm, const CachedDataset& dataset);
+  void withdraw_superseded(Communicator& comm, const DatasetInfo& by);
+  Status wait_for_first(Communicator& comm, std::int64_t with_errors_us);
+  void wait_a_little(std::int64_t us);
+  bool has_moved(Communicator& comm);
+  void tell_of_waiting(std::int64_t since_us);
+  Status heal_first(Communicator& comm);
+  void land_first();
+  void give_up_first(const Error& why);
+  void give_up_all(Communicator& comm);
+
+  ThisRun& run_;
+  CachedDatasets& cached_;
+  PrefixSide& prefix_;
+  std::optional<Site> site_;               ///< of the flights: made anew where there is none
+  std::atomic<std::uint64_t> copied_ = 0;  ///< bytes
+  std::uint64_t seen_progress_ = 0;
+  std::int64_t told_us_ = 0;  ///< when a line last said that it waits
+  FlushQueue queue_;          ///< the last member: its thread uses the others
+};
+
+}  // namespace cairn

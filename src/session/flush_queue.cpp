@@ -1,0 +1,159 @@
+#include "session/flush_queue.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace cairn {
+namespace {
+
+// Between two looks at what the other processes have done: a flight that has just moved may go on
+// at once, and one that takes hours is not looked after a thousand times a second.
+constexpr std::int64_t shortest_pause_us = 500;
+constexpr std::int64_t longest_pause_us = 500'000;
+// After an error.
+constexpr std::int64_t first_backoff_us = 100'000;
+constexpr std::int64_t longest_backoff_us = 30'000'000;
+
+FlushQueue::Fate fate_after(const Error& error) {
+  if (error.code == Code::busy) return FlushQueue::Fate::refused;
+  if (is_damage(error.code)) return FlushQueue::Fate::damaged;
+  return FlushQueue::Fate::under_way;
+}
+
+std::int64_t backoff_us(int failures) {
+  return std::min(longest_backoff_us, first_backoff_us << std::min(failures - 1, 20));
+}
+
+}  // namespace
+
+bool Flight::is_over() const {
+  return part->state() == PartFlush::State::settled && (owner == nullptr || owner->is_settled());
+}
+
+/// The owner first: the others wait for it.
+Result<bool> Flight::advance() {
+  bool moved = false;
+  if (owner != nullptr) {
+    CAIRN_ASSIGN(moved, owner->advance());
+  }
+  CAIRN_ASSIGN(const bool own, part->advance());
+  return moved || own;
+}
+
+std::size_t FlushQueue::size() const {
+  const std::scoped_lock lock(mutex_);
+  return entries_.size();
+}
+
+std::vector<DatasetInfo> FlushQueue::datasets() const {
+  const std::scoped_lock lock(mutex_);
+  std::vector<DatasetInfo> all;
+  for (const Entry& entry : entries_) all.push_back(entry.flight->dataset);
+  return all;
+}
+
+void FlushQueue::add(std::shared_ptr<Flight> flight) {
+  {
+    const std::scoped_lock lock(mutex_);
+    entries_.push_back({std::move(flight), {}});
+  }
+  if (!thread_) thread_ = background_.keep_stepping([this] { return step(); });
+}
+
+FlushQueue::News FlushQueue::news() const {
+  const std::scoped_lock lock(mutex_);
+  return entries_.front().news;
+}
+
+void FlushQueue::remove_first() {
+  {
+    const std::scoped_lock lock(mutex_);
+    entries_.pop_front();
+  }
+  if (empty()) thread_.reset();
+}
+
+FlushQueue::Entry* FlushQueue::find(const Uuid& dataset) {
+  const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+    return entry.flight->dataset.uuid == dataset;
+  });
+  return found == entries_.end() ? nullptr : &*found;
+}
+
+bool FlushQueue::withdraw(const Uuid& dataset) {
+  const std::scoped_lock lock(mutex_);
+  const auto is_out = [&](const Entry& entry) {
+    return entry.flight->dataset.uuid == dataset && !entry.is_taken;
+  };
+  return std::erase_if(entries_, is_out) > 0;
+}
+
+void FlushQueue::remove(const Uuid& dataset) {
+  const std::scoped_lock lock(mutex_);
+  std::erase_if(entries_,
+                [&](const Entry& entry) { return entry.flight->dataset.uuid == dataset; });
+}
+
+void FlushQueue::resume() {
+  const std::scoped_lock lock(mutex_);
+  if (entries_.front().news.fate != Fate::damaged) return;
+  entries_.front().news = {};
+  entries_.front().next_us = 0;
+}
+
+std::vector<std::shared_ptr<Flight>> FlushQueue::abandon() {
+  thread_.reset();
+  std::vector<std::shared_ptr<Flight>> flights;
+  const std::scoped_lock lock(mutex_);
+  for (Entry& entry : std::exchange(entries_, {})) flights.push_back(std::move(entry.flight));
+  return flights;
+}
+
+void FlushQueue::help() {
+  if (!thread_) (void)step();
+}
+
+/// The first that this process has still to do with. Null where that has to wait, or rests.
+FlushQueue::Entry* FlushQueue::next_entry() {
+  const auto next = std::find_if(entries_.begin(), entries_.end(),
+                                 [](const Entry& entry) { return entry.news.fate != Fate::over; });
+  const bool goes_on = next != entries_.end() && next->news.fate == Fate::under_way &&
+                       clock_.steady_us() >= next->next_us;
+  return goes_on ? &*next : nullptr;
+}
+
+/// Of the queue's thread, or of the program's where there is none: only that one touches a flight.
+std::int64_t FlushQueue::step() {
+  std::shared_ptr<Flight> flight;
+  {
+    const std::scoped_lock lock(mutex_);
+    Entry* entry = next_entry();
+    if (entry == nullptr) return longest_pause_us / 20;
+    entry->is_taken = true;
+    flight = entry->flight;
+  }
+  const auto moved = flight->advance();
+  const bool is_over = moved && flight->is_over();
+  const std::scoped_lock lock(mutex_);
+  Entry* entry = find(flight->dataset.uuid);
+  if (entry == nullptr) return 0;  // it was taken out meanwhile
+  note(*entry, moved);
+  if (is_over) entry->news.fate = Fate::over;
+  return entry->pause_us;
+}
+
+void FlushQueue::note(Entry& entry, const Result<bool>& moved) {
+  if (!moved) {
+    entry.news = {fate_after(moved.error()), tl::unexpected(moved.error())};
+    entry.next_us = clock_.steady_us() + backoff_us(++entry.failures);
+    return;
+  }
+  entry.news = {};
+  entry.failures = 0;
+  entry.pause_us =
+      *moved ? 0
+             : std::clamp(entry.pause_us + entry.pause_us / 4, shortest_pause_us, longest_pause_us);
+  if (*moved) ++steps_;
+}
+
+}  // namespace cairn

@@ -1,0 +1,93 @@
+// The flushes of this process that the program does not wait for, and the thread that carries them
+// on: the oldest first, one at a time.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "prefix/async_flush.hpp"
+
+namespace cairn {
+
+/// A dataset on its way to the prefix directory, as this process has it.
+struct Flight {
+  DatasetInfo dataset;
+  std::unique_ptr<PartFlush> part;
+  std::unique_ptr<OwnerFlush> owner;  ///< on rank 0
+
+  bool is_over() const;
+  /// As PartFlush::advance(), of both.
+  Result<bool> advance();
+};
+
+/// All functions are local. The program's thread calls them; the queue's own one only steps.
+class FlushQueue {
+ public:
+  /// What this process knows of a flight.
+  enum class Fate {
+    under_way,
+    over,     ///< all is done that this process had to do
+    damaged,  ///< at rest: a block of the cached files does not match its checksum
+    refused,  ///< at rest: the prefix directory is not this run's any more
+  };
+  struct News {
+    Fate fate = Fate::under_way;
+    Status trouble;  ///< of the last try; it is tried again if the flight is under way
+  };
+
+  FlushQueue(Background& background, Clock& clock) : background_(background), clock_(clock) {}
+  FlushQueue(const FlushQueue&) = delete;
+  FlushQueue& operator=(const FlushQueue&) = delete;
+  /// Waits for the step that is being taken.
+  ~FlushQueue() { thread_.reset(); }
+
+  bool empty() const { return size() == 0; }
+  std::size_t size() const;
+  /// Oldest first.
+  std::vector<DatasetInfo> datasets() const;
+  void add(std::shared_ptr<Flight> flight);
+  /// Of the first.
+  News news() const;
+  /// Grows with each step that is done. With the bytes that were copied it tells whether a flight
+  /// gets anywhere.
+  std::uint64_t steps() const { return steps_; }
+  /// The first, which is over, or at rest and given up.
+  void remove_first();
+  /// Takes it out, unless the thread has taken a step for it already. True if it is out.
+  bool withdraw(const Uuid& dataset);
+  /// Takes it out: rank 0 could withdraw it.
+  void remove(const Uuid& dataset);
+  /// Where the first was damaged: it is repaired.
+  void resume();
+  /// Takes none of them any further: these were there. After this no thread is at work.
+  std::vector<std::shared_ptr<Flight>> abandon();
+  /// Takes a step itself where there is no thread for it.
+  void help();
+
+ private:
+  struct Entry {
+    std::shared_ptr<Flight> flight;
+    News news;
+    bool is_taken = false;      ///< the thread has taken a step for it
+    int failures = 0;           ///< one after the other
+    std::int64_t pause_us = 0;  ///< before the next step
+    std::int64_t next_us = 0;   ///< of steady time: no step is taken before
+  };
+
+  std::int64_t step();
+  Entry* next_entry();
+  Entry* find(const Uuid& dataset);
+  void note(Entry& entry, const Result<bool>& moved);
+
+  Background& background_;
+  Clock& clock_;
+  mutable std::mutex mutex_;
+  std::deque<Entry> entries_;  ///< guarded by mutex_; flights are their thread's
+  std::atomic<std::uint64_t> steps_ = 0;
+  std::unique_ptr<Repeated> thread_;
+};
+
+}  // namespace cairn

@@ -1,0 +1,390 @@
+// Copies to the prefix directory that the program does not wait for: by real threads.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "session/prefix_cluster.hpp"
+
+namespace cairn {
+namespace {
+
+/// Lets nobody through while it is shut.
+class Gate {
+ public:
+  explicit Gate(bool is_open) : is_open_(is_open) {}
+
+  void pass() {
+    std::unique_lock lock(mutex_);
+    ++waiting_;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return is_open_; });
+  }
+  void open() {
+    const std::scoped_lock lock(mutex_);
+    is_open_ = true;
+    changed_.notify_all();
+  }
+  void wait_for_first() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return waiting_ > 0; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool is_open_;
+  int waiting_ = 0;
+};
+
+bool stages(const FileOperation& operation) {
+  return operation.name == "create" && operation.path.find("/.cairn.") != std::string::npos;
+}
+
+void expect_end(JobRank& rank) {
+  const Status ended = rank.session->finalize();
+  EXPECT_TRUE(ended) << ended.error().text;
+}
+
+class AsyncCluster : public PrefixCluster {
+ public:
+  AsyncCluster() { settings.flush_async = true; }
+
+  /// As run_well(), with a thread that copies.
+  void run_async(const RankMain& rank_main) {
+    EXPECT_TRUE(run(four_nodes(), [&](JobRank& rank) {
+      rank.background = make_background_thread();
+      const Status ready = rank.init();
+      ASSERT_TRUE(ready) << ready.error().text;
+      rank_main(rank);
+    }));
+  }
+
+  bool is_listed(int dataset) const {
+    const auto names = listed();
+    return std::find(names.begin(), names.end(), fmt::format("ckpt.{}", dataset)) != names.end();
+  }
+  void wait_until_listed(int dataset) const {
+    while (!is_listed(dataset)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+};
+
+/// No call of the program waits for the prefix directory, or even looks at it.
+TEST(SessionAsync, TheProgramGoesOnWhileACheckpointIsCopied) {
+  AsyncCluster cluster;
+  Gate gate(false);
+  std::mutex mutex;
+  std::string looks;
+  cluster.run_async([&](JobRank& rank) {
+    const auto program = std::this_thread::get_id();
+    rank.hook = [&, program](const FileOperation& operation) -> Status {
+      if (operation.path.starts_with(cluster.settings.prefix) &&
+          std::this_thread::get_id() == program) {
+        const std::scoped_lock lock(mutex);
+        looks += fmt::format("{} {}\n", operation.name, operation.path);
+      }
+      if (stages(operation)) gate.pass();
+      return {};
+    };
+    for (const int dataset : {1, 2, 3}) rank.expect_written(dataset);
+    rank.comm.barrier();
+    EXPECT_EQ(looks, "");
+    rank.comm.barrier();
+    if (rank.number() == 0) {
+      gate.wait_for_first();
+      EXPECT_EQ(cluster.listed(), Names{});
+      gate.open();
+    }
+    expect_end(rank);
+  });
+  EXPECT_EQ(cluster.listed(), (Names{"ckpt.3", "ckpt.2"}));
+  cluster.expect_own_files(2);
+  cluster.lose_all_nodes();
+  EXPECT_EQ(cluster.restart(four_nodes()), 3);
+}
+
+TEST(SessionAsync, WhatIsCopiedIsSafeWithoutAnotherCallOfTheProgram) {
+  AsyncCluster cluster;
+  cluster.run_async([&](JobRank& rank) {
+    for (const int dataset : {1, 2}) rank.expect_written(dataset);
+    cluster.wait_until_listed(2);
+  });
+  cluster.lose_all_nodes();
+  EXPECT_EQ(cluster.restart(four_nodes()), 2);
+}
+
+TEST(SessionAsync, ADeathAmidTheCopyLeavesItToTheNextRun) {
+  AsyncCluster cluster;
+  std::atomic<int> staged = 0;
+  cluster.run_async([&](JobRank& rank) {
+    rank.hook = [&, number = rank.number()](const FileOperation& operation) -> Status {
+      if (!stages(operation)) return {};
+      ++staged;
+      return number == 5 ? fail(Code::io, "injected") : Status{};
+    };
+    for (const int dataset : {1, 2}) rank.expect_written(dataset);
+    while (staged < 8) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  });
+  EXPECT_FALSE(cluster.is_listed(2));
+  EXPECT_EQ(cluster.restart(four_nodes()), 2);
+  EXPECT_TRUE(cluster.is_listed(2));
+}
+
+TEST(SessionAsync, TheCacheKeepsWhatIsBeingCopied) {
+  AsyncCluster cluster;
+  Gate gate(false);
+  cluster.run_async([&](JobRank& rank) {
+    rank.hook = [&](const FileOperation& operation) -> Status {
+      if (stages(operation)) gate.pass();
+      return {};
+    };
+    for (const int dataset : {1, 2, 3, 4, 5}) rank.expect_written(dataset);
+    rank.comm.barrier();
+    if (rank.number() == 0) {
+      EXPECT_FALSE(cluster.parts("n0", 2).empty()) << "it is on its way";
+      EXPECT_TRUE(cluster.parts("n0", 3).empty());
+      gate.open();
+      cluster.wait_until_listed(2);
+    }
+    rank.comm.barrier();
+    EXPECT_TRUE(rank.session->have_restart()) << "waits until nothing is under way";
+    rank.expect_written(6);
+    rank.comm.barrier();
+    EXPECT_TRUE(cluster.parts("n0", 2).empty()) << "it has arrived";
+    expect_end(rank);
+  });
+  cluster.expect_own_files(6);
+}
+
+TEST(SessionAsync, ACheckpointThatWaitsGivesWayToANewerOne) {
+  AsyncCluster cluster;
+  Gate gate(false);
+  cluster.run_async([&](JobRank& rank) {
+    rank.hook = [&](const FileOperation& operation) -> Status {
+      if (stages(operation)) gate.pass();
+      return {};
+    };
+    for (const int dataset : {1, 2}) rank.expect_written(dataset);
+    gate.wait_for_first();
+    for (const int dataset : {3, 4, 5, 6}) rank.expect_written(dataset);
+    if (rank.number() == 0) gate.open();
+    expect_end(rank);
+  });
+  EXPECT_EQ(cluster.listed(), (Names{"ckpt.6", "ckpt.2"}));
+  EXPECT_TRUE(cluster.said("dataset 4 (ckpt.4) is not copied")) << cluster.said();
+}
+
+/// Outputs must be there: the third one waits until the first is.
+TEST(SessionAsync, AProgramThatIsFasterThanThePrefixDirectoryWaitsForIt) {
+  AsyncCluster cluster;
+  Gate gate(false);
+  std::atomic<bool> is_open = false;
+  cluster.run_async([&](JobRank& rank) {
+    rank.hook = [&](const FileOperation& operation) -> Status {
+      if (stages(operation)) gate.pass();
+      return {};
+    };
+    std::thread opens;
+    for (const int dataset : {1, 2}) rank.expect_written(dataset, flag_output);
+    if (rank.number() == 0)
+      opens = std::thread([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(30));
+        is_open = true;
+        gate.open();
+      });
+    rank.expect_written(3, flag_output);
+    EXPECT_TRUE(is_open);
+    if (opens.joinable()) opens.join();
+    expect_end(rank);
+  });
+  EXPECT_EQ(cluster.listed(), (Names{"ckpt.3", "ckpt.2", "ckpt.1"}));
+}
+
+TEST(SessionAsync, AFullPrefixDirectoryIsToldOnceAndTriedAgain) {
+  AsyncCluster cluster;
+  std::atomic<bool> is_full = true;
+  std::atomic<int> refused = 0;
+  cluster.run_async([&](JobRank& rank) {
+    rank.hook = [&](const FileOperation& operation) -> Status {
+      if (!stages(operation) || !is_full) return {};
+      ++refused;
+      return fail(Code::no_space, "cannot create {}: No space left on device", operation.path);
+    };
+    for (const int dataset : {1, 2}) rank.expect_written(dataset);
+    while (refused < 8) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    rank.comm.barrier();
+    rank.expect_not_copied(3);
+    rank.expect_written(4);
+    rank.comm.barrier();
+    if (rank.number() == 0) is_full = false;
+    expect_end(rank);
+  });
+  EXPECT_EQ(cluster.listed(), (Names{"ckpt.4", "ckpt.2"}));
+  const std::string said = cluster.said();
+  EXPECT_TRUE(cluster.said("dataset 2 (ckpt.2) is safe in the cache, but not yet in")) << said;
+  EXPECT_EQ(said.find("No space"), said.rfind("No space")) << said;
+}
+
+/// One hour of the clock passes in a few seconds.
+class HurriedClock final : public Clock {
+ public:
+  std::int64_t now_us() override { return real_->now_us(); }
+  std::int64_t steady_us() override { return 1000 * real_->steady_us(); }
+  void sleep_us(std::int64_t us) override { real_->sleep_us(us / 1000 + 1); }
+  std::uint64_t random() override { return real_->random(); }
+
+ private:
+  std::unique_ptr<Clock> real_ = make_system_clock();
+};
+
+TEST(SessionAsync, TheEndOfTheRunDoesNotWaitForWhatFailsForEver) {
+  AsyncCluster cluster;
+  cluster.clock = std::make_unique<HurriedClock>();
+  cluster.run_async([&](JobRank& rank) {
+    rank.hook = [&](const FileOperation& operation) -> Status {
+      return stages(operation) ? fail(Code::io, "injected at {}", operation.path) : Status{};
+    };
+    rank.expect_written(1);
+    rank.expect_written(2);
+    rank.expect_not_all_copied();
+  });
+  EXPECT_EQ(cluster.restart(four_nodes()), 2) << "the caches have it";
+}
+
+TEST(SessionAsync, ADamagedBlockIsRepairedOnTheWay) {
+  AsyncCluster cluster;
+  Gate gate(false);
+  cluster.run_async([&](JobRank& rank) {
+    rank.hook = [&](const FileOperation& operation) -> Status {
+      if (stages(operation)) gate.pass();
+      return {};
+    };
+    for (const int dataset : {1, 2}) rank.expect_written(dataset);
+    rank.comm.barrier();
+    if (rank.number() == 0) {
+      cluster.flip(cluster.parts("n1", 2).front() + "/files" +
+                   fmt::format("{}/ckpt.2/rank 2.0", ""));
+      gate.open();
+    }
+    rank.expect_written(3);
+    expect_end(rank);
+  });
+  cluster.expect_own_files(2);
+}
+
+TEST(SessionAsync, CallsThatNameADatasetWaitUntilItIsThere) {
+  using Call = Status (Session::*)(const std::string&);
+  for (const Call call : {&Session::current, &Session::drop, &Session::remove}) {
+    AsyncCluster cluster;
+    Gate gate(false);
+    cluster.run_async([&](JobRank& rank) {
+      rank.hook = [&](const FileOperation& operation) -> Status {
+        if (stages(operation)) gate.pass();
+        return {};
+      };
+      for (const int dataset : {1, 2}) rank.expect_written(dataset);
+      std::thread opens;
+      if (rank.number() == 0)
+        opens = std::thread([&] {
+          std::this_thread::sleep_for(std::chrono::milliseconds(10));
+          gate.open();
+        });
+      EXPECT_TRUE((*rank.session.*call)("ckpt.2"));
+      if (opens.joinable()) opens.join();
+      expect_end(rank);
+    });
+    const bool stays = call == &Session::current;
+    EXPECT_EQ(cluster.is_listed(2), stays);
+  }
+}
+
+TEST(SessionAsync, ADirectoryThatWasTakenOverIsTakenBack) {
+  AsyncCluster cluster;
+  cluster.run_async([&](JobRank& rank) {
+    rank.expect_written(1);
+    rank.comm.barrier();
+    if (rank.number() == 0) {
+      const auto owner = **read_owner(*rank.files, {cluster.settings.prefix});
+      OwnerRecord command = owner;
+      command.run = {owner.run.time_us + 1, 7};
+      auto keeper = Keeper::take_over(*rank.files, rank.clock, {cluster.settings.prefix}, command,
+                                      Claim::forced);
+      ASSERT_TRUE(keeper) << keeper.error().text;
+      ASSERT_TRUE(keeper->resign());
+    }
+    rank.comm.barrier();
+    rank.expect_written(2);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    (void)rank.write(3);
+    (void)rank.write(4);
+    expect_end(rank);
+  });
+  EXPECT_TRUE(cluster.is_listed(4)) << cluster.said();
+}
+
+/// Where a process may have no more threads its calls do the work.
+TEST(SessionAsync, WithoutAThreadTheEndOfTheRunCopies) {
+  AsyncCluster cluster;
+  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+    for (const int dataset : {1, 2}) rank.expect_written(dataset);
+    expect_end(rank);
+  });
+  EXPECT_EQ(cluster.listed(), (Names{"ckpt.2"}));
+  cluster.expect_own_files(2);
+}
+
+TEST(SessionAsync, ARequestToStopReachesTheProgramAllTheSame) {
+  AsyncCluster cluster;
+  cluster.run_async([&](JobRank& rank) {
+    rank.expect_written(1);
+    EXPECT_FALSE(rank.session->should_exit().value());
+    rank.comm.barrier();
+    if (rank.number() == 0) {
+      ASSERT_TRUE(HaltFile(*rank.files, rank.clock, {cluster.settings.prefix})
+                      .update([](HaltRecord& record) { record.reason = halt_reason::job_halted; }));
+    }
+    rank.comm.barrier();
+    while (!rank.session->should_exit().value())
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    expect_end(rank);
+  });
+}
+
+TEST(SessionAsync, TheCheckpointsThatAreLeftAreCounted) {
+  AsyncCluster cluster;
+  const auto files = make_posix_files();
+  ASSERT_TRUE(
+      HaltFile(*files, *cluster.clock, {cluster.settings.prefix}).update([](HaltRecord& record) {
+        record.checkpoints_left = 2;
+      }));
+  cluster.run_async([&](JobRank& rank) {
+    for (const int dataset : {1, 2}) {
+      EXPECT_FALSE(rank.session->should_exit().value()) << dataset;
+      rank.expect_written(dataset);
+    }
+    EXPECT_TRUE(rank.session->should_exit().value());
+    expect_end(rank);
+  });
+}
+
+TEST(SessionAsync, TheLogTellsWhenItBeganAndWhenItWasThere) {
+  AsyncCluster cluster;
+  cluster.settings.log = true;
+  cluster.settings.log_syslog = false;
+  cluster.run_async([&](JobRank& rank) {
+    for (const int dataset : {1, 2}) rank.expect_written(dataset);
+    expect_end(rank);
+  });
+  const std::string log = read_all(PrefixFolder{cluster.settings.prefix}.log());
+  const auto begun = log.find("event=ASYNC_FLUSH_START");
+  const auto there = log.find("event=ASYNC_FLUSH_SUCCESS");
+  EXPECT_NE(begun, std::string::npos) << log << cluster.said();
+  EXPECT_NE(there, std::string::npos) << log << cluster.said();
+  EXPECT_LT(begun, there);
+  EXPECT_NE(log.find("xfer=FLUSH_ASYNC"), std::string::npos) << log;
+}
+
+}  // namespace
+}  // namespace cairn
