@@ -211,14 +211,6 @@ Status PrefixOwner::claim(Communicator& comm) {
                    [](const Keeper& keeper) { return refuse_unsettled(keeper.unread()); });
 }
 
-Status PrefixOwner::check_before_flush(Communicator& alone) {
-  if (keeper_->is_closed())
-    return fail(Code::busy, "another job or command has taken over {}", settings_.prefix);
-  keeper_->read_again();
-  CAIRN_TRY(settle_older(alone));
-  return refuse_unsettled(keeper_->unread());
-}
-
 /// Files that still have their staged names must not be given their own ones after this dataset's,
 /// which may have the same. What else cannot be ended keeps nothing from being copied.
 Status PrefixOwner::settle_older(Communicator& comm) {

@@ -68,9 +68,6 @@ class PrefixOwner {
   /// For a dataset that is about to be written there: it is this run's, and no file of an older
   /// dataset will still be given its name. Errors are agreed.
   Status claim(Communicator& comm);
-  /// By the thread that carries flushes on, alone, on rank 0: the directory is still this run's,
-  /// and no file of an older dataset will still be given its name. busy if it is not.
-  Status check_before_flush(Communicator& alone);
   /// What was this run's, or would have been, is to be so; and what could not be read may be read
   /// now. Errors are agreed.
   Status look_again(Communicator& comm);

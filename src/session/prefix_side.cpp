@@ -110,12 +110,22 @@ void PrefixSide::keep_books(Communicator& comm, const DatasetInfo& dataset,
   save_listing(comm);
 }
 
+/// The directory is still this run's, and no file of an older dataset will still be given its name.
+Status PrefixSide::check_before_flush(Communicator& alone) {
+  Keeper& keeper = *owner_.keeper();
+  if (keeper.is_closed())
+    return fail(Code::busy, "another job or command has taken over {}", settings_.prefix);
+  keeper.read_again();
+  CAIRN_TRY(owner_.settle_older(alone));
+  return refuse_unsettled(keeper.unread());
+}
+
 /// The communicator is that of the thread alone.
 OwnerFlush::Books PrefixSide::books(const CachedDataset& dataset, const std::string& store) {
   const std::int64_t from_us = clock_.steady_us();
   events_.happened("ASYNC_FLUSH_START", dataset.info);
   OwnerFlush::Books books;
-  books.open = [this](Communicator& alone) { return owner_.check_before_flush(alone); };
+  books.open = [this](Communicator& alone) { return check_before_flush(alone); };
   books.close = [this, from_us, store, info = dataset.info, label = dataset.label()](
                     Communicator& alone, const FlushAccount& account) {
     const double seconds = seconds_since(from_us);

@@ -92,6 +92,7 @@ class PrefixSide {
                    const Result<FlushAccount>& account, double seconds);
   void tell_of_copy(const std::string& label, const FlushAccount& account, double seconds,
                     std::string_view how);
+  Status check_before_flush(Communicator& alone);
   void keep_books(Communicator& comm, const DatasetInfo& dataset, const FlushAccount& account);
   double seconds_since(std::int64_t steady_us) const {
     return static_cast<double>(clock_.steady_us() - steady_us) * 1e-6;
