@@ -13,7 +13,7 @@ namespace cairn {
 /// state_of() (dataset_record.hpp) and state_in_prefix() (prefix/contents.hpp) alone say which.
 enum class PrefixState : std::uint8_t {
   absent,       ///< nothing is known of it there
-  held_back,    ///< only the caches may have it, and restarts from it have died too often
+  held_back,    ///< only the caches may have it whole, and restarts from it have died too often
   planned,      ///< a flush is on its way; anybody who has the parts may finish it
   published,    ///< it is there; some files still have their staged names
   settled,      ///< it is there, every file under its own name
@@ -123,14 +123,14 @@ inline constexpr std::array<PrefixLife, prefix_states> prefix_life = [] {
   using enum PrefixState;
   return std::array<PrefixLife, prefix_states>{{
       {absent, {held_back, planned, dropped, deleted}},
-      {held_back, {absent, planned, dropped, deleted}},
+      {held_back, {absent, planned, failed, quarantined, dropped, deleting, deleted}},
       // Taken back where a rename cannot be made durable; what it was to replace comes back then.
       {planned, {absent, held_back, published, settled, failed, replaced, quarantined, dropped}},
       {published, {settled, planned, failed, replaced, quarantined, dropped, deleting}},
       {settled, {planned, failed, replaced, quarantined, dropped, deleting}},
       {failed, {published, settled, planned, replaced, quarantined, dropped, deleting}},
       {replaced, {published, settled, failed, planned, quarantined, dropped, deleting}},
-      {quarantined, {published, settled, failed, replaced, planned, dropped, deleting}},
+      {quarantined, {held_back, published, settled, failed, replaced, planned, dropped, deleting}},
       {dropped, {planned, published, settled, failed, replaced, quarantined, deleting}},
       {deleting, {absent, held_back, dropped, deleted}},
       {deleted, {absent, held_back, dropped}},
