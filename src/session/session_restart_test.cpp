@@ -196,6 +196,19 @@ TEST(SessionRestart, CommittedByOneRankIsCommitted) {
   EXPECT_EQ(cluster.restart(replaced(four_nodes(), "n0", "n4")), 2);
 }
 
+/// Nor does a run of other ranks that cannot see that one remove the others' parts.
+TEST(SessionRestart, CommittedByOneRankOutlivesARunOfFewerRanksWithoutItsNode) {
+  Cluster cluster;
+  std::atomic<bool> committed = false;
+  EXPECT_FALSE(cluster.run(four_nodes(), [&](JobRank& rank) {
+    ASSERT_TRUE(rank.init());
+    rank.hook = commit_of_one(rank.number(), 5, committed);
+    EXPECT_TRUE(rank.write(1));
+  }));
+  EXPECT_EQ(cluster.restart({"n0", "n0", "n1", "n1", "n3", "n3"}), 0);
+  EXPECT_EQ(cluster.restart(four_nodes()), 1) << cluster.said();
+}
+
 TEST(SessionRestart, NewSetsCommittedOnOneNodeThatGoesAndReturns) {
   const Nodes crowded = {"n0", "n1", "n0", "n1", "n2", "n3", "n2", "n3"};
   const Nodes crowded_otherwise = {"n0", "n0", "n1", "n2", "n1", "n2", "n3", "n3"};
