@@ -67,7 +67,10 @@ std::string DatasetRecord::label() const {
 /// Quarantine says what a user or the deaths of restarts have decided, so it comes before what is
 /// known of the files.
 PrefixState state_of(const DatasetRecord& record) {
-  if (record.quarantined) return PrefixState::quarantined;
+  return record.quarantined ? PrefixState::quarantined : state_of_files(record);
+}
+
+PrefixState state_of_files(const DatasetRecord& record) {
   if (!record.replaced_by.empty()) return PrefixState::replaced;
   if (record.failed_us != 0) return PrefixState::failed;
   return record.settled ? PrefixState::settled : PrefixState::published;

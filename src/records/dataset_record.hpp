@@ -38,6 +38,8 @@ struct DatasetRecord {
 
 /// Of one that the index lists: one of those of is_listed().
 PrefixState state_of(const DatasetRecord& record);
+/// The same without quarantine, which says nothing of the files.
+PrefixState state_of_files(const DatasetRecord& record);
 
 /// 3 is written for datasets that are replaced, 2 for others in place, else 1; for a listing the
 /// highest that one of its records needs.

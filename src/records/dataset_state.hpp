@@ -74,12 +74,6 @@ constexpr bool may_restart_from(PrefixState state) {
   return StateSet{published, settled}.has(state);
 }
 
-/// As far as anybody knows its files are there as they were written.
-constexpr bool is_as_written(PrefixState state) {
-  using enum PrefixState;
-  return StateSet{published, settled, quarantined}.has(state);
-}
-
 /// No cache needs to copy it there: it is there, or is not to come back. One that failed is copied
 /// again.
 constexpr bool is_flushed(PrefixState state) {

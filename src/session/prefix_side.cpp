@@ -169,7 +169,8 @@ std::optional<DatasetRecord> PrefixSide::newest_sound(Communicator& comm) {
   const DatasetRecord* newest = nullptr;
   if (const Keeper* keeper = owner_.keeper())
     for (const DatasetRecord& record : keeper->listing())
-      if (newest == nullptr && record.info.is_checkpoint() && is_as_written(state_of(record)))
+      if (newest == nullptr && record.info.is_checkpoint() &&
+          may_restart_from(state_of_files(record)))
         newest = &record;
   return share(comm, newest);
 }
