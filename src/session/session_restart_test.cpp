@@ -145,6 +145,20 @@ TEST(SessionRestart, ReturnOfANodeWithAnOldDatasetIsNotMixedIn) {
   EXPECT_EQ(cluster.parts("n1").size(), 2U) << "nothing of the old one is left";
 }
 
+/// Both run ranks; only the replacement has parts of the newest checkpoint.
+TEST(SessionRestart, ANodeThatComesBackBesideItsReplacementIsNotMixedIn) {
+  Cluster cluster;
+  cluster.write(four_nodes(), {4, 5});
+  cluster.save("n1 of old", "n1");
+  cluster.lose("n1");
+  const Nodes spare = replaced(four_nodes(), "n1", "n4");
+  EXPECT_EQ(cluster.restart(spare, [](JobRank& rank) { rank.expect_written(6); }), 5);
+  cluster.bring_back("n1 of old", "n1");
+  const Nodes both = {"n0", "n0", "n1", "n4", "n2", "n2", "n3", "n3"};
+  EXPECT_EQ(cluster.restart(both, [](JobRank& rank) { rank.expect_written(7); }), 6);
+  EXPECT_EQ(cluster.parts("n1").size(), 1U) << "nothing of the old one is left";
+}
+
 TEST(SessionRestart, DatasetOfTheSameNumberAndAnotherIdentityIsNotMixedIn) {
   for (const bool other_looks_newer : {false, true}) {
     Cluster cluster;
