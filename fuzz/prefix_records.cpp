@@ -14,11 +14,9 @@ namespace {
 
 template <class Decode, class Encode>
 void check_one(RecordType type, Bytes payload, Decode decode, Encode encode_again) {
-  for (const std::uint32_t version : {1U, 2U}) {
-    const Blob sealed = seal(type, version, payload);
-    const auto record = decode(sealed);
-    if (record) expect(encode_again(*record) == sealed, "what was decoded encodes to the same");
-  }
+  const Blob sealed = seal(type, 1, payload);
+  const auto record = decode(sealed);
+  if (record) expect(encode_again(*record) == sealed, "what was decoded encodes to the same");
 }
 
 Blob payload_of(const Blob& sealed) {

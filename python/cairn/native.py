@@ -124,9 +124,12 @@ class Native:
     def _json(self, arguments: List[str], incomplete: bool = False) -> Any:
         answer = self._call(arguments, incomplete)
         try:
-            return json.loads(answer)
+            found = json.loads(answer)
         except ValueError as error:
             raise Trouble(f"cairn {arguments[0]} has not answered in JSON: {error}") from error
+        if set(found) == {"errors"}:
+            raise Trouble("; ".join(found["errors"]))
+        return found
 
     def _call(self, arguments: List[str], incomplete: bool = False) -> str:
         """What it prints; where it fails that only counts if it may be incomplete."""

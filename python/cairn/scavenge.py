@@ -104,13 +104,13 @@ def next_to_save(datasets: Sequence[Dataset], ended: Mapping[str, Verdict], chec
 
 
 def first_json(text: str) -> Optional[Dict[str, Any]]:
-    """The first JSON object in output that may hold warnings too."""
+    """The first JSON object in output that may hold warnings too; none if it has only errors."""
     decoder, at = json.JSONDecoder(), 0
     for line in text.splitlines(keepends=True):
         if line.startswith("{"):
             try:
                 found: Dict[str, Any] = decoder.raw_decode(text, at)[0]
-                return found
+                return found if set(found) != {"errors"} else None
             except ValueError:
                 pass
         at += len(line)

@@ -273,8 +273,11 @@ PrefixState state_in_prefix(const Uuid& uuid, const Listing& listing,
     return record != nullptr && state_of(*record) == PrefixState::quarantined;
   };
   const bool has_died = is_quarantined_in(attempts);
-  if (const DatasetRecord* there = find_in(listing, uuid))
-    return has_died ? PrefixState::quarantined : state_of(*there);
+  if (const DatasetRecord* there = find_in(listing, uuid)) {
+    const PrefixState state = state_of(*there);
+    if (!has_died) return state;
+    return state == PrefixState::failed ? PrefixState::held_back : PrefixState::quarantined;
+  }
   const bool is_unread =
       std::any_of(unread.begin(), unread.end(), [&](const auto& one) { return one.uuid == uuid; });
   if (is_unread) return has_died ? PrefixState::held_back : PrefixState::unreadable;

@@ -226,7 +226,7 @@ std::string ScrImports::why_useless(const Site& site) const {
   return "";
 }
 
-void ScrImports::forget_passing() {
+void ScrImports::forget_transient_errors() {
   const bool was_read_in_vain =
       index_ && std::any_of(index_->datasets.begin(), index_->datasets.end(),
                             [](const ScrDataset& dataset) { return dataset.may_pass; });

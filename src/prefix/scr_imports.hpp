@@ -50,8 +50,8 @@ class ScrImports {
   /// What is wrong with the newest dataset, where none is of use to a restart; empty if
   /// SCR has left none.
   std::string why_useless(const Site& site) const;
-  /// What could not be read, for a reason that may pass, is read once more.
-  void forget_passing();
+  /// What could not be read for a transient reason is read once more.
+  void forget_transient_errors();
 
  private:
   Result<Dropped> dropped(const Site& site);

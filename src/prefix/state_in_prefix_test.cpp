@@ -108,8 +108,15 @@ TEST(StateInPrefix, WhatRestartsHaveDiedFromIsHeldBackWhereverItIs) {
   EXPECT_EQ(lists.state(), quarantined);
   lists.listing = {record_in(settled)};
   EXPECT_EQ(lists.state(), quarantined);
+}
+
+/// Else a whole copy in a cache would never take the place of the damaged one.
+TEST(StateInPrefix, WhatFailedAndIsHeldBackIsNotFlushed) {
+  Lists lists;
+  lists.attempts = {record_in(quarantined)};
   lists.listing = {record_in(failed)};
-  EXPECT_EQ(lists.state(), quarantined);
+  EXPECT_EQ(lists.state(), held_back);
+  EXPECT_FALSE(is_flushed(lists.state()));
 }
 
 TEST(StateInPrefix, QuarantineOutlivesTheIndex) {

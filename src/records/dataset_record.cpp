@@ -2,26 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <optional>
 
 namespace cairn {
 namespace {
 
-constexpr std::uint32_t first_with_replaced = 3;
-
-std::uint32_t version_of(const DatasetRecord& record) {
-  if (!record.replaced_by.empty()) return first_with_replaced;
-  return record.info.in_place() ? 2 : 1;
-}
-
-std::uint32_t version_of(const std::vector<DatasetRecord>& listing) {
-  std::uint32_t version = 1;
-  for (const DatasetRecord& record : listing) version = std::max(version, version_of(record));
-  return version;
-}
-
-void put(Encoder& out, const DatasetRecord& record, std::uint32_t version) {
+void put(Encoder& out, const DatasetRecord& record) {
   put(out, record.info);
   out.text(record.job_id);
   out.u64(record.files);
@@ -34,11 +20,11 @@ void put(Encoder& out, const DatasetRecord& record, std::uint32_t version) {
   out.text(record.failure);
   out.u32(record.attempts);
   out.u32(record.quarantined ? 1 : 0);
-  if (version >= first_with_replaced) out.text(record.replaced_by);
+  out.text(record.replaced_by);
 }
 
 /// Nothing if its fields do not fit together.
-std::optional<DatasetRecord> get_record(Decoder& in, std::uint32_t version) {
+std::optional<DatasetRecord> get_record(Decoder& in) {
   DatasetRecord record;
   record.info = get_dataset(in);
   record.job_id = in.text();
@@ -52,7 +38,7 @@ std::optional<DatasetRecord> get_record(Decoder& in, std::uint32_t version) {
   record.failure = in.text();
   record.attempts = in.u32();
   record.quarantined = in.boolean();
-  if (version >= first_with_replaced) record.replaced_by = in.text();
+  record.replaced_by = in.text();
   if (in.failed() || record.info.ranks == 0 || record.ranks_per_manifest == 0) return std::nullopt;
   if (record.info.was_found() && !record.info.in_place()) return std::nullopt;
   return record;
@@ -67,7 +53,10 @@ std::string DatasetRecord::label() const {
 /// Quarantine says what a user or the deaths of restarts have decided, so it comes before what is
 /// known of the files.
 PrefixState state_of(const DatasetRecord& record) {
-  if (record.quarantined) return PrefixState::quarantined;
+  return record.quarantined ? PrefixState::quarantined : state_of_files(record);
+}
+
+PrefixState state_of_files(const DatasetRecord& record) {
   if (!record.replaced_by.empty()) return PrefixState::replaced;
   if (record.failed_us != 0) return PrefixState::failed;
   return record.settled ? PrefixState::settled : PrefixState::published;
@@ -75,17 +64,16 @@ PrefixState state_of(const DatasetRecord& record) {
 
 Blob encode(const DatasetRecord& record) {
   Encoder out;
-  put(out, record, version_of(record));
-  return seal(RecordType::dataset, version_of(record), out.take());
+  put(out, record);
+  return seal(RecordType::dataset, dataset_record_version, out.take());
 }
 
 Result<DatasetRecord> decode_dataset_record(Bytes content) {
-  CAIRN_ASSIGN(const Envelope envelope,
-               open_only_envelope(content, RecordType::dataset, dataset_record_version));
-  Decoder in(envelope.payload);
-  auto record = get_record(in, envelope.version);
-  if (!record || !in.at_end() || version_of(*record) != envelope.version)
-    return fail_as_senseless();
+  CAIRN_ASSIGN(const Bytes payload,
+               open_only(content, RecordType::dataset, dataset_record_version));
+  Decoder in(payload);
+  auto record = get_record(in);
+  if (!record || !in.at_end()) return fail_as_senseless();
   return *std::move(record);
 }
 
@@ -94,26 +82,23 @@ Blob encode(const std::vector<DatasetRecord>& listing) {
   Encoder out;
   out.reserve(listing.size() * usual_record_bytes);
   out.u64(listing.size());
-  const std::uint32_t version = version_of(listing);
-  for (const DatasetRecord& record : listing) put(out, record, version);
-  return seal(RecordType::index, version, out.take());
+  for (const DatasetRecord& record : listing) put(out, record);
+  return seal(RecordType::index, listing_version, out.take());
 }
 
 Result<std::vector<DatasetRecord>> decode_listing(Bytes content) {
-  constexpr std::size_t smallest_record_bytes = 108;
-  CAIRN_ASSIGN(const Envelope envelope,
-               open_only_envelope(content, RecordType::index, listing_version));
-  Decoder in(envelope.payload);
+  constexpr std::size_t smallest_record_bytes = 112;
+  CAIRN_ASSIGN(const Bytes payload, open_only(content, RecordType::index, listing_version));
+  Decoder in(payload);
   std::vector<DatasetRecord> listing;
   const std::uint64_t count = in.count(smallest_record_bytes);
   listing.reserve(count);
   for (std::uint64_t i = 0; i < count; ++i) {
-    auto record = get_record(in, envelope.version);
+    auto record = get_record(in);
     if (!record) return fail_as_senseless();
     listing.push_back(*std::move(record));
   }
-  if (in.failed() || !in.at_end() || version_of(listing) != envelope.version)
-    return fail_as_senseless();
+  if (in.failed() || !in.at_end()) return fail_as_senseless();
   return listing;
 }
 

@@ -38,11 +38,11 @@ struct DatasetRecord {
 
 /// Of one that the index lists: one of those of is_listed().
 PrefixState state_of(const DatasetRecord& record);
+/// The same without quarantine, which says nothing of the files.
+PrefixState state_of_files(const DatasetRecord& record);
 
-/// 3 is written for datasets that are replaced, 2 for others in place, else 1; for a listing the
-/// highest that one of its records needs.
-inline constexpr std::uint32_t dataset_record_version = 3;
-inline constexpr std::uint32_t listing_version = 3;
+inline constexpr std::uint32_t dataset_record_version = 1;
+inline constexpr std::uint32_t listing_version = 1;
 
 /// As a sealed envelope.
 Blob encode(const DatasetRecord& record);

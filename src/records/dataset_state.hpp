@@ -13,7 +13,7 @@ namespace cairn {
 /// state_of() (dataset_record.hpp) and state_in_prefix() (prefix/contents.hpp) alone say which.
 enum class PrefixState : std::uint8_t {
   absent,       ///< nothing is known of it there
-  held_back,    ///< only the caches may have it, and restarts from it have died too often
+  held_back,    ///< only the caches may have it whole, and restarts from it have died too often
   planned,      ///< a flush is on its way; anybody who has the parts may finish it
   published,    ///< it is there; some files still have their staged names
   settled,      ///< it is there, every file under its own name
@@ -74,12 +74,6 @@ constexpr bool may_restart_from(PrefixState state) {
   return StateSet{published, settled}.has(state);
 }
 
-/// As far as anybody knows its files are there as they were written.
-constexpr bool is_as_written(PrefixState state) {
-  using enum PrefixState;
-  return StateSet{published, settled, quarantined}.has(state);
-}
-
 /// No cache needs to copy it there: it is there, or is not to come back. One that failed is copied
 /// again.
 constexpr bool is_flushed(PrefixState state) {
@@ -123,14 +117,14 @@ inline constexpr std::array<PrefixLife, prefix_states> prefix_life = [] {
   using enum PrefixState;
   return std::array<PrefixLife, prefix_states>{{
       {absent, {held_back, planned, dropped, deleted}},
-      {held_back, {absent, planned, dropped, deleted}},
+      {held_back, {absent, planned, failed, quarantined, dropped, deleting, deleted}},
       // Taken back where a rename cannot be made durable; what it was to replace comes back then.
       {planned, {absent, held_back, published, settled, failed, replaced, quarantined, dropped}},
       {published, {settled, planned, failed, replaced, quarantined, dropped, deleting}},
       {settled, {planned, failed, replaced, quarantined, dropped, deleting}},
       {failed, {published, settled, planned, replaced, quarantined, dropped, deleting}},
       {replaced, {published, settled, failed, planned, quarantined, dropped, deleting}},
-      {quarantined, {published, settled, failed, replaced, planned, dropped, deleting}},
+      {quarantined, {held_back, published, settled, failed, replaced, planned, dropped, deleting}},
       {dropped, {planned, published, settled, failed, replaced, quarantined, deleting}},
       {deleting, {absent, held_back, dropped, deleted}},
       {deleted, {absent, held_back, dropped}},

@@ -96,7 +96,6 @@ TEST(DatasetState, ConsequencesOfTheStatesInThePrefixDirectory) {
   };
   EXPECT_EQ(all(is_listed), "published settled failed replaced quarantined ");
   EXPECT_EQ(all(may_restart_from), "published settled ");
-  EXPECT_EQ(all(is_as_written), "published settled quarantined ");
   EXPECT_EQ(all(is_flushed), "published settled replaced quarantined dropped deleted ");
   EXPECT_EQ(all(is_held_back), "held_back quarantined ");
   EXPECT_EQ(all(is_given_up), "dropped deleting deleted ");
@@ -123,6 +122,7 @@ TEST(DatasetState, ARecordThatSaysSeveralThingsHasTheStateThatDecides) {
   EXPECT_EQ(state_of(record), PrefixState::replaced);
   record.quarantined = true;
   EXPECT_EQ(state_of(record), PrefixState::quarantined);
+  EXPECT_EQ(state_of_files(record), PrefixState::replaced);
 }
 
 }  // namespace

@@ -10,9 +10,7 @@ namespace {
 
 constexpr std::size_t longest_name = 1024;  // SCR_MAX_FILENAME
 
-std::uint32_t version_of(const RankRecord& record) { return record.dataset.in_place() ? 2 : 1; }
-
-void put(Encoder& out, const FileEntry& file, std::uint32_t version) {
+void put(Encoder& out, const FileEntry& file) {
   out.text(file.name);
   out.u64(file.size);
   out.u32(file.mode);
@@ -20,12 +18,11 @@ void put(Encoder& out, const FileEntry& file, std::uint32_t version) {
   out.u32(file.group);
   out.i64(file.times.access_ns);
   out.i64(file.times.modify_ns);
-  if (version == 1) return;
   out.u64(file.begin());
   out.u64(file.length());
 }
 
-FileEntry get_file(Decoder& in, std::uint32_t version) {
+FileEntry get_file(Decoder& in) {
   FileEntry file;
   file.name = in.text();
   file.size = in.u64();
@@ -34,7 +31,6 @@ FileEntry get_file(Decoder& in, std::uint32_t version) {
   file.group = in.u32();
   file.times.access_ns = in.i64();
   file.times.modify_ns = in.i64();
-  if (version == 1) return file;
   FilePart part;
   part.begin = in.u64();
   part.length = in.u64();
@@ -98,6 +94,13 @@ bool sizes_are_sane(const std::vector<FileEntry>& files) {
   return true;
 }
 
+/// Only files in place are shared with other ranks.
+bool parts_are_sane(const RankRecord& record) {
+  return record.dataset.in_place() ||
+         std::none_of(record.files.begin(), record.files.end(),
+                      [](const FileEntry& file) { return file.part.has_value(); });
+}
+
 bool set_is_sane(const RankRecord& record) {
   const std::vector<int>& members = record.encoding.members;
   const std::set<int> distinct(members.begin(), members.end());
@@ -134,11 +137,11 @@ Blob encode(const RankRecord& record) {
   put(out, record.dataset);
   out.u32(static_cast<std::uint32_t>(record.rank));
   out.u64(record.files.size());
-  for (const FileEntry& file : record.files) put(out, file, version_of(record));
+  for (const FileEntry& file : record.files) put(out, file);
   put(out, record.encoding);
   put(out, record.data_crcs);
   put(out, record.parity_crcs);
-  return seal(RecordType::rank, version_of(record), out.take());
+  return seal(RecordType::rank, rank_record_version, out.take());
 }
 
 Result<RankRecord> decode_rank_record(Bytes payload, std::uint32_t version) {
@@ -148,18 +151,18 @@ Result<RankRecord> decode_rank_record(Bytes payload, std::uint32_t version) {
         "written in format {} by a newer Cairn; this one reads up to {}: use the newer one, "
         "or set another SCR_JOB_ID to start apart from it",
         version, rank_record_version);
-  constexpr std::size_t smallest_file_bytes = 44;
+  constexpr std::size_t smallest_file_bytes = 56;
   Decoder in(payload);
   RankRecord record;
   record.dataset = get_dataset(in);
   record.rank = static_cast<int>(in.u32());
   const std::uint64_t files = in.count(smallest_file_bytes);
-  for (std::uint64_t i = 0; i < files; ++i) record.files.push_back(get_file(in, version));
+  for (std::uint64_t i = 0; i < files; ++i) record.files.push_back(get_file(in));
   record.encoding = get_encoding(in);
   record.data_crcs = get_crcs(in);
   record.parity_crcs = get_crcs(in);
-  if (version != version_of(record) || in.failed() || !in.at_end() ||
-      !sizes_are_sane(record.files) || !set_is_sane(record) || !blocks_are_sane(record))
+  if (version == 0 || in.failed() || !in.at_end() || !sizes_are_sane(record.files) ||
+      !parts_are_sane(record) || !set_is_sane(record) || !blocks_are_sane(record))
     return fail_as_senseless();
   return record;
 }

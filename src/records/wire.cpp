@@ -105,7 +105,7 @@ Blob seal(RecordType type, std::uint32_t version, Bytes payload) {
   return sealed;
 }
 
-Result<Envelope> open_only_envelope(Bytes content, RecordType type, std::uint32_t newest) {
+Result<Bytes> open_only(Bytes content, RecordType type, std::uint32_t newest) {
   const auto found = find_envelopes(content);
   if (found.size() != 1 || found[0].whole.size() != content.size() || found[0].type != type ||
       found[0].version == 0)
@@ -114,12 +114,7 @@ Result<Envelope> open_only_envelope(Bytes content, RecordType type, std::uint32_
     return fail(Code::newer_format,
                 "written in format {} by a newer Cairn; this one reads up to {}: use the newer one",
                 found[0].version, newest);
-  return found[0];
-}
-
-Result<Bytes> open_only(Bytes content, RecordType type, std::uint32_t newest) {
-  CAIRN_ASSIGN(const Envelope envelope, open_only_envelope(content, type, newest));
-  return envelope.payload;
+  return found[0].payload;
 }
 
 tl::unexpected<Error> fail_as_senseless() {

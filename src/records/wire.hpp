@@ -74,10 +74,8 @@ struct Envelope {
   Bytes whole;    ///< header and payload, as seal() made them
 };
 
-/// The envelope of a file that holds one record, of this type. newer_format for a later version
-/// than `newest`; corrupt for anything else. What is wrong with the file is told, not its name.
-Result<Envelope> open_only_envelope(Bytes content, RecordType type, std::uint32_t newest);
-/// Its payload, where the version makes no difference.
+/// The payload of a file that holds one record, of this type. newer_format for a later version than
+/// `newest`; corrupt for anything else. The error says what is wrong with the file, not its name.
 Result<Bytes> open_only(Bytes content, RecordType type, std::uint32_t newest);
 
 /// For a payload that is intact, and whose fields do not fit together.

@@ -85,8 +85,13 @@ std::string reason_of(CacheState state, const Summary& summary) {
     case CacheState::newer_format:
       return "its records are in a newer format";
     case CacheState::incomplete:
-    case CacheState::maybe_incomplete:
       return "it was not complete when its run ended";
+    case CacheState::maybe_incomplete:
+      return fmt::format(
+          "no part of it that is visible here is committed, and only a run with {} ranks, as many "
+          "as "
+          "wrote it, can find out whether it is complete",
+          summary.ranks);
     case CacheState::unreadable:
       return "none of its records can be read";
     case CacheState::left_alone:

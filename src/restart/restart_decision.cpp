@@ -362,7 +362,7 @@ std::set<Uuid> tried_datasets(const RestartAttempts& attempts) {
   return tried;
 }
 
-void forget_passing(RestartAttempts& attempts) {
+void forget_retryable(RestartAttempts& attempts) {
   std::erase_if(attempts, [](const RestartAttempt& attempt) {
     const bool is_for_good = attempt.step == RestartStep::import_first && !attempt.trouble.may_pass;
     return attempt.step != RestartStep::take_cached && !(attempt.has_failed() && is_for_good);

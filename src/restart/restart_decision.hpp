@@ -87,9 +87,9 @@ void share(Communicator& comm, RestartDecision& decision);
 /// imported.
 std::set<Uuid> tried_datasets(const RestartAttempts& attempts);
 
-/// Removes all attempts but failed take_cached steps, and imports from SCR that can never succeed:
-/// the rest is tried again.
-void forget_passing(RestartAttempts& attempts);
+/// Removes the attempts that may be made again: all but failed take_cached steps, and imports from
+/// SCR that can never succeed.
+void forget_retryable(RestartAttempts& attempts);
 
 /// Why SCR_CURRENT has no effect on the next restart; empty if it has, or is not set.
 std::string why_current_is_ignored(const RestartFacts& facts, const Settings& settings,

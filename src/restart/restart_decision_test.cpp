@@ -288,7 +288,7 @@ TEST(RestartAttempts, AfterARefusalOnlyWhatMayPassIsTriedAgain) {
                               failed_for_now(Step::take_cached, 3),
                               is_damaged(Step::import_first, 2),
                               failed_for_now(Step::import_first, 1)};
-  forget_passing(attempts);
+  forget_retryable(attempts);
   ASSERT_EQ(attempts.size(), 2U);
   EXPECT_EQ(attempts[0].step, Step::take_cached);
   EXPECT_EQ(attempts[1].dataset.time_us, 2);

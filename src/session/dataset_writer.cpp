@@ -8,6 +8,7 @@
 #include "base/units.hpp"
 #include "prefix/flush.hpp"
 #include "recovery/commit.hpp"
+#include "session/shared_warnings.hpp"
 
 namespace cairn {
 
@@ -207,10 +208,9 @@ RankRecord DatasetWriter::record_of_current(std::vector<FileEntry> files) const 
 Status DatasetWriter::protect(Communicator& comm, std::vector<FileEntry> files) {
   const std::int64_t from_us = run_.clock.steady_us();
   RankRecord record = record_of_current(std::move(files));
-  std::string open_elsewhere;
+  open_elsewhere_.clear();
   CAIRN_TRY(protect_and_commit(comm, run_.files, run_.stores[current_.store], current_.parts[0],
-                               record, run_.settings, nullptr, &open_elsewhere));
-  warn_open_elsewhere(open_elsewhere);
+                               record, run_.settings, nullptr, &open_elsewhere_));
   const std::uint64_t data_bytes = record.data_bytes();
   take_in(comm, std::move(record), from_us);
   cached_.evict(comm, current_.store,
@@ -224,10 +224,9 @@ Status DatasetWriter::publish(Communicator& comm) {
   auto files = look_at_files();
   CAIRN_TRY(agree(comm, files ? Status{} : Status(tl::unexpected(files.error()))));
   RankRecord record = record_of_current(*std::move(files));
-  std::string open_elsewhere;
+  open_elsewhere_.clear();
   CAIRN_TRY(
-      prefix_.publish(comm, record, current_.label(), routing_.takes_names(), open_elsewhere));
-  warn_open_elsewhere(open_elsewhere);
+      prefix_.publish(comm, record, current_.label(), routing_.takes_names(), open_elsewhere_));
   current_.there = PrefixState::settled;
   // Which older ones are there the prefix directory knows; but a restart may still be to come.
   cached_.forget_if([this](const CachedDataset& dataset) {
@@ -251,11 +250,17 @@ void DatasetWriter::report_commit(Communicator& comm, const RankRecord& record,
                                   std::int64_t written_us) {
   // One line shows that it works; a program may write thousands.
   const bool told = !std::exchange(is_first_told_, true) || run_.settings.debug > 0;
-  if (!told && !run_.events.is_on()) return;
+  const std::string warning = warning_of_open_elsewhere();
+  if (!told && !run_.events.is_on()) {
+    if (!warning.empty()) run_.own_log.warning("{}", warning);  // adding up would cost a message
+    return;
+  }
   const auto own_files = std::count_if(record.files.begin(), record.files.end(),
                                        [](const FileEntry& file) { return file.begins_here(); });
-  std::array<std::int64_t, 2> sums = {static_cast<std::int64_t>(record.data_bytes()), own_files};
+  std::array<std::int64_t, 3> sums = {static_cast<std::int64_t>(record.data_bytes()), own_files,
+                                      warning.empty() ? 0 : 1};
   comm.allreduce(sums, Reduce::sum);
+  warn_of_ranks(comm, run_.shared_log, warning, sums[2]);
   const double seconds = run_.seconds_since(started_us_);
   const double protect_seconds = run_.seconds_since(written_us);
   const auto bytes = static_cast<std::uint64_t>(sums[0]);
@@ -291,15 +296,16 @@ void DatasetWriter::warn_if_too_small(Communicator& comm, std::uint64_t data_byt
   if (!is_size_told_) is_size_told_ = cached_.warn_if_too_small(comm, data_bytes);
 }
 
-/// Once for each rank: a child that has inherited one file usually inherits the next ones too.
-void DatasetWriter::warn_open_elsewhere(const std::string& file) {
-  if (file.empty() || std::exchange(is_open_elsewhere_told_, true)) return;
-  run_.own_log.warning(
+/// Once for each rank, else empty: a child that has inherited one file usually inherits the next
+/// ones too.
+std::string DatasetWriter::warning_of_open_elsewhere() {
+  if (open_elsewhere_.empty() || std::exchange(is_open_elsewhere_told_, true)) return "";
+  return fmt::format(
       "rank {} has closed {}, but another process of its node still has it open for writing, "
       "perhaps a child that inherited it. If that process writes to the file from now on, the "
       "dataset is damaged. Open files with O_CLOEXEC (fopen mode \"e\"), or after starting the "
       "child. Cairn logs this once",
-      run_.rank, file);
+      run_.rank, open_elsewhere_);
 }
 
 }  // namespace cairn

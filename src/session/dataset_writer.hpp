@@ -58,7 +58,7 @@ class DatasetWriter {
   void report_commit(Communicator& comm, const RankRecord& record, std::int64_t written_us);
   void abandon(Communicator& comm);
   void log_end(const Status& done);
-  void warn_open_elsewhere(const std::string& file);
+  std::string warning_of_open_elsewhere();
   const Level& level() const { return run_.levels[level_]; }
 
   ThisRun& run_;
@@ -74,6 +74,8 @@ class DatasetWriter {
   bool is_first_told_ = false;
   bool are_no_files_told_ = false;
   bool is_open_elsewhere_told_ = false;
+  std::string
+      open_elsewhere_;  ///< a file of this rank's last dataset that another process has open
   bool is_missing_path_told_ = false;  ///< in a dataset, as the prefix directory is missing
   ChangeFilter refused_starts_;        ///< why no dataset can be begun in the prefix directory
 };

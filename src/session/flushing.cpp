@@ -13,7 +13,7 @@ void Flushing::settle_identity(Communicator& comm) {
   if (identity.is_settled || !prefix_.owner().is_owned()) return;
   settle_prefix_identity(comm, run_.files, run_.clock, run_.settings, run_.own_log, identity);
   if (identity.is_settled)
-    note_prefix(run_.files, run_.locks, identity.note(run_.settings.prefix), run_.own_log);
+    note_prefix(comm, run_.files, run_.locks, run_.settings, identity, run_.own_log);
 }
 
 void Flushing::learn_from_prefix(Communicator& comm) {

@@ -6,6 +6,7 @@
 #include "cache/private_folder.hpp"
 #include "files/lock_patiently.hpp"
 #include "session/levels.hpp"
+#include "session/shared_warnings.hpp"
 #include "session/sharing.hpp"
 
 namespace cairn {
@@ -77,7 +78,7 @@ Result<std::unique_ptr<FileLock>> lock_folder(Files& files, Clock& clock, const 
 /// A folder may have several names, and a file that was locked may have been removed: what is held
 /// is known by the file itself.
 Status take_lock(Files& files, Clock& clock, const std::string& folder, const Settings& settings,
-                 const PrefixIdentity& identity, const Log& log, Locks& held) {
+                 const PrefixIdentity& identity, std::vector<std::string>& warnings, Locks& held) {
   const std::string path = lock_in(folder);
   const auto there = files.info(path);
   if (!there && there.error().code != Code::not_found) return tl::unexpected(there.error());
@@ -88,11 +89,10 @@ Status take_lock(Files& files, Clock& clock, const std::string& folder, const Se
   // Not an error: the job can work, and as long as the prefix directory has its id the name of the
   // folder is enough to find it.
   if (const Status noted = note_prefix(files, folder, identity.note(settings.prefix)); !noted)
-    log.warning(
-        "node {}: {}. So the cache {} has no note of its prefix directory {}, and a run that "
-        "cannot "
-        "read the id of that directory does not find the cache",
-        settings.node_name, noted.error().text, folder, settings.prefix);
+    warnings.push_back(fmt::format(
+        "{}. So the cache {} has no note of its prefix directory {}, and a run that cannot read "
+        "the id of that directory does not find the cache",
+        noted.error().text, folder, settings.prefix));
   return {};
 }
 
@@ -207,18 +207,15 @@ class PrivacyCheck {
   const std::int64_t run_;
 };
 
-}  // namespace
-
-Status open_stores(Communicator& comm, Files& files, Clock& clock, const Placement& placement,
-                   const Settings& settings, const PrefixIdentity& identity, const Log& log,
-                   std::vector<Store>& stores, Locks& locks) {
-  CAIRN_ASSIGN(stores, stores.empty() ? open_all(comm, files, settings, identity.folder, log)
-                                      : open_again(comm, files, settings, identity.folder, stores));
-
+/// What follows from nothing is added to `warnings`.
+Status lock_stores(Communicator& comm, Files& files, Clock& clock, const Placement& placement,
+                   const Settings& settings, const PrefixIdentity& identity,
+                   const std::vector<Store>& stores, std::vector<std::string>& warnings,
+                   Locks& locks) {
   const auto lock_all = [&](const Result<std::set<std::string>>& folders) -> Status {
     if (!folders) return tl::unexpected(folders.error());
     for (const std::string& folder : *folders)
-      CAIRN_TRY(take_lock(files, clock, folder, settings, identity, log, locks));
+      CAIRN_TRY(take_lock(files, clock, folder, settings, identity, warnings, locks));
     return {};
   };
   CAIRN_TRY(agree(
@@ -230,10 +227,29 @@ Status open_stores(Communicator& comm, Files& files, Clock& clock, const Placeme
   return agree(comm, lock_all(further_locks(comm, placement, stores, settings)));
 }
 
-void note_prefix(Files& files, const Locks& locks, const PrefixNote& note, const Log& log) {
+}  // namespace
+
+Status open_stores(Communicator& comm, Files& files, Clock& clock, const Placement& placement,
+                   const Settings& settings, const PrefixIdentity& identity, const Log& log,
+                   std::vector<Store>& stores, Locks& locks) {
+  CAIRN_ASSIGN(stores, stores.empty() ? open_all(comm, files, settings, identity.folder, log)
+                                      : open_again(comm, files, settings, identity.folder, stores));
+
+  std::vector<std::string> warnings;
+  const Status locked =
+      lock_stores(comm, files, clock, placement, settings, identity, stores, warnings, locks);
+  warn_of_nodes(comm, log, settings.node_name, warnings);
+  return locked;
+}
+
+void note_prefix(Communicator& comm, Files& files, const Locks& locks, const Settings& settings,
+                 const PrefixIdentity& identity, const Log& log) {
+  std::vector<std::string> warnings;
   for (const auto& [file, held] : locks)
-    if (const Status noted = note_prefix(files, held.folder, note); !noted)
-      log.warning("{}", noted.error().text);
+    if (const Status noted = note_prefix(files, held.folder, identity.note(settings.prefix));
+        !noted)
+      warnings.push_back(noted.error().text);
+  warn_of_nodes(comm, log, settings.node_name, warnings);
 }
 
 }  // namespace cairn

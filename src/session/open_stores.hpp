@@ -38,7 +38,8 @@ Status open_stores(Communicator& comm, Files& files, Clock& clock, const Placeme
                    const Settings& settings, const PrefixIdentity& identity, const Log& log,
                    std::vector<Store>& stores, Locks& locks);
 
-/// Local. Replaces the note in the folders that this rank has locked. Trouble is only logged.
-void note_prefix(Files& files, const Locks& locks, const PrefixNote& note, const Log& log);
+/// Collective. Replaces the note in the folders that are locked. Errors are only logged.
+void note_prefix(Communicator& comm, Files& files, const Locks& locks, const Settings& settings,
+                 const PrefixIdentity& identity, const Log& log);
 
 }  // namespace cairn

@@ -9,6 +9,7 @@
 #include "prefix/prefix_folder.hpp"
 #include "records/wire.hpp"
 #include "session/levels.hpp"
+#include "session/shared_warnings.hpp"
 
 namespace cairn {
 namespace {
@@ -30,7 +31,9 @@ class Search {
       : comm_(comm), files_(files), clock_(clock), settings_(settings), log_(log) {}
 
   Result<PrefixIdentity> run(const Placement& placement) {
-    CAIRN_TRY(agree(comm_, find_folders(placement)));
+    const Status found = agree(comm_, find_folders(placement));
+    warn_of_nodes(comm_, log_, settings_.node_name, folders_.ignored);
+    CAIRN_TRY(found);
     if (comm_.rank() == 0) recorded_ = read_recorded();
     share_recorded(0);
     look_for_copy();
@@ -54,8 +57,6 @@ class Search {
       if (store.enabled && (!store.shared() || comm_.rank() == 0))
         needed[expand_node(store.path, settings_.node_name)] |= is_used(store, settings_);
     for (const auto& [base, is_needed] : needed) find_below(base, is_needed);
-    for (const std::string& entry : folders_.ignored)
-      log_.warning("node {}: {}", settings_.node_name, entry);
     if (folders_.unreadable.empty()) return {};
     return fail(Code::io, "{}", folders_.unreadable.front());
   }

@@ -207,12 +207,25 @@ std::optional<DatasetRecord> PrefixSide::newest_sound(Communicator& comm) {
   const DatasetRecord* newest = nullptr;
   if (const Keeper* keeper = owner_.keeper())
     for (const DatasetRecord& record : keeper->listing())
-      if (newest == nullptr && record.info.is_checkpoint() && is_as_written(state_of(record)))
+      if (newest == nullptr && record.info.is_checkpoint() &&
+          may_restart_from(state_of_files(record)))
         newest = &record;
   return share(comm, newest);
 }
 
 // --- what is known there of what the caches have ---
+
+namespace {
+
+/// After a look that could not see what was dropped: a dataset that is nowhere else may be dropped,
+/// so what was known of it holds.
+PrefixState after_partial_look(PrefixState known, PrefixState found) {
+  if (found == PrefixState::absent) return known;
+  const bool may_be_dropped = found == PrefixState::held_back && is_flushed(known);
+  return may_be_dropped ? PrefixState::quarantined : found;
+}
+
+}  // namespace
 
 Status PrefixSide::look_up(Communicator& comm, std::vector<CachedDataset>& datasets) {
   if (!owner_.take_news() || datasets.empty()) return {};
@@ -221,10 +234,11 @@ Status PrefixSide::look_up(Communicator& comm, std::vector<CachedDataset>& datas
       agree(comm, owner_.keeper() != nullptr ? read_states(datasets, states) : Status{});
   if (!looked_up) owner_.note_news();  // the next call looks again
   comm.bcast(states, 0);
-  for (std::size_t i = 0; i < datasets.size(); ++i)
-    if (const auto there = static_cast<PrefixState>(states[i]);
-        looked_up || there != PrefixState::absent)
-      datasets[i].there = there;
+  for (std::size_t i = 0; i < datasets.size(); ++i) {
+    const auto found = static_cast<PrefixState>(states[i]);
+    PrefixState& there = datasets[i].there;
+    there = looked_up ? found : after_partial_look(there, found);
+  }
   return looked_up;
 }
 

@@ -59,7 +59,7 @@ class PrefixSide {
   /// Imports this dataset of SCR. Errors are agreed.
   Status import_from_scr(Communicator& comm, const Uuid& dataset);
   /// What of SCR could not be read now is read once more.
-  void read_scr_again() { scr_.forget_passing(); }
+  void read_scr_again() { scr_.forget_transient_errors(); }
   /// wrong_ranks if a run of so many would go back to a checkpoint there, begun after `newer_than`,
   /// that another number of ranks has written. Known on all ranks.
   Status check_ranks(std::uint32_t ranks, const Uuid& newer_than) const;

@@ -61,22 +61,22 @@ void Restarting::take_current_as_request() {
   if (!went_on_from_) return;
   asked_for_ = std::exchange(went_on_from_, std::nullopt);
   is_over_ = false;
-  ask_again();
+  allow_retries();
 }
 
 /// What was refused for a reason that may pass is asked again; and where the directory was away at
 /// Init, it may be there now.
 void Restarting::look_for_prefix_again(Communicator& comm) {
   if (is_over_) return;
-  if (std::exchange(may_ask_again_, false)) ask_again();
+  if (std::exchange(is_refusal_transient_, false)) allow_retries();
   if (!prefix_.owner().open_again(comm)) return;
   flushing_.settle_identity(comm);
   flushing_.learn_from_prefix(comm);
-  ask_again();
+  allow_retries();
 }
 
-void Restarting::ask_again() {
-  forget_passing(attempts_);
+void Restarting::allow_retries() {
+  forget_retryable(attempts_);
   prefix_.read_scr_again();
   refusal_ = {};
 }
@@ -152,7 +152,7 @@ void Restarting::import_what_comes_next(Communicator& comm) {
 
 /// Asked again, it says the same: the answer must not be to start from scratch.
 Status Restarting::refuse(const RestartDecision& refusal) {
-  may_ask_again_ = refusal.step == RestartStep::refuse_for_now;
+  is_refusal_transient_ = refusal.step == RestartStep::refuse_for_now;
   Status why = fail(refusal.code, "{}", refusal.why);
   refusal_ = why;
   refusal_.error().is_reported = true;
@@ -245,7 +245,7 @@ Status Restarting::leave_out(Communicator& comm, CachedDataset& dataset, CacheSt
                              const Status& why, const std::string& remedy) {
   dataset.state = state;
   dataset.reason = why.error().text;
-  ask_again();  // where the prefix directory has it too it is read there
+  allow_retries();  // where the prefix directory has it too it is read there
   attempts_.push_back(
       {RestartStep::take_cached, dataset.info.uuid, why.error().code, {dataset.reason, true}});
   run_.shared_log.warning(

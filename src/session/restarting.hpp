@@ -47,11 +47,11 @@ class Restarting {
   void go_back_to(Communicator& comm, const DatasetInfo* named);
   /// It has made a checkpoint.
   void note_checkpoint();
-  /// What was tried is tried again where that may help.
-  void ask_again();
-  /// A dataset goes: it may have been that for which the run must not start.
-  void ask_again_if_refused() {
-    if (!refusal_) ask_again();
+  /// The next find() tries again what was tried, where that may help.
+  void allow_retries();
+  /// After a dataset was removed or dropped: it may be the one for which the run must not start.
+  void reconsider_refusal() {
+    if (!refusal_) allow_retries();
   }
 
  private:
@@ -89,7 +89,7 @@ class Restarting {
   std::optional<Uuid> asked_for_;      ///< by SCR_Current, before SCR_Have_restart
   RestartAttempts attempts_;           ///< what was done to answer SCR_Have_restart
   Status refusal_;                     ///< why the run must not start
-  bool may_ask_again_ = false;         ///< the refusal is for a reason that may pass
+  bool is_refusal_transient_ = false;  ///< the reason of refusal_ may pass
   std::string given_up_;               ///< why the newest checkpoint was removed that was offered
   bool is_from_scratch_told_ = false;  ///< the log says that it begins so
   Uuid no_copy_told_;                  ///< what was told to be in the caches and not to be had

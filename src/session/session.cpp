@@ -333,7 +333,7 @@ Status Session::drop(const std::string& name) {
   cached_.forget_if([&](const CachedDataset& dataset) {
     return dataset.in_prefix() && dataset.info.name == name;
   });
-  restarting_.ask_again_if_refused();
+  restarting_.reconsider_refusal();
   return unless_absent(prefix_.drop(comm_, name));
 }
 
@@ -359,7 +359,7 @@ Status Session::remove(const std::string& name) {
     cached_.forget(cached_.all()[i]);
   }
   cached_.wait_for_removal(comm_);  // the room is there when this returns, on every rank's node
-  restarting_.ask_again_if_refused();
+  restarting_.reconsider_refusal();
   return unless_absent(prefix_.remove(comm_, name));
 }
 

@@ -194,6 +194,23 @@ TEST(SessionAgain, OneThatIsDamagedThereIsCopiedAgainFromTheCache) {
   EXPECT_EQ(cluster.restart(four_nodes()), 2);
 }
 
+/// An output must be there, whatever becomes of restarts.
+TEST(SessionAgain, OneThatIsDamagedThereIsCopiedAgainThoughItIsInQuarantine) {
+  AgainCluster cluster;
+  cluster.write_and_finalize({2}, flag_checkpoint | flag_output);
+  cluster.flip(cluster.file(2, 5));
+  cluster.with_lost_caches([&] { EXPECT_EQ(cluster.restart(four_nodes()), 0); });
+  cluster.by_command([](Keeper& keeper, DatasetRecord record) {
+    record.attempts = 3;
+    record.quarantined = true;
+    return keeper.set_attempts({record});
+  });
+  cluster.restart_and_finalize(0);
+  EXPECT_EQ(cluster.newest().failed_us, 0);
+  EXPECT_TRUE(cluster.newest().quarantined);
+  cluster.expect_own_files(2);
+}
+
 TEST(SessionAgain, ACrashWhileOneIsCopiedAgainLosesNothing) {
   constexpr int stride = sanitized ? 13 : 3;
   bool crashed = true;

@@ -43,6 +43,9 @@ bool stages(const FileOperation& operation) {
   return operation.name == "create" && operation.path.find("/.cairn.") != std::string::npos;
 }
 
+/// Of a rank's own thread, while it is in a test's part that only calls Cairn.
+thread_local bool is_in_a_call = false;
+
 void expect_end(JobRank& rank) {
   const Status ended = rank.session->finalize();
   EXPECT_TRUE(ended) << ended.error().text;
@@ -52,10 +55,17 @@ class AsyncCluster : public PrefixCluster {
  public:
   AsyncCluster() { settings.flush_async = true; }
 
+  /// Asked before each operation of a rank, by any of its threads. Set before a run.
+  std::function<Status(int rank, const FileOperation&)> hook;
+
   /// As run_well(), with a thread that copies.
   void run_async(const RankMain& rank_main) {
     EXPECT_TRUE(run(four_nodes(), [&](JobRank& rank) {
       rank.background = make_background_thread();
+      if (hook)
+        rank.hook = [this, number = rank.number()](const FileOperation& operation) {
+          return hook(number, operation);
+        };
       const Status ready = rank.init();
       ASSERT_TRUE(ready) << ready.error().text;
       rank_main(rank);
@@ -77,21 +87,21 @@ TEST(SessionAsync, TheProgramGoesOnWhileACheckpointIsCopied) {
   Gate gate(false);
   std::mutex mutex;
   std::string looks;
+  cluster.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
+    if (operation.path.starts_with(cluster.settings.prefix) && is_in_a_call) {
+      const std::scoped_lock lock(mutex);
+      looks += fmt::format("{} {}\n", operation.name, operation.path);
+    }
+    if (stages(operation)) gate.pass();
+    return {};
+  };
   cluster.run_async([&](JobRank& rank) {
-    const auto program = std::this_thread::get_id();
-    rank.hook = [&, program](const FileOperation& operation) -> Status {
-      if (operation.path.starts_with(cluster.settings.prefix) &&
-          std::this_thread::get_id() == program) {
-        const std::scoped_lock lock(mutex);
-        looks += fmt::format("{} {}\n", operation.name, operation.path);
-      }
-      if (stages(operation)) gate.pass();
-      return {};
-    };
+    is_in_a_call = true;
     for (const int dataset : {1, 2, 3}) rank.expect_written(dataset);
     rank.comm.barrier();
     EXPECT_EQ(looks, "");
     rank.comm.barrier();
+    is_in_a_call = false;
     if (rank.number() == 0) {
       gate.wait_for_first();
       EXPECT_EQ(cluster.listed(), Names{});
@@ -118,12 +128,12 @@ TEST(SessionAsync, WhatIsCopiedIsSafeWithoutAnotherCallOfTheProgram) {
 TEST(SessionAsync, ADeathAmidTheCopyLeavesItToTheNextRun) {
   AsyncCluster cluster;
   std::atomic<int> staged = 0;
+  cluster.hook = [&](int number, const FileOperation& operation) -> Status {
+    if (!stages(operation)) return {};
+    ++staged;
+    return number == 5 ? fail(Code::io, "injected") : Status{};
+  };
   cluster.run_async([&](JobRank& rank) {
-    rank.hook = [&, number = rank.number()](const FileOperation& operation) -> Status {
-      if (!stages(operation)) return {};
-      ++staged;
-      return number == 5 ? fail(Code::io, "injected") : Status{};
-    };
     for (const int dataset : {1, 2}) rank.expect_written(dataset);
     while (staged < 8) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   });
@@ -135,11 +145,11 @@ TEST(SessionAsync, ADeathAmidTheCopyLeavesItToTheNextRun) {
 TEST(SessionAsync, TheCacheKeepsWhatIsBeingCopied) {
   AsyncCluster cluster;
   Gate gate(false);
+  cluster.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
+    if (stages(operation)) gate.pass();
+    return {};
+  };
   cluster.run_async([&](JobRank& rank) {
-    rank.hook = [&](const FileOperation& operation) -> Status {
-      if (stages(operation)) gate.pass();
-      return {};
-    };
     for (const int dataset : {1, 2, 3, 4, 5}) rank.expect_written(dataset);
     rank.comm.barrier();
     if (rank.number() == 0) {
@@ -161,11 +171,11 @@ TEST(SessionAsync, TheCacheKeepsWhatIsBeingCopied) {
 TEST(SessionAsync, ACheckpointThatWaitsGivesWayToANewerOne) {
   AsyncCluster cluster;
   Gate gate(false);
+  cluster.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
+    if (stages(operation)) gate.pass();
+    return {};
+  };
   cluster.run_async([&](JobRank& rank) {
-    rank.hook = [&](const FileOperation& operation) -> Status {
-      if (stages(operation)) gate.pass();
-      return {};
-    };
     for (const int dataset : {1, 2}) rank.expect_written(dataset);
     gate.wait_for_first();
     for (const int dataset : {3, 4, 5, 6}) rank.expect_written(dataset);
@@ -181,11 +191,11 @@ TEST(SessionAsync, AProgramThatIsFasterThanThePrefixDirectoryWaitsForIt) {
   AsyncCluster cluster;
   Gate gate(false);
   std::atomic<bool> is_open = false;
+  cluster.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
+    if (stages(operation)) gate.pass();
+    return {};
+  };
   cluster.run_async([&](JobRank& rank) {
-    rank.hook = [&](const FileOperation& operation) -> Status {
-      if (stages(operation)) gate.pass();
-      return {};
-    };
     std::thread opens;
     for (const int dataset : {1, 2}) rank.expect_written(dataset, flag_output);
     if (rank.number() == 0)
@@ -206,12 +216,12 @@ TEST(SessionAsync, AFullPrefixDirectoryIsToldOnceAndTriedAgain) {
   AsyncCluster cluster;
   std::atomic<bool> is_full = true;
   std::atomic<int> refused = 0;
+  cluster.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
+    if (!stages(operation) || !is_full) return {};
+    ++refused;
+    return fail(Code::no_space, "cannot create {}: No space left on device", operation.path);
+  };
   cluster.run_async([&](JobRank& rank) {
-    rank.hook = [&](const FileOperation& operation) -> Status {
-      if (!stages(operation) || !is_full) return {};
-      ++refused;
-      return fail(Code::no_space, "cannot create {}: No space left on device", operation.path);
-    };
     for (const int dataset : {1, 2}) rank.expect_written(dataset);
     while (refused < 8) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     rank.comm.barrier();
@@ -242,10 +252,10 @@ class HurriedClock final : public Clock {
 TEST(SessionAsync, TheEndOfTheRunDoesNotWaitForWhatFailsForEver) {
   AsyncCluster cluster;
   cluster.clock = std::make_unique<HurriedClock>();
+  cluster.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
+    return stages(operation) ? fail(Code::io, "injected at {}", operation.path) : Status{};
+  };
   cluster.run_async([&](JobRank& rank) {
-    rank.hook = [&](const FileOperation& operation) -> Status {
-      return stages(operation) ? fail(Code::io, "injected at {}", operation.path) : Status{};
-    };
     rank.expect_written(1);
     rank.expect_written(2);
     rank.expect_not_all_copied();
@@ -256,11 +266,11 @@ TEST(SessionAsync, TheEndOfTheRunDoesNotWaitForWhatFailsForEver) {
 TEST(SessionAsync, ADamagedBlockIsRepairedOnTheWay) {
   AsyncCluster cluster;
   Gate gate(false);
+  cluster.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
+    if (stages(operation)) gate.pass();
+    return {};
+  };
   cluster.run_async([&](JobRank& rank) {
-    rank.hook = [&](const FileOperation& operation) -> Status {
-      if (stages(operation)) gate.pass();
-      return {};
-    };
     for (const int dataset : {1, 2}) rank.expect_written(dataset);
     rank.comm.barrier();
     if (rank.number() == 0) {
@@ -279,11 +289,11 @@ TEST(SessionAsync, CallsThatNameADatasetWaitUntilItIsThere) {
   for (const Call call : {&Session::current, &Session::drop, &Session::remove}) {
     AsyncCluster cluster;
     Gate gate(false);
+    cluster.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
+      if (stages(operation)) gate.pass();
+      return {};
+    };
     cluster.run_async([&](JobRank& rank) {
-      rank.hook = [&](const FileOperation& operation) -> Status {
-        if (stages(operation)) gate.pass();
-        return {};
-      };
       for (const int dataset : {1, 2}) rank.expect_written(dataset);
       std::thread opens;
       if (rank.number() == 0)

@@ -143,6 +143,24 @@ TEST(SessionClosedFiles, AChildThatInheritedAFileInPlaceIsReportedOnceAndTheChec
   expect_checkpoints_beside_child(cluster);
 }
 
+TEST(SessionClosedFiles, ChildrenOfAllRanksAreReportedInOneLine) {
+  Cluster cluster;
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    ASSERT_TRUE(rank.session->start_checkpoint());
+    std::ofstream out = begin_file(rank, fmt::format("ckpt.{}", rank.number()));
+    rank.comm.barrier();
+    const pid_t child = ::fork();
+    while (child == 0) ::pause();
+    out.close();
+    rank.comm.barrier();
+    EXPECT_TRUE(rank.session->complete_checkpoint(true));
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+  });
+  EXPECT_TRUE(cluster.said("8 ranks; the first: rank 0 has closed")) << cluster.said();
+  EXPECT_FALSE(cluster.said("rank 1 has closed")) << cluster.said();
+}
+
 /// Where the file system knows nothing of open files.
 void expect_found_though_closed(void (*change)(const std::string& path)) {
   Cluster cluster;

@@ -86,6 +86,23 @@ TEST(SessionDue, ADamagedOneCountsForNothing) {
   EXPECT_EQ(cluster.restart(four_nodes()), 2);
 }
 
+/// Quarantine hides nothing of that.
+TEST(SessionDue, ADamagedOneInQuarantineCountsForNothing) {
+  PrefixCluster cluster;
+  cluster.write(four_nodes(), {1, 2, 3});
+  const auto files = make_posix_files();
+  auto keeper =
+      Keeper::take_over(*files, *cluster.clock, {cluster.settings.prefix}, {}, Claim::forced);
+  ASSERT_TRUE(keeper) << keeper.error().text;
+  DatasetRecord record = keeper->listing().at(0);
+  EXPECT_EQ(record.info.name, "ckpt.2");
+  record.failed_us = 1;
+  record.quarantined = true;
+  EXPECT_TRUE(keeper->update(record));
+  EXPECT_TRUE(keeper->resign());
+  EXPECT_EQ(listed_after_init(cluster), Names({"ckpt.3", "ckpt.2"}));
+}
+
 TEST(SessionDue, WithFlushOnRestartTheCheckpointIsCopiedWhenTheRunBegins) {
   PrefixCluster cluster;
   cluster.settings.flush_interval = 10;

@@ -39,6 +39,17 @@ TEST(SessionLevels, SharedStoreOutlivesAllNodes) {
   EXPECT_EQ(cluster.restart(other_nodes), 4);
 }
 
+/// Which node a rank was on does not matter there.
+TEST(SessionLevels, SharedStoreServesRanksThatHaveChangedTheirNodes) {
+  Cluster cluster;
+  add_shared_store(cluster);
+  cluster.write(four_nodes(), {1, 2, 3});
+  const Nodes permuted = {"n3", "n1", "n0", "n2", "n1", "n3", "n2", "n0"};
+  EXPECT_EQ(cluster.restart(permuted), 3) << cluster.said();
+  EXPECT_EQ(cluster.parts("shared", 3).size(), 8U) << "nothing was moved";
+  EXPECT_EQ(cluster.restart(four_nodes(), [](JobRank& rank) { rank.expect_written(4); }), 3);
+}
+
 TEST(SessionLevels, EachStoreKeepsItsOwnCount) {
   Cluster cluster;
   add_shared_store(cluster);

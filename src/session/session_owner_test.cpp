@@ -466,6 +466,29 @@ TEST(SessionTaken, WhatSomebodyHasDroppedMeanwhileStaysDropped) {
   EXPECT_EQ(cluster.listed(), Names());
 }
 
+/// What was known of it before holds.
+TEST(SessionTaken, AnOutputThatWasDroppedIsNotCalledMissingThoughNobodyCanSeeWhatIsDropped) {
+  TakenCluster cluster;
+  cluster.write_and_finalize({1}, flag_checkpoint | flag_output);
+  Keeper command = cluster.take(cluster.owner());
+  DatasetRecord held_back = command.listing().at(0);
+  held_back.quarantined = true;
+  EXPECT_TRUE(command.set_attempts({held_back}));
+  EXPECT_TRUE(command.drop(held_back.info));
+  EXPECT_TRUE(command.resign());
+  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+    TakenCluster::by_one(rank, [&] { EXPECT_TRUE(cluster.take(cluster.other_job()).resign()); });
+    rank.hook = [](const FileOperation& operation) -> Status {
+      if (operation.name != "list" || !operation.path.ends_with("/dropped")) return {};
+      return fail(Code::io, "injected: {}", operation.path);
+    };
+    const Status ended = rank.session->finalize();
+    EXPECT_TRUE(ended) << ended.error().text;
+    rank.hook = nullptr;
+  });
+  EXPECT_TRUE(cluster.said("dropped datasets")) << cluster.said();
+}
+
 TEST(SessionTaken, NumbersGoOnAfterThoseOfTheOther) {
   TakenCluster cluster;
   PrefixCluster other;

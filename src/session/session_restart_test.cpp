@@ -145,6 +145,20 @@ TEST(SessionRestart, ReturnOfANodeWithAnOldDatasetIsNotMixedIn) {
   EXPECT_EQ(cluster.parts("n1").size(), 2U) << "nothing of the old one is left";
 }
 
+/// Both run ranks; only the replacement has parts of the newest checkpoint.
+TEST(SessionRestart, ANodeThatComesBackBesideItsReplacementIsNotMixedIn) {
+  Cluster cluster;
+  cluster.write(four_nodes(), {4, 5});
+  cluster.save("n1 of old", "n1");
+  cluster.lose("n1");
+  const Nodes spare = replaced(four_nodes(), "n1", "n4");
+  EXPECT_EQ(cluster.restart(spare, [](JobRank& rank) { rank.expect_written(6); }), 5);
+  cluster.bring_back("n1 of old", "n1");
+  const Nodes both = {"n0", "n0", "n1", "n4", "n2", "n2", "n3", "n3"};
+  EXPECT_EQ(cluster.restart(both, [](JobRank& rank) { rank.expect_written(7); }), 6);
+  EXPECT_EQ(cluster.parts("n1").size(), 1U) << "nothing of the old one is left";
+}
+
 TEST(SessionRestart, DatasetOfTheSameNumberAndAnotherIdentityIsNotMixedIn) {
   for (const bool other_looks_newer : {false, true}) {
     Cluster cluster;
@@ -194,6 +208,19 @@ TEST(SessionRestart, CommittedByOneRankIsCommitted) {
   cluster.bring_back("crashed");
   cluster.lose("n0");
   EXPECT_EQ(cluster.restart(replaced(four_nodes(), "n0", "n4")), 2);
+}
+
+/// Nor does a run of other ranks that cannot see that one remove the others' parts.
+TEST(SessionRestart, CommittedByOneRankOutlivesARunOfFewerRanksWithoutItsNode) {
+  Cluster cluster;
+  std::atomic<bool> committed = false;
+  EXPECT_FALSE(cluster.run(four_nodes(), [&](JobRank& rank) {
+    ASSERT_TRUE(rank.init());
+    rank.hook = commit_of_one(rank.number(), 5, committed);
+    EXPECT_TRUE(rank.write(1));
+  }));
+  EXPECT_EQ(cluster.restart({"n0", "n0", "n1", "n1", "n3", "n3"}), 0);
+  EXPECT_EQ(cluster.restart(four_nodes()), 1) << cluster.said();
 }
 
 TEST(SessionRestart, NewSetsCommittedOnOneNodeThatGoesAndReturns) {

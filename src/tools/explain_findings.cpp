@@ -107,8 +107,12 @@ class Explainer {
         finding.to_do = {"start with the version of Cairn that wrote it"};
         return;
       case CacheState::incomplete:
-      case CacheState::maybe_incomplete:
         finding.text = "it was not complete when its run ended; a restart removes what is left";
+        return;
+      case CacheState::maybe_incomplete:
+        finding.text = reason_of(cached.state.state, cached.state.summary) +
+                       "; other runs keep its parts until a newer checkpoint is complete";
+        finding.to_do = {fmt::format("start with {} ranks", finding.ranks)};
         return;
       case CacheState::unreadable:
         finding.text = "none of its records can be read";

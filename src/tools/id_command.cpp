@@ -78,12 +78,11 @@ Result<Report> record(const IdCommand& command, Files& files, Clock& clock,
 
 int run_id_command(const IdCommand& command, Files& files, Clock& clock,
                    const ProcessFacts& process, std::ostream& out, const Log& log) {
-  const auto report =
-      find_job(command.source, files, process, log).and_then([&](const FoundJob& job) {
-        return command.id.empty() ? show(files, job.settings, log)
-                                  : record(command, files, clock, job.settings, log);
-      });
-  return print_report(report, command.json, out, log);
+  auto report = find_job(command.source, files, process, log).and_then([&](const FoundJob& job) {
+    return command.id.empty() ? show(files, job.settings, log)
+                              : record(command, files, clock, job.settings, log);
+  });
+  return print_report(std::move(report), command.json, out, log);
 }
 
 }  // namespace cairn

@@ -525,13 +525,17 @@ Result<Report> change_index(const IndexCommand& command, Files& files, Clock& cl
   CAIRN_TRY(check_prefix_folder(files, folder.prefix));
   CAIRN_TRY(look_before(command, files, folder));
   Report report;
-  CAIRN_TRY(as_owner({"cairn index", command.force, command.action == Action::build}, files, clock,
-                     settings, log, [&](Communicator& comm, const Site& site) {
-                       Changes changes(command, comm, site, settings, log);
-                       const Status done = changes.run();
-                       report = changes.take();
-                       return done;
-                     }));
+  const Status all_done =
+      as_owner({"cairn index", command.force, command.action == Action::build}, files, clock,
+               settings, log, [&](Communicator& comm, const Site& site) {
+                 Changes changes(command, comm, site, settings, log);
+                 const Status done = changes.run();
+                 report = changes.take();
+                 return done;
+               });
+  const bool has_done_nothing = report.text.empty() && report.failures.empty();
+  if (!all_done && has_done_nothing) return tl::unexpected(all_done.error());
+  report.add_failure(all_done);
   return report;
 }
 

@@ -23,7 +23,8 @@ void note_failures(Report& report, const std::string& key, std::string_view what
 
 /// Does what an action other than list and show says, as the owner of the prefix directory.
 /// Warnings go to `log`. Errors: busy where another owner lives; not_found; those of the files.
-/// What build cannot read, or import has refused, are failures of the report.
+/// What build cannot read, or import has refused, are failures of the report, and so is an error
+/// after something was done.
 Result<Report> change_index(const IndexCommand& command, Files& files, Clock& clock,
                             const Settings& settings, const Log& log);
 

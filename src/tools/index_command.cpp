@@ -205,7 +205,7 @@ std::string text_of(const Error& error, const IndexCommand& command, Files& file
 int run_index_command(const IndexCommand& command, Files& files, Clock& clock,
                       const ProcessFacts& process, std::ostream& out, const Log& log) {
   const auto resolved = read_job_settings(command.source, files, process, log);
-  if (!resolved) return print_report(tl::unexpected(resolved.error()), false, out, log);
+  if (!resolved) return print_report(tl::unexpected(resolved.error()), command.json, out, log);
   const PrefixFolder folder{resolved->settings.prefix};
   Result<Holder> holder = Holder::nobody;
   if (command.action == Action::build && command.number)
@@ -229,7 +229,7 @@ int run_index_command(const IndexCommand& command, Files& files, Clock& clock,
   else
     report = change_index(command, files, clock, resolved->settings, log);
   if (!report) report.error().text = text_of(report.error(), command, files, folder);
-  return print_report(report, command.json, out, log);
+  return print_report(std::move(report), command.json, out, log);
 }
 
 }  // namespace cairn

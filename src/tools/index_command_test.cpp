@@ -454,6 +454,31 @@ TEST_F(IndexCommandTest, OneThatCannotBeReadIsNotPassedOver) {
   files_ = make_posix_files();
 }
 
+/// Otherwise a user would take it that nothing has changed.
+TEST_F(IndexCommandTest, WhatWasDoneBeforeAnErrorIsReported) {
+  for (const bool json : {false, true}) {
+    fs::remove_all(prefix());
+    fs::create_directories(prefix());
+    flush_three();
+    const auto posix = make_posix_files();
+    files_ = make_hooked_files(*posix, [&](const FileOperation& operation) -> Status {
+      const bool drops =
+          operation.name == "rename" && operation.path == folder().dataset(info_of(2));
+      return drops ? fail(Code::io, "injected: cannot drop {}", operation.path) : Status{};
+    });
+    IndexCommand command = command_for(Action::drop_after, "ckpt.1");
+    command.json = json;
+    EXPECT_EQ(run_index(command), exit_failure);
+    EXPECT_TRUE(shows("(ckpt.3) is dropped")) << out_.str();
+    EXPECT_TRUE(told("injected: cannot drop")) << told_;
+    if (json) {
+      EXPECT_EQ(nlohmann::json::parse(out_.str()).at("errors").size(), 1U) << out_.str();
+    }
+    files_ = make_posix_files();
+    EXPECT_EQ(listed(), Names({"ckpt.2", "ckpt.1"}));
+  }
+}
+
 TEST_F(IndexCommandTest, ThatTheListOfWhatWasDeletedIsDamagedIsToldBeforeItIsLost) {
   flush_three();
   std::ofstream(folder().deleted_list()) << "no list";

@@ -48,10 +48,12 @@ class IndexCommandTest : public prefix_harness::Prefix {
     std::ostringstream json;
     command.json = true;
     EXPECT_EQ(run_index_command(command, *files_, *clock_, process_, json, Log()), code);
+    auto report = nlohmann::json::parse(json.str());
+    take_errors(report, told_);
     if (out_.str().empty())
-      EXPECT_EQ(json.str(), "");
+      EXPECT_TRUE(report.empty()) << json.str();
     else if (command.action == IndexCommand::Action::show)  // a list says less
-      expect_same(out_.str(), nlohmann::json::parse(json.str()));
+      expect_same(out_.str(), report);
   }
   int run_index(IndexCommand::Action action, const std::string& name = "") {
     return run_index(command_for(action, name));

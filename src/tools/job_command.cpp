@@ -66,10 +66,10 @@ Report report_of(const FoundJob& job, const ProcessFacts& process, Files& files,
 
 int run_job_command(const JobSettingsSource& source, Files& files, Clock& clock,
                     const ProcessFacts& process, std::ostream& out, const Log& log) {
-  const auto report = find_job(source, files, process, log).map([&](const FoundJob& job) {
+  auto report = find_job(source, files, process, log).map([&](const FoundJob& job) {
     return report_of(job, process, files, clock);
   });
-  return print_report(report, true, out, log);
+  return print_report(std::move(report), true, out, log);
 }
 
 }  // namespace cairn

@@ -97,7 +97,7 @@ int run_rebuild_command(const RebuildCommand& command, Files& files, Clock& cloc
   Report report;
   report.facts["datasets"] = nlohmann::ordered_json::array();
   report.add_failure(rebuild_all(command, files, clock, log, report));
-  return print_report(report, command.json, out, log, {Code::busy, exit_try_again});
+  return print_report(std::move(report), command.json, out, log, {Code::busy, exit_try_again});
 }
 
 }  // namespace cairn

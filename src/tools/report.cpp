@@ -1,14 +1,18 @@
 #include "tools/report.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace cairn {
 namespace {
 
-void print(const Report& report, bool as_json, std::ostream& out) {
-  if (!as_json)
+void print(Report& report, bool as_json, std::ostream& out) {
+  if (!as_json) {
     out << report.text;
-  else if (report.datasets_key.empty())
+    return;
+  }
+  for (const Error& error : report.failures) report.facts["errors"].push_back(error.text);
+  if (report.datasets_key.empty())
     out << text_of_json(report.facts);
   else
     write_json(out, report.facts, report.datasets_key, report.datasets);
@@ -22,15 +26,28 @@ void Report::some_lines(std::string_view before, const std::vector<std::string>&
   if (lines.size() > most) line("  and {} more; --json shows all", lines.size() - most);
 }
 
-int print_report(const Result<Report>& report, bool as_json, std::ostream& out, const Log& log,
+int worse(int a, int b) {
+  constexpr std::array from_the_best = {exit_ok,      exit_try_again, exit_usage,
+                                        exit_failure, exit_damaged,   exit_beyond_repair};
+  const auto rank = [&](int code) {
+    return std::find(from_the_best.begin(), from_the_best.end(), code);
+  };
+  return rank(a) < rank(b) ? b : a;
+}
+
+int print_report(Result<Report> found, bool as_json, std::ostream& out, const Log& log,
                  const ErrorExit& special) {
-  int exit_code = report ? report->exit_code : exit_failure;
-  if (report) print(*report, as_json, out);
+  Report report;
+  if (found)
+    report = *std::move(found);
+  else
+    report.failures = {found.error()};
+  print(report, as_json, out);
   out << std::flush;
-  if (!out && exit_code == exit_ok) exit_code = exit_failure;
-  for (const Error& error : report ? report->failures : std::vector<Error>{report.error()}) {
+  int exit_code = out ? report.exit_code : worse(report.exit_code, exit_failure);
+  for (const Error& error : report.failures) {
     log.error("{}", error.text);
-    exit_code = error.code == special.code ? special.exit_code : exit_failure;
+    exit_code = worse(exit_code, error.code == special.code ? special.exit_code : exit_failure);
   }
   return exit_code;
 }

@@ -40,8 +40,12 @@ struct ErrorExit {
   int exit_code = exit_failure;
 };
 
-/// Prints the report, and logs each failure, or why there is no report. Returns the exit code.
-int print_report(const Result<Report>& report, bool as_json, std::ostream& out, const Log& log,
+/// Of two exit codes the one of the worse outcome.
+int worse(int a, int b);
+
+/// Prints the report, and logs each failure, or why there is no report. JSON has these as `errors`.
+/// Returns the exit code of the worst that has happened.
+int print_report(Result<Report> report, bool as_json, std::ostream& out, const Log& log,
                  const ErrorExit& special = {});
 
 /// "dataset 4 (ckpt.4)"; a name may be unknown.

@@ -43,6 +43,14 @@ inline void add_sentences(const nlohmann::json& json, std::vector<std::string>& 
     sentences.push_back(json.get<std::string>());
 }
 
+/// Takes the errors from the JSON of a report: what is logged has each. What is left is in the text
+/// too: nothing if there is no report.
+inline void take_errors(nlohmann::json& json, const std::string& logged) {
+  for (const auto& error : json.value("errors", nlohmann::json::array()))
+    EXPECT_NE(logged.find(error.get<std::string>()), std::string::npos) << logged;
+  json.erase("errors");
+}
+
 /// A fact of the text is in the JSON, and a sentence of the JSON in the text.
 inline void expect_same(const std::string& text, const nlohmann::json& json) {
   const std::string all = json.dump();

@@ -257,11 +257,10 @@ class ScavengeNode {
 
 int run_scavenge_command(const ScavengeCommand& command, Files& files, Clock& clock,
                          const ProcessFacts& process, std::ostream& out, const Log& log) {
-  const auto report =
-      find_job(command.source, files, process, log).and_then([&](const FoundJob& job) {
-        return ScavengeNode(command, files, clock, job, out, log).run();
-      });
-  return print_report(report, command.json, out, log, {Code::busy, exit_try_again});
+  auto report = find_job(command.source, files, process, log).and_then([&](const FoundJob& job) {
+    return ScavengeNode(command, files, clock, job, out, log).run();
+  });
+  return print_report(std::move(report), command.json, out, log, {Code::busy, exit_try_again});
 }
 
 }  // namespace cairn

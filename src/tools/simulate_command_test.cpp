@@ -43,7 +43,7 @@ class SimulateCommandTest : public ::testing::Test {
 
   void expect_error(const std::string& lose, int exit_code, const std::string& part) {
     EXPECT_EQ(run(lose), exit_code);
-    EXPECT_EQ(out_.str(), "");
+    EXPECT_EQ(out_.str().empty(), !command_.json) << out_.str();
     EXPECT_NE(told_.find(part), std::string::npos) << told_;
   }
 

@@ -79,12 +79,12 @@ int exit_code_of(const Verification& all) {
   int code = all.current_damage.empty() ? exit_ok : exit_damaged;
   if (all.is_current_unread) code = exit_failure;
   for (const Verified& found : all.found) {
-    if (is_left_damaged(found.state)) code = exit_beyond_repair;
+    if (is_left_damaged(found.state)) code = worse(code, exit_beyond_repair);
     if (found.state == Verified::State::newer || found.state == Verified::State::unread)
-      code = std::max(code, exit_failure);
+      code = worse(code, exit_failure);
     const bool damaged =
         found.state == Verified::State::repairable || found.state == Verified::State::repaired;
-    if (damaged) code = std::max(code, exit_damaged);
+    if (damaged) code = worse(code, exit_damaged);
   }
   return code;
 }
@@ -144,8 +144,8 @@ std::string_view name_of(Verified::State state) {
 
 int run_verify_command(const VerifyCommand& command, Files& files, Clock& clock,
                        const ProcessFacts& process, std::ostream& out, const Log& log) {
-  const auto report = verify(command, files, clock, process, log).map(report_of);
-  return print_report(report, command.json, out, log);
+  return print_report(verify(command, files, clock, process, log).map(report_of), command.json, out,
+                      log);
 }
 
 }  // namespace cairn

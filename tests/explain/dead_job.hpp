@@ -46,10 +46,11 @@ class DeadJob : public testing::Test {
   int run_in_both_ways(const std::function<int(bool, std::ostream&, const Log&)>& command) {
     std::ostringstream json;
     const int code = command(true, json, Log());
-    json_ = json.str().empty() ? nlohmann::json() : nlohmann::json::parse(json.str());
+    json_ = nlohmann::json::parse(json.str());
     EXPECT_EQ(run([&](std::ostream& out, const Log& log) { return command(false, out, log); }),
               code);
-    if (json_.is_null())
+    take_errors(json_, told_);
+    if (json_.empty())
       EXPECT_EQ(out_, "");
     else if (!shows("last sign of life"))  // which is older the second time
       expect_same(out_, json_);

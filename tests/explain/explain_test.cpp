@@ -163,6 +163,28 @@ TEST_F(Explain, WhatWasNotCompleteIsRemovedByARestart) {
   expect_forecast(1);
 }
 
+/// All parts are prepared, and a rank on a node that is not seen may have committed.
+TEST_F(Explain, WhatOnlyTheRanksThatWroteItCanJudgeIsKeptByOthers) {
+  EXPECT_FALSE(cluster_.run(four_nodes(), [](JobRank& rank) {
+    ASSERT_TRUE(rank.init());
+    rank.hook = [](const FileOperation& operation) -> Status {
+      const bool commits = operation.name == "rename" && operation.path.ends_with("/record.new");
+      return commits ? throw Crash() : Status{};
+    };
+    (void)rank.write(1);
+  }));
+  ASSERT_EQ(explain(8), 0);
+  EXPECT_TRUE(has(said_of("ckpt.1", "cache"), "a restart removes what is left")) << out_;
+  ASSERT_EQ(explain(6), 0);
+  const auto cached = said_of("ckpt.1", "cache");
+  EXPECT_TRUE(has(cached, "only a run with 8 ranks")) << out_;
+  EXPECT_TRUE(has(cached, "start with 8 ranks")) << out_;
+  EXPECT_FALSE(has(cached, "removes")) << out_;
+  const auto parts = cluster_.parts("n1", 1);
+  expect_forecast(0, {"n0", "n0", "n1", "n1", "n2", "n3"});
+  EXPECT_EQ(cluster_.parts("n1", 1), parts);
+}
+
 TEST_F(Explain, RecordsOfANewerFormatAreLeftAlone) {
   cluster_.write(four_nodes(), {1, 2, 3});
   for (const char* node : {"n0", "n1", "n2", "n3"})

@@ -368,6 +368,7 @@ TEST_F(Verify, ANameOfTheCurrentOneThatCannotBeReadIsNoSuccess) {
   files_ = make_posix_files();
 }
 
+/// To people and to programs: run_in_both_ways() compares the two.
 TEST_F(Verify, WhatIsNotThereIsNamed) {
   cluster_.write_and_finalize({1, 2});
   EXPECT_EQ(verify_prefix(false, {"ckpt.2"}), exit_ok) << out_;

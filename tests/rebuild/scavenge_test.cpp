@@ -125,8 +125,10 @@ class Scavenge : public testing::Test {
     command.name = name;
     const auto posix = make_posix_files();
     const auto files = make_hooked_files(*posix, hook);
-    return change_index(command, *files, *cluster_.clock, settings_on("n0"), cluster_.log())
-        .map([](const auto&) {});
+    const auto report =
+        change_index(command, *files, *cluster_.clock, settings_on("n0"), cluster_.log());
+    if (!report) return tl::unexpected(report.error());
+    return report->failures.empty() ? Status{} : tl::unexpected(report->failures.back());
   }
 
   /// As cairn index list.

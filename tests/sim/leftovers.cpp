@@ -1,7 +1,10 @@
 #include "leftovers.hpp"
 
 #include <algorithm>
-#include <set>
+#include <memory>
+
+#include "cache/catalog.hpp"
+#include "memory_files.hpp"
 
 namespace cairn::sim {
 namespace {
@@ -83,6 +86,31 @@ void check_leftovers(const World& world, const RunPlan& plan) {
     if (used) inspection.look_at(place);
   }
   inspection.count();
+}
+
+std::set<std::string> recorded_parts(const World& world) {
+  std::set<std::string> found;
+  for (const Place& place : world.cluster.places()) {
+    const std::shared_ptr<Volume> volume(std::shared_ptr<void>(), place.volume);
+    const auto files = make_memory_files({{place.mount, volume}}, [] { return 0; });
+    const std::string job = place.mount + world.cluster.job_folder(world.shape.settings);
+    for (const std::string& name : files->list(job).value_or(std::vector<std::string>{}))
+      for (const std::string& part :
+           files->list(job + "/" + name).value_or(std::vector<std::string>{})) {
+        const RankFolder folder{job + "/" + name + "/" + part};
+        const auto owner = owner_of(folder);
+        if (owner && !read_part(*files, folder, *owner).own.empty())
+          found.insert(place.node + ":" + folder.path);
+      }
+  }
+  return found;
+}
+
+void check_kept(const World& world, const std::set<std::string>& parts) {
+  const std::set<std::string> left = recorded_parts(world);
+  for (const std::string& part : parts)
+    if (!left.contains(part))
+      throw Violation(fmt::format("(i) ranks that did not write it have removed {}", part));
 }
 
 }  // namespace cairn::sim

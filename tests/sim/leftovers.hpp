@@ -1,5 +1,8 @@
-// (h): what a run leaves in the caches.
+// (h) and (i): what a run leaves in the caches.
 #pragma once
+
+#include <set>
+#include <string>
 
 #include "run.hpp"
 
@@ -11,5 +14,12 @@ namespace cairn::sim {
 /// the node where it ran, and of a part only the files, one parity and one record. Throws
 /// Violation.
 void check_leftovers(const World& world, const RunPlan& plan);
+
+/// The paths, after the names of their nodes, of all parts in the caches that have a record.
+std::set<std::string> recorded_parts(const World& world);
+
+/// Other ranks than wrote them cannot know that they are of no use. Throws Violation if one of
+/// these is not there any more.
+void check_kept(const World& world, const std::set<std::string>& parts);
 
 }  // namespace cairn::sim

@@ -61,7 +61,11 @@ class Simulation {
     ++outcome_.runs;
     trace_.say("run {}: {}", outcome_.runs, describe(planned.run));
     Run run(world_, planned.run);
+    const bool is_of_others =
+        planned.run.visit == Visit::other_ranks || planned.run.visit == Visit::other_ranks_fresh;
+    const auto recorded = is_of_others ? recorded_parts(world_) : std::set<std::string>{};
     const bool whole = run.carry_out();
+    check_kept(world_, recorded);
     outcome_.refusals += run.refused() ? 1 : 0;
     outcome_.calls += seam_.calls();
     outcome_.crashes += whole ? 0 : 1;

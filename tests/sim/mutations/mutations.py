@@ -153,6 +153,8 @@ MUTATIONS = [
              "return is_elsewhere ? mismatched(datasets) : nullptr;"),
     Mutation("SCR_DISTRIBUTE=0 is not heeded", "src/recovery/survey.cpp",
              "if (!distribute) return CacheState::left_alone;", "(void)distribute;"),
+    Mutation("other ranks than wrote it remove what may be committed elsewhere", "src/recovery/survey.cpp",
+             "return CacheState::maybe_incomplete;", "return CacheState::incomplete;"),
     # cleaning
     Mutation("uncommitted remains stay", "src/session/recover_cache.cpp",
              "warn(stores_[summary.store].remove(part.folder));", "(void)part;"),
