@@ -16,6 +16,7 @@
 #include <cerrno>
 #include <cstdarg>
 
+#include "rbio/test_series.hpp"
 #include "session/session_harness.hpp"
 
 namespace {
@@ -217,6 +218,48 @@ TEST_P(Interrupted, ACheckpointIsWrittenLostInPartAndRestoredAsEver) {
 INSTANTIATE_TEST_SUITE_P(Files, Interrupted,
                          testing::Values(Scheme::single, Scheme::partner, Scheme::xor_,
                                          Scheme::rs));
+
+TEST(InterruptedFile, AWritePastTheCacheIsWholeWhereverItStops) {
+  constexpr std::size_t page = 4096;
+  alignas(page) static std::array<std::byte, 50 * page> memory;
+  for (std::size_t i = 0; i < memory.size(); ++i) memory[i] = static_cast<std::byte>(i % 251);
+  const TemporaryFolder folder;
+  const auto files = make_posix_files();
+  cut_short = 0;
+  for (const std::size_t offset : {std::size_t{0}, page - 100}) {
+    for (const std::size_t bytes : {page, 20 * page, 49 * page + 77}) {
+      const auto file = files->create(folder / "f", 0600).value();
+      const Bytes data = Bytes(memory).subspan(offset % page, bytes - offset % page);
+      disturb([&] { EXPECT_TRUE(file->write_past_cache(offset, data)); });
+      Blob read(data.size());
+      ASSERT_TRUE(file->read_at(offset, read));
+      EXPECT_TRUE(std::equal(read.begin(), read.end(), data.begin())) << offset << " " << bytes;
+      EXPECT_EQ(file->size().value(), offset + data.size());
+    }
+  }
+  EXPECT_GT(cut_short, 3U);
+}
+
+class InterruptedRbio : public testing::TestWithParam<rbio::Mode> {};
+
+TEST_P(InterruptedRbio, AStepIsWrittenAndRestoredAsEver) {
+  for (const std::string& base : {rbio::fast_folder(), std::string()}) {
+    const TemporaryFolder folder(base);
+    const auto files = make_posix_files();
+    rbio::Shape shape;
+    shape.options.mode = GetParam();
+    shape.options.files = 1;
+    cut_short = 0;
+    disturb([&] {
+      rbio::write_steps(*files, folder / "series", shape, {1, 2});
+      rbio::expect_restored(*files, folder / "series", shape, 2);
+    });
+    EXPECT_GT(cut_short, 10U);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, InterruptedRbio, testing::ValuesIn(rbio::tested_modes),
+                         rbio::name_of_mode);
 
 }  // namespace
 }  // namespace cairn
