@@ -40,6 +40,15 @@ TEST(BufferPool, WhereThereIsRoomAStepMayGrowWithoutANewBuffer) {
   EXPECT_EQ(pool.ids(), before);
 }
 
+TEST(BufferPool, ASmallStepLeavesTheLargeBufferToALargeOne) {
+  BufferPool pool(nullptr, 4 * step_bytes, Log());
+  const auto small = taken(pool, step_bytes);
+  taken(pool, 2 * step_bytes)->is_used = false;
+  small->is_used = false;
+  EXPECT_EQ(taken(pool, step_bytes / 2), small);
+  EXPECT_NE(taken(pool, 2 * step_bytes), nullptr);
+}
+
 TEST(BufferPool, ThePeakStaysWhenBuffersGo) {
   BufferPool pool(nullptr, 4 * step_bytes, Log());
   const auto first = taken(pool, step_bytes);
