@@ -150,6 +150,20 @@ TEST_F(StepWriterTest, AJobWhoseTimeIsOverIsNotPublishedAlsoIfNoRankWaitsForIt) 
   EXPECT_FALSE(files_->info(folder_ / "series/step.7"));
 }
 
+TEST_F(StepWriterTest, AJobWhoseResultWasTakenBeforeItsEndIsNotPublished) {
+  Barrage barrage;
+  const auto hanging = hanging_files(*files_, barrage, "sync");
+  const auto threaded = writer(*hanging, true);
+  const auto posted = job();
+  barrage.close();
+  threaded->post(posted);
+  barrage.wait_until_reached();
+  EXPECT_EQ(threaded->take_result(*posted).error().code, Code::io);
+  barrage.open();
+  EXPECT_TRUE(threaded->wait_until_done(*posted, std::chrono::steady_clock::now() + 60s));
+  EXPECT_FALSE(files_->info(folder_ / "series/step.7"));
+}
+
 TEST_F(StepWriterTest, AJobThatWasGivenUpIsNotPublishedWhenItComes) {
   for (const bool is_threaded : {false, true}) {
     const auto writes = writer(*files_, is_threaded);
