@@ -19,19 +19,17 @@ def read_field(step_directory: str, name: str) -> np.ndarray:
     while part < parts:
         data = np.memmap(f"{step_directory}/part.{part}.rbio", np.uint8, "r")
         header = json.loads(bytes(data[32:32 + struct.unpack_from("<Q", data, 12)[0]]))
-        fields = header["fields"]
-        index = [field["name"] for field in fields].index(name)
-        at = header["table_offset"]
+        index = [field["name"] for field in header["fields"]].index(name)
+        field, at = header["fields"][index], header["table_offset"]
         while at < header["table_offset"] + header["table_bytes"]:
-            rank, *extents = struct.unpack_from(f"<I{2 * len(fields)}Q", data, at)
+            rank, *extents = struct.unpack_from(f"<I{2 * len(header['fields'])}Q", data, at)
             offset, size = extents[2 * index:2 * index + 2]
-            pieces[rank] = data[offset:offset + size].view(fields[index]["dtype"])
+            pieces[rank] = data[offset:offset + size].view(field["dtype"])
             blocks = sum(-(-length // header["block_bytes"]) for length in extents[1::2])
-            at += 4 + 16 * len(fields) + 4 * blocks + 4
+            at += 4 + 8 * len(extents) + 4 * blocks + 4
         part, parts = part + 1, header["parts"]
     elements = np.concatenate([pieces[rank] for rank in sorted(pieces)])
-    components = fields[index]["components"]
-    return elements.reshape(-1, components) if components > 1 else elements
+    return elements.reshape(-1, field["components"]) if field["components"] > 1 else elements
 
 
 if __name__ == "__main__":

@@ -128,7 +128,9 @@ typedef struct rbio_statistics_t {
  *                    cannot. With OMPI_MCA_io=romio321 the step then fails on all ranks.
  *                    The same data give the same bytes in all modes, and any mode restores them.
  *   group=N          N consecutive ranks share a writer; 0: the ranks of a node (default)
- *   files=N          files per step, from 1 to the number of groups; 0: one per group (default)
+ *   files=N          files per step, from 1 to the number of groups; 0: one per group (default).
+ *                    Keep 0 on NFS: writers on several nodes that share a file share pages of it,
+ *                    and NFS does not keep such writes apart
  *   keep=N           after each step, removes all but the N newest steps; 0: keeps all (default)
  *   memory=SIZE      the limit for the buffers of a rank, for instance 512MB or 4GB. A writer has
  *                    buffers for steps of its group, and needs space for one step at least, and up
@@ -141,6 +143,9 @@ typedef struct rbio_statistics_t {
  *   pace=FRACTION    spreads the writing over this part of the time between two begins, so that it
  *                    slows computing down less; default 0.8; 0: writes as fast as possible, as
  *                    mode=sync always does
+ *   direct=no        writes large fields through the page cache, as all else. With yes (default),
+ *                    their whole pages go straight to the device (O_DIRECT) where the file system
+ *                    allows it. Has no effect in mode=collective
  *
  * Errors: BAD_ARGUMENT (series, directory or communicator is null), DIFFERS (directory or options),
  * BAD_SETTING (an unknown key or a wrong value; also if the launcher, or this library, belongs to

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -15,7 +14,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "files/descriptor.hpp"
+#include "files/page_cache.hpp"
 #include "files/temporary_folder.hpp"
 
 namespace cairn {
@@ -141,16 +140,6 @@ MutableBytes whole_pages() {
   return pages;
 }
 
-std::size_t pages_in_cache(const std::string& path) {
-  const OpenFile file = *open_regular(path, O_RDONLY, "read");
-  void* mapping = ::mmap(nullptr, file.size(), PROT_READ, MAP_SHARED, file.descriptor.number(), 0);
-  std::vector<unsigned char> is_there((file.size() + 4095) / 4096);
-  EXPECT_EQ(::mincore(mapping, file.size(), is_there.data()), 0);
-  ::munmap(mapping, file.size());
-  return static_cast<std::size_t>(
-      std::count_if(is_there.begin(), is_there.end(), [](auto page) { return (page & 1) != 0; }));
-}
-
 TEST_P(PosixFiles, WhatIsWrittenPastTheCacheIsThereWhereverItLies) {
   const MutableBytes data = whole_pages();
   for (const std::size_t from : {0U, 1U, 512U, 4000U})
@@ -172,10 +161,10 @@ TEST_P(PosixFiles, WhatIsWrittenPastTheCacheIsThereWhereverItLies) {
 
 TEST(PosixFile, WholePagesTakeNoRoomInTheCache) {
   const TemporaryFolder folder;
-  const std::string path = folder / "f";
-  const Descriptor direct(::open(path.c_str(), O_RDWR | O_CREAT | O_DIRECT | O_CLOEXEC, 0600));
-  if (direct.number() < 0 || *make_posix_files()->is_memory(path))
+  if (!takes_direct_writes(folder.path()))
     GTEST_SKIP() << "the file system of the temporary folder has no O_DIRECT";
+  const std::string path = folder / "f";
+  put(path, "");
   const auto file = make_posix_files()->open_for_update(path);
   ASSERT_TRUE((*file)->write_past_cache(100, whole_pages().subspan(100, 9 * 4096)));
   ASSERT_TRUE((*file)->sync());

@@ -40,6 +40,27 @@ TEST(BufferPool, WhereThereIsRoomAStepMayGrowWithoutANewBuffer) {
   EXPECT_EQ(pool.ids(), before);
 }
 
+TEST(BufferPool, ASmallStepLeavesTheLargeBufferToALargeOne) {
+  BufferPool pool(nullptr, 4 * step_bytes, Log());
+  const auto small = taken(pool, step_bytes);
+  taken(pool, 2 * step_bytes)->is_used = false;
+  small->is_used = false;
+  EXPECT_EQ(taken(pool, step_bytes / 2), small);
+  EXPECT_NE(taken(pool, 2 * step_bytes), nullptr);
+}
+
+TEST(BufferPool, ThePeakStaysWhenBuffersGo) {
+  BufferPool pool(nullptr, 4 * step_bytes, Log());
+  const auto first = taken(pool, step_bytes);
+  taken(pool, step_bytes)->is_used = false;
+  first->is_used = false;
+  const std::uint64_t peak = pool.peak_bytes();
+  EXPECT_GE(peak, 2 * step_bytes);
+  EXPECT_NE(taken(pool, step_bytes * 5 / 4), nullptr);  // both are too small
+  EXPECT_EQ(pool.ids().size(), 1U);
+  EXPECT_EQ(pool.peak_bytes(), peak);
+}
+
 TEST(BufferPool, AStepThatIsLargerThanTheLimitIsAnError) {
   BufferPool pool(nullptr, step_bytes, Log());
   EXPECT_NE(taken(pool, step_bytes), nullptr);

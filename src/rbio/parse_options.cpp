@@ -51,6 +51,8 @@ constexpr std::array rows = {
         [](SeriesOptions& o, const Value& v) { o.timeout_s = static_cast<double>(v.number); }},
     Row{"pace", Rule{ValueType::fraction},
         [](SeriesOptions& o, const Value& v) { o.pace = v.real; }},
+    Row{"direct", Rule{ValueType::boolean},
+        [](SeriesOptions& o, const Value& v) { o.is_direct = v.number != 0; }},
 };
 
 std::vector<std::string_view> keys() {

@@ -16,8 +16,8 @@ Result<SeriesOptions> parsed(std::string_view text) {
 }
 
 TEST(SeriesOptions, SetsEachKeyThatTheTextHas) {
-  const auto options =
-      parsed("mode=collective GROUP=64 files = 2 memory=512MB keep=3 timeout=30 pace=0.5");
+  const auto options = parsed(
+      "mode=collective GROUP=64 files = 2 memory=512MB keep=3 timeout=30 pace=0.5 direct=no");
   ASSERT_TRUE(options) << options.error().text;
   EXPECT_EQ(options->mode, Mode::collective);
   EXPECT_EQ(options->group_size, 64);
@@ -26,6 +26,7 @@ TEST(SeriesOptions, SetsEachKeyThatTheTextHas) {
   EXPECT_EQ(options->keep, 3U);
   EXPECT_EQ(options->timeout_s, 30);
   EXPECT_EQ(options->pace, 0.5);
+  EXPECT_FALSE(options->is_direct);
 }
 
 TEST(SeriesOptions, KnowsEachMode) {
@@ -47,9 +48,9 @@ TEST(SeriesOptions, KeepsWhatTheTextDoesNotName) {
 TEST(SeriesOptions, ReplacesVariables) { EXPECT_EQ(parsed("group=$RANKS")->group_size, 8); }
 
 TEST(SeriesOptions, FailsOnWhatIsNotAllowed) {
-  for (const char* text :
-       {"mode=fast", "mode=", "group=-1", "group=two", "files=1.5", "memory=much", "timeout=0",
-        "pace=1.1", "pace=-0.1", "pace=nan", "keep", "=3", "group=$NOWHERE", "fields=2"}) {
+  for (const char* text : {"mode=fast", "mode=", "group=-1", "group=two", "files=1.5",
+                           "memory=much", "timeout=0", "pace=1.1", "pace=-0.1", "pace=nan",
+                           "direct=maybe", "keep", "=3", "group=$NOWHERE", "fields=2"}) {
     const auto options = parsed(text);
     ASSERT_FALSE(options) << text;
     EXPECT_EQ(options.error().code, Code::bad_setting) << text;
@@ -60,7 +61,8 @@ TEST(SeriesOptions, FailsOnWhatIsNotAllowed) {
 TEST(SeriesOptions, ProposesTheNearestKey) {
   EXPECT_NE(parsed("gruop=2").error().text.find("did you mean group?"), std::string::npos);
   const std::string unlike = parsed("something_else=2").error().text;
-  EXPECT_NE(unlike.find("mode, group, files, keep, memory, timeout, pace"), std::string::npos);
+  EXPECT_NE(unlike.find("mode, group, files, keep, memory, timeout, pace, direct"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -251,6 +251,7 @@ std::shared_ptr<WriteJob> Series::make_job(const PartHeader& header, std::vector
   PartTask& task = job->task;
   task.header = header;
   task.writes_header = roles_.writes_header();
+  task.is_direct = options_.is_direct;
   task.buffer = buffer->segment->bytes().first(BufferLayout(shares).bytes());
   task.shares = std::move(shares);
   task.writer = roles_.group;

@@ -49,6 +49,8 @@ struct SeriesOptions {
   double timeout_s = 600;
   /// Writing is spread over this fraction of the time between two steps; 0: as fast as possible.
   double pace = 0.8;
+  /// Large fields go to the device past the page cache, where the file system allows it.
+  bool is_direct = true;
 };
 
 /// Of this rank since the series was opened.

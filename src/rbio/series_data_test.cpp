@@ -198,6 +198,26 @@ TEST_P(SeriesDataTest, CountsMayGrowAndShrinkFromStepToStep) {
   });
 }
 
+/// In the file the third field follows the second one; in the buffer there is a gap between them.
+TEST_P(SeriesDataTest, AFieldThatEndsWithItsPageIsNotTheBeginningOfTheNext) {
+  const auto bytes = std::to_array<std::uint64_t>({100, 2 * part_alignment, least_placed_bytes});
+  Team(1).run([&](Communicator& comm) {
+    const auto series = open_series(comm, *files_, directory(), shape_of(1));
+    std::vector<Blob> data;
+    for (std::size_t field = 0; field < bytes.size(); ++field) {
+      data.emplace_back(bytes[field], static_cast<std::byte>(field + 1));
+      ASSERT_TRUE(series->add_field({fmt::format("f{}", field), ElementType::uint8, 1},
+                                    data.back().data(), data.back().size()));
+    }
+    const auto expected = data;
+    ASSERT_TRUE(series->begin(comm, 1));
+    for (Blob& one : data) std::fill(one.begin(), one.end(), std::byte{});
+    ASSERT_TRUE(series->restore(comm, 1));
+    EXPECT_TRUE(data == expected);
+    EXPECT_TRUE(series->close(comm));
+  });
+}
+
 TEST_P(SeriesDataTest, InModeSplitTheWritersHaveNoData) {
   Shape shape = shape_of(4);
   shape.options.mode = Mode::split;
@@ -216,6 +236,73 @@ TEST_P(SeriesDataTest, InModeSplitTheWritersHaveNoData) {
     EXPECT_EQ(value, is_writer ? 0U : 7 + static_cast<std::uint32_t>(comm.rank()));
     EXPECT_TRUE(series->close(comm));
   });
+}
+
+/// Bytes of rank `rank` where writers have none.
+std::uint64_t bytes_without_writers(const Shape& shape, int rank) {
+  const auto roles = assign_roles(placement_of(shape).node_of_rank, shape.options.group_size,
+                                  shape.options.files, rank);
+  return roles->is_writer ? 0 : 3000 + 177 * static_cast<std::uint64_t>(rank);
+}
+
+void write_without_writers(Files& files, const std::string& directory, const Shape& shape) {
+  Team(shape.ranks).run([&](Communicator& comm) {
+    const auto series = open_series(comm, files, directory, shape);
+    std::uint64_t first = 0;
+    for (int rank = 0; rank < comm.rank(); ++rank) first += bytes_without_writers(shape, rank);
+    Blob data(bytes_without_writers(shape, comm.rank()));
+    for (std::size_t i = 0; i < data.size(); ++i) data[i] = value_at(1, 0, first + i);
+    ASSERT_TRUE(series->add_field({"x", ElementType::uint8, 1}, data.data(), data.size()));
+    ASSERT_TRUE(series->begin(comm, 1));
+    std::fill(data.begin(), data.end(), std::byte{});
+    EXPECT_TRUE(series->close(comm));
+  });
+}
+
+void expect_restored_evenly(Files& files, const std::string& directory, int ranks,
+                            std::uint64_t total) {
+  Shape shape;
+  shape.ranks = ranks;
+  Team(ranks).run([&](Communicator& comm) {
+    const auto series = open_series(comm, files, directory, shape);
+    const auto rank = static_cast<std::uint64_t>(comm.rank());
+    const std::uint64_t first = total * rank / static_cast<std::uint64_t>(ranks);
+    Blob data(total * (rank + 1) / static_cast<std::uint64_t>(ranks) - first);
+    ASSERT_TRUE(series->add_field({"x", ElementType::uint8, 1}, data.data(), data.size()));
+    ASSERT_TRUE(series->restore(comm, 1));
+    Blob expected(data.size());
+    for (std::size_t i = 0; i < data.size(); ++i) expected[i] = value_at(1, 0, first + i);
+    EXPECT_TRUE(data == expected);
+  });
+}
+
+TEST(SeriesSplitTest, EachLayoutGivesTheBytesOfModeSyncAndAnyNumberOfRanksRestores) {
+  const TemporaryFolder folder(fast_folder());
+  const auto files = make_posix_files();
+  for (const int ranks : {1, 2, 3, 8, 16})
+    for (const int group_size : {0, 2, 3, 64})
+      for (const int parts : {0, 1}) {
+        const std::string name = fmt::format("{} {} {}", ranks, group_size, parts);
+        SCOPED_TRACE(name);
+        Shape shape;
+        shape.ranks = ranks;
+        shape.options.group_size = group_size;
+        shape.options.files = parts;
+        std::uint64_t total = 0;
+        for (int rank = 0; rank < ranks; ++rank) total += bytes_without_writers(shape, rank);
+        std::vector<Blob> written;
+        for (const Mode mode : {Mode::split, Mode::sync}) {
+          shape.options.mode = mode;
+          const std::string directory = folder / name + name_of_mode({mode, 0});
+          write_without_writers(*files, directory, shape);
+          const std::vector<std::string> names = files->list(directory + "/step.1").value();
+          for (const std::string& part : names)
+            written.push_back(read_file(*files, directory + "/step.1/" + part, 1 << 30).value());
+          expect_restored_evenly(*files, directory, 1 + ranks % 4, total);
+        }
+        const auto half = written.begin() + static_cast<std::ptrdiff_t>(written.size() / 2);
+        EXPECT_TRUE(std::equal(written.begin(), half, half, written.end()));
+      }
 }
 
 /// Zeros that take no memory until they are written to.

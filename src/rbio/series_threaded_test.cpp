@@ -1,7 +1,10 @@
 // What only mode threaded does: the writing goes on behind the program, within limits.
 
+#include <sys/wait.h>
+
 #include <condition_variable>
 #include <mutex>
+#include <new>
 #include <string_view>
 
 #include "rbio/slow_files.hpp"
@@ -326,6 +329,52 @@ TEST_F(SeriesThreadedTest, AnErrorThatNoCallHasReturnedComesBackFromClose) {
     ASSERT_FALSE(closed);
     EXPECT_EQ(closed.error().code, Code::io);
     EXPECT_EQ(closed.error().rank, 2);
+  });
+}
+
+TEST_F(SeriesThreadedTest, AnExceptionInTheThreadFailsTheStepAndTheProgramGoesOn) {
+  const auto throwing = make_hooked_files(*posix_, [](const FileOperation& operation) -> Status {
+    if (operation.name == "write" && operation.path.ends_with("1-1.1/part.0.rbio"))
+      throw std::bad_alloc();
+    return {};
+  });
+  Team(3).run([&](Communicator& comm) {
+    const auto series = open_series(comm, *throwing, directory(), shape_of(3, 1));
+    Program program(*series, comm.rank(), comm.size());
+    program.compute(1);
+    ASSERT_TRUE(series->begin(comm, 1));
+    EXPECT_EQ(series->wait(comm, 1).error().code, Code::io);
+    program.compute(2);
+    ASSERT_TRUE(series->begin(comm, 2));
+    EXPECT_TRUE(series->wait(comm, 2));
+    EXPECT_TRUE(series->close(comm));
+  });
+  expect_restored(*posix_, directory(), shape_of(3, 1), 2);
+}
+
+/// The thread is not in the child, and the lock on the series is that of the parent.
+TEST_F(SeriesThreadedTest, AChildMadeByForkNeitherWaitsForTheThreadNorReleasesTheSeries) {
+  Team(1).run([&](Communicator& comm) {
+    auto series = open_series(comm, *posix_, directory(), shape_of(1, 1));
+    Program program(*series, comm.rank(), comm.size());
+    program.compute(1);
+    ASSERT_TRUE(series->begin(comm, 1));
+    ASSERT_TRUE(series->wait(comm, 1));
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      ::alarm(10);  // the default action ends it
+      series.reset();
+      ::_exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    const auto second = Series::open(comm, services_of(*posix_), placement_of(shape_of(1, 1)),
+                                     directory(), shape_of(1, 1).options);
+    EXPECT_EQ(second.error().code, Code::busy);
+    ASSERT_TRUE(series->begin(comm, 2));
+    EXPECT_TRUE(series->close(comm));
   });
 }
 

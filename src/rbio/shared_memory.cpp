@@ -126,7 +126,7 @@ class DescriptorMemory final : public SharedMemory {
     // In another container the same numbers may be another process's file.
     if (status.st_uid != ::geteuid() || status.st_ino != parsed.inode ||
         static_cast<std::uint64_t>(status.st_size) != bytes)
-      return fail(Code::untrusted, "{} is not the shared memory of {} bytes that rank 0 offers",
+      return fail(Code::untrusted, "{} is not the shared memory of {} bytes that its writer offers",
                   path, bytes);
     CAIRN_ASSIGN(const MutableBytes mapped, map(descriptor, path, bytes));
     return std::make_unique<MappedSegment>(mapped, name, std::nullopt);

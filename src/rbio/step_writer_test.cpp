@@ -18,39 +18,40 @@ class StepWriterTest : public testing::Test {
     series.release();
     return {};
   }
-  std::unique_ptr<StepWriter> writer(Files& files, bool is_threaded) {
+  std::unique_ptr<StepWriter> writer(Files& files, bool is_threaded, double timeout_s = 600) {
     auto made = std::make_unique<StepWriter>(
-        services_of(files), StepWriter::Settings{is_threaded, folder_ / "series", 0, 600, nullptr});
+        services_of(files),
+        StepWriter::Settings{is_threaded, folder_ / "series", 0, timeout_s, nullptr});
     EXPECT_TRUE(made->start());
     return made;
   }
-  /// Step 7 of one rank, three pieces long.
-  std::shared_ptr<WriteJob> job() {
+  /// Step 7, or a later one, of one rank, three pieces long.
+  static std::shared_ptr<WriteJob> job(std::uint64_t number = 1) {
+    auto made = std::make_shared<WriteJob>();
     const std::uint64_t bytes = 2 * write_bytes + 1;
     Blob data(bytes);
     Team(1).run([&](Communicator& comm) {
       const std::vector<Field> fields = {{{"x", ElementType::uint8, 1}, data.data(), bytes}};
       StepPlan plan = plan_step(comm, fields, 0);
-      job_->task.shares = {plan.mine};
-      job_->task.header = plan.header;
+      made->task.shares = {plan.mine};
+      made->task.header = plan.header;
     });
     auto buffer = BufferPool(nullptr, 0, Log()).take(bytes);
     EXPECT_TRUE(buffer);
-    job_->buffer = *buffer;
-    job_->task.buffer = job_->buffer->segment->bytes().first(bytes);
-    job_->task.header.step = 7;
-    job_->task.header.attempt = {1, 1};
-    job_->task.header.ranks = 1;
-    job_->task.header.parts = 1;
-    job_->task.writes_header = true;
-    job_->begun = std::chrono::steady_clock::now();
-    job_->number = 1;
-    return job_;
+    made->buffer = *buffer;
+    made->task.buffer = made->buffer->segment->bytes().first(bytes);
+    made->task.header.step = 6 + number;
+    made->task.header.attempt = {1, number};
+    made->task.header.ranks = 1;
+    made->task.header.parts = 1;
+    made->task.writes_header = true;
+    made->begun = std::chrono::steady_clock::now();
+    made->number = number;
+    return made;
   }
 
   TemporaryFolder folder_{fast_folder()};
   std::unique_ptr<Files> files_ = make_posix_files();
-  std::shared_ptr<WriteJob> job_ = std::make_shared<WriteJob>();
 };
 
 TEST_F(StepWriterTest, WithoutAThreadNothingWaitsForTheNextStep) {
@@ -82,6 +83,26 @@ TEST_F(StepWriterTest, PausesEndWhenARankWaitsAndAreNoTimeOfWriting) {
   EXPECT_EQ(threaded->take_result(*paced).value(), Publication::published);
   const std::chrono::duration<double> since = std::chrono::steady_clock::now() - paced->begun;
   EXPECT_LT(threaded->write_s(), since.count() - 0.1);
+}
+
+TEST_F(StepWriterTest, PausesEndWhenTheNextStepIsThere) {
+  const auto threaded = writer(*files_, true);
+  const auto paced = job(1), next = job(2);
+  paced->paced_s = 3600;
+  threaded->post(paced);
+  threaded->post(next);
+  const auto limit = std::chrono::steady_clock::now() + 60s;
+  while (!threaded->is_done(*paced) && std::chrono::steady_clock::now() < limit)
+    std::this_thread::sleep_for(1ms);
+  EXPECT_TRUE(threaded->is_done(*paced));
+}
+
+TEST_F(StepWriterTest, StopFinishesAllThatWasPosted) {
+  const auto threaded = writer(*files_, true);
+  for (const std::uint64_t number : {1U, 2U, 3U}) threaded->post(job(number));
+  threaded->stop();
+  for (const int step : {7, 8, 9})
+    EXPECT_TRUE(files_->info(fmt::format("{}/series/step.{}", folder_.path(), step)));
 }
 
 TEST_F(StepWriterTest, WritesAreLargeAndAligned) {
@@ -116,6 +137,31 @@ TEST_F(StepWriterTest, TheTimeOfWritingHasTheSyncs) {
   ASSERT_TRUE(sync->take_result(*posted));
   EXPECT_GE(syncs, 1);
   EXPECT_GE(sync->write_s(), 0.03 * syncs);
+}
+
+TEST_F(StepWriterTest, AJobWhoseTimeIsOverIsNotPublishedAlsoIfNoRankWaitsForIt) {
+  const auto slow = slow_files(*files_, 300ms);
+  const auto threaded = writer(*slow, true, 0.1);
+  const auto posted = job();
+  threaded->post(posted);
+  while (!threaded->is_done(*posted)) std::this_thread::sleep_for(1ms);
+  EXPECT_TRUE(threaded->has_failed(*posted));
+  EXPECT_EQ(threaded->take_result(*posted).error().code, Code::io);
+  EXPECT_FALSE(files_->info(folder_ / "series/step.7"));
+}
+
+TEST_F(StepWriterTest, AJobWhoseResultWasTakenBeforeItsEndIsNotPublished) {
+  Barrage barrage;
+  const auto hanging = hanging_files(*files_, barrage, "sync");
+  const auto threaded = writer(*hanging, true);
+  const auto posted = job();
+  barrage.close();
+  threaded->post(posted);
+  barrage.wait_until_reached();
+  EXPECT_EQ(threaded->take_result(*posted).error().code, Code::io);
+  barrage.open();
+  EXPECT_TRUE(threaded->wait_until_done(*posted, std::chrono::steady_clock::now() + 60s));
+  EXPECT_FALSE(files_->info(folder_ / "series/step.7"));
 }
 
 TEST_F(StepWriterTest, AJobThatWasGivenUpIsNotPublishedWhenItComes) {

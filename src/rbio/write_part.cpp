@@ -39,6 +39,14 @@ std::vector<Extent> extents_of(const std::vector<Share>& shares) {
   return joined;
 }
 
+/// Either way the device gets the bytes soon, so that little is left to the sync.
+Status write_piece(File& file, bool is_direct, std::uint64_t offset, Bytes data) {
+  if (is_direct) return file.write_past_cache(offset, data);
+  CAIRN_TRY(file.write_at(offset, data));
+  file.start_writing(offset, data.size());
+  return {};
+}
+
 Status write_data(File& file, const PartTask& task, const WriteGate& gate) {
   std::uint64_t written = 0;
   for (Extent extent : extents_of(task.shares)) {
@@ -46,8 +54,8 @@ Status write_data(File& file, const PartTask& task, const WriteGate& gate) {
       const std::uint64_t length =
           std::min(extent.bytes, write_bytes - extent.file_offset % write_bytes);
       CAIRN_TRY(gate(written));
-      CAIRN_TRY(file.write_past_cache(extent.file_offset,
-                                      task.buffer.subspan(extent.buffer_offset, length)));
+      CAIRN_TRY(write_piece(file, task.is_direct, extent.file_offset,
+                            task.buffer.subspan(extent.buffer_offset, length)));
       written += length;
       extent = {extent.file_offset + length, extent.buffer_offset + length, extent.bytes - length};
     }

@@ -17,6 +17,7 @@ constexpr std::uint64_t write_bytes = std::uint64_t{8} << 20;
 struct PartTask {
   PartHeader header;
   bool writes_header = false;  ///< one group of each part does
+  bool is_direct = true;       ///< past the page cache, where that can be
   std::vector<Share> shares;   ///< of the group, in rank order
   Bytes buffer;                ///< the data, laid out by BufferLayout
   int writer = 0;              ///< of

@@ -1,6 +1,8 @@
 """cairn rbio as a user calls it, compared with NumPy and with the reader of the examples."""
 
+import ast
 import importlib.util
+import inspect
 import json
 import shutil
 import subprocess
@@ -51,6 +53,12 @@ def test_the_example_is_a_program(series: Path, tmp_path: Path) -> None:
                     ROOT / "examples" / "read_rbio.py", series / "step.42", "field_3", tmp_path / "out.npy"],
                    check=True, timeout=60)
     assert numpy.load(tmp_path / "out.npy").shape == (13, 3)
+
+
+def test_the_format_is_read_in_fifteen_lines(reader: ModuleType) -> None:
+    [function] = ast.parse(inspect.getsource(reader.read_field)).body
+    _docstring, first, *_ = function.body
+    assert function.body[-1].end_lineno - first.lineno + 1 <= 15
 
 
 def test_the_golden_files_have_fields_of_all_types() -> None:

@@ -16,6 +16,8 @@
 #include <cerrno>
 #include <cstdarg>
 
+#include "files/page_cache.hpp"
+#include "rbio/test_series.hpp"
 #include "session/session_harness.hpp"
 
 namespace {
@@ -23,6 +25,7 @@ namespace {
 std::atomic<bool> disturbing{false};
 std::atomic<unsigned> transfers{0};
 std::atomic<unsigned> cut_short{0};
+std::atomic<unsigned> cut_direct{0};
 
 /// All that a signal can interrupt and that Cairn makes of files: on a local file system fewer, on
 /// one over the network or in user space any but close, which is never made again.
@@ -68,6 +71,15 @@ std::size_t length_of(std::size_t wanted) {
   return 1 + wanted / 3;
 }
 
+/// A direct write stops only where a block of the device ends: with a page, or within one.
+std::size_t direct_length_of(std::size_t wanted) {
+  const std::size_t block = transfers % 4 < 2 ? 4096 : 512;
+  const std::size_t length = length_of(wanted) / block * block;
+  if (length == 0) return wanted;
+  if (length < wanted) ++cut_direct;
+  return length;
+}
+
 }  // namespace
 
 #define IN_PLACE extern "C" __attribute__((visibility("default")))
@@ -79,7 +91,9 @@ IN_PLACE ssize_t pread(int file, void* buffer, size_t bytes, off_t offset) {
 
 IN_PLACE ssize_t pwrite(int file, const void* data, size_t bytes, off_t offset) {
   if (interrupt(writing)) return -1;
-  return ::syscall(SYS_pwrite64, file, data, length_of(bytes), offset);
+  const bool is_direct = (::fcntl(file, F_GETFL) & O_DIRECT) != 0;
+  const size_t length = is_direct ? direct_length_of(bytes) : length_of(bytes);
+  return ::syscall(SYS_pwrite64, file, data, length, offset);
 }
 
 IN_PLACE int openat(int folder, const char* path, int flags, ...) {
@@ -217,6 +231,50 @@ TEST_P(Interrupted, ACheckpointIsWrittenLostInPartAndRestoredAsEver) {
 INSTANTIATE_TEST_SUITE_P(Files, Interrupted,
                          testing::Values(Scheme::single, Scheme::partner, Scheme::xor_,
                                          Scheme::rs));
+
+TEST(InterruptedFile, AWritePastTheCacheIsWholeWhereverItStops) {
+  constexpr std::size_t page = 4096;
+  alignas(page) static std::array<std::byte, 50 * page> memory;
+  for (std::size_t i = 0; i < memory.size(); ++i) memory[i] = static_cast<std::byte>(i % 251);
+  const TemporaryFolder folder;
+  const auto files = make_posix_files();
+  cut_short = cut_direct = 0;
+  for (const std::size_t offset : {std::size_t{0}, page - 100}) {
+    for (const std::size_t bytes :
+         {page, 7 * page, 13 * page, 20 * page, 31 * page, 49 * page + 77}) {
+      const auto file = files->create(folder / "f", 0600).value();
+      const Bytes data = Bytes(memory).subspan(offset % page, bytes - offset % page);
+      disturb([&] { EXPECT_TRUE(file->write_past_cache(offset, data)); });
+      Blob read(data.size());
+      ASSERT_TRUE(file->read_at(offset, read));
+      EXPECT_TRUE(std::equal(read.begin(), read.end(), data.begin())) << offset << " " << bytes;
+      EXPECT_EQ(file->size().value(), offset + data.size());
+    }
+  }
+  EXPECT_GT(cut_short, 3U);
+  EXPECT_TRUE(cut_direct > 3U || !takes_direct_writes(folder.path()));
+}
+
+class InterruptedRbio : public testing::TestWithParam<rbio::Mode> {};
+
+TEST_P(InterruptedRbio, AStepIsWrittenAndRestoredAsEver) {
+  for (const std::string& base : {rbio::fast_folder(), std::string()}) {
+    const TemporaryFolder folder(base);
+    const auto files = make_posix_files();
+    rbio::Shape shape;
+    shape.options.mode = GetParam();
+    shape.options.files = 1;
+    cut_short = 0;
+    disturb([&] {
+      rbio::write_steps(*files, folder / "series", shape, {1, 2});
+      rbio::expect_restored(*files, folder / "series", shape, 2);
+    });
+    EXPECT_GT(cut_short, 10U);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, InterruptedRbio, testing::ValuesIn(rbio::tested_modes),
+                         rbio::name_of_mode);
 
 }  // namespace
 }  // namespace cairn
