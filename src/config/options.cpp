@@ -153,7 +153,7 @@ constexpr Option table[] = {
     {"SCR_FLUSH_WIDTH", at_least_1, "", "256", "ranks that copy to it at the same time", usual,
      [](Settings& s, const Value& v) { s.flush_width = as_int(v); }},
     {"SCR_FLUSH_ASYNC", boolean, "", "0",
-     "1: the program goes on while a dataset is copied; the cache then needs room for one more",
+     "1: the program goes on while a dataset is copied; the cache then needs room for two more",
      usual, [](Settings& s, const Value& v) { s.flush_async = is_on(v); }},
     {"SCR_FLUSH_ASYNC_BW", any_size, "bytes/s", "0",
      "limit for such copies, per node and second; 0: that of CAIRN_FLUSH_BANDWIDTH", usual,

@@ -33,6 +33,7 @@ class PartFlush {
             std::vector<WrittenManifest> manifests);
 
   State state() const { return state_; }
+  const RankRecord& record() const { return record_; }
   /// Does the next step, if it can be done now; true if it could. An error leaves the state as it
   /// was: to be tried again. busy if a later owner has the plan; a code of damage if a block of the
   /// cached files is.

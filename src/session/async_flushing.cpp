@@ -2,17 +2,15 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "base/units.hpp"
+#include "prefix/flush_plan.hpp"
 #include "prefix/manifest.hpp"
 #include "recovery/restore.hpp"
 
 namespace cairn {
 namespace {
-
-/// One that is copied, and one that waits: a program that makes more than the prefix directory
-/// takes is slowed down, or has some checkpoints copied fewer.
-constexpr std::size_t most_in_flight = 2;
 
 /// Of a rank: what it holds in memory of the files at a time.
 constexpr std::uint64_t piece_bytes = std::uint64_t{4} << 20;
@@ -48,7 +46,10 @@ Status AsyncFlushing::see_epoch(Communicator& comm) {
 Status AsyncFlushing::start(Communicator& comm, CachedDataset& dataset) {
   const Uuid uuid = dataset.info.uuid;
   if (queue_.size() >= most_in_flight) withdraw_superseded(comm, dataset.info);
-  while (queue_.size() >= most_in_flight) CAIRN_TRY(wait_for_first(comm, 0));
+  while (queue_.size() >= most_in_flight) {
+    Status over = wait_for_first(comm, 0);
+    if (!over && queue_.size() >= most_in_flight) return over;
+  }
   CachedDataset* here = cached_.find(uuid);
   if (queue_.empty()) {
     const Site& owned = prefix_.owner().site();
@@ -96,9 +97,11 @@ std::shared_ptr<Flight> AsyncFlushing::prepare(Communicator& comm, const CachedD
 
 /// Rank 0 has begun none that it can take out, so no other rank has done anything for it.
 void AsyncFlushing::withdraw_superseded(Communicator& comm, const DatasetInfo& by) {
-  if (!is_only_checkpoint(by)) return;
-  for (const DatasetInfo& waiting : queue_.datasets()) {
-    if (!is_only_checkpoint(waiting)) continue;
+  const std::vector<DatasetInfo> queued = queue_.datasets();
+  for (const DatasetInfo& waiting : queued) {
+    // The first is begun, or as good as that.
+    const bool stays = waiting.uuid == queued.front().uuid || !is_only_checkpoint(waiting);
+    if (stays || !is_only_checkpoint(by)) continue;
     std::int64_t out = run_.rank == 0 && queue_.withdraw(waiting.uuid) ? 1 : 0;
     comm.bcast(mutable_bytes_of(out), 0);
     if (out == 0) continue;
@@ -128,7 +131,9 @@ Status AsyncFlushing::take_news(Communicator& comm) {
     if (is_troubled == 0) return {};
     Status trouble = agree(comm, news.trouble);
     if (is_refused != 0) {
-      give_up_first(trouble.error());
+      run_.shared_log.warning("the copies that are under way to {} are given up for now: {}",
+                              run_.settings.prefix, trouble.error().text);
+      give_up_all(comm);
       return trouble;
     }
     return is_damaged != 0 ? heal_first(comm) : trouble;
@@ -169,41 +174,84 @@ void AsyncFlushing::give_up_first(const Error& why) {
   queue_.remove_first();
 }
 
-/// Some may be there all the same: the keeper is to know.
+/// Some may be there all the same: the keeper is to know. The others leave nothing by which a later
+/// flight of the same dataset would take a part for done.
 void AsyncFlushing::give_up_all(Communicator& comm) {
-  for (const auto& flight : queue_.abandon()) {
+  const auto flights = queue_.abandon();
+  comm.barrier();  // no thread of any rank is at work now
+  for (const auto& flight : flights) {
     if (CachedDataset* here = cached_.find(flight->dataset.uuid)) here->is_in_flight = false;
-    if (flight->owner) run_.warn_if(flight->owner->take_in_if_published());
+    if (const Status cleared = clear_away(comm, *flight); !cleared) {
+      is_off_ = true;
+      run_.shared_log.warning(
+          "some of what was copied of dataset {} ({}) to {} could not be removed, so the program "
+          "waits for its copies from here on: {}",
+          flight->dataset.number, flight->dataset.name, run_.settings.prefix, cleared.error().text);
+    }
   }
-  comm.barrier();
   prefix_.owner().note_news();
+}
+
+/// Where a later owner has the plan, it is that one's.
+Status AsyncFlushing::clear_away(Communicator& comm, Flight& flight) {
+  const EpochFolder epoch(run_.files, site_->folder, site_->epoch);
+  const std::string plan = site_->folder.pending(site_->epoch, flight.dataset);
+  std::int64_t is_ours = 0;
+  Status taken_in;
+  if (flight.owner) {
+    taken_in = flight.owner->take_in_if_published();
+    const auto seen = run_.files.info(plan);
+    is_ours = seen || seen.error().code != Code::not_found ? 1 : 0;
+  }
+  CAIRN_TRY(agree(comm, std::move(taken_in)));
+  comm.bcast(mutable_bytes_of(is_ours), 0);
+  if (is_ours == 0) return {};
+  CAIRN_TRY(agree(comm, flight.owner ? epoch.withdraw(plan) : Status{}));
+  CAIRN_TRY(agree(comm, unstage_rank(run_.files, site_->folder, flight.part->record())));
+  return agree(comm, flight.owner ? epoch.abandon(flight.dataset) : Status{});
+}
+
+bool AsyncFlushing::has_newer_than(const Uuid& dataset) const {
+  const auto queued = queue_.datasets();
+  return std::any_of(queued.begin(), queued.end(),
+                     [&](const DatasetInfo& one) { return dataset < one.uuid; });
 }
 
 // --- waiting ---
 
+/// The first error; but the others are waited for all the same.
 Status AsyncFlushing::wait_for_all(Communicator& comm) {
-  while (!queue_.empty()) CAIRN_TRY(wait_for_first(comm, patience_with_errors_us));
-  return {};
+  Status all;
+  while (!queue_.empty()) {
+    Status over = wait_for_first(comm, patience_with_errors_us);
+    if (!over && all) all = std::move(over);
+    if (hangs_) break;
+  }
+  return all;
 }
 
 /// Rank 0's clock decides for all.
 Status AsyncFlushing::wait_for_first(Communicator& comm, std::int64_t with_errors_us) {
   const std::size_t before = queue_.size();
   const std::int64_t since_us = run_.clock.steady_us();
-  std::int64_t moved_us = since_us;
+  std::int64_t moved_us = since_us - (hangs_ ? longest_silence_us : 0);
   std::int64_t pause_us = shortest_wait_us;
   while (true) {
     wait_a_little(pause_us);
     pause_us = std::min(pause_us + pause_us / 2, longest_wait_us);
     Status trouble = take_news(comm);
     if (queue_.size() < before) return trouble;
-    if (has_moved(comm)) moved_us = run_.clock.steady_us();
+    if (has_moved(comm)) {
+      moved_us = run_.clock.steady_us();
+      hangs_ = false;
+    }
     const std::int64_t now_us = run_.clock.steady_us();
     auto verdict = Verdict::go_on;
     if (!trouble && now_us - moved_us >= with_errors_us) verdict = Verdict::give_up;
     if (trouble && now_us - moved_us >= longest_silence_us) verdict = Verdict::hangs;
     comm.bcast(mutable_bytes_of(verdict), 0);
-    if (verdict == Verdict::hangs)
+    hangs_ = verdict == Verdict::hangs;
+    if (hangs_)
       return fail(Code::io, "{} does not answer: nothing was copied for {}", run_.settings.prefix,
                   format_seconds(static_cast<double>(longest_silence_us) * 1e-6));
     if (verdict == Verdict::give_up) {

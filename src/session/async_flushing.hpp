@@ -11,6 +11,10 @@
 
 namespace cairn {
 
+/// One that is copied, and one that waits: a program that makes more than the prefix directory
+/// takes is slowed down, or has fewer checkpoints copied.
+inline constexpr std::size_t most_in_flight = 2;
+
 /// While a flight is under way the prefix directory's keeper belongs to the queue's thread: whoever
 /// needs it has called wait_for_all() before. Functions with a communicator are collective.
 class AsyncFlushing {
@@ -20,8 +24,12 @@ class AsyncFlushing {
       : run_(run), cached_(cached), prefix_(prefix), queue_(run.background, run.clock) {}
 
   bool is_idle() const { return queue_.empty(); }
+  /// Nothing is to be begun any more in this run: the program has to wait for its copies.
+  bool is_off() const { return is_off_; }
   /// The dataset that is under way for the longest time. There is one.
   DatasetInfo first() const { return queue_.datasets().front(); }
+  /// A dataset that was begun later is under way.
+  bool has_newer_than(const Uuid& dataset) const;
   /// That every rank sees what this run, the owner now, has made in the prefix directory. Agreed.
   Status see_epoch(Communicator& comm);
 
@@ -48,6 +56,7 @@ class AsyncFlushing {
   void land_first();
   void give_up_first(const Error& why);
   void give_up_all(Communicator& comm);
+  Status clear_away(Communicator& comm, Flight& flight);
 
   ThisRun& run_;
   CachedDatasets& cached_;
@@ -55,6 +64,8 @@ class AsyncFlushing {
   std::optional<Site> site_;               ///< of the flights: made anew where there is none
   std::atomic<std::uint64_t> copied_ = 0;  ///< bytes
   std::uint64_t seen_progress_ = 0;
+  bool hangs_ = false;        ///< nothing has moved since that was found
+  bool is_off_ = false;       ///< what was given up could not be removed
   std::int64_t told_us_ = 0;  ///< when a line last said that it waits
   FlushQueue queue_;          ///< the last member: its thread uses the others
 };

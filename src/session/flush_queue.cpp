@@ -14,10 +14,15 @@ constexpr std::int64_t longest_pause_us = 500'000;
 constexpr std::int64_t first_backoff_us = 100'000;
 constexpr std::int64_t longest_backoff_us = 30'000'000;
 
-FlushQueue::Fate fate_after(const Error& error) {
+/// Who reads damaged bytes again and again although nothing is left to repair is not helped by a
+/// repair.
+constexpr int most_repairs = 3;
+
+FlushQueue::Fate fate_after(const Error& error, int failures) {
   if (error.code == Code::busy) return FlushQueue::Fate::refused;
-  if (is_damage(error.code)) return FlushQueue::Fate::damaged;
-  return FlushQueue::Fate::under_way;
+  const bool is_damaged = error.code == Code::corrupt || error.code == Code::lost;
+  return is_damaged && failures <= most_repairs ? FlushQueue::Fate::damaged
+                                                : FlushQueue::Fate::under_way;
 }
 
 std::int64_t backoff_us(int failures) {
@@ -73,9 +78,10 @@ void FlushQueue::remove_first() {
   if (empty()) thread_.reset();
 }
 
-FlushQueue::Entry* FlushQueue::find(const Uuid& dataset) {
+/// This flight, and not a later one of the same dataset.
+FlushQueue::Entry* FlushQueue::find(const Flight& flight) {
   const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
-    return entry.flight->dataset.uuid == dataset;
+    return entry.flight.get() == &flight;
   });
   return found == entries_.end() ? nullptr : &*found;
 }
@@ -135,7 +141,7 @@ std::int64_t FlushQueue::step() {
   const auto moved = flight->advance();
   const bool is_over = moved && flight->is_over();
   const std::scoped_lock lock(mutex_);
-  Entry* entry = find(flight->dataset.uuid);
+  Entry* entry = find(*flight);
   if (entry == nullptr) return 0;  // it was taken out meanwhile
   note(*entry, moved);
   if (is_over) entry->news.fate = Fate::over;
@@ -144,8 +150,9 @@ std::int64_t FlushQueue::step() {
 
 void FlushQueue::note(Entry& entry, const Result<bool>& moved) {
   if (!moved) {
-    entry.news = {fate_after(moved.error()), tl::unexpected(moved.error())};
-    entry.next_us = clock_.steady_us() + backoff_us(++entry.failures);
+    ++entry.failures;
+    entry.news = {fate_after(moved.error(), entry.failures), tl::unexpected(moved.error())};
+    entry.next_us = clock_.steady_us() + backoff_us(entry.failures);
     return;
   }
   entry.news = {};

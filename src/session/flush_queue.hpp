@@ -79,7 +79,7 @@ class FlushQueue {
 
   std::int64_t step();
   Entry* next_entry();
-  Entry* find(const Uuid& dataset);
+  Entry* find(const Flight& flight);
   void note(Entry& entry, const Result<bool>& moved);
 
   Background& background_;

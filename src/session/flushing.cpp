@@ -117,8 +117,9 @@ Status Flushing::wait_for_copies(Communicator& comm) {
   if (async_.is_idle()) return {};
   const Status over = async_.wait_for_all(comm);
   if (over) return {};
-  is_ready_ = false;
-  return async_.is_idle() ? Status{} : over;
+  if (!async_.is_idle()) return over;
+  begin_anew();
+  return {};
 }
 
 /// The prefix directory is looked at here, and not when a copy is to begin: it may hang by then.
@@ -132,12 +133,14 @@ Status Flushing::be_ready_for_copies(Communicator& comm) {
 
 /// Its files may not replace what was written since: the program waits while that is compared.
 bool Flushing::comes_late(const CachedDataset& dataset) const {
-  return dataset.info.uuid.time_us <= prefix_.owner().highest().time_us;
+  return dataset.info.uuid.time_us <= prefix_.owner().highest().time_us ||
+         async_.has_newer_than(dataset.info.uuid);
 }
 
 /// It is there when this returns, or on its way.
 Status Flushing::copy(Communicator& comm, CachedDataset& dataset) {
-  if (!run_.settings.flush_async || is_last_ || comes_late(dataset)) return flush(comm, dataset);
+  const bool waits = !run_.settings.flush_async || is_last_ || async_.is_off();
+  if (waits || comes_late(dataset)) return flush(comm, dataset);
   Status begun = begin_copy(comm, dataset);
   if (!begun) tell_not_copied(dataset, begun.error());
   return begun;
@@ -146,26 +149,33 @@ Status Flushing::copy(Communicator& comm, CachedDataset& dataset) {
 /// What could not be copied is tried again, and the program is told once.
 Status Flushing::take_news_of_copies(Communicator& comm) {
   if (async_.is_idle()) return {};
-  CachedDataset* first = cached_.find(async_.first().uuid);
+  DatasetInfo told = async_.first();
   const Status trouble = async_.take_news(comm);
   if (trouble) {
     trouble_ = {};
     return {};
   }
-  if (async_.is_idle()) {  // given up
-    is_ready_ = false;
-    is_wanted_ = is_wanted_ || run_.settings.flush_interval > 0;
-  }
-  if (first == nullptr || !is_news(trouble.error())) return {};
+  if (async_.is_idle())
+    begin_anew();
+  else
+    told = async_.first();
+  if (!is_news(trouble.error())) return {};
   Status not_copied =
-      fail(Code::not_copied, "{} is safe in the cache, but not yet in {}: {}", first->label(),
-           run_.settings.prefix, with_remedy(trouble.error(), run_.settings, Storage::prefix));
+      fail(Code::not_copied, "dataset {} ({}) is safe in the cache, but not yet in {}: {}",
+           told.number, told.name, run_.settings.prefix,
+           with_remedy(trouble.error(), run_.settings, Storage::prefix));
   run_.shared_log.warning(
       "{}. Cairn goes on trying while the program runs, and logs the same "
       "failure only once",
       not_copied.error().text);
   not_copied.error().is_reported = true;
   return not_copied;
+}
+
+/// What was given up is wanted still.
+void Flushing::begin_anew() {
+  is_ready_ = false;
+  is_wanted_ = is_wanted_ || run_.settings.flush_interval > 0;
 }
 
 Status Flushing::begin_copy(Communicator& comm, CachedDataset& dataset) {

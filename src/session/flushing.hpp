@@ -53,6 +53,7 @@ class Flushing {
   Status begin_copy(Communicator& comm, CachedDataset& dataset);
   Status be_ready_for_copies(Communicator& comm);
   Status take_news_of_copies(Communicator& comm);
+  void begin_anew();
   bool comes_late(const CachedDataset& dataset) const;
   void tell_not_copied(CachedDataset& dataset, Error& why);
   void remove_deleted(Communicator& comm);

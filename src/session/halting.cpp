@@ -143,11 +143,13 @@ void Halting::record_reason(const HaltRecord& record, std::string_view reason) {
 
 /// Subtracts as well what could not be subtracted before.
 void Halting::update(const std::function<void(HaltRecord&)>& change) {
+  HaltRecord changed;
   const Status done = file_.update([&](HaltRecord& record) {
     count_down(record, uncounted_);
     change(record);
-    if (watch_) watch_->note(record);
+    changed = record;
   });
+  if (done && watch_) watch_->note(changed);
   if (done)
     uncounted_ = 0;
   else if (done.error().code != Code::not_found)  // without a prefix directory there is no file

@@ -263,6 +263,59 @@ TEST(SessionAsync, TheEndOfTheRunDoesNotWaitForWhatFailsForEver) {
   EXPECT_EQ(cluster.restart(four_nodes()), 2) << "the caches have it";
 }
 
+/// What the ranks that were not in trouble have done meanwhile must not count for the next try.
+TEST(SessionAsync, WhatWasGivenUpBeginsFromNothing) {
+  AsyncCluster cluster;
+  cluster.clock = std::make_unique<HurriedClock>();
+  std::atomic<bool> is_full = true;
+  cluster.hook = [&](int rank, const FileOperation& operation) -> Status {
+    const bool fails = rank == 2 && is_full && stages(operation);
+    return fails ? fail(Code::no_space, "injected at {}", operation.path) : Status{};
+  };
+  cluster.run_async([&](JobRank& rank) {
+    for (const int dataset : {1, 2}) (void)rank.write(dataset, flag_output);
+    EXPECT_TRUE(rank.session->drop("none of that name")) << "waits until both are given up";
+    rank.comm.barrier();
+    EXPECT_EQ(cluster.listed(), Names{});
+    for (const auto& left : std::filesystem::recursive_directory_iterator(cluster.settings.prefix))
+      EXPECT_FALSE(left.path().filename().string().starts_with(".cairn.0")) << left.path();
+    rank.comm.barrier();
+    is_full = false;
+    rank.expect_written(3, flag_output);
+    expect_end(rank);
+  });
+  EXPECT_EQ(cluster.listed(), (Names{"ckpt.3", "ckpt.2", "ckpt.1"}));
+  for (const int dataset : {1, 2, 3}) cluster.expect_own_files(dataset);
+}
+
+TEST(SessionAsync, TwoThatAreUnderWayWhenTheDirectoryIsTakenOverArriveInTheEnd) {
+  AsyncCluster cluster;
+  Gate gate(false);
+  cluster.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
+    if (stages(operation)) gate.pass();
+    return {};
+  };
+  cluster.run_async([&](JobRank& rank) {
+    for (const int dataset : {1, 2}) rank.expect_written(dataset, flag_output);
+    gate.wait_for_first();
+    rank.comm.barrier();
+    if (rank.number() == 0) {
+      OwnerRecord command = **read_owner(*rank.files, {cluster.settings.prefix});
+      command.run = {command.run.time_us + 1, 7};
+      auto keeper = Keeper::take_over(*rank.files, rank.clock, {cluster.settings.prefix}, command,
+                                      Claim::forced);
+      ASSERT_TRUE(keeper) << keeper.error().text;
+      ASSERT_TRUE(keeper->resign());
+      gate.open();
+    }
+    rank.comm.barrier();
+    for (int dataset = 3; dataset < 6; ++dataset) (void)rank.write(dataset, flag_output);
+    expect_end(rank);
+  });
+  EXPECT_EQ(cluster.listed(), (Names{"ckpt.5", "ckpt.4", "ckpt.3", "ckpt.2", "ckpt.1"}));
+  for (const int dataset : {1, 2, 3, 4, 5}) cluster.expect_own_files(dataset);
+}
+
 TEST(SessionAsync, ADamagedBlockIsRepairedOnTheWay) {
   AsyncCluster cluster;
   Gate gate(false);

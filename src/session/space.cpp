@@ -10,6 +10,7 @@
 #include "base/count.hpp"
 #include "base/units.hpp"
 #include "comm/group.hpp"
+#include "session/async_flushing.hpp"
 #include "session/sharing.hpp"
 
 namespace cairn {
@@ -120,9 +121,9 @@ Status check_space(Communicator& comm, const std::vector<Store>& stores,
     // Settings and placement are the same everywhere, so all ranks fail here or none does.
     CAIRN_ASSIGN(std::vector<int> ranks, ranks_sharing(store, comm.rank(), placement, settings));
     const auto count = static_cast<std::uint64_t>(store.settings().count);
-    // One more stays until its copy has arrived.
+    // What is in flight stays until it has arrived.
     const std::uint64_t copies =
-        count + (settings.keep_old ? 1 : 0) + (settings.flush_async ? 1 : 0);
+        count + (settings.keep_old ? 1 : 0) + (settings.flush_async ? most_in_flight : 0);
     const std::uint64_t share = largest_share(comm, levels, place, data_bytes);
     const std::uint64_t present = present_bytes(datasets, place, copies);
     if (store.shared()) {
