@@ -20,7 +20,7 @@ class Alone final : public Communicator {
  private:
   /// Of one tag: the n-th receive gets the n-th message.
   struct Channel {
-    std::map<std::uint64_t, Blob> messages;  ///< that nobody has received yet, by number
+    std::map<std::uint64_t, Blob> messages;  ///< not received yet, by number
     std::uint64_t sent = 0;
     std::uint64_t awaited = 0;
   };

@@ -185,9 +185,9 @@ Result<bool> OwnerFlush::may_advance() {
 }
 
 Result<bool> OwnerFlush::has_manifests() const {
-  const std::uint32_t ranks = publication_.record().info.ranks;
-  const std::uint32_t count = (ranks + ranks_per_manifest - 1) / ranks_per_manifest;
-  for (std::uint32_t i = 0; i < count; ++i) {
+  DatasetRecord described = publication_.record();
+  described.ranks_per_manifest = ranks_per_manifest;
+  for (std::uint32_t i = 0; i < described.manifests(); ++i) {
     CAIRN_ASSIGN(const bool there,
                  is_there(site_, PrefixFolder::manifest(publication_.folder(), i)));
     if (!there) return false;

@@ -1,4 +1,4 @@
-// A flush that nobody waits for. What each process does of it needs no message and no call of the
+// A flush in the background. What each process does of it needs no message and no call of the
 // program: what the others have done is seen in the prefix directory.
 #pragma once
 

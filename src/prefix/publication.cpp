@@ -27,6 +27,15 @@ FlushTotals totals_of(Communicator& comm, std::span<const RankRecord> records) {
   return {static_cast<std::uint64_t>(sums[0]), static_cast<std::uint64_t>(sums[1])};
 }
 
+Status see_shared(const Site& site, const std::string& path) {
+  const auto seen = site.files.info(path);
+  if (seen) return {};
+  return fail(Code::io,
+              "the nodes do not share {}: this node does not see what rank 0 created there ({}); "
+              "set SCR_PREFIX to a directory that all nodes share",
+              site.folder.prefix, seen.error().text);
+}
+
 Status Staging::describe(Communicator& comm, const std::string& /*folder*/, Status seen) {
   return agree(comm, std::move(seen));
 }
@@ -111,7 +120,7 @@ Status Publication::begin(Communicator& comm) {
 
 /// What is about to be staged is known first, so that whoever finds it can remove it.
 Status Publication::plan(Communicator& comm) {
-  CAIRN_TRY(staging_.describe(comm, folder_, see_folder()));
+  CAIRN_TRY(staging_.describe(comm, folder_, see_shared(site_, folder_)));
   const FlushTotals totals = staging_.totals(comm);
   record_.files = totals.files;
   record_.bytes = totals.bytes;
@@ -120,15 +129,6 @@ Status Publication::plan(Communicator& comm) {
   if (site_.keeper != nullptr) planned_ = site_.keeper->epoch_folder().plan(record_);
   if (comm.size() == 1) CAIRN_TRY(std::exchange(planned_, {}));  // nobody else is to hear of it
   return reach(State::planned, {});
-}
-
-Status Publication::see_folder() const {
-  const auto seen = site_.files.info(folder_);
-  if (seen) return {};
-  return fail(Code::io,
-              "the nodes do not share {}: this node does not see what rank 0 created there ({}); "
-              "set SCR_PREFIX to a directory that all nodes share",
-              site_.folder.prefix, seen.error().text);
 }
 
 Status Publication::stage(Communicator& comm) {

@@ -19,6 +19,9 @@ struct FlushTotals {
 /// Collective. Each part is in the records of one process.
 FlushTotals totals_of(Communicator& comm, std::span<const RankRecord> records);
 
+/// Local. The error of a node that does not see `path`, which rank 0 has just made.
+Status see_shared(const Site& site, const std::string& path);
+
 /// What the processes that publish a dataset have of it, and how its files get where they are to
 /// be.
 class Staging {
@@ -116,7 +119,6 @@ class Publication {
   Status stage(Communicator& comm);
   Status make_visible(Communicator& comm);
   Status settle(Communicator& comm);
-  Status see_folder() const;
   Status reach(State state, Status done);
 
   const Site& site_;

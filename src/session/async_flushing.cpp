@@ -32,13 +32,7 @@ bool is_only_checkpoint(const DatasetInfo& dataset) {
 
 Status AsyncFlushing::see_epoch(Communicator& comm) {
   const Site& site = prefix_.owner().site();
-  const auto seen = run_.files.info(site.folder.epoch(site.epoch));
-  return agree(comm, seen ? Status{}
-                          : Status(fail(Code::io,
-                                        "the nodes do not share {}: this node does not see what "
-                                        "rank 0 created there ({}); set SCR_PREFIX to a directory "
-                                        "that all nodes share",
-                                        run_.settings.prefix, seen.error().text)));
+  return agree(comm, see_shared(site, site.folder.epoch(site.epoch)));
 }
 
 // --- beginning ---

@@ -41,8 +41,6 @@ class FlushQueue {
   FlushQueue(Background& background, Clock& clock) : background_(background), clock_(clock) {}
   FlushQueue(const FlushQueue&) = delete;
   FlushQueue& operator=(const FlushQueue&) = delete;
-  /// Waits for the step that is being taken.
-  ~FlushQueue() { thread_.reset(); }
 
   bool empty() const { return size() == 0; }
   std::size_t size() const;
@@ -87,7 +85,7 @@ class FlushQueue {
   mutable std::mutex mutex_;
   std::deque<Entry> entries_;  ///< guarded by mutex_; flights are their thread's
   std::atomic<std::uint64_t> steps_ = 0;
-  std::unique_ptr<Repeated> thread_;
+  std::unique_ptr<Repeated> thread_;  ///< the last member: it ends before the others go
 };
 
 }  // namespace cairn
