@@ -242,6 +242,42 @@ TEST_F(AsyncFlush, SoManyRanksCopyAtATimeAsTheyMay) {
   EXPECT_EQ(fetch_again(1), "");
 }
 
+/// Once all parts are done, another process publishes just before call number `step` of one rank.
+TEST_F(AsyncFlush, PublicationByAnotherProcessAtAnyMomentIsNoError) {
+  const fs::path published = folder().dataset(info_of(1));
+  constexpr int most_calls = 24;
+  int publications = 0;
+  for (int watched = 0; watched < ranks; ++watched) {
+    for (int step = 0; step < most_calls; ++step) {
+      begin_anew();
+      const fs::path pending = folder().pending(1, info_of(1));
+      int calls = 0;  // of the watched rank
+      std::atomic<bool> has_come = false;
+      run(
+          [&](RankRun& rank) {
+            Flight flight = prepare(rank, 1);
+            EXPECT_EQ(fly(flight), 0) << watched << " step " << step;
+          },
+          [&](int rank, const FileOperation& operation) -> Status {
+            if (rank != watched) {  // does not publish before the moment of this test
+              while (operation.name == "rename" && operation.path == pending && !has_come &&
+                     fs::exists(pending))
+                std::this_thread::yield();
+            } else if (operation.path.starts_with(prefix()) && fs::exists(pending / "done/2.0") &&
+                       calls++ == step) {
+              fs::remove(folder().listing());
+              fs::rename(pending, published);
+              ++publications;
+              has_come = true;
+            }
+            return {};
+          });
+      ASSERT_EQ(fetch_again(1), "") << watched << " step " << step;
+    }
+  }
+  EXPECT_GT(publications, most_calls / 2);  // the watched rank is sometimes the first itself
+}
+
 /// Only rank 1 does its part; whatever it has reached, it goes no further.
 TEST_F(AsyncFlush, ALaterOwnerEndsIt) {
   for (const State reached : {State::none, State::described, State::planned, State::staged}) {

@@ -70,10 +70,13 @@ Status EpochFolder::publish(const DatasetInfo& dataset, bool replaces, Seen seen
   if (is_there) return files_.sync_folder(folder_.datasets());
   if (replaces)
     CAIRN_TRY(under_epoch(files_.rename(published, folder_.in_transit(epoch_, dataset))));
-  if (Status moved = under_epoch(files_.rename(folder_.pending(epoch_, dataset), published));
-      !moved) {
+  const Status moved = files_.rename(folder_.pending(epoch_, dataset), published);
+  // Another process may have published it since the look above.
+  is_there = !moved && is_published(dataset);
+  if (is_there) return files_.sync_folder(folder_.datasets());
+  if (!moved) {
     (void)take_back(dataset, replaces);  // else it is found in transit
-    return moved;
+    return under_epoch(moved);
   }
   // Taken back, so that what the caller does after an error harms nothing that counts. If that
   // cannot be done it is there, for all who look.
