@@ -58,6 +58,7 @@ class Plan:
     run_name: str = ""  # by which the resource manager knows the runs, where that is how it finds them
     end_time: Callable[[], Optional[float]] = lambda: None  # of the allocation, in seconds since 1970; None: not known
     ranks: Optional[int] = None  # that the launcher is asked for; None: not known
+    before_relaunch: Callable[[Sequence[str]], None] = lambda nodes: None  # with the nodes that are left
 
 
 class Machine:
@@ -241,6 +242,8 @@ class Job:
         return self._used
 
     def _one_run(self, action: Action) -> Event:
+        if self.account.runs:
+            self._plan.before_relaunch([node for node in self.account.nodes if node not in self.account.unfit])
         nodes = self._place(action.nodes)
         self._left_out = set(self.account.unfit)
         self._reason_before = self._halt_file.reason()

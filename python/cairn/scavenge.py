@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import math
-import shlex
-import sys
 import time
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence
 
 from cairn.account import count_text, size_text, time_text
+from cairn.drain import Drain, Drained
 from cairn.event_log import Events
 from cairn.folding import folded, lines_of, who_text
-from cairn.long_work import TEMPORARY, LongWork
+from cairn.long_work import TEMPORARY
 from cairn.native import Native
-from cairn.progress_bar import ProgressLine, bar_of
+from cairn.node_work import HERE, NodeWork, first_json, last_line
+from cairn.progress_bar import bar_of
 from cairn.resources.local import Here
 from cairn.roles import Answer, RemoteExecution
 
@@ -24,7 +23,6 @@ LIST_PATIENCE_S = 60.0  # or less, where less is left: most of that is for the c
 LIST_SHARE = 4
 MARGIN_S = 5.0  # of the time left: what it takes to come to an end
 SHARED_TRIES = 3  # nodes that copy all of a shared store where files cannot be read: each takes as much room
-HERE = "this node"  # where the rebuild runs
 
 
 @dataclass
@@ -103,20 +101,6 @@ def next_to_save(datasets: Sequence[Dataset], ended: Mapping[str, Verdict], chec
     return None
 
 
-def first_json(text: str) -> Optional[Dict[str, Any]]:
-    """The first JSON object in output that may hold warnings too; none if it has only errors."""
-    decoder, at = json.JSONDecoder(), 0
-    for line in text.splitlines(keepends=True):
-        if line.startswith("{"):
-            try:
-                found: Dict[str, Any] = decoder.raw_decode(text, at)[0]
-                return found if set(found) != {"errors"} else None
-            except ValueError:
-                pass
-        at += len(line)
-    return None
-
-
 @dataclass
 class Saved:
     """One dataset, and what became of it."""
@@ -152,6 +136,7 @@ class Result:
     silent: Dict[str, str] = field(default_factory=dict)  # nodes that could not list their caches, each with the reason
     nodes: List[str] = field(default_factory=list)  # all
     saved: List[Saved] = field(default_factory=list)
+    drained: List[Drained] = field(default_factory=list)  # datasets that the job had begun to copy
     waits: str = ""  # why no further dataset was tried
     partly: Dict[str, str] = field(default_factory=dict)  # nodes that could not read all that they hold
     left: Dict[str, str] = field(default_factory=dict)  # nodes with caches that were left aside, each with the reason
@@ -187,7 +172,8 @@ class Result:
 
     def text(self) -> str:
         """One line; empty where there was nothing to be saved, and all nodes have told."""
-        parts = [f"{one.dataset.name} {one.verdict.value}" for one in self.saved]
+        parts = [f"{one.name or one.number} copied" for one in self.drained if one.is_published()]
+        parts += [f"{one.dataset.name} {one.verdict.value}" for one in self.saved]
         if self.waits:
             parts.append(f"{'the rest ' if parts else ''}later: {self.waits}")
         if len(self.silent) == len(self.nodes):
@@ -205,7 +191,7 @@ class Result:
         """For programs."""
         verdict = self.verdict()
         return {"verdict": verdict.value if verdict else "nothing to save", "nodes": self.nodes, "silent": self.silent,
-                "partly": self.partly, "left": self.left, "waits": self.waits, "datasets": [one.as_json() for one in self.saved]}
+                "partly": self.partly, "left": self.left, "waits": self.waits, "drained": [one.as_json() for one in self.drained], "datasets": [one.as_json() for one in self.saved]}
 
 
 @dataclass(frozen=True)
@@ -227,7 +213,8 @@ class Scavenge:
                  why_stop: Callable[[], str] = lambda: "", tick: Callable[[], None] = lambda: None,
                  events: Events = Events()) -> None:
         self._wish, self._native, self._remote, self._say, self._events = wish, native, remote, say, events
-        self._asked_to_stop, self._tick = why_stop, tick
+        self._asked_to_stop = why_stop
+        self._work = NodeWork(native, wish.settings, self._why_stop, tick)
 
     def run(self, nodes: Sequence[str], down: Mapping[str, str]) -> Result:
         """All that has to be done; of the nodes those that are `down` are not asked. Errors are in the result."""
@@ -244,6 +231,11 @@ class Scavenge:
         return result
 
     def _save_all(self, nodes: Sequence[str], result: Result) -> None:
+        """First what the job had begun to copy: that goes to its place at once, and what cannot be finished in this way is
+        saved with the rest."""
+        drain = Drain(self._work, self._native, self._remote, self._say, self._wish.run_ended)
+        result.drained = drain.run(nodes)
+        drain.give_names(result.drained)
         lists = self._lists(nodes, result)
         datasets = merged(lists)
         result.listed = len(datasets)
@@ -284,7 +276,7 @@ class Scavenge:
 
     def _lists(self, nodes: Sequence[str], result: Result) -> Dict[str, List[Dict[str, Any]]]:
         """Of the nodes that answer. One that holds much takes longer for it than an idle spare."""
-        command = self._command("scavenge-node", "--list", "--json")
+        command = self._work.command("scavenge-node", "--list", "--json")
         patience_s = min(LIST_PATIENCE_S, self._left_s() / LIST_SHARE)
         lists = {}
         for node, answer in self._remote.run({node: command for node in nodes}, patience_s, alike=False).items():
@@ -301,7 +293,7 @@ class Scavenge:
         return lists
 
     def _save(self, one: Dataset) -> Saved:
-        command = self._command("scavenge-node", "--dataset", one.uuid, "--json", "--progress")
+        command = self._work.command("scavenge-node", "--dataset", one.uuid, "--json", "--progress")
         answers = self._copy(one, command)
         failed = {node: last_line(answer) for node, answer in answers.items() if not has_copied(answer)}
         for why, names in folded(failed).items():
@@ -323,11 +315,11 @@ class Scavenge:
         def bar(seconds: float, done: Mapping[str, int]) -> str:
             return bar_of(one.text(), sum(done.values()), one.bytes, seconds)
         if not one.shared:
-            return self._work(self._remote, {node: command for node in one.nodes}, bar)
+            return self._work.run(self._remote, {node: command for node in one.nodes}, bar)
         partly: Dict[str, Answer] = {}
         answers: Dict[str, Answer] = {}
         for node in one.nodes:
-            answers = self._work(self._remote, {node: command}, bar)
+            answers = self._work.run(self._remote, {node: command}, bar)
             if answers[node].code == TEMPORARY:
                 break
             copied, unread = has_copied(answers[node]), unreadable(answers[node], one)
@@ -344,8 +336,8 @@ class Scavenge:
     def _rebuild(self, one: Dataset, run_ended: bool, failed: bool) -> "tuple[str, str]":
         """Outcome and reason, also where some nodes have failed: redundancy may do without their parts."""
         ended = ["--run-ended"] if run_ended else []
-        command = self._command("rebuild", "--dataset", one.uuid, "--json", *ended)
-        answer = self._work(Here(self._native.environment), {HERE: command}, lambda seconds, _: (
+        command = self._work.command("rebuild", "--dataset", one.uuid, "--json", *ended)
+        answer = self._work.run(Here(self._native.environment), {HERE: command}, lambda seconds, _: (
             f"{one.text()}: rebuilding and publishing, {time_text(seconds)}"))[HERE]
         told = (first_json(answer.text) or {}).get("datasets", [])
         found = next((line for line in told if line["uuid"] == one.uuid), None)
@@ -354,20 +346,6 @@ class Scavenge:
         if found is None:
             return ("later" if answer.code == TEMPORARY else "failed"), last_line(answer)
         return str(found["outcome"]), str(found.get("reason") or "")
-
-    def _work(self, remote: RemoteExecution, commands: Mapping[str, str],
-              text: Callable[[float, Mapping[str, int]], str]) -> Dict[str, Answer]:
-        """`text`: what a terminal shows after so many seconds, in which the nodes have done so much."""
-        def tick() -> None:
-            self._tick()
-            line.tick()
-        work = LongWork(remote, self._why_stop, tick)
-        with ProgressLine(sys.stderr, lambda seconds: text(seconds, work.done)) as line:
-            return work.run(commands)
-
-    def _command(self, name: str, *arguments: str) -> str:
-        settings = [f"{key}={value}" for key, value in sorted(self._wish.settings.items())]
-        return shlex.join(["env", *settings, str(self._native.path), name, "--prefix", self._native.prefix, *arguments])
 
 
 def has_copied(answer: Answer) -> bool:
@@ -379,8 +357,3 @@ def unreadable(answer: Answer, one: Dataset) -> str:
     """What of this dataset the node could not read: the names of files and folders tell whose they are."""
     told = (first_json(answer.text) or {}).get("unreadable", [])
     return next((str(line) for line in told if one.uuid in line), "")
-
-
-def last_line(answer: Answer) -> str:
-    """Of the output of a command: an error comes after the warnings."""
-    return (answer.text.strip().splitlines() or [f"exit {answer.code}"])[-1]

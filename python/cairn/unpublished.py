@@ -12,10 +12,11 @@ from typing import Any, Callable, Dict, List, Optional
 from cairn.account import time_text
 from cairn.long_work import TEMPORARY, LongWork
 from cairn.native import Native
+from cairn.node_work import HERE, first_json, last_line
 from cairn.progress_bar import ProgressLine
 from cairn.resources.local import Here
 from cairn.roles import Answer
-from cairn.scavenge import HERE, MARGIN_S, first_json, last_line
+from cairn.scavenge import MARGIN_S
 from cairn.state_file import is_over
 
 

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <thread>
 
-#include "prefix/prefix_harness.hpp"
+#include "prefix/flush_in_flight.hpp"
 
 namespace cairn {
 namespace {
@@ -17,66 +17,8 @@ namespace fs = std::filesystem;
 using namespace prefix_harness;
 using State = PartFlush::State;
 
-class AsyncFlush : public Prefix {
+class AsyncFlush : public FlushInFlight {
  protected:
-  /// What one rank has of a dataset that is to be flushed.
-  struct Flight {
-    std::unique_ptr<PartFlush> part;
-    std::unique_ptr<OwnerFlush> owner;
-
-    bool is_over() const {
-      return part->state() == State::settled && (!owner || owner->is_settled());
-    }
-    Result<bool> advance() {
-      bool moved = false;
-      if (owner) {
-        CAIRN_ASSIGN(moved, owner->advance());
-      }
-      CAIRN_ASSIGN(const bool own, part->advance());
-      return moved || own;
-    }
-  };
-
-  /// Collective. `books`: what the owner does before and after.
-  Flight prepare(RankRun& rank, int dataset, OwnerFlush::Books books = no_books()) const {
-    const RankRecord record = write_part(rank, dataset);
-    const Deal deal(ranks, ranks);
-    std::vector<PartFlush::WrittenManifest> manifests;
-    EXPECT_TRUE(gather_manifests(rank.comm, deal, dealt_records(rank.comm, deal, {&record, 1}),
-                                 [&](std::uint32_t number, Blob content) {
-                                   manifests.push_back({number, std::move(content)});
-                                 }));
-    const FlushTotals totals = totals_of(rank.comm, {&record, 1});
-    Flight flight;
-    flight.part = std::make_unique<PartFlush>(
-        rank.site, record,
-        CachedPart{record.dataset.uuid, record.rank, cached(dataset, record.rank)}, manifests);
-    if (rank.keeper)
-      flight.owner = std::make_unique<OwnerFlush>(
-          rank.site, cairn::record_of(record.dataset, "job"), totals, std::move(books));
-    return flight;
-  }
-
-  static OwnerFlush::Books no_books() {
-    return {[](Communicator&) { return Status{}; }, [](Communicator&, const FlushAccount&) {}};
-  }
-
-  /// Until it is over, or `ends` says so; errors are tried again, and counted.
-  int fly(
-      Flight& flight, const std::function<bool()>& ends = [] { return false; }) const {
-    int errors = 0;
-    while (!flight.is_over() && !ends()) {
-      const auto moved = flight.advance();
-      if (!moved) ++errors;
-      if (errors > 100) {
-        ADD_FAILURE() << moved.error().text;
-        break;
-      }
-      if (!moved || !*moved) std::this_thread::sleep_for(std::chrono::microseconds(50));
-    }
-    return errors;
-  }
-
   void fly_well(int dataset) {
     run_well([&](RankRun& rank) {
       Flight flight = prepare(rank, dataset);
@@ -119,11 +61,6 @@ class AsyncFlush : public Prefix {
 
   static constexpr std::int64_t earlier_ns = 1'000'000'000;
   static constexpr std::int64_t later_ns = 2'000'000'000;
-  std::atomic<bool> is_stuck_ = false;  ///< of one rank: the others need not wait
-
-  bool is_published(int dataset) const {
-    return fs::exists(PrefixFolder::record(folder().dataset(info_of(dataset))));
-  }
 };
 
 TEST_F(AsyncFlush, ArrivesWithoutAMessage) {

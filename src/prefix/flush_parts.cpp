@@ -62,16 +62,11 @@ Result<bool> do_cached_parts(Communicator& comm, const Site& site, const Dataset
   return do_parts(comm, site, plan, share_out(comm, plan.info, cached));
 }
 
-Result<Publication::State> publish_alone(const Site& site, const DatasetRecord& plan,
-                                         const std::vector<CachedPart>& parts) {
-  bool whole = false;
-  Status done;
-  for (const CachedPart& part : parts) {
-    if (!done) break;
-    const auto last = carry_on(site, plan, part);
-    whole = whole || (last && *last);
-    if (!last) done = tl::unexpected(last.error());
-  }
+namespace {
+
+/// Whether all parts are done (`whole`), or why that is unknown.
+Result<Publication::State> publish_whole(const Site& site, const DatasetRecord& plan,
+                                         const Result<bool>& whole) {
   // Where its folder is gone another process has published it meanwhile, or a later owner has the
   // plan. Where nobody can say whether it is, the parts decide.
   const EpochFolder epoch(site.files, site.folder, site.epoch);
@@ -82,10 +77,40 @@ Result<Publication::State> publish_alone(const Site& site, const DatasetRecord& 
     CAIRN_TRY(site.files.sync_folder(site.folder.datasets()));  // whoever did it may not have
     return Publication::State::published;
   }
-  CAIRN_TRY(done);
-  if (!whole || site.files.info(site.folder.dataset(plan.info))) return Publication::State::planned;
+  CAIRN_TRY(whole);
+  if (!*whole || site.files.info(site.folder.dataset(plan.info))) return Publication::State::planned;
   CAIRN_TRY(epoch.publish_once(plan.info));
   return Publication::State::published;
+}
+
+Result<bool> carry_all_on(const Site& site, const DatasetRecord& plan,
+                          const std::vector<CachedPart>& parts) {
+  bool whole = false;
+  for (const CachedPart& part : parts) {
+    CAIRN_ASSIGN(const bool last, carry_on(site, plan, part));
+    whole = whole || last;
+  }
+  return whole;
+}
+
+Result<bool> look_after_all(const Site& site, const DatasetRecord& plan) {
+  bool whole = false;
+  for (std::uint32_t number = 0; number < plan.manifests(); ++number) {
+    CAIRN_ASSIGN(const bool last, look_after(site, plan, number));
+    whole = whole || last;
+  }
+  return whole;
+}
+
+}  // namespace
+
+Result<Publication::State> publish_alone(const Site& site, const DatasetRecord& plan,
+                                         const std::vector<CachedPart>& parts) {
+  return publish_whole(site, plan, carry_all_on(site, plan, parts));
+}
+
+Result<Publication::State> publish_if_done(const Site& site, const DatasetRecord& plan) {
+  return publish_whole(site, plan, look_after_all(site, plan));
 }
 
 namespace {

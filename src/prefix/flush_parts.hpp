@@ -24,6 +24,10 @@ Result<bool> do_cached_parts(Communicator& comm, const Site& site, const Dataset
 Result<Publication::State> publish_alone(const Site& site, const DatasetRecord& plan,
                                          const std::vector<CachedPart>& parts);
 
+/// Local. As publish_alone() without parts, where the processes that did them may be dead: looks at
+/// every part of the plan, and publishes the dataset if all are done.
+Result<Publication::State> publish_if_done(const Site& site, const DatasetRecord& plan);
+
 /// Reads the record that is kept with a part. More than once: nobody holds those of all parts.
 using ReadRecord = std::function<Result<RankRecord>(const CachedPart&)>;
 

@@ -92,7 +92,7 @@ Result<std::vector<UnfinishedFlush>> read_unfinished(Communicator& comm, Files& 
     const auto late =
         would_replace(comm, files, folder, pending, *plan, newer_than(listing, plan->info.uuid));
     if (!late || *late) continue;
-    UnfinishedFlush flush{*plan, {}};
+    UnfinishedFlush flush{*plan, {}, pending, epoch};
     CAIRN_ASSIGN(const auto marks, names_in(files, PrefixFolder::markers(pending)));
     for (const std::uint64_t rank : numbers_after("0.", marks))
       flush.done.insert(static_cast<int>(rank));

@@ -14,7 +14,9 @@ namespace cairn {
 /// A flush that was planned and not published yet: one that died, or one that is under way.
 struct UnfinishedFlush {
   DatasetRecord plan;
-  std::set<int> done;  ///< ranks whose part is durable there
+  std::set<int> done;       ///< ranks whose part is durable there
+  std::string folder = {};  ///< of the plan
+  std::uint64_t epoch = 0;  ///< of its owner
 
   /// Whether these ranks have all that is left to be done.
   bool is_done_but_for(const std::set<int>& ranks) const;

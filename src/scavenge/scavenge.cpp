@@ -133,6 +133,11 @@ class Scavenging {
 
 }  // namespace
 
+bool is_saved_before(const DatasetInfo& a, const DatasetInfo& b) {
+  if (a.is_output() != b.is_output()) return a.is_output();
+  return a.is_output() ? a.uuid < b.uuid : a.uuid > b.uuid;
+}
+
 const HeldRecord* record_of(const Remains& remains) {
   const HeldRecord* best = nullptr;
   for (const HeldPart& part : remains.parts)

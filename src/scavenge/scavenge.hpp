@@ -36,6 +36,10 @@ Result<std::vector<Holding>> find_holdings(Files& files, const std::vector<std::
                                            const PrefixFolder& folder,
                                            std::vector<std::string>& unreadable, const Log& log);
 
+/// The order in which data are saved: outputs as they were made, because no run makes them again;
+/// then checkpoints, the newest first.
+bool is_saved_before(const DatasetInfo& a, const DatasetInfo& b);
+
 /// Local. A record that tells what the dataset is, a committed one if there is any; null where none
 /// can be read.
 const HeldRecord* record_of(const Remains& remains);

@@ -12,6 +12,7 @@
 #include "tools/arguments.hpp"
 #include "tools/commands_json.hpp"
 #include "tools/config_command.hpp"
+#include "tools/drain_command.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/explain_arguments.hpp"
 #include "tools/halt_command.hpp"
@@ -178,6 +179,23 @@ void add_scavenge_node(CLI::App& app, int& exit_code) {
   when_called(*sub, exit_code, [command](const Started& here) {
     return run_scavenge_command(*command, *here.files, *here.clock, here.process, std::cout,
                                 here.log);
+  });
+}
+
+void add_drain_node(CLI::App& app, int& exit_code) {
+  auto* sub = app.add_subcommand("drain-node", summary_of("drain-node"));
+  auto command = std::make_shared<DrainCommand>();
+  sub->add_flag("--list", command->list, "Copy nothing, list the datasets whose copies are unfinished");
+  add_prefix(*sub, command->source);
+  add_json(*sub, command->json);
+  sub->add_flag("--progress", command->progress,
+                "Print regularly how many bytes are copied, each time as a line \". BYTES\"");
+  sub->footer(
+      "Exit codes: 0 done, 1 failed, 2 wrong usage, 75 a job uses the caches or the prefix "
+      "directory, or SCR_END_TIME has come: try again; copied data are kept.");
+  command->bar = ::isatty(STDERR_FILENO) == 1;
+  when_called(*sub, exit_code, [command](const Started& here) {
+    return run_drain_command(*command, *here.files, *here.clock, here.process, std::cout, here.log);
   });
 }
 
@@ -379,6 +397,7 @@ void add_commands(CLI::App& app, int& exit_code) {
   add_simulate(app, exit_code);
   add_rebuild(app, exit_code);
   add_scavenge_node(app, exit_code);
+  add_drain_node(app, exit_code);
   add_log_events(app, exit_code);
   add_job_command(app, exit_code);
   for (const char* name : {"halt", "scr-halt"}) add_halt(app, name, exit_code);

@@ -39,12 +39,6 @@ Json described(const Holding& holding, bool shared) {
   return json;
 }
 
-/// Outputs in their order, as nobody makes them again; then what a restart wants most.
-bool comes_first(const Holding& a, const Holding& b) {
-  if (a.info.is_output() != b.info.is_output()) return a.info.is_output();
-  return a.info.is_output() ? a.info.uuid < b.info.uuid : a.info.uuid > b.info.uuid;
-}
-
 class ScavengeNode {
  public:
   ScavengeNode(const ScavengeCommand& command, Files& files, Clock& clock, const FoundJob& job,
@@ -195,7 +189,9 @@ class ScavengeNode {
       add_facts(report, holdings, {}, unreadable);
       return {};
     }
-    std::stable_sort(holdings.begin(), holdings.end(), comes_first);
+    std::stable_sort(holdings.begin(), holdings.end(), [](const Holding& a, const Holding& b) {
+      return is_saved_before(a.info, b.info);
+    });
     ProgressBar bar(std::cerr, clock_, "scavenging " + settings_.node_name, command_.bar);
     ProgressLines lines(out_, clock_, command_.progress);
     const auto background = make_background_thread();

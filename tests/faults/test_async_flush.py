@@ -5,11 +5,13 @@ published is whole, what is committed is not lost, and nothing is left over.
 """
 
 import random
-from typing import Dict
+from pathlib import Path
+from typing import Dict, List
 
 import pytest
 
-from checkpointing import FULL, NEWEST, NODES, Job, Kept
+from checkpointing import FULL, NEWEST, NODES, Job
+from commands import Commands
 
 EVERY_DAY = range(12)
 ASYNC = {"SCR_FLUSH": "1", "SCR_FETCH": "1", "SCR_FLUSH_ASYNC": "1"}
@@ -59,4 +61,31 @@ def test_killed_at_any_time(job: Job, seed: int) -> None:
         job.lose(*NODES)
     restarted = job.launch(FULL, ASYNC).restarted_from()
     assert restarted >= max(safe[:1] if lost else safe[:1] + committed[:1]), (seed, outcome.death, safe, committed)
+    expect_nothing_left_over(job)
+
+
+def planned(job: Job) -> List[int]:
+    """The steps that a dead run had planned to copy, and nobody has published."""
+    plans = job.cluster.prefix.glob(".cairn/epoch.*/dataset.*/dataset")
+    return sorted(int(plan.parent.name.split(".")[1]) for plan in plans)
+
+
+def test_a_drain_finishes_what_the_dead_program_had_planned(job: Job, build: Path, seed: int) -> None:
+    """All ranks die; then the drains of some nodes are killed and started again. All nodes are lost at the end."""
+    chance = random.Random(seed)
+    step = NEWEST + chance.randint(1, CHECKPOINTS - 1)
+    job.launch(FULL, ASYNC, checkpoints=CHECKPOINTS, kill_at="complete", kill_step=step,
+               kill_striker=chance.randrange(len(FULL)), kill_ranks="all", kill_after_us=chance.randrange(LONGEST_US))
+    safe = [one for one in range(NEWEST, NEWEST + CHECKPOINTS + 1) if is_published(job, one)]
+    had_planned = planned(job)
+    commands = Commands(build, job)
+    for node in chance.sample(NODES, len(NODES)):
+        while chance.random() < 0.5:
+            commands.killed(node, chance.uniform(0, 0.05), "drain-node")
+    for node in chance.sample(NODES, len(NODES)):
+        commands.run(node, "drain-node")
+    assert planned(job) == [], (seed, had_planned)
+    assert all(is_published(job, one) for one in had_planned), (seed, had_planned)
+    job.lose(*NODES)
+    assert job.launch(FULL, ASYNC).restarted_from() == max([*safe, *had_planned], default=-1)
     expect_nothing_left_over(job)

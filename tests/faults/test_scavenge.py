@@ -2,67 +2,20 @@
 as processes that may be killed at any moment; a new job then restarts from it with empty caches."""
 
 import fcntl
-import json
 import os
 import random
-import subprocess
-import time
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import List
 
 import pytest
 
 from checkpointing import FULL, NEWEST, NODES, Job
+from commands import Commands
 from damage import flip_byte
 
 FETCH = {"SCR_FETCH": "1"}
 KILLS = 12
 REPAIRED = 3  # of cairn verify --repair: it has found damage
-
-
-class Commands:
-    """The native commands, on a node of a job or beside it."""
-
-    def __init__(self, build: Path, job: Job) -> None:
-        self.cairn = str(build / "src" / "tools" / "cairn")
-        self.job = job
-
-    def start(self, node: str, *words: str) -> "subprocess.Popen[str]":
-        environment = self.job.cluster.environment({"SCR_NODE_NAME": node, "CAIRN_LOG_JSON": "1"})
-        return subprocess.Popen([self.cairn, *words], env=environment, text=True,
-                                cwd=self.job.cluster.prefix, stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE)
-
-    def run(self, node: str, *words: str, code: int = 0, or_code: int = 0) -> Dict[str, object]:
-        with self.start(node, *words, "--json") as process:
-            output, errors = process.communicate(timeout=60)
-        assert process.returncode in (code, or_code or code), (words, output, errors)
-        return json.loads(output) if output else {}
-
-    def killed(self, node: str, after_s: float, *words: str) -> bool:
-        """False if it had ended before that."""
-        with self.start(node, *words) as process:
-            time.sleep(after_s)
-            ended = process.poll() is not None
-            process.kill()
-            process.communicate(timeout=60)
-        return not ended
-
-    def scavenge(self, nodes: List[str]) -> None:
-        for node in nodes:
-            self.run(node, "scavenge-node")
-
-    def outcomes(self, code: int = 0) -> Dict[str, str]:
-        """By the dataset's number."""
-        told = self.run("n0", "rebuild", code=code)
-        return {str(each["number"]): each["outcome"] for each in told["datasets"]}  # type: ignore
-
-
-    def logged(self) -> List[Dict[str, Any]]:
-        """What these have told for programs, beside what the job has."""
-        log = self.job.cluster.prefix / ".cairn" / "log.json"
-        lines = [json.loads(line) for line in log.read_text().splitlines()]
-        return [line for line in lines if (line.get("event") or line["transfer"]).startswith(("SCAVENGE", "PUBLISH"))]
 
 
 @pytest.fixture

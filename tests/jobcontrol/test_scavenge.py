@@ -19,7 +19,8 @@ from cairn.progress_bar import ProgressLine, bar_of
 from cairn.resources.local import SimulatedNodes
 from cairn.resources.slurm import Slurm
 from cairn.roles import Answer
-from cairn.scavenge import Dataset, Result, Saved, Scavenge, Verdict, Wish, first_json, merged, next_to_save
+from cairn.node_work import first_json
+from cairn.scavenge import Dataset, Result, Saved, Scavenge, Verdict, Wish, merged, next_to_save
 from jobs import Job, environment_of, said_on_terminal
 from stand_ins import put_on_path, scavenging_cairn
 from test_resources import SLURM

@@ -11,7 +11,7 @@ import signal
 import sys
 import time
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NoReturn, Optional, Sequence, Tuple
 
@@ -19,6 +19,7 @@ from cairn.account import Account, count_text, lines_of, never_due, no_calls, su
 from cairn.command_line import FAILURE, USAGE, Parser, report
 from cairn.commands.for_scripts import EndTime
 from cairn.commands.scavenge import down_of, settings_on_nodes
+from cairn.drain import Drain
 from cairn.event_log import EventLog, Events
 from cairn.heartbeats import PERIOD_S, SHORTEST_SILENCE_S, SILENCE_S
 from cairn.hosts import expand
@@ -27,6 +28,7 @@ from cairn.launchers import launcher_of
 from cairn.loop import Command, Job, Plan, Stop, Strike
 from cairn.native import OF_THIS_NODE, Native, Trouble, WrongUsage
 from cairn.node_tests import tests_of
+from cairn.node_work import NodeWork
 from cairn.output_file import write
 from cairn.policy import Kind, Policy
 from cairn.program_mpi import Mismatch, libraries_of, mismatch
@@ -367,6 +369,19 @@ def scavenge_at_end(work: Job, native: Native, manager: ResourceManager, plan: P
     return result.text() if result.verdict() in (None, Verdict.SAVED) else unsaved(manager, result.text())
 
 
+def drain_with(native: Native, manager: ResourceManager, job: str, plan: Plan, stop: Stop,
+               tick: Callable[[], None]) -> Callable[[Sequence[str]], None]:
+    """Finishes the copies that the last run had begun, also with nodes that the next run does not use. That run gives the
+    files their names, and copies what could not be copied here."""
+    def drain(nodes: Sequence[str]) -> None:
+        try:
+            settings = {**LOGGED, **settings_on_nodes(native, manager, job, plan.end_time())}
+            Drain(NodeWork(native, settings, lambda: stop.now, tick), native, manager.remote(), say).run(nodes)
+        except Exception as error:  # pylint: disable=broad-except
+            say(f"the copies that the last run had begun are left to the next one: {error}")
+    return drain
+
+
 def advice_at_end(work: Job, native: Native, strikes: Sequence[Strike]) -> List[str]:
     """What the user asked for and did not happen, and what to do."""
     progress = work.progress
@@ -425,12 +440,14 @@ def run(options: argparse.Namespace, native_path: Path) -> int:
         stack.enter_context(on_signals(stop, os.isatty(0)))
         events = stack.enter_context(EventLog(native, plan.environment(None), say))
         strikes = [strike_of(text, manager) for text in options.kill_node]
-        work = Job(plan, manager, tests_for(native, manager, options.exclude, say), native, JobLog(native.prefix, job),
-                   state_file, account, stop, say, strikes, events=events)
 
         def beat() -> None:
             state_file.write(account, at_once=False)
 
+        if native.settings["SCR_ENABLE"] != "0":
+            plan = replace(plan, before_relaunch=drain_with(native, manager, job, plan, stop, beat))
+        work = Job(plan, manager, tests_for(native, manager, options.exclude, say), native, JobLog(native.prefix, job),
+                   state_file, account, stop, say, strikes, events=events)
         beat()
         Unpublished(native, last, say, lambda: stop.now or stop.asked, beat).publish(plan.end_time)
         action = work.run()

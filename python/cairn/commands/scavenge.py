@@ -7,10 +7,10 @@ import json
 import os
 import socket
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 
 from cairn.account import Account
 from cairn.command_line import FAILURE, USAGE, Parser, report
@@ -34,6 +34,15 @@ def say(text: str) -> None:
     print(f"cairn scavenge: {text}", file=sys.stderr, flush=True)
 
 
+def add_place(made: argparse.ArgumentParser) -> None:
+    """The options that say where a dead job ran."""
+    add = made.add_argument
+    add("-p", "--prefix", metavar="DIR", help="The prefix directory, in place of SCR_PREFIX")
+    add("--nodes", metavar="HOSTS", help="The nodes, in place of SCR_NODELIST and of those of the allocation")
+    add("--manager", metavar="NAME", help=f"One of {', '.join(ALL)}; default: the one of this allocation")
+    add("--storage", type=Path, metavar="DIR", help="The directory of nodes that cairn run simulated")
+
+
 def parser() -> argparse.ArgumentParser:
     """The command line. `-j` and `-v` stand in scripts that were written for SCR."""
     made = Parser(
@@ -41,12 +50,9 @@ def parser() -> argparse.ArgumentParser:
         "checkpoint that is complete enough.",
         epilog="Exit codes: 0 saved, or nothing to save, 1 something could not be saved or found, 2 wrong usage, "
                "75 try again later: a job uses the caches, the time is up, or another scavenge is running.")
+    add_place(made)
     add = made.add_argument
-    add("-p", "--prefix", metavar="DIR", help="The prefix directory, in place of SCR_PREFIX")
-    add("--nodes", metavar="HOSTS", help="The nodes, in place of SCR_NODELIST and of those of the allocation")
     add("--no-rebuild", action="store_true", help="Only copy; cairn rebuild --prefix rebuilds it later")
-    add("--manager", metavar="NAME", help=f"One of {', '.join(ALL)}; default: the one of this allocation")
-    add("--storage", type=Path, metavar="DIR", help="The directory of nodes that cairn run simulated")
     add("--json", action="store_true", help="Print JSON")
     add("-j", "--joblauncher", dest="launcher", help=argparse.SUPPRESS)
     add("-v", "--verbose", dest="verbose", action="store_true", help=argparse.SUPPRESS)
@@ -168,29 +174,45 @@ def missed_text(result: Result) -> str:
     return why if len(result.not_seen()) == len(result.nodes) else f"{why}. The other nodes hold nothing of the job"
 
 
+class Reached(NamedTuple):
+    """The nodes of a dead job, and how commands there find its caches."""
+
+    place: Place
+    nodes: List[str]  # all, also those that are not asked
+    down: Dict[str, str]  # those that are not asked, each with the reason
+    wish: Wish
+
+
+@contextmanager
+def reached(options: argparse.Namespace, native: Native, environment: Mapping[str, str],
+            tell: Callable[[str], None]) -> Iterator[Reached]:
+    """By `options.prefix`, `.nodes`, `.manager` and `.storage`."""
+    check_prefix(native.prefix)
+    place = place_of(options, native, environment)
+    manager, job = place.manager, place.job
+    with ExitStack() as stack:
+        if isinstance(manager, SimulatedNodes):
+            stack.enter_context(manager)
+        tell(f"looking for {job.text} on {', '.join(place.nodes)}, in {', '.join(job.stores)}")
+        end_time_s = end_time_of(native, manager)
+        settings = settings_on_nodes(native, manager, job.job, end_time_s)
+        wish = Wish(job.settings_for_nodes(settings, {**environment, **manager.settings()}), ran_on=job.nodes(),
+                    run_ended=place.run_ended, end_time_s=end_time_s)
+        absent = {} if options.nodes else {node: "a node of the last run, but not of this allocation; name it by --nodes"
+                                           for node in place.elsewhere()}
+        yield Reached(place, [*place.nodes, *absent], {**down_of(place.nodes, manager), **absent}, wish)
+
+
 def scavenge(options: argparse.Namespace, native_path: Path) -> Result:
     """The whole of it."""
     environment = dict(os.environ)
     native = Native(native_path, options.prefix, environment)
-    check_prefix(native.prefix)
-    with ExitStack() as stack:
-        place = place_of(options, native, environment)
-        manager, nodes, job = place.manager, place.nodes, place.job
-        if isinstance(manager, SimulatedNodes):
-            stack.enter_context(manager)
-        say(f"looking for {job.text} on {', '.join(nodes)}, in {', '.join(job.stores)}")
-        end_time_s = end_time_of(native, manager)
-        settings = settings_on_nodes(native, manager, job.job, end_time_s)
-        wish = Wish(job.settings_for_nodes(settings, {**environment, **manager.settings()}),
-                    rebuild=not options.no_rebuild, ran_on=job.nodes(), run_ended=place.run_ended,
-                    end_time_s=end_time_s)
-        events = stack.enter_context(EventLog(native, {**environment, **wish.settings}, say))
-        work = Scavenge(wish, native, manager.remote(), say, events=events)
-        absent = {} if options.nodes else {node: "a node of the last run, but not of this allocation; name it by --nodes"
-                                           for node in place.elsewhere()}
-        result = work.run([*nodes, *absent], {**down_of(nodes, manager), **absent})
-    check_found(result, job, read_state(native.prefix))
-    say_what_came(result, manager, job)
+    with reached(options, native, environment, say) as (place, nodes, down, wish):
+        wish = replace(wish, rebuild=not options.no_rebuild)
+        with EventLog(native, {**environment, **wish.settings}, say) as events:
+            result = Scavenge(wish, native, place.manager.remote(), say, events=events).run(nodes, down)
+    check_found(result, place.job, read_state(native.prefix))
+    say_what_came(result, place.manager, place.job)
     restart = native.restart_name()
     say(f"a restart will use {restart}" if restart else "the prefix directory has no checkpoint to restart from")
     return result

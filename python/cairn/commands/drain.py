@@ -1,0 +1,71 @@
+"""cairn drain: finishes the copies to the prefix directory that a dead job had begun."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+from typing import List, Sequence
+
+from cairn.command_line import FAILURE, USAGE, Parser, report
+from cairn.commands.scavenge import add_place, reached
+from cairn.drain import LATER, Drain, Drained
+from cairn.long_work import TEMPORARY
+from cairn.native import Native, Trouble, WrongUsage
+from cairn.node_work import NodeWork
+
+
+def say(text: str) -> None:
+    """To people."""
+    print(f"cairn drain: {text}", file=sys.stderr, flush=True)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    made = Parser(
+        prog="cairn drain", description="Each node copies the parts that it holds; the last one publishes the dataset. What "
+        "the job had not begun to copy is left to cairn scavenge, which drains first.",
+        epilog="Exit codes: 0 finished, or nothing to finish, 1 a copy could not be finished, 2 wrong usage, 75 try again "
+               "later: a job uses the caches or the prefix directory, or the time is up.")
+    add_place(made)
+    made.add_argument("--json", action="store_true", help="Print JSON")
+    return made
+
+
+def drain(options: argparse.Namespace, native_path: Path) -> List[Drained]:
+    """The whole of it."""
+    environment = dict(os.environ)
+    native = Native(native_path, options.prefix, environment)
+    with reached(options, native, environment, say) as (place, nodes, down, wish):
+        for node, why in down.items():
+            say(f"{node} is not asked: {why}")
+        remote = place.manager.remote()
+        asked = [node for node in nodes if node not in down]
+        if not asked:
+            raise Trouble("no node can be asked")
+        work = Drain(NodeWork(native, wish.settings), native, remote, say, wish.run_ended)
+        drained = work.run(asked)
+        work.give_names(drained)
+    if not drained:
+        say(f"{native.prefix} has no unfinished copies")
+    return drained
+
+
+def main(arguments: Sequence[str], native_path: Path) -> int:
+    """The exit code."""
+    options = parser().parse_args(list(arguments))
+    try:
+        drained = drain(options, native_path)
+    except Trouble as trouble:
+        report(trouble)
+        return USAGE if isinstance(trouble, WrongUsage) else FAILURE
+    except KeyboardInterrupt:
+        print("cairn: interrupted; the next drain continues with what was copied", file=sys.stderr)
+        return TEMPORARY
+    if options.json:
+        print(json.dumps({"datasets": [one.as_json() for one in drained]}, indent=2))
+    if all(one.is_published() for one in drained):
+        return 0
+    return TEMPORARY if any(one.outcome == LATER for one in drained) else FAILURE

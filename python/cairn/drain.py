@@ -1,0 +1,117 @@
+"""Finishes the copies to the prefix directory that a dead job had begun: each node copies the parts that it holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, List, Mapping, Sequence
+
+from cairn.account import size_text, time_text
+from cairn.folding import folded, who_text
+from cairn.long_work import TEMPORARY
+from cairn.native import Native, Trouble
+from cairn.node_work import HERE, NodeWork, first_json, last_line
+from cairn.resources.local import Here
+from cairn.roles import Answer, RemoteExecution
+
+PUBLISHED, UNFINISHED, LATER = "published", "unfinished", "later"
+
+
+@dataclass
+class Drained:
+    """A dataset that the job had begun to copy."""
+
+    number: int
+    uuid: str
+    name: str
+    outcome: str
+    reason: str = ""  # of all but published
+
+    def is_published(self) -> bool:
+        """All of it is in the prefix directory."""
+        return self.outcome == PUBLISHED
+
+    def text(self) -> str:
+        """One line."""
+        what = f"{self.name or 'without a name'} (dataset {self.number})"
+        if self.is_published():
+            return f"{what} is now in the prefix directory: the nodes have finished its copy"
+        return f"{what}: its copy is not finished: {self.reason}"
+
+    def as_json(self) -> Dict[str, Any]:
+        """For programs."""
+        return {"number": self.number, "uuid": self.uuid, "name": self.name, "outcome": self.outcome, "reason": self.reason}
+
+
+class Drain:
+    """Of one prefix directory."""
+
+    def __init__(self, work: NodeWork, native: Native, remote: RemoteExecution, say: Callable[[str], None],
+                 run_ended: bool = False) -> None:
+        """`run_ended`: known for certain, so that no command has to wait for a sign of life of the last run."""
+        self._work, self._native, self._remote, self._say, self._run_ended = work, native, remote, say, run_ended
+
+    def run(self, nodes: Sequence[str]) -> List[Drained]:
+        """What became of each dataset; empty where the job had begun none. What could not be finished is left as it is, for
+        the next drain, a scavenge or the next run."""
+        if not nodes or not self._has_unfinished_copies():
+            return []
+        command = self._work.command("drain-node", "--json", "--progress")
+        answers = self._work.run(self._remote, {node: command for node in nodes}, lambda seconds, done: (
+            f"finishing the copies of the dead job: {size_text(sum(done.values()))}, {time_text(seconds)}"))
+        drained = outcomes(answers)
+        for one in drained:
+            self._say(one.text())
+        return drained
+
+    def _has_unfinished_copies(self) -> bool:
+        try:
+            return self._native.has_unfinished_copies()
+        except Trouble as trouble:
+            self._say(f"whether the job had begun to copy datasets is unknown: {trouble}")
+            return False
+
+    def give_names(self, drained: Sequence[Drained]) -> None:
+        """The files of a published dataset have temporary names until an owner of the prefix directory has renamed them, as
+        the next run does."""
+        published = [one for one in drained if one.is_published()]
+        if not published:
+            return
+        ended = ["--run-ended"] if self._run_ended else []
+        named = [word for one in published for word in ("--dataset", one.uuid)]
+        command = self._work.command("rebuild", "--json", *named, *ended)
+        answer = self._work.run(Here(self._native.environment), {HERE: command}, lambda seconds, _: (
+            f"renaming the files, {time_text(seconds)}"))[HERE]
+        if answer.code != 0:
+            self._say(f"some files still have temporary names, which the next run or cairn rebuild changes: {last_line(answer)}")
+
+
+def outcomes(answers: Mapping[str, Answer]) -> List[Drained]:
+    """By what the nodes have answered, in the order in which a node has worked on them. One node that has seen a dataset
+    published is enough; nodes that come later do not see it any more."""
+    found: Dict[str, Drained] = {}
+    failures: Dict[str, Dict[str, str]] = {}
+    missing: Dict[str, List[int]] = {}
+    for node, answer in answers.items():
+        for one in (first_json(answer.text) or {}).get("datasets", []):
+            drained = found.setdefault(one["uuid"], Drained(one["number"], one["uuid"], one["name"], UNFINISHED))
+            if one["outcome"] == "published":
+                drained.outcome = PUBLISHED
+            if one["outcome"] == "failed":
+                failures.setdefault(drained.uuid, {})[node] = one["reason"]
+            known = missing.get(drained.uuid)
+            missing[drained.uuid] = [rank for rank in one["missing"] if known is None or rank in known]
+    silent = {node: last_line(answer) for node, answer in answers.items() if first_json(answer.text) is None}
+    is_late = any(answer.code == TEMPORARY for answer in answers.values())
+    for drained in found.values():
+        if not drained.is_published():
+            drained.outcome = LATER if is_late else UNFINISHED
+            drained.reason = reason_of({**failures.get(drained.uuid, {}), **silent}, missing[drained.uuid])
+    return list(found.values())
+
+
+def reason_of(failures: Mapping[str, str], missing: Sequence[int]) -> str:
+    """Why a copy is not finished: what the nodes have said, or else whose parts no node holds."""
+    if failures:
+        return "; ".join(f"{who_text(names)}: {why}" for why, names in folded(failures).items())
+    some = ", ".join(map(str, missing[:8])) + (f" and {len(missing) - 8} more" if len(missing) > 8 else "")
+    return f"no node that was asked holds the parts of rank{'s' if len(missing) > 1 else ''} {some}"

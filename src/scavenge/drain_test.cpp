@@ -1,0 +1,280 @@
+// The program is dead, and what it had begun to copy is finished on each node by itself.
+#include "scavenge/drain.hpp"
+
+#include <fstream>
+
+#include "prefix/flush_in_flight.hpp"
+
+namespace cairn {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace prefix_harness;
+using Outcome = DrainedDataset::Outcome;
+using State = PartFlush::State;
+
+class Drain : public FlushInFlight {
+ protected:
+  /// All processes die as soon as the plan is there and the ranks below `copied` have copied their
+  /// parts.
+  void plan_and_die(int dataset, int copied = 0) {
+    run_well([&](RankRun& rank) {
+      Flight flight = prepare(rank, dataset);
+      const State until = rank.comm.rank() < copied ? State::staged : State::described;
+      while (flight.part->state() < until || (flight.owner && !flight.owner->is_planned())) {
+        if (flight.owner && !flight.owner->is_planned()) {
+          ASSERT_TRUE(flight.owner->advance());
+        }
+        if (flight.part->state() < until) {
+          ASSERT_TRUE(flight.part->advance());
+        }
+      }
+    });
+  }
+
+  /// What a node with the caches of these ranks holds.
+  std::vector<Remains> held(int dataset, const std::vector<int>& by) const {
+    Remains remains;
+    remains.uuid = info_of(dataset).uuid;
+    for (const int rank : by) {
+      HeldPart part;
+      part.folder = cached(dataset, rank);
+      part.owner = rank;
+      part.own.push_back({Prefix::record_of(info_of(dataset), rank), {}, true});
+      remains.parts.push_back(std::move(part));
+    }
+    return {remains};
+  }
+
+  Result<std::vector<DrainedDataset>> drain_node(
+      const std::vector<Remains>& on_node,
+      const FileHook& hook = [](const FileOperation&) { return Status{}; },
+      std::int64_t end_time_s = 0) {
+    const auto posix = make_posix_files();
+    const auto files = make_hooked_files(*posix, hook);
+    const auto clock = make_system_clock();
+    const auto background = make_foreground();
+    const PrefixFolder prefix_folder = folder();
+    return drain(*files, *clock, prefix_folder, on_node,
+                 {{{*background, 1, 1 << 20}, 0, end_time_s}, true}, nullptr);
+  }
+
+  /// Of the one dataset that there is.
+  DrainedDataset drained(const std::vector<Remains>& on_node) {
+    const auto all = drain_node(on_node);
+    EXPECT_TRUE(all && all->size() == 1);
+    return all && all->size() == 1 ? all->front() : DrainedDataset{};
+  }
+
+  bool are_all_copied(int dataset) const {
+    for (const auto& epoch : fs::directory_iterator(folder().root())) {
+      const fs::path plan = epoch.path() / PrefixFolder::folder_name(info_of(dataset));
+      int copied = 0;
+      for (int rank = 0; rank < ranks; ++rank)
+        copied += fs::exists(plan / fmt::format("done/0.{}", rank)) ? 1 : 0;
+      if (copied == ranks) return true;
+    }
+    return false;
+  }
+
+  void begin_anew() {
+    fs::remove_all(prefix());
+    fs::create_directories(prefix());
+  }
+};
+
+TEST_F(Drain, TheLastNodePublishesWhatAllHaveCopied) {
+  plan_and_die(1);
+  const DrainedDataset first = drained(held(1, {0, 2}));
+  EXPECT_EQ(first.outcome, Outcome::waits);
+  EXPECT_EQ(first.ranks, (std::vector<int>{0, 2}));
+  EXPECT_EQ(first.missing, std::vector<int>{1});
+  EXPECT_FALSE(is_published(1));
+
+  EXPECT_EQ(drained(held(1, {1})).outcome, Outcome::published);
+  EXPECT_TRUE(is_published(1));
+  EXPECT_TRUE(drain_node(held(1, {1}))->empty());
+  EXPECT_EQ(fetch_again(1), "");
+  EXPECT_EQ(names_of_cairn(), std::vector<std::string>{});
+}
+
+TEST_F(Drain, PartsThatTheProgramHasCopiedAreNotCopiedAgain) {
+  plan_and_die(1, 2);
+  std::string copied;
+  ASSERT_TRUE(drain_node(held(1, {0, 1, 2}), [&](const FileOperation& operation) -> Status {
+    if (operation.name == "create" && operation.path.find("/.cairn.") != std::string::npos)
+      copied += std::string(operation.path.substr(prefix().size())) + " ";
+    return {};
+  }));
+  EXPECT_EQ(copied.find("/r0/"), std::string::npos) << copied;
+  EXPECT_EQ(copied.find("/r1/"), std::string::npos) << copied;
+  EXPECT_NE(copied.find("/r2/"), std::string::npos) << copied;
+  EXPECT_EQ(fetch_again(1), "");
+}
+
+/// Its node is gone as well; another node can still publish what is complete.
+TEST_F(Drain, PublishesWhereTheProcessThatCopiedTheLastPartDiedBeforeItPublished) {
+  plan_and_die(1, ranks);
+  ASSERT_TRUE(is_published(1));
+  begin_anew();
+  plan_and_die(1);
+  for (int rank = 0; rank < ranks; ++rank)
+    (void)drain_node(held(1, {rank}), [&](const FileOperation& operation) -> Status {
+      const bool is_upper_marker = operation.path.find("/done/") != std::string::npos &&
+                                   operation.path.find("/done/0.") == std::string::npos;
+      return operation.name == "create" && is_upper_marker ? fail(Code::io, "it is dead")
+                                                           : Status{};
+    });
+  ASSERT_FALSE(is_published(1));
+  EXPECT_EQ(drained({}).outcome, Outcome::published);
+  EXPECT_EQ(fetch_again(1), "");
+}
+
+TEST_F(Drain, ADeathAtAnyStepIsMadeUpForByTheNextDrain) {
+  for (int victim = 0; victim < ranks; ++victim) {
+    bool crashed = true;
+    std::uint64_t step = 0;
+    for (; crashed; ++step) {
+      crashed = false;
+      begin_anew();
+      plan_and_die(1);
+      const auto die = [&](const FileOperation& operation) -> Status {
+        if (operation.index < step || !operation.path.starts_with(prefix())) return {};
+        crashed = true;
+        throw Crash{};
+      };
+      for (int rank = 0; rank < ranks; ++rank) {
+        try {
+          (void)drain_node(held(1, {rank}), rank == victim ? FileHook(die) : [](const auto&) {
+            return Status{};
+          });
+        } catch (const Crash&) {
+        }
+      }
+      const auto again = drain_node(held(1, {victim}));
+      ASSERT_TRUE(again) << again.error().text;
+      ASSERT_TRUE(is_published(1)) << victim << " step " << step;
+      ASSERT_EQ(fetch_again(1), "") << victim << " step " << step;
+      ASSERT_EQ(names_of_cairn(), std::vector<std::string>{}) << victim << " step " << step;
+    }
+    EXPECT_GT(step, 20U) << victim;
+  }
+}
+
+/// Without a further drain the next run has lost nothing, and the older dataset is as it was.
+TEST_F(Drain, ADeathAtAnyStepLeavesTheNextRunAWholeDataset) {
+  bool crashed = true;
+  for (std::uint64_t step = 0; crashed; ++step) {
+    crashed = false;
+    begin_anew();
+    files_in = "older";
+    flush_well(1);
+    files_in = "newer";
+    plan_and_die(2, 2);
+    try {
+      (void)drain_node(held(2, {2}), [&](const FileOperation& operation) -> Status {
+        if (operation.index < step || !operation.path.starts_with(prefix())) return {};
+        crashed = true;
+        throw Crash{};
+      });
+    } catch (const Crash&) {
+    }
+    const bool is_complete = is_published(2) || are_all_copied(2);
+    ASSERT_EQ(fetch_again(2), is_complete ? "" : "not listed") << step;
+    files_in = "older";
+    ASSERT_EQ(fetch_again(1), "") << step;
+    ASSERT_EQ(names_of_cairn(), std::vector<std::string>{}) << step;
+  }
+}
+
+TEST_F(Drain, ADamagedPartIsReportedAndTheOthersAreCopied) {
+  plan_and_die(1);
+  const std::string path = cached(1, 1).file("ckpt/r1/f0");
+  const std::string whole = read(path);
+  {
+    std::fstream stream(path, std::ios::binary | std::ios::in | std::ios::out);
+    stream.put('!');
+  }
+  const DrainedDataset damaged = drained(held(1, {0, 1, 2}));
+  EXPECT_EQ(damaged.outcome, Outcome::failed);
+  ASSERT_FALSE(damaged.failure);
+  EXPECT_EQ(damaged.failure.error().code, Code::corrupt) << damaged.failure.error().text;
+  EXPECT_EQ(damaged.missing, std::vector<int>{1});
+  EXPECT_FALSE(is_published(1));
+  std::ofstream(path, std::ios::binary) << whole;
+  EXPECT_EQ(drained(held(1, {1})).outcome, Outcome::published);
+  EXPECT_EQ(fetch_again(1), "");
+}
+
+TEST_F(Drain, LeavesAPlanAloneThatALaterOwnerHas) {
+  plan_and_die(1, 1);
+  const auto files = make_posix_files();
+  const auto clock = make_system_clock();
+  ASSERT_TRUE(Keeper::take_over(*files, *clock, folder(), owner()));
+  EXPECT_TRUE(drain_node(held(1, {0, 1, 2}))->empty());
+  EXPECT_FALSE(is_published(1));
+}
+
+/// At any moment.
+TEST_F(Drain, EndsWithBusyWhenALaterOwnerTakesOverMeanwhile) {
+  bool reached = true;
+  int refused = 0;
+  for (std::uint64_t step = 0; reached; ++step) {
+    reached = false;
+    begin_anew();
+    plan_and_die(1, 1);
+    const auto posix = make_posix_files();
+    const auto clock = make_system_clock();
+    const auto all =
+        drain_node(held(1, {0, 1, 2}), [&](const FileOperation& operation) -> Status {
+          if (operation.index != step) return {};
+          reached = true;
+          EXPECT_TRUE(Keeper::take_over(*posix, *clock, folder(), owner()));
+          return {};
+        });
+    const bool is_refused = all && !all->empty() && all->front().outcome == Outcome::failed;
+    if (is_refused) {
+      EXPECT_EQ(all->front().failure.error().code, Code::busy)
+          << step << ": " << all->front().failure.error().text;
+      ++refused;
+    }
+    // The later owner's next run finds it published, or carries it on or removes it.
+    const std::string fetched = fetch_again(1);
+    ASSERT_TRUE(fetched.empty() || fetched == "not listed") << step << ": " << fetched;
+    ASSERT_EQ(names_of_cairn(), std::vector<std::string>{}) << step;
+  }
+  EXPECT_GT(refused, 5);
+}
+
+TEST_F(Drain, ADatasetThatWasDroppedSinceIsNotPublished) {
+  plan_and_die(1);
+  fs::create_directories(folder().dropped(info_of(1)));
+  EXPECT_TRUE(drain_node(held(1, {0, 1, 2}))->empty());
+  EXPECT_FALSE(is_published(1));
+}
+
+TEST_F(Drain, StopsWhenTheTimeIsUp) {
+  plan_and_die(1);
+  const auto all = drain_node(held(1, {0}), [](const FileOperation&) { return Status{}; }, 1);
+  ASSERT_FALSE(all);
+  EXPECT_EQ(all.error().code, Code::busy);
+  EXPECT_EQ(drained(held(1, {0, 1, 2})).outcome, Outcome::published);
+}
+
+TEST_F(Drain, WhatWaitsIsListedOutputsFirst) {
+  plan_and_die(3);
+  const auto files = make_posix_files();
+  const auto plans = plans_to_drain(*files, folder());
+  ASSERT_TRUE(plans);
+  ASSERT_EQ(plans->size(), 1U);
+  EXPECT_EQ(plans->front().plan.info.number, 3U);
+  DatasetInfo checkpoint = info_of(5);
+  DatasetInfo output = info_of(6);
+  output.flags = 2;
+  EXPECT_TRUE(is_saved_before(output, checkpoint));
+  EXPECT_FALSE(is_saved_before(checkpoint, output));
+  EXPECT_TRUE(is_saved_before(info_of(7), checkpoint));
+}
+
+}  // namespace
+}  // namespace cairn

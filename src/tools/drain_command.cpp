@@ -1,0 +1,178 @@
+#include "tools/drain_command.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iostream>
+
+#include "base/count.hpp"
+#include "base/units.hpp"
+#include "files/background.hpp"
+#include "prefix/event_log.hpp"
+#include "recovery/dead_caches.hpp"
+#include "scavenge/drain.hpp"
+#include "tools/progress_bar.hpp"
+#include "tools/report.hpp"
+
+namespace cairn {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Outcome = DrainedDataset::Outcome;
+
+std::string_view name_of(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::published:
+      return "published";
+    case Outcome::waits:
+      return "waits";
+    case Outcome::failed:
+      return "failed";
+  }
+  return "failed";
+}
+
+Json json_of(const DatasetInfo& dataset) {
+  return {
+      {"number", dataset.number}, {"uuid", text_of(dataset.uuid)}, {"name", dataset.name}};
+}
+
+Json json_of(const DrainedDataset& drained) {
+  Json json = json_of(drained.dataset);
+  json.update({{"ranks", drained.ranks},
+               {"missing", drained.missing},
+               {"outcome", name_of(drained.outcome)},
+               {"reason", drained.failure ? "" : drained.failure.error().text}});
+  return json;
+}
+
+/// A job may have thousands of ranks.
+std::string text_of_ranks(const std::vector<int>& ranks) {
+  constexpr std::size_t most = 8;
+  const auto shown = static_cast<std::ptrdiff_t>(std::min(most, ranks.size()));
+  return fmt::format("{} {}{}", ranks.size() == 1 ? "rank" : "ranks",
+                     fmt::join(ranks.begin(), ranks.begin() + shown, ", "),
+                     ranks.size() > most ? fmt::format(" and {} more", ranks.size() - most) : "");
+}
+
+class DrainNode {
+ public:
+  DrainNode(const DrainCommand& command, Files& files, Clock& clock, const Settings& settings,
+            std::ostream& out, const Log& log)
+      : command_(command),
+        files_(files),
+        clock_(clock),
+        settings_(settings),
+        folder_{settings.prefix},
+        out_(out),
+        log_(log) {}
+
+  Result<Report> run() {
+    CAIRN_TRY(check_prefix_folder(files_, settings_.prefix));
+    CAIRN_ASSIGN(const auto plans, plans_to_drain(files_, folder_));
+    if (command_.list) return list(plans);
+    // Without a plan no cache is locked, and no cache is read.
+    return plans.empty() ? Result<Report>(report_of({}, {})) : copy();
+  }
+
+ private:
+  Report list(const std::vector<UnfinishedFlush>& plans) const {
+    Report report;
+    report.facts = {{"datasets", Json::array()}};
+    for (const UnfinishedFlush& flush : plans) {
+      report.facts["datasets"].push_back(json_of(flush.plan.info));
+      report.line("{}: {} of {} copied to {}",
+                  dataset_label(flush.plan.info.number, flush.plan.info.name), flush.done.size(),
+                  count_text(flush.plan.info.ranks, "part"), settings_.prefix);
+    }
+    if (plans.empty()) report.line("{} has no unfinished copies", settings_.prefix);
+    return report;
+  }
+
+  Result<Report> copy() {
+    JobCaches caches = caches_on_node(files_, settings_);
+    CAIRN_ASSIGN(const CacheLocks locks, lock_caches(files_, clock_, caches.used));
+    for (const std::string& text : caches.unreadable) log_.warning("{}", text);
+    CAIRN_ASSIGN(const std::vector<Remains> held,
+                 find_remains(files_, caches.used, RecordDetail::outline, &caches.unreadable));
+    ProgressBar bar(std::cerr, clock_, "copying from " + settings_.node_name, command_.bar);
+    ProgressLines lines(out_, clock_, command_.progress);
+    const auto background = make_background_thread();
+    const DrainOptions options{{{*background, settings_.io_threads, settings_.io_piece_bytes},
+                                settings_.flush_bytes_per_s,
+                                settings_.end_time_s},
+                               settings_.copy_metadata};
+    std::uint64_t done = 0;
+    const auto drained =
+        drain(files_, clock_, folder_, held, options, [&](ScavengeProgress progress) {
+          done = progress.bytes;
+          bar.show(progress.bytes, progress.all_bytes);
+          lines.show(progress.bytes);
+        });
+    bar.end();
+    if (!drained) return tl::unexpected(drained.error());
+    lines.end(done);
+    for (const DrainedDataset& one : *drained) log_event(one);
+    return report_of(*drained, caches.unreadable);
+  }
+
+  void log_event(const DrainedDataset& one) {
+    if (one.ranks.empty() && one.outcome != Outcome::published) return;
+    EventLog(files_, clock_, settings_, log_, EventLog::Part::writer)
+        .happened("DRAIN", one.dataset, {}, text_of(one));
+  }
+
+  Report report_of(const std::vector<DrainedDataset>& drained,
+                   const std::vector<std::string>& unreadable) const {
+    Report report;
+    report.facts = {{"node", settings_.node_name},
+                    {"datasets", Json::array()},
+                    {"unreadable", unreadable}};
+    for (const DrainedDataset& one : drained) {
+      report.facts["datasets"].push_back(json_of(one));
+      report.line("{}: {}", dataset_label(one.dataset.number, one.dataset.name), text_of(one));
+      if (one.outcome == Outcome::failed) report.add_failure(one.failure);
+    }
+    if (!unreadable.empty())
+      report.add_failure(fail(Code::io, "not all that {} holds could be read: {}",
+                              settings_.node_name, unreadable.front()));
+    if (drained.empty()) report.line("{} has no unfinished copies", settings_.prefix);
+    return report;
+  }
+
+  std::string text_of(const DrainedDataset& one) const {
+    switch (one.outcome) {
+      case Outcome::published:
+        return fmt::format("all of it is in {} now", settings_.prefix);
+      case Outcome::waits:
+        return one.ranks.empty()
+                   ? fmt::format("{} holds no part of it", settings_.node_name)
+                   : fmt::format("the {} of {} copied; {} not copied yet",
+                                 count_text(one.ranks.size(), "part"), settings_.node_name,
+                                 text_of_ranks(one.missing));
+      case Outcome::failed:
+        return fmt::format("not finished: {}", one.failure.error().text);
+    }
+    return {};
+  }
+
+  const DrainCommand& command_;
+  Files& files_;
+  Clock& clock_;
+  const Settings& settings_;
+  const PrefixFolder folder_;
+  std::ostream& out_;
+  const Log& log_;
+};
+
+}  // namespace
+
+int run_drain_command(const DrainCommand& command, Files& files, Clock& clock,
+                      const ProcessFacts& process, std::ostream& out, const Log& log) {
+  auto report = find_job(command.source, files, process, log).and_then([&](const FoundJob& job) {
+    return DrainNode(command, files, clock, job.settings, out, log).run();
+  });
+  return print_report(std::move(report), command.json, out, log, {Code::busy, exit_try_again});
+}
+
+}  // namespace cairn
