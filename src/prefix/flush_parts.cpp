@@ -78,7 +78,8 @@ Result<Publication::State> publish_whole(const Site& site, const DatasetRecord& 
     return Publication::State::published;
   }
   CAIRN_TRY(whole);
-  if (!*whole || site.files.info(site.folder.dataset(plan.info))) return Publication::State::planned;
+  if (!*whole || site.files.info(site.folder.dataset(plan.info)))
+    return Publication::State::planned;
   CAIRN_TRY(epoch.publish_once(plan.info));
   return Publication::State::published;
 }

@@ -65,10 +65,11 @@ class Draining {
   Status check_time() const {
     const std::int64_t end_s = options_.limits.end_time_s;
     if (end_s == 0 || clock_.now_us() < end_s * us_per_s) return {};
-    return fail(Code::busy,
-                "the time is up (SCR_END_TIME {}): {} bytes are copied, and the next drain continues "
-                "from there",
-                end_s, moved_bytes_);
+    return fail(
+        Code::busy,
+        "the time is up (SCR_END_TIME {}): {} bytes are copied, and the next drain continues "
+        "from there",
+        end_s, moved_bytes_);
   }
 
   /// The rights are those of the epoch in which the run planned it; the keeper died with the run.
@@ -76,16 +77,11 @@ class Draining {
     TransferLimits limits;
     limits.width = 1;
     limits.bytes_per_s_node = options_.limits.bytes_per_s;
-    return {files_,
-            clock_,
-            folder_,
-            share.flush.epoch,
-            1,
-            options_.copy_metadata,
-            limits,
-            options_.limits.io,
-            nullptr,
-            nullptr};
+    return {files_,  clock_,
+            folder_, share.flush.epoch,
+            1,       options_.copy_metadata,
+            limits,  options_.limits.io,
+            nullptr, nullptr};
   }
 
   /// An error: the time is up. A part that fails does not keep the others from being copied.

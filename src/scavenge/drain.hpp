@@ -33,13 +33,13 @@ struct DrainOptions {
   bool copy_metadata = true;  ///< SCR_COPY_METADATA
 };
 
-/// Local. Of each plan, copies the parts that this node `held` when the run died, each block checked
-/// on the way, and publishes the dataset when all parts are there, whichever node has copied them.
-/// It works with the rights of the dead run, without those of an owner; the next owner gives the
-/// files their names. The caller has the locks of the caches, so no process of the dead run still
-/// copies. `progress` is called after each part. What was copied stays, also after an error, and
-/// the next drain, rebuild or run continues from there. Errors: busy when the time is up; those of
-/// reading the prefix directory. Errors of a dataset are in its result.
+/// Local. Of each plan, copies the parts that this node `held` when the run died, each block
+/// checked on the way, and publishes the dataset when all parts are there, whichever node has
+/// copied them. It works with the rights of the dead run, without those of an owner; the next owner
+/// gives the files their names. The caller has the locks of the caches, so no process of the dead
+/// run still copies. `progress` is called after each part. What was copied stays, also after an
+/// error, and the next drain, rebuild or run continues from there. Errors: busy when the time is
+/// up; those of reading the prefix directory. Errors of a dataset are in its result.
 Result<std::vector<DrainedDataset>> drain(Files& files, Clock& clock, const PrefixFolder& folder,
                                           const std::vector<Remains>& held,
                                           const DrainOptions& options,

@@ -145,9 +145,9 @@ TEST_F(Drain, ADeathAtAnyStepIsMadeUpForByTheNextDrain) {
       };
       for (int rank = 0; rank < ranks; ++rank) {
         try {
-          (void)drain_node(held(1, {rank}), rank == victim ? FileHook(die) : [](const auto&) {
-            return Status{};
-          });
+          (void)drain_node(
+              held(1, {rank}),
+              rank == victim ? FileHook(die) : [](const auto&) { return Status{}; });
         } catch (const Crash&) {
         }
       }
@@ -225,13 +225,12 @@ TEST_F(Drain, EndsWithBusyWhenALaterOwnerTakesOverMeanwhile) {
     plan_and_die(1, 1);
     const auto posix = make_posix_files();
     const auto clock = make_system_clock();
-    const auto all =
-        drain_node(held(1, {0, 1, 2}), [&](const FileOperation& operation) -> Status {
-          if (operation.index != step) return {};
-          reached = true;
-          EXPECT_TRUE(Keeper::take_over(*posix, *clock, folder(), owner()));
-          return {};
-        });
+    const auto all = drain_node(held(1, {0, 1, 2}), [&](const FileOperation& operation) -> Status {
+      if (operation.index != step) return {};
+      reached = true;
+      EXPECT_TRUE(Keeper::take_over(*posix, *clock, folder(), owner()));
+      return {};
+    });
     const bool is_refused = all && !all->empty() && all->front().outcome == Outcome::failed;
     if (is_refused) {
       EXPECT_EQ(all->front().failure.error().code, Code::busy)
@@ -255,7 +254,8 @@ TEST_F(Drain, ADatasetThatWasDroppedSinceIsNotPublished) {
 
 TEST_F(Drain, StopsWhenTheTimeIsUp) {
   plan_and_die(1);
-  const auto all = drain_node(held(1, {0}), [](const FileOperation&) { return Status{}; }, 1);
+  const auto all = drain_node(
+      held(1, {0}), [](const FileOperation&) { return Status{}; }, 1);
   ASSERT_FALSE(all);
   EXPECT_EQ(all.error().code, Code::busy);
   EXPECT_EQ(drained(held(1, {0, 1, 2})).outcome, Outcome::published);

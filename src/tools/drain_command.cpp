@@ -33,8 +33,7 @@ std::string_view name_of(Outcome outcome) {
 }
 
 Json json_of(const DatasetInfo& dataset) {
-  return {
-      {"number", dataset.number}, {"uuid", text_of(dataset.uuid)}, {"name", dataset.name}};
+  return {{"number", dataset.number}, {"uuid", text_of(dataset.uuid)}, {"name", dataset.name}};
 }
 
 Json json_of(const DrainedDataset& drained) {
@@ -125,9 +124,8 @@ class DrainNode {
   Report report_of(const std::vector<DrainedDataset>& drained,
                    const std::vector<std::string>& unreadable) const {
     Report report;
-    report.facts = {{"node", settings_.node_name},
-                    {"datasets", Json::array()},
-                    {"unreadable", unreadable}};
+    report.facts = {
+        {"node", settings_.node_name}, {"datasets", Json::array()}, {"unreadable", unreadable}};
     for (const DrainedDataset& one : drained) {
       report.facts["datasets"].push_back(json_of(one));
       report.line("{}: {}", dataset_label(one.dataset.number, one.dataset.name), text_of(one));
@@ -145,11 +143,10 @@ class DrainNode {
       case Outcome::published:
         return fmt::format("all of it is in {} now", settings_.prefix);
       case Outcome::waits:
-        return one.ranks.empty()
-                   ? fmt::format("{} holds no part of it", settings_.node_name)
-                   : fmt::format("the {} of {} copied; {} not copied yet",
-                                 count_text(one.ranks.size(), "part"), settings_.node_name,
-                                 text_of_ranks(one.missing));
+        return one.ranks.empty() ? fmt::format("{} holds no part of it", settings_.node_name)
+                                 : fmt::format("the {} of {} copied; {} not copied yet",
+                                               count_text(one.ranks.size(), "part"),
+                                               settings_.node_name, text_of_ranks(one.missing));
       case Outcome::failed:
         return fmt::format("not finished: {}", one.failure.error().text);
     }

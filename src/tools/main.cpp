@@ -140,9 +140,9 @@ void add_rebuild(CLI::App& app, int& exit_code) {
       ->excludes(names)
       ->group("");
   add_force(*sub, command->force)->excludes(where);
-  sub->add_flag(
-         "--run-ended", command->run_ended,
-         "Wait only for other jobs; use this only if the last run of the job (SCR_JOB_ID) has ended")
+  sub->add_flag("--run-ended", command->run_ended,
+                "Wait only for other jobs; use this only if the last run of the job (SCR_JOB_ID) "
+                "has ended")
       ->excludes(where);
   add_prefix(*sub, command->source);
   add_json(*sub, command->json);
@@ -185,7 +185,8 @@ void add_scavenge_node(CLI::App& app, int& exit_code) {
 void add_drain_node(CLI::App& app, int& exit_code) {
   auto* sub = app.add_subcommand("drain-node", summary_of("drain-node"));
   auto command = std::make_shared<DrainCommand>();
-  sub->add_flag("--list", command->list, "Copy nothing, list the datasets whose copies are unfinished");
+  sub->add_flag("--list", command->list,
+                "Copy nothing, list the datasets whose copies are unfinished");
   add_prefix(*sub, command->source);
   add_json(*sub, command->json);
   sub->add_flag("--progress", command->progress,

@@ -15,11 +15,11 @@ from cairn import labelled, long_work, progress_bar
 from cairn.commands.scavenge import missed_text
 from cairn.long_work import GONE, TEMPORARY, LongWork
 from cairn.native import Native
+from cairn.node_work import first_json
 from cairn.progress_bar import ProgressLine, bar_of
 from cairn.resources.local import SimulatedNodes
 from cairn.resources.slurm import Slurm
 from cairn.roles import Answer
-from cairn.node_work import first_json
 from cairn.scavenge import Dataset, Result, Saved, Scavenge, Verdict, Wish, merged, next_to_save
 from jobs import Job, environment_of, said_on_terminal
 from stand_ins import put_on_path, scavenging_cairn
@@ -489,6 +489,9 @@ class AskedOf(NamedTuple):
 
     path: Path
     prefix: str
+
+    def has_unfinished_copies(self) -> bool:
+        return False
 
 
 def test_nodes_that_the_last_run_did_not_have_speak_for_none_of_its_nodes(left: Left) -> None:

@@ -1,0 +1,144 @@
+"""The copies to the prefix directory that a dead job had begun are finished by the nodes that are left."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any, Dict, List
+
+import pytest
+
+from cairn.drain import LATER, PUBLISHED, UNFINISHED, outcomes
+from cairn.long_work import TEMPORARY
+from cairn.roles import Answer
+from jobs import Job, environment_of, heat
+
+
+# ---- what the nodes have answered ----
+
+def answer(outcome: str, missing: List[int], reason: str = "", code: int = 0) -> Answer:
+    one = {"number": 3, "uuid": "03", "name": "ckpt.3", "ranks": [0], "missing": missing, "outcome": outcome, "reason": reason}
+    return Answer(code, json.dumps({"node": "n", "datasets": [one]}))
+
+
+def test_one_node_that_has_seen_the_dataset_published_is_enough() -> None:
+    [one] = outcomes({"n0": answer("waits", [1]), "n1": answer("published", []), "n2": Answer(0, '{"datasets": []}')})
+    assert one.outcome == PUBLISHED and one.is_published()
+    assert one.text() == "ckpt.3 (dataset 3) is now in the prefix directory: the nodes have finished its copy"
+
+
+def test_the_ranks_are_named_whose_parts_no_node_holds() -> None:
+    """One node has looked before another has copied its part."""
+    [one] = outcomes({"n0": answer("waits", [1, 2, 3]), "n1": answer("waits", [2])})
+    assert (one.outcome, one.reason) == (UNFINISHED, "no node that was asked holds the parts of rank 2")
+    [one] = outcomes({"n0": answer("waits", list(range(12)))})
+    assert one.reason.endswith("of ranks 0, 1, 2, 3, 4, 5, 6, 7 and 4 more")
+
+
+def test_what_a_node_could_not_do_is_the_reason() -> None:
+    [one] = outcomes({"n0": answer("failed", [0], "a block is damaged", 1), "n1": answer("waits", [0]),
+                      "n2": Answer(255, "the connection has closed")})
+    assert one.outcome == UNFINISHED
+    assert "n0: a block is damaged" in one.reason and "n2: the connection has closed" in one.reason
+
+
+def test_a_cache_in_use_is_tried_again_later() -> None:
+    [one] = outcomes({"n0": answer("waits", [1]), "n1": Answer(TEMPORARY, "cairn: error: a job uses the cache")})
+    assert one.outcome == LATER and "a job uses the cache" in one.reason
+    assert outcomes({"n0": Answer(TEMPORARY, "busy")}) == []
+
+
+# ---- a real job ----
+
+# So slow that the program dies in the middle of a copy.
+SLOW = {"SCR_FLUSH": "1", "SCR_FLUSH_ASYNC": "1", "SCR_FLUSH_ASYNC_BW": "200000", "SCR_FETCH": "1"}
+
+
+def plans(folder: Path) -> List[Path]:
+    return list(folder.glob(".cairn/epoch.*/dataset.*/dataset"))
+
+
+def published(folder: Path) -> List[str]:
+    return [path.name.split(".")[1] for path in folder.glob(".cairn/datasets/dataset.*")]
+
+
+def drain(cairn: Path, folder: Path, *options: str) -> Dict[str, Any]:
+    done = subprocess.run([cairn, "drain", "-p", folder, "--storage", folder / "storage", "--json", *options], text=True,
+                          env=environment_of(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, check=False)
+    return {"code": done.returncode, "told": done.stderr, **(json.loads(done.stdout) if done.stdout else {})}
+
+
+def slow_job(cairn: Path, folder: Path, flavour: str, program_of: Dict[str, str], *options: str) -> Job:
+    return heat(cairn, folder, flavour, program_of, ["--nodes", "4", "--storage", str(folder / "storage"), *options], 4000,
+                settings=SLOW)
+
+
+def test_a_drain_finishes_the_copy_of_a_job_that_was_killed(cairn: Path, tmp_path: Path, flavour: str,
+                                                            program_of: Dict[str, str]) -> None:
+    job = slow_job(cairn, tmp_path, flavour, program_of, "--runs", "1")
+    job.until(lambda: bool(plans(tmp_path)))
+    job.send(signal.SIGHUP)  # at once, without a scavenge
+    job.wait()
+    assert plans(tmp_path) and not published(tmp_path)
+
+    done = drain(cairn, tmp_path)
+    assert done["code"] == 0, done
+    [one] = done["datasets"]
+    assert one["outcome"] == PUBLISHED and published(tmp_path) == [str(one["number"])]
+    assert "the nodes have finished its copy" in done["told"]
+    assert not list(tmp_path.rglob(".cairn.*")), "files have their own names"
+    assert drain(cairn, tmp_path)["datasets"] == []
+
+    shutil.rmtree(tmp_path / "storage")
+    again = heat(cairn, tmp_path, flavour, program_of, ["--nodes", "4", "--runs", "1"], 8, settings={"SCR_FETCH": "1"}).wait()
+    assert again.code == 0 and again.steps("start") == [4], again
+
+
+def test_a_lost_node_is_reported_and_the_scavenge_rebuilds_its_part(cairn: Path, tmp_path: Path, first_flavour: str,
+                                                                    program_of: Dict[str, str]) -> None:
+    job = slow_job(cairn, tmp_path, first_flavour, program_of, "--runs", "1")
+    job.until(lambda: bool(plans(tmp_path)))
+    job.send(signal.SIGHUP)
+    job.wait()
+    shutil.rmtree(tmp_path / "storage" / "nodes" / "n2")
+    done = drain(cairn, tmp_path)
+    assert done["code"] == 1, done
+    assert "holds the parts of rank 2" in done["datasets"][0]["reason"]
+    saved = subprocess.run([cairn, "scavenge", "-p", tmp_path, "--storage", tmp_path / "storage"], text=True,
+                           env=environment_of(), stderr=subprocess.PIPE, timeout=60, check=False)
+    assert "is now in the prefix directory" in saved.stderr, saved
+    assert published(tmp_path)
+
+
+def test_cairn_run_finishes_copies_before_it_launches_again(cairn: Path, tmp_path: Path, first_flavour: str,
+                                                            program_of: Dict[str, str]) -> None:
+    job = slow_job(cairn, tmp_path, first_flavour, program_of, "--runs", "2")
+    job.until(lambda: bool(plans(tmp_path)))
+    os.kill(rank_of(tmp_path), signal.SIGKILL)
+    job.until_logged("RUN_START", 2)
+    job.send(signal.SIGHUP)
+    told = job.wait().told
+    drained, relaunched = told.find("the nodes have finished its copy"), told.find("run 2 on")
+    assert 0 <= drained < relaunched, told
+
+
+def rank_of(folder: Path) -> int:
+    """A process of the heat solver."""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and (entry / "cmdline").exists():
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+            if words[0].endswith(b"2_heat") and str(folder / "result").encode() in words:
+                return int(entry.name)
+    raise AssertionError("the solver does not run")
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_it_says_what_it_is(cairn: Path, option: str) -> None:
+    assert subprocess.run([cairn, "drain", option], env=environment_of(), stdout=subprocess.DEVNULL, check=False).returncode == 0
+
+
+def test_a_prefix_directory_without_a_job_is_an_error_that_says_so(cairn: Path, tmp_path: Path) -> None:
+    done = drain(cairn, tmp_path)
+    assert done["code"] != 0 and str(tmp_path) in done["told"], done
