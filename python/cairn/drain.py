@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Mapping, Sequence
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
 from cairn.account import size_text, time_text
 from cairn.folding import folded, who_text
@@ -53,22 +53,23 @@ class Drain:
     def run(self, nodes: Sequence[str]) -> List[Drained]:
         """What became of each dataset; empty where the job had begun none. What could not be finished is left as it is, for
         the next drain, a scavenge or the next run."""
-        if not nodes or not self._has_unfinished_copies():
+        plans = self._plans() if nodes else []
+        if not plans:
             return []
         command = self._work.command("drain-node", "--json", "--progress")
         answers = self._work.run(self._remote, {node: command for node in nodes}, lambda seconds, done: (
             f"finishing the copies of the dead job: {size_text(sum(done.values()))}, {time_text(seconds)}"))
-        drained = outcomes(answers)
+        drained = outcomes(plans, answers)
         for one in drained:
             self._say(one.text())
         return drained
 
-    def _has_unfinished_copies(self) -> bool:
+    def _plans(self) -> List[Dict[str, Any]]:
         try:
-            return self._native.has_unfinished_copies()
+            return self._native.unfinished_copies()
         except Trouble as trouble:
             self._say(f"whether the job had begun to copy datasets is unknown: {trouble}")
-            return False
+            return []
 
     def give_names(self, drained: Sequence[Drained]) -> None:
         """The files of a published dataset have temporary names until an owner of the prefix directory has renamed them, as
@@ -85,33 +86,38 @@ class Drain:
             self._say(f"some files still have temporary names, which the next run or cairn rebuild changes: {last_line(answer)}")
 
 
-def outcomes(answers: Mapping[str, Answer]) -> List[Drained]:
-    """By what the nodes have answered, in the order in which a node has worked on them. One node that has seen a dataset
-    published is enough; nodes that come later do not see it any more."""
-    found: Dict[str, Drained] = {}
-    failures: Dict[str, Dict[str, str]] = {}
-    missing: Dict[str, List[int]] = {}
+def outcomes(plans: Sequence[Mapping[str, Any]], answers: Mapping[str, Answer]) -> List[Drained]:
+    """What became of each plan, by what the nodes have answered. One node that has seen a dataset published is enough; nodes
+    that come later do not see it any more."""
+    found = {one["uuid"]: Drained(one["number"], one["uuid"], one["name"], UNFINISHED) for one in plans}
+    failures: Dict[str, Dict[str, str]] = {uuid: {} for uuid in found}
+    missing: Dict[str, Optional[List[int]]] = {uuid: None for uuid in found}
     for node, answer in answers.items():
         for one in (first_json(answer.text) or {}).get("datasets", []):
-            drained = found.setdefault(one["uuid"], Drained(one["number"], one["uuid"], one["name"], UNFINISHED))
+            uuid = one["uuid"]
+            if uuid not in found:  # planned since, by a run that lives
+                continue
             if one["outcome"] == "published":
-                drained.outcome = PUBLISHED
+                found[uuid].outcome = PUBLISHED
             if one["outcome"] == "failed":
-                failures.setdefault(drained.uuid, {})[node] = one["reason"]
-            known = missing.get(drained.uuid)
-            missing[drained.uuid] = [rank for rank in one["missing"] if known is None or rank in known]
+                failures[uuid][node] = one["reason"]
+            known = missing[uuid]
+            missing[uuid] = [rank for rank in one["missing"] if known is None or rank in known]
     silent = {node: last_line(answer) for node, answer in answers.items() if first_json(answer.text) is None}
     is_late = any(answer.code == TEMPORARY for answer in answers.values())
     for drained in found.values():
         if not drained.is_published():
             drained.outcome = LATER if is_late else UNFINISHED
-            drained.reason = reason_of({**failures.get(drained.uuid, {}), **silent}, missing[drained.uuid])
+            drained.reason = reason_of({**failures[drained.uuid], **silent}, missing[drained.uuid])
     return list(found.values())
 
 
-def reason_of(failures: Mapping[str, str], missing: Sequence[int]) -> str:
-    """Why a copy is not finished: what the nodes have said, or else whose parts no node holds."""
+def reason_of(failures: Mapping[str, str], missing: Optional[Sequence[int]]) -> str:
+    """Why a copy is not finished: what the nodes have said, or else whose parts no node holds. `missing` is None where no
+    node has worked on it."""
     if failures:
         return "; ".join(f"{who_text(names)}: {why}" for why, names in folded(failures).items())
+    if not missing:
+        return "another process has changed its plan meanwhile"
     some = ", ".join(map(str, missing[:8])) + (f" and {len(missing) - 8} more" if len(missing) > 8 else "")
     return f"no node that was asked holds the parts of rank{'s' if len(missing) > 1 else ''} {some}"

@@ -113,9 +113,11 @@ class Native:
         scavenged = self._json(["index", "list", "--json", "-p", self.prefix], incomplete=True)["scavenged"]
         return any(one["state"] == "saved" for one in scavenged)
 
-    def has_unfinished_copies(self) -> bool:
-        """Whether a run planned to copy a dataset to the prefix directory and has not finished."""
-        return self.has_datasets() and bool(self._json(["drain-node", "--list", "--json", "-p", self.prefix])["datasets"])
+    def unfinished_copies(self) -> List[Dict[str, Any]]:
+        """The datasets that a run planned to copy to the prefix directory and has not finished."""
+        if not self.has_datasets():
+            return []
+        return list(self._json(["drain-node", "--list", "--json", "-p", self.prefix])["datasets"])
 
     def restart_name(self) -> Optional[str]:
         """The checkpoint in the prefix directory that a restart would begin with."""

@@ -98,6 +98,17 @@ TEST_F(Drain, TheLastNodePublishesWhatAllHaveCopied) {
   EXPECT_EQ(names_of_cairn(), std::vector<std::string>{});
 }
 
+/// A record that is kept for another rank, or a damaged one.
+TEST_F(Drain, AFolderWithoutARecordOfItsRankIsNoPart) {
+  plan_and_die(1);
+  std::vector<Remains> on_node = held(1, {0, 1});
+  on_node.front().parts.back().own.clear();
+  const DrainedDataset one = drained(on_node);
+  EXPECT_EQ(one.outcome, Outcome::waits);
+  EXPECT_EQ(one.ranks, std::vector<int>{0});
+  EXPECT_EQ(one.missing, (std::vector<int>{1, 2}));
+}
+
 TEST_F(Drain, PartsThatTheProgramHasCopiedAreNotCopiedAgain) {
   plan_and_die(1, 2);
   std::string copied;
@@ -185,6 +196,35 @@ TEST_F(Drain, ADeathAtAnyStepLeavesTheNextRunAWholeDataset) {
     ASSERT_EQ(fetch_again(1), "") << step;
     ASSERT_EQ(names_of_cairn(), std::vector<std::string>{}) << step;
   }
+}
+
+/// Just before any of the calls of this node.
+TEST_F(Drain, AnotherNodeMayPublishAtAnyMoment) {
+  bool reached = true;
+  int published = 0;
+  for (std::uint64_t step = 0; reached; ++step) {
+    reached = false;
+    begin_anew();
+    plan_and_die(1);
+    const auto all = drain_node(held(1, {0}), [&](const FileOperation& operation) -> Status {
+      if (operation.index != step) return {};
+      reached = true;
+      EXPECT_TRUE(drain_node(held(1, {1, 2})));
+      return {};
+    });
+    ASSERT_TRUE(all) << step << ": " << all.error().text;
+    for (const DrainedDataset& one : *all) {
+      const bool is_right = one.outcome == Outcome::published ||
+                            (one.outcome == Outcome::waits && one.missing == std::vector{1, 2});
+      EXPECT_TRUE(is_right) << step << (one.failure ? "" : one.failure.error().text);
+      published += one.outcome == Outcome::published ? 1 : 0;
+    }
+    if (reached) {
+      ASSERT_TRUE(is_published(1)) << step;
+    }
+    ASSERT_EQ(fetch_again(1), reached ? "" : "not listed") << step;
+  }
+  EXPECT_GT(published, 20);
 }
 
 TEST_F(Drain, ADamagedPartIsReportedAndTheOthersAreCopied) {

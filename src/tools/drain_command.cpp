@@ -79,7 +79,9 @@ class DrainNode {
     Report report;
     report.facts = {{"datasets", Json::array()}};
     for (const UnfinishedFlush& flush : plans) {
-      report.facts["datasets"].push_back(json_of(flush.plan.info));
+      Json json = json_of(flush.plan.info);
+      json.update({{"ranks", flush.plan.info.ranks}, {"copied", flush.done.size()}});
+      report.facts["datasets"].push_back(std::move(json));
       report.line("{}: {} of {} copied to {}",
                   dataset_label(flush.plan.info.number, flush.plan.info.name), flush.done.size(),
                   count_text(flush.plan.info.ranks, "part"), settings_.prefix);

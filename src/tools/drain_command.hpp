@@ -9,7 +9,8 @@
 
 namespace cairn {
 
-/// With list and json: {"datasets": [{"number", "uuid", "name"}]}, those that a drain would finish.
+/// With list and json: {"datasets": [{"number", "uuid", "name", "ranks", "copied": of these, so many
+/// parts are in the prefix directory}]}, those that a drain would finish.
 /// With json only: {"node", "datasets": [{"number", "uuid", "name", "ranks": [whose parts this node
 /// holds], "missing": [whose parts are not copied], "outcome": "published", "waits" or "failed",
 /// "reason"}], "unreadable": [why a part of the cache could not be read]}.

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -18,36 +19,40 @@ from jobs import Job, environment_of, heat
 
 # ---- what the nodes have answered ----
 
+PLANS = [{"number": 3, "uuid": "03", "name": "ckpt.3", "ranks": 12, "copied": 0}]
+
+
 def answer(outcome: str, missing: List[int], reason: str = "", code: int = 0) -> Answer:
     one = {"number": 3, "uuid": "03", "name": "ckpt.3", "ranks": [0], "missing": missing, "outcome": outcome, "reason": reason}
     return Answer(code, json.dumps({"node": "n", "datasets": [one]}))
 
 
 def test_one_node_that_has_seen_the_dataset_published_is_enough() -> None:
-    [one] = outcomes({"n0": answer("waits", [1]), "n1": answer("published", []), "n2": Answer(0, '{"datasets": []}')})
+    [one] = outcomes(PLANS, {"n0": answer("waits", [1]), "n1": answer("published", []), "n2": Answer(0, '{"datasets": []}')})
     assert one.outcome == PUBLISHED and one.is_published()
     assert one.text() == "ckpt.3 (dataset 3) is now in the prefix directory: the nodes have finished its copy"
 
 
 def test_the_ranks_are_named_whose_parts_no_node_holds() -> None:
     """One node has looked before another has copied its part."""
-    [one] = outcomes({"n0": answer("waits", [1, 2, 3]), "n1": answer("waits", [2])})
+    [one] = outcomes(PLANS, {"n0": answer("waits", [1, 2, 3]), "n1": answer("waits", [2])})
     assert (one.outcome, one.reason) == (UNFINISHED, "no node that was asked holds the parts of rank 2")
-    [one] = outcomes({"n0": answer("waits", list(range(12)))})
+    [one] = outcomes(PLANS, {"n0": answer("waits", list(range(12)))})
     assert one.reason.endswith("of ranks 0, 1, 2, 3, 4, 5, 6, 7 and 4 more")
 
 
 def test_what_a_node_could_not_do_is_the_reason() -> None:
-    [one] = outcomes({"n0": answer("failed", [0], "a block is damaged", 1), "n1": answer("waits", [0]),
+    [one] = outcomes(PLANS, {"n0": answer("failed", [0], "a block is damaged", 1), "n1": answer("waits", [0]),
                       "n2": Answer(255, "the connection has closed")})
     assert one.outcome == UNFINISHED
     assert "n0: a block is damaged" in one.reason and "n2: the connection has closed" in one.reason
 
 
 def test_a_cache_in_use_is_tried_again_later() -> None:
-    [one] = outcomes({"n0": answer("waits", [1]), "n1": Answer(TEMPORARY, "cairn: error: a job uses the cache")})
+    [one] = outcomes(PLANS, {"n0": answer("waits", [1]), "n1": Answer(TEMPORARY, "cairn: error: a job uses the cache")})
     assert one.outcome == LATER and "a job uses the cache" in one.reason
-    assert outcomes({"n0": Answer(TEMPORARY, "busy")}) == []
+    [one] = outcomes(PLANS, {"n0": Answer(TEMPORARY, "the allocation ends")})
+    assert one.outcome == LATER and one.text().endswith("its copy is not finished: n0: the allocation ends")
 
 
 # ---- a real job ----
@@ -70,6 +75,11 @@ def drain(cairn: Path, folder: Path, *options: str) -> Dict[str, Any]:
     return {"code": done.returncode, "told": done.stderr, **(json.loads(done.stdout) if done.stdout else {})}
 
 
+def status(cairn: Path, folder: Path) -> str:
+    return subprocess.run([cairn, "status", "-p", folder], text=True, env=environment_of(), stdout=subprocess.PIPE,
+                          timeout=60, check=True).stdout
+
+
 def slow_job(cairn: Path, folder: Path, flavour: str, program_of: Dict[str, str], *options: str) -> Job:
     return heat(cairn, folder, flavour, program_of, ["--nodes", "4", "--storage", str(folder / "storage"), *options], 4000,
                 settings=SLOW)
@@ -78,10 +88,12 @@ def slow_job(cairn: Path, folder: Path, flavour: str, program_of: Dict[str, str]
 def test_a_drain_finishes_the_copy_of_a_job_that_was_killed(cairn: Path, tmp_path: Path, flavour: str,
                                                             program_of: Dict[str, str]) -> None:
     job = slow_job(cairn, tmp_path, flavour, program_of, "--runs", "1")
-    job.until(lambda: bool(plans(tmp_path)))
+    job.until(lambda: bool(plans(tmp_path)), timeout_s=60)
     job.send(signal.SIGHUP)  # at once, without a scavenge
     job.wait()
     assert plans(tmp_path) and not published(tmp_path)
+    assert re.search(r"^copying     \S+ \(dataset 1\): \d of 4 parts copied; cairn drain finishes the copy$",
+                     status(cairn, tmp_path), re.MULTILINE)
 
     done = drain(cairn, tmp_path)
     assert done["code"] == 0, done
@@ -90,6 +102,7 @@ def test_a_drain_finishes_the_copy_of_a_job_that_was_killed(cairn: Path, tmp_pat
     assert "the nodes have finished its copy" in done["told"]
     assert not list(tmp_path.rglob(".cairn.*")), "files have their own names"
     assert drain(cairn, tmp_path)["datasets"] == []
+    assert "copying" not in status(cairn, tmp_path)
 
     shutil.rmtree(tmp_path / "storage")
     again = heat(cairn, tmp_path, flavour, program_of, ["--nodes", "4", "--runs", "1"], 8, settings={"SCR_FETCH": "1"}).wait()
@@ -99,7 +112,7 @@ def test_a_drain_finishes_the_copy_of_a_job_that_was_killed(cairn: Path, tmp_pat
 def test_a_lost_node_is_reported_and_the_scavenge_rebuilds_its_part(cairn: Path, tmp_path: Path, first_flavour: str,
                                                                     program_of: Dict[str, str]) -> None:
     job = slow_job(cairn, tmp_path, first_flavour, program_of, "--runs", "1")
-    job.until(lambda: bool(plans(tmp_path)))
+    job.until(lambda: bool(plans(tmp_path)), timeout_s=60)
     job.send(signal.SIGHUP)
     job.wait()
     shutil.rmtree(tmp_path / "storage" / "nodes" / "n2")
@@ -115,7 +128,8 @@ def test_a_lost_node_is_reported_and_the_scavenge_rebuilds_its_part(cairn: Path,
 def test_cairn_run_finishes_copies_before_it_launches_again(cairn: Path, tmp_path: Path, first_flavour: str,
                                                             program_of: Dict[str, str]) -> None:
     job = slow_job(cairn, tmp_path, first_flavour, program_of, "--runs", "2")
-    job.until(lambda: bool(plans(tmp_path)))
+    job.until(lambda: bool(plans(tmp_path)), timeout_s=60)
+    assert re.search(r"^copying     \S+ \(dataset 1\): \d of 4 parts copied$", status(cairn, tmp_path), re.MULTILINE)
     os.kill(rank_of(tmp_path), signal.SIGKILL)
     job.until_logged("RUN_START", 2)
     job.send(signal.SIGHUP)

@@ -490,8 +490,8 @@ class AskedOf(NamedTuple):
     path: Path
     prefix: str
 
-    def has_unfinished_copies(self) -> bool:
-        return False
+    def unfinished_copies(self) -> List[Dict[str, Any]]:
+        return []
 
 
 def test_nodes_that_the_last_run_did_not_have_speak_for_none_of_its_nodes(left: Left) -> None:

@@ -123,6 +123,14 @@ def where_now(native: Native, logged: Optional[Dict[str, Any]], job: FoundJob) -
     return {**found, "protection": places_of(found["name"], explained) or nowhere, "restart": explained["summary"]}
 
 
+def copies_of(native: Native) -> List[Dict[str, Any]]:
+    """Datasets on their way to the prefix directory, or on their way when the job died."""
+    try:
+        return native.unfinished_copies()
+    except Trouble:  # what the prefix directory has is reported elsewhere
+        return []
+
+
 def who_of(state: Optional[Dict[str, Any]], job: FoundJob) -> Dict[str, Any]:
     """The process that lives as long as the job does."""
     if state:
@@ -167,7 +175,7 @@ def status_of(native: Native, now_s: float) -> Dict[str, Any]:
                       "failed": run.failed, "restarted_from": run.restarted_from,
                       "from_scratch": run.from_scratch} for run in account.runs],
             "checkpoint": checkpoint, "checkpoints": progress.commits, "mean_cost_s": mean,
-            "lost_s": account.lost_s(now_s), "halt": halt_of(native, now_s), "left_caches": list(job.left_caches)}
+            "copies": copies_of(native), "lost_s": account.lost_s(now_s), "halt": halt_of(native, now_s), "left_caches": list(job.left_caches)}
 
 
 def life_line(status: Dict[str, Any], now_s: float) -> str:
@@ -208,6 +216,13 @@ def checkpoint_lines(status: Dict[str, Any]) -> List[str]:
     return lines + ([f"restart     {checkpoint['restart']}"] if "restart" in checkpoint else [])
 
 
+def copy_lines(status: Dict[str, Any]) -> List[str]:
+    """How far the copies to the prefix directory have come."""
+    remedy = "" if status["alive"] else "; cairn drain finishes the copy"
+    return [f"copying     {one['name'] or 'without a name'} (dataset {one['number']}): {one['copied']} of "
+            f"{count_text(one['ranks'], 'part')} copied{remedy}" for one in status["copies"]]
+
+
 def run_lines(status: Dict[str, Any]) -> List[str]:
     """The runs, and the nodes that they had."""
     runs = status["runs"]
@@ -227,7 +242,8 @@ def run_lines(status: Dict[str, Any]) -> List[str]:
 def lines_of(status: Dict[str, Any], now_s: float) -> List[str]:
     """For people."""
     lines = [f"job         {status['job']} in {status['prefix']}", life_line(status, now_s),
-             *other_program_line(status), *run_lines(status), *checkpoint_lines(status)]
+             *other_program_line(status), *run_lines(status), *checkpoint_lines(status),
+             *copy_lines(status)]
     if status["by_cairn_run"] and status["lost_s"] >= NOTICEABLE_S:
         lines.append(f"time lost   {time_text(status['lost_s'])}")
     if status["halt"]:
