@@ -299,6 +299,7 @@ complete -c cairn -n '__fish_seen_subcommand_from scavenge-node' -l progress -d 
 complete -c cairn -n '__fish_seen_subcommand_from drain-node' -s h -l help -d 'Show this help'
 complete -c cairn -n '__fish_seen_subcommand_from drain-node' -s V -l version -d 'Show the version'
 complete -c cairn -n '__fish_seen_subcommand_from drain-node' -l list -d 'Copy nothing, list the datasets whose copies are unfinished'
+complete -c cairn -n '__fish_seen_subcommand_from drain-node' -l run-ended -d 'Do not wait 20 s for a sign of life of the last run of the job (SCR_JOB_ID); use this only if it has ended'
 complete -c cairn -n '__fish_seen_subcommand_from drain-node' -s p -l prefix -x -a '(__fish_complete_directories)' -d 'The prefix directory, in place of SCR_PREFIX'
 complete -c cairn -n '__fish_seen_subcommand_from drain-node' -l json -d 'Print JSON'
 complete -c cairn -n '__fish_seen_subcommand_from drain-node' -l progress -d 'Print regularly how many bytes are copied, each time as a line ". BYTES"'

@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 from cairn.account import size_text, time_text
 from cairn.folding import folded, who_text
 from cairn.long_work import TEMPORARY
-from cairn.native import Native, Trouble
+from cairn.native import Native
 from cairn.node_work import HERE, NodeWork, first_json, last_line
 from cairn.resources.local import Here
 from cairn.roles import Answer, RemoteExecution
@@ -52,11 +52,11 @@ class Drain:
 
     def run(self, nodes: Sequence[str]) -> List[Drained]:
         """What became of each dataset; empty where the job had begun none. What could not be finished is left as it is, for
-        the next drain, a scavenge or the next run."""
-        plans = self._plans() if nodes else []
+        the next drain, a scavenge or the next run. Trouble: the prefix directory cannot be read."""
+        plans = self._native.unfinished_copies() if nodes else []
         if not plans:
             return []
-        command = self._work.command("drain-node", "--json", "--progress")
+        command = self._work.command("drain-node", "--json", "--progress", *self._ended())
         answers = self._work.run(self._remote, {node: command for node in nodes}, lambda seconds, done: (
             f"finishing the copies of the dead job: {size_text(sum(done.values()))}, {time_text(seconds)}"))
         drained = outcomes(plans, answers)
@@ -64,12 +64,8 @@ class Drain:
             self._say(one.text())
         return drained
 
-    def _plans(self) -> List[Dict[str, Any]]:
-        try:
-            return self._native.unfinished_copies()
-        except Trouble as trouble:
-            self._say(f"whether the job had begun to copy datasets is unknown: {trouble}")
-            return []
+    def _ended(self) -> List[str]:
+        return ["--run-ended"] if self._run_ended else []
 
     def give_names(self, drained: Sequence[Drained]) -> None:
         """The files of a published dataset have temporary names until an owner of the prefix directory has renamed them, as
@@ -77,9 +73,8 @@ class Drain:
         published = [one for one in drained if one.is_published()]
         if not published:
             return
-        ended = ["--run-ended"] if self._run_ended else []
         named = [word for one in published for word in ("--dataset", one.uuid)]
-        command = self._work.command("rebuild", "--json", *named, *ended)
+        command = self._work.command("rebuild", "--json", *named, *self._ended())
         answer = self._work.run(Here(self._native.environment), {HERE: command}, lambda seconds, _: (
             f"renaming the files, {time_text(seconds)}"))[HERE]
         if answer.code != 0:
@@ -103,13 +98,21 @@ def outcomes(plans: Sequence[Mapping[str, Any]], answers: Mapping[str, Answer]) 
                 failures[uuid][node] = one["reason"]
             known = missing[uuid]
             missing[uuid] = [rank for rank in one["missing"] if known is None or rank in known]
-    silent = {node: last_line(answer) for node, answer in answers.items() if first_json(answer.text) is None}
+    silent = {node: why for node, why in ((node, not_seen_by(answer)) for node, answer in answers.items()) if why}
     is_late = any(answer.code == TEMPORARY for answer in answers.values())
     for drained in found.values():
         if not drained.is_published():
             drained.outcome = LATER if is_late else UNFINISHED
             drained.reason = reason_of({**failures[drained.uuid], **silent}, missing[drained.uuid])
     return list(found.values())
+
+
+def not_seen_by(answer: Answer) -> str:
+    """Why a node may hold parts that it has not copied; empty if it has looked at all that it holds."""
+    told = first_json(answer.text)
+    if told is None:
+        return last_line(answer)
+    return next((str(text) for key in ("unreadable", "left") for text in told.get(key, [])), "")
 
 
 def reason_of(failures: Mapping[str, str], missing: Optional[Sequence[int]]) -> str:

@@ -58,7 +58,7 @@ class Plan:
     run_name: str = ""  # by which the resource manager knows the runs, where that is how it finds them
     end_time: Callable[[], Optional[float]] = lambda: None  # of the allocation, in seconds since 1970; None: not known
     ranks: Optional[int] = None  # that the launcher is asked for; None: not known
-    before_relaunch: Callable[[Sequence[str]], None] = lambda nodes: None  # with the nodes that are left
+    before_relaunch: Callable[[Sequence[str]], bool] = lambda nodes: False  # with the nodes that are left; True if it took long
 
 
 class Machine:
@@ -144,6 +144,7 @@ class Job:
         self._trouble_told = 0  # of which run
         self._useless_told = 0  # likewise
         self._has_warned = False  # that nobody knows the end of the allocation
+        self._prepared_after = 0  # so many runs, `before_relaunch` was called
         self._used: List[str] = []  # the nodes of the last run, each in its place
         self._launcher = 0  # the process id of that of the last run
         self._left_out: Set[str] = set()  # of the unfit nodes, those that were not asked again yet
@@ -182,11 +183,23 @@ class Job:
             action = decide(self._plan.policy, state, event)
             if action.kind == Kind.LOOK_AGAIN:
                 self._look_again()
+            elif action.kind == Kind.LAUNCH and self._is_held_up():
+                continue  # meanwhile a signal may have come, or a node may have died
             elif action.kind == Kind.LAUNCH:
                 self._warn_of_no_end(state)
                 event = self._one_run(action)
             else:
                 return action
+
+    def _is_held_up(self) -> bool:
+        """Does, once after each run, what comes before the next one; whether that took long."""
+        if self._prepared_after == len(self.account.runs):
+            return False
+        self._prepared_after = len(self.account.runs)
+        took_long = self._plan.before_relaunch([node for node in self.account.nodes if node not in self.account.unfit])
+        if took_long:
+            self._look_at_nodes()
+        return took_long
 
     def _warn_of_no_end(self, state: State) -> None:
         if state.halt_seconds > 0 and state.seconds_left is None and not self._has_warned:
@@ -242,8 +255,6 @@ class Job:
         return self._used
 
     def _one_run(self, action: Action) -> Event:
-        if self.account.runs:
-            self._plan.before_relaunch([node for node in self.account.nodes if node not in self.account.unfit])
         nodes = self._place(action.nodes)
         self._left_out = set(self.account.unfit)
         self._reason_before = self._halt_file.reason()

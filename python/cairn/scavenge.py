@@ -13,7 +13,7 @@ from cairn.drain import Drain, Drained
 from cairn.event_log import Events
 from cairn.folding import folded, lines_of, who_text
 from cairn.long_work import TEMPORARY
-from cairn.native import Native
+from cairn.native import Native, Trouble
 from cairn.node_work import HERE, NodeWork, first_json, last_line
 from cairn.progress_bar import bar_of
 from cairn.resources.local import Here
@@ -233,9 +233,7 @@ class Scavenge:
     def _save_all(self, nodes: Sequence[str], result: Result) -> None:
         """First what the job had begun to copy: that goes to its place at once, and what cannot be finished in this way is
         saved with the rest."""
-        drain = Drain(self._work, self._native, self._remote, self._say, self._wish.run_ended)
-        result.drained = drain.run(nodes)
-        drain.give_names(result.drained)
+        result.drained = self._drain(nodes)
         lists = self._lists(nodes, result)
         datasets = merged(lists)
         result.listed = len(datasets)
@@ -263,6 +261,17 @@ class Scavenge:
             self._say(saved.text())
             ended[one.uuid] = saved.verdict
             result.saved.append(saved)
+
+    def _drain(self, nodes: Sequence[str]) -> List[Drained]:
+        drain = Drain(self._work, self._native, self._remote, self._say, self._wish.run_ended)
+        try:
+            drained = drain.run(nodes)
+        except Trouble as trouble:
+            self._say(f"whether the job had begun to copy datasets is unknown: {trouble}")
+            return []
+        if self._wish.rebuild:
+            drain.give_names(drained)
+        return drained
 
     def _has_run_on(self, node: str) -> bool:
         names = {name.partition(".")[0] for name in self._wish.ran_on}

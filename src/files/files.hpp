@@ -135,6 +135,10 @@ class Files {
   virtual Result<std::unique_ptr<File>> open_for_update(const std::string& path) = 0;
   /// Creates, or empties, a regular file; one that has other names too is replaced by a new one.
   virtual Result<std::unique_ptr<File>> create(const std::string& path, std::uint32_t mode) = 0;
+  /// As create(), but keeps what the file holds: another process may be writing the same bytes to
+  /// it now.
+  virtual Result<std::unique_ptr<File>> create_or_open(const std::string& path,
+                                                       std::uint32_t mode) = 0;
   /// Adds to the end of a regular file, which is created if need be. Several processes of one node
   /// may do so at the same time; nothing is synced.
   virtual Status append(const std::string& path, Bytes data, std::uint32_t mode) = 0;

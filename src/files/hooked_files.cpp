@@ -121,6 +121,11 @@ class HookedFiles final : public Files {
     CAIRN_TRY(gate_->pass("create", path));
     return hooked(path, inner_.create(path, mode));
   }
+  Result<std::unique_ptr<File>> create_or_open(const std::string& path,
+                                               std::uint32_t mode) override {
+    CAIRN_TRY(gate_->pass("create", path));
+    return hooked(path, inner_.create_or_open(path, mode));
+  }
   Status append(const std::string& path, Bytes data, std::uint32_t mode) override {
     CAIRN_TRY(gate_->pass("append", path, {}, data.size()));
     return inner_.append(path, data, mode);

@@ -23,6 +23,10 @@ class PassingFiles : public Files {
   Result<std::unique_ptr<File>> create(const std::string& path, std::uint32_t mode) override {
     return inner_->create(path, mode);
   }
+  Result<std::unique_ptr<File>> create_or_open(const std::string& path,
+                                               std::uint32_t mode) override {
+    return inner_->create_or_open(path, mode);
+  }
   Status append(const std::string& path, Bytes data, std::uint32_t mode) override {
     return inner_->append(path, data, mode);
   }

@@ -129,15 +129,16 @@ class PosixFiles final : public Files {
   }
 
   Result<std::unique_ptr<File>> create(const std::string& path, std::uint32_t mode) override {
-    CAIRN_ASSIGN(OpenFile file, open_regular(path, O_RDWR | O_CREAT, "create", mode));
-    if (file.status.st_nlink > 1) {
-      CAIRN_TRY(remove_file(path));
-      CAIRN_ASSIGN(OpenFile made, open_regular(path, O_RDWR | O_CREAT | O_EXCL, "create", mode));
-      return make_posix_file(std::move(made), path);
-    }
+    CAIRN_ASSIGN(OpenFile file, create_unlinked(path, mode));
     const bool is_empty = file.status.st_size == 0;
     if (!is_empty && uninterrupted([&] { return ::ftruncate(file.descriptor.number(), 0); }) != 0)
       return tl::unexpected<Error>(errno_error(errno, "create", path));
+    return make_posix_file(std::move(file), path);
+  }
+
+  Result<std::unique_ptr<File>> create_or_open(const std::string& path,
+                                               std::uint32_t mode) override {
+    CAIRN_ASSIGN(OpenFile file, create_unlinked(path, mode));
     return make_posix_file(std::move(file), path);
   }
 
@@ -287,6 +288,15 @@ class PosixFiles final : public Files {
   }
 
   std::uint32_t effective_user() override { return ::geteuid(); }
+
+ private:
+  /// A file of no other name.
+  Result<OpenFile> create_unlinked(const std::string& path, std::uint32_t mode) {
+    CAIRN_ASSIGN(OpenFile file, open_regular(path, O_RDWR | O_CREAT, "create", mode));
+    if (file.status.st_nlink <= 1) return file;
+    CAIRN_TRY(remove_file(path));
+    return open_regular(path, O_RDWR | O_CREAT | O_EXCL, "create", mode);
+  }
 };
 
 }  // namespace

@@ -16,6 +16,7 @@ namespace {
 
 /// A piece of small files begins no more than these.
 constexpr std::size_t piece_files = 256;
+constexpr std::uint32_t owner_only = 0600;
 constexpr std::uint64_t small_bytes = std::uint64_t{64} << 10;
 
 struct Piece {
@@ -120,11 +121,24 @@ class RankCopy {
 
   Result<std::shared_ptr<File>> begin(std::size_t file) const {
     CAIRN_TRY(options_.may_make());
-    Result<std::shared_ptr<File>> made = files_.create(to_[file], options_.mode);
+    Result<std::shared_ptr<File>> made = make(file);
     if (made) return made;
     // What an earlier try has left may be read-only by now.
-    CAIRN_TRY(files_.remove_file(to_[file]));
-    return files_.create(to_[file], options_.mode);
+    if (options_.beside_others)
+      (void)make_writable(file);  // else the next line says why it cannot be made
+    else
+      CAIRN_TRY(files_.remove_file(to_[file]));
+    return make(file);
+  }
+
+  Result<std::shared_ptr<File>> make(std::size_t file) const {
+    return options_.beside_others ? files_.create_or_open(to_[file], options_.mode)
+                                  : files_.create(to_[file], options_.mode);
+  }
+
+  Status make_writable(std::size_t file) const {
+    CAIRN_ASSIGN(const auto copy, files_.open(to_[file]));
+    return copy->set_attributes(owner_only, record_.files[file].times);
   }
 
   /// The attributes before the sync, that they are durable with the rest.

@@ -16,14 +16,18 @@ struct CopyOptions {
   std::uint32_t mode = 0600;     ///< of the copies, while they are made
   bool keep_attributes = false;  ///< then mode and times as the record has them
   bool durable = false;          ///< synced at the end; the names are the caller's to sync
+  /// Another process may make the same copies at the same time, or may have made them: no file is
+  /// emptied or removed, because whatever it holds becomes, or is, what is written here.
+  bool beside_others = false;
   /// Asked before each file is made: an error ends the copy, and what has the name stays.
   std::function<Status()> may_make = [] { return Status{}; };
 };
 
-/// Local. Copies file i of the record from `from[i]` to `to[i]`, which are made anew, in folders
-/// that are there. The data are cut into pieces, which the threads share: while one of them reads
-/// and checks, another writes or waits for the disk. corrupt if a block does not match its
-/// checksum, or a file is not as long as the record says. After an error the copies mean nothing.
+/// Local. Copies file i of the record from `from[i]` to `to[i]`, which are made anew unless
+/// `beside_others`, in folders that are there. The data are cut into pieces, which the threads
+/// share: while one of them reads and checks, another writes or waits for the disk. corrupt if a
+/// block does not match its checksum, or a file is not as long as the record says. After an error
+/// the copies mean nothing.
 Status copy_files(Files& files, const IoThreads& io, const RankRecord& record,
                   const std::vector<std::string>& from, const std::vector<std::string>& to,
                   const CopyOptions& options, Throttle& throttle);

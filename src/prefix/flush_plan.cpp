@@ -149,7 +149,7 @@ Status stage_by_copies(const Site& site, const std::string& plan, const RankReco
         site.folder.prefix);
   };
   CAIRN_TRY(copy_files(site.files, site.io, record, cached, staged,
-                       {keep ? only_me : file_for_all, keep, true, is_mine}, throttle));
+                       {keep ? only_me : file_for_all, keep, true, true, is_mine}, throttle));
   return sync_folders(site.files, site.folder, record);
 }
 
@@ -192,7 +192,7 @@ Result<bool> carry_on(const Site& site, const DatasetRecord& plan, const CachedP
                  read_from_manifest(site.files, folder, part.rank, plan.ranks_per_manifest));
     std::vector<std::string> cached;
     for (const FileEntry& file : record.files) cached.push_back(part.folder.file(file.name));
-    CAIRN_TRY(unstage_rank(site.files, site.folder, record));
+    if (part.beside) CAIRN_TRY(unstage_rank(site.files, site.folder, record));
     CAIRN_TRY(do_part(site, folder, record, cached, part.beside ? Way::link : Way::copy));
   }
   return markers.climb(part.rank);

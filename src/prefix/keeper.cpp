@@ -43,8 +43,8 @@ bool is_rival(const OwnerRecord& owner, const OwnerRecord& me) {
 Keeper::Keeper(Files& files, Clock& clock, PrefixFolder folder, OwnerRecord me)
     : files_(&files), clock_(&clock), folder_(std::move(folder)), me_(std::move(me)) {}
 
-Status Keeper::wait_for_rivals(Files& files, Clock& clock, const PrefixFolder& folder,
-                               const OwnerRecord& me, Claim claim) {
+Status wait_for_rivals(Files& files, Clock& clock, const PrefixFolder& folder,
+                       const OwnerRecord& me, Claim claim) {
   CAIRN_ASSIGN(const auto first, read_owner(files, folder));
   if (claim == Claim::again && first && first->started_us > me.started_us &&
       is_same_job(*first, me))

@@ -30,6 +30,12 @@ enum class Claim {
   forced,  ///< whoever has it is known to be dead
 };
 
+/// Local. busy if another job than that of `me` owns the prefix directory and lives. If that cannot
+/// be known at once, watches for signs of life, for silence_us at most; clocks of nodes need not
+/// agree.
+Status wait_for_rivals(Files& files, Clock& clock, const PrefixFolder& folder,
+                       const OwnerRecord& me, Claim claim);
+
 /// How a new owner gets to know what is there.
 struct Reading {
   const IoThreads* io = nullptr;  ///< by these, if there are many records
@@ -41,9 +47,8 @@ struct Reading {
 /// whose epoch has been closed by a later one can change nothing: its calls fail with busy.
 class Keeper {
  public:
-  /// Becomes the owner in place of whoever was, unless that is another job that still lives: busy.
-  /// Where that cannot be known at once, watches for signs of life, for silence_us at most; clocks
-  /// of nodes need not agree. Makes `<prefix>/.cairn` if need be. `me` lacks the epoch.
+  /// Becomes the owner in place of whoever was, as far as wait_for_rivals() allows. Makes
+  /// `<prefix>/.cairn` if need be. `me` lacks the epoch.
   static Result<Keeper> take_over(Files& files, Clock& clock, PrefixFolder folder, OwnerRecord me,
                                   Claim claim = Claim::polite, const Reading& reading = {});
 
@@ -144,8 +149,6 @@ class Keeper {
  private:
   Keeper(Files& files, Clock& clock, PrefixFolder folder, OwnerRecord me);
 
-  static Status wait_for_rivals(Files& files, Clock& clock, const PrefixFolder& folder,
-                                const OwnerRecord& me, Claim claim);
   Result<bool> open_epoch();
   Status become_owner();
   Status close_earlier();

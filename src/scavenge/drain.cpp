@@ -1,6 +1,7 @@
 #include "scavenge/drain.hpp"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -18,22 +19,22 @@ using Outcome = DrainedDataset::Outcome;
 /// A plan, and what this node has of its dataset.
 struct Share {
   UnfinishedFlush flush;
-  std::vector<CachedPart> parts;
-  std::uint64_t bytes = 0;
+  /// By rank: where its part is. Several caches of the node may have it, and one may be damaged.
+  std::map<int, std::vector<CachedPart>> parts;
+  std::map<int, std::uint64_t> bytes;
 };
 
 Share share_of(Files& files, UnfinishedFlush flush, const std::vector<Remains>& held) {
-  Share share{std::move(flush), {}, 0};
+  Share share{std::move(flush), {}, {}};
   const DatasetInfo& dataset = share.flush.plan.info;
-  std::set<int> ranks;
   for (const Remains& remains : held) {
     if (remains.uuid != dataset.uuid) continue;
     for (const HeldPart& part : remains.parts) {
       const bool is_usable = !part.own.empty() && part.owner >= 0 &&
                              static_cast<std::uint32_t>(part.owner) < dataset.ranks;
-      if (!is_usable || !ranks.insert(part.owner).second) continue;
-      share.parts.push_back({dataset.uuid, part.owner, part.folder});
-      share.bytes += bytes_of(read_part(files, part.folder, part.owner, dataset.uuid));
+      if (!is_usable) continue;
+      share.parts[part.owner].push_back({dataset.uuid, part.owner, part.folder});
+      share.bytes[part.owner] = bytes_of(read_part(files, part.folder, part.owner, dataset.uuid));
     }
   }
   return share;
@@ -50,7 +51,7 @@ class Draining {
     std::vector<Share> shares;
     for (UnfinishedFlush& plan : plans) {
       shares.push_back(share_of(files_, std::move(plan), held));
-      all_bytes_ += shares.back().bytes;
+      for (const auto& [rank, bytes] : shares.back().bytes) all_bytes_ += bytes;
     }
     std::vector<DrainedDataset> drained;
     for (const Share& share : shares) {
@@ -88,28 +89,40 @@ class Draining {
   Result<DrainedDataset> drain_one(const Share& share) {
     const Site site = site_of(share);
     const DatasetRecord& plan = share.flush.plan;
-    DrainedDataset drained{plan.info, {}, {}, Outcome::waits, {}};
+    DrainedDataset drained{plan.info, {}, {}, Outcome::incomplete, {}};
     bool is_published = false;
     const auto note = [&](const Result<Publication::State>& reached) {
       if (!reached && drained.failure) drained.failure = tl::unexpected(reached.error());
       is_published = is_published || (reached && *reached == Publication::State::published);
     };
-    for (const CachedPart& part : share.parts) {
+    for (const auto& [rank, parts] : share.parts) {
       CAIRN_TRY(check_time());
-      drained.ranks.push_back(part.rank);
-      note(publish_alone(site, plan, {part}));
-      moved_bytes_ += share.bytes / share.parts.size();
+      drained.ranks.push_back(rank);
+      note(copy_any(site, plan, parts));
+      moved_bytes_ += share.bytes.at(rank);
       if (progress_) progress_({moved_bytes_, std::max(moved_bytes_, all_bytes_)});
     }
     drained.missing = find_missing(share.flush);
     // The process that has copied the last part may have died before it could publish the dataset.
     const bool may_be_whole = drained.missing.empty() || !files_.info(share.flush.folder);
     if (!is_published && may_be_whole) note(publish_if_done(site, plan));
-    if (is_published)
+    if (is_published) {
       drained.outcome = Outcome::published;
-    else if (!drained.failure)
+      drained.missing.clear();  // the markers are in another place now
+    } else if (!drained.failure) {
       drained.outcome = Outcome::failed;
+    }
     return drained;
+  }
+
+  static Result<Publication::State> copy_any(const Site& site, const DatasetRecord& plan,
+                                             const std::vector<CachedPart>& parts) {
+    Result<Publication::State> reached = Publication::State::planned;
+    for (const CachedPart& part : parts) {
+      reached = publish_alone(site, plan, {part});
+      if (reached || !is_damage(reached.error().code)) break;
+    }
+    return reached;
   }
 
   /// The ranks whose parts are not marked as copied.

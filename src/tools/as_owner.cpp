@@ -47,6 +47,13 @@ Result<Keeper> own(const CommandOwner& owner, Files& files, Clock& clock, const 
 
 }  // namespace
 
+Status wait_for_owner(const CommandOwner& owner, Files& files, Clock& clock,
+                      const Settings& settings, const Log& log) {
+  const OwnerRecord me = record_of(owner, settings, clock);
+  tell_of_waiting(files, settings, me, log);
+  return wait_for_rivals(files, clock, {settings.prefix}, me, Claim::polite);
+}
+
 Status as_owner(const CommandOwner& owner, Files& files, Clock& clock, const Settings& settings,
                 const Log& log, const std::function<Status(Communicator&, const Site&)>& action) {
   const auto background = make_background_thread();

@@ -27,6 +27,11 @@ struct CommandOwner {
   bool run_ended = false;  ///< if it was a run of the job of the settings, that is dead for certain
 };
 
+/// Waits until it is certain that no other job owns the prefix directory of `settings`, and logs that
+/// it waits. busy if one gives a sign of life. Returns at once if the last owner recorded its end.
+Status wait_for_owner(const CommandOwner& owner, Files& files, Clock& clock,
+                      const Settings& settings, const Log& log);
+
 /// Takes the prefix directory of `settings` over, does `action` (with a communicator of one rank),
 /// lists what it changed, and gives the directory back. Tells `log` before it waits for a sign of
 /// life of another owner. Errors: busy, with what to do, where

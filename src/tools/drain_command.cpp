@@ -11,6 +11,7 @@
 #include "prefix/event_log.hpp"
 #include "recovery/dead_caches.hpp"
 #include "scavenge/drain.hpp"
+#include "tools/as_owner.hpp"
 #include "tools/progress_bar.hpp"
 #include "tools/report.hpp"
 
@@ -24,8 +25,8 @@ std::string_view name_of(Outcome outcome) {
   switch (outcome) {
     case Outcome::published:
       return "published";
-    case Outcome::waits:
-      return "waits";
+    case Outcome::incomplete:
+      return "incomplete";
     case Outcome::failed:
       return "failed";
   }
@@ -71,7 +72,7 @@ class DrainNode {
     CAIRN_ASSIGN(const auto plans, plans_to_drain(files_, folder_));
     if (command_.list) return list(plans);
     // Without a plan no cache is locked, and no cache is read.
-    return plans.empty() ? Result<Report>(report_of({}, {})) : copy();
+    return plans.empty() ? Result<Report>(report_of({}, {})) : copy(plans);
   }
 
  private:
@@ -90,12 +91,16 @@ class DrainNode {
     return report;
   }
 
-  Result<Report> copy() {
+  Result<Report> copy(const std::vector<UnfinishedFlush>& plans) {
+    CAIRN_TRY(wait_for_owner({"cairn drain", false, false, command_.run_ended}, files_, clock_,
+                             settings_, log_));
     JobCaches caches = caches_on_node(files_, settings_);
-    CAIRN_ASSIGN(const CacheLocks locks, lock_caches(files_, clock_, caches.used));
-    for (const std::string& text : caches.unreadable) log_.warning("{}", text);
+    const std::vector<std::string> in_use = caches_with(plans, caches);
+    CAIRN_ASSIGN(const CacheLocks locks, lock_caches(files_, clock_, in_use));
     CAIRN_ASSIGN(const std::vector<Remains> held,
-                 find_remains(files_, caches.used, RecordDetail::outline, &caches.unreadable));
+                 find_remains(files_, in_use, RecordDetail::outline, &caches.unreadable));
+    for (const auto* texts : {&caches.unreadable, &caches.left})
+      for (const std::string& text : *texts) log_.warning("{}", text);
     ProgressBar bar(std::cerr, clock_, "copying from " + settings_.node_name, command_.bar);
     ProgressLines lines(out_, clock_, command_.progress);
     const auto background = make_background_thread();
@@ -114,7 +119,24 @@ class DrainNode {
     if (!drained) return tl::unexpected(drained.error());
     lines.end(done);
     for (const DrainedDataset& one : *drained) log_event(one);
-    return report_of(*drained, caches.unreadable);
+    return report_of(*drained, caches);
+  }
+
+  /// Those that hold something of these: only they are locked, and other nodes use the others.
+  std::vector<std::string> caches_with(const std::vector<UnfinishedFlush>& plans,
+                                       JobCaches& caches) const {
+    std::vector<std::string> found;
+    for (const std::string& cache : caches.used) {
+      const auto all = find_remains(files_, {cache}, RecordDetail::outline, &caches.unreadable);
+      const bool is_needed =
+          all && std::any_of(all->begin(), all->end(), [&](const Remains& remains) {
+            return std::any_of(plans.begin(), plans.end(), [&](const UnfinishedFlush& flush) {
+              return flush.plan.info.uuid == remains.uuid;
+            });
+          });
+      if (is_needed) found.push_back(cache);
+    }
+    return found;
   }
 
   void log_event(const DrainedDataset& one) {
@@ -123,19 +145,20 @@ class DrainNode {
         .happened("DRAIN", one.dataset, {}, text_of(one));
   }
 
-  Report report_of(const std::vector<DrainedDataset>& drained,
-                   const std::vector<std::string>& unreadable) const {
+  Report report_of(const std::vector<DrainedDataset>& drained, const JobCaches& caches) const {
     Report report;
-    report.facts = {
-        {"node", settings_.node_name}, {"datasets", Json::array()}, {"unreadable", unreadable}};
+    report.facts = {{"node", settings_.node_name},
+                    {"datasets", Json::array()},
+                    {"unreadable", caches.unreadable},
+                    {"left", caches.left}};
     for (const DrainedDataset& one : drained) {
       report.facts["datasets"].push_back(json_of(one));
       report.line("{}: {}", dataset_label(one.dataset.number, one.dataset.name), text_of(one));
       if (one.outcome == Outcome::failed) report.add_failure(one.failure);
     }
-    if (!unreadable.empty())
+    if (!caches.unreadable.empty())
       report.add_failure(fail(Code::io, "not all that {} holds could be read: {}",
-                              settings_.node_name, unreadable.front()));
+                              settings_.node_name, caches.unreadable.front()));
     if (drained.empty()) report.line("{} has no unfinished copies", settings_.prefix);
     return report;
   }
@@ -144,7 +167,7 @@ class DrainNode {
     switch (one.outcome) {
       case Outcome::published:
         return fmt::format("all of it is in {} now", settings_.prefix);
-      case Outcome::waits:
+      case Outcome::incomplete:
         return one.ranks.empty() ? fmt::format("{} holds no part of it", settings_.node_name)
                                  : fmt::format("the {} of {} copied; {} not copied yet",
                                                count_text(one.ranks.size(), "part"),

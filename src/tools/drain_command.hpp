@@ -9,14 +9,16 @@
 
 namespace cairn {
 
-/// With list and json: {"datasets": [{"number", "uuid", "name", "ranks", "copied": of these, so many
-/// parts are in the prefix directory}]}, those that a drain would finish.
-/// With json only: {"node", "datasets": [{"number", "uuid", "name", "ranks": [whose parts this node
-/// holds], "missing": [whose parts are not copied], "outcome": "published", "waits" or "failed",
-/// "reason"}], "unreadable": [why a part of the cache could not be read]}.
+/// With list and json: {"datasets": [{"number", "uuid", "name", "ranks", "copied": of these, so
+/// many parts are in the prefix directory}]}, those that a drain would finish. With json only:
+/// {"node", "datasets": [{"number", "uuid", "name", "ranks": [whose parts this node holds],
+/// "missing": [whose parts are not copied], "outcome": "published", "incomplete" or "failed",
+/// "reason"}], "unreadable": [why a part of a cache could not be read], "left": [which caches were
+/// not looked at, and why]}.
 struct DrainCommand {
   JobSettingsSource source;
-  bool list = false;  ///< only report what there is to do
+  bool list = false;       ///< only report what there is to do
+  bool run_ended = false;  ///< the last run of the job has ended for certain
   bool json = false;
   bool bar = false;       ///< stderr is a terminal
   bool progress = false;  ///< print lines that say how many bytes are done

@@ -187,6 +187,10 @@ void add_drain_node(CLI::App& app, int& exit_code) {
   auto command = std::make_shared<DrainCommand>();
   sub->add_flag("--list", command->list,
                 "Copy nothing, list the datasets whose copies are unfinished");
+  sub->add_flag(
+      "--run-ended", command->run_ended,
+      "Do not wait 20 s for a sign of life of the last run of the job (SCR_JOB_ID); use this "
+      "only if it has ended");
   add_prefix(*sub, command->source);
   add_json(*sub, command->json);
   sub->add_flag("--progress", command->progress,

@@ -28,6 +28,12 @@ class Commands:
         assert process.returncode in (code, or_code or code), (words, output, errors)
         return json.loads(output) if output else {}
 
+    def run_at_once(self, nodes: List[str], *words: str) -> None:
+        processes = [self.start(node, *words) for node in nodes]
+        for process in processes:
+            output, errors = process.communicate(timeout=60)
+            assert process.returncode == 0, (words, output, errors)
+
     def killed(self, node: str, after_s: float, *words: str) -> bool:
         """False if it had ended before that."""
         with self.start(node, *words) as process:

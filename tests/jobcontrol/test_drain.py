@@ -28,31 +28,38 @@ def answer(outcome: str, missing: List[int], reason: str = "", code: int = 0) ->
 
 
 def test_one_node_that_has_seen_the_dataset_published_is_enough() -> None:
-    [one] = outcomes(PLANS, {"n0": answer("waits", [1]), "n1": answer("published", []), "n2": Answer(0, '{"datasets": []}')})
+    [one] = outcomes(PLANS, {"n0": answer("incomplete", [1]), "n1": answer("published", []), "n2": Answer(0, '{"datasets": []}')})
     assert one.outcome == PUBLISHED and one.is_published()
     assert one.text() == "ckpt.3 (dataset 3) is now in the prefix directory: the nodes have finished its copy"
 
 
 def test_the_ranks_are_named_whose_parts_no_node_holds() -> None:
     """One node has looked before another has copied its part."""
-    [one] = outcomes(PLANS, {"n0": answer("waits", [1, 2, 3]), "n1": answer("waits", [2])})
+    [one] = outcomes(PLANS, {"n0": answer("incomplete", [1, 2, 3]), "n1": answer("incomplete", [2])})
     assert (one.outcome, one.reason) == (UNFINISHED, "no node that was asked holds the parts of rank 2")
-    [one] = outcomes(PLANS, {"n0": answer("waits", list(range(12)))})
+    [one] = outcomes(PLANS, {"n0": answer("incomplete", list(range(12)))})
     assert one.reason.endswith("of ranks 0, 1, 2, 3, 4, 5, 6, 7 and 4 more")
 
 
 def test_what_a_node_could_not_do_is_the_reason() -> None:
-    [one] = outcomes(PLANS, {"n0": answer("failed", [0], "a block is damaged", 1), "n1": answer("waits", [0]),
+    [one] = outcomes(PLANS, {"n0": answer("failed", [0], "a block is damaged", 1), "n1": answer("incomplete", [0]),
                       "n2": Answer(255, "the connection has closed")})
     assert one.outcome == UNFINISHED
     assert "n0: a block is damaged" in one.reason and "n2: the connection has closed" in one.reason
 
 
 def test_a_cache_in_use_is_tried_again_later() -> None:
-    [one] = outcomes(PLANS, {"n0": answer("waits", [1]), "n1": Answer(TEMPORARY, "cairn: error: a job uses the cache")})
+    [one] = outcomes(PLANS, {"n0": answer("incomplete", [1]), "n1": Answer(TEMPORARY, "cairn: error: a job uses the cache")})
     assert one.outcome == LATER and "a job uses the cache" in one.reason
     [one] = outcomes(PLANS, {"n0": Answer(TEMPORARY, "the allocation ends")})
     assert one.outcome == LATER and one.text().endswith("its copy is not finished: n0: the allocation ends")
+
+
+def test_what_a_node_could_not_read_is_a_reason() -> None:
+    one = {"number": 3, "uuid": "03", "name": "ckpt.3", "ranks": [], "missing": [1], "outcome": "incomplete", "reason": ""}
+    told = json.dumps({"node": "n", "datasets": [one], "unreadable": ["/cache/x: Input/output error"], "left": []})
+    [drained] = outcomes(PLANS, {"n0": Answer(1, told)})
+    assert drained.reason == "n0: /cache/x: Input/output error"
 
 
 # ---- a real job ----
@@ -136,6 +143,17 @@ def test_cairn_run_finishes_copies_before_it_launches_again(cairn: Path, tmp_pat
     told = job.wait().told
     drained, relaunched = told.find("the nodes have finished its copy"), told.find("run 2 on")
     assert 0 <= drained < relaunched, told
+
+
+def test_a_node_that_left_the_job_does_not_copy_for_a_job_that_lives(cairn: Path, tmp_path: Path, first_flavour: str,
+                                                                     program_of: Dict[str, str]) -> None:
+    job = slow_job(cairn, tmp_path, first_flavour, program_of, "--runs", "1")
+    job.until(lambda: bool(plans(tmp_path)), timeout_s=60)
+    done = subprocess.run([cairn, "drain-node", "-p", tmp_path], text=True, env=environment_of({"SCR_NODE_NAME": "n9"}),
+                          stderr=subprocess.PIPE, timeout=60, check=False)
+    assert done.returncode == TEMPORARY and "which is running on" in done.stderr, done
+    job.send(signal.SIGHUP)
+    job.wait()
 
 
 def rank_of(folder: Path) -> int:

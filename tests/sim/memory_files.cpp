@@ -225,12 +225,16 @@ class MemoryFiles final : public Files {
 
   Result<std::unique_ptr<File>> create(const std::string& path, std::uint32_t mode) override {
     const Turn turn;
-    CAIRN_ASSIGN(Place place, make_file(path, mode, "create"));
-    if (place.inode->linked && place.volume->count_names(*place.inode) > 1) {
-      place.volume->change_names(*place.parent, {place.name, "", nullptr, {}});
-      place.inode = add(place, Kind::file, mode);
-    }
+    CAIRN_ASSIGN(const Place place, create_unlinked(path, mode));
     place.inode->content.clear();
+    return std::make_unique<MemoryFile>(place.volume, place.inode, path, now_, disturbances_,
+                                        MemoryFile::Mode::writes);
+  }
+
+  Result<std::unique_ptr<File>> create_or_open(const std::string& path,
+                                               std::uint32_t mode) override {
+    const Turn turn;
+    CAIRN_ASSIGN(const Place place, create_unlinked(path, mode));
     return std::make_unique<MemoryFile>(place.volume, place.inode, path, now_, disturbances_,
                                         MemoryFile::Mode::writes);
   }
@@ -457,6 +461,16 @@ class MemoryFiles final : public Files {
     }
     if (!place.parent) return refuse(ENOENT, action, path);
     place.inode = add(place, Kind::file, mode);
+    return place;
+  }
+
+  /// A file of no other name.
+  Result<Place> create_unlinked(const std::string& path, std::uint32_t mode) {
+    CAIRN_ASSIGN(Place place, make_file(path, mode, "create"));
+    if (place.inode->linked && place.volume->count_names(*place.inode) > 1) {
+      place.volume->change_names(*place.parent, {place.name, "", nullptr, {}});
+      place.inode = add(place, Kind::file, mode);
+    }
     return place;
   }
 

@@ -35,7 +35,7 @@ from cairn.program_mpi import Mismatch, libraries_of, mismatch
 from cairn.resources import ALL, manager_of
 from cairn.resources.local import SimulatedNodes
 from cairn.roles import Launcher, NodeTest, ResourceManager
-from cairn.scavenge import Scavenge, Verdict, Wish
+from cairn.scavenge import MARGIN_S, Scavenge, Verdict, Wish
 from cairn.state_file import StateFile, read_state
 from cairn.unpublished import Unpublished
 
@@ -370,15 +370,21 @@ def scavenge_at_end(work: Job, native: Native, manager: ResourceManager, plan: P
 
 
 def drain_with(native: Native, manager: ResourceManager, job: str, plan: Plan, stop: Stop,
-               tick: Callable[[], None]) -> Callable[[Sequence[str]], None]:
-    """Finishes the copies that the last run had begun, also with nodes that the next run does not use. That run gives the
-    files their names, and copies what could not be copied here."""
-    def drain(nodes: Sequence[str]) -> None:
+               tick: Callable[[], None]) -> Callable[[Sequence[str]], bool]:
+    """Finishes the copies that the last run had begun, also with nodes that the next run does not use. The next run gives the
+    files their names, and copies what could not be copied here. True if there was something to copy."""
+    def drain(nodes: Sequence[str]) -> bool:
+        end_s = plan.end_time()
+
+        def why_stop() -> str:
+            return "the allocation ends" if end_s is not None and time.time() > end_s - MARGIN_S else stop.now or stop.asked
         try:
-            settings = {**LOGGED, **settings_on_nodes(native, manager, job, plan.end_time())}
-            Drain(NodeWork(native, settings, lambda: stop.now, tick), native, manager.remote(), say).run(nodes)
+            settings = {**LOGGED, **settings_on_nodes(native, manager, job, end_s)}
+            work = Drain(NodeWork(native, settings, why_stop, tick), native, manager.remote(), say, run_ended=True)
+            return bool(work.run(nodes))
         except Exception as error:  # pylint: disable=broad-except
             say(f"the copies that the last run had begun are left to the next one: {error}")
+            return True
     return drain
 
 
