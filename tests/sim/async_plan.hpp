@@ -3,6 +3,7 @@
 
 #include "background.hpp"
 #include "config/settings.hpp"
+#include "faults.hpp"
 
 namespace cairn::sim {
 
@@ -11,6 +12,7 @@ struct AsyncPlan {
   bool is_on = false;  ///< SCR_FLUSH_ASYNC
   Stepping stepping;
   int more_datasets = 0;
+  std::int64_t computes_us = 0;  ///< after each dataset
   /// What ends the run ends one process first, or those of its node; then the others go on for so
   /// many calls.
   bool one_dies_first = false;
@@ -39,6 +41,7 @@ class AsyncPlanner {
     plan.stepping.is_possible = !chance_.one_in(10);
     plan.stepping.late_us = std::uint64_t{1} << chance_.between(0, 14);
     plan.stepping.seed = chance_.next();
+    if (chance_.one_in(2)) plan.computes_us = std::int64_t{1} << chance_.between(8, 21);
     return plan;
   }
 
@@ -50,6 +53,14 @@ class AsyncPlanner {
     plan.its_node_is_lost = chance_.one_in(2);
     plan.others_live_for = 1 + chance_.of_any_size_below(600 * ranks);
     return plan;
+  }
+
+  /// Errors that last while a copy is tried again and again, or come one by one.
+  void draw_faults(FaultPlan& faults, std::uint64_t ranks) {
+    if (!is_on_ || !chance_.one_in(5)) return;
+    faults.from = 200 * ranks + chance_.of_any_size_below(600 * ranks);
+    faults.to = faults.from + chance_.of_any_size_below(2000 * ranks);
+    faults.one_in = std::uint64_t{1} << chance_.between(0, 5);
   }
 
  private:

@@ -72,11 +72,12 @@ void PrefixBooks::completed(int key, bool well, bool sure, bool in_place) {
   if (sure && run_.keeps_in_caches) newest_cached_ = key;
 }
 
-void PrefixBooks::found_whole(int key) {
+bool PrefixBooks::found_whole(int key) {
   Told& told = told_[key];
-  if (told != Told::unsure || doubted_.contains(key) || purged_.contains(key)) return;
+  if (told != Told::unsure || doubted_.contains(key) || purged_.contains(key)) return false;
   told = Told::complete;
   found_whole_.insert(key);
+  return true;
 }
 
 void PrefixBooks::finalized() {

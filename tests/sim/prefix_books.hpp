@@ -58,8 +58,9 @@ class PrefixBooks {
   void completed(int key, bool well, bool sure, bool in_place);
   /// Finalize has, and nothing has failed.
   void finalized();
-  /// It was found in the prefix directory, published or with all its parts done.
-  void found_whole(int key);
+  /// It was found in the prefix directory, published or with all its parts done. True if that is
+  /// news.
+  bool found_whole(int key);
   /// It may be there or not, from here on.
   void doubt(int key);
   void damaged(int key);

@@ -125,6 +125,7 @@ class PrefixJob {
     }
     plan.async = async_.stormy(plan.settings, ranks);
     plan.datasets += plan.async.more_datasets;
+    async_.draw_faults(plan.faults, ranks);
     if (kind_ == Kind::trouble) draw_trouble(plan);
     if (kind_ == Kind::flushes && of_restarts_.one_in(3)) draw_faults_of_restart(plan);
     return plan;
@@ -207,6 +208,7 @@ class PrefixJob {
       helpers.emplace_back(scheduler_, rank, plan.async.stepping);
     seam_.begin(shape_.ranks());
     faults_.begin(plan.faults);
+    watch_.begin_run();
     verdicts_.clear();
     asked_.clear();
     said_.clear();
@@ -247,7 +249,8 @@ class PrefixJob {
   void look_for_whole() {
     if (!async_.is_on()) return;
     inspection_.check_published_once();
-    for (const int key : inspection_.find_whole()) books_.found_whole(key);
+    for (const int key : inspection_.find_whole())
+      if (books_.found_whole(key)) trace_.say("d{} needs the caches no more", key);
   }
 
   void damage_something() {
@@ -282,7 +285,7 @@ class PrefixJob {
       if (placement_[rank] == node) scheduler_.end(static_cast<int>(rank));
     for (const Place& place : cluster_.places())
       if (place.node == node) place.volume->wipe();
-    watch_.forget_caches();
+    watch_.lose_node();
     books_.node_lost();
   }
 
@@ -334,6 +337,7 @@ class PrefixJob {
     for (int i = 0; i < plan.datasets; ++i) {
       call_by_name(plan, i, **session);
       write(plan, **session, *files, rank);
+      if (plan.async.computes_us > 0) clock.sleep_us(plan.async.computes_us);
     }
     call_by_name(plan, plan.datasets, **session);
     if (plan.finalize) finalize(**session);
