@@ -1,6 +1,9 @@
 // How copies in the background go on in a simulated job, and how its processes die meanwhile.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "background.hpp"
 #include "config/settings.hpp"
 #include "faults.hpp"
@@ -18,6 +21,8 @@ struct AsyncPlan {
   bool one_dies_first = false;
   bool its_node_is_lost = false;
   std::uint64_t others_live_for = 0;
+  /// Bits flip in what is being copied: so many calls after the plan of the first copy is made.
+  std::vector<std::uint64_t> damages;
 };
 
 class AsyncPlanner {
@@ -52,6 +57,8 @@ class AsyncPlanner {
     plan.one_dies_first = chance_.one_in(3);
     plan.its_node_is_lost = chance_.one_in(2);
     plan.others_live_for = 1 + chance_.of_any_size_below(600 * ranks);
+    if (chance_.one_in(6)) plan.damages.resize(1 + chance_.of_any_size_below(4));
+    for (std::uint64_t& calls : plan.damages) calls = 1 + chance_.of_any_size_below(300 * ranks);
     return plan;
   }
 

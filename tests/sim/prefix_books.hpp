@@ -47,6 +47,8 @@ class PrefixBooks {
   void nodes_lost();
   /// While a run uses it.
   void node_lost() { newest_cached_ = 0; }
+  /// What the caches have of a dataset is damaged.
+  void cache_damaged() { newest_cached_ = 0; }
   void power_fails();
 
   // --- datasets ---
@@ -65,6 +67,10 @@ class PrefixBooks {
   void doubt(int key);
   void damaged(int key);
   bool is_output(int key) const { return outputs_.contains(key); }
+  bool is_completed(int key) const {
+    const auto told = told_.find(key);
+    return told != told_.end() && told->second != Told::begun;
+  }
 
   // --- calls by name ---
 

@@ -267,6 +267,19 @@ class PrefixJob {
     books_.damaged(key_of(path));
   }
 
+  /// In the caches, of a dataset that is complete.
+  void damage_in_caches() {
+    std::vector<InodePtr> files;
+    for (const Place& place : cluster_.places())
+      for (const std::string& path : place.volume->files_below())
+        if (books_.is_completed(key_of(path))) files.push_back(place.volume->find(path));
+    if (files.empty()) return;
+    const std::string what = damage(*async_.chance().pick(files), async_.chance());
+    trace_.say("damage in the caches: {}", what);
+    faults_.note();
+    books_.cache_damaged();
+  }
+
   void end(const Plan& plan) {
     if (!plan.async.one_dies_first || std::exchange(ended_, true)) return end_all(plan.power);
     end_one(plan.async.its_node_is_lost);
@@ -348,7 +361,10 @@ class PrefixJob {
     const bool is_first = planned_.empty();
     const std::string folder(operation.to.substr(0, operation.to.rfind('/')));
     planned_.insert(parse_uuid(folder.substr(folder.rfind('.') + 1)).value_or(Uuid{}));
-    if (is_first && plan.ends_in_flush > 0) seam_.after(plan.ends_in_flush, [&] { end(plan); });
+    if (!is_first) return;
+    if (plan.ends_in_flush > 0) seam_.after(plan.ends_in_flush, [&] { end(plan); });
+    for (const std::uint64_t calls : plan.async.damages)
+      seam_.after(calls, [this] { damage_in_caches(); });
   }
 
   void finalize(Session& session) {
