@@ -37,6 +37,13 @@ std::set<int> PrefixInspection::find_whole() const {
   return whole;
 }
 
+bool PrefixInspection::has_plan() const {
+  const auto begun = begun_folders(*files_, folder_);
+  return begun && std::any_of(begun->begin(), begun->end(), [](const BegunFolder& one) {
+           return one.state == PrefixState::planned;
+         });
+}
+
 /// Each rank has marked its own part.
 bool PrefixInspection::is_done(const std::string& plan_folder) const {
   const auto markers = names_in(*files_, PrefixFolder::markers(plan_folder));

@@ -19,6 +19,8 @@ class PrefixInspection {
   /// Keys of the datasets that do not need the caches any more: they are published, or their plan
   /// is there and all their parts are marked as done.
   std::set<int> find_whole() const;
+  /// A copy has begun, and its dataset is not published.
+  bool has_plan() const;
   /// Throws Violation where a file has a staged name of a dataset that is not one of these: no
   /// process carries its copy on any more.
   void check_staged(const std::set<Uuid>& in_flight) const;

@@ -228,6 +228,7 @@ class PrefixJob {
     watch_.look();
     outcome_.calls += seam_.calls();
     outcome_.crashes += ended_ ? 1 : 0;
+    outcome_.in_flight += ended_ && plan.async.is_on && inspection_.has_plan() ? 1 : 0;
     books_.end_run();
   }
 
@@ -250,7 +251,10 @@ class PrefixJob {
     if (!async_.is_on()) return;
     inspection_.check_published_once();
     for (const int key : inspection_.find_whole())
-      if (books_.found_whole(key)) trace_.say("d{} needs the caches no more", key);
+      if (books_.found_whole(key)) {
+        ++outcome_.found_whole;
+        trace_.say("d{} needs the caches no more", key);
+      }
   }
 
   void damage_something() {
