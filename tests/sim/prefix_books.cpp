@@ -212,7 +212,7 @@ std::string PrefixBooks::silent_offer(int key, const std::string& said) const {
     return fmt::format("(b) d{} was complete, and the run starts from scratch without a word",
                        expected);
   // A directory that is away names none of those that are in it.
-  bool named = key == 0 || is_said("nothing can be fetched");
+  bool named = key == 0 || is_said("cannot fetch or flush now");
   for (int newer = expected; newer <= count(); ++newer)
     named = named || is_said(fmt::format("(d{})", newer));
   if (named) return {};
