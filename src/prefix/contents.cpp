@@ -325,6 +325,12 @@ Result<std::string> read_current(Files& files, const PrefixFolder& folder, std::
   return std::string();
 }
 
+std::string current_in(const Listing& listing, const std::string& named) {
+  const auto newest = std::find_if(listing.begin(), listing.end(),
+                                   [](const auto& record) { return record.info.is_checkpoint(); });
+  return newest != listing.end() && !newest->settled ? newest->info.name : named;
+}
+
 Result<std::vector<std::string>> saved_caches(Files& files, const PrefixFolder& folder) {
   std::vector<std::string> caches;
   CAIRN_ASSIGN(const std::vector<std::string> nodes, names_in(files, folder.scavenged()));

@@ -130,6 +130,12 @@ Result<Listing> read_deleted(Files& files, const PrefixFolder& folder,
 Result<std::string> read_current(Files& files, const PrefixFolder& folder,
                                  std::string* damage = nullptr);
 
+/// The name of the checkpoint that is current for the next restart, where the file names `named`:
+/// the newest checkpoint becomes current when its files get their own names, and a run does that
+/// before it restarts. If that fails, a run that takes an older checkpoint would lose what the
+/// program computed.
+std::string current_in(const Listing& listing, const std::string& named);
+
 /// The folders that hold what was saved from the caches of dead jobs, each laid out as a cache: one
 /// for each node, and that of what was rebuilt; also those that cannot be looked at now.
 Result<std::vector<std::string>> saved_caches(Files& files, const PrefixFolder& folder);

@@ -266,7 +266,7 @@ Status Keeper::under_epoch(Status status) const {
   return epoch_folder().under_epoch(std::move(status));
 }
 
-Status Keeper::place(const std::string& path, Bytes content) {
+Status Keeper::place_unsynced(const std::string& path, Bytes content) {
   const std::string prepared = folder_.epoch(me_.epoch) + "/new." + name_of_path(path);
   const auto write = [&]() -> Status {
     CAIRN_ASSIGN(const auto file, files_->create(prepared, 0666));
@@ -274,7 +274,11 @@ Status Keeper::place(const std::string& path, Bytes content) {
     CAIRN_TRY(file->sync());
     return files_->rename(prepared, path);
   };
-  CAIRN_TRY(under_epoch(write()));
+  return under_epoch(write());
+}
+
+Status Keeper::place(const std::string& path, Bytes content) {
+  CAIRN_TRY(place_unsynced(path, content));
   return files_->sync_folder(folder_of(path));
 }
 
@@ -367,9 +371,10 @@ Status Keeper::update(const DatasetRecord& record) {
   if (known == nullptr)
     return fail(Code::not_found, "{} is not in {}", record.label(), folder_.prefix);
   CAIRN_TRY(open_listing());
-  CAIRN_TRY(place(PrefixFolder::record(folder_.dataset(record.info)), encode(record)));
-  *known = record;
-  return {};
+  const std::string dataset = folder_.dataset(record.info);
+  CAIRN_TRY(place_unsynced(PrefixFolder::record(dataset), encode(record)));
+  *known = record;  // all who look see it; the next update must not take it back
+  return files_->sync_folder(dataset);
 }
 
 Status Keeper::mark_settled(const Uuid& dataset) {

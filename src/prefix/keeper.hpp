@@ -58,7 +58,7 @@ class Keeper {
   const Listing& listing() const { return listing_; }
   /// False where a power failure may take away the dataset that was published last.
   bool is_durable() const { return is_durable_; }
-  const std::string& current() const { return current_; }
+  std::string current() const { return current_in(listing_, current_); }
   /// What was wrong with the file that names it, and what follows; empty if nothing.
   const std::string& current_damage() const { return current_damage_; }
   bool has_newer_than(const Uuid& uuid) const {
@@ -165,6 +165,8 @@ class Keeper {
   Status under_epoch(Status status) const;
   /// Writes a file, durable, in one step and under the rights of the epoch.
   Status place(const std::string& path, Bytes content);
+  /// The same, but a power failure may take it back until the directory is synced.
+  Status place_unsynced(const std::string& path, Bytes content);
   DatasetRecord* find(const Uuid& uuid);
   Status refuse_unknown(const DatasetInfo& dataset);
 

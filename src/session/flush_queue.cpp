@@ -120,39 +120,42 @@ void FlushQueue::help() {
 }
 
 /// The first that this process has still to do with. Null where that has to wait, or rests.
-FlushQueue::Entry* FlushQueue::next_entry() {
+FlushQueue::Entry* FlushQueue::next_entry(std::int64_t now_us) {
   const auto next = std::find_if(entries_.begin(), entries_.end(),
                                  [](const Entry& entry) { return entry.news.fate != Fate::over; });
-  const bool goes_on = next != entries_.end() && next->news.fate == Fate::under_way &&
-                       clock_.steady_us() >= next->next_us;
+  const bool goes_on =
+      next != entries_.end() && next->news.fate == Fate::under_way && now_us >= next->next_us;
   return goes_on ? &*next : nullptr;
 }
 
 /// Of the queue's thread, or of the program's where there is none: only that one touches a flight.
+/// The clock, which may let others go on, is not asked under the lock.
 std::int64_t FlushQueue::step() {
   std::shared_ptr<Flight> flight;
   {
+    const std::int64_t now_us = clock_.steady_us();
     const std::scoped_lock lock(mutex_);
-    Entry* entry = next_entry();
+    Entry* entry = next_entry(now_us);
     if (entry == nullptr) return longest_pause_us / 20;
     entry->is_taken = true;
     flight = entry->flight;
   }
   const auto moved = flight->advance();
   const bool is_over = moved && flight->is_over();
+  const std::int64_t now_us = clock_.steady_us();
   const std::scoped_lock lock(mutex_);
   Entry* entry = find(*flight);
   if (entry == nullptr) return 0;  // it was taken out meanwhile
-  note(*entry, moved);
+  note(*entry, moved, now_us);
   if (is_over) entry->news.fate = Fate::over;
   return entry->pause_us;
 }
 
-void FlushQueue::note(Entry& entry, const Result<bool>& moved) {
+void FlushQueue::note(Entry& entry, const Result<bool>& moved, std::int64_t now_us) {
   if (!moved) {
     ++entry.failures;
     entry.news = {fate_after(moved.error(), entry.failures), tl::unexpected(moved.error())};
-    entry.next_us = clock_.steady_us() + backoff_us(entry.failures);
+    entry.next_us = now_us + backoff_us(entry.failures);
     return;
   }
   entry.news = {};

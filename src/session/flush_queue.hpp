@@ -76,9 +76,9 @@ class FlushQueue {
   };
 
   std::int64_t step();
-  Entry* next_entry();
+  Entry* next_entry(std::int64_t now_us);
   Entry* find(const Flight& flight);
-  void note(Entry& entry, const Result<bool>& moved);
+  void note(Entry& entry, const Result<bool>& moved, std::int64_t now_us);
 
   Background& background_;
   Clock& clock_;

@@ -67,7 +67,8 @@ class Reader {
   void list() {
     require(damaged_.empty() && unread_.empty());
     const DatasetRecord* taken =
-        command_.dropped ? nullptr : next_to_fetch(listing_, fetching(), current_, {});
+        command_.dropped ? nullptr
+                         : next_to_fetch(listing_, fetching(), current_in(listing_, current_), {});
     const std::string note = note_of_scr(files_, folder_);
     report_.facts = {{"prefix", folder_.prefix},
                      {"current", current_.empty() ? Json() : Json(current_)},

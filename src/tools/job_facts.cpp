@@ -107,7 +107,8 @@ class Gatherer {
     CAIRN_ASSIGN(prefix.listing,
                  read_listing(files_, folder_, prefix.unreadable, nullptr, &prefix.unread));
     CAIRN_ASSIGN(prefix.dropped, read_dropped(files_, folder_));
-    CAIRN_ASSIGN(prefix.current, read_current(files_, folder_, &prefix.current_damage));
+    CAIRN_ASSIGN(const std::string named, read_current(files_, folder_, &prefix.current_damage));
+    prefix.current = current_in(prefix.listing, named);
     Alone alone;
     auto unfinished = read_unfinished(alone, files_, folder_, prefix.listing);
     // A run that cannot see these leaves them, and fetches all the same.

@@ -35,6 +35,8 @@ class Faults {
     full_ = full;
     ++count_;
   }
+  /// Something else has happened that operations may fail for.
+  void note() { ++count_; }
   /// Such an operation has failed.
   void refused_room(const std::string& path) { paths_.insert(path); }
 

@@ -9,7 +9,10 @@ namespace cairn::sim {
 
 // --- runs ---
 
-void PrefixBooks::begin_run() {
+void PrefixBooks::begin_run(RunFacts run) {
+  if (run.job_id != run_.job_id || run.placement != run_.placement) newest_cached_ = 0;
+  run_ = std::move(run);
+  in_flight_.clear();
   begun_restarts_.clear();
   was_complete_.clear();
   last_.reset();
@@ -28,10 +31,19 @@ void PrefixBooks::purge_begins() {
     purged_.insert(key);
   }
   copied_ = 0;
+  newest_cached_ = 0;
+}
+
+/// What was seen, and not synced, may be gone.
+void PrefixBooks::power_fails() {
+  newest_cached_ = 0;
+  for (const int key : found_whole_) told_[key] = Told::unsure;
+  found_whole_.clear();
 }
 
 void PrefixBooks::nodes_lost() {
   nodes_are_empty_ = true;
+  newest_cached_ = 0;
   never_offered_ = gone_;
 }
 
@@ -44,18 +56,33 @@ void PrefixBooks::begin(int key, bool is_output) {
   current_ = 0;
 }
 
-void PrefixBooks::completed(int key, bool well, bool sure) {
+bool PrefixBooks::is_there_at_once(int key, bool in_place) const {
+  return in_place || (!run_.is_async && (is_output(key) || interval_ == 1));
+}
+
+void PrefixBooks::completed(int key, bool well, bool sure, bool in_place) {
   Told& told = told_[key];
   if (told != Told::begun) return;
-  const bool is_copied = is_output(key) || interval_ == 1;
-  told = sure && is_copied ? Told::complete : Told::unsure;
+  told = sure && is_there_at_once(key, in_place) ? Told::complete : Told::unsure;
+  if (sure && is_output(key)) in_flight_.insert(key);
   if (is_output(key)) return;
   last_.reset();
   if (well) last_ = key;
-  if (sure) expect_copied(key);
+  if (sure && (in_place || !run_.is_async)) expect_copied(key);
+  if (sure && run_.keeps_in_caches) newest_cached_ = key;
+}
+
+bool PrefixBooks::found_whole(int key) {
+  Told& told = told_[key];
+  if (told != Told::unsure || doubted_.contains(key) || purged_.contains(key)) return false;
+  told = Told::complete;
+  found_whole_.insert(key);
+  return true;
 }
 
 void PrefixBooks::finalized() {
+  for (const int key : in_flight_)
+    if (!doubted_.contains(key)) told_[key] = Told::complete;
   if (!last_ || purged_.contains(*last_)) return;
   copied_ = std::max(copied_, *last_);
   if (!doubted_.contains(*last_)) told_[*last_] = Told::complete;
@@ -91,6 +118,7 @@ void PrefixBooks::damaged(int key) {
 }
 
 void PrefixBooks::forget_current(int key) {
+  if (key == newest_cached_) newest_cached_ = 0;
   if (key == current_) current_ = 0;
 }
 
@@ -149,8 +177,10 @@ bool PrefixBooks::may_be_pushed_out(int key) const {
 
 int PrefixBooks::newest_expected() const {
   int newest = interval_ > 1 ? copied_ : 0;
+  if (!may_be_held_back(newest_cached_)) newest = std::max(newest, newest_cached_);
   for (const auto& [key, told] : told_)
-    if (must_be_there(key) && !is_output(key) && !may_be_held_back(key)) newest = key;
+    if (must_be_there(key) && !is_output(key) && !may_be_held_back(key))
+      newest = std::max(newest, key);
   return newest;
 }
 
@@ -182,7 +212,7 @@ std::string PrefixBooks::silent_offer(int key, const std::string& said) const {
     return fmt::format("(b) d{} was complete, and the run starts from scratch without a word",
                        expected);
   // A directory that is away names none of those that are in it.
-  bool named = key == 0 || is_said("nothing can be fetched");
+  bool named = key == 0 || is_said("cannot fetch or flush now");
   for (int newer = expected; newer <= count(); ++newer)
     named = named || is_said(fmt::format("(d{})", newer));
   if (named) return {};

@@ -6,8 +6,17 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace cairn::sim {
+
+/// What the books have to know of a run.
+struct RunFacts {
+  bool is_async = false;         ///< what is complete may be in the caches only
+  bool keeps_in_caches = false;  ///< all datasets, and the old one until the new one is complete
+  std::string job_id;
+  std::vector<std::string> placement;  ///< by rank
+};
 
 /// SCR_Current, SCR_Drop or SCR_Delete.
 struct PrefixCall {
@@ -31,24 +40,37 @@ class PrefixBooks {
 
   // --- runs ---
 
-  void begin_run();
+  void begin_run(RunFacts run);
   void end_run();
   /// Those that a run bypassed to write, and is now told to purge, may be there or not.
   void purge_begins();
   void nodes_lost();
+  /// While a run uses it.
+  void node_lost() { newest_cached_ = 0; }
+  /// What the caches have of a dataset is damaged.
+  void cache_damaged() { newest_cached_ = 0; }
+  void power_fails();
 
   // --- datasets ---
 
   int count() const { return static_cast<int>(told_.size()); }
   void begin(int key, bool is_output);
   /// Complete has returned, and said that all is `well`; `sure` if nothing has failed either.
-  void completed(int key, bool well, bool sure);
+  /// `in_place`: the program waits while it is published.
+  void completed(int key, bool well, bool sure, bool in_place);
   /// Finalize has, and nothing has failed.
   void finalized();
+  /// It was found in the prefix directory, published or with all its parts done. True if that is
+  /// news.
+  bool found_whole(int key);
   /// It may be there or not, from here on.
   void doubt(int key);
   void damaged(int key);
   bool is_output(int key) const { return outputs_.contains(key); }
+  bool is_completed(int key) const {
+    const auto told = told_.find(key);
+    return told != told_.end() && told->second != Told::begun;
+  }
 
   // --- calls by name ---
 
@@ -93,22 +115,27 @@ class PrefixBooks {
     int at_most = 0;
   };
 
+  bool is_there_at_once(int key, bool in_place) const;
   bool may_be_held_back(int key) const;
   bool may_be_pushed_out(int key) const;
   int newest_expected() const;
   void expect_copied(int newest);
   void forget_current(int key);
 
+  RunFacts run_;
   int most_attempts_ = 0;
   int window_ = 0;
   int interval_ = 1;
   std::map<int, Told> told_;
   std::set<int> outputs_;
-  std::set<int> doubted_;        ///< for what was done to them
-  std::set<int> damaged_;        ///< of these
-  std::set<int> purged_;         ///< or may be: what the caches have of them is not copied again
-  std::set<int> gone_;           ///< dropped or deleted: not to be listed again
-  std::set<int> deleted_;        ///< of these
+  std::set<int> in_flight_;  ///< outputs that this run has to copy before it ends
+  std::set<int>
+      found_whole_;        ///< what is known of these comes from looking at the prefix directory
+  std::set<int> doubted_;  ///< for what was done to them
+  std::set<int> damaged_;  ///< of these
+  std::set<int> purged_;   ///< or may be: what the caches have of them is not copied again
+  std::set<int> gone_;     ///< dropped or deleted: not to be listed again
+  std::set<int> deleted_;  ///< of these
   std::set<int> never_offered_;  ///< of these, those that no node has either
   std::map<int, Attempts> attempts_;
   std::set<int> begun_restarts_;  ///< in this run
@@ -118,6 +145,8 @@ class PrefixBooks {
   bool goes_on_ = false;       ///< this run, from a checkpoint
   std::map<int, int> before_;  ///< by checkpoint: that of the run before it, where it is known
   int copied_ = 0;             ///< it, or a newer one, is in the prefix directory
+  int newest_cached_ =
+      0;  ///< while nodes and ranks are as they are, it, or a newer one, is offered
   /// What a call of this run names, by where that comes; until the call has returned.
   std::map<int, bool> was_complete_;
   int current_ = 0;               ///< what SCR_Current has named, if nothing was begun since

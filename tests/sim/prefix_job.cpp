@@ -5,12 +5,12 @@
 #include <optional>
 #include <utility>
 
-#include "background.hpp"
+#include "async_plan.hpp"
 #include "cluster.hpp"
 #include "faults.hpp"
 #include "postboxes.hpp"
 #include "prefix/keeper.hpp"
-#include "prefix_books.hpp"
+#include "prefix_inspection.hpp"
 #include "session/session.hpp"
 #include "simulated_clock.hpp"
 #include "state_watch.hpp"
@@ -32,6 +32,7 @@ struct Plan {
   std::vector<PrefixCall> calls;
   FaultPlan faults;
   std::optional<FaultPlan> faults_of_restart;  ///< from when the program asks for one
+  AsyncPlan async;
   Settings settings;
 };
 
@@ -43,7 +44,7 @@ class PrefixJob {
     trouble,  ///< damage to what was flushed, calls by name, restarts that die
   };
 
-  PrefixJob(std::uint64_t seed, bool print, Kind kind)
+  PrefixJob(std::uint64_t seed, bool print, Kind kind, bool is_async = false)
       : kind_(kind),
         bypass_(kind == Kind::bypass),
         ways_(seed ^ 0x9e3779b9U),
@@ -53,6 +54,7 @@ class PrefixJob {
         of_trouble_(seed ^ 0x510e527fU),
         of_intervals_(seed ^ 0x9b05688cU),
         of_restarts_(seed ^ 0x1f83d9abU),
+        async_(seed, is_async),
         trace_(print),
         shape_(draw_shape(seed)),
         cluster_(shape_.nodes),
@@ -76,6 +78,7 @@ class PrefixJob {
     // nothing of the other's.
     if (kind_ == Kind::flushes && !several_jobs_ && of_intervals_.one_in(2))
       settings.flush_interval = of_intervals_.between(2, 3);
+    async_.draw_settings(settings);
     books_.set_bounds(settings.restart_attempts, settings.prefix_size, settings.flush_interval);
     placement_ = shape_.first_placement;
   }
@@ -86,7 +89,7 @@ class PrefixJob {
       const int stormy = chance_.between(1, 5);
       for (int run = 0; run < stormy; ++run) carry_out(draw_plan());
       carry_out(calm(1));
-      check_leftovers();
+      inspection_.check_leftovers();
       carry_out(calm(0));
     } catch (const std::exception& broken) {
       outcome_.failure = fmt::format("run {}: {}", outcome_.runs, broken.what());
@@ -120,6 +123,9 @@ class PrefixJob {
       plan.ends_in_flush = 1 + of_flushes_.of_any_size_below(60 * ranks);
       plan.loses_nodes = of_flushes_.one_in(3);
     }
+    plan.async = async_.stormy(plan.settings, ranks);
+    plan.datasets += plan.async.more_datasets;
+    async_.draw_faults(plan.faults, ranks);
     if (kind_ == Kind::trouble) draw_trouble(plan);
     if (kind_ == Kind::flushes && of_restarts_.one_in(3)) draw_faults_of_restart(plan);
     return plan;
@@ -156,6 +162,7 @@ class PrefixJob {
     Plan plan;
     plan.datasets = datasets;
     draw_ways(plan);
+    plan.async = async_.calm(plan.settings);
     return plan;
   }
 
@@ -186,25 +193,30 @@ class PrefixJob {
 
   void carry_out(const Plan& plan) {
     scheduler_.pass_time_us(pause_us);
+    look_for_whole();
     if (plan.loses_nodes) lose_all_nodes();
     for (int i = 0; i < plan.damages; ++i) damage_something();
     ++outcome_.runs;
     trace_.say("run {}: {} datasets, ends after {}, power {}, faults {}..{}", outcome_.runs,
                plan.datasets, plan.ends_after, plan.power, plan.faults.from, plan.faults.to);
     if (plan.settings.prefix_purge) books_.purge_begins();
-    books_.begin_run();
+    books_.begin_run({plan.async.is_on, async_.is_on() && !bypass_ && plan.settings.keep_old,
+                      plan.settings.job_id, placement_});
     Postboxes boxes(shape_.ranks(), seam_, chance_.fork());
     std::deque<HelperBackground> helpers;
-    for (int rank = 0; rank < shape_.ranks(); ++rank) helpers.emplace_back(scheduler_, rank);
+    for (int rank = 0; rank < shape_.ranks(); ++rank)
+      helpers.emplace_back(scheduler_, rank, plan.async.stepping);
     seam_.begin(shape_.ranks());
     faults_.begin(plan.faults);
+    watch_.begin_run();
     verdicts_.clear();
     asked_.clear();
     said_.clear();
     for (int rank = 0; rank < shape_.ranks(); ++rank) written_[rank] = books_.count();
     ended_ = false;
-    planned_ = false;
-    if (plan.ends_after > 0) seam_.after(plan.ends_after, [&] { end(plan.power); });
+    planned_.clear();
+    ready_ = 0;
+    if (plan.ends_after > 0) seam_.after(plan.ends_after, [&] { end(plan); });
     try {
       scheduler_.run(
           shape_.ranks(),
@@ -216,6 +228,7 @@ class PrefixJob {
     watch_.look();
     outcome_.calls += seam_.calls();
     outcome_.crashes += ended_ ? 1 : 0;
+    outcome_.in_flight += ended_ && plan.async.is_on && inspection_.has_plan() ? 1 : 0;
     books_.end_run();
   }
 
@@ -233,6 +246,17 @@ class PrefixJob {
     return own ? std::stoi(name.substr(1)) : 0;
   }
 
+  /// What does not need the caches any more is to be there from now on.
+  void look_for_whole() {
+    if (!async_.is_on()) return;
+    inspection_.check_published_once();
+    for (const int key : inspection_.find_whole())
+      if (books_.found_whole(key)) {
+        ++outcome_.found_whole;
+        trace_.say("d{} needs the caches no more", key);
+      }
+  }
+
   void damage_something() {
     std::vector<std::string> files = prefix_->files_below();
     std::erase_if(files, [](const std::string& path) { return key_of(path) == 0; });
@@ -247,11 +271,47 @@ class PrefixJob {
     books_.damaged(key_of(path));
   }
 
-  void end(bool power) {
+  /// In the caches, of a dataset that is complete.
+  void damage_in_caches() {
+    std::vector<InodePtr> files;
+    for (const Place& place : cluster_.places())
+      for (const std::string& path : place.volume->files_below())
+        if (books_.is_completed(key_of(path))) files.push_back(place.volume->find(path));
+    if (files.empty()) return;
+    const std::string what = damage(*async_.chance().pick(files), async_.chance());
+    trace_.say("damage in the caches: {}", what);
+    faults_.note();
+    books_.cache_damaged();
+  }
+
+  void end(const Plan& plan) {
+    if (!plan.async.one_dies_first || std::exchange(ended_, true)) return end_all(plan.power);
+    end_one(plan.async.its_node_is_lost);
+    seam_.after(plan.async.others_live_for, [&] { end_all(plan.power); });
+  }
+
+  void end_one(bool its_node_is_lost) {
+    const auto ranks = static_cast<std::uint64_t>(shape_.ranks());
+    const auto first = static_cast<std::size_t>(async_.chance().below(ranks));
+    const std::string& node = placement_[first];
+    trace_.say("the process of rank {} ends{}", first,
+               its_node_is_lost ? ", its node is lost" : "");
+    scheduler_.end(static_cast<int>(first));
+    if (!its_node_is_lost) return;
+    for (std::size_t rank = 0; rank < placement_.size(); ++rank)
+      if (placement_[rank] == node) scheduler_.end(static_cast<int>(rank));
+    for (const Place& place : cluster_.places())
+      if (place.node == node) place.volume->wipe();
+    watch_.lose_node();
+    books_.node_lost();
+  }
+
+  void end_all(bool power) {
     ended_ = true;
     trace_.say("all processes end");
     scheduler_.end_all();
     if (!power) return;
+    books_.power_fails();
     for (const Place& place : cluster_.places()) place.volume->power_failure(chance_);
     prefix_->power_failure(chance_);
     watch_.forget();
@@ -271,8 +331,7 @@ class PrefixJob {
                     operation.path);
       seam_.pass(operation.name, operation.path, operation.to);
       watch_.see(operation);
-      if (plan.ends_in_flush > 0 && is_plan(operation) && !std::exchange(planned_, true))
-        seam_.after(plan.ends_in_flush, [&] { end(plan.power); });
+      if (is_plan(operation)) note_plan(plan, operation);
       const bool may_fail = operation.path.starts_with(settings.prefix + "/.cairn") ||
                             operation.path.find("/.cairn.") != std::string_view::npos ||
                             (bypass_ && operation.path.starts_with(settings.prefix));
@@ -287,16 +346,29 @@ class PrefixJob {
     // It must tell that it could not purge.
     if (!session && settings.prefix_purge && faults_.count() > 0) return background.finish();
     if (!session) throw Violation(fmt::format("(g) Init fails: {}", session.error().text));
+    if (++ready_ == shape_.ranks() && async_.is_on() && faults_.count() == 0)
+      inspection_.check_staged(planned_);
     Restart found = Restart::rejected;
     while (found == Restart::rejected) found = restart(plan, **session, *memory, rank);
     if (found == Restart::refused) return background.finish();
     for (int i = 0; i < plan.datasets; ++i) {
       call_by_name(plan, i, **session);
       write(plan, **session, *files, rank);
+      if (plan.async.computes_us > 0) clock.sleep_us(plan.async.computes_us);
     }
     call_by_name(plan, plan.datasets, **session);
     if (plan.finalize) finalize(**session);
     background.finish();  // what it does uses the files above
+  }
+
+  void note_plan(const Plan& plan, const FileOperation& operation) {
+    const bool is_first = planned_.empty();
+    const std::string folder(operation.to.substr(0, operation.to.rfind('/')));
+    planned_.insert(parse_uuid(folder.substr(folder.rfind('.') + 1)).value_or(Uuid{}));
+    if (!is_first) return;
+    if (plan.ends_in_flush > 0) seam_.after(plan.ends_in_flush, [&] { end(plan); });
+    for (const std::uint64_t calls : plan.async.damages)
+      seam_.after(calls, [this] { damage_in_caches(); });
   }
 
   void finalize(Session& session) {
@@ -361,19 +433,19 @@ class PrefixJob {
   /// Rank 0 has counted it.
   void die_in_restart(const Plan& plan, int key) {
     if (faults_.count() == 0) books_.restart_died(key);
-    end(plan.power);
+    end_all(plan.power);
     seam_.pass("die", "");
   }
 
   bool read_back(Session& session, Files& memory, int key, int rank) {
     bool found = true;
-    for (const FileShape& file : files_of_rank(key, rank)) {
+    for (const FileShape& file : files_.of_rank(key, rank)) {
       const auto path = session.route_file(file.name);
       found = found && path;
       if (!path && bypass_ && faults_.count() > 0) continue;
       if (!path) throw Violation(fmt::format("(a) d{}: {}", key, path.error().text));
       const auto content = read_file(memory, *path, std::uint64_t{1} << 30);
-      if (!content || *content != content_of(shape_, key, writer_of(rank, file), file))
+      if (!content || *content != files_.content(key, rank, file))
         throw Violation(fmt::format("(a) d{}: wrong bytes in {}", key, *path));
     }
     return found;
@@ -434,7 +506,7 @@ class PrefixJob {
     }
     if (!started) throw Violation(fmt::format("(g) Start fails: {}", started.error().text));
     bool written = true;
-    for (const FileShape& file : files_of_rank(key, rank))
+    for (const FileShape& file : files_.of_rank(key, rank))
       written = write_file(session, files, key, rank, file).has_value() && written;
     const Status completed = session.complete_output(written);
     compare("Complete of " + name, completed ? "ok" : completed.error().text);
@@ -442,7 +514,7 @@ class PrefixJob {
       throw Violation(fmt::format("(g) Complete fails: {}", completed.error().text));
     // With faults it may be in the caches only.
     books_.completed(key, completed.has_value(),
-                     completed && faults_.count() == 0 && faults_before == 0);
+                     completed && faults_.count() == 0 && faults_before == 0, shares_a_file(plan));
   }
 
   /// The key of the dataset that this rank writes next; the first to come draws it.
@@ -450,94 +522,17 @@ class PrefixJob {
     int& written = written_[rank];
     if (++written > books_.count()) {
       books_.begin(written, chance_.one_in(5));
-      if (shares_a_file(plan)) shared_.insert(written);
+      if (shares_a_file(plan)) files_.share(written);
     }
     return written;
   }
 
-  static bool is_shared(const FileShape& file) { return file.name.ends_with(".all"); }
-
-  /// And one of all ranks, if the dataset has such a file; rank 0 writes it.
-  std::vector<FileShape> files_of_rank(int key, int rank) const {
-    std::vector<FileShape> files = files_of(shape_, key, rank);
-    if (!shared_.contains(key)) return files;
-    const auto blocks = static_cast<std::size_t>(key % 5);
-    files.push_back({fmt::format("{}/shared/d{}.all", shape_.settings.prefix, key),
-                     blocks * shape_.settings.block_bytes + blocks, 0640});
-    return files;
-  }
-
-  static int writer_of(int rank, const FileShape& file) { return is_shared(file) ? 0 : rank; }
-
   Status write_file(Session& session, Files& files, int key, int rank, const FileShape& file) {
     CAIRN_ASSIGN(const std::string path, session.route_file(file.name));
-    if (is_shared(file) && rank != 0) return {};
+    if (ProgramFiles::is_shared(file) && rank != 0) return {};
     CAIRN_ASSIGN(const auto out, files.create(path, 0640));
-    CAIRN_TRY(out->write_at(0, content_of(shape_, key, rank, file)));
+    CAIRN_TRY(out->write_at(0, files_.content(key, rank, file)));
     return files.set_attributes(path, file.mode, {1'000'000'000, 2'000'000'000});
-  }
-
-  // --- what is left ---
-
-  void check_leftovers() {
-    Mounts mounts;
-    mounts.emplace(shape_.settings.prefix, prefix_);
-    const auto files = make_memory_files(mounts, [] { return 0; });
-    const auto dropped = read_dropped(*files, {shape_.settings.prefix});
-    // One that was dropped before it was settled keeps its staged files until it is put back.
-    const auto is_kept = [&](const std::string& path) {
-      return dropped &&
-             std::any_of(dropped->listing.begin(), dropped->listing.end(), [&](const auto& record) {
-               const bool is_its =
-                   path.find(PrefixFolder::staged_start(record.info.uuid)) != std::string::npos;
-               return is_its && !record.settled;
-             });
-    };
-    for (const std::string& path : prefix_->files_below())
-      if ((path.find("/.cairn.") != std::string::npos && !is_kept(path)) ||
-          path.starts_with("/.cairn/closed."))
-        throw Violation(fmt::format("(h) {} is left", path));
-    std::vector<std::string> damaged;
-    const auto listing = read_listing(*files, {shape_.settings.prefix}, damaged);
-    if (!listing || !damaged.empty()) throw Violation("(h) the listing cannot be read");
-    for (int key = 1; key <= books_.count(); ++key) {
-      const std::string name = fmt::format("d{}", key);
-      const bool listed = std::any_of(listing->begin(), listing->end(), [&](const auto& record) {
-        return record.info.name == name && record.settled;
-      });
-      if (books_.must_be_there(key) && !listed && !is_outside_window(*listing, key))
-        throw Violation(fmt::format("(b) {} was complete, and is not listed", name));
-      if (listed && books_.must_not_be_there(key))
-        throw Violation(fmt::format("(d) {} was dropped or deleted, and is listed", name));
-      if ((books_.is_complete(key) && !listed) || books_.was_deleted(key))
-        check_deleted(*files, key);
-      if (listed && books_.is_as_written(key)) check_own_files(*files, key);
-    }
-  }
-
-  bool is_outside_window(const Listing& listing, int key) const {
-    const int size = shape_.settings.prefix_size;
-    const auto newer = std::count_if(listing.begin(), listing.end(), [&](const auto& record) {
-      return record.info.is_checkpoint() && std::stoi(record.info.name.substr(1)) > key;
-    });
-    return size > 0 && newer >= size && !books_.is_output(key);
-  }
-
-  void check_deleted(Files& files, int key) {
-    for (int rank = 0; rank < shape_.ranks(); ++rank)
-      for (const FileShape& file : files_of_rank(key, rank))
-        if (files.info(file.name))
-          throw Violation(fmt::format("(h) {} of the deleted d{} is left", file.name, key));
-  }
-
-  /// Under the program's own names, so that it could read them without Cairn.
-  void check_own_files(Files& files, int key) {
-    for (int rank = 0; rank < shape_.ranks(); ++rank)
-      for (const FileShape& file : files_of_rank(key, rank)) {
-        const auto content = read_file(files, file.name, std::uint64_t{1} << 30);
-        if (!content || *content != content_of(shape_, key, writer_of(rank, file), file))
-          throw Violation(fmt::format("(a) {} is not as rank {} wrote it", file.name, rank));
-      }
   }
 
   const Kind kind_;
@@ -549,6 +544,7 @@ class PrefixJob {
   Chance of_trouble_;
   Chance of_intervals_;
   Chance of_restarts_;
+  AsyncPlanner async_;
   Trace trace_;
   JobShape shape_;
   Cluster cluster_;
@@ -561,12 +557,14 @@ class PrefixJob {
   std::map<std::string, std::string> verdicts_;
   std::string said_;  ///< by rank 0, in this run
   PrefixBooks books_;
-  std::set<int> shared_;        ///< those with a file of all ranks
+  ProgramFiles files_{shape_};
+  const PrefixInspection inspection_{shape_, prefix_, books_, files_};
   std::map<int, int> asked_;    ///< by rank: how often for a restart
   std::map<int, int> written_;  ///< by rank: the last key
   bool several_jobs_ = false;   ///< take turns
   bool ended_ = false;          ///< the present run, before its time
-  bool planned_ = false;        ///< a flush, in the present run
+  std::set<Uuid> planned_;      ///< flushes of the present run
+  int ready_ = 0;               ///< so many ranks have returned from Init
   Outcome outcome_;
 };
 
@@ -582,6 +580,14 @@ Outcome simulate_bypass(std::uint64_t seed, bool print) {
 
 Outcome simulate_trouble(std::uint64_t seed, bool print) {
   return PrefixJob(seed, print, PrefixJob::Kind::trouble).carry_out();
+}
+
+Outcome simulate_async(std::uint64_t seed, bool print) {
+  using Kind = PrefixJob::Kind;
+  Chance chance(seed ^ 0x38d01377U);
+  const Kind other = chance.one_in(2) ? Kind::trouble : Kind::bypass;
+  const Kind kind = chance.one_in(3) ? other : Kind::flushes;
+  return PrefixJob(seed, print, kind, true).carry_out();
 }
 
 }  // namespace cairn::sim

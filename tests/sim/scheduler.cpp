@@ -23,6 +23,7 @@ void Scheduler::run(int ranks, const std::function<void(int)>& rank_main,
   first_error_ = nullptr;
   for (int thread = 0; thread < 2 * ranks; ++thread) {
     const auto& main = thread < ranks ? rank_main : helper_main;
+    at(thread).rank = thread % ranks;
     at(thread).fiber = std::make_unique<Fiber>([this, thread, &main] { live(thread, main); });
     ready_.push_back(thread);
   }
@@ -32,9 +33,28 @@ void Scheduler::run(int ranks, const std::function<void(int)>& rank_main,
   if (first_error_) std::rethrow_exception(first_error_);
 }
 
+int Scheduler::start_thread(std::function<void()> main) {
+  const auto thread = static_cast<int>(threads_.size());
+  Thread& started = threads_.emplace_back();
+  started.rank = at(current_).rank;
+  started.ended = at(current_).ended;
+  started.fiber = std::make_unique<Fiber>(
+      [this, thread, main = std::move(main)] { live(thread, [&main](int) { main(); }); });
+  ready_.push_back(thread);
+  return thread;
+}
+
+bool Scheduler::has_started_threads(int rank) const {
+  for (int thread = 2 * ranks_; thread < static_cast<int>(threads_.size()); ++thread) {
+    const Thread& one = threads_[static_cast<std::size_t>(thread)];
+    if (one.rank == rank && one.state != State::finished) return true;
+  }
+  return false;
+}
+
 void Scheduler::live(int thread, const std::function<void(int)>& main) {
   try {
-    if (!at(thread).ended) main(thread % ranks_);
+    if (!at(thread).ended) main(at(thread).rank);
   } catch (const Ended&) {
     // Its process is gone; nobody is told.
   } catch (...) {
@@ -43,6 +63,7 @@ void Scheduler::live(int thread, const std::function<void(int)>& main) {
   }
   at(thread).state = State::finished;
   std::erase(ready_, thread);
+  if (is_started(thread)) wake(at(thread).rank);
   const int next = choose();
   Fiber& leaving = *at(thread).fiber;
   current_ = next;
@@ -50,7 +71,13 @@ void Scheduler::live(int thread, const std::function<void(int)>& main) {
 }
 
 void Scheduler::throw_if_ended() {
-  if (std::uncaught_exceptions() == 0 && at(current_).ended) throw Ended();
+  if (std::uncaught_exceptions() > 0 || !at(current_).ended) return;
+  while (current_ < ranks_ && has_started_threads(current_)) {
+    at(current_).state = State::blocked;
+    std::erase(ready_, current_);
+    go_to(choose());
+  }
+  throw Ended();
 }
 
 void Scheduler::yield() {
@@ -88,7 +115,8 @@ void Scheduler::wake(int rank) {
 
 void Scheduler::end(int rank) {
   somebody_ended_ = true;
-  for (const int thread : {rank, rank + ranks_}) {
+  for (int thread = 0; thread < static_cast<int>(threads_.size()); ++thread) {
+    if (at(thread).rank != rank) continue;
     at(thread).ended = true;
     make_ready(thread);
   }
@@ -112,7 +140,7 @@ int Scheduler::choose() {
 }
 
 bool Scheduler::wake_sleepers() {
-  for (int thread = 0; thread < 2 * ranks_; ++thread)
+  for (int thread = 0; thread < static_cast<int>(threads_.size()); ++thread)
     if (at(thread).state == State::sleeping && at(thread).until_us <= now_us_) make_ready(thread);
   return !ready_.empty();
 }

@@ -46,12 +46,21 @@ class Scheduler {
 
   void wake(int rank);
   void wake_helper(int rank) { wake(rank + ranks_); }
+
+  /// Starts one more thread in the process that runs, and returns its number. Its process does not
+  /// unwind the rank before this thread is unwound, because it may use what the rank has on its
+  /// stack. When it returns it wakes its rank.
+  int start_thread(std::function<void()> main);
+  /// A thread that start_thread() has started does not sleep any longer.
+  void wake_sleeper(int thread) {
+    if (at(thread).state == State::sleeping) make_ready(thread);
+  }
   /// The process of that rank ends at its next call, or at once if it waits.
   void end(int rank);
   void end_all();
 
-  /// The rank that runs, itself or its helper.
-  int current() const { return current_ % ranks_; }
+  /// The rank that runs, itself or another thread of its process.
+  int current() const { return threads_[static_cast<std::size_t>(current_)].rank; }
   std::int64_t now_us() const { return now_us_; }
   /// Between runs.
   void pass_time_us(std::int64_t us) { now_us_ += us; }
@@ -60,13 +69,16 @@ class Scheduler {
   enum class State { ready, blocked, sleeping, finished };
   struct Thread {
     std::unique_ptr<Fiber> fiber;
+    int rank = 0;
     State state = State::ready;
     bool ended = false;
     std::int64_t until_us = 0;
   };
 
   Thread& at(int thread) { return threads_[static_cast<std::size_t>(thread)]; }
+  bool is_started(int thread) const { return thread >= 2 * ranks_; }
   void live(int thread, const std::function<void(int)>& main);
+  bool has_started_threads(int rank) const;
   void make_ready(int thread);
   void wait_as(State state);
   void go_to(int next);
@@ -78,7 +90,7 @@ class Scheduler {
   std::uint64_t calls_per_switch_;
   std::int64_t now_us_ = 0;
   int ranks_ = 1;
-  std::vector<Thread> threads_;  ///< by rank, then their helpers
+  std::vector<Thread> threads_;  ///< by rank, then their helpers, then those started meanwhile
   std::vector<int> ready_;
   Fiber outside_;
   int current_ = -1;

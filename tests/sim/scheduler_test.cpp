@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <deque>
+
+#include "background.hpp"
 #include "postboxes.hpp"
 
 namespace cairn::sim {
@@ -35,6 +39,73 @@ TEST(Scheduler, TimePassesForSleepersOnly) {
   EXPECT_EQ(woken, (std::vector<int>{2, 1, 0}));
   EXPECT_GE(scheduler.now_us(), 3'000'000);
   EXPECT_LT(scheduler.now_us(), 3'100'000);
+}
+
+/// What a process does of its own accord is done in turns with its rank, and as often as there is
+/// time for it.
+std::vector<int> order_with_steps(std::uint64_t seed) {
+  Scheduler scheduler{Chance(seed)};
+  std::vector<int> order;
+  scheduler.run(2, [&](int rank) {
+    HelperBackground background(scheduler, rank, {true, 100, seed});
+    const auto steps = background.keep_stepping([&, rank] {
+      order.push_back(10 + rank);
+      scheduler.yield();
+      order.push_back(20 + rank);
+      return 50;
+    });
+    for (int i = 0; i < 200; ++i) {
+      order.push_back(rank);
+      scheduler.yield();
+    }
+  });
+  return order;
+}
+
+TEST(Scheduler, StepsAreTakenBesideTheRankInAnOrderOfTheSeed) {
+  const std::vector<int> order = order_with_steps(1);
+  EXPECT_EQ(order, order_with_steps(1));
+  EXPECT_NE(order, order_with_steps(2));
+  for (const int rank : {0, 1}) {
+    const auto begun = std::count(order.begin(), order.end(), 10 + rank);
+    EXPECT_GT(begun, 5);
+    EXPECT_EQ(begun, std::count(order.begin(), order.end(), 20 + rank)) << "the end waits for it";
+  }
+}
+
+TEST(Scheduler, AProcessThatEndsTakesNoFurtherStepAndUnwindsItsThreadsFirst) {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    Scheduler scheduler{Chance(seed)};
+    struct Unwound {
+      ~Unwound() { order.push_back(name); }
+      std::vector<std::string>& order;
+      std::string name;
+    };
+    std::vector<std::string> order;
+    bool has_ended = false;
+    int late = 0;
+    std::deque<HelperBackground> backgrounds;
+    for (int rank = 0; rank < 2; ++rank)
+      backgrounds.emplace_back(scheduler, rank, Stepping{true, 100, seed});
+    scheduler.run(2, [&](int rank) {
+      std::vector<std::string> nothing;
+      const Unwound of_rank{rank == 1 ? order : nothing, "rank"};
+      const auto steps = backgrounds[static_cast<std::size_t>(rank)].keep_stepping([&, rank] {
+        const Unwound of_step{rank == 1 ? order : nothing, "step"};
+        scheduler.yield();
+        if (has_ended && rank == 1) ++late;
+        scheduler.yield();
+        return 10;
+      });
+      for (int i = 0; i < 100; ++i) scheduler.yield();
+      if (rank == 1) scheduler.end(1);
+      has_ended = has_ended || rank == 1;
+      scheduler.yield();
+    });
+    EXPECT_EQ(late, 0);
+    ASSERT_FALSE(order.empty());
+    EXPECT_EQ(order.back(), "rank") << "seed " << seed;
+  }
 }
 
 TEST(Scheduler, DeadlockIsFound) {

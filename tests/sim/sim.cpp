@@ -4,6 +4,7 @@
 //   sim --soak COUNT [--from N] [--jobs J]   as many seeds as wanted
 //   sim --prefix ...                  seeds of jobs with a prefix directory
 //   sim --bypass ...                  and such as bypass the cache
+//   sim --async ...                   and such as copy in the background
 //   sim --list FILE                   the seeds in a file, one a line, text after it is a comment
 //
 // Exit code 1 if a property does not hold; the last lines name the command that replays it.
@@ -12,6 +13,7 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <fstream>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -21,6 +23,21 @@
 
 namespace cairn::sim {
 namespace {
+
+struct KindOfJob {
+  std::string name;
+  Simulate simulate;
+  std::string about;
+};
+
+std::vector<KindOfJob> kinds_of_jobs() {
+  return {{"prefix", simulate_prefix, "jobs with a prefix directory"},
+          {"bypass", simulate_bypass, "such jobs that bypass the cache"},
+          {"trouble", simulate_trouble,
+           "such jobs whose flushed files are damaged, whose datasets are dropped and deleted, and "
+           "whose restarts die"},
+          {"async", simulate_async, "such jobs that copy in the background"}};
+}
 
 int replay(Simulate simulate, std::uint64_t seed, bool trace) {
   const Outcome outcome = simulate(seed, trace);
@@ -59,27 +76,20 @@ int main(int argc, char** argv) {
   app.add_option("--jobs", jobs, "processes at once")->needs(many);
   auto* file =
       app.add_option("--list", list, "the seeds in this file")->excludes(one)->excludes(many);
-  bool prefix = false;
-  bool bypass = false;
-  bool trouble = false;
-  auto* with_prefix = app.add_flag("--prefix", prefix, "jobs with a prefix directory");
-  auto* past_cache = app.add_flag("--bypass", bypass, "such jobs that bypass the cache");
-  past_cache->excludes(with_prefix);
-  app.add_flag("--trouble", trouble,
-               "such jobs whose flushed files are damaged, whose datasets are dropped and deleted, "
-               "and whose restarts die")
-      ->excludes(with_prefix)
-      ->excludes(past_cache);
+  std::map<std::string, bool> chosen;
+  auto* kinds = app.add_option_group("kinds");
+  for (const auto& [name, simulate_one, about] : kinds_of_jobs())
+    kinds->add_flag("--" + name, chosen[name], about);
+  kinds->require_option(0, 1);
   app.require_option(1, 0);
   CLI11_PARSE(app, argc, argv);
-  const Simulate kind = trouble  ? simulate_trouble
-                        : bypass ? simulate_bypass
-                        : prefix ? simulate_prefix
-                                 : simulate;
-  const std::string program = std::string(argv[0]) + (trouble  ? " --trouble"
-                                                      : bypass ? " --bypass"
-                                                      : prefix ? " --prefix"
-                                                               : "");
+  Simulate kind = simulate;
+  std::string program = argv[0];
+  for (const auto& [name, simulate_one, about] : kinds_of_jobs()) {
+    if (!chosen[name]) continue;
+    kind = simulate_one;
+    program += " --" + name;
+  }
   if (*one) return replay(kind, seed, trace);
   if (*file) return soak(kind, seeds_in(list), 1, program);
   std::vector<std::uint64_t> seeds(count);

@@ -81,7 +81,7 @@ void StateWatch::look_at_prefix() {
       const auto known = there_->find(uuid);
       const PrefixState before = known == there_->end() ? PrefixState::absent : known->second;
       check(fmt::format("{} in the prefix directory", text_of(uuid)), before, state);
-      const bool begins = state == PrefixState::planned && !is_listed(before);
+      const bool begins = state == PrefixState::planned && !is_listed(before) && !has_lost_node_;
       if (begins && before != state && before != PrefixState::dropped && !may_begin_flush_of(uuid))
         throw Violation(
             fmt::format("(s) a flush of {} begins, which is not committed", text_of(uuid)));
@@ -125,7 +125,8 @@ void StateWatch::look_at_caches(const std::string& name) {
   std::set<int> prepared;
   for (const HeldPart& part : remains.parts)
     if (!part.own.empty()) prepared.insert(part.owner);
-  if (now == CacheState::committed && before != now && prepared.size() != remains.ranks)
+  const bool is_new_commit = now == CacheState::committed && before != now && !has_lost_node_;
+  if (is_new_commit && prepared.size() != remains.ranks)
     throw Violation(fmt::format("(s) {} is committed, though {} of {} ranks are prepared", name,
                                 prepared.size(), remains.ranks));
 }

@@ -25,6 +25,12 @@ class StateWatch {
   void forget();
   /// Nodes have lost what they held.
   void forget_caches() { cached_.clear(); }
+  void begin_run() { has_lost_node_ = false; }
+  /// A node is lost while a run uses it: the others may commit what its ranks had prepared.
+  void lose_node() {
+    has_lost_node_ = true;
+    forget_caches();
+  }
   /// An operation is about to be done, and all that came before have been. Throws Violation.
   void see(const FileOperation& operation);
   /// After the last operation.
@@ -44,6 +50,7 @@ class StateWatch {
   std::optional<std::map<Uuid, PrefixState>> there_;  ///< nothing: not known yet
   std::map<std::string, CacheState> cached_;          ///< by the names of the datasets' folders
   bool has_changed_ = false;                          ///< the prefix directory
+  bool has_lost_node_ = false;                        ///< the present run
   std::set<std::string> changed_;                     ///< names of folders in the caches
 };
 

@@ -1,0 +1,78 @@
+// How copies in the background go on in a simulated job, and how its processes die meanwhile.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "background.hpp"
+#include "config/settings.hpp"
+#include "faults.hpp"
+
+namespace cairn::sim {
+
+/// Of one run.
+struct AsyncPlan {
+  bool is_on = false;  ///< SCR_FLUSH_ASYNC
+  Stepping stepping;
+  int more_datasets = 0;
+  std::int64_t computes_us = 0;  ///< after each dataset
+  /// What ends the run ends one process first, or those of its node; then the others go on for so
+  /// many calls.
+  bool one_dies_first = false;
+  bool its_node_is_lost = false;
+  std::uint64_t others_live_for = 0;
+  /// Bits flip in what is being copied: so many calls after the plan of the first copy is made.
+  std::vector<std::uint64_t> damages;
+};
+
+class AsyncPlanner {
+ public:
+  /// Off: draws nothing.
+  AsyncPlanner(std::uint64_t seed, bool is_on) : chance_(seed ^ 0x452821e6U), is_on_(is_on) {}
+
+  bool is_on() const { return is_on_; }
+  Chance& chance() { return chance_; }
+
+  void draw_settings(Settings& settings) {
+    if (!is_on_) return;
+    settings.flush_async = true;
+    if (chance_.one_in(3)) settings.async_bytes_per_s = std::uint64_t{1} << chance_.between(16, 24);
+  }
+
+  AsyncPlan calm(Settings& settings) {
+    AsyncPlan plan;
+    if (!is_on_) return plan;
+    plan.is_on = settings.flush_async = !chance_.one_in(8);
+    plan.stepping.is_possible = !chance_.one_in(10);
+    plan.stepping.late_us = std::uint64_t{1} << chance_.between(0, 14);
+    plan.stepping.seed = chance_.next();
+    if (chance_.one_in(2)) plan.computes_us = std::int64_t{1} << chance_.between(8, 21);
+    return plan;
+  }
+
+  AsyncPlan stormy(Settings& settings, std::uint64_t ranks) {
+    AsyncPlan plan = calm(settings);
+    if (!is_on_) return plan;
+    if (chance_.one_in(2)) plan.more_datasets = chance_.between(1, 3);
+    plan.one_dies_first = chance_.one_in(3);
+    plan.its_node_is_lost = chance_.one_in(2);
+    plan.others_live_for = 1 + chance_.of_any_size_below(600 * ranks);
+    if (chance_.one_in(6)) plan.damages.resize(1 + chance_.of_any_size_below(4));
+    for (std::uint64_t& calls : plan.damages) calls = 1 + chance_.of_any_size_below(300 * ranks);
+    return plan;
+  }
+
+  /// Errors that last while a copy is tried again and again, or come one by one.
+  void draw_faults(FaultPlan& faults, std::uint64_t ranks) {
+    if (!is_on_ || !chance_.one_in(5)) return;
+    faults.from = 200 * ranks + chance_.of_any_size_below(600 * ranks);
+    faults.to = faults.from + chance_.of_any_size_below(2000 * ranks);
+    faults.one_in = std::uint64_t{1} << chance_.between(0, 5);
+  }
+
+ private:
+  Chance chance_;
+  const bool is_on_;
+};
+
+}  // namespace cairn::sim

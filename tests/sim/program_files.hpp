@@ -1,0 +1,41 @@
+// The files that the program of a job with a prefix directory writes.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <set>
+#include <vector>
+
+#include "shape.hpp"
+
+namespace cairn::sim {
+
+class ProgramFiles {
+ public:
+  /// The shape must outlive this.
+  explicit ProgramFiles(const JobShape& shape) : shape_(shape) {}
+
+  /// The dataset has a file of all ranks too; rank 0 writes it.
+  void share(int key) { shared_.insert(key); }
+
+  std::vector<FileShape> of_rank(int key, int rank) const {
+    std::vector<FileShape> files = files_of(shape_, key, rank);
+    if (!shared_.contains(key)) return files;
+    const auto blocks = static_cast<std::size_t>(key % 5);
+    files.push_back({fmt::format("{}/shared/d{}.all", shape_.settings.prefix, key),
+                     blocks * shape_.settings.block_bytes + blocks, 0640});
+    return files;
+  }
+
+  static bool is_shared(const FileShape& file) { return file.name.ends_with(".all"); }
+
+  Blob content(int key, int rank, const FileShape& file) const {
+    return content_of(shape_, key, is_shared(file) ? 0 : rank, file);
+  }
+
+ private:
+  const JobShape& shape_;
+  std::set<int> shared_;
+};
+
+}  // namespace cairn::sim
