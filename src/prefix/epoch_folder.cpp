@@ -98,8 +98,12 @@ Status EpochFolder::take_back(const DatasetInfo& dataset, bool replaces) const {
 /// now.
 Status EpochFolder::publish_once(const DatasetInfo& dataset) const {
   const std::string published = folder_.dataset(dataset);
+  const std::string pending = folder_.pending(epoch_, dataset);
+  // The owner may have died between the rename of the plan and its sync.
+  const Status planned = files_.sync_folder(pending);
+  if (!planned && !is_absent(planned.error())) return planned;
   CAIRN_TRY(remove_listing());
-  const Status moved = files_.rename(folder_.pending(epoch_, dataset), published);
+  const Status moved = files_.rename(pending, published);
   return moved || is_published(dataset) ? files_.sync_folder(folder_.datasets())
                                         : under_epoch(moved);
 }

@@ -23,15 +23,27 @@ struct AsyncPlan {
   std::uint64_t others_live_for = 0;
   /// Bits flip in what is being copied: so many calls after the plan of the first copy is made.
   std::vector<std::uint64_t> damages;
+  /// Before it: the nodes of dead runs are drained. The first time they may all be killed.
+  int drains = 0;
+  std::uint64_t first_drain_ends_after = 0;
 };
 
 class AsyncPlanner {
  public:
   /// Off: draws nothing.
-  AsyncPlanner(std::uint64_t seed, bool is_on) : chance_(seed ^ 0x452821e6U), is_on_(is_on) {}
+  AsyncPlanner(std::uint64_t seed, bool is_on)
+      : chance_(seed ^ 0x452821e6U), drains_(seed ^ 0xbe5466cfU), is_on_(is_on) {}
 
   bool is_on() const { return is_on_; }
+
+  /// Some of these nodes, or all, all at the same time.
+  std::vector<std::string> draw_nodes_to_drain(std::vector<std::string> nodes) {
+    drains_.shuffle(nodes);
+    if (drains_.one_in(3)) nodes.resize(1 + drains_.below(nodes.size()));
+    return nodes;
+  }
   Chance& chance() { return chance_; }
+  Chance& drains() { return drains_; }
 
   void draw_settings(Settings& settings) {
     if (!is_on_) return;
@@ -46,6 +58,8 @@ class AsyncPlanner {
     plan.stepping.is_possible = !chance_.one_in(10);
     plan.stepping.late_us = std::uint64_t{1} << chance_.between(0, 14);
     plan.stepping.seed = chance_.next();
+    if (drains_.one_in(3)) plan.drains = drains_.between(1, 2);
+    if (drains_.one_in(2)) plan.first_drain_ends_after = 1 + drains_.of_any_size_below(2000);
     if (chance_.one_in(2)) plan.computes_us = std::int64_t{1} << chance_.between(8, 21);
     return plan;
   }
@@ -72,6 +86,7 @@ class AsyncPlanner {
 
  private:
   Chance chance_;
+  Chance drains_;
   const bool is_on_;
 };
 

@@ -45,8 +45,11 @@ class PrefixBooks {
   /// Those that a run bypassed to write, and is now told to purge, may be there or not.
   void purge_begins();
   void nodes_lost();
-  /// While a run uses it.
-  void node_lost() { newest_cached_ = 0; }
+  /// While a run uses it: what is completed now may lack parts.
+  void node_lost() {
+    newest_cached_ = 0;
+    run_.keeps_in_caches = false;
+  }
   /// What the caches have of a dataset is damaged.
   void cache_damaged() { newest_cached_ = 0; }
   void power_fails();

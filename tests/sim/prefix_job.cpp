@@ -5,12 +5,13 @@
 #include <optional>
 #include <utility>
 
-#include "async_plan.hpp"
 #include "cluster.hpp"
+#include "drain_nodes.hpp"
 #include "faults.hpp"
 #include "postboxes.hpp"
 #include "prefix/keeper.hpp"
 #include "prefix_inspection.hpp"
+#include "prefix_plan.hpp"
 #include "session/session.hpp"
 #include "simulated_clock.hpp"
 #include "state_watch.hpp"
@@ -20,23 +21,9 @@ namespace {
 
 constexpr std::int64_t pause_us = 60'000'000;
 
-struct Plan {
-  int datasets = 0;
-  bool finalize = true;
-  bool loses_nodes = true;          ///< all of them, before it begins
-  bool power = false;               ///< what ends it is a power failure of everything
-  std::uint64_t ends_after = 0;     ///< calls; 0: it does not end before its time
-  std::uint64_t ends_in_flush = 0;  ///< as many calls after the first plan of a flush is made
-  int damages = 0;                  ///< to flushed files, before it begins
-  bool dies_in_restart = false;     ///< when that was counted
-  std::vector<PrefixCall> calls;
-  FaultPlan faults;
-  std::optional<FaultPlan> faults_of_restart;  ///< from when the program asks for one
-  AsyncPlan async;
-  Settings settings;
-};
-
 class PrefixJob {
+  using Plan = PrefixPlan;
+
  public:
   enum class Kind {
     flushes,
@@ -194,6 +181,7 @@ class PrefixJob {
   void carry_out(const Plan& plan) {
     scheduler_.pass_time_us(pause_us);
     look_for_whole();
+    drain(plan.async);
     if (plan.loses_nodes) lose_all_nodes();
     for (int i = 0; i < plan.damages; ++i) damage_something();
     ++outcome_.runs;
@@ -255,6 +243,19 @@ class PrefixJob {
         ++outcome_.found_whole;
         trace_.say("d{} needs the caches no more", key);
       }
+  }
+
+  void drain(const AsyncPlan& plan) {
+    const DrainWorld world{cluster_, prefix_, scheduler_, seam_, watch_, trace_};
+    std::vector<Settings> jobs = {shape_.settings};
+    if (several_jobs_) jobs.emplace_back(shape_.settings).job_id = "another";
+    for (int i = 0; i < plan.drains; ++i) {
+      drain_nodes(
+          world, jobs,
+          {async_.draw_nodes_to_drain(shape_.nodes), i == 0 ? plan.first_drain_ends_after : 0},
+          async_.drains());
+      look_for_whole();
+    }
   }
 
   void damage_something() {

@@ -241,6 +241,9 @@ MUTATIONS = [
     Mutation("a plan does not wait for the manifests", "src/prefix/async_flush.cpp",
              "    if (!there) return false;\n  }\n  return true;\n",
              "    (void)there;\n  }\n  return true;\n", "--async"),
+    Mutation("a plan is published that is not durable", "src/prefix/epoch_folder.cpp",
+             "  const Status planned = files_.sync_folder(pending);\n", "  const Status planned;\n",
+             "--async"),
     Mutation("files get their names before the dataset is published", "src/prefix/async_flush.cpp",
              "  if (epoch_folder(site_).is_published(record_.dataset)) return reach(State::published);\n"
              "  CAIRN_TRY(refuse_if_gone());\n  return false;",
@@ -252,7 +255,7 @@ MUTATIONS = [
     Mutation("a flight is over when the own part is", "src/session/flush_queue.cpp",
              "&& (owner == nullptr || owner->is_settled())", "", "--async"),
     Mutation("a flight is over after any step", "src/session/flush_queue.cpp",
-             "if (is_over) entry->news.fate", "if (moved && *moved) entry->news.fate", "--async"),
+             "if (is_over) entry->news.fate", "if (is_over || (moved && *moved)) entry->news.fate", "--async"),
     Mutation("the newest flight is taken for the first", "src/session/flush_queue.cpp",
              "entries_.pop_front();", "entries_.pop_back();", "--async"),
     Mutation("a flight that has begun is withdrawn", "src/session/flush_queue.cpp",
